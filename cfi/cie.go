@@ -11,7 +11,7 @@ import (
 	"github.com/unwindd/unwindd/internal/ehpe"
 )
 
-// A CIE is a Common Information Entry (DWARF 5, 6.4.1; LSB 5.0, 10.6.1.1). It
+// CIE is a Common Information Entry (DWARF 5, 6.4.1; LSB 5.0, 10.6.1.1). It
 // is shared by FDEs and must not be changed.
 type CIE struct {
 	Offset        uint64 // of the entry in its section
@@ -19,8 +19,8 @@ type CIE struct {
 	Augmentation  string
 	AddressSize   int    // bytes
 	SegmentSize   int    // bytes of a segment selector; 0: there are none
-	CodeAlignment uint64 // what DW_CFA_advance_loc counts in, bytes
-	DataAlignment int64  // what offsets from the CFA count in, bytes
+	CodeAlignment uint64 // code units: bytes that DW_CFA_advance_loc counts in
+	DataAlignment int64  // data units: bytes that offsets from the CFA count in
 	ReturnAddress uint64 // column of the return address
 	// SignalFrame marks the FDEs of signal trampolines
 	// (augmentation S): the caller was interrupted, its PC is exact.
@@ -34,9 +34,9 @@ type CIE struct {
 
 	table      *Table
 	sized      bool // augmentation z: FDEs have augmentation data
-	unexpected bool // only what precedes the instructions of an FDE can be read
+	unexpected bool // the augmentation is unknown: only the fields before the instructions of an FDE can be read
 	pos, end   int  // the initial instructions
-	plain      bool // factors that operands of one byte cannot overflow by
+	plain      bool // alignment factors with which operands of one byte cannot overflow
 	layout     layout
 
 	initialOnce sync.Once
@@ -144,9 +144,9 @@ func (t *Table) sizes(c *CIE, r *reader) error {
 	return t.errorf(pos+1, ErrSegmentSize, "%d bytes, expected 0, 1, 2, 4 or 8", c.SegmentSize)
 }
 
-// A layout is the start of the FDEs of a CIE where it has a common form: a location and a
-// range of size bytes each, an absolute number or a number relative to itself. A size of 0 is any
-// other form.
+// layout is the start of the FDEs of a CIE where it has a common format: a location and a
+// range of size bytes each, an absolute number or a number relative to itself. A size of 0 is
+// any other format.
 type layout struct {
 	size     int
 	relative bool
@@ -219,10 +219,9 @@ func (t *Table) bases() bases {
 	return bases{section: t.section.Address, text: t.section.Text, data: t.section.DataBase}
 }
 
-// augmentation splits an augmentation string into the letters that have a
-// meaning here and the [vendor:vX.Y:options] parts, which say in which dialect
-// expressions are (A.6.4.1) and add no fields. known is false when there is
-// anything else.
+// augmentation splits an augmentation string into the letters that have a meaning here and
+// the [vendor:vX.Y:options] parts, which name the dialect of expressions (A.6.4.1) and add no
+// fields. known is false when there is anything else.
 func augmentation(s string) (letters string, known bool) {
 	letters = s
 	if i := strings.IndexByte(s, '['); i >= 0 {

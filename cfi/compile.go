@@ -10,17 +10,17 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// MaxColumns is how many registers a CompiledRow answers for: more than any CPU
-// here keeps across calls in general registers (AArch64: x19 to x30, SP and PC).
+// MaxColumns is the largest number of registers that a CompiledRow answers for: more than any
+// CPU here keeps across calls in general registers (AArch64: x19 to x30, SP and PC).
 const MaxColumns = 16
 
-// A Column is a register that compiled rows have a rule for.
+// Column is a register that compiled rows have a rule for.
 type Column struct {
 	Number uint64 // DWARF register number
 	Bits   uint32 // 1 to 64
 }
 
-// A Compiler makes compiled rows for one architecture.
+// Compiler makes compiled rows for one architecture.
 type Compiler struct {
 	columns []Column
 	bits    uint32
@@ -62,13 +62,12 @@ func (c *Compiler) Index(number uint64) (i int, ok bool) {
 	return 0, false
 }
 
-// A CompiledRow is a row of the most common form in a few words: its CFA is a
-// register plus an offset in the default address space, and each column of its
-// Compiler is at CFA+N, is CFA+N, has the value of a column of the same size, or
-// is undefined. Default rules are filled in. It agrees with the Row
-// for the columns of the Compiler.
+// CompiledRow is a row of the most common kind in a few words: its CFA is a register plus an
+// offset in the default address space, and each column of its Compiler is at CFA+N, is CFA+N,
+// has the value of a column of the same size, or is undefined. Default rules are filled in.
+// It agrees with the Row for the columns of the Compiler.
 type CompiledRow struct {
-	// Register is the index of the column that the CFA counts from.
+	// Register is the index of the CFA's column.
 	Register uint8
 	// Return is the index of the return address's column.
 	Return uint8
@@ -85,7 +84,7 @@ type CompiledRow struct {
 // Rule returns the rule of the column with an index below MaxColumns.
 func (r *CompiledRow) Rule(index int) CompiledRule { return r.rules[index] }
 
-// A CompiledRule is a rule in one word. The zero value is Undefined.
+// CompiledRule is a rule in one word. The zero value is Undefined.
 type CompiledRule uint32
 
 // compiledKinds are the kinds of rule that can be compiled, by the low bits of
@@ -117,9 +116,8 @@ var (
 	ErrCompileCall   = errors.New("there are call-site rules")
 )
 
-// Compile makes the compiled form of a row. What the row does not mention has
-// the rule that defaults returns; Unspecified is Undefined. The error is a reason
-// above: the row has another form.
+// Compile makes a CompiledRow of a row. A column that the row does not mention has the rule
+// that defaults returns; Unspecified is Undefined. The error is one of the reasons above.
 func (c *Compiler) Compile(row *Row, defaults func(column uint64) Rule) (CompiledRow, error) {
 	if len(row.CallSite) > 0 {
 		return CompiledRow{}, ErrCompileCall

@@ -8,11 +8,11 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// An Entry is an entry of a section as it is written: a CIE, an FDE, or a
-// terminator, which is a length of zero and has neither.
+// Entry is an entry of a section: a CIE, an FDE, or a terminator, which is a length of zero
+// and has neither.
 type Entry struct {
 	Offset  uint64 // in the section
-	Length  uint64 // of what follows the length field, bytes
+	Length  uint64 // bytes behind the length field
 	DWARF64 bool   // the entry is in the 64-bit DWARF format
 	CIE     *CIE
 	FDE     *FDE
@@ -61,7 +61,7 @@ func (t *Table) Entries() iter.Seq2[Entry, error] {
 	}
 }
 
-// An OperandKind is the meaning of an operand of a call frame instruction.
+// OperandKind is the meaning of an operand of a call frame instruction.
 type OperandKind uint8
 
 // The kinds of operands.
@@ -82,32 +82,31 @@ var operandKinds = [...]OperandKind{
 	space: SpaceOperand, size: SizeOperand, block: ExpressionOperand,
 }
 
-// An Operand is an operand of a call frame instruction, multiplied by the
-// alignment factor that it counts in.
+// Operand is an operand of a call frame instruction, multiplied by its alignment factor.
 type Operand struct {
 	Kind  OperandKind
 	Value uint64 // OffsetOperand: an int64 reinterpreted
 	Expr  []byte // ExpressionOperand: aliases the section
 }
 
-// An Instruction is a call frame instruction as it is written.
+// Instruction is a call frame instruction with its operands.
 type Instruction struct {
 	Offset   uint64 // in the section
 	Name     string // "DW_CFA_offset"
 	Operands []Operand
-	Location uint64 // of an FDE: where the table is once it is executed, a virtual address
+	Location uint64 // of an FDE: the location after the instruction, a virtual address
 
 	end int // of the instruction in the section
 }
 
-// Instructions lists the initial instructions, padding included. It ends with
-// the first that cannot be decoded; Operands are reused.
+// Instructions lists the initial instructions, padding included. It ends with the first one
+// that cannot be decoded; Operands are reused.
 func (c *CIE) Instructions() iter.Seq2[Instruction, error] {
 	return func(yield func(Instruction, error) bool) { c.instructions(c.pos, c.end, 0, yield) }
 }
 
-// Instructions lists the instructions, padding included. It ends with the first
-// that cannot be decoded; Operands are reused.
+// Instructions lists the instructions, padding included. It ends with the first one that
+// cannot be decoded; Operands are reused.
 func (f *FDE) Instructions() iter.Seq2[Instruction, error] {
 	return func(yield func(Instruction, error) bool) { f.CIE.instructions(f.pos, f.end, f.Start, yield) }
 }
@@ -167,12 +166,12 @@ func (instruction *Instruction) isAdvance() bool {
 	return len(instruction.Operands) > 0 && instruction.Operands[0].Kind <= AddressOperand
 }
 
-// Advances calls yield with every row as it is written: one for each
-// instruction that sets or advances the location and one for the end, until
-// yield returns false. What Rows leaves out is there: rows that the next one
-// replaces because it begins at the same address, rows at or behind End, the
-// rows of an FDE of no code. The row is reused as with Rows. An error is about the
-// first instruction that cannot be executed, and comes behind the rows before it.
+// Advances calls yield with every row that the instructions define: one for each instruction
+// that sets or advances the location and one for the end, until yield returns false. Unlike
+// Rows it yields rows that the next one replaces because it begins at the same address, rows
+// at or behind End, and the rows of an FDE of no code. The row is reused as with Rows. An
+// error is about the first instruction that cannot be executed, and comes behind the rows
+// before it.
 func (f *FDE) Advances(yield func(*Row) bool) error {
 	m := machines.Get().(*machine)
 	m.row, m.listing = &m.own, f.listing
@@ -182,7 +181,7 @@ func (f *FDE) Advances(yield func(*Row) bool) error {
 	}
 	row := m.row
 	whole := m.r.data
-	// next executes what comes before an offset and yields the row.
+	// next executes the instructions before an offset and yields the row.
 	next := func(end int, last bool) (more bool, err error) {
 		m.r.data = whole[:end]
 		if _, err := m.run(); err != nil {

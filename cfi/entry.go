@@ -4,7 +4,7 @@ package cfi
 
 import "encoding/binary"
 
-// An entry is the frame that CIEs and FDEs share (DWARF 5, 6.4.1; LSB 5.0,
+// entry is the frame that CIEs and FDEs share (DWARF 5, 6.4.1; LSB 5.0,
 // 10.6.1).
 type entry struct {
 	offset     uint64 // of the length field
@@ -100,9 +100,9 @@ func (t *Table) u32(b []byte) uint32 {
 	return binary.LittleEndian.Uint32(b)
 }
 
-// scan lists the entries in order. A length of zero is the linker's end mark,
-// but crtend.o's may stand in the middle: what follows is read on, unless
-// Data may go on behind the section. Then what cannot be read is its end too.
+// scan lists the entries in order. A length of zero is the linker's end mark, but crtend.o's
+// may stand in the middle: the entries behind it are read too, unless Data may go on behind
+// the section. In that case bytes that cannot be read end the list as well.
 func (t *Table) scan(yield func(entry, error) bool) {
 	data := t.section.Data
 	for offset := 0; offset < len(data); {

@@ -10,7 +10,7 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// What can be wrong with call frame information. Each is wrapped in an *Error.
+// The problems of call frame information. Each is wrapped in an *Error.
 var (
 	// Looking up.
 	ErrNoFDE = errors.New("no FDE covers the address")
@@ -58,12 +58,11 @@ var (
 	ErrCircle       = errors.New("register rules lead to themselves")
 )
 
-// An Error is a problem in a section: where it is, what it is, and what was
-// expected or found.
+// Error is a problem in a section: its place, its kind, and the expected or found contents.
 type Error struct {
 	Section string // "" where the problem is in a row, not in a section
 	Offset  uint64 // bytes from the start of the section
-	Err     error  // one of the errors of this package, or one that a callback gave
+	Err     error  // an error of this package, or of a callback
 	Detail  string // may be empty
 }
 
@@ -71,9 +70,9 @@ type Error struct {
 // (A.6.4.1, A.6.4.2): no state of the target makes them right.
 var illFormed = []error{ErrCFARule, ErrNotMemory, ErrAddressSpace, ErrRegisterSize, ErrCircle}
 
-// IsIllFormed reports whether the document calls the DWARF ill-formed for what the
-// error is about. Other errors are about data that is malformed, or about what
-// cannot be evaluated in the frame at hand.
+// IsIllFormed reports whether the document calls the DWARF ill-formed for this error. Other
+// errors are about malformed data, or about rules that cannot be evaluated in the current
+// frame.
 func (e *Error) IsIllFormed() bool { return slices.Contains(illFormed, e.Err) }
 
 // CircleError is the error of a row whose rules of columns lead to themselves.

@@ -9,7 +9,7 @@ import (
 	"github.com/unwindd/unwindd/internal/ehpe"
 )
 
-// An FDE is a Frame Description Entry: the call frame table of the code in
+// FDE is a Frame Description Entry: the call frame table of the code in
 // [Start, End) (DWARF 5, 6.4.1; LSB 5.0, 10.6.1.2).
 type FDE struct {
 	Offset     uint64 // of the entry in its section
@@ -23,7 +23,7 @@ type FDE struct {
 
 	null     bool // the initial location is a null pointer
 	pos, end int  // the instructions
-	listing  *int // what the rows of all FDEs of a listing may yet cost; nil outside of one
+	listing  *int // rules that the rows of all FDEs of a listing may yet move; nil outside of one
 }
 
 // FDEAt returns the FDE at an offset of the section. ErrNotFDE when a CIE or a
@@ -94,9 +94,9 @@ func (t *Table) parseFDE(e entry, f *FDE) error {
 	return nil
 }
 
-// quickBounds reads the initial location and the range of an FDE whose CIE has
-// a layout, where there is nothing odd about them; ok is false where bounds must
-// look. Where ok is true, bounds reads the same.
+// quickBounds reads the initial location and the range of an FDE whose CIE has a layout,
+// where nothing about them is unusual; ok is false where bounds must read them. Where ok is
+// true, bounds reads the same.
 func (t *Table) quickBounds(c *CIE, pos, end int) (start, size uint64, ok bool) {
 	l := &c.layout
 	if l.size == 0 || end-pos < 2*l.size {
@@ -145,8 +145,7 @@ func (t *Table) bounds(c *CIE, f *FDE, r *reader) error {
 	mask := addressMask(c.AddressSize)
 	dropped := t.isTombstone(f.Start, mask)
 	if t.section.Code != nil {
-		// Sections of code begin at 0 here, and what was dropped has no
-		// relocation.
+		// Sections of code begin at 0 here, and dropped code has no relocation.
 		var ok bool
 		f.Code, ok = t.section.Code(uint64(r.pos - width))
 		dropped, f.null = !ok, !ok

@@ -9,7 +9,7 @@ import (
 	"github.com/unwindd/unwindd/internal/ehpe"
 )
 
-// A header is the search table of an .eh_frame_hdr (LSB 5.0, 10.6.2).
+// header is the search table of an .eh_frame_hdr (LSB 5.0, 10.6.2).
 type header struct {
 	section  Section
 	table    int // offset of the search table
@@ -19,19 +19,18 @@ type header struct {
 	signed   bool
 	big      bool
 	mask     uint64
-	base     uint64 // what numbers are relative to, besides their own offset
+	base     uint64 // base of numbers, besides their own offset
 }
 
 // headerSamples is how many entries UseHeader compares with their FDEs. Every
 // entry that a lookup uses is compared too.
 const headerSamples = 16
 
-// UseHeader makes FDE search the table of an .eh_frame_hdr first, so that the
-// index need not be built. The table is not trusted: its extent, its order and
-// a sample of its entries are checked now, and an entry that a lookup uses must
-// say what its FDE says. A header that does not match is an error, and is not
-// used; one that turns out later not to match is given up, and Problems says
-// so. What the header does not find is looked up in the index.
+// UseHeader makes FDE search the table of an .eh_frame_hdr first, so that the index need not
+// be built. The table is not trusted: its extent, its order and a sample of its entries are
+// checked now, and an entry that a lookup uses must agree with its FDE. A header that does
+// not match is an error, and is not used; one that turns out later not to match is abandoned,
+// and Problems lists it. Addresses that the header does not find are looked up in the index.
 func (t *Table) UseHeader(hdr Section) error {
 	if !t.section.EH {
 		return t.errorf(0, ErrHeaderMismatch, "only .eh_frame has a header")

@@ -12,16 +12,16 @@ import (
 	"github.com/unwindd/unwindd/internal/leb128"
 )
 
-// An indexEntry gives PCs from start on, up to the next entry's start or
-// to the end of the FDE, the FDE at offset. size is how far that is, or
-// math.MaxUint32 where it is more.
+// indexEntry maps PCs from start on, up to the next entry's start or to
+// the end of the FDE, to the FDE at offset. size is the length of that
+// range, at most math.MaxUint32.
 type indexEntry struct {
 	start  uint64
 	size   uint32
 	offset uint32
 }
 
-// An index has the FDEs of one code section, or of all code.
+// index has the FDEs of one code section, or of all code.
 type index struct {
 	code    uint32 // 0 but in a relocatable object
 	entries []indexEntry
@@ -84,8 +84,8 @@ func (t *Table) findIn(x *index, pc uint64, f *FDE) (bool, error) {
 
 func (t *Table) noFDE(pc uint64) error { return t.errorf(0, ErrNoFDE, "%s", t.without(pc)) }
 
-// buildIndex reads the head of every entry once. Linkers leave most FDEs in the
-// order of their code: a part in order already is not sorted.
+// buildIndex reads the start of every entry once. Linkers leave most FDEs in the order of
+// their code: a part in order already is not sorted.
 func (t *Table) buildIndex() {
 	x := &index{}
 	var codes map[uint32]*index
@@ -158,8 +158,8 @@ func indexOf(codes map[uint32]*index, code uint32) *index {
 	return x
 }
 
-// hasQuickData reports whether the augmentation data of an FDE can be read, as far as
-// that is seen at a glance.
+// hasQuickData reports whether the augmentation data of an FDE can be read, as far as its
+// length and pointers show without reading it.
 func (t *Table) hasQuickData(c *CIE, e entry) bool {
 	if !c.sized {
 		return true

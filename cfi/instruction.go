@@ -8,7 +8,7 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// An operandKind is the encoding of an operand of an instruction, with the alignment
+// operandKind is the encoding of an operand of an instruction, with the alignment
 // factor that it is multiplied by.
 type operandKind uint8
 
@@ -30,14 +30,14 @@ const (
 	block                      // ULEB128 length, and an expression
 )
 
-// operands are the decoded operands of one instruction, multiplied by the
-// alignment factors; signed ones are reinterpreted. Of kind block it is expr.
+// operands are the decoded operands of one instruction, multiplied by the alignment factors;
+// signed ones are reinterpreted. An operand of kind block is in expr.
 type operands struct {
 	value [3]uint64
 	expr  []byte
 }
 
-// An opcode is a call frame instruction: its operands, and its effect on
+// opcode is a call frame instruction: its operands, and its effect on
 // the row that is being built.
 type opcode struct {
 	operands [3]operandKind

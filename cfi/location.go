@@ -11,15 +11,15 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// Location returns the CFA that the rule defines in a frame: one memory byte
-// address, of any address space, bound to the scope of the frame. ev
-// evaluates expressions and says how many bits an address of the default space
-// has. Where ev is nil, which it may be for a register and an offset, the frame does.
+// Location returns the CFA that the rule defines in a frame: one memory byte address, of any
+// address space, bound to the scope of the frame. ev evaluates expressions and has the
+// address size of the default space. Where ev is nil, which it may be for a register and an
+// offset, the frame has it.
 //
-// The forms are those of A.6.4.2.2. ErrNoCFA when the row defined none;
-// ErrNotMemory when an expression yields anything but a memory byte address;
-// ErrAddressSpace when the architecture has no such space; ErrRegisterSize when
-// the register is smaller than an address of the space.
+// The kinds of rules are defined in A.6.4.2.2. ErrNoCFA when the row defined none;
+// ErrNotMemory when an expression yields anything but a memory byte address; ErrAddressSpace
+// when the architecture has no such space; ErrRegisterSize when the register is smaller than
+// an address of the space.
 func (c CFARule) Location(ctx context.Context, ev *locexpr.Evaluator, frame locexpr.Context) (locexpr.Location, error) {
 	switch c.Kind {
 	case CFARegister:
@@ -103,11 +103,11 @@ func spaceBits(ev *locexpr.Evaluator, frame locexpr.Context, space locexpr.Addre
 
 func lowMask(bits uint32) uint64 { return ^uint64(0) >> (64 - bits) }
 
-// Location returns where the caller's register of a column is, or the implicit
-// location that holds its value (A.6.4.1). frame is the one whose row
-// the rule is from, and cfa is that frame's CFA. ErrNoRule for Unspecified,
-// whose default is the architecture's, and for Architectural; ErrLanes where a
-// ValOffsetPerLane has no number of lanes or leaves a rest.
+// Location returns the location of the caller's register of a column, or the implicit
+// location that holds its value (A.6.4.1). frame is the one whose row has the rule, and cfa
+// is that frame's CFA. ErrNoRule for Unspecified, whose default is the architecture's, and
+// for Architectural; ErrLanes where a ValOffsetPerLane has no number of lanes or leaves a
+// remainder.
 func (r Rule) Location(ctx context.Context, ev *locexpr.Evaluator, frame locexpr.Context, column uint64, cfa locexpr.Location) (locexpr.Location, error) {
 	l, err := r.location(ctx, ev, frame, column, cfa)
 	if err != nil {
@@ -133,10 +133,10 @@ func (r Rule) location(ctx context.Context, ev *locexpr.Evaluator, frame locexpr
 		}
 		return r.valOffset(ev, frame, column, cfa, uint64(counter.ThreadLanes()))
 	case Register:
-		from, known := frame.RegisterBits(r.Register)
-		to, ok := frame.RegisterBits(column)
-		if known && ok && from != to {
-			return locexpr.Location{}, sizeError(r.Register, from, "column", uint64(to))
+		sourceBits, known := frame.RegisterBits(r.Register)
+		columnBits, ok := frame.RegisterBits(column)
+		if known && ok && sourceBits != columnBits {
+			return locexpr.Location{}, sizeError(r.Register, sourceBits, "column", uint64(columnBits))
 		}
 		return frame.Register(ctx, r.Register)
 	case Expression:
@@ -149,15 +149,14 @@ func (r Rule) location(ctx context.Context, ev *locexpr.Evaluator, frame locexpr
 	return locexpr.Location{}, &Error{Err: ErrNoRule}
 }
 
-// A LaneCounter is a context that knows its thread's lanes.
+// LaneCounter is a Context that knows the number of lanes of its thread.
 type LaneCounter interface {
-	// ThreadLanes is how many lanes the thread has; 0 where that is not known.
+	// ThreadLanes returns the number of lanes of the thread; 0 where it is not known.
 	ThreadLanes() uint32
 }
 
-// valOffset is the address CFA+N as a value, divided. The register must have the
-// size of an address of the CFA's space; a column that is no register takes that
-// size.
+// valOffset is the address CFA+N as a value, divided. The register must have the size of an
+// address of the CFA's space; a column that is no register takes that size.
 func (r Rule) valOffset(ev *locexpr.Evaluator, frame locexpr.Context, column uint64, cfa locexpr.Location, divisor uint64) (locexpr.Location, error) {
 	if _, _, ok := cfa.MemoryAddress(); !ok {
 		return locexpr.Location{}, notMemory(cfa)
@@ -183,8 +182,8 @@ func (r Rule) valOffset(ev *locexpr.Evaluator, frame locexpr.Context, column uin
 	return locexpr.ImplicitUint64(address/divisor, bits, frame.ByteOrder()), nil
 }
 
-// valExpression is the value of the expression, which must have the size of
-// the register; a column that is no register takes the value's.
+// valExpression is the value of the expression, which must have the size of the register; a
+// column that is no register takes the value's size.
 func (r Rule) valExpression(ctx context.Context, ev *locexpr.Evaluator, frame locexpr.Context, column uint64, cfa locexpr.Location) (locexpr.Location, error) {
 	unrestricted := ev.CFI
 	ev.CFI = true
@@ -224,7 +223,7 @@ func evaluateLocation(ctx context.Context, ev *locexpr.Evaluator, frame locexpr.
 	return l, err
 }
 
-// notMemory is the error of a CFA that is elsewhere. A composite may be long.
+// notMemory is the error of a CFA that is not in memory. The text of a composite may be long.
 func notMemory(l locexpr.Location) *Error {
 	if p := l.Place(0); p.Storage == locexpr.Composite {
 		return &Error{Err: ErrNotMemory, Detail: "a composite location"}

@@ -23,7 +23,7 @@ const (
 	workPerByte = 256
 )
 
-// A state is a row without its addresses: the rules in force.
+// state is the rules of a row, without its addresses.
 type state struct {
 	cfa        CFARule
 	rules      []RegisterRule
@@ -32,7 +32,7 @@ type state struct {
 	blocks     bool   // see machine.blocks
 }
 
-// A remembered state has its rules at the end of machine.savedRules, once a rule has
+// remembered state has its rules at the end of machine.savedRules, once a rule has
 // changed since: most code changes none between remember_state and
 // restore_state.
 type remembered struct {
@@ -42,7 +42,7 @@ type remembered struct {
 	firstRule  int
 }
 
-// A machine executes call frame instructions and builds a row (DWARF 5, 6.4.3).
+// machine executes call frame instructions and builds a row (DWARF 5, 6.4.3).
 type machine struct {
 	t       *Table
 	cie     *CIE
@@ -54,9 +54,9 @@ type machine struct {
 	mask    uint64 // of an address
 	fn      uint64 // start of the FDE's code
 
-	location uint64   // where the row that is being built starts, or the next one
-	budget   int      // how many rules the instructions may yet move
-	listing  *int     // how many all FDEs of a listing may yet move; nil outside of one
+	location uint64   // start of the row that is being built, or of the next one
+	budget   int      // rules that the instructions may yet move
+	listing  *int     // rules that all FDEs of a listing may yet move; nil outside of one
 	operands operands // of one instruction; here, so that they are not allocated
 	blocks   bool     // an expression was met: remembered rules may refer to the section
 
@@ -94,17 +94,17 @@ func (m *machine) free() {
 	machines.Put(m)
 }
 
-// run executes instructions until the location moves away from the row's start.
-// more is false when the instructions end first.
+// run executes instructions until the location moves away from the row's start. more is false
+// when the instructions end first.
 //
-// The instructions of nearly all code are executed here; rare forms of them,
-// and all other instructions, by the table of opcodes.
+// The instructions of nearly all code are executed here; rare operands of them, and all other
+// instructions, by the table of opcodes.
 func (m *machine) run() (more bool, err error) {
 	data, pos := m.r.data, m.r.pos
 	plain := m.cie.plain && m.initial != nil
 	for pos < len(data) {
 		code := data[pos]
-		if code == dw.CFANop { // most of all padding
+		if code == dw.CFANop { // mostly padding
 			pos++
 			continue
 		}
@@ -178,8 +178,8 @@ func (m *machine) setCFAOffset(n int, offset uint64) int {
 	return n
 }
 
-// setOffset changes an offset rule or adds one behind few others; false when it
-// is neither.
+// setOffset changes an offset rule or adds one behind few others; false when it can do
+// neither.
 func (m *machine) setOffset(column byte, offset int64) bool {
 	if m.unsaved > 0 {
 		return false
@@ -289,7 +289,7 @@ func (m *machine) set(column uint64, rule Rule) error {
 	return nil
 }
 
-// moved charges for rules that are copied.
+// moved takes rules that are copied from the budget.
 func (m *machine) moved(n int) error {
 	m.budget -= n
 	if m.budget < 0 {
@@ -298,7 +298,7 @@ func (m *machine) moved(n int) error {
 	return m.listed(n)
 }
 
-// listed charges a listing for rules that are copied or yielded.
+// listed takes rules that are copied or yielded from the budget of a listing.
 func (m *machine) listed(n int) error {
 	if m.listing == nil {
 		return nil
@@ -310,8 +310,8 @@ func (m *machine) listed(n int) error {
 	return nil
 }
 
-// save copies the rules of the remembered states that were not changed yet. It
-// comes before every change of a rule.
+// save copies the rules of the remembered states that share theirs with the row. It comes
+// before every change of a rule.
 func (m *machine) save() error {
 	for ; m.unsaved > 0; m.unsaved-- {
 		if len(m.savedRules)+len(m.row.Rules) > maxSavedRules {
@@ -371,7 +371,7 @@ func defCFA(m *machine, o *operands) error {
 }
 
 // defCFARegister changes the register. Without a rule before it that is ill-formed
-// (A.6.4.2.2), but in a CIE the offset is 0: LLVM's for MIPS begin like that, and
+// (A.6.4.2.2), except in a CIE, where the offset is 0: LLVM's for MIPS begin like that, and
 // all readers take them so.
 func defCFARegister(m *machine, o *operands) error {
 	switch {
@@ -411,7 +411,7 @@ func offsetRule(m *machine, o *operands) error {
 	return m.set(o.value[0], Rule{Kind: Offset, Offset: int64(o.value[1])})
 }
 
-// negativeOffset is offset with the sign turned (LSB 5.0, 10.5.2).
+// negativeOffset is offset with the opposite sign (LSB 5.0, 10.5.2).
 func negativeOffset(m *machine, o *operands) error {
 	n := -int64(o.value[1])
 	if n == int64(o.value[1]) && n != 0 {
@@ -462,10 +462,9 @@ func restore(m *machine, o *operands) error {
 	return nil
 }
 
-// windowSave notes that the register window was saved (SPARC). AArch64 has the
-// same number for a toggle, DW_CFA_AARCH64_negate_ra_state, and another for one
-// that toggles too whether the PC was part of the signature: for taking the
-// signature away that makes no difference.
+// windowSave records that the register window was saved (SPARC). AArch64 has the same number
+// for a toggle, DW_CFA_AARCH64_negate_ra_state, and another for one that also toggles whether
+// the PC was part of the signature: removing the signature is the same for both.
 func windowSave(m *machine, _ *operands) error {
 	m.row.WindowSave = !m.row.WindowSave
 	return nil

@@ -4,7 +4,7 @@ package cfi
 
 import "github.com/unwindd/unwindd/internal/ehpe"
 
-// A Pointer is an encoded pointer of a CIE or FDE. The zero Pointer is none.
+// Pointer is an encoded pointer of a CIE or FDE. The zero Pointer is an absent one.
 type Pointer struct {
 	Address uint64 // virtual
 	// Indirect means that Address is the address of the pointer, not the pointer.
@@ -65,16 +65,16 @@ func extend(v uint64, size int) uint64 {
 // addressMask has the bits of an address of that many bytes.
 func addressMask(size int) uint64 { return ^uint64(0) >> (64 - 8*uint(size)) }
 
-// bases are what encoded pointers are relative to, besides their own address.
+// bases are the addresses that encoded pointers are relative to, besides their own.
 type bases struct {
 	section, text, data uint64
 	function            uint64
 	hasFunction         bool
 }
 
-// pointer reads an encoded pointer. null means that the stored value is zero,
-// which stands for a null pointer whatever it is relative to. ErrPointerBase means
-// that the pointer was read, but is relative to an unknown base.
+// pointer reads an encoded pointer. null means that the stored value is zero, which stands
+// for a null pointer with any base. ErrPointerBase means that the pointer was read, but is
+// relative to an unknown base.
 func (r *reader) pointer(encoding byte, addressSize int, b *bases) (p Pointer, null bool, err error) {
 	format := encoding & ehpe.FormatMask
 	if encoding == ehpe.Omit || !isValidFormat(format) {

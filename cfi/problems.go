@@ -13,15 +13,14 @@ import (
 // maxProblems bounds how many problems are kept.
 const maxProblems = 16
 
-// sectionProblems are what was found wrong in a section.
+// sectionProblems are the problems of a section that lookups met.
 type sectionProblems struct {
 	mu   sync.Mutex
 	list problems.List[error]
 }
 
-// Problems returns what was found wrong so far that cost a lookup something: a
-// header that was given up, entries that the index had to leave out. At most 16
-// are kept.
+// Problems returns the problems so far that cost a lookup something: a header that was
+// abandoned, entries that the index had to leave out. At most 16 are kept.
 func (p *sectionProblems) Problems() []error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,7 +35,7 @@ func (p *sectionProblems) problem(err error) {
 	}
 }
 
-// without returns the text of an error: nothing covers pc, and a possible reason.
+// without returns the text of an error: nothing covers pc, with a possible reason.
 func (p *sectionProblems) without(pc uint64) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

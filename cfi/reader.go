@@ -10,7 +10,7 @@ import (
 	"github.com/unwindd/unwindd/internal/leb128"
 )
 
-// A reader reads forward in a section. The first failure stays in err; from
+// reader reads forward in a section. The first failure stays in err; from
 // then on every read gives zero.
 type reader struct {
 	data   []byte // the section, cut where the reading must end

@@ -22,16 +22,16 @@ const (
 	Offset                 // saved at CFA+N
 	ValOffset              // is CFA+N
 	Register               // saved in another register
-	Expression             // saved where the expression says
-	ValExpression          // is what the expression says
+	Expression             // saved at the result of the expression
+	ValExpression          // is the result of the expression
 	Architectural          // defined outside the documents, by the augmentation
-	// ValOffsetPerLane is CFA+N divided by the lanes of the thread: a stack
-	// pointer that counts the bytes of one lane, in a stack that all lanes share.
-	// No file says so; an architecture's default does.
+	// ValOffsetPerLane is CFA+N divided by the lanes of the thread: a stack pointer that
+	// counts the bytes of one lane, in a stack that all lanes share. No file has such a rule;
+	// an architecture's default may.
 	ValOffsetPerLane
 )
 
-// A Rule is how one register of the caller is found.
+// Rule is the way to find one register of the caller.
 type Rule struct {
 	Kind     RuleKind
 	Register uint64 // Register: the register that holds it
@@ -39,24 +39,24 @@ type Rule struct {
 	Expr     []byte // Expression, ValExpression: operations, in the object's dialect
 }
 
-// A RegisterRule is a Rule with the column it stands in.
+// RegisterRule is a Rule with the column it stands in.
 type RegisterRule struct {
 	Column uint64 // DWARF register number
 	Rule   Rule
 }
 
-// CFAKind names the form of a CFA rule.
+// CFAKind names a kind of CFA rule.
 type CFAKind uint8
 
-// The forms of a CFA rule. A row whose CFA is NoCFA has no information
-// (it is not an outermost frame: producers exist that write empty FDEs).
+// The kinds of CFA rules. A row whose CFA is NoCFA has no information (it is not an outermost
+// frame: producers exist that write empty FDEs).
 const (
 	NoCFA         CFAKind = iota
 	CFARegister           // a register plus an offset
-	CFAExpression         // what an expression yields
+	CFAExpression         // the result of an expression
 )
 
-// A CFARule is the rule of the CFA: register plus offset in an address space,
+// CFARule is the rule of the CFA: register plus offset in an address space,
 // or an expression that yields a memory location.
 type CFARule struct {
 	Kind     CFAKind
@@ -66,7 +66,7 @@ type CFARule struct {
 	Expr     []byte               // CFAExpression: operations, in the object's dialect
 }
 
-// A Row is a row of the call frame table: the rules for PCs in [Start, End).
+// Row is a row of the call frame table: the rules for PCs in [Start, End).
 //
 // Rules are the rules of the row, sorted by column; a column that is absent has
 // the default rule of the object or the architecture. CallSite holds rules for
@@ -80,28 +80,29 @@ type Row struct {
 	CallSite      []RegisterRule
 	ReturnAddress uint64 // column of the return address
 	SignalFrame   bool   // the frame was interrupted, not called: its caller's PC is exact
-	// WindowSave means that DW_CFA_GNU_window_save was executed an odd number of
-	// times: SPARC's register window was saved at the CFA; on AArch64, where the
-	// number is DW_CFA_AARCH64_negate_ra_state, the return address is signed
+	// WindowSave means that DW_CFA_GNU_window_save was executed an odd number of times:
+	// SPARC's register window was saved at the CFA; on AArch64, where the number is
+	// DW_CFA_AARCH64_negate_ra_state, the return address is signed
 	// (DW_CFA_AARCH64_negate_ra_state_with_pc counts as well).
 	WindowSave bool
 }
 
-// Circle returns the columns whose rules Register lead to themselves, over others or at
-// once, in ascending order: such rules are ill-formed (A.6.4.1). nil: there are none.
+// Circle returns the columns whose Register rules lead back to themselves, directly or
+// through others, in ascending order: such rules are ill-formed (A.6.4.1). nil: there are
+// none.
 func (r *Row) Circle() (columns []uint64) {
 	if !slices.ContainsFunc(r.Rules, func(r RegisterRule) bool { return r.Rule.Kind == Register }) {
 		return nil
 	}
-	met := make([]int, len(r.Rules)) // in which way a rule was met first, from 1 on
+	met := make([]int, len(r.Rules)) // by rule: the number of the path that met it first, from 1 on
 	for first := range r.Rules {
-		way := first + 1
+		end := first + 1
 		i, ok := first, true
 		for ok && met[i] == 0 && r.Rules[i].Rule.Kind == Register {
-			met[i] = way
+			met[i] = end
 			i, ok = find(r.Rules, r.Rules[i].Rule.Register)
 		}
-		if !ok || met[i] != way {
+		if !ok || met[i] != end {
 			continue
 		}
 		for start := i; ; {

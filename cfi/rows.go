@@ -7,12 +7,11 @@ import (
 	"slices"
 )
 
-// Rows calls yield with every row of the FDE, in order of address, until yield
-// returns false. Rows that begin at one address are one row, the last of them;
-// what lies at or behind End is left out. The row and its slices are reused
-// between calls (Clone keeps one); the bytes of expressions alias the section.
-// An FDE that defines nothing has rows whose CFA is NoCFA. An error is about the
-// first instruction that cannot be executed, behind the rows before it.
+// Rows calls yield with every row of the FDE, in order of address, until yield returns false.
+// Rows that begin at one address are one row, the last of them; rows at or behind End are
+// left out. The row and its slices are reused between calls (Clone keeps one); the bytes of
+// expressions alias the section. An FDE that defines nothing has rows whose CFA is NoCFA. An
+// error is about the first instruction that cannot be executed, behind the rows before it.
 func (f *FDE) Rows(yield func(*Row) bool) error {
 	if f.Start >= f.End {
 		return nil
@@ -52,12 +51,11 @@ func (m *machine) stream(f *FDE, yield func(*Row) bool) (more bool, err error) {
 	}
 }
 
-// Rows calls yield with every row of every FDE, in the order of the section,
-// until yield returns false. It is what FDEs and FDE.Rows give together, in
-// the same bounds, but f and row are both reused between calls: nothing is
-// allocated, which is half of the time that the two take. Errors come with a
-// nil row: one that FDEs gives with a nil f, one that FDE.Rows gives with the
-// FDE, behind the rows that could be read.
+// Rows calls yield with every row of every FDE, in the order of the section, until yield
+// returns false. It gives the same as FDEs and FDE.Rows together, within the same bounds, but
+// reuses both f and row between calls: nothing is allocated, which halves the time. Errors
+// come with a nil row: an error of FDEs with a nil f, an error of FDE.Rows with the FDE,
+// behind the rows that could be read.
 func (t *Table) Rows(yield func(f *FDE, row *Row, err error) bool) {
 	work := t.listWork()
 	m := machines.Get().(*machine)
@@ -84,8 +82,8 @@ func (t *Table) Rows(yield func(f *FDE, row *Row, err error) bool) {
 	m.free()
 }
 
-// RowAt fills row with the row that covers pc, reusing its slices; ErrNoRow when
-// the FDE does not cover pc. After an error the row says nothing.
+// RowAt fills row with the row that covers pc, reusing its slices; ErrNoRow when the FDE does
+// not cover pc. After an error the row has no meaning.
 func (f *FDE) RowAt(pc uint64, row *Row) error {
 	if pc < f.Start || pc >= f.End {
 		row.reset()
@@ -138,7 +136,7 @@ func (f *FDE) errListing() error {
 func (m *machine) start(f *FDE) error {
 	c := f.CIE
 	if m.listing != nil && !c.executed.Load() && m.listed(min(c.end-c.pos, maxInitial)) != nil {
-		// CIEs that are many are forgotten and executed again.
+		// Many CIEs are forgotten and executed again.
 		return f.errListing()
 	}
 	initial, err := c.initialState()
@@ -161,7 +159,7 @@ func (m *machine) start(f *FDE) error {
 
 var errUnread = errors.New("the initial instructions of the CIE could not be read")
 
-// initialState returns what the initial instructions of the CIE define.
+// initialState returns the state that the initial instructions of the CIE define.
 func (c *CIE) initialState() (*state, error) {
 	c.initialOnce.Do(func() {
 		t := c.table
@@ -169,7 +167,7 @@ func (c *CIE) initialState() (*state, error) {
 			c.initialErr = t.errorf(c.Offset, ErrAugmentation, "%q", c.Augmentation)
 			return
 		}
-		// It stays where the file is cut while it is read, which ends this here.
+		// The error stays when the file is cut while it is read, which ends this here.
 		c.initialErr = errUnread
 		if c.end-c.pos > maxInitial {
 			c.initialErr = t.errorf(c.Offset, ErrLimit, "%#x bytes of initial instructions, at most %#x are read", c.end-c.pos, maxInitial)
@@ -194,7 +192,7 @@ func (r *Row) reset() {
 	*r = Row{Rules: r.Rules[:0], CallSite: r.CallSite[:0]}
 }
 
-// Clone returns a copy that shares nothing with r but the bytes of expressions.
+// Clone returns a copy that shares only the bytes of expressions with r.
 func (r *Row) Clone() *Row {
 	c := *r
 	c.Rules = slices.Clone(r.Rules)
@@ -202,7 +200,7 @@ func (r *Row) Clone() *Row {
 	return &c
 }
 
-// Rule returns what the row says about a column; false when it says nothing.
+// Rule returns the rule of a column; false when the row does not mention it.
 func (r *Row) Rule(column uint64) (Rule, bool) {
 	if i, found := find(r.Rules, column); found {
 		return r.Rules[i].Rule, true

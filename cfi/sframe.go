@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// What can be wrong with an .sframe besides what other sections can have.
+// The problems that only .sframe sections have.
 var (
 	ErrSFrame        = errors.New("malformed SFrame section")
 	ErrSFrameVersion = errors.New("SFrame version is not supported")
@@ -28,12 +28,12 @@ const (
 	sframePCRel  = 0x4 // SFRAME_F_FDE_FUNC_START_PCREL
 )
 
-// An sframeVersion is what differs between versions (1.2, Changes from Version 2 to
-// Version 3; 1.3, Changes from Version 1 to Version 2).
+// sframeVersion is the differences between versions (1.2, Changes from Version 2 to Version
+// 3; 1.3, Changes from Version 1 to Version 2).
 type sframeVersion struct {
 	size      int  // bytes of an entry of the sub-section of FDEs
 	flags     byte // the defined flags; the others must be zero (2.1.3)
-	block     bool // an FDE says the size of repeated blocks
+	block     bool // an FDE has the size of repeated blocks
 	end       bool // an FRE without data words is an outermost frame
 	attribute bool // FREs begin with the rest of their FDE, which may be flexible or a signal frame's
 	registers bool // on s390x an odd offset is a register number
@@ -46,7 +46,7 @@ var sframeVersions = map[uint8]*sframeVersion{
 	3: {size: 16, flags: 0x5, block: true, end: true, attribute: true},
 }
 
-// An SFrame finds rows in an .sframe section (The SFrame Format, versions 1 to 3).
+// SFrame finds rows in an .sframe section (The SFrame Format, versions 1 to 3).
 // It is safe for concurrent use.
 //
 // The format knows the CFA, the stack pointer, the frame pointer and the return
@@ -187,8 +187,8 @@ func (t *SFrame) startOf(i int) uint64 {
 	return start
 }
 
-// order finds out how FDEs are searched. What the header says of their order is
-// not trusted: an FDE out of its place would hide others.
+// order decides how FDEs are searched. The order that the header claims is not trusted: an
+// FDE out of its place would hide others.
 func (t *SFrame) order() {
 	t.inPlace = true
 	sorted := true
@@ -273,15 +273,14 @@ func (t *SFrame) reader(pos int) reader {
 	return reader{data: t.section.Data, pos: pos, big: t.big}
 }
 
-// An SFrameFDE is a function descriptor entry: the rows of the code in
+// SFrameFDE is a function descriptor entry: the rows of the code in
 // [Start, End) (The SFrame Format, 2.3).
 type SFrameFDE struct {
 	Offset     uint64 // of the entry in its section
 	Start, End uint64 // virtual addresses
-	// Repeats means that the code is a block of Block bytes again and again, as
-	// in a procedure linkage table, and the rows cover a single block
-	// (SFRAME_FDE_TYPE_PCMASK). Version 1 does not say how long a block is: then
-	// Block is 0 and nothing has a row.
+	// Repeats means that the code is a block of Block bytes again and again, as in a
+	// procedure linkage table, and the rows cover a single block (SFRAME_FDE_TYPE_PCMASK).
+	// Version 1 does not have the length of a block: then Block is 0 and nothing has a row.
 	Repeats bool
 	Block   uint64
 	// BKey means that return addresses are signed with the B key (AArch64).
@@ -330,7 +329,7 @@ const (
 	fdeFlexible = 1 // the FDE type in the second one
 )
 
-// fdeAttribute is the size of what FREs begin with in version 3 (2.3.2).
+// fdeAttribute is the size of the attributes before FREs in version 3 (2.3.2).
 const fdeAttribute = 5
 
 // parse reads the FDE with a number below t.count.
@@ -384,13 +383,13 @@ func (t *SFrame) parse(i int, f *SFrameFDE) error {
 	return nil
 }
 
-// setInfo takes what the info bytes of an FDE say.
+// setInfo takes the contents of the info bytes of an FDE.
 func (f *SFrameFDE) setInfo(bits, kind byte) {
 	f.Repeats, f.BKey, f.wide = bits&fdeRepeats != 0, bits&fdeBKey != 0, 1<<(bits&fdeSize)
 	f.SignalFrame, f.isFlexible = bits&fdeSignal != 0, kind == fdeFlexible
 }
 
-// isInfo reports whether the info bytes of an FDE are ones that its version and ABI have.
+// isInfo reports whether the version and ABI of an FDE define its info bytes.
 func (f *SFrameFDE) isInfo(bits, kind byte) bool {
 	defined := byte(fdeSize | fdeRepeats | fdeBKey)
 	if f.table.version.attribute {

@@ -4,8 +4,8 @@ package cfi
 
 import "slices"
 
-// An sframeABI is what the SFrame format leaves to an ABI (The SFrame Format,
-// 2.2.1 and chapter 3), in the ABI's DWARF register numbers.
+// sframeABI is the part of the SFrame format that is left to an ABI (The SFrame Format, 2.2.1
+// and chapter 3), in the ABI's DWARF register numbers.
 type sframeABI struct {
 	name       string
 	machine    uint16 // e_machine

@@ -18,16 +18,16 @@ const (
 	flexShift = iota
 )
 
-// A flexRule is a pair of data words: how the CFA, the return address or the frame
-// pointer is recovered.
+// flexRule is a pair of data words: the rule of the CFA, the return address or the frame
+// pointer.
 type flexRule struct {
 	control uint64
 	offset  int64
 }
 
 // fillFlexible takes the data words of an FRE of a flexible FDE: pairs for the CFA, the
-// return address and the frame pointer. In place of a pair, one word of 0 leaves a
-// register to what the header says.
+// return address and the frame pointer. In place of a pair, one word of 0 leaves a register
+// to the header.
 func (c *sframeCursor) fillFlexible(row *Row, ra, fp *Rule) error {
 	e := &c.fre
 	words := e.offsets // a copy, so that c need not be on the heap
@@ -49,8 +49,8 @@ func (c *sframeCursor) fillFlexible(row *Row, ra, fp *Rule) error {
 	return nil
 }
 
-// flexRules are the pairs of an FRE, zero where it has none; ok is false where its data
-// words are no pairs.
+// flexRules are the pairs of an FRE, zero where it has none; ok is false where its data words
+// are no pairs.
 func (e *sframeFRE) flexRules() (rules [3]flexRule, ok bool) {
 	mask := addressMask(1 << (e.info >> freSizeShift & freSizeMask))
 	used := 0
@@ -72,7 +72,7 @@ func (e *sframeFRE) flexRules() (rules [3]flexRule, ok bool) {
 	return rules, used == e.count
 }
 
-// cfa is the pair as the rule of a CFA, which cannot count from itself.
+// cfa returns the pair as the rule of a CFA, which cannot count from itself.
 func (r flexRule) cfa() (rule CFARule, ok bool) {
 	switch r.control & (flexRegister | flexDeref) {
 	case flexRegister:
@@ -83,7 +83,7 @@ func (r flexRule) cfa() (rule CFARule, ok bool) {
 	return rule, false
 }
 
-// rule is the pair as the rule of a register.
+// rule returns the pair as the rule of a register.
 func (r flexRule) rule() Rule {
 	switch r.control & (flexRegister | flexDeref) {
 	case flexDeref:
@@ -99,7 +99,7 @@ func (r flexRule) rule() Rule {
 	return Rule{Kind: ValOffset, Offset: r.offset}
 }
 
-// address is the expression of a register plus the offset.
+// address returns the expression of a register plus the offset.
 func (r flexRule) address() []byte {
 	b := binary.AppendUvarint([]byte{dw.OpBregx}, r.control>>flexShift)
 	return leb128.AppendSigned(b, r.offset)

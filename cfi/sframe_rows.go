@@ -7,7 +7,7 @@ package cfi
 // a byte.
 const maxRepeatedRows = 1 << 20
 
-// An sframeFRE is a frame row entry (The SFrame Format, 2.4).
+// sframeFRE is a frame row entry (The SFrame Format, 2.4).
 type sframeFRE struct {
 	pos     int    // offset in the section
 	start   uint64 // bytes from the start of the function or block
@@ -19,8 +19,8 @@ type sframeFRE struct {
 // maxFREWords is how many data words an FRE can have: three pairs of a flexible FDE.
 const maxFREWords = 6
 
-// An sframeCursor goes through the FREs of an FDE. Those that begin at one
-// address are one, the last of them.
+// sframeCursor goes through the FREs of an FDE. FREs that begin at one address count as one,
+// the last of them.
 type sframeCursor struct {
 	fde   *SFrameFDE
 	r     reader
@@ -50,12 +50,12 @@ const (
 	freFromSP     = 0x01 // the CFA counts from the stack pointer, else from the frame pointer
 	freCountShift = 1    // how many offsets there are
 	freCountMask  = 0xf
-	freSizeShift  = 5 // their size: 1, 2 or 4 bytes
+	freSizeShift  = 5 // size of offsets: 1, 2 or 4 bytes
 	freSizeMask   = 0x3
-	freSigned     = 0x80 // the return address is
+	freSigned     = 0x80 // the return address is signed
 )
 
-// read makes next the next FRE.
+// read makes next the following FRE.
 func (c *sframeCursor) read() error {
 	c.more = c.left > 0
 	if !c.more {
@@ -108,16 +108,14 @@ func (c *sframeCursor) step() (bool, error) {
 	}
 }
 
-// Rows calls yield with every row of the FDE, in order of address, until yield
-// returns false. Code before the first FRE has no row; what lies at or behind
-// End, or the end of a repeated block, is left out. The row and its slices are
-// reused between calls (Clone keeps one).
+// Rows calls yield with every row of the FDE, in order of address, until yield returns false.
+// Code before the first FRE has no row; rows at or behind End, or the end of a repeated
+// block, are left out. The row and its slices are reused between calls (Clone keeps one).
 //
-// A row whose CFA is NoCFA and whose return address is Undefined is an FRE
-// without data words, or in version 3 an FDE without FREs: code that nothing called,
-// from version 2 on. ErrLimit when
-// repeated blocks make more than 1,048,576 rows, including the rows of other FDEs from the
-// same range over FDEs.
+// A row whose CFA is NoCFA and whose return address is Undefined is an FRE without data
+// words, or in version 3 an FDE without FREs: code that nothing called, from version 2 on.
+// ErrLimit when repeated blocks make more than 1,048,576 rows, including the rows of other
+// FDEs from the same range over FDEs.
 func (f *SFrameFDE) Rows(yield func(*Row) bool) error {
 	if f.Start >= f.End {
 		return nil
@@ -158,13 +156,13 @@ func (f *SFrameFDE) Rows(yield func(*Row) bool) error {
 	}
 }
 
-// tooMany reports whether there are more rows of repeated blocks than Rows makes.
+// tooMany reports whether repeated blocks have more rows than the limit of Rows.
 func (f *SFrameFDE) tooMany(rows uint64) bool {
 	return rows > maxRepeatedRows || f.listed != nil && f.listed.Add(int64(rows)) > maxRepeatedRows
 }
 
-// RowAt fills row with the row that covers pc, reusing its slices; ErrNoRow when
-// none does. After an error the row says nothing.
+// RowAt fills row with the row that covers pc, reusing its slices; ErrNoRow when none does.
+// After an error the row has no meaning.
 func (f *SFrameFDE) RowAt(pc uint64, row *Row) error {
 	err := f.rowAt(pc, row)
 	if err != nil {
@@ -222,7 +220,7 @@ func (f *SFrameFDE) fillOutermost(row *Row) {
 	row.Rules = append(row.Rules, RegisterRule{row.ReturnAddress, Rule{Kind: Undefined}})
 }
 
-// fill makes row what the FRE says of a function or block at base.
+// fill makes row the row of the FRE, of a function or block at base.
 func (c *sframeCursor) fill(row *Row, base uint64) error {
 	t, e := c.fde.table, &c.fre
 	a := t.abi
@@ -286,8 +284,8 @@ func (c *sframeCursor) fillDefault(row *Row, ra, fp *Rule) error {
 	return nil
 }
 
-// saved is the rule of a register that an FRE has an offset for; Unspecified
-// when the offset has no meaning. With registers an odd one is a register number.
+// saved returns the rule of a register that an FRE has an offset for; Unspecified when the
+// offset has no meaning. With registers an odd one is a register number.
 func saved(offset int64, registers bool) Rule {
 	switch {
 	case !registers || offset&1 == 0 && offset != 0:

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// A Section is a section of call frame information, as a file holds it or as
+// Section is a section of call frame information, as a file holds it or as
 // it lies in memory.
 type Section struct {
 	Name string // for errors, ".eh_frame"
@@ -34,15 +34,14 @@ type Section struct {
 	// .eh_frame_hdr has the start of the section. It then ends at its first
 	// terminator, or at the first bytes that are no entry.
 	Open bool
-	// Code is set for a relocatable object, whose code sections all begin at
-	// address 0: it returns the code section that the address that is stored at an
-	// offset of Data is in, by any number but 0. ok is false where no relocation
-	// stands there: then the FDE is for no code. It must be safe for concurrent
-	// use.
+	// Code is set for a relocatable object, whose code sections all begin at address 0: it
+	// returns the number, never 0, of the code section that the address stored at an offset
+	// of Data is in. ok is false where no relocation stands there: then the FDE is for no
+	// code. It must be safe for concurrent use.
 	Code func(offset uint64) (section uint32, ok bool)
 }
 
-// A Table finds the FDEs of a section. It is safe for concurrent use.
+// Table finds the FDEs of a section. It is safe for concurrent use.
 type Table struct {
 	section Section
 	big     bool
@@ -59,8 +58,8 @@ type Table struct {
 // depends on its offset. Large programs have one CIE for thousands of FDEs.
 const cieSlots = 256
 
-// NewTable checks the description of a section: the error wraps ErrSection or
-// ErrAddressSize. The section itself is read when something is asked of the Table.
+// NewTable checks the description of a section: the error wraps ErrSection or ErrAddressSize.
+// The section itself is read when the Table is used.
 func NewTable(s Section) (*Table, error) {
 	t := &Table{section: s}
 	switch s.Order {
@@ -105,8 +104,8 @@ func (t *Table) FDEIn(code uint32, pc uint64) (*FDE, error) {
 	return nil, t.noFDE(pc)
 }
 
-// find fills f, so that FDE is small enough to be inlined and its result may
-// live on the caller's stack.
+// find fills f, so that FDE is small enough to be inlined and its result may stay on the
+// caller's stack.
 func (t *Table) find(pc uint64, f *FDE) error {
 	h := t.header.Load()
 	if h != nil {
@@ -133,8 +132,8 @@ func (t *Table) giveUp(h *header, err error) {
 	}
 }
 
-// Listing all rows of a section may copy, move and yield this many rules: so
-// many at the least, and so many more for every byte of the section.
+// Listing all rows of a section may copy, move and yield this many rules: a fixed number,
+// plus a number for every byte of the section.
 const (
 	listBase    = 1 << 25
 	listPerByte = 128
@@ -142,14 +141,13 @@ const (
 
 func (t *Table) listWork() int { return listBase + listPerByte*len(t.section.Data) }
 
-// FDEs lists the FDEs in the order of the section, those that FDE does not
-// look at included. An entry that cannot be read gives a nil FDE and an error;
-// the list goes on behind it unless its length is the problem.
+// FDEs lists the FDEs in the order of the section, including FDEs that FDE ignores. An entry
+// that cannot be read gives a nil FDE and an error; the list goes on behind it unless its
+// length is the problem.
 //
-// What the rows of all FDEs of one list cost together is bounded in proportion
-// to the section: from some FDE on, the FDEs of a hostile section give ErrLimit.
-// FDEAt gives the same FDE outside of the list. The rows of the FDEs of one
-// list must not be asked for concurrently.
+// The cost of the rows of all FDEs of one list is bounded in proportion to the section: from
+// some FDE on, the FDEs of a hostile section give ErrLimit. FDEAt gives the same FDE outside
+// of the list. The rows of the FDEs of one list must not be read concurrently.
 func (t *Table) FDEs() iter.Seq2[*FDE, error] {
 	return func(yield func(*FDE, error) bool) {
 		work := t.listWork()
@@ -190,7 +188,7 @@ func (t *Table) errorf(offset uint64, err error, format string, args ...any) *Er
 	return &Error{Section: t.section.Name, Offset: offset, Err: err, Detail: fmt.Sprintf(format, args...)}
 }
 
-// readError is the error of a reader that failed while it read what.
+// readError is the error of a reader that failed while it read the named thing.
 func (t *Table) readError(r *reader, what string) *Error {
 	return t.errorf(uint64(r.errPos), r.err, "expected %s", what)
 }

@@ -9,20 +9,20 @@ import (
 	"math/bits"
 )
 
-// maxAccessSteps bounds the parts and places that one read or write visits.
-// Composites may share parts, so that their tree is larger than its memory.
+// maxAccessSteps bounds the parts and places that one read or write visits. Composites may
+// share parts, so that their tree is larger than its memory.
 const maxAccessSteps = 1 << 22
 
 // byteCount returns how many bytes hold a stream of n bits.
 func byteCount(n uint64) uint64 { return n/8 + (n%8+7)/8 }
 
-// Read reads bits of the value at l into the first (bits+7)/8 bytes of dst, as
-// the package comment numbers them. Where a value is in more than one place it
-// is read from the first one that can be read (A.2.5.3).
+// Read reads bits of the value at l into the first (bits+7)/8 bytes of dst, as the package
+// comment numbers them. A value in more than one place is read from the first place that can
+// be read (A.2.5.3).
 //
-// The error wraps ErrUndefined where a bit comes from undefined storage,
-// ErrOutOfBounds where one lies past the end of its storage, and
-// ErrImplicitPointer where one comes from an implicit pointer.
+// The error wraps ErrUndefined where a bit comes from undefined storage, ErrOutOfBounds where
+// one lies past the end of its storage, and ErrImplicitPointer where one comes from an
+// implicit pointer.
 func (l Location) Read(ctx context.Context, m Machine, dst []byte, bits uint64) error {
 	a := access{ctx: ctx, m: m, order: m.ByteOrder()}
 	return a.readAll(&l, dst, bits)
@@ -44,9 +44,9 @@ func (a *access) readAll(l *Location, dst []byte, bits uint64) error {
 	return nil
 }
 
-// Write writes the first bits of src to every place of l (A.2.5.3). Nothing is
-// written when any bit of it is in storage that cannot be written, or outside
-// its storage; when the machine fails, some of it may be.
+// Write writes the first bits of src to every place of l (A.2.5.3). Nothing is written when
+// any bit is in storage that cannot be written, or outside its storage; when the machine
+// fails, part of it may be.
 func (l Location) Write(ctx context.Context, m WritableMachine, src []byte, bits uint64) error {
 	if bits == 0 {
 		return nil
@@ -103,7 +103,7 @@ func (a *access) step() error {
 	return nil
 }
 
-// read reads n bits, more than 0, from bit skip of l to bit at of dst.
+// read reads n bits, more than 0, from bit skip of l to bit first of dst.
 func (a *access) read(l *Location, skip uint64, dst []byte, first, n uint64) error {
 	err := a.readPlace(&l.place, skip, dst, first, n)
 	if err == nil {
@@ -244,21 +244,21 @@ func (a *access) readRegister(p *Place, skip uint64, dst []byte, first, n uint64
 	return nil
 }
 
-// A partWalk goes through the parts of a composite that hold a range of bits.
+// partWalk goes through the parts of a composite that hold a range of bits.
 type partWalk struct {
-	parts []Part // those still to come
+	parts []Part // the part that follows, and the ones behind it
 	start uint64 // bits to skip from parts[0] on
 	left  uint64 // bits still to come
 
 	// The current part, set by next.
 	part *Location
 	skip uint64 // bits of the part before those that are wanted
-	done uint64 // bits that earlier parts held
-	n    uint64 // bits that the part holds
+	done uint64 // bits that earlier parts had
+	n    uint64 // bits that the part has
 }
 
-// walk starts at the n bits from bit start of a composite. Those that have a part for
-// each lane are read lane by lane, so parts of one size before start are not looked at.
+// walk starts at the n bits from bit start of a composite. Composites with a part for each
+// lane are read lane by lane, so parts of one size before start are not visited.
 func (p *Place) walk(start, n uint64) partWalk {
 	parts := p.detail.parts
 	if each := p.detail.each; each > 0 {
@@ -290,8 +290,8 @@ func (w *partWalk) next(a *access) (bool, error) {
 	return false, nil
 }
 
-// write writes n bits, more than 0, from bit at of src to bit skip of every
-// place of l. Without commit it only checks that it could.
+// write writes n bits, more than 0, from bit first of src to bit skip of every place of l.
+// Without commit it only checks that it could.
 func (a *access) write(l *Location, skip uint64, src []byte, first, n uint64, commit bool) error {
 	if err := a.writePlace(&l.place, skip, src, first, n, commit); err != nil {
 		return err

@@ -30,14 +30,14 @@ func (ev *evaluation) pushIndex(index, count uint64, what string) error {
 	return ev.pushGeneric(index)
 }
 
-// A LaneContext has a current lane, for DW_OP_LLVM_push_lane.
+// LaneContext has a current lane, for DW_OP_LLVM_push_lane.
 type LaneContext interface {
 	// Lane returns the current lane, and how many lanes the subprogram has by
 	// its DW_AT_LLVM_lanes; 0 where that is not known (A.2.5.4.3.1).
 	Lane() (lane, lanes uint64, err error)
 }
 
-// An IterationContext has a current iteration, for DW_OP_LLVM_push_iteration.
+// IterationContext has a current iteration, for DW_OP_LLVM_push_iteration.
 type IterationContext interface {
 	// Iteration returns the current iteration, and how many execute
 	// concurrently by DW_AT_LLVM_iterations; 0 where that is not known

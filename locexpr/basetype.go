@@ -41,7 +41,7 @@ const (
 // maxTypeBits bounds the size of a value.
 const maxTypeBits = 1 << 16
 
-// A BaseType is the type of a value (A.2.5.2). The generic type, an integer of
+// BaseType is the type of a value (A.2.5.2). The generic type, an integer of
 // the size of an address and of unspecified signedness, is the nil *BaseType.
 //
 // Two types are the same when all but their names are equal. A BaseType must
@@ -52,15 +52,15 @@ type BaseType struct {
 	Bits      uint32 // size; that of one element in a vector type
 	Elements  uint32 // DW_AT_LLVM_vector_size, the number of elements; 0: no vector type
 	Endianity Endianity
-	Format    FloatFormat // of floating point numbers, where the size does not tell
+	Format    FloatFormat // of floating point numbers whose size does not determine it
 }
 
 // Size returns the size of a value in bits. A vector has its elements next to
 // each other (A.5.1).
 func (t *BaseType) Size() uint64 { return uint64(t.Bits) * uint64(max(t.Elements, 1)) }
 
-// unit returns the size in bits of what is in the byte order of the type: an element of a
-// vector, half a complex number, each of the two numbers of double-double.
+// unit returns the size in bits of the parts that have the byte order of the type: an element
+// of a vector, half a complex number, each of the two numbers of double-double.
 func (t *BaseType) unit() uint64 {
 	size := uint64(t.Bits)
 	if t.Encoding == EncodingComplexFloat {
@@ -113,7 +113,7 @@ func (t *BaseType) order(machine ByteOrder) ByteOrder {
 	return machine
 }
 
-// check finds what the evaluator cannot work with.
+// check returns an error for a type that the evaluator does not support.
 func (t *BaseType) check() error {
 	switch {
 	case t.Bits == 0:
@@ -128,26 +128,26 @@ func (t *BaseType) check() error {
 	return nil
 }
 
-// A FloatFormat is how floating point numbers are encoded whose size leaves that open.
+// FloatFormat is the encoding of floating point numbers, where their size does not determine
+// it.
 type FloatFormat uint8
 
 // The formats.
 const (
-	FloatBySize       FloatFormat = iota // as the size tells, and the names that mean one format everywhere
+	FloatBySize       FloatFormat = iota // by the size, and by names that mean one format everywhere
 	FloatBinary128                       // IEEE 754 binary128
 	FloatExtended                        // x87's 80 bits, in the first bytes
 	FloatDoubleDouble                    // two binary64 that are added, the larger first
 )
 
-// A FloatContext knows the formats of floating point numbers. Without it they are as
-// their sizes tell.
+// FloatContext knows the formats of floating point numbers. Without it their sizes determine
+// them.
 type FloatContext interface {
-	// FloatFormat returns the format of floating point numbers, or of the two of complex
-	// ones, of a type.
+	// FloatFormat returns the format of the numbers of a floating point or complex type.
 	FloatFormat(t *BaseType) FloatFormat
 }
 
-// A class is what arithmetic knows of a type.
+// class is the arithmetic of a type.
 type class uint8
 
 const (
@@ -178,8 +178,8 @@ func (t *BaseType) class() class {
 	return opaqueClass
 }
 
-// isIntegral reports whether a type is integral (A.2.5.2). The encodings that
-// are left to vendors say nothing of how they compute.
+// isIntegral reports whether a type is integral (A.2.5.2). The encodings that are left to
+// vendors do not define arithmetic.
 func (t *BaseType) isIntegral() bool {
 	if t == nil {
 		return true

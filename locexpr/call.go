@@ -9,13 +9,13 @@ import (
 
 // This file has the calls of DWARF procedures (A.2.5.4.2).
 
-// A CallContext has debugging information entries for DW_OP_call*.
+// CallContext has debugging information entries for DW_OP_call*.
 type CallContext interface {
-	// CallEntry returns what DW_OP_call* does with an entry (A.2.5.4.2).
+	// CallEntry returns the effect of DW_OP_call* with an entry (A.2.5.4.2).
 	CallEntry(ctx context.Context, ref EntryRef) (Callee, error)
 }
 
-// An EntryRef names a debugging information entry.
+// EntryRef names a debugging information entry.
 type EntryRef struct {
 	Offset uint64
 	InUnit bool // Offset counts from the compilation unit's start, not from .debug_info's
@@ -31,7 +31,7 @@ const (
 	CalleeLocation                     // a DW_AT_location of class loclist, evaluated, or a DW_AT_const_value as an implicit location: it is pushed
 )
 
-// A Callee is the effect of DW_OP_call* with a debugging information entry.
+// Callee is the effect of DW_OP_call* with a debugging information entry.
 type Callee struct {
 	Kind     CalleeKind
 	Location Location // of a CalleeLocation
@@ -44,7 +44,7 @@ type Callee struct {
 	OffsetSize int      // as Evaluator.OffsetSize; 0: the same
 }
 
-// callSteps is what finding a debugging information entry costs.
+// callSteps is the cost of finding a debugging information entry.
 const callSteps = 16
 
 func opCallUnit(ev *evaluation) error {

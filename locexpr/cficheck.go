@@ -2,9 +2,9 @@
 
 package locexpr
 
-// CheckCFI finds the first operation of an expression that call frame information must
-// not use (A.6.4.2). The error is an *Error, which wraps ErrNotInCFI. What cannot be
-// decoded is not looked at.
+// CheckCFI finds the first operation of an expression that call frame information must not
+// use (A.6.4.2). The error is an *Error, which wraps ErrNotInCFI. Bytes that cannot be
+// decoded are not an error here.
 func CheckCFI(expr []byte, d *Dialect, addressSize int, order ByteOrder) error {
 	for instruction, err := range Decode(expr, d, addressSize, order) {
 		if err != nil {

@@ -11,9 +11,9 @@ import (
 // This file has the operations that make composite locations (A.2.5.4.4.6). A
 // part is only described here; nothing is read.
 
-// opPiece takes the least significant bytes of a register or value, as of
-// DW_OP_bit_piece with an offset of 0: that is the ABI's to say (DWARF 5, 2.6.1.2),
-// and so in those of big-endian machines.
+// opPiece takes the least significant bytes of a register or value, like DW_OP_bit_piece with
+// an offset of 0: the ABI decides which bytes (DWARF 5, 2.6.1.2), and ABIs of big-endian
+// machines decide so too.
 func opPiece(ev *evaluation) error { return ev.bytePiece(ev.inst.Operands[0]) }
 
 func (ev *evaluation) bytePiece(size uint64) error {
@@ -35,7 +35,7 @@ func (s *Entry) isIncomplete() bool {
 // addPart adds a part of n bits to the composite on the stack, or starts one. The
 // bits are those at a distance from the location on top.
 func (ev *evaluation) addPart(n uint64, distance displacement) error {
-	var part Location // undefined when there is nothing on the stack to describe it
+	var part Location // undefined when there is nothing on the stack
 	if top := ev.top(); top != nil && (!top.takesPieces() || ev.n > 1 && ev.stack[ev.n-2].takesPieces()) {
 		var err error
 		if part, err = ev.popLocation(); err != nil {
@@ -46,7 +46,7 @@ func (ev *evaluation) addPart(n uint64, distance displacement) error {
 			return err
 		}
 		part.place.narrow, part.place.keeps = 0, 0
-		if whole.narrow == NarrowConverted { // it takes the whole register to read a number
+		if whole.narrow == NarrowConverted { // all of the register is needed to read a number
 			part.place.narrow, part.place.keeps = whole.narrow, whole.keeps
 		}
 		if err := ev.checkPart(&part, n); err != nil {
@@ -61,8 +61,8 @@ func (ev *evaluation) addPart(n uint64, distance displacement) error {
 		}
 		top = ev.top()
 	}
-	// No stack operation copies an incomplete composite, so this entry is the
-	// only one that holds it.
+	// No stack operation copies an incomplete composite, so this entry is the only one that
+	// has it.
 	d := top.location.place.detail
 	if d.isOpen {
 		d = d.extend()
@@ -100,8 +100,8 @@ func (ev *evaluation) shiftPart(l *Location, n uint64, distance displacement) er
 	return nil
 }
 
-// fromLeastSignificant moves p to where the n bits are that begin at a distance from its
-// last bit. It is false where p is not the start of a register or value that has as many.
+// fromLeastSignificant moves p to the n bits that begin at a distance from its last bit. It
+// is false where p is not the start of a register or value that has as many.
 func (ev *evaluation) fromLeastSignificant(p *Place, n uint64, distance displacement) bool {
 	size := uint64(p.keeps)
 	switch p.Storage {
@@ -122,7 +122,7 @@ func (ev *evaluation) fromLeastSignificant(p *Place, n uint64, distance displace
 	return bits <= size-n && p.move(bitDisplacement(int64(size-n-bits)), ev.context, ev.bits) == nil
 }
 
-// A SpaceContext knows all address spaces of its architecture, which bound the
+// SpaceContext knows all address spaces of its architecture, which bound the
 // size of composites (A.2.5.4.4.6).
 type SpaceContext interface {
 	// LargestSpaceBits returns the address size of the largest one.
@@ -159,8 +159,7 @@ func (ev *evaluation) countParts(d *detail, count, n uint64, places, depth int) 
 	return nil
 }
 
-// checkPart checks that n bits from the offset of every place lie in its
-// storage.
+// checkPart checks that n bits from the offset of every place lie in its storage.
 func (ev *evaluation) checkPart(l *Location, n uint64) error {
 	if n == 0 {
 		return nil
@@ -180,8 +179,8 @@ func (ev *evaluation) checkPart(l *Location, n uint64) error {
 	return nil
 }
 
-// endless is the most bits that a composite has. Memory of 64-bit addresses has
-// more, but nothing reaches the bits beyond.
+// endless is the largest size of a composite in bits. Memory of 64-bit addresses has more,
+// but no operation reaches the bits beyond.
 const endless = ^uint64(0) - 15
 
 // left returns how many bits there are from the offset of p on in its storage,
@@ -279,16 +278,16 @@ func opSelectBitPiece(ev *evaluation) error {
 	if err != nil {
 		return err
 	}
-	var from [2]Location
+	var sources [2]Location
 	for _, i := range []int{1, 0} {
-		if from[i], err = ev.popLocation(); err != nil {
+		if sources[i], err = ev.popLocation(); err != nil {
 			return err
 		}
 	}
 	if count > uint64(mask.size) {
 		return illFormedf("%d parts are selected by a mask of %d bits", count, mask.size)
 	}
-	d, err := ev.newComposite(count, size, max(from[0].NumPlaces(), from[1].NumPlaces()), max(from[0].depth(), from[1].depth()))
+	d, err := ev.newComposite(count, size, max(sources[0].NumPlaces(), sources[1].NumPlaces()), max(sources[0].depth(), sources[1].depth()))
 	if err != nil {
 		return err
 	}
@@ -299,7 +298,7 @@ func opSelectBitPiece(ev *evaluation) error {
 			which = 1
 		}
 		part := &d.parts[i]
-		part.Bits, part.Location = size, from[which]
+		part.Bits, part.Location = size, sources[which]
 		offset := uint64(i) * size
 		if err := part.Location.shift(displacement{bytes: int64(offset / 8), bits: uint8(offset % 8)}, ev.context, ev.bits); err != nil {
 			return fmt.Errorf("part %d: %w", i, err)

@@ -9,8 +9,8 @@ import (
 
 // Machine is the state that locations name.
 //
-// Bits are numbered as the package comment says. A method whose dst holds a
-// size that is no multiple of 8 leaves zero bits there.
+// Bits are numbered as in the package comment. A method whose dst holds a size that is no
+// multiple of 8 leaves zero bits there.
 type Machine interface {
 	// ReadMemory fills dst from the bytes at address in the instance of space
 	// that belongs to scope.
@@ -36,62 +36,60 @@ type WritableMachine interface {
 	WriteRegister(ctx context.Context, reg uint64, scope Scope, src []byte, bitOffset uint64, bits uint64) error
 }
 
-// Context is the part of an evaluation's context (A.2.5.1) that every frame has. It
-// has nothing to do with a context.Context, which an evaluation passes on to methods
-// that read state.
+// Context is the part of an evaluation's context (A.2.5.1) that every frame has. It is
+// unrelated to context.Context, which an evaluation passes on to methods that read state.
 //
-// A Context has other elements where it implements their interfaces, each of which
-// stands beside the operations that ask for it: CFAContext, FrameBaseContext,
-// ObjectContext and so on. An operation whose element is missing fails with an error
-// that wraps ErrNoContext, as does a method that cannot give it.
+// A Context has other elements where it implements their interfaces, each of which stands
+// beside the operations that need it: CFAContext, FrameBaseContext, ObjectContext and so on.
+// An operation whose element is missing fails with an error that wraps ErrNoContext, as does
+// a method that cannot provide it.
 type Context interface {
 	Machine
 	// Scope returns the current thread, call frame and lane.
 	Scope() Scope
-	// Register returns where the register reg of the current frame is: the
-	// register itself in the top frame, what call frame information says in
-	// another (A.2.5.4.4.4).
+	// Register returns the location of the register reg of the current frame: the register
+	// itself in the top frame, the result of call frame information in another (A.2.5.4.4.4).
 	Register(ctx context.Context, reg uint64) (Location, error)
 	// RegisterValue returns the contents of a register of the current frame
 	// that has at most 64 bits, zero-extended.
 	RegisterValue(ctx context.Context, reg uint64) (uint64, error)
 }
 
-// NoContext is a Context in which no element is specified. A type that embeds it
-// has those that it does not define itself.
+// NoContext is a Context in which no element is specified. A type that embeds it overrides
+// the elements that it has.
 type NoContext struct{}
 
 // noContext makes the error of an element that is not specified.
 func noContext(element string) error { return fmt.Errorf("%s: %w", element, ErrNoContext) }
 
-// ReadMemory answers ErrNoContext.
+// ReadMemory returns ErrNoContext.
 func (NoContext) ReadMemory(context.Context, AddressSpace, Scope, uint64, []byte) error {
 	return noContext("memory")
 }
 
-// ReadRegister answers ErrNoContext.
+// ReadRegister returns ErrNoContext.
 func (NoContext) ReadRegister(context.Context, uint64, Scope, []byte, uint64, uint64) error {
 	return noContext("registers of a thread")
 }
 
-// RegisterBits answers that there is no such register.
+// RegisterBits returns that there is no such register.
 func (NoContext) RegisterBits(uint64) (uint32, bool) { return 0, false }
 
-// SpaceBits answers that there is no such space.
+// SpaceBits returns that there is no such space.
 func (NoContext) SpaceBits(AddressSpace) (uint32, bool) { return 0, false }
 
-// ByteOrder answers LittleEndian.
+// ByteOrder returns LittleEndian.
 func (NoContext) ByteOrder() ByteOrder { return LittleEndian }
 
-// Scope answers that no thread and no lane is current.
+// Scope returns a scope without a thread and a lane.
 func (NoContext) Scope() Scope { return noScope }
 
-// Register answers ErrNoContext.
+// Register returns ErrNoContext.
 func (NoContext) Register(context.Context, uint64) (Location, error) {
 	return Location{}, noContext("call frame")
 }
 
-// RegisterValue answers ErrNoContext.
+// RegisterValue returns ErrNoContext.
 func (NoContext) RegisterValue(context.Context, uint64) (uint64, error) {
 	return 0, noContext("call frame")
 }

@@ -19,9 +19,8 @@ func opBra(ev *evaluation) error {
 	return ev.branch()
 }
 
-// branch goes to the target of the current operation. A branch that is not taken
-// may lead anywhere: it is the updated position that must be at an operation
-// (A.2.5.4.2).
+// branch goes to the target of the current operation. A branch that is not taken may lead
+// anywhere: only the updated position must be at an operation (A.2.5.4.2).
 func (ev *evaluation) branch() error {
 	target, err := ev.dec.target(&ev.inst)
 	if err != nil {
@@ -39,8 +38,7 @@ func (ev *evaluation) branch() error {
 	return nil
 }
 
-// findStarts reads the expression, as far as it can be decoded, to know where
-// operations start.
+// findStarts records where operations start in the expression, as far as it can be decoded.
 func (ev *evaluation) findStarts() error {
 	words := len(ev.dec.Expr)/64 + 1
 	if cap(ev.starts) < words {

@@ -50,7 +50,7 @@ func (k OperandKind) isSigned() bool {
 	return false
 }
 
-// An Instruction is one operation of an expression with its operands.
+// Instruction is one operation of an expression with its operands.
 type Instruction struct {
 	Offset   int        // of its opcode, in bytes from the start of the expression
 	Size     int        // bytes, opcode and operands
@@ -59,9 +59,8 @@ type Instruction struct {
 	Block    []byte     // the bytes of a Block, Block1 or Expression operand, not copied
 }
 
-// A Decoder reads the operations of an expression. It checks everything that
-// can be known without evaluating: lengths, opcodes, and that branches stay
-// within the expression.
+// Decoder reads the operations of an expression. It checks everything that can be known
+// without evaluating: lengths, opcodes, and that branches stay within the expression.
 type Decoder struct {
 	Expr        []byte
 	Dialect     *Dialect // nil: DWARF5
@@ -113,8 +112,8 @@ func (d *Decoder) Next(instruction *Instruction) error {
 	return nil
 }
 
-// next is Next without the wrapping of errors, and without a look at where
-// branches lead to. in.Op is nil when the opcode was not found.
+// next is Next without the wrapping of errors, and without a check of the targets of
+// branches. instruction.Op is nil when the opcode was not found.
 func (d *Decoder) next(instruction *Instruction) error {
 	pos := d.pos
 	instruction.Offset = pos
@@ -160,7 +159,7 @@ func (d *Decoder) next(instruction *Instruction) error {
 	return nil
 }
 
-// target returns where a branch that was just read leads to.
+// target returns the target of a branch that was just read.
 func (d *Decoder) target(instruction *Instruction) (int, error) {
 	target := d.pos + int(int64(instruction.Operands[0])) // a distance of 16 bits
 	if target < 0 || target > len(d.Expr) {
@@ -230,8 +229,8 @@ func (d *Decoder) operand(instruction *Instruction, kind OperandKind, pos int) (
 	return value, pos + size, nil
 }
 
-// encodedPointer reads an address in a pointer encoding (LSB 10.5.1), without
-// what the encoding says that it counts from.
+// encodedPointer reads an address in a pointer encoding (LSB 10.5.1), without adding the base
+// of the encoding.
 func (d *Decoder) encodedPointer(encoding byte, pos int) (value uint64, next int, err error) {
 	kind, err := encodedKind(encoding)
 	if err != nil {
@@ -267,7 +266,7 @@ func encodedKind(encoding byte) (OperandKind, error) {
 	return NoOperand, fmt.Errorf("pointer encoding 0x%02x is not known", encoding)
 }
 
-// loadUint returns the unsigned integer that b, of 1 to 8 bytes, holds.
+// loadUint returns the unsigned integer in b, of 1 to 8 bytes.
 func loadUint(b []byte, order ByteOrder) uint64 {
 	switch {
 	case len(b) == 8 && order == LittleEndian:

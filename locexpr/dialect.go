@@ -13,8 +13,8 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// An Operation is one operation of DWARF expressions: what it is called, what
-// operands follow its opcode, and what it does. Its opcode is a Dialect's.
+// Operation is one operation of DWARF expressions: its name, the operands that follow its
+// opcode, and its effect. A Dialect has its opcode.
 type Operation struct {
 	Name     string         // "DW_OP_plus"
 	Operands [2]OperandKind // those not used are NoOperand, last
@@ -26,7 +26,7 @@ type Operation struct {
 	quick           quick
 }
 
-// shape tells the operations that are decoded quickest from the others.
+// shape distinguishes the operations that are decoded quickest from the others.
 type shape uint8
 
 const (
@@ -48,11 +48,11 @@ func (o *Operation) findShape() shape {
 	return anyShape
 }
 
-// A Dialect maps opcodes to operations. Opcodes of vendors
+// Dialect maps opcodes to operations. Opcodes of vendors
 // collide, so the dialect in force belongs to a code object.
 type Dialect struct {
 	Name  string
-	make  func(*tables)          // fills the tables; they are made when they are first needed
+	make  func(*tables)          // fills the tables, when they are first needed
 	ready atomic.Pointer[tables] // nil: not needed yet
 }
 
@@ -65,8 +65,8 @@ type tables struct {
 	named     map[string]namedOperation // for Lookup
 }
 
-// tables are those of the dialect. Most programs need none of the built-in
-// dialects but one.
+// tables returns the tables of the dialect. Most programs need only one of the built-in
+// dialects.
 func (d *Dialect) tables() *tables {
 	if t := d.ready.Load(); t != nil {
 		return t
@@ -85,7 +85,7 @@ func (d *Dialect) fill() *tables {
 	return t
 }
 
-// An Encoding gives an operation, by its name, an opcode of a dialect.
+// Encoding assigns an opcode of a dialect to an operation, by its name.
 type Encoding struct {
 	Opcode byte
 	User   uint64 // the unsigned LEB128 after DW_OP_LLVM_user; 0: Opcode alone is the operation
@@ -120,9 +120,9 @@ var DWARF5 = &Dialect{Name: "dwarf5", make: func(t *tables) {
 	t.add(gnuRows)
 }}
 
-// Canonical is the dialect in which expressions cross the wire between the
-// engine and plugins. It has every operation: those of DWARF5, and those of the
-// other dialects as DW_OP_LLVM_user (A.7.7.1) with numbers that never change.
+// Canonical is the dialect of expressions on the wire between the engine and plugins. It has
+// every operation: the ones of DWARF5, and operations of the other dialects as
+// DW_OP_LLVM_user (A.7.7.1) with numbers that never change.
 var Canonical = vendorDialect("canonical", func(v *dw.VendorOp) (byte, uint64) { return dw.OpLLVMUser, v.Canonical })
 
 // LLVMUser is the dialect of compilers that write the heterogeneous extension
@@ -136,8 +136,8 @@ var LLVMUser = vendorDialect("llvm-user", func(v *dw.VendorOp) (byte, uint64) {
 	return dw.OpLLVMUser, number
 })
 
-// LLVMLegacy is the dialect of compilers that write the heterogeneous extension
-// in opcodes of one byte, as they did before there was DW_OP_LLVM_user.
+// LLVMLegacy is the dialect of compilers that write the heterogeneous extension in opcodes of
+// one byte, as they did before there was DW_OP_LLVM_user.
 var LLVMLegacy = vendorDialect("llvm-legacy", func(v *dw.VendorOp) (byte, uint64) { return v.Legacy, 0 })
 
 // Intel is the dialect of Intel's graphics compiler.
@@ -146,8 +146,8 @@ var Intel = vendorDialect("intel", func(v *dw.VendorOp) (byte, uint64) { return 
 // Dialects are the dialects that are built in.
 var Dialects = []*Dialect{DWARF5, Canonical, LLVMUser, LLVMLegacy, Intel}
 
-// DialectByName returns the dialect of a name that is built in; ok is false when
-// there is none. The case of the name does not matter.
+// DialectByName returns the built-in dialect with a name; ok is false when there is none. The
+// case of the name does not matter.
 func DialectByName(name string) (d *Dialect, ok bool) {
 	for _, d := range Dialects {
 		if strings.EqualFold(d.Name, name) {
@@ -157,8 +157,7 @@ func DialectByName(name string) (d *Dialect, ok bool) {
 	return nil, false
 }
 
-// vendorDialect is DWARF5 with those operations of vendors that encoding gives an
-// opcode.
+// vendorDialect is DWARF5 with the operations of vendors to which encoding assigns an opcode.
 func vendorDialect(name string, encoding func(*dw.VendorOp) (opcode byte, user uint64)) *Dialect {
 	return &Dialect{Name: name, make: func(t *tables) {
 		t.copy(DWARF5.tables())
@@ -166,7 +165,7 @@ func vendorDialect(name string, encoding func(*dw.VendorOp) (opcode byte, user u
 	}}
 }
 
-// add adds rows of this package's own.
+// add adds rows to the tables.
 func (t *tables) add(rows []row) {
 	for i := range rows {
 		op := byName()[rows[i].op.Name]
@@ -177,10 +176,10 @@ func (t *tables) add(rows []row) {
 	}
 }
 
-// copy makes t what from is.
-func (t *tables) copy(from *tables) {
-	t.operations = from.operations
-	t.user = maps.Clone(from.user)
+// copy makes t a copy of source.
+func (t *tables) copy(source *tables) {
+	t.operations = source.operations
+	t.user = maps.Clone(source.user)
 }
 
 func (t *tables) set(opcode byte, user uint64, op *Operation) {
@@ -234,27 +233,27 @@ func (d *Dialect) Extend(name string, encodings []Encoding) (*Dialect, error) {
 	return extended, nil
 }
 
-// Lookup returns the operation of a name and its encoding in d; ok is false
-// when d has none. Where several encodings stand for the operation it is the
-// lowest. The case of the name does not matter, nor does a missing "DW_OP_".
+// Lookup returns the operation with a name and its encoding in d; ok is false when d has
+// none. Of several encodings of the operation it is the lowest. The case of the name does not
+// matter, nor does a missing "DW_OP_".
 func (d *Dialect) Lookup(name string) (op *Operation, e Encoding, ok bool) {
 	t := d.tables()
 	t.namedOnce.Do(t.indexNames)
 	n, ok := t.named[name]
-	if !ok { // spelled in another way
+	if !ok { // another spelling
 		n, ok = t.named[strings.ToLower(name)]
 	}
 	return n.operation, n.encoding, ok
 }
 
-// A namedOperation is an operation of a dialect.
+// namedOperation is an operation of a dialect.
 type namedOperation struct {
 	operation *Operation
 	encoding  Encoding
 }
 
-// indexNames sets named: each operation in lower case, and as it is spelled, both with
-// "DW_OP_" and without. Of several the first stays.
+// indexNames sets named: each operation in lower case, and in its own spelling, both with
+// "DW_OP_" and without. Of several operations with a name the first one stays.
 func (t *tables) indexNames() {
 	const prefix = "dw_op_"
 	t.named = make(map[string]namedOperation, 4*len(t.operations))

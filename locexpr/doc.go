@@ -9,10 +9,9 @@
 // with the letter A for the extension document, and as "DWARF 5, 2.5.1.4" for
 // the standard.
 //
-// An Evaluator evaluates expressions in a Context, which supplies what an
-// evaluation may ask for: registers, memory, the CFA. The operations are rows
-// of tables, and a Dialect says which byte stands for which row, because the
-// opcodes of vendors collide. Decode reads the operations of an expression
+// An Evaluator evaluates expressions in a Context, which supplies registers,
+// memory, the CFA and the like. The operations are rows of tables, and a
+// Dialect assigns bytes to rows, because the opcodes of vendors collide. Decode reads the operations of an expression
 // without evaluating it, and Format writes them as text.
 //
 // # Values and types
@@ -38,7 +37,7 @@
 //
 // # Size
 //
-// The package is large because it holds every operation of the documents once: in the
+// The package is large because it has every operation of the documents once: in the
 // table that decodes it, in the evaluation, and in the text form; and because values and
 // locations, which all operations make and take, keep their insides to themselves.
 package locexpr

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// This file has what the proposals that are approved for DWARF 6 (230524.1,
-// "Locations on the stack") call operations of the heterogeneous extension, and
-// the one that they add. None has a number yet: they are read in text only.
+// This file has the operations of the heterogeneous extension under their names in the
+// proposals approved for DWARF 6 (230524.1, "Locations on the stack"), and the operation that
+// these add. None has a number yet: they are read in text only.
 
 // dwarf6Names has the operations of other dialects by their names in DWARF 6.
 var dwarf6Names = map[string]string{
@@ -50,13 +50,13 @@ func (s *Entry) isOpen() bool {
 		s.location.place.Storage == Composite && s.location.place.detail.isOpen
 }
 
-// takesPieces reports whether the entry is a composite to which the next piece is
-// added, once the piece's location is off the stack.
+// takesPieces reports whether the entry is a composite to which the next piece is added, once
+// the piece's location is off the stack.
 func (s *Entry) takesPieces() bool { return s.isIncomplete() || s.isOpen() }
 
-// extend returns a copy of d to which a part can be added. Other locations may
-// share d. The first copy shares the array of d's parts and adds behind them,
-// where d does not look; later copies get arrays of their own.
+// extend returns a copy of d to which a part can be added. Other locations may share d. The
+// first copy shares the array of d's parts and adds behind them, where d does not read; later
+// copies get arrays of their own.
 func (d *detail) extend() *detail {
 	longer := &detail{bits: d.bits, parts: d.parts, depth: d.depth, isOpen: true}
 	if d.isExtended {

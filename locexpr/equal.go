@@ -19,12 +19,12 @@ func (p Place) Equal(o Place) bool {
 	return c.equalPlaces(&p, &o)
 }
 
-// A comparison compares locations. Composites may share parts, so that written
-// out they are exponentially larger than in memory: what was found to be equal
-// is not looked at again.
+// comparison compares locations. Composites may share parts, so that written out they are
+// exponentially larger than in memory: parts that were found to be equal are not compared
+// again.
 type comparison struct {
-	// known leads from what is equal to something else towards that, the same
-	// for all that are equal to each other.
+	// known leads from a part to one that is equal to it, the same for all that are equal to
+	// each other.
 	known map[*detail]*detail
 	depth int
 }
@@ -83,7 +83,7 @@ func (c *comparison) equalDetails(a, b *detail) bool {
 	return true
 }
 
-// find returns what stands for all that are known to equal d.
+// find returns the representative of all parts that are known to equal d.
 func (c *comparison) find(d *detail) *detail {
 	for {
 		next, ok := c.known[d]

@@ -29,13 +29,13 @@ func (k ErrorKind) String() string {
 	return "ill-formed"
 }
 
-// The reasons that callers may want to tell apart.
+// The reasons that callers may want to distinguish.
 var (
-	// ErrUndefined: a bit was wanted of the undefined location storage.
+	// ErrUndefined: a bit of the undefined location storage was needed.
 	ErrUndefined = errors.New("location is undefined")
 	// ErrReadOnly: implicit storage cannot be written.
 	ErrReadOnly = errors.New("location is read only")
-	// ErrOutOfBounds: a bit was wanted outside its location storage.
+	// ErrOutOfBounds: a bit outside its location storage was needed.
 	ErrOutOfBounds = errors.New("outside the location storage")
 	// ErrNoContext: a context element that the evaluation needs is not
 	// specified (A.2.5.1). What wraps it names the element.
@@ -60,7 +60,7 @@ var (
 	ErrNotInCFI = errors.New("operation is not allowed in call frame information")
 )
 
-// An Error is the reason why an expression could not be decoded or evaluated.
+// Error is the reason why an expression could not be decoded or evaluated.
 type Error struct {
 	Kind   ErrorKind
 	Offset int    // of the operation, in bytes from the start of the expression
@@ -83,15 +83,15 @@ func (e *Error) Error() string {
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// illFormed marks a reason that makes the expression ill-formed. The loop that
-// runs the operations adds where.
+// illFormed marks a reason that makes the expression ill-formed. The loop that runs the
+// operations adds the position.
 type illFormed struct{ error }
 
 // Unwrap returns the reason itself.
 func (e illFormed) Unwrap() error { return e.error }
 
-// IllFormedError marks err, which is not nil, as the fault of the expression.
-// An error of a Context that is not marked is an evaluation error.
+// IllFormedError marks err, which is not nil, as the fault of the expression. An error of a
+// Context that is not marked is an evaluation error.
 func IllFormedError(err error) error { return illFormed{err} }
 
 // IsIllFormed reports whether an error is one for which the documents call the DWARF ill-formed.
@@ -101,9 +101,9 @@ func illFormedf(format string, args ...any) error {
 	return illFormed{fmt.Errorf(format, args...)}
 }
 
-// kindOf returns the kind of a reason that an operation gave. What is not
-// marked comes from the context, or is an evaluation error by its nature; an
-// expression that the context evaluated keeps the kind of its own error.
+// kindOf returns the kind of the reason of an operation. A reason that is not marked comes
+// from the context, or is an evaluation error by its nature; an expression that the context
+// evaluated keeps the kind of its own error.
 func kindOf(err error) ErrorKind {
 	if mark := (illFormed{}); errors.As(err, &mark) {
 		return IllFormed

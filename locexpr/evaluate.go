@@ -9,30 +9,29 @@ import (
 	"github.com/unwindd/unwindd/internal/leb128"
 )
 
-// Limits bound what an expression may take. A member that is 0 has its default.
+// Limits bound the cost of an expression. A member that is 0 has its default.
 type Limits struct {
-	Steps   int // operations executed, those of evaluations within each other included; 65,536
+	Steps   int // operations executed, including nested evaluations; 65,536
 	Depth   int // entries on the stack; 1,024
-	Parts   int // parts of composites made, and their places; 4,096, and 16 times as many by evaluations within each other
-	Nesting int // evaluations under way within each other, and composites within composites; 32
+	Parts   int // parts of composites made, and their places; 4,096, and 16 times as many including nested evaluations
+	Nesting int // evaluations nested in each other, and composites within composites; 32
 }
 
 var defaultLimits = Limits{Steps: 1 << 16, Depth: 1024, Parts: 4096, Nesting: 32}
 
-// partsInAll is how many times Limits.Parts all evaluations within each other
-// may make: a register of a caller may need a rule of every frame between.
+// partsInAll is how many times Limits.Parts all nested evaluations together may make: a
+// register of a caller may need a rule of every frame between.
 const partsInAll = 16
 
-// maxNesting bounds how deep composites nest where no Limits are at hand.
+// maxNesting bounds the nesting of composites where there are no Limits.
 const maxNesting = 256
 
-// An Evaluator evaluates expressions. It keeps its memory, so it is reusable,
-// and its fields may change between evaluations. A Context may use the
-// Evaluator that is asking it. It is not safe for concurrent use.
+// Evaluator evaluates expressions. It keeps its memory, so it is reusable, and its fields may
+// change between evaluations. A Context may use the Evaluator that calls it. It is not safe
+// for concurrent use.
 //
-// A copy of an Evaluator is another one with the same settings, and with memory
-// of its own. Derive makes one whose evaluations count as within those of the
-// first.
+// A copy of an Evaluator is another one with the same settings, and with memory of its own.
+// Derive makes one whose evaluations count as nested in the evaluations of the first.
 type Evaluator struct {
 	Dialect     *Dialect // nil: DWARF5
 	AddressBits uint32   // size of the generic type, 8 to 64; 0 is 64
@@ -47,27 +46,26 @@ type Evaluator struct {
 	Trace func(Step)
 	Names Names
 
-	self *Evaluator // e itself; another one: e is a copy of it, and what follows is not its own
+	self *Evaluator // e itself; another one: e is a copy of it, and the fields below are not its own
 	root *Evaluator // has the states and counts of the evaluations: e itself, or the one that e derives from
 
 	evaluations []*evaluation // one for each level of nesting
 	nesting     int
 	steps       int // left of Limits.Steps
-	parts       int // left of the parts of all evaluations within each other
+	parts       int // left of the parts of all nested evaluations
 	visits      int // parts and places that reads have visited
 	traced      int // bytes of text that went into steps
 }
 
-// own takes from e what it was copied with.
+// own makes a copied Evaluator independent of the original.
 func (e *Evaluator) own() {
 	e.self, e.root = e, e
 	e.evaluations, e.nesting = nil, 0
 }
 
-// Derive returns an Evaluator with the settings of e, to be changed without
-// changing those of e. It is for what a Context evaluates while it answers e:
-// such evaluations share the limits of the outermost one. The goroutine that uses
-// e is the one to use it.
+// Derive returns an Evaluator with the settings of e, to be changed independently of e. It is
+// for evaluations by a Context that e calls: these share the limits of the outermost one.
+// Only the goroutine that uses e may use it.
 func (e *Evaluator) Derive() *Evaluator {
 	if e.self != e {
 		e.own()
@@ -77,17 +75,17 @@ func (e *Evaluator) Derive() *Evaluator {
 	return &d
 }
 
-// What an operation costs beyond its own step, so that work which is not
-// operations is bounded too.
+// The cost of operations beyond their own step, so that work inside an operation is bounded
+// too.
 const (
 	entryValueSteps      = 64 // of another frame, which must be found
-	implicitBytesPerStep = 16 // copied
-	scannedOpsPerStep    = 16 // decoded to find where operations start
+	implicitBytesPerStep = 16 // bytes copied
+	scannedOpsPerStep    = 16 // operations decoded to find where operations start
 	placesPerStep        = 16 // of a location that an operation works on
-	listEntriesPerStep   = 64 // read to find those that match
+	listEntriesPerStep   = 64 // entries read to find the matching ones
 )
 
-// charge takes n steps off what is left.
+// charge takes n steps off the remaining ones.
 func (ev *evaluation) charge(n int) error {
 	if ev.e.steps -= n; ev.e.steps < 0 {
 		return errSteps
@@ -122,8 +120,8 @@ func (e *Evaluator) Evaluate(ctx context.Context, expr []byte, c Context, want K
 	return result, err
 }
 
-// Value evaluates expr as a value. An error is an *Error, as it is of Evaluate; an
-// implicit pointer is one, which Evaluate returns.
+// Value evaluates expr as a value. An error is an *Error, as it is of Evaluate; an implicit
+// pointer is an error here, which Evaluate returns as a value.
 func (e *Evaluator) Value(ctx context.Context, expr []byte, c Context, initial ...Entry) (Value, error) {
 	defer e.leave()
 	ev, err := e.run(ctx, expr, c, initial)
@@ -274,7 +272,7 @@ func orDefault(limit, otherwise int) int {
 
 // evaluation is the state of one evaluation of an expression.
 type evaluation struct {
-	e            *Evaluator // has what is left of the limits
+	e            *Evaluator // has the remaining limits
 	settings     *Evaluator // whose settings are in force: e, or one that derives from it
 	ctx          context.Context
 	context      Context

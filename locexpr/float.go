@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// A floatFormat is a binary floating point format: a sign, a biased exponent,
+// floatFormat is a binary floating point format: a sign, a biased exponent,
 // and a significand, from the highest bit down, as IEEE 754 lays them out.
 type floatFormat struct {
 	width         uint32 // bits that have a meaning
 	exponent      uint32 // bits of the exponent
 	digits        uint32 // bits of the significand, the integer bit included
 	hasIntegerBit bool   // the integer bit is stored
-	isPair        bool   // two numbers of format double, whose sum is meant
+	isPair        bool   // the sum of two numbers of format double
 }
 
 var (
@@ -30,9 +30,9 @@ var (
 	pair     = &floatFormat{width: 128, exponent: 11, digits: 107, isPair: true}
 )
 
-// floatFormat returns the format of a floating point type. DWARF gives only its
-// size. Where machines differ in one size Format decides, which the description of the
-// machine gives, and without it the names that mean one format everywhere.
+// floatFormat returns the format of a floating point type. DWARF has only its size. Where
+// machines differ in the format of a size Format decides, which the description of the
+// machine has, and without it the names that mean one format everywhere.
 func (t *BaseType) floatFormat() (*floatFormat, error) {
 	switch t.Bits {
 	case 16:
@@ -85,8 +85,8 @@ func (f *floatFormat) bias() int { return 1<<(f.exponent-1) - 1 }
 // isSmall reports whether every number of the format is a float64.
 func (f *floatFormat) isSmall() bool { return f.width <= 64 }
 
-// A floatNumber is a floating point number: a float64 where that holds it, and
-// otherwise big, or not a number.
+// floatNumber is a floating point number: a float64 where that is exact, and otherwise big,
+// or not a number.
 type floatNumber struct {
 	small float64
 	big   *big.Float
@@ -217,7 +217,7 @@ func (f *floatFormat) value(t *BaseType, n floatNumber) Value {
 	case f.isPair:
 		return pairValue(t, n)
 	case n.isNaN() && f.isSmall():
-		// The machine's own may have either sign.
+		// A NaN of the machine may have either sign.
 		return TypedValue(t, (lowMask(f.exponent)<<1|1)<<(f.digits-2))
 	case f == double && n.big == nil:
 		return TypedValue(t, math.Float64bits(n.small))

@@ -15,17 +15,15 @@ func Format(expr []byte, d *Dialect, addressSize int, order ByteOrder) string {
 	return formatText(expr, TextOptions{Dialect: d, AddressSize: addressSize, Order: order})
 }
 
-// FormatText returns the text form of an expression: "OP operand operand;
-// OP ...". Operations have their full names, registers the names of o.Names
-// that lead back to them, addresses and section offsets are 0x numbers, other
-// integers decimal. A constant that the next operation takes as an address space
-// has its name. A block is hex bytes, an expression within is "{ OP; ... }"
-// where it can be decoded, and without bytes either is "{}". Where bytes cannot
-// be decoded the text ends in "<", the reason, the bytes in hex, and ">".
+// FormatText returns the text form of an expression: "OP operand operand; OP ...". Operations
+// have their full names, registers the names of o.Names that lead back to them, addresses and
+// section offsets are 0x numbers, other integers decimal. A constant that the next operation
+// takes as an address space has its name. A block is hex bytes, an expression within is "{
+// OP; ... }" where it can be decoded, and without bytes either is "{}". Where bytes cannot be
+// decoded the text ends in "<", the reason, the bytes in hex, and ">".
 //
-// Parse gives the same bytes back where all of them could be decoded, their
-// LEB128 numbers are as short as can be, and the dialect has no second encoding
-// for an operation.
+// Parse returns the same bytes where all of them could be decoded, their LEB128 numbers are
+// as short as can be, and the dialect has no second encoding for an operation.
 func FormatText(expr []byte, o TextOptions) string {
 	if o.AddressSize == 0 {
 		o.AddressSize = 8
@@ -98,7 +96,7 @@ func isSpaceUser(dec Decoder) bool {
 
 func (f *formatter) operand(instruction *Instruction, kind OperandKind, v uint64, depth int) {
 	if kind == EncodedPointer {
-		kind, _ = encodedKind(byte(instruction.Operands[0])) // it was decoded by it
+		kind, _ = encodedKind(byte(instruction.Operands[0])) // decode read the operand by it
 	}
 	switch {
 	case kind == Address, kind == EntryOffset, kind == UnitEntry2, kind == UnitEntry4, kind == TypeOffset:
@@ -114,7 +112,7 @@ func (f *formatter) operand(instruction *Instruction, kind OperandKind, v uint64
 	}
 }
 
-// block writes a block, as operations where that is wanted and possible.
+// block writes a block, as operations where that is requested and possible.
 func (f *formatter) block(content []byte, asOperations bool, depth int) {
 	if len(content) == 0 {
 		f.b.WriteString("{}")

@@ -8,9 +8,9 @@ import (
 	"github.com/unwindd/unwindd/internal/ehpe"
 )
 
-// This file has the operations of GNU that no standard has taken over.
+// This file has GNU's operations that no standard has adopted.
 
-// opUninit says that the object has its place already, but no value yet.
+// opUninit marks an object that has its place already, but no value yet.
 func opUninit(ev *evaluation) error {
 	if ev.inst.Offset+1 != len(ev.dec.Expr) || ev.calls > 0 {
 		return illFormedf("it is not the last operation")
@@ -19,7 +19,7 @@ func opUninit(ev *evaluation) error {
 	return nil
 }
 
-// A ParameterContext knows the parameters that a call passed, for
+// ParameterContext knows the parameters that a call passed, for
 // DW_OP_GNU_parameter_ref.
 type ParameterContext interface {
 	// ParameterValue returns the value that the call of the current frame gave
@@ -42,7 +42,7 @@ func opParameterRef(ev *evaluation) error {
 	return ev.pushValue(v)
 }
 
-// A VariableContext knows the values of variables, for DW_OP_GNU_variable_value.
+// VariableContext knows the values of variables, for DW_OP_GNU_variable_value.
 type VariableContext interface {
 	// VariableValue returns the value of the variable that the debugging
 	// information entry at an offset of .debug_info describes.
@@ -64,8 +64,7 @@ func opVariableValue(ev *evaluation) error {
 	return ev.pushValue(v)
 }
 
-// A BaseContext knows what encoded addresses count from, for
-// DW_OP_GNU_encoded_addr.
+// BaseContext knows the bases of encoded addresses, for DW_OP_GNU_encoded_addr.
 type BaseContext interface {
 	// EncodedBase returns the base of an application of a pointer encoding,
 	// DW_EH_PE_pcrel to DW_EH_PE_funcrel. offset is that of the

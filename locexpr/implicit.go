@@ -51,7 +51,7 @@ func opStackValue(ev *evaluation) error {
 	return ev.pushLocation(&l)
 }
 
-// implicitOf returns an implicit location that holds a value.
+// implicitOf returns an implicit location with a value.
 func implicitOf(v *Value, order ByteOrder) Location {
 	p := Place{Storage: Implicit, Scope: noScope}
 	n := v.Bits()
@@ -97,9 +97,8 @@ func (ev *evaluation) pointerValue(p *Location, n uint32) Value {
 	return v
 }
 
-// implicitPointerAt returns the implicit pointer that the n bits at l are the
-// complete contents of, nil when none of them is part of an implicit pointer.
-// Anything between is an error.
+// implicitPointerAt returns the implicit pointer whose complete contents are the n bits at l,
+// nil when none of them is part of an implicit pointer. A mixture is an error.
 func (ev *evaluation) implicitPointerAt(l *Location, n uint32) (*Location, error) {
 	find := pointerFinder{access: access{steps: ev.e.visits}}
 	if n > 0 {
@@ -120,7 +119,7 @@ func (ev *evaluation) implicitPointerAt(l *Location, n uint32) (*Location, error
 	return &whole, nil
 }
 
-// pointerFinder looks through the bits that a read would take.
+// pointerFinder examines the bits that a read would take.
 type pointerFinder struct {
 	access
 	pointer  Place  // the first implicit pointer met
@@ -170,13 +169,11 @@ func (f *pointerFinder) location(l *Location, skip, done, n uint64) error {
 	return nil
 }
 
-// An EntryContext can follow an implicit pointer. It is asked only when one is
-// dereferenced.
+// EntryContext can follow an implicit pointer. It is called only when one is dereferenced.
 type EntryContext interface {
-	// EntryLocation returns the location of what the debugging information
-	// entry at an offset of .debug_info describes: the result of its
-	// DW_AT_location in this context, or its DW_AT_const_value as an implicit
-	// location (A.2.5.4.4.5).
+	// EntryLocation returns the location of the object that the debugging information entry
+	// at an offset of .debug_info describes: the result of its DW_AT_location in this
+	// context, or its DW_AT_const_value as an implicit location (A.2.5.4.4.5).
 	EntryLocation(ctx context.Context, entry uint64) (Location, error)
 }
 

@@ -4,9 +4,9 @@ package locexpr
 
 import "fmt"
 
-// This file has the operations that Intel's graphics compiler writes. The
-// registers are those of a whole thread, of which a lane has some bits, so what
-// other operations have as operands is on the stack here.
+// This file has the operations that Intel's graphics compiler writes. Its registers belong to
+// a whole thread, of which a lane has some bits, so the operands of other operations are on
+// the stack here.
 
 // opIntelRegs pops the number of a register and pushes its location.
 func opIntelRegs(ev *evaluation) error {
@@ -53,8 +53,8 @@ func opIntelBitPieceStack(ev *evaluation) error {
 	return ev.addPart(size, distance)
 }
 
-// opIntelRegvalBits pops an offset in bits and the number of a register, and
-// pushes as many bits of it as the operand says.
+// opIntelRegvalBits pops an offset in bits and the number of a register, and pushes as many
+// bits of it as the operand.
 func opIntelRegvalBits(ev *evaluation) error {
 	offset, err := ev.popDisplacement()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// AddressSpace is an architecture's number for an address space
-// (heterogeneous extension, A.2.13). 0 is the default address space.
+// AddressSpace is an architecture's number for an address space (heterogeneous extension,
+// A.2.13). 0 is the default address space.
 type AddressSpace uint64
 
 // DefaultSpace is the default address space of every architecture.
@@ -37,8 +37,8 @@ func (o ByteOrder) String() string {
 // StorageKind is one of the kinds of location storage (A.2.5.3).
 type StorageKind uint8
 
-// The kinds of location storage. The zero value is Undefined, so that a zero
-// Place and a zero Location say that nothing is known.
+// The kinds of location storage. The zero value is Undefined, so that a zero Place and a zero
+// Location are undefined.
 const (
 	Undefined       StorageKind = iota // no value is available
 	Memory                             // bytes of an address space
@@ -58,16 +58,16 @@ func (k StorageKind) String() string {
 	return fmt.Sprintf("storage(%d)", uint8(k))
 }
 
-// A Scope says whose storage a place names: the context elements that were in
-// force when the place was made (A.2.5.3: a location description stays bound to
-// the context that created it).
+// Scope is the owner of a place's storage: the context elements that were in force when the
+// place was made (A.2.5.3: a location description stays bound to the context that created
+// it).
 type Scope struct {
 	Thread uint64 // the target's handle for the thread; meaningless for global memory
 	Frame  int32  // 0 is the top frame
 	Lane   int32  // -1: no lane was current
 }
 
-// A Place is a single location description: a storage, and a bit offset from
+// Place is a single location description: a storage, and a bit offset from
 // the storage's start.
 //
 // The offset of a Memory place is kept as a byte address and a bit offset below
@@ -75,8 +75,8 @@ type Scope struct {
 type Place struct {
 	Storage   StorageKind
 	small     uint8        // Implicit without detail: size in bits, at most 64
-	narrow    Narrow       // where an object is that is smaller than keeps
-	keeps     uint32       // bits of the register or value that the place is the whole of; 0: it is no such place, or smaller objects are at its start
+	narrow    Narrow       // place of an object that is smaller than keeps
+	keeps     uint32       // bits of the register or value that the place is the whole of; 0: it is no such place, or smaller objects are at it
 	Space     AddressSpace // Memory: the address space
 	Address   uint64       // Memory: the byte address that BitOffset counts from. Implicit without detail: the storage's bytes, the first lowest
 	Register  uint64       // Register: the DWARF register number
@@ -85,14 +85,14 @@ type Place struct {
 	detail    *detail // Implicit, ImplicitPointer, Composite
 }
 
-// detail is what the rarer storages hold. What it says is never changed once its
-// location is complete, so places share it.
+// detail is the contents of rarer storages. It never changes once its location is complete,
+// so places share it.
 type detail struct {
 	bytes        []byte // Implicit: the value, in the byte order of the architecture
 	bits         uint64 // Implicit, ImplicitPointer, Composite: size of the storage
 	parts        []Part // Composite
-	each         uint64 // Composite: how many bits each part has, where all have as many; 0: not known
-	depth        int    // Composite: how deep composites nest in it, itself included
+	each         uint64 // Composite: the size of each part in bits, where all are equal; 0: not known
+	depth        int    // Composite: the nesting of composites in it, itself included
 	isIncomplete bool   // Composite: DW_OP_piece may still add to it (A.2.5.4.4.6)
 	isOpen       bool   // Composite: DW_OP_piece makes a longer one of it; see opComposite
 	isExtended   bool   // isOpen, and the parts of a longer composite begin with these in the same array
@@ -100,21 +100,21 @@ type detail struct {
 	offset       int64  // ImplicitPointer: byte displacement
 }
 
-// A Part is a bit range of a composite: Bits bits of Location, in storage order.
+// Part is a bit range of a composite: Bits bits of Location, in storage order.
 type Part struct {
 	Bits     uint64
 	Location Location
 }
 
-// A Location is a location description: one or more places that hold the same
+// Location is a location description: one or more places that hold the same
 // value. The zero Location is the undefined location description.
 type Location struct {
 	place Place
 	more  []Place // the further places; nearly always empty
 
-	// A struct is copied 16 bytes at a time. When its size is no multiple of
-	// that, the last two pieces overlap, and whoever copies the copy waits for
-	// both to reach the cache, which takes longer than all the rest.
+	// A struct is copied 16 bytes at a time. When its size is no multiple of that, the last
+	// two pieces overlap, and a second copy waits for both to reach the cache, which takes
+	// longer than all the rest.
 	_ [8]byte
 }
 
@@ -154,8 +154,7 @@ func ImplicitUint64(v uint64, bits uint32, order ByteOrder) Location {
 	return Location{place: Place{Storage: Implicit, small: uint8(bits), Address: packStream(v, bits, order), Scope: noScope}}
 }
 
-// ImplicitWord is the inverse of ImplicitUint64; ok is false for what that does
-// not make.
+// ImplicitWord is the inverse of ImplicitUint64; ok is false for other locations.
 func (l Location) ImplicitWord(order ByteOrder) (v uint64, bits uint32, ok bool) {
 	p := &l.place
 	if len(l.more) != 0 || p.Storage != Implicit || p.detail != nil || p.small == 0 || p.BitOffset != 0 {
@@ -216,9 +215,8 @@ func CompositeLocation(parts []Part) Location {
 	return Location{place: Place{Storage: Composite, Scope: noScope, detail: d}}
 }
 
-// UnionLocation returns the location description whose places are those of all
-// the given ones, as an overlapping location list gives (A.2.5.5). Of no
-// locations it is the undefined one.
+// UnionLocation returns the location description with the places of all locations, as an
+// overlapping location list has them (A.2.5.5). Of no locations it is the undefined one.
 func UnionLocation(locations ...Location) Location {
 	var places []Place
 	for i := range locations {
@@ -248,7 +246,7 @@ func (l Location) WithScope(scope Scope) Location {
 	return l
 }
 
-// NumPlaces returns how many places hold the value; at least 1.
+// NumPlaces returns the number of places that have the value; at least 1.
 func (l Location) NumPlaces() int { return 1 + len(l.more) }
 
 // Place returns place i, from 0 to NumPlaces()-1.
@@ -336,9 +334,9 @@ func (p Place) ImplicitPointer() (entry uint64, displacement int64, ok bool) {
 	return p.detail.entry, p.detail.offset, true
 }
 
-// StorageBits returns the size of the storage of p in bits as far as p itself
-// knows it: that of implicit and composite storage. ok is false for memory and
-// registers, whose sizes are the architecture's, and for the undefined storage.
+// StorageBits returns the size of the storage of p in bits as far as p itself has it, which
+// is so for implicit and composite storage. ok is false for memory and registers, whose sizes
+// are the architecture's, and for the undefined storage.
 func (p Place) StorageBits() (size uint64, ok bool) {
 	switch {
 	case p.Storage == Implicit && p.detail == nil:
@@ -351,11 +349,10 @@ func (p Place) StorageBits() (size uint64, ok bool) {
 	return 0, false
 }
 
-// Offset returns l with the given number of bits added to the offset of every
-// place. Undefined places stay as they are. It is an error when an offset comes
-// to lie before its storage or at or past the end of it (A.2.5.4.4.1); the ends
-// of registers and of memory below 64 bits are the architecture's to know, and
-// are checked when the location is read.
+// Offset returns l with the given number of bits added to the offset of every place.
+// Undefined places stay as they are. It is an error when an offset comes to lie before its
+// storage or at or past the end of it (A.2.5.4.4.1); the architecture knows the ends of
+// registers and of memory below 64 bits, which are checked when the location is read.
 func (l Location) Offset(bits int64) (Location, error) {
 	if err := l.shift(bitDisplacement(bits), nil, 64); err != nil {
 		return Location{}, err
@@ -363,7 +360,7 @@ func (l Location) Offset(bits int64) (Location, error) {
 	return l, nil
 }
 
-// A displacement is a signed distance in bits that may exceed 64 bits: eight
+// displacement is a signed distance in bits that may exceed 64 bits: eight
 // times bytes, plus bits, which is below 8.
 type displacement struct {
 	bytes int64
@@ -378,17 +375,17 @@ func (d displacement) String() string {
 	return fmt.Sprintf("%d bytes and %d bits", d.bytes, d.bits)
 }
 
-// A storageSize is the size of a location storage. That of memory may exceed 64
-// bits when counted in bits, so memory has its last byte address.
+// storageSize is the size of a location storage. The size of memory in bits may exceed 64
+// bits, so memory has its last byte address.
 type storageSize struct {
 	isMemory bool
 	last     uint64 // memory: the last byte address
 	bits     uint64 // otherwise: the size
 }
 
-// storageSize returns the size of a place's storage. That of a register, and of
-// memory in other spaces than the default one, is the machine's; without a
-// machine it is not known. addressBits is the size of the generic type.
+// storageSize returns the size of a place's storage. The size of a register, and of memory in
+// other spaces than the default one, is the machine's; without a machine it is not known.
+// addressBits is the size of the generic type.
 func (p *Place) storageSize(m Machine, addressBits uint32) (size storageSize, known bool) {
 	switch {
 	case p.Storage == Memory && p.Space == DefaultSpace:
@@ -408,8 +405,7 @@ func (p *Place) storageSize(m Machine, addressBits uint32) (size storageSize, kn
 	return storageSize{bits: bits}, ok
 }
 
-// shift adds a distance to the offset of every place, within what storageSize says of
-// each.
+// shift adds a distance to the offset of every place, within its storageSize.
 func (l *Location) shift(distance displacement, m Machine, addressBits uint32) error {
 	if err := l.place.move(distance, m, addressBits); err != nil {
 		return err
@@ -437,8 +433,8 @@ func (p *Place) move(distance displacement, m Machine, addressBits uint32) error
 	if p.Storage == Memory {
 		return p.moveMemory(distance, limit, known)
 	}
-	// Every size is below 2^64 bits, so a displacement of 2^60 bytes is out of
-	// range or brings the offset to where a smaller one would also be.
+	// Every size is below 2^64 bits, so a displacement of 2^60 bytes is out of range or
+	// brings the offset to where a smaller one would also be.
 	if distance.bytes >= 1<<60 || distance.bytes < -(1<<60) {
 		return fmt.Errorf("%w: offset of %v in %v storage", ErrOutOfBounds, distance, p.Storage)
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// maxText bounds the text of a location, in bytes. What an evaluation makes
-// without sharing parts is below.
+// maxText bounds the text of a location, in bytes. An evaluation that shares no parts stays
+// below it.
 const maxText = 1 << 20
 
 // String returns the location for people to read: "memory 0x7ffe10", "memory
@@ -34,7 +34,7 @@ type locationText struct {
 
 func (b *locationText) isFull() bool { return b.Len() >= b.limit }
 
-// textNesting bounds how deep nested things are written out.
+// textNesting bounds the nesting that is written out.
 const textNesting = 16
 
 func (b *locationText) location(l *Location, depth int) {
@@ -97,7 +97,7 @@ func (b *locationText) parts(p *Place, depth int) {
 	}
 }
 
-// bytes writes bytes in hex, as many as there is room for.
+// bytes writes bytes in hex, as many as the limit leaves.
 func (b *locationText) bytes(content []byte) {
 	n := min(len(content), max(b.limit-b.Len(), 0)/2)
 	b.WriteString(hex.EncodeToString(content[:n]))
@@ -106,7 +106,7 @@ func (b *locationText) bytes(content []byte) {
 	}
 }
 
-// maxBriefText bounds the text of what an error is about.
+// maxBriefText bounds the text of a location in an error.
 const maxBriefText = 64
 
 // brief is a short form of String, for errors.

@@ -10,7 +10,7 @@ import (
 	"iter"
 )
 
-// ListFormat is how the entries of location lists are encoded.
+// ListFormat is the encoding of the entries of location lists.
 type ListFormat uint8
 
 // The formats of location lists, by the section that has them.
@@ -20,9 +20,9 @@ const (
 	DebugLoclists ListFormat = iota
 	// DebugLoc is .debug_loc of DWARF 2 to 4 (DWARF 4, 7.7.3).
 	DebugLoc
-	// DebugLocDWO is .debug_loc.dwo, which GCC and clang write for split DWARF
-	// 4: an opcode DW_LLE_GNU_*, as those of DWARF 5 with the same numbers, but
-	// a length of a range has 4 bytes, and that of an expression 2.
+	// DebugLocDWO is .debug_loc.dwo, which GCC and clang write for split DWARF 4: its opcodes
+	// DW_LLE_GNU_* have the numbers of DWARF 5, but the length of a range has 4 bytes, and
+	// the length of an expression 2.
 	DebugLocDWO
 )
 
@@ -57,8 +57,8 @@ func (k ListEntryKind) String() string {
 	return fmt.Sprintf("DW_LLE_0x%02x", uint8(k))
 }
 
-// listOperands are the operands of the entries of each kind, in DWARF 5. Address
-// indexes are ULEB. hasExpr says that an expression follows.
+// listOperands are the operands of the entries of each kind, in DWARF 5. Address indexes are
+// ULEB. hasExpr means that an expression follows.
 var listOperands = [...]struct {
 	operands [2]OperandKind
 	hasExpr  bool
@@ -75,7 +75,7 @@ var listOperands = [...]struct {
 	ListViewPair:        {operands: [2]OperandKind{ULEB, ULEB}},
 }
 
-// What a list may have.
+// Limits of a list.
 const (
 	maxListEntries = 1 << 20 // in one list
 	maxListMatches = 256     // that match one program location
@@ -89,13 +89,13 @@ type LocationLists struct {
 	AddressSize int // bytes, 1 to 8; 0 is 8
 	OffsetSize  int // bytes of an offset in the table of .debug_loclists: 4 or 8 by the DWARF format; 0 is 4
 	Order       ByteOrder
-	// Budget is how many entries may be read in all, of lists that share it, and
-	// becomes less; nil: as many as each list has. It keeps many references to one
-	// long list from being read over and over.
+	// Budget is the number of entries that may be read in all, of lists that share it, and
+	// becomes less; nil: each list has its own limit. It keeps many references to one long
+	// list from being read over and over.
 	Budget *int64
 }
 
-// A ListEntry is an entry of a location list that has an expression.
+// ListEntry is an entry of a location list that has an expression.
 type ListEntry struct {
 	Offset     uint64 // of the entry in the section
 	Kind       ListEntryKind
@@ -113,8 +113,7 @@ func (e *ListEntry) Covers(pc uint64) bool {
 	return !e.IsDefault() && !e.IsDead && e.Start <= pc && pc < e.End
 }
 
-// A ListError is an error of a location list, or with an expression of
-// it.
+// ListError is an error of a location list, or of an expression in it.
 type ListError struct {
 	Kind    ErrorKind
 	Section string
@@ -130,7 +129,7 @@ func (e *ListError) Error() string {
 // Unwrap returns the reason.
 func (e *ListError) Unwrap() error {
 	if e.Kind == IllFormed {
-		return illFormed{e.Err} // for kindOf
+		return illFormed{e.Err} // so that kindOf finds it
 	}
 	return e.Err
 }
@@ -171,7 +170,7 @@ func (s *LocationLists) Entries(offset, base uint64, addrx func(index uint64) (u
 	}
 }
 
-// overspends takes an entry from the budget, and says whether there was none left.
+// overspends takes an entry from the budget, and reports whether there was none left.
 func (s *LocationLists) overspends() bool {
 	if s.Budget == nil {
 		return false
@@ -199,7 +198,7 @@ func (s *LocationLists) At(offset, pc, base uint64, addrx func(index uint64) (ui
 	return exprs, nil
 }
 
-// matches also returns how many entries it read.
+// matches also returns the number of entries that it read.
 func (s *LocationLists) matches(offset, pc, base uint64, addrx func(uint64) (uint64, error)) (matches []ListEntry, read int, err error) {
 	var covering, defaults []ListEntry
 	var inverted error
@@ -231,15 +230,14 @@ func (s *LocationLists) matches(offset, pc, base uint64, addrx func(uint64) (uin
 	return nil, read, inverted
 }
 
-// EvaluateList evaluates the location list at an offset of the section
-// (A.2.5.5): each entry that matches the current program location is evaluated
-// as a location description, without an object and with an empty stack, and the
-// result has the places of them all. Where no entry matches it is the undefined
-// location.
+// EvaluateList evaluates the location list at an offset of the section (A.2.5.5): each entry
+// that matches the current program location is evaluated as a location description, without
+// an object and with an empty stack, and the result has the places of them all. Where no
+// entry matches it is the undefined location.
 //
-// Addresses in the list are those of the code object: Evaluator.LoadBias is
-// taken off the program location before they are compared. base is the base
-// address of the unit, without that bias. An error is a *ListError.
+// Addresses in the list are addresses of the code object: Evaluator.LoadBias is taken off the
+// program location before they are compared. base is the base address of the unit, without
+// that bias. An error is a *ListError.
 func (e *Evaluator) EvaluateList(ctx context.Context, s *LocationLists, offset, base uint64, c Context) (Location, error) {
 	pc, err := programLocation(c)
 	if err != nil {
@@ -285,7 +283,7 @@ func (e *Evaluator) listed(ctx context.Context, expr []byte, c Context) (l Locat
 	return l, err
 }
 
-// A LocationContext has a current program location, for location lists.
+// LocationContext has a current program location, for location lists.
 type LocationContext interface {
 	// ProgramLocation returns the current program location.
 	ProgramLocation() (uint64, error)

@@ -12,7 +12,7 @@ type listReader struct {
 	*LocationLists
 	addrx  func(uint64) (uint64, error)
 	base   uint64
-	isDead bool    // base is that of code which the linker dropped
+	isDead bool    // the linker dropped the code of base
 	dec    Decoder // on the section, at the next entry
 	entry  int     // where the current entry starts
 	max    uint64  // the highest address
@@ -43,9 +43,8 @@ func (r *listReader) failf(format string, args ...any) error {
 	return r.fail(IllFormed, fmt.Errorf(format, args...))
 }
 
-// setBase sets the base address. Linkers give addresses of code that they
-// dropped the highest value. In .debug_loc, where that means something else,
-// some give the one below.
+// setBase sets the base address. Linkers set addresses of code that they dropped to the
+// highest value. In .debug_loc, where that has another meaning, some use the value below.
 func (r *listReader) setBase(base uint64) {
 	r.base = base & r.max
 	r.isDead = r.base == r.max || r.Format == DebugLoc && r.base == r.max-1
@@ -199,7 +198,7 @@ func (r *listReader) resolve(e *ListEntry, operands [2]uint64) error {
 	return nil
 }
 
-// errInverted is what is wrong with a range whose end is below its start.
+// errInverted is the error of a range whose end is below its start.
 var errInverted = errors.New("before its start")
 
 // address returns an address of the unit's part of .debug_addr.
@@ -214,15 +213,14 @@ func (r *listReader) address(index uint64) (uint64, error) {
 	return address & r.max, nil
 }
 
-// A ListHeader is that of a unit's contribution to .debug_loclists (DWARF 5,
-// 7.29).
+// ListHeader is the header of a unit's contribution to .debug_loclists (DWARF 5, 7.29).
 type ListHeader struct {
 	Offset      uint64 // of the header in the section
 	Version     uint16
 	AddressSize int
 	OffsetSize  int    // 4 or 8, by the DWARF format
 	OffsetCount uint32 // of the table of offsets
-	Base        uint64 // offset of that table: what DW_AT_loclists_base is
+	Base        uint64 // offset of that table, which DW_AT_loclists_base has
 	End         uint64 // offset after the contribution
 }
 

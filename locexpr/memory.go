@@ -15,13 +15,13 @@ import (
 
 func opAddr(ev *evaluation) error { return ev.pushAddress(ev.inst.Operands[0] + ev.bias) }
 
-// unitElement and callerElement name elements that several operations ask for.
+// unitElement and callerElement name elements that several operations need.
 const (
 	unitElement   = "compilation unit"
 	callerElement = "calling frame"
 )
 
-// An AddressContext has the addresses of a compilation unit.
+// AddressContext has the addresses of a compilation unit.
 type AddressContext interface {
 	// Addrx returns an entry of the unit's part of .debug_addr, as it stands
 	// in the section: DW_OP_addrx adds Evaluator.LoadBias, DW_OP_constx does
@@ -176,7 +176,7 @@ func (ev *evaluation) formAddress(space AddressSpace) error {
 	return ev.pushMemory(space, address, size)
 }
 
-// A FrameBaseContext has a frame base, for DW_OP_fbreg.
+// FrameBaseContext has a frame base, for DW_OP_fbreg.
 type FrameBaseContext interface {
 	// FrameBase returns the result of the DW_AT_frame_base attribute. It may be
 	// a register location: DW_OP_fbreg then reads that register (A.3.3.5).
@@ -216,7 +216,7 @@ func opFbreg(ev *evaluation) error {
 	return illFormedf("the frame base is %v, neither memory nor a register", l.brief())
 }
 
-// A CFAContext has the CFA of the current frame, for DW_OP_call_frame_cfa.
+// CFAContext has the CFA of the current frame, for DW_OP_call_frame_cfa.
 type CFAContext interface {
 	// CFA returns the location of the CFA (A.2.5.4.4.3).
 	CFA() (Location, error)
@@ -234,7 +234,7 @@ func opCallFrameCFA(ev *evaluation) error {
 	return ev.pushLocation(&l)
 }
 
-// An ObjectContext has a current object, for DW_OP_push_object_address.
+// ObjectContext has a current object, for DW_OP_push_object_address.
 type ObjectContext interface {
 	// Object returns the location of the object.
 	Object(ctx context.Context) (Location, error)
@@ -252,7 +252,7 @@ func opPushObjectAddress(ev *evaluation) error {
 	return ev.pushLocation(&l)
 }
 
-// A TLSContext has thread-local storage, for DW_OP_form_tls_address.
+// TLSContext has thread-local storage, for DW_OP_form_tls_address.
 type TLSContext interface {
 	// TLS returns the location of a thread-local storage address.
 	TLS(ctx context.Context, offset uint64) (Location, error)
@@ -274,12 +274,12 @@ func opFormTLSAddress(ev *evaluation) error {
 	return ev.pushLocation(&l)
 }
 
-// An EntryRegisterContext knows where registers were on entry to the current
+// EntryRegisterContext knows where registers were on entry to the current
 // subprogram, for DW_OP_LLVM_call_frame_entry_reg.
 type EntryRegisterContext interface {
-	// CallFrameEntryRegister returns where the value is that register reg had
-	// on entry (A.2.5.4.4.1). It is a failure that IllFormedError marks when the
-	// answer depends on itself.
+	// CallFrameEntryRegister returns the location of the value that register reg had on entry
+	// (A.2.5.4.4.1). It fails with an error that IllFormedError marks when the answer depends
+	// on itself.
 	CallFrameEntryRegister(ctx context.Context, reg uint64) (Location, error)
 }
 
@@ -298,10 +298,10 @@ func opCallFrameEntryReg(ev *evaluation) error {
 	return ev.pushLocation(&l)
 }
 
-// An EntryValueContext knows the calling frame, for DW_OP_entry_value.
+// EntryValueContext knows the calling frame, for DW_OP_entry_value.
 type EntryValueContext interface {
-	// EntryValue returns the value of an expression in the calling frame, at
-	// the call. Evaluator.EntryValue does that, given the calling frame's context.
+	// EntryValue returns the value of an expression in the calling frame, at the call.
+	// Evaluator.EntryValue computes it with the calling frame's context.
 	EntryValue(ctx context.Context, expr []byte) (Value, error)
 }
 
@@ -382,8 +382,8 @@ func (ev *evaluation) xderef(t *BaseType, n uint32) error {
 	return ev.deref(t, n)
 }
 
-// deref pops a location and pushes the n bits there as a value of type t; those
-// of the generic type are extended with zeros.
+// deref pops a location and pushes the n bits there as a value of type t; a value of the
+// generic type is extended with zeros.
 func (ev *evaluation) deref(t *BaseType, n uint32) error {
 	if top := ev.top(); t == nil && top != nil && top.kind <= addressEntry && n%8 == 0 && n > 0 {
 		return ev.derefAddress(top, n)
@@ -436,8 +436,8 @@ func (ev *evaluation) readTyped(l *Location, t *BaseType, n uint32) (Value, erro
 	return fromStream(t, n, buffer[:byteCount(uint64(n))], ev.dec.Order), nil
 }
 
-// read reads n bits, at most 64, as an unsigned integer. What all reads of an
-// evaluation visit is bounded together.
+// read reads n bits, at most 64, as an unsigned integer. All reads of an evaluation share one
+// limit.
 func (ev *evaluation) read(l *Location, n uint32) (uint64, error) {
 	a := access{ctx: ev.ctx, m: ev.context, order: ev.dec.Order, steps: ev.e.visits}
 	v, err := a.readUint(l, n, ev.scratch[:])
@@ -445,8 +445,8 @@ func (ev *evaluation) read(l *Location, n uint32) (uint64, error) {
 	return v, err
 }
 
-// derefAddress is deref of whole bytes at an address of the default space,
-// which nearly every one is.
+// derefAddress is deref of whole bytes at an address of the default space, the most frequent
+// case.
 func (ev *evaluation) derefAddress(top *Entry, n uint32) error {
 	address, count := top.value.word, uint64(n/8)
 	if err := checkMemory(ev.context, DefaultSpace, address, count); err != nil {

@@ -2,13 +2,13 @@
 
 package locexpr
 
-// This file has where objects are that are smaller than the register or the value that
-// they are in. DWARF leaves it to the ABI (DWARF 5, 2.6.1.1.3 and 2.6.1.2).
+// This file has the places of objects that are smaller than their register or value. DWARF
+// leaves them to the ABI (DWARF 5, 2.6.1.1.3 and 2.6.1.2).
 
 // Narrow is the place in a register of objects that are smaller than it.
 type Narrow uint8
 
-// The ways in which registers have smaller objects.
+// The places of smaller objects in registers.
 const (
 	// NarrowLow: in the low-order end, which on a big-endian machine is not the start.
 	NarrowLow Narrow = iota
@@ -20,10 +20,10 @@ const (
 	NarrowConverted
 )
 
-// A RegisterContext knows where its registers have smaller objects. Without it all
-// are NarrowLow.
+// RegisterContext knows the places of smaller objects in its registers. Without it all are
+// NarrowLow.
 type RegisterContext interface {
-	// NarrowIn returns where the register has objects that are smaller than it.
+	// NarrowIn returns the place of objects in the register that are smaller than it.
 	NarrowIn(reg uint64) Narrow
 }
 
@@ -46,8 +46,8 @@ func (ev *evaluation) keepRegister(l *Location, reg uint64) {
 	l.place.narrow, l.place.keeps = narrow, size
 }
 
-// Object returns where an object of so many bits is that an expression says to be at l:
-// the same, unless l is a register, where one was saved, or a value that was computed,
+// Object returns the location of an object of so many bits whose expression results in l: l
+// itself, unless l is a register, a place where one was saved, or a value that was computed,
 // and has more bits. Parts of the object are counted from there.
 func (l Location) Object(bits uint64, order ByteOrder) Location {
 	size, narrow := uint64(l.place.keeps), l.place.narrow

@@ -4,7 +4,7 @@ package locexpr
 
 import "github.com/unwindd/unwindd/internal/dw"
 
-// A row gives an operation its encoding.
+// row assigns an encoding to an operation.
 type row struct {
 	opcode byte
 	user   uint64
@@ -143,14 +143,15 @@ var gnuRows = []row{
 	notInCFI(op1(dw.OpGNUVariableValue, EntryOffset, opVariableValue)),
 }
 
-// vendorOp makes a row that of a vendor's operation in the canonical dialect.
+// vendorOp makes a row the row of a vendor's operation in the canonical dialect.
 func vendorOp(number uint64, r row) row {
 	r.user, r.op.Name = number, dw.VendorOpName(number)
 	return r
 }
 
 // vendorRows are the operations of the heterogeneous extension, and Intel's, in the canonical
-// dialect. To add one is to add a row here and to dw.VendorOps, and the function that it names.
+// dialect. To add one is to add a row here and to dw.VendorOps, and the function that it
+// names.
 var vendorRows = []row{
 	vendorOp(dw.UserNop, op0(dw.OpLLVMUser, opNop)),
 	vendorOp(dw.UserFormAspaceAddress, op0(dw.OpLLVMUser, opFormAspaceAddress)),

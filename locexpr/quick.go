@@ -4,9 +4,8 @@ package locexpr
 
 import "github.com/unwindd/unwindd/internal/leb128"
 
-// quick is the effect of an operation where nothing but integers of the generic
-// type takes part, which is nearly always. quickly executes it then; the
-// operation's function does every case.
+// quick is the effect of an operation on integers of the generic type alone, the most
+// frequent case. quickly executes it; the operation's function handles every case.
 type quick uint8
 
 const (
@@ -31,15 +30,14 @@ const (
 	quickGe
 )
 
-// quickly executes operations from pos on, until one that is not quick: because
-// of what it does or what is on the stack, because its operand is longer than a
-// byte, or because a limit is reached. It returns the position of that one. An
-// error is that of the register which the operation there cannot read.
+// quickly executes operations from pos on, until one that is not quick: because of its effect
+// or the entries on the stack, because its operand is longer than a byte, or because a limit
+// is reached. It returns the position of that operation. An error is about a register that
+// the operation there cannot read.
 //
-// An operation of a few instructions costs less than to call its function and
-// to pass the state through memory, so this is one loop, with its state in
-// variables. Nothing here is traced. All of it is allowed in call frame
-// information.
+// An operation of a few instructions costs less than to call its function and to pass the
+// state through memory, so this is one loop, with its state in variables. Nothing here is
+// traced. All of it is allowed in call frame information.
 func (ev *evaluation) quickly(pos int) (int, error) {
 	expr, operations := ev.dec.Expr, &ev.dec.Dialect.tables().operations
 	stack, n, steps, mask := ev.stack, ev.n, ev.e.steps, ev.mask
@@ -66,7 +64,7 @@ loop:
 		case next >= len(expr) || expr[next] >= leb128.More:
 			break loop
 		case op.quick == quickBreg && n < len(stack):
-			// Whom the context asks may count steps of its own.
+			// An evaluation by the context may count steps of its own.
 			ev.e.steps = steps - 1
 			v, err := ev.registerValue(op.number, ev.bits)
 			if err != nil {
@@ -91,9 +89,8 @@ loop:
 	return pos, nil
 }
 
-// word computes with two integers of the generic type. Those are unsigned, but
-// compare and shift right arithmetically as signed ones (DWARF 5, 2.5.1.4 and
-// 2.5.1.5).
+// word computes with two integers of the generic type. They are unsigned, but compare and
+// shift right arithmetically as signed ones (DWARF 5, 2.5.1.4 and 2.5.1.5).
 func (ev *evaluation) word(op quick, a, b uint64) uint64 {
 	holds := false
 	switch op {

@@ -7,8 +7,8 @@ import "fmt"
 // This file has the stack, the implicit conversions between values and
 // locations (A.2.5.4.4.3), and the stack operations (A.2.5.4.1).
 
-// push makes room for one more entry and returns it. It holds what was there
-// before.
+// push adds an entry to the stack and returns it. It still has the contents of an earlier
+// entry.
 func (ev *evaluation) push() (*Entry, error) {
 	if ev.n >= len(ev.stack) {
 		if err := ev.grow(); err != nil {
@@ -129,8 +129,8 @@ func (ev *evaluation) popDisplacement() (int64, error) {
 	return v, nil
 }
 
-// unary returns the top entry as one of the generic type, for an operation that
-// replaces it; nil when there is none or it is none.
+// unary returns the top entry as a value of the generic type, for an operation that replaces
+// it; nil when there is none or it is none.
 func (ev *evaluation) unary() *Entry {
 	if ev.n == 0 {
 		return nil
@@ -143,9 +143,9 @@ func (ev *evaluation) unary() *Entry {
 	return s
 }
 
-// binary pops the top entry, and returns it and the one below, which the
-// operation replaces, as integers of the generic type. s is nil, and nothing
-// has changed, when they are not there or not both that.
+// binary pops the top entry, and returns it and the one below, which the operation replaces,
+// as integers of the generic type. s is nil, and nothing has changed, when there are no two
+// such entries.
 func (ev *evaluation) binary() (s *Entry, top uint64) {
 	n := ev.n - 1
 	if n < 1 || n >= len(ev.stack) {
@@ -179,9 +179,8 @@ func (ev *evaluation) popLocation() (Location, error) {
 	return ev.locationOf(&ev.stack[ev.n])
 }
 
-// locationOf converts an entry to a location description: a generic value is an
-// address of the default space, and an implicit pointer to that space is what
-// it points to.
+// locationOf converts an entry to a location description: a generic value is an address of
+// the default space, and an implicit pointer to that space is its target.
 func (ev *evaluation) locationOf(s *Entry) (Location, error) {
 	switch s.kind {
 	case genericEntry, addressEntry:

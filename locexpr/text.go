@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// TextOptions say how an expression is encoded, and which names its text may
-// use. The zero value is for DWARF5 on a little-endian machine with 64-bit
-// addresses, in the 32-bit DWARF format, without names.
+// TextOptions are the encoding of an expression, and the names that its text may use. The
+// zero value is for DWARF5 on a little-endian machine with 64-bit addresses, in the 32-bit
+// DWARF format, without names.
 type TextOptions struct {
 	Dialect     *Dialect // nil: DWARF5
 	AddressSize int      // bytes of an address, 1 to 8; 0 is 8
@@ -22,24 +22,24 @@ type TextOptions struct {
 // Names are an architecture's names of registers and address spaces. Names are
 // found in any case.
 type Names interface {
-	// Register returns the DWARF number of the register of a name.
+	// Register returns the DWARF number of the register with a name.
 	Register(name string) (number uint64, ok bool)
 	// RegisterName returns the name of a register.
 	RegisterName(number uint64) (name string, ok bool)
-	// Space returns the address space of a name.
+	// Space returns the address space with a name.
 	Space(name string) (space AddressSpace, ok bool)
 	// SpaceName returns the name of an address space.
 	SpaceName(space AddressSpace) (name string, ok bool)
 }
 
-// A TextError is the reason why a text is no expression.
+// TextError is the reason why a text is no expression.
 type TextError struct {
 	Offset int    // in the text, in bytes
 	Op     string // the name of the operation, as far as it is known
-	Err    error  // what was expected there
+	Err    error  // the expected contents
 }
 
-// Error returns the place, the operation and what was expected.
+// Error returns the place, the operation and the expected contents.
 func (e *TextError) Error() string {
 	if e.Op == "" {
 		return fmt.Sprintf("expression text: offset %d: %v", e.Offset, e.Err)
@@ -56,9 +56,9 @@ const (
 	textSeparators = textBlanks + ",;{}"
 )
 
-// registerWord returns a register as it stands in the text: its name where that
-// leads back to it, else its number. Registers of different widths may share a
-// name, which then stands for one of them only.
+// registerWord returns a register as a word of the text: its name where that leads back to
+// it, else its number. Registers of different widths may share a name, which then stands for
+// one of them only.
 func (o *TextOptions) registerWord(number uint64) string {
 	if o.Names != nil {
 		if name, ok := o.Names.RegisterName(number); ok && isNameWord(name) {

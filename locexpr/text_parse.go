@@ -24,10 +24,10 @@ import (
 // with a sign where the operand is signed. Registers are names of o.Names or
 // numbers; so are address spaces as the operand of a DW_OP_const*. The distance
 // of a branch is in bytes from the end of its operation. A block is hex, or the
-// operations "{ OP; ... }" that it holds.
+// operations "{ OP; ... }" in it.
 //
-// LEB128 operands are encoded in as few bytes as can be. What the text says is
-// checked against the ranges of operands only, so the bytes may still be
+// LEB128 operands are encoded in as few bytes as can be. Only the ranges
+// of operands are checked, so the bytes may still be
 // ill-formed, by a branch for instance. An error is a *TextError.
 func Parse(text string, o TextOptions) ([]byte, error) {
 	if o.Dialect == nil {
@@ -67,7 +67,7 @@ func (p *parser) errorf(offset int, op string, format string, args ...any) error
 	return &TextError{Offset: offset, Op: op, Err: fmt.Errorf(format, args...)}
 }
 
-// here returns what stands at the current position, for errors.
+// here returns the text at the current position, for errors.
 func (p *parser) here() string {
 	if p.pos >= len(p.text) {
 		return "the end of the text"
@@ -175,8 +175,8 @@ func (p *parser) operation(out []byte, depth int) ([]byte, error) {
 	return out, nil
 }
 
-// lookup finds an operation of the dialect by its name. Dialect.lookupText goes
-// through all names, so what it found is kept.
+// lookup finds an operation of the dialect by its name. Dialect.lookupText goes through all
+// names, so its results are kept.
 func (p *parser) lookup(name string) (*Operation, Encoding, error) {
 	if f, ok := p.found[name]; ok {
 		return f.op, f.encoding, nil
@@ -250,15 +250,15 @@ func (p *parser) value(word string, op *Operation, kind OperandKind, enc operand
 			err = fmt.Errorf("%s is expected, found %s", enc.expected(), quote(word))
 		}
 		v = uint64(space)
-		if ok && !enc.holds(v) {
+		if ok && !enc.fits(v) {
 			err = fmt.Errorf("%s is expected, %s is %d", enc.expected(), quote(word), v)
 		}
 	}
 	return v, err
 }
 
-// pushesConstant reports whether the operation pushes its operand, which may
-// then be the number of an address space for what follows.
+// pushesConstant reports whether the operation pushes its operand, which may then be the
+// number of an address space for the next operation.
 func (o *Operation) pushesConstant() bool {
 	switch o.Name {
 	case "DW_OP_const1u", "DW_OP_const2u", "DW_OP_const4u", "DW_OP_const8u", "DW_OP_constu",
@@ -298,8 +298,7 @@ func (p *parser) block(depth int) ([]byte, error) {
 	return content, nil
 }
 
-// operandEncoding is how the number of an operand, or the length of a block, is
-// encoded.
+// operandEncoding is the encoding of the number of an operand, or of the length of a block.
 type operandEncoding struct {
 	size     int // bytes; 0: LEB128
 	isSigned bool
@@ -335,15 +334,15 @@ func (e operandEncoding) bits() uint32 {
 	return uint32(e.size) * 8
 }
 
-// holds reports whether the operand can be v, which is not negative.
-func (e operandEncoding) holds(v uint64) bool {
+// fits reports whether the operand can be v, which is not negative.
+func (e operandEncoding) fits(v uint64) bool {
 	if e.isSigned {
 		return v <= lowMask(e.bits()-1)
 	}
 	return v <= lowMask(e.bits())
 }
 
-// expected says which numbers the operand can be.
+// expected describes the numbers that the operand can be.
 func (e operandEncoding) expected() string {
 	if e.isSigned {
 		return fmt.Sprintf("a number from %d to %d", int64(-1)<<(e.bits()-1), lowMask(e.bits()-1))
@@ -385,7 +384,7 @@ func parseNumber(word string, e operandEncoding) (uint64, error) {
 	switch {
 	case negative && v <= 1<<(e.bits()-1):
 		return -v, nil
-	case negative || !e.holds(v):
+	case negative || !e.fits(v):
 		return 0, fmt.Errorf("%s is expected, found %s", e.expected(), quote(word))
 	}
 	return v, nil

@@ -7,13 +7,12 @@ import (
 	"strings"
 )
 
-// A Step is one operation of an evaluation that has been executed, for people
-// to follow it.
+// Step is one operation of an evaluation that has been executed, for people to follow it.
 type Step struct {
 	Offset int      // of the operation, in bytes from the start of its expression
 	Op     string   // the operation in the text form, "DW_OP_plus_uconst 8"; after 16 MiB of steps its name alone
 	Depth  int      // 0 in the expression itself, 1 in one that it calls or that its context evaluates, and so on
-	Stack  []string // the entries after it, the top one last; after 16 MiB of steps the first says how many it stands for: "12 more"
+	Stack  []string // the entries after it, the top one last; after 16 MiB of steps the first is the number of omitted ones: "12 more"
 }
 
 // formatStep is FormatText. The tables of operations lead to trace, and FormatText

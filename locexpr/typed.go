@@ -323,7 +323,7 @@ func computeFloat(op arithmeticOp, t *BaseType, av, bv Value) (Value, error) {
 	if err != nil {
 		return Value{}, err
 	}
-	// Changing the sign is no arithmetic: it keeps what is not a number.
+	// Changing the sign is no arithmetic: a NaN stays one.
 	sign := int(format.width) - 1
 	if format.isPair && (op == negOp || op == absOp) {
 		if first := av.number()[7]; op == negOp || first>>7 != 0 {
@@ -346,7 +346,7 @@ func computeFloat(op arithmeticOp, t *BaseType, av, bv Value) (Value, error) {
 	}
 	if format.isSmall() {
 		// float64 has more than twice the digits of the smaller formats, so
-		// rounding twice gives what rounding once does.
+		// rounding twice has the result of rounding once.
 		x, y := a.small, b.small
 		switch op {
 		case addOp:
@@ -381,7 +381,7 @@ func computeFloat(op arithmeticOp, t *BaseType, av, bv Value) (Value, error) {
 	return format.value(t, floatNumber{big: r}), nil
 }
 
-// flipBit returns v with a bit turned around, or cleared.
+// flipBit returns v with a bit inverted, or cleared.
 func flipBit(t *BaseType, v Value, bit int, flip bool) Value {
 	if v.more == nil {
 		if flip {
@@ -400,8 +400,8 @@ func flipBit(t *BaseType, v Value, bit int, flip bool) Value {
 	return BigValue(t, x)
 }
 
-// compareTyped compares the two top entries, and pushes 1 or 0 of the generic
-// type (DWARF 5, 2.5.1.5). A number that is not a number equals none.
+// compareTyped compares the two top entries, and pushes 1 or 0 of the generic type (DWARF 5,
+// 2.5.1.5). A NaN equals no number.
 func (ev *evaluation) compareTyped(less, equal, greater bool) error {
 	s, top, err := ev.typedOperands()
 	if err != nil {
@@ -469,14 +469,13 @@ func compareOrdered[T int64 | uint64 | float64](a, b T) int {
 	return 0
 }
 
-// convert converts a value to another type (DWARF 5, 2.5.1.6); nil is the
-// generic type, which converts as an unsigned integer. An integer keeps its low
-// bits, and of a floating point number the fraction is dropped; what is not 0
-// is true. It is an error when a floating point number has no integer of the
-// type.
+// convert converts a value to another type (DWARF 5, 2.5.1.6); nil is the generic type, which
+// converts as an unsigned integer. An integer keeps its low bits, and the fraction of a
+// floating point number is dropped; every value but 0 is true. It is an error when a floating
+// point number has no integer of the type.
 func (ev *evaluation) convert(v Value, typ *BaseType) (Value, error) {
-	from := v.typ
-	if from.Same(typ) {
+	source := v.typ
+	if source.Same(typ) {
 		v.typ = typ
 		return v, nil
 	}
@@ -488,12 +487,12 @@ func (ev *evaluation) convert(v Value, typ *BaseType) (Value, error) {
 		toElements = int(typ.Elements)
 	}
 	if fromElements != toElements {
-		return Value{}, illFormed{fmt.Errorf("%w: no conversion of type %v to %v", ErrType, from, typ)}
+		return Value{}, illFormed{fmt.Errorf("%w: no conversion of type %v to %v", ErrType, source, typ)}
 	}
 	if toElements == 0 {
 		return ev.convertScalar(v, typ)
 	}
-	ef, et := from.element(), typ.element()
+	ef, et := source.element(), typ.element()
 	return ev.eachElement(typ, func(i int) (Value, error) { return ev.convertScalar(v.element(&ef, i), &et) })
 }
 
@@ -602,7 +601,7 @@ func (ev *evaluation) truncate(n floatNumber, typ *BaseType) (Value, error) {
 			return Value{}, noInteger(typ, n)
 		}
 		word := uint64(x)
-		if x < 0 { // where a conversion to uint64 is the machine's own affair
+		if x < 0 { // where a conversion to uint64 depends on the machine
 			word = uint64(int64(x))
 		}
 		if typ == nil {
@@ -651,7 +650,7 @@ func (ev *evaluation) reinterpret(v Value, typ *BaseType) (Value, error) {
 	return v, nil
 }
 
-// integer is what popIntegral returns: the value of an integral type.
+// integer is the result of popIntegral: the value of an integral type.
 type integer struct {
 	word       uint64
 	size       uint32

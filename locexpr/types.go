@@ -7,12 +7,12 @@ import "fmt"
 // This file has the operations that name a base type (A.2.5.4.3.1,
 // A.2.5.4.3.3, A.2.5.4.3.4).
 
-// A TypeContext has the base types of a compilation unit.
+// TypeContext has the base types of a compilation unit.
 type TypeContext interface {
-	// BaseType returns the base type at an offset of the compilation unit; nil
-	// is the generic type. It is a failure that IllFormedError marks when what
-	// stands there is no DW_TAG_base_type. An operation that takes offset 0 for
-	// the generic type does not ask.
+	// BaseType returns the base type at an offset of the compilation unit; nil is the generic
+	// type. It fails with an error that IllFormedError marks when there is no
+	// DW_TAG_base_type. An operation that takes offset 0 for the generic type does not call
+	// it.
 	BaseType(offset uint64) (*BaseType, error)
 }
 
@@ -95,7 +95,7 @@ func opRegvalType(ev *evaluation) error {
 	if err := ev.pushRegister(ev.inst.Operands[0]); err != nil {
 		return err
 	}
-	// The document has it as DW_OP_regx and DW_OP_deref_type, which would take the first
+	// The document defines it by DW_OP_regx and DW_OP_deref_type, which would take the first
 	// bits: on a big-endian machine the high-order end, where compilers put nothing.
 	top := ev.top()
 	if top.kind == locationEntry {
@@ -123,8 +123,7 @@ func opXderefType(ev *evaluation) error {
 func opConvert(ev *evaluation) error     { return ev.retype((*evaluation).convert) }
 func opReinterpret(ev *evaluation) error { return ev.retype((*evaluation).reinterpret) }
 
-// retype replaces the top entry by the same in the type that the operation
-// names.
+// retype replaces the top entry by its value in the type that the operation names.
 func (ev *evaluation) retype(f func(*evaluation, Value, *BaseType) (Value, error)) error {
 	t, err := ev.resultType()
 	if err != nil {
@@ -173,8 +172,8 @@ func (ev *evaluation) plusTyped(operand uint64) error {
 	return nil
 }
 
-// pushBits pushes n bits that were read as a number: of the generic type, or
-// where that is too small of an unsigned integral type.
+// pushBits pushes n bits that were read as a number: of the generic type, or where that is
+// too small of an unsigned integral type.
 func (ev *evaluation) pushBits(l *Location, n uint64) error {
 	switch {
 	case n > maxTypeBits:

@@ -17,25 +17,23 @@ type Kind uint8
 
 // The kinds of results.
 const (
-	AnyKind      Kind = iota // not specified: what is on top of the stack
+	AnyKind      Kind = iota // not specified: the top of the stack
 	ValueKind                // a value
 	LocationKind             // a location description
 )
 
-// A Value is a value with its type (A.2.5.2). The zero Value is 0 of the
-// generic type.
+// Value is a value with its type (A.2.5.2). The zero Value is 0 of the generic type.
 //
-// A value is a number of Bits bits: the two's complement of a signed integer,
-// the format of a floating point number, and of a vector all elements, the
-// first one lowest.
+// A value is a number of Bits bits: the two's complement of a signed integer, the format of a
+// floating point number, and for a vector all elements, the first one lowest.
 type Value struct {
 	typ  *BaseType
 	bits uint32 // size; 0: not known yet, which is so for GenericValue
 	word uint64 // the number, its low bits when there are more than 64
-	more *extra // what most values do not have
+	more *extra // nil for most values
 }
 
-// extra is what a value has that does not fit in a word.
+// extra is the part of a value that does not fit in a word.
 type extra struct {
 	pointer *Location // an implicit pointer value: the location it was read from (A.2.5.4.4.5)
 	wide    []byte    // a number of more than 64 bits, lowest byte first
@@ -98,9 +96,9 @@ func FloatValue(t *BaseType, f float64) (Value, error) {
 	return format.value(t, number64(f)), nil
 }
 
-// ValueOf returns the value of type t that a location storage of t.Size() bits
-// holds; nil is the generic type, of as many bits as b has. The error wraps ErrType
-// where b has not the bytes of t, or more than the 8 of the generic type.
+// ValueOf returns the value of type t in the bytes of a location storage of t.Size() bits;
+// nil is the generic type, of as many bits as b has. The error wraps ErrType where b has not
+// the bytes of t, or more than the 8 of the generic type.
 func ValueOf(t *BaseType, b []byte, order ByteOrder) (Value, error) {
 	n := uint64(len(b)) * 8
 	if t != nil {
@@ -134,7 +132,7 @@ func numberValue(t *BaseType, n uint32, number []byte) Value {
 	return Value{typ: t, bits: n, word: loadUint(number, LittleEndian) & lowMask(n)}
 }
 
-// fromStream returns the value of n bits that a location storage holds.
+// fromStream returns the value in n bits of a location storage.
 func fromStream(t *BaseType, n uint32, stream []byte, machine ByteOrder) Value {
 	order := t.order(machine)
 	if n <= 64 && (order == LittleEndian || t == nil || t.unit() == uint64(n)) {
@@ -143,7 +141,7 @@ func fromStream(t *BaseType, n uint32, stream []byte, machine ByteOrder) Value {
 	return numberValue(t, n, reorder(t, n, stream, order, false))
 }
 
-// appendStream appends the bytes of the location storage that holds v.
+// appendStream appends v as the bytes of a location storage.
 func (v *Value) appendStream(dst []byte, machine ByteOrder) []byte {
 	n := uint32(v.Bits())
 	order := v.typ.order(machine)
@@ -155,12 +153,12 @@ func (v *Value) appendStream(dst []byte, machine ByteOrder) []byte {
 	return append(dst, reorder(v.typ, n, v.number(), order, true)...)
 }
 
-// reorder converts between a number, lowest byte first, and the stream of bits
-// that holds it in an order. Both are the same when the order is little-endian;
-// otherwise each unit of the type is turned around.
-func reorder(t *BaseType, n uint32, from []byte, order ByteOrder, toStream bool) []byte {
+// reorder converts between a number, lowest byte first, and its stream of bits in an order.
+// Both are the same when the order is little-endian; otherwise each unit of the type is
+// reversed.
+func reorder(t *BaseType, n uint32, content []byte, order ByteOrder, toStream bool) []byte {
 	if order == LittleEndian {
-		return bytes.Clone(from)
+		return bytes.Clone(content)
 	}
 	size := uint64(n)
 	if t != nil {
@@ -170,7 +168,7 @@ func reorder(t *BaseType, n uint32, from []byte, order ByteOrder, toStream bool)
 	if size%8 == 0 {
 		k := size / 8
 		for first := uint64(0); first < uint64(len(out)); first += k {
-			copy(out[first:first+k], from[first:])
+			copy(out[first:first+k], content[first:])
 			reverse(out[first : first+k])
 		}
 		return out
@@ -182,7 +180,7 @@ func reorder(t *BaseType, n uint32, from []byte, order ByteOrder, toStream bool)
 			if toStream {
 				srcOrder, dstOrder = LittleEndian, BigEndian
 			}
-			putBits(out, dst, 1, getBits(from, src, 1, srcOrder), dstOrder)
+			putBits(out, dst, 1, getBits(content, src, 1, srcOrder), dstOrder)
 		}
 	}
 	return out
@@ -230,9 +228,9 @@ func (v Value) Bits() uint64 {
 	return uint64(v.bits)
 }
 
-// Uint64 returns the low 64 bits of the number that v is, zero-extended: the
-// value of an unsigned integer of up to 64 bits. An implicit pointer value has
-// no number, see ImplicitPointer, and gives 0.
+// Uint64 returns the low 64 bits of the number of v, zero-extended: the value of an unsigned
+// integer of up to 64 bits. An implicit pointer value has no number, see ImplicitPointer, and
+// gives 0.
 func (v Value) Uint64() uint64 { return v.word }
 
 // Big returns the value of an integer of any size: a signed one by its sign,
@@ -269,7 +267,7 @@ func (v Value) Float64() (f float64, ok bool) {
 	return format.number(&v).float64(), true
 }
 
-// Elements returns how many elements a vector has, and 0 for another value.
+// Elements returns the number of elements of a vector, and 0 for another value.
 func (v Value) Elements() int {
 	if v.typ == nil {
 		return 0
@@ -320,9 +318,9 @@ func (v Value) Hex() string {
 	return "0x" + strconv.FormatUint(v.word, 16)
 }
 
-// String returns the value for people to read: an integer of the generic type
-// as a 0x number, and of other types what Hex gives, the value of a floating
-// point number, and the type: "0x5 (unsigned 8)", "0x3fc00000 = 1.5 (float 32)".
+// String returns the value for people to read: an integer of the generic type as a 0x number,
+// and for other types the result of Hex, the value of a floating point number, and the type:
+// "0x5 (unsigned 8)", "0x3fc00000 = 1.5 (float 32)".
 func (v Value) String() string {
 	if p := v.implicitPointer(); p != nil {
 		return p.String()
@@ -339,9 +337,9 @@ func (v Value) String() string {
 	return b.String()
 }
 
-// entryKind is the kind of the contents of an Entry. The kinds up to addressEntry are integers
-// in value.word that convert into each other, which is what most operations
-// meet.
+// entryKind is the kind of the contents of an Entry. The kinds up to addressEntry are
+// integers in value.word that convert into each other, which is sufficient for most
+// operations.
 type entryKind uint8
 
 const (
@@ -351,7 +349,7 @@ const (
 	locationEntry                  // a location description
 )
 
-// An Entry is an entry of the stack: a value or a location description. The
+// Entry is an entry of the stack: a value or a location description. The
 // zero Entry is 0 of the generic type.
 type Entry struct {
 	kind     entryKind
@@ -360,7 +358,7 @@ type Entry struct {
 	location Location
 }
 
-// ValueEntry returns an entry that holds a value.
+// ValueEntry returns an entry with a value.
 func ValueEntry(v Value) Entry {
 	if v.typ != nil || v.more != nil {
 		return Entry{kind: valueEntry, value: v}
@@ -368,18 +366,17 @@ func ValueEntry(v Value) Entry {
 	return Entry{kind: genericEntry, value: v}
 }
 
-// LocationEntry returns an entry that holds a location description.
+// LocationEntry returns an entry with a location description.
 func LocationEntry(l Location) Entry { return Entry{kind: locationEntry, location: l} }
 
 // IsLocation reports whether the entry is a location description, not a value.
 func (e Entry) IsLocation() bool { return e.kind == locationEntry || e.kind == addressEntry }
 
-// IsUninitialized reports whether the entry is the result of an expression that
-// says that the object is not initialized yet (DW_OP_GNU_uninit).
+// IsUninitialized reports whether the entry is the result of an expression that marks its
+// object as not initialized yet (DW_OP_GNU_uninit).
 func (e Entry) IsUninitialized() bool { return e.isUninit }
 
-// Value returns the value that the entry holds, the zero Value when it is a
-// location description.
+// Value returns the value of the entry, the zero Value when it is a location description.
 func (e Entry) Value() Value {
 	if e.IsLocation() {
 		return Value{}
@@ -387,8 +384,8 @@ func (e Entry) Value() Value {
 	return e.value
 }
 
-// Location returns the location description that the entry holds, the undefined
-// one when it is a value.
+// Location returns the location description of the entry, the undefined one when it is a
+// value.
 func (e Entry) Location() Location {
 	if e.kind != locationEntry {
 		return Location{}

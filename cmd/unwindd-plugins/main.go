@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command unwindd-plugins is the executable that unwindd starts plugins with where it lies beside
-// it. unwindd can do the same, but has four times as much to initialise at each start.
+// Command unwindd-plugins starts plugins for unwindd, where it lies beside unwindd. unwindd can
+// do the same, but has four times as much to initialise at each start.
 //
 //	unwindd-plugins plugin serve NAME            serve a bundled architecture
 //	unwindd-plugins plugin exec -- PATH ARGS...  confine this process and execute a vendor's plugin

@@ -24,8 +24,7 @@ type settings struct {
 	Disassembler string `toml:"disassembler"`
 }
 
-// settingTypes describes the values of each setting, for the message to a user
-// who wrote another one.
+// settingTypes describes the values of each setting, for messages about other values.
 var settingTypes = map[string]string{
 	"plugins":      "a table with dirs and pins",
 	"plugins.dirs": "a list of strings",
@@ -71,7 +70,7 @@ func (g *globals) settings() (*settings, error) {
 	return nil, fmt.Errorf("%s: %w", g.config, err)
 }
 
-// unknownSetting is the error for a key that is no setting.
+// unknownSetting returns the error of a key that is no setting.
 func (g *globals) unknownSetting(e *toml.DecodeError) error {
 	line, _ := e.Position()
 	key := e.Key()
@@ -85,16 +84,16 @@ func (g *globals) unknownSetting(e *toml.DecodeError) error {
 	return fmt.Errorf("%s:%d: there is no setting %q, expected %s", g.config, line, strings.Join(key, "."), expected)
 }
 
-// wrongSetting is the error for a value of the wrong type, or for text that is
-// not TOML. The decoder's own message about a type would name types of Go.
+// wrongSetting returns the error of a value of the wrong type, or of text that is not TOML.
+// The decoder's own message about a type would name types of Go.
 func (g *globals) wrongSetting(e *toml.DecodeError) error {
 	line, column := e.Position()
 	message := strings.TrimPrefix(e.Error(), "toml: ")
-	of := e.Key()
+	key := e.Key()
 	isType := strings.Contains(message, "cannot decode") || strings.Contains(message, "cannot store")
-	for ; isType && len(of) > 0; of = of[:len(of)-1] {
-		if expected, ok := settingTypes[strings.Join(of, ".")]; ok {
-			return fmt.Errorf("%s:%d: %s: expected %s", g.config, line, strings.Join(of, "."), expected)
+	for ; isType && len(key) > 0; key = key[:len(key)-1] {
+		if expected, ok := settingTypes[strings.Join(key, ".")]; ok {
+			return fmt.Errorf("%s:%d: %s: expected %s", g.config, line, strings.Join(key, "."), expected)
 		}
 	}
 	return fmt.Errorf("%s:%d:%d: %s", g.config, line, column, message)

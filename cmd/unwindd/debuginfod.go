@@ -18,10 +18,10 @@ import (
 	"github.com/unwindd/unwindd/internal/escape"
 )
 
-// debuginfodFlags say which servers are asked for files that are not on this machine.
+// debuginfodFlags are the flags that name servers of files that are not on this machine.
 type debuginfodFlags struct {
 	servers []string
-	// isBounded says that whoever asks bounds the files of each target itself.
+	// isBounded: the caller bounds the files of each target itself.
 	isBounded bool
 }
 
@@ -30,8 +30,9 @@ func (f *debuginfodFlags) add(flags *pflag.FlagSet) {
 		"ask the debuginfod server at `URL` for files that are not here; may be repeated (default $DEBUGINFOD_URLS; '' asks none)")
 }
 
-// remote asks the servers that the flags name, else those of DEBUGINFOD_URLS; nil where
-// neither names one. log, where it is not nil, is told what is asked. close ends it.
+// remote makes a client of the servers that the flags name, else DEBUGINFOD_URLS; nil where
+// neither names one. log, where it is not nil, gets a sentence for each request. end closes
+// the client.
 func (f *debuginfodFlags) remote(log func(text string)) (remote object.Remote, end func(), err error) {
 	o, wrong := debuginfod.FromEnvironment(os.Getenv)
 	if len(f.servers) > 0 {
@@ -63,20 +64,20 @@ func (f *debuginfodFlags) remote(log func(text string)) (remote object.Remote, e
 	return c, c.Close, nil
 }
 
-// isProgressShown says whether transfers are shown.
+// isProgressShown reports whether transfers are shown.
 func isProgressShown() bool {
 	return term.IsTerminal(int(os.Stderr.Fd())) || os.Getenv("DEBUGINFOD_PROGRESS") != ""
 }
 
-// downloads shows how far a transfer is, one at a time.
+// downloads shows the progress of transfers, one at a time.
 type downloads struct {
 	mu    sync.Mutex
-	shown *debuginfod.Transfer // as it began; nil: none
+	shown *debuginfod.Transfer // at its beginning; nil: none is shown
 	since time.Time
 	bar   *progressbar.ProgressBar // nil as long as it has not taken long
 }
 
-// unshown is how long a transfer takes that is worth a line.
+// unshown is the time of a transfer before it is shown.
 const unshown = 300 * time.Millisecond
 
 func (d *downloads) show(t debuginfod.Transfer) {
@@ -106,7 +107,7 @@ func (d *downloads) show(t debuginfod.Transfer) {
 	if t.Done {
 		if d.bar != nil {
 			_ = d.bar.Clear()
-			terminalLine.giveBack()
+			terminalLine.restore()
 		}
 		d.shown, d.bar = nil, nil
 	}
@@ -116,7 +117,7 @@ func isSame(a, b *object.RemoteFile) bool {
 	return a.Kind == b.Kind && slices.Equal(a.BuildID, b.BuildID) && a.Source == b.Source && a.Name == b.Name && a.ID == b.ID
 }
 
-// transferName is what a transfer is called: parts of it are foreign.
+// transferName makes the name of a transfer, and escapes its foreign parts.
 func transferName(t *debuginfod.Transfer) string {
 	name := t.Source
 	if name == "" && len(t.BuildID) == 0 {

@@ -67,7 +67,7 @@ that bytes hold.`,
 	return cmd
 }
 
-// dialectOf finds a dialect by name: one of the project's, or of the architecture.
+// dialectOf finds a dialect by name, among the architecture's and the project's.
 func dialectOf(d *sdk.Description, name string, otherwise *locexpr.Dialect) (*locexpr.Dialect, error) {
 	if name == "" {
 		return otherwise, nil
@@ -126,8 +126,8 @@ func (f *dumpExprFlags) bytes() error {
 	return err
 }
 
-// openDescribed opens a code object with the relocations of its architecture, and
-// returns the description of that; nil where there is none of its machine.
+// openDescribed opens a code object with the relocations of its architecture, whose
+// description it returns; nil where no architecture has its machine.
 func (g *globals) openDescribed(path string) (*object.Object, *sdk.Description, error) {
 	m, err := g.manager()
 	if err != nil {
@@ -149,7 +149,7 @@ func (g *globals) openDescribed(path string) (*object.Object, *sdk.Description, 
 	return o, d, nil
 }
 
-// describe is the description of a code object's architecture.
+// describe returns the description of a code object's architecture.
 func describe(m *plugin.Manager, o *object.Object) (*sdk.Description, error) {
 	a, err := m.ForObject(o.Machine(), o.OSABI(), o.Flags(), nil)
 	if err != nil {

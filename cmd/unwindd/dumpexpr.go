@@ -40,7 +40,7 @@ func (f *dumpExprFlags) file(path string) error {
 	return err
 }
 
-// A tally counts what a file has and what of it could not be read.
+// tally counts the entries of a file that could and could not be read.
 type tally struct{ read, failed int }
 
 func (t *tally) add(err error) {
@@ -51,10 +51,10 @@ func (t *tally) add(err error) {
 	}
 }
 
-// failure is the error for a file of whose entries not one could be read.
-func (t *tally) failure(path, what string) error {
+// failure returns the error of a file that has entries of which none could be read.
+func (t *tally) failure(path, kind string) error {
 	if t.failed == 0 || t.read > 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: no %s could be read", path, what)
+	return fmt.Errorf("%s: no %s could be read", path, kind)
 }

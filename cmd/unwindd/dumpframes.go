@@ -17,8 +17,8 @@ type dumpFramesFlags struct {
 	dialect string
 }
 
-// newDumpFrames makes a command that writes the call frame information of a
-// file by one of two functions.
+// newDumpFrames makes a command that writes the call frame information of a file, by text
+// or json.
 func newDumpFrames(g *globals, cmd *cobra.Command, text, json func(*report.CallFrames, *writer) error) *cobra.Command {
 	f := &dumpFramesFlags{globals: g}
 	cmd.Args = usageArgs(cobra.ExactArgs(1))
@@ -96,7 +96,7 @@ func (f *dumpFramesFlags) file(path string, write func(*report.CallFrames, *writ
 	return err
 }
 
-// counted counts what is taken from a list.
+// counted yields a list, and counts its entries.
 func counted[T any](list iter.Seq2[T, error], n *tally) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for e, err := range list {

@@ -12,8 +12,8 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 )
 
-// newDumpIR makes the command for a format of engine.OpenIR, which people call
-// by name.
+// newDumpIR makes the command for a format of engine.OpenIR; name is the format's proper
+// name.
 func newDumpIR(g *globals, format, name string) *cobra.Command {
 	return &cobra.Command{
 		Use:   format + " FILE",

@@ -65,18 +65,18 @@ func (g *globals) dumpNotes(path string) error {
 	})
 }
 
-// isMinidump says whether a file begins as minidumps do.
+// isMinidump reports whether a file begins as minidumps do.
 func isMinidump(path string) (is bool) {
 	m, err := object.Map(path)
 	if err != nil {
 		return false
 	}
 	defer m.Close()
-	_ = object.Guard(func() error { is = minidump.Is(m.Data()); return nil }) // one that is cut meanwhile is none
+	_ = object.Guard(func() error { is = minidump.Is(m.Data()); return nil }) // a file that was truncated meanwhile is none
 	return is
 }
 
-// dumpMinidump prints what is in a minidump.
+// dumpMinidump prints the content of a minidump.
 func (g *globals) dumpMinidump(d *minidump.Dump) error {
 	return object.Guard(func() error {
 		m := report.NewMinidump(d)
@@ -114,7 +114,7 @@ func (g *globals) describeNotes(n *report.Notes) error {
 	return nil
 }
 
-// decodeNote decodes the notes that bundled architectures own.
+// decodeNote decodes the notes of bundled architectures.
 func decodeNote(n *object.Note) (any, error) {
 	if n.Owner != amdgpu.MetadataOwner || n.Type != amdgpu.MetadataNote {
 		return nil, nil

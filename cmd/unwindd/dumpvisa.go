@@ -55,9 +55,8 @@ func (g *globals) dumpVISA(path string) error {
 	})
 }
 
-// insteadOfStream says what a file is in the place of a stream, if the same
-// compiler wrote it. Users hand these over because none of them holds the
-// stream.
+// insteadOfStream describes another file of the same compiler, which users pass by mistake:
+// such files do not have the stream.
 func insteadOfStream(m *object.Mapping) string {
 	for magic, kind := range map[string]string{"\x7fELF": "an ELF file", "CTNI": "a container of ELF files"} {
 		var is bool

@@ -92,7 +92,7 @@ func (f *evalFlags) check(cmd *cobra.Command) error {
 	return usage(f.job.Check(f.snapshot != ""))
 }
 
-// usage makes the error of a job that has no meaning one of the command line.
+// usage makes a job's error of usage a usageError.
 func usage(err error) error {
 	if errors.Is(err, job.ErrUsage) {
 		return usageError{err}
@@ -120,7 +120,7 @@ func (f *evalFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return usage(err)
 	}
-	if f.format == "json" { // which has the error, too
+	if f.format == "json" { // the JSON has the error, too
 		return errors.Join(found.Err, f.write(func(w *writer) error { return found.WriteJSON(w) }))
 	}
 	return f.write(func(w *writer) error {
@@ -166,7 +166,7 @@ func (f *evalFlags) evaluate(ctx context.Context, e *engine.Engine) (*job.Evalua
 	return x.Evaluate(ctx, t)
 }
 
-// addLimits adds the flags that bound what is printed of variables.
+// addLimits adds the flags that bound the printing of variables.
 func addLimits(flags *pflag.FlagSet, l *value.Limits) {
 	flags.IntVar(&l.Depth, "depth", value.DefaultLimits.Depth, "print `N` levels of values within one another")
 	flags.IntVar(&l.Elements, "elements", value.DefaultLimits.Elements, "print `N` elements of an array or a container, and characters of a string")

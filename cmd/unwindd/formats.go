@@ -7,8 +7,8 @@ import (
 	"github.com/unwindd/unwindd/plugins/visa"
 )
 
-// bundledFormats are the files of bundled architectures that are no ELF files.
-// They are read here, for commands that start no plugin.
+// bundledFormats reads the files of bundled architectures that are no ELF files, for
+// commands that start no plugin.
 type bundledFormats struct{}
 
 func (bundledFormats) Recognises(head []byte) bool { return visa.Recognises(head) }
@@ -22,7 +22,7 @@ func (bundledFormats) Nested(_ string, data []byte) ([]object.Range, error) {
 	return list, err
 }
 
-// openObject opens the code object that the user names: FILE or FILE#NAME.
+// openObject opens a code object: FILE or FILE#NAME.
 func openObject(path string) (*object.Object, error) {
 	return object.OpenNested(path, bundledFormats{})
 }

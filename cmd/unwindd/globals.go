@@ -33,23 +33,23 @@ type globals struct {
 	pluginDir []string
 	config    string
 	inProcess bool
-	server    string // the address of one that walks; "": this process does
+	server    string // the address of a server that walks; "": this process walks
 
 	inputs []string // files that are read
 }
 
-// verbosity is the flag that may be given twice.
+// verbosity is the flag --verbose, which may be set twice.
 type verbosity struct{ g *globals }
 
 func (v *verbosity) String() string { return strconv.FormatBool(v.g != nil && v.g.verbose) }
 func (v *verbosity) Type() string   { return "bool" }
 
 func (v *verbosity) Set(s string) error {
-	on, err := strconv.ParseBool(s)
+	isOn, err := strconv.ParseBool(s)
 	if err != nil {
 		return err
 	}
-	v.g.logs, v.g.verbose = on && v.g.verbose, on
+	v.g.logs, v.g.verbose = isOn && v.g.verbose, isOn
 	return nil
 }
 
@@ -74,17 +74,17 @@ func (g *globals) checkFormat(formats ...string) error {
 	return usageError{fmt.Errorf("--format %s: expected %s", g.format, strings.Join(formats, " or "))}
 }
 
-// writer is where output goes, and whether that is a terminal.
+// writer is the output of a command.
 type writer struct {
 	io.Writer
 	isTerminal bool
 	file       *outputFile
 }
 
-// mayColor says whether a terminal is to be written to in colour.
+// mayColor reports whether output on a terminal is coloured.
 func mayColor() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
 
-// open begins the output, or another file that is written for it.
+// open begins the output, or another output file.
 func (g *globals) open(path string) (*writer, error) {
 	if path == "" {
 		path = stdoutName
@@ -102,8 +102,8 @@ func (g *globals) open(path string) (*writer, error) {
 	return &writer{f, false, f}, nil
 }
 
-// write begins the output, writes to it and finishes it. Where f fails, or a file was cut
-// that it read, a file is as it was before.
+// write begins the output, has f write it, and finishes it. Where f fails, or a file that
+// it read was truncated, an existing file stays as it was.
 func (g *globals) write(f func(*writer) error) error {
 	w, err := g.open(g.output)
 	if err != nil {
@@ -116,8 +116,8 @@ func (g *globals) write(f func(*writer) error) error {
 	return w.file.finish(err)
 }
 
-// plugins says where architectures come from, and warns of processes that somebody
-// else started.
+// plugins returns the options for plugins, and warns of processes that were started by
+// others.
 func (g *globals) plugins() (plugin.Options, error) {
 	o, err := g.ownPlugins()
 	value := os.Getenv(sdk.Reattach)
@@ -134,7 +134,7 @@ func (g *globals) plugins() (plugin.Options, error) {
 	return o, nil
 }
 
-// ownPlugins says where architectures come from whose processes unwindd starts.
+// ownPlugins returns the options for plugins whose processes unwindd starts.
 func (g *globals) ownPlugins() (plugin.Options, error) {
 	s, err := g.settings()
 	if err != nil {
@@ -172,7 +172,7 @@ func (g *globals) ownPlugins() (plugin.Options, error) {
 	return o, nil
 }
 
-// log is where what was looked for is told; nil: nowhere.
+// log returns a function that prints searches for files with --verbose; else nil.
 func (g *globals) log() func(text string) {
 	if !g.verbose {
 		return nil
@@ -180,7 +180,8 @@ func (g *globals) log() func(text string) {
 	return func(text string) { messages.Printf("unwindd: %s\n", text) }
 }
 
-// disassembler is the disassembler that a flag names, or the settings where it names none.
+// disassembler returns the disassembler of a flag, or of the settings where the flag names
+// none.
 func (g *globals) disassembler(flag string) (string, error) {
 	if flag != "" {
 		return flag, nil
@@ -192,7 +193,7 @@ func (g *globals) disassembler(flag string) (string, error) {
 	return s.Disassembler, nil
 }
 
-// targetFlags say where the files of a target are.
+// targetFlags are the flags that locate the files of a target.
 type targetFlags struct {
 	exe       string
 	sysroot   string
@@ -211,8 +212,8 @@ func (f *targetFlags) add(flags *pflag.FlagSet) {
 	f.symbolFlags.add(flags)
 }
 
-// newEngine makes an engine with options, which has the plugins of g and finds files as the
-// flags say. end closes it.
+// newEngine makes an engine with options, the plugins of g, and the flags' ways of finding
+// files. end closes it.
 func (f *targetFlags) newEngine(g *globals, o engine.Options) (e *engine.Engine, end func(), err error) {
 	if o.Plugins, err = g.plugins(); err != nil {
 		return nil, nil, err
@@ -222,7 +223,7 @@ func (f *targetFlags) newEngine(g *globals, o engine.Options) (e *engine.Engine,
 		return nil, nil, err
 	}
 	o.Sysroot, o.Exe, o.DebugDirs, o.Remote, o.Symbols = f.sysroot, f.exe, f.debugDirs, remote, symbols
-	if o.Modules, err = f.givenModules(); err != nil {
+	if o.Modules, err = f.modulesByName(); err != nil {
 		disconnect()
 		return nil, nil, err
 	}
@@ -233,7 +234,7 @@ func (f *targetFlags) newEngine(g *globals, o engine.Options) (e *engine.Engine,
 	return e, func() { _ = e.Close(); disconnect() }, nil
 }
 
-// coreFlags say which files a core has beside its own.
+// coreFlags are the flags for files beside a core.
 type coreFlags struct{ gpuCore string }
 
 func (f *coreFlags) add(flags *pflag.FlagSet) {

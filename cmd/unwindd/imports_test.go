@@ -134,8 +134,8 @@ var only = map[string][]string{
 
 // testKits are rooms that tests alone import, and other kits.
 var testKits = []string{
-	"internal/damage", "internal/gcn", "internal/oracle", "internal/otlpcheck", "internal/proof", "internal/recorded", "internal/valuecheck",
-	"internal/wavecheck",
+	"engine/plugin/confine/confinetest", "internal/damage", "internal/enginetest", "internal/gcn", "internal/oracle", "internal/otlpcheck",
+	"internal/proof", "internal/recorded", "internal/schema", "internal/subject", "internal/valuecheck", "internal/wavecheck",
 }
 
 // floor is the index of the room that a package is in: the longest that fits.

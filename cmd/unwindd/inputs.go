@@ -18,18 +18,18 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 )
 
-// stdinName is the name of standard input as a target.
+// stdinName names standard input as a target.
 const stdinName = "-"
 
-// inputFlags say how much what a target comes packed in may be.
+// inputFlags are the flags that bound packed targets.
 type inputFlags struct{ maxUnpacked byteSize }
 
 func (f *inputFlags) add(flags *pflag.FlagSet) {
 	flags.Var(&f.maxUnpacked, "max-unpacked", "a packed target, or one from standard input, has at most `SIZE` bytes: 500M, 200G; the default is 64G, and half of the disk that is free")
 }
 
-// A byteSize is a number of bytes, of which K, M, G and T are 1024 times as many as the
-// one before.
+// byteSize is a number of bytes in the syntax of flags: each of K, M, G and T is 1024 times
+// the one before.
 type byteSize uint64
 
 func (s *byteSize) String() string {
@@ -43,8 +43,8 @@ func (s *byteSize) Type() string { return "SIZE" }
 
 func (s *byteSize) Set(text string) error {
 	digits, shift := text, 0
-	if at := strings.IndexAny(text, "KMGTkmgt"); at >= 0 && at == len(text)-1 {
-		digits, shift = text[:at], 10*(1+strings.IndexByte("KMGT", strings.ToUpper(text)[at]))
+	if last := len(text) - 1; strings.IndexAny(text, "KMGTkmgt") == last && last >= 0 {
+		digits, shift = text[:last], 10*(1+strings.IndexByte("KMGT", strings.ToUpper(text)[last]))
 	}
 	n, err := strconv.ParseUint(digits, 10, 64)
 	if err != nil || n == 0 || n > 1<<62>>shift {
@@ -54,14 +54,14 @@ func (s *byteSize) Set(text string) error {
 	return nil
 }
 
-// A targetName is a target that the command line asks for.
+// targetName is a target of the command line.
 type targetName struct {
 	path   string
-	folder string // that it was found in; "": it is named itself
+	folder string // in which it was found; "": it was named itself
 }
 
-// targets are those that arguments ask for, and the executable among them: one is no
-// target where something else is, which is how debuggers take them.
+// targets returns the targets among the arguments, and sets the executable among them: an
+// executable beside other arguments is no target, as with debuggers.
 func (f *stackFlags) targets(args []string) (list []targetName, err error) {
 	exe := ""
 	for _, a := range args {
@@ -113,7 +113,7 @@ func (f *stackFlags) checkTargets(list []targetName) error {
 	return nil
 }
 
-// targetsIn are the targets in a folder.
+// targetsIn returns the targets in a folder.
 func (f *stackFlags) targetsIn(dir string) (list []targetName, err error) {
 	paths, others, err := engine.TargetsIn(dir)
 	if err != nil {
@@ -155,15 +155,15 @@ func openTarget(e *engine.Engine, path string) (*engine.Target, error) {
 	return e.Open(path)
 }
 
-// isPipe says that a path names a pipe that this process has open: /dev/stdin, and what a
-// shell puts in the place of <(command).
+// isPipe reports whether a path names an open pipe of this process: /dev/stdin, or a shell's
+// <(command).
 func isPipe(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode()&os.ModeNamedPipe != 0 && isDescriptor(path) || path == "/dev/stdin"
 }
 
-// printAll prints several targets one after another. One that cannot be read is said,
-// and is no reason to leave out the others; all of them together are.
+// printAll prints several targets one after another. It complains about a target that
+// cannot be printed, goes on, and returns an error in the end.
 func (f *stackFlags) printAll(ctx context.Context, e *engine.Engine, list []targetName, prepare preparer) error {
 	unread, unwalked, printed := 0, 0, 0
 	note := func(name targetName, err error) {

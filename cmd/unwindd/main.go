@@ -4,7 +4,7 @@
 // accelerators.
 //
 // The package is large because every command is in it, flags and help, a file or two for
-// each; what commands do is in the packages beneath.
+// each; the packages beneath do the work.
 package main
 
 import (
@@ -37,9 +37,9 @@ func main() {
 	os.Exit(run(os.Args[1:]))
 }
 
-// pluginProcess is what a process does that the engine, or somebody with a debugger,
-// has started for a plugin; nil: it is another. Such processes are many and short, and
-// need nothing of what a command for people does.
+// pluginProcess returns the function of a process that the engine, or a user with a
+// debugger, has started for a plugin; nil: it is another process. Such processes are many
+// and short, and need none of a command's preparations.
 func pluginProcess(args []string) func(args []string) error {
 	const started = "--report-fd"
 	switch {
@@ -48,12 +48,12 @@ func pluginProcess(args []string) func(args []string) error {
 	case len(args) > 4 && args[0] == "plugin" && args[1] == "exec" && args[2] == started:
 		return execPlugin
 	case len(args) == 3 && args[0] == "plugin" && args[1] == "serve" && os.Getenv(sdk.Debug) != "":
-		return servePlugin // it ends by signals in its own way
+		return servePlugin // it handles signals itself
 	}
 	return nil
 }
 
-// run is the whole command; it returns the exit status.
+// run executes the command, and returns the exit status.
 func run(args []string) int {
 	err := execute(args)
 	var usage usageError
@@ -109,14 +109,14 @@ func newRoot() *cobra.Command {
 		}
 		return cmd.Help()
 	}
-	root.PersistentPreRunE = g.noteInputs
+	root.PersistentPreRunE = g.recordInputs
 	root.SetFlagErrorFunc(flagError)
 	g.addFlags(root.PersistentFlags())
 	root.AddCommand(newStack(g), newProfile(g), newSnapshot(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g), newServe(g), newWorker(g), newSubmit(g), newResults(g), newVersion(g), newManual())
 	return root
 }
 
-// usageArgs makes the error of a check of arguments one of usage.
+// usageArgs makes the errors of a check of arguments usageErrors.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/unwindd/unwindd/internal/version"
 )
 
-// book is what the manual pages of all commands say.
+// book has the sections that the manual pages of all commands share.
 var book = manual.Book{
 	Home: "https://github.com/unwindd/unwindd/tree/main/docs",
 	Status: []manual.Entry{
@@ -68,7 +68,7 @@ var book = manual.Book{
 	},
 }
 
-// newManual is a command of those who package this, and of no interest to others.
+// newManual makes a hidden command for packagers.
 func newManual() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",
@@ -79,7 +79,7 @@ func newManual() *cobra.Command {
 	}
 }
 
-// writeManual writes the pages. They are of the same date whenever they are written.
+// writeManual writes the pages. Their date is the commit's, or SOURCE_DATE_EPOCH.
 func writeManual(root *cobra.Command, dir string) error {
 	build := version.Read()
 	b := book

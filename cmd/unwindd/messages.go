@@ -8,18 +8,18 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 )
 
-// messages is where everything that is said to the user is written.
+// messages prints all messages to the user.
 var messages = report.NewLinePrinter(stderr)
 
-// complain says what is wrong: errors that were joined on a line each.
+// complain prints an error; joined ones have a line each.
 func complain(err error) {
 	for _, one := range joined(err) {
 		messages.Printf("unwindd: %v\n", one)
 	}
 }
 
-// joined are the errors that errors.Join made one of. In the text of a single
-// error a line break is foreign, and is escaped.
+// joined returns the errors that errors.Join has joined. A line break in the text of a
+// single error is foreign, and is escaped.
 func joined(err error) []error {
 	list, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -37,7 +37,7 @@ func joined(err error) []error {
 	return all
 }
 
-// A messageWriter writes lines that something else has made, each by one Write.
+// messageWriter prints each Write as a message.
 type messageWriter struct{}
 
 // Write implements io.Writer.

@@ -9,7 +9,7 @@ import (
 )
 
 func TestModulesOfTheCommandLine(t *testing.T) {
-	const file = "places.go" // a file that is there
+	const file = "paths.go" // a file that is there
 	for _, test := range []struct {
 		flags   []string
 		want    map[string]string
@@ -22,10 +22,10 @@ func TestModulesOfTheCommandLine(t *testing.T) {
 		{[]string{"libx.so="}, nil, "expected NAME=FILE"},
 		{[]string{"libx.so=none"}, nil, "no such file"},
 		{[]string{"libx.so=."}, nil, "not a regular file"},
-		{[]string{"libx.so=" + file, "libx.so=main.go"}, nil, "libx.so is both places.go and main.go"},
+		{[]string{"libx.so=" + file, "libx.so=main.go"}, nil, "libx.so is both paths.go and main.go"},
 	} {
 		f := targetFlags{modules: test.flags}
-		got, err := f.givenModules()
+		got, err := f.modulesByName()
 		switch {
 		case test.problem == "" && (err != nil || !maps.Equal(got, test.want)):
 			t.Errorf("%q: %v, %v, expected %v", test.flags, got, err, test.want)

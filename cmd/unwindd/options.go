@@ -11,11 +11,10 @@ import (
 	"github.com/unwindd/unwindd/engine/symbolize"
 )
 
-// Other tools' command lines are read as they read them: letters may be
-// grouped, a letter's value may follow at once, and options may come after
-// arguments.
+// This file reads command lines of other tools as these do: letters may be grouped, a
+// letter's value may follow at once, and options may come after arguments.
 
-// argument says whether an option has a value.
+// argument tells whether an option has a value.
 type argument int
 
 const (
@@ -29,25 +28,24 @@ type option struct {
 	letter   byte // 0: none
 	long     string
 	argument argument
-	set      func(value string, given bool) error
+	set      func(value string, isSet bool) error
 }
 
 // optionSet is the options of a tool.
 type optionSet struct {
 	options []option
-	// abbreviated says that long options may be cut short, and that what
-	// follows "--" is no option.
+	// abbreviated: long options may be cut short, and after "--" there are no options.
 	abbreviated bool
-	// letterValue says that a letter with a value may have "=" before it.
+	// letterValue: a letter's value may follow "=".
 	letterValue bool
 	unknown     func(text string) error
 	missing     func(text string) error
 }
 
-// maxResponses bounds how deep response files name others.
+// maxResponses bounds the nesting of response files.
 const maxResponses = 16
 
-// expand puts the words of response files where @FILE is.
+// expand replaces @FILE by the words of the response file.
 func expand(args []string, depth int) []string {
 	var list []string
 	for _, a := range args {
@@ -66,17 +64,17 @@ func expand(args []string, depth int) []string {
 	return list
 }
 
-// words splits text at blanks that are neither in quotes nor after a backslash.
+// words splits text at blanks that are not quoted.
 func words(text string) []string {
 	var list []string
 	var word strings.Builder
-	in, quote := false, byte(0)
+	inWord, quote := false, byte(0)
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '\\' && quote != '\'' && i+1 < len(text):
 			i++
 			word.WriteByte(text[i])
-			in = true
+			inWord = true
 		case quote != 0:
 			if c == quote {
 				quote = 0
@@ -84,26 +82,26 @@ func words(text string) []string {
 				word.WriteByte(c)
 			}
 		case c == '"' || c == '\'':
-			quote, in = c, true
+			quote, inWord = c, true
 		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
-			if in {
+			if inWord {
 				list = append(list, word.String())
 				word.Reset()
-				in = false
+				inWord = false
 			}
 		default:
 			word.WriteByte(c)
-			in = true
+			inWord = true
 		}
 	}
-	if in {
+	if inWord {
 		list = append(list, word.String())
 	}
 	return list
 }
 
-// parse sets what args say and returns those that are no options. The error
-// joins all that is wrong.
+// parse sets the options of args and returns the other arguments. The error joins all
+// errors.
 func (s *optionSet) parse(args []string) (rest []string, err error) {
 	var wrong []error
 	for i := 0; i < len(args); i++ {
@@ -132,17 +130,17 @@ func (s *optionSet) parse(args []string) (rest []string, err error) {
 }
 
 func (s *optionSet) long(a string, value func(string) (string, bool)) error {
-	name, text, given := strings.Cut(a[2:], "=")
+	name, text, isSet := strings.Cut(a[2:], "=")
 	o := s.find(name)
 	switch {
-	case o == nil, given && o.argument == noArgument:
+	case o == nil, isSet && o.argument == noArgument:
 		return s.unknown(a)
-	case !given && o.argument == needsArgument:
-		if text, given = value(a); !given {
-			return nil // said already
+	case !isSet && o.argument == needsArgument:
+		if text, isSet = value(a); !isSet {
+			return nil // value has recorded the error
 		}
 	}
-	return o.set(text, given)
+	return o.set(text, isSet)
 }
 
 // find returns the option of a long name; nil where there is none, or several.
@@ -165,13 +163,13 @@ func (s *optionSet) find(name string) *option {
 
 func (s *optionSet) letters(a string, value func(string) (string, bool)) error {
 	var wrong []error
-	for at := 1; at < len(a); at++ {
-		o := s.letter(a[at])
+	for i := 1; i < len(a); i++ {
+		o := s.letter(a[i])
 		if o == nil {
-			wrong = append(wrong, s.unknown("-"+a[at:at+1]))
+			wrong = append(wrong, s.unknown("-"+a[i:i+1]))
 			continue
 		}
-		text := a[at+1:]
+		text := a[i+1:]
 		equals := s.letterValue && strings.HasPrefix(text, "=") && o.argument != noArgument
 		switch {
 		case equals:
@@ -181,7 +179,7 @@ func (s *optionSet) letters(a string, value func(string) (string, bool)) error {
 			continue
 		case text == "":
 			var ok bool
-			if text, ok = value("-" + a[at:at+1]); !ok {
+			if text, ok = value("-" + a[i:i+1]); !ok {
 				return errors.Join(wrong...)
 			}
 		}
@@ -205,15 +203,15 @@ func flagOption(letter byte, long string, set func()) option {
 	return option{letter, long, noArgument, func(string, bool) error { set(); return nil }}
 }
 
-// textOption is an option whose value is kept.
-func textOption(letter byte, long string, to *string) option {
-	return option{letter, long, needsArgument, func(v string, _ bool) error { *to = v; return nil }}
+// textOption is an option whose value is stored.
+func textOption(letter byte, long string, target *string) option {
+	return option{letter, long, needsArgument, func(v string, _ bool) error { *target = v; return nil }}
 }
 
-// numberOption is an option whose value is a number as C has them.
-func numberOption(long string, to *uint64) option {
+// numberOption is an option whose value is a number in C's syntax.
+func numberOption(long string, target *uint64) option {
 	return option{0, long, needsArgument, func(v string, _ bool) (err error) {
-		if *to, err = symbolize.ParseNumber(v); err != nil {
+		if *target, err = symbolize.ParseNumber(v); err != nil {
 			return fmt.Errorf("--%s=: expected a non-negative integer, but got '%s'", long, v)
 		}
 		return nil

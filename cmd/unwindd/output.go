@@ -19,21 +19,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An outputFile is a file that a command writes. A regular one has no name until it
-// is whole, or another one where the file system needs one, so that whoever opens it
-// finds all of it or what was there before. What is not a regular file is written to
-// as it is.
+// outputFile is a file that a command writes. A regular one has no name until it is whole,
+// or a temporary one where the file system needs a name, so that a reader finds all of it
+// or the old file. A file of another type is written to directly.
 type outputFile struct {
 	*os.File
-	path      string      // what the file is to be called
-	isPending bool        // it is to get that name, and has not yet
-	temporary string      // what it is called so far; "": it has no name
-	old       fs.FileInfo // of what is there; nil: nothing
+	path      string      // the final name
+	isPending bool        // it does not have the final name yet
+	temporary string      // its name so far; "": none
+	old       fs.FileInfo // of the existing file; nil: there is none
 	isPrivate bool        // only its owner may read it
-	isInPlace bool        // it cannot be renamed to path: what is there is written over
+	isInPlace bool        // it cannot be renamed to path: the existing file is overwritten
 }
 
-// temporaries are files that are not whole and have a name.
+// temporaries are unfinished files with names.
 type temporaries struct {
 	sync.Mutex
 	names map[string]bool
@@ -41,8 +40,7 @@ type temporaries struct {
 
 var unfinished = temporaries{names: map[string]bool{}}
 
-// abandon removes what is not whole, for good: no file can be begun or finished
-// any more.
+// abandon removes unfinished files for good: afterwards none can be begun or finished.
 func (t *temporaries) abandon() {
 	t.Lock()
 	for name := range t.names {
@@ -50,7 +48,7 @@ func (t *temporaries) abandon() {
 	}
 }
 
-// create creates a file with a name of its own in a folder.
+// create creates a file with a free name in a folder.
 func (t *temporaries) create(dir string, mode fs.FileMode) (f *os.File, err error) {
 	t.Lock()
 	defer t.Unlock()
@@ -64,7 +62,7 @@ func (t *temporaries) create(dir string, mode fs.FileMode) (f *os.File, err erro
 	return f, err
 }
 
-// atFreeName makes a file in a folder by a name that no other file has there.
+// atFreeName calls create with a free name in a folder.
 func atFreeName(dir string, create func(name string) error) (name string, err error) {
 	for {
 		name = filepath.Join(dir, fmt.Sprintf(".unwindd-%d", rand.Uint32()))
@@ -74,11 +72,10 @@ func atFreeName(dir string, create func(name string) error) (name string, err er
 	}
 }
 
-// stdoutName is the name of standard output as a file.
+// stdoutName names standard output as a file.
 const stdoutName = "-"
 
-// createOutput begins a file. Where a symbolic link has its name, that stays and
-// leads to the file.
+// createOutput begins a file. A symbolic link at the path stays, and leads to the file.
 func createOutput(path string, private bool) (*outputFile, error) {
 	info, err := os.Stat(path)
 	if stdout, outErr := os.Stdout.Stat(); path == stdoutName || err == nil && outErr == nil && os.SameFile(info, stdout) {
@@ -114,8 +111,7 @@ func createOutput(path string, private bool) (*outputFile, error) {
 	return o, nil
 }
 
-// begin creates the file in a folder. Without a name it is gone when this process ends,
-// however that is.
+// begin creates the file in a folder. Without a name it is gone however this process ends.
 func (o *outputFile) begin(dir string, mode fs.FileMode) error {
 	o.isPending = true
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, uint32(mode))
@@ -130,7 +126,7 @@ func (o *outputFile) begin(dir string, mode fs.FileMode) error {
 	return nil
 }
 
-// isDescriptor says that a path names what this process, or another, has open.
+// isDescriptor reports whether a path names an open file of a process.
 func isDescriptor(path string) bool {
 	if absolute, err := filepath.Abs(path); err == nil {
 		path = absolute
@@ -138,30 +134,29 @@ func isDescriptor(path string) bool {
 	return path == "/dev/stdout" || path == "/dev/stderr" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/")
 }
 
-// linkTarget is the path that a symbolic link leads to, whether a file is there
-// or not. A path that is no link is returned as it is.
+// linkTarget returns the path that a symbolic link leads to, whether a file is there or
+// not. It returns a path that is no link unchanged.
 func linkTarget(path string) string {
 	for range 40 { // as many as the kernel follows
-		to, err := os.Readlink(path)
+		target, err := os.Readlink(path)
 		if err != nil {
 			break
 		}
-		if !filepath.IsAbs(to) {
-			// The link's own folder may be reached by another link. Then ".."
-			// counts from where that one leads.
+		if !filepath.IsAbs(target) {
+			// Where another link leads to the link's folder, ".." counts from its target.
 			dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 			if err != nil {
 				return path
 			}
-			to = filepath.Join(dir, to)
+			target = filepath.Join(dir, target)
 		}
-		path = to
+		path = target
 	}
 	return path
 }
 
-// finish gives the file its name, or removes it where err says that what should
-// have been written was not. What was there before stays then.
+// finish gives the file its name, or removes it after an error; then the existing file
+// stays.
 func (o *outputFile) finish(err error) error {
 	if !o.isPending {
 		if o.File == os.Stdout {
@@ -183,14 +178,14 @@ func (o *outputFile) abandon() error {
 	return o.end(o.Close)
 }
 
-// end calls f, which may give the file its name, and removes what else has a name then.
-// A signal waits for it.
+// end calls f, which may give the file its name, and removes the temporary name. Signals
+// wait for it.
 func (o *outputFile) end(f func() error) error {
 	unfinished.Lock()
 	defer unfinished.Unlock()
 	err := f()
 	if o.temporary != "" {
-		_ = os.Remove(o.temporary) // this fails where f has renamed it
+		_ = os.Remove(o.temporary) // fails where f has renamed it
 		delete(unfinished.names, o.temporary)
 	}
 	o.isPending, o.temporary = false, ""
@@ -211,7 +206,7 @@ func (o *outputFile) commit() error {
 	return errors.Join(err, o.Close())
 }
 
-// rename gives the file its name, in the place of what has that.
+// rename gives the file its name, and replaces a file that has it.
 func (o *outputFile) rename() error {
 	if err := o.resemble(o.File); err != nil {
 		return err
@@ -236,7 +231,7 @@ func (o *outputFile) rename() error {
 	return os.Rename(o.temporary, o.path)
 }
 
-// resemble gives a file the owner and the mode of what is to be replaced.
+// resemble gives a file the owner and the mode of the file that it replaces.
 func (o *outputFile) resemble(f *os.File) error {
 	if o.old == nil || o.isPrivate {
 		return nil
@@ -247,7 +242,7 @@ func (o *outputFile) resemble(f *os.File) error {
 	return f.Chmod(o.old.Mode().Perm())
 }
 
-// link gives a file without a name one that no other file has.
+// link gives a nameless file a free name.
 func (o *outputFile) link(name string) error {
 	self := fmt.Sprintf("/proc/self/fd/%d", o.Fd())
 	if err := unix.Linkat(unix.AT_FDCWD, self, unix.AT_FDCWD, name, unix.AT_SYMLINK_FOLLOW); err != nil {
@@ -256,48 +251,48 @@ func (o *outputFile) link(name string) error {
 	return nil
 }
 
-// copyAs makes a file of a name that no other file has, and copies this one into it.
+// copyAs copies the file to a free name.
 func (o *outputFile) copyAs(name string) error {
 	info, err := o.Stat()
 	if err != nil {
 		return err
 	}
-	to, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
+	duplicate, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
 	if err != nil {
 		return err
 	}
-	if err = o.copyTo(to); err == nil {
-		err = o.resemble(to)
+	if err = o.copyTo(duplicate); err == nil {
+		err = o.resemble(duplicate)
 	}
 	if err == nil {
-		err = to.Sync()
+		err = duplicate.Sync()
 	}
-	if err = errors.Join(err, to.Close()); err != nil {
+	if err = errors.Join(err, duplicate.Close()); err != nil {
 		_ = os.Remove(name)
 	}
 	return err
 }
 
-// writeOver copies the file, which is whole by now, over the one that is there.
+// writeOver copies the whole file over the existing one.
 func (o *outputFile) writeOver() error {
-	to, err := os.OpenFile(o.path, os.O_WRONLY|os.O_TRUNC, 0)
+	existing, err := os.OpenFile(o.path, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
 		return err
 	}
-	return errors.Join(o.copyTo(to), to.Close())
+	return errors.Join(o.copyTo(existing), existing.Close())
 }
 
-func (o *outputFile) copyTo(to *os.File) error {
+func (o *outputFile) copyTo(file *os.File) error {
 	if _, err := o.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	_, err := io.Copy(to, o.File)
+	_, err := io.Copy(file, o.File)
 	return err
 }
 
-// noteInputs remembers the files that the command line names, and refuses to
-// write over one of them.
-func (g *globals) noteInputs(cmd *cobra.Command, args []string) error {
+// recordInputs records the files that the command line names, and refuses to overwrite one
+// of them.
+func (g *globals) recordInputs(cmd *cobra.Command, args []string) error {
 	g.reads(args...)
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if f.Name == "output" {
@@ -315,7 +310,7 @@ func (g *globals) noteInputs(cmd *cobra.Command, args []string) error {
 	return g.notOverInput(g.output)
 }
 
-// reads remembers paths of files that are read. FILE#NAME is of FILE.
+// reads records paths of files that are read. FILE#NAME is in FILE.
 func (g *globals) reads(paths ...string) {
 	for _, path := range paths {
 		g.inputs = append(g.inputs, path)
@@ -325,7 +320,7 @@ func (g *globals) reads(paths ...string) {
 	}
 }
 
-// regularFile is the regular file at a path; nil: there is none.
+// regularFile returns the regular file at a path; nil: there is none.
 func regularFile(path string) fs.FileInfo {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 		return info
@@ -339,11 +334,11 @@ func (g *globals) notOverInput(path string) error {
 	if path == stdoutName || info == nil {
 		return nil // nothing is lost by writing to it
 	}
-	if in, err := os.Stdin.Stat(); err == nil && os.SameFile(info, in) {
+	if file, err := os.Stdin.Stat(); err == nil && os.SameFile(info, file) {
 		return usageError{fmt.Errorf("-o %s: it is what standard input comes from, and would be written over", path)}
 	}
 	for _, input := range g.inputs {
-		if in := regularFile(input); in != nil && os.SameFile(info, in) {
+		if file := regularFile(input); file != nil && os.SameFile(info, file) {
 			return usageError{fmt.Errorf("-o %s: it is the file %s, which is read and would be written over", path, input)}
 		}
 	}

@@ -46,7 +46,7 @@ func newPlugin(g *globals) *cobra.Command {
 		&cobra.Command{
 			Use:   "serve NAME",
 			Short: "Be the plugin of a bundled architecture (unwindd starts this itself)",
-			// Its flags are the engine's and its own process's affair.
+			// servePlugin parses its flags.
 			DisableFlagParsing: true,
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
@@ -74,7 +74,7 @@ func servePlugin(args []string) error { return asUsage(confine.ServeMain(args, b
 
 func execPlugin(args []string) error { return asUsage(confine.ExecMain(args)) }
 
-// asUsage makes a usageError of an error that is one.
+// asUsage makes an error of usage a usageError.
 func asUsage(err error) error {
 	if errors.Is(err, confine.ErrUsage) {
 		return usageError{err}
@@ -82,7 +82,7 @@ func asUsage(err error) error {
 	return err
 }
 
-// manager finds the plugins that the flags name. It starts none of them yet.
+// manager finds the plugins that the flags name, and starts none yet.
 func (g *globals) manager() (*plugin.Manager, error) {
 	if err := g.checkFormat("text", "json"); err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (g *globals) listPlugins() error {
 	})
 }
 
-// recognises says in words which code objects an architecture claims.
+// recognises describes the code objects that an architecture claims.
 func recognises(d *sdk.Description) []string {
 	out := []string{}
 	for _, r := range d.Recognises {
@@ -205,20 +205,20 @@ func writeDescription(w io.Writer, origin string, d *sdk.Description) error {
 	for _, dialect := range d.Dialects {
 		p.line("dialect", "%s: %d operations", dialect.Name, len(dialect.Operations))
 	}
-	return errors.Join(p.to.Flush(), t.Flush())
+	return errors.Join(p.printer.Flush(), t.Flush())
 }
 
-// A descriptionPrinter prints a description, in lines of what something is and how it is.
+// descriptionPrinter prints a description, in lines of a name and a value.
 type descriptionPrinter struct {
-	to *report.Printer
+	printer *report.Printer
 	*sdk.Description
 }
 
 func (p descriptionPrinter) line(what, format string, args ...any) {
-	p.to.Printf("%s\t%s\n", what, fmt.Sprintf(format, args...))
+	p.printer.Printf("%s\t%s\n", what, fmt.Sprintf(format, args...))
 }
 
-// name is the name of a register.
+// name returns the name of a register.
 func (p descriptionPrinter) name(n uint32) string {
 	if info, ok := p.Register(n); ok {
 		return info.Name
@@ -226,7 +226,7 @@ func (p descriptionPrinter) name(n uint32) string {
 	return "none"
 }
 
-// general prints what holds for all of the architecture.
+// general prints the properties of the architecture as a whole.
 func (p descriptionPrinter) general(origin string) {
 	order := "little-endian"
 	if p.ByteOrder == sdk.BigEndian {
@@ -244,7 +244,7 @@ func (p descriptionPrinter) general(origin string) {
 	}
 }
 
-// rules prints by what frames are left.
+// rules prints the rules of unwinding.
 func (p descriptionPrinter) rules() {
 	frames := report.CallFrames{Space: report.SpaceNames(p.Description), Register: func(n uint64) string {
 		return p.name(uint32(n)) //nolint:gosec // a valid row has numbers of registers

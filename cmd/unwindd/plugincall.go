@@ -52,7 +52,7 @@ addresses in it, in hex.`,
 	return cmd
 }
 
-// A pluginCall is a call under way.
+// pluginCall is the state of a call.
 type pluginCall struct {
 	*plugin.Probe
 	description *sdk.Description
@@ -60,7 +60,7 @@ type pluginCall struct {
 	places      []sdk.CodeRange
 }
 
-// A oneCall makes a call. problem is what is wrong with its answer.
+// oneCall makes a call. problem describes an invalid answer.
 type oneCall func(ctx context.Context, c *pluginCall, arch sdk.Architecture) (answer any, problem, err error)
 
 var pluginCalls = map[string]oneCall{
@@ -75,7 +75,7 @@ var pluginCalls = map[string]oneCall{
 		return a, a.Validate(c.description, &c.object.Request), nil
 	},
 	"FrameRules": func(ctx context.Context, c *pluginCall, arch sdk.Architecture) (any, error, error) {
-		// It may take what it was told of the object.
+		// The plugin may rely on having seen the object.
 		if _, err := arch.OpenObject(ctx, c.engine(), &c.object.Request); err != nil {
 			return nil, nil, err
 		}
@@ -89,9 +89,9 @@ var pluginCalls = map[string]oneCall{
 	"ClassifyReturn": func(ctx context.Context, c *pluginCall, arch sdk.Architecture) (any, error, error) {
 		req := &sdk.ClassifyReturnRequest{Offsets: []uint32{0}}
 		for _, p := range c.places {
-			at := int(p.PC - p.Start)
+			offset := int(p.PC - p.Start)
 			req.PCs = append(req.PCs, p.PC)
-			req.Code = append(req.Code, p.Code[max(0, at-int(c.description.MaxInstruction)):at]...)
+			req.Code = append(req.Code, p.Code[max(0, offset-int(c.description.MaxInstruction)):offset]...)
 			req.Offsets = append(req.Offsets, uint32(len(req.Code)))
 		}
 		a, err := arch.ClassifyReturn(ctx, req)
@@ -111,7 +111,7 @@ var pluginCalls = map[string]oneCall{
 	},
 }
 
-// engine is what a call is offered.
+// engine returns the engine that a call may use.
 func (c *pluginCall) engine() sdk.Engine {
 	if c.description.NoEngine {
 		return nil
@@ -165,7 +165,7 @@ func (f *pluginCallFlags) run(ctx context.Context, args []string) error {
 	return problem
 }
 
-// probe starts the plugin that is called.
+// probe starts the plugin.
 func (f *pluginCallFlags) probe(ctx context.Context, args []string) (*plugin.Probe, error) {
 	o, err := f.plugins()
 	if err != nil {
@@ -198,7 +198,7 @@ func (f *pluginCallFlags) probe(ctx context.Context, args []string) (*plugin.Pro
 	return m.Probe(ctx, name)
 }
 
-// read reads the code object and finds the places in it that are asked about.
+// read reads the code object and finds the requested places in it.
 func (c *pluginCall) read(args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -226,7 +226,8 @@ func (c *pluginCall) read(args []string) error {
 	return nil
 }
 
-// plainJSON is a value with its bytes as hex, and without what is 0 or empty.
+// plainJSON converts a value for JSON: bytes become hex, and zero and empty fields are left
+// out.
 func plainJSON(v reflect.Value) any {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -9,13 +9,13 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin/confine"
 )
 
-// starterName is the executable that starts plugins in a third of this one's time: it links
-// nothing else. A release has it in libexec, `make build` beside this one; `go install` does
-// without.
+// starterName names the executable that starts plugins in a third of this one's time: it
+// links nothing else. A release has it in libexec, `make build` puts it beside this one, `go
+// install` does without.
 const starterName = "unwindd-plugins"
 
-// pluginStarter finds the executable that plugins are started with, this one where there is no
-// other, and the build that it must be of.
+// pluginStarter returns the executable that starts plugins, this one where there is no other,
+// and the build that it must have.
 func pluginStarter() (path, build string, err error) {
 	self, err := os.Executable()
 	if err != nil {

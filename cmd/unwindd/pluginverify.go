@@ -51,7 +51,7 @@ The exit status is 1 if a finding is an error.`,
 	return cmd
 }
 
-// errNotVerified is the end of a verification that found errors.
+// errNotVerified is the error of a verification that found errors.
 var errNotVerified = errors.New("the plugin did not pass")
 
 func (f *pluginVerifyFlags) run(cmd *cobra.Command, path string) error {
@@ -88,7 +88,7 @@ func (f *pluginVerifyFlags) run(cmd *cobra.Command, path string) error {
 	return err
 }
 
-// writeVerification writes a line for each check, with what it found below.
+// writeVerification writes a line for each check, followed by its findings.
 func writeVerification(w *writer, r *verify.Report) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	b := report.NewPrinter(t)

@@ -105,7 +105,7 @@ func (f *profileFlags) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.every, "every", defaultEvery, "look at a living process once in `DURATION`")
 }
 
-// addProfileFlags adds the flags that say what is asked of a recording.
+// addProfileFlags adds the flags that select the content of a profile.
 func addProfileFlags(flags *pflag.FlagSet, j *job.Profile) {
 	flags.IntVar(&j.MaxStack, "max-stack", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
 	flags.BoolVar(&j.MarkGuesses, "mark-guesses", false, "mark the functions of guessed frames in pprof, folded, speedscope and firefox, as text and html do")
@@ -143,7 +143,7 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	defer end()
-	source := recordingOf{path: path}
+	source := recording{path: path}
 	if pid, ok := processID(path); ok {
 		if source, err = f.record(cmd.Context(), e, pid); err != nil {
 			return err
@@ -169,13 +169,13 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 	return f.writeProfile(r)
 }
 
-// profile makes the profile. On a terminal it says how far it is.
-func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source recordingOf) (*report.Profile, error) {
+// profile makes the profile. On a terminal it shows the progress.
+func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source recording) (*report.Profile, error) {
 	shown := newWorkProgress()
 	defer shown.end() // before an error is printed
 	p, err := e.Profile(ctx, source.path, engine.ProfileOptions{
 		Jobs: f.jobs, Kallsyms: f.kallsyms, Roots: f.roots, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window,
-		Annotate: f.job.Annotate, Progress: shown.told(),
+		Annotate: f.job.Annotate, Progress: shown.callback(),
 	})
 	if err != nil {
 		return nil, err
@@ -238,8 +238,7 @@ func (f *profileFlags) checkFlags(cmd *cobra.Command) error {
 	return nil
 }
 
-// listen listens at an address. Without a host that is this machine's own, which
-// no other reaches.
+// listen listens at an address. Without a host, only this machine reaches it.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -288,12 +287,12 @@ func (f *profileFlags) writeFolded(r *report.Profile, events []string) (err erro
 	return nil
 }
 
-// foldedNames are the names of the files of events.
+// foldedNames returns the names of the files of events.
 func (f *profileFlags) foldedNames(events []string) []string {
 	names := make([]string, len(events))
 	for i, event := range events {
-		// Names of events may have these characters in them (sched:sched_switch,
-		// cpu/cycles/u). The names of files cannot have them everywhere.
+		// Names of events have such characters (sched:sched_switch, cpu/cycles/u), which
+		// names of files cannot have everywhere.
 		names[i] = f.output + "." + strings.Map(func(c rune) rune {
 			if c == '/' || c == '\\' || c == ':' {
 				return '-'

@@ -11,17 +11,17 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 )
 
-// otlpHeaders are the variables that have headers for a collector, as all exporters of
-// OpenTelemetry read them. The first that is set counts.
+// otlpHeaders are the variables with headers for a collector, which all exporters of
+// OpenTelemetry read. The first that is set counts.
 var otlpHeaders = []string{"OTEL_EXPORTER_OTLP_PROFILES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"}
 
-// An exporter sends a profile to a collector.
+// exporter sends a profile to a collector.
 type exporter struct {
 	endpoint *otlpexport.Endpoint
 	client   *otlpexport.Client
 }
 
-// exporter is what --otlp asks for; nil where it does not.
+// exporter makes the exporter of --otlp; nil where it is not set.
 func (f *profileFlags) exporter() (*exporter, error) {
 	if f.otlp == "" {
 		return nil, nil
@@ -52,7 +52,7 @@ func (e *exporter) close() {
 	}
 }
 
-// export sends a profile, in as many requests as it needs. The error says what the
+// export sends a profile, in as many requests as it needs. The error tells what the
 // collector did not take.
 func (e *exporter) export(ctx context.Context, r *report.Profile) error {
 	var requests, size, rejected int64

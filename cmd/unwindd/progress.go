@@ -12,13 +12,13 @@ import (
 	"golang.org/x/term"
 )
 
-// terminalLine is the line of the terminal that shows how far something is. A
-// transfer has it before the work that waits for it.
+// terminalLine is the line of the terminal that shows progress. A transfer has it before
+// the work that waits for the transfer.
 var terminalLine lineOwner
 
 type lineOwner struct {
 	sync.Mutex
-	work    *workProgress // the work that is shown; nil: none
+	work    *workProgress // the shown work; nil: none
 	isTaken bool          // a transfer is shown
 }
 
@@ -32,22 +32,22 @@ func (l *lineOwner) yield() {
 	}
 }
 
-// giveBack says that the transfer is not shown any more.
-func (l *lineOwner) giveBack() {
+// restore returns the line from a transfer to the work.
+func (l *lineOwner) restore() {
 	l.Lock()
 	defer l.Unlock()
 	l.isTaken = false
 }
 
-// workProgress shows how far work on many samples is, once it has taken long.
+// workProgress shows the progress of work on many samples, once it has taken long.
 type workProgress struct {
 	out   io.Writer
 	since time.Time
-	after time.Duration            // how long work takes that is worth a line
-	bar   *progressbar.ProgressBar // nil as long as it has not taken that long
+	after time.Duration            // the time before it is shown
+	bar   *progressbar.ProgressBar // nil before that
 }
 
-// newWorkProgress is nil where standard error is no terminal.
+// newWorkProgress returns nil where standard error is no terminal.
 func newWorkProgress() *workProgress {
 	if !term.IsTerminal(int(os.Stderr.Fd())) {
 		return nil
@@ -55,8 +55,9 @@ func newWorkProgress() *workProgress {
 	return &workProgress{out: stderr, since: time.Now(), after: unshown}
 }
 
-// told is what engine.ProfileOptions.Progress calls; nil where nothing is shown.
-func (p *workProgress) told() func(done, total uint64) {
+// callback returns the function for engine.ProfileOptions.Progress; nil where nothing is
+// shown.
+func (p *workProgress) callback() func(done, total uint64) {
 	if p == nil {
 		return nil
 	}

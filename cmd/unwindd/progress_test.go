@@ -30,7 +30,7 @@ func TestProgressIsShownAndCleared(t *testing.T) {
 	if out.Len() > 0 {
 		t.Errorf("with a transfer: %q", out.String())
 	}
-	terminalLine.giveBack()
+	terminalLine.restore()
 	p.show(50, 40) // the file lied
 	if !strings.Contains(out.String(), "100%") {
 		t.Errorf("%q", out.String())
@@ -50,7 +50,7 @@ func TestProgressIsShownAndCleared(t *testing.T) {
 	}
 	var none *workProgress
 	none.end()
-	if none.told() != nil {
+	if none.callback() != nil {
 		t.Error("without a terminal progress is told")
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/unwindd/unwindd/engine/service/fleet"
 )
 
-// queueFlags say which queue a fleet has.
+// queueFlags are the flags that name the queue of a fleet.
 type queueFlags struct{ url, credentials, ca, certificate, key string }
 
 func (f *queueFlags) add(flags *pflag.FlagSet) {
@@ -26,7 +26,8 @@ func (f *queueFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.key, "queue-key", "", "the key of --queue-cert is in `FILE`")
 }
 
-// where is the queue that flags or the environment name; "" where neither does.
+// where returns the URL of the queue from the flags or the environment; "" where neither
+// has it.
 func (f *queueFlags) where() string { return cmp.Or(f.url, os.Getenv("UNWINDD_QUEUE")) }
 
 func (f *queueFlags) check() error {
@@ -36,17 +37,17 @@ func (f *queueFlags) check() error {
 	return nil
 }
 
-// options are those of a connection to a queue.
+// options returns the options of a connection to the queue.
 func (f *queueFlags) options() fleet.Options {
 	return fleet.Options{
 		URL: f.where(), Credentials: f.credentials, CA: f.ca, Certificate: f.certificate, Key: f.key, Name: "unwindd " + filepath.Base(os.Args[0]),
 	}
 }
 
-// queueDir is where a worker of this user keeps the queue that it has itself.
+// queueDir returns the folder of a worker's own queue.
 func queueDir(state string) string { return filepath.Join(state, "queue") }
 
-// connect reaches the queue: that which is named, or else that of a worker of this user.
+// connect reaches the queue that is named, or else the one of a worker of this user.
 func (f *queueFlags) connect(ctx context.Context, log func(string)) (*fleet.Queue, error) {
 	if err := f.check(); err != nil {
 		return nil, err

@@ -21,9 +21,9 @@ import (
 	"github.com/unwindd/unwindd/engine/service/fleet"
 )
 
-// waitFor waits for the results of jobs, and writes what came of them.
+// waitFor waits for the results of jobs, and writes them.
 func (f *submitFlags) waitFor(ctx context.Context, q *fleet.Queue, list []submission) error {
-	paths := map[string][]string{} // by ID: a file may be there twice
+	paths := map[string][]string{} // by ID: equal files have the same
 	var ids []string
 	for _, s := range list {
 		if paths[s.ID] == nil {
@@ -48,18 +48,18 @@ func (f *submitFlags) waitFor(ctx context.Context, q *fleet.Queue, list []submis
 	return f.writeResults(ctx, q, ids, results, paths)
 }
 
-// A failedJobError is one of a job without a report.
-type failedJobError struct{ of *fleet.Result }
+// failedJobError is the error of a job without a report.
+type failedJobError struct{ result *fleet.Result }
 
 func (e *failedJobError) Error() string {
-	text := string(e.of.State)
-	if e.of.Problem != nil {
-		text += ": " + e.of.Problem.Detail
+	text := string(e.result.State)
+	if e.result.Problem != nil {
+		text += ": " + e.result.Problem.Detail
 	}
 	return text
 }
 
-// outcomeOf is what became of a job, as an error of the command.
+// outcomeOf returns the error of a job's result.
 func outcomeOf(r *fleet.Result, path string) error {
 	switch {
 	case r.State != fleet.Done:
@@ -77,7 +77,7 @@ func (g *globals) writeResult(ctx context.Context, q *fleet.Queue, r *fleet.Resu
 	}
 	err := g.write(func(w *writer) error {
 		if strings.HasPrefix(r.Type, "text/plain") {
-			return relayed(w, func(to io.Writer) error { return q.Report(ctx, r, to) }, w.isTerminal)
+			return relayed(w, func(out io.Writer) error { return q.Report(ctx, r, out) }, w.isTerminal)
 		}
 		return q.Report(ctx, r, w)
 	})
@@ -87,12 +87,12 @@ func (g *globals) writeResult(ctx context.Context, q *fleet.Queue, r *fleet.Resu
 	return outcomeOf(r, path)
 }
 
-// relayed writes a text of somebody else's: without what a terminal would take for orders.
+// relayed writes a foreign text, without sequences that a terminal would execute.
 func relayed(w io.Writer, write func(io.Writer) error, isTerminal bool) error {
-	from, to := io.Pipe()
-	go func() { _ = to.CloseWithError(write(to)) }()
-	err := report.Relay(w, from, isTerminal)
-	_ = from.CloseWithError(err) // who writes waits for a reader
+	reader, pipe := io.Pipe()
+	go func() { _ = pipe.CloseWithError(write(pipe)) }()
+	err := report.Relay(w, reader, isTerminal)
+	_ = reader.CloseWithError(err) // the writing goroutine waits for a reader
 	return err
 }
 
@@ -118,7 +118,7 @@ func (f *submitFlags) writeResults(ctx context.Context, q *fleet.Queue, ids []st
 	return errors.Join(p.Flush(), errors.Join(failures...))
 }
 
-// A crashGroup is crashes of one signature.
+// crashGroup is a group of crashes with one signature.
 type crashGroup struct {
 	Signature string   `json:"signature"`
 	Count     int      `json:"count"`
@@ -227,7 +227,7 @@ func (f *resultsFlags) run(ctx context.Context, ids []string) error {
 	return f.list(ctx, q, ids)
 }
 
-// cancelJobs cancels jobs. One that had a result keeps it, and that is said.
+// cancelJobs cancels jobs. A job that has a result keeps it, which is an error.
 func cancelJobs(ctx context.Context, q *fleet.Queue, ids []string) error {
 	var failures []error
 	for _, id := range ids {
@@ -257,7 +257,7 @@ func (f *resultsFlags) printOne(ctx context.Context, q *fleet.Queue, id string) 
 	return f.writeResult(ctx, q, r, cmp.Or(r.Name, id))
 }
 
-// list lists results: those of jobs, or all.
+// list lists the results of jobs, or all results.
 func (f *resultsFlags) list(ctx context.Context, q *fleet.Queue, ids []string) error {
 	return f.write(func(w *writer) error {
 		p := report.NewLinePrinter(w)
@@ -266,7 +266,7 @@ func (f *resultsFlags) list(ctx context.Context, q *fleet.Queue, ids []string) e
 			if f.state != "" && string(r.State) != f.state {
 				return nil
 			}
-			r.Data = nil // the report is another matter
+			r.Data = nil // a list has no reports
 			if f.format == "json" {
 				rows = append(rows, r)
 				return nil

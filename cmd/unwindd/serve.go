@@ -38,7 +38,7 @@ type serveFlags struct {
 	*globals
 	debuginfodFlags
 	symbolFlags
-	fleet       queueFlags // of a server: the fleet that does what there is no place for
+	fleet       queueFlags // of a server: the fleet for requests that have no place
 	listen      []string
 	sysroot     string
 	debugDirs   []string
@@ -61,15 +61,15 @@ type serveFlags struct {
 	objects     byteSize
 	reports     optionalSize
 
-	set    *pflag.FlagSet  // these flags
-	given  map[string]bool // those of the command line
-	read   serveSettings   // those of the configuration file
-	isOpen bool            // others than this machine reach it
+	set           *pflag.FlagSet  // all flags
+	onCommandLine map[string]bool // names of flags
+	read          serveSettings   // from the configuration file
+	isOpen        bool            // other machines reach it
 
-	isEnding bool // a signal has ended it
+	isEnding bool // by a signal
 }
 
-// newServeFlags are the flags with their defaults.
+// newServeFlags returns the flags with their defaults.
 func newServeFlags(g *globals) *serveFlags {
 	f := &serveFlags{globals: g, limits: service.DefaultLimits}
 	d := &service.DefaultLimits
@@ -107,7 +107,7 @@ same names; flags count more.`,
   curl --unix-socket $XDG_RUNTIME_DIR/unwindd.sock --data-binary @core http://localhost/v1/stack`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.heed(cmd.Flags()); err != nil {
+			if err := f.applyConfig(cmd.Flags()); err != nil {
 				return err
 			}
 			if f.isCheck {
@@ -146,7 +146,7 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.limits.Time, "max-time", d.Time, "a request may be worked on for `DURATION`")
 	flags.DurationVar(&f.limits.Idle, "max-idle", d.Idle, "a caller may send, or take, nothing for `DURATION`")
 	for _, size := range []struct {
-		to          *byteSize
+		value       *byteSize
 		name, usage string
 	}{
 		{&f.body, "max-body", "a request may send `SIZE` bytes"},
@@ -156,19 +156,19 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 		{&f.spool, "max-spool", "all requests that are under way may have `SIZE` bytes on disk"},
 		{&f.objects, "max-objects", "the objects that are kept may have `SIZE` bytes"},
 	} {
-		flags.Var(size.to, size.name, size.usage)
+		flags.Var(size.value, size.name, size.usage)
 	}
 	flags.Var(&f.reports, "max-reports", "the reports that are kept may have `SIZE` bytes; 0: none are kept")
 }
 
-// addFleet adds the flags that name a fleet. A worker has its queue by others.
+// addFleet adds the flags for a fleet. A worker has other flags for its queue.
 func (f *serveFlags) addFleet(flags *pflag.FlagSet) {
 	f.fleet.add(flags)
 	flags.Lookup("queue").Usage = "have the fleet whose queue is at `URL` do the stacks, profiles and snapshots that are over --max-waiting; UNWINDD_QUEUE does not turn this on"
 	flags.IntVar(&f.limits.Handed, "max-handed-over", service.DefaultLimits.Handed, "with --queue, let the fleet have `N` requests at a time")
 }
 
-// queue is the queue of the fleet; nil: there is none.
+// queue returns the options of the fleet's queue; nil: there is none.
 func (f *serveFlags) queue() (*fleet.Options, error) {
 	switch {
 	case f.fleet.url == "" && (f.fleet.credentials != "" || f.fleet.ca != "" || f.fleet.certificate != "" || f.fleet.key != ""):
@@ -182,7 +182,7 @@ func (f *serveFlags) queue() (*fleet.Options, error) {
 	return &o, f.fleet.check()
 }
 
-// An optionalSize is a byteSize that may be 0, too.
+// optionalSize is a byteSize that may be 0, too.
 type optionalSize byteSize
 
 func (s *optionalSize) String() string { return (*byteSize)(s).String() }
@@ -257,8 +257,8 @@ func (f *serveFlags) run(ctx context.Context) error {
 	return s.Drain(ctx)
 }
 
-// onSignal is what a server does at a signal: drain at the first that ends it, and read
-// again at SIGHUP. Others, and a second one, end it at once.
+// onSignal handles a signal of a server: the first SIGINT or SIGTERM drains it, SIGHUP
+// reloads. Others, and a second one, end it at once.
 func (f *serveFlags) onSignal(sig syscall.Signal, s *service.Server, secure *security, ended chan<- syscall.Signal) bool {
 	switch sig {
 	case syscall.SIGHUP:
@@ -274,7 +274,7 @@ func (f *serveFlags) onSignal(sig syscall.Signal, s *service.Server, secure *sec
 	return false
 }
 
-// serverOptions are the options of the server; end closes what they have open.
+// serverOptions returns the options of the server; end closes their clients.
 func (f *serveFlags) serverOptions() (o service.Options, end func(), err error) {
 	if err := f.checkFormat("text"); err != nil {
 		return o, nil, err
@@ -310,18 +310,18 @@ func (f *serveFlags) serverOptions() (o service.Options, end func(), err error) 
 		return o, nil, err
 	}
 	log := func(text string) { o.Log.Debug(text) }
-	f.debuginfodFlags.isBounded, f.symbolFlags.isBounded = true, true // by requests
+	f.debuginfodFlags.isBounded, f.symbolFlags.isBounded = true, true // by worker.maxFetches
 	if o.Remote, o.Symbols, end, err = remotes(&f.debuginfodFlags, &f.symbolFlags, log); err != nil {
 		return o, nil, err
 	}
-	if asked, _ := debuginfod.FromEnvironment(os.Getenv); asked.Cache != "" {
-		o.Caches = append(o.Caches, asked.Cache)
+	if d, _ := debuginfod.FromEnvironment(os.Getenv); d.Cache != "" {
+		o.Caches = append(o.Caches, d.Cache)
 	}
 	o.Caches = append(o.Caches, symbolstore.CacheDir(os.Getenv))
 	return o, end, nil
 }
 
-// checkLimits refuses limits, and a level of the log, that cannot be.
+// checkLimits refuses invalid limits, and an invalid level of the log.
 func (f *serveFlags) checkLimits() error {
 	if f.limits.Workers < 1 || f.limits.Waiting < 0 || f.limits.PerUser < 0 || f.limits.Frames < 1 || f.limits.Time <= 0 || f.limits.Idle <= 0 {
 		return usageError{errors.New("--workers, --max-frames, --max-time and --max-idle are 1 or more, --max-waiting and --max-waiting-each not below 0")}
@@ -332,7 +332,7 @@ func (f *serveFlags) checkLimits() error {
 	return nil
 }
 
-// level is the level that the log has.
+// level returns the level of the log.
 func (f *serveFlags) level() hclog.Level {
 	if f.verbose {
 		return hclog.Debug
@@ -340,7 +340,7 @@ func (f *serveFlags) level() hclog.Level {
 	return hclog.LevelFromString(f.logLevel)
 }
 
-// allLimits are the limits, with sizes as they were given.
+// allLimits returns the limits, with the sizes of the flags.
 func (f *serveFlags) allLimits() service.Limits {
 	l := f.limits
 	l.Body, l.Answer, l.Spool, l.Objects = int64(f.body), int64(f.answer), int64(f.spool), int64(f.objects) //nolint:gosec // at most 1<<62
@@ -370,8 +370,8 @@ func (f *serveFlags) readTokens() (service.Tokens, error) {
 	return tokens, nil
 }
 
-// A security is the certificates of a server; nil: it speaks no TLS. They may be read
-// again while it serves.
+// security has the certificates of a server, which may be read again while it serves; nil:
+// it speaks no TLS.
 type security struct {
 	flags *serveFlags
 	now   atomic.Pointer[tls.Config]
@@ -417,7 +417,7 @@ func (s *security) load() error {
 	return nil
 }
 
-// config is what connections use; nil: they are not TLS.
+// config returns the settings of connections; nil: they are not TLS.
 func (s *security) config() *tls.Config {
 	if s == nil {
 		return nil
@@ -458,8 +458,7 @@ func (f *serveFlags) listeners(ctx context.Context, isSecure, hasTokens bool) (l
 	return list, nil
 }
 
-// listenAt listens at unix:PATH or HOST:PORT. A socket that a server left which is gone is
-// replaced.
+// listenAt listens at unix:PATH or HOST:PORT. It replaces a socket that a dead server left.
 func listenAt(ctx context.Context, address string) (net.Listener, error) {
 	var c net.ListenConfig
 	path, isUnix := strings.CutPrefix(address, "unix:")
@@ -490,10 +489,10 @@ func listenAt(ctx context.Context, address string) (net.Listener, error) {
 	return c.Listen(ctx, "unix", path)
 }
 
-// firstSocket is the first descriptor of a socket of systemd's (sd_listen_fds(3)).
+// firstSocket is the descriptor of systemd's first socket (sd_listen_fds(3)).
 const firstSocket = 3
 
-// activated are the sockets that systemd has opened for this process.
+// activated returns the sockets that systemd has opened for this process.
 func activated() (list []net.Listener, err error) {
 	if pid, err := strconv.Atoi(os.Getenv("LISTEN_PID")); err != nil || pid != os.Getpid() {
 		return nil, nil //nolint:nilerr // they are not for this process
@@ -521,7 +520,7 @@ func closeListeners(list []net.Listener) {
 	}
 }
 
-// addressOf is the address of a listener as --listen takes it.
+// addressOf returns the address of a listener in the syntax of --listen.
 func addressOf(l net.Listener) string {
 	if l.Addr().Network() == "unix" {
 		return "unix:" + l.Addr().String()
@@ -529,7 +528,7 @@ func addressOf(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// runtimeDir is the folder of this user's sockets.
+// runtimeDir returns the folder of this user's sockets.
 func runtimeDir() string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
 		return dir
@@ -537,7 +536,7 @@ func runtimeDir() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("unwindd-%d", os.Getuid()))
 }
 
-// xdg is a folder of this user's, of the XDG base directories.
+// xdg returns this user's folder in one of the XDG base directories.
 func xdg(variable, usual string) string {
 	dir := os.Getenv(variable)
 	if !filepath.IsAbs(dir) {
@@ -567,7 +566,7 @@ func absolutePaths(paths []string) (list []string) {
 	return list
 }
 
-// serveWorker is a process that reads what was sent to a server.
+// serveWorker runs a process that reads the files that were sent to a server.
 func serveWorker(args []string) error {
 	return worker.Main(args, func(s *worker.Setup) (plugin.Options, error) {
 		g := globals{inProcess: s.InProcess, pluginDir: s.PluginDirs}

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// checkTime is how long a server may take to say that it takes requests.
+// checkTime bounds the time of the answer to --check.
 const checkTime = 4 * time.Second
 
-// checkServer asks the server that has these flags whether it takes requests: where there is
-// nothing but this executable, nothing else can.
+// checkServer asks the server with these flags whether it takes requests, for containers
+// that have no other executable.
 func (f *serveFlags) checkServer(ctx context.Context) error {
 	addresses := f.listen
 	if len(addresses) == 0 {
@@ -34,7 +34,7 @@ func (f *serveFlags) checkServer(ctx context.Context) error {
 	return errors.Join(wrong...)
 }
 
-// checkAt asks at one address.
+// checkAt asks the server at one address.
 func (f *serveFlags) checkAt(ctx context.Context, address string) error {
 	network, scheme := "tcp", "http"
 	path, isUnix := strings.CutPrefix(address, "unix:")
@@ -49,7 +49,7 @@ func (f *serveFlags) checkAt(ctx context.Context, address string) error {
 	var d net.Dialer
 	client := &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.DialContext(ctx, network, address) },
-		// It is this machine's server: nothing is told to it, and nothing secret comes.
+		// It is this machine's server: no secrets are exchanged.
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as said
 	}}
 	defer client.CloseIdleConnections()

@@ -20,14 +20,14 @@ import (
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
-// This file has stacks walked by a server. The targets are opened here, and stay here.
+// This file lets a server walk stacks. The targets are opened here, and stay here.
 
 // connect makes a client of the server that --server names, else UNWINDD_SERVER; nil where
 // neither names one.
 func (f *stackFlags) connect(cmd *cobra.Command) (*client.Client, error) {
-	from, address := "--server", f.server
+	origin, address := "--server", f.server
 	if !cmd.Flags().Changed("server") {
-		from, address = "UNWINDD_SERVER", os.Getenv("UNWINDD_SERVER")
+		origin, address = "UNWINDD_SERVER", os.Getenv("UNWINDD_SERVER")
 	}
 	if address == "" {
 		return nil, nil //nolint:nilnil // there is none
@@ -37,13 +37,13 @@ func (f *stackFlags) connect(cmd *cobra.Command) (*client.Client, error) {
 	}
 	c, err := client.New(client.Options{Address: address, Token: os.Getenv("UNWINDD_TOKEN")})
 	if err != nil {
-		return nil, usageError{fmt.Errorf("%s: %w", from, err)}
+		return nil, usageError{fmt.Errorf("%s: %w", origin, err)}
 	}
 	return c, nil
 }
 
-// An askedTarget is a target whose stacks a server writes.
-type askedTarget struct {
+// servedTarget is a target whose stacks a server writes.
+type servedTarget struct {
 	*stackFlags
 	client *client.Client
 	target *engine.Target
@@ -53,28 +53,28 @@ type askedTarget struct {
 	err    error
 }
 
-// ask opens a target, and has the server begin. The error is also one of the server's,
-// before it wrote anything.
+// ask opens a target, and has the server begin. The error may be the server's, before it
+// wrote anything.
 func (f *stackFlags) ask(ctx context.Context, c *client.Client, e *engine.Engine, path string) (prepared, error) {
 	t, err := openTarget(e, path)
 	if err != nil {
 		return nil, err
 	}
-	f.sayStops(t)
-	a := &askedTarget{stackFlags: f, client: c, target: t, ended: make(chan struct{})}
+	f.printStops(t)
+	a := &servedTarget{stackFlags: f, client: c, target: t, ended: make(chan struct{})}
 	ctx, a.end = context.WithCancel(ctx)
-	from, to := io.Pipe()
-	a.report = bufio.NewReader(from)
+	reader, pipe := io.Pipe()
+	a.report = bufio.NewReader(reader)
 	isTerminal := f.format == "text" && cmp.Or(f.output, stdoutName) == stdoutName && term.IsTerminal(int(os.Stdout.Fd())) && mayColor()
 	o := &pb.WalkOptions{Stack: f.job.Wire(), Verbose: f.verbose, Color: isTerminal, WithPath: f.job.WithPath}
 	go func() {
 		defer close(a.ended)
-		_, a.err = c.Walk(ctx, t, o, to)
+		_, a.err = c.Walk(ctx, t, o, pipe)
 		if errors.Is(a.err, engine.ErrNotWalked) {
-			_ = to.Close() // it is whole
+			_ = pipe.Close() // it is whole
 			return
 		}
-		_ = to.CloseWithError(a.err)
+		_ = pipe.CloseWithError(a.err)
 	}()
 	if _, err := a.report.Peek(1); err != nil && !errors.Is(err, io.EOF) {
 		a.close()
@@ -83,7 +83,7 @@ func (f *stackFlags) ask(ctx context.Context, c *client.Client, e *engine.Engine
 	return a, nil
 }
 
-// ofServer is an error of a server: one of usage where it says so.
+// ofServer makes a server's error of usage a usageError.
 func ofServer(err error) error {
 	var e *client.Error
 	if errors.As(err, &e) && e.IsUsage() {
@@ -93,7 +93,7 @@ func ofServer(err error) error {
 }
 
 // write writes the stacks.
-func (a *askedTarget) write(_ context.Context, w *writer) error {
+func (a *servedTarget) write(_ context.Context, w *writer) error {
 	var err error
 	if a.format == "text" {
 		err = report.Relay(w, a.report, w.isTerminal)
@@ -110,15 +110,15 @@ func (a *askedTarget) write(_ context.Context, w *writer) error {
 	return a.notOverFiles(a.target)
 }
 
-func (a *askedTarget) unwalked() error {
+func (a *servedTarget) unwalked() error {
 	<-a.ended
 	return a.err
 }
 
 // close ends the walk, and closes the target.
-func (a *askedTarget) close() {
+func (a *servedTarget) close() {
 	a.end()
-	// Who writes the report waits for a reader.
+	// The writing goroutine waits for a reader.
 	_, _ = io.Copy(io.Discard, a.report)
 	<-a.ended
 	_ = a.target.Close()

@@ -17,8 +17,8 @@ import (
 	"github.com/unwindd/unwindd/engine/service"
 )
 
-// serveSettings are what the flags of `unwindd serve` say, in the configuration file: each
-// setting has the name of its flag. nil: the file does not have it.
+// serveSettings are the settings of `unwindd serve` in the configuration file: each has the
+// name of a flag. nil: the file does not have it.
 type serveSettings struct {
 	Listen         []string         `toml:"listen"`
 	Sysroot        *string          `toml:"sysroot"`
@@ -56,7 +56,7 @@ type serveSettings struct {
 	MaxHandedOver  *int             `toml:"max-handed-over"`
 }
 
-// A settingDuration is a duration, and a settingSize a number of bytes, as flags take them;
+// settingDuration is a duration, and settingSize a number of bytes, in the syntax of flags;
 // a settingOptional may be 0.
 type (
 	settingDuration string
@@ -64,8 +64,8 @@ type (
 	settingOptional string
 )
 
-// check says what of settings is no value of their flags. in is the file's text.
-func (s *serveSettings) check(in []byte) (line int, err error) {
+// check refuses settings that are no values of their flags. text is the file's.
+func (s *serveSettings) check(text []byte) (line int, err error) {
 	for _, f := range serveFields {
 		var size byteSize
 		switch v := reflect.ValueOf(s).Elem().FieldByIndex(f.Index).Interface().(type) {
@@ -89,19 +89,19 @@ func (s *serveSettings) check(in []byte) (line int, err error) {
 		}
 		if err != nil {
 			name := f.Tag.Get("toml")
-			return lineOf(in, name), fmt.Errorf("serve.%s: %w", name, err)
+			return lineOf(text, name), fmt.Errorf("serve.%s: %w", name, err)
 		}
 	}
 	return 0, nil
 }
 
-// lineOf is the line on which a setting is, which is known to be right TOML.
-func lineOf(in []byte, name string) int {
-	at := regexp.MustCompile(`(?m)^[^#\n]*?["'.]?\b` + regexp.QuoteMeta(name) + `["']?\s*=`).FindIndex(in)
-	if at == nil {
+// lineOf returns the line of a setting in valid TOML.
+func lineOf(text []byte, name string) int {
+	match := regexp.MustCompile(`(?m)^[^#\n]*?["'.]?\b` + regexp.QuoteMeta(name) + `["']?\s*=`).FindIndex(text)
+	if match == nil {
 		return 1
 	}
-	return 1 + bytes.Count(in[:at[1]], []byte("\n"))
+	return 1 + bytes.Count(text[:match[1]], []byte("\n"))
 }
 
 // settingKinds describe the values of settings, by their types in serveSettings.
@@ -115,7 +115,7 @@ var settingKinds = map[reflect.Type]string{
 	reflect.TypeFor[*settingOptional](): `a string with bytes, as "500M" or "0"`,
 }
 
-// serveFields are the members of serveSettings.
+// serveFields are the fields of serveSettings.
 var serveFields = reflect.VisibleFields(reflect.TypeFor[serveSettings]())
 
 // serveNames lists the settings.
@@ -128,8 +128,8 @@ func serveNames() string {
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }
 
-// texts are the values of a setting as its flag takes them; ok is false where the file does
-// not have it.
+// texts returns the values of a setting in the syntax of its flag; ok is false where the
+// file does not have it.
 func (s *serveSettings) texts(field reflect.StructField) (list []string, ok bool) {
 	switch v := reflect.ValueOf(s).Elem().FieldByIndex(field.Index); {
 	case v.IsNil():
@@ -141,18 +141,19 @@ func (s *serveSettings) texts(field reflect.StructField) (list []string, ok bool
 	}
 }
 
-// heed takes the settings of the configuration file for flags that were not given.
-func (f *serveFlags) heed(flags *pflag.FlagSet) error {
+// applyConfig sets flags that are not on the command line to the settings of the
+// configuration file.
+func (f *serveFlags) applyConfig(flags *pflag.FlagSet) error {
 	s, err := f.settings()
 	if err != nil {
 		return err
 	}
-	f.set, f.given, f.read = flags, map[string]bool{}, s.Serve
-	flags.Visit(func(flag *pflag.Flag) { f.given[flag.Name] = true })
+	f.set, f.onCommandLine, f.read = flags, map[string]bool{}, s.Serve
+	flags.Visit(func(flag *pflag.Flag) { f.onCommandLine[flag.Name] = true })
 	for _, field := range serveFields {
 		name := field.Tag.Get("toml")
 		texts, ok := s.Serve.texts(field)
-		if !ok || f.given[name] || flags.Lookup(name) == nil { // a worker hands nothing over
+		if !ok || f.onCommandLine[name] || flags.Lookup(name) == nil { // a worker has no fleet to hand over to
 			continue
 		}
 		for _, text := range texts {
@@ -164,14 +165,14 @@ func (f *serveFlags) heed(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// heedAgain takes changed settings of the configuration file. What cannot change while the
-// server serves is told to later.
-func (f *serveFlags) heedAgain(s *serveSettings, later func(setting string)) error {
+// reapplyConfig takes changed settings of the configuration file. It calls later for
+// settings that cannot change while the server serves.
+func (f *serveFlags) reapplyConfig(s *serveSettings, later func(setting string)) error {
 	for _, field := range serveFields {
 		name := field.Tag.Get("toml")
 		old, _ := f.read.texts(field)
 		texts, isSet := s.texts(field)
-		if f.given[name] || slices.Equal(old, texts) {
+		if f.onCommandLine[name] || slices.Equal(old, texts) {
 			continue
 		}
 		if field.Tag.Get("reload") == "" {
@@ -190,8 +191,8 @@ func (f *serveFlags) heedAgain(s *serveSettings, later func(setting string)) err
 	return nil
 }
 
-// reload reads the configuration file, tokens and certificates again. Where something is
-// wrong, all stays as it was.
+// reload reads the configuration file, tokens and certificates again. On an error all stays
+// as it was.
 func (f *serveFlags) reload(s *service.Server, secure *security) {
 	notify("RELOADING=1")
 	defer notify("READY=1")
@@ -215,7 +216,7 @@ func (f *serveFlags) readAgain(s *service.Server, secure *security) (tokens serv
 		return nil, settings, err
 	}
 	var later []string
-	if err := f.heedAgain(&all.Serve, func(name string) { later = append(later, name) }); err != nil {
+	if err := f.reapplyConfig(&all.Serve, func(name string) { later = append(later, name) }); err != nil {
 		return nil, settings, err
 	}
 	if err := f.checkLimits(); err != nil {

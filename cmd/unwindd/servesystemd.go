@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// notify tells the service manager what this process does (sd_notify(3)). Nobody is told
-// where nobody asked, and who does not listen misses it.
+// notify sends states of this process to the service manager, if it asked for them
+// (sd_notify(3)). Errors are ignored.
 func notify(states ...string) {
 	name := os.Getenv("NOTIFY_SOCKET")
 	if name == "" {
@@ -26,7 +26,7 @@ func notify(states ...string) {
 			states = append(states, fmt.Sprintf("MONOTONIC_USEC=%d", now.Nano()/1000))
 		}
 	}
-	if name[0] == '@' { // an abstract one
+	if name[0] == '@' { // an abstract socket
 		name = "\x00" + name[1:]
 	}
 	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: name, Net: "unixgram"})
@@ -37,20 +37,20 @@ func notify(states ...string) {
 	_, _ = c.Write([]byte(strings.Join(states, "\n")))
 }
 
-// firstOf is the first folder of a list that systemd has made for a service
+// firstOf returns the first of the folders that systemd has made for a service
 // (systemd.exec(5), RuntimeDirectory=); "": it has made none.
 func firstOf(variable string) string {
 	first, _, _ := strings.Cut(os.Getenv(variable), ":")
 	return first
 }
 
-// stateDir is where objects are kept that are put.
+// stateDir returns the folder of stored objects and reports.
 func (f *serveFlags) stateDir() string {
 	return cmp.Or(absolutePath(f.state), firstOf("STATE_DIRECTORY"), xdg("XDG_STATE_HOME", ".local/state"))
 }
 
-// runDir is where workers have what they need while they run: what is unpacked among it,
-// so that it is on a disk where systemd gives one.
+// runDir returns the folder of running workers. It has unpacked targets, so it is on a disk
+// where systemd provides one.
 func runDir() string {
 	for _, dir := range []string{firstOf("CACHE_DIRECTORY"), firstOf("STATE_DIRECTORY")} {
 		if dir != "" {
@@ -60,12 +60,12 @@ func runDir() string {
 	return filepath.Join(runtimeDir(), "unwindd")
 }
 
-// socketPath is where it listens when nobody says where.
+// socketPath returns the default socket of the server.
 func socketPath() string {
 	return filepath.Join(cmp.Or(firstOf("RUNTIME_DIRECTORY"), runtimeDir()), "unwindd.sock")
 }
 
-// keepCachesOfService has what is downloaded kept in the folder that systemd has made.
+// keepCachesOfService makes the cache folder of systemd the one for downloads.
 func keepCachesOfService() error {
 	if dir := firstOf("CACHE_DIRECTORY"); dir != "" && os.Getenv("XDG_CACHE_HOME") == "" {
 		return os.Setenv("XDG_CACHE_HOME", dir)

@@ -21,12 +21,12 @@ import (
 	"github.com/unwindd/unwindd/internal/version"
 )
 
-// lastTraces is how long the spans that are left may take to be sent when a server ends.
+// lastTraces bounds the time of sending the last spans when a server ends.
 const lastTraces = 2 * time.Second
 
-// tracesProtocol is how spans go to a collector by the variables that all exporters of
-// OpenTelemetry read: "grpc" or "http/protobuf"; "" where they name no collector. A value
-// that is not known counts as none, and wrong says so.
+// tracesProtocol returns the protocol for a collector from the variables that all exporters
+// of OpenTelemetry read: "grpc" or "http/protobuf"; "" where they name no collector. An
+// unknown value counts as none; wrong describes it.
 func tracesProtocol(getenv func(string) string) (protocol, wrong string) {
 	first := func(names ...string) (name, value string) {
 		for _, name = range names {
@@ -54,8 +54,8 @@ func tracesProtocol(getenv func(string) string) (protocol, wrong string) {
 	return "", name + ": expected grpc or http/protobuf"
 }
 
-// traces are where spans go; nil: nowhere. Requests never wait for a collector: spans are
-// dropped where it does not take them. end sends what is left, for a bounded time.
+// traces makes the provider of spans, nil where none are sent. Requests never wait for a
+// collector: it drops spans that are not taken. end sends the last ones, within lastTraces.
 func traces(log hclog.Logger) (provider trace.TracerProvider, end func(), err error) {
 	protocol, wrong := tracesProtocol(os.Getenv)
 	if wrong != "" {
@@ -74,14 +74,14 @@ func traces(log hclog.Logger) (provider trace.TracerProvider, end func(), err er
 	if err != nil {
 		return nil, nil, err
 	}
-	from, err := resource.New(ctx,
+	origin, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", "unwindd"), attribute.String("service.version", version.Read().Version)),
 		resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {
 		log.Warn("what the traces are of is not known whole", "error", err)
 	}
 	otel.SetErrorHandler(&traceErrors{log: log})
-	p := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(from))
+	p := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(origin))
 	return p, func() {
 		ctx, cancel := context.WithTimeout(ctx, lastTraces)
 		defer cancel()
@@ -91,7 +91,7 @@ func traces(log hclog.Logger) (provider trace.TracerProvider, end func(), err er
 	}, nil
 }
 
-// traceErrors logs that spans are not taken, once a minute: a collector may be gone for long.
+// traceErrors logs errors of sending spans, once a minute: a collector may be gone for long.
 type traceErrors struct {
 	log  hclog.Logger
 	last atomic.Int64

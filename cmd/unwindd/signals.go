@@ -13,17 +13,16 @@ import (
 	"github.com/unwindd/unwindd/engine/unpack"
 )
 
-// exitSignal is what a shell adds to the number of the signal that ended a
-// command, to make its exit status.
+// exitSignal plus the number of a signal is a shell's exit status for a command that the
+// signal ended.
 const exitSignal = 128
 
-// signals are those that this process was sent.
+// signals are the signals that this process was sent.
 var signals = make(chan os.Signal, 4)
 
-// watchSignals makes the signals that people and systems end commands with end
-// this one at once, whatever it waits for, and without anything half made left
-// behind. A signal that this process was started to ignore, as by nohup, is
-// ignored.
+// watchSignals makes the usual signals end this command at once, whatever it waits for, and
+// without leaving unfinished files. A signal that this process was started to ignore, as by
+// nohup, is ignored.
 func watchSignals() {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGQUIT} {
@@ -31,8 +30,8 @@ func watchSignals() {
 			signal.Notify(signals, s)
 		}
 	}
-	// SIGPIPE comes for the connections of plugins too. That it is taken here
-	// makes writes say EPIPE, and those to a standard file end the command.
+	// SIGPIPE comes for the connections of plugins too. Taking it here makes writes fail
+	// with EPIPE; on a standard file that ends the command.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go func() {
 		for {
@@ -44,12 +43,12 @@ func watchSignals() {
 	}()
 }
 
-// signalTaker is asked first what a signal does; nil: it ends the command.
+// signalTaker gets signals first; nil: they end the command.
 var signalTaker atomic.Pointer[func(syscall.Signal) bool]
 
-// takeSignals has a command that goes on until it is ended decide itself: take says
-// whether it did what the signal is for. SIGHUP comes too where it was to be ignored: to
-// such a command it means something else than that a terminal is gone.
+// takeSignals lets a command that serves until it is ended handle signals: take reports
+// whether it handled one. SIGHUP comes even where it was ignored: to such a command it does
+// not mean that a terminal is gone.
 func takeSignals(take func(syscall.Signal) bool) {
 	signalTaker.Store(&take)
 	signal.Notify(signals, syscall.SIGHUP)
@@ -61,23 +60,23 @@ func endBy(s syscall.Signal) {
 	if s == syscall.SIGINT || s == syscall.SIGTERM {
 		os.Exit(exitSignal + int(s))
 	}
-	// The others do what they do to a program of Go that knows nothing of them:
-	// SIGQUIT prints where its goroutines are.
+	// The others have their default effect on a Go program: SIGQUIT prints the stacks of
+	// goroutines.
 	signal.Reset(s)
 	_ = syscall.Kill(os.Getpid(), s)
 	select {}
 }
 
-// leaveNothing removes what is not whole, and ends the processes of plugins.
-// Nothing that it waits for can be begun afterwards.
+// leaveNothing removes unfinished files, and ends the processes of plugins. Afterwards
+// neither can be begun.
 func leaveNothing() {
 	plugin.Abandon()
 	unfinished.abandon()
 	unpack.Abandon()
 }
 
-// standard is standard output or standard error. Where nobody reads it any more,
-// writing to it ends the command, as SIGPIPE does.
+// standard is standard output or standard error. Where its reader has gone, writing to it
+// ends the command, as SIGPIPE does.
 type standard struct{ *os.File }
 
 var stdout, stderr = standard{os.Stdout}, standard{os.Stderr}
@@ -88,7 +87,7 @@ func (s standard) Write(b []byte) (int, error) {
 	if errors.Is(err, syscall.EPIPE) {
 		leaveNothing()
 		signal.Reset(syscall.SIGPIPE)
-		_, _ = s.File.Write(b) // which the signal ends now
+		_, _ = s.File.Write(b) // the signal ends the process here
 		os.Exit(exitSignal + int(syscall.SIGPIPE))
 	}
 	return n, err

@@ -55,7 +55,7 @@ left out, and said, unless --any-file asks for it.`,
 	return cmd
 }
 
-// snapshotSummary is what is said of a snapshot that was written.
+// snapshotSummary describes a snapshot that was written.
 type snapshotSummary struct {
 	Path     string   `json:"path"`
 	Bytes    int64    `json:"bytes"`
@@ -85,7 +85,7 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	f.sayStops(t)
+	f.printStops(t)
 	for _, m := range t.Modules() {
 		f.reads(m.File, t.ModuleInfo(m).DebugFile)
 	}
@@ -126,7 +126,7 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 	return p.Flush()
 }
 
-// writeSnapshot writes the file and says how large it is.
+// writeSnapshot writes the file and returns its size.
 func (f *snapshotFlags) writeSnapshot(write func(io.Writer) error) (size int64, toStdout bool, err error) {
 	if err := f.notOverInput(f.output); err != nil {
 		return 0, false, err
@@ -148,7 +148,7 @@ func (f *snapshotFlags) writeSnapshot(write func(io.Writer) error) (size int64, 
 	return counted.n, toStdout, o.finish(err)
 }
 
-// countingWriter counts what is written.
+// countingWriter counts the bytes that are written.
 type countingWriter struct {
 	w io.Writer
 	n int64

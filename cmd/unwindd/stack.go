@@ -75,7 +75,7 @@ of a wave do in each frame.`,
 	return cmd
 }
 
-// addStackFlags adds the flags that say what is asked of a target.
+// addStackFlags adds the flags that select the stacks of a target.
 func addStackFlags(flags *pflag.FlagSet, j *job.Stack) {
 	flags.StringVar(&j.Thread, "thread", "", "only the thread `ID`")
 	flags.BoolVar(&j.Crashed, "crashed", false, "only the threads that crashed")
@@ -159,32 +159,32 @@ func (f *stackFlags) run(cmd *cobra.Command, args []string) error {
 	return t.unwalked()
 }
 
-// A prepared target is one of which what the flags select is known to be there.
+// prepared is a target that is known to have the stacks that the flags select.
 type prepared interface {
 	// write writes the stacks.
 	write(ctx context.Context, w *writer) error
-	// unwalked says, after write, that nothing could be walked.
+	// unwalked returns an error, after write, where nothing could be walked.
 	unwalked() error
 	close()
 }
 
-// A preparer prepares the target of a name.
+// preparer prepares the target of a name.
 type preparer func(ctx context.Context, e *engine.Engine, path string) (prepared, error)
 
-// A preparedTarget is a target of which what the flags select can be written.
+// preparedTarget is a prepared target that this process walks.
 type preparedTarget struct {
 	*stackFlags
 	target *engine.Target
 	stacks *job.Stacks
 }
 
-// prepare opens a target and finds out what is to be printed of it.
+// prepare opens a target and selects its stacks.
 func (f *stackFlags) prepare(ctx context.Context, e *engine.Engine, path string) (prepared, error) {
 	t, err := openTarget(e, path)
 	if err != nil {
 		return nil, err
 	}
-	f.sayStops(t)
+	f.printStops(t)
 	stacks, err := f.job.Of(ctx, t)
 	if err != nil {
 		_ = t.Close()
@@ -209,8 +209,7 @@ func (p *preparedTarget) close() {
 	_ = p.target.Close()
 }
 
-// notOverFiles refuses an output that would take the place of a file that walking
-// turned out to need.
+// notOverFiles refuses an output that would replace a file that walking has read.
 func (f *stackFlags) notOverFiles(t *engine.Target) error {
 	for _, m := range t.Modules() {
 		f.reads(m.File, t.ModuleInfo(m).DebugFile)

@@ -30,7 +30,7 @@ import (
 type submitFlags struct {
 	*globals
 	queueFlags
-	exe, sysroot string // as those of targets
+	exe, sysroot string // as in targetFlags
 	debugDirs    []string
 	stack        job.Stack
 	profile      job.Profile
@@ -86,7 +86,7 @@ the queue does not have them. With --wait the report is printed as 'unwindd stac
 	return cmd
 }
 
-// A submission is a file that was submitted.
+// submission is a file that was submitted.
 type submission struct {
 	path string
 	*fleet.Submitted
@@ -113,7 +113,7 @@ func (f *submitFlags) run(cmd *cobra.Command, paths []string) error {
 		if err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", path, err))
 			if errors.Is(err, fleet.ErrFull) {
-				break // the next one has no room either
+				break // the next one would not fit either
 			}
 			continue
 		}
@@ -143,7 +143,7 @@ func writeSubmitted(w io.Writer, list []submission) error {
 	return p.Flush()
 }
 
-// checkFlags refuses flags that have no meaning, or none together.
+// checkFlags refuses flags that have no meaning, alone or together.
 func (f *submitFlags) checkFlags() error {
 	f.profile.NoSymbols = !f.names
 	f.stack.Format, f.profile.Format = f.format, f.format
@@ -169,7 +169,7 @@ func (f *submitFlags) checkFlags() error {
 	return f.queueFlags.check()
 }
 
-// opener is an engine that opens targets, and walks nothing; nil: no files are sent.
+// opener makes an engine that opens targets, and walks nothing; nil: no files are sent.
 func (f *submitFlags) opener() (e *engine.Engine, end func(), err error) {
 	if f.noFiles {
 		return nil, func() {}, nil
@@ -192,11 +192,11 @@ func (f *submitFlags) submit(cmd *cobra.Command, q *fleet.Queue, e *engine.Engin
 	if err != nil {
 		return nil, err
 	}
-	in, err := os.Open(path)
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer in.Close()
+	defer file.Close()
 	how := fleet.How{Priority: f.priority, Again: f.again}
 	if f.deadline > 0 {
 		how.Deadline = time.Now().UTC().Add(f.deadline)
@@ -204,21 +204,21 @@ func (f *submitFlags) submit(cmd *cobra.Command, q *fleet.Queue, e *engine.Engin
 	send := f.sendFiles
 	if t.Kind == "profile" {
 		send = f.sendRecorded
-		info, err := in.Stat()
+		info, err := file.Stat()
 		if err != nil {
 			return nil, err
 		}
-		how.Parts = f.partsOf(info.Size(), isPlainRecording(in))
+		how.Parts = f.partsOf(info.Size(), isPlainRecording(file))
 	}
 	if e != nil {
 		if err := send(cmd.Context(), q, e, path); err != nil {
 			return nil, err
 		}
 	}
-	return q.Submit(cmd.Context(), t, in, how)
+	return q.Submit(cmd.Context(), t, file, how)
 }
 
-// task is what is asked of a file.
+// task returns the task for a file.
 func (f *submitFlags) task(cmd *cobra.Command, path string) (fleet.Task, error) {
 	kind := cmp.Or(f.as, kindOf(path))
 	name := filepath.Base(path)
@@ -239,7 +239,7 @@ func (f *submitFlags) task(cmd *cobra.Command, path string) (fleet.Task, error) 
 	return fleet.NewTask(kind, options)
 }
 
-// kindOf is what is asked of a file where the command line does not say it.
+// kindOf returns the default kind of a job for a file.
 func kindOf(path string) string {
 	if commandFor(path) == "profile" {
 		return "profile"
@@ -247,12 +247,12 @@ func kindOf(path string) string {
 	return "stack"
 }
 
-// sendFiles sends the files of code and debug information of a target that are here, and that
-// the queue does not have.
+// sendFiles sends a target's files of code and debug information that are here and not in the
+// queue.
 func (f *submitFlags) sendFiles(ctx context.Context, q *fleet.Queue, e *engine.Engine, path string) error {
 	t, err := e.Open(path)
 	if err != nil {
-		return nil // the result says what is wrong with it
+		return nil // the job's result will have the error
 	}
 	defer t.Close()
 	for _, m := range t.Loaded() {

@@ -18,15 +18,16 @@ import (
 // This file submits recordings.
 
 const (
-	// partBytes is how many bytes of a recording are worth a part. Each part is sent all of it,
-	// which takes longer than to walk it (docs/scaling.md): a smaller one is not faster in parts.
+	// partBytes is the size of a recording for which a part pays. Each part's worker gets all of
+	// the recording, which takes longer than walking it (docs/scaling.md): a smaller one is not
+	// faster in parts.
 	partBytes = 512 << 20
-	// usualParts is how many parts a recording has at most where nobody says it.
+	// usualParts is the default bound of the parts of a recording.
 	usualParts = 16
 )
 
-// partsOf is how many parts the recording of a path is done in: as many as flags say, else as
-// its size says. One that is packed, or is a folder or a series, is done whole.
+// partsOf returns the number of parts of a recording, by --parts, else by its size. A
+// recording that is packed, or is a folder or a series, is not divided.
 func (f *submitFlags) partsOf(size int64, isPlain bool) int {
 	switch {
 	case !isPlain:
@@ -37,17 +38,17 @@ func (f *submitFlags) partsOf(size int64, isPlain bool) int {
 	return int(min(size/partBytes+1, usualParts))
 }
 
-// isPlainRecording says whether a file begins as a recording does.
-func isPlainRecording(in io.ReaderAt) bool {
+// isPlainRecording reports whether a file begins as a recording does.
+func isPlainRecording(file io.ReaderAt) bool {
 	var b [8]byte
-	_, err := in.ReadAt(b[:], 0)
+	_, err := file.ReadAt(b[:], 0)
 	return err == nil && (string(b[:]) == "PERFILE2" || string(b[:]) == "2ELIFREP")
 }
 
-// sendRecorded sends the files of code, and their debug information, that processes with samples
-// had mapped, as far as the recording has their build IDs.
+// sendRecorded sends the code that processes with samples had mapped, and its debug information,
+// where the recording has the build IDs.
 func (f *submitFlags) sendRecorded(ctx context.Context, q *fleet.Queue, e *engine.Engine, path string) error {
-	mapped, _ := mappedCode(path) // the result says what is wrong with it
+	mapped, _ := mappedCode(path) // the job's result will have the error
 	finder := e.Finder(path)
 	for _, m := range mapped {
 		found := finder.Find(m.Path, m.BuildID, false)
@@ -55,7 +56,7 @@ func (f *submitFlags) sendRecorded(ctx context.Context, q *fleet.Queue, e *engin
 			continue
 		}
 		var err error
-		if found.Checked { // else it may be another one
+		if found.Checked { // else it may be another file
 			err = f.sendCode(ctx, q, m.BuildID, found.Object, func() object.Found { return finder.FindDebug(found.Object) })
 		}
 		if err := errors.Join(err, found.Object.Close()); err != nil {
@@ -65,7 +66,8 @@ func (f *submitFlags) sendRecorded(ctx context.Context, q *fleet.Queue, e *engin
 	return nil
 }
 
-// mappedCode are the mappings with code of the processes that have samples, one for each file.
+// mappedCode returns the mappings with code of the processes that have samples, one for each
+// file.
 func mappedCode(path string) (list []perfdata.Mapping, err error) {
 	file, err := perfdata.Open(path)
 	if err != nil {
@@ -92,7 +94,7 @@ func mappedCode(path string) (list []perfdata.Mapping, err error) {
 				if m.Executable && len(m.BuildID) >= objects.MinID && len(m.BuildID) <= objects.MaxID && !files[key] {
 					files[key] = true
 					one := *m
-					one.BuildID = slices.Clone(m.BuildID) // it is in the file
+					one.BuildID = slices.Clone(m.BuildID) // the file's memory is released
 					list = append(list, one)
 				}
 			}

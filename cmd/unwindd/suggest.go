@@ -14,15 +14,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// maxMistyped bounds the names that are compared with a mistyped one, and how far
-// from it a name may be.
+// maxMistyped bounds the length of a mistyped name, maxDistance the distance of the name
+// that was meant.
 const (
 	maxMistyped = 64
 	maxDistance = 2
 )
 
-// noSuchCommand refuses arguments of a command that only has commands, and says which one
-// may be meant.
+// noSuchCommand refuses arguments of a command that only has commands, and suggests one.
 func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -48,7 +47,7 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// commandFor is the command of a file that was given without one; "" where no file is.
+// commandFor returns the command that reads a file; "" where there is no file.
 func commandFor(path string) string {
 	info, err := os.Stat(path)
 	switch {
@@ -80,11 +79,11 @@ func commandFor(path string) string {
 	return "stack"
 }
 
-// flagError is the error of flags that cannot be parsed. A name that no flag has may be
-// a mistyped one. It may also be of a command that there is not.
+// flagError makes the error of flags that cannot be parsed. An unknown name may be
+// mistyped, or belong to a command that does not exist.
 func flagError(cmd *cobra.Command, err error) error {
 	if args := cmd.Flags().Args(); len(args) > 0 && cmd.HasSubCommands() {
-		return usageError{noSuchCommand(cmd, args)} // whose flags these are not
+		return usageError{noSuchCommand(cmd, args)} // the flags are of that command
 	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
@@ -100,8 +99,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usageError{err}
 }
 
-// nearestFlag is the flag of a set whose name is nearest to a mistyped one; "" where
-// none is near. Letters that were left out at the end count as none, if any is left.
+// nearestFlag returns the flag of a set whose name is nearest to a mistyped one; "" where
+// none is near. All letters that are missing at the end count as one.
 func nearestFlag(set *pflag.FlagSet, name string) string {
 	if len(name) < 2 || len(name) > maxMistyped {
 		return ""
@@ -119,7 +118,7 @@ func nearestFlag(set *pflag.FlagSet, name string) string {
 	return nearest
 }
 
-// distance is how many letters of one name must be left out, put in, replaced, or
+// distance returns how many letters of one name must be left out, put in, replaced, or
 // exchanged with the next one, to make the other.
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)

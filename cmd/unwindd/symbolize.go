@@ -79,7 +79,7 @@ and what addr2line does under the name addr2line, with their options.`,
 	return cmd
 }
 
-// chosen gives the value of a name among those that a flag takes.
+// chosen returns the value of a name among the names that a flag takes.
 func chosen[T any](flag, name string, values map[string]T, expected string) (T, error) {
 	v, ok := values[strings.ToLower(name)]
 	if !ok {
@@ -112,7 +112,7 @@ func (f *symbolizeFlags) run(args []string) error {
 	}
 	defer end()
 	s := newSymbolSession(f.symbolizerOptions(remote))
-	defer s.Symbolizer.Close() // when write has looked for files that were cut
+	defer s.Symbolizer.Close() // after write has looked for truncated files
 	return f.write(func(w *writer) error {
 		s.Tool, s.Object, s.Inlines, s.Output = "unwindd", f.object, !f.noInlines, output
 		s.Hex, s.AdjustVMA = output.Style == symbolize.StyleAddr2line, adjust
@@ -121,7 +121,7 @@ func (f *symbolizeFlags) run(args []string) error {
 	})
 }
 
-// outputOptions say what is written of an answer.
+// outputOptions returns the options of writing answers.
 func (f *symbolizeFlags) outputOptions() (o symbolize.WriterOptions, err error) {
 	if err := f.checkFormat("text", "json"); err != nil {
 		return o, err
@@ -155,23 +155,23 @@ var functionNames = map[string]symbolize.FunctionNames{
 	"linkage": symbolize.LinkageNames, "short": symbolize.ShortNames, "none": symbolize.NoNames,
 }
 
-// refuse makes what refuses a file that the output is written over, and remembers
-// of each file whether it is one.
+// refuse returns a function that refuses files that the output would overwrite, and caches
+// its results.
 func (f *symbolizeFlags) refuse() func(path string) error {
-	asked := map[string]error{}
+	results := map[string]error{}
 	return func(path string) error {
-		err, ok := asked[path]
+		err, ok := results[path]
 		if !ok {
 			f.reads(path)
 			err = f.notOverInput(f.output)
-			asked[path] = err
+			results[path] = err
 		}
 		return err
 	}
 }
 
-// symbolizerOptions say on standard error which debug files could not be used. The
-// tools that unwindd takes the place of say nothing of these.
+// symbolizerOptions returns options that warn on standard error of debug files that could
+// not be used. The tools that unwindd replaces do not warn of these.
 func (f *symbolizeFlags) symbolizerOptions(remote object.Remote) symbolize.Options {
 	return symbolize.Options{
 		DebugDirs: f.debugDirs, Remote: remote, Package: f.dwp, Log: f.log(),
@@ -179,23 +179,23 @@ func (f *symbolizeFlags) symbolizerOptions(remote object.Remote) symbolize.Optio
 	}
 }
 
-// newSymbolizer opens nothing yet.
+// newSymbolizer makes a Symbolizer, and opens nothing yet.
 func newSymbolizer(options symbolize.Options) *symbolize.Symbolizer {
 	options.Relocations, options.Formats = relocations, bundledFormats{}
 	return symbolize.New(options)
 }
 
-// newSymbolSession says on standard error what is wrong with a question.
+// newSymbolSession makes a session that reports wrong questions on standard error.
 func newSymbolSession(options symbolize.Options) *symbolize.Session {
 	return &symbolize.Session{
 		Symbolizer: newSymbolizer(options),
-		// A message has what was asked, in which tabs are usual.
+		// A message repeats the question, in which tabs are usual.
 		Message: func(text string) { messages.Printf("%s\n", report.WithTabs(text)) },
 	}
 }
 
-// relocations are the relocation types of a relocatable object's machine, by
-// the descriptions that are built in.
+// relocations returns the relocation types of a relocatable object's machine, from the
+// built-in descriptions.
 func relocations(o *object.Object) []sdk.Relocation {
 	for _, b := range bundled.Architectures {
 		d := b.Description()

@@ -10,11 +10,11 @@ import (
 	"github.com/unwindd/unwindd/engine/symbolize"
 )
 
-// addr2line is addr2line of the GNU binutils.
+// addr2line does the work of the GNU binutils' addr2line.
 func addr2line(args []string) int {
 	tool := args[0]
 	a := symbolize.Addr2line{File: "a.out", Output: symbolize.WriterOptions{Style: symbolize.StyleAddr2line, Functions: symbolize.NoNames}}
-	said := "" // a help or a version that was asked for
+	info := "" // a requested help or version
 	set := optionSet{
 		abbreviated: true,
 		unknown: func(text string) error {
@@ -29,7 +29,7 @@ func addr2line(args []string) int {
 			}
 			return fmt.Errorf("%s: option requires an argument -- '%s'", tool, text[1:])
 		},
-		options: addr2lineOptions(&a, tool, &said),
+		options: addr2lineOptions(&a, tool, &info),
 	}
 	addresses, err := set.parse(expand(args[1:], 0))
 	switch {
@@ -37,8 +37,8 @@ func addr2line(args []string) int {
 		failed(err)
 		messages.Printf(addr2lineHelp, tool)
 		return exitInput
-	case said != "":
-		return sayAsked(said)
+	case info != "":
+		return printInfo(info)
 	}
 	a.Symbolizer = newSymbolizer(symbolize.Options{})
 	defer a.Symbolizer.Close()
@@ -49,9 +49,8 @@ func addr2line(args []string) int {
 	return exitDone
 }
 
-// addr2lineOptions are the options of a tool. A help or a version that is asked for
-// goes to said.
-func addr2lineOptions(a *symbolize.Addr2line, tool string, said *string) []option {
+// addr2lineOptions returns the options of a tool. A requested help or version goes to info.
+func addr2lineOptions(a *symbolize.Addr2line, tool string, info *string) []option {
 	o, ignored := &a.Output, ""
 	return []option{
 		flagOption('a', "addresses", func() { o.Addresses = true }),
@@ -65,9 +64,9 @@ func addr2lineOptions(a *symbolize.Addr2line, tool string, said *string) []optio
 		flagOption('s', "basenames", func() { o.Paths = symbolize.BaseNames }),
 		flagOption('R', "recurse-limit", func() {}), flagOption(0, "recursion-limit", func() {}),
 		flagOption('r', "no-recurse-limit", func() {}), flagOption(0, "no-recursion-limit", func() {}),
-		flagOption('h', "help", func() { *said = fmt.Sprintf(addr2lineHelp, tool) }),
-		flagOption('H', "", func() { *said = fmt.Sprintf(addr2lineHelp, tool) }),
-		flagOption('v', "version", func() { *said = "addr2line (unwindd)\n" }),
+		flagOption('h', "help", func() { *info = fmt.Sprintf(addr2lineHelp, tool) }),
+		flagOption('H', "", func() { *info = fmt.Sprintf(addr2lineHelp, tool) }),
+		flagOption('v', "version", func() { *info = "addr2line (unwindd)\n" }),
 	}
 }
 

@@ -23,12 +23,12 @@ type llvmFlags struct {
 	context, adjust uint64
 	isGNU           bool   // it is llvm-addr2line
 	inlines         bool   // inlined calls are frames of their own
-	said            string // a help or a version that was asked for
-	unused          string // values of what does nothing
+	info            string // a requested help or version
+	unused          string // values of options without effect
 	unusedNumber    uint64
 }
 
-// llvmSymbolizer is llvm-symbolizer, or llvm-addr2line.
+// llvmSymbolizer does the work of llvm-symbolizer, or of llvm-addr2line.
 func llvmSymbolizer(args []string, gnu bool) int {
 	environment := "LLVM_SYMBOLIZER_OPTS"
 	f := &llvmFlags{name: "llvm-symbolizer", inlines: true, output: symbolize.WriterOptions{Demangle: true}}
@@ -46,8 +46,8 @@ func llvmSymbolizer(args []string, gnu bool) int {
 	switch {
 	case err != nil:
 		return failed(err)
-	case f.said != "":
-		return sayAsked(f.said)
+	case f.info != "":
+		return printInfo(f.info)
 	}
 	if f.isLocal {
 		f.servers = []string{""}
@@ -66,13 +66,13 @@ func llvmSymbolizer(args []string, gnu bool) int {
 	return finishLLVM(s, s.Run(stdout, questions, os.Stdin))
 }
 
-// llvmWords are the words of a command line, those of the environment before them.
+// llvmWords returns the words of the environment and of a command line.
 func llvmWords(environment string, args []string) []string {
 	list := append(words(environment), expand(args, 0)...)
 	list = slices.DeleteFunc(list, func(w string) bool { return w == "" })
 	for i, w := range list {
 		switch w {
-		case "-demangle=true": // as pprof has it
+		case "-demangle=true": // pprof's
 			list[i] = "--demangle"
 		case "-demangle=false":
 			list[i] = "--no-demangle"
@@ -81,7 +81,7 @@ func llvmWords(environment string, args []string) []string {
 	return list
 }
 
-// failed says what is wrong with a command line, and gives the exit status.
+// failed prints the errors of a command line, and returns the exit status.
 func failed(err error) int {
 	for _, one := range joined(err) {
 		messages.Printf("%v\n", one)
@@ -89,7 +89,7 @@ func failed(err error) int {
 	return exitInput
 }
 
-// inputOptions say what is asked, and of which files.
+// inputOptions returns the options for questions and files.
 func (f *llvmFlags) inputOptions() []option {
 	return []option{
 		textOption('e', "obj", &f.file), textOption(0, "exe", &f.file),
@@ -101,15 +101,15 @@ func (f *llvmFlags) inputOptions() []option {
 		}},
 		numberOption("adjust-vma", &f.adjust),
 		{'i', "inlines", noArgument, func(string, bool) error { f.inlines = true; return nil }},
-		{0, "inlining", mayHaveArgument, func(v string, given bool) error {
-			f.inlines = !given || v != "false"
+		{0, "inlining", mayHaveArgument, func(v string, isSet bool) error {
+			f.inlines = !isSet || v != "false"
 			return nil
 		}},
 		flagOption(0, "no-inlines", func() { f.inlines = false }),
 	}
 }
 
-// outputOptions say what is written of an answer.
+// outputOptions returns the options for writing answers.
 func (f *llvmFlags) outputOptions() []option {
 	o := &f.output
 	return []option{
@@ -119,9 +119,9 @@ func (f *llvmFlags) outputOptions() []option {
 		flagOption(0, "relativenames", func() { o.Paths = symbolize.RelativePaths }),
 		flagOption('C', "demangle", func() { o.Demangle = true }),
 		flagOption(0, "no-demangle", func() { o.Demangle = false }),
-		{'f', "functions", mayHaveArgument, func(v string, given bool) error {
+		{'f', "functions", mayHaveArgument, func(v string, isSet bool) error {
 			o.Functions = symbolize.LinkageNames
-			if n, ok := functionNames[v]; ok && given {
+			if n, ok := functionNames[v]; ok && isSet {
 				o.Functions = n
 			}
 			return nil
@@ -142,14 +142,14 @@ func (f *llvmFlags) outputOptions() []option {
 	}
 }
 
-// otherOptions are help, version, and what does nothing: what concerns other
-// formats of files, and servers.
+// otherOptions returns help, version, options for servers, and options without effect,
+// about other formats of files.
 func (f *llvmFlags) otherOptions() []option {
 	list := []option{
-		flagOption('h', "help", func() { f.said = llvmHelp(f.name) }),
-		flagOption('v', "version", func() { f.said = f.name + "\nunwindd\n" }),
+		flagOption('h', "help", func() { f.info = llvmHelp(f.name) }),
+		flagOption('v', "version", func() { f.info = f.name + "\nunwindd\n" }),
 		numberOption("cache-size", &f.unusedNumber),
-		flagOption(0, "debuginfod", func() { f.isLocal = false }), // asks those of DEBUGINFOD_URLS, as without
+		flagOption(0, "debuginfod", func() { f.isLocal = false }), // asks DEBUGINFOD_URLS, which is the default
 		flagOption(0, "no-debuginfod", func() { f.isLocal = true }),
 	}
 	for _, name := range []string{"fallback-debug-path", "default-arch", "dsym-hint", "gsym-file-directory"} {
@@ -163,7 +163,7 @@ func (f *llvmFlags) otherOptions() []option {
 	return list
 }
 
-// set gives a session what the options say.
+// set sets the options of a session.
 func (f *llvmFlags) set(s *symbolize.Session) (err error) {
 	if f.buildID != "" {
 		if s.BuildID, err = hex.DecodeString(f.buildID); err != nil || len(s.BuildID) == 0 {
@@ -182,8 +182,8 @@ func (f *llvmFlags) set(s *symbolize.Session) (err error) {
 	return nil
 }
 
-// finishLLVM says what went wrong in a session and gives the exit status. In JSON
-// the answer says that a file cannot be opened.
+// finishLLVM prints the error of a session and returns the exit status. A file that cannot
+// be opened is in the JSON.
 func finishLLVM(s *symbolize.Session, err error) int {
 	if err == nil {
 		return exitDone

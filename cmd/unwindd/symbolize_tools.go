@@ -9,9 +9,9 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 )
 
-// toolNamed is the tool that the executable is under a name that it was
-// started by; nil where it is unwindd itself. A version or a target may be part
-// of the name: llvm-symbolizer-22, x86_64-linux-gnu-addr2line.
+// toolNamed returns the tool that the executable stands for under the name by which it was
+// started; nil for unwindd itself. The name may have a version or a target:
+// llvm-symbolizer-22, x86_64-linux-gnu-addr2line.
 func toolNamed(path string) func(args []string) int {
 	name := filepath.Base(path)
 	switch {
@@ -25,8 +25,8 @@ func toolNamed(path string) func(args []string) int {
 	return nil
 }
 
-// sayAsked prints a help or a version.
-func sayAsked(text string) int {
+// printInfo prints a help or a version.
+func printInfo(text string) int {
 	p := report.NewPrinter(stdout)
 	for line := range strings.Lines(text) {
 		p.Printf("%s\n", strings.TrimSuffix(line, "\n"))

@@ -49,7 +49,7 @@ where symbol stores have it, DIR/NAME/ID/NAME.sym, and there may be several.`,
 	return cmd
 }
 
-// check says what is wrong with the command line.
+// check refuses flags and arguments that have no meaning.
 func (f *symbolsFlags) check(args []string) error {
 	switch {
 	case f.store != "" && f.output != "":
@@ -100,11 +100,11 @@ func (f *symbolsFlags) file(path string, options symbolize.Options) error {
 	if err != nil {
 		return err
 	}
-	to, err := f.target(o)
+	out, err := f.target(o)
 	if err != nil {
 		return err
 	}
-	w, err := f.open(to)
+	w, err := f.open(out)
 	if err != nil {
 		return err
 	}
@@ -113,11 +113,11 @@ func (f *symbolsFlags) file(path string, options symbolize.Options) error {
 	if err := w.file.finish(err); err != nil {
 		return err
 	}
-	f.tell(path, to, o, &written)
+	f.tell(path, out, o, &written)
 	return nil
 }
 
-// target is where the symbol file of a file goes.
+// target returns the path of the symbol file of a file.
 func (f *symbolsFlags) target(o *symbolize.File) (string, error) {
 	if f.store == "" {
 		return f.output, nil
@@ -126,7 +126,7 @@ func (f *symbolsFlags) target(o *symbolize.File) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The name is the file's word: it is to be one below the store.
+	// The name comes from the file, and must not lead out of the store.
 	if !filepath.IsLocal(m.Name) || filepath.Base(m.Name) != m.Name {
 		return "", fmt.Errorf("%s: DT_SONAME %q, expected the name of a file", o.Object.Name(), m.Name)
 	}
@@ -134,8 +134,8 @@ func (f *symbolsFlags) target(o *symbolize.File) (string, error) {
 	return filepath.Join(dir, m.Name+".sym"), os.MkdirAll(dir, 0o777)
 }
 
-// tell says on standard error what is missing, and with -v what was written.
-func (f *symbolsFlags) tell(path, to string, o *symbolize.File, w *symbolfile.Written) {
+// tell reports problems on standard error, and with -v the written records.
+func (f *symbolsFlags) tell(path, out string, o *symbolize.File, w *symbolfile.Written) {
 	for _, p := range append(o.Problems(), w.Problems...) {
 		messages.Printf("unwindd: %s\n", p)
 	}
@@ -149,7 +149,7 @@ func (f *symbolsFlags) tell(path, to string, o *symbolize.File, w *symbolfile.Wr
 			log(fmt.Sprintf("%s: %d rows and %d rules of registers are expressions that symbol files cannot say", path, w.Unwritten, w.Lost))
 		}
 		if f.store != "" {
-			log(fmt.Sprintf("%s: written to %s", path, to))
+			log(fmt.Sprintf("%s: written to %s", path, out))
 		}
 	}
 }

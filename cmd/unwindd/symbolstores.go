@@ -18,14 +18,15 @@ import (
 // symbolsVariable is the environment variable that names stores where --symbols does not.
 const symbolsVariable = "UNWINDD_SYMBOLS"
 
-// symbolFlags say where Breakpad symbol files, and the code of dumps, come from.
+// symbolFlags are the flags that name the sources of Breakpad symbol files, and of the code
+// of dumps.
 type symbolFlags struct {
 	stores []string
 	isSet  bool
-	// names, where it is not nil, is whether names are looked for at all: false and true are
-	// no stores then.
+	// names, where it is not nil, is set by the values false and true, which then are no
+	// stores: it turns looking for names off and on.
 	names *bool
-	// isBounded is that of debuginfodFlags.
+	// isBounded has the meaning of debuginfodFlags.isBounded.
 	isBounded bool
 }
 
@@ -34,7 +35,7 @@ func (f *symbolFlags) add(flags *pflag.FlagSet) {
 		"take symbol files and code from the store at `URL|DIR`, or the symbols of one FILE.sym; may be repeated (default $UNWINDD_SYMBOLS; '' asks none)")
 }
 
-// String, Set and Type are those of pflag.Value.
+// String, Set and Type implement pflag.Value.
 func (f *symbolFlags) String() string { return strings.Join(f.stores, " ") }
 
 func (f *symbolFlags) Type() string { return "URL|DIR" }
@@ -53,12 +54,13 @@ func (f *symbolFlags) Set(text string) error {
 	return nil
 }
 
-// client asks the stores that the flags name, else those of UNWINDD_SYMBOLS; nil where
-// neither names one. log, where it is not nil, is told what is asked. end closes it.
+// client makes a client of the stores that the flags name, else UNWINDD_SYMBOLS; nil where
+// neither names one. log, where it is not nil, gets a sentence for each request. end closes
+// the client.
 func (f *symbolFlags) client(log func(text string)) (client object.Remote, end func(), err error) {
-	from, stores := "--symbols", f.stores
+	origin, stores := "--symbols", f.stores
 	if !f.isSet {
-		from, stores = symbolsVariable, strings.Fields(os.Getenv(symbolsVariable))
+		origin, stores = symbolsVariable, strings.Fields(os.Getenv(symbolsVariable))
 	}
 	if len(stores) == 0 {
 		return nil, func() {}, nil
@@ -74,12 +76,12 @@ func (f *symbolFlags) client(log func(text string)) (client object.Remote, end f
 	}
 	c, err := symbolstore.New(stores, o)
 	if err != nil {
-		return nil, nil, usageError{fmt.Errorf("%s: %w", from, err)}
+		return nil, nil, usageError{fmt.Errorf("%s: %w", origin, err)}
 	}
 	return c, c.Close, nil
 }
 
-// remotes are what is asked for files that are not here; end closes the two.
+// remotes makes the clients that are asked for files that are not here; end closes the two.
 func remotes(d *debuginfodFlags, s *symbolFlags, log func(text string)) (remote, symbols object.Remote, end func(), err error) {
 	remote, disconnect, err := d.remote(log)
 	if err != nil {

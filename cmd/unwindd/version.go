@@ -14,8 +14,8 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// buildFacts is what `unwindd version` says: the build, and the versions of what it
-// exchanges with others.
+// buildFacts is the output of `unwindd version`: the build, and the versions of protocols
+// and formats.
 type buildFacts struct {
 	version.Build
 	// Plugins is the version of the protocol that plugins speak.
@@ -52,9 +52,9 @@ func (g *globals) printVersion() error {
 		}
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		p := report.NewPrinter(t)
-		line := func(what, value string) {
+		line := func(name, value string) {
 			if value != "" {
-				p.Printf("%s\t%s\n", what, value)
+				p.Printf("%s\t%s\n", name, value)
 			}
 		}
 		line("unwindd", facts.Version)
@@ -69,7 +69,7 @@ func (g *globals) printVersion() error {
 	})
 }
 
-// printName prints the line that --version asks for.
+// printName prints the line of --version.
 func (g *globals) printName() error {
 	return g.write(func(w *writer) error {
 		p := report.NewPrinter(w)

@@ -32,7 +32,8 @@ type workerFlags struct {
 	replicas    int
 }
 
-// defaultQueueListen is where the queue of a worker is, at the usual port of NATS.
+// defaultQueueListen is the default address of a worker's own queue, with the usual port of
+// NATS.
 const defaultQueueListen = "localhost:4222"
 
 func newWorker(g *globals) *cobra.Command {
@@ -55,7 +56,7 @@ figures of the queue at /metrics.`,
   unwindd worker --queue-listen localhost:0 --workers 4`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.heed(cmd.Flags()); err != nil {
+			if err := f.applyConfig(cmd.Flags()); err != nil {
 				return err
 			}
 			return f.run(cmd.Context(), cmd.Flags().Changed)
@@ -93,14 +94,15 @@ func (f *workerFlags) checkQueue(isSet func(flag string) bool) error {
 	return f.queueFlags.check()
 }
 
-// startQueue starts the server of a queue in this process; nil in an executable that is built
-// without the tag fleet. nats-server is a fifth of an executable and a tenth of its start,
-// which every other command would pay.
+// startQueue starts the server of a queue in this process. It is nil in an executable that is
+// built without the tag fleet. nats-server is a fifth of an executable and a tenth of its
+// start, which every other command would pay.
 var startQueue func(fleet.ServerOptions) (fleet.Server, error)
 
 var errNoQueueServer error = usageError{errors.New(`this executable has no queue of its own: expected --queue URL of a nats-server with JetStream ("nats-server -js" and --queue nats://localhost:4222), or an executable built with -tags fleet`)}
 
-// openQueue reaches the queue, after it started the one that this worker has itself.
+// openQueue reaches the queue, and starts its server first, where this worker has the
+// queue.
 func (f *workerFlags) openQueue(ctx context.Context, log hclog.Logger) (q *fleet.Queue, place string, end func(), err error) {
 	o := f.queueFlags.options()
 	o.Keep = fleet.Keep{Replicas: f.replicas, Time: f.queueKeep, Bytes: int64(f.queueSize)} //nolint:gosec // at most 1<<62
@@ -131,7 +133,7 @@ func (f *workerFlags) run(ctx context.Context, isSet func(flag string) bool) err
 		return err
 	}
 	if f.limits.Workers == 0 {
-		return f.holdQueue(ctx)
+		return f.serveQueue(ctx)
 	}
 	o, end, err := f.serverOptions()
 	if err != nil {
@@ -143,11 +145,11 @@ func (f *workerFlags) run(ctx context.Context, isSet func(flag string) bool) err
 		return err
 	}
 	defer endQueue()
-	kept, err := objects.Open(filepath.Join(o.State, "fleet"), o.Objects)
+	cache, err := objects.Open(filepath.Join(o.State, "fleet"), o.Objects)
 	if err != nil {
 		return err
 	}
-	o.Remote, o.Caches = fleet.NewObjects(q, kept, o.Remote), append(o.Caches, kept.Dir())
+	o.Remote, o.Caches = fleet.NewObjects(q, cache, o.Remote), append(o.Caches, cache.Dir())
 	s, err := service.New(o)
 	if err != nil {
 		return err
@@ -162,12 +164,12 @@ func (f *workerFlags) run(ctx context.Context, isSet func(flag string) bool) err
 	return f.work(ctx, s, w, place)
 }
 
-// holdQueue has the queue, and does no jobs, until a signal says to end.
-func (f *workerFlags) holdQueue(ctx context.Context) error {
+// serveQueue runs the queue's server, and does no jobs, until a signal ends it.
+func (f *workerFlags) serveQueue(ctx context.Context) error {
 	if f.where() != "" || len(f.serveFlags.listen) > 0 {
 		return usageError{errors.New("--workers 0 is for a queue that this worker has, and does no work of: expected no --queue, no UNWINDD_QUEUE, and no --listen")}
 	}
-	f.limits.Workers = 1 // as if there were one, for what is checked
+	f.limits.Workers = 1 // checkLimits wants one
 	if err := errors.Join(f.checkFormat("text"), f.checkLimits()); err != nil {
 		return err
 	}
@@ -200,7 +202,7 @@ func (f *workerFlags) holdQueue(ctx context.Context) error {
 	return nil
 }
 
-// work works until a signal says to end, or a listener fails.
+// work does jobs until a signal ends it, or a listener fails.
 func (f *workerFlags) work(ctx context.Context, s *service.Server, w *fleet.Worker, place string) error {
 	secure, listeners, err := f.openListeners(ctx, s)
 	if err != nil {
@@ -251,7 +253,7 @@ func (f *workerFlags) work(ctx context.Context, s *service.Server, w *fleet.Work
 	return errors.Join(err, s.Drain(drain))
 }
 
-// openListeners listens where the flags say.
+// openListeners listens at the addresses of the flags.
 func (f *workerFlags) openListeners(ctx context.Context, s *service.Server) (*security, []net.Listener, error) {
 	secure, err := f.security()
 	if err != nil || len(f.serveFlags.listen) == 0 {

@@ -12,9 +12,9 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// check says what is wrong with a file that was asked for; nil: nothing. A code object
-// has the build ID, and all the bytes that its headers name. Of a source file nothing
-// is known but its size, which the download checks.
+// check returns an error if a fetched file is not the requested one: a code object must have the
+// build ID, and all the bytes that its headers name. For a source file only the size is known,
+// which the download checks.
 func check(path string, f object.RemoteFile) error {
 	if f.Kind == object.RemoteSource {
 		info, err := os.Stat(path)
@@ -34,8 +34,8 @@ func check(path string, f object.RemoteFile) error {
 	return isWhole(o)
 }
 
-// isWhole says which part of a code object its file does not have. Program headers of a
-// file of debug information say where things were in the one that it was made from.
+// isWhole returns an error if a code object's file lacks a part. Program headers of a file of
+// debug information are not checked: they describe the file that it was made from.
 func isWhole(o *object.Object) error {
 	if problems := o.Problems(); len(problems) > 0 {
 		return fmt.Errorf("it is damaged: %s", problems[0])

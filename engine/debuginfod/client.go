@@ -10,10 +10,10 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// Options say which servers are asked, and how. The zero value asks nobody.
+// Options sets the servers and limits of requests. The zero value has no servers.
 type Options = download.Options
 
-// A Transfer is a file on its way.
+// Transfer is a file in transfer.
 type Transfer = download.Transfer
 
 // The values of Options that elfutils' clients have by default.
@@ -25,11 +25,11 @@ const (
 // maxSource bounds source files, in bytes.
 const maxSource = 64 << 20
 
-// A Client asks servers for files. It may be used concurrently, and is an object.Remote: the
-// path that Fetch gives is that of the file in the cache.
+// Client requests files from servers. It may be used concurrently, and is an object.Remote:
+// Fetch returns the path of the file in the cache.
 type Client struct{ *download.Client }
 
-// New makes a Client. It connects to nobody yet.
+// New makes a Client. It does not connect yet.
 func New(o Options) *Client { return &Client{download.New(protocol, o)} }
 
 var protocol = download.Protocol{
@@ -50,16 +50,16 @@ var protocol = download.Protocol{
 	NeedsSize: isSource,
 }
 
-// isSource says whether a file is one of which nothing is known but its size.
+// isSource reports whether a file is a source file, for which only the size is known.
 func isSource(f object.RemoteFile) bool { return f.Kind == object.RemoteSource }
 
-// isIDName says whether a name is that of a build ID's directory.
+// isIDName reports whether a name is that of a build ID's directory.
 func isIDName(name string) bool {
 	return len(name) >= 2 && len(name) <= 2*maxID && len(name)%2 == 0 && strings.Trim(name, "0123456789abcdef") == ""
 }
 
-// isCacheName says whether a name is that of a file that some client put into the cache,
-// or left a part of.
+// isCacheName reports whether a name is that of a file, or a part of one, that some client put
+// into the cache.
 func isCacheName(name string) bool {
 	for _, kind := range []string{"debuginfo", "executable"} {
 		if name == kind || strings.HasPrefix(name, kind+".") && len(name) == len(kind)+download.TemporaryBytes {

@@ -20,10 +20,9 @@ import (
 	"github.com/unwindd/unwindd/engine/download"
 )
 
-// FromEnvironment gives the Options that environment variables have
-// (debuginfod-client-config(7)); getenv reads one. The servers are those of
-// DEBUGINFOD_URLS, with blanks between them. The error joins what cannot be used in it;
-// the Options are those without.
+// FromEnvironment returns the Options that environment variables set
+// (debuginfod-client-config(7)); getenv reads a variable. DEBUGINFOD_URLS has the servers,
+// separated by blanks. The error joins the errors of invalid servers, which the Options lack.
 func FromEnvironment(getenv func(string) string) (Options, error) {
 	o := Options{
 		Timeout: seconds(getenv("DEBUGINFOD_TIMEOUT"), DefaultTimeout),
@@ -58,10 +57,9 @@ func FromEnvironment(getenv func(string) string) (Options, error) {
 	return o, errors.Join(wrong...)
 }
 
-// ParseURL reads the URL of a server: http, https or file. One without a scheme is of
-// http.
+// ParseURL reads the URL of a server: http, https or file; without a scheme it is http.
 func ParseURL(text string) (*url.URL, error) {
-	given := text
+	original := text
 	if !strings.Contains(text, "://") {
 		text = "http://" + text
 	}
@@ -72,13 +70,13 @@ func ParseURL(text string) (*url.URL, error) {
 	case u.Scheme == "file" && (u.Host == "" || u.Host == "localhost") && strings.HasPrefix(u.Path, "/"):
 	case (u.Scheme == "http" || u.Scheme == "https") && u.Host != "":
 	default:
-		return nil, fmt.Errorf("%s: expected http://HOST, https://HOST or file:///DIRECTORY", given)
+		return nil, fmt.Errorf("%s: expected http://HOST, https://HOST or file:///DIRECTORY", original)
 	}
 	u.RawQuery, u.Fragment, u.RawFragment, u.ForceQuery = "", "", "", false
 	return u, nil
 }
 
-// reasonOfURL is why a URL cannot be read, without the URL, which may have a password.
+// reasonOfURL returns why a URL is invalid, without the URL, which may have a password.
 func reasonOfURL(err error) string {
 	var e *url.Error
 	if errors.As(err, &e) {
@@ -87,7 +85,7 @@ func reasonOfURL(err error) string {
 	return err.Error()
 }
 
-// seconds reads a number of seconds; what is no more than 0 is no bound.
+// seconds reads a number of seconds; 0 or less stands for no bound.
 func seconds(text string, usual time.Duration) time.Duration {
 	if text == "" {
 		return usual
@@ -104,8 +102,8 @@ func number(text string, usual int64) int64 {
 	return usual
 }
 
-// cacheDir is the directory of the cache: the one that a variable names, the one of
-// before there was XDG_CACHE_HOME where it is there, else the one beneath that.
+// cacheDir returns the directory of the cache: that of DEBUGINFOD_CACHE_PATH, or the directory in
+// HOME that old clients used if it exists, or else that beneath XDG_CACHE_HOME.
 func cacheDir(getenv func(string) string) string {
 	if dir := getenv("DEBUGINFOD_CACHE_PATH"); dir != "" {
 		return dir
@@ -140,8 +138,8 @@ func readHeaders(file string) (http.Header, error) {
 	return parseHeaders(io.LimitReader(f, maxHeadersFile)), nil
 }
 
-// parseHeaders reads lines, each a header. What is none is left out, and so is what
-// would change how the request is sent.
+// parseHeaders reads a header from each line. Invalid lines are left out, and so are headers
+// that would change how the request is sent.
 func parseHeaders(r io.Reader) http.Header {
 	h := http.Header{}
 	for lines := bufio.NewScanner(r); lines.Scan(); {

@@ -13,17 +13,18 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// Bounds of what is asked for, as elfutils' clients have them.
+// Bounds of requests, as in elfutils' clients.
 const (
 	maxID   = 63   // bytes of a build ID
 	maxPath = 4095 // bytes of a source file's path
 )
 
-// maxName bounds the names of files; a part of a file has download.TemporaryBytes more.
+// maxName bounds the names of files; the name of a partial file is download.TemporaryBytes
+// longer.
 const maxName = 255
 
-// cacheName gives the place of a file in the cache. What it is made of comes from
-// files, so it refuses what would be a path of its own.
+// cacheName returns the place of a file in the cache. As its parts come from files, it refuses
+// parts that would lead elsewhere.
 func cacheName(f object.RemoteFile) (download.Name, error) {
 	if len(f.BuildID) == 0 || len(f.BuildID) > maxID {
 		return download.Name{}, fmt.Errorf("build ID has %d bytes, expected 1 to %d", len(f.BuildID), maxID)
@@ -50,17 +51,17 @@ func cacheName(f object.RemoteFile) (download.Name, error) {
 	return n, nil
 }
 
-// escaped is a path in a file's name as clients of elfutils 0.179 to 0.191 write it.
+// escaped returns a path as a part of a file's name in the style of elfutils 0.179 to 0.191.
 func escaped(path string) string {
 	return strings.NewReplacer("/", "##", "#", "#_").Replace(path)
 }
 
-// keptOfPath is how much of the end of a path hashed keeps: names have at most half the
-// bytes that file systems allow.
+// keptOfPath is the number of bytes at the end of a path that hashed keeps: names have at most
+// half the bytes that file systems allow.
 const keptOfPath = maxName/2 - len("01234567-") - 1
 
-// hashed is a path in a file's name as clients of elfutils 0.192 and later write it: a
-// hash (djb2), and the end of the path with all but plain characters replaced.
+// hashed returns a path as a part of a file's name in the style of elfutils 0.192 and later: a
+// hash (djb2), and the end of the path with characters that are not plain replaced.
 func hashed(path string) string {
 	hash := uint32(5381)
 	for i := range len(path) {
@@ -79,8 +80,8 @@ func isPlain(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_'
 }
 
-// fileURL is where a server has a file (debuginfod(8), WEBAPI): /buildid/ID/KIND, of a
-// source file followed by its path, of which all but plain characters are escaped.
+// fileURL returns a server's URL of a file (debuginfod(8), WEBAPI): /buildid/ID/KIND, followed
+// by the path of a source file, in which characters that are not plain are escaped.
 func fileURL(server *url.URL, f object.RemoteFile) *url.URL {
 	u := *server
 	tail := fmt.Sprintf("/buildid/%x/%s", f.BuildID, f.Kind)

@@ -21,63 +21,63 @@ import (
 // Bounds of a run of the tool.
 const (
 	maxInstructions = 1 << 15 // of one run
-	outputRoom      = 1 << 16 // bytes that it may write
-	outputPerLine   = 1 << 10 // bytes more for each instruction
-	maxText         = 1 << 9  // bytes of the text of one
+	baseOutput      = 1 << 16 // bytes of output
+	outputPerLine   = 1 << 10 // further bytes of output for each instruction
+	maxText         = 1 << 9  // bytes of an instruction's text
 
 	processorTime = 5 * time.Second
 	wallTime      = 20 * time.Second
 )
 
-// A Runner runs a program confined, as plugin.Manager does.
+// Runner runs a program confined, as plugin.Manager does.
 type Runner interface {
 	Run(ctx context.Context, p plugin.Program) (*plugin.Output, error)
 }
 
-// A Stretch is instructions one behind the other.
+// Stretch is a sequence of adjacent instructions.
 type Stretch struct {
-	Address uint64 // of the first
+	Address uint64 // of the first instruction
 	Bytes   []byte
-	Sizes   []uint32 // of each instruction, as the architecture's decoder has it; their sum is that of Bytes
+	Sizes   []uint32 // of each instruction, by the architecture's decoder; their sum is the size of the code
 }
 
-// A manner is how one of the tools is used.
-type manner struct {
+// style is the input and output format of one of the tools.
+type style struct {
 	name string
-	help string // what its help says of it
+	help string // a text in the tool's help
 	args func(t sdk.LLVMTarget) []string
-	// input is what the tool reads for stretches.
+	// input returns the tool's input for stretches.
 	input func(list []Stretch) []byte
-	// read takes texts from what the tool wrote.
+	// read reads texts from the tool's output.
 	read func(out *plugin.Output, list []Stretch, found *found)
 }
 
-var manners = []manner{
+var styles = []style{
 	{"llvm-mc", "machine code playground", machineCodeArgs, machineCodeInput, readMachineCode},
 	{"llvm-objdump", "object file dumper", objectArgs, objectInput, readObject},
 }
 
-// A Program is the tool of a path. It may be used concurrently; it is run once at a time.
+// Program is the tool at a path. It may be used concurrently; one process runs at a time.
 type Program struct {
 	path            string
 	runner          Runner
 	processor, wall time.Duration
 
 	mu       sync.Mutex
-	manner   *manner // nil: not known yet
-	failed   error   // why it is not asked any more
-	differs  int     // instructions that have another length by the tool
-	example  string  // one of them
-	refusals int     // instructions that the tool does not know
+	style    *style // nil if not known yet
+	failed   error  // why it is not run any more
+	differs  int    // instructions that have another length by the tool
+	example  string // one of them
+	refusals int    // instructions that the tool does not know
 }
 
-// New makes a Program. It is not run before the first text is asked for.
+// New makes a Program. It is not run before the first text is requested.
 func New(path string, r Runner) *Program {
 	return &Program{path: path, runner: r, processor: processorTime, wall: wallTime}
 }
 
-// Texts are those of the instructions of stretches, in their order; "" where the tool has
-// none that is taken. Problems says why.
+// Texts returns the texts of the instructions of stretches, in their order; "" for instructions
+// without a valid text, for which Problems has the reason.
 func (p *Program) Texts(ctx context.Context, t sdk.LLVMTarget, list []Stretch) [][]string {
 	texts := make([][]string, len(list))
 	for i := range list {
@@ -85,38 +85,38 @@ func (p *Program) Texts(ctx context.Context, t sdk.LLVMTarget, list []Stretch) [
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for at := 0; at < len(list) && p.failed == nil && ctx.Err() == nil; {
-		end, count := at, 0
-		for end < len(list) && (end == at || count+len(list[end].Sizes) <= maxInstructions) {
+	for next := 0; next < len(list) && p.failed == nil && ctx.Err() == nil; {
+		end, count := next, 0
+		for end < len(list) && (end == next || count+len(list[end].Sizes) <= maxInstructions) {
 			count += len(list[end].Sizes)
 			end++
 		}
-		err := p.ask(ctx, t, list[at:end], texts[at:end], count)
+		err := p.ask(ctx, t, list[next:end], texts[next:end], count)
 		if ctx.Err() == nil {
 			p.failed = err
 		}
-		at = end
+		next = end
 	}
 	return texts
 }
 
-// found is what a tool says of stretches.
+// found is a tool's result for stretches.
 type found struct {
-	texts   [][]string
-	sizes   [][]uint32 // by the tool; 0: it says nothing of the instruction
-	isTaken int        // lines that were about instructions at all
+	texts     [][]string
+	sizes     [][]uint32 // by the tool; 0 if it does not decode the instruction
+	lineCount int        // lines about instructions
 }
 
 // ask runs the tool once.
 func (p *Program) ask(ctx context.Context, t sdk.LLVMTarget, list []Stretch, texts [][]string, count int) error {
-	if err := p.findManner(ctx); err != nil {
+	if err := p.findStyle(ctx); err != nil {
 		return err
 	}
-	out, err := p.run(ctx, p.manner.args(t), p.manner.input(list), outputRoom+count*outputPerLine)
+	out, err := p.run(ctx, p.style.args(t), p.style.input(list), baseOutput+count*outputPerLine)
 	if err != nil {
 		return err
 	}
-	// The tools go on with a processor of their own choice.
+	// The tools continue with a default processor.
 	if line := lineWith(out.Stderr, "is not a recognized"); line != "" {
 		return errors.New(line)
 	}
@@ -124,8 +124,8 @@ func (p *Program) ask(ctx context.Context, t sdk.LLVMTarget, list []Stretch, tex
 	for i := range list {
 		f.sizes[i] = make([]uint32, len(list[i].Sizes))
 	}
-	p.manner.read(out, list, f)
-	if f.isTaken == 0 && count > 0 {
+	p.style.read(out, list, f)
+	if f.lineCount == 0 && count > 0 {
 		if line := lineWith(out.Stderr, ""); line != "" {
 			return fmt.Errorf("gave no instruction, and exit status %d: %s", out.Status, line)
 		}
@@ -135,19 +135,19 @@ func (p *Program) ask(ctx context.Context, t sdk.LLVMTarget, list []Stretch, tex
 	return nil
 }
 
-// compare takes back the texts of instructions that are longer or shorter by the tool.
+// compare drops the texts of instructions whose length differs from the decoder's.
 func (p *Program) compare(list []Stretch, f *found) {
 	for i := range list {
 		address := list[i].Address
 		for k, size := range list[i].Sizes {
-			switch by := f.sizes[i][k]; {
-			case by == 0 || by == size && f.texts[i][k] == "":
+			switch toolSize := f.sizes[i][k]; {
+			case toolSize == 0 || toolSize == size && f.texts[i][k] == "":
 				f.texts[i][k] = ""
 				p.refusals++
-			case by != size:
+			case toolSize != size:
 				f.texts[i][k] = ""
 				if p.differs++; p.differs == 1 {
-					p.example = fmt.Sprintf("%d bytes at %#x, where the decoder has %d", by, address, size)
+					p.example = fmt.Sprintf("%d bytes at %#x, where the decoder has %d", toolSize, address, size)
 				}
 			}
 			address += uint64(size)
@@ -155,7 +155,7 @@ func (p *Program) compare(list []Stretch, f *found) {
 	}
 }
 
-// Problems says what was wrong with the tool, in at most one sentence.
+// Problems describes the errors of the tool, in at most one sentence.
 func (p *Program) Problems() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,19 +172,19 @@ func (p *Program) Problems() []string {
 }
 
 // run runs the tool.
-func (p *Program) run(ctx context.Context, args []string, input []byte, room int) (*plugin.Output, error) {
+func (p *Program) run(ctx context.Context, args []string, input []byte, maxOutput int) (*plugin.Output, error) {
 	return p.runner.Run(ctx, plugin.Program{
-		Path: p.path, Args: args, Input: input, MaxOutput: room, Deadline: p.processor, WallDeadline: p.wall,
+		Path: p.path, Args: args, Input: input, MaxOutput: maxOutput, Deadline: p.processor, WallDeadline: p.wall,
 	})
 }
 
-// versioned is a name of one of the tools, as distributions have them.
+// versioned matches the names of the tools in distributions.
 var versioned = regexp.MustCompile(`^(llvm-mc|llvm-objdump)(?:[-.][0-9.]+)?(?:\.exe)?$`)
 
-// findManner finds out which tool it is: by its name, by that of the file that a link
-// leads to, or by its help.
-func (p *Program) findManner(ctx context.Context) error {
-	if p.manner != nil {
+// findStyle finds out which tool it is: by its name, by the name of the file that a link leads
+// to, or by its help.
+func (p *Program) findStyle(ctx context.Context) error {
+	if p.style != nil {
 		return nil
 	}
 	names := []string{filepath.Base(p.path)}
@@ -193,32 +193,32 @@ func (p *Program) findManner(ctx context.Context) error {
 	}
 	for _, name := range names {
 		if m := versioned.FindStringSubmatch(name); m != nil {
-			p.manner = mannerOf(func(k *manner) bool { return k.name == m[1] })
+			p.style = styleOf(func(k *style) bool { return k.name == m[1] })
 			return nil
 		}
 	}
-	out, err := p.run(ctx, []string{"--help"}, nil, outputRoom)
+	out, err := p.run(ctx, []string{"--help"}, nil, baseOutput)
 	if err != nil {
 		return err
 	}
 	first, _, _ := strings.Cut(string(out.Stdout), "\n")
-	p.manner = mannerOf(func(k *manner) bool { return strings.Contains(first, k.help) })
-	if p.manner == nil {
+	p.style = styleOf(func(k *style) bool { return strings.Contains(first, k.help) })
+	if p.style == nil {
 		return fmt.Errorf("is neither llvm-mc nor llvm-objdump: its help begins with %q", clip(first))
 	}
 	return nil
 }
 
-func mannerOf(is func(*manner) bool) *manner {
-	for i := range manners {
-		if is(&manners[i]) {
-			return &manners[i]
+func styleOf(matches func(*style) bool) *style {
+	for i := range styles {
+		if matches(&styles[i]) {
+			return &styles[i]
 		}
 	}
 	return nil
 }
 
-// lineWith is the first line of a tool's messages that is not empty and has a text in it.
+// lineWith returns the first line of a tool's messages that contains a text and is not empty.
 func lineWith(messages []byte, text string) string {
 	for line := range strings.Lines(string(messages)) {
 		if line = strings.TrimSpace(line); line != "" && strings.Contains(line, text) {
@@ -228,7 +228,7 @@ func lineWith(messages []byte, text string) string {
 	return ""
 }
 
-// clip makes a line of a tool's fit for a message.
+// clip shortens a line of a tool's output for a message.
 func clip(line string) string {
 	const most = 200
 	line = strings.Map(func(r rune) rune {
@@ -247,8 +247,8 @@ func clip(line string) string {
 	}
 }
 
-// textOf is the text of an instruction as it is shown; "" of what is none: a directive,
-// or what cannot be printed.
+// textOf returns the text of an instruction as it is shown; "" for a directive, and for a text
+// that cannot be printed.
 func textOf(text string) string {
 	text = strings.TrimSpace(strings.ReplaceAll(text, "\t", " "))
 	bad := strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError })

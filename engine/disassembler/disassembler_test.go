@@ -231,14 +231,14 @@ func FuzzOutput(f *testing.F) {
 	f.Add([]byte("Disassembly of section 1:\n\ts_nop 0 // 7F0000002000: BF800000 <a+0x4>\n  1000: 55 \tpushq %rbp\n"), []byte(""))
 	f.Fuzz(func(t *testing.T, stdout, stderr []byte) {
 		list := sampleCode()
-		for i := range manners {
+		for i := range styles {
 			p := &Program{}
 			found := &found{}
 			for k := range list {
 				found.texts = append(found.texts, make([]string, len(list[k].Sizes)))
 				found.sizes = append(found.sizes, make([]uint32, len(list[k].Sizes)))
 			}
-			manners[i].read(&plugin.Output{Stdout: stdout, Stderr: stderr}, list, found)
+			styles[i].read(&plugin.Output{Stdout: stdout, Stderr: stderr}, list, found)
 			p.compare(list, found)
 			for k, texts := range found.texts {
 				for n, text := range texts {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package disassembler asks a tool of LLVM that the user names, llvm-mc or llvm-objdump,
-// for the text of instructions.
+// Package disassembler gets the text of instructions from a user-provided tool of LLVM, llvm-mc
+// or llvm-objdump.
 //
-// The tool is not trusted, and is confined as plugins are. An architecture's plugin says
-// how long each instruction is; the tool's text is taken only where it says the same. A
-// tool that hangs, crashes, writes without end or has other lengths costs its text, and
-// one sentence.
+// The tool is not trusted, and is confined as plugins are. An architecture's plugin defines the
+// length of each instruction; the tool's text is used only if its length is the same. If a tool
+// hangs, crashes, writes without end or has other lengths, its text is missing, with one
+// sentence as the reason.
 package disassembler

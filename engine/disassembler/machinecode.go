@@ -12,16 +12,15 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// This file uses llvm-mc. It is given each instruction once, in brackets on a line of its
-// own, which it decodes as a whole. Of what it does not know it complains, with the line. It
-// has no addresses, and the encoding that it shows is that of its text anew, which may be
-// another one of the same instruction.
+// llvm-mc reads each instruction once, in brackets on its own line, which it decodes as a whole.
+// It reports lines that it does not know. It has no addresses, and the encoding that it shows
+// comes from assembling the text again: it may be another encoding of the same instruction.
 
 func machineCodeArgs(t sdk.LLVMTarget) []string {
 	return append(targetArgs(t), "--disassemble", "--show-encoding")
 }
 
-// targetArgs are what the tools have in common.
+// targetArgs returns the arguments that the tools have in common.
 func targetArgs(t sdk.LLVMTarget) []string {
 	args := []string{"--triple=" + t.Triple}
 	if t.CPU != "" {
@@ -44,7 +43,7 @@ func each(list []Stretch, f func(stretch, index int, address uint64, code []byte
 	}
 }
 
-// distinct are the instructions of stretches, each once, in the order in which they come.
+// distinct returns the instructions of stretches, each once, in order of appearance.
 func distinct(list []Stretch) (codes []string, index map[string]int) {
 	index = map[string]int{}
 	each(list, func(_, _ int, _ uint64, code []byte) {
@@ -72,13 +71,13 @@ func machineCodeInput(list []Stretch) []byte {
 	return b
 }
 
-// complaint is what llvm-mc says of a line of its input.
+// complaint matches llvm-mc's message about a line of its input.
 var complaint = regexp.MustCompile(`(?m)^[^\n:]*:([0-9]+):[0-9]+: (?:warning|error): `)
 
-// An encoded is a line of llvm-mc's output.
+// encoded is a line of llvm-mc's output.
 type encoded struct {
 	text string
-	code string // bytes; "": not all of them are known
+	code string // bytes; "" unless all of them are known
 	size uint32
 }
 
@@ -99,21 +98,21 @@ func readMachineCode(out *plugin.Output, list []Stretch, found *found) {
 			lines = append(lines, e)
 		}
 	}
-	found.isTaken = len(lines) + len(codes) - good
+	found.lineCount = len(lines) + len(codes) - good
 	if len(lines) == good {
-		at := 0
-		of := make([]encoded, len(codes))
+		next := 0
+		results := make([]encoded, len(codes))
 		for i := range codes {
 			if !isBad[i] {
-				of[i] = lines[at]
-				at++
+				results[i] = lines[next]
+				next++
 			}
 		}
-		found.take(list, func(code []byte) encoded { return of[index[string(code)]] })
+		found.take(list, func(code []byte) encoded { return results[index[string(code)]] })
 		return
 	}
-	// An instruction of the decoder's is several of the tool's. Which line is of which is
-	// certain where the bytes are equal.
+	// The tool decodes some instruction as several. Only lines with equal bytes are
+	// certain.
 	byCode := make(map[string]encoded, len(lines))
 	for _, e := range lines {
 		byCode[e.code] = e
@@ -126,28 +125,28 @@ func readMachineCode(out *plugin.Output, list []Stretch, found *found) {
 	})
 }
 
-// take takes what a tool says of each instruction by its bytes.
-func (f *found) take(list []Stretch, of func(code []byte) encoded) {
+// take stores the tool's result for each instruction by its bytes.
+func (f *found) take(list []Stretch, result func(code []byte) encoded) {
 	each(list, func(i, k int, _ uint64, code []byte) {
-		e := of(code)
+		e := result(code)
 		f.texts[i][k], f.sizes[i][k] = e.text, e.size
 	})
 }
 
-// parseEncoded reads "TEXT ; encoding: [0x00,0x01]". What begins a comment depends on the
-// target.
+// parseEncoded reads "TEXT ; encoding: [0x00,0x01]". The character that begins a comment depends
+// on the target.
 func parseEncoded(line string) (e encoded, ok bool) {
 	const mark = "encoding: ["
-	at := strings.LastIndex(line, mark)
-	if at < 0 {
+	index := strings.LastIndex(line, mark)
+	if index < 0 {
 		return e, false
 	}
-	text := strings.TrimRight(line[:at], " \t")
+	text := strings.TrimRight(line[:index], " \t")
 	for _, comment := range []string{";", "#", "@", "//"} {
 		text = strings.TrimSuffix(text, comment)
 	}
 	e.text = textOf(text)
-	list, _, _ := strings.Cut(line[at+len(mark):], "]")
+	list, _, _ := strings.Cut(line[index+len(mark):], "]")
 	var code []byte
 	for part := range strings.SplitSeq(list, ",") {
 		e.size++

@@ -14,8 +14,8 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// This file uses llvm-objdump. It reads an ELF file with one section of code for each
-// stretch, at its address. Which machine that is for the arguments say.
+// llvm-objdump reads an ELF file with one section of code for each stretch, at its address. The
+// arguments set the machine.
 
 func objectArgs(t sdk.LLVMTarget) []string {
 	return append(targetArgs(t), "--disassemble", "--disassemble-zeroes", "-")
@@ -26,7 +26,7 @@ const (
 	sectionSize = 64
 )
 
-// objectInput is an ELF file: its header, code, names, section headers. The name of a
+// objectInput returns an ELF file: its header, code, names, section headers. The name of a
 // section is the number of its stretch.
 func objectInput(list []Stretch) []byte {
 	var b, names bytes.Buffer
@@ -61,22 +61,22 @@ func objectInput(list []Stretch) []byte {
 var (
 	// sectionLine begins the listing of a section.
 	sectionLine = regexp.MustCompile(`^Disassembly of section ([0-9]+):`)
-	// beforeText is a listing with address and code before the text, behindText one with
-	// them in a comment behind it.
+	// beforeText matches a line with address and code before the text, behindText a line
+	// with them in a comment behind it.
 	beforeText = regexp.MustCompile(`^ *([0-9a-f]+):\s([0-9a-f ]+)\t(.*)$`)
 	behindText = regexp.MustCompile(`^\t(.*?)\s*// ([0-9A-F]+): ([0-9A-F ]+)`)
 )
 
 func readObject(out *plugin.Output, list []Stretch, found *found) {
-	in := -1
-	listed := map[uint64]encoded{} // of the section
+	section := -1
+	listed := map[uint64]encoded{} // by address in the section
 	take := func() {
-		if in < 0 || in >= len(list) {
+		if section < 0 || section >= len(list) {
 			return
 		}
-		each(list[in:in+1], func(_, k int, address uint64, _ []byte) {
+		each(list[section:section+1], func(_, k int, address uint64, _ []byte) {
 			e := listed[address]
-			found.texts[in][k], found.sizes[in][k] = e.text, e.size
+			found.texts[section][k], found.sizes[section][k] = e.text, e.size
 		})
 	}
 	for line := range strings.Lines(string(out.Stdout)) {
@@ -84,14 +84,14 @@ func readObject(out *plugin.Output, list []Stretch, found *found) {
 		if m := sectionLine.FindStringSubmatch(line); m != nil {
 			take()
 			clear(listed)
-			in = len(list)
+			section = len(list)
 			if n, err := strconv.Atoi(m[1]); err == nil && n < len(list) {
-				in = n
+				section = n
 			}
 			continue
 		}
 		if address, e, ok := parseListed(line); ok {
-			found.isTaken++
+			found.lineCount++
 			listed[address] = e
 		}
 	}
@@ -100,13 +100,13 @@ func readObject(out *plugin.Output, list []Stretch, found *found) {
 
 // parseListed reads a line of a listing.
 func parseListed(line string) (address uint64, e encoded, ok bool) {
-	at, code, text := "", "", ""
+	digits, code, text := "", "", ""
 	if m := behindText.FindStringSubmatch(line); m != nil {
-		text, at, code = m[1], m[2], m[3]
+		text, digits, code = m[1], m[2], m[3]
 	} else if m := beforeText.FindStringSubmatch(line); m != nil {
-		at, code, text = m[1], m[2], m[3]
+		digits, code, text = m[1], m[2], m[3]
 	}
-	address, err := strconv.ParseUint(at, 16, 64)
+	address, err := strconv.ParseUint(digits, 16, 64)
 	if err != nil {
 		return 0, e, false
 	}

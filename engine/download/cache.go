@@ -18,32 +18,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Cache is a directory of directories of files, as clients of elfutils' debuginfod share
-// it, and three files of settings (debuginfod-client-config(7), CACHE). A file without bytes
-// says that no server had it when it was made.
+// Cache is a directory of directories of files, as clients of elfutils' debuginfod share it,
+// and three files of settings (debuginfod-client-config(7), CACHE). An empty file records
+// that no server had it when it was made.
 type Cache struct {
 	Dir string
-	// IsDir and IsFile say whether names are those of directories and files of the cache:
+	// IsDir and IsFile report whether a name is one of the cache's directories and files:
 	// others are not cleaned away.
 	IsDir, IsFile func(name string) bool
 }
 
-// A Name is where a file is in the cache: a directory, and in it one name for each rule
-// that clients have for it, the first of which is the one that is given out.
+// Name is the place of a file in the cache: a directory, and in it one name for each rule
+// that clients have for it. Callers get the first.
 type Name struct {
 	Dir   string
 	Names []string
 }
 
-// Path is the path of the file, from the cache's directory on.
+// Path returns the path of the file, relative to the cache's directory.
 func (n *Name) Path() string { return n.Dir + "/" + n.Names[0] }
 
-// TemporaryBytes is how many bytes the names of parts of files have more than those of
-// files.
+// TemporaryBytes is the number of bytes by which the name of a part of a file is longer
+// than the file's name.
 const TemporaryBytes = len(".XXXXXX")
 
-// The settings, each a number of seconds in a file, and what is written where there is
-// none (debuginfod-client-config(7), CACHE).
+// setting is a number of seconds in a file, and the value that is written where the file is
+// absent (debuginfod-client-config(7), CACHE).
 type setting struct {
 	file  string
 	usual time.Duration
@@ -55,10 +55,10 @@ var (
 	missAge       = setting{"cache_miss_s", 10 * time.Minute}
 )
 
-// maxSetting bounds what is read of such a file.
+// maxSetting bounds the bytes that are read of such a file.
 const maxSetting = 64
 
-// Prepare makes the directory, and removes from it what was not used for long.
+// Prepare makes the directory, and removes from it files that were not used for long.
 func (c *Cache) Prepare() error {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (c *Cache) setting(s setting) time.Duration {
 	return c.read(s)
 }
 
-// read reads a setting. What is no number of seconds is the usual one.
+// read reads a setting. The usual value stands in for a text that is no number of seconds.
 func (c *Cache) read(s setting) time.Duration {
 	f, err := os.OpenFile(filepath.Join(c.Dir, s.file), os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -118,39 +118,39 @@ func ParseSeconds(text string, usual time.Duration) time.Duration {
 
 func (c *Cache) missAge() time.Duration { return c.read(missAge) }
 
-// A state says what the cache has of a file.
+// state is the cache's knowledge of a file.
 type state int
 
 const (
 	unknown state = iota
 	cached        // the file
-	missed        // that no server has it
+	missed        // the record that no server has it
 )
 
-// look looks for a file under each of its names. It does not open it: files that say
-// that there is none had no rights once. One that is too old is removed.
+// look looks for a file under each of its names. It does not open it: records of missing
+// files had no rights once. A record that is too old is removed.
 func (c *Cache) look(name Name) (path string, s state) {
 	path = filepath.Join(c.Dir, name.Path())
 	for _, n := range name.Names {
-		at := filepath.Join(c.Dir, name.Dir, n)
-		info, err := os.Stat(at)
+		other := filepath.Join(c.Dir, name.Dir, n)
+		info, err := os.Stat(other)
 		switch {
 		case err != nil || !info.Mode().IsRegular():
 		case info.Size() > 0:
-			return at, cached
+			return other, cached
 		case time.Since(info.ModTime()) <= c.setting(missAge):
-			path, s = at, missed
+			path, s = other, missed
 		default:
-			_ = os.Remove(at)
+			_ = os.Remove(other)
 		}
 	}
 	return path, s
 }
 
-// used notes that a file was used, where the file system does not.
+// used records that a file was used, where the file system does not.
 func (c *Cache) used(path string) { _ = os.Chtimes(path, time.Now(), time.Time{}) }
 
-// miss notes that no server has a file.
+// miss records that no server has a file.
 func (c *Cache) miss(name Name) {
 	_ = os.MkdirAll(filepath.Join(c.Dir, name.Dir), 0o700)
 	for _, n := range name.Names {
@@ -161,23 +161,23 @@ func (c *Cache) miss(name Name) {
 	}
 }
 
-// forget takes away that no server has a file.
+// forget removes the record that no server has a file.
 func (c *Cache) forget(name Name) {
 	for _, n := range name.Names {
-		at := filepath.Join(c.Dir, name.Dir, n)
-		if info, err := os.Stat(at); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
-			_ = os.Remove(at)
+		path := filepath.Join(c.Dir, name.Dir, n)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+			_ = os.Remove(path)
 		}
 	}
-	_ = os.Remove(filepath.Join(c.Dir, name.Dir)) // which fails where it has anything in it
+	_ = os.Remove(filepath.Join(c.Dir, name.Dir)) // fails where it is not empty
 }
 
-// maxMisses is how many files a Client remembers at a time that no server has.
+// maxMisses bounds the records of missing files that a Client keeps.
 const maxMisses = 10_000
 
-// misses are what a Client has noted in its cache that no server has, the oldest first. A
-// Client may live for long, and is asked for what strangers name: what it notes is bounded,
-// and does not stay when it is too old to be of use.
+// misses are a Client's own records of missing files in its cache, the oldest first. A
+// Client may live for long, and strangers choose the files: its records are bounded, and
+// removed when they are too old to be of use.
 type misses struct {
 	mu   sync.Mutex
 	list []miss
@@ -185,16 +185,16 @@ type misses struct {
 
 type miss struct {
 	name Name
-	at   time.Time
+	time time.Time
 }
 
-// add adds one that was noted, and takes away what is too old or too much.
+// add adds a record, and removes those that are too old or too many.
 func (m *misses) add(c *Cache, name Name) {
 	now, age := time.Now(), c.missAge()
 	m.mu.Lock()
 	m.list = append(m.list, miss{name, now})
 	old := 0
-	for old < len(m.list)-1 && (len(m.list)-old > maxMisses || now.Sub(m.list[old].at) > age) {
+	for old < len(m.list)-1 && (len(m.list)-old > maxMisses || now.Sub(m.list[old].time) > age) {
 		old++
 	}
 	gone := m.list[:old]
@@ -205,16 +205,16 @@ func (m *misses) add(c *Cache, name Name) {
 	}
 }
 
-// A part is a file that is not whole yet. It has no name as long as it is written, where
+// part is a file that is not whole yet. It has no name as long as it is written, where
 // the file system can do that: a process that is killed leaves nothing.
 type part struct {
 	file  *os.File
 	cache *Cache
 	name  Name
-	at    string // its path; "" where it has none yet
+	path  string // "" where it has no name yet
 }
 
-// create begins a file.
+// create begins a part of a file.
 func (c *Cache) create(name Name) (*part, error) {
 	dir := filepath.Join(c.Dir, name.Dir)
 	var err error
@@ -226,55 +226,55 @@ func (c *Cache) create(name Name) (*part, error) {
 		if fd, err = unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o400); err == nil {
 			return &part{file: os.NewFile(uintptr(fd), dir), cache: c, name: name}, nil //nolint:gosec // a descriptor
 		}
-		at := filepath.Join(dir, temporaryName(name.Names[0]))
+		path := filepath.Join(dir, temporaryName(name.Names[0]))
 		var f *os.File
-		if f, err = os.OpenFile(at, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o400); err == nil {
-			return &part{file: f, cache: c, name: name, at: at}, nil
+		if f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o400); err == nil {
+			return &part{file: f, cache: c, name: name, path: path}, nil
 		}
 	}
 	return nil, err
 }
 
-// temporaryName is a name for a part of a file, of the form that other clients give them.
+// temporaryName makes a name for a part of a file, in the format of other clients.
 func temporaryName(name string) string { return name + "." + rand.Text()[:TemporaryBytes-1] }
 
-// open is a path that leads to the file as long as it is open.
+// open returns a path that leads to the file as long as it is open.
 func (p *part) open() string { return fmt.Sprintf("/proc/self/fd/%d", p.file.Fd()) }
 
-// keep gives the file its names, if check finds nothing wrong with it, and returns its
-// path.
+// keep links the file under its names, if check finds nothing wrong with it, and returns
+// its path.
 func (p *part) keep(check func(path string) error) (path string, err error) {
 	dir := filepath.Join(p.cache.Dir, p.name.Dir)
-	if p.at == "" {
-		at := filepath.Join(dir, temporaryName(p.name.Names[0]))
-		if err := unix.Linkat(unix.AT_FDCWD, p.open(), unix.AT_FDCWD, at, unix.AT_SYMLINK_FOLLOW); err != nil {
-			return "", &os.LinkError{Op: "link", Old: p.open(), New: at, Err: err}
+	if p.path == "" {
+		temporary := filepath.Join(dir, temporaryName(p.name.Names[0]))
+		if err := unix.Linkat(unix.AT_FDCWD, p.open(), unix.AT_FDCWD, temporary, unix.AT_SYMLINK_FOLLOW); err != nil {
+			return "", &os.LinkError{Op: "link", Old: p.open(), New: temporary, Err: err}
 		}
-		p.at = at
+		p.path = temporary
 	}
-	if err := check(p.at); err != nil {
+	if err := check(p.path); err != nil {
 		return "", err
 	}
 	for _, n := range p.name.Names[1:] {
 		other := filepath.Join(dir, temporaryName(n))
-		if os.Link(p.at, other) == nil && os.Rename(other, filepath.Join(dir, n)) != nil {
+		if os.Link(p.path, other) == nil && os.Rename(other, filepath.Join(dir, n)) != nil {
 			_ = os.Remove(other)
 		}
 	}
 	path = filepath.Join(dir, p.name.Names[0])
-	if err := os.Rename(p.at, path); err != nil {
+	if err := os.Rename(p.path, path); err != nil {
 		return "", err
 	}
-	p.at = ""
+	p.path = ""
 	return path, nil
 }
 
-// discard closes the file, and removes it where keep did not keep it. A directory that
-// has nothing in it goes too.
+// discard closes the file, and removes it unless keep kept it. An empty directory is
+// removed too.
 func (p *part) discard() {
 	_ = p.file.Close()
-	if p.at != "" {
-		_ = os.Remove(p.at)
+	if p.path != "" {
+		_ = os.Remove(p.path)
 	}
 	_ = os.Remove(filepath.Join(p.cache.Dir, p.name.Dir))
 }
@@ -298,7 +298,7 @@ func (c *Cache) clean(since time.Time) {
 			}
 		}
 		if info, err := d.Info(); err == nil && info.ModTime().Before(since) {
-			_ = root.Remove(d.Name()) // which fails where it has anything in it
+			_ = root.Remove(d.Name()) // fails where it is not empty
 		}
 	}
 }
@@ -313,7 +313,7 @@ func entries(root *os.Root, dir string) []fs.DirEntry {
 	return list
 }
 
-// accessed is when a file was read last.
+// accessed returns the time when a file was read last.
 func accessed(info fs.FileInfo) time.Time {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return time.Unix(st.Atim.Unix())

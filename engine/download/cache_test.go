@@ -65,7 +65,7 @@ func TestMissesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range m.list {
-		m.list[i].at = m.list[i].at.Add(-2 * missAge.usual)
+		m.list[i].time = m.list[i].time.Add(-2 * missAge.usual)
 	}
 	note(1 << 20)
 	if n := count(); n != 2 || len(m.list) != 1 {

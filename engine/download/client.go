@@ -16,31 +16,32 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// Options say which servers are asked, and how. The zero value asks nobody.
+// Options name the servers and say how they are asked. The zero value asks no server.
 type Options struct {
 	// URLs are the servers, in the order in which they are asked.
 	URLs []*url.URL
 	// Cache is the directory in which files are kept.
 	Cache string
-	// Timeout is how long 100 KiB, or what is left of an answer, may take; 0: any time.
+	// Timeout bounds the time in which 100 KiB, or the rest of an answer, has to come; 0:
+	// it is not bounded.
 	Timeout time.Duration
-	// MaxTime is how long a file may take altogether; 0: any time.
+	// MaxTime bounds the time of a whole file; 0: it is not bounded.
 	MaxTime time.Duration
 	// MaxSize is the size of the largest file, in bytes; 0 is DefaultMaxSize.
 	MaxSize int64
-	// MaxFiles is how many files servers are asked for as long as the Client lives; 0 is
-	// DefaultMaxFiles. Below 0 it is for who asks to bound each of its own tasks.
+	// MaxFiles bounds how many files servers are asked for as long as the Client lives; 0
+	// is DefaultMaxFiles. Below 0 the Client has no bound: its caller bounds each task.
 	MaxFiles int
-	// Retries is how often a server is asked again whose answer did not come.
+	// Retries is how often a server that did not answer is asked again.
 	Retries int
 	// Headers are sent with every request to a server, but not where it redirects to
 	// another host.
 	Headers http.Header
-	// Progress, where it is not nil, is told how far a transfer is: at its beginning,
-	// after every part and, with Done set, at its end.
+	// Progress, where it is not nil, is called at the beginning of a transfer, after every
+	// part and, with Done set, at the end.
 	Progress func(Transfer)
-	// Log, where it is not nil, is told what is asked and what comes of it, a sentence
-	// at a time. It may be called by several goroutines at once.
+	// Log, where it is not nil, gets a sentence for each request and for its outcome.
+	// Several goroutines may call it at once.
 	Log func(text string)
 }
 
@@ -51,47 +52,48 @@ const (
 	DefaultMaxSize = 16 << 30 // bytes
 )
 
-// DefaultMaxFiles bounds the files that servers are asked for. What is asked comes from
-// cores and debug information, which may be made to name any number.
+// DefaultMaxFiles bounds the files that servers are asked for. Hostile cores and debug
+// information may name any number of them.
 const DefaultMaxFiles = 20_000
 
-// A Transfer is a file on its way.
+// Transfer is a file on its way.
 type Transfer struct {
 	object.RemoteFile
-	Server      string // its host
-	Bytes, Size int64  // what has come, and of how much; Size is 0 where that is not known
+	Server      string // the host
+	Bytes, Size int64  // received, and in all; Size is 0 where it is not known
 	Done        bool   // nothing more will come
 }
 
-// A Protocol is what servers of one kind have in common.
+// Protocol describes servers of one kind.
 type Protocol struct {
-	// Name says what asks, in messages.
+	// Name is the asking program's name in messages.
 	Name string
-	// Timeout and MaxTime are what sets those of Options, in messages; "": nothing does.
+	// Timeout and MaxTime name the settings behind the same fields of Options, for
+	// messages; "": there are none.
 	Timeout, MaxTime string
-	// NoCache says where the cache would be, for who has none.
+	// NoCache is the error of a Client without a cache: it tells where the cache would be.
 	NoCache string
-	// SizeHeader of an answer says how many bytes a file has; MaxSizeHeader of a request
-	// how many are wanted at most; "": there are none.
+	// SizeHeader of an answer is the size of the file in bytes; MaxSizeHeader of a request
+	// is the largest size that is wanted; "": there are none.
 	SizeHeader, MaxSizeHeader string
-	// IsDir and IsFile are those of the Cache.
+	// IsDir and IsFile are passed to the Cache.
 	IsDir, IsFile func(name string) bool
-	// Place gives the place of a file in the cache. What it is made of comes from files,
-	// so it refuses what would be a path of its own.
+	// Place returns the place of a file in the cache. Its parts come from files, so it
+	// refuses any that would be a path of its own.
 	Place func(f object.RemoteFile) (Name, error)
-	// URLs are where a server may have a file, one at least.
+	// URLs lists the places where a server may have a file, one at least.
 	URLs func(server *url.URL, f object.RemoteFile) []*url.URL
-	// Check says what is wrong with a file that was asked for; nil: nothing. It wraps a
-	// WrongError where it is another one.
+	// Check checks a downloaded file. The error wraps a WrongError where it is another
+	// file.
 	Check func(path string, f object.RemoteFile) error
-	// MaxSize bounds some files further, in bytes; 0: not.
+	// MaxSize bounds the size of some files further, in bytes; 0: it does not.
 	MaxSize func(f object.RemoteFile) int64
-	// NeedsSize says whether an answer has to say how long it is, as Check does not see
-	// that a part is missing.
+	// NeedsSize reports whether an answer has to tell its length, since Check would not
+	// notice that a part is missing.
 	NeedsSize func(f object.RemoteFile) bool
 }
 
-// A Client asks servers for files. It may be used concurrently.
+// Client asks servers for files. It may be used concurrently.
 type Client struct {
 	options  Options
 	protocol Protocol
@@ -101,33 +103,33 @@ type Client struct {
 
 	mu       sync.Mutex
 	underway map[string]*query // by their paths in the cache
-	asked    int
+	requests int
 	missed   misses
 
 	hits, misses atomic.Uint64 // of the cache
 }
 
-// A server is one that is asked.
+// server is one of the servers.
 type server struct {
 	url *url.URL
 
 	mu      sync.Mutex
-	silent  time.Time // until when it is not asked, since it did not answer
-	because error
+	silent  time.Time // it is not asked until then, since it did not answer
+	because error     // the last error, where it is silent
 }
 
-// A query is a file that is being asked for. Who asks for it meanwhile waits.
+// query is a file that is being fetched. Other callers that want it wait for done.
 type query struct {
 	done  chan struct{}
 	path  string
 	tried []object.Attempt
 }
 
-// silence is how long a server is not asked that did not answer. A target has a hundred
+// silence is how long a server that did not answer is not asked. A target has a hundred
 // modules, and each would wait for it.
 const silence = 10 * time.Minute
 
-// New makes a Client. It connects to nobody yet.
+// New makes a Client. It does not connect to a server yet.
 func New(p Protocol, o Options) *Client {
 	if o.MaxSize <= 0 {
 		o.MaxSize = DefaultMaxSize
@@ -152,7 +154,7 @@ func New(p Protocol, o Options) *Client {
 // Close closes the connections that are kept for further requests.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Fetch implements object.Remote. The path is that of the file in the cache.
+// Fetch implements object.Remote. The path is the file's in the cache.
 func (c *Client) Fetch(f object.RemoteFile) (path string, tried []object.Attempt) {
 	if len(c.servers) == 0 {
 		return "", nil
@@ -181,7 +183,7 @@ func (c *Client) Fetch(f object.RemoteFile) (path string, tried []object.Attempt
 	return q.path, q.tried
 }
 
-// find looks in the cache, and asks the servers for what is not there.
+// find looks in the cache, and asks the servers for a file that is not there.
 func (c *Client) find(f object.RemoteFile, name Name) (path string, tried []object.Attempt) {
 	if err := c.prepare(); err != nil {
 		return "", []object.Attempt{{Path: c.cache.Dir, Reason: "no cache for " + c.protocol.Name + ": " + err.Error(), Kind: object.Unreadable}}
@@ -195,7 +197,7 @@ func (c *Client) find(f object.RemoteFile, name Name) (path string, tried []obje
 			c.cache.used(path)
 			return path, nil
 		}
-		// Another client may have kept what is wrong; a server may have what is right.
+		// Another client may have cached a wrong file; a server may have the right one.
 		tried = append(tried, object.Attempt{Path: path, Reason: err.Error(), Kind: kindOf(err)})
 	case missed:
 		c.log("%s is remembered: no server had the file; it is asked for again when that is %v old", path, c.cache.missAge())
@@ -209,10 +211,11 @@ func (c *Client) find(f object.RemoteFile, name Name) (path string, tried []obje
 	return found, append(tried, more...)
 }
 
-// Uses are how many files were found in the cache, and for how many servers were asked.
+// Uses counts the files that were found in the cache, and the files that servers were asked
+// for.
 func (c *Client) Uses() (hits, misses uint64) { return c.hits.Load(), c.misses.Load() }
 
-// prepare makes the cache.
+// prepare creates the cache's folder.
 func (c *Client) prepare() error {
 	if c.cache.Dir == "" {
 		return errors.New(c.protocol.NoCache)
@@ -223,15 +226,15 @@ func (c *Client) prepare() error {
 func (c *Client) mayAsk() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.options.MaxFiles > 0 && c.asked >= c.options.MaxFiles {
+	if c.options.MaxFiles > 0 && c.requests >= c.options.MaxFiles {
 		return fmt.Errorf("not asked for: %d files were asked for already", c.options.MaxFiles)
 	}
-	c.asked++
+	c.requests++
 	return nil
 }
 
-// ask asks one server after the other. That none has the file is remembered where each
-// of them said so.
+// ask asks one server after the other. If none of them has the file, the cache records
+// that.
 func (c *Client) ask(f object.RemoteFile, name Name) (path string, tried []object.Attempt) {
 	ctx := context.Background()
 	if c.options.MaxTime > 0 {
@@ -300,18 +303,18 @@ func (c *Client) get(ctx context.Context, s *server, f object.RemoteFile, name N
 	return part.keep(func(path string) error { return c.protocol.Check(path, f) })
 }
 
-// downloadAny downloads from the first of the places where the server may have a file that
-// has it.
-func (c *Client) downloadAny(ctx context.Context, s *server, f object.RemoteFile, to *os.File) (modified time.Time, err error) {
+// downloadAny tries the places where the server may have a file, and downloads from the
+// first that has it.
+func (c *Client) downloadAny(ctx context.Context, s *server, f object.RemoteFile, file *os.File) (modified time.Time, err error) {
 	for _, u := range c.protocol.URLs(s.url, f) {
-		if modified, err = c.download(ctx, u, f, to); !errors.Is(err, errAbsent) {
+		if modified, err = c.download(ctx, u, f, file); !errors.Is(err, errAbsent) {
 			break
 		}
 	}
 	return modified, err
 }
 
-// inBrackets adds to a message what sets a bound.
+// inBrackets formats the name of the setting behind a bound, for a message.
 func inBrackets(setting string) string {
 	if setting == "" {
 		return ""

@@ -13,11 +13,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// encodings are those that answers may have: object stores keep symbol files so, and send
-// them so whether it is asked for or not.
+// encodings are the accepted encodings of an answer: object stores keep symbol files
+// encoded, and send them so whether it is requested or not.
 const encodings = "gzip, zstd"
 
-// isEncoded says whether the bytes of an answer are those of an encoding.
+// isEncoded reports whether an answer is encoded.
 func isEncoded(answer *http.Response) bool {
 	e := encodingOf(answer)
 	return e != "" && e != "identity"
@@ -27,10 +27,10 @@ func encodingOf(answer *http.Response) string {
 	return strings.ToLower(strings.TrimSpace(answer.Header.Get("Content-Encoding")))
 }
 
-// maxWindow bounds what a decoder of zstd keeps, in bytes: that of its highest level fits.
+// maxWindow bounds the memory of a zstd decoder, in bytes; its highest level fits.
 const maxWindow = 128 << 20
 
-// decoded reads the bytes of the file; end gives back what reads them.
+// decoded returns a reader of the file's bytes; end frees its resources.
 func decoded(answer *http.Response) (body io.Reader, end func(), err error) {
 	switch e := encodingOf(answer); e {
 	case "", "identity":

@@ -9,28 +9,29 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// errAbsent says that a server does not have a file.
+// errAbsent is the error of a server that does not have a file.
 var errAbsent = errors.New("the server does not have it")
 
-// errRedirect begins why a redirection is not followed.
+// errRedirect is wrapped by the errors of redirections that are not followed.
 var errRedirect = errors.New("the server redirects")
 
-// A laterError says that an answer did not come, or not whole: it may the next time.
+// laterError is the error of an answer that did not come whole, and may come whole the next
+// time.
 type laterError struct {
 	error
-	isSilent bool // the server could not be reached, or said too little in its time
+	isSilent bool // the server could not be reached, or sent too little in its time
 }
 
 func (e *laterError) Unwrap() error { return e.error }
 
-// A WrongError says that a file is not the one that was asked for.
+// WrongError is the error of a file that is not the requested one.
 type WrongError struct{ Err error }
 
 func (e WrongError) Error() string { return e.Err.Error() }
 
 func (e WrongError) Unwrap() error { return e.Err }
 
-// kindOf says of what kind the reason is that a file was not taken for.
+// kindOf returns the kind of reason for which a file was not taken.
 func kindOf(err error) object.AttemptKind {
 	var wrong WrongError
 	switch {
@@ -42,8 +43,8 @@ func kindOf(err error) object.AttemptKind {
 	return object.Unreadable
 }
 
-// WithoutPath is an error without the path of the file, which has a name for a moment
-// only.
+// WithoutPath removes the path of the file from an error: the file has that name for a
+// moment only.
 func WithoutPath(err error) error {
 	if e := (*fs.PathError)(nil); errors.As(err, &e) {
 		return e.Err

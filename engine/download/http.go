@@ -25,10 +25,10 @@ const (
 	maxRedirects = 10       // of a request
 )
 
-// LeastBytes is what a server has to send in Options.Timeout.
+// LeastBytes is the number of bytes that a server has to send in Options.Timeout.
 const LeastBytes = 100 << 10
 
-// newHTTP makes what requests are sent by.
+// newHTTP makes the HTTP client of a Client.
 func newHTTP(o *Options) *http.Client {
 	dialer := net.Dialer{Timeout: o.Timeout}
 	t := &http.Transport{
@@ -54,12 +54,12 @@ func newHTTP(o *Options) *http.Client {
 	}}
 }
 
-// download writes a server's file to one that is open, and returns when it was modified;
-// the zero time where that is not told.
-func (c *Client) download(ctx context.Context, u *url.URL, f object.RemoteFile, to *os.File) (modified time.Time, err error) {
+// download writes a server's file to an open file, and returns its time of modification;
+// the zero time where the server does not tell.
+func (c *Client) download(ctx context.Context, u *url.URL, f object.RemoteFile, file *os.File) (modified time.Time, err error) {
 	c.log("%s: asking", u.Redacted())
 	if u.Scheme == "file" {
-		return c.copyFile(u.Path, f, to)
+		return c.copyFile(u.Path, f, file)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -86,7 +86,7 @@ func (c *Client) download(ctx context.Context, u *url.URL, f object.RemoteFile, 
 	}
 	defer end()
 	t := &transfer{Transfer: Transfer{RemoteFile: f, Server: u.Host, Size: max(size, 0)}, client: c, watch: w}
-	n, err := t.copy(to, body, c.maxSize(f))
+	n, err := t.copy(file, body, c.maxSize(f))
 	var tooLarge *sizeError
 	switch {
 	case errors.As(err, &tooLarge):
@@ -99,7 +99,7 @@ func (c *Client) download(ctx context.Context, u *url.URL, f object.RemoteFile, 
 		return time.Time{}, errors.New("the answer is empty")
 	}
 	if modified, err = http.ParseTime(answer.Header.Get("Last-Modified")); err != nil {
-		return time.Time{}, nil // it is not told
+		return time.Time{}, nil // the server does not tell it
 	}
 	return modified, nil
 }
@@ -131,7 +131,7 @@ func (c *Client) maxSize(f object.RemoteFile) int64 {
 	return c.options.MaxSize
 }
 
-// A sizeError says that a file is larger than wanted.
+// sizeError is the error of a file that is larger than wanted.
 type sizeError struct{ size, most int64 }
 
 func (e *sizeError) Error() string {
@@ -141,8 +141,8 @@ func (e *sizeError) Error() string {
 	return fmt.Sprintf("the file has %d bytes, expected at most %d", e.size, e.most)
 }
 
-// sizeOf looks at the status and headers of an answer, and returns how many bytes the
-// file has; -1 where that is not told.
+// sizeOf checks the status and headers of an answer, and returns the size of the file in
+// bytes; -1 where the server does not tell.
 func (c *Client) sizeOf(answer *http.Response, f object.RemoteFile) (int64, error) {
 	switch status := answer.StatusCode; {
 	case status == http.StatusOK:
@@ -172,16 +172,16 @@ func (c *Client) sizeOf(answer *http.Response, f object.RemoteFile) (int64, erro
 	return size, nil
 }
 
-// copyFile copies the file at the path of a file: URL.
-func (c *Client) copyFile(path string, f object.RemoteFile, to *os.File) (modified time.Time, err error) {
-	from, err := os.OpenFile(filepath.FromSlash(path), os.O_RDONLY|unix.O_NONBLOCK, 0)
+// copyFile copies the file that a file: URL names.
+func (c *Client) copyFile(path string, f object.RemoteFile, file *os.File) (modified time.Time, err error) {
+	source, err := os.OpenFile(filepath.FromSlash(path), os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return time.Time{}, errAbsent
 	} else if err != nil {
 		return time.Time{}, WithoutPath(err)
 	}
-	defer from.Close()
-	info, err := from.Stat()
+	defer source.Close()
+	info, err := source.Stat()
 	switch most := c.maxSize(f); {
 	case err != nil:
 		return time.Time{}, WithoutPath(err)
@@ -193,14 +193,14 @@ func (c *Client) copyFile(path string, f object.RemoteFile, to *os.File) (modifi
 		return time.Time{}, object.ErrEmpty
 	}
 	t := &transfer{Transfer: Transfer{RemoteFile: f, Server: "file:", Size: info.Size()}, client: c}
-	n, err := t.copy(to, from, c.maxSize(f))
+	n, err := t.copy(file, source, c.maxSize(f))
 	if err == nil && n != info.Size() {
 		err = fmt.Errorf("%d bytes were read, expected %d", n, info.Size())
 	}
 	return info.ModTime(), err
 }
 
-// A transfer copies an answer into a file.
+// transfer copies an answer into a file.
 type transfer struct {
 	Transfer
 	client *Client
@@ -208,18 +208,18 @@ type transfer struct {
 }
 
 // copy copies until the end, and not more than most bytes.
-func (t *transfer) copy(to io.Writer, from io.Reader, most int64) (n int64, err error) {
+func (t *transfer) copy(w io.Writer, r io.Reader, most int64) (n int64, err error) {
 	buffer := make([]byte, 64<<10)
 	t.report(false)
 	defer t.report(true)
 	for {
-		read, err := from.Read(buffer)
+		read, err := r.Read(buffer)
 		if t.Bytes += int64(read); t.Bytes > most {
 			return t.Bytes, &sizeError{-1, most}
 		}
 		if read > 0 {
 			t.watch.has(read)
-			if _, err := to.Write(buffer[:read]); err != nil {
+			if _, err := w.Write(buffer[:read]); err != nil {
 				return t.Bytes, WithoutPath(err)
 			}
 			t.report(false)
@@ -239,10 +239,10 @@ func (t *transfer) report(done bool) {
 	}
 }
 
-// errSlow says that a server sent too little in its time.
+// errSlow is the error of a server that sent too little in its time.
 var errSlow = errors.New("too slow")
 
-// A watch ends a request when too little has come for a time.
+// watch ends a request when too little has come for a time.
 type watch struct {
 	timer *time.Timer
 	after time.Duration
@@ -263,7 +263,7 @@ func (w *watch) stop() {
 	}
 }
 
-// has notes that bytes came.
+// has counts received bytes.
 func (w *watch) has(bytes int) {
 	if w == nil {
 		return
@@ -274,7 +274,7 @@ func (w *watch) has(bytes int) {
 	}
 }
 
-// reasonOf is why a request failed: what ended it, or what the network said.
+// reasonOf returns why a request failed: the cause that ended it, or the network's error.
 func reasonOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -286,7 +286,7 @@ func reasonOf(ctx context.Context, err error) error {
 	return err
 }
 
-// isSilent says whether a server did not answer, so that asking it for other files would
+// isSilent reports whether a server did not answer, so that asking it for other files would
 // take as long.
 func isSilent(ctx context.Context, err error) bool {
 	var operation *net.OpError

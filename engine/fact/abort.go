@@ -10,13 +10,12 @@ import (
 	"github.com/unwindd/unwindd/engine/value"
 )
 
-// abort explains a SIGABRT: by what the run-time library says that aborted, the
-// innermost one first.
+// abort explains a SIGABRT by the run-time library that aborted, the innermost one first.
 func (c *crash) abort() string {
 	for i := range c.stack.Frames {
 		switch linkageName(&c.stack.Frames[i]) {
 		case "__cxa_pure_virtual":
-			return "call of a pure virtual function" + c.by()
+			return "call of a pure virtual function" + c.whereInProgram()
 		}
 	}
 	for _, explain := range []func(*crash) string{(*crash).sanitizer, (*crash).goMessage, (*crash).rustPanic, (*crash).terminate, (*crash).glibcMessage} {
@@ -26,7 +25,7 @@ func (c *crash) abort() string {
 	}
 	for i := range c.stack.Frames {
 		if name := linkageName(&c.stack.Frames[i]); name == "abort" || name == "__GI_abort" {
-			return "abort() was called" + c.by()
+			return "abort() was called" + c.whereInProgram()
 		}
 		if i == maxNamed {
 			break
@@ -35,8 +34,8 @@ func (c *crash) abort() string {
 	return c.sent()
 }
 
-// glibcKinds say what messages of glibc are about, by how they begin. The first that
-// fits does.
+// glibcKinds are what messages of glibc are about, by their beginning. The first that fits
+// counts.
 var glibcKinds = []struct{ begins, is string }{
 	{"*** stack smashing", "stack smashing"}, {"*** buffer overflow", "buffer overflow"}, {"*** ", "check of glibc"},
 	{"free()", "heap corruption"}, {"malloc", "heap corruption"}, {"realloc", "heap corruption"}, {"double free", "heap corruption"},
@@ -44,14 +43,14 @@ var glibcKinds = []struct{ begins, is string }{
 	{"tcache", "heap corruption"}, {"mremap_chunk", "heap corruption"}, {"unaligned", "heap corruption"}, {"chunk", "heap corruption"},
 }
 
-// glibcMessage is what glibc printed before it aborted: __abort_msg points to a struct
-// abort_msg_s, an unsigned int and the text behind it (glibc, include/stdlib.h).
+// glibcMessage returns the message that glibc printed before it aborted: __abort_msg points to
+// a struct abort_msg_s, an unsigned int followed by the text (glibc, include/stdlib.h).
 func (c *crash) glibcMessage() string {
-	at, ok := c.glibcSymbol("__abort_msg")
+	variable, ok := c.glibcSymbol("__abort_msg")
 	if !ok {
 		return ""
 	}
-	record, ok := c.word(at)
+	record, ok := c.word(variable)
 	if !ok || record == 0 {
 		return ""
 	}
@@ -70,17 +69,17 @@ func (c *crash) glibcMessage() string {
 	if strings.Contains(text, ": Assertion `") {
 		return "assertion failed: " + text // which names the function
 	}
-	return is + ": " + text + c.by()
+	return is + ": " + text + c.whereInProgram()
 }
 
-// glibcSymbol is where a variable of the C library is: that of the library, and of an
+// glibcSymbol returns the address of a variable of the C library: in the library, or in an
 // executable that was linked statically.
 func (c *crash) glibcSymbol(name string) (address uint64, ok bool) {
 	for i, m := range c.process.Modules() {
 		if m.Object == nil || i > 0 && !isLibC(m.Path) {
 			continue
 		}
-		_ = m.Object.EachSymbol(func(s *object.Symbol) { // what can be read is
+		_ = m.Object.EachSymbol(func(s *object.Symbol) { // symbols that can be read are enough
 			if plain, _, _ := strings.Cut(s.Name, "@"); !ok && plain == name && s.Section != 0 {
 				address, ok = m.Start(s.Address)
 			}
@@ -92,25 +91,25 @@ func (c *crash) glibcSymbol(name string) (address uint64, ok bool) {
 	return 0, false
 }
 
-// goMessages are the functions of Go's runtime that end a program, with the parameter
-// that says why.
+// goMessages are the functions of Go's runtime that end a program, with the parameter that has
+// the reason.
 var goMessages = map[string]struct{ parameter, is string }{
 	"runtime.gopanic": {"e", "Go panic"}, "runtime.throw": {"s", "Go fatal error"}, "runtime.fatal": {"s", "Go fatal error"},
 }
 
-// goMessage is why a Go program ended. Where a panic was raised while another one was
-// handled, it is the first that stands.
+// goMessage returns why a Go program ended. Where a panic was raised while another one was
+// handled, the innermost one counts.
 func (c *crash) goMessage() string {
 	for i := range c.stack.Frames {
-		of, ok := goMessages[linkageName(&c.stack.Frames[i])]
+		message, ok := goMessages[linkageName(&c.stack.Frames[i])]
 		if !ok {
 			continue
 		}
-		text := of.is
-		if said := c.goText(i, of.parameter); said != "" {
+		text := message.is
+		if said := c.goText(i, message.parameter); said != "" {
 			text += ": " + said
 		}
-		return text + c.by()
+		return text + c.whereInProgram()
 	}
 	return ""
 }
@@ -124,9 +123,9 @@ var goReasons = map[string]string{
 	"runtime.goPanicSliceAlen": "slice bounds out of range", "runtime.goPanicSliceAcap": "slice bounds out of range", "runtime.goPanicSliceB": "slice bounds out of range",
 }
 
-// goText is what ended a Go program, by the parameter of a function of the runtime.
-// gopanic keeps what was given to panic in p.arg too, where the runtime replaces an error
-// by its text before it prints it.
+// goText returns the reason why a Go program ended, from the parameter of a function of the
+// runtime. gopanic also keeps the argument of panic in p.arg, where the runtime replaces an
+// error by its text before it prints it.
 func (c *crash) goText(frame int, parameter string) string {
 	if text := c.variable(frame, "p", "arg"); text != "" {
 		return text
@@ -144,8 +143,8 @@ func (c *crash) goText(frame int, parameter string) string {
 	return ""
 }
 
-// variable is the text that a variable of a frame is, or a member of it; "" where it is
-// not known, or no text.
+// variable returns the text in a variable of a frame, or in a member of it; "" where it is not
+// known, or no text.
 func (c *crash) variable(frame int, name, member string) string {
 	for i := range c.frames {
 		if c.frames[i].Index() != c.frame+frame {
@@ -166,7 +165,8 @@ func (c *crash) variable(frame int, name, member string) string {
 // error of package errors.
 const maxParts = 4
 
-// textOf is the text of a value's member, or, without one, of what the value leads to.
+// textOf returns the text of a value's member, or, without a member, the text that the value
+// leads to.
 func textOf(v *value.Value, member string) string {
 	if member != "" {
 		for i := range v.Children {
@@ -194,5 +194,5 @@ func textOf(v *value.Value, member string) string {
 
 func isNumber(text string) bool {
 	_, err := strconv.ParseFloat(text, 64)
-	return err == nil && !strings.HasPrefix(text, "0x") // an address says nothing
+	return err == nil && !strings.HasPrefix(text, "0x") // an address is no message
 }

@@ -11,27 +11,27 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// An Analysis is what the instruction that failed accesses, and what its address may have
-// been, as rust-minidump's minidump-processor has both (op_analysis.rs, process_state.rs).
+// Analysis is what the failed instruction accesses, and which addresses may have been meant, as
+// in rust-minidump's minidump-processor (op_analysis.rs, process_state.rs).
 type Analysis struct {
-	// IsDecoded says that the architecture says what the instruction accesses.
+	// IsDecoded is true where the architecture decoded the instruction's accesses.
 	IsDecoded bool
 	Accesses  []MemoryAccess
-	// BitFlips are addresses of which the one that failed differs in a bit.
+	// BitFlips are addresses that differ from the failed one in one bit.
 	BitFlips []BitFlip
 }
 
-// A MemoryAccess is memory that the instruction reads or writes.
+// MemoryAccess is memory that the instruction reads or writes.
 type MemoryAccess struct {
 	Address         uint64
 	Size            uint32 // 0: not known
 	IsRead, IsWrite bool
-	// IsGuardPage says that it lies in memory without rights, of at most 64 KiB, that
-	// follows memory with some, or is followed by it.
+	// IsGuardPage is true for memory without rights, of at most 64 KiB, next to memory with
+	// some.
 	IsGuardPage bool
 }
 
-// A BitFlip is an address that may have been meant: a guess. Confidence is from 0 to 1.
+// BitFlip is an address that may have been meant: a guess. Confidence is from 0 to 1.
 type BitFlip struct {
 	Address         uint64
 	WasNonCanonical bool
@@ -42,7 +42,8 @@ type BitFlip struct {
 	Confidence      float64
 }
 
-// Analyze analyses the instruction that failed; the zero Analysis where no thread did.
+// Analyze analyses the instruction that failed; it returns the zero Analysis where no thread
+// did.
 func Analyze(ctx context.Context, p *walk.Process) (a Analysis) {
 	thread := Thread(p)
 	if thread == nil || thread.Wave != nil || thread.Unread != "" {
@@ -55,14 +56,14 @@ func Analyze(ctx context.Context, p *walk.Process) (a Analysis) {
 	a.IsDecoded = c.isDecoded
 	address, isKnown := c.address, c.hasAddress
 	for i := range c.instruction.Accesses {
-		of := &c.instruction.Accesses[i]
-		at, ok := c.effective(of)
+		access := &c.instruction.Accesses[i]
+		accessed, ok := c.effective(access)
 		if !ok {
 			continue
 		}
-		a.Accesses = append(a.Accesses, MemoryAccess{at, of.Size, of.IsRead, of.IsWrite, c.isGuardPage(at)})
-		if !isKnown && c.isSplit(at) {
-			address, isKnown = at, true
+		a.Accesses = append(a.Accesses, MemoryAccess{accessed, access.Size, access.IsRead, access.IsWrite, c.isGuardPage(accessed)})
+		if !isKnown && c.isSplit(accessed) {
+			address, isKnown = accessed, true
 		}
 	}
 	if isKnown && c.knowsMappings() {
@@ -84,8 +85,8 @@ func (c *crash) isGuardPage(address uint64) bool {
 
 func hasRights(m *target.Mapping) bool { return m.IsReadable || m.IsWritable || m.IsExecutable }
 
-// bitFlips are the addresses that are mapped, for such an access where the target says
-// how it was, and null, of which one differs in a bit.
+// bitFlips returns the addresses that differ from an address in one bit and are null, or are
+// mapped and allow the access, where the target tells its kind.
 func (c *crash) bitFlips(address uint64) (list []BitFlip) {
 	if c.mayAccess(address) && c.mapped(address) {
 		return nil
@@ -103,7 +104,7 @@ func (c *crash) bitFlips(address uint64) (list []BitFlip) {
 	return list
 }
 
-// mayAccess says whether the access could have been one of an address that is mapped.
+// mayAccess reports whether the access is allowed at an address, if that is mapped.
 func (c *crash) mayAccess(address uint64) bool {
 	_, at, _ := c.around(address)
 	if at == nil {
@@ -120,7 +121,7 @@ func (c *crash) mayAccess(address uint64) bool {
 	return true
 }
 
-// How likely flips are said to be: the numbers of rust-minidump's process_state.rs.
+// The likelihoods of flips are the numbers of rust-minidump's process_state.rs.
 const (
 	likelyFlip         = 0.25
 	likelyNonCanonical = 0.9
@@ -144,7 +145,7 @@ func (c *crash) bitFlip(from, to uint64) BitFlip {
 		}
 		f.PoisonRegisters = f.PoisonRegisters || isPoison(v)
 	}
-	none := 1 - likelyFlip // that none of the reasons holds
+	none := 1 - likelyFlip // the likelihood that none of the reasons holds
 	if f.WasNonCanonical {
 		none *= 1 - likelyNonCanonical
 	}

@@ -26,13 +26,13 @@ const (
 	exceptionObject = 32 // behind it: the object
 )
 
-// headers are where an _Unwind_Exception lies from what a run-time function has in a
-// register: itself, the thrown object, the beginning of __cxa_exception and that of
-// what holds its count of references.
+// headers are the offsets of an _Unwind_Exception from the pointer that a run-time function has
+// in a register: to itself, to the thrown object, to the __cxa_exception, and to the structure
+// with its count of references.
 var headers = [...]int64{0, -exceptionObject, 80, 96}
 
-// throwing are functions that end in std::terminate, or that it is called from: the
-// symbol of a library that was stripped may only name these.
+// throwing are functions that end in std::terminate, or that call it: a stripped library may
+// only name these.
 var throwing = map[string]bool{
 	"_ZSt9terminatev": true, "__gxx_personality_v0": true, "__cxa_throw": true, "__cxa_rethrow": true, "__cxa_call_terminate": true,
 	"_Unwind_RaiseException": true, "_Unwind_Resume": true, "_Unwind_Resume_or_Rethrow": true,
@@ -47,18 +47,18 @@ func (c *crash) terminate() string {
 		return ""
 	}
 	if header, ok := c.exception(at); ok {
-		return "C++ exception that nobody caught: " + c.exceptionText(header) + c.by()
+		return "C++ exception that nobody caught: " + c.exceptionText(header) + c.whereInProgram()
 	}
-	return "std::terminate was called" + c.by()
+	return "std::terminate was called" + c.whereInProgram()
 }
 
-// maxThrowing is how many frames from std::terminate on are looked at for the
-// exception: those of the run-time library.
+// maxThrowing is how many frames from std::terminate on, all of the run-time library, are
+// looked at for the exception.
 const maxThrowing = 8
 
-// exception is where the _Unwind_Exception of the exception is that std::terminate was
-// called for: a register that the run-time library's functions keep for their callers
-// leads to it. ok is false where none or several do.
+// exception returns the _Unwind_Exception of the exception that std::terminate was called for:
+// a register that the run-time library's functions preserve for their callers leads to it. ok
+// is false where none or several do.
 func (c *crash) exception(terminate int) (header uint64, ok bool) {
 	if c.machine.AddressBits != 64 {
 		return 0, false
@@ -76,7 +76,7 @@ func (c *crash) exception(terminate int) (header uint64, ok bool) {
 				}
 			}
 		}
-		if len(found) > 0 { // those further out may be of exceptions that were caught
+		if len(found) > 0 { // those further out may belong to exceptions that were caught
 			break
 		}
 	}
@@ -95,8 +95,8 @@ func (c *crash) isException(header uint64) bool {
 	return ok
 }
 
-// typeName is the mangled name of an exception's type: std::type_info has a pointer to
-// it behind that to its virtual table (Itanium C++ ABI, 2.9.4).
+// typeName returns the mangled name of an exception's type: std::type_info has a pointer to it
+// after the pointer to its virtual table (Itanium C++ ABI, 2.9.4).
 func (c *crash) typeName(header uint64) (string, bool) {
 	info, ok := c.word(header - exceptionType)
 	if !ok {
@@ -110,8 +110,8 @@ func (c *crash) typeName(header uint64) (string, bool) {
 	return strings.TrimPrefix(text, "*"), ok && text != ""
 }
 
-// withMessage are the exceptions of the standard library that hold their text as a
-// pointer behind that to their virtual table, in libstdc++ and libc++ alike.
+// withMessage are the exceptions of the standard library that have a pointer to their text
+// after the pointer to their virtual table, in libstdc++ and libc++ alike.
 var withMessage = map[string]bool{
 	"St11logic_error": true, "St12domain_error": true, "St16invalid_argument": true, "St12length_error": true, "St12out_of_range": true,
 	"St13runtime_error": true, "St11range_error": true, "St14overflow_error": true, "St15underflow_error": true,
@@ -120,10 +120,10 @@ var withMessage = map[string]bool{
 // maxBases is how many base classes of an exception are looked at.
 const maxBases = 8
 
-// isStandard says whether an exception is one of withMessage, or of a class below one. A
-// class with one base class has that's std::type_info behind its own name (Itanium C++
-// ABI, 2.9.5); such are the standard ones, so that their std::type_info has the same
-// virtual table.
+// isStandard reports whether an exception is in withMessage, or of a class derived from one
+// there. The std::type_info of a class with one base class is followed by a pointer to the
+// base's (Itanium C++ ABI, 2.9.5); the standard exceptions have one, so that their
+// std::type_info has the same virtual table.
 func (c *crash) isStandard(header uint64) bool {
 	info, ok := c.word(header - exceptionType)
 	tables := []uint64{}
@@ -143,8 +143,7 @@ func (c *crash) isStandard(header uint64) bool {
 	return false
 }
 
-// exceptionText is the type of an exception, and what it says where that is a standard
-// one.
+// exceptionText returns the type of an exception, and its message where it is a standard one.
 func (c *crash) exceptionText(header uint64) string {
 	mangled, _ := c.typeName(header)
 	text := symbol.Demangle("_ZTS" + mangled)
@@ -152,8 +151,8 @@ func (c *crash) exceptionText(header uint64) string {
 	if !c.isStandard(header) {
 		return text
 	}
-	if at, ok := c.word(header + exceptionObject + 8); ok {
-		if message, ok := c.text(at, -1); ok {
+	if object, ok := c.word(header + exceptionObject + 8); ok {
+		if message, ok := c.text(object, -1); ok {
 			text += ": " + message
 		}
 	}

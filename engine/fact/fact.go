@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fact says in one line what happened to a process that crashed: from its
-// signal, the instruction that failed with what it accesses, what was mapped, and the
-// messages that run-time libraries leave in memory. What is a guess says so.
+// Package fact explains in one line why a process crashed: from its signal, the instruction
+// that failed with its accesses, the mappings, and the messages that run-time libraries leave
+// in memory. Guesses are marked as such.
 package fact
 
 import (
@@ -18,9 +18,9 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// Of is one line that says what happened to a process, as the target was kept, and the
-// crash that a handler caught before; "" where nothing happened, or nothing more than the
-// signal's name is known, and nil where no handler caught one.
+// Of returns one line about what happened to a process when the target was recorded, and the
+// crash that a handler caught before. The line is "" where nothing happened, or no more than
+// the signal's name is known; the crash is nil where no handler caught one.
 func Of(ctx context.Context, p *walk.Process) (text string, first *FirstCrash) {
 	thread := Thread(p)
 	if thread == nil {
@@ -50,8 +50,8 @@ func oneLine(text string) string {
 	return strings.Join(lines, "; ")
 }
 
-// hasFiles says whether the code of all frames is there, by which the line of a snapshot
-// can be made again.
+// hasFiles reports whether the code of all frames is there: then the line of a snapshot can be
+// computed again.
 func (c *crash) hasFiles() bool {
 	for i := range c.stack.Frames {
 		if m := c.stack.Frames[i].Module; m != nil && c.process.CodeObject(m) == nil {
@@ -61,7 +61,7 @@ func (c *crash) hasFiles() bool {
 	return c.machine != nil
 }
 
-// whole says what happened: at the first crash, where a handler caught it.
+// whole explains the crash: the first one, where a handler caught it.
 func (c *crash) whole() string {
 	x := c.first
 	if x == nil {
@@ -70,7 +70,7 @@ func (c *crash) whole() string {
 	first := c.behind(x, &x.info)
 	text := first.explanation()
 	if text == "" {
-		text = x.Name + first.in()
+		text = x.Name + first.whereText()
 	}
 	if x.Handler != "" {
 		text += ", handled in " + x.Handler
@@ -81,7 +81,7 @@ func (c *crash) whole() string {
 	return text
 }
 
-// explanation is what the state of the target says.
+// explanation explains the crash by the state of the target.
 func (c *crash) explanation() string {
 	if again := c.again(); again != "" {
 		return again
@@ -97,7 +97,7 @@ func (c *crash) explanation() string {
 	return c.sent()
 }
 
-// explainers are what explains each signal: the first that has something to say does.
+// explainers are the explainers of each signal: the first with a result counts.
 var explainers = map[string][]func(*crash) string{
 	"SIGSEGV": {(*crash).stop, (*crash).sent, (*crash).overflow, (*crash).execution, (*crash).access},
 	"SIGBUS":  {(*crash).stop, (*crash).sent, (*crash).bus},
@@ -110,7 +110,8 @@ var explainers = map[string][]func(*crash) string{
 	"SIGXFSZ": {(*crash).sentByOther, says("a file grew beyond the limit of its size")},
 }
 
-// explainers are what explains the signal, or the exception of a system without signals.
+// explainers returns the explainers of the signal, or of the exception of a system without
+// signals.
 func (c *crash) explainers() []func(*crash) string {
 	if c.thread.Wave != nil || c.signal != "" {
 		return explainers[c.signal]
@@ -123,13 +124,13 @@ func (c *crash) explainers() []func(*crash) string {
 	return []func(*crash) string{(*crash).assertion}
 }
 
-// says is an explainer that always says the same of the place.
+// says returns an explainer that gives the same text for every crash, with its place.
 func says(what string) func(*crash) string {
-	return func(c *crash) string { return what + c.by() }
+	return func(c *crash) string { return what + c.whereInProgram() }
 }
 
-// Thread is the thread that the target says crashed: a wave where one did, whose
-// failure the process is told by a signal of another thread; nil where none did.
+// Thread returns the thread that the target marks as crashed: the wave where one failed,
+// although the process got the signal in another thread; nil where none did.
 func Thread(p *walk.Process) (found *target.Thread) {
 	for _, th := range p.Threads() {
 		switch {
@@ -143,14 +144,14 @@ func Thread(p *walk.Process) (found *target.Thread) {
 	return found
 }
 
-// A crash is what is known of one.
+// crash has everything known of a crash.
 type crash struct {
 	ctx     context.Context
 	process *walk.Process
 	thread  *target.Thread
-	kept    *target.Crash // what the target says of it; never nil
+	kept    *target.Crash // as the target recorded it; never nil
 	signal  string        // SIGSEGV
-	// address is what was accessed, as the signal says, if hasAddress.
+	// address is the accessed address, as the signal has it, if hasAddress.
 	address    uint64
 	hasAddress bool
 
@@ -158,11 +159,11 @@ type crash struct {
 	order   sdk.ByteOrder
 	stack   *walk.Stack
 	frames  []walk.Activation
-	frame   int         // the index of the first of the stack's frames, 0 unless first was it
+	frame   int         // the index of the first of the stack's frames, 0 unless the crash is a first one
 	first   *FirstCrash // nil: no handler caught another crash before
 	pc      uint64
 	hasPC   bool
-	// instruction is the one at the PC, if isDecoded.
+	// instruction is the instruction at the PC, if isDecoded.
 	instruction sdk.Instruction
 	isDecoded   bool
 }
@@ -198,14 +199,14 @@ func (c *crash) setPC(pc uint64, hasPC bool) {
 	}
 }
 
-// isOwn says whether the process itself sent the signal. The kernel says so of limits
-// too.
+// isOwn reports whether the process itself sent the signal. The kernel marks signals for
+// exceeded limits the same way.
 func (c *crash) isOwn() bool {
 	s, facts := c.kept.Sender, c.process.Info().Facts
 	return s != nil && facts != nil && s.ID != 0 && int64(s.ID) == facts.Process.ID
 }
 
-// register is a register of the top frame.
+// register returns the value of a register of the top frame.
 func (c *crash) register(number uint32) (uint64, bool) {
 	if c.machine == nil || number == sdk.NoRegister {
 		return 0, false
@@ -214,7 +215,7 @@ func (c *crash) register(number uint32) (uint64, bool) {
 		if v, err := c.frames[0].Value(c.ctx, uint64(number)); err == nil {
 			return v, true
 		}
-		if s := c.machine.ThreadLocal; s == nil || s.Pointer != number { // which is one of the thread
+		if s := c.machine.ThreadLocal; s == nil || s.Pointer != number { // that one belongs to the thread
 			return 0, false
 		}
 	}
@@ -229,7 +230,7 @@ func (c *crash) registerName(number uint32) string {
 	return info.Name
 }
 
-// effective is the address of an access; ok is false where a register is not known.
+// effective returns the address of an access; ok is false where a register is not known.
 func (c *crash) effective(a *sdk.Access) (address uint64, ok bool) {
 	address = uint64(a.Displacement) //nolint:gosec // its bits
 	if a.Base != sdk.NoRegister {
@@ -259,7 +260,7 @@ func (c *crash) effective(a *sdk.Access) (address uint64, ok bool) {
 	return address, true
 }
 
-// index is what the index of an access is, as far as it counts.
+// index returns the value of an access's index register, as far as it counts.
 func (c *crash) index(a *sdk.Access) (uint64, bool) {
 	v, ok := c.register(a.Index)
 	if n := a.IndexBits; n > 0 && n < 64 {
@@ -271,8 +272,8 @@ func (c *crash) index(a *sdk.Access) (uint64, bool) {
 	return v, ok
 }
 
-// untagged is an address without what the processor ignores of it: its upper bits are
-// all as the highest of the others.
+// untagged returns an address without the bits that the processor ignores: the upper bits
+// become copies of the highest of the others.
 func (c *crash) untagged(address uint64) uint64 {
 	if c.machine == nil || c.machine.TagBits == 0 || c.machine.TagBits >= 64 {
 		return address
@@ -281,20 +282,20 @@ func (c *crash) untagged(address uint64) uint64 {
 	return uint64(int64(address<<n) >> n) //nolint:gosec // its bits
 }
 
-// failing is the access of the instruction that failed at an address: the one whose bytes
-// hold it. Instructions of strings and of vectors may fail behind the first byte.
+// failing returns the access of the instruction that failed at an address, whose bytes include
+// it. Instructions of strings and of vectors may fail after the first byte.
 func (c *crash) failing(fault uint64) *sdk.Access {
 	for i := range c.instruction.Accesses {
 		a := &c.instruction.Accesses[i]
-		at, ok := c.effective(a)
-		if ok && c.untagged(fault)-c.untagged(at) < uint64(max(a.Size, 1)) {
+		address, ok := c.effective(a)
+		if ok && c.untagged(fault)-c.untagged(address) < uint64(max(a.Size, 1)) {
 			return a
 		}
 	}
 	return nil
 }
 
-// did says what an access did: "reads 8 bytes at 0x18".
+// did describes an access: "reads 8 bytes at 0x18".
 func did(a *sdk.Access, address uint64) string {
 	verb := "accesses"
 	switch {
@@ -311,16 +312,16 @@ func did(a *sdk.Access, address uint64) string {
 	return fmt.Sprintf("%s %s at %#x", verb, count(uint64(a.Size), "byte"), address)
 }
 
-// count is a number of things, with their name in the singular.
-func count(n uint64, of string) string {
+// count returns a number with a noun, given in the singular.
+func count(n uint64, noun string) string {
 	if n == 1 {
-		return "1 " + of
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, of)
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// through says by which register an access found its address, and which variable of the
-// top frame is in it.
+// through names the register by which an access found its address, and the variable of the top
+// frame in it.
 func (c *crash) through(a *sdk.Access) string {
 	if a == nil || a.Base == sdk.NoRegister {
 		return ""
@@ -340,7 +341,7 @@ func (c *crash) through(a *sdk.Access) string {
 	return text
 }
 
-// linkageName is the name of the physical function at a frame, as symbol tables have it.
+// linkageName returns the name of the physical function at a frame, as symbol tables have it.
 func linkageName(f *walk.Frame) string {
 	if len(f.Symbols) == 0 {
 		return ""
@@ -370,14 +371,14 @@ func (c *crash) word(address uint64) (uint64, bool) {
 	return integer(b, c.order), true
 }
 
-// integer is the number in at most 8 bytes.
+// integer returns the number in at most 8 bytes.
 func integer(b []byte, order sdk.ByteOrder) (v uint64) {
 	for i := range b {
-		at := len(b) - 1 - i
+		index := len(b) - 1 - i
 		if order == sdk.BigEndian {
-			at = i
+			index = i
 		}
-		v = v<<8 | uint64(b[at])
+		v = v<<8 | uint64(b[index])
 	}
 	return v
 }
@@ -404,28 +405,29 @@ func (c *crash) text(address uint64, n int) (string, bool) {
 	return "", false
 }
 
-// mapped says whether the process had an address mapped.
+// mapped reports whether the process had an address mapped.
 func (c *crash) mapped(address uint64) bool {
 	mapped, _ := c.process.State().Mapped(c.untagged(address))
 	return mapped
 }
 
-// around are the mappings around an address; nil where the target does not know them.
-func (c *crash) around(address uint64) (below, at, above *target.Mapping) {
+// around returns the mapping with an address and its neighbours; nil where the target does not
+// know them.
+func (c *crash) around(address uint64) (below, within, above *target.Mapping) {
 	if m, ok := c.process.State().(target.Mapper); ok {
 		return m.Around(c.untagged(address))
 	}
 	return nil, nil, nil
 }
 
-// knowsMappings says whether the target knows what was mapped. A dump may have only the
-// memory that a reader of stacks needs.
+// knowsMappings reports whether the target knows the mappings. A dump may have only the memory
+// that an unwinder needs.
 func (c *crash) knowsMappings() bool {
-	below, at, above := c.around(0)
-	return below != nil || at != nil || above != nil
+	below, within, above := c.around(0)
+	return below != nil || within != nil || above != nil
 }
 
-// wordSize is how many bytes an address of the process has.
+// wordSize returns the size of an address of the process in bytes.
 func (c *crash) wordSize() int {
 	if c.machine != nil {
 		return int(c.machine.AddressBits+7) / 8
@@ -436,12 +438,12 @@ func (c *crash) wordSize() int {
 	return 8
 }
 
-// flipped is the address of which one of the bits from first to last was likely
-// inverted; ok is false where none or several would do.
+// flipped returns the address before one of the bits from first to last was likely inverted; ok
+// is false where none or several would do.
 func (c *crash) flipped(address uint64, first, last int) (original uint64, bit int, ok bool) {
 	found := 0
 	if c.machine != nil {
-		last = min(last, 63-int(c.machine.TagBits)) // those above do not count
+		last = min(last, 63-int(c.machine.TagBits)) // higher bits do not count
 	}
 	for i := first; i <= last; i++ {
 		if a := address ^ 1<<i; c.mapped(a) {

@@ -14,22 +14,22 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A FirstCrash is the crash that a signal handler caught, with where it is in the stack. The
-// kernel left on the handler's stack why it called it.
+// FirstCrash is the crash that a signal handler caught, with its place in the stack. The kernel
+// left on the handler's stack why it called the handler.
 type FirstCrash struct {
 	target.FirstCrash
-	// Frame is the index of the frame that was interrupted among the physical ones of the
-	// stack, and Inside are the frames further in: the handler's. The index is 0 where the
-	// stack does not show it.
+	// Frame is the index of the interrupted frame among the physical ones of the stack, and
+	// Inside are the frames further in: the handler's. The index is 0 where the stack does not
+	// show it.
 	Frame  int
 	Inside []walk.Frame
 
 	info    target.SignalInfo
-	hasInfo bool // else the registers alone say what happened
+	hasInfo bool // else only the registers tell what happened
 }
 
-// FindFirst finds the first crash in the stack of a thread; nil where no handler of one
-// is under way there.
+// FindFirst finds the first crash in the stack of a thread; it returns nil where no handler of
+// a crash is running there.
 func FindFirst(ctx context.Context, p *walk.Process, s *walk.Stack) *FirstCrash {
 	if !slices.ContainsFunc(s.Frames, func(f walk.Frame) bool { return f.SignalFrame }) {
 		return nil
@@ -37,7 +37,8 @@ func FindFirst(ctx context.Context, p *walk.Process, s *walk.Stack) *FirstCrash 
 	return newCrash(ctx, p, s.Thread).first
 }
 
-// keptFirst is the first crash as a snapshot has it, whose stack may not show it for want of files.
+// keptFirst returns the first crash that a snapshot recorded, whose stack may not show it for
+// want of files.
 func (c *crash) keptFirst() *FirstCrash {
 	if c.first != nil || c.kept.First == nil {
 		return c.first
@@ -55,8 +56,8 @@ func (c *crash) keptFirst() *FirstCrash {
 // caught are the signals whose handlers catch crashes.
 var caught = []string{"SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGTRAP"}
 
-// findFirst finds the first crash: the outermost one that a fault of the processor or
-// abort() caused, or else one by a signal that a process sent.
+// findFirst finds the first crash: the outermost one that a fault of the processor or abort()
+// caused, or else one by a signal that a process sent.
 func (c *crash) findFirst() (first *FirstCrash) {
 	if c.machine == nil || c.machine.SignalFrame == nil || c.thread.Wave != nil {
 		return nil
@@ -77,8 +78,8 @@ func (c *crash) findFirst() (first *FirstCrash) {
 	return first
 }
 
-// caughtAt is the crash whose signal frame is one of the stack; nil where its signal is not
-// one of a crash.
+// caughtAt returns the crash with a signal frame of the stack; nil where its signal is not one
+// of a crash.
 func (c *crash) caughtAt(i int) *FirstCrash {
 	if i+1 >= len(c.frames) {
 		return nil
@@ -110,7 +111,7 @@ func (c *crash) caughtAt(i int) *FirstCrash {
 	return x
 }
 
-// isAbort reports whether a frame is of what abort() calls to send SIGABRT.
+// isAbort reports whether a frame belongs to the functions that abort() calls to send SIGABRT.
 func (c *crash) isAbort(first int) bool {
 	for i := first; i < len(c.stack.Frames) && i < first+maxRaise; i++ {
 		if name := linkageName(&c.stack.Frames[i]); name == "abort" || name == "__GI_abort" {
@@ -120,14 +121,14 @@ func (c *crash) isAbort(first int) bool {
 	return false
 }
 
-// maxRaise is how many frames abort() has: those of raise and what that calls.
+// maxRaise is how many frames abort() has: raise and its callees.
 const maxRaise = 5
 
-// itself is the process as the sender of a signal.
+// itself returns the process as the sender of a signal.
 func (c *crash) itself() *target.Sender {
 	s := &target.Sender{}
 	if f := c.process.Info().Facts; f != nil {
-		s.ID = int32(f.Process.ID) //nolint:gosec // as the target says
+		s.ID = int32(f.Process.ID) //nolint:gosec // as in the target
 		if f.Process.User != nil {
 			s.User = *f.Process.User
 		}
@@ -135,18 +136,18 @@ func (c *crash) itself() *target.Sender {
 	return s
 }
 
-// isOfGo reports whether a frame is one of Go's runtime, which ends the process by a signal that
-// it handles itself.
+// isOfGo reports whether a frame belongs to Go's runtime, which ends the process by a signal
+// that it handles itself.
 func isOfGo(f *walk.Frame) bool { return strings.HasPrefix(nameAt(f), "runtime.") }
 
-// usedOfInfo is how many bytes of a siginfo_t the kernel has something in.
+// usedOfInfo is how many bytes of a siginfo_t the kernel uses.
 const usedOfInfo = 48
 
 // signalInfo reads the siginfo_t of a signal frame.
 func (c *crash) signalInfo(sp uint64, hasTrap bool) (x target.SignalInfo, ok bool) {
 	b := make([]byte, target.SignalInfoSize)
 	n, _ := c.process.State().ReadMemory(locexpr.DefaultSpace, sp+uint64(c.machine.SignalFrame.Info), b)
-	// The kernel fills the rest with zeros. Emulators that say no exceptions do not.
+	// The kernel fills the rest with zeros. Emulators without exceptions do not.
 	if n < len(b) || hasTrap && slices.Max(b[usedOfInfo:]) > 0 {
 		return x, false
 	}
@@ -157,9 +158,9 @@ func (c *crash) signalInfo(sp uint64, hasTrap bool) (x target.SignalInfo, ok boo
 	return target.ReadSignalInfo(b, c.process.Info().Machine, order, c.wordSize())
 }
 
-// agrees reports whether a siginfo_t is one: the kernel leaves out that of a handler that did
-// not ask for it, and its place has then what was there before. It must be well formed, and
-// that of a fault must not contradict the exception and the address, which are always there.
+// agrees reports whether a siginfo_t is credible: the kernel leaves it out for a handler that
+// did not ask for it, and old bytes are in its place. It must be well formed, and for a fault
+// it must not contradict the exception and the address, which are always there.
 func (c *crash) agrees(x *target.SignalInfo, trap sdk.Trap, hasTrap bool, sp uint64) bool {
 	name := target.SignalName(c.process.Info().Machine, x.Signal)
 	if name == "" || x.Error != 0 || x.Code != target.SignalFromUser && target.SignalCode(name, x.Code) == "" {
@@ -178,20 +179,20 @@ func (c *crash) agrees(x *target.SignalInfo, trap sdk.Trap, hasTrap bool, sp uin
 	return x.HasAddress && ok && c.untagged(address) == c.untagged(x.Address)
 }
 
-// trapAt is the exception of the processor that a signal frame has; ok is false where it has
+// trapAt returns the exception of the processor in a signal frame; ok is false where it has
 // none, or none that becomes a signal.
 func (c *crash) trapAt(sp uint64) (t sdk.Trap, ok bool) {
 	s := c.machine.SignalFrame
 	if s.Trap == 0 {
 		return t, false
 	}
-	at := sp + uint64(s.Trap)
+	address := sp + uint64(s.Trap)
 	if s.TrapRecord != 0 {
-		if at, ok = c.record(at, s.TrapRecord); !ok {
+		if address, ok = c.record(address, s.TrapRecord); !ok {
 			return t, false
 		}
 	}
-	word, ok := c.word(at)
+	word, ok := c.word(address)
 	for _, t := range s.Traps {
 		if ok && word>>s.TrapShift == uint64(t.Number) {
 			return t, true
@@ -204,26 +205,26 @@ func (c *crash) trapAt(sp uint64) (t sdk.Trap, ok bool) {
 const maxRecords = 64
 
 // record finds the contents of a record of a signal frame by its magic number.
-func (c *crash) record(at uint64, magic uint32) (uint64, bool) {
+func (c *crash) record(address uint64, magic uint32) (uint64, bool) {
 	for range maxRecords {
-		number, ok := c.half(at)
-		size, isThere := c.half(at + 4)
+		number, ok := c.half(address)
+		size, isThere := c.half(address + 4)
 		switch {
 		case !ok || !isThere || number == 0 || size < 8:
 			return 0, false
 		case number == uint64(magic):
-			return at + 8, true
+			return address + 8, true
 		}
-		at += size
+		address += size
 	}
 	return 0, false
 }
 
-// trapInfo is what a handler without a siginfo_t was called for, by the exception of the
-// processor: that of the thread's last fault, which may have been another one.
+// trapInfo returns why a handler without a siginfo_t was called, by the exception of the
+// processor: the thread's last fault, which may be unrelated.
 func (c *crash) trapInfo(trap sdk.Trap, hasTrap bool, sp uint64) (x target.SignalInfo, ok bool) {
 	if !hasTrap {
-		// Where the record is left out the address may be that of a fault all the same.
+		// Where the record is left out, the address may still be from a fault.
 		trap = sdk.Trap{Signal: sigSEGV, HasAddress: c.machine.SignalFrame.TrapRecord != 0}
 	}
 	x.Signal = int(trap.Signal)
@@ -235,7 +236,7 @@ func (c *crash) trapInfo(trap sdk.Trap, hasTrap bool, sp uint64) (x target.Signa
 		return x, x.HasAddress
 	}
 	if c.machine.CanonicalBits != 0 && x.Signal != sigFPE {
-		x.Code = target.SignalFromKernel // as of all exceptions of x86 without an address
+		x.Code = target.SignalFromKernel // as for all exceptions of x86 without an address
 	}
 	return x, true
 }
@@ -247,7 +248,7 @@ const (
 	sigSEGV = 11
 )
 
-// behind is the first crash as if it had ended the process.
+// behind returns the first crash as if it had ended the process.
 func (c *crash) behind(x *FirstCrash, info *target.SignalInfo) *crash {
 	first := *c
 	first.first, first.frame = nil, x.Frame
@@ -290,10 +291,10 @@ func (c *crash) isReached(address uint64) bool {
 	return c.failing(address) != nil || c.hasPC && address-c.pc < uint64(max(c.instruction.Size, 1))
 }
 
-// again explains a signal of a fault that the process sent to itself where it was not in a
-// system call: a handler raised it again while it was blocked, and returned. The PC is still
-// at the instruction that failed, and the signal frame is still there below the stack, unless
-// the handler had another one.
+// again explains a signal of a fault that the process sent to itself outside of a system call:
+// a handler raised it again while it was blocked, and returned. The PC is still at the
+// instruction that failed, and the signal frame is still there below the stack pointer, unless
+// the handler had a stack of its own.
 func (c *crash) again() string {
 	if !c.isOwn() || c.kept.Code > 0 || c.signal == "SIGABRT" || !slices.Contains(caught, c.signal) || !c.hasPC || c.isBehindCall() {
 		return ""
@@ -313,11 +314,11 @@ func (c *crash) again() string {
 	return ""
 }
 
-// maxPopped is how far below the stack pointer a signal frame begins at most, of which the
-// state of the vector registers takes most.
+// maxPopped is how far below the stack pointer a signal frame can begin. The state of the
+// vector registers takes most of it.
 const maxPopped = 1 << 15
 
-// popped is the siginfo_t of the signal frame by which the kernel came back to the PC.
+// popped returns the siginfo_t of the signal frame through which the kernel returned to the PC.
 func (c *crash) popped() (info target.SignalInfo, ok bool) {
 	if c.machine == nil || c.machine.SignalFrame == nil || c.machine.SignalFrame.PC == 0 {
 		return info, false
@@ -329,11 +330,11 @@ func (c *crash) popped() (info target.SignalInfo, ok bool) {
 	b := make([]byte, min(maxPopped, sp))
 	start, size := sp-uint64(len(b)), c.wordSize()
 	n, _ := c.process.State().ReadMemory(locexpr.DefaultSpace, start, b)
-	for at := 0; at+size <= n; at += size {
-		if integer(b[at:at+size], c.order) != c.pc {
+	for offset := 0; offset+size <= n; offset += size {
+		if integer(b[offset:offset+size], c.order) != c.pc {
 			continue
 		}
-		frame := start + uint64(at) - uint64(c.machine.SignalFrame.PC)
+		frame := start + uint64(offset) - uint64(c.machine.SignalFrame.PC)
 		trap, hasTrap := c.trapAt(frame)
 		info, ok = c.signalInfo(frame, hasTrap)
 		if ok && info.Signal == c.process.Info().Signal && info.Code > 0 && c.agrees(&info, trap, hasTrap, frame) {
@@ -343,9 +344,9 @@ func (c *crash) popped() (info target.SignalInfo, ok bool) {
 	return info, false
 }
 
-// isFalse reports whether the instruction at the PC cannot have accessed the address that a signal
-// has: a process sent it, with what it had of another one, or the target does not say who
-// did, and the address may be the ID of that process.
+// isFalse reports whether the instruction at the PC cannot have accessed the address of a
+// signal: a process sent the signal again with the address of another, or the target does not
+// record the sender, and the address may be that process's ID.
 func (c *crash) isFalse(address uint64) bool {
 	if !c.hasPC || !c.isDecoded || c.kept.Access != "" || c.signal != "SIGSEGV" && c.signal != "SIGBUS" || c.isReached(address) {
 		return false
@@ -363,13 +364,13 @@ func (c *crash) isBehindCall() bool {
 		return false
 	}
 	for size := uint64(1); size <= uint64(c.machine.MaxInstruction) && size <= maxSystemCall && size <= c.pc; size++ {
-		in, err := c.process.Instruction(c.ctx, c.thread, c.pc-size)
-		if err == nil && uint64(in.Size) == size && in.Kind == sdk.SystemCallInstruction {
+		instruction, err := c.process.Instruction(c.ctx, c.thread, c.pc-size)
+		if err == nil && uint64(instruction.Size) == size && instruction.Kind == sdk.SystemCallInstruction {
 			return true
 		}
 	}
 	return false
 }
 
-// maxSystemCall is how long the instructions of system calls are at most.
+// maxSystemCall is the size of the longest system call instruction.
 const maxSystemCall = 4

@@ -20,7 +20,7 @@ var floatingCodes = map[int32]string{
 // tells.
 func (c *crash) arithmetic() string {
 	if text := floatingCodes[c.kept.Code]; text != "" {
-		return withText(text, c.instruction.Text) + c.in()
+		return withText(text, c.instruction.Text) + c.whereText()
 	}
 	if c.instruction.Kind != sdk.DivideInstruction {
 		return ""
@@ -28,14 +28,14 @@ func (c *crash) arithmetic() string {
 	divisor, ok := c.divisor()
 	switch {
 	case !ok:
-		return "integer division by zero, or a quotient that is too large: " + c.instruction.Text + c.in()
+		return "integer division by zero, or a quotient that is too large: " + c.instruction.Text + c.whereText()
 	case divisor == 0:
-		return "integer division by zero: " + c.instruction.Text + c.in()
+		return "integer division by zero: " + c.instruction.Text + c.whereText()
 	}
-	return "the quotient of an integer division is too large: " + c.instruction.Text + c.in()
+	return "the quotient of an integer division is too large: " + c.instruction.Text + c.whereText()
 }
 
-// divisor is what a division divides by.
+// divisor returns the number that a division divides by.
 func (c *crash) divisor() (uint64, bool) {
 	if bits := c.instruction.RegisterBits; bits > 0 {
 		v, ok := c.register(c.instruction.Register)
@@ -45,11 +45,11 @@ func (c *crash) divisor() (uint64, bool) {
 		return 0, false
 	}
 	a := &c.instruction.Accesses[0]
-	at, ok := c.effective(a)
+	address, ok := c.effective(a)
 	if !ok || a.Size == 0 || a.Size > 8 {
 		return 0, false
 	}
-	word, ok := c.word(at)
+	word, ok := c.word(address)
 	if a.Size < 8 {
 		word &= 1<<(8*a.Size) - 1
 	}
@@ -61,50 +61,48 @@ func (c *crash) illegal() string {
 	switch {
 	case !c.isDecoded || c.instruction.Text == noInstruction:
 		if code := c.codeBytes(); code != "" {
-			return "illegal instruction: " + code + c.in()
+			return "illegal instruction: " + code + c.whereText()
 		}
-		return "illegal instruction" + c.in()
+		return "illegal instruction" + c.whereText()
 	case c.instruction.Kind == sdk.UndefinedInstruction:
-		return compilersTrap + c.instruction.Text + c.in()
+		return compilersTrap + c.instruction.Text + c.whereText()
 	case c.instruction.Kind == sdk.PrivilegedInstruction:
-		return "privileged instruction: " + c.instruction.Text + c.in()
+		return "privileged instruction: " + c.instruction.Text + c.whereText()
 	}
-	return "illegal instruction: " + c.instruction.Text + c.in()
+	return "illegal instruction: " + c.instruction.Text + c.whereText()
 }
 
-// compilersTrap begins what is said of an instruction that compilers write to end a
-// program.
+// compilersTrap begins the text about an instruction that compilers write to end a program.
 const compilersTrap = "trap that the compiler wrote: "
 
-// noInstruction is what disassemblers write in the place of one.
+// noInstruction is the text of disassemblers for bytes that are no instruction.
 const noInstruction = "(bad)"
 
-// codeBytes are the first bytes at the PC.
+// codeBytes returns the first bytes at the PC.
 func (c *crash) codeBytes() string {
 	code, _ := c.text(c.pc, 4)
 	return fmt.Sprintf("% x", code)
 }
 
-// trap explains a SIGTRAP. The PC is at a breakpoint that was executed, or, on x86,
-// behind it.
+// trap explains a SIGTRAP. The PC is at an executed breakpoint, or, on x86, after it.
 func (c *crash) trap() string {
 	switch text := c.breakpointText(); {
 	case text != "":
-		return "breakpoint: " + text + c.in()
+		return "breakpoint: " + text + c.whereText()
 	case c.instruction.Kind == sdk.UndefinedInstruction:
-		return compilersTrap + c.instruction.Text + c.in()
+		return compilersTrap + c.instruction.Text + c.whereText()
 	}
-	return "trap" + c.in()
+	return "trap" + c.whereText()
 }
 
-// breakpointText is the breakpoint at the PC, or right before it; "" where there is none.
+// breakpointText returns the breakpoint at the PC, or right before it; "" where there is none.
 func (c *crash) breakpointText() string {
 	if c.instruction.Kind == sdk.BreakpointInstruction || !c.hasPC {
 		return c.instruction.Text
 	}
-	in, err := c.process.Instruction(c.ctx, c.thread, c.pc-1)
-	if err == nil && in.Kind == sdk.BreakpointInstruction && in.Size == 1 {
-		return in.Text
+	instruction, err := c.process.Instruction(c.ctx, c.thread, c.pc-1)
+	if err == nil && instruction.Kind == sdk.BreakpointInstruction && instruction.Size == 1 {
+		return instruction.Text
 	}
 	return ""
 }
@@ -112,24 +110,24 @@ func (c *crash) breakpointText() string {
 // systemCall explains a SIGSYS.
 func (c *crash) systemCall() string {
 	if k := c.kept.SystemCall; k != nil {
-		return fmt.Sprintf("system call %d is refused by a seccomp filter", k.Number) + c.in()
+		return fmt.Sprintf("system call %d is refused by a seccomp filter", k.Number) + c.whereText()
 	}
 	return c.sent()
 }
 
-// sent says who sent a signal; "" where the kernel did.
+// sent names the sender of a signal; "" where the kernel sent it.
 func (c *crash) sent() string {
 	s := c.kept.Sender
 	if s == nil || c.signal == "" {
 		return ""
 	}
 	if c.isOwn() {
-		return fmt.Sprintf("the process sent %s to itself", c.signal) + c.by()
+		return fmt.Sprintf("the process sent %s to itself", c.signal) + c.whereInProgram()
 	}
 	return c.signal + " was sent by " + s.String()
 }
 
-// sentByOther is sent of another process.
+// sentByOther names the sender of a signal where it is another process.
 func (c *crash) sentByOther() string {
 	if c.isOwn() {
 		return ""
@@ -137,7 +135,7 @@ func (c *crash) sentByOther() string {
 	return c.sent()
 }
 
-// stop explains what stopped a wave, by what its hardware says.
+// stop explains why a wave stopped, as its hardware has it.
 func (c *crash) stop() string {
 	s := c.thread.Stop
 	if c.thread.Wave == nil || s == nil {
@@ -157,15 +155,15 @@ func (c *crash) stop() string {
 		}
 	}
 	if s.HasPCExact && !s.PCExact {
-		return text + c.in() + " (PC not exact)"
+		return text + c.whereText() + " (PC not exact)"
 	}
 	if c.isDecoded && s.Reason == sdk.StopIllegalInstruction {
 		text += ": " + c.instruction.Text
 	}
-	return text + c.in()
+	return text + c.whereText()
 }
 
-// stops are what the reasons of waves are called.
+// stops are the texts for the reasons why waves stop.
 var stops = map[string]string{
 	sdk.StopBreakpoint: "a wave hit a breakpoint", sdk.StopWatchpoint: "a wave hit a watchpoint", sdk.StopTrap: "a wave executed trap",
 	sdk.StopMemoryFault: "a wave accessed memory that is not mapped for it", sdk.StopAddressError: "a wave accessed an invalid address",

@@ -12,8 +12,8 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// nullEnd is the end of the addresses that no process may map (vm.mmap_min_addr is
-// 65536 on every usual kernel): what is accessed below it is a member of nothing.
+// nullEnd is the end of the addresses that no process may map (vm.mmap_min_addr is 65536 on
+// every usual kernel): an access below it is to a member through a null pointer.
 const nullEnd = 1 << 16
 
 // access explains a SIGSEGV by what the instruction accesses.
@@ -35,7 +35,7 @@ func (c *crash) access() string {
 	return c.whereIs(c.address, a) + ": " + what + c.unlikely(c.address, a)
 }
 
-// protected says which check of the processor an access failed.
+// protected names the check of the processor that an access failed.
 func (c *crash) protected(a *sdk.Access) string {
 	switch target.SignalCode(c.signal, c.kept.Code) {
 	case "SEGV_MTESERR":
@@ -56,36 +56,36 @@ func (c *crash) protected(a *sdk.Access) string {
 	return ""
 }
 
-// tagShift is where a pointer has its memory tag (Arm Architecture Reference Manual for
+// tagShift is the first bit of a pointer's memory tag (Arm Architecture Reference Manual for
 // A-profile, D10.1).
 const tagShift = 56
 
-// whatDid says what was done at an address, by what, and where.
+// whatDid describes an access at an address: the operation, the register and the memory.
 func (c *crash) whatDid(a *sdk.Access, address uint64) string {
 	if a == nil {
 		verb := verbs[c.kept.Access]
 		if verb == "" {
 			verb = "accesses"
 		}
-		return fmt.Sprintf("%s %#x", verb, address) + c.in()
+		return fmt.Sprintf("%s %#x", verb, address) + c.whereText()
 	}
-	return did(a, address) + c.through(a) + c.in()
+	return did(a, address) + c.through(a) + c.whereText()
 }
 
-// accesses says what the instruction accesses, of a signal without an address: that of
-// a protection fault, or of a dump that does not have it.
+// accesses describes what the instruction accesses, for a signal without an address: a
+// protection fault, or a dump without it.
 func (c *crash) accesses() string {
 	for i := range c.instruction.Accesses {
 		a := &c.instruction.Accesses[i]
-		at, ok := c.effective(a)
+		address, ok := c.effective(a)
 		switch {
 		case !ok:
-		case c.isSplit(at):
+		case c.isSplit(address):
 			return c.protection()
-		case at < nullEnd:
-			return "null pointer: " + c.whatDid(a, at)
-		case c.isRefused(at, a):
-			return c.whereIs(at, a) + ": " + c.whatDid(a, at) + c.unlikely(at, a)
+		case address < nullEnd:
+			return "null pointer: " + c.whatDid(a, address)
+		case c.isRefused(address, a):
+			return c.whereIs(address, a) + ": " + c.whatDid(a, address) + c.unlikely(address, a)
 		}
 	}
 	if c.hasUnreadTarget() {
@@ -94,36 +94,37 @@ func (c *crash) accesses() string {
 	return ""
 }
 
-// isSplit says whether an address is not canonical: its upper bits are not all equal.
+// isSplit reports whether an address is not canonical: its upper bits are not all equal.
 func (c *crash) isSplit(address uint64) bool {
 	top := address >> c.userBits()
 	return top != 0 && top != 1<<(64-c.userBits())-1
 }
 
-// isRefused says whether an access must have failed, as far as the target knows what was
-// mapped.
+// isRefused reports whether an access must have failed, as far as the target knows the
+// mappings.
 func (c *crash) isRefused(address uint64, a *sdk.Access) bool {
-	_, at, _ := c.around(address)
-	if at == nil {
+	_, mapping, _ := c.around(address)
+	if mapping == nil {
 		return c.knowsMappings() && !c.mapped(address)
 	}
-	return a.IsWrite && !at.IsWritable || a.IsRead && !at.IsReadable
+	return a.IsWrite && !mapping.IsWritable || a.IsRead && !mapping.IsReadable
 }
 
-// hasUnreadTarget says whether the instruction goes to where no address is canonical.
+// hasUnreadTarget reports whether the instruction goes to an address that is not canonical.
 func (c *crash) hasUnreadTarget() bool {
-	to, ok := uint64(0), false
+	target, ok := uint64(0), false
 	switch {
 	case c.instruction.Kind == sdk.ReturnInstruction:
-		to, ok = c.returnsTo()
+		target, ok = c.returnsTo()
 	case c.instruction.RegisterBits == 64 && c.instruction.Kind != sdk.DivideInstruction:
-		to, ok = c.register(c.instruction.Register)
+		target, ok = c.register(c.instruction.Register)
 	}
-	return ok && c.isSplit(to)
+	return ok && c.isSplit(target)
 }
 
-// userBits is how many bits the addresses of processes have where the kernel says no
-// address of a fault; the next one tells the kernel's. 64 where it always says one.
+// userBits returns how many bits the addresses of processes have where the kernel reports no
+// address of a fault; the next bit marks the kernel's. It is 64 where the kernel always reports
+// one.
 func (c *crash) userBits() uint32 {
 	if c.machine == nil || c.machine.CanonicalBits == 0 {
 		return 64
@@ -131,8 +132,8 @@ func (c *crash) userBits() uint32 {
 	return c.machine.CanonicalBits - 1
 }
 
-// protection explains a SIGSEGV of which the kernel says no address: that of a general
-// protection fault (Intel SDM volume 3, 6.15, #GP).
+// protection explains a SIGSEGV for which the kernel reports no address: a general protection
+// fault (Intel SDM volume 3, 6.15, #GP).
 func (c *crash) protection() string {
 	if c.machine == nil {
 		return ""
@@ -140,10 +141,10 @@ func (c *crash) protection() string {
 	if text := c.protectionOf(); text != "" {
 		return text
 	}
-	return withText("general protection fault", c.instruction.Text) + c.in()
+	return withText("general protection fault", c.instruction.Text) + c.whereText()
 }
 
-// withText is what happened with the instruction that it happened at, where that is known.
+// withText appends the instruction to a description, where it is known.
 func withText(what, instruction string) string {
 	if instruction == "" {
 		return what
@@ -151,47 +152,47 @@ func withText(what, instruction string) string {
 	return what + ": " + instruction
 }
 
-// protectionOf says what a general protection fault is about: an address that is not
-// canonical, a vector that is not aligned, or an instruction of the kernel's; "" where the
-// instruction does not tell.
+// protectionOf explains a general protection fault: an address that is not canonical, a vector
+// that is not aligned, or an instruction of the kernel's; "" where the instruction does not
+// tell.
 func (c *crash) protectionOf() string {
 	if c.instruction.Kind == sdk.PrivilegedInstruction {
-		return fmt.Sprintf("privileged instruction: %s", c.instruction.Text) + c.in()
+		return fmt.Sprintf("privileged instruction: %s", c.instruction.Text) + c.whereText()
 	}
 	for i := range c.instruction.Accesses {
 		a := &c.instruction.Accesses[i]
-		at, ok := c.effective(a)
+		address, ok := c.effective(a)
 		if !ok {
 			continue
 		}
-		if c.isSplit(at) {
-			return "address that is not canonical: " + c.whatDid(a, at) + c.unlikely(at, a)
+		if c.isSplit(address) {
+			return "address that is not canonical: " + c.whatDid(a, address) + c.unlikely(address, a)
 		}
 	}
 	for i := range c.instruction.Accesses {
 		a := &c.instruction.Accesses[i]
-		if at, ok := c.effective(a); ok && a.Size >= 16 && at%uint64(a.Size) != 0 {
-			return fmt.Sprintf("address that is not a multiple of %d: ", a.Size) + c.whatDid(a, at)
+		if address, ok := c.effective(a); ok && a.Size >= 16 && address%uint64(a.Size) != 0 {
+			return fmt.Sprintf("address that is not a multiple of %d: ", a.Size) + c.whatDid(a, address)
 		}
 	}
 	if c.instruction.Kind == sdk.ReturnInstruction {
-		if to, ok := c.returnsTo(); ok && to>>c.userBits() != 0 {
-			return fmt.Sprintf("return to %#x, which is not canonical: the return address was overwritten", to) + c.in() + c.unlikely(to, nil)
+		if target, ok := c.returnsTo(); ok && target>>c.userBits() != 0 {
+			return fmt.Sprintf("return to %#x, which is not canonical: the return address was overwritten", target) + c.whereText() + c.unlikely(target, nil)
 		}
 	}
 	if r := c.instruction.Register; c.instruction.RegisterBits == 64 {
-		if to, ok := c.register(r); ok && to>>c.userBits() != 0 {
-			return fmt.Sprintf("jump to %#x, which is not canonical, through %s", to, c.registerName(r)) + c.in() + c.unlikely(to, nil)
+		if target, ok := c.register(r); ok && target>>c.userBits() != 0 {
+			return fmt.Sprintf("jump to %#x, which is not canonical, through %s", target, c.registerName(r)) + c.whereText() + c.unlikely(target, nil)
 		}
 	}
 	return ""
 }
 
-// returnsTo is the return address that a return instruction takes.
+// returnsTo returns the return address that a return instruction takes.
 func (c *crash) returnsTo() (uint64, bool) {
 	for i := range c.instruction.Accesses {
-		if at, ok := c.effective(&c.instruction.Accesses[i]); ok {
-			return c.word(at)
+		if address, ok := c.effective(&c.instruction.Accesses[i]); ok {
+			return c.word(address)
 		}
 	}
 	return 0, false
@@ -213,23 +214,23 @@ var patterns = map[uint64]string{
 	0xdeadbeefdeadbeef: "a pattern for freed memory",
 }
 
-// notAligned says which access of the instruction is not aligned, of a signal of which
+// notAligned describes an access of the instruction that is not aligned, for a signal of which
 // nothing more is known.
 func (c *crash) notAligned() string {
 	for i := range c.instruction.Accesses {
 		a := &c.instruction.Accesses[i]
-		if at, ok := c.effective(a); ok && c.mapped(at) && bits.OnesCount32(a.Size) == 1 && at%uint64(a.Size) != 0 {
-			return unaligned + c.whatDid(a, at)
+		if address, ok := c.effective(a); ok && c.mapped(address) && bits.OnesCount32(a.Size) == 1 && address%uint64(a.Size) != 0 {
+			return unaligned + c.whatDid(a, address)
 		}
 	}
 	return ""
 }
 
-// unaligned begins what is said of an access that is not aligned.
+// unaligned begins the text about an access that is not aligned.
 const unaligned = "address that is not aligned: "
 
-// unlikely says what an address that nobody can have meant may have been. It is marked as a
-// guess.
+// unlikely explains where an address that the program cannot have meant may come from. The text
+// is marked as a guess.
 func (c *crash) unlikely(address uint64, a *sdk.Access) string {
 	words := []uint64{address}
 	if a != nil {
@@ -250,15 +251,15 @@ func (c *crash) unlikely(address uint64, a *sdk.Access) string {
 	return ""
 }
 
-// overwritten says what a word may be that was taken for an address.
+// overwritten explains a word that was taken for an address.
 func (c *crash) overwritten(word uint64) string {
 	size := c.wordSize()
-	for pattern, of := range patterns {
+	for pattern, name := range patterns {
 		if size == 4 {
 			pattern &= 1<<32 - 1
 		}
 		if word-pattern+0x1000 < 0x2000 {
-			return fmt.Sprintf(" (a guess: %#x is the pattern of %s)", pattern, of)
+			return fmt.Sprintf(" (a guess: %#x is the pattern of %s)", pattern, name)
 		}
 	}
 	if text, ok := asText(word, size, c.order); ok {
@@ -267,7 +268,7 @@ func (c *crash) overwritten(word uint64) string {
 	return ""
 }
 
-// asText is a word of some bytes that consists of printable characters.
+// asText returns the printable characters that a word of some bytes consists of.
 func asText(word uint64, size int, order sdk.ByteOrder) (string, bool) {
 	b := make([]byte, size)
 	for i := range b {
@@ -283,36 +284,36 @@ func asText(word uint64, size int, order sdk.ByteOrder) (string, bool) {
 	return string(b), true
 }
 
-// nearBy is how far from a mapping an address is that was meant to be within it.
+// nearBy is how far from a mapping an address can be that was meant to be within it.
 const nearBy = 1 << 20
 
-// isNear says whether an address lies near a mapping: it ran out of that.
+// isNear reports whether an address lies near a mapping: the program ran out of its bounds.
 func (c *crash) isNear(address uint64) bool {
-	below, at, above := c.around(address)
-	return at != nil || below != nil && address-below.End < nearBy || above != nil && above.Start-address < nearBy
+	below, within, above := c.around(address)
+	return within != nil || below != nil && address-below.End < nearBy || above != nil && above.Start-address < nearBy
 }
 
-// whereIs says what is at an address that may not be accessed as it was.
+// whereIs describes the memory at an address where an access failed.
 func (c *crash) whereIs(address uint64, a *sdk.Access) string {
 	address = c.untagged(address)
-	below, at, above := c.around(address)
+	below, mapping, above := c.around(address)
 	code := target.SignalCode(c.signal, c.kept.Code)
 	switch {
-	case at == nil && !c.knowsMappings() && code != "SEGV_MAPERR" && !strings.HasSuffix(c.kept.Name, "KERN_INVALID_ADDRESS"):
+	case mapping == nil && !c.knowsMappings() && code != "SEGV_MAPERR" && !strings.HasSuffix(c.kept.Name, "KERN_INVALID_ADDRESS"):
 		return "memory that may not be accessed so"
-	case at == nil && c.mapped(address):
+	case mapping == nil && c.mapped(address):
 		return "memory that may not be accessed so"
-	case at == nil:
+	case mapping == nil:
 		return "memory that is not mapped" + beside(address, below, above)
-	case !hasRights(at) && at.File == "":
+	case !hasRights(mapping) && mapping.File == "":
 		return "memory without any rights, as of a guard page" + beside(address, below, above)
-	case a != nil && a.IsWrite && !at.IsWritable:
-		return "memory that may only be read" + ofFile(at)
+	case a != nil && a.IsWrite && !mapping.IsWritable:
+		return "memory that may only be read" + ofFile(mapping)
 	}
-	return "memory that may not be accessed so" + ofFile(at)
+	return "memory that may not be accessed so" + ofFile(mapping)
 }
 
-// ofFile names the file that is mapped.
+// ofFile names the mapped file.
 func ofFile(m *target.Mapping) string {
 	if m.File == "" {
 		return ""
@@ -320,7 +321,7 @@ func ofFile(m *target.Mapping) string {
 	return ", of " + object.LastPart(m.File)
 }
 
-// beside says which mapping an address is right before or behind.
+// beside names the mapping that an address is right before or after.
 func beside(address uint64, below, above *target.Mapping) string {
 	const page = 1 << 12
 	switch {
@@ -332,7 +333,7 @@ func beside(address uint64, below, above *target.Mapping) string {
 	return ""
 }
 
-// execution explains a PC where no code is.
+// execution explains a PC where there is no code.
 func (c *crash) execution() string {
 	if !c.hasPC || c.isAccess() {
 		return ""
@@ -341,24 +342,24 @@ func (c *crash) execution() string {
 	if executable && c.kept.Access != target.AccessExecute {
 		return ""
 	}
-	from := c.calledFrom()
-	_, at, _ := c.around(c.pc)
+	caller := c.calledFrom()
+	_, mapping, _ := c.around(c.pc)
 	switch {
 	case c.pc == 0:
-		return "jump to null: the pointer to a function is null" + from
+		return "jump to null: the pointer to a function is null" + caller
 	case c.pc < nullEnd:
-		return fmt.Sprintf("jump to %#x: the pointer to a function is null, or nearly", c.pc) + from
+		return fmt.Sprintf("jump to %#x: the pointer to a function is null, or nearly", c.pc) + caller
 	case !mapped && !c.knowsMappings():
-		return fmt.Sprintf("jump to %#x, where no code can be executed", c.pc) + from + c.unlikely(c.pc, nil)
+		return fmt.Sprintf("jump to %#x, where no code can be executed", c.pc) + caller + c.unlikely(c.pc, nil)
 	case !mapped:
-		return fmt.Sprintf("jump to %#x, where nothing is mapped", c.pc) + from + c.unlikely(c.pc, nil)
-	case at != nil:
-		return fmt.Sprintf("jump to %#x, which is data", c.pc) + ofFile(at) + from
+		return fmt.Sprintf("jump to %#x, where nothing is mapped", c.pc) + caller + c.unlikely(c.pc, nil)
+	case mapping != nil:
+		return fmt.Sprintf("jump to %#x, which is data", c.pc) + ofFile(mapping) + caller
 	}
-	return fmt.Sprintf("jump to %#x, which is data", c.pc) + from
+	return fmt.Sprintf("jump to %#x, which is data", c.pc) + caller
 }
 
-// isAccess says whether the fault is known not to be of fetching the instruction.
+// isAccess reports whether the fault is known not to come from fetching the instruction.
 func (c *crash) isAccess() bool {
 	switch {
 	case c.signal == "SIGILL" || c.kept.Access == target.AccessExecute:
@@ -368,7 +369,7 @@ func (c *crash) isAccess() bool {
 	case c.hasAddress:
 		return c.address != c.pc
 	}
-	return c.kept.HasCode // the kernel says the address of each but a protection fault
+	return c.kept.HasCode // the kernel reports the address of each, except a protection fault
 }
 
 // The si_code values of SIGBUS (include/uapi/asm-generic/siginfo.h).
@@ -388,7 +389,7 @@ func (c *crash) bus() string {
 	}
 	a := c.failing(c.address)
 	what := c.whatDid(a, c.address)
-	_, at, _ := c.around(c.address)
+	_, mapping, _ := c.around(c.address)
 	switch {
 	case c.kept.Code == busAlignment && c.hasPC && c.pc == c.address:
 		return fmt.Sprintf("jump to %#x, which is not aligned", c.pc) + c.calledFrom()
@@ -396,8 +397,8 @@ func (c *crash) bus() string {
 		return unaligned + what
 	case c.kept.Code >= busMemoryError:
 		return "the hardware lost the contents of memory: " + what
-	case c.kept.Code == busNoPage && at != nil && at.File != "":
-		return fmt.Sprintf("the file %s is shorter than its mapping, offset %#x is behind its end: %s", at.File, at.Offset+c.address-at.Start, what)
+	case c.kept.Code == busNoPage && mapping != nil && mapping.File != "":
+		return fmt.Sprintf("the file %s is shorter than its mapping, offset %#x is behind its end: %s", mapping.File, mapping.Offset+c.address-mapping.Start, what)
 	}
 	return "memory that has nothing behind it: " + what
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
-// overflowed begins what is said of a stack overflow.
+// overflowed begins the text about a stack overflow.
 const overflowed = "stack overflow"
 
-// IsStackOverflow says whether what Of says is that a stack overflowed.
+// IsStackOverflow reports whether a line from Of is about a stack overflow.
 func IsStackOverflow(text string) bool { return strings.HasPrefix(text, overflowed) }
 
 // overflow explains a fault right below a stack: its guard page, or its limit.
@@ -28,35 +28,35 @@ func (c *crash) overflow() string {
 	return overflowed + ": " + c.recursion() + c.whatDid(c.failing(address), address)
 }
 
-// failed is the address that could not be accessed: that of the signal, or, of a target
-// that does not have it, that of the access of the instruction which must have failed.
+// failed returns the address that could not be accessed: from the signal, or, where the target
+// has none, from the access of the instruction which must have failed.
 func (c *crash) failed() (address uint64, ok bool) {
 	if c.hasAddress {
 		return c.address, true
 	}
 	if c.kept.HasCode {
-		return 0, false // a protection fault, which is for other reasons
+		return 0, false // a protection fault, which has other reasons
 	}
 	for i := range c.instruction.Accesses {
 		a := &c.instruction.Accesses[i]
-		if at, ok := c.effective(a); ok && c.isRefused(at, a) {
-			return at, true
+		if address, ok := c.effective(a); ok && c.isRefused(address, a) {
+			return address, true
 		}
 	}
 	return 0, false
 }
 
-// A stack that overflows is accessed within these distances: of its pointer, for a
-// function with a large frame touches it in any order, and of what is mapped above, for
-// the function that overflows it may have moved the pointer far.
+// A stack that overflows is accessed within these distances: of its pointer, because a function
+// with a large frame touches it in any order, and of the mapping above, because the function
+// that overflows it may have moved the pointer far.
 const (
 	stackReach = 1 << 24
 	guardSize  = 1 << 20
 	redZone    = 1 << 8 // below the pointer
 )
 
-// isBelowStack says whether what was accessed lies below the mapping of the stack that
-// sp is of: the frames of the callers are right above it.
+// isBelowStack reports whether an address lies below the mapping of the stack with sp: the
+// frames of the callers are right above it.
 func (c *crash) isBelowStack(address, sp uint64) bool {
 	if address-sp+stackReach > 2*stackReach && address < sp {
 		return false
@@ -105,8 +105,8 @@ func (c *crash) recursion() string {
 	return fmt.Sprintf("%s call each other %s%d times; ", strings.Join(cycle, ", "), least, frames/len(cycle))
 }
 
-// cycleOf is the shortest cycle of functions that most frames are of, a caller before
-// what it calls, and how many frames are.
+// cycleOf returns the shortest cycle of functions that most frames belong to, a caller before
+// its callee, and how many frames do.
 func cycleOf(frames []walk.Frame) (cycle []string, length int) {
 	ids := make([]string, min(len(frames), maxJudged))
 	for i := range ids {
@@ -136,8 +136,8 @@ func cycleOf(frames []walk.Frame) (cycle []string, length int) {
 	return rotated(cycle), length
 }
 
-// rotated is a cycle that begins with its first name in the order of the alphabet:
-// where it was entered, and where the stack ended, is chance.
+// rotated returns a cycle from its first name in the order of the alphabet: it is chance where
+// it was entered, and where the stack ended.
 func rotated(cycle []string) []string {
 	least := 0
 	for i := range cycle {
@@ -148,7 +148,7 @@ func rotated(cycle []string) []string {
 	return append(cycle[least:len(cycle):len(cycle)], cycle[:least]...)
 }
 
-// functionOf names the physical function of a frame; its PC where nothing does.
+// functionOf names the physical function of a frame; its PC where it has no name.
 func functionOf(f *walk.Frame) string {
 	if n := len(f.Symbols); n > 0 {
 		return f.Symbols[n-1].Function

@@ -29,12 +29,12 @@ func beginsWith(name string, list []string) bool {
 	return slices.ContainsFunc(list, func(begin string) bool { return strings.HasPrefix(name, begin) })
 }
 
-// in names where the process failed: the innermost frame, and the program's own function
+// whereText names where the process failed: the innermost frame, and the program's own function
 // that called it where that is one of a library.
-func (c *crash) in() string { return c.inFrom(0) }
+func (c *crash) whereText() string { return c.whereTextFrom(0) }
 
-// inFrom is in of the frames from one on.
-func (c *crash) inFrom(first int) string {
+// whereTextFrom is whereText for the frames from one on.
+func (c *crash) whereTextFrom(first int) string {
 	if first >= len(c.stack.Frames) {
 		return ""
 	}
@@ -42,23 +42,23 @@ func (c *crash) inFrom(first int) string {
 	if text == "" {
 		return ""
 	}
-	if from := c.caller(first); from != "" && from != text {
-		text += ", called from " + from
+	if caller := c.caller(first); caller != "" && caller != text {
+		text += ", called from " + caller
 	}
 	return " in " + text
 }
 
-// calledFrom names the function that called what the PC is in.
+// calledFrom names the function that called the code at the PC.
 func (c *crash) calledFrom() string {
-	if from := c.inFrom(1); from != "" {
-		return ", called from" + from[len(" in"):]
+	if caller := c.whereTextFrom(1); caller != "" {
+		return ", called from" + caller[len(" in"):]
 	}
 	return ""
 }
 
-// by names the innermost function of the program's own: one that is in another module
-// than the function that sent the signal, and no part of a run-time library.
-func (c *crash) by() string {
+// whereInProgram names the innermost function of the program's own: one in another module than
+// the function that sent the signal, and no part of a run-time library.
+func (c *crash) whereInProgram() string {
 	name, _ := c.culprit(0)
 	if name == "" {
 		return ""
@@ -66,8 +66,8 @@ func (c *crash) by() string {
 	return " in " + name
 }
 
-// place names where a frame is: its innermost function, or the module and the offset in
-// it, or, outside all modules, what is mapped there; "" where nothing is.
+// place names the place of a frame: its innermost function, or the module and the offset in it,
+// or, outside all modules, what the mapping there is; "" where there is none.
 func (c *crash) place(f *walk.Frame) string {
 	if name := nameAt(f); name != "" {
 		return name
@@ -77,18 +77,18 @@ func (c *crash) place(f *walk.Frame) string {
 			return fmt.Sprintf("%s+%#x", file, f.ModuleOffset)
 		}
 	}
-	_, at, _ := c.around(f.PC)
+	_, mapping, _ := c.around(f.PC)
 	_, isExecutable := c.process.State().Mapped(f.PC)
 	switch {
-	case at != nil && at.File != "":
-		return fmt.Sprintf("%s, at its offset %#x", object.LastPart(at.File), at.Offset+f.PC-at.Start)
+	case mapping != nil && mapping.File != "":
+		return fmt.Sprintf("%s, at its offset %#x", object.LastPart(mapping.File), mapping.Offset+f.PC-mapping.Start)
 	case isExecutable:
 		return fmt.Sprintf("code at %#x, which no file has", f.PC)
 	}
 	return ""
 }
 
-// nameAt is the innermost function at a frame that has a name; "" where none has.
+// nameAt returns the innermost function at a frame that has a name; "" where none has.
 func nameAt(f *walk.Frame) string {
 	for i := range f.Symbols {
 		if name := f.Symbols[i].Function; name != "" {
@@ -98,7 +98,8 @@ func nameAt(f *walk.Frame) string {
 	return ""
 }
 
-// functionAt is the function that a frame belongs to, whatever was inlined there, or where it is.
+// functionAt returns the physical function of a frame, whatever was inlined there, or its
+// place.
 func (c *crash) functionAt(i int) string {
 	f := &c.stack.Frames[i]
 	if n := len(f.Symbols); n > 0 && f.Symbols[n-1].Function != "" {
@@ -110,40 +111,40 @@ func (c *crash) functionAt(i int) string {
 // maxNamed is how many frames are looked at for one that has a name.
 const maxNamed = 64
 
-// caller names who called the function at a frame: the program's own function where that
-// is one of a library, and the next one that has a name where it has none.
+// caller names the caller of the function at a frame: the program's own function where that is
+// one of a library, and the next one that has a name where it has none.
 func (c *crash) caller(first int) string {
 	if nameAt(&c.stack.Frames[first]) != "" {
 		name, _ := c.culprit(first)
 		return name
 	}
 	name := ""
-	var in *target.Module
+	var module *target.Module
 	for i := first + 1; i < len(c.stack.Frames) && i < first+maxNamed; i++ {
 		f := &c.stack.Frames[i]
 		next := nameAt(f)
 		switch {
-		case isStart(next), name != "" && (f.Module != in || next == ""):
+		case isStart(next), name != "" && (f.Module != module || next == ""):
 			return name
 		case next != "":
-			if name, in = next, f.Module; in == nil || !isLibC(in.Path) {
+			if name, module = next, f.Module; module == nil || !isLibC(module.Path) {
 				return name
 			}
-			// Of the C library it is the function by which the program called it.
+			// For the C library it is the function by which the program called it.
 			name = c.functionAt(i)
 		}
 	}
 	return name
 }
 
-// isStart reports whether a function is one that called the program's outermost one, which
-// says nothing of a crash.
+// isStart reports whether a function called the program's outermost one, which tells nothing of
+// a crash.
 func isStart(name string) bool {
 	return name == "_start" || strings.HasPrefix(name, "__libc_start") || name == "start_thread" || strings.HasPrefix(name, "clone") ||
 		strings.HasPrefix(name, "__clone")
 }
 
-// culprit is the innermost function of the program's own from a frame on, with its
+// culprit returns the innermost function of the program's own from a frame on, with its
 // position, or its module and offset where it has no name; "" where there is none.
 func (c *crash) culprit(first int) (name, position string) {
 	for i := first; i < len(c.stack.Frames); i++ {
@@ -168,22 +169,22 @@ func (c *crash) culprit(first int) (name, position string) {
 	return "", ""
 }
 
-// isSystemHeader reports whether a file is one of the system's include files, which those of
-// a cross compiler are in a folder of their own: /usr/aarch64-linux-gnu/include.
+// isSystemHeader reports whether a file is one of the system's include files, which a cross
+// compiler has in a folder of its own: /usr/aarch64-linux-gnu/include.
 func isSystemHeader(file string) bool {
 	rest, isSystems := strings.CutPrefix(file, "/usr/")
 	return isSystems && (strings.HasPrefix(rest, "include/") || strings.Contains(rest, "/include/")) && !strings.HasPrefix(rest, "local/") && !strings.HasPrefix(rest, "src/")
 }
 
-// systems are the beginnings of the names of libraries of systems that only pass a failure
-// on: the C library and what belongs to it, and the parts of Windows by which programs raise
-// exceptions.
+// systems are the beginnings of the names of system libraries that only pass a failure on: the
+// C library and its parts, and the parts of Windows by which programs raise exceptions.
 var systems = []string{
 	"libc.so", "libc-2", "libpthread", "ld-linux", "ld-musl", "ld-2", "libm.so", "linux-vdso",
 	"ntdll.", "kernel32.", "kernelbase.", "ucrtbase", "vcruntime", "msvcp", "msvcr",
 }
 
-// runtimes are those of libraries that compilers' code needs, which pass exceptions on.
+// runtimes are the beginnings of the names of libraries that compilers' code needs, which pass
+// exceptions on.
 var runtimes = []string{"libstdc++.so", "libc++", "libgcc_s", "libunwind.", "libsupc++"}
 
 func isLibC(file string) bool { return beginsWith(strings.ToLower(object.LastPart(file)), systems) }

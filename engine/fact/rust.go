@@ -10,8 +10,8 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// rustOverflow begins the names of the functions that find a fault in a guard page of a
-// Rust program's stacks, and abort.
+// rustOverflow begins the names of the functions that find a fault in a guard page of a Rust
+// program's stacks, and abort.
 const rustOverflow = "std::sys::pal::unix::stack_overflow"
 
 // rustReasons are functions of Rust's core library that panic for one reason.
@@ -31,7 +31,7 @@ var rustReasons = []struct{ function, is string }{
 	{"alloc::alloc::handle_alloc_error", "no memory is left"},
 }
 
-// rustPanic says where a Rust program panicked, and why: by its message, or by the function
+// rustPanic explains where a Rust program panicked, and why: by its message, or by the function
 // of its core library that panicked for it.
 func (c *crash) rustPanic() string {
 	isPanic, reason := false, ""
@@ -53,7 +53,7 @@ func (c *crash) rustPanic() string {
 		return ""
 	}
 	if reason == overflowed {
-		return overflowed + ": " + c.recursion() + "Rust's handler of the signal aborted" + c.by()
+		return overflowed + ": " + c.recursion() + "Rust's handler of the signal aborted" + c.whereInProgram()
 	}
 	if said := c.rustMessage(); said != "" {
 		reason = said
@@ -65,15 +65,15 @@ func (c *crash) rustPanic() string {
 	if position != "" {
 		position = " at " + position
 	}
-	return "Rust panic" + reason + c.by() + position
+	return "Rust panic" + reason + c.whereInProgram() + position
 }
 
 // maxPanicFrame bounds the words of a frame that are looked at.
 const maxPanicFrame = 1 << 7
 
-// rustMessage is the message of a panic. Rust's library keeps it in a payload, to which
-// the frame of the function that calls the hook has a wide pointer: the payload and a
-// table of the functions of its type. The names of these tell the table from other words.
+// rustMessage returns the message of a panic. Rust's library keeps it in a payload, to which
+// the frame of the function that calls the hook has a wide pointer: the payload and a table of
+// the functions of its type. Their names tell the table from other words.
 func (c *crash) rustMessage() string {
 	if c.machine == nil || c.machine.AddressBits != 64 {
 		return ""
@@ -93,7 +93,7 @@ func (c *crash) rustMessage() string {
 	return ""
 }
 
-// frameWords are the words of the stack between a frame's callee and its caller.
+// frameWords returns the words of the stack between a frame's callee and its caller.
 func (c *crash) frameWords(callee, f *walk.Frame) (words []uint64) {
 	if !callee.HasCFA || !f.HasCFA || f.CFA <= callee.CFA {
 		return nil
@@ -107,8 +107,8 @@ func (c *crash) frameWords(callee, f *walk.Frame) (words []uint64) {
 	return words
 }
 
-// payload is the text of a payload of a panic, if a table of functions is that of one. It
-// begins with the function that frees, the size and the alignment (Rust's
+// payload returns the text of a payload of a panic, if the table of functions belongs to one.
+// The table begins with the function that frees, the size and the alignment (Rust's
 // library/core/src/ptr/metadata.rs).
 func (c *crash) payload(data, table uint64) string {
 	size, ok := c.word(table + 8)
@@ -130,8 +130,8 @@ func (c *crash) payload(data, table uint64) string {
 	return ""
 }
 
-// formatted is the text of a FormatStringPayload: an Option<String>, whose capacity is out
-// of range while nobody asked for the text, and what it is formatted of. The compiler
+// formatted returns the text of a FormatStringPayload: an Option<String>, whose capacity is out
+// of range until the text is needed, and the arguments that it is formatted from. The compiler
 // chooses their order.
 func (c *crash) formatted(data uint64) string {
 	for _, first := range []uint64{0, 8} {
@@ -144,14 +144,14 @@ func (c *crash) formatted(data uint64) string {
 	return ""
 }
 
-// stringAt is the text of a pointer and a length; "" where it is no UTF-8.
+// stringAt returns the text of a pointer and a length; "" where it is not UTF-8.
 func (c *crash) stringAt(address uint64) string {
-	at, ok := c.word(address)
+	start, ok := c.word(address)
 	length, isThere := c.word(address + 8)
 	if !ok || !isThere || length > 1<<30 {
 		return ""
 	}
-	text, _ := c.text(at, int(length)) //nolint:gosec // bounded
+	text, _ := c.text(start, int(length)) //nolint:gosec // bounded
 	if length > maxText {
 		text = strings.ToValidUTF8(text, "")
 	}
@@ -161,7 +161,7 @@ func (c *crash) stringAt(address uint64) string {
 	return text
 }
 
-// nameOf is the name of the function that begins at an address; "" where none does.
+// nameOf returns the name of the function that begins at an address; "" where none does.
 func (c *crash) nameOf(address uint64) string {
 	s := c.process.Segment(address)
 	if s == nil {

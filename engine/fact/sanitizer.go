@@ -10,22 +10,22 @@ import (
 // sanitizers are the beginnings of names of functions of sanitizers' libraries.
 var sanitizers = []string{"__asan", "__hwasan", "__lsan", "__msan", "__tsan", "__ubsan", "__sanitizer"}
 
-// Where the names of the functions that UndefinedBehaviorSanitizer's checks call begin and
-// end: __ubsan_handle_divrem_overflow_abort.
+// The names of the functions that UndefinedBehaviorSanitizer's checks call begin and end so:
+// __ubsan_handle_divrem_overflow_abort.
 const (
 	handlesBehavior = "__ubsan_handle_"
 	abortsBehavior  = "_abort"
 )
 
-// sanitizer is what a sanitizer found before it aborted: the text of its report, which
-// AddressSanitizer copies into memory that a function of it has a pointer to, or the check.
+// sanitizer explains why a sanitizer aborted: the text of its report, which AddressSanitizer
+// copies into memory that a function of it has a pointer to, or the check.
 func (c *crash) sanitizer() string {
 	isThere := false
 	for i := 1; i < len(c.stack.Frames) && i < maxNamed; i++ {
 		f := &c.stack.Frames[i]
 		name := linkageName(f)
 		if check, ok := strings.CutPrefix(name, handlesBehavior); ok {
-			return "UndefinedBehaviorSanitizer: " + strings.ReplaceAll(strings.TrimSuffix(check, abortsBehavior), "_", " ") + c.by()
+			return "UndefinedBehaviorSanitizer: " + strings.ReplaceAll(strings.TrimSuffix(check, abortsBehavior), "_", " ") + c.whereInProgram()
 		}
 		function := nameAt(f)
 		switch is := beginsWith(function, sanitizers); {
@@ -39,23 +39,23 @@ func (c *crash) sanitizer() string {
 		}
 		for _, word := range c.frameWords(&c.stack.Frames[i-1], f) {
 			if text := c.report(word); text != "" {
-				return text + c.by()
+				return text + c.whereInProgram()
 			}
 		}
 	}
 	return ""
 }
 
-// reportAlign is how the memory of a report is aligned, which is mapped for it alone.
+// reportAlign is the alignment of the memory of a report, which is mapped for it alone.
 const reportAlign = 1 << 12
 
-// report is what a report of a sanitizer at an address is about, of its first lines: what
-// was found, and the access.
-func (c *crash) report(at uint64) string {
-	if at == 0 || at%reportAlign != 0 {
+// report returns what a sanitizer's report at an address found, and the access, from its first
+// lines.
+func (c *crash) report(address uint64) string {
+	if address == 0 || address%reportAlign != 0 {
 		return ""
 	}
-	text, _ := c.text(at, maxText)
+	text, _ := c.text(address, maxText)
 	_, found, ok := strings.Cut(text, "==ERROR: ")
 	if !ok || text[0] != '=' {
 		return ""

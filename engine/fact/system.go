@@ -11,8 +11,8 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// exceptions are what explains exceptions of Windows and macOS, by how the names begin
-// that reports have for them: the first that fits does.
+// exceptions are the explainers of exceptions of Windows and macOS, by the beginnings of the
+// names in reports: the first that fits counts.
 var exceptions = []struct {
 	begins  string
 	explain []func(*crash) string
@@ -39,19 +39,19 @@ var exceptions = []struct {
 	{"EXC_", []func(*crash) string{(*crash).message}},
 }
 
-// assertion is the one that the target says did not hold.
+// assertion describes the assertion that did not hold, as the target has it.
 func (c *crash) assertion() string {
 	text := c.kept.Assertion
 	switch {
 	case text == "":
 		return ""
 	case strings.HasPrefix(text, "a pure virtual function"), strings.HasPrefix(text, "an invalid parameter"):
-		return text + c.by()
+		return text + c.whereInProgram()
 	}
 	return "assertion failed: " + text
 }
 
-// message is what a library of macOS left for the report of a crash.
+// message returns the message that a library of macOS left for the report of a crash.
 func (c *crash) message() string {
 	f := c.process.Info().Facts
 	if f == nil {
@@ -60,32 +60,32 @@ func (c *crash) message() string {
 	for i := range f.Messages {
 		if text := strings.TrimSpace(f.Messages[i].Text); text != "" {
 			line, _, _ := strings.Cut(text, "\n")
-			return "the program said: " + line + c.by()
+			return "the program said: " + line + c.whereInProgram()
 		}
 	}
 	return ""
 }
 
-// stackLimit explains an exception that says itself that the stack is used up.
+// stackLimit explains an exception that itself means that the stack is used up.
 func (c *crash) stackLimit() string {
 	for i := range c.instruction.Accesses {
 		a := &c.instruction.Accesses[i]
-		if at, ok := c.effective(a); ok && c.isNear(at) {
-			return overflowed + ": " + c.recursion() + c.whatDid(a, at)
+		if address, ok := c.effective(a); ok && c.isNear(address) {
+			return overflowed + ": " + c.recursion() + c.whatDid(a, address)
 		}
 	}
 	if cycle := strings.TrimSuffix(c.recursion(), "; "); cycle != "" {
 		return overflowed + ": " + cycle
 	}
-	return overflowed + c.in()
+	return overflowed + c.whereText()
 }
 
 // inPage explains memory that is mapped and could not be read from its file.
 func (c *crash) inPage() string {
 	a := c.failing(c.address)
 	text := "the contents of mapped memory could not be read"
-	if _, at, _ := c.around(c.address); at != nil {
-		text += ofFile(at)
+	if _, mapping, _ := c.around(c.address); mapping != nil {
+		text += ofFile(mapping)
 	}
 	return text + ": " + c.whatDid(a, c.address)
 }
@@ -93,19 +93,19 @@ func (c *crash) inPage() string {
 // floating explains an exception of floating-point arithmetic.
 func floating(what string) func(*crash) string {
 	return func(c *crash) string {
-		return withText(what, c.instruction.Text) + c.in()
+		return withText(what, c.instruction.Text) + c.whereText()
 	}
 }
 
 // breakpoint explains a breakpoint of a system where the PC stays at it.
 func (c *crash) breakpoint() string {
 	if c.instruction.Kind == sdk.BreakpointInstruction {
-		return "breakpoint: " + c.instruction.Text + c.in()
+		return "breakpoint: " + c.instruction.Text + c.whereText()
 	}
-	return "breakpoint" + c.in()
+	return "breakpoint" + c.whereText()
 }
 
-// fastFails are what the codes of __fastfail that programs meet mean (winnt.h,
+// fastFails are the meanings of the codes of __fastfail that programs meet (winnt.h,
 // FAST_FAIL_*).
 var fastFails = map[uint64]string{
 	0: "stack smashing: the /GS check failed", 2: "stack smashing: the /GS check failed", 3: "a linked list is corrupt",
@@ -122,9 +122,9 @@ func (c *crash) fastFail() string {
 	}
 	code := c.kept.Parameters[0] & (1<<32 - 1)
 	if text := fastFails[code]; text != "" {
-		return text + c.by()
+		return text + c.whereInProgram()
 	}
-	return fmt.Sprintf("the program ended itself by fast fail %d", code) + c.by()
+	return fmt.Sprintf("the program ended itself by fast fail %d", code) + c.whereInProgram()
 }
 
 // cxxThrow are the parameters of an exception of Visual C++ on 64-bit Windows: a magic
@@ -135,38 +135,38 @@ const (
 	maxCatchableTypes = 64
 )
 
-// windowsException names the type of a C++ exception of Windows that nobody caught. The
-// ThrowInfo leads to the list of types by which the object can be caught, the first of
-// which is its own.
+// windowsException names the type of a C++ exception of Windows that was not caught. The
+// ThrowInfo leads to the list of types by which the object can be caught, the first of which is
+// its own.
 func (c *crash) windowsException() string {
 	const text = "C++ exception that nobody caught"
 	p := c.kept.Parameters
 	if len(p) < cxxThrow || c.wordSize() != 8 || p[2] == 0 {
-		return text + c.by()
+		return text + c.whereInProgram()
 	}
 	base := p[3]
 	types, ok := c.half(p[2] + 12)
 	if !ok {
-		return text + c.by()
+		return text + c.whereInProgram()
 	}
 	count, ok := c.half(base + types)
 	first, isThere := c.half(base + types + 4)
 	if !ok || !isThere || count == 0 || count > maxCatchableTypes {
-		return text + c.by()
+		return text + c.whereInProgram()
 	}
 	descriptor, ok := c.half(base + first + 4)
 	if !ok {
-		return text + c.by()
+		return text + c.whereInProgram()
 	}
 	name, ok := c.text(base+descriptor+16, -1)
 	if !ok || name == "" {
-		return text + c.by()
+		return text + c.whereInProgram()
 	}
-	return text + ": " + typeOfDescriptor(name) + c.by()
+	return text + ": " + typeOfDescriptor(name) + c.whereInProgram()
 }
 
-// typeOfDescriptor is a type by the name that its descriptor has: ".?AVerror@app@@" is
-// app::error. What is no plain class is as it is there.
+// typeOfDescriptor returns a type by the name in its descriptor: ".?AVerror@app@@" is
+// app::error. Names of other kinds than classes are returned unchanged.
 func typeOfDescriptor(name string) string {
 	rest, isClass := strings.CutPrefix(name, ".?AV")
 	if !isClass {
@@ -186,5 +186,5 @@ func (c *crash) half(address uint64) (uint64, bool) {
 	return integer([]byte(text), c.order), ok
 }
 
-// verbs are what accesses are called that the target tells.
+// verbs are the verbs for the kinds of accesses that targets record.
 var verbs = map[string]string{target.AccessRead: "reads", target.AccessWrite: "writes", target.AccessExecute: "executes"}

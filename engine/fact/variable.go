@@ -9,14 +9,14 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// variableIn names the variable of the top frame whose value a register has: the one
-// that is in it, or the one that the instruction before has just loaded. It is "" where
-// there is none, or more than one.
+// variableIn names the variable of the top frame whose value a register has: the one that is in
+// it, or the one that the instruction before has just loaded. It returns "" where there is
+// none, or more than one.
 func (c *crash) variableIn(register uint32) string {
 	if len(c.frames) == 0 {
 		return ""
 	}
-	held, ok := c.register(register)
+	content, ok := c.register(register)
 	loads := c.loadsBefore()
 	name, count := "", 0
 	for _, level := range c.frames[0].Locals(c.ctx, value.Limits{Depth: 1, Elements: 1}) {
@@ -27,7 +27,7 @@ func (c *crash) variableIn(register uint32) string {
 			}
 			p := v.Place.Place(0)
 			isIn := p.BitOffset == 0 && c.isPlaceOf(register, &p)
-			if a, isLoaded := loads[p.Address]; ok && p.Storage == locexpr.Memory && isLoaded && a == held {
+			if a, isLoaded := loads[p.Address]; ok && p.Storage == locexpr.Memory && isLoaded && a == content {
 				isIn = true
 			}
 			if isIn && !hasParts(v) {
@@ -42,8 +42,8 @@ func (c *crash) variableIn(register uint32) string {
 	return name
 }
 
-// isPlaceOf reports whether a place is the register of the top frame: itself, or, behind a
-// handler, the memory in which the kernel saved it.
+// isPlaceOf reports whether a place is the register of the top frame: itself, or, for a first
+// crash, the memory in which the kernel saved it.
 func (c *crash) isPlaceOf(register uint32, p *locexpr.Place) bool {
 	if p.Storage == locexpr.Register {
 		return p.Register == uint64(register)
@@ -56,16 +56,17 @@ func (c *crash) isPlaceOf(register uint32, p *locexpr.Place) bool {
 	return saved.Storage == p.Storage && saved.Space == p.Space && saved.Address == p.Address && saved.BitOffset == 0
 }
 
-// hasParts says whether a variable is larger than a register: its first member may be in
-// one, which is not the variable.
+// hasParts reports whether a variable is larger than a register: its first member may be in
+// one, but the member is not the variable.
 func hasParts(v *walk.Variable) bool { return len(v.Children) > 0 && !v.HasText }
 
-// maxBefore is how many instructions before the one that failed are looked at for what
-// it loaded its address from.
+// maxBefore is how many instructions before the failed one are looked at for the load of its
+// address.
 const maxBefore = 2
 
-// loadsBefore are the words that the instructions right before the PC read, by their
-// addresses, by the registers of now: of frames' variables these are as they were.
+// loadsBefore returns the words that the instructions right before the PC read, by their
+// addresses. The registers are the current ones: for the variables of frames they have not
+// changed.
 func (c *crash) loadsBefore() map[uint64]uint64 {
 	loads := map[uint64]uint64{}
 	lines, err := c.process.Disassemble(c.ctx, c.thread, c.pc, maxBefore, 0)
@@ -76,12 +77,12 @@ func (c *crash) loadsBefore() map[uint64]uint64 {
 		if lines[i].IsAt {
 			break
 		}
-		in, err := c.process.Instruction(c.ctx, c.thread, lines[i].Address)
+		instruction, err := c.process.Instruction(c.ctx, c.thread, lines[i].Address)
 		if err != nil {
 			continue
 		}
-		for j := range in.Accesses {
-			c.addLoad(loads, &in.Accesses[j])
+		for j := range instruction.Accesses {
+			c.addLoad(loads, &instruction.Accesses[j])
 		}
 	}
 	return loads

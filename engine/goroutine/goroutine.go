@@ -14,13 +14,13 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A maker makes threads of the goroutines of one runtime.
+// maker makes threads of the goroutines of one runtime.
 type maker struct {
 	*runtime
 	ctx     context.Context
-	threads map[string]*target.Thread // those of the operating system, by ID
-	// executes are the threads of goroutines whose registers are those of one of threads,
-	// by its ID.
+	threads map[string]*target.Thread // of the operating system, by ID
+	// executes are the goroutines whose registers are the ones of a thread in threads, by its
+	// ID.
 	executes map[string]*target.Thread
 	suffix   string // of names
 	states   map[target.GoroutineState]*target.GoroutineState
@@ -28,16 +28,16 @@ type maker struct {
 	places   map[placeKey]*target.CodePlace
 	starts   map[uint64]bool // whether a function begins at an address
 
-	// The registers of a goroutine that waits, and of one that left for a system call
-	// or C.
+	// parked has the registers of a goroutine that waits, and away the registers of one that
+	// left for a system call or C.
 	parked, away registerSet
 
 	stackless int // elements of the list
-	slab      []made
+	slab      []goroutineThread
 }
 
-// made is a goroutine with its thread. They are allocated by the thousand.
-type made struct {
+// goroutineThread is a goroutine with its thread. They are allocated by the thousand.
+type goroutineThread struct {
 	thread    target.Thread
 	goroutine target.Goroutine
 }
@@ -45,7 +45,7 @@ type made struct {
 // slabSize is how many goroutines are allocated together, where there are so many.
 const slabSize = 1 << 10
 
-// A placeKey is a place in the code: a function's start, or a return address.
+// placeKey is a place in the code: a function's start, or a return address.
 type placeKey struct {
 	pc       uint64
 	isReturn bool
@@ -91,8 +91,8 @@ func (k *maker) all() (list []*target.Thread) {
 	return list
 }
 
-// setWaits says how long goroutines have waited at least: until the latest time that
-// the runtime noted anywhere. What time it was is not in a core.
+// setWaits sets how long goroutines have waited at least: until the latest time that the
+// runtime recorded anywhere. A core does not have its own time.
 func (k *maker) setWaits(list []*target.Thread) {
 	latest := k.latestTime()
 	for _, th := range list {
@@ -105,15 +105,15 @@ func (k *maker) setWaits(list []*target.Thread) {
 	}
 }
 
-// releaseEvery is after how many goroutines the pages that they are on are given back.
+// releaseEvery is the number of goroutines after which their pages are released.
 const releaseEvery = 1 << 14
 
-// hasEnded says whether a state is that of a goroutine that is none any more, or not
-// yet: the runtime keeps its memory for the next one.
+// hasEnded reports whether a state belongs to a goroutine that has ended, or has not begun: the
+// runtime keeps its memory for the next one.
 func hasEnded(state string) bool { return strings.HasPrefix(state, "dead") }
 
-// thread makes a thread of a goroutine, of which left are yet to come; nil where it
-// has ended, or is none: the runtime lists a goroutine once it has a stack.
+// thread makes a thread of a goroutine. left is how many are still to come. It returns nil
+// where the goroutine has ended, or is none: the runtime lists a goroutine once it has a stack.
 func (k *maker) thread(address uint64, b []byte, left int) *target.Thread {
 	status := k.get(b, k.g.status)
 	state := k.stateName(status &^ k.scan)
@@ -136,7 +136,7 @@ func (k *maker) thread(address uint64, b []byte, left int) *target.Thread {
 	}
 	g.GoroutineOrigin = k.origin(from)
 	if g.Parent = k.get(b, k.g.parent); state == "waiting" || state == "syscall" {
-		g.WaitSince = k.get(b, k.g.waitSince) // of others it is that of the time before
+		g.WaitSince = k.get(b, k.g.waitSince) // in other states it is from the time before
 	}
 	th.ID, th.Arch, th.Goroutine = "goroutine "+strconv.FormatUint(g.ID, 10)+k.suffix, k.module.Arch, g
 	if g.StartedAt != nil {
@@ -146,7 +146,7 @@ func (k *maker) thread(address uint64, b []byte, left int) *target.Thread {
 	return th
 }
 
-// shared is the one of all that are equal.
+// shared returns one pointer for all equal values.
 func shared[T comparable](all map[T]*T, value T) *T {
 	one := all[value]
 	if one == nil {
@@ -156,7 +156,7 @@ func shared[T comparable](all map[T]*T, value T) *T {
 	return one
 }
 
-// origin is where goroutines of a go statement and of a first function come from.
+// origin returns the go statement and the first function of goroutines.
 func (k *maker) origin(from [2]uint64) *target.GoroutineOrigin {
 	o := k.origins[from]
 	if o != nil {
@@ -174,18 +174,18 @@ func (k *maker) origin(from [2]uint64) *target.GoroutineOrigin {
 	return o
 }
 
-// next is the memory of the next goroutine.
+// next returns memory for the next goroutine.
 func (k *maker) next(left int) (*target.Thread, *target.Goroutine) {
 	if len(k.slab) == 0 {
-		k.slab = make([]made, min(left, slabSize))
+		k.slab = make([]goroutineThread, min(left, slabSize))
 	}
 	m := &k.slab[0]
 	k.slab = k.slab[1:]
 	return &m.thread, &m.goroutine
 }
 
-// isSystem says whether the runtime made a goroutine for itself, by the function that
-// it began with: all of the runtime's but those that execute the program's functions
+// isSystem reports whether the runtime made a goroutine for itself, by the function that it
+// began with: all of the runtime's except those that execute the program's functions
 // (isSystemGoroutine in src/runtime/traceback.go).
 func isSystem(function string) bool {
 	switch function {
@@ -198,51 +198,51 @@ func isSystem(function string) bool {
 // place names a place, once.
 func (k *maker) place(pc uint64, isReturn bool) *target.CodePlace {
 	key := placeKey{pc, isReturn}
-	at := k.places[key]
-	if at == nil {
+	place := k.places[key]
+	if place == nil {
 		lookup := pc
 		if isReturn {
 			lookup -= uint64(k.description.CallDistance)
 		}
-		at = k.names(k.ctx, pc, lookup)
-		k.places[key] = at
+		place = k.names(k.ctx, pc, lookup)
+		k.places[key] = place
 	}
-	return at
+	return place
 }
 
-// isStart says whether a function begins at an address, which is no return address
-// then: a goroutine that was created and not executed yet is there.
+// isStart reports whether a function begins at an address, which is then no return address: a
+// goroutine that was created and not executed yet is there.
 func (k *maker) isStart(pc uint64) bool {
 	is, ok := k.starts[pc]
 	if !ok {
 		if s := k.process.Segment(pc); s != nil {
-			at := s.ObjectAddress(pc)
-			frames := s.Module.AllNames(k.ctx, at, true)
-			is = len(frames) > 0 && frames[0].HasStart && frames[0].Start == at
+			address := s.ObjectAddress(pc)
+			frames := s.Module.AllNames(k.ctx, address, true)
+			is = len(frames) > 0 && frames[0].HasStart && frames[0].Start == address
 		}
 		k.starts[pc] = is
 	}
 	return is
 }
 
-// findState finds where a goroutine is: one that a thread executes is where the
-// thread is, and others are where they were put aside.
+// findState finds where a goroutine is: with its thread if one executes it, or else where it
+// was parked.
 func (k *maker) findState(th *target.Thread, address uint64, b []byte) {
 	g := th.Goroutine
 	m := k.machineAt(k.get(b, k.g.machine))
-	var by *target.Thread
+	var thread *target.Thread
 	if m.using == address {
 		g.Thread = m.thread
-		by = k.threads[m.thread]
+		thread = k.threads[m.thread]
 	}
 	isAway := k.get(b, k.g.syscallSP) != 0
 	switch {
-	case by != nil && (g.State == "running" && !isAway || k.isExecuted(by, b)):
-		th.Registers, th.Crashed, th.Signal, th.Stop = by.Registers, by.Crashed, by.Signal, by.Stop
-		th.Problem, th.Unread, th.PC, th.HasPC = by.Problem, by.Unread, by.PC, by.HasPC
-		k.executes[by.ID] = th
+	case thread != nil && (g.State == "running" && !isAway || k.isExecuted(thread, b)):
+		th.Registers, th.Crashed, th.Signal, th.Stop = thread.Registers, thread.Crashed, thread.Signal, thread.Stop
+		th.Problem, th.Unread, th.PC, th.HasPC = thread.Problem, thread.Unread, thread.PC, thread.HasPC
+		k.executes[thread.ID] = th
 	case isAway:
-		// As (*unwinder).initAt of src/runtime/traceback.go prefers them.
+		// (*unwinder).initAt of src/runtime/traceback.go has this order.
 		k.setRegisters(th, b, &k.away)
 	case g.State == "running":
 		th.Problem = fmt.Sprintf("thread %s, which executes it, is not in the target", cmp.Or(g.Thread, "?"))
@@ -251,15 +251,15 @@ func (k *maker) findState(th *target.Thread, address uint64, b []byte) {
 	}
 }
 
-// isExecuted says whether the stack of a thread leads to the goroutine that it
-// executes. It does not while the thread is about to go on with it; in C, whose way
-// back is not known, its frames may be guesses.
-func (k *maker) isExecuted(by *target.Thread, b []byte) bool {
+// isExecuted reports whether the stack of a thread leads to the goroutine that it executes. It
+// does not while the thread is about to continue it; in C, whose callers are not known, its
+// frames may be guesses.
+func (k *maker) isExecuted(thread *target.Thread, b []byte) bool {
 	low, high := k.get(b, k.g.stackLow), k.get(b, k.g.stackHigh)
-	if sp, ok := by.Registers.Uint64(k.description.SP, k.description.ByteOrder); ok && sp > low && sp <= high {
+	if sp, ok := thread.Registers.Uint64(k.description.SP, k.description.ByteOrder); ok && sp > low && sp <= high {
 		return true
 	}
-	for _, f := range k.process.Walk(k.ctx, by).Frames {
+	for _, f := range k.process.Walk(k.ctx, thread).Frames {
 		if f.RestsOnGuess || f.FoundBy.IsGuess() {
 			return false
 		}
@@ -270,15 +270,14 @@ func (k *maker) isExecuted(by *target.Thread, b []byte) bool {
 	return false
 }
 
-// A registerSet says where of a goroutine its registers are, in the order of their
-// numbers.
+// registerSet is where a parked goroutine has its registers, in the order of their numbers.
 type registerSet struct {
 	pc               field
 	from             []field
 	numbers, offsets []uint32 // as sdk.Registers has them
 }
 
-// newRegisterSet leaves out registers that the version of Go does not keep.
+// newRegisterSet makes a set without the registers that the version of Go does not keep.
 func newRegisterSet(d *sdk.Description, pc, sp, fp, lr field) (s registerSet) {
 	if d.ReturnAddress == d.PC {
 		lr = field{}
@@ -300,17 +299,17 @@ func newRegisterSet(d *sdk.Description, pc, sp, fp, lr field) (s registerSet) {
 	return s
 }
 
-// setRegisters gives a thread the registers of a goroutine that was put aside.
-func (k *maker) setRegisters(th *target.Thread, b []byte, from *registerSet) {
-	pc := k.get(b, from.pc)
+// setRegisters gives a thread the registers of a parked goroutine.
+func (k *maker) setRegisters(th *target.Thread, b []byte, set *registerSet) {
+	pc := k.get(b, set.pc)
 	if pc == 0 {
 		th.Problem = "where the goroutine goes on is not known: its PC is 0"
 		return
 	}
 	th.IsInCall = !k.isStart(pc)
-	data := make([]byte, 0, from.offsets[len(from.numbers)])
-	for _, f := range from.from {
+	data := make([]byte, 0, set.offsets[len(set.numbers)])
+	for _, f := range set.from {
 		data = append(data, b[f.offset:f.offset+f.size]...)
 	}
-	th.Registers = sdk.Registers{Numbers: from.numbers, Offsets: from.offsets, Data: data}
+	th.Registers = sdk.Registers{Numbers: set.numbers, Offsets: set.offsets, Data: data}
 }

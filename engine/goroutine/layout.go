@@ -11,27 +11,27 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// A field is where a member is in its struct, in bytes. The zero field is one that
-// the version of Go does not have.
+// field is the place of a member in its struct, in bytes. The zero field is one that the
+// version of Go does not have.
 type field struct{ offset, size uint64 }
 
-// A layout is what DWARF says of the runtime that a code object holds. Addresses are
-// ELF virtual addresses of the object.
+// layout is how DWARF describes the runtime of a code object. Addresses are ELF virtual
+// addresses of the object.
 type layout struct {
-	pointer uint64 // the size of one, in bytes
+	pointer uint64 // the size of a pointer, in bytes
 
-	// The list of goroutines: a pointer to its first element, their number, and where
-	// the slice that they are of has its length; 0: unknown.
+	// list is the address of the pointer to the first goroutine, length that of their number,
+	// and sliceLength that of the length of the slice they are in; 0: unknown.
 	list, length, sliceLength uint64
-	// reasons is the array of the texts of wait reasons, and how many there are.
+	// reasons is the array of the texts of wait reasons, and reasonCount their number.
 	reasons, reasonCount uint64
 
-	// times is where the runtime notes when it did something last.
+	// times are the places of the runtime's times of its latest activities.
 	times []uint64
 
 	g    goroutineLayout
 	m    machineLayout
-	scan uint64            // the bit of a state that says that the stack is being scanned
+	scan uint64            // the bit of a state for a stack that is being scanned
 	name map[uint64]string // of states, by number
 }
 
@@ -39,8 +39,8 @@ type layout struct {
 type goroutineLayout struct {
 	size                                      uint64
 	id, status, waitReason, waitSince         field
-	pc, sp, fp, lr                            field // where a parked one goes on
-	syscallPC, syscallSP, syscallFP           field // where one left for a system call or C
+	pc, sp, fp, lr                            field // where a parked goroutine goes on
+	syscallPC, syscallSP, syscallFP           field // where a goroutine left for a system call or C
 	stackLow, stackHigh                       field
 	machine, lockedTo, parent, creator, start field
 }
@@ -51,7 +51,7 @@ type machineLayout struct {
 	thread, using field // its LWP, and the goroutine that it executes
 }
 
-// A wanted member is one of a struct of the runtime; a path goes into its members.
+// wanted is a member of a struct of the runtime to find; a path goes into its members.
 type wanted struct {
 	path       string
 	to         *field
@@ -85,10 +85,10 @@ func (l *machineLayout) wanted() []wanted {
 	return []wanted{{"procid", &l.thread, true}, {"curg", &l.using, true}}
 }
 
-// errNoRuntime says that debug information does not describe Go's runtime.
+// errNoRuntime is returned for debug information without Go's runtime.
 var errNoRuntime = errors.New("its debug information has no unit of Go's runtime")
 
-// readLayout reads what DWARF says of the runtime. It runs inside object.Guard.
+// readLayout reads the layout of the runtime from DWARF. It runs inside object.Guard.
 func readLayout(d *dwarf.Reader) (*layout, error) {
 	units, err := d.UnitsNamed("runtime")
 	if err != nil {
@@ -96,7 +96,7 @@ func readLayout(d *dwarf.Reader) (*layout, error) {
 	}
 	err = errNoRuntime
 	for _, u := range units {
-		// C may have a file of that name.
+		// C code may have a file of that name.
 		var l *layout
 		if l, err = readUnit(u); err == nil {
 			return l, nil
@@ -134,7 +134,7 @@ func readUnit(u dwarf.Unit) (*layout, error) {
 		return nil, err
 	}
 	if l.scan == 0 {
-		l.scan = 0x1000 // runtime._Gscan, of all versions so far
+		l.scan = 0x1000 // runtime._Gscan, in all versions so far
 	}
 	if len(l.name) == 0 {
 		l.name = knownStates
@@ -142,14 +142,14 @@ func readUnit(u dwarf.Unit) (*layout, error) {
 	return l, nil
 }
 
-// knownStates are the numbers of src/runtime/runtime2.go, which no version from Go 1.5
-// to 1.26 has changed, for debug information without constants.
+// knownStates are the numbers of src/runtime/runtime2.go, which no version from Go 1.5 to 1.26
+// has changed, for debug information without constants.
 var knownStates = map[uint64]string{
 	0: "idle", 1: "runnable", 2: "running", 3: "syscall", 4: "waiting", 6: "dead", 8: "copystack", 9: "preempted",
 }
 
-// addConstant takes the number of a state: runtime._Gwaiting is that of "waiting".
-// Some also have the bit of the garbage collector.
+// addConstant adds the number of a state: runtime._Gwaiting is "waiting". Some constants also
+// have the bit of the garbage collector.
 func (l *layout) addConstant(e dwarf.Entry) {
 	state, ok := strings.CutPrefix(e.Name(), "runtime._G")
 	if !ok {
@@ -167,7 +167,7 @@ func (l *layout) addConstant(e dwarf.Entry) {
 
 // readVariables finds the list of goroutines and the types that it leads to.
 func (l *layout) readVariables(variables map[string]dwarf.Entry) (err error) {
-	// They are the list that runtime.allgs is, for who reads it while it grows.
+	// They are the same list as runtime.allgs, for readers while it grows.
 	list := variables["runtime.allgptr"]
 	if l.list, err = addressOf("runtime.allgptr", list); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (l *layout) readVariables(variables map[string]dwarf.Entry) (err error) {
 	return nil
 }
 
-// addTime takes a member of a variable for a time, where this version has it.
+// addTime adds a member of a variable to the times, where this version has it.
 func (l *layout) addTime(e dwarf.Entry, name string) {
 	address, err := addressOf("", e)
 	if err != nil {
@@ -209,12 +209,12 @@ func (l *layout) addTime(e dwarf.Entry, name string) {
 	if err != nil {
 		return
 	}
-	if _, at, err := findMember(t, name); err == nil && at.size == 8 {
-		l.times = append(l.times, address+at.offset)
+	if _, place, err := findMember(t, name); err == nil && place.size == 8 {
+		l.times = append(l.times, address+place.offset)
 	}
 }
 
-// addressOf is where a variable is.
+// addressOf returns the address of a variable.
 func addressOf(name string, e dwarf.Entry) (uint64, error) {
 	if e.IsZero() {
 		return 0, fmt.Errorf("its debug information has no variable %s", name)
@@ -226,7 +226,7 @@ func addressOf(name string, e dwarf.Entry) (uint64, error) {
 	return address, nil
 }
 
-// readReasons finds the texts of wait reasons, without which they are numbers.
+// readReasons finds the texts of wait reasons. Without them, reasons are numbers.
 func (l *layout) readReasons(e dwarf.Entry) {
 	if e.IsZero() {
 		return
@@ -247,8 +247,7 @@ const maxStruct = 1 << 16
 // maxSteps bounds how many types are passed through on the way to one.
 const maxSteps = 16
 
-// plainType is the type of a variable or member, without the names that typedefs and
-// qualifiers give it.
+// plainType returns the type of a variable or member, without typedefs and qualifiers.
 func plainType(e dwarf.Entry) (dwarf.Entry, error) {
 	t, err := e.Type()
 	for range maxSteps {
@@ -268,7 +267,7 @@ func plainType(e dwarf.Entry) (dwarf.Entry, error) {
 	return t, err
 }
 
-// pointee is what a variable or member points at, after so many pointers.
+// pointee returns the type that a variable or member points at, through a number of pointers.
 func pointee(e dwarf.Entry, pointers int) (t dwarf.Entry, err error) {
 	for range pointers {
 		if t, err = plainType(e); err != nil {
@@ -282,7 +281,7 @@ func pointee(e dwarf.Entry, pointers int) (t dwarf.Entry, err error) {
 	return plainType(e)
 }
 
-// member is a member of a struct.
+// member returns a member of a struct.
 func member(t dwarf.Entry, name string) (dwarf.Entry, error) {
 	if t.Tag() != dw.TagStructureType {
 		return t, fmt.Errorf("%v: expected a struct with a member %s, found tag %#x", t, name, uint16(t.Tag()))
@@ -298,8 +297,8 @@ func member(t dwarf.Entry, name string) (dwarf.Entry, error) {
 	return dwarf.Entry{}, fmt.Errorf("%v: %s has no member %s", t, t.Name(), name)
 }
 
-// readStruct finds the members that are wanted of a struct, and its size. It returns
-// the entries of those that are its own, by path.
+// readStruct finds the wanted members of a struct, and its size. It returns the entries of its
+// direct members, by path.
 func readStruct(t dwarf.Entry, size *uint64, list []wanted) (members map[string]dwarf.Entry, err error) {
 	n, ok, err := t.Number(dw.AttrByteSize)
 	switch {
@@ -311,13 +310,13 @@ func readStruct(t dwarf.Entry, size *uint64, list []wanted) (members map[string]
 	*size = uint64(n)
 	members = map[string]dwarf.Entry{}
 	for _, w := range list {
-		e, at, err := findMember(t, w.path)
-		if err == nil && (at.size > 8 || at.offset > *size || at.size > *size-at.offset) {
-			err = fmt.Errorf("%v: member %s has %d bytes at %#x of %#x", t, w.path, at.size, at.offset, *size)
+		e, place, err := findMember(t, w.path)
+		if err == nil && (place.size > 8 || place.offset > *size || place.size > *size-place.offset) {
+			err = fmt.Errorf("%v: member %s has %d bytes at %#x of %#x", t, w.path, place.size, place.offset, *size)
 		}
 		switch {
 		case err == nil:
-			members[w.path], *w.to = e, at
+			members[w.path], *w.to = e, place
 		case w.isRequired:
 			return nil, err
 		}
@@ -325,27 +324,27 @@ func readStruct(t dwarf.Entry, size *uint64, list []wanted) (members map[string]
 	return members, nil
 }
 
-// findMember finds a member by a path through the members of members, and its place.
-func findMember(t dwarf.Entry, path string) (e dwarf.Entry, at field, err error) {
+// findMember finds a member by a path through nested members, and its place.
+func findMember(t dwarf.Entry, path string) (e dwarf.Entry, place field, err error) {
 	for name := range strings.SplitSeq(path, ".") {
 		if !e.IsZero() {
 			if t, err = plainType(e); err != nil {
-				return e, at, err
+				return e, place, err
 			}
 		}
 		if e, err = member(t, name); err != nil {
-			return e, at, err
+			return e, place, err
 		}
 		n, ok, err := e.Number(dw.AttrDataMemberLocation)
 		if err != nil || !ok || n < 0 || n > maxStruct {
-			return e, at, fmt.Errorf("%v: expected a constant DW_AT_data_member_location of %s", e, path)
+			return e, place, fmt.Errorf("%v: expected a constant DW_AT_data_member_location of %s", e, path)
 		}
-		at.offset += uint64(n)
+		place.offset += uint64(n)
 	}
 	size, ok := e.Size()
 	if !ok || size == 0 {
-		return e, at, fmt.Errorf("%v: the size of %s is not known", e, path)
+		return e, place, fmt.Errorf("%v: the size of %s is not known", e, path)
 	}
-	at.size = size
-	return e, at, nil
+	place.size = size
+	return e, place, nil
 }

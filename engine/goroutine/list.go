@@ -15,8 +15,8 @@ const maxGoroutines = 1 << 24
 // batch is how many elements of the list are read at once.
 const batch = 1 << 12
 
-// addresses are where the goroutines are, in the order of the list. What is left out
-// is a problem.
+// addresses returns the addresses of the goroutines, in the order of the list. Each omission is
+// a problem.
 func (r *runtime) addresses() []uint64 {
 	list, err := r.variable(r.list)
 	if err != nil {
@@ -30,7 +30,7 @@ func (r *runtime) addresses() []uint64 {
 	}
 	most := uint64(maxGoroutines)
 	if n, err := r.variable(r.sliceLength); r.sliceLength != 0 && err == nil {
-		most = min(most, n) // what a goroutine adds is there before the number says so
+		most = min(most, n) // a new element is written before the number is increased
 	}
 	if sized, ok := r.state.(target.Sized); ok {
 		most = min(most, sized.MemorySize()/r.g.size) // no two share memory
@@ -53,8 +53,8 @@ func (r *runtime) pointers(address, count uint64) (list []uint64) {
 	for uint64(len(list)) < count {
 		want := min(count-uint64(len(list)), batch) * r.pointer
 		n, err := r.read(address+uint64(len(list))*r.pointer, buf[:want])
-		for at := uint64(0); at+r.pointer <= uint64(n); at += r.pointer {
-			list = append(list, r.number(buf[at:at+r.pointer]))
+		for offset := uint64(0); offset+r.pointer <= uint64(n); offset += r.pointer {
+			list = append(list, r.number(buf[offset:offset+r.pointer]))
 		}
 		if uint64(n) < want {
 			r.problem("the list of its goroutines ends after %d of %d: %v", len(list), count, err)
@@ -64,8 +64,8 @@ func (r *runtime) pointers(address, count uint64) (list []uint64) {
 	return list
 }
 
-// apart are the addresses of structs of a size that share no memory with one before
-// them in the order of addresses, in the order of the list.
+// apart returns the addresses of structs of a size, in the order of the list, without structs
+// that share memory with one at a lower address.
 func apart(list []uint64, size uint64) []uint64 {
 	order := make([]uint32, len(list))
 	for i := range order {
@@ -73,7 +73,7 @@ func apart(list []uint64, size uint64) []uint64 {
 	}
 	slices.SortStableFunc(order, func(a, b uint32) int { return cmp.Compare(list[a], list[b]) })
 	isBad := make([]bool, len(list))
-	end := uint64(1) // so that 0 is none
+	end := uint64(1) // so that address 0 is left out
 	for _, i := range order {
 		a := list[i]
 		if isBad[i] = a < end || a+size < a; !isBad[i] {

@@ -16,8 +16,8 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A runtime is the one that a module of a process brought with it. Most processes have
-// one; each library that Go built for C has its own.
+// runtime is Go's runtime in a module of a process. Most processes have one; each library that
+// Go built for C has its own.
 type runtime struct {
 	*layout
 	process     *walk.Process
@@ -30,8 +30,8 @@ type runtime struct {
 	problems    []string
 }
 
-// findRuntimes finds the runtimes in a process. Problems are sentences about code
-// objects of Go whose runtime cannot be read.
+// findRuntimes finds the runtimes in a process. Problems are sentences about code objects of Go
+// whose runtime cannot be read.
 func findRuntimes(p *walk.Process) (list []*runtime, problems []string) {
 	hasGo := false
 	for _, m := range p.Loaded() {
@@ -52,7 +52,7 @@ func findRuntimes(p *walk.Process) (list []*runtime, problems []string) {
 	return list, problems
 }
 
-// isGo says whether the Go linker made a code object.
+// isGo reports whether the Go linker made a code object.
 func isGo(o *object.Object) bool {
 	for _, name := range [...]string{".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid"} {
 		if o.Section(name) != nil {
@@ -86,7 +86,7 @@ func newRuntime(p *walk.Process, m *code.Module) (*runtime, error) {
 	return r, nil
 }
 
-// name is what tells the runtime's goroutines from those of the others.
+// name returns text that tells the runtime's goroutines from the others' goroutines.
 func (r *runtime) name(all []*runtime) string {
 	name := filepath.Base(r.module.Path)
 	for _, other := range all {
@@ -131,12 +131,12 @@ func (r *runtime) variable(objectAddress uint64) (uint64, error) {
 	return r.word(address)
 }
 
-// latestTime is the latest of the times that the runtime noted, in nanoseconds of its
+// latestTime returns the latest of the times that the runtime recorded, in nanoseconds of its
 // clock; 0 where none is in the target.
 func (r *runtime) latestTime() (latest uint64) {
 	b := make([]byte, 8)
-	for _, at := range r.times {
-		if address, ok := r.module.Start(at); ok {
+	for _, time := range r.times {
+		if address, ok := r.module.Start(time); ok {
 			if _, err := r.read(address, b); err == nil {
 				latest = max(latest, r.number(b))
 			}
@@ -145,7 +145,7 @@ func (r *runtime) latestTime() (latest uint64) {
 	return latest
 }
 
-// number is the number in up to 8 bytes.
+// number returns the number in up to 8 bytes.
 func (r *runtime) number(b []byte) (n uint64) {
 	switch len(b) {
 	case 8:
@@ -160,13 +160,13 @@ func (r *runtime) number(b []byte) (n uint64) {
 	return 0
 }
 
-// get is a member of a struct; 0 where this version does not have it.
+// get returns a member of a struct; 0 where this version does not have it.
 func (r *runtime) get(b []byte, f field) uint64 { return r.number(b[f.offset : f.offset+f.size]) }
 
 // maxReasonText bounds the text of a wait reason, in bytes.
 const maxReasonText = 256
 
-// readReasons reads the texts of wait reasons. Those that are not in the target are "".
+// readReasons reads the texts of wait reasons. Texts that are not in the target are "".
 func (r *runtime) readReasons() {
 	start, ok := r.module.Start(r.layout.reasons)
 	if !ok || r.reasonCount == 0 {
@@ -174,9 +174,9 @@ func (r *runtime) readReasons() {
 	}
 	r.reasons = make([]string, r.reasonCount)
 	for i := range r.reasons {
-		at := start + uint64(i)*2*r.pointer
-		text, err := r.word(at)
-		size, err2 := r.word(at + r.pointer)
+		header := start + uint64(i)*2*r.pointer
+		text, err := r.word(header)
+		size, err2 := r.word(header + r.pointer)
 		if err != nil || err2 != nil || size > maxReasonText {
 			continue
 		}
@@ -187,7 +187,7 @@ func (r *runtime) readReasons() {
 	}
 }
 
-// reason is the text of a wait reason; 0 is none.
+// reason returns the text of a wait reason; "" for 0.
 func (r *runtime) reason(n uint64) string {
 	switch {
 	case n == 0:
@@ -198,7 +198,7 @@ func (r *runtime) reason(n uint64) string {
 	return fmt.Sprintf("wait reason %d", n)
 }
 
-// stateName is the name of a state, without the bit of the garbage collector.
+// stateName returns the name of a state, without the bit of the garbage collector.
 func (r *runtime) stateName(n uint64) string {
 	if name, ok := r.layout.name[n]; ok {
 		return name
@@ -206,13 +206,13 @@ func (r *runtime) stateName(n uint64) string {
 	return fmt.Sprintf("state %d", n)
 }
 
-// A machine is a runtime.m.
+// machine is a runtime.m.
 type machine struct {
 	thread string // its LWP; "" where it is not known
 	using  uint64 // the goroutine that it executes
 }
 
-// machineAt reads a runtime.m; the zero machine is one that is not in the target.
+// machineAt reads a runtime.m; it returns the zero machine for one that is not in the target.
 func (r *runtime) machineAt(address uint64) machine {
 	if address == 0 {
 		return machine{}
@@ -229,14 +229,14 @@ func (r *runtime) machineAt(address uint64) machine {
 	return m
 }
 
-// names names a place in the code.
+// names returns a place in the code with its names.
 func (r *runtime) names(ctx context.Context, pc, lookup uint64) *target.CodePlace {
-	at := &target.CodePlace{PC: pc}
+	place := &target.CodePlace{PC: pc}
 	if s := r.process.Segment(lookup); s != nil {
 		if frames := s.Module.AllNames(ctx, s.ObjectAddress(lookup), false); len(frames) > 0 {
 			f := &frames[0]
-			at.Function, at.File, at.Line = f.Function, f.File, f.Line
+			place.Function, place.File, place.Line = f.Function, f.File, f.Line
 		}
 	}
-	return at
+	return place
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// This file lists the goroutines of programs without DWARF. How runtime.g and runtime.m
-// are laid out is known by the version of Go, and where the list is is found by what is in
-// memory. Every goroutine verifies both; where one contradicts, none is listed.
+// This file lists the goroutines of programs without DWARF. The layouts of runtime.g and
+// runtime.m are known by the version of Go, and the list is found by its contents in memory.
+// Every goroutine verifies both; where one contradicts, none is listed.
 
-// knownLayouts are for machines with pointers of 8 bytes, the newest first. Those of Linux
-// do not differ between architectures.
+// knownLayouts are for machines with pointers of 8 bytes, the newest first. On Linux they are
+// the same for all architectures.
 var knownLayouts = []struct {
 	from                           string // the first version of Go that has it
 	hasReturn, hasSyscallFP        bool   // members ret of gobuf, and syscallbp of g
@@ -33,19 +33,19 @@ var knownLayouts = []struct {
 	{"go1.18", true, false, 232, 0, 296, 312, 72, 192},
 }
 
-// selfAt is where runtime.g has its own address, in its gobuf, in all known layouts.
+// selfAt is the offset of runtime.g's own address, in its gobuf, in all known layouts.
 const selfAt = 72
 
-// layoutOf is the layout of a version of Go.
+// layoutOf returns the layout of a version of Go.
 func layoutOf(goVersion string) (*layout, error) {
 	for _, k := range knownLayouts {
 		if version.Compare(goVersion, k.from) < 0 {
 			continue
 		}
-		at := uint64(selfAt + 16) // behind ctxt
+		offset := uint64(selfAt + 16) // after ctxt
 		next := func() field {
-			at += 8
-			return field{at - 8, 8}
+			offset += 8
+			return field{offset - 8, 8}
 		}
 		l := &layout{pointer: 8, scan: 0x1000, name: maps.Clone(knownStates)}
 		l.name[10], l.name[11] = "leaked", "deadextra" // Go 1.26
@@ -59,9 +59,9 @@ func layoutOf(goVersion string) (*layout, error) {
 		if k.hasSyscallFP {
 			g.syscallFP = next()
 		}
-		at += 16 // stktopsp, param
-		g.status, g.id = field{at, 4}, field{at + 8, 8}
-		g.waitSince, g.waitReason = field{at + 24, 8}, field{at + 32, 1}
+		offset += 16 // stktopsp, param
+		g.status, g.id = field{offset, 4}, field{offset + 8, 8}
+		g.waitSince, g.waitReason = field{offset + 24, 8}, field{offset + 32, 1}
 		g.lockedTo, g.creator, g.start = field{k.locked, 8}, field{k.creator, 8}, field{k.start, 8}
 		if k.parent != 0 {
 			g.parent = field{k.parent, 8}
@@ -73,11 +73,11 @@ func layoutOf(goVersion string) (*layout, error) {
 	return nil, fmt.Errorf("it was made by %s, and without DWARF goroutines are known from Go 1.18 on", goVersion)
 }
 
-// errNoVersion says that the version of Go that a program was made by is not known.
+// errNoVersion is returned for programs whose version of Go is not known.
 var errNoVersion = errors.New("it has no DWARF, and .go.buildinfo does not say by which version of Go it was made")
 
-// versionOf is the version of Go that an object was made by, as .go.buildinfo has it from
-// Go 1.18 on: behind 32 bytes, the length of a text and the text.
+// versionOf returns the version of Go that an object was built by, as .go.buildinfo has it from
+// Go 1.18 on: after 32 bytes, the length of a text and the text.
 func versionOf(o *object.Object) (string, error) {
 	const textAt, flagsAt, isInline = 32, 15, 2
 	s := o.Section(".go.buildinfo")
@@ -116,11 +116,11 @@ func (r *runtime) findStripped() error {
 	if r.layout, err = layoutOf(goVersion); err != nil {
 		return err
 	}
-	at, data, err := r.findList(goVersion)
+	list, data, err := r.findList(goVersion)
 	if err != nil {
 		return err
 	}
-	r.list, r.length = at, at+r.pointer
+	r.list, r.length = list, list+r.pointer
 	r.findReasons(data)
 	return nil
 }
@@ -128,14 +128,13 @@ func (r *runtime) findStripped() error {
 // maxVerified bounds the elements of lists that are verified.
 const maxVerified = 2 * maxGoroutines
 
-// A part is variables of the program: where they are in its object, and their bytes.
+// part is a range of the program's variables: its place in the object, and its bytes.
 type part struct {
 	address uint64
 	bytes   []byte
 }
 
-// variables are the parts of a program's data as they are in memory, as far as they are
-// there.
+// variables returns the program's data as it is in memory, as far as it is there.
 func (r *runtime) variables() (list []part) {
 	left := uint64(maxData)
 	for _, name := range []string{".bss", ".noptrbss", ".data"} {
@@ -155,16 +154,16 @@ func (r *runtime) variables() (list []part) {
 	return list
 }
 
-// findList finds runtime.allgs, an ELF virtual address: the longest slice among the
-// variables whose elements are all goroutines.
-func (r *runtime) findList(goVersion string) (at uint64, data []part, err error) {
+// findList finds runtime.allgs, an ELF virtual address: the longest slice among the variables
+// whose elements are all goroutines.
+func (r *runtime) findList(goVersion string) (list uint64, data []part, err error) {
 	longest, left := uint64(0), uint64(maxVerified)
 	data = r.variables()
 	contradiction := errors.New("no slice of goroutines is among its variables")
 	for _, p := range data {
 		for i := 0; i+24 <= len(p.bytes); i += 8 {
-			start, count, room := r.order.Uint64(p.bytes[i:]), r.order.Uint64(p.bytes[i+8:]), r.order.Uint64(p.bytes[i+16:])
-			if start == 0 || start%8 != 0 || count == 0 || count > room || room > maxGoroutines || count <= longest || !r.isGoroutine(start) {
+			start, count, capacity := r.order.Uint64(p.bytes[i:]), r.order.Uint64(p.bytes[i+8:]), r.order.Uint64(p.bytes[i+16:])
+			if start == 0 || start%8 != 0 || count == 0 || count > capacity || capacity > maxGoroutines || count <= longest || !r.isGoroutine(start) {
 				continue
 			}
 			if count > left {
@@ -175,13 +174,13 @@ func (r *runtime) findList(goVersion string) (at uint64, data []part, err error)
 				contradiction = err
 				continue
 			}
-			at, longest = p.address+uint64(i), count
+			list, longest = p.address+uint64(i), count
 		}
 	}
 	if longest == 0 {
 		return 0, nil, fmt.Errorf("it has no DWARF, and what is known of %s does not lead to them: %w", goVersion, contradiction)
 	}
-	return at, data, nil
+	return list, data, nil
 }
 
 // isGoroutine reports whether the first element of a list may be a goroutine: it has its own
@@ -195,7 +194,7 @@ func (r *runtime) isGoroutine(list uint64) bool {
 	return err == nil && self == address
 }
 
-// verify says what of the goroutines of a list is not as the layout has it.
+// verify checks the goroutines of a list against the layout.
 func (r *runtime) verify(list, count uint64) error {
 	ids := map[uint64]bool{}
 	b := make([]byte, r.g.size)
@@ -235,7 +234,7 @@ func (r *runtime) verify(list, count uint64) error {
 	return nil
 }
 
-// contradicts says what of a goroutine that lives cannot be; "" where all can.
+// contradicts describes a value that no live goroutine can have; "" where there is none.
 func (r *runtime) contradicts(b []byte, state string) string {
 	low, high := r.get(b, r.g.stackLow), r.get(b, r.g.stackHigh)
 	start, creator := r.get(b, r.g.start), r.get(b, r.g.creator)
@@ -266,9 +265,9 @@ func (r *runtime) isFunction(pc uint64, isStart bool) bool {
 	if s == nil {
 		return false
 	}
-	at := s.ObjectAddress(pc)
-	frames := s.Module.Names(at, true)
-	return len(frames) > 0 && (!isStart || frames[0].HasStart && frames[0].Start == at)
+	address := s.ObjectAddress(pc)
+	frames := s.Module.Names(address, true)
+	return len(frames) > 0 && (!isStart || frames[0].HasStart && frames[0].Start == address)
 }
 
 // hasThread reports whether the target has a thread.
@@ -281,7 +280,7 @@ func (r *runtime) hasThread(id string) bool {
 	return false
 }
 
-// firstReasons are the first texts of runtime.waitReasonStrings, behind an empty one.
+// firstReasons are the first texts of runtime.waitReasonStrings, after an empty one.
 var firstReasons = []string{"", "GC assist marking", "IO wait"}
 
 // findReasons finds runtime.waitReasonStrings by its first texts. It ends where no text is.
@@ -306,8 +305,7 @@ func (r *runtime) findReasons(data []part) {
 	}
 }
 
-// text is a string of Go, an address and a length, of at most as many bytes as the text of
-// a reason has.
+// text returns a string of Go, an address and a length, of at most maxReasonText bytes.
 func (r *runtime) text(header []byte) (string, bool) {
 	address, size := r.order.Uint64(header), r.order.Uint64(header[8:])
 	if size > maxReasonText {

@@ -11,10 +11,10 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// Of is the target of a process with its goroutines behind its threads. Both say
-// which thread executes which goroutine. It reads from the process's own target, and
-// closing it does nothing. What of the goroutines cannot be read is among the
-// problems of its Info.
+// Of returns the target of a process with its goroutines after its threads. Goroutines name the
+// thread that executes them, and threads their goroutine. It reads from the process's own
+// target, and closing it does nothing. Parts of the goroutines that cannot be read are among
+// the problems of its Info.
 func Of(ctx context.Context, p *walk.Process) target.Target {
 	own := p.State()
 	t := &withGoroutines{Target: own, threads: slices.Clone(own.Threads())}
@@ -81,7 +81,7 @@ func (t *withGoroutines) ReleasePages() {
 	}
 }
 
-// sizedWithGoroutines is one that knows how much memory it has.
+// sizedWithGoroutines is a target with goroutines that knows the size of its memory.
 type sizedWithGoroutines struct {
 	withGoroutines
 	sized target.Sized

@@ -14,29 +14,28 @@ import (
 	"github.com/unwindd/unwindd/internal/escape"
 )
 
-// MaxRequest is how many bytes collectors take in a request, before it is compressed:
-// what gRPC takes unless it is told otherwise.
+// MaxRequest bounds a request, before it is compressed, in bytes: it is gRPC's default.
 const MaxRequest = 4 << 20
 
 const (
 	defaultTimeout = 10 * time.Second // as OTEL_EXPORTER_OTLP_TIMEOUT
 	maxAttempts    = 5
 	firstPause     = 500 * time.Millisecond
-	// maxPause is how long a collector may make us wait.
+	// maxPause bounds the pause that a collector may request.
 	maxPause = 30 * time.Second
-	// maxMessage is how much is told of what a collector says, in bytes.
+	// maxMessage bounds the text of a collector that is repeated, in bytes.
 	maxMessage = 400
 )
 
-// Options say how profiles are sent.
+// Options sets how profiles are sent.
 type Options struct {
-	// Headers are sent with each request: names in lower case.
+	// Headers are sent with each request; their names are in lower case.
 	Headers map[string]string
-	// Timeout is how long one attempt may take; 0: 10 seconds.
+	// Timeout bounds one attempt; 0 for 10 seconds.
 	Timeout time.Duration
 }
 
-// A Client sends profiles to one collector. It may be used by several goroutines.
+// Client sends profiles to one collector. It may be used concurrently.
 type Client struct {
 	endpoint *Endpoint
 	timeout  time.Duration
@@ -45,15 +44,16 @@ type Client struct {
 	pause    func(ctx context.Context, d time.Duration) error
 }
 
-// An Answer is what a collector says of a request that it took.
+// Answer is a collector's answer to a request that it accepted.
 type Answer struct {
-	// Rejected is how many profiles of the request it did not take.
+	// Rejected is the number of profiles of the request that it did not accept.
 	Rejected int64
-	// Message says why, or warns of what was taken; printable, "" for nothing.
+	// Message is the reason, or a warning about accepted profiles; it is printable, and ""
+	// if there is none.
 	Message string
 }
 
-// New is a client of a collector. Nothing is connected to before something is sent.
+// New makes a client of a collector. It connects when the first request is sent.
 func New(e *Endpoint, o Options) (*Client, error) {
 	c := &Client{endpoint: e, timeout: o.Timeout, pause: sleep}
 	if c.timeout == 0 {
@@ -73,13 +73,13 @@ func New(e *Endpoint, o Options) (*Client, error) {
 	return c, nil
 }
 
-// Close ends what is connected.
+// Close closes connections.
 func (c *Client) Close() { c.close() }
 
-// An attemptError is why an attempt failed.
+// attemptError is why an attempt failed.
 type attemptError struct {
 	err error
-	// isTransient says that the next attempt may succeed, after a pause of at least
+	// isTransient means that the next attempt may succeed, after a pause of at least
 	// wait.
 	isTransient bool
 	wait        time.Duration
@@ -88,9 +88,9 @@ type attemptError struct {
 func (e *attemptError) Error() string { return e.err.Error() }
 func (e *attemptError) Unwrap() error { return e.err }
 
-// Send sends an encoded ExportProfilesServiceRequest, of at most MaxRequest bytes where
-// the collector takes no more. It tries several times where that may help. The error
-// says why the last attempt failed; it is that of the context where that ended.
+// Send sends an encoded ExportProfilesServiceRequest; by default collectors accept at most
+// MaxRequest bytes. It makes several attempts if the error is transient. The error is why the
+// last attempt failed, or that of the context if that ended.
 func (c *Client) Send(ctx context.Context, request []byte) (Answer, error) {
 	for attempt := 1; ; attempt++ {
 		limited, cancel := context.WithTimeout(ctx, c.timeout)
@@ -120,19 +120,19 @@ func (c *Client) Send(ctx context.Context, request []byte) (Answer, error) {
 	}
 }
 
-// retryAfter says whether there is another attempt, and after how long.
+// retryAfter reports whether there is another attempt, and after how long.
 func retryAfter(err error, attempt int) (wait time.Duration, mayRetry bool) {
 	var failed *attemptError
 	if !errors.As(err, &failed) || !failed.isTransient {
 		return 0, false
 	}
 	backoff := firstPause << (attempt - 1)
-	backoff += rand.N(backoff / 2) //nolint:gosec // so that many clients do not come at once
+	backoff += rand.N(backoff / 2) //nolint:gosec // spreads the requests of many clients
 	wait = max(backoff, failed.wait)
 	return wait, attempt < maxAttempts && wait <= maxPause
 }
 
-// giveUp is the error of a request that failed for good.
+// giveUp returns the error of a request that failed for good.
 func (c *Client) giveUp(err error, attempts int, wait time.Duration) error {
 	switch {
 	case wait > maxPause:
@@ -143,7 +143,7 @@ func (c *Client) giveUp(err error, attempts int, wait time.Duration) error {
 	return fmt.Errorf("collector %s: %w", c.endpoint, err)
 }
 
-// sleep waits, or until the context ends.
+// sleep waits for a time, or until the context ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -186,7 +186,7 @@ func parseResponse(response []byte) (a Answer, err error) {
 	return a, nil
 }
 
-// parse reads an ExportProfilesPartialSuccess. It returns less than 0 for what is none.
+// parse reads an ExportProfilesPartialSuccess. It returns less than 0 if that is invalid.
 func (a *Answer) parse(partial []byte) int {
 	for len(partial) > 0 {
 		number, kind, n := protowire.ConsumeField(partial)
@@ -208,7 +208,7 @@ func (a *Answer) parse(partial []byte) int {
 	return 0
 }
 
-// said is what a collector says, as far as it is repeated.
+// said returns the part of a collector's text that is repeated in messages.
 func said(text string) string {
 	if len(text) > maxMessage {
 		text = text[:maxMessage] + "..."

@@ -4,7 +4,7 @@
 // protocol: over gRPC, or over HTTP with binary messages
 // (opentelemetry.io/docs/specs/otlp). Both compress by gzip.
 //
-// A collector that does not answer, or says that it is overloaded, is asked again a few
-// times, after a pause that it may name. What it rejects is reported, and never sent
-// again. Errors name the collector without the secrets that its URL may have.
+// If a collector does not answer, or is overloaded, the request is repeated a few times, after a
+// pause that the collector may set. Rejected profiles are reported, and never sent again. Errors
+// name the collector without the secrets that its URL may have.
 package otlpexport

@@ -21,23 +21,21 @@ const (
 	httpPath = "/v1development/profiles"
 )
 
-// An Endpoint is where a collector takes profiles.
+// Endpoint is the address at which a collector accepts profiles.
 type Endpoint struct {
 	isGRPC, isSecure bool
 	host             string   // with its port
-	url              *url.URL // of HTTP, without what is secret but its query
-	authorization    string   // "" for none
+	url              *url.URL // of HTTP, without user and password
+	authorization    string   // "" if there is none
 }
 
-// errURL says what a URL of a collector is. The text itself may have a password, so that
-// no message repeats it.
+// errURL is the error for an invalid URL. It does not repeat the text, which may have a password.
 var errURL = errors.New("expected the URL of a collector: grpc://HOST:PORT, grpcs://HOST:PORT, http://HOST:PORT or https://HOST:PORT")
 
 // ParseURL reads the URL of a collector. grpc:// is gRPC, and grpcs:// is gRPC over TLS.
-// http:// and https:// are HTTP, except that port 4317, without a path, is gRPC's. The
-// path of HTTP is /v1development/profiles where the URL has none. Without a port it is
-// 4317 for grpc:// and grpcs://, 4318 for http:// and 443 for https://. A user's name
-// and password are sent as basic authentication.
+// http:// and https:// are HTTP, except that port 4317 without a path is gRPC. The default path
+// of HTTP is /v1development/profiles. The default port is 4317 for grpc:// and grpcs://, 4318
+// for http:// and 443 for https://. A user's name and password are sent as basic authentication.
 func ParseURL(text string) (*Endpoint, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.Opaque != "" || u.Fragment != "" {
@@ -77,7 +75,7 @@ func ParseURL(text string) (*Endpoint, error) {
 	return e, nil
 }
 
-// String is the endpoint without what may be secret: a user's name, a password, a query.
+// String returns the endpoint without possible secrets: a user's name, a password, a query.
 func (e *Endpoint) String() string {
 	scheme := "http"
 	if e.isGRPC {
@@ -92,7 +90,7 @@ func (e *Endpoint) String() string {
 	return scheme + "://" + e.host + e.url.EscapedPath()
 }
 
-// ParseHeaders reads headers as the variable OTEL_EXPORTER_OTLP_HEADERS has them:
+// ParseHeaders reads headers in the format of the variable OTEL_EXPORTER_OTLP_HEADERS:
 // name=value, separated by commas, values percent-encoded. Its errors have no values.
 func ParseHeaders(text string) (map[string]string, error) {
 	headers := map[string]string{}

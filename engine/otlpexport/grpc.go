@@ -49,8 +49,8 @@ func (c *Client) dial(headers map[string]string) error {
 	return nil
 }
 
-// retryable are the codes after which a request is sent again (the specification of
-// OTLP, "Failures"). ResourceExhausted is one where the collector says when.
+// retryable has the codes after which a request is sent again (the specification of OTLP,
+// "Failures"). ResourceExhausted is another if the collector sets a pause.
 var retryable = map[codes.Code]bool{
 	codes.Canceled: true, codes.DeadlineExceeded: true, codes.Aborted: true,
 	codes.OutOfRange: true, codes.Unavailable: true, codes.DataLoss: true,
@@ -68,11 +68,11 @@ func grpcFailure(err error) error {
 	return failed
 }
 
-// encoded is the codec of messages that are encoded already: a request is a []byte, and
-// a response a *[]byte.
+// encoded is the codec of messages that are already encoded: a request is a []byte, and a
+// response a *[]byte.
 type encoded struct{}
 
-// Name implements encoding.CodecV2: it is that of what the bytes are.
+// Name implements encoding.CodecV2: the bytes are protocol buffers.
 func (encoded) Name() string { return "proto" }
 
 // Marshal implements encoding.CodecV2.

@@ -24,7 +24,7 @@ import (
 
 const (
 	protobufType = "application/x-protobuf"
-	// maxResponse is how much of an answer is read, in bytes.
+	// maxResponse bounds the part of an answer that is read, in bytes.
 	maxResponse = 64 << 10
 )
 
@@ -35,7 +35,7 @@ func (c *Client) useHTTP(headers map[string]string) {
 	}
 	client := &http.Client{
 		Transport: transport,
-		// Headers may be secrets of this collector alone.
+		// Headers may be secrets for this collector alone.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	c.close = transport.CloseIdleConnections
@@ -46,7 +46,7 @@ func (c *Client) useHTTP(headers map[string]string) {
 		}
 		response, err := client.Do(r)
 		if err != nil {
-			var inner *url.Error // its text has the URL
+			var inner *url.Error // whose text has the URL
 			if errors.As(err, &inner) {
 				err = inner.Err
 			}
@@ -61,8 +61,8 @@ func (c *Client) useHTTP(headers map[string]string) {
 	}
 }
 
-// proxy is the proxy of the environment. Its URL may have a password, which the error of
-// net/http repeats.
+// proxy returns the proxy of the environment. Its error does not repeat the URL, unlike that of
+// net/http: the URL may have a password.
 func proxy(r *http.Request) (*url.URL, error) {
 	u, err := http.ProxyFromEnvironment(r)
 	if err != nil {
@@ -73,8 +73,8 @@ func proxy(r *http.Request) (*url.URL, error) {
 
 var errProxy = errors.New("the proxy of HTTP_PROXY or HTTPS_PROXY is not a URL")
 
-// isConnection says whether the collector was not reached, or not to the end, and may be
-// another time.
+// isConnection reports whether an error is of the connection, so that another attempt may
+// succeed.
 func isConnection(err error) bool {
 	var name *net.DNSError
 	if errors.As(err, &name) && name.IsNotFound {
@@ -86,7 +86,7 @@ func isConnection(err error) bool {
 		strings.Contains(err.Error(), "http: server closed ")
 }
 
-// newRequest makes a request, compressed.
+// newRequest makes a compressed request.
 func (c *Client) newRequest(ctx context.Context, request []byte, headers map[string]string) (*http.Request, error) {
 	var body bytes.Buffer
 	z, err := gzip.NewWriterLevel(&body, gzip.BestSpeed)
@@ -112,8 +112,8 @@ func (c *Client) newRequest(ctx context.Context, request []byte, headers map[str
 	return r, nil
 }
 
-// readAnswer is the body of an answer of success, or why it is none (the specification
-// of OTLP, "OTLP/HTTP Response").
+// readAnswer returns the body of a successful answer, or an error if it is none (the
+// specification of OTLP, "OTLP/HTTP Response").
 func readAnswer(response *http.Response, body []byte) ([]byte, error) {
 	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	switch code := response.StatusCode; {
@@ -124,13 +124,13 @@ func readAnswer(response *http.Response, body []byte) ([]byte, error) {
 	case len(body) > maxResponse:
 		return nil, fmt.Errorf("its answer has more than %d bytes", maxResponse)
 	case len(body) > 0 && kind != protobufType:
-		// Another server may say 200 to all that it is sent.
+		// Other servers may answer 200 to any request.
 		return nil, fmt.Errorf("its answer is %s, expected %s: it may be no collector", said(strconv.Quote(kind)), protobufType)
 	}
 	return body, nil
 }
 
-// failure is why a collector took nothing.
+// failure returns why a collector accepted nothing.
 func failure(response *http.Response, kind string, body []byte) error {
 	err := fmt.Errorf("%s", said(response.Status))
 	if text := failureText(kind, body); text != "" {
@@ -145,7 +145,7 @@ func failure(response *http.Response, kind string, body []byte) error {
 	return failed
 }
 
-// failureText is what a collector says of its failure.
+// failureText returns the collector's text about its failure.
 func failureText(kind string, body []byte) string {
 	switch {
 	case kind == protobufType:
@@ -160,8 +160,8 @@ func failureText(kind string, body []byte) string {
 	return ""
 }
 
-// parseRetryAfter is how long a Retry-After asks to wait: seconds, or a date (RFC 9110,
-// 10.2.3); 0 where it is neither.
+// parseRetryAfter returns the pause that a Retry-After sets, by seconds or a date (RFC 9110,
+// 10.2.3); 0 if it has neither.
 func parseRetryAfter(text string, now time.Time) time.Duration {
 	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
 		return time.Duration(n) * time.Second //nolint:gosec // 31 bits

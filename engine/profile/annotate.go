@@ -17,18 +17,18 @@ import (
 const (
 	// maxAnnotatedCode bounds the code of a block of a function, in bytes.
 	maxAnnotatedCode = 1 << 20
-	// maxAnnotatedInstructions bounds those of a function.
+	// maxAnnotatedInstructions bounds the instructions of a function.
 	maxAnnotatedInstructions = 1 << 17
-	// maxInlinedInto bounds the functions that are told of an inlined one.
+	// maxInlinedInto bounds the functions that are listed for an inlined one.
 	maxInlinedInto = 8
 )
 
-// errNoNames says why functions cannot be found.
+// errNoNames is returned where functions cannot be found for want of symbols.
 var errNoNames = errors.New("functions are not looked for by name: no symbols were asked for")
 
-// annotate makes the annotations of functions that are named, while the recording is
-// open. The order is that of the names, and of one name the function with the most
-// samples comes first.
+// annotate makes the annotations of named functions, while the recording is open. They are in
+// the order of the names, and of several functions with one name the one with the most samples
+// comes first.
 func (b *profileBuilder) annotate(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -64,13 +64,13 @@ func (b *profileBuilder) annotate(ctx context.Context, names []string) error {
 	return nil
 }
 
-// sources find source files for a recording at a path.
+// sources returns a finder of source files for a recording at a path.
 func (k *Maker) sources(path string) *source.Files {
 	finder := k.Finder(path)
 	return source.New(&finder)
 }
 
-// samplesOfFrames are how many samples have each frame as the innermost.
+// samplesOfFrames returns how many samples have each frame as the innermost.
 func (b *profileBuilder) samplesOfFrames() []uint64 {
 	counts := make([]uint64, len(b.out.Frames))
 	for i := range b.out.Samples {
@@ -81,14 +81,14 @@ func (b *profileBuilder) samplesOfFrames() []uint64 {
 	return counts
 }
 
-// An annotator makes annotations.
+// annotator makes annotations.
 type annotator struct {
 	*profileBuilder
 	sources *source.Files
-	samples []uint64 // by frame: those that have it as the innermost
+	samples []uint64 // by frame: the samples that have it as the innermost
 }
 
-// functions are those of all frames, the most sampled first.
+// functions returns the functions of all frames, the most sampled first.
 func (a *annotator) functions() []functionName {
 	counts := map[functionName]uint64{}
 	var list []functionName
@@ -108,7 +108,7 @@ func (a *annotator) functions() []functionName {
 	return list
 }
 
-// An annotated is a function while it is annotated.
+// annotated is a function while it is annotated.
 type annotated struct {
 	Annotation
 	module  *code.Module // nil: of no code object
@@ -117,13 +117,13 @@ type annotated struct {
 	frames  []annotatedFrame
 	starts  []uint64 // of Code, as addresses of the module's code
 	ends    []uint64
-	// ownLines are where the function itself is at each of Code.
+	// ownLines are the function's own lines at each of Code.
 	ownLines []lineKey
-	// symbols are the function's own frames, by line: what its source is found by.
+	// symbols are the function's own frames, by line; its source is found by them.
 	symbols map[lineKey]*symbol.Frame
 }
 
-// An annotatedFrame is a frame that the function is at, as one of its symbols.
+// annotatedFrame is a frame in the function, with the index of the function's symbol.
 type annotatedFrame struct {
 	frame, depth int
 	kernel       int32 // as in AnnotatedPlace
@@ -134,7 +134,7 @@ type lineKey struct {
 	line int
 }
 
-// functionKey tells apart functions of one name.
+// functionKey distinguishes functions of one name.
 type functionKey struct {
 	name   functionName
 	module *code.Module
@@ -144,7 +144,7 @@ type functionKey struct {
 // find finds the frames of functions.
 func (a *annotator) find(wanted map[functionName]bool) (list []*annotated) {
 	index := map[functionKey]*annotated{}
-	of := func(frame int, s *symbol.Frame) *annotated {
+	add := func(frame int, s *symbol.Frame) *annotated {
 		f := &a.out.Frames[frame]
 		key := functionKey{nameOf(s), a.places[frame].module, -1}
 		if key.module == nil {
@@ -162,21 +162,21 @@ func (a *annotator) find(wanted map[functionName]bool) (list []*annotated) {
 	}
 	for i := range a.out.Frames {
 		symbols := a.out.Frames[i].Symbols
-		at := slices.IndexFunc(symbols, func(s symbol.Frame) bool { return wanted[nameOf(&s)] })
-		if at >= 0 {
-			g := of(i, &symbols[at])
-			g.frames = append(g.frames, annotatedFrame{i, at, -1})
+		level := slices.IndexFunc(symbols, func(s symbol.Frame) bool { return wanted[nameOf(&s)] })
+		if level >= 0 {
+			g := add(i, &symbols[level])
+			g.frames = append(g.frames, annotatedFrame{i, level, -1})
 			g.samples += a.samples[i]
 		}
 	}
-	a.findRecorded(wanted, of)
+	a.findRecorded(wanted, add)
 	slices.SortStableFunc(list, func(x, y *annotated) int { return cmp.Compare(y.samples, x.samples) })
 	return list
 }
 
-// findRecorded finds frames of kernels whose code object was not found: their file of
-// samples has the instruction, and the kernel stands below as what was dispatched.
-func (a *annotator) findRecorded(wanted map[functionName]bool, of func(int, *symbol.Frame) *annotated) {
+// findRecorded finds frames of kernels whose code object was not found: their file of samples
+// has the instruction, and the dispatched kernel is the frame below.
+func (a *annotator) findRecorded(wanted map[functionName]bool, add func(int, *symbol.Frame) *annotated) {
 	type pair struct{ frame, below uint32 }
 	seen := map[pair]bool{}
 	for i := range a.out.Samples {
@@ -192,15 +192,14 @@ func (a *annotator) findRecorded(wanted map[functionName]bool, of func(int, *sym
 		seen[p] = true
 		below := &a.out.Frames[p.below]
 		if n := len(below.Symbols); n > 0 && below.Device && below.Dispatched >= 0 && wanted[nameOf(&below.Symbols[n-1])] {
-			g := of(int(p.below), &below.Symbols[n-1])
+			g := add(int(p.below), &below.Symbols[n-1])
 			g.frames = append(g.frames, annotatedFrame{int(p.frame), len(f.Symbols) - 1, below.Dispatched})
 			g.samples += a.samples[p.frame]
 		}
 	}
 }
 
-// fill finds the instructions and lines of a function, and where frames are among
-// them.
+// fill finds the instructions and lines of a function, and the places of frames among them.
 func (a *annotator) fill(ctx context.Context, g *annotated) {
 	a.readCode(ctx, g)
 	if len(g.Code) == 0 {
@@ -215,8 +214,8 @@ func (a *annotator) fill(ctx context.Context, g *annotated) {
 	}
 	lines := a.lines(g)
 	for i := range g.Code {
-		if at, ok := lines[g.ownLines[i]]; ok {
-			g.Code[i].Line = at
+		if line, ok := lines[g.ownLines[i]]; ok {
+			g.Code[i].Line = line
 		} else {
 			g.Code[i].Line = -1
 		}
@@ -224,13 +223,13 @@ func (a *annotator) fill(ctx context.Context, g *annotated) {
 	a.place(g, lines)
 }
 
-// isEntry says whether a frame is of a kernel of which it is only known that it ran.
+// isEntry reports whether a frame stands for a kernel of which only the dispatch is known.
 func (a *annotator) isEntry(frame int) bool {
 	f := &a.out.Frames[frame]
 	return f.Device && f.FoundBy == code.ByLaunch
 }
 
-// place says where frames are in the function.
+// place finds the places of frames in the function.
 func (a *annotator) place(g *annotated, lines map[lineKey]int32) {
 	for _, f := range g.frames {
 		if a.samples[f.frame] == 0 {
@@ -239,8 +238,8 @@ func (a *annotator) place(g *annotated, lines map[lineKey]int32) {
 		p := AnnotatedPlace{Frame: uint32(f.frame), Code: -1, Line: -1, IsInlined: f.depth > 0, Kernel: f.kernel} //nolint:gosec // an index of Frames
 		if !a.isEntry(f.frame) {
 			s := &a.out.Frames[f.frame].Symbols[f.depth]
-			if at, ok := lines[lineKey{s.File, s.Line}]; ok {
-				p.Line = at
+			if line, ok := lines[lineKey{s.File, s.Line}]; ok {
+				p.Line = line
 			}
 			if f.kernel < 0 || g.IsRecorded {
 				p.Code = g.instruction(a.address(f.frame))
@@ -250,7 +249,7 @@ func (a *annotator) place(g *annotated, lines map[lineKey]int32) {
 	}
 }
 
-// address is where a frame is among the instructions of its function.
+// address returns the address of a frame among the instructions of its function.
 func (a *annotator) address(frame int) uint64 {
 	if p := &a.places[frame]; p.module != nil {
 		return p.lookup

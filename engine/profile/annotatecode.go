@@ -22,13 +22,13 @@ func (a *annotator) readCode(ctx context.Context, g *annotated) {
 	var known []codeRange
 	for _, f := range g.frames {
 		if f.depth != len(a.out.Frames[f.frame].Symbols)-1 || f.kernel >= 0 {
-			continue // what it is inlined in
+			continue // the function that it is inlined in
 		}
-		at := a.address(f.frame)
-		if slices.ContainsFunc(known, func(r codeRange) bool { return at-r.start < r.end-r.start }) {
+		address := a.address(f.frame)
+		if slices.ContainsFunc(known, func(r codeRange) bool { return address-r.start < r.end-r.start }) {
 			continue
 		}
-		r, problem := g.bounds(at)
+		r, problem := g.bounds(address)
 		if problem != "" {
 			g.problem("%s", problem)
 			continue
@@ -39,22 +39,22 @@ func (a *annotator) readCode(ctx context.Context, g *annotated) {
 	g.sortCode()
 }
 
-// A codeRange is a part of a code object.
+// codeRange is a range of addresses in a code object.
 type codeRange struct{ start, end uint64 }
 
-// bounds are those of the code of a function around an address.
-func (g *annotated) bounds(at uint64) (r codeRange, problem string) {
-	b := g.module.Code.BoundsAt(at)
+// bounds returns the bounds of the block of the function's code around an address.
+func (g *annotated) bounds(address uint64) (r codeRange, problem string) {
+	b := g.module.Code.BoundsAt(address)
 	switch {
-	case !b.IsKnown || at-b.Start >= b.End-b.Start:
-		return r, fmt.Sprintf("where its code at %#x begins and ends is not known", g.module.Code.Offset(at))
+	case !b.IsKnown || address-b.Start >= b.End-b.Start:
+		return r, fmt.Sprintf("where its code at %#x begins and ends is not known", g.module.Code.Offset(address))
 	case b.End-b.Start > maxAnnotatedCode:
 		return r, fmt.Sprintf("its code has %d KiB, expected at most %d", (b.End-b.Start)>>10, maxAnnotatedCode>>10)
 	}
 	return codeRange{b.Start, b.End}, ""
 }
 
-// lanes is how many lanes the waves have that execute a frame; 0: not known.
+// lanes returns how many lanes the waves have that execute a frame; 0: not known.
 func (a *annotator) lanes(frame int) uint32 {
 	if k := a.out.Frames[frame].Dispatched; k >= 0 && int(k) < len(a.out.Kernels) {
 		return a.out.Kernels[k].Lanes
@@ -62,8 +62,8 @@ func (a *annotator) lanes(frame int) uint32 {
 	return 0
 }
 
-// readBlock takes the instructions of a block that are of the function: call frame
-// information may be about several functions at once.
+// readBlock takes the instructions of a block that belong to the function: call frame
+// information may cover several functions at once.
 func (a *annotator) readBlock(ctx context.Context, g *annotated, r codeRange, lanes uint32) {
 	lines, isNamed, err := a.recording.process.ModuleCode(ctx, g.module, r.start, r.end, lanes, a.recording.maker.Disassembler)
 	switch {
@@ -96,8 +96,8 @@ func (a *annotator) readBlock(ctx context.Context, g *annotated, r codeRange, la
 	}
 }
 
-// takeTexts takes the texts of instructions that a file of samples has, where the
-// architecture does not name them itself.
+// takeTexts takes the texts of instructions from a file of samples, where the architecture does
+// not name them itself.
 func (a *annotator) takeTexts(g *annotated) {
 	texts := map[uint64]string{}
 	for _, f := range g.frames {
@@ -117,30 +117,30 @@ func (a *annotator) takeTexts(g *annotated) {
 func (g *annotated) takeLine(l *walk.Line, symbols []symbol.Frame) {
 	own, inner := &symbols[len(symbols)-1], &symbols[0]
 	g.needLine(own)
-	in := AnnotatedInstruction{Offset: g.module.Code.Offset(l.Address), Bytes: l.Bytes, Text: l.Text, File: inner.File, InlineLine: inner.Line}
+	instruction := AnnotatedInstruction{Offset: g.module.Code.Offset(l.Address), Bytes: l.Bytes, Text: l.Text, File: inner.File, InlineLine: inner.Line}
 	if len(symbols) > 1 {
-		in.Inlined = inner.Function
+		instruction.Inlined = inner.Function
 	}
 	g.starts, g.ends = append(g.starts, l.Address), append(g.ends, l.Address+uint64(len(l.Bytes)))
-	g.Code, g.ownLines = append(g.Code, in), append(g.ownLines, lineKey{own.File, own.Line})
+	g.Code, g.ownLines = append(g.Code, instruction), append(g.ownLines, lineKey{own.File, own.Line})
 }
 
-// takeRecorded takes the instructions of a function whose code is not known: those that
-// were sampled, with the text that files of samples have.
+// takeRecorded takes the sampled instructions of a function whose code is not known, with their
+// texts from files of samples.
 func (a *annotator) takeRecorded(g *annotated) {
 	seen := map[uint64]bool{}
-	for _, of := range g.frames {
-		f := &a.out.Frames[of.frame]
-		at := a.address(of.frame)
-		isPhysical := of.depth == len(f.Symbols)-1
-		if !isPhysical || a.samples[of.frame] == 0 || a.isEntry(of.frame) || seen[at] {
+	for _, place := range g.frames {
+		f := &a.out.Frames[place.frame]
+		address := a.address(place.frame)
+		isPhysical := place.depth == len(f.Symbols)-1
+		if !isPhysical || a.samples[place.frame] == 0 || a.isEntry(place.frame) || seen[address] {
 			continue
 		}
-		seen[at] = true
+		seen[address] = true
 		g.IsRecorded = g.IsRecorded || f.Instruction != ""
-		s := &f.Symbols[of.depth]
+		s := &f.Symbols[place.depth]
 		g.needLine(s)
-		g.starts, g.ends = append(g.starts, at), append(g.ends, at+1)
+		g.starts, g.ends = append(g.starts, address), append(g.ends, address+1)
 		g.Code = append(g.Code, AnnotatedInstruction{Offset: f.ModuleOffset, Text: f.Instruction, File: s.File, InlineLine: s.Line})
 		g.ownLines = append(g.ownLines, lineKey{s.File, s.Line})
 	}
@@ -166,7 +166,7 @@ func (g *byAddress) Swap(i, j int) {
 	g.ownLines[i], g.ownLines[j] = g.ownLines[j], g.ownLines[i]
 }
 
-// instruction is the index of the one at an address; -1: there is none.
+// instruction returns the index of the instruction at an address; -1: there is none.
 func (g *annotated) instruction(address uint64) int32 {
 	i := sort.Search(len(g.starts), func(i int) bool { return g.starts[i] > address }) - 1
 	if i < 0 || address >= g.ends[i] {

@@ -12,27 +12,27 @@ import (
 )
 
 const (
-	// maxListedLines is how many lines of a function are listed as a whole; of a longer
-	// one there are those with code and nearLines around them.
+	// maxListedLines is the length of the longest function that is listed as a whole; of a
+	// longer one only lines with code and nearLines around them are listed.
 	maxListedLines = 2000
 	nearLines      = 3
 	// maxDeclarationDistance is how far before its first line with code a function may be
-	// declared for the lines between to be its own.
+	// declared for the lines between to belong to it.
 	maxDeclarationDistance = 100
 )
 
-// needLine notes a line of the function, by its own frame there.
+// needLine records a line of the function, by its own frame there.
 func (g *annotated) needLine(s *symbol.Frame) {
 	if s.File == "" || s.Line < 1 {
 		return
 	}
 	if key := (lineKey{s.File, s.Line}); g.symbols[key] == nil {
-		of := *s
-		g.symbols[key] = &of
+		copied := *s
+		g.symbols[key] = &copied
 	}
 }
 
-// lines makes the lines of a function, and says where each is among them.
+// lines makes the lines of a function, and returns the index of each.
 func (a *annotator) lines(g *annotated) map[lineKey]int32 {
 	byFile := map[string][]int{}
 	for key := range g.symbols {
@@ -57,35 +57,35 @@ func (a *annotator) lines(g *annotated) map[lineKey]int32 {
 	return index
 }
 
-// listFile lists the lines of a function that are in a file. Of its main file they are
-// listed as a whole.
+// listFile lists the lines of a function in a file. In the function's main file they are listed
+// as a whole.
 func (a *annotator) listFile(g *annotated, file string, lines []int, isMain bool) {
 	first := g.symbols[lineKey{file, lines[0]}]
-	from, last := lines[0], lines[len(lines)-1]
-	if d := from - first.StartLine; isMain && first.StartFile == file && d > 0 && d <= maxDeclarationDistance && first.StartLine > 0 {
-		from = first.StartLine
+	start, last := lines[0], lines[len(lines)-1]
+	if d := start - first.StartLine; isMain && first.StartFile == file && d > 0 && d <= maxDeclarationDistance && first.StartLine > 0 {
+		start = first.StartLine
 	}
-	isWhole := isMain && last-from < maxListedLines
-	at := func(n, near int) bool {
+	isWhole := isMain && last-start < maxListedLines
+	isNear := func(n, near int) bool {
 		i, _ := slices.BinarySearch(lines, n-near)
 		return i < len(lines) && lines[i] <= n+near
 	}
-	text, problem := a.text(g, first, from)
+	text, problem := a.text(g, first, start)
 	if problem != "" {
 		g.problem("no source: %s", problem)
 		isWhole = false
 	}
 	if !isWhole && isMain && problem == "" {
-		from, last = max(1, from-nearLines), last+nearLines
+		start, last = max(1, start-nearLines), last+nearLines
 	}
 	list := lines
 	if isMain && problem == "" {
 		list = nil
-		for n := from; n <= last; n++ {
+		for n := start; n <= last; n++ {
 			switch {
-			case isWhole, at(n, nearLines):
+			case isWhole, isNear(n, nearLines):
 				list = append(list, n)
-			default: // on to what is near the next one
+			default: // on to the lines near the next one
 				i, _ := slices.BinarySearch(lines, n)
 				n = max(n, lines[i]-nearLines-1)
 			}
@@ -94,14 +94,14 @@ func (a *annotator) listFile(g *annotated, file string, lines []int, isMain bool
 	for _, n := range list {
 		line := AnnotatedLine{File: file, Line: n}
 		line.Text, line.HasText = text(n)
-		if line.HasText || at(n, 0) {
+		if line.HasText || isNear(n, 0) {
 			g.Lines = append(g.Lines, line)
 		}
 	}
 }
 
-// text gives lines of the file of a function's frame, most of them behind a first.
-func (a *annotator) text(g *annotated, s *symbol.Frame, from int) (of func(line int) (string, bool), problem string) {
+// text returns the lines of the file of a function's frame, most of them after a first.
+func (a *annotator) text(g *annotated, s *symbol.Frame, first int) (lineAt func(line int) (string, bool), problem string) {
 	chunks := map[int]source.Lines{}
 	p := source.PlaceOf(s)
 	if g.module != nil {
@@ -120,15 +120,15 @@ func (a *annotator) text(g *annotated, s *symbol.Frame, from int) (of func(line 
 		if ok {
 			return l, nil
 		}
-		at := p
-		at.Line = line
-		l, err := a.sources.Lines(at, source.MaxLines)
+		path := p
+		path.Line = line
+		l, err := a.sources.Lines(path, source.MaxLines)
 		if err == nil && len(chunks) < maxListedLines {
 			chunks[n] = l
 		}
 		return l, err
 	}
-	l, err := chunk(from)
+	l, err := chunk(first)
 	if err != nil {
 		return func(int) (string, bool) { return "", false }, err.Error()
 	}

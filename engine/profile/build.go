@@ -15,19 +15,19 @@ import (
 	"github.com/unwindd/unwindd/internal/trie"
 )
 
-// maxStops bounds the different reasons that are told with their details.
+// maxStops bounds the different reasons that are kept with their details.
 const maxStops = 1 << 12
 
 const (
-	// maxRoom bounds the samples for which there is room before they are walked.
-	maxRoom = 1 << 20
-	// usualStacks is how many stacks there are for each sample, of which most share
-	// their callers: 3 to 20 in recordings of compilers, interpreters and parsers.
+	// maxReserved bounds the samples for which memory is reserved before they are walked.
+	maxReserved = 1 << 20
+	// usualStacks is how many samples there are for each stack, most of which share their
+	// callers: 3 to 20 in recordings of compilers, interpreters and parsers.
 	usualStacks = 20
 )
 
-// A profileBuilder puts walked batches together. Batches come in their order, so
-// what it makes does not depend on who walked them.
+// profileBuilder puts walked batches together. Batches come in their order, so the profile does
+// not depend on which goroutine walked them.
 type profileBuilder struct {
 	recording *recording
 	out       Profile
@@ -36,27 +36,27 @@ type profileBuilder struct {
 	lastIndex uint32
 	stops     map[walk.Stopped]uint16
 	modules   map[placement]int32
-	met       chan framePlace // modules whose names will be asked for; nil: none will
+	met       chan framePlace // modules whose names will be needed; nil: none will
 	frames    map[walk.Step]uint32
 	trails    [trailCount]trail
 	recent    [1 << recentBits]recentFrame
 	places    []framePlace
 	tree      *trie.Trie      // of out.Stacks
-	kernel    *perfdata.Space // what it had mapped, and functions that it made, at last
-	made      *perfdata.Space
-	// Of accelerators: kernels, frames that have a name only, frames of kernels that
-	// run at no place that is known, and what files of samples say of places.
-	kernels     map[kernelKey]int32
-	namedFrames map[namedFrame]uint32
-	entries     map[uint32]bool
-	noted       map[uint32]notedPlace
-	progress    *progress
-	damaged     int // samples that could not be read as a whole
-	damage      string
-	failures    []string // of plugins as they walked parts
+	kernel    *perfdata.Space // its mappings, and functions that it generated, at the end
+	generated *perfdata.Space
+	// For accelerators: kernels, frames with a name only, frames of kernels at unknown places,
+	// and the names of places in files of samples.
+	kernels        map[kernelKey]int32
+	namedFrames    map[namedFrame]uint32
+	entries        map[uint32]bool
+	recordedPlaces map[uint32]recordedPlace
+	progress       *progress
+	damaged        int // samples that could not be read as a whole
+	damage         string
+	failures       []string // of plugins as they walked parts
 }
 
-// framePlace is what a frame is named by.
+// framePlace is the place that a frame is named by.
 type framePlace struct {
 	module     *code.Module
 	lookup     uint64
@@ -78,21 +78,21 @@ func newProfileBuilder(r *recording) *profileBuilder {
 		recording: r,
 		threads:   map[Thread]uint32{}, stops: map[walk.Stopped]uint16{}, modules: map[placement]int32{},
 		frames: map[walk.Step]uint32{}, kernels: map[kernelKey]int32{}, namedFrames: map[namedFrame]uint32{},
-		entries: map[uint32]bool{}, noted: map[uint32]notedPlace{},
+		entries: map[uint32]bool{}, recordedPlaces: map[uint32]recordedPlace{},
 	}
-	room := 0
+	size := 0
 	if r.file != nil {
-		samples := int(min(r.file.Samples(), maxRoom))
+		samples := int(min(r.file.Samples(), maxReserved))
 		b.out.Samples = make([]Sample, 0, samples)
-		room = samples * usualStacks
+		size = samples * usualStacks
 		b.out.Path = r.file.Path()
 		attrs := r.file.Attrs()
 		for i := range attrs {
 			b.out.Events = append(b.out.Events, profileEvent(&attrs[i], i))
 		}
 	}
-	b.tree = trie.New(room)
-	b.out.Stacks = make([]Stack, 1, 1+min(room, trie.MaxCapacity))
+	b.tree = trie.New(size)
+	b.out.Stacks = make([]Stack, 1, 1+min(size, trie.MaxCapacity))
 	return b
 }
 
@@ -116,7 +116,7 @@ func profileEvent(a *perfdata.Attr, index int) Event {
 
 // add adds the samples of a batch.
 func (b *profileBuilder) add(w *walkedBatch) {
-	b.kernel, b.made = w.kernel, w.made
+	b.kernel, b.generated = w.kernel, w.generated
 	b.progress.add(len(w.samples))
 	for i := range w.samples {
 		s := &w.samples[i]
@@ -165,17 +165,17 @@ func (b *profileBuilder) stop(s walk.Stopped) uint16 {
 	return index
 }
 
-// A trail is a stack from its outermost frame on. The next sample of a thread has
-// most of it again.
+// trail is a stack from its outermost frame on. Most of it is in the next sample of the thread
+// again.
 type trail struct {
 	frames []walk.Step
 	stacks []uint32
 }
 
-// trailCount is how many trails are kept: of as many threads as run at a time.
+// trailCount is how many trails are kept: enough for the threads that run at a time.
 const trailCount = 16
 
-// stack is the stack of a sample.
+// stack returns the index of the stack of a sample.
 func (b *profileBuilder) stack(w *walkedBatch, s *walkedSample) (stack uint32) {
 	frames := w.frames[s.first : s.first+s.frames]
 	p := &b.trails[uint(s.tid)%trailCount]
@@ -193,7 +193,7 @@ func (b *profileBuilder) stack(w *walkedBatch, s *walkedSample) (stack uint32) {
 	return stack
 }
 
-// push is the index of a stack.
+// push returns the index of a stack, adding it if needed.
 func (b *profileBuilder) push(s Stack) uint32 {
 	stack, isNew := b.tree.Child(s.Caller, s.Frame)
 	if isNew {
@@ -202,7 +202,7 @@ func (b *profileBuilder) push(s Stack) uint32 {
 	return stack
 }
 
-// frame is the index of a frame.
+// frame returns the index of a frame, adding it if needed.
 func (b *profileBuilder) frame(f *walk.Step, s *walkedSample, w *walkedBatch) uint32 {
 	recent := &b.recent[f.PC*0x9e3779b97f4a7c15>>(64-recentBits)]
 	if recent.frame == *f && recent.known {
@@ -216,7 +216,7 @@ func (b *profileBuilder) frame(f *walk.Step, s *walkedSample, w *walkedBatch) ui
 	return index
 }
 
-// A recentFrame is a frame that was met: most are met again soon.
+// recentFrame is a frame that was added: most occur again soon.
 type recentFrame struct {
 	frame walk.Step
 	index uint32
@@ -248,7 +248,7 @@ func (b *profileBuilder) addFrame(f *walk.Step, s *walkedSample, w *walkedBatch)
 	return index
 }
 
-// module is the index of a module where a process had it.
+// module returns the index of a module where a process had it.
 func (b *profileBuilder) module(p placement, space *codeSpace, f *walk.Step) int32 {
 	index, ok := b.modules[p]
 	if ok {
@@ -256,14 +256,14 @@ func (b *profileBuilder) module(p placement, space *codeSpace, f *walk.Step) int
 	}
 	select {
 	case b.met <- framePlace{module: p.module, lookup: f.Named()}:
-	default: // they are opened when they are asked
+	default: // they are opened when they are needed
 	}
 	out := Module{Module: p.module.Module}
-	if at := space.code.Find(f.PC - uint64(f.Back)); at != nil && at.Module == p.module {
-		if m := space.mapped[at.Start]; m != nil {
+	if segment := space.code.Find(f.PC - uint64(f.Back)); segment != nil && segment.Module == p.module {
+		if m := space.mapped[segment.Start]; m != nil {
 			out.Start, out.End, out.Offset = m.Start, m.End, m.Offset
 		}
-	} else if len(p.module.Segments) == 1 { // of code that a runtime made
+	} else if len(p.module.Segments) == 1 { // of JIT code
 		s := &p.module.Segments[0]
 		out.Start, out.End = s.Start, s.Start+s.Size
 	}
@@ -273,7 +273,7 @@ func (b *profileBuilder) module(p placement, space *codeSpace, f *walk.Step) int
 func (b *profileBuilder) addModule(p placement, m Module) int32 {
 	index := int32(len(b.out.Modules))
 	b.modules[p] = index
-	// The module's own segments are where a process had it.
+	// The module's own segments are placed where a process had it.
 	own := *m.Module
 	own.ID = int(index)
 	own.Segments = slices.Clone(own.Segments)
@@ -287,8 +287,8 @@ func (b *profileBuilder) addModule(p placement, m Module) int32 {
 	return index
 }
 
-// kernelModule is what the kernel had mapped where a frame is; -1 where that is
-// not known.
+// kernelModule returns the index of the kernel's mapping with a frame; -1 where it is not
+// known.
 func (b *profileBuilder) kernelModule(f *walk.Step, w *walkedBatch) int32 {
 	m := w.kernel.Find(f.Named())
 	if m == nil {
@@ -298,7 +298,7 @@ func (b *profileBuilder) kernelModule(f *walk.Step, w *walkedBatch) int32 {
 	if index, ok := b.modules[key]; ok {
 		return index
 	}
-	// perf writes the name of a symbol behind that of the kernel.
+	// perf writes the name of a symbol after the kernel's.
 	name, _, _ := strings.Cut(m.Path, "]")
 	if name != m.Path {
 		name += "]"
@@ -309,15 +309,15 @@ func (b *profileBuilder) kernelModule(f *walk.Step, w *walkedBatch) int32 {
 	})
 }
 
-// guestNames are what code of virtual machines is in: which of their files, nobody
-// records.
+// guestNames are the names of modules for code of virtual machines: their files are not
+// recorded.
 var guestNames = map[perfdata.Context]string{
 	perfdata.ContextGuest:       "[guest]",
 	perfdata.ContextGuestKernel: "[guest.kernel.kallsyms]", // as perf calls it
 	perfdata.ContextGuestUser:   "[guest.user]",
 }
 
-// guestModule is the module for a kind of code of virtual machines.
+// guestModule returns the index of the module for a kind of code of virtual machines.
 func (b *profileBuilder) guestModule(context perfdata.Context) int32 {
 	key := placement{guest: context}
 	if index, ok := b.modules[key]; ok {
@@ -326,7 +326,7 @@ func (b *profileBuilder) guestModule(context perfdata.Context) int32 {
 	return b.addModule(key, Module{Module: &target.Module{Path: guestNames[context], Arch: b.recording.arch}})
 }
 
-// profile is what was built.
+// profile returns the finished profile.
 func (b *profileBuilder) profile() *Profile {
 	r := b.recording
 	p := &b.out

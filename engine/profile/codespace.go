@@ -10,18 +10,17 @@ import (
 	"github.com/unwindd/unwindd/engine/target/perfdata"
 )
 
-// A codeSpace is the executable mappings of a process for a time. It does not
-// change.
+// codeSpace is the executable mappings of a process for a time. It does not change.
 type codeSpace struct {
 	code code.Segments
-	// anonymous are executable mappings of no file, by address; jit is what a
-	// runtime said of the code that it made there, nil where it said nothing.
+	// anonymous are executable mappings of no file, by address; jit is the runtime's dump of
+	// its JIT code there, nil where there is none.
 	anonymous []*perfdata.Mapping
 	jit       *jitDump
-	mapped    map[uint64]*perfdata.Mapping // what code is of, by start
+	mapped    map[uint64]*perfdata.Mapping // the mapping of each module, by start
 }
 
-// isCode says whether an address is in an executable mapping.
+// isCode reports whether an address is in an executable mapping.
 func (s *codeSpace) isCode(address uint64) bool {
 	return s.code.Find(address) != nil || s.anonymousAt(address) != nil
 }
@@ -39,7 +38,7 @@ func (s *codeSpace) anonymousAt(address uint64) *perfdata.Mapping {
 	return s.anonymous[i]
 }
 
-// space is the code of a version of a process; nil where nothing is known.
+// space returns the code of a version of a process; nil where nothing is known.
 func (r *recording) space(v *perfdata.Space) *codeSpace {
 	if v == nil {
 		return nil
@@ -79,8 +78,8 @@ func (r *recording) space(v *perfdata.Space) *codeSpace {
 	return s
 }
 
-// movedCode are the executable mappings without a file that took the place of a part of a
-// file's code, as far as nothing else speaks for what is there; rest are the others.
+// movedCode returns the executable mappings without a file that took the place of a part of a
+// file's code, where nothing else describes their content; rest are the others.
 func (r *recording) movedCode(v *perfdata.Space, list []*perfdata.Mapping) (moved []code.Segment, rest []*perfdata.Mapping) {
 	for _, m := range list {
 		const writable = 2 // PROT_WRITE
@@ -100,7 +99,7 @@ func (r *recording) movedCode(v *perfdata.Space, list []*perfdata.Mapping) (move
 	return moved, rest
 }
 
-// isJITDump says whether a path is one that runtimes give their dumps
+// isJITDump reports whether a path has the form that runtimes give their dumps
 // (tools/perf/Documentation/jitdump-specification.txt).
 func isJITDump(name string) bool {
 	ok, err := path.Match("jit-*.dump", path.Base(name))

@@ -8,8 +8,8 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 )
 
-// This file names frames of code that a linker made of several functions: as the one that
-// the call site of the caller names, as in stacks of threads.
+// This file names frames of code that a linker merged from several functions: by the function
+// that the caller's call site names, as in stacks of threads.
 
 // isEqual reports whether the code of a frame may be that of several functions.
 func (p *framePlace) isEqual(symbols []symbol.Frame) bool {
@@ -17,13 +17,14 @@ func (p *framePlace) isEqual(symbols []symbol.Frame) bool {
 	return n > 0 && (symbols[n-1].Equals > 0 && code.DWARF() != nil || code.MayBeEqual(p.lookup))
 }
 
-// An equalFrame is a frame whose caller's call site says which of several functions it is of.
+// equalFrame is a frame whose caller's call site tells which of several functions it belongs
+// to.
 type equalFrame struct {
 	frame    uint32      // with the names of the function
-	function dwarf.Entry // the zero Entry: no call site says it
+	function dwarf.Entry // the zero Entry: no call site tells
 }
 
-// An equalCall is a frame and its caller, as that is named.
+// equalCall is a frame and its caller, with the function chosen for that.
 type equalCall struct {
 	frame  uint32
 	caller equalFrame
@@ -33,11 +34,11 @@ type equalCall struct {
 type equalNames struct {
 	*profileBuilder
 	calls    map[equalCall]equalFrame
-	variants map[equalFrame]uint32 // frames by the one that they are made of
+	variants map[equalFrame]uint32 // copies of frames, by the frame that they were copied from
 }
 
-// chooseEqual chooses for every stack. Callers come before those that they called, and which
-// function they are of may depend on their own callers.
+// chooseEqual chooses for every stack. Callers come before their callees, because the choice
+// for a caller may depend on its own callers.
 func (b *profileBuilder) chooseEqual() {
 	n := &equalNames{b, map[equalCall]equalFrame{}, map[equalFrame]uint32{}}
 	chosen := map[uint32]dwarf.Entry{} // by stack
@@ -49,7 +50,7 @@ func (b *profileBuilder) chooseEqual() {
 		call := equalCall{s.Frame, equalFrame{b.out.Stacks[s.Caller].Frame, chosen[s.Caller]}}
 		choice, isKnown := n.calls[call]
 		if !isKnown {
-			// What cannot be read chooses none.
+			// Unreadable debug information chooses none.
 			if object.Guard(func() (err error) { choice, err = n.choose(call); return err }) != nil {
 				choice = equalFrame{frame: call.frame}
 			}
@@ -62,12 +63,12 @@ func (b *profileBuilder) chooseEqual() {
 	}
 }
 
-// choose is the frame of a call, as that of the function that is called.
+// choose returns the frame of a call, with the function that is called.
 func (n *equalNames) choose(call equalCall) (equalFrame, error) {
 	none := equalFrame{frame: call.frame}
 	f, p := &n.out.Frames[call.frame], &n.places[call.frame]
 	if f.FoundBy.IsGuess() || f.Symbols[len(f.Symbols)-1].Equals == 0 && p.module != n.places[call.caller.frame].module {
-		return none, nil // what others call by several names are aliases, as free and __libc_free
+		return none, nil // functions that others call by several names are aliases, as free and __libc_free
 	}
 	callee, err := n.callee(call.caller)
 	if err != nil || callee.IsZero() {
@@ -82,19 +83,19 @@ func (n *equalNames) choose(call equalCall) (equalFrame, error) {
 		return equalFrame{call.frame, function}, err
 	}
 	key := equalFrame{call.frame, function}
-	variant, isMade := n.variants[key]
-	if !isMade {
+	variant, isThere := n.variants[key]
+	if !isThere {
 		variant = uint32(len(n.out.Frames)) //nolint:gosec // as in addFrame
-		made := *f
-		made.Symbols = p.module.Code.NamesIn(p.lookup, n.recording.maker.Shared.Options().NoInlines, function)
-		n.out.Frames, n.places = append(n.out.Frames, made), append(n.places, *p)
+		copied := *f
+		copied.Symbols = p.module.Code.NamesIn(p.lookup, n.recording.maker.Shared.Options().NoInlines, function)
+		n.out.Frames, n.places = append(n.out.Frames, copied), append(n.places, *p)
 		n.variants[key] = variant
 	}
 	return equalFrame{variant, function}, nil
 }
 
-// functions are those that the code of a frame is of, the one first that it is named by; the
-// zero Entry where none is described.
+// functions returns the functions that the code of a frame belongs to, first the one that it is
+// named by; the zero Entry where none is described.
 func (p *framePlace) functions() ([]dwarf.Entry, error) {
 	list, err := p.module.Code.DWARF().Equals(p.lookup)
 	if err != nil || len(list) > 0 {
@@ -104,7 +105,7 @@ func (p *framePlace) functions() ([]dwarf.Entry, error) {
 	return []dwarf.Entry{own}, err
 }
 
-// callee is the function that a frame called; the zero Entry where that is not known.
+// callee returns the function that a frame called; the zero Entry where that is not known.
 func (n *equalNames) callee(caller equalFrame) (callee dwarf.Entry, err error) {
 	f, p := &n.out.Frames[caller.frame], &n.places[caller.frame]
 	if p.module == nil || f.Exact || f.FoundBy.IsGuess() || p.module.Code.DWARF() == nil {

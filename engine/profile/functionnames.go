@@ -13,23 +13,23 @@ import (
 
 // This file finds functions by the names that users give them.
 
-// A functionName is what a function is called.
+// functionName has the names of a function.
 type functionName struct{ function, linkage, plain string }
 
 func nameOf(s *symbol.Frame) functionName { return functionName{s.Function, s.LinkageName, s.Name} }
 
-// nameMatches are ways to mean a function by a name, the most exact first.
-var nameMatches = []func(of *functionName, name string) bool{
-	func(of *functionName, name string) bool { return of.function == name || of.linkage == name },
-	func(of *functionName, name string) bool {
-		return of.plain == name || withoutParameters(of.function) == name
+// nameMatches are tests for whether a name means a function, the most exact first.
+var nameMatches = []func(function *functionName, name string) bool{
+	func(f *functionName, name string) bool { return f.function == name || f.linkage == name },
+	func(f *functionName, name string) bool {
+		return f.plain == name || withoutParameters(f.function) == name
 	},
-	func(of *functionName, name string) bool {
-		return bareName(of.function) == name || withoutTemplate(of.plain) == name
+	func(f *functionName, name string) bool {
+		return bareName(f.function) == name || withoutTemplate(f.plain) == name
 	},
 }
 
-// findFunctions are those of the functions that a name means.
+// findFunctions returns the functions that a name means.
 func findFunctions(all []functionName, name string) (found []functionName) {
 	if name == "" {
 		return nil
@@ -50,8 +50,8 @@ func findFunctions(all []functionName, name string) (found []functionName) {
 // maxNear is how many names are offered for one that no function has.
 const maxNear = 5
 
-// nearFunctions are names like one that no function has: those that it is a part of, else
-// those that are spelt nearly so. Of equally near ones the first come first.
+// nearFunctions returns names like one that no function has: names with it as a part, else
+// names with nearly its spelling. Of equally near ones the first come first.
 func nearFunctions(all []functionName, name string) (near []string) {
 	type candidate struct {
 		name     string
@@ -80,7 +80,7 @@ func nearFunctions(all []functionName, name string) (near []string) {
 	return near
 }
 
-// editDistance is how many bytes of a must be left out, put in or changed for b, or more
+// editDistance returns how many bytes of a must be left out, put in or changed for b, or more
 // than most.
 func editDistance(a, b string, most int) int {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
@@ -91,30 +91,30 @@ func editDistance(a, b string, most int) int {
 		row[j] = j
 	}
 	for i := range len(a) {
-		before := row[0] // of the row above, and the column before
+		diagonal := row[0] // of the row above, and the column before
 		row[0] = i + 1
 		for j := range len(b) {
 			above := row[j+1]
-			change := before
+			change := diagonal
 			if a[i] != b[j] {
 				change++
 			}
 			row[j+1] = min(change, above+1, row[j]+1)
-			before = above
+			diagonal = above
 		}
 	}
 	return row[len(b)]
 }
 
-// withoutParameters is a demangled name without what follows the name: parameters,
-// qualifiers and marks of copies.
+// withoutParameters returns a demangled name without the text after it: parameters, qualifiers
+// and marks of copies.
 func withoutParameters(name string) string {
 	for {
-		at := strings.LastIndex(name, " (.")
-		if at <= 0 || !strings.HasSuffix(name, ")") {
+		index := strings.LastIndex(name, " (.")
+		if index <= 0 || !strings.HasSuffix(name, ")") {
 			break
 		}
-		name = name[:at]
+		name = name[:index]
 	}
 	for _, qualifier := range []string{"&&", "&", " volatile", " const"} {
 		name = strings.TrimRight(strings.TrimSuffix(name, qualifier), " ")
@@ -125,7 +125,7 @@ func withoutParameters(name string) string {
 	return name
 }
 
-// openingOf is where the bracket is opened that ends a name; -1: none ends it.
+// openingOf returns the index of the bracket whose closing one ends a name; -1: none does.
 func openingOf(name string, open, end byte) int {
 	if name == "" || name[len(name)-1] != end {
 		return -1
@@ -144,7 +144,7 @@ func openingOf(name string, open, end byte) int {
 	return -1
 }
 
-// withoutTemplate is a name without the arguments of its template.
+// withoutTemplate returns a name without the arguments of its template.
 func withoutTemplate(name string) string {
 	start := openingOf(name, '<', '>')
 	if start <= 0 || strings.HasSuffix(name[:start], "operator") || strings.Contains(name[start:], "operator") {
@@ -153,8 +153,8 @@ func withoutTemplate(name string) string {
 	return name[:start]
 }
 
-// bareName is a demangled name without its parameters, the arguments of its template and
-// its type: what a programmer calls it.
+// bareName returns a demangled name without its parameters, the arguments of its template and
+// its type: the name that a programmer uses.
 func bareName(name string) string {
 	name = withoutTemplate(withoutParameters(name))
 	if strings.Contains(name, "operator") {
@@ -176,7 +176,7 @@ func bareName(name string) string {
 	return name
 }
 
-// unknownFunction says that no function has a name.
+// unknownFunction returns the error for a name that no function has.
 func unknownFunction(path string, all []functionName, name string) error {
 	near := nearFunctions(all, name)
 	if len(near) == 0 {

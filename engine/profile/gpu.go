@@ -15,12 +15,12 @@ import (
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
-// This file joins samples of accelerators to the profile of a recording: the
-// frame of a wave's PC, on it the kernel that was dispatched where that is another
-// function, and on these the stack of the thread that launched it.
+// This file joins samples of accelerators to the profile of a recording: the frame of a wave's
+// PC, above it the kernel that was dispatched where that is another function, and above these
+// the stack of the thread that launched it.
 
-// KernelTimeEvent is the name of the event whose samples are the dispatches of
-// kernels, each as long as it ran.
+// KernelTimeEvent is the name of the event whose samples are the dispatches of kernels, each as
+// long as it ran.
 const KernelTimeEvent = "gpu-kernel-time"
 
 // gpuFile is a file of samples that joins a profile.
@@ -32,7 +32,7 @@ type gpuFile struct {
 	states []uint8 // of the profile, by index in the file
 }
 
-// addGPU adds the samples of accelerators behind those of the CPU.
+// addGPU adds the samples of accelerators after the CPU's.
 func (b *profileBuilder) addGPU(ctx context.Context, files []gpusamples.File, o *Options) error {
 	if len(files) == 0 {
 		return nil
@@ -46,14 +46,14 @@ func (b *profileBuilder) addGPU(ctx context.Context, files []gpusamples.File, o 
 		}
 		samples += len(list[i].Dispatches)
 	}
-	// Grown by parts, as many samples as there are at once would be there twice.
-	b.out.Samples = slices.Grow(b.out.Samples, min(samples, maxGPURoom))
-	given, err := b.openGiven(o.Objects)
+	// Reserved at once: growing step by step would need memory for twice the samples.
+	b.out.Samples = slices.Grow(b.out.Samples, min(samples, maxGPUReserved))
+	provided, err := b.openProvided(o.Objects)
 	if err != nil {
 		return err
 	}
 	for _, f := range list {
-		j, err := b.newGPUJoin(f, given, o)
+		j, err := b.newGPUJoin(f, provided, o)
 		if err != nil {
 			return err
 		}
@@ -62,63 +62,63 @@ func (b *profileBuilder) addGPU(ctx context.Context, files []gpusamples.File, o 
 		}
 		b.recording.addProblems(f.Problems())
 	}
-	b.recording.addProblems(given.unused())
+	b.recording.addProblems(provided.unused())
 	return nil
 }
 
-// maxGPURoom bounds the samples for which there is room before they are read: a
-// file may lie about how many it has.
-const maxGPURoom = 1 << 25
+// maxGPUReserved bounds the samples for which memory is reserved before they are read: a file
+// may lie about their number.
+const maxGPUReserved = 1 << 25
 
 // addGPUEvents adds the events and the states of a file.
 func (b *profileBuilder) addGPUEvents(f gpusamples.File) *gpuFile {
-	of := &gpuFile{File: f, Facts: f.Facts(), time: -1}
-	for i := range of.Events {
-		e := &of.Events[i]
-		at := b.gpuEvent(Event{Name: e.Name, Unit: "count", Lanes: true, Device: true})
-		out := &b.out.Events[at]
+	file := &gpuFile{File: f, Facts: f.Facts(), time: -1}
+	for i := range file.Events {
+		e := &file.Events[i]
+		index := b.gpuEvent(Event{Name: e.Name, Unit: "count", Lanes: true, Device: true})
+		out := &b.out.Events[index]
 		out.Lanes = out.Lanes && e.Lanes
-		out.States = out.States || len(of.States) > 0
-		of.events = append(of.events, at)
+		out.States = out.States || len(file.States) > 0
+		file.events = append(file.events, index)
 	}
-	if slices.ContainsFunc(of.Dispatches, func(d gpusamples.Dispatch) bool { return d.HasTime }) {
-		of.time = b.gpuEvent(Event{Name: KernelTimeEvent, Unit: "nanoseconds", Device: true})
+	if slices.ContainsFunc(file.Dispatches, func(d gpusamples.Dispatch) bool { return d.HasTime }) {
+		file.time = b.gpuEvent(Event{Name: KernelTimeEvent, Unit: "nanoseconds", Device: true})
 	}
 	if len(b.out.States) == 0 {
 		b.out.States = make([]gpusamples.State, 1)
 	}
-	for _, s := range of.States {
-		at := slices.Index(b.out.States[1:], s) + 1
-		if at == 0 {
-			if at = len(b.out.States); at > math.MaxUint8 {
-				at = 0 // more than are told apart
+	for _, s := range file.States {
+		index := slices.Index(b.out.States[1:], s) + 1
+		if index == 0 {
+			if index = len(b.out.States); index > math.MaxUint8 {
+				index = 0 // more than can be told apart
 			} else {
 				b.out.States = append(b.out.States, s)
 			}
 		}
-		of.states = append(of.states, uint8(at)) //nolint:gosec // checked
+		file.states = append(file.states, uint8(index)) //nolint:gosec // checked
 	}
-	return of
+	return file
 }
 
-// gpuEvent is the index of an event of accelerators.
+// gpuEvent returns the index of an event of accelerators.
 func (b *profileBuilder) gpuEvent(e Event) int16 {
-	at := slices.IndexFunc(b.out.Events, func(o Event) bool { return o.Name == e.Name && o.Device })
-	if at < 0 {
-		at = len(b.out.Events)
+	index := slices.IndexFunc(b.out.Events, func(o Event) bool { return o.Name == e.Name && o.Device })
+	if index < 0 {
+		index = len(b.out.Events)
 		b.out.Events = append(b.out.Events, e)
 	}
-	return int16(at) //nolint:gosec // perfdata and gpusamples bound them
+	return int16(index) //nolint:gosec // perfdata and gpusamples bound them
 }
 
-// A gpuJoin adds the samples of one file.
+// gpuJoin adds the samples of one file.
 type gpuJoin struct {
 	b        *profileBuilder
 	file     *gpuFile
 	finder   object.Finder
-	given    *givenObjects
+	provided *providedObjects
 	history  *perfdata.History // nil without a recording
-	timed    bool              // the file's times are those of the recording, but for ahead
+	timed    bool              // the file's times are the recording's, except for ahead
 	ahead    uint64            // of the file's clock, nanoseconds
 	modules  []*gpuModule      // by index in the file; nil until one is needed
 	kernels  []*gpuKernel      // by index in the file; nil until one is needed
@@ -131,9 +131,9 @@ type gpuJoin struct {
 	batch    walkedBatch
 }
 
-func (b *profileBuilder) newGPUJoin(f *gpuFile, given *givenObjects, o *Options) (*gpuJoin, error) {
+func (b *profileBuilder) newGPUJoin(f *gpuFile, provided *providedObjects, o *Options) (*gpuJoin, error) {
 	j := &gpuJoin{
-		b: b, file: f, given: given, finder: b.recording.maker.Finder(f.Path),
+		b: b, file: f, provided: provided, finder: b.recording.maker.Finder(f.Path),
 		modules: make([]*gpuModule, len(f.Modules)), kernels: make([]*gpuKernel, len(f.Kernels)), launches: make([]launched, len(f.Launches)),
 		spaces: map[int][]*codeSpace{}, pcs: map[launchPC]*codeSpace{}, names: map[int]string{}, sampler: b.recording.sampler(),
 	}
@@ -160,8 +160,7 @@ func (b *profileBuilder) newGPUJoin(f *gpuFile, given *givenObjects, o *Options)
 	return j, err
 }
 
-// setOtherClock notes of the events of a file that their times are not by the
-// recording's clock.
+// setOtherClock marks the events of a file whose times are not by the recording's clock.
 func (b *profileBuilder) setOtherClock(f *gpuFile) {
 	for _, e := range f.events {
 		b.out.Events[e].OtherClock = true
@@ -231,8 +230,8 @@ func (j *gpuJoin) add(ctx context.Context, s *gpusamples.Sample) {
 	j.b.out.Samples = append(j.b.out.Samples, out)
 }
 
-// addDispatch adds a dispatch: what its kernel has in all, and a sample where it is
-// told how long it ran.
+// addDispatch adds a dispatch: to its kernel's totals, and as a sample where its duration is
+// known.
 func (j *gpuJoin) addDispatch(ctx context.Context, d *gpusamples.Dispatch) {
 	if d.Kernel < 0 {
 		return
@@ -252,7 +251,7 @@ func (j *gpuJoin) addDispatch(ctx context.Context, d *gpusamples.Dispatch) {
 	})
 }
 
-// time is a time of the file by the recording's clock.
+// time converts a time of the file to the recording's clock.
 func (j *gpuJoin) time(t uint64) uint64 { return t - min(t, j.ahead) }
 
 // addUp adds without wrapping around.
@@ -263,8 +262,8 @@ func addUp(a, b uint64) uint64 {
 	return a + b
 }
 
-// wave is the frame of a wave: where its PC is, with the kernel that it runs, nil
-// where that is not told. Where the PC is not known, problem says why.
+// wave returns the frame of a wave at its PC, with the kernel that it runs, nil where that is
+// not known. Where the PC is not known, problem has the reason.
 func (j *gpuJoin) wave(s *gpusamples.Sample) (frame uint32, kernel *gpuKernel, problem string) {
 	if s.Kernel >= 0 {
 		kernel = j.kernel(s.Kernel)
@@ -296,12 +295,11 @@ func (j *gpuJoin) wave(s *gpusamples.Sample) (frame uint32, kernel *gpuKernel, p
 	return frame, kernel, ""
 }
 
-// noProcess is the owner of an address of no module that is not known to be of a
-// process.
+// noProcess is the owner of an address of no module and no known process.
 const noProcess = ^uint32(0)
 
-// deviceFrame is the index of a frame of an accelerator, with what the file says
-// of its place.
+// deviceFrame returns the index of a frame of an accelerator, with the file's names for its
+// place.
 func (j *gpuJoin) deviceFrame(f *walk.Step, s *gpusamples.Sample) uint32 {
 	index := j.b.frame(f, &walkedSample{}, &j.batch)
 	if out := &j.b.out.Frames[index]; !out.Device {

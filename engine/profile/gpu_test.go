@@ -262,12 +262,12 @@ func TestCodeObjectsInsideOfFiles(t *testing.T) {
 	k := newGPUMaker(t)
 	r := k.newRecording(nil)
 	defer r.close()
-	if _, err := newProfileBuilder(r).openGiven([]string{text}); err == nil || !strings.Contains(err.Error(), text) {
+	if _, err := newProfileBuilder(r).openProvided([]string{text}); err == nil || !strings.Contains(err.Error(), text) {
 		t.Errorf("an object that is text: %v", err)
 	}
 	if self, err := os.Executable(); err != nil {
 		t.Error(err)
-	} else if _, err := newProfileBuilder(r).openGiven([]string{self}); err == nil || !strings.Contains(err.Error(), "there is no code of an accelerator in it") {
+	} else if _, err := newProfileBuilder(r).openProvided([]string{self}); err == nil || !strings.Contains(err.Error(), "there is no code of an accelerator in it") {
 		t.Errorf("an object of the CPU: %v", err)
 	}
 }
@@ -306,7 +306,7 @@ func cpuSamples(at map[uint64]int16) *callStacks {
 	b := &profileBuilder{}
 	b.out.Events = make([]Event, 4)
 	b.out.Threads = []Thread{{PID: 1, TID: 2}}
-	c := &callStacks{builder: b, probes: []string{"", "hipLaunchKernel", "hsa_signal_store", "hipLaunchKernel__return"}, of: map[threadID][]int{}}
+	c := &callStacks{builder: b, probes: []string{"", "hipLaunchKernel", "hsa_signal_store", "hipLaunchKernel__return"}, samples: map[threadID][]int{}}
 	times := make([]uint64, 0, len(at))
 	for t := range at {
 		times = append(times, t)
@@ -314,7 +314,7 @@ func cpuSamples(at map[uint64]int16) *callStacks {
 	slices.Sort(times)
 	for i, t := range times {
 		b.out.Samples = append(b.out.Samples, Sample{Time: t, Event: at[t], Stack: 1})
-		c.of[threadID{1, 2}] = append(c.of[threadID{1, 2}], i)
+		c.samples[threadID{1, 2}] = append(c.samples[threadID{1, 2}], i)
 	}
 	return c
 }

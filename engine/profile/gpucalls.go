@@ -14,12 +14,12 @@ import (
 	"github.com/unwindd/unwindd/engine/target/perfdata"
 )
 
-// clockNames are those of clockid_t (linux/time.h).
+// clockNames are the names of clockid_t (linux/time.h).
 var clockNames = map[int32]string{
 	0: "CLOCK_REALTIME", 1: "CLOCK_MONOTONIC", 4: "CLOCK_MONOTONIC_RAW", 7: "CLOCK_BOOTTIME", 11: "CLOCK_TAI",
 }
 
-// clockOf is the clock of a recording.
+// clockOf returns the clock of a recording.
 func clockOf(f *perfdata.File) string {
 	name := "the clock of perf"
 	for i := range f.Attrs() {
@@ -34,9 +34,9 @@ func clockOf(f *perfdata.File) string {
 	return name
 }
 
-// compareClocks finds how times of the file are compared with those of the
-// recording. Where launches are to be joined by them and they cannot be, that is an
-// error: joined by wrong times, waves would stand on stacks that never launched them.
+// compareClocks finds how times of the file are converted to the recording's. It is an error if
+// they cannot be and launches are to be joined by them: joined by wrong times, waves would be
+// under stacks that never launched them.
 func (j *gpuJoin) compareClocks(recorded *perfdata.File, o *Options) error {
 	clock := clockOf(recorded)
 	c := j.b.newCallStacks(recorded, j.file.Launches, o.JoinWindow)
@@ -56,9 +56,9 @@ func (j *gpuJoin) compareClocks(recorded *perfdata.File, o *Options) error {
 	return nil
 }
 
-// probeClock says what to record probes with where the kernel refuses them a clock:
-// perf_event_set_clock (kernel/events/core.c) allows CLOCK_BOOTTIME for events that
-// are not counted in interrupts that cannot be masked, which tracepoints may be.
+// probeClock returns advice on recording probes where the kernel refuses them a clock:
+// perf_event_set_clock (kernel/events/core.c) allows CLOCK_BOOTTIME for events that are not
+// counted in interrupts that cannot be masked, which tracepoints may be.
 func probeClock(clock string) string {
 	if clock != "CLOCK_BOOTTIME" {
 		return ""
@@ -66,30 +66,29 @@ func probeClock(clock string) string {
 	return ", or probes of the launching calls, for which the kernel refuses that clock, with `-k CLOCK_MONOTONIC`"
 }
 
-// A threadID tells threads apart.
+// threadID identifies a thread.
 type threadID struct{ pid, tid int }
 
-// A callStacks has the samples of the CPU of the threads that launch, by which
-// launches get stacks.
+// callStacks has the CPU's samples of the launching threads, from which launches get stacks.
 type callStacks struct {
 	builder *profileBuilder
 	window  uint64              // nanoseconds
 	ahead   uint64              // of the file's clock, nanoseconds
-	of      map[threadID][]int  // indices of samples, by time
-	probes  []string            // the name of each event that is a probe; "" of the others
+	samples map[threadID][]int  // indices of samples, by time
+	probes  []string            // the name of each event that is a probe; "" for the others
 	counts  [LaunchRecorded]int // of launches, by evidence
 }
 
-// newCallStacks finds the samples of the threads that launch. It comes before those
-// of accelerators are added.
+// newCallStacks finds the samples of the launching threads. It is called before the samples of
+// accelerators are added.
 func (b *profileBuilder) newCallStacks(recorded *perfdata.File, launches []gpusamples.Launch, window time.Duration) *callStacks {
-	c := &callStacks{builder: b, window: uint64(max(window, 0)), of: map[threadID][]int{}} //nolint:gosec // not negative
+	c := &callStacks{builder: b, window: uint64(max(window, 0)), samples: map[threadID][]int{}} //nolint:gosec // not negative
 	for i := range launches {
 		if l := &launches[i]; l.HasTime {
-			c.of[threadID{l.PID, l.TID}] = nil
+			c.samples[threadID{l.PID, l.TID}] = nil
 		}
 	}
-	if len(c.of) == 0 {
+	if len(c.samples) == 0 {
 		return c
 	}
 	attrs := recorded.Attrs()
@@ -102,20 +101,19 @@ func (b *profileBuilder) newCallStacks(recorded *perfdata.File, launches []gpusa
 			continue
 		}
 		t := &b.out.Threads[s.Thread]
-		if list, ok := c.of[threadID{t.PID, t.TID}]; ok {
-			c.of[threadID{t.PID, t.TID}] = append(list, i)
+		if list, ok := c.samples[threadID{t.PID, t.TID}]; ok {
+			c.samples[threadID{t.PID, t.TID}] = append(list, i)
 		}
 	}
 	return c
 }
 
-// typeTracepoint is PERF_TYPE_TRACEPOINT of enum perf_type_id. Probes of user code
-// that perf sets up are such.
+// typeTracepoint is PERF_TYPE_TRACEPOINT of enum perf_type_id. Probes of user code that perf
+// sets up have this type.
 const typeTracepoint = 2
 
-// probeName is the name of a probe of user code: what stands behind the colon in
-// `probe_libamdhip64:hipLaunchKernel` and `sdt_level_zero:launch_kernel`; "" for
-// other events.
+// probeName returns the name of a probe of user code: the part after the colon in
+// `probe_libamdhip64:hipLaunchKernel` and `sdt_level_zero:launch_kernel`; "" for other events.
 func probeName(a *perfdata.Attr) string {
 	group, name, ok := strings.Cut(a.Name, ":")
 	if !ok || a.Type != typeTracepoint || !strings.HasPrefix(group, "probe") && !strings.HasPrefix(group, "sdt_") && group != "uprobes" {
@@ -124,30 +122,30 @@ func probeName(a *perfdata.Attr) string {
 	return name
 }
 
-// isOf says whether a probe is one of a function: perf adds a number to the second
-// one of a name, and __return to what is probed as it returns.
+// isOf reports whether a probe is in a function: perf adds a number to the second probe of a
+// name, and __return to a probe at the function's return.
 func isOf(probe, function string) bool {
 	rest, ok := strings.CutPrefix(probe, function)
 	return ok && function != "" && (rest == "" || rest == "__return" || strings.Trim(rest, "_0123456789") == "")
 }
 
-// find is the sample whose stack is that of a launch, as an index of
-// Profile.Samples: that of a probe, of the call or of what it calls, in the launching
-// thread while the call was in progress. Where there is none it is the thread's nearest sample.
+// find returns the sample whose stack is the stack of a launch, as an index of Profile.Samples:
+// of a probe, in the call or in its callees, in the launching thread while the call was in
+// progress. Where there is none it is the thread's nearest sample.
 func (c *callStacks) find(l *gpusamples.Launch) (sample int, evidence LaunchEvidence) {
 	defer func() { c.counts[evidence]++ }()
-	list := c.of[threadID{l.PID, l.TID}]
+	list := c.samples[threadID{l.PID, l.TID}]
 	start, end := callTimes(l, c.ahead)
 	first, _ := slices.BinarySearchFunc(list, start, c.compare)
 	other := -1
-	for at := first; at < len(list) && c.time(list[at]) <= end; at++ {
-		s := &c.builder.out.Samples[list[at]]
+	for i := first; i < len(list) && c.time(list[i]) <= end; i++ {
+		s := &c.builder.out.Samples[list[i]]
 		switch {
 		case s.Event < 0 || int(s.Event) >= len(c.probes) || c.probes[s.Event] == "":
 		case isOf(c.probes[s.Event], l.API):
-			return list[at], LaunchProbe
+			return list[i], LaunchProbe
 		case other < 0:
-			other = list[at]
+			other = list[i]
 		}
 	}
 	// A probe of another function that the call came to: the call is on its stack.
@@ -157,8 +155,8 @@ func (c *callStacks) find(l *gpusamples.Launch) (sample int, evidence LaunchEvid
 	return c.nearest(list, first, start, end)
 }
 
-// nearest is the sample of a list that is nearest to a call, within the window.
-// first is the index of the first one behind its start.
+// nearest returns the sample of a list that is nearest to a call, within the window. first is
+// the index of the first sample after its start.
 func (c *callStacks) nearest(list []int, first int, start, end uint64) (sample int, evidence LaunchEvidence) {
 	distance := c.window
 	if c.window == 0 {
@@ -181,8 +179,8 @@ func (c *callStacks) nearest(list []int, first int, start, end uint64) (sample i
 	return sample, evidence
 }
 
-// callTimes are when the call of a launch was in progress, by a clock that the
-// file's is ahead of.
+// callTimes returns when the call of a launch was in progress, by a clock that the file's clock
+// is ahead of.
 func callTimes(l *gpusamples.Launch, ahead uint64) (start, end uint64) {
 	start = l.Time - min(ahead, l.Time)
 	end = start
@@ -196,18 +194,18 @@ func callTimes(l *gpusamples.Launch, ahead uint64) (start, end uint64) {
 func (c *callStacks) compare(sample int, t uint64) int { return cmp.Compare(c.time(sample), t) }
 
 const (
-	// maxShift bounds how many launches may be without a probe, or probes without a
-	// launch, before the first that has both.
+	// maxShift bounds how many launches may be without a probe, or probes without a launch,
+	// before the first that has both.
 	maxShift = 256
-	// alignedRun is how many probes must lie in launches, one after the other, for a
-	// difference of clocks to be looked at.
+	// alignedRun is how many probes must lie in launches, one after the other, before a
+	// difference of clocks is looked at.
 	alignedRun = 4
 )
 
-// clockAhead finds how far CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC: for as long as
-// the machine slept since it was started. Nobody writes that down, but a launch takes
-// microseconds, and the probe of its call lies in it: at the right difference the
-// probes lie in launches. It is false where there is no such difference, or several.
+// clockAhead finds how far CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC: the time that the
+// machine slept since it was started. It is not recorded, but a launch takes microseconds, and
+// the probe of its call lies in it: at the right difference the probes lie in launches. ok is
+// false where there is no such difference, or several.
 func (c *callStacks) clockAhead(launches []gpusamples.Launch) (ahead uint64, ok bool) {
 	calls, probes := c.callsOf(launches)
 	if c.areAligned(calls, probes, 0) { // as on all machines that never sleep
@@ -215,15 +213,15 @@ func (c *callStacks) clockAhead(launches []gpusamples.Launch) (ahead uint64, ok 
 	}
 	for id, list := range calls {
 		for shift := -maxShift; shift <= maxShift; shift++ {
-			from, to := c.difference(probes[id], list, shift)
-			if from > to || from <= 0 {
+			low, high := c.difference(probes[id], list, shift)
+			if low > high || low <= 0 {
 				continue
 			}
-			d := uint64(from + (to-from)/2) //nolint:gosec // positive
+			d := uint64(low + (high-low)/2) //nolint:gosec // positive
 			if !c.areAligned(calls, probes, d) {
 				continue
 			}
-			if ok && max(d, ahead)-min(d, ahead) > uint64(to-from) { //nolint:gosec // not negative
+			if ok && max(d, ahead)-min(d, ahead) > uint64(high-low) { //nolint:gosec // not negative
 				return 0, false // launches follow each other like clockwork
 			}
 			ahead, ok = d, true
@@ -232,7 +230,7 @@ func (c *callStacks) clockAhead(launches []gpusamples.Launch) (ahead uint64, ok 
 	return ahead, ok
 }
 
-// callsOf are the calls of each thread by time, and the samples of probes of them.
+// callsOf returns the calls of each thread by time, and the samples of their probes.
 func (c *callStacks) callsOf(launches []gpusamples.Launch) (calls map[threadID][]*gpusamples.Launch, probes map[threadID][]int) {
 	calls, probes = map[threadID][]*gpusamples.Launch{}, map[threadID][]int{}
 	for i := range launches {
@@ -243,7 +241,7 @@ func (c *callStacks) callsOf(launches []gpusamples.Launch) (calls map[threadID][
 	}
 	for id, list := range calls {
 		slices.SortFunc(list, func(a, b *gpusamples.Launch) int { return cmp.Compare(a.Time, b.Time) })
-		for _, i := range c.of[id] {
+		for _, i := range c.samples[id] {
 			if isOf(c.probe(i), list[0].API) {
 				probes[id] = append(probes[id], i)
 			}
@@ -252,44 +250,43 @@ func (c *callStacks) callsOf(launches []gpusamples.Launch) (calls map[threadID][
 	return calls, probes
 }
 
-// difference lays the first probes on the first launches, one after the other but for
-// shift of them. How far the launches' clock is ahead is between from and to, if each
-// probe is in its launch; from is above to where that cannot be.
-func (c *callStacks) difference(probes []int, launches []*gpusamples.Launch, shift int) (from, to int64) {
+// difference assigns the first probes to the first launches, one after the other, after
+// skipping shift of them. The launches' clock is ahead by low to high, if each probe is in its
+// launch; low is above high where that cannot be.
+func (c *callStacks) difference(probes []int, launches []*gpusamples.Launch, shift int) (low, high int64) {
 	probes, launches = probes[min(max(-shift, 0), len(probes)):], launches[min(max(shift, 0), len(launches)):]
 	if len(probes) < alignedRun || len(launches) < alignedRun {
 		return 1, 0
 	}
-	from, to = math.MinInt64, math.MaxInt64
+	low, high = math.MinInt64, math.MaxInt64
 	for i := range alignedRun {
-		at, l := c.time(probes[i]), launches[i]
-		from, to = max(from, int64(l.Time-at)), min(to, int64(max(l.End, l.Time)-at)) //nolint:gosec // a difference
+		time, l := c.time(probes[i]), launches[i]
+		low, high = max(low, int64(l.Time-time)), min(high, int64(max(l.End, l.Time)-time)) //nolint:gosec // a difference
 	}
-	return from, to
+	return low, high
 }
 
-// areAligned says whether most probes lie in launches, if their clock is ahead by so
-// much.
+// areAligned reports whether most probes lie in launches, if their clock is ahead by this much.
 func (c *callStacks) areAligned(calls map[threadID][]*gpusamples.Launch, probes map[threadID][]int, ahead uint64) bool {
-	all, in := 0, 0
+	all, inside := 0, 0
 	for id, list := range calls {
-		of := probes[id]
+		samples := probes[id]
 		for _, l := range list {
 			start, end := callTimes(l, ahead)
-			at, _ := slices.BinarySearchFunc(of, start, c.compare)
-			if at == 0 && len(of) > 0 && c.time(of[0]) > end || at == len(of) {
+			index, _ := slices.BinarySearchFunc(samples, start, c.compare)
+			if index == 0 && len(samples) > 0 && c.time(samples[0]) > end || index == len(samples) {
 				continue // not while the CPU was recorded
 			}
 			all++
-			if c.time(of[at]) <= end {
-				in++
+			if c.time(samples[index]) <= end {
+				inside++
 			}
 		}
 	}
-	return in > 0 && 2*in > all
+	return inside > 0 && 2*inside > all
 }
 
-// probe is the name of the probe that took a sample; "" where none did.
+// probe returns the name of the probe that took a sample; "" where none did.
 func (c *callStacks) probe(sample int) string {
 	if e := c.builder.out.Samples[sample].Event; e >= 0 && int(e) < len(c.probes) {
 		return c.probes[e]
@@ -299,7 +296,7 @@ func (c *callStacks) probe(sample int) string {
 
 func (c *callStacks) time(sample int) uint64 { return c.builder.out.Samples[sample].Time }
 
-// report says how launches were joined, where not all were as they should be.
+// report adds problems about launches that were not joined as they should be.
 func (c *callStacks) report(path string, r *recording) {
 	if c == nil {
 		return

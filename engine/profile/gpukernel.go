@@ -12,7 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
-// A gpuKernel is a kernel of a file of samples.
+// gpuKernel is a kernel of a file of samples.
 type gpuKernel struct {
 	*gpusamples.Kernel
 	index  int32 // of Profile.Kernels
@@ -24,14 +24,13 @@ type gpuKernel struct {
 	hasFrame   bool
 }
 
-// out is the kernel in the profile.
+// out returns the kernel in the profile.
 func (k *gpuKernel) out(j *gpuJoin) *Kernel { return &j.b.out.Kernels[k.index] }
 
-// kernelKey is what tells the kernels of a profile apart: one that several processes
-// loaded is one.
+// kernelKey identifies a kernel of a profile: a kernel that several processes loaded is one.
 type kernelKey struct{ name, module string }
 
-// kernel is a kernel of the file.
+// kernel returns a kernel of the file.
 func (j *gpuJoin) kernel(index int) *gpuKernel {
 	if k := j.kernels[index]; k != nil {
 		return k
@@ -43,12 +42,12 @@ func (j *gpuJoin) kernel(index int) *gpuKernel {
 		k.module = j.module(k.Module)
 		key.module = k.module.Path
 		k.find()
-	} else if at, problem := j.given.kernel(k.Name); problem == "" {
-		k.module = j.givenModule(at.object)
+	} else if place, problem := j.provided.kernel(k.Name); problem == "" {
+		k.module = j.providedModule(place.object)
 		key.module = k.module.Path
-		k.start, k.isKnown = k.module.codeAddress(at)
-		k.end = k.start + at.size
-	} else if len(j.given.list) > 0 {
+		k.start, k.isKnown = k.module.codeAddress(place)
+		k.end = k.start + place.size
+	} else if len(j.provided.list) > 0 {
 		j.b.recording.problem("%s: kernel %s: %s", j.file.Path, k.Name, problem)
 	}
 	i, known := j.b.kernels[key]
@@ -67,8 +66,8 @@ func (j *gpuJoin) kernel(index int) *gpuKernel {
 func (k *gpuKernel) find() {
 	c := k.module.Code
 	if k.start, k.isKnown = k.Entry, k.HasEntry; !k.isKnown {
-		at, isSure, ok := c.Named(k.Name, false)
-		if k.start, k.isKnown = at, ok && isSure; !k.isKnown {
+		symbol, isSure, ok := c.Named(k.Name, false)
+		if k.start, k.isKnown = symbol, ok && isSure; !k.isKnown {
 			return
 		}
 	}
@@ -78,21 +77,20 @@ func (k *gpuKernel) find() {
 	}
 }
 
-// isIn says whether a frame is known to be in the kernel itself, and not in a
-// function that it called.
+// isIn reports whether a frame is known to be in the kernel itself, and not in a function that
+// it called.
 func (j *gpuJoin) isIn(k *gpuKernel, frame uint32) bool {
 	return j.b.out.Frames[frame].Dispatched == k.index
 }
 
-// markIn notes that a frame is in the kernel itself, where it is.
+// markIn marks a frame in the kernel itself as such.
 func (j *gpuJoin) markIn(k *gpuKernel, f *walk.Step, frame uint32) {
 	if k.isKnown && k.module != nil && f.Kind == walk.ModuleCode && uint64(f.Owner) == uint64(k.module.ID) && f.Offset-k.start < k.end-k.start {
 		j.dispatched(k, frame)
 	}
 }
 
-// dispatched notes that a frame is of what was dispatched, and the kernel's module with
-// it.
+// dispatched marks a frame as one of the dispatched kernel, and takes over its module.
 func (j *gpuJoin) dispatched(k *gpuKernel, frame uint32) {
 	f := &j.b.out.Frames[frame]
 	f.Dispatched = k.index
@@ -101,8 +99,8 @@ func (j *gpuJoin) dispatched(k *gpuKernel, frame uint32) {
 	}
 }
 
-// kernelFrame is the frame of a kernel of which only that it runs is known: at its
-// first instruction, where that is known, and without a line.
+// kernelFrame returns the frame of a kernel of which only the dispatch is known: at its first
+// instruction, where that is known, and without a line.
 func (j *gpuJoin) kernelFrame(k *gpuKernel) uint32 {
 	if k.hasFrame {
 		return k.frame
@@ -114,7 +112,7 @@ func (j *gpuJoin) kernelFrame(k *gpuKernel) uint32 {
 		k.frame = j.b.frame(&step, &walkedSample{}, &j.batch)
 		j.b.entries[k.frame] = true
 	} else {
-		n := namedFrame{name: k.Name, file: k.File, by: j.file.Form, module: -1, kernel: k.index, isDevice: true}
+		n := namedFrame{name: k.Name, file: k.File, namer: j.file.Form, module: -1, kernel: k.index, isDevice: true}
 		if k.module != nil {
 			n.module = j.b.unplacedModule(k.module)
 		}
@@ -125,7 +123,7 @@ func (j *gpuJoin) kernelFrame(k *gpuKernel) uint32 {
 	return k.frame
 }
 
-// inKernel is the frame of an offset in a kernel.
+// inKernel returns the frame of an offset in a kernel.
 func (j *gpuJoin) inKernel(s *gpusamples.Sample, k *gpuKernel) uint32 {
 	if k.module != nil && k.isKnown && s.Offset < k.end-k.start {
 		f := walk.Step{Found: code.ByContext.Index(), Exact: true}
@@ -137,7 +135,7 @@ func (j *gpuJoin) inKernel(s *gpusamples.Sample, k *gpuKernel) uint32 {
 		}
 	}
 	index := j.b.named(namedFrame{
-		name: k.Name, file: k.File, by: j.file.Form, module: -1, kernel: k.index, offset: s.Offset, hasOffset: true, isDevice: true,
+		name: k.Name, file: k.File, namer: j.file.Form, module: -1, kernel: k.index, offset: s.Offset, hasOffset: true, isDevice: true,
 	})
 	if f := &j.b.out.Frames[index]; f.Instruction == "" {
 		f.Instruction = s.Instruction
@@ -145,17 +143,17 @@ func (j *gpuJoin) inKernel(s *gpusamples.Sample, k *gpuKernel) uint32 {
 	return index
 }
 
-// A namedFrame is a frame of which there is a name only.
+// namedFrame is a frame that has only a name.
 type namedFrame struct {
-	name, file, by string
-	module         int32
-	kernel         int32 // index of Profile.Kernels; -1: it is none
-	offset         uint64
-	hasOffset      bool
-	isDevice       bool
+	name, file, namer string
+	module            int32
+	kernel            int32 // index of Profile.Kernels; -1: not a kernel
+	offset            uint64
+	hasOffset         bool
+	isDevice          bool
 }
 
-// named is the index of a frame that has a name only.
+// named returns the index of a frame that has only a name.
 func (b *profileBuilder) named(n namedFrame) uint32 {
 	if index, ok := b.namedFrames[n]; ok {
 		return index
@@ -164,7 +162,7 @@ func (b *profileBuilder) named(n namedFrame) uint32 {
 	b.namedFrames[n] = index
 	f := Frame{
 		PC: n.offset, ModuleOffset: n.offset, Exact: true, Module: n.module, PID: -1, FoundBy: code.ByLaunch,
-		Device: n.isDevice, Dispatched: n.kernel, NamedBy: n.by,
+		Device: n.isDevice, Dispatched: n.kernel, NamedBy: n.namer,
 	}
 	if n.hasOffset {
 		f.FoundBy = code.ByContext
@@ -179,42 +177,41 @@ func (b *profileBuilder) named(n namedFrame) uint32 {
 	return index
 }
 
-// note keeps what a file of samples says of a place, which names it where the code
-// object does not.
-func (b *profileBuilder) note(frame uint32, s *gpusamples.Sample, by string) {
+// note records the names for a place in a file of samples, which are used where the code object
+// has none.
+func (b *profileBuilder) note(frame uint32, s *gpusamples.Sample, namer string) {
 	b.out.Frames[frame].Instruction = s.Instruction
 	if b.recording.maker.Shared.Options().NoSymbols || len(s.Source) == 0 && s.Instruction == "" {
 		return
 	}
-	b.noted[frame] = notedPlace{by, append([]gpusamples.Line(nil), s.Source...)}
+	b.recordedPlaces[frame] = recordedPlace{namer, append([]gpusamples.Line(nil), s.Source...)}
 }
 
-// A notedPlace is what a file of samples says of a place.
-type notedPlace struct {
-	by     string
+// recordedPlace has the names for a place in a file of samples.
+type recordedPlace struct {
+	namer  string
 	source []gpusamples.Line // innermost first
 }
 
-// nameNoted names frames without names by what their file says of them: a line, or
-// else the text of the instruction. Such a name has the form of the file in it.
-func (b *profileBuilder) nameNoted() {
-	for i, n := range b.noted {
+// nameRecorded names frames without names by the lines in their file, or else by the text of
+// the instruction. Such a name includes the file's format.
+func (b *profileBuilder) nameRecorded() {
+	for i, n := range b.recordedPlaces {
 		f := &b.out.Frames[i]
 		if len(f.Symbols) > 0 {
 			continue
 		}
-		f.NamedBy = n.by
+		f.NamedBy = n.namer
 		for j, l := range n.source {
 			f.Symbols = append(f.Symbols, symbol.Frame{
-				Function: fmt.Sprintf("%s:%d [%s]", path.Base(l.File), l.Line, n.by), File: l.File, Line: l.Line, Inlined: j+1 < len(n.source),
+				Function: fmt.Sprintf("%s:%d [%s]", path.Base(l.File), l.Line, n.namer), File: l.File, Line: l.Line, Inlined: j+1 < len(n.source),
 			})
 		}
 		if len(n.source) == 0 {
-			f.Symbols = []symbol.Frame{{Function: fmt.Sprintf("%s [%s]", f.Instruction, n.by)}}
+			f.Symbols = []symbol.Frame{{Function: fmt.Sprintf("%s [%s]", f.Instruction, n.namer)}}
 		}
 	}
-	// Of a kernel that runs it is not known where: it has no line, and no call is
-	// inlined there.
+	// A running kernel at an unknown place has no line, and no inlined calls.
 	for i := range b.entries {
 		f := &b.out.Frames[i]
 		if n := len(f.Symbols); n > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
-// Why the stack of a wave ends.
+// The reasons why the stack of a wave ends.
 var (
 	stopLaunch        = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the recorded stack of the launch ends here"}
 	stopNoLaunch      = walk.Stopped{Reason: walk.StopNoRow, Detail: "a wave: its PC is all that is known of it, and not who launched it"}
@@ -21,12 +21,10 @@ var (
 	stopNoCallStack   = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "no stack of the thread was sampled as it launched"}
 )
 
-// maxLaunchPCs bounds the return addresses that are remembered with where they
-// are.
+// maxLaunchPCs bounds the return addresses whose places are remembered.
 const maxLaunchPCs = 1 << 20
 
-// nearFrame stands between a wave and a stack that may not be the one that launched
-// it.
+// nearFrame is the frame between a wave and a stack that may not be the one that launched it.
 var nearFrame = namedFrame{name: "[launched near]", module: -1, kernel: -1}
 
 // launched is the thread and the stack that launched waves.
@@ -44,7 +42,7 @@ type launchPC struct {
 	pc  uint64
 }
 
-// launchedBy is what a launch of the file comes to, or one that stands in a sample,
+// launchedBy returns the stack of a launch of the file, or of a launch recorded in a sample,
 // which has no index. pid is the process where there is no launch.
 func (j *gpuJoin) launchedBy(ctx context.Context, l *gpusamples.Launch, index, pid int) launched {
 	if index < 0 {
@@ -87,19 +85,19 @@ func (j *gpuJoin) newLaunched(ctx context.Context, l *gpusamples.Launch, pid int
 	return out
 }
 
-// joined is the launch of a thread whose stack the profiler did not keep: that of a
-// sample of the CPU.
+// joined returns the launch of a thread whose stack the profiler did not keep, with the stack
+// of a sample of the CPU.
 func (j *gpuJoin) joined(l *gpusamples.Launch, out launched) launched {
 	if j.calls == nil || !l.HasTime {
 		out.stop = j.b.stop(stopNoLaunchStack)
 		return out
 	}
-	at, evidence := j.calls.find(l)
+	sample, evidence := j.calls.find(l)
 	if evidence == LaunchUnknown {
 		out.stop = j.b.stop(stopNoCallStack)
 		return out
 	}
-	s := &j.b.out.Samples[at]
+	s := &j.b.out.Samples[sample]
 	out.evidence, out.stack, out.stop, out.thread = evidence, s.Stack, s.Stop, s.Thread
 	if evidence == LaunchNear {
 		out.stack = j.b.push(Stack{Caller: out.stack, Frame: j.b.named(nearFrame)})
@@ -107,8 +105,7 @@ func (j *gpuJoin) joined(l *gpusamples.Launch, out launched) launched {
 	return out
 }
 
-// comm is the name that the recording has for a thread that launches, or else that of
-// its program.
+// comm returns the name of a launching thread in the recording, or else its program's name.
 func (j *gpuJoin) comm(l *gpusamples.Launch) string {
 	name := ""
 	switch {
@@ -124,14 +121,14 @@ func (j *gpuJoin) comm(l *gpusamples.Launch) string {
 	return name
 }
 
-// pushLaunch adds the stack of a launch, of which the innermost frames are kept.
+// pushLaunch adds the stack of a launch, with its innermost frames only.
 func (j *gpuJoin) pushLaunch(ctx context.Context, l *gpusamples.Launch, most int) (stack uint32) {
 	frames := l.Frames[:min(len(l.Frames), most)]
 	for i := len(frames) - 1; i >= 0; i-- {
 		space := j.space(l, frames[i])
-		j.sampler.code.at(space, j.time(l.Time))
+		j.sampler.code.set(space, j.time(l.Time))
 		if !j.timed || !l.HasTime {
-			j.sampler.code.made.dump = nil
+			j.sampler.code.generated.dump = nil
 		}
 		j.batch.frames = j.batch.frames[:0]
 		j.sampler.placeFrame(ctx, &perfdata.Sample{PID: l.PID}, space, frames[i], code.ByLaunch, &j.batch)
@@ -141,18 +138,17 @@ func (j *gpuJoin) pushLaunch(ctx context.Context, l *gpusamples.Launch, most int
 	return stack
 }
 
-// pushNames adds the stack of a launch of which names were kept, innermost first.
+// pushNames adds the stack of a launch from the names of its frames, innermost first.
 func (j *gpuJoin) pushNames(names []string) (stack uint32) {
 	for _, name := range slices.Backward(names) {
-		frame := j.b.named(namedFrame{name: name, by: j.file.Form, module: -1, kernel: -1})
+		frame := j.b.named(namedFrame{name: name, namer: j.file.Form, module: -1, kernel: -1})
 		stack = j.b.push(Stack{Caller: stack, Frame: frame})
 	}
 	return stack
 }
 
-// space is the code of the launching process that a return address is in. Where
-// the time is not known, that is only told if the process never had other code
-// there.
+// space returns the code of the launching process with a return address. Where the time is not
+// known, there is an answer only if the process never had other code there.
 func (j *gpuJoin) space(l *gpusamples.Launch, pc uint64) *codeSpace {
 	if j.history == nil {
 		return nil
@@ -179,17 +175,17 @@ func (j *gpuJoin) space(l *gpusamples.Launch, pc uint64) *codeSpace {
 	return space
 }
 
-// onlySpace is one in which an address is code; nil where there is none, and
-// where the address is other code in another one.
+// onlySpace returns a space in which an address is code; nil where there is none, and where the
+// address is other code in another one.
 func onlySpace(spaces []*codeSpace, address uint64) (found *codeSpace) {
-	var in *code.Segment
+	var first *code.Segment
 	for _, s := range spaces {
-		switch at := s.code.Find(address); {
-		case at == nil && s.anonymousAt(address) == nil:
-		case at == nil, in != nil && (at.Module != in.Module || at.ObjectAddress(address) != in.ObjectAddress(address)):
+		switch segment := s.code.Find(address); {
+		case segment == nil && s.anonymousAt(address) == nil:
+		case segment == nil, first != nil && (segment.Module != first.Module || segment.ObjectAddress(address) != first.ObjectAddress(address)):
 			return nil
 		default:
-			found, in = s, at
+			found, first = s, segment
 		}
 	}
 	return found

@@ -18,10 +18,10 @@ import (
 // gpuModule is a code object of an accelerator.
 type gpuModule struct {
 	*code.Module
-	anywhere bool // nobody knows what addresses it has
+	anywhere bool // its addresses are not known
 }
 
-// placeAt makes a frame, whose PC is known, one of the module.
+// placeAt puts a frame, whose PC is known, into the module.
 func (m *gpuModule) placeAt(f *walk.Step) {
 	i := slices.IndexFunc(m.Placed, func(seg target.Segment) bool { return seg.Executable && f.PC-seg.Start < seg.Size })
 	if i >= 0 {
@@ -29,61 +29,61 @@ func (m *gpuModule) placeAt(f *walk.Step) {
 	}
 }
 
-// placeOffset makes a frame one of the module, at an ELF virtual address; problem
-// says why it cannot be.
+// placeOffset puts a frame into the module, at an ELF virtual address; problem is why it
+// cannot.
 func (m *gpuModule) placeOffset(f *walk.Step, offset uint64) (problem string) {
 	if m.anywhere {
 		f.PC, f.Offset = offset, offset
 		f.Owner, f.Kind = uint32(m.ID), walk.ModuleCode
 		return ""
 	}
-	in, problem := m.segmentOf(offset, func(seg *target.Segment) uint64 { return m.Code.Offset(seg.Address) })
-	if in == nil {
+	segment, problem := m.segmentOf(offset, func(seg *target.Segment) uint64 { return m.Code.Offset(seg.Address) })
+	if segment == nil {
 		return problem
 	}
-	f.PC = in.Start + offset - m.Code.Offset(in.Address)
-	m.take(f, in)
+	f.PC = segment.Start + offset - m.Code.Offset(segment.Address)
+	m.take(f, segment)
 	return ""
 }
 
-// placeCode makes a frame one of the module, at an address that its code has;
-// problem says why it cannot be.
+// placeCode puts a frame into the module, at an address of the module's code; problem is why it
+// cannot.
 func (m *gpuModule) placeCode(f *walk.Step, address uint64) (problem string) {
 	if m.anywhere {
 		return m.placeOffset(f, address)
 	}
-	in, problem := m.segmentOf(address, func(seg *target.Segment) uint64 { return seg.Address })
-	if in == nil {
+	segment, problem := m.segmentOf(address, func(seg *target.Segment) uint64 { return seg.Address })
+	if segment == nil {
 		return problem
 	}
-	f.PC = in.Start + address - in.Address
-	m.take(f, in)
+	f.PC = segment.Start + address - segment.Address
+	m.take(f, segment)
 	return ""
 }
 
-// take makes a frame one of the module, in a segment of it.
-func (m *gpuModule) take(f *walk.Step, in *target.Segment) {
-	f.Offset = f.PC - in.Start + in.Address
+// take puts a frame into a segment of the module.
+func (m *gpuModule) take(f *walk.Step, segment *target.Segment) {
+	f.Offset = f.PC - segment.Start + segment.Address
 	f.Owner, f.Kind = uint32(m.ID), walk.ModuleCode
 }
 
-// segmentOf is the one placed segment of code that has an address, of those that
-// start gives; problem says why there is none.
-func (m *gpuModule) segmentOf(address uint64, start func(*target.Segment) uint64) (in *target.Segment, problem string) {
+// segmentOf returns the one placed segment of code that has an address, with starts from start;
+// problem is why there is none.
+func (m *gpuModule) segmentOf(address uint64, start func(*target.Segment) uint64) (segment *target.Segment, problem string) {
 	for i := range m.Placed {
 		seg := &m.Placed[i]
 		if !seg.Executable || address-start(seg) >= seg.Size {
 			continue
 		}
-		if in != nil {
+		if segment != nil {
 			return nil, "several places of its module have that offset"
 		}
-		in = seg
+		segment = seg
 	}
-	if in == nil {
+	if segment == nil {
 		return nil, "no code of its module has that offset"
 	}
-	return in, ""
+	return segment, ""
 }
 
 // placeGPUModule adds the place of a module to the profile.
@@ -100,15 +100,15 @@ func (b *profileBuilder) placeGPUModule(m *gpuModule, f *walk.Step) {
 	out := Module{Module: &own}
 	i := slices.IndexFunc(m.Placed, func(seg target.Segment) bool { return f.Offset-seg.Address < seg.Size })
 	if i >= 0 && !m.anywhere {
-		in := &m.Placed[i]
-		out.Start, out.End = in.Start, in.Start+in.Size
-		out.Offset = fileOffset(m.Module, in)
+		segment := &m.Placed[i]
+		out.Start, out.End = segment.Start, segment.Start+segment.Size
+		out.Offset = fileOffset(m.Module, segment)
 	}
 	b.modules[key] = int32(own.ID) //nolint:gosec // as in addModule
 	b.out.Modules = append(b.out.Modules, out)
 }
 
-// unplacedModule is the index of a module in the profile, at no place.
+// unplacedModule returns the index of a module in the profile, at no place.
 func (b *profileBuilder) unplacedModule(m *gpuModule) int32 {
 	f := walk.Step{Kind: walk.ModuleCode}
 	for key, index := range b.modules {
@@ -123,39 +123,39 @@ func (b *profileBuilder) unplacedModule(m *gpuModule) int32 {
 	return b.modules[placement{module: m.Module, bias: f.PC - f.Offset}]
 }
 
-// fileOffset is where a placed segment begins in the file of its module; 0 where
-// that is not known.
-func fileOffset(m *code.Module, in *target.Segment) uint64 {
+// fileOffset returns the offset of a placed segment in the file of its module; 0 where it is
+// not known.
+func fileOffset(m *code.Module, segment *target.Segment) uint64 {
 	if m.Object == nil {
 		return 0
 	}
 	if m.Object.Type() == elf.ET_REL {
 		for _, s := range m.Code.Sections() {
-			if s.Occupies() && s.Flags&elf.SHF_EXECINSTR != 0 && in.Address-s.Address < s.Size {
-				return s.Offset + in.Address - s.Address
+			if s.Occupies() && s.Flags&elf.SHF_EXECINSTR != 0 && segment.Address-s.Address < s.Size {
+				return s.Offset + segment.Address - s.Address
 			}
 		}
 		return 0
 	}
 	for _, s := range m.Object.Segments() {
-		if in.Address-s.Address < s.FileSize {
-			return s.Offset + in.Address - s.Address
+		if segment.Address-s.Address < s.FileSize {
+			return s.Offset + segment.Address - s.Address
 		}
 	}
 	return 0
 }
 
-// module is a module of the file.
+// module returns a module of the file.
 func (j *gpuJoin) module(index int) *gpuModule {
 	if m := j.modules[index]; m != nil {
 		return m
 	}
-	of := &j.file.Modules[index]
-	t := &target.Module{Path: of.Path, BuildID: of.BuildID, Arch: of.Arch, Processor: of.Processor, Segments: slices.Clone(of.Segments)}
-	if of.URI != "" {
-		t.Path = of.URI
+	recorded := &j.file.Modules[index]
+	t := &target.Module{Path: recorded.Path, BuildID: recorded.BuildID, Arch: recorded.Arch, Processor: recorded.Processor, Segments: slices.Clone(recorded.Segments)}
+	if recorded.URI != "" {
+		t.Path = recorded.URI
 	}
-	arch, err := j.b.recording.maker.Plugins.Find(of.Arch)
+	arch, err := j.b.recording.maker.Plugins.Find(recorded.Arch)
 	if err != nil {
 		t.Problem = err.Error()
 	}
@@ -192,33 +192,33 @@ func (j *gpuJoin) addModule(t *target.Module, o *object.Object) *gpuModule {
 	return m
 }
 
-// findModule finds the code object of a module: where the profiler says that it was,
-// or else among the objects that were given.
+// findModule finds the code object of a module: at the path that the profiler recorded, or else
+// among the user-provided objects.
 func (j *gpuJoin) findModule(index int, arch *plugin.Arch) object.Found {
-	of := &j.file.Modules[index]
+	recorded := &j.file.Modules[index]
 	var found object.Found
 	switch {
-	case of.Path == "":
-		found.Problem = fmt.Sprintf("%s: it was in no file", of.URI)
-	case of.Size > 0:
-		found = j.findPart(of)
+	case recorded.Path == "":
+		found.Problem = fmt.Sprintf("%s: it was in no file", recorded.URI)
+	case recorded.Size > 0:
+		found = j.findPart(recorded)
 	default:
-		found = j.finder.Find(of.Path, of.BuildID, false)
+		found = j.finder.Find(recorded.Path, recorded.BuildID, false)
 	}
 	if found.Object != nil {
-		reason := j.otherArch(found.Object, arch, of.Arch)
-		if reason == "" && of.URI != "" {
+		reason := j.otherArch(found.Object, arch, recorded.Arch)
+		if reason == "" && recorded.URI != "" {
 			reason = j.otherKernels(found.Object, index)
 		}
 		if reason == "" {
-			j.given.found(found.Path)
+			j.provided.found(found.Path)
 			return found
 		}
 		found.Object.Close()
 		found = object.Found{Problem: fmt.Sprintf("%s was not used: %s", found.Path, reason)}
 	}
-	o, problem := j.given.module(of, func(o *object.Object) string {
-		if reason := j.otherArch(o, arch, of.Arch); reason != "" {
+	o, problem := j.provided.module(recorded, func(o *object.Object) string {
+		if reason := j.otherArch(o, arch, recorded.Arch); reason != "" {
 			return reason
 		}
 		return j.otherKernels(o, index)
@@ -233,13 +233,13 @@ func (j *gpuJoin) findModule(index int, arch *plugin.Arch) object.Found {
 }
 
 // findPart finds a code object that is a part of a file.
-func (j *gpuJoin) findPart(of *gpusamples.Module) (found object.Found) {
-	for m, err := range j.finder.Mapped(of.Path) {
+func (j *gpuJoin) findPart(module *gpusamples.Module) (found object.Found) {
+	for m, err := range j.finder.Mapped(module.Path) {
 		if err == nil {
 			found.Path = m.Path()
 			r := j.b.recording
 			r.mapped = append(r.mapped, m) // it stays mapped
-			found.Object, err = j.finder.Store.Part(m.Path(), of.URI, m.Data(), of.Offset, of.Size)
+			found.Object, err = j.finder.Store.Part(m.Path(), module.URI, m.Data(), module.Offset, module.Size)
 		}
 		if err == nil {
 			return found
@@ -251,19 +251,19 @@ func (j *gpuJoin) findPart(of *gpusamples.Module) (found object.Found) {
 	return object.Found{Problem: found.Problem}
 }
 
-// otherArch says why an object is not of an architecture; "" where it is.
+// otherArch returns why an object does not have an architecture; "" where it does.
 func (j *gpuJoin) otherArch(o *object.Object, arch *plugin.Arch, name string) string {
 	if name == "" || arch == nil {
 		return ""
 	}
-	if is, err := j.given.arch(o); err != nil || is != arch {
+	if is, err := j.provided.arch(o); err != nil || is != arch {
 		return "it is not of architecture " + name
 	}
 	return ""
 }
 
-// otherKernels says why an object is not what a module was loaded from: its kernels
-// lie elsewhere; "" where they do not.
+// otherKernels returns why a module was not loaded from an object: its kernels have other
+// addresses; "" where they do not.
 func (j *gpuJoin) otherKernels(o *object.Object, module int) string {
 	symbols := functionsOf(o)
 	for i := range j.file.Kernels {
@@ -271,21 +271,21 @@ func (j *gpuJoin) otherKernels(o *object.Object, module int) string {
 		if k.Module != module || !k.HasEntry {
 			continue
 		}
-		at, ok := symbols[k.Name]
+		address, ok := symbols[k.Name]
 		switch {
 		case !ok:
 			return fmt.Sprintf("it has no kernel %s", k.Name)
-		case at != k.Entry:
-			return fmt.Sprintf("its kernel %s is at %#x, that of the recording at %#x", k.Name, at, k.Entry)
+		case address != k.Entry:
+			return fmt.Sprintf("its kernel %s is at %#x, that of the recording at %#x", k.Name, address, k.Entry)
 		}
 	}
 	return ""
 }
 
-// functionsOf are the addresses of an object's functions by name.
+// functionsOf returns the addresses of an object's functions by name.
 func functionsOf(o *object.Object) map[string]uint64 {
 	list := map[string]uint64{}
-	_ = o.EachSymbol(func(s *object.Symbol) { // what is damaged is missed
+	_ = o.EachSymbol(func(s *object.Symbol) { // damaged symbols are left out
 		if s.Type == elf.STT_FUNC && s.Defined() {
 			list[s.Name] = s.Address
 		}
@@ -293,22 +293,21 @@ func functionsOf(o *object.Object) map[string]uint64 {
 	return list
 }
 
-// codeAddress is where the code of a kernel begins, as an address of the module's
-// code.
-func (m *gpuModule) codeAddress(at kernelCode) (address uint64, ok bool) {
-	if at.section == "" {
-		return at.address, true
+// codeAddress returns the address of a kernel in the module's code.
+func (m *gpuModule) codeAddress(place kernelCode) (address uint64, ok bool) {
+	if place.section == "" {
+		return place.address, true
 	}
 	for i := range m.Placed {
-		if m.Placed[i].Section == at.section {
-			return m.Placed[i].Address + at.address, true
+		if m.Placed[i].Section == place.section {
+			return m.Placed[i].Address + place.address, true
 		}
 	}
 	return 0, false
 }
 
-// apartSegments are the segments of an object in a range that is told as a whole, as
-// profilers tell where a code object was loaded.
+// apartSegments returns the segments of an object within a range that is recorded as a whole,
+// as profilers record the load addresses of code objects.
 func apartSegments(list []target.Segment, o *object.Object) []target.Segment {
 	if o == nil || len(list) != 1 || list[0].Section != "" {
 		return list
@@ -326,8 +325,8 @@ func apartSegments(list []target.Segment, o *object.Object) []target.Segment {
 	return apart
 }
 
-// ownSegments are where an object says that it lies: the one section of code of a
-// relocatable one.
+// ownSegments returns the segments at an object's own addresses: for a relocatable one its only
+// section of code.
 func ownSegments(o *object.Object) (list []target.Segment) {
 	if o.Type() != elf.ET_REL {
 		for _, s := range o.Segments() {

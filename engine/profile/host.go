@@ -8,10 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file has what a recording has in common with the machine that it is read
-// on: more often than not it was made there.
+// This file describes the machine that a recording is read on: often it was recorded there.
 
-// hostMachine is what uname -m says.
+// hostMachine returns the output of uname -m.
 func hostMachine() string {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {
@@ -20,7 +19,7 @@ func hostMachine() string {
 	return unix.ByteSliceToString(u.Machine[:])
 }
 
-// osRelease is what uname -r says.
+// osRelease returns the output of uname -r.
 func osRelease() string {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {
@@ -29,7 +28,7 @@ func osRelease() string {
 	return unix.ByteSliceToString(u.Release[:])
 }
 
-// ownFile says whether a file is there and of this user or of root.
+// ownFile reports whether a file exists and belongs to this user or to root.
 func ownFile(name string) bool {
 	var st unix.Stat_t
 	return unix.Stat(name, &st) == nil && (st.Uid == 0 || int(st.Uid) == os.Geteuid())

@@ -15,23 +15,22 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// This file finds the code of kernels of which profilers tell the name only.
+// This file finds the code of kernels that profilers record by name only.
 
-// kernelCode is where the code of a kernel is.
+// kernelCode is the place of the code of a kernel.
 type kernelCode struct {
 	object *object.Object
-	// section is the name of the section that a relocatable object has it in; "" in
-	// another object.
+	// section is the name of the kernel's section in a relocatable object; "" in another
+	// object.
 	section string
-	// address is an ELF virtual address, which counts from the beginning of the
-	// section where there is one.
+	// address is an ELF virtual address, relative to the section where there is one.
 	address, size uint64
 }
 
 // kernelObjects finds kernels in objects.
 type kernelObjects struct {
 	linkage map[string]kernelPlaces
-	// readable are the same by the ways to write their names; nil until one is needed.
+	// readable are the same places by other spellings of their names; nil until one is needed.
 	readable map[string]kernelPlaces
 	failed   error
 }
@@ -39,13 +38,13 @@ type kernelObjects struct {
 // kernelPlaces are the places of one name.
 type kernelPlaces []kernelCode
 
-// kernelEntry is the symbol of all kernels of Intel where they go on after their
-// arguments were loaded. Until October of 2023 its type was that of functions.
+// kernelEntry is the symbol in all kernels of Intel of the code after the loading of their
+// arguments. Until October of 2023 its type was that of functions.
 const kernelEntry = "_entry"
 
-// newKernelObjects reads the kernels of objects: what symbols call a function, and the
-// sections that the compiler of Intel makes for kernels (.text.NAME). What cannot be
-// read is missed, which find says of a kernel that it misses.
+// newKernelObjects reads the kernels of objects: symbols of functions, and the sections that
+// the compiler of Intel makes for kernels (.text.NAME). Unreadable ones are left out, which
+// find mentions for a kernel that it misses.
 func newKernelObjects(list []*object.Object) *kernelObjects {
 	k := &kernelObjects{linkage: map[string]kernelPlaces{}}
 	var failed []error
@@ -74,48 +73,47 @@ func (k *kernelObjects) read(o *object.Object) error {
 		case len(sections) == 0:
 			k.add(name, kernelCode{object: o, address: s.Address, size: s.Size})
 		case uint64(s.Section) < uint64(len(sections)) && isCode(sections[s.Section]):
-			in, start := sections[s.Section], s.Address
+			section, start := sections[s.Section], s.Address
 			if o.Type() != elf.ET_REL {
-				start -= in.Address
+				start -= section.Address
 			}
-			if start < in.Size {
-				k.add(name, kernelIn(o, in, start, s.Size))
+			if start < section.Size {
+				k.add(name, kernelIn(o, section, start, s.Size))
 			}
 		}
 	})
 }
 
-// kernelIn is a kernel in a section, of which the size is 0 where it is not told.
-func kernelIn(o *object.Object, in *object.Section, start, size uint64) kernelCode {
-	if size == 0 || size > in.Size-start {
-		size = in.Size - start
+// kernelIn returns a kernel in a section. A size of 0 means up to the section's end.
+func kernelIn(o *object.Object, section *object.Section, start, size uint64) kernelCode {
+	if size == 0 || size > section.Size-start {
+		size = section.Size - start
 	}
 	if o.Type() == elf.ET_REL {
-		return kernelCode{object: o, section: in.Name, address: start, size: size}
+		return kernelCode{object: o, section: section.Name, address: start, size: size}
 	}
-	return kernelCode{object: o, address: in.Address + start, size: size}
+	return kernelCode{object: o, address: section.Address + start, size: size}
 }
 
-func (k *kernelObjects) add(name string, at kernelCode) {
-	k.linkage[name] = k.linkage[name].with(at)
+func (k *kernelObjects) add(name string, place kernelCode) {
+	k.linkage[name] = k.linkage[name].with(place)
 }
 
 // with adds a place that is not there yet.
-func (p kernelPlaces) with(at kernelCode) kernelPlaces {
+func (p kernelPlaces) with(place kernelCode) kernelPlaces {
 	for i := range p {
-		if have := &p[i]; have.object == at.object && have.section == at.section && have.address == at.address {
-			have.size = max(have.size, at.size)
+		if have := &p[i]; have.object == place.object && have.section == place.section && have.address == place.address {
+			have.size = max(have.size, place.size)
 			return p
 		}
 	}
-	return append(p, at)
+	return append(p, place)
 }
 
-// find finds the code of a kernel. The name is its linkage name, or as profilers write
-// it: with the suffix of its descriptor (NAME.kd), demangled as GNU or LLVM do it, or
-// cut to the name of the function alone. problem says why there is none: "" where
-// there is.
-func (k *kernelObjects) find(name string) (at kernelCode, problem string) {
+// find finds the code of a kernel. The name is its linkage name, or as profilers write it: with
+// the suffix of its descriptor (NAME.kd), demangled as GNU or LLVM do it, or cut to the name of
+// the function alone. problem is why there is none: "" where there is one.
+func (k *kernelObjects) find(name string) (place kernelCode, problem string) {
 	name = strings.TrimSuffix(strings.TrimSuffix(name, ".kd"), " [clone .kd]")
 	places := k.linkage[name]
 	if places == nil {
@@ -124,24 +122,24 @@ func (k *kernelObjects) find(name string) (at kernelCode, problem string) {
 	}
 	switch {
 	case places == nil && k.failed != nil:
-		return at, fmt.Sprintf("no object that was given has it, as far as they can be read: %v", k.failed)
+		return place, fmt.Sprintf("no object that was given has it, as far as they can be read: %v", k.failed)
 	case places == nil:
-		return at, "no object that was given has it"
+		return place, "no object that was given has it"
 	}
 	for _, other := range places[1:] {
 		if !places[0].isCopy(&other) {
-			return at, fmt.Sprintf("it may be %s or %s: give only what was loaded", &places[0], &other)
+			return place, fmt.Sprintf("it may be %s or %s: give only what was loaded", &places[0], &other)
 		}
 	}
 	return places[0], ""
 }
 
-// isCopy says whether a place is the same in a copy of the object.
+// isCopy reports whether a place is the same in a copy of the object.
 func (c *kernelCode) isCopy(other *kernelCode) bool {
 	return c.object != other.object && c.section == other.section && c.address == other.address && bytes.Equal(c.object.Data(), other.object.Data())
 }
 
-// String is the place as messages have it.
+// String returns the place as messages have it.
 func (c *kernelCode) String() string {
 	if c.section != "" {
 		return fmt.Sprintf("%s section %s offset %#x", c.object.Name(), c.section, c.address)
@@ -149,8 +147,8 @@ func (c *kernelCode) String() string {
 	return fmt.Sprintf("%s address %#x", c.object.Name(), c.address)
 }
 
-// readNames makes the index of the ways to write names. A demangled name goes before
-// one that is cut.
+// readNames makes the index of spellings of names. A demangled name goes before one that is
+// cut.
 func (k *kernelObjects) readNames() {
 	if k.readable != nil {
 		return
@@ -171,19 +169,19 @@ func (k *kernelObjects) readNames() {
 }
 
 func addPlaces(index map[string]kernelPlaces, key string, places kernelPlaces) {
-	for _, at := range places {
+	for _, place := range places {
 		if key != "" {
-			index[key] = index[key].with(at)
+			index[key] = index[key].with(place)
 		}
 	}
 }
 
-// demangledNames are what demanglers make of a linkage name.
+// demangledNames returns the results of demanglers for a linkage name.
 func demangledNames(name string) []string {
 	if symbol.IsMangled(name) {
 		return []string{symbol.DemangleGNU(name), symbol.Demangle(name)}
 	}
-	// What unitrace demangles with (__cxa_demangle) takes short names for types.
+	// unitrace's demangler (__cxa_demangle) takes short names for types.
 	if typeName := builtinTypes[name]; typeName != "" {
 		return []string{typeName}
 	}
@@ -197,12 +195,12 @@ var builtinTypes = map[string]string{
 	"t": "unsigned short", "v": "void", "w": "wchar_t", "x": "long long", "y": "unsigned long long", "z": "...",
 }
 
-// nameKey is a demangled name without what demanglers write differently.
+// nameKey returns a demangled name without the parts that demanglers write differently.
 func nameKey(name string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(name, "typeinfo name for "), " ", "")
 }
 
-// shortName is a demangled name without arguments, parameters of templates, types and
+// shortName returns a demangled name without arguments, parameters of templates, types and
 // scopes, as profilers cut it: "gemm" of "void ns::gemm<float>(float*)".
 func shortName(name string) string {
 	const open, closed = "(<[{", ")>]}"

@@ -16,24 +16,24 @@ import (
 	"github.com/unwindd/unwindd/engine/target/perfdata"
 )
 
-// This file tells whether the file at a recorded path is the one that was mapped: a record
-// of a mapping without a build ID has the device and the inode (perf_event_open(2),
-// PERF_RECORD_MMAP2), which say it on the machine that was recorded. perf takes the build
-// IDs of a recording's header from the paths, after the processes have ended: for one in a
-// container or a chroot they are those of the host's files.
+// This file decides whether the file at a recorded path is the one that was mapped: a record of
+// a mapping without a build ID has the device and the inode (perf_event_open(2),
+// PERF_RECORD_MMAP2), which identify it on the machine that was recorded. perf takes the build
+// IDs of a recording's header from the paths, after the processes have ended: for a process in
+// a container or a chroot they belong to the host's files.
 
-// sameness is what is known of a file at the path of a mapping.
+// sameness is how sure it is that a file at the path of a mapping is the mapped one.
 type sameness int
 
 const (
 	unknownFile sameness = iota
 	sameFile             // it was mapped, and not written to since
-	mayBeOther           // it has another inode, on a file system that does not tell the one of a mapping
+	mayBeOther           // it has another inode, on a file system that does not report the mapping's
 	otherFile
 )
 
-// checkMapped is what was found for a mapping, but for a file that is another one than was
-// mapped, which is not used.
+// checkMapped returns the file found for a mapping, or none if it is not the one that was
+// mapped.
 func (r *recording) checkMapped(finder *object.Finder, m *perfdata.Mapping, found object.Found) object.Found {
 	if found.Object == nil || !isAtPath(finder, m, found.Path) {
 		return found
@@ -53,7 +53,7 @@ func (r *recording) checkMapped(finder *object.Finder, m *perfdata.Mapping, foun
 		r.problem("%s: it may be another file than was mapped: %s%s", found.Path, about, adviceOnFiles)
 	case otherFile:
 		if found.Checked && bornAfter(found.Path, &st, r.ended()) {
-			return found // it was replaced, by one with the build ID of the recording
+			return found // it was replaced by a file with the build ID of the recording
 		}
 		_ = found.Object.Close()
 		reason := "it is another file than was mapped: " + about
@@ -64,17 +64,17 @@ func (r *recording) checkMapped(finder *object.Finder, m *perfdata.Mapping, foun
 	return found
 }
 
-// adviceOnFiles says what to do about a file of another root.
+// adviceOnFiles is advice about a file of another root.
 const adviceOnFiles = "; `perf record --buildid-mmap` records the build IDs of what is mapped, and --root or --sysroot says where the files of the process are, --module NAME=FILE which one it is"
 
-// isAtPath reports whether a file was found at the path of a mapping of the recorded machine,
-// rather than where somebody said that it is.
+// isAtPath reports whether a file was found at the recorded path of a mapping, rather than
+// provided by the user.
 func isAtPath(finder *object.Finder, m *perfdata.Mapping, file string) bool {
 	return m.Inode != 0 && file == m.Path && (finder.Sysroot == "" || finder.Sysroot == "/") && finder.Exe != file &&
 		finder.Provided[m.Path] == "" && finder.Provided[m.Path[strings.LastIndexByte(m.Path, '/')+1:]] == ""
 }
 
-// compare compares a file of this machine with the one of a mapping.
+// compare compares a file of this machine with a mapping's.
 func (r *recording) compare(m *perfdata.Mapping, file string, st *unix.Stat_t) sameness {
 	host, err := os.Hostname()
 	if err != nil || host != r.file.Features().Hostname {
@@ -86,13 +86,13 @@ func (r *recording) compare(m *perfdata.Mapping, file string, st *unix.Stat_t) s
 	switch {
 	case isSameDevice && isSameInode && time.Unix(st.Mtim.Unix()).Before(r.ended()):
 		return sameFile
-	case isSameInode: // of a file system that calls its device otherwise, or of another boot
+	case isSameInode: // on a file system with another name for its device, or from another boot
 		return unknownFile
 	case m.Major == 0 && m.Minor == 0: // the device was not recorded
 		return mayBeOther
 	}
-	// Numbers of devices without a disk, and the inodes of overlayfs, which may be those of
-	// the file beneath, say less.
+	// Numbers of devices without a disk, and inodes of overlayfs, which may be the numbers of
+	// the file beneath, prove less.
 	isPlain := unix.Major(dev) != 0
 	if isPlain && isSameDevice || isSameDevice && r.isOfThisBoot() && !isOverlay(file) || isPlain && r.isOfThisBoot() {
 		return otherFile
@@ -100,7 +100,7 @@ func (r *recording) compare(m *perfdata.Mapping, file string, st *unix.Stat_t) s
 	return mayBeOther
 }
 
-// ended is when the recording was written.
+// ended returns when the recording was written.
 func (r *recording) ended() time.Time {
 	info, err := os.Stat(r.file.Path())
 	if err != nil {
@@ -109,8 +109,8 @@ func (r *recording) ended() time.Time {
 	return info.ModTime()
 }
 
-// isOfThisBoot reports whether the recording was made since this machine was started, which
-// gives numbers to devices.
+// isOfThisBoot reports whether the recording was made since this machine was started, when
+// devices got their numbers.
 func (r *recording) isOfThisBoot() bool {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {
@@ -126,8 +126,8 @@ func isOverlay(file string) bool {
 	return unix.Statfs(file, &fs) != nil || int64(fs.Type) == unix.OVERLAYFS_SUPER_MAGIC //nolint:unconvert // its type depends on the machine
 }
 
-// bornAfter reports whether a file came into being after a moment, as far as its file system
-// tells that.
+// bornAfter reports whether a file was created after a moment, as far as its file system
+// records that.
 func bornAfter(file string, st *unix.Stat_t, moment time.Time) bool {
 	var x unix.Statx_t
 	if unix.Statx(unix.AT_FDCWD, file, 0, unix.STATX_BTIME, &x) == nil && x.Mask&unix.STATX_BTIME != 0 {
@@ -139,7 +139,8 @@ func bornAfter(file string, st *unix.Stat_t, moment time.Time) bool {
 // maxNamedFiles is how many files a sentence names.
 const maxNamedFiles = 4
 
-// uncheckedFiles says which files of modules nothing tells to be what was mapped; "" for none.
+// uncheckedFiles names the files of modules without any evidence that they were mapped; "" for
+// none.
 func (r *recording) uncheckedFiles(modules map[*code.Module]bool) string {
 	var names []string
 	for m := range modules {

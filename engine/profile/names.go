@@ -18,12 +18,12 @@ import (
 // openKernelNames reads the names of the kernel's functions; nil for no file.
 func openKernelNames(path string) (*kallsyms.Table, error) {
 	if path == "" {
-		return nil, nil //nolint:nilnil // no names were asked for
+		return nil, nil //nolint:nilnil // no names were requested
 	}
 	return kallsyms.Open(path)
 }
 
-// recordedKernelNames are those of a recording that is a directory with the kernel's
+// recordedKernelNames returns the names in a recording that is a directory with the kernel's
 // files (perf record --kcore); nil where there are none.
 func (r *recording) recordedKernelNames() *kallsyms.Table {
 	names, err := openKernelNames(r.file.Kallsyms())
@@ -34,13 +34,11 @@ func (r *recording) recordedKernelNames() *kallsyms.Table {
 	return names
 }
 
-// nameChunk is how many frames are named at a time by a goroutine: neighbours are
-// of one unit.
+// nameChunk is how many frames a goroutine names at a time: neighbours are of one unit.
 const nameChunk = 64
 
-// prepareNames opens the debug information of modules as they are met, while
-// samples are walked: unpacking that of a C library takes longer than naming all
-// its frames. wait ends it.
+// prepareNames opens the debug information of modules as they occur, while samples are walked:
+// unpacking that of a C library takes longer than naming all its frames. wait ends it.
 func (b *profileBuilder) prepareNames() (wait func()) {
 	if b.recording.maker.Shared.Options().NoSymbols {
 		return func() {}
@@ -60,13 +58,12 @@ func (b *profileBuilder) prepareNames() (wait func()) {
 	})
 }
 
-// names are what the frame is called.
+// names returns the names of the frame.
 func (p *framePlace) names(r *recording) []symbol.Frame {
 	return p.module.Names(p.lookup, r.maker.Shared.Options().NoInlines)
 }
 
-// name names the frames of modules, each once, by a number of goroutines, and
-// then the others.
+// name names the frames of modules, each once, by a number of goroutines, and then the others.
 func (b *profileBuilder) name(ctx context.Context, jobs int, kernel *kallsyms.Table) {
 	frames := b.out.Frames
 	order := make([]uint32, 0, len(frames))
@@ -90,14 +87,15 @@ func (b *profileBuilder) name(ctx context.Context, jobs int, kernel *kallsyms.Ta
 	for range min(jobs, (len(order)+nameChunk-1)/nameChunk) {
 		workers.Go(func() {
 			for {
-				from := int(next.Add(nameChunk)) - nameChunk
-				if from >= len(order) {
+				start := int(next.Add(nameChunk)) - nameChunk
+				if start >= len(order) {
 					return
 				}
-				for _, i := range order[from:min(from+nameChunk, len(order))] {
+				for _, i := range order[start:min(start+nameChunk, len(order))] {
 					p := &b.places[i]
 					if frames[i].Device {
-						// No walk came there, which asks the plugin about the object.
+						// No walk reached this place, so the plugin was not asked about the
+						// object.
 						frames[i].Symbols = p.module.AllNames(ctx, p.lookup, b.recording.maker.Shared.Options().NoInlines)
 						continue
 					}
@@ -114,15 +112,15 @@ func (b *profileBuilder) name(ctx context.Context, jobs int, kernel *kallsyms.Ta
 		case f.Kernel:
 			b.nameKernel(f, b.places[i].lookup, kernel, moved)
 		case f.Module < 0 && !b.places[i].isNamed:
-			b.nameMade(f, b.places[i].lookup)
+			b.nameJIT(f, b.places[i].lookup)
 		}
 	}
-	b.nameNoted()
+	b.nameRecorded()
 	b.chooseEqual()
 }
 
-// nameMade names code of no module by what its runtime wrote.
-func (b *profileBuilder) nameMade(f *Frame, lookup uint64) {
+// nameJIT names code of no module by its runtime's map or dump.
+func (b *profileBuilder) nameJIT(f *Frame, lookup uint64) {
 	if f.PID < 0 {
 		return
 	}
@@ -131,18 +129,17 @@ func (b *profileBuilder) nameMade(f *Frame, lookup uint64) {
 		return
 	}
 	name, start, _, ok := m.Find(lookup)
-	if at, first, _, found := m.Find(f.PC); found && first == f.PC {
-		name, start, ok = at, first, true // of the code before nobody can see that a call ends it
+	if function, first, _, found := m.Find(f.PC); found && first == f.PC {
+		name, start, ok = function, first, true // the end of the code before is not known to be a call
 	}
 	if ok {
 		f.Symbols = []symbol.Frame{{Function: name, Start: start, HasStart: true}}
 	}
 }
 
-// nameKernel names code of the kernel. kernelMoved says how far that is from its
-// names.
+// nameKernel names code of the kernel. kernelMoved returns how far the code is from its names.
 func (b *profileBuilder) nameKernel(f *Frame, lookup uint64, names *kallsyms.Table, kernelMoved func() (uint64, bool)) {
-	if m := b.made.Find(lookup); m != nil {
+	if m := b.generated.Find(lookup); m != nil {
 		f.Symbols = []symbol.Frame{{Function: m.Path, Start: m.Start, HasStart: true}}
 		return
 	}
@@ -151,20 +148,19 @@ func (b *profileBuilder) nameKernel(f *Frame, lookup uint64, names *kallsyms.Tab
 	}
 	moved, known := kernelMoved()
 	s, ok := names.Find(lookup - moved)
-	if at, found := names.Find(f.PC - moved); found && at.Start == f.PC-moved {
-		// Before a function of the kernel there is padding, and no call: it was
-		// interrupted at its first instruction.
-		s, ok = at, true
+	if function, found := names.Find(f.PC - moved); found && function.Start == f.PC-moved {
+		// Before a function of the kernel there is padding, and no call: it was interrupted at
+		// its first instruction.
+		s, ok = function, true
 	}
 	if !ok || !known || moved != 0 && s.Module != "" {
-		return // modules are loaded where there is room
+		return // modules are loaded at any free address
 	}
 	f.Symbols = []symbol.Frame{{Function: s.Name, Start: s.Start + moved, HasStart: true}}
 }
 
-// kernelMoved is how far the kernel of the recording is from that of the names: it
-// begins at another address after each boot. perf says where one of its symbols
-// was.
+// kernelMoved returns how far the kernel of the recording is from that of the names: it begins
+// at another address after each boot. perf records the address of one of its symbols.
 func (b *profileBuilder) kernelMoved(names *kallsyms.Table) (moved uint64, known bool) {
 	known = true
 	for m := range b.kernel.All() {
@@ -172,17 +168,17 @@ func (b *profileBuilder) kernelMoved(names *kallsyms.Table) (moved uint64, known
 		if !ok || name == "" {
 			continue
 		}
-		at, ok := names.Address(name)
+		address, ok := names.Address(name)
 		if !ok {
 			b.recording.problem("%s has no symbol %s, by which the kernel's address would be known: the kernel's code is not named", names.Path(), name)
 			known = false
 		} else {
-			moved = m.Offset - at
+			moved = m.Offset - address
 		}
 		break
 	}
 	return moved, known
 }
 
-// kernelName is how perf calls the kernel; the name of a symbol follows it.
+// kernelName is perf's name of the kernel; the name of a symbol follows it.
 const kernelName = "[kernel.kallsyms]"

@@ -14,22 +14,21 @@ import (
 )
 
 // This file divides the samples of a recording into parts, each of which may be walked by
-// another process. What one says of its samples is the way of their stacks and nothing else:
-// who joins the parts reads the recording, too, and so finds what was mapped, what threads
-// were called and what the kernel said, as if it walked the samples itself. So the profile
-// is the same, and none of that is written twice.
+// another process. A part has only the stacks of its samples: the joining process reads the
+// recording, too, and so finds mappings, names of threads and the kernel's records as if it
+// walked the samples itself. So the profile is the same, and none of that is written twice.
 
 // MaxParts is how many parts a recording may be divided into.
 const MaxParts = 1 << 10
 
-// A Part is one of the parts that the samples of a recording are divided into. All of them
-// have as many samples, but for one more or less.
+// Part is one of the parts that the samples of a recording are divided into. All of them have
+// equally many samples, give or take one.
 type Part struct{ Index, Count int }
 
-// ErrPart is wrapped by the error of what is no part of a recording.
+// ErrPart is wrapped by the errors for data that is no part of a recording.
 var ErrPart = errors.New("not a part of the recording")
 
-// check refuses a part that there cannot be.
+// check refuses an impossible part.
 func (p Part) check() error {
 	if p.Count < 1 || p.Count > MaxParts || p.Index < 0 || p.Index >= p.Count {
 		return fmt.Errorf("part %d of %d: expected 0 to %d of 1 to %d", p.Index, p.Count, p.Count-1, MaxParts)
@@ -37,8 +36,8 @@ func (p Part) check() error {
 	return nil
 }
 
-// MakePart walks the samples of one part of a recording, and writes what Options.Parts take.
-// Of the options those that say how stacks are walked have a meaning.
+// MakePart walks the samples of one part of a recording, and writes the data that Options.Parts
+// take. Only the options for walking stacks are used.
 func (k *Maker) MakePart(ctx context.Context, path string, p Part, o Options, w io.Writer) error {
 	if err := p.check(); err != nil {
 		return err
@@ -60,7 +59,7 @@ func (k *Maker) MakePart(ctx context.Context, path string, p Part, o Options, w 
 	}
 	defer out.close()
 	out.progress = &progress{tell: o.Progress, total: d.size(p.Index)}
-	if err := r.walkAll(ctx, o.Jobs, d.keeper(p.Index), out.add); err != nil {
+	if err := r.walkAll(ctx, o.Jobs, d.filter(p.Index), out.add); err != nil {
 		return err
 	}
 	if err := object.Shrunk(); err != nil { // before its files are closed
@@ -69,14 +68,14 @@ func (k *Maker) MakePart(ctx context.Context, path string, p Part, o Options, w 
 	return out.end()
 }
 
-// A division says which part each sample of a recording is of. In a row of all samples, by
-// process and then by time, each part has the next few: processes stay together, whose code
-// is the same, and one that has more samples than a part is divided by time.
+// division assigns each sample of a recording to a part. In a row of all samples, by process
+// and then by time, each part has the next few: processes stay together, whose code is the
+// same, and a process with more samples than a part is divided by time.
 type division struct {
 	parts     int
 	total     uint64
 	processes []processSamples // by first appearance
-	next      map[int]uint64   // where the next sample of a process is in the row
+	next      map[int]uint64   // the place in the row of the next sample of a process
 }
 
 // processSamples is how many samples a process has.
@@ -101,13 +100,13 @@ func divide(ctx context.Context, f *perfdata.File, parts int) (*division, error)
 			return nil, err
 		}
 		for i := range b.Samples {
-			at, ok := index[b.Samples[i].PID]
+			place, ok := index[b.Samples[i].PID]
 			if !ok {
-				at = len(list)
-				index[b.Samples[i].PID] = at
+				place = len(list)
+				index[b.Samples[i].PID] = place
 				list = append(list, processSamples{pid: b.Samples[i].PID})
 			}
-			list[at].samples++
+			list[place].samples++
 		}
 		b.Release()
 	}
@@ -122,24 +121,24 @@ func newDivision(parts int, processes []processSamples) *division {
 	return d
 }
 
-// part is that of the next sample, which is of a process; -1 where there are no more in it
-// than were counted.
+// part returns the part of the next sample, which belongs to a process; -1 where the process
+// has more samples than were counted.
 func (d *division) part(pid int) int {
-	at, ok := d.next[pid]
-	if !ok || at >= d.total {
+	place, ok := d.next[pid]
+	if !ok || place >= d.total {
 		return -1
 	}
-	d.next[pid] = at + 1
-	high, low := bits.Mul64(at, uint64(d.parts)) //nolint:gosec // positive
+	d.next[pid] = place + 1
+	high, low := bits.Mul64(place, uint64(d.parts)) //nolint:gosec // positive
 	part, _ := bits.Div64(high, low, d.total)
 	return int(part) //nolint:gosec // less than parts
 }
 
-// size is how many samples a part has: those at places of the row from the first one that
-// is not before it, to the first one of the next part.
+// size returns how many samples a part has: the samples at places of the row from its own start
+// to the start of the next part.
 func (d *division) size(part int) uint64 { return d.start(part+1) - d.start(part) }
 
-// start is the first place of a part.
+// start returns the first place of a part.
 func (d *division) start(part int) uint64 {
 	parts := uint64(d.parts)                       //nolint:gosec // positive
 	high, low := bits.Mul64(d.total, uint64(part)) //nolint:gosec // not negative
@@ -148,8 +147,8 @@ func (d *division) start(part int) uint64 {
 	return start
 }
 
-// keeper leaves the samples of a part in batches.
-func (d *division) keeper(part int) func(*perfdata.Batch) {
+// filter returns a function that keeps only the samples of a part in a batch.
+func (d *division) filter(part int) func(*perfdata.Batch) {
 	return func(b *perfdata.Batch) {
 		kept := b.Samples[:0]
 		for i := range b.Samples {

@@ -19,10 +19,10 @@ import (
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
-// join adds the samples of the recording as they were in its parts.
+// join adds the samples of the recording with the stacks from its parts.
 func (b *profileBuilder) join(ctx context.Context, parts []io.Reader) error {
 	j := &joiner{recording: b.recording}
-	j.code.made.recording = b.recording
+	j.code.generated.recording = b.recording
 	defer j.close()
 	if err := j.open(parts); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (b *profileBuilder) join(ctx context.Context, parts []io.Reader) error {
 	return err
 }
 
-// A joiner has the stacks of a recording's samples by the parts that they are in.
+// joiner has the stacks of a recording's samples from the parts that they are in.
 type joiner struct {
 	recording *recording
 	division  *division
@@ -46,13 +46,13 @@ type joiner struct {
 	space     *codeSpace
 }
 
-// open reads where each part begins.
+// open reads the beginning of each part.
 func (j *joiner) open(parts []io.Reader) error {
 	if len(parts) > MaxParts {
 		return fmt.Errorf("%d parts: %w: expected at most %d", len(parts), ErrPart, MaxParts)
 	}
-	for i, in := range parts {
-		p, err := newPartReader(in, j.recording.file.Samples())
+	for i, part := range parts {
+		p, err := newPartReader(part, j.recording.file.Samples())
 		if err != nil {
 			return fmt.Errorf("part %d of %d: %w", i, len(parts), err)
 		}
@@ -102,20 +102,20 @@ func (j *joiner) read(ctx context.Context, r *perfdata.Reader, take func(*walked
 }
 
 // sample adds a sample with its stack.
-func (j *joiner) sample(in *perfdata.Sample, out *walkedBatch) error {
-	part := j.division.part(in.PID)
+func (j *joiner) sample(sample *perfdata.Sample, out *walkedBatch) error {
+	part := j.division.part(sample.PID)
 	if part < 0 {
-		return fmt.Errorf("%w: more samples of process %d than the parts have", ErrPart, in.PID)
+		return fmt.Errorf("%w: more samples of process %d than the parts have", ErrPart, sample.PID)
 	}
-	if in.Space == nil {
+	if sample.Space == nil {
 		j.version, j.space = 0, nil
-	} else if j.version != in.Space.Code {
-		j.version, j.space = in.Space.Code, j.recording.space(in.Space)
+	} else if j.version != sample.Space.Code {
+		j.version, j.space = sample.Space.Code, j.recording.space(sample.Space)
 	}
-	w := newWalkedSample(in, j.space, len(out.frames))
-	j.code.at(j.space, in.Time)
+	w := newWalkedSample(sample, j.space, len(out.frames))
+	j.code.set(j.space, sample.Time)
 	p := j.parts[part]
-	out.frames = p.stack(in, &j.code, out.frames)
+	out.frames = p.stack(sample, &j.code, out.frames)
 	w.stopped, w.frames = p.stop(), len(out.frames)-w.first
 	if p.failed != nil {
 		return fmt.Errorf("part %d of %d: %w", part, len(j.parts), p.failed)
@@ -124,8 +124,8 @@ func (j *joiner) sample(in *perfdata.Sample, out *walkedBatch) error {
 	return nil
 }
 
-// end reads what follows the samples of all parts: what was found out about modules, and
-// what went wrong with plugins.
+// end reads the data after the samples of all parts: findings about modules, and problems of
+// plugins.
 func (j *joiner) end(ctx context.Context) (failures []string, err error) {
 	for i, p := range j.parts {
 		list := p.end(func(f *walk.Step, found code.Findings) {
@@ -145,15 +145,15 @@ func (j *joiner) close() {
 	}
 }
 
-// A partReader reads a part, whose every byte may be wrong. The first error stays, and what
-// is read after it is nothing.
+// partReader reads a part, whose every byte may be wrong. After the first error, which is kept,
+// reading yields nothing.
 type partReader struct {
 	part      Part
 	maxFrames uint64
 	processes []processSamples
 	zip       *zstd.Decoder
-	in        *bufio.Reader
-	failed    error // wraps ErrPart, or is that of reading
+	input     *bufio.Reader
+	failed    error // wraps ErrPart, or is an error of reading
 
 	frames []walk.Step
 	stops  []walk.Stopped
@@ -161,28 +161,27 @@ type partReader struct {
 	pc     uint64
 }
 
-// newPartReader reads the beginning of a part of a recording, which may have as many
-// samples.
-func newPartReader(in io.Reader, samples uint64) (*partReader, error) {
+// newPartReader reads the beginning of a part of a recording, which may have this many samples.
+func newPartReader(input io.Reader, samples uint64) (*partReader, error) {
 	var magic [len(partMagic)]byte
-	if _, err := io.ReadFull(in, magic[:]); err != nil {
+	if _, err := io.ReadFull(input, magic[:]); err != nil {
 		return nil, fmt.Errorf("%w: it ends in its first %d bytes: %w", ErrPart, len(magic), err)
 	}
 	if magic != partMagic {
 		return nil, fmt.Errorf("%w: it begins with %q, expected %q", ErrPart, magic, partMagic)
 	}
-	zip, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(partWindow))
+	zip, err := zstd.NewReader(input, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(partWindow))
 	if err != nil {
 		return nil, err
 	}
-	p := &partReader{zip: zip, in: bufio.NewReaderSize(zip, 64<<10)}
+	p := &partReader{zip: zip, input: bufio.NewReaderSize(zip, 64<<10)}
 	p.part.Index, p.part.Count = int(p.number(MaxParts)), int(p.number(MaxParts)) //nolint:gosec // bounded
 	p.maxFrames = p.number(math.MaxUint64)
 	left := samples
 	for n := p.number(samples); n > 0 && p.failed == nil; n-- {
-		of := processSamples{pid: p.pid(), samples: p.number(left)}
-		left -= of.samples
-		p.processes = append(p.processes, of)
+		process := processSamples{pid: p.pid(), samples: p.number(left)}
+		left -= process.samples
+		p.processes = append(p.processes, process)
 	}
 	if p.failed != nil {
 		zip.Close()
@@ -191,14 +190,14 @@ func newPartReader(in io.Reader, samples uint64) (*partReader, error) {
 	return p, nil
 }
 
-// fail notes the first error.
+// fail records the first error.
 func (p *partReader) fail(format string, args ...any) {
 	if p.failed == nil {
 		p.failed = fmt.Errorf("%w: %s", ErrPart, fmt.Sprintf(format, args...))
 	}
 }
 
-// failWith notes an error of reading.
+// failWith records an error of reading.
 func (p *partReader) failWith(err error) {
 	if p.failed == nil {
 		p.failed = fmt.Errorf("%w: %w", ErrPart, err)
@@ -208,12 +207,12 @@ func (p *partReader) failWith(err error) {
 	}
 }
 
-// number reads a number, which is at most so much.
+// number reads a number of at most most.
 func (p *partReader) number(most uint64) uint64 {
 	if p.failed != nil {
 		return 0
 	}
-	n, err := binary.ReadUvarint(p.in)
+	n, err := binary.ReadUvarint(p.input)
 	switch {
 	case err != nil:
 		p.failWith(err)
@@ -230,7 +229,7 @@ func (p *partReader) difference() int64 {
 	if p.failed != nil {
 		return 0
 	}
-	n, err := binary.ReadVarint(p.in)
+	n, err := binary.ReadVarint(p.input)
 	if err != nil {
 		p.failWith(err)
 		return 0
@@ -252,7 +251,7 @@ func (p *partReader) text() string {
 	if p.failed != nil {
 		return ""
 	}
-	if _, err := io.ReadFull(p.in, b); err != nil {
+	if _, err := io.ReadFull(p.input, b); err != nil {
 		p.failWith(io.EOF)
 		return ""
 	}
@@ -267,18 +266,18 @@ func (p *partReader) texts() (list []string) {
 }
 
 // stack appends the frames of the next sample, innermost first.
-func (p *partReader) stack(in *perfdata.Sample, c *sampleCode, out []walk.Step) []walk.Step {
-	trail := &p.trails[uint(in.TID)%trailCount]
+func (p *partReader) stack(sample *perfdata.Sample, c *sampleCode, out []walk.Step) []walk.Step {
+	trail := &p.trails[uint(sample.TID)%trailCount]
 	shared := p.number(uint64(len(*trail)))
 	more := p.number(maxPartFrames - shared)
 	numbers := (*trail)[:shared]
 	for ; more > 0 && p.failed == nil; more-- {
 		number := p.number(uint64(len(p.frames)))
 		if number == 0 {
-			p.frame(in, c)
+			p.frame(sample, c)
 			number = uint64(len(p.frames))
 		}
-		numbers = append(numbers, uint32(number-1)) //nolint:gosec // of what is in memory
+		numbers = append(numbers, uint32(number-1)) //nolint:gosec // of frames in memory
 	}
 	if *trail = numbers; p.failed != nil {
 		*trail = nil
@@ -290,8 +289,8 @@ func (p *partReader) stack(in *perfdata.Sample, c *sampleCode, out []walk.Step) 
 	return out
 }
 
-// frame reads a new frame, which is of the process of a sample.
-func (p *partReader) frame(in *perfdata.Sample, c *sampleCode) {
+// frame reads a new frame of the process of a sample.
+func (p *partReader) frame(sample *perfdata.Sample, c *sampleCode) {
 	kind := p.number(exactFlag + uint64(walk.GuestCode))
 	f := walk.Step{
 		Kind: walk.CodeKind(kind % exactFlag), Exact: kind >= exactFlag, //nolint:gosec // bounded
@@ -307,7 +306,7 @@ func (p *partReader) frame(in *perfdata.Sample, c *sampleCode) {
 	case f.Kind == walk.ModuleCode:
 		p.place(&f, c)
 	case f.Kind == walk.ProcessCode:
-		f.Owner = uint32(in.PID) //nolint:gosec // as walks have it
+		f.Owner = uint32(sample.PID) //nolint:gosec // as walks have it
 	case f.Kind == walk.GuestCode:
 		f.Owner = uint32(p.number(math.MaxUint8)) //nolint:gosec // bounded
 		if guestNames[perfdata.Context(f.Owner)] == "" {
@@ -323,18 +322,18 @@ func (p *partReader) place(f *walk.Step, c *sampleCode) {
 	if p.failed != nil {
 		return
 	}
-	var at *code.Segment
+	var segment *code.Segment
 	if c.space != nil {
-		at = c.Segment(f.PC - inside)
+		segment = c.Segment(f.PC - inside)
 	}
-	if at == nil {
+	if segment == nil {
 		p.fail("a frame at %#x in a module, where its process has none", f.PC)
 		return
 	}
-	f.Owner, f.Offset = uint32(at.Module.ID), at.ObjectAddress(f.PC)
+	f.Owner, f.Offset = uint32(segment.Module.ID), segment.ObjectAddress(f.PC)
 	if f.Offset != offset {
 		p.fail("a frame at %#x has the address %#x in %s, expected %#x: the file was another one where the part was walked",
-			f.PC, offset, at.Module.Path, f.Offset)
+			f.PC, offset, segment.Module.Path, f.Offset)
 	}
 }
 
@@ -351,8 +350,8 @@ func (p *partReader) stop() walk.Stopped {
 	return s
 }
 
-// end reads what follows the samples. module is called with a frame of each module and what
-// was found out about it.
+// end reads the data after the samples. module is called with a frame of each module and the
+// findings about it.
 func (p *partReader) end(module func(*walk.Step, code.Findings)) (failures []string) {
 	for n := p.number(uint64(len(p.frames))); n > 0 && p.failed == nil; n-- {
 		if len(p.frames) == 0 {
@@ -373,7 +372,7 @@ func (p *partReader) end(module func(*walk.Step, code.Findings)) (failures []str
 	if p.failed != nil {
 		return failures
 	}
-	if _, err := p.in.ReadByte(); err == nil {
+	if _, err := p.input.ReadByte(); err == nil {
 		p.fail("something follows its end")
 	} else if !errors.Is(err, io.EOF) {
 		p.failWith(err) // the checksum

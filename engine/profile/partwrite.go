@@ -14,7 +14,7 @@ import (
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
-// A partWriter writes a part of a recording. It belongs to one goroutine.
+// partWriter writes a part of a recording. It belongs to one goroutine.
 type partWriter struct {
 	recording *recording
 	part      Part
@@ -33,7 +33,7 @@ type partWriter struct {
 	progress *progress
 }
 
-// A partModule is a module, and the number of its first frame.
+// partModule is a module, and the number of its first frame.
 type partModule struct{ owner, frame uint32 }
 
 func newPartWriter(w io.Writer, r *recording, d *division, p Part) (*partWriter, error) {
@@ -48,16 +48,16 @@ func newPartWriter(w io.Writer, r *recording, d *division, p Part) (*partWriter,
 		recording: r, part: p, left: d.size(p.Index), zip: zip,
 		frames: map[walk.Step]uint32{}, stops: map[walk.Stopped]uint64{}, met: map[uint32]bool{},
 	}
-	out.code.made.recording = r
+	out.code.generated.recording = r
 	out.numbers(uint64(p.Index), uint64(p.Count), uint64(r.maxFrames()), uint64(len(d.processes))) //nolint:gosec // not negative
-	for _, of := range d.processes {
-		out.buffer = binary.AppendVarint(out.buffer, int64(of.pid))
-		out.numbers(of.samples)
+	for _, process := range d.processes {
+		out.buffer = binary.AppendVarint(out.buffer, int64(process.pid))
+		out.numbers(process.samples)
 	}
 	return out, nil
 }
 
-// maxFrames is how many frames a stack may have, as it is walked.
+// maxFrames returns how many frames a stack may have when it is walked.
 func (r *recording) maxFrames() int { return max(r.maker.Shared.Options().MaxFrames, 0) }
 
 func (w *partWriter) numbers(list ...uint64) {
@@ -79,7 +79,7 @@ func (w *partWriter) texts(list []string) {
 	}
 }
 
-// flush compresses what was written.
+// flush compresses the buffered data.
 func (w *partWriter) flush() {
 	if w.failed == nil {
 		_, w.failed = w.zip.Write(w.buffer)
@@ -92,7 +92,7 @@ func (w *partWriter) add(b *walkedBatch) {
 	w.progress.add(len(b.samples))
 	for i := range b.samples {
 		s := &b.samples[i]
-		w.code.at(s.space, s.time)
+		w.code.set(s.space, s.time)
 		w.stack(s, b.frames[s.first:s.first+s.frames])
 		w.stop(s.stopped)
 		w.left--
@@ -157,7 +157,7 @@ func (w *partWriter) frame(f *walk.Step) uint32 {
 	return number
 }
 
-// inside is how far before the PC of a frame its module is found.
+// inside returns how far before the PC of a frame its module is found.
 func (w *partWriter) inside(f *walk.Step) uint64 {
 	if isIn(&w.code, f, uint64(f.Back)) {
 		return uint64(f.Back)
@@ -171,13 +171,13 @@ func (w *partWriter) inside(f *walk.Step) uint64 {
 	return 0
 }
 
-// isIn says whether code has the module of a frame at a distance before its PC.
+// isIn reports whether code has the module of a frame at a distance before its PC.
 func isIn(c *sampleCode, f *walk.Step, distance uint64) bool {
 	if c.space == nil {
 		return false
 	}
-	at := c.Segment(f.PC - distance)
-	return at != nil && uint32(at.Module.ID) == f.Owner && at.ObjectAddress(f.PC) == f.Offset
+	segment := c.Segment(f.PC - distance)
+	return segment != nil && uint32(segment.Module.ID) == f.Owner && segment.ObjectAddress(f.PC) == f.Offset
 }
 
 // stop adds why a stack ends.
@@ -199,7 +199,7 @@ func (w *partWriter) fail(err error) {
 	}
 }
 
-// end writes what follows the samples.
+// end writes the data after the samples.
 func (w *partWriter) end() error {
 	if w.left > 0 && w.failed == nil {
 		return fmt.Errorf("%s: %d samples of its part %d of %d are missing", w.recording.file.Path(), w.left, w.part.Index, w.part.Count)
@@ -207,11 +207,11 @@ func (w *partWriter) end() error {
 	w.numbers(uint64(len(w.modules)))
 	for _, m := range w.modules {
 		found := w.recording.process.Module(uint64(m.owner)).Findings()
-		isAsked := uint64(0)
+		isRequested := uint64(0)
 		if found.IsAsked {
-			isAsked = 1
+			isRequested = 1
 		}
-		w.numbers(uint64(m.frame), isAsked)
+		w.numbers(uint64(m.frame), isRequested)
 		w.texts(found.Problems)
 		w.texts(found.ObjectProblems)
 	}
@@ -220,10 +220,10 @@ func (w *partWriter) end() error {
 	return errors.Join(w.failed, w.zip.Close())
 }
 
-// close gives up what was not written.
+// close drops unwritten data.
 func (w *partWriter) close() { w.zip.Reset(nil) }
 
-// pluginProblems are what went wrong with the plugin of the recording's architecture.
+// pluginProblems returns the problems of the plugin of the recording's architecture.
 func (r *recording) pluginProblems() []string {
 	m, err := r.maker.Shared.Library().Machine(r.arch)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/unwindd/unwindd/engine/target/perfdata"
 )
 
-// progress tells Options.Progress how far the samples are. It belongs to the one
+// progress calls Options.Progress with how many samples are done. It belongs to the one
 // goroutine that adds samples to a profile, and may be nil.
 type progress struct {
-	tell        func(done, total uint64) // nil: nobody asks
+	tell        func(done, total uint64) // nil: no progress is reported
 	done, total uint64
 }
 
@@ -31,7 +31,7 @@ func newProgress(tell func(done, total uint64), f *perfdata.File, gpu []gpusampl
 	return p
 }
 
-// add says that as many more are done.
+// add adds to the number of samples that are done.
 func (p *progress) add(n int) {
 	if p == nil || p.tell == nil {
 		return

@@ -19,12 +19,11 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A recording is what the engine knows of the processes of a perf.data file.
+// recording is the engine's knowledge of the processes of a perf.data file.
 //
-// One Target holds the modules of all of them: an object is one module, however
-// many processes mapped it, wherever they did, so that its rows and names are
-// found once. The module's addresses are those of the object. Where a process has
-// it is said by the process' codeSpace.
+// One Target has the modules of all of them: an object is one module, however many processes
+// mapped it, and wherever, so that its rows and names are found once. The module's addresses
+// are the object's own. The process's codeSpace has the place where a process mapped it.
 type recording struct {
 	maker   *Maker
 	file    *perfdata.File // nil: there are samples of accelerators only
@@ -35,15 +34,15 @@ type recording struct {
 	finder  object.Finder
 	exeID   []byte                // the build ID of the finder's Exe
 	exeUsed bool                  // Exe was looked at
-	mapping sync.Mutex            // held while what a process has mapped is found
+	mapping sync.Mutex            // locked while the mappings of a process are looked up
 	spaces  map[uint64]*codeSpace // by perfdata.Space.Code
 	objects map[objectKey]*code.Module
-	// unchecked are those whose file nothing tells to be what was mapped.
+	// unchecked are modules without evidence that their file was the mapped one.
 	unchecked map[*code.Module]bool
 	finders   map[string]*object.Finder // by root
 	roots     map[int]string            // of processes that have their own
 	dumps     map[objectKey]*jitDump
-	maps      map[int]*perfdata.PerfMap // of what a runtime made, by process
+	maps      map[int]*perfdata.PerfMap // of JIT code, by process
 	opened    []*object.Object
 	mapped    []*object.Mapping // files that opened objects are parts of
 
@@ -51,11 +50,11 @@ type recording struct {
 	problems []string
 }
 
-// objectKey tells files apart as the recording does. Two roots may have different
-// files of one path, and of one build ID.
+// objectKey identifies a file of the recording. Two roots may have different files with one
+// path, and with one build ID.
 type objectKey struct{ root, path, buildID string }
 
-// machines are the ELF machines of what uname -m says.
+// machines are the ELF machines by the output of uname -m.
 var machines = map[string]elf.Machine{
 	"x86_64": elf.EM_X86_64, "aarch64": elf.EM_AARCH64, "riscv64": elf.EM_RISCV, "ppc64le": elf.EM_PPC64,
 	"ppc64": elf.EM_PPC64, "s390x": elf.EM_S390, "loongarch64": elf.EM_LOONGARCH, "i686": elf.EM_386, "armv7l": elf.EM_ARM,
@@ -93,8 +92,8 @@ func (k *Maker) newRecording(f *perfdata.File) *recording {
 	return r
 }
 
-// startPlugin starts the plugin of a machine while other things are done. That it
-// cannot be started is said when it is needed.
+// startPlugin starts the plugin of a machine while other things are done. A failure to start is
+// reported when the plugin is needed.
 func (k *Maker) startPlugin(ctx context.Context, machine string) {
 	number, ok := machines[machine]
 	if !ok {
@@ -156,8 +155,8 @@ func (r *recording) problem(format string, args ...any) {
 	}
 }
 
-// segment is a mapping of a file as a segment of the file's module. The file is looked
-// up under a root; "" is the engine's.
+// segment returns a mapping of a file as a segment of the file's module. The file is looked up
+// under a root; "" is the engine's.
 func (r *recording) segment(root string, m *perfdata.Mapping) code.Segment {
 	mod := r.module(root, m)
 	s := code.Segment{Start: m.Start, End: m.End, Module: mod, Address: m.Offset}
@@ -165,10 +164,10 @@ func (r *recording) segment(root string, m *perfdata.Mapping) code.Segment {
 		return s
 	}
 	if part, start, ok := r.finderOf(root).FindPart(m.Path, m.Offset, m.End-m.Start); ok {
-		of := *m
-		of.Path, of.BuildID = part, nil
-		if in := (code.Segment{Start: m.Start, End: m.End, Module: r.module(root, &of)}); place(&in, m.Offset-start) {
-			return in
+		copied := *m
+		copied.Path, copied.BuildID = part, nil
+		if segment := (code.Segment{Start: m.Start, End: m.End, Module: r.module(root, &copied)}); place(&segment, m.Offset-start) {
+			return segment
 		}
 	}
 	if mod.Object == nil {
@@ -178,20 +177,20 @@ func (r *recording) segment(root string, m *perfdata.Mapping) code.Segment {
 	return s
 }
 
-// place gives a segment the address of its module that is at an offset of the module's file;
-// false where no segment of that is there.
+// place gives a segment the address of its module at an offset of the module's file; it returns
+// false where no segment of the file is there.
 func place(s *code.Segment, offset uint64) bool {
 	if s.Module.Object == nil {
 		return false
 	}
-	in, ok := s.Module.Object.SegmentForMapping(offset, s.End-s.Start, true)
+	segment, ok := s.Module.Object.SegmentForMapping(offset, s.End-s.Start, true)
 	if ok {
-		s.Address = in.Address + offset - in.Offset
+		s.Address = segment.Address + offset - segment.Offset
 	}
 	return ok
 }
 
-// module is the module of a mapped file.
+// module returns the module of a mapped file.
 func (r *recording) module(root string, m *perfdata.Mapping) *code.Module {
 	key := objectKey{root, m.Path, string(m.BuildID)}
 	if mod := r.objects[key]; mod != nil {
@@ -223,8 +222,8 @@ func (r *recording) module(root string, m *perfdata.Mapping) *code.Module {
 	return mod
 }
 
-// find finds the file of a mapping, and says who found it. Before a process has changed
-// its root it has files of the host's: one whose build ID is the recorded one is it.
+// find finds the file of a mapping, and returns its finder. Before a process has changed its
+// root it has the host's files: one with the recorded build ID is right.
 func (r *recording) find(root string, m *perfdata.Mapping) (object.Found, *object.Finder) {
 	if m.Path == object.VDSOName {
 		return r.findVDSO(m.BuildID), &r.finder
@@ -256,7 +255,7 @@ func (r *recording) findBy(finder *object.Finder, m *perfdata.Mapping) object.Fo
 	return found
 }
 
-// machine is what the recording's code is for; EM_NONE where that is not known.
+// machine returns the machine of the recording's code; EM_NONE where it is not known.
 func (r *recording) machine() elf.Machine {
 	if name := r.file.Features().Arch; name != "" {
 		return machines[name]
@@ -264,8 +263,8 @@ func (r *recording) machine() elf.Machine {
 	return machines[hostMachine()]
 }
 
-// findVDSO takes the vDSO of this process: it is in no file, and the same for all
-// processes of a kernel.
+// findVDSO takes the vDSO of this process: it is in no file, and the same for all processes of
+// a kernel.
 func (r *recording) findVDSO(buildID []byte) object.Found {
 	image, err := object.OwnVDSO()
 	if err != nil {

@@ -24,7 +24,7 @@ func openRoots(roots map[int]string) error {
 	return nil
 }
 
-// checkRoots says which roots were given for nothing.
+// checkRoots reports roots that were not used.
 func (r *recording) checkRoots(roots map[int]string) {
 	for pid, dir := range roots {
 		used := false
@@ -37,7 +37,7 @@ func (r *recording) checkRoots(roots map[int]string) {
 	}
 }
 
-// finderOf looks for files under a root; "" is the engine's.
+// finderOf returns the finder of files under a root; "" is the engine's.
 func (r *recording) finderOf(root string) *object.Finder {
 	if root == "" {
 		return &r.finder
@@ -51,8 +51,8 @@ func (r *recording) finderOf(root string) *object.Finder {
 	return &f
 }
 
-// locate is the path on this machine of a file that a runtime wrote, under the root
-// of its process. No symbolic link leads out of it.
+// locate returns the path on this machine of a file that a runtime wrote, under the root of its
+// process. No symbolic link leads out of it.
 func (r *recording) locate(root, name string) (string, error) {
 	if root = cmp.Or(root, r.maker.Sysroot, "/"); root == "/" {
 		return name, nil

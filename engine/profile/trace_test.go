@@ -28,7 +28,7 @@ func TestTraceIsTheWayOfWalk(t *testing.T) {
 			if in.Registers.ABI != perfdata.Registers64 || space == nil {
 				continue
 			}
-			s.code.at(space, in.Time)
+			s.code.set(space, in.Time)
 			s.sample.Registers = *s.registers.read(r.set, &in.Registers)
 			s.sample.StackStart, _ = s.sample.Registers.Uint64(s.desc.SP, s.desc.ByteOrder)
 			s.sample.Stack = damaged(in.Stack, i)

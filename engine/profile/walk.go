@@ -23,34 +23,34 @@ type walkedSample struct {
 	comm     string
 	time     uint64
 	weight   uint64
-	first    int // of its frames, in those of the batch, innermost first
-	kernel   int // how many of them are of the kernel, or of a guest
+	first    int // index of its frames in the batch, innermost first
+	kernel   int // how many of them are the kernel's, or a guest's
 	frames   int
 	stopped  walk.Stopped
 	space    *codeSpace
 	problem  string
 }
 
-// walkedBatch is what became of a perfdata.Batch.
+// walkedBatch is the result of walking a perfdata.Batch.
 type walkedBatch struct {
-	sequence int
-	samples  []walkedSample
-	frames   []walk.Step
-	kernel   *perfdata.Space
-	made     *perfdata.Space // functions that the kernel made
+	sequence  int
+	samples   []walkedSample
+	frames    []walk.Step
+	kernel    *perfdata.Space
+	generated *perfdata.Space // functions that the kernel generated
 }
 
-// begin makes it that of a batch, without samples.
+// begin prepares it for a batch, without samples.
 func (w *walkedBatch) begin(b *perfdata.Batch) {
-	w.sequence, w.kernel, w.made = b.Sequence, b.Kernel, b.KernelSymbols
+	w.sequence, w.kernel, w.generated = b.Sequence, b.Kernel, b.KernelSymbols
 	w.samples, w.frames = w.samples[:0], w.frames[:0]
 }
 
-// newWalkedSample is a sample whose first frame is at an index.
-func newWalkedSample(in *perfdata.Sample, space *codeSpace, first int) walkedSample {
+// newWalkedSample returns a sample whose first frame is at an index.
+func newWalkedSample(recorded *perfdata.Sample, space *codeSpace, first int) walkedSample {
 	return walkedSample{
-		event: in.Event, pid: in.PID, tid: in.TID, comm: in.Comm, time: in.Time, weight: in.Period,
-		first: first, space: space, problem: in.Problem,
+		event: recorded.Event, pid: recorded.PID, tid: recorded.TID, comm: recorded.Comm, time: recorded.Time, weight: recorded.Period,
+		first: first, space: space, problem: recorded.Problem,
 	}
 }
 
@@ -62,7 +62,7 @@ type sampler struct {
 	sample    walk.Sample
 	code      sampleCode
 	registers registerReader
-	// The space of the sample before.
+	// version is the space of the sample before.
 	version uint64
 	space   *codeSpace
 }
@@ -72,7 +72,7 @@ func (r *recording) sampler() *sampler {
 	if m, err := r.maker.Shared.Library().Machine(r.arch); err == nil {
 		s.desc = m.Description
 	}
-	s.code.made.recording = r
+	s.code.generated.recording = r
 	s.sample.Code = &s.code
 	return s
 }
@@ -85,14 +85,14 @@ func (s *sampler) walk(ctx context.Context, b *perfdata.Batch, out *walkedBatch)
 	}
 }
 
-func (s *sampler) walkSample(ctx context.Context, in *perfdata.Sample, out *walkedBatch) {
-	w := newWalkedSample(in, s.spaceOf(in.Space), len(out.frames))
-	s.code.at(w.space, in.Time)
+func (s *sampler) walkSample(ctx context.Context, recorded *perfdata.Sample, out *walkedBatch) {
+	w := newWalkedSample(recorded, s.spaceOf(recorded.Space), len(out.frames))
+	s.code.set(w.space, recorded.Time)
 	err := object.Guard(func() error {
-		s.guestFrames(in, out)
-		s.kernelFrames(in, out)
+		s.guestFrames(recorded, out)
+		s.kernelFrames(recorded, out)
 		w.kernel = len(out.frames) - w.first
-		w.stopped = s.userFrames(ctx, in, w.space, out)
+		w.stopped = s.userFrames(ctx, recorded, w.space, out)
 		return nil
 	})
 	if err != nil {
@@ -102,8 +102,7 @@ func (s *sampler) walkSample(ctx context.Context, in *perfdata.Sample, out *walk
 	out.samples = append(out.samples, w)
 }
 
-// spaceOf is the code of a version of a process; that of the sample before is
-// remembered.
+// spaceOf returns the code of a version of a process; the previous sample's is remembered.
 func (s *sampler) spaceOf(v *perfdata.Space) *codeSpace {
 	if v == nil {
 		return nil
@@ -114,18 +113,18 @@ func (s *sampler) spaceOf(v *perfdata.Space) *codeSpace {
 	return s.space
 }
 
-// kernelFrames are those that the kernel recorded of itself.
-func (s *sampler) kernelFrames(in *perfdata.Sample, out *walkedBatch) {
+// kernelFrames adds the kernel's own frames, as it recorded them.
+func (s *sampler) kernelFrames(recorded *perfdata.Sample, out *walkedBatch) {
 	found := code.ByContext
-	for context, pc := range in.Chain.All() {
+	for context, pc := range recorded.Chain.All() {
 		if context != perfdata.ContextKernel && context != perfdata.ContextHypervisor {
 			continue
 		}
 		s.kernelFrame(pc, found, out)
 		found = code.ByCallChain
 	}
-	if found == code.ByContext && (in.Mode == perfdata.ModeKernel || in.Mode == perfdata.ModeHypervisor) && in.IP != 0 {
-		s.kernelFrame(in.IP, found, out)
+	if found == code.ByContext && (recorded.Mode == perfdata.ModeKernel || recorded.Mode == perfdata.ModeHypervisor) && recorded.IP != 0 {
+		s.kernelFrame(recorded.IP, found, out)
 	}
 }
 
@@ -137,7 +136,7 @@ func (s *sampler) kernelFrame(pc uint64, found code.FoundBy, out *walkedBatch) {
 	out.frames = append(out.frames, f)
 }
 
-// Why the stack of a sample ends that is not walked.
+// The reasons why the stack of a sample ends that is not walked.
 var (
 	stopNoUser    = walk.Stopped{Reason: walk.StopOutermost, Detail: "a thread of the kernel has no other frames"}
 	stopNoStack   = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the recording has neither registers nor a call chain of the thread"}
@@ -153,86 +152,85 @@ var (
 	stopNoArch    = walk.Stopped{Reason: walk.StopPluginFailed, Detail: "there is no architecture whose registers these are"}
 )
 
-// userFrames are those of the thread: walked where its registers and its stack were
-// recorded, else what the kernel or the CPU recorded of them.
-func (s *sampler) userFrames(ctx context.Context, in *perfdata.Sample, space *codeSpace, out *walkedBatch) walk.Stopped {
+// userFrames adds the frames of the thread: walked where its registers and its stack were
+// recorded, else as the kernel or the CPU recorded them.
+func (s *sampler) userFrames(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, out *walkedBatch) walk.Stopped {
 	set := s.recording.set
 	switch {
-	case in.Registers.ABI == perfdata.RegistersNone:
-		return s.chainFrames(ctx, in, space, out)
-	case len(in.Stack) == 0 && in.Chain.Has(perfdata.ContextUser):
-		// Registers are recorded beside chains, too: the link register by perf for
-		// AArch64, others where they were asked for.
-		return s.chainFrames(ctx, in, space, out)
-	case in.Registers.ABI == perfdata.Registers32:
-		s.topFrame(ctx, in, space, out)
+	case recorded.Registers.ABI == perfdata.RegistersNone:
+		return s.chainFrames(ctx, recorded, space, out)
+	case len(recorded.Stack) == 0 && recorded.Chain.Has(perfdata.ContextUser):
+		// Registers are recorded beside chains, too: the link register by perf for AArch64,
+		// others where they were requested.
+		return s.chainFrames(ctx, recorded, space, out)
+	case recorded.Registers.ABI == perfdata.Registers32:
+		s.topFrame(ctx, recorded, space, out)
 		return stop32
 	case set == nil:
-		s.topFrame(ctx, in, space, out)
+		s.topFrame(ctx, recorded, space, out)
 		return stopNoArch
 	case space == nil:
-		s.topFrame(ctx, in, space, out)
+		s.topFrame(ctx, recorded, space, out)
 		return stopNoProcess
 	}
-	s.sample.Registers = *s.registers.read(set, &in.Registers)
+	s.sample.Registers = *s.registers.read(set, &recorded.Registers)
 	// The bytes of the stack begin at its pointer.
 	s.sample.StackStart, _ = s.sample.Registers.Uint64(s.desc.SP, s.desc.ByteOrder)
-	s.sample.Stack = in.Stack
+	s.sample.Stack = recorded.Stack
 	first := len(out.frames)
 	var stopped walk.Stopped
-	out.frames, stopped = s.walker.Trace(ctx, &s.sample, uint32(in.PID), out.frames)
-	if len(out.frames) > first+1 && in.Mode == perfdata.ModeKernel && s.walker.IsSignalFrame(0) {
+	out.frames, stopped = s.walker.Trace(ctx, &s.sample, uint32(recorded.PID), out.frames)
+	if len(out.frames) > first+1 && recorded.Mode == perfdata.ModeKernel && s.walker.IsSignalFrame(0) {
 		out.frames, stopped = out.frames[:first+1], stopRestoring
 	}
 	return stopped
 }
 
-// chainFrames are the thread's frames as the kernel found them. Where the CPU
-// recorded the calls that the thread was in, they stand for all but the innermost,
-// as for perf script: the kernel follows frame pointers, which programs that are
-// recorded so need not have.
-func (s *sampler) chainFrames(ctx context.Context, in *perfdata.Sample, space *codeSpace, out *walkedBatch) walk.Stopped {
+// chainFrames adds the thread's frames as the kernel found them. Where the CPU recorded the
+// calls that the thread was in, they replace all except the innermost, as in perf script: the
+// kernel follows frame pointers, which programs that are recorded so need not have.
+func (s *sampler) chainFrames(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, out *walkedBatch) walk.Stopped {
 	found := code.ByContext
-	for context, pc := range in.Chain.All() {
+	for context, pc := range recorded.Chain.All() {
 		if context != perfdata.ContextUser {
 			continue
 		}
-		s.placeFrame(ctx, in, space, pc, found, out)
+		s.placeFrame(ctx, recorded, space, pc, found, out)
 		found = code.ByCallChain
-		if in.Calls.Len() > 0 {
-			return s.callFrames(ctx, in, space, out)
+		if recorded.Calls.Len() > 0 {
+			return s.callFrames(ctx, recorded, space, out)
 		}
 	}
 	switch {
 	case found == code.ByCallChain:
 		return stopChain
-	case in.Problem != "": // the record is cut, and its registers are missing
+	case recorded.Problem != "": // the record is cut, and its registers are missing
 		return stopNoStack
-	case in.Mode.IsGuest():
+	case recorded.Mode.IsGuest():
 		return stopGuest
 	}
-	isUser := in.Mode == perfdata.ModeUser || in.Mode == perfdata.ModeUnknown
-	s.topFrame(ctx, in, space, out)
+	isUser := recorded.Mode == perfdata.ModeUser || recorded.Mode == perfdata.ModeUnknown
+	s.topFrame(ctx, recorded, space, out)
 	switch {
-	case in.Chain.Has(perfdata.ContextUserDeferred):
+	case recorded.Chain.Has(perfdata.ContextUserDeferred):
 		return stopDeferred
-	case !isUser && s.recording.hasUserStacks(in.Event):
+	case !isUser && s.recording.hasUserStacks(recorded.Event):
 		return stopNoUser
 	}
 	return stopNoStack
 }
 
-// callFrames are the callers of a thread's innermost frame as the CPU recorded
-// their calls. Each is at its call, not where that returns to.
-func (s *sampler) callFrames(ctx context.Context, in *perfdata.Sample, space *codeSpace, out *walkedBatch) walk.Stopped {
-	for i := range in.Calls.Len() {
-		s.placeFrameAt(ctx, in, space, in.Calls.From(i), code.ByCallChain, true, out)
+// callFrames adds the callers of a thread's innermost frame as the CPU recorded their calls.
+// Each is at its call, not at its return address.
+func (s *sampler) callFrames(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, out *walkedBatch) walk.Stopped {
+	for i := range recorded.Calls.Len() {
+		s.placeFrameAt(ctx, recorded, space, recorded.Calls.From(i), code.ByCallChain, true, out)
 	}
 	return stopCalls
 }
 
-// hasUserStacks says whether the samples of an event have the stack of the thread,
-// where it has one.
+// hasUserStacks reports whether the samples of an event have the stack of the thread, where it
+// has one.
 func (r *recording) hasUserStacks(event int) bool {
 	if event < 0 {
 		return false
@@ -241,22 +239,22 @@ func (r *recording) hasUserStacks(event int) bool {
 	return a.SampleType&perfdata.SampleRegsUser != 0 || a.SampleType&perfdata.SampleCallchain != 0 && a.Flags&perfdata.FlagNoUserChains == 0
 }
 
-// guestFrames are those of a virtual machine that the CPU was in. Their addresses are
-// not the host's.
-func (s *sampler) guestFrames(in *perfdata.Sample, out *walkedBatch) {
+// guestFrames adds the frames of a virtual machine that the CPU was in. Their addresses are not
+// the host's.
+func (s *sampler) guestFrames(recorded *perfdata.Sample, out *walkedBatch) {
 	found := code.ByContext
-	for context, pc := range in.Chain.All() {
+	for context, pc := range recorded.Chain.All() {
 		if context.IsGuest() {
 			s.guestFrame(pc, context, found, out)
 			found = code.ByCallChain
 		}
 	}
-	if found == code.ByContext && in.Mode.IsGuest() && in.IP != 0 {
+	if found == code.ByContext && recorded.Mode.IsGuest() && recorded.IP != 0 {
 		context := perfdata.ContextGuestUser
-		if in.Mode == perfdata.ModeGuestKernel {
+		if recorded.Mode == perfdata.ModeGuestKernel {
 			context = perfdata.ContextGuestKernel
 		}
-		s.guestFrame(in.IP, context, found, out)
+		s.guestFrame(recorded.IP, context, found, out)
 	}
 }
 
@@ -268,42 +266,42 @@ func (s *sampler) guestFrame(pc uint64, context perfdata.Context, found code.Fou
 	out.frames = append(out.frames, f)
 }
 
-// topFrame is the frame that the thread was in, where that is all that is known.
-func (s *sampler) topFrame(ctx context.Context, in *perfdata.Sample, space *codeSpace, out *walkedBatch) {
-	if in.IP != 0 && (in.Mode == perfdata.ModeUser || in.Mode == perfdata.ModeUnknown) {
-		s.placeFrame(ctx, in, space, in.IP, code.ByContext, out)
+// topFrame adds the thread's innermost frame, where only that is known.
+func (s *sampler) topFrame(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, out *walkedBatch) {
+	if recorded.IP != 0 && (recorded.Mode == perfdata.ModeUser || recorded.Mode == perfdata.ModeUnknown) {
+		s.placeFrame(ctx, recorded, space, recorded.IP, code.ByContext, out)
 	}
 }
 
-// placeFrame finds the module of a frame that was not walked. The innermost is where
-// the thread was, and the others are return addresses.
-func (s *sampler) placeFrame(ctx context.Context, in *perfdata.Sample, space *codeSpace, pc uint64, found code.FoundBy, out *walkedBatch) {
-	s.placeFrameAt(ctx, in, space, pc, found, found == code.ByContext, out)
+// placeFrame finds the module of a frame that was not walked. The innermost frame has the
+// thread's PC, and the others return addresses.
+func (s *sampler) placeFrame(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, pc uint64, found code.FoundBy, out *walkedBatch) {
+	s.placeFrameAt(ctx, recorded, space, pc, found, found == code.ByContext, out)
 }
 
-func (s *sampler) placeFrameAt(ctx context.Context, in *perfdata.Sample, space *codeSpace, pc uint64, found code.FoundBy, isExact bool, out *walkedBatch) {
-	f := walk.Step{PC: pc, Offset: pc, Kind: walk.ProcessCode, Owner: uint32(in.PID), Found: found.Index(), Exact: isExact}
+func (s *sampler) placeFrameAt(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, pc uint64, found code.FoundBy, isExact bool, out *walkedBatch) {
+	f := walk.Step{PC: pc, Offset: pc, Kind: walk.ProcessCode, Owner: uint32(recorded.PID), Found: found.Index(), Exact: isExact}
 	if !f.Exact {
 		f.Back = 1
 	}
 	if space != nil {
-		at := s.code.Segment(f.Named())
+		segment := s.code.Segment(f.Named())
 		if !isExact {
 			if next := code.Continuation(ctx, s.code.Segment, pc); next != nil {
-				at, f.Back = next, 0
+				segment, f.Back = next, 0
 			}
 		}
-		if at != nil {
-			f.Kind, f.Owner, f.Offset = walk.ModuleCode, uint32(at.Module.ID), at.ObjectAddress(pc)
+		if segment != nil {
+			f.Kind, f.Owner, f.Offset = walk.ModuleCode, uint32(segment.Module.ID), segment.ObjectAddress(pc)
 		}
 	}
 	out.frames = append(out.frames, f)
 }
 
-// walkAll walks samples of the recording by a number of goroutines, beside the
-// one that reads. keep leaves those in a batch that are walked, and gets the batches in
-// their order; nil: all are. take gets the batches in their order, one at a time; what it
-// gets is valid during the call.
+// walkAll walks samples of the recording by a number of goroutines, beside the one that reads.
+// keep leaves only samples to walk in a batch, and gets the batches in their order; nil: all
+// are walked. take gets the batches in their order, one at a time; its argument is valid during
+// the call.
 func (r *recording) walkAll(ctx context.Context, jobs int, keep func(*perfdata.Batch), take func(*walkedBatch)) error {
 	if jobs <= 0 {
 		jobs = runtime.GOMAXPROCS(0)
@@ -311,7 +309,7 @@ func (r *recording) walkAll(ctx context.Context, jobs int, keep func(*perfdata.B
 	return r.readAll(func(reader *perfdata.Reader) error { return r.walkBatches(ctx, reader, jobs, keep, take) })
 }
 
-// readAll reads the recording, and says what is wrong with it.
+// readAll reads the recording, and adds its problems.
 func (r *recording) readAll(read func(*perfdata.Reader) error) error {
 	reader := r.file.Reader()
 	err := read(reader)
@@ -325,20 +323,19 @@ func (r *recording) readAll(read func(*perfdata.Reader) error) error {
 	return err
 }
 
-// A batchWalk walks the batches of a recording by several goroutines. Batches are
-// taken in their order, so those that are ready early wait: as many as order has
-// room for.
+// batchWalk walks the batches of a recording by several goroutines. Batches are taken in their
+// order, so batches that are ready early wait: as many as fit into order.
 type batchWalk struct {
 	recording *recording
-	keep      func(*perfdata.Batch) // leaves the samples that are walked; nil: all are
+	keep      func(*perfdata.Batch) // leaves only samples to walk; nil: all
 	work      chan batchToWalk
 	order     chan chan *walkedBatch
-	free      chan *walkedBatch // to be written over
+	free      chan *walkedBatch // to be reused
 	bound     chan struct{}     // closed when the plugin has answered
 	failed    error             // why reading ended early; set when order is closed
 }
 
-// batchToWalk is a batch, and where it is expected when it is walked.
+// batchToWalk is a batch, and the channel for its result.
 type batchToWalk struct {
 	batch  *perfdata.Batch
 	walked chan *walkedBatch
@@ -411,10 +408,10 @@ func (w *batchWalk) walkInTurn(ctx context.Context, reader *perfdata.Reader, tak
 	}
 }
 
-// sampler makes a sampler when the plugin has answered. While it starts, what its
-// first batch needs is opened.
+// sampler makes a sampler when the plugin has answered. While it starts, the files for its
+// first batch are opened.
 func (w *batchWalk) sampler(b *perfdata.Batch) *sampler {
-	// A file that is cut is met again by the walk, which says so.
+	// The walk meets a truncated file again, and reports it.
 	_ = object.Guard(func() error { w.recording.prepare(b); return nil })
 	<-w.bound
 	return w.recording.sampler()
@@ -463,9 +460,9 @@ func (r *recording) prepare(b *perfdata.Batch) {
 		if space == nil {
 			continue
 		}
-		if at := space.code.Find(b.Samples[i].IP); at != nil && !met[at.Module] {
-			met[at.Module] = true
-			at.Module.Code.OpenSymbols()
+		if segment := space.code.Find(b.Samples[i].IP); segment != nil && !met[segment.Module] {
+			met[segment.Module] = true
+			segment.Module.Code.OpenSymbols()
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/unwindd/unwindd/engine/target/perfdata"
 )
 
-// wallOffset is what is added to a time of a recording for nanoseconds since 1970.
-// perf tells one moment by both clocks where it was told which clock to use
-// (perf record -k); without that its clock counts from some moment after the boot.
+// wallOffset returns the number that is added to a time of a recording for nanoseconds since
+// 1970. perf records one moment by both clocks if it was told which clock to use (perf record
+// -k); without that its clock counts from some moment after the boot.
 func wallOffset(f *perfdata.File) (offset int64, isKnown bool) {
 	x := f.Features()
 	if x.WallClock == 0 || x.WallClock > math.MaxInt64 || x.Clock > math.MaxInt64 {

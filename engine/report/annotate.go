@@ -9,14 +9,14 @@ import (
 	"github.com/unwindd/unwindd/engine"
 )
 
-// annotationStalls is how many reasons for waiting have columns of their own.
+// annotationStalls is the number of stall reasons with columns of their own.
 const annotationStalls = 3
 
-// A sampleCount is how much of an event was at a place.
+// sampleCount is the amount of an event at a place.
 type sampleCount struct {
 	samples, weight uint64
 	inlined         uint64   // the weight in calls that are inlined there
-	lanes           uint64   // that were active, of all samples
+	lanes           uint64   // active lanes, of all samples
 	states          []uint64 // weights, by state; nil where none is known
 }
 
@@ -36,30 +36,30 @@ func (c *sampleCount) add(s *engine.ProfileSample, isInlined bool, states int) {
 	c.states[s.State] = add(c.states[s.State], s.Weight)
 }
 
-// An annotationCount is how much of an event a function has, as what was sampled itself.
+// annotationCount is the amount of an event in a function itself, without its callees.
 type annotationCount struct {
 	*profileValue
 	all         sampleCount
-	lines, code []sampleCount // as those of the annotation
-	// unlined and elsewhere are samples at no line that is known, and at no instruction
-	// that is shown.
+	lines, code []sampleCount // indexed as in the annotation
+	// unlined and elsewhere are samples at no known line, and at no instruction that is
+	// shown.
 	unlined, elsewhere uint64
 }
 
-// countAnnotations goes over the samples once. The counts are by annotation, of the events
-// that were asked for and have samples in it; where none was asked for by name, of
-// the first of them, or with isAll of all.
+// countAnnotations goes over the samples once. The counts are by annotation, of the requested
+// events that have samples in it; where none was requested by name, of the first of them, or
+// with isAll of all.
 func (r *Profile) countAnnotations(isAll bool) [][]*annotationCount {
 	type target struct {
 		annotation int
 		place      int
 	}
-	at := make([][]target, len(r.p.Frames))
+	targets := make([][]target, len(r.p.Frames))
 	hasKernels := false
 	for i := range r.p.Annotations {
 		for j := range r.p.Annotations[i].Places {
 			p := &r.p.Annotations[i].Places[j]
-			at[p.Frame] = append(at[p.Frame], target{i, j})
+			targets[p.Frame] = append(targets[p.Frame], target{i, j})
 			hasKernels = hasKernels || p.Kernel >= 0
 		}
 	}
@@ -73,11 +73,11 @@ func (r *Profile) countAnnotations(isAll bool) [][]*annotationCount {
 	}
 	for i := range r.p.Samples {
 		s := &r.p.Samples[i]
-		if s.Stack == 0 || !r.isAsked(s) {
+		if s.Stack == 0 || !r.isRequested(s) {
 			continue
 		}
 		value := r.valueOf[s.Event+1]
-		for _, t := range at[r.p.Stacks[s.Stack].Frame] {
+		for _, t := range targets[r.p.Stacks[s.Stack].Frame] {
 			a := &r.p.Annotations[t.annotation]
 			p := &a.Places[t.place]
 			if p.Kernel >= 0 && kernels[s.Stack] != p.Kernel {
@@ -115,7 +115,7 @@ func (c *annotationCount) add(s *engine.ProfileSample, p *engine.ProfileAnnotate
 	}
 }
 
-// stallsOf are the states in which waves waited, those with most weight first.
+// stallsOf are the states in which waves waited, the heaviest first.
 func (r *Profile) stallsOf(c *sampleCount) (states []uint8) {
 	for state, weight := range c.states {
 		if weight > 0 && r.p.States[state].Stalled {

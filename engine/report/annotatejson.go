@@ -31,7 +31,7 @@ type annotationEventJSON struct {
 	sampleCountJSON
 }
 
-// sampleCountJSON is how much of an event there is at a place.
+// sampleCountJSON is the amount of an event at a place.
 type sampleCountJSON struct {
 	Event   string            `json:"event,omitempty"` // of a list
 	Samples uint64            `json:"samples"`
@@ -58,8 +58,8 @@ type annotationCodeJSON struct {
 	Counts  []sampleCountJSON `json:"counts,omitempty"`
 }
 
-// WriteAnnotationsJSON writes the functions of Profile.Annotations as one JSON value and
-// a newline, with the counts of all events that were asked for.
+// WriteAnnotationsJSON writes the functions of Profile.Annotations as one JSON value and a
+// newline, with the counts of all requested events.
 func (r *Profile) WriteAnnotationsJSON(w io.Writer) error {
 	b := newOutput(w)
 	if err := r.writeTargetJSON(b); err != nil {
@@ -97,9 +97,9 @@ func (r *Profile) annotationJSON(a *engine.ProfileAnnotation, counts []*annotati
 		out.Lines = append(out.Lines, line)
 	}
 	for i := range a.Code {
-		in := &a.Code[i]
+		instruction := &a.Code[i]
 		out.Code = append(out.Code, annotationCodeJSON{
-			Offset: address(in.Offset), Bytes: hex.EncodeToString(in.Bytes), Text: in.Text, File: in.File, Line: in.InlineLine, Inlined: in.Inlined,
+			Offset: address(instruction.Offset), Bytes: hex.EncodeToString(instruction.Bytes), Text: instruction.Text, File: instruction.File, Line: instruction.InlineLine, Inlined: instruction.Inlined,
 			Counts: r.countsJSON(counts, func(c *annotationCount) *sampleCount { return &c.code[i] }),
 		})
 	}
@@ -107,9 +107,9 @@ func (r *Profile) annotationJSON(a *engine.ProfileAnnotation, counts []*annotati
 }
 
 // countsJSON are the counts of a place that are not zero.
-func (r *Profile) countsJSON(counts []*annotationCount, at func(*annotationCount) *sampleCount) (list []sampleCountJSON) {
+func (r *Profile) countsJSON(counts []*annotationCount, count func(*annotationCount) *sampleCount) (list []sampleCountJSON) {
 	for _, c := range counts {
-		if n := at(c); n.samples > 0 {
+		if n := count(c); n.samples > 0 {
 			list = append(list, r.sampleCountJSON(c, n))
 		}
 	}

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// hotShare is the part of a function's samples from which a line is said to be hot.
+	// hotShare is the share of a function's samples that makes a line hot.
 	hotShare = 0.05
-	// instructionWidth is how wide the column of instructions gets at most.
+	// instructionWidth is the largest width of the column of instructions.
 	instructionWidth = 48
 )
 
-// WriteAnnotations writes the functions of Profile.Annotations for people: for each the
-// lines of its source, then its instructions, with how many samples were at each.
+// WriteAnnotations writes the functions of Profile.Annotations for people: for each the lines
+// of its source, then its instructions, with the number of samples at each.
 func (r *Profile) WriteAnnotations(w io.Writer, o TextOptions) error {
 	b := NewPrinter(w)
 	t := &annotationText{profileText: &profileText{Printer: b, r: r, paint: newPaint(o.Color), isWhole: o.Verbose}}
@@ -52,14 +52,14 @@ func (t *annotationText) annotation(a *engine.ProfileAnnotation, counts []*annot
 	}
 }
 
-// rest says how many samples are at none of the places that are shown.
-func (t *annotationText) rest(c *annotationCount, samples uint64, places int, at string) {
+// rest writes the number of samples at none of the places that are shown.
+func (t *annotationText) rest(c *annotationCount, samples uint64, places int, where string) {
 	if samples > 0 && places > 0 {
-		t.printf("%s\n", t.faint(fmt.Sprintf("%s of %s at %s", plural(int(samples), "sample", "samples"), c.name, at))) //nolint:gosec // as many as Samples
+		t.printf("%s\n", t.faint(fmt.Sprintf("%s of %s at %s", plural(int(samples), "sample", "samples"), c.name, where))) //nolint:gosec // as many as Samples
 	}
 }
 
-// title says which function it is, how much of each event it has, and what is missing.
+// title writes the function's name, the amount of each event, and missing data.
 func (t *annotationText) title(a *engine.ProfileAnnotation, counts []*annotationCount) {
 	f := profileFunction{name: oneLine(a.Function)}
 	if a.Module >= 0 {
@@ -106,81 +106,81 @@ func (t *annotationText) title(a *engine.ProfileAnnotation, counts []*annotation
 	}
 }
 
-// A column is numbers of one kind, beside lines and instructions.
+// column is numbers of one kind, beside lines and instructions.
 type column struct {
-	head  string
-	width int
-	of    func(c *annotationCount, at *sampleCount) (text string, isHot bool)
-	count *annotationCount
+	title  string
+	width  int
+	number func(c *annotationCount, place *sampleCount) (text string, isHot bool)
+	count  *annotationCount
 }
 
-// columns are those of the events, which lines and instructions have alike.
+// columns are the columns of the events, which lines and instructions share.
 func (t *annotationText) columns(counts []*annotationCount) (list []column) {
 	for _, c := range counts {
-		list = append(list, t.amountColumn(c), column{"%", 6, func(c *annotationCount, at *sampleCount) (string, bool) {
-			if at.weight == 0 {
+		list = append(list, t.amountColumn(c), column{"%", 6, func(c *annotationCount, place *sampleCount) (string, bool) {
+			if place.weight == 0 {
 				return "", false
 			}
-			return strings.TrimSpace(percent(at.weight, c.all.weight)), float64(at.weight) >= float64(c.all.weight)*hotShare
+			return strings.TrimSpace(percent(place.weight, c.all.weight)), float64(place.weight) >= float64(c.all.weight)*hotShare
 		}, c})
 		if t.r.hasLanes(c.event) {
-			list = append(list, column{"lanes", 5, func(_ *annotationCount, at *sampleCount) (string, bool) {
-				return mean(at.lanes, at.samples), false
+			list = append(list, column{"lanes", 5, func(_ *annotationCount, place *sampleCount) (string, bool) {
+				return mean(place.lanes, place.samples), false
 			}, c})
 		}
 		stalls := t.r.stallsOf(&c.all)
 		for _, state := range stalls[:min(len(stalls), annotationStalls)] {
-			list = append(list, column{t.r.stateName(state), 6, func(_ *annotationCount, at *sampleCount) (string, bool) {
-				if at.states == nil || at.states[state] == 0 {
+			list = append(list, column{t.r.stateName(state), 6, func(_ *annotationCount, place *sampleCount) (string, bool) {
+				if place.states == nil || place.states[state] == 0 {
 					return "", false
 				}
-				return fmt.Sprint(at.states[state]), false
+				return fmt.Sprint(place.states[state]), false
 			}, c})
 		}
 	}
 	for i := range list {
-		list[i].width = max(list[i].width, utf8.RuneCountInString(list[i].head))
+		list[i].width = max(list[i].width, utf8.RuneCountInString(list[i].title))
 	}
 	return list
 }
 
-// amountColumn is how much of an event there is: the samples that were taken, or what
-// those of accelerators stand for, which may be many each.
+// amountColumn is the amount of an event: the number of samples, or for accelerators the
+// weight of the samples, each of which may stand for many.
 func (t *annotationText) amountColumn(c *annotationCount) column {
-	head, a := "samples", newAmounts(c.all.weight, c.unit)
+	title, a := "samples", newAmounts(c.all.weight, c.unit)
 	if !t.r.isOfDevice(c.event) {
 		a = amounts{}
 	}
 	if a.unit != "" {
-		head = "time"
+		title = "time"
 	}
-	return column{head, 9, func(c *annotationCount, at *sampleCount) (string, bool) {
+	return column{title, 9, func(c *annotationCount, place *sampleCount) (string, bool) {
 		switch {
-		case at.samples == 0:
+		case place.samples == 0:
 			return "", false
 		case t.r.isOfDevice(c.event):
-			return a.text(at.weight), false
+			return a.text(place.weight), false
 		}
-		return fmt.Sprint(at.samples), false
+		return fmt.Sprint(place.samples), false
 	}, c}
 }
 
-// heads writes the heads of columns.
-func (t *annotationText) heads(columns []column, rest string) {
+// titles writes the titles of columns.
+func (t *annotationText) titles(columns []column, rest string) {
 	var b strings.Builder
 	for _, c := range columns {
-		fmt.Fprintf(&b, "%*s  ", c.width, c.head)
+		fmt.Fprintf(&b, "%*s  ", c.width, c.title)
 	}
-	t.printf("\n%s\n", t.head(b.String()+rest))
+	t.printf("\n%s\n", t.header(b.String()+rest))
 }
 
 // numbers writes the numbers of a line or instruction.
-func (t *annotationText) numbers(columns []column, at func(c *annotationCount) *sampleCount) {
+func (t *annotationText) numbers(columns []column, count func(c *annotationCount) *sampleCount) {
 	for _, c := range columns {
-		s := at(c.count)
+		s := count(c.count)
 		text, isHot := "", false
 		if s.samples > 0 {
-			text, isHot = c.of(c.count, s)
+			text, isHot = c.number(c.count, s)
 		}
 		text = fmt.Sprintf("%*s", c.width, text)
 		if isHot {
@@ -206,12 +206,12 @@ func (t *annotationText) lines(a *engine.ProfileAnnotation, columns []column) {
 	for i := range a.Lines {
 		l := &a.Lines[i]
 		if !l.HasText && !slices.ContainsFunc(columns, func(c column) bool { return c.count.lines[i].samples > 0 }) {
-			continue // there is nothing to see
+			continue // outside the shown lines
 		}
 		switch {
 		case l.File != file:
 			file = l.File
-			t.heads(columns, fmt.Sprintf("%*s  %s", width, "line", oneLine(file)))
+			t.titles(columns, fmt.Sprintf("%*s  %s", width, "line", oneLine(file)))
 		case i > 0 && l.Line > a.Lines[i-1].Line+1 && l.HasText:
 			t.printf("%s\n", t.faint("..."))
 		}
@@ -224,25 +224,25 @@ func (t *annotationText) lines(a *engine.ProfileAnnotation, columns []column) {
 	}
 }
 
-// withInlined adds a column behind the first one's share: what of it is in calls that are
-// inlined at the line.
+// withInlined adds a column behind the first one's share: the part in calls that are inlined
+// at the line.
 func (t *annotationText) withInlined(columns []column) (list []column) {
 	for _, c := range columns {
 		list = append(list, c)
-		if c.head == "%" {
-			list = append(list, column{"inlined", len("inlined"), func(c *annotationCount, at *sampleCount) (string, bool) {
-				if at.inlined == 0 {
+		if c.title == "%" {
+			list = append(list, column{"inlined", len("inlined"), func(c *annotationCount, place *sampleCount) (string, bool) {
+				if place.inlined == 0 {
 					return "", false
 				}
-				return strings.TrimSpace(percent(at.inlined, c.all.weight)), false
+				return strings.TrimSpace(percent(place.inlined, c.all.weight)), false
 			}, c.count})
 		}
 	}
 	return list
 }
 
-// instructions writes the instructions of a function. Where the line is another than that
-// of the instruction before, it stands behind.
+// instructions writes the instructions of a function. Where the line differs from the line of
+// the instruction before, it stands behind.
 func (t *annotationText) instructions(a *engine.ProfileAnnotation, columns []column) {
 	width, longest := 6, len("instruction")
 	for i := range a.Code {
@@ -250,17 +250,17 @@ func (t *annotationText) instructions(a *engine.ProfileAnnotation, columns []col
 		longest = max(longest, utf8.RuneCountInString(a.Code[i].Text))
 	}
 	longest = min(longest, instructionWidth)
-	t.heads(columns, fmt.Sprintf("%*s  instruction", width, "offset"))
+	t.titles(columns, fmt.Sprintf("%*s  instruction", width, "offset"))
 	before := ""
 	for i := range a.Code {
-		in := &a.Code[i]
+		instruction := &a.Code[i]
 		t.numbers(columns, func(c *annotationCount) *sampleCount { return &c.code[i] })
-		t.printf("%s  ", t.faint(fmt.Sprintf("%*s", width, address(in.Offset))))
-		text := in.Text
+		t.printf("%s  ", t.faint(fmt.Sprintf("%*s", width, address(instruction.Offset))))
+		text := instruction.Text
 		if text == "" {
 			text = "-"
 		}
-		place := t.placeOf(in)
+		place := t.placeOf(instruction)
 		if place == "" || place == before {
 			t.printf("%s\n", text)
 			continue
@@ -271,19 +271,19 @@ func (t *annotationText) instructions(a *engine.ProfileAnnotation, columns []col
 }
 
 // placeOf is the line of an instruction, with the function that is inlined there.
-func (t *annotationText) placeOf(in *engine.ProfileAnnotatedInstruction) string {
-	if in.File == "" {
+func (t *annotationText) placeOf(instruction *engine.ProfileAnnotatedInstruction) string {
+	if instruction.File == "" {
 		return ""
 	}
-	place := oneLine(in.File)
+	place := oneLine(instruction.File)
 	if !t.isWhole {
 		place = path.Base(place)
 	}
-	if in.InlineLine > 0 {
-		place = position(place, in.InlineLine, 0)
+	if instruction.InlineLine > 0 {
+		place = position(place, instruction.InlineLine, 0)
 	}
-	if in.Inlined != "" {
-		name := oneLine(in.Inlined)
+	if instruction.Inlined != "" {
+		name := oneLine(instruction.Inlined)
 		if !t.isWhole {
 			name = shortName(name)
 		}

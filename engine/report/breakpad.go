@@ -23,12 +23,12 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// This file writes stacks in the machine-readable form of minidump-stackwalk
-// (json-schema.md of rust-minidump's minidump-processor), which pipelines for crash
-// reports read. All of its members are there; what is not known is null.
+// This file writes stacks in the machine-readable format of minidump-stackwalk
+// (json-schema.md of rust-minidump's minidump-processor), which pipelines for crash reports
+// read. All of its members are there; unknown ones are null.
 
-// trusts are what a frame's trust is by how it was found. A frame that rules gave, but
-// further out than a scan, has another: see trust.
+// trusts are the trust of a frame by how it was found. A frame that rules found, but further
+// out than a scan, has another: see trust.
 var trusts = map[engine.FoundBy]string{
 	engine.ByContext:      "context",
 	engine.ByCFI:          "cfi",
@@ -43,8 +43,8 @@ var trusts = map[engine.FoundBy]string{
 	engine.ByLaunch:       "prewalked",
 }
 
-// trust is how a frame was found. hasScan says that one further in was found by a scan,
-// as is noted of this one.
+// trust names how a frame was found. hasScan means that a frame further in was found by a
+// scan, and is set when this one was.
 func trust(f *engine.Frame, hasScan *bool) string {
 	*hasScan = *hasScan || f.FoundBy == engine.ByScan
 	name := cmp.Or(trusts[f.FoundBy], "none")
@@ -60,11 +60,11 @@ var (
 	processorNames = map[string]string{"i386": "x86", "x86_64": "amd64", "aarch64": "arm64", "": "unknown"}
 )
 
-// callSizes are how far before a return address a frame is said to be: an instruction
-// where all have one size, else a byte.
+// callSizes are the distances from a return address back to the frame's address: an
+// instruction where all have one size, else a byte.
 var callSizes = map[string]uint64{"aarch64": 4, "arm": 2}
 
-// breakpadJSON writes the threads, and keeps what is written of them again.
+// breakpadJSON writes the threads, and keeps facts about them for later members.
 type breakpadJSON struct {
 	indented
 	t      *engine.Target
@@ -73,27 +73,27 @@ type breakpadJSON struct {
 	digits int // of an address
 
 	count   int           // of threads
-	crashed *engine.Stack // the thread that the target is about; nil: none up to now
+	crashed *engine.Stack // the thread that the target is about; nil: none so far
 	index   int           // of crashed
 
-	hasScan bool // among the frames of the stack that were written
+	hasScan bool // among the written frames of the stack
 }
 
-// An image is where a module lies as a whole.
+// image is the address range of a whole module.
 type image struct{ base, end uint64 }
 
-// WriteBreakpad writes the stacks as minidump-stackwalk does with --json. Threads come
-// while they are walked, as in WriteJSON.
+// WriteBreakpad writes the stacks as minidump-stackwalk does with --json. Threads come while
+// they are walked, as in WriteJSON.
 func (s *Stacks) WriteBreakpad(ctx context.Context, w io.Writer, t *engine.Target) error {
 	j := newBreakpadJSON(t)
-	return writeHeld(w, "", func(w io.Writer) error {
+	return writeDeferred(w, "", func(w io.Writer) error {
 		j.indented = indented{output: newOutput(w), depth: 1}
 		j.open("[")
 		for stack := range s.each {
 			j.note(stack)
 			j.thread(stack, nil)
 			if err := j.check(); err != nil {
-				break // Flush gives it
+				break // Flush returns it
 			}
 		}
 		j.close("]")
@@ -101,7 +101,7 @@ func (s *Stacks) WriteBreakpad(ctx context.Context, w io.Writer, t *engine.Targe
 	}, func() (head, tail string, err error) {
 		var b bytes.Buffer
 		j.indented = indented{output: newOutput(&b), depth: 1}
-		j.head(ctx)
+		j.metadata(ctx)
 		err = j.Flush()
 		return strings.TrimPrefix(b.String(), "\n"), "", err
 	})
@@ -118,20 +118,20 @@ func newBreakpadJSON(t *engine.Target) *breakpadJSON {
 	return j
 }
 
-// image is where a module lies; found once.
+// image is the address range of a module, from a cache.
 func (j *breakpadJSON) image(m *target.Module) image {
-	at, ok := j.images[m]
+	found, ok := j.images[m]
 	if !ok {
-		at = imageOf(m)
-		j.images[m] = at
+		found = imageOf(m)
+		j.images[m] = found
 	}
-	return at
+	return found
 }
 
-// page is the least that is mapped.
+// page is the unit of mapping.
 const page = 0x1000
 
-// imageOf is where a module lies: as the target says, or from the first page of its
+// imageOf is the address range of a module: the target's own, or from the first page of its
 // segments to the last one.
 func imageOf(m *target.Module) image {
 	if m.Size > 0 {
@@ -147,8 +147,8 @@ func imageOf(m *target.Module) image {
 	return image{all.base &^ (page - 1), (all.end + page - 1) &^ (page - 1)}
 }
 
-// note keeps the thread that the target is about: that of the crash, or the first one
-// that crashed.
+// note keeps the thread that the target is about: the one of the crash, or the first one that
+// crashed.
 func (j *breakpadJSON) note(s *engine.Stack) {
 	if id := j.crashID(); id != "" && s.Thread.ID == id || id == "" && s.Thread.Crashed && j.crashed == nil {
 		j.crashed, j.index = s, j.count
@@ -163,7 +163,7 @@ func (j *breakpadJSON) crashID() string {
 	return j.facts.Crash.Thread
 }
 
-// null begins a member that is not known.
+// null begins a member with an unknown value.
 func (j *breakpadJSON) null(name string) {
 	j.member(name)
 	j.put("null")
@@ -215,8 +215,8 @@ func (j *breakpadJSON) thread(s *engine.Stack, registers []engine.RegisterValue)
 	j.close("}")
 }
 
-// threadMembers writes what is said of a thread; registers are those of its first frame,
-// where they are to be written.
+// threadMembers writes the members of a thread; registers are the registers of its first
+// frame, where they are to be written.
 func (j *breakpadJSON) threadMembers(s *engine.Stack, registers []engine.RegisterValue) {
 	th := s.Thread
 	j.numberMember("frame_count", countFrames(s))
@@ -225,7 +225,7 @@ func (j *breakpadJSON) threadMembers(s *engine.Stack, registers []engine.Registe
 		j.numberMember("thread_id", int(id))
 		j.orNull("thread_name", th.Name)
 	} else {
-		// Waves and goroutines have no number that an operating system gave.
+		// Waves and goroutines have no number of the operating system.
 		j.null("thread_id")
 		j.orNull("thread_name", strings.TrimSpace(th.ID+" "+th.Name))
 	}
@@ -242,7 +242,7 @@ func (j *breakpadJSON) threadMembers(s *engine.Stack, registers []engine.Registe
 	j.close("]")
 }
 
-// countFrames counts the frames of a stack that are written: tail callers too.
+// countFrames counts the written frames of a stack, tail callers too.
 func countFrames(s *engine.Stack) (n int) {
 	count := func(frames []engine.Frame) {
 		for i := range frames {
@@ -256,7 +256,7 @@ func countFrames(s *engine.Stack) (n int) {
 	return n
 }
 
-// frames writes frames and those that left theirs by tail calls.
+// frames writes frames, and the tail callers of each.
 func (j *breakpadJSON) frames(th *target.Thread, list []engine.Frame, index *int, registers []engine.RegisterValue) {
 	for i := range list {
 		j.next()
@@ -284,7 +284,7 @@ func (j *breakpadJSON) frame(th *target.Thread, f *engine.Frame, index int) {
 	if n := len(f.Symbols); n > 0 {
 		own = &f.Symbols[n-1]
 	}
-	// Callers are said to be at the call, not where it returns to.
+	// The address of a caller is at the call, not where it returns to.
 	pc, back := f.PC, uint64(0)
 	if !f.Exact {
 		back = min(cmp.Or(callSizes[th.Arch], 1), pc)
@@ -336,7 +336,7 @@ func (j *breakpadJSON) inlines(f *engine.Frame) {
 	})
 }
 
-// unloadedAt writes the unloaded modules that lay where a frame of no module is: each name
+// unloadedAt writes the unloaded modules that were mapped at a frame of no module: each name
 // once, with the offsets in it.
 func (j *breakpadJSON) unloadedAt(f *engine.Frame, pc uint64) {
 	found := map[string][]uint64{}
@@ -365,8 +365,8 @@ func (j *breakpadJSON) unloadedAt(f *engine.Frame, pc uint64) {
 	})
 }
 
-// head writes what is said beside the threads.
-func (j *breakpadJSON) head(ctx context.Context) {
+// metadata writes the members beside the threads.
+func (j *breakpadJSON) metadata(ctx context.Context) {
 	j.member("status")
 	j.put(`"OK"`)
 	j.crash(ctx)
@@ -394,7 +394,7 @@ func (j *breakpadJSON) head(ctx context.Context) {
 	}
 }
 
-// process writes what is said of the process.
+// process writes the members of the process.
 func (j *breakpadJSON) process() {
 	p := &j.facts.Process
 	if p.ID != 0 {
@@ -420,8 +420,7 @@ func (j *breakpadJSON) process() {
 	})
 }
 
-// crash writes crash_info. That of a target which does not say why it was kept is what
-// its signal says.
+// crash writes crash_info. For a target without a reason it is the signal's.
 func (j *breakpadJSON) crash(ctx context.Context) {
 	c := j.facts.Crash
 	if c == nil {
@@ -448,8 +447,8 @@ func (j *breakpadJSON) crash(ctx context.Context) {
 	})
 }
 
-// analysis writes what the instruction that failed accesses, and what its address may
-// have been.
+// analysis writes the memory accesses of the failed instruction, and likely intended
+// addresses.
 func (j *breakpadJSON) analysis(ctx context.Context) {
 	a := j.t.Analysis(ctx)
 	if a.IsDecoded {
@@ -514,8 +513,8 @@ func crashBySignal(t *engine.Target) *target.Crash {
 	return &target.Crash{Name: name, Address: info.FaultAddress, HasAddress: info.HasFaultAddress}
 }
 
-// instruction is the one that a thread was about to execute when it crashed; "" where it
-// is not known.
+// instruction is the instruction that a thread was about to execute when it crashed; "" where
+// it is not known.
 func (j *breakpadJSON) instruction(ctx context.Context) string {
 	if j.crashed == nil || j.crashed.Thread.Unread != "" || len(j.crashed.Frames) == 0 || !j.crashed.Frames[0].Exact {
 		return ""
@@ -555,14 +554,16 @@ func (j *breakpadJSON) system() {
 	})
 }
 
-// noDebugID is the identifier of a file of which none is known.
+// noDebugID is the identifier of a file without a known one.
 var noDebugID = strings.Repeat("0", 33)
 
-// modules writes the modules, and which of them is the executable.
+// modules writes the modules, and the index of the executable.
 func (j *breakpadJSON) modules() {
 	list := j.t.Modules()
-	at := j.facts.Process.Main
-	isMain := func(m *target.Module) bool { return at != 0 && j.image(m).base <= at && at < j.image(m).end }
+	executable := j.facts.Process.Main
+	isMain := func(m *target.Module) bool {
+		return executable != 0 && j.image(m).base <= executable && executable < j.image(m).end
+	}
 	if main := slices.IndexFunc(list, isMain); main >= 0 {
 		j.numberMember("main_module", main)
 	} else {
@@ -585,7 +586,7 @@ func (j *breakpadJSON) module(m *target.Module) {
 	j.member("debug_file")
 	if id.DebugID != "" {
 		j.text(object.LastPart(id.DebugFile))
-	} else { // what has no identifier has no such file
+	} else { // without an identifier there is no such file
 		j.text("")
 	}
 	j.member("debug_id")
@@ -599,7 +600,7 @@ func (j *breakpadJSON) module(m *target.Module) {
 	j.orNull("version", m.Version)
 }
 
-// linux writes what is said of Linux alone.
+// linux writes the members for Linux alone.
 func (j *breakpadJSON) linux() {
 	if n := j.facts.Mappings; n > 0 {
 		j.numberMember("linux_memory_map_count", n)
@@ -654,7 +655,7 @@ func (j *breakpadJSON) softErrors() {
 	j.put(b.String())
 }
 
-// macOS writes what is said of macOS alone.
+// macOS writes the members for macOS alone.
 func (j *breakpadJSON) macOS() {
 	j.orNull("mac_boot_args", j.facts.BootArguments)
 	list := j.facts.Messages

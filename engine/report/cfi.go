@@ -129,8 +129,8 @@ func (c *CallFrames) entry(e engine.CallFrameEntry) jsonEntry {
 	return out
 }
 
-// instructions calls f with the instructions of an entry. What is ill-formed though it can
-// be read goes to problem.
+// instructions calls f with the instructions of an entry. Ill-formed instructions that can be
+// read go to problem too.
 func (c *CallFrames) instructions(e engine.CallFrameEntry, problem func(error), f func(*cfi.Instruction) error) (stop error) {
 	list := func(yield func(cfi.Instruction, error) bool) {}
 	switch {
@@ -139,23 +139,23 @@ func (c *CallFrames) instructions(e engine.CallFrameEntry, problem func(error), 
 	case e.FDE != nil:
 		list = e.FDE.Instructions()
 	}
-	for in, err := range list {
+	for instruction, err := range list {
 		if err != nil {
 			problem(fmt.Errorf("%s: %w", c.File, err))
 			return nil
 		}
-		if err := c.wrongInstruction(&in); err != nil {
-			problem(fmt.Errorf("%s: %s: offset %#x: %w", c.File, e.Section, in.Offset, err))
+		if err := c.wrongInstruction(&instruction); err != nil {
+			problem(fmt.Errorf("%s: %s: offset %#x: %w", c.File, e.Section, instruction.Offset, err))
 		}
-		if err := f(&in); err != nil {
+		if err := f(&instruction); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// operand is an operand as text. What it is counted from is part of it.
-func (c *CallFrames) operand(in *cfi.Instruction, o *cfi.Operand) string {
+// operand is an operand as text, with the base that it counts from.
+func (c *CallFrames) operand(instruction *cfi.Instruction, o *cfi.Operand) string {
 	switch o.Kind {
 	case cfi.RegisterOperand:
 		return c.Register(o.Value)
@@ -168,11 +168,11 @@ func (c *CallFrames) operand(in *cfi.Instruction, o *cfi.Operand) string {
 	case cfi.OffsetOperand:
 		n := int64(o.Value)
 		switch {
-		case strings.HasPrefix(in.Name, "DW_CFA_val_"):
+		case strings.HasPrefix(instruction.Name, "DW_CFA_val_"):
 			return "valcfa" + signed(n)
-		case in.Name == "DW_CFA_GNU_negative_offset_extended":
+		case instruction.Name == "DW_CFA_GNU_negative_offset_extended":
 			return "cfa" + signed(-n)
-		case strings.HasPrefix(in.Name, "DW_CFA_offset"):
+		case strings.HasPrefix(instruction.Name, "DW_CFA_offset"):
 			return "cfa" + signed(n)
 		}
 		return fmt.Sprint(n)
@@ -180,9 +180,9 @@ func (c *CallFrames) operand(in *cfi.Instruction, o *cfi.Operand) string {
 	return fmt.Sprint(o.Value)
 }
 
-// changesLocation says whether an instruction sets or advances the location.
-func changesLocation(in *cfi.Instruction) bool {
-	return len(in.Operands) == 1 && (in.Operands[0].Kind == cfi.AdvanceOperand || in.Operands[0].Kind == cfi.AddressOperand)
+// changesLocation reports whether an instruction sets or advances the location.
+func changesLocation(instruction *cfi.Instruction) bool {
+	return len(instruction.Operands) == 1 && (instruction.Operands[0].Kind == cfi.AdvanceOperand || instruction.Operands[0].Kind == cfi.AddressOperand)
 }
 
 // WriteCFIJSON writes every entry with its instructions, and the problems.
@@ -193,24 +193,24 @@ func (c *CallFrames) WriteCFIJSON(w io.Writer) error {
 			l.problems.add(err)
 			continue
 		}
-		head, err := marshal(c.entry(e))
+		header, err := marshal(c.entry(e))
 		if err != nil {
 			return err
 		}
 		l.next()
-		l.put(strings.TrimSuffix(head, "}"), `,"instructions":[`)
+		l.put(strings.TrimSuffix(header, "}"), `,"instructions":[`)
 		comma := ""
-		stop := c.instructions(e, l.problems.add, func(in *cfi.Instruction) error {
-			out := jsonInstruction{Offset: in.Offset, Op: in.Name, Operands: []string{}}
-			for i := range in.Operands {
-				o := &in.Operands[i]
-				out.Operands = append(out.Operands, c.operand(in, o))
+		stop := c.instructions(e, l.problems.add, func(instruction *cfi.Instruction) error {
+			out := jsonInstruction{Offset: instruction.Offset, Op: instruction.Name, Operands: []string{}}
+			for i := range instruction.Operands {
+				o := &instruction.Operands[i]
+				out.Operands = append(out.Operands, c.operand(instruction, o))
 				if o.Kind == cfi.ExpressionOperand {
 					out.Expression = c.Expression(o.Expr)
 				}
 			}
-			if changesLocation(in) && e.FDE != nil {
-				out.Location = fmt.Sprintf("0x%x", in.Location)
+			if changesLocation(instruction) && e.FDE != nil {
+				out.Location = fmt.Sprintf("0x%x", instruction.Location)
 			}
 			text, err := marshal(out)
 			if err != nil {
@@ -247,7 +247,7 @@ func (c *CallFrames) WriteCFIText(w io.Writer) error {
 		}
 		if e.Section != section {
 			section = e.Section
-			b.printf(blank+"%s\n\n", p.head(fmt.Sprintf("%s, %d bytes", section, e.Size)))
+			b.printf(blank+"%s\n\n", p.header(fmt.Sprintf("%s, %d bytes", section, e.Size)))
 			blank = ""
 		}
 		b.printf(blank)
@@ -319,8 +319,8 @@ func (c *CallFrames) entryText(b *Printer, p paint, e engine.CallFrameEntry) {
 	}
 }
 
-// instructionsText writes instructions, with equal ones that follow each other,
-// which is padding, as one.
+// instructionsText writes instructions; consecutive equal ones, which are padding, are one
+// line.
 func (c *CallFrames) instructionsText(b *Printer, e engine.CallFrameEntry) error {
 	nops := 0
 	padding := func() {
@@ -332,29 +332,29 @@ func (c *CallFrames) instructionsText(b *Printer, e engine.CallFrameEntry) error
 		}
 		nops = 0
 	}
-	stop := c.instructions(e, c.Problem, func(in *cfi.Instruction) error {
-		if in.Name == "DW_CFA_nop" {
+	stop := c.instructions(e, c.Problem, func(instruction *cfi.Instruction) error {
+		if instruction.Name == "DW_CFA_nop" {
 			nops++
 			return nil
 		}
 		padding()
 		var operands []string
-		for i := range in.Operands {
-			o := &in.Operands[i]
+		for i := range instruction.Operands {
+			o := &instruction.Operands[i]
 			if o.Kind == cfi.ExpressionOperand {
 				operands = append(operands, c.Expression(o.Expr))
 				continue
 			}
-			operands = append(operands, c.operand(in, o))
+			operands = append(operands, c.operand(instruction, o))
 		}
 		line := strings.Join(operands, ", ")
-		if changesLocation(in) && in.Operands[0].Kind == cfi.AdvanceOperand && e.FDE != nil {
-			line += fmt.Sprintf(" to 0x%x", in.Location)
+		if changesLocation(instruction) && instruction.Operands[0].Kind == cfi.AdvanceOperand && e.FDE != nil {
+			line += fmt.Sprintf(" to 0x%x", instruction.Location)
 		}
 		if line == "" {
-			b.printf("          %s\n", in.Name)
+			b.printf("          %s\n", instruction.Name)
 		} else {
-			b.printf("          %-26s %s\n", in.Name, line)
+			b.printf("          %-26s %s\n", instruction.Name, line)
 		}
 		return b.check()
 	})

@@ -10,17 +10,17 @@ import (
 	"github.com/unwindd/unwindd/engine"
 )
 
-// A chain writes the frames of a thread in order, and what was left out of them.
+// chain writes the frames of a thread in order, and notes in place of omitted ones.
 type chain struct {
-	isWhole bool // no time round of a recursion is left out
-	// frames writes frames of which the first has an index, and returns the index of the
-	// next.
+	isWhole bool // all repetitions of a recursion are written
+	// frames writes frames, of which the first has an index, and returns the index of the
+	// next one.
 	frames func(frames []engine.Frame, index int) (next int)
-	note   func(text string) // writes what stands for frames that are not shown
+	note   func(text string) // writes a note in place of frames that are not shown
 }
 
-// write writes frames of which the first has an index, and those outside a gap. It
-// returns the index of the frame that is next.
+// write writes frames, of which the first has an index, and the ones outside a gap. It
+// returns the index of the next frame.
 func (c *chain) write(frames []engine.Frame, gap *engine.Gap, index int) (next int) {
 	next = c.folded(frames, index)
 	if gap.LeftOut == 0 {
@@ -34,8 +34,7 @@ func (c *chain) write(frames []engine.Frame, gap *engine.Gap, index int) (next i
 	return c.folded(gap.Outermost, next+gap.LeftOut+gap.LeftOutCalls)
 }
 
-// folded writes frames that follow each other: of a recursion only the first and the last
-// time round.
+// folded writes consecutive frames: of a recursion only the first and the last repetition.
 func (c *chain) folded(frames []engine.Frame, index int) (next int) {
 	if !c.isWhole {
 		if parts := cyclesOf(frames); parts != nil {
@@ -60,8 +59,7 @@ func (c *chain) parts(frames []engine.Frame, parts []part, index int) (next int)
 	return index
 }
 
-// describeCycle says which functions are repeated, and how often beside the first and the
-// last time.
+// describeCycle names the functions that are repeated, and the number of omitted repetitions.
 func describeCycle(frames []engine.Frame, p *cycle) string {
 	names := strings.Join(functionsOf(frames, p.parts[:p.period]), " < ")
 	times := grouped(p.times() - 2)

@@ -15,21 +15,21 @@ import (
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
-// frameCodes give the code of frames; nil: it is not asked for.
+// frameCodes provides the code of frames; nil: it is not requested.
 type frameCodes struct {
 	ctx    context.Context
 	reader *engine.CodeReader
 }
 
-// ShowCode makes that the code at the PC of each physical frame is written.
+// ShowCode makes the reports include the code at the PC of each physical frame.
 func (s *Stacks) ShowCode(ctx context.Context, reader *engine.CodeReader) {
 	s.code = &frameCodes{ctx, reader}
 }
 
-// codeStacks is how many stacks wait at most until their code is asked for together.
+// codeStacks is the largest number of stacks whose code is requested together.
 const codeStacks = 1 << 11
 
-// size is how many instructions a stack may have.
+// size is the largest number of instructions of a stack.
 func (c *frameCodes) size(s *engine.Stack) int {
 	frames := len(s.Frames)
 	for i := range s.Launchers {
@@ -38,28 +38,28 @@ func (c *frameCodes) size(s *engine.Stack) int {
 	return frames * c.reader.Count()
 }
 
-// withCode are the stacks that each yields, with their code asked for in batches.
+// withCode yields the stacks of each, with their code requested in batches.
 func (s *Stacks) withCode() iter.Seq[*engine.Stack] {
 	if s.code == nil {
 		return s.each
 	}
 	return func(yield func(*engine.Stack) bool) {
-		var held []*engine.Stack
+		var pending []*engine.Stack
 		size := 0
 		pass := func() bool {
-			s.code.reader.Prepare(s.code.ctx, held)
-			for _, stack := range held {
+			s.code.reader.Prepare(s.code.ctx, pending)
+			for _, stack := range pending {
 				if !yield(stack) {
 					return false
 				}
 			}
-			held, size = held[:0], 0
+			pending, size = pending[:0], 0
 			return true
 		}
 		for stack := range s.each {
-			held = append(held, stack)
+			pending = append(pending, stack)
 			size += s.code.size(stack)
-			if (len(held) == codeStacks || size >= walk.MaxPrepared) && !pass() {
+			if (len(pending) == codeStacks || size >= walk.MaxPrepared) && !pass() {
 				return
 			}
 		}
@@ -67,7 +67,7 @@ func (s *Stacks) withCode() iter.Seq[*engine.Stack] {
 	}
 }
 
-// prepare asks for the code of the first groups, and returns of how many.
+// prepare requests the code of the first groups, and returns how many they are.
 func (c *frameCodes) prepare(groups []*group) (count int) {
 	if c == nil {
 		return len(groups)
@@ -81,20 +81,20 @@ func (c *frameCodes) prepare(groups []*group) (count int) {
 	return count
 }
 
-// of is the code of a frame of a thread; nil: it is not asked for.
-func (c *frameCodes) of(th *target.Thread, f *engine.Frame) *engine.FrameCode {
+// code is the code of a frame of a thread; nil: it is not requested.
+func (c *frameCodes) code(th *target.Thread, f *engine.Frame) *engine.FrameCode {
 	if c == nil {
 		return nil
 	}
 	return c.reader.Of(c.ctx, th, f)
 }
 
-// maxBytesColumn is how wide the column of bytes gets, in characters.
+// maxBytesColumn is the largest width of the column of bytes, in characters.
 const maxBytesColumn = 29
 
 // code writes the instructions around the PC of a frame.
 func (t *text) code(f *engine.Frame, s *symbol.Frame) {
-	c := t.codes.of(t.thread, f)
+	c := t.codes.code(t.thread, f)
 	if c == nil {
 		return
 	}
@@ -116,7 +116,7 @@ func (t *text) code(f *engine.Frame, s *symbol.Frame) {
 		l := &c.Lines[i]
 		address := fmt.Sprintf("0x%016x", l.Address)
 		if l.IsAt {
-			t.printf("      > %s", t.head(address))
+			t.printf("      > %s", t.header(address))
 		} else {
 			t.printf(localsIndent+"%s", t.faint(address))
 		}
@@ -127,18 +127,18 @@ func (t *text) code(f *engine.Frame, s *symbol.Frame) {
 	}
 }
 
-// codeName says where an instruction is in the function of a frame, or in its module.
+// codeName is the place of an instruction in the function of a frame, or in its module.
 func codeName(f *engine.Frame, s *symbol.Frame, l *engine.Line) string {
-	at := f.ModuleOffset + l.Address - f.PC
+	elfAddress := f.ModuleOffset + l.Address - f.PC
 	switch {
 	case f.Module == nil:
 		return ""
 	case s.Function == "" || !s.HasStart:
-		return "<" + address(at) + ">"
-	case at < s.Start:
-		return "<" + s.Function + offset(at, s.Start) + ">"
+		return "<" + address(elfAddress) + ">"
+	case elfAddress < s.Start:
+		return "<" + s.Function + offset(elfAddress, s.Start) + ">"
 	}
-	return "<" + s.Function + "+" + offset(at, s.Start) + ">"
+	return "<" + s.Function + "+" + offset(elfAddress, s.Start) + ">"
 }
 
 // spaced is bytes in hexadecimal.
@@ -152,7 +152,7 @@ func spaced(code []byte) string {
 
 // code writes the instructions around the PC of a frame as a list.
 func (j *stackJSON) code(th *target.Thread, f *engine.Frame) {
-	c := j.codes.of(th, f)
+	c := j.codes.code(th, f)
 	if c == nil {
 		return
 	}

@@ -13,50 +13,50 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// This file finds recursions: frames of equal functions that follow each other again
-// and again.
+// This file finds recursions: consecutive frames of equal functions, repeated again and
+// again.
 
 const (
-	// maxPeriod is how many parts a cycle has at most. Recursive parsers and interpreters
-	// go round by some dozens of functions.
+	// maxPeriod is the largest number of parts of a cycle. Recursive parsers and interpreters
+	// have cycles of some dozens of functions.
 	maxPeriod = 128
-	// minHidden is how many physical frames the repetitions of a cycle have, but for the
-	// first and the last one, to be worth a line in their place.
+	// minHidden is the least number of physical frames in the repetitions of a cycle, except
+	// the first and the last one, to replace them by a line.
 	minHidden = 16
-	// maxLevels is how deep cycles are looked for in cycles.
+	// maxLevels bounds the nesting of cycles in cycles.
 	maxLevels = 3
-	// maxNamed is how many functions of a cycle are named.
+	// maxNamed is the largest number of functions of a cycle that are named.
 	maxNamed = 8
 )
 
-// A part of a stack is a physical frame, or a cycle of parts that is repeated.
+// part is a physical frame of a stack, or a repeated cycle of parts.
 type part struct {
 	key        uint32 // equal for equal functions, and for cycles of them
 	first, end uint32 // of the frames of the stack
 	*cycle            // nil: the part is a frame
 }
 
-// A cycle is the parts of all its repetitions, each of so many as period says.
+// cycle is the parts of all its repetitions, period parts each.
 type cycle struct {
 	parts  []part
 	period int
 }
 
-// middle are the repetitions of a cycle but for the first and the last one.
+// middle are the repetitions of a cycle except the first and the last one.
 func (p *cycle) middle() []part { return p.parts[p.period : len(p.parts)-p.period] }
 
-// times is how often a cycle is repeated.
+// times is the number of repetitions of a cycle.
 func (p *cycle) times() int { return len(p.parts) / p.period }
 
-// A frameKind is what tells frames apart whose texts need not be compared: frames at one
-// PC share their symbols.
+// frameKind identifies frames whose texts need not be compared: frames at one PC share their
+// symbols.
 type frameKind struct {
 	symbols                  *symbol.Frame
 	pc                       uint64 // where there are no symbols
 	isGuess, rests, isSignal bool
 }
 
-// A cycleFinder gives numbers to functions and to cycles.
+// cycleFinder gives numbers to functions and to cycles.
 type cycleFinder struct {
 	frames []engine.Frame
 	byText map[string]uint32
@@ -64,7 +64,7 @@ type cycleFinder struct {
 	text   []byte
 }
 
-// cyclesOf are the parts of frames that follow each other; nil where none is a cycle.
+// cyclesOf are the parts of consecutive frames; nil where none is a cycle.
 func cyclesOf(frames []engine.Frame) []part {
 	if len(frames) <= minHidden {
 		return nil
@@ -88,8 +88,8 @@ func cyclesOf(frames []engine.Frame) []part {
 	return parts
 }
 
-// frameKey is the number of the functions of a frame. Those of a wave's are never equal:
-// their lanes are to be seen.
+// frameKey is the number of the functions of a frame. The keys of a wave's frames are never
+// equal, so that their lanes are shown.
 func (c *cycleFinder) frameKey(i int) uint32 {
 	f := &c.frames[i]
 	if len(f.Lanes()) > 0 {
@@ -119,7 +119,7 @@ func (c *cycleFinder) frameKey(i int) uint32 {
 	return key
 }
 
-// appendFunctions adds to the text what a frame's functions are called and where they are.
+// appendFunctions appends the names and places of a frame's functions to the text.
 func (c *cycleFinder) appendFunctions(f *engine.Frame) {
 	if f.Module != nil {
 		c.text = fmt.Appendf(c.text, " %d", f.Module.ID)
@@ -133,7 +133,7 @@ func (c *cycleFinder) appendFunctions(f *engine.Frame) {
 	}
 }
 
-// number is that of a text.
+// number is the number of a text.
 func (c *cycleFinder) number(text []byte) uint32 {
 	n, isKnown := c.byText[string(text)]
 	if !isKnown {
@@ -143,8 +143,8 @@ func (c *cycleFinder) number(text []byte) uint32 {
 	return n
 }
 
-// fold makes a part of every cycle of parts, those of the shortest period first, and
-// returns parts as they are where there is none.
+// fold makes a part of every cycle of parts, the shortest period first, and returns parts
+// unchanged where there is none.
 func (c *cycleFinder) fold(parts []part) []part {
 	periods := make([]uint8, len(parts)) // of the cycle that begins at a part
 	taken := make([]bool, len(parts))
@@ -179,9 +179,9 @@ func (c *cycleFinder) fold(parts []part) []part {
 			i++
 			continue
 		}
-		of := parts[i:ends[i]]
+		repetitions := parts[i:ends[i]]
 		folded = append(folded, part{
-			key: c.cycleKey(of[:periods[i]]), first: of[0].first, end: of[len(of)-1].end, cycle: &cycle{of, int(periods[i])},
+			key: c.cycleKey(repetitions[:periods[i]]), first: repetitions[0].first, end: repetitions[len(repetitions)-1].end, cycle: &cycle{repetitions, int(periods[i])},
 		})
 		i = ends[i]
 	}
@@ -207,13 +207,13 @@ func (c *cycleFinder) cycleKey(parts []part) uint32 {
 	return c.number(c.text)
 }
 
-// linesOf is how many frames of a report parts are.
+// linesOf is the number of frames of a report for parts.
 func linesOf(frames []engine.Frame, parts []part) int {
 	return countLines(frames[parts[0].first:parts[len(parts)-1].end])
 }
 
-// linesOfEach is how many frames of a report each repetition of a cycle is; 0 where they
-// differ.
+// linesOfEach is the number of frames of a report for each repetition of a cycle; 0 where
+// they differ.
 func (p *cycle) linesOfEach(frames []engine.Frame) int {
 	n := linesOf(frames, p.parts[:p.period])
 	for i := p.period; i < len(p.parts); i += p.period {
@@ -224,8 +224,8 @@ func (p *cycle) linesOfEach(frames []engine.Frame) int {
 	return n
 }
 
-// functionsOf are the functions of parts, innermost first, each as it is called by the
-// next one, of cycles within them too.
+// functionsOf are the functions of parts, innermost first, each as the next one names it,
+// including cycles within them.
 func functionsOf(frames []engine.Frame, parts []part) []string {
 	var names []string
 	for i := range parts {

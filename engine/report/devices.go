@@ -13,10 +13,10 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// This file says what executed waves, and how many waves of each launch stopped for
-// which reason.
+// This file describes the devices that executed waves, and counts the waves of each launch by
+// the reason for their stop.
 
-// addDevices adds what executed waves.
+// addDevices adds the devices that executed waves.
 func (t *Target) addDevices(d *target.Devices, threads []*target.Thread) {
 	for _, a := range d.Agents {
 		t.Agents = append(t.Agents, Agent{a.ID, a.Processor})
@@ -39,10 +39,10 @@ func (t *Target) addDevices(d *target.Devices, threads []*target.Thread) {
 	}
 }
 
-// A waveCount is how many waves of a dispatch are in each state.
+// waveCount is the number of waves of a dispatch in each state.
 type waveCount map[waveState]int
 
-// A waveState is what a wave was doing.
+// waveState is the state of a wave.
 type waveState struct {
 	isRunning bool
 	reason    string // why it stopped
@@ -61,12 +61,12 @@ func countWaves(threads []*target.Thread) map[string]waveCount {
 		if s := th.Stop; s != nil {
 			state.reason, state.trap, state.hasTrap = s.Reason, s.TrapID, s.HasTrapID
 		}
-		of := counts[th.Wave.Dispatch]
-		if of == nil {
-			of = waveCount{}
-			counts[th.Wave.Dispatch] = of
+		count := counts[th.Wave.Dispatch]
+		if count == nil {
+			count = waveCount{}
+			counts[th.Wave.Dispatch] = count
 		}
-		of[state]++
+		count[state]++
 	}
 	return counts
 }
@@ -102,23 +102,23 @@ func (s waveState) text() string {
 	return "stopped"
 }
 
-// maxDispatches is how many dispatches are told in the text.
+// maxDispatches is the largest number of dispatches in the text.
 const maxDispatches = 16
 
-// devices says what executed waves, and what was under way.
-func (t *text) devices(of *Target) {
-	for _, a := range of.Agents {
+// devices writes the devices that executed waves, and their queues and dispatches.
+func (t *text) devices(target *Target) {
+	for _, a := range target.Agents {
 		queues := 0
-		for _, q := range of.Queues {
+		for _, q := range target.Queues {
 			if q.Agent == a.ID {
 				queues++
 			}
 		}
 		t.printf("agent %s: %s, %s\n", a.ID, cmp.Or(a.Processor, "a processor that is not known"), plural(queues, "queue", "queues"))
 	}
-	for i, d := range of.Dispatches {
+	for i, d := range target.Dispatches {
 		if i == maxDispatches {
-			t.printf("and %s more\n", plural(len(of.Dispatches)-i, "dispatch", "dispatches"))
+			t.printf("and %s more\n", plural(len(target.Dispatches)-i, "dispatch", "dispatches"))
 			return
 		}
 		t.printf("dispatch %s of queue %s", d.ID, d.Queue)
@@ -138,7 +138,7 @@ func (t *text) devices(of *Target) {
 	}
 }
 
-// dimensions are sizes in three dimensions, without those at the end that are 1.
+// dimensions are sizes in three dimensions, without trailing ones that are 1.
 func dimensions(n *[3]uint32) string {
 	text := strconv.FormatUint(uint64(n[0]), 10)
 	for i := 1; i < 3 && (n[i] != 1 || n[2] != 1); i++ {

@@ -13,8 +13,8 @@ import (
 	"github.com/unwindd/unwindd/engine/target/minidump"
 )
 
-// Minidump is what `dump notes` writes of a minidump: all that is in it but the bytes of
-// its memory. The members have the names of the format's structures, in lower case.
+// Minidump is the output of `dump notes` for a minidump: all of it except the bytes of its
+// memory. The members have the names of the format's structures, in lower case.
 type Minidump struct {
 	File       string          `json:"file"`
 	Type       string          `json:"type"` // minidump
@@ -103,7 +103,7 @@ type dumpAssertion struct {
 	Type       uint32 `json:"type"`
 }
 
-// dumpContext are the registers of a thread. Those of 64 bits at most are numbers, others
+// dumpContext is the registers of a thread. Registers of 64 bits at most are numbers, others
 // bytes, the lowest one first.
 type dumpContext struct {
 	Arch      string            `json:"arch,omitempty"`
@@ -216,7 +216,7 @@ type dumpBreakpad struct {
 	RequestingThread *uint32 `json:"requesting_thread,omitempty"`
 }
 
-// NewMinidump lists what is in a dump. It is to be called inside object.Guard.
+// NewMinidump lists the contents of a dump. It is to be called inside object.Guard.
 func NewMinidump(d *minidump.Dump) *Minidump {
 	m := &Minidump{File: d.Path, Type: "minidump", Problems: d.Problems()}
 	if m.Problems == nil {
@@ -245,10 +245,10 @@ func NewMinidump(d *minidump.Dump) *Minidump {
 }
 
 // listOf makes a list of another one; it is never nil.
-func listOf[T, U any](from []T, one func(*T) U) []U {
-	list := make([]U, len(from))
-	for i := range from {
-		list[i] = one(&from[i])
+func listOf[T, U any](source []T, one func(*T) U) []U {
+	list := make([]U, len(source))
+	for i := range source {
+		list[i] = one(&source[i])
 	}
 	return list
 }
@@ -365,14 +365,14 @@ func newDumpContext(d *minidump.Dump, c *minidump.Context) dumpContext {
 }
 
 func (m *Minidump) addModules(d *minidump.Dump) {
-	m.Modules = listOf(d.Modules, func(of *minidump.Module) dumpModule {
+	m.Modules = listOf(d.Modules, func(module *minidump.Module) dumpModule {
 		out := dumpModule{
-			Base: hexNumber(of.Base), Size: hexNumber(uint64(of.Size)), Name: of.Name, Version: d.ModuleVersion(of),
-			Checksum: hexNumber(uint64(of.Checksum)), Timestamp: hexNumber(uint64(of.Timestamp)),
-			Form: of.Identity.Form, DebugFile: of.Identity.File, DebugID: of.Identity.DebugID(), CodeID: d.CodeID(of),
-			BuildID: hex.EncodeToString(of.Identity.BuildID),
+			Base: hexNumber(module.Base), Size: hexNumber(uint64(module.Size)), Name: module.Name, Version: d.ModuleVersion(module),
+			Checksum: hexNumber(uint64(module.Checksum)), Timestamp: hexNumber(uint64(module.Timestamp)),
+			Form: module.Identity.Form, DebugFile: module.Identity.File, DebugID: module.Identity.DebugID(), CodeID: d.CodeID(module),
+			BuildID: hex.EncodeToString(module.Identity.BuildID),
 		}
-		if a := of.Crashpad; a != nil {
+		if a := module.Crashpad; a != nil {
 			for _, text := range a.List {
 				out.Annotations = append(out.Annotations, dumpAnnotation{Type: minidump.AnnotationText, Text: text})
 			}
@@ -380,13 +380,13 @@ func (m *Minidump) addModules(d *minidump.Dump) {
 		}
 		return out
 	})
-	m.Unloaded = listOf(d.UnloadedModules, func(of *minidump.UnloadedModule) dumpUnloaded {
-		return dumpUnloaded{hexNumber(of.Base), hexNumber(uint64(of.Size)), of.Name, hexNumber(uint64(of.Checksum)), hexNumber(uint64(of.Timestamp))}
+	m.Unloaded = listOf(d.UnloadedModules, func(module *minidump.UnloadedModule) dumpUnloaded {
+		return dumpUnloaded{hexNumber(module.Base), hexNumber(uint64(module.Size)), module.Name, hexNumber(uint64(module.Checksum)), hexNumber(uint64(module.Timestamp))}
 	})
 }
 
-func annotations(from []minidump.Annotation) []dumpAnnotation {
-	return listOf(from, func(a *minidump.Annotation) dumpAnnotation {
+func annotations(source []minidump.Annotation) []dumpAnnotation {
+	return listOf(source, func(a *minidump.Annotation) dumpAnnotation {
 		return dumpAnnotation{a.Name, a.Type, a.Text, hex.EncodeToString(a.Value)}
 	})
 }
@@ -435,5 +435,5 @@ func (m *Minidump) addCrashpad(d *minidump.Dump) {
 	}
 }
 
-// WriteJSON writes what is in the dump as one JSON value.
+// WriteJSON writes the contents of the dump as one JSON value.
 func (m *Minidump) WriteJSON(w io.Writer) error { return WriteJSON(w, m) }

@@ -4,13 +4,13 @@ package report
 
 import "strings"
 
-// A flagName is a name of bits of a number: all of mask are to be value.
+// flagName is the name of a value of the bits in mask.
 type flagName struct {
 	mask, value uint64
 	name        string
 }
 
-// bitNames are names of single bits, from the lowest one on; "-" of one without a name.
+// bitNames are names of single bits, from the lowest one on; "-" for one without a name.
 func bitNames(prefix, names string) (list []flagName) {
 	for i, name := range strings.Fields(names) {
 		if name != "-" {
@@ -35,7 +35,7 @@ var (
 	pageTypes  = map[uint32]string{0: "", 0x20000: "MEM_PRIVATE", 0x40000: "MEM_MAPPED", 0x1000000: "MEM_IMAGE"}
 )
 
-// flagNames names the bits of a number; what has no name stands behind as a number.
+// flagNames names the bits of a number; bits without a name follow as a number.
 func flagNames(n uint64, names []flagName) []string {
 	list := []string{}
 	for _, f := range names {

@@ -10,18 +10,17 @@ import (
 	"strings"
 )
 
-// A dumpPrinter writes a Minidump for people.
+// dumpPrinter writes a Minidump for people.
 type dumpPrinter struct {
 	*Printer
 	paint
 }
 
-// WriteText writes what is in the dump for people. Problems are not among it: they are
-// messages.
+// WriteText writes the contents of the dump for people, without problems, which are messages.
 func (m *Minidump) WriteText(w io.Writer, isColored bool) error {
 	p := &dumpPrinter{NewPrinter(w), newPaint(isColored)}
 	h := &m.Header
-	p.printf("%s\n", p.head("minidump "+m.File))
+	p.printf("%s\n", p.header("minidump "+m.File))
 	p.fact("written", h.Time)
 	p.fact("contents", strings.Join(h.FlagNames, ", "))
 	p.list("streams", len(m.Streams), func(i int) {
@@ -49,7 +48,7 @@ func (p *dumpPrinter) fact(name, value string) {
 	}
 }
 
-func (p *dumpPrinter) section(name string) { p.printf("\n%s\n", p.head(name)) }
+func (p *dumpPrinter) section(name string) { p.printf("\n%s\n", p.header(name)) }
 
 // list writes a section with a line for each of its elements; none of an empty one.
 func (p *dumpPrinter) list(name string, count int, one func(i int)) {
@@ -140,14 +139,14 @@ func (p *dumpPrinter) threads(m *Minidump) {
 	}
 }
 
-// registerLine is how wide a line of registers gets, and shownRegister how many digits of
-// one are written: the tile registers have a kilobyte.
+// registerLine is the width of a line of registers, and shownRegister the number of digits of
+// a register that are written: the tile registers have a kilobyte.
 const (
 	registerLine  = 100
 	shownRegister = 64
 )
 
-// registers writes registers in columns: those of 64 bits at most, then the others.
+// registers writes registers in columns: registers of 64 bits at most, then the others.
 func (p *dumpPrinter) registers(c *dumpContext) {
 	if c.Problem != "" {
 		p.fact("registers", c.Problem)
@@ -180,18 +179,18 @@ func (p *dumpPrinter) registers(c *dumpContext) {
 
 func (p *dumpPrinter) modules(m *Minidump) {
 	p.list("modules", len(m.Modules), func(i int) {
-		of := &m.Modules[i]
-		p.printf("  0x%016x  0x%08x  %s\n", parse(of.Base), parse(of.Size), strings.TrimSpace(of.Name+" "+of.Version))
-		if of.DebugID != "" || of.CodeID != "" {
-			p.printf("%22s%s %s, code %s\n", "", cmp.Or(of.DebugFile, "debug ID"), cmp.Or(of.DebugID, "unknown"), cmp.Or(of.CodeID, "unknown"))
+		module := &m.Modules[i]
+		p.printf("  0x%016x  0x%08x  %s\n", parse(module.Base), parse(module.Size), strings.TrimSpace(module.Name+" "+module.Version))
+		if module.DebugID != "" || module.CodeID != "" {
+			p.printf("%22s%s %s, code %s\n", "", cmp.Or(module.DebugFile, "debug ID"), cmp.Or(module.DebugID, "unknown"), cmp.Or(module.CodeID, "unknown"))
 		}
-		for j := range of.Annotations {
-			p.annotation("                      ", &of.Annotations[j])
+		for j := range module.Annotations {
+			p.annotation("                      ", &module.Annotations[j])
 		}
 	})
 	p.list("unloaded modules", len(m.Unloaded), func(i int) {
-		of := &m.Unloaded[i]
-		p.printf("  0x%016x  0x%08x  %s\n", parse(of.Base), parse(of.Size), of.Name)
+		module := &m.Unloaded[i]
+		p.printf("  0x%016x  0x%08x  %s\n", parse(module.Base), parse(module.Size), module.Name)
 	})
 }
 

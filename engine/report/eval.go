@@ -12,16 +12,16 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// Evaluation is what an expression gave. Its JSON is that of `unwindd eval`.
+// Evaluation is the result of an expression. Its JSON is the output of `unwindd eval`.
 type Evaluation struct {
 	Kind   string  `json:"kind,omitempty"` // "value" or "location"; absent with an error
 	Value  *Value  `json:"value,omitempty"`
 	Places []Place `json:"places,omitempty"`
-	// MorePlaces is how many places are left out; see maxPlaces.
+	// MorePlaces is the number of omitted places; see maxPlaces.
 	MorePlaces int `json:"more_places,omitempty"`
-	// IsUninitialized says that the object is there and has no value yet (DW_OP_GNU_uninit).
+	// IsUninitialized means that the object exists and has no value yet (DW_OP_GNU_uninit).
 	IsUninitialized bool        `json:"uninitialized,omitempty"`
-	Read            string      `json:"read,omitempty"` // the bytes of what was read of a location, in their order
+	Read            string      `json:"read,omitempty"` // the bytes read from a location, in their order
 	Trace           []TraceStep `json:"trace,omitempty"`
 	Error           *EvalError  `json:"error,omitempty"`
 }
@@ -46,14 +46,14 @@ type Place struct {
 	BitOffset *uint64 `json:"bit_offset,omitempty"`
 	Bytes     string  `json:"bytes,omitempty"`
 	Parts     []Part  `json:"parts,omitempty"`
-	MoreParts int     `json:"more_parts,omitempty"` // how many are left out; see maxPlaces
+	MoreParts int     `json:"more_parts,omitempty"` // omitted parts; see maxPlaces
 }
 
 // Part is a bit range of a composite.
 type Part struct {
 	Bits       uint64  `json:"bits"`
 	Places     []Place `json:"places"`
-	MorePlaces int     `json:"more_places,omitempty"` // how many are left out; see maxPlaces
+	MorePlaces int     `json:"more_places,omitempty"` // omitted places; see maxPlaces
 }
 
 // TraceStep is an operation with the stack after it, its top last.
@@ -63,7 +63,7 @@ type TraceStep struct {
 	Stack  []string `json:"stack"`
 }
 
-// EvalError is why there is no result.
+// EvalError is the reason why there is no result.
 type EvalError struct {
 	Kind   string `json:"kind"` // "ill-formed" or "evaluation"
 	Offset int    `json:"offset"`
@@ -71,10 +71,10 @@ type EvalError struct {
 	Reason string `json:"reason"`
 }
 
-// EvalNames says how the numbers of an evaluation are called.
+// EvalNames are names for the numbers of an evaluation.
 type EvalNames struct {
-	// Register and Space name registers and address spaces; those without a name
-	// go by their number.
+	// Register and Space name registers and address spaces; without a name the number is
+	// written.
 	Register func(number uint64) (string, bool)
 	Space    func(space locexpr.AddressSpace) (string, bool)
 	// Thread names a thread by its handle.
@@ -120,12 +120,12 @@ func typeName(v locexpr.Value) string {
 func (e *Evaluation) SetError(err error) {
 	e.Kind, e.Value, e.Places, e.MorePlaces, e.IsUninitialized, e.Read = "", nil, nil, 0, false, ""
 	e.Error = &EvalError{Kind: "evaluation", Reason: err.Error()}
-	var in *locexpr.Error
-	if errors.As(err, &in) {
-		if in.Kind == locexpr.IllFormed {
+	var exprErr *locexpr.Error
+	if errors.As(err, &exprErr) {
+		if exprErr.Kind == locexpr.IllFormed {
 			e.Error.Kind = "ill-formed"
 		}
-		e.Error.Offset, e.Error.Op, e.Error.Reason = in.Offset, in.Op, in.Err.Error()
+		e.Error.Offset, e.Error.Op, e.Error.Reason = exprErr.Offset, exprErr.Op, exprErr.Err.Error()
 	}
 }
 
@@ -153,12 +153,12 @@ func newValue(v locexpr.Value, order locexpr.ByteOrder) *Value {
 	return out
 }
 
-// maxPlaces bounds the places of a location that are written out, those of parts
-// included. It is four times what an evaluation makes at most; but composites
-// may share parts, and written out they can have exponentially more places.
+// maxPlaces bounds the written places of a location, including places of parts. It is four
+// times the number that an evaluation makes at most; but composites may share parts, and
+// written out they can have exponentially more places.
 const maxPlaces = 1 << 14
 
-// bytesPerPlace is how many bytes of an implicit location count as a place.
+// bytesPerPlace is the number of bytes of an implicit location that count as a place.
 const bytesPerPlace = 64
 
 // placeWriter writes out the places of a location.
@@ -167,7 +167,7 @@ type placeWriter struct {
 	left  int // of maxPlaces
 }
 
-// places also returns how many places are left out.
+// places also returns the number of omitted places.
 func (w *placeWriter) places(l locexpr.Location) (list []Place, more int) {
 	for i := range l.NumPlaces() {
 		if w.left <= 0 && i > 0 {
@@ -191,7 +191,7 @@ func (w *placeWriter) parts(p locexpr.Place) (list []Part, more int) {
 	return list, 0
 }
 
-// place gives a place the members that its storage has.
+// place is a place with the members that its storage has.
 func (w *placeWriter) place(p locexpr.Place) Place {
 	names := w.names
 	w.left--

@@ -12,8 +12,8 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 )
 
-// Expression is an expression of `dump expr`, in JSON. File is a split file, and Offset
-// that of the entry that has the expression.
+// Expression is an expression of `dump expr`, in JSON. File is a split file, and Offset the
+// offset of the entry with the expression.
 type Expression struct {
 	File    string           `json:"file,omitempty"`
 	Section string           `json:"section,omitempty"`
@@ -24,7 +24,7 @@ type Expression struct {
 	Text    string           `json:"text"`
 }
 
-// expressionRange is where an expression of a location list holds.
+// expressionRange is the range where an expression of a location list is valid.
 type expressionRange struct {
 	Start      string  `json:"start,omitempty"`
 	End        string  `json:"end,omitempty"`
@@ -74,8 +74,8 @@ func rangeAddress(address uint64, index *uint64) string {
 	return fmt.Sprintf("0x%x", address)
 }
 
-// WriteExpressions writes the expressions of a code object, a line each, as text says
-// them. What could not be read goes to problem.
+// WriteExpressions writes the expressions of a code object, a line each, as formatted by
+// text. Errors of reading go to problem.
 func WriteExpressions(w io.Writer, list iter.Seq2[engine.Expression, error], text func(expr []byte) string, problem func(error)) error {
 	p := NewPrinter(w)
 	file := ""

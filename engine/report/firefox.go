@@ -16,8 +16,8 @@ import (
 	"github.com/unwindd/unwindd/engine"
 )
 
-// The versions of Firefox Profiler's processed profile format and of the one that it
-// is processed from (docs-developer/CHANGELOG-formats.md of firefox-devtools/profiler).
+// The versions of Firefox Profiler's processed profile format and of the one that it is
+// processed from (docs-developer/CHANGELOG-formats.md of firefox-devtools/profiler).
 const (
 	firefoxProcessedVersion = 70
 	firefoxGeckoVersion     = 36
@@ -31,15 +31,15 @@ const (
 	firefoxGPU
 )
 
-// firefoxCategory tells frames apart by colour (src/types/profile.ts, Category). Its
-// first subcategory is all of it that has no other.
+// firefoxCategory distinguishes frames by colour (src/types/profile.ts, Category). Its first
+// subcategory is the default one.
 type firefoxCategory struct {
 	Name          string   `json:"name"`
 	Color         string   `json:"color"`
 	Subcategories []string `json:"subcategories"`
 }
 
-// firefoxMeta is what the file says of the profile as a whole (ProfileMeta).
+// firefoxMeta is the file's description of the profile as a whole (ProfileMeta).
 type firefoxMeta struct {
 	Version                    int                `json:"version"`
 	PreprocessedProfileVersion int                `json:"preprocessedProfileVersion"`
@@ -66,17 +66,17 @@ type firefoxSampleUnits struct {
 	ThreadCPUDelta string `json:"threadCPUDelta"`
 }
 
-// firefoxSchema says how markers of a type are shown (src/types/markers.ts, MarkerSchema).
+// firefoxSchema is how markers of a type are shown (src/types/markers.ts, MarkerSchema).
 type firefoxSchema struct {
 	Name    string     `json:"name"`
 	Display []string   `json:"display"`
 	Fields  []struct{} `json:"fields"`
 }
 
-// dispatchSchema is that of dispatches of kernels, which are markers beside samples.
+// dispatchSchema is the schema of dispatches of kernels, which are markers beside samples.
 var dispatchSchema = firefoxSchema{"dispatch", []string{"marker-chart", "marker-table", "timeline-overview"}, []struct{}{}}
 
-// firefoxExtra is shown where the viewer tells about the profile (ExtraProfileInfoSection).
+// firefoxExtra is shown in the viewer's description of the profile (ExtraProfileInfoSection).
 type firefoxExtra struct {
 	Label   string              `json:"label"`
 	Entries []firefoxExtraEntry `json:"entries"`
@@ -99,8 +99,8 @@ type firefoxLib struct {
 	CodeID     *string `json:"codeId"`
 }
 
-// A firefoxWriter writes one file. Stacks, frames and functions are the same for all
-// threads, and are written column by column.
+// firefoxWriter writes one file. Stacks, frames and functions are the same for all threads,
+// and are written column by column.
 type firefoxWriter struct {
 	output
 	r       *Profile
@@ -110,11 +110,11 @@ type firefoxWriter struct {
 }
 
 // WriteFirefox writes the profile in the processed format of Firefox Profiler
-// (firefox-devtools/profiler, src/types/profile.ts): a thread for every thread of
-// every value, within its process. It streams: what is held at a time beside the
-// profile is a number for each sample and each stack.
+// (firefox-devtools/profiler, src/types/profile.ts): a thread for every thread of every
+// value, within its process. It streams: besides the profile it keeps a number for each
+// sample and each stack in memory.
 func (r *Profile) WriteFirefox(w io.Writer) error {
-	// What waves did is a subcategory there, and no value.
+	// The states of waves are subcategories there, and no values.
 	f := &firefoxWriter{output: newOutput(w), r: r, threads: r.samplesOfThreads(valueOfLanes), times: r.firefoxTimes()}
 	for i := range f.threads {
 		f.times.sort(r, f.threads[i].samples)
@@ -167,11 +167,11 @@ func (f *firefoxWriter) meta() *firefoxMeta {
 	return m
 }
 
-// maxVisibleThreads is how many threads are shown before a user asks for more.
+// maxVisibleThreads is the number of threads that are shown before a user selects more.
 const maxVisibleThreads = 15
 
-// visibleThreads are those that are shown at first: the heaviest of each value. By
-// itself the viewer hides what has few samples, as rare events have.
+// visibleThreads are the threads that are shown at first: the heaviest of each value. The
+// viewer's own choice hides threads with few samples, as rare events have.
 func (f *firefoxWriter) visibleThreads() []int {
 	rank := make([]int, len(f.threads)) // among the threads of its value
 	order := make([]int, len(f.threads))
@@ -187,8 +187,8 @@ func (f *firefoxWriter) visibleThreads() []int {
 	return order
 }
 
-// firefoxCategories are told apart by what executed. What waves did as they were
-// sampled are subcategories, which the viewer sums up for each function.
+// firefoxCategories are the categories, by the device that executed. States of sampled waves
+// are subcategories, which the viewer sums up for each function.
 func (r *Profile) firefoxCategories() []firefoxCategory {
 	states := []string{"Other"}
 	for i := range r.p.States {
@@ -204,7 +204,7 @@ func (r *Profile) firefoxCategories() []firefoxCategory {
 	}
 }
 
-// stateWords are what waves did in a state.
+// stateWords describes what waves did in a state.
 func (r *Profile) stateWords(state uint8) string {
 	if r.p.States[state].Stalled {
 		return "stalled: " + r.stateName(state)
@@ -220,13 +220,13 @@ type firefoxTimes struct {
 	isShifted bool // the two clocks are not one
 }
 
-// firefoxTimes finds when the profile begins. Where devices have a clock of their own
-// both begin together: the viewer would show nothing but the gap between them. The time
-// 0 is one that is not known.
+// firefoxTimes finds when the profile begins. Where devices have a clock of their own both
+// begin together: the viewer would show nothing but the gap between them. The time 0 is an
+// unknown one.
 func (r *Profile) firefoxTimes() (t firefoxTimes) {
 	t.start = [2]uint64{math.MaxUint64, math.MaxUint64}
 	for i := range r.p.Samples {
-		if s := &r.p.Samples[i]; s.Time > 0 && r.isAsked(s) {
+		if s := &r.p.Samples[i]; s.Time > 0 && r.isRequested(s) {
 			c := r.clock(s)
 			t.start[c] = min(t.start[c], s.Time)
 		}
@@ -243,18 +243,18 @@ func (r *Profile) clock(s *engine.ProfileSample) int {
 	return 0
 }
 
-// of is the time of a sample in nanoseconds from the beginning of the file.
-func (t *firefoxTimes) of(r *Profile, s *engine.ProfileSample) uint64 {
+// nanoseconds is the time of a sample from the beginning of the file.
+func (t *firefoxTimes) nanoseconds(r *Profile, s *engine.ProfileSample) uint64 {
 	if s.Time == 0 {
 		return 0
 	}
 	return s.Time - t.start[r.clock(s)]
 }
 
-// sort sorts samples by time, in which those of devices need not be.
+// sort sorts samples by time; the samples of devices may be out of order.
 func (t *firefoxTimes) sort(r *Profile, samples []int32) {
 	byTime := func(a, b int32) int {
-		x, y := t.of(r, &r.p.Samples[a]), t.of(r, &r.p.Samples[b])
+		x, y := t.nanoseconds(r, &r.p.Samples[a]), t.nanoseconds(r, &r.p.Samples[b])
 		switch {
 		case x < y:
 			return -1
@@ -268,8 +268,8 @@ func (t *firefoxTimes) sort(r *Profile, samples []int32) {
 	}
 }
 
-// interval is how far samples of a thread are apart, in milliseconds: the median of
-// the thread that has the most of them. The viewer draws a sample as wide as that.
+// interval is the distance between samples of a thread, in milliseconds: the median of the
+// thread that has the most of them. The viewer draws a sample as wide as that.
 func (f *firefoxWriter) interval() float64 {
 	var most []int32
 	for i := range f.threads {
@@ -279,7 +279,7 @@ func (f *firefoxWriter) interval() float64 {
 	}
 	var apart []uint64
 	for i := 1; i < len(most); i++ {
-		d := f.times.of(f.r, &f.r.p.Samples[most[i]]) - f.times.of(f.r, &f.r.p.Samples[most[i-1]])
+		d := f.times.nanoseconds(f.r, &f.r.p.Samples[most[i]]) - f.times.nanoseconds(f.r, &f.r.p.Samples[most[i-1]])
 		if d > 0 {
 			apart = append(apart, d)
 		}
@@ -305,9 +305,9 @@ func firefoxLibOf(m *engine.ProfileModule) firefoxLib {
 	return lib
 }
 
-// breakpadID is the name of a code object on servers of symbols: the first 16 bytes of
-// its build ID as a GUID, of which the first three numbers are in the byte order of the
-// machine, and the age 0.
+// breakpadID is the name of a code object on servers of symbols: the first 16 bytes of its
+// build ID as a GUID, whose first three numbers are in the byte order of the machine, and the
+// age 0.
 func breakpadID(buildID []byte, isLittleEndian bool) string {
 	var guid [16]byte
 	copy(guid[:], buildID)

@@ -13,8 +13,8 @@ func (f *firefoxWriter) writeShared() {
 	f.put("{\"stackTable\":{")
 	f.writeStacks()
 	f.put("},\n\"frameTable\":{")
-	frames := func(name string, null int64, of func(*firefoxFrame) int64) {
-		f.column(name, len(t.frames), func(text []byte, i int) []byte { return appendOr(text, of(&t.frames[i]), null) })
+	frames := func(name string, null int64, number func(*firefoxFrame) int64) {
+		f.column(name, len(t.frames), func(text []byte, i int) []byte { return appendOr(text, number(&t.frames[i]), null) })
 	}
 	const never = -2
 	frames("address", never, func(r *firefoxFrame) int64 { return r.address })
@@ -39,9 +39,9 @@ func (f *firefoxWriter) writeShared() {
 	f.constant("type", "1", len(t.resources.list)) // ResourceType.Library
 	f.length(len(t.resources.list))
 	f.put("},\n\"nativeSymbols\":{")
-	symbols := func(name string, of func(*firefoxSymbol) int64) {
+	symbols := func(name string, number func(*firefoxSymbol) int64) {
 		f.column(name, len(t.symbols.list), func(text []byte, i int) []byte {
-			return strconv.AppendInt(text, of(&t.symbols.list[i]), 10)
+			return strconv.AppendInt(text, number(&t.symbols.list[i]), 10)
 		})
 	}
 	symbols("libIndex", func(s *firefoxSymbol) int64 { return int64(s.lib) })
@@ -61,11 +61,11 @@ func (f *firefoxWriter) writeShared() {
 	f.put("]}")
 }
 
-// writeStacks writes the tree of stacks: those of the profile, with a row for each
+// writeStacks writes the tree of stacks: the stacks of the profile, with a row for each
 // inlined call, and then the special ones.
 func (f *firefoxWriter) writeStacks() {
 	t := f.tables
-	rows := func(name string, of func(stack, call int) int64, special func(*firefoxStack) int32) {
+	rows := func(name string, ofCall func(stack, call int) int64, special func(*firefoxStack) int32) {
 		f.put(`"`, name, `":[`)
 		var text []byte
 		number := func(n int64) {
@@ -77,7 +77,7 @@ func (f *firefoxWriter) writeStacks() {
 				continue
 			}
 			for call := range t.r.functionOf[t.r.p.Stacks[i].Frame] {
-				number(of(i, call))
+				number(ofCall(i, call))
 			}
 		}
 		for i := range t.special {
@@ -89,15 +89,15 @@ func (f *firefoxWriter) writeStacks() {
 		return int64(t.rowOf[t.r.p.Stacks[stack].Frame]) + int64(call)
 	}, func(s *firefoxStack) int32 { return s.frame })
 	rows("prefixOffset", func(stack, call int) int64 {
-		of := t.r.p.Stacks[stack]
+		node := t.r.p.Stacks[stack]
 		switch {
 		case call > 0:
 			return 1
-		case of.Caller == 0:
+		case node.Caller == 0:
 			return 0
 		}
-		first := t.nodes[stack] - int32(len(t.r.functionOf[of.Frame])) + 1 //nolint:gosec // of one frame
-		return int64(first - t.nodes[of.Caller])
+		first := t.nodes[stack] - int32(len(t.r.functionOf[node.Frame])) + 1 //nolint:gosec // of one frame
+		return int64(first - t.nodes[node.Caller])
 	}, func(s *firefoxStack) int32 { return s.offset })
 	f.length(int(t.count) + len(t.special))
 }
@@ -105,23 +105,23 @@ func (f *firefoxWriter) writeStacks() {
 func (f *firefoxWriter) writeFunctions() {
 	t := f.tables
 	n := len(t.functions)
-	numbers := func(name string, of func(*profileFunction) int64, null int64) {
-		f.column(name, n, func(text []byte, i int) []byte { return appendOr(text, of(&t.functions[i]), null) })
+	numbers := func(name string, number func(*profileFunction) int64, null int64) {
+		f.column(name, n, func(text []byte, i int) []byte { return appendOr(text, number(&t.functions[i]), null) })
 	}
-	numbers("name", func(fn *profileFunction) int64 { return int64(t.strings.of(fn.name)) }, -1)
+	numbers("name", func(fn *profileFunction) int64 { return int64(t.strings.intern(fn.name)) }, -1)
 	f.constant("isJS", "false", n)
 	f.constant("relevantForJS", "false", n)
 	numbers("resource", func(fn *profileFunction) int64 {
 		if fn.module == "" {
 			return -1
 		}
-		return int64(t.resources.of(t.strings.of(nameOfModule(fn.module))))
+		return int64(t.resources.intern(t.strings.intern(nameOfModule(fn.module))))
 	}, -2)
 	numbers("source", func(fn *profileFunction) int64 {
 		if fn.file == "" {
 			return -1
 		}
-		return int64(t.sources.of(fn.file))
+		return int64(t.sources.intern(fn.file))
 	}, -1)
 	numbers("lineNumber", func(fn *profileFunction) int64 { return int64(fn.line) }, 0)
 	f.nulls("columnNumber", n)
@@ -134,7 +134,7 @@ func (f *firefoxWriter) writeSources() {
 	n := len(t.sources.list)
 	f.nulls("id", n)
 	f.column("filename", n, func(text []byte, i int) []byte {
-		return strconv.AppendInt(text, int64(t.strings.of(t.sources.list[i])), 10)
+		return strconv.AppendInt(text, int64(t.strings.intern(t.sources.list[i])), 10)
 	})
 	f.constant("startLine", "1", n)
 	f.constant("startColumn", "1", n)
@@ -143,7 +143,7 @@ func (f *firefoxWriter) writeSources() {
 	f.length(n)
 }
 
-// nameOfModule is what the viewer shows beside a function.
+// nameOfModule is the module's name beside a function in the viewer.
 func nameOfModule(file string) string { return path.Base(file) }
 
 // column writes a column of a table, and a comma.
@@ -169,7 +169,7 @@ func (f *firefoxWriter) nulls(name string, n int) { f.constant(name, "null", n) 
 // length ends a table.
 func (f *firefoxWriter) length(n int) { f.put(`"length":`, strconv.Itoa(n)) }
 
-// appendOr appends a number, or null where it is the one that stands for that.
+// appendOr appends a number, or null where it equals null.
 func appendOr(text []byte, n, null int64) []byte {
 	if n == null {
 		return append(text, "null"...)

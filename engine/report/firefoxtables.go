@@ -9,9 +9,9 @@ import (
 	"github.com/unwindd/unwindd/engine"
 )
 
-// firefoxTables are what all threads of the file share (RawProfileSharedData). The
-// viewer counts by functions; frames are the places in them, and stacks a tree of
-// frames in which each names its caller by how many rows it is before.
+// firefoxTables are the tables that all threads of the file share (RawProfileSharedData). The
+// viewer counts by functions; frames are places in them, and stacks a tree of frames in which
+// a row names its caller by its distance in rows.
 type firefoxTables struct {
 	r       *Profile
 	strings interned[string]
@@ -23,13 +23,13 @@ type firefoxTables struct {
 	// resources are the code objects of functions, as strings.
 	resources interned[int32]
 	functions []profileFunction
-	number    []int32 // of the profile's functions; -1: no frame is of it
+	number    []int32 // by function of the profile; -1: no frame is of it
 	frames    []firefoxFrame
-	rowOf     []int32 // by frame: its row; those of the calls inlined there follow. -1: none
+	rowOf     []int32 // by frame: its row; the rows of the calls inlined there follow. -1: none
 	// nodes has for each stack the row of its innermost call; -1: none.
 	nodes []int32
 	count int32 // of rows of the table of stacks
-	// special are rows behind those of nodes, and rowOfLeaf says which.
+	// special are rows behind the rows of nodes, and rowOfLeaf has their indices.
 	special   []firefoxStack
 	rowOfLeaf map[firefoxLeaf]int32
 }
@@ -40,7 +40,7 @@ type interned[T comparable] struct {
 	number map[T]int32
 }
 
-func (t *interned[T]) of(v T) int32 {
+func (t *interned[T]) intern(v T) int32 {
 	n, ok := t.number[v]
 	if !ok {
 		if t.number == nil {
@@ -53,7 +53,7 @@ func (t *interned[T]) of(v T) int32 {
 	return n
 }
 
-// firefoxLibKey is what makes code objects one, wherever they were mapped.
+// firefoxLibKey identifies a code object, wherever it was mapped.
 type firefoxLibKey struct{ path, buildID, arch string }
 
 // firefoxSymbol is a physical function (NativeSymbolTable).
@@ -87,12 +87,11 @@ type firefoxLeaf struct {
 // may have another one for every state of a wave in which it was sampled.
 const maxFirefoxRows = 1 << 30
 
-// noFrames is a function of its own: samples without a stack do not count in the
-// viewer.
+// noFrames is a synthetic function: samples without a stack do not count in the viewer.
 const noFrames = "[no frames]"
 
-// newFirefoxTables makes the tables. The error is that there are more rows than the
-// viewer can count.
+// newFirefoxTables makes the tables. The error is that there are more rows than the viewer
+// can count.
 func (r *Profile) newFirefoxTables() (*firefoxTables, error) {
 	t := &firefoxTables{
 		r: r, libOf: make([]int32, len(r.p.Modules)), libAt: map[firefoxLibKey]int32{},
@@ -120,7 +119,7 @@ func (r *Profile) newFirefoxTables() (*firefoxTables, error) {
 		t.nodes[i] = t.count - 1
 	}
 	for i := range r.p.Samples {
-		if s := &r.p.Samples[i]; r.isAsked(s) {
+		if s := &r.p.Samples[i]; r.isRequested(s) {
 			t.addLeaf(s)
 		}
 	}
@@ -144,8 +143,7 @@ func (t *firefoxTables) lib(module int32) int32 {
 	return n
 }
 
-// baseOf is where the addresses of a module begin that the viewer counts from: the
-// first byte of its image.
+// baseOf is the base of a module's addresses in the viewer: the first byte of its image.
 func baseOf(m *engine.ProfileModule) uint64 {
 	if m.Kernel {
 		return m.Start
@@ -181,7 +179,7 @@ func (t *firefoxTables) addFrame(frame uint32) {
 	if n := len(f.Symbols); n > 0 && f.Symbols[n-1].HasStart && f.Module >= 0 {
 		if start := firefoxAddress(&t.r.p.Modules[f.Module], f.Symbols[n-1].Start); start >= 0 {
 			name := t.r.functions[t.r.functionOf[frame][n-1]].name
-			row.symbol = t.symbols.of(firefoxSymbol{row.lib, t.strings.of(name), uint64(start)})
+			row.symbol = t.symbols.intern(firefoxSymbol{row.lib, t.strings.intern(name), uint64(start)})
 		}
 	}
 	t.rowOf[frame] = int32(len(t.frames)) //nolint:gosec // as many as there are calls
@@ -193,7 +191,7 @@ func (t *firefoxTables) addFrame(frame uint32) {
 		row.line, row.column = 0, 0
 		if i < len(f.Symbols) {
 			s := &f.Symbols[i]
-			// The viewer takes a line for one of the file that declares the function.
+			// The viewer takes a line to be in the file that declares the function.
 			if fn.file != "" && oneLine(s.File) == fn.file {
 				row.line, row.column = s.Line, s.Column
 			}
@@ -202,8 +200,8 @@ func (t *firefoxTables) addFrame(frame uint32) {
 	}
 }
 
-// firefoxAddress is an ELF virtual address as the viewer counts; -1 where that is none
-// of its addresses, which have 32 bits.
+// firefoxAddress is an ELF virtual address relative to the module's base; -1 where it does
+// not fit in 32 bits, as the viewer's addresses do.
 func firefoxAddress(m *engine.ProfileModule, offset uint64) int64 {
 	if base := baseOf(m); offset >= base && offset-base <= math.MaxUint32 {
 		return int64(offset - base) //nolint:gosec // 32 bits
@@ -223,20 +221,20 @@ func (t *firefoxTables) addFunction(f profileFunction) int32 {
 	if f.isGuess {
 		f.name += guessMark
 	}
-	t.strings.of(f.name)
+	t.strings.intern(f.name)
 	if f.module != "" {
-		t.resources.of(t.strings.of(nameOfModule(f.module)))
+		t.resources.intern(t.strings.intern(nameOfModule(f.module)))
 	}
 	if f.file != "" {
-		t.sources.of(f.file)
-		t.strings.of(f.file)
+		t.sources.intern(f.file)
+		t.strings.intern(f.file)
 	}
 	t.functions = append(t.functions, f)
 	return int32(len(t.functions) - 1) //nolint:gosec // as many as there are calls
 }
 
-// addLeaf adds the stack of a sample where it differs from other samples' by what the
-// wave did, or where there is no frame.
+// addLeaf adds the stack of a sample where it differs from other samples' by the state of the
+// wave, or where there is no frame.
 func (t *firefoxTables) addLeaf(s *engine.ProfileSample) {
 	leaf, isSpecial := t.leafOf(s)
 	if !isSpecial {
@@ -245,23 +243,23 @@ func (t *firefoxTables) addLeaf(s *engine.ProfileSample) {
 	if _, ok := t.rowOfLeaf[leaf]; ok {
 		return
 	}
-	at := t.count + int32(len(t.special)) //nolint:gosec // there are fewer of these than samples
-	t.rowOfLeaf[leaf] = at
+	index := t.count + int32(len(t.special)) //nolint:gosec // there are fewer of these than samples
+	t.rowOfLeaf[leaf] = index
 	if leaf.stack == 0 {
 		t.special = append(t.special, firefoxStack{frame: t.addNoFrames()})
 		return
 	}
-	of := t.r.p.Stacks[leaf.stack]
-	calls := int32(len(t.r.functionOf[of.Frame])) //nolint:gosec // of one frame
-	caller := t.nodes[of.Caller]
+	node := t.r.p.Stacks[leaf.stack]
+	calls := int32(len(t.r.functionOf[node.Frame])) //nolint:gosec // of one frame
+	caller := t.nodes[node.Caller]
 	if calls > 1 {
 		caller = t.nodes[leaf.stack] - 1
 	}
-	row := t.frames[t.rowOf[of.Frame]+calls-1]
+	row := t.frames[t.rowOf[node.Frame]+calls-1]
 	row.subcategory = leaf.state
 	next := firefoxStack{frame: int32(len(t.frames))} //nolint:gosec // as many as there are calls
 	if caller >= 0 {
-		next.offset = at - caller
+		next.offset = index - caller
 	}
 	t.frames = append(t.frames, row)
 	t.special = append(t.special, next)
@@ -274,7 +272,8 @@ func (t *firefoxTables) addNoFrames() int32 {
 	return int32(len(t.frames) - 1) //nolint:gosec // as many as there are calls
 }
 
-// leafOf says whether the stack of a sample is not that of others with the same frames.
+// leafOf reports whether a sample needs a stack of its own, apart from others with the same
+// frames.
 func (t *firefoxTables) leafOf(s *engine.ProfileSample) (leaf firefoxLeaf, isSpecial bool) {
 	leaf = firefoxLeaf{stack: s.Stack, state: s.State}
 	switch {
@@ -297,8 +296,8 @@ func (t *firefoxTables) stack(s *engine.ProfileSample) int32 {
 // leafName is the string that names the innermost call of a sample.
 func (t *firefoxTables) leafName(s *engine.ProfileSample) int32 {
 	if s.Stack == 0 {
-		return t.strings.of(noFrames) // which addLeaf has put there
+		return t.strings.intern(noFrames) // addLeaf added it
 	}
 	functions := t.r.functionOf[t.r.p.Stacks[s.Stack].Frame]
-	return t.strings.of(t.r.functions[functions[0]].name)
+	return t.strings.intern(t.r.functions[functions[0]].name)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/unwindd/unwindd/engine"
 )
 
-// firefoxThread is a thread but for its samples (RawThread). The viewer puts those of
-// one PID together.
+// firefoxThread is a thread without its samples (RawThread). The viewer groups threads by
+// PID.
 type firefoxThread struct {
 	ProcessType         string     `json:"processType"`
 	ProcessName         string     `json:"processName"`
@@ -21,7 +21,7 @@ type firefoxThread struct {
 	Name                string     `json:"name"`
 	IsMainThread        bool       `json:"isMainThread"`
 	PID                 string     `json:"pid"`
-	TID                 any        `json:"tid"` // a number, or a text where that is not known
+	TID                 any        `json:"tid"` // a number, or a text where it is not known
 }
 
 // writeThreads writes a thread for every thread of every value.
@@ -34,16 +34,16 @@ func (f *firefoxWriter) writeThreads() error {
 	// A process has one main thread in the viewer.
 	hasMain := map[int]bool{}
 	for i := range f.threads {
-		of := &f.threads[i]
-		t := &f.r.p.Threads[of.thread]
-		out := newFirefoxThread(f.threadName(of), t.PID, t.TID)
+		thread := &f.threads[i]
+		t := &f.r.p.Threads[thread.thread]
+		out := newFirefoxThread(f.threadName(thread), t.PID, t.TID)
 		out.ProcessName = names[t.PID]
 		out.IsMainThread = t.PID >= 0 && t.PID == t.TID && !hasMain[t.PID]
 		hasMain[t.PID] = hasMain[t.PID] || out.IsMainThread
 		if i > 0 {
 			f.put(",")
 		}
-		if err := f.writeThread(out, of); err != nil {
+		if err := f.writeThread(out, thread); err != nil {
 			return err
 		}
 	}
@@ -60,24 +60,24 @@ func newFirefoxThread(name string, pid, tid int) *firefoxThread {
 	return t
 }
 
-func (f *firefoxWriter) writeThread(t *firefoxThread, of *threadSamples) error {
+func (f *firefoxWriter) writeThread(t *firefoxThread, samples *threadSamples) error {
 	text, err := marshal(t)
 	if err != nil {
 		return err
 	}
 	f.put("\n", text[:len(text)-1], ",\n\"markers\":{")
-	f.writeMarkers(of)
+	f.writeMarkers(samples)
 	f.put("},\n\"samples\":{")
-	f.writeSamples(of)
+	f.writeSamples(samples)
 	f.put("}}")
 	return f.check()
 }
 
-// threadName is the name of a thread, with that of the value where there are several.
-func (f *firefoxWriter) threadName(of *threadSamples) string {
-	name := nameOfThread(&f.r.p.Threads[of.thread])
+// threadName is the name of a thread, with the value's name where there are several values.
+func (f *firefoxWriter) threadName(thread *threadSamples) string {
+	name := nameOfThread(&f.r.p.Threads[thread.thread])
 	if len(f.r.values) > 1 {
-		name += " (" + f.r.values[of.value].name + ")"
+		name += " (" + f.r.values[thread.value].name + ")"
 	}
 	return name
 }
@@ -90,12 +90,12 @@ func firefoxID(n int) string {
 	return strconv.Itoa(n)
 }
 
-// writeMarkers writes what the thread has beside samples (RawMarkerTable): dispatches of
-// kernels, as intervals. Their samples are the same, and have the stacks.
-func (f *firefoxWriter) writeMarkers(of *threadSamples) {
+// writeMarkers writes the markers of a thread (RawMarkerTable): dispatches of kernels, as
+// intervals. Their samples are the same, and have the stacks.
+func (f *firefoxWriter) writeMarkers(thread *threadSamples) {
 	var list []int32
-	if of.value >= 0 && f.r.isOfDispatches(f.r.values[of.value].event) {
-		list = of.samples
+	if thread.value >= 0 && f.r.isOfDispatches(f.r.values[thread.value].event) {
+		list = thread.samples
 	}
 	samples := f.r.p.Samples
 	f.constant("data", `{"type":"`+dispatchSchema.Name+`"}`, len(list))
@@ -103,35 +103,35 @@ func (f *firefoxWriter) writeMarkers(of *threadSamples) {
 		return strconv.AppendInt(text, int64(f.tables.leafName(&samples[list[i]])), 10)
 	})
 	f.column("startTime", len(list), func(text []byte, i int) []byte {
-		return appendMilliseconds(text, f.times.of(f.r, &samples[list[i]]))
+		return appendMilliseconds(text, f.times.nanoseconds(f.r, &samples[list[i]]))
 	})
 	f.column("endTime", len(list), func(text []byte, i int) []byte {
 		s := &samples[list[i]]
-		return appendMilliseconds(text, add(f.times.of(f.r, s), s.Weight))
+		return appendMilliseconds(text, add(f.times.nanoseconds(f.r, s), s.Weight))
 	})
 	f.constant("phase", "1", len(list)) // an interval
 	f.constant("category", strconv.Itoa(firefoxGPU), len(list))
 	f.length(len(list))
 }
 
-// isOfDispatches says whether the samples of an event are dispatches of kernels.
+// isOfDispatches reports whether the samples of an event are dispatches of kernels.
 func (r *Profile) isOfDispatches(event int16) bool {
 	return event >= 0 && r.p.Events[event].Device && r.p.Events[event].Name == engine.KernelTimeEvent
 }
 
-// writeSamples writes the samples of a thread (RawSamplesTable). Nanoseconds are
-// written as milliseconds, which the viewer shows as such; all else counts as samples.
-func (f *firefoxWriter) writeSamples(of *threadSamples) {
+// writeSamples writes the samples of a thread (RawSamplesTable). Nanoseconds are written as
+// milliseconds, which the viewer shows as such; all else counts as samples.
+func (f *firefoxWriter) writeSamples(thread *threadSamples) {
 	v, samples := &profileValue{event: -1}, f.r.p.Samples
-	if of.value >= 0 {
-		v = &f.r.values[of.value]
+	if thread.value >= 0 {
+		v = &f.r.values[thread.value]
 	}
-	f.column("stack", len(of.samples), func(text []byte, i int) []byte {
-		return strconv.AppendInt(text, int64(f.tables.stack(&samples[of.samples[i]])), 10)
+	f.column("stack", len(thread.samples), func(text []byte, i int) []byte {
+		return strconv.AppendInt(text, int64(f.tables.stack(&samples[thread.samples[i]])), 10)
 	})
 	before := uint64(0)
-	f.column("timeDeltas", len(of.samples), func(text []byte, i int) []byte {
-		now := f.times.of(f.r, &samples[of.samples[i]])
+	f.column("timeDeltas", len(thread.samples), func(text []byte, i int) []byte {
+		now := f.times.nanoseconds(f.r, &samples[thread.samples[i]])
 		text = appendMilliseconds(text, now-before)
 		before = now
 		return text
@@ -140,15 +140,15 @@ func (f *firefoxWriter) writeSamples(of *threadSamples) {
 	if v.unit == "nanoseconds" {
 		weightType, number = "tracing-ms", appendMilliseconds
 	}
-	f.column("weight", len(of.samples), func(text []byte, i int) []byte {
-		return number(text, v.of(&samples[of.samples[i]]))
+	f.column("weight", len(thread.samples), func(text []byte, i int) []byte {
+		return number(text, v.amount(&samples[thread.samples[i]]))
 	})
 	if v.unit == "nanoseconds" && v.event >= 0 && !f.r.p.Events[v.event].Device {
-		// By it the viewer draws how busy the thread was between two samples.
-		f.column("threadCPUDelta", len(of.samples), func(text []byte, i int) []byte {
-			return strconv.AppendUint(text, v.of(&samples[of.samples[i]]), 10)
+		// The viewer draws from it how busy the thread was between two samples.
+		f.column("threadCPUDelta", len(thread.samples), func(text []byte, i int) []byte {
+			return strconv.AppendUint(text, v.amount(&samples[thread.samples[i]]), 10)
 		})
 	}
 	f.put(`"weightType":"`, weightType, `",`)
-	f.length(len(of.samples))
+	f.length(len(thread.samples))
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/unwindd/unwindd/internal/escape"
 )
 
-// maxFlameCalls bounds the calls that all flame graphs of a page have: a browser takes
-// some 10 MB for so many. The lightest are left out, which the page says.
+// maxFlameCalls bounds the calls of all flame graphs of a page together: a browser takes some
+// 10 MB for so many. The lightest are left out, which the page mentions.
 const maxFlameCalls = 200_000
 
 // WritePage writes the profile as a page of HTML: one file that needs no other, with a
@@ -49,7 +49,7 @@ func (r *Profile) WritePage(w io.Writer) error {
 	return flamepage.Write(w, page)
 }
 
-// flameFunction is a function as the page has it.
+// flameFunction is a function in the page's format.
 func flameFunction(f *profileFunction) flamepage.Function {
 	out := flamepage.Function{Name: escape.Text(f.name), Kind: flamepage.CPU}
 	switch {
@@ -73,7 +73,7 @@ func flameFunction(f *profileFunction) flamepage.Function {
 	return out
 }
 
-// flameEvent is an event with its table of functions, which is that of the text.
+// flameEvent is an event with its table of functions, which is the text's.
 func (t *profileText) flameEvent(v *profileValue) flamepage.Event {
 	c := t.count(v)
 	a := newAmounts(c.total, v.unit)
@@ -94,11 +94,11 @@ func (t *profileText) flameEvent(v *profileValue) flamepage.Event {
 	return e
 }
 
-// flameGraph are the calls of a value, at most so many. Threads are numbered behind the
-// functions of the page.
+// flameGraph are the calls of a value, at most as many as most. Threads are numbered behind
+// the functions of the page.
 func (r *Profile) flameGraph(v *profileValue, page *flamepage.Page, threads map[string]int32, most int) flamepage.Graph {
 	f := newFolder(r)
-	// A call is of a function here, and not of all that have its name.
+	// Calls refer to functions here, not to their names, which several may share.
 	for i := range r.functions {
 		f.ofFunction[i] = uint32(len(f.texts) + i) //nolint:gosec // a number of functions
 	}
@@ -112,19 +112,19 @@ func (r *Profile) flameGraph(v *profileValue, page *flamepage.Page, threads map[
 	}
 	g := flamepage.Graph{Total: totals[0], Unit: v.unit, Callers: []int32{}, Functions: []int32{}, Totals: []uint64{}}
 	g.Least = leastOf(totals[1:], most)
-	at := make([]int32, len(f.nodes))
-	at[0] = -1
+	calls := make([]int32, len(f.nodes))
+	calls[0] = -1
 	for i, n := range f.nodes[1:] {
 		if totals[i+1] < g.Least {
 			g.LeftOut++
 			continue
 		}
-		at[i+1] = int32(len(g.Totals)) //nolint:gosec // at most maxFlameCalls
+		calls[i+1] = int32(len(g.Totals)) //nolint:gosec // at most maxFlameCalls
 		function := int32(int(n.name) - names)
 		if n.parent == 0 {
 			function = threadOf(page, threads, f.texts[n.name])
 		}
-		g.Callers, g.Functions, g.Totals = append(g.Callers, at[n.parent]), append(g.Functions, function), append(g.Totals, totals[i+1])
+		g.Callers, g.Functions, g.Totals = append(g.Callers, calls[n.parent]), append(g.Functions, function), append(g.Totals, totals[i+1])
 	}
 	return g
 }
@@ -140,8 +140,8 @@ func threadOf(page *flamepage.Page, threads map[string]int32, name string) int32
 	return n
 }
 
-// leastOf is the least weight of which there are at most so many calls; 0: all of them. No
-// call weighs more than its caller, so that no caller of one that stays is left out.
+// leastOf is the weight from which calls are shown, at most as many as most; 0: all of them.
+// No call weighs more than its caller, so no caller of a call that is shown is left out.
 func leastOf(totals []uint64, most int) uint64 {
 	if len(totals) <= most {
 		return 0

@@ -14,17 +14,17 @@ import (
 	"github.com/unwindd/unwindd/internal/trie"
 )
 
-// WriteFolded writes the stacks of one event, a line for each, in the form that
-// flame graphs are made from: the thread's name, the functions from the outermost
-// on, and the sum of the weights. Functions of the kernel end with _[k], those of
-// accelerators with _[G]. Lines are in the order of their bytes.
+// WriteFolded writes the stacks of one event, a line for each, in the format that flame
+// graphs are made from: the thread's name, the functions from the outermost on, and the sum
+// of the weights. Functions of the kernel end with _[k], functions of accelerators with _[G].
+// Lines are in the order of their bytes.
 func (r *Profile) WriteFolded(w io.Writer, event string) error {
-	at := slices.IndexFunc(r.values, func(v profileValue) bool { return v.name == event })
-	if at < 0 {
+	index := slices.IndexFunc(r.values, func(v profileValue) bool { return v.name == event })
+	if index < 0 {
 		return fmt.Errorf("%s: no event %s", r.p.Path, event)
 	}
 	f := newFolder(r)
-	f.addSamples(&r.values[at])
+	f.addSamples(&r.values[index])
 	f.findChildren()
 	f.rankTexts()
 	b := newOutput(w)
@@ -32,8 +32,7 @@ func (r *Profile) WriteFolded(w io.Writer, event string) error {
 	return b.Flush()
 }
 
-// A folder puts stacks of equal names together: a tree of names, those of threads
-// first.
+// folder merges stacks of equal names: a tree of names, names of threads first.
 type folder struct {
 	r          *Profile
 	texts      []string // of names
@@ -44,28 +43,28 @@ type folder struct {
 	known      []foldedStack
 	missing    []uint32
 
-	// first and children list what goes on from a node n: children[first[n]:first[n+1]].
+	// first and children list the children of a node n: children[first[n]:first[n+1]].
 	first, children []uint32
-	last, inner     []int32 // by name: the order of the text that ends a stack with it, and of one that goes on
+	last, inner     []int32 // by name: the order of the text that ends a stack with it, and of one that continues
 	isPrefix        []bool  // by name: a text that ends a stack with it may begin another
 }
 
-// A foldedNode is a name after others.
+// foldedNode is a name below others.
 type foldedNode struct {
 	parent, name uint32
 	count        uint64 // of the stacks that end here
 }
 
-// A foldedStack is the node of a stack under the name of a thread.
+// foldedStack is the node of a stack under the name of a thread.
 type foldedStack struct{ root, node uint32 }
 
 func newFolder(r *Profile) *folder {
-	room := len(r.p.Threads)
+	capacity := len(r.p.Threads)
 	for _, s := range r.p.Stacks[1:] {
-		room += len(r.functionOf[s.Frame])
+		capacity += len(r.functionOf[s.Frame])
 	}
 	f := &folder{
-		r: r, names: map[string]uint32{}, tree: trie.New(room), nodes: make([]foldedNode, 1, 1+min(room, trie.MaxCapacity)),
+		r: r, names: map[string]uint32{}, tree: trie.New(capacity), nodes: make([]foldedNode, 1, 1+min(capacity, trie.MaxCapacity)),
 		ofFunction: make([]uint32, len(r.functions)), known: make([]foldedStack, len(r.p.Stacks)),
 	}
 	for i := range r.functions {
@@ -74,8 +73,8 @@ func newFolder(r *Profile) *folder {
 	return f
 }
 
-// addSamples adds the samples of a value's event, those of one thread's name after the
-// other: what is known of stacks is known under one name.
+// addSamples adds the samples of a value's event, grouped by the thread's name: stacks are
+// cached under one name at a time.
 func (f *folder) addSamples(v *profileValue) {
 	var roots [][]uint32 // samples
 	nodes := map[uint32]int{}
@@ -85,20 +84,20 @@ func (f *folder) addSamples(v *profileValue) {
 			continue
 		}
 		root := f.under(0, f.name(f.r.comm(s)))
-		at, ok := nodes[root]
+		index, ok := nodes[root]
 		if !ok {
-			at = len(roots)
-			nodes[root] = at
+			index = len(roots)
+			nodes[root] = index
 			roots = append(roots, nil)
 		}
-		roots[at] = append(roots[at], uint32(i))
+		roots[index] = append(roots[index], uint32(i))
 	}
 	for _, samples := range roots {
 		root := f.under(0, f.name(f.r.comm(&f.r.p.Samples[samples[0]])))
 		for _, i := range samples {
 			s := &f.r.p.Samples[i]
 			n := &f.nodes[f.stack(root, s.Stack)]
-			n.count = add(n.count, v.of(s))
+			n.count = add(n.count, v.amount(s))
 		}
 	}
 }
@@ -118,8 +117,8 @@ func (f *folder) name(text string) uint32 {
 	return i
 }
 
-// stack is the node of a stack under a thread's name. Samples share their callers,
-// so most of it is known.
+// stack is the node of a stack under a thread's name. Samples share their callers, so most of
+// it is cached.
 func (f *folder) stack(root, stack uint32) uint32 {
 	f.missing = f.missing[:0]
 	node := root
@@ -148,7 +147,7 @@ func (f *folder) under(parent, name uint32) uint32 {
 	return n
 }
 
-// findChildren lists what goes on from each node.
+// findChildren lists the children of each node.
 func (f *folder) findChildren() {
 	f.first = make([]uint32, len(f.nodes)+1)
 	for _, n := range f.nodes[1:] {
@@ -165,8 +164,8 @@ func (f *folder) findChildren() {
 	}
 }
 
-// rankTexts puts what may follow a stack in a line in the order of bytes: each name
-// with what is between it and the next name, or the sum of the weights.
+// rankTexts sorts the texts that may follow a stack in a line by their bytes: each name with
+// the separator before the next name, or with the sum of the weights.
 func (f *folder) rankTexts() {
 	type ranked struct {
 		text string
@@ -182,23 +181,23 @@ func (f *folder) rankTexts() {
 		*r.rank = int32(i)
 	}
 	for i, text := range f.texts {
-		// What begins with it follows it. A sum may come before that or behind it.
-		at := int(f.last[i]) + 1
-		f.isPrefix[i] = at < len(list) && strings.HasPrefix(list[at].text, text+" ")
+		// Texts that begin with it follow it. A sum may come before or behind them.
+		rank := int(f.last[i]) + 1
+		f.isPrefix[i] = rank < len(list) && strings.HasPrefix(list[rank].text, text+" ")
 	}
 }
 
-// A foldedEntry is what follows a stack in lines: the end of one, or a name with what
-// is under it. Entries in the order of their texts give lines in theirs.
+// foldedEntry is a continuation of a stack in lines: its end, or a name with the names under
+// it. Entries in the order of their texts give lines in their order.
 type foldedEntry struct {
 	node   uint32
 	rank   int32
 	isLast bool // the line ends
 }
 
-// entries appends what follows the stack of a node, in its order.
+// entries appends the continuations of a node's stack, in their order.
 func (f *folder) entries(list []foldedEntry, node uint32) []foldedEntry {
-	from := len(list)
+	first := len(list)
 	isRanked := true
 	for _, c := range f.children[f.first[node]:f.first[node+1]] {
 		n := &f.nodes[c]
@@ -210,7 +209,7 @@ func (f *folder) entries(list []foldedEntry, node uint32) []foldedEntry {
 			list = append(list, foldedEntry{c, f.inner[n.name], false})
 		}
 	}
-	switch own := list[from:]; {
+	switch own := list[first:]; {
 	case len(own) < 2:
 	case isRanked:
 		slices.SortFunc(own, func(a, b foldedEntry) int { return cmp.Compare(a.rank, b.rank) })
@@ -220,7 +219,7 @@ func (f *folder) entries(list []foldedEntry, node uint32) []foldedEntry {
 	return list
 }
 
-// entryText is what an entry adds to a line.
+// entryText is the text of an entry in a line.
 func (f *folder) entryText(e foldedEntry) string {
 	n := &f.nodes[e.node]
 	if e.isLast {
@@ -229,8 +228,8 @@ func (f *folder) entryText(e foldedEntry) string {
 	return f.texts[n.name] + ";"
 }
 
-// write writes the lines. Stacks may be as deep as --max-stack says, so what is
-// open is kept in a list.
+// write writes the lines. Stacks may be as deep as --max-stack allows, so the open nodes are
+// in a list, not on the call stack.
 func (f *folder) write(b output) {
 	for i, text := range f.texts {
 		f.texts[i] = escape.Text(text)
@@ -258,8 +257,8 @@ func (f *folder) write(b output) {
 			continue
 		}
 		line = append(line, ';')
-		from := top.end
-		entries = f.entries(entries[:from], e.node)
-		open = append(open, level{from, len(entries), len(line)})
+		start := top.end
+		entries = f.entries(entries[:start], e.node)
+		open = append(open, level{start, len(entries), len(line)})
 	}
 }

@@ -14,13 +14,12 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// CallFrames writes the call frame information of a code object, as it comes:
-// what it holds at a time does not grow with the object.
+// CallFrames writes the call frame information of a code object as a stream: its memory does
+// not grow with the object.
 type CallFrames struct {
 	File    string // the object, named in problems
 	Entries iter.Seq2[engine.CallFrameEntry, error]
-	// SFrame is the entries of .sframe, which have rows and no instructions; nil:
-	// none.
+	// SFrame is the entries of .sframe, which have rows and no instructions; nil: none.
 	SFrame iter.Seq2[*cfi.SFrameFDE, error]
 	// Unwind is the unwind information of a PE file; nil: none.
 	Unwind iter.Seq2[*engine.UnwindEntry, error]
@@ -29,18 +28,17 @@ type CallFrames struct {
 	Space    func(space locexpr.AddressSpace) string
 	// Expression is the text of an expression.
 	Expression func(expr []byte) string
-	// Forbidden says which operation of an expression call frame information must not
-	// use, and HasSpace whether an address space is the architecture's; nil: nothing is
-	// known.
+	// Forbidden returns an error for an expression with an operation that call frame
+	// information must not use, and HasSpace reports whether the architecture has an address
+	// space; nil: nothing is known.
 	Forbidden func(expr []byte) error
 	HasSpace  func(space locexpr.AddressSpace) bool
-	// Problem is told what is wrong with entries, where that is not part of what
-	// is written.
+	// Problem receives problems of entries that are not part of the output.
 	Problem func(error)
 	Color   bool
 }
 
-// A function is an entry that has rows.
+// function is an entry that has rows.
 type function struct {
 	section, code string // code: see engine.CallFrameEntry
 	offset        uint64 // of the entry in its section
@@ -81,9 +79,8 @@ func (c *CallFrames) functions(one func(*function) error, problem func(error)) e
 	return nil
 }
 
-// rows goes over the functions: for each it calls begin, then row for each of
-// its rows, then end. A function whose one row has no rule at all counts as one
-// without rows.
+// rows goes over the functions: for each it calls begin, then row for each of its rows, then
+// end. A function whose one row has no rule at all counts as one without rows.
 func (c *CallFrames) rows(row func(*cfi.Row) error, begin, end func(*function) error, problem func(error)) error {
 	return c.functions(func(f *function) error {
 		if err := begin(f); err != nil {
@@ -113,7 +110,7 @@ func (c *CallFrames) rows(row func(*cfi.Row) error, begin, end func(*function) e
 	}, problem)
 }
 
-// wrongRow finds what is ill-formed in a row that can be read.
+// wrongRow finds the ill-formed part of a row that can be read.
 func (c *CallFrames) wrongRow(r *cfi.Row) error {
 	if circle := r.Circle(); circle != nil {
 		return cfi.CircleError(circle)
@@ -135,15 +132,15 @@ func (c *CallFrames) wrongRow(r *cfi.Row) error {
 	return nil
 }
 
-// wrongInstruction finds what is ill-formed in an instruction that can be read.
-func (c *CallFrames) wrongInstruction(in *cfi.Instruction) error {
-	for _, o := range in.Operands {
+// wrongInstruction finds the ill-formed part of an instruction that can be read.
+func (c *CallFrames) wrongInstruction(instruction *cfi.Instruction) error {
+	for _, o := range instruction.Operands {
 		switch {
 		case o.Kind == cfi.SpaceOperand && c.isNoSpace(locexpr.AddressSpace(o.Value)):
-			return fmt.Errorf("%s: %w", in.Name, &cfi.Error{Err: cfi.ErrAddressSpace, Detail: fmt.Sprint(o.Value)})
+			return fmt.Errorf("%s: %w", instruction.Name, &cfi.Error{Err: cfi.ErrAddressSpace, Detail: fmt.Sprint(o.Value)})
 		case o.Kind == cfi.ExpressionOperand && c.Forbidden != nil:
 			if err := c.Forbidden(o.Expr); err != nil {
-				return fmt.Errorf("%s: %w", in.Name, err)
+				return fmt.Errorf("%s: %w", instruction.Name, err)
 			}
 		}
 	}
@@ -159,7 +156,7 @@ func saysNothing(r *cfi.Row) bool {
 	return r.CFA.Kind == cfi.NoCFA && len(r.Rules) == 0 && !r.WindowSave
 }
 
-// cfa is a CFA rule as it stands in the output; "" where there is none.
+// cfa is the text of a CFA rule; "" where there is none.
 func (c *CallFrames) cfa(r *cfi.CFARule, expr func([]byte) string) string {
 	switch r.Kind {
 	case cfi.CFARegister:
@@ -174,7 +171,7 @@ func (c *CallFrames) cfa(r *cfi.CFARule, expr func([]byte) string) string {
 	return ""
 }
 
-// rule is a register rule as it stands in the output.
+// rule is the text of a register rule.
 func (c *CallFrames) rule(r *cfi.Rule, expr func([]byte) string) string {
 	switch r.Kind {
 	case cfi.Undefined:
@@ -218,7 +215,7 @@ func appendSigned(b []byte, n int64) []byte {
 
 func hexExpr(b []byte) string { return ":" + hex.EncodeToString(b) }
 
-// maxListedProblems bounds the problems that a list of entries ends with.
+// maxListedProblems bounds the problems at the end of a list of entries.
 const maxListedProblems = 1000
 
 // problemList is the end of a list of entries.

@@ -14,12 +14,12 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 )
 
-// A table of rows is written when it has so many cells, so that an FDE of any
-// length takes little memory. What follows has a table of its own.
+// tableCells is the number of cells after which a table of rows is written, so that an FDE of
+// any length takes little memory. The rows behind it have a table of their own.
 const tableCells = 1 << 18
 
-// In a table of more columns than this, those that say undefined or the same
-// value in every row are a line below it.
+// tableColumns is the number of columns above which columns that are undefined or same value
+// in every row are a line below the table.
 const tableColumns = 12
 
 // WriteRowsText writes the rows of every FDE as a table.
@@ -28,11 +28,11 @@ func (c *CallFrames) WriteRowsText(w io.Writer) error {
 	t := &rowTable{CallFrames: c, Printer: b, paint: newPaint(c.Color)}
 	var separator layout
 	err := c.rows(t.add, func(f *function) error {
-		head := fmt.Sprintf("%s+0x%x  0x%x to 0x%x", f.section, f.offset, f.start, f.end)
+		header := fmt.Sprintf("%s+0x%x  0x%x to 0x%x", f.section, f.offset, f.start, f.end)
 		if f.code != "" {
-			head += " of " + f.code
+			header += " of " + f.code
 		}
-		b.printf(separator+"%s", t.head(head))
+		b.printf(separator+"%s", t.header(header))
 		if f.isSignalFrame {
 			b.printf("  signal frame")
 		}
@@ -52,15 +52,15 @@ func (c *CallFrames) WriteRowsText(w io.Writer) error {
 	return b.Flush()
 }
 
-// A rowTable collects rows of one FDE and writes them below each other. There are
-// many FDEs of few rows, so what it collects in is used again.
+// rowTable collects rows of one FDE and writes them below each other. There are many FDEs of
+// few rows, so its buffers are reused.
 type rowTable struct {
 	*CallFrames
 	*Printer
 	paint
 	rows      []cfi.Row
-	columns   []uint64 // that any row mentions, sorted
-	isStarted bool     // part of the FDE's rows is written
+	columns   []uint64 // mentioned by any row, sorted
+	isStarted bool     // some of the FDE's rows are written
 	cells     cells
 	line      []byte
 }
@@ -72,8 +72,8 @@ func (t *rowTable) add(r *cfi.Row) error {
 	t.rows[n] = *r
 	t.rows[n].Rules, t.rows[n].CallSite = rules, nil
 	for i := range rules {
-		if at, found := slices.BinarySearch(t.columns, rules[i].Column); !found {
-			t.columns = slices.Insert(t.columns, at, rules[i].Column)
+		if index, found := slices.BinarySearch(t.columns, rules[i].Column); !found {
+			t.columns = slices.Insert(t.columns, index, rules[i].Column)
 		}
 	}
 	if len(t.rows)*(2+len(t.columns)) >= tableCells {
@@ -82,7 +82,7 @@ func (t *rowTable) add(r *cfi.Row) error {
 	return nil
 }
 
-// flush writes the rows that there are.
+// flush writes the collected rows.
 func (t *rowTable) flush() error {
 	if len(t.rows) == 0 {
 		return nil
@@ -154,14 +154,14 @@ func (t *rowTable) addRow(r *cfi.Row, columns []uint64, number func([]byte) stri
 	}
 }
 
-// cells are those of a table, line by line.
+// cells are the cells of a table, line by line.
 type cells struct {
 	text   []byte
 	ends   []int // of each cell in text
 	widths []int // of each column, in characters
 }
 
-// begin begins a table with so many columns.
+// begin begins a table with a number of columns.
 func (c *cells) begin(columns int) {
 	c.text, c.ends = c.text[:0], c.ends[:0]
 	c.widths = append(c.widths[:0], make([]int, columns)...)
@@ -175,7 +175,7 @@ func (c *cells) add(text string) {
 	c.end()
 }
 
-// end ends a cell behind what text has.
+// end ends a cell at the end of text.
 func (c *cells) end() {
 	start := 0
 	if n := len(c.ends); n > 0 {
@@ -186,8 +186,8 @@ func (c *cells) end() {
 	c.ends = append(c.ends, len(c.text))
 }
 
-// foldColumns returns the columns of the table, and the lines below it that stand
-// for those that a wide table leaves out.
+// foldColumns returns the columns of the table, and lines for the columns that a wide table
+// leaves out.
 func (t *rowTable) foldColumns() (columns []uint64, below []string) {
 	columns = slices.Clone(t.columns)
 	if len(columns) <= tableColumns {
@@ -250,8 +250,7 @@ func (t *rowTable) always(columns []uint64, kind cfi.RuleKind) []uint64 {
 	return list
 }
 
-// ranges are the names of columns, three and more that follow each other as the
-// first and the last.
+// ranges are the names of columns, three and more consecutive ones as the first and the last.
 func (t *rowTable) ranges(columns []uint64) string {
 	var parts []string
 	for i := 0; i < len(columns); {

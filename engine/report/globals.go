@@ -11,18 +11,18 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// A Global is a variable of a target that was asked for by its name.
+// Global is a variable of a target that was requested by name.
 type Global struct {
 	engine.GlobalVariable
 	Thread *target.Thread // in which it was read
 }
 
-// globals writes globals below what is said of the target.
+// globals writes globals below the description of the target.
 func (t *text) globals(list []Global) {
 	if len(list) == 0 {
 		return
 	}
-	t.printf("\n%s\n", t.head("globals"))
+	t.printf("\n%s\n", t.header("globals"))
 	for i := range list {
 		t.global(list, &list[i])
 	}
@@ -40,7 +40,7 @@ func (t *text) global(list []Global, g *Global) {
 	t.printf("\n")
 }
 
-// hasOthers says whether several variables have a name.
+// hasOthers reports whether several variables have a name.
 func hasOthers(list []Global, name string) bool {
 	n := 0
 	for i := range list {
@@ -51,7 +51,7 @@ func hasOthers(list []Global, name string) bool {
 	return n > 1
 }
 
-// globalsJSON is the member of a Report; "" where nobody asked.
+// globalsJSON is the member of a Report; "" where none were requested.
 func globalsJSON(list []Global, names spaceNames) (string, error) {
 	if len(list) == 0 {
 		return "", nil

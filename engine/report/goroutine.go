@@ -11,15 +11,15 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// Goroutine is what Go's runtime knows of a goroutine.
+// Goroutine is a goroutine as Go's runtime describes it.
 type Goroutine struct {
 	ID         uint64     `json:"id"`
 	State      string     `json:"state"`
 	WaitReason string     `json:"wait_reason,omitempty"`
 	WaitSince  uint64     `json:"wait_since,omitempty"`    // nanoseconds of the runtime's clock
 	WaitLeast  uint64     `json:"wait_at_least,omitempty"` // nanoseconds that it waited at least
-	Thread     string     `json:"thread,omitempty"`        // that the runtime has given it to
-	System     bool       `json:"system,omitempty"`        // the runtime made it for itself
+	Thread     string     `json:"thread,omitempty"`        // to which the runtime assigned it
+	System     bool       `json:"system,omitempty"`        // it belongs to the runtime
 	Locked     bool       `json:"locked,omitempty"`        // no other thread may execute it
 	Scanned    bool       `json:"scanned,omitempty"`       // the garbage collector is scanning its stack
 	Parent     uint64     `json:"parent,omitempty"`        // the goroutine that created it
@@ -73,23 +73,23 @@ func (j *indented) uintMember(name string, n uint64) {
 	j.put(strconv.FormatUint(n, 10))
 }
 
-func (j *stackJSON) codePlace(name string, at *target.CodePlace) {
-	if at == nil {
+func (j *stackJSON) codePlace(name string, place *target.CodePlace) {
+	if place == nil {
 		return
 	}
 	j.member(name)
 	j.open("{")
-	j.hexMember("pc", at.PC)
-	j.textMember("function", at.Function)
-	j.textMember("file", at.File)
-	if at.Line != 0 {
-		j.numberMember("line", at.Line)
+	j.hexMember("pc", place.PC)
+	j.textMember("function", place.Function)
+	j.textMember("file", place.File)
+	if place.Line != 0 {
+		j.numberMember("line", place.Line)
 	}
 	j.close("}")
 }
 
-// goroutineOf is the goroutine that a thread is, or that it executes; nil where there
-// is none.
+// goroutineOf is the goroutine that a thread is, or that it executes; nil where there is
+// none.
 func goroutineOf(th *target.Thread) *target.Goroutine {
 	if th.Goroutine == nil && th.Executes != nil {
 		th = th.Executes
@@ -97,8 +97,8 @@ func goroutineOf(th *target.Thread) *target.Goroutine {
 	return th.Goroutine
 }
 
-// isEqualGoroutine says whether the text says the same of the goroutines of two
-// threads, but for what is each one's own.
+// isEqualGoroutine reports whether the goroutines of two threads have the same text, except
+// for their own IDs.
 func isEqualGoroutine(a, b *target.Thread) bool {
 	x, y := goroutineOf(a), goroutineOf(b)
 	if x == nil || y == nil || x == y {
@@ -107,8 +107,8 @@ func isEqualGoroutine(a, b *target.Thread) bool {
 	return *x.GoroutineState == *y.GoroutineState && x.CreatedBy == y.CreatedBy && x.IsSystem == y.IsSystem
 }
 
-// describe is what a goroutine does, and for how many minutes at least, as Go's own
-// tracebacks say it.
+// describe is the state of a goroutine, and its least wait in minutes, in the words of Go's
+// own tracebacks.
 func describe(g *target.Goroutine, minutes uint64) string {
 	text := g.State
 	if g.WaitReason != "" {
@@ -178,13 +178,13 @@ func (t *text) goroutines(g *group) string {
 	return line + t.about.crash(g.first.Thread)
 }
 
-// An idList is the IDs of threads in their order, those that follow each other in ranges.
+// idList is the IDs of threads in their order, those that follow each other in ranges.
 type idList struct {
 	ranges []idRange
 	count  int
 }
 
-// An idRange is IDs of which only the number at the end differs, and goes up by one.
+// idRange is IDs that differ only in the number at the end, which goes up by one.
 type idRange struct {
 	prefix       string
 	first, count uint64
@@ -209,7 +209,7 @@ func (l *idList) add(id string) {
 	l.ranges = append(l.ranges, r)
 }
 
-// String has all IDs: "101-164 170", and two that follow each other one by one.
+// String returns all IDs: "101-164 170", and two consecutive ones one by one.
 func (l *idList) String() string {
 	var b strings.Builder
 	for i := range l.ranges {
@@ -228,17 +228,17 @@ func (l *idList) String() string {
 	return b.String()
 }
 
-// creator says which go statement created the goroutines of a group, and by which
-// goroutine, where that is one.
+// creator writes the go statement that created the goroutines of a group, and its goroutine,
+// where all have the same.
 func (t *text) creator(g *group) {
 	first := goroutineOf(g.first.Thread)
 	if first == nil || first.CreatedBy == nil {
 		return
 	}
-	at := first.CreatedBy
-	line := "created by " + at.Function
-	if at.Function == "" {
-		line = "created by " + address(at.PC)
+	place := first.CreatedBy
+	line := "created by " + place.Function
+	if place.Function == "" {
+		line = "created by " + address(place.PC)
 	}
 	isOne := first.Parent != 0
 	for i := range g.threads {
@@ -248,8 +248,8 @@ func (t *text) creator(g *group) {
 	if isOne {
 		line += " in goroutine " + strconv.FormatUint(first.Parent, 10)
 	}
-	if at.Line > 0 {
-		line += " at " + position(at.File, at.Line, 0)
+	if place.Line > 0 {
+		line += " at " + position(place.File, place.Line, 0)
 	}
 	t.printf("  %s\n", t.faint(line))
 }

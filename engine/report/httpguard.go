@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// pageHeaders are those of every answer. pprof's scripts and styles are in its
-// pages; nothing else is run, loaded or sent, and no other site has a use of them.
+// pageHeaders are the headers of every response. pprof's scripts and styles are in its pages;
+// nothing else is run, loaded or sent, and no other site has a use of them.
 var pageHeaders = map[string]string{
 	"Content-Security-Policy": "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src 'self' data:; " +
 		"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -25,8 +25,8 @@ var pageHeaders = map[string]string{
 	"Cache-Control":                "no-store",
 }
 
-// guarded answers requests that read, are for this server by its name, and are not
-// made by a page of another site. host is the name that it was asked to listen at.
+// guarded serves requests that read, that name this server, and that no page of another site
+// made. host is the name that the server listens at.
 func guarded(pages http.Handler, host string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range pageHeaders {
@@ -46,10 +46,10 @@ func guarded(pages http.Handler, host string) http.Handler {
 	})
 }
 
-// isOwnHost says that a request names this server: by the name that it was asked to
-// listen at, by the address that the connection came to, or on this machine as
-// localhost; and by its port. Any other name that leads here is somebody else's.
-func isOwnHost(r *http.Request, asked string) bool {
+// isOwnHost reports whether a request names this server: by the name that it listens at, by
+// the address of the connection, or on this machine as localhost; and by its port. Any other
+// name that leads here is foreign.
+func isOwnHost(r *http.Request, listenHost string) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok {
 		return false
@@ -61,7 +61,7 @@ func isOwnHost(r *http.Request, asked string) bool {
 	if port != strconv.Itoa(local.Port) {
 		return false
 	}
-	if host != "" && strings.EqualFold(host, asked) {
+	if host != "" && strings.EqualFold(host, listenHost) {
 		return true
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
@@ -70,15 +70,15 @@ func isOwnHost(r *http.Request, asked string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return local.IP.IsLoopback()
 	}
-	if ip, err := netip.ParseAddr(asked); err == nil && ip.IsUnspecified() {
+	if ip, err := netip.ParseAddr(listenHost); err == nil && ip.IsUnspecified() {
 		name, err := os.Hostname()
 		return err == nil && strings.EqualFold(host, name)
 	}
 	return false
 }
 
-// isOfAnotherSite says that a browser told of a request that another site made it,
-// and not a user who followed a link.
+// isOfAnotherSite reports whether a browser marked a request as made by another site, and not
+// by a user who followed a link.
 func isOfAnotherSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":
@@ -87,7 +87,7 @@ func isOfAnotherSite(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
-// pageWriter leaves out of pprof's pages what would save and delete settings.
+// pageWriter removes from pprof's pages the means to save and delete settings.
 type pageWriter struct{ http.ResponseWriter }
 
 // Write implements io.Writer. pprof writes a page at once.
@@ -103,7 +103,7 @@ func (w *pageWriter) Write(page []byte) (int, error) {
 	return w.ResponseWriter.Write(page)
 }
 
-// sourceWriter takes noPath out of the page of sources.
+// sourceWriter removes noPath from the page of sources.
 type sourceWriter struct{ http.ResponseWriter }
 
 // Write implements io.Writer. pprof writes a page at once.

@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// orderedChunk is how many items inOrder gives to a goroutine at a time.
+// orderedChunk is the number of items in a piece of work of inOrder.
 const orderedChunk = 512
 
-// inOrder makes the text of a number of items by several goroutines, 0 being one for
-// each CPU, and gives it to take in the order of the items. There are a few pieces of
-// text at a time. The error is that of take, after which nothing is made.
+// inOrder makes the text of a number of items by several goroutines, 0 being one for each
+// CPU, and passes it to take in the order of the items. There are a few pieces of text at a
+// time. The error is that of take, after which no more text is made.
 func inOrder(jobs, items int, appendText func(text []byte, from, to int) []byte, take func([]byte) error) error {
 	if jobs <= 0 {
 		jobs = runtime.GOMAXPROCS(0)
@@ -54,8 +54,8 @@ func inOrder(jobs, items int, appendText func(text []byte, from, to int) []byte,
 		})
 	}
 	var failed error
-	for made := range order {
-		text := <-made
+	for piece := range order {
+		text := <-piece
 		if failed == nil {
 			if failed = take(text); failed != nil {
 				close(stop)
@@ -70,7 +70,7 @@ func inOrder(jobs, items int, appendText func(text []byte, from, to int) []byte,
 	return failed
 }
 
-// oneByOne is inOrder by the goroutine that calls it.
+// oneByOne is inOrder on the calling goroutine.
 func oneByOne(items int, appendText func(text []byte, from, to int) []byte, take func([]byte) error) error {
 	var text []byte
 	for from := 0; from < items; from += orderedChunk {

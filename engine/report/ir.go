@@ -14,8 +14,8 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// IR is what `dump spirv` and `dump llvmir` write: the debug information of a
-// module in an intermediate representation.
+// IR is the output of `dump spirv` and `dump llvmir`: the debug information of a module in an
+// intermediate representation.
 type IR struct {
 	File  string
 	IR    symbol.IR
@@ -36,7 +36,7 @@ type jsonOperand struct {
 	Text  *string `json:"text,omitempty"`
 }
 
-// jsonPosition is where an instruction comes from.
+// jsonPosition is the source position of an instruction.
 type jsonPosition struct {
 	Function    string `json:"function"`
 	Instruction int    `json:"instruction"`
@@ -123,8 +123,8 @@ func jsonRecordOf(r *symbol.Record) jsonRecord {
 	return out
 }
 
-// jsonPositionOf is a position. The physical function is left out of what it was
-// inlined into where nothing is known of it but its name.
+// jsonPositionOf is a position. The physical function is left out of the functions inlined
+// into it where only its name is known.
 func jsonPositionOf(p *symbol.Position) jsonPosition {
 	out := jsonPosition{Function: p.Function, Instruction: p.Instruction, Offset: p.Offset, InlinedAt: []jsonPlace{}}
 	for i := range p.Frames {
@@ -142,7 +142,7 @@ func jsonPositionOf(p *symbol.Position) jsonPosition {
 	return out
 }
 
-// scopeName is the name of a function as its source has it.
+// scopeName is the name of a function in its source.
 func scopeName(f *symbol.Frame) string {
 	if f.Name != "" {
 		return f.Name
@@ -206,11 +206,11 @@ func (d *IR) WriteJSON(w io.Writer) error {
 }
 
 // writeMember writes a member of an object that is a list, an element a line.
-func writeMember[T, J any](o output, name string, list iter.Seq[T], of func(*T) J) error {
+func writeMember[T, J any](o output, name string, list iter.Seq[T], convert func(*T) J) error {
 	o.put(`,"`, name, `":[`)
 	comma := ""
 	for x := range list {
-		text, err := marshal(of(&x))
+		text, err := marshal(convert(&x))
 		if err != nil {
 			return err
 		}
@@ -224,7 +224,7 @@ func writeMember[T, J any](o output, name string, list iter.Seq[T], of func(*T) 
 	return nil
 }
 
-// WriteText writes the parts that are there, each below its name.
+// WriteText writes the parts that exist, each below its name.
 func (d *IR) WriteText(w io.Writer) error {
 	t := &irText{Printer: NewPrinter(w), paint: newPaint(d.Color), hasLines: d.IR.Format() == "llvmir"}
 	for r := range d.IR.Records() {
@@ -270,8 +270,8 @@ type irText struct {
 	function string
 }
 
-// offset is where a record or an instruction is: the line of a text, or the word
-// of a module.
+// offset is the place of a record or an instruction: the line of a text, or the word of a
+// module.
 func (t *irText) offset(n uint64) string {
 	if t.hasLines {
 		return fmt.Sprintf("line %-5d", n)
@@ -288,7 +288,7 @@ func (t *irText) part(name string) {
 		t.printf("\n")
 	}
 	t.current = name
-	t.printf("%s\n", t.head(name))
+	t.printf("%s\n", t.header(name))
 }
 
 func (t *irText) record(r *symbol.Record) {
@@ -353,14 +353,14 @@ func (t *irText) position(p *symbol.Position) {
 		if i < len(p.Scopes) && p.Scopes[i] != "" {
 			scope = scopeName(f)
 		}
-		at := place(f)
+		position := place(f)
 		switch {
-		case scope != "" && at != "":
-			t.printf("%s %s in %s", printable(scope), at, printable(p.Scopes[i]))
+		case scope != "" && position != "":
+			t.printf("%s %s in %s", printable(scope), position, printable(p.Scopes[i]))
 		case scope != "":
 			t.printf("%s in %s", printable(scope), printable(p.Scopes[i]))
-		case at != "":
-			t.printf("? %s", at)
+		case position != "":
+			t.printf("? %s", position)
 		default:
 			t.printf("-")
 		}
@@ -400,8 +400,8 @@ func (t *irText) variable(v *symbol.Variable) {
 	case v.Function != "":
 		t.printf(", in %s", printable(v.Function))
 	}
-	if at := place(&symbol.Frame{File: v.File, Line: v.Line, Column: v.Column}); at != "" {
-		t.printf(", %s", at)
+	if position := place(&symbol.Frame{File: v.File, Line: v.Line, Column: v.Column}); position != "" {
+		t.printf(", %s", position)
 	}
 	if v.InlinedAt != "" {
 		t.printf(", inlined at %s", printable(v.InlinedAt))
@@ -431,9 +431,9 @@ func (t *irText) variable(v *symbol.Variable) {
 }
 
 func (t *irText) macro(m *symbol.Macro) {
-	at := "command line"
+	position := "command line"
 	if m.Line != 0 {
-		at = place(&symbol.Frame{File: m.File, Line: m.Line})
+		position = place(&symbol.Frame{File: m.File, Line: m.Line})
 	}
 	what := "#define"
 	if m.IsUndef {
@@ -443,7 +443,7 @@ func (t *irText) macro(m *symbol.Macro) {
 	if m.Value != "" {
 		t.printf(" %s", shortened(m.Value))
 	}
-	t.printf(", %s\n", at)
+	t.printf(", %s\n", position)
 }
 
 func (t *irText) source(s *symbol.SourceFile) {

@@ -13,7 +13,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 )
 
-// An output is a buffer for JSON whose first error stays in it: Flush and check give it.
+// output is a buffer for JSON whose first error stays in it: Flush and check return it.
 type output struct{ *bufio.Writer }
 
 func newOutput(w io.Writer) output { return output{bufio.NewWriterSize(w, 1<<16)} }
@@ -30,8 +30,7 @@ func (o output) check() error {
 	return err
 }
 
-// A jsonList writes a JSON object with a list that is as long as it likes, and
-// the problems behind it.
+// jsonList writes a JSON object with a list of any length, and the problems behind it.
 type jsonList struct {
 	output
 	problems problemList
@@ -84,8 +83,8 @@ func quoted(s string) string {
 	return text
 }
 
-// isPlainJSON says whether a string needs no escapes in JSON. Names and rules of real
-// files are.
+// isPlainJSON reports whether a string needs no escapes in JSON. Names and rules of real
+// files need none.
 func isPlainJSON(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

@@ -10,12 +10,12 @@ import (
 	"github.com/unwindd/unwindd/engine"
 )
 
-// This file writes a variable that has other values in many lanes as a table.
+// This file writes a variable whose value differs in many lanes as a table.
 
-// manyValues is from how many values on a variable is written as a table.
+// manyValues is the number of values from which on a variable is written as a table.
 const manyValues = 5
 
-// A laneRun is lanes that follow each other, with the text of each one's value.
+// laneRun is consecutive lanes, with the text of each one's value.
 type laneRun struct {
 	first uint32
 	texts []string
@@ -28,8 +28,8 @@ func (r *laneRun) lanes() string {
 	return fmt.Sprintf("%d-%d", r.first, r.first+uint32(len(r.texts))-1)
 }
 
-// laneTable writes the values of a variable in lanes, in the order of the lanes; false
-// where they are few, or have parts.
+// laneTable writes the values of a variable in lanes, in the order of the lanes; false where
+// they are few, or have parts.
 func (t *text) laneTable(values []engine.Variable) bool {
 	if len(values) < manyValues {
 		return false
@@ -99,9 +99,9 @@ func laneRuns(values []engine.Variable) (runs []laneRun) {
 	return runs
 }
 
-// rows are the run as rows of a table whose columns have a width: each has a power of
-// two of lanes, and begins at a multiple of that. What has one distance from each lane to
-// the next is one row.
+// rows are the run as rows of a table whose columns have a width: each has a power of two of
+// lanes, and begins at a multiple of that. Values with a constant step from each lane to the
+// next are one row.
 func (r *laneRun) rows(width int) []laneRun {
 	if r.steps() != "" {
 		return []laneRun{*r}
@@ -112,19 +112,20 @@ func (r *laneRun) rows(width int) []laneRun {
 		n /= 2
 	}
 	var rows []laneRun
-	for at, left := r.first, r.texts; len(left) > 0; {
-		take := min(int(n-at%n), len(left))
-		rows = append(rows, laneRun{at, left[:take]})
-		at, left = at+uint32(take), left[take:]
+	for lane, left := r.first, r.texts; len(left) > 0; {
+		take := min(int(n-lane%n), len(left))
+		rows = append(rows, laneRun{lane, left[:take]})
+		lane, left = lane+uint32(take), left[take:]
 	}
 	return rows
 }
 
-// fewSteps is how many lanes are written one by one even where they have a distance.
+// fewSteps is the number of lanes that are written one by one even where they have a constant
+// step.
 const fewSteps = 4
 
-// steps says of integers that have the same distance from each lane to the next what
-// they are; "" where they have not.
+// steps describes integers that have a constant step from each lane to the next; "" for
+// others.
 func (r *laneRun) steps() string {
 	if len(r.texts) <= fewSteps {
 		return ""

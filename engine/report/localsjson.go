@@ -8,8 +8,8 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// locals writes the variables of a function of a frame as a list of Variable. space is
-// what the architecture calls an address space.
+// locals writes the variables of a function of a frame as a list of Variable. space names the
+// address spaces of the architecture.
 func (j *stackJSON) locals(f *engine.Frame, level int, space func(locexpr.AddressSpace) string) {
 	if !j.hasLocals {
 		return

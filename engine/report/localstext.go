@@ -19,7 +19,7 @@ func (t *text) locals(f *engine.Frame, level int) {
 	}
 }
 
-// lanesThatExecute are those of a frame that are active.
+// lanesThatExecute are the active lanes of a frame.
 func lanesThatExecute(f *engine.Frame) (all engine.LaneSet) {
 	groups := f.Lanes()
 	for i := range groups {
@@ -30,7 +30,7 @@ func lanesThatExecute(f *engine.Frame) (all engine.LaneSet) {
 	return all
 }
 
-// waiting writes the variables of lanes that wait at places of their own.
+// waiting writes the variables of lanes that wait at other places.
 func (t *text) waiting(groups []engine.LaneGroup, width int) {
 	for i := range groups {
 		g := &groups[i]
@@ -44,7 +44,7 @@ func (t *text) waiting(groups []engine.LaneGroup, width int) {
 	}
 }
 
-// waitingIn says in which function lanes have the variables that follow.
+// waitingIn writes the function in which lanes have the variables that follow.
 func (t *text) waitingIn(g *engine.LaneGroup, level, width int) {
 	name := "??"
 	if level < len(g.Symbols) && g.Symbols[level].Function != "" {
@@ -53,8 +53,8 @@ func (t *text) waitingIn(g *engine.LaneGroup, level, width int) {
 	t.printf("   %*s %s %s have in %s\n", width, "", t.faint("lanes"), g.Lanes, t.function(name))
 }
 
-// variables writes variables. Where lanes differ they are several of one name; all are
-// the lanes that the list is about.
+// variables writes variables. Where lanes differ several have one name; all are the lanes of
+// the whole list.
 func (t *text) variables(list []engine.Variable, all engine.LaneSet) {
 	for len(list) > 0 {
 		n := sameVariable(list)
@@ -67,7 +67,7 @@ func (t *text) variables(list []engine.Variable, all engine.LaneSet) {
 	}
 }
 
-// sameVariable is how many at the front are one variable, as lanes have it.
+// sameVariable is the number of leading elements that are one variable in several lanes.
 func sameVariable(list []engine.Variable) (n int) {
 	first := &list[0]
 	seen := slices.Clone(first.Lanes)
@@ -104,7 +104,7 @@ func variableName(v *engine.Variable) string {
 	return v.Name
 }
 
-// remarks writes what is said of a variable behind its value.
+// remarks writes the remarks on a variable behind its value.
 func (t *text) remarks(v *engine.Variable) {
 	if v.IsShadowed {
 		t.printf(" %s", t.faint("(shadowed)"))
@@ -114,14 +114,14 @@ func (t *text) remarks(v *engine.Variable) {
 	}
 }
 
-// about is what the verbose text says of a variable beside its value.
+// about is the verbose description of a variable beside its value.
 func about(v *engine.Variable) string {
 	parts := []string{string(v.Kind)}
 	if v.Type != "" {
 		parts = append(parts, v.Type)
 	}
-	if at := v.Location(); at != "" {
-		parts = append(parts, "at "+at)
+	if location := v.Location(); location != "" {
+		parts = append(parts, "at "+location)
 	}
 	if v.Problem != "" && v.Status != "error" {
 		parts = append(parts, v.Problem)

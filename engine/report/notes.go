@@ -18,30 +18,28 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// Notes is what `dump notes` writes: the notes of a file, and the code objects
-// inside it.
+// Notes is the output of `dump notes`: the notes of a file, and the code objects inside it.
 type Notes struct {
 	File   string
-	Object *object.Object // nil where Form says what the file is
+	Object *object.Object // nil where Form names another format
 	Nested iter.Seq2[object.Nested, error]
-	// Form is "archive", or "container" for one of an architecture's own; "" for an ELF
-	// file and for offload bundles and binaries.
+	// Form is "archive", or "container" for an architecture's own format; "" for an ELF file
+	// and for offload bundles and binaries.
 	Form      string
-	Arch      string // of the object; "" where nothing describes it
-	Processor string // of the object, as far as its ELF flags say
-	// Decode gives the contents of a note that an architecture owns: a Tree or
-	// another value that JSON can hold. nil where the architecture knows nothing
-	// about the note.
+	Arch      string // of the object; "" without a description
+	Processor string // of the object, as far as its ELF flags name it
+	// Decode returns the contents of a note that an architecture owns: a Tree or another
+	// value that JSON can hold; nil where the architecture does not know the note.
 	Decode func(n *object.Note) (any, error)
-	// Problem is called with what could not be read.
+	// Problem is called with the error of each part that could not be read.
 	Problem func(error)
 	Color   bool
 
 	close func() error
 }
 
-// OpenNotes opens a file: FILE, or FILE#NAME for a code object inside it. The formats are as
-// of object.OpenNested.
+// OpenNotes opens a file: FILE, or FILE#NAME for a code object inside it. See
+// object.OpenNested for formats.
 func OpenNotes(path string, formats object.Formats) (*Notes, error) {
 	o, err := object.OpenNested(path, formats)
 	if err == nil {
@@ -64,8 +62,8 @@ func OpenNotes(path string, formats object.Formats) (*Notes, error) {
 	return nil, errors.Join(err, m.Close())
 }
 
-// findForm finds the form of a file that is no ELF file. The error is that it has no code
-// objects inside, which notELF says too, or that a container cannot be read.
+// findForm finds the format of a file that is no ELF file. The error is notELF where it has
+// no code objects inside, or that a container cannot be read.
 func (n *Notes) findForm(data []byte, notELF error) error {
 	if object.IsBundle(data) {
 		return nil
@@ -83,7 +81,7 @@ func (n *Notes) findForm(data []byte, notELF error) error {
 	return notELF
 }
 
-// Describe adds what the description of the object's architecture says of it.
+// Describe adds facts from the description of the object's architecture.
 func (n *Notes) Describe(d *sdk.Description) {
 	n.Arch = d.Name
 	if p, ok := d.ObjectProcessor(n.Object.Flags()); ok {
@@ -94,12 +92,11 @@ func (n *Notes) Describe(d *sdk.Description) {
 // Close closes the file.
 func (n *Notes) Close() error { return n.close() }
 
-// A Tree is a map of a note's contents, in the order of the note. Its values are
+// Tree is a map of a note's contents, in the order of the note. Its values are
 // strings, numbers, bools, nil, lists ([]any) and Trees.
 type Tree interface{ Members() iter.Seq2[string, any] }
 
-// jsonNote is a note in the JSON form. Which of the last members it has depends
-// on its type.
+// jsonNote is a note in JSON. Its type determines which of the last members it has.
 type jsonNote struct {
 	Section    string         `json:"section,omitempty"`
 	Offset     string         `json:"offset"`
@@ -136,7 +133,7 @@ type jsonNested struct {
 	Offset    string `json:"offset"`
 	Size      int    `json:"size"`
 
-	form string // of object.Nested
+	format string // of object.Nested
 }
 
 // WriteJSON writes the notes as one JSON value.
@@ -207,7 +204,7 @@ func (n *Notes) each(note func(jsonNote) error, nested func(jsonNested) error, p
 		j := jsonNested{
 			Index: x.Index, ID: x.Name, Section: x.Section, Packing: x.Packing, Offset: hexNumber(x.Offset), Size: len(x.Data),
 		}
-		j.Image, j.Member, j.File, j.form = x.Image, x.Member, x.File, x.Form
+		j.Image, j.Member, j.File, j.format = x.Image, x.Member, x.File, x.Form
 		if n.Form != "container" && x.Form != "archive" {
 			j.Bundle = hexNumber(x.Bundle)
 		}
@@ -222,9 +219,9 @@ func (n *Notes) each(note func(jsonNote) error, nested func(jsonNested) error, p
 
 func hexNumber(n uint64) string { return "0x" + strconv.FormatUint(n, 16) }
 
-// splitEntryID takes the ID of a bundle's entry apart: the kind of offloading,
-// the target triple of three or four components, and the processor with its
-// features (Clang Offload Bundler, "Bundle Entry ID").
+// splitEntryID splits the ID of a bundle's entry: the kind of offloading, the target triple
+// of three or four components, and the processor with its features (Clang Offload Bundler,
+// "Bundle Entry ID").
 func splitEntryID(id string) (kind, triple, processor string) {
 	kind, rest, ok := strings.Cut(id, "-")
 	if !ok {
@@ -239,7 +236,7 @@ func splitEntryID(id string) (kind, triple, processor string) {
 	return kind, strings.TrimSuffix(strings.Join(parts[:n], "-"), "-"), strings.Join(parts[n:], "-")
 }
 
-// note decodes a note. With an error the rest of it stands.
+// note decodes a note. With an error the other members are valid.
 func (n *Notes) note(x *object.Note) (jsonNote, error) {
 	o := n.Object
 	j := jsonNote{
@@ -287,17 +284,17 @@ func abiTag(o *object.Object, b []byte) (string, error) {
 func properties(o *object.Object, b []byte) ([]jsonProperty, error) {
 	order, pad := o.ByteOrder(), uint64(o.AddressSize())
 	var list []jsonProperty
-	for at := uint64(0); at < uint64(len(b)); {
-		rest := b[at:]
+	for offset := uint64(0); offset < uint64(len(b)); {
+		rest := b[offset:]
 		if len(rest) < 8 {
-			return list, fmt.Errorf("property at %#x: %d bytes, expected a type and a size", at, len(rest))
+			return list, fmt.Errorf("property at %#x: %d bytes, expected a type and a size", offset, len(rest))
 		}
 		kind, size := order.Uint32(rest), uint64(order.Uint32(rest[4:]))
 		if size > uint64(len(rest)-8) {
-			return list, fmt.Errorf("property at %#x, type %#x: %d bytes, expected at most %d", at, kind, size, len(rest)-8)
+			return list, fmt.Errorf("property at %#x, type %#x: %d bytes, expected at most %d", offset, kind, size, len(rest)-8)
 		}
 		list = append(list, property(o, kind, rest[8:8+size]))
-		at += 8 + (size+pad-1)&^(pad-1)
+		offset += 8 + (size+pad-1)&^(pad-1)
 	}
 	return list, nil
 }
@@ -339,15 +336,15 @@ func probe(o *object.Object, b []byte) (string, error) {
 	if len(b) < 3*size {
 		return "", fmt.Errorf("%d bytes, expected three addresses of %d", len(b), size)
 	}
-	at := uint64(o.ByteOrder().Uint32(b))
+	offset := uint64(o.ByteOrder().Uint32(b))
 	if size == 8 {
-		at = o.ByteOrder().Uint64(b)
+		offset = o.ByteOrder().Uint64(b)
 	}
 	parts := strings.SplitN(string(b[3*size:]), "\x00", 4)
 	if len(parts) < 3 {
 		return "", fmt.Errorf("expected the names of a provider and a probe behind %d bytes", 3*size)
 	}
-	return strings.ToValidUTF8(fmt.Sprintf("probe %s:%s at %#x, arguments %s", parts[0], parts[1], at, parts[2]), "?"), nil
+	return strings.ToValidUTF8(fmt.Sprintf("probe %s:%s at %#x, arguments %s", parts[0], parts[1], offset, parts[2]), "?"), nil
 }
 
 // fileType is the type of an ELF file.
@@ -370,14 +367,14 @@ func (n *Notes) WriteText(w io.Writer) error {
 	b := NewPrinter(w)
 	p := newPaint(n.Color)
 	where := ""
-	head := func(place string) {
+	header := func(place string) {
 		if place == where {
 			return
 		}
 		if where != "" {
 			b.printf("\n")
 		}
-		b.printf("%s\n", p.head(printable(place)))
+		b.printf("%s\n", p.header(printable(place)))
 		where = place
 	}
 	if n.Processor != "" {
@@ -385,16 +382,16 @@ func (n *Notes) WriteText(w io.Writer) error {
 	}
 	n.each(func(j jsonNote) error {
 		if j.Section == "" {
-			head("segments")
+			header("segments")
 		} else {
-			head(j.Section)
+			header(j.Section)
 		}
 		noteText(b, &j)
 		return b.check()
 	}, func(j jsonNested) error {
-		place := j.form
+		place := j.format
 		switch {
-		case j.form == "archive":
+		case j.format == "archive":
 			place = ""
 		case j.Bundle != "":
 			place += " at " + j.Bundle
@@ -407,7 +404,7 @@ func (n *Notes) WriteText(w io.Writer) error {
 		if j.Packing != "" {
 			place += ", packed by " + j.Packing
 		}
-		head(place)
+		header(place)
 		b.printf("  #%-4d  0x%08x  %8d bytes  %s", j.Index, parse(j.Offset), j.Size, printable(j.ID))
 		if j.Image != "" {
 			b.printf(" (%s)", j.Image)
@@ -472,7 +469,7 @@ func writeTree(b *Printer, lead, indent string, v any) {
 	}
 }
 
-// isCompound says whether a value takes lines of its own.
+// isCompound reports whether a value takes lines of its own.
 func isCompound(v any) bool {
 	switch v := v.(type) {
 	case Tree:
@@ -499,8 +496,8 @@ func scalar(v any) string {
 	return fmt.Sprint(v)
 }
 
-// printable returns text that does nothing to a terminal: s itself where it is
-// plain, else s in quotes.
+// printable returns text without effects on a terminal: s itself where it is plain, else s in
+// quotes.
 func printable(s string) string {
 	if s == "" || strings.TrimSpace(s) != s || !utf8.ValidString(s) {
 		return strconv.Quote(s)

@@ -117,7 +117,7 @@ var coreNotes = map[noteType]string{
 	{"LINUX", 0xa04}:      "NT_LOONGARCH_LBT",
 }
 
-// noteTypeName is the name of a note's type; "" where nobody here knows it.
+// noteTypeName is the name of a note's type; "" where it is not known.
 func noteTypeName(file elf.Type, owner string, kind uint32) string {
 	if name, ok := coreNotes[noteType{owner, kind}]; ok && file == elf.ET_CORE {
 		return name
@@ -128,7 +128,7 @@ func noteTypeName(file elf.Type, owner string, kind uint32) string {
 // The operating systems of NT_GNU_ABI_TAG.
 var abiTagSystems = [...]string{"Linux", "Hurd", "Solaris", "FreeBSD", "NetBSD", "Syllable", "NaCl"}
 
-// A propertyKind is a kind of program property (Linux Extensions to gABI,
+// propertyKind is a kind of program property (Linux Extensions to gABI,
 // "Program Property Note"; the psABIs).
 type propertyKind struct {
 	name string

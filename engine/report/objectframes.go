@@ -13,8 +13,8 @@ import (
 )
 
 // NewCallFrames returns the call frame information of a code object at a path. The
-// description is of its architecture; nil: no architecture has claimed it. The dialect is
-// as in NewObjectExpressions.
+// description is of its architecture; nil: no architecture has claimed it. For dialect see
+// NewObjectExpressions.
 func NewCallFrames(path string, o *object.Object, d *sdk.Description, dialect *locexpr.Dialect) (*CallFrames, error) {
 	expressions, err := NewObjectExpressions(o, d, dialect)
 	if err != nil {
@@ -31,7 +31,7 @@ func NewCallFrames(path string, o *object.Object, d *sdk.Description, dialect *l
 	return c, nil
 }
 
-// objectNames are the names that threads of an object know.
+// objectNames are the names of registers and address spaces of an object.
 func objectNames(o *object.Object, d *sdk.Description) sdk.Names {
 	lanes := uint32(0)
 	if p, ok := d.ObjectProcessor(o.Flags()); ok {
@@ -40,9 +40,8 @@ func objectNames(o *object.Object, d *sdk.Description) sdk.Names {
 	return d.Names(lanes)
 }
 
-// registerNames returns the function that names the columns of an object's rows.
-// A register without a name goes by its number, which is rN on a machine that is
-// not known.
+// registerNames returns the function that names the columns of an object's rows. A register
+// without a name has its number, which is rN on an unknown machine.
 func registerNames(o *object.Object, d *sdk.Description) func(uint64) string {
 	if d == nil {
 		return func(n uint64) string { return fmt.Sprintf("r%d", n) }
@@ -61,8 +60,8 @@ func registerNames(o *object.Object, d *sdk.Description) func(uint64) string {
 	}
 }
 
-// SpaceNames returns the function that names address spaces. Those without a name go by
-// their number.
+// SpaceNames returns the function that names address spaces. A space without a name has its
+// number.
 func SpaceNames(d *sdk.Description) func(locexpr.AddressSpace) string {
 	return func(space locexpr.AddressSpace) string {
 		if d != nil {
@@ -80,9 +79,9 @@ type ObjectExpressions struct {
 	dialects []*locexpr.Dialect
 }
 
-// NewObjectExpressions returns a reader of an object's expressions in a dialect. Where that
-// is nil it tries the architecture's dialects one after the other for each expression, since
-// a file does not say which it is in.
+// NewObjectExpressions returns a reader of an object's expressions in a dialect. With nil it
+// tries the architecture's dialects one after the other for each expression, since a file
+// does not name its dialect.
 func NewObjectExpressions(o *object.Object, d *sdk.Description, dialect *locexpr.Dialect) (*ObjectExpressions, error) {
 	r := &ObjectExpressions{
 		options:  locexpr.TextOptions{AddressSize: o.AddressSize(), Order: locexpr.LittleEndian},
@@ -121,7 +120,7 @@ func (r *ObjectExpressions) forbidden(expr []byte) error {
 	return locexpr.CheckCFI(expr, o.Dialect, o.AddressSize, o.Order)
 }
 
-// optionsOf has the first dialect that an expression can be of.
+// optionsOf has the first dialect in which an expression can be read.
 func (r *ObjectExpressions) optionsOf(expr []byte) locexpr.TextOptions {
 	options := r.options
 	options.Dialect = r.dialects[0]

@@ -13,15 +13,15 @@ import (
 	"github.com/unwindd/unwindd/engine"
 )
 
-// maxOTLP is what a message of Protocol Buffers may have at most.
+// maxOTLP is the largest size of a message of Protocol Buffers.
 const maxOTLP = math.MaxInt32
 
 // WriteOTLP writes the profile as a message ProfilesData of OpenTelemetry
 // (opentelemetry/proto/profiles/v1development/profiles.proto), which is not compressed.
 //
 // Every process is a resource, and has a profile for each value that its samples have.
-// Samples that differ only in their time are one. Locations are those of WritePprof,
-// but that they say which kind of code they are of, and which are guesses.
+// Samples that differ only in their time are merged. Locations are as in WritePprof, and also
+// have the kind of their code, and marks of guesses.
 func (r *Profile) WriteOTLP(w io.Writer) error {
 	for message, err := range r.otlpMessages(maxOTLP) {
 		if err != nil {
@@ -37,9 +37,9 @@ func (r *Profile) WriteOTLP(w io.Writer) error {
 	return nil
 }
 
-// OTLPRequests are the messages that the profile is sent to a collector in: each is
-// both a ProfilesData and an ExportProfilesServiceRequest, complete in itself, and has at
-// most limit bytes. A sample that has more alone is a message by itself.
+// OTLPRequests are the messages that carry the profile to a collector: each is both a
+// ProfilesData and an ExportProfilesServiceRequest, complete in itself, and has at most limit
+// bytes. A sample that is larger alone is a message by itself.
 func (r *Profile) OTLPRequests(limit int) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for message, err := range r.otlpMessages(limit) {
@@ -55,7 +55,7 @@ func (r *Profile) OTLPRequests(limit int) iter.Seq2[[]byte, error] {
 	}
 }
 
-// otlpMessages are the messages that have all samples. WriteOTLP has one.
+// otlpMessages are the messages with all samples. WriteOTLP writes a single one.
 func (r *Profile) otlpMessages(limit int) iter.Seq2[*otlpMessage, error] {
 	return func(yield func(*otlpMessage, error) bool) {
 		b := r.newOTLP()
@@ -74,7 +74,7 @@ func (r *Profile) otlpMessages(limit int) iter.Seq2[*otlpMessage, error] {
 	}
 }
 
-// An otlpBuilder has what messages are made of, each thing once.
+// otlpBuilder has the contents of messages, each thing once.
 type otlpBuilder struct {
 	r     *Profile
 	pprof *pprofBuilder
@@ -91,37 +91,37 @@ type otlpBuilder struct {
 	sums      []otlpSum
 	sumOf     map[otlpKey]uint32
 
-	periods []int64       // by value, of those that are weights
+	periods []int64       // by value, for weights
 	windows [2]otlpWindow // of samples of the CPU, and of accelerators
 }
 
-// An otlpIdentity is what samples of one stack differ by.
+// otlpIdentity is the differences between samples of one stack.
 type otlpIdentity struct {
 	pid, tid            int
 	comm, state, launch string
 }
 
-// An otlpGroup is an otlpIdentity as messages have it.
+// otlpGroup is an otlpIdentity in the form of messages.
 type otlpGroup struct {
 	process    uint32 // index of processes
 	attributes []uint32
 }
 
-// An otlpKey is a sample of one of the profile's values.
+// otlpKey is a sample of one of the profile's values.
 type otlpKey struct {
 	stack uint32 // its number in stacks
 	group uint32
 	value int32
 }
 
-// An otlpSum is such a sample, with the sum of its values.
+// otlpSum is a merged sample, with the sum of its values.
 type otlpSum struct {
 	otlpKey
 	index uint32 // of one of the stacks of that number
 	sum   int64
 }
 
-// An otlpWindow is the time from the first sample to the last, by their clock.
+// otlpWindow is the time from the first sample to the last, by their clock.
 type otlpWindow struct {
 	first, last uint64
 	isKnown     bool
@@ -134,7 +134,7 @@ func (w *otlpWindow) add(t uint64) {
 	w.first, w.last = min(w.first, t), max(w.last, t)
 }
 
-// newOTLP puts the samples together.
+// newOTLP merges the samples.
 func (r *Profile) newOTLP() *otlpBuilder {
 	b := &otlpBuilder{
 		r: r, pprof: &pprofBuilder{r: r}, attributeOf: map[otlpAttribute]uint32{},
@@ -156,17 +156,17 @@ func (r *Profile) newOTLP() *otlpBuilder {
 	g := otlpGroups{b: b, last: make(map[engine.ProfileSample]uint32), processOf: map[int]uint32{}}
 	for i := range r.p.Samples {
 		s := &r.p.Samples[i]
-		if !r.isAsked(s) {
+		if !r.isRequested(s) {
 			continue
 		}
 		if s.Time != 0 { // some samples of accelerators have none
 			b.window(s.Event).add(s.Time)
 		}
-		group, stack := g.of(s), b.stacks.of(s.Stack)
+		group, stack := g.group(s), b.stacks.number(s.Stack)
 		for _, v := range values[s.Event+1] {
-			n := r.values[v].of(s)
+			n := r.values[v].amount(s)
 			if n == 0 && int(v) != r.valueOf[s.Event+1] {
-				continue // what is counted besides is not there
+				continue // other values are not in messages
 			}
 			b.add(otlpKey{stack, group, v}, s.Stack, n)
 		}
@@ -185,7 +185,7 @@ func (b *otlpBuilder) add(key otlpKey, stack uint32, n uint64) {
 	*sum = int64(min(add(uint64(*sum), n), math.MaxInt64))
 }
 
-// window is that of an event's clock.
+// window is the window of an event's clock.
 func (b *otlpBuilder) window(event int16) *otlpWindow {
 	if b.r.isOfDevice(event) {
 		return &b.windows[1]
@@ -193,7 +193,7 @@ func (b *otlpBuilder) window(event int16) *otlpWindow {
 	return &b.windows[0]
 }
 
-// order is that of sums in messages: by process, then by value.
+// order is the order of sums in messages: by process, then by value.
 func (b *otlpBuilder) order() []uint32 {
 	list := make([]uint32, len(b.sums))
 	for i := range list {
@@ -209,12 +209,12 @@ func (b *otlpBuilder) order() []uint32 {
 // otlpGroups finds the groups of samples.
 type otlpGroups struct {
 	b         *otlpBuilder
-	last      map[engine.ProfileSample]uint32 // by what a sample has of it
+	last      map[engine.ProfileSample]uint32 // by the members of a sample that matter
 	processOf map[int]uint32
 }
 
-// of is the group of a sample.
-func (g *otlpGroups) of(s *engine.ProfileSample) uint32 {
+// group is the group of a sample.
+func (g *otlpGroups) group(s *engine.ProfileSample) uint32 {
 	key := engine.ProfileSample{Thread: s.Thread, State: s.State, Launch: s.Launch}
 	group, ok := g.last[key]
 	if !ok {
@@ -224,7 +224,7 @@ func (g *otlpGroups) of(s *engine.ProfileSample) uint32 {
 	return group
 }
 
-// find is of for a sample as none before.
+// find is group without the cache.
 func (g *otlpGroups) find(s *engine.ProfileSample) uint32 {
 	b, t := g.b, &g.b.r.p.Threads[s.Thread]
 	id := otlpIdentity{pid: max(t.PID, -1), tid: max(t.TID, -1), comm: oneLine(t.Comm), launch: s.Launch.String()}
@@ -241,17 +241,17 @@ func (g *otlpGroups) find(s *engine.ProfileSample) uint32 {
 		g.processOf[id.pid] = process
 		b.processes = append(b.processes, id.pid)
 	}
-	made := otlpGroup{process: process}
+	added := otlpGroup{process: process}
 	if id.tid >= 0 {
-		made.attributes = append(made.attributes, b.attribute(otlpAttribute{key: otlpThreadID, number: int64(id.tid), isNumber: true}))
+		added.attributes = append(added.attributes, b.attribute(otlpAttribute{key: otlpThreadID, number: int64(id.tid), isNumber: true}))
 	}
 	for _, a := range []otlpAttribute{{key: otlpThreadName, text: id.comm}, {key: otlpState, text: id.state}, {key: otlpLaunch, text: id.launch}} {
 		if a.text != "" {
-			made.attributes = append(made.attributes, b.attribute(a))
+			added.attributes = append(added.attributes, b.attribute(a))
 		}
 	}
 	group = uint32(len(b.groups))
 	b.groupOf[id] = group
-	b.groups = append(b.groups, made)
+	b.groups = append(b.groups, added)
 	return group
 }

@@ -16,40 +16,40 @@ const (
 	otlpProcessID  = "process.pid" // of resources
 	otlpThreadID   = "thread.id"   // of samples
 	otlpThreadName = "thread.name"
-	otlpState      = "unwindd.wave.state"              // what the wave did: a name of gpusamples.State
-	otlpLaunch     = "unwindd.launch"                  // how it is known who launched the wave: LaunchEvidence
+	otlpState      = "unwindd.wave.state"              // the wave's state: a name of gpusamples.State
+	otlpLaunch     = "unwindd.launch"                  // the evidence of the wave's launcher: LaunchEvidence
 	otlpFrameType  = "profile.frame.type"              // of locations
 	otlpGuess      = "unwindd.frame.guess"             // how a frame was guessed: code.FoundBy
 	otlpBuildID    = "process.executable.build_id.gnu" // of mappings
 )
 
-// The values of profile.frame.type. Those of accelerators are our own: the conventions
+// The values of profile.frame.type. The values for accelerators are our own: the conventions
 // have none, and allow others.
 const (
 	otlpKernelFrame = "kernel"
 	otlpNativeFrame = "native"
-	otlpGPUFrame    = "gpu" // of an architecture that is not known
+	otlpGPUFrame    = "gpu" // of an unknown architecture
 )
 
 // otlpDeviceFrames are the frame types of accelerators, by the architecture of the code
 // object.
 var otlpDeviceFrames = map[string]string{"amdgpu": "amdgpu", "visa": "intelgpu"}
 
-// An otlpAttribute is a name with a text or a number.
+// otlpAttribute is a name with a text or a number.
 type otlpAttribute struct {
 	key, text string
 	number    int64
 	isNumber  bool
 }
 
-// An otlpMapping is a mapping of a code object.
+// otlpMapping is a mapping of a code object.
 type otlpMapping struct {
 	start, limit, offset uint64
 	file                 string
 	buildID              uint32 // an attribute; 0: none
 }
 
-// An otlpLocation is an address, with what is there.
+// otlpLocation is an address with its mapping and lines.
 type otlpLocation struct {
 	address    uint64
 	mapping    uint32 // index of mappings
@@ -57,7 +57,7 @@ type otlpLocation struct {
 	attributes []uint32
 }
 
-// attribute is the number of an attribute; 0 is that of none.
+// attribute is the number of an attribute; 0 for the empty one.
 func (b *otlpBuilder) attribute(a otlpAttribute) uint32 {
 	n, ok := b.attributeOf[a]
 	if !ok {
@@ -68,8 +68,8 @@ func (b *otlpBuilder) attribute(a otlpAttribute) uint32 {
 	return n
 }
 
-// locate makes the locations of all frames from those of pprof, of which several may be
-// one here, and one may be several.
+// locate makes the locations of all frames from the locations of pprof: several may be one
+// here, and one may be several.
 func (b *otlpBuilder) locate() {
 	located := b.pprof.locateFrames()
 	b.mappings, b.locations = make([]otlpMapping, 1), make([]otlpLocation, 1)
@@ -105,8 +105,8 @@ func (b *otlpBuilder) locate() {
 	b.stacks = newStackNumbers(b.r.p.Stacks, numbers, located > len(b.locations)-1)
 }
 
-// mapping is a mapping of pprof. Of code objects whose place is not known only the name
-// and the build ID are told: messages have either a place or none.
+// mapping is a mapping of pprof. A code object at an unknown address has only the name and
+// the build ID: messages have either an address or none.
 func (b *otlpBuilder) mapping(m *profile.Mapping) otlpMapping {
 	out := otlpMapping{start: m.Start, limit: m.Limit, offset: m.Offset, file: m.File}
 	if m.Start >= m.Limit {
@@ -128,8 +128,8 @@ func (b *otlpBuilder) frameAttributes(f *engine.ProfileFrame) (list []uint32) {
 	return list
 }
 
-// frameType is the profile.frame.type of a frame; "" where it has no address, so that
-// only a name is known.
+// frameType is the profile.frame.type of a frame; "" where it has no address, so that only a
+// name is known.
 func (r *Profile) frameType(f *engine.ProfileFrame) string {
 	kind := ""
 	if f.Module >= 0 {
@@ -157,7 +157,7 @@ func (r *Profile) frameType(f *engine.ProfileFrame) string {
 // their own, by the names of source files.
 var otlpLanguages = map[string]string{".go": "go", ".rs": "rust"}
 
-// extension is what follows the last dot of a file's name, with the dot.
+// extension is the end of a file's name from its last dot on.
 func extension(file string) string {
 	for i := len(file) - 1; i >= 0 && file[i] != '/'; i-- {
 		if file[i] == '.' {
@@ -167,7 +167,7 @@ func extension(file string) string {
 	return ""
 }
 
-// appendKey appends what tells locations apart.
+// appendKey appends the key that identifies a location.
 func (l *otlpLocation) appendKey(key []byte) []byte {
 	key = binary.AppendUvarint(key, l.address)
 	key = binary.AppendUvarint(key, uint64(l.mapping))

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// The fields that hold what is encoded before its length is known.
+// The fields whose contents are encoded before their length is known.
 const (
 	otlpResourceProfiles protowire.Number = 1 // of ProfilesData
 	otlpDictionary       protowire.Number = 2 // of ProfilesData
@@ -22,21 +22,21 @@ const (
 	otlpProfiles         protowire.Number = 2 // of ScopeProfiles
 )
 
-// otlpScope is who made the profiles.
+// otlpScope names the maker of the profiles.
 const otlpScope = "github.com/unwindd/unwindd"
 
-// otlpHeads is more than the heads of a resource, a scope and a profile, and the lengths
-// of all that holds others, have together.
-const otlpHeads = 512
+// otlpHeaders bounds the headers of a resource, a scope and a profile, and the lengths of all
+// enclosing fields, together.
+const otlpHeaders = 512
 
-// An otlpTable is a table of the dictionary, as it is encoded.
+// otlpTable is an encoded table of the dictionary.
 type otlpTable[K comparable] struct {
 	index   map[K]int32
 	keys    []K // by index
 	encoded []byte
 }
 
-// An otlpMessage is a ProfilesData in the making. Its parts are encoded at once, so that
+// otlpMessage is a ProfilesData under construction. Its parts are encoded at once, so that
 // many samples do not take the memory of as many objects.
 type otlpMessage struct {
 	b     *otlpBuilder
@@ -47,10 +47,10 @@ type otlpMessage struct {
 	attributes, functions, mappings, locations, stacks otlpTable[uint32]
 	links                                              []byte
 
-	resources []byte // those that are complete
-	profiles  []byte // of the resource at work, those that are complete
-	samples   []byte // of the profile at work
-	// value and process are of the profile at work; -1 where there is none.
+	resources []byte // complete ones
+	profiles  []byte // of the current resource, complete ones
+	samples   []byte // of the current profile
+	// value and process are of the current profile; -1 where there is none.
 	value   int32
 	process int64
 	count   int // of samples
@@ -85,7 +85,7 @@ func (m *otlpMessage) marshal(b []byte, message proto.Message) []byte {
 	return b
 }
 
-// put adds an entry to a table: a dictionary that has nothing else.
+// put adds an entry to a table: a dictionary with nothing else.
 func put[K comparable](m *otlpMessage, t *otlpTable[K], key K, entry *profiles.ProfilesDictionary) int32 {
 	if t.index == nil {
 		t.index = map[K]int32{}
@@ -97,7 +97,7 @@ func put[K comparable](m *otlpMessage, t *otlpTable[K], key K, entry *profiles.P
 	return i
 }
 
-// An otlpMark is a moment of a message, by how much there was of each of its parts.
+// otlpMark is a state of a message, by the size of each of its parts.
 type otlpMark struct {
 	value                                                       int32
 	process                                                     int64
@@ -107,7 +107,7 @@ type otlpMark struct {
 
 func (t *otlpTable[K]) mark() [2]int { return [2]int{len(t.keys), len(t.encoded)} }
 
-// cut removes what was added since a mark.
+// cut removes the entries behind a mark.
 func (t *otlpTable[K]) cut(mark [2]int) {
 	for _, key := range t.keys[mark[0]:] {
 		delete(t.index, key)
@@ -156,9 +156,9 @@ func (m *otlpMessage) add(s *otlpSum) bool {
 	return true
 }
 
-// size is at least how many bytes the message will have.
+// size is a lower bound of the message's size in bytes.
 func (m *otlpMessage) size() int {
-	return otlpHeads + len(m.resources) + len(m.profiles) + len(m.samples) + m.dictionarySize()
+	return otlpHeaders + len(m.resources) + len(m.profiles) + len(m.samples) + m.dictionarySize()
 }
 
 func (m *otlpMessage) dictionarySize() (n int) {
@@ -176,7 +176,7 @@ func (m *otlpMessage) tables() [7][]byte {
 	}
 }
 
-// finish completes the message. One without samples has a profile without samples for
+// finish completes the message. A message without samples has a profile without samples for
 // each value.
 func (m *otlpMessage) finish() error {
 	if m.count == 0 {
@@ -193,10 +193,10 @@ func (m *otlpMessage) finish() error {
 
 // write writes the message, which is complete.
 func (m *otlpMessage) write(w io.Writer) error {
-	head := protowire.AppendTag(nil, otlpDictionary, protowire.BytesType)
-	head = protowire.AppendVarint(head, uint64(m.dictionarySize()))
+	header := protowire.AppendTag(nil, otlpDictionary, protowire.BytesType)
+	header = protowire.AppendVarint(header, uint64(m.dictionarySize()))
 	tables := m.tables()
-	for _, part := range append([][]byte{m.resources, head}, tables[:]...) {
+	for _, part := range append([][]byte{m.resources, header}, tables[:]...) {
 		if _, err := w.Write(part); err != nil {
 			return err
 		}
@@ -204,30 +204,30 @@ func (m *otlpMessage) write(w io.Writer) error {
 	return nil
 }
 
-// closeProfile completes the profile at work, if there is one.
+// closeProfile completes the current profile, if there is one.
 func (m *otlpMessage) closeProfile() {
 	if m.value < 0 {
 		return
 	}
 	b, v := m.b, &m.b.r.values[m.value]
-	head := profiles.Profile{SampleType: m.valueType(m.value)}
+	header := profiles.Profile{SampleType: m.valueType(m.value)}
 	window := b.window(v.event)
-	head.DurationNano = window.last - window.first
-	if at, ok := b.wallTime(v.event, window.first); ok && window.isKnown {
-		head.TimeUnixNano = at
+	header.DurationNano = window.last - window.first
+	if start, ok := b.wallTime(v.event, window.first); ok && window.isKnown {
+		header.TimeUnixNano = start
 	}
 	if weight := b.r.valueOf[v.event+1]; b.periods[weight] > 0 {
-		head.Period, head.PeriodType = b.periods[weight], m.valueType(int32(weight)) //nolint:gosec // there are few values
+		header.Period, header.PeriodType = b.periods[weight], m.valueType(int32(weight)) //nolint:gosec // there are few values
 	}
-	encoded := m.marshal(nil, &head)
+	encoded := m.marshal(nil, &header)
 	m.profiles = protowire.AppendTag(m.profiles, otlpProfiles, protowire.BytesType)
 	m.profiles = protowire.AppendVarint(m.profiles, uint64(len(encoded)+len(m.samples)))
 	m.profiles = append(append(m.profiles, encoded...), m.samples...)
 	m.samples, m.value = m.samples[:0], -1
 }
 
-// wallTime is a time of an event's clock in nanoseconds since 1970, where that is known.
-func (b *otlpBuilder) wallTime(event int16, t uint64) (at uint64, isKnown bool) {
+// wallTime is a time of an event's clock in nanoseconds since 1970, where it is known.
+func (b *otlpBuilder) wallTime(event int16, t uint64) (nanoseconds uint64, isKnown bool) {
 	if !b.r.p.HasWallOffset || event >= 0 && b.r.p.Events[event].OtherClock || t > math.MaxInt64 {
 		return 0, false
 	}
@@ -235,23 +235,23 @@ func (b *otlpBuilder) wallTime(event int16, t uint64) (at uint64, isKnown bool) 
 	return uint64(max(wall, 0)), wall > 0
 }
 
-// closeResource completes the resource at work, if there is one.
+// closeResource completes the current resource, if there is one.
 func (m *otlpMessage) closeResource() {
 	if m.process < 0 {
 		return
 	}
 	scope := m.marshal(nil, &profiles.ScopeProfiles{Scope: &common.InstrumentationScope{Name: otlpScope}})
-	of := &resource.Resource{}
+	attributes := &resource.Resource{}
 	if m.process < int64(len(m.b.processes)) {
 		if pid := m.b.processes[m.process]; pid >= 0 {
-			of.Attributes = []*common.KeyValue{{Key: otlpProcessID, Value: number(int64(pid))}}
+			attributes.Attributes = []*common.KeyValue{{Key: otlpProcessID, Value: number(int64(pid))}}
 		}
 	}
-	head := m.marshal(nil, &profiles.ResourceProfiles{Resource: of})
+	header := m.marshal(nil, &profiles.ResourceProfiles{Resource: attributes})
 	within := len(scope) + len(m.profiles)
 	m.resources = protowire.AppendTag(m.resources, otlpResourceProfiles, protowire.BytesType)
-	m.resources = protowire.AppendVarint(m.resources, uint64(len(head)+protowire.SizeTag(otlpScopeProfiles)+protowire.SizeBytes(within)))
-	m.resources = append(m.resources, head...)
+	m.resources = protowire.AppendVarint(m.resources, uint64(len(header)+protowire.SizeTag(otlpScopeProfiles)+protowire.SizeBytes(within)))
+	m.resources = append(m.resources, header...)
 	m.resources = protowire.AppendTag(m.resources, otlpScopeProfiles, protowire.BytesType)
 	m.resources = protowire.AppendVarint(m.resources, uint64(within))
 	m.resources = append(append(m.resources, scope...), m.profiles...)
@@ -262,7 +262,7 @@ func number(n int64) *common.AnyValue {
 	return &common.AnyValue{Value: &common.AnyValue_IntValue{IntValue: n}}
 }
 
-// addSample adds a sample to the profile at work.
+// addSample adds a sample to the current profile.
 func (m *otlpMessage) addSample(s *otlpSum) {
 	m.sample.StackIndex = m.stackOf(s)
 	m.sample.AttributeIndices = m.attributesOf(m.sample.AttributeIndices[:0], m.b.groups[s.group].attributes)
@@ -270,8 +270,8 @@ func (m *otlpMessage) addSample(s *otlpSum) {
 	m.samples = m.marshal(m.samples, &m.profile)
 }
 
-// valueType is the type of a value. Its texts, and those of its period, are in the
-// message then.
+// valueType is the type of a value. It adds the texts of the type, and of its period, to the
+// message.
 func (m *otlpMessage) valueType(value int32) *profiles.ValueType {
 	r := m.b.r
 	v := &r.values[value]
@@ -311,7 +311,7 @@ func (m *otlpMessage) addAttribute(n uint32) int32 {
 	return put(m, &m.attributes, n, &profiles.ProfilesDictionary{AttributeTable: []*profiles.KeyValueAndUnit{out}})
 }
 
-// stackOf is the index of a sample's stack; 0 is that of one without frames.
+// stackOf is the index of a sample's stack; 0 for a stack without frames.
 func (m *otlpMessage) stackOf(s *otlpSum) int32 {
 	if i, ok := m.stacks.index[s.stack]; ok {
 		return i
@@ -344,10 +344,10 @@ func (m *otlpMessage) mapping(n uint32) int32 {
 	if i, ok := m.mappings.index[n]; ok {
 		return i
 	}
-	of := &m.b.mappings[n]
-	out := &profiles.Mapping{MemoryStart: of.start, MemoryLimit: of.limit, FileOffset: of.offset, FilenameStrindex: m.string(of.file)}
-	if of.buildID != 0 {
-		out.AttributeIndices = m.attributesOf(nil, []uint32{of.buildID})
+	mapping := &m.b.mappings[n]
+	out := &profiles.Mapping{MemoryStart: mapping.start, MemoryLimit: mapping.limit, FileOffset: mapping.offset, FilenameStrindex: m.string(mapping.file)}
+	if mapping.buildID != 0 {
+		out.AttributeIndices = m.attributesOf(nil, []uint32{mapping.buildID})
 	}
 	return put(m, &m.mappings, n, &profiles.ProfilesDictionary{MappingTable: []*profiles.Mapping{out}})
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/unwindd/unwindd/engine"
 )
 
-// pprof is the profile in the form of profile.proto: a sample type for every
-// event, and more for the active lanes of waves and for their states. Samples with equal stacks
-// of one thread are one. An address that is not exact is that of the byte before
-// a return address, which is in the call, as profile.proto has it.
+// pprof is the profile in the format of profile.proto: a sample type for every event, and
+// more for the active lanes of waves and for their states. Samples with equal stacks of one
+// thread are merged. An address that is not exact is the byte before a return address, which
+// is in the call, as profile.proto has it.
 func (r *Profile) pprof() *profile.Profile { return (&pprofBuilder{r: r}).profile() }
 
 // profile is the profile with its samples.
@@ -37,7 +37,7 @@ func (b *pprofBuilder) profile() *profile.Profile {
 	return b.out
 }
 
-// prepare makes all of the profile but its samples, of which it makes a list.
+// prepare makes the profile without its samples, and a list of the samples.
 func (b *pprofBuilder) prepare() {
 	r := b.r
 	b.begin()
@@ -54,10 +54,10 @@ func (b *pprofBuilder) prepare() {
 	timed := slices.ContainsFunc(r.values, func(v profileValue) bool { return !r.isOfDevice(v.event) })
 	for i := range r.p.Samples {
 		s := &r.p.Samples[i]
-		if !r.isAsked(s) {
+		if !r.isRequested(s) {
 			continue
 		}
-		if s.Time != 0 && (!timed || !r.isOfDevice(s.Event)) { // some of accelerators have no time
+		if s.Time != 0 && (!timed || !r.isOfDevice(s.Event)) { // some samples of accelerators have no time
 			first, last = min(first, s.Time), max(last, s.Time)
 		}
 		b.sample(s)
@@ -81,8 +81,8 @@ func (b *pprofBuilder) begin() {
 
 type pprofBuilder struct {
 	r *Profile
-	// isMarked says that functions have marks of what executes them, and code without
-	// a name is a function of its address.
+	// isMarked means that functions have marks of the device that executes them, and code
+	// without a name is a function named by its address.
 	isMarked bool
 	// processes are the names of processes that samples are labelled with, by PID.
 	processes map[int]string
@@ -92,8 +92,8 @@ type pprofBuilder struct {
 	locations map[string]*profile.Location
 	byFrame   []*profile.Location
 	stacks    *stackNumbers
-	// list are the samples, each the first of those that are one, and first the sums of
-	// one event of each, as indices of sums. samples finds them.
+	// list are the samples, each the first of the merged ones, and first the sums of one
+	// event of each, as indices of sums. samples finds them.
 	list    []pprofSample
 	first   []int32
 	sums    []pprofSums
@@ -101,18 +101,18 @@ type pprofBuilder struct {
 	samples map[pprofSample]int
 }
 
-// pprofSums are the sums of a sample's values of one event: from values[at] on, those
-// of the profile's values first to end. An event may have twenty values, and a sample
-// has mostly one event.
+// pprofSums are the sums of a sample's values of one event: from values[offset] on, the
+// profile's values first to end. An event may have twenty values, and most samples have one
+// event.
 type pprofSums struct {
-	first, end, at int
-	next           int32 // of another event of the sample, as an index of sums; -1: there is none
+	first, end, offset int
+	next               int32 // of another event of the sample, as an index of sums; -1: there is none
 }
 
 type pprofSample struct{ stack, thread uint32 }
 
 func (b *pprofBuilder) sample(s *engine.ProfileSample) {
-	key := pprofSample{b.stacks.of(s.Stack), s.Thread}
+	key := pprofSample{b.stacks.number(s.Stack), s.Thread}
 	i, ok := b.samples[key]
 	if !ok {
 		i = len(b.list)
@@ -122,16 +122,16 @@ func (b *pprofBuilder) sample(s *engine.ProfileSample) {
 	}
 	sums := b.sumsOf(i, b.r.valueOf[s.Event+1])
 	for j := sums.first; j < sums.end; j++ {
-		v := &b.values[sums.at+j-sums.first]
-		*v = int64(min(add(uint64(*v), b.r.values[j].of(s)), math.MaxInt64))
+		v := &b.values[sums.offset+j-sums.first]
+		*v = int64(min(add(uint64(*v), b.r.values[j].amount(s)), math.MaxInt64))
 	}
 }
 
-// sumsOf are the sums of a sample of the list of the event whose first value is given.
+// sumsOf are the sums of a sample of the list, for the event whose first value is first.
 func (b *pprofBuilder) sumsOf(i, first int) pprofSums {
-	for at := b.first[i]; at >= 0; at = b.sums[at].next {
-		if b.sums[at].first == first {
-			return b.sums[at]
+	for sum := b.first[i]; sum >= 0; sum = b.sums[sum].next {
+		if b.sums[sum].first == first {
+			return b.sums[sum]
 		}
 	}
 	end := first + 1
@@ -147,16 +147,16 @@ func (b *pprofBuilder) sumsOf(i, first int) pprofSums {
 
 // valuesOf appends the values of a sample of the list.
 func (b *pprofBuilder) valuesOf(dst []int64, i int) []int64 {
-	from := len(dst)
+	start := len(dst)
 	dst = append(dst, make([]int64, len(b.r.values))...)
-	for at := b.first[i]; at >= 0; at = b.sums[at].next {
-		s := &b.sums[at]
-		copy(dst[from+s.first:from+s.end], b.values[s.at:])
+	for sum := b.first[i]; sum >= 0; sum = b.sums[sum].next {
+		s := &b.sums[sum]
+		copy(dst[start+s.first:start+s.end], b.values[s.offset:])
 	}
 	return dst
 }
 
-// depth is how many frames a stack has.
+// depth is the number of frames of a stack.
 func (b *pprofBuilder) depth(stack uint32) (n int) {
 	for ; stack != 0; stack = b.r.p.Stacks[stack].Caller {
 		n++
@@ -164,7 +164,7 @@ func (b *pprofBuilder) depth(stack uint32) (n int) {
 	return n
 }
 
-// label says which thread a sample is of, by the labels of perf_data_converter.
+// label labels a sample with its thread, by the labels of perf_data_converter.
 func (b *pprofBuilder) label(s *profile.Sample, t *engine.ProfileThread) {
 	number := func(name string, n int) {
 		if n >= 0 {
@@ -187,14 +187,13 @@ func (b *pprofBuilder) label(s *profile.Sample, t *engine.ProfileThread) {
 	}
 }
 
-// locateFrames makes the locations of the samples' frames, and says how many frames
-// those are.
+// locateFrames makes the locations of the samples' frames, and returns the number of frames.
 func (b *pprofBuilder) locateFrames() (frames int) {
 	seen := make([]bool, len(b.r.p.Stacks))
 	var todo []uint32
 	for i := range b.r.p.Samples {
 		s := &b.r.p.Samples[i]
-		if !b.r.isAsked(s) {
+		if !b.r.isRequested(s) {
 			continue
 		}
 		todo = todo[:0]
@@ -275,7 +274,7 @@ func (b *pprofBuilder) location(frame uint32) *profile.Location {
 	return l
 }
 
-// mark is what the names of a frame's functions end with.
+// mark is the suffix of the names of a frame's functions.
 func (b *pprofBuilder) mark(f *engine.ProfileFrame) string {
 	fn := profileFunction{isGuess: b.r.marksGuesses && f.FoundBy.IsGuess()}
 	if b.isMarked {
@@ -284,16 +283,15 @@ func (b *pprofBuilder) mark(f *engine.ProfileFrame) string {
 	return fn.mark()
 }
 
-// withoutClone is a function's name without the marks of a copy that a compiler
-// made of it, which pprof leaves out of names, too: its pages take what is
-// behind the last dot for the name.
+// withoutClone is a function's name without the marks of a copy that a compiler made, which
+// pprof leaves out of names, too: its pages take the part behind the last dot for the name.
 func withoutClone(name string) string {
 	for strings.HasSuffix(name, ")") {
-		at := strings.LastIndex(name, " (.")
-		if at <= 0 || strings.ContainsAny(name[at+2:len(name)-1], "()") {
+		index := strings.LastIndex(name, " (.")
+		if index <= 0 || strings.ContainsAny(name[index+2:len(name)-1], "()") {
 			break
 		}
-		name = name[:at]
+		name = name[:index]
 	}
 	return name
 }
@@ -315,10 +313,10 @@ func (b *pprofBuilder) mapping(module int32) *profile.Mapping {
 	}
 	m := b.mappings[module]
 	if m == nil {
-		of := &b.r.p.Modules[module]
+		found := &b.r.p.Modules[module]
 		m = &profile.Mapping{
-			ID: uint64(len(b.out.Mapping)) + 1, Start: of.Start, Limit: of.End, Offset: of.Offset,
-			File: oneLine(of.Path), BuildID: hex.EncodeToString(of.BuildID),
+			ID: uint64(len(b.out.Mapping)) + 1, Start: found.Start, Limit: found.End, Offset: found.Offset,
+			File: oneLine(found.Path), BuildID: hex.EncodeToString(found.BuildID),
 		}
 		b.mappings[module] = m
 		b.out.Mapping = append(b.out.Mapping, m)
@@ -326,8 +324,8 @@ func (b *pprofBuilder) mapping(module int32) *profile.Mapping {
 	return m
 }
 
-// mainFirst puts the main executable before the other mappings, as profile.proto
-// wants it: of the files that are no libraries the one that most frames are of.
+// mainFirst puts the main executable before the other mappings, as profile.proto requires:
+// among the files that are no libraries the one with most frames.
 func (b *pprofBuilder) mainFirst() {
 	frames := map[*profile.Mapping]int{}
 	perStack := make([]int, len(b.r.p.Stacks))
@@ -364,8 +362,7 @@ func (b *pprofBuilder) mainFirst() {
 	}
 }
 
-// period says what a sample of the first event stands for, where that is the same
-// for all.
+// period sets the weight of a sample of the first event, where it is the same for all.
 func (b *pprofBuilder) period() {
 	if len(b.r.values) == 0 {
 		return
@@ -377,8 +374,7 @@ func (b *pprofBuilder) period() {
 	}
 }
 
-// periodOf is what every sample of a value's event stands for; 0 where that is not the
-// same for all.
+// periodOf is the weight of every sample of a value's event; 0 where it varies.
 func (r *Profile) periodOf(v *profileValue) int64 {
 	period := uint64(0)
 	for i := range r.p.Samples {

@@ -19,11 +19,11 @@ const (
 	sampleLabel    protowire.Number = 3
 )
 
-// WritePprof writes the profile in pprof's form, compressed by gzip.
+// WritePprof writes the profile in pprof's format, compressed by gzip.
 //
-// Samples are most of it, and are written as they come: as objects of the pprof
-// library they take several times the memory and the time. All else, texts and the
-// samples' labels included, is as the library writes it.
+// Samples are most of it, and are streamed: as objects of the pprof library they take several
+// times the memory and the time. Everything else, texts and the samples' labels included, the
+// library writes.
 func (r *Profile) WritePprof(w io.Writer) error {
 	b := &pprofBuilder{r: r}
 	b.prepare()
@@ -54,8 +54,8 @@ type pprofParts struct {
 	labels         map[uint32][]byte // of the samples of a thread
 }
 
-// encode encodes all but the samples. For their labels the library gets a sample of
-// each thread, in the order of the list, by which it numbers their texts.
+// encode encodes the profile without the samples. The library gets a sample of each thread,
+// in the order of the list, to number the texts of their labels.
 func (b *pprofBuilder) encode() (*pprofParts, error) {
 	parts := &pprofParts{labels: map[uint32][]byte{}}
 	var threads []uint32
@@ -96,7 +96,7 @@ func (b *pprofBuilder) encode() (*pprofParts, error) {
 	return parts, nil
 }
 
-// encoded takes what is written as a whole.
+// encoded is a buffer for a whole encoding.
 type encoded []byte
 
 func (e *encoded) Write(p []byte) (int, error) {
@@ -104,7 +104,7 @@ func (e *encoded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// labelsOf are the labels of an encoded sample, which it is sure to be.
+// labelsOf are the labels in an encoded sample, which is well-formed.
 func labelsOf(field []byte) (labels []byte) {
 	_, _, tag := protowire.ConsumeTag(field)
 	sample, _ := protowire.ConsumeBytes(field[tag:])

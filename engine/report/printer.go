@@ -15,33 +15,33 @@ import (
 	"github.com/unwindd/unwindd/internal/escape"
 )
 
-// A Printer writes text: for people, and for programs that read lines. What comes
-// from a file or a plugin may be any bytes, so every argument of Printf is escaped:
-// what is not printable, line breaks and what begins a terminal's commands among it,
-// is written as \n, \x1b, \u202e or \xff. Only the format can end a line, and it
-// can be nothing but a constant. There is no other way to what a Printer writes to.
+// Printer writes text: for people, and for programs that read lines. Text from a file or a
+// plugin may be any bytes, so every argument of Printf is escaped: unprintable characters,
+// including line breaks and the start of terminal commands, are written as \n, \x1b, \u202e
+// or \xff. Only the format can end a line, and it must be a constant. A Printer is the only
+// path to its writer.
 type Printer struct {
 	w   io.Writer
 	b   *bufio.Writer // w, or nil: every Printf is one write
 	err error         // of w, where b is nil
 }
 
-// NewPrinter makes a Printer that writes to w when it is flushed, or has much.
+// NewPrinter makes a Printer that writes to w when it is flushed, or its buffer is full.
 func NewPrinter(w io.Writer) *Printer {
 	b := bufio.NewWriterSize(w, 1<<16)
 	return &Printer{w: b, b: b}
 }
 
-// NewLinePrinter makes a Printer that writes to w at once, what one Printf gives by
-// one write. It may be used concurrently where w may.
+// NewLinePrinter makes a Printer that writes to w at once, one write for each Printf. It may
+// be used concurrently where w may.
 func NewLinePrinter(w io.Writer) *Printer { return &Printer{w: w} }
 
-// layout is text of the program's own. Constants become it by themselves; a string
-// that is made at run time does not.
+// layout is text of the program's own. Constants convert to it implicitly; a string that is
+// made at run time does not.
 type layout string
 
-// Printf writes as fmt.Printf does, with its arguments escaped. %c is not to be used:
-// it makes characters of numbers.
+// Printf writes like fmt.Printf, with its arguments escaped. %c is not to be used: it makes
+// characters of numbers.
 func (p *Printer) Printf(format layout, args ...any) {
 	copied := false
 	for i, a := range args {
@@ -62,11 +62,11 @@ func (p *Printer) Printf(format layout, args ...any) {
 	}
 }
 
-// printf is Printf by a name that the reports' own types do not export.
+// printf is an unexported Printf for the reports' own types.
 func (p *Printer) printf(format layout, args ...any) { p.Printf(format, args...) }
 
-// printLine writes a line as printf("%s\n", text) does, with something before it, where
-// there are so many lines that formatting them takes most of the time.
+// printLine writes a line like printf("%s\n", text), with a prefix, where there are so many
+// lines that formatting them takes most of the time.
 func (p *Printer) printLine(before layout, text []byte) {
 	if p.b == nil || !escape.IsPlain(text) {
 		p.printf(before+"%s\n", text)
@@ -77,7 +77,7 @@ func (p *Printer) printLine(before layout, text []byte) {
 	_ = p.b.WriteByte('\n')
 }
 
-// Flush writes what was not written yet. The error is the first one of all writes.
+// Flush writes the buffered text. The error is the first one of all writes.
 func (p *Printer) Flush() error {
 	if p.b == nil {
 		return p.err
@@ -94,8 +94,8 @@ func (p *Printer) check() error {
 	return err
 }
 
-// isHarmless says that an argument is written as it is: a number, or text of
-// printable ASCII, which nearly all is.
+// isHarmless reports whether an argument needs no escaping: a number, or text of printable
+// ASCII, as nearly all are.
 func isHarmless(a any) bool {
 	switch a := a.(type) {
 	case string:
@@ -108,7 +108,7 @@ func isHarmless(a any) bool {
 	return false
 }
 
-// foreign is an argument whose text is escaped when it is made.
+// foreign is an argument whose text is escaped when it is formatted.
 type foreign struct{ value any }
 
 // Format implements fmt.Formatter, for every verb.
@@ -116,14 +116,14 @@ func (f foreign) Format(s fmt.State, verb rune) {
 	_, _ = io.WriteString(s, escape.Text(fmt.Sprintf(fmt.FormatString(s, verb), f.value)))
 }
 
-// painted is text that was escaped, in a colour.
+// painted is escaped text, in a colour.
 type painted struct{ text string }
 
-// WithTabs is an argument of Printf in which tabs stay, as in a line of source or
-// one that a user wrote; everything else is escaped.
+// WithTabs is an argument of Printf in which tabs stay, as in a line of source or of user
+// input; everything else is escaped.
 func WithTabs(s string) any { return painted{escape.Line(s)} }
 
-// colours are what terminals take for a change of colour or weight, and nothing else.
+// colours matches the terminal codes for a change of colour or weight, and nothing else.
 var colours = regexp.MustCompile("\x1b\\[[0-9;]{0,16}m")
 
 // relayed is a line of another program's Printer, with its tabs, and with its colours
@@ -132,23 +132,23 @@ func relayed(line string, color bool) painted {
 	if !color {
 		return painted{escape.Line(line)}
 	}
-	text, at := "", 0
+	text, width := "", 0
 	for _, m := range colours.FindAllStringIndex(line, -1) {
-		text += escape.Line(line[at:m[0]]) + line[m[0]:m[1]]
-		at = m[1]
+		text += escape.Line(line[width:m[0]]) + line[m[0]:m[1]]
+		width = m[1]
 	}
-	return painted{text + escape.Line(line[at:])}
+	return painted{text + escape.Line(line[width:])}
 }
 
 // Format implements fmt.Formatter, for every verb.
 func (p painted) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, p.text) }
 
-// paint colours the parts of a line; without colour it leaves them alone.
-type paint struct{ head, function, place, faint, warn, device func(string) painted }
+// paint colours the parts of a line; without colour it returns them unchanged.
+type paint struct{ header, function, place, faint, warn, device func(string) painted }
 
-func newPaint(on bool) paint {
+func newPaint(isColored bool) paint {
 	c := func(attributes ...color.Attribute) func(string) painted {
-		if !on {
+		if !isColored {
 			return func(s string) painted { return painted{escape.Text(s)} }
 		}
 		p := color.New(attributes...)
@@ -156,13 +156,13 @@ func newPaint(on bool) paint {
 		return func(s string) painted { return painted{p.Sprint(escape.Text(s))} }
 	}
 	return paint{
-		head: c(color.Bold), function: c(color.FgYellow), place: c(color.FgGreen),
+		header: c(color.Bold), function: c(color.FgYellow), place: c(color.FgGreen),
 		faint: c(color.Faint), warn: c(color.FgRed), device: c(color.FgCyan),
 	}
 }
 
-// Pieces are between two control characters, the kind behind the first one. What is
-// foreign has none: it is escaped.
+// Pieces are between two control characters, with the kind behind the first one. Foreign text
+// has none: it is escaped.
 const (
 	pieceBegins = "\x01"
 	pieceEnds   = "\x02"
@@ -170,11 +170,11 @@ const (
 
 // piecePaint marks pieces in place of colours.
 func piecePaint() paint {
-	of := func(kind stackpage.Kind) func(string) painted {
+	painter := func(kind stackpage.Kind) func(string) painted {
 		return func(s string) painted { return painted{pieceBegins + string(kind) + escape.Text(s) + pieceEnds} }
 	}
 	return paint{
-		head: of(stackpage.Head), function: of(stackpage.Function), place: of(stackpage.Place),
-		faint: of(stackpage.Faint), warn: of(stackpage.Warning), device: of(stackpage.Device),
+		header: painter(stackpage.Head), function: painter(stackpage.Function), place: painter(stackpage.Place),
+		faint: painter(stackpage.Faint), warn: painter(stackpage.Warning), device: painter(stackpage.Device),
 	}
 }

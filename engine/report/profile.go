@@ -13,30 +13,30 @@ import (
 	"github.com/unwindd/unwindd/engine"
 )
 
-// A Profile is the profile of a recording, or of some of its events, as it is
-// written: WriteText, WriteJSON, WritePprof, WriteFolded, WriteSpeedscope,
-// WriteFirefox, WritePage. Equal profiles give equal bytes.
+// Profile writes the profile of a recording, or of some of its events, in several formats:
+// WriteText, WriteJSON, WritePprof, WriteFolded, WriteSpeedscope, WriteFirefox, WritePage.
+// Equal profiles give equal bytes.
 type Profile struct {
-	// Jobs is how many goroutines make the text of samples; 0: one for each CPU. What
-	// is written does not depend on it.
+	// Jobs is the number of goroutines that make the text of samples; 0: one for each CPU.
+	// The output does not depend on it.
 	Jobs int
 
 	p      *engine.Profile
 	values []profileValue
-	// valueOf is the value that an event's weights are in, by event, from event -1
-	// on; -1: the event was not asked for. The event's other values follow it.
+	// valueOf is the value of an event's weights, by event, from event -1 on; -1: the event
+	// was not requested. The event's other values follow it.
 	valueOf []int
-	// marksGuesses says that functions of frames that are guesses are told from the others.
+	// marksGuesses means that functions of frames that are guesses are marked.
 	marksGuesses bool
-	// isFiltered says that some events were asked for by name.
+	// isFiltered means that some events were requested by name.
 	isFiltered bool
 
 	functions  []profileFunction
 	functionOf [][]int32 // by frame: indices of functions, innermost first, at least one
 }
 
-// A profileValue is a number that samples have: the weight of an event, how many
-// lanes were active in its samples, or the weight of those in some states.
+// profileValue is a number that samples have: the weight of an event, the number of active
+// lanes, or the weight in some states.
 type profileValue struct {
 	name, unit string
 	event      int16
@@ -46,20 +46,20 @@ type profileValue struct {
 
 type valueKind uint8
 
-// The kinds of values. Each event that was asked for has one of its weight.
+// The kinds of values. Each requested event has one of its weight.
 const (
 	valueOfWeight valueKind = iota
 	valueOfLanes
 	valueOfState
 )
 
-// unknownEvent names samples whose event is not known.
+// unknownEvent names samples of an unknown event.
 const unknownEvent = "unknown"
 
 // activeLanes is added to the name of an event of waves for the value of their lanes.
 const activeLanes = ":active-lanes"
 
-// NewProfile prepares to write a profile: all of it, or of the events named.
+// NewProfile prepares to write a profile: all of it, or the named events.
 func NewProfile(p *engine.Profile, events ...string) (*Profile, error) {
 	r := &Profile{p: p, valueOf: make([]int, len(p.Events)+1), isFiltered: len(events) > 0}
 	var names []string
@@ -99,9 +99,9 @@ func NewProfile(p *engine.Profile, events ...string) (*Profile, error) {
 	return r, nil
 }
 
-// MarkGuesses is the profile with a mark at the functions of frames that are guesses, in the
-// forms that have nothing else to say so: those of WritePprof, WriteFolded, WriteSpeedscope and
-// WriteFirefox. The text and the page always say so, and JSON and OTLP as a member.
+// MarkGuesses returns the profile with a mark at the functions of frames that are guesses,
+// for formats without another sign of them: WritePprof, WriteFolded, WriteSpeedscope and
+// WriteFirefox. The text and the page always show guesses, and JSON and OTLP have a member.
 func (r *Profile) MarkGuesses() *Profile {
 	if r.marksGuesses || !slices.ContainsFunc(r.p.Frames, func(f engine.ProfileFrame) bool { return f.FoundBy.IsGuess() }) {
 		return r
@@ -112,7 +112,7 @@ func (r *Profile) MarkGuesses() *Profile {
 	return &marked
 }
 
-// Events are the names of the events that the profile is of.
+// Events are the names of the profile's events.
 func (r *Profile) Events() []string {
 	var names []string
 	for _, v := range r.values {
@@ -123,8 +123,8 @@ func (r *Profile) Events() []string {
 	return names
 }
 
-// eventName is a name for an event that no other event has. The unknown event
-// (-1) has the name "" where no sample is of it.
+// eventName is a name for an event that no other event has. The unknown event (-1) has the
+// name "" where it has no sample.
 func (r *Profile) eventName(event int16) string {
 	if event < 0 {
 		for i := range r.p.Samples {
@@ -147,25 +147,25 @@ func (r *Profile) eventName(event int16) string {
 	return name
 }
 
-// hasLanes says whether the samples of an event say how many lanes were active.
+// hasLanes reports whether the samples of an event have their active lanes.
 func (r *Profile) hasLanes(event int16) bool { return event >= 0 && r.p.Events[event].Lanes }
 
-// isOfDevice says whether an event is of accelerators.
+// isOfDevice reports whether an event is of accelerators.
 func (r *Profile) isOfDevice(event int16) bool {
 	return event >= 0 && (r.p.Events[event].Device || r.p.Events[event].Lanes)
 }
 
-// isOfWaves says whether the samples of an event are of waves at their program
-// counters. The times of whole dispatches are of accelerators too.
+// isOfWaves reports whether the samples of an event are of waves at their program counters.
+// The times of whole dispatches are of accelerators too.
 func (r *Profile) isOfWaves(event int16) bool {
 	return r.isOfDevice(event) && r.p.Events[event].Unit == "count"
 }
 
-// isAsked says whether a sample is of an event that was asked for.
-func (r *Profile) isAsked(s *engine.ProfileSample) bool { return r.valueOf[s.Event+1] >= 0 }
+// isRequested reports whether a sample is of a requested event.
+func (r *Profile) isRequested(s *engine.ProfileSample) bool { return r.valueOf[s.Event+1] >= 0 }
 
-// of is what a sample has of a value.
-func (v *profileValue) of(s *engine.ProfileSample) uint64 {
+// amount is the amount of a value in a sample.
+func (v *profileValue) amount(s *engine.ProfileSample) uint64 {
 	switch {
 	case !v.has(s):
 		return 0
@@ -175,7 +175,7 @@ func (v *profileValue) of(s *engine.ProfileSample) uint64 {
 	return s.Weight
 }
 
-// has says whether a sample has the value at all.
+// has reports whether a sample has the value at all.
 func (v *profileValue) has(s *engine.ProfileSample) bool {
 	return s.Event == v.event && (v.kind != valueOfState || v.states[s.State])
 }
@@ -188,13 +188,13 @@ func add(a, b uint64) uint64 {
 	return a + b
 }
 
-// A profileFunction is a function as a profile counts it. Where nothing is known
-// of an address, it stands for that address.
+// profileFunction is a function as a profile counts it. For an address about which nothing is
+// known it stands for that address.
 type profileFunction struct {
 	name     string
 	module   string // the module's path; "" for none
-	file     string // where it is declared, else where its code is from; "": unknown
-	line     int    // where it is declared; 0: unknown
+	file     string // file of the declaration, else of the code; "": unknown
+	line     int    // line of the declaration; 0: unknown
 	isKernel bool
 	isDevice bool   // it is of an accelerator
 	isNamed  bool   // it has a name of its own
@@ -202,15 +202,16 @@ type profileFunction struct {
 	namedBy  string // as in engine.ProfileFrame
 }
 
-// The marks of functions in forms that have nothing else to tell them apart by, which
-// programs that draw flame graphs know.
+// The marks of functions in formats without another sign of their kind; programs that draw
+// flame graphs know them.
 const (
 	kernelMark = "_[k]"
 	deviceMark = "_[G]"
 	guessMark  = "_[guess]"
 )
 
-// mark is that of what executes a function, or of a guess; "" for the program on the CPU.
+// mark is the mark of the device that executes a function, or of a guess; "" for the program
+// on the CPU.
 func (f *profileFunction) mark() string {
 	switch {
 	case f.isDevice:
@@ -300,9 +301,9 @@ func (r *Profile) moduleName(f *engine.ProfileFrame) string {
 	return "[" + name + "]"
 }
 
-// moduleName is what a module is called by: the last element of its path, also where
-// it was a part of that file (file://PATH#offset=N&size=N), or all of the name of an
-// object that was in no file (memory://...).
+// moduleName is the short name of a module: the last element of its path, also where it was a
+// part of that file (file://PATH#offset=N&size=N), or all of the name of an object that was
+// in no file (memory://...).
 func moduleName(module string) string {
 	scheme, rest, isURI := strings.Cut(module, "://")
 	switch {
@@ -315,7 +316,7 @@ func moduleName(module string) string {
 	return module
 }
 
-// oneLine is text without what would leave its line: a name may be any bytes.
+// oneLine is text without characters that would break its line: a name may be any bytes.
 func oneLine(s string) string {
 	clean := true
 	for i := 0; i < len(s) && clean; i++ {

@@ -738,7 +738,7 @@ func TestFormsOfRandomProfilesAgree(t *testing.T) {
 		for i, v := range p.values {
 			var want, asPprof, asFolded uint64
 			for j := range r.Samples {
-				want += v.of(&r.Samples[j])
+				want += v.amount(&r.Samples[j])
 			}
 			for _, s := range out.Sample {
 				asPprof += uint64(s.Value[i])

@@ -20,25 +20,24 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// ServeOptions say how pages of a profile are served.
+// ServeOptions are the options of Serve.
 type ServeOptions struct {
-	// Host is the name or address that the listener was asked to listen at.
+	// Host is the name or address that the listener was told to listen at.
 	Host string
 	// Sysroot is the directory beneath which sources are read; "" is "/".
 	Sysroot string
-	// Problem is told what pprof has to say.
+	// Problem receives pprof's messages.
 	Problem func(string)
 }
 
-// Serve serves pprof's own views of the profile, below /ui/, until ctx ends. It
-// closes the listener.
+// Serve serves pprof's own views of the profile, below /ui/, until ctx ends. It closes the
+// listener.
 //
-// pprof is given the profile as it is: it looks up no symbols, opens no files but
-// its own settings and the sources that a user asks to see, which are regular files
-// beneath o.Sysroot, and connects to nothing. Its graph needs Graphviz' dot. Nothing
-// can be changed by the pages: pprof's saving of settings is left out. Requests by
-// another name than the listener's are refused, because a page of another site may
-// have made one that leads here.
+// pprof gets the profile unchanged: it looks up no symbols, opens no files except its own
+// settings and the sources that a user opens, which are regular files beneath o.Sysroot, and
+// connects to nothing. Its graph needs Graphviz' dot. The pages cannot change anything:
+// pprof's saving of settings is left out. Requests by another name than the listener's are
+// refused, because a page of another site may have made one that leads here.
 func (r *Profile) Serve(ctx context.Context, l net.Listener, o ServeOptions) error {
 	defer l.Close()
 	shown, root := r.pagesProfile()
@@ -62,8 +61,8 @@ func (r *Profile) Serve(ctx context.Context, l net.Listener, o ServeOptions) err
 	return serve(ctx, l, guarded(mux, o.Host))
 }
 
-// pprofPages are pprof's pages of a profile, by their paths. Where root is not "" each
-// value of that label has a tree of its own.
+// pprofPages are pprof's pages of a profile, by their paths. Where root is not "" each value
+// of that label has a tree of its own.
 func pprofPages(p *profile.Profile, root string, problem func(string)) (pages map[string]http.Handler, err error) {
 	err = driver.PProf(&driver.Options{
 		Flagset: &pprofFlags{
@@ -80,9 +79,9 @@ func pprofPages(p *profile.Profile, root string, problem func(string)) (pages ma
 	return pages, err
 }
 
-// sourcePage is pprof's page of sources, made when it is first asked for. pprof
-// opens whatever path a function has, so the profile that it is given has paths of
-// files that may be read, and for others none that could be opened.
+// sourcePage is pprof's page of sources, made on its first request. pprof opens any path that
+// a function has, so its profile has the paths of files that may be read, and for others
+// paths that cannot be opened.
 func (r *Profile) sourcePage(o ServeOptions) http.Handler {
 	page := sync.OnceValues(func() (http.Handler, error) {
 		p, root := r.pagesProfile()
@@ -108,8 +107,8 @@ const noPath = "\x00"
 // maxSource bounds the bytes of a source file that a page shows.
 const maxSource = 64 << 20
 
-// readableSource is the path of a source file on this machine; with noPath at its
-// end where it is not a file that may be read.
+// readableSource is the path of a source file on this machine; with noPath at its end where
+// it is not a file that may be read.
 func readableSource(sysroot, name string) string {
 	if name == "" {
 		return ""
@@ -121,7 +120,7 @@ func readableSource(sysroot, name string) string {
 	return path
 }
 
-// serve serves until ctx ends, and then what was asked for.
+// serve serves until ctx ends, and then finishes open requests.
 func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
 	done := make(chan error, 1)
@@ -143,8 +142,8 @@ func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	return err
 }
 
-// pprofSource is the profile itself, in all the places where pprof would look for
-// one or for what belongs to it.
+// pprofSource is the profile itself, for every interface by which pprof would look for it or
+// for its files.
 type pprofSource struct{ p *profile.Profile }
 
 // Fetch implements driver.Fetcher. The profile is not from a URL, so pprof keeps
@@ -153,11 +152,11 @@ func (s pprofSource) Fetch(string, time.Duration, time.Duration) (*profile.Profi
 	return s.p, "", nil
 }
 
-// Symbolize implements driver.Symbolizer: what is known is there.
+// Symbolize implements driver.Symbolizer: all known names are there.
 func (pprofSource) Symbolize(string, driver.MappingSources, *profile.Profile) error { return nil }
 
-// Open implements driver.ObjTool. The file that is here under a module's path
-// need not be the one that was recorded.
+// Open implements driver.ObjTool. The file under a module's path here need not be the
+// recorded one.
 func (pprofSource) Open(file string, _, _, _ uint64, _ string) (driver.ObjFile, error) {
 	return nil, fmt.Errorf("%s is not opened", file)
 }
@@ -197,7 +196,7 @@ func (f *pprofFlags) Parse(func()) []string {
 	return f.Args()
 }
 
-// pprofUI is told what pprof would print.
+// pprofUI receives pprof's output.
 type pprofUI struct{ problem func(string) }
 
 // ReadLine implements driver.UI.

@@ -27,8 +27,8 @@ type profileEventJSON struct {
 	Device bool   `json:"device,omitempty"`
 }
 
-// profileFrameJSON is a physical frame or a call inlined into one. Its members
-// are those of a frame of a stack, where that has them.
+// profileFrameJSON is a physical frame or a call inlined into one. Members that a stack's
+// frame has too are the same.
 type profileFrameJSON struct {
 	PC             string `json:"pc"`
 	FoundBy        string `json:"found_by"`
@@ -70,9 +70,9 @@ func (r *Profile) writeTargetJSON(b output) error {
 	return compactJSON(b, t)
 }
 
-// WriteJSON writes the profile as one JSON value and a newline, with an entry for
-// every sample. What it holds at a time does not grow with the samples. Frames
-// and modules are those that the samples have.
+// WriteJSON writes the profile as one JSON value and a newline, with an entry for every
+// sample. Its memory does not grow with the samples. Only frames and modules of samples are
+// written.
 func (r *Profile) WriteJSON(w io.Writer) error {
 	b := newOutput(w)
 	if err := r.writeTargetJSON(b); err != nil {
@@ -134,8 +134,8 @@ func (r *Profile) WriteJSON(w io.Writer) error {
 	return b.Flush()
 }
 
-// writeSamples writes a line for each sample, and numbers the frames by their
-// first appearance. It returns which they are.
+// writeSamples writes a line for each sample, and numbers the frames by their first
+// appearance. It returns the frames in that order.
 func (r *Profile) writeSamples(b output) (used []uint32, err error) {
 	w, err := newSampleWriter(r)
 	if err != nil {
@@ -144,7 +144,7 @@ func (r *Profile) writeSamples(b output) (used []uint32, err error) {
 	comma := false
 	err = inOrder(r.Jobs, len(r.p.Samples), func(text []byte, from, to int) []byte {
 		for i := from; i < to; i++ {
-			if s := &r.p.Samples[i]; r.isAsked(s) {
+			if s := &r.p.Samples[i]; r.isRequested(s) {
 				text = w.append(append(text, ",\n"...), s)
 			}
 		}
@@ -159,8 +159,8 @@ func (r *Profile) writeSamples(b output) (used []uint32, err error) {
 	return w.used, err
 }
 
-// A sampleWriter writes samples as JSON. What many samples have in common it has as
-// text: the members about an event, a thread, a wave's state, and why a stack ends.
+// sampleWriter writes samples as JSON. It keeps the text of members that many samples share:
+// of an event, a thread, a wave's state, and the end of a stack.
 type sampleWriter struct {
 	*Profile
 	events, threads, stops []string
@@ -171,7 +171,7 @@ type sampleWriter struct {
 	used                   []uint32
 }
 
-// A numberText is a part of sampleWriter.numbers; one without an end is of a frame that
+// numberText is a part of sampleWriter.numbers; without an end it belongs to a frame that
 // does not appear.
 type numberText struct{ start, end int }
 
@@ -180,13 +180,13 @@ func (w *sampleWriter) appear() {
 	seen := make([]bool, len(w.p.Stacks))
 	for i := range w.p.Samples {
 		s := &w.p.Samples[i]
-		if !w.isAsked(s) {
+		if !w.isRequested(s) {
 			continue
 		}
-		// What was seen has callers that were.
-		for at := s.Stack; at != 0 && !seen[at]; at = w.p.Stacks[at].Caller {
-			seen[at] = true
-			if frame := w.p.Stacks[at].Frame; w.number[frame].end == 0 {
+		// The callers of a stack that was seen were seen too.
+		for node := s.Stack; node != 0 && !seen[node]; node = w.p.Stacks[node].Caller {
+			seen[node] = true
+			if frame := w.p.Stacks[node].Frame; w.number[frame].end == 0 {
 				w.appearFrame(frame)
 			}
 		}
@@ -258,11 +258,11 @@ func (w *sampleWriter) append(line []byte, s *engine.ProfileSample) []byte {
 	line = append(line, w.launches[min(s.Launch, engine.LaunchRecorded)]...)
 	line = append(line, `"frames":[`...)
 	comma := 1 // that the first number goes without
-	for at := s.Stack; at != 0; {
-		stack := &w.p.Stacks[at]
+	for node := s.Stack; node != 0; {
+		stack := &w.p.Stacks[node]
 		n := w.number[stack.Frame]
 		line = append(line, w.numbers[n.start+comma:n.end]...)
-		at, comma = stack.Caller, 0
+		node, comma = stack.Caller, 0
 	}
 	line = append(line, `],`...)
 	line = append(line, w.stops[s.Stop]...)
@@ -295,7 +295,7 @@ func stringMember(name, value string) (string, error) {
 	return b.String(), nil
 }
 
-// threadMembers are the members of a sample that say which thread it is of.
+// threadMembers are the members of a sample for its thread.
 func threadMembers(t *engine.ProfileThread) (string, error) {
 	text, err := stringMember("comm", t.Comm)
 	if t.PID >= 0 {
@@ -307,7 +307,7 @@ func threadMembers(t *engine.ProfileThread) (string, error) {
 	return text, err
 }
 
-// stopMembers are the members of a sample that say why its stack ends.
+// stopMembers are the members of a sample for the end of its stack.
 func stopMembers(s engine.Stopped) (string, error) {
 	detail := s.Detail
 	if s.Reason == engine.StopOutermost {
@@ -321,8 +321,7 @@ func stopMembers(s engine.Stopped) (string, error) {
 	return strings.TrimSuffix(`"stopped":"`+string(s.Reason)+`",`+text, ","), nil
 }
 
-// newProfileFrame is what is said of a function at a frame's address: the i-th,
-// innermost first.
+// newProfileFrame describes a function at a frame's address: the i-th, innermost first.
 func (r *Profile) newProfileFrame(f *engine.ProfileFrame, i int) *profileFrameJSON {
 	out := &profileFrameJSON{
 		PC: address(f.PC), FoundBy: string(f.FoundBy), Inlined: i < len(f.Symbols)-1,

@@ -13,35 +13,35 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// How much of the kernels the text has.
+// The sizes of the text's tables of kernels.
 const (
 	topKernels      = 30 // lines of the table of kernels
 	detailedKernels = 10 // of which the first have their stalls and lines
 	kernelDetails   = 3  // stalls, and lines, of each of those
 )
 
-// isDispatched says whether a frame is in a function that was dispatched.
+// isDispatched reports whether a frame is in a function that was dispatched.
 func (r *Profile) isDispatched(f *engine.ProfileFrame) bool {
 	return f.Dispatched >= 0 && int(f.Dispatched) < len(r.p.Kernels)
 }
 
-// kernelsOfStacks are the kernels that stacks are of: what the innermost frame is in
-// that was dispatched; -1: there is none.
+// kernelsOfStacks are the kernels of stacks: the dispatched function of the innermost frame;
+// -1: there is none.
 func (r *Profile) kernelsOfStacks() []int32 {
-	of := make([]int32, len(r.p.Stacks))
-	of[0] = -1
-	for i := 1; i < len(of); i++ { // a caller comes before those that it called
+	kernelOf := make([]int32, len(r.p.Stacks))
+	kernelOf[0] = -1
+	for i := 1; i < len(kernelOf); i++ { // a caller comes before those that it called
 		s := &r.p.Stacks[i]
 		if f := &r.p.Frames[s.Frame]; r.isDispatched(f) {
-			of[i] = f.Dispatched
+			kernelOf[i] = f.Dispatched
 		} else {
-			of[i] = of[s.Caller]
+			kernelOf[i] = kernelOf[s.Caller]
 		}
 	}
-	return of
+	return kernelOf
 }
 
-// A kernelCount is how much of an event a kernel has.
+// kernelCount is the amount of an event in a kernel.
 type kernelCount struct {
 	kernel  int32
 	weight  uint64
@@ -51,7 +51,7 @@ type kernelCount struct {
 	lines   []countedName
 }
 
-// A countedName is how much of an event something has.
+// countedName is a name with an amount of an event.
 type countedName struct {
 	name   string
 	weight uint64
@@ -64,9 +64,9 @@ func compareCounted(a, b countedName) int {
 
 // countKernels goes over the samples of some events once. The counts are by kernel, and
 // perStack are the weights of all stacks.
-func (r *Profile) countKernels(isCounted func(event int16) bool) (counts []kernelCount, of []int32, perStack []uint64) {
+func (r *Profile) countKernels(isCounted func(event int16) bool) (counts []kernelCount, kernelOf []int32, perStack []uint64) {
 	counts = make([]kernelCount, len(r.p.Kernels))
-	of, perStack = r.kernelsOfStacks(), make([]uint64, len(r.p.Stacks))
+	kernelOf, perStack = r.kernelsOfStacks(), make([]uint64, len(r.p.Stacks))
 	counted := make([]bool, len(r.valueOf))
 	for i := range counted {
 		counted[i] = r.valueOf[i] >= 0 && isCounted(int16(i)-1) //nolint:gosec // events are numbered by int16
@@ -77,7 +77,7 @@ func (r *Profile) countKernels(isCounted func(event int16) bool) (counts []kerne
 			continue
 		}
 		perStack[s.Stack] = add(perStack[s.Stack], s.Weight)
-		kernel := of[s.Stack]
+		kernel := kernelOf[s.Stack]
 		if kernel < 0 {
 			continue
 		}
@@ -95,7 +95,7 @@ func (r *Profile) countKernels(isCounted func(event int16) bool) (counts []kerne
 	for i := range counts {
 		counts[i].kernel = int32(i) //nolint:gosec // Frame.Dispatched has as many bits
 	}
-	return counts, of, perStack
+	return counts, kernelOf, perStack
 }
 
 // kernelJSON is a kernel of a profile.
@@ -110,8 +110,8 @@ type kernelJSON struct {
 	Lanes      uint32  `json:"lanes,omitempty"`
 }
 
-// writeKernels writes the kernels, and says which modules they are in. Where some
-// events were asked for, they are those that samples of these are of.
+// writeKernels writes the kernels, and marks their modules. Where some events were requested,
+// it writes the kernels in the samples of these.
 func (r *Profile) writeKernels(b output, modules []bool) error {
 	if len(r.p.Kernels) == 0 {
 		return nil
@@ -143,8 +143,8 @@ func (r *Profile) writeKernels(b output, modules []bool) error {
 	return nil
 }
 
-// kernels writes the tables of kernels: one for each event of waves, or one of their
-// times where there is none.
+// kernels writes the tables of kernels: one for each event of waves, or one of their times
+// where there is none.
 func (t *profileText) kernels() {
 	if len(t.r.p.Kernels) == 0 {
 		return
@@ -171,7 +171,7 @@ func (t *profileText) kernels() {
 
 // kernelTable writes the kernels by an event; nil: by their times.
 func (t *profileText) kernelTable(v *profileValue) {
-	counts, of, perStack := t.r.countKernels(func(event int16) bool { return v != nil && event == v.event })
+	counts, kernelOf, perStack := t.r.countKernels(func(event int16) bool { return v != nil && event == v.event })
 	w := kernelWriter{profileText: t, event: v}
 	for i := range counts {
 		c := &counts[i]
@@ -192,11 +192,11 @@ func (t *profileText) kernelTable(v *profileValue) {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(y.Time, x.Time), cmp.Compare(y.Dispatches, x.Dispatches),
 			strings.Compare(x.Name, y.Name))
 	})
-	w.countLines(of, perStack)
+	w.countLines(kernelOf, perStack)
 	w.write()
 }
 
-// A kernelWriter writes the kernels by one event.
+// kernelWriter writes the kernels by one event.
 type kernelWriter struct {
 	*profileText
 	event                  *profileValue // nil: there is none
@@ -206,15 +206,15 @@ type kernelWriter struct {
 }
 
 // countLines finds the lines where the first kernels were sampled.
-func (w *kernelWriter) countLines(of []int32, perStack []uint64) {
+func (w *kernelWriter) countLines(kernelOf []int32, perStack []uint64) {
 	lines := map[int32]map[string]uint64{}
 	for _, c := range w.list[:min(len(w.list), detailedKernels)] {
 		lines[c.kernel] = map[string]uint64{}
 	}
-	for i := 1; i < len(of); i++ {
-		of := lines[of[i]]
+	for i := 1; i < len(kernelOf); i++ {
+		weights := lines[kernelOf[i]]
 		symbols := w.r.p.Frames[w.r.p.Stacks[i].Frame].Symbols
-		if perStack[i] == 0 || of == nil || len(symbols) == 0 || symbols[0].File == "" || symbols[0].Line == 0 {
+		if perStack[i] == 0 || weights == nil || len(symbols) == 0 || symbols[0].File == "" || symbols[0].Line == 0 {
 			continue
 		}
 		file := oneLine(symbols[0].File)
@@ -222,7 +222,7 @@ func (w *kernelWriter) countLines(of []int32, perStack []uint64) {
 			file = path.Base(file)
 		}
 		name := position(file, symbols[0].Line, 0)
-		of[name] = add(of[name], perStack[i])
+		weights[name] = add(weights[name], perStack[i])
 	}
 	for _, c := range w.list {
 		for name, weight := range lines[c.kernel] {
@@ -236,25 +236,25 @@ func (w *kernelWriter) write() {
 	a := newAmounts(w.time, "nanoseconds")
 	timeWidth := max(len([]rune(a.text(w.time))), 4)
 	samplesWidth := max(len(fmt.Sprint(w.weight)), len("samples"))
-	var head strings.Builder
+	var header strings.Builder
 	if w.event != nil {
-		fmt.Fprintf(&head, "%*s        %%  ", samplesWidth, "samples")
+		fmt.Fprintf(&header, "%*s        %%  ", samplesWidth, "samples")
 		if w.r.hasLanes(w.event.event) {
-			head.WriteString("    lanes  ")
+			header.WriteString("    lanes  ")
 		}
 	}
 	if w.hasTime {
-		fmt.Fprintf(&head, "%*s    time%%  ", timeWidth, "time")
+		fmt.Fprintf(&header, "%*s    time%%  ", timeWidth, "time")
 	}
 	if w.hasDispatches {
-		head.WriteString("dispatches  ")
+		header.WriteString("dispatches  ")
 	}
 	indent := strings.Repeat(" ", samplesWidth+2)
 	title := "kernels"
 	if w.event != nil {
 		title += " of " + w.event.name
 	}
-	w.printf("\n%s\n\n%s\n", w.head(w.r.p.Path+": "+title), w.head(head.String()+"kernel"))
+	w.printf("\n%s\n\n%s\n", w.header(w.r.p.Path+": "+title), w.header(header.String()+"kernel"))
 	for i, c := range w.list[:min(len(w.list), topKernels)] {
 		k := &w.r.p.Kernels[c.kernel]
 		if w.event != nil {
@@ -284,7 +284,7 @@ func (w *kernelWriter) write() {
 	}
 }
 
-// occupancy is how many lanes were active on average, of how many.
+// occupancy is the average number of active lanes, and the number of all lanes.
 func occupancy(c *kernelCount, k *engine.ProfileKernel) string {
 	active := mean(c.lanes, c.samples)
 	if k.Lanes == 0 || c.samples == 0 {
@@ -293,7 +293,7 @@ func occupancy(c *kernelCount, k *engine.ProfileKernel) string {
 	return fmt.Sprintf("%s/%d", active, k.Lanes)
 }
 
-// countOrDash is a number that is not told where it is 0.
+// countOrDash is a number, or a dash for 0.
 func countOrDash(n uint64) string {
 	if n == 0 {
 		return "-"
@@ -310,7 +310,7 @@ func (w *kernelWriter) functionOf(k *engine.ProfileKernel) *profileFunction {
 	return f
 }
 
-// details writes why the waves of a kernel waited, and where they were.
+// details writes the stall reasons of a kernel's waves, and their lines.
 func (w *kernelWriter) details(c *kernelCount, indent string) {
 	var stalls []countedName
 	var stalled uint64
@@ -325,7 +325,7 @@ func (w *kernelWriter) details(c *kernelCount, indent string) {
 	w.shares(indent+"lines: ", c.lines, c.weight)
 }
 
-// shares writes the first of a list with their parts of a total.
+// shares writes the first elements of a list with their shares of a total.
 func (w *kernelWriter) shares(title string, list []countedName, total uint64) {
 	if len(list) == 0 {
 		return

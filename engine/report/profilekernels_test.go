@@ -142,7 +142,7 @@ func TestManyStatesAreFewValues(t *testing.T) {
 	for _, v := range p.values[2:] {
 		names = append(names, v.name)
 		for i := range r.Samples {
-			sum += v.of(&r.Samples[i])
+			sum += v.amount(&r.Samples[i])
 		}
 	}
 	if len(names) != stateValuesMost+1 || sum != total {

@@ -16,10 +16,9 @@ import (
 // processLabel is the label of samples by which pprof draws a tree for each process.
 const processLabel = "process"
 
-// pagesProfile is the profile that pprof's pages are made of, and the label of the
-// trees that they show. In a page a function has nothing but its name and its file:
-// functions are marked by what executes them, and code without a name is called by its
-// address.
+// pagesProfile is the profile of pprof's pages, and the label of the trees that they show. In
+// a page a function has only its name and its file: functions are marked by the device that
+// executes them, and code without a name is named by its address.
 func (r *Profile) pagesProfile() (p *profile.Profile, root string) {
 	b := &pprofBuilder{r: r, isMarked: true}
 	if names := r.processNames(); len(names) > 1 {
@@ -28,12 +27,12 @@ func (r *Profile) pagesProfile() (p *profile.Profile, root string) {
 	return b.profile(), root
 }
 
-// processNames are the names of the processes that samples are of, by PID: those of
-// their main threads, or else of any; of several the one with the most samples.
+// processNames are the names of the samples' processes, by PID: the name of the main thread,
+// or else of any thread; of several the one with the most samples.
 func (r *Profile) processNames() map[int]string {
 	samples := make([]int, len(r.p.Threads))
 	for i := range r.p.Samples {
-		if s := &r.p.Samples[i]; r.isAsked(s) {
+		if s := &r.p.Samples[i]; r.isRequested(s) {
 			samples[s.Thread]++
 		}
 	}
@@ -54,7 +53,7 @@ func (r *Profile) processNames() map[int]string {
 	return names
 }
 
-// nameOfThread is the name of a thread where it needs one.
+// nameOfThread is the name of a thread, or [unknown] without one.
 func nameOfThread(t *engine.ProfileThread) string {
 	if name := oneLine(t.Comm); name != "" {
 		return name
@@ -77,16 +76,16 @@ var (
 	flameGraphStyle []byte
 )
 
-// flameGraphWriter has a flame graph drawn with colours by what executed.
+// flameGraphWriter changes pprof's flame graph so that colours show the device that executed.
 type flameGraphWriter struct{ http.ResponseWriter }
 
 // Write implements io.Writer. pprof writes a page at once.
 func (w *flameGraphWriter) Write(page []byte) (int, error) {
-	var head bytes.Buffer
-	fmt.Fprintf(&head, "<style>\n%s</style><script>\n%s</script></head>", flameGraphStyle, flameGraphScript)
+	var header bytes.Buffer
+	fmt.Fprintf(&header, "<style>\n%s</style><script>\n%s</script></head>", flameGraphStyle, flameGraphScript)
 	// No name in a page has a line break.
 	own := bytes.Replace(page, []byte("\n    stackViewer({"), []byte("\n    unwinddFlameGraph({"), 1)
-	if _, err := w.ResponseWriter.Write(bytes.Replace(own, []byte("</head>"), head.Bytes(), 1)); err != nil {
+	if _, err := w.ResponseWriter.Write(bytes.Replace(own, []byte("</head>"), header.Bytes(), 1)); err != nil {
 		return 0, err
 	}
 	return len(page), nil
@@ -97,11 +96,10 @@ func flameGraphPage(page http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { page.ServeHTTP(&flameGraphWriter{w}, r) })
 }
 
-// downloadPage is the profile as WritePprof writes it: that of the pages has names of
-// its own.
+// downloadPage is the profile as WritePprof writes it: the pages' own has changed names.
 func (r *Profile) downloadPage(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/vnd.google.protobuf+gzip")
 	w.Header().Set("Content-Disposition", `attachment; filename="profile.pb.gz"`)
-	// An error is the connection's: nobody is left to be told.
+	// An error is the connection's: no client is left to receive it.
 	_ = r.WritePprof(w)
 }

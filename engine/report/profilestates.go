@@ -9,27 +9,26 @@ import (
 	"strings"
 )
 
-// A stateSet says which states of a profile are meant, by their indices.
+// stateSet is a set of a profile's states, by their indices.
 type stateSet [256]bool
 
 const (
-	// stateValuesMost is how many states of an event have a value of their own: tools
+	// stateValuesMost is the number of states of an event with values of their own: tools
 	// list all values in a menu, and profile.proto has each of them in every sample.
 	stateValuesMost = 16
 	// otherStates is the name of the value of all other states.
 	otherStates = "other-states"
 )
 
-// stateValues are the values of the states that waves were in as an event sampled
-// them, those with the most weight first. What is in no state that is known is in none
-// of them.
-func (r *Profile) stateValues(of *profileValue) (list []profileValue) {
-	if of.event < 0 || !r.p.Events[of.event].States {
+// stateValues are the values for the states of waves in an event's samples, the heaviest
+// first. Samples in no known state are in none of them.
+func (r *Profile) stateValues(value *profileValue) (list []profileValue) {
+	if value.event < 0 || !r.p.Events[value.event].States {
 		return nil
 	}
 	var weights [256]uint64
 	for i := range r.p.Samples {
-		if s := &r.p.Samples[i]; of.has(s) {
+		if s := &r.p.Samples[i]; value.has(s) {
 			weights[s.State] = add(weights[s.State], s.Weight)
 		}
 	}
@@ -42,29 +41,29 @@ func (r *Profile) stateValues(of *profileValue) (list []profileValue) {
 	slices.SortStableFunc(states, func(a, b int) int {
 		return cmp.Or(cmp.Compare(weights[b], weights[a]), strings.Compare(r.p.States[a].Name, r.p.States[b].Name))
 	})
-	taken := map[string]bool{of.name: true, of.name + activeLanes: true}
+	taken := map[string]bool{value.name: true, value.name + activeLanes: true}
 	for i, state := range states {
 		if i > stateValuesMost {
 			list[stateValuesMost].states[state] = true
 			continue
 		}
-		name := of.name + ":" + r.stateName(uint8(state)) //nolint:gosec // below 256
+		name := value.name + ":" + r.stateName(uint8(state)) //nolint:gosec // below 256
 		if i == stateValuesMost && len(states) > stateValuesMost+1 {
-			name = of.name + ":" + otherStates
+			name = value.name + ":" + otherStates
 		}
 		unique := name
 		for n := 2; taken[unique]; n++ {
 			unique = fmt.Sprintf("%s#%d", name, n)
 		}
 		taken[unique] = true
-		v := profileValue{name: unique, unit: of.unit, event: of.event, kind: valueOfState, states: &stateSet{}}
+		v := profileValue{name: unique, unit: value.unit, event: value.event, kind: valueOfState, states: &stateSet{}}
 		v.states[state] = true
 		list = append(list, v)
 	}
 	return list
 }
 
-// stateName is the name of a state as it is written.
+// stateName is the written name of a state.
 func (r *Profile) stateName(state uint8) string {
 	if name := oneLine(r.p.States[state].Name); name != "" {
 		return name

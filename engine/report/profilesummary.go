@@ -14,20 +14,19 @@ import (
 	"github.com/unwindd/unwindd/engine"
 )
 
-// maxSummary is how many lines of one kind a summary has.
+// maxSummary is the number of lines of one kind in a summary.
 const maxSummary = 5
 
-// SummaryOptions says what a summary has.
+// SummaryOptions are the options of a summary.
 type SummaryOptions struct {
 	Color bool
-	// NoSymbols says that none were asked for: then modules without any are not
+	// NoSymbols means that no symbols were requested: then modules without any are not
 	// listed.
 	NoSymbols bool
 }
 
-// WriteSummary says in a few lines how much of the profile is known: samples,
-// how their frames were found, why stacks end, which modules have no symbols,
-// and what went wrong.
+// WriteSummary summarizes the quality of the profile in a few lines: samples, how their
+// frames were found, why stacks end, modules without symbols, and problems.
 func (r *Profile) WriteSummary(w io.Writer, o SummaryOptions) error {
 	b := NewPrinter(w)
 	t := &summary{
@@ -61,19 +60,19 @@ type summary struct {
 	paint
 	r        *Profile
 	count    uint64
-	perStack []uint64 // how many samples have the stack, or one that goes on from it
-	perFrame []uint64 // how often samples have the frame
-	perStop  []uint64 // how many samples end so
+	perStack []uint64 // number of samples with the stack, or one that continues it
+	perFrame []uint64 // number of times that samples have the frame
+	perStop  []uint64 // number of samples with this end
 }
 
-// samples says how many there are.
+// samples writes the number of samples.
 func (t *summary) samples() {
 	type amount struct{ samples, weight uint64 }
 	perEvent := make([]amount, len(t.r.values))
 	sampled := make([]bool, len(t.r.p.Threads))
 	for i := range t.r.p.Samples {
 		s := &t.r.p.Samples[i]
-		if !t.r.isAsked(s) {
+		if !t.r.isRequested(s) {
 			continue
 		}
 		t.count++
@@ -112,7 +111,7 @@ func (t *summary) samples() {
 	if len(parts) > maxSummary {
 		parts = append(parts[:maxSummary], fmt.Sprintf("%d events more", len(parts)-maxSummary))
 	}
-	t.printf("%s %s", t.head(t.r.p.Path+":"), plural(int(t.count), "sample", "samples"))
+	t.printf("%s %s", t.header(t.r.p.Path+":"), plural(int(t.count), "sample", "samples"))
 	if len(threads) > 0 {
 		t.printf(" of %s in %s", plural(len(threads), "thread", "threads"), plural(len(processes), "process", "processes"))
 	}
@@ -132,16 +131,16 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// frames says how frames were found.
+// frames writes how frames were found.
 func (t *summary) frames() {
-	by := map[string]uint64{}
+	counts := map[string]uint64{}
 	var all, inlined uint64
 	for i, n := range t.perFrame {
 		if n == 0 {
 			continue
 		}
 		f := &t.r.p.Frames[i]
-		by[string(f.FoundBy)] += n
+		counts[string(f.FoundBy)] += n
 		all += n
 		inlined += n * uint64(max(len(f.Symbols), 1)-1)
 	}
@@ -150,10 +149,10 @@ func (t *summary) frames() {
 		t.printf(" and %d inlined calls", inlined)
 	}
 	var separator layout = "; found by "
-	for _, name := range byCount(by) {
+	for _, name := range byCount(counts) {
 		t.printf(separator)
 		separator = ", "
-		part := fmt.Sprintf("%s %d", name, by[name])
+		part := fmt.Sprintf("%s %d", name, counts[name])
 		switch engine.FoundBy(name) {
 		case engine.ByScan, engine.ByFramePointer:
 			t.printf("%s", t.warn(part+" (a guess)"))
@@ -165,7 +164,7 @@ func (t *summary) frames() {
 	t.guesses()
 }
 
-// guesses says how many stacks have a frame that is a guess.
+// guesses writes the number of stacks with a frame that is a guess.
 func (t *summary) guesses() {
 	hasGuess := make([]bool, len(t.r.p.Stacks))
 	for i := 1; i < len(hasGuess); i++ {
@@ -174,7 +173,7 @@ func (t *summary) guesses() {
 	}
 	var n uint64
 	for i := range t.r.p.Samples {
-		if s := &t.r.p.Samples[i]; t.r.isAsked(s) && hasGuess[s.Stack] {
+		if s := &t.r.p.Samples[i]; t.r.isRequested(s) && hasGuess[s.Stack] {
 			n++
 		}
 	}
@@ -184,7 +183,7 @@ func (t *summary) guesses() {
 	}
 }
 
-// stops says why stacks end, with the most frequent of the details.
+// stops writes why stacks end, with the most frequent of the details.
 func (t *summary) stops() {
 	reasons := map[string]uint64{}
 	details := map[string]map[string]uint64{}
@@ -223,9 +222,9 @@ func (t *summary) stops() {
 	}
 }
 
-// unnamed says in which modules frames have no symbols.
+// unnamed writes the modules whose frames have no symbols.
 func (t *summary) unnamed() {
-	by := map[string]uint64{}
+	counts := map[string]uint64{}
 	why := map[string]string{}
 	var all uint64
 	for i, n := range t.perFrame {
@@ -245,22 +244,22 @@ func (t *summary) unnamed() {
 				why[name] = m.Problems[0]
 			}
 		}
-		by[name] += n
+		counts[name] += n
 	}
-	if len(by) == 0 {
+	if len(counts) == 0 {
 		return
 	}
 	t.printf("frames without a function:\n")
-	for i, name := range byCount(by) {
+	for i, name := range byCount(counts) {
 		if i == maxSummary {
-			t.printf("  in %d modules more\n", len(by)-i)
+			t.printf("  in %d modules more\n", len(counts)-i)
 			break
 		}
 		label := "in no module"
 		if name != "" {
 			label = "in " + path.Base(name)
 		}
-		t.printf("  %8d  %s  %s", by[name], percent(by[name], all)[1:], label)
+		t.printf("  %8d  %s  %s", counts[name], percent(counts[name], all)[1:], label)
 		if why[name] != "" {
 			t.printf(" %s", t.faint("("+why[name]+")"))
 		}

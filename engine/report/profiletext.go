@@ -13,10 +13,10 @@ import (
 	"unicode/utf8"
 )
 
-// How much of a profile the text has.
+// The sizes of the text of a profile.
 const (
 	topFunctions = 30    // lines of the table of functions
-	treeShare    = 0.005 // of all, the least that a call in the tree has
+	treeShare    = 0.005 // the least share of all for a call in the tree
 	longName     = 80    // runes of a name; longer ones are shortened
 	longPath     = 50    // bytes of a path, likewise
 )
@@ -52,8 +52,8 @@ type profileText struct {
 	paint
 	r       *Profile
 	isWhole bool
-	// lines are what functions are called in the text, lineOf by function. What is
-	// not known is one line of a module.
+	// lines are the functions of the text, lineOf their indices by function. Unknown
+	// functions of a module share a line.
 	lines  []profileFunction
 	lineOf []int32
 }
@@ -75,11 +75,11 @@ func (t *profileText) nameLines() {
 	}
 }
 
-// event writes what there is of one event.
+// event writes the tables of one event.
 func (t *profileText) event(v *profileValue) {
 	c := t.count(v)
 	a := newAmounts(c.total, v.unit)
-	t.printf("%s\n", t.head(fmt.Sprintf("%s: %s, %s, %s", t.r.p.Path, v.name, plural(c.samples, "sample", "samples"), a.text(c.total))))
+	t.printf("%s\n", t.header(fmt.Sprintf("%s: %s, %s, %s", t.r.p.Path, v.name, plural(c.samples, "sample", "samples"), a.text(c.total))))
 	if c.total == 0 {
 		return
 	}
@@ -87,28 +87,28 @@ func (t *profileText) event(v *profileValue) {
 	t.tree(c)
 }
 
-// profileCount is how much of an event functions have, and calls of them.
+// profileCount is the amount of an event in functions and calls.
 type profileCount struct {
 	total     uint64
 	samples   int
 	flat, cum []uint64 // by line
-	guessed   []uint64 // by line: what of cum has the function as a guess
-	// waves are how many samples functions have as the innermost, and lanes how
-	// many lanes were active in these; nil where the event is not of waves.
+	guessed   []uint64 // by line: the part of cum with the function as a guess
+	// waves are the numbers of samples with functions as the innermost, and lanes the numbers
+	// of active lanes in these; nil where the event is not of waves.
 	waves, lanes []uint64
 	hasDevice    bool // there are functions of accelerators
 	nodes        []callNode
 	child        map[callKey]int32
 }
 
-// A callNode is a function called from where its parent is. Calls from within
-// its own calls are counted as it.
+// callNode is a function called at its parent's place. Recursive calls are counted as the
+// outer one.
 type callNode struct {
 	line        int32 // index of lines; -1-n: the thread's name is names[n]
 	parent      int32
 	total       uint64
 	self        uint64
-	guessed     uint64 // what of total has the call as a guess
+	guessed     uint64 // the part of total with the call as a guess
 	isRecursive bool
 	children    []int32
 }
@@ -137,8 +137,8 @@ func (t *profileText) count(v *profileValue) *profileCount {
 		c.waves, c.lanes = make([]uint64, len(t.lines)), make([]uint64, len(t.lines))
 	}
 	leaves := t.leaves(v, c)
-	seen := make([]int, len(t.lines)) // by the n-th leaf, from 1 on
-	at := make([]int32, len(t.lines)) // the node of a line that was seen
+	seen := make([]int, len(t.lines))    // by the n-th leaf, from 1 on
+	nodes := make([]int32, len(t.lines)) // the node of a line that was seen
 	var frames []uint32
 	for n, l := range leaves {
 		node := c.under(0, -1-l.name)
@@ -150,12 +150,12 @@ func (t *profileText) count(v *profileValue) *profileCount {
 			for k := len(functions) - 1; k >= 0; k-- {
 				last = t.lineOf[functions[k]]
 				if seen[last] == n+1 {
-					node = at[last]
+					node = nodes[last]
 					c.nodes[node].isRecursive = true
 					continue
 				}
 				node = c.under(node, last)
-				seen[last], at[last] = n+1, node
+				seen[last], nodes[last] = n+1, node
 				c.nodes[node].total = add(c.nodes[node].total, l.weight)
 				c.cum[last] = add(c.cum[last], l.weight)
 				if isGuess {
@@ -177,15 +177,14 @@ func (t *profileText) count(v *profileValue) *profileCount {
 	return c
 }
 
-// A profileLeaf is the samples that threads of one name have of one stack.
+// profileLeaf is the samples of one stack in threads of one name.
 type profileLeaf struct {
 	name                   int32
 	stack                  uint32
 	weight, samples, lanes uint64
 }
 
-// leaves puts the samples of a value together, by the first of each, and counts
-// them.
+// leaves groups the samples of a value, in the order of each group's first, and counts them.
 func (t *profileText) leaves(v *profileValue, c *profileCount) (leaves []profileLeaf) {
 	type key struct {
 		name  int32
@@ -199,7 +198,7 @@ func (t *profileText) leaves(v *profileValue, c *profileCount) (leaves []profile
 			continue
 		}
 		c.samples++
-		c.total = add(c.total, v.of(s))
+		c.total = add(c.total, v.amount(s))
 		k := key{names[s.Thread], s.Stack}
 		n, ok := known[k]
 		if !ok {
@@ -208,28 +207,28 @@ func (t *profileText) leaves(v *profileValue, c *profileCount) (leaves []profile
 			leaves = append(leaves, profileLeaf{name: k.name, stack: k.stack})
 		}
 		l := &leaves[n]
-		l.weight = add(l.weight, v.of(s))
+		l.weight = add(l.weight, v.amount(s))
 		l.samples++
 		l.lanes += uint64(s.ActiveLanes)
 	}
 	return leaves
 }
 
-// names numbers the names of threads: threads of one name are one.
+// names numbers the names of threads: threads with the same name have one number.
 func (t *profileText) names() []int32 {
 	index := map[string]int32{}
-	of := make([]int32, len(t.r.p.Threads))
+	numbers := make([]int32, len(t.r.p.Threads))
 	for i := range t.r.p.Threads {
 		name := t.r.p.Threads[i].Comm
 		if _, ok := index[name]; !ok {
 			index[name] = int32(i) // the first thread of the name
 		}
-		of[i] = index[name]
+		numbers[i] = index[name]
 	}
-	return of
+	return numbers
 }
 
-// ordered are the lines that an event has, those first in which most of it happened.
+// ordered are the lines of an event, the heaviest first.
 func (t *profileText) ordered(c *profileCount) []int32 {
 	list := make([]int32, 0, len(t.lines))
 	for i := range t.lines {
@@ -243,18 +242,18 @@ func (t *profileText) ordered(c *profileCount) []int32 {
 	return list
 }
 
-// top writes the functions that the event happened in.
+// top writes the table of the heaviest functions.
 func (t *profileText) top(c *profileCount, a amounts) {
 	list := t.ordered(c)
 	width := max(len(a.text(c.total)), 4)
-	head := fmt.Sprintf("%*s    flat%%  %*s     cum%%  ", width, "flat", width, "cum")
+	header := fmt.Sprintf("%*s    flat%%  %*s     cum%%  ", width, "flat", width, "cum")
 	if c.waves != nil {
-		head += "lanes  "
+		header += "lanes  "
 	}
 	if c.hasDevice {
-		head += hostColumn
+		header += hostColumn
 	}
-	t.printf("\n%s\n", t.head(head+"function"))
+	t.printf("\n%s\n", t.header(header+"function"))
 	var rest uint64
 	for i, line := range list {
 		if i >= topFunctions {
@@ -280,14 +279,14 @@ func (t *profileText) top(c *profileCount, a amounts) {
 	}
 }
 
-// deviceColumn stands before functions of accelerators where there are such, and
-// hostColumn before others.
+// deviceColumn stands before functions of accelerators where there are any, and hostColumn
+// before others.
 const (
 	deviceColumn = "gpu "
 	hostColumn   = "    "
 )
 
-// mark says whether a function is of an accelerator, where any is; nil is none.
+// mark marks functions of accelerators, where there are any; nil is no function.
 func (t *profileText) mark(c *profileCount, f *profileFunction) {
 	switch {
 	case !c.hasDevice:
@@ -303,8 +302,7 @@ func compareLines(a, b *profileFunction) int {
 		strings.Compare(a.file, b.file), cmp.Compare(a.line, b.line))
 }
 
-// function writes a function with its place, or with its module where there is
-// none.
+// function writes a function with its place, or with its module where there is none.
 func (t *profileText) function(f *profileFunction, file string) {
 	name := f.name
 	if !t.isWhole {
@@ -324,14 +322,14 @@ func (t *profileText) function(f *profileFunction, file string) {
 	}
 }
 
-// tree writes the calls from the outermost on. A call that is the only one is
-// below its caller, several are branches.
+// tree writes the calls from the outermost on. An only call is below its caller, several are
+// branches.
 func (t *profileText) tree(c *profileCount) {
 	mark := ""
 	if c.hasDevice {
 		mark = hostColumn
 	}
-	t.printf("\n%s\n", t.head(" total    self  "+mark+"calls"))
+	t.printf("\n%s\n", t.header(" total    self  "+mark+"calls"))
 	w := treeWriter{profileText: t, count: c, least: max(uint64(float64(c.total)*treeShare), 1)}
 	w.push(0, "")
 	for len(w.open) > 0 {
@@ -353,17 +351,17 @@ func (t *profileText) tree(c *profileCount) {
 	}
 }
 
-// A treeWriter writes the calls of an event as a tree.
+// treeWriter writes the calls of an event as a tree.
 type treeWriter struct {
 	*profileText
 	count     *profileCount
 	least     uint64         // the weight of a call that is written, at least
-	open      []indentedCall // what is still to be written, the next one last
+	open      []indentedCall // yet to be written, the next one last
 	cut       int            // calls that are left out
 	cutWeight uint64
 }
 
-// An indentedCall is a line of the tree.
+// indentedCall is a line of the tree.
 type indentedCall struct {
 	node           int32
 	indent, branch string
@@ -418,7 +416,7 @@ func (w *treeWriter) write(call indentedCall) {
 		if comm := w.r.p.Threads[-1-n.line].Comm; comm != "" {
 			name = strconv.Quote(comm)
 		}
-		w.printf("%s", w.head(name))
+		w.printf("%s", w.header(name))
 	} else {
 		w.function(f, path.Base(f.file))
 		w.guess(n.guessed, n.total)
@@ -429,7 +427,7 @@ func (w *treeWriter) write(call indentedCall) {
 	w.printf("\n")
 }
 
-// guessText says how much of a total is of frames that are a guess; "" where nothing is.
+// guessText describes the part of a total in frames that are a guess; "" for none.
 func guessText(part, total uint64) string {
 	switch {
 	case part == 0:
@@ -447,7 +445,7 @@ func (t *profileText) guess(part, total uint64) {
 	}
 }
 
-// mean is how many lanes were active in a sample.
+// mean is the average number of active lanes in a sample.
 func mean(lanes, samples uint64) string {
 	if samples == 0 {
 		return "-"
@@ -469,7 +467,7 @@ type amounts struct {
 	unit   string
 }
 
-// timeScales are those of nanoseconds.
+// timeScales are the scales for nanoseconds.
 var timeScales = []amounts{{1e9, " s"}, {1e6, " ms"}, {1e3, " µs"}, {1, " ns"}}
 
 func newAmounts(largest uint64, unit string) amounts {
@@ -494,7 +492,7 @@ func (a amounts) text(n uint64) string {
 	return strconv.FormatFloat(float64(n)/a.divide, 'f', 2, 64) + a.unit
 }
 
-// path is a path, a long one without its beginning.
+// path is a path, without its beginning where it is long.
 func (t *profileText) path(file string) string {
 	if t.isWhole || len(file) <= longPath {
 		return file
@@ -506,8 +504,8 @@ func (t *profileText) path(file string) string {
 	return path.Base(file)
 }
 
-// shortName shortens a long name: first what is in angle brackets, then what is
-// in parentheses, then its middle.
+// shortName shortens a long name: first the parts in angle brackets, then in parentheses,
+// then its middle.
 func shortName(name string) string {
 	if utf8.RuneCountInString(name) <= longName {
 		return name
@@ -523,9 +521,8 @@ func shortName(name string) string {
 	return name
 }
 
-// elide replaces what is between brackets. Those that the name begins with stay:
-// they hold the type that a method of Rust is of. So do those of operators, and
-// the anonymous namespace.
+// elide replaces the parts between brackets. Brackets at the start of the name stay: they
+// have the type of a Rust method. So do brackets in operators, and the anonymous namespace.
 func elide(name string, open, end byte) string {
 	var b strings.Builder
 	depth, start := 0, 0

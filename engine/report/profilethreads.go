@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// threadSamples are the samples that one thread has of one value.
+// threadSamples are the samples of one thread for one value.
 type threadSamples struct {
 	value   int // index of Profile.values
 	thread  uint32
@@ -15,14 +15,14 @@ type threadSamples struct {
 	weight  uint64  // the sum of the value
 }
 
-// samplesOfThreads are the threads of the values up to a kind, the one with the most
-// weight first. A sample belongs to each value of its event.
+// samplesOfThreads are the threads of the values up to a kind, the one with the most weight
+// first. A sample belongs to each value of its event.
 func (r *Profile) samplesOfThreads(most valueKind) []threadSamples {
 	type key struct {
 		value  int
 		thread uint32
 	}
-	at := map[key]int{}
+	indices := map[key]int{}
 	var list []threadSamples
 	for i := range r.p.Samples {
 		s := &r.p.Samples[i]
@@ -31,14 +31,14 @@ func (r *Profile) samplesOfThreads(most valueKind) []threadSamples {
 				continue
 			}
 			k := key{v, s.Thread}
-			n, ok := at[k]
+			n, ok := indices[k]
 			if !ok {
 				n = len(list)
-				at[k] = n
+				indices[k] = n
 				list = append(list, threadSamples{value: v, thread: s.Thread})
 			}
 			list[n].samples = append(list[n].samples, int32(i))
-			list[n].weight = add(list[n].weight, r.values[v].of(s))
+			list[n].weight = add(list[n].weight, r.values[v].amount(s))
 		}
 	}
 	slices.SortStableFunc(list, func(a, b threadSamples) int {
@@ -47,18 +47,18 @@ func (r *Profile) samplesOfThreads(most valueKind) []threadSamples {
 	return list
 }
 
-// usedStacks says of each stack but the first, which has no frames, whether a sample
-// that was asked for has it, or one that was called from it.
+// usedStacks reports for each stack except the first, which has no frames, whether a
+// requested sample has it, or one that was called from it.
 func (r *Profile) usedStacks() []bool {
 	used := make([]bool, len(r.p.Stacks))
 	for i := range r.p.Samples {
-		if s := &r.p.Samples[i]; r.isAsked(s) {
+		if s := &r.p.Samples[i]; r.isRequested(s) {
 			used[s.Stack] = true
 		}
 	}
 	for i := len(used) - 1; i > 0; i-- {
 		if used[i] {
-			used[r.p.Stacks[i].Caller] = true // which comes before it
+			used[r.p.Stacks[i].Caller] = true // which precedes it
 		}
 	}
 	if len(used) > 0 {

@@ -12,9 +12,9 @@ import (
 // maxRelayed bounds a line that Relay takes, in bytes.
 const maxRelayed = 1 << 24
 
-// Relay writes text that a Printer of another program has written, and trusts none of it:
-// what is not printable is escaped as a Printer does, but for tabs, and for changes of
-// colour where color is set.
+// Relay copies text that a Printer of another program has written, and trusts none of it:
+// unprintable characters are escaped as a Printer does, except tabs, and changes of colour
+// where color is set.
 func Relay(w io.Writer, r io.Reader, color bool) error {
 	p := NewPrinter(w)
 	lines := bufio.NewScanner(r)

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report says what a walk found: as text for people, as JSON for
-// programs.
+// Package report writes the results of a walk: as text for people, as JSON for programs.
 //
-// The package is large because each kind of report (stacks, profiles, call frame
-// information, evaluations, notes, intermediate representations, debug streams) has its
-// texts and its JSON side by side, all through one Printer.
+// The package is large because each kind of report (stacks, profiles, call frame information,
+// evaluations, notes, intermediate representations, debug streams) has its texts and its JSON
+// side by side, all through one Printer.
 package report
 
 import (
@@ -27,39 +26,40 @@ type Report struct {
 	Target  Target   `json:"target"`
 	Modules []Module `json:"modules"`
 	Threads []Thread `json:"threads"`
-	// Globals are the variables that were asked for by name; see Stacks.Globals.
+	// Globals are the variables that were requested by name; see Stacks.Globals.
 	Globals []Variable `json:"globals,omitempty"`
 }
 
-// StackVersion is the version of the form of a Report (docs/stack.md says what that
-// promises). Another one is given when a member changes its meaning or goes.
+// StackVersion is the version of a Report's format (docs/stack.md describes its promises). It
+// changes when a member changes its meaning or goes.
 const StackVersion = 1
 
-// Target is what was opened.
+// Target is an opened target.
 type Target struct {
 	Kind         string `json:"kind"`
 	Path         string `json:"path,omitempty"`
 	Signal       int    `json:"signal"`
 	FaultAddress string `json:"fault_address,omitempty"`
 	Crash        *Crash `json:"crash,omitempty"`
-	Fact         string `json:"fact,omitempty"` // what happened, in one line; not of newHead
+	Fact         string `json:"fact,omitempty"` // the event in one line; not of newHead
 	// FirstCrash is the crash that a signal handler caught; not of newHead.
 	FirstCrash *FirstCrash `json:"first_crash,omitempty"`
-	Process    *Process    `json:"process,omitempty"` // nil where nothing is known of it
+	Process    *Process    `json:"process,omitempty"` // nil where nothing is known
 	Problems   []string    `json:"problems"`
-	// Agents, Queues and Dispatches are the devices that executed threads, and what was
-	// under way on them; nil of a target without such.
+	// Agents, Queues and Dispatches are the devices that executed threads, and their work;
+	// nil for a target without such.
 	Agents     []Agent    `json:"agents,omitempty"`
 	Queues     []Queue    `json:"queues,omitempty"`
 	Dispatches []Dispatch `json:"dispatches,omitempty"`
 }
 
-// Crash is why the target was kept: as crash reports name it, where the target says it.
+// Crash is the reason why the target was kept: as crash reports name it, where the target has
+// it.
 type Crash struct {
 	Name      string `json:"name,omitempty"` // EXCEPTION_ACCESS_VIOLATION_READ, "SIGSEGV / SEGV_MAPERR"
 	Address   string `json:"address,omitempty"`
 	Thread    string `json:"thread,omitempty"`    // its ID
-	Requested bool   `json:"requested,omitempty"` // nothing failed: somebody asked for it
+	Requested bool   `json:"requested,omitempty"` // nothing failed: the dump was requested
 	Assertion string `json:"assertion,omitempty"` // the condition that did not hold
 	// Sender is the process that sent the signal; nil where the kernel did.
 	Sender *Sender `json:"sender,omitempty"`
@@ -77,13 +77,13 @@ type FirstCrash struct {
 	Handler      string  `json:"handler,omitempty"` // the function that the kernel called
 }
 
-// Sender is a process that sent a signal. PID is 0 of one in another PID namespace.
+// Sender is a process that sent a signal. PID is 0 for one in another PID namespace.
 type Sender struct {
 	PID  int32   `json:"pid,omitempty"`
 	User *uint32 `json:"uid,omitempty"` // nil where it is not known
 }
 
-// Process is what the target says of its process. What it does not say is zero.
+// Process is the target's facts about its process. Missing ones are zero.
 type Process struct {
 	PID        int64   `json:"pid,omitempty"`
 	Command    string  `json:"command,omitempty"` // the command line, perhaps cut
@@ -106,8 +106,8 @@ type Queue struct {
 	Kind  string `json:"kind,omitempty"`
 }
 
-// Dispatch is a launch of a kernel that was under way. Grid are its work-items, Group
-// those of a work-group, in three dimensions; nil where they are not known.
+// Dispatch is a launch of a kernel that was under way. Grid is its work-items, Group the
+// work-items of a work-group, in three dimensions; nil where they are not known.
 type Dispatch struct {
 	ID     string     `json:"id"`
 	Queue  string     `json:"queue,omitempty"`
@@ -123,9 +123,9 @@ type Module struct {
 	ID        int       `json:"id"`
 	Path      string    `json:"path"`
 	BuildID   string    `json:"build_id,omitempty"`
-	DebugID   string    `json:"debug_id,omitempty"` // by which stores of symbol files know it
+	DebugID   string    `json:"debug_id,omitempty"` // its key in stores of symbol files
 	CodeID    string    `json:"code_id,omitempty"`  // likewise the file itself
-	Version   string    `json:"version,omitempty"`  // as its maker has it
+	Version   string    `json:"version,omitempty"`  // of its maker
 	Arch      string    `json:"arch,omitempty"`
 	File      string    `json:"-"` // where the object was read from; in the text only
 	Searched  []string  `json:"-"` // debug files that were not taken, and why; in the text only
@@ -134,11 +134,11 @@ type Module struct {
 	Problem   string    `json:"problem,omitempty"`
 	Segments  []Segment `json:"segments"`
 	isMissing bool      // there is no code object
-	isServed  bool      // a symbol file does in place of one, and nothing else is wrong
+	isServed  bool      // a symbol file replaces one, and nothing else is wrong
 }
 
-// Segment is a part of a module that is mapped as one: Size bytes of the
-// object from the ELF virtual address Address on are at Start in the target.
+// Segment is a part of a module that is mapped as one: Size bytes of the object from the ELF
+// virtual address Address on are at Start in the target.
 type Segment struct {
 	Section string `json:"section,omitempty"`
 	Address string `json:"address"`
@@ -158,7 +158,7 @@ type Thread struct {
 	Wave       *Wave   `json:"wave,omitempty"`        // of a wave
 	LaunchedBy *Launch `json:"launched_by,omitempty"` // nil where nothing is known
 	// Executes is the ID of the goroutine that a thread of the operating system executes,
-	// Goroutine what a thread is that is one.
+	// Goroutine describes a thread that is one.
 	Executes  string     `json:"executes,omitempty"`
 	Goroutine *Goroutine `json:"goroutine,omitempty"`
 	Signature *Signature `json:"signature,omitempty"` // of a thread that crashed
@@ -168,14 +168,14 @@ type Thread struct {
 	Stopped   Stopped    `json:"stopped"`
 }
 
-// LeftOut is physical frames that are not in the list: those from an index on.
+// LeftOut is physical frames that are not in the list, from an index on.
 type LeftOut struct {
 	Index  int `json:"index"`
 	Frames int `json:"frames"`
 }
 
-// Cycle is frames of a recursion: from one index to another, the same functions again and
-// again. Frames is how many of the list each repetition has; 0: they differ.
+// Cycle is the frames of a recursion: from one index to another, the same functions again and
+// again. Frames is the number of frames of each repetition; 0: they differ.
 type Cycle struct {
 	First  int `json:"first"`
 	Last   int `json:"last"`
@@ -183,13 +183,13 @@ type Cycle struct {
 	Times  int `json:"times"`
 }
 
-// Stop is why a thread stopped. Why its stack ends is Stopped.
+// Stop is the reason why a thread stopped. Stopped is the reason why its stack ends.
 type Stop struct {
 	Reason  string  `json:"reason"`
-	Address string  `json:"address,omitempty"` // what was accessed
+	Address string  `json:"address,omitempty"` // that was accessed
 	TrapID  *uint32 `json:"trap_id,omitempty"`
 	PCExact *bool   `json:"pc_exact,omitempty"` // whether the PC is that of the instruction that stopped it
-	// Details are all that the machine says, in its own words.
+	// Details are the machine's own facts, in its own words.
 	Details []string `json:"details,omitempty"`
 }
 
@@ -203,7 +203,7 @@ type Wave struct {
 	InGroup  *uint32    `json:"in_group,omitempty"` // its number in the group
 }
 
-// Launch is what launched a thread, and how that is known.
+// Launch is the launcher of a thread, and the evidence for it.
 type Launch struct {
 	Thread   string `json:"thread,omitempty"` // "" where only the process is known
 	Kind     string `json:"kind,omitempty"`
@@ -213,9 +213,8 @@ type Launch struct {
 	Frame *int `json:"frame,omitempty"`
 }
 
-// label is what the text calls a module: its path, or where it is loaded. A
-// module has no path where the target does not say it, or where the code is in
-// no file.
+// label is the text's name of a module: its path, or its load address. A module has no path
+// where the target does not have it, or where the code is in no file.
 func (m *Module) label() string {
 	switch {
 	case m.Path != "":
@@ -226,7 +225,7 @@ func (m *Module) label() string {
 	return fmt.Sprintf("module %d", m.ID)
 }
 
-// short is the module beside a frame: the base name of its path. A device's runtime
+// short is the module's name beside a frame: the base name of its path. A device's runtime
 // names code by a URI of a part of a file, or of memory (file://PATH#offset=N&size=N).
 func (m *Module) short() string {
 	label := m.label()
@@ -263,18 +262,18 @@ type Frame struct {
 	LineFrom       string            `json:"line_from,omitempty"`  // see nameSources
 	ScopeFrom      string            `json:"scope_from,omitempty"` // likewise
 	EqualFunctions int               `json:"equal_functions,omitempty"`
-	Source         *Source           `json:"source,omitempty"` // where it was asked for and is there
-	Code           *[]CodeLine       `json:"code,omitempty"`   // of a physical frame; nil: nobody asked
+	Source         *Source           `json:"source,omitempty"` // where it was requested and exists
+	Code           *[]CodeLine       `json:"code,omitempty"`   // of a physical frame; nil: not requested
 	CodeProblem    string            `json:"code_problem,omitempty"`
 	Inlined        bool              `json:"inlined"`
 	SignalFrame    bool              `json:"signal_frame"`
 	Registers      map[string]string `json:"registers,omitempty"`
-	Locals         *[]Variable       `json:"locals,omitempty"` // the variables in scope; nil: nobody asked
+	Locals         *[]Variable       `json:"locals,omitempty"` // the variables in scope; nil: not requested
 	Lanes          []Lanes           `json:"lanes"`            // of the physical frame of a wave
 }
 
-// Variable is a variable with its value, or a part of one: a member, an element, what a
-// pointer points to.
+// Variable is a variable with its value, or a part of one: a member, an element, the target
+// of a pointer.
 type Variable struct {
 	Name         string     `json:"name"`
 	Kind         string     `json:"kind,omitempty"`   // of a variable: parameter, local, static, constant, global; of a part: base, variant, pointee, entry
@@ -284,23 +283,23 @@ type Variable struct {
 	Shadowed     bool       `json:"shadowed,omitempty"`
 	MemorySpace  string     `json:"memory_space,omitempty"` // of the source language
 	Type         string     `json:"type,omitempty"`
-	Value        *string    `json:"value,omitempty"` // of what has no parts; of a container a summary
+	Value        *string    `json:"value,omitempty"` // absent for a value with parts; of a container a summary
 	Status       string     `json:"status"`
 	Problem      string     `json:"problem,omitempty"`
 	Address      string     `json:"address,omitempty"`
-	AddressSpace string     `json:"address_space,omitempty"` // where it is not the default one
+	AddressSpace string     `json:"address_space,omitempty"` // absent for the default one
 	Children     []Variable `json:"children,omitempty"`
 	More         uint64     `json:"more,omitempty"` // children that the limits left out
 	Deep         bool       `json:"deep,omitempty"` // children lie deeper than the limit
 	Location     string     `json:"location,omitempty"`
-	Lanes        string     `json:"lanes,omitempty"` // of a wave: which have this value
+	Lanes        string     `json:"lanes,omitempty"` // of a wave: the lanes with this value
 }
 
-// Source is lines around that of a frame.
+// Source is lines around a frame's line.
 type Source struct {
 	First   int      `json:"first"` // the number of the first line
 	Lines   []string `json:"lines"`
-	Warning string   `json:"warning,omitempty"` // why they may not be those that were compiled
+	Warning string   `json:"warning,omitempty"` // why they may differ from the compiled ones
 }
 
 // CodeLine is an instruction around the PC of a frame.
@@ -311,7 +310,7 @@ type CodeLine struct {
 	Current bool   `json:"current"` // it is at the PC, or is the call that returns there
 }
 
-// Lanes is lanes of a frame that are in one state at one place.
+// Lanes is the lanes of a frame in one state at one place.
 type Lanes struct {
 	Lanes  string      `json:"lanes"` // "0-3,7"
 	State  string      `json:"state"`
@@ -331,7 +330,7 @@ type LaneFrame struct {
 	Inlined     bool   `json:"inlined"`
 }
 
-// Stopped is why a stack ends.
+// Stopped is the reason why a stack ends.
 type Stopped struct {
 	Reason string `json:"reason"`
 	Detail string `json:"detail,omitempty"`
@@ -352,11 +351,10 @@ func newModule(m *target.Module, info engine.ModuleInfo, debug engine.DebugInfo)
 	return out
 }
 
-// spaceNames says what the architecture of a thread calls an address space.
+// spaceNames names an address space by the architecture of a thread.
 type spaceNames func(thread *target.Thread, space locexpr.AddressSpace) string
 
-// ofCFA is the name of the address space of a frame's CFA; "" where that is the
-// default one.
+// ofCFA is the name of the address space of a frame's CFA; "" for the default one.
 func (name spaceNames) ofCFA(thread *target.Thread, f *engine.Frame) string {
 	if !f.HasCFA || f.CFASpace == locexpr.DefaultSpace {
 		return ""
@@ -364,12 +362,12 @@ func (name spaceNames) ofCFA(thread *target.Thread, f *engine.Frame) string {
 	return name(thread, f.CFASpace)
 }
 
-// fromSourceModule marks a chain of inlined calls that was concluded from the
-// source module, which is a guess.
+// fromSourceModule marks a chain of inlined calls that was concluded from the source module,
+// which is a guess.
 const fromSourceModule = "source-module"
 
-// equalFunctions is how many functions have the code of one at least; 0: no other one is
-// known.
+// equalFunctions is the least number of functions that share the code of one; 0: no other one
+// is known.
 func equalFunctions(s *symbol.Frame) int {
 	if s.Equals == symbol.SeveralEqual {
 		return 2
@@ -377,8 +375,8 @@ func equalFunctions(s *symbol.Frame) int {
 	return s.Equals
 }
 
-// nameSources says where a position is from and where the calls that were inlined
-// are from, where that is not debug information of the code.
+// nameSources names the sources of a position and of its inlined calls, where they are not
+// debug information of the code.
 func nameSources(s *symbol.Frame) (line, scope string) {
 	if s.LineByAssembly {
 		line = "assembly"
@@ -389,7 +387,7 @@ func nameSources(s *symbol.Frame) (line, scope string) {
 	return line, scope
 }
 
-// offset is how far pc is into its function. A trampoline can be found one
+// offset is the distance of pc from the start of its function. A trampoline can be found one
 // byte before its symbol.
 func offset(pc, start uint64) string {
 	if pc < start {

@@ -9,11 +9,11 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// Signature is by what a crash is grouped with others; see signature.Signature.
+// Signature is the key by which a crash is grouped with others; see signature.Signature.
 type Signature struct {
 	Version      int      `json:"version"`
-	Path         string   `json:"path,omitempty"`   // of the target, where the signature is printed by itself
-	Thread       string   `json:"thread,omitempty"` // likewise, its ID
+	Path         string   `json:"path,omitempty"`   // of the target, in a report of its own
+	Thread       string   `json:"thread,omitempty"` // its ID, in a report of its own
 	Signature    string   `json:"signature"`        // unwindd-2:6f1a0e6d0c0a4b58
 	Hash         string   `json:"hash"`
 	Frames       []string `json:"frames"`
@@ -26,8 +26,8 @@ func NewSignature(path string, th *target.Thread, s *engine.Signature) *Signatur
 	return &Signature{s.Version, path, th.ID, s.String(), s.Hash, s.Frames, s.RestsOnGuess, s.HasOffsets}
 }
 
-// WriteText writes a line: the signature and its frames; of one of several targets its
-// path before them.
+// WriteText writes a line: the signature and its frames; unless isOne, the target's path
+// before them.
 func (s *Signature) WriteText(w io.Writer, isOne bool) error {
 	p := NewPrinter(w)
 	if !isOne {

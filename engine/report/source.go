@@ -12,14 +12,15 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// A sourceOf gives the lines around that of a function at a frame; nil: none are asked for.
+// sourceOf returns the source lines around a function's line at a frame; nil: none are
+// requested.
 type sourceOf func(f *engine.Frame, s *symbol.Frame) (engine.SourceLines, error)
 
-// tabWidth is how far apart terminals have tabs.
+// tabWidth is the distance of a terminal's tab stops.
 const tabWidth = 8
 
-// sourceLines writes the lines around that of a function at a frame. Why there are none,
-// and why they may be wrong, is said once.
+// sourceLines writes the lines around a function's line at a frame. Why there are none, and
+// why they may be wrong, is written once.
 func (t *text) sourceLines(f *engine.Frame, s *symbol.Frame) {
 	if t.source == nil || s.Line < 1 || s.File == "" {
 		return
@@ -38,7 +39,7 @@ func (t *text) sourceLines(f *engine.Frame, s *symbol.Frame) {
 	for i, line := range l.Text {
 		number := fmt.Sprintf("%*d", width, l.First+i)
 		if l.First+i == s.Line {
-			t.printf("      > %s", t.head(number))
+			t.printf("      > %s", t.header(number))
 		} else {
 			t.printf(localsIndent+"%s", t.faint(number))
 		}
@@ -49,39 +50,39 @@ func (t *text) sourceLines(f *engine.Frame, s *symbol.Frame) {
 	}
 }
 
-// isNew says whether something is said of source files for the first time.
-func (t *text) isNew(said string) bool {
-	if t.saidOf[said] {
+// isNew reports whether a sentence about source files is written for the first time.
+func (t *text) isNew(sentence string) bool {
+	if t.mentioned[sentence] {
 		return false
 	}
-	if t.saidOf == nil {
-		t.saidOf = map[string]bool{}
+	if t.mentioned == nil {
+		t.mentioned = map[string]bool{}
 	}
-	t.saidOf[said] = true
+	t.mentioned[sentence] = true
 	return true
 }
 
-// expand puts blanks in the place of tabs.
+// expand replaces tabs by blanks.
 func expand(line string) string {
 	if !strings.Contains(line, "\t") {
 		return line
 	}
 	var b strings.Builder
-	for at := 0; line != ""; {
+	for column := 0; line != ""; {
 		part, rest, isTab := strings.Cut(line, "\t")
 		b.WriteString(part)
-		at += utf8.RuneCountInString(part)
+		column += utf8.RuneCountInString(part)
 		if isTab {
-			n := tabWidth - at%tabWidth
+			n := tabWidth - column%tabWidth
 			b.WriteString(strings.Repeat(" ", n))
-			at += n
+			column += n
 		}
 		line = rest
 	}
 	return b.String()
 }
 
-// sourceLines writes the lines around that of a function at a frame.
+// sourceLines writes the lines around a function's line at a frame.
 func (j *stackJSON) sourceLines(f *engine.Frame, s *symbol.Frame) {
 	if j.source == nil || s.Line < 1 || s.File == "" {
 		return

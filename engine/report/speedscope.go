@@ -11,7 +11,7 @@ import (
 	"strconv"
 )
 
-// speedscopeSchema identifies the form of the file.
+// speedscopeSchema identifies the format of the file.
 const speedscopeSchema = "https://www.speedscope.app/file-format-schema.json"
 
 type speedscopeFrame struct {
@@ -25,13 +25,13 @@ type speedscopeFrame struct {
 func (r *Profile) WriteSpeedscope(w io.Writer) error {
 	b := newOutput(w)
 	frames, numbers := r.speedscopeFrames()
-	head, err := json.Marshal(map[string]string{
+	header, err := json.Marshal(map[string]string{
 		"$schema": speedscopeSchema, "exporter": "unwindd", "name": path.Base(oneLine(r.p.Path)),
 	})
 	if err != nil {
 		return err
 	}
-	_, _ = b.Write(head[:len(head)-1])
+	_, _ = b.Write(header[:len(header)-1])
 	b.put(`,"shared":{"frames":[`)
 	for i := range frames {
 		if err := nextJSON(b, i, frames[i]); err != nil {
@@ -49,8 +49,8 @@ func (r *Profile) WriteSpeedscope(w io.Writer) error {
 	return b.Flush()
 }
 
-// speedscopeFrames are the functions that samples have, and the numbers of frames'
-// functions among them.
+// speedscopeFrames are the functions in samples, and the numbers of frames' functions among
+// them.
 func (r *Profile) speedscopeFrames() (frames []speedscopeFrame, numbers *speedscopeNumbers) {
 	used := make([]bool, len(r.functions))
 	for i, isUsed := range r.usedStacks() {
@@ -74,14 +74,14 @@ func (r *Profile) speedscopeFrames() (frames []speedscopeFrame, numbers *speedsc
 		}
 		frames = append(frames, frame)
 	}
-	numbers = &speedscopeNumbers{of: make([]numberText, len(r.functionOf))}
+	numbers = &speedscopeNumbers{byFrame: make([]numberText, len(r.functionOf))}
 	for i, functions := range r.functionOf {
 		n := numberText{start: len(numbers.text)}
 		for _, f := range slices.Backward(functions) {
 			numbers.text = strconv.AppendInt(append(numbers.text, ','), int64(number[f]), 10)
 		}
 		n.end = len(numbers.text)
-		numbers.of[i] = n
+		numbers.byFrame[i] = n
 	}
 	return frames, numbers
 }
@@ -89,12 +89,12 @@ func (r *Profile) speedscopeFrames() (frames []speedscopeFrame, numbers *speedsc
 // speedscopeNumbers are the numbers of each frame's functions, outermost first, as they
 // are written, each with a comma before it.
 type speedscopeNumbers struct {
-	text []byte
-	of   []numberText
+	text    []byte
+	byFrame []numberText
 }
 
-func (r *Profile) writeSpeedscopeProfile(b output, of *threadSamples, numbers *speedscopeNumbers) {
-	v, t, samples := &r.values[of.value], &r.p.Threads[of.thread], of.samples
+func (r *Profile) writeSpeedscopeProfile(b output, thread *threadSamples, numbers *speedscopeNumbers) {
+	v, t, samples := &r.values[thread.value], &r.p.Threads[thread.thread], thread.samples
 	name := oneLine(t.Comm)
 	if name == "" {
 		name = "[unknown]"
@@ -110,7 +110,7 @@ func (r *Profile) writeSpeedscopeProfile(b output, of *threadSamples, numbers *s
 		unit = v.unit
 	}
 	quoted, _ := json.Marshal(name) // a string always can be
-	fmt.Fprintf(b, "\n{\"type\":\"sampled\",\"name\":%s,\"unit\":%q,\"startValue\":0,\"endValue\":%d,\"samples\":[", quoted, unit, of.weight)
+	fmt.Fprintf(b, "\n{\"type\":\"sampled\",\"name\":%s,\"unit\":%q,\"startValue\":0,\"endValue\":%d,\"samples\":[", quoted, unit, thread.weight)
 	comma := false
 	// An error stays in the output.
 	_ = inOrder(r.Jobs, len(samples), func(text []byte, from, to int) []byte {
@@ -118,9 +118,9 @@ func (r *Profile) writeSpeedscopeProfile(b output, of *threadSamples, numbers *s
 		for _, i := range samples[from:to] {
 			text = append(text, ",["...)
 			frames = r.p.StackFrames(frames[:0], r.p.Samples[i].Stack)
-			comma := 1 // that the first number goes without
+			comma := 1 // of the first number, which is left out
 			for _, frame := range slices.Backward(frames) {
-				n := numbers.of[frame]
+				n := numbers.byFrame[frame]
 				text = append(text, numbers.text[n.start+comma:n.end]...)
 				comma = 0
 			}
@@ -141,7 +141,7 @@ func (r *Profile) writeSpeedscopeProfile(b output, of *threadSamples, numbers *s
 		if n > 0 {
 			line = append(line, ',')
 		}
-		_, _ = b.Write(strconv.AppendUint(line, v.of(&r.p.Samples[i]), 10))
+		_, _ = b.Write(strconv.AppendUint(line, v.amount(&r.p.Samples[i]), 10))
 	}
 	b.put("]}")
 }

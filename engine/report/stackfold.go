@@ -14,33 +14,33 @@ import (
 	"github.com/unwindd/unwindd/engine/value"
 )
 
-// A group is threads whose stacks are equal.
+// group is threads whose stacks are equal.
 type group struct {
 	first   *engine.Stack
 	ending  ending // of first
 	threads []member
-	values  []value.Value // of the variables of first, where they keep their parts
+	values  []value.Value // of the variables of first, while first has them without parts
 }
 
-// A member is a thread of a group.
+// member is a thread of a group.
 type member struct {
 	*target.Thread
 	lanes uint32
 }
 
-// An ending is how a stack ends, its launchers included.
+// ending is the end of a stack, including its launchers.
 type ending struct {
 	engine.Stopped
 	assumed  bool // see engine.Stack.EndAssumed
-	launch   int  // whose end it is: 0: the thread's own, n: that of the n-th launcher
+	launch   int  // whose end it is: 0: the thread's own, n: the n-th launcher's
 	hasGuess bool
 	guess    int // the index of the first frame that is a guess, where hasGuess
-	// isLeftOut says that this frame is one of those left out; its index is not known.
+	// isLeftOut means that this frame is among the omitted ones; its index is not known.
 	isLeftOut bool
 }
 
-// endingOf is how a stack ends. Where it ends in an outermost frame, its end is that
-// of the last launcher in which it goes on.
+// endingOf is the ending of a stack. Where it ends in an outermost frame, its end is that of
+// the last launcher in which it continues.
 func endingOf(s *engine.Stack) ending {
 	e := ending{Stopped: s.Stopped, assumed: s.EndAssumed}
 	index := e.findGuessIn(s.Frames, &s.Gap, 0)
@@ -54,7 +54,7 @@ func endingOf(s *engine.Stack) ending {
 	return e
 }
 
-// findGuessIn is findGuess for frames of which some may have been left out.
+// findGuessIn is findGuess for frames of which some may have been omitted.
 func (e *ending) findGuessIn(frames []engine.Frame, gap *engine.Gap, index int) (next int) {
 	next = e.findGuess(frames, index)
 	if gap.HasGuess && !e.hasGuess {
@@ -63,8 +63,8 @@ func (e *ending) findGuessIn(frames []engine.Frame, gap *engine.Gap, index int) 
 	return e.findGuess(gap.Outermost, next+gap.LeftOut+gap.LeftOutCalls)
 }
 
-// findGuess looks for a guess in frames of which the first has an index, and returns
-// that of the next.
+// findGuess looks for a guess in frames, of which the first has an index, and returns the
+// index of the next one.
 func (e *ending) findGuess(frames []engine.Frame, index int) (next int) {
 	for i := range frames {
 		index += lines(&frames[i])
@@ -76,18 +76,18 @@ func (e *ending) findGuess(frames []engine.Frame, index int) (next int) {
 	return index
 }
 
-// lines is how many frames of a report one is: itself and the calls that were inlined
-// into it.
+// lines is the number of frames of a report for a frame: itself and the calls that were
+// inlined into it.
 func lines(f *engine.Frame) int { return max(len(f.Symbols), 1) }
 
-// isWhole says whether rules or the ABI say that the last frame is the outermost
-// one, and no frame is a guess.
+// isWhole reports whether rules or the ABI make the last frame the outermost one, and no
+// frame is a guess.
 func (e *ending) isWhole() bool {
 	return e.Reason == engine.StopOutermost && !e.assumed && !e.hasGuess
 }
 
-// detail says of a stack that ends in an outermost frame too that it is complete only
-// if its guesses are right.
+// detail is the detail of the end; for a stack that ends in an outermost frame, too, that it
+// is complete only if its guesses are right.
 func (e *ending) detail() string {
 	if e.isLeftOut && e.Reason == engine.StopOutermost {
 		return e.Detail + ", if a guess among the frames left out, and those after it are right"
@@ -102,11 +102,11 @@ func newGroup(s *engine.Stack) *group {
 	return &group{first: s, ending: endingOf(s), threads: []member{{s.Thread, s.Lanes}}}
 }
 
-// A stackFolder puts equal stacks together as they come. Of each kind it keeps the first.
+// stackFolder merges equal stacks as they come. It keeps the first of each kind.
 type stackFolder struct {
 	groups []*group
 	seen   map[uint64][]*group // by hash
-	hash   maphash.Hash        // whose seed nobody knows, so that no file has stacks of one hash
+	hash   maphash.Hash        // with a secret seed, so that no file has stacks of one hash
 
 	hasParts bool // the groups' variables keep their parts
 }
@@ -133,13 +133,13 @@ func (f *stackFolder) add(s *engine.Stack) {
 	f.seen[key] = append(f.seen[key], g)
 }
 
-// shortenLocals leaves of variables what is printed of them: a stack is kept until all
-// have come.
+// shortenLocals reduces variables to their printed parts: a stack is kept until all have
+// come.
 func shortenLocals(frames []engine.Frame) {
 	eachLocal(frames, func(v *engine.Variable) { v.Value = v.Value.Short(v.Language) })
 }
 
-// restoreLocals gives the variables of a group their parts back.
+// restoreLocals restores the parts of a group's variables.
 func (g *group) restoreLocals() {
 	if g.values == nil {
 		return
@@ -151,7 +151,7 @@ func (g *group) restoreLocals() {
 	})
 }
 
-// eachLocal gives the variables of frames, always in one order.
+// eachLocal calls do with the variables of frames, always in one order.
 func eachLocal(frames []engine.Frame, do func(*engine.Variable)) {
 	for i := range frames {
 		for _, list := range frames[i].Locals() {
@@ -213,8 +213,8 @@ func (f *stackFolder) hashFrames(frames []engine.Frame) {
 	}
 }
 
-// isEqual says whether a stack prints as those of the group do, but for what is its
-// thread's own.
+// isEqual reports whether a stack prints like the group's stacks, except for facts about its
+// own thread.
 func (g *group) isEqual(s *engine.Stack, e *ending) bool {
 	a, b := g.first, s
 	return isEqualStop(a.Thread, b.Thread) && isEqualGoroutine(a.Thread, b.Thread) &&
@@ -224,8 +224,8 @@ func (g *group) isEqual(s *engine.Stack, e *ending) bool {
 		slices.EqualFunc(a.Launchers, b.Launchers, isEqualLauncher)
 }
 
-// isEqualStop compares why threads stopped. A crash of a CPU thread is one of its
-// own; many waves may have one. Equal waves access each its own address.
+// isEqualStop compares why threads stopped. A crash of a CPU thread is its own; many waves
+// may share one. Equal waves access different addresses.
 func isEqualStop(a, b *target.Thread) bool {
 	if a.Crashed != b.Crashed || a.IsRunning != b.IsRunning || a.Crashed && (a.Signal != b.Signal || (a.Wave == nil) != (b.Wave == nil) || a.Wave == nil && executor(a) != executor(b)) {
 		return false
@@ -237,14 +237,14 @@ func isEqualStop(a, b *target.Thread) bool {
 		isImprecise(a.Stop) == isImprecise(b.Stop) && slices.Equal(a.Stop.Details, b.Stop.Details)
 }
 
-// isImprecise says that the PC is known not to be where a thread stopped.
+// isImprecise reports whether the PC is known not to be where a thread stopped.
 func isImprecise(s *target.Stop) bool { return s.HasPCExact && !s.PCExact }
 
 func isEqualFrames(a, b []engine.Frame) bool {
 	if len(a) != len(b) {
 		return false
 	}
-	if len(a) == 0 || &a[0] == &b[0] { // waves share their launcher's
+	if len(a) == 0 || &a[0] == &b[0] { // waves share their launcher's frames
 		return true
 	}
 	for i := range a {
@@ -268,7 +268,7 @@ func isEqualFrame(a, b *engine.Frame) bool {
 		isEqualFrames(a.TailCallers(), b.TailCallers())
 }
 
-// isEqualLocals compares variables of a function, but for which thread's they are.
+// isEqualLocals compares variables of a function, ignoring the thread.
 func isEqualLocals(a, b []engine.Variable) bool {
 	return slices.EqualFunc(a, b, func(x, y engine.Variable) bool {
 		return x.Kind == y.Kind && x.Line == y.Line && x.IsShadowed == y.IsShadowed && slices.Equal(x.Lanes, y.Lanes) && x.Equal(&y.Value)

@@ -18,23 +18,23 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// maxHeld is how much JSON of threads waits for what is said of the target.
-const maxHeld = 4 << 20
+// maxDeferred bounds the JSON of threads that is deferred until the target's is known.
+const maxDeferred = 4 << 20
 
-// WriteJSON writes a Report, as encoding/json writes it with an indent of one blank,
-// while the stacks come. What is said of the target and its modules is complete when
-// all were walked. The stacks of most targets are held until then, and stand at the
-// end; where there is more, what is said of the target stands behind them.
+// WriteJSON writes a Report, as encoding/json writes it with an indent of one blank, while
+// the stacks come. The facts about the target and its modules are complete when all were
+// walked. Most targets' stacks are deferred until then, and stand at the end; where there is
+// more, the facts about the target stand behind them.
 func (s *Stacks) WriteJSON(w io.Writer) error {
 	version := fmt.Sprintf(" \"version\": %d,\n", StackVersion)
-	return writeHeld(w, version, func(w io.Writer) error {
+	return writeDeferred(w, version, func(w io.Writer) error {
 		j := &stackJSON{indented: indented{output: newOutput(w)}, space: s.space, hasLocals: s.hasLocals, source: s.source, codes: s.code, signature: s.Signature}
 		j.depth = 1
 		j.open("[")
 		for stack := range s.withCode() {
 			j.thread(stack)
 			if err := j.check(); err != nil {
-				break // Flush gives it
+				break // Flush returns it
 			}
 		}
 		j.close("]")
@@ -48,24 +48,24 @@ func (s *Stacks) WriteJSON(w io.Writer) error {
 	})
 }
 
-// writeHeld writes an object with a list of threads, which are written while they are
-// walked, and with members that are known when they all were: those of head stand
-// before the threads where these can be held, those of tail behind them. Those of first
-// are the first in either case.
-func writeHeld(w io.Writer, first string, threads func(w io.Writer) error, rest func() (head, tail string, err error)) error {
-	held := &holder{w: w, first: first}
-	if err := threads(held); err != nil {
+// writeDeferred writes an object with a list of threads, which are written while they are
+// walked, and with members that are known after all walks: the members of head stand before
+// the threads where these can be deferred, and the members of tail behind them. The members
+// of first come first in either case.
+func writeDeferred(w io.Writer, first string, threads func(w io.Writer) error, rest func() (head, tail string, err error)) error {
+	deferred := &deferredWriter{w: w, first: first}
+	if err := threads(deferred); err != nil {
 		return err
 	}
 	head, tail, err := rest()
 	if err != nil {
 		return err
 	}
-	if held.isWritten {
+	if deferred.isWritten {
 		_, err = io.WriteString(w, ",\n"+head+tail+"\n}\n")
 		return err
 	}
-	for _, part := range []string{"{\n" + first, head, ",\n" + threadsMember, held.b.String(), tail, "\n}\n"} {
+	for _, part := range []string{"{\n" + first, head, ",\n" + threadsMember, deferred.b.String(), tail, "\n}\n"} {
 		if _, err := io.WriteString(w, part); err != nil {
 			return err
 		}
@@ -87,16 +87,16 @@ func headJSON(h Head) (string, error) {
 	return strings.TrimSuffix(strings.TrimPrefix(b.String(), "{\n"), "\n}\n"), nil
 }
 
-// A holder keeps the list of threads until it is too much.
-type holder struct {
+// deferredWriter keeps the list of threads until it is too large.
+type deferredWriter struct {
 	w         io.Writer
 	first     string // members before all others
 	b         bytes.Buffer
 	isWritten bool
 }
 
-func (h *holder) Write(p []byte) (int, error) {
-	if !h.isWritten && h.b.Len()+len(p) <= maxHeld {
+func (h *deferredWriter) Write(p []byte) (int, error) {
+	if !h.isWritten && h.b.Len()+len(p) <= maxDeferred {
 		return h.b.Write(p)
 	}
 	if !h.isWritten {
@@ -160,7 +160,7 @@ func (j *indented) text(s string) {
 	j.put(quoted(s))
 }
 
-// textMember writes a member that is left out where it is "".
+// textMember writes a member, unless it is "".
 func (j *indented) textMember(name, value string) {
 	if value != "" {
 		j.member(name)
@@ -193,7 +193,7 @@ func (j *indented) boolMember(name string, value bool) {
 	}
 }
 
-// trueMember writes a member that is left out where it is false.
+// trueMember writes a member, unless it is false.
 func (j *indented) trueMember(name string, value bool) {
 	if value {
 		j.boolMember(name, true)
@@ -204,7 +204,7 @@ func (j *indented) trueMember(name string, value bool) {
 type stackJSON struct {
 	indented
 	space     spaceNames
-	hasLocals bool // variables were asked for
+	hasLocals bool // variables were requested
 	source    sourceOf
 	codes     *frameCodes
 	signature func(*target.Thread) *engine.Signature // nil: none has one
@@ -252,19 +252,19 @@ func (j *stackJSON) thread(s *engine.Stack) {
 	j.close("}")
 }
 
-// chain writes the frames of a thread, and notes how many of them were left out and which
+// chain writes the frames of a thread, and records how many of them were omitted and which
 // are repeated.
-func (j *stackJSON) chain(of *target.Thread, id string, frames []engine.Frame, gap *engine.Gap) {
-	j.framesOf(of, id, frames)
+func (j *stackJSON) chain(thread *target.Thread, id string, frames []engine.Frame, gap *engine.Gap) {
+	j.framesOf(thread, id, frames)
 	if gap.LeftOut == 0 {
 		return
 	}
 	j.leftOut = append(j.leftOut, LeftOut{Index: j.index, Frames: gap.LeftOut})
 	j.index += gap.LeftOut + gap.LeftOutCalls
-	j.framesOf(of, id, gap.Outermost)
+	j.framesOf(thread, id, gap.Outermost)
 }
 
-func (j *stackJSON) framesOf(of *target.Thread, id string, frames []engine.Frame) {
+func (j *stackJSON) framesOf(thread *target.Thread, id string, frames []engine.Frame) {
 	parts := cyclesOf(frames)
 	first := j.index
 	for i := range parts {
@@ -276,11 +276,11 @@ func (j *stackJSON) framesOf(of *target.Thread, id string, frames []engine.Frame
 		first += n
 	}
 	for i := range frames {
-		j.frame(of, id, &frames[i])
+		j.frame(thread, id, &frames[i])
 	}
 }
 
-// gaps writes where frames were left out.
+// gaps writes where frames were omitted.
 func (j *stackJSON) gaps() {
 	if len(j.leftOut) == 0 {
 		return
@@ -297,7 +297,7 @@ func (j *stackJSON) gaps() {
 	j.close("]")
 }
 
-// cyclesMember writes which frames are those of recursions.
+// cyclesMember writes the ranges of frames that belong to recursions.
 func (j *stackJSON) cyclesMember() {
 	if len(j.cycles) == 0 {
 		return
@@ -373,7 +373,7 @@ func (j *stackJSON) wave(w *target.Wave) {
 	j.close("}")
 }
 
-// launch says what launched the thread, and where the stack goes on in it.
+// launch writes the launcher of the thread, and the frame where the stack continues in it.
 func (j *stackJSON) launch(s *engine.Stack) {
 	l := s.LaunchedBy()
 	if l == nil {
@@ -391,22 +391,22 @@ func (j *stackJSON) launch(s *engine.Stack) {
 	j.close("}")
 }
 
-// frame writes the calls inlined into a frame, innermost first, the frame itself, and the
-// functions that called its own by tail calls. of is the thread as the target has it, and id what it is called.
-func (j *stackJSON) frame(of *target.Thread, id string, f *engine.Frame) {
-	space := j.space.ofCFA(of, f)
+// frame writes the calls inlined into a frame, innermost first, the frame itself, and its
+// tail callers. thread is the thread as the target has it, and id its name.
+func (j *stackJSON) frame(thread *target.Thread, id string, f *engine.Frame) {
+	space := j.space.ofCFA(thread, f)
 	for i := range max(len(f.Symbols)-1, 0) {
-		j.place(of, id, space, f, i)
+		j.place(thread, id, space, f, i)
 	}
-	j.place(of, id, space, f, max(len(f.Symbols)-1, 0))
+	j.place(thread, id, space, f, max(len(f.Symbols)-1, 0))
 	callers := f.TailCallers()
 	for i := range callers {
-		j.frame(of, id, &callers[i])
+		j.frame(thread, id, &callers[i])
 	}
 }
 
-// place writes a function at a physical frame, by its index among those there.
-func (j *stackJSON) place(of *target.Thread, id, space string, f *engine.Frame, level int) {
+// place writes a function at a physical frame, by its index among the functions there.
+func (j *stackJSON) place(thread *target.Thread, id, space string, f *engine.Frame, level int) {
 	s, isInlined := &symbol.Frame{}, level+1 < len(f.Symbols)
 	if level < len(f.Symbols) {
 		s = &f.Symbols[level]
@@ -448,10 +448,10 @@ func (j *stackJSON) place(of *target.Thread, id, space string, f *engine.Frame, 
 	j.boolMember("inlined", isInlined)
 	j.boolMember("signal_frame", f.SignalFrame && !isInlined)
 	if !isInlined {
-		j.code(of, f)
+		j.code(thread, f)
 		j.registers(f.Registers())
 	}
-	spaceName := func(space locexpr.AddressSpace) string { return j.space(of, space) }
+	spaceName := func(space locexpr.AddressSpace) string { return j.space(thread, space) }
 	j.locals(f, level, spaceName)
 	j.member("lanes")
 	j.open("[")
@@ -464,7 +464,7 @@ func (j *stackJSON) place(of *target.Thread, id, space string, f *engine.Frame, 
 	j.close("}")
 }
 
-// position writes where a function is.
+// position writes the source position of a function.
 func (j *stackJSON) position(s *symbol.Frame) {
 	j.textMember("file", s.File)
 	if s.Line != 0 {
@@ -489,7 +489,7 @@ func (j *stackJSON) registers(list []engine.RegisterValue) {
 	j.open("{")
 	for i, r := range list {
 		if i+1 < len(list) && list[i+1].Name == r.Name {
-			continue // two of one name: the last one
+			continue // of two with one name the last one
 		}
 		j.next()
 		j.text(r.Name)
@@ -501,7 +501,7 @@ func (j *stackJSON) registers(list []engine.RegisterValue) {
 }
 
 // lanes writes a group of lanes as Lanes. The variables of lanes that execute are the
-// frame's; those of others stand where these are.
+// frame's; other lanes have theirs here.
 func (j *stackJSON) lanes(g *engine.LaneGroup, space func(locexpr.AddressSpace) string) {
 	j.next()
 	j.open("{")

@@ -4,9 +4,9 @@ package report
 
 import "github.com/unwindd/unwindd/engine"
 
-// stackNumbers numbers stacks of locations. Two stacks of a profile get the same
-// number where their frames differ only in what locations do not tell, so that such
-// frames are one location.
+// stackNumbers numbers stacks of locations. Two stacks of a profile get the same number where
+// their frames differ only in facts that locations do not have, so that such frames are one
+// location.
 type stackNumbers struct {
 	stacks   []engine.ProfileStack
 	location []uint32 // by frame
@@ -17,8 +17,8 @@ type stackNumbers struct {
 	canonical []uint32
 }
 
-// newStackNumbers prepares to number stacks. location has the number of the location of
-// each frame; isShared says whether several frames have the same one.
+// newStackNumbers prepares to number stacks. location has the number of the location of each
+// frame; isShared means that several frames have the same one.
 func newStackNumbers(stacks []engine.ProfileStack, location []uint32, isShared bool) *stackNumbers {
 	n := &stackNumbers{stacks: stacks, location: location}
 	if isShared {
@@ -28,8 +28,8 @@ func newStackNumbers(stacks []engine.ProfileStack, location []uint32, isShared b
 	return n
 }
 
-// of is the number of a stack.
-func (s *stackNumbers) of(n uint32) uint32 {
+// number is the number of a stack.
+func (s *stackNumbers) number(n uint32) uint32 {
 	if s.canonical == nil {
 		return n
 	}
@@ -37,16 +37,16 @@ func (s *stackNumbers) of(n uint32) uint32 {
 	for ; n != 0 && s.canonical[n] == 0; n = s.stacks[n].Caller {
 		todo = append(todo, n)
 	}
-	at := s.canonical[n]
+	first := s.canonical[n]
 	for i := len(todo) - 1; i >= 0; i-- {
-		key := engine.ProfileStack{Caller: at, Frame: s.location[s.stacks[todo[i]].Frame]}
+		key := engine.ProfileStack{Caller: first, Frame: s.location[s.stacks[todo[i]].Frame]}
 		next, ok := s.numbers[key]
 		if !ok {
 			next = uint32(len(s.numbers)) + 1
 			s.numbers[key] = next
 		}
 		s.canonical[todo[i]] = next
-		at = next
+		first = next
 	}
-	return at
+	return first
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/unwindd/unwindd/internal/escape"
 )
 
-// This file writes stacks as a page of HTML. Its lines are those of the text form, taken
-// in pieces (piecePaint), so that a page says what the text says.
+// This file writes stacks as a page of HTML. Its lines are the lines of the text, taken in
+// pieces (piecePaint), so that the page and the text agree.
 
-// WritePage writes the stacks as a page of HTML: one file that needs no other. Of the
-// options it heeds those that are not about terminals. Stacks are folded as by WriteText.
+// WritePage writes the stacks as a page of HTML: one file that needs no other. It ignores the
+// options for terminals. Stacks are folded as by WriteText.
 func (s *Stacks) WritePage(w io.Writer, o TextOptions) error {
 	p := newPageText(s, o)
 	if o.NoFold {
@@ -32,7 +32,7 @@ func (s *Stacks) WritePage(w io.Writer, o TextOptions) error {
 	groups := f.ordered()
 	ready := s.code.prepare(groups)
 	p.setHead(s.head(withDebugInfo))
-	out := stackpage.NewWriter(w, p.head(s.Globals))
+	out := stackpage.NewWriter(w, p.aboutTarget(s.Globals))
 	p.isShort = len(groups) <= shownStacks
 	for i, g := range groups {
 		if i == ready {
@@ -46,17 +46,17 @@ func (s *Stacks) WritePage(w io.Writer, o TextOptions) error {
 	return out.Close(p.end(s))
 }
 
-// shownStacks is up to how many stacks of a target are all open when a page is: more
-// are looked for.
+// shownStacks is the largest number of stacks of a target that are all open when a page is:
+// of more, a user opens some.
 const shownStacks = 8
 
-// A pageText writes the text form and takes its lines in pieces.
+// pageText writes the text form and takes its lines in pieces.
 type pageText struct {
 	text
 	written strings.Builder
 	isShort bool // all stacks are open
 	isBegun bool // a stack was written
-	values  int  // of variables' parts that may still be written
+	values  int  // parts of variables that may still be written
 }
 
 func newPageText(s *Stacks, o TextOptions) *pageText {
@@ -72,7 +72,7 @@ func newPageText(s *Stacks, o TextOptions) *pageText {
 // oneByOne writes each stack when it comes.
 func (p *pageText) oneByOne(s *Stacks, w io.Writer) error {
 	p.setHead(s.head(withDebugInfo))
-	out := stackpage.NewWriter(w, p.head(s.Globals))
+	out := stackpage.NewWriter(w, p.aboutTarget(s.Globals))
 	for stack := range s.withCode() {
 		if err := out.Stack(p.stack(newGroup(stack))); err != nil {
 			return err
@@ -81,7 +81,7 @@ func (p *pageText) oneByOne(s *Stacks, w io.Writer) error {
 	return out.Close(p.end(s))
 }
 
-// take gives the lines that are written meanwhile.
+// take returns the lines that are written meanwhile.
 func (p *pageText) take(write func()) []stackpage.Line {
 	write()
 	_ = p.Flush() // into memory
@@ -97,7 +97,7 @@ func (p *pageText) take(write func()) []stackpage.Line {
 	return lines
 }
 
-// takeLine gives the one line that is written meanwhile.
+// takeLine returns the one line that is written meanwhile.
 func (p *pageText) takeLine(write func()) stackpage.Line {
 	for _, line := range p.take(write) {
 		return line
@@ -105,7 +105,7 @@ func (p *pageText) takeLine(write func()) stackpage.Line {
 	return nil
 }
 
-// pieces takes a line apart.
+// pieces splits a line into its pieces.
 func pieces(line string) (list stackpage.Line) {
 	add := func(kind stackpage.Kind, text string) {
 		if text != "" {
@@ -129,7 +129,7 @@ func pieces(line string) (list stackpage.Line) {
 func (p *pageText) stack(g *group) *stackpage.Stack {
 	first := g.first
 	out := &stackpage.Stack{
-		Title:     p.takeLine(func() { p.printf("%s\n", p.paint.head(p.threads(g))) }),
+		Title:     p.takeLine(func() { p.printf("%s\n", p.paint.header(p.threads(g))) }),
 		IsCrashed: first.Thread.Crashed, IsOpen: first.Thread.Crashed || p.isShort || !p.isBegun, Outline: outline(first),
 		About: p.take(func() {
 			p.identity(g)
@@ -158,12 +158,12 @@ func (p *pageText) stack(g *group) *stackpage.Stack {
 	return out
 }
 
-// hasNames says whether threads have names, which the text does not list.
+// hasNames reports whether threads have names, which the text does not list.
 func hasNames(threads []member) bool {
 	return slices.ContainsFunc(threads, func(m member) bool { return m.Name != "" })
 }
 
-// outlined is how many functions tell stacks apart at a glance.
+// outlined is the number of functions in a stack's outline.
 const outlined = 4
 
 // outline is the innermost functions of a stack that have names.
@@ -212,8 +212,8 @@ func (p *pageText) chain(frames []engine.Frame, gap *engine.Gap, index, width in
 	return list, c.write(frames, gap, index)
 }
 
-// frames are frames and the functions that were left by tail calls, of which the first
-// has an index, and the index of the next.
+// frames are frames and their tail callers, of which the first has an index, and the index of
+// the next.
 func (p *pageText) frames(frames []engine.Frame, index, width int) (list []stackpage.Frame, next int) {
 	for i := range frames {
 		f := &frames[i]
@@ -239,7 +239,7 @@ func (p *pageText) tailCallers(list []stackpage.Frame, f *engine.Frame, index, w
 	return append(list, callers...), next
 }
 
-// call is a function at a frame, of which the text form has a line.
+// call is a function at a frame, with its line of the text.
 func (p *pageText) call(f *engine.Frame, line stackpage.Line) stackpage.Call {
 	c := stackpage.Call{Line: p.withAddress(line), FoundBy: escape.Text(string(f.FoundBy)), IsGuess: f.FoundBy.IsGuess() || f.RestsOnGuess}
 	if f.PassedOver > 0 {
@@ -267,7 +267,7 @@ func (p *pageText) withAddress(line stackpage.Line) stackpage.Line {
 	return append(stackpage.Line{{Text: before}, {Kind: stackpage.Address, Text: "0x" + after}}, line[1:]...)
 }
 
-// physical is the function whose frame one is.
+// physical is the function of a physical frame.
 func (p *pageText) physical(f *engine.Frame, index, width int) stackpage.Call {
 	s := ownSymbol(f)
 	c := p.call(f, p.takeLine(func() { p.physicalLine(f, s, index, width) }))
@@ -280,8 +280,7 @@ func (p *pageText) physical(f *engine.Frame, index, width int) stackpage.Call {
 	return c
 }
 
-// marked gives the lines that are written meanwhile, with those marked that begin as the
-// text marks them.
+// marked returns the lines that are written meanwhile, with a mark where the text has one.
 func (p *pageText) marked(write func()) []stackpage.Line {
 	list := p.take(write)
 	for i, line := range list {
@@ -297,10 +296,10 @@ func (p *pageText) marked(write func()) []stackpage.Line {
 	return list
 }
 
-// head is what is said above the stacks.
-func (p *pageText) head(globals []Global) *stackpage.About {
-	of := &p.about.Target
-	name := path.Base(of.Path)
+// aboutTarget describes the target above the stacks.
+func (p *pageText) aboutTarget(globals []Global) *stackpage.About {
+	target := &p.about.Target
+	name := path.Base(target.Path)
 	out := &stackpage.About{Lines: p.take(p.target), Facts: p.facts()}
 	if why := p.about.why(); why != "" {
 		name += ": " + why
@@ -315,18 +314,18 @@ func (p *pageText) head(globals []Global) *stackpage.About {
 	return out
 }
 
-// why is a few words on why the target was kept; "" where that is not known.
+// why describes in a few words why the target was kept; "" where that is not known.
 func (h *Head) why() string {
-	switch of := &h.Target; {
-	case of.Signal != 0:
-		return h.signalName(of.Signal)
-	case of.Crash != nil:
-		return of.Crash.Name
+	switch target := &h.Target; {
+	case target.Signal != 0:
+		return h.signalName(target.Signal)
+	case target.Crash != nil:
+		return target.Crash.Name
 	}
 	return ""
 }
 
-// end is what is said below the stacks.
+// end is the part below the stacks.
 func (p *pageText) end(s *Stacks) *stackpage.End {
 	out := &stackpage.End{Problems: p.take(func() { p.newProblems(s) })}
 	for i := range p.about.Modules {
@@ -351,7 +350,7 @@ func (p *pageText) end(s *Stacks) *stackpage.End {
 	return out
 }
 
-// isAfter is 0 of modules that come first: those with problems.
+// isAfter is 0 for modules that come first: the ones with problems.
 func isAfter(m stackpage.Module) int {
 	if m.IsBad {
 		return 0
@@ -359,8 +358,8 @@ func isAfter(m stackpage.Module) int {
 	return 1
 }
 
-// moduleStatus says what came of looking for a module's debug information, in the words
-// of the JSON, and where that is not from the module's file.
+// moduleStatus is the state of a module's debug information, in the words of the JSON, and
+// its source where that is not the module's file.
 func moduleStatus(m *Module) string {
 	status := escape.Text(m.DebugInfo)
 	switch {

@@ -19,7 +19,7 @@ import (
 // maxPageFacts bounds the facts of one kind on a page: handles, unloaded files.
 const maxPageFacts = 1000
 
-// facts are what is known of the process, its machine and how it ended.
+// facts are the facts about the process, its machine and its end.
 func (p *pageText) facts() []stackpage.Fact {
 	f := p.about.facts
 	if f == nil {
@@ -32,9 +32,9 @@ func (p *pageText) facts() []stackpage.Fact {
 		}
 	}
 	for _, fact := range processFacts {
-		value := fact.of(f)
-		if of := p.about.Target.Process; fact.name == "executable" && of != nil {
-			value = of.Executable
+		value := fact.text(f)
+		if process := p.about.Target.Process; fact.name == "executable" && process != nil {
+			value = process.Executable
 		}
 		add(fact.name, value)
 	}
@@ -60,7 +60,7 @@ func (p *pageText) facts() []stackpage.Fact {
 	return list
 }
 
-// some adds the first of the facts of a list, and how many more there are.
+// some adds the first facts of a list, and the number of the others.
 func some[T any](add func(name, value string), kind string, list []T, fact func(*T) (name, value string)) {
 	for i := range list {
 		if i == maxPageFacts {
@@ -87,11 +87,11 @@ func limit(n uint64, unit string) string {
 	return inWords(strconv.FormatUint(n, 10), unit)
 }
 
-// processFacts are what a page says of a process and its machine, each by its name; ""
-// where it is not known.
+// processFacts are a page's facts about a process and its machine, each by its name; "" where
+// it is not known.
 var processFacts = []struct {
 	name string
-	of   func(*target.Facts) string
+	text func(*target.Facts) string
 }{
 	{"process", func(f *target.Facts) string { return positive(f.Process.ID) }},
 	{"command", func(f *target.Facts) string { return f.Process.Command }},
@@ -122,7 +122,7 @@ var processFacts = []struct {
 	}},
 }
 
-// positive is a number; "" of one that stands for not known.
+// positive is a number; "" for one that means unknown.
 func positive(n int64) string {
 	if n <= 0 {
 		return ""
@@ -138,7 +138,7 @@ func moment(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
-// inWords are those that are there, with blanks between.
+// inWords joins the texts that are not empty, with blanks between.
 func inWords(list ...string) string {
 	return strings.Join(strings.Fields(strings.Join(list, " ")), " ")
 }

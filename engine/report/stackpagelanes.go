@@ -9,7 +9,7 @@ import (
 	"github.com/unwindd/unwindd/engine/report/stackpage"
 )
 
-// laneColumns is how many lanes stand beside one another in a page.
+// laneColumns is the number of lanes beside one another in a page.
 const laneColumns = 16
 
 // laneMarks are the letters of states in a page.
@@ -17,8 +17,8 @@ var laneMarks = map[engine.LaneState]string{
 	engine.LaneActive: "A", engine.LaneInactive: "I", engine.LaneNotOnEntry: "N", engine.LaneUnknown: "?",
 }
 
-// lanes are what the lanes of a frame do, as a grid where they do not all do the same;
-// nil where there are none.
+// lanes describes the lanes of a frame, as a grid where their states differ; nil where there
+// are none.
 func (p *pageText) lanes(f *engine.Frame, width int) *stackpage.Lanes {
 	groups := f.Lanes()
 	lines := p.take(func() { p.text.lanes(groups, width) })
@@ -26,7 +26,7 @@ func (p *pageText) lanes(f *engine.Frame, width int) *stackpage.Lanes {
 		return nil
 	}
 	out := &stackpage.Lanes{}
-	if len(lines) != len(groups) { // the text leaves out what is usual of one lane
+	if len(lines) != len(groups) { // the text leaves out the usual state of one lane
 		for _, line := range lines {
 			out.Groups = append(out.Groups, stackpage.LaneGroup{Line: line})
 		}
@@ -42,7 +42,7 @@ func (p *pageText) lanes(f *engine.Frame, width int) *stackpage.Lanes {
 	return out
 }
 
-// laneGroupMarks mark groups by their states, and those of one state by a number too.
+// laneGroupMarks mark groups by their states, and groups with one state by a number too.
 func laneGroupMarks(groups []engine.LaneGroup) []stackpage.Lane {
 	count, seen := map[engine.LaneState]int{}, map[engine.LaneState]int{}
 	for i := range groups {

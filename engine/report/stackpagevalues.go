@@ -31,7 +31,7 @@ func (p *pageText) locals(f *engine.Frame, level int) []stackpage.Variables {
 	return []stackpage.Variables{{List: p.variables(list[level], lanesThatExecute(f))}}
 }
 
-// waiting are the variables of lanes that wait at places of their own.
+// waiting are the variables of lanes that wait at other places.
 func (p *pageText) waiting(f *engine.Frame, width int) (out []stackpage.Variables) {
 	groups := f.Lanes()
 	for i := range groups {
@@ -46,8 +46,8 @@ func (p *pageText) waiting(f *engine.Frame, width int) (out []stackpage.Variable
 	return out
 }
 
-// variables are variables as the text has them: those of many lanes as a table, others
-// in a line each, with their parts.
+// variables are variables as the text has them: variables of many lanes as a table, others in
+// a line each, with their parts.
 func (p *pageText) variables(list []engine.Variable, all engine.LaneSet) (out []stackpage.Variable) {
 	for len(list) > 0 {
 		n := sameVariable(list)
@@ -76,7 +76,7 @@ func (p *pageText) typeOf(v *value.Value) string {
 	return escape.Text(v.Type)
 }
 
-// parts are the parts of a value, as far as the page has room.
+// parts are the parts of a value, as far as the page's limit allows.
 func (p *pageText) parts(v *value.Value, language uint64, depth int) (out []stackpage.Value) {
 	if depth == maxPageDepth || p.values < len(v.Children) {
 		return nil
@@ -94,7 +94,7 @@ func (p *pageText) parts(v *value.Value, language uint64, depth int) (out []stac
 	return out
 }
 
-// partName is what a part of a value is called.
+// partName is the name of a part of a value.
 func partName(v *value.Value) string {
 	if v.Name == "" && v.Role != value.Plain {
 		return string(v.Role)
@@ -102,8 +102,8 @@ func partName(v *value.Value) string {
 	return v.Name
 }
 
-// leftOut says what of a value a page does not show, of which it has a number of parts; ""
-// where it shows all.
+// leftOut describes the parts of a value that a page does not show, beyond the number shown;
+// "" where it shows all.
 func leftOut(v *value.Value, shown int) string {
 	switch more := v.More + uint64(len(v.Children)-shown); {
 	case more > 0:

@@ -13,8 +13,8 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// Stacks are the stacks of a target, to be written while they are walked: of those
-// that were written only what is left to say is kept.
+// Stacks writes the stacks of a target while they are walked: of a written stack it keeps
+// only facts for later parts.
 type Stacks struct {
 	each  iter.Seq[*engine.Stack]
 	head  func(headDetail) Head
@@ -24,29 +24,29 @@ type Stacks struct {
 	source    sourceOf
 	code      *frameCodes
 
-	// Fact is one line that says what happened to the process; "" where nobody knows.
+	// Fact is one line about the event that ended the process; "" where it is not known.
 	Fact string
 	// FirstCrash is the crash that a signal handler caught before; nil: there was none.
 	FirstCrash *fact.FirstCrash
-	// Signature is by what the crash of a thread is grouped, in JSON; nil, and what it
-	// returns, where nothing says that.
+	// Signature returns the key by which the crash of a thread is grouped, in JSON; nil, and
+	// its result, where there is none.
 	Signature func(*target.Thread) *engine.Signature
-	// Globals are variables that were asked for by name: they stand beside the stacks.
+	// Globals are variables that were requested by name: they stand beside the stacks.
 	Globals []Global
 }
 
-// Head is what is said of a target beside its stacks. Some of it is found out by
-// walking them.
+// Head is the facts about a target beside its stacks. Some of them are found by walking the
+// stacks.
 type Head struct {
 	Target  Target   `json:"target"`
 	Modules []Module `json:"modules"`
 
 	machine uint16        // the ELF machine of the process, whose signals these are
-	facts   *target.Facts // nil: the target says none
+	facts   *target.Facts // nil: the target has none
 }
 
-// NewStacks makes the report of stacks of a target, which each yields once. None is
-// asked for before one of the Write methods.
+// NewStacks makes the report of stacks of a target, which each yields once. None is read
+// before one of the Write methods.
 func NewStacks(t *engine.Target, each iter.Seq[*engine.Stack]) *Stacks {
 	s := &Stacks{each: each, space: t.SpaceName, hasLocals: t.HasLocals()}
 	s.head = func(d headDetail) Head {
@@ -60,17 +60,17 @@ func NewStacks(t *engine.Target, each iter.Seq[*engine.Stack]) *Stacks {
 	return s
 }
 
-// headDetail says what a Head has.
+// headDetail selects the details of a Head.
 type headDetail bool
 
-// What became of the debug information of modules that no frame is in takes looking for
-// the files: only some forms of output have it.
+// Finding the debug information of modules that no frame is in takes looking for the files:
+// only some formats have it.
 const (
 	withDebugInfo    headDetail = true
 	withoutDebugInfo headDetail = false
 )
 
-// newHead is what is known of a target by now.
+// newHead is the facts about a target so far.
 func newHead(t *engine.Target, detail headDetail) Head {
 	info := t.Info()
 	h := Head{
@@ -133,7 +133,7 @@ func newSender(s *target.Sender) *Sender {
 	return &Sender{PID: s.ID, User: &s.User}
 }
 
-// newProcess is what is known of a process; nil where that is nothing.
+// newProcess is the facts about a process; nil where there are none.
 func newProcess(f *target.Facts, modules []*target.Module) *Process {
 	p := &f.Process
 	out := Process{PID: max(p.ID, 0), Command: p.Command, Executable: executableOf(p, modules), User: p.User}
@@ -149,8 +149,8 @@ func newProcess(f *target.Facts, modules []*target.Module) *Process {
 	return &out
 }
 
-// executableOf is the path of a process's executable. A core has 15 characters of a name
-// that the program may have changed; the module that the process began in tells more.
+// executableOf is the path of a process's executable. A core has 15 characters of a name that
+// the program may have changed; the module that the process began in has more.
 func executableOf(p *target.Process, modules []*target.Module) string {
 	if strings.ContainsAny(p.Executable, `/\`) {
 		return p.Executable
@@ -171,10 +171,10 @@ func executableOf(p *target.Process, modules []*target.Module) string {
 	return p.Executable
 }
 
-// WriteText writes the stacks for people. Equal stacks are folded into one, the
-// crashed thread's first, when all have come: what is kept is one stack of each
-// kind, and whose it is. With NoFold each is written when it comes, so the crashed
-// thread's is to be the first; problems that only walking shows stand at the end.
+// WriteText writes the stacks for people. Equal stacks are folded into one, the crashed
+// thread's first, when all have come: one stack of each kind, and its threads, are kept. With
+// NoFold each is written when it comes, so the crashed thread's is to be the first; problems
+// that only walking shows stand at the end.
 func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
 	b := NewPrinter(w)
 	t := &text{Printer: b, framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, paint: newPaint(o.Color), space: s.space, source: s.source, codes: s.code}
@@ -217,13 +217,13 @@ func (t *text) oneByOne(s *Stacks) {
 	for stack := range s.withCode() {
 		t.group(newGroup(stack))
 		if t.check() != nil {
-			return // Flush gives it
+			return // Flush returns it
 		}
 	}
 	t.newProblems(s)
 }
 
-// newProblems says what went wrong since the head was written.
+// newProblems writes the problems since the head was written.
 func (t *text) newProblems(s *Stacks) {
 	known := map[string]bool{}
 	for _, p := range t.about.Target.Problems {

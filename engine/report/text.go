@@ -12,14 +12,14 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// TextOptions says how a report is written for people.
+// TextOptions are the options of a report for people.
 type TextOptions struct {
 	Color bool
-	// NoFold prints equal stacks one by one instead of once with the list of
-	// their threads, and each frame of a recursion instead of its cycle.
+	// NoFold prints equal stacks one by one instead of once with the list of their threads,
+	// and each frame of a recursion instead of its cycle.
 	NoFold bool
-	// OneLane says that the stacks are those of single lanes: a frame says of
-	// its lane only what is not usual.
+	// OneLane means that the stacks are of single lanes: a frame mentions only unusual facts
+	// about its lane.
 	OneLane bool
 	// Verbose adds the list of modules.
 	Verbose bool
@@ -37,11 +37,11 @@ type text struct {
 	source     sourceOf
 	codes      *frameCodes
 	thread     *target.Thread  // whose frames are written; nil: a launcher that is not in the target
-	saidOf     map[string]bool // what was said of source files
+	mentioned  map[string]bool // sentences about source files that were written
 	paint
 }
 
-// setHead says what is known of the target by now.
+// setHead sets the facts about the target so far.
 func (t *text) setHead(h Head) {
 	t.about, t.modulesOf = h, make(map[int]*Module, len(h.Modules))
 	for i := range h.Modules {
@@ -50,30 +50,30 @@ func (t *text) setHead(h Head) {
 }
 
 func (t *text) target() {
-	of := &t.about.Target
-	line := of.Kind + " " + of.Path
-	if of.Signal != 0 {
-		line += ": " + t.about.signalName(of.Signal)
-		if of.FaultAddress != "" {
-			line += " at address " + of.FaultAddress
+	target := &t.about.Target
+	line := target.Kind + " " + target.Path
+	if target.Signal != 0 {
+		line += ": " + t.about.signalName(target.Signal)
+		if target.FaultAddress != "" {
+			line += " at address " + target.FaultAddress
 		}
-	} else if c := of.Crash; c != nil {
+	} else if c := target.Crash; c != nil {
 		line += c.text()
 	}
-	t.printf("%s\n", t.head(line))
-	if of.Fact != "" {
-		t.printf("%s\n", t.warn(of.Fact))
+	t.printf("%s\n", t.header(line))
+	if target.Fact != "" {
+		t.printf("%s\n", t.warn(target.Fact))
 	}
-	if c := of.Crash; c != nil && c.Assertion != "" {
+	if c := target.Crash; c != nil && c.Assertion != "" {
 		t.printf("%s %s\n", t.warn("assertion failed:"), c.Assertion)
 	}
-	for _, p := range of.Problems {
+	for _, p := range target.Problems {
 		t.printf("%s %s\n", t.warn("problem:"), p)
 	}
-	t.devices(of)
+	t.devices(target)
 }
 
-// text is what stands behind the target's path: why it was kept.
+// text is the text behind the target's path: why it was kept.
 func (c *Crash) text() string {
 	switch {
 	case c.Requested:
@@ -94,7 +94,7 @@ func (h *Head) signalName(number int) string {
 }
 
 func (t *text) group(g *group) {
-	t.printf("\n%s\n", t.head(t.threads(g)))
+	t.printf("\n%s\n", t.header(t.threads(g)))
 	t.identity(g)
 	t.creator(g)
 	t.stop(g.threads)
@@ -112,7 +112,7 @@ func (t *text) group(g *group) {
 	}
 }
 
-// indexWidth is how many digits the indexes of frames have.
+// indexWidth is the number of digits of the frames' indexes.
 func indexWidth(s *engine.Stack) int {
 	count := countAll(s.Frames, &s.Gap)
 	for i := range s.Launchers {
@@ -122,8 +122,7 @@ func indexWidth(s *engine.Stack) int {
 	return len(strconv.Itoa(count))
 }
 
-// end says why a stack ends, if it does so in its n-th launcher, or in the thread
-// itself.
+// end writes why a stack ends, if it does so in its n-th launcher, or in the thread itself.
 func (t *text) end(g *group, n int) {
 	if e := &g.ending; e.launch == n && !e.isWhole() {
 		t.printf("  %s %s: %s\n", t.warn("stopped:"), e.Reason, e.detail())
@@ -153,8 +152,8 @@ func (t *text) threads(g *group) string {
 	return fmt.Sprintf("%d threads%s: %s", ids.count, t.about.crash(first), ids.String())
 }
 
-// crash says that a thread crashed; of a wave, which may have another reason than
-// its process, also how.
+// crash writes that a thread crashed; for a wave, whose reason may differ from its process's,
+// also how.
 func (h *Head) crash(t *target.Thread) string {
 	switch {
 	case !t.Crashed:
@@ -165,7 +164,7 @@ func (h *Head) crash(t *target.Thread) string {
 	return ", crashed"
 }
 
-// stop says why threads stopped, which is one reason for all of them.
+// stop writes why threads stopped, which is one reason for all of them.
 func (t *text) stop(threads []member) {
 	th := threads[0]
 	s := th.Stop
@@ -177,7 +176,7 @@ func (t *text) stop(threads []member) {
 	}
 	if th.Wave == nil && th.Crashed && !isImprecise(s) && addressOf(s) == t.about.Target.FaultAddress {
 		if reason, ok := target.StopOfSignal(t.about.machine, th.Signal); ok && reason.Name == s.Reason {
-			return // the target's signal says as much
+			return // the target's signal is equivalent
 		}
 	}
 	line := "stopped by " + stopName(s)
@@ -204,7 +203,7 @@ func (t *text) stop(threads []member) {
 	t.printf("  %s\n", t.warn(line))
 }
 
-// addressOf is what a thread accessed when it stopped; "" where that is not known.
+// addressOf is the address that a thread accessed when it stopped; "" where it is not known.
 func addressOf(s *target.Stop) string {
 	if !s.HasAddress {
 		return ""
@@ -212,7 +211,7 @@ func addressOf(s *target.Stop) string {
 	return address(s.Address)
 }
 
-// stopName is what stopped a thread, as the text says it.
+// stopName is the text's name for the reason of a thread's stop.
 func stopName(s *target.Stop) string {
 	name := strings.ReplaceAll(s.Reason, "-", " ")
 	if s.HasTrapID {
@@ -221,27 +220,27 @@ func stopName(s *target.Stop) string {
 	return name
 }
 
-// launch says that the frames of a launcher follow, or why there are none.
+// launch writes that the frames of a launcher follow, or why there are none.
 func (t *text) launch(l *engine.Launcher) {
-	switch by := "launched by thread " + l.Launch.Thread; {
+	switch thread := "launched by thread " + l.Launch.Thread; {
 	case l.Problem != "":
-		t.printf("  %s\n", t.faint(by+", whose stack is not known: "+l.Problem))
+		t.printf("  %s\n", t.faint(thread+", whose stack is not known: "+l.Problem))
 	case len(l.Frames) == 0: // only the process is known
 	case l.Evidence == target.LaunchRecorded:
-		t.printf("  %s\n", t.faint(by+", from"))
+		t.printf("  %s\n", t.faint(thread+", from"))
 	default:
-		t.printf("  %s\n", t.faint(by+", which waits in"))
+		t.printf("  %s\n", t.faint(thread+", which waits in"))
 	}
 }
 
-// identity says which wave a thread is and what launched it: of several threads,
-// what they have in common.
+// identity writes which wave a thread is and its launcher: for several threads, their common
+// facts.
 func (t *text) identity(g *group) {
 	var parts []string
 	for _, f := range facts {
-		value := f.of(&g.threads[0])
+		value := f.text(&g.threads[0])
 		for i := 1; i < len(g.threads) && value != ""; i++ {
-			if f.of(&g.threads[i]) != value {
+			if f.text(&g.threads[i]) != value {
 				value = ""
 			}
 		}
@@ -249,10 +248,10 @@ func (t *text) identity(g *group) {
 			parts = append(parts, f.name+" "+value)
 		}
 	}
-	// Where the stack goes on in the launcher's, the lines above it say so.
+	// Where the stack continues in the launcher's, the lines above it describe it.
 	if l := g.first.Launchers; len(l) == 0 || len(l[0].Frames) == 0 && l[0].Problem == "" {
-		if by := g.first.LaunchedBy(); by != nil {
-			parts = append(parts, launchText(by))
+		if launch := g.first.LaunchedBy(); launch != nil {
+			parts = append(parts, launchText(launch))
 		}
 	}
 	if len(parts) > 0 {
@@ -260,23 +259,23 @@ func (t *text) identity(g *group) {
 	}
 }
 
-// launchText says who launched a thread, and how that is known.
-func launchText(by *target.Launch) string {
+// launchText describes the launcher of a thread, and the evidence for it.
+func launchText(launch *target.Launch) string {
 	who := "by a thread that is not known"
-	if by.Thread != "" {
-		who = "by thread " + by.Thread
+	if launch.Thread != "" {
+		who = "by thread " + launch.Thread
 	}
 	kind := ""
-	if by.Kind != "" {
-		kind = by.Kind + ", "
+	if launch.Kind != "" {
+		kind = launch.Kind + ", "
 	}
-	return fmt.Sprintf("launched %s (%s%s)", who, kind, by.Evidence)
+	return fmt.Sprintf("launched %s (%s%s)", who, kind, launch.Evidence)
 }
 
-// facts are what the text says of waves, each by its name; "" where it is not known.
+// facts are the text's facts about waves, each by its name; "" where it is not known.
 var facts = []struct {
 	name string
-	of   func(*member) string
+	text func(*member) string
 }{
 	{"kernel", ofWave(func(_ *member, w *target.Wave) string { return w.Kernel })},
 	{"agent", ofWave(func(_ *member, w *target.Wave) string { return w.Agent })},
@@ -312,8 +311,8 @@ func ofWave(f func(*member, *target.Wave) string) func(*member) string {
 	}
 }
 
-// chain writes the frames of a thread, of which the first has an index, and returns the
-// index of the frame that is next.
+// chain writes the frames of a thread, of which the first has an index, and returns the index
+// of the next frame.
 func (t *text) chain(frames []engine.Frame, gap *engine.Gap, index, width int) (next int) {
 	c := chain{
 		isWhole: t.noFold,
@@ -323,8 +322,8 @@ func (t *text) chain(frames []engine.Frame, gap *engine.Gap, index, width int) (
 	return c.write(frames, gap, index)
 }
 
-// frames writes frames, the calls inlined into them and the functions that were left by
-// tail calls, of which the first has an index, and returns that of the next.
+// frames writes frames, the calls inlined into them and their tail callers, of which the
+// first has an index, and returns the index of the next.
 func (t *text) frames(frames []engine.Frame, index, width int) (next int) {
 	for i := range frames {
 		f := &frames[i]
@@ -356,7 +355,7 @@ func countLines(frames []engine.Frame) (n int) {
 	return n
 }
 
-// countAll is countLines of frames and what is outside them.
+// countAll is countLines of frames and of the ones outside them.
 func countAll(frames []engine.Frame, gap *engine.Gap) int {
 	return countLines(frames) + gap.LeftOut + gap.LeftOutCalls + countLines(gap.Outermost)
 }
@@ -373,7 +372,7 @@ func (t *text) physical(f *engine.Frame, index, width int) {
 	t.waiting(f.Lanes(), width)
 }
 
-// ownSymbol is the function whose frame one is, into which others were inlined.
+// ownSymbol is the function of a frame itself, into which others were inlined.
 func ownSymbol(f *engine.Frame) *symbol.Frame {
 	if n := len(f.Symbols); n > 0 {
 		return &f.Symbols[n-1]
@@ -381,7 +380,7 @@ func ownSymbol(f *engine.Frame) *symbol.Frame {
 	return &symbol.Frame{}
 }
 
-// physicalLine writes where a frame is, and how sure that is.
+// physicalLine writes the place of a frame, and how sure it is.
 func (t *text) physicalLine(f *engine.Frame, s *symbol.Frame, index, width int) {
 	t.printf("  #%-*d %-18s ", width, index, fmt.Sprintf("0x%016x", f.PC))
 	t.place(f, s, functionOffset(f, s))
@@ -389,7 +388,7 @@ func (t *text) physicalLine(f *engine.Frame, s *symbol.Frame, index, width int) 
 		t.framed[f.Module.ID] = true
 	}
 	if f.SignalFrame {
-		t.printf(" %s", t.head("<signal handler called>"))
+		t.printf(" %s", t.header("<signal handler called>"))
 	}
 	if f.Imprecise {
 		t.printf(" %s", t.warn("(PC not exact)"))
@@ -410,8 +409,8 @@ func (t *text) physicalLine(f *engine.Frame, s *symbol.Frame, index, width int) 
 	t.printf("\n")
 }
 
-// functionOffset is how far a frame is into its function, with its sign; "" where
-// that is not known.
+// functionOffset is the offset of a frame in its function, with its sign; "" where it is not
+// known.
 func functionOffset(f *engine.Frame, s *symbol.Frame) string {
 	switch {
 	case s.Function == "" || !s.HasStart:
@@ -422,8 +421,8 @@ func functionOffset(f *engine.Frame, s *symbol.Frame) string {
 	return "+" + offset(f.ModuleOffset, s.Start)
 }
 
-// place writes the function at a frame, how far into it the frame is, and its
-// position. Without a position it says in which module that is.
+// place writes the function at a frame, the frame's offset in it, and its position, or its
+// module without one.
 func (t *text) place(f *engine.Frame, s *symbol.Frame, offset string) {
 	name := s.Function
 	if name == "" {
@@ -445,8 +444,8 @@ func (t *text) place(f *engine.Frame, s *symbol.Frame, offset string) {
 	}
 }
 
-// lanes says what the lanes of a frame do. Those that execute are where the frame
-// is, so their place is not said again.
+// lanes writes the states of a frame's lanes. Lanes that execute are where the frame is, so
+// their place is not repeated.
 func (t *text) lanes(groups []engine.LaneGroup, width int) {
 	longest := 0
 	for i := range groups {
@@ -465,12 +464,12 @@ func (t *text) lanes(groups []engine.LaneGroup, width int) {
 	}
 }
 
-// laneStates are the states as the text says them.
+// laneStates are the text's names of the states.
 var laneStates = map[engine.LaneState]string{
 	engine.LaneActive: "active", engine.LaneInactive: "inactive", engine.LaneNotOnEntry: "not active on entry", engine.LaneUnknown: "unknown",
 }
 
-// lanePlace says where lanes are, where that is described.
+// lanePlace writes the place of lanes, where it is described.
 func (t *text) lanePlace(g *engine.LaneGroup) {
 	if !g.HasPC {
 		return
@@ -503,7 +502,7 @@ func (t *text) scopeFrom(s *symbol.Frame) {
 	}
 }
 
-// equals says that other functions have the same code.
+// equals writes that other functions have the same code.
 func (t *text) equals(s *symbol.Frame) {
 	switch s.Equals {
 	case 0:
@@ -548,12 +547,11 @@ func position(file string, line, column int) string {
 	return s
 }
 
-// listedMissing is how many modules without a file are listed, in which no frame is. A
+// listedMissing is the number of modules without a file and without frames that are listed. A
 // minidump of another machine may name hundreds.
 const listedMissing = 5
 
-// modules lists the modules: those about which there is something to say, or
-// all.
+// modules lists the modules: the ones with remarks, or all.
 func (t *text) modules(all bool) {
 	var list []*Module
 	missing := 0
@@ -569,7 +567,7 @@ func (t *text) modules(all bool) {
 		missing = 0
 	}
 	if len(list) > 0 {
-		t.printf("\n%s\n", t.head("modules"))
+		t.printf("\n%s\n", t.header("modules"))
 	}
 	for _, m := range list {
 		if missing == 0 || !t.isIdle(m) {
@@ -581,10 +579,10 @@ func (t *text) modules(all bool) {
 	}
 }
 
-// isIdle says whether a module has no file, and no frame is in it.
+// isIdle reports whether a module has no file, and no frame is in it.
 func (t *text) isIdle(m *Module) bool { return m.isMissing && !t.framed[m.ID] }
 
-// module writes a module, and all that is known of it.
+// module writes a module, and all known facts about it.
 func (t *text) module(m *Module, all bool) {
 	start := ""
 	if len(m.Segments) > 0 {

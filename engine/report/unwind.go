@@ -41,7 +41,7 @@ type jsonUnwindCode struct {
 	Location string   `json:"location"`
 }
 
-// unwindFlags are the names of the document.
+// unwindFlags are the names in the document.
 var unwindFlags = []struct {
 	bit  uint8
 	name string
@@ -53,7 +53,7 @@ func rangeOf(start, end uint64) jsonRange {
 	return jsonRange{fmt.Sprintf("0x%x", start), fmt.Sprintf("0x%x", end)}
 }
 
-// unwind is an entry as it stands in the output.
+// unwind is an entry in the format of the output.
 func (c *CallFrames) unwind(e *engine.UnwindEntry) jsonUnwind {
 	u := e.Info
 	r := rangeOf(e.Start, e.End)
@@ -87,7 +87,7 @@ func (c *CallFrames) unwind(e *engine.UnwindEntry) jsonUnwind {
 	return out
 }
 
-// unwindOperands are what an operation is done with: a register, and bytes.
+// unwindOperands are the operands of an operation: a register, and bytes.
 func (c *CallFrames) unwindOperands(u *pe.UnwindInfo, code pe.UnwindCode) []string {
 	operands := []string{}
 	switch code.Operation {
@@ -125,8 +125,8 @@ func (c *CallFrames) unwindJSON(l *jsonList) error {
 	return nil
 }
 
-// unwindText writes the entries of .pdata for people; blank is what separates them from
-// what was written before.
+// unwindText writes the entries of .pdata for people; blank separates them from earlier
+// output.
 func (c *CallFrames) unwindText(b *Printer, p paint, blank layout) error {
 	if c.Unwind == nil {
 		return nil
@@ -159,8 +159,8 @@ func (c *CallFrames) unwindText(b *Printer, p paint, blank layout) error {
 		if len(fields) > 0 {
 			b.printf("          %s\n", strings.Join(fields, ", "))
 		}
-		for _, in := range out.Instructions {
-			b.printf("          %s  %-20s %s\n", in.Location, in.Op, strings.Join(in.Operands, ", "))
+		for _, instruction := range out.Instructions {
+			b.printf("          %s  %-20s %s\n", instruction.Location, instruction.Op, strings.Join(instruction.Operands, ", "))
 		}
 		if err := b.check(); err != nil {
 			return err

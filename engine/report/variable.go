@@ -11,11 +11,11 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// OneVariable is a variable that was asked for, or a part of one.
+// OneVariable is a variable that was requested, or a part of one.
 type OneVariable struct {
 	value.Variable
 	Thread *target.Thread
-	// Space is what the architecture of a thread calls an address space.
+	// Space names an address space by the architecture of a thread.
 	Space func(thread *target.Thread, space locexpr.AddressSpace) string
 }
 

@@ -11,10 +11,10 @@ import (
 
 // TestFirstMembersStandBeforeThreadsThatAreNotHeld too.
 func TestFirstMembersStandBeforeThreadsThatAreNotHeld(t *testing.T) {
-	for _, size := range []int{10, maxHeld, maxHeld + 100} {
+	for _, size := range []int{10, maxDeferred, maxDeferred + 100} {
 		var b strings.Builder
 		list := "[\"" + strings.Repeat("x", size) + "\"]"
-		err := writeHeld(&b, " \"version\": 1,\n", func(w io.Writer) error {
+		err := writeDeferred(&b, " \"version\": 1,\n", func(w io.Writer) error {
 			_, err := io.WriteString(w, list)
 			return err
 		}, func() (head, tail string, err error) { return " \"target\": {}", "", nil })

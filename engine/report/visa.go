@@ -9,14 +9,14 @@ import (
 	"github.com/unwindd/unwindd/plugins/visa/stream"
 )
 
-// VISA is what `dump visa` writes: a vISA debug stream.
+// VISA is the output of `dump visa`: a vISA debug stream.
 type VISA struct {
 	Stream *stream.Stream
 	Color  bool
 }
 
-// jsonVISA is a stream. Its numbers are those of the stream. Pointers are null
-// where the stream has no such part.
+// jsonVISA is a stream, with the stream's own numbers. Pointers are null where the stream has
+// no such part.
 type jsonVISA struct {
 	Layout   string           `json:"layout"`
 	Objects  []jsonVISAObject `json:"objects"`
@@ -76,7 +76,7 @@ type jsonSavedEntry struct {
 	jsonLocation
 }
 
-// jsonLocation has the members of a register or those of memory.
+// jsonLocation has the members of a register or of memory.
 type jsonLocation struct {
 	Register    *uint16 `json:"register"`
 	Subregister *uint16 `json:"subregister"`
@@ -164,8 +164,8 @@ func locationOf(l *stream.Location) (j jsonLocation) {
 	return j
 }
 
-// WriteText writes the stream as text. Where a save is corrected, what the stream
-// says comes first.
+// WriteText writes the stream as text. Where a save is corrected, the stream's own comes
+// first.
 func (v *VISA) WriteText(w io.Writer) error {
 	frames, _ := v.Stream.Corrected()
 	t := visaText{NewPrinter(w), newPaint(v.Color)}
@@ -193,9 +193,9 @@ func (t visaText) line(format layout, args ...any) { t.printf(format+"\n", args.
 
 func (t visaText) object(o *stream.Object, corrected *stream.Frame) {
 	if o.RelocOffset == 0 {
-		t.line("kernel %s", t.head(printable(o.Name)))
+		t.line("kernel %s", t.header(printable(o.Name)))
 	} else {
-		t.line("function %s at 0x%x", t.head(printable(o.Name)), o.RelocOffset)
+		t.line("function %s at 0x%x", t.header(printable(o.Name)), o.RelocOffset)
 	}
 	t.mappings("vISA offset", o.OffsetMap)
 	t.mappings("vISA index", o.IndexMap)
@@ -231,7 +231,7 @@ func (t visaText) mappings(name string, list []stream.Mapping) {
 	}
 }
 
-// intervals writes where a thing lives, nothing where there is no such thing.
+// intervals writes the locations of a thing, nothing where there is no such thing.
 func (t visaText) intervals(width int, name, format string, list []stream.Interval) {
 	if list != nil && len(list) == 0 {
 		t.line("    %-*s  nowhere", width, name)
@@ -243,16 +243,16 @@ func (t visaText) intervals(width int, name, format string, list []stream.Interv
 	}
 }
 
-// saves writes what is saved from which offset on. The lists written and
-// corrected are equal but for their locations.
+// saves writes the saved registers, by the offset from which they are saved. The lists
+// written and corrected differ only in their locations.
 func (t visaText) saves(name string, written, corrected []stream.Save) {
 	for i := range written {
-		from := fmt.Sprintf("%s from 0x%x", name, written[i].GenOffset)
+		line := fmt.Sprintf("%s from 0x%x", name, written[i].GenOffset)
 		if len(written[i].Registers) == 0 {
-			t.line("    %s: none", from)
+			t.line("    %s: none", line)
 			continue
 		}
-		t.line("    %s", from)
+		t.line("    %s", line)
 		for k := range written[i].Registers {
 			g, right := &written[i].Registers[k], &corrected[i].Registers[k]
 			correction := painted{}
@@ -264,8 +264,8 @@ func (t visaText) saves(name string, written, corrected []stream.Save) {
 	}
 }
 
-// grfBytes names the register that is saved. A save is of a whole one, or it is
-// told by its bytes.
+// grfBytes names the saved register. A save is of a whole register, or it is named by its
+// bytes.
 func grfBytes(g *stream.SavedRegister) string {
 	if (g.Bytes == 32 || g.Bytes == 64) && g.Offset%g.Bytes == 0 {
 		return fmt.Sprintf("r%d", g.Offset/g.Bytes)

@@ -22,13 +22,13 @@ import (
 
 // This file does jobs of a fleet, as if they were requests.
 
-// A Doer does jobs of a fleet by a server's workers, within its limits.
+// Doer does jobs of a fleet by a server's workers, within its limits.
 type Doer struct{ server *Server }
 
-// Doer is what does jobs of a fleet.
+// Doer returns a Doer of the server.
 func (s *Server) Doer() Doer { return Doer{s} }
 
-// fleetCaller is who asks in the place of those who have jobs done.
+// fleetCaller is the caller's name of a fleet's jobs.
 const fleetCaller = "(fleet)"
 
 // Begin implements fleet.Doer.
@@ -38,28 +38,28 @@ func (d Doer) Begin(ctx context.Context, t *fleet.Task, receive func(io.Writer) 
 	if err != nil {
 		return nil, err
 	}
-	of := &request{id: rand.Text()[:16], caller: fleetCaller, began: time.Now(), span: trace.SpanFromContext(ctx)}
-	r := &fleetReport{server: s, of: of, kind: t.Kind, leave: leave}
-	if err := r.begin(context.WithValue(ctx, requestKey, of), t, receive); err != nil {
+	req := &request{id: rand.Text()[:16], caller: fleetCaller, began: time.Now(), span: trace.SpanFromContext(ctx)}
+	r := &fleetReport{server: s, req: req, kind: t.Kind, leave: leave}
+	if err := r.begin(context.WithValue(ctx, requestKey, req), t, receive); err != nil {
 		r.err = err
 		return nil, errors.Join(r.fault(), r.Close())
 	}
 	return r, nil
 }
 
-// A fleetReport is one that comes.
+// fleetReport is the report of a fleet's job, while it comes.
 type fleetReport struct {
 	server *Server
-	of     *request
+	req    *request
 	kind   string
 	leave  func()
-	in     *upload
+	upload *upload
 	answer *answer
 	about  fleet.About
-	err    error // why it does not come, or broke off
+	err    error // why there is none, or why it broke off
 }
 
-// begin takes the input, and has a worker begin.
+// begin receives the input, and starts a worker on it.
 func (r *fleetReport) begin(ctx context.Context, t *fleet.Task, receive func(io.Writer) error) error {
 	j, name, err := r.server.taskJob(t)
 	if err != nil {
@@ -70,21 +70,21 @@ func (r *fleetReport) begin(ctx context.Context, t *fleet.Task, receive func(io.
 	for _, size := range t.Joined {
 		most += size
 	}
-	if r.in, err = newUpload(r.server.spoolDir(), r.server.budget, most); err != nil {
+	if r.upload, err = newUpload(r.server.spoolDir(), r.server.budget, most); err != nil {
 		return err
 	}
-	if err := receive(r.in); err != nil {
+	if err := receive(r.upload); err != nil {
 		return err
 	}
-	r.server.metrics.received(r.in.size)
-	if err := j.CheckInput(r.in.size > 0); err != nil {
+	r.server.metrics.received(r.upload.size)
+	if err := j.CheckInput(r.upload.size > 0); err != nil {
 		return err
 	}
-	r.answer, err = r.server.begin(ctx, r.of, j, r.in.File, name)
+	r.answer, err = r.server.begin(ctx, r.req, j, r.upload.File, name)
 	return err
 }
 
-// taskJob is the job of a task.
+// taskJob returns the job of a task, and the name of its target.
 func (s *Server) taskJob(t *fleet.Task) (j *job.Job, name string, err error) {
 	switch t.Kind {
 	case "stack":
@@ -114,7 +114,7 @@ func taskOf[O proto.Message](t *fleet.Task, options O, jobOf func(O) (*job.Job, 
 // Read implements io.Reader.
 func (r *fleetReport) Read(p []byte) (int, error) {
 	n, err := r.answer.Read(p)
-	r.of.sent.Add(int64(n))
+	r.req.sent.Add(int64(n))
 	r.server.metrics.sent(n)
 	if err != nil && !errors.Is(err, io.EOF) {
 		r.err = err
@@ -123,13 +123,13 @@ func (r *fleetReport) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// othersFaults are the problems that may not be the job's fault, and that a job has tries for.
+// othersFaults are the problems that may not be the job's fault: it is tried again.
 var othersFaults = map[string]bool{died.name: true}
 
-// passing are the problems of this machine, of now: they say nothing about the job.
+// passing are the temporary problems of this machine, which are not about the job.
 var passing = map[string]bool{busy.name: true, ending.name: true, noRoom.name: true, failed.name: true, canceled.name: true}
 
-// fault is the error as a fleet has it: a *fleet.Fault where it says something about the job.
+// fault returns the error for the fleet: a *fleet.Fault where it is about the job.
 func (r *fleetReport) fault() error {
 	p := problemOf(r.err)
 	if passing[p.name()] {
@@ -155,25 +155,25 @@ func (r *fleetReport) Close() error {
 		status = p.Status
 	}
 	s := r.server
-	s.end(r.of, "job "+r.kind, p)
-	s.logEnd(r.of, status)
+	s.end(r.req, "job "+r.kind, p)
+	s.logEnd(r.req, status)
 	var err error
 	if r.answer != nil {
 		err = r.answer.Close()
 	}
-	if r.in != nil {
-		err = errors.Join(err, r.in.Close())
+	if r.upload != nil {
+		err = errors.Join(err, r.upload.Close())
 	}
 	return err
 }
 
-// WatchFleet adds the figures of a queue, and of a worker of it, to those at /metrics; the
-// worker may be nil. They say when a fleet needs more workers.
+// WatchFleet adds the figures of a queue and of its worker, which may be nil, to /metrics.
+// They tell when a fleet needs more workers.
 func (s *Server) WatchFleet(q *fleet.Queue, w *fleet.Worker) {
 	s.metrics.registry.MustRegister(fleetFigures{q, w})
 }
 
-// fleetFigures are asked for when somebody wants them.
+// fleetFigures collects the figures on demand.
 type fleetFigures struct {
 	queue  *fleet.Queue
 	worker *fleet.Worker // nil: there is none
@@ -190,19 +190,20 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (f fleetFigures) Describe(to chan<- *prometheus.Desc) {
+func (f fleetFigures) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{jobsWaiting, jobsRunning, oldestJob, queueBytes, jobsBusy, jobsDone, jobsAgain} {
-		to <- d
+		out <- d
 	}
 }
 
-// figuresPatience is how long the queue may take to say how it is.
+// figuresPatience bounds the time of the queue's answer.
 const figuresPatience = 2 * time.Second
 
-// Collect implements prometheus.Collector. What the queue does not answer is left out.
-func (f fleetFigures) Collect(to chan<- prometheus.Metric) {
+// Collect implements prometheus.Collector. Figures that the queue does not answer with are
+// left out.
+func (f fleetFigures) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), figuresPatience)
 	defer cancel()
@@ -224,7 +225,7 @@ func (f fleetFigures) Collect(to chan<- prometheus.Metric) {
 	gauge(jobsBusy, float64(f.worker.Jobs), "most")
 	results, again := f.worker.Counts()
 	for state, n := range results {
-		to <- prometheus.MustNewConstMetric(jobsDone, prometheus.CounterValue, float64(n), string(state))
+		out <- prometheus.MustNewConstMetric(jobsDone, prometheus.CounterValue, float64(n), string(state))
 	}
-	to <- prometheus.MustNewConstMetric(jobsAgain, prometheus.CounterValue, float64(again))
+	out <- prometheus.MustNewConstMetric(jobsAgain, prometheus.CounterValue, float64(again))
 }

@@ -21,14 +21,14 @@ import (
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
-// maxPart is how many bytes of a report are in a message, maxMessage how many a message
-// that is received may have.
+// maxPart bounds the bytes of a report in a message, maxMessage the bytes of a message that
+// is received.
 const (
 	maxPart    = 64 << 10
 	maxMessage = 32 << 20
 )
 
-// newGRPC makes the server of gRPC. Its connections are those of HTTP.
+// newGRPC makes the server of gRPC, which shares the connections of HTTP.
 func (s *Server) newGRPC() *grpc.Server {
 	g := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage))
 	pb.RegisterUnwinddServer(g, &calls{server: s})
@@ -43,39 +43,39 @@ type calls struct {
 	server *Server
 }
 
-// counted notes that a call is under way, and how it ended.
-func (c *calls) counted(ctx context.Context, kind string, answer func(of *request) error) error {
-	of := requestOf(ctx)
+// counted records that a call is under way, and how it ended.
+func (c *calls) counted(ctx context.Context, kind string, answer func(req *request) error) error {
+	req := requestOf(ctx)
 	leave, err := c.server.enter()
 	if err == nil {
 		defer leave()
-		err = answer(of)
+		err = answer(req)
 	}
 	if err == nil {
-		c.server.end(of, kind, nil)
+		c.server.end(req, kind, nil)
 		return nil
 	}
 	p := problemOf(err)
-	c.server.end(of, kind, p)
+	c.server.end(req, kind, p)
 	return p.status()
 }
 
-// A stream sends parts of a file, and takes those of a report.
+// stream is a call that receives the parts of a file, and sends the parts of a report.
 type stream[In any] interface {
 	Recv() (In, error)
 	Send(*pb.Report) error
 	Context() context.Context
 }
 
-// A part is a part of a file, or the options that come first.
+// part is a part of a file, or the options that come first.
 type part[O any] interface {
 	GetOptions() O
 	GetData() []byte
 }
 
-// report answers by the report of a job with what is sent.
+// reportOf answers a call with the report of a job on the file that is sent.
 func reportOf[O any, In part[O]](c *calls, kind string, st stream[In], isThere func(O) bool, jobOf func(O) (*job.Job, string, error)) error {
-	return c.counted(st.Context(), kind, func(of *request) error {
+	return c.counted(st.Context(), kind, func(req *request) error {
 		first, err := st.Recv()
 		if err != nil || !isThere(first.GetOptions()) {
 			return badRequest.new("the first message has no options")
@@ -85,12 +85,12 @@ func reportOf[O any, In part[O]](c *calls, kind string, st stream[In], isThere f
 			return err
 		}
 		s := c.server
-		in, err := newUpload(s.spoolDir(), s.budget, s.now().Body)
+		input, err := newUpload(s.spoolDir(), s.budget, s.now().Body)
 		if err != nil {
 			return err
 		}
-		defer in.Close()
-		if err := receiveParts(st.Context(), s, in, func() ([]byte, error) {
+		defer input.Close()
+		if err := receiveParts(st.Context(), s, input, func() ([]byte, error) {
 			m, err := st.Recv()
 			if err != nil {
 				return nil, err
@@ -99,10 +99,10 @@ func reportOf[O any, In part[O]](c *calls, kind string, st stream[In], isThere f
 		}); err != nil {
 			return err
 		}
-		if err := j.CheckInput(in.size > 0); err != nil {
+		if err := j.CheckInput(input.size > 0); err != nil {
 			return err
 		}
-		a, err := s.begin(st.Context(), of, j, in.File, name)
+		a, err := s.begin(st.Context(), req, j, input.File, name)
 		if err != nil {
 			return err
 		}
@@ -111,12 +111,12 @@ func reportOf[O any, In part[O]](c *calls, kind string, st stream[In], isThere f
 	})
 }
 
-// receiveParts writes the parts of a file to it. One that does not come for long ends it.
-func receiveParts(ctx context.Context, s *Server, to io.Writer, next func() ([]byte, error)) error {
-	return s.within(ctx, "receive", func(context.Context, trace.Span) error { return copyParts(s, to, next) })
+// receiveParts writes the parts of a file to w. It fails when the next part takes too long.
+func receiveParts(ctx context.Context, s *Server, w io.Writer, next func() ([]byte, error)) error {
+	return s.within(ctx, "receive", func(context.Context, trace.Span) error { return copyParts(s, w, next) })
 }
 
-func copyParts(s *Server, to io.Writer, next func() ([]byte, error)) error {
+func copyParts(s *Server, w io.Writer, next func() ([]byte, error)) error {
 	for {
 		data, err := inTime(s.now().Idle, next)
 		if errors.Is(err, io.EOF) {
@@ -126,14 +126,14 @@ func copyParts(s *Server, to io.Writer, next func() ([]byte, error)) error {
 			return err
 		}
 		s.metrics.received(int64(len(data)))
-		if _, err := to.Write(data); err != nil {
+		if _, err := w.Write(data); err != nil {
 			return err
 		}
 	}
 }
 
-// inTime gives what a function gives, unless that takes too long. The function goes on
-// until the call that it belongs to has ended.
+// inTime returns the result of a function, unless that takes too long. The function runs on
+// until its call has ended.
 func inTime[T any](most time.Duration, f func() (T, error)) (v T, err error) {
 	type result struct {
 		value T
@@ -157,7 +157,7 @@ func inTime[T any](most time.Duration, f func() (T, error)) (v T, err error) {
 // sendParts sends a report while it comes, and its end.
 func sendParts(s *Server, a *answer, send func(*pb.Report) error) error {
 	for {
-		buf := make([]byte, maxPart) // a message is of its receiver
+		buf := make([]byte, maxPart) // the receiver owns a message
 		n, err := a.Read(buf)
 		if n > 0 {
 			if _, err := inTime(s.now().Idle, func() (struct{}, error) {
@@ -203,7 +203,7 @@ func (c *calls) Evaluate(st grpc.BidiStreamingServer[pb.EvaluateRequest, pb.Repo
 
 // Symbolize implements servicepb.UnwinddServer.
 func (c *calls) Symbolize(st grpc.BidiStreamingServer[pb.SymbolizeRequest, pb.SymbolizeResponse]) error {
-	return c.counted(st.Context(), "symbolize", func(of *request) error {
+	return c.counted(st.Context(), "symbolize", func(req *request) error {
 		var j *job.Job
 		for {
 			batch, err := inTime(c.server.now().Idle, st.Recv)
@@ -218,7 +218,7 @@ func (c *calls) Symbolize(st grpc.BidiStreamingServer[pb.SymbolizeRequest, pb.Sy
 					return err
 				}
 			}
-			lines, err := c.server.symbolLines(st.Context(), of, j, fromParameter(batch.Addresses))
+			lines, err := c.server.symbolLines(st.Context(), req, j, fromParameter(batch.Addresses))
 			if err != nil {
 				return err
 			}
@@ -237,19 +237,19 @@ func (c *calls) Symbolize(st grpc.BidiStreamingServer[pb.SymbolizeRequest, pb.Sy
 	})
 }
 
-// symbolized is a line of llvm-symbolizer's JSON.
-func symbolized(at uint64, line []byte) (*pb.SymbolizedAddress, error) {
-	var said struct {
+// symbolized parses a line of llvm-symbolizer's JSON.
+func symbolized(address uint64, line []byte) (*pb.SymbolizedAddress, error) {
+	var answer struct {
 		Symbol []struct {
 			FunctionName, FileName, StartFileName, StartAddress string
 			Line, Column, Discriminator, StartLine              uint32
 		}
 	}
-	if err := json.Unmarshal(line, &said); err != nil {
-		return nil, fmt.Errorf("the answer to address %#x: %w", at, err)
+	if err := json.Unmarshal(line, &answer); err != nil {
+		return nil, fmt.Errorf("the answer to address %#x: %w", address, err)
 	}
-	out := &pb.SymbolizedAddress{Address: at}
-	for _, f := range said.Symbol {
+	out := &pb.SymbolizedAddress{Address: address}
+	for _, f := range answer.Symbol {
 		if f.FunctionName == "" && f.FileName == "" {
 			continue // nothing is known
 		}
@@ -264,13 +264,13 @@ func symbolized(at uint64, line []byte) (*pb.SymbolizedAddress, error) {
 
 // PutObject implements servicepb.UnwinddServer.
 func (c *calls) PutObject(st grpc.ClientStreamingServer[pb.PutObjectRequest, pb.PutObjectResponse]) error {
-	return c.counted(st.Context(), "objects", func(of *request) error {
+	return c.counted(st.Context(), "objects", func(req *request) error {
 		first, err := st.Recv()
 		if err != nil || len(first.GetBuildId()) == 0 {
 			return badRequest.new("the first message has no build ID")
 		}
-		was, err := c.server.put(st.Context(), of, first.GetBuildId(), func(to io.Writer) error {
-			return receiveParts(st.Context(), c.server, to, func() ([]byte, error) {
+		was, err := c.server.put(st.Context(), req, first.GetBuildId(), func(w io.Writer) error {
+			return receiveParts(st.Context(), c.server, w, func() ([]byte, error) {
 				m, err := st.Recv()
 				if err != nil {
 					return nil, err
@@ -285,7 +285,7 @@ func (c *calls) PutObject(st grpc.ClientStreamingServer[pb.PutObjectRequest, pb.
 	})
 }
 
-// maxFound bounds the build IDs that are asked about at once.
+// maxFound bounds the build IDs of one request.
 const maxFound = 1 << 14
 
 // FindObjects implements servicepb.UnwinddServer.

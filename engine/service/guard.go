@@ -19,12 +19,11 @@ import (
 	"time"
 )
 
-// Tokens are what callers show to be let in: the names of callers by the SHA-256 of their
-// tokens.
+// Tokens has the names of callers by the SHA-256 of their tokens.
 type Tokens map[[sha256.Size]byte]string
 
 // ReadTokens reads lines of a name and a token, with a blank between them. Empty lines, and
-// those that begin with #, are nothing.
+// lines that begin with #, are skipped.
 func ReadTokens(r io.Reader) (Tokens, error) {
 	tokens := Tokens{}
 	lines := bufio.NewScanner(r)
@@ -48,13 +47,13 @@ func ReadTokens(r io.Reader) (Tokens, error) {
 	return tokens, nil
 }
 
-// minToken is how short a token may be.
+// minToken is the length of the shortest token.
 const minToken = 16
 
 // SetTokens replaces the tokens of callers.
 func (s *Server) SetTokens(t Tokens) { s.tokens.Store(&t) }
 
-// A contextKey is a key of what requests have with them.
+// contextKey is a key of values in the contexts of requests.
 type contextKey int
 
 const (
@@ -62,13 +61,13 @@ const (
 	peerKey               // the user of a connection of a Unix socket, as text
 )
 
-// requestOf is what is known of a request that guard has let in.
+// requestOf returns the record of a request that guard has let in.
 func requestOf(ctx context.Context) *request {
 	r, _ := ctx.Value(requestKey).(*request)
 	return r
 }
 
-// connContext notes who is at the other end of a connection.
+// connContext records the user at the other end of a connection.
 func connContext(ctx context.Context, c net.Conn) context.Context {
 	if user, ok := peerUser(c); ok {
 		return context.WithValue(ctx, peerKey, user)
@@ -80,10 +79,10 @@ func connContext(ctx context.Context, c net.Conn) context.Context {
 // whose callers are known where they have to be. Each gets an ID.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		of := &request{id: rand.Text()[:16], began: time.Now()}
-		w, r, ended := s.begun(of, w, r)
+		req := &request{id: rand.Text()[:16], began: time.Now()}
+		w, r, ended := s.begun(req, w, r)
 		defer ended()
-		w.Header().Set("X-Request-Id", of.id)
+		w.Header().Set("X-Request-Id", req.id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		var err error
 		switch {
@@ -92,12 +91,12 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		case isOfAnotherSite(r):
 			err = forbidden.new("a page of another site has made the request")
 		default:
-			of.caller, err = s.caller(r)
+			req.caller, err = s.caller(r)
 		}
 		if err != nil {
 			p := problemOf(err)
-			p.Request = of.id
-			s.end(of, kindRefused, p)
+			p.Request = req.id
+			s.end(req, kindRefused, p)
 			p.write(w)
 			return
 		}
@@ -105,14 +104,14 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// caller says who asks: by its token, its certificate, its user, or where it is.
+// caller names the caller: by its token, certificate, user or address.
 func (s *Server) caller(r *http.Request) (string, error) {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		return "certificate " + r.TLS.VerifiedChains[0][0].Subject.String(), nil
 	}
 	if tokens := *s.tokens.Load(); tokens != nil {
 		token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		// Looking up a hash takes no time that says anything of a token.
+		// The time of looking up a hash tells nothing about a token.
 		name, known := tokens[sha256.Sum256([]byte(token))]
 		switch {
 		case !known && isForAnybody(r):
@@ -134,8 +133,8 @@ func (s *Server) caller(r *http.Request) (string, error) {
 	return host, nil
 }
 
-// isOwnHost says that a request names this server: pages of other sites can make a browser
-// send requests here under their own names. Over a Unix socket no browser comes.
+// isOwnHost reports whether a request names this server: pages of other sites can make a browser
+// send requests here under their own names. No browser uses a Unix socket.
 func (s *Server) isOwnHost(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok {
@@ -154,7 +153,7 @@ func (s *Server) isOwnHost(r *http.Request) bool {
 	return strings.EqualFold(host, "localhost") && local.IP.IsLoopback()
 }
 
-// isOfAnotherSite says that a browser told of a request that another site made it, and not
+// isOfAnotherSite reports whether a browser marked a request as made by another site, and not by
 // a user who followed a link.
 func isOfAnotherSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
@@ -166,8 +165,9 @@ func isOfAnotherSite(r *http.Request) bool {
 	return r.Method != http.MethodGet || r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
-// isOfAnotherOrigin says that a page of another origin made a request, where a browser does not
-// tell more: one that is old, or speaks without TLS with a host that is not its own machine.
+// isOfAnotherOrigin reports whether a page of another origin made a request, where a browser does
+// not tell more: an old one, or one that speaks without TLS with a host that is not its own
+// machine.
 func isOfAnotherOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {

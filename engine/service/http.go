@@ -28,7 +28,7 @@ import (
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
-// routes are what is answered by HTTP.
+// routes returns the handler of all paths of HTTP.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	stack := func(r *http.Request) (*job.Job, string, error) {
@@ -64,7 +64,7 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// fromParameters makes a job of the parameters of a URL.
+// fromParameters makes a job from the parameters of a URL.
 func fromParameters[O proto.Message](r *http.Request, options O, jobOf func(O) (*job.Job, string, error)) (*job.Job, string, error) {
 	if err := setParametersOf(options, r); err != nil {
 		return nil, "", err
@@ -72,7 +72,7 @@ func fromParameters[O proto.Message](r *http.Request, options O, jobOf func(O) (
 	return jobOf(options)
 }
 
-// setParametersOf sets the members of options that the parameters of a request name.
+// setParametersOf sets the fields of options that the parameters of a request name.
 func setParametersOf(o proto.Message, r *http.Request) error {
 	parameters, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -81,63 +81,63 @@ func setParametersOf(o proto.Message, r *http.Request) error {
 	return setParameters(o, parameters)
 }
 
-// A handler answers a request. The error is its problem, if nothing was written yet.
-type handler func(w http.ResponseWriter, r *http.Request, of *request) error
+// handler answers a request. The error becomes its problem, if nothing was written yet.
+type handler func(w http.ResponseWriter, r *http.Request, req *request) error
 
-// counted notes that a request is under way, and how it ended.
+// counted records that a request is under way, and how it ended.
 func (s *Server) counted(kind string, answer handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		of := requestOf(r.Context())
+		req := requestOf(r.Context())
 		leave, err := s.enter()
 		if err == nil {
 			defer leave()
-			err = answer(w, r, of)
+			err = answer(w, r, req)
 		}
 		var broken *brokenError
 		switch {
 		case err == nil:
-			s.end(of, kind, nil)
+			s.end(req, kind, nil)
 		case errors.As(err, &broken):
-			// Part of the report was sent: the connection ends in its middle, which
-			// every client takes for the failure that it is.
-			s.end(of, kind, problemOf(broken.error))
+			// Part of the report was sent: the connection breaks off, which every client
+			// takes for a failure.
+			s.end(req, kind, problemOf(broken.error))
 			panic(http.ErrAbortHandler)
 		default:
 			p := problemOf(err)
-			p.Request = of.id
-			s.end(of, kind, p)
+			p.Request = req.id
+			s.end(req, kind, p)
 			p.write(w)
 		}
 	})
 }
 
-// A brokenError is one of a report of which a part was sent.
+// brokenError is the error of a report that breaks off: a part of it was sent.
 type brokenError struct{ error }
 
-// A jobOf is the job that a request asks for, and what its target is called.
+// jobOf makes the job that a request asks for, and returns the name of its target.
 type jobOf func(*http.Request) (*job.Job, string, error)
 
-// job has a job done with what was sent, and gives its report.
-func (s *Server) job(kind string, jobOf jobOf, give func(http.ResponseWriter, *answer, reports.Head) error) http.Handler {
-	return s.counted(kind, func(w http.ResponseWriter, r *http.Request, of *request) error {
+// job runs a job on the body of a request, and passes its report to give.
+func (s *Server) job(kind string, jobOf jobOf, give func(http.ResponseWriter, *answer, reports.Header) error) http.Handler {
+	return s.counted(kind, func(w http.ResponseWriter, r *http.Request, req *request) error {
 		j, name, err := jobOf(r)
 		if err != nil {
 			return err
 		}
-		in, err := s.receive(w, r)
+		input, err := s.receive(w, r)
 		if err != nil {
 			return err
 		}
-		defer in.Close()
-		if err := j.CheckInput(in.size > 0); err != nil {
+		defer input.Close()
+		if err := j.CheckInput(input.size > 0); err != nil {
 			return err
 		}
-		a, err := s.begin(r.Context(), of, j, in.File, name)
+		a, err := s.begin(r.Context(), req, j, input.File, name)
 		if err != nil {
 			return err
 		}
 		defer a.Close()
-		return give(w, a, reports.Head{Name: name, Type: contentType(j)})
+		return give(w, a, reports.Header{Name: name, Type: contentType(j)})
 	})
 }
 
@@ -146,24 +146,24 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) (*upload, error
 	if r.ContentLength > s.now().Body {
 		return nil, &tooLargeError{s.now().Body}
 	}
-	in, err := newUpload(s.spoolDir(), s.budget, s.now().Body)
+	input, err := newUpload(s.spoolDir(), s.budget, s.now().Body)
 	if err != nil {
 		return nil, err
 	}
 	var n int64
 	err = s.within(r.Context(), "receive", func(context.Context, trace.Span) (err error) {
-		n, err = io.Copy(in, &patientReader{r.Body, http.NewResponseController(w), s.now().Idle})
+		n, err = io.Copy(input, &patientReader{r.Body, http.NewResponseController(w), s.now().Idle})
 		return err
 	})
 	s.metrics.received(n)
 	if err != nil {
-		_ = in.Close()
+		_ = input.Close()
 		return nil, cutShort(err)
 	}
-	return in, nil
+	return input, nil
 }
 
-// cutShort makes the error of a body that ended too early, or is none of HTTP, one of the caller.
+// cutShort makes the error of a body that ended too early, or is malformed, the caller's.
 func cutShort(err error) error {
 	var body *bodyError
 	switch {
@@ -175,12 +175,12 @@ func cutShort(err error) error {
 	return badRequest.new("the body cannot be read: " + body.Error())
 }
 
-// A bodyError is one of reading a body.
+// bodyError is an error of reading a body.
 type bodyError struct{ error }
 
 func (e *bodyError) Unwrap() error { return e.error }
 
-// A patientReader waits for a caller as long as it sends something.
+// patientReader waits for a caller as long as it sends something.
 type patientReader struct {
 	io.Reader
 	controller *http.ResponseController
@@ -196,14 +196,14 @@ func (r *patientReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Trailers of an answer, which say what its report does not.
+// Trailers of an answer, for facts that its report does not have.
 const (
 	trailerStatus = "Unwindd-Status" // ok, or unwalked: nothing could be walked for lack of an architecture
 	trailerDetail = "Unwindd-Detail" // why
 )
 
 // send sends a report while it comes.
-func (s *Server) send(w http.ResponseWriter, a *answer, h reports.Head) error {
+func (s *Server) send(w http.ResponseWriter, a *answer, h reports.Header) error {
 	w.Header().Set("Content-Type", h.Type)
 	w.Header().Set("Trailer", trailerStatus+", "+trailerDetail)
 	c := http.NewResponseController(w)
@@ -233,7 +233,7 @@ func (s *Server) send(w http.ResponseWriter, a *answer, h reports.Head) error {
 	return nil
 }
 
-// contentTypes are of the forms of reports.
+// contentTypes has the types of the formats of reports.
 var contentTypes = map[string]string{
 	"text": "text/plain; charset=utf-8", "json": "application/json", "html": "text/html; charset=utf-8", "breakpad": "application/json",
 	"folded": "text/plain; charset=utf-8", "speedscope": "application/json", "firefox": "application/json",
@@ -260,8 +260,8 @@ const (
 	maxBatch     = 32 << 20
 )
 
-// symbolize answers a batch of addresses with a JSON array of what llvm-symbolizer writes.
-func (s *Server) symbolize(w http.ResponseWriter, r *http.Request, of *request) error {
+// symbolize answers a batch of addresses with a JSON array in llvm-symbolizer's format.
+func (s *Server) symbolize(w http.ResponseWriter, r *http.Request, req *request) error {
 	var o pb.SymbolizeRequest
 	if err := setParametersOf(&o, r); err != nil {
 		return err
@@ -275,7 +275,7 @@ func (s *Server) symbolize(w http.ResponseWriter, r *http.Request, of *request) 
 	if err != nil {
 		return err
 	}
-	a, err := s.symbols(r.Context(), of, j, batch)
+	a, err := s.symbols(r.Context(), req, j, batch)
 	if err != nil {
 		return err
 	}
@@ -284,8 +284,7 @@ func (s *Server) symbolize(w http.ResponseWriter, r *http.Request, of *request) 
 	return s.sendArray(w, a, len(batch))
 }
 
-// readBatch reads the addresses of a body, and adds more to them. No more of them are kept than
-// there may be.
+// readBatch reads the addresses of a body, at most maxAddresses, and adds more to them.
 func readBatch(body io.Reader, more []address) ([]address, error) {
 	var batch struct {
 		Addresses batch `json:"addresses"`
@@ -304,7 +303,7 @@ func readBatch(body io.Reader, more []address) ([]address, error) {
 	return append(batch.Addresses, more...), nil
 }
 
-// A batch is addresses in JSON.
+// batch is a list of addresses in JSON.
 type batch []address
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -319,10 +318,10 @@ func (b *batch) UnmarshalJSON(text []byte) error {
 func (s *Server) sendArray(w http.ResponseWriter, a *answer, lines int) error {
 	c := http.NewResponseController(w)
 	out := bufio.NewWriterSize(&patientWriter{w, c, s.now().Idle}, maxPart)
-	_ = out.WriteByte('[') // the last write says what went wrong
-	in, seen := bufio.NewReaderSize(a, maxPart), 0
+	_ = out.WriteByte('[') // Flush returns the first error
+	input, seen := bufio.NewReaderSize(a, maxPart), 0
 	for {
-		part, err := in.ReadSlice('\n')
+		part, err := input.ReadSlice('\n')
 		line, isWhole := bytes.CutSuffix(part, []byte("\n"))
 		_, _ = out.Write(line) // likewise
 		if isWhole {
@@ -347,7 +346,7 @@ func (s *Server) sendArray(w http.ResponseWriter, a *answer, lines int) error {
 	return nil
 }
 
-// A patientWriter waits for a caller as long as it takes something.
+// patientWriter waits for a caller as long as it takes something.
 type patientWriter struct {
 	io.Writer
 	controller *http.ResponseController
@@ -367,17 +366,17 @@ func fromParameter(list []uint64) (out []address) {
 	return out
 }
 
-// symbols begins the answer of a job: the lines that it writes of addresses, one for each.
-func (s *Server) symbols(ctx context.Context, of *request, j *job.Job, addresses []address) (*answer, error) {
+// symbols begins the answer of a job that writes a line for each address.
+func (s *Server) symbols(ctx context.Context, req *request, j *job.Job, addresses []address) (*answer, error) {
 	if len(addresses) == 0 || len(addresses) > maxAddresses {
 		return nil, badRequest.new(fmt.Sprintf("%d addresses, expected 1 to %d", len(addresses), maxAddresses))
 	}
-	in, err := newUpload(s.spoolDir(), s.budget, maxBatch)
+	input, err := newUpload(s.spoolDir(), s.budget, maxBatch)
 	if err != nil {
 		return nil, err
 	}
-	defer in.Close()
-	b := bufio.NewWriter(in)
+	defer input.Close()
+	b := bufio.NewWriter(input)
 	for _, a := range addresses {
 		if _, err := fmt.Fprintf(b, "0x%x\n", uint64(a)); err != nil {
 			return nil, err
@@ -386,12 +385,12 @@ func (s *Server) symbols(ctx context.Context, of *request, j *job.Job, addresses
 	if err := b.Flush(); err != nil {
 		return nil, err
 	}
-	return s.begin(ctx, of, j, in.File, "addresses")
+	return s.begin(ctx, req, j, input.File, "addresses")
 }
 
-// symbolLines are those lines, of which there are no more bytes than an answer of gRPC has.
-func (s *Server) symbolLines(ctx context.Context, of *request, j *job.Job, addresses []address) ([][]byte, error) {
-	a, err := s.symbols(ctx, of, j, addresses)
+// symbolLines returns the lines of symbols, which have to fit into a message of gRPC.
+func (s *Server) symbolLines(ctx context.Context, req *request, j *job.Job, addresses []address) ([][]byte, error) {
+	a, err := s.symbols(ctx, req, j, addresses)
 	if err != nil {
 		return nil, err
 	}
@@ -410,7 +409,7 @@ func (s *Server) symbolLines(ctx context.Context, of *request, j *job.Job, addre
 	return lines, nil
 }
 
-// An address is one in JSON: a number, or text of a number as C has it.
+// address is an address in JSON: a number, or a number in C's syntax as a string.
 type address uint64
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -424,15 +423,15 @@ func (a *address) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// putObject keeps a file that was sent.
-func (s *Server) putObject(w http.ResponseWriter, r *http.Request, of *request) error {
+// putObject stores a file that was sent.
+func (s *Server) putObject(w http.ResponseWriter, r *http.Request, req *request) error {
 	id, err := objectID(r)
 	if err != nil {
 		return err
 	}
-	was, err := s.put(r.Context(), of, id, func(to io.Writer) error {
+	was, err := s.put(r.Context(), req, id, func(out io.Writer) error {
 		return s.within(r.Context(), "receive", func(context.Context, trace.Span) error {
-			n, err := io.Copy(to, &patientReader{r.Body, http.NewResponseController(w), s.now().Idle})
+			n, err := io.Copy(out, &patientReader{r.Body, http.NewResponseController(w), s.now().Idle})
 			s.metrics.received(n)
 			return cutShort(err)
 		})
@@ -448,7 +447,7 @@ func (s *Server) putObject(w http.ResponseWriter, r *http.Request, of *request) 
 	return nil
 }
 
-// findObject says which files of a build ID are kept.
+// findObject answers with the files of a build ID that are stored.
 func (s *Server) findObject(w http.ResponseWriter, r *http.Request, _ *request) error {
 	id, err := objectID(r)
 	if err != nil {
@@ -474,7 +473,7 @@ func objectID(r *http.Request) ([]byte, error) {
 	return id, nil
 }
 
-// aboutProblem says what a type of problem is.
+// aboutProblem answers with the description of a type of problem.
 func aboutProblem(w http.ResponseWriter, r *http.Request) {
 	k := problemKinds[r.PathValue("name")]
 	if k == nil {
@@ -485,7 +484,7 @@ func aboutProblem(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "%s (status %d)\n\n%s\n", k.title, k.status, k.about) // the caller may be gone
 }
 
-// health says that the server takes requests.
+// health answers with ok while the server takes requests.
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	leave, err := s.enter()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/service/worker"
 )
 
-// metrics are what Prometheus reads at /metrics.
+// metrics are the figures that Prometheus reads at /metrics.
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
@@ -29,14 +29,14 @@ type metrics struct {
 	stops    *prometheus.CounterVec
 	lookups  *prometheus.CounterVec
 	plugins  *prometheus.CounterVec
-	handed   *prometheus.CounterVec // of a server with a fleet, as shares
+	handed   *prometheus.CounterVec // of a server with a fleet, like shares
 	shares   *prometheus.CounterVec
 }
 
-// durations are the bounds, in seconds, that requests are counted by.
+// durations are the histogram bounds of requests, in seconds.
 var durations = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
 
-// eventNames are the names of what becomes of workers.
+// eventNames are the names of events of workers.
 var eventNames = map[worker.EventKind]string{
 	worker.Started: "started", worker.Died: "died", worker.Stopped: "stopped", worker.Replaced: "replaced",
 }
@@ -59,13 +59,13 @@ func newMetrics(s *Server) *metrics {
 	m.stops = counter("stops_total", "Stacks, by why they end.", "reason")
 	m.lookups = counter("cache_lookups_total", "What was looked up: code objects that workers know already, and files of the store of objects.", "cache", "result")
 	m.plugins = counter("plugin_processes_total", "Processes of plugins: those that were started, those of them that replaced one that had ended, and failures.", "plugin", "event")
-	if h := s.handover; h != nil {
+	if h := s.offload; h != nil {
 		m.handed = counter("handed_over_total", "Requests for which there was no place, by what became of them: a state of the fleet's job, or why there was none.", "outcome")
 		m.shares = counter("handed_over_objects_total", "Files of objects that the queue of the fleet was to have.", "result")
-		gauge("handed_over", "Requests that the fleet has.", func() float64 { return float64(h.with.Load()) })
+		gauge("handed_over", "Requests that the fleet has.", func() float64 { return float64(h.active.Load()) })
 		gauge("handed_over_waiting", "Requests that wait until the fleet may have them.", func() float64 { return float64(h.places.length()) })
 		gauge("handed_over_ready", "1 while the queue of the fleet answers, 0 while what is over the limits is refused.", func() float64 {
-			if h.link.ready() {
+			if h.connection.ready() {
 				return 1
 			}
 			return 0
@@ -81,13 +81,13 @@ func newMetrics(s *Server) *metrics {
 	})
 	gauge("queue_length", "Requests that wait for a worker.", func() float64 { return float64(s.queue.length()) })
 	gauge("spool_bytes", "Bytes on disk of requests and reports that are under way.", func() float64 { return float64(s.budget.used.Load()) })
-	kept := func(name, what string, amount func() bounded.Amount) {
+	stored := func(name, what string, amount func() bounded.Amount) {
 		gauge(name+"_bytes", "Bytes of the "+what+" that are kept.", func() float64 { return float64(amount().Bytes) })
 		gauge(name, "How many "+what+" are kept.", func() float64 { return float64(amount().Files) })
 	}
-	kept("objects", "code objects", s.store.Amount)
+	stored("objects", "code objects", s.store.Amount)
 	if s.reports != nil {
-		kept("reports", "reports", s.reports.Amount)
+		stored("reports", "reports", s.reports.Amount)
 	}
 	m.registry.MustRegister(m.seconds, m.waits, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -120,12 +120,12 @@ func (m *metrics) looked(cache string, isHit bool) {
 	m.lookups.WithLabelValues(cache, result).Inc()
 }
 
-// handedOver counts a request for which there was no place, and shared a file that the queue is
-// to have.
+// handedOver counts a request for which there was no place; shared counts a file for the queue.
 func (m *metrics) handedOver(outcome string) { m.handed.WithLabelValues(outcome).Inc() }
 func (m *metrics) shared(result string)      { m.shares.WithLabelValues(result).Inc() }
 
-// downloads counts the files that a client keeps, and those that it asks servers for.
+// downloads counts a client's look-ups: those that its cache answered, and those for which
+// servers were asked.
 func (m *metrics) downloads(cache string, remote object.Remote) {
 	client, ok := remote.(interface{ Uses() (hits, misses uint64) })
 	if !ok {
@@ -145,7 +145,7 @@ func (m *metrics) downloads(cache string, remote object.Remote) {
 	}
 }
 
-// used counts what a worker has used of what it keeps.
+// used counts a worker's use of cached code objects and of plugins.
 func (m *metrics) used(u *job.Use) {
 	m.lookups.WithLabelValues("code_objects", "hit").Add(float64(u.CodeObjects))
 	m.lookups.WithLabelValues("code_objects", "miss").Add(float64(u.NewCodeObjects))
@@ -156,12 +156,12 @@ func (m *metrics) used(u *job.Use) {
 	}
 }
 
-// done counts what a job has found.
+// done counts the findings of a job.
 func (m *metrics) done(kind string, o *job.Outcome) {
 	m.used(&o.Used)
 	m.stacks.WithLabelValues(kind).Add(float64(o.Counts.Stacks))
-	for by, n := range o.Counts.Frames {
-		m.frames.WithLabelValues(string(by)).Add(float64(n))
+	for method, n := range o.Counts.Frames {
+		m.frames.WithLabelValues(string(method)).Add(float64(n))
 	}
 	for reason, n := range o.Counts.Stops {
 		m.stops.WithLabelValues(string(reason)).Add(float64(n))

@@ -22,10 +22,10 @@ import (
 	"github.com/unwindd/unwindd/engine/value"
 )
 
-// This file makes jobs of options, as they come by gRPC, or as parameters of HTTP.
+// This file makes jobs from options, which come by gRPC or as parameters of HTTP.
 
-// setParameters sets the members of options that parameters of a URL name: max-frames and
-// max_frames are max_frames. One without a value is true.
+// setParameters sets the fields of options that parameters of a URL name: both max-frames
+// and max_frames set max_frames. A parameter without a value is true.
 func setParameters(o proto.Message, parameters url.Values) error {
 	m := o.ProtoReflect()
 	for name, values := range parameters {
@@ -65,7 +65,7 @@ func parameterName(f protoreflect.FieldDescriptor) string {
 	return strings.ReplaceAll(string(f.Name()), "_", "-")
 }
 
-// parameterValue reads a value. The error says what is expected.
+// parameterValue parses a value. The error describes the expected value.
 func parameterValue(f protoreflect.FieldDescriptor, text string) (v protoreflect.Value, err error) {
 	switch f.Kind() {
 	case protoreflect.BoolKind:
@@ -102,10 +102,10 @@ func parameterValue(f protoreflect.FieldDescriptor, text string) (v protoreflect
 	return protoreflect.ValueOfString(text), nil
 }
 
-// maxName bounds the name of what somebody sends, in bytes.
+// maxName bounds the name of a target, in bytes.
 const maxName = 200
 
-// nameOf is what a target is called in all that is said of it: it is no path of this
+// nameOf returns the name of a target for reports and messages, which is no path of this
 // machine.
 func nameOf(text, usual string) string {
 	base := path.Base(strings.ReplaceAll(text, `\`, "/"))
@@ -115,8 +115,8 @@ func nameOf(text, usual string) string {
 	return base
 }
 
-// stackJob is the job of options. A member of options is a flag that was given where it is
-// not empty.
+// stackJob makes a job of options. A field of options that is not empty is a flag of the
+// command line.
 func (s *Server) stackJob(o *pb.StackOptions) (*job.Job, string, error) {
 	j := job.NewStack()
 	j.Format = cmp.Or(o.Format, "json")
@@ -157,11 +157,11 @@ func (s *Server) snapshotJob(o *pb.SnapshotOptions) (*job.Job, string, error) {
 	return &job.Job{Snapshot: &job.Snapshot{Files: o.Files}}, nameOf(o.Name, "target"), nil
 }
 
-// maxEvaluation bounds what an evaluation is asked for with, as JSON: a worker gets it in one
-// message.
+// maxEvaluation bounds the options of an evaluation, in bytes of JSON: a worker gets them in
+// one message.
 const maxEvaluation = 96 << 10
 
-// evaluateJob is the job of options. What has no meaning is known once it is known whether
+// evaluateJob makes a job of options. They are checked later, when it is known whether
 // there is a target.
 func evaluateJob(o *pb.EvaluateOptions) (*job.Job, string, error) {
 	j := job.NewEvaluate()
@@ -183,14 +183,14 @@ func evaluateJob(o *pb.EvaluateOptions) (*job.Job, string, error) {
 	return &job.Job{Evaluate: &j}, nameOf(o.Name, "target"), nil
 }
 
-// limitsOf are limits of values; 0 is the default.
+// limitsOf makes limits of values; 0 stands for the default.
 func limitsOf(depth, elements uint32, raw bool) value.Limits {
 	return value.Limits{
 		Depth: cmp.Or(int(depth), value.DefaultLimits.Depth), Elements: cmp.Or(int(elements), value.DefaultLimits.Elements), Raw: raw,
 	}
 }
 
-// symbolizeJob is the job of the first batch of a stream.
+// symbolizeJob makes the job of a stream, from its first batch.
 func symbolizeJob(buildID []byte, noInlines, mangled bool) (*job.Job, error) {
 	j := job.Symbolize{BuildID: hex.EncodeToString(buildID), NoInlines: noInlines, Mangled: mangled}
 	if err := j.Check(); err != nil {

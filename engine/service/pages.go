@@ -17,11 +17,11 @@ import (
 
 // This file answers with pages, and with reports that are kept for them.
 
-// reportsPath is where reports are that are kept.
+// reportsPath is the path of stored reports.
 const reportsPath = "/reports/"
 
-// pageHeaders are those of pages: no other site shows them in a frame, opens them as its
-// own, or learns their addresses, one of which is all that it takes to read a report.
+// pageHeaders are the headers of pages: no other site shows them in a frame, opens them as
+// its own, or learns their addresses, which are all that it takes to read a report.
 var pageHeaders = map[string]string{
 	"Referrer-Policy":              "no-referrer",
 	"Cross-Origin-Resource-Policy": "same-origin",
@@ -37,11 +37,11 @@ func setPageHeaders(w http.ResponseWriter, policy string) {
 	w.Header().Set("Content-Security-Policy", policy)
 }
 
-// anybody is who asks for what everybody may see.
+// anybody is the caller's name of a request without a token.
 const anybody = "(anybody)"
 
-// isForAnybody says that a request is let in without a token: it asks for the page, which
-// has nothing of anybody's in it, and asks for a token itself.
+// isForAnybody reports whether a request is let in without a token: it asks for the page, which
+// contains no data, and asks for a token itself.
 func isForAnybody(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
@@ -51,31 +51,31 @@ func isForAnybody(r *http.Request) bool {
 }
 
 // showPage answers with the page.
-func (s *Server) showPage(w http.ResponseWriter, _ *http.Request, of *request) error {
+func (s *Server) showPage(w http.ResponseWriter, _ *http.Request, req *request) error {
 	setPageHeaders(w, page.Policy())
 	w.Header().Set("Content-Type", contentTypes["html"])
-	err := page.Write(w, page.About{NeedsToken: of.caller == anybody, KeepsAny: s.reports != nil, MaxBody: s.now().Body})
+	err := page.Write(w, page.About{NeedsToken: req.caller == anybody, KeepsAny: s.reports != nil, MaxBody: s.now().Body})
 	if err != nil {
 		return &brokenError{err}
 	}
 	return nil
 }
 
-// errKeepsNone says that the server was told to keep no reports.
+// errKeepsNone is the error of a server that keeps no reports.
 var errKeepsNone = badRequest.new("this server keeps no reports")
 
-// ifKept is the job of a request whose report is to be kept.
-func (s *Server) ifKept(of jobOf) jobOf {
+// ifKept returns parse, unless the server keeps no reports.
+func (s *Server) ifKept(parse jobOf) jobOf {
 	return func(r *http.Request) (*job.Job, string, error) {
 		if s.reports == nil {
 			return nil, "", errKeepsNone
 		}
-		return of(r)
+		return parse(r)
 	}
 }
 
-// keep keeps a report, and answers by where it is.
-func (s *Server) keep(w http.ResponseWriter, a *answer, h reports.Head) error {
+// keep stores a report, and answers with its place.
+func (s *Server) keep(w http.ResponseWriter, a *answer, h reports.Header) error {
 	id, size, err := s.reports.Keep(h, a)
 	if err != nil {
 		return err
@@ -92,11 +92,11 @@ func (s *Server) keep(w http.ResponseWriter, a *answer, h reports.Head) error {
 	return nil
 }
 
-// getReport answers with a report that is kept; with the page, which asks for a token and
-// then for the report, where a browser goes to it and the server wants one.
-func (s *Server) getReport(w http.ResponseWriter, r *http.Request, of *request) error {
-	if of.caller == anybody {
-		return s.showPage(w, r, of)
+// getReport answers with a stored report. A browser without the token that the server wants
+// gets the page, which asks for the token, then for the report.
+func (s *Server) getReport(w http.ResponseWriter, r *http.Request, req *request) error {
+	if req.caller == anybody {
+		return s.showPage(w, r, req)
 	}
 	if s.reports == nil {
 		return errKeepsNone
@@ -126,7 +126,7 @@ func (s *Server) getReport(w http.ResponseWriter, r *http.Request, of *request) 
 	}
 }
 
-// removeReport removes a report that is kept.
+// removeReport removes a stored report.
 func (s *Server) removeReport(w http.ResponseWriter, r *http.Request, _ *request) error {
 	if s.reports == nil {
 		return errKeepsNone
@@ -138,7 +138,7 @@ func (s *Server) removeReport(w http.ResponseWriter, r *http.Request, _ *request
 	return nil
 }
 
-// keptProblem is the problem of an error of the reports that are kept.
+// keptProblem returns the problem of an error of the stored reports.
 func keptProblem(err error) error {
 	if errors.Is(err, reports.ErrNone) {
 		return notFound.new(err.Error())

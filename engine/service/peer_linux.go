@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerUser is the user at the other end of a Unix socket.
+// peerUser returns the user at the other end of a Unix socket.
 func peerUser(c net.Conn) (user string, ok bool) {
 	u, isUnix := c.(*net.UnixConn)
 	if !isUnix {

@@ -6,5 +6,5 @@ package service
 
 import "net"
 
-// peerUser says nothing on this system.
+// peerUser is not implemented on this system.
 func peerUser(net.Conn) (user string, ok bool) { return "", false }

@@ -23,10 +23,10 @@ import (
 	"github.com/unwindd/unwindd/engine/service/worker"
 )
 
-// A problem is why a request is not answered: by HTTP problem details (RFC 9457), by gRPC a
-// status.
+// problem is the reason why a request is not answered: problem details in HTTP (RFC 9457),
+// a status in gRPC.
 type problem struct {
-	Type   string `json:"type"` // a path of the server, which says what it is
+	Type   string `json:"type"` // a path of the server, where a description is
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
@@ -34,19 +34,19 @@ type problem struct {
 	Request string `json:"request,omitempty"`
 
 	code  codes.Code
-	retry time.Duration // when to come again; 0: never
-	cause error         // for the log alone; nil: Detail says it
+	retry time.Duration // after which to come again; 0: never
+	cause error         // for the log alone; nil: Detail has it
 }
 
 func (p *problem) Error() string { return p.Detail }
 
-// A problemKind is a kind of problem.
+// problemKind is a kind of problem.
 type problemKind struct {
 	name   string
 	title  string
 	status int
 	code   codes.Code
-	about  string // for who follows the type
+	about  string // the description at the type's path
 }
 
 // The kinds of problems.
@@ -69,7 +69,7 @@ var (
 	failed       = &problemKind{"failed", "The server failed", 500, codes.Internal, "Something went wrong that is not the caller's. The server's log says more."}
 )
 
-// problemKinds are all kinds, by their names.
+// problemKinds has all kinds by their names.
 var problemKinds = func() map[string]*problemKind {
 	kinds := map[string]*problemKind{}
 	for _, k := range []*problemKind{
@@ -80,7 +80,7 @@ var problemKinds = func() map[string]*problemKind {
 	return kinds
 }()
 
-// problemPath is where a server says what a type of problem is.
+// problemPath is the folder of the server's descriptions of problem types.
 const problemPath = "/v1/problems/"
 
 // new makes a problem of a kind.
@@ -88,7 +88,7 @@ func (k *problemKind) new(detail string) *problem {
 	return &problem{Type: problemPath + k.name, Title: k.title, Status: k.status, Detail: detail, code: k.code}
 }
 
-// name is the name of the problem's kind; "ok" of none.
+// name returns the name of the problem's kind; "ok" for nil.
 func (p *problem) name() string {
 	if p == nil {
 		return "ok"
@@ -96,16 +96,16 @@ func (p *problem) name() string {
 	return strings.TrimPrefix(p.Type, problemPath)
 }
 
-// retryAfter is when somebody is to come again who was told that the server is busy.
+// retryAfter is the time after which a caller of a busy server is to come again.
 const retryAfter = 2 * time.Second
 
-// failureKinds are the kinds of problems that failures of workers are.
+// failureKinds maps failures of workers to kinds of problems.
 var failureKinds = map[worker.Kind]*problemKind{
 	worker.Usage: badRequest, worker.Input: unreadable, worker.Absent: notFound, worker.Canceled: canceled, worker.TimedOut: timedOut,
 	worker.TooLarge: longAnswer, worker.NoRoom: noRoom, worker.Crashed: died,
 }
 
-// problemOf is the problem that an error is.
+// problemOf turns an error into a problem.
 func problemOf(err error) *problem {
 	var p *problem
 	var f *worker.Failure
@@ -136,19 +136,18 @@ func problemOf(err error) *problem {
 		return p
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, errSilent):
 		return tooSlow.new("nothing came for longer than the server waits")
-	case errors.Is(err, context.Canceled), status.Code(err) == codes.Canceled: // as gRPC says it
+	case errors.Is(err, context.Canceled), status.Code(err) == codes.Canceled: // gRPC's error of it
 		return canceled.new("the caller went away")
 	case errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.DeadlineExceeded:
 		return timedOut.new("the caller's deadline passed")
 	}
-	// What it is says something of this machine.
+	// Its text may tell about this machine.
 	p = failed.new("the server's log says why")
 	p.cause = err
 	return p
 }
 
-// errEnding says that the server takes no more requests, errSilent that a caller sends
-// nothing.
+// errEnding: the server takes no more requests. errSilent: a caller sends nothing.
 var (
 	errEnding = errors.New("the server ends")
 	errSilent = errors.New("nothing came")
@@ -171,12 +170,12 @@ func (p *problem) write(w http.ResponseWriter) {
 	}
 }
 
-// status is the problem as a status of gRPC.
+// status returns the problem as a status of gRPC.
 func (p *problem) status() error {
 	s := status.New(p.code, p.Detail)
 	if p.retry > 0 {
-		if with, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(p.retry)}); err == nil {
-			s = with
+		if detailed, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(p.retry)}); err == nil {
+			s = detailed
 		}
 	}
 	return s.Err()

@@ -14,30 +14,30 @@ import (
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
-// kept says which files of a build ID are kept.
+// kept returns which files of a build ID are stored.
 func (s *Server) kept(id []byte) *pb.ObjectFiles {
 	return &pb.ObjectFiles{Executable: s.store.Find(id, objects.Executable) != "", Debuginfo: s.store.Find(id, objects.DebugInfo) != ""}
 }
 
-// put keeps a file, which send writes, if it is of a build ID: a worker reads that of it.
-// wasThere says that all of it was kept before.
-func (s *Server) put(ctx context.Context, of *request, id []byte, send func(io.Writer) error) (wasThere bool, err error) {
+// put stores a file, which send writes, if a worker finds that it has the build ID.
+// wasThere: all of it was stored before.
+func (s *Server) put(ctx context.Context, req *request, id []byte, send func(io.Writer) error) (wasThere bool, err error) {
 	part, err := s.store.Create()
 	if err != nil {
 		return false, err
 	}
 	defer part.Close()
-	to := &limited{Writer: part, most: s.now().Body, budget: s.budget}
-	defer to.giveBack()
-	if err := send(to); err != nil {
+	out := &limited{Writer: part, most: s.now().Body, budget: s.budget}
+	defer out.release()
+	if err := send(out); err != nil {
 		return false, err
 	}
-	return s.keepPart(ctx, of, part, id)
+	return s.keepPart(ctx, req, part, id)
 }
 
-// keepPart keeps a file that was sent, if it is of a build ID.
-func (s *Server) keepPart(ctx context.Context, of *request, part *objects.Part, id []byte) (wasThere bool, err error) {
-	a, err := s.begin(ctx, of, &job.Job{Identify: &job.Identify{}}, part.File, "object")
+// keepPart stores a file that was sent, if it has the build ID.
+func (s *Server) keepPart(ctx context.Context, req *request, part *objects.Part, id []byte) (wasThere bool, err error) {
+	a, err := s.begin(ctx, req, &job.Job{Identify: &job.Identify{}}, part.File, "object")
 	if err != nil {
 		return false, err
 	}
@@ -70,13 +70,14 @@ func (s *Server) keepPart(ctx context.Context, of *request, part *objects.Part, 
 	if err := part.Keep(id, kinds...); err != nil {
 		return false, err
 	}
-	if s.handover != nil {
-		s.handover.link.share(ctx, id, kinds)
+	if s.offload != nil {
+		s.offload.connection.share(ctx, id, kinds)
 	}
 	return false, nil
 }
 
-// limited writes at most a number of bytes, and takes them from the budget of all requests.
+// limited bounds the bytes that are written, and takes them from the budget of all
+// requests.
 type limited struct {
 	io.Writer
 	most    int64
@@ -96,5 +97,5 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.Writer.Write(p)
 }
 
-// giveBack gives the bytes back to the budget: they are kept with other objects now, or gone.
-func (l *limited) giveBack() { l.budget.used.Add(-l.written) }
+// release returns the bytes to the budget: they are in the store of objects now, or gone.
+func (l *limited) release() { l.budget.used.Add(-l.written) }

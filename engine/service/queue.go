@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// A queue gives places to work at to callers, in turns: each caller that waits gets one
-// before any gets a second, however many requests one of them has.
+// queue gives places to callers, in turns: each waiting caller gets one before any gets a
+// second, however many requests one of them has.
 type queue struct {
 	maxWaiting int // in all
 	maxPerCall int // of one caller
@@ -17,24 +17,23 @@ type queue struct {
 	mu      sync.Mutex
 	free    int
 	waiting int
-	turns   []string           // callers that wait, the next one first
+	turns   []string           // waiting callers, the next one first
 	lines   map[string][]*spot // their requests, each caller's in the order in which they came
 }
 
-// A spot is a request that waits.
+// spot is a waiting request.
 type spot struct {
-	given chan struct{} // closed when it has a place
+	ready chan struct{} // closed when it has a place
 }
 
-// errBusy says that so many wait already that another one should come later.
+// errBusy is the error of a full queue: the caller should come again later.
 var errBusy = errors.New("too many requests wait already")
 
 func newQueue(places, maxWaiting, maxPerCaller int) *queue {
 	return &queue{free: places, maxWaiting: maxWaiting, maxPerCall: maxPerCaller, lines: map[string][]*spot{}}
 }
 
-// enter waits for a place. It is given back by leave. The error is errBusy, or why ctx
-// ended.
+// enter waits for a place, which leave returns. The error is errBusy, or why ctx ended.
 func (q *queue) enter(ctx context.Context, caller string) error {
 	q.mu.Lock()
 	if q.free > 0 && q.waiting == 0 {
@@ -54,7 +53,7 @@ func (q *queue) enter(ctx context.Context, caller string) error {
 	q.waiting++
 	q.mu.Unlock()
 	select {
-	case <-s.given:
+	case <-s.ready:
 		return nil
 	case <-ctx.Done():
 	}
@@ -95,7 +94,7 @@ func (q *queue) setLine(caller string, line []*spot) {
 	}
 }
 
-// leave gives a place back: to the next caller's first request.
+// leave passes a place on to the next caller's first request.
 func (q *queue) leave() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -106,14 +105,14 @@ func (q *queue) leave() {
 	caller := q.turns[0]
 	line := q.lines[caller]
 	q.waiting--
-	close(line[0].given)
+	close(line[0].ready)
 	q.setLine(caller, line[1:])
-	if len(line) > 1 { // its next turn comes after everybody else's
+	if len(line) > 1 { // its next turn comes after all others'
 		q.turns = append(q.turns[1:], caller)
 	}
 }
 
-// length is how many requests wait.
+// length returns the number of waiting requests.
 func (q *queue) length() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

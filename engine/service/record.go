@@ -16,7 +16,7 @@ import (
 	"github.com/unwindd/unwindd/internal/escape"
 )
 
-// A request is one that is under way.
+// request is the record of a request that is under way.
 type request struct {
 	id     string
 	caller string
@@ -27,70 +27,70 @@ type request struct {
 	waited         atomic.Int64 // nanoseconds in the queue
 
 	mu     sync.Mutex
-	job    string // the ID of the fleet's that it was handed over as; "": it was not
+	job    string // the ID of the fleet's job that it was handed over as; "": it was not
 	ending requestEnd
-	again  func() // writes the line of a request whose handler has returned; nil: it has not
+	again  func() // writes the line once more, after the handler has returned; nil before
 }
 
-// A requestEnd is what was asked for, "" where that is not worth a line, and how it ended.
+// requestEnd is the kind of a request, "" where it is not worth a line, and its end.
 type requestEnd struct {
 	kind    string
 	problem *problem // nil: none
 }
 
-// kindRefused is what a request that was not let in asked for.
+// kindRefused is the kind of a request that was not let in.
 const kindRefused = "refused"
 
-// end notes how a request ended. Its line is logged when all of the answer was written. The
-// method of a call of gRPC may go on for a moment when its caller has gone away and its
+// end records how a request ended. Its line is logged when all of the answer was written.
+// The method of a call of gRPC may go on for a moment when its caller has gone away and its
 // handler has returned.
-func (s *Server) end(of *request, kind string, p *problem) {
-	of.mu.Lock()
-	of.ending = requestEnd{kind, p}
-	again := of.again
-	of.mu.Unlock()
-	s.metrics.request(kind, p.name(), time.Since(of.began))
+func (s *Server) end(req *request, kind string, p *problem) {
+	req.mu.Lock()
+	req.ending = requestEnd{kind, p}
+	again := req.again
+	req.mu.Unlock()
+	s.metrics.request(kind, p.name(), time.Since(req.began))
 	if again != nil {
 		again()
 	}
 }
 
-// ended is how the request ended, as far as that is known.
+// ended returns how the request ended, as far as that is known.
 func (r *request) ended() requestEnd {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ending
 }
 
-// begun is the record of a request that comes, and what takes its answer. ended is called when
-// the handler has returned, or panics.
-func (s *Server) begun(of *request, w http.ResponseWriter, r *http.Request) (counting *countingWriter, counted *http.Request, ended func()) {
+// begun attaches a record to a request, and wraps its body and its answer to count their
+// bytes. ended is called when the handler has returned, or panics.
+func (s *Server) begun(req *request, w http.ResponseWriter, r *http.Request) (counting *countingWriter, counted *http.Request, ended func()) {
 	var ctx context.Context
-	ctx, of.span = s.spanOf(r)
-	counting = &countingWriter{ResponseWriter: w, of: of, status: http.StatusOK}
-	counted = r.WithContext(context.WithValue(ctx, requestKey, of))
-	counted.Body = &countingReader{r.Body, of}
+	ctx, req.span = s.spanOf(r)
+	counting = &countingWriter{ResponseWriter: w, req: req, status: http.StatusOK}
+	counted = r.WithContext(context.WithValue(ctx, requestKey, req))
+	counted.Body = &countingReader{r.Body, req}
 	return counting, counted, func() {
 		status := counting.status
-		s.log(of, r, status)
-		s.finishSpan(of, r, status)
-		of.mu.Lock()
-		defer of.mu.Unlock()
-		of.again = func() { s.log(of, r, status) }
+		s.log(req, r, status)
+		s.finishSpan(req, r, status)
+		req.mu.Lock()
+		defer req.mu.Unlock()
+		req.again = func() { s.log(req, r, status) }
 	}
 }
 
-// log writes the line of a request. One that asks for nothing but the state of the server has
-// none, but for debugging.
-func (s *Server) log(of *request, r *http.Request, status int) {
-	if of.ended().kind == "" {
-		s.Log.Debug("other", append(of.fields(status), "method", foreign(r.Method), "path", foreign(r.URL.Path))...)
+// log writes the line of a request. A request for the state of the server has one only for
+// debugging.
+func (s *Server) log(req *request, r *http.Request, status int) {
+	if req.ended().kind == "" {
+		s.Log.Debug("other", append(req.fields(status), "method", foreign(r.Method), "path", foreign(r.URL.Path))...)
 		return
 	}
-	s.logEnd(of, status)
+	s.logEnd(req, status)
 }
 
-// setJob notes as which job of a fleet the request was handed over.
+// setJob records as which job of a fleet the request was handed over.
 func (r *request) setJob(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,7 +103,7 @@ func (r *request) jobID() string {
 	return r.job
 }
 
-// fields are what a line of the log says of a request that has ended.
+// fields returns the fields of the log's line on a request that has ended.
 func (r *request) fields(status int) []any {
 	fields := r.describe()
 	if id := r.jobID(); id != "" {
@@ -113,10 +113,10 @@ func (r *request) fields(status int) []any {
 		"queued", seconds(time.Duration(r.waited.Load())), "took", seconds(time.Since(r.began)))
 }
 
-// logEnd writes the line of a request that asked for something.
-func (s *Server) logEnd(of *request, status int) {
-	fields := of.fields(status)
-	switch how := of.ended(); {
+// logEnd writes the line of a request that has a kind.
+func (s *Server) logEnd(req *request, status int) {
+	fields := req.fields(status)
+	switch how := req.ended(); {
 	case how.problem == nil:
 		s.Log.Info(how.kind, fields...)
 	default:
@@ -128,7 +128,7 @@ func (s *Server) logEnd(of *request, status int) {
 	}
 }
 
-// describe says which request it is, for a line of the log.
+// describe identifies the request, for a line of the log.
 func (r *request) describe() []any {
 	fields := []any{"request", r.id, "caller", foreign(r.caller)}
 	if r.span.SpanContext().HasTraceID() {
@@ -137,7 +137,7 @@ func (r *request) describe() []any {
 	return fields
 }
 
-// requestID is the ID of the request that a context is of.
+// requestID returns the ID of a context's request.
 func requestID(ctx context.Context) string {
 	if r := requestOf(ctx); r != nil {
 		return r.id
@@ -145,11 +145,11 @@ func requestID(ctx context.Context) string {
 	return ""
 }
 
-// maxForeign bounds, in bytes, what a line of the log has of a text that others have made.
+// maxForeign bounds the bytes of a foreign text in a line of the log.
 const maxForeign = 1000
 
-// foreign is a text that others have made as a line of the log has it: on one line, without
-// control characters, and not endless.
+// foreign makes a text from outside fit for the log: on one line, without control
+// characters, and not endless.
 func foreign(text string) string {
 	if len(text) > maxForeign {
 		text = text[:maxForeign] + "..."
@@ -159,10 +159,10 @@ func foreign(text string) string {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3fs", d.Seconds()) }
 
-// A countingWriter counts the bytes of an answer.
+// countingWriter counts the bytes of an answer.
 type countingWriter struct {
 	http.ResponseWriter
-	of     *request
+	req    *request
 	status int
 }
 
@@ -177,25 +177,25 @@ func (w *countingWriter) WriteHeader(status int) {
 // Write implements http.ResponseWriter.
 func (w *countingWriter) Write(p []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(p)
-	w.of.sent.Add(int64(n))
+	w.req.sent.Add(int64(n))
 	return n, err
 }
 
-// Flush implements http.Flusher, which gRPC asks for.
+// Flush implements http.Flusher, which gRPC needs.
 func (w *countingWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
 
 // Unwrap is for http.ResponseController.
 func (w *countingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// A countingReader counts the bytes of a body.
+// countingReader counts the bytes of a body.
 type countingReader struct {
 	io.ReadCloser
-	of *request
+	req *request
 }
 
 // Read implements io.Reader.
 func (r *countingReader) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
-	r.of.received.Add(int64(n))
+	r.req.received.Add(int64(n))
 	return n, err
 }

@@ -2,25 +2,25 @@
 
 package service
 
-// now are the limits in force.
+// now returns the limits in force.
 func (s *Server) now() *Limits { return s.limits.Load() }
 
-// SetLimits replaces limits while the server serves. Those that workers were started with
-// stay as they were: Workers, Memory and Unpack; and Handed.
+// SetLimits replaces limits while the server serves. Handed stays as it was, and so do the
+// limits that workers were started with: Workers, Memory and Unpack.
 func (s *Server) SetLimits(l Limits) {
 	old := s.now()
 	l.Workers, l.Memory, l.Unpack, l.Handed = old.Workers, old.Memory, old.Unpack, old.Handed
 	s.limits.Store(&l)
 	s.queue.resize(l.Waiting, l.PerUser)
-	if s.handover != nil {
-		s.handover.places.resize(l.Waiting, l.PerUser)
+	if s.offload != nil {
+		s.offload.places.resize(l.Waiting, l.PerUser)
 	}
 	s.budget.most.Store(l.Spool)
 	s.store.Resize(l.Objects)
 	s.pool.SetBounds(l.Time, l.Answer)
 }
 
-// resize changes how many requests may wait. Those that wait already stay.
+// resize changes how many requests may wait. Requests that wait already stay.
 func (q *queue) resize(maxWaiting, maxPerCaller int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

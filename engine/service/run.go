@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runPrefix begins the names of servers' folders of what is under way.
+// runPrefix begins the names of the folders of running servers.
 const runPrefix = "s-"
 
-// claimRun makes a folder for this server in the one of all servers of its user, and removes
-// those of servers that are gone: that a server lives is told by its lock on its folder,
-// which no end of it leaves. end gives it up, with all that is in it.
+// claimRun makes a folder for this server in the folder of all servers of its user, and
+// removes the folders of dead servers: a live server has a lock on its folder, which ends
+// with its process. end removes the folder.
 func claimRun(all string) (dir string, end func(), err error) {
 	if err := os.MkdirAll(all, 0o700); err != nil {
 		return "", nil, err
 	}
-	// Two servers that start make and remove folders one after the other.
+	// Servers that start at the same time take turns.
 	turn, err := locked(all, unix.LOCK_EX)
 	if err != nil {
 		return "", nil, err

@@ -26,15 +26,15 @@ func (s *Server) handler() http.Handler {
 	}))
 }
 
-// headerTimeout is how long a caller may take for the head of a request, idleTimeout how
-// long a connection may be open without one.
+// headerTimeout bounds the time for the headers of a request, idleTimeout the time of a
+// connection without one.
 const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 5 * time.Minute
 )
 
-// Serve answers requests that come to a listener, until it is closed. With secure the
-// connections are TLS. It returns nil then.
+// Serve answers requests of a listener, until it is closed, and then returns nil. With
+// secure the connections are TLS.
 func (s *Server) Serve(l net.Listener, secure *tls.Config) error {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)

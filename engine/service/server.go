@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package service answers requests about stacks for many callers: it keeps symbols warm and
-// plugins up, and what strangers send is read by processes of their own (package worker).
-// One listener takes gRPC (servicepb) and HTTP with JSON.
+// Package service answers requests about stacks for many callers: it keeps symbols and
+// plugins loaded, and separate processes read the files of strangers (package worker). One
+// listener takes gRPC (servicepb) and HTTP with JSON.
 //
-// No file of the server's machine is opened because a request names it: what a target needs
-// is found beneath the roots that the server was given, in the store of objects that were
-// put, or at servers that it was told to ask, by build ID.
+// No file of the server's machine is opened because a request names it: the files of a
+// target are found beneath configured roots, in the store of objects that were put, or at
+// configured servers, by build ID.
 package service
 
 import (
@@ -34,86 +34,86 @@ import (
 	"github.com/unwindd/unwindd/engine/service/worker"
 )
 
-// Limits bound what requests may take: each, and all together.
+// Limits bound the resources of requests: of each, and of all together.
 type Limits struct {
 	Body    int64         // bytes that a request may send
 	Answer  int64         // bytes that a report may have
 	Unpack  uint64        // bytes that a packed target may unpack to
 	Memory  uint64        // bytes of memory that a request may need
-	Time    time.Duration // that a request may take, once a worker has it
-	Idle    time.Duration // that a caller may send, or take, nothing
-	Frames  int           // physical frames of a stack that may be asked for
+	Time    time.Duration // of a request, once a worker has it
+	Idle    time.Duration // in which a caller may send, or take, nothing
+	Frames  int           // physical frames of a stack at most
 	Spool   int64         // bytes of all requests and reports on disk
 	Objects int64         // bytes of all objects
 	Reports int64         // bytes of all reports that are kept; 0: none are
-	Workers int           // requests that are worked on at a time
+	Workers int           // requests that run at a time
 	Handed  int           // requests that a fleet has at a time
 	Waiting int           // requests that wait
 	PerUser int           // requests of one caller that wait
 }
 
-// DefaultLimits are those of a server that is told none, but for Workers: one for each
-// processor.
+// DefaultLimits are the limits of a server without settings. Workers is missing: it is one
+// for each processor.
 var DefaultLimits = Limits{
 	Body: 4 << 30, Answer: 1 << 30, Unpack: 16 << 30, Memory: 4 << 30, Time: 2 * time.Minute, Idle: time.Minute, Frames: 1 << 20,
 	Spool: 32 << 30, Objects: 16 << 30, Reports: 1 << 30, Handed: 64, Waiting: 1000, PerUser: 200,
 }
 
-// maxReports is how many reports are kept.
+// maxReports bounds the number of stored reports.
 const maxReports = 10_000
 
-// Options say what a server answers with.
+// Options are the settings of a server.
 type Options struct {
 	Limits
 	Self string // this executable, which is started as workers
 	// Starter is the executable that workers start plugins with; "": Self.
 	Starter string
-	// State is a folder for objects and reports, which stay, and for what is sent, and Run one
-	// for what workers need while they run. Servers may share both.
+	// State is a folder for objects and reports, which stay, and for files that are being
+	// sent; Run is one for files of running workers. Servers may share both.
 	State, Run string
 	Sysroot    string   // beneath which the files of targets are looked up; "": nowhere
 	DebugDirs  []string // searched for separate debug files
 	PluginDirs []string // of vendors' plugins
 	Pins       map[string]string
-	InProcess  bool     // the bundled architectures are no processes of their own
-	Hosts      []string // names of the server that requests may have, beside those of this machine
-	Tokens     Tokens   // who may ask; nil: whoever reaches the listener
-	// Remote and Symbols are asked for files that are not here; nil: nobody is. Caches are
-	// the folders that they keep them in.
+	InProcess  bool     // the bundled architectures run in the workers
+	Hosts      []string // names of the server in requests, besides this machine's own
+	Tokens     Tokens   // of callers; nil: every caller is let in
+	// Remote and Symbols are asked for files that are not here; nil: none is asked. Caches
+	// are the folders of their files.
 	Remote, Symbols object.Remote
 	Caches          []string
 	Log             hclog.Logger
-	// Queue is that of a fleet, which does the stacks, profiles and snapshots that there is no
-	// place for; nil: their callers are told to come again. It need not answer yet.
+	// Queue is the queue of a fleet, which does the stacks, profiles and snapshots for which
+	// there is no place; nil: their callers are told to come again. It need not answer yet.
 	Queue     *fleet.Options
-	queueLost time.Duration // for which a queue is waited for that does not answer any more; 0: the usual one
-	// Traces, where it is not nil, takes spans of requests.
+	queueLost time.Duration // how long to wait for a queue that has stopped answering; 0: usualLost
+	// Traces, where it is not nil, gets spans of requests.
 	Traces trace.TracerProvider
 }
 
-// A Server answers requests.
+// Server answers requests.
 type Server struct {
 	Options
-	queue    *queue
-	budget   *budget
-	store    *objects.Store
-	reports  *reports.Store // nil: none are kept
-	pool     *worker.Pool
-	handover *handover // nil: there is no fleet
-	metrics  *metrics
-	grpc     *grpc.Server
-	tracer   trace.Tracer
-	tokens   atomic.Pointer[Tokens]
-	limits   atomic.Pointer[Limits]
+	queue   *queue
+	budget  *budget
+	store   *objects.Store
+	reports *reports.Store // nil: none are kept
+	pool    *worker.Pool
+	offload *offload // nil: there is no fleet
+	metrics *metrics
+	grpc    *grpc.Server
+	tracer  trace.Tracer
+	tokens  atomic.Pointer[Tokens]
+	limits  atomic.Pointer[Limits]
 
-	giveUpRun func() // removes the folder of what is under way
+	removeRun func() // removes the folder Run
 
-	unconfined sync.Once // what workers are not confined by is said
+	unconfined sync.Once // missing confinement of workers is logged
 
-	mu       sync.Mutex
-	ending   bool
-	servers  []*http.Server
-	underWay sync.WaitGroup
+	mu      sync.Mutex
+	ending  bool
+	servers []*http.Server
+	active  sync.WaitGroup
 }
 
 // executables are the files, and folders of files, that a worker may execute besides Self.
@@ -129,12 +129,12 @@ func New(o Options) (*Server, error) {
 	s := &Server{Options: o, queue: newQueue(o.Workers, o.Waiting, o.PerUser), budget: newBudget(o.Spool), tracer: newTracer(o.Traces)}
 	s.limits.Store(&o.Limits)
 	var err error
-	if s.Run, s.giveUpRun, err = claimRun(o.Run); err != nil {
+	if s.Run, s.removeRun, err = claimRun(o.Run); err != nil {
 		return nil, err
 	}
-	empty, workers := filepath.Join(s.Run, "nothing"), filepath.Join(s.Run, "w") // its path is short: those of sockets are bounded
+	empty, workers := filepath.Join(s.Run, "nothing"), filepath.Join(s.Run, "w") // a short path: paths of sockets are bounded
 	if n := len(workers) + 1 + worker.NameLength; n > plugin.MaxSocketBase {
-		s.giveUpRun()
+		s.removeRun()
 		return nil, fmt.Errorf("%s: its path has %d bytes too many for the sockets of plugins", o.Run, n-plugin.MaxSocketBase)
 	}
 	for _, dir := range []string{s.spoolDir(), empty, workers} {
@@ -155,7 +155,7 @@ func New(o Options) (*Server, error) {
 		sysroot = empty
 	}
 	s.SetTokens(o.Tokens)
-	s.handover = newHandover(s)
+	s.offload = newOffload(s)
 	s.metrics = newMetrics(s)
 	s.pool = worker.NewPool(worker.Options{
 		Self: o.Self, Dir: workers, Count: o.Workers, Time: o.Time, MaxFile: o.Unpack, MaxAnswer: o.Answer,
@@ -167,17 +167,17 @@ func New(o Options) (*Server, error) {
 		Remote: remotes{s.store, o.Remote, s.metrics}, Symbols: o.Symbols, Watch: s.watch, RequestOf: requestID,
 	})
 	s.grpc = s.newGRPC()
-	if s.handover != nil {
-		go s.handover.link.run()
+	if s.offload != nil {
+		go s.offload.connection.run()
 	}
 	return s, nil
 }
 
-// spoolDir is where requests and reports are while they are under way.
-// They may be larger than memory, in which a folder of what is under way often is.
+// spoolDir returns the folder of requests and reports while they are under way. It is not
+// in Run, which often is in memory: they may be larger.
 func (s *Server) spoolDir() string { return filepath.Join(s.State, "spool") }
 
-// remotes asks the store of objects, and then others.
+// remotes asks the store of objects, then another source.
 type remotes struct {
 	store   *objects.Store
 	more    object.Remote
@@ -194,7 +194,7 @@ func (r remotes) Fetch(f object.RemoteFile) (path string, tried []object.Attempt
 	return r.more.Fetch(f)
 }
 
-// watch logs what becomes of workers.
+// watch logs the events of workers.
 func (s *Server) watch(e worker.Event) {
 	s.metrics.worker(e.Kind)
 	about := []any{"pid", e.Process}
@@ -221,26 +221,25 @@ func (s *Server) watch(e worker.Event) {
 	}
 }
 
-// An answer is a report that comes. What is said of it is there once it was read to its end.
+// answer is a report while it comes. Its facts are known when done is closed.
 type answer struct {
 	*spool
 	facts  fleet.Facts
-	object *job.Object   // what a file was found to be
-	done   chan struct{} // closed when no more comes, and what is said of it is there
+	object *job.Object   // the identity of a file
+	done   chan struct{} // closed when no more comes
 }
 
-// begin has a worker do a job, as soon as it is the caller's turn. It returns when there is
-// something to read of the report, which is to be closed, or when there will be no
-// report.
-func (s *Server) begin(ctx context.Context, r *request, j *job.Job, in *os.File, name string) (*answer, error) {
-	return s.beginAsking(ctx, r, j, in, name, nil)
+// begin has a worker do a job, as soon as it is the caller's turn. It returns when the
+// report, which the caller closes, can be read, or when there will be none.
+func (s *Server) begin(ctx context.Context, r *request, j *job.Job, input *os.File, name string) (*answer, error) {
+	return s.beginAsking(ctx, r, j, input, name, nil)
 }
 
-// beginAsking is begin for a job that asks questions; nil: nobody answers any.
-func (s *Server) beginAsking(ctx context.Context, r *request, j *job.Job, in *os.File, name string, asker worker.Asker) (*answer, error) {
+// beginAsking is begin for a job that asks questions, which asker answers.
+func (s *Server) beginAsking(ctx context.Context, r *request, j *job.Job, input *os.File, name string, asker worker.Asker) (*answer, error) {
 	err := s.enqueue(ctx, r)
 	if errors.Is(err, errBusy) {
-		return s.handOver(ctx, r, j, in, name)
+		return s.handOver(ctx, r, j, input, name)
 	}
 	if err != nil {
 		return nil, err
@@ -248,16 +247,16 @@ func (s *Server) beginAsking(ctx context.Context, r *request, j *job.Job, in *os
 	return s.answer(func(a *answer) error {
 		defer s.queue.leave()
 		return s.within(ctx, "run", func(ctx context.Context, span trace.Span) error {
-			o, err := s.pool.Do(ctx, &worker.Request{Job: j, Input: in, Name: name, Output: a.spool, Asker: asker})
+			o, err := s.pool.Do(ctx, &worker.Request{Job: j, Input: input, Name: name, Output: a.spool, Asker: asker})
 			a.facts, a.object = factsOf(&o), o.Object
 			s.metrics.done(j.Name(), &o)
-			noteOutcome(span, &o)
+			recordOutcome(span, &o)
 			return err
 		})
 	})
 }
 
-// answer has do make an answer, and returns when there is something to read of it.
+// answer runs do, which makes an answer, and returns when the answer can be read.
 func (s *Server) answer(do func(*answer) error) (*answer, error) {
 	a := &answer{spool: newSpool(s.spoolDir(), s.budget), done: make(chan struct{})}
 	go func() {
@@ -272,36 +271,35 @@ func (s *Server) answer(do func(*answer) error) (*answer, error) {
 	return a, nil
 }
 
-// factsOf are the facts of an outcome.
+// factsOf returns the facts of an outcome.
 func factsOf(o *job.Outcome) fleet.Facts {
 	return fleet.Facts{Unwalked: o.Unwalked, Stacks: o.Counts.Stacks, Frames: o.Counts.AllFrames(), Problems: o.Problems}
 }
 
-// enter notes that a request is under way; the error says that the server ends. leave is
-// called when it is not any more.
+// enter records that a request is under way, until leave is called. The error is errEnding.
 func (s *Server) enter() (leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ending {
 		return nil, errEnding
 	}
-	s.underWay.Add(1)
-	return s.underWay.Done, nil
+	s.active.Add(1)
+	return s.active.Done, nil
 }
 
-// Drain takes no more requests, and waits until those that are under way are answered, or
-// ctx ends. Then connections and workers are ended, and nothing is left of them.
+// Drain refuses new requests, and waits until the current ones are answered, or ctx ends.
+// Then connections and workers are ended, and their files removed.
 func (s *Server) Drain(ctx context.Context) error {
 	s.mu.Lock()
 	s.ending = true
 	s.mu.Unlock()
 	answered := make(chan struct{})
 	go func() {
-		s.underWay.Wait()
+		s.active.Wait()
 		close(answered)
 	}()
-	if s.handover != nil {
-		defer s.handover.link.endBy(ctx)()
+	if s.offload != nil {
+		defer s.offload.connection.endBy(ctx)()
 	}
 	var err error
 	select {
@@ -314,7 +312,7 @@ func (s *Server) Drain(ctx context.Context) error {
 	return err
 }
 
-// hangUp closes connections, as soon as what was written to them is sent.
+// hangUp closes connections, as soon as their written bytes are sent.
 func (s *Server) hangUp(ctx context.Context) {
 	s.mu.Lock()
 	servers := s.servers
@@ -328,20 +326,20 @@ func (s *Server) hangUp(ctx context.Context) {
 	}
 }
 
-// lastWords is how long an answer that is written may take to be sent when a server ends.
+// lastWords bounds the time for sending written answers when a server ends.
 const lastWords = 2 * time.Second
 
-// Abandon ends the workers at once, with what they do, and removes what they have in the
-// file system. It is for a program that is about to end.
+// Abandon ends the workers and their jobs at once, and removes their files. It is for a
+// program that is about to end.
 func (s *Server) Abandon() {
-	if s.handover != nil {
-		s.handover.link.close()
+	if s.offload != nil {
+		s.offload.connection.close()
 	}
 	s.pool.Close()
-	s.giveUpRun()
+	s.removeRun()
 }
 
-// IsLocal says whether only this machine reaches a listener at an address.
+// IsLocal reports whether only this machine reaches a listener at an address.
 func IsLocal(a net.Addr) bool {
 	switch a := a.(type) {
 	case *net.UnixAddr:

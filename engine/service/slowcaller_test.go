@@ -21,7 +21,7 @@ func TestSlowCallersHaveTime(t *testing.T) {
 	own := openCrash(t, crashExe)
 	good, head := headOf(t, own)
 
-	w, k := s.walk(t, good, head), remote.NewKeeper(own)
+	w, k := s.walk(t, good, head), remote.NewResponder(own)
 	defer k.Close()
 	var waited time.Duration
 	for isEnded := false; !isEnded; {

@@ -13,7 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine/unpack"
 )
 
-// A budget bounds the bytes of all files of a folder that requests have at a time.
+// budget bounds the bytes of all files of a folder that requests have at a time.
 type budget struct {
 	most atomic.Int64
 	used atomic.Int64
@@ -25,7 +25,7 @@ func newBudget(most int64) *budget {
 	return b
 }
 
-// errNoRoom says that the files of all requests together have as many bytes as they may.
+// errNoRoom is the error of a full budget.
 var errNoRoom = errors.New("the requests that are under way have as many bytes as all of them may")
 
 // take takes bytes of the budget.
@@ -37,7 +37,7 @@ func (b *budget) take(n int64) error {
 	return nil
 }
 
-// An upload is what somebody sends: a file, within bounds.
+// upload is a bounded file that receives a caller's bytes.
 type upload struct {
 	*os.File
 	budget *budget
@@ -54,7 +54,7 @@ func newUpload(dir string, b *budget, most int64) (*upload, error) {
 	return &upload{File: f, budget: b, most: most}, nil
 }
 
-// A tooLargeError says that somebody sent more than he may.
+// tooLargeError is the error of a caller that sent too much.
 type tooLargeError struct{ most int64 }
 
 func (e *tooLargeError) Error() string {
@@ -73,7 +73,7 @@ func (u *upload) Write(p []byte) (int, error) {
 	return u.File.Write(p)
 }
 
-// WriteString implements io.StringWriter: that of the file knows no bounds.
+// WriteString implements io.StringWriter: the file's own has no bounds.
 func (u *upload) WriteString(text string) (int, error) { return u.Write([]byte(text)) }
 
 // ReadFrom implements io.ReaderFrom: likewise.
@@ -81,15 +81,15 @@ func (u *upload) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{u}, r)
 }
 
-// Close gives the file's room back.
+// Close closes the file, and returns its bytes to the budget.
 func (u *upload) Close() error {
 	u.budget.used.Add(-u.size)
 	u.size = 0
 	return u.File.Close()
 }
 
-// A spool takes a report from a worker, and gives it to a reader, who may be slower, while
-// it comes. It is in memory, and what is large in a file.
+// spool buffers a report between a worker and a reader, which may be slower. It is in
+// memory, and beyond inMemory in a file.
 type spool struct {
 	dir    string
 	budget *budget
@@ -97,15 +97,15 @@ type spool struct {
 	mu     sync.Mutex
 	more   *sync.Cond
 	memory []byte   // the beginning
-	file   *os.File // what follows; nil: nothing does
+	file   *os.File // the rest; nil: there is none
 	size   int64
 	read   int64
 	ended  bool
 	err    error // why no more comes; io.EOF: it is whole
 }
 
-// inMemory is how many bytes of a report are kept in memory, and how many there are before
-// a reader gets the first: a request whose worker is killed before is done anew.
+// inMemory is the number of bytes of a report in memory, and before a reader gets the
+// first: until then, a request whose worker is killed is done anew.
 const inMemory = 256 << 10
 
 func newSpool(dir string, b *budget) *spool {
@@ -155,7 +155,7 @@ func (s *spool) Restart() (ok bool) {
 	return true
 }
 
-// finish says that no more comes: that it is whole, if err is nil.
+// finish ends the report, which is whole if err is nil.
 func (s *spool) finish(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,8 +169,8 @@ func (s *spool) finish(err error) {
 	s.more.Broadcast()
 }
 
-// begun waits until there is enough to be read, or all of it. The error is why there will
-// be no report.
+// begun waits for the first inMemory bytes, or the end. The error is the reason why there
+// will be no report.
 func (s *spool) begun() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +183,7 @@ func (s *spool) begun() error {
 	return nil
 }
 
-// Read implements io.Reader, for one reader. It waits for what is still to come.
+// Read implements io.Reader, for one reader. It waits for bytes that are still to come.
 func (s *spool) Read(p []byte) (n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,8 +196,8 @@ func (s *spool) Read(p []byte) (n int, err error) {
 	if s.read < int64(len(s.memory)) {
 		n = copy(p, s.memory[s.read:])
 	} else {
-		at, most := s.read-int64(len(s.memory)), s.size-s.read
-		n, err = s.file.ReadAt(p[:min(int64(len(p)), most)], at)
+		offset, most := s.read-int64(len(s.memory)), s.size-s.read
+		n, err = s.file.ReadAt(p[:min(int64(len(p)), most)], offset)
 		if n > 0 {
 			err = nil
 		}
@@ -206,7 +206,7 @@ func (s *spool) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Close gives back what the report takes. Nothing more is taken of it.
+// Close frees the resources of the report. Later writes fail.
 func (s *spool) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/unwindd/unwindd/engine/service/job"
 )
 
-// newTracer makes what spans come from. Without a provider there are none, but the traces of
-// callers are known for the log.
+// newTracer makes the source of spans. Without a provider there are none, but the log still
+// has the traces of callers.
 func newTracer(p trace.TracerProvider) trace.Tracer {
 	if p == nil {
 		p = noop.NewTracerProvider()
@@ -25,10 +25,10 @@ func newTracer(p trace.TracerProvider) trace.Tracer {
 	return p.Tracer("github.com/unwindd/unwindd/engine/service")
 }
 
-// unwatched are paths that are asked for again and again, by machines: they have no spans.
+// unwatched are the paths that machines poll: they have no spans.
 var unwatched = map[string]bool{"/healthz": true, "/metrics": true}
 
-// spanOf begins the span of a request, in the trace of its caller where that names one (W3C
+// spanOf begins the span of a request, in the trace of its caller if it names one (W3C
 // Trace Context). A call of gRPC has it in the same header.
 func (s *Server) spanOf(r *http.Request) (context.Context, trace.Span) {
 	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
@@ -39,28 +39,28 @@ func (s *Server) spanOf(r *http.Request) (context.Context, trace.Span) {
 }
 
 // finishSpan ends the span of a request.
-func (s *Server) finishSpan(of *request, r *http.Request, status int) {
-	if unwatched[r.URL.Path] || !of.span.IsRecording() {
+func (s *Server) finishSpan(req *request, r *http.Request, status int) {
+	if unwatched[r.URL.Path] || !req.span.IsRecording() {
 		return
 	}
-	how := of.ended()
+	how := req.ended()
 	if how.kind != "" && how.kind != kindRefused {
-		of.span.SetName(how.kind)
+		req.span.SetName(how.kind)
 	}
-	of.span.SetAttributes(
+	req.span.SetAttributes(
 		attribute.String("http.request.method", foreign(r.Method)), attribute.String("url.path", foreign(r.URL.Path)),
 		attribute.Int("http.response.status_code", status),
-		attribute.Int64("http.request.body.size", of.received.Load()), attribute.Int64("http.response.body.size", of.sent.Load()),
-		attribute.String("unwindd.request", of.id), attribute.String("unwindd.caller", foreign(of.caller)),
+		attribute.Int64("http.request.body.size", req.received.Load()), attribute.Int64("http.response.body.size", req.sent.Load()),
+		attribute.String("unwindd.request", req.id), attribute.String("unwindd.caller", foreign(req.caller)),
 		attribute.String("unwindd.kind", how.kind), attribute.String("unwindd.status", how.problem.name()),
 	)
 	if p := how.problem; p != nil {
-		of.span.SetAttributes(attribute.String("unwindd.detail", foreign(p.Detail)))
+		req.span.SetAttributes(attribute.String("unwindd.detail", foreign(p.Detail)))
 		if p.Status >= http.StatusInternalServerError {
-			of.span.SetStatus(codes.Error, p.Title)
+			req.span.SetStatus(codes.Error, p.Title)
 		}
 	}
-	of.span.End()
+	req.span.End()
 }
 
 // within does a part of a request within a span of its own.
@@ -88,8 +88,8 @@ func (s *Server) enqueue(ctx context.Context, r *request) error {
 	})
 }
 
-// noteOutcome notes in a span what a job has found.
-func noteOutcome(span trace.Span, o *job.Outcome) {
+// recordOutcome records in a span the findings of a job.
+func recordOutcome(span trace.Span, o *job.Outcome) {
 	span.SetAttributes(attribute.Int("unwindd.stacks", o.Counts.Stacks), attribute.Int("unwindd.frames", o.Counts.AllFrames()))
 	if o.Unwalked != "" {
 		span.SetAttributes(attribute.String("unwindd.unwalked", foreign(o.Unwalked)))

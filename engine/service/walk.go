@@ -22,12 +22,12 @@ import (
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
-// This file walks targets that stay with the caller: what the worker asks goes to the
-// caller, but for files that are kept here.
+// This file walks targets that stay with the caller: the worker's questions go to the
+// caller, except for files that are stored here.
 
 // Walk implements servicepb.UnwinddServer.
 func (c *calls) Walk(st grpc.BidiStreamingServer[pb.WalkRequest, pb.WalkResponse]) error {
-	return c.counted(st.Context(), "walk", func(of *request) error {
+	return c.counted(st.Context(), "walk", func(req *request) error {
 		first, err := st.Recv()
 		if err != nil || first.GetOptions() == nil {
 			return badRequest.new("the first message has no options")
@@ -37,12 +37,12 @@ func (c *calls) Walk(st grpc.BidiStreamingServer[pb.WalkRequest, pb.WalkResponse
 		if err != nil {
 			return err
 		}
-		w := newWalk(s, of, st)
+		w := newWalk(s, req, st)
 		defer w.close()
 		if err := w.receiveHead(first.GetOptions().GetHeadSize()); err != nil {
 			return err
 		}
-		a, err := s.beginAsking(w.ctx, of, j, w.head.File, "target", w.ask)
+		a, err := s.beginAsking(w.ctx, req, j, w.head.File, "target", w.ask)
 		if err != nil {
 			return w.why(err)
 		}
@@ -50,12 +50,12 @@ func (c *calls) Walk(st grpc.BidiStreamingServer[pb.WalkRequest, pb.WalkResponse
 		if err := w.report(a); err != nil {
 			return w.why(err)
 		}
-		w.keep(of)
+		w.keep(req)
 		return nil
 	})
 }
 
-// walkJob is the job of options.
+// walkJob makes a job of options.
 func (s *Server) walkJob(o *pb.WalkOptions) (*job.Job, error) {
 	stack := o.GetStack()
 	if stack == nil {
@@ -69,20 +69,20 @@ func (s *Server) walkJob(o *pb.WalkOptions) (*job.Job, error) {
 	return &job.Job{Walk: &job.Walk{Stack: *j.Stack, Write: job.WriteOptions{Color: o.GetColor(), Verbose: o.GetVerbose()}}}, nil
 }
 
-// errGone says that questions are not answered any more.
+// errGone ends questions that are not answered any more.
 var errGone = errors.New("the caller is gone")
 
-// leastBytes is how much of a file has to come in the time that a caller may send nothing,
-// for it not to count as nothing.
+// leastBytes is the part of a file that has to come within the idle time: less counts as
+// nothing.
 const leastBytes = 64 << 10
 
-// maxQuestions is how many questions of a walk are not answered at a time.
+// maxQuestions bounds the open questions of a walk.
 const maxQuestions = 32
 
-// A walk is one that is under way.
+// walk is a walk that is under way.
 type walk struct {
 	server *Server
-	of     *request
+	req    *request
 	stream grpc.BidiStreamingServer[pb.WalkRequest, pb.WalkResponse]
 	ctx    context.Context // ended when the caller does not answer
 	end    context.CancelCauseFunc
@@ -93,34 +93,33 @@ type walk struct {
 	came    atomic.Int64 // bytes of parts of files; an answer that is whole counts as leastBytes
 
 	mu      sync.Mutex
-	sent    int64 // bytes by the caller
-	asked   uint64
-	waiting map[uint64]*asked
+	sent    int64  // bytes from the caller
+	number  uint64 // of the last question
+	waiting map[uint64]*pending
 	files   []*walkFile
 }
 
-// An asked question is one that the caller has to answer.
-type asked struct {
+// pending is a question that the caller has to answer.
+type pending struct {
 	answer *pb.Answer    // the last part
-	file   *walkFile     // that comes; nil: no file was asked for
+	file   *walkFile     // that comes; nil: no file was requested
 	done   chan struct{} // closed once answer is there
 }
 
-// A walkFile is a file of a module that the caller sent.
+// walkFile is a file of a module that the caller sent.
 type walkFile struct {
 	*objects.Part
 	size    int64
-	buildID []byte // that it is said to have; none: it is not kept
+	buildID []byte // claimed by the worker's question; none: the file is not stored
 }
 
-func newWalk(s *Server, of *request, st grpc.BidiStreamingServer[pb.WalkRequest, pb.WalkResponse]) *walk {
-	w := &walk{server: s, of: of, stream: st, places: make(chan struct{}, maxQuestions), waiting: map[uint64]*asked{}}
+func newWalk(s *Server, req *request, st grpc.BidiStreamingServer[pb.WalkRequest, pb.WalkResponse]) *walk {
+	w := &walk{server: s, req: req, stream: st, places: make(chan struct{}, maxQuestions), waiting: map[uint64]*pending{}}
 	w.ctx, w.end = context.WithCancelCause(st.Context())
 	return w
 }
 
-// why is why a walk did not come to its end: because of what the caller did, where it did
-// something.
+// why returns why a walk did not come to its end: the caller's fault, if there is one.
 func (w *walk) why(err error) error {
 	if cause := context.Cause(w.ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
@@ -128,7 +127,7 @@ func (w *walk) why(err error) error {
 	return err
 }
 
-// close gives back what the walk takes.
+// close frees the resources of the walk.
 func (w *walk) close() {
 	w.end(nil)
 	if w.head != nil {
@@ -143,7 +142,7 @@ func (w *walk) close() {
 	w.files = nil
 }
 
-// receiveHead receives the head, and everything else that comes from then on.
+// receiveHead receives the head, and starts receiving answers.
 func (w *walk) receiveHead(size uint64) (err error) {
 	s := w.server
 	if size == 0 || size > remote.MaxHead || size > uint64(s.now().Body) { //nolint:gosec // positive
@@ -235,7 +234,7 @@ func (w *walk) take(a *pb.Answer) error {
 	return nil
 }
 
-// ask is worker.Asker.
+// ask implements worker.Asker.
 func (w *walk) ask(question []byte) (answer []byte, path string, err error) {
 	q := &pb.Question{}
 	if err := proto.Unmarshal(question, q); err != nil {
@@ -259,8 +258,8 @@ func (w *walk) ask(question []byte) (answer []byte, path string, err error) {
 	return answer, path, err
 }
 
-// known is the path of a file that nobody has to send: it is kept here, or a server that is
-// asked has it. A file of another size is another one, as one without its symbols is.
+// known returns the path of a file that the caller need not send: it is stored here, or a
+// server has it. A file of another size is another file, such as a stripped one.
 func (w *walk) known(q *pb.FileQuestion) string {
 	var f object.RemoteFile
 	switch q.GetKind() {
@@ -279,7 +278,7 @@ func (w *walk) known(q *pb.FileQuestion) string {
 	if path == "" {
 		return ""
 	}
-	if info, err := os.Stat(path); err != nil || info.Size() != int64(q.GetSize()) { //nolint:gosec // another one if it is negative
+	if info, err := os.Stat(path); err != nil || info.Size() != int64(q.GetSize()) { //nolint:gosec // a negative size is another file's
 		return ""
 	}
 	return path
@@ -287,7 +286,7 @@ func (w *walk) known(q *pb.FileQuestion) string {
 
 // askCaller asks the caller.
 func (w *walk) askCaller(q *pb.Question) (*pb.Answer, string, error) {
-	waits := &asked{done: make(chan struct{})}
+	waits := &pending{done: make(chan struct{})}
 	if about := q.GetFile(); about != nil {
 		part, err := w.server.store.Create()
 		if err != nil {
@@ -299,15 +298,15 @@ func (w *walk) askCaller(q *pb.Question) (*pb.Answer, string, error) {
 		}
 	}
 	w.mu.Lock()
-	if w.ctx.Err() != nil { // files are not looked at any more
+	if w.ctx.Err() != nil { // w.files are not stored any more
 		w.mu.Unlock()
 		if waits.file != nil {
 			_ = waits.file.Close()
 		}
 		return nil, "", errGone
 	}
-	w.asked++
-	q.Number = w.asked
+	w.number++
+	q.Number = w.number
 	w.waiting[q.Number] = waits
 	if waits.file != nil {
 		w.files = append(w.files, waits.file)
@@ -325,8 +324,8 @@ func (w *walk) askCaller(q *pb.Question) (*pb.Answer, string, error) {
 	return waits.answer, "", nil
 }
 
-// await waits for an answer. A caller who answers nothing for long, whatever was asked, ends
-// the walk: no worker is kept waiting by somebody who sends a byte now and then.
+// await waits for an answer. A caller who answers no question for long ends the walk:
+// sending a byte now and then does not keep a worker waiting.
 func (w *walk) await(done chan struct{}) error {
 	idle := w.server.now().Idle
 	silent := time.NewTimer(idle)
@@ -371,9 +370,9 @@ func (w *walk) report(a *answer) error {
 	})
 }
 
-// keep keeps the files that the caller sent, those of which a worker says that they have the
-// build IDs that they are said to have. The caller, who has its report, may be gone.
-func (w *walk) keep(of *request) {
+// keep stores the files that the caller sent, where a worker confirms their build IDs. The
+// caller, who has its report, may be gone.
+func (w *walk) keep(req *request) {
 	ctx := context.WithoutCancel(w.stream.Context())
 	w.mu.Lock()
 	files := w.files
@@ -382,8 +381,8 @@ func (w *walk) keep(of *request) {
 		if len(f.buildID) == 0 {
 			continue
 		}
-		if _, err := w.server.keepPart(ctx, of, f.Part, f.buildID); err != nil {
-			w.server.Log.Warn("a file of a target is not kept", "request", of.id, "reason", err.Error())
+		if _, err := w.server.keepPart(ctx, req, f.Part, f.buildID); err != nil {
+			w.server.Log.Warn("a file of a target is not kept", "request", req.id, "reason", err.Error())
 		}
 	}
 }

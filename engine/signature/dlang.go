@@ -4,14 +4,14 @@ package signature
 
 import "strings"
 
-// dFile ends the names of D's source files, and stands for one of a function whose linkage
-// name is D's.
+// dFile ends the names of D's source files. It stands for the source file of a function whose
+// linkage name is D's.
 const dFile = ".d"
 
-// dLambdas begin what compilers of D call functions without a name.
+// dLambdas begin the names that compilers of D give to functions without one.
 var dLambdas = []string{"__lambda", "__funcliteral", "__dgliteral", "__foreachbody"}
 
-// dName is a name of D: without parameters, template arguments, what stands behind them, and
+// dName returns a name of D without parameters, template arguments, the text after them, and
 // the numbers of functions without a name.
 func dName(function string) string {
 	var g groupEnder

@@ -12,36 +12,36 @@ import (
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
-// maxCalls is how many functions of a stack are looked at.
+// maxCalls bounds the functions of a stack that are looked at.
 const maxCalls = 1 << 12
 
 // noCode stands for a PC that is in no code object.
 const noCode = "??"
 
-// A call is a function that was called: a physical frame's, or one that was inlined into
+// call is a function that was called: the one of a physical frame, or one that was inlined into
 // it or left by a tail call.
 type call struct {
 	name
 	isNamed  bool // else it is the module's name
-	isSystem bool // it has no name, and its module is the C library or such a one
+	isSystem bool // it has no name, and its module is the C library or a similar one
 	isGuess  bool
 	isOffset bool  // it is an offset in its module
-	kind     *kind // nil: it is no machinery
+	kind     *kind // nil: it is not machinery
 }
 
-// A Crash is a stack with what is known of how it ended.
+// Crash is a stack with how it ended, as far as that is known.
 type Crash struct {
 	Stack *walk.Stack
-	// IsOverflow says that the stack overflowed, which is known to who knows the signal:
-	// which of the functions of a recursion was the last one is chance then.
+	// IsOverflow is true where the stack overflowed, which only the signal shows: then it is
+	// chance which function of a recursion was the last one.
 	IsOverflow bool
 	// First is the index of the frame that failed first, where a handler of that failure is
-	// further in; 0 else.
+	// further in; else 0.
 	First int
 }
 
-// Of is the signature of a stack by the rules of a version: of its own frames, and none of
-// a launcher.
+// Of returns the signature of a stack by the rules of a version: of its own frames, and not of
+// a launcher's.
 func Of(version int, c *Crash) Signature {
 	isFirst := version == FirstVersion
 	calls := callsOf(c, isFirst)
@@ -76,8 +76,8 @@ func Of(version int, c *Crash) Signature {
 	return s
 }
 
-// shortenLambdas leaves out of a lambda's name the function that it is written in, where
-// that called it: not all compilers say it.
+// shortenLambdas removes from a lambda's name the function that it is written in, where that
+// called it: not all compilers include it.
 func shortenLambdas(calls []call) {
 	last := map[string]int{} // the outermost call of each function
 	for i := range calls {
@@ -85,13 +85,13 @@ func shortenLambdas(calls []call) {
 	}
 	for i := range calls {
 		c := &calls[i]
-		if around, isLambda := strings.CutSuffix(c.shown, "::"+lambda); isLambda && c.isNamed && last[around] > i {
+		if outer, isLambda := strings.CutSuffix(c.shown, "::"+lambda); isLambda && c.isNamed && last[outer] > i {
 			c.name = name{lambda, lambda}
 		}
 	}
 }
 
-// ofWave is the name of a wave's kernel, of which there are no frames.
+// ofWave returns the name of a wave's kernel, where there are no frames of the wave.
 func ofWave(th *target.Thread) []string {
 	if th == nil || th.Wave == nil || th.Wave.Kernel == "" {
 		return []string{}
@@ -99,7 +99,7 @@ func ofWave(th *target.Thread) []string {
 	return []string{nameOf(strings.TrimSuffix(th.Wave.Kernel, ".kd"), "", false).shown}
 }
 
-// A reader makes the calls of frames.
+// reader makes the calls of frames.
 type reader struct {
 	isFirst bool                    // by the rules of the first version
 	names   map[[2]string]name      // by function and file
@@ -107,7 +107,7 @@ type reader struct {
 	calls   []call
 }
 
-// callsOf are the calls of a stack's innermost frames, innermost first, without signal
+// callsOf returns the calls of a stack's innermost frames, innermost first, without signal
 // trampolines.
 func callsOf(c *Crash, isFirst bool) []call {
 	frames := c.Stack.Frames
@@ -169,8 +169,8 @@ func (r *reader) frame(f *walk.Frame) {
 	}
 }
 
-// withoutStartup are calls without what called the program's outermost function. It is
-// all of them where nothing would be left.
+// withoutStartup returns calls without the callers of the program's outermost function. It
+// returns all of them where nothing would be left.
 func withoutStartup(calls []call, table *nameTable[bool]) []call {
 	end := slices.IndexFunc(calls, func(c call) bool {
 		is, _ := table.find(c.plain)
@@ -182,7 +182,7 @@ func withoutStartup(calls []call, table *nameTable[bool]) []call {
 	return calls[:end]
 }
 
-// failures are calls with one in the place of each row of machinery.
+// failures returns calls with one in the place of each row of machinery.
 func failures(calls []call) []call {
 	var out []call
 	for i := 0; i < len(calls); {
@@ -198,33 +198,33 @@ func failures(calls []call) []call {
 	return out
 }
 
-// row is how many calls from the first one on are machinery, and of which kind; 0: the
-// first one is none. The allocator's are at the innermost end of a stack only.
-func row(calls []call, isInnermost bool) (n int, of *kind, isGuess bool) {
+// row returns how many calls from the first one on are machinery, and of which kind; 0: the
+// first one is none. The allocator's calls count only at the innermost end of a stack.
+func row(calls []call, isInnermost bool) (n int, strongest *kind, isGuess bool) {
 	end := 0
 	for i := range calls {
 		c := &calls[i]
 		switch k := c.kind; {
 		case k == allocated && !isInnermost:
-			return end, of, isGuess
+			return end, strongest, isGuess
 		case k != nil:
-			if of == nil || k.strength > of.strength {
-				of = k
+			if strongest == nil || k.strength > strongest.strength {
+				strongest = k
 			}
 			end = i + 1
-		case c.isSystem || of != nil && isPlumbing(c.plain):
-			continue // which belong to the row where it goes on
-		case of != nil && of.strength >= thrown.strength && isLibraryOf(of, c.plain):
+		case c.isSystem || strongest != nil && isPlumbing(c.plain):
+			continue // it belongs to the row if that goes on
+		case strongest != nil && strongest.strength >= thrown.strength && isLibraryOf(strongest, c.plain):
 			end = i + 1
 		default:
-			return end, of, isGuess
+			return end, strongest, isGuess
 		}
 		isGuess = isGuess || c.isGuess
 	}
-	return end, of, isGuess
+	return end, strongest, isGuess
 }
 
-// isLibraryOf says whether a function is one of the library whose panic is meant.
+// isLibraryOf reports whether a function belongs to the library of a kind of panic.
 func isLibraryOf(k *kind, n string) bool {
 	switch k {
 	case panicked:
@@ -235,22 +235,22 @@ func isLibraryOf(k *kind, n string) bool {
 	return false
 }
 
-// chosen are the innermost calls that say where a program failed: each function once,
-// where it stands first, so that a recursion is one time round of it.
+// chosen returns the innermost calls that show where a program failed: each function once, at
+// its first place, so that a recursion counts as one round of it.
 func chosen(calls []call) []call {
 	for _, isLeft := range []func(c *call) bool{
 		func(c *call) bool { return !c.isSystem && !isPlumbing(c.plain) },
-		func(*call) bool { return true }, // where nothing else is there
+		func(*call) bool { return true }, // where there is nothing else
 	} {
 		var list []call
 		for i := range calls {
 			c := &calls[i]
-			isKnown := slices.ContainsFunc(list, func(of call) bool { return of.shown == c.shown })
+			isKnown := slices.ContainsFunc(list, func(known call) bool { return known.shown == c.shown })
 			if len(list) == MaxFrames {
 				break
 			}
 			if c.shown == noCode && len(list) > 0 {
-				continue // where an overwritten return address leads is chance
+				continue // it is chance where an overwritten return address leads
 			}
 			if isLeft(c) && !isKnown {
 				list = append(list, *c)
@@ -263,12 +263,12 @@ func chosen(calls []call) []call {
 	return nil
 }
 
-// minRecursion is how often the functions of a recursion are called that fills a stack.
+// minRecursion is how often a function is called at least in a recursion that fills a stack.
 const minRecursion = 16
 
-// recursion are the calls of a stack that overflowed: the functions that call each other,
-// in the order of the alphabet, or the innermost calls where none do. A function counts
-// that is called at least half as often as the one that is called most.
+// recursion returns the calls of a stack that overflowed: the functions that call each other,
+// in the order of the alphabet, or the innermost calls where none do. A function counts if it
+// is called at least half as often as the most called one.
 func recursion(calls []call) []call {
 	list := []call{{name: name{overflowed.is, overflowed.is}, isNamed: true, kind: overflowed}}
 	times, most := map[string]int{}, 0

@@ -4,14 +4,14 @@ package signature
 
 import "strings"
 
-// isGo says whether a function is one of Go: only its compiler's names have dots between
-// a package and a function, and so have the suffixes of other compilers.
+// isGo reports whether a function is a Go function. A dot in its name alone does not tell: Go
+// has dots between packages and functions, but suffixes of other compilers begin with them too.
 func isGo(function, file string) bool {
 	return strings.HasSuffix(file, ".go") || strings.Contains(function, ".(*") || strings.HasPrefix(function, "runtime.")
 }
 
-// goName is a name of Go: without type arguments, the numbers of closures, and the
-// wrappers that the compiler makes.
+// goName returns a name of Go without type arguments, the numbers of closures, and the wrappers
+// that the compiler makes.
 func goName(function string) string {
 	function = withoutBrackets(function)
 	slash := strings.LastIndexByte(function, '/') + 1
@@ -29,7 +29,7 @@ func goName(function string) string {
 			p = base
 		case i > 1 && (p == "" || base == "" || base != p && goWrappers[base]), goSuffixes[p]:
 			continue
-		case p == "glob": // what init was called once
+		case p == "glob": // the text before what init called once
 			p = "init"
 		}
 		out = append(out, p)
@@ -37,7 +37,7 @@ func goName(function string) string {
 	return strings.ReplaceAll(function[:slash]+strings.Join(out, "."), "%2e", ".")
 }
 
-// withoutBrackets is a name without type arguments.
+// withoutBrackets returns a name without type arguments.
 func withoutBrackets(s string) string {
 	var out []byte
 	depth := 0

@@ -2,20 +2,20 @@
 
 package signature
 
-// This file finds the ends of what stands in brackets within names.
+// This file finds the ends of bracketed text within names.
 
 // closers are the brackets that end groups.
 var closers = map[byte]byte{'<': '>', '(': ')', '[': ']', '{': '}'}
 
-// A groupEnder finds the ends of groups. Its memory is used again.
+// groupEnder finds the ends of groups. Its memory is used again.
 type groupEnder struct{ open []byte }
 
-// end is the index behind the group that begins with the bracket at an index; the end of
-// the text where the group has none. Angle brackets of operators, arrows and comparisons
-// are none.
-func (g *groupEnder) end(s string, at int) int {
+// end returns the index after the group that begins with the bracket at an index; the end of
+// the text where the group is not closed. Angle brackets of operators, arrows and comparisons
+// do not count.
+func (g *groupEnder) end(s string, start int) int {
 	g.open = g.open[:0]
-	for i := at; i < len(s); i++ {
+	for i := start; i < len(s); i++ {
 		switch c := s[i]; c {
 		case '<', '(', '[', '{':
 			g.open = append(g.open, closers[c])
@@ -36,7 +36,7 @@ func (g *groupEnder) end(s string, at int) int {
 	return len(s)
 }
 
-// close ends the group that a bracket ends, and those within it that have no end.
+// close ends the group that a bracket closes, and the groups within it that are not closed.
 func (g *groupEnder) close(c byte) {
 	for i := len(g.open) - 1; i >= 0; i-- {
 		if g.open[i] == c {
@@ -46,41 +46,41 @@ func (g *groupEnder) close(c byte) {
 	}
 }
 
-// operatorLength is how many more bytes "operator<" and its like have whose angle
-// brackets begin and end nothing; 0 where there is none at an index.
-func operatorLength(s string, at int) int {
+// operatorLength returns the length, less one, of an operator's name such as "operator<" at an
+// index, whose angle brackets do not count; 0 where there is none.
+func operatorLength(s string, index int) int {
 	const word = "operator"
-	if !hasPrefixAt(s, at, word) || at > 0 && isIdentifier(s[at-1]) {
+	if !hasPrefixAt(s, index, word) || index > 0 && isIdentifier(s[index-1]) {
 		return 0
 	}
-	if op := operatorAt(s, at+len(word)); len(op) > 0 && (op[0] == '<' || op[0] == '>' || op[0] == '-') {
+	if op := operatorAt(s, index+len(word)); len(op) > 0 && (op[0] == '<' || op[0] == '>' || op[0] == '-') {
 		return len(word) + len(op) - 1
 	}
 	return 0
 }
 
-// operators of C++ that are written with signs, the longer ones first.
+// operators are the operators of C++ that are written with signs, the longer ones first.
 var operators = []string{
 	"<=>", "<<=", ">>=", "->*", "()", "[]", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||",
 	"+=", "-=", "*=", "/=", "%=", "^=", "&=", "|=", "<", ">", "=", "+", "-", "*", "/", "%", "^", "&", "|", "~", "!", ",",
 }
 
-// operatorAt is the operator at an index: the longest one behind which template
-// arguments, parameters or the end follow.
-func operatorAt(s string, at int) string {
+// operatorAt returns the operator at an index: the longest one that is followed by template
+// arguments, parameters or the end.
+func operatorAt(s string, index int) string {
 	for _, op := range operators {
-		if !hasPrefixAt(s, at, op) {
+		if !hasPrefixAt(s, index, op) {
 			continue
 		}
-		if next := at + len(op); next == len(s) || s[next] == '(' || s[next] == '<' || s[next] == ' ' || s[next] == '[' || s[next] == ':' || s[next] == '>' && op != "<" || s[next] == ',' {
+		if next := index + len(op); next == len(s) || s[next] == '(' || s[next] == '<' || s[next] == ' ' || s[next] == '[' || s[next] == ':' || s[next] == '>' && op != "<" || s[next] == ',' {
 			return op
 		}
 	}
 	return ""
 }
 
-func hasPrefixAt(s string, at int, prefix string) bool {
-	return len(s)-at >= len(prefix) && s[at:at+len(prefix)] == prefix
+func hasPrefixAt(s string, index int, prefix string) bool {
+	return len(s)-index >= len(prefix) && s[index:index+len(prefix)] == prefix
 }
 
 func isIdentifier(c byte) bool {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// A kind is a way in which run-time libraries fail: what stands in a signature for all of
-// their functions on the way from the program's failure to the signal. Of several kinds
-// in one row the strongest is meant, and of equally strong ones the innermost.
+// kind is a style of failing of run-time libraries: a signature has its name in place of all
+// functions from the program's failure to the signal. Of several kinds in one row the strongest
+// counts, and of equally strong ones the innermost.
 type kind struct {
 	is       string
 	strength int
@@ -33,17 +33,17 @@ var (
 	overflowed = &kind{"[stack overflow]", 5}
 )
 
-// machinery are the functions of each kind; a name that ends in * stands for all that
-// begin so.
+// machinery are the functions of each kind; a name that ends in * matches all names with that
+// beginning.
 var machinery = []struct {
-	of    *kind
+	kind  *kind
 	names []string
 }{
 	{raised, []string{
 		"raise", "__raise", "gsignal", "pthread_kill", "__pthread_kill", "___pthread_kill", "__pthread_kill_implementation", "__pthread_kill_internal",
 		"kill", "__kill", "tgkill", "tkill", "RaiseException", "RtlRaiseException", "KiUserExceptionDispatcher", "KiUserExceptionDispatch",
 		"runtime.raise", "runtime.raiseproc", "runtime.dieFromSignal", "runtime.crash", "runtime.sigfwdgo", "runtime.tgkill",
-		"_Unwind_Backtrace", "backtrace", "__backtrace", // which glibc printed before it aborted
+		"_Unwind_Backtrace", "backtrace", "__backtrace", // glibc printed it before it aborted
 		"runtime.sighandler", "runtime.sigtrampgo", "runtime.sigtramp", "runtime.sigreturn*", "runtime.sigsend",
 	}},
 	{aborted, []string{
@@ -80,8 +80,8 @@ var machinery = []struct {
 		"std::sys::pal::unix::stack_overflow::*", "std::sys::unix::stack_overflow::*", "std::sys::pal::windows::stack_overflow::*", "__chkstk", "_chkstk", "___chkstk_ms",
 		"runtime.newstack", "runtime.morestack", "runtime.morestack_noctxt",
 	}},
-	// The allocator fails in whatever function of its finds that the heap is damaged, or
-	// stumbles over it: these count at the innermost end of a stack alone.
+	// The allocator fails in any of its functions when it finds the heap damaged, or crashes
+	// because of it: these count only at the innermost end of a stack.
 	{allocated, []string{
 		"malloc", "calloc", "realloc", "free", "cfree", "memalign", "posix_memalign", "aligned_alloc", "reallocarray", "__libc_malloc*", "__libc_calloc*", "__libc_realloc*", "__libc_free", "__libc_memalign",
 		"_int_malloc", "_int_free*", "_int_realloc", "_int_memalign", "malloc_consolidate", "sysmalloc*", "unlink_chunk*", "munmap_chunk", "mremap_chunk", "tcache_*", "systrim*", "malloc_check",
@@ -92,8 +92,8 @@ var machinery = []struct {
 	}},
 }
 
-// startup are the functions outside a program's own: the innermost one, and all that
-// called it, are left out.
+// startup are the functions outside a program's own: the innermost one, and all its callers,
+// are left out.
 var startup = []string{
 	"_start", "_dl_start_user", "__libc_start_main", "__libc_start_main_impl", "__libc_start_call_main", "_start_c", "libc_start_main_stage2",
 	"start_thread", "__clone", "clone3", "__clone3", "__GI___clone", "thread_start", "_pthread_start", "__pthread_start", "_pthread_body", "execute_native_thread_routine",
@@ -105,11 +105,11 @@ var startup = []string{
 	"WinMainCRTStartup", "wWinMainCRTStartup",
 }
 
-// newStartup are those that the second version of signatures has beside: D's.
+// newStartup are the functions of D that the second version of signatures adds.
 var newStartup = []string{"_d_run_main", "_d_run_main2", "rt.dmain2.*"}
 
-// plumbing are functions between two of the program's own that another version of a
-// library, or of a compiler, has others for.
+// plumbing are functions between two of the program's own that differ between versions of a
+// library, or of a compiler.
 var plumbing = []string{
 	"core::ops::function::*", "core::ptr::drop_in_place", "std::panicking::try*", "std::panic::catch_unwind", "__rust_try",
 	"std::allocator*", "std::invoke", "__gnu_cxx::new_allocator*", "__gnu_cxx::__*", "std::sys::backtrace::*",
@@ -120,7 +120,7 @@ var plumbing = []string{
 // rustLibrary begins the names of functions of Rust's own libraries.
 var rustLibrary = []string{"core::", "alloc::", "std::", "<core::", "<alloc::", "<std::"}
 
-// A nameTable finds what is said of names.
+// nameTable maps names to values.
 type nameTable[T any] struct {
 	exact  map[string]T
 	begins []beginning[T]
@@ -132,8 +132,8 @@ type beginning[T any] struct {
 }
 
 func (t *nameTable[T]) add(pattern string, is T) {
-	if with, ok := strings.CutSuffix(pattern, "*"); ok {
-		t.begins = append(t.begins, beginning[T]{with, is})
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		t.begins = append(t.begins, beginning[T]{prefix, is})
 		return
 	}
 	if t.exact == nil {
@@ -142,7 +142,7 @@ func (t *nameTable[T]) add(pattern string, is T) {
 	t.exact[pattern] = is
 }
 
-// find is what is said of a name: where it stands itself, or else of how it begins.
+// find returns the value of a name: of the name itself, or else of its beginning.
 func (t *nameTable[T]) find(n string) (is T, ok bool) {
 	if is, ok := t.exact[n]; ok {
 		return is, true
@@ -158,7 +158,7 @@ func (t *nameTable[T]) find(n string) (is T, ok bool) {
 var kinds = func() (t nameTable[*kind]) {
 	for _, m := range machinery {
 		for _, n := range m.names {
-			t.add(n, m.of)
+			t.add(n, m.kind)
 		}
 	}
 	return t
@@ -176,7 +176,7 @@ var (
 	newStartups         = tableOf(slices.Concat(startup, newStartup))
 )
 
-// isRustLibrary says whether a function is one of Rust's own libraries, or of a trait that
+// isRustLibrary reports whether a function belongs to Rust's own libraries, or to a trait that
 // these implement for a type of the language.
 func isRustLibrary(n string) bool {
 	for _, l := range rustLibrary {
@@ -184,12 +184,12 @@ func isRustLibrary(n string) bool {
 			return true
 		}
 	}
-	of, trait, isTrait := strings.Cut(strings.TrimPrefix(n, "<"), " as ")
-	return isTrait && !strings.Contains(of, "::") && isRustLibrary(trait)
+	implementer, trait, isTrait := strings.Cut(strings.TrimPrefix(n, "<"), " as ")
+	return isTrait && !strings.Contains(implementer, "::") && isRustLibrary(trait)
 }
 
-// isPlumbing says whether a function only leads from one to another: functions of std
-// with reserved names are among them.
+// isPlumbing reports whether a function only leads from one to another: functions of std with
+// reserved names are among them.
 func isPlumbing(n string) bool {
 	if is, _ := plumbings.find(n); is {
 		return true

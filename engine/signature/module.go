@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// moduleName is the name of a module without its folder and versions: what stands for
-// functions of it that have no name. Offsets change with every build.
+// moduleName returns the name of a module without its folder and versions. It stands for the
+// module's functions without a name: offsets change with every build.
 func moduleName(file string) string {
-	if _, rest, isURI := strings.Cut(file, "://"); isURI { // of a device's runtime
+	if _, rest, isURI := strings.Cut(file, "://"); isURI { // from a device's runtime
 		file, _, _ = strings.Cut(rest, "#")
 	}
 	file = strings.TrimSuffix(strings.Map(printable, file), " (deleted)")
@@ -29,15 +29,15 @@ func moduleName(file string) string {
 }
 
 func cutLast(s string, c byte) (before, after string, ok bool) {
-	at := strings.LastIndexByte(s, c)
-	if at <= 0 || at == len(s)-1 {
+	index := strings.LastIndexByte(s, c)
+	if index <= 0 || index == len(s)-1 {
 		return s, "", false
 	}
-	return s[:at], s[at+1:], true
+	return s[:index], s[index+1:], true
 }
 
-// systemModules are those whose functions without a name are left out: what they do is
-// said by the functions that they have a name for.
+// systemModules are the modules whose functions without a name are left out: their named
+// functions show what they do.
 var systemModules = []string{
 	"libc.so", "libpthread.so", "ld-linux", "ld.so", "ld-musl", "libc.musl", "linux-vdso", "linux-gate", "[vdso]", "libstdc++.so", "libc++", "libgcc_s",
 	"ntdll.dll", "kernel32.dll", "kernelbase.dll", "ucrtbase.dll", "msvcrt.dll", "vcruntime", "libsystem_", "dyld",

@@ -9,24 +9,24 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// maxName is how much of a name is read.
+// maxName bounds how much of a name is read.
 const maxName = 1 << 16
 
-// A name is a function's name without what compilers, builds and addresses change.
+// name is a function's name without the parts that compilers, builds and addresses change.
 type name struct {
-	// plain is what tables know it by: with the underscores of reserved names.
+	// plain is the name in tables, with the underscores of reserved names.
 	plain string
-	// shown is what a signature has.
+	// shown is the name in a signature.
 	shown string
 }
 
-// Name is a function's name as signatures have it: without parameters, template and
-// generic arguments, the suffixes and numbers of compilers, symbol versions, hashes and
-// inline namespaces. file is the source file of the function, which tells Go's names
-// from those of C; "" where it is not known. The result is "" where nothing is left.
+// Name returns a function's name as signatures have it: without parameters, template and
+// generic arguments, the suffixes and numbers of compilers, symbol versions, hashes and inline
+// namespaces. file is the source file of the function, which tells names of Go from names of C;
+// "" where it is not known. The result is "" where nothing is left.
 func Name(function, file string) string { return nameOf(function, file, false).shown }
 
-// nameOf is Name, by the rules of the first version or of this one.
+// nameOf is Name by the rules of the first version or of the current one.
 func nameOf(function, file string, isFirst bool) name {
 	if len(function) > maxName {
 		function = function[:maxName]
@@ -51,14 +51,14 @@ func nameOf(function, file string, isFirst bool) name {
 		n := strings.Join(parts, "::")
 		return name{n, n}
 	}
-	n := strings.TrimPrefix(parts[0], "__GI_") // glibc's own calls of what it exports
+	n := strings.TrimPrefix(parts[0], "__GI_") // glibc's own calls of its exported functions
 	for _, p := range interceptors {
 		n = strings.TrimPrefix(n, p)
 	}
 	return name{n, cName(n)}
 }
 
-// printable replaces what would not be one line.
+// printable replaces characters that would not be in one line.
 func printable(r rune) rune {
 	if r == unicode.ReplacementChar || unicode.IsControl(r) {
 		return '?'
@@ -66,7 +66,7 @@ func printable(r rune) rune {
 	return r
 }
 
-// pathOf are the parts of a name without what is said of them by tables.
+// pathOf returns the parts of a name, before tables are applied to them.
 func pathOf(function string, isFirst bool) []string {
 	parts := partsOf(function, 0)
 	out := parts[:0]
@@ -85,7 +85,7 @@ func pathOf(function string, isFirst bool) []string {
 		case isHash(p) && i == len(parts)-1 && i > 0:
 		case len(out) > 0 && isInline(out[0], p):
 		case len(out) > 0 && isUnnamed(out[len(out)-1]) && isInvocation(p):
-			out[len(out)-1] = lambda // its operator, and what calls that
+			out[len(out)-1] = lambda // a lambda's operator, and its caller
 		default:
 			out = append(out, p)
 		}
@@ -96,7 +96,7 @@ func pathOf(function string, isFirst bool) []string {
 	return out
 }
 
-// isInline says whether a namespace is an inline one, of a version of a library.
+// isInline reports whether a namespace is an inline one, for a version of a library.
 func isInline(library, part string) bool {
 	for _, v := range inlineSpaces[library] {
 		if part == v || strings.HasSuffix(v, "*") && strings.HasPrefix(part, v[:len(v)-1]) && isNumber(part[len(v)-1:]) {
@@ -108,13 +108,13 @@ func isInline(library, part string) bool {
 
 func isUnnamed(part string) bool { return part == lambda || part == unnamedType }
 
-// isInvocation says whether a part is the operator of a lambda, or what compilers make to
-// have a pointer to it.
+// isInvocation reports whether a part is the operator of a lambda, or a function that compilers
+// make for a pointer to it.
 func isInvocation(part string) bool {
 	return part == "operator()" || part == "_FUN" || part == "__invoke" || part == lambda || strings.HasPrefix(part, "operator ")
 }
 
-// isHash says whether a part is the hash that ends a legacy name of Rust.
+// isHash reports whether a part is the hash that ends a legacy name of Rust.
 func isHash(part string) bool {
 	return len(part) == 17 && part[0] == 'h' && strings.Trim(part[1:], "0123456789abcdef") == ""
 }
@@ -123,45 +123,46 @@ func isNumber(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// cutSuffixes takes from a name what compilers and linkers put behind it: words that
-// begin with a dot, and their numbers.
+// cutSuffixes removes from a name the suffixes of compilers and linkers: words that begin with
+// a dot, and their numbers.
 func cutSuffixes(part string) string {
-	for at := 1; at < len(part); at++ {
-		if part[at] != '.' {
+	for i := 1; i < len(part); i++ {
+		if part[i] != '.' {
 			continue
 		}
-		word, _, _ := strings.Cut(part[at+1:], ".")
+		word, _, _ := strings.Cut(part[i+1:], ".")
 		if suffixes[word] || isNumber(word) || strings.HasPrefix(word, "__uniq") {
-			return part[:at]
+			return part[:i]
 		}
 	}
 	return part
 }
 
-// cutNewSuffixes takes from a name what the first version of signatures left there: words
-// of newSuffixes behind a dot, and what stands behind a dollar sign where dots cannot.
+// cutNewSuffixes removes from a name the suffixes that the first version of signatures left
+// there: words of newSuffixes after a dot, and suffixes after a dollar sign where dots are not
+// allowed.
 func cutNewSuffixes(part string) string {
-	for at := 1; at < len(part); at++ {
-		if part[at] != '.' && part[at] != '$' {
+	for i := 1; i < len(part); i++ {
+		if part[i] != '.' && part[i] != '$' {
 			continue
 		}
-		word := part[at+1:]
+		word := part[i+1:]
 		if end := strings.IndexAny(word, ".$"); end >= 0 {
 			word = word[:end]
 		}
-		if newSuffixes[word] || part[at] == '$' && (suffixes[word] || isLinkHash(word)) {
-			return part[:at]
+		if newSuffixes[word] || part[i] == '$' && (suffixes[word] || isLinkHash(word)) {
+			return part[:i]
 		}
 	}
 	return part
 }
 
-// isLinkHash reports whether a word is a hash that a linker put behind a name.
+// isLinkHash reports whether a word is a hash that a linker added to a name.
 func isLinkHash(word string) bool {
 	return len(word) >= 8 && strings.Trim(word, "0123456789abcdef") == "" && strings.ContainsAny(word, "0123456789")
 }
 
-// cName is a name without namespaces: of C, or extern "C".
+// cName returns a name without namespaces: of C, or extern "C".
 func cName(n string) string {
 	if same := aliases[n]; same != "" {
 		return same
@@ -182,7 +183,7 @@ func cName(n string) string {
 	return unless(n, s)
 }
 
-// unless is a name, or the one that it was where nothing is left of it.
+// unless returns a name, or the earlier one where nothing is left of it.
 func unless(was, n string) string {
 	if n == "" || n[0] >= '0' && n[0] <= '9' {
 		return was
@@ -190,15 +191,15 @@ func unless(was, n string) string {
 	return n
 }
 
-// cutProcessor takes from a function of the C library which processors it is for:
+// cutProcessor removes the processors from the name of a function of the C library:
 // strlen_avx2.
 func cutProcessor(n string) string {
-	for at := 1; at < len(n); at++ {
-		if n[at] != '_' {
+	for i := 1; i < len(n); i++ {
+		if n[i] != '_' {
 			continue
 		}
-		if word, _, _ := strings.Cut(n[at+1:], "_"); processors[word] {
-			return n[:at]
+		if word, _, _ := strings.Cut(n[i+1:], "_"); processors[word] {
+			return n[:i]
 		}
 	}
 	return n

@@ -129,7 +129,7 @@ func TestTablesAreThoseOfTheVersion(t *testing.T) {
 		fmt.Fprintln(h, version, MaxFrames, maxCalls, minRecursion, braces, unsaid, inlineSpaces, abbreviations, suffixes, interceptors, processors,
 			reservedSuffixes, aliases, goWrappers, goSuffixes, startup, plumbing, rustLibrary, systemModules)
 		for _, m := range machinery {
-			fmt.Fprintln(h, m.of.is, m.of.strength, m.names)
+			fmt.Fprintln(h, m.kind.is, m.kind.strength, m.names)
 		}
 		if version > FirstVersion {
 			fmt.Fprintln(h, newSuffixes, newStartup, dLambdas)

@@ -7,31 +7,30 @@ import (
 	"strings"
 )
 
-// This file takes the path out of names as demanglers, debug information and symbol
-// files of C++ and Rust write them: "void ns::f<int>(int) const [clone .part.0]" is
-// ns, f.
+// This file extracts the path from names as demanglers, debug information and symbol files of
+// C++ and Rust write them: "void ns::f<int>(int) const [clone .part.0]" has the path ns, f.
 
-// maxQualified is how deep types are read that stand for a part of a path:
-// <<A as B>::C as D>::f.
+// maxQualified is the depth to which types are read that stand for a part of a path: <<A as
+// B>::C as D>::f.
 const maxQualified = 8
 
-// A scanner reads a name from front to back.
+// scanner reads a name from front to back.
 type scanner struct {
-	text  string
-	at    int
-	depth int // of types that stand for a part of a path
-	group groupEnder
-	parts []string // that are complete
-	part  []byte   // that is read
-	// isOver says that the part's parameters were passed: up to the next part there are
-	// only qualifiers.
+	text   string
+	offset int
+	depth  int // of nested types that stand for a part of a path
+	group  groupEnder
+	parts  []string // complete parts
+	part   []byte   // the part being read
+	// isOver is true after the part's parameters: up to the next part there are only
+	// qualifiers.
 	isOver bool
 }
 
-// partsOf are the parts of a name; empty where it has none.
+// partsOf returns the parts of a name; empty where it has none.
 func partsOf(text string, depth int) []string {
 	s := &scanner{text: text, depth: depth}
-	for s.at < len(s.text) && s.next() {
+	for s.offset < len(s.text) && s.next() {
 	}
 	s.flush()
 	return s.parts
@@ -45,16 +44,16 @@ func (s *scanner) flush() {
 	s.part, s.isOver = s.part[:0], false
 }
 
-// rest is what was not read.
-func (s *scanner) rest() string { return s.text[s.at:] }
+// rest returns the text that was not read yet.
+func (s *scanner) rest() string { return s.text[s.offset:] }
 
-// next reads something; it is false where the name ends.
+// next reads the next token; it returns false where the name ends.
 func (s *scanner) next() bool {
-	c := s.text[s.at]
+	c := s.text[s.offset]
 	switch {
 	case strings.HasPrefix(s.rest(), "::"):
 		s.flush()
-		s.at += 2
+		s.offset += 2
 	case c == '(':
 		return s.round()
 	case c == '<':
@@ -62,9 +61,9 @@ func (s *scanner) next() bool {
 	case c == '{':
 		s.brace()
 	case c == '[':
-		s.at = s.group.end(s.text, s.at) // [abi:cxx11]
+		s.offset = s.group.end(s.text, s.offset) // [abi:cxx11]
 	case s.isOver:
-		s.at++ // const, &, noexcept
+		s.offset++ // const, &, noexcept
 	case c == ' ':
 		return s.blank()
 	case len(s.part) == 0 && (c == '\'' || c == '`'):
@@ -72,45 +71,44 @@ func (s *scanner) next() bool {
 	case len(s.part) == 0 && strings.HasPrefix(s.rest(), "operator"):
 		s.operator()
 	case len(s.part) == 0 && (c == '*' || c == '&'):
-		s.at++
+		s.offset++
 	default:
 		s.part = append(s.part, c)
-		s.at++
+		s.offset++
 	}
 	return true
 }
 
-// blank reads what stands between a type and a name, or before what compilers added to a
-// name.
+// blank reads the text between a type and a name, or before a compiler's addition to a name.
 func (s *scanner) blank() bool {
-	s.at++
+	s.offset++
 	if rest := s.rest(); strings.HasPrefix(rest, "(.") || strings.HasPrefix(rest, "[") {
 		return false // (.cold), [clone .cold]
 	} else if strings.HasPrefix(rest, "<") && len(s.part) > 0 {
 		return true // operator< <int>
 	}
-	s.parts, s.part = s.parts[:0], s.part[:0] // it was of the type that is returned
+	s.parts, s.part = s.parts[:0], s.part[:0] // it was of the return type
 	return true
 }
 
-// notCalled are words before round brackets that are no names.
+// notCalled are words before round brackets that are not names.
 var notCalled = map[string]bool{"decltype": true, "typeof": true, "__typeof__": true}
 
 // round reads parameters, an unnamed namespace, or a function that returns a pointer to
 // a function.
 func (s *scanner) round() bool {
-	end := s.group.end(s.text, s.at)
-	in := strings.TrimSuffix(s.text[s.at+1:end], ")")
-	s.at = end
+	end := s.group.end(s.text, s.offset)
+	inner := strings.TrimSuffix(s.text[s.offset+1:end], ")")
+	s.offset = end
 	switch {
 	case len(s.part) > 0:
 		s.isOver = !notCalled[string(s.part)]
 	case s.isOver:
-	case strings.HasPrefix(in, "anonymous"):
+	case strings.HasPrefix(inner, "anonymous"):
 		s.part = append(s.part, unnamedSpace...)
-	case strings.HasPrefix(in, "*") || strings.HasPrefix(in, "&"):
+	case strings.HasPrefix(inner, "*") || strings.HasPrefix(inner, "&"):
 		if s.depth < maxQualified {
-			s.parts = partsOf(strings.TrimLeft(in, "*&"), s.depth+1)
+			s.parts = partsOf(strings.TrimLeft(inner, "*&"), s.depth+1)
 		}
 		return false
 	}
@@ -119,50 +117,50 @@ func (s *scanner) round() bool {
 
 // angle reads template arguments, or a type that stands for a part of a path.
 func (s *scanner) angle() {
-	end := s.group.end(s.text, s.at)
-	in := strings.TrimSuffix(s.text[s.at+1:end], ">")
-	s.at = end
+	end := s.group.end(s.text, s.offset)
+	inner := strings.TrimSuffix(s.text[s.offset+1:end], ">")
+	s.offset = end
 	switch {
 	case len(s.part) > 0 || s.isOver:
-	case strings.HasPrefix(in, "lambda"):
+	case strings.HasPrefix(inner, "lambda"):
 		s.part = append(s.part, lambda...)
-	case in == "unnamed":
+	case inner == "unnamed":
 		s.part = append(s.part, unnamedSpace...)
-	case strings.HasPrefix(in, "unnamed"):
+	case strings.HasPrefix(inner, "unnamed"):
 		s.part = append(s.part, unnamedType...)
-	case in == "name omitted": // by a program that wrote a symbol file
+	case inner == "name omitted": // by a program that wrote a symbol file
 	case len(s.parts) == 0:
-		s.part = append(s.part, qualified(in, s.depth)...)
+		s.part = append(s.part, qualified(inner, s.depth)...)
 	}
 }
 
-// brace reads what has no name: {lambda(int)#1}, {{closure}}, {closure#0}, {impl#2}.
+// brace reads something without a name: {lambda(int)#1}, {{closure}}, {closure#0}, {impl#2}.
 func (s *scanner) brace() {
-	end := s.group.end(s.text, s.at)
-	in := strings.Trim(s.text[s.at:end], "{}")
-	s.at = end
+	end := s.group.end(s.text, s.offset)
+	inner := strings.Trim(s.text[s.offset:end], "{}")
+	s.offset = end
 	if len(s.part) > 0 || s.isOver {
 		return
 	}
 	for _, b := range braces {
-		if strings.HasPrefix(in, b.begins) {
+		if strings.HasPrefix(inner, b.begins) {
 			s.part = append(s.part, b.is...)
 			return
 		}
 	}
-	in, _, _ = strings.Cut(in, "#")
-	s.part = append(s.part, "{"+in+"}"...)
+	inner, _, _ = strings.Cut(inner, "#")
+	s.part = append(s.part, "{"+inner+"}"...)
 }
 
-// quoted reads what has no name as LLVM and Microsoft's tools write it: 'lambda0',
+// quoted reads something without a name as LLVM and Microsoft's tools write it: 'lambda0',
 // `anonymous namespace'.
 func (s *scanner) quoted(quote byte) {
-	in, _, isClosed := strings.Cut(s.text[s.at+1:], "'")
-	s.at += 1 + len(in)
+	inner, _, isClosed := strings.Cut(s.text[s.offset+1:], "'")
+	s.offset += 1 + len(inner)
 	if isClosed {
-		s.at++
+		s.offset++
 	}
-	name, _, _ := strings.Cut(in, "(")
+	name, _, _ := strings.Cut(inner, "(")
 	name = strings.TrimRight(name, "0123456789")
 	switch {
 	case strings.HasPrefix(name, "lambda"):
@@ -182,19 +180,19 @@ func (s *scanner) quoted(quote byte) {
 func (s *scanner) operator() {
 	const word = "operator"
 	s.part = append(s.part, word...)
-	s.at += len(word)
+	s.offset += len(word)
 	rest := s.rest()
-	op := operatorAt(s.text, s.at)
+	op := operatorAt(s.text, s.offset)
 	switch {
 	case rest == "" || isIdentifier(rest[0]): // operator_of
 	case op != "":
 		s.part = append(s.part, op...)
-		s.at += len(op)
+		s.offset += len(op)
 	case strings.HasPrefix(rest, `""`):
-		s.at += 2
+		s.offset += 2
 		s.part = append(s.part, `""`...)
 		for strings.HasPrefix(s.rest(), " ") {
-			s.at++
+			s.offset++
 		}
 	case rest[0] == ' ':
 		s.conversion()
@@ -203,64 +201,64 @@ func (s *scanner) operator() {
 
 // conversion reads the type that an operator converts to, or new and delete.
 func (s *scanner) conversion() {
-	from := s.at
-	for s.at < len(s.text) && s.text[s.at] != '(' {
-		if c := s.text[s.at]; c == '<' || c == '{' {
-			s.part = append(s.part, s.text[from:s.at]...)
-			s.at = s.group.end(s.text, s.at)
-			from = s.at
+	start := s.offset
+	for s.offset < len(s.text) && s.text[s.offset] != '(' {
+		if c := s.text[s.offset]; c == '<' || c == '{' {
+			s.part = append(s.part, s.text[start:s.offset]...)
+			s.offset = s.group.end(s.text, s.offset)
+			start = s.offset
 			continue
 		}
-		s.at++
+		s.offset++
 	}
-	s.part = append(s.part, s.text[from:s.at]...)
+	s.part = append(s.part, s.text[start:s.offset]...)
 }
 
-// qualified is what stands in the angle brackets at the beginning of a path of Rust: a
-// type, or a type and the trait that it implements.
-func qualified(in string, depth int) string {
+// qualified returns the text in the angle brackets at the beginning of a path of Rust: a type,
+// or a type and the trait that it implements.
+func qualified(text string, depth int) string {
 	if depth >= maxQualified {
 		return "<>"
 	}
-	of, trait, isTrait := cutAs(in)
+	implementer, trait, isTrait := cutAs(text)
 	if !isTrait {
-		return typeName(of, depth)
+		return typeName(implementer, depth)
 	}
-	return "<" + typeName(of, depth) + " as " + typeName(trait, depth) + ">"
+	return "<" + typeName(implementer, depth) + " as " + typeName(trait, depth) + ">"
 }
 
 // cutAs cuts a type from its trait.
-func cutAs(in string) (of, trait string, isTrait bool) {
+func cutAs(text string) (implementer, trait string, isTrait bool) {
 	var g groupEnder
-	for i := 0; i < len(in); i++ {
-		if closers[in[i]] != 0 {
-			i = g.end(in, i) - 1
-		} else if hasPrefixAt(in, i, " as ") {
-			return in[:i], in[i+len(" as "):], true
+	for i := 0; i < len(text); i++ {
+		if closers[text[i]] != 0 {
+			i = g.end(text, i) - 1
+		} else if hasPrefixAt(text, i, " as ") {
+			return text[:i], text[i+len(" as "):], true
 		}
 	}
-	return in, "", false
+	return text, "", false
 }
 
-// typeName is a type without its arguments and lifetimes.
-func typeName(in string, depth int) string {
+// typeName returns a type without its arguments and lifetimes.
+func typeName(text string, depth int) string {
 	var g groupEnder
 	var out []byte
-	for i := 0; i < len(in); i++ {
-		switch c := in[i]; {
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
 		case c == '<':
-			end := g.end(in, i)
+			end := g.end(text, i)
 			if i == 0 {
-				out = append(out, qualified(strings.TrimSuffix(in[1:end], ">"), depth+1)...)
+				out = append(out, qualified(strings.TrimSuffix(text[1:end], ">"), depth+1)...)
 			} else {
 				out = bytes.TrimSuffix(out, []byte("::"))
 			}
 			i = end - 1
 		case c == '\'': // 'a
-			for i+1 < len(in) && isIdentifier(in[i+1]) {
+			for i+1 < len(text) && isIdentifier(text[i+1]) {
 				i++
 			}
-			if i+1 < len(in) && in[i+1] == ' ' {
+			if i+1 < len(text) && text[i+1] == ' ' {
 				i++
 			}
 		default:

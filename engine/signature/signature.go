@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package signature makes of a crash's stack a short text by which crashes are grouped:
-// the same for the same crash, whatever addresses, builds and compilers did to it, as
-// far as that can be.
+// Package signature makes a short text of a crash's stack by which crashes are grouped: the
+// same for the same crash, whatever addresses, builds and compilers differ, as far as possible.
 package signature
 
 import (
@@ -12,31 +11,31 @@ import (
 	"io"
 )
 
-// Version is that of the rules by which signatures are made; those of FirstVersion can
-// still be asked for. Whatever changes the signature of a stack, an entry of a table too,
-// is another version.
+// Version is the version of the rules by which signatures are made; FirstVersion can still be
+// requested. Any change to the signature of a stack, an entry of a table too, needs another
+// version.
 const (
 	FirstVersion = 1
 	Version      = 2
 )
 
-// MaxFrames is how many names a signature has at most. Fewer join crashes in functions
-// that many others call, more keep apart those that were reached by other ways.
+// MaxFrames bounds the names in a signature. Fewer would join crashes in functions that many
+// others call, more would separate crashes that were reached by different paths.
 const MaxFrames = 5
 
-// A Signature is what crashes are grouped by.
+// Signature is the text that crashes are grouped by.
 type Signature struct {
-	// Version is that of the rules.
+	// Version is the version of the rules.
 	Version int
-	// Frames are the normalized names of the innermost functions, innermost first, at
-	// most MaxFrames. One in brackets stands for functions of a run-time library that
-	// failed in one way: [abort]. Empty where nothing is known of a stack.
+	// Frames are the normalized names of the innermost functions, innermost first, at most
+	// MaxFrames. A name in brackets stands for functions of a run-time library that failed in
+	// one style: [abort]. Empty where nothing is known of a stack.
 	Frames []string
 	// Hash is the SHA-256 of the version and the frames, as hexadecimal.
 	Hash string
-	// RestsOnGuess says that one of the frames is a guess, or rests on one.
+	// RestsOnGuess is true where one of the frames is a guess, or rests on one.
 	RestsOnGuess bool
-	// HasOffsets says that a frame is an offset in a module none of whose functions has a
+	// HasOffsets is true where a frame is an offset in a module none of whose functions has a
 	// name: name@0x1234. Another build has another signature.
 	HasOffsets bool
 }
@@ -44,14 +43,14 @@ type Signature struct {
 // shortHash is how many digits of the hash are in the text of a signature.
 const shortHash = 16
 
-// String is the signature as it is written: unwindd-2:6f1a0e6d0c0a4b58, which has the
+// String returns the signature as it is written: unwindd-2:6f1a0e6d0c0a4b58, which has the
 // version and the first 64 bits of the hash.
 func (s *Signature) String() string {
 	return fmt.Sprintf("unwindd-%d:%s", s.Version, s.Hash[:shortHash])
 }
 
-// newSignature is the signature of names. What is hashed is a line with the version, and
-// one for each name: names have no line breaks.
+// newSignature returns the signature of names. The hash is of a line with the version, and one
+// for each name: names have no line breaks.
 func newSignature(version int, names []string) Signature {
 	h := sha256.New()
 	fmt.Fprintf(h, "unwindd-%d\n", version)

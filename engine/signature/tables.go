@@ -2,27 +2,27 @@
 
 package signature
 
-// The tables of what is left out of names. Whoever changes an entry here, or in
-// machinery.go, changes signatures: Version is another one then.
+// The tables of parts that are left out of names. A change of an entry here, or in
+// machinery.go, changes signatures: it needs a new Version.
 
-// What stands for things without a name, which each compiler writes in its own way.
+// The texts for things without a name, which each compiler writes in its own style.
 const (
 	lambda       = "{lambda}"
 	unnamedType  = "{unnamed}"
 	unnamedSpace = "(anonymous namespace)"
 )
 
-// braces are what names have in braces, by how it begins.
+// braces are the texts for names in braces, by their beginning.
 var braces = []struct{ begins, is string }{
 	{"lambda", lambda}, {"unnamed", unnamedType}, {"anonymous", unnamedSpace},
 	{"closure_env", ""}, {"closure", "{closure}"}, {"vtable.shim", ""}, {"shim", ""}, {"impl", "{impl}"},
 }
 
-// unsaid are parts that say nothing.
+// unsaid are parts without information.
 var unsaid = map[string]bool{"{}": true, "_": true}
 
-// inlineSpaces are the inline namespaces of libraries, which name a version of them; *
-// stands for a number.
+// inlineSpaces are the inline namespaces of libraries, for a version of them; * stands for a
+// number.
 var inlineSpaces = map[string][]string{
 	"std":  {"__cxx11", "__cxx1998", "__debug", "__ndk*", "__Cr", "__fs", "_V*", "__*"},
 	"absl": {"lts_*"},
@@ -42,20 +42,18 @@ var suffixes = setOf(
 	"avx", "avx2", "avx512f", "sse2", "sse4", "sse4_1", "sse4_2", "fma", "arch_x86_64_v2", "arch_x86_64_v3", "arch_x86_64_v4",
 )
 
-// newSuffixes are those that the second version of signatures has beside: of parts that
-// LLVM puts into sections of their own and of functions that BOLT moves, of clones, of the
-// parts of coroutines, and of what Microsoft's compiler makes of handlers.
+// newSuffixes are the suffixes that the second version of signatures adds: of parts that LLVM
+// puts into sections of their own and of functions that BOLT moves, of clones, of the parts of
+// coroutines, and of Microsoft's compiler for handlers.
 var newSuffixes = setOf(
 	"__part", "eh", "bolt", "org", "__hot_start", "__hot_end", "memprof", "resume", "destroy", "cleanup", "actor",
 	"filt", "catch", "fin", "dtor",
 )
 
-// interceptors begin the names of functions of sanitizers in the place of the C
-// library's.
+// interceptors begin the names of functions of sanitizers in the place of the C library's.
 var interceptors = []string{"___interceptor_", "__interceptor_", "__interceptor_trampoline_"}
 
-// processors are words in the names of functions of the C library that say which
-// processors they are for.
+// processors are words for processors in the names of functions of the C library.
 var processors = setOf(
 	"sse2", "ssse3", "sse3", "sse4", "sse41", "sse42", "avx", "avx2", "avx512", "avx512vl", "evex", "evex512", "erms", "fma", "fma4", "unaligned",
 	"generic", "sve", "mops", "neon", "simd", "mte", "a64fx", "thunderx", "thunderx2", "falkor", "emag", "kunpeng", "oryon1", "power7", "power8", "power9", "power10", "z13", "z196",
@@ -64,7 +62,7 @@ var processors = setOf(
 // reservedSuffixes end reserved names of the C library: in that order.
 var reservedSuffixes = []string{"_nocancel", "_internal", "_impl", "_time64", "_chk"}
 
-// aliases are functions that are one, or that one function does the work of.
+// aliases are other names of a function, or functions that another one does the work of.
 var aliases = map[string]string{
 	"cfree": "free", "memmove": "memcpy", "mempcpy": "memcpy", "gsignal": "raise",
 	"open64": "open", "pread64": "pread", "pwrite64": "pwrite", "lseek64": "lseek", "fopen64": "fopen",
@@ -73,7 +71,7 @@ var aliases = map[string]string{
 // goWrappers are functions that Go's compiler makes, with a number each.
 var goWrappers = setOf("gowrap", "deferwrap", "gowrap.")
 
-// goSuffixes are words at the end of Go's names that say how a function is called.
+// goSuffixes are words at the end of Go's names for how a function is called.
 var goSuffixes = setOf("abi0", "abiinternal")
 
 func setOf(list ...string) map[string]bool {

@@ -8,37 +8,37 @@ import (
 	"unicode/utf8"
 )
 
-// maxLine bounds a line, in bytes. Programs write lines of any length.
+// maxLine bounds a line, in bytes: generated code has lines of any length.
 const maxLine = 1000
 
-// A text knows where each 1024th of its lines begins: there may be any number, and stacks
-// may ask for one after the other.
+// text is a text with the offset of each 1024th line: there may be any number of lines, and
+// stacks may request one after the other.
 type text struct {
 	all   string
 	marks []uint32 // offsets of the lines 1, 1025, ...
-	count int      // of lines
+	count int      // number of lines
 }
 
 const marked = 1 << 10
 
-// newText looks through a text. A break at its end begins no line.
+// newText indexes a text. A line break at its end begins no line.
 func newText(all string) text {
 	t := text{all: all}
-	for at := 0; at < len(all); t.count++ {
+	for offset := 0; offset < len(all); t.count++ {
 		if t.count%marked == 0 {
-			t.marks = append(t.marks, uint32(at)) //nolint:gosec // of at most maxFile bytes
+			t.marks = append(t.marks, uint32(offset)) //nolint:gosec // of at most maxFile bytes
 		}
-		end := strings.IndexByte(all[at:], '\n')
+		end := strings.IndexByte(all[offset:], '\n')
 		if end < 0 {
-			end = len(all) - at
+			end = len(all) - offset
 		}
-		at += end + 1
+		offset += end + 1
 	}
 	return t
 }
 
-// around gives lines of a text: count of them with line in the middle, or all that there
-// are. Where the text ends early there are more before line.
+// around returns count lines of a text with line in the middle, or all if there are fewer. Near
+// the end of the text there are more before line.
 func (t *text) around(line, count int) (first int, lines []string, err error) {
 	if line < 1 || line > t.count {
 		return 0, nil, fmt.Errorf("line %d is not among its %d lines", line, t.count)
@@ -56,7 +56,7 @@ func (t *text) around(line, count int) (first int, lines []string, err error) {
 	return first, lines, nil
 }
 
-// cut ends a line that is too long between two characters, and says so.
+// cut truncates a line that is too long between two characters, and marks it.
 func cut(line string) string {
 	if len(line) <= maxLine {
 		return line

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package source finds the text of source files, and gives the lines around one of them.
+// Package source finds source files, and returns the lines around a line.
 //
-// The text is that which debug information has itself, or a file of the target, or what a
-// debuginfod server has for the code object. A file is refused where debug information has
-// a checksum that is not the file's; where it has none, a file that is newer than the code
-// object is given with a warning. Everything is bounded: files, lines and how much is kept.
+// The text is embedded in the debug information, or in a file of the target, or on a debuginfod
+// server. A file is refused if debug information has another checksum; if that has none, a file
+// that is newer than the code object comes with a warning. Files, lines and memory are bounded.
 package source
 
 import (
@@ -24,36 +23,37 @@ import (
 const (
 	maxFile  = 64 << 20  // bytes of a source file
 	maxKept  = 128 << 20 // bytes of files that are kept
-	maxKnown = 1 << 14   // files, and lines, that are remembered
+	maxKnown = 1 << 14   // files, and answers, that are remembered
 )
 
-// MaxLines is how many lines may be asked for.
+// MaxLines bounds the number of lines in a request.
 const MaxLines = 1000
 
 // Lines are lines of a source file.
 type Lines struct {
 	First int // the number of the first line, from 1
 	Text  []string
-	// Warning is why the lines may not be those that were compiled; "" else.
+	// Warning is why the lines may not be the lines that were compiled; "" if there is no
+	// doubt.
 	Warning string
 }
 
-// A Place is a line of a source file of a code object.
+// Place is a line of a source file of a code object.
 type Place struct {
-	File string // as debug information has it
+	File string // the path in debug information
 	Line int    // from 1
-	// Text is the text of the file where debug information has it; "" else.
+	// Text is the text of the file, if debug information embeds it.
 	Text string
-	// MD5 is the sum of the file's bytes (DW_LNCT_MD5); "" where it is not known.
+	// MD5 is the checksum of the file (DW_LNCT_MD5); "" if it is not known.
 	MD5     string
 	BuildID []byte // of the code object
-	// Object is the path of the code object, and Modified when that was written; the
-	// zero time where it is not known.
+	// Object is the path of the code object, and Modified the time when it was written;
+	// zero if that is not known.
 	Object   string
 	Modified time.Time
 }
 
-// PlaceOf is the place of a function at an address.
+// PlaceOf returns the place of a frame.
 func PlaceOf(f *symbol.Frame) Place {
 	return Place{File: f.File, Line: f.Line, Text: f.Source, MD5: f.SourceMD5}
 }
@@ -68,21 +68,21 @@ type Files struct {
 	bytes int // of files
 }
 
-// New makes Files that the finder finds.
+// New makes Files that looks up files by a finder.
 func New(finder *object.Finder) *Files {
 	return &Files{finder: finder, files: map[fileKey]*file{}, lines: map[lineKey]*answer{}}
 }
 
-// A fileKey says which file is asked for. Units may have texts of their own for one path.
+// fileKey identifies a file. Units may embed different texts for one path.
 type fileKey struct {
 	path, md5, buildID string
-	embedded           *byte // where the text is that debug information has; nil: it has none
+	embedded           *byte // the start of the embedded text; nil if there is none
 }
 
-// A file is one that was looked for.
+// file is the result of looking for a file.
 type file struct {
 	text     text
-	modified time.Time // of a file of the target; zero where it is known to be the right one
+	modified time.Time // of a file of the target; zero if the file is certain
 	err      error
 }
 
@@ -97,8 +97,8 @@ type answer struct {
 	err   error
 }
 
-// Lines gives about as many lines as are asked for, with that of the place in the middle.
-// The error says why there is no such line: each place that was looked at.
+// Lines returns about count lines, with that of the place in the middle. The error has the reason
+// for each file that was tried.
 func (s *Files) Lines(p Place, count int) (Lines, error) {
 	if p.Line < 1 || p.File == "" {
 		return Lines{}, errors.New("no line is known")
@@ -135,7 +135,7 @@ func (s *Files) find(p *Place, key fileKey, count int) (l Lines, err error) {
 	return l, nil
 }
 
-// file reads a file, once as long as it is kept.
+// file returns a file, which it reads unless it is kept.
 func (s *Files) file(p *Place, key fileKey) *file {
 	if f := s.files[key]; f != nil {
 		return f
@@ -157,7 +157,7 @@ func (s *Files) file(p *Place, key fileKey) *file {
 	return f
 }
 
-// read looks for a file in the target, and asks the finder's Remote.
+// read reads a file from the target, or else from the finder's Remote.
 func (s *Files) read(p *Place) *file {
 	f := &file{}
 	if !strings.HasPrefix(p.File, "/") {
@@ -193,8 +193,8 @@ func (s *Files) read(p *Place) *file {
 	return f
 }
 
-// take copies the text of a file, where its sum is the right one; "" is any. It closes the
-// mapping.
+// take copies the text of a file whose checksum is sum, or of any file if sum is "". It closes
+// the mapping.
 func (f *file) take(m *object.Mapping, sum string) error {
 	defer m.Close()
 	if n := len(m.Data()); n > maxFile {

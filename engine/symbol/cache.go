@@ -9,14 +9,14 @@ import (
 
 const (
 	cacheShards = 16
-	// generationBytes bounds the names in one generation of one shard; the
-	// whole cache holds at most cacheShards*2 times as much.
+	// generationBytes bounds the names in one generation of one shard; the whole cache has
+	// at most cacheShards*2 times as much.
 	generationBytes = 1 << 20
 )
 
-// A nameCache maps linkage names to readable ones. Each shard keeps two
-// generations: when the young one is full it becomes the old one, and what is
-// still in use moves back as it is asked for.
+// nameCache maps linkage names to readable ones. Each shard has two generations: when the
+// young one is full it becomes the old one, and names that are still in use move back as
+// they are requested.
 type nameCache struct {
 	seed   maphash.Seed
 	shards [cacheShards]nameShard
@@ -36,7 +36,7 @@ func newNameCache() *nameCache {
 	return c
 }
 
-// get returns the value of key, made by compute when it is not there.
+// get returns the value of key, and computes it where it is missing.
 func (c *nameCache) get(key string, compute func(string) string) string {
 	s := &c.shards[maphash.String(c.seed, key)%cacheShards]
 	s.mu.Lock()
@@ -57,7 +57,7 @@ func (c *nameCache) get(key string, compute func(string) string) string {
 	return value
 }
 
-// put stores under s.mu. A pair that would fill a generation alone is not kept.
+// put stores a pair under s.mu. A pair that would fill a generation alone is not stored.
 func (s *nameShard) put(key, value string) {
 	size := len(key) + len(value)
 	if size > generationBytes {

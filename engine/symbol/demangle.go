@@ -18,14 +18,14 @@ const (
 	maxDemangled = 16
 )
 
-// StripVersion cuts the symbol version (@VERSION, or @@VERSION for the default
-// one) that a linker appends to names in .symtab.
+// StripVersion cuts the symbol version (@VERSION, or @@VERSION for the default one) that a
+// linker appends to names in .symtab.
 func StripVersion(name string) string {
-	at := strings.IndexByte(name, '@')
-	if at <= 0 {
+	index := strings.IndexByte(name, '@')
+	if index <= 0 {
 		return name
 	}
-	version := strings.TrimPrefix(name[at+1:], "@")
+	version := strings.TrimPrefix(name[index+1:], "@")
 	if version == "" {
 		return name
 	}
@@ -36,30 +36,31 @@ func StripVersion(name string) string {
 			return name
 		}
 	}
-	return name[:at]
+	return name[:index]
 }
 
-// Demangle returns the readable form of a linkage name: Itanium C++, and Rust's legacy
-// and v0 manglings (the hashes of Rust's names are left out), in the spelling of LLVM's
-// tools, and D in that of binutils. A symbol version is stripped first. A name that is
-// not mangled, such as one of C or Go, comes back as it is, and so does one that cannot
-// be demangled, is longer than 8 KiB, or would reach 64 KiB.
+// Demangle returns the readable form of a linkage name: Itanium C++ and Rust's legacy and
+// v0 manglings in the spelling of LLVM's tools (without the hashes of Rust's names), D in
+// the spelling of binutils. A symbol version is stripped first. A name that is not mangled,
+// such as one of C or Go, is returned unchanged, and so is a name that cannot be demangled,
+// is longer than 8 KiB, or would reach 64 KiB.
 //
-// Results are cached. The result may share memory with name, and the cache keeps
-// it: a name in mapped memory must be copied first. It is safe for concurrent use.
+// Results are cached. The result may share memory with name, and the cache keeps it: a name
+// in mapped memory must be copied first. Demangle is safe for concurrent use.
 func Demangle(name string) string { return stackNames.demangle(name) }
 
-// DemangleLLVM is Demangle, but of D's names it reads those alone that LLVM's tools read.
+// DemangleLLVM is Demangle, except that it reads only those names of D that LLVM's tools
+// read.
 func DemangleLLVM(name string) string { return llvmNames.demangle(name) }
 
-// DemangleGNU is Demangle in the spelling of binutils, which leave names of D as they are
-// where a name's language is not known.
+// DemangleGNU is Demangle in the spelling of binutils, which leave names of D unchanged
+// where the language of a name is unknown.
 func DemangleGNU(name string) string { return gnuNames.demangle(name) }
 
-// A nameStyle is how names are written.
+// nameStyle is a tool's spelling of names.
 type nameStyle struct {
-	cpp   demangle.Option                  // of C++ and Rust
-	d     func(name string) (string, bool) // false where a name is left as it is
+	cpp   demangle.Option                  // for C++ and Rust
+	d     func(name string) (string, bool) // for D; false where a name stays as it is
 	cache *nameCache
 }
 
@@ -77,13 +78,13 @@ func (s *nameStyle) demangle(name string) string {
 	return s.cache.get(name, s.demangleOnce)
 }
 
-// IsMangled reports whether a name looks mangled, by the prefixes that LLVM's demanglers
-// accept on ELF.
+// IsMangled reports whether a name begins with a prefix that LLVM's demanglers accept on
+// ELF.
 func IsMangled(name string) bool {
 	return strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R") || strings.HasPrefix(name, "___Z") || dname.IsMangled(name)
 }
 
-// llvmOperators puts operators before template arguments as LLVM writes them.
+// llvmOperators writes operators before template arguments as LLVM does.
 var llvmOperators = strings.NewReplacer("operator< <", "operator<<", "operator<< <", "operator<<<")
 
 // demangleOnce demangles without a cache.
@@ -111,25 +112,25 @@ func (s *nameStyle) demangleOnce(name string) string {
 		if strings.Contains(readable, "operator<") {
 			readable = llvmOperators.Replace(readable)
 		}
-		if i := strings.Index(readable, " (."); i >= 0 { // what compilers append to clones, once for all
+		if i := strings.Index(readable, " (."); i >= 0 { // the suffixes of clones follow
 			readable = readable[:i] + strings.ReplaceAll(readable[i:], ") (.", ".")
 		}
 	}
 	return readable
 }
 
-// read has the library read a name, of legacy Rust as one of C++; ok is false of a name
-// that it does not read, or that would reach the bound.
+// read demangles a name of C++ or legacy Rust with the library; ok is false where the
+// library cannot read it, or where the result would reach the bound.
 func read(name string, style demangle.Option) (readable string, ok bool) {
 	readable, err := demangle.ToString(name, style, demangle.NoRust, demangle.MaxLength(maxDemangled))
 	return readable, err == nil && len(readable) < 1<<maxDemangled
 }
 
-// maxSuffixes bounds the places at which a suffix is looked for.
+// maxSuffixes bounds the places where a suffix is looked for.
 const maxSuffixes = 8
 
-// demangleCpp demangles a name of C++. LLVM reads suffixes behind names of any kind
-// (docs/upstream.md), such as that of a static variable of a function.
+// demangleCpp demangles a name of C++. LLVM accepts suffixes behind names of any kind
+// (docs/upstream.md), such as the name of a function's static variable.
 func (s *nameStyle) demangleCpp(name string) (string, bool) {
 	if readable, ok := read(name, s.cpp); ok || s.cpp != demangle.LLVMStyle {
 		return readable, ok

@@ -11,24 +11,25 @@ import (
 	"github.com/ianlancetaylor/demangle"
 )
 
-// legacyHash is the last part of a name of Rust's legacy mangling, which reads as a name
-// of C++ otherwise.
+// legacyHash matches the last part of a name of Rust's legacy mangling, which is otherwise
+// mangled like C++.
 var legacyHash = regexp.MustCompile(`::h[0-9a-f]{16}$`)
 
-// legacyEscapes are the escapes of Rust's legacy mangling, by the text between dollar signs.
+// legacyEscapes are the escapes of Rust's legacy mangling, by the text between dollar
+// signs.
 var legacyEscapes = map[string]string{
 	"SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ",",
 }
 
 // demangleLegacyRust demangles a name of Rust's legacy mangling, without its hash. The
-// library reads the name as one of C++: as one of Rust it loses the first underscore of
-// identifiers that begin with one, and what is appended to clones (docs/upstream.md).
+// library is told to read it as C++: read as Rust it loses the first underscore of
+// identifiers that begin with one, and the suffixes of clones (docs/upstream.md).
 func demangleLegacyRust(name string, style demangle.Option) (string, bool) {
 	if !strings.HasPrefix(name, "_ZN") || !strings.Contains(name, "17h") {
 		return "", false
 	}
 	suffix := ""
-	if i := strings.Index(name, "E."); i >= 0 { // of a clone
+	if i := strings.Index(name, "E."); i >= 0 { // a clone
 		if style == demangle.LLVMStyle {
 			suffix = " (" + name[i+1:] + ")"
 		}
@@ -49,8 +50,8 @@ func demangleLegacyRust(name string, style demangle.Option) (string, bool) {
 	return strings.Join(parts, "::") + suffix, true
 }
 
-// unescapeLegacy replaces the escapes in an identifier. One that begins with an escape
-// has an underscore before it.
+// unescapeLegacy replaces the escapes in an identifier. An identifier that begins with an
+// escape has an underscore before it.
 func unescapeLegacy(part string) string {
 	if strings.HasPrefix(part, "_$") {
 		part = part[1:]
@@ -80,8 +81,7 @@ func unescapeLegacy(part string) string {
 	return b.String()
 }
 
-// legacyEscape returns the character that an escape stands for: $LT$, or $u7b$ by its
-// number.
+// legacyEscape returns the character of an escape: $LT$, or $u7b$ by its number.
 func legacyEscape(name string) (string, bool) {
 	if text, ok := legacyEscapes[name]; ok {
 		return text, true

@@ -33,8 +33,8 @@ var emptyPaths = strings.NewReplacer("::::", "::", "::>", ">", "::,", ",", "::)"
 // maxRustDepth bounds how deep paths and types nest.
 const maxRustDepth = 400
 
-// A rustLayout finds the parts of a v0 name that must be marked. It follows the
-// grammar, since digits and letters mean different things in different places.
+// rustLayout finds the parts of a v0 name that must be marked. It follows the grammar,
+// since digits and letters mean different things in different places.
 type rustLayout struct {
 	text      string // behind _R
 	offset    int
@@ -45,13 +45,12 @@ type rustLayout struct {
 	constants []string     // digits of constants that the library refuses
 }
 
-// A rustNumber is a number of base 62 in text[start:end], its terminator included.
+// rustNumber is a number of base 62 in text[start:end], its terminator included.
 type rustNumber struct{ start, end, value int }
 
-// markRust returns a name in which each empty identifier ends in an underscore, and
-// back references lead to where their targets are then; and the digits of constants
-// that were replaced, with what stands in their place. A name that does not follow
-// the grammar comes back as it is.
+// markRust returns a name in which each empty identifier ends in an underscore and back
+// references are adjusted to the new offsets, and the replaced digits of constants by their
+// replacement. A name that does not follow the grammar is returned unchanged.
 func markRust(name string) (string, map[string]string) {
 	end := len(name)
 	if i := strings.IndexAny(name, ".$"); i >= 0 {
@@ -79,7 +78,7 @@ func markRust(name string) (string, map[string]string) {
 }
 
 // shift inserts the underscores, and moves back references with their targets.
-// Longer numbers move what is behind them in turn, so it repeats until nothing grows.
+// Longer numbers move the text behind them in turn, so it repeats until nothing grows.
 func (r *rustLayout) shift(text string) string {
 	inserted := make([]int, len(text)) // bytes behind each offset
 	for _, offset := range r.empty {

@@ -12,15 +12,15 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/breakpad"
 )
 
-// A framePiece is code that an FDE has the rows of.
+// framePiece is a range of code whose rows an FDE has.
 type framePiece struct {
 	start, end uint64
 	offset     uint64 // of the FDE in the section
 	table      int
 }
 
-// tables are the sections of call frame information, in the order in which they are asked:
-// the object's, and the .debug_frame of its debug file, whose .eh_frame has no bytes.
+// tables are the sections of call frame information, in the order of lookup: the object's,
+// and the .debug_frame of its debug file, whose .eh_frame has no bytes.
 func (x *source) tables() (list []code.FrameTable) {
 	all := code.FrameTables(x.Object)
 	if x.Debug != nil {
@@ -71,7 +71,7 @@ func (x *source) frames(yield func(*breakpad.SourceFrame) bool) error {
 				return isMore
 			})
 			if err != nil {
-				x.problem(err) // the rows before it hold
+				x.problem(err) // the rows before it are valid
 			}
 			return nil
 		}
@@ -124,8 +124,8 @@ func (x *source) framePieces(tables []code.FrameTable) []framePiece {
 	return out
 }
 
-// frameAt is the FDE that a walk takes at an address: that of the first table which has
-// a row.
+// frameAt is the FDE that a walk uses at an address: the FDE of the first table which has a
+// row.
 func frameAt(tables []code.FrameTable, address uint64) (p framePiece, ok bool) {
 	var row cfi.Row
 	for i, t := range tables {

@@ -30,10 +30,10 @@ var architectures = map[elf.Machine]string{
 	elf.EM_PPC: "ppc", elf.EM_PPC64: "ppc64", elf.EM_S390: "s390", elf.EM_SPARC: "sparc", elf.EM_SPARCV9: "sparcv9", elf.EM_RISCV: "riscv",
 }
 
-// Identify is what a symbol file and stores of them call a code object: its MODULE
-// record, and the digits of its CODE_ID record. They are those of Breakpad's dump_syms:
-// the name is DT_SONAME, as it is for writers of minidumps, or else the file's. A PE file
-// has its identifier, and perhaps a name, in its CodeView record.
+// Identify returns the name of a code object in symbol files and in stores of them: its
+// MODULE record, and the digits of its CODE_ID record. They are as in Breakpad's dump_syms:
+// the name is DT_SONAME, as it is for writers of minidumps, or else the file's. A PE file has
+// its identifier, and perhaps a name, in its CodeView record.
 func Identify(o *object.Object) (m breakpad.Module, codeID string, err error) {
 	if !o.IsELF() && !o.IsPE() || o.Type() == elf.ET_REL || len(o.Segments()) == 0 {
 		return m, "", fmt.Errorf("%s: %w", o.Name(), ErrNotLoaded)

@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// A registerRange is registers that follow each other by their DWARF numbers. Their names
-// are in the list, or are the prefix and a number.
+// registerRange is registers with consecutive DWARF numbers. Their names are in the list, or
+// are the prefix and a number.
 type registerRange struct {
 	first  uint64
-	names  string // with blanks between them; "": prefix, count and from say them
+	names  string // with blanks between them; "": prefix, start and count
 	prefix string
 	count  uint64
-	from   uint64
+	start  uint64
 }
 
 // registers are the names of registers in STACK CFI records ("STACK CFI records"), by the
-// DWARF numbers of their ABIs' supplements. Walkers of Breakpad know those of x86 with a
-// dollar sign.
+// DWARF numbers of their ABIs' supplements. Walkers of Breakpad expect a dollar sign before
+// the names of x86.
 var registers = map[elf.Machine][]registerRange{
 	elf.EM_X86_64: {
 		{first: 0, names: "$rax $rdx $rcx $rbx $rsi $rdi $rbp $rsp"},
-		{first: 8, prefix: "$r", count: 8, from: 8},
+		{first: 8, prefix: "$r", count: 8, start: 8},
 		{first: 16, names: "$rip"},
 		{first: 17, prefix: "$xmm", count: 16},
 		{first: 33, prefix: "$st", count: 8},
@@ -72,7 +72,7 @@ func RegisterNames(machine uint16) func(number uint64) (string, bool) {
 			known[r.first+uint64(i)] = name
 		}
 		for i := range r.count {
-			known[r.first+i] = r.prefix + strconv.FormatUint(r.from+i, 10)
+			known[r.first+i] = r.prefix + strconv.FormatUint(r.start+i, 10)
 		}
 	}
 	return func(number uint64) (string, bool) {

@@ -16,12 +16,12 @@ import (
 // maxNames bounds the names of one address that are compared.
 const maxNames = 64
 
-// A namedAddress is where a symbol is, and the hash of its name.
+// namedAddress is where a symbol is, and the hash of its name.
 type namedAddress struct{ address, hash uint64 }
 
-// sharedCode finds the addresses at which functions begin that a linker folded: they have
-// symbols of different names. One whose name is a part of the other's is another name of
-// the same function, as "malloc" and "__libc_malloc" are.
+// sharedCode finds the addresses of functions that a linker folded: they have symbols of
+// different names. A name that is a part of another is an alias of the same function, as
+// "malloc" and "__libc_malloc" are.
 func (x *source) sharedCode() map[uint64]bool {
 	var list []namedAddress
 	seed := maphash.MakeSeed()
@@ -70,7 +70,7 @@ func (x *source) eachFunctionSymbol(f func(s *object.Symbol)) {
 	}
 }
 
-// areDifferent says whether two of some names are such that neither is a part of the other.
+// areDifferent reports whether no name contains the other, for any two of the names.
 func areDifferent(names []string) bool {
 	for i, a := range names {
 		for _, b := range names[:i] {

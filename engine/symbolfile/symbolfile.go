@@ -14,7 +14,7 @@
 //	}
 //	fmt.Fprintln(os.Stderr, written.Functions, "functions")
 //
-// What is written says of each address what Names does, and has its rows.
+// The file has the names and lines that Names finds, and the rows of the object.
 package symbolfile
 
 import (
@@ -31,26 +31,26 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/symtab"
 )
 
-// A File is a code object, and what is known of it.
+// File is a code object with its debug information and names.
 type File struct {
 	Object *object.Object
 	Debug  *object.Object    // its separate debug file; nil where there is none
-	Names  *resolve.Resolver // of the two; nobody else asks it while Write runs
+	Names  *resolve.Resolver // of Object and Debug; not used elsewhere while Write runs
 }
 
-// Written says what Write wrote, and what is missing.
+// Written is the contents of a file that Write wrote, and its problems.
 type Written struct {
 	breakpad.Written
-	// HasDebugInfo says that there is debug information: without, there are neither
-	// lines nor inlined calls.
+	// HasDebugInfo means that there is debug information: without it, there are neither lines
+	// nor inlined calls.
 	HasDebugInfo bool
-	// Problems are sentences that name what could not be read. Those of Names are not
+	// Problems are sentences about data that could not be read. The problems of Names are not
 	// among them.
 	Problems []string
 }
 
-// Write writes the symbol file of a code object. The error is one of w, or of the object
-// as a whole.
+// Write writes the symbol file of a code object. The error comes from w, or concerns
+// the object as a whole.
 func Write(w io.Writer, f File) (Written, error) {
 	x := &source{File: f}
 	module, codeID, err := Identify(f.Object)
@@ -72,16 +72,16 @@ func Write(w io.Writer, f File) (Written, error) {
 	return x.done, err
 }
 
-// A source gives what is written of a file.
+// source produces the records of a file.
 type source struct {
 	File
 	base uint64
 	code *dwarf.CodeMap // nil without debug information
-	// bounded are the symbols, of code that no function has, which become FUNC records: it
+	// bounded are the symbols of code outside functions that become FUNC records: the code
 	// has lines, or code of no symbol is behind it. bare are the others: a PUBLIC record has
-	// no end, and its name holds up to the next record.
+	// no end, and its name applies up to the next record.
 	bounded, bare []symbol.Symbol
-	shared        map[uint64]bool // where functions begin that were folded
+	shared        map[uint64]bool // addresses of functions that were folded
 	done          Written
 	out           breakpad.SourceFunction
 }
@@ -89,7 +89,7 @@ type source struct {
 // padding is how many bytes may lie between functions, to align them.
 const padding = 15
 
-// open finds the functions, and the symbols of what is in none of them.
+// open finds the functions, and the symbols outside of them.
 func (x *source) open() (err error) {
 	if d := x.Names.DWARF(); d != nil {
 		x.done.HasDebugInfo = true
@@ -107,7 +107,7 @@ func (x *source) open() (err error) {
 		if i+1 < len(symbols) {
 			end = min(end, symbols[i+1].Start)
 		}
-		if s.End == s.Start { // its size is not known
+		if s.End == s.Start { // unknown size
 			s.End = min(end, x.sectionEnd(s.Start))
 		}
 		if s.End > s.Start && s.End < end && end-s.End > padding || len(x.linesOf(&s)) > 0 {
@@ -130,7 +130,7 @@ func (x *source) sectionEnd(address uint64) uint64 {
 	return address
 }
 
-// covers says whether a function has the code at an address, and up to where that holds.
+// covers reports whether a function has the code at an address, and up to where that holds.
 func (x *source) covers(address uint64) (covered bool, end uint64) {
 	if x.code == nil {
 		return false, math.MaxUint64
@@ -175,8 +175,8 @@ func (x *source) functions(yield func(*breakpad.SourceFunction) bool) (err error
 	return nil
 }
 
-// function calls yield with each range of a function: compilers cut functions, and the
-// pieces have names of their own.
+// function calls yield with each range of a function: compilers split functions, and the
+// ranges have names of their own.
 func (x *source) function(fn *dwarf.FunctionCode, yield func(*breakpad.SourceFunction) bool) bool {
 	inlines := make([]breakpad.Inline, len(fn.Calls))
 	for i := range fn.Calls {

@@ -14,8 +14,8 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// An Addr2line answers questions about addresses as addr2line does: each is a
-// hexadecimal number, and all are of one file.
+// Addr2line answers questions about addresses as addr2line does: each is a hexadecimal
+// number, and all are about one file.
 type Addr2line struct {
 	Symbolizer *Symbolizer
 	Output     WriterOptions // of StyleAddr2line
@@ -25,10 +25,9 @@ type Addr2line struct {
 	Inlines bool   // inlined calls are frames of their own
 }
 
-// Run answers the questions, or those that are read from in, one a line, where
-// there are none, and writes the answers to w. The text of an error is that of
-// addr2line, behind the name of the tool.
-func (l *Addr2line) Run(w io.Writer, questions []string, in io.Reader) error {
+// Run answers the questions, or where there are none the lines of input, and writes the
+// answers to w. The text of an error is that of addr2line, behind the name of the tool.
+func (l *Addr2line) Run(w io.Writer, questions []string, input io.Reader) error {
 	f, err := l.Symbolizer.Open(l.File)
 	if err != nil {
 		return l.cannotOpen(err)
@@ -54,10 +53,10 @@ func (l *Addr2line) Run(w io.Writer, questions []string, in io.Reader) error {
 		},
 		failed: func(p *pending) error { return p.err },
 	}
-	return a.run(questions, in)
+	return a.run(questions, input)
 }
 
-// cannotOpen says that the file cannot be opened, and why.
+// cannotOpen is the error of a file that cannot be opened.
 func (l *Addr2line) cannotOpen(err error) error {
 	text := reason(l.File, err)
 	switch {
@@ -71,8 +70,8 @@ func (l *Addr2line) cannotOpen(err error) error {
 	return fmt.Errorf("%s: %s", l.File, text)
 }
 
-// leadingHex is the hexadecimal number that a text begins with, after blanks
-// and 0x; 0 where it begins with none, all ones where it has too many digits.
+// leadingHex is the hexadecimal number at the start of a text, after blanks and 0x; 0 where
+// there is none, all ones where it has too many digits.
 func leadingHex(text string) uint64 {
 	text = strings.TrimLeft(text, " \t\n\v\f\r")
 	text = strings.TrimPrefix(strings.TrimPrefix(text, "0x"), "0X")

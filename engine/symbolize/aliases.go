@@ -12,29 +12,29 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/symtab"
 )
 
-// aliases are the symbols of one code object with all their names, for answers
-// with the name that another tool takes. It may be used concurrently.
+// aliases are the symbols of one code object with all their names, for answers with the name
+// that another tool chooses. It may be used concurrently.
 //
-// Both tools look at .symtab, and at .dynsym where there is no .symtab; and
-// both take the nearest symbol that begins at or below an address. A name is
-// given only where the symbol holds the address: one without a size ends at the
-// next symbol, or where its section does.
+// Both tools look at .symtab, and at .dynsym where there is no .symtab; and both take the
+// nearest symbol that begins at or below an address. A name is returned only where the symbol
+// covers the address: one without a size ends at the next symbol, or at the end of its
+// section.
 type aliases struct {
 	all   []alias // in the order of the table
 	files []file  // by symbol
 
-	asked     atomic.Int32
+	requests  atomic.Int32
 	indexLLVM sync.Once
 	llvm      []uint32 // llvm-symbolizer's choices, one for each address, by address
 	indexGNU  sync.Once
 	gnu       []uint32 // addr2line's candidates, by section and address, then in the order of the table
 }
 
-// scanned is how many questions are answered by looking at all symbols before
-// it is worth while to sort them.
+// scanned is the number of questions that are answered by scanning all symbols before they
+// are sorted.
 const scanned = 8
 
-// An alias is a symbol of code or data.
+// alias is a symbol of code or data.
 type alias struct {
 	start, end uint64 // end is start where the symbol has no size
 	limit      uint64 // end of the section; 0: unknown
@@ -49,19 +49,19 @@ type alias struct {
 type file struct {
 	index  uint32
 	name   string
-	isLate bool // there are other symbols before it: it says nothing of global ones
+	isLate bool // symbols precede it: it does not apply to global ones
 }
 
-// A Named is a symbol that holds an address.
+// Named is a symbol that covers an address.
 type Named struct {
 	Name  string // raw: mangled, with @VERSION where the table has it
 	Start uint64 // ELF virtual address
-	Size  uint64 // bytes; 0: the table does not tell it
+	Size  uint64 // bytes; 0: not in the table
 	File  string // of the STT_FILE symbol that it belongs to, without its directory; ""
 }
 
-// newAliases reads a code object's symbols. With an error comes what could be
-// read.
+// newAliases reads a code object's symbols. With an error it returns the symbols that could
+// be read.
 func newAliases(o *object.Object) (*aliases, error) {
 	symbols, err := o.Symbols()
 	sections := o.Sections()
@@ -103,12 +103,12 @@ func newAlias(o *object.Object, sections []*object.Section, s *object.Symbol) (a
 	}
 	a = alias{start: s.Address, name: s.Name, section: s.Section, typ: s.Type, isLocal: s.Binding == elf.STB_LOCAL}
 	if uint64(s.Section) < uint64(len(sections)) {
-		in := sections[s.Section]
+		section := sections[s.Section]
 		if o.Type() == elf.ET_REL {
-			a.start += in.Address
+			a.start += section.Address
 		}
-		if in.Size <= ^in.Address {
-			a.limit = in.Address + in.Size
+		if section.Size <= ^section.Address {
+			a.limit = section.Address + section.Size
 		}
 	}
 	if s.Size > ^a.start {
@@ -120,8 +120,8 @@ func newAlias(o *object.Object, sections []*object.Section, s *object.Symbol) (a
 
 func (a *alias) isFunction() bool { return a.typ == elf.STT_FUNC || a.typ == elf.STT_GNU_IFUNC }
 
-// holds says whether the symbol, one that begins at or below the address, holds it.
-func (a *alias) holds(address uint64) bool {
+// covers reports whether the symbol, which begins at or below the address, includes it.
+func (a *alias) covers(address uint64) bool {
 	switch {
 	case a.end > a.start:
 		return address < a.end
@@ -133,8 +133,8 @@ func (a *alias) holds(address uint64) bool {
 
 func (a *alias) named() Named { return Named{Name: a.name, Start: a.start, Size: a.end - a.start} }
 
-// fileOf returns the STT_FILE symbol before a symbol; isLate says that symbols of
-// other files are before that.
+// fileOf returns the STT_FILE symbol before a symbol; isLate means that symbols of other
+// files precede it.
 func (t *aliases) fileOf(a *alias) (name string, isLate bool) {
 	i := sort.Search(len(t.files), func(i int) bool { return t.files[i].index > a.index }) - 1
 	if i < 0 {
@@ -143,7 +143,7 @@ func (t *aliases) fileOf(a *alias) (name string, isLate bool) {
 	return t.files[i].name, t.files[i].isLate
 }
 
-// find returns the symbols of a raw name, by address, of those that chooseLLVM gives.
+// find returns the symbols with a raw name that chooseLLVM may return, by address.
 func (t *aliases) find(name string) []Named {
 	t.indexLLVM.Do(t.sortLLVM)
 	var list []Named

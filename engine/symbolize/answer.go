@@ -4,16 +4,16 @@ package symbolize
 
 import "github.com/unwindd/unwindd/engine/symbol"
 
-// An Answer is what is known at one address, or of one name.
+// Answer is the known facts about one address or one name.
 type Answer struct {
 	Module string // as the question has it
-	// Address is what was asked for; HasAddress is false where a Symbol was, or
-	// where the question could not be understood.
+	// Address is the address of the question; HasAddress is false where the question had a
+	// Symbol, or could not be parsed.
 	Address    uint64
 	HasAddress bool
 	Symbol     string
-	// Error is what is wrong with the question or the file. In JSON an answer
-	// with an error is nothing else.
+	// Error is the problem of the question or the file. In JSON an answer with an error has
+	// nothing else.
 	Error string
 
 	Kind   AnswerKind
@@ -22,7 +22,7 @@ type Answer struct {
 	Locals []symbol.Local // of Frame
 }
 
-// AnswerKind says what was asked for.
+// AnswerKind is the kind of a question.
 type AnswerKind int
 
 // The kinds.

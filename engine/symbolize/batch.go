@@ -18,74 +18,74 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// Questions that are there already are answered together, on all cores, in
-// pieces; the answers come in the order of the questions.
+// Questions that are already available are answered together, on all cores, in parts; the
+// answers come in the order of the questions.
 const (
 	batchPart = 32
-	// restParts is how many parts pages of a mapped file stay in memory for, as long
-	// as that was not so maxRests times: who asks about more needs them again.
+	// restParts is the number of parts after which pages of a mapped file are released, until
+	// that has happened maxRests times: later questions need them again.
 	restParts = 4
 	maxRests  = 16
 	// maxBatch bounds the memory, in questions: batchOfCore for each core.
 	batchOfCore = 512
 	maxBatch    = 16 * batchOfCore
-	// maxFrames bounds the frames that a worker keeps room for.
+	// maxFrames bounds the buffer of frames that a worker keeps.
 	maxFrames = 1024
-	// outputBuffer is how much is written at once, in bytes.
+	// outputBuffer is the size of a write, in bytes.
 	outputBuffer = 1 << 16
 	// maxQuestion bounds a line that is read, in bytes.
 	maxQuestion = 1 << 20
 )
 
-// A pending is a question on its way.
+// pending is a question without a written answer.
 type pending struct {
 	Answer
 	question question
-	file     *File // nil, and ir too: the answer is complete
+	file     *File // nil, with a nil ir: the answer is complete
 	ir       symbol.IR
-	message  string // said before the answer; "": nothing is
-	err      error  // why it could not be looked up
+	message  string // written before the answer; "": none
+	err      error  // why it could not be answered
 
-	text       []byte // of the part that it is in
-	begin, end int    // of the answer in that
+	text       []byte // of the answer's part
+	begin, end int    // of the answer in text
 }
 
-// answering is how a tool answers.
+// answering is the functions with which a tool answers.
 type answering struct {
 	out     *bufio.Writer
 	options WriterOptions
-	// message, where it is not nil, is told what there is to say before an answer.
+	// message, where it is not nil, receives messages that precede an answer.
 	message func(text string)
 	// prepare reads a question. It is called in the order of the questions.
 	prepare func(line string) pending
-	// fill looks one up that has a file. It is called concurrently, and may use
-	// the room in frames.
+	// fill answers a question that has a file. It is called concurrently, and may use the
+	// capacity of frames.
 	fill func(p *pending, frames []symbol.Frame)
-	// failed is told of one that has an err, in order: it sets the message, or
-	// gives an error, which ends everything before that answer.
+	// failed receives a question that has an err, in order: it sets the message, or returns
+	// an error, which ends everything before that answer.
 	failed func(p *pending) error
 
-	// What is used again for every batch.
+	// Buffers that every batch reuses.
 	workers []*worker
 	pending []pending
-	order   []int32  // in which they are looked up
+	order   []int32  // in which questions are answered
 	texts   [][]byte // of the parts
 	rests   atomic.Int32
 }
 
 func batchSize() int { return min(batchOfCore*runtime.GOMAXPROCS(0), maxBatch) }
 
-// run answers the questions, or those that are read where there are none.
-func (a *answering) run(questions []string, in io.Reader) error {
+// run answers the questions, or where there are none the lines of input.
+func (a *answering) run(questions []string, input io.Reader) error {
 	if len(questions) > 0 {
 		return a.list(questions)
 	}
-	return a.lines(in)
+	return a.lines(input)
 }
 
-// lines answers what is read, a question on each line.
+// lines answers the lines of r, a question on each.
 func (a *answering) lines(r io.Reader) error {
-	// more says that another whole line is there: asking for it will not wait.
+	// more means that another whole line is buffered: reading it does not wait.
 	more := false
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 1<<16), maxQuestion)
@@ -140,7 +140,7 @@ func (a *answering) jsonList(questions []string) error {
 				return err
 			}
 		}
-		a.say(&p)
+		a.writeMessage(&p)
 		if err := w.Write(&p.Answer); err != nil {
 			return err
 		}
@@ -148,8 +148,8 @@ func (a *answering) jsonList(questions []string) error {
 	return errors.Join(w.EndList(), a.out.Flush())
 }
 
-// say says what there is to say before an answer.
-func (a *answering) say(p *pending) {
+// writeMessage passes on the message before an answer.
+func (a *answering) writeMessage(p *pending) {
 	if p.message != "" && a.message != nil {
 		a.message(p.message)
 	}
@@ -162,8 +162,8 @@ func (a *answering) lookUp(p *pending, frames []symbol.Frame) {
 	}
 }
 
-// inOrder sorts the questions of a batch by file and address: neighbours are of one
-// unit of debug information, so that little of it is in use at a time.
+// inOrder sorts the questions of a batch by file and address: neighbours are in one unit of
+// debug information, so that little of it is in use at a time.
 func (a *answering) inOrder() [][]int32 {
 	a.order = a.order[:0]
 	files := map[*File]int{}
@@ -214,7 +214,7 @@ func (a *answering) batch(questions []string) error {
 	return a.write()
 }
 
-// write writes the answers of a batch and what is said before them.
+// write writes the answers of a batch and the messages before them.
 func (a *answering) write() error {
 	for i := range a.pending {
 		p := &a.pending[i]
@@ -228,7 +228,7 @@ func (a *answering) write() error {
 				return err
 			}
 		}
-		a.say(p)
+		a.writeMessage(p)
 		if _, err := a.out.Write(p.text[p.begin:p.end]); err != nil {
 			return err
 		}
@@ -236,14 +236,14 @@ func (a *answering) write() error {
 	return nil
 }
 
-// A worker answers the questions of one part after the other.
+// worker answers the questions of one part after the other.
 type worker struct {
 	*answering
 	writer *Writer
 	frames []symbol.Frame
 }
 
-// part looks questions up and appends the text of their answers.
+// part answers questions and appends the text of their answers.
 func (w *worker) part(text []byte, part []int32) []byte {
 	for _, i := range part {
 		p := &w.pending[i]
@@ -261,7 +261,7 @@ func (w *worker) part(text []byte, part []int32) []byte {
 	return text
 }
 
-// rest gives back what the questions of a part had to be read of their file.
+// rest releases the pages of a file that the questions of a part needed.
 func (w *worker) rest(part []int32) {
 	if f := w.pending[part[0]].file; f != nil {
 		f.resolver.Rest()

@@ -11,21 +11,21 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// A FileError is a file that cannot be opened. Its text is llvm-symbolizer's, where
-// that has a sentence for the reason.
+// FileError is the error of a file that cannot be opened. Its text is llvm-symbolizer's,
+// where that has a sentence for the reason.
 type FileError struct {
 	Name string // as the question has it
 	Err  error
 }
 
-// Error says which file, and why.
+// Error returns the name of the file and the reason.
 func (e *FileError) Error() string { return fmt.Sprintf("'%s': %s", e.Name, reason(e.Name, e.Err)) }
 
-// Unwrap gives why the file cannot be opened.
+// Unwrap returns the reason.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// reason says why a file of a name cannot be opened, where llvm-symbolizer has a
-// sentence for it in its words.
+// reason is the text of an error of opening a file, in llvm-symbolizer's words where it has
+// some.
 func reason(name string, err error) string {
 	var number syscall.Errno
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/resolve"
 )
 
-// A File is a code object whose addresses are symbolized. Addresses are
+// File is a code object whose addresses are symbolized. Addresses are
 // ELF virtual addresses of it; a caller that has a return address passes one
 // inside the call.
 type File struct {
@@ -21,8 +21,8 @@ type File struct {
 	symbols  func() *aliases
 }
 
-// readSymbols reads the names that tools choose from: the symbols of the object
-// itself, of no separate debug file.
+// readSymbols reads the names that tools choose from: the symbols of the object itself,
+// without its debug file.
 func (f *File) readSymbols() *aliases {
 	t, err := newAliases(f.Object)
 	f.resolver.Note(err)
@@ -40,7 +40,7 @@ func (f *File) close() error {
 // Names are the names of the file's code, and its debug information.
 func (f *File) Names() *resolve.Resolver { return f.resolver }
 
-// Problems are what was wrong so far with debug information or symbols.
+// Problems are the problems so far with debug information or symbols.
 func (f *File) Problems() []string { return f.resolver.Problems() }
 
 // Frames returns the functions at an address, innermost first, with the names
@@ -50,8 +50,9 @@ func (f *File) Frames(address uint64) []symbol.Frame {
 	return frames
 }
 
-// described appends what DWARF alone says of an address. Function is "" of a name that
-// looks mangled: each tool demangles it in its own way. isFirst is of dwarf.Reader.RawFrames.
+// described appends the functions at an address from DWARF alone. Function is "" for a name
+// that looks mangled: each tool demangles it in its own style. See dwarf.Reader.RawFrames for
+// isFirst.
 func (f *File) described(dst []symbol.Frame, address uint64, isFirst bool) []symbol.Frame {
 	d := f.resolver.DWARF()
 	if d == nil {
@@ -62,8 +63,8 @@ func (f *File) described(dst []symbol.Frame, address uint64, isFirst bool) []sym
 	return dst
 }
 
-// hasMore says whether names may be elsewhere than in DWARF and the object's own
-// symbols: in its debug file, in MiniDebugInfo or in the Go runtime's table.
+// hasMore reports whether names may be elsewhere than in DWARF and the object's own symbols:
+// in its debug file, in MiniDebugInfo or in the Go runtime's table.
 func (f *File) hasMore() bool {
 	if f.Debug != nil || f.Object.Section(".gnu_debugdata") != nil {
 		return true
@@ -71,7 +72,7 @@ func (f *File) hasMore() bool {
 	return f.Object.Section(".gopclntab") != nil || f.Object.Section(".data.rel.ro.gopclntab") != nil
 }
 
-// rawNames gives frames of symbols the raw names that they have in the table.
+// rawNames sets the names of frames from symbols to the raw names of the table.
 func rawNames(frames []symbol.Frame) []symbol.Frame {
 	for i := range frames {
 		if f := &frames[i]; f.LinkageName == "" {

@@ -11,10 +11,9 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// FramesGNU appends the frames at an address as addr2line has them, without
-// inlines a single one; none where it knows nothing. A function without a
-// linkage name has that of the symbol that addr2line takes, where no call is
-// inlined into it.
+// FramesGNU appends the frames at an address as addr2line has them, without inlines a single
+// one; none where it knows nothing. A function without a linkage name has the name of the
+// symbol that addr2line chooses, where no call is inlined into it.
 func (f *File) FramesGNU(dst []symbol.Frame, address uint64, inlines bool) []symbol.Frame {
 	section, ok := f.sectionAt(address)
 	if !ok {
@@ -54,12 +53,12 @@ func (f *File) sectionAt(address uint64) (uint32, bool) {
 	return 0, false
 }
 
-// chooseGNU returns the symbol of code at an ELF virtual address that addr2line
-// names: of those at the nearest address in the section a function before a
-// label, the shortest one that holds the address, then the first of the table.
+// chooseGNU returns the symbol of code at an ELF virtual address that addr2line names: among
+// the symbols at the nearest address in the section a function before a label, the shortest
+// one that covers the address, then the first of the table.
 func (t *aliases) chooseGNU(section uint32, address uint64) (Named, bool) {
 	best := t.nearestGNU(section, address)
-	if best == nil || !best.holds(address) {
+	if best == nil || !best.covers(address) {
 		return Named{}, false
 	}
 	n := best.named()
@@ -70,7 +69,7 @@ func (t *aliases) chooseGNU(section uint32, address uint64) (Named, bool) {
 }
 
 func (t *aliases) nearestGNU(section uint32, address uint64) (best *alias) {
-	if t.asked.Add(1) <= scanned {
+	if t.requests.Add(1) <= scanned {
 		for i := range t.all {
 			a := &t.all[i]
 			if a.typ == elf.STT_OBJECT || a.section != section || a.start > address {
@@ -82,7 +81,7 @@ func (t *aliases) nearestGNU(section uint32, address uint64) (best *alias) {
 		}
 		return best
 	}
-	t.asked.Store(scanned)
+	t.requests.Store(scanned)
 	t.indexGNU.Do(t.sortGNU)
 	after := func(i int) bool {
 		a := &t.all[t.gnu[i]]
@@ -92,7 +91,7 @@ func (t *aliases) nearestGNU(section uint32, address uint64) (best *alias) {
 		if a := &t.all[t.gnu[i]]; a.section != section || best != nil && a.start != best.start {
 			break
 		}
-		best = &t.all[t.gnu[i]] // the first of those that begin there
+		best = &t.all[t.gnu[i]] // the first symbol at the address
 	}
 	if best == nil {
 		return nil
@@ -109,15 +108,15 @@ func (t *aliases) nearestGNU(section uint32, address uint64) (best *alias) {
 	return best
 }
 
-// fitsBetter says whether addr2line takes a symbol that comes later in the table
-// and begins at the same address.
+// fitsBetter reports whether addr2line prefers a symbol that comes later in the table and
+// begins at the same address.
 func (a *alias) fitsBetter(best *alias, address uint64) bool {
 	size, bestSize := max(a.end-a.start, 1), max(best.end-best.start, 1)
-	at := address - best.start
+	offset := address - best.start
 	switch {
-	case bestSize <= at:
+	case bestSize <= offset:
 		return size > bestSize
-	case size <= at:
+	case size <= offset:
 		return false
 	case a.isFunction() != best.isFunction():
 		return a.isFunction()

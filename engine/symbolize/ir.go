@@ -10,7 +10,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// openIR opens a file in an intermediate representation; nil where it is none.
+// openIR opens a file in an intermediate representation; nil for any other file.
 func (s *Session) openIR(path string) (symbol.IR, error) {
 	if f, ok := s.irs[path]; ok {
 		return f, nil
@@ -37,12 +37,12 @@ func (s *Session) closeIRs() {
 	}
 }
 
-// fillIR looks up a position in an intermediate representation.
+// fillIR answers a question about a file in an intermediate representation.
 func (s *Session) fillIR(p *pending, frames []symbol.Frame) {
 	if p.Kind == AnswerNamed {
 		p.Kind = AnswerCode
 	}
-	at, err := p.ir.Find(p.question.text, s.Hex)
+	position, err := p.ir.Find(p.question.text, s.Hex)
 	if p.Kind != AnswerCode {
 		err = fmt.Errorf("%s files have positions of code only", p.ir.Format())
 	}
@@ -52,11 +52,11 @@ func (s *Session) fillIR(p *pending, frames []symbol.Frame) {
 	case err != nil:
 		p.message = s.message(p.question.text, err.Error())
 	case s.Inlines:
-		p.Frames = append(frames, at.Frames...)
+		p.Frames = append(frames, position.Frames...)
 	case s.Output.Style == StyleAddr2line, !s.hasLinkageNames(): // the innermost function
-		p.Frames = append(frames, at.Frames[0])
+		p.Frames = append(frames, position.Frames[0])
 	default:
-		p.Frames = append(frames, outermost(at.Frames))
+		p.Frames = append(frames, outermost(position.Frames))
 	}
 	if p.Symbol != "" {
 		p.Symbol = p.question.text

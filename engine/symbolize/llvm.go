@@ -10,13 +10,11 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// FramesLLVM appends the frames at an address as llvm-symbolizer has them, one
-// at least: what DWARF says, and where linkage says so the last one has the name
-// and start of the symbol that llvm-symbolizer takes. What nothing is known of
-// without DWARF and that symbol is then as in Frames.
+// FramesLLVM appends the frames at an address as llvm-symbolizer has them, at least one: the
+// frames of DWARF, and with linkage the last one has the name and start of the symbol that
+// llvm-symbolizer chooses. An address that neither of them knows has the frames of Frames.
 //
-// LinkageName is the raw name, and Name the DW_AT_name where there is no
-// linkage name.
+// LinkageName is the raw name, and Name the DW_AT_name where there is no linkage name.
 func (f *File) FramesLLVM(dst []symbol.Frame, address uint64, linkage bool) []symbol.Frame {
 	frames := f.described(dst, address, true)
 	described := len(frames) > len(dst)
@@ -43,22 +41,21 @@ func (f *File) FramesLLVM(dst []symbol.Frame, address uint64, linkage bool) []sy
 	return frames
 }
 
-// A Datum is what is known of the data, or the code, at an address.
+// Datum is the symbol of the data, or the code, at an address.
 type Datum struct {
-	Name  string // raw, of the symbol that holds the address; "" where none does
+	Name  string // raw, of the symbol that covers the address; "" without one
 	Start uint64 // ELF virtual address
-	Size  uint64 // bytes; 0: the table of symbols does not tell it
-	// File and Line are where the variable is declared. Without debug information
-	// of it they are the symbol's file (STT_FILE) and 0.
+	Size  uint64 // bytes; 0: not in the table of symbols
+	// File and Line are where the variable is declared. Without debug information they are
+	// the symbol's file (STT_FILE) and 0.
 	File string
 	Line int
 }
 
-// Data returns the symbol of data or code that holds an address, and where the
-// variable there is declared, as llvm-symbolizer has it: without a file where
-// the number of that is in the abbreviation (DW_FORM_implicit_const), and for
-// the first byte only of a variable that completes a declaration, as static
-// members do.
+// Data returns the symbol of data or code that covers an address, and the declaration of the
+// variable there, as llvm-symbolizer has it: without a file where the file's number is in the
+// abbreviation (DW_FORM_implicit_const), and for the first byte only of a variable that
+// completes a declaration, as static members do.
 func (f *File) Data(address uint64) Datum {
 	s, _ := f.symbols().chooseLLVM(address)
 	data := Datum{Name: s.Name, Start: s.Start, Size: s.Size, File: s.File}
@@ -79,11 +76,11 @@ func (f *File) Data(address uint64) Datum {
 }
 
 // chooseLLVM returns the symbol of code or data at an ELF virtual address that
-// llvm-symbolizer names: of those at the nearest address the last one of the
-// largest size.
+// llvm-symbolizer names: among the symbols at the nearest address the last one of the largest
+// size.
 func (t *aliases) chooseLLVM(address uint64) (Named, bool) {
 	a := t.nearestLLVM(address)
-	if a == nil || !a.holds(address) {
+	if a == nil || !a.covers(address) {
 		return Named{}, false
 	}
 	n := a.named()
@@ -94,8 +91,8 @@ func (t *aliases) chooseLLVM(address uint64) (Named, bool) {
 }
 
 func (t *aliases) nearestLLVM(address uint64) *alias {
-	if t.asked.Add(1) > scanned {
-		t.asked.Store(scanned)
+	if t.requests.Add(1) > scanned {
+		t.requests.Store(scanned)
 		t.indexLLVM.Do(t.sortLLVM)
 		if i := sort.Search(len(t.llvm), func(i int) bool { return t.all[t.llvm[i]].start > address }) - 1; i >= 0 {
 			return &t.all[t.llvm[i]]

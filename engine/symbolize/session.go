@@ -15,9 +15,14 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// A Session answers questions about addresses, in the protocol of
-// llvm-symbolizer: each is "[CODE|DATA|FRAME] [FILE:|BUILDID:]NAME ADDRESS",
-// without the name where the session has a file.
+// Session answers questions about addresses, in the protocol of llvm-symbolizer: each is
+// "[CODE
+//
+// # DATA
+//
+// FRAME] [FILE:
+//
+// BUILDID:]NAME ADDRESS", without the name where the session has a file.
 type Session struct {
 	Symbolizer *Symbolizer
 	Output     WriterOptions
@@ -29,32 +34,31 @@ type Session struct {
 	Hex     bool   // numbers are hexadecimal, with 0x or without
 	// AdjustVMA is subtracted from every address.
 	AdjustVMA uint64
-	// IR says that files in an intermediate representation are answered of, too.
-	// The tools whose protocol this is do not know them.
+	// IR enables answers about files in an intermediate representation. The tools whose
+	// protocol this is do not know them.
 	IR bool
 
-	// Message, where it is not nil, is told what is wrong with a question, a line
-	// without its end, when all answers before it are written.
+	// Message, where it is not nil, receives the problem of a question, a line without its
+	// end, when all answers before it are written.
 	Message func(text string)
-	// Log, where it is not nil, is told what was wrong in files, a sentence at a time.
+	// Log, where it is not nil, receives the problems of files, a sentence at a time.
 	Log func(text string)
-	// Refuse gives an error for a file that may not be read; nil: all may. The
-	// first such error ends the session in the end: nothing that was asked counts.
+	// Refuse returns an error for a file that may not be read; nil: all may. The first such
+	// error is the error of the session, after all answers.
 	Refuse func(path string) error
 
-	refusal error           // the first of Refuse
-	failed  map[string]bool // files that could not be opened, and were said so
+	refusal error           // the first error of Refuse
+	failed  map[string]bool // files that could not be opened, after their message
 	irs     map[string]*engine.IRFile
 }
 
-// Run answers the questions, or those that are read from in, one a line, where
-// there are none, and writes the answers to w. Of lines that are there already many
-// are answered together, on all cores; what is there is answered before more is
-// read.
+// Run answers the questions, or where there are none the lines of input, and writes the
+// answers to w. Lines that are already available are answered together, on all cores, and
+// before more lines are read.
 //
-// The error of an Object that cannot be opened is a FileError; in JSON its answer
-// was written.
-func (s *Session) Run(w io.Writer, questions []string, in io.Reader) error {
+// The error of an Object that cannot be opened is a FileError; in JSON its answer was
+// written.
+func (s *Session) Run(w io.Writer, questions []string, input io.Reader) error {
 	s.failed, s.irs, s.refusal = map[string]bool{}, map[string]*engine.IRFile{}, nil
 	defer s.closeIRs()
 	out := bufio.NewWriterSize(w, outputBuffer)
@@ -68,19 +72,19 @@ func (s *Session) Run(w io.Writer, questions []string, in io.Reader) error {
 		}
 	}
 	a := answering{out: out, message: s.Message, options: s.Output, prepare: s.prepare, fill: s.fill, failed: s.faulted}
-	err := a.run(questions, in)
+	err := a.run(questions, input)
 	return errors.Join(s.refusal, err)
 }
 
-// hasLinkageNames says that functions are written with the names that linkers have.
+// hasLinkageNames reports whether functions are written with their linkage names.
 func (s *Session) hasLinkageNames() bool { return s.Output.Functions == LinkageNames }
 
-// message is what is said about a question.
+// message is the message about a question.
 func (s *Session) message(about string, text string) string {
 	return fmt.Sprintf("%s: error: '%s': %s", s.Tool, about, text)
 }
 
-// prepare reads a line, and opens the file that it is about.
+// prepare parses a line, and opens the file that it is about.
 func (s *Session) prepare(line string) pending {
 	line = strings.ReplaceAll(line, "\r", "")
 	q, err := s.parse(line)
@@ -98,7 +102,7 @@ func (s *Session) prepare(line string) pending {
 	f, ir, err := s.open(&q)
 	switch {
 	case err != nil && s.failed[q.module]:
-		// It was said the first time.
+		// The message was written the first time.
 		if !s.Inlines && p.Kind == AnswerCode {
 			p.Frames = []symbol.Frame{{}}
 		}
@@ -115,7 +119,7 @@ func (s *Session) prepare(line string) pending {
 	return p
 }
 
-// faulted tells of a file that was cut while it was read.
+// faulted reports a file that was cut while it was read.
 func (s *Session) faulted(p *pending) error {
 	p.message = s.message(p.Module, p.err.Error())
 	return nil
@@ -147,7 +151,7 @@ func (s *Session) open(q *question) (*File, symbol.IR, error) {
 	return f, nil, err
 }
 
-// fill looks up what was asked for.
+// fill answers a question.
 func (s *Session) fill(p *pending, frames []symbol.Frame) {
 	q, f := &p.question, p.file
 	address := q.address - s.AdjustVMA
@@ -156,11 +160,11 @@ func (s *Session) fill(p *pending, frames []symbol.Frame) {
 		s.fillIR(p, frames)
 	case p.Kind == AnswerNamed:
 		for _, named := range f.Lookup(q.symbol) {
-			at := named.Start
+			address := named.Start
 			if q.offset < named.Size {
-				at += q.offset
+				address += q.offset
 			}
-			if frame := outermost(f.FramesLLVM(frames, at, s.hasLinkageNames())); frame.File != "" {
+			if frame := outermost(f.FramesLLVM(frames, address, s.hasLinkageNames())); frame.File != "" {
 				p.Frames = append(p.Frames, frame)
 			}
 		}
@@ -180,8 +184,8 @@ func (s *Session) fill(p *pending, frames []symbol.Frame) {
 	}
 }
 
-// outermost joins the frames of an address into one: the function that holds
-// the code, at the position of the innermost.
+// outermost joins the frames of an address into one: the function that has the code, at the
+// position of the innermost.
 func outermost(frames []symbol.Frame) symbol.Frame {
 	frame, last := frames[0], &frames[len(frames)-1]
 	if last.HasStart || len(frames) > 1 {

@@ -11,7 +11,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// maxSource bounds the bytes of a source file that lines are shown of.
+// maxSource bounds the bytes of a source file whose lines are shown.
 const maxSource = 64 << 20
 
 // sourceFile is the source file that was read last.
@@ -33,9 +33,8 @@ func (c *sourceFile) read(path string) string {
 	return c.text
 }
 
-// context is the lines of source around a frame's position, each with its
-// number, as written writes them; "" where none are asked for or the source is
-// not there.
+// context is the lines of source around a frame's position, each with its number, as written
+// formats them; "" where none are requested or the source is missing.
 func (s *Writer) context(f *symbol.Frame, written func(line string) string) string {
 	lines := s.options.Context
 	if lines <= 0 || f.File == "" {

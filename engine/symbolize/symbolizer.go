@@ -16,40 +16,39 @@ import (
 	"github.com/unwindd/unwindd/sdk/reloc"
 )
 
-// Options say how a Symbolizer finds what belongs to a file.
+// Options are how a Symbolizer finds the files that belong to a file.
 type Options struct {
-	// Sysroot is the directory beneath which paths that files have are; "" is "/".
+	// Sysroot is the directory that paths in files are relative to; "" is "/".
 	Sysroot string
-	// IsUnseen is as of object.Finder: who asks does not see this machine.
+	// IsUnseen is object.Finder's: the client does not see this machine.
 	IsUnseen bool
 	// DebugDirs are searched for separate debug files, after /usr/lib/debug.
 	DebugDirs []string
-	// Remote is asked for files of debug information, and for build IDs, that are not on
-	// this machine; nil: nobody is asked.
+	// Remote is a source of debug information, by build ID, that is not on this machine; nil:
+	// none.
 	Remote object.Remote
-	// Package is a package (.dwp) that has the split units of the files; "":
-	// each file's is looked for beside it.
+	// Package is a package (.dwp) that has the split units of the files; "": each file's is
+	// looked for beside it.
 	Package string
-	// Relocations are relocation types of the machine of a relocatable object,
-	// before those of its System V supplement; nil: none.
+	// Relocations are relocation types of the machine of a relocatable object, which take
+	// precedence over those in its System V supplement; nil: none.
 	Relocations func(o *object.Object) []reloc.Entry
-	// Formats are forms of files with code objects inside that are no ELF files;
-	// nil: none.
+	// Formats are formats of files with code objects inside, other than ELF; nil: none.
 	Formats object.Formats
-	// Warn, where it is not nil, is told a sentence of what is wrong with a file, of each
-	// debug file that is there and could not be used, and of debug information that cannot
-	// be relocated. What it concerns is answered without.
+	// Warn, where it is not nil, receives a sentence about each problem of a file, each debug
+	// file that could not be used, and debug information that cannot be relocated. Questions
+	// are then answered without these.
 	Warn func(text string)
-	// Log, where it is not nil, is told what was looked for and where, a
+	// Log, where it is not nil, receives the files that were looked for and the places, a
 	// sentence at a time.
 	Log func(text string)
 }
 
-// ErrNoBuildID says that no file with a build ID was found.
+// ErrNoBuildID means that no file with a build ID was found.
 var ErrNoBuildID = errors.New("could not find build ID")
 
-// A Symbolizer opens files and says what the code and data in them are called. It
-// starts no plugin, keeps the files that it opened, and may be used concurrently.
+// Symbolizer opens files and finds the names of their code and data. It starts no plugin,
+// keeps the files that it opened, and may be used concurrently.
 type Symbolizer struct {
 	options Options
 
@@ -57,7 +56,7 @@ type Symbolizer struct {
 	files map[string]*opened // by path, or by "build-id:" and the ID
 }
 
-// opened is a file that was opened, or why it could not be.
+// opened is a file that was opened, or the error of opening it.
 type opened struct {
 	file *File
 	err  error
@@ -68,7 +67,7 @@ func New(options Options) *Symbolizer {
 	return &Symbolizer{options: options, files: map[string]*opened{}}
 }
 
-// Close closes the files; nothing that came out of them may be used any more.
+// Close closes the files; nothing that came from them may be used any more.
 func (s *Symbolizer) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,15 +81,14 @@ func (s *Symbolizer) Close() error {
 	return errors.Join(errs...)
 }
 
-// Open opens a code object. The second time it gives the same file, or the same
-// error.
+// Open opens a code object. The second time it returns the same file, or the same error.
 func (s *Symbolizer) Open(path string) (*File, error) {
 	return s.once(path, func() (*object.Object, error) { return object.OpenNested(path, s.options.Formats) })
 }
 
-// OpenBuildID opens the file under /usr/lib/debug or DebugDirs that has a build
-// ID, or else the debug information that Remote has of it, or the code, which may have a
-// symbol table. The error of an ID that no file has wraps ErrNoBuildID.
+// OpenBuildID opens the file under /usr/lib/debug or DebugDirs that has a build ID, or else
+// the debug information that Remote has for it, or the code, which may have a symbol table.
+// The error of an ID that no file has wraps ErrNoBuildID.
 func (s *Symbolizer) OpenBuildID(id []byte) (*File, error) {
 	return s.once("build-id:"+string(id), func() (*object.Object, error) { return s.findBuildID(id) })
 }
@@ -161,8 +159,8 @@ func (s *Symbolizer) newFile(o *object.Object) *File {
 	return f
 }
 
-// findDebug finds the separate debug file of an object without debug information
-// of its own; nil: there is none.
+// findDebug finds the separate debug file of an object without debug information of its own;
+// nil: there is none.
 func (s *Symbolizer) findDebug(finder *object.Finder, o *object.Object) *object.Object {
 	if o.HasDebugInfo() {
 		s.log("%s: it has debug information itself", o.Name())
@@ -187,7 +185,7 @@ func (s *Symbolizer) findDebug(finder *object.Finder, o *object.Object) *object.
 	return nil
 }
 
-// warn says what is wrong with the headers of a file, such as of one that is cut.
+// warn reports problems with the headers of a file, for instance that it is cut.
 func (s *Symbolizer) warn(o *object.Object) {
 	for _, problem := range o.Problems() {
 		if s.options.Warn != nil {
@@ -196,7 +194,7 @@ func (s *Symbolizer) warn(o *object.Object) {
 	}
 }
 
-// relocate prepares a relocatable object, and says what cannot be relocated.
+// relocate prepares a relocatable object, and reports relocations that cannot be applied.
 func (s *Symbolizer) relocate(o *object.Object) {
 	if o.Type() != elf.ET_REL {
 		return

@@ -13,10 +13,10 @@ import (
 	"github.com/unwindd/unwindd/internal/escape"
 )
 
-// A Style is a form in which addresses' symbols are written.
+// Style is a format of answers.
 type Style int
 
-// The styles. They are those of other tools, byte for byte.
+// The styles. Each is the output of another tool, byte for byte.
 const (
 	StyleLLVM      Style = iota // llvm-symbolizer's own
 	StyleLLVMGNU                // llvm-symbolizer --output-style=GNU
@@ -24,17 +24,17 @@ const (
 	StyleAddr2line              // binutils' addr2line
 )
 
-// FunctionNames says which name of a function is written.
+// FunctionNames selects the names of functions that are written.
 type FunctionNames int
 
 // The names.
 const (
-	LinkageNames FunctionNames = iota // as linkers have them
+	LinkageNames FunctionNames = iota // for linkers
 	ShortNames                        // DW_AT_name
 	NoNames                           // none: lines alone
 )
 
-// PathStyle says how much of a file's path is written.
+// PathStyle selects the part of a file's path that is written.
 type PathStyle int
 
 // The paths.
@@ -44,20 +44,20 @@ const (
 	BaseNames                      // without any directory
 )
 
-// WriterOptions say what a Writer writes.
+// WriterOptions are the options of a Writer.
 type WriterOptions struct {
 	Style     Style
 	Functions FunctionNames
-	Demangle  bool // names are written as the source has them, in the tool's way
+	Demangle  bool // names are written as in the source, in the tool's style
 	Paths     PathStyle
 	Pretty    bool // a function and its line are one line; JSON is indented
 	Addresses bool // the address comes first
-	Verbose   bool // all that is known of each frame is written
-	// Context is how many lines of source are written around each position; 0: none.
+	Verbose   bool // all known facts of each frame are written
+	// Context is the number of lines of source around each position; 0: none.
 	Context int64
 }
 
-// A Writer writes answers. It is of one goroutine.
+// Writer writes answers. One goroutine may use it.
 type Writer struct {
 	options  WriterOptions
 	w        io.Writer
@@ -108,7 +108,7 @@ func (s *Writer) flush(text []byte) {
 	}
 }
 
-// Append appends an answer as Write writes it outside of a list.
+// Append appends the text that Write writes outside of a list.
 func (s *Writer) Append(dst []byte, a *Answer) []byte {
 	if s.options.Style == StyleJSON {
 		return s.json(dst, s.jsonAnswer(a))
@@ -152,8 +152,8 @@ func (s *Writer) text(dst []byte, a *Answer) []byte {
 	return dst
 }
 
-// appendLocals appends the variables of a frame: the function, the name, the
-// declaration, and the offset in the frame, the size and the tag's offset.
+// appendLocals appends the variables of a frame: the function, the name, the declaration, and
+// the offset in the frame, the size and the tag's offset.
 func appendLocals(dst []byte, list []symbol.Local) []byte {
 	if len(list) == 0 {
 		return append(dst, "??\n"...)
@@ -175,8 +175,8 @@ func appendLocals(dst []byte, list []symbol.Local) []byte {
 	return dst
 }
 
-// known is a name, or what both tools write where there is none. The tools write
-// a name as it is; here one with a line break does not make an answer of two.
+// known is a name, or the placeholder of both tools where there is none. The tools write a
+// name unchanged; here a line break in it does not split an answer.
 func known(name string) string {
 	if name == "" {
 		return "??"
@@ -211,7 +211,7 @@ func (s *Writer) frame(dst []byte, f *symbol.Frame, inlined bool) []byte {
 	return append(append(dst, '\n'), s.context(f, escape.Line)...)
 }
 
-// verbose appends all that is known of a frame.
+// verbose appends all known facts of a frame.
 func (s *Writer) verbose(dst []byte, f *symbol.Frame, file string) []byte {
 	dst = fmt.Appendf(dst, "  Filename: %s\n", known(file))
 	if f.StartLine != 0 {
@@ -266,7 +266,7 @@ func (s *Writer) addr2line(dst []byte, frames []symbol.Frame) []byte {
 	return dst
 }
 
-// function is the name that is written of a function; "" where none is known.
+// function is the written name of a function; "" where none is known.
 func (s *Writer) function(f *symbol.Frame) string {
 	name := f.LinkageName
 	switch {
@@ -275,9 +275,9 @@ func (s *Writer) function(f *symbol.Frame) string {
 	case s.options.Functions == ShortNames && f.Name != "":
 		name = f.Name
 	case name == "":
-		// What the function is declared in is left out. Where Function is
-		// another name, it is the linkage name, which is not mangled, and may
-		// well end in Name: __clang_ocl_kern_imp_f of the body of a kernel f.
+		// The scope of the declaration is left out. A Function that differs is the linkage
+		// name, which is not mangled, and may well end in Name: __clang_ocl_kern_imp_f of the
+		// body of a kernel f.
 		if name = f.Function; f.Name != "" && strings.HasSuffix(name, "::"+f.Name) {
 			name = f.Name
 		}
@@ -293,7 +293,7 @@ func (s *Writer) startFile(f *symbol.Frame) string {
 	return s.path(f, f.StartFile)
 }
 
-// path is a file's path as it is written.
+// path is the written form of a file's path.
 func (s *Writer) path(f *symbol.Frame, file string) string {
 	switch {
 	case file == "":

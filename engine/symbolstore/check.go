@@ -13,7 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/breakpad"
 )
 
-// check says what is wrong with a file that was asked for; nil: nothing.
+// check returns an error if a fetched file is not the requested one.
 func check(path string, f object.RemoteFile) error {
 	switch f.Kind {
 	case object.RemoteSymbols:
@@ -36,8 +36,8 @@ func sameID(what, got, want string) error {
 	return download.WrongError{Err: fmt.Errorf("its %s is %.80q, expected %s", what, got, want)}
 }
 
-// checkSymbols looks at the MODULE record. A file that was cut shows only in how long the
-// server said it is.
+// checkSymbols checks the identifier in the MODULE record. Only the size that the server tells
+// can show that a file is truncated.
 func checkSymbols(path, id string) error {
 	m, err := breakpad.Identify(path)
 	if err != nil {
@@ -46,7 +46,7 @@ func checkSymbols(path, id string) error {
 	return sameID("identifier in MODULE", m.ID, id)
 }
 
-// checkCode looks at the headers of a PE file, or at the build ID of an ELF file.
+// checkCode checks the identifier in the headers of a PE file, or the build ID of an ELF file.
 func checkCode(path, id string) error {
 	m, err := object.Map(path)
 	if err != nil {
@@ -68,7 +68,7 @@ func checkCode(path, id string) error {
 			if err != nil {
 				return err
 			}
-			// With an error it has what the headers say.
+			// Also with an error it has the members of the headers.
 			identity, _ := f.Identity()
 			return sameID("time and size", identity.CodeID(), id)
 		}

@@ -12,27 +12,27 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// maxID bounds identifiers, in digits: a build ID has 128 at most.
+// maxID bounds identifiers, in digits: a build ID has at most 128.
 const maxID = 128
 
-// elfNote is how many bytes of a build ID a key has: shorter ones are filled with zeros
+// elfNote is the number of bytes of a build ID in a key: shorter build IDs are padded with zeros
 // (ELF-buildid).
 const elfNote = 20
 
-// debugFile is what the files with the debug information of ELF files are called, whatever
-// their names (ELF-buildid-sym).
+// debugFile is the name in keys of all files with the debug information of ELF files
+// (ELF-buildid-sym).
 const debugFile = "_.debug"
 
-// errOther says that stores do not have files of a kind.
+// errOther means that stores do not have files of a kind.
 var errOther = errors.New("stores of symbols have no such files")
 
-// A key is where stores have a file.
+// key is the place of a file in a store.
 type key struct{ file, id, leaf string }
 
 func (k *key) parts() []string { return []string{k.file, k.id, k.leaf} }
 
-// keysOf are the keys of a file, the usual one first: writers of stores differ in whether
-// letters are small.
+// keysOf returns the keys of a file, the usual one first: writers of stores differ in the case
+// of letters.
 func keysOf(f object.RemoteFile) ([]key, error) {
 	var k key
 	switch f.Kind {
@@ -66,8 +66,8 @@ func keysOf(f object.RemoteFile) ([]key, error) {
 	return keys, nil
 }
 
-// breakpadID is a debug identifier as Breakpad's tools write it: the GUID in large letters
-// and the age in small ones.
+// breakpadID returns a debug identifier in the style of Breakpad's tools: the GUID in upper case
+// and the age in lower case.
 func breakpadID(id string) string {
 	const guid = 32
 	if len(id) <= guid {
@@ -84,11 +84,10 @@ func elfID(prefix string, buildID []byte) string {
 	return prefix + hex.EncodeToString(note)
 }
 
-// isID says whether an identifier has digits only.
+// isID reports whether an identifier consists of hexadecimal digits.
 func isID(id string) bool {
 	return id != "" && len(id) <= maxID && !strings.ContainsFunc(id, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) })
 }
 
-// compressed is what a leaf is called whose file is in a cabinet: "_" takes the place of its
-// last letter.
+// compressed returns the name of a leaf whose file is in a cabinet: "_" replaces its last letter.
 func compressed(leaf string) string { return leaf[:len(leaf)-1] + "_" }

@@ -13,8 +13,8 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// CacheDir is the directory in which the files of servers are kept: beneath XDG_CACHE_HOME,
-// or .cache of HOME; "" where neither is set. getenv reads a variable.
+// CacheDir returns the directory of the cache: beneath XDG_CACHE_HOME, or .cache of HOME; "" if
+// neither is set. getenv reads a variable.
 func CacheDir(getenv func(string) string) string {
 	base := getenv("XDG_CACHE_HOME")
 	if base == "" {
@@ -27,12 +27,11 @@ func CacheDir(getenv func(string) string) string {
 	return filepath.Join(base, "unwindd", "symbols")
 }
 
-// MaxSize is the size of the largest file that is taken from a server, in bytes: the symbol
-// files of browsers have one to two GB.
+// MaxSize bounds a file from a server, in bytes: the symbol files of browsers have one to two GB.
 const MaxSize = 8 << 30
 
-// A server is a store that is asked by HTTP. Each has a cache of its own, so that what one
-// does not have is asked of the next.
+// server is a store that is reached by HTTP. Each has its own cache, which also records missing
+// files: a file that one lacks is requested from the next.
 type server struct{ *download.Client }
 
 func newServer(u *url.URL, o download.Options) Store {
@@ -46,7 +45,7 @@ func newServer(u *url.URL, o download.Options) Store {
 	return server{download.New(protocol, o)}
 }
 
-// Fetch asks the server for names that are none of other places only.
+// Fetch requests a file from the server, unless its names could lead elsewhere.
 func (s server) Fetch(f object.RemoteFile) (path string, tried []object.Attempt) {
 	if _, err := keysOf(f); err != nil {
 		return "", refused(f.Name, err)
@@ -54,8 +53,8 @@ func (s server) Fetch(f object.RemoteFile) (path string, tried []object.Attempt)
 	return s.Client.Fetch(f)
 }
 
-// serverName is the directory of a server in the cache: its host, to be read, and a hash of
-// what is asked.
+// serverName returns the directory of a server in the cache: its host, for readers, and a hash of
+// its URL.
 func serverName(u *url.URL) string {
 	host := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '-' {
@@ -77,11 +76,11 @@ var protocol = download.Protocol{
 	Place:   place,
 	URLs:    urls,
 	Check:   check,
-	// The end of a symbol file that was cut is as good as any other.
+	// A truncated symbol file has no other sign.
 	NeedsSize: func(f object.RemoteFile) bool { return f.Kind == object.RemoteSymbols },
 }
 
-// place is where a file is in the cache: by its identifier and its name.
+// place returns the place of a file in the cache, by its identifier and name.
 func place(f object.RemoteFile) (download.Name, error) {
 	keys, err := keysOf(f)
 	if err != nil {
@@ -90,12 +89,12 @@ func place(f object.RemoteFile) (download.Name, error) {
 	return download.Name{Dir: keys[0].id, Names: []string{keys[0].leaf}}, nil
 }
 
-// isCacheDir says whether a name is that of an identifier's directory.
+// isCacheDir reports whether a name is that of an identifier's directory.
 func isCacheDir(name string) bool {
 	return isID(strings.TrimPrefix(strings.TrimPrefix(name, "elf-buildid-"), "sym-"))
 }
 
-// urls are where a server has a file: its URL with the parts of the key behind its path.
+// urls returns a server's URLs of a file: the server's URL with the parts of a key appended.
 func urls(server *url.URL, f object.RemoteFile) []*url.URL {
 	keys, err := keysOf(f)
 	if err != nil {
@@ -105,7 +104,7 @@ func urls(server *url.URL, f object.RemoteFile) []*url.URL {
 	for i := range keys {
 		list = append(list, server.JoinPath(keys[i].escaped()...))
 	}
-	if f.Kind == object.RemoteCode { // check says of it that it is not read
+	if f.Kind == object.RemoteCode { // check refuses a cabinet with its reason
 		k := keys[0]
 		k.leaf = compressed(k.leaf)
 		list = append(list, server.JoinPath(k.escaped()...))
@@ -113,7 +112,7 @@ func urls(server *url.URL, f object.RemoteFile) []*url.URL {
 	return list
 }
 
-// escaped are the parts of a key as a URL has them.
+// escaped returns the parts of a key, escaped for a URL.
 func (k *key) escaped() []string {
 	parts := k.parts()
 	for i := range parts {

@@ -18,19 +18,19 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/breakpad"
 )
 
-// A Store is a place of symbol files and code.
+// Store has symbol files and code.
 type Store interface {
-	// Fetch is that of object.Remote.
+	// Fetch is as in object.Remote.
 	Fetch(f object.RemoteFile) (path string, tried []object.Attempt)
 	// Close ends connections.
 	Close()
 }
 
-// Client asks stores, one after the other. It is an object.Remote.
+// Client requests files from stores, one after the other. It is an object.Remote.
 type Client []Store
 
-// New makes the stores that texts name: URLs of servers (http, https), directories, also as
-// file: URLs, and single files. It connects to nobody yet.
+// New makes stores from texts: URLs of servers (http, https), directories, also as file: URLs,
+// and single files. It does not connect yet.
 func New(texts []string, o download.Options) (Client, error) {
 	var c Client
 	for _, text := range texts {
@@ -43,7 +43,7 @@ func New(texts []string, o download.Options) (Client, error) {
 	return c, nil
 }
 
-// Fetch asks the stores for a file: the first that has it gives it.
+// Fetch returns a file from the first store that has it.
 func (c Client) Fetch(f object.RemoteFile) (path string, tried []object.Attempt) {
 	for _, s := range c {
 		found, more := s.Fetch(f)
@@ -54,7 +54,7 @@ func (c Client) Fetch(f object.RemoteFile) (path string, tried []object.Attempt)
 	return "", tried
 }
 
-// Close closes connections that are kept for further requests.
+// Close closes idle connections.
 func (c Client) Close() {
 	for _, s := range c {
 		s.Close()
@@ -88,7 +88,7 @@ func newStore(text string, o download.Options) (Store, error) {
 	return nil, fmt.Errorf("%s: %w, expected a directory, a URL or a symbol file", text, object.ErrNotRegular)
 }
 
-// reasonOfURL is why a URL cannot be read, without the URL, which may have a password.
+// reasonOfURL returns why a URL is invalid, without the URL, which may have a password.
 func reasonOfURL(err error) string {
 	var e *url.Error
 	if errors.As(err, &e) {
@@ -97,16 +97,16 @@ func reasonOfURL(err error) string {
 	return err.Error()
 }
 
-// errCabinet says that a file is compressed in a way that is not read.
+// errCabinet means that a file is compressed in an unsupported format.
 var errCabinet = errors.New("it is a cabinet (.cab), which is not read: expand it")
 
-// A directory is a store on this machine.
+// directory is a store on this machine.
 type directory struct{ path string }
 
 func (d directory) Close() {}
 
-// Fetch looks at the places of the layout, and for a file that lies in the directory
-// itself. Symbolic links do not lead out of the directory.
+// Fetch looks for a file at the places of the layout, and in the directory itself. It does not
+// follow symbolic links out of the directory.
 func (d directory) Fetch(f object.RemoteFile) (path string, tried []object.Attempt) {
 	keys, err := keysOf(f)
 	if err != nil {
@@ -120,12 +120,12 @@ func (d directory) Fetch(f object.RemoteFile) (path string, tried []object.Attem
 		places = append(places, keys[0].leaf)
 	}
 	for _, place := range places {
-		at, _, err := object.Locate(d.path, place)
+		path, _, err := object.Locate(d.path, place)
 		if err == nil {
-			err = check(at, f)
+			err = check(path, f)
 		}
 		if err == nil {
-			return at, tried
+			return path, tried
 		}
 		if a := attempt(filepath.Join(d.path, place), err); a.Kind != object.Absent && !errors.Is(err, object.ErrNotRegular) {
 			tried = append(tried, a)
@@ -143,8 +143,8 @@ func (d directory) Fetch(f object.RemoteFile) (path string, tried []object.Attem
 	return "", tried
 }
 
-// A single is a symbol file that the user names. It is of any module that has its
-// identifier, whatever that is called.
+// single is a user-provided symbol file. It serves any module with its identifier, regardless of
+// the module's name.
 type single struct{ path string }
 
 func (s single) Close() {}
@@ -159,7 +159,7 @@ func (s single) Fetch(f object.RemoteFile) (path string, tried []object.Attempt)
 	}
 	a := attempt(s.path, err)
 	if m, _ := breakpad.Identify(s.path); a.Kind == object.Mismatched && !strings.EqualFold(m.Name, f.Name) {
-		a.Kind = object.Absent // it is of another module, and so no problem of this one
+		a.Kind = object.Absent // it is of another module, which is no problem of this one
 	}
 	return "", []object.Attempt{a}
 }
@@ -176,7 +176,7 @@ func attempt(path string, err error) object.Attempt {
 	return a
 }
 
-// refused says that a store is not asked.
+// refused returns the attempt of a store that is not searched.
 func refused(where string, err error) []object.Attempt {
 	if errors.Is(err, errOther) {
 		return nil

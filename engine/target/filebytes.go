@@ -9,20 +9,19 @@ import (
 	"sort"
 )
 
-// FileBytes are the memory that code objects have, and that nobody can have written to:
-// the parts that are mapped without the right to write, by address, without overlap.
-// Sections of a relocatable object were changed by loading them. The bytes are read
-// inside object.Guard.
+// FileBytes is the read-only memory of a target whose content the files of its code objects
+// have: parts by address, without overlap. Sections of relocatable objects are not among it,
+// as loading changes them. The bytes are read inside object.Guard.
 type FileBytes []filePart
 
-// A filePart is memory that is read from a code object.
+// filePart is memory that is read from a code object.
 type filePart struct {
 	start, size uint64
 	data        []byte
 	module      *Module
 }
 
-// NewFileBytes are those of the code objects of modules.
+// NewFileBytes returns the read-only memory of the code objects of modules.
 func NewFileBytes(modules []*Module) FileBytes {
 	var files FileBytes
 	for _, m := range modules {
@@ -40,19 +39,19 @@ func NewFileBytes(modules []*Module) FileBytes {
 				continue
 			}
 			for _, seg := range m.Segments {
-				from, to := max(p.Address, seg.Address), min(p.Address+size, seg.Address+seg.Size)
-				if seg.Section != "" || from >= to {
+				start, end := max(p.Address, seg.Address), min(p.Address+size, seg.Address+seg.Size)
+				if seg.Section != "" || start >= end {
 					continue
 				}
 				files = append(files, filePart{
-					start: seg.Start + (from - seg.Address), size: to - from,
-					data:   data[p.Offset+(from-p.Address):][:to-from],
+					start: seg.Start + (start - seg.Address), size: end - start,
+					data:   data[p.Offset+(start-p.Address):][:end-start],
 					module: m,
 				})
 			}
 		}
 	}
-	// Segments of modules do not overlap; those of one code object may.
+	// Segments of different modules do not overlap; segments of one code object may.
 	slices.SortStableFunc(files, func(a, b filePart) int { return cmp.Compare(a.start, b.start) })
 	kept := files[:0]
 	var end uint64
@@ -66,9 +65,9 @@ func NewFileBytes(modules []*Module) FileBytes {
 	return kept
 }
 
-// At finds the bytes that code objects have from an address on, and whose they are.
-// next is where others begin.
-func (f FileBytes) At(address uint64) (b []byte, of *Module, next uint64) {
+// At returns the bytes that a code object has from an address on, and its module; next is the
+// address where the following part begins.
+func (f FileBytes) At(address uint64) (b []byte, module *Module, next uint64) {
 	i := sort.Search(len(f), func(i int) bool { return f[i].start > address })
 	next = ^uint64(0)
 	if i < len(f) {

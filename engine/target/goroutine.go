@@ -2,47 +2,46 @@
 
 package target
 
-// A Goroutine is what Go's runtime knows of a goroutine. What is empty is not known.
-// There may be a million: what many have in common they share.
+// Goroutine describes a goroutine as Go's runtime does; empty members are not known. There
+// may be a million goroutines: those that are alike share their state and origin.
 type Goroutine struct {
 	ID uint64
 	*GoroutineState
 	*GoroutineOrigin
-	// WaitSince is when the garbage collector found it waiting first, in
-	// nanoseconds of the clock that the runtime uses; 0: it did not.
+	// WaitSince is when the garbage collector first found it waiting, in nanoseconds of
+	// the runtime's clock; 0 if it did not.
 	WaitSince uint64
-	// WaitAtLeast is for how long it has waited at least, in nanoseconds: until the
-	// last time that is in the target. It may have been longer.
+	// WaitAtLeast is a lower bound of how long it has waited, in nanoseconds: until the
+	// latest time that the target has.
 	WaitAtLeast uint64
-	// Thread is the ID of the thread that executes it; "" where none does.
+	// Thread is the ID of the thread that executes it; "" if none does.
 	Thread string
-	// Parent is the ID of the goroutine that created it; 0: unknown.
+	// Parent is the ID of the goroutine that created it; 0 if unknown.
 	Parent uint64
 }
 
-// A GoroutineState is what a goroutine does.
+// GoroutineState is the scheduling state of a goroutine.
 type GoroutineState struct {
-	// State is the runtime's name of it: idle, runnable, running, syscall, waiting,
-	// preempted, copystack or one of a later version. A goroutine that ended is none.
+	// State is the runtime's name of the state: idle, runnable, running, syscall, waiting,
+	// preempted, copystack or a name of a later version. Dead goroutines are not listed.
 	State string
-	// WaitReason is what it waits for, in the runtime's words: "chan receive".
+	// WaitReason is the runtime's text for why it waits: "chan receive".
 	WaitReason string
 	IsScanned  bool // the garbage collector is scanning its stack
 	IsLocked   bool // no other thread may execute it
 }
 
-// A GoroutineOrigin is where a goroutine comes from.
+// GoroutineOrigin is the code that started a goroutine.
 type GoroutineOrigin struct {
-	// CreatedBy is the go statement, StartedAt the function that it calls; nil:
-	// unknown.
+	// CreatedBy is the go statement, StartedAt the function that it calls; nil if unknown.
 	CreatedBy, StartedAt *CodePlace
 	IsSystem             bool // the runtime made it for itself
 }
 
-// A CodePlace is a place in the code of a target, by what its debug information says.
+// CodePlace is an address in the code of a target with its function and line.
 type CodePlace struct {
 	PC       uint64
-	Function string // "": unknown
+	Function string // "" if unknown
 	File     string
-	Line     int // 0: unknown
+	Line     int // 0 if unknown
 }

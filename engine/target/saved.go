@@ -11,14 +11,14 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// HasSaved says whether a register of the thread lies in memory.
+// HasSaved reports whether a register of the thread lies in the target's memory.
 func (t *Thread) HasSaved(number uint32) bool {
-	_, ok := t.savedAt(number)
+	_, ok := t.savedRegisters(number)
 	return ok
 }
 
-// savedAt finds the registers among which one lies in memory.
-func (t *Thread) savedAt(number uint32) (s *sdk.SavedRegisters, ok bool) {
+// savedRegisters returns the saved registers that include a register.
+func (t *Thread) savedRegisters(number uint32) (s *sdk.SavedRegisters, ok bool) {
 	for i := range t.Saved {
 		if s := &t.Saved[i]; number-s.First < s.Count {
 			return s, true
@@ -27,10 +27,10 @@ func (t *Thread) savedAt(number uint32) (s *sdk.SavedRegisters, ok bool) {
 	return nil, false
 }
 
-// ReadSaved reads a register of a thread that lies in memory, whose size info says. ok
-// is false where it does not, or the target lacks that memory.
+// ReadSaved reads a register of a thread from the target's memory; info has its size. ok is
+// false if the register does not lie there, or the target lacks that memory.
 func ReadSaved(t Target, th *Thread, info sdk.RegisterInfo) (value []byte, ok bool) {
-	s, ok := th.savedAt(info.Number)
+	s, ok := th.savedRegisters(info.Number)
 	if !ok {
 		return nil, false
 	}
@@ -40,14 +40,14 @@ func ReadSaved(t Target, th *Thread, info sdk.RegisterInfo) (value []byte, ok bo
 	return value, err == nil && n == len(value)
 }
 
-// AllRegisters are the registers of a thread's top frame, those in memory among
-// them as far as the target has that memory.
+// AllRegisters returns the registers of a thread's top frame, including the registers that
+// lie in memory as far as the target has it.
 func AllRegisters(t Target, th *Thread, d *sdk.Description) sdk.Registers {
 	if len(th.Saved) == 0 {
 		return th.Registers
 	}
 	saved := slices.SortedFunc(slices.Values(th.Saved), func(a, b sdk.SavedRegisters) int { return cmp.Compare(a.First, b.First) })
-	var all sdk.Registers // set in the order of their numbers, so that none is moved
+	var all sdk.Registers // set in the order of their numbers, so that Set moves none
 	own := th.Registers.Numbers
 	addOwn := func(below uint64) {
 		for ; len(own) > 0 && uint64(own[0]) < below; own = own[1:] {
@@ -72,17 +72,17 @@ func AllRegisters(t Target, th *Thread, d *sdk.Description) sdk.Registers {
 	return all
 }
 
-// ReadPlaced reads an address of the instance of an address space that belongs to
-// a thread, where the thread's Memory says that it lies.
+// ReadPlaced reads an address of a thread's instance of an address space, at the place in the
+// default space that the thread's Memory gives.
 func ReadPlaced(t Target, th *Thread, space locexpr.AddressSpace, address uint64, buf []byte) (n int, err error) {
 	for n < len(buf) {
-		m := th.placeOf(space, address+uint64(n))
+		m := th.spaceMemory(space, address+uint64(n))
 		if m == nil {
 			return n, fmt.Errorf("%w: %#x", ErrNoMemory, address+uint64(n))
 		}
-		at := address + uint64(n) - m.Start
-		part := buf[n:][:min(uint64(len(buf)-n), m.Size-at)]
-		read, err := t.ReadMemory(locexpr.DefaultSpace, m.Address+at, part)
+		offset := address + uint64(n) - m.Start
+		part := buf[n:][:min(uint64(len(buf)-n), m.Size-offset)]
+		read, err := t.ReadMemory(locexpr.DefaultSpace, m.Address+offset, part)
 		if n += read; err != nil {
 			return n, err
 		}
@@ -90,7 +90,7 @@ func ReadPlaced(t Target, th *Thread, space locexpr.AddressSpace, address uint64
 	return n, nil
 }
 
-func (t *Thread) placeOf(space locexpr.AddressSpace, address uint64) *sdk.SpaceMemory {
+func (t *Thread) spaceMemory(space locexpr.AddressSpace, address uint64) *sdk.SpaceMemory {
 	for i := range t.Memory {
 		if m := &t.Memory[i]; m.Space == space && address-m.Start < m.Size {
 			return m

@@ -8,24 +8,24 @@ import (
 	"slices"
 )
 
-// SignalInfoSize is how many bytes a siginfo_t of Linux has.
+// SignalInfoSize is the size of a siginfo_t of Linux.
 const SignalInfoSize = 128
 
-// A SignalInfo is what a siginfo_t of Linux says (include/uapi/asm-generic/siginfo.h).
+// SignalInfo has the members of a siginfo_t of Linux (include/uapi/asm-generic/siginfo.h).
 type SignalInfo struct {
 	Signal      int
 	Error, Code int32 // si_errno, si_code
-	// Address is what was accessed, if HasAddress. It is there only where the kernel sent
-	// the signal for a fault: si_code is positive, not SI_KERNEL (x86 says no more of an
-	// address that is not canonical), and not SEGV_CPERR, which comes without an address.
+	// Address is the address that was accessed, if HasAddress: only if the kernel sent the
+	// signal for a fault. Then si_code is positive, not SI_KERNEL (x86 tells no address
+	// that is not canonical), and not SEGV_CPERR, which comes without an address.
 	Address    uint64
 	HasAddress bool
-	Sender     *Sender     // nil where the kernel sent the signal
+	Sender     *Sender     // nil if the kernel sent the signal
 	SystemCall *SystemCall // of SIGSYS of a filter
 }
 
-// Values of si_code of signals that processes send, beside those that senders has: timers
-// and I/O have other members than a sender.
+// Values of si_code that senders has too, and whose siginfo_t has no sender: timers and I/O
+// have other members in its place.
 const (
 	SignalFromUser  = 0
 	signalFromQueue = -1
@@ -47,28 +47,28 @@ func ReadSignalInfo(data []byte, machine uint16, order binary.ByteOrder, wordSiz
 	if len(data) < 12 {
 		return x, false
 	}
-	half := func(at int) uint32 { return order.Uint32(data[at:]) }
+	half := func(offset int) uint32 { return order.Uint32(data[offset:]) }
 	x.Signal, x.Error, x.Code = int(int32(half(0))), int32(half(4)), int32(half(8)) //nolint:gosec // their bits
 	if elf.Machine(machine) == elf.EM_MIPS {
 		x.Error, x.Code = x.Code, x.Error
 	}
-	word := func(at int) uint64 {
+	word := func(offset int) uint64 {
 		if wordSize == 8 {
-			return order.Uint64(data[at:])
+			return order.Uint64(data[offset:])
 		}
-		return uint64(half(at))
+		return uint64(half(offset))
 	}
-	at, name := 8+wordSize, SignalName(machine, x.Signal)
-	if len(data) < at+wordSize {
+	offset, name := 8+wordSize, SignalName(machine, x.Signal)
+	if len(data) < offset+wordSize {
 		return x, true
 	}
 	switch {
-	case IsFromProcess(x.Code) && len(data) >= at+8:
-		x.Sender = &Sender{ID: int32(half(at)), User: half(at + 4)} //nolint:gosec // its bits
-	case name == "SIGSYS" && x.Code > 0 && len(data) >= at+wordSize+8:
-		x.SystemCall = &SystemCall{Address: word(at), Number: int32(half(at + wordSize)), Arch: half(at + wordSize + 4)} //nolint:gosec // its bits
+	case IsFromProcess(x.Code) && len(data) >= offset+8:
+		x.Sender = &Sender{ID: int32(half(offset)), User: half(offset + 4)} //nolint:gosec // its bits
+	case name == "SIGSYS" && x.Code > 0 && len(data) >= offset+wordSize+8:
+		x.SystemCall = &SystemCall{Address: word(offset), Number: int32(half(offset + wordSize)), Arch: half(offset + wordSize + 4)} //nolint:gosec // its bits
 	case x.Code > 0 && x.Code < SignalFromKernel && slices.Contains(addressed, name) && SignalCode(name, x.Code) != "SEGV_CPERR":
-		x.Address, x.HasAddress = word(at), true
+		x.Address, x.HasAddress = word(offset), true
 	}
 	return x, true
 }

@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file has the signals of Linux, whose numbers differ between machines
+// The numbers of the signals of Linux differ between machines
 // (arch/*/include/uapi/asm/signal.h).
 
-// ownSignals are the numbers that machines have of their own. The others are
-// those of x86.
+// ownSignals are the numbers of signals that differ from x86's, by machine.
 var ownSignals = map[elf.Machine]map[int]string{
 	elf.EM_MIPS:        mipsSignals,
 	elf.EM_MIPS_RS3_LE: mipsSignals,
@@ -36,14 +35,14 @@ var mipsSignals = map[int]string{
 	29: "SIGPROF", 30: "SIGXCPU", 31: "SIGXFSZ",
 }
 
-// sparcSignals are those of Alpha too.
+// sparcSignals are the signals of SPARC and Alpha.
 var sparcSignals = map[int]string{
 	7: "SIGEMT", 10: "SIGBUS", 12: "SIGSYS", 16: "SIGURG", 17: "SIGSTOP", 18: "SIGTSTP", 19: "SIGCONT", 20: "SIGCHLD",
 	21: "SIGTTIN", 22: "SIGTTOU", 23: "SIGIO", 24: "SIGXCPU", 25: "SIGXFSZ", 26: "SIGVTALRM", 27: "SIGPROF", 28: "SIGWINCH",
 	29: "SIGPWR", 30: "SIGUSR1", 31: "SIGUSR2",
 }
 
-// SignalName is the name of a signal on an ELF machine; "" where it has none.
+// SignalName returns the name of a signal on an ELF machine; "" if it has none.
 func SignalName(machine uint16, signal int) string {
 	if name, ok := ownSignals[elf.Machine(machine)][signal]; ok {
 		return name
@@ -64,7 +63,7 @@ var signalCodes = map[string][]string{
 	"SIGCHLD": {"EXITED", "KILLED", "DUMPED", "TRAPPED", "STOPPED", "CONTINUED"},
 }
 
-// SignalFromKernel is the si_code of a signal that the kernel sent and says no more of.
+// SignalFromKernel is the si_code of a signal that the kernel sent without details.
 const SignalFromKernel = 0x80
 
 // senders are the values of si_code that do not depend on the signal.
@@ -73,8 +72,8 @@ var senders = map[int32]string{
 	-6: "SI_TKILL", -7: "SI_DETHREAD", -60: "SI_ASYNCNL",
 }
 
-// SignalCode is the name of an si_code of a signal: SEGV_MAPERR of 1 of SIGSEGV; ""
-// where it has none.
+// SignalCode returns the name of an si_code of a signal: SEGV_MAPERR for 1 of SIGSEGV; "" if
+// it has none.
 func SignalCode(signal string, code int32) string {
 	if names := signalCodes[signal]; code > 0 && int(code) <= len(names) {
 		return strings.TrimPrefix(signal, "SIG") + "_" + names[code-1]
@@ -82,7 +81,8 @@ func SignalCode(signal string, code int32) string {
 	return senders[code]
 }
 
-// SignalCrash is what reports call a crash by a signal: "SIGSEGV / SEGV_MAPERR".
+// SignalCrash returns the name that reports have for a crash by a signal: "SIGSEGV /
+// SEGV_MAPERR".
 func SignalCrash(signal string, code int32) string {
 	switch name := SignalCode(signal, code); {
 	case code == 0:

@@ -4,26 +4,26 @@ package target
 
 import "github.com/unwindd/unwindd/sdk"
 
-// A Stop says why a thread stopped, as what stopped it or what dumped it says.
-// What is not said is not known.
+// Stop is why a thread stopped, as its debugger or the writer of the target recorded it.
+// Empty members are not known.
 type Stop struct {
 	Reason string // one of sdk.StopReasons
-	// Address is what was accessed, in the default address space.
+	// Address is the address that was accessed, in the default address space.
 	Address    uint64
 	HasAddress bool
-	// TrapID is the number that the trap instruction has.
+	// TrapID is the operand of the trap instruction.
 	TrapID    uint32
 	HasTrapID bool
-	// PCExact says that the PC is that of the instruction that stopped the thread.
-	// Where it is false the thread executed that instruction some time before: the
-	// PC is where it would go on.
+	// PCExact means that the PC is the address of the instruction that stopped the thread.
+	// If false, the thread executed that instruction earlier, and the PC is where it would
+	// continue.
 	PCExact    bool
 	HasPCExact bool
-	// Details are all that the machine says, in its own words.
+	// Details are all causes that the machine recorded, in its own words.
 	Details []string
 }
 
-// stopSignals are the reasons of signals that the hardware causes.
+// stopSignals has the reasons of the signals that hardware causes.
 var stopSignals = map[string]string{
 	"SIGILL":  sdk.StopIllegalInstruction,
 	"SIGBUS":  sdk.StopAddressError,
@@ -31,8 +31,8 @@ var stopSignals = map[string]string{
 	"SIGSEGV": sdk.StopMemoryFault,
 }
 
-// StopOfSignal is why the hardware of an ELF machine stopped a thread that got a
-// signal for it; ok is false for other signals.
+// StopOfSignal returns the reason for which the hardware of an ELF machine causes a signal;
+// ok is false for signals that hardware does not cause.
 func StopOfSignal(machine uint16, signal int) (reason sdk.StopReason, ok bool) {
 	return sdk.FindStopReason(stopSignals[SignalName(machine, signal)])
 }

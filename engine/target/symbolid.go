@@ -8,9 +8,9 @@ import (
 	"fmt"
 )
 
-// ELFSymbols is the SymbolID of an ELF file of a base name by its build ID, as Breakpad's
-// dump_syms writes it: the first 16 bytes of the build ID are a GUID in little-endian
-// order, and the age is 0. It is zero without a build ID.
+// ELFSymbols returns the SymbolID of an ELF file from its base name and build ID, as
+// Breakpad's dump_syms writes it: the first 16 bytes of the build ID are a GUID in
+// little-endian order, and the age is 0. It is zero without a build ID.
 func ELFSymbols(name string, buildID []byte) SymbolID {
 	if len(buildID) == 0 {
 		return SymbolID{}

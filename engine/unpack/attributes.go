@@ -13,11 +13,11 @@ import (
 // to the files that it writes (systemd-coredump(8)), of the user's own namespace (xattr(7)).
 const attributePrefix = "user.coredump."
 
-// maxAttributes bounds what is read of names and of a value.
+// maxAttributes bounds the list of names, in bytes.
 const maxAttributes = 64 << 10
 
-// attributes are those of systemd-coredump. A file system may have none, and copies of
-// a file often lack them.
+// attributes returns the labels that systemd-coredump attached. A file system may have
+// none, and copies of a file often lack them.
 func attributes(f *os.File) (list []Label) {
 	names := make([]byte, maxAttributes)
 	n, err := unix.Flistxattr(int(f.Fd()), names)

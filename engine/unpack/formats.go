@@ -15,25 +15,25 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// maxWindow bounds the memory that a packed stream may ask for: what zstd's own command
-// accepts without being asked for more, and twice that of `xz -9`.
+// maxWindow bounds the memory that a packed stream may ask for: the limit of zstd's own
+// command, and twice that of `xz -9`.
 const maxWindow = 128 << 20
 
-// maxLayers bounds how often a target may be packed: a report may be packed, and holds a
-// packed core.
+// maxLayers bounds how often a target may be packed: a packed report may contain a packed
+// core.
 const maxLayers = 4
 
-// A format is a way in which a target is packed.
+// format is one packed format of targets.
 type format struct {
 	name   string
 	is     func(head []byte) bool
 	unpack func(p *peeler, r *bufio.Reader) (io.Reader, error)
 }
 
-// formats are all that are read.
+// formats lists the packed formats that are read.
 var formats []format
 
-func init() { // it refers to itself: a report has what is packed
+func init() { // not in the declaration: the reader of reports refers to formats
 	formats = []format{
 		{"gzip", begins("\x1f\x8b\x08"), func(_ *peeler, r *bufio.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
 		{"xz", begins(xzMagic), func(_ *peeler, r *bufio.Reader) (io.Reader, error) { return newXZ(r), nil }},
@@ -43,25 +43,25 @@ func init() { // it refers to itself: a report has what is packed
 	}
 }
 
-// begins says whether a stream begins with a magic.
+// begins returns a function that reports whether a stream begins with a magic.
 func begins(magic string) func(head []byte) bool {
 	return func(head []byte) bool { return bytes.HasPrefix(head, []byte(magic)) }
 }
 
-// isSkippable says that a frame follows which readers of Zstandard (RFC 8878, 3.1.2) and
-// of LZ4 alike have to skip.
+// isSkippable reports whether a frame follows that readers of Zstandard (RFC 8878, 3.1.2)
+// and of LZ4 alike have to skip.
 func isSkippable(head []byte) bool {
 	return len(head) > 8 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:4], []byte{0x2a, 0x4d, 0x18})
 }
 
-// isZstandard takes a skippable frame for one of Zstandard unless LZ4 follows: pzstd
-// writes one in front.
+// isZstandard takes a skippable frame for Zstandard's unless LZ4 follows: pzstd writes one
+// in front.
 func isZstandard(head []byte) bool {
 	return bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")) || isSkippable(head) && !isLZ4(head)
 }
 
-// isLZ4 knows the frames of today, of which systemd-coredump and lz4 write one, and the
-// ones of `lz4 -l`.
+// isLZ4 knows today's frames, which systemd-coredump and lz4 write, and the legacy frames
+// of `lz4 -l`.
 func isLZ4(head []byte) bool {
 	for isSkippable(head) {
 		size := uint64(head[4]) | uint64(head[5])<<8 | uint64(head[6])<<16 | uint64(head[7])<<24
@@ -83,7 +83,7 @@ func newLZ4(r io.Reader) (io.Reader, error) {
 	return z, z.Apply(lz4.ConcurrencyOption(1))
 }
 
-// formatOf is the format of a stream by its first bytes; nil: it is not packed.
+// formatOf returns the format of a stream by its first bytes, nil where it is not packed.
 func formatOf(head []byte) *format {
 	for i := range formats {
 		if formats[i].is(head) {
@@ -93,10 +93,10 @@ func formatOf(head []byte) *format {
 	return nil
 }
 
-// A peeler takes off what a target is packed in.
+// peeler unpacks a target, layer by layer, and collects the reports it meets.
 type peeler struct{ reports []*report }
 
-// peel gives the target in a stream.
+// peel returns the target in a stream.
 func (p *peeler) peel(r *bufio.Reader) (*bufio.Reader, error) {
 	for n := 0; ; n++ {
 		head, _ := r.Peek(headSize) // an error comes again when the stream is read
@@ -115,19 +115,19 @@ func (p *peeler) peel(r *bufio.Reader) (*bufio.Reader, error) {
 	}
 }
 
-// labels are those of the reports that were read; isWhole says that the target in them
-// was read to its end.
+// labels returns the labels of the reports that were read. isWhole: the target in them was
+// read to its end.
 func (p *peeler) labels(isWhole bool) (list []Label) {
 	for _, r := range p.reports {
 		if isWhole {
-			_ = r.finish() // the target is whole, whatever is wrong behind it
+			_ = r.finish() // the target is whole, whatever is wrong after it
 		}
 		list = append(list, r.labels...)
 	}
 	return list
 }
 
-// A layer reads what is unpacked. Its first error stays.
+// layer reads an unpacked stream. Its first error stays.
 type layer struct {
 	name string
 	r    io.Reader
@@ -143,14 +143,14 @@ func (l *layer) Read(b []byte) (int, error) {
 	case err == nil, errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
 		l.err = err
 	case errors.As(err, new(*layerError)):
-		l.err = err // of what is further out
+		l.err = err // an outer layer's
 	default:
 		l.err = &layerError{l.name, err}
 	}
 	return n, l.err
 }
 
-// A layerError is what is wrong with a packed stream.
+// layerError is an error in a packed stream.
 type layerError struct {
 	name string
 	err  error

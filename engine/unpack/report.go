@@ -14,31 +14,30 @@ import (
 	"github.com/klauspost/compress/zlib"
 )
 
-// This file reads the reports of Ubuntu's apport (/var/crash/*.crash): fields in the form
-// of RFC 822, of which CoreDump is packed and in base64. A report is read once from
-// front to back, and its lines may be as long as they like: apport writes a megabyte
-// in one.
+// This file reads the reports of Ubuntu's apport (/var/crash/*.crash): fields in the format
+// of RFC 822. CoreDump is packed and in base64. A report is read once from front to back,
+// and its lines may be as long as they like: apport writes a megabyte in one.
 
 // dumpField is the field with the core of a process.
 const dumpField = "CoreDump"
 
-// What is kept of the other fields.
+// Bounds on the other fields that are kept: bytes of a value, and their number.
 const (
 	maxField  = 4 << 10
 	maxFields = 256
 )
 
-// A report is a report while it is read.
+// report is an apport report while it is read.
 type report struct {
-	in      *bufio.Reader
+	input   *bufio.Reader
 	labels  []Label
-	isKept  bool // what the lines go on with is of the last label
+	isKept  bool // continuation lines belong to the last label
 	hasDump bool
 	others  []string // names of fields in base64
 	packed  io.Reader
 }
 
-// isReport says whether a stream is a report. apport writes ProblemType first; people
+// isReport reports whether a stream is a report. apport writes ProblemType first; people
 // put a Package in front, which its tools ask for.
 func isReport(head []byte) bool {
 	const first = "ProblemType: "
@@ -49,7 +48,7 @@ func isReport(head []byte) bool {
 	return isFieldName(name) && bytes.Contains(head, []byte("\n"+first))
 }
 
-// isFieldName says whether a field may have a name.
+// isFieldName reports whether a text can be the name of a field.
 func isFieldName(name []byte) bool {
 	if len(name) == 0 || len(name) > 100 {
 		return false
@@ -62,9 +61,9 @@ func isFieldName(name []byte) bool {
 	return true
 }
 
-// openReport gives the core in a report.
-func (p *peeler) openReport(in *bufio.Reader) (io.Reader, error) {
-	r := &report{in: in}
+// openReport returns the core in a report.
+func (p *peeler) openReport(input *bufio.Reader) (io.Reader, error) {
+	r := &report{input: input}
 	p.reports = append(p.reports, r)
 	if err := r.fields(); errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("it has no field %s%s", dumpField, r.about())
@@ -73,15 +72,15 @@ func (p *peeler) openReport(in *bufio.Reader) (io.Reader, error) {
 	}
 	packed := bufio.NewReaderSize(&base64Lines{report: r, isStart: true, line: 1}, 64<<10)
 	r.packed = packed
-	// What is packed with gzip or Zstandard is known by its magic. Before apport 1.0
-	// it was zlib's.
+	// gzip and Zstandard are known by their magic. Before apport 1.0 the core was packed by
+	// zlib.
 	if head, _ := packed.Peek(2); len(head) == 2 && head[0]&0xf == 8 && (int(head[0])<<8|int(head[1]))%31 == 0 {
 		return zlib.NewReader(packed)
 	}
 	return packed, nil
 }
 
-// finish reads the fields after the core, where unpacking it did not go that far.
+// finish reads the fields after the core, where unpacking the core stopped before them.
 func (r *report) finish() error {
 	const most = 64 << 20
 	_, err := io.CopyN(io.Discard, r.packed, most)
@@ -91,7 +90,7 @@ func (r *report) finish() error {
 	return err
 }
 
-// about says what a report without a core is of.
+// about describes a report without a core.
 func (r *report) about() string {
 	for _, l := range r.labels {
 		if l.Name == "ProblemType" {
@@ -101,11 +100,11 @@ func (r *report) about() string {
 	return ""
 }
 
-// fields reads fields, up to the first line of the core. io.EOF: there is none in what
-// was left of the report.
+// fields reads fields, up to the first line of the core. io.EOF: the rest of the report has
+// no core.
 func (r *report) fields() error {
 	for isStart := true; ; {
-		piece, err := r.in.ReadSlice('\n')
+		piece, err := r.input.ReadSlice('\n')
 		if len(piece) > 0 && r.add(piece, isStart) {
 			return nil
 		}
@@ -116,7 +115,7 @@ func (r *report) fields() error {
 	}
 }
 
-// add reads a line, or another piece of it, and says whether the core follows.
+// add reads a line, or another piece of it, and reports whether the core follows.
 func (r *report) add(piece []byte, isStart bool) (isDump bool) {
 	if !isStart || piece[0] == ' ' {
 		if isStart {
@@ -143,7 +142,7 @@ func (r *report) add(piece []byte, isStart bool) (isDump bool) {
 	return isDump
 }
 
-// extend goes on with the value of the last label.
+// extend appends to the value of the last label.
 func (r *report) extend(text []byte) {
 	if !r.isKept {
 		return
@@ -157,10 +156,10 @@ func (r *report) extend(text []byte) {
 	r.isKept = len(l.Value) < maxField
 }
 
-// A base64Lines reads the value of a field. Each line is encoded by itself.
+// base64Lines decodes the value of a field. Each line is encoded by itself.
 type base64Lines struct {
 	*report
-	isStart bool   // of a line
+	isStart bool   // at the start of a line
 	line    int    // counts from 1
 	left    []byte // characters that are less than a group of four
 	decoded []byte
@@ -181,21 +180,21 @@ func (d *base64Lines) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// more decodes a line, or a piece of it. io.EOF: the value has ended, and the fields
-// after it were read.
+// more decodes a line, or a piece of it. io.EOF: the value has ended, and the fields after
+// it were read.
 func (d *base64Lines) more() error {
 	if d.isStart {
-		head, err := d.in.Peek(1)
+		head, err := d.input.Peek(1)
 		if err != nil {
 			return err
 		}
 		if head[0] != ' ' {
 			return d.fields()
 		}
-		_, _ = d.in.Discard(1)
+		_, _ = d.input.Discard(1)
 		d.isStart = false
 	}
-	piece, err := d.in.ReadSlice('\n')
+	piece, err := d.input.ReadSlice('\n')
 	isEnd := err == nil
 	if err != nil && !errors.Is(err, bufio.ErrBufferFull) && !errors.Is(err, io.EOF) {
 		return err

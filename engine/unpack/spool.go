@@ -15,25 +15,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// blockSize is the size of the blocks that are left out where they are zeros: that of
-// pages, and of the blocks of most file systems.
+// blockSize is the size of the blocks of zeros that become holes: the size of pages, and of
+// the blocks of most file systems.
 const blockSize = 4096
 
 var zeros [blockSize]byte
 
-// A spool is the temporary file that a target is unpacked into.
+// spool is the temporary file that a target is unpacked into.
 type spool struct {
 	file   *os.File
 	size   int64 // with holes
 	stored int64 // without
 
-	maxSize   int64
-	maxStored int64
-	room      string // of maxStored, where the disk bounds it; else ""
-	isAsked   bool   // the user said how much it may be
+	maxSize     int64
+	maxStored   int64
+	limit       string // explains maxStored where the disk bounds it; else ""
+	isRequested bool   // the user set the bound
 }
 
-// errTooLarge says that a target unpacks to more than is allowed.
+// errTooLarge is the error of a target that unpacks to more than is allowed.
 var errTooLarge = errors.New("it unpacks to more than is allowed (--max-unpacked)")
 
 func newSpool(o Options) (*spool, error) {
@@ -48,8 +48,8 @@ func newSpool(o Options) (*spool, error) {
 	}
 	var err error
 	for _, dir := range dirs {
-		s := &spool{maxSize: DefaultMaxBytes, isAsked: o.MaxBytes > 0}
-		if s.isAsked {
+		s := &spool{maxSize: DefaultMaxBytes, isRequested: o.MaxBytes > 0}
+		if s.isRequested {
 			s.maxSize = int64(min(o.MaxBytes, 1<<62)) //nolint:gosec // bounded
 		}
 		s.maxStored = s.maxSize
@@ -57,7 +57,7 @@ func newSpool(o Options) (*spool, error) {
 			continue
 		}
 		var st unix.Statfs_t
-		if !s.isAsked && unix.Fstatfs(int(s.file.Fd()), &st) == nil {
+		if !s.isRequested && unix.Fstatfs(int(s.file.Fd()), &st) == nil {
 			s.bound(dir, int64(min(st.Bavail, 1<<40))*st.Bsize) //nolint:gosec // bounded
 		}
 		return s, nil
@@ -65,22 +65,22 @@ func newSpool(o Options) (*spool, error) {
 	return nil, err
 }
 
-// bound bounds what is written to half of what is free in a folder.
+// bound limits the bytes written to half of the free bytes of a folder.
 func (s *spool) bound(dir string, free int64) {
 	if free/2 < s.maxStored {
-		s.maxStored, s.room = free/2, fmt.Sprintf("half of the %d that are free in %s", free, dir)
+		s.maxStored, s.limit = free/2, fmt.Sprintf("half of the %d that are free in %s", free, dir)
 	}
 }
 
-// making is held while a temporary file has a name.
-var making sync.Mutex
+// naming is locked while a temporary file has a name.
+var naming sync.Mutex
 
-// Abandon waits until no temporary file has a name, and lets none be made any more: for
-// a process that is about to end by a signal.
-func Abandon() { making.Lock() }
+// Abandon waits until no temporary file has a name, and blocks the making of more: for a
+// process that is about to end by a signal.
+func Abandon() { naming.Lock() }
 
-// Nameless makes a file that has no name, and so is gone when nobody has it open or
-// mapped, however the process ends.
+// Nameless makes a file without a name, which is gone once no process has it open or
+// mapped, however this one ends.
 func Nameless(dir string) (*os.File, error) {
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err == nil {
@@ -91,8 +91,8 @@ func Nameless(dir string) (*os.File, error) {
 
 // unlinked is Nameless for file systems that do not have O_TMPFILE.
 func unlinked(dir string) (*os.File, error) {
-	making.Lock()
-	defer making.Unlock()
+	naming.Lock()
+	defer naming.Unlock()
 	for {
 		name := filepath.Join(dir, fmt.Sprintf(".unwindd-%d", rand.Uint32()))
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -110,7 +110,7 @@ func unlinked(dir string) (*os.File, error) {
 	}
 }
 
-// fill copies r into the file. After an error the size is what came before it.
+// fill copies r into the file. After an error, the size counts the bytes before it.
 func (s *spool) fill(r io.Reader, packed *counter) error {
 	buf := make([]byte, 64*blockSize)
 	for {
@@ -130,13 +130,13 @@ func (s *spool) fill(r io.Reader, packed *counter) error {
 	}
 }
 
-// isShort says that ReadFull met the end of the stream. What is wrong with a stream
-// that is cut is a layerError.
+// isShort reports whether ReadFull met the end of the stream. A cut stream is a layerError,
+// which is not short.
 func isShort(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) && !errors.As(err, new(*layerError))
 }
 
-// add appends bytes, of which blocks of zeros become holes.
+// add appends bytes. Blocks of zeros become holes.
 func (s *spool) add(b []byte, packed int64) error {
 	for len(b) > 0 {
 		zero := run(b, true)
@@ -156,26 +156,27 @@ func (s *spool) add(b []byte, packed int64) error {
 	return nil
 }
 
-// check refuses so many bytes that are not zero, of so many that are packed, if they are too many.
+// check refuses more bytes than allowed: stored ones that are not zero, from a number of
+// packed ones.
 func (s *spool) check(stored, packed int64) error {
-	allowed, room := s.maxStored, s.room
-	if plausible := spare + ratio*packed; !s.isAsked && plausible < allowed {
-		allowed, room = plausible, ""
+	allowed, limit := s.maxStored, s.limit
+	if plausible := spare + ratio*packed; !s.isRequested && plausible < allowed {
+		allowed, limit = plausible, ""
 	}
 	if stored <= allowed {
 		return nil
 	}
-	what := fmt.Sprintf("%d bytes that are not zero, of %d packed bytes", allowed, packed)
-	if room != "" {
-		what += ", are " + room
+	amount := fmt.Sprintf("%d bytes that are not zero, of %d packed bytes", allowed, packed)
+	if limit != "" {
+		amount += ", are " + limit
 	}
-	return s.tooLarge(what)
+	return s.tooLarge(amount)
 }
 
-func (s *spool) tooLarge(what string) error { return fmt.Errorf("%w: %s", errTooLarge, what) }
+func (s *spool) tooLarge(amount string) error { return fmt.Errorf("%w: %s", errTooLarge, amount) }
 
-// run is how many bytes from the first on are blocks of zeros, or are blocks that are
-// none. The last block may be short.
+// run counts the bytes at the start of b that are whole blocks of zeros, or whole blocks of
+// other bytes. The last block may be short.
 func run(b []byte, isZero bool) (n int) {
 	for n < len(b) {
 		size := min(blockSize, len(b)-n)

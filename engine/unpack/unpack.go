@@ -3,14 +3,14 @@
 // Package unpack opens the files of targets as they come: as they are, packed (gzip, xz,
 // Zstandard, LZ4), within an apport report, or from a pipe.
 //
-// A file that is a target already is mapped. Everything else is unpacked once, from
-// front to back, into a temporary file without a name, which is gone when its mapping is
-// closed or the process ends in whatever way. Blocks of zeros are holes in it: a core of
-// 2 GB that is mostly zeros takes little of the disk.
+// A file that is a target already is mapped. Everything else is unpacked once, from front
+// to back, into a temporary file without a name, which is gone when its mapping is closed
+// or the process ends, however it ends. Blocks of zeros are holes in it: a core of 2 GB
+// that is mostly zeros takes little of the disk.
 //
-// What a file is says its first bytes, never its name. A stream that is cut or damaged
-// gives what was unpacked before, and a problem that says so; so does one that unpacks to
-// more than is allowed.
+// The type of a file follows from its first bytes, never from its name. A stream that is
+// cut or damaged yields the bytes before the damage, and a problem; so does one that
+// unpacks to more than is allowed.
 package unpack
 
 import (
@@ -26,12 +26,11 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// Options say how much may be unpacked. The zero value has bounds that fit cores of
-// real programs.
+// Options bound the unpacking. The bounds of the zero value fit cores of real programs.
 type Options struct {
-	// MaxBytes is how many bytes a target may unpack to, holes included. 0 stands for
-	// DefaultMaxBytes, and for bounds on what is written to the disk: half of what is
-	// free there, and spare + ratio times the bytes of the packed file.
+	// MaxBytes bounds the bytes of an unpacked target, holes included. 0 stands for
+	// DefaultMaxBytes, and bounds the bytes written to the disk: by half of its free bytes,
+	// and by spare + ratio times the bytes of the packed file.
 	MaxBytes uint64
 	// Dir is where temporary files are made; "" is $TMPDIR, /var/tmp or /tmp, the first
 	// that can be used. Files as large as cores belong into /var/tmp (Filesystem
@@ -39,34 +38,33 @@ type Options struct {
 	Dir string
 }
 
-// DefaultMaxBytes is how many bytes a target may unpack to when nothing else is asked for.
+// DefaultMaxBytes bounds the bytes of an unpacked target by default.
 const DefaultMaxBytes = 64 << 30
 
-// Of a file that unpacks to patterns other than zeros about a thousand times its size is
-// plausible: a heap that a debugging allocator filled. What is beyond that is a bomb, or
-// needs to be asked for.
+// A file may plausibly unpack to a thousand times its size in bytes that are not zero: a
+// heap that a debugging allocator filled. A larger one is a bomb, or needs --max-unpacked.
 const (
 	ratio = 1000
 	spare = 1 << 30
 )
 
-// headSize is how much of a stream is looked at to tell what it is.
+// headSize is the number of bytes by which a stream's format is recognized.
 const headSize = 4096
 
-// An Input is a target's file that is ready to be read.
+// Input is a target's file, ready to be read.
 type Input struct {
-	// Mapping is of the target itself. Its path is the name that the file was opened
-	// by. Closing it gives back the disk that unpacking took.
+	// Mapping is of the target itself. Its path is the name that the file was opened by.
+	// Closing it frees the disk space that unpacking took.
 	Mapping *object.Mapping
-	// Problems are what is wrong with what it came in, each a sentence with the name.
+	// Problems describe damage of the file that the target came in, each a sentence with
+	// the name.
 	Problems []string
-	// Labels are what was kept beside the target's own bytes.
+	// Labels are texts that were kept beside the target's own bytes.
 	Labels []Label
 }
 
-// A Label is a text that the one who kept a target put beside it: an extended
-// attribute of systemd-coredump ("coredump.exe"), or a field of a report
-// ("ExecutablePath").
+// Label is a text that the program that kept a target put beside it: an extended attribute
+// of systemd-coredump ("coredump.exe"), or a field of a report ("ExecutablePath").
 type Label struct{ Name, Value string }
 
 // Open opens the regular file at a path.
@@ -79,8 +77,8 @@ func Open(path string, o Options) (*Input, error) {
 	return Read(f, path, o)
 }
 
-// open opens a regular file for reading. Opening a device may act on it, so what the
-// file is is asked before.
+// open opens a regular file for reading. Opening a device may act on it, so the type is
+// checked before.
 func open(path string) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: %w (%s)", path, object.ErrNotRegular, kindOf(info.Mode()))
@@ -88,7 +86,7 @@ func open(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 }
 
-// kindOf names what is no regular file.
+// kindOf names the type of a file that is not regular.
 func kindOf(mode fs.FileMode) string {
 	switch {
 	case mode.IsDir():
@@ -103,19 +101,19 @@ func kindOf(mode fs.FileMode) string {
 	return "a file of an unknown type"
 }
 
-// Read opens what a file has that is open, a regular one or a pipe, from where it is
-// read next; name is for messages. A regular file that is not packed is mapped as a
-// whole. The file stays open.
+// Read opens the target in an open file, regular or a pipe, from its current offset; name
+// is for messages. A regular file that is not packed is mapped as a whole. The file stays
+// open.
 func Read(f *os.File, name string, o Options) (*Input, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	in := &Input{Labels: attributes(f)}
+	input := &Input{Labels: attributes(f)}
 	if info.Mode().IsRegular() {
-		if at, err := f.Seek(0, io.SeekCurrent); err == nil && at == 0 && !isPacked(f) {
-			in.Mapping, err = object.MapFile(f, name)
-			return in.orError(err)
+		if offset, err := f.Seek(0, io.SeekCurrent); err == nil && offset == 0 && !isPacked(f) {
+			input.Mapping, err = object.MapFile(f, name)
+			return input.orError(err)
 		}
 	}
 	counted := &counter{r: f}
@@ -134,31 +132,31 @@ func Read(f *os.File, name string, o Options) (*Input, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if err != nil {
-		in.Problems = append(in.Problems, fmt.Sprintf("%s: read as far as %d bytes, from %d bytes of the file: %v", name, s.size, counted.n, err))
+		input.Problems = append(input.Problems, fmt.Sprintf("%s: read as far as %d bytes, from %d bytes of the file: %v", name, s.size, counted.n, err))
 	}
-	in.Labels = append(in.Labels, p.labels(err == nil)...)
+	input.Labels = append(input.Labels, p.labels(err == nil)...)
 	if err := s.file.Truncate(s.size); err != nil {
 		return nil, err
 	}
-	in.Mapping, err = object.MapFile(s.file, name)
-	return in.orError(err)
+	input.Mapping, err = object.MapFile(s.file, name)
+	return input.orError(err)
 }
 
-func (in *Input) orError(err error) (*Input, error) {
+func (input *Input) orError(err error) (*Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	return in, nil
+	return input, nil
 }
 
-// isPacked says whether a regular file has to be unpacked.
+// isPacked reports whether a regular file has to be unpacked.
 func isPacked(f *os.File) bool {
 	head := make([]byte, headSize)
 	n, err := f.ReadAt(head, 0)
 	return (err == nil || errors.Is(err, io.EOF)) && formatOf(head[:n]) != nil
 }
 
-// Head is the first bytes of what the regular file at a path unpacks to, at most 64.
+// Head returns the first bytes, at most 64, that the regular file at a path unpacks to.
 func Head(path string) ([]byte, error) {
 	f, err := open(path)
 	if err != nil {
@@ -177,7 +175,7 @@ func Head(path string) ([]byte, error) {
 	return head, nil
 }
 
-// A counter counts what is read of a file.
+// counter counts the bytes that are read from a file.
 type counter struct {
 	r io.Reader
 	n int64

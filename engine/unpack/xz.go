@@ -18,8 +18,8 @@ import (
 )
 
 // This file reads the container of "The .xz File Format" 1.2.0. The library has a reader of
-// its own, which allocates whatever dictionary each block asks for, up to 4 GiB; here
-// that is bounded, and the LZMA2 data alone is the library's.
+// its own, which allocates whatever dictionary each block asks for, up to 4 GiB; here that
+// is bounded, and the library reads LZMA2 data alone.
 
 const (
 	xzMagic       = "\xfd7zXZ\x00"
@@ -27,17 +27,18 @@ const (
 	xzLZMA2       = 0x21 // 5.3.1
 )
 
-// Dictionaries are cleared for each block. One that is much larger than what its block
-// unpacks to is plausible a few times: their sum is bounded.
+// Dictionaries are cleared for each block. A dictionary much larger than its unpacked block
+// is plausible only a few times: the sum of their sizes is bounded.
 const (
 	spareDictionaries = 4 << 30
 	dictionaryRatio   = 64
 )
 
-// xzChecks are the sizes of the check by its type (2.1.1.2), and how it is computed.
+// xzChecks has the size of a check for each of its types (2.1.1.2), and the function that
+// computes it.
 var xzChecks = [16]struct {
 	size int
-	hash func() hash.Hash // nil: it is not looked at
+	hash func() hash.Hash // nil: it is not checked
 }{
 	{0, nil},
 	{4, func() hash.Hash { return crc32.NewIEEE() }},
@@ -57,11 +58,11 @@ var xzChecks = [16]struct {
 	{64, nil},
 }
 
-// An xzReader unpacks streams that follow one another.
+// xzReader unpacks streams that follow one another.
 type xzReader struct {
-	in           *byteCounter
+	input        *byteCounter
 	isBegun      bool // a stream has begun
-	check        int  // the type of the stream's
+	check        int  // the type of the stream's checks
 	sum          hash.Hash
 	block        io.Reader // nil: between blocks
 	blockStart   int64
@@ -71,7 +72,7 @@ type xzReader struct {
 	hadStream    bool
 }
 
-// A byteCounter counts what is read.
+// byteCounter counts the bytes that are read.
 type byteCounter struct {
 	r *bufio.Reader
 	n int64
@@ -83,7 +84,7 @@ func (c *byteCounter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// ReadByte implements io.ByteReader, by which the library reads no byte too many.
+// ReadByte implements io.ByteReader, so that the library reads no byte too many.
 func (c *byteCounter) ReadByte() (byte, error) {
 	b, err := c.r.ReadByte()
 	if err == nil {
@@ -92,7 +93,7 @@ func (c *byteCounter) ReadByte() (byte, error) {
 	return b, err
 }
 
-func newXZ(r *bufio.Reader) *xzReader { return &xzReader{in: &byteCounter{r: r}} }
+func newXZ(r *bufio.Reader) *xzReader { return &xzReader{input: &byteCounter{r: r}} }
 
 // Read implements io.Reader.
 func (x *xzReader) Read(b []byte) (int, error) {
@@ -122,7 +123,7 @@ func (x *xzReader) next() error {
 	if !x.isBegun {
 		return x.beginStream()
 	}
-	size, err := x.in.ReadByte()
+	size, err := x.input.ReadByte()
 	switch {
 	case err != nil:
 		return cut(err)
@@ -132,13 +133,13 @@ func (x *xzReader) next() error {
 	return x.beginBlock(size)
 }
 
-// full reads all of b. That it is not there is an error even at its start.
+// full reads all of b. An end is an error even before the first byte.
 func (x *xzReader) full(b []byte) error {
-	_, err := io.ReadFull(x.in, b)
+	_, err := io.ReadFull(x.input, b)
 	return cut(err)
 }
 
-// cut makes an end an unexpected one.
+// cut turns the end of a stream into an unexpected end.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -149,8 +150,8 @@ func cut(err error) error {
 // beginStream reads a Stream Header (2.1.1), and the Stream Padding (2.2) before it.
 func (x *xzReader) beginStream() error {
 	b := make([]byte, 12)
-	for at := x.in.n; ; {
-		n, err := io.ReadFull(x.in, b[:4])
+	for {
+		n, err := io.ReadFull(x.input, b[:4])
 		if n == 0 && errors.Is(err, io.EOF) && x.hadStream {
 			return io.EOF
 		}
@@ -160,25 +161,25 @@ func (x *xzReader) beginStream() error {
 		if !x.hadStream || binary.LittleEndian.Uint32(b) != 0 {
 			break
 		}
-		at += 4
+
 	}
 	if err := x.full(b[4:]); err != nil {
 		return err
 	}
-	at := x.in.n - int64(len(b))
+	offset := x.input.n - int64(len(b))
 	switch {
 	case string(b[:6]) != xzMagic:
-		return fmt.Errorf("offset %#x: expected another stream, or the end of the file", at)
+		return fmt.Errorf("offset %#x: expected another stream, or the end of the file", offset)
 	case b[6] != 0 || b[7] > 15 || crc32.ChecksumIEEE(b[6:8]) != binary.LittleEndian.Uint32(b[8:]):
-		return fmt.Errorf("offset %#x: the stream's header is damaged", at)
+		return fmt.Errorf("offset %#x: the stream's header is damaged", offset)
 	}
 	x.isBegun, x.hadStream, x.blocks, x.check = true, true, 0, int(b[7])
 	return nil
 }
 
-// beginBlock reads a Block Header (3.1), of which the first byte was read.
+// beginBlock reads a Block Header (3.1), whose first byte was read.
 func (x *xzReader) beginBlock(size byte) error {
-	at := x.in.n - 1
+	offset := x.input.n - 1
 	b := make([]byte, 4*(int(size)+1))
 	b[0] = size
 	if err := x.full(b[1:]); err != nil {
@@ -186,29 +187,29 @@ func (x *xzReader) beginBlock(size byte) error {
 	}
 	end := len(b) - 4
 	if crc32.ChecksumIEEE(b[:end]) != binary.LittleEndian.Uint32(b[end:]) {
-		return fmt.Errorf("offset %#x: the block's header is damaged", at)
+		return fmt.Errorf("offset %#x: the block's header is damaged", offset)
 	}
 	dictionary, err := xzDictionary(b[1:end])
 	if err != nil {
-		return fmt.Errorf("offset %#x: %w", at, err)
+		return fmt.Errorf("offset %#x: %w", offset, err)
 	}
 	if dictionary > maxWindow {
-		return fmt.Errorf("offset %#x: a dictionary of %d bytes, expected at most %d", at, dictionary, maxWindow)
+		return fmt.Errorf("offset %#x: a dictionary of %d bytes, expected at most %d", offset, dictionary, maxWindow)
 	}
 	if x.dictionaries += dictionary; x.dictionaries > spareDictionaries+dictionaryRatio*x.unpacked {
-		return fmt.Errorf("offset %#x: dictionaries of %d bytes in %d blocks, which unpack to %d bytes so far", at, x.dictionaries, x.blocks+1, x.unpacked)
+		return fmt.Errorf("offset %#x: dictionaries of %d bytes in %d blocks, which unpack to %d bytes so far", offset, x.dictionaries, x.blocks+1, x.unpacked)
 	}
 	x.blocks++
-	x.blockStart, x.sum = x.in.n, nil
+	x.blockStart, x.sum = x.input.n, nil
 	if h := xzChecks[x.check].hash; h != nil {
 		x.sum = h()
 	}
-	x.block, err = lzma.Reader2Config{DictCap: int(max(dictionary, lzma.MinDictCap))}.NewReader2(x.in) //nolint:gosec // bounded
+	x.block, err = lzma.Reader2Config{DictCap: int(max(dictionary, lzma.MinDictCap))}.NewReader2(x.input) //nolint:gosec // bounded
 	return err
 }
 
-// xzDictionary is the size of the dictionary that a block header asks for, whose
-// filter has to be LZMA2 alone (5.3.1).
+// xzDictionary returns the size of the dictionary that a block header asks for. Its filter
+// has to be LZMA2 alone (5.3.1).
 func xzDictionary(b []byte) (uint64, error) {
 	flags := b[0]
 	if flags&0x03 != 0 {
@@ -236,8 +237,8 @@ func xzDictionary(b []byte) (uint64, error) {
 
 // endBlock reads the Block Padding (3.3) and the Check (3.4).
 func (x *xzReader) endBlock() error {
-	at := x.in.n
-	padding := int(-(at - x.blockStart) & 3)
+	offset := x.input.n
+	padding := int(-(offset - x.blockStart) & 3)
 	b := make([]byte, padding+xzChecks[x.check].size)
 	if err := x.full(b); err != nil {
 		return err
@@ -247,21 +248,21 @@ func (x *xzReader) endBlock() error {
 		return nil
 	}
 	want := x.sum.Sum(nil)
-	if x.check != 10 { // 3.4: CRC are little-endian, which Go's sums are not
+	if x.check != 10 { // 3.4: CRCs are little-endian; Go's sums are big-endian
 		for i, j := 0, len(want)-1; i < j; i, j = i+1, j-1 {
 			want[i], want[j] = want[j], want[i]
 		}
 	}
 	if !bytes.Equal(b[padding:], want) {
-		return fmt.Errorf("offset %#x: the block that ends here is damaged: its check is wrong", at)
+		return fmt.Errorf("offset %#x: the block that ends here is damaged: its check is wrong", offset)
 	}
 	return nil
 }
 
 // endStream reads the Index (4) and the Stream Footer (2.1.2).
 func (x *xzReader) endStream() error {
-	start := x.in.n - 1
-	count, err := binary.ReadUvarint(x.in)
+	start := x.input.n - 1
+	count, err := binary.ReadUvarint(x.input)
 	if err != nil {
 		return cut(err)
 	}
@@ -269,16 +270,16 @@ func (x *xzReader) endStream() error {
 		return fmt.Errorf("offset %#x: the index is of %d blocks, expected %d", start, count, x.blocks)
 	}
 	for range 2 * count {
-		if _, err := binary.ReadUvarint(x.in); err != nil {
+		if _, err := binary.ReadUvarint(x.input); err != nil {
 			return cut(err)
 		}
 	}
-	b := make([]byte, (-(x.in.n-start)&3)+4+12) // padding, the index's CRC, the footer
+	b := make([]byte, (-(x.input.n-start)&3)+4+12) // padding, the index's CRC, the footer
 	if err := x.full(b); err != nil {
 		return err
 	}
 	if string(b[len(b)-2:]) != xzFooterMagic {
-		return fmt.Errorf("offset %#x: expected the end of a stream", x.in.n-2)
+		return fmt.Errorf("offset %#x: expected the end of a stream", x.input.n-2)
 	}
 	x.isBegun = false
 	return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// An extent is a dimension of an array as the object has it.
+// extent is a dimension of an array, with the values from the object.
 type extent struct {
 	lower  int64
 	count  uint64
@@ -48,7 +48,7 @@ func (r *Reader) array(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.L
 		extents[i].isVector = t.IsVector
 	}
 	if len(extents) == 0 {
-		extents = []extent{{}} // nothing is said of how many elements there are
+		extents = []extent{{}} // the number of elements is not known
 	}
 	if plain, err := element.Plain(); err == nil && plain.IsDeclaration {
 		element = plain.Complete()
@@ -64,7 +64,7 @@ func (r *Reader) array(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.L
 	r.elements(ctx, v, element, data, extents, size, depth)
 }
 
-// extent is a dimension, about an object.
+// extent returns a dimension of the array object.
 func (r *Reader) extent(ctx context.Context, d *dwarf.Dimension, object locexpr.Location) (x extent, err error) {
 	if x.lower, err = r.bound(ctx, &d.Lower, object); err != nil {
 		return x, err
@@ -91,8 +91,8 @@ func (r *Reader) extent(ctx context.Context, d *dwarf.Dimension, object locexpr.
 	return x, err
 }
 
-// elements reads the elements of an array with dimensions. size is that of an element,
-// in bytes.
+// elements reads the elements of an array with dimensions. size is the size of an element, in
+// bytes.
 func (r *Reader) elements(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location, extents []extent, size uint64, depth int) {
 	x := extents[0]
 	inner, err := distance(extents, size)
@@ -110,7 +110,7 @@ func (r *Reader) elements(ctx context.Context, v *Value, t *dwarf.Type, l locexp
 			return
 		}
 		defer func() {
-			if v.Status == OptimizedOut { // else some of them are there
+			if v.Status == OptimizedOut { // else some of them are not
 				v.Children, v.More = nil, 0
 			}
 		}()
@@ -148,8 +148,8 @@ func (r *Reader) elements(ctx context.Context, v *Value, t *dwarf.Type, l locexp
 	v.setStatus()
 }
 
-// distance is that of elements of the outermost dimension from one to the next, in
-// bytes; size is that of an element of the innermost.
+// distance returns the distance between elements of the outermost dimension, in bytes; size is
+// the size of an element of the innermost.
 func distance(extents []extent, size uint64) (int64, error) {
 	if extents[0].stride != 0 {
 		return extents[0].stride, nil
@@ -164,7 +164,7 @@ func distance(extents []extent, size uint64) (int64, error) {
 	return int64(min(size, 1<<62)), nil
 }
 
-// maxFailures is after how many elements that cannot be read the rest is not tried.
+// maxFailures is the number of unreadable elements after which the rest is not tried.
 const maxFailures = 16
 
 func allFailed(list []Value) bool {
@@ -176,7 +176,7 @@ func allFailed(list []Value) bool {
 	return true
 }
 
-// offset is the location of the element with an index; distance is from one to the next.
+// offset returns the location of the element with an index; distance is between two elements.
 func offset(l locexpr.Location, index uint64, distance int64) (locexpr.Location, error) {
 	size, sign := uint64(distance), int64(8)
 	if distance < 0 {
@@ -198,8 +198,8 @@ func isSimple(t *dwarf.Type) bool {
 	return true
 }
 
-// characters reads an array of characters as a string. Characters 0 at its end are not
-// part of it. Where one of them cannot be read v stays as it is.
+// characters reads an array of characters as a string. Characters 0 at its end are left out.
+// Where one of them cannot be read v is unchanged.
 func (r *Reader) characters(ctx context.Context, v *Value, t *locexpr.BaseType, l locexpr.Location, count uint64) error {
 	n, size := min(count, uint64(r.limits.Elements)), t.Size()/8
 	b, err := r.bytes(ctx, l, n*size)

@@ -10,17 +10,16 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// A Cache remembers what objects in memory hold, for all frames of a target whose
-// memory does not change: a recursion passes one object to every frame, and threads
-// share what they work on. It may be used concurrently. nil is a Cache that remembers
-// nothing.
+// Cache remembers the values of objects in memory, for all frames of a target whose memory does
+// not change: a recursion passes one object to every frame, and threads share the objects that
+// they work on. It may be used concurrently. nil is a Cache that remembers nothing.
 type Cache struct {
 	mu     sync.Mutex
 	known  map[objectKey]remembered
-	values int // that known has
+	values int // the number of values in known
 }
 
-// An objectKey is an object of a type, read with so many levels left.
+// objectKey is an object of a type, read with a number of levels left.
 type objectKey struct {
 	t       *dwarf.Type
 	address uint64
@@ -29,7 +28,7 @@ type objectKey struct {
 
 type remembered struct {
 	Value
-	values int // it and all that is in it
+	values int // it and all values in it
 }
 
 // maxRemembered bounds the values that a Cache remembers.
@@ -54,8 +53,8 @@ func (c *Cache) add(key objectKey, v remembered) {
 	c.known[key] = v
 }
 
-// remember reads what a pointer or a reference leads to through the cache. What depends
-// on the frame, or on what it was reached through, is read anew.
+// remember reads the target of a pointer or a reference through the cache. Values that depend
+// on the frame, or on the path to them, are read anew.
 func (r *Reader) remember(ctx context.Context, name string, t *dwarf.Type, l locexpr.Location, depth int) Value {
 	space, address, ok := l.MemoryAddress()
 	if r.cache == nil || !ok || space != locexpr.DefaultSpace || l.Place(0).Scope.Lane >= 0 {
@@ -67,12 +66,12 @@ func (r *Reader) remember(ctx context.Context, name string, t *dwarf.Type, l loc
 		known.Name = name
 		return known.Value
 	}
-	left, before := r.left, r.isOwn
+	left, wasOwn := r.left, r.isOwn
 	r.isOwn = false
 	v := r.read(ctx, name, t, l, depth)
 	if !r.isOwn && r.left >= 0 {
 		r.cache.add(key, remembered{v, left - r.left})
 	}
-	r.isOwn = r.isOwn || before
+	r.isOwn = r.isOwn || wasOwn
 	return v
 }

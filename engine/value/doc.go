@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package value reads what variables hold: by their types, from where locexpr says
-// that they are, as a tree that reports print.
+// Package value reads the values of variables, by their types and at the locations that locexpr
+// finds, as a tree that reports print.
 //
-// A Reader reads in a Frame, which is what the expressions of debugging information
-// are evaluated in. Whatever a file or a target says is bounded: how deep values lie in
-// one another, how many elements are read, and how many values there are in all.
+// A Reader reads in a Frame, in which the expressions of debugging information are evaluated.
+// Everything from a file or a target is bounded: how deep values are nested, how many elements
+// are read, and how many values there are in all.
 //
-// What the types of libraries stand for is read by forms: rows of the files in tables,
-// in a language of paths through an object's members. A form is one only for an object
-// whose invariants hold.
+// Objects of libraries' types are shown by forms: rows of the files in tables, in a language of
+// paths through an object's members. A form applies only to an object whose invariants hold.
 //
-// The package is large because that language is part of it: forms read values, and
-// values of forms are read as all others are.
+// The package is large because that language is part of it: forms read values, and their
+// results are read like all others.
 package value

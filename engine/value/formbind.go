@@ -13,25 +13,25 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// This file binds the expressions of a form to a type: members become offsets. A form
-// of which a member is missing is for another version of the library.
+// This file binds the expressions of a form to a type: members become offsets. A form with a
+// member that the type lacks is for another version of the library.
 
-// A class is the kind of result of an expression.
+// class is the kind of result of an expression.
 type class uint8
 
 const (
 	classType   class = iota
-	classPlace        // where an object is
+	classPlace        // the location of an object
 	classNumber       // an integer, or an address with the type of a pointer
 )
 
-// A bound is an expression that is bound to a type.
+// bound is an expression that is bound to a type.
 type bound struct {
 	class class
-	// t is the type: of the object at a place, or of a number that was read. It is nil of
-	// a number that was computed, and where only the object says which type it is.
+	// t is the type of the object at a place, or of a number that was read. It is nil for a
+	// number that was computed, and where only the object has its type.
 	t *dwarf.Type
-	// field is the bit field that a place is; nil: none.
+	// field is the bit field at a place; nil: none.
 	field *dwarf.Member
 	// constant is the value of a number that depends on no object.
 	constant   uint64
@@ -39,14 +39,14 @@ type bound struct {
 	eval       func(context.Context, *run) (operand, error)
 }
 
-// An operand is what an expression gave.
+// operand is the result of an expression.
 type operand struct {
 	n uint64
 	l locexpr.Location
-	t *dwarf.Type // where the bound does not say it
+	t *dwarf.Type // where the bound has none
 }
 
-// A boundForm is a form for the objects of one type.
+// boundForm is a form for the objects of one type.
 type boundForm struct {
 	*form
 	name    string // of the type, without its arguments
@@ -56,7 +56,7 @@ type boundForm struct {
 	shape   shape
 }
 
-// A boundClause is a clause for the objects of one type.
+// boundClause is a clause for the objects of one type.
 type boundClause struct {
 	*clause
 	slot, indexSlot int // the variable that it sets
@@ -65,14 +65,14 @@ type boundClause struct {
 	leaves          []*bound
 }
 
-// A variable of a form.
+// variable is a variable of a form.
 type variable struct {
 	name string
 	slot int
 	b    *bound
 }
 
-// A binder binds one form to one type.
+// binder binds one form to one type.
 type binder struct {
 	t     *dwarf.Type // the type, by the name that the form matched
 	plain *dwarf.Type
@@ -80,7 +80,7 @@ type binder struct {
 	slots int
 }
 
-// errNotBound says that a type is not one that a form is for.
+// errNotBound is the error for a type that a form is not for.
 var errNotBound = errors.New("the type has no such part")
 
 func notBound(format string, args ...any) error {
@@ -108,7 +108,7 @@ func bind(f *form, t, plain *dwarf.Type) (*boundForm, error) {
 	return out, nil
 }
 
-// shownName is what summaries call a type: its name without arguments, of Rust without
+// shownName returns the name of a type in summaries: without arguments, and for Rust without
 // the modules around it.
 func shownName(t *dwarf.Type) string {
 	name := withoutArguments(formName(t))
@@ -186,7 +186,7 @@ func (b *binder) clause(bc *boundClause) (err error) {
 }
 
 // named binds a clause that gives a name to a place or, with opLet, to a number, which is
-// loaded where the expression says only its place.
+// loaded where the expression is a place.
 func (b *binder) named(bc *boundClause) error {
 	x, err := b.expr(bc.clause.exprs[0])
 	if err == nil && bc.op == opLet && x.class == classPlace {
@@ -212,8 +212,7 @@ func (b *binder) numbers(bc *boundClause, exprs ...*expr) error {
 	return nil
 }
 
-// text binds the characters of a string, which are an array or what a pointer points to,
-// and how many they are.
+// text binds the characters of a string, an array or the target of a pointer, and their number.
 func (b *binder) text(bc *boundClause, exprs []*expr) error {
 	x, err := b.expr(exprs[0])
 	if err != nil {
@@ -238,7 +237,7 @@ func (b *binder) text(bc *boundClause, exprs []*expr) error {
 		y := *x
 		x = &y
 		x.t, err = plain.Element()
-	case x.class == classPlace && plain.Kind == dwarf.KindBase: // the first of them
+	case x.class == classPlace && plain.Kind == dwarf.KindBase: // the first character
 	default:
 		x, err = deref(x)
 	}
@@ -268,7 +267,7 @@ func (b *binder) summary(bc *boundClause) error {
 	return nil
 }
 
-// number binds an expression that gives a number.
+// number binds an expression for a number.
 func (b *binder) number(e *expr) (*bound, error) {
 	x, err := b.expr(e)
 	if err != nil {
@@ -318,7 +317,7 @@ func constantOf(n uint64) *bound {
 	}
 }
 
-// name is a variable of the form, the object itself, or a member of the object.
+// name returns a variable of the form, the object itself, or a member of the object.
 func (b *binder) name(name string) (*bound, error) {
 	for i := len(b.scope) - 1; i >= 0; i-- {
 		if b.scope[i].name == name {
@@ -334,7 +333,7 @@ func (b *binder) name(name string) (*bound, error) {
 	return member(b.this(), name)
 }
 
-// this is the object.
+// this returns the object.
 func (b *binder) this() *bound {
 	return &bound{class: classPlace, t: b.plain, eval: func(ctx context.Context, r *run) (operand, error) { return operand{l: r.object}, nil }}
 }

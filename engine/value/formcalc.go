@@ -38,7 +38,7 @@ func (b *binder) unary(e *expr) (*bound, error) {
 	}}, nil
 }
 
-// addressOf is the address of a place in memory.
+// addressOf returns the address of a place in memory.
 func addressOf(x *bound) (*bound, error) {
 	if x.class != classPlace {
 		return nil, notBound("the address of what is no object")
@@ -56,7 +56,7 @@ func addressOf(x *bound) (*bound, error) {
 	}}, nil
 }
 
-// errNoAddress says that an object is not in memory as a whole.
+// errNoAddress is the error for an object that is not in memory as a whole.
 var errNoAddress = errors.New("the object is not in memory")
 
 func truth(b bool) uint64 {
@@ -138,7 +138,7 @@ func calculate(op string, a, b uint64, signed bool) (uint64, error) {
 	case "!=":
 		return truth(a != b), nil
 	}
-	if signed { // an order of which 0 is in the middle
+	if signed { // flips the sign bit, to compare signed numbers as unsigned ones
 		a, b = a^1<<63, b^1<<63
 	}
 	switch op {

@@ -13,7 +13,7 @@ import (
 
 // This file has the functions of expressions of forms.
 
-// A builtin is a function of expressions, with how many arguments it has.
+// builtin is a function of expressions, with its number of arguments.
 type builtin struct {
 	least, most int
 	bind        func(b *binder, args []*expr) (*bound, error)
@@ -49,7 +49,7 @@ func (b *binder) call(name string, args []*expr) (*bound, error) {
 	return f.bind(b, args)
 }
 
-// typeArg binds an argument that is a type, or an object whose type is meant.
+// typeArg binds an argument that is a type, or an object whose type is used.
 func (b *binder) typeArg(e *expr) (*dwarf.Type, error) {
 	x, err := b.expr(e)
 	if err == nil && x.t == nil {
@@ -63,7 +63,7 @@ func (b *binder) typeArg(e *expr) (*dwarf.Type, error) {
 
 func typeOf(t *dwarf.Type) *bound { return &bound{class: classType, t: t} }
 
-// sizeof(T) is the size of a type, or of an object's type, in bytes.
+// callSizeof binds sizeof(T), the size of a type, or of an object's type, in bytes.
 func (b *binder) callSizeof(args []*expr) (*bound, error) {
 	t, err := b.typeArg(args[0])
 	if err != nil {
@@ -76,7 +76,7 @@ func (b *binder) callSizeof(args []*expr) (*bound, error) {
 	return constantOf(n), nil
 }
 
-// typeof(x) is the type of an object.
+// callTypeof binds typeof(x), the type of an object.
 func (b *binder) callTypeof(args []*expr) (*bound, error) {
 	t, err := b.typeArg(args[0])
 	if err != nil {
@@ -85,7 +85,8 @@ func (b *binder) callTypeof(args []*expr) (*bound, error) {
 	return typeOf(t), nil
 }
 
-// element(T) is what a pointer of the type points to, or an array is of.
+// callElement binds element(T), the type that pointers of a type point to, or that arrays
+// consist of.
 func (b *binder) callElement(args []*expr) (*bound, error) {
 	t, err := b.typeArg(args[0])
 	if err != nil {
@@ -106,7 +107,7 @@ func (b *binder) callElement(args []*expr) (*bound, error) {
 	return typeOf(t), nil
 }
 
-// arg(n) is the n-th argument of the object's template, arg(n, T) that of another
+// callArg binds arg(n), the n-th argument of the object's template, or arg(n, T), of another
 // type's. Where n is found in the object, so is the type.
 func (b *binder) callArg(args []*expr) (*bound, error) {
 	argument := b.plain
@@ -150,7 +151,7 @@ func (b *binder) callArg(args []*expr) (*bound, error) {
 	}}, nil
 }
 
-// templateNumber is an argument that is a number.
+// templateNumber returns an argument that is a number.
 func templateNumber(parts *dwarf.Parts, n uint64) (uint64, bool) {
 	if n >= uint64(len(parts.Arguments)) || parts.Arguments[n].Tag() != dw.TagTemplateValueParameter {
 		return 0, false
@@ -166,7 +167,7 @@ func templateArgument(parts *dwarf.Parts, n uint64) (*dwarf.Type, error) {
 	return parts.Arguments[n].ValueType()
 }
 
-// args() is the number of arguments of the object's template.
+// callArgs binds args(), the number of arguments of the object's template.
 func (b *binder) callArgs(args []*expr) (*bound, error) {
 	parts, err := b.plain.Parts()
 	if err != nil {
@@ -175,8 +176,8 @@ func (b *binder) callArgs(args []*expr) (*bound, error) {
 	return constantOf(uint64(len(parts.Arguments))), nil
 }
 
-// nested(name) is a type that is declared in the object's class or a base of it,
-// nested(name, T) in another.
+// callNested binds nested(name), a type that is declared in the object's class or a base of it,
+// or nested(name, T), in another.
 func (b *binder) callNested(args []*expr) (*bound, error) {
 	nested := b.plain
 	if len(args) == 2 {
@@ -224,7 +225,7 @@ func nestedType(t *dwarf.Type, name string, depth int) (*dwarf.Type, error) {
 	return nil, nil
 }
 
-// at(address, T) is the object of a type at an address.
+// callAt binds at(address, T), the object of a type at an address.
 func (b *binder) callAt(args []*expr) (*bound, error) {
 	n, err := b.number(args[0])
 	if err != nil {
@@ -237,8 +238,8 @@ func (b *binder) callAt(args []*expr) (*bound, error) {
 	return retyped(&bound{class: classPlace, eval: atAddress(n)}, t), nil
 }
 
-// cast(x, T) is what is at the place x as an object of type T, or the number x as one of
-// type T.
+// callCast binds cast(x, T), the place x as an object of type T, or the number x as one of type
+// T.
 func (b *binder) callCast(args []*expr) (*bound, error) {
 	x, err := b.expr(args[0])
 	if err != nil {
@@ -254,7 +255,7 @@ func (b *binder) callCast(args []*expr) (*bound, error) {
 	return retyped(x, t), nil
 }
 
-// retyped is a place or a number with another type, which the object may say.
+// retyped returns a place or a number with another type, which may depend on the object.
 func retyped(x, t *bound) *bound {
 	y := *x
 	y.t, y.field = t.t, nil
@@ -273,7 +274,7 @@ func retyped(x, t *bound) *bound {
 	return &y
 }
 
-// word(address) is the word at an address, byte(address) the byte.
+// callWord binds word(address), the word at an address, and callByte byte(address), the byte.
 func (b *binder) callWord(args []*expr) (*bound, error) { return b.unsigned(args, b.wordSize()) }
 
 func (b *binder) callByte(args []*expr) (*bound, error) { return b.unsigned(args, 1) }
@@ -293,7 +294,7 @@ func (b *binder) unsigned(args []*expr, size uint64) (*bound, error) {
 	}}, nil
 }
 
-// either(x, y...) is the first of its arguments that the type has.
+// callEither binds either(x, y...), the first of its arguments that the type has.
 func (b *binder) callEither(args []*expr) (x *bound, err error) {
 	for _, a := range args {
 		if x, err = b.expr(a); err == nil {
@@ -303,7 +304,7 @@ func (b *binder) callEither(args []*expr) (x *bound, err error) {
 	return nil, err
 }
 
-// choose(c, x, y) is x where c holds, else y: numbers.
+// callChoose binds choose(c, x, y), the number x where c is true, else y.
 func (b *binder) callChoose(args []*expr) (*bound, error) {
 	var list [3]*bound
 	for i := range list {
@@ -324,7 +325,8 @@ func (b *binder) callChoose(args []*expr) (*bound, error) {
 	}}, nil
 }
 
-// key() and elem() are the types that Go says of a map, a channel or a slice.
+// callGoKey and callGoElem bind key() and elem(), the types in Go's description of a map, a
+// channel or a slice.
 func (b *binder) callGoKey([]*expr) (*bound, error) { return b.referenced(dw.AttrGoKey) }
 
 func (b *binder) callGoElem([]*expr) (*bound, error) { return b.referenced(dw.AttrGoElem) }

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// This file parses the expressions of the tables of forms. They are written as in C:
-// members by . and ->, elements by [ ], what a pointer points to by *, and numbers.
+// This file parses the expressions of the tables of forms. They are written as in C: members by
+// . and ->, elements by [ ], the targets of pointers by *, and numbers.
 
-// An exprKind is the kind of an expr.
+// exprKind is the kind of an expr.
 type exprKind uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 	exprCall
 )
 
-// An expr is an expression of a table.
+// expr is an expression of a table.
 type expr struct {
 	kind exprKind
 	text string // the name, the operator, or the characters of a text
@@ -34,13 +34,13 @@ type expr struct {
 	args []*expr
 }
 
-// precedence of the operators with two operands; the highest binds the most.
+// precedence of the operators with two operands; the highest binds first.
 var precedence = map[string]int{
 	"||": 1, "&&": 2, "==": 3, "!=": 3, "<": 4, "<=": 4, ">": 4, ">=": 4,
 	"|": 5, "^": 6, "&": 7, "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
 }
 
-// An exprParser reads one expression of a line.
+// exprParser reads one expression of a line.
 type exprParser struct {
 	rest  string
 	token string // the next one; "" at the end
@@ -65,7 +65,7 @@ func parseExpr(text string) (*expr, error) {
 	return e, nil
 }
 
-// parseExprs parses expressions that commas part.
+// parseExprs parses expressions that commas separate.
 func parseExprs(text string) ([]*expr, error) {
 	p := newExprParser(text)
 	list, err := p.list("")

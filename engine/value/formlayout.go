@@ -7,14 +7,14 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// This file computes where objects are that no member describes, by the sizes and
+// This file computes the places of objects that no member describes, by the sizes and
 // alignments of types.
 
-// derived(x, T, U...) is the first member that a class has beside its base x, of those
-// that it has of types T, U...: it may stand in the padding at the end of the base.
-func (b *binder) callDerived(args []*expr) (*bound, error) { return b.behind(args, dataSize) }
+// callDerived binds derived(x, T, U...), the first member that a class has after its base x,
+// among its members of types T, U...: it may be in the padding at the end of the base.
+func (b *binder) callDerived(args []*expr) (*bound, error) { return b.following(args, dataSize) }
 
-// dataSize is the size of what a structure holds, without the padding behind it.
+// dataSize returns the size of a structure's data, without the padding after it.
 func dataSize(t *dwarf.Type) (uint64, error) {
 	plain, err := t.Plain()
 	if err != nil {
@@ -46,12 +46,12 @@ func dataSize(t *dwarf.Type) (uint64, error) {
 	return end, nil
 }
 
-// after(x, T) is the object of type T that follows the object x, aligned as members are.
-// after(x, T, U...) is the first member of a structure that follows x, which has members
-// of the other types too.
-func (b *binder) callAfter(args []*expr) (*bound, error) { return b.behind(args, sizeOf) }
+// callAfter binds after(x, T), the object of type T that follows the object x, aligned as
+// members are, or after(x, T, U...), the first member of a structure that follows x, which has
+// members of the other types too.
+func (b *binder) callAfter(args []*expr) (*bound, error) { return b.following(args, sizeOf) }
 
-func (b *binder) behind(args []*expr, sizeOf func(*dwarf.Type) (uint64, error)) (*bound, error) {
+func (b *binder) following(args []*expr, sizeOf func(*dwarf.Type) (uint64, error)) (*bound, error) {
 	x, err := b.expr(args[0])
 	if err != nil {
 		return nil, err
@@ -82,8 +82,8 @@ func (b *binder) behind(args []*expr, sizeOf func(*dwarf.Type) (uint64, error)) 
 	return &bound{class: classPlace, t: first, eval: moved(x, int64(size*8))}, nil
 }
 
-// alignment is what objects of a type are aligned to: what is said of the type, else
-// that of its members, or its size.
+// alignment returns the alignment of a type's objects: its own attribute, else its members'
+// alignment, or its size.
 func alignment(t *dwarf.Type, depth int) uint64 {
 	plain, err := t.Plain()
 	if err != nil || plain.IsZero() || depth > maxBases {

@@ -8,7 +8,7 @@ import (
 
 // This file finds the members of one name of all base classes.
 
-// leaf(x, name, n) is the member of a name that the n-th base class of x has.
+// callLeaf binds leaf(x, name, n), the member with a name in the n-th base class of x.
 func (b *binder) callLeaf(args []*expr) (*bound, error) {
 	x, err := b.expr(args[0])
 	if err != nil {
@@ -24,8 +24,8 @@ func (b *binder) callLeaf(args []*expr) (*bound, error) {
 	return list[args[2].n], nil
 }
 
-// leaves are the members of one name of all base classes, by the number that is the
-// first argument of the class's template.
+// leaves returns the members with one name of all base classes, by the number that is the first
+// argument of the class's template.
 func leaves(x *bound, name string) ([]*bound, error) {
 	if x.class != classPlace || x.t == nil {
 		return nil, notBound("what is no object has no base classes")
@@ -67,7 +67,7 @@ func collectLeaves(list *[]leaf, x *bound, name string, depth int) error {
 	if depth > maxLeaves || len(*list) > maxLeaves {
 		return notBound("more than %d members %s", maxLeaves, name)
 	}
-	before := len(*list)
+	count := len(*list)
 	index, hasIndex := templateNumber(parts, 0)
 	var base *bound
 	for i := range parts.Members {
@@ -92,8 +92,8 @@ func collectLeaves(list *[]leaf, x *bound, name string, depth int) error {
 			return err
 		}
 	}
-	if len(*list) == before && hasIndex && base != nil && len(parts.Members) == 1 {
-		*list = append(*list, leaf{index, base}) // the class is the base of its place, because it is empty
+	if len(*list) == count && hasIndex && base != nil && len(parts.Members) == 1 {
+		*list = append(*list, leaf{index, base}) // the class is the base itself, because it is empty
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 
 // This file finds members of types and reads the numbers in them.
 
-// member is a member of the object at a place: its own, or that of a base class or of a
+// member returns a member of the object at a place: its own, or that of a base class or of a
 // member without a name.
 func member(x *bound, name string) (*bound, error) {
 	if x.class != classPlace || x.t == nil {
@@ -25,7 +25,7 @@ func member(x *bound, name string) (*bound, error) {
 	return part(x, m, bits)
 }
 
-// part is a member at an offset.
+// part returns a member at an offset.
 func part(x *bound, m *dwarf.Member, bits int64) (*bound, error) {
 	t, err := m.ValueType()
 	if err != nil {
@@ -38,7 +38,7 @@ func part(x *bound, m *dwarf.Member, bits int64) (*bound, error) {
 	return y, nil
 }
 
-// moved is a place so many bits behind another.
+// moved returns a place at a number of bits after another.
 func moved(x *bound, bits int64) func(context.Context, *run) (operand, error) {
 	if bits == 0 {
 		return x.eval
@@ -52,11 +52,11 @@ func moved(x *bound, bits int64) func(context.Context, *run) (operand, error) {
 	}
 }
 
-// maxBases bounds the classes within one another in which a member is looked for.
+// maxBases bounds the nested classes in which a member is looked for.
 const maxBases = 24
 
-// findMember finds a member by its name, and its offset in bits; nil: there is none. A
-// member of a virtual base is none: only the object says where it is.
+// findMember finds a member by its name, and its offset in bits; nil: there is none. Members of
+// virtual bases are left out: only the object has their places.
 func findMember(t *dwarf.Type, name string, depth int) (*dwarf.Member, int64, error) {
 	plain, err := t.Plain()
 	if err != nil || depth > maxBases || plain.Kind != dwarf.KindStructure && plain.Kind != dwarf.KindUnion {
@@ -74,7 +74,7 @@ func findMember(t *dwarf.Type, name string, depth int) (*dwarf.Member, int64, er
 	}
 	for i := range parts.Members {
 		m := &parts.Members[i]
-		if m.Role == dwarf.VariantPart { // the variant is a member of its own name
+		if m.Role == dwarf.VariantPart { // the variant is a member with a name of its own
 			for j := range m.Variants {
 				for k := range m.Variants[j].Members {
 					if m := &m.Variants[j].Members[k]; m.Name == name && m.At == nil {
@@ -98,7 +98,7 @@ func findMember(t *dwarf.Type, name string, depth int) (*dwarf.Member, int64, er
 	return nil, 0, nil
 }
 
-// onlyMember is the member of a structure that has only one with a size, as
+// onlyMember returns the member of a structure that has only one with a size, such as
 // Unique<T>, which is NonNull<T>, which is *const T.
 func onlyMember(t *dwarf.Type) (*dwarf.Member, error) {
 	parts, err := t.Parts()
@@ -157,8 +157,8 @@ func isEmpty(t *dwarf.Type, depth int) bool {
 	return true
 }
 
-// loaded is the number at a place. Of a structure that has one member with a size it is
-// that member's.
+// loaded returns the number at a place. For a structure that has one member with a size it is
+// the member's.
 func loaded(x *bound) (*bound, error) {
 	if x.class == classNumber {
 		return x, nil
@@ -215,7 +215,7 @@ func loaded(x *bound) (*bound, error) {
 	}}, nil
 }
 
-// loadedField is the number in a bit field.
+// loadedField returns the number in a bit field.
 func loadedField(x *bound) (*bound, error) {
 	field := x.field
 	if field.FieldBits > 64 {
@@ -231,7 +231,7 @@ func loadedField(x *bound) (*bound, error) {
 	}}, nil
 }
 
-// deref is what a pointer points to.
+// deref returns the target of a pointer.
 func deref(x *bound) (*bound, error) {
 	n, err := loaded(x)
 	if err != nil {
@@ -244,7 +244,7 @@ func deref(x *bound) (*bound, error) {
 	return &bound{class: classPlace, t: t, eval: atAddress(n)}, nil
 }
 
-// pointee is the type that pointers of a type point to.
+// pointee returns the type that pointers of a type point to.
 func pointee(t *dwarf.Type) (*dwarf.Type, error) {
 	if t == nil {
 		return nil, notBound("a number is no pointer")
@@ -265,7 +265,7 @@ func pointee(t *dwarf.Type) (*dwarf.Type, error) {
 	return e, err
 }
 
-// at is the place at an address.
+// atAddress returns the place at an address.
 func atAddress(n *bound) func(context.Context, *run) (operand, error) {
 	return func(ctx context.Context, r *run) (operand, error) {
 		o, err := n.eval(ctx, r)
@@ -273,7 +273,7 @@ func atAddress(n *bound) func(context.Context, *run) (operand, error) {
 	}
 }
 
-// index is an element of an array, or of what a pointer points to.
+// index returns an element of an array, or of a pointer's target.
 func (b *binder) index(e *expr) (*bound, error) {
 	x, err := b.expr(e.args[0])
 	if err != nil {
@@ -317,7 +317,7 @@ func (b *binder) index(e *expr) (*bound, error) {
 	}}, nil
 }
 
-// sizeOf is the size of a type, in bytes.
+// sizeOf returns the size of a type, in bytes.
 func sizeOf(t *dwarf.Type) (uint64, error) {
 	plain, err := t.Plain()
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// This file reads an object by its form. Nothing that the object says is believed
-// before it was checked: many variables have not been made yet.
+// This file reads an object by its form. Everything in the object is checked before it is used:
+// many variables are not initialized yet.
 
-// A run reads one object by a form.
+// run reads one object by a form.
 type run struct {
 	r      *Reader
 	form   *boundForm
@@ -23,23 +23,23 @@ type run struct {
 	depth  int
 	v      *Value
 
-	isWhole   bool   // the value was replaced by what stands for it
-	hasBegun  bool   // elements are being read: what goes wrong is a problem of the rest
-	expected  uint64 // elements that the object says that it has
+	isWhole   bool   // the value was replaced by the one that it stands for
+	hasBegun  bool   // elements are being read: an error is a problem of the rest
+	expected  uint64 // the number of elements in the object's own count
 	isCounted bool
-	found     uint64 // elements, those that are not shown too
+	found     uint64 // the number of elements so far, shown or not
 }
 
 var (
-	// errOtherForm says that the object is not one that the form is for.
+	// errOtherForm is the error for an object that the form is not for.
 	errOtherForm = errors.New("the form is for other objects")
-	// errEnough says that nothing more is shown.
+	// errEnough ends the reading where nothing more is shown.
 	errEnough = errors.New("enough")
-	// errTooLong says that too many places were looked at.
+	// errTooLong is the error after too many places were looked at.
 	errTooLong = errors.New("more places would have to be looked at than are")
 )
 
-// A brokenError says that an object is not as those are that were made.
+// brokenError is the error for an object that breaks an invariant of initialized ones.
 type brokenError struct{ form, reason string }
 
 func (e *brokenError) Error() string {
@@ -54,7 +54,7 @@ func (r *run) broken(format string, args ...any) error {
 // nodes of chains.
 const maxSteps = 1 << 15
 
-// memory is where an address is that an object holds.
+// memory returns the location of an address in an object.
 func (r *run) memory(address uint64) locexpr.Location {
 	return locexpr.MemoryLocation(locexpr.DefaultSpace, address).WithScope(r.r.context.Scope())
 }
@@ -91,13 +91,13 @@ func (r *run) number(ctx context.Context, b *bound) (uint64, error) {
 // step counts a place that is looked at.
 func (r *run) step() error {
 	if r.r.steps--; r.r.steps < 0 {
-		r.r.isOwn = true // another variable that leads here has more left
+		r.r.isOwn = true // a variable with more steps left may get further
 		return errTooLong
 	}
 	return nil
 }
 
-// do executes the clauses from one on.
+// do executes the clauses from an index on.
 func (r *run) do(ctx context.Context, i int) error {
 	for ; i < len(r.form.clauses); i++ {
 		c := &r.form.clauses[i]

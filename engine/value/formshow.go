@@ -13,9 +13,9 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// This file makes the values that a form says: elements, entries, summaries, strings.
+// This file makes the values of a form: elements, entries, summaries, strings.
 
-// isFull counts an element and says whether it is not shown any more.
+// isFull counts an element and reports whether it is beyond the limit.
 func (r *run) isFull() (bool, error) {
 	if r.isCounted && r.found >= r.expected {
 		return true, r.broken("it has more than the %d elements that it counts", r.expected)
@@ -37,7 +37,7 @@ func (r *run) isFull() (bool, error) {
 	return false, nil
 }
 
-// isTooDeep says of an object of a type whether it lies too deep to be shown.
+// isTooDeep reports whether an object of the types is nested too deep to be shown.
 func (r *run) isTooDeep(types ...*dwarf.Type) bool {
 	if r.depth+1 < r.r.limits.Depth {
 		return false
@@ -69,7 +69,7 @@ func (r *run) emit(ctx context.Context, name string, role Role, b *bound) error 
 	return nil
 }
 
-// object1 evaluates an expression, and says the type of what it gives.
+// object1 evaluates an expression, and returns the type of the result.
 func (r *run) object1(ctx context.Context, b *bound) (operand, *dwarf.Type, error) {
 	o, err := b.eval(ctx, r)
 	t := b.t
@@ -79,7 +79,7 @@ func (r *run) object1(ctx context.Context, b *bound) (operand, *dwarf.Type, erro
 	return o, t, err
 }
 
-// value reads what an expression gave.
+// value reads the result of an expression.
 func (r *run) value(ctx context.Context, name string, b *bound, o operand, t *dwarf.Type) Value {
 	if b.class == classNumber {
 		v := Value{Name: name, Status: OK}
@@ -101,7 +101,7 @@ func (r *run) value(ctx context.Context, name string, b *bound, o operand, t *dw
 	return r.r.read(ctx, name, t, o.l, r.depth+1)
 }
 
-// numberValue makes the value of a type that a number is.
+// numberValue makes the value of a number with a type.
 func (r *Reader) numberValue(v *Value, t *dwarf.Type, n uint64) {
 	v.Type = t.String()
 	plain, err := t.Plain()
@@ -148,7 +148,7 @@ func (r *run) entry(ctx context.Context, c *boundClause) error {
 	return nil
 }
 
-// whole reads what stands for the object: alone, or behind its summary.
+// whole reads the value that stands for the object: alone, or after its summary.
 func (r *run) whole(ctx context.Context, c *boundClause) error {
 	b := c.exprs[0]
 	o, t, err := r.object1(ctx, b)
@@ -201,7 +201,7 @@ func (r *run) summary(ctx context.Context, c *boundClause) error {
 	return nil
 }
 
-// textPart is a part of a summary; x is its expression, if it is one.
+// textPart returns the text of a part of a summary; x is its expression, if it is one.
 func (r *run) textPart(ctx context.Context, p *textPart, x *bound) (string, error) {
 	switch {
 	case p.isName:
@@ -237,7 +237,7 @@ func (r *run) textPart(ctx context.Context, p *textPart, x *bound) (string, erro
 	return strconv.FormatUint(o.n, 10), nil
 }
 
-// symbol is the name of a function, or its address.
+// symbol returns the name of a function, or its address.
 func (r *run) symbol(address uint64) string {
 	name, offset := r.r.frame.Symbol(address)
 	switch {

@@ -12,45 +12,45 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// This file reads the tables of forms: what objects of the libraries' types stand for.
-// docs/values.md says how a table is written.
+// This file reads the tables of forms: how objects of libraries' types are shown.
+// docs/values.md describes the format of a table.
 
 //go:embed tables/*.forms
 var tableFiles embed.FS
 
-// A form is how objects of types are shown whose names match a pattern.
+// form is how objects of types are shown whose names match a pattern.
 type form struct {
-	name     string   // of the first pattern, without arguments: what problems call it
+	name     string   // of the first pattern, without arguments; problems use it
 	patterns []string // of types' names
 	clauses  []clause
-	isText   bool // a string is what it shows
+	isText   bool // it shows a string
 }
 
-// A clauseOp is the effect of a clause.
+// clauseOp is the effect of a clause.
 type clauseOp uint8
 
 const (
-	opWhen   clauseOp = iota // the form is for objects of which this holds
+	opWhen   clauseOp = iota // the form is for objects with this condition
 	opLet                    // names a number or a type
 	opPlace                  // names an object
-	opCheck                  // what holds of every object that was made
+	opCheck                  // a condition of every initialized object
 	opCount                  // the number of elements
 	opText                   // the summary
 	opString                 // the object is a string
 	opUTF8                   // the object is a string of UTF-8
-	opIf                     // what follows is only where this holds
-	opFor                    // what follows is for each number below one
-	opFollow                 // what follows is for each node of a chain
-	opTree                   // what follows is for each node of a binary tree, in order
-	opBTree                  // what follows is for each place in the nodes of a B-tree, in order
+	opIf                     // the next clauses apply only where this holds
+	opFor                    // the next clauses apply to each number below one
+	opFollow                 // the next clauses apply to each node of a chain
+	opTree                   // the next clauses apply to each node of a binary tree, in order
+	opBTree                  // the next clauses apply to each place in the nodes of a B-tree, in order
 	opItem                   // an element
 	opEntry                  // a key and a value
 	opMember                 // a named part
-	opWhole                  // what stands for the object
+	opWhole                  // the value that stands for the object
 	opLeaves                 // members of one name of all base classes
 )
 
-// A clause is a line of a form.
+// clause is a line of a form.
 type clause struct {
 	op    clauseOp
 	name  string // of the variable, or of the part
@@ -60,23 +60,23 @@ type clause struct {
 	parts []textPart // of a summary
 }
 
-// A textPart is a text, or an expression whose value stands there.
+// textPart is a text, or an expression whose value is inserted.
 type textPart struct {
 	text  string
 	expr  *expr
 	isHex bool
-	// isCount says that the number is followed by the word for elements.
+	// isCount is true where the word for elements follows the number.
 	isCount bool
-	isName  bool // the name of the type stands there
-	isType  bool // the whole type stands there
+	isName  bool // the name of the type is inserted
+	isType  bool // the whole type is inserted
 	isShort bool // the whole type as people write it
-	isCode  bool // the number is an address, whose symbol stands there
+	isCode  bool // the number is an address, whose symbol is inserted
 }
 
-// A table is the forms of the types of a language's libraries.
+// table is the forms of the types of a language's libraries.
 type table struct {
-	byName map[string][]*form // by the pattern's name, without arguments
-	loose  []*form            // whose patterns begin with what is no name
+	byName    map[string][]*form // by the pattern's name, without arguments
+	patterned []*form            // whose patterns do not begin with a whole name
 }
 
 var tables = sync.OnceValue(func() map[string]*table {
@@ -97,7 +97,7 @@ var tables = sync.OnceValue(func() map[string]*table {
 	return all
 })
 
-// languageOf is what the tables call the language of a unit.
+// languageOf returns the name of a unit's language in the tables.
 func languageOf(u dwarf.Unit) string {
 	switch u.Language() {
 	case dw.LangRust:
@@ -111,7 +111,7 @@ func languageOf(u dwarf.Unit) string {
 	return ""
 }
 
-// readTable adds the forms of a file to those that are known.
+// readTable adds the forms of a file.
 func readTable(all map[string]*table, text string) error {
 	var t *table
 	var current *form
@@ -143,15 +143,15 @@ func readTable(all map[string]*table, text string) error {
 	return nil
 }
 
-// add begins a form for patterns that bars part.
+// add begins a form for patterns that bars separate.
 func (t *table) add(patterns string) *form {
 	f := &form{}
 	for p := range strings.SplitSeq(patterns, " | ") {
 		p = strings.TrimSpace(p)
 		f.patterns = append(f.patterns, p)
 		name := withoutArguments(p)
-		if i := strings.IndexByte(name, '*'); i > 0 { // names that begin alike
-			t.loose = append(t.loose, f)
+		if i := strings.IndexByte(name, '*'); i > 0 { // names with the same beginning
+			t.patterned = append(t.patterned, f)
 			if f.name == "" {
 				f.name = name[:i]
 			}
@@ -161,7 +161,7 @@ func (t *table) add(patterns string) *form {
 			f.name = name
 		}
 		if !isWord(p[0]) {
-			t.loose = append(t.loose, f)
+			t.patterned = append(t.patterned, f)
 			continue
 		}
 		t.byName[name] = append(t.byName[name], f)
@@ -169,7 +169,7 @@ func (t *table) add(patterns string) *form {
 	return f
 }
 
-// withoutArguments is a type's name without those of the template.
+// withoutArguments returns a type's name without template arguments.
 func withoutArguments(name string) string {
 	if i := strings.IndexByte(name, '<'); i > 0 {
 		return name[:i]
@@ -190,7 +190,7 @@ func (f *form) add(word, rest string) error {
 	return err
 }
 
-// clauseWords are the words that clauses begin with, and how the rest is read.
+// clauseWords are the words that clauses begin with, and the parsers of the rest.
 var clauseWords = map[string]struct {
 	op    clauseOp
 	parse func(c *clause, rest string) error
@@ -215,7 +215,7 @@ var clauseWords = map[string]struct {
 	"leaves": {opLeaves, nameAnd(" of ")},
 }
 
-// nameAnd reads a name and an expression that something parts.
+// nameAnd parses a name and an expression with text between them.
 func nameAnd(between string) func(c *clause, rest string) error {
 	return func(c *clause, rest string) error {
 		name, value, _ := strings.Cut(rest, between)
@@ -224,7 +224,7 @@ func nameAnd(between string) func(c *clause, rest string) error {
 	}
 }
 
-// condition reads a condition and the reason why it may not hold.
+// condition parses a condition and the reason why it may not hold.
 func (c *clause) condition(rest string) error {
 	condition, reason, _ := strings.Cut(rest, " : ")
 	c.text = strings.TrimSpace(reason)
@@ -247,8 +247,8 @@ func (c *clause) two(text string) (err error) {
 	return err
 }
 
-// keywords reads a name, or that of a node and of a place in it, and expressions that
-// words part.
+// keywords parses a name, or the names of a node and of a place in it, and expressions with
+// words between them.
 func keywords(words ...string) func(c *clause, rest string) error {
 	return func(c *clause, text string) error {
 		name, rest, ok := strings.Cut(text, words[0])
@@ -271,8 +271,7 @@ func keywords(words ...string) func(c *clause, rest string) error {
 	}
 }
 
-// summary parses a text in quotes, in which expressions stand in braces, and the
-// condition behind it.
+// summary parses a text in quotes, which has expressions in braces, and the condition after it.
 func (c *clause) summary(text string) error {
 	end := strings.LastIndexByte(text, '"')
 	if end < 1 || text[0] != '"' {
@@ -324,12 +323,12 @@ func (c *clause) summary(text string) error {
 	return nil
 }
 
-// matching are the forms of a type's name, in the order of the table.
+// matching returns the forms for a type's name, in the order of the table.
 func (t *table) matching(name string) (list []*form) {
 	if name == "" {
 		return nil
 	}
-	candidates := t.loose
+	candidates := t.patterned
 	if known := t.byName[withoutArguments(name)]; known != nil {
 		candidates = known
 	}
@@ -344,8 +343,8 @@ func (t *table) matching(name string) (list []*form) {
 	return list
 }
 
-// matches reports whether a name is one of a pattern, in which * stands for anything. That
-// of a template whose name has no arguments is one of every pattern.
+// matches reports whether a name matches a pattern, in which * stands for anything. The name of
+// a template without arguments matches every pattern for the template.
 func matches(pattern, name string) bool {
 	if !strings.Contains(name, "<") && isWord(name[0]) {
 		pattern = withoutArguments(pattern)

@@ -8,11 +8,11 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// This file finds types that only an object says: by the function, the table of
-// functions or the descriptor of a type that it points to.
+// This file finds types that only an object has: by the function, the table of functions or the
+// descriptor of a type that it points to.
 
-// classarg(f, "name") is the first argument of the class template of a name that the
-// function f is a member of. Of other functions the form is not.
+// callClassArg binds classarg(f, "name"), the first argument of the class template with a name
+// that the function f is a member of. The form is not for other functions.
 func (b *binder) callClassArg(args []*expr) (*bound, error) {
 	n, err := b.number(args[0])
 	if err != nil {
@@ -53,14 +53,14 @@ func (r *run) classArgument(function uint64, name string) (*dwarf.Type, error) {
 	return templateArgument(parts, 0)
 }
 
-// vtabletype(address) is the type that a table of functions of a Rust trait is for. Of
-// one that is not described, such as the standard library's own, the object is shown as
-// it is.
+// callVtableType binds vtabletype(address), the type that a table of functions of a Rust trait
+// is for. With a table that is not described, such as the standard library's own, the object is
+// shown raw.
 func (b *binder) callVtableType(args []*expr) (*bound, error) {
 	return b.typeBehind(args, func(ctx context.Context, r *run, address uint64) (*dwarf.Type, error) {
 		d, offset := r.r.frame.Module(address)
 		if d == nil {
-			return nil, errOtherForm // the table is that of a module that says nothing of it
+			return nil, errOtherForm // the table's module does not describe it
 		}
 		e := d.ImplementedBy(offset)
 		if e.IsZero() {
@@ -70,7 +70,7 @@ func (b *binder) callVtableType(args []*expr) (*bound, error) {
 	})
 }
 
-// gotype(address) is the type that the descriptor of a type of Go's runtime is of.
+// callGoType binds gotype(address), the type of a type descriptor of Go's runtime.
 func (b *binder) callGoType(args []*expr) (*bound, error) {
 	return b.typeBehind(args, func(ctx context.Context, r *run, address uint64) (*dwarf.Type, error) {
 		d, offset := r.r.frame.Module(address)
@@ -79,7 +79,7 @@ func (b *binder) callGoType(args []*expr) (*bound, error) {
 		}
 		e := d.GoType(address - r.goTypes(ctx, d))
 		if e.IsZero() {
-			e = d.GoType(offset) // older versions write the address
+			e = d.GoType(offset) // older versions have the address
 		}
 		if e.IsZero() {
 			return nil, errOtherForm
@@ -103,8 +103,8 @@ func (b *binder) typeBehind(args []*expr, find func(context.Context, *run, uint6
 	}}, nil
 }
 
-// goTypes is where the descriptors of types begin that DW_AT_go_runtime_type counts
-// from: moduledata.types of Go's runtime.
+// goTypes returns the start of the type descriptors, from which DW_AT_go_runtime_type counts:
+// moduledata.types of Go's runtime.
 func (r *run) goTypes(ctx context.Context, d *dwarf.Reader) uint64 {
 	if r.r.goTypes != 0 {
 		return r.r.goTypes
@@ -136,8 +136,8 @@ func (r *run) goTypes(ctx context.Context, d *dwarf.Reader) uint64 {
 	return r.r.goTypes
 }
 
-// godata(x, T) is the object of type T that an interface holds: the word x itself where
-// values of the type are pointers, else what x points to.
+// callGoData binds godata(x, T), the object of type T in an interface: the word x itself where
+// values of the type are pointers, else the object that x points to.
 func (b *binder) callGoData(args []*expr) (*bound, error) {
 	x, err := b.expr(args[0])
 	if err != nil {
@@ -168,7 +168,7 @@ func (b *binder) callGoData(args []*expr) (*bound, error) {
 }
 
 // isPointerShaped reports whether values of a Go type are one pointer: pointers, maps,
-// channels, functions, and what has only one of them.
+// channels, functions, and types with only one of them.
 func isPointerShaped(t *dwarf.Type, depth int) bool {
 	plain, err := t.Plain()
 	if err != nil || depth > maxBases {

@@ -4,9 +4,9 @@ package value
 
 import "context"
 
-// This file walks what containers consist of: numbered elements, chains, trees.
+// This file walks the parts of containers: numbered elements, chains, trees.
 
-// forEach executes what follows for each number below one.
+// forEach executes the next clauses for each number below one.
 func (r *run) forEach(ctx context.Context, c *boundClause, next int) error {
 	n, err := r.number(ctx, c.exprs[0])
 	if err != nil {
@@ -24,11 +24,11 @@ func (r *run) forEach(ctx context.Context, c *boundClause, next int) error {
 	return nil
 }
 
-// follow executes what follows for each node of a chain. One that comes back to a node
-// is cut: by Brent's method, one node further back is remembered.
+// follow executes the next clauses for each node of a chain. A chain that comes back to a node
+// is cut: by Brent's method, one earlier node is remembered.
 func (r *run) follow(ctx context.Context, c *boundClause, next int) error {
 	o, err := c.exprs[0].eval(ctx, r)
-	before := o.n
+	earlier := o.n
 	for steps, power := uint64(0), uint64(1); err == nil; steps++ {
 		if err := r.step(); err != nil {
 			return err
@@ -38,11 +38,11 @@ func (r *run) follow(ctx context.Context, c *boundClause, next int) error {
 		if goes, err = r.number(ctx, c.exprs[1]); err != nil || goes == 0 {
 			return err
 		}
-		if steps > 0 && o.n == before {
+		if steps > 0 && o.n == earlier {
 			return r.broken("the chain of nodes is a circle")
 		}
 		if steps == power {
-			before, power = o.n, power*2
+			earlier, power = o.n, power*2
 		}
 		if err = r.do(ctx, next); err != nil {
 			return err
@@ -56,8 +56,8 @@ func (r *run) follow(ctx context.Context, c *boundClause, next int) error {
 // maxTreeDepth is deeper than a balanced tree in 64 bits of address space is.
 const maxTreeDepth = 128
 
-// tree executes what follows for each node of a binary tree, in order. Each node must
-// name the one above as its parent, so none is met twice.
+// tree executes the next clauses for each node of a binary tree, in order. Each node must name
+// the one above as its parent, so none is visited twice.
 func (r *run) tree(ctx context.Context, c *boundClause, next int) error {
 	root, err := c.exprs[0].eval(ctx, r)
 	if err != nil || root.n == 0 {
@@ -107,7 +107,7 @@ func (r *run) subtree(ctx context.Context, c *boundClause, next int, node, above
 // maxBTreeHeight is higher than a B-tree of 2^64 nodes is, of at least 6 entries each.
 const maxBTreeHeight = 24
 
-// btree executes what follows for each place in the nodes of a B-tree, in order.
+// btree executes the next clauses for each place in the nodes of a B-tree, in order.
 func (r *run) btree(ctx context.Context, c *boundClause, next int) error {
 	root, err := c.exprs[0].eval(ctx, r)
 	if err != nil {

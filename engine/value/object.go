@@ -31,7 +31,7 @@ func (r *Reader) object(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.
 	v.setStatus()
 }
 
-// members reads members, and of variant parts those that are there.
+// members reads members, and in variant parts the members of the current variant.
 func (r *Reader) members(ctx context.Context, v *Value, list []dwarf.Member, l locexpr.Location, depth int) {
 	if v.Children == nil && len(list) > 0 {
 		v.Children = make([]Value, 0, len(list))
@@ -74,13 +74,13 @@ func (r *Reader) member(ctx context.Context, m *dwarf.Member, l locexpr.Location
 		child := r.read(ctx, "", t, place, depth)
 		child.Name, child.Role = child.Type, Base
 		return child
-	case m.Name == "": // those of an unnamed structure or union likewise
+	case m.Name == "": // an unnamed structure's or union's members likewise
 		return r.read(ctx, "", t, place, depth)
 	}
 	return r.read(ctx, m.Name, t, place, depth+1)
 }
 
-// memberLocation is where a member of an object is (DWARF 5, 5.7.6).
+// memberLocation returns where a member of an object is (DWARF 5, 5.7.6).
 func (r *Reader) memberLocation(ctx context.Context, m *dwarf.Member, object locexpr.Location) (locexpr.Location, error) {
 	if m.At == nil {
 		return object.Offset(m.Bits)
@@ -114,7 +114,7 @@ func (r *Reader) field(ctx context.Context, m *dwarf.Member, t *dwarf.Type, l lo
 	return v
 }
 
-// isReversed reports whether a type is of the byte order that the machine does not have.
+// isReversed reports whether a type has the byte order opposite to the machine's.
 func (r *Reader) isReversed(t *dwarf.Type) bool {
 	base := named(t)
 	if base == nil || base.Endianity == locexpr.EndDefault {
@@ -124,7 +124,7 @@ func (r *Reader) isReversed(t *dwarf.Type) bool {
 }
 
 // reversedField reads a bit field of an object at l whose bits are counted in the byte order
-// that the machine does not have (DW_AT_endianity).
+// opposite to the machine's (DW_AT_endianity).
 func (r *Reader) reversedField(ctx context.Context, m *dwarf.Member, t *dwarf.Type, l locexpr.Location) Value {
 	v := Value{Name: m.Name, Type: t.String(), Status: OK}
 	r.left--
@@ -147,11 +147,11 @@ func (r *Reader) reversedField(ctx context.Context, m *dwarf.Member, t *dwarf.Ty
 	return v
 }
 
-// bitsOf is the number in count bits, at most 64, from a bit of some bytes on: counted from the
-// most significant bit of each byte where isBig is true, else from the least.
-func bitsOf(b []byte, from, count uint64, isBig bool) (n uint64) {
+// bitsOf returns the number in count bits, at most 64, from a bit of some bytes on: counted
+// from the most significant bit of each byte where isBig is true, else from the least.
+func bitsOf(b []byte, offset, count uint64, isBig bool) (n uint64) {
 	for i := range count {
-		first := from + i
+		first := offset + i
 		if isBig {
 			n = n<<1 | uint64(b[first/8]>>(7-first%8)&1)
 		} else {
@@ -187,8 +187,7 @@ func (r *Reader) fieldOfEnumeration(v *Value, t *dwarf.Type, n, bits uint64) {
 	v.setText(enumText(t, list, n, signed))
 }
 
-// variant reads the members of the variant that is there, by the discriminant (DWARF
-// 5, 5.7.10).
+// variant reads the members of the current variant, by the discriminant (DWARF 5, 5.7.10).
 func (r *Reader) variant(ctx context.Context, v *Value, m *dwarf.Member, l locexpr.Location, depth int) {
 	chosen, err := r.chosenVariant(ctx, m, l)
 	if err != nil {
@@ -200,14 +199,14 @@ func (r *Reader) variant(ctx context.Context, v *Value, m *dwarf.Member, l locex
 	if chosen == nil {
 		return
 	}
-	from := len(v.Children)
+	count := len(v.Children)
 	r.members(ctx, v, chosen.Members, l, depth)
-	for i := from; i < len(v.Children); i++ {
+	for i := count; i < len(v.Children); i++ {
 		v.Children[i].Role = Variant
 	}
 }
 
-// chosenVariant is the variant that is there; nil where none is.
+// chosenVariant returns the current variant; nil where there is none.
 func (r *Reader) chosenVariant(ctx context.Context, m *dwarf.Member, l locexpr.Location) (*dwarf.Variant, error) {
 	if m.Discriminant == nil {
 		if len(m.Variants) == 1 {

@@ -13,16 +13,15 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// A Path is a variable or a part of one, as a user writes it: "a", "a.b[3]", "p->next",
-// "*p", "**argv", "ns::global.x".
+// Path is a variable or a part of one, as a user writes it: "a", "a.b[3]", "p->next", "*p",
+// "**argv", "ns::global.x".
 type Path struct {
 	Name  string // of the variable
 	steps []step
 	text  string
 }
 
-// A step leads from an object to a part of it. Of the zero step it is what a pointer
-// points to.
+// step leads from an object to a part of it. The zero step leads to the target of a pointer.
 type step struct {
 	member  string
 	index   int64
@@ -62,8 +61,7 @@ func ParsePath(text string) (Path, error) {
 	return p, nil
 }
 
-// cutName cuts the name of a variable off, which may have namespaces, and template
-// arguments, before it.
+// cutName cuts off the name of a variable, which may include namespaces and template arguments.
 func cutName(text string) (name, rest string) {
 	depth := 0
 	for i := 0; i < len(text); i++ {
@@ -79,7 +77,7 @@ func cutName(text string) (name, rest string) {
 	return text, ""
 }
 
-// cutStep cuts ".member", "->member" or "[index]" off.
+// cutStep cuts off ".member", "->member" or "[index]".
 func cutStep(text string) (s step, rest string, err error) {
 	if strings.HasPrefix(text, "[") {
 		number, rest, ok := strings.Cut(text[1:], "]")
@@ -100,11 +98,11 @@ func cutStep(text string) (s step, rest string, err error) {
 	return s, rest, nil
 }
 
-// String is the text that the path was read from.
+// String returns the text that the path was parsed from.
 func (p Path) String() string { return p.text }
 
-// Select reads the part of a variable that a path names. The variable is of a type, and
-// is at a location that an expression of a unit gave.
+// Select reads the part of a variable that a path names. The variable has a type, and is at a
+// location from an expression of a unit.
 func (r *Reader) Select(ctx context.Context, unit dwarf.Unit, p Path, t *dwarf.Type, l locexpr.Location) (Value, locexpr.Location, error) {
 	r.begin(unit)
 	l = r.objectAt(t, l)
@@ -114,7 +112,7 @@ func (r *Reader) Select(ctx context.Context, unit dwarf.Unit, p Path, t *dwarf.T
 			return Value{}, l, err
 		}
 		next, place, err := r.stepTo(ctx, plain, object, s)
-		if errors.Is(err, errNoStep) { // of a container, whose elements only its form knows
+		if errors.Is(err, errNoStep) { // in a container, whose elements only its form knows
 			v, err := r.selectForm(ctx, t, object, p.steps[i:])
 			v.Name = p.text
 			return v, locexpr.UndefinedLocation(), err
@@ -127,7 +125,7 @@ func (r *Reader) Select(ctx context.Context, unit dwarf.Unit, p Path, t *dwarf.T
 	return r.read(ctx, p.text, t, l, 0), l, nil
 }
 
-// referred is the object that a reference refers to, or the object itself.
+// referred returns the object that a reference refers to, or the object itself.
 func (r *Reader) referred(ctx context.Context, t *dwarf.Type, l locexpr.Location) (*dwarf.Type, locexpr.Location, error) {
 	plain, err := t.Plain()
 	if err != nil {
@@ -147,7 +145,7 @@ func (r *Reader) referred(ctx context.Context, t *dwarf.Type, l locexpr.Location
 	return r.referred(ctx, element, target)
 }
 
-// target is what a pointer or a reference leads to.
+// target returns where a pointer or a reference leads.
 func (r *Reader) target(ctx context.Context, t *dwarf.Type, l locexpr.Location) (locexpr.Location, error) {
 	if target, ok := r.implicitTarget(ctx, t, l); ok {
 		return target, nil
@@ -159,10 +157,10 @@ func (r *Reader) target(ctx context.Context, t *dwarf.Type, l locexpr.Location) 
 	return r.memory(t, address), nil
 }
 
-// errNoStep says that an object has no such part.
+// errNoStep is the error for a part that an object does not have.
 var errNoStep = errors.New("no such part")
 
-// stepTo goes from an object to a part of it.
+// stepTo returns a part of an object.
 func (r *Reader) stepTo(ctx context.Context, t *dwarf.Type, l locexpr.Location, s step) (*dwarf.Type, locexpr.Location, error) {
 	switch {
 	case s.isIndex && t.Kind == dwarf.KindArray:
@@ -204,7 +202,7 @@ func (r *Reader) stepTo(ctx context.Context, t *dwarf.Type, l locexpr.Location, 
 	return nil, l, fmt.Errorf("[%d] of a %s: %w", s.index, t, errNoStep)
 }
 
-// displaced is the location of the element with an index from a pointer on.
+// displaced returns the location of the element with an index from a pointer on.
 func displaced(l locexpr.Location, index int64, size uint64) (locexpr.Location, error) {
 	if index >= 0 {
 		return offset(l, uint64(index), int64(min(size, 1<<62)))
@@ -215,7 +213,7 @@ func displaced(l locexpr.Location, index int64, size uint64) (locexpr.Location, 
 	return l.Offset(index * int64(size) * 8)
 }
 
-// elementAt is the element of an array with an index, of its outermost dimension.
+// elementAt returns the element of an array with an index in its outermost dimension.
 func (r *Reader) elementAt(ctx context.Context, t *dwarf.Type, l locexpr.Location, index int64) (*dwarf.Type, locexpr.Location, error) {
 	dimensions, err := t.Dimensions()
 	if err != nil {
@@ -246,7 +244,7 @@ func (r *Reader) elementAt(ctx context.Context, t *dwarf.Type, l locexpr.Locatio
 	return element, place, err
 }
 
-// memberNamed is a member of an object, of its base classes or of an unnamed one; nil
+// memberNamed returns a member of an object, of its base classes or of an unnamed one; nil
 // where there is none.
 func (r *Reader) memberNamed(ctx context.Context, t *dwarf.Type, l locexpr.Location, name string, depth int) (*dwarf.Member, locexpr.Location, error) {
 	parts, err := t.Parts()
@@ -293,7 +291,7 @@ func (r *Reader) memberNamed(ctx context.Context, t *dwarf.Type, l locexpr.Locat
 	return nil, l, nil
 }
 
-// selectForm reads an object whole and takes the part of it that steps name.
+// selectForm reads an object as a whole and returns the part of it that steps name.
 func (r *Reader) selectForm(ctx context.Context, t *dwarf.Type, l locexpr.Location, steps []step) (Value, error) {
 	limits := r.limits
 	defer func() { r.limits = limits }()
@@ -317,7 +315,7 @@ func (r *Reader) selectForm(ctx context.Context, t *dwarf.Type, l locexpr.Locati
 	return v, nil
 }
 
-// part is the child that a step names; nil where there is none.
+// part returns the child that a step names; nil where there is none.
 func (v *Value) part(s step) *Value {
 	name := s.String()
 	for i := range v.Children {
@@ -336,7 +334,7 @@ func (v *Value) part(s step) *Value {
 	return nil
 }
 
-// String is the step as a user writes it.
+// String returns the step as a user writes it.
 func (s step) String() string {
 	switch {
 	case s.isIndex:

@@ -11,7 +11,7 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// pointer reads a pointer. One of which only the target is left is followed.
+// pointer reads a pointer. If only the target is left of it, that is read.
 func (r *Reader) pointer(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
 	if target, ok := r.implicitTarget(ctx, t, l); ok {
 		r.implicit(ctx, v, t, target, depth)
@@ -44,20 +44,19 @@ func (r *Reader) pointer(ctx context.Context, v *Value, t *dwarf.Type, l locexpr
 		}
 	}
 	v.setText(text)
-	// A function of Go is an object, which a pointer may point to as to others.
+	// A function of Go is an object, and may have a pointer to it like any other.
 	isCode := element.Kind == dwarf.KindSubroutine && r.language != dw.LangGo
 	if r.followsPointers() && address != 0 && !isCode && element.Kind != dwarf.KindVoid {
 		r.follow(ctx, v, t, address, depth)
 	}
 }
 
-// followsPointers reports whether users of a language expect to see what a pointer points
-// to.
+// followsPointers reports whether users of a language expect to see the target of a pointer.
 func (r *Reader) followsPointers() bool {
 	return !r.limits.Raw && (r.language == dw.LangGo || r.language == dw.LangRust)
 }
 
-// follow reads what a pointer points to, as its child.
+// follow reads the target of a pointer, as its child.
 func (r *Reader) follow(ctx context.Context, v *Value, t *dwarf.Type, address uint64, depth int) {
 	element, err := t.Element()
 	if err != nil {
@@ -77,7 +76,7 @@ func (r *Reader) follow(ctx context.Context, v *Value, t *dwarf.Type, address ui
 	v.Children = append(v.Children, child)
 }
 
-// memory is what a pointer points to.
+// memory returns the location of a pointer's target.
 func (r *Reader) memory(t *dwarf.Type, address uint64) locexpr.Location {
 	return locexpr.MemoryLocation(t.Space, address).WithScope(r.context.Scope())
 }
@@ -95,8 +94,8 @@ func (r *Reader) address(ctx context.Context, t *dwarf.Type, l locexpr.Location)
 	return integer(b, r.context.ByteOrder()), nil
 }
 
-// PointerSize is the size of a pointer or a reference in bytes; 0: it is not known. Where
-// its type does not say it, it is that of an address of its space.
+// PointerSize returns the size of a pointer or a reference in bytes; 0: it is not known. Where
+// its type does not have it, it is the size of an address of its space.
 func PointerSize(t *dwarf.Type, f Frame) uint64 {
 	if t.IsSized && (t.Space == locexpr.DefaultSpace || t.Has(dw.AttrByteSize)) {
 		return t.Size
@@ -104,9 +103,8 @@ func PointerSize(t *dwarf.Type, f Frame) uint64 {
 	return uint64(f.AddressBits(t.Space)+7) / 8
 }
 
-// implicitTarget is where a pointer that was optimized away points to, where that is
-// all that is left of it (DW_OP_implicit_pointer; heterogeneous extension,
-// A.2.5.4.4.5).
+// implicitTarget returns the target of a pointer that was optimized away, where only the target
+// is left (DW_OP_implicit_pointer; heterogeneous extension, A.2.5.4.4.5).
 func (r *Reader) implicitTarget(ctx context.Context, t *dwarf.Type, l locexpr.Location) (locexpr.Location, bool) {
 	p := wholePart(l, t.Size*8).Place(0)
 	entry, displacement, ok := p.ImplicitPointer()
@@ -127,8 +125,8 @@ func (r *Reader) implicitTarget(ctx context.Context, t *dwarf.Type, l locexpr.Lo
 	return target, true
 }
 
-// wholePart is the part of a composite that bits of it are, where they are the whole
-// of one.
+// wholePart returns the part of a composite that a number of its bits are, where they are the
+// whole part.
 func wholePart(l locexpr.Location, bits uint64) locexpr.Location {
 	for range 8 {
 		p := l.Place(0)
@@ -159,7 +157,7 @@ func wholePart(l locexpr.Location, bits uint64) locexpr.Location {
 	return l
 }
 
-// implicit reads what an implicit pointer points to, as its child.
+// implicit reads the target of an implicit pointer, as its child.
 func (r *Reader) implicit(ctx context.Context, v *Value, t *dwarf.Type, target locexpr.Location, depth int) {
 	v.setText("<implicit pointer>")
 	element, err := t.Element()
@@ -173,7 +171,7 @@ func (r *Reader) implicit(ctx context.Context, v *Value, t *dwarf.Type, target l
 	v.shape = wrapped
 }
 
-// reference reads what a reference refers to: the value is that.
+// reference reads the object that a reference refers to, as the value itself.
 func (r *Reader) reference(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
 	target, ok := r.implicitTarget(ctx, t, l)
 	element, err := t.Element()
@@ -203,8 +201,8 @@ func (r *Reader) reference(ctx context.Context, v *Value, t *dwarf.Type, l locex
 	v.Type = typ
 }
 
-// memberPointer reads a pointer to a member: of data it is an offset, of a function
-// its address and what is added to this (Itanium C++ ABI, 2.3).
+// memberPointer reads a pointer to a member: for data an offset, for a function its address and
+// the adjustment of this (Itanium C++ ABI, 2.3).
 func (r *Reader) memberPointer(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location) {
 	b, err := r.bytes(ctx, l, t.Size)
 	if err != nil {
@@ -240,7 +238,7 @@ func (r *Reader) memberPointer(ctx context.Context, v *Value, t *dwarf.Type, l l
 	v.setText(text)
 }
 
-// memberName is the member at an offset of the class that a pointer to a member is of.
+// memberName returns the member at an offset of the class of a pointer to a member.
 func (r *Reader) memberName(t *dwarf.Type, offset uint64) string {
 	number := fmt.Sprintf("%d", offset)
 	e, err := t.Reference(dw.AttrContainingType)
@@ -264,7 +262,7 @@ func (r *Reader) memberName(t *dwarf.Type, offset uint64) string {
 	return number
 }
 
-// symbolText is an address with what is there.
+// symbolText returns an address with the symbol there.
 func (r *Reader) symbolText(address uint64) string {
 	text := hex(address)
 	if name, offset := r.frame.Symbol(address); name != "" {
@@ -280,8 +278,8 @@ func symbolText(name string, offset uint64) string {
 	return fmt.Sprintf("<%s+%d>", name, offset)
 }
 
-// character is the type of characters that strings consist of, which a type is or is a
-// name of; nil of another one.
+// character returns the type of the characters of strings, if a type is such a type or a name
+// of one; nil for another type.
 func (r *Reader) character(t *dwarf.Type) *locexpr.BaseType {
 	base := named(t)
 	if base == nil || base.Elements > 0 || !r.hasCharacters() {
@@ -307,7 +305,7 @@ func (r *Reader) character(t *dwarf.Type) *locexpr.BaseType {
 func (r *Reader) terminated(ctx context.Context, t *locexpr.BaseType, l locexpr.Location) (string, bool) {
 	size := t.Size() / 8
 	var codes []rune
-	// Memory is read piece by piece: the string may lie before what is not there.
+	// Memory is read piece by piece: the string may lie right before unreadable memory.
 	const piece = 16
 	for len(codes) < r.limits.Elements {
 		place, err := l.Offset(int64(uint64(len(codes)) * size * 8))
@@ -338,7 +336,7 @@ func (r *Reader) terminated(ctx context.Context, t *locexpr.BaseType, l locexpr.
 	return quoted(codes, t) + "...", true
 }
 
-// quoted is a string in quotes.
+// quoted returns a string in quotes.
 func quoted(codes []rune, t *locexpr.BaseType) string {
 	b := make([]byte, 0, len(codes)+8)
 	b = append(b, charPrefix(t)...)
@@ -359,5 +357,5 @@ func quoted(codes []rune, t *locexpr.BaseType) string {
 	return string(append(b, '"'))
 }
 
-// octal is a byte by its number.
+// octal returns a byte as an octal escape.
 func octal(c byte) string { return string([]byte{'\\', '0' + c>>6, '0' + c>>3&7, '0' + c&7}) }

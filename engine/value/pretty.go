@@ -14,26 +14,26 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// prettyForm reads an object as what its type stands for, where a table knows it. It is
-// false where none does.
+// prettyForm reads an object by a form of its type, where a table has one. It returns false
+// where none applies.
 func (r *Reader) prettyForm(ctx context.Context, v *Value, t, plain *dwarf.Type, l locexpr.Location, depth int) bool {
 	for _, f := range formsOf(t, plain) {
-		before := *v
+		raw := *v
 		x := run{r: r, form: f, object: l, slots: make([]operand, f.slots), depth: depth, v: v}
 		v.shape = f.shape
 		err := x.do(ctx, 0)
 		if errors.Is(err, errOtherForm) {
-			*v = before
+			*v = raw
 			continue
 		}
-		x.finish(ctx, before, plain, err)
+		x.finish(ctx, raw, plain, err)
 		return true
 	}
 	return false
 }
 
-// finish sets the status of what was read.
-func (r *run) finish(ctx context.Context, before Value, plain *dwarf.Type, err error) {
+// finish sets the status of the value after reading.
+func (r *run) finish(ctx context.Context, raw Value, plain *dwarf.Type, err error) {
 	if r.isWhole {
 		return
 	}
@@ -54,8 +54,8 @@ func (r *run) finish(ctx context.Context, before Value, plain *dwarf.Type, err e
 		r.v.Status, r.v.Problem = Partial, err.Error()
 		return
 	}
-	// Nothing is sure: the object is shown as it is.
-	*r.v = before
+	// Nothing is certain: the object is shown raw.
+	*r.v = raw
 	r.r.raw(ctx, r.v, plain, plain, r.object, r.depth)
 	if isOptimizedOut(err) || errors.Is(err, errNoAddress) {
 		return
@@ -66,11 +66,11 @@ func (r *run) finish(ctx context.Context, before Value, plain *dwarf.Type, err e
 	r.v.Status, r.v.Problem = Failed, err.Error()
 }
 
-// formBytes is about what a boundForm takes.
+// formBytes is about the size of a boundForm.
 const formBytes = 4096
 
-// formsOf are the forms for objects of a type, by its own name or by the name of the
-// type that it stands for.
+// formsOf returns the forms for objects of a type, by its own name or by the name of its
+// underlying type.
 func formsOf(t, plain *dwarf.Type) []*boundForm {
 	for range maxBases {
 		if t.IsZero() {
@@ -109,12 +109,12 @@ func findForms(t, plain *dwarf.Type) []*boundForm {
 	return list
 }
 
-// goKinds are the kinds of types of Go that are told by their kind, and not by their
-// name (the constants of package internal/abi).
+// goKinds are the kinds of types of Go that are recognised by their kind, and not by their name
+// (the constants of package internal/abi).
 var goKinds = map[int64]string{18: "chan", 19: "func", 20: "interface", 21: "map", 23: "slice", 24: "string"}
 
-// formName is a type's name as patterns have it: without the namespaces that say which
-// version of the library it is.
+// formName returns a type's name as patterns have it: without the namespaces for versions of
+// the library.
 func formName(t *dwarf.Type) string {
 	if t.Unit().Language() == dw.LangGo {
 		if n, ok, err := t.Number(dw.AttrGoKind); ok && err == nil {
@@ -131,19 +131,19 @@ func formName(t *dwarf.Type) string {
 	return withoutVersion(t.QualifiedName())
 }
 
-// withoutVersion leaves out the inline namespaces of the C++ library, such as __1 and
-// __cxx11: those inside std:: whose names begin with two underscores. Names of detail
-// are none that stand in the tables.
+// withoutVersion leaves out the inline namespaces of the C++ library, such as __1 and __cxx11:
+// namespaces inside std:: whose names begin with two underscores. Internal names of the library
+// are not in the tables.
 func withoutVersion(name string) string {
-	head, args := name, ""
+	prefix, args := name, ""
 	if i := strings.IndexByte(name, '<'); i >= 0 {
-		head, args = name[:i], name[i:]
+		prefix, args = name[:i], name[i:]
 	}
-	if !strings.HasPrefix(head, "std::") || !strings.Contains(head, "::__") {
+	if !strings.HasPrefix(prefix, "std::") || !strings.Contains(prefix, "::__") {
 		return name
 	}
 	var kept []string
-	parts := strings.Split(head, "::")
+	parts := strings.Split(prefix, "::")
 	for i, part := range parts {
 		if i == len(parts)-1 || !strings.HasPrefix(part, "__") {
 			kept = append(kept, part)
@@ -165,7 +165,7 @@ func (r *Reader) isLeaf(t *dwarf.Type) bool {
 	return len(forms) > 0 && forms[0].isText
 }
 
-// wholeRunes leaves out a character of UTF-8 that is cut off.
+// wholeRunes leaves out a truncated character of UTF-8 at the end.
 func wholeRunes(b []byte) []byte {
 	for i := len(b) - 1; i >= 0 && i >= len(b)-utf8.UTFMax; i-- {
 		if utf8.RuneStart(b[i]) {

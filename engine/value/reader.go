@@ -12,29 +12,29 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// A Frame is what variables are read in: a frame of a stack, or a module of which only
-// the globals are there.
+// Frame is the context in which variables are read: a frame of a stack, or a module of which
+// only the globals are there.
 type Frame interface {
-	// Context is what locations that expressions of a unit gave are read in.
+	// Context returns the context to read locations in that expressions of a unit gave.
 	Context(unit dwarf.Unit) locexpr.Context
 	// Evaluate evaluates an expression or a location list about an object, such as a
-	// DW_AT_data_member_location: initial is what is on the stack before.
+	// DW_AT_data_member_location: initial is the stack before.
 	Evaluate(ctx context.Context, l *dwarf.Location, object locexpr.Location, initial ...locexpr.Entry) (locexpr.Location, error)
-	// Number is what an expression gives as an integer.
+	// Number returns the integer that an expression gives.
 	Number(ctx context.Context, l *dwarf.Location, object locexpr.Location) (int64, error)
-	// VariableNumber is the integer that a variable holds.
+	// VariableNumber returns the integer in a variable.
 	VariableNumber(ctx context.Context, variable dwarf.Entry) (int64, error)
-	// Symbol is the function or the variable at an address, and how far behind its
-	// start that is; "" where nothing is known.
+	// Symbol returns the function or the variable at an address, and the offset from its start;
+	// "" where nothing is known.
 	Symbol(address uint64) (name string, offset uint64)
-	// Module is the debug information of the module that has an address, and the address
+	// Module returns the debug information of the module that has an address, and the address
 	// in its code object; nil where there is none.
 	Module(address uint64) (*dwarf.Reader, uint64)
-	// AddressBits is the size of an address of a space; 0: it is not known.
+	// AddressBits returns the size of an address of a space; 0: it is not known.
 	AddressBits(space locexpr.AddressSpace) uint32
 }
 
-// A Reader reads the values of variables in a frame.
+// Reader reads the values of variables in a frame.
 type Reader struct {
 	frame    Frame
 	limits   Limits
@@ -43,22 +43,22 @@ type Reader struct {
 
 	cache   *Cache
 	left    int     // values that may still be made
-	nesting int     // values that are being read, within one another
+	nesting int     // nested values that are being read
 	steps   int     // places of containers that may still be looked at
 	word    [8]byte // a number that is being read
-	goTypes uint64  // where the types of a Go program begin; 0: not looked for
-	visited []visit // what is being read, the outermost first
-	isOwn   bool    // what was read depends on the frame, or on what it was reached through
+	goTypes uint64  // the start of a Go program's types; 0: not looked for
+	visited []visit // the objects that are being read, the outermost first
+	isOwn   bool    // the value depends on the frame, or on the path to it
 }
 
-// A visit is an object that is being read: one that it leads back to is not read again.
+// visit is an object that is being read: where it leads back to itself it is not read again.
 type visit struct {
 	address uint64
 	t       *dwarf.Type
 }
 
-// NewReader makes a Reader for variables that functions of a language have: a
-// DW_AT_language. Readers of one cache have the same limits.
+// NewReader makes a Reader for variables of functions in a language: a DW_AT_language. Readers
+// with one cache have the same limits.
 func NewReader(frame Frame, language uint64, limits Limits, cache *Cache) *Reader {
 	if limits.Depth <= 0 {
 		limits.Depth = DefaultLimits.Depth
@@ -70,8 +70,8 @@ func NewReader(frame Frame, language uint64, limits Limits, cache *Cache) *Reade
 	return &Reader{frame: frame, limits: limits, language: language, cache: cache}
 }
 
-// Variable reads a variable of a type, which an expression of a unit says is at l; err
-// says why that is not known. It always gives one: what went wrong is its Status.
+// Variable reads a variable of a type at l, by an expression of a unit; err is why l is not
+// known. It always returns one: a problem is its Status.
 func (r *Reader) Variable(ctx context.Context, unit dwarf.Unit, name string, t *dwarf.Type, l locexpr.Location, err error) Variable {
 	v := Variable{Language: r.language}
 	if err != nil {
@@ -93,9 +93,9 @@ func (r *Reader) Read(ctx context.Context, unit dwarf.Unit, name string, t *dwar
 	return r.read(ctx, name, t, r.objectAt(t, l), 0)
 }
 
-// objectAt is where an object is that an expression says to be at a location: one that is
-// smaller than the register or value that this is, is in an end of it, unless it is a number
-// that the register has in a format of its own.
+// objectAt returns where an object is that an expression places at a location: an object that
+// is smaller than the register or value there is in an end of it, unless it is a number that
+// the register has in another format.
 func (r *Reader) objectAt(t *dwarf.Type, l locexpr.Location) locexpr.Location {
 	plain, err := t.Plain()
 	if err != nil || !plain.IsSized || plain.Size > 1<<20 {
@@ -129,19 +129,18 @@ func (v *Value) Fail(err error) {
 	}
 }
 
-// isOptimizedOut reports whether an error means that the program has no longer what is
-// asked for: nothing describes it, or it is behind the end of what does, as padding of
-// a structure in registers is.
+// isOptimizedOut reports whether an error means that the program no longer has the value:
+// nothing describes it, or it is after the end of the described part, like the padding of a
+// structure in registers.
 func isOptimizedOut(err error) bool {
 	return errors.Is(err, locexpr.ErrUndefined) || errors.Is(err, locexpr.ErrOutOfBounds)
 }
 
-// errTooMany says that a variable has more values than are read.
+// errTooMany is the error for a variable with more values than are read.
 var errTooMany = fmt.Errorf("more than %d values", maxValues)
 
-// errNested says that a value lies in as many others as values may. Base classes and
-// unnamed members do not count for Limits.Depth: only debugging information that lies
-// has so many.
+// errNested is the error for a value that is nested deeper than any may be. Base classes and
+// unnamed members do not count for Limits.Depth: only false debugging information has so many.
 var errNested = fmt.Errorf("more than %d values within one another", MaxNesting)
 
 // read reads a value of a type.
@@ -175,7 +174,7 @@ func (r *Reader) read(ctx context.Context, name string, t *dwarf.Type, l locexpr
 	return v
 }
 
-// raw reads a value as its type is built.
+// raw reads a value by the structure of its type.
 func (r *Reader) raw(ctx context.Context, v *Value, t, plain *dwarf.Type, l locexpr.Location, depth int) {
 	switch plain.Kind {
 	case dwarf.KindStructure, dwarf.KindUnion:
@@ -205,7 +204,7 @@ func (r *Reader) raw(ctx context.Context, v *Value, t, plain *dwarf.Type, l loce
 
 func (v *Value) setText(text string) { v.Text, v.HasText = text, true }
 
-// dataLocation is where the data of an object is, which may be elsewhere than its
+// dataLocation returns where the data of an object is, which may be elsewhere than its
 // descriptor: DW_AT_data_location (DWARF 5, 5.18.1). An array that is not allocated or
 // associated has none.
 func (r *Reader) dataLocation(ctx context.Context, t *dwarf.Type, l locexpr.Location) (locexpr.Location, error) {
@@ -228,7 +227,7 @@ func (r *Reader) dataLocation(ctx context.Context, t *dwarf.Type, l locexpr.Loca
 	return r.frame.Evaluate(ctx, b.Location, l)
 }
 
-// bound is a number that a type says, about an object.
+// bound returns a number in a type's description, for an object.
 func (r *Reader) bound(ctx context.Context, b *dwarf.Bound, object locexpr.Location) (int64, error) {
 	switch {
 	case b.IsKnown:
@@ -253,7 +252,7 @@ func (r *Reader) bytes(ctx context.Context, l locexpr.Location, size uint64) ([]
 	return b, l.Read(ctx, r.context, b, size*8)
 }
 
-// visit says that an object is being read; false where it already is.
+// visit records that an object is being read; it returns false where it already is.
 func (r *Reader) visit(address uint64, t *dwarf.Type) bool {
 	for _, v := range r.visited {
 		if v.address == address && v.t == t {

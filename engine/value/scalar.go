@@ -20,7 +20,7 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// errNoSize says that a type does not say how large its values are.
+// errNoSize is the error for a type without the size of its values.
 var errNoSize = errors.New("the size of the type is not known")
 
 // base reads a value of a base type, which t is or is a name of.
@@ -47,8 +47,8 @@ func (r *Reader) base(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Lo
 	v.setText(r.baseText(base, number))
 }
 
-// isCharacterName reports whether a type of such a name has characters. In C they are
-// names of integers.
+// isCharacterName reports whether a type with a name has characters. In C such types are names
+// of integers.
 func isCharacterName(name string) bool {
 	switch name {
 	case "wchar_t", "char8_t", "char16_t", "char32_t":
@@ -57,8 +57,8 @@ func isCharacterName(name string) bool {
 	return false
 }
 
-// named is the base type that a type is or is a name of: of characters with the name
-// that says so. It is nil of other types.
+// named returns the base type that a type is or is a name of: for characters with the name that
+// marks them. It is nil for other types.
 func named(t *dwarf.Type) *locexpr.BaseType {
 	name := ""
 	for range maxNames {
@@ -83,10 +83,10 @@ func named(t *dwarf.Type) *locexpr.BaseType {
 	return nil
 }
 
-// maxNames bounds the names of names.
+// maxNames bounds chains of type names.
 const maxNames = 64
 
-// number reads an integer, a floating point number or what else a base type has.
+// number reads an integer, a floating point number or another value of a base type.
 func (r *Reader) number(ctx context.Context, t *dwarf.Type, l locexpr.Location) (locexpr.Value, error) {
 	if t.Base == nil {
 		return locexpr.Value{}, errNoSize
@@ -111,15 +111,15 @@ func (r *Reader) number(ctx context.Context, t *dwarf.Type, l locexpr.Location) 
 	return locexpr.ValueOf(&typ, b, r.context.ByteOrder())
 }
 
-// giveFormat gives a type of floating point numbers the format that they have on the machine.
+// giveFormat sets the format of a type of floating point numbers to the machine's.
 func (r *Reader) giveFormat(t *locexpr.BaseType) {
 	if c, ok := r.context.(locexpr.FloatContext); ok && (t.Encoding == locexpr.EncodingFloat || t.Encoding == locexpr.EncodingComplexFloat) {
 		t.Format = c.FloatFormat(t)
 	}
 }
 
-// converted reads a number of a type in a register of so many bits, which has it in the
-// format that numbers of the register's size have.
+// converted reads a number of a type in a register of a number of bits, which has it in the
+// format of numbers of the register's size.
 func (r *Reader) converted(ctx context.Context, t *locexpr.BaseType, l locexpr.Location, bits uint32) (locexpr.Value, error) {
 	own := locexpr.BaseType{Encoding: locexpr.EncodingFloat, Bits: bits}
 	b, err := r.bytes(ctx, l, uint64(bits+7)/8)
@@ -136,12 +136,12 @@ func (r *Reader) converted(ctx context.Context, t *locexpr.BaseType, l locexpr.L
 	return n, fmt.Errorf("the register's format of %d bits is not known", bits)
 }
 
-// errPartConverted says that a part of a number is in a register that has whole numbers in
-// a format of its own.
+// errPartConverted is the error for a number with a part in a register that has whole numbers
+// in another format.
 var errPartConverted = errors.New("parts of the number are in registers that keep numbers in another format")
 
 // isPartConverted reports whether a floating point number has a part in a register that has
-// numbers in a format of its own, and more bits.
+// numbers in another format, with more bits.
 func isPartConverted(t *locexpr.BaseType, l locexpr.Location) bool {
 	if t.Encoding != locexpr.EncodingFloat && t.Encoding != locexpr.EncodingComplexFloat {
 		return false
@@ -149,8 +149,8 @@ func isPartConverted(t *locexpr.BaseType, l locexpr.Location) bool {
 	return slices.ContainsFunc(l.Place(0).Parts(), func(p locexpr.Part) bool { return uint64(p.Location.ConvertedBits()) > p.Bits })
 }
 
-// meaningfulBytes is how many of a number's bytes say something. Those behind the ten of
-// x87's extended format do not: a compiler leaves them out of DW_OP_piece.
+// meaningfulBytes returns how many of a number's bytes have a meaning. The bytes after the ten
+// of x87's extended format do not: a compiler leaves them out of DW_OP_piece.
 func meaningfulBytes(t *locexpr.BaseType) uint64 {
 	if t.Encoding == locexpr.EncodingFloat && t.Elements == 0 && (t.Bits == 96 || t.Format == locexpr.FloatExtended) {
 		return 10
@@ -158,7 +158,7 @@ func meaningfulBytes(t *locexpr.BaseType) uint64 {
 	return 1 << 32
 }
 
-// baseText is the text of a value of a base type.
+// baseText returns the text of a value of a base type.
 func (r *Reader) baseText(t *locexpr.BaseType, n locexpr.Value) string {
 	switch t.Encoding {
 	case locexpr.EncodingBoolean:
@@ -192,7 +192,7 @@ func (r *Reader) baseText(t *locexpr.BaseType, n locexpr.Value) string {
 	return decimal(t, n)
 }
 
-// decimal is a number of an integral type.
+// decimal returns the text of a number of an integral type.
 func decimal(t *locexpr.BaseType, n locexpr.Value) string {
 	switch bits := n.Bits(); {
 	case bits == 0 || bits > 64:
@@ -203,7 +203,7 @@ func decimal(t *locexpr.BaseType, n locexpr.Value) string {
 	return strconv.FormatUint(n.Uint64(), 10)
 }
 
-// hex is a number as addresses are written.
+// hex returns a number as addresses are written.
 func hex(n uint64) string {
 	var b [18]byte
 	return string(strconv.AppendUint(append(b[:0], "0x"...), n, 16))
@@ -214,7 +214,7 @@ func (r *Reader) hasCharacters() bool {
 	return r.language != dw.LangRust && r.language != dw.LangGo
 }
 
-// floatText is a floating point number, as short as reads back.
+// floatText returns the shortest text that reads back as a floating point number.
 func floatText(t *locexpr.BaseType, n locexpr.Value) string {
 	switch t.Bits {
 	case 32:
@@ -237,7 +237,7 @@ func floatText(t *locexpr.BaseType, n locexpr.Value) string {
 	}
 }
 
-// isNegative reports whether the sign of what is not a number is set.
+// isNegative reports whether the sign of a NaN is set.
 func isNegative(t *locexpr.BaseType, n locexpr.Value) bool {
 	sign := int(t.Bits) - 1
 	switch {
@@ -268,7 +268,8 @@ func shortest(f float64, bits int) string {
 	return text
 }
 
-// wideText is a number with more digits than a float64, as short as reads back.
+// wideText returns the shortest text that reads back as a number with more digits than a
+// float64.
 func wideText(f *big.Float) string {
 	if e := f.MantExp(nil); e > -16 && e < 56 {
 		return f.Text('f', -1)
@@ -276,8 +277,8 @@ func wideText(f *big.Float) string {
 	return f.Text('g', -1)
 }
 
-// complexText is a complex number: two floating point numbers of half its size, of which
-// the real one is first in memory and in the number's low bits.
+// complexText returns the text of a complex number: two floating point numbers of half its
+// size, of which the real one is first in memory and in the number's low bits.
 func complexText(t *locexpr.BaseType, n locexpr.Value) string {
 	bits := uint(t.Bits / 2)
 	half := &locexpr.BaseType{Name: t.Name, Encoding: locexpr.EncodingFloat, Bits: uint32(bits), Format: t.Format}
@@ -287,7 +288,7 @@ func complexText(t *locexpr.BaseType, n locexpr.Value) string {
 	return floatText(half, low) + " + " + floatText(half, high) + "i"
 }
 
-// charText is a character: its number, and what it looks like.
+// charText returns the text of a character: its number, and the character in quotes.
 func charText(t *locexpr.BaseType, n locexpr.Value) string {
 	number := n.Big()
 	code := new(big.Int).And(number, big.NewInt(1<<32-1)).Uint64()
@@ -297,7 +298,7 @@ func charText(t *locexpr.BaseType, n locexpr.Value) string {
 	return number.String() + " " + charPrefix(t) + "'" + escaped(rune(code), t.Bits, '\'') + "'"
 }
 
-// charPrefix is what the language writes before a character of the type.
+// charPrefix returns the language's prefix for a character of the type.
 func charPrefix(t *locexpr.BaseType) string {
 	switch {
 	case strings.HasPrefix(t.Name, "wchar"):
@@ -317,7 +318,7 @@ var escapes = map[rune]string{
 	'\a': `\a`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '\v': `\v`, 0x1b: `\033`, '\\': `\\`,
 }
 
-// escaped is a character as it stands in quotes.
+// escaped returns a character as it is written in quotes.
 func escaped(c rune, bits uint32, quote rune) string {
 	if s, ok := escapes[c]; ok {
 		return s
@@ -352,7 +353,7 @@ func (r *Reader) enumeration(ctx context.Context, v *Value, t *dwarf.Type, l loc
 	v.setText(enumText(t, list, n, isSigned))
 }
 
-// enumNumber is the number of an enumeration's value, extended as its type says.
+// enumNumber returns the number of an enumeration's value, extended by its type.
 func (r *Reader) enumNumber(ctx context.Context, t *dwarf.Type, l locexpr.Location) (n uint64, isSigned bool, err error) {
 	if !t.IsSized || t.Size == 0 || t.Size > 8 {
 		return 0, false, errNoSize
@@ -365,8 +366,8 @@ func (r *Reader) enumNumber(ctx context.Context, t *dwarf.Type, l locexpr.Locati
 	return n, isSigned, nil
 }
 
-// extendedAsEnum is a number of so many bits of an enumeration, extended as the integer
-// type of the enumeration says.
+// extendedAsEnum extends a number of some bits of an enumeration, by the enumeration's integer
+// type.
 func extendedAsEnum(t *dwarf.Type, n, bits uint64) (extended uint64, isSigned bool) {
 	e, err := t.Element()
 	if err == nil {
@@ -383,13 +384,13 @@ func IsSigned(t *locexpr.BaseType) bool {
 	return t != nil && (t.Encoding == locexpr.EncodingSigned || t.Encoding == locexpr.EncodingSignedChar)
 }
 
-// SignExtended is a signed number of so many bits, at most 64, as one of 64.
+// SignExtended extends a signed number of at most 64 bits to 64.
 func SignExtended(n, bits uint64) uint64 {
 	shift := 64 - bits
 	return uint64(int64(n<<shift) >> shift)
 }
 
-// integer is the number in at most 8 bytes.
+// integer returns the number in at most 8 bytes.
 func integer(b []byte, order locexpr.ByteOrder) (n uint64) {
 	for i := range b {
 		if order == locexpr.BigEndian {
@@ -401,7 +402,7 @@ func integer(b []byte, order locexpr.ByteOrder) (n uint64) {
 	return n
 }
 
-// enumText is the name of a value, or the flags that it consists of.
+// enumText returns the name of a value, or the flags that it consists of.
 func enumText(t *dwarf.Type, list []dwarf.Enumerator, n uint64, isSigned bool) string {
 	mask := ^uint64(0) >> (64 - 8*t.Size)
 	for _, e := range list {
@@ -433,8 +434,8 @@ func enumText(t *dwarf.Type, list []dwarf.Enumerator, n uint64, isSigned bool) s
 	return "(" + strings.Join(parts, " | ") + ")"
 }
 
-// enumName is an enumerator as the language writes it: that of an enum class has its
-// class before it, and so have those of other enumerations of C++.
+// enumName returns an enumerator as the language writes it: the class comes before an
+// enumerator of an enum class, and the scope before others of C++.
 func enumName(t *dwarf.Type, name string) string {
 	full := t.QualifiedName()
 	if isClass, ok, err := t.Number(dw.AttrEnumClass); err == nil && ok && isClass != 0 {
@@ -449,9 +450,8 @@ func enumName(t *dwarf.Type, name string) string {
 	return name
 }
 
-// areFlags reports whether the values of an enumeration are made to be combined: no two
-// of them have a bit in common, and the bits of each are neighbours, as are those of
-// a field of several bits.
+// areFlags reports whether the values of an enumeration are made to be combined: no two of them
+// have a bit in common, and the bits of each are neighbours, like the bits of a field.
 func areFlags(list []dwarf.Enumerator, mask uint64) bool {
 	var all uint64
 	for _, e := range list {

@@ -9,10 +9,10 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 )
 
-// typeText is a type's name as people write it.
+// typeText returns a type's name as people write it.
 func typeText(t *dwarf.Type) string { return shortType(fullName(t, 0)) }
 
-// fullName is a type's name with the arguments of its template, which clang leaves out
+// fullName returns a type's name with the arguments of its template, which clang leaves out
 // with -gsimple-template-names.
 func fullName(t *dwarf.Type, depth int) string {
 	name := t.String()
@@ -44,48 +44,46 @@ func fullName(t *dwarf.Type, depth int) string {
 	return name + "<" + strings.Join(args, ", ") + ">"
 }
 
-// maxFullName bounds the arguments that are put together, in bytes.
+// maxFullName bounds the joined arguments, in bytes.
 const maxFullName = 4096
 
-// shortType is a C++ type's name as people write it: without the namespaces that say
-// which version of the library it is, and without the arguments that a template has
-// where none are written.
+// shortType returns a C++ type's name as people write it: without the namespaces for versions
+// of the library, and without default template arguments.
 func shortType(name string) string {
 	short, rest := shortened(name, 0)
 	if rest != "" {
-		return name // it is not written as names are
+		return name // it is not written like a name
 	}
 	return short
 }
 
-// aliases are the names of types that are templates with the arguments that they have
-// where none are written.
+// aliases are the names of types that are templates with default arguments.
 var aliases = map[string]string{
 	"std::basic_string<char>": "std::string", "std::basic_string<wchar_t>": "std::wstring", "std::basic_string<char8_t>": "std::u8string",
 	"std::basic_string<char16_t>": "std::u16string", "std::basic_string<char32_t>": "std::u32string",
 	"std::basic_string_view<char>": "std::string_view", "std::basic_string_view<wchar_t>": "std::wstring_view",
 }
 
-// defaults are templates that stand as arguments where none are written: of the
-// allocator whatever it is for, of the others with the first argument as theirs.
+// defaults are templates that are default arguments: the allocator for any type, the others
+// with the same first argument.
 var defaults = []string{"std::allocator<", "std::char_traits<", "std::default_delete<", "std::less<", "std::hash<", "std::equal_to<"}
 
-// maxShortened bounds templates within one another.
+// maxShortened bounds nested templates.
 const maxShortened = 64
 
-// shortened shortens what stands up to a comma or a bracket that closes, and returns
-// what follows.
+// shortened shortens the text up to a comma or a closing bracket, and returns the text after
+// it.
 func shortened(name string, depth int) (short, rest string) {
 	end := strings.IndexAny(name, "<>,(")
 	if end < 0 || depth > maxShortened {
 		return withoutVersion(name), ""
 	}
-	head := withoutVersion(name[:end])
+	template := withoutVersion(name[:end])
 	switch name[end] {
-	case '(': // of a function: as it is
-		return head, name[end:]
+	case '(': // of a function: unchanged
+		return template, name[end:]
 	case '>', ',':
-		return strings.TrimRight(head, " "), name[end:]
+		return strings.TrimRight(template, " "), name[end:]
 	}
 	var args []string
 	for rest = name[end+1:]; ; rest = strings.TrimPrefix(rest[1:], " ") {
@@ -99,9 +97,9 @@ func shortened(name string, depth int) (short, rest string) {
 		}
 	}
 	if rest == "" || rest[0] != '>' {
-		return name, "(" // no name
+		return name, "(" // not a name
 	}
-	short = head + "<" + strings.Join(args, ", ") + ">"
+	short = template + "<" + strings.Join(args, ", ") + ">"
 	if alias, ok := aliases[short]; ok {
 		short = alias
 	}
@@ -112,7 +110,7 @@ func shortened(name string, depth int) (short, rest string) {
 	return short + strings.TrimRight(rest[1:1+end], " "), rest[1+end:]
 }
 
-// isDefault reports whether an argument is one that no one writes behind others.
+// isDefault reports whether an argument is a default after others.
 func isDefault(arg string, before []string) bool {
 	if len(before) == 0 {
 		return false

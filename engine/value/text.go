@@ -8,52 +8,52 @@ import (
 	"strings"
 )
 
-// A manner is how a language writes values.
-type manner struct {
+// style is how a language writes values.
+type style struct {
 	open, close           string // around members
 	openArray, closeArray string
 	openMap, closeMap     string // around entries
 	openKey, closeKey     string // around the key of an entry
 	equals                string // between a member's name and its value
-	is                    string // between a summary and what it is of
-	hasTypes              bool   // a structure's type stands before it
+	is                    string // between a summary and the value it summarises
+	hasTypes              bool   // a structure's type comes before it
 }
 
 var (
-	mannerOfC = &manner{
+	styleOfC = &style{
 		open: "{", close: "}", openArray: "{", closeArray: "}", openMap: "{", closeMap: "}", openKey: "[", closeKey: "] = ",
 		equals: " = ", is: " = ",
 	}
-	mannerOfRust = &manner{
+	styleOfRust = &style{
 		open: " {", close: "}", openArray: "[", closeArray: "]", openMap: "{", closeMap: "}", closeKey: ": ",
 		equals: ": ", is: " = ", hasTypes: true,
 	}
-	mannerOfGo = &manner{
+	styleOfGo = &style{
 		open: " {", close: "}", openArray: "[", closeArray: "]", openMap: "[", closeMap: "]", closeKey: ": ",
 		equals: ": ", is: ", ", hasTypes: true,
 	}
 )
 
-func mannerOf(language uint64) *manner {
+func styleOf(language uint64) *style {
 	switch language {
 	case dw.LangRust:
-		return mannerOfRust
+		return styleOfRust
 	case dw.LangGo:
-		return mannerOfGo
+		return styleOfGo
 	}
-	return mannerOfC
+	return styleOfC
 }
 
 const (
 	// maxLine bounds the text of a value, in bytes.
 	maxLine = 1 << 14
-	// repeats is from how many equal elements on they are written once.
+	// repeats is the number of equal elements from which on they are written once.
 	repeats = 10
 )
 
-// Line is the value in one line, in the manner of a language, which is a DW_AT_language.
+// Line returns the value in one line, in the style of a language, which is a DW_AT_language.
 func (v *Value) Line(language uint64) string {
-	w := lineWriter{manner: mannerOf(language)}
+	w := lineWriter{style: styleOf(language)}
 	w.value(v)
 	if w.Len() > maxLine {
 		return w.String()[:maxLine] + "..."
@@ -61,16 +61,16 @@ func (v *Value) Line(language uint64) string {
 	return w.String()
 }
 
-// Short is the value with its Line for a text, and without its parts: what is left of
-// it where only that will be printed.
+// Short returns the value with its Line as its text, and without its parts: enough where only
+// that will be printed.
 func (v *Value) Short(language uint64) Value {
 	return Value{Name: v.Name, Type: v.Type, Text: v.Line(language), HasText: true, Status: OK, Problem: v.Problem}
 }
 
-// A lineWriter writes a value in one line.
+// lineWriter writes a value in one line.
 type lineWriter struct {
 	strings.Builder
-	*manner
+	*style
 }
 
 func (w *lineWriter) isFull() bool { return w.Len() > maxLine }
@@ -98,7 +98,7 @@ func (w *lineWriter) value(v *Value) {
 	}
 	switch {
 	case !v.HasText:
-	case v.shape == scalar, v.shape == wrapped && (w.manner == mannerOfGo || v.IsDeep || len(v.Children) == 0 || v.Children[0].Role == Pointee):
+	case v.shape == scalar, v.shape == wrapped && (w.style == styleOfGo || v.IsDeep || len(v.Children) == 0 || v.Children[0].Role == Pointee):
 		w.WriteByte(' ')
 	default:
 		w.WriteString(w.is)
@@ -127,7 +127,7 @@ func (w *lineWriter) empty(v *Value) {
 	}
 }
 
-// wrapped writes what stands for the whole: what a pointer points to.
+// wrapped writes the value that stands for the whole: the target of a pointer.
 func (w *lineWriter) wrapped(v *Value) {
 	if v.IsDeep || len(v.Children) == 0 {
 		w.WriteString("{...}")
@@ -139,7 +139,7 @@ func (w *lineWriter) wrapped(v *Value) {
 	w.value(&v.Children[0])
 }
 
-// list writes elements, of equal ones that follow each other the first.
+// list writes elements, of consecutive equal ones only the first.
 func (w *lineWriter) list(v *Value, open, closing string) {
 	w.WriteString(open)
 	for i := 0; i < len(v.Children); {
@@ -149,9 +149,9 @@ func (w *lineWriter) list(v *Value, open, closing string) {
 		if w.isFull() {
 			break
 		}
-		from := w.Len()
+		start := w.Len()
 		w.value(&v.Children[i])
-		text := w.String()[from:]
+		text := w.String()[start:]
 		n := 1
 		for i+n < len(v.Children) && w.isSame(&v.Children[i+n], text) {
 			n++
@@ -167,17 +167,17 @@ func (w *lineWriter) list(v *Value, open, closing string) {
 	w.WriteString(closing)
 }
 
-// isSame reports whether a value's text is a given one.
+// isSame reports whether a value has a text.
 func (w *lineWriter) isSame(v *Value, text string) bool {
 	if v.HasText && len(v.Children) == 0 && v.Status == OK {
 		return v.Text == text
 	}
-	other := lineWriter{manner: w.manner}
+	other := lineWriter{style: w.style}
 	other.value(v)
 	return other.String() == text
 }
 
-// rest says that there is more than is written, or why there is no more.
+// rest writes that there is more, or why there is no more.
 func (w *lineWriter) rest(v *Value) {
 	switch {
 	case v.Status == Partial && v.Problem != "":
@@ -261,7 +261,7 @@ func (w *lineWriter) structure(v *Value) {
 	w.WriteString(w.close)
 }
 
-// isEmpty reports whether a value has nothing that could be shown.
+// isEmpty reports whether a value has nothing to show.
 func (v *Value) isEmpty() bool {
 	if v.HasText || v.IsDeep || v.More > 0 || v.Status != OK {
 		return false
@@ -302,7 +302,7 @@ func (w *lineWriter) tuple(v *Value) {
 	w.WriteByte(')')
 }
 
-// isTuple reports whether members are numbered, as rustc names those of tuples.
+// isTuple reports whether members are numbered, as rustc names a tuple's.
 func isTuple(list []Value) bool {
 	for i := range list {
 		if list[i].Name != fmt.Sprintf("__%d", i) {
@@ -312,8 +312,8 @@ func isTuple(list []Value) bool {
 	return len(list) > 0
 }
 
-// shortName is a type's name without the namespaces around it and without its
-// arguments. That of a tuple is none.
+// shortName returns a type's name without the namespaces around it and without its arguments. A
+// tuple's is empty.
 func shortName(name string) string {
 	switch {
 	case strings.HasPrefix(name, "("):

@@ -7,12 +7,12 @@ import "github.com/unwindd/unwindd/locexpr"
 // Status is the state of a value that was read.
 type Status string
 
-// What is known of a value.
+// The states of a value.
 const (
 	OK           Status = "ok"
-	OptimizedOut Status = "optimized-out" // the debugging information says that nothing has it
-	Partial      Status = "partial"       // some of what it consists of is not known
-	Failed       Status = "error"         // Problem says what went wrong
+	OptimizedOut Status = "optimized-out" // the debugging information has no place for it
+	Partial      Status = "partial"       // some of its parts are not known
+	Failed       Status = "error"         // Problem has the reason
 )
 
 // Role is the part that a value plays in the one around it.
@@ -22,31 +22,30 @@ type Role string
 const (
 	Plain   Role = ""        // a member or an element
 	Base    Role = "base"    // a base class, whose name is its type's
-	Variant Role = "variant" // the variant that is there, of a Rust enum
+	Variant Role = "variant" // the current variant of a Rust enum
 	Pointee Role = "pointee" // what a pointer or a reference points to
 	Entry   Role = "entry"   // an entry of a map: its children are the key and the value
 )
 
-// A Value is what a variable holds, or a part of that.
+// Value is the value of a variable, or a part of it.
 type Value struct {
 	Name string
 	Role Role
 	// Type is the type as its language writes it.
 	Type string
-	// Text is the value of what has no parts: a number, an enumerator, an address, a
-	// string in quotes. Of a container it is a summary. HasText is false where there is
-	// none.
+	// Text is the value of an object without parts: a number, an enumerator, an address, a
+	// string in quotes. For a container it is a summary. HasText is false where there is none.
 	Text    string
 	HasText bool
 	Status  Status
-	// Problem says why Status is not OK, where there is more to say.
+	// Problem is why Status is not OK, where there is more to tell.
 	Problem string
-	// Address is where the value is, in Space; meant where HasAddress.
+	// Address is the value's address, in Space, where HasAddress.
 	Address    uint64
 	Space      locexpr.AddressSpace
 	HasAddress bool
-	// Children are the members, elements or entries, as far as the limits allow. More
-	// is how many there are beyond; IsDeep says that they lie too deep.
+	// Children are the members, elements or entries, as far as the limits allow. More is how
+	// many there are beyond; IsDeep is true where they are nested too deep.
 	Children []Value
 	More     uint64
 	IsDeep   bool
@@ -65,7 +64,7 @@ const (
 	associated       // {[key] = value}
 )
 
-// A VariableKind is the kind of a Variable.
+// VariableKind is the kind of a Variable.
 type VariableKind string
 
 // The kinds of variables.
@@ -77,26 +76,26 @@ const (
 	Global    VariableKind = "global"
 )
 
-// A Variable is a variable, a parameter or a constant with its value.
+// Variable is a variable, a parameter or a constant with its value.
 type Variable struct {
 	Value
 	Kind VariableKind
-	// Line is where it is declared; 0: unknown.
+	// Line is the line of its declaration; 0: unknown.
 	Line int
-	// Language is that of the function that has it, a DW_AT_language.
+	// Language is the language of its function, a DW_AT_language.
 	Language uint64
-	// IsArtificial says that the compiler made it, as it does this.
+	// IsArtificial is true where the compiler made it, such as this.
 	IsArtificial bool
-	// IsShadowed says that a variable of its name, in a block further in, hides it.
+	// IsShadowed is true where a variable with its name, in a block further in, hides it.
 	IsShadowed bool
-	// MemorySpace is where it is in the terms of the source language, by its
-	// DW_AT_LLVM_memory_space: "group"; "" where it is not said.
+	// MemorySpace is its memory space in the terms of the source language, by its
+	// DW_AT_LLVM_memory_space: "group"; "" where it is not known.
 	MemorySpace string
-	// Place is where it is; the undefined location where it is nowhere.
+	// Place is its location; the undefined location where it has none.
 	Place locexpr.Location
 }
 
-// Location is where the variable is, as text; "" where it is nowhere.
+// Location returns the variable's location as text; "" where it has none.
 func (v *Variable) Location() string {
 	if v.Place.IsUndefined() {
 		return ""
@@ -106,22 +105,22 @@ func (v *Variable) Location() string {
 
 // Limits bound how much of a variable is read.
 type Limits struct {
-	Depth    int  // values within one another
+	Depth    int  // nested values
 	Elements int  // elements of an array or a container, and characters of a string
-	Raw      bool // containers as their implementation is
+	Raw      bool // containers are shown by their implementation
 }
 
-// DefaultLimits are those that a user who says nothing gets.
+// DefaultLimits are the limits where a user sets none.
 var DefaultLimits = Limits{Depth: 4, Elements: 200}
 
-// maxValues bounds the values of one variable, all its parts counted.
+// maxValues bounds the values of one variable, with all its parts.
 const maxValues = 1 << 14
 
 // The largest of each limit.
 const (
 	MaxDepth    = 64
 	MaxElements = 1 << 20
-	// MaxNesting bounds the values within one another, base classes included.
+	// MaxNesting bounds the nested values, base classes included.
 	MaxNesting = 2 * MaxDepth
 )
 
@@ -154,7 +153,7 @@ func (v *Value) setStatus() {
 	}
 }
 
-// Equal reports whether two values are the same in everything that is written of them.
+// Equal reports whether two values are the same in everything that is printed of them.
 func (v *Value) Equal(o *Value) bool {
 	if v.Text != o.Text || v.HasText != o.HasText || v.Status != o.Status || v.Problem != o.Problem ||
 		v.Name != o.Name || v.Role != o.Role || v.Type != o.Type || v.More != o.More || v.IsDeep != o.IsDeep || v.shape != o.shape ||

@@ -12,21 +12,21 @@ import (
 	"github.com/unwindd/unwindd/sdk/archtest"
 )
 
-// An examinee is a plugin as an architecture whose process is started again after it has
-// ended. A call that the process did not survive is an archtest.ProcessError.
+// examinee implements sdk.Architecture by a plugin whose process is restarted after it has
+// ended. A call that the process did not survive returns an archtest.ProcessError.
 type examinee struct {
 	options plugin.ProbeOptions
 
 	mu       sync.Mutex
-	probe    *plugin.Probe // nil: none runs
-	isFailed bool          // it could not be started again
+	probe    *plugin.Probe // nil if no process runs
+	isFailed bool          // the process could not be restarted
 }
 
 var _ sdk.Architecture = (*examinee)(nil)
 
 func newExaminee(o plugin.ProbeOptions) *examinee { return &examinee{options: o} }
 
-// running is the process, started now where there is none.
+// running returns the process, which it starts if there is none.
 func (e *examinee) running(ctx context.Context) (*plugin.Probe, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -53,7 +53,7 @@ func (e *examinee) running(ctx context.Context) (*plugin.Probe, error) {
 	return p, nil
 }
 
-// rest ends the process. The next call starts another one.
+// rest ends the process; the next call starts another.
 func (e *examinee) rest() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -65,8 +65,8 @@ func (e *examinee) rest() {
 
 func (e *examinee) close() { e.rest() }
 
-// made makes a call with the process.
-func made[A any](ctx context.Context, e *examinee, f func(context.Context, sdk.Architecture) (*A, error)) (answer *A, err error) {
+// callPlugin makes a call with the process.
+func callPlugin[A any](ctx context.Context, e *examinee, f func(context.Context, sdk.Architecture) (*A, error)) (answer *A, err error) {
 	p, err := e.running(ctx)
 	if err != nil {
 		return nil, err
@@ -84,54 +84,54 @@ func made[A any](ctx context.Context, e *examinee, f func(context.Context, sdk.A
 
 // Describe implements sdk.Architecture.
 func (e *examinee) Describe(ctx context.Context) (*sdk.Description, error) {
-	return made(ctx, e, func(ctx context.Context, arch sdk.Architecture) (*sdk.Description, error) { return arch.Describe(ctx) })
+	return callPlugin(ctx, e, func(ctx context.Context, arch sdk.Architecture) (*sdk.Description, error) { return arch.Describe(ctx) })
 }
 
 // OpenTarget implements sdk.Architecture.
 func (e *examinee) OpenTarget(ctx context.Context, engine sdk.Engine, req *sdk.OpenTargetRequest) (*sdk.OpenTargetAnswer, error) {
-	return made(ctx, e, func(ctx context.Context, arch sdk.Architecture) (*sdk.OpenTargetAnswer, error) {
+	return callPlugin(ctx, e, func(ctx context.Context, arch sdk.Architecture) (*sdk.OpenTargetAnswer, error) {
 		return arch.OpenTarget(ctx, engine, req)
 	})
 }
 
 // OpenObject implements sdk.Architecture.
 func (e *examinee) OpenObject(ctx context.Context, engine sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
-	return made(ctx, e, func(ctx context.Context, arch sdk.Architecture) (*sdk.OpenObjectAnswer, error) {
+	return callPlugin(ctx, e, func(ctx context.Context, arch sdk.Architecture) (*sdk.OpenObjectAnswer, error) {
 		return arch.OpenObject(ctx, engine, req)
 	})
 }
 
 // FrameRules implements sdk.Architecture.
 func (e *examinee) FrameRules(ctx context.Context, engine sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
-	return made(ctx, e, func(ctx context.Context, arch sdk.Architecture) (*sdk.FrameRulesAnswer, error) {
+	return callPlugin(ctx, e, func(ctx context.Context, arch sdk.Architecture) (*sdk.FrameRulesAnswer, error) {
 		return arch.FrameRules(ctx, engine, req)
 	})
 }
 
 // BindThreads implements sdk.Architecture.
 func (e *examinee) BindThreads(ctx context.Context, engine sdk.Engine, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, error) {
-	return made(ctx, e, func(ctx context.Context, arch sdk.Architecture) (*sdk.BindThreadsAnswer, error) {
+	return callPlugin(ctx, e, func(ctx context.Context, arch sdk.Architecture) (*sdk.BindThreadsAnswer, error) {
 		return arch.BindThreads(ctx, engine, req)
 	})
 }
 
 // Translate implements sdk.Architecture.
 func (e *examinee) Translate(ctx context.Context, engine sdk.Engine, req *sdk.TranslateRequest) (*sdk.TranslateAnswer, error) {
-	return made(ctx, e, func(ctx context.Context, arch sdk.Architecture) (*sdk.TranslateAnswer, error) {
+	return callPlugin(ctx, e, func(ctx context.Context, arch sdk.Architecture) (*sdk.TranslateAnswer, error) {
 		return arch.Translate(ctx, engine, req)
 	})
 }
 
 // ClassifyReturn implements sdk.Architecture.
 func (e *examinee) ClassifyReturn(ctx context.Context, req *sdk.ClassifyReturnRequest) (*sdk.ClassifyReturnAnswer, error) {
-	return made(ctx, e, func(ctx context.Context, arch sdk.Architecture) (*sdk.ClassifyReturnAnswer, error) {
+	return callPlugin(ctx, e, func(ctx context.Context, arch sdk.Architecture) (*sdk.ClassifyReturnAnswer, error) {
 		return arch.ClassifyReturn(ctx, req)
 	})
 }
 
 // Disassemble implements sdk.Architecture.
 func (e *examinee) Disassemble(ctx context.Context, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
-	return made(ctx, e, func(ctx context.Context, arch sdk.Architecture) (*sdk.DisassembleAnswer, error) {
+	return callPlugin(ctx, e, func(ctx context.Context, arch sdk.Architecture) (*sdk.DisassembleAnswer, error) {
 		return arch.Disassemble(ctx, req)
 	})
 }

@@ -21,7 +21,7 @@ import (
 func (v *verifier) readObjects() error {
 	d, err := v.examinee.Describe(v.ctx)
 	if err != nil || d == nil || d.Validate() != nil {
-		return nil //nolint:nilerr // it is what the kit finds first
+		return nil //nolint:nilerr // the kit reports the error first
 	}
 	v.desc = d
 	for i, path := range v.Objects {
@@ -34,11 +34,11 @@ func (v *verifier) readObjects() error {
 	return nil
 }
 
-// maxSampleFunction is how much code of a function is asked about, in bytes.
+// maxSampleFunction bounds the code of a function in requests, in bytes.
 const maxSampleFunction = 1 << 20
 
-// ReadObject reads a code object as the engine tells a plugin with that description of it.
-// handle is what it is called by. The file is read whole.
+// ReadObject reads a whole code object into the request that the engine would make of a plugin
+// with that description. handle identifies it in calls.
 func ReadObject(path string, handle uint64, d *sdk.Description) (*archtest.Object, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -62,10 +62,10 @@ func ReadObject(path string, handle uint64, d *sdk.Description) (*archtest.Objec
 		o.Request.Sections = append(o.Request.Sections, sdk.SectionInfo{
 			Name: s.Name, Type: uint32(s.Type), Flags: uint64(s.Flags), Address: s.Address, Size: s.Size})
 	}
-	o.Read = func(asked uint64, name string) ([]byte, error) {
+	o.Read = func(requested uint64, name string) ([]byte, error) {
 		switch s := file.SyntheticSection(name); {
-		case asked != handle:
-			return nil, fmt.Errorf("no code object %d", asked)
+		case requested != handle:
+			return nil, fmt.Errorf("no code object %d", requested)
 		case name == "":
 			return data, nil
 		case s == nil:
@@ -76,7 +76,7 @@ func ReadObject(path string, handle uint64, d *sdk.Description) (*archtest.Objec
 	}
 	table, err := symtab.New(file)
 	if err != nil {
-		return o, nil //nolint:nilerr // one without symbols has no functions
+		return o, nil //nolint:nilerr // an object without symbols has no functions
 	}
 	for _, s := range table.Functions() {
 		if slices.Contains(d.Symbols, s.Name) {
@@ -89,7 +89,7 @@ func ReadObject(path string, handle uint64, d *sdk.Description) (*archtest.Objec
 	return o, nil
 }
 
-// codeOf is the code of a function; nil where it is not all there, or is too long.
+// codeOf returns the code of a function; nil if it is not complete, or too long.
 func codeOf(file *object.Object, s symbol.Symbol) []byte {
 	if s.End <= s.Start || s.End-s.Start > maxSampleFunction {
 		return nil
@@ -109,10 +109,10 @@ func codeOf(file *object.Object, s symbol.Symbol) []byte {
 	return nil
 }
 
-// maxSampleCode bounds the code that is not asked about as an object's.
+// maxSampleCode bounds the code in requests without an object.
 const maxSampleCode = 256 << 10
 
-// sampleCode is code of samples, whole functions.
+// sampleCode returns code of samples: whole functions.
 func sampleCode(objects []archtest.Object) (code []byte) {
 	for i := range objects {
 		for _, f := range objects[i].Functions {
@@ -124,7 +124,7 @@ func sampleCode(objects []archtest.Object) (code []byte) {
 	return code
 }
 
-// magics are the files that a description claims by their first bytes.
+// magics recognises the files that a description claims by their first bytes.
 type magics struct{ d *sdk.Description }
 
 // Recognises implements object.Formats.
@@ -134,7 +134,7 @@ func (m magics) Recognises(head []byte) bool {
 	})
 }
 
-// Nested implements object.Formats: what is in a file is not asked for.
+// Nested implements object.Formats: nested objects are not requested.
 func (magics) Nested(string, []byte) ([]object.Range, error) { return nil, nil }
 
 // objectEngine is a target that has one code object.
@@ -148,7 +148,7 @@ func (e objectEngine) ReadSection(_ context.Context, handle uint64, name string)
 	return e.object.Read(handle, name)
 }
 
-// engineOf is what a call about a sample is offered.
+// engineOf returns the engine for a call about a sample; nil if the plugin wants none.
 func (v *verifier) engineOf(o *archtest.Object) sdk.Engine {
 	if v.desc.NoEngine {
 		return nil
@@ -156,5 +156,5 @@ func (v *verifier) engineOf(o *archtest.Object) sdk.Engine {
 	return EngineOf(o)
 }
 
-// EngineOf is the engine of a call about a code object: there is nothing else to read.
+// EngineOf returns the engine for a call about a code object: there is nothing else to read.
 func EngineOf(o *archtest.Object) sdk.Engine { return objectEngine{object: o} }

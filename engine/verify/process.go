@@ -15,23 +15,23 @@ import (
 	"github.com/unwindd/unwindd/sdk/archtest"
 )
 
-// A request is one that makes sense, in each call that may take long.
+// request is a meaningful call that may take long.
 type request struct {
 	call string
 	make func(context.Context) error
 }
 
-// nothing is a target of which nothing can be read, as slowly as the caller likes.
+// nothing is a target without anything to read. If isSlow, reads block until the call ends.
 type nothing struct {
 	isSlow bool
-	asked  chan struct{} // takes one value when something is read; nil: nobody wants to know
+	reads  chan struct{} // receives a value on a read, if there is space; may be nil
 }
 
 var errNothing = errors.New("there is nothing to read")
 
 func (n nothing) wait(ctx context.Context) error {
 	select {
-	case n.asked <- struct{}{}:
+	case n.reads <- struct{}{}:
 	default:
 	}
 	if n.isSlow {
@@ -56,7 +56,7 @@ func (n nothing) ReadSection(ctx context.Context, _ uint64, _ string) ([]byte, e
 	return nil, n.wait(ctx)
 }
 
-// engine is what a call is offered: nothing, or no engine where the plugin wants none.
+// engine returns the engine for a call: n, or nil if the plugin wants none.
 func (v *verifier) engine(n nothing) sdk.Engine {
 	if v.desc.NoEngine {
 		return nil
@@ -64,7 +64,7 @@ func (v *verifier) engine(n nothing) sdk.Engine {
 	return n
 }
 
-// requests are one for each call, large enough to be cancelled while it is answered.
+// requests returns a request for each call, large enough to be cancelled while it is answered.
 func (v *verifier) requests(e sdk.Engine) []request {
 	object := &sdk.OpenObjectRequest{Object: 1, Path: "object", Sections: []sdk.SectionInfo{{}, {Name: ".text", Type: 1, Flags: 6, Size: 4096}}}
 	notes := &sdk.OpenTargetRequest{}
@@ -96,27 +96,27 @@ func (v *verifier) requests(e sdk.Engine) []request {
 	}
 }
 
-// When a call is cancelled that reads nothing from the engine: when the process has
-// worked on it for a while, or when nothing has happened for long. On a busy machine a
-// call arrives late, so the time since it was made says little.
+// A call that reads nothing from the engine is cancelled when the process has worked on it for a
+// while, or when nothing has happened for long. On a busy machine a call arrives late, so the
+// time since it was made is no measure.
 const (
 	cancelAfterWork = 30 * time.Millisecond // of processor time
 	cancelAfter     = 500 * time.Millisecond
 )
 
-// cancellation cancels calls, and then sees whether the process goes on computing.
+// cancellation cancels calls, and checks whether the process goes on computing.
 func (v *verifier) cancellation() {
-	asked := make(chan struct{}, 1)
-	for _, r := range v.requests(v.engine(nothing{isSlow: true, asked: asked})) {
+	reads := make(chan struct{}, 1)
+	for _, r := range v.requests(v.engine(nothing{isSlow: true, reads: reads})) {
 		p := v.idle()
 		if p == nil {
 			return
 		}
-		select { // what was read for the call before
-		case <-asked:
+		select { // a read of the previous call
+		case <-reads:
 		default:
 		}
-		cancelled(v.ctx, p, asked, r.make)
+		cancelled(v.ctx, p, reads, r.make)
 		if isIdle(v.ctx, p, v.Grace) {
 			continue
 		}
@@ -126,8 +126,8 @@ func (v *verifier) cancellation() {
 	}
 }
 
-// idle is a process that computes nothing: the running one, or another one if that still
-// computes for a call made before. It is nil if there is none.
+// idle returns a process that computes nothing: the running one, or another if that still
+// computes for an earlier call. It is nil if there is none.
 func (v *verifier) idle() *plugin.Probe {
 	p, err := v.examinee.running(v.ctx)
 	if err == nil && !isIdle(v.ctx, p, v.Grace) {
@@ -140,9 +140,9 @@ func (v *verifier) idle() *plugin.Probe {
 	return p
 }
 
-// cancelled makes a call and cancels it when it has asked the engine for something, or
-// has kept the process busy, or takes long.
-func cancelled(ctx context.Context, p *plugin.Probe, asked <-chan struct{}, call func(context.Context) error) {
+// cancelled makes a call and cancels it when it has read from the engine, or has kept the
+// process busy, or takes long.
+func cancelled(ctx context.Context, p *plugin.Probe, reads <-chan struct{}, call func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, cancelAfter)
 	defer cancel()
 	ended := make(chan struct{})
@@ -157,7 +157,7 @@ func cancelled(ctx context.Context, p *plugin.Probe, asked <-chan struct{}, call
 		select {
 		case <-ended:
 			return
-		case <-asked:
+		case <-reads:
 			cancel()
 			<-ended
 			return
@@ -171,8 +171,8 @@ func cancelled(ctx context.Context, p *plugin.Probe, asked <-chan struct{}, call
 	}
 }
 
-// isIdle waits until a process does not use the processor. It is true where the system
-// does not say what a process uses, or nobody waits any longer.
+// isIdle waits until a process does not use the processor. It returns true if the system does
+// not tell the use, or ctx ended.
 func isIdle(ctx context.Context, p *plugin.Probe, most time.Duration) bool {
 	const window = 50 * time.Millisecond
 	deadline := time.Now().Add(most)
@@ -181,7 +181,7 @@ func isIdle(ctx context.Context, p *plugin.Probe, most time.Duration) bool {
 		began := time.Now()
 		time.Sleep(window)
 		after, failed := p.ProcessorTime()
-		// One that computes gets little of a busy machine, and may get nothing for a while.
+		// On a busy machine a computing process gets little time, and none for a while.
 		if failed != nil || after-before < time.Since(began)/20 && !p.IsRunnable() {
 			return true
 		}
@@ -192,15 +192,15 @@ func isIdle(ctx context.Context, p *plugin.Probe, most time.Duration) bool {
 	return true
 }
 
-// How much a process may grow while it answers the same calls again.
+// Bounds of the growth of a process while it answers the same calls again.
 const (
 	memoryRounds = 6
 	maxGrowth    = 64 << 20 // bytes from half of the rounds to the end
 )
 
-// memory makes the same calls again and again.
+// memory checks that a process does not grow while it answers the same calls repeatedly.
 func (v *verifier) memory() {
-	v.examinee.rest() // what other checks have left is not counted
+	v.examinee.rest() // the memory of other checks does not count
 	var half uint64
 	for round := range memoryRounds {
 		if round == memoryRounds/2 {
@@ -214,8 +214,7 @@ func (v *verifier) memory() {
 	}
 }
 
-// makeAll makes every call once, and opens every sample. Their answers were checked
-// before.
+// makeAll makes every call once, and opens every sample. Other checks judge the answers.
 func (v *verifier) makeAll() {
 	for _, r := range v.requests(v.engine(nothing{})) {
 		_ = r.make(v.ctx)
@@ -226,7 +225,7 @@ func (v *verifier) makeAll() {
 	}
 }
 
-// memoryUsed is what the process has; 0 where the system does not say.
+// memoryUsed returns the memory of the process; 0 if the system does not tell.
 func (v *verifier) memoryUsed() uint64 {
 	p, err := v.examinee.running(v.ctx)
 	if err != nil {
@@ -235,8 +234,8 @@ func (v *verifier) memoryUsed() uint64 {
 	return p.Memory()
 }
 
-// restart asks a new process what was asked of another one: the engine starts a plugin
-// again when it has died, and goes on where it was.
+// restart makes calls of a new process that presume an earlier one: the engine restarts a plugin
+// that has died, and continues.
 func (v *verifier) restart() {
 	v.examinee.rest()
 	again, err := v.examinee.Describe(v.ctx)
@@ -259,7 +258,7 @@ func (v *verifier) restart() {
 
 const notOpenFix = "Answer ErrObjectNotOpen where the answer takes what OpenObject was told, and the object is not known: the engine opens it again and asks once more. In other languages: the status FAILED_PRECONDITION with an ArchitectureError."
 
-// unknownObject asks about an object that the process was never told of.
+// unknownObject makes a call about an object that was never opened.
 func (v *verifier) unknownObject() {
 	req := &sdk.FrameRulesRequest{Object: 77, Functions: []sdk.CodeRange{{PC: 0x1000, Start: 0x1000, Code: make([]byte, 64), Bounded: true, Name: "f"}}}
 	_, err := v.examinee.FrameRules(v.ctx, v.engine(nothing{}), req)
@@ -268,7 +267,7 @@ func (v *verifier) unknownObject() {
 	}
 }
 
-// reopened asks one process about a sample, and then another one.
+// reopened makes the same call about a sample of one process, and then of another.
 func (v *verifier) reopened(o *archtest.Object) {
 	if len(o.Functions) == 0 {
 		return
@@ -281,7 +280,7 @@ func (v *verifier) reopened(o *archtest.Object) {
 		return err
 	}
 	if open() != nil {
-		return // found before
+		return // other checks report it
 	}
 	first, err := ask()
 	if err != nil {
@@ -302,7 +301,7 @@ func (v *verifier) reopened(o *archtest.Object) {
 	}
 }
 
-// processes looks for what the process has started.
+// processes checks that the process has started no others.
 func (v *verifier) processes() {
 	p, err := v.examinee.running(v.ctx)
 	if err != nil {
@@ -315,7 +314,7 @@ func (v *verifier) processes() {
 	}
 }
 
-// end ends the connection, as an engine does that was killed.
+// end ends the connection as if the engine were killed, and checks that the process ends.
 func (v *verifier) end() {
 	p, err := v.examinee.running(v.ctx)
 	if err != nil {

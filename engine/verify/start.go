@@ -11,8 +11,8 @@ import (
 	"github.com/unwindd/unwindd/sdk/archtest"
 )
 
-// startFixes are what to do about a process that does not start, by words of the reason.
-// The first that fits counts.
+// startFixes has the fixes for a process that does not start, by words of the reason. The first
+// match counts.
 var startFixes = []struct{ words, fix string }{
 	{"not executable", "Give it the right to be executed: chmod +x."},
 	{"no such file", "Name the plugin's executable."},
@@ -27,7 +27,7 @@ var startFixes = []struct{ words, fix string }{
 	{"peer of", "Let the process that was started listen itself, not one that it starts."},
 }
 
-// start starts the process for the first time.
+// start starts the process for the first time, and reports whether that succeeded.
 func (v *verifier) start() bool {
 	if plugin.NameOf(v.Path) == "" {
 		v.find(archtest.Warning, "Call the executable unwindd-arch-NAME; NAME has letters, digits, '.', '_', '+' and '-'.",

@@ -22,13 +22,12 @@ import (
 	"github.com/unwindd/unwindd/sdk/archtest"
 )
 
-// A recorded state is a target, usually a snapshot with the files of its code, and beside
-// it a file with the same name and this behind it: the stacks that it has, which somebody
-// knows from elsewhere. It is JSON of `stack`, of which anything may be left out: what is
-// there must be so.
+// stateSuffix follows the name of a recorded state in the name of the file with its expected
+// stacks. A recorded state is a target, usually a snapshot with the files of its code. The
+// stacks are JSON of `stack`, which may leave out anything: the members that it has must match.
 const stateSuffix = ".expected.json"
 
-// maxExpected bounds such a file, in bytes.
+// maxExpected bounds a file of expected stacks, in bytes.
 const maxExpected = 64 << 20
 
 // states walks the recorded states.
@@ -49,8 +48,8 @@ func (v *verifier) states() {
 	}
 }
 
-// newEngine makes an engine with the plugin, which is linked into a folder of its own, and
-// with those bundled architectures that are no rivals of it.
+// newEngine makes an engine with the plugin, linked into a folder of its own, and the bundled
+// architectures that are no rivals of it.
 func (v *verifier) newEngine() (e *engine.Engine, dir string, err error) {
 	path, err := filepath.Abs(v.Path)
 	if err != nil {
@@ -75,7 +74,7 @@ func (v *verifier) newEngine() (e *engine.Engine, dir string, err error) {
 	return e, dir, err
 }
 
-// isRival says whether two descriptions claim the same.
+// isRival reports whether two descriptions claim the same code objects or notes.
 func isRival(a, b *sdk.Description) bool {
 	if a.Name == b.Name {
 		return true
@@ -91,7 +90,7 @@ func isRival(a, b *sdk.Description) bool {
 	return false
 }
 
-// state walks one and compares.
+// state walks a recorded state and compares its stacks.
 func (v *verifier) state(e *engine.Engine, path string) {
 	expected, err := readExpected(path + stateSuffix)
 	if err != nil {
@@ -130,14 +129,14 @@ func readExpected(path string) (any, error) {
 	return expected, nil
 }
 
-// decode reads JSON with its numbers as they are written.
+// decode reads JSON and keeps the text of numbers.
 func decode(b []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
 	return d.Decode(into)
 }
 
-// walked is the JSON of a target's stacks.
+// walked returns the JSON of a target's stacks.
 func (v *verifier) walked(e *engine.Engine, path string) (got any, err error) {
 	t, err := e.Open(path)
 	if err != nil {
@@ -156,18 +155,18 @@ func (v *verifier) walked(e *engine.Engine, path string) (got any, err error) {
 	return got, err
 }
 
-// missing says where a value is not what is expected, with what is there; "" where all
-// that is expected is there. Members of objects that are not expected do not matter; lists
-// are equally long, and in order.
-func missing(at string, expected, got any) string {
+// missing describes the first difference of a value from the expected one; "" if there is none.
+// place is the path of the value. Objects may have further members; lists must be equally long,
+// and in order.
+func missing(place string, expected, got any) string {
 	switch expected := expected.(type) {
 	case map[string]any:
 		object, ok := got.(map[string]any)
 		if !ok {
-			return fmt.Sprintf("%s is %s, expected an object", at, brief(got))
+			return fmt.Sprintf("%s is %s, expected an object", place, brief(got))
 		}
 		for _, name := range slices.Sorted(maps.Keys(expected)) {
-			if d := missing(strings.TrimPrefix(at+"."+name, "."), expected[name], object[name]); d != "" {
+			if d := missing(strings.TrimPrefix(place+"."+name, "."), expected[name], object[name]); d != "" {
 				return d
 			}
 		}
@@ -175,25 +174,25 @@ func missing(at string, expected, got any) string {
 	case []any:
 		list, ok := got.([]any)
 		if !ok {
-			return fmt.Sprintf("%s is %s, expected a list", at, brief(got))
+			return fmt.Sprintf("%s is %s, expected a list", place, brief(got))
 		}
 		for i := range min(len(list), len(expected)) {
-			if d := missing(fmt.Sprintf("%s[%d]", at, i), expected[i], list[i]); d != "" {
+			if d := missing(fmt.Sprintf("%s[%d]", place, i), expected[i], list[i]); d != "" {
 				return d
 			}
 		}
 		if len(list) != len(expected) {
-			return fmt.Sprintf("%s has %d entries, expected %d", at, len(list), len(expected))
+			return fmt.Sprintf("%s has %d entries, expected %d", place, len(list), len(expected))
 		}
 		return ""
 	}
 	if expected != got {
-		return fmt.Sprintf("%s is %s, expected %s", at, brief(got), brief(expected))
+		return fmt.Sprintf("%s is %s, expected %s", place, brief(got), brief(expected))
 	}
 	return ""
 }
 
-// maxBrief is how much of a value is quoted, in bytes.
+// maxBrief bounds the text of a quoted value, in bytes.
 const maxBrief = 200
 
 func brief(value any) string {

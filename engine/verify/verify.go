@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package verify examines a vendor's plugin as it will be used: its executable,
-// confined, in a process of its own. It makes the checks of sdk/archtest on that
-// process, and those that only a process can fail: how it starts and ends, what it does
-// with a call that nobody waits for any more, what it leaves behind, and whether recorded
-// states are walked to the stacks that they had.
+// Package verify examines a vendor's plugin as it will be used: its executable, confined, in its
+// own process. It makes the checks of sdk/archtest on that process, and checks that only a
+// process can fail: how it starts and ends, whether it stops computing for a cancelled call,
+// whether it leaks memory or processes, and whether recorded states give the expected stacks.
 package verify
 
 import (
@@ -20,46 +19,46 @@ import (
 	"github.com/unwindd/unwindd/sdk/archtest"
 )
 
-// Options say what is examined, and with what.
+// Options sets the plugin to be examined, and the samples.
 type Options struct {
-	// Path is the plugin's executable, and Self that of unwindd, which confines it.
+	// Path is the plugin's executable, and Self is unwindd's, which confines it.
 	Path, Self string
-	// Build is the build that Self must be of; "": any.
+	// Build is the build that Self must have; "" for any.
 	Build string
 	// Bundled are the architectures that recorded states may need beside the plugin's.
 	Bundled []confine.Bundled
-	Logger  hclog.Logger // gets what the plugin writes to standard error; nil: nobody does
+	Logger  hclog.Logger // receives the plugin's standard error; nil for no log
 	// Objects are files of code objects of the architecture.
 	Objects []string
-	// States are files of recorded states: see stateSuffix.
+	// States are files of recorded states, each with a file .expected.json beside it.
 	States []string
-	// StartDeadline, CallDeadline and Memory are what plugins have; 0 is as much as the
-	// engine gives.
+	// StartDeadline, CallDeadline and Memory are limits of plugins; 0 for the engine's
+	// defaults.
 	StartDeadline, CallDeadline time.Duration
 	Memory                      uint64
-	// Grace is how long a process may take to stop what nobody waits for any more; 0 is
+	// Grace is how long a process may take to stop computing for a cancelled call; 0 for
 	// two seconds.
 	Grace time.Duration
 }
 
-// A Report is what was found.
+// Report is the result of an examination.
 type Report struct {
-	Passed   bool               `json:"passed"` // no finding is an error
+	Passed   bool               `json:"passed"` // there is no finding of severity error
 	Findings []archtest.Finding `json:"findings"`
-	// Checks are the names of those that were made, in order.
+	// Checks are the names of the checks that were made, in order.
 	Checks []string `json:"-"`
 }
 
-// A check is one that needs the process.
+// check is a check that needs the process.
 type check struct {
 	name string
 	run  func(*verifier)
 }
 
-// startCheck is what is checked before there is anything to ask.
+// startCheck is the name of the first check, that the process starts.
 const startCheck = "start"
 
-// processChecks are made when those of archtest are.
+// processChecks are made after the checks of archtest.
 var processChecks = []check{
 	{"cancellation", (*verifier).cancellation},
 	{"memory", (*verifier).memory},
@@ -69,7 +68,7 @@ var processChecks = []check{
 	{"states", (*verifier).states},
 }
 
-// Checks are the names of all checks, in the order in which they are made.
+// Checks returns the names of all checks, in the order in which they are made.
 func Checks() []string {
 	names := append([]string{startCheck}, archtest.Checks()...)
 	for _, c := range processChecks {
@@ -78,7 +77,7 @@ func Checks() []string {
 	return names
 }
 
-// A verifier is one examination.
+// verifier is one examination.
 type verifier struct {
 	Options
 	ctx      context.Context
@@ -94,8 +93,8 @@ func (v *verifier) find(severity archtest.Severity, fix, detail string) {
 	v.findings = append(v.findings, archtest.Finding{Check: v.check, Severity: severity, Detail: detail, Fix: fix})
 }
 
-// Plugin makes all checks of a plugin. The error says that the examination itself could
-// not be made: a sample cannot be read, or ctx ended.
+// Plugin makes all checks of a plugin. It returns an error only if the examination itself
+// failed: a sample cannot be read, or ctx ended.
 func Plugin(ctx context.Context, o Options) (*Report, error) {
 	o.Grace = cmp.Or(o.Grace, 2*time.Second)
 	v := &verifier{Options: o, ctx: ctx, check: startCheck}
@@ -104,29 +103,28 @@ func Plugin(ctx context.Context, o Options) (*Report, error) {
 		StartDeadline: o.StartDeadline, CallDeadline: o.CallDeadline, Memory: o.Memory,
 	})
 	defer v.examinee.close()
-	made := []string{startCheck}
+	checks := []string{startCheck}
 	if v.start() {
 		if err := v.readObjects(); err != nil {
 			return nil, err
 		}
-		made = Checks()
+		checks = Checks()
 		if !v.ask() {
-			made = made[:2] // without a valid description there is nothing to check against
+			checks = checks[:2] // without a valid description there is nothing to check against
 		}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return &Report{Passed: archtest.Passed(v.findings), Findings: append([]archtest.Finding{}, v.findings...), Checks: made}, nil
+	return &Report{Passed: archtest.Passed(v.findings), Findings: append([]archtest.Finding{}, v.findings...), Checks: checks}, nil
 }
 
-// ask makes all checks but that of the start. It says whether there is a description to
-// check against.
+// ask makes all checks except that of the start. It reports whether there is a valid description
+// to check against.
 func (v *verifier) ask() bool {
 	v.findings = append(v.findings, archtest.Verify(v.ctx, v.examinee, archtest.Options{
 		Objects: v.objects, Code: sampleCode(v.objects),
-		// The process has its deadlines of the engine. What is left to the kit is never
-		// reached.
+		// The engine has deadlines for the process. The kit's is never reached.
 		Deadline: 10 * max(cmp.Or(v.CallDeadline, plugin.DefaultCallDeadline), time.Minute),
 	})...)
 	if v.desc == nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// An Activation is a frame of a stack that can still be asked about its registers.
+// Activation is a frame of a stack whose registers can still be read.
 type Activation struct {
 	frame  *frame
 	around Surroundings
 }
 
-// Activations walks the stack of a thread as Walk does, without launchers, and
-// gives its frames as well, the top one first.
+// Activations walks the stack of a thread as Walk does, without launchers, and also returns its
+// frames, the top one first.
 func (p *Process) Activations(ctx context.Context, th *target.Thread) (*Stack, []Activation) {
 	stack := &Stack{Thread: th}
 	state := p.stateOf(ctx, th)
@@ -38,12 +38,12 @@ func (p *Process) Activations(ctx context.Context, th *target.Thread) (*Stack, [
 	return stack, list
 }
 
-// Refresh asks the plugin about a thread of which the target's state has changed. The
-// error is the plugin's.
+// Refresh asks the plugin about a thread whose state in the target has changed. The error is
+// the plugin's.
 func (p *Process) Refresh(ctx context.Context, th *target.Thread) error {
 	s := p.stateOf(ctx, th)
 	if s == nil || s.arch == nil {
-		return nil // a walk says why
+		return nil // a walk reports why
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,27 +51,27 @@ func (p *Process) Refresh(ctx context.Context, th *target.Thread) error {
 	return s.failure
 }
 
-// Index is that of the frame in its stack.
+// Index returns the index of the frame in its stack.
 func (a Activation) Index() int { return a.frame.index }
 
-// Module holds the code; nil where the PC is in none.
+// Module returns the module of the frame's code; nil where the PC is in none.
 func (a Activation) Module() *code.Module { return a.frame.module }
 
-// Lookup is what debug information is looked up by: an address of the module's code
+// Lookup returns the address to look up debug information by: an address of the module's code
 // object, inside the call of a frame that has called.
 func (a Activation) Lookup() uint64 { return a.frame.lookup }
 
-// Location returns where a register of the frame is (A.2.5.4.4.4). The error says that
-// this is not known.
+// Location returns where a register of the frame is (A.2.5.4.4.4). It returns an error where
+// that is not known.
 func (a Activation) Location(ctx context.Context, reg uint64) (locexpr.Location, error) {
 	return a.frame.location(ctx, reg)
 }
 
-// Context is what expressions are evaluated in, and locations are read in.
+// Context returns the context in which expressions are evaluated and locations are read.
 func (a Activation) Context() locexpr.Context { return frameContext{frame: a.frame} }
 
-// With is the frame with surroundings, such as a lane. Their Module does not count:
-// it is the frame's.
+// With returns the frame with surroundings, such as a lane. Their Module is ignored: the
+// frame's is used.
 func (a Activation) With(s Surroundings) Activation {
 	s.Module = nil
 	return Activation{a.frame, s}
@@ -83,31 +83,30 @@ func (a Activation) unitContext(function dwarf.Entry) *unitContext {
 	return u
 }
 
-// Evaluate evaluates an expression of a unit of debugging information. function is
-// the entry of the frame's function; of the zero Entry nothing is known. What the
-// function was given when it was called (DW_OP_entry_value) is found in the frames
-// further out. What is evaluated refers to the target's files, which may be cut
-// while they are read: call it inside object.Guard.
+// Evaluate evaluates an expression of a unit of debugging information. function is the entry of
+// the frame's function; with the zero Entry nothing is known of it. The function's arguments at
+// the call (DW_OP_entry_value) are found in the frames further out. The evaluation reads the
+// target's files, which may be truncated meanwhile: call it inside object.Guard.
 func (a Activation) Evaluate(ctx context.Context, function dwarf.Entry, unit dwarf.Unit, expr []byte) (locexpr.Location, error) {
 	return a.unitContext(function).evaluate(ctx, unit, expr)
 }
 
-// Locate returns where a variable, a parameter or a constant is by its entry, in a
-// frame of a function. It is the undefined location where it was optimized out, and
-// an implicit one of a DW_AT_const_value. Guard as Evaluate does.
+// Locate returns where a variable, a parameter or a constant is by its entry, in a frame of a
+// function. It returns the undefined location where it was optimized out, and an implicit one
+// for a DW_AT_const_value. Guard as Evaluate does.
 func (a Activation) Locate(ctx context.Context, function, variable dwarf.Entry) (locexpr.Location, error) {
 	return a.unitContext(function).locate(ctx, variable)
 }
 
-// UnitContext is what locations that the expressions of a unit gave are read in:
+// UnitContext returns the context to read locations in that the expressions of a unit gave:
 // their implicit pointers point to entries. Guard as Evaluate does.
 func (a Activation) UnitContext(function dwarf.Entry, unit dwarf.Unit) locexpr.Context {
 	return a.unitContext(function).context(unit)
 }
 
-// AtEntry is what the frame's function was given as a formal parameter when it was
-// called, whatever it has done with it since. The error wraps ErrNoCallValue where
-// that is not known. Guard as Evaluate does.
+// AtEntry returns the argument for a formal parameter in the call of the frame's function, even
+// if the function has changed it since. The error wraps ErrNoCallValue where it is not known.
+// Guard as Evaluate does.
 func (a Activation) AtEntry(ctx context.Context, function, parameter dwarf.Entry) (locexpr.Value, error) {
 	return a.unitContext(function).atEntry(ctx, parameter)
 }

@@ -5,11 +5,11 @@ package walk
 import "context"
 import "github.com/unwindd/unwindd/engine/code"
 
-// withoutSignature is a return address without the signature that pointer
-// authentication left in the bits of the thread's mask. Where a row says that the address
-// is not signed and there is code at it as it stands, it has all its bits: addresses of
-// 52 bits reach into a mask that was assumed. Elsewhere the bits are taken away, because
-// much assembly signs and does not say so.
+// withoutSignature returns a return address without the signature that pointer authentication
+// left in the bits of the thread's mask. Where a row marks the address as not signed and there
+// is code at it unchanged, it keeps all its bits: addresses of 52 bits reach into a mask that
+// was assumed. Elsewhere the bits are removed, because much assembly signs without a mark in
+// its rows.
 func (w *walker) withoutSignature(ctx context.Context, f *frame, source *code.Row, pc uint64) uint64 {
 	mask := w.thread.binding.ReturnAddressMask
 	if pc&mask == 0 {
@@ -21,8 +21,8 @@ func (w *walker) withoutSignature(ctx context.Context, f *frame, source *code.Ro
 	return pc &^ mask
 }
 
-// saysUnsigned reports whether the row of f is of a source that says which return
-// addresses are signed, and says that f's is not.
+// saysUnsigned reports whether the row of f comes from a source that marks signed return
+// addresses, and f's is not marked.
 func (w *walker) saysUnsigned(ctx context.Context, f *frame, source *code.Row) bool {
 	column := uint64(w.machine.Description.SignState)
 	if column == 0 || source.By != code.ByCFI && source.By != code.ByObject && source.By != code.ByRules {
@@ -32,7 +32,7 @@ func (w *walker) saysUnsigned(ctx context.Context, f *frame, source *code.Row) b
 	if _, ok := rules.Rule(column); !ok {
 		return !rules.WindowSave
 	}
-	// Cranelift says it by an expression of the pseudo-register.
+	// Cranelift marks it by an expression of the pseudo-register.
 	s, err := f.findSaved(ctx, column, 0, false)
 	if err != nil || s.kind == slotUndefined {
 		return false

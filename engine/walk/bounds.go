@@ -9,16 +9,15 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// bounds keep the work on all stacks of a target in proportion to its bytes. A
-// return address is somewhere in the target, in memory or in the registers of a
-// thread, and no two frames have the same one; each thread's stack is searched in
-// vain once at most. So all stacks together have no more frames than there is room
-// for return addresses, but a file can have any number of threads over the same
-// bytes, each with a stack of thousands of frames.
+// bounds keep the work on all stacks of a target in proportion to its bytes. A return address
+// is somewhere in the target, in memory or in the registers of a thread, and no two frames have
+// the same one; each thread's stack is searched in vain once at most. So all stacks together
+// have no more frames than return addresses fit into the target, but a file can have any number
+// of threads over the same bytes, each with a stack of thousands of frames.
 //
 // A stack is never cut below ownFrames.
 type bounds struct {
-	limited bool // the target says how much memory it has
+	limited bool // the size of the target's memory is known
 	frames  atomic.Int64
 	counted atomic.Int64 // frames that are not kept
 	scanned atomic.Int64 // bytes that may yet be searched in vain
@@ -30,7 +29,7 @@ type bounds struct {
 const (
 	ownFrames   = 2       // of a thread, without a return address
 	frameBytes  = 4       // of a return address, at least
-	frameFloor  = 1 << 16 // frames of any target
+	frameFloor  = 1 << 16 // frames allowed in any target
 	countFloor  = 1 << 20 // frames of any target that are only counted
 	scanFloor   = 4 << 20 // bytes that any target may be searched for
 	scanRatio   = 4
@@ -59,7 +58,7 @@ func newBounds(state target.Target) *bounds {
 	return b
 }
 
-// framesOf is how many frames a thread's stack may have, of at most most.
+// framesOf returns how many frames a thread's stack may have, up to most.
 func (b *bounds) framesOf(most int) int {
 	if !b.limited {
 		return most
@@ -67,7 +66,8 @@ func (b *bounds) framesOf(most int) int {
 	return int(min(int64(most), max(ownFrames, b.frames.Load())))
 }
 
-// countable takes at most most frames that are not kept, and returns how many it took.
+// countable takes up to most frames that are not kept off the budget, and returns how many it
+// took.
 func (b *bounds) countable(most int) int {
 	if b.limited && b.counted.Add(-int64(most)) < 0 {
 		return 0
@@ -75,7 +75,7 @@ func (b *bounds) countable(most int) int {
 	return most
 }
 
-// walked takes the frames of a stack that was allowed limit of most.
+// walked takes the frames of a stack off the budget. limit of most were allowed.
 func (b *bounds) walked(stack *Stack, limit, most int) {
 	if !b.limited {
 		return
@@ -97,16 +97,16 @@ func (b *bounds) mayScan() bool {
 	return false
 }
 
-// scannedInVain takes bytes that had no return address.
+// scannedInVain takes bytes that had no return address off the budget.
 func (b *bounds) scannedInVain(n int) { b.scanned.Add(-int64(n)) }
 
-// mayCheck takes a step to check a guess; false says that there were enough.
+// mayCheck takes a step for the check of a guess; it returns false where none are left.
 func (b *bounds) mayCheck() bool { return !b.limited || b.checks.Add(-1) >= 0 }
 
-// mayRead takes the steps that are as much work as reading a function of the code.
+// mayRead takes the steps for reading a function of the code, which is as much work.
 func (b *bounds) mayRead() bool { return !b.limited || b.checks.Add(-readSteps) >= 0 }
 
-// problems say what was left out.
+// problems lists what the bounds have cut.
 func (b *bounds) problems() (list []string) {
 	if n := b.cut.Load(); n > 0 {
 		list = append(list, fmt.Sprintf("%d stacks were cut after %d frames or more: all threads together have more frames than the target's memory has room for", n, ownFrames))

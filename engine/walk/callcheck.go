@@ -10,26 +10,25 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// This file holds guessed return addresses against the calls before them.
+// This file checks guessed return addresses by the calls before them.
 
-// maxFollowed is how many pieces of code are looked at to find out where a call
-// may have led. Jumps from function to function are rarely more than two.
+// maxFollowed is how many pieces of code are looked at to find out where a call may have led.
+// More than two jumps from function to function are rare.
 const maxFollowed = 16
 
-// maxChecks bounds the checks of the guesses of one stack. What is not checked is
-// taken for possible.
+// maxChecks bounds the checks of the guesses of one stack. Unchecked guesses count as possible.
 const maxChecks = 1 << 16
 
-// mayCheck counts a check; false says that there were enough.
+// mayCheck counts a check; it returns false where there were enough.
 func (w *walker) mayCheck() bool {
 	return w.guesses.mayCheck() && w.process.bounds.mayCheck()
 }
 
-// callSites says of addresses whether each is in executable memory right after a
-// call instruction. What was said of the code of a module is remembered.
+// callSites reports for addresses whether each is in executable memory right after a call
+// instruction. Answers about the code of a module are remembered.
 func (w *walker) callSites(ctx context.Context, pcs ...uint64) ([]code.CallSite, error) {
 	sites := make([]code.CallSite, len(pcs))
-	var asked []int
+	var requested []int
 	var unknown code.Classifier
 	before := make([]byte, w.machine.Description.MaxInstruction)
 	for i, pc := range pcs {
@@ -46,7 +45,7 @@ func (w *walker) callSites(ctx context.Context, pcs ...uint64) ([]code.CallSite,
 		switch {
 		case w.codeBefore(s, pc, before):
 			unknown.Add(pc, before)
-			asked = append(asked, i)
+			requested = append(requested, i)
 		case s != nil:
 			sites[i] = s.Module.Code.DescribedSite(s.ObjectAddress(pc))
 			s.Module.Code.KeepSite(s.ObjectAddress(pc), sites[i])
@@ -56,7 +55,7 @@ func (w *walker) callSites(ctx context.Context, pcs ...uint64) ([]code.CallSite,
 	if err != nil {
 		return nil, err
 	}
-	for k, i := range asked {
+	for k, i := range requested {
 		sites[i] = answers[k]
 		if s := w.segmentAt(pcs[i] - 1); s != nil {
 			s.Module.Code.KeepSite(s.ObjectAddress(pcs[i]), answers[k])
@@ -79,8 +78,8 @@ func (w *walker) callSite(ctx context.Context, pc uint64) (code.CallSite, error)
 	return sites[0], nil
 }
 
-// codeBefore reads the code before an address, which is in a segment or in none.
-// It is false where not all of it is there.
+// codeBefore reads the code before an address, which is in a segment or in none. It returns
+// false where not all of it is there.
 func (w *walker) codeBefore(s *code.Segment, pc uint64, before []byte) bool {
 	if s != nil {
 		return s.Module.Code.CodeBefore(s.ObjectAddress(pc), before)
@@ -89,23 +88,23 @@ func (w *walker) codeBefore(s *code.Segment, pc uint64, before []byte) bool {
 	return err == nil && n == len(before)
 }
 
-// evidence is what a call says of a frame further in.
+// evidence is the evidence of a call for a frame further in.
 type evidence uint8
 
 const (
 	otherwise evidence = iota // it led to other code
-	onward                    // it names its target, and that goes on to no one knows where
-	anywhere                  // it may have led to any
+	onward                    // it names its target, which leads on to an unknown place
+	anywhere                  // it may have led to any code
 	named                     // it names the function of the frame, or one that goes on to it
 )
 
-// mayHaveCalled reports whether the call before pc may have led to f: not where it
-// names its target, and all that the target goes on to is known and is not f's
-// function. A frame whose PC is no code may have been any function.
+// mayHaveCalled reports whether the call before pc may have led to f: not where it names its
+// target, and all code that the target leads on to is known and is not f's function. A frame
+// whose PC is no code may have been any function.
 func (w *walker) mayHaveCalled(ctx context.Context, pc uint64, site code.CallSite, f *frame) (evidence, error) {
 	segment := w.segmentAt(pc - 1)
 	if !site.IsDirect || segment == nil || !segment.Module.Code.IsKnown() || !w.mayCheck() {
-		return anywhere, nil // runtimes change the calls in the code that they make
+		return anywhere, nil // runtimes change the calls in JIT code
 	}
 	if !w.isCode(f.pc) && f.callee != nil {
 		return onward, nil
@@ -133,20 +132,20 @@ func (w *walker) mayHaveCalled(ctx context.Context, pc uint64, site code.CallSit
 	return otherwise, nil
 }
 
-// A decision is the outcome of checks of a guessed frame.
+// decision is the outcome of checks of a guessed frame.
 type decision uint8
 
 const (
-	refuted   decision = iota // something known speaks against it
-	possible                  // nothing does
-	likely                    // its own caller is in code that no one has
+	refuted   decision = iota // known facts are against it
+	possible                  // no known facts are
+	likely                    // its own caller is in code that is not here
 	confirmed                 // its own caller is a return address of a call that may have led to it
 )
 
-// judgeByCallers judges a guessed frame by the rows of its own code and of its
-// callers': the return addresses that rows find must be such, of calls that may have
-// led to the frames. It ends where nothing is known; needsDescribed says that rows which are read
-// from the code count as nothing.
+// judgeByCallers judges a guessed frame by the rows of its own code and of its callers': the
+// return addresses that rows find must follow calls that may have led to the frames. It stops
+// where nothing more is known. With needsDescribed, rows that are read from the code do not
+// count.
 func (w *walker) judgeByCallers(ctx context.Context, f *frame, needsDescribed bool) (decision, error) {
 	v := possible
 	for range maxJudged {
@@ -158,7 +157,7 @@ func (w *walker) judgeByCallers(ctx context.Context, f *frame, needsDescribed bo
 		case err == nil && source.Rules == nil && source.Outermost != "":
 			return confirmed, nil
 		case err != nil || source.Rules == nil || needsDescribed && !source.By.IsDescribed() || source.IsSignalFrame() || source.IsEntered:
-			return v, nil //nolint:nilerr // without a row nothing is known
+			return v, nil //nolint:nilerr // without a row nothing more is known
 		}
 		f.source = source
 		caller, err := w.recover(ctx, f, source)
@@ -183,7 +182,7 @@ func (w *walker) judgeByCallers(ctx context.Context, f *frame, needsDescribed bo
 // maxJudged is how many callers of a guessed frame are looked at.
 const maxJudged = 32
 
-// judgeCaller judges the caller that call frame information gives a frame.
+// judgeCaller judges the caller of a frame by call frame information.
 func (w *walker) judgeCaller(ctx context.Context, f, caller *frame) (decision, error) {
 	if !w.isCode(caller.pc - 1) {
 		return refuted, nil
@@ -210,9 +209,9 @@ func (w *walker) judgeCaller(ctx context.Context, f, caller *frame) (decision, e
 	return confirmed, nil
 }
 
-// isEnteredByReturn reports whether the PC of a frame, which follows no call, is where
-// a function begins that is returned to: a signal trampoline, or what is below the
-// first function of a context.
+// isEnteredByReturn reports whether the PC of a frame, which follows no call, is the start of a
+// function that is returned to: a signal trampoline, or the code below the first function of a
+// context.
 func (w *walker) isEnteredByReturn(f *frame) bool {
 	if !f.module.Code.IsKnown() {
 		return true
@@ -227,8 +226,8 @@ func (w *walker) isReadable(address uint64) bool {
 	return n == 1
 }
 
-// boundsOf are the addresses of the function of f, as far as they are known; of
-// others, its PC alone.
+// boundsOf returns the bounds of the function of f, as far as they are known; otherwise its PC
+// alone.
 func (w *walker) boundsOf(f *frame) code.Bounds {
 	distance := f.offset - f.lookup
 	bounds := code.Bounds{Start: f.pc - distance, End: f.pc - distance + 1}
@@ -242,9 +241,8 @@ func (w *walker) boundsOf(f *frame) code.Bounds {
 	return bounds
 }
 
-// leadsTo are the addresses that the code at an address goes on to without a
-// call. known is false where that is not known, or where the code is the same as
-// f's as far as can be told.
+// leadsTo returns the addresses that the code at an address leads on to without a call. known
+// is false where they are not known, or where the code may be the same as f's.
 func (w *walker) leadsTo(ctx context.Context, address uint64, f *frame) (next []uint64, known bool, err error) {
 	segment := w.segmentAt(address)
 	if segment == nil || !segment.Module.Code.IsKnown() {
@@ -262,10 +260,10 @@ func (w *walker) leadsTo(ctx context.Context, address uint64, f *frame) (next []
 		next = append(next, a+base)
 	}
 	for _, slot := range e.Slots {
-		// What is in a table that the dynamic linker filled in is where the jump led.
+		// The jump led to the address that the dynamic linker put into a table.
 		target, err := w.word(ctx, slot+base, w.machine.Description.AddressBits)
 		if err != nil || !segment.Module.Code.IsLinkageSlot(slot) {
-			return nil, false, nil //nolint:nilerr // then it is not known
+			return nil, false, nil //nolint:nilerr // it is not known
 		}
 		next = append(next, target)
 	}

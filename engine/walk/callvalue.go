@@ -16,25 +16,24 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// This file finds what a function was given when it was called, by the call site
-// that the caller's debugging information has (DWARF 5, 2.5.1.7 and 3.4).
+// This file finds the arguments of a function's call, by the call site in the caller's
+// debugging information (DWARF 5, 2.5.1.7 and 3.4).
 
-// ErrNoCallValue says that it is not known what a frame's function was given when it
-// was called.
+// ErrNoCallValue is the error for an argument of a frame's call that is not known.
 var ErrNoCallValue = errors.New("the value at the call is not known")
 
 func noCallValue(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrNoCallValue, fmt.Sprintf(format, args...))
 }
 
-// A call is the call that a frame's function is in.
+// call is the call of a frame's function.
 type call struct {
 	caller *unitContext
 	site   dwarf.CallSite
 	err    error // why it is not known
 }
 
-// findCall finds the call that the frame is in, once.
+// findCall finds the call of the frame, once.
 func (u *unitContext) findCall(ctx context.Context) (*call, error) {
 	if u.call == nil {
 		u.call = &call{}
@@ -43,9 +42,8 @@ func (u *unitContext) findCall(ctx context.Context) (*call, error) {
 	return u.call, u.call.err
 }
 
-// find looks for the call site at the caller's return address, or that of the tail call
-// by which the caller was left. The frames of a stack that is still being walked have no
-// callers yet.
+// find looks for the call site at the caller's return address, or of the tail call by which the
+// caller was left. The frames of a stack that is still being walked have no callers yet.
 func (c *call) find(ctx context.Context, u *unitContext) error {
 	if u.function.IsZero() {
 		return noCallValue("the function is not described")
@@ -96,9 +94,9 @@ func (c *call) findReturn(u *unitContext) error {
 	return nil
 }
 
-// check checks that the call is one of the frame's function, and returns the callee
-// as the call site names it, or the zero Entry. A function that is called may have
-// gone on to another one by a tail call, which was then given other values.
+// check checks that the call is of the frame's function, and returns the callee as the call
+// site names it, or the zero Entry. A called function may have left by a tail call to another
+// one, which then got other arguments.
 func (c *call) check(ctx context.Context, u *unitContext) (callee dwarf.Entry, err error) {
 	if callee, err = c.site.Callee(); err != nil || u.frame.called.isByAddress() {
 		return dwarf.Entry{}, err
@@ -131,20 +129,19 @@ func (c *call) check(ctx context.Context, u *unitContext) (callee dwarf.Entry, e
 	return callee, nil
 }
 
-// maxTailCallers bounds the functions that are looked at for tail calls that lead
-// back to a frame's function.
+// maxTailCallers bounds the functions in which tail calls back to a frame's function are looked
+// for.
 const maxTailCallers = 1 << 8
 
-// checkTailCalls checks that the function, once called, is not left by tail calls
-// that lead to it again: it would then have been given other values than those of
-// the call. A tail call whose target is not known may lead anywhere. One of a
-// function that the module has not, or that is not described, is taken for one that
-// does not lead back.
+// checkTailCalls checks that the function, once called, is not left by tail calls that lead to
+// it again: it would then have other arguments than the call's. A tail call whose target is not
+// known may lead anywhere. A tail call of a function that the module does not have, or that is
+// not described, is assumed not to lead back.
 func (u *unitContext) checkTailCalls(callee dwarf.Entry) error {
 	reader := u.code.DWARF()
 	waiting := []dwarf.Entry{u.function}
 	if !callee.IsZero() && !callee.Is(u.function) {
-		// Which of the copies of the function was called is not said.
+		// It is not known which of the copies of the function was called.
 		instances, err := u.function.Instances(u.function)
 		if err != nil {
 			return err
@@ -207,8 +204,8 @@ next:
 	return list
 }
 
-// parameter evaluates, in the caller, what the call passes in the first parameter
-// that fits. isData asks for what stands where the passed value points to.
+// parameter evaluates, in the caller, the first matching argument of the call. With isData it
+// is the memory that the argument points to.
 func (u *unitContext) parameter(ctx context.Context, isData bool, fits func(*call, dwarf.CallParameter) (bool, error)) (v locexpr.Value, err error) {
 	c, err := u.findCall(ctx)
 	if err != nil {
@@ -239,8 +236,8 @@ func (u *unitContext) parameter(ctx context.Context, isData bool, fits func(*cal
 	return v, noCallValue("the call site %s does not say it", c.site)
 }
 
-// passed evaluates a DW_AT_call_value or DW_AT_call_target in the caller. Clang writes
-// a register location there for what the register holds.
+// passed evaluates a DW_AT_call_value or DW_AT_call_target in the caller. Clang writes a
+// register location there for the contents of the register.
 func (u *unitContext) passed(ctx context.Context, unit dwarf.Unit, expr []byte) (v locexpr.Value, err error) {
 	if p, ok := u.placeOf(unit, expr); !ok || !p.isRegister() {
 		return u.value(ctx, unit, expr)
@@ -252,8 +249,8 @@ func (u *unitContext) passed(ctx context.Context, unit dwarf.Unit, expr []byte) 
 	return v, err
 }
 
-// An entryPlace is what an expression names that is about a register: the
-// register itself, the sum of its value and an offset, or the memory there.
+// entryPlace is the operand of an expression about a register: the register itself, the sum of
+// its value and an offset, or the memory there.
 type entryPlace struct {
 	register uint64
 	offset   int64
@@ -265,7 +262,7 @@ type entryPlace struct {
 // isRegister reports whether it is a register itself.
 func (p *entryPlace) isRegister() bool { return !p.isSum && p.data == 0 }
 
-// placeOf reads an expression of one of these forms; ok is false for another one.
+// placeOf reads an expression of one of these kinds; ok is false for another one.
 func (u *unitContext) placeOf(unit dwarf.Unit, expr []byte) (p entryPlace, ok bool) {
 	n := 0
 	dialect := u.code.UnitDialect(unit)
@@ -295,7 +292,7 @@ func (u *unitContext) placeOf(unit dwarf.Unit, expr []byte) (p entryPlace, ok bo
 	return p, n > 0
 }
 
-// operationKind is the kind of an operation about a register, and which one, by its
+// operationKind returns the kind of an operation about a register, and the register, by its
 // name: "DW_OP_reg" of DW_OP_reg5, DW_OP_regx.
 func operationKind(instruction locexpr.Instruction) (kind string, register uint64) {
 	kind = strings.Replace(instruction.Op.Name, "DW_OP_GNU_", "DW_OP_", 1)
@@ -312,8 +309,8 @@ func operationKind(instruction locexpr.Instruction) (kind string, register uint6
 	return kind, 0
 }
 
-// EntryValue is what the function was given in a register, or in memory that a
-// register pointed to, by DW_OP_entry_value (DWARF 5, 2.5.1.7).
+// EntryValue returns the function's argument in a register, or in memory that a register
+// pointed to, by DW_OP_entry_value (DWARF 5, 2.5.1.7).
 func (c *inUnit) EntryValue(ctx context.Context, block []byte) (locexpr.Value, error) {
 	u := c.u
 	want, isPlace := u.placeOf(c.unit, block)
@@ -334,7 +331,7 @@ func (c *inUnit) EntryValue(ctx context.Context, block []byte) (locexpr.Value, e
 	return u.shape(ctx, c.unit, v, &want)
 }
 
-// shape makes the value of a parameter that of the expression which asks for it.
+// shape converts the value of a parameter to the shape of the expression which needs it.
 func (u *unitContext) shape(ctx context.Context, unit dwarf.Unit, v locexpr.Value, want *entryPlace) (locexpr.Value, error) {
 	switch {
 	case want.isSum && v.Type() == nil:
@@ -349,8 +346,8 @@ func (u *unitContext) shape(ctx context.Context, unit dwarf.Unit, v locexpr.Valu
 	return v, nil
 }
 
-// ParameterValue is what the call passed in the formal parameter at an offset of the
-// unit, by DW_OP_GNU_parameter_ref: of one that the function has no place for.
+// ParameterValue returns the call's argument for the formal parameter at an offset of the unit,
+// by DW_OP_GNU_parameter_ref: for a parameter without a place in the function.
 func (c *inUnit) ParameterValue(ctx context.Context, offset uint64) (locexpr.Value, error) {
 	entry, err := c.unit.Entry(c.unit.Offset() + offset)
 	if err != nil {
@@ -370,9 +367,8 @@ func (c *inUnit) ParameterValue(ctx context.Context, offset uint64) (locexpr.Val
 	})
 }
 
-// atEntry is what the call passed in a formal parameter of the function, by where
-// the parameter is when the function is entered: a register, or memory of the
-// caller's frame.
+// atEntry returns the call's argument for a formal parameter of the function, by the
+// parameter's place when the function is entered: a register, or memory of the caller's frame.
 func (u *unitContext) atEntry(ctx context.Context, parameter dwarf.Entry) (v locexpr.Value, err error) {
 	entry, ok, err := u.function.EntryPC()
 	if err != nil {
@@ -413,7 +409,7 @@ func (u *unitContext) atEntry(ctx context.Context, parameter dwarf.Entry) (v loc
 		}
 		there, err := c.caller.evaluate(ctx, l.Unit, l.Expr)
 		if err != nil {
-			return false, nil //nolint:nilerr // another parameter may be the one
+			return false, nil //nolint:nilerr // another parameter may match
 		}
 		inSpace, place, ok := there.MemoryAddress()
 		return ok && inSpace == space && place == address, nil

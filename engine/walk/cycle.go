@@ -2,8 +2,8 @@
 
 package walk
 
-// cycleCheck finds out that a walk goes in a cycle: it meets its checkpoint again. The
-// checkpoint moves to the newest frame whenever the count of frames has doubled.
+// cycleCheck detects that a walk goes in a cycle: it meets its checkpoint again. The checkpoint
+// moves to the newest frame whenever the count of frames has doubled.
 type cycleCheck struct {
 	checkpoint *frame
 	doubled    int // the index of the frame that will be the next checkpoint
@@ -11,7 +11,7 @@ type cycleCheck struct {
 
 func newCycleCheck() cycleCheck { return cycleCheck{doubled: 2} }
 
-// period returns how many frames further in the activation of a frame was met before; 0:
+// period returns how many frames further in the activation of a frame occurred before; 0:
 // nowhere, as far as is known.
 func (c *cycleCheck) period(f *frame) int {
 	if c.checkpoint != nil && isSameActivation(c.checkpoint, f) {
@@ -23,16 +23,16 @@ func (c *cycleCheck) period(f *frame) int {
 	return 0
 }
 
-// deepCycleCheck is a cycleCheck of a stack that is walked by segments, whose frames do not
-// stay.
+// deepCycleCheck is a cycleCheck of a stack that is walked by segments, whose frames are not
+// kept.
 type deepCycleCheck struct {
 	checkpoint frame
 	index      int // of the checkpoint, among all frames of the stack
 	doubled    int
-	period     int // how many frames are there again; 0: there is no cycle
+	period     int // how many frames repeat; 0: there is no cycle
 }
 
-// continueDeep returns the check for the segments behind the one that c is of.
+// continueDeep returns the check for the segments after c's.
 func (c *cycleCheck) continueDeep() *deepCycleCheck {
 	d := &deepCycleCheck{doubled: c.doubled}
 	if c.checkpoint != nil {
@@ -41,7 +41,7 @@ func (c *cycleCheck) continueDeep() *deepCycleCheck {
 	return d
 }
 
-// repeats reports whether the activation of a frame was met before.
+// repeats reports whether the activation of a frame occurred before.
 func (c *deepCycleCheck) repeats(f *frame) bool {
 	index := f.walker.segment.before + f.index
 	if isSameActivation(&c.checkpoint, f) {

@@ -10,31 +10,30 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 )
 
-// This file walks deep stacks, which overflowed: of each frame only what is reported of it
-// is kept, and of those beyond Options.MaxFrames nothing but their number. A walk needs the
-// frames further in to find registers. So it goes by segments, of which each begins with
-// the places of the registers in its first frame, and the memory of the one before last is
-// used again.
+// This file walks deep stacks, which overflowed: only the reported parts of each frame are
+// kept, and of frames beyond Options.MaxFrames only their number. A walk needs the frames
+// further in to find registers. So it goes by segments, each of which begins with the places of
+// the registers in its first frame, and the memory of the one before last is used again.
 
 const (
 	// segmentFrames is how many frames of a stack are walked in one segment.
 	segmentFrames = 4096
-	// outermostFrames is how many frames are kept of those beyond Options.MaxFrames, but not
-	// more than this.
+	// outermostFrames is how many frames beyond Options.MaxFrames are kept at most, at the
+	// outer end.
 	outermostFrames = 64
 )
 
 // segmentState is the part of a stack that a walker walks: all of it, or a segment.
 type segmentState struct {
 	limit      int             // the most frames
-	next       *frame          // behind limit frames; nil: nothing is
+	next       *frame          // the frame after limit frames; nil: there is none
 	before     int             // frames of the segments further in
 	isCounting bool            // the frames of the segment are not kept
 	cycle      *deepCycleCheck // nil: the stack is not walked by segments
 }
 
-// base is where the registers of the first frame of a segment are, by their index in
-// compiled rows.
+// base is where the registers of the first frame of a segment are, by their index in compiled
+// rows.
 type base struct {
 	slots []slot
 	errs  []error
@@ -42,8 +41,7 @@ type base struct {
 	before int
 }
 
-// find returns where a register of the frame is. Those that compiled rows do not have were
-// not followed.
+// find returns where a register of the frame is. Only registers in compiled rows were followed.
 func (b *base) find(w *walker, reg uint64) (slot, error) {
 	if i, ok := w.index(reg); ok && i < len(b.slots) {
 		return b.slots[i], b.errs[i]
@@ -51,13 +49,13 @@ func (b *base) find(w *walker, reg uint64) (slot, error) {
 	return slot{}, fmt.Errorf("%s was not followed outside frame %d, %w", w.registerName(reg), b.before-1, code.ErrUndefined)
 }
 
-// canWalkDeep reports whether a walk can go on from the places of registers that compiled rows
-// have: not that of a wave, whose registers have lanes.
+// canWalkDeep reports whether a walk can go on from the places of registers in compiled rows:
+// not the walk of a wave, whose registers have lanes.
 func (w *walker) canWalkDeep() bool {
 	return w.compiles && w.input.sample == nil && w.thread.lanes() <= 1
 }
 
-// continueFrom makes the walker ready for the segment behind that of another one.
+// continueFrom makes the walker ready for the segment after another one.
 func (w *walker) continueFrom(ctx context.Context, inner *walker) {
 	next := inner.segment.next
 	w.startThread(inner.process, inner.thread, &Stack{Thread: inner.stack.Thread, Lanes: inner.stack.Lanes, Frames: w.results[:0]})
@@ -67,7 +65,7 @@ func (w *walker) continueFrom(ctx context.Context, inner *walker) {
 	for i := range columns {
 		b.slots[i], b.errs[i] = next.find(ctx, columns[i].Number)
 	}
-	// Of the callee only where it was and how it was found is asked.
+	// Only the callee's place and how it was found are needed.
 	callee := &frame{
 		walker: w, index: -1, pc: next.callee.pc, exact: next.callee.exact, found: next.callee.found, restsOnGuess: next.callee.restsOnGuess,
 		module: next.callee.module, offset: next.callee.offset, lookup: next.callee.lookup,
@@ -82,8 +80,8 @@ func (w *walker) continueFrom(ctx context.Context, inner *walker) {
 	f.callee, f.base = callee, b
 }
 
-// walkDeep goes on with a stack of as many frames as a segment has, or as are kept: up to so
-// many as are kept, and then to its end.
+// walkDeep continues a stack with as many frames as a segment has, or as are kept: up to the
+// number of kept frames, and then to its end.
 func (w *walker) walkDeep(ctx context.Context, kept int) {
 	k := &deepWalk{stack: w.stack, kept: kept, segments: [][]Frame{w.stack.Frames}, count: w.walked}
 	w.segment.cycle = w.cycle.continueDeep()
@@ -103,7 +101,7 @@ func (w *walker) walkDeep(ctx context.Context, kept int) {
 		outer.guardedFrom(ctx, outer.frames[0])
 		k.add(ctx, inner, outer)
 		if spare = inner; inner == w {
-			spare = nil // it is its owner's
+			spare = nil // its owner has it
 		}
 		inner = outer
 	}
@@ -115,16 +113,16 @@ func (w *walker) walkDeep(ctx context.Context, kept int) {
 	}
 }
 
-// A deepWalk is a walk by segments.
+// deepWalk is a walk by segments.
 type deepWalk struct {
 	stack    *Stack
 	kept     int       // how many frames are kept
-	segments [][]Frame // that are kept
+	segments [][]Frame // the kept ones
 	count    int       // frames of all segments
-	gap      Gap       // of the frames of segments that are done
+	gap      Gap       // of the frames of finished segments
 }
 
-// segmentLimit is how many frames the next segment may have; 0: there were enough.
+// segmentLimit returns how many frames the next segment may have; 0: there were enough.
 func (k *deepWalk) segmentLimit(b *bounds) int {
 	if k.count < k.kept {
 		return min(segmentFrames, k.kept-k.count)
@@ -132,7 +130,7 @@ func (k *deepWalk) segmentLimit(b *bounds) int {
 	return b.countable(segmentFrames)
 }
 
-// add takes the frames of a segment, behind one of which only the last frames are still needed.
+// add takes the frames of a segment whose last frames are still needed.
 func (k *deepWalk) add(ctx context.Context, inner, outer *walker) {
 	k.count += outer.walked
 	k.stack.Stopped, k.stack.EndAssumed = outer.stack.Stopped, outer.stack.EndAssumed
@@ -145,8 +143,8 @@ func (k *deepWalk) add(ctx context.Context, inner, outer *walker) {
 	}
 }
 
-// end puts together what was kept. The last segment may be short: the outermost frames
-// are partly of the one before.
+// end puts the kept frames together. The last segment may be short: some of the outermost
+// frames are in the one before.
 func (k *deepWalk) end(ctx context.Context, last, before, first *walker) {
 	k.stack.Frames = slices.Concat(k.segments...)
 	if first.segment.cycle.period > 0 {
@@ -179,7 +177,7 @@ func (k *deepWalk) end(ctx context.Context, last, before, first *walker) {
 	k.stack.Gap = k.gap
 }
 
-// endCycle ends a stack that goes in a cycle. The repeated frames are taken away again.
+// endCycle ends a stack that goes in a cycle. The repeated frames are removed again.
 func (k *deepWalk) endCycle(c *deepCycleCheck) {
 	frames := k.stack.Frames
 	for first := 0; first+c.period < len(frames); first++ {

@@ -16,12 +16,12 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A Line is an instruction of a target.
+// Line is an instruction of a target.
 type Line struct {
 	Address uint64
 	Bytes   []byte
 	Text    string // as the architecture's plugin writes it, or the disassembler of Options
-	IsAt    bool   // it is the one at the address that was asked for
+	IsAt    bool   // it is at the requested address
 }
 
 // Bounds of one disassembly.
@@ -29,17 +29,16 @@ const (
 	maxLines        = 1 << 12 // before an address, and after it
 	maxLinesCode    = 1 << 20 // bytes of code before an address
 	decodedAtOnce   = 1 << 17 // bytes of code in one request
-	instructionRoom = 16      // bytes of an instruction where the architecture does not say
+	instructionSize = 16      // bytes of an instruction where the architecture does not say
 )
 
-// Disassemble returns the instruction that begins at an address, such as a PC of a
-// thread's stack, as many as before before it, and as many as after after it: fewer
-// where the function begins or ends, or where there is no more code. Instructions of
-// x86 cannot be read backwards: they are read from where the function begins, by its
-// call frame information or its symbol. Where neither says that, or where what is
-// read from there has no instruction at the address, none come before it. The error
-// wraps sdk.ErrNotImplemented of an architecture that does not disassemble, and
-// target.ErrNoMemory where there is no code.
+// Disassemble returns the instruction that begins at an address, such as a PC of a thread's
+// stack, and up to before instructions before it and after after it: fewer where the function
+// begins or ends, or where there is no more code. Instructions of x86 cannot be read backwards:
+// they are read from the start of the function, by its call frame information or its symbol.
+// Where neither has it, or where no instruction that is read from there begins at the address,
+// none come before it. The error wraps sdk.ErrNotImplemented for an architecture that does not
+// disassemble, and target.ErrNoMemory where there is no code.
 func (p *Process) Disassemble(ctx context.Context, th *target.Thread, address uint64, before, after int) (lines []Line, err error) {
 	s := p.stateOf(ctx, th)
 	switch {
@@ -56,7 +55,7 @@ func (p *Process) Disassemble(ctx context.Context, th *target.Thread, address ui
 	return lines, err
 }
 
-// A disassembly is of the code around an address.
+// disassembly disassembles the code around an address.
 type disassembly struct {
 	*Process
 	arch      *machine
@@ -64,12 +63,12 @@ type disassembly struct {
 	lanes     uint32
 	segment   *code.Segment // nil: the address is in no module
 	address   uint64
-	// isReturn says that the instruction is wanted that ends at the address: the call, where
-	// that is a return address.
+	// isReturn is true where the instruction that ends at the address is wanted: the call
+	// before a return address.
 	isReturn bool
 
-	llvm sdk.LLVMTarget // what LLVM's tools are told of the code
-	note string         // why nothing is known of what comes before the address; "": it is
+	llvm sdk.LLVMTarget // the target for LLVM's tools
+	note string         // why the instructions before the address are not known; "": they are
 }
 
 func (d *disassembly) lines(ctx context.Context, before, after int) ([]Line, error) {
@@ -100,12 +99,12 @@ func (d *disassembly) lines(ctx context.Context, before, after int) ([]Line, err
 	return lines[max(0, index-before):min(len(lines), index+after+1)], nil
 }
 
-// maxInstruction is how long an instruction may be.
+// maxInstruction returns the length of the longest instruction.
 func (d *disassembly) maxInstruction() uint64 {
-	return uint64(cmp.Or(d.arch.Description.MaxInstruction, instructionRoom))
+	return uint64(cmp.Or(d.arch.Description.MaxInstruction, instructionSize))
 }
 
-// find is the index of the instruction that is wanted; negative: there is none.
+// find returns the index of the wanted instruction; negative: there is none.
 func (d *disassembly) find(lines []Line) int {
 	return slices.IndexFunc(lines, func(l Line) bool {
 		if d.isReturn {
@@ -115,9 +114,9 @@ func (d *disassembly) find(lines []Line) int {
 	})
 }
 
-// bounds are where the function at the address begins and ends, or the function that
-// ends there or a little before, with a call that does not return. Where neither is
-// known, or the beginning is too far away, code is read from the address on.
+// bounds returns the bounds of the function at the address, or of a function that ends there or
+// a little before, with a call that does not return. Where neither is known, or the start is
+// too far away, code is read from the address on.
 func (d *disassembly) bounds() (start, end uint64) {
 	if d.segment == nil || d.segment.Module.Object == nil {
 		d.note = "where the function begins is not known"
@@ -147,8 +146,8 @@ func (d *disassembly) bounds() (start, end uint64) {
 	return d.address, d.segment.End
 }
 
-// decode disassembles code, as far as it is there, and keeps the instructions from some
-// before the address on.
+// decode disassembles code, as far as it is there, and keeps the instructions from keep before
+// the address on.
 func (d *disassembly) decode(ctx context.Context, start, end uint64, keep int) (lines []Line, err error) {
 	for from := start; from < end; {
 		code := make([]byte, min(end-from, decodedAtOnce))
@@ -177,8 +176,8 @@ func (d *disassembly) decode(ctx context.Context, start, end uint64, keep int) (
 	return lines, nil
 }
 
-// decodeSome disassembles code. Where it is not all that there is, instructions at its end
-// are left out, which may be cut.
+// decodeSome disassembles code. Where there is more of it, instructions at its end are left
+// out, which may be cut.
 func (d *disassembly) decodeSome(ctx context.Context, start uint64, code []byte, isWhole bool) ([]Line, error) {
 	processor := d.processor
 	if d.segment != nil {

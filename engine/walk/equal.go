@@ -8,17 +8,17 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 )
 
-// This file finds out which of several functions a frame is of that a linker made one
-// code of: the one that its caller's call site names (DW_AT_call_origin; DWARF 5, 3.4).
+// This file finds out which of several functions a frame belongs to whose code a linker merged:
+// the one that its caller's call site names (DW_AT_call_origin; DWARF 5, 3.4).
 
-// An equalFunction is one of several functions with the same code.
+// equalFunction is one of several functions with the same code.
 type equalFunction struct {
 	dwarf.Entry
-	isChosen bool // a call site says that it is this one
+	isChosen bool // a call site names it
 }
 
-// function is the one of several functions with the same code that the frame is of; the
-// zero Entry where it is one alone.
+// function returns the frame's function among several with the same code; the zero Entry where
+// there is only one.
 func (f *frame) function() dwarf.Entry {
 	if f.equal == nil {
 		return dwarf.Entry{}
@@ -26,7 +26,7 @@ func (f *frame) function() dwarf.Entry {
 	return f.equal.Entry
 }
 
-// described is the function of the frame by its debug information; the zero Entry where
+// described returns the function of the frame by its debug information; the zero Entry where
 // none is described.
 func (f *frame) described() (dwarf.Entry, error) {
 	if f.equal != nil {
@@ -35,9 +35,9 @@ func (f *frame) described() (dwarf.Entry, error) {
 	return f.module.Code.Function(f.lookup)
 }
 
-// chooseEqual finds out which of several functions with the same code a frame is of, by
-// the call of its caller; nil: there is none. Where that does not say it, it is the one
-// that is named.
+// chooseEqual finds out which of several functions with the same code a frame belongs to, by
+// the call of its caller; nil: there is none. Where that does not tell, it is the one that the
+// frame is named by.
 func (w *walker) chooseEqual(f, caller *frame) error {
 	f.equal = nil
 	if f.module == nil || f.module.Code.DWARF() == nil {
@@ -63,8 +63,8 @@ func (w *walker) chooseEqual(f, caller *frame) error {
 	return w.chooseCallee(f, callee)
 }
 
-// calledFunction is the function that the call site of a frame calls; the zero Entry where
-// that is not said, or depends on which of several functions the frame is of.
+// calledFunction returns the function that the call site of a frame calls; the zero Entry where
+// it is not named, or depends on the choice of the frame's own function.
 func (f *frame) calledFunction() (callee dwarf.Entry, err error) {
 	functions := []dwarf.Entry{f.function()}
 	if f.equal != nil && !f.equal.isChosen {
@@ -75,8 +75,8 @@ func (f *frame) calledFunction() (callee dwarf.Entry, err error) {
 	return f.module.Code.Callee(f.offset, functions)
 }
 
-// chooseCallee makes the function of a frame the one that was called, where that is one of
-// several with the same code.
+// chooseCallee chooses the called function as a frame's own, where it is one of several with
+// the same code.
 func (w *walker) chooseCallee(f *frame, callee dwarf.Entry) error {
 	own, err := f.described()
 	if err != nil || own.IsZero() {
@@ -94,7 +94,7 @@ func (w *walker) chooseCallee(f *frame, callee dwarf.Entry) error {
 	return nil
 }
 
-// choose makes the function of a frame one of several with the same code.
+// choose sets the function of a frame to one of several with the same code.
 func (w *walker) choose(f *frame, function dwarf.Entry) {
 	f.equal = &equalFunction{function, true}
 	if !w.process.shared.options.NoSymbols {
@@ -102,7 +102,7 @@ func (w *walker) choose(f *frame, function dwarf.Entry) {
 	}
 }
 
-// namesIn is names of one of several functions that have the same code.
+// namesIn returns the names at an address in one of several functions that have the same code.
 func (p *Process) namesIn(m *code.Module, address uint64, function dwarf.Entry) []symbol.Frame {
 	if function.IsZero() {
 		return p.names(m, address)

@@ -16,15 +16,13 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// Surroundings are the context elements of an evaluation that a frame does not
-// have by itself (heterogeneous extension, A.2.5.1). Those that are nil are not
-// specified, and an operation that needs one fails. What a unit of debugging
-// information gives, such as a frame base, is specified where one is: see
-// Activation.
+// Surroundings are the context elements of an evaluation that a frame does not have by itself
+// (heterogeneous extension, A.2.5.1). Nil elements are not specified, and an operation that
+// needs one fails. Elements from a unit of debugging information, such as a frame base, are
+// specified where there is a unit: see Activation.
 type Surroundings struct {
-	// Module is the module whose debugging information the expression is from:
-	// its addresses and thread-local storage are meant. nil: the module that the
-	// frame's PC is in.
+	// Module is the module whose debugging information has the expression, for addresses and
+	// thread-local storage. nil: the module of the frame's PC.
 	Module *target.Module
 	// Lane is the current lane; nil: none.
 	Lane *uint32
@@ -32,31 +30,30 @@ type Surroundings struct {
 	Iteration *uint64
 	// Object finds the current object.
 	Object func(context.Context, locexpr.Context) (locexpr.Location, error)
-	// CFA is the frame's CFA where no row says it.
+	// CFA is the frame's CFA where no row has it.
 	CFA *locexpr.Location
-	// Unit is the unit of debugging information that the expression is of; nil: none.
-	// An Activation is told the unit where it evaluates.
+	// Unit is the unit of debugging information with the expression; nil: none. An Activation
+	// gets the unit with each evaluation.
 	Unit *InUnit
 }
 
-// InUnit is the unit of debugging information that an expression is of.
+// InUnit is the unit of debugging information with an expression.
 type InUnit struct {
-	Code *code.Object // that has the unit's debugging information
+	Code *code.Object // the object with the unit's debugging information
 	Unit dwarf.Unit
-	// Function is whose frame base it uses. Of the zero Entry it is the function of
-	// Code that the frame's PC is in, where that is in Surroundings.Module, or in the
-	// module that Code is of.
+	// Function is the function whose frame base is used. With the zero Entry it is the function
+	// of Code at the frame's PC, where that is in Surroundings.Module, or in Code's module.
 	Function dwarf.Entry
 }
 
-// ErrNoFrame says that a stack has fewer frames than were asked for.
+// ErrNoFrame is the error where a stack has fewer frames than an index needs.
 var ErrNoFrame = errors.New("no such frame")
 
-// Evaluate calls f with the context of a physical frame of a thread, 0 being
-// the top one, and an evaluator for it in the dialect given (nil: the canonical
-// one). Locations that an evaluation yields can be read in that context, while
-// f runs. A thread has a top frame even where the target does not say its PC;
-// the program location is then a context element that is not specified.
+// Evaluate calls f with the context of a physical frame of a thread, 0 being the top one, and
+// an evaluator for it in a dialect (nil: the canonical one). Locations that an evaluation
+// yields can be read in that context, while f runs. A thread has a top frame even where the
+// target does not have its PC; the program location is then a context element that is not
+// specified.
 func (p *Process) Evaluate(ctx context.Context, th *target.Thread, index int, s Surroundings, dialect *locexpr.Dialect,
 	f func(locexpr.Context, *locexpr.Evaluator) error) error {
 	state := p.stateOf(ctx, th)
@@ -92,12 +89,12 @@ func (p *Process) Evaluate(ctx context.Context, th *target.Thread, index int, s 
 	})
 }
 
-// evaluateInUnit is Evaluate for an expression of a unit. What the frame's function was
-// given is found in the frames further out.
+// evaluateInUnit is Evaluate for an expression of a unit. The arguments of the frame's function
+// are found in the frames further out.
 func (w *walker) evaluateInUnit(ctx context.Context, index int, s *Surroundings, dialect *locexpr.Dialect,
 	f func(locexpr.Context, *locexpr.Evaluator) error) error {
 	unit := s.Unit
-	if err := unit.Code.Open(ctx); err != nil { // the dialect of its expressions
+	if err := unit.Code.Open(ctx); err != nil { // for the dialect of its expressions
 		return err
 	}
 	fr, err := w.walkedFrame(ctx, index)
@@ -128,7 +125,7 @@ func (w *walker) evaluateInUnit(ctx context.Context, index int, s *Surroundings,
 	return f(u.context(unit.Unit), u.ev)
 }
 
-// walkedFrame is a frame of the stack, of which all were walked where the thread has a PC.
+// walkedFrame returns a frame of the stack, all of which was walked where the thread has a PC.
 func (w *walker) walkedFrame(ctx context.Context, index int) (*frame, error) {
 	if w.thread.noPC {
 		return w.frameAt(ctx, index)
@@ -168,8 +165,8 @@ func (w *walker) frameAt(ctx context.Context, index int) (*frame, error) {
 	}
 }
 
-// loadBias is added to the addresses of a module's object. Sections of
-// a relocatable object have one each: it is then 0.
+// loadBias returns the number that is added to the addresses of a module's object. Each section
+// of a relocatable object has its own: it is then 0.
 func loadBias(m *target.Module) uint64 {
 	for i := range m.Segments {
 		if s := &m.Segments[i]; s.Section == "" {
@@ -179,7 +176,7 @@ func loadBias(m *target.Module) uint64 {
 	return 0
 }
 
-// surrounded is a frame's context with what surrounds it.
+// surrounded is a frame's context with its surroundings.
 type surrounded struct {
 	frameContext
 	s *Surroundings
@@ -207,8 +204,8 @@ func (c surrounded) Object(ctx context.Context) (locexpr.Location, error) {
 	return c.s.Object(ctx, c)
 }
 
-// TLS is the location of an offset in the block that the thread has of the
-// module's thread-local storage.
+// TLS returns the location of an offset in the thread's block of the module's thread-local
+// storage.
 func (c surrounded) TLS(ctx context.Context, offset uint64) (locexpr.Location, error) {
 	m := c.s.Module
 	if m == nil && c.module != nil {

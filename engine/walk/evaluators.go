@@ -7,10 +7,10 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// evaluators has the evaluators of rows of one machine. Rows of CFI hold expressions in
-// the dialect of their object, rows of plugins in the canonical one. The evaluation of
-// one row's rule may ask for registers that another's rule places, so all evaluators
-// derive from one, and share its limits.
+// evaluators has the evaluators of rows of one machine. Rows of CFI have expressions in the
+// dialect of their object, rows of plugins in the canonical one. The evaluation of one row's
+// rule may need registers that another's rule places, so all evaluators derive from one, and
+// share its limits.
 type evaluators struct {
 	cfi, plugin *locexpr.Evaluator
 	dialects    map[*locexpr.Dialect]*locexpr.Evaluator

@@ -10,36 +10,36 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// This file has the way of nearly every frame of a sample: from a row that is a
-// register and an offset to a return address in the bytes of the stack. It does what
-// step does for such a row, and leaves every other frame to it.
+// This file has the fast path for nearly every frame of a sample: from a row that is a register
+// and an offset to a return address in the bytes of the stack. It has the effect of step for
+// such a row, and leaves every other frame to step.
 
-// A fastRow is what a walk needs of a row of that form.
+// fastRow has the parts of such a row that a walk needs.
 type fastRow struct {
 	module *code.Module
-	key    uint64 // the address in the module, and whether it is about to execute
+	key    uint64 // the address in the module, and whether its instruction is about to execute
 	row    *code.Row
 	cfa    int32 // added to the register
-	back   int32 // the return address is here, from the CFA on
-	sp     int32 // the caller's stack pointer is so far from the CFA, where hasSP
+	back   int32 // from the CFA to the return address
+	sp     int32 // from the CFA to the caller's stack pointer, where hasSP
 	same   uint16
 	// register is the index of the column that the CFA counts from.
 	register uint8
 	hasSP    bool
 }
 
-// fastSlots is the size of a walker's cache of rows, 160 KiB: it stays in a core's
-// second cache, which the rows themselves, ten times as large, do not. What misses is
+// fastSlots is the size of a walker's cache of rows, 160 KiB: it stays in a core's second
+// cache, unlike the rows themselves, which are ten times as large. Rows that it misses are
 // looked for in the cache that walks share.
 const (
 	fastSlotBits = 12
 	fastSlots    = 1 << fastSlotBits
 )
 
-// fastState is what a walker keeps for it.
+// fastState is a walker's state for the fast path.
 type fastState struct {
 	rows     *[fastSlots]fastRow
-	isUsable bool  // rows of this machine may be of the form
+	isUsable bool  // rows of this machine may qualify
 	sp       uint8 // the index of the stack pointer in compiled rows
 }
 
@@ -58,7 +58,7 @@ func (w *walker) setFast() {
 	}
 }
 
-// fastRow is the row in force in a frame, where it has the form and is known.
+// fastRow returns the row in force in a frame, where it qualifies and is known.
 func (w *walker) fastRow(f *frame) *fastRow {
 	key := f.offset << 1
 	if f.exact {
@@ -100,8 +100,8 @@ func (w *walker) newFastRow(row *code.Row) (r fastRow, ok bool) {
 	return r, true
 }
 
-// walkFast walks from a frame on as long as rows have the form. It returns the frame
-// that it could not go on from; nil where the walk has ended.
+// walkFast walks from a frame on as long as rows qualify. It returns the frame that it could
+// not go on from; nil where the walk has ended.
 func (w *walker) walkFast(ctx context.Context, f *frame) *frame {
 	if w.fast.rows == nil {
 		w.fast.rows = new([fastSlots]fastRow)
@@ -133,7 +133,7 @@ func (w *walker) walkFast(ctx context.Context, f *frame) *frame {
 		pc := integer(stack[from:from+8:from+8], order)
 		if pc&mask != 0 {
 			if !r.row.Rules.WindowSave {
-				return f // the row does not say that it is signed
+				return f // the row does not mark it as signed
 			}
 			pc &^= mask
 		}
@@ -165,7 +165,7 @@ func (w *walker) walkFast(ctx context.Context, f *frame) *frame {
 	return f
 }
 
-// compiledValue is the register with an index in compiled rows.
+// compiledValue returns the value of the register with an index in compiled rows.
 func (f *frame) compiledValue(ctx context.Context, i int) (uint64, error) {
 	column := &f.walker.machine.Compiler.Columns()[i]
 	s, ok := f.placed(column.Number)
@@ -183,9 +183,8 @@ func (f *frame) compiledValue(ctx context.Context, i int) (uint64, error) {
 	return f.read(ctx, &s, column.Number, column.Bits)
 }
 
-// nextFrame is the memory of the frame that called f, which has its callee and
-// nothing else. It is frame for those that are many: to write a whole frame takes a
-// tenth of the walk.
+// nextFrame returns the memory of the frame that called f, with only its callee set. It is
+// frame for the many frames of samples: to write a whole frame takes a tenth of the walk.
 func (w *walker) nextFrame(f *frame) *frame {
 	if f.index+1 == len(w.frames) {
 		w.frame(f.index + 1)

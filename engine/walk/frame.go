@@ -20,27 +20,27 @@ const (
 	slotUndefined slotKind = iota // no recoverable value
 	slotLive                      // still in register bits of the thread
 	slotMemory                    // in the default address space at bits
-	slotValue                     // is bits, as large as an address
-	slotPlace                     // where place says
+	slotValue                     // bits is the value, of an address's size
+	slotPlace                     // at the location in place
 )
 
-// slot is where a register of a frame is: a location (heterogeneous extension,
-// A.6.4.1), kept small for the forms that nearly every rule has.
+// slot is where a register of a frame is: a location (heterogeneous extension, A.6.4.1),
+// compact for the rules of nearly every row.
 type slot struct {
 	kind  slotKind
 	bits  uint64
 	place *locexpr.Location
 }
 
-// placedRegister is a register with where it is, or why that is not known.
+// placedRegister is a register with its place, or why that is not known.
 type placedRegister struct {
 	register uint64
 	slot     slot
 	err      error
 }
 
-// frame is an activation while its stack is walked. It holds no registers:
-// where one is follows from the rows of the frames below.
+// frame is an activation while its stack is walked. It has no registers: the place of each
+// follows from the rows of the frames further in.
 type frame struct {
 	walker *walker
 	callee *frame // nil in the top frame
@@ -50,39 +50,39 @@ type frame struct {
 	found  code.FoundBy
 
 	restsOnGuess bool   // a frame further in is a guess
-	passed       uint16 // possible return addresses that the scan passed over that found the frame
+	passed       uint16 // possible return addresses nearer than the one that the scan took for this frame
 
 	module *code.Module
 	offset uint64 // pc as an address of module's object
-	lookup uint64 // what rows and symbols are looked up by: inside the call, or offset
+	lookup uint64 // the address to look up rows and symbols by: inside the call, or offset
 
 	source   *code.Row // the row in force; nil until found
 	cfa      uint64    // an address of cfaSpace, where hasCFA
 	cfaSpace locexpr.AddressSpace
 	hasCFA   bool
 	compiled bool   // source's compiled row is in force, and gave the CFA
-	isPlain  bool   // source is neither a signal's nor entered by a return; false: ask it
-	settled  bool   // CFA and call-site rules are in force: what the row says of the caller stays
-	same     uint16 // registers that its row and others below leave as they are: see settle
+	isPlain  bool   // source is neither a signal's nor entered by a return; false: not known
+	settled  bool   // CFA and call-site rules are in force: the row's rules for the caller are final
+	same     uint16 // registers that its row and others below leave unchanged: see settle
 
 	callSite []placedRegister // own registers that a call-site rule places
 	memo     []placedRegister // the caller's registers that were found by evaluation
 	entering []uint64         // registers whose place on entry is being found
 	listed   []slot           // the registers that are listed for frames; nil: none are
 
-	base *base // where its registers are, of the first frame of a segment; nil: its callees say it
+	base *base // where its registers are, in the first frame of a segment; nil: its callees have them
 
-	place *frame // of a frame as lanes see it that wait in it: the frame where its PC is; else nil
+	place *frame // in a frame as waiting lanes see it: the frame at its PC; else nil
 
-	called *calledBy // what is known of how its function was called; nil: nothing
+	called *calledBy // how its function was called, as far as known; nil: nothing is
 
-	equal *equalFunction // of several functions with the same code the one that the frame is of; nil: it is one alone
+	equal *equalFunction // its function among several with the same code; nil: there is only one
 }
 
 // isGuess reports whether f is a guess, or rests on one.
 func (f *frame) isGuess() bool { return f.restsOnGuess || f.found.IsGuess() }
 
-// forget takes back what a row said.
+// forget removes the effects of a row.
 func (f *frame) forget() {
 	f.source, f.hasCFA, f.compiled, f.isPlain, f.settled, f.same = nil, false, false, false, false, 0
 	f.callSite, f.memo = f.callSite[:0], f.memo[:0]
@@ -104,11 +104,11 @@ var _ interface {
 // errNoElement makes the error of an element of the context that is not specified.
 func errNoElement(name string) error { return fmt.Errorf("%s: %w", name, locexpr.ErrNoContext) }
 
-// ThreadLanes is how many lanes the thread has.
+// ThreadLanes returns how many lanes the thread has.
 func (c frameContext) ThreadLanes() uint32 { return c.walker.thread.lanes() }
 
-// isNowhere reports whether the PC of the frame is not known: it is the top frame of
-// a thread whose PC the target does not say.
+// isNowhere reports whether the PC of the frame is not known: it is the top frame of a thread
+// whose PC the target does not have.
 func (f *frame) isNowhere() bool { return f.walker.thread.noPC }
 
 // find returns where register reg of this frame is.
@@ -126,8 +126,7 @@ func (f *frame) find(ctx context.Context, reg uint64) (slot, error) {
 	return f.callee.findSaved(ctx, reg, i, indexed)
 }
 
-// placed returns where register reg of this frame is if no row below needs to be
-// asked.
+// placed returns where register reg of this frame is if no row below is needed for it.
 func (f *frame) placed(reg uint64) (s slot, ok bool) {
 	for i := range f.callSite {
 		if f.callSite[i].register == reg {
@@ -137,9 +136,9 @@ func (f *frame) placed(reg uint64) (s slot, ok bool) {
 	return slot{kind: slotLive, bits: reg}, f.callee == nil
 }
 
-// findSaved returns where the caller's register reg is, by this frame's row and,
-// as long as rows say that it is in a register, by the rows of the frames below. i is
-// the register's index in compiled rows, where indexed.
+// findSaved returns where the caller's register reg is, by this frame's row and, as long as
+// rows leave it in a register, by the rows of the frames below. i is the register's index in
+// compiled rows, where indexed.
 func (f *frame) findSaved(ctx context.Context, reg uint64, i int, indexed bool) (slot, error) {
 	for {
 		if f.compiled && indexed {
@@ -188,14 +187,14 @@ func (f *frame) findSaved(ctx context.Context, reg uint64, i int, indexed bool) 
 	}
 }
 
-// settle says that the CFA and the call-site rules of a frame are in force. same
-// is which registers its row leaves as they are, by index in compiled rows; the
-// frame keeps which of them every row of its span does.
+// settle marks the CFA and the call-site rules of a frame as in force. same has the registers
+// that its row leaves unchanged, by index in compiled rows; the frame keeps the ones that every
+// row of its span leaves.
 //
-// A register that no function of a deep stack touches would be looked for
-// through all of it by each frame. So frame n-1 stands for a span of the frames
-// up to it, as many as the lowest bit of n, and a span of which every row leaves
-// the register is skipped as one: the number of steps is logarithmic.
+// A register that no function of a deep stack touches would be looked for through all of it by
+// each frame. So frame n-1 stands for a span of the frames up to it, as many as the lowest bit
+// of n, and a span in which every row leaves the register is skipped as one: the number of
+// steps is logarithmic.
 func (f *frame) settle(same uint16) {
 	f.settled, f.same = true, same
 	inner := f.callee
@@ -205,13 +204,14 @@ func (f *frame) settle(same uint16) {
 	}
 }
 
-// span is how many frames f.same is about: f and those below it.
+// span returns how many frames f.same covers: f and the frames below it.
 func (f *frame) span() int { return (f.index + 1) & -(f.index + 1) }
 
-// spanStart is the innermost frame of the span.
+// spanStart returns the innermost frame of the span.
 func (f *frame) spanStart() *frame { return f.walker.frames[f.index+1-f.span()] }
 
-// displace is an address plus an offset; false where it leaves 0 to last.
+// displace adds an offset to an address; it returns false where the result is not between 0 and
+// last.
 func displace(address uint64, offset int64, last uint64) (uint64, bool) {
 	sum := address + uint64(offset)
 	return sum, sum <= last && (sum < address) == (offset < 0)
@@ -225,14 +225,13 @@ func (f *frame) hasSameSize(a, b uint64) bool {
 	return aBits == bBits || !aKnown || !bKnown
 }
 
-// evaluate finds the caller's register reg by evaluating its rule. What a frame
-// that is settled says is kept: a register may be asked for in every frame
-// above, and an expression may ask for several.
+// evaluate finds the caller's register reg by evaluating its rule. Results of settled frames
+// are kept: a register may be needed in every frame above, and an expression may need several.
 //
-// The rule of a vector register that is saved for some lanes names the register
-// itself, for the others, so that it is found through all frames further in
-// that save it too. Those are evaluated first, the innermost before the others,
-// for evaluations cannot be within each other as deep as a stack is.
+// The rule of a vector register that is saved for some lanes names the register itself for the
+// others, so that it is found through all frames further in that save it too. These are
+// evaluated first, from the innermost on, because evaluations cannot be nested as deep as a
+// stack is.
 func (f *frame) evaluate(ctx context.Context, reg uint64) (slot, error) {
 	if p := f.remembered(reg); p != nil {
 		return p.slot, p.err
@@ -247,12 +246,12 @@ func (f *frame) evaluate(ctx context.Context, reg uint64) (slot, error) {
 		}
 	}
 	for i := len(inner) - 1; i >= 0; i-- {
-		_, _ = inner[i].evaluateRule(ctx, reg) // who asks for it gets the error
+		_, _ = inner[i].evaluateRule(ctx, reg) // its users get the error
 	}
 	return f.evaluateRule(ctx, reg)
 }
 
-// remembered is what evaluate found before; nil if nothing.
+// remembered returns the earlier result of evaluate; nil if there is none.
 func (f *frame) remembered(reg uint64) *placedRegister {
 	for i := range f.memo {
 		if f.memo[i].register == reg {
@@ -280,16 +279,16 @@ func (f *frame) evaluateRule(ctx context.Context, reg uint64) (slot, error) {
 	return s, err
 }
 
-// flattened is a location whose parts are no composites, where each of them
-// lies within one part of one. The lanes of a register that every frame of a
-// stack saves would else be composites of composites, as deep as the stack.
+// flattened returns a location whose parts are no composites, where each of them lies within
+// one part of one. The lanes of a register that every frame of a stack saves would else be
+// composites of composites, as deep as the stack.
 func flattened(l locexpr.Location) locexpr.Location {
 	outer := l.Place(0)
 	if l.NumPlaces() != 1 || outer.Storage != locexpr.Composite {
 		return l
 	}
 	parts := outer.Parts()
-	var last locexpr.Place // the composite that the part before was of
+	var last locexpr.Place // the composite that has the part before
 	var inner []locexpr.Part
 	for i := range parts {
 		p := parts[i].Location.Place(0)
@@ -312,8 +311,8 @@ func flattened(l locexpr.Location) locexpr.Location {
 			parts[i].Location = moved
 		}
 	}
-	// Made anew, it is as deep as its parts. The one that was selected from is as
-	// deep as what might have been.
+	// A new composite is as deep as its parts, while the old one was as deep as all its
+	// possible parts.
 	flat, err := locexpr.CompositeLocation(parts).WithScope(outer.Scope).Offset(int64(outer.BitOffset)) //nolint:gosec // within the composite
 	if err != nil {
 		return l
@@ -321,7 +320,7 @@ func flattened(l locexpr.Location) locexpr.Location {
 	return flat
 }
 
-// cfaLocation is the CFA of a frame that has one.
+// cfaLocation returns the CFA of a frame that has one.
 func (f *frame) cfaLocation() locexpr.Location {
 	return locexpr.MemoryLocation(f.cfaSpace, f.cfa).WithScope(f.walker.scope())
 }
@@ -339,7 +338,7 @@ func (f *frame) saved(ctx context.Context, reg uint64) (locexpr.Location, error)
 	return f.walker.slotLocation(&s), err
 }
 
-// slotLocation is a slot as a location description.
+// slotLocation returns a slot as a location description.
 func (w *walker) slotLocation(s *slot) locexpr.Location {
 	switch s.kind {
 	case slotLive:
@@ -354,7 +353,7 @@ func (w *walker) slotLocation(s *slot) locexpr.Location {
 	return locexpr.UndefinedLocation()
 }
 
-// value reads register reg of this frame, which has at most 64 bits.
+// value returns the value of register reg of this frame, which has at most 64 bits.
 func (f *frame) value(ctx context.Context, reg uint64) (uint64, error) {
 	bits, ok := f.walker.machine.RegisterBits(reg)
 	switch {
@@ -370,7 +369,7 @@ func (f *frame) value(ctx context.Context, reg uint64) (uint64, error) {
 	return f.read(ctx, &s, reg, bits)
 }
 
-// read reads register reg of this frame, which has bits bits, where it is.
+// read reads register reg of this frame at its place.
 func (f *frame) read(ctx context.Context, s *slot, reg uint64, bits uint32) (uint64, error) {
 	w := f.walker
 	switch s.kind {
@@ -394,7 +393,7 @@ func (f *frame) read(ctx context.Context, s *slot, reg uint64, bits uint32) (uin
 	return integer(buf[:(bits+7)/8], w.machine.Order), nil
 }
 
-// integer is the number in at most 8 bytes.
+// integer returns the number in at most 8 bytes.
 func integer(b []byte, order locexpr.ByteOrder) uint64 {
 	if len(b) == 8 {
 		if order == locexpr.BigEndian {
@@ -411,15 +410,15 @@ func integer(b []byte, order locexpr.ByteOrder) uint64 {
 	return binary.LittleEndian.Uint64(full[:])
 }
 
-// applyCallSite puts the row's call-site rules in force: where this frame's own
-// registers are while its call is in progress. They override what the callee's
-// row recovered, so the top frame, which is in no call, does not use them.
+// applyCallSite puts the row's call-site rules in force: where this frame's own registers are
+// while its call is in progress. They override the callee's row, so the top frame, which is in
+// no call, does not use them.
 func (f *frame) applyCallSite(ctx context.Context) error {
 	rules := f.source.Rules.CallSite
 	if f.callee == nil || len(rules) == 0 {
 		return nil
 	}
-	// All are evaluated before one takes effect: they hold side by side.
+	// All are evaluated before one takes effect: they apply together.
 	places := make([]placedRegister, len(rules))
 	for i, r := range rules {
 		l, err := r.Rule.Location(ctx, f.walker.evals.forRow(f.source), frameContext{frame: f}, r.Column, f.cfaLocation())
@@ -432,10 +431,9 @@ func (f *frame) applyCallSite(ctx context.Context) error {
 	return nil
 }
 
-// evaluateRules finds the caller's registers whose rules are expressions, of
-// those that compiled rows answer for. A walk may come to need any of them far
-// above, where finding them all at once would be one evaluation within another
-// for every frame between. One that cannot be evaluated does not cost the
+// evaluateRules finds the caller's registers whose rules are expressions, among the registers
+// of compiled rows. A walk may need any of them far above, where finding them all at once would
+// be one evaluation within another for every frame between. A failure does not affect the
 // others.
 func (f *frame) evaluateRules(ctx context.Context) {
 	for i := range f.source.Rules.Rules {
@@ -444,12 +442,12 @@ func (f *frame) evaluateRules(ctx context.Context) {
 			continue
 		}
 		if _, indexed := f.walker.index(r.Column); indexed {
-			_, _ = f.evaluate(ctx, r.Column) // who asks for it gets the error
+			_, _ = f.evaluate(ctx, r.Column) // its users get the error
 		}
 	}
 }
 
-// slotOf is the slot of a register that is at a location.
+// slotOf returns the slot of a register with a location.
 func (w *walker) slotOf(l *locexpr.Location) slot {
 	if v, bits, ok := l.ImplicitWord(w.machine.Order); ok && bits == w.machine.Description.AddressBits {
 		return slot{kind: slotValue, bits: v}
@@ -457,7 +455,7 @@ func (w *walker) slotOf(l *locexpr.Location) slot {
 	return placeSlot(l)
 }
 
-// placeSlot is the slot of a register that is at a location.
+// placeSlot returns the slot of a register with a location.
 func placeSlot(l *locexpr.Location) slot {
 	if l.IsUndefined() {
 		return slot{}
@@ -465,7 +463,7 @@ func placeSlot(l *locexpr.Location) slot {
 	if space, address, ok := l.MemoryAddress(); ok && space == locexpr.DefaultSpace {
 		return slot{kind: slotMemory, bits: address}
 	}
-	place := *l // only this form lives on the heap
+	place := *l // only this kind is allocated on the heap
 	return slot{kind: slotPlace, place: &place}
 }
 
@@ -482,8 +480,8 @@ func (c frameContext) RegisterValue(ctx context.Context, reg uint64) (uint64, er
 func (c frameContext) ByteOrder() locexpr.ByteOrder { return c.walker.machine.Order }
 func (c frameContext) Scope() locexpr.Scope         { return c.walker.scope() }
 
-// ProgramLocation is in the top frame the PC, and in another the call, not the
-// return address, which may belong to something else (A.2.5.1).
+// ProgramLocation returns the PC in the top frame, and in another the address of the call, not
+// the return address, which may belong to other code (A.2.5.1).
 func (c frameContext) ProgramLocation() (uint64, error) {
 	if c.isNowhere() {
 		return 0, errNoElement("program location")
@@ -518,17 +516,17 @@ func (c frameContext) SpaceBits(space locexpr.AddressSpace) (uint32, bool) {
 	return s.Bits, ok
 }
 
-// FloatFormat is the format of floating point numbers of a type.
+// FloatFormat returns the format of floating point numbers of a type.
 func (c frameContext) FloatFormat(t *locexpr.BaseType) locexpr.FloatFormat {
 	return c.walker.machine.Description.FloatFormat(t)
 }
 
-// NarrowIn returns where a register has objects that are smaller than it.
+// NarrowIn returns where in a register objects are that are smaller than it.
 func (c frameContext) NarrowIn(reg uint64) locexpr.Narrow {
 	return c.walker.machine.Description.NarrowIn(reg)
 }
 
-// LargestSpaceBits is the address size of the largest space of the architecture.
+// LargestSpaceBits returns the address size of the largest space of the architecture.
 func (c frameContext) LargestSpaceBits() uint32 {
 	d := c.walker.machine.Description
 	bits := d.AddressBits

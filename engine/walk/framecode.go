@@ -14,51 +14,51 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// MaxCode is how many instructions of a frame may be asked for.
+// MaxCode is the most instructions of a frame that can be requested.
 const MaxCode = 1000
 
-// MaxPrepared is how many instructions of frames are best asked for together: each takes
-// about 200 bytes. A CodeReader keeps about twice as many for the next stacks.
+// MaxPrepared is how many instructions of frames are best requested together: each takes about
+// 200 bytes. A CodeReader keeps about twice as many for the next stacks.
 const MaxPrepared = 1 << 17
 
 // FrameCode is the instructions around the PC of a frame.
 type FrameCode struct {
-	// Lines are instructions one behind the other. IsAt is that at the PC of a frame whose
-	// PC is exact, and else the call that ends at the PC. Where the beginning of the
-	// function is not known they begin at the PC, so that the call is not among them.
+	// Lines are consecutive instructions. IsAt marks the one at the PC of a frame whose PC is
+	// exact, and else the call that ends at the PC. Where the beginning of the function is not
+	// known they begin at the PC, so that the call is not among them.
 	Lines []Line
-	// Problem is why there are no instructions, or none before the PC; "" else.
+	// Problem is why there are no instructions, or none before the PC; else "".
 	Problem string
 
 	llvm sdk.LLVMTarget
 }
 
-// A CodeReader finds the code of frames, of many stacks at once: a disassembler of the
-// user's is a process, and is asked once for all of them. It may be used concurrently.
+// CodeReader finds the code of frames, of many stacks at once: a user's disassembler is a
+// process, and runs once for all of them. It may be used concurrently.
 type CodeReader struct {
 	process *Process
 	count   int
-	program *disassembler.Program // nil: texts are those of architectures
+	program *disassembler.Program // nil: architectures give the texts
 
 	mu    sync.Mutex
 	known map[codePlace]*FrameCode
 	lines int // of known
 }
 
-// A codePlace is where a frame is, and what its code is for.
+// codePlace is the place of a frame, and the machine of its code.
 type codePlace struct {
 	arch, processor string
 	pc              uint64
 	isReturn        bool
 }
 
-// NewCodeReader makes a CodeReader that gives count instructions of a frame, at most
-// MaxCode, with the text of the program; nil: that of architectures.
+// NewCodeReader makes a CodeReader that reads count instructions of a frame, at most MaxCode,
+// with the texts of a program; nil: of architectures.
 func (p *Process) NewCodeReader(count int, program *disassembler.Program) *CodeReader {
 	return &CodeReader{process: p, count: min(max(count, 1), MaxCode), program: program, known: map[codePlace]*FrameCode{}}
 }
 
-// Count is how many instructions of a frame it gives.
+// Count returns how many instructions of a frame it reads.
 func (r *CodeReader) Count() int { return r.count }
 
 // Prepare finds the code of all frames of stacks that is not known yet.
@@ -80,8 +80,8 @@ func (r *CodeReader) Prepare(ctx context.Context, stacks []*Stack) {
 	r.askProgram(ctx, found)
 }
 
-// Of is the code of a frame of a thread, which is nil where a launcher is not in the
-// target. Where its stack was not prepared, that is done here.
+// Of returns the code of a frame of a thread, which is nil where a launcher is not in the
+// target. It prepares the stack if that was not done.
 func (r *CodeReader) Of(ctx context.Context, th *target.Thread, f *Frame) *FrameCode {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,7 +103,7 @@ func placeOf(th *target.Thread, f *Frame) codePlace {
 	return k
 }
 
-// frames reads the code of frames, and appends what was not known to found.
+// frames reads the code of frames, and appends code that was not known to found.
 func (r *CodeReader) frames(ctx context.Context, found []*FrameCode, th *target.Thread, lanes uint32, frames []Frame) []*FrameCode {
 	for i := range frames {
 		f := &frames[i]
@@ -118,8 +118,8 @@ func (r *CodeReader) frames(ctx context.Context, found []*FrameCode, th *target.
 	return found
 }
 
-// codeAround reads the code of one place: count instructions, of which half are before that at
-// the place, except for more where the function ends or begins.
+// codeAround reads the code of one place: count instructions, half of them before the
+// instruction at the place, except where the function begins or ends nearby.
 func (p *Process) codeAround(ctx context.Context, place codePlace, lanes uint32, count int) *FrameCode {
 	arch, err := p.shared.machine(place.arch)
 	if err != nil {
@@ -151,7 +151,7 @@ func (p *Process) codeAround(ctx context.Context, place codePlace, lanes uint32,
 	return c
 }
 
-// middle is count of the lines, with the one that is wanted in their middle.
+// middle returns count of the lines, with the wanted one in their middle.
 func middle(lines []Line, count int) []Line {
 	index := 0
 	for i := range lines {
@@ -164,8 +164,8 @@ func middle(lines []Line, count int) []Line {
 	return lines[max(0, last-count):last]
 }
 
-// askProgram puts the texts of the user's program in the place of those of architectures,
-// in one batch for each of LLVM's targets.
+// askProgram replaces the texts of architectures by the user's program's, in one batch for each
+// of LLVM's targets.
 func (r *CodeReader) askProgram(ctx context.Context, found []*FrameCode) {
 	if r.program == nil {
 		return
@@ -201,7 +201,7 @@ func (r *CodeReader) askProgram(ctx context.Context, found []*FrameCode) {
 	}
 }
 
-// stretchOf are the first of some instructions, as far as each is behind the one before.
+// stretchOf returns the first instructions that are consecutive.
 func stretchOf(lines []Line) disassembler.Stretch {
 	s := disassembler.Stretch{Address: lines[0].Address}
 	for i := range lines {

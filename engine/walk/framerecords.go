@@ -12,16 +12,15 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A frame record is what a function with a frame pointer keeps: the caller's frame
-// pointer and, beside it, the return address. Records are linked by the saved
-// frame pointers.
+// A frame record is the pair that a function with a frame pointer saves: the caller's frame
+// pointer and, beside it, the return address. Records are linked by the saved frame pointers.
 
 const (
 	// maxRecords bounds how far the chains of frame records of a stack are followed. A
 	// thread of a virtual machine whose stack ran over has some ten thousand frames.
 	maxRecords = 1 << 14
-	// maxRecordStep is how far the next record of a chain may lie. A frame is
-	// rarely larger, and what lies further away may be on another stack.
+	// maxRecordStep is how far away the next record of a chain may be. A frame is rarely
+	// larger, and a record further away may be on another stack.
 	maxRecordStep = 1 << 20
 )
 
@@ -47,15 +46,15 @@ func newRecordShape(d *sdk.Description) (s recordShape, ok bool) {
 	return recordShape{row.CFA.Offset, saved.Offset, returns.Offset}, true
 }
 
-// A frameRecord is a frame record that was read.
+// frameRecord is a frame record that was read.
 type frameRecord struct {
-	cfa   uint64 // of the function that keeps it
+	cfa   uint64 // of the function that saved it
 	saved uint64 // the caller's frame pointer
 	pc    uint64 // the return address
 }
 
-// readRecord reads the record that a frame pointer is at. It lies above an address
-// of the stack, and all between is memory that holds no code.
+// readRecord reads the record at a frame pointer. It lies above an address of the stack, and
+// there is only memory without code between.
 func (w *walker) readRecord(ctx context.Context, pointer, above uint64) (r frameRecord, ok bool) {
 	m := w.machine
 	r.cfa = pointer + uint64(m.record.base)
@@ -72,15 +71,15 @@ func (w *walker) readRecord(ctx context.Context, pointer, above uint64) (r frame
 	return r, err == nil
 }
 
-// isOneStack reports whether two addresses may be of one stack: everything between
-// them is memory without code, or executable as the stack itself is.
-func (w *walker) isOneStack(from, last uint64) bool {
-	if last-from > maxRecordStep {
+// isOneStack reports whether two addresses may be in one stack: everything between them is
+// memory without code, or executable like the stack itself.
+func (w *walker) isOneStack(first, last uint64) bool {
+	if last-first > maxRecordStep {
 		return false
 	}
-	_, isExecutable := w.input.memory.Mapped(from)
-	for address := from; ; address = (address | (code.CodeWindow - 1)) + 1 {
-		if address > last || address < from {
+	_, isExecutable := w.input.memory.Mapped(first)
+	for address := first; ; address = (address | (code.CodeWindow - 1)) + 1 {
+		if address > last || address < first {
 			return true
 		}
 		if w.inSample(address) {
@@ -92,24 +91,23 @@ func (w *walker) isOneStack(from, last uint64) bool {
 	}
 }
 
-// inSample reports whether an address is in the bytes of a stack that was recorded.
+// inSample reports whether an address is in the recorded bytes of a stack.
 func (w *walker) inSample(address uint64) bool {
 	return w.input.sample != nil && address-w.input.sample.StackStart < uint64(len(w.input.sample.Stack))
 }
 
-// isChained reports whether the record of f, which leads to caller, is believed for the
-// chain that it begins. Interpreters and compilers at run time put code in memory of
-// no module, and enter it by jumps: the return addresses of such frames follow no
-// call. But a chain of frames that ascends, stays in one stack, leads through such
-// code only and ends at a return address in a module, after a call and with call
-// frame information, is no coincidence. Frames of the chain that their code
-// describes need no record.
+// isChained reports whether the record of f, which leads to caller, is believed because of the
+// chain that it begins. Interpreters and JIT compilers put code in memory of no module, and
+// enter it by jumps: the return addresses of such frames follow no call. But a chain of frames
+// that ascends, stays in one stack, leads only through such code and ends at a return address
+// in a module, after a call and with call frame information, is no coincidence. Frames of the
+// chain that their code describes need no record.
 //
-// Nor can the calls be seen in code that is not here: minidumps have none, and the files
-// of their modules may be elsewhere. Such a chain may also end at the outermost frame,
-// which isMarkedOutermost knows.
+// Nor can calls be checked in code that is not here: minidumps have none, and the files of
+// their modules may be elsewhere. Such a chain may also end at the outermost frame, which
+// isMarkedOutermost recognises.
 //
-// Frames further out than f are written over.
+// Frames further out than f are overwritten.
 func (w *walker) isChained(ctx context.Context, f, caller *frame) (bool, error) {
 	if w.guesses.isInChain(f.cfa) {
 		return true, nil
@@ -133,7 +131,7 @@ func (w *walker) isChained(ctx context.Context, f, caller *frame) (bool, error) 
 	return false, nil
 }
 
-// nextOfChain is the caller of a frame of a chain; nil where the chain breaks.
+// nextOfChain returns the caller of a frame of a chain; nil where the chain breaks.
 func (w *walker) nextOfChain(ctx context.Context, g *frame) *frame {
 	if !w.isUnmappedCode(g.pc) && !w.isUnseenCode(g.pc) {
 		return nil
@@ -150,8 +148,7 @@ func (w *walker) nextOfChain(ctx context.Context, g *frame) *frame {
 	return next
 }
 
-// isUnmappedCode reports whether a return address is in executable memory that is of no
-// code object.
+// isUnmappedCode reports whether a return address is in executable memory of no code object.
 func (w *walker) isUnmappedCode(pc uint64) bool {
 	if !w.isCode(pc - 1) {
 		return false
@@ -160,14 +157,13 @@ func (w *walker) isUnmappedCode(pc uint64) bool {
 	return s == nil || s.Module.Code.IsUnmapped()
 }
 
-// maxArguments is more than the arguments of a program mostly are, and less than any
-// address of code.
+// maxArguments is more than programs usually have arguments, and less than any address of code.
 const maxArguments = 1 << 12
 
 // isMarkedOutermost reports whether the frame pointer of a frame is 0, which marks the
-// outermost one (x86-64's psABI, 3.4.1; AAPCS64, 6.4.6), or leads to a record of zeros, as
-// that of the first function of a thread does on macOS. In place of the second zero is the
-// number of the program's arguments where macOS 10 calls main.
+// outermost one (x86-64's psABI, 3.4.1; AAPCS64, 6.4.6), or leads to a record of zeros, as in
+// the first function of a thread on macOS. In place of the second zero is the number of the
+// program's arguments where macOS 10 calls main.
 func (w *walker) isMarkedOutermost(ctx context.Context, f *frame) bool {
 	fp, err := f.value(ctx, uint64(w.machine.Description.FP))
 	if err != nil || fp == 0 {
@@ -177,8 +173,8 @@ func (w *walker) isMarkedOutermost(ctx context.Context, f *frame) bool {
 	return ok && r.saved == 0 && r.pc < maxArguments
 }
 
-// isUnseenCode reports whether a return address is in a module of which neither the file of
-// its code nor the bytes before the address are here.
+// isUnseenCode reports whether a return address is in a module of which neither the code's file
+// nor the bytes before the address are here.
 func (w *walker) isUnseenCode(pc uint64) bool {
 	s := w.segmentAt(pc - 1)
 	return s != nil && !s.Module.HasCode() && !s.Module.Code.IsUnmapped() && w.isCode(pc-1) && !w.isReadable(pc-1)
@@ -198,8 +194,8 @@ func (w *walker) endsChain(ctx context.Context, f *frame) (bool, error) {
 	return err == nil && source.By.IsDescribed(), nil
 }
 
-// isRecord reports whether a value is that of a frame pointer of a frame above an
-// address: the record there has a return address.
+// isRecord reports whether a value is the frame pointer of a frame above an address: the record
+// there has a return address.
 func (w *walker) isRecord(ctx context.Context, pointer, above uint64) (bool, error) {
 	r, ok := w.readRecord(ctx, pointer, above)
 	if !ok {
@@ -212,10 +208,10 @@ func (w *walker) isRecord(ctx context.Context, pointer, above uint64) (bool, err
 	return err == nil && site.IsAfterCall, err
 }
 
-// scannedRow is the row of a frame whose return address was found by scanning,
-// right below cfa. The stack pointer of the caller is known by it. Its frame
-// pointer is where the function kept it, if there is a frame record at the return
-// address; else the function left it alone, if it still points to a record above.
+// scannedRow returns the row of a frame whose return address was found by scanning, right below
+// cfa. The stack pointer of the caller follows from it. Its frame pointer is in the frame
+// record, if there is one at the return address; else the function left it unchanged, if it
+// still points to a record above.
 func (w *walker) scannedRow(ctx context.Context, f *frame, cfa uint64) (*cfi.Row, error) {
 	m := w.machine
 	if !m.hasRecords {
@@ -242,21 +238,21 @@ func (w *walker) hasStackAbove(ctx context.Context, address uint64) (bool, error
 	return err == nil && slices.ContainsFunc(sites, func(s code.CallSite) bool { return s.IsAfterCall }), err
 }
 
-// aboveBytes is how much of a stack is looked at to tell whether it goes on.
+// aboveBytes is how much of a stack is looked at to see if it continues.
 const aboveBytes = 1 << 10
 
-// stackWords are the words of the stack from an address on that lie in the code of
+// stackWords returns the words of the stack from an address on that point into the code of
 // modules, and their places; read is how many bytes there were.
-func (w *walker) stackWords(from uint64, length int) (pcs, places []uint64, read int) {
+func (w *walker) stackWords(start uint64, length int) (pcs, places []uint64, read int) {
 	word := uint64(w.machine.Description.AddressBits+7) / 8
 	step := uint64(max(w.machine.Description.StackAlign, 1))
-	from = (from + step - 1) / step * step
+	start = (start + step - 1) / step * step
 	buf := w.guesses.buffer(length)
-	n, _ := w.input.memory.ReadMemory(locexpr.DefaultSpace, nil, from, buf)
+	n, _ := w.input.memory.ReadMemory(locexpr.DefaultSpace, nil, start, buf)
 	for offset := uint64(0); offset+word <= uint64(n); offset += step {
 		pc := integer(buf[offset:offset+word], w.machine.Order) &^ w.thread.binding.ReturnAddressMask
 		if m := w.segmentAt(pc - 1); m != nil && !m.Module.Code.IsUnmapped() {
-			pcs, places = append(pcs, pc), append(places, from+offset)
+			pcs, places = append(pcs, pc), append(places, start+offset)
 		}
 	}
 	return pcs, places, n

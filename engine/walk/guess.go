@@ -14,20 +14,19 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// scanBytes is how much of a stack is searched for a return address. A frame
-// without call frame information is rarely larger, and the further the word,
-// the likelier it is a leftover.
+// scanBytes is how much of a stack is searched for a return address. A frame without call frame
+// information is rarely larger, and a word further away is likelier a leftover.
 const scanBytes = 16 << 10
 
 // guesses is the state of the guesses of one stack.
 type guesses struct {
-	stack   []byte   // what is searched for return addresses
-	chain   []uint64 // the CFAs of a chain of frame records that is believed, ascending
+	stack   []byte   // the bytes that are searched for return addresses
+	chain   []uint64 // the CFAs of the believed chain of frame records, ascending
 	chained int      // frames of chains that were looked at, at most maxRecords
-	checked int      // checks that were made
+	checked int      // how many checks were made
 }
 
-// reset makes the state that of another stack.
+// reset prepares the state for another stack.
 func (g *guesses) reset() { g.chain, g.chained, g.checked = g.chain[:0], 0, 0 }
 
 // buffer returns memory for bytes of the stack, at most scanBytes.
@@ -38,27 +37,27 @@ func (g *guesses) buffer(length int) []byte {
 	return g.stack[:length]
 }
 
-// isInChain reports whether a CFA is one of the chain that is believed.
+// isInChain reports whether a CFA belongs to the believed chain.
 func (g *guesses) isInChain(cfa uint64) bool {
 	_, isKnown := slices.BinarySearch(g.chain, cfa)
 	return isKnown
 }
 
-// mayCheck counts a check; false: there were enough.
+// mayCheck counts a check; it returns false where there were enough.
 func (g *guesses) mayCheck() bool {
 	g.checked++
 	return g.checked <= maxChecks
 }
 
-// errNoCode says that a PC is not in executable memory.
+// errNoCode is the error for a PC that is not in executable memory.
 var errNoCode = errors.New("the PC is not in executable memory")
 
 // withoutRow goes on where no row is known, as far as that can be justified.
 func (w *walker) withoutRow(ctx context.Context, f *frame, err error) (*frame, Stopped) {
 	switch {
 	case errors.Is(err, errNoCode) && f.exact:
-		// A call through a bad pointer: not one instruction was executed since, except for those of
-		// the handler of the signal that it raised.
+		// A call through a bad pointer: not one instruction was executed since, except in the
+		// handler of the signal that it raised.
 		if caller, ok := w.byEntry(ctx, f); ok {
 			return caller, Stopped{}
 		}
@@ -72,8 +71,8 @@ func (w *walker) withoutRow(ctx context.Context, f *frame, err error) (*frame, S
 	return nil, w.stopFor(err)
 }
 
-// afterBadJump goes on above a jump through a bad pointer, in the tail of a function or
-// where it has no calls: the record of that function may still be the innermost one.
+// afterBadJump goes on above a jump through a bad pointer, in the tail of a function or in one
+// without calls: the record of that function may still be the innermost one.
 func (w *walker) afterBadJump(ctx context.Context, f *frame, cause error) (*frame, Stopped) {
 	caller, err := w.byFramePointer(ctx, f)
 	switch {
@@ -86,8 +85,8 @@ func (w *walker) afterBadJump(ctx context.Context, f *frame, cause error) (*fram
 	return nil, Stopped{StopNoModule, cause.Error()}
 }
 
-// afterBadReturn goes on above a return address that is no code: something was
-// written over it. The frame pointer that was saved beside it may be whole.
+// afterBadReturn goes on above a return address that is no code: it was overwritten. The frame
+// pointer that was saved beside it may be intact.
 func (w *walker) afterBadReturn(ctx context.Context, f *frame, cause error) (*frame, Stopped) {
 	if f.callee != nil && !f.exact {
 		caller, err := w.byFramePointer(ctx, f)
@@ -105,8 +104,8 @@ func (w *walker) afterBadReturn(ctx context.Context, f *frame, cause error) (*fr
 	return nil, Stopped{StopNoModule, cause.Error()}
 }
 
-// returnPlace is where the return address of a frame was read: by its row, else right
-// below its CFA.
+// returnPlace returns the place of a frame's return address: by its row, else right below its
+// CFA.
 func (w *walker) returnPlace(ctx context.Context, f *frame) uint64 {
 	if f.source != nil && f.source.Rules != nil {
 		if l, err := f.saved(ctx, f.source.Rules.ReturnAddress); err == nil {
@@ -123,8 +122,8 @@ func isNoRow(err error) bool {
 	return errors.As(err, &none)
 }
 
-// guess finds the caller by the frame-pointer convention, else by scanning.
-// Its result is marked as what it is.
+// guess finds the caller by the frame-pointer convention, else by scanning. Its result is
+// marked as a guess.
 func (w *walker) guess(ctx context.Context, f *frame, cause error) (*frame, Stopped) {
 	stop := Stopped{StopNoRow, cause.Error()}
 	if f.module == nil {
@@ -152,11 +151,10 @@ func (w *walker) guess(ctx context.Context, f *frame, cause error) (*frame, Stop
 	return caller, Stopped{}
 }
 
-// byFramePointer applies the architecture's frame-pointer rule. It is believed
-// when the frame lies above the stack pointer and the return address follows a
-// call that may have led to f, or is in JIT code that was not recorded,
-// or begins a chain of such frames, or of frames whose code is not here: runtimes and
-// macOS have frame pointers so that their stacks can be walked.
+// byFramePointer applies the architecture's frame-pointer rule. It is believed when the frame
+// lies above the stack pointer and the return address follows a call that may have led to f, or
+// is in JIT code that was not recorded, or begins a chain of such frames, or of frames whose
+// code is not here: runtimes and macOS have frame pointers so that their stacks can be walked.
 func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 	if w.machine.recordSource == nil {
 		return nil, nil
@@ -164,7 +162,7 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 	f.source = w.machine.recordSource
 	caller, err := w.recover(ctx, f, f.source)
 	if err != nil || caller == nil {
-		return nil, nil //nolint:nilerr // the convention does not hold here: no failure
+		return nil, nil //nolint:nilerr // the convention does not apply here: no failure
 	}
 	sp, err := w.stackFloor(ctx, f)
 	if err != nil || f.cfa <= sp {
@@ -194,8 +192,8 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 	return nil, nil
 }
 
-// isUnkept reports whether an address is in executable memory of no module whose bytes
-// are not in the target.
+// isUnkept reports whether an address is in executable memory of no module, whose bytes are not
+// in the target.
 func (w *walker) isUnkept(address uint64) bool {
 	if w.segmentAt(address) != nil {
 		return false
@@ -206,9 +204,9 @@ func (w *walker) isUnkept(address uint64) bool {
 	return !w.isReadable(address)
 }
 
-// byScan takes a word of the stack that is a return address of a call that may have
-// led to f: the nearest that something speaks for, else the nearest possible one. The
-// frame says how many possible ones lie nearer.
+// byScan takes a word of the stack that is a return address of a call that may have led to f:
+// the nearest with evidence for it, else the nearest possible one. The frame records how many
+// possible ones lie nearer.
 func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
 	sp, err := w.stackFloor(ctx, f)
 	if err != nil || w.machine.Description.StackAlign == 0 {
@@ -238,24 +236,24 @@ func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
 	return caller, err
 }
 
-// A scan is a search for the return address of a frame among the words of the stack
-// that are in code.
+// scan is a search for the return address of a frame among the words of the stack that point
+// into code.
 type scan struct {
 	*walker
 	f           *frame
 	pcs, places []uint64
 	sites       []code.CallSite
-	possible    []int // words of whose callers nothing is known
-	reads       int   // how often code was read from where a call leads
+	possible    []int // words whose callers are not known
+	reads       int   // how often code was read from the target of a call
 }
 
-// maxReads bounds how often a scan has code read.
+// maxReads bounds how often a scan reads code.
 const maxReads = 32
 
-// best is the word that is taken; -1 for none. passed is how many nearer ones may be
-// return addresses too.
+// best returns the index of the word that is taken; -1 for none. passed is how many nearer ones
+// may be return addresses too.
 func (s *scan) best(ctx context.Context) (best, passed int, err error) {
-	unseen := 0 // words before the first possible one that no call can be seen before
+	unseen := 0 // words before the first possible one whose preceding code is not here
 	for i := range s.sites {
 		if !s.sites[i].IsAfterCall {
 			if s.isUnseenCode(s.pcs[i]) {
@@ -286,12 +284,12 @@ func (s *scan) best(ctx context.Context) (best, passed int, err error) {
 // maxLinked is how many possible words before a confirmed one are looked at again.
 const maxLinked = 16
 
-// linked is the first of the possible words before a confirmed one whose function a call
-// on the stack up to there names; else the confirmed one.
+// linked returns the first of the possible words before a confirmed one whose function is named
+// by a call on the stack up to there; else the confirmed one.
 func (s *scan) linked(ctx context.Context, last, passed int) (int, int, error) {
 	for n, i := range s.possible[:min(len(s.possible), maxLinked)] {
 		if s.sites[i].IsDirect {
-			continue // it named other code, of which the way to f is not known
+			continue // it named other code, whose path to f is not known
 		}
 		caller, err := s.scanned(ctx, s.f, s.pcs[i], s.places[i])
 		for k := i + 1; k <= last && err == nil; k++ {
@@ -317,9 +315,8 @@ func (s *scan) linked(ctx context.Context, last, passed int) (int, int, error) {
 	return last, passed, nil
 }
 
-// judge decides about a word that follows a call, by that call and by the
-// callers of its own frame. What names the function of f is confirmed by that, if
-// nothing speaks against it.
+// judge decides about a word that follows a call, by that call and by the callers of its own
+// frame. A call that names the function of f confirms the word, if nothing is against it.
 func (s *scan) judge(ctx context.Context, i int) (decision, error) {
 	called, err := s.mayHaveCalled(ctx, s.pcs[i], s.sites[i], s.f)
 	if err != nil || called == otherwise {
@@ -334,8 +331,8 @@ func (s *scan) judge(ctx context.Context, i int) (decision, error) {
 	if err != nil {
 		return refuted, err
 	}
-	// Where the call may have led elsewhere, old frames that were read from code say nothing: a
-	// stack is full of them.
+	// Where the call may have led elsewhere, old frames that were read from code are no
+	// evidence: a stack is full of them.
 	v, err := s.judgeByCallers(ctx, caller, called == onward)
 	switch {
 	case called == named && v != refuted, called == anywhere && v == likely:
@@ -347,8 +344,8 @@ func (s *scan) judge(ctx context.Context, i int) (decision, error) {
 	return v, err
 }
 
-// isReadBack reports whether the function of f, which nothing bounds, begins where the call
-// before a word leads: read from there, it has its return address in that very word.
+// isReadBack reports whether the function of f, whose bounds are not known, begins at the
+// target of the call before a word: read from there, its return address is in that very word.
 func (s *scan) isReadBack(ctx context.Context, f *frame, i int) (bool, error) {
 	site := s.sites[i]
 	if !site.IsDirect || f.module == nil || !f.module.Code.IsKnown() || f.module.Code.BoundsAt(f.lookup).IsKnown || s.reads == maxReads {
@@ -367,15 +364,14 @@ func (s *scan) isReadBack(ctx context.Context, f *frame, i int) (bool, error) {
 	defer f.forget()
 	f.source = &code.Row{Rules: rules, By: code.ByScan, Defaults: s.machine.Defaults}
 	if caller, err := s.recover(ctx, f, f.source); err != nil || caller == nil || caller.pc != s.pcs[i] {
-		return false, nil // then it does not begin there
+		return false, nil // it does not begin there
 	}
 	column, indexed := s.index(rules.ReturnAddress)
 	back, err := f.findSaved(ctx, rules.ReturnAddress, column, indexed)
 	return err == nil && back.kind == slotMemory && back.bits == s.places[i], nil
 }
 
-// scanned is the frame of a return address that a scan found at a place of the
-// stack.
+// scanned returns the frame of a return address that a scan found at a place of the stack.
 func (w *walker) scanned(ctx context.Context, f *frame, pc, place uint64) (*frame, error) {
 	cfa := place + uint64(w.machine.Description.AddressBits+7)/8
 	row, err := w.scannedRow(ctx, f, cfa)
@@ -385,11 +381,11 @@ func (w *walker) scanned(ctx context.Context, f *frame, pc, place uint64) (*fram
 	return w.afterReturn(f, pc, cfa, row, cfi.Undefined), nil
 }
 
-// insteadOfRead is the caller of f where reading its code gave a return address that cannot
-// be one. Code that is entered by a jump, with a frame that was made elsewhere, reads like a
-// function too, and its return address is then any word: the caller is guessed, if one
-// can be. Else something was written over the return address of a function, which is shown;
-// of what runtimes make there are no bounds that say which of both it is.
+// insteadOfRead returns the caller of f where reading its code gave an impossible return
+// address. Code that is entered by a jump, with a frame that was made elsewhere, reads like a
+// function too, and its return address is then any word: the caller is guessed, if possible.
+// Otherwise the return address of a function was overwritten, and it is shown; in JIT code
+// there are no bounds that tell these two cases apart.
 func (w *walker) insteadOfRead(ctx context.Context, f *frame, source *code.Row) (*frame, Stopped) {
 	caller, stop := w.guess(ctx, f, errNoReturn)
 	if caller != nil || f.module == nil || f.module.Code.IsJIT() {
@@ -403,12 +399,12 @@ func (w *walker) insteadOfRead(ctx context.Context, f *frame, source *code.Row) 
 	return caller, Stopped{}
 }
 
-// errNoReturn says that what was read of code cannot be.
+// errNoReturn is the error where reading code gave an impossible return address.
 var errNoReturn = errors.New("the return address that reading the code gives follows no call")
 
 // mayReturnTo reports whether the PC of a frame that was found by reading code may be a return
-// address: it is in code. Of code that a runtime made it follows a call too, as far as can be
-// seen, or is where a function begins that is returned to.
+// address: it is in code. In JIT code it also follows a call, as far as can be seen, or is the
+// start of a function that is returned to.
 func (w *walker) mayReturnTo(ctx context.Context, f *frame) (bool, error) {
 	if f.exact {
 		return true, nil
@@ -416,9 +412,9 @@ func (w *walker) mayReturnTo(ctx context.Context, f *frame) (bool, error) {
 	if !w.isCode(f.pc - 1) {
 		return w.isCode(f.pc), nil
 	}
-	isMade := f.callee.module == nil || f.callee.module.Code.IsJIT() || f.callee.module.Code.IsUnmapped()
-	if !isMade || f.module == nil || !w.isReadable(f.pc-1) {
-		return true, nil // functions of files may have been given other return addresses, as Go's on other stacks are
+	isJIT := f.callee.module == nil || f.callee.module.Code.IsJIT() || f.callee.module.Code.IsUnmapped()
+	if !isJIT || f.module == nil || !w.isReadable(f.pc-1) {
+		return true, nil // functions of files may have got other return addresses, as Go's on other stacks do
 	}
 	site, err := w.callSite(ctx, f.pc)
 	if err != nil || site.IsAfterCall || w.isEnteredByReturn(f) {
@@ -428,9 +424,8 @@ func (w *walker) mayReturnTo(ctx context.Context, f *frame) (bool, error) {
 	return err == nil && (source.IsSignalFrame() || source.IsEntered), nil
 }
 
-// byEntry finds the caller of a function that has executed nothing, by the
-// architecture's rule, if what it has for a return address follows a call that may have
-// led to f, or is in code that is not here.
+// byEntry finds the caller of a function that has executed nothing, by the architecture's rule,
+// if its return address follows a call that may have led to f, or is in code that is not here.
 func (w *walker) byEntry(ctx context.Context, f *frame) (*frame, bool) {
 	pc, err := w.entryReturn(ctx, f)
 	if err != nil {
@@ -448,13 +443,13 @@ func (w *walker) byEntry(ctx context.Context, f *frame) (*frame, bool) {
 	return caller, err == nil && caller != nil
 }
 
-// errNoEntry says that the architecture has no rule for a function that has executed
+// errNoEntry is the error for an architecture without a rule for a function that has executed
 // nothing.
 var errNoEntry = errors.New("where a call puts its return address is not known")
 
-// entryReturn is the return address of a function that has executed nothing. It is looked
-// at before a frame is made of it, because it is mostly none: among samples there are
-// many of processes that have no stack yet.
+// entryReturn returns the return address of a function that has executed nothing. It is checked
+// before a frame is made of it, because it is mostly none: many samples are of processes that
+// have no stack yet.
 func (w *walker) entryReturn(ctx context.Context, f *frame) (pc uint64, err error) {
 	if w.machine.entrySource == nil {
 		return 0, errNoEntry
@@ -475,7 +470,7 @@ func (w *walker) entryReturn(ctx context.Context, f *frame) (pc uint64, err erro
 
 // byLink finds the caller of the top frame, or of one that a signal interrupted, where a call
 // leaves the return address in a register and f may have left it there. In a function that
-// called another one the register still leads behind that call.
+// called another one the register still points after that call.
 func (w *walker) byLink(ctx context.Context, f *frame) (*frame, bool) {
 	if !w.machine.hasLink || !f.exact || f.module == nil || !f.module.Code.IsKnown() {
 		return nil, false
@@ -491,8 +486,8 @@ func (w *walker) byLink(ctx context.Context, f *frame) (*frame, bool) {
 	return caller, true
 }
 
-// stackFloor is the stack pointer of f; where it does not follow from the guess that f
-// was found by, the address that the frame further in is known by.
+// stackFloor returns the stack pointer of f; where the guess that found f does not give it, the
+// address that identifies the frame further in.
 func (w *walker) stackFloor(ctx context.Context, f *frame) (uint64, error) {
 	sp, err := f.value(ctx, uint64(w.machine.Description.SP))
 	if err != nil && w.machine.hasLink && f.callee != nil && f.callee.hasCFA {
@@ -501,9 +496,8 @@ func (w *walker) stackFloor(ctx context.Context, f *frame) (uint64, error) {
 	return sp, err
 }
 
-// afterReturn is the caller whose return address is pc, the word below sp, and
-// whose stack pointer after the return is sp. Its other registers are as the row
-// and others say.
+// afterReturn returns the caller whose return address is pc, the word below sp, and whose stack
+// pointer after the return is sp. Its other registers follow from row and others.
 func (w *walker) afterReturn(f *frame, pc, sp uint64, row *cfi.Row, others cfi.RuleKind) *frame {
 	f.source = &code.Row{Rules: row, By: code.ByScan, Defaults: code.AllColumns(others)}
 	f.cfa, f.cfaSpace, f.hasCFA = sp, locexpr.DefaultSpace, true

@@ -13,10 +13,10 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// Instruction is the instruction that begins at an address, as the architecture of a
-// thread reads it: with what it accesses, where the architecture says that. The error
-// wraps sdk.ErrNotImplemented of one that does not disassemble, and target.ErrNoMemory
-// where there is no code.
+// Instruction returns the instruction that begins at an address, as the architecture of a
+// thread decodes it, with its accesses, where the architecture has them. The error wraps
+// sdk.ErrNotImplemented for one that does not disassemble, and target.ErrNoMemory where there
+// is no code.
 func (p *Process) Instruction(ctx context.Context, th *target.Thread, address uint64) (instruction sdk.Instruction, err error) {
 	s := p.stateOf(ctx, th)
 	switch {
@@ -46,10 +46,10 @@ func (p *Process) Instruction(ctx context.Context, th *target.Thread, address ui
 	return instruction, err
 }
 
-// Locals are the variables of the frame, by the function that has them, as
-// FrameDetails has them.
+// Locals returns the variables of the frame, by the function that has them, as FrameDetails has
+// them.
 func (a Activation) Locals(ctx context.Context, limits value.Limits) (list [][]Variable) {
-	_ = object.Guard(func() error { // what cannot be read is not there
+	_ = object.Guard(func() error { // unreadable ones are left out
 		if a.frame.module != nil {
 			list = a.frame.localsOf(ctx, limits, nil)
 		}
@@ -58,8 +58,8 @@ func (a Activation) Locals(ctx context.Context, limits value.Limits) (list [][]V
 	return list
 }
 
-// Value reads a register of the frame that has at most 64 bits. The error says that it
-// is not known.
+// Value reads a register of the frame that has at most 64 bits. It returns an error where the
+// value is not known.
 func (a Activation) Value(ctx context.Context, reg uint64) (uint64, error) {
 	return a.frame.value(ctx, reg)
 }

@@ -6,10 +6,9 @@ import (
 	"context"
 )
 
-// countLanes asks about a thread again where neither the target nor its registers
-// say how many lanes it has, and the code that it executes does: a plugin can only
-// guess then, as few as there may be. Code is of a kernel, all of whose functions
-// have as many.
+// countLanes binds a thread again where neither the target nor its registers have its number of
+// lanes, but the code that it executes has it: a plugin can only assume the smallest number
+// then. All functions of a kernel have the same number.
 func (p *Process) countLanes(ctx context.Context, s *thread) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,7 +26,7 @@ func (p *Process) countLanes(ctx context.Context, s *thread) {
 		return
 	}
 	lanes := f.Lanes
-	// The plugin is asked about its lanes alone.
+	// The plugin is asked only about its lanes.
 	told := *s.Thread
 	told.Lanes = lanes
 	again := &thread{Thread: &told, arch: s.arch}

@@ -23,31 +23,30 @@ type LaneState string
 
 // The states.
 const (
-	LaneActive     LaneState = "active"       // it executes where its thread is
+	LaneActive     LaneState = "active"       // it executes at its thread's place
 	LaneInactive   LaneState = "inactive"     // it is in the function, and waits elsewhere in it
-	LaneNotOnEntry LaneState = "not-on-entry" // it did not call the function: the frame is none of its own
+	LaneNotOnEntry LaneState = "not-on-entry" // it did not call the function: the frame is not its own
 	LaneUnknown    LaneState = "unknown"
 )
 
-// A LaneGroup is the lanes of a frame that are in one state at one place.
+// LaneGroup is the lanes of a frame that are in one state at one place.
 type LaneGroup struct {
 	Lanes LaneSet
 	State LaneState
-	// PC is where the lanes are: the frame's own, or the logical one that
-	// DW_AT_LLVM_lane_pc gives to a lane that waits. HasPC is false where nothing
-	// describes that.
+	// PC is the place of the lanes: the frame's own, or the logical one that DW_AT_LLVM_lane_pc
+	// gives a waiting lane. HasPC is false where nothing describes it.
 	PC    uint64
 	HasPC bool
 	// ModuleOffset is PC as an ELF virtual address of its module.
 	ModuleOffset uint64
 	// Symbols are the functions at PC, innermost first; see Frame.Symbols.
 	Symbols []symbol.Frame
-	// Locals are the variables at PC, of lanes that wait there; see FrameDetails. Those
-	// of lanes that execute are the frame's.
+	// Locals are the variables at PC, for lanes that wait there; see FrameDetails. Executing
+	// lanes have the frame's.
 	Locals [][]Variable
 }
 
-// A LaneSet is a set of lanes, lane 0 in the lowest bit of the first word.
+// LaneSet is a set of lanes, lane 0 in the lowest bit of the first word.
 type LaneSet []uint64
 
 // Has reports whether a lane is in the set.
@@ -55,7 +54,7 @@ func (s LaneSet) Has(lane uint32) bool {
 	return int(lane/64) < len(s) && s[lane/64]>>(lane%64)&1 != 0
 }
 
-// Len is how many lanes are in the set.
+// Len returns how many lanes are in the set.
 func (s LaneSet) Len() (n int) {
 	for _, word := range s {
 		n += bits.OnesCount64(word)
@@ -63,7 +62,7 @@ func (s LaneSet) Len() (n int) {
 	return n
 }
 
-// All are the lanes of the set, the lowest first.
+// All iterates over the lanes of the set, the lowest first.
 func (s LaneSet) All() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for i, word := range s {
@@ -78,10 +77,10 @@ func (s LaneSet) All() iter.Seq[uint32] {
 
 func (s LaneSet) clone() LaneSet { return append(LaneSet(nil), s...) }
 
-// add puts a lane into a set that has room for it.
+// add puts a lane into a set that is large enough for it.
 func (s LaneSet) add(lane uint32) { s[lane/64] |= 1 << (lane % 64) }
 
-// newLaneSet is an empty set with room for lanes lanes.
+// newLaneSet returns an empty set that is large enough for lanes lanes.
 func newLaneSet(lanes uint32) LaneSet { return make(LaneSet, (lanes+63)/64) }
 
 // String lists the lanes as ranges: "0-3,7".
@@ -107,7 +106,7 @@ func (s LaneSet) String() string {
 	return b.String()
 }
 
-// laneAnswer is yes, no, or nothing that is known.
+// laneAnswer is yes, no, or not known.
 type laneAnswer uint8
 
 const (
@@ -117,7 +116,7 @@ const (
 	laneAbsent // no, nor was it on entry to the function
 )
 
-// placeKind is the kind of a lane's place by the debugging information.
+// placeKind is the kind of a lane's place in the debugging information.
 type placeKind uint8
 
 const (
@@ -126,14 +125,14 @@ const (
 	placed                       // a program location
 )
 
-// lanePlace is where DW_AT_LLVM_lane_pc says that a lane is.
+// lanePlace is the place of a lane by DW_AT_LLVM_lane_pc.
 type lanePlace struct {
 	kind placeKind
 	pc   uint64
 }
 
-// laneGroups finds what the lanes of a frame do. below are the groups of the
-// frame that it called.
+// laneGroups returns the groups of a frame's lanes. below are the groups of the frame that it
+// called.
 func (f *frame) laneGroups(ctx context.Context, below []LaneGroup) []LaneGroup {
 	b := f.walker.thread.binding
 	if b == nil || b.Lanes <= 1 {
@@ -165,10 +164,10 @@ func (f *frame) laneGroups(ctx context.Context, below []LaneGroup) []LaneGroup {
 	return f.group(mask, places, told)
 }
 
-// entryMask is the lanes that were active when the frame's function was called:
-// the caller's execution mask, where the row in force says where it is kept. Of
-// one that call frame information leaves as it is nothing is known: compilers do
-// not describe what divergent code does to it. Rows from the code itself do.
+// entryMask returns the lanes that were active when the frame's function was called: the
+// caller's execution mask, where the row in force has its place. Where call frame information
+// leaves it unchanged nothing is known: compilers do not describe the effect of divergent code
+// on it. Rows from the code itself do.
 func (f *frame) entryMask(ctx context.Context, lanes uint32) (LaneSet, bool) {
 	if f.source == nil || f.source.Rules == nil || f.isGuessed() {
 		return nil, false
@@ -194,9 +193,8 @@ func (f *frame) entryMask(ctx context.Context, lanes uint32) (LaneSet, bool) {
 	return LaneSet{v}, err == nil
 }
 
-// called sets what follows for the lanes of a frame from those of the frame that
-// it called: a lane that is in that one, executing or waiting, was active at the
-// call.
+// called sets what follows for the lanes of a frame from the groups of the frame that it
+// called: a lane of that frame, executing or waiting, was active at the call.
 func called(mask []laneAnswer, below []LaneGroup) {
 	for i := range below {
 		g := &below[i]
@@ -215,8 +213,7 @@ func called(mask []laneAnswer, below []LaneGroup) {
 	}
 }
 
-// calling sets what the caller's execution mask says of the lanes of which
-// nothing is known from the function that it called.
+// calling sets the lanes that are not known yet by the caller's execution mask.
 func calling(mask []laneAnswer, entry LaneSet) {
 	for lane := range mask {
 		switch {
@@ -229,10 +226,9 @@ func calling(mask []laneAnswer, entry LaneSet) {
 	}
 }
 
-// within leaves out the lanes that were not active on entry. Where such a lane
-// executes, the function has made more lanes active than called it, for an
-// operation of the whole wave, and which of them execute for themselves is known
-// only where DW_AT_LLVM_active_lane has told it.
+// within leaves out the lanes that were not active on entry. Where such a lane executes, the
+// function has made more lanes active than called it, for an operation of the whole wave, and
+// which of them execute for themselves is known only from DW_AT_LLVM_active_lane.
 func within(mask []laneAnswer, entry LaneSet, told bool) {
 	whole := false
 	for lane, a := range mask {
@@ -253,8 +249,8 @@ func within(mask []laneAnswer, entry LaneSet, told bool) {
 	}
 }
 
-// group puts together the lanes that are in one state at one place. told says
-// that mask is what DW_AT_LLVM_active_lane gave, which a place does not overrule.
+// group puts together the lanes that are in one state at one place. told is true where mask
+// comes from DW_AT_LLVM_active_lane, which a place does not overrule.
 func (f *frame) group(mask []laneAnswer, places []lanePlace, told bool) []LaneGroup {
 	var groups []LaneGroup
 	for lane := range mask {
@@ -276,10 +272,9 @@ func (f *frame) group(mask []laneAnswer, places []lanePlace, told bool) []LaneGr
 	return groups
 }
 
-// laneState joins what is known of a lane. Where DW_AT_LLVM_active_lane,
-// DW_AT_LLVM_lane_pc and call frame information contradict each other nothing is
-// known; the execution mask, which code may change for its own ends, gives way to
-// all of them.
+// laneState combines the facts about a lane. Where DW_AT_LLVM_active_lane, DW_AT_LLVM_lane_pc
+// and call frame information contradict each other the state is not known; the execution mask,
+// which code may change for its own ends, counts less than all of them.
 func (f *frame) laneState(active laneAnswer, place *lanePlace, told bool) (state LaneState, pc uint64, hasPC bool) {
 	switch {
 	case place.kind == undescribed && active == laneYes:
@@ -300,9 +295,9 @@ func (f *frame) laneState(active laneAnswer, place *lanePlace, told bool) (state
 	return LaneInactive, place.pc, true
 }
 
-// nameGroup finds the functions where a group is. The lanes that execute are
-// where the frame is, inside its call if it has called something; a lane that
-// waits is about to go on at its place.
+// nameGroup finds the functions at a group's place. The lanes that execute are at the frame's
+// place, inside its call if it has called something; a lane that waits is about to go on at its
+// place.
 func (f *frame) nameGroup(g *LaneGroup) {
 	if !g.HasPC {
 		return
@@ -323,7 +318,7 @@ func (f *frame) nameGroup(g *LaneGroup) {
 	}
 }
 
-// countOf is how many of a thread's lanes a scope's attributes are about.
+// countOf returns how many of a thread's lanes a scope's attributes cover.
 func countOf(s *code.LaneScope, lanes int) int {
 	if s.Lanes > 0 && s.Lanes < uint64(lanes) {
 		return int(s.Lanes)
@@ -331,8 +326,8 @@ func countOf(s *code.LaneScope, lanes int) int {
 	return lanes
 }
 
-// evaluateActive puts DW_AT_LLVM_active_lane into mask. ok is false, and mask as
-// it was, where there is none for the PC, or where it cannot be evaluated.
+// evaluateActive puts DW_AT_LLVM_active_lane into mask. ok is false, and mask unchanged, where
+// there is none for the PC, or where it cannot be evaluated.
 func (f *frame) evaluateActive(ctx context.Context, d *code.LaneAttributes, mask []laneAnswer) (ok bool) {
 	if d.Active == nil {
 		return false
@@ -361,15 +356,14 @@ func (f *frame) evaluateActive(ctx context.Context, d *code.LaneAttributes, mask
 	return true
 }
 
-// evaluatePlaces finds the places of lanes by DW_AT_LLVM_lane_pc. A lane that was
-// not active when an inlined call began is where the function around it says.
+// evaluatePlaces finds the places of lanes by DW_AT_LLVM_lane_pc. A lane that was not active
+// when an inlined call began has its place in the function around it.
 func (f *frame) evaluatePlaces(ctx context.Context, d *code.LaneAttributes, places []lanePlace) {
 	for i := range d.Scopes {
 		s := &d.Scopes[i]
 		if err := f.evaluateScope(ctx, s, places); err != nil {
 			f.laneProblem(s, "DW_AT_LLVM_lane_pc", err)
-			// A lane may be in this call, where the function around it has
-			// another place.
+			// A lane may be in this call, where the function around it has another place.
 			return
 		}
 	}
@@ -395,7 +389,7 @@ func (f *frame) evaluateScope(ctx context.Context, s *code.LaneScope, places []l
 		return nil
 	})
 	if errors.Is(err, locexpr.ErrNoContext) {
-		// The expression asks for a lane: it has one result for each.
+		// The expression depends on the lane: it has one result for each.
 		for lane := range n {
 			number := uint32(lane)
 			if found, err = f.evaluateLane(ctx, s, s.PC, &number, read(lane)); err != nil || !found {
@@ -435,11 +429,11 @@ func (f *frame) readLanePlace(ctx context.Context, l locexpr.Location, c locexpr
 	return lanePlace{placed, integer(b[:(size+7)/8], c.ByteOrder())}, nil
 }
 
-// errPlaces says that a location has other than one place.
+// errPlaces is the error for a location with more or fewer places than one.
 var errPlaces = errors.New("expected one single location description")
 
-// evaluateLane evaluates an attribute of a scope in the frame. found is false
-// where its location list has nothing for the frame's PC.
+// evaluateLane evaluates an attribute of a scope in the frame. found is false where its
+// location list has nothing for the frame's PC.
 func (f *frame) evaluateLane(ctx context.Context, s *code.LaneScope, attribute *dwarf.Location, lane *uint32,
 	use func(locexpr.Location, locexpr.Context) error) (found bool, err error) {
 	exprs, err := attribute.At(f.lookup)
@@ -460,7 +454,7 @@ func (f *frame) evaluateLane(ctx context.Context, s *code.LaneScope, attribute *
 	return true, use(l, u.context(attribute.Unit))
 }
 
-// laneProblem says that an attribute cannot be evaluated.
+// laneProblem reports that an attribute cannot be evaluated.
 func (f *frame) laneProblem(s *code.LaneScope, attribute string, err error) {
 	f.module.StateProblem("%s of %s %s: %s", attribute, s.Entry.Name(), s.Entry, err)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// This file reads the variables of waves, as each lane has them.
+// This file reads the variables of waves, for each lane.
 
 // laneLocals are variables lane by lane, in list by the function that has them: one for
 // each group of lanes that have the same value. A value that does not depend on the lane
@@ -31,13 +31,13 @@ func (f *frame) laneLocals(ctx context.Context, list [][]Variable, scope *code.V
 	}
 }
 
-// maxLaneValues is among how many values of other lanes a lane's is looked for. No
-// hardware has threads of as many lanes; a plugin may say so.
+// maxLaneValues is how many values of other lanes a lane's is compared with. No hardware has
+// threads with as many lanes; a plugin may claim it.
 const maxLaneValues = 256
 
-// laneVariable appends the values of a variable. r reads the ones of the current lane.
+// laneVariable appends the values of a variable. r reads the current lane's.
 func (f *frame) laneVariable(ctx context.Context, list []Variable, r *localsReader, s *code.ScopedVariable, lanes LaneSet, lane *uint32) []Variable {
-	from := len(list)
+	first := len(list)
 	locate := r.laneLocator(ctx, s)
 	var known laneBytes
 next:
@@ -48,20 +48,20 @@ next:
 		l, err := locate()
 		same, isKnown := known.find(ctx, r, s, l, err)
 		if isKnown {
-			list[from+same].Lanes.add(n)
+			list[first+same].Lanes.add(n)
 			continue
 		}
 		v := r.readAt(ctx, s, l, err)
-		if !f.walker.input.laneUsed && len(list) == from {
+		if !f.walker.input.laneUsed && len(list) == first {
 			return append(list, Variable{v, lanes.clone()})
 		}
-		for last := max(from, len(list)-maxLaneValues); last < len(list); last++ {
+		for last := max(first, len(list)-maxLaneValues); last < len(list); last++ {
 			if list[last].Equal(&v.Value) {
 				list[last].Lanes.add(n)
 				continue next
 			}
 		}
-		known.add(len(list) - from)
+		known.add(len(list) - first)
 		own := make(LaneSet, len(lanes))
 		own.add(n)
 		list = append(list, Variable{v, own})
@@ -88,13 +88,13 @@ func (r *localsReader) laneLocator(ctx context.Context, s *code.ScopedVariable) 
 	return func() (locexpr.Location, error) { return r.u.locateAt(ctx, s.Entry, s.Location) }
 }
 
-// laneBytes are the values of a variable that is a number or an address, by their bytes:
-// what many lanes have is read, and written as text, once.
+// laneBytes are the values of a variable that is a number or an address, by their bytes: a
+// value that many lanes have is read, and written as text, once.
 type laneBytes struct {
 	now    uint64
-	isRead bool // now is the value that was looked for
+	isRead bool // now is the value that was looked up
 	space  locexpr.AddressSpace
-	where  uint64 // where in memory it is, of space
+	where  uint64 // its address in memory, of space
 	list   []knownBytes
 }
 
@@ -104,7 +104,7 @@ type knownBytes struct {
 	index        int
 }
 
-// find looks for the value at a location among those that are known.
+// find looks for the value at a location among the known ones.
 func (b *laneBytes) find(ctx context.Context, r *localsReader, s *code.ScopedVariable, l locexpr.Location, err error) (index int, ok bool) {
 	b.isRead = false
 	if err != nil || s.Type == nil || !s.Type.IsSized || s.Type.Size == 0 || s.Type.Size > 8 {
@@ -129,14 +129,14 @@ func (b *laneBytes) find(ctx context.Context, r *localsReader, s *code.ScopedVar
 	return 0, false
 }
 
-// add says that the value that was looked for last is the one of an index.
+// add gives the value that was looked up last an index.
 func (b *laneBytes) add(index int) {
 	if b.isRead {
 		b.list = append(b.list, knownBytes{b.now, b.where, b.space, index})
 	}
 }
 
-// forgetLane takes back what was found for the lane before.
+// forgetLane removes results for the lane before.
 func (u *unitContext) forgetLane() {
 	u.base = nil
 	if u.call != nil && u.call.caller != nil {
@@ -145,7 +145,7 @@ func (u *unitContext) forgetLane() {
 }
 
 // readWaiting reads the variables of lanes that wait at places of their own. The program
-// location of an evaluation with a current lane is that lane's (heterogeneous extension,
+// location of an evaluation with a current lane is the lane's (heterogeneous extension,
 // A.2.5.1).
 func (f *frame) readWaiting(ctx context.Context, limits value.Limits) {
 	groups := f.walker.stack.Frames[f.index].Lanes()
@@ -165,7 +165,7 @@ func (f *frame) readWaiting(ctx context.Context, limits value.Limits) {
 	}
 }
 
-// waitingAt is the frame as lanes see it that wait at a place in it.
+// waitingAt returns the frame as lanes see it that wait at a place in it.
 func (f *frame) waitingAt(pc uint64) (*frame, bool) {
 	s := f.walker.input.memory.Segment(pc)
 	if s == nil || f.module == nil || s.Module != f.module {
@@ -178,7 +178,7 @@ func (f *frame) waitingAt(pc uint64) (*frame, bool) {
 	return &waiting, true
 }
 
-// laneFrame is a frame where a lane is in it.
+// laneFrame returns a frame at the place of a lane in it.
 func laneFrame(ctx context.Context, frames []Activation, index int, lane uint32) (*frame, error) {
 	var groups []LaneGroup
 	for i := range index + 1 {
@@ -201,14 +201,14 @@ func laneFrame(ctx context.Context, frames []Activation, index int, lane uint32)
 	return nil, fmt.Errorf("where lane %d is in frame %d is not known", lane, index)
 }
 
-// errNotKept says that nothing tells whether a register has what it had for lanes that
-// wait, and will have when they go on.
+// errNotKept is the error where a register may not have its content for waiting lanes, which
+// they will have again when they go on.
 var errNotKept = errors.New("the lanes that execute may have changed it")
 
-// isKept says of a register that is one for all lanes whether it has what lanes that wait
-// expect there. Other lanes execute meanwhile, and what they compute is in such registers
-// too. The stack pointer and the frame pointer are the same for all of the function, and
-// so is a location that a variable has both where the lanes wait and where the others are.
+// isKept returns an error unless a register that is common to all lanes has the content that
+// waiting lanes expect there. Other lanes execute meanwhile, and compute in such registers too.
+// The stack pointer and the frame pointer are the same for all of the function, and so is a
+// location that a variable has at the places of both the waiting and the other lanes.
 func (u *unitContext) isKept(reg uint64) error {
 	f := u.frame
 	d := f.walker.machine.Description
@@ -221,8 +221,8 @@ func (u *unitContext) isKept(reg uint64) error {
 	return fmt.Errorf("%s: %w", f.walker.registerName(reg), errNotKept)
 }
 
-// isAlikeAt reports whether a variable is described alike where lanes wait and where the
-// others are.
+// isAlikeAt reports whether a variable has the same description at the places of waiting and of
+// other lanes.
 func (u *unitContext) isAlikeAt(l *dwarf.Location) bool {
 	f := u.frame
 	if f.place == nil || l == nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// Lane is the current lane, of as many as DW_AT_LLVM_lanes says that the function
-// has (A.3.3.5). Where it says nothing they are the thread's: compilers do not
-// write that attribute, whose default would be 1.
+// Lane returns the current lane, and how many lanes the function has by DW_AT_LLVM_lanes
+// (A.3.3.5). Without it they are the thread's: compilers do not write that attribute, whose
+// default would be 1.
 func (c surrounded) Lane() (lane, lanes uint64, err error) {
 	if c.s.Lane == nil {
 		return 0, 0, errNoElement("lane")
@@ -26,9 +26,9 @@ func (c surrounded) Lane() (lane, lanes uint64, err error) {
 	return uint64(*c.s.Lane), lanes, nil
 }
 
-// Iteration is the current iteration, of as many as DW_AT_LLVM_iterations says
-// that execute concurrently (A.3.3.5): 1 where a function does not have it, and 0,
-// which is not known, where there is no debugging information.
+// Iteration returns the current iteration, and how many execute concurrently by
+// DW_AT_LLVM_iterations (A.3.3.5): 1 where a function does not have it, and 0, which is not
+// known, where there is no debugging information.
 func (c surrounded) Iteration(ctx context.Context) (iteration, iterations uint64, err error) {
 	if c.s.Iteration == nil {
 		return 0, 0, errNoElement("iteration")
@@ -41,8 +41,8 @@ func (c surrounded) Iteration(ctx context.Context) (iteration, iterations uint64
 	return *c.s.Iteration, iterations, nil
 }
 
-// attributes are the lane attributes of the functions at the frame's PC; nil
-// without debugging information.
+// attributes returns the lane attributes of the functions at the frame's PC; nil without
+// debugging information.
 func (f *frame) attributes() *code.LaneAttributes {
 	if f.module == nil || f.isNowhere() {
 		return nil
@@ -82,7 +82,7 @@ func (c surrounded) iterations(ctx context.Context, d *code.LaneAttributes) (uin
 	return n, nil
 }
 
-// errCircular says that the rule of a register asks for that register.
+// errCircular is the error where the rule of a register needs that register.
 var errCircular = errors.New("circular dependency in call frame information")
 
 // CallFrameEntryRegister returns where register reg was on entry to the frame's
@@ -105,7 +105,7 @@ func (c frameContext) CallFrameEntryRegister(ctx context.Context, reg uint64) (l
 	return c.saved(ctx, reg)
 }
 
-// isSynthetic reports whether the target is one that the caller made up.
+// isSynthetic reports whether the target was made up by the caller.
 func (p *Process) isSynthetic() bool {
 	_, ok := p.state.(*Synthetic)
 	return ok

@@ -23,24 +23,24 @@ import (
 //   - A vector register stands for the lane's part of it.
 //   - The frame base is a register that counts bytes of the wave's private memory, or of
 //     a lane's; offsets from it count bytes of a lane's.
-//   - DW_OP_constu SPACE, DW_OP_swap, DW_OP_xderef at the end says what address space the
+//   - DW_OP_constu SPACE, DW_OP_swap, DW_OP_xderef at the end names the address space that the
 //     variable was declared in. Clang writes it for a variable that optimizers have put
 //     into a register, and for its constant value, too, where it means nothing.
 //
-// To the letter, DW_OP_xderef takes what the variable holds for its address. What has an
-// operation of the extension is read to the letter.
+// Read to the letter, DW_OP_xderef would take the variable's content for its address. Expressions
+// with an operation of the extension are read to the letter.
 
 // laneView is a frame as its lanes see it.
 type laneView struct {
 	*unitContext
 	lanes uint32
 	stack locexpr.AddressSpace // of a lane's private memory
-	wave  locexpr.AddressSpace // of the wave's, which holds it
-	ratio uint64               // how many times larger that is
+	wave  locexpr.AddressSpace // of the wave's private memory, which includes it
+	ratio uint64               // how many times larger the wave's is
 }
 
-// laneView is the view of the frame's lanes; false where threads of the architecture
-// have none, or no memory of a lane's own.
+// laneView returns the view of the frame's lanes; false where threads of the architecture have
+// no lanes, or no memory of a lane's own.
 func (u *unitContext) laneView() (v laneView, ok bool) {
 	b := u.frame.walker.thread.binding
 	if b == nil || b.Lanes <= 1 {
@@ -56,7 +56,7 @@ func (u *unitContext) laneView() (v laneView, ok bool) {
 	return v, false
 }
 
-// laneOp is an operation, with its kind: "DW_OP_lit" of DW_OP_lit5.
+// laneOp is an operation, with its kind: "DW_OP_lit" for DW_OP_lit5.
 type laneOp struct {
 	locexpr.Instruction
 	kind     string
@@ -64,7 +64,7 @@ type laneOp struct {
 	bytes    []byte
 }
 
-// add is what a DW_OP_breg* adds to the register's contents.
+// add returns the number that a DW_OP_breg* adds to the register's contents.
 func (o *laneOp) add() int64 {
 	if o.Op.Operands[1] != locexpr.NoOperand {
 		return int64(o.Operands[1])
@@ -72,7 +72,7 @@ func (o *laneOp) add() int64 {
 	return int64(o.Operands[0])
 }
 
-// constant is the number that an operation pushes.
+// constant returns the number that an operation pushes.
 func (o *laneOp) constant() (uint64, bool) {
 	switch o.kind {
 	case "DW_OP_lit":
@@ -83,13 +83,13 @@ func (o *laneOp) constant() (uint64, bool) {
 	return 0, false
 }
 
-// maxPieceBits bounds the size of a piece. No compiler's is as large.
+// maxPieceBits bounds the size of a piece. Compilers do not write larger ones.
 const maxPieceBits = 1 << 32
 
 // maxLaneOps bounds the operations of an expression that is read as lanes see it.
 const maxLaneOps = 512
 
-// laneOps are the operations of an expression; false where one is of an extension, or
+// laneOps returns the operations of an expression; false where one is of an extension, or
 // jumps, or cannot be decoded.
 func (u *unitContext) laneOps(unit dwarf.Unit, expr []byte) (ops []laneOp, ok bool) {
 	dialect := u.code.UnitDialect(unit)
@@ -104,17 +104,17 @@ func (u *unitContext) laneOps(unit dwarf.Unit, expr []byte) (ops []laneOp, ok bo
 	return ops, true
 }
 
-// A lanePiece is a piece of a variable: operations without those that say what kind of
-// location they give.
+// lanePiece is a piece of a variable: its operations without the ones that give the kind of
+// location.
 type lanePiece struct {
 	ops      []laneOp
 	bits     uint64 // 0: not known
 	space    locexpr.AddressSpace
-	hasSpace bool // DW_OP_xderef says space
+	hasSpace bool // DW_OP_xderef names space
 	isValue  bool // DW_OP_stack_value
 }
 
-// lanePieces takes an expression apart. bits is the size of the variable; 0: not known.
+// lanePieces divides an expression into pieces. bits is the size of the variable; 0: not known.
 func lanePieces(ops []laneOp, bits uint64) (pieces []lanePiece) {
 	from := 0
 	for i := range ops {
@@ -147,7 +147,7 @@ func newLanePiece(ops []laneOp, bits uint64) lanePiece {
 	return p
 }
 
-// isPlain reports whether a piece is nothing that lanes see in a way of their own.
+// isPlain reports whether a piece is the same for lanes as to the letter.
 func (v *laneView) isPlain(p *lanePiece) bool {
 	if p.hasSpace {
 		return false
@@ -161,24 +161,24 @@ func (v *laneView) isPlain(p *lanePiece) bool {
 	return true
 }
 
-// errLaneView says that nothing tells what an expression means.
+// errLaneView is the error for an expression whose meaning is not known.
 var errLaneView = errors.New("the compiler does not say where this is")
 
-// A lanePlan is where a variable is, for each lane: pieces, or one that is the whole.
+// lanePlan is where a variable is, for each lane: pieces, or one that is the whole.
 type lanePlan struct {
 	parts       []lanePart
 	isComposite bool
 }
 
-// A lanePart is where a piece of a variable is.
+// lanePart is where a piece of a variable is.
 type lanePart struct {
 	bits   uint64
 	place  locexpr.Location // lane 0's, or all lanes'
-	stride uint64           // bits from a lane's to the next one's
+	stride uint64           // bits from one lane's to the next one's
 	find   func() (locexpr.Location, error)
 }
 
-// plan is where a variable is, by an expression; ok is false for one that is to be read to
+// plan returns where a variable is, by an expression; ok is false for one that is to be read to
 // the letter.
 func (v *laneView) plan(ctx context.Context, variable dwarf.Entry, unit dwarf.Unit, expr []byte) (plan lanePlan, ok bool, err error) {
 	ops, ok := v.laneOps(unit, expr)
@@ -206,10 +206,10 @@ func (v *laneView) plan(ctx context.Context, variable dwarf.Entry, unit dwarf.Un
 	return plan, true, nil
 }
 
-// areSpacesOwn reports whether a unit numbers address spaces in a way of its own: its
-// variables are in private memory, by the language, and in another space, by an
-// expression. LLVM did so for AMDGPU before version 22. What space a pointer of such a
-// unit is of, and so its size, is not known.
+// areSpacesOwn reports whether a unit numbers address spaces in its own style: its variables
+// are in private memory, by the language, and in another space, by an expression. LLVM did so
+// for AMDGPU before version 22. The space of a pointer of such a unit, and so its size, is not
+// known.
 func (v *laneView) areSpacesOwn(unit dwarf.Unit, ops []laneOp) bool {
 	if unit.Language() != dw.LangOpenCL {
 		return false
@@ -225,7 +225,7 @@ func (v *laneView) areSpacesOwn(unit dwarf.Unit, ops []laneOp) bool {
 	return false
 }
 
-// of is where the current lane has the variable.
+// place returns where the current lane has the variable.
 func (p *lanePlan) place(v *laneView) (locexpr.Location, error) {
 	if !p.isComposite {
 		return p.parts[0].location(v)
@@ -257,13 +257,13 @@ func (p *lanePart) location(v *laneView) (locexpr.Location, error) {
 	return p.place, nil
 }
 
-// scope is that of what the current lane has.
+// scope returns the scope of the current lane.
 func (v *laneView) scope() locexpr.Scope {
 	c := surrounded{frameContext{frame: v.frame}, &v.around}
 	return c.Scope()
 }
 
-// piece is where a piece of a variable is.
+// piece returns where a piece of a variable is.
 func (v *laneView) piece(ctx context.Context, unit dwarf.Unit, p *lanePiece, isPointer bool) (lanePart, error) {
 	first := &p.ops[0]
 	switch {
@@ -281,7 +281,7 @@ func (v *laneView) piece(ctx context.Context, unit dwarf.Unit, p *lanePiece, isP
 	return lanePart{}, fmt.Errorf("%w: %s", errLaneView, p)
 }
 
-// String is the operations of the piece, without operands.
+// String lists the operations of the piece, without operands.
 func (p *lanePiece) String() string {
 	var names []string
 	for i := range p.ops {
@@ -290,7 +290,7 @@ func (p *lanePiece) String() string {
 	return strings.Join(names, ", ")
 }
 
-// laneBits is the size of a lane's part of a register; 0: it is none of lanes.
+// laneBits returns the size of a lane's part of a register; 0: it has no lanes.
 func (v *laneView) laneBits(reg uint64) uint64 {
 	info, ok := v.frame.walker.machine.Description.Register(uint32(reg))
 	if !ok || reg > uint64(^uint32(0)) || info.Class != sdk.Vector {
@@ -303,7 +303,7 @@ func (v *laneView) laneBits(reg uint64) uint64 {
 	return uint64(bits / v.lanes)
 }
 
-// register is where a register of the frame is: of one of lanes, the lane's part.
+// register returns where a register of the frame is: for one with lanes, the lane's part.
 func (v *laneView) register(ctx context.Context, unit dwarf.Unit, reg uint64) (part lanePart, err error) {
 	if part.stride = v.laneBits(reg); part.stride == 0 {
 		part.place, err = v.context(unit).Register(ctx, reg)
@@ -313,12 +313,12 @@ func (v *laneView) register(ctx context.Context, unit dwarf.Unit, reg uint64) (p
 	return part, err
 }
 
-// laneNumber is the current lane.
+// laneNumber returns the current lane.
 func (v *laneView) laneNumber() (lane, lanes uint64, err error) {
 	return surrounded{frameContext{frame: v.frame}, &v.around}.Lane()
 }
 
-// static is a variable at an address that the linker gave it.
+// static returns where a variable is at an address that the linker gave it.
 func (v *laneView) static(ctx context.Context, unit dwarf.Unit, p *lanePiece) (part lanePart, err error) {
 	if !p.hasSpace {
 		part.place, err = v.evaluate(ctx, unit, p.ops[0].bytes)
@@ -336,8 +336,8 @@ func (v *laneView) static(ctx context.Context, unit dwarf.Unit, p *lanePiece) (p
 	return part, nil
 }
 
-// inRegister is a variable in a register, or where the address in it leads: what is
-// larger than the register, or at a distance from the address, is in memory.
+// inRegister returns where a variable is in a register, or at the address in it: a variable
+// that is larger than the register, or at a distance from the address, is in memory.
 func (v *laneView) inRegister(ctx context.Context, unit dwarf.Unit, p *lanePiece, o *laneOp) (part lanePart, err error) {
 	bits := v.laneBits(o.register)
 	isVector := bits != 0
@@ -349,7 +349,7 @@ func (v *laneView) inRegister(ctx context.Context, unit dwarf.Unit, p *lanePiece
 		return v.register(ctx, unit, o.register)
 	}
 	if !isVector || p.bits == 0 || bits > 32 {
-		// Whether such an address counts bytes of the wave's memory is not said.
+		// It is not known whether such an address counts bytes of the wave's memory.
 		return part, fmt.Errorf("%w: an address in %s", errLaneView, v.frame.walker.registerName(o.register))
 	}
 	part.find = func() (locexpr.Location, error) {
@@ -359,12 +359,12 @@ func (v *laneView) inRegister(ctx context.Context, unit dwarf.Unit, p *lanePiece
 	return part, nil
 }
 
-// memory is memory of the current lane.
+// memory returns a location in memory of the current lane.
 func (v *laneView) memory(space locexpr.AddressSpace, address uint64) locexpr.Location {
 	return locexpr.MemoryLocation(space, address).WithScope(v.scope())
 }
 
-// read is an integer of at most 64 bits at a location.
+// read reads an integer of at most 64 bits at a location.
 func (v *laneView) read(ctx context.Context, l *locexpr.Location, bits uint64) (uint64, error) {
 	var b [8]byte
 	c := surrounded{frameContext{frame: v.frame}, &v.around}
@@ -374,8 +374,8 @@ func (v *laneView) read(ctx context.Context, l *locexpr.Location, bits uint64) (
 	return integer(b[:(bits+7)/8], c.ByteOrder()), nil
 }
 
-// onStack is a variable at a distance from the frame base, or where the address there
-// leads.
+// onStack returns where a variable is at a distance from the frame base, or at the address
+// there.
 func (v *laneView) onStack(ctx context.Context, p *lanePiece, isPointer bool) (part lanePart, err error) {
 	base, err := v.base(ctx)
 	if err != nil {
@@ -404,7 +404,7 @@ func (v *laneView) onStack(ctx context.Context, p *lanePiece, isPointer bool) (p
 	return part, fmt.Errorf("%w: %s", errLaneView, p)
 }
 
-// baseRegister is the register that DW_AT_frame_base of the function names.
+// baseRegister returns the register that DW_AT_frame_base of the function names.
 func (v *laneView) baseRegister() (reg uint64, ok bool) {
 	if v.function.IsZero() {
 		return 0, false
@@ -426,13 +426,13 @@ func (v *laneView) isFrameBase(reg uint64) bool {
 	return ok && base == reg
 }
 
-// errNoBase says that the register of the frame base does not hold it.
+// errNoBase is the error where the register of the frame base does not have it.
 var errNoBase = errors.New("the frame's base is not set up here")
 
-// base is the frame base as an address of a lane's private memory. The function takes
-// it from the stack pointer when it was called, which is the CFA, and may round it up:
-// a register that holds less is still, or again, its caller's. Where nothing says the CFA
-// it must be that of a kernel.
+// base returns the frame base as an address of a lane's private memory. The function takes it
+// from the stack pointer when it was called, which is the CFA, and may round it up: a register
+// with less is still, or again, its caller's. Where the CFA is not known the frame must be a
+// kernel's.
 func (v *laneView) base(ctx context.Context) (uint64, error) {
 	f := v.frame
 	reg, ok := v.baseRegister()
@@ -461,8 +461,9 @@ func (v *laneView) base(ctx context.Context) (uint64, error) {
 	return base, nil
 }
 
-// value is a variable of which only the value is left. Registers of 32 bits take part in
-// computations of 64: how they are extended, nothing says, so that it must not matter.
+// value returns the location of a variable of which only the value is left. Registers of 32
+// bits take part in computations of 64: it is not known how they are extended, so the result
+// must not depend on it.
 func (v *laneView) value(ctx context.Context, unit dwarf.Unit, p *lanePiece) (locexpr.Location, error) {
 	bits := p.bits
 	if bits == 0 || bits > 64 {
@@ -499,7 +500,7 @@ func (v *laneView) value(ctx context.Context, unit dwarf.Unit, p *lanePiece) (lo
 	return first, nil
 }
 
-// computation is the expression of a value, with the contents of registers in it.
+// computation returns the expression of a value, with the contents of registers in it.
 func (v *laneView) computation(ctx context.Context, unit dwarf.Unit, p *lanePiece, isSigned bool) (expr []byte, isExtended bool, err error) {
 	for i := range p.ops {
 		o := &p.ops[i]
@@ -528,7 +529,7 @@ func (v *laneView) computation(ctx context.Context, unit dwarf.Unit, p *lanePiec
 	return append(expr, dw.OpStackValue), isExtended, nil
 }
 
-// contents is what a register holds for the current lane, extended to 64 bits.
+// contents returns a register's content for the current lane, extended to 64 bits.
 func (v *laneView) contents(ctx context.Context, unit dwarf.Unit, reg uint64, isSigned bool) (uint64, error) {
 	bits := v.laneBits(reg)
 	if bits == 0 {
@@ -562,7 +563,7 @@ func (v *laneView) appendConstant(expr []byte, n uint64) []byte {
 	return binary.LittleEndian.AppendUint64(expr, n)
 }
 
-// variablePlan is where a variable is that is described as the lanes of its function see
+// variablePlan returns where a variable is that is described as the lanes of its function see
 // it; ok is false where it is not.
 func (u *unitContext) variablePlan(ctx context.Context, variable dwarf.Entry, l *dwarf.Location) (v laneView, plan lanePlan, ok bool, err error) {
 	if v, ok = u.laneView(); !ok {
@@ -570,14 +571,14 @@ func (u *unitContext) variablePlan(ctx context.Context, variable dwarf.Entry, l 
 	}
 	exprs, err := l.At(u.frame.lookup)
 	if err != nil || len(exprs) != 1 {
-		return v, plan, false, nil //nolint:nilerr // the evaluation says it
+		return v, plan, false, nil //nolint:nilerr // the evaluation reports it
 	}
 	plan, ok, err = v.plan(ctx, variable, l.Unit, exprs[0])
 	return v, plan, ok, err
 }
 
-// variableLocation evaluates the DW_AT_location of a variable, as the lanes of its
-// function see it where that is how it is written.
+// variableLocation evaluates the DW_AT_location of a variable, as the lanes of its function see
+// it where it is written so.
 func (u *unitContext) variableLocation(ctx context.Context, variable dwarf.Entry, l *dwarf.Location) (locexpr.Location, error) {
 	v, plan, ok, err := u.variablePlan(ctx, variable, l)
 	switch {
@@ -589,8 +590,8 @@ func (u *unitContext) variableLocation(ctx context.Context, variable dwarf.Entry
 	return plan.place(&v)
 }
 
-// sizeOf is the size of a variable in bits; 0: it is not known. isPointer says that it
-// is a pointer or a reference.
+// sizeOf returns the size of a variable in bits; 0: it is not known. isPointer is true for a
+// pointer or a reference.
 func (u *unitContext) sizeOf(variable dwarf.Entry) (bits uint64, isPointer bool) {
 	t, err := variable.ValueType()
 	if err == nil {

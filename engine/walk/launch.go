@@ -12,36 +12,36 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// A Launcher is the thread that launched another one, with its stack where the
-// other one's continues in it.
+// Launcher is the thread that launched another one, with its stack where the other one's
+// continues in it.
 type Launcher struct {
-	// Launch is who launched and how that is known, as the target says.
+	// Launch is the launching thread and how that is known, as the target has it.
 	*target.Launch
 	// Thread is the launcher where it is in the target; nil where it is not.
 	Thread *target.Thread
-	// Frames are the launcher's, innermost first: those recorded at the launch,
-	// whose FoundBy is code.ByLaunch, or those of the thread as it waits. They may be
-	// shared with other stacks. There are none where only the process is known.
+	// Frames are the launcher's, innermost first: as recorded at the launch, with FoundBy
+	// code.ByLaunch, or of the thread as it waits. They may be shared with other stacks. There
+	// are none where only the process is known.
 	Frames []Frame
 	Gap
 	Stopped Stopped // why the launcher's stack ends; zero where it was recorded
-	// Problem is why there are no frames where there could be some; "" else.
+	// Problem is why there are no frames where there could be some; else "".
 	Problem string
 }
 
 // maxLaunches bounds a chain of launches.
 const maxLaunches = 64
 
-// launchers are the threads of a target that launched others, by ID, and their
-// stacks: many may have one launcher.
+// launchers are the threads of a target that launched others, by ID, and their stacks: many may
+// have one launcher.
 type launchers struct {
 	once sync.Once
 	byID map[string]launcher
 
 	mu     sync.Mutex
 	stacks map[*target.Thread]*launcherStack
-	// recorded are the frames of launches that were recorded. Waves that were launched
-	// together have one.
+	// recorded are the frames of launches that were recorded. Waves that were launched together
+	// have one launch.
 	recorded map[*target.Launch][]Frame
 
 	waits waits
@@ -50,7 +50,7 @@ type launchers struct {
 // maxRecorded bounds the launches whose frames are kept for the next wave.
 const maxRecorded = 64
 
-// A launcher is a thread whose ID others name as that of their launcher.
+// launcher is a thread whose ID others have as their launcher's.
 type launcher struct {
 	thread *target.Thread // nil: no thread of the target has the ID
 	isMany bool           // several have it
@@ -86,7 +86,7 @@ func (l *launchers) thread(p *Process, id string) (*target.Thread, error) {
 	}
 }
 
-// stack is the stack of a launcher as it is now.
+// stack returns the current stack of a launcher.
 func (l *launchers) stack(ctx context.Context, p *Process, th *target.Thread) *Stack {
 	l.mu.Lock()
 	s := l.stacks[th]
@@ -110,8 +110,8 @@ func (l *launchers) stack(ctx context.Context, p *Process, th *target.Thread) *S
 	return stack
 }
 
-// joinLaunchers continues a stack in the threads that launched it. A launch of
-// which only the queue is known says who launched, and no more.
+// joinLaunchers continues a stack in the threads that launched it. A launch of which only the
+// queue is known only names the launcher.
 func (p *Process) joinLaunchers(ctx context.Context, s *Stack) {
 	if s.Thread.LaunchedBy == nil {
 		return
@@ -133,7 +133,7 @@ func (p *Process) joinLaunchers(ctx context.Context, s *Stack) {
 			l.Thread = nil
 			l.Problem = fmt.Sprintf("more than %d launches one after the other", maxLaunches)
 		case l.Evidence == target.LaunchQueue:
-			l.Thread = nil // whoever it is, that is no caller
+			l.Thread = nil // a thread in a cycle is no caller
 		case l.Evidence == target.LaunchRecorded && len(l.Launch.Frames) == 0:
 			l.Problem = "the stack of the launch was not kept"
 		case l.Evidence == target.LaunchRecorded:
@@ -152,7 +152,7 @@ func (p *Process) joinLaunchers(ctx context.Context, s *Stack) {
 	}
 }
 
-// launchFrames are the frames of a launch that was recorded.
+// launchFrames returns the frames of a launch that was recorded.
 func (p *Process) launchFrames(l *target.Launch) []Frame {
 	launchers := &p.launchers
 	launchers.mu.Lock()
@@ -171,14 +171,14 @@ func (p *Process) launchFrames(l *target.Launch) []Frame {
 	return frames
 }
 
-// recordedFrames are the frames of PCs that were recorded at a launch. Each is a
-// return address: the innermost one is that of the call that launched.
+// recordedFrames returns the frames of PCs that were recorded at a launch. Each is a return
+// address: the innermost one follows the call that launched.
 func (p *Process) recordedFrames(pcs []uint64) []Frame {
 	frames := make([]Frame, min(len(pcs), p.shared.options.MaxFrames))
 	for i := range frames {
 		frames[i] = Frame{PC: pcs[i], FoundBy: code.ByLaunch}
 	}
-	// A file that shrinks costs the names.
+	// If a file shrinks only the names are lost.
 	_ = object.Guard(func() error {
 		for i := range frames {
 			p.placeRecorded(&frames[i])
@@ -207,11 +207,10 @@ func (p *Process) placeRecorded(f *Frame) {
 	}
 }
 
-// Lane is the stack of one lane: the frames that it is in, each where it is. A
-// lane that waits has its logical PC; a frame in which its place is not described
-// has no Symbols. Frames that are none of its own are left out. ok is false where
-// all are: the thread has no such lane, it had nothing to do, or lanes were not
-// asked for.
+// Lane returns the stack of one lane: the frames that it is in, each at the lane's place. A
+// lane that waits has its logical PC; a frame in which its place is not described has no
+// Symbols. Frames that are not its own are left out. ok is false where all are: the thread has
+// no such lane, it had nothing to do, or lanes were not requested.
 func (s *Stack) Lane(lane uint32) (one *Stack, ok bool) {
 	one = &Stack{Thread: s.Thread, Lanes: s.Lanes, Stopped: s.Stopped, Launchers: s.Launchers}
 	for i := range s.Frames {

@@ -10,13 +10,12 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 )
 
-// This file is about return addresses that a call leaves in a register, the link register,
-// and that a table says to be there still although it holds another one. A frame behind a
-// call cannot have its return address there: the call overwrote it. LLVM writes such tables
-// of functions that keep the address in another register while they call code that it
-// outlined.
+// This file is about return addresses that a call leaves in a register, the link register, and
+// that a table places there although it has another one by then. A frame in a call cannot have
+// its return address there: the call overwrote it. LLVM writes such tables for functions that
+// keep the address in another register while they call code that it outlined.
 
-// errLinkOverwritten says that a row cannot be right.
+// errLinkOverwritten is the error for a row that cannot be right.
 var errLinkOverwritten = errors.New("the link register has been overwritten by a call since, and reading the code does not say where the return address is")
 
 // isLinkOverwritten reports whether the row of f has the return address in the link register,
@@ -40,11 +39,11 @@ func (w *walker) isLinkOverwritten(ctx context.Context, f, caller *frame) (bool,
 	return called == otherwise, err
 }
 
-// exactCallee reports whether the frame is of a signal, which called nothing.
+// exactCallee reports whether the frame is a signal's, which called nothing.
 func (f *frame) exactCallee() bool { return f.source != nil && f.source.IsSignalFrame() }
 
-// byReadLink is the caller of f by reading its code, where the link register has been
-// overwritten; nil where that says nothing that can be.
+// byReadLink returns the caller of f by reading its code, where the link register has been
+// overwritten; nil where that gives no possible one.
 func (w *walker) byReadLink(ctx context.Context, f *frame) (*frame, error) {
 	row, err := f.module.ReadRow(ctx, f.offset, f.exact)
 	if err != nil || row == nil {
@@ -55,14 +54,14 @@ func (w *walker) byReadLink(ctx context.Context, f *frame) (*frame, error) {
 	w.keepLink(ctx, f)
 	caller, err := w.recover(ctx, f, row)
 	if err != nil || caller == nil || caller.pc == f.pc {
-		return nil, nil //nolint:nilerr // then it is not known
+		return nil, nil //nolint:nilerr // it is not known
 	}
 	return w.ifReturn(ctx, f, caller)
 }
 
-// keepLink says that a register in which f keeps its return address is where the frame
-// further in has it, if that is about to execute an instruction: what f calls leaves the
-// register alone, whatever else functions do.
+// keepLink places a register in which f keeps its return address where the frame further in has
+// it, if that is about to execute an instruction: the callees of f leave the register
+// unchanged, whatever other functions do.
 func (w *walker) keepLink(ctx context.Context, f *frame) {
 	column := f.source.Rules.ReturnAddress
 	rule, _ := f.rule(column)
@@ -74,7 +73,7 @@ func (w *walker) keepLink(ctx context.Context, f *frame) {
 	}
 }
 
-// ifReturn is the caller, if its PC may be a return address of a call that led to f.
+// ifReturn returns the caller, if its PC may be a return address of a call that led to f.
 func (w *walker) ifReturn(ctx context.Context, f, caller *frame) (*frame, error) {
 	may, err := w.mayReturnTo(ctx, caller)
 	if err != nil || !may || caller.exact {
@@ -90,8 +89,8 @@ func (w *walker) ifReturn(ctx context.Context, f, caller *frame) (*frame, error)
 	return caller, nil
 }
 
-// withoutLink is the caller of f where its row has the return address in a register that does
-// not have it any more. ok is false where the row may be right.
+// withoutLink returns the caller of f where its row has the return address in a register that
+// does not have it any more. ok is false where the row may be right.
 func (w *walker) withoutLink(ctx context.Context, f, caller *frame) (instead *frame, stop Stopped, ok bool) {
 	switch rule, _ := f.rule(f.source.Rules.ReturnAddress); {
 	case f.module == nil, caller == nil && (rule.Kind != cfi.Register || f.source.By != code.ByRules || f.exact):

@@ -18,9 +18,8 @@ import (
 
 // This file reads the variables of frames.
 
-// readLocals reads the variables of the frames of a stack that was walked. What a
-// function was given when it was called is found in the frames further out, so all of
-// them must be there.
+// readLocals reads the variables of the frames of a stack that was walked. A function's
+// arguments at the call are found in the frames further out, so all of them must be there.
 func (w *walker) readLocals(ctx context.Context) {
 	limits := w.process.shared.options.Locals
 	if limits == nil {
@@ -47,7 +46,7 @@ func (w *walker) readLocals(ctx context.Context) {
 	}
 }
 
-// setLocals keeps the variables of a frame; nil: there are none.
+// setLocals sets the variables of a frame; nil: there are none.
 func (f *Frame) setLocals(list [][]Variable) {
 	if list == nil {
 		return
@@ -58,8 +57,8 @@ func (f *Frame) setLocals(list [][]Variable) {
 	f.Details.Locals = list
 }
 
-// readTailLocals reads the variables of the functions that called that of a frame by tail
-// calls: what they were given is all that is left of most.
+// readTailLocals reads the variables of the functions that called a frame's function by tail
+// calls: of most only the arguments are left.
 func (f *frame) readTailLocals(ctx context.Context, limits value.Limits) {
 	if f.called == nil {
 		return
@@ -70,8 +69,8 @@ func (f *frame) readTailLocals(ctx context.Context, limits value.Limits) {
 	}
 }
 
-// localsOf are the variables of a frame by the function that has them; nil where none is
-// described. lanes are those that they are read for; nil: none.
+// localsOf returns the variables of a frame by the function that has them; nil where none is
+// described. lanes are the lanes to read them for; nil: none.
 func (f *frame) localsOf(ctx context.Context, limits value.Limits, lanes LaneSet) [][]Variable {
 	scope := f.module.Code.VariablesIn(f.lookup, f.function())
 	if scope == nil {
@@ -104,8 +103,8 @@ func (f *frame) localsOf(ctx context.Context, limits value.Limits, lanes LaneSet
 	return list
 }
 
-// activeLanes are the lanes of a wave that are at the frame's PC; nil of a CPU thread,
-// and where none is known to be.
+// activeLanes returns the lanes of a wave at the frame's PC; nil for a CPU thread, and where
+// none is known to be there.
 func (f *frame) activeLanes() LaneSet {
 	groups := f.walker.stack.Frames[f.index].Lanes()
 	for i := range groups {
@@ -116,7 +115,7 @@ func (f *frame) activeLanes() LaneSet {
 	return nil
 }
 
-// ofLane are the variables that a lane has.
+// ofLane returns the variables that a lane has.
 func ofLane(levels [][]Variable, lane uint32) [][]Variable {
 	if levels == nil {
 		return nil
@@ -133,7 +132,7 @@ func ofLane(levels [][]Variable, lane uint32) [][]Variable {
 	return own
 }
 
-// A localsReader reads the variables of a frame, of a wave as one lane has them.
+// localsReader reads the variables of a frame, for a wave as one lane has them.
 type localsReader struct {
 	u      *unitContext
 	reader *value.Reader
@@ -159,7 +158,7 @@ func (r *localsReader) locate(ctx context.Context, s *code.ScopedVariable) (loce
 	return r.u.locateAt(ctx, s.Entry, s.Location)
 }
 
-// readAt reads a variable where it is; err says why that is not known.
+// readAt reads a variable at its place; err is why that is not known.
 func (r *localsReader) readAt(ctx context.Context, s *code.ScopedVariable, l locexpr.Location, err error) value.Variable {
 	v := r.reader.Variable(ctx, s.Unit(), s.Name, s.Type, l, unknown(err))
 	v.Kind, v.Line, v.IsArtificial, v.IsShadowed = kindOf(s), s.Line, s.IsArtificial, s.IsShadowed
@@ -169,11 +168,11 @@ func (r *localsReader) readAt(ctx context.Context, s *code.ScopedVariable, l loc
 	return v
 }
 
-// checkPlaces reports a DW_AT_return_addr or DW_AT_static_link of a function that gives anything
-// but one memory location description, which is ill-formed (A.3.3.5).
+// checkPlaces reports a DW_AT_return_addr or DW_AT_static_link of a function that gives
+// anything but one memory location description, which is ill-formed (A.3.3.5).
 func (f *frame) checkPlaces(ctx context.Context, function dwarf.Entry) {
 	if function.IsZero() {
-		return // its unit cannot be read, which is said
+		return // its unit cannot be read, which is reported
 	}
 	for _, attr := range []dw.Attr{dw.AttrReturnAddr, dw.AttrStaticLink} {
 		l, ok, err := function.Location(attr)
@@ -211,9 +210,9 @@ func kindOf(s *code.ScopedVariable) value.VariableKind {
 	return value.Local
 }
 
-// Select reads a variable, or a part of one, in a physical frame of a thread, 0 being
-// the top one: of the innermost function there that has it, else a global of the target.
-// lane is the current lane; nil: none is.
+// Select reads a variable, or a part of one, in a physical frame of a thread, 0 being the top
+// one: in the innermost function there that has it, else a global of the target. lane is the
+// current lane; nil: there is none.
 func (p *Process) Select(ctx context.Context, th *target.Thread, index int, lane *uint32, path value.Path, limits value.Limits) (v value.Variable, err error) {
 	_, frames := p.Activations(ctx, th)
 	if index >= len(frames) {
@@ -284,11 +283,11 @@ func (p *Process) selectGlobal(ctx context.Context, th *target.Thread, path valu
 	return v, err
 }
 
-// localsFrame is a frame as package value sees it.
+// localsFrame adapts a frame for package value.
 type localsFrame struct{ u *unitContext }
 
-// unknown says of an error that means that the program does not keep something any
-// more that it is undefined.
+// unknown turns an error for a value that the program does not keep any more into one for an
+// undefined value.
 func unknown(err error) error {
 	if err != nil && (errors.Is(err, ErrNoCallValue) || errors.Is(err, code.ErrUndefined)) {
 		return fmt.Errorf("%w: %w", locexpr.ErrUndefined, err)
@@ -298,8 +297,8 @@ func unknown(err error) error {
 
 func (l localsFrame) Context(unit dwarf.Unit) locexpr.Context { return l.u.context(unit) }
 
-// AddressBits is the size of an address. Spaces that the architecture does not have are
-// as large as the default one.
+// AddressBits returns the size of an address. Spaces that the architecture does not have are as
+// large as the default one.
 func (l localsFrame) AddressBits(space locexpr.AddressSpace) uint32 {
 	d := l.u.frame.walker.machine.Description
 	info, ok := d.Space(space)
@@ -314,9 +313,9 @@ func (l localsFrame) AddressBits(space locexpr.AddressSpace) uint32 {
 
 // about calls f with an object as the current one.
 func (l localsFrame) about(object locexpr.Location, f func() error) error {
-	before := l.u.around.Object
+	previous := l.u.around.Object
 	l.u.around.Object = func(context.Context, locexpr.Context) (locexpr.Location, error) { return object, nil }
-	defer func() { l.u.around.Object = before }()
+	defer func() { l.u.around.Object = previous }()
 	return f()
 }
 
@@ -335,7 +334,7 @@ func (l localsFrame) Evaluate(ctx context.Context, where *dwarf.Location, object
 	return place, unknown(err)
 }
 
-// Number is what an expression gives as an integer: its value, or what stands at the
+// Number returns the integer that an expression gives: its value, or the content of the
 // location that it gives.
 func (l localsFrame) Number(ctx context.Context, where *dwarf.Location, object locexpr.Location) (n int64, err error) {
 	err = l.about(object, func() error {
@@ -353,7 +352,7 @@ func (l localsFrame) Number(ctx context.Context, where *dwarf.Location, object l
 	return n, unknown(err)
 }
 
-// VariableNumber is the integer that a variable holds.
+// VariableNumber returns the integer in a variable.
 func (l localsFrame) VariableNumber(ctx context.Context, variable dwarf.Entry) (int64, error) {
 	v, err := l.u.context(variable.Unit()).VariableValue(ctx, variable.Offset())
 	if err != nil {
@@ -365,7 +364,7 @@ func (l localsFrame) VariableNumber(ctx context.Context, variable dwarf.Entry) (
 	return int64(v.Uint64()), nil
 }
 
-// Symbol is the function or the variable at an address.
+// Symbol returns the function or the variable at an address.
 func (l localsFrame) Symbol(address uint64) (name string, offset uint64) {
 	p := l.u.frame.walker.process
 	if s := p.Segment(address); s != nil {
@@ -382,7 +381,7 @@ func (l localsFrame) Symbol(address uint64) (name string, offset uint64) {
 	return "", 0
 }
 
-// Module is the debug information of the module that has an address, and the address in
+// Module returns the debug information of the module that has an address, and the address in
 // it; nil where there is none.
 func (l localsFrame) Module(address uint64) (*dwarf.Reader, uint64) {
 	if m, offset := l.u.frame.walker.process.moduleAt(address); m != nil {
@@ -391,7 +390,7 @@ func (l localsFrame) Module(address uint64) (*dwarf.Reader, uint64) {
 	return nil, 0
 }
 
-// moduleAt is the module that has an address, of code or of data, and the address in its
+// moduleAt returns the module that has an address, of code or of data, and the address in its
 // code object; nil where none has it.
 func (p *Process) moduleAt(address uint64) (*code.Module, uint64) {
 	for _, m := range p.Loaded() {
@@ -404,14 +403,14 @@ func (p *Process) moduleAt(address uint64) (*code.Module, uint64) {
 	return nil, 0
 }
 
-// A GlobalVariable is a variable that is in no frame, with the module that has it.
+// GlobalVariable is a variable that is in no frame, with the module that has it.
 type GlobalVariable struct {
 	value.Variable
 	Module *target.Module
 }
 
-// Globals reads the variables of a name, of all modules that have debug information.
-// That of thread-local storage is the given thread's.
+// Globals reads the variables with a name, in all modules that have debug information.
+// Thread-local storage is read for the thread.
 func (p *Process) Globals(ctx context.Context, th *target.Thread, name string, limits value.Limits) (list []GlobalVariable, err error) {
 	err = p.eachGlobal(ctx, th, name, func(w *walker, m *code.Module, e dwarf.Entry) (bool, error) {
 		r := w.globalReader(m, e, limits)
@@ -423,8 +422,8 @@ func (p *Process) Globals(ctx context.Context, th *target.Thread, name string, l
 	return list, err
 }
 
-// eachGlobal calls one with the variables of a name, of all modules that have debug
-// information, until it has had enough.
+// eachGlobal calls one with the variables with a name, in all modules that have debug
+// information, until one returns false or an error.
 func (p *Process) eachGlobal(ctx context.Context, th *target.Thread, name string, one func(*walker, *code.Module, dwarf.Entry) (bool, error)) error {
 	state := p.stateOf(ctx, th)
 	if state == nil || state.arch == nil {

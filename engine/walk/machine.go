@@ -14,33 +14,33 @@ import (
 // maxGeneral bounds the registers that are listed for a frame.
 const maxGeneral = 1 << 12
 
-// listedRegister is a register that is listed for frames: one of at most 64 bits
-// that holds addresses and counts, or says something of each lane.
+// listedRegister is a register that is listed for frames: one of at most 64 bits for addresses
+// and counts, or for one bit of each lane.
 type listedRegister struct {
 	number uint64
 	bits   uint32
-	lanes  uint32 // only threads of so many have it; 0: all
+	lanes  uint32 // only threads with this many lanes have it; 0: all
 }
 
-// machine is an architecture with what walks make of its description.
+// machine is an architecture with what walks derive from its description.
 type machine struct {
 	*code.Machine
 	general []listedRegister
-	// returnRow is the row of code of which nothing is known but that it has
-	// its return address right below its CFA.
+	// returnRow is the row of code of which only the place of its return address is known,
+	// right below its CFA.
 	returnRow *cfi.Row
-	// recordRow is such a row of code that keeps its caller's frame pointer in a
-	// frame record, keptRow that of code that leaves the frame pointer alone. Both
-	// are there where hasRecords.
+	// recordRow is such a row for code that saves its caller's frame pointer in a frame record,
+	// keptRow for code that leaves the frame pointer unchanged. Both are there where
+	// hasRecords.
 	recordRow, keptRow *cfi.Row
 	record             recordShape
 	recordSource       *code.Row // the frame-pointer rule; nil where there is none
 	hasRecords         bool
 	entrySource        *code.Row // of a function that has executed nothing; nil where it is not known
-	// hasLink says that a call leaves its return address in a register.
+	// hasLink is true where a call leaves its return address in a register.
 	hasLink bool
-	// namedPC is the PC where the return address is another register: the caller's is
-	// not what its rows say of that column. Else no register.
+	// namedPC is the PC where the return address is another register: rows for that column do
+	// not give the caller's PC. Otherwise it is no register.
 	namedPC   uint64
 	addresses uint64 // the last address of the default space
 }
@@ -81,9 +81,9 @@ func newMachine(architecture *code.Machine) *machine {
 	return m
 }
 
-// newReturnRow is the row of a frame whose return address is the word below an address,
-// which is where a return leaves the stack pointer if a call pushed that word. Where a
-// function stored it, it may be anywhere in the frame.
+// newReturnRow returns the row of a frame whose return address is the word below an address,
+// which is where a return leaves the stack pointer if a call pushed that word. Where a function
+// stored it, it may be anywhere in the frame.
 func (m *machine) newReturnRow(more ...cfi.RegisterRule) *cfi.Row {
 	d := m.Description
 	back := cfi.Rule{Kind: cfi.Offset, Offset: -int64(d.AddressBits+7) / 8}
@@ -100,7 +100,7 @@ func (m *machine) newReturnRow(more ...cfi.RegisterRule) *cfi.Row {
 	return &cfi.Row{Rules: rules, ReturnAddress: uint64(d.ReturnAddress)}
 }
 
-// executionMask is the register with a bit for each lane that executes, of threads with a
+// executionMask returns the register with a bit for each lane that executes, in threads with a
 // number of lanes of at most 64.
 func (m *machine) executionMask(lanes uint32) (reg uint64, ok bool) {
 	for i := range m.Description.Registers {

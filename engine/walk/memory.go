@@ -8,19 +8,19 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// A Memory is what a walk sees of a process: its memory, and the code in it.
+// Memory is a process as a walk reads it: its memory, and the code in it.
 type Memory interface {
 	Code
-	// ReadMemory reads as target.Target does: of another space than the default one
-	// the instance that belongs to a thread; nil where none is meant.
+	// ReadMemory reads as target.Target does: for another space than the default one the
+	// instance that belongs to a thread; nil where none is meant.
 	ReadMemory(space locexpr.AddressSpace, thread *target.Thread, address uint64, buf []byte) (int, error)
-	// Mapped is as that of target.Target.
+	// Mapped is as in target.Target.
 	Mapped(address uint64) (mapped, executable bool)
 }
 
 // Code finds the code of a process.
 type Code interface {
-	// Segment is the segment of code at an address; nil where there is none.
+	// Segment returns the segment of code at an address; nil where there is none.
 	Segment(address uint64) *code.Segment
 }
 

@@ -10,13 +10,13 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// ModuleCode disassembles code of a module from start up to end, which are addresses of
-// its code object, as those of the instructions are. Lanes is how many the threads have
-// that execute it; 0: what the object says. Texts are those of the program; nil: those of
-// the architecture, which isNamed says are the names of all instructions. There are
-// fewer instructions where the code cannot be read or decoded to its end. The error wraps
-// sdk.ErrNotImplemented of an architecture that does not disassemble, and
-// target.ErrNoMemory where there is no code.
+// ModuleCode disassembles code of a module from start up to end, which are addresses of its
+// code object, like the addresses of the instructions. lanes is how many lanes the threads have
+// that execute it; 0: as the object has it. Texts are the program's; nil: the architecture's,
+// where isNamed reports whether they are the names of all instructions. There are fewer
+// instructions where the code cannot be read or decoded to its end. The error wraps
+// sdk.ErrNotImplemented for an architecture that does not disassemble, and target.ErrNoMemory
+// where there is no code.
 func (p *Process) ModuleCode(
 	ctx context.Context, m *code.Module, start, end uint64, lanes uint32, program *disassembler.Program,
 ) (lines []Line, isNamed bool, err error) {

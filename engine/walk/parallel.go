@@ -9,8 +9,8 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// walkParallel walks threads by all processors, and yields their stacks in order. It is for
-// stacks that take long, as those with variables do: others cost less than to hand them
+// walkParallel walks threads on all processors, and yields their stacks in order. It is for
+// stacks that take long, such as stacks with variables: others cost less than handing them
 // over.
 func (p *Process) walkParallel(ctx context.Context, threads []*target.Thread, k *threadPass, yield func(*target.Thread, *Stack) bool) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -19,7 +19,7 @@ func (p *Process) walkParallel(ctx context.Context, threads []*target.Thread, k 
 		stack  chan *Stack
 	}
 	workers := runtime.GOMAXPROCS(0)
-	list := make(chan walked, workers) // bounds the stacks that wait
+	list := make(chan walked, workers) // bounds the pending stacks
 	busy := make(chan struct{}, workers)
 	go func() {
 		defer close(list)
@@ -42,7 +42,7 @@ func (p *Process) walkParallel(ctx context.Context, threads []*target.Thread, k 
 	for w := range list {
 		stack := <-w.stack
 		if isDone = isDone || ctx.Err() != nil || !yield(w.thread, stack); isDone {
-			cancel() // those that are under way end, and no one is left waiting
+			cancel() // walks in progress end, and no goroutine is left waiting
 		}
 	}
 	cancel()

@@ -13,11 +13,10 @@ import (
 // This file reads the variables that a plugin describes, where debug information
 // describes none.
 
-// maxPluginBytes is how many bytes of such a variable are read: nothing says how large it
-// is.
+// maxPluginBytes is how many bytes of such a variable are read: its size is not known.
 const maxPluginBytes = 32
 
-// pluginLocals are the variables that the plugin describes; nil where it does not.
+// pluginLocals returns the variables that the plugin describes; nil where it does not.
 func (f *frame) pluginLocals(ctx context.Context) [][]Variable {
 	known := f.module.Code.PluginVariables(f.lookup)
 	if len(known) == 0 || f.place != nil {
@@ -38,8 +37,7 @@ func (f *frame) pluginLocals(ctx context.Context) [][]Variable {
 	return [][]Variable{list}
 }
 
-// words sets a value to the bytes that are at a location, as far as there are some, in
-// words of 32 bits.
+// words sets a value to the bytes at a location, as far as there are some, in words of 32 bits.
 func words(ctx context.Context, v *value.Value, l *locexpr.Location, c locexpr.Context) error {
 	word := func(offset int64) (string, error) {
 		var b [4]byte

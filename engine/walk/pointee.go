@@ -12,11 +12,11 @@ import (
 // maxMemberDepth is how deep a member may lie in members of members.
 const maxMemberDepth = 8
 
-// MemberAt names the member of what a variable of the frame points to that has a byte at
-// an offset: "value", "head.next", "list[3].name"; "" where the variable is no pointer to
-// a structure, several have its name, or nothing is there.
+// MemberAt names the member with a byte at an offset in the structure that a variable of the
+// frame points to: "value", "head.next", "list[3].name"; "" where the variable is no pointer to
+// a structure, several have its name, or there is no member.
 func (a Activation) MemberAt(variable string, offset int64) (path string) {
-	_ = object.Guard(func() error { // what cannot be read has no name
+	_ = object.Guard(func() error { // unreadable members have no name
 		if a.frame.module == nil || offset < 0 {
 			return nil
 		}
@@ -42,7 +42,7 @@ func (a Activation) MemberAt(variable string, offset int64) (path string) {
 	return path
 }
 
-// pointee is the type that a pointer or a reference points to; nil of other types.
+// pointee returns the type that a pointer or a reference points to; nil for other types.
 func pointee(t *dwarf.Type) *dwarf.Type {
 	if t = plain(t); t == nil {
 		return nil
@@ -58,7 +58,7 @@ func pointee(t *dwarf.Type) *dwarf.Type {
 	return nil
 }
 
-// plain is a type without its names, as it is defined; nil where that cannot be read.
+// plain returns the defined type behind a type's names; nil where it cannot be read.
 func plain(t *dwarf.Type) *dwarf.Type {
 	if t == nil {
 		return nil
@@ -70,8 +70,8 @@ func plain(t *dwarf.Type) *dwarf.Type {
 	return p.Complete()
 }
 
-// memberAt is the path of the innermost member that has a byte at an offset, with the dot
-// or bracket that begins it. Of a union it is the first one.
+// memberAt returns the path of the innermost member that has a byte at an offset, with the dot
+// or bracket that begins it. In a union it is the first one.
 func memberAt(t *dwarf.Type, offset uint64, depth int) string {
 	if t == nil || depth == 0 {
 		return ""
@@ -117,8 +117,8 @@ func memberAt(t *dwarf.Type, offset uint64, depth int) string {
 	return ""
 }
 
-// sizeOf is the size of a type in bytes; of an array of one dimension, which may not say
-// it, that of its elements; 0 where it is not known.
+// sizeOf returns the size of a type in bytes; for an array of one dimension without a size,
+// from its elements; 0 where it is not known.
 func sizeOf(t *dwarf.Type) uint64 {
 	if t.IsSized || t.Kind != dwarf.KindArray {
 		return t.Size

@@ -31,16 +31,16 @@ type Options struct {
 	NoSymbols bool
 	// Registers keeps the general registers of every frame.
 	Registers bool
-	// Lanes finds what the lanes of a wave do in every frame.
+	// Lanes finds the state of a wave's lanes in every frame.
 	Lanes bool
-	// Locals reads the variables of every frame within limits; nil: none are.
+	// Locals reads the variables of every frame within limits; nil: none are read.
 	Locals *value.Limits
-	// TailCalls finds the functions that were left by tail calls, of threads of targets.
+	// TailCalls finds the functions that were left by tail calls, in threads of targets.
 	TailCalls bool
 }
 
-// Shared is what the walks of all processes share: code objects, architectures and
-// the memory of walkers.
+// Shared is the data that the walks of all processes share: code objects, architectures and the
+// memory of walkers.
 type Shared struct {
 	library  *code.Library
 	options  Options
@@ -49,28 +49,28 @@ type Shared struct {
 	walkers  sync.Pool // of *walker
 }
 
-// NewShared makes what processes share.
+// NewShared makes a Shared.
 func NewShared(library *code.Library, options Options) *Shared {
 	s := &Shared{library: library, options: options}
 	s.walkers.New = func() any { return &walker{} }
 	return s
 }
 
-// Alone is the same with other options, for processes that share no code object
-// with others: whatever a walk needs is read anew, of memory from the target.
+// Alone returns a Shared with other options, for processes that share no code object with
+// others: whatever a walk needs is read anew, from the target's memory if it is there.
 func (s *Shared) Alone(options Options) *Shared {
 	alone := NewShared(s.library, options)
 	alone.isAlone = true
 	return alone
 }
 
-// Options are how stacks are walked.
+// Options returns how stacks are walked.
 func (s *Shared) Options() Options { return s.options }
 
-// Library holds the code objects.
+// Library returns the code objects.
 func (s *Shared) Library() *code.Library { return s.library }
 
-// machine is the architecture of a name.
+// machine returns the architecture with a name.
 func (s *Shared) machine(name string) (*machine, error) {
 	architecture, err := s.library.Machine(name)
 	if err != nil {
@@ -83,8 +83,8 @@ func (s *Shared) machine(name string) (*machine, error) {
 	return m.(*machine), nil
 }
 
-// A Process is the threads, memory and code that stacks are walked in. It may be
-// used concurrently.
+// Process is the threads, memory and code that stacks are walked in. It may be used
+// concurrently.
 type Process struct {
 	shared *Shared
 	state  target.Target
@@ -92,28 +92,28 @@ type Process struct {
 	finder object.Finder
 	bounds *bounds
 
-	loading sync.Mutex // held while modules are added
+	loading sync.Mutex // locked while modules are added
 	loaded  atomic.Pointer[[]*code.Module]
-	all     []*code.Module // also those that are loaded no more
+	all     []*code.Module // also modules that are no longer loaded
 	code    atomic.Pointer[code.Segments]
 	listed  []*target.Module // what Modules returns
-	// processors are those of the threads, by architecture; nil until one is asked for.
+	// processors are the threads' processors, by architecture; nil until one is needed.
 	processors map[string]string
 
 	bound    sync.Once
 	machines map[string]*machine // the architectures of its threads, by name
-	missing  map[string]error    // why there is none, by name
+	missing  map[string]error    // why an architecture is missing, by name
 	threads  threadStates
 
-	unplaced  func(address uint64) []symbol.Frame // names code of no module; nil: nothing does
+	unplaced  func(address uint64) []symbol.Frame // names code of no module; nil: it has no names
 	values    *value.Cache                        // nil: variables are not read
 	tls       tlsBlocks
 	tails     tailChains
 	launchers launchers
 }
 
-// NewProcess makes a process of a target, whose files the finder finds. Close
-// closes its code objects; the target stays its owner's.
+// NewProcess makes a process of a target, whose files the finder finds. Close closes its code
+// objects; the target remains its owner's.
 func (s *Shared) NewProcess(state target.Target, finder object.Finder) *Process {
 	p := &Process{shared: s, state: state, list: state.Threads(), finder: finder, bounds: newBounds(state)}
 	if s.options.Locals != nil {
@@ -123,7 +123,7 @@ func (s *Shared) NewProcess(state target.Target, finder object.Finder) *Process 
 	return p
 }
 
-// Close closes the code objects. No walk may be under way.
+// Close closes the code objects. No walk may be in progress.
 func (p *Process) Close() {
 	p.loading.Lock()
 	defer p.loading.Unlock()
@@ -132,10 +132,9 @@ func (p *Process) Close() {
 	}
 }
 
-// SetModules sets the modules that are loaded from now on; those that were loaded
-// before are the same pointers. A walk that is under way goes on with the modules of
-// before, and stacks that were walked keep theirs: what is not loaded any more is
-// closed with the process.
+// SetModules sets the modules that are loaded from now on; modules that were loaded before are
+// the same pointers. A walk in progress goes on with the old modules, and walked stacks keep
+// theirs: modules that are not loaded any more are closed with the process.
 func (p *Process) SetModules(modules []*target.Module) {
 	p.loading.Lock()
 	defer p.loading.Unlock()
@@ -156,7 +155,7 @@ func (p *Process) SetModules(modules []*target.Module) {
 // NameUnplaced sets the function that names code in no module, from now on.
 func (p *Process) NameUnplaced(name func(address uint64) []symbol.Frame) { p.unplaced = name }
 
-// load loads a module. The caller holds loading.
+// load loads a module. The caller has locked loading.
 func (p *Process) load(m *target.Module, o code.Loading) *code.Module {
 	o.Target = &view{p}
 	if o.Finder == nil {
@@ -171,18 +170,18 @@ func (p *Process) load(m *target.Module, o code.Loading) *code.Module {
 	return loaded
 }
 
-// AddModule adds a module whose place in the process is said elsewhere: that of
-// recordings, whose processes each have it where they mapped it. Its ID becomes its
-// index. made is code that a runtime made; nil: it is an object's.
-func (p *Process) AddModule(m *target.Module, made *code.JIT) *code.Module {
+// AddModule adds a module whose place in the process is recorded elsewhere, as in recordings,
+// whose processes each have it where they mapped it. Its ID becomes its index. jit is JIT code;
+// nil: the code is an object's.
+func (p *Process) AddModule(m *target.Module, jit *code.JIT) *code.Module {
 	p.loading.Lock()
 	defer p.loading.Unlock()
 	m.ID = len(p.all)
-	return p.load(m, code.Loading{JIT: made})
+	return p.load(m, code.Loading{JIT: jit})
 }
 
-// AddModuleOf is AddModule for a module whose files another finder finds than the
-// process' own: that of a process with a root directory of its own.
+// AddModuleOf is AddModule for a module whose files another finder finds than the process's
+// own: for a process with a root directory of its own.
 func (p *Process) AddModuleOf(m *target.Module, finder *object.Finder) *code.Module {
 	p.loading.Lock()
 	defer p.loading.Unlock()
@@ -190,7 +189,7 @@ func (p *Process) AddModuleOf(m *target.Module, finder *object.Finder) *code.Mod
 	return p.load(m, code.Loading{Finder: finder})
 }
 
-// Module is the one that AddModule or AddModuleOf gave an ID.
+// Module returns the module to which AddModule or AddModuleOf gave an ID.
 func (p *Process) Module(id uint64) *code.Module {
 	p.loading.Lock()
 	defer p.loading.Unlock()
@@ -210,9 +209,8 @@ func (p *Process) setLoaded(list []*code.Module) {
 	p.launchers.mu.Unlock()
 }
 
-// processorOf is the processor that a module's code is for, where the module does
-// not say it: the one of all threads of its architecture; "" where they are of
-// several.
+// processorOf returns the processor of a module's code, where the module does not name it: the
+// one of all threads of its architecture; "" where they have several.
 func (p *Process) processorOf(m *target.Module) string {
 	if m.Processor != "" {
 		return ""
@@ -230,30 +228,30 @@ func (p *Process) processorOf(m *target.Module) string {
 	return p.processors[m.Arch]
 }
 
-// Info is about the target as a whole.
+// Info returns information about the target as a whole.
 func (p *Process) Info() target.Info { return p.state.Info() }
 
-// Modules are the code objects loaded, as the target or SetModules lists them.
+// Modules returns the loaded code objects, as the target or SetModules lists them.
 func (p *Process) Modules() []*target.Module {
 	p.loading.Lock()
 	defer p.loading.Unlock()
 	return p.listed
 }
 
-// Loaded are Modules with their code objects at work.
+// Loaded returns Modules with their code objects at work.
 func (p *Process) Loaded() []*code.Module { return *p.loaded.Load() }
 
-// Segment is the segment of code at an address; nil where there is none.
+// Segment returns the segment of code at an address; nil where there is none.
 func (p *Process) Segment(address uint64) *code.Segment { return p.code.Load().Find(address) }
 
-// Threads are in the target's own order.
+// Threads returns the threads in the target's own order.
 func (p *Process) Threads() []*target.Thread { return p.list }
 
-// State is where the target's memory and registers come from.
+// State returns the target with the memory and registers.
 func (p *Process) State() target.Target { return p.state }
 
-// SpaceName is what the architecture of a thread, whose stack was walked, calls
-// an address space.
+// SpaceName returns the name of an address space in the architecture of a thread, whose stack
+// was walked.
 func (p *Process) SpaceName(th *target.Thread, space locexpr.AddressSpace) string {
 	if m := p.machineOf(th); m != nil {
 		return m.SpaceName(space)
@@ -261,7 +259,7 @@ func (p *Process) SpaceName(th *target.Thread, space locexpr.AddressSpace) strin
 	return fmt.Sprintf("address space %d", space)
 }
 
-// ModuleInfo is about a module of the process, as far as it is known by now.
+// ModuleInfo returns the current information about a module of the process.
 func (p *Process) ModuleInfo(m *target.Module) code.Info {
 	if loaded := p.moduleOf(m); loaded != nil {
 		return loaded.Info()
@@ -278,7 +276,7 @@ func (p *Process) DebugInfo(m *target.Module) code.DebugInfo {
 	return code.DebugInfoNone
 }
 
-// moduleOf is a module of the target with its code; nil where it is not of the process.
+// moduleOf returns a module of the target with its code; nil where it is not in the process.
 func (p *Process) moduleOf(m *target.Module) *code.Module {
 	p.loading.Lock()
 	all := p.all
@@ -294,7 +292,7 @@ func (p *Process) moduleOf(m *target.Module) *code.Module {
 	return nil
 }
 
-// CodeObject is the code object of a module of the process, as it is in its file; nil
+// CodeObject returns the code object of a module of the process, as it is in its file; nil
 // where there is none. It is open as long as the process.
 func (p *Process) CodeObject(m *target.Module) *object.Object {
 	p.loading.Lock()
@@ -307,8 +305,7 @@ func (p *Process) CodeObject(m *target.Module) *object.Object {
 	return nil
 }
 
-// Problems are what went wrong with the target and with the plugins it uses,
-// each a sentence.
+// Problems returns the problems with the target and with the plugins it uses, each a sentence.
 func (p *Process) Problems() []string {
 	problems := append(append([]string(nil), p.state.Info().Problems...), p.bounds.problems()...)
 	seen := map[*plugin.Arch]bool{}
@@ -338,12 +335,12 @@ func countEqual(sentences []string) []string {
 	return out
 }
 
-// Stacks walks the threads of the target, in its order, each when it is asked for.
+// Stacks walks the threads of the target, in its order, each when the loop gets to it.
 func (p *Process) Stacks(ctx context.Context) iter.Seq[*Stack] { return p.StacksOf(ctx, p.list) }
 
-// StacksOf walks threads of the target, in the order given, each when it is asked
-// for. A stack belongs to whoever gets it: nothing of it is kept here, but what many
-// share (names of functions, stacks of launchers). It ends early when ctx does.
+// StacksOf walks threads of the target, in their order in the list, each when the loop gets to
+// it. A stack belongs to the caller: only data that many stacks share is kept here (names of
+// functions, stacks of launchers). It ends early when ctx does.
 func (p *Process) StacksOf(ctx context.Context, threads []*target.Thread) iter.Seq[*Stack] {
 	return func(yield func(*Stack) bool) {
 		k := p.newPass(threads)
@@ -372,20 +369,20 @@ func (p *Process) StacksOf(ctx context.Context, threads []*target.Thread) iter.S
 	}
 }
 
-// releaseEvery is after how many stacks the pages that they are on are released. Each
-// has 64 KiB or more, since the kernel maps what lies around a page too.
+// releaseEvery is the number of stacks after which their pages are released. Each has 64 KiB or
+// more, since the kernel also maps the pages around.
 const releaseEvery = 256
 
-// Walk walks the stack of one thread of the target. There is always a stack:
-// what went wrong is its Stopped. Nothing that was found before is lost. The
-// stack of a thread that another one launched continues in its Launchers.
+// Walk walks the stack of one thread of the target. It always returns a stack: a problem is its
+// Stopped, and the frames found before it are kept. The stack of a thread that another one
+// launched continues in its Launchers.
 func (p *Process) Walk(ctx context.Context, th *target.Thread) *Stack {
 	stack := p.walkThread(ctx, th)
 	p.joinLaunchers(ctx, stack)
 	return stack
 }
 
-// walkThread walks the stack of a thread alone.
+// walkThread walks the stack of a thread without its launchers.
 func (p *Process) walkThread(ctx context.Context, th *target.Thread) *Stack {
 	state := p.stateOf(ctx, th)
 	if state == nil {
@@ -418,7 +415,7 @@ func (p *Process) walkThread(ctx context.Context, th *target.Thread) *Stack {
 	return stack
 }
 
-// guarded walks, and takes a file that shrinks for memory that is not there.
+// guarded walks, and treats a file that shrinks as missing memory.
 func (w *walker) guarded(ctx context.Context) { w.guardedFrom(ctx, nil) }
 
 // guardedFrom is guarded from a frame on; nil: the top one.
@@ -435,7 +432,7 @@ func (w *walker) guardedFrom(ctx context.Context, f *frame) {
 	}
 }
 
-// describe finds out what Options ask for of frames that were walked.
+// describe finds the details of walked frames that Options ask for.
 func (w *walker) describe(ctx context.Context) {
 	w.describeCalls(ctx, w.process.shared.options.TailCalls)
 	w.readLocals(ctx)
@@ -451,7 +448,7 @@ func (w *walker) describe(ctx context.Context) {
 	}
 }
 
-// view is the process as a plugin sees it while a call about it is under way.
+// view is the process as a plugin reads it during a call about it.
 type view struct{ process *Process }
 
 func (v *view) ReadMemory(_ context.Context, m sdk.MemoryRange, buf []byte) (n int, err error) {
@@ -505,8 +502,7 @@ func (v *view) ReadSection(_ context.Context, handle uint64, name string) ([]byt
 	return v.process.shared.library.Section(handle, name)
 }
 
-// names are the functions at an address of a module's object, as the options
-// want them.
+// names returns the functions at an address of a module's object, as the options want them.
 func (p *Process) names(m *code.Module, address uint64) []symbol.Frame {
 	return m.Names(address, p.shared.options.NoInlines)
 }

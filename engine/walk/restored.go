@@ -4,14 +4,14 @@ package walk
 
 import "context"
 
-// isRestored reports whether a register that a row finds below the stack pointer, where nothing
-// was kept, is in the register again. Samples have the bytes of the stack from its pointer on.
-// In an epilogue they lack what was popped, which rows leave where it was saved: without this
-// a sample that was taken at a return would lose every caller that is found by its frame
-// pointer.
+// isRestored reports whether a register that a row places below the stack pointer, where
+// nothing is kept, is back in the register. Samples have the bytes of the stack from its
+// pointer on. In an epilogue the popped values are missing there, but rows still have them
+// where they were saved: without this a sample that was taken at a return would lose every
+// caller that is found by its frame pointer.
 //
-// The plugin reads the code for that. Below the stack pointer a function without calls may
-// keep what it saved, and have something else in the register.
+// The plugin reads the code for that. Below the stack pointer a function without calls may keep
+// saved registers, and have something else in the register.
 func (w *walker) isRestored(ctx context.Context, address, reg uint64) bool {
 	top := w.frames[0]
 	if top.module == nil || !top.exact || !top.hasCFA || w.input.isMapped {

@@ -10,10 +10,9 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A Sample is a target made of what a profiler keeps of one moment: registers,
-// the bytes at the top of a stack, and the modules loaded. Attach walks it. The
-// samples of a stream are walked by a Walker of one Target, which keeps what was
-// found out about the modules:
+// Sample is a target made of the data that a profiler keeps of one moment: registers, the bytes
+// at the top of a stack, and the modules loaded. Attach walks it. The samples of a stream are
+// walked by a Walker of one Target, which keeps its findings about the modules:
 //
 //	func walkAll(ctx context.Context, e *engine.Engine, modules []*target.Module, samples []*engine.Sample) {
 //		process := e.Attach(&engine.Sample{Arch: "x86_64", Loaded: modules})
@@ -27,15 +26,15 @@ type Sample struct {
 	Arch      string // of the thread and of its modules
 	ThreadID  string
 	Registers sdk.Registers
-	// Stack is the bytes from StackStart on, which nearly always is the stack
-	// pointer. A walk that leaves them ends with StopEndOfStack.
+	// Stack is the bytes from StackStart on, which nearly always is the stack pointer. A walk
+	// that leaves them ends with StopEndOfStack.
 	StackStart uint64
 	Stack      []byte
 	// Loaded are the modules; their code is read from their objects.
 	Loaded []*target.Module
 
-	// Code is the code of the sample's process, for samples of one Walker whose
-	// processes differ; nil: it is that of the Walker's.
+	// Code is the code of the sample's process, for samples of one Walker whose processes
+	// differ; nil: the Walker's process's.
 	Code SampleCode
 
 	threads []*target.Thread
@@ -44,20 +43,20 @@ type Sample struct {
 // SampleCode is the code of the process of a sample.
 type SampleCode interface {
 	Code
-	// IsCode reports whether there is code at an address, be it known or not.
+	// IsCode reports whether there is code at an address, known or not.
 	IsCode(address uint64) bool
 }
 
-// Thread is the sample's one thread.
+// Thread returns the sample's one thread.
 func (s *Sample) Thread() *target.Thread { return s.Threads()[0] }
 
-// Info says that a sample has no file and died of nothing.
+// Info returns the kind alone: a sample has no file and no signal.
 func (s *Sample) Info() target.Info { return target.Info{Kind: "sample"} }
 
-// Modules are Loaded.
+// Modules returns Loaded.
 func (s *Sample) Modules() []*target.Module { return s.Loaded }
 
-// Threads is the one thread.
+// Threads returns the one thread.
 func (s *Sample) Threads() []*target.Thread {
 	if s.threads == nil {
 		s.threads = []*target.Thread{{ID: s.ThreadID, Arch: s.Arch, Registers: s.Registers}}
@@ -92,8 +91,8 @@ func (s *Sample) ReadMemory(space locexpr.AddressSpace, address uint64, buf []by
 	return 0, fmt.Errorf("0x%x: %w", address, target.ErrNoMemory)
 }
 
-// isAboveStack reports whether an address is where the bytes of the stack were cut
-// off, rather than somewhere else.
+// isAboveStack reports whether an address is where the recorded bytes of the stack ended,
+// rather than somewhere else.
 func (s *Sample) isAboveStack(address uint64) bool { return address-s.StackStart < 1<<30 }
 
 // Mapped reports whether address is in the stack's bytes or in a module.

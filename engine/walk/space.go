@@ -11,13 +11,13 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// maxMapDepth bounds the spaces that an address passes through. Three are the
-// most that any machine here needs: generic, private_lane, private_wave.
+// maxMapDepth bounds the spaces that an address passes through. The known machines need at most
+// three: generic, private_lane, private_wave.
 const maxMapDepth = 8
 
-// readSpace reads memory of an address space, as the thread's binding maps it:
-// an address of a space that has maps is one of another space, or a register's
-// byte, or what the plugin says; of a space that has none, it is the target's.
+// readSpace reads memory of an address space, as the thread's binding maps it: an address of a
+// space with maps is an address of another space, or a register's byte, or is translated by the
+// plugin; in a space without maps, it is the target's.
 func (w *walker) readSpace(ctx context.Context, space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte) error {
 	return w.readMapped(ctx, space, scope, address, dst, 0)
 }
@@ -67,8 +67,8 @@ func (w *walker) readMapped(ctx context.Context, space locexpr.AddressSpace, sco
 	return nil
 }
 
-// readRegisterBytes reads bytes of registers that stand one after the other in
-// a range. It stops at the end of a register.
+// readRegisterBytes reads bytes of consecutive registers in a range. It stops at the end of a
+// register.
 func (w *walker) readRegisterBytes(r *sdk.MapRange, offset uint64, dst []byte) (n uint64, err error) {
 	for reg := r.Register; ; reg++ {
 		info, ok := w.machine.Description.Register(reg)
@@ -88,7 +88,7 @@ func (w *walker) readRegisterBytes(r *sdk.MapRange, offset uint64, dst []byte) (
 	}
 }
 
-// readTranslated asks the plugin where an address of an opaque range is.
+// readTranslated asks the plugin for the place of an address in an opaque range.
 func (w *walker) readTranslated(ctx context.Context, space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte) error {
 	answer, err := w.machine.Plugin.Translate(ctx, &view{w.process}, &sdk.TranslateRequest{
 		Space: space, Address: address, Thread: w.thread.Handle, Frame: uint32(max(scope.Frame, 0)), Lane: scope.Lane,
@@ -128,7 +128,7 @@ func rangeAt(m *sdk.SpaceMap, address uint64) *sdk.MapRange {
 
 func (w *walker) spaceName(space locexpr.AddressSpace) string { return w.machine.SpaceName(space) }
 
-// threadBits is the size of a register in this thread, by default bits.
+// threadBits returns the size of a register in this thread, by default bits.
 func (w *walker) threadBits(number, bits uint32) uint32 {
 	if w.thread.binding != nil {
 		for _, width := range w.thread.binding.Widths {

@@ -10,9 +10,9 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A Synthetic is a target that the caller made up: one process, one work-group,
-// one thread with a top frame. Only what is read needs to be given; anything
-// else is an error that names what is missing.
+// Synthetic is a target that the caller made up: one process, one work-group, one thread with a
+// top frame. Only the parts that are read need to be set; reading others is an error that names
+// the missing part.
 type Synthetic struct {
 	Arch      string
 	Processor string
@@ -24,7 +24,7 @@ type Synthetic struct {
 	threads []*target.Thread
 }
 
-// A Piece is bytes at an address of an address space.
+// Piece is bytes at an address of an address space.
 type Piece struct {
 	Space   locexpr.AddressSpace
 	Address uint64
@@ -33,16 +33,16 @@ type Piece struct {
 
 var _ target.ScopedMemory = (*Synthetic)(nil)
 
-// Thread is the one thread.
+// Thread returns the one thread.
 func (s *Synthetic) Thread() *target.Thread { return s.Threads()[0] }
 
-// Info says that nothing is known.
+// Info returns the kind alone.
 func (s *Synthetic) Info() target.Info { return target.Info{Kind: "synthetic"} }
 
-// Modules are Loaded.
+// Modules returns Loaded.
 func (s *Synthetic) Modules() []*target.Module { return s.Loaded }
 
-// Threads is the one thread.
+// Threads returns the one thread.
 func (s *Synthetic) Threads() []*target.Thread {
 	if s.threads == nil {
 		s.threads = []*target.Thread{{ID: "1", Arch: s.Arch, Processor: s.Processor, Lanes: s.Lanes, Registers: s.Registers}}

@@ -12,24 +12,24 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// This file finds the functions that were left by tail calls between a frame and its
-// caller (DWARF 5, 3.4): the caller's call site is one of another function, from which
-// tail calls lead to the frame's in one way only. They have no physical frame.
+// This file finds the functions that were left by tail calls between a frame and its caller
+// (DWARF 5, 3.4): the caller's call site is of another function, from which tail calls lead to
+// the frame's by one path only. They have no physical frame.
 
-// calledBy is what call sites say of how the function of a frame was called.
+// calledBy is how the function of a frame was called, by call sites.
 type calledBy struct {
-	// byAddress says that the physical caller's call entered the function by its
-	// address, whatever the call site calls it.
+	// byAddress is true where the physical caller's call entered the function by its address,
+	// whatever function the call site names.
 	byAddress bool
 	tails     []*frame // of functions that called its own by tail calls, innermost first
-	// Of a frame of tails:
-	callee *frame   // the physical frame that it is one of; nil: it is physical
+	// The following are set in frames of tails.
+	callee *frame   // the physical frame that it belongs to; nil: it is physical
 	tail   tailCall // how it was left
 }
 
 func (c *calledBy) isByAddress() bool { return c != nil && c.byAddress }
 
-// physical is the frame itself, or where its function was left by a tail call, the next
+// physical returns the frame itself, or where its function was left by a tail call, the next
 // physical frame further in.
 func (f *frame) physical() *frame {
 	if f.called != nil && f.called.callee != nil {
@@ -38,14 +38,15 @@ func (f *frame) physical() *frame {
 	return f
 }
 
-// describeCalls finds, for every frame of the stack, which of several functions with the
-// same code was called, and, if asked for, the functions that called it by tail calls. What
-// cannot be read adds none.
+// describeCalls finds, for every frame of the stack, which of several functions with the same
+// code was called, and, if requested, the functions that called it by tail calls. Unreadable
+// call sites add none.
 func (w *walker) describeCalls(ctx context.Context, hasTails bool) {
 	if w.machine == nil || w.thread.lanes() > 1 {
 		return
 	}
-	// What a frame was given, such as what it calls, is found through those further out.
+	// A frame's arguments, such as the function it calls, are found through the frames further
+	// out.
 	for i := w.walked - 1; i >= 0; i-- {
 		f, caller := w.frames[i], (*frame)(nil)
 		if i+1 < w.walked {
@@ -92,8 +93,8 @@ func (w *walker) addTailCallers(out *Frame, tails []*frame) {
 	out.Details.TailCallers = list
 }
 
-// calledBy is how caller called the function of f, where that is not what its call site
-// says at once; nil otherwise.
+// calledBy returns how caller called the function of f, where its call site does not name that
+// directly; else nil.
 func (w *walker) calledBy(ctx context.Context, f, caller *frame) (*calledBy, error) {
 	if f.module == nil || caller.module == nil || caller.isGuess() || caller.exact || f.index+1 != caller.index {
 		return nil, nil
@@ -129,15 +130,15 @@ func (w *walker) calledBy(ctx context.Context, f, caller *frame) (*calledBy, err
 	if err != nil || !ok {
 		return nil, err
 	}
-	from, err := w.entered(ctx, f, caller, &call)
-	if err != nil || from.module == nil {
+	callee, err := w.entered(ctx, f, caller, &call)
+	if err != nil || callee.module == nil {
 		return nil, err
 	}
-	if from.entry == last.entry {
+	if callee.entry == last.entry {
 		return &calledBy{byAddress: true}, nil
 	}
 	called := &calledBy{}
-	chain := w.process.tailChain(from, last)
+	chain := w.process.tailChain(callee, last)
 	for i, t := range slices.Backward(chain) {
 		tail, err := w.tailFrame(ctx, f, t)
 		if err != nil || tail == nil {
@@ -149,8 +150,8 @@ func (w *walker) calledBy(ctx context.Context, f, caller *frame) (*calledBy, err
 	return called, nil
 }
 
-// entered is the function that the call of caller, which led to f, entered; of no module
-// where that is not known.
+// entered returns the function that the call of caller, which led to f, entered; its module is
+// nil where it is not known.
 func (w *walker) entered(ctx context.Context, f, caller *frame, call *code.Call) (e tailFunction, err error) {
 	pc, ok, err := w.calledAddress(ctx, caller, call)
 	if err != nil || !ok {
@@ -182,8 +183,8 @@ func (w *walker) entered(ctx context.Context, f, caller *frame, call *code.Call)
 	return e, nil
 }
 
-// calledAddress is what the call of a frame called: by its instruction where that names
-// it, else by its DW_AT_call_target, or by the callee if the object has one code of it.
+// calledAddress returns the target of a frame's call: by its instruction where that has it,
+// else by its DW_AT_call_target, or by the callee if the object has one code of it.
 func (w *walker) calledAddress(ctx context.Context, caller *frame, call *code.Call) (pc uint64, ok bool, err error) {
 	site, err := w.callSite(ctx, caller.pc)
 	switch {
@@ -218,12 +219,12 @@ func (w *walker) calledAddress(ctx context.Context, caller *frame, call *code.Ca
 	return (entry + caller.pc - caller.offset) & w.machine.addresses, ok, err
 }
 
-// tailFrame is the frame of a function that was left by a tail call before f was there;
-// nil where it is not known which address that is. Its registers are those that f's caller
-// has again: a function restores what it must preserve before it is left. Where its frame
-// was is not known.
+// tailFrame returns the frame of a function that was left by a tail call before f was there;
+// nil where the address of the call is not known. Its registers are the ones that f's caller
+// has again: a function restores the registers that it must preserve before it is left. The
+// place of its frame is not known.
 func (w *walker) tailFrame(ctx context.Context, f *frame, t tailCall) (*frame, error) {
-	call, after, ok, err := t.site.PC()
+	call, end, ok, err := t.site.PC()
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -232,12 +233,12 @@ func (w *walker) tailFrame(ctx context.Context, f *frame, t tailCall) (*frame, e
 		walker: w, callee: f, index: f.index, found: code.ByCallSite, module: t.from.module,
 		called: &calledBy{callee: f, tail: t},
 	}
-	if after == 0 { // clang says where the instruction is, gcc where it ends
-		if after, err = w.instructionEnd(ctx, t.from.module, call); err != nil {
+	if end == 0 { // clang writes the instruction's start, gcc its end
+		if end, err = w.instructionEnd(ctx, t.from.module, call); err != nil {
 			return nil, err
 		}
 	}
-	tail.offset, tail.lookup = after, after-uint64(d.CallDistance)
+	tail.offset, tail.lookup = end, end-uint64(d.CallDistance)
 	start, ok := tail.module.Start(tail.lookup)
 	if !ok {
 		return nil, nil
@@ -255,7 +256,7 @@ func (w *walker) tailFrame(ctx context.Context, f *frame, t tailCall) (*frame, e
 	return tail, nil
 }
 
-// instructionEnd is where an instruction at an address of a module's object ends.
+// instructionEnd returns the end of an instruction at an address of a module's object.
 func (w *walker) instructionEnd(ctx context.Context, m *code.Module, start uint64) (uint64, error) {
 	address, ok := m.Start(start)
 	if !ok {
@@ -272,8 +273,8 @@ func (w *walker) instructionEnd(ctx context.Context, m *code.Module, start uint6
 	return start + uint64(len(lines[0].Bytes)), nil
 }
 
-// tailCaller is the frame of the function that called that of f by a tail call; nil where
-// none did.
+// tailCaller returns the frame of the function that called f's by a tail call; nil where none
+// did.
 func (f *frame) tailCaller() *frame {
 	if f.called == nil {
 		return nil
@@ -288,9 +289,9 @@ func (f *frame) tailCaller() *frame {
 	return list[0]
 }
 
-// TailCallers are the frames of functions that were left by tail calls between the frame
-// and its caller, innermost first, as Frame.TailCallers has them. They are no physical
-// frames: of their registers those that calls preserve are known, and they have no CFA.
+// TailCallers returns the frames of functions that were left by tail calls between the frame
+// and its caller, innermost first, as Frame.TailCallers has them. They are no physical frames:
+// only their registers that calls preserve are known, and they have no CFA.
 func (a Activation) TailCallers() []Activation {
 	if a.frame.called == nil {
 		return nil

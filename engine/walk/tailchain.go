@@ -11,42 +11,42 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 )
 
-// This file finds the functions that a function was reached through by tail calls
-// (DWARF 5, 3.4), where there is only one way.
+// This file finds the functions on the path of tail calls to a function (DWARF 5, 3.4), where
+// there is only one path.
 
-// errNoTailChain says that no way of tail calls from one function to another is known,
-// or that there are several.
+// errNoTailChain is the error where no path of tail calls from one function to another is
+// known, or where there are several.
 var errNoTailChain = errors.New("there is not one way of tail calls to the function")
 
-// A tailFunction is a function with code.
+// tailFunction is a function with code.
 type tailFunction struct {
 	module *code.Module
 	body   dwarf.Entry
-	entry  uint64 // where it is entered
+	entry  uint64 // the address where it is entered
 }
 
-// A tailCall is a tail call by which a function was left for the next one.
+// tailCall is a tail call by which a function was left for the next one.
 type tailCall struct {
 	from tailFunction
 	site dwarf.CallSite
 }
 
-// tailChains are the ways of tail calls that were looked for, by the addresses of the
-// first and the last function.
+// tailChains are the paths of tail calls that were looked for, by the addresses of the first
+// and the last function.
 type tailChains struct {
 	mu    sync.RWMutex
 	known map[[2]uint64][]tailCall
 	plain map[framePair]struct{}
 }
 
-// A framePair is a frame and its caller, by their PCs.
+// framePair is a frame and its caller, by their PCs.
 type framePair struct {
 	pc, caller uint64
 	isExact    bool // the frame's PC is
 }
 
-// isPlain reports whether it is known that debug information has no tail call between
-// frames, whatever the state of the target.
+// isPlain reports whether debug information is known to have no tail call between frames,
+// whatever the state of the target.
 func (c *tailChains) isPlain(p framePair) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -65,7 +65,7 @@ func (c *tailChains) addPlain(p framePair) {
 	}
 }
 
-// maxTailChains bounds the ways that are remembered.
+// maxTailChains bounds the paths that are remembered.
 const maxTailChains = 1 << 16
 
 func (c *tailChains) forget() {
@@ -74,13 +74,12 @@ func (c *tailChains) forget() {
 	c.known, c.plain = nil, nil
 }
 
-// tailChain is the one way by which tail calls lead from one function to another, the
-// first call first. There is none where both are one, or where not every tail call of
-// every function that may be on a way is known, or where there is another way, be it
-// longer or in circles. Tail calls of the last function that are not known are taken for
-// such that do not lead back to it.
-func (p *Process) tailChain(from, last tailFunction) []tailCall {
-	c, key := &p.tails, [2]uint64{from.entry, last.entry}
+// tailChain returns the one path by which tail calls lead from one function to another, the
+// first call first. It is empty where both are the same, where not every tail call of every
+// function that may be on a path is known, or where there is another path, even a longer or
+// circular one. Unknown tail calls of the last function are assumed not to lead back to it.
+func (p *Process) tailChain(first, last tailFunction) []tailCall {
+	c, key := &p.tails, [2]uint64{first.entry, last.entry}
 	c.mu.Lock()
 	chain, isKnown := c.known[key]
 	c.mu.Unlock()
@@ -88,7 +87,7 @@ func (p *Process) tailChain(from, last tailFunction) []tailCall {
 		return chain
 	}
 	g := tailGraph{process: p}
-	chain, err := g.chain(from, last)
+	chain, err := g.chain(first, last)
 	if err != nil {
 		chain = nil
 	}
@@ -113,11 +112,11 @@ func functionOf(m *code.Module, body dwarf.Entry) (f tailFunction, ok bool, err 
 	return tailFunction{m, body, entry}, ok, nil
 }
 
-// maxTailFunctions bounds the functions that are looked at for one way.
+// maxTailFunctions bounds the functions that are looked at for one path.
 const maxTailFunctions = 1 << 8
 
-// A tailGraph is functions with the tail calls that lead from one to another. The first
-// one is where the way leads.
+// tailGraph is functions with the tail calls that lead from one to another. The first one is
+// the end of the path.
 type tailGraph struct {
 	process *Process
 	list    []tailNode
@@ -126,7 +125,7 @@ type tailGraph struct {
 type tailNode struct {
 	tailFunction
 	calls []tailEdge
-	leads bool // to the end of the way
+	leads bool // to the end of the path
 }
 
 type tailEdge struct {
@@ -138,12 +137,12 @@ func (e tailEdge) is(other tailEdge) bool {
 	return e.callee == other.callee && e.site.Is(other.site.Entry)
 }
 
-func (g *tailGraph) chain(from, end tailFunction) ([]tailCall, error) {
+func (g *tailGraph) chain(start, end tailFunction) ([]tailCall, error) {
 	last, err := g.node(end)
 	if err != nil {
 		return nil, err
 	}
-	first, err := g.node(from)
+	first, err := g.node(start)
 	if err != nil || first == last {
 		return nil, err
 	}
@@ -158,7 +157,7 @@ func (g *tailGraph) chain(from, end tailFunction) ([]tailCall, error) {
 	return g.only(first)
 }
 
-// node is the index of a function, which is added where it is new. Linkers make one code
+// node returns the index of a function, which is added where it is new. Linkers merge the code
 // of several functions.
 func (g *tailGraph) node(f tailFunction) (int, error) {
 	for i := range g.list {
@@ -173,16 +172,16 @@ func (g *tailGraph) node(f tailFunction) (int, error) {
 	return len(g.list) - 1, nil
 }
 
-// expand finds the tail calls of a function. The error says that not all are known; the
-// others are there.
+// expand finds the tail calls of a function. It returns an error where not all are known; the
+// others are added.
 func (g *tailGraph) expand(index int) error {
-	from := g.list[index].tailFunction
-	sites, areAll, err := from.body.TailCalls()
+	caller := g.list[index].tailFunction
+	sites, areAll, err := caller.body.TailCalls()
 	if err == nil && !areAll {
 		err = errNoTailChain
 	}
 	for _, site := range sites {
-		callees, unknown := g.callees(from.module, site)
+		callees, unknown := g.callees(caller.module, site)
 		for _, callee := range callees {
 			next, full := g.node(callee)
 			if full != nil {
@@ -201,8 +200,9 @@ func (g *tailGraph) expand(index int) error {
 	return err
 }
 
-// callees are the functions that a tail call of a module may lead to: the instances of
-// its callee in its unit, and those of its name. The error says that there may be others.
+// callees returns the functions that a tail call of a module may lead to: the instances of its
+// callee in its unit, and functions with its name. It returns an error where there may be
+// others.
 func (g *tailGraph) callees(m *code.Module, site dwarf.CallSite) (list []tailFunction, err error) {
 	callee, err := site.Callee()
 	if err != nil || callee.IsZero() {
@@ -230,8 +230,8 @@ func (g *tailGraph) callees(m *code.Module, site dwarf.CallSite) (list []tailFun
 	return list, err
 }
 
-// named appends the functions that a module may call by a linkage name: its own, and
-// those that other modules give to all.
+// named appends the functions that a module may call by a linkage name: its own, and exported
+// ones of other modules.
 func (g *tailGraph) named(m *code.Module, name string, list []tailFunction) ([]tailFunction, error) {
 	for _, other := range g.process.Loaded() {
 		if other == m && len(list) > 0 {
@@ -243,7 +243,7 @@ func (g *tailGraph) named(m *code.Module, name string, list []tailFunction) ([]t
 		}
 		d := other.Code.DWARF()
 		if !isSure || d == nil {
-			return list, errNoTailChain // what it does is not described
+			return list, errNoTailChain // its tail calls are not described
 		}
 		body, err := d.FunctionFrom(offset)
 		if err != nil || body.IsZero() {
@@ -263,7 +263,7 @@ func (g *tailGraph) named(m *code.Module, name string, list []tailFunction) ([]t
 func (g *tailGraph) isCircle(index int) bool {
 	circle := tailGraph{process: g.process, list: []tailNode{{tailFunction: g.list[index].tailFunction}}}
 	for i := 0; i < len(circle.list); i++ {
-		_ = circle.expand(i) // what is not known counts as what does not lead back
+		_ = circle.expand(i) // unknown calls are assumed not to lead back
 		for _, c := range circle.list[i].calls {
 			if c.callee == 0 {
 				return true
@@ -273,27 +273,27 @@ func (g *tailGraph) isCircle(index int) bool {
 	return false
 }
 
-// only follows the one way from a function to the end.
-func (g *tailGraph) only(from int) (chain []tailCall, err error) {
+// only follows the one path from a function to the end.
+func (g *tailGraph) only(first int) (chain []tailCall, err error) {
 	g.findLeading()
-	for node := from; node != 0; {
+	for node := first; node != 0; {
 		n := &g.list[node]
-		ways := 0
+		paths := 0
 		for _, c := range n.calls {
 			if g.list[c.callee].leads {
-				ways++
+				paths++
 				node = c.callee
 				chain = append(chain, tailCall{n.tailFunction, c.site})
 			}
 		}
-		if ways != 1 || len(chain) > len(g.list) {
+		if paths != 1 || len(chain) > len(g.list) {
 			return nil, errNoTailChain
 		}
 	}
 	return chain, nil
 }
 
-// findLeading marks the functions from which tail calls lead to the end of the way.
+// findLeading marks the functions from which tail calls lead to the end of the path.
 func (g *tailGraph) findLeading() {
 	g.list[0].leads = true
 	for isNew := true; isNew; {

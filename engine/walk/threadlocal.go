@@ -20,21 +20,20 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// This file finds thread-local storage. A thread has a block of it for each
-// module that has a segment PT_TLS. Those of the modules that were loaded at the
-// start lie at a fixed distance from the thread pointer, others are allocated
-// when the thread first uses them.
+// This file finds thread-local storage. A thread has a block of it for each module that has a
+// segment PT_TLS. The blocks of modules that were loaded at the start lie at a fixed distance
+// from the thread pointer, others are allocated when the thread first uses them.
 
-// errNotAllocated says that a thread has no block of a module yet.
+// errNotAllocated is the error where a thread has no block of a module yet.
 var errNotAllocated = errors.New("it is not allocated in this thread yet")
 
-// tlsField is where glibc has a member of a structure: the size of an element in
-// bits, and the offset in bytes. What it exports for debuggers has the count of
+// tlsField is the place of a member in a structure of glibc: the size of an element in bits,
+// and the offset in bytes. The variables that it exports for debuggers have the count of
 // elements between the two, 4 bytes each.
 type tlsField struct{ bits, offset uint32 }
 
-// tlsLayout are the members that lead to a block. Each is in a variable whose
-// name has the prefix _thread_db_.
+// tlsLayout are the members that lead to a block. Each is in a variable whose name has the
+// prefix _thread_db_.
 type tlsLayout struct {
 	threadDTV    tlsField // of a thread: its vector of blocks
 	vector       tlsField // of a vector: its entries, by module ID; entry 0 is its generation
@@ -48,10 +47,10 @@ type tlsLayout struct {
 	moduleMap    tlsField // of a module in a list: its link_map
 	mapID        tlsField // of a link_map: the module ID
 	mapDistance  tlsField // of a link_map: the distance from the thread pointer
-	loaderGlobal uint64   // where _rtld_global is
+	loaderGlobal uint64   // the address of _rtld_global
 }
 
-// fields are the members by the names of their variables.
+// fields returns the members by the names of their variables.
 func (l *tlsLayout) fields() map[string]*tlsField {
 	return map[string]*tlsField{
 		"pthread_dtvp":                          &l.threadDTV,
@@ -78,10 +77,10 @@ const (
 	maxTLSElement = 1 << 16
 )
 
-// fixedBlock is the block at a distance from the thread pointer that a link_map has.
-// Two distances are none: nothing has been decided, or the blocks are allocated on
-// demand. They are 0 and -1; where no thread control block keeps 0 from being a
-// distance, they are -1 and -2 (glibc's NO_TLS_OFFSET).
+// fixedBlock returns the block at the distance from the thread pointer in a link_map. Two
+// distances stand for no block: nothing has been decided, or the blocks are allocated on
+// demand. They are 0 and -1; where no thread control block keeps 0 from being a distance, they
+// are -1 and -2 (glibc's NO_TLS_OFFSET).
 func fixedBlock(abi *sdk.ThreadLocal, pointer, distance uint64) (uint64, error) {
 	none := uint64(0)
 	if abi.Variant == sdk.ThreadLocalVariantI && abi.TCBAbove == 0 {
@@ -96,7 +95,7 @@ func fixedBlock(abi *sdk.ThreadLocal, pointer, distance uint64) (uint64, error) 
 	return pointer - distance, nil
 }
 
-// linkMapDynamic is which word of a link_map is l_ld (link.h).
+// linkMapDynamic is the index of l_ld among the words of a link_map (link.h).
 const linkMapDynamic = 2
 
 // tlsModule is a module of glibc's list.
@@ -104,11 +103,11 @@ type tlsModule struct {
 	id       uint64
 	since    uint64 // the generation that it came with
 	distance uint64
-	dynamic  uint64 // where its PT_DYNAMIC is
+	dynamic  uint64 // the address of its PT_DYNAMIC
 }
 
-// tlsBlocks is what a target says of thread-local storage. It is read when it
-// is first asked for.
+// tlsBlocks is a target's description of thread-local storage. It is read when it is first
+// needed.
 type tlsBlocks struct {
 	mu      sync.Mutex
 	read    bool
@@ -117,7 +116,7 @@ type tlsBlocks struct {
 	err     error // why not all modules are known
 }
 
-// threadLocal is the address of an offset in the thread's block of a module.
+// threadLocal returns the address of an offset in the thread's block of a module.
 func (w *walker) threadLocal(ctx context.Context, m *target.Module, offset uint64) (uint64, error) {
 	base, err := w.threadBlock(ctx, m, offset)
 	if err != nil {
@@ -158,8 +157,8 @@ func (w *walker) threadBlock(ctx context.Context, m *target.Module, offset uint6
 	return executableBlock(abi, segment, pointer)
 }
 
-// executableBlock is the block of the executable, whose code has the distances
-// of its variables from the thread pointer in it.
+// executableBlock returns the block of the executable, whose code has the distances of its
+// variables from the thread pointer in it.
 func executableBlock(abi *sdk.ThreadLocal, segment *object.Program, pointer uint64) (uint64, error) {
 	align := max(segment.Align, 1)
 	if align&(align-1) != 0 || segment.Address&(align-1) != 0 || segment.MemSize > -align {
@@ -171,7 +170,7 @@ func executableBlock(abi *sdk.ThreadLocal, segment *object.Program, pointer uint
 	return pointer - (segment.MemSize+align-1)&-align, nil
 }
 
-// listedBlock is the block of a module that glibc's list has.
+// listedBlock returns the block of a module in glibc's list.
 func (w *walker) listedBlock(ctx context.Context, m *target.Module, pointer uint64) (uint64, error) {
 	t := w.process
 	t.tls.mu.Lock()
@@ -180,7 +179,7 @@ func (w *walker) listedBlock(ctx context.Context, m *target.Module, pointer uint
 		if t.tls.err = t.findTLSLayout(m.Object.Machine()); t.tls.err == nil {
 			t.tls.err = w.listTLSModules(ctx)
 		}
-		t.tls.read = ctx.Err() == nil // what a walk that was cut off did not find, another may
+		t.tls.read = ctx.Err() == nil // a walk that was not cancelled may find more
 	}
 	segment := programOf(m.Object, elf.PT_DYNAMIC)
 	if segment == nil {
@@ -197,7 +196,7 @@ func (w *walker) listedBlock(ctx context.Context, m *target.Module, pointer uint
 	return w.blockOf(ctx, &t.tls.modules[i], pointer)
 }
 
-// blockOf is the block of a module in the list.
+// blockOf returns the block of a module in the list.
 func (w *walker) blockOf(ctx context.Context, mod *tlsModule, pointer uint64) (uint64, error) {
 	l := &w.process.tls.layout
 	abi := w.machine.Description.ThreadLocal
@@ -214,14 +213,14 @@ func (w *walker) blockOf(ctx context.Context, mod *tlsModule, pointer uint64) (u
 	if err != nil {
 		return 0, err
 	}
-	// A vector that is older than the module may be too short for it, or have
-	// the block of another module, which had the ID before.
+	// A vector that is older than the module may be too short for it, or have the block of
+	// another module, which had the ID before.
 	if now >= mod.since {
 		block, err := w.member(ctx, l.vector.element(vector, mod.id), l.block, 0)
 		if err != nil {
 			return 0, err
 		}
-		// What is not allocated is all ones; blocks are aligned.
+		// A block that is not allocated is all ones; blocks are aligned.
 		if block != 0 && block&1 == 0 {
 			return block, nil
 		}
@@ -229,7 +228,7 @@ func (w *walker) blockOf(ctx context.Context, mod *tlsModule, pointer uint64) (u
 	return fixedBlock(abi, pointer, mod.distance)
 }
 
-// at is the address of an element of a member.
+// element returns the address of an element of a member.
 func (f tlsField) element(base, index uint64) uint64 {
 	return base + uint64(f.offset) + index*uint64(f.bits/8)
 }
@@ -242,8 +241,8 @@ func (w *walker) member(ctx context.Context, base uint64, f tlsField, index uint
 	return w.word(ctx, f.element(base, index), f.bits)
 }
 
-// listTLSModules reads the dynamic loader's list. With an error come the modules
-// before it.
+// listTLSModules reads the dynamic loader's list. Where it returns an error, the modules before
+// it are kept.
 func (w *walker) listTLSModules(ctx context.Context) error {
 	t := w.process
 	t.tls.modules = nil
@@ -281,7 +280,7 @@ func (w *walker) listTLSModules(ctx context.Context) error {
 	return nil
 }
 
-// tlsModule reads an entry of the list; nil where it is of no module.
+// tlsModule reads an entry of the list; nil where it has no module.
 func (w *walker) tlsModule(ctx context.Context, entry uint64) (*tlsModule, error) {
 	l := &w.process.tls.layout
 	loaded, err := w.member(ctx, entry, l.moduleMap, 0)
@@ -323,7 +322,7 @@ func (p *Process) findTLSLayout(machine uint16) error {
 			continue
 		}
 		seen[m.Object] = true
-		// With an error come the symbols that could be read.
+		// Even with an error there are the symbols that could be read.
 		symbols, _ := m.Object.Symbols()
 		var layout tlsLayout
 		fields := layout.fields()
@@ -378,7 +377,7 @@ func (f *tlsField) read(o *object.Object, address uint64) error {
 	return nil
 }
 
-// programOf is the first program header of a type; nil where there is none.
+// programOf returns the first program header of a type; nil where there is none.
 func programOf(o *object.Object, typ elf.ProgType) *object.Program {
 	programs := o.Programs()
 	if i := slices.IndexFunc(programs, func(p object.Program) bool { return p.Type == typ }); i >= 0 {
@@ -387,8 +386,8 @@ func programOf(o *object.Object, typ elf.ProgType) *object.Program {
 	return nil
 }
 
-// isExecutable reports whether an object is an executable, at fixed addresses or
-// not, as far as it says so itself.
+// isExecutable reports whether an object is an executable, at fixed addresses or not, by its
+// own marks.
 func isExecutable(o *object.Object) bool {
 	if o.Type() == elf.ET_EXEC {
 		return true

@@ -12,20 +12,20 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// thread is a thread with its architecture and what its plugin said of it.
+// thread is a thread with its architecture and its plugin's answers.
 type thread struct {
 	*target.Thread
 	arch *machine
 
-	mu       sync.Mutex // held while the thread is bound again
+	mu       sync.Mutex // locked while the thread is bound again
 	binding  *sdk.ThreadBinding
 	failure  error   // why there is no binding
 	unplaced *thread // the same, bound as if at PC 0; nil until it is needed
-	noPC     bool    // it is such a one
-	counted  bool    // its lanes were asked of the code: see countLanes
+	noPC     bool    // it is the unplaced one
+	counted  bool    // its lanes were counted by the code: see countLanes
 }
 
-// lanes is how many lanes the thread has; 0 where it is not bound.
+// lanes returns how many lanes the thread has; 0 where it is not bound.
 func (s *thread) lanes() uint32 {
 	if s.binding == nil {
 		return 0
@@ -33,24 +33,23 @@ func (s *thread) lanes() uint32 {
 	return s.binding.Lanes
 }
 
-// threadStates are the threads of a process with what plugins said of them, a batch
-// at a time: a process may have a million waves.
+// threadStates are the threads of a process with plugins' answers, a batch at a time: a process
+// may have a million waves.
 type threadStates struct {
 	once    sync.Once
-	index   map[*target.Thread]int // where handles are no indices; nil: they are
+	index   map[*target.Thread]int // where handles are not indices; nil: they are
 	batches []threadBatch
 }
 
-// A threadBatch is threads that plugins are asked about together.
+// threadBatch is threads that plugins are asked about together.
 type threadBatch struct {
 	mu     sync.Mutex
-	states []thread        // nil until one is asked for, and when they were released
-	alone  map[int]*thread // those that were asked for after that
+	states []thread        // nil until one is needed, and after they were released
+	alone  map[int]*thread // states that were needed after that
 	isPast bool            // the states were released
 }
 
-// maxBound is how many threads a plugin is asked about in one call, which has a
-// deadline.
+// maxBound is how many threads a plugin is asked about in one call, which has a deadline.
 const maxBound = 1 << 12
 
 // Bind finds the architectures of the threads, once. Their plugins are asked about a
@@ -72,8 +71,8 @@ func (p *Process) Bind() {
 	})
 }
 
-// machineOf is the architecture of a thread; nil where there is none that reads it,
-// and before Bind.
+// machineOf returns the architecture of a thread; nil where there is none that reads it, and
+// before Bind.
 func (p *Process) machineOf(th *target.Thread) *machine {
 	if th.Unread != "" {
 		return nil
@@ -81,7 +80,7 @@ func (p *Process) machineOf(th *target.Thread) *machine {
 	return p.machines[th.Arch]
 }
 
-// Machine is the architecture of a thread; nil where there is none.
+// Machine returns the architecture of a thread; nil where there is none.
 func (p *Process) Machine(th *target.Thread) *code.Machine {
 	p.Bind()
 	if m := p.machineOf(th); m != nil {
@@ -90,7 +89,7 @@ func (p *Process) Machine(th *target.Thread) *code.Machine {
 	return nil
 }
 
-// indexOf is the index of a thread in the target's list.
+// indexOf returns the index of a thread in the target's list.
 func (p *Process) indexOf(th *target.Thread) (i int, ok bool) {
 	t := &p.threads
 	t.once.Do(func() {
@@ -115,8 +114,8 @@ func (p *Process) indexOf(th *target.Thread) (i int, ok bool) {
 	return int(th.Handle), true
 }
 
-// stateOf is a thread with what its plugin says of it; nil of a thread that is not of
-// the process.
+// stateOf returns a thread with its plugin's answers; nil for a thread that is not in the
+// process.
 func (p *Process) stateOf(ctx context.Context, th *target.Thread) *thread {
 	p.Bind()
 	i, ok := p.indexOf(th)
@@ -146,21 +145,20 @@ func (p *Process) stateOf(ctx context.Context, th *target.Thread) *thread {
 	return &b.states[i%maxBound]
 }
 
-// maxAlone is how many threads of a batch that was released are asked about one by
-// one.
+// maxAlone is how many threads of a released batch are asked about one by one.
 const maxAlone = 64
 
-// A threadPass goes over threads once, and releases each batch behind it.
+// threadPass goes over threads once, and releases each batch after it.
 type threadPass struct {
 	process *Process
-	left    []int // how many threads of each batch it has yet to walk
+	left    []int // how many threads of each batch are left to walk
 	isBegun []bool
 }
 
 func (p *Process) newPass(threads []*target.Thread) *threadPass {
 	k := &threadPass{process: p}
 	if len(threads) <= maxBound {
-		return k // the next one may find them bound
+		return k // the next pass may find them bound
 	}
 	for _, th := range threads {
 		if i, ok := p.indexOf(th); ok {
@@ -173,7 +171,7 @@ func (p *Process) newPass(threads []*target.Thread) *threadPass {
 	return k
 }
 
-// begin makes that the batch of a thread is asked about as a whole.
+// begin makes the batch of a thread be asked about as a whole.
 func (k *threadPass) begin(th *target.Thread) {
 	i, ok := k.process.indexOf(th)
 	if k.left == nil || !ok || k.isBegun[i/maxBound] {
@@ -186,7 +184,7 @@ func (k *threadPass) begin(th *target.Thread) {
 	b.isPast = false
 }
 
-// end forgets what plugins said of a batch whose last thread was walked.
+// end drops plugins' answers about a batch whose last thread was walked.
 func (k *threadPass) end(th *target.Thread) {
 	i, ok := k.process.indexOf(th)
 	if k.left == nil || !ok {
@@ -237,7 +235,7 @@ func (p *Process) bind(ctx context.Context, m *machine, batch ...*thread) {
 	}
 }
 
-// boundRegisters are the registers that a thread is bound with.
+// boundRegisters returns the registers that a thread is bound with.
 func (s *thread) boundRegisters(m *machine) sdk.Registers {
 	info, ok := m.Description.Register(m.Description.PC)
 	if !s.noPC || !ok {
@@ -248,9 +246,9 @@ func (s *thread) boundRegisters(m *machine) sdk.Registers {
 	return registers
 }
 
-// withoutPC is the thread as an evaluation sees it, which needs only what it
-// reads. One whose PC the target does not say cannot be bound; it is bound again
-// as if at 0, and its PC stays unknown.
+// withoutPC returns the thread as an evaluation needs it, which reads only some of its state. A
+// thread whose PC the target does not have cannot be bound; it is bound again as if at 0, and
+// its PC stays unknown.
 func (p *Process) withoutPC(ctx context.Context, s *thread) *thread {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,9 +269,9 @@ func (p *Process) withoutPC(ctx context.Context, s *thread) *thread {
 	return s.unplaced
 }
 
-// rebind asks about one thread alone after the batch that it was in failed:
-// the plugin may run again, and another thread's state may have been why. A
-// plugin that hung would only cost its deadline once more.
+// rebind asks about one thread alone after its batch failed: the plugin may run again, and
+// another thread's state may have been the cause. A plugin that hung would only cost its
+// deadline once more.
 func (p *Process) rebind(ctx context.Context, s *thread) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

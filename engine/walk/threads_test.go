@@ -15,18 +15,18 @@ import (
 )
 
 // asked is an architecture that counts what it is asked about threads.
-type asked struct {
+type requested struct {
 	sdk.Architecture
 	calls, threads int
 }
 
-func (a *asked) BindThreads(ctx context.Context, e sdk.Engine, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, error) {
+func (a *requested) BindThreads(ctx context.Context, e sdk.Engine, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, error) {
 	a.calls, a.threads = a.calls+1, a.threads+len(req.Threads)
 	return a.Architecture.BindThreads(ctx, e, req)
 }
 
 // crowd is a process of many threads, each of which is at a place of its own.
-func crowd(t *testing.T, n int, launcher string) (*Process, *asked) {
+func crowd(t *testing.T, n int, launcher string) (*Process, *requested) {
 	t.Helper()
 	state := &many{hashed: hashed{}}
 	for i := range n {
@@ -38,7 +38,7 @@ func crowd(t *testing.T, n int, launcher string) (*Process, *asked) {
 		}
 		state.threads = append(state.threads, th)
 	}
-	arch := &asked{Architecture: x86_64.New()}
+	arch := &requested{Architecture: x86_64.New()}
 	return newProcess(t, arch, Options{MaxFrames: 8}, state), arch
 }
 

@@ -11,11 +11,11 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// A ThreadView is the state of a thread as its walk sees it.
+// ThreadView is the state of a thread as its walk reads it.
 type ThreadView struct{ walker *walker }
 
-// View is the state of a thread whose stack was walked; ok is false where no
-// architecture reads it.
+// View returns the state of a thread whose stack was walked; ok is false where no architecture
+// reads it.
 func (p *Process) View(ctx context.Context, th *target.Thread) (v *ThreadView, ok bool) {
 	s := p.stateOf(ctx, th)
 	if s == nil || s.arch == nil {
@@ -24,10 +24,10 @@ func (p *Process) View(ctx context.Context, th *target.Thread) (v *ThreadView, o
 	return &ThreadView{newWalker(p, s)}, true
 }
 
-// Machine is the thread's architecture.
+// Machine returns the thread's architecture.
 func (v *ThreadView) Machine() *code.Machine { return v.walker.machine.Machine }
 
-// StackPointer is that of the top frame; the error says that it is not known.
+// StackPointer returns the top frame's; it returns an error where it is not known.
 func (v *ThreadView) StackPointer() (uint64, error) {
 	return v.walker.liveRegister(uint64(v.walker.machine.Description.SP))
 }

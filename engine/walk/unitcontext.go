@@ -12,28 +12,28 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// unitContext evaluates expressions of debugging information in a frame. All
-// that are within one another share an evaluator, and so its limits.
+// unitContext evaluates expressions of debugging information in a frame. All nested evaluations
+// share an evaluator, and so its limits.
 type unitContext struct {
 	frame    *frame
-	code     *code.Object // whose debugging information it is
-	function dwarf.Entry  // whose frame it is
+	code     *code.Object // the object with the debugging information
+	function dwarf.Entry  // the frame's function
 	around   Surroundings
 	ev       *locexpr.Evaluator
 
-	// isSameThere says that the variable that is read is described alike where lanes wait
-	// and where the frame's PC is.
+	// isSameThere is true where the variable being read has the same description at the places
+	// of waiting lanes and at the frame's PC.
 	isSameThere bool
-	// hasOwnSpaces says that the compiler numbers address spaces in a way of its own.
+	// hasOwnSpaces is true where the compiler numbers address spaces in its own style.
 	hasOwnSpaces bool
 
-	call *call             // that the frame is in, or why it is not known; nil until it is looked for
-	base *locexpr.Location // DW_AT_frame_base, which no expression changes; nil until it is asked for
-	last *inUnit           // what context returned last
+	call *call             // the frame's call, or why it is not known; nil until it is looked for
+	base *locexpr.Location // DW_AT_frame_base, which no expression changes; nil until it is needed
+	last *inUnit           // the last result of context
 }
 
-// unitContext is for the expressions of a frame whose function is given. lane is
-// the current one; nil: none is.
+// unitContext returns a context for the expressions of a frame in a function. lane is the
+// current one; nil: there is none.
 func (f *frame) unitContext(function dwarf.Entry, lane *uint32) *unitContext {
 	u := &unitContext{frame: f, function: function, around: Surroundings{Lane: lane}, ev: f.walker.evals.plugin.Derive()}
 	u.ev.CFI = false
@@ -44,7 +44,7 @@ func (f *frame) unitContext(function dwarf.Entry, lane *uint32) *unitContext {
 	return u
 }
 
-// withUnit calls f with the evaluator as a unit's expressions need it.
+// withUnit calls f with the evaluator set for a unit's expressions.
 func (u *unitContext) withUnit(unit dwarf.Unit, f func(ev *locexpr.Evaluator) error) error {
 	dialect, offsetSize := u.ev.Dialect, u.ev.OffsetSize
 	u.ev.Dialect, u.ev.OffsetSize = u.code.UnitDialect(unit), unit.OffsetSize()
@@ -70,7 +70,7 @@ func (u *unitContext) value(ctx context.Context, unit dwarf.Unit, expr []byte, i
 	return v, err
 }
 
-// context is that of an expression of a unit.
+// context returns the context of the expressions of a unit.
 func (u *unitContext) context(unit dwarf.Unit) *inUnit {
 	if u.last == nil || u.last.unit != unit {
 		u.last = &inUnit{surrounded{frameContext{frame: u.frame}, &u.around}, u, unit}
@@ -101,7 +101,7 @@ var _ interface {
 	locexpr.VariableContext
 } = (*inUnit)(nil)
 
-// Register is where a register of the frame is.
+// Register returns where a register of the frame is.
 func (c *inUnit) Register(ctx context.Context, reg uint64) (locexpr.Location, error) {
 	if err := c.u.isKept(reg); err != nil {
 		return locexpr.Location{}, err
@@ -109,7 +109,7 @@ func (c *inUnit) Register(ctx context.Context, reg uint64) (locexpr.Location, er
 	return c.surrounded.Register(ctx, reg)
 }
 
-// RegisterValue is what a register of the frame holds.
+// RegisterValue returns the value in a register of the frame.
 func (c *inUnit) RegisterValue(ctx context.Context, reg uint64) (uint64, error) {
 	if err := c.u.isKept(reg); err != nil {
 		return 0, err
@@ -117,10 +117,10 @@ func (c *inUnit) RegisterValue(ctx context.Context, reg uint64) (uint64, error) 
 	return c.surrounded.RegisterValue(ctx, reg)
 }
 
-// Addrx is an entry of the unit's part of .debug_addr.
+// Addrx returns an entry of the unit's part of .debug_addr.
 func (c *inUnit) Addrx(index uint64) (uint64, error) { return c.unit.Addrx(index) }
 
-// BaseType is the base type at an offset of the unit.
+// BaseType returns the base type at an offset of the unit.
 func (c *inUnit) BaseType(offset uint64) (*locexpr.BaseType, error) {
 	t, err := c.unit.BaseType(offset)
 	if err == nil && t.Encoding == locexpr.EncodingFloat {
@@ -162,8 +162,8 @@ func (c *inUnit) findFrameBase(ctx context.Context) (locexpr.Location, error) {
 		return locexpr.Location{}, fmt.Errorf("DW_AT_frame_base of the %s has %d expressions here, expected 1", u.function, len(exprs))
 	}
 	if p, ok := u.placeOf(l.Unit, exprs[0]); ok && p.isRegister() {
-		// It is what the register holds: in a frame further out the location of
-		// the register is where a callee saved it, or implicit.
+		// It is the register's value: in a frame further out the location of the register is
+		// where a callee saved it, or implicit.
 		address, err := u.frame.value(ctx, p.register)
 		if err != nil {
 			return locexpr.Location{}, err
@@ -173,9 +173,9 @@ func (c *inUnit) findFrameBase(ctx context.Context) (locexpr.Location, error) {
 	return u.evaluate(ctx, l.Unit, exprs[0])
 }
 
-// CallEntry is what DW_OP_call* does with an entry (A.2.5.4.2): the expression of
-// a DW_AT_location runs on the caller's stack and with its object, a location list
-// is evaluated. Where there is neither, a DW_AT_const_value is the result.
+// CallEntry returns the effect of DW_OP_call* on an entry (A.2.5.4.2): the expression of a
+// DW_AT_location runs on the caller's stack and with its object, a location list is evaluated.
+// Where there is neither, a DW_AT_const_value is the result.
 func (c *inUnit) CallEntry(ctx context.Context, ref locexpr.EntryRef) (locexpr.Callee, error) {
 	offset := ref.Offset
 	if ref.InUnit {
@@ -205,7 +205,7 @@ func (c *inUnit) CallEntry(ctx context.Context, ref locexpr.EntryRef) (locexpr.C
 	return locexpr.Callee{Kind: locexpr.CalleeLocation, Location: place}, err
 }
 
-// EntryLocation is where what an implicit pointer points to is: what the entry at an
+// EntryLocation returns the target of an implicit pointer: the location that the entry at an
 // offset of .debug_info describes (DWARF 5, 2.6.1.1.4).
 func (c *inUnit) EntryLocation(ctx context.Context, offset uint64) (locexpr.Location, error) {
 	entry, err := c.unit.Entry(offset)

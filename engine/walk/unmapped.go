@@ -23,7 +23,7 @@ type unmappedKey struct {
 	exact   bool
 }
 
-// unmappedRow is the row there, or why there is none.
+// unmappedRow is the row at an unmappedKey, or why there is none.
 type unmappedRow struct {
 	row  *code.Row
 	none *code.NoRow
@@ -39,8 +39,8 @@ func (u *unmappedRows) add(key unmappedKey, r *unmappedRow) {
 	}
 }
 
-// rowAt finds the row for the PC of a frame. isExact says that the code there is about to
-// execute; else it is behind a call.
+// rowAt finds the row for the PC of a frame. isExact is true where the code there is about to
+// execute; else it follows a call.
 func (w *walker) rowAt(ctx context.Context, f *frame, isExact bool) (*code.Row, error) {
 	if f.module != nil {
 		return w.row(ctx, f.module, f.offset, isExact)
@@ -50,7 +50,7 @@ func (w *walker) rowAt(ctx context.Context, f *frame, isExact bool) (*code.Row, 
 	if !isKnown {
 		row, err := w.readUnmappedRow(ctx, f, isExact)
 		if errors.Is(err, errNoCode) {
-			return nil, err // nothing is allocated for samples of processes that begin to execute
+			return nil, err // no allocation for samples of processes that begin to execute
 		}
 		r = &unmappedRow{row: row}
 		if err != nil && !errors.As(err, &r.none) {
@@ -75,8 +75,7 @@ func (w *walker) readUnmappedRow(ctx context.Context, f *frame, isExact bool) (*
 	if !isExact {
 		lookup -= uint64(w.machine.Description.CallDistance)
 	}
-	// Mappings are of whole pages, so code that is executable is there from its
-	// page's start on.
+	// Mappings are of whole pages, so executable code is there from its page's start on.
 	start := lookup &^ (code.CodeWindow - 1)
 	if w.isCode(start-1) && start > 0 {
 		start -= code.CodeWindow

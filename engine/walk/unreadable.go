@@ -10,11 +10,10 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// This file is about threads that no architecture reads: where they are, and the
-// name of that place.
+// This file is about threads that no architecture reads: their places, and the names of these.
 
-// walkUnreadable makes the stack of a thread that no architecture reads: the place where it
-// is, if the target says that.
+// walkUnreadable makes the stack of a thread that no architecture reads: its place, if the
+// target has it.
 func (w *walker) walkUnreadable() {
 	th := w.thread
 	w.stack.Stopped = Stopped{StopPluginFailed, th.Unread}
@@ -35,8 +34,8 @@ func (w *walker) walkUnreadable() {
 	w.stack.Frames = append(w.stack.Frames, f)
 }
 
-// namedRegisters are the registers of a thread that no architecture reads, numbered as
-// the target has them.
+// namedRegisters returns the registers of a thread that no architecture reads, numbered as in
+// the target.
 func namedRegisters(th *target.Thread) []RegisterValue {
 	list := make([]RegisterValue, len(th.Named))
 	for i, r := range th.Named {
@@ -45,8 +44,8 @@ func namedRegisters(th *target.Thread) []RegisterValue {
 	return list
 }
 
-// TopRegisters are the general registers of a thread, whether it is walked or not: by
-// number, those of a thread that no architecture reads in the order of the target.
+// TopRegisters returns the general registers of a thread, walked or not: by number, or in the
+// target's order for a thread that no architecture reads.
 func (p *Process) TopRegisters(th *target.Thread) []RegisterValue {
 	p.Bind()
 	m := p.machineOf(th)
@@ -55,7 +54,7 @@ func (p *Process) TopRegisters(th *target.Thread) []RegisterValue {
 	}
 	var list []RegisterValue
 	for _, r := range m.general {
-		number := uint32(r.number) //nolint:gosec // of a description, whose numbers have 32 bits
+		number := uint32(r.number) //nolint:gosec // from a description, whose numbers have 32 bits
 		info, isKnown := m.Description.Register(number)
 		if v, ok := th.Registers.Uint64(number, m.Description.ByteOrder); ok && isKnown && r.lanes == 0 {
 			list = append(list, RegisterValue{info.Name, r.number, r.bits, v})
@@ -64,14 +63,13 @@ func (p *Process) TopRegisters(th *target.Thread) []RegisterValue {
 	return list
 }
 
-// ErrNotWalked is wrapped by the error of Walked for a target that was read, and
-// in which nothing could be walked for lack of an architecture.
+// ErrNotWalked is wrapped by the error of Walked for a target that was read, and in which
+// nothing could be walked for lack of an architecture.
 var ErrNotWalked = errors.New("nothing in it could be walked")
 
-// Walked reports whether there was anything to walk a target with: nil where one of
-// the stacks was walked. For a target that was read, and whose threads have no
-// architecture that reads them, so that no stack has a frame but the place where
-// its thread is, the error wraps ErrNotWalked. A core without threads could not
+// Walked returns nil where one of a target's stacks was walked. For a target that was read, and
+// whose threads have no architecture that reads them, so that no stack has a frame except its
+// thread's place, it returns an error that wraps ErrNotWalked. A core without threads could not
 // be read.
 func (p *Process) Walked(stacks []*Stack) error {
 	for _, s := range stacks {
@@ -85,14 +83,14 @@ func (p *Process) Walked(stacks []*Stack) error {
 	return p.NotWalked(stacks[0])
 }
 
-// IsWalked reports whether there was an architecture to walk the stack. That it is
-// cut short, be it at once, is another thing.
+// IsWalked reports whether there was an architecture to walk the stack, even if it was cut
+// short at once.
 func (s *Stack) IsWalked() bool {
 	return s.Thread.Unread == "" && (len(s.Frames) > 0 || s.Stopped.Reason != StopPluginFailed)
 }
 
-// NotWalked is the error of Walked for a target whose first stack, like all
-// others, was not walked; nil: it has none.
+// NotWalked returns the error of Walked for a target whose first stack, like all others, was
+// not walked; nil: it has none.
 func (p *Process) NotWalked(first *Stack) error {
 	info := p.Info()
 	switch {
@@ -101,7 +99,7 @@ func (p *Process) NotWalked(first *Stack) error {
 	case info.Unread:
 		return fmt.Errorf("%s: %w: it has graphics processors alone, which nothing here reads", info.Path, ErrNotWalked)
 	case info.Kind == target.Snapshot || len(p.Threads()) > 0:
-		return nil // there was nothing to walk
+		return nil // there were no threads to walk
 	}
 	if len(info.Problems) > 0 {
 		return fmt.Errorf("no threads: %s", info.Problems[0])

@@ -26,14 +26,13 @@ func (u *unitContext) place(ctx context.Context, l *dwarf.Location) (place locex
 	return place, err
 }
 
-// maxOrigins bounds the entries that are followed from a variable to what it is an
+// maxOrigins bounds the entries that are followed from a variable to the entry that it is an
 // instance or a completion of.
 const maxOrigins = 16
 
-// locate returns where a variable, a parameter or a constant is: by its
-// DW_AT_location, or that of what it is an instance of, which is then the same in
-// all (DWARF 5, 3.3.8.2), or by its DW_AT_const_value. One that was optimized out
-// is at the undefined location.
+// locate returns where a variable, a parameter or a constant is: by its DW_AT_location, or that
+// of its abstract entry, which is then the same in all instances (DWARF 5, 3.3.8.2), or by its
+// DW_AT_const_value. It returns the undefined location for one that was optimized out.
 func (u *unitContext) locate(ctx context.Context, variable dwarf.Entry) (locexpr.Location, error) {
 	l, err := variable.Placed()
 	if err != nil {
@@ -42,8 +41,8 @@ func (u *unitContext) locate(ctx context.Context, variable dwarf.Entry) (locexpr
 	return u.locateAt(ctx, variable, l)
 }
 
-// locateAt is locate of a variable whose DW_AT_location, or that of what it is an
-// instance of, is l; nil: it has none.
+// locateAt is locate for a variable whose DW_AT_location, or that of its abstract entry, is l;
+// nil: it has none.
 func (u *unitContext) locateAt(ctx context.Context, variable dwarf.Entry, l *dwarf.Location) (locexpr.Location, error) {
 	if l != nil {
 		return u.variableLocation(ctx, variable, l)
@@ -55,7 +54,7 @@ func (u *unitContext) locateAt(ctx context.Context, variable dwarf.Entry, l *dwa
 	return value, nil
 }
 
-// constant is a DW_AT_const_value as an implicit location.
+// constant returns a DW_AT_const_value as an implicit location.
 func (u *unitContext) constant(e dwarf.Entry) (l locexpr.Location, ok bool, err error) {
 	if block, ok, err := e.Block(dw.AttrConstValue); ok || err != nil {
 		return locexpr.ImplicitLocation(block), ok, err
@@ -73,7 +72,7 @@ func (u *unitContext) constant(e dwarf.Entry) (l locexpr.Location, ok bool, err 
 // maxConstant bounds the size of an integer, in bytes.
 const maxConstant = 16
 
-// integer is a constant of the size of the entry's type.
+// integer returns a constant of the size of the entry's type.
 func (u *unitContext) integer(n int64, e dwarf.Entry) locexpr.Location {
 	size, ok := e.Size()
 	if !ok || size == 0 || size > maxConstant {
@@ -91,7 +90,7 @@ func (u *unitContext) integer(n int64, e dwarf.Entry) locexpr.Location {
 	return locexpr.ImplicitLocation(b)
 }
 
-// VariableValue is the value of the variable at an offset of .debug_info.
+// VariableValue returns the value of the variable at an offset of .debug_info.
 func (c *inUnit) VariableValue(ctx context.Context, offset uint64) (locexpr.Value, error) {
 	entry, err := c.unit.Entry(offset)
 	if err != nil {
@@ -118,8 +117,8 @@ func (c *inUnit) VariableValue(ctx context.Context, offset uint64) (locexpr.Valu
 	return locexpr.ValueOf(typ, b, c.ByteOrder())
 }
 
-// concrete is the variable around the frame's PC that is an instance of an abstract
-// one, which gcc names in the bounds of arrays in inlined functions.
+// concrete returns the instance around the frame's PC of an abstract variable, which gcc names
+// in the bounds of arrays in inlined functions.
 func (u *unitContext) concrete(e dwarf.Entry) (dwarf.Entry, error) {
 	if e.Has(dw.AttrLocation) || e.Has(dw.AttrConstValue) || u.frame.module == nil {
 		return e, nil
@@ -145,12 +144,12 @@ func (u *unitContext) concrete(e dwarf.Entry) (dwarf.Entry, error) {
 	return e, nil
 }
 
-// errNoValueType says that a variable has no type that the stack of an evaluation
-// can have.
+// errNoValueType is the error for a variable with a type that the stack of an evaluation cannot
+// have.
 var errNoValueType = errors.New("expected a base type, an enumeration or a pointer")
 
-// valueType is the size of a variable in bytes, and its base type: nil, which is the
-// generic type, of a pointer, and of an enumeration that is no larger than that.
+// valueType returns the size of a variable in bytes, and its base type: nil, which is the
+// generic type, for a pointer, and for an enumeration that is no larger than that.
 func (u *unitContext) valueType(variable dwarf.Entry) (size uint64, typ *locexpr.BaseType, err error) {
 	t, err := variable.Type()
 	for n := 0; err == nil && !t.IsZero() && n < maxOrigins; n++ {

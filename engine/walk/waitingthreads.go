@@ -11,9 +11,9 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// This file finds who launched a wave where only its queue is said: the thread that
-// waits for the launch to end. What the runtime library signals then is an object
-// in memory, whose address the waiting thread has in a register or on its stack.
+// This file finds the launcher of a wave where only its queue is recorded: the thread that
+// waits for the launch to end. The runtime library then signals an object in memory, whose
+// address the waiting thread has in a register or on its stack.
 
 // maxWaitBytes bounds the bytes of a waiting thread's stack that are searched.
 const maxWaitBytes = 64 << 10
@@ -27,22 +27,21 @@ type waits struct {
 	found map[*target.Launch]foundLaunch
 }
 
-// A foundLaunch is a launch with the thread of the target that launched; nil where
-// its ID tells it, if anything does.
+// foundLaunch is a launch with the launching thread of the target; nil where only its ID is
+// known, if anything is.
 type foundLaunch struct {
 	launch *target.Launch
 	thread *target.Thread
 }
 
-// waiting is a thread that waits in one of the functions in which one waits.
+// waiting is a thread that waits in one of the functions for waiting.
 type waiting struct {
 	thread *target.Thread
-	words  []uint64 // what it has in registers and on its stack down to the wait; sorted
+	words  []uint64 // the contents of its registers and of its stack down to the wait; sorted
 }
 
-// launchOf is who launched a thread, as the target says, or as the one thread tells
-// that waits for the launch to end. Where several wait for it, which of them
-// launched is not known.
+// launchOf returns the launch of a thread, as the target has it, or by the one thread that
+// waits for the launch to end. Where several wait for it, the launcher is not known.
 func (p *Process) launchOf(ctx context.Context, th *target.Thread) foundLaunch {
 	l := th.LaunchedBy
 	if l.Evidence != target.LaunchQueue || l.Signal == 0 || len(l.WaitFunctions) == 0 {
@@ -74,8 +73,8 @@ func (p *Process) launchOf(ctx context.Context, th *target.Thread) foundLaunch {
 	return found
 }
 
-// findWaiting finds the threads that are in one of the functions. Those that were
-// launched themselves wait for no launch.
+// findWaiting finds the threads that are in one of the functions. Threads that were launched
+// themselves wait for no launch.
 func (p *Process) findWaiting(ctx context.Context, functions []string) (list []waiting) {
 	names := make(map[string]bool, len(functions))
 	for _, f := range functions {
@@ -93,7 +92,7 @@ func (p *Process) findWaiting(ctx context.Context, functions []string) (list []w
 	return list
 }
 
-// waitFrame is the outermost frame in one of the functions; -1 for none.
+// waitFrame returns the index of the outermost frame in one of the functions; -1 for none.
 func (p *Process) waitFrame(ctx context.Context, stack *Stack, functions map[string]bool) int {
 	m := p.machineOf(stack.Thread)
 	if m == nil {
@@ -119,9 +118,9 @@ func (p *Process) waitFrame(ctx context.Context, stack *Stack, functions map[str
 	return -1
 }
 
-// waitWords are what a thread has in general registers, and on its stack from its top to
-// the end of the frame that called the wait: registers that hold the signal in
-// that frame were kept there by the frames further in.
+// waitWords returns the words in a thread's general registers, and on its stack from its top to
+// the end of the frame that called the wait: registers with the signal in that frame were saved
+// there by the frames further in.
 func (p *Process) waitWords(ctx context.Context, th *target.Thread, stack *Stack, wait int) (words []uint64) {
 	view, ok := p.View(ctx, th)
 	if !ok {

@@ -22,15 +22,15 @@ type walker struct {
 	machine *machine // nil: no architecture reads the thread
 	stack   *Stack
 
-	// sampling says that many stacks are walked, of which only the PCs are wanted:
-	// names are found later, and why one stops is told without its addresses,
-	// whose text would cost more than the walk.
+	// sampling is true where many stacks are walked, of which only the PCs are needed: names
+	// are found later, and the reasons of stops leave out their addresses, whose text would
+	// cost more than the walk.
 	sampling bool
-	compiles bool // compiled rows hold for this thread
+	compiles bool // compiled rows are valid for this thread
 
 	frames  []*frame
-	walked  int     // how many of them are those of the stack
-	results []Frame // of the walk before, to be written over
+	walked  int     // how many of them are the stack's
+	results []Frame // of the walk before, to be overwritten
 
 	input    input
 	evals    evaluators
@@ -42,10 +42,10 @@ type walker struct {
 	fast     fastState
 }
 
-// recentCode is the code that frames before were in: most frames stay in theirs.
+// recentCode is the code of recent frames: most frames stay in the code of the one before.
 type recentCode struct {
 	segment *code.Segment // of the frame before
-	module  *code.Module  // of the thread's architecture, whose row was asked for last
+	module  *code.Module  // of the thread's architecture, whose row was looked up last
 }
 
 func newWalker(p *Process, th *thread) *walker {
@@ -67,7 +67,7 @@ func (w *walker) startSample(s *Sample, th *thread, stack *Stack) {
 	w.start(th, stack)
 }
 
-// release lets go of what was walked.
+// release drops the results of a walk.
 func (w *walker) release() {
 	w.process, w.thread, w.stack, w.recent.segment = nil, nil, nil, nil
 	w.input.release()
@@ -110,8 +110,8 @@ func (w *walker) setMachine() {
 	}
 }
 
-// frame is the memory of the frame with an index, as new. It is the same for
-// every frame of that index.
+// frame returns the memory of the frame with an index, as new. It is the same for every frame
+// with that index.
 func (w *walker) frame(index int) *frame {
 	if index == len(w.frames) {
 		block := make([]frame, frameBlock)
@@ -128,7 +128,7 @@ func (w *walker) frame(index int) *frame {
 // frameBlock is how many frames are allocated together: most stacks fit.
 const frameBlock = 32
 
-// index is that of a register in compiled rows.
+// index returns the index of a register in compiled rows.
 func (w *walker) index(reg uint64) (i int, ok bool) {
 	if w.machine.Compiler == nil {
 		return 0, false
@@ -136,8 +136,8 @@ func (w *walker) index(reg uint64) (i int, ok bool) {
 	return w.machine.Compiler.Index(reg)
 }
 
-// rule is what the row of f says of a column, or the default, and the evaluator
-// for its expression, which is the plugin's for defaults.
+// rule returns the rule for a column in the row of f, or the default, and the evaluator for its
+// expression, which is the plugin's for defaults.
 func (f *frame) rule(column uint64) (cfi.Rule, *locexpr.Evaluator) {
 	if r, ok := f.source.Rules.Rule(column); ok && r.Kind != cfi.Unspecified {
 		return r, f.walker.evals.forRow(f.source)
@@ -156,8 +156,8 @@ func (w *walker) registerName(reg uint64) string {
 	return fmt.Sprintf("register %d", reg)
 }
 
-// topRegister is a register of the thread's top frame. One that lies in memory is
-// read once in a walk.
+// topRegister returns a register of the thread's top frame. One that lies in memory is read
+// once in a walk.
 func (w *walker) topRegister(reg uint64) (bytes []byte, ok bool) {
 	number := uint32(reg) //nolint:gosec // it is compared
 	if uint64(number) != reg {
@@ -198,7 +198,7 @@ func (w *walker) liveRegister(reg uint64) (uint64, error) {
 // word reads an integer from the default address space.
 func (w *walker) word(ctx context.Context, address uint64, bits uint32) (uint64, error) {
 	if s := w.input.sample; s != nil && bits == 64 && !w.input.isMapped {
-		// Nearly every word that a walk reads is here.
+		// Nearly every word that a walk reads is in these bytes.
 		if offset := address - s.StackStart; offset < uint64(len(s.Stack)) && uint64(len(s.Stack))-offset >= 8 {
 			return integer(s.Stack[offset:offset+8], w.machine.Order), nil
 		}
@@ -248,8 +248,8 @@ func (w *walker) walkFrom(ctx context.Context, f *frame) {
 	}
 }
 
-// top is the frame of the thread's own registers; nil, with the stack's
-// reason, where there is none.
+// top returns the frame of the thread's own registers; nil, with the stack's reason, where
+// there is none.
 func (w *walker) top() *frame {
 	th := w.thread
 	switch {
@@ -272,8 +272,8 @@ func (w *walker) top() *frame {
 	case th.binding != nil:
 		f.pc = th.binding.PC
 	default:
-		// The plugin did not answer. The register that the description calls
-		// the PC still says where the thread is, and nothing more.
+		// The plugin did not answer. The register that the description names as the PC still
+		// has the thread's place, and nothing more.
 		pc, err := w.liveRegister(uint64(w.machine.Description.PC))
 		if err != nil {
 			w.stack.Stopped = Stopped{StopPluginFailed, th.failure.Error()}
@@ -305,8 +305,7 @@ func (w *walker) place(f *frame) {
 	}
 }
 
-// continueAt makes a frame that is returned to at the start of what a runtime made one of
-// that code.
+// continueAt moves a frame that is returned to at the start of JIT code into that code.
 func (w *walker) continueAt(ctx context.Context, f *frame) {
 	if f.exact || f.module == nil || f.lookup == f.offset || !f.module.Code.IsJIT() {
 		return
@@ -317,7 +316,7 @@ func (w *walker) continueAt(ctx context.Context, f *frame) {
 	}
 }
 
-// segmentAt finds a segment, first where the frame before was.
+// segmentAt finds a segment, looking first where the frame before was.
 func (w *walker) segmentAt(address uint64) *code.Segment {
 	if s := w.recent.segment; s != nil && address >= s.Start && address < s.End {
 		return s
@@ -325,8 +324,8 @@ func (w *walker) segmentAt(address uint64) *code.Segment {
 	return w.input.memory.Segment(address)
 }
 
-// add makes the frame part of the result. What is found out about it later
-// goes in by finish, so a walk that is cut off keeps it.
+// add makes the frame part of the result. Later findings about it are added by finish, so a
+// walk that is cut off keeps it.
 func (w *walker) add(f *frame) {
 	w.walked = f.index + 1
 	if w.sampling {
@@ -362,7 +361,7 @@ func (w *walker) finish(ctx context.Context, f *frame) {
 	if !options.Lanes && !options.Registers && options.Locals == nil {
 		return
 	}
-	var d FrameDetails // copied where there is something in it, so that nothing is allocated else
+	var d FrameDetails // copied only where it is not empty, to allocate nothing else
 	if options.Lanes || options.Locals != nil {
 		var below []LaneGroup
 		if f.index > 0 {
@@ -378,8 +377,8 @@ func (w *walker) finish(ctx context.Context, f *frame) {
 	}
 }
 
-// callOf is the address that a frame of code in no module is named by: in its call, or where
-// it was.
+// callOf returns the address that a frame of code in no module is named by: in its call, or its
+// PC.
 func (w *walker) callOf(f *frame) uint64 {
 	if f.exact {
 		return f.pc
@@ -387,8 +386,8 @@ func (w *walker) callOf(f *frame) uint64 {
 	return f.pc - uint64(w.machine.Description.CallDistance)
 }
 
-// named is the address that a frame is named by: that of its call, or the PC of
-// code that is entered by returning to it.
+// named returns the address that a frame is named by: its call's, or the PC of code that is
+// entered by returning to it.
 func (f *frame) named() uint64 {
 	if !f.isPlain && f.source != nil && (f.source.IsSignalFrame() || f.source.IsEntered) {
 		return f.offset
@@ -396,7 +395,7 @@ func (f *frame) named() uint64 {
 	return f.lookup
 }
 
-// registers are the general registers of a frame that have a value.
+// registers returns the general registers of a frame that have a value.
 func (f *frame) registers(ctx context.Context) []RegisterValue {
 	w := f.walker
 	lanes := w.thread.lanes()
@@ -418,10 +417,10 @@ func (f *frame) registers(ctx context.Context) []RegisterValue {
 	return values
 }
 
-// list is find for the register with index i of those that are listed. One that
-// the row of the next frame in leaves alone is where it was found for that one.
+// list is find for the register with index i among the listed ones. A register that the row of
+// the next frame in leaves unchanged is where it was found for that frame.
 func (f *frame) list(ctx context.Context, i int, reg uint64) (slot, error) {
-	if _, held := f.placed(reg); !held && f.callee.listed != nil && !f.callee.compiled && f.callee.source != nil && f.callee.source.Rules != nil {
+	if _, isPlaced := f.placed(reg); !isPlaced && f.callee.listed != nil && !f.callee.compiled && f.callee.source != nil && f.callee.source.Rules != nil {
 		if rule, _ := f.callee.rule(reg); rule.Kind == cfi.SameValue {
 			return f.callee.listed[i], nil
 		}
@@ -429,8 +428,8 @@ func (f *frame) list(ctx context.Context, i int, reg uint64) (slot, error) {
 	return f.find(ctx, reg)
 }
 
-// repeats reports whether the walk goes in a cycle: the same PC and CFA have been seen
-// before. The repeated frames are taken away again.
+// repeats reports whether the walk goes in a cycle: the same PC and CFA have occurred before.
+// The repeated frames are removed again.
 func (w *walker) repeats(f *frame) bool {
 	if !f.hasCFA {
 		return false
@@ -454,8 +453,8 @@ func (w *walker) repeats(f *frame) bool {
 	return true
 }
 
-// step finds the row of f and recovers its caller. Without a caller it says
-// why the stack ends.
+// step finds the row of f and recovers its caller. Without a caller it returns why the stack
+// ends.
 func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 	if w.thread.binding == nil {
 		return nil, Stopped{StopPluginFailed, w.thread.failure.Error()}
@@ -507,7 +506,7 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 		}
 	}
 	if source.IsEntered && !w.isCode(caller.pc) {
-		// Whatever put the function there gave it no return address.
+		// The code that put the function there gave it no return address.
 		return nil, Stopped{StopOutermost, "nothing called the function: it was returned to"}
 	}
 	if caller.pc == 0 {
@@ -539,7 +538,7 @@ func (w *walker) withoutRegister(ctx context.Context, f *frame, cause error) (*f
 }
 
 // hasRecordBelow reports whether a frame, or one that it was found through, was found by a
-// frame record, from which the stack pointer need not follow.
+// frame record, which need not give the stack pointer.
 func (f *frame) hasRecordBelow() bool {
 	for ; f != nil; f = f.callee {
 		if f.found == code.ByFramePointer {
@@ -549,8 +548,7 @@ func (f *frame) hasRecordBelow() bool {
 	return false
 }
 
-// hasOneStack reports whether a sample is walked, which has the bytes of one
-// stack.
+// hasOneStack reports whether a sample is walked, which has the bytes of one stack.
 func (w *walker) hasOneStack() bool {
 	if w.input.sample != nil {
 		return true
@@ -565,19 +563,18 @@ func (w *walker) isCode(address uint64) bool {
 	return executable
 }
 
-// zeroReturn goes on above a return address of 0. It ends a stack whose first
-// function was given it as its return address, as coroutines are. But where frames
-// lie above, something was written over the return address of a function that was
-// called.
+// zeroReturn goes on above a return address of 0. It ends a stack whose first function got it
+// as its return address, as coroutines do. But where frames lie above, the return address of a
+// called function was overwritten.
 func (w *walker) zeroReturn(ctx context.Context, f, caller *frame) (*frame, Stopped) {
 	stop := Stopped{StopOutermost, "the return address is 0"}
 	column := f.source.Rules.ReturnAddress
 	i, indexed := w.index(column)
 	if s, err := f.findSaved(ctx, column, i, indexed); err != nil || s.kind != slotMemory {
-		return nil, stop // a rule says that it is 0, or the register of a first function
+		return nil, stop // it is 0 by a rule, or in the register of a first function
 	}
 	if f.source.By == code.ByRules {
-		// The code was read as that of a function that was called.
+		// The code was read as if the function had been called.
 		stop = Stopped{StopNoRow, "the return address is 0"}
 	}
 	above, err := w.byFramePointer(ctx, caller)
@@ -598,8 +595,8 @@ func (w *walker) zeroReturn(ctx context.Context, f, caller *frame) (*frame, Stop
 	return nil, stop
 }
 
-// isGuessed reports whether a frame, or one that it was found through, is a guess
-// that left registers unknown.
+// isGuessed reports whether a frame, or one that it was found through, is a guess that left
+// registers unknown.
 func (f *frame) isGuessed() bool {
 	for ; f != nil; f = f.callee {
 		if f.found == code.ByScan {
@@ -609,7 +606,7 @@ func (f *frame) isGuessed() bool {
 	return false
 }
 
-// stopFor sorts an error of a walk into the reasons of a stop.
+// stopFor converts an error of a walk to a stop.
 func (w *walker) stopFor(err error) Stopped {
 	if w.sampling {
 		return sampleStop(err)
@@ -618,8 +615,8 @@ func (w *walker) stopFor(err error) Stopped {
 	return Stopped{reason, err.Error()}
 }
 
-// sampleStop leaves out what differs from sample to sample. Nearly all of them
-// end at the end of their bytes.
+// sampleStop leaves out the parts that differ from sample to sample. Nearly all samples end at
+// the end of their bytes.
 func sampleStop(err error) Stopped {
 	if errors.Is(err, target.ErrEndOfStack) {
 		return Stopped{StopEndOfStack, target.ErrEndOfStack.Error()}
@@ -628,8 +625,8 @@ func sampleStop(err error) Stopped {
 	return Stopped{reason, general.Error()}
 }
 
-// stopReason is the reason that an error is, and the error without its details,
-// where others have it too.
+// stopReason returns the reason for an error, and the error without its details, where others
+// have it too.
 func stopReason(err error) (reason StopReason, general error) {
 	var failure *plugin.Failure
 	switch {
@@ -647,7 +644,7 @@ func stopReason(err error) (reason StopReason, general error) {
 	return StopNoRow, err
 }
 
-// rowError is an error with the part of a row that it is about.
+// rowError adds the part of a row to an error about it.
 func (w *walker) rowError(part string, err error) error {
 	if w.sampling {
 		return err
@@ -655,7 +652,7 @@ func (w *walker) rowError(part string, err error) error {
 	return fmt.Errorf("%s: %w", part, err)
 }
 
-// findRow finds the row of a frame, in its module or in code that is in none.
+// findRow finds the row of a frame, in its module or in code of no module.
 func (w *walker) findRow(ctx context.Context, f *frame) (*code.Row, error) {
 	if f.exact || !w.isFirst(f) {
 		return w.rowAt(ctx, f, f.exact)
@@ -667,10 +664,9 @@ func (w *walker) findRow(ctx context.Context, f *frame) (*code.Row, error) {
 	return row, err
 }
 
-// isFirst reports whether the return address that is the PC of a frame is the first
-// address of its module, or of executable memory that is in none. Nothing is called from
-// there: the kernel made a signal handler return to it. qemu has its trampolines in such
-// a page.
+// isFirst reports whether the return address that is the PC of a frame is the first address of
+// its module, or of executable memory of no module. Calls do not return there: the kernel made
+// a signal handler return to it. qemu has its trampolines in such a page.
 func (w *walker) isFirst(f *frame) bool {
 	distance := uint64(w.machine.Description.CallDistance)
 	if f.module != nil {
@@ -690,8 +686,8 @@ func (w *walker) row(ctx context.Context, m *code.Module, address uint64, isExac
 	return m.Row(ctx, address, isExact)
 }
 
-// recover computes the CFA of f and the state of its caller. A caller of nil
-// without an error says that the return address is undefined: f is outermost.
+// recover computes the CFA of f and the state of its caller. A nil caller without an error
+// means that the return address is undefined: f is outermost.
 func (w *walker) recover(ctx context.Context, f *frame, source *code.Row) (*frame, error) {
 	if err := f.findCFA(ctx, source); err != nil {
 		f.cfaProblem(err)
@@ -736,7 +732,7 @@ func (w *walker) recover(ctx context.Context, f *frame, source *code.Row) (*fram
 	return caller, nil
 }
 
-// cfaProblem says that the CFA of a frame cannot be evaluated.
+// cfaProblem reports that the CFA of a frame cannot be evaluated.
 func (f *frame) cfaProblem(err error) {
 	if f.module != nil && f.source.By != code.ByFramePointer && f.source.By != code.ByScan {
 		f.module.CFAProblem(f.source, err)
@@ -763,8 +759,7 @@ func (f *frame) findCFA(ctx context.Context, source *code.Row) error {
 	return nil
 }
 
-// bits is the size of a register; i is its index in compiled rows, where
-// indexed.
+// bits returns the size of a register; i is its index in compiled rows, where indexed.
 func (w *walker) bits(reg uint64, i int, indexed bool) (uint32, bool) {
 	if indexed {
 		return w.machine.Compiler.Columns()[i].Bits, true

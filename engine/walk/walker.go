@@ -18,9 +18,8 @@ type sampleMemory struct {
 	code   SampleCode
 }
 
-// ReadMemory reads the stack's bytes, and read-only memory of the modules. The
-// errors of a recording's samples, of which there are millions, have no text of
-// their own.
+// ReadMemory reads the stack's bytes, and read-only memory of the modules. The errors of a
+// recording's samples, of which there are millions, have no text of their own.
 func (m *sampleMemory) ReadMemory(space locexpr.AddressSpace, _ *target.Thread, address uint64, buf []byte) (n int, err error) {
 	s := m.sample
 	switch offset := address - s.StackStart; {
@@ -68,20 +67,19 @@ func (m *sampleMemory) Segment(address uint64) *code.Segment { return m.code.Seg
 // IsCode reports whether there is code at an address.
 func (p *Process) IsCode(address uint64) bool { return p.Segment(address) != nil }
 
-// A Walker walks the stacks of the samples of one process, one after the other,
-// in memory that it keeps: once the rows of their code are known, a walk
-// without symbols allocates nothing but the text of an error that ends it. It
-// is not for concurrent use; a Process may have several.
+// Walker walks the stacks of the samples of one process, one after the other, in memory that it
+// keeps: once the rows of their code are known, a walk without symbols allocates nothing but
+// the text of an error that ends it. It is not for concurrent use; a Process may have several.
 type Walker struct {
 	walker walker
 	sample target.Thread
 	thread thread
 	stack  Stack
-	plain  *machine // whose binding of one sample is that of the next but for the PC
+	plain  *machine // samples of it are bound alike, except for the PC
 }
 
-// Walker makes a Walker for samples of the process. A Sample without
-// threads' state, which has an Arch and the modules, is enough of a target.
+// Walker makes a Walker for samples of the process. A Sample without threads' state, which has
+// an Arch and the modules, is enough as a target.
 func (p *Process) Walker() *Walker {
 	k := &Walker{walker: walker{process: p}}
 	k.thread.Thread = &k.sample
@@ -107,7 +105,7 @@ func (k *Walker) walk(ctx context.Context, s *Sample) *Stack {
 		return &k.stack
 	}
 	if !k.bind(ctx, m, s) {
-		// Its lanes or its address spaces are its own: it is a target by itself.
+		// It has its own lanes or address spaces: it is a target by itself.
 		alone := *s
 		alone.threads = nil
 		if alone.Loaded == nil {
@@ -122,10 +120,9 @@ func (k *Walker) walk(ctx context.Context, s *Sample) *Stack {
 	return &k.stack
 }
 
-// bind binds the sample's thread. A thread of one lane, whose PC is that of the
-// PC register and which has neither widths nor maps of its own, is bound as the
-// one before it: no call is made for each sample. It answers false where a
-// thread is not of this kind.
+// bind binds the sample's thread. A thread of one lane, whose PC is the content of the PC
+// register and which has neither widths nor maps of its own, is bound like the one before it:
+// no call is made for each sample. It returns false for threads of another kind.
 func (k *Walker) bind(ctx context.Context, m *machine, s *Sample) bool {
 	pc, ok := s.Registers.Uint64(m.Description.PC, m.Description.ByteOrder)
 	if ok && k.plain == m && pc <= m.addresses {
@@ -139,7 +136,7 @@ func (k *Walker) bind(ctx context.Context, m *machine, s *Sample) bool {
 	k.walker.process.bind(ctx, m, &k.thread)
 	b := k.thread.binding
 	if b == nil || b.Problem != "" {
-		return true // that is how the walk ends
+		return true // the walk ends for that reason
 	}
 	if b.Lanes > 1 || b.ActiveUnknown || len(b.Widths) > 0 || len(b.Maps) > 0 || !ok || b.PC != pc {
 		return false
@@ -149,22 +146,21 @@ func (k *Walker) bind(ctx context.Context, m *machine, s *Sample) bool {
 	return true
 }
 
-// A Step is a frame of a sample that was traced: what tells it from other frames. It
-// has no pointers: a recording has millions.
+// Step is a frame of a traced sample, with only the parts that distinguish it. It has no
+// pointers: a recording has millions.
 type Step struct {
 	PC uint64
-	// Offset is PC as an address of the module's code object; of code in no module it
-	// is PC.
+	// Offset is PC as an address of the module's code object; for code in no module it is PC.
 	Offset uint64
-	// Owner is the ID of the module; of other code it is what Trace was told.
+	// Owner is the ID of the module; for other code it is Trace's argument.
 	Owner uint32
 	Kind  CodeKind
 	Found code.FoundIndex
 	Exact bool  // as in Frame
-	Back  uint8 // how far before Offset the frame is named by
+	Back  uint8 // the distance from Offset back to the address that names the frame
 }
 
-// Named is the address that the frame is named by.
+// Named returns the address that the frame is named by.
 func (s *Step) Named() uint64 { return s.Offset - uint64(s.Back) }
 
 // CodeKind is the kind of the Owner of a Step.
@@ -173,14 +169,14 @@ type CodeKind uint8
 // The kinds of code.
 const (
 	ModuleCode  CodeKind = iota // a module's
-	ProcessCode                 // of no module of a process
+	ProcessCode                 // of a process, in no module
 	KernelCode                  // the kernel's, whose frames are recorded, not walked
 	GuestCode                   // a virtual machine's; Owner is a perfdata.Context
 )
 
-// Trace walks the stack of a sample, of which only the PCs are wanted: it appends the
-// frames, innermost first, and returns why the stack ends, without the addresses of this
-// sample. owner is the Owner of code in no module.
+// Trace walks the stack of a sample, of which only the PCs are needed: it appends the frames,
+// innermost first, and returns why the stack ends, without the addresses of this sample. owner
+// is the Owner of code in no module.
 func (k *Walker) Trace(ctx context.Context, s *Sample, owner uint32, steps []Step) ([]Step, Stopped) {
 	k.walker.sampling = true
 	stack := k.walk(ctx, s)

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// tarGz packs files, and the directories that they are in, in the order of their names:
-// owned by root, and all of one time.
-func tarGz(files []file, at time.Time) ([]byte, error) {
+// tarGz packs files and their directories, in the order of their names: owned by root, and
+// all with one modification time.
+func tarGz(files []file, modified time.Time) ([]byte, error) {
 	all := map[string]file{}
 	for _, f := range files {
 		all[f.path] = f
-		for at := range len(f.path) {
-			if f.path[at] == '/' { // path.Dir would take "./" away, and put directories behind what is in them
-				all[f.path[:at+1]] = file{f.path[:at+1], 0o755, nil}
+		for i := range len(f.path) {
+			if f.path[i] == '/' { // path.Dir would take "./" away, and put directories behind their contents
+				all[f.path[:i+1]] = file{f.path[:i+1], 0o755, nil}
 			}
 		}
 	}
@@ -28,7 +28,7 @@ func tarGz(files []file, at time.Time) ([]byte, error) {
 	t := tar.NewWriter(&packed)
 	for _, name := range sortedKeys(all) {
 		f := all[name]
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: f.mode, Size: int64(len(f.content)), ModTime: at, Uname: "root", Gname: "root", Format: tar.FormatGNU}
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: f.mode, Size: int64(len(f.content)), ModTime: modified, Uname: "root", Gname: "root", Format: tar.FormatGNU}
 		if strings.HasSuffix(name, "/") {
 			h.Typeflag = tar.TypeDir
 		}
@@ -45,7 +45,7 @@ func tarGz(files []file, at time.Time) ([]byte, error) {
 	return compressed(packed.Bytes())
 }
 
-// compressed packs bytes as `gzip -9n` does: without a name and a time.
+// compressed packs bytes like `gzip -9n`: without a name and a time.
 func compressed(content []byte) ([]byte, error) {
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)

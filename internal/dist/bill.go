@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A component is one of a bill of materials, as CycloneDX has it.
+// component is a component of a bill of materials, as CycloneDX has it.
 type component struct {
 	Type     string          `json:"type"`
 	Ref      string          `json:"bom-ref"`
@@ -34,7 +34,7 @@ func newComponent(kind, path, version string, identifiers ...string) component {
 	return c
 }
 
-// billOfMaterials says in CycloneDX 1.5 what an executable is made of.
+// billOfMaterials lists the modules of an executable in CycloneDX 1.5.
 func billOfMaterials(r revision, arch string, linked []*linkedModule) ([]byte, error) {
 	components := []component{}
 	for _, m := range linked {

@@ -15,63 +15,62 @@ import (
 // module is the module's path.
 const module = "github.com/unwindd/unwindd"
 
-// docDir is where documents are, beneath the directory that is installed into.
+// docDir is the directory of documents, beneath the directory of installation.
 const docDir = "share/doc/unwindd"
 
-// units is where the units of systemd are, in a checkout, and what belongs to them.
+// units is the directory of the systemd units and their files, in a checkout.
 const units = "internal/dist/systemd"
 
-// A file is one of a release.
+// file is a file of a release.
 type file struct {
 	path    string // slash-separated
 	mode    int64
 	content []byte
 }
 
-// A builder builds a revision.
+// builder builds a revision.
 type builder struct {
 	revision
-	dir string // for what is built
+	dir string // for built files
 }
 
-// fixed are the variables that change what the go command builds, and what they are
-// here.
+// fixed are the variables that change the output of the go command, with their values here.
 var fixed = []string{
 	"CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0",
 	"GOFIPS140=off", "GODEBUG=", "GOTOOLCHAIN=local",
 }
 
-// executable builds a command, and returns its path. Paths of this machine and symbols are left
-// out, except the tables that Go's own stack traces need. A machine that has the package may be
-// one of a fleet, so the queue's server is inside.
+// executable builds a command, and returns its path. Paths of this machine and symbols are
+// left out, except the tables that Go's own stack traces need. A machine that has the package
+// may be one of a fleet, so the queue's server is inside.
 func (b *builder) executable(command, system, arch string) (string, error) {
 	path := filepath.Join(b.dir, command+"-"+system+"-"+arch)
-	const to = " -X " + module + "/internal/version."
+	const flag = " -X " + module + "/internal/version."
 	cmd := exec.Command("go", "build", "-trimpath", "-tags=fleet", "-buildvcs=false", "-o", path,
-		"-ldflags=-s -w"+to+"version="+b.version+to+"commit="+b.commit+to+"date="+b.time.Format(time.RFC3339), "./cmd/"+command)
+		"-ldflags=-s -w"+flag+"version="+b.version+flag+"commit="+b.commit+flag+"date="+b.time.Format(time.RFC3339), "./cmd/"+command)
 	cmd.Env = append(append(os.Environ(), fixed...), "GOOS="+system, "GOARCH="+arch)
 	_, err := output(cmd)
 	return path, err
 }
 
-// shells are where each shell looks for completions.
+// shells are the paths where each shell looks for completions.
 var shells = []struct{ name, path string }{
 	{"bash", "share/bash-completion/completions/unwindd"},
 	{"fish", "share/fish/vendor_completions.d/unwindd.fish"},
 	{"zsh", "share/zsh/site-functions/_unwindd"},
 }
 
-// A fileSet is the files of a pattern, and the directory that they are installed into.
-type fileSet struct{ pattern, to string }
+// fileSet is the files that match a pattern, and the directory of their installation.
+type fileSet struct{ pattern, dir string }
 
-// documents are those that are released.
+// documents are the released documents.
 var documents = []fileSet{
 	{"LICENSE", docDir}, {"README.md", docDir}, {"CHANGELOG.md", docDir}, {"CONTRIBUTING.md", docDir},
 	{"docs/*.md", docDir + "/docs"}, {"docs/*.json", docDir + "/docs"},
 }
 
-// common makes what is the same for all architectures. unwindd itself, built for this
-// machine, writes manual pages and completions.
+// common makes the files that are the same for all architectures. unwindd itself, built for
+// this machine, writes manual pages and completions.
 func (b *builder) common() ([]file, error) {
 	self, err := b.executable("unwindd", runtime.GOOS, runtime.GOARCH)
 	if err != nil {
@@ -98,7 +97,7 @@ func (b *builder) common() ([]file, error) {
 		{filepath.Join(pages, "*.1"), "share/man/man1"},
 		{units + "/unwindd.*", "lib/systemd/system"}, {units + "/serve.toml", "etc/unwindd"},
 	}, documents...) {
-		if files, err = addFiles(files, set.pattern, set.to); err != nil {
+		if files, err = addFiles(files, set.pattern, set.dir); err != nil {
 			return nil, err
 		}
 	}
@@ -106,8 +105,8 @@ func (b *builder) common() ([]file, error) {
 	return files, nil
 }
 
-// addFiles adds the files of a pattern, beneath a directory.
-func addFiles(files []file, pattern, to string) ([]file, error) {
+// addFiles adds the files that match a pattern, beneath a directory.
+func addFiles(files []file, pattern, dir string) ([]file, error) {
 	paths, err := filepath.Glob(pattern)
 	if err == nil && len(paths) == 0 {
 		err = &os.PathError{Op: "find", Path: pattern, Err: os.ErrNotExist}
@@ -117,7 +116,7 @@ func addFiles(files []file, pattern, to string) ([]file, error) {
 		if readErr != nil {
 			return nil, readErr
 		}
-		files = append(files, file{to + "/" + filepath.Base(path), 0o644, content})
+		files = append(files, file{dir + "/" + filepath.Base(path), 0o644, content})
 	}
 	return files, err
 }

@@ -18,7 +18,7 @@ type debian struct {
 	arch string // Go's name, which is Debian's for both
 }
 
-// number is the version as dpkg orders them: what is before a release sorts before it.
+// number is the version as dpkg orders them: a candidate sorts before its release.
 func (d *debian) number() string {
 	v := strings.TrimPrefix(d.version, "v")
 	before, after, ok := strings.Cut(v, "-")
@@ -69,8 +69,8 @@ func (d *debian) pack(files []file, linked []*linkedModule) ([]byte, error) {
 //go:embed systemd/prerm systemd/postrm
 var scripts embed.FS
 
-// addScripts adds, where there is a service, what is to be done when it is removed, and which
-// files users change (deb-conffiles(5)).
+// addScripts adds, where there is a service, the script of its removal, and the list of files
+// that users change (deb-conffiles(5)).
 func addScripts(about, installed []file) ([]file, error) {
 	var changed []byte
 	for _, f := range installed {
@@ -92,7 +92,7 @@ func addScripts(about, installed []file) ([]file, error) {
 	return about, nil
 }
 
-// control says what the package is.
+// control is the package's control file.
 func (d *debian) control(size int) []byte {
 	return fmt.Appendf(nil, `Package: unwindd
 Version: %s
@@ -125,22 +125,22 @@ func (d *debian) installed(files []file, linked []*linkedModule) ([]file, error)
 		add(path+".gz", 0o644, b)
 	}
 	for _, f := range files {
-		to := "./usr/" + f.path
+		name := "./usr/" + f.path
 		switch {
 		case f.path == docDir+"/LICENSE":
 			// Debian has its text already.
 		case f.path == docDir+"/CHANGELOG.md":
 			packed("./usr/"+docDir+"/changelog", f.content)
 		case f.path == docDir+"/THIRD-PARTY.txt":
-			packed(to, f.content)
+			packed(name, f.content)
 		case strings.HasPrefix(f.path, "share/man/"):
-			packed(to, f.content)
+			packed(name, f.content)
 		case strings.HasPrefix(f.path, "etc/"):
 			add("./"+f.path, f.mode, f.content)
 		case strings.HasPrefix(f.path, "share/zsh/"):
 			add("./usr/share/zsh/vendor-completions/"+path.Base(f.path), f.mode, f.content)
 		default:
-			add(to, f.mode, f.content)
+			add(name, f.mode, f.content)
 		}
 	}
 	packed("./usr/"+docDir+"/changelog.Debian", fmt.Appendf(nil, "unwindd (%s) unstable; urgency=medium\n\n  * unwindd %s.\n\n -- %s  %s\n",
@@ -150,7 +150,7 @@ func (d *debian) installed(files []file, linked []*linkedModule) ([]file, error)
 	return list, wrong
 }
 
-// overrides are the rules that do not fit.
+// overrides are the lintian rules that do not fit.
 const overrides = `# It is in Go, and needs no library.
 unwindd: statically-linked-binary [usr/bin/unwindd]
 unwindd: statically-linked-binary [usr/libexec/unwindd/unwindd-plugins]
@@ -158,7 +158,7 @@ unwindd: statically-linked-binary [usr/libexec/unwindd/unwindd-plugins]
 unwindd: initial-upload-closes-no-bugs *
 `
 
-// copyright names the licence of the package and those of what is linked into it.
+// copyright names the licence of the package and the licences of the modules linked into it.
 func (d *debian) copyright(linked []*linkedModule) []byte {
 	return fmt.Appendf(nil, `unwindd
 Source: https://%s

@@ -18,15 +18,15 @@ import (
 	"unicode"
 )
 
-// A linkedModule is a module of others that is in the executable.
+// linkedModule is a third-party module in the executable.
 type linkedModule struct {
 	path, version string
 	identifiers   []string          // of SPDX, in order
 	texts         map[string]string // by the name of the file within the module
 }
 
-// licences are the licences that may be linked, with words that each has and, where one
-// is another with a condition more, words that it has not.
+// licences are the licences that may be linked, with words that identify each and, where it
+// is another with an added condition, words that it lacks.
 var licences = []struct {
 	identifier string
 	has        []string
@@ -40,7 +40,7 @@ var licences = []struct {
 	{"MPL-2.0", []string{"mozilla public license", "version 2.0", "covered software"}, ""},
 }
 
-// identify says which licences a text has; none: it is not known.
+// identify returns the licences that a text has; none: it is not known.
 func identify(text string) []string {
 	text = strings.ToLower(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("*#/", r) }), " "))
 	var found []string
@@ -52,15 +52,14 @@ func identify(text string) []string {
 	return found
 }
 
-// licenceFile finds the files that say what others may do, and notices that stay with
-// what is made of the sources.
+// licenceFile matches the files that grant licences, and notices that binaries have to keep.
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents|unlicense)(\.(md|txt|rst))?([-.].*)?$`)
 
-// needsNone finds those of them that need not be licences.
+// needsNone matches the files among them that need not be licences.
 var needsNone = regexp.MustCompile(`(?i)^(notice|patents)`)
 
 // linkedModules lists the modules in an executable with their licences, Go's own library
-// among them. One without a licence that is known is an error.
+// among them. A module without a known licence is an error.
 func linkedModules(exe, arch string) ([]*linkedModule, error) {
 	info, err := buildinfo.ReadFile(exe)
 	if err != nil {
@@ -120,8 +119,8 @@ func linkedModules(exe, arch string) ([]*linkedModule, error) {
 	return all, nil
 }
 
-// gather reads the licences of a package: those in its directory and in the ones above,
-// up to the module's.
+// gather reads the licences of a package: in its directory and in the ones above, up to the
+// module's.
 func (m *linkedModule) gather(dir, top string) error {
 	for ; ; dir = filepath.Dir(dir) {
 		entries, err := os.ReadDir(dir)
@@ -149,7 +148,7 @@ func (m *linkedModule) gather(dir, top string) error {
 	}
 }
 
-// check finds out what the licences are.
+// check identifies the licences.
 func (m *linkedModule) check() error {
 	known := map[string]bool{}
 	for _, name := range sortedKeys(m.texts) {
@@ -168,7 +167,7 @@ func (m *linkedModule) check() error {
 	return nil
 }
 
-// source is where the sources of a module are had, which the MPL asks to be said.
+// source is the place to get the sources of a module, which the MPL requires.
 func (m *linkedModule) source() string {
 	if m.path == "std" {
 		return "https://go.dev/dl/" + m.version + ".src.tar.gz"
@@ -192,7 +191,7 @@ func summary(list []*linkedModule) string {
 	return b.String()
 }
 
-// licenceTexts is a document with the licences of all that is linked.
+// licenceTexts is a document with the licences of all linked modules.
 func licenceTexts(list []*linkedModule) []byte {
 	var b bytes.Buffer
 	b.WriteString("unwindd is under the Apache License 2.0, see LICENSE. The executable has parts of\nthe modules below, under licences of their own.\n\n")

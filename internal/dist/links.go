@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// fileLinks are what the links of a document to files have between their parentheses: a
-// path, and a heading that it may name. What has a colon has a scheme.
+// fileLinks matches the links of a document to files, between their parentheses: a path, and
+// a heading that it may name. A link with a colon has a scheme.
 var fileLinks = regexp.MustCompile(`\]\(([^()\s:#]+)(#[^()\s]*)?\)`)
 
-// linkOutside has the links of released documents that lead to files of the checkout which
-// are not released lead to these files in the repository, as they are at a commit.
+// linkOutside redirects the links of released documents to files that are not released: they
+// lead to these files in the repository, at a commit.
 func linkOutside(files []file, commit string) {
 	released := map[string]bool{}
 	for _, f := range files {

@@ -17,7 +17,7 @@ func TestLinksOfReleasedDocuments(t *testing.T) {
 	var files []file
 	for _, set := range documents {
 		var err error
-		if files, err = addFiles(files, set.pattern, set.to); err != nil {
+		if files, err = addFiles(files, set.pattern, set.dir); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command dist makes what is released: for each architecture an archive and a Debian
-// package with the executable, manual pages, completions, documents and licences, a bill
-// of materials, and the checksums of all. The same commit and the same Go give the same
-// bytes on every machine.
+// Command dist makes a release: for each architecture an archive and a Debian package with
+// the executable, manual pages, completions, documents and licences, a bill of materials, and
+// the checksums of all. The same commit and the same Go give the same bytes on every machine.
 package main
 
 import (
@@ -42,17 +41,17 @@ func run(out string, archs []string) error {
 	if err != nil {
 		return err
 	}
-	made := map[string][]byte{}
+	output := map[string][]byte{}
 	for _, arch := range archs {
-		if err := b.release(arch, common, made); err != nil {
+		if err := b.release(arch, common, output); err != nil {
 			return fmt.Errorf("linux/%s: %w", arch, err)
 		}
 	}
-	return write(out, made)
+	return write(out, output)
 }
 
-// release adds the files of an architecture to those that were made.
-func (b *builder) release(arch string, common []file, made map[string][]byte) error {
+// release adds the files of an architecture to the output.
+func (b *builder) release(arch string, common []file, output map[string][]byte) error {
 	exe, err := b.executable("unwindd", "linux", arch)
 	if err != nil {
 		return err
@@ -85,22 +84,22 @@ func (b *builder) release(arch string, common []file, made map[string][]byte) er
 		{docDir + "/unwindd.cdx.json", 0o644, bill},
 	}, common...)
 	name := fmt.Sprintf("unwindd-%s-linux-%s", b.version, arch)
-	if made[name+".tar.gz"], err = tarGz(under(name, files), b.time); err != nil {
+	if output[name+".tar.gz"], err = tarGz(under(name, files), b.time); err != nil {
 		return err
 	}
 	d := debian{b.revision, arch}
-	made[d.name()], err = d.pack(files, linked)
+	output[d.name()], err = d.pack(files, linked)
 	return err
 }
 
-// write writes the files and their checksums into a directory. Other files there would
-// not be of this release, and are refused.
-func write(dir string, made map[string][]byte) error {
+// write writes the files and their checksums into a directory. Other files there would not
+// belong to this release, and are refused.
+func write(dir string, output map[string][]byte) error {
 	var sums strings.Builder
-	for _, name := range sortedKeys(made) {
-		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(made[name]), name)
+	for _, name := range sortedKeys(output) {
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(output[name]), name)
 	}
-	made["SHA256SUMS"] = []byte(sums.String())
+	output["SHA256SUMS"] = []byte(sums.String())
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -109,12 +108,12 @@ func write(dir string, made map[string][]byte) error {
 		return err
 	}
 	for _, f := range there {
-		if made[f.Name()] == nil {
+		if output[f.Name()] == nil {
 			return fmt.Errorf("%s: it is not of this release, expected an empty directory", filepath.Join(dir, f.Name()))
 		}
 	}
 	var wrong []error
-	for name, content := range made {
+	for name, content := range output {
 		wrong = append(wrong, os.WriteFile(filepath.Join(dir, name), content, 0o644)) //nolint:gosec // for everybody
 	}
 	if err := errors.Join(wrong...); err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A revision is what is built.
+// revision is a commit to build.
 type revision struct {
 	version string // as the go command names it
 	commit  string
@@ -20,16 +20,16 @@ type revision struct {
 	author  string    // NAME <MAIL>
 }
 
-// readRevision asks git what is checked out. The go command itself does not find the
+// readRevision reads the checked out commit from git. The go command itself does not find the
 // repository of a linked work tree.
 func readRevision() (revision, error) {
-	head, err := git("log", "-1", "--format=%H%n%ct%n%an <%ae>")
+	commit, err := git("log", "-1", "--format=%H%n%ct%n%an <%ae>")
 	if err != nil {
 		return revision{}, fmt.Errorf("what is released is a commit, expected a checkout by git: %w", err)
 	}
-	lines := strings.Split(head, "\n")
+	lines := strings.Split(commit, "\n")
 	if len(lines) != 3 {
-		return revision{}, fmt.Errorf("git log says %q, expected three lines", head)
+		return revision{}, fmt.Errorf("git log says %q, expected three lines", commit)
 	}
 	seconds, err := strconv.ParseInt(lines[1], 10, 64)
 	if err != nil {
@@ -54,7 +54,7 @@ const order = "versionsort.suffix=-"
 
 func git(args ...string) (string, error) { return output(exec.Command("git", args...)) }
 
-// output is what a command prints, without the line's end.
+// output returns the output of a command, without the line's end.
 func output(cmd *exec.Cmd) (string, error) {
 	out, err := cmd.Output()
 	var failed *exec.ExitError
@@ -64,10 +64,10 @@ func output(cmd *exec.Cmd) (string, error) {
 	return strings.TrimRight(string(out), "\n"), err
 }
 
-// semantic is a version of a module.
+// semantic matches a version of a module.
 var semantic = regexp.MustCompile(`^v(\d+)\.(\d+)\.(\d+)(-[0-9A-Za-z.-]+)?$`)
 
-// firstVersion is the first of a list of tags that is a version.
+// firstVersion returns the first version in a list of tags.
 func firstVersion(tags string) string {
 	for tag := range strings.Lines(tags) {
 		if tag = strings.TrimSpace(tag); semantic.MatchString(tag) {
@@ -77,8 +77,8 @@ func firstVersion(tags string) string {
 	return ""
 }
 
-// named is the version of a commit: its tag, or else a pseudo-version behind the
-// highest version before it, as the go command makes them.
+// named returns the version of a commit: its tag, or else a pseudo-version behind the highest
+// version before it, as the go command makes them.
 func (r *revision) named(tag, before string) string {
 	if tag != "" {
 		return tag

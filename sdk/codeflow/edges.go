@@ -2,7 +2,8 @@
 
 package codeflow
 
-// Edges are where the code goes on after an instruction, as far as the instruction itself shows it.
+// Edges are the places where the code goes on after an instruction, as far as the instruction
+// itself shows them.
 type Edges struct {
 	Next      uint64 // the following instruction
 	Target    uint64 // where it jumps to
@@ -10,8 +11,9 @@ type Edges struct {
 	Jumps     bool   // to Target
 }
 
-// FindBlocks makes points of entry and of the targets of branches from there, before any code is
-// followed by states: few blocks have to be divided later. Each instruction takes one step.
+// FindBlocks makes points of the entry and of the targets of the branches reached from it,
+// before any code is followed by states: few blocks have to be divided later. Each instruction
+// takes one step.
 func (f *Flow[S]) FindBlocks(entry uint64, edges func(address uint64) Edges) error {
 	var seen Table[bool]
 	waiting := []uint64{entry}

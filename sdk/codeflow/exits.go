@@ -9,22 +9,22 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// ExitCode is code of a CPU whose exits are looked for. S is what is known before an instruction of where
-// it jumps. The type that implements it embeds an Exits.
+// ExitCode is code of a CPU whose exits are looked for. S is the state before an instruction:
+// what decides where it jumps. The type that implements it embeds an Exits.
 type ExitCode[S any] interface {
 	Code[S]
 
-	// Instruction reads the instruction at an address; ok is false where there is none.
-	Instruction(address uint64) (in Instruction, ok bool)
-	// Apply makes s the state after an instruction.
+	// Instruction reads the instruction at an address; ok is false where it cannot be read.
+	Instruction(address uint64) (instruction Instruction, ok bool)
+	// Apply turns s into the state after an instruction.
 	Apply(address uint64, s *S)
 	// Call looks at a call, before it is executed.
 	Call(address uint64, s *S)
-	// Leave adds to the exits where a return, or a jump that is not direct, goes.
+	// Leave adds the target of a return, or of a jump that is not direct, to the exits.
 	Leave(address uint64, s *S)
 }
 
-// Exits collects how code is left other than by returning. Addresses are offsets in the code, in
+// Exits collects the exits of code other than returns. Addresses are offsets in the code, in
 // units.
 type Exits[S any] struct {
 	*Flow[S]
@@ -65,33 +65,33 @@ func (x *Exits[S]) Find(pc uint64) *sdk.CodeExits {
 // Copy copies a state.
 func (x *Exits[S]) Copy(dst, src *S) { *dst = *src }
 
-// Call does nothing: a callee returns, or is none of the code's exits.
+// Call does nothing: a callee returns, or is not one of the code's exits.
 func (x *Exits[S]) Call(uint64, *S) {}
 
-// Location returns where an instruction lies.
+// Location returns the address of an instruction in the target.
 func (x *Exits[S]) Location(address uint64) uint64 { return x.Start + address<<x.shift }
 
-// IsInside is true where there is a whole instruction.
+// IsInside reports whether there is a whole instruction at an address.
 func (x *Exits[S]) IsInside(address uint64) bool { return address < uint64(len(x.Code))>>x.shift }
 
-// Step follows an instruction. Nothing is followed any more once the code may go anywhere.
+// Step follows an instruction. Nothing more is followed once the code may go anywhere.
 func (x *Exits[S]) Step(address uint64, s *S) (next uint64, continues bool) {
 	if x.Found.Open || !x.IsInside(address) {
 		x.Found.Open = true
 		return address, false
 	}
-	in, ok := x.cpu.Instruction(address)
+	instruction, ok := x.cpu.Instruction(address)
 	if !ok {
 		x.Found.Open = true
 		return address, false
 	}
-	next = address + uint64(in.Length)
-	target := x.Location(address) + uint64(in.Distance) //nolint:gosec // modular
-	switch in.Kind {
+	next = address + uint64(instruction.Length)
+	target := x.Location(address) + uint64(instruction.Distance) //nolint:gosec // modular
+	switch instruction.Kind {
 	case Stop:
 		return next, false
 	case Return, Jump:
-		if in.Kind == Jump && in.IsDirect {
+		if instruction.Kind == Jump && instruction.IsDirect {
 			x.Jump(target, s)
 		} else {
 			x.cpu.Leave(address, s)

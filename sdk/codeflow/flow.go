@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package codeflow follows machine code over its branches, and finds what is known before the
-// instructions that it reaches. A plugin that answers FrameRules by reading code implements Code:
-// what an instruction does to the state, and how two states are joined. A Flow decides in which
-// order code is followed, joins states where edges meet, and ends when nothing new is found or the
-// steps are used up.
+// Package codeflow follows machine code over its branches, and finds the state before each
+// instruction that it reaches. A plugin that answers FrameRules by reading code implements
+// Code: what an instruction does to the state, and how two states are joined. A Flow decides in
+// which order code is followed, joins states where edges meet, and ends when nothing new is
+// found or the steps are used up.
 //
-// A plugin for a CPU needs less. It implements CPU: the operations of its instructions and their
-// effects on a state. A Function then follows the code, decides which calls return, and makes rows; an
-// Exits finds where code goes on to; a Reader answers requests by them.
+// A plugin for a CPU needs less. It implements CPU: the operations of its instructions and
+// their effects on a state. A Function then follows the code, decides which calls return, and
+// makes rows; an Exits finds where code goes on; a Reader answers requests with them.
 //
-// Addresses are numbers of 64 bits and nothing more: those of the target, or offsets in the code of
-// one function. What a flow does depends on the code alone: the same code gives the same states, in
-// the same order.
+// Addresses are plain numbers of 64 bits: addresses of the target, or offsets in the code of
+// one function. What a flow does depends on the code alone: the same code gives the same
+// states, in the same order.
 package codeflow
 
 import (
@@ -24,7 +24,7 @@ import (
 // ErrSteps is the error of a flow whose steps are used up.
 var ErrSteps = errors.New("the code takes more steps to read than any compiled function")
 
-// None is the address of nothing.
+// None is an address that no code has.
 const None = ^uint64(0)
 
 // Code is machine code that a flow follows. S is the state before an instruction: a structure, or a
@@ -33,24 +33,26 @@ type Code[S any] interface {
 	// Copy copies src to dst. Step may change the copy, which must leave src as it is.
 	Copy(dst, src *S)
 
-	// Step executes the instruction at an address: s, the state before it, becomes the state after
-	// it. next is the address of the following instruction, or the same address where the
-	// instruction cannot be read; continues tells the flow to go on there with s. Step reports other
-	// edges by Arrive and Defer, and by Spend that the instruction took more than one step.
+	// Step executes the instruction at an address: s, the state before it, becomes the state
+	// after it. next is the address of the following instruction, or the same address where the
+	// instruction cannot be read; continues tells the flow to go on at next with s. Step
+	// reports other edges by Arrive and Defer, and by Spend that the instruction took more than
+	// one step.
 	Step(address uint64, s *S) (next uint64, continues bool)
 
-	// Join joins s, the state over an edge to p, into the state of p, and returns whether that
-	// changed: then the code is followed from there (again). States must only ever lose knowledge by
-	// it, or a flow ends by its budget alone. isFirst is true for the first edge to p: Join makes s
-	// the state of p. In either case it may keep what s refers to.
+	// Join joins s, the state over an edge to p, into the state of p, and reports whether that
+	// changed: then the code is followed from p (again). Each join may only remove knowledge
+	// from a state, or the flow ends only when its steps are used up. isFirst is true for the
+	// first edge to p: Join makes s the state of p. In either case it may keep memory that s
+	// refers to.
 	Join(p *Point[S], s *S, isFirst bool) (hasChanged bool)
 }
 
-// A Point is an instruction that has a state: each one that is reached, or the first one of each
+// Point is an instruction that has a state: each one that is reached, or the first one of each
 // block.
 type Point[S any] struct {
 	Address   uint64
-	End       uint64 // of blocks: the end of the code that was followed from here, up to the next point
+	End       uint64 // of a block: the end of the code that was followed from here, up to the next point
 	State     S      // before the instruction, where IsReached
 	Order     int    // how many points were found before
 	IsReached bool
@@ -58,53 +60,53 @@ type Point[S any] struct {
 	isWaiting bool
 }
 
-// An Arrival is an edge that leads to an address, with the state over it.
+// Arrival is an edge that leads to an address, with the state over it.
 type Arrival[S any] struct {
 	Address uint64
 	Source  uint64 // the instruction that a deferred edge comes from; None: not known
 	State   S
 }
 
-// A Flow follows code. It is used by one goroutine.
+// Flow follows code. It is used by one goroutine at a time.
 type Flow[S any] struct {
 	code      Code[S]
 	steps     *int
 	maxBlocks int // 0: every instruction is a point
 	points    Table[*Point[S]]
-	found     []*Point[S] // in the order of discovery; those from used on were forgotten, and are used again
+	found     []*Point[S] // in the order of discovery; the points from used on were forgotten, and are used again
 	used      int
-	stack     []Arrival[S] // edges that wait, in a flow by instruction
-	queue     heap[S]      // points that wait, in a flow by block
+	stack     []Arrival[S] // pending edges, in a flow by instruction
+	queue     heap[S]      // pending points, in a flow by block
 	deferred  []Arrival[S]
 	trial     *Trial
 	now       S         // the working copy of Step
-	current   *Point[S] // where the code that is followed begins
+	current   *Point[S] // where the code that is being followed begins
 	isReplay  bool
 	err       error
 }
 
-// ByInstruction returns a flow that keeps the state before every instruction. An edge waits with its
-// own state, and the last one that was found is followed first. steps is how many instructions the
-// flow may follow, over all visits; several flows may share it.
+// ByInstruction returns a flow that keeps the state before every instruction. A pending edge
+// keeps its own state, and the last one found is followed first. steps is how many instructions
+// the flow may follow, over all visits; several flows may share it.
 func ByInstruction[S any](code Code[S], steps *int) *Flow[S] {
 	return &Flow[S]{code: code, steps: steps}
 }
 
-// ByBlock returns a flow that keeps the state before every block: code that is entered at its first
-// instruction alone. An edge is joined into the block at once, and the block at the lowest address
-// is followed first. Blocks are known beforehand (FindBlocks) or found by edges to them; a block
-// that an edge leads into ends there. Defer and Try are for flows by instruction.
+// ByBlock returns a flow that keeps the state before every block: code that is entered only at
+// its first instruction. An edge is joined into the block at once, and the block at the lowest
+// address is followed first. Blocks are known beforehand (FindBlocks) or found by edges to
+// them; a block that an edge leads into ends there. Defer and Try are for flows by instruction.
 func ByBlock[S any](code Code[S], steps *int, maxBlocks int) *Flow[S] {
 	return &Flow[S]{code: code, steps: steps, maxBlocks: maxBlocks}
 }
 
-// Err returns why the flow was given up; nil where it was not.
+// Err returns why the flow failed; nil where it did not.
 func (f *Flow[S]) Err() error { return f.err }
 
 // Point returns the point at an address; nil where there is none.
 func (f *Flow[S]) Point(address uint64) *Point[S] { return f.points.Get(address) }
 
-// Fail gives the flow up: what waits is not followed. The first error stays.
+// Fail ends the flow with an error: pending code is not followed. The first error is kept.
 func (f *Flow[S]) Fail(err error) {
 	if f.err == nil {
 		f.err = err
@@ -114,7 +116,7 @@ func (f *Flow[S]) Fail(err error) {
 // Found returns the points in the order of their discovery.
 func (f *Flow[S]) Found() []*Point[S] { return f.found[:f.used] }
 
-// All goes through the points in the order of their addresses.
+// All iterates over the points in the order of their addresses.
 func (f *Flow[S]) All() iter.Seq[*Point[S]] {
 	return func(yield func(*Point[S]) bool) {
 		for _, p := range f.points.All() {
@@ -125,10 +127,10 @@ func (f *Flow[S]) All() iter.Seq[*Point[S]] {
 	}
 }
 
-// Current returns the point that begins the code which Step is called for.
+// Current returns the point that begins the code for which Step is being called.
 func (f *Flow[S]) Current() *Point[S] { return f.current }
 
-// Arrive reports an edge to an address. It may keep what s refers to.
+// Arrive reports an edge to an address. It may keep memory that s refers to.
 func (f *Flow[S]) Arrive(address uint64, s *S) {
 	switch {
 	case f.isReplay:
@@ -141,7 +143,7 @@ func (f *Flow[S]) Arrive(address uint64, s *S) {
 	}
 }
 
-// Run follows all that waits, and what is reached from there.
+// Run follows all pending code, and the code reached from there.
 func (f *Flow[S]) Run() error {
 	for len(f.stack) > 0 && f.err == nil {
 		a := &f.stack[len(f.stack)-1]
@@ -164,8 +166,8 @@ func (f *Flow[S]) Follow(a *Arrival[S]) error {
 	return f.Run()
 }
 
-// Spend takes steps off the budget, for what a plugin does besides; the flow itself takes one for
-// each instruction. ok is false where there are not so many, or the flow was given up before.
+// Spend takes steps off the budget for other work of a plugin; the flow itself takes one for
+// each instruction. ok is false where not enough are left, or the flow has failed.
 func (f *Flow[S]) Spend(steps int) (ok bool) {
 	if t := f.trial; t != nil {
 		if t.steps -= steps; t.steps < 0 {
@@ -179,7 +181,7 @@ func (f *Flow[S]) Spend(steps int) (ok bool) {
 	return f.err == nil
 }
 
-// walk follows straight-line code, with the state that now is, until it ends or changes nothing.
+// walk follows straight-line code, with the state in now, until it ends or changes nothing.
 func (f *Flow[S]) walk(address uint64) {
 	for continues := true; continues; {
 		p, hasChanged := f.join(address, &f.now)
@@ -235,7 +237,7 @@ func (f *Flow[S]) join(address uint64, s *S) (p *Point[S], hasChanged bool) {
 	return p, f.code.Join(p, s, isFirst)
 }
 
-// add makes an address a point.
+// add makes a point of an address.
 func (f *Flow[S]) add(address uint64) *Point[S] {
 	if f.maxBlocks != 0 && f.used == f.maxBlocks {
 		f.err = fmt.Errorf("a function with more than %d branches", f.maxBlocks)
@@ -251,8 +253,8 @@ func (f *Flow[S]) add(address uint64) *Point[S] {
 	return p
 }
 
-// divide has blocks that were followed past an address followed again, as far as that: it became a
-// point of its own.
+// divide queues the blocks that were followed past an address once more, to end at the address:
+// it became a point of its own.
 func (f *Flow[S]) divide(address uint64) {
 	if f.maxBlocks == 0 {
 		return

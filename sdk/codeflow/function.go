@@ -10,7 +10,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 )
 
-// A Kind is how an instruction passes control on.
+// Kind is how an instruction passes control on.
 type Kind uint8
 
 // The kinds of instructions.
@@ -20,47 +20,49 @@ const (
 	Branch               // to the target, or the next instruction follows
 	Jump                 // to the target
 	Return
-	Stop // nothing is executed behind it
+	Stop // nothing is executed after it
 )
 
-// An Instruction is the part of an instruction that every CPU has.
+// Instruction is the part of an instruction that every CPU has.
 type Instruction struct {
 	Kind     Kind
 	Length   uint8 // in addresses
-	IsDirect bool  // a call, branch or jump that has its target in itself
+	IsDirect bool  // a call, branch or jump that encodes its target
 	Distance int64 // of the target of a direct one from the instruction, in bytes
 }
 
-// A CPU is the operations of a CPU's instructions and their effects on S, the state before an
-// instruction. The type that implements it embeds a Function, whose methods are what CPUs have in
+// CPU has the operations of a CPU's instructions and their effects on S, the state before an
+// instruction. The type that implements it embeds a Function, whose methods CPUs have in
 // common; a CPU that differs in one has a method of its own.
 type CPU[S any] interface {
 	Code[S]
 	Decider[S]
 
-	// Instruction reads the instruction at an address; ok is false where there is none.
-	Instruction(address uint64) (in Instruction, ok bool)
-	// Apply makes s the state after an instruction; behind a call, when that has returned.
+	// Instruction reads the instruction at an address; ok is false where it cannot be read.
+	Instruction(address uint64) (instruction Instruction, ok bool)
+	// Apply turns s into the state after an instruction; after a call, when it has returned.
 	Apply(address uint64, s *S)
 	// Leave looks for evidence where the code ends or leaves the function: at a return, a jump
 	// that does not lead to an instruction of the function, and where nothing is executed.
 	Leave(address uint64, s *S)
 	// Equal compares two states.
 	Equal(a, b *S) bool
-	// Merge returns the state in which everything is known that both a and b know, and whether that
-	// is a. hasLost is true if it has lost what one of them knew of the frame: they are states of
-	// different frames. It counts in a trial alone.
+	// Merge returns the state with everything that both a and b know, and whether that is a.
+	// hasLost is true if it lost what one of them knew of the frame: they are states of
+	// different frames. It counts only in a trial.
 	Merge(a, b *S) (both S, isA, hasLost bool)
-	// IsWrongReturn is true for a return with another frame than the function began with. What was
-	// concluded there is wrong: a call before it does not return, or it is no plain function.
+	// IsWrongReturn reports whether a return has another frame than the function began with.
+	// The conclusions that led there are wrong: a call before it does not return, or it is no
+	// plain function.
 	IsWrongReturn(p *Point[S]) bool
 	// Row returns the row of the instruction at a point; ok is false where its frame is not certain.
 	Row(p *Point[S]) (row cfi.Row, ok bool)
 
-	// Call executes a call, and defers the code behind it. It continues there at once where the
-	// call is none.
+	// Call executes a call, and defers the code after it. It goes on there at once where the
+	// instruction only looks like a call.
 	Call(address, next uint64, s *S) (continues bool)
-	// Pass makes s the state where a branch is not taken; ok is false where it always is taken.
+	// Pass turns s into the state where a branch is not taken; ok is false where it is always
+	// taken.
 	Pass(address uint64, s *S) (ok bool)
 	// Agrees is false if s, with which a trial leads to a known point, contradicts that point
 	// although it has the same frame.
@@ -71,15 +73,16 @@ type CPU[S any] interface {
 	Guess(a *Arrival[S], t Trial) Decision
 }
 
-// A Function follows the code of one function, or that around a PC.
+// Function follows the code of one function, or the code around a PC.
 //
-// A call leads to the code behind it only if it returns. One that never does may lie before another
-// part of the function, with another frame. But an instruction of compiled code has one frame, however
-// it is reached: the code behind a call is believed when it leads to known code, or to a return, with
-// the right frame, and refuted when it contradicts what is known.
+// A call leads to the code after it only if it returns. Another part of the function, with
+// another frame, may lie after a call that never does. But an instruction of compiled code has
+// one frame, however it is reached: the code after a call is believed when it leads to known
+// code, or to a return, with the right frame, and refuted when it contradicts known code.
 type Function[S any] struct {
 	*Flow[S]
-	// IsAhead is set where the code is followed from a PC on: registers and memory are those there.
+	// IsAhead is set where the code is followed from a PC on: registers and memory are as at
+	// that PC.
 	IsAhead bool
 
 	cpu      CPU[S]
@@ -88,17 +91,17 @@ type Function[S any] struct {
 	size     uint64 // of the code, in addresses
 	limits   Limits
 	refuted  map[uint64]bool   // arrivals
-	previous map[uint64]uint64 // the call that a call was reached behind, see NearestReturns
+	previous map[uint64]uint64 // the call before each call, see NearestReturns
 }
 
-// Limits bound how a Function is followed.
+// Limits bound how far a Function is followed.
 type Limits struct {
-	Steps int // that are left
-	Calls int // in a row, which are taken to return to find evidence
+	Steps int // steps left
+	Calls int // calls in a row that are assumed to return while evidence is looked for
 }
 
-// NewFunction returns a function for a CPU. unit is what an address counts: instructions of so many
-// bytes, or single bytes.
+// NewFunction returns a function for a CPU. unit is the size in bytes of the instructions that
+// addresses count, or 1.
 func NewFunction[S any](cpu CPU[S], code *Pieces, unit uint64, limits Limits) *Function[S] {
 	f := &Function[S]{cpu: cpu, pieces: code, shift: uint8(bits.TrailingZeros64(unit)), limits: limits} //nolint:gosec // at most 64
 	f.size = uint64(len(code.Code)) >> f.shift
@@ -106,21 +109,21 @@ func NewFunction[S any](cpu CPU[S], code *Pieces, unit uint64, limits Limits) *F
 	return f
 }
 
-// IsInside is true for addresses of the code.
+// IsInside reports whether an address is in the code.
 func (f *Function[S]) IsInside(address uint64) bool { return address < f.size }
 
-// IsRefuted is true for arrivals that were decided to be none.
+// IsRefuted reports whether an arrival was decided to be none.
 func (f *Function[S]) IsRefuted(address uint64) bool { return f.refuted[address] }
 
 // StepsLeft returns how many steps may still be taken.
 func (f *Function[S]) StepsLeft() int { return f.limits.Steps }
 
-// Target returns where a direct call, branch or jump leads; ok is false outside of the code.
-func (f *Function[S]) Target(address uint64, in *Instruction) (target uint64, ok bool) {
-	if !in.IsDirect {
+// Target returns the target of a direct call, branch or jump; ok is false outside of the code.
+func (f *Function[S]) Target(address uint64, instruction *Instruction) (target uint64, ok bool) {
+	if !instruction.IsDirect {
 		return 0, false
 	}
-	target, ok = f.pieces.Target(address<<f.shift, uint64(in.Distance)) //nolint:gosec // modular
+	target, ok = f.pieces.Target(address<<f.shift, uint64(instruction.Distance)) //nolint:gosec // modular
 	target >>= f.shift
 	return target, ok && f.IsInside(target)
 }
@@ -130,16 +133,16 @@ func (f *Function[S]) Copy(dst, src *S) { *dst = *src }
 
 // Step executes an instruction.
 func (f *Function[S]) Step(address uint64, s *S) (next uint64, continues bool) {
-	in, ok := f.cpu.Instruction(address)
+	instruction, ok := f.cpu.Instruction(address)
 	if !ok {
 		f.cpu.Leave(address, s)
 		return address, false
 	}
-	next = address + uint64(in.Length)
-	target, isInside := f.Target(address, &in)
-	switch in.Kind {
+	next = address + uint64(instruction.Length)
+	target, isInside := f.Target(address, &instruction)
+	switch instruction.Kind {
 	case Return, Stop, Jump:
-		if in.Kind == Jump && isInside {
+		if instruction.Kind == Jump && isInside {
 			return target, true
 		}
 		f.cpu.Leave(address, s)
@@ -157,7 +160,7 @@ func (f *Function[S]) Step(address uint64, s *S) (next uint64, continues bool) {
 	return next, f.IsInside(next)
 }
 
-// Call defers the code behind a call.
+// Call defers the code after a call.
 func (f *Function[S]) Call(address, next uint64, s *S) (continues bool) {
 	f.cpu.Apply(address, s)
 	if f.IsInside(next) {
@@ -166,10 +169,10 @@ func (f *Function[S]) Call(address, next uint64, s *S) (continues bool) {
 	return false
 }
 
-// Pass is true: a branch need not be taken.
+// Pass returns true: a branch need not be taken.
 func (f *Function[S]) Pass(uint64, *S) bool { return true }
 
-// Join joins a state into that of an instruction. Known code is not followed by a trial.
+// Join joins a state into the state of an instruction. A trial does not follow known code.
 func (f *Function[S]) Join(p *Point[S], s *S, isFirst bool) (hasChanged bool) {
 	if isFirst {
 		p.State = *s
@@ -196,7 +199,7 @@ func (f *Function[S]) Join(p *Point[S], s *S, isFirst bool) (hasChanged bool) {
 	return false
 }
 
-// Agrees is true: to have the same frame is enough.
+// Agrees returns true: the same frame is enough.
 func (f *Function[S]) Agrees(*Point[S], *S) bool { return true }
 
 // Examine tries an arrival with all steps that are left.
@@ -227,22 +230,22 @@ func (f *Function[S]) Decide(a *Arrival[S], isLast bool) (d Decision) {
 	return d
 }
 
-// Rank has all arrivals decided about together.
+// Rank gives all arrivals one rank: they are decided about together.
 func (f *Function[S]) Rank(*Arrival[S]) int { return 0 }
 
 // Guess believes that a call returns.
 func (f *Function[S]) Guess(*Arrival[S], Trial) Decision { return Believed }
 
-// Edges returns where an instruction goes on without calls.
+// Edges returns where an instruction goes on, leaving out calls.
 func (f *Function[S]) Edges(address uint64) (e Edges) {
-	in, ok := f.cpu.Instruction(address)
+	instruction, ok := f.cpu.Instruction(address)
 	if !ok {
 		return e
 	}
-	e.Next = address + uint64(in.Length)
-	e.Continues = in.Kind == Ordinary || in.Kind == Branch
-	if in.Kind == Branch || in.Kind == Jump {
-		e.Target, e.Jumps = f.Target(address, &in)
+	e.Next = address + uint64(instruction.Length)
+	e.Continues = instruction.Kind == Ordinary || instruction.Kind == Branch
+	if instruction.Kind == Branch || instruction.Kind == Jump {
+		e.Target, e.Jumps = f.Target(address, &instruction)
 	}
 	return e
 }
@@ -263,12 +266,12 @@ func (f *Function[S]) Rows() []cfi.Row {
 	contradicted := f.Contradicted()
 	var rows Rows
 	for p := range f.All() {
-		in, ok := f.cpu.Instruction(p.Address)
+		instruction, ok := f.cpu.Instruction(p.Address)
 		if !ok || contradicted[p.Address] {
 			continue
 		}
 		start, isInPiece := f.pieces.Address(p.Address << f.shift)
-		last, isWhole := f.pieces.Address((p.Address+uint64(in.Length))<<f.shift - 1)
+		last, isWhole := f.pieces.Address((p.Address+uint64(instruction.Length))<<f.shift - 1)
 		if !isInPiece || !isWhole {
 			continue // between two pieces
 		}
@@ -281,10 +284,10 @@ func (f *Function[S]) Rows() []cfi.Row {
 	return rows
 }
 
-// NearestReturns follows the code from an arrival, and calls visit for the returns that jumps alone
-// lead to; where none of them shows a frame, for those behind one call, and so on: the fewer calls
-// are assumed to return, the surer the answer. visit gets the call that a return lies behind, or
-// None. isSure is true where there is none.
+// NearestReturns follows the code from an arrival, and calls visit for the returns that jumps
+// alone lead to; where none of them shows a frame, for the returns after one call, and so on:
+// the fewer calls are assumed to return, the surer the answer. visit gets the call that a
+// return comes after, or None. isSure is true where there is no such call.
 func (f *Function[S]) NearestReturns(start *Arrival[S], visit func(p *Point[S], call uint64) (isFrame bool, err error)) (isSure bool, err error) {
 	seen, isFound := 0, false
 	follow := func(a *Arrival[S]) error {
@@ -295,7 +298,7 @@ func (f *Function[S]) NearestReturns(start *Arrival[S], visit func(p *Point[S], 
 		f.setPrevious(f.Deferred()[waiting:], a.Source)
 		for ; seen < len(f.Found()); seen++ {
 			p := f.Found()[seen]
-			if in, ok := f.cpu.Instruction(p.Address); !ok || in.Kind != Return {
+			if instruction, ok := f.cpu.Instruction(p.Address); !ok || instruction.Kind != Return {
 				continue
 			}
 			isFrame, err := visit(p, a.Source)
@@ -323,7 +326,7 @@ func (f *Function[S]) NearestReturns(start *Arrival[S], visit func(p *Point[S], 
 	return isSure, nil
 }
 
-// setPrevious makes call the one that calls were reached behind.
+// setPrevious records call as the call before each of calls.
 func (f *Function[S]) setPrevious(calls []Arrival[S], call uint64) {
 	if f.previous == nil {
 		f.previous = make(map[uint64]uint64)
@@ -335,5 +338,5 @@ func (f *Function[S]) setPrevious(calls []Arrival[S], call uint64) {
 	}
 }
 
-// Previous returns the call that NearestReturns reached a call behind, or None.
+// Previous returns the call before a call that NearestReturns reached, or None.
 func (f *Function[S]) Previous(call uint64) uint64 { return f.previous[call] }

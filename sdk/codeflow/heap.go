@@ -2,7 +2,7 @@
 
 package codeflow
 
-// A heap has the points that wait, the one at the lowest address first.
+// heap has the pending points, the one at the lowest address first.
 type heap[S any] []*Point[S]
 
 func (h *heap[S]) push(p *Point[S]) {

@@ -13,19 +13,20 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// FunctionKinds are functions, by symbol, at which a stack is not what call frame information says.
+// FunctionKinds are kinds of functions, by symbol, at which a stack is not as call frame
+// information describes it.
 type FunctionKinds map[string]sdk.FunctionKind
 
-// Go's linker adds it to the name of a function in assembly language.
+// goABI is the suffix that Go's linker adds to the name of a function in assembly language.
 const goABI = ".abi0"
 
-// Kind returns the kind of a function of a name.
+// Kind returns the kind of the function with a name.
 func (k FunctionKinds) Kind(name string) (kind sdk.FunctionKind, ok bool) {
 	kind, ok = k[strings.TrimSuffix(name, goABI)]
 	return kind, ok
 }
 
-// Symbols returns the names for the description, by which OpenObject is told of these functions.
+// Symbols returns the names for the description, so that OpenObject gets these functions.
 func (k FunctionKinds) Symbols() []string {
 	var names []string
 	for name := range k {
@@ -57,15 +58,15 @@ func (k FunctionKinds) Functions(req *sdk.OpenObjectRequest) []sdk.Function {
 	return slices.CompactFunc(list, func(a, b sdk.Function) bool { return a.Start == b.Start })
 }
 
-// IsGo is true for the sections of a code object that the Go linker made.
+// IsGo reports whether sections belong to a code object that the Go linker made.
 func IsGo(sections []sdk.SectionInfo) bool {
 	return slices.ContainsFunc(sections, func(s sdk.SectionInfo) bool {
 		return slices.Contains([]string{".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid"}, s.Name)
 	})
 }
 
-// A SavedRegister is a register of what a signal interrupted, at an offset from the stack pointer that
-// a signal trampoline has.
+// SavedRegister is a register of the interrupted code, at an offset from the stack pointer of a
+// signal trampoline.
 type SavedRegister struct {
 	Register uint32
 	Offset   int64
@@ -93,7 +94,7 @@ func SignalRow(sp, pc uint32, saved []SavedRegister) cfi.Row {
 func expression(text string) []byte {
 	expr, err := locexpr.Parse(text, locexpr.TextOptions{Dialect: locexpr.Canonical})
 	if err != nil {
-		panic(err) // no text is from outside
+		panic(err) // no text is user-provided
 	}
 	return expr
 }

@@ -2,9 +2,9 @@
 
 package codeflow
 
-// Pieces are code that lies in several places, put one behind the other so that a flow follows it
-// as one: its addresses are offsets in Code. Between two pieces lies code that no edge leads
-// through.
+// Pieces are code that lies in several places, put one after the other so that a flow follows
+// it as one: its addresses are offsets in Code. No edge leads through the code between two
+// pieces.
 type Pieces struct {
 	Code   []byte
 	pieces []piece
@@ -23,7 +23,8 @@ func OnePiece(start uint64, code []byte) *Pieces {
 	return &p
 }
 
-// Add adds the code at an address, behind a copy of separator where it is not the first.
+// Add adds the code at an address. A copy of separator comes before it where it is not the
+// first.
 func (p *Pieces) Add(start uint64, code, separator []byte) {
 	if len(p.pieces) == 0 {
 		p.Code = code[:len(code):len(code)]
@@ -33,7 +34,7 @@ func (p *Pieces) Add(start uint64, code, separator []byte) {
 	p.pieces = append(p.pieces, piece{start, uint64(len(p.Code) - len(code)), uint64(len(code))})
 }
 
-// Address returns where the code at an offset lies; ok is false between two pieces.
+// Address returns the address of the code at an offset; ok is false between two pieces.
 func (p *Pieces) Address(offset uint64) (address uint64, ok bool) {
 	for i := range p.pieces {
 		if x := &p.pieces[i]; offset-x.offset < x.size {
@@ -43,8 +44,8 @@ func (p *Pieces) Address(offset uint64) (address uint64, ok bool) {
 	return 0, false
 }
 
-// Target returns the offset of the code at a distance from that at an offset; ok is false where it
-// is in no piece.
+// Target returns the offset of the code at a distance from the code at an offset; ok is false
+// where it is in no piece.
 func (p *Pieces) Target(offset, distance uint64) (target uint64, ok bool) {
 	if len(p.pieces) < 2 {
 		return offset + distance, offset+distance < uint64(len(p.Code))

@@ -12,8 +12,8 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// Answer answers a request for FrameRules: rules returns the rows of code, and exits where code goes
-// on to.
+// Answer answers a request for FrameRules: rules returns the rows of code, and exits where the
+// code goes on.
 func Answer(ctx context.Context, req *sdk.FrameRulesRequest, rules func(*sdk.CodeRange) sdk.FrameRules, exits func(*sdk.CodeRange) *sdk.CodeExits) (*sdk.FrameRulesAnswer, error) {
 	answer := &sdk.FrameRulesAnswer{Functions: make([]sdk.FrameRules, len(req.Functions))}
 	for i := range req.Functions {
@@ -36,13 +36,13 @@ func Answer(ctx context.Context, req *sdk.FrameRulesRequest, rules func(*sdk.Cod
 	return answer, nil
 }
 
-// A Reader reads the code of functions.
+// Reader reads the code of functions.
 type Reader struct {
 	Unit      uint64 // addresses of instructions are multiples of it
 	MaxCode   int    // the size of the largest function that is read, in bytes
 	Separator []byte // code that no edge leads through, as long as an instruction
 
-	// HasEntry is true for functions that begin with the frame of a call.
+	// HasEntry reports whether a function begins with the frame of a call.
 	HasEntry func(r *sdk.CodeRange) bool
 	// Function reads a function from its first instruction.
 	Function func(r *sdk.CodeRange, code *Pieces) ([]cfi.Row, error)
@@ -50,8 +50,8 @@ type Reader struct {
 	Ahead func(r *sdk.CodeRange) (rows []cfi.Row, reason string)
 }
 
-// Rules returns the rows of a function whose bounds are known, and otherwise, or where these do not
-// show the frame at the PC, a row for that alone by the code ahead of it.
+// Rules returns the rows of a function whose bounds are known. Otherwise, or where these do not
+// show the frame at the PC, it returns a row for the PC alone, by the code ahead of it.
 func (c *Reader) Rules(r *sdk.CodeRange) sdk.FrameRules {
 	if len(r.Parts) > 0 {
 		return c.partRules(r)
@@ -70,7 +70,8 @@ func (c *Reader) Rules(r *sdk.CodeRange) sdk.FrameRules {
 	return sdk.FrameRules{Reason: ahead}
 }
 
-// fromStart reads a function from its first instruction. Reason is empty where that is not known.
+// fromStart reads a function from its first instruction. reason is empty where that is not
+// known.
 func (c *Reader) fromStart(r *sdk.CodeRange) (rows []cfi.Row, reason string) {
 	switch {
 	case !r.Bounded || !c.HasEntry(r):
@@ -116,10 +117,10 @@ func (c *Reader) partRules(r *sdk.CodeRange) sdk.FrameRules {
 	return sdk.FrameRules{Rows: rows}
 }
 
-// IsCalledAtStart is true for names of functions that are called at their first instruction.
+// IsCalledAtStart reports whether the function with a name is called at its first instruction.
 // Compilers name the unlikely part of a function, which a jump enters in mid-frame, after the
-// function; the dynamic linker's resolvers are entered from the linkage table, with words of it on
-// the stack.
+// function; the dynamic linker's resolvers are entered from the linkage table, with words of it
+// on the stack.
 func IsCalledAtStart(name string) bool {
 	_, isPart := sdk.PartOf(name)
 	return !isPart && !strings.HasPrefix(name, "_dl_runtime_resolve") && !strings.HasPrefix(name, "_dl_runtime_profile") &&

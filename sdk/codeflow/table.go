@@ -11,9 +11,9 @@ import (
 // pageSize is how many addresses a page of a table has.
 const pageSize = 128
 
-// A Table has a value for each address: the zero value where none was put. It is fast for addresses
-// that lie close together and are asked for one after the other, as those of instructions. Its zero
-// value is an empty table.
+// Table has a value for each address: the zero value where none was put. It is fast for
+// addresses that lie close together and are used one after the other, such as the addresses of
+// instructions. Its zero value is an empty table.
 type Table[T any] struct {
 	pages  map[uint64]*[pageSize]T
 	last   *[pageSize]T // the page that was used last
@@ -32,7 +32,7 @@ func (t *Table[T]) Get(address uint64) (v T) {
 	return v
 }
 
-// Put returns the place of the value of an address, to put one there.
+// Put returns a pointer to the value of an address, to set it.
 func (t *Table[T]) Put(address uint64) *T {
 	if t.last == nil || t.number != address/pageSize {
 		p := t.pages[address/pageSize]
@@ -48,7 +48,7 @@ func (t *Table[T]) Put(address uint64) *T {
 	return &t.last[address%pageSize]
 }
 
-// All goes through the values in the order of their addresses. It includes zero values between
+// All iterates over the values in the order of their addresses. It includes zero values between
 // others.
 func (t *Table[T]) All() iter.Seq2[uint64, T] {
 	return func(yield func(uint64, T) bool) {

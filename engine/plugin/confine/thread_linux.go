@@ -4,6 +4,7 @@ package confine
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -14,9 +15,8 @@ import (
 type Thread struct {
 	// Missing is what of the sandbox this system lacks.
 	Missing []string
-	// isApart: its descriptors are its own, up to lastOpen where the kernel cannot close all at once.
-	isApart  bool
-	lastOpen int
+	// open are the descriptors of the thread alone that CloseDescriptors closes.
+	open []int
 }
 
 // ThisThread takes from the calling thread, and so from the process that it forks and
@@ -38,11 +38,9 @@ func ThisThread(path, socketDir string) (t Thread, err error) {
 	}
 	err = unix.Unshare(unix.CLONE_FILES)
 	note("descriptors", err)
-	if t.isApart = err == nil; t.isApart {
+	if err == nil {
 		note("descriptors", closeOnExec())
-		if !hasCloseRange() {
-			t.lastOpen = lastOpen() // what is asked of /proc, which Landlock closes
-		}
+		t.open = foreignDescriptors() // by /proc, which Landlock closes
 	}
 	note("capabilities", dropCapabilities())
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -52,48 +50,28 @@ func ThisThread(path, socketDir string) (t Thread, err error) {
 	return t, nil
 }
 
-// CloseDescriptors closes all descriptors of the thread, if it has its own, except
-// standard error, where the runtime would say why it crashed. Kernels before Linux 5.9
-// close them one by one, up to the last.
+// CloseDescriptors closes the descriptors of the thread, if it has its own, except
+// standard error, where the runtime would say why it crashed, and the runtime's.
 func (t *Thread) CloseDescriptors() {
-	if !t.isApart {
-		return
+	for _, fd := range t.open {
+		_ = unix.Close(fd)
 	}
-	if unix.CloseRange(3, lastDescriptor, 0) == nil {
-		_ = unix.CloseRange(0, 1, 0)
-		return
-	}
-	closeEach(t.lastOpen)
 }
 
-// closeEach closes the descriptors up to last, but standard error.
-func closeEach(last int) {
-	for fd := range last + 1 {
-		if fd != 2 {
-			_ = unix.Close(fd) // most numbers are of none
+// foreignDescriptors lists the descriptors of this thread except standard error and the two that Go's
+// runtime polls files with. The runtime uses these on any thread, at the end of a collection for
+// example, and ends the process where they are closed.
+func foreignDescriptors() []int {
+	list := []int{0, 1}
+	// Without /proc they stay open until the thread ends.
+	_ = eachDescriptor(func(fd int) {
+		switch file, _ := os.Readlink(fmt.Sprintf("/proc/thread-self/fd/%d", fd)); file {
+		case "anon_inode:[eventpoll]", "anon_inode:[eventfd]":
+		default:
+			list = append(list, fd)
 		}
-	}
-}
-
-// hasCloseRange says that descriptors can be closed all at once.
-func hasCloseRange() bool { return unix.CloseRange(lastDescriptor, lastDescriptor, 0) == nil }
-
-// openedSince is more descriptors than a thread opens to start a process. They have the
-// lowest numbers that are free.
-const openedSince = 64
-
-// lastOpen is a number that no descriptor of this thread is above, nor will be when it
-// has started a process.
-func lastOpen() int {
-	last := 2
-	if eachDescriptor(func(fd int) { last = max(last, fd) }) == nil {
-		return last + openedSince
-	}
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return 1 << 16
-	}
-	return int(min(limit.Cur, 1<<20)) //nolint:gosec // bounded
+	})
+	return list
 }
 
 // pathsOf is what an executable of this project needs of the file system. Its

@@ -2,9 +2,8 @@
 
 // Package flamepage writes a profile as a page of HTML: a flame graph for every event, and
 // the functions in which most of it happened. It is one file that a browser shows without a
-// network; without its script the functions are there. What it is given is text that was
-// escaped already (internal/escape); that nothing in it is taken for HTML is seen to
-// here.
+// network; without its script the functions are there. Its input is text that was escaped
+// already (internal/escape); the package keeps it from being taken for HTML.
 package flamepage
 
 import (
@@ -18,19 +17,19 @@ import (
 	"github.com/unwindd/unwindd/engine/report/look"
 )
 
-// A Page is a profile.
+// Page is a profile.
 type Page struct {
-	Name      string // what the page is called
+	Name      string // the title of the page
 	Facts     []Fact
 	Problems  []string
-	Functions []Function // that calls are of, and threads
+	Functions []Function // functions and names of threads, which calls refer to
 	Events    []Event
 }
 
-// A Fact is something that is known of the recording.
+// Fact is a fact about the recording.
 type Fact struct{ Name, Value string }
 
-// A Kind says what executes a function.
+// Kind is the kind of processor that executes a function.
 type Kind int
 
 // The kinds. The page's script has them in this order.
@@ -41,7 +40,7 @@ const (
 	GPU
 )
 
-// A Function is what a box of the graph stands for.
+// Function is the contents of a box of the graph.
 type Function struct {
 	Name   string `json:"n"`
 	Kind   Kind   `json:"k"`
@@ -49,7 +48,7 @@ type Function struct {
 	Module string `json:"m,omitempty"`
 }
 
-// An Event is the samples of one event.
+// Event is the samples of one event.
 type Event struct {
 	Name    string
 	Amount  string // all of it, in words
@@ -59,27 +58,28 @@ type Event struct {
 	Rest    string // the functions that Top leaves out, in words; "": none
 }
 
-// A Graph is calls, each behind its caller. Of call i, Functions[i] is the index of its
-// function and Totals[i] its weight, those of the calls that it makes included.
-// Callers[i] is its caller; -1: it is outermost.
+// Graph is calls, each behind its caller. Of call i, Functions[i] is the index of its
+// function and Totals[i] its weight, including the calls that it makes. Callers[i] is its
+// caller; -1: it is outermost.
 type Graph struct {
 	Total     uint64   `json:"total"`
 	Unit      string   `json:"unit"` // nanoseconds or count
 	Callers   []int32  `json:"callers"`
 	Functions []int32  `json:"functions"`
 	Totals    []uint64 `json:"totals"`
-	// LeftOut is how many calls are not here, and Least the weight below which they are.
+	// LeftOut is the number of omitted calls, and Least the weight below which calls are
+	// omitted.
 	LeftOut int    `json:"left_out,omitempty"`
 	Least   uint64 `json:"least,omitempty"`
 }
 
-// A Row is a function of the table.
+// Row is a function of the table.
 type Row struct {
 	Flat, FlatShare, Cum, CumShare string
 	Function
 }
 
-// KindName is what executes a function where that is not the program on the CPU.
+// KindName names the processor of a function, unless it is a program on the CPU.
 func (f Function) KindName() string { return [...]string{"", "", "kernel", "GPU"}[f.Kind] }
 
 var (
@@ -116,7 +116,7 @@ func Write(w io.Writer, p *Page) error {
 	for i := range p.Events {
 		data.Events = append(data.Events, p.Events[i].Graph)
 	}
-	// What the encoder writes ends no element of HTML: it escapes <, > and &.
+	// The encoder's output ends no element of HTML: it escapes <, > and &.
 	text, err := json.Marshal(data)
 	if err != nil {
 		return err

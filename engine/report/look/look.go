@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package look is how all pages look, and what they may do: each is one file, with its
-// style and its script in it.
+// Package look is the common style and security policy of all pages: each page is one file,
+// with its style and its script in it.
 package look
 
 import (
@@ -11,19 +11,18 @@ import (
 )
 
 // Style is the beginning of the style of every page: colours by light and dark, type,
-// buttons, and what has the focus.
+// buttons, and the focused element.
 //
 //go:embed base.css
 var Style string
 
-// Script is the beginning of the script of every page, which has a button with the ID
-// theme.
+// Script is the beginning of the script of every page, which has a button with the ID theme.
 //
 //go:embed theme.js
 var Script string
 
-// Policy lets a browser run one script and take one style, which are in the page, and
-// nothing else: it loads nothing, and sends nothing (Content Security Policy Level 3).
+// Policy lets a browser run one script and take one style, which are in the page, and nothing
+// else: it loads nothing, and sends nothing (Content Security Policy Level 3).
 func Policy(script, style string) string {
 	return "default-src 'none'; script-src " + Source(script) + "; style-src " + Source(style) + "; base-uri 'none'; form-action 'none'"
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package stackpage writes stacks as a page of HTML: one file that a browser shows without a
-// network, and that can be read without its script. What it is given is text that was
-// escaped already (internal/escape), so that nothing in it changes the direction of a
-// line; that nothing in it is taken for HTML is seen to here.
+// network, and that can be read without its script. Its input is text that was escaped
+// already (internal/escape), so that nothing in it changes the direction of a line; the
+// package keeps it from being taken for HTML.
 package stackpage
 
 import (
@@ -16,47 +16,47 @@ import (
 	"github.com/unwindd/unwindd/engine/report/look"
 )
 
-// A Kind says what a piece of a line is, for its colour.
+// Kind is the kind of a piece of a line, for its colour.
 type Kind string
 
 // The kinds of pieces. They are the classes of the page's style.
 const (
 	Plain    Kind = ""
-	Head     Kind = "h" // what a stack or a part of the page is called
+	Head     Kind = "h" // the name of a stack or of a part of the page
 	Function Kind = "n"
 	Place    Kind = "p" // a file and a line
-	Faint    Kind = "f" // what is seldom needed
-	Warning  Kind = "w" // what is wrong, or only guessed
-	Device   Kind = "d" // what executes on an accelerator
+	Faint    Kind = "f" // seldom needed
+	Warning  Kind = "w" // wrong, or only guessed
+	Device   Kind = "d" // executed on an accelerator
 	Address  Kind = "a"
 	Current  Kind = "c" // the line of source or the instruction where a frame is
 )
 
-// A Piece is text of one kind.
+// Piece is text of one kind.
 type Piece struct {
 	Kind Kind
 	Text string
 }
 
-// A Line is a line of the text form, without its end.
+// Line is a line of the text form, without its end.
 type Line []Piece
 
-// About is what is said of a target above its stacks.
+// About is the description of a target above its stacks.
 type About struct {
-	Name  string // what the page is called
-	Lines []Line // the first says what the target is, and why it was kept
+	Name  string // the title of the page
+	Lines []Line // the first is the target, and why it was kept
 	Facts []Fact
 	// Globals are variables beside the stacks.
 	Globals []Variable
 }
 
-// A Fact is something that is known of a process or a machine.
+// Fact is a fact about a process or a machine.
 type Fact struct{ Name, Value string }
 
-// A Stack is a stack with the threads that have it.
+// Stack is a stack with the threads that have it.
 type Stack struct {
 	Title     Line
-	IsOpen    bool // shown without being asked for
+	IsOpen    bool // shown without a click
 	IsCrashed bool
 	Outline   string // the innermost functions
 	About     []Line
@@ -64,27 +64,27 @@ type Stack struct {
 	Parts     []Part
 }
 
-// A Thread is a thread of a Stack.
+// Thread is a thread of a Stack.
 type Thread struct{ ID, Name string }
 
-// A Part is the frames of a thread: the stack's own, or of one that launched it.
+// Part is the frames of a thread: the stack's own, or a launcher's.
 type Part struct {
 	Launch []Line // whose frames these are
 	Frames []Frame
 	End    []Line // why there are no more
 }
 
-// A Frame is a frame: the calls that were inlined into it, innermost first, and then
-// the function itself. Where frames were left out it is a Note instead, which says so.
+// Frame is a frame: the calls that were inlined into it, innermost first, and then the
+// function itself. Where frames were omitted it is a Note instead, which describes them.
 type Frame struct {
 	Calls []Call
 	Note  Line
 }
 
-// HasInlined says whether calls were inlined into the frame.
+// HasInlined reports whether calls were inlined into the frame.
 func (f Frame) HasInlined() bool { return len(f.Calls) > 1 }
 
-// A Call is a function in a frame.
+// Call is a function in a frame.
 type Call struct {
 	Line      Line
 	IsInlined bool
@@ -98,7 +98,7 @@ type Call struct {
 	Locals    []Variables
 }
 
-// VariableCount is how many variables a call has.
+// VariableCount is the number of variables of a call.
 func (c Call) VariableCount() (n int) {
 	for i := range c.Locals {
 		n += len(c.Locals[i].List)
@@ -106,22 +106,22 @@ func (c Call) VariableCount() (n int) {
 	return n
 }
 
-// Lanes are what the lanes of a frame do.
+// Lanes are the states of the lanes of a frame.
 type Lanes struct {
-	Rows   []LaneRow // nil: there is no more to see than Groups say
+	Rows   []LaneRow // nil: Groups have all of it
 	Groups []LaneGroup
 }
 
-// A LaneRow is lanes beside one another.
+// LaneRow is lanes beside one another.
 type LaneRow struct {
 	First int
 	Lanes []Lane
 }
 
-// A Lane is the state of a lane, and by its mark the group that it is in.
+// Lane is the state of a lane, and by its mark its group.
 type Lane struct{ State, Mark string }
 
-// A LaneGroup is lanes in one state at one place.
+// LaneGroup is lanes in one state at one place.
 type LaneGroup struct {
 	Lane
 	Line Line
@@ -133,25 +133,25 @@ type Variables struct {
 	List  []Variable
 }
 
-// A Variable is a variable as lines of the text form, and as a tree of its parts.
+// Variable is a variable as lines of the text form, and as a tree of its parts.
 type Variable struct {
 	Lines []Line
 	Type  string // "" where the lines say it
 	Parts []Value
 }
 
-// A Value is a part of a variable.
+// Value is a part of a variable.
 type Value struct {
 	Name, Text, Type string
 	Parts            []Value
-	Note             string // what was left out of Parts
+	Note             string // the omitted parts
 }
 
-// A Module is a module of the target.
+// Module is a module of the target.
 type Module struct {
 	Start     string
 	Name      string
-	Status    string // what debug information it has
+	Status    string // of its debug information
 	IsBad     bool   // Status is a problem of a module that a frame is in
 	BuildID   string
 	DebugFile string
@@ -162,10 +162,10 @@ type Module struct {
 type Modules struct {
 	List   []Module
 	IsOpen bool
-	Bad    int // how many have problems
+	Bad    int // number with problems
 }
 
-// End is what is said below the stacks.
+// End is the part below the stacks.
 type End struct {
 	Problems []Line // that were met since the head was written
 	Modules  Modules
@@ -187,20 +187,20 @@ var (
 // pages in a frame.
 func Sources() (code, styled string) { return look.Script + script, look.Style + style }
 
-// A Writer writes a page from its head to its end.
+// Writer writes a page from its head to its end.
 type Writer struct {
 	b   *bufio.Writer
 	err error
 }
 
-// NewWriter makes a Writer of a page that begins with the head.
-func NewWriter(w io.Writer, head *About) *Writer {
+// NewWriter makes a Writer of a page that begins with the description of the target.
+func NewWriter(w io.Writer, about *About) *Writer {
 	p := &Writer{b: bufio.NewWriterSize(w, 1<<16)}
 	p.execute("head", struct {
 		*About
 		Policy string
 		Style  template.CSS
-	}{head, look.Policy(Sources()), template.CSS(look.Style + style)})
+	}{about, look.Policy(Sources()), template.CSS(look.Style + style)})
 	return p
 }
 
@@ -210,7 +210,7 @@ func (p *Writer) Stack(s *Stack) error {
 	return p.err
 }
 
-// Close writes what stands below the stacks.
+// Close writes the part below the stacks.
 func (p *Writer) Close(end *End) error {
 	p.execute("end", struct {
 		*End

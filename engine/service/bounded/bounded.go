@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bounded keeps folders of files within bounds: what was not used for the longest time
-// goes first.
+// Package bounded keeps folders of files within bounds: the least recently used files go
+// first.
 package bounded
 
 import (
@@ -14,30 +14,30 @@ import (
 	"time"
 )
 
-// An Amount is how many files there are, and how many bytes they have together.
+// Amount is a number of files and of their bytes.
 type Amount struct{ Files, Bytes int64 }
 
-// Plus is the sum of two.
+// Plus returns the sum of two amounts.
 func (a Amount) Plus(b Amount) Amount { return Amount{a.Files + b.Files, a.Bytes + b.Bytes} }
 
-// Minus is the difference of two.
+// Minus returns the difference of two amounts.
 func (a Amount) Minus(b Amount) Amount { return Amount{a.Files - b.Files, a.Bytes - b.Bytes} }
 
-// IsIn says whether an amount is within bounds. A bound of 0 files is none.
+// IsIn reports whether an amount is within bounds. 0 files as a bound is no bound.
 func (a Amount) IsIn(most Amount) bool {
 	return a.Bytes <= most.Bytes && (most.Files == 0 || a.Files <= most.Files)
 }
 
-// A File is one of a folder. It may have several names.
+// File is a file of a folder. It may have several names.
 type File struct {
 	Paths []string
 	Size  int64
 	Used  time.Time // when it was used last
 }
 
-// Evict removes files, the one first that was not used for the longest time, until there is
-// room for more within bounds. left are those that stay. What is not there any more is as good
-// as removed; the error is why another could not be.
+// Evict removes files, the least recently used first, until more fits within bounds, and
+// returns the amount of files that stay. A file that is gone already counts as removed; the
+// error is about files that could not be removed.
 func Evict(list []*File, more, most Amount) (left Amount, err error) {
 	for _, f := range list {
 		left = left.Plus(Amount{1, f.Size})

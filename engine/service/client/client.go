@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package client asks a server, `unwindd serve`, for what an engine of this process would
-// do. A target stays here: the server asks for what it needs of it.
+// Package client lets a server, `unwindd serve`, do the work of an engine. A target stays
+// here: the server asks for the parts that it needs.
 package client
 
 import (
@@ -27,7 +27,7 @@ import (
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
-// Options say how a server is reached.
+// Options tell how to reach a server.
 type Options struct {
 	// Address is unix:PATH, HOST:PORT, or https://HOST:PORT.
 	Address string
@@ -38,7 +38,7 @@ type Options struct {
 // ErrAddress is wrapped by the errors of options that have no meaning.
 var ErrAddress = errors.New("expected unix:PATH, HOST:PORT or https://HOST:PORT")
 
-// A Client asks one server. It may be used concurrently.
+// Client asks one server. It may be used concurrently.
 type Client struct {
 	address string
 	conn    *grpc.ClientConn
@@ -56,7 +56,7 @@ func New(o Options) (*Client, error) {
 	c := &Client{address: o.Address}
 	dial := []grpc.DialOption{
 		grpc.WithStatsHandler(counter{c}), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)), grpc.WithDisableServiceConfig(),
-		// What an environment says of proxies is for the web.
+		// The proxies of the environment are for the web.
 		grpc.WithNoProxy(),
 	}
 	switch {
@@ -84,7 +84,7 @@ func New(o Options) (*Client, error) {
 // maxMessage bounds a message of the server.
 const maxMessage = 4 << 20
 
-// target is what gRPC calls an address. secure is nil without TLS.
+// target returns gRPC's syntax of the address. secure is nil without TLS.
 func (o *Options) target() (target string, secure *tls.Config, isLocal bool, err error) {
 	wrong := fmt.Errorf("%q: %w", o.Address, ErrAddress)
 	if path, ok := strings.CutPrefix(o.Address, "unix:"); ok {
@@ -120,19 +120,19 @@ func (t token) GetRequestMetadata(context.Context, ...string) (map[string]string
 	return map[string]string{"authorization": "Bearer " + string(t)}, nil
 }
 
-// RequireTransportSecurity implements credentials.PerRPCCredentials: New has seen to it.
+// RequireTransportSecurity implements credentials.PerRPCCredentials: New has ensured it.
 func (t token) RequireTransportSecurity() bool { return false }
 
 // Close ends the connection.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// Sent and Received are how many bytes of messages went to the server, and came from it.
+// Sent returns the number of bytes of messages that went to the server.
 func (c *Client) Sent() int64 { return c.sent.Load() }
 
-// Received is likewise.
+// Received returns the number of bytes of messages that came from the server.
 func (c *Client) Received() int64 { return c.got.Load() }
 
-// A counter counts bytes.
+// counter counts bytes.
 type counter struct{ *Client }
 
 // HandleRPC implements stats.Handler.
@@ -150,7 +150,7 @@ func (counter) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context 
 func (counter) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 func (counter) HandleConn(context.Context, stats.ConnStats)                       {}
 
-// An Error is why the server did not do what it was asked for.
+// Error is the server's reason for refusing or failing a request.
 type Error struct {
 	Server string
 	Code   codes.Code
@@ -159,15 +159,15 @@ type Error struct {
 
 func (e *Error) Error() string {
 	if e.Code == codes.InvalidArgument || e.Code == codes.FailedPrecondition {
-		return e.Detail // it is about the target, or what was asked of it
+		return e.Detail // it is about the target or the request
 	}
 	return fmt.Sprintf("server %s: %s", e.Server, e.Detail)
 }
 
-// IsUsage says that what was asked for has no meaning.
+// IsUsage reports whether the request has no meaning.
 func (e *Error) IsUsage() bool { return e.Code == codes.InvalidArgument }
 
-// failure is the error that one of a call is.
+// failure turns the error of a call into the caller's.
 func (c *Client) failure(err error) error {
 	s, ok := status.FromError(err)
 	if !ok {
@@ -183,12 +183,12 @@ func (c *Client) failure(err error) error {
 	return &Error{c.address, s.Code(), detail}
 }
 
-// headPart is how many bytes of a head are in a message.
+// headPart bounds the bytes of a head in a message.
 const headPart = 256 << 10
 
-// Walk has the server walk a target, which is not used meanwhile, and writes the report. The
-// end of it says what is not in the report; an error that wraps engine.ErrNotWalked that
-// nothing could be walked.
+// Walk has the server walk a target, which must not be used meanwhile, and writes the
+// report. The report's end has facts that are not in the report. The error wraps
+// engine.ErrNotWalked where nothing could be walked.
 func (c *Client) Walk(ctx context.Context, t *engine.Target, o *pb.WalkOptions, w io.Writer) (*pb.ReportEnd, error) {
 	head, err := remote.HeadOf(t).Encode()
 	if err != nil {
@@ -201,11 +201,11 @@ func (c *Client) Walk(ctx context.Context, t *engine.Target, o *pb.WalkOptions, 
 		return nil, c.failure(err)
 	}
 	o.HeadSize = uint64(len(head))
-	if err := sendHead(st, o, head); err != nil && !errors.Is(err, io.EOF) { // of io.EOF receiving says why
+	if err := sendHead(st, o, head); err != nil && !errors.Is(err, io.EOF) { // after io.EOF, Recv returns the reason
 		return nil, c.failure(err)
 	}
-	k := remote.NewKeeper(t)
-	defer k.Close()
+	responder := remote.NewResponder(t)
+	defer responder.Close()
 	for {
 		m, err := st.Recv()
 		if err != nil {
@@ -216,7 +216,7 @@ func (c *Client) Walk(ctx context.Context, t *engine.Target, o *pb.WalkOptions, 
 		}
 		switch part := m.GetPart().(type) {
 		case *pb.WalkResponse_Question:
-			err = k.Answer(part.Question, func(a *pb.Answer) error { return st.Send(&pb.WalkRequest{Part: &pb.WalkRequest_Answer{Answer: a}}) })
+			err = responder.Answer(part.Question, func(a *pb.Answer) error { return st.Send(&pb.WalkRequest{Part: &pb.WalkRequest_Answer{Answer: a}}) })
 			if err != nil && !errors.Is(err, io.EOF) {
 				return nil, c.failure(err)
 			}
@@ -225,7 +225,7 @@ func (c *Client) Walk(ctx context.Context, t *engine.Target, o *pb.WalkOptions, 
 				return nil, err
 			}
 		case *pb.WalkResponse_End:
-			_ = st.CloseSend() // nothing is waited for any more
+			_ = st.CloseSend() // there are no more answers
 			return part.End, unwalked(part.End)
 		}
 	}
@@ -241,7 +241,7 @@ func sendHead(st grpc.BidiStreamingClient[pb.WalkRequest, pb.WalkResponse], o *p
 	return err
 }
 
-// unwalked is the error of a report in which nothing was walked.
+// unwalked returns the error of a report in which nothing was walked.
 func unwalked(end *pb.ReportEnd) error {
 	if end.GetUnwalked() == "" {
 		return nil
@@ -249,13 +249,13 @@ func unwalked(end *pb.ReportEnd) error {
 	return NotWalked(end.GetUnwalked())
 }
 
-// NotWalked is engine.ErrNotWalked in the words of another process, which said why.
+// NotWalked makes an engine.ErrNotWalked with the text of another process.
 func NotWalked(why string) error { return notWalkedError(why) }
 
-// A notWalkedError is engine.ErrNotWalked in the words of the server.
+// notWalkedError is an engine.ErrNotWalked with a text of its own.
 type notWalkedError string
 
 func (e notWalkedError) Error() string { return string(e) }
 
-// Is says that it is engine.ErrNotWalked.
+// Is reports whether it is engine.ErrNotWalked.
 func (notWalkedError) Is(err error) bool { return err == engine.ErrNotWalked }

@@ -11,23 +11,23 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Figures say how a queue is.
+// Figures describe the state of a queue.
 type Figures struct {
 	Waiting, Running map[string]uint64 // jobs, by priority
-	Oldest           time.Duration     // since the oldest job was asked for; 0: there is none
-	Bytes            map[string]Bytes  // of streams and stores, by what they have
+	Oldest           time.Duration     // age of the oldest job; 0: there is none
+	Bytes            map[string]Bytes  // of streams and stores, by kind of content
 }
 
-// Bytes are those of a stream or a store.
+// Bytes are the bytes of streams or stores, used and at most.
 type Bytes struct{ Used, Most uint64 }
 
-// kept is what a queue keeps, by the streams behind it. JetStream has a stream for each store.
-var kept = map[string]string{
+// contents has the content of each stream. JetStream has a stream for each store, too.
+var contents = map[string]string{
 	jobsOf("high"): "jobs", jobsOf("normal"): "jobs", jobsOf("low"): "jobs", resultsStream: "results",
 	"OBJ_" + inputsBucket: "inputs", "OBJ_" + objectsBucket: "objects", "OBJ_" + reportsBucket: "reports",
 }
 
-// Figures asks how the queue is.
+// Figures asks for the state of the queue.
 func (q *Queue) Figures(ctx context.Context) (*Figures, error) {
 	f := &Figures{Waiting: map[string]uint64{}, Running: map[string]uint64{}, Bytes: map[string]Bytes{}}
 	for p, jobs := range q.jobs {
@@ -41,7 +41,7 @@ func (q *Queue) Figures(ctx context.Context) (*Figures, error) {
 		i := c.CachedInfo()
 		f.Waiting[p], f.Running[p] = i.NumPending, uint64(i.NumAckPending) //nolint:gosec // positive
 	}
-	for stream, what := range kept {
+	for stream, what := range contents {
 		s, err := q.js.Stream(ctx, stream)
 		if err != nil {
 			return nil, err
@@ -56,8 +56,8 @@ func (q *Queue) Figures(ctx context.Context) (*Figures, error) {
 	return f, nil
 }
 
-// Counts are how many results of each state the worker has stored, and how many jobs it had
-// tried again.
+// Counts returns how many results of each state the worker has stored, and how many jobs it
+// has put back.
 func (w *Worker) Counts() (results map[State]int, again int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package fleet spreads requests about stacks over many machines. NATS JetStream carries
-// them: it elects, replicates and keeps; nothing here does.
+// them, and does all electing, replicating and storing.
 //
 // A job is a message of the work-queue stream of its priority, whose subject has its ID. The
-// ID is a digest of what is asked, and of what it is asked of, so that one job asked for
-// twice is one job. Its input is in the message where it is small, else in an object store
-// by its SHA-256; code objects are in another one by build ID. A result is the only message
-// of its subject: who stores one first has made it, and whoever comes later with another
-// finds it there. A job is acknowledged after that. So each job has exactly one result,
-// however often it was done, and whatever died.
+// ID is a digest of the task and its input, so that a job submitted twice is one job. A
+// small input is in the message, a large one in an object store by its SHA-256; code objects
+// are in another store by build ID. A result is the only message of its subject: the first
+// one stays, and a worker that comes later with another finds it there. The job is
+// acknowledged after that. So each job has exactly one result, however often it was done,
+// and whatever died.
 //
-// Subjects have the version of their messages. A worker takes those of the versions that it
+// Subjects have the version of their messages. A worker takes messages of versions that it
 // knows, and leaves newer ones to newer workers.
 package fleet
 
@@ -32,7 +32,7 @@ import (
 const (
 	jobsStream    = "UNWINDD_JOBS_" // and a priority
 	resultsStream = "UNWINDD_RESULTS"
-	triesBucket   = "UNWINDD_TRIES"   // what became of jobs that were begun and not done
+	triesBucket   = "UNWINDD_TRIES"   // the tries of jobs that were begun and not done
 	inputsBucket  = "UNWINDD_INPUTS"  // by SHA-256
 	objectsBucket = "UNWINDD_OBJECTS" // code objects and debug information, by build ID
 	reportsBucket = "UNWINDD_REPORTS" // by SHA-256
@@ -42,44 +42,46 @@ const (
 const (
 	jobsPrefix    = "unwindd.job.v1."
 	resultsPrefix = "unwindd.result.v1."
-	// These are no messages that anybody keeps: who misses one looks again a moment later.
-	donePrefix   = "unwindd.done.v1."   // a job has a result: this one, where it is small
+	// These messages are not stored: a subscriber that misses one looks again a moment
+	// later.
+	donePrefix   = "unwindd.done.v1."   // a job has a result, which is in the message where it is small
 	cancelPrefix = "unwindd.cancel.v1." // a job was canceled
 	wakeSubject  = "unwindd.wake.v1"    // there is a job
 )
 
-// Priorities are those of jobs, the first one first.
+// Priorities are the priorities of jobs, the highest first.
 var Priorities = []string{"high", "normal", "low"}
 
-// jobsOf is the stream with the jobs of a priority. Each has one of its own: to take what fits
-// a subject out of a stream, a server looks at all subjects of it.
+// jobsOf returns the stream of a priority. Each has its own, since a server that takes a
+// message by subject looks at all subjects of the stream.
 func jobsOf(priority string) string { return jobsStream + strings.ToUpper(priority) }
 
-// Options say how the queue is reached, and how it is made by who comes first.
+// Options tell how to reach the queue, and how the first to connect makes it.
 type Options struct {
 	// URL is nats://HOST:PORT or tls://HOST:PORT, several with commas between them.
 	URL string
 	// Credentials is a file of NATS with a user's JWT and key; CA, Certificate and Key are
 	// files of TLS. "": none.
 	Credentials, CA, Certificate, Key string
-	// Server is one of this process, in the place of URL; nil: none.
+	// Server is a server of this process, instead of URL; nil: none.
 	Server Server
-	// Name is who connects, as the server lists it.
+	// Name is the name of the connection in the server's lists.
 	Name string
 	Keep
-	// Patience is how long a server is waited for until the queue is there; 0: 10 seconds, or
-	// a minute where the server is in this process.
+	// Patience bounds the time until the queue is there; 0: 10 seconds, or a minute where the
+	// server is in this process.
 	Patience time.Duration
-	// Log takes a sentence about what went wrong and is tried again; nil: nobody does.
+	// Log gets a sentence about each failure that is tried again; nil: nothing is logged.
 	Log func(text string)
 }
 
-// Keep says how much is kept, how long, and how often. It is of meaning to who comes first.
+// Keep tells how much is stored, how long, and in how many copies. Only the first to
+// connect, who makes the queue, uses it.
 type Keep struct {
-	Replicas int           // servers that keep a copy of everything; 0: 1
-	Time     time.Duration // that inputs, results and reports are kept; 0: 7 days
-	// Bytes is how many bytes all of it may have; 0: 8 GiB, or three quarters of what the
-	// server of this process has room for. NATS sets them aside.
+	Replicas int           // servers that store a copy of everything; 0: 1
+	Time     time.Duration // for which inputs, results and reports are stored; 0: 7 days
+	// Bytes bounds all of it; 0: 8 GiB, or three quarters of the size of this process's
+	// server. NATS reserves them.
 	Bytes int64
 }
 
@@ -88,7 +90,7 @@ const (
 	usualBytes = 8 << 30
 )
 
-// resolved is the Keep with its defaults.
+// resolved returns the Keep with its defaults.
 func (o *Options) resolved() Keep {
 	k := o.Keep
 	k.Replicas, k.Time = max(k.Replicas, 1), cmp.Or(k.Time, usualTime)
@@ -101,13 +103,13 @@ func (o *Options) resolved() Keep {
 	return k
 }
 
-// shares are the parts of all bytes, of 32, that each stream and store may have.
+// shares are the parts, in 32ths of all bytes, of each stream and store.
 var shares = map[string]int64{jobsOf("high"): 1, jobsOf("normal"): 4, jobsOf("low"): 1, resultsStream: 4, inputsBucket: 10, objectsBucket: 8, reportsBucket: 3, triesBucket: 1}
 
-// share is how many bytes a stream or a store may have.
+// share returns the bound of a stream or a store, in bytes.
 func (k *Keep) share(name string) int64 { return k.Bytes / 32 * shares[name] }
 
-// A Queue is a connection to the servers that carry jobs. It may be used concurrently.
+// Queue is a connection to the servers that carry jobs. It may be used concurrently.
 type Queue struct {
 	Options
 	conn *nats.Conn
@@ -118,18 +120,18 @@ type Queue struct {
 	inputs, objects, reports jetstream.ObjectStore
 	tries                    jetstream.KeyValue
 
-	denied context.CancelCauseFunc // ends Connect where the user may not do what it does
+	denied context.CancelCauseFunc // ends Connect where the user lacks a permission
 }
 
 // ErrNoQueue is wrapped by the error of a server that does not answer.
 var ErrNoQueue = errors.New("the queue does not answer")
 
-// ErrRefused is wrapped by the error of a server that does not let the user in, or not do
-// what a queue needs.
+// ErrRefused is wrapped by the error of a server that does not let the user in, or denies a
+// permission that a queue needs.
 var ErrRefused = errors.New("the queue refuses this user")
 
-// oldestServer is the version of nats-server that has what a queue needs: a subject with one
-// message, of which a second one is refused, and messages that every server gives.
+// oldestServer is the oldest version of nats-server with the features of a queue: subjects
+// that refuse a second message, and messages that every server of a cluster can return.
 var oldestServer = [2]int{2, 9}
 
 var errServer = errors.New("the server cannot have a queue")
@@ -147,9 +149,9 @@ func checkVersion(version string) error {
 	return nil
 }
 
-// Connect reaches the queue, and makes what of it is not there. The error wraps ErrRefused where
-// the user may not do that, ErrFull where there is no room for it, and ErrNoQueue where nobody
-// answers.
+// Connect reaches the queue, and makes the streams and stores that are missing. The error wraps
+// ErrRefused where the user may not do that, ErrFull where the server is full, and ErrNoQueue
+// where no server answers.
 func Connect(ctx context.Context, o Options) (*Queue, error) {
 	if o.Patience == 0 {
 		o.Patience = 10 * time.Second
@@ -181,15 +183,15 @@ func Connect(ctx context.Context, o Options) (*Queue, error) {
 	return nil, fmt.Errorf("%w: %s: %w", ErrNoQueue, o.Place(), err)
 }
 
-// isRefused says that a server did not let somebody in.
+// isRefused reports whether a server did not let the user in.
 func isRefused(err error) bool {
 	return slices.ContainsFunc([]error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired}, func(one error) bool {
 		return errors.Is(err, one)
 	})
 }
 
-// connect reaches the server, and has it make what is not there. What it says to be passing is
-// waited for: servers of a cluster that start choose one of them first.
+// connect reaches the server, and makes the streams and stores that are missing. It waits as
+// long as errors are temporary: starting servers of a cluster elect a leader first.
 func (q *Queue) connect(ctx context.Context) (err error) {
 	if q.conn, err = nats.Connect(q.URL, q.connectOptions()...); err != nil {
 		return err
@@ -212,28 +214,29 @@ func (q *Queue) connect(ctx context.Context) (err error) {
 	}
 }
 
-// makeSoon makes what is not there, unless nobody answers for a while: a cluster whose servers
-// have not chosen one of them does not answer at all, also not once they have.
+// makeSoon is make with a time limit: a cluster that had no leader when it was asked never
+// answers, also not once it has one.
 func (q *Queue) makeSoon(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
 	return q.make(ctx)
 }
 
-// ackPatience is how long the answer to one request may take: one that was lost with a server
-// never comes.
+// ackPatience bounds the time of the answer to a request: an answer that was lost with a
+// server never comes.
 const ackPatience = 10 * time.Second
 
-// answerPatience is how long the server may take to say what it has, and make the rest.
+// answerPatience bounds the time in which the server lists its streams and stores, and
+// makes the rest.
 const answerPatience = 3 * time.Second
 
-// lookAtCluster is how often servers that start are asked whether they are ready.
+// lookAtCluster is the interval of asking starting servers whether they are ready.
 const lookAtCluster = 200 * time.Millisecond
 
-// codeNoPeers is JetStream's for a cluster of which too few servers are there.
+// codeNoPeers is JetStream's code for a cluster with too few servers.
 const codeNoPeers = 10005
 
-// isPassing says that a server may say something else a moment later.
+// isPassing reports whether an error is temporary.
 func isPassing(err error) bool {
 	var e *jetstream.APIError
 	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another makes it
@@ -245,7 +248,7 @@ func isPassing(err error) bool {
 	return e.Code == 503 || e.ErrorCode == codeNoPeers
 }
 
-// Place is where the server is, in what is said of it. A URL may have a secret in it.
+// Place returns the place of the server, for messages: without the secrets of a URL.
 func (o *Options) Place() string {
 	if o.Server != nil {
 		return "the server in this process"
@@ -264,7 +267,7 @@ func (q *Queue) connectOptions() []nats.Option {
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			if errors.Is(err, nats.ErrPermissionViolation) {
-				q.denied(fmt.Errorf("%w: %w", ErrRefused, err)) // nobody answers the request
+				q.denied(fmt.Errorf("%w: %w", ErrRefused, err)) // no answer will come
 			}
 			q.say("queue: %v", err)
 		}),
@@ -290,14 +293,14 @@ func (q *Queue) say(format string, args ...any) {
 	}
 }
 
-// IsConnected says whether a server is reached now.
+// IsConnected reports whether a server is reached now.
 func (q *Queue) IsConnected() bool { return q.conn.IsConnected() }
 
 // Close ends the connection.
 func (q *Queue) Close() { q.conn.Close() }
 
-// make makes the streams and stores that are not there. What is there stays as it is: others
-// use it.
+// make makes the missing streams and stores. Existing ones stay as they are: others use
+// them.
 func (q *Queue) make(ctx context.Context) (err error) {
 	q.jobs = map[string]jetstream.Stream{}
 	for _, p := range Priorities {
@@ -321,12 +324,12 @@ func (q *Queue) make(ctx context.Context) (err error) {
 		return err
 	}
 	for _, b := range []struct {
-		to   *jetstream.ObjectStore
-		name string
+		store *jetstream.ObjectStore
+		name  string
 	}{{&q.inputs, inputsBucket}, {&q.objects, objectsBucket}, {&q.reports, reportsBucket}} {
-		*b.to, err = q.js.ObjectStore(ctx, b.name)
+		*b.store, err = q.js.ObjectStore(ctx, b.name)
 		if errors.Is(err, jetstream.ErrBucketNotFound) {
-			*b.to, err = q.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
+			*b.store, err = q.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
 				Bucket: b.name, TTL: q.Time, MaxBytes: q.share(b.name), Storage: jetstream.FileStorage, Replicas: q.Replicas, Compression: true,
 			})
 		}

@@ -12,24 +12,24 @@ import (
 	"time"
 )
 
-// version is that of messages, which their subjects have.
+// version is the version of messages, which is in their subjects.
 const version = 1
 
-// A Task is what is asked.
+// Task is a command with its options.
 type Task struct {
 	// Kind is the command: stack, profile or snapshot.
 	Kind string `json:"kind"`
-	// Options are the message of servicepb for the kind, as JSON with its members sorted.
+	// Options are the message of servicepb for the kind, as JSON with sorted fields.
 	Options json.RawMessage `json:"options"`
-	// Part is set where only a part is asked for; see split.go.
+	// Part is set in the task of a part; see split.go.
 	Part *Part `json:"part,omitempty"`
-	// Joined are how many bytes each part gave, where a job is joined from its parts: they
+	// Joined are the sizes of the results of parts, where a job is joined from them: they
 	// follow the Size bytes of the input.
 	Joined []int64 `json:"-"`
 	Size   int64   `json:"-"`
 }
 
-// A job is a message of the queue.
+// job is a message of the queue.
 type job struct {
 	Version int `json:"version"`
 	Task
@@ -37,11 +37,11 @@ type job struct {
 	Size      int64     `json:"size"`  // bytes of the input
 	Deadline  time.Time `json:"deadline,omitzero"`
 	Submitted time.Time `json:"submitted"`
-	Parts     int       `json:"parts,omitempty"` // that it is done in; the result is the same
+	Parts     int       `json:"parts,omitempty"` // in which it is done; the result is the same
 	Data      []byte    `json:"-"`               // the input, where it is in the message
 }
 
-// id is the job's: that of every job which asks the same of the same.
+// id returns the job's ID, which jobs with the same task and input share.
 func (j *job) id() string {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "%d %s %s %s", j.Version, j.Kind, j.Input, j.Options)
@@ -64,39 +64,40 @@ func (j *job) check() error {
 	return j.checkParts()
 }
 
-// A State is what became of a job.
+// State is the outcome of a job.
 type State string
 
 // The states.
 const (
 	Done     State = "done"     // there is a report
-	Failed   State = "failed"   // what was asked, or what it was asked of, is at fault
+	Failed   State = "failed"   // the task or its input is at fault
 	Parked   State = "parked"   // it was tried several times, and never came to an end
 	Canceled State = "canceled" // its caller canceled it
 	Expired  State = "expired"  // its deadline passed
 )
 
-// States are all of them.
+// States lists all states.
 var States = []State{Done, Failed, Parked, Canceled, Expired}
 
-// A Problem is why there is no report: the name and the detail of a problem of the daemon.
+// Problem is the reason why there is no report: the name and the detail of a daemon's
+// problem.
 type Problem struct {
 	Name   string `json:"name"`
 	Detail string `json:"detail"`
 }
 
-// A Result is what came of a job. Its report is read by Queue.Report.
+// Result is the result of a job. Queue.Report reads its report.
 type Result struct {
 	Version int      `json:"version"`
 	ID      string   `json:"id"`
 	State   State    `json:"state"`
 	Kind    string   `json:"kind"`
 	Whole   string   `json:"whole,omitempty"`   // the ID of the job that it is a part of
-	Name    string   `json:"name,omitempty"`    // of what it was asked of
-	Type    string   `json:"type,omitempty"`    // of the report, as of HTTP
+	Name    string   `json:"name,omitempty"`    // of the input
+	Type    string   `json:"type,omitempty"`    // of the report, in HTTP's syntax
 	Problem *Problem `json:"problem,omitempty"` // where there is no report
 	Facts
-	Tries   int       `json:"tries"`             // how often the job came to an end, of whatever kind
+	Tries   int       `json:"tries"`             // how often the job came to an end, good or bad
 	Reasons []string  `json:"reasons,omitempty"` // why it was begun again
 	Worker  string    `json:"worker,omitempty"`
 	Begun   time.Time `json:"begun,omitzero"`
@@ -107,13 +108,13 @@ type Result struct {
 	Data    []byte    `json:"-"`                // the report, where it is in the message
 }
 
-// Facts are what is said of a report beside it, as a daemon says it.
+// Facts are the daemon's statements about a report that are not in it.
 type Facts struct {
-	// Unwalked says why nothing could be walked, for lack of an architecture.
+	// Unwalked is why nothing could be walked, for lack of an architecture.
 	Unwalked string   `json:"unwalked,omitempty"`
 	Stacks   int      `json:"stacks,omitempty"`   // that were written
 	Frames   int      `json:"frames,omitempty"`   // of them
-	Problems []string `json:"problems,omitempty"` // of a snapshot: what of the target is not in it
+	Problems []string `json:"problems,omitempty"` // of a snapshot: the parts of the target that it lacks
 }
 
 // check refuses a message that no worker writes.
@@ -129,8 +130,8 @@ func (r *Result) check() error {
 	return nil
 }
 
-// A message is what is said of a job, as JSON, behind its length in 4 bytes; then, where it is
-// small, what the job is of, or its report, as it is.
+// A message is the length of a JSON text in 4 bytes, then that text about a job, then the
+// job's input or report, where it is small.
 const lengthBytes = 4
 
 // pack makes a message.
@@ -182,21 +183,21 @@ func readResult(id string, b []byte) (*Result, error) {
 	return r, nil
 }
 
-// isSame says that a result is that of the same try.
+// isSame reports whether two results are of the same try.
 func (r *Result) isSame(other *Result) bool {
 	return r.Worker == other.Worker && r.Begun.Equal(other.Begun) && r.Ended.Equal(other.Ended) && r.Object == other.Object
 }
 
 const (
-	// maxInline is how many bytes of an input, or a report, are in a message at most: what is
-	// in a message is kept for each job, what is in a store once.
+	// maxInline bounds an input or a report inside a message: messages are stored for each
+	// job, objects of a store once.
 	maxInline = 256 << 10
 	// maxOptions bounds the options of a job, in bytes.
 	maxOptions = 128 << 10
 )
 
-// maxInline is how many bytes of an input, or a report, are in a message of this queue: its
-// servers bound messages, to 1 MiB where nobody says something else.
+// maxInline returns the bound of an input or a report inside a message of this queue, whose
+// servers bound messages, by default to 1 MiB.
 func (q *Queue) maxInline() int64 {
 	return max(min(maxInline, q.conn.MaxPayload()-2*maxOptions), 0)
 }

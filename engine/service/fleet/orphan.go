@@ -10,13 +10,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A server that is killed, or whose disk is full, may remember that a job was acknowledged, and
-// not that it was removed. Nobody is given such a job, and nobody can ask for the same: it waits.
+// A server that is killed, or whose disk is full, may remember that a job was acknowledged, but
+// not that it was removed. No worker gets such an orphan, and it blocks later jobs with its ID.
 
-// lookForOrphans is how often a worker looks for such jobs.
+// lookForOrphans is the interval in which a worker looks for orphans.
 const lookForOrphans = 20 * time.Second
 
-// removeOrphans removes such jobs from time to time.
+// removeOrphans removes orphans from time to time.
 func (w *Worker) removeOrphans(ctx context.Context) {
 	tick := time.NewTicker(lookForOrphans)
 	defer tick.Stop()
@@ -38,7 +38,8 @@ func (w *Worker) removeOrphans(ctx context.Context) {
 func (q *Queue) removeOrphans(ctx context.Context, priority string, jobs jetstream.Stream) error {
 	ctx, cancel := context.WithTimeout(ctx, lookForOrphans)
 	defer cancel()
-	// First what is there, then what is acknowledged: what comes between is none of them.
+	// The list of jobs is read before the acknowledged ones, so that a job that comes in
+	// between is no orphan.
 	info, err := jobs.Info(ctx)
 	if err != nil || info.State.Msgs == 0 {
 		return err
@@ -50,8 +51,8 @@ func (q *Queue) removeOrphans(ctx context.Context, priority string, jobs jetstre
 	return q.removeUpTo(ctx, priority, jobs, info.State.FirstSeq, c.CachedInfo().AckFloor.Stream)
 }
 
-// removeUpTo removes the jobs of a stream with these sequence numbers. One that has no result is
-// asked for again: its result was removed by who wants it anew.
+// removeUpTo removes the jobs of a stream from first to last. One without a result is enqueued
+// again: a caller who wants it anew has removed the result.
 func (q *Queue) removeUpTo(ctx context.Context, priority string, jobs jetstream.Stream, first, last uint64) error {
 	for first <= last {
 		m, err := jobs.GetMsg(ctx, first, jetstream.WithGetMsgSubject(jobsPrefix+priority+".*"))

@@ -14,12 +14,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrNoResult says that a job has no result yet, or never was.
+// ErrNoResult is the error of a job that has no result yet, or does not exist.
 var ErrNoResult = errors.New("there is no result")
 
-// Result gives the result of a job. The error wraps ErrNoResult where there is none.
+// Result returns the result of a job. The error wraps ErrNoResult where there is none.
 func (q *Queue) Result(ctx context.Context, id string) (*Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, ackPatience) // the caller may have more, and the request be lost
+	ctx, cancel := context.WithTimeout(ctx, ackPatience) // the caller may allow more, and the request be lost
 	defer cancel()
 	m, err := q.results.GetLastMsgForSubject(ctx, resultsPrefix+id)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -50,7 +50,8 @@ func (q *Queue) Report(ctx context.Context, r *Result, w io.Writer) error {
 	return copyOut(ctx, q.reports, r.Object, r.SHA256, w)
 }
 
-// settle makes a result that of its job. isFirst is false where another one is: that counts.
+// settle stores the result of a job. isFirst is false where the job has another one, which
+// stays.
 func (q *Queue) settle(ctx context.Context, r *Result) (isFirst bool, err error) {
 	r.Version = version
 	b, err := pack(r, r.Data)
@@ -69,16 +70,15 @@ func (q *Queue) settle(ctx context.Context, r *Result) (isFirst bool, err error)
 	if len(b) > maxTold {
 		b = nil
 	}
-	_ = q.conn.Publish(donePrefix+r.ID, b) // who waits looks from time to time
+	_ = q.conn.Publish(donePrefix+r.ID, b) // waiting callers also look from time to time
 	return true, nil
 }
 
-// maxTold is how many bytes a result may have, with its report, that those who wait are told;
-// they ask for a larger one. It goes over the network also where nobody waits.
+// maxTold bounds the bytes of a result, with its report, that is published to waiting
+// callers; they ask for a larger one. It is published also where none waits.
 const maxTold = 64 << 10
 
-// Cancel ends a job: its result is that it was canceled. ok is false where it had another
-// one.
+// Cancel cancels a job. ok is false where it has a result already.
 func (q *Queue) Cancel(ctx context.Context, id string) (ok bool, err error) {
 	if !IsID(id) {
 		return false, fmt.Errorf("%q is no job's ID", id)
@@ -93,23 +93,23 @@ func (q *Queue) Cancel(ctx context.Context, id string) (ok bool, err error) {
 	return true, nil
 }
 
-// idOf is the ID of the job that a subject is about.
+// idOf returns the job's ID in a subject.
 func idOf(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
 
-// IsID says that a text may be a job's ID.
+// IsID reports whether a text may be a job's ID.
 func IsID(text string) bool {
 	return len(text) == 32 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// lookAgain is how often somebody looks for results of which he may have missed the news, and
-// mostLooks for how many of them at a time.
+// lookAgain is the interval of looking for results whose news were missed, mostLooks the
+// number of looks at a time.
 const (
 	lookAgain = 5 * time.Second
 	mostLooks = 500
 )
 
-// Wait calls found with the result of each of jobs, as they come, one at a time. It ends
-// with the last one, with found's error, or with ctx.
+// Wait calls found with the result of each job, as they come, one at a time. It ends with
+// the last one, with found's error, or with ctx.
 func (q *Queue) Wait(ctx context.Context, ids []string, found func(*Result) error) error {
 	w := &waiting{queue: q, news: make(chan *nats.Msg, 256), left: map[string]bool{}}
 	for _, id := range ids {
@@ -127,10 +127,10 @@ func (q *Queue) Wait(ctx context.Context, ids []string, found func(*Result) erro
 	return w.run(ctx, found)
 }
 
-// A waiting is somebody who waits for results.
+// waiting is a call of Wait.
 type waiting struct {
 	queue *Queue
-	news  chan *nats.Msg // of jobs that are done, most with their results
+	news  chan *nats.Msg // about finished jobs, most with their results
 	left  map[string]bool
 	heard []*nats.Subscription
 }
@@ -138,7 +138,7 @@ type waiting struct {
 func (w *waiting) hear(m *nats.Msg) {
 	select {
 	case w.news <- m:
-	default: // it is looked for later
+	default: // lookAt finds it later
 	}
 }
 
@@ -162,7 +162,7 @@ func (w *waiting) run(ctx context.Context, found func(*Result) error) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case m := <-w.news:
-			if err := w.told(ctx, m, found); err != nil {
+			if err := w.handle(ctx, m, found); err != nil {
 				return err
 			}
 		case <-again.C:
@@ -174,7 +174,7 @@ func (w *waiting) run(ctx context.Context, found func(*Result) error) error {
 	return nil
 }
 
-// lookAt looks for results of some of the jobs. A map has them in another order each time.
+// lookAt looks for results of some of the jobs, in a random order.
 func (w *waiting) lookAt(ctx context.Context, most int, found func(*Result) error) error {
 	for id := range w.left {
 		if most--; most < 0 {
@@ -187,8 +187,8 @@ func (w *waiting) lookAt(ctx context.Context, most int, found func(*Result) erro
 	return nil
 }
 
-// told is told that a job is done.
-func (w *waiting) told(ctx context.Context, m *nats.Msg, found func(*Result) error) error {
+// handle handles the news that a job is done.
+func (w *waiting) handle(ctx context.Context, m *nats.Msg, found func(*Result) error) error {
 	id := strings.TrimPrefix(m.Subject, donePrefix)
 	if len(m.Data) == 0 {
 		return w.look(ctx, id, found)
@@ -205,7 +205,7 @@ func (w *waiting) told(ctx context.Context, m *nats.Msg, found func(*Result) err
 	return found(r)
 }
 
-// look looks whether a job has a result. While the queue does not answer, nobody has one.
+// look looks for the result of a job. A queue that does not answer has none.
 func (w *waiting) look(ctx context.Context, id string, found func(*Result) error) error {
 	if !w.left[id] {
 		return nil
@@ -224,8 +224,8 @@ func (w *waiting) look(ctx context.Context, id string, found func(*Result) error
 	return found(r)
 }
 
-// Results calls found with all results that are kept, the oldest first, but for those of
-// parts of jobs.
+// Results calls found with all stored results, the oldest first, except results of parts of
+// jobs.
 func (q *Queue) Results(ctx context.Context, found func(*Result) error) error {
 	info, err := q.results.Info(ctx)
 	if err != nil || info.State.Msgs == 0 {
@@ -255,11 +255,11 @@ func (q *Queue) Results(ctx context.Context, found func(*Result) error) error {
 				return err
 			}
 		}
-		at, err := m.Metadata()
+		place, err := m.Metadata()
 		if err != nil {
 			return err
 		}
-		if at.Sequence.Stream >= last || at.NumPending == 0 {
+		if place.Sequence.Stream >= last || place.NumPending == 0 {
 			return nil
 		}
 	}

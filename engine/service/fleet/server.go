@@ -13,13 +13,14 @@ import (
 )
 
 // Server is a server of NATS in this process, which package queueserver starts. This package
-// does not import that: nats-server is a fifth of an executable.
+// does not import queueserver: nats-server is a fifth of an executable.
 type Server interface {
-	// ConnectOptions are the options by which this process reaches the server.
+	// ConnectOptions returns the options by which this process reaches the server.
 	ConnectOptions() []nats.Option
-	// MaxStore is how many bytes the server may keep.
+	// MaxStore returns the bound of the server's storage, in bytes.
 	MaxStore() int64
-	// Address is where other processes reach the server, HOST:PORT, without its token.
+	// Address returns HOST:PORT at which other processes reach the server, without its
+	// token.
 	Address() string
 	// Close ends the server. Its streams stay in its folder.
 	Close()
@@ -27,28 +28,28 @@ type Server interface {
 
 // ServerOptions are the options of a Server.
 type ServerOptions struct {
-	// Dir is the folder in which it keeps everything.
+	// Dir is the folder of the server's storage.
 	Dir string
-	// Listen is HOST:PORT of this machine, at which other processes reach it with the token
-	// of the file that AddressFile names. It has no meaning with Config.
+	// Listen is HOST:PORT of this machine, at which other processes reach the server with
+	// the token of the file that AddressFile names. It is not used with Config.
 	Listen string
 	// Config is a file of settings of nats-server: accounts, TLS, a cluster, other limits.
 	// "": none.
 	Config string
-	// MaxStore is how many bytes it may keep; 0: what the disk has room for.
+	// MaxStore bounds the server's storage, in bytes; 0: by the free disk.
 	MaxStore int64
-	// Log takes its warnings and errors; nil: they are dropped.
+	// Log gets the server's warnings and errors; nil: they are dropped.
 	Log func(text string)
 }
 
-// StartPatience is how long a server may take to read what it has kept.
+// StartPatience bounds the time in which a server reads its storage.
 const StartPatience = 60 * time.Second
 
-// AddressFile is the file in a server's folder that has its URL, with a token: who can read
-// it reaches the server.
+// AddressFile returns the file in a server's folder that has its URL, with a token: whoever
+// can read it reaches the server.
 func AddressFile(dir string) string { return filepath.Join(dir, "address") }
 
-// ReadAddress is the URL of the server that keeps its things in a folder; "" where there is
+// ReadAddress returns the URL of the server whose storage is in a folder; "" where there is
 // none.
 func ReadAddress(dir string) string {
 	b, err := os.ReadFile(AddressFile(dir))
@@ -58,7 +59,7 @@ func ReadAddress(dir string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// withoutSecrets is a list of URLs without users and tokens.
+// withoutSecrets returns a list of URLs without users and tokens.
 func withoutSecrets(urls string) string {
 	list := strings.Split(urls, ",")
 	for i, text := range list {

@@ -15,32 +15,31 @@ import (
 
 // This file divides the profile of a large recording among workers.
 //
-// The job of the whole stays in the queue until it has a result. Whoever is given it asks for
-// its parts, which are jobs of their own with the same input, unless they wait or have
-// results; while one has none, the whole is given back and comes again a moment later. Who
-// finds results of all joins them. So there is nothing that anybody has to remember: what is
-// to be done next is told by which results there are, whoever was killed before and wherever,
-// and no worker waits for others while it could do a part. The price is the moment between
-// the last part and the next time that the whole comes, an eighth of the time that the job
-// is old.
+// The job of the whole stays in the queue until it has a result. A worker that gets it
+// enqueues its parts, which are jobs of their own with the same input, unless they wait or
+// have results. While one has none, the whole goes back to the queue, and comes again a
+// moment later. A worker that finds the results of all parts joins them. So there is no other
+// state: the results tell the next step, whoever was killed before, and no worker waits for
+// others while it could do a part. The price is the time between the last part and the next
+// delivery of the whole, an eighth of the job's age.
 //
-// A job of the last part could be what asks for the join, without that moment. But servers of
-// a cluster may answer with what was there a moment ago, so that each of two last parts may
-// miss the result of the other, and nobody would join.
+// The job of the last part could ask for the join, without that delay. But servers of a
+// cluster may answer with a state of a moment ago, so that each of two last parts may miss
+// the result of the other, and neither would join.
 
 // MaxParts is how many parts a job may be divided into.
 const MaxParts = 64
 
-// A Part says that a task is one of several that together are another one.
+// Part identifies one of the parts that a task is divided into.
 type Part struct {
 	Index int `json:"index"`
 	Count int `json:"count"`
 }
 
-// isSplit says whether a job is done in parts.
+// isSplit reports whether a job is done in parts.
 func (j *job) isSplit() bool { return j.Parts > 1 && j.Part == nil }
 
-// checkParts refuses what no client asks for.
+// checkParts refuses parts that no client asks for.
 func (j *job) checkParts() error {
 	p := j.Part
 	switch {
@@ -52,14 +51,14 @@ func (j *job) checkParts() error {
 	return nil
 }
 
-// part is the job of a part.
+// part returns the job of a part.
 func (j *job) part(index int) *job {
 	p := *j
 	p.Part, p.Parts = &Part{index, j.Parts}, 0
 	return &p
 }
 
-// whole is the ID of the job that a part is of; "" for no part.
+// whole returns the ID of a part's whole job; "" where the job is no part.
 func (j *job) whole() string {
 	if j.Part == nil {
 		return ""
@@ -69,11 +68,11 @@ func (j *job) whole() string {
 	return w.id()
 }
 
-// errPartsMissing says that parts of a job have no results yet.
+// errPartsMissing is the error of a job whose parts do not all have results.
 var errPartsMissing = errors.New("parts of it have no results yet")
 
-// askForParts gives the results of the parts of a job. Those that have none are asked for;
-// the error is errPartsMissing then. failed is one that has no report and never will.
+// askForParts returns the results of the parts of a job. It enqueues parts without one, and
+// returns errPartsMissing. failed is the result of a part that will never have a report.
 func (t *try) askForParts(ctx context.Context) (results []*Result, failed *Result, err error) {
 	q, words := t.worker.queue, strings.Split(t.message.Subject, ".")
 	priority := words[len(words)-2]
@@ -102,15 +101,15 @@ func (t *try) askForParts(ctx context.Context) (results []*Result, failed *Resul
 	return results, nil, nil
 }
 
-// partsPause bounds how long the whole waits until it looks for the results of its parts
-// again. It is a part of the time that the job is old.
+// The pause before the whole looks for the results of its parts again is a share of the
+// job's age, within bounds.
 const (
 	leastPartsPause = 100 * time.Millisecond
 	mostPartsPause  = 10 * time.Second
 	partsPauseShare = 8
 )
 
-// await gives the whole back until its parts may have results.
+// await puts the whole back into the queue, until its parts may have results.
 func (t *try) await(ctx context.Context) {
 	t.before.Waits++
 	if err := t.writeTries(ctx); err != nil {
@@ -123,7 +122,7 @@ func (t *try) await(ctx context.Context) {
 	}
 }
 
-// receive writes what a job is done with: its input, and behind it what its parts gave.
+// receive writes the input of a job, followed by the results of its parts.
 func (t *try) receive(ctx context.Context, w io.Writer) error {
 	q := t.worker.queue
 	if err := q.input(ctx, &t.job, w); err != nil {
@@ -137,7 +136,7 @@ func (t *try) receive(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// task is what the job asks for, with the sizes of what receive writes.
+// task returns the job's task, with the sizes of the pieces that receive writes.
 func (t *try) task() *Task {
 	task := t.job.Task
 	task.Size = t.job.Size
@@ -147,8 +146,8 @@ func (t *try) task() *Task {
 	return &task
 }
 
-// dropParts takes the parts of a job that has a result out of the queue, with their results.
-// What is missed of it goes when its time has passed, and no worker begins it.
+// dropParts removes the parts of a finished job and their results from the queue. A part
+// that it misses expires, and no worker begins it.
 func (q *Queue) dropParts(ctx context.Context, j *job) {
 	if !j.isSplit() {
 		return
@@ -169,7 +168,7 @@ func (q *Queue) dropParts(ctx context.Context, j *job) {
 // withdraw takes a job out of the queue, and ends it where it is under way. It returns the
 // job, if it was there.
 func (q *Queue) withdraw(ctx context.Context, id string) (found *job) {
-	_ = q.conn.Publish(cancelPrefix+id, nil) // a worker looks from time to time
+	_ = q.conn.Publish(cancelPrefix+id, nil) // workers also look from time to time
 	for p, jobs := range q.jobs {
 		m, err := jobs.GetLastMsgForSubject(ctx, jobsPrefix+p+"."+id)
 		if err != nil {

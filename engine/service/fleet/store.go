@@ -18,11 +18,11 @@ import (
 	"github.com/unwindd/unwindd/engine/service/objects"
 )
 
-// transferPatience is how long a file may take to come or to go, where its caller says nothing
-// else: without a deadline the library gives it no longer than an answer.
+// transferPatience bounds the time of a file's transfer, where the caller sets none: without a
+// deadline the library allows no more than for an answer.
 const transferPatience = time.Hour
 
-// digest is the SHA-256 of a file, in hexadecimal, and its size.
+// digest returns the SHA-256 of a file, in hexadecimal, and its size.
 func digest(f io.ReadSeeker) (name string, size int64, err error) {
 	if _, err = f.Seek(0, io.SeekStart); err != nil {
 		return "", 0, err
@@ -34,11 +34,11 @@ func digest(f io.ReadSeeker) (name string, size int64, err error) {
 	return hex.EncodeToString(h.Sum(nil)), size, nil
 }
 
-// freshFor is the part of the time for which something is kept in which it need not be sent
-// again.
+// freshFor is the divisor of the storage time: an object younger than the quotient need not
+// be sent again.
 const freshFor = 2
 
-// has says that a store has an object, and will have it for a while.
+// has reports whether a store has an object, and will have it for a while.
 func (q *Queue) has(ctx context.Context, store jetstream.ObjectStore, name string) (bool, error) {
 	info, err := store.GetInfo(ctx, name)
 	if errors.Is(err, jetstream.ErrObjectNotFound) {
@@ -50,7 +50,7 @@ func (q *Queue) has(ctx context.Context, store jetstream.ObjectStore, name strin
 	return time.Since(info.ModTime) < q.Time/freshFor, nil
 }
 
-// keep stores what a file has under a name. sent is false where it is there already.
+// keep stores a file under a name. sent is false where it is there already.
 func (q *Queue) keep(ctx context.Context, store jetstream.ObjectStore, name string, f io.ReadSeeker) (sent bool, err error) {
 	has, err := q.has(ctx, store, name)
 	if has || err != nil {
@@ -65,7 +65,7 @@ func (q *Queue) keep(ctx context.Context, store jetstream.ObjectStore, name stri
 	return err == nil, full(err)
 }
 
-// ErrFull is wrapped by the error of something for which the queue has no room.
+// ErrFull is wrapped by the errors of a full queue.
 var ErrFull = errors.New("the queue is full")
 
 // Codes of JetStream for a limit of bytes: of a stream, and of the server or the account.
@@ -77,7 +77,7 @@ const (
 	subjectIsTaken   = "maximum messages per subject exceeded"
 )
 
-// full makes an error of a limit one that wraps ErrFull.
+// full wraps an error of a limit in ErrFull.
 func full(err error) error {
 	var e *jetstream.APIError
 	if !errors.As(err, &e) {
@@ -113,7 +113,7 @@ func copyOut(ctx context.Context, store jetstream.ObjectStore, name, sum string,
 	return checkSum("what is kept as "+name, h, sum)
 }
 
-// writeChecked writes what a message has to w, after its SHA-256 is checked.
+// writeChecked writes the data of a message to w, after its SHA-256 is checked.
 func writeChecked(what string, data []byte, sum string, w io.Writer) error {
 	h := sha256.New()
 	_, _ = h.Write(data) // it never fails
@@ -139,31 +139,31 @@ func (q *Queue) input(ctx context.Context, j *job, w io.Writer) error {
 	return copyOut(ctx, q.inputs, j.Input, j.Input, w)
 }
 
-// objectName is what a file of a build ID is called in the store.
+// objectName returns the name of a file of a build ID in the store.
 func objectName(id []byte, kind string) string { return hex.EncodeToString(id) + "." + kind }
 
-// PutObject keeps a file of a build ID for the workers: objects.Executable or
-// objects.DebugInfo. Whether it is of that build ID, they read themselves. sent says that it
-// was not there.
+// PutObject stores a file of a build ID for the workers: objects.Executable or
+// objects.DebugInfo. They check the build ID themselves. sent is false where it was there
+// already.
 func (q *Queue) PutObject(ctx context.Context, id []byte, kind string, f io.ReadSeeker) (sent bool, err error) {
 	return q.keep(ctx, q.objects, objectName(id, kind), f)
 }
 
-// Objects are the code objects of a queue as a worker has them: those that it needed stay in
-// a store of its own. It is an object.Remote.
+// Objects gives a worker the code objects of a queue, and caches them in a store of its own.
+// It is an object.Remote.
 type Objects struct {
 	queue *Queue
-	kept  *objects.Store
+	cache *objects.Store
 	more  object.Remote
 }
 
-// NewObjects gives the code objects of a queue, which stay in a store. What the queue does not
-// have, more is asked for; nil: nobody is.
-func NewObjects(q *Queue, kept *objects.Store, more object.Remote) *Objects {
-	return &Objects{q, kept, more}
+// NewObjects returns the code objects of a queue, cached in a store. more is asked for objects
+// that the queue does not have; it may be nil.
+func NewObjects(q *Queue, cache *objects.Store, more object.Remote) *Objects {
+	return &Objects{q, cache, more}
 }
 
-// remoteKinds are the files that are kept by build ID.
+// remoteKinds maps the kinds of files that the queue has by build ID.
 var remoteKinds = map[object.RemoteKind]string{
 	object.RemoteDebuginfo: objects.DebugInfo, object.RemoteExecutable: objects.Executable,
 }
@@ -184,7 +184,7 @@ func (o *Objects) find(f object.RemoteFile) (path string, tried []object.Attempt
 	if !ok || len(f.BuildID) < objects.MinID || len(f.BuildID) > objects.MaxID {
 		return "", nil
 	}
-	if path = o.kept.Find(f.BuildID, kind); path != "" {
+	if path = o.cache.Find(f.BuildID, kind); path != "" {
 		return path, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), fetchPatience)
@@ -196,10 +196,10 @@ func (o *Objects) find(f object.RemoteFile) (path string, tried []object.Attempt
 	if err != nil {
 		return "", []object.Attempt{{Path: "the queue", Reason: err.Error()}}
 	}
-	return o.kept.Find(f.BuildID, kind), nil
+	return o.cache.Find(f.BuildID, kind), nil
 }
 
-// fetchPatience is how long the file of one object may take to come.
+// fetchPatience bounds the time of fetching one file of an object.
 const fetchPatience = 2 * time.Minute
 
 // fetch copies a file from the queue. NATS has checked its digest when it ends.
@@ -209,7 +209,7 @@ func (o *Objects) fetch(ctx context.Context, id []byte, kind string) error {
 		return err
 	}
 	defer r.Close()
-	part, err := o.kept.Create()
+	part, err := o.cache.Create()
 	if err != nil {
 		return err
 	}

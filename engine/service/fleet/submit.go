@@ -44,24 +44,24 @@ func (t *Task) ReadOptions(options proto.Message) error {
 	return protojson.Unmarshal(t.Options, options)
 }
 
-// How says how a job is done.
+// How has the options of doing a job.
 type How struct {
 	Priority string    // one of Priorities; "": normal
-	Deadline time.Time // after which nobody needs the result; zero: none
-	Again    bool      // also where there is a result
-	Parts    int       // that workers do it in; 0, 1: none
+	Deadline time.Time // after which the result is not needed; zero: none
+	Again    bool      // even where there is a result
+	Parts    int       // in which workers do it; 0, 1: it is not divided
 }
 
-// A Submitted job is one that waits, or has a result.
+// Submitted is a job that waits, or has a result.
 type Submitted struct {
 	ID        string
-	Known     bool // it waited, or had a result, before
+	Known     bool // it was submitted before
 	HasResult bool
 }
 
-// Submit asks for a job with what a file has. One that waits, or has a result, is not asked
-// for a second time.
-func (q *Queue) Submit(ctx context.Context, t Task, in io.ReadSeeker, how How) (*Submitted, error) {
+// Submit submits a job with a file as the input. A job that waits, or has a result, is not
+// submitted a second time.
+func (q *Queue) Submit(ctx context.Context, t Task, input io.ReadSeeker, how How) (*Submitted, error) {
 	if how.Priority == "" {
 		how.Priority = "normal"
 	}
@@ -73,7 +73,7 @@ func (q *Queue) Submit(ctx context.Context, t Task, in io.ReadSeeker, how How) (
 		return nil, err
 	}
 	var err error
-	if j.Input, j.Size, err = digest(in); err != nil {
+	if j.Input, j.Size, err = digest(input); err != nil {
 		return nil, err
 	}
 	id := j.id()
@@ -81,11 +81,11 @@ func (q *Queue) Submit(ctx context.Context, t Task, in io.ReadSeeker, how How) (
 		if err := q.results.Purge(ctx, jetstream.WithPurgeSubject(resultsPrefix+id)); err != nil {
 			return nil, err
 		}
-		_ = q.tries.Purge(ctx, id) // of who has none
+		_ = q.tries.Purge(ctx, id) // there may be none
 	} else if has, err := q.hasResult(ctx, id); has || err != nil {
 		return &Submitted{id, true, true}, err
 	}
-	if err := q.sendInput(ctx, j, in); err != nil {
+	if err := q.sendInput(ctx, j, input); err != nil {
 		return nil, err
 	}
 	isNew, err := q.enqueue(ctx, how.Priority, id, j)
@@ -95,18 +95,18 @@ func (q *Queue) Submit(ctx context.Context, t Task, in io.ReadSeeker, how How) (
 	return &Submitted{ID: id, Known: !isNew}, nil
 }
 
-// sendInput puts the input of a job where workers find it.
-func (q *Queue) sendInput(ctx context.Context, j *job, in io.ReadSeeker) error {
+// sendInput puts the input of a job into its message, or into the store.
+func (q *Queue) sendInput(ctx context.Context, j *job, input io.ReadSeeker) error {
 	most := q.maxInline()
 	if j.Size > most {
-		_, err := q.keep(ctx, q.inputs, j.Input, in)
+		_, err := q.keep(ctx, q.inputs, j.Input, input)
 		return err
 	}
-	if _, err := in.Seek(0, io.SeekStart); err != nil {
+	if _, err := input.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
 	var err error
-	j.Data, err = io.ReadAll(io.LimitReader(in, most+1))
+	j.Data, err = io.ReadAll(io.LimitReader(input, most+1))
 	if err == nil && int64(len(j.Data)) != j.Size {
 		err = errors.New("the input was changed while it was read")
 	}
@@ -131,7 +131,7 @@ func (q *Queue) enqueue(ctx context.Context, priority, id string, j *job) (isNew
 	return true, q.conn.Publish(wakeSubject, nil)
 }
 
-// isTaken says that a subject had a message already.
+// isTaken reports whether a subject had a message already.
 func isTaken(err error) bool {
 	var e *jetstream.APIError
 	return errors.As(err, &e) && (e.Description == subjectIsTaken ||

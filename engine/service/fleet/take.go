@@ -13,13 +13,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A taker takes jobs out of the queue, one at a time. It asks by messages of its own: the library
-// makes an inbox for each question, which costs as much as the question.
+// taker takes jobs out of the queue, one at a time. It sends the requests itself: the library
+// makes an inbox for each request, which costs as much as the request.
 type taker struct {
 	queue   *Queue
-	answers *nats.Subscription // to all its questions, one at a time
+	answers *nats.Subscription // to all its requests, one at a time
 	wake    chan *nats.Msg
-	// empty is when no job of a priority waited, the last time that somebody looked.
+	// empty is the time of the last look that found no job of a priority.
 	empty []time.Time
 }
 
@@ -28,8 +28,8 @@ func newTaker(q *Queue) (*taker, error) {
 	return t, t.listen()
 }
 
-// listen makes a new inbox. The answer to a question of before finds nobody: a server keeps the
-// job then.
+// listen makes a new inbox. The answer to an earlier request is lost, and the server keeps the
+// job.
 func (t *taker) listen() (err error) {
 	t.end()
 	t.answers, err = t.queue.conn.SubscribeSync(t.queue.conn.NewInbox())
@@ -42,7 +42,8 @@ func (t *taker) end() {
 	}
 }
 
-// jobs are those that this taker takes until ctx ends. One that comes then goes back.
+// jobs yields the jobs that the taker takes until ctx ends. A job that comes after that
+// goes back.
 func (t *taker) jobs(ctx context.Context) iter.Seq[*nats.Msg] {
 	return func(yield func(*nats.Msg) bool) {
 		for ctx.Err() == nil {
@@ -53,7 +54,7 @@ func (t *taker) jobs(ctx context.Context) iter.Seq[*nats.Msg] {
 			switch {
 			case m == nil:
 			case ctx.Err() != nil:
-				_ = m.Nak() // else it is another's when this worker is taken for dead
+				_ = m.Nak() // otherwise it waits until this worker is taken for dead
 			case !yield(m):
 				return
 			}
@@ -61,13 +62,13 @@ func (t *taker) jobs(ctx context.Context) iter.Seq[*nats.Msg] {
 	}
 }
 
-// lookForJobs is how often an idle worker looks for jobs of which it was not told.
+// lookForJobs is the interval in which an idle worker looks for jobs without being woken.
 const lookForJobs = time.Second
 
-// await waits until there may be a job, and takes one that came before it could be told; nil:
-// none did.
+// await waits until there may be a job. It returns a job that came before it was subscribed,
+// else nil.
 func (t *taker) await(ctx context.Context) *nats.Msg {
-	// One of those who wait is told of a job.
+	// Each job wakes one of the waiting workers.
 	s, err := t.queue.conn.ChanQueueSubscribe(wakeSubject, "idle", t.wake)
 	if err == nil {
 		defer func() { _ = s.Unsubscribe() }()
@@ -87,8 +88,8 @@ func (t *taker) await(ctx context.Context) *nats.Msg {
 	return nil
 }
 
-// staysEmpty is how long nobody asks again for jobs of a priority that has none: one that comes
-// meanwhile waits for so long, while others are done.
+// staysEmpty is the time in which a priority without jobs is not asked again. A job that comes
+// meanwhile waits so long, while others are done.
 const staysEmpty = 20 * time.Millisecond
 
 // next takes the next job, of the highest priority; nil: none waits.
@@ -109,7 +110,7 @@ func (t *taker) next(ctx context.Context) *nats.Msg {
 	return nil
 }
 
-// Statuses of answers that are no job.
+// Statuses of answers without a job.
 const (
 	statusHeader  = "Status"
 	statusNoJob   = "404"
@@ -117,14 +118,14 @@ const (
 	statusNobody  = "503" // no server has the stream, now
 )
 
-// takePatience is how long a server may take to answer.
+// takePatience bounds the time of a server's answer.
 const takePatience = 5 * time.Second
 
-// take asks for a job of a priority; nil: there is none. It waits for the answer also where ctx
-// ends: a job that nobody hears of would wait until its worker is taken for dead.
+// take asks for a job of a priority; nil: there is none. It waits for the answer even when ctx
+// ends: a job whose answer is lost would wait until its worker is taken for dead.
 func (t *taker) take(ctx context.Context, priority string) (*nats.Msg, error) {
-	question := jetstream.DefaultAPIPrefix + "CONSUMER.MSG.NEXT." + jobsOf(priority) + "." + consumerName
-	if err := t.queue.conn.PublishRequest(question, t.answers.Subject, []byte(`{"batch":1,"no_wait":true}`)); err != nil {
+	subject := jetstream.DefaultAPIPrefix + "CONSUMER.MSG.NEXT." + jobsOf(priority) + "." + consumerName
+	if err := t.queue.conn.PublishRequest(subject, t.answers.Subject, []byte(`{"batch":1,"no_wait":true}`)); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takePatience)
@@ -133,7 +134,7 @@ func (t *taker) take(ctx context.Context, priority string) (*nats.Msg, error) {
 	if err != nil {
 		return nil, errors.Join(err, t.listen())
 	}
-	if strings.HasPrefix(m.Subject, jobsPrefix) { // whatever headers somebody gave it
+	if strings.HasPrefix(m.Subject, jobsPrefix) { // whatever headers its publisher set
 		return m, nil
 	}
 	switch status := m.Header.Get(statusHeader); status {

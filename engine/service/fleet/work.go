@@ -21,62 +21,62 @@ import (
 	"github.com/nats-io/nuid"
 )
 
-// A Doer does jobs.
+// Doer does jobs.
 type Doer interface {
-	// Begin begins a task with what receive writes. It returns when there is something to
-	// read of the report. The error is a *Fault where the task, or its input, is at fault.
+	// Begin begins a task on the input that receive writes. It returns when the report can
+	// be read. The error is a *Fault where the task, or its input, is at fault.
 	Begin(ctx context.Context, t *Task, receive func(io.Writer) error) (Report, error)
 }
 
-// A Report is one that comes. It is whole when it was read to io.EOF.
+// Report is a report while it comes. It is whole when it was read to io.EOF.
 type Report interface {
 	io.ReadCloser
-	// About says what the report is, once it is whole.
+	// About describes the report, once it is whole.
 	About() About
 }
 
-// About is what is said of a report.
+// About describes a report.
 type About struct {
-	Type string // as of HTTP
-	Name string // of what it is of
+	Type string // in HTTP's syntax
+	Name string // of the input
 	Facts
 }
 
-// A Fault is why there is no report.
+// Fault is the reason why there is no report.
 type Fault struct {
 	Problem
-	// Again says that it may be another's fault: the job is tried again.
+	// Again: the job may not be at fault, and is tried again.
 	Again bool
 }
 
 func (f *Fault) Error() string { return f.Detail }
 
-// WorkOptions say how a worker works.
+// WorkOptions are the options of a worker.
 type WorkOptions struct {
 	Name  string // of the worker, in results
 	Jobs  int    // that are done at a time
-	Tries int    // how often a job is begun that never comes to an end; 0: 3
+	Tries int    // how often a job that comes to no end is begun; 0: 3
 	Pace
 }
 
-// Pace says how fast a fleet takes a worker for dead, and tries again. The zero value is the
-// usual one.
+// Pace tells how soon a fleet takes a worker for dead, and tries again. The zero value
+// stands for usualPace.
 type Pace struct {
-	// Silence is how long a job's worker says nothing until the job is another's. It is that
-	// of who first works for the queue.
+	// Silence is the time after which a job of a silent worker is another's. The first
+	// worker of the queue sets it.
 	Silence time.Duration
-	// Pause is how long a job waits before it is tried again, the first time. It grows.
+	// Pause is the time before a job is tried again, the first time. It grows.
 	Pause time.Duration
 }
 
-// usualPace is the Pace of who says nothing else.
+// usualPace is the default.
 var usualPace = Pace{Silence: 20 * time.Second, Pause: 2 * time.Second}
 
-// maxDeliveries is how often a job is given to workers none of which says how it ended. Many
-// a worker is killed for reasons that are not the job's.
+// maxDeliveries bounds how often a job is delivered to workers that do not report its end.
+// Many a worker is killed for reasons that are not the job's.
 const maxDeliveries = 12
 
-// A Worker does jobs of a queue.
+// Worker does jobs of a queue.
 type Worker struct {
 	WorkOptions
 	queue *Queue
@@ -89,7 +89,7 @@ type Worker struct {
 	running map[string]context.CancelCauseFunc // jobs under way
 }
 
-// NewWorker makes a worker. Run has it work.
+// NewWorker makes a worker, which Run starts.
 func NewWorker(ctx context.Context, q *Queue, d Doer, o WorkOptions) (*Worker, error) {
 	if o.Tries == 0 {
 		o.Tries = 3
@@ -110,14 +110,14 @@ func NewWorker(ctx context.Context, q *Queue, d Doer, o WorkOptions) (*Worker, e
 	return w, nil
 }
 
-// consumerName is what a server calls who takes jobs out of a stream.
+// consumerName is the name of the consumer of each jobs stream.
 const consumerName = "workers"
 
-// maxFetchers is how many workers may ask for a job at once.
+// maxFetchers bounds the workers that ask for a job at once.
 const maxFetchers = 1 << 14
 
-// Run does jobs until ctx ends. Those that are under way are done then, unless now ends
-// too: they are another worker's at once.
+// Run does jobs until ctx ends, and then finishes the current ones. If now ends, too, they
+// go back to the queue at once.
 func (w *Worker) Run(ctx, now context.Context) error {
 	canceled, err := w.queue.conn.Subscribe(cancelPrefix+"*", func(m *nats.Msg) {
 		w.cancel(strings.TrimPrefix(m.Subject, cancelPrefix))
@@ -154,10 +154,10 @@ func (w *Worker) count(s State) {
 	w.counts[s]++
 }
 
-// Busy is how many jobs are under way.
+// Busy returns the number of jobs that are under way.
 func (w *Worker) Busy() int { return int(w.busy.Load()) }
 
-// errCanceled is why a job ends that its caller does not want any more.
+// errCanceled ends a job whose caller has canceled it.
 var errCanceled = errors.New("its caller canceled it")
 
 // cancel ends a job, if it is under way here.
@@ -175,10 +175,10 @@ func (w *Worker) do(now context.Context, m *nats.Msg) {
 	defer w.busy.Add(-1)
 	t := &try{worker: w, message: m, begun: time.Now().UTC()}
 	t.id = idOf(m.Subject)
-	t.unread = t.read()
+	t.malformed = t.read()
 	ctx, end := context.WithCancelCause(now)
 	defer end(nil)
-	stop := t.hold(end)
+	stop := t.keepAlive(end)
 	defer stop()
 	w.mu.Lock()
 	w.running[t.id] = end
@@ -191,26 +191,27 @@ func (w *Worker) do(now context.Context, m *nats.Msg) {
 	t.run(ctx)
 }
 
-// A try is one to do a job.
+// try is one try of a job.
 type try struct {
-	worker  *Worker
-	message *nats.Msg
-	id      string
-	job     job
-	unread  error // why the message cannot be read
-	begun   time.Time
-	before  tries
-	parts   []*Result // that the job is joined from
+	worker    *Worker
+	message   *nats.Msg
+	id        string
+	job       job
+	malformed error // why the message cannot be read
+	begun     time.Time
+	before    tries
+	parts     []*Result // from which the job is joined
 }
 
-// tries are what became of a job before.
+// tries records the earlier tries of a job.
 type tries struct {
 	Reasons []string `json:"reasons"`
-	Waits   int      `json:"waits,omitempty"` // for parts of it
+	Waits   int      `json:"waits,omitempty"` // for its parts
 }
 
-// hold says that the job is under way, from time to time. A job that has a result is ended.
-func (t *try) hold(end context.CancelCauseFunc) (stop func()) {
+// keepAlive tells the queue from time to time that the job is under way. It ends a job that
+// has got a result.
+func (t *try) keepAlive(end context.CancelCauseFunc) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -222,7 +223,7 @@ func (t *try) hold(end context.CancelCauseFunc) (stop func()) {
 				return
 			case <-tick.C:
 			}
-			_ = t.message.InProgress() // a message that does not arrive makes it another's, too
+			_ = t.message.InProgress() // if it does not arrive, the job becomes another worker's
 			ctx, cancel := context.WithTimeout(context.Background(), t.worker.Silence/4)
 			if has, err := t.hasResult(ctx); err == nil && has {
 				end(errCanceled)
@@ -233,7 +234,7 @@ func (t *try) hold(end context.CancelCauseFunc) (stop func()) {
 	return func() { close(done); <-ended }
 }
 
-// run does the job, and says what became of it.
+// run does the job, and settles it or puts it back.
 func (t *try) run(ctx context.Context) {
 	if t.isAgain() || t.job.Part != nil {
 		has, err := t.hasResult(ctx)
@@ -250,9 +251,9 @@ func (t *try) run(ctx context.Context) {
 	result, err := t.result(ctx)
 	switch {
 	case errors.Is(context.Cause(ctx), errCanceled):
-		t.acknowledge() // that is its result
+		t.acknowledge() // it has a result
 	case ctx.Err() != nil:
-		_ = t.message.Nak() // this worker ends: it is another's at once
+		_ = t.message.Nak() // this worker ends: the job becomes another's at once
 	case errors.Is(err, errPartsMissing):
 		t.await(ctx)
 	case err != nil:
@@ -262,8 +263,7 @@ func (t *try) run(ctx context.Context) {
 	}
 }
 
-// hasResult says that the job has a result, or that of which it is a part: nobody needs it
-// then.
+// hasResult reports whether the job, or the whole that it is a part of, has a result.
 func (t *try) hasResult(ctx context.Context) (bool, error) {
 	has, err := t.worker.queue.hasResult(ctx, t.id)
 	if whole := t.job.whole(); err == nil && !has && whole != "" {
@@ -272,22 +272,21 @@ func (t *try) hasResult(ctx context.Context) (bool, error) {
 	return has, err
 }
 
-// isAgain says that a worker was given the job before: it may have a result, or a reason why it
-// has none.
+// isAgain reports whether the job was delivered before: it may have a result, or recorded tries.
 func (t *try) isAgain() bool {
 	d, err := t.message.Metadata()
 	return err != nil || d.NumDelivered > 1
 }
 
-// result makes the result of the job; the error says that it is to be tried again.
+// result makes the result of the job. On an error the job is tried again.
 func (t *try) result(ctx context.Context) (*Result, error) {
 	r := &Result{ID: t.id, Worker: t.worker.Name, Begun: t.begun, Tries: 1}
 	fail := func(s State, name, detail string) (*Result, error) {
 		r.State, r.Problem, r.Ended = s, &Problem{name, detail}, time.Now().UTC()
 		return r, nil
 	}
-	if t.unread != nil {
-		return fail(Failed, "usage", t.unread.Error())
+	if t.malformed != nil {
+		return fail(Failed, "usage", t.malformed.Error())
 	}
 	r.Kind, r.Whole = t.job.Kind, t.job.whole()
 	if t.isAgain() {
@@ -365,7 +364,7 @@ func (t *try) writeTries(ctx context.Context) error {
 	return err
 }
 
-// errNoInput says that the input of a job is not kept any more.
+// errNoInput is the error of a job whose input has expired.
 var errNoInput = errors.New("its input is not kept any more")
 
 // report does the job, and stores its report.
@@ -375,11 +374,11 @@ func (t *try) report(ctx context.Context, r *Result) error {
 		ctx, cancel = context.WithDeadline(ctx, t.job.Deadline)
 		defer cancel()
 	}
-	var missed error // why the queue did not give the input
+	var missed error // why the input did not come
 	report, err := t.worker.doer.Begin(ctx, t.task(), func(w io.Writer) error {
-		to := &watched{Writer: w}
-		err := t.receive(ctx, to)
-		if to.err == nil {
+		out := &watched{Writer: w}
+		err := t.receive(ctx, out)
+		if out.err == nil {
 			missed = err
 		}
 		return err
@@ -388,9 +387,9 @@ func (t *try) report(ctx context.Context, r *Result) error {
 	switch {
 	case errors.Is(missed, jetstream.ErrObjectNotFound):
 		return &Fault{Problem: Problem{"not-found", errNoInput.Error()}}
-	case missed != nil: // whatever the doer makes of it: it says nothing about the job
+	case missed != nil: // whatever the doer's error: it is not about the job
 		return missed
-	case errors.As(err, &f): // it may be about what was received: that it is too large
+	case errors.As(err, &f): // also where the input is too large
 		return f
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return &Fault{Problem: Problem{"timed-out", "its deadline passed"}}
@@ -401,7 +400,7 @@ func (t *try) report(ctx context.Context, r *Result) error {
 	return t.store(ctx, r, report)
 }
 
-// A watched writer keeps the error of who is written to.
+// watched keeps the error of its Writer.
 type watched struct {
 	io.Writer
 	err error
@@ -415,7 +414,7 @@ func (w *watched) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// store puts a report where its result says: into it, where it is small.
+// store stores a report: in its result, where it is small, else in the store of reports.
 func (t *try) store(ctx context.Context, r *Result, report Report) error {
 	most := t.worker.queue.maxInline()
 	head, err := io.ReadAll(io.LimitReader(report, most+1))
@@ -436,7 +435,7 @@ func (t *try) store(ctx context.Context, r *Result, report Report) error {
 }
 
 // storeLarge puts a report into the store. Two workers that do the same job at the same time
-// do not write the same object.
+// write two objects.
 func (t *try) storeLarge(ctx context.Context, r *Result, report io.Reader) error {
 	r.Object = t.id + "." + nuid.Next()
 	ctx, cancel := context.WithTimeout(ctx, transferPatience)
@@ -445,15 +444,15 @@ func (t *try) storeLarge(ctx context.Context, r *Result, report io.Reader) error
 	if err != nil {
 		return full(err)
 	}
-	r.Size = int64(info.Size) //nolint:gosec // of what was read
+	r.Size = int64(info.Size) //nolint:gosec // a size
 	return nil
 }
 
-// settleFor is how long a worker tries to store the result of a job that is done.
+// settleFor is the time in which a worker tries to store a result.
 const settleFor = time.Minute
 
 // settle stores the result, and acknowledges the job. While the queue does not answer, it
-// tries again: the job is held.
+// tries again, and keeps the job.
 func (t *try) settle(r *Result) {
 	q := t.worker.queue
 	ctx, cancel := context.WithTimeout(context.Background(), settleFor)
@@ -480,36 +479,37 @@ func (t *try) settle(r *Result) {
 	}
 }
 
-// settleOnce tries to store the result. isFirst is false where another one is the job's: the
-// report of this one is removed.
+// settleOnce tries to store the result. isFirst is false where the job has another one; then
+// the report of this one is removed.
 func (t *try) settleOnce(ctx context.Context, r *Result) (isFirst bool, err error) {
 	q := t.worker.queue
 	if isFirst, err = q.settle(ctx, r); isFirst || err != nil {
 		return isFirst, err
 	}
-	// It may be this one, whose acknowledgement was lost: then its report is needed.
+	// The result there may be this one, if its acknowledgement was lost: then its report is
+	// needed.
 	kept, err := q.Result(ctx, t.id)
 	if err != nil {
 		return false, err
 	}
 	if isFirst = kept.isSame(r); !isFirst && r.Object != "" {
-		_ = q.reports.Delete(ctx, r.Object) // it goes when its time has passed
+		_ = q.reports.Delete(ctx, r.Object) // otherwise it expires
 	}
 	return isFirst, nil
 }
 
-// acknowledge takes the job out of the queue: it has a result. Where that does not arrive
-// somebody else finds the result.
+// acknowledge removes a job with a result from the queue. If that does not arrive, another
+// worker finds the result.
 func (t *try) acknowledge() {
 	if err := t.message.Ack(); err != nil {
 		t.worker.queue.say("job %s: %v", t.id, err)
 	}
 }
 
-// mostPause is how long a job waits at most before it is tried again.
+// mostPause bounds the time before a job is tried again.
 const mostPause = 5 * time.Minute
 
-// later has the job tried again, later each time.
+// later puts the job back to be tried again, after a pause that grows.
 func (t *try) later(err error) {
 	pause := t.worker.Pause
 	if d, err := t.message.Metadata(); err == nil {

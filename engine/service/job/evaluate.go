@@ -20,10 +20,10 @@ import (
 // EvaluateFormats are the formats in which evaluations are written.
 var EvaluateFormats = []string{"text", "json"}
 
-// maxRead is how many bits of a location are read at most.
+// maxRead bounds the bits of a location that are read.
 const maxRead = 1 << 23
 
-// An Evaluate asks for the result of an expression in a frame of a target, or in the state
+// Evaluate asks for the result of an expression in a frame of a target, or in the state
 // that Registers and Memory describe; or for a variable of a frame. NewEvaluate gives the
 // defaults.
 type Evaluate struct {
@@ -48,7 +48,7 @@ type Evaluate struct {
 	Limits    value.Limits
 }
 
-// NewEvaluate is an Evaluate with the defaults: of the top frame, as text.
+// NewEvaluate returns an Evaluate with the defaults: in the top frame, as text.
 func NewEvaluate() Evaluate { return Evaluate{Format: "text", Limits: value.DefaultLimits} }
 
 // Check refuses options that have no meaning, in the words of flags. hasTarget: there is a
@@ -113,15 +113,15 @@ func (e *Evaluate) checkVariable(hasTarget bool) error {
 	return nil
 }
 
-// Engine returns options of an engine with those that the evaluation needs.
+// Engine returns the options of an engine with changes that the evaluation needs.
 func (e *Evaluate) Engine(o engine.Options) engine.Options {
 	o.NoSymbols = e.Var == ""
 	return o
 }
 
-// An Evaluated is the result of an expression, or a variable.
+// Evaluated is the result of an expression, or a variable.
 type Evaluated struct {
-	// Err is why it failed. The JSON has that, too.
+	// Err is why it failed; nil: it did not. The JSON has it, too.
 	Err error
 
 	expression *report.Evaluation
@@ -147,8 +147,8 @@ func (e *Evaluated) WriteText(w io.Writer, o report.TextOptions) error {
 	return nil
 }
 
-// Variable reads the variable. The error is that there is none; the reason why one cannot be read
-// is the error of the result.
+// Variable reads the variable. The error is about a variable that does not exist; a variable that
+// cannot be read is an error of the result.
 func (e *Evaluate) Variable(ctx context.Context, t *engine.Target) (*Evaluated, error) {
 	path, err := value.ParsePath(e.Var)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// An Expression is an expression to evaluate, with its architecture.
+// Expression is an expression to evaluate, with its architecture.
 type Expression struct {
 	job    *Evaluate
 	unit   *Unit // that the expression refers to; nil: none
@@ -85,8 +85,8 @@ func (e *Evaluate) stack(d *sdk.Description) (list []locexpr.Entry, err error) {
 }
 
 // Evaluate evaluates the expression in a frame of a target; nil: in the state that the
-// registers and the memory of the job describe. The error is why it was not evaluated; the
-// error of an evaluation, or of an expression that cannot be read, is in the result.
+// registers and the memory of the job describe. It fails where it could not begin; the
+// error of an evaluation, or of a malformed expression, is in the result.
 func (x *Expression) Evaluate(ctx context.Context, t *engine.Target) (*Evaluated, error) {
 	th, err := x.threadOf(&t)
 	if err != nil {
@@ -111,7 +111,7 @@ func (x *Expression) Evaluate(ctx context.Context, t *engine.Target) (*Evaluated
 	return x.evaluate(ctx, t, th, around, expr)
 }
 
-// threadOf returns the thread to evaluate in. Where there is no target it makes one.
+// threadOf returns the thread to evaluate in. It makes a target where there is none.
 func (x *Expression) threadOf(t **engine.Target) (*target.Thread, error) {
 	if *t == nil {
 		state, err := x.synthetic()
@@ -242,7 +242,8 @@ func (x *Expression) surroundings() (around engine.Surroundings, err error) {
 	return around, nil
 }
 
-// parse reads an expression in the canonical dialect. Offsets in it have the size of the unit's.
+// parse reads an expression in the canonical dialect. Its offsets have the size of the unit's
+// offsets.
 func (x *Expression) parse(text string, unit *engine.InUnit) ([]byte, error) {
 	options := TextOptions(x.d, locexpr.Canonical, x.names)
 	if unit != nil {
@@ -277,7 +278,7 @@ func (x *Expression) evaluate(ctx context.Context, t *engine.Target, th *target.
 		Thread:   func(uint64) string { return th.ID },
 	}
 	err := t.Evaluate(ctx, th, x.job.Frame, around, nil, func(c locexpr.Context, ev *locexpr.Evaluator) error {
-		objectOf = ev.Derive() // before there is a trace, which is not of the object
+		objectOf = ev.Derive() // before the trace is set, which leaves out the object
 		if x.job.Trace {
 			ev.Names = x.names
 			ev.Trace = func(step locexpr.Step) {

@@ -13,7 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbolize"
 )
 
-// A Job is one task for an engine, with its options. One member is set.
+// Job is one task for an engine, with its options. One field is set.
 type Job struct {
 	Stack     *Stack     `json:",omitempty"`
 	Profile   *Profile   `json:",omitempty"`
@@ -24,7 +24,7 @@ type Job struct {
 	Walk      *Walk      `json:",omitempty"`
 }
 
-// Name is the kind of job, by the name of its command.
+// Name returns the name of the job's command.
 func (j *Job) Name() string {
 	switch {
 	case j.Stack != nil:
@@ -55,7 +55,7 @@ func (j *Job) CheckInput(hasInput bool) error {
 	return nil
 }
 
-// An Outcome describes a job that was done, beside its report.
+// Outcome has the facts about a finished job that are not in its report.
 type Outcome struct {
 	Unwalked string   `json:",omitempty"` // why nothing could be walked, for lack of an architecture
 	Counts   Counts   `json:",omitzero"`
@@ -70,8 +70,8 @@ type Tools struct {
 	Engine     *engine.Engine
 	Options    engine.Options // of the engine; a job adds its own
 	Symbolizer *symbolize.Symbolizer
-	// NewSymbolizer makes another one: a Symbolizer keeps what it did not find, too, and that
-	// may be there by now.
+	// NewSymbolizer makes a new one: a Symbolizer also remembers missing files, which may be
+	// there by now.
 	NewSymbolizer func() *symbolize.Symbolizer
 
 	before Use // up to the last job
@@ -82,11 +82,11 @@ type Tools struct {
 
 // forget replaces the Symbolizer.
 func (t *Tools) forget() {
-	_ = t.Symbolizer.Close() // it was only read
+	_ = t.Symbolizer.Close() // its files were only read
 	t.Symbolizer = t.NewSymbolizer()
 }
 
-// A Request is an input that a job is done with, and a place for its report.
+// Request is the input of a job, and a place for its report.
 type Request struct {
 	Tools  *Tools
 	Input  *os.File // a regular file from its beginning, or a pipe

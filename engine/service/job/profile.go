@@ -15,11 +15,10 @@ import (
 // ProfileFormats are the formats in which profiles are written.
 var ProfileFormats = []string{"text", "pprof", "otlp", "folded", "speedscope", "firefox", "html", "json"}
 
-// DefaultJoinWindow is ten samples of perf's usual frequency, of some 1,000 in a
-// second.
+// DefaultJoinWindow is the time of ten samples at perf's usual 1,000 in a second.
 const DefaultJoinWindow = 10 * time.Millisecond
 
-// A Profile asks for the profile of a recording. NewProfile gives the defaults.
+// Profile asks for the profile of a recording. NewProfile gives the defaults.
 type Profile struct {
 	Format   string   // one of ProfileFormats; folded stacks are of the first event
 	Events   []string // none: all
@@ -27,18 +26,18 @@ type Profile struct {
 	// MarkGuesses marks functions of guesses in the formats of pprof, folded stacks, speedscope
 	// and Firefox.
 	MarkGuesses bool
-	NoSymbols   bool     // neither functions nor lines are looked for
+	NoSymbols   bool     // functions and lines are not looked for
 	Annotate    []string // functions whose lines and instructions are written instead
 	// Part is the part of the recording that is walked, and written to be joined with the
 	// others; nil: the whole profile is made.
 	Part *engine.ProfilePart `json:",omitempty"`
-	// Joined are how many bytes each part of the recording gave. They follow its Size bytes.
-	// None: the samples are walked here.
+	// Joined are the sizes of the results of parts. They follow the Size bytes of the
+	// recording. None: the samples are walked here.
 	Joined []int64 `json:",omitempty"`
 	Size   int64   `json:",omitempty"`
 }
 
-// NewProfile is a Profile with the defaults: all events, as text.
+// NewProfile returns a Profile with the defaults: all events, as text.
 func NewProfile() Profile { return Profile{Format: "text", MaxStack: engine.DefaultMaxFrames} }
 
 // Check refuses options that have no meaning, in the words of flags.
@@ -91,7 +90,7 @@ func (p *Profile) WriteReport(r *report.Profile, w io.Writer, o report.TextOptio
 	return r.WriteText(w, o)
 }
 
-// parts returns the results of parts of the recording, which follow it in the file.
+// parts returns the results of parts, which follow the recording in the file.
 func (p *Profile) parts(file io.ReaderAt) (list []io.Reader) {
 	offset := p.Size
 	for _, size := range p.Joined {

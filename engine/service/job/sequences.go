@@ -31,7 +31,7 @@ func topOf(stacks iter.Seq[*engine.Stack], n int) iter.Seq[*engine.Stack] {
 	}
 }
 
-// pulled yields stacks of which the first was already taken.
+// pulled yields first, then the stacks of next.
 func pulled(first *engine.Stack, next func() (*engine.Stack, bool)) iter.Seq[*engine.Stack] {
 	return func(yield func(*engine.Stack) bool) {
 		for s, ok := first, true; ok && yield(s); {
@@ -40,10 +40,10 @@ func pulled(first *engine.Stack, next func() (*engine.Stack, bool)) iter.Seq[*en
 	}
 }
 
-// walked counts stacks that pass, and remembers whether any was walked.
+// walked counts stacks as they pass, and remembers whether any was walked.
 type walked struct {
 	target   *engine.Target
-	first    *engine.Stack // its thread and why it stopped
+	first    *engine.Stack // only the thread, and why it stopped
 	isWalked bool          // at least one stack was walked
 	counts   Counts
 }
@@ -64,8 +64,8 @@ func (k *walked) over(stacks iter.Seq[*engine.Stack]) iter.Seq[*engine.Stack] {
 	}
 }
 
-// Counts are how many stacks were written, and how many of their frames, inlined calls not
-// counted, were found by each method; and why the stacks ended.
+// Counts counts the stacks that were written, their frames, without inlined calls, by the
+// method that found them, and the reasons why the stacks ended.
 type Counts struct {
 	Stacks int                       `json:",omitempty"`
 	Frames map[engine.FoundBy]int    `json:",omitempty"`
@@ -83,7 +83,7 @@ func (c *Counts) add(s *engine.Stack) {
 	}
 }
 
-// AllFrames returns how many frames there are, however they were found.
+// AllFrames returns the number of frames of all methods.
 func (c *Counts) AllFrames() (sum int) {
 	for _, n := range c.Frames {
 		sum += n

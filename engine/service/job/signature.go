@@ -38,13 +38,13 @@ func (s *Stack) checkSignature(isSet func(flag string) bool) error {
 	return checkFormat(s.Format, []string{"text", "json"})
 }
 
-// signs reports whether the stacks come with signatures: these are requested, and no option cuts
+// signs reports whether the stacks come with signatures: the format has them, and no option cuts
 // the stacks.
 func (s *Stack) signs() bool {
 	return s.Signature || s.Format == "json" && !s.NoInlines && s.MaxFrames >= engine.DefaultMaxFrames
 }
 
-// signed has the signatures of threads that crashed, made while their stacks pass.
+// signed makes the signatures of crashed threads as their stacks pass.
 type signed struct {
 	ctx     context.Context
 	target  *engine.Target
@@ -57,7 +57,7 @@ func newSigned(ctx context.Context, t *engine.Target, fact string, version int) 
 	return &signed{ctx, t, fact, version, map[*target.Thread]*engine.Signature{}}
 }
 
-// over yields the stacks whose signatures it makes.
+// over yields the stacks, and makes their signatures.
 func (k *signed) over(stacks iter.Seq[*engine.Stack]) iter.Seq[*engine.Stack] {
 	return func(yield func(*engine.Stack) bool) {
 		for s := range stacks {

@@ -10,7 +10,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 )
 
-// A Snapshot asks for the snapshot of a target.
+// Snapshot asks for the snapshot of a target.
 type Snapshot struct {
 	Files bool // with the files of the code whose build IDs the target states
 }
@@ -33,7 +33,7 @@ func (s *Snapshot) run(ctx context.Context, r *Request) (o Outcome, err error) {
 	return o, taken.Write(r.Report)
 }
 
-// A renamedError has another name of a file in its text.
+// renamedError has another name of a file in its text.
 type renamedError struct {
 	error
 	text string
@@ -47,7 +47,7 @@ func renamed(err error, name, newName string) error {
 	return renamedError{err, strings.ReplaceAll(err.Error(), name, newName)}
 }
 
-// rename gives the file of a profile another name.
+// rename changes the name of a profile's file.
 func rename(p *engine.Profile, name, newName string) {
 	p.Path = newName
 	for i, problem := range p.Problems {

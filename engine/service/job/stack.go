@@ -25,7 +25,7 @@ import (
 // ErrUsage is wrapped by the errors of requests that have no meaning.
 var ErrUsage = errors.New("wrong usage")
 
-// A usageError is an ErrUsage whose text is the reason alone.
+// usageError is an ErrUsage whose text is the reason alone.
 type usageError struct{ error }
 
 func (usageError) Is(target error) bool { return target == ErrUsage }
@@ -35,7 +35,7 @@ func wrong(format string, args ...any) error { return usageError{fmt.Errorf(form
 // StackFormats are the formats in which stacks are written.
 var StackFormats = []string{"text", "json", "html", "breakpad"}
 
-// A Stack asks for the stacks of a target. NewStack gives the defaults.
+// Stack asks for the stacks of a target. NewStack gives the defaults.
 type Stack struct {
 	Format     string   // one of StackFormats
 	Thread     string   // the ID of the one thread; "": all
@@ -57,11 +57,12 @@ type Stack struct {
 	// SignatureVersion is the version of the rules of signatures; 0: the newest.
 	SignatureVersion int
 
-	// WithPath writes the path of the target with the signature: there are several.
+	// WithPath writes the path of the target with the signature, for commands with several
+	// targets.
 	WithPath bool
 }
 
-// NewStack is a Stack with the defaults: all threads, as text.
+// NewStack returns a Stack with the defaults: all threads, as text.
 func NewStack() Stack {
 	return Stack{Format: "text", Lane: -1, Limits: value.DefaultLimits, MaxFrames: engine.DefaultMaxFrames}
 }
@@ -120,7 +121,7 @@ func CheckLimits(l value.Limits) error {
 	return nil
 }
 
-// Engine returns options of an engine with those that the stacks need.
+// Engine returns the options of an engine with changes that the stacks need.
 func (s *Stack) Engine(o engine.Options) engine.Options {
 	o.MaxFrames, o.NoInlines, o.Registers, o.SourceLines = s.MaxFrames, s.NoInlines, s.Registers, s.Source
 	o.Lanes = s.Lanes || s.Lane >= 0 || s.Format == "json" || s.Format == "html"
@@ -131,8 +132,8 @@ func (s *Stack) Engine(o engine.Options) engine.Options {
 	return o
 }
 
-// Stacks are the requested stacks of a target. Close closes what was opened for them, but not
-// the target.
+// Stacks are the requested stacks of a target. Close closes the files that were opened for
+// them, but not the target.
 type Stacks struct {
 	*Stack
 	target *engine.Target // with goroutines, where they are requested
@@ -231,7 +232,7 @@ func (p *Stacks) Err() error { return p.walked.err() }
 // Counts returns the counts of the stacks that were written so far.
 func (p *Stacks) Counts() Counts { return p.walked.counts }
 
-// Close closes what was opened for the stacks.
+// Close closes the files that were opened for the stacks.
 func (p *Stacks) Close() {
 	for _, end := range slices.Backward(p.ends) {
 		end()
@@ -264,8 +265,8 @@ func (s *Stack) readGlobals(ctx context.Context, t *engine.Target) (list []repor
 	return list, nil
 }
 
-// selected returns the threads to write. Where each is written by itself, as text, those that
-// crashed come first.
+// selected returns the threads to write. Crashed ones come first where each is written by
+// itself, as text or HTML.
 func (s *Stack) selected(t *engine.Target) ([]*target.Thread, error) {
 	if s.Crashed {
 		list := slices.DeleteFunc(slices.Clone(t.Threads()), func(th *target.Thread) bool { return !th.Crashed })

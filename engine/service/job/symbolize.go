@@ -11,7 +11,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbolize"
 )
 
-// A Symbolize asks for the names of the code at addresses of the file with a build ID. The
+// Symbolize asks for the names of the code at addresses of the file with a build ID. The
 // input has a line for each address, decimal or with 0x; the report has a line of
 // llvm-symbolizer's JSON for each.
 type Symbolize struct {
@@ -20,7 +20,7 @@ type Symbolize struct {
 	Mangled   bool // names as the linker has them
 }
 
-// Check refuses a build ID that is none.
+// Check refuses a malformed build ID.
 func (s *Symbolize) Check() error {
 	if id, err := hex.DecodeString(s.BuildID); err != nil || len(id) < 2 || len(id) > 64 {
 		return wrong("build ID %q: expected 2 to 64 bytes in hexadecimal", s.BuildID)
@@ -48,7 +48,7 @@ func (s *Symbolize) run(r *Request) (o Outcome, err error) {
 	return o, session.Run(r.Report, nil, r.Input)
 }
 
-// ErrNoObject is the error of a build ID that no file has.
+// ErrNoObject is the error of a build ID without a file.
 var ErrNoObject = errors.New("no file that is known here has it")
 
 // An Object describes a code object.
@@ -59,7 +59,7 @@ type Object struct {
 	IsDebugFile  bool // it has debug information alone, and no code
 }
 
-// An Identify asks which code object a file is.
+// Identify asks which code object a file is.
 type Identify struct{}
 
 func (*Identify) run(r *Request) (o Outcome, err error) {

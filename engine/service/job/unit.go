@@ -16,7 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// A Unit is a unit of the debugging information of a file, to which an expression refers:
+// Unit is a unit of the debugging information of a file, to which an expression refers:
 // the file, and an offset in its .debug_info.
 type Unit struct {
 	Path   string
@@ -37,8 +37,8 @@ func ParseUnit(text string) (*Unit, error) {
 	return &Unit{Path: text[:colon], offset: offset}, nil
 }
 
-// InUnit makes the expression one of a unit, whose file it opens. The unit is closed when the
-// expression was evaluated. The formats are as of object.OpenNested.
+// InUnit makes the expression refer to a unit, whose file it opens. The caller closes the
+// unit after the evaluation. The formats are those that object.OpenNested takes.
 func (x *Expression) InUnit(u *Unit, formats object.Formats) error {
 	if err := u.open(x, formats); err != nil {
 		return fmt.Errorf("--unit: %w", err)
@@ -50,7 +50,7 @@ func (x *Expression) InUnit(u *Unit, formats object.Formats) error {
 // Close closes the file.
 func (u *Unit) Close() error { return u.module.Object.Close() }
 
-// open opens the file as a module where its own addresses say.
+// open opens the file as a module at its own addresses.
 func (u *Unit) open(x *Expression, formats object.Formats) error {
 	o, err := object.OpenNested(u.Path, formats)
 	if err != nil {
@@ -74,8 +74,8 @@ func (u *Unit) open(x *Expression, formats object.Formats) error {
 	return nil
 }
 
-// surround adds the unit to what is around the expression, and of a snapshot the module
-// that it is about.
+// surround adds the unit to the surroundings of the expression, and the module of a
+// snapshot that has the unit.
 func (u *Unit) surround(t *engine.Target, around *engine.Surroundings) error {
 	var own *code.Module
 	for _, m := range t.Loaded() {
@@ -97,7 +97,7 @@ func (u *Unit) surround(t *engine.Target, around *engine.Surroundings) error {
 	return object.Guard(func() (err error) {
 		d := unit.Code.DWARF()
 		if d == nil {
-			own.Names(0, false) // a module has problems once its names were asked for
+			own.Names(0, false) // which reads the names, and so finds their problems
 			why := append(own.Info().Problems, u.Path+": has no debugging information in .debug_info")
 			return fmt.Errorf("--unit: %s", why[0])
 		}
@@ -108,7 +108,7 @@ func (u *Unit) surround(t *engine.Target, around *engine.Surroundings) error {
 	})
 }
 
-// isOf reports whether the file is that of a module, or has its debugging information.
+// isOf reports whether the file is a module's, or has its debugging information.
 func (u *Unit) isOf(m *target.Module) bool {
 	if len(m.BuildID) > 0 {
 		return bytes.Equal(m.BuildID, u.module.BuildID)
@@ -121,7 +121,7 @@ func (u *Unit) isReadFor(m *code.Module) bool {
 	if m.Code.DWARF() == nil {
 		return false
 	}
-	m.Names(0, false) // a module knows its debug file once its names were asked for
+	m.Names(0, false) // which finds the debug file
 	if debug := m.Info().DebugFile; debug != "" {
 		return isSameFile(u.Path, debug)
 	}

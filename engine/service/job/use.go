@@ -4,7 +4,7 @@ package job
 
 import "github.com/unwindd/unwindd/engine/plugin"
 
-// A Use counts what a job used of the state that is kept from one job to the next.
+// Use counts a job's use of the state that is kept from one job to the next.
 type Use struct {
 	// CodeObjects counts code objects whose rows and names an earlier job had left, and
 	// NewCodeObjects the others.
@@ -12,11 +12,11 @@ type Use struct {
 	NewCodeObjects uint64 `json:",omitempty"`
 	// Plugins are the processes of plugins, by the plugin's name.
 	Plugins map[string]plugin.Counts `json:",omitempty"`
-	// HasGivenUp: a plugin failed so often that it is not started again.
-	HasGivenUp bool `json:",omitempty"`
+	// PluginFailed: a plugin failed so often that it is not started again.
+	PluginFailed bool `json:",omitempty"`
 }
 
-// used returns what was used since the last call.
+// used returns the use since the last call.
 func (t *Tools) used() (u Use) {
 	hits, misses := t.Engine.Library().Uses()
 	u.CodeObjects, u.NewCodeObjects = hits-t.before.CodeObjects, misses-t.before.NewCodeObjects
@@ -30,6 +30,6 @@ func (t *Tools) used() (u Use) {
 		}
 	}
 	t.before = Use{CodeObjects: hits, NewCodeObjects: misses, Plugins: all}
-	u.HasGivenUp = t.Engine.Plugins().HasGivenUp()
+	u.PluginFailed = t.Engine.Plugins().HasGivenUp()
 	return u
 }

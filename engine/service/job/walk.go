@@ -12,7 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/service/remote"
 )
 
-// A Walk asks for the stacks of a target that stays with the caller: the input is its
+// Walk asks for the stacks of a target that stays with the caller: the input is its
 // description (remote.Head), and the caller is asked for the rest.
 type Walk struct {
 	Stack Stack
@@ -41,7 +41,7 @@ func (w *Walk) run(ctx context.Context, r *Request) (o Outcome, err error) {
 	defer t.Close()
 	t.SetInputProblems(head.Packed)
 	o, err = w.Stack.write(ctx, t, r.Report, w.Write)
-	// What was not answered is missing in the report.
+	// Unanswered questions leave gaps in the report.
 	return o, errors.Join(tools.host.Err(), err)
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package objects keeps files of code and of debug information on disk, by build ID, so
-// that each is sent once. A store has a bounded number of bytes: what was not used for the
-// longest time goes first. It is whole however a process that writes to it ends.
+// that each is sent once. A store has a bounded number of bytes: the least recently used
+// files go first. It stays whole however a process that writes to it ends.
 package objects
 
 import (
@@ -25,30 +25,29 @@ import (
 	"github.com/unwindd/unwindd/engine/service/bounded"
 )
 
-// Files of an object. A file has both parts where it has code and debug information.
+// The kinds of files of an object. A file with code and debug information is of both kinds.
 const (
 	Executable = "executable"
 	DebugInfo  = "debuginfo"
 )
 
-// MaxID is how many bytes a build ID has at most, MinID at least: linkers write 8 to 20.
+// MaxID and MinID bound the bytes of a build ID: linkers write 8 to 20.
 const (
 	MinID = 2
 	MaxID = 64
 )
 
-// A Store is a folder of files, and an object.Remote that has them. It may be used
+// Store is a folder of files, and an object.Remote that has them. It may be used
 // concurrently, and by several processes.
 type Store struct {
 	dir      string
 	maxBytes int64
 
 	mu  sync.Mutex
-	has bounded.Amount // about
+	has bounded.Amount // an estimate: other processes write, too
 }
 
-// Open opens the store in a folder, which is made where it is not there. maxBytes is how
-// many bytes it may have.
+// Open opens the store in a folder, which it makes if necessary. maxBytes bounds the store.
 func Open(dir string, maxBytes int64) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -59,7 +58,7 @@ func Open(dir string, maxBytes int64) (*Store, error) {
 	return s, s.evict(0)
 }
 
-// Resize changes how many bytes the store may have. More than that go when the next file
+// Resize changes the bound of the store. Files beyond it are removed when the next file
 // comes.
 func (s *Store) Resize(maxBytes int64) {
 	s.mu.Lock()
@@ -67,17 +66,17 @@ func (s *Store) Resize(maxBytes int64) {
 	s.maxBytes = maxBytes
 }
 
-// Dir is the store's folder.
+// Dir returns the store's folder.
 func (s *Store) Dir() string { return s.dir }
 
-// Amount is about how many files and bytes the store has.
+// Amount returns about how many files and bytes the store has.
 func (s *Store) Amount() bounded.Amount {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.has
 }
 
-// folder is where the files of a build ID are; "" where that is none.
+// folder returns the folder of a build ID's files; "" where the ID is malformed.
 func (s *Store) folder(id []byte) string {
 	if len(id) < MinID || len(id) > MaxID {
 		return ""
@@ -86,7 +85,7 @@ func (s *Store) folder(id []byte) string {
 	return filepath.Join(s.dir, name[:2], name[2:])
 }
 
-// Find gives the path of a file of a build ID; "" where the store does not have it.
+// Find returns the path of a file of a build ID; "" where the store does not have it.
 func (s *Store) Find(id []byte, kind string) string {
 	folder := s.folder(id)
 	if folder == "" {
@@ -96,7 +95,8 @@ func (s *Store) Find(id []byte, kind string) string {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return ""
 	}
-	// It was used. The file's own times stay: by them a worker knows the file that it has open.
+	// The folder records the use. The file's own times stay: a worker recognizes an open file
+	// by them.
 	now := time.Now()
 	_ = os.Chtimes(folder, now, now)
 	return path
@@ -113,7 +113,7 @@ func (s *Store) Fetch(f object.RemoteFile) (path string, tried []object.Attempt)
 	return "", nil
 }
 
-// A Part is a file that is being sent. Close ends it: what was not kept is gone.
+// Part is a file that is being sent. Close removes it unless it was kept.
 type Part struct {
 	*os.File
 	store *Store
@@ -126,7 +126,7 @@ func (s *Store) Create() (*Part, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The lock says that somebody writes it; no end of a process leaves it.
+		// The lock marks it as being written; it ends with the process.
 		err = lock(f, unix.LOCK_EX)
 		var info unix.Stat_t
 		if err == nil {
@@ -140,7 +140,7 @@ func (s *Store) Create() (*Part, error) {
 			_ = os.Remove(f.Name())
 			return nil, err
 		}
-		// Another process took it for one that was left.
+		// Another process has removed it before it was locked.
 	}
 }
 
@@ -153,7 +153,7 @@ func lock(f *os.File, how int) error {
 	}
 }
 
-// removeLeft removes a file that is not whole, if nobody writes it any more.
+// removeLeft removes a part that no process writes any more.
 func removeLeft(path string) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -165,11 +165,10 @@ func removeLeft(path string) {
 	}
 }
 
-// partPrefix begins the names of files that are not whole. Names of objects have no such
-// character.
+// partPrefix begins the names of parts. Names of objects have no such character.
 const partPrefix = "part-"
 
-// Keep keeps the file for a build ID, as each of kinds.
+// Keep stores the file under a build ID, as each of kinds.
 func (p *Part) Keep(id []byte, kinds ...string) error {
 	folder := p.store.folder(id)
 	if folder == "" {
@@ -191,7 +190,7 @@ func (p *Part) Keep(id []byte, kinds ...string) error {
 		return err
 	}
 	for _, kind := range kinds {
-		// Two names are one file: it takes no room twice.
+		// Two names share one file, so it is stored once.
 		link := p.Name() + "." + kind
 		if err := os.Link(p.Name(), link); err != nil {
 			return err
@@ -205,11 +204,11 @@ func (p *Part) Keep(id []byte, kinds ...string) error {
 	return nil
 }
 
-// Close closes the file, and takes its first name from it.
+// Close closes the file, and removes its first name.
 func (p *Part) Close() error { return errors.Join(p.File.Close(), os.Remove(p.Name())) }
 
-// evict removes what was not used for the longest time, until there is room for more
-// bytes. An error says that there is none.
+// evict removes the least recently used files, until more bytes fit. It fails where they
+// never do.
 func (s *Store) evict(more int64) error {
 	if more > s.maxBytes {
 		return fmt.Errorf("a file of %d bytes, expected at most %d", more, s.maxBytes)
@@ -222,14 +221,14 @@ func (s *Store) evict(more int64) error {
 	if err != nil {
 		return err
 	}
-	s.has, _ = bounded.Evict(list, added, most) // what cannot be removed stays
+	s.has, _ = bounded.Evict(list, added, most) // files that cannot be removed stay
 	for _, f := range list {
-		_ = os.Remove(filepath.Dir(f.Paths[0])) // which fails where it has anything in it
+		_ = os.Remove(filepath.Dir(f.Paths[0])) // fails where it is not empty
 	}
 	return nil
 }
 
-// list lists the files, each once, and removes those that are not whole.
+// list lists the files, each once, and removes abandoned parts.
 func (s *Store) list() (list []*bounded.File, err error) {
 	known := map[uint64]*bounded.File{} // by inode
 	err = filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
@@ -260,7 +259,7 @@ func (s *Store) list() (list []*bounded.File, err error) {
 	return list, err
 }
 
-// A File is one that a store has.
+// File is a file of a store.
 type File struct {
 	ID   []byte
 	Kind string
@@ -268,7 +267,7 @@ type File struct {
 	used time.Time
 }
 
-// All lists the files, those that were used last first. It is no use of them.
+// All lists the files, the most recently used first. Listing does not count as a use.
 func (s *Store) All() (files []File, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -288,16 +287,16 @@ func (s *Store) All() (files []File, err error) {
 	return files, err
 }
 
-// usedAt is when a file of a build ID's folder was used last, or put.
+// usedAt returns the time when a file of a build ID's folder was used last, or put.
 func usedAt(folder string) time.Time {
 	info, err := os.Stat(folder)
 	if err != nil {
-		return time.Time{} // it is not there any more
+		return time.Time{} // it is gone
 	}
 	return info.ModTime()
 }
 
-// skipAbsent is an error but for that of a file that is not there any more.
+// skipAbsent returns the error, except that of a file that is gone.
 func skipAbsent(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package page is the page of a server, by which people send it files and look at the
-// reports: one file, which loads nothing but answers of its server.
+// Package page has the web page of a server, on which people send files and look at
+// reports: one file, which loads only answers of its server.
 package page
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/unwindd/unwindd/engine/report/stackpage"
 )
 
-// About is what the page has to know of its server.
+// About has the facts about the server that the page needs.
 type About struct {
 	NeedsToken bool  // the caller has to show one
 	KeepsAny   bool  // reports can be kept
@@ -36,33 +36,33 @@ var (
 	whole = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(layout)) })
 )
 
-// shown are the scripts and the styles of reports.
-var shown = [...]func() (script, style string){stackpage.Sources, flamepage.Sources}
+// reportSources are the scripts and the styles of reports.
+var reportSources = [...]func() (script, style string){stackpage.Sources, flamepage.Sources}
 
-// sources gives the hash-sources of scripts and styles, with those of reports.
+// sources returns the hash-sources of scripts and styles, including the ones of reports.
 func sources(own ...string) (scripts, styles string) {
 	var s, t []string
 	if len(own) == 2 {
 		s, t = append(s, look.Source(own[0])), append(t, look.Source(own[1]))
 	}
-	for _, of := range shown {
-		script, style := of()
+	for _, source := range reportSources {
+		script, style := source()
 		s, t = append(s, look.Source(script)), append(t, look.Source(style))
 	}
 	return strings.Join(s, " "), strings.Join(t, " ")
 }
 
-// Policy is the Content-Security-Policy of the page. A report that is in a frame of it, and
-// has its own policy too, is bound by it: the scripts and the styles of reports are
-// let in, and no others. Nothing can be asked for but what the server answers.
+// Policy returns the Content-Security-Policy of the page. It binds reports in a frame of
+// the page, too, which have their own policy besides: it allows the page's and the reports'
+// scripts and styles, and requests to the server alone.
 func Policy() string {
 	scripts, styles := sources(look.Script+script, look.Style+style)
 	return "default-src 'none'; script-src " + scripts + "; style-src " + styles +
 		"; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }
 
-// ReportPolicy is the Content-Security-Policy of a report that is a page of its own: it has
-// no origin, so that it reaches nothing of the server's, whatever is in it.
+// ReportPolicy returns the Content-Security-Policy of a report as a page of its own:
+// without an origin it reaches nothing of the server, whatever is in it.
 func ReportPolicy() string {
 	scripts, styles := sources()
 	return "sandbox allow-scripts; default-src 'none'; script-src " + scripts + "; style-src " + styles +

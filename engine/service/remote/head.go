@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package remote has targets that are on another machine than what walks them. The one that
-// has the target sends its head (Head), and answers questions (Keeper); to the one that walks
-// it is a target.Target whose memory and files are asked for by need.
+// Package remote walks targets of other machines. The machine of the target sends the
+// target's head (Head), and answers questions (Responder); the machine that walks it has a
+// target.Target, which asks for memory and files when they are needed.
 //
-// A head is not a snapshot: it has all that a target says of itself, in that target's words,
-// so that a report of it is the same wherever it is written.
+// A head is not a snapshot: it has the target's own description of itself, so that a report
+// is the same wherever it is written.
 package remote
 
 import (
@@ -23,21 +23,21 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// headVersion is the version of heads that is read and written.
+// headVersion is the version of heads that are read and written.
 const headVersion = 1
 
-// A Head is what a target says of itself: all but its memory and its files.
+// Head describes a target without its memory and its files.
 type Head struct {
 	Version    int
 	Info       target.Info
 	Threads    []target.Thread
 	Modules    []Module
 	MemorySize uint64 // of target.Sized
-	// Packed are the problems of what the target came in.
+	// Packed are the problems of the packed file that the target came in.
 	Packed []string
 }
 
-// A Module is a target.Module without its code object.
+// Module is a target.Module without its code object.
 type Module struct {
 	Path       string
 	BuildID    []byte
@@ -52,23 +52,23 @@ type Module struct {
 	Segments   []target.Segment
 	Object     *Object // nil: none was found
 	Companions []string
-	HasSource  bool // there is what the code was made from
+	HasSource  bool // the source module of the code is there
 }
 
-// An Object is what is said of a code object, or of another file, before it is sent.
+// Object describes a code object, or another file, before it is sent.
 type Object struct {
 	Name      string
 	Size      uint64
 	BuildID   []byte
 	InFile    bool // Name is the path of a file, else it is an image
 	IsForeign bool // it is neither ELF nor PE
-	// HasDebug says whether there is a separate debug file, and TriedDebug what was looked at
-	// for one and not taken, on the machine of the target.
+	// HasDebug: the machine of the target has a separate debug file. TriedDebug are the files
+	// there that were looked at and not taken.
 	HasDebug   bool
 	TriedDebug []object.Attempt
 }
 
-// The bounds of a head. What all of it takes is bounded by its bytes.
+// Bounds on the lists of a head.
 const (
 	maxModules = 1 << 14
 	maxThreads = 1 << 20 // and elements of any list
@@ -77,7 +77,7 @@ const (
 // MaxHead bounds the bytes of a head.
 const MaxHead = 1 << 30
 
-// HeadOf is the head of a target.
+// HeadOf makes the head of a target.
 func HeadOf(t *engine.Target) *Head {
 	info := t.Info()
 	h := &Head{Version: headVersion, Info: info, Packed: t.InputProblems()}
@@ -96,7 +96,7 @@ func HeadOf(t *engine.Target) *Head {
 		if m.Object != nil {
 			out.Object = objectOf(m.Object)
 			out.Object.HasDebug, out.Object.TriedDebug = m.Code.GlanceDebug()
-			list, _ := m.Code.Companions() // what is there and not used is not sent
+			list, _ := m.Code.Companions() // unused ones are not sent
 			for i := range list {
 				out.Companions = append(out.Companions, list[i].Suffix())
 			}
@@ -106,14 +106,14 @@ func HeadOf(t *engine.Target) *Head {
 	return h
 }
 
-// objectOf is what is said of an object.
+// objectOf describes an object.
 func objectOf(o *object.Object) *Object {
 	return &Object{
 		Name: o.Name(), Size: uint64(len(o.Data())), BuildID: bytes.Clone(o.BuildID()), InFile: o.Path() != "" && o.Path() == o.Name(), IsForeign: o.IsForeign(),
 	}
 }
 
-// Encode writes a head.
+// Encode returns a head as CBOR.
 func (h *Head) Encode() ([]byte, error) { return encoding.Marshal(h) }
 
 var encoding = func() cbor.EncMode {
@@ -135,10 +135,10 @@ var decoding = func() cbor.DecMode {
 	return mode
 }()
 
-// ErrHead is wrapped by errors of heads.
+// ErrHead is wrapped by the errors of malformed heads.
 var ErrHead = errors.New("not the head of a target")
 
-// DecodeHead reads a head, and checks what all that walks takes for granted.
+// DecodeHead reads a head, and checks what the walk relies on.
 func DecodeHead(b []byte) (*Head, error) {
 	h := &Head{}
 	if err := decoding.Unmarshal(b, h); err != nil {
@@ -211,7 +211,7 @@ func (m *Module) check() error {
 	return nil
 }
 
-// key tells apart what is found of an object on its machine.
+// key distinguishes the findings about an object on its machine.
 func (o *Object) key() string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%v", o.HasDebug)

@@ -12,13 +12,13 @@ import (
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
-// An Ask asks the one that has the target. Of a FileQuestion the file is at path, as long as
+// Ask asks the machine of the target. For a FileQuestion, the file is at path as long as
 // the target is walked.
 type Ask func(q *pb.Question) (a *pb.Answer, path string, err error)
 
-// A Host is what walks targets of other machines, one after the other. It is the
-// object.Owner of their code objects, which outlive the target that they came with: what is
-// kept of one is of use to the next target that has it.
+// Host opens targets of other machines, one after the other. It is the object.Owner of
+// their code objects, which outlive the target that they came with: the next target may
+// have them, too.
 type Host struct {
 	mu      sync.Mutex
 	ask     Ask
@@ -27,7 +27,7 @@ type Host struct {
 	modules map[*object.Object]ownObject
 }
 
-// An ownObject is the code object of a module of the target that is being walked.
+// ownObject is the code object of a module of the target that is being walked.
 type ownObject struct {
 	module uint32
 	*Object
@@ -35,7 +35,7 @@ type ownObject struct {
 
 var errNoTarget = errors.New("no target of another machine is being walked")
 
-// begin says whom to ask from now on. finder finds files on this machine.
+// begin sets the function that asks from now on. finder finds files on this machine.
 func (h *Host) begin(ask Ask, finder object.Finder) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -43,22 +43,22 @@ func (h *Host) begin(ask Ask, finder object.Finder) {
 	h.finder.Owner = nil
 }
 
-// end says that nobody is to be asked any more.
+// end ends the asking.
 func (h *Host) end() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ask, h.modules = nil, nil
 }
 
-// Err is why a question was not answered; nil: all were. A report with such an error says
-// what is not so.
+// Err returns why a question was not answered; nil: all were. With such an error, a report
+// is wrong.
 func (h *Host) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.err
 }
 
-// question asks.
+// question asks a question, and records an error.
 func (h *Host) question(q *pb.Question) (a *pb.Answer, path string, err error) {
 	h.mu.Lock()
 	ask := h.ask
@@ -117,8 +117,8 @@ func (h *Host) own(o *object.Object, module uint32, as *Object) {
 	}
 }
 
-// of is what is known of an object.
-func (h *Host) of(o *object.Object) (own ownObject, finder object.Finder, ok bool) {
+// find returns the module of an object.
+func (h *Host) find(o *object.Object) (own ownObject, finder object.Finder, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	own, ok = h.modules[o]
@@ -127,7 +127,7 @@ func (h *Host) of(o *object.Object) (own ownObject, finder object.Finder, ok boo
 
 // Key implements object.Owner.
 func (h *Host) Key(o *object.Object) string {
-	own, _, ok := h.of(o)
+	own, _, ok := h.find(o)
 	if !ok {
 		return "here" // it was found on this machine
 	}
@@ -136,17 +136,17 @@ func (h *Host) Key(o *object.Object) string {
 
 // GlanceDebug implements object.Owner.
 func (h *Host) GlanceDebug(o *object.Object) (has bool, tried []object.Attempt) {
-	own, finder, ok := h.of(o)
+	own, finder, ok := h.find(o)
 	if !ok {
 		return finder.GlanceDebug(o)
 	}
 	return own.HasDebug, own.TriedDebug
 }
 
-// FindDebug implements object.Owner. The machine of the target is asked first, whose files
-// are certainly the target's; what it does not have may be here.
+// FindDebug implements object.Owner. The machine of the target is asked first, since its
+// files certainly are the target's; a file that it lacks may be here.
 func (h *Host) FindDebug(o *object.Object) object.Found {
-	own, finder, ok := h.of(o)
+	own, finder, ok := h.find(o)
 	if !ok {
 		return finder.FindDebug(o)
 	}
@@ -168,16 +168,16 @@ func (h *Host) findDebug(o *object.Object, module uint32, finder *object.Finder)
 	if err != nil {
 		return found, err
 	}
-	said := a.GetDebug()
-	found = object.Found{Problem: string(said.GetProblem()), Tried: attemptsOf(said.GetTried())}
-	if !said.GetFound() {
+	answer := a.GetDebug()
+	found = object.Found{Problem: string(answer.GetProblem()), Tried: attemptsOf(answer.GetTried())}
+	if !answer.GetFound() {
 		return found, nil
 	}
-	path, _, err := h.file(&pb.FileQuestion{Kind: pb.FileQuestion_DEBUG, Module: module, BuildId: said.BuildId, Size: said.Size})
+	path, _, err := h.file(&pb.FileQuestion{Kind: pb.FileQuestion_DEBUG, Module: module, BuildId: answer.BuildId, Size: answer.Size})
 	if err != nil {
 		return found, err
 	}
-	file, err := finder.Store.OpenAs(path, string(said.Path), nil)
+	file, err := finder.Store.OpenAs(path, string(answer.Path), nil)
 	if err != nil {
 		return found, err
 	}
@@ -185,7 +185,7 @@ func (h *Host) findDebug(o *object.Object, module uint32, finder *object.Finder)
 		_ = file.Close()
 		return found, errors.New(why)
 	}
-	found.Object, found.Path, found.Checked = file, string(said.Path), said.Checked
+	found.Object, found.Path, found.Checked = file, string(answer.Path), answer.Checked
 	return found, nil
 }
 

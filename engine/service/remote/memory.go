@@ -17,26 +17,25 @@ var errAbsent = fs.ErrNotExist
 const (
 	blockBits = 16
 	blockSize = 1 << blockBits
-	// maxKept bounds the bytes of memory that are kept of a target. They are asked for again
-	// beyond that.
+	// maxKept bounds the cached bytes of a target's memory.
 	maxKept = 256 << 20
-	// noThread is the thread of memory that all share.
+	// noThread is the thread of memory that all threads share.
 	noThread = -1
 )
 
-// An instance is one of an address space.
+// instance is one instance of an address space: a thread's own, or the shared one.
 type instance struct {
 	space  locexpr.AddressSpace
-	thread int64 // an index; noThread
+	thread int64 // an index, or noThread
 }
 
-// A blockKey is a block of an instance.
+// blockKey identifies a block of an instance.
 type blockKey struct {
 	instance
 	number uint64
 }
 
-// A run is bytes that follow one another. Behind them err says what is there, where the
+// run is a run of known bytes. err is the error of reading the byte behind them, where the
 // run ends before its block.
 type run struct {
 	start uint64
@@ -44,23 +43,23 @@ type run struct {
 	err   error // nil: not known, or another block
 }
 
-// memory asks for memory by blocks, and keeps it. The target does not change.
+// memory asks for memory by blocks, and caches them: the target does not change.
 type memory struct {
 	ask func(q *pb.Question) (*pb.Answer, string, error)
 
 	mu     sync.Mutex
 	blocks map[blockKey][]run
-	kept   int
+	kept   int // bytes in blocks
 }
 
-// read reads what is there from an address on, as target.Target.ReadMemory does.
-func (m *memory) read(of instance, address uint64, buf []byte) (n int, err error) {
+// read reads memory like target.Target.ReadMemory.
+func (m *memory) read(inst instance, address uint64, buf []byte) (n int, err error) {
 	for n < len(buf) {
-		at := address + uint64(n)
-		if at < address {
-			return n, fmt.Errorf("%w: %#x", target.ErrNoMemory, at)
+		next := address + uint64(n)
+		if next < address {
+			return n, fmt.Errorf("%w: %#x", target.ErrNoMemory, next)
 		}
-		k, err := m.readBlock(of, at, buf[n:])
+		k, err := m.readBlock(inst, next, buf[n:])
 		n += k
 		if err != nil {
 			return n, err
@@ -69,14 +68,15 @@ func (m *memory) read(of instance, address uint64, buf []byte) (n int, err error
 	return n, nil
 }
 
-// readBlock reads the part of one block. It reads something, or there is an error.
-func (m *memory) readBlock(of instance, at uint64, buf []byte) (int, error) {
-	key := blockKey{of, at >> blockBits}
-	buf = buf[:min(uint64(len(buf)), blockSize-at%blockSize)]
-	if n, err := m.known(key, at, buf); n > 0 || err != nil {
+// readBlock reads the part of buf that is in the block of address: at least one byte, or it
+// fails.
+func (m *memory) readBlock(inst instance, address uint64, buf []byte) (int, error) {
+	key := blockKey{inst, address >> blockBits}
+	buf = buf[:min(uint64(len(buf)), blockSize-address%blockSize)]
+	if n, err := m.known(key, address, buf); n > 0 || err != nil {
 		return n, err
 	}
-	r, err := m.fetch(of, at, len(buf))
+	r, err := m.fetch(inst, address, len(buf))
 	if err != nil {
 		return 0, err
 	}
@@ -87,19 +87,20 @@ func (m *memory) readBlock(of instance, at uint64, buf []byte) (int, error) {
 	m.blocks[key] = append(m.blocks[key], r)
 	m.kept += len(r.data) + runBytes
 	m.mu.Unlock()
-	return m.known(key, at, buf)
+	return m.known(key, address, buf)
 }
 
-// runBytes is about what is kept of a run beside its bytes.
+// runBytes is the approximate size of a run without its bytes.
 const runBytes = 100
 
-// known reads what is known. Without bytes and error nothing is.
-func (m *memory) known(key blockKey, at uint64, buf []byte) (int, error) {
+// known reads from the cache. It returns 0 and nil where the cache does not have the
+// address.
+func (m *memory) known(key blockKey, address uint64, buf []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range m.blocks[key] {
 		r := &m.blocks[key][i]
-		switch offset := at - r.start; {
+		switch offset := address - r.start; {
 		case offset < uint64(len(r.data)):
 			return copy(buf, r.data[offset:]), nil
 		case offset == uint64(len(r.data)) && r.err != nil:
@@ -109,11 +110,11 @@ func (m *memory) known(key blockKey, at uint64, buf []byte) (int, error) {
 	return 0, nil
 }
 
-// fetch asks for the memory at an address, and around it within its block.
-func (m *memory) fetch(of instance, at uint64, size int) (r run, err error) {
-	q := &pb.MemoryQuestion{Space: uint64(of.space), Address: at, Size: uint32(size), Most: blockSize} //nolint:gosec // at most a block
-	if of.thread != noThread {
-		thread := uint64(of.thread) //nolint:gosec // an index
+// fetch asks for the memory at an address, and around it in its block.
+func (m *memory) fetch(inst instance, address uint64, size int) (r run, err error) {
+	q := &pb.MemoryQuestion{Space: uint64(inst.space), Address: address, Size: uint32(size), Most: blockSize} //nolint:gosec // at most a block
+	if inst.thread != noThread {
+		thread := uint64(inst.thread) //nolint:gosec // an index
 		q.Thread = &thread
 	}
 	answer, _, err := m.ask(&pb.Question{About: &pb.Question_Memory{Memory: q}})
@@ -121,21 +122,21 @@ func (m *memory) fetch(of instance, at uint64, size int) (r run, err error) {
 		return r, err
 	}
 	a := answer.GetMemory()
-	start, end := at&^(blockSize-1), at|(blockSize-1)
+	start, end := address&^(blockSize-1), address|(blockSize-1)
 	r = run{start: a.GetAddress(), data: a.GetData()}
-	if r.start < start || r.start > at || uint64(len(r.data)) > end-r.start+1 || uint64(len(r.data)) < at-r.start {
-		return r, fmt.Errorf("the machine of the target: %d bytes from %#x on, asked for the memory at %#x", len(r.data), r.start, at)
+	if r.start < start || r.start > address || uint64(len(r.data)) > end-r.start+1 || uint64(len(r.data)) < address-r.start {
+		return r, fmt.Errorf("the machine of the target: %d bytes from %#x on, asked for the memory at %#x", len(r.data), r.start, address)
 	}
 	if a.GetKind() != pb.MemoryAnswer_READ {
 		r.err = memoryError{a.GetKind(), string(a.GetError())}
 	}
-	if uint64(len(r.data)) == at-r.start && r.err == nil {
-		return r, fmt.Errorf("the machine of the target: neither memory at %#x nor why there is none", at)
+	if uint64(len(r.data)) == address-r.start && r.err == nil {
+		return r, fmt.Errorf("the machine of the target: neither memory at %#x nor why there is none", address)
 	}
 	return r, nil
 }
 
-// A memoryError is an error of the target's machine.
+// memoryError is an error of the target's machine.
 type memoryError struct {
 	kind pb.MemoryAnswer_Kind
 	text string
@@ -143,7 +144,7 @@ type memoryError struct {
 
 func (e memoryError) Error() string { return e.text }
 
-// Is says of which kind it is.
+// Is matches the error with the target package's by its kind.
 func (e memoryError) Is(err error) bool {
 	return e.kind == pb.MemoryAnswer_ABSENT && err == target.ErrNoMemory || e.kind == pb.MemoryAnswer_END_OF_STACK && err == target.ErrEndOfStack
 }

@@ -119,8 +119,8 @@ func TestHeadsThatAreRefused(t *testing.T) {
 	}
 }
 
-// asking is an Ask of a Keeper, by way of the wire's bytes.
-func asking(t testing.TB, k *Keeper) Ask {
+// asking is an Ask of a Responder, by way of the wire's bytes.
+func asking(t testing.TB, k *Responder) Ask {
 	return func(q *pb.Question) (*pb.Answer, string, error) {
 		b, err := proto.Marshal(q)
 		if err != nil {
@@ -150,7 +150,7 @@ func asking(t testing.TB, k *Keeper) Ask {
 func TestMemoryIsThatOfTheTarget(t *testing.T) {
 	for _, path := range targets {
 		own := open(t, path)
-		k := NewKeeper(own)
+		k := NewResponder(own)
 		host := &Host{}
 		host.begin(asking(t, k), object.Finder{})
 		far := &Target{host: host, head: HeadOf(own), threads: own.Threads(), mappings: map[mappingKey]*pb.MappingAnswer{}}
@@ -208,10 +208,10 @@ func TestMemoryIsThatOfTheTarget(t *testing.T) {
 	}
 }
 
-// TestKeeperGivesNothingElse asks for what no module has, and for what no server asks.
-func TestKeeperGivesNothingElse(t *testing.T) {
+// TestResponderGivesNothingElse asks for what no module has, and for what no server asks.
+func TestResponderGivesNothingElse(t *testing.T) {
 	own := open(t, "crash/server.core")
-	k := NewKeeper(own)
+	k := NewResponder(own)
 	defer k.Close()
 	thread := uint64(99)
 	for _, q := range []*pb.Question{

@@ -15,8 +15,8 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// A Target is a target of another machine. It implements target.ScopedMemory, target.Mapper
-// and target.Sized, and says where its files are as engine.Attach asks for it.
+// Target is a target of another machine. It implements target.ScopedMemory, target.Mapper
+// and target.Sized, and has the Finder that engine.Attach asks for.
 type Target struct {
 	host    *Host
 	head    *Head
@@ -25,7 +25,7 @@ type Target struct {
 	objects []*object.Object // to be closed
 	finder  object.Finder
 	memory  memory
-	files   target.FileBytes // of modules whose files are on this machine alone
+	files   target.FileBytes // of modules whose files only this machine has
 
 	mu       sync.Mutex
 	mappings map[mappingKey]*pb.MappingAnswer
@@ -42,11 +42,11 @@ var (
 	_ target.Sized        = (*Target)(nil)
 )
 
-// maxAsked is how many files are asked for at a time.
-const maxAsked = 16
+// maxOpening bounds the files that are requested at a time.
+const maxOpening = 16
 
-// Open opens a target, whose files it asks for. finder finds those of this machine, and has
-// the objects that are open.
+// Open opens a target, and asks for its files. finder finds files of this machine, and has
+// the open objects.
 func (h *Host) Open(head *Head, ask Ask, finder object.Finder) (*Target, error) {
 	h.begin(ask, finder)
 	t := &Target{host: h, head: head, finder: finder, mappings: map[mappingKey]*pb.MappingAnswer{}}
@@ -57,7 +57,7 @@ func (h *Host) Open(head *Head, ask Ask, finder object.Finder) (*Target, error) 
 	}
 	t.modules = make([]*target.Module, len(head.Modules))
 	var opening errgroup.Group
-	opening.SetLimit(maxAsked)
+	opening.SetLimit(maxOpening)
 	for i := range head.Modules {
 		m := &head.Modules[i]
 		t.modules[i] = &target.Module{
@@ -80,48 +80,48 @@ func (h *Host) Open(head *Head, ask Ask, finder object.Finder) (*Target, error) 
 	return t, nil
 }
 
-// openModule opens what a module has.
-func (t *Target) openModule(index uint32, said *Module, m *target.Module) (err error) {
-	if said.HasSource {
+// openModule opens the files of a module.
+func (t *Target) openModule(index uint32, described *Module, m *target.Module) (err error) {
+	if described.HasSource {
 		m.SourceModule = sync.OnceValues(func() ([]byte, error) {
 			b, _, err := t.host.contents(&pb.FileQuestion{Kind: pb.FileQuestion_SOURCE_MODULE, Module: index})
 			return b, err
 		})
 	}
-	if len(said.Companions) > 0 {
-		m.Companion = t.companion(index, said.Companions)
+	if len(described.Companions) > 0 {
+		m.Companion = t.companion(index, described.Companions)
 	}
-	if said.Object == nil {
-		t.findHere(said, m)
+	if described.Object == nil {
+		t.findHere(described, m)
 		return nil
 	}
-	o, err := t.openObject(index, said.Object)
+	o, err := t.openObject(index, described.Object)
 	if err != nil {
-		return fmt.Errorf("module %q: %w", said.Path, err)
+		return fmt.Errorf("module %q: %w", described.Path, err)
 	}
 	m.Object = o
-	t.host.own(o, index, said.Object)
+	t.host.own(o, index, described.Object)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.objects = append(t.objects, o)
 	return nil
 }
 
-func (t *Target) openObject(index uint32, said *Object) (o *object.Object, err error) {
-	q := &pb.FileQuestion{Kind: pb.FileQuestion_OBJECT, Module: index, Size: said.Size}
-	if said.InFile { // an image of memory is no file that others have
-		q.BuildId = said.BuildID
+func (t *Target) openObject(index uint32, described *Object) (o *object.Object, err error) {
+	q := &pb.FileQuestion{Kind: pb.FileQuestion_OBJECT, Module: index, Size: described.Size}
+	if described.InFile { // an image of memory is in no store of files
+		q.BuildId = described.BuildID
 	}
 	formats := t.finder.Formats
-	if !said.IsForeign {
+	if !described.IsForeign {
 		formats = nil
 	}
-	if said.InFile {
+	if described.InFile {
 		path, _, err := t.host.file(q)
 		if err != nil {
 			return nil, err
 		}
-		o, err = t.finder.Store.OpenAs(path, said.Name, formats)
+		o, err = t.finder.Store.OpenAs(path, described.Name, formats)
 		if err != nil {
 			return nil, err
 		}
@@ -130,26 +130,26 @@ func (t *Target) openObject(index uint32, said *Object) (o *object.Object, err e
 		if err != nil {
 			return nil, err
 		}
-		if o, err = t.finder.Store.Image(said.Name, b, formats); err != nil {
+		if o, err = t.finder.Store.Image(described.Name, b, formats); err != nil {
 			return nil, err
 		}
 	}
-	if string(o.BuildID()) != string(said.BuildID) {
+	if string(o.BuildID()) != string(described.BuildID) {
 		id := o.BuildID()
 		_ = o.Close()
-		return nil, fmt.Errorf("its code object has build ID %x, expected %x", id, said.BuildID)
+		return nil, fmt.Errorf("its code object has build ID %x, expected %x", id, described.BuildID)
 	}
 	return o, nil
 }
 
-// findHere finds a file on this machine that the target's does not have.
-func (t *Target) findHere(said *Module, m *target.Module) {
-	if len(said.BuildID) == 0 {
+// findHere finds a file on this machine that the machine of the target lacks.
+func (t *Target) findHere(described *Module, m *target.Module) {
+	if len(described.BuildID) == 0 {
 		return
 	}
 	finder := t.finder
 	finder.Owner = nil
-	found := finder.Find(said.Path, said.BuildID, false)
+	found := finder.Find(described.Path, described.BuildID, false)
 	if found.Object == nil {
 		return
 	}
@@ -166,7 +166,8 @@ func (t *Target) findHere(said *Module, m *target.Module) {
 	t.objects = append(t.objects, found.Object)
 }
 
-// companion reads what the target's machine has beside a code object.
+// companion returns a function that reads a companion file of a code object from the
+// target's machine.
 func (t *Target) companion(index uint32, suffixes []string) func(suffix string) (string, []byte, error) {
 	return func(suffix string) (string, []byte, error) {
 		for _, s := range suffixes {
@@ -191,7 +192,7 @@ func (t *Target) Threads() []*target.Thread { return t.threads }
 // MemorySize implements target.Sized.
 func (t *Target) MemorySize() uint64 { return t.head.MemorySize }
 
-// Finder says where the files of the target are.
+// Finder returns the finder of the target's files.
 func (t *Target) Finder() object.Finder { return t.finder }
 
 // ReadMemory implements target.Target.
@@ -210,7 +211,7 @@ func (t *Target) ReadMemory(space locexpr.AddressSpace, address uint64, buf []by
 			return n, err
 		}
 		if k == 0 {
-			// What is behind a file's bytes may be the target's again.
+			// The bytes behind a file's may be the target's again.
 			k, err = t.memory.read(instance{space: space, thread: noThread}, address+uint64(n), buf[n:])
 			if k == 0 {
 				return n, err
@@ -236,7 +237,7 @@ func (t *Target) Mapped(address uint64) (mapped, executable bool) {
 }
 
 // Around implements target.Mapper.
-func (t *Target) Around(address uint64) (below, at, above *target.Mapping) {
+func (t *Target) Around(address uint64) (below, containing, above *target.Mapping) {
 	a := t.mapping(mappingKey{address, true})
 	return mappingOf(a.GetBelow()), mappingOf(a.GetAt()), mappingOf(a.GetAbove())
 }
@@ -253,7 +254,7 @@ func (t *Target) mapping(key mappingKey) *pb.MappingAnswer {
 	}
 	a, _, err := t.host.question(&pb.Question{About: &pb.Question_Mapping{Mapping: &pb.MappingQuestion{Address: key.address, Around: key.isAround}}})
 	if err != nil {
-		return nil // the host has noted it
+		return nil // the host has recorded the error
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -273,7 +274,7 @@ func mappingOf(m *pb.MemoryMapping) *target.Mapping {
 	}
 }
 
-// Close implements target.Target. Nobody is asked any more.
+// Close implements target.Target. It ends the asking.
 func (t *Target) Close() error {
 	t.host.end()
 	var errs []error

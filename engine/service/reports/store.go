@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reports keeps reports on disk, each under an ID that nobody guesses. A store has a
-// bounded number of reports and of bytes: the oldest go first. It is whole however a process
-// that writes to it ends.
+// Package reports keeps reports on disk, each under an ID that cannot be guessed. A store
+// has a bounded number of reports and of bytes: the oldest go first. It stays whole however
+// a process that writes to it ends.
 package reports
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/unwindd/unwindd/engine/service/bounded"
 )
 
-// A Store is a folder of reports. It may be used concurrently.
+// Store is a folder of reports. It may be used concurrently.
 type Store struct {
 	dir      string
 	maxBytes int64
@@ -32,8 +32,8 @@ type Store struct {
 	has bounded.Amount
 }
 
-// Open opens the store in a folder, which is made where it is not there. maxBytes and
-// maxCount are how many bytes and reports it may have: what is more is removed.
+// Open opens the store in a folder, which it makes if necessary. maxBytes and maxCount
+// bound its bytes and reports: the oldest beyond them are removed.
 func Open(dir string, maxBytes int64, maxCount int) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -44,32 +44,32 @@ func Open(dir string, maxBytes int64, maxCount int) (*Store, error) {
 	return s, s.evict(bounded.Amount{})
 }
 
-// Head is what is known of a report. It stands before it in its file, on a line of JSON.
-type Head struct {
-	Name string `json:"name"` // of what it is a report of
-	Type string `json:"type"` // of its content, as HTTP has it
+// Header describes a report. It precedes the report in its file, as a line of JSON.
+type Header struct {
+	Name string `json:"name"` // of the report's target
+	Type string `json:"type"` // of the content, in HTTP's syntax
 }
 
-// maxHead bounds the bytes of a Head.
-const maxHead = 4 << 10
+// maxHeader bounds the bytes of a Header.
+const maxHeader = 4 << 10
 
-// ErrTooLarge says that a report has more bytes than the store may have.
+// ErrTooLarge is the error of a report that has more bytes than the store may have.
 var ErrTooLarge = errors.New("the report has more bytes than all that are kept may have")
 
-// ErrNone says that there is no report of an ID.
+// ErrNone is the error of an ID without a report.
 var ErrNone = errors.New("no report of this ID is kept here: it was removed, or made room for newer ones")
 
 // partPrefix begins the names of files that are not whole. No ID has such a character.
 const partPrefix = "part-"
 
-// maxPartAge is how old a file is that a process left which was killed.
+// maxPartAge is the age of a part that a killed process must have left.
 const maxPartAge = time.Hour
 
-// Keep keeps what is read to its end, and returns its ID: all of it, or nothing.
-func (s *Store) Keep(h Head, content io.Reader) (id string, size int64, err error) {
+// Keep stores a report that can be read to its end, and returns its ID and size.
+func (s *Store) Keep(h Header, content io.Reader) (id string, size int64, err error) {
 	line, err := json.Marshal(h)
-	if err != nil || len(line) >= maxHead {
-		return "", 0, errors.Join(err, fmt.Errorf("a head of %d bytes, expected less than %d", len(line), maxHead))
+	if err != nil || len(line) >= maxHeader {
+		return "", 0, errors.Join(err, fmt.Errorf("a head of %d bytes, expected less than %d", len(line), maxHeader))
 	}
 	part, err := os.CreateTemp(s.dir, partPrefix)
 	if err != nil {
@@ -104,20 +104,20 @@ func (s *Store) Keep(h Head, content io.Reader) (id string, size int64, err erro
 	return id, size, nil
 }
 
-// IsID says whether a text may be the ID of a report: characters of base 32, of 128 bits
+// IsID reports whether a text may be the ID of a report: characters of base 32, of 128 bits
 // or more.
 func IsID(id string) bool {
 	return len(id) == 26 && strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
 }
 
-// A Report is one that is read.
+// Report is an open report.
 type Report struct {
-	Head
+	Header
 	io.Reader
 	file *os.File
 }
 
-// Close ends reading it.
+// Close closes the report.
 func (r *Report) Close() error { return r.file.Close() }
 
 // Open opens a report. It stays whole while it is read, even where it is removed.
@@ -129,11 +129,11 @@ func (s *Store) Open(id string) (*Report, error) {
 	if err != nil {
 		return nil, absent(err)
 	}
-	b := bufio.NewReaderSize(f, maxHead)
+	b := bufio.NewReaderSize(f, maxHeader)
 	line, err := b.ReadSlice('\n')
 	r := &Report{Reader: b, file: f}
 	if err == nil {
-		err = json.Unmarshal(line, &r.Head)
+		err = json.Unmarshal(line, &r.Header)
 	}
 	if err != nil {
 		_ = f.Close()
@@ -160,7 +160,7 @@ func (s *Store) Remove(id string) error {
 	return absent(err)
 }
 
-// Amount is how many reports are kept, and their bytes.
+// Amount returns the number of reports and their bytes.
 func (s *Store) Amount() bounded.Amount {
 	s.mu.Lock()
 	defer s.mu.Unlock()

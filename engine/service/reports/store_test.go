@@ -25,7 +25,7 @@ func open(t *testing.T, dir string, bytes int64, count int) *Store {
 // keep keeps a report that is as old as its turn.
 func keep(t *testing.T, s *Store, turn int, text string) string {
 	t.Helper()
-	id, _, err := s.Keep(Head{Name: "core", Type: "text/plain"}, strings.NewReader(text))
+	id, _, err := s.Keep(Header{Name: "core", Type: "text/plain"}, strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,13 +100,13 @@ func TestOldestGoFirst(t *testing.T) {
 func TestReportsAreWholeOrNotThere(t *testing.T) {
 	s := open(t, t.TempDir(), 1000, 10)
 	broken := errors.New("broken")
-	if _, _, err := s.Keep(Head{}, io.MultiReader(strings.NewReader("some"), iotest.ErrReader(broken))); !errors.Is(err, broken) {
+	if _, _, err := s.Keep(Header{}, io.MultiReader(strings.NewReader("some"), iotest.ErrReader(broken))); !errors.Is(err, broken) {
 		t.Error(err)
 	}
-	if _, _, err := s.Keep(Head{}, strings.NewReader(strings.Repeat("x", 1000))); !errors.Is(err, ErrTooLarge) {
+	if _, _, err := s.Keep(Header{}, strings.NewReader(strings.Repeat("x", 1000))); !errors.Is(err, ErrTooLarge) {
 		t.Error(err)
 	}
-	if _, _, err := s.Keep(Head{Name: strings.Repeat("x", maxHead)}, strings.NewReader("")); err == nil {
+	if _, _, err := s.Keep(Header{Name: strings.Repeat("x", maxHeader)}, strings.NewReader("")); err == nil {
 		t.Error("a head of any length is kept")
 	}
 	left := filepath.Join(s.dir, partPrefix+"1")
@@ -127,7 +127,7 @@ func TestReportsAreWholeOrNotThere(t *testing.T) {
 func FuzzOpen(f *testing.F) {
 	f.Add([]byte("{}\n"))
 	f.Add([]byte(`{"name":"core","type":"text/html"}` + "\n<html>"))
-	f.Add([]byte(strings.Repeat("x", maxHead+1)))
+	f.Add([]byte(strings.Repeat("x", maxHeader+1)))
 	id := strings.Repeat("A", 26)
 	f.Fuzz(func(t *testing.T, file []byte) {
 		s := open(t, t.TempDir(), 1<<20, 10)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package servicepb is what `unwindd serve` answers by gRPC: the generated code of
-// unwindd.proto. Clients in other languages are generated from that file.
+// Package servicepb is the gRPC service of `unwindd serve`: code generated from
+// unwindd.proto. Clients in other languages are generated from that file, too.
 package servicepb
 
 //go:generate ../../../.ci/generate .

@@ -12,7 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/service/job"
 )
 
-// A Failure is why a request was not answered.
+// Failure is the reason why a request was not answered.
 type Failure struct {
 	Kind   Kind
 	Detail string // a sentence
@@ -20,22 +20,22 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Detail }
 
-// Kind says whose a failure is.
+// Kind is the kind of a failure.
 type Kind string
 
 // The kinds.
 const (
-	Usage    Kind = "usage"     // what was asked for has no meaning
-	Input    Kind = "input"     // what was sent could not be read
-	Absent   Kind = "absent"    // nobody has the file that was asked about
-	Canceled Kind = "canceled"  // nobody wants the answer any more
+	Usage    Kind = "usage"     // the request has no meaning
+	Input    Kind = "input"     // the file that was sent cannot be read
+	Absent   Kind = "absent"    // the requested file is not known
+	Canceled Kind = "canceled"  // the caller has gone
 	TimedOut Kind = "timed-out" // it took longer than it may
 	TooLarge Kind = "too-large" // the answer is larger than it may be
 	NoRoom   Kind = "no-room"   // a disk is full
-	Crashed  Kind = "crashed"   // the worker died, for lack of memory for one
+	Crashed  Kind = "crashed"   // the worker died, for example for lack of memory
 )
 
-// failureOf is the failure that an error of a job is.
+// failureOf turns an error of a job into a failure.
 func failureOf(ctx context.Context, err error) *Failure {
 	if err == nil {
 		return nil
@@ -51,7 +51,7 @@ func failureOf(ctx context.Context, err error) *Failure {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		f.Kind = NoRoom
 	case errors.Is(err, unix.EFBIG), errors.Is(err, os.ErrClosed), errors.Is(err, unix.EPIPE):
-		f.Kind = TooLarge // the server stopped to take it
+		f.Kind = TooLarge // the server stopped reading it
 	}
 	return f
 }

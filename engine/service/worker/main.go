@@ -28,34 +28,34 @@ import (
 	"github.com/unwindd/unwindd/internal/panics"
 )
 
-// Setup is what a worker walks stacks with, the same for all requests. Where a worker may
-// read is said by its Confinement.
+// Setup has the settings of a worker, the same for all requests. Its Confinement bounds
+// where it may read.
 type Setup struct {
 	Sysroot     string   // beneath which paths of targets are looked up; an empty folder: nowhere
 	DebugDirs   []string // searched for separate debug files
 	PluginDirs  []string // of vendors' plugins
 	Pins        map[string]string
-	InProcess   bool   // the bundled architectures are not processes of their own
+	InProcess   bool   // the bundled architectures run in the worker
 	MaxUnpacked uint64 // bytes that a packed target may unpack to
 	CacheBytes  uint64 // see engine.Options
-	Memory      uint64 // bytes that the worker may have: garbage is collected before it has them
+	Memory      uint64 // bytes that the worker may have: garbage is collected before
 }
 
 // socketFD is the descriptor of a worker's socket.
 const socketFD = 3
 
-// Args are the arguments after the executable's name by which it is a worker.
+// Args are the first arguments of a worker, after the executable's name.
 var Args = []string{"serve", "worker"}
 
-// IsWorker says whether arguments are those of a worker.
+// IsWorker reports whether arguments begin with Args.
 func IsWorker(args []string) bool {
 	return len(args) >= len(Args) && slices.Equal(args[:len(Args)], Args)
 }
 
-// Main is a worker: args are what follows Args. It is executed twice. First it confines
-// itself and executes itself again, because the runtime has threads already, and what
-// confines a process is given to its threads one by one. plugins makes what starts
-// plugins. It returns when the process that started it is gone.
+// Main runs a worker: args follow Args. It is executed twice. First it confines itself and
+// executes itself again, because the runtime has threads already, and confinement applies
+// to single threads. plugins makes the options for starting plugins. It returns when the
+// process that started it is gone.
 func Main(args []string, plugins func(*Setup) (plugin.Options, error)) error {
 	if len(args) == 0 {
 		return fmt.Errorf("serve worker: unwindd starts it itself: %w", confineProcess())
@@ -92,13 +92,13 @@ func confineProcess() error {
 	}, os.Environ())
 }
 
-// A worker answers requests, one at a time.
+// worker answers requests, one at a time.
 type worker struct {
 	conn  *conn
 	tools job.Tools
 
 	mu      sync.Mutex
-	running uint64 // the number of the run that is under way; 0: none
+	running uint64 // the number of the current run; 0: none
 	cancel  context.CancelFunc
 
 	fetches   pending[fetched]
@@ -131,21 +131,20 @@ func (w *worker) serve(missing []string, plugins func(*Setup) (plugin.Options, e
 		case m.Cancel != 0:
 			w.cancelRun(m.Cancel)
 		case m.Fetched != nil:
-			w.fetches.give(m.Fetched.Number, *m.Fetched)
+			w.fetches.deliver(m.Fetched.Number, *m.Fetched)
 		case m.Answer != nil:
-			w.questions.give(m.Answer.Number, *m.Answer)
+			w.questions.deliver(m.Answer.Number, *m.Answer)
 		}
 		closeAll(files)
 	}
 }
 
-// endGrace is how long the plugins of a worker may take to end with it.
+// endGrace bounds the time that the plugins of a worker take to end with it.
 const endGrace = 500 * time.Millisecond
 
-// end ends this process and its plugins at once, whatever is under way: nobody waits for it.
-// It does not return.
+// end ends this process and its plugins at once, whatever is under way. It does not return.
 func end() {
-	time.AfterFunc(endGrace, func() { os.Exit(0) }) // what plugins are left die with this process
+	time.AfterFunc(endGrace, func() { os.Exit(0) }) // remaining plugins die with this process
 	plugin.Abandon()
 	os.Exit(0)
 }
@@ -175,8 +174,8 @@ func (w *worker) open(s *Setup, plugins func(*Setup) (plugin.Options, error)) er
 	return nil
 }
 
-// begin does a run. Its end is told to the server.
-func (w *worker) begin(r *run, in, out *os.File) {
+// begin starts a run, whose end is sent to the server.
+func (w *worker) begin(r *run, input, output *os.File) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.mu.Lock()
 	w.running, w.cancel = r.Number, cancel
@@ -184,8 +183,8 @@ func (w *worker) begin(r *run, in, out *os.File) {
 	go func() {
 		defer cancel()
 		d := done{Number: r.Number}
-		d.Outcome, d.Failure = w.run(ctx, r, in, out)
-		closeAll([]*os.File{in, out})
+		d.Outcome, d.Failure = w.run(ctx, r, input, output)
+		closeAll([]*os.File{input, output})
 		w.mu.Lock()
 		w.running = 0
 		w.mu.Unlock()
@@ -193,16 +192,16 @@ func (w *worker) begin(r *run, in, out *os.File) {
 	}()
 }
 
-// run does a job. A panic is its failure: what is shared with the next job is kept whole by
-// locks that are released, but the server ends this worker after one.
-func (w *worker) run(ctx context.Context, r *run, in, out *os.File) (o job.Outcome, f *Failure) {
+// run does a job. A panic becomes its failure. Deferred unlocks keep shared state usable,
+// but the server ends this worker after a panic.
+func (w *worker) run(ctx context.Context, r *run, input, output *os.File) (o job.Outcome, f *Failure) {
 	defer func() {
 		if p := recover(); p != nil {
 			f = &Failure{Kind: Crashed, Detail: "panic: " + panics.Line(fmt.Sprint(p), panics.Place())}
 		}
 	}()
-	w.tools.Engine.Plugins().ForgetProblems() // those of the job before
-	o, err := r.Job.Run(ctx, &job.Request{Tools: &w.tools, Input: in, Name: r.Name, Report: out})
+	w.tools.Engine.Plugins().ForgetProblems() // of the previous job
+	o, err := r.Job.Run(ctx, &job.Request{Tools: &w.tools, Input: input, Name: r.Name, Report: output})
 	return o, failureOf(ctx, err)
 }
 
@@ -218,11 +217,11 @@ func (w *worker) cancelRun(number uint64) {
 // pending are questions to the server that are not answered yet.
 type pending[T any] struct {
 	mu      sync.Mutex
-	asked   uint64
+	last    uint64 // the number of the last question
 	waiting map[uint64]chan T
 }
 
-// begin notes a question, whose answer comes by the channel.
+// begin registers a question, whose answer comes by the channel.
 func (p *pending[T]) begin() (number uint64, got chan T) {
 	got = make(chan T, 1)
 	p.mu.Lock()
@@ -230,13 +229,13 @@ func (p *pending[T]) begin() (number uint64, got chan T) {
 	if p.waiting == nil {
 		p.waiting = map[uint64]chan T{}
 	}
-	p.asked++
-	p.waiting[p.asked] = got
-	return p.asked, got
+	p.last++
+	p.waiting[p.last] = got
+	return p.last, got
 }
 
-// give gives an answer to who waits for it.
-func (p *pending[T]) give(number uint64, answer T) {
+// deliver sends an answer to its waiting question.
+func (p *pending[T]) deliver(number uint64, answer T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if got := p.waiting[number]; got != nil {
@@ -245,7 +244,7 @@ func (p *pending[T]) give(number uint64, answer T) {
 	}
 }
 
-// ask asks whoever asked for the run.
+// ask sends a question to the caller of the run.
 func (w *worker) ask(q *pb.Question) (*pb.Answer, string, error) {
 	b, err := proto.Marshal(q)
 	if err != nil {
@@ -263,7 +262,7 @@ func (w *worker) ask(q *pb.Question) (*pb.Answer, string, error) {
 	return out, a.Path, proto.Unmarshal(a.Proto, out)
 }
 
-// A remote asks the server for files: a worker has no network.
+// remote asks the server for files: a worker has no network.
 type remote struct {
 	worker    *worker
 	isSymbols bool

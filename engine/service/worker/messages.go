@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package worker reads what strangers sent in processes of their own: each has one request
-// at a time, keeps what it found out about code objects from one to the next, and is
-// confined, so that a hostile file costs its own request and nothing else.
+// Package worker reads the files of strangers in processes of their own: each has one
+// request at a time, caches code objects from one to the next, and is confined, so that a
+// hostile file costs its own request and nothing else.
 //
-// A worker is this executable, started again. It speaks with the process that started it
-// over a socket of packets: each is a message in JSON, perhaps with descriptors. It ends
-// when that socket does.
+// A worker is this executable, started again. It talks to the process that started it over
+// a socket of packets: each is a message in JSON, perhaps with descriptors. It ends when
+// the socket is closed.
 package worker
 
 import (
@@ -25,17 +25,17 @@ import (
 	"github.com/unwindd/unwindd/engine/service/job"
 )
 
-// A toWorker is what a worker is told. One member is set.
+// toWorker is a message to a worker. One field is set.
 type toWorker struct {
-	Confine *confine.Confinement `json:",omitempty"` // the first one: before it, the process does nothing
-	Setup   *Setup               `json:",omitempty"` // the second one
-	Run     *run                 `json:",omitempty"` // with the descriptors of what is read and of what is written
+	Confine *confine.Confinement `json:",omitempty"` // the first message: before it, the process does nothing
+	Setup   *Setup               `json:",omitempty"` // the second message
+	Run     *run                 `json:",omitempty"` // with the descriptors of the input and of the report
 	Cancel  uint64               `json:",omitempty"` // the number of a run
 	Fetched *fetched             `json:",omitempty"`
 	Answer  *answer              `json:",omitempty"`
 }
 
-// A fromWorker is what a worker says. One member is set.
+// fromWorker is a message of a worker. One field is set.
 type fromWorker struct {
 	Ready *ready    `json:",omitempty"`
 	Fetch *fetch    `json:",omitempty"`
@@ -43,59 +43,60 @@ type fromWorker struct {
 	Done  *done     `json:",omitempty"`
 }
 
-// A ready says that a worker takes runs, and what this system lacks to confine it by.
+// ready announces that a worker takes runs, and lists the confinement that this system
+// lacks.
 type ready struct{ Missing []string }
 
-// A run is a request.
+// run is a request.
 type run struct {
 	Number uint64
-	Name   string // of what is read, in all that is said of it
+	Name   string // of the input, in reports and errors
 	Job    job.Job
 }
 
-// A fetch asks for a file that a worker may not look for itself.
+// fetch asks for a file that a worker may not look for itself.
 type fetch struct {
 	Number    uint64
-	IsSymbols bool // the stores of symbol files are asked; else debuginfod servers
+	IsSymbols bool // from stores of symbol files; else from debuginfod servers
 	File      object.RemoteFile
 }
 
-// A fetched answers a fetch.
+// fetched answers a fetch.
 type fetched struct {
 	Number uint64
-	Path   string // "": nobody has it
+	Path   string // "": the file was not found
 	Tried  []object.Attempt
 }
 
-// A question is one to whoever asked for the run.
+// question is a question to the caller of the run.
 type question struct {
 	Number uint64
 	Proto  []byte // a servicepb.Question
 }
 
-// An answer is that to a question.
+// answer answers a question.
 type answer struct {
 	Number  uint64
 	Proto   []byte // a servicepb.Answer
-	Path    string // of the file that was asked for
-	Failure string // why there is no answer; "": there is one
+	Path    string // of the requested file
+	Failure string // why there is no answer; "": it was answered
 }
 
-// A done ends a run.
+// done ends a run.
 type done struct {
 	Number  uint64
 	Outcome job.Outcome
-	Failure *Failure // nil: it was written
+	Failure *Failure // nil: the report was written
 }
 
 // maxMessage bounds a message. Lists that may be longer are in files.
 const maxMessage = 128 << 10
 
-// A conn is one end of the socket.
+// conn is one end of the socket.
 type conn struct {
 	*net.UnixConn
 	writing sync.Mutex
-	buffer  []byte // of who reads
+	buffer  []byte // of receive
 }
 
 func newConn(f *os.File) (*conn, error) {
@@ -135,7 +136,7 @@ func (c *conn) send(message any, files ...*os.File) error {
 	return err
 }
 
-// receive reads a message and its descriptors. It is of one goroutine.
+// receive reads a message and its descriptors. It is for one goroutine.
 func (c *conn) receive(message any) (files []*os.File, err error) {
 	rights := make([]byte, unix.CmsgSpace(4*maxFiles))
 	n, m, flags, _, err := c.ReadMsgUnix(c.buffer, rights)
@@ -158,10 +159,10 @@ func (c *conn) receive(message any) (files []*os.File, err error) {
 	return files, nil
 }
 
-// maxFiles is how many descriptors come with a message.
+// maxFiles bounds the descriptors of a message.
 const maxFiles = 2
 
-// received are the descriptors that came with a message.
+// received returns the descriptors that came with a message.
 func received(rights []byte) (files []*os.File) {
 	messages, err := unix.ParseSocketControlMessage(rights)
 	if err != nil {

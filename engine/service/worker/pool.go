@@ -21,67 +21,68 @@ import (
 	"github.com/unwindd/unwindd/engine/service/job"
 )
 
-// Options say what workers are and may do.
+// Options are the settings of a pool.
 type Options struct {
 	Self    string   // this executable
-	Dir     string   // an own folder, in which each worker has one
-	Read    []string // files, and folders with all that is in them, that workers may read
+	Dir     string   // the pool's folder, in which each worker has one
+	Read    []string // files and folder trees that workers may read
 	Execute []string // vendors' plugins
 	Setup   Setup
-	Count   int           // how many there are at most: so many requests are worked on at once
-	Time    time.Duration // that a request may take
-	MaxFile uint64        // bytes of a file that a worker writes, as it unpacks a target
-	// MaxAnswer is how many bytes an answer may have.
+	Count   int           // of workers at most, and so of requests that run at once
+	Time    time.Duration // of a request at most
+	MaxFile uint64        // bytes of an unpacked target at most
+	// MaxAnswer bounds the bytes of an answer.
 	MaxAnswer int64
-	// Recycle is how many bytes of memory a worker may have after a request; one that has
-	// more is replaced. 0: half of what it may have at all.
+	// Recycle bounds the bytes of memory of a worker after a request; a larger worker is
+	// replaced. 0: half of Setup.Memory.
 	Recycle uint64
-	// Remote and Symbols are asked for files by the server, for its workers; nil: nobody is.
+	// Remote and Symbols are asked for files by the server, for its workers; nil: none is
+	// asked.
 	Remote, Symbols object.Remote
-	// Watch, where it is not nil, is told of workers that start and end.
+	// Watch, where it is not nil, gets the events of workers.
 	Watch func(Event)
-	// RequestOf says for Watch which request a context is of; nil: that is not told.
+	// RequestOf returns the ID of a context's request, for Watch; nil: there are no IDs.
 	RequestOf func(context.Context) string
 }
 
-// An Event is what became of a worker.
+// Event is the start or the end of a worker.
 type Event struct {
 	Kind    EventKind
 	Process int      // its ID
-	Request string   // that it was started for, or had when it ended; "": none
-	Missing []string // of one that started: what of its confinement this system lacks
+	Request string   // for which it was started, or that it had when it ended; "": none
+	Missing []string // of a started worker: the confinement that this system lacks
 	Reason  string   // why it ended
 }
 
-// EventKind says what became of a worker.
+// EventKind is the kind of an Event.
 type EventKind int
 
 // The kinds.
 const (
 	Started  EventKind = iota
-	Died               // it ended by itself, or somebody killed it
+	Died               // it ended by itself, or was killed from outside
 	Stopped            // a request took too long, or was canceled and did not end
-	Replaced           // it had too much memory after a request, or had given up a plugin
+	Replaced           // it had too much memory after a request, or a plugin of it was given up
 )
 
-// A Pool has workers. It starts one when there is something to do, and none is idle.
+// Pool has workers. It starts one when there is something to do, and none is idle.
 type Pool struct {
 	Options
 
-	slots  chan struct{} // as many as there may be workers
-	time   atomic.Int64  // that a request may take, in nanoseconds
-	answer atomic.Int64  // bytes that an answer may have
+	slots  chan struct{} // one for each worker
+	time   atomic.Int64  // of a request at most, in nanoseconds
+	answer atomic.Int64  // bytes of an answer at most
 
 	mu     sync.Mutex
 	live   map[*process]bool
-	idle   []*process // the last one was used last, and knows most of what comes now
+	idle   []*process // the last one was used last: its caches are the best
 	closed bool
 }
 
-// An Output takes the report of a job.
+// Output takes the report of a job.
 type Output interface {
 	io.Writer
-	// Restart forgets what was written. ok is false where somebody has read of it.
+	// Restart discards the written bytes. ok is false where a reader has got some of them.
 	Restart() (ok bool)
 }
 
@@ -95,22 +96,21 @@ func NewPool(o Options) *Pool {
 	return p
 }
 
-// SetBounds replaces how long a request may take, and how many bytes an answer may have. It
-// concerns requests that begin later.
+// SetBounds replaces the bounds of time and of answers, for requests that begin later.
 func (p *Pool) SetBounds(time time.Duration, maxAnswer int64) {
 	p.time.Store(int64(time))
 	p.answer.Store(maxAnswer)
 }
 
-// An Asker answers what a job asks of whoever wants it: a servicepb.Question by a
-// servicepb.Answer, and the path of the file that it asks for. It may be called
-// concurrently.
+// Asker asks the caller of a job: a servicepb.Question, which gets a servicepb.Answer and
+// the path of the file that it asks for. It may be called concurrently.
 type Asker func(question []byte) (answer []byte, path string, err error)
 
-// maxTries is how often a job is begun whose worker somebody killed, and a worker started.
+// maxTries bounds how often a worker is started, and a job begun, when workers are killed
+// from outside.
 const maxTries = 3
 
-// A Request is a job for a worker.
+// Request is a job for a worker.
 type Request struct {
 	Job    *job.Job
 	Input  *os.File // a regular file, which is read from its beginning
@@ -120,7 +120,7 @@ type Request struct {
 }
 
 // Do has a worker do a job. It waits for a worker as long as ctx allows. The error is a
-// *Failure, or why no worker could be asked.
+// *Failure, or the reason why there was no worker.
 func (p *Pool) Do(ctx context.Context, r *Request) (job.Outcome, error) {
 	select {
 	case p.slots <- struct{}{}:
@@ -191,15 +191,15 @@ func (p *Pool) take(ctx context.Context) (*process, error) {
 	return w, nil
 }
 
-// tell tells who watches of the end of a worker.
+// tell reports the end of a worker to Watch.
 func (p *Pool) tell(w *process, kind EventKind, reason string) {
 	if p.Watch != nil {
 		p.Watch(Event{Kind: kind, Process: w.command.Process.Pid, Request: w.request, Reason: reason})
 	}
 }
 
-// giveBack keeps a worker for the next request, unless it has become too large.
-func (p *Pool) giveBack(w *process) {
+// release keeps a worker for the next request, unless it has become too large.
+func (p *Pool) release(w *process) {
 	w.asker.Store(nil)
 	if used := plugin.ResidentMemory(w.command.Process.Pid); used > p.Recycle {
 		w.kill()
@@ -216,11 +216,11 @@ func (p *Pool) giveBack(w *process) {
 	p.idle = append(p.idle, w)
 }
 
-// cancelGrace is how long a worker has to end a request that was canceled, before it is
-// ended itself.
+// cancelGrace is the time for a worker to end a canceled request, before the worker is
+// ended.
 const cancelGrace = time.Second
 
-// do has one worker do a job. A worker that is not given back is ended.
+// do has one worker do a job. It releases or ends the worker.
 func (p *Pool) do(ctx context.Context, w *process, r *Request) (job.Outcome, *Failure) {
 	number, copied, f := p.begin(w, r)
 	if f != nil {
@@ -233,7 +233,7 @@ func (p *Pool) do(ctx context.Context, w *process, r *Request) (job.Outcome, *Fa
 		case d := <-w.done:
 			return p.finish(w, &d, copied())
 		case <-w.ended:
-			_ = copied() // what there is of a report is not the report
+			_ = copied() // a part of a report is no report
 			reason := w.died().Error()
 			p.tell(w, Died, reason)
 			return job.Outcome{}, &Failure{Crashed, "the process that read it died: " + reason}
@@ -248,14 +248,14 @@ func (p *Pool) do(ctx context.Context, w *process, r *Request) (job.Outcome, *Fa
 	return job.Outcome{}, f
 }
 
-// A work is the time that a worker has for a run. The time in which it waits for whoever
-// asked for the run is not of the worker's work.
+// work measures the time that a worker has for a run. Waiting for the caller's answers does
+// not count.
 type work struct {
 	process *process
 	most    time.Duration
 	began   time.Time
-	waited  time.Duration // by the process, before
-	limit   *time.Timer   // at which the work may be over
+	waited  time.Duration // by the process, in earlier runs
+	limit   *time.Timer   // the earliest end of the time
 }
 
 func (p *Pool) newWork(w *process) *work {
@@ -263,7 +263,7 @@ func (p *Pool) newWork(w *process) *work {
 	return &work{w, most, time.Now(), w.waits.total(), time.NewTimer(most)}
 }
 
-// over is the failure of a work that took too long; nil: there is time left.
+// over returns the failure of work that took too long; nil: there is time left.
 func (w *work) over() *Failure {
 	left := w.most - time.Since(w.began) + w.process.waits.total() - w.waited
 	if left <= 0 {
@@ -274,14 +274,14 @@ func (w *work) over() *Failure {
 }
 
 // begin sends a run. The worker's report is copied to the output; copied waits for the end of
-// that, and returns its error.
+// copying, and returns its error.
 func (p *Pool) begin(w *process, r *Request) (number uint64, copied func() error, f *Failure) {
 	reads, writes, err := os.Pipe()
 	if err == nil {
 		_, err = r.Input.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		p.giveBack(w)
+		p.release(w)
 		return 0, nil, &Failure{Crashed, err.Error()}
 	}
 	w.number++
@@ -308,17 +308,17 @@ func (p *Pool) begin(w *process, r *Request) (number uint64, copied func() error
 	return w.number, func() error { return <-ended }, nil
 }
 
-// finish takes the end of a run.
+// finish handles the end of a run.
 func (p *Pool) finish(w *process, d *done, copied error) (job.Outcome, *Failure) {
 	switch {
 	case d.Failure != nil && d.Failure.Kind == Crashed:
-		w.kill() // what it shares between requests may be half changed
+		w.kill() // state shared between requests may be half changed
 		p.tell(w, Died, d.Failure.Detail)
-	case d.Outcome.Used.HasGivenUp:
-		w.kill() // nothing that needs the plugin would be walked by it any more
+	case d.Outcome.Used.PluginFailed:
+		w.kill() // it would not walk anything that needs the plugin
 		p.tell(w, Replaced, "a plugin was given up")
 	default:
-		p.giveBack(w)
+		p.release(w)
 	}
 	switch {
 	case errors.Is(copied, unix.ENOSPC), errors.Is(copied, unix.EDQUOT):
@@ -329,14 +329,14 @@ func (p *Pool) finish(w *process, d *done, copied error) (job.Outcome, *Failure)
 	return d.Outcome, d.Failure
 }
 
-// stop cancels a run, and ends the worker where it does not heed that.
+// stop cancels a run, and ends the worker if that does not help.
 func (p *Pool) stop(w *process, number uint64, reason string) {
 	if w.conn.send(toWorker{Cancel: number}) == nil {
 		grace := time.NewTimer(cancelGrace)
 		defer grace.Stop()
 		select {
 		case <-w.done:
-			p.giveBack(w)
+			p.release(w)
 			return
 		case <-w.ended:
 		case <-grace.C:
@@ -347,7 +347,7 @@ func (p *Pool) stop(w *process, number uint64, reason string) {
 	p.tell(w, Stopped, reason)
 }
 
-// Close ends all workers, with what they do, and waits for their end.
+// Close ends all workers and their jobs, and waits for their end.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed, p.idle = true, nil
@@ -361,8 +361,8 @@ func (p *Pool) Close() {
 	}
 }
 
-// join notes a worker that lives. ok is false where the pool is closed.
-func (p *Pool) join(w *process) (ok bool) {
+// add adds a live worker. ok is false where the pool is closed.
+func (p *Pool) add(w *process) (ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -372,8 +372,8 @@ func (p *Pool) join(w *process) (ok bool) {
 	return true
 }
 
-// part forgets a worker that is dead.
-func (p *Pool) part(w *process) {
+// remove removes a dead worker.
+func (p *Pool) remove(w *process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.live, w)

@@ -24,7 +24,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin/confine"
 )
 
-// A waits counts the time in which a worker has asked something that is not answered yet.
+// waits measures the time in which a worker waits for answers to its questions.
 type waits struct {
 	mu    sync.Mutex
 	open  int // questions
@@ -48,7 +48,7 @@ func (w *waits) end() {
 	}
 }
 
-// total is how long all waits were up to now.
+// total returns the time of all waits up to now.
 func (w *waits) total() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -58,22 +58,22 @@ func (w *waits) total() time.Duration {
 	return w.took + time.Since(w.since)
 }
 
-// A process is a worker, as the server sees it.
+// process is a worker, as the server sees it.
 type process struct {
 	command *exec.Cmd
 	conn    *conn
-	said    tail // what it wrote to standard error last
+	stderr  head // the beginning of its standard error
 	remotes [2]object.Remote
 	done    chan done             // its answers: of one run at a time
 	ended   chan struct{}         // closed when it is dead, and state is set
 	number  uint64                // of the last run
-	asker   atomic.Pointer[Asker] // of the run that is under way; nil: it asks nothing
-	request string                // that it has
-	waits   waits                 // for whoever asked for the run
+	asker   atomic.Pointer[Asker] // of the current run; nil: it asks nothing
+	request string                // the ID of the current one
+	waits   waits                 // for the caller of the run
 	fetches atomic.Int64          // of the run
 
 	killing      sync.Once
-	isKilledHere atomic.Bool // as it started
+	isKilledHere atomic.Bool // by killUnlessEnded
 }
 
 // start starts a worker, and waits until it takes runs.
@@ -89,7 +89,7 @@ func (p *Pool) start() (*process, []string, error) {
 	}
 	w := &process{remotes: [2]object.Remote{p.Remote, p.Symbols}, done: make(chan done, 1), ended: make(chan struct{}), conn: ours}
 	w.command = exec.Command(p.Self, Args...) //nolint:gosec // this executable
-	w.command.Dir, w.command.ExtraFiles, w.command.Stderr = dir, []*os.File{theirs}, &w.said
+	w.command.Dir, w.command.ExtraFiles, w.command.Stderr = dir, []*os.File{theirs}, &w.stderr
 	w.command.Env = []string{"TMPDIR=" + dir, "HOME=" + dir}
 	w.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it has no terminal, and no keys reach it
 	err = w.command.Start()
@@ -99,13 +99,13 @@ func (p *Pool) start() (*process, []string, error) {
 		_ = ours.Close()
 		return nil, nil, err
 	}
-	if !p.join(w) {
+	if !p.add(w) {
 		w.kill()
 	}
 	go func() {
 		_ = w.command.Wait()
 		_ = os.RemoveAll(dir)
-		p.part(w)
+		p.remove(w)
 		close(w.ended)
 	}()
 	missing, err := w.shakeHands(p, dir)
@@ -114,20 +114,20 @@ func (p *Pool) start() (*process, []string, error) {
 		if w.isKilled() && !w.isKilledHere.Load() {
 			return nil, nil, errKilled
 		}
-		return nil, nil, fmt.Errorf("a worker did not start: %v: %w", err, w.died()) //nolint:errorlint // the end of its socket says nothing of a request
+		return nil, nil, fmt.Errorf("a worker did not start: %v: %w", err, w.died()) //nolint:errorlint // a broken socket is not the request's fault
 	}
 	go w.listen()
 	return w, missing, nil
 }
 
-// NameLength is how long the name of a worker's folder is: paths of sockets are bounded, and
-// its plugins have theirs there.
+// NameLength is the length of the name of a worker's folder: it has the sockets of plugins,
+// whose paths are bounded.
 const NameLength = 4
 
-// newFolder makes a folder with a name of its own.
-func newFolder(in string) (dir string, err error) {
+// newFolder makes a folder with a new name in parent.
+func newFolder(parent string) (dir string, err error) {
 	for {
-		dir = filepath.Join(in, strings.ToLower(rand.Text()[:NameLength]))
+		dir = filepath.Join(parent, strings.ToLower(rand.Text()[:NameLength]))
 		if err = os.Mkdir(dir, 0o700); !errors.Is(err, os.ErrExist) {
 			return dir, err
 		}
@@ -165,11 +165,11 @@ func (w *process) shakeHands(p *Pool, dir string) (missing []string, err error) 
 	return m.Ready.Missing, nil
 }
 
-// maxDescriptors is how many descriptors a worker may have: targets may be of many files,
-// which are mapped one after the other.
+// maxDescriptors bounds the descriptors of a worker: a target may have many files, which
+// are mapped one after the other.
 const maxDescriptors = 1024
 
-// listen reads what the worker says, until it is gone.
+// listen reads the worker's messages, until it is gone.
 func (w *process) listen() {
 	for {
 		var m fromWorker
@@ -183,7 +183,7 @@ func (w *process) listen() {
 		case m.Done != nil:
 			select {
 			case w.done <- *m.Done:
-			default: // nobody waits for it
+			default: // the run was given up
 			}
 		case m.Fetch != nil:
 			go w.fetch(m.Fetch)
@@ -193,7 +193,7 @@ func (w *process) listen() {
 	}
 }
 
-// fetch asks who has a file, for the worker.
+// fetch asks for a file on behalf of the worker.
 func (w *process) fetch(f *fetch) {
 	answer := fetched{Number: f.Number}
 	which := 0
@@ -207,17 +207,16 @@ func (w *process) fetch(f *fetch) {
 		answer.Path, answer.Tried = r.Fetch(f.File)
 	}
 	if w.conn.send(toWorker{Fetched: &answer}) != nil {
-		// Reasons may be longer than a message.
+		// The reasons may be too long for a message.
 		answer.Tried = nil
 		_ = w.conn.send(toWorker{Fetched: &answer})
 	}
 }
 
-// maxFetches bounds the files that a request has looked for: what it names comes from what
-// was sent, which may be made to name any number.
+// maxFetches bounds the files that a request looks for: a hostile file may name any number.
 const maxFetches = download.DefaultMaxFiles
 
-// answer has a question of the run that is under way answered.
+// answer asks the caller a question of the current run.
 func (w *process) answer(q *question) {
 	w.waits.begin()
 	defer w.waits.end()
@@ -233,7 +232,7 @@ func (w *process) answer(q *question) {
 	}
 }
 
-// errKilled says that somebody killed a worker before it took runs.
+// errKilled is the error of a worker that was killed from outside as it started.
 var errKilled = errors.New("a worker was killed when it started")
 
 // killUnlessEnded ends a worker that ends by itself, or is stuck, and waits for its end.
@@ -247,7 +246,7 @@ func (w *process) killUnlessEnded() {
 	<-w.ended
 }
 
-// kill ends the worker at once, with its plugins: those die with it.
+// kill ends the worker at once; its plugins die with it.
 func (w *process) kill() {
 	w.killing.Do(func() {
 		_ = w.command.Process.Kill()
@@ -255,44 +254,45 @@ func (w *process) kill() {
 	})
 }
 
-// died says how the worker ended. It may be asked once ended is closed.
+// died describes how the worker ended. ended has to be closed.
 func (w *process) died() error {
 	state := w.command.ProcessState
 	if state == nil {
 		return errors.New("it ended in an unknown way")
 	}
 	text := state.String()
-	if line := w.said.firstLine(); line != "" {
+	if line := w.stderr.firstLine(); line != "" {
 		text += ": " + line
 	}
 	return errors.New(text)
 }
 
-// isKilled says whether somebody killed the worker: its end says nothing of its request.
+// isKilled reports whether the worker was killed, which is not its request's fault.
 func (w *process) isKilled() bool {
 	status, ok := w.command.ProcessState.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-// A tail keeps the beginning of what a dying process says, where its runtime says why.
-type tail struct {
+// head keeps the beginning of a standard error, where the runtime of a dying process writes
+// the reason.
+type head struct {
 	mu   sync.Mutex
 	text []byte
 }
 
-// maxSaid bounds what is kept of a worker's standard error.
-const maxSaid = 4 << 10
+// maxStderr bounds the kept bytes of a worker's standard error.
+const maxStderr = 4 << 10
 
 // Write implements io.Writer.
-func (t *tail) Write(p []byte) (int, error) {
+func (t *head) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.text = append(t.text, p[:min(len(p), maxSaid-len(t.text))]...)
+	t.text = append(t.text, p[:min(len(p), maxStderr-len(t.text))]...)
 	return len(p), nil
 }
 
-// firstLine is the first line that says something.
-func (t *tail) firstLine() string {
+// firstLine returns the first line that is not blank.
+func (t *head) firstLine() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for line := range bytes.Lines(t.text) {
@@ -303,4 +303,4 @@ func (t *tail) firstLine() string {
 	return ""
 }
 
-var _ io.Writer = (*tail)(nil)
+var _ io.Writer = (*head)(nil)

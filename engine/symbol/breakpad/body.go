@@ -7,22 +7,22 @@ import (
 	"iter"
 )
 
-// A place is a line of a file, by the file's number.
+// place is a line of a file, by the file's number.
 type place struct{ file, line int }
 
 // body reads the records of a function one by one.
 type body struct {
 	f      *File
-	offset uint64 // of what is read next
+	offset uint64 // of the next record
 	end    uint64
 	first  fields // the FUNC record
-	from   uint64 // a line record: its code; of a FUNC record: where it is
+	from   uint64 // a line record: its code; of a FUNC record: its start
 	to     uint64
 
-	// The record that was read last.
+	// The last record read.
 	isInline bool
-	at       place // of the code, or of the call that was inlined
-	hasFile  bool  // at has a file: the older form of INLINE has none
+	place    place // of the code, or of the inlined call
+	hasFile  bool  // place has a file: the older form of INLINE has none
 	depth    int
 	origin   int
 	ranges   fields // of an INLINE record
@@ -52,7 +52,7 @@ func (b *body) function() (fn Function, ok bool) {
 	return fn, true
 }
 
-// next goes to the next line record or INLINE record that can be read.
+// next moves to the next valid line record or INLINE record.
 func (b *body) next() bool {
 	for b.offset < b.end {
 		start := b.offset
@@ -67,7 +67,7 @@ func (b *body) next() bool {
 		}
 		if c := l[0]; c < 'A' || c > 'Z' || !isNamed(l) {
 			if hexDigit[c] < 0 {
-				continue // the index said so
+				continue // the index reported it
 			}
 			if b.readLine(l) {
 				return true
@@ -83,7 +83,7 @@ func (b *body) next() bool {
 	return false
 }
 
-// isNamed says whether a line begins with the name of a record.
+// isNamed reports whether a line begins with the name of a record.
 func isNamed(l fields) bool {
 	name := l.next()
 	for i := range kinds {
@@ -99,15 +99,15 @@ func (b *body) readLine(l fields) (ok bool) {
 	if b.from, b.to, ok = l.span(); !ok {
 		return false
 	}
-	if b.at.line, ok = l.decimal(); !ok {
+	if b.place.line, ok = l.decimal(); !ok {
 		return false
 	}
-	b.at.file, ok = l.decimal()
+	b.place.file, ok = l.decimal()
 	return ok
 }
 
-// readInline reads both forms: the older one has no file of the call, and so an
-// odd number of fields. The ranges are checked when they are read.
+// readInline reads both forms: the older one has no file of the call, and so an odd number
+// of fields. The ranges are checked when they are read.
 func (b *body) readInline(l fields) (ok bool) {
 	b.isInline = true
 	count := 0
@@ -120,12 +120,12 @@ func (b *body) readInline(l fields) (ok bool) {
 	if b.depth, ok = l.decimal(); !ok {
 		return false
 	}
-	if b.at.line, ok = l.decimal(); !ok {
+	if b.place.line, ok = l.decimal(); !ok {
 		return false
 	}
-	b.at.file, b.hasFile = noFile, count%2 == 0
+	b.place.file, b.hasFile = noFile, count%2 == 0
 	if b.hasFile {
-		if b.at.file, ok = l.fileNumber(); !ok {
+		if b.place.file, ok = l.fileNumber(); !ok {
 			return false
 		}
 	}
@@ -149,7 +149,7 @@ func (b *body) spans() iter.Seq2[uint64, uint64] {
 	}
 }
 
-// covers says whether an INLINE record covers an address.
+// covers reports whether an INLINE record covers an address.
 func (b *body) covers(address uint64) bool {
 	for from, to := range b.spans() {
 		if from <= address && address < to {
@@ -159,7 +159,7 @@ func (b *body) covers(address uint64) bool {
 	return false
 }
 
-// A call is one that was inlined around an address.
+// call is an inlined call around an address.
 type call struct {
 	isMet   bool
 	origin  int
@@ -167,16 +167,16 @@ type call struct {
 	hasFile bool
 }
 
-// A lookup gathers what the records of a function say of one address.
+// lookup gathers a function's records of one address.
 type lookup struct {
 	address    uint64
 	hasLine    bool
 	file       int
 	lineNumber int
-	calls      []call // outermost first: of each depth the one that covers the address
+	calls      []call // outermost first: at each depth the one that covers the address
 }
 
-// lookup reads what is left of the body for what it says of an address.
+// lookup searches the rest of the body for records of an address.
 func (b *body) lookup(address uint64) lookup {
 	l := lookup{address: address, file: noFile}
 	for b.next() {
@@ -188,23 +188,23 @@ func (b *body) lookup(address uint64) lookup {
 	}
 	for i := range l.calls {
 		if !l.calls[i].isMet {
-			l.calls = l.calls[:i] // what is inlined into a call that is not there
+			l.calls = l.calls[:i] // calls inlined into a call that is not there
 			break
 		}
 	}
 	return l
 }
 
-// line takes a line record; the first that covers the address counts.
+// line adds a line record; the first that covers the address counts.
 func (l *lookup) line(b *body) {
 	if !l.hasLine && b.from <= l.address && l.address < b.to {
-		l.hasLine, l.file, l.lineNumber = true, b.at.file, b.at.line
+		l.hasLine, l.file, l.lineNumber = true, b.place.file, b.place.line
 	}
 }
 
-// inline takes an INLINE record; of each depth the first that covers the address counts.
-// Those around it may come before it or not: the dump_syms that is written in Rust sorts
-// the records of a function by the address of their first range.
+// inline adds an INLINE record; at each depth the first that covers the address counts.
+// Outer calls may come before it or not: the dump_syms that is written in Rust sorts the
+// records of a function by the address of their first range.
 func (l *lookup) inline(b *body) {
 	if b.depth >= maxInline || b.depth < len(l.calls) && l.calls[b.depth].isMet || !b.covers(l.address) {
 		return
@@ -212,5 +212,5 @@ func (l *lookup) inline(b *body) {
 	for len(l.calls) <= b.depth {
 		l.calls = append(l.calls, call{})
 	}
-	l.calls[b.depth] = call{true, b.origin, b.at, b.hasFile}
+	l.calls[b.depth] = call{true, b.origin, b.place, b.hasFile}
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package breakpad reads and writes Breakpad's symbol files (.sym): text, a record
-// on each line, that names the functions, lines, inlined calls and public symbols
-// of a module, and says how its frames are unwound. The document is
-// docs/symbol_files.md of Breakpad; comments name its sections.
+// Package breakpad reads and writes Breakpad's symbol files (.sym): text, a record on each
+// line, that names the functions, lines, inlined calls and public symbols of a module, and
+// has the rules for unwinding its frames. The document is docs/symbol_files.md of Breakpad;
+// comments name its sections.
 //
 //	f, err := breakpad.Open("libc.so.6.sym")
 //	if err != nil {
@@ -18,11 +18,10 @@
 //		fmt.Println(frames[i].Function, frames[i].File, frames[i].Line)
 //	}
 //
-// A file is mapped and read once from front to back, which finds where its
-// records are. What belongs to a function is read when somebody asks for it.
+// A file is mapped and read once from front to back, which finds the offsets of its
+// records. The records of a function are read on demand.
 //
-// A line that cannot be read costs what it says and no more. Problems lists
-// those that were met so far.
+// An unreadable line is left out, and only that line. Problems lists the ones met so far.
 package breakpad
 
 import (
@@ -34,35 +33,35 @@ import (
 	"github.com/unwindd/unwindd/internal/problems"
 )
 
-// A Module is what a MODULE record says ("MODULE records").
+// Module is a MODULE record ("MODULE records").
 type Module struct {
 	OS   string // Linux, mac, windows
 	Arch string // x86, x86_64, arm, arm64 and others
-	// ID is the debug identifier in hexadecimal digits: the 32 of a GUID and an
-	// age behind them.
+	// ID is the debug identifier in hexadecimal digits: the 32 of a GUID and then the age.
 	ID   string
-	Name string // base name of the file that the symbols were made from
+	Name string // base name of the file that the symbols were extracted from
 }
 
-// Counts says how many records of each kind a file has. Lines and inlined calls
-// are not read before they are needed, and Records counts them together.
+// Counts are the numbers of records of each kind in a file. Lines and inlined calls are not
+// read before they are needed, and Records counts them together.
 type Counts struct {
 	Files, Origins, Functions, Publics int
-	// Records is how many lines of text belong to functions: line records and
+	// Records is the number of lines of text that belong to functions: line records and
 	// INLINE records.
 	Records int
-	// CFI is the STACK CFI INIT records, CFIRows those and the STACK CFI records
-	// that change them.
+	// CFI counts the STACK CFI INIT records, CFIRows these and the STACK CFI records that
+	// change them.
 	CFI, CFIRows int
-	// FrameData and FPO are the STACK WIN records of types 4 and 0; OtherWin
-	// are those of other types, which nobody uses.
+	// FrameData and FPO count the STACK WIN records of types 4 and 0; OtherWin counts
+	// records of other types, which are unused.
 	FrameData, FPO, OtherWin int
-	// Damaged is how many records the index leaves out because they cannot be read.
+	// Damaged is the number of records that the index leaves out because they cannot be
+	// read.
 	Damaged int
 }
 
-// A File is a symbol file. It implements symbol.Source, and may be used
-// concurrently. Addresses are relative to the module's base.
+// File is a symbol file. It implements symbol.Source, and may be used concurrently.
+// Addresses are relative to the module's base.
 type File struct {
 	path    string
 	data    []byte
@@ -107,7 +106,7 @@ func Read(name string, data []byte) (*File, error) {
 	return f, nil
 }
 
-// Close unmaps the file. Nothing may be asked of it any more.
+// Close unmaps the file, which must not be used afterwards.
 func (f *File) Close() error {
 	if f.mapping == nil {
 		return nil
@@ -115,8 +114,8 @@ func (f *File) Close() error {
 	return f.mapping.Close()
 }
 
-// MemorySize is about how many bytes the File keeps of what it read. The mapped file is
-// not among them.
+// MemorySize is about how many bytes the data read from the File takes, without the mapped
+// file.
 func (f *File) MemorySize() uint64 {
 	size := int(unsafe.Sizeof(*f)) + (cap(f.files)+cap(f.origins))*int(unsafe.Sizeof(numbered{}))
 	for _, list := range [][]record{f.functions, f.publics, f.rules, f.win[0], f.win[1]} {
@@ -128,7 +127,7 @@ func (f *File) MemorySize() uint64 {
 	return uint64(size) //nolint:gosec // of memory
 }
 
-// ReleasePages gives back the memory of what was read of the mapped file. It may be read
+// ReleasePages releases the pages of the mapped file that were read. The file may be read
 // again, and while this runs.
 func (f *File) ReleasePages() {
 	if f.mapping != nil {
@@ -136,32 +135,32 @@ func (f *File) ReleasePages() {
 	}
 }
 
-// Path is that of Open, or the name of Read.
+// Path is the path passed to Open, or the name passed to Read.
 func (f *File) Path() string { return f.path }
 
-// Module is the identity of the module. It is zero where the file does not say.
+// Module is the identity of the module; zero where the file has none.
 func (f *File) Module() Module { return f.module }
 
 // Infos are the INFO records without their first word, in the order of the file:
 // "CODE_ID F1C3BCC0279865FE3058404B2831D9E64135386C" for instance.
 func (f *File) Infos() []string { return f.infos }
 
-// Counts says what is in the file.
+// Counts returns the numbers of records in the file.
 func (f *File) Counts() Counts { return f.counts }
 
-// maxProblems is how many problems are kept.
+// maxProblems bounds the problems that are kept.
 const maxProblems = 64
 
-// Problems are those that were met so far, the first ones, and how many more
-// there were. Records that belong to a function are read when somebody asks for
-// the function, and so are their problems; a line that is read twice counts twice.
+// Problems are the first problems met so far, and how many more there were. The records of
+// a function are read on demand, and their problems are found then; a line that is read
+// twice counts twice.
 func (f *File) Problems() (first []error, more int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.problems.Kept(), f.problems.Dropped()
 }
 
-// problem notes what is wrong with the record at an offset.
+// problem records a fault of the record at an offset.
 func (f *File) problem(offset uint64, format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

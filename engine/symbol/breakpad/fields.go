@@ -7,11 +7,11 @@ import (
 	"math"
 )
 
-// fields reads a line from left to right. Fields are separated by blanks, one or
-// more, as Breakpad's own reader takes them.
+// fields reads a line from left to right. Fields are separated by one or more blanks, as in
+// Breakpad's own reader.
 type fields []byte
 
-// next takes a field; it is empty at the end of the line.
+// next reads a field; it is empty at the end of the line.
 func (l *fields) next() []byte {
 	s := *l
 	i := 0
@@ -26,7 +26,7 @@ func (l *fields) next() []byte {
 	return s[start:i]
 }
 
-// rest takes what is left of the line, without blanks around it.
+// rest returns the rest of the line, without blanks around it.
 func (l *fields) rest() []byte {
 	s := bytes.TrimFunc(*l, func(r rune) bool { return r == ' ' || r == '\t' || r == '\r' })
 	*l = nil
@@ -35,7 +35,7 @@ func (l *fields) rest() []byte {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' }
 
-// hex takes a hexadecimal number of at most 64 bits.
+// hex reads a hexadecimal number of at most 64 bits.
 func (l *fields) hex() (uint64, bool) { return parseHex(l.next()) }
 
 func parseHex(s []byte) (v uint64, ok bool) {
@@ -52,8 +52,8 @@ func parseHex(s []byte) (v uint64, ok bool) {
 	return v, true
 }
 
-// hexDigit is the value of a digit; -1: it is none. The document has lower case
-// only; producers of Windows files write upper case too.
+// hexDigit is the value of a digit; -1: it is none. The document has lower case only;
+// producers of Windows files write upper case too.
 var hexDigit = func() (t [256]int8) {
 	for i := range t {
 		t[i] = -1
@@ -67,14 +67,14 @@ var hexDigit = func() (t [256]int8) {
 	return t
 }()
 
-// span takes an address and a size. The end must not lie beyond 2^64.
+// span reads an address and a size. The end must not lie beyond 2^64.
 func (l *fields) span() (start, end uint64, ok bool) {
 	start, ok = l.hex()
 	size, has := l.hex()
 	return start, start + size, ok && has && size <= ^start
 }
 
-// decimal takes a number of at most 31 bits: of a line, a file, an origin.
+// decimal reads a number of at most 31 bits: of a line, a file, an origin.
 func (l *fields) decimal() (int, bool) {
 	s := l.next()
 	if len(s) == 0 {
@@ -95,8 +95,7 @@ func (l *fields) decimal() (int, bool) {
 // noFile is the number of the file of an artificial function, which has none.
 const noFile = -1
 
-// fileNumber is decimal, or -1, which dump_syms wrote for functions without a
-// file.
+// fileNumber is decimal, or -1, which dump_syms wrote for functions without a file.
 func (l *fields) fileNumber() (int, bool) {
 	if after, ok := bytes.CutPrefix(bytes.TrimLeft(*l, " \t"), []byte("-1")); ok && (len(after) == 0 || isBlank(after[0])) {
 		*l = after
@@ -105,7 +104,7 @@ func (l *fields) fileNumber() (int, bool) {
 	return l.decimal()
 }
 
-// isMultiple takes an "m", which says that several symbols have this code.
+// isMultiple reads an "m", which means that several symbols have this code.
 func (l *fields) isMultiple() bool {
 	ahead := *l
 	if s := ahead.next(); len(s) != 1 || s[0] != 'm' {

@@ -10,45 +10,45 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// A Function is what a FUNC record says ("FUNC records").
+// Function is a FUNC record ("FUNC records").
 type Function struct {
-	Name       string // as in the file, which is mostly the demangled name
+	Name       string // as in the file, usually the demangled name
 	Start, End uint64
-	// ParameterSize is how many bytes of arguments it takes off the stack.
+	// ParameterSize is the number of bytes of arguments that the function pops.
 	ParameterSize uint64
-	// Multiple says that several symbols have this code, of which one is named.
+	// Multiple is set where several symbols have this code, one of which is named.
 	Multiple bool
 }
 
-// A Line says of which line of a file the code from Start to End is ("Line
-// records"). File is "" and Line 0 where they are not known.
+// Line is the line of a file for the code from Start to End ("Line records"). File is ""
+// and Line 0 where they are unknown.
 type Line struct {
 	Start, End uint64
 	File       string
 	Line       int
 }
 
-// An Inline is a call that was inlined ("INLINE records").
+// Inline is a call that was inlined ("INLINE records").
 type Inline struct {
-	// Depth is 0 for a call inlined into the function itself, 1 for one that was
-	// inlined into the call of depth 0 whose code has its code, and so on.
+	// Depth is 0 for a call inlined into the function itself, 1 for a call inlined into the
+	// call of depth 0 around it, and so on.
 	Depth    int
-	Name     string // of what was called; "" where no INLINE_ORIGIN says so
-	CallFile string // where it was called; "" is unknown
-	CallLine int    // likewise; 0 is unknown
+	Name     string // of the callee; "" without an INLINE_ORIGIN
+	CallFile string // file of the call; "": unknown
+	CallLine int    // line of the call; 0: unknown
 	Ranges   []Range
 }
 
-// A Range is code from Start up to, but not including, End.
+// Range is code from Start up to, but not including, End.
 type Range struct{ Start, End uint64 }
 
 // maxInline bounds the inlined calls around an address.
 const maxInline = 512
 
-// Frames appends the function at an address of the module and the calls inlined
-// into it, innermost first. Where no function is known a public symbol may be: it
-// reaches up to where the next symbol or function begins, and is said of no address
-// behind the end of a function, nor of one whose call frame information begins behind it. The error is that of a file which was cut.
+// Frames appends the function at an address of the module and the calls inlined into it,
+// innermost first. Without a function it appends a public symbol, which extends to the next
+// symbol or function, but not past the end of a function or the start of call frame
+// information. The error is returned for a truncated file.
 func (f *File) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
 	before := len(dst)
 	err := f.guard(func() error {
@@ -72,13 +72,13 @@ func (f *File) frames(dst []symbol.Frame, address uint64) []symbol.Frame {
 		return dst
 	}
 	l := b.lookup(address)
-	at := place{l.file, l.lineNumber}
+	pos := place{l.file, l.lineNumber}
 	for i := len(l.calls) - 1; i >= 0; i-- {
-		frame := f.frame(l.calls[i].origin, at)
+		frame := f.frame(l.calls[i].origin, pos)
 		dst = append(dst, frame)
-		at = f.callOf(&l, i, f.body(r), fn.Start)
+		pos = f.callOf(&l, i, f.body(r), fn.Start)
 	}
-	frame := symbol.Frame{Start: fn.Start, HasStart: true, File: f.file(at.file), Line: at.line}
+	frame := symbol.Frame{Start: fn.Start, HasStart: true, File: f.file(pos.file), Line: pos.line}
 	frame.Function, frame.LinkageName = names([]byte(fn.Name))
 	if fn.Multiple {
 		frame.Equals = symbol.SeveralEqual
@@ -86,29 +86,29 @@ func (f *File) frames(dst []symbol.Frame, address uint64) []symbol.Frame {
 	return append(dst, frame)
 }
 
-// frame is that of a function that was inlined, which is at a place.
-func (f *File) frame(origin int, at place) symbol.Frame {
-	frame := symbol.Frame{Inlined: true, File: f.file(at.file), Line: at.line}
+// frame is the frame of an inlined function at a position.
+func (f *File) frame(origin int, position place) symbol.Frame {
+	frame := symbol.Frame{Inlined: true, File: f.file(position.file), Line: position.line}
 	name, _ := f.origin(origin)
 	frame.Function, frame.LinkageName = names(name)
 	return frame
 }
 
-// callOf is where the call with an index was made. The older form of INLINE does
-// not say in which file: in that of the function around the call. INLINE_ORIGIN has
-// it of those that are inlined themselves. For the function of b it is the file
-// of its first line, unless that is a part of a call too.
+// callOf is the place of the call with an index. The older form of INLINE has no file: it
+// is the file of the function around the call. INLINE_ORIGIN has it for functions that are
+// inlined themselves. For the function of b it is the file of its first line, unless that
+// is a part of a call too.
 func (f *File) callOf(l *lookup, i int, b body, start uint64) place {
-	at := l.calls[i].call
+	caller := l.calls[i].call
 	if l.calls[i].hasFile {
-		return at
+		return caller
 	}
 	if i > 0 {
-		_, at.file = f.origin(l.calls[i-1].origin)
+		_, caller.file = f.origin(l.calls[i-1].origin)
 	} else {
-		at.file = b.ownFile(start)
+		caller.file = b.ownFile(start)
 	}
-	return at
+	return caller
 }
 
 // ownFile is the file of a function that begins at an address, by its first line.
@@ -119,7 +119,7 @@ func (b body) ownFile(start uint64) int {
 	return noFile
 }
 
-// Function returns the FUNC record that Frames takes for an address.
+// Function returns the FUNC record that Frames finds for an address.
 func (f *File) Function(address uint64) (fn Function, ok bool) {
 	_ = f.guard(func() error {
 		if r := find(f.functions, address); r != nil {
@@ -131,7 +131,7 @@ func (f *File) Function(address uint64) (fn Function, ok bool) {
 	return fn, ok
 }
 
-// A Symbol is what a PUBLIC record says ("PUBLIC records").
+// Symbol is a PUBLIC record ("PUBLIC records").
 type Symbol struct {
 	Name          string
 	Address       uint64
@@ -139,7 +139,7 @@ type Symbol struct {
 	Multiple      bool
 }
 
-// uniquePublics sorts; of those at one address the first of the file is kept.
+// uniquePublics sorts records; of several at one address it keeps the first of the file.
 func uniquePublics(list []record) []record {
 	for i := range list {
 		list[i].end = list[i].start + 1
@@ -158,8 +158,8 @@ func (f *File) publicFrames(dst []symbol.Frame, address uint64) []symbol.Frame {
 	if r := before(f.functions, address); r != nil && r.end > p.start {
 		return dst
 	}
-	// What has call frame information that begins behind the symbol is another function,
-	// which has no name here. Functions of Windows have it in several parts.
+	// Code whose call frame information begins after the symbol is another function, which
+	// has no name here. Functions of Windows have it in several parts.
 	if start, ok := f.ruleStart(address); ok && start > p.start && f.module.OS != windows {
 		return dst
 	}
@@ -172,7 +172,7 @@ func (f *File) publicFrames(dst []symbol.Frame, address uint64) []symbol.Frame {
 	return append(dst, frame)
 }
 
-// ruleStart is where the STACK CFI INIT record begins that covers an address.
+// ruleStart is the start of the STACK CFI INIT record that covers an address.
 func (f *File) ruleStart(address uint64) (start uint64, ok bool) {
 	r := find(f.rules, address)
 	if r == nil {
@@ -199,8 +199,8 @@ func (f *File) public(r *record) (s Symbol, ok bool) {
 	return s, true
 }
 
-// Publics calls yield with every PUBLIC record, by address. Of those at one
-// address there is the first of the file; those at 0 are none.
+// Publics calls yield with every PUBLIC record, by address: the first of the file of
+// several at one address. Records at 0 are left out.
 func (f *File) Publics(yield func(Symbol) bool) {
 	_ = f.guard(func() error {
 		for i := range f.publics {
@@ -221,15 +221,15 @@ func (f *File) lineAt(offset uint64) fields {
 	return trimEnd(s)
 }
 
-// file is the name of a file; "" where the number is not known.
+// file is the name of a file; "" where the number is unknown.
 func (f *File) file(number int) string {
 	s, _ := f.text(f.files, number)
 	return string(s)
 }
 
-// origin returns the name of an inlined function; file is that of the older form
-// "INLINE_ORIGIN number file name", noFile in the newer one, which a name that
-// begins with a number never is.
+// origin returns the name of an inlined function; file is the file in the older form
+// "INLINE_ORIGIN number file name", noFile in the newer one, where a name never begins with
+// a number.
 func (f *File) origin(number int) (name []byte, file int) {
 	s, ok := f.text(f.origins, number)
 	if !ok {
@@ -244,9 +244,9 @@ func (f *File) origin(number int) (name []byte, file int) {
 	return s, noFile
 }
 
-// names gives the readable form of a name of the file and the linkage name, ""
-// where that is the same. Most producers demangle; some leave names of Rust and
-// Swift, or all of them, as they are.
+// names returns the readable form of a name of the file and the linkage name, "" where it
+// is the same. Most producers demangle; some leave names of Rust and Swift, or all of them,
+// mangled.
 func names(raw []byte) (function, linkage string) {
 	linkage = string(raw)
 	if function = symbol.Demangle(linkage); function == linkage {
@@ -255,12 +255,11 @@ func names(raw []byte) (function, linkage string) {
 	return function, linkage
 }
 
-// Functions calls yield with every FUNC record whose code is not hidden by others,
-// by address, and with what belongs to it. A function of which others have parts
-// comes once.
+// Functions calls yield with every FUNC record whose code is not hidden by others, by
+// address, and its body. A function that others split comes once.
 func (f *File) Functions(yield func(Function, *Body) bool) {
 	_ = f.guard(func() error {
-		parts := map[uint64]bool{} // the functions that are split, by where they are
+		parts := map[uint64]bool{} // the split functions, by their offsets
 		for i := range f.functions {
 			r := &f.functions[i]
 			b := f.body(r)
@@ -279,18 +278,18 @@ func (f *File) Functions(yield func(Function, *Body) bool) {
 	})
 }
 
-// A Body is the records that belong to a function. It is valid while Functions
-// calls yield with it.
+// Body is the records that belong to a function. It is valid while Functions calls yield
+// with it.
 type Body struct {
-	start body
-	from  uint64 // where the function begins
+	start   body
+	address uint64 // start of the function
 }
 
 // Lines are the line records, in the order of the file.
 func (b *Body) Lines() iter.Seq[Line] {
 	return func(yield func(Line) bool) {
 		for x := b.start; x.next(); {
-			if !x.isInline && !yield(Line{x.from, x.to, x.f.file(x.at.file), x.at.line}) {
+			if !x.isInline && !yield(Line{x.from, x.to, x.f.file(x.place.file), x.place.line}) {
 				return
 			}
 		}
@@ -300,28 +299,28 @@ func (b *Body) Lines() iter.Seq[Line] {
 // Inlines are the INLINE records, in the order of the file.
 func (b *Body) Inlines() iter.Seq[Inline] {
 	return func(yield func(Inline) bool) {
-		// The files of the function and of the calls above the next one.
+		// The files of the function and of the calls around the next one.
 		above, isOld := []int{noFile}, false
 		for x := b.start; x.next(); {
 			if !x.isInline {
 				continue
 			}
 			name, file := x.f.origin(x.origin)
-			in := Inline{Depth: x.depth, Name: string(name), CallLine: x.at.line}
+			inlined := Inline{Depth: x.depth, Name: string(name), CallLine: x.place.line}
 			if !x.hasFile && !isOld {
-				above[0], isOld = b.start.ownFile(b.from), true
+				above[0], isOld = b.start.ownFile(b.address), true
 			}
 			if !x.hasFile && x.depth < len(above) {
-				x.at.file = above[x.depth]
+				x.place.file = above[x.depth]
 			}
-			in.CallFile = x.f.file(x.at.file)
+			inlined.CallFile = x.f.file(x.place.file)
 			if x.depth < len(above) {
 				above = append(above[:x.depth+1], file)
 			}
 			for from, to := range x.spans() {
-				in.Ranges = append(in.Ranges, Range{from, to})
+				inlined.Ranges = append(inlined.Ranges, Range{from, to})
 			}
-			if !yield(in) {
+			if !yield(inlined) {
 				return
 			}
 		}

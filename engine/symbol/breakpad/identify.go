@@ -10,11 +10,11 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// maxHead is how much of a file Identify reads, in bytes: MODULE is the first record.
-const maxHead = 64 << 10
+// maxHeader is how much of a file Identify reads, in bytes: MODULE is the first record.
+const maxHeader = 64 << 10
 
-// Identify reads the MODULE record of a file, without the rest of it. The error of a file
-// that does not begin with one wraps ErrFormat.
+// Identify reads the MODULE record of a file alone. The error of a file that does not begin
+// with one wraps ErrFormat.
 func Identify(path string) (Module, error) {
 	m, err := object.Map(path)
 	if err != nil {
@@ -23,7 +23,7 @@ func Identify(path string) (Module, error) {
 	defer m.Close()
 	var module Module
 	err = object.Guard(func() (err error) {
-		module, err = moduleOf(m.Data()[:min(len(m.Data()), maxHead)])
+		module, err = moduleOf(m.Data()[:min(len(m.Data()), maxHeader)])
 		return err
 	})
 	if err != nil {
@@ -32,11 +32,10 @@ func Identify(path string) (Module, error) {
 	return module, nil
 }
 
-// moduleOf reads the MODULE record at the beginning of a file; lines of blanks may be
-// before it.
-func moduleOf(head []byte) (Module, error) {
-	head = bytes.TrimLeft(head, "\r\n\t ")
-	line, _, _ := bytes.Cut(head, []byte{'\n'})
+// moduleOf reads the MODULE record at the beginning of a file, after optional blank lines.
+func moduleOf(header []byte) (Module, error) {
+	header = bytes.TrimLeft(header, "\r\n\t ")
+	line, _, _ := bytes.Cut(header, []byte{'\n'})
 	l := trimEnd(fields(line))
 	if string(l.next()) != "MODULE" {
 		return Module{}, fmt.Errorf("%w, expected MODULE at its beginning", ErrFormat)
@@ -48,11 +47,11 @@ func moduleOf(head []byte) (Module, error) {
 	return m, nil
 }
 
-// parseModule reads what is behind MODULE.
+// parseModule reads the fields after MODULE.
 func parseModule(l fields) (m Module, ok bool) {
 	m = Module{OS: string(l.next()), Arch: string(l.next()), ID: string(l.next()), Name: string(l.rest())}
 	return m, m.Name != ""
 }
 
-// IsID says whether an identifier is the module's: the digits may be in either case.
+// IsID reports whether an identifier is the module's: the digits may be in either case.
 func (m *Module) IsID(id string) bool { return m.ID != "" && strings.EqualFold(m.ID, id) }

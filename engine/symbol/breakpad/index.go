@@ -10,14 +10,14 @@ import (
 	"runtime"
 )
 
-// ErrFormat says that a file has no record of a symbol file.
+// ErrFormat is returned for a file without any record of a symbol file.
 var ErrFormat = errors.New("no record of a Breakpad symbol file in it")
 
-// maxRecords is how many records of one kind are kept: 400 MB of them. A browser
-// has a million functions.
+// maxRecords bounds the records of one kind: 400 MB of them. A browser has a million
+// functions.
 const maxRecords = 1 << 24
 
-// chunk is how much of a mapped file is read before its pages are given back.
+// chunk is how much of a mapped file is read before its pages are released.
 const chunk = 32 << 20
 
 // leastPart is the size of the smallest part that is read by a goroutine of its own.
@@ -29,14 +29,14 @@ type indexer struct {
 	offset uint64 // of the line
 	end    uint64 // of the line, behind its line feed
 	limit  uint64 // of the part
-	// function and cfi say that what follows belongs to the last record of
-	// functions or rules; tooLong that it goes on for too long.
+	// function and cfi are set where the next lines belong to the last record of functions
+	// or rules; tooLong where there are too many of them.
 	function, cfi, tooLong bool
 	known                  int  // lines that begin with the name of a record
-	orphans                bool // a line belongs to nothing above it in the part
+	orphans                bool // the part begins with lines that belong to a record before it
 }
 
-// kinds are the records that begin with a name, and what reads them.
+// kinds are the records by their names, with their readers.
 var kinds = []struct {
 	name string
 	read func(*indexer, fields) bool
@@ -73,24 +73,24 @@ func (f *File) index() error {
 
 // read reads the part.
 func (x *indexer) read() {
-	given := x.offset
+	released := x.offset
 	for ; x.offset < x.limit; x.offset = x.end {
 		if x.run(); x.offset >= x.limit {
 			break
 		}
 		x.end = x.lineEnd(x.offset)
 		x.line(fields(x.data[x.offset:x.end]))
-		if x.mapping != nil && x.end-given >= chunk {
-			x.mapping.ReleasePages(given, x.end)
-			given = x.end
+		if x.mapping != nil && x.end-released >= chunk {
+			x.mapping.ReleasePages(released, x.end)
+			released = x.end
 		}
 	}
 	if x.mapping != nil {
-		x.mapping.ReleasePages(given, x.limit)
+		x.mapping.ReleasePages(released, x.limit)
 	}
 }
 
-// lineEnd is where the line ends that holds an offset, behind its line feed.
+// lineEnd is the end of the line at an offset, behind its line feed.
 func (x *indexer) lineEnd(offset uint64) uint64 {
 	if i := bytes.IndexByte(x.data[offset:x.limit], '\n'); i >= 0 {
 		return offset + uint64(i) + 1
@@ -98,14 +98,13 @@ func (x *indexer) lineEnd(offset uint64) uint64 {
 	return x.limit
 }
 
-// The beginnings of the lines of which there are many beside line records.
+// The beginnings of the frequent lines besides line records.
 var (
 	cfiChange = []byte("STACK CFI ")
 	inline    = []byte("INLINE ")
 )
 
-// run skips the lines that follow and belong to the record above, almost all of a file,
-// and counts them.
+// run skips and counts the lines that belong to the record above, almost all of a file.
 func (x *indexer) run() {
 	start := x.offset
 	x.end = start
@@ -142,24 +141,24 @@ func (x *indexer) run() {
 	}
 }
 
-// reached says that what belongs to the last function ends at x.end.
+// reached extends the last function to x.end.
 func (x *indexer) reached() {
 	r := &x.functions[len(x.functions)-1]
 	if r.reach(x.end) || x.tooLong {
 		return
 	}
 	x.tooLong = true
-	// It has the lines that end in time.
+	// It keeps the lines that end within the bound.
 	most := r.offset() + maxLength
 	end := r.offset() + uint64(bytes.LastIndexByte(x.data[r.offset():most], '\n')+1) //nolint:gosec // not negative
 	r.reach(end)
 	x.problem(end, "the records of the function go on for more than %d bytes: the others are not read", maxLength)
 }
 
-// changed says that what belongs to the last STACK CFI INIT record ends at x.end.
+// changed extends the last STACK CFI INIT record to x.end.
 func (x *indexer) changed() {
 	if r := &x.rules[len(x.rules)-1]; !r.reach(x.end) {
-		r.where |= maxLength // which says that there is more than can be read
+		r.where |= maxLength // marks it as too long to be read whole
 	}
 }
 
@@ -169,8 +168,8 @@ func (x *indexer) line(l fields) {
 	if len(l) == 0 {
 		return
 	}
-	// Almost all lines are line records, which begin with a digit or a small
-	// letter: they are only counted here.
+	// Almost all lines are line records, which begin with a digit or a small letter: they
+	// are only counted here.
 	if c := l[0]; c >= 'A' && c <= 'Z' {
 		ahead := l
 		name := ahead.next()
@@ -191,7 +190,7 @@ func (x *indexer) line(l fields) {
 	x.belongs("a line record")
 }
 
-// trimEnd takes off a line feed and carriage returns.
+// trimEnd cuts off a line feed and carriage returns.
 func trimEnd(l fields) fields {
 	if n := len(l); n > 0 && l[n-1] == '\n' {
 		l = l[:n-1]
@@ -207,7 +206,7 @@ func (x *indexer) damaged(format string, args ...any) {
 	x.problem(x.offset, format, args...)
 }
 
-// belongs says that the line belongs to the function above it.
+// belongs assigns the line to the function above it.
 func (x *indexer) belongs(what string) {
 	if !x.function {
 		x.orphans = true
@@ -235,7 +234,7 @@ func (x *indexer) readFunction(l fields) bool {
 	l.isMultiple()
 	start, end, ok := l.span()
 	if _, has := l.hex(); !ok || !has {
-		return false // whole, so that it hides no function that can be read
+		return false // left out whole, so that it hides no function that can be read
 	}
 	x.counts.Functions++
 	x.function = x.add(&x.functions, start, end)
@@ -257,8 +256,8 @@ func (x *indexer) readPublic(l fields) bool {
 		return false
 	}
 	x.counts.Publics++
-	// Files made from PDBs of Windows have many symbols at address 0 (ntdll's
-	// _CIlog, _CIpow): there is no code.
+	// Files made from PDBs of Windows have many symbols at address 0 (ntdll's _CIlog,
+	// _CIpow): there is no code.
 	if address != 0 {
 		x.add(&x.publics, address, address)
 	}
@@ -281,7 +280,7 @@ func (x *indexer) number(list *[]numbered, l fields) bool {
 	if !ok || len(text) == 0 || len(text) > math.MaxInt32 || len(*list) == maxRecords {
 		return false
 	}
-	// text is a part of the data: what both have room for ends at one place.
+	// text is a part of the data: the capacities of both end at one place.
 	offset := uint64(cap(x.data) - cap(text)) //nolint:gosec // not negative
 	*list = append(*list, numbered{uint32(number), uint32(len(text)), offset})
 	return true
@@ -336,8 +335,8 @@ func (x *indexer) readStack(l fields) bool {
 func (x *indexer) readCFI(l fields) bool {
 	ahead := l
 	if string(ahead.next()) != "INIT" {
-		// A record that cannot be read belongs to the one above all the same:
-		// that it says nothing there would be wrong.
+		// An unreadable record still belongs to the one above: ignoring it there would be
+		// wrong.
 		if x.cfi {
 			x.counts.CFIRows++
 			x.changed()

@@ -44,42 +44,42 @@ func (f *File) readParts(count int) (known int, err error) {
 	return known, nil
 }
 
-// part is what reads a part of the file.
+// part returns an indexer of a part of the file.
 func (f *File) part(from, to uint64) *indexer {
 	return &indexer{File: &File{path: f.path, data: f.data, mapping: f.mapping}, offset: from, limit: to}
 }
 
-// The records at which a part may begin: producers write nothing behind them that belongs
-// to a record before.
+// The records at which a part may begin: in files of known producers no later line belongs
+// to a record before them.
 var (
 	newFunction = []byte("\nFUNC ")
 	newRules    = []byte("\nSTACK CFI INIT ")
 )
 
-// partStarts are where parts begin, about count of them.
+// partStarts are the starts of about count parts.
 func (f *File) partStarts(count int) []uint64 {
 	starts := []uint64{0}
 	for i := 1; i < count; i++ {
 		nominal := len(f.data) / count * i
 		near := f.data[nominal:min(len(f.data), nominal+maxLength)]
-		at := bytes.Index(near, newFunction)
-		if rules := bytes.Index(near[:max(at, 0)], newRules); at < 0 {
-			at = bytes.Index(near, newRules)
+		index := bytes.Index(near, newFunction)
+		if rules := bytes.Index(near[:max(index, 0)], newRules); index < 0 {
+			index = bytes.Index(near, newRules)
 		} else if rules >= 0 {
-			at = rules
+			index = rules
 		}
-		if at < 0 {
+		if index < 0 {
 			continue
 		}
-		if start := uint64(nominal + at + 1); start > starts[len(starts)-1] { //nolint:gosec // not negative
+		if start := uint64(nominal + index + 1); start > starts[len(starts)-1] { //nolint:gosec // not negative
 			starts = append(starts, start)
 		}
 	}
 	return starts
 }
 
-// areApart says whether no line of a part belongs to a record of one before, and all of
-// the records together are not too many.
+// areApart reports whether no line of a part belongs to a record of an earlier one, and all
+// records together are not too many.
 func areApart(parts []*indexer) bool {
 	function, cfi := false, false
 	functions, publics, rules, numbers, infos := 0, 0, 0, 0, 0
@@ -94,7 +94,7 @@ func areApart(parts []*indexer) bool {
 	return len(parts) == 1 || infos <= maxInfos && max(functions, publics, rules, numbers) <= maxRecords
 }
 
-// take adds what was read of the next part.
+// take appends the records of the next part.
 func (f *File) take(p *File) {
 	if f.module == (Module{}) {
 		f.module = p.module
@@ -116,7 +116,7 @@ func (f *File) take(p *File) {
 	}
 }
 
-// joined is a list with another one behind it.
+// joined returns a list with another one appended.
 func joined[T any](a, b []T) []T {
 	if len(a) == 0 {
 		return b

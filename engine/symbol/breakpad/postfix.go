@@ -12,10 +12,10 @@ import (
 // unsignedDivide divides a by b as unsigned numbers, where DW_OP_div is signed and
 // DW_OP_mod is not. Comments show the stack.
 //
-// Of a b in the lower half of the range the quotient of a/2 is doubled, which is q
-// or 1 too small: too small where what remains of a is not below b. Of a b in the
-// upper half the quotient p is 1 where a is not below b. There are no branches,
-// whose distance would be in the byte order of the target.
+// For b in the lower half of the range the quotient of a/2 is doubled, which is q or 1 too
+// small: too small where the remainder of a is not below b. For b in the upper half the
+// quotient p is 1 where a is not below b. There are no branches, whose distance would be in
+// the byte order of the target.
 var unsignedDivide = []byte{
 	dw.OpOver, dw.OpLit0 + 1, dw.OpShr, dw.OpOver, dw.OpDiv, dw.OpLit0 + 1, dw.OpShl, // a b 2*((a/2)/b)
 	dw.OpDup, dw.OpPick, 2, dw.OpMul, dw.OpPick, 3, dw.OpSwap, dw.OpMinus, // a b 2*((a/2)/b) r
@@ -25,20 +25,20 @@ var unsignedDivide = []byte{
 	dw.OpSwap, dw.OpDrop, dw.OpSwap, dw.OpDrop,
 }
 
-// operators are those of two operands, by their token, and what they become. "@"
+// operators are the operators of two operands, by their token, with their operations. "@"
 // aligns the first operand down to the second, a power of two.
 var operators = map[string][]byte{
 	"+": {dw.OpPlus}, "-": {dw.OpMinus}, "*": {dw.OpMul}, "/": unsignedDivide, "%": {dw.OpMod}, "@": {dw.OpNeg, dw.OpAnd},
 }
 
-// The bounds of an expression: the operands on its stack, which DW_OP_pick counts
-// in one byte, and its code. The rule of a compiler has two operands.
+// The bounds of an expression: the operands on its stack, which DW_OP_pick counts in one
+// byte, and its code. A compiler's rule has two operands.
 const (
 	maxOperands = 64
 	maxCode     = 4096
 )
 
-// A base is what an operand counts from.
+// base is the base of an operand.
 type base uint8
 
 const (
@@ -48,8 +48,8 @@ const (
 	somethingElse
 )
 
-// An operand is what is known of a value on the stack of an expression: base plus
-// offset, or, where it is loaded, what is in memory there.
+// operand describes a value on the stack of an expression: base plus offset, or, where it
+// is loaded, the memory there.
 type operand struct {
 	base     base
 	register uint64
@@ -57,19 +57,18 @@ type operand struct {
 	loaded   bool
 }
 
-// A postfix is an expression ("STACK CFI records") while it is translated. The
-// code runs on a stack with the CFA at its bottom, if hasCFA says so, and leaves
-// the value on top.
+// postfix is an expression ("STACK CFI records") while it is translated. The code runs on a
+// stack with the CFA at its bottom, if hasCFA is set, and leaves the value on top.
 type postfix struct {
 	registers Registers
 	code      []byte
 	stack     []operand
-	hasCFA    bool // it has .cfa in it
+	hasCFA    bool // .cfa is used
 	isLoaded  bool // its last operation is DW_OP_deref
 }
 
-// parsePostfix translates an expression; false when it is none, or when it names
-// a register that there is not.
+// parsePostfix translates an expression; false when it is none, or when it names an unknown
+// register.
 func parsePostfix(text fields, registers Registers) (p postfix, ok bool) {
 	p.registers = registers
 	for {
@@ -83,7 +82,7 @@ func parsePostfix(text fields, registers Registers) (p postfix, ok bool) {
 	}
 }
 
-// value is what is known of the value of the whole.
+// value describes the value of the whole expression.
 func (p *postfix) value() operand { return p.stack[0] }
 
 func (p *postfix) token(token []byte) bool {
@@ -124,7 +123,7 @@ func (p *postfix) operate(operator byte, code []byte) bool {
 	return true
 }
 
-// sum is what is known of a sum or difference. Offsets wrap around, as addresses do.
+// sum describes a sum or difference. Offsets wrap around, as addresses do.
 func sum(operator byte, a, b operand) operand {
 	if operator == '+' && a.base == constant {
 		a, b = b, a
@@ -143,8 +142,8 @@ func sum(operator byte, a, b operand) operand {
 	return a
 }
 
-// number pushes a decimal number. Breakpad's own reader takes numbers of 64 bits
-// with or without a sign.
+// number pushes a decimal number. Breakpad's own reader accepts numbers of 64 bits with or
+// without a sign.
 func (p *postfix) number(token string) bool {
 	v, err := strconv.ParseInt(token, 10, 64)
 	if err != nil {

@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// A record is where a range of code is described. Its text begins at an offset of
-// the file, and what belongs to it (the lines of a function) ends length bytes
-// later; both are in one word.
+// record is the place of the description of a range of code. Its text begins at an offset
+// of the file, and the lines that belong to it end length bytes later; both are in one
+// word.
 type record struct {
 	start, end uint64
 	where      uint64 // offset << lengthBits | length
 }
 
-// The bounds of what a record can say: 1 TB of a file, 16 MB of a function. The
-// largest function of a browser has 2 MB.
+// The bounds of a record: 1 TB of a file, 16 MB of a function. The largest function of a
+// browser has 2 MB.
 const (
 	lengthBits = 24
 	maxLength  = 1<<lengthBits - 1
@@ -26,8 +26,8 @@ const (
 func (r *record) offset() uint64 { return r.where >> lengthBits }
 func (r *record) length() uint64 { return r.where & maxLength }
 
-// reach says that something that belongs to the record ends at an offset. What
-// lies more than maxLength behind it is not read; ok is false.
+// reach extends the record to an offset. Lines more than maxLength behind its start are not
+// read; ok is false.
 func (r *record) reach(end uint64) (ok bool) {
 	length := end - r.offset()
 	if length > maxLength {
@@ -37,11 +37,11 @@ func (r *record) reach(end uint64) (ok bool) {
 	return true
 }
 
-// flatten makes ranges disjoint and sorted. Where several cover an address the one
-// that begins last has it; of those that begin together the shortest; of those
-// that are the same the first of the file. (Breakpad's own reader keeps whichever
-// range came first, and drops those that overlap it, with all of their code.)
-// Empty ranges cover nothing and are dropped.
+// flatten makes ranges disjoint and sorted. Where several cover an address the one that
+// begins last has it; of several that begin together the shortest; of equal ones the first
+// of the file. (Breakpad's own reader keeps whichever range came first, and drops the
+// ranges that overlap it, with all of their code.) Empty ranges cover nothing and are
+// dropped.
 func flatten(list []record) []record {
 	list = slices.DeleteFunc(list, func(r record) bool { return r.start >= r.end })
 	inOrder := func(a, b record) int {
@@ -60,27 +60,27 @@ func flatten(list []record) []record {
 	return sweep(list)
 }
 
-// sweep is flatten for ranges that overlap, in order of their starts. open are
-// those that began, the last of which has the code from at.
+// sweep is flatten for ranges that overlap, in order of their starts. open are the ranges
+// that began, the last of which has the code from address.
 func sweep(list []record) []record {
 	out := make([]record, 0, len(list))
 	var open []record
-	var at uint64
+	var address uint64
 	until := func(limit uint64) {
-		for len(open) > 0 && at < limit {
+		for len(open) > 0 && address < limit {
 			top := open[len(open)-1]
-			if end := min(top.end, limit); end > at {
-				out = append(out, record{at, end, top.where})
-				at = end
+			if end := min(top.end, limit); end > address {
+				out = append(out, record{address, end, top.where})
+				address = end
 			}
-			if top.end <= at {
+			if top.end <= address {
 				open = open[:len(open)-1]
 			}
 		}
 	}
 	for _, r := range list {
 		until(r.start)
-		at = r.start
+		address = r.start
 		open = append(open, r)
 	}
 	until(^uint64(0))
@@ -107,14 +107,14 @@ func before(list []record, address uint64) *record {
 	return &list[i]
 }
 
-// A numbered is a FILE or INLINE_ORIGIN record.
+// numbered is a FILE or INLINE_ORIGIN record.
 type numbered struct {
 	number uint32
-	length uint32 // of the text behind the number
-	offset uint64 // of that
+	length uint32 // of the text after the number
+	offset uint64 // of the text
 }
 
-// byNumber sorts; of those with one number the first of the file is kept.
+// byNumber sorts records; of several with one number it keeps the first of the file.
 func byNumber(list []numbered) []numbered {
 	compare := func(a, b numbered) int { return cmp.Compare(a.number, b.number) }
 	if !slices.IsSortedFunc(list, compare) {
@@ -123,7 +123,7 @@ func byNumber(list []numbered) []numbered {
 	return slices.Clip(slices.CompactFunc(list, func(a, b numbered) bool { return a.number == b.number }))
 }
 
-// text returns what a numbered record holds; ok is false when there is none.
+// text returns the text of a numbered record; ok is false when there is none.
 func (f *File) text(list []numbered, number int) (s []byte, ok bool) {
 	if number < 0 {
 		return nil, false

@@ -12,22 +12,22 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// Registers gives the DWARF number of a register by its name in STACK CFI records
-// ("$rsp" of x86-64, "x29" of AArch64); false when there is no such register. The
-// name ".ra" stands for the column of the return address.
+// Registers returns the DWARF number of a register by its name in STACK CFI records ("$rsp"
+// of x86-64, "x29" of AArch64); false when there is no such register. The name ".ra" is the
+// column of the return address.
 type Registers func(name string) (number uint64, ok bool)
 
-// The names of the document that are no registers of a machine.
+// The document's names that are no registers of a machine.
 const (
 	cfaName    = ".cfa"
 	returnName = ".ra"
 	undefined  = ".undef"
 	// noCaller is the rule for .ra in an outermost frame: an address at which walks end.
-	// Where .ra cannot be computed Breakpad's walker goes on by guessing.
+	// Where .ra cannot be computed Breakpad's walker continues by guessing.
 	noCaller = "0"
 )
 
-// The reasons why a STACK CFI record gives no row.
+// The reasons why a STACK CFI record has no row.
 var (
 	ErrNoCFA     = errors.New("no rule for .cfa")
 	ErrNoReturn  = errors.New("no rule for .ra")
@@ -36,16 +36,16 @@ var (
 	errUnordered = errors.New("address outside of the STACK CFI INIT record above")
 )
 
-// Row fills row with the rules in force at an address of the module, and reuses
-// its slices. found is false when no STACK CFI record covers the address; then the
-// row is empty, as it is with an error, which names the record.
+// Row fills row with the rules that apply at an address of the module, and reuses its
+// slices. found is false when no STACK CFI record covers the address; then the row is
+// empty, as it is with an error, which names the record.
 //
 // A rule of the form ".cfa N + ^" is an Offset, one of the form "$rbx" is a
 // Register; the CFA is a register and an offset where it can be. Every other rule
 // becomes a DWARF expression of the dialect that all architectures share.
 //
-// A register whose rule cannot be read, or names a register that there is not, is
-// Undefined. Columns that there are not are left out.
+// A register whose rule cannot be read, or names an unknown register, is Undefined. Unknown
+// columns are left out.
 func (f *File) Row(row *cfi.Row, address uint64, registers Registers) (found bool, err error) {
 	*row = cfi.Row{Rules: row.Rules[:0], CallSite: row.CallSite[:0]}
 	err = f.guard(func() error {
@@ -56,7 +56,7 @@ func (f *File) Row(row *cfi.Row, address uint64, registers Registers) (found boo
 		found = true
 		var c changes
 		c.read(f, r)
-		return c.row(row, c.at(address), registers)
+		return c.row(row, c.index(address), registers)
 	})
 	if err != nil {
 		*row = cfi.Row{Rules: row.Rules[:0], CallSite: row.CallSite[:0]}
@@ -64,8 +64,8 @@ func (f *File) Row(row *cfi.Row, address uint64, registers Registers) (found boo
 	return found, err
 }
 
-// Rows calls yield with every row, by address, until it returns false. The row is
-// reused. Records that give no row come as an error.
+// Rows calls yield with every row, by address, until it returns false. The row is reused. A
+// record without a row is an error.
 func (f *File) Rows(registers Registers, yield func(*cfi.Row, error) bool) {
 	_ = f.guard(func() error {
 		var row cfi.Row
@@ -73,12 +73,12 @@ func (f *File) Rows(registers Registers, yield func(*cfi.Row, error) bool) {
 		for i := range f.rules {
 			r := &f.rules[i]
 			c.read(f, r)
-			for at := c.at(r.start); at < len(c.list) && c.list[at].address < r.end; at++ {
-				if at+1 < len(c.list) && c.list[at+1].address == c.list[at].address {
+			for index := c.index(r.start); index < len(c.list) && c.list[index].address < r.end; index++ {
+				if index+1 < len(c.list) && c.list[index+1].address == c.list[index].address {
 					continue // the two make one row
 				}
 				row = cfi.Row{Rules: row.Rules[:0]}
-				if err := c.row(&row, at, registers); !yield(&row, err) {
+				if err := c.row(&row, index, registers); !yield(&row, err) {
 					return nil
 				}
 			}
@@ -87,7 +87,7 @@ func (f *File) Rows(registers Registers, yield func(*cfi.Row, error) bool) {
 	})
 }
 
-// A change is a STACK CFI record: rules that hold from an address on.
+// change is a STACK CFI record: rules that apply from an address on.
 type change struct {
 	address uint64
 	offset  uint64
@@ -95,21 +95,21 @@ type change struct {
 	damaged bool // it cannot be read
 }
 
-// changes are the records that say how one range of code is unwound, by address.
-// Of those at one address the last of the file comes last.
+// changes are the records of one range of code, by address. Of several at one address the
+// last of the file comes last.
 type changes struct {
 	f    *File
-	in   *record // the part of the range that counts
+	init *record // the part of the INIT record that is not covered by others
 	list []change
 
 	applied int // how many of them are in rules
 	rules   []rule
-	err     error // why later ones say nothing
+	err     error // why later ones are invalid
 }
 
-// read reads a STACK CFI INIT record and those that belong to it.
+// read reads a STACK CFI INIT record and the records that belong to it.
 func (c *changes) read(f *File, r *record) {
-	*c = changes{f: f, in: r, list: c.list[:0], rules: c.rules[:0]}
+	*c = changes{f: f, init: r, list: c.list[:0], rules: c.rules[:0]}
 	l := f.lineAt(r.offset())
 	l.next()
 	l.next()
@@ -117,25 +117,25 @@ func (c *changes) read(f *File, r *record) {
 	start, end, _ := l.span()
 	c.list = append(c.list, change{address: start, offset: r.offset(), rules: l})
 	before := start
-	for at, limit := r.offset(), r.offset()+r.length(); ; {
-		i := bytes.IndexByte(f.data[at:limit], '\n')
-		if i < 0 || at+uint64(i)+1 >= limit {
+	for offset, limit := r.offset(), r.offset()+r.length(); ; {
+		i := bytes.IndexByte(f.data[offset:limit], '\n')
+		if i < 0 || offset+uint64(i)+1 >= limit {
 			break
 		}
-		at += uint64(i) + 1
-		rest := f.lineAt(at)
+		offset += uint64(i) + 1
+		rest := f.lineAt(offset)
 		if string(rest.next()) != "STACK" || string(rest.next()) != "CFI" {
 			continue
 		}
 		address, ok := rest.hex()
 		if !ok || address < start || address >= end {
-			f.problem(at, "STACK CFI record: %w", errUnordered)
-			// It may be about anything behind the record before it.
-			c.list = append(c.list, change{address: before, offset: at, damaged: true})
+			f.problem(offset, "STACK CFI record: %w", errUnordered)
+			// It may be about any address after the record before it.
+			c.list = append(c.list, change{address: before, offset: offset, damaged: true})
 			continue
 		}
 		before = address
-		c.list = append(c.list, change{address: address, offset: at, rules: rest})
+		c.list = append(c.list, change{address: address, offset: offset, rules: rest})
 	}
 	if r.length() == maxLength {
 		c.list = append(c.list, change{address: start, offset: r.offset(), damaged: true})
@@ -145,8 +145,8 @@ func (c *changes) read(f *File, r *record) {
 	}
 }
 
-// at is the index of the last change at or below an address.
-func (c *changes) at(address uint64) int {
+// index is the index of the last change at or below an address.
+func (c *changes) index(address uint64) int {
 	i, _ := slices.BinarySearchFunc(c.list, address, func(x change, a uint64) int {
 		if x.address <= a {
 			return -1
@@ -156,16 +156,16 @@ func (c *changes) at(address uint64) int {
 	return i - 1
 }
 
-// rule is what a column is found by: the text behind its name.
+// rule is the rule of a column: the text after its name.
 type rule struct {
 	name, text []byte
 	offset     uint64 // of the record
 }
 
-// row fills row with the rules that hold from the change with an index on. The
-// indexes of one range are asked for in their order.
+// row fills row with the rules that apply from the change with an index on. The indexes of
+// one range must be passed in their order.
 func (c *changes) row(row *cfi.Row, last int, registers Registers) error {
-	row.Start, row.End = max(c.list[last].address, c.in.start), c.in.end
+	row.Start, row.End = max(c.list[last].address, c.init.start), c.init.end
 	if last+1 < len(c.list) {
 		row.End = min(row.End, c.list[last+1].address)
 	}
@@ -178,7 +178,7 @@ func (c *changes) row(row *cfi.Row, last int, registers Registers) error {
 	return c.f.fill(row, c.rules, registers, c.list[last].offset)
 }
 
-// apply puts the rules of a change in the place of those for the same names.
+// apply replaces rules by the rules of a change for the same names.
 func (c *changes) apply(x *change) error {
 	ok := !x.damaged
 	if ok {
@@ -190,11 +190,11 @@ func (c *changes) apply(x *change) error {
 	return nil
 }
 
-// maxColumns is how many registers a row may have rules for. The machines with
-// the most have about a hundred that a call keeps or loses.
+// maxColumns bounds the registers that a row may have rules for. The machines with the most
+// have about a hundred that a call keeps or loses.
 const maxColumns = 256
 
-// addRules puts the rules of a record in the place of those for the same names.
+// addRules replaces rules by the rules of a record for the same names.
 func addRules(rules []rule, l fields, offset uint64) ([]rule, bool) {
 	name := l.next()
 	for len(name) > 0 {
@@ -225,7 +225,7 @@ func addRules(rules []rule, l fields, offset uint64) ([]rule, bool) {
 	return rules, true
 }
 
-// fill makes the row that rules say.
+// fill fills the row from rules.
 func (f *File) fill(row *cfi.Row, rules []rule, registers Registers, offset uint64) error {
 	column, ok := registers(returnName)
 	if !ok {
@@ -277,7 +277,7 @@ func boolToInt(b bool) int {
 	return 0
 }
 
-// setRule keeps rules sorted by column.
+// setRule sets a rule; rules are sorted by column.
 func setRule(rules []cfi.RegisterRule, r cfi.RegisterRule) []cfi.RegisterRule {
 	i, found := slices.BinarySearchFunc(rules, r.Column, func(x cfi.RegisterRule, c uint64) int { return cmp.Compare(x.Column, c) })
 	if found {

@@ -2,29 +2,28 @@
 
 package breakpad
 
-// The types of STACK WIN records that say how a frame is unwound ("STACK WIN
-// records"): DIA's FrameTypeFrameData and FrameTypeFPO.
+// The types of STACK WIN records for unwinding a frame ("STACK WIN records"): DIA's
+// FrameTypeFrameData and FrameTypeFPO.
 const (
 	WinFPO       = 0
 	WinFrameData = 4
 )
 
-// A Win is what a STACK WIN record says of code from Start to End: how frames of
-// 32-bit x86 are laid out. Sizes are in bytes. Frames are not unwound by it here.
+// Win is a STACK WIN record of code from Start to End: the layout of frames of 32-bit x86.
+// Sizes are in bytes. This package does not unwind frames by it.
 type Win struct {
 	Type                                         int
 	Start, End                                   uint64
 	Prologue, Epilogue                           uint64
 	Parameters, SavedRegisters, Locals, MaxStack uint64
-	// Program finds the caller's registers; "" where the record has none.
+	// Program computes the caller's registers; "" where the record has none.
 	Program string
-	// AllocatesBasePointer says, where there is no program, that the function
-	// uses ebp as a general register.
+	// AllocatesBasePointer is set where there is no program and the function uses ebp as a
+	// general register.
 	AllocatesBasePointer bool
 }
 
-// Win returns the STACK WIN record for an address; of several that of frame data
-// before FPO.
+// Win returns the STACK WIN record for an address; frame data is preferred to FPO.
 func (f *File) Win(address uint64) (w Win, ok bool) {
 	_ = f.guard(func() error {
 		for _, list := range f.win {
@@ -41,7 +40,7 @@ func (f *File) Win(address uint64) (w Win, ok bool) {
 	return w, ok
 }
 
-// parseWin reads what is behind STACK WIN.
+// parseWin reads the fields after STACK WIN.
 func parseWin(l fields) (w Win, ok bool) {
 	kind, ok := l.hex()
 	if !ok || kind > 0xff {

@@ -13,54 +13,52 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 )
 
-// A Source gives what Write writes. A nil function gives nothing; an error that
-// one returns ends Write.
+// Source has the data that Write writes. A nil function has none; an error that one returns
+// ends Write.
 type Source struct {
 	Module Module
 	Infos  []string // INFO records without their first word
-	// Functions calls yield with every function, until it returns false. It is
-	// called twice: names of files and of inlined functions come first in the file.
+	// Functions calls yield with every function, until it returns false. It is called
+	// twice: names of files and of inlined functions come first in the file.
 	Functions func(yield func(*SourceFunction) bool) error
 	Publics   func(yield func(Symbol) bool) error
-	// Frames calls yield with every range of code that rows are known for; an FDE
-	// is one.
+	// Frames calls yield with every range of code that has rows, such as an FDE.
 	Frames func(yield func(*SourceFrame) bool) error
-	// Register gives the name of a register in the module's STACK CFI records by
-	// its DWARF number; false when it has none.
+	// Register returns the name of a register in the module's STACK CFI records by its
+	// DWARF number; false when it has none.
 	Register func(number uint64) (name string, ok bool)
 }
 
-// A SourceFunction is a function to be written. One that has several ranges becomes
-// a FUNC record for each, with the lines and inlined calls that are in it.
+// SourceFunction is a function to be written. One with several ranges becomes a FUNC record
+// for each, with the lines and inlined calls in it.
 type SourceFunction struct {
 	Name          string
 	Ranges        []Range
 	ParameterSize uint64
 	Multiple      bool
 	Lines         []Line   // by address, disjoint
-	Inlines       []Inline // each behind the one that it lies in
+	Inlines       []Inline // each after the call around it
 }
 
-// A SourceFrame is a range of code and its rows: Rows calls yield with each, by
-// address, until it returns false. The row may be reused.
+// SourceFrame is a range of code and its rows: Rows calls yield with each, by address,
+// until it returns false. The row may be reused.
 type SourceFrame struct {
 	Range
 	Rows func(yield func(*cfi.Row) bool) error
 }
 
-// Written says what Write wrote, and what it could not write.
+// Written counts the records written, and the data that has no record.
 type Written struct {
 	Counts
-	// Unwritten are the rows that no STACK CFI record can say: their CFA is an
-	// expression with operations that there are none for, or .ra has no rule.
-	// Their code has no record. Lost are rules of other registers that cannot be
-	// said; they are written as .undef.
+	// Unwritten counts the rows that no STACK CFI record can express: their CFA is an
+	// expression with operations that have no equivalent, or .ra has no rule. Their code
+	// has no record. Lost counts such rules of other registers; they are written as .undef.
 	Unwritten, Lost int
 }
 
-// Write writes a symbol file as dump_syms does: MODULE, INFO, FILE and
-// INLINE_ORIGIN by name, FUNC, PUBLIC, STACK CFI. Line feeds in names, which would
-// begin another record, become spaces.
+// Write writes a symbol file as dump_syms does: MODULE, INFO, FILE and INLINE_ORIGIN by
+// name, FUNC, PUBLIC, STACK CFI. Line feeds in names, which would begin another record,
+// become spaces.
 func Write(w io.Writer, s *Source) (Written, error) {
 	x := writer{w: bufio.NewWriterSize(w, 64<<10), s: s}
 	err := x.all()
@@ -77,7 +75,7 @@ type writer struct {
 	done           Written
 }
 
-// omitted stands for a name that is not known.
+// omitted is written in place of an unknown name.
 const omitted = "<name omitted>"
 
 func (x *writer) all() error {
@@ -109,8 +107,8 @@ func (x *writer) all() error {
 	return failed
 }
 
-// names numbers the files and inlined functions that occur, by name, and writes
-// their records.
+// names numbers the files and inlined functions that occur, by name, and writes their
+// records.
 func (x *writer) names() error {
 	x.files, x.origins = map[string]int{}, map[string]int{}
 	if x.s.Functions == nil {
@@ -121,8 +119,8 @@ func (x *writer) names() error {
 			x.files[text(fn.Lines[i].File)] = 0
 		}
 		for i := range fn.Inlines {
-			if in := &fn.Inlines[i]; in.CallFile != "" {
-				x.files[text(in.CallFile)] = 0
+			if inlined := &fn.Inlines[i]; inlined.CallFile != "" {
+				x.files[text(inlined.CallFile)] = 0
 			}
 			x.origins[text(fn.Inlines[i].Name)] = 0
 		}
@@ -141,7 +139,7 @@ func (x *writer) number(record string, list map[string]int) {
 	}
 }
 
-// text makes the last field of a record.
+// text formats the last field of a record.
 func text(s string) string {
 	if isText(s) {
 		return s
@@ -158,7 +156,7 @@ func text(s string) string {
 	return s
 }
 
-// isText says whether a string can be the last field as it is.
+// isText reports whether a string can be the last field unchanged.
 func isText(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7f {
@@ -168,7 +166,7 @@ func isText(s string) bool {
 	return s != "" && s[0] != ' ' && s[len(s)-1] != ' '
 }
 
-// field makes a field that is not the last.
+// field formats a field that is not the last.
 func field(s string) string {
 	if s = strings.Join(strings.Fields(s), "_"); s == "" {
 		return "unknown"
@@ -201,13 +199,13 @@ func (x *writer) function(fn *SourceFunction) {
 	}
 }
 
-// inlines writes those that have code in a range.
-func (x *writer) inlines(list []Inline, in Range) {
+// inlines writes the calls that have code in a range.
+func (x *writer) inlines(list []Inline, parent Range) {
 	for i := range list {
 		c := &list[i]
 		first := true
 		for _, r := range c.Ranges {
-			start, end := max(r.Start, in.Start), min(r.End, in.End)
+			start, end := max(r.Start, parent.Start), min(r.End, parent.End)
 			if start >= end {
 				continue
 			}

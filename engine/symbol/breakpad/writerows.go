@@ -12,35 +12,35 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// frame writes a STACK CFI INIT record and those that change it. Where a row
-// cannot be said the record ends before it, and another one begins behind.
+// frame writes a STACK CFI INIT record and the records that change it. Before a row that
+// cannot be expressed the record ends, and another one begins after it.
 func (x *writer) frame(f *SourceFrame) error {
-	w := frameWriter{writer: x, in: f.Range}
+	w := frameWriter{writer: x, limits: f.Range}
 	err := f.Rows(func(row *cfi.Row) bool { w.row(row); return true })
 	w.end()
 	return err
 }
 
-// A ruleText is a rule as it is written.
+// ruleText is a rule as it is written.
 type ruleText struct {
 	column uint64
 	text   string
 }
 
-// A frameWriter gathers what is said of one stretch of code, whose end is not
-// known before a row comes that cannot be said.
+// frameWriter gathers the records of one stretch of code, which ends before a row that
+// cannot be expressed.
 type frameWriter struct {
 	*writer
-	in         Range
+	limits     Range
 	start, to  uint64 // the stretch
 	open       bool
-	init, rest []byte // the rules of INIT; the records behind it
+	init, rest []byte // the rules of INIT; the records after it
 	cfa        string
 	rules      []ruleText
 }
 
 func (w *frameWriter) row(row *cfi.Row) {
-	start, end := max(row.Start, w.in.Start), min(row.End, w.in.End)
+	start, end := max(row.Start, w.limits.Start), min(row.End, w.limits.End)
 	if start >= end {
 		return
 	}
@@ -78,8 +78,8 @@ func (w *frameWriter) end() {
 	_, _ = w.w.Write(w.rest)
 }
 
-// changes appends what differs from the row before. A register that has no rule
-// any more is what it was at the call: the rule says so.
+// changes appends the differences from the row before. A register without a rule has its
+// value of the call again: the rule is written so.
 func (w *frameWriter) changes(out []byte, cfa string, rules []ruleText) []byte {
 	add := func(name, text string) {
 		out = append(append(append(append(append(out, ' '), name...), ':'), ' '), text...)
@@ -109,8 +109,8 @@ func (w *frameWriter) changes(out []byte, cfa string, rules []ruleText) []byte {
 	return out
 }
 
-// isForgotten says whether a register has no rule any more that was not merely
-// saved: what holds for it now is the reader's default, which only a new record has.
+// isForgotten reports whether a register lost a rule that was not merely saved: now the
+// reader's default applies to it, which only a new record has.
 func (w *frameWriter) isForgotten(rules []ruleText) bool {
 	for _, old := range w.rules {
 		for len(rules) > 0 && rules[0].column < old.column {
@@ -129,8 +129,8 @@ func (w *frameWriter) dropped(column uint64) (name, text string) {
 	return name, name
 }
 
-// texts are the rules of a row; false when it cannot be said. The column of the
-// return address is called .ra, and always has a rule.
+// texts are the rules of a row; false when it cannot be expressed. The column of the return
+// address is called .ra, and always has a rule.
 func (w *frameWriter) texts(row *cfi.Row) (cfa string, rules []ruleText, ok bool) {
 	if cfa, ok = w.cfaText(&row.CFA); !ok {
 		return "", nil, false
@@ -159,7 +159,7 @@ func (w *frameWriter) texts(row *cfi.Row) (cfa string, rules []ruleText, ok bool
 		}
 	}
 	if back == "" {
-		// Not mentioned: it is where a call left it, in a register.
+		// Without a rule it is where a call left it, in a register.
 		name, known := w.register(row.ReturnAddress)
 		if !known {
 			return "", nil, false
@@ -169,7 +169,7 @@ func (w *frameWriter) texts(row *cfi.Row) (cfa string, rules []ruleText, ok bool
 	return cfa, append(rules, ruleText{returnColumn, back}), true
 }
 
-// returnColumn stands for .ra, behind all registers.
+// returnColumn is the column of .ra, after all registers.
 const returnColumn = ^uint64(0)
 
 func (x *writer) register(number uint64) (string, bool) {
@@ -193,8 +193,8 @@ func (x *writer) cfaText(c *cfi.CFARule) (string, bool) {
 	return "", false
 }
 
-// ruleText is the text of the rule of a register with a name; "" where nothing is
-// to be said, and false with .undef where the rule cannot be said.
+// ruleText is the text of the rule of a register with a name; "" where it needs none, and
+// false with .undef where it cannot be expressed.
 func (x *writer) ruleText(r *cfi.Rule, name string) (string, bool) {
 	offset := cfaName + " " + strconv.FormatInt(r.Offset, 10) + " +"
 	switch r.Kind {
@@ -209,8 +209,8 @@ func (x *writer) ruleText(r *cfi.Rule, name string) (string, bool) {
 	case cfi.ValOffset:
 		return offset, true
 	case cfi.Register:
-		if from, ok := x.register(r.Register); ok {
-			return from, true
+		if source, ok := x.register(r.Register); ok {
+			return source, true
 		}
 	case cfi.Expression, cfi.ValExpression:
 		if text, ok := x.expression(r.Expr, true); ok {
@@ -226,20 +226,20 @@ func (x *writer) ruleText(r *cfi.Rule, name string) (string, bool) {
 // dwarfOperators are the operations that have an operator of their own.
 var dwarfOperators = map[byte]string{dw.OpDeref: " ^", dw.OpPlus: " +", dw.OpMinus: " -", dw.OpMul: " *", dw.OpMod: " %"}
 
-// expression writes a DWARF expression as a postfix one. Both run on a stack, so
-// an operation becomes its operator; there are few. The CFA is on the stack at
-// first in the rule of a register.
+// expression writes a DWARF expression as a postfix one. Both run on a stack, so an
+// operation becomes its operator; there are few. The CFA is on the stack at first in the
+// rule of a register.
 func (x *writer) expression(code []byte, hasCFA bool) (string, bool) {
-	// What is on the stack, as text: an operation takes its operands away.
+	// The stack, as text: an operation replaces its operands.
 	var stack []string
 	if hasCFA {
 		stack = append(stack, cfaName)
 	}
-	for at := 0; at < len(code); {
-		op := code[at]
-		next, operand, ok := x.operand(code, at)
+	for offset := 0; offset < len(code); {
+		op := code[offset]
+		next, operand, ok := x.operand(code, offset)
 		if ok {
-			stack, at = append(stack, operand), next
+			stack, offset = append(stack, operand), next
 			continue
 		}
 		n := len(stack)
@@ -248,21 +248,21 @@ func (x *writer) expression(code []byte, hasCFA bool) (string, bool) {
 		case op == dw.OpDeref && n >= 1:
 			stack[n-1] += operator
 		case op == dw.OpPlusUconst && n >= 1:
-			v, after, err := leb128.Unsigned(code, at+1)
+			v, after, err := leb128.Unsigned(code, offset+1)
 			if err != nil {
 				return "", false
 			}
 			stack[n-1] += " " + strconv.FormatUint(v, 10) + " +"
-			at = after - 1
-		case op == dw.OpPick && at+1 < len(code) && n > int(code[at+1]):
-			stack = append(stack, stack[n-1-int(code[at+1])])
-			at++
+			offset = after - 1
+		case op == dw.OpPick && offset+1 < len(code) && n > int(code[offset+1]):
+			stack = append(stack, stack[n-1-int(code[offset+1])])
+			offset++
 		case operator != "" && n >= 2:
 			stack = append(stack[:n-2], stack[n-2]+" "+stack[n-1]+operator)
 		default:
 			return "", false
 		}
-		at++
+		offset++
 		if len(stack) > maxOperands || len(stack[len(stack)-1]) > maxCode {
 			return "", false
 		}
@@ -274,37 +274,37 @@ func (x *writer) expression(code []byte, hasCFA bool) (string, bool) {
 }
 
 // operand reads an operation that pushes a register plus an offset or a constant.
-func (x *writer) operand(code []byte, at int) (next int, text string, ok bool) {
-	op := code[at]
-	at++
+func (x *writer) operand(code []byte, pos int) (next int, text string, ok bool) {
+	op := code[pos]
+	pos++
 	switch {
 	case op >= dw.OpLit0 && op <= dw.OpLit31:
-		return at, strconv.Itoa(int(op - dw.OpLit0)), true
+		return pos, strconv.Itoa(int(op - dw.OpLit0)), true
 	case op == dw.OpConstu:
-		v, next, err := leb128.Unsigned(code, at)
+		v, next, err := leb128.Unsigned(code, pos)
 		return next, strconv.FormatUint(v, 10), err == nil
 	case op == dw.OpConsts:
-		v, next, err := leb128.Signed(code, at)
+		v, next, err := leb128.Signed(code, pos)
 		return next, strconv.FormatInt(v, 10), err == nil
-	case op == dw.OpConst1u && at < len(code):
-		return at + 1, strconv.Itoa(int(code[at])), true
-	case op == dw.OpConst1s && at < len(code):
-		return at + 1, strconv.Itoa(int(int8(code[at]))), true
+	case op == dw.OpConst1u && pos < len(code):
+		return pos + 1, strconv.Itoa(int(code[pos])), true
+	case op == dw.OpConst1s && pos < len(code):
+		return pos + 1, strconv.Itoa(int(int8(code[pos]))), true
 	}
 	register := uint64(op) - dw.OpBreg0
 	if op == dw.OpBregx {
-		v, next, err := leb128.Unsigned(code, at)
+		v, next, err := leb128.Unsigned(code, pos)
 		if err != nil {
-			return at, "", false
+			return pos, "", false
 		}
-		register, at = v, next
+		register, pos = v, next
 	} else if op < dw.OpBreg0 || op > dw.OpBreg31 {
-		return at, "", false
+		return pos, "", false
 	}
 	name, known := x.register(register)
-	offset, next, err := leb128.Signed(code, at)
+	offset, next, err := leb128.Signed(code, pos)
 	if !known || err != nil {
-		return at, "", false
+		return pos, "", false
 	}
 	if offset == 0 {
 		return next, name, true

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dname makes names of D readable: those that its compilers give to functions and
-// data ("Name Mangling" of D's specification of its ABI). GNU reads all of them, in the
-// spelling of binutils; LLVM those few that LLVM 22 reads, as it does.
+// Package dname makes names of D readable, which its compilers mangle by the specification
+// of D's ABI ("Name Mangling"). GNU reads all of them, in the spelling of binutils; LLVM
+// reads only the few that LLVM 22 reads.
 package dname
 
 import (
@@ -10,23 +10,24 @@ import (
 )
 
 const (
-	// maxDepth bounds how deep what a name has is nested; back references nest too.
+	// maxDepth bounds the nesting of a name's parts; back references nest too.
 	maxDepth = 256
 	// maxOutput bounds the readable name: names that refer back to themselves grow
 	// exponentially.
 	maxOutput = 1 << 16
-	// maxSteps bounds the parts that are read: those that are referred to are read again.
+	// maxSteps bounds the parts that are read, each time that a back reference leads to
+	// them.
 	maxSteps = 1 << 16
 )
 
 // Main is the name of the function that a program of D begins with, which is not mangled.
 const Main = "_Dmain"
 
-// IsMangled reports whether a name looks like one of D's.
+// IsMangled reports whether a name looks like a name of D.
 func IsMangled(name string) bool { return strings.HasPrefix(name, "_D") }
 
-// GNU is the readable form of a name in the spelling of binutils 2.40; ok is false where it
-// is none of D's.
+// GNU returns the readable form of a name in the spelling of binutils 2.40; ok is false
+// where it is not a name of D.
 func GNU(name string) (readable string, ok bool) {
 	if name == Main {
 		return "D main", true
@@ -36,30 +37,30 @@ func GNU(name string) (readable string, ok bool) {
 	}
 	p := &parser{s: name, lastRef: len(name)}
 	text := p.mangled()
-	if p.failed || p.at != len(name) || text == "" {
+	if p.failed || p.pos != len(name) || text == "" {
 		return "", false
 	}
 	return text, true
 }
 
-// A parser reads a name from front to back. Where it fails what it returns means nothing.
+// parser reads a name from front to back. After a failure its results mean nothing.
 type parser struct {
 	s       string
-	at      int
+	pos     int
 	failed  bool
 	depth   int
 	steps   int
-	lastRef int // where the innermost back reference to a type stands, which leads further to the front
+	lastRef int // offset of the innermost back reference to a type, which leads further to the front
 }
 
-// fail gives up.
+// fail marks the name as unreadable.
 func (p *parser) fail() string {
 	p.failed = true
 	return ""
 }
 
-// enter begins something that may have its own kind in it; it is false where that is too
-// deep, or too much was read.
+// enter begins a nested part; it is false where the nesting is too deep, or too much was
+// read.
 func (p *parser) enter() bool {
 	p.depth++
 	p.steps++
@@ -71,7 +72,7 @@ func (p *parser) enter() bool {
 
 func (p *parser) leave() { p.depth-- }
 
-// bounded is a text, unless it is too long.
+// bounded returns a text, or fails if it is too long.
 func (p *parser) bounded(text string) string {
 	if len(text) > maxOutput {
 		return p.fail()
@@ -79,22 +80,22 @@ func (p *parser) bounded(text string) string {
 	return text
 }
 
-func (p *parser) rest() string { return p.s[p.at:] }
+func (p *parser) rest() string { return p.s[p.pos:] }
 
-// peek is the byte at a distance; 0 behind the end.
+// peek returns the byte at a distance; 0 behind the end.
 func (p *parser) peek(distance int) byte {
-	if p.at+distance < len(p.s) {
-		return p.s[p.at+distance]
+	if p.pos+distance < len(p.s) {
+		return p.s[p.pos+distance]
 	}
 	return 0
 }
 
-// take passes over a prefix that is there.
+// take skips a prefix if it is there.
 func (p *parser) take(prefix string) bool {
 	if !strings.HasPrefix(p.rest(), prefix) {
 		return false
 	}
-	p.at += len(prefix)
+	p.pos += len(prefix)
 	return true
 }
 
@@ -106,28 +107,28 @@ func (p *parser) number() (n int) {
 		p.failed = true
 	}
 	for isDigit(p.peek(0)) {
-		if n = n*10 + int(p.s[p.at]-'0'); n > len(p.s)<<8+maxOutput {
+		if n = n*10 + int(p.s[p.pos]-'0'); n > len(p.s)<<8+maxOutput {
 			p.failed = true
 			return 0
 		}
-		p.at++
+		p.pos++
 	}
 	return n
 }
 
-// reference reads a back reference: how far what it leads to lies before it, in base 26,
-// of which the last digit is a small letter.
-func (p *parser) reference() (to int, ok bool) {
-	from, n := p.at, 0
-	for i := p.at + 1; i < len(p.s); i++ {
+// reference reads a back reference: the distance back to its target, in base 26, whose last
+// digit is a small letter.
+func (p *parser) reference() (target int, ok bool) {
+	start, n := p.pos, 0
+	for i := p.pos + 1; i < len(p.s); i++ {
 		c := p.s[i]
 		switch {
 		case c >= 'A' && c <= 'Z':
 			n = n*26 + int(c-'A')
 		case c >= 'a' && c <= 'z':
 			n = n*26 + int(c-'a')
-			p.at = i + 1
-			return from - n, n > 0 && n <= from
+			p.pos = i + 1
+			return start - n, n > 0 && n <= start
 		default:
 			return 0, false
 		}
@@ -145,15 +146,15 @@ func (p *parser) isTemplate() bool {
 
 // isName reports whether a part of a qualified name is at a distance.
 func (p *parser) isName(distance int) bool {
-	q := parser{s: p.s, at: min(p.at+distance, len(p.s))}
+	q := parser{s: p.s, pos: min(p.pos+distance, len(p.s))}
 	if isDigit(q.peek(0)) || q.isTemplate() {
 		return true
 	}
 	if q.peek(0) != 'Q' {
 		return false
 	}
-	to, ok := q.reference()
-	return ok && isDigit(p.s[to])
+	target, ok := q.reference()
+	return ok && isDigit(p.s[target])
 }
 
 // mangled reads a whole name: _D, its parts, and a type, which is not shown.
@@ -162,7 +163,7 @@ func (p *parser) mangled() string {
 		return ""
 	}
 	defer p.leave()
-	p.at += len("_D")
+	p.pos += len("_D")
 	text := p.qualified(true)
 	if !p.failed && !p.take("Z") { // artificial names have no type
 		p.typ()
@@ -170,8 +171,8 @@ func (p *parser) mangled() string {
 	return text
 }
 
-// qualified reads the parts of a name, with the parameters of functions among them. Of
-// methods it may show the modifiers of this.
+// qualified reads the parts of a name, including the parameters of functions among them. It
+// shows the modifiers of a method's this if hasModifiers is set.
 func (p *parser) qualified(hasModifiers bool) string {
 	if !p.enter() {
 		return ""
@@ -179,7 +180,7 @@ func (p *parser) qualified(hasModifiers bool) string {
 	defer p.leave()
 	text, isFirst := "", true
 	for {
-		if p.peek(0) == '0' { // parts without a name
+		if p.peek(0) == '0' { // unnamed parts
 			for p.take("0") {
 			}
 		} else {
@@ -199,8 +200,8 @@ func (p *parser) qualified(hasModifiers bool) string {
 	}
 }
 
-// ownParameters reads the parameters of a function that is a part of a qualified name;
-// there are none where what follows is something else.
+// ownParameters reads the parameters of a function that is a part of a qualified name; ""
+// where something else follows.
 func (p *parser) ownParameters(hasModifiers bool) string {
 	if p.peek(0) != 'M' && !p.isConvention() {
 		return ""
@@ -214,7 +215,7 @@ func (p *parser) ownParameters(hasModifiers bool) string {
 		modifiers = ""
 	}
 	_, _, parameters := p.function()
-	if p.failed || p.at == len(p.s) {
+	if p.failed || p.pos == len(p.s) {
 		steps := p.steps
 		*p = was
 		p.steps = steps
@@ -223,56 +224,56 @@ func (p *parser) ownParameters(hasModifiers bool) string {
 	return parameters + modifiers
 }
 
-// identifier reads a part of a qualified name, behind what is there of it, with a dot at
-// its end.
+// identifier reads a part of a qualified name and a dot at its end; before is the text of
+// the parts before it.
 func (p *parser) identifier(before string) string {
 	if !p.enter() {
 		return ""
 	}
 	defer p.leave()
 	if p.peek(0) == 'Q' {
-		to, ok := p.reference()
+		target, ok := p.reference()
 		if !ok {
 			return p.fail()
 		}
-		end := p.at
-		p.at = to
+		end := p.pos
+		p.pos = target
 		text := p.plain(before, p.number())
-		p.at = end
+		p.pos = end
 		return text
 	}
 	if p.isTemplate() {
 		return before + p.template(-1)
 	}
 	n := p.number()
-	if p.failed || n == 0 || n > len(p.s)-p.at {
+	if p.failed || n == 0 || n > len(p.s)-p.pos {
 		return p.fail()
 	}
 	if n >= 5 && p.isTemplate() {
 		return before + p.template(n)
 	}
-	if name := p.s[p.at : p.at+n]; n >= 4 && strings.HasPrefix(name, "__S") && strings.Trim(name[3:], "0123456789") == "" {
-		p.at += n // a parent that makes names differ
+	if name := p.s[p.pos : p.pos+n]; n >= 4 && strings.HasPrefix(name, "__S") && strings.Trim(name[3:], "0123456789") == "" {
+		p.pos += n // a parent that makes names differ
 		return p.identifier(before)
 	}
 	return p.plain(before, n)
 }
 
-// special are names that compilers give, by what else follows them: what is shown in their
-// place, or of what stands before them.
+// special are names that compilers generate, by the text that follows them: shown replaces
+// them, before goes before the preceding parts.
 var special = []struct{ name, follows, shown, before string }{
 	{"__ctor", "", "this", ""}, {"__dtor", "", "~this", ""}, {"__postblit", "MFZ", "this(this)", ""},
 	{"__init", "Z", "", "initializer for "}, {"__vtbl", "Z", "", "vtable for "}, {"__Class", "Z", "", "ClassInfo for "},
 	{"__Interface", "Z", "", "Interface for "}, {"__ModuleInfo", "Z", "", "ModuleInfo for "},
 }
 
-// plain reads a name of so many bytes, behind what is there of a qualified one.
+// plain reads a name of n bytes; before is the text of the parts before it.
 func (p *parser) plain(before string, n int) string {
-	if p.failed || n > len(p.s)-p.at {
+	if p.failed || n > len(p.s)-p.pos {
 		return p.fail()
 	}
-	name := p.s[p.at : p.at+n]
-	p.at += n
+	name := p.s[p.pos : p.pos+n]
+	p.pos += n
 	for _, s := range special {
 		if name != s.name || !strings.HasPrefix(p.rest(), s.follows) {
 			continue
@@ -280,59 +281,59 @@ func (p *parser) plain(before string, n int) string {
 		if s.before != "" {
 			return s.before + strings.TrimSuffix(before, ".")
 		}
-		p.at += len(s.follows)
+		p.pos += len(s.follows)
 		return before + s.shown
 	}
 	return before + name
 }
 
-// template reads a template instance of so many bytes; -1: it does not say how many.
+// template reads a template instance of n bytes; -1: its length is unknown.
 func (p *parser) template(n int) string {
 	if !p.enter() {
 		return ""
 	}
 	defer p.leave()
-	start := p.at
+	start := p.pos
 	if !p.isName(len("__T")) || p.peek(len("__T")) == '0' {
 		return p.fail()
 	}
-	p.at += len("__T")
+	p.pos += len("__T")
 	text := p.identifier("")
 	text += "!(" + p.arguments() + ")"
-	if n >= 0 && p.at-start != n {
+	if n >= 0 && p.pos-start != n {
 		return p.fail()
 	}
 	return p.bounded(text)
 }
 
-// arguments reads those of a template.
+// arguments reads the arguments of a template.
 func (p *parser) arguments() string {
 	var list []string
 	for size := 0; !p.failed; {
 		if p.take("Z") {
 			return strings.Join(list, ", ")
 		}
-		p.take("H") // it is of a specialization
+		p.take("H") // a specialization
 		var one string
 		switch c := p.peek(0); c {
 		case 'S':
-			p.at++
+			p.pos++
 			one = p.symbol()
 		case 'T':
-			p.at++
+			p.pos++
 			one = p.typ()
 		case 'V':
-			p.at++
+			p.pos++
 			kind := p.kind()
 			one = p.value(p.typ(), kind)
 		case 'X':
-			p.at++
+			p.pos++
 			n := p.number()
-			if p.failed || n > len(p.s)-p.at {
+			if p.failed || n > len(p.s)-p.pos {
 				return p.fail()
 			}
-			one = p.s[p.at : p.at+n]
-			p.at += n
+			one = p.s[p.pos : p.pos+n]
+			p.pos += n
 		default:
 			return p.fail()
 		}
@@ -344,18 +345,18 @@ func (p *parser) arguments() string {
 	return ""
 }
 
-// kind is the first letter of the type that is next.
+// kind returns the first letter of the type that is next.
 func (p *parser) kind() byte {
-	q := parser{s: p.s, at: p.at}
+	q := parser{s: p.s, pos: p.pos}
 	for range maxDepth {
 		if q.peek(0) != 'Q' {
 			return q.peek(0)
 		}
-		to, ok := q.reference()
+		target, ok := q.reference()
 		if !ok {
 			break
 		}
-		q.at = to
+		q.pos = target
 	}
 	p.failed = true
 	return 0
@@ -370,12 +371,12 @@ func (p *parser) symbol() string {
 	if p.peek(0) == 'Q' {
 		return p.qualified(false)
 	}
-	start := p.at
+	start := p.pos
 	n := p.number()
 	if p.failed || n == 0 {
 		return p.fail()
 	}
-	digits := p.at
+	digits := p.pos
 	for end := digits; end > start; end, n = end-1, n/10 {
 		if text, ok := p.symbolAt(end, n); ok {
 			return text
@@ -387,10 +388,10 @@ func (p *parser) symbol() string {
 	return p.fail()
 }
 
-// symbolAt reads a symbol at an index, of so many bytes; -1: of any.
-func (p *parser) symbolAt(at, n int) (text string, ok bool) {
+// symbolAt reads a symbol at an index, of n bytes; -1: of any length.
+func (p *parser) symbolAt(pos, n int) (text string, ok bool) {
 	was := *p
-	p.at = at
+	p.pos = pos
 	switch {
 	case p.isName(0):
 		text = p.qualified(false)
@@ -399,7 +400,7 @@ func (p *parser) symbolAt(at, n int) (text string, ok bool) {
 	default:
 		p.failed = true
 	}
-	if !p.failed && (n < 0 || p.at-at == n) {
+	if !p.failed && (n < 0 || p.pos-pos == n) {
 		return text, true
 	}
 	steps := p.steps

@@ -4,9 +4,9 @@ package dname
 
 import "strings"
 
-// LLVM is the readable form of a name as LLVM 22 has it, which reads names of plain parts
-// alone: of variables of type int, and of what compilers make for types and modules. ok is
-// false where it leaves the name as it is.
+// LLVM returns the readable form of a name as LLVM 22 writes it, which reads only names of
+// plain parts: of variables of type int, and of data that compilers generate for types and
+// modules. ok is false where LLVM leaves the name as it is.
 func LLVM(name string) (readable string, ok bool) {
 	if name == Main {
 		return "D main", true
@@ -14,12 +14,12 @@ func LLVM(name string) (readable string, ok bool) {
 	if !IsMangled(name) {
 		return "", false
 	}
-	p := &parser{s: name, at: len("_D"), lastRef: len(name)}
+	p := &parser{s: name, pos: len("_D"), lastRef: len(name)}
 	text := p.plainParts()
 	if !p.failed && !p.take("Z") {
 		p.intType()
 	}
-	if p.failed || p.at != len(name) || text == "" {
+	if p.failed || p.pos != len(name) || text == "" {
 		return "", false
 	}
 	return text, true
@@ -46,23 +46,23 @@ func (p *parser) plainParts() string {
 	return text
 }
 
-// plainPart reads a part of a qualified name. That of a template is a name like others, and
-// constructors have theirs.
+// plainPart reads a part of a qualified name. The name of a template is read like others,
+// and constructors have names of their own.
 func (p *parser) plainPart(before string) string {
 	end := -1
 	if p.peek(0) == 'Q' {
-		to, ok := p.reference()
+		target, ok := p.reference()
 		if !ok {
 			return p.fail()
 		}
-		end, p.at = p.at, to
+		end, p.pos = p.pos, target
 	}
 	n := p.number()
-	if p.failed || n == 0 || n > len(p.s)-p.at {
+	if p.failed || n == 0 || n > len(p.s)-p.pos {
 		return p.fail()
 	}
-	name := p.s[p.at : p.at+n]
-	p.at += n
+	name := p.s[p.pos : p.pos+n]
+	p.pos += n
 	if end < 0 && n >= 4 && strings.HasPrefix(name, "__S") && strings.Trim(name[3:], "0123456789") == "" {
 		return p.plainPart(before)
 	}
@@ -72,12 +72,12 @@ func (p *parser) plainPart(before string) string {
 		}
 	}
 	if end >= 0 {
-		p.at = end
+		p.pos = end
 	}
 	return before + name
 }
 
-// intType reads the one type that LLVM knows, or a back reference to it.
+// intType reads the type int, the only one that LLVM knows, or a back reference to it.
 func (p *parser) intType() {
 	if p.enter() && !p.take("i") {
 		if p.peek(0) == 'Q' {

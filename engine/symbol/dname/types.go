@@ -14,8 +14,8 @@ var basic = map[byte]string{
 	'b': "bool", 'a': "char", 'u': "wchar", 'w': "dchar",
 }
 
-// enclosing are what stands around a type, by what it begins with, and other types of two
-// letters, which have nothing in them.
+// enclosing are the texts around a nested type, by its prefix; types of two letters have
+// nothing nested.
 var enclosing = []struct {
 	begins, before, after string
 	isAll                 bool
@@ -24,7 +24,7 @@ var enclosing = []struct {
 	{"Nn", "typeof(*null)", "", true}, {"zi", "cent", "", true}, {"zk", "ucent", "", true}, {"A", "", "[]", false},
 }
 
-// conventions are how functions are called.
+// conventions are the calling conventions of functions.
 var conventions = map[byte]string{'F': "", 'U': "extern(C) ", 'W': "extern(Windows) ", 'V': "extern(Pascal) ", 'R': "extern(C++) ", 'Y': "extern(Objective-C) "}
 
 func (p *parser) isConvention() bool {
@@ -54,7 +54,7 @@ func (p *parser) typ() string {
 	}
 	c := p.peek(0)
 	if text, ok := basic[c]; ok {
-		p.at++
+		p.pos++
 		return text
 	}
 	if p.isConvention() {
@@ -64,13 +64,13 @@ func (p *parser) typ() string {
 	case 'Q':
 		return p.typeReference((*parser).typ)
 	case 'G', 'H', 'P', 'C', 'S', 'E', 'T', 'D', 'B':
-		p.at++
+		p.pos++
 		return p.bounded(compound[c](p))
 	}
 	return p.fail()
 }
 
-// compound read the types that begin with a letter, behind it.
+// compound reads the types that begin with a letter, after that letter.
 var compound map[byte]func(p *parser) string
 
 func init() {
@@ -105,7 +105,7 @@ func init() {
 	}
 }
 
-// list reads so many things.
+// list reads n parts.
 func (p *parser) list(n int, read func() string) string {
 	var b strings.Builder
 	for i := 0; i < n && !p.failed; i++ {
@@ -113,50 +113,51 @@ func (p *parser) list(n int, read func() string) string {
 			b.WriteString(", ")
 		}
 		b.WriteString(read())
-		if b.Len() > maxOutput || p.at >= len(p.s) {
+		if b.Len() > maxOutput || p.pos >= len(p.s) {
 			return p.fail()
 		}
 	}
 	return b.String()
 }
 
-// typeReference reads a back reference to a type. Those within what it leads to lie before
-// it, or they would go round.
+// typeReference reads a back reference to a type. References within its target must lead
+// further to the front, or they would go round.
 func (p *parser) typeReference(read func(p *parser) string) string {
-	if p.at >= p.lastRef {
+	if p.pos >= p.lastRef {
 		return p.fail()
 	}
 	last := p.lastRef
-	p.lastRef = p.at
-	to, ok := p.reference()
+	p.lastRef = p.pos
+	target, ok := p.reference()
 	if !ok {
 		return p.fail()
 	}
-	end := p.at
-	p.at = to
+	end := p.pos
+	p.pos = target
 	text := read(p)
-	p.at, p.lastRef = end, last
+	p.pos, p.lastRef = end, last
 	return text
 }
 
-// functionType reads a type of functions, but for the word that ends it.
+// functionType reads a type of functions, without the word that ends it.
 func (p *parser) functionType() string {
 	convention, attributes, parameters := p.function()
 	return p.bounded(convention + p.typ() + parameters + " " + attributes)
 }
 
-// function reads how a function is called, its attributes and parameters.
+// function reads the calling convention, attributes and parameters of a function.
 func (p *parser) function() (convention, attributes, parameters string) {
 	if !p.isConvention() {
 		return "", "", p.fail()
 	}
 	convention = conventions[p.peek(0)]
-	p.at++
+	p.pos++
 	attributes = p.attributes()
 	return convention, attributes, "(" + p.parameters() + ")"
 }
 
-// attributes reads those of a function. Those of its first parameter begin alike.
+// attributes reads the attributes of a function. Attributes of its first parameter begin
+// alike.
 func (p *parser) attributes() string {
 	text := ""
 	for p.peek(0) == 'N' {
@@ -170,12 +171,12 @@ func (p *parser) attributes() string {
 		if text += a; len(text) > maxOutput {
 			return p.fail()
 		}
-		p.at += 2
+		p.pos += 2
 	}
 	return text
 }
 
-// modifiers reads those of this.
+// modifiers reads the modifiers of this.
 func (p *parser) modifiers() string {
 	text := ""
 	for len(text) <= maxOutput {
@@ -197,10 +198,10 @@ func (p *parser) modifiers() string {
 	return p.fail()
 }
 
-// parameters reads those of a function, to the end of the list.
+// parameters reads the parameters of a function, to the end of the list.
 func (p *parser) parameters() string {
 	text, n := "", 0
-	for !p.failed && p.at < len(p.s) {
+	for !p.failed && p.pos < len(p.s) {
 		switch {
 		case p.take("X"): // T t...
 			return text + "..."
@@ -220,7 +221,7 @@ func (p *parser) parameters() string {
 	return p.fail()
 }
 
-// storage reads how a parameter is passed.
+// storage reads the storage class of a parameter.
 func (p *parser) storage() string {
 	text := ""
 	if p.take("M") {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// value reads a value that is an argument of a template: name is its type's, and kind the
-// letter that begins that.
+// value reads a value that is an argument of a template: name is the name of its type, kind
+// the first letter of the type.
 func (p *parser) value(name string, kind byte) string {
 	if !p.enter() {
 		return ""
@@ -50,23 +50,23 @@ func (p *parser) value(name string, kind byte) string {
 	return p.fail()
 }
 
-// characters are how a character of a type is written that cannot be seen: how many digits
-// it has, and what begins it.
+// characters are the escapes of invisible characters by type: the prefix and the number of
+// digits.
 var characters = map[byte]struct {
 	begins string
 	digits int
 }{'a': {`\x`, 2}, 'u': {`\u`, 4}, 'w': {`\U`, 8}}
 
-// suffixes are what ends a number of a type.
+// suffixes are the suffixes of integers, by the letter of their type.
 var suffixes = map[byte]string{'h': "u", 't': "u", 'k': "u", 'l': "L", 'm': "uL"}
 
 // integer reads a number, a character or a truth value.
 func (p *parser) integer(kind byte) string {
-	start := p.at
+	start := p.pos
 	for isDigit(p.peek(0)) {
-		p.at++
+		p.pos++
 	}
-	digits := p.s[start:p.at]
+	digits := p.s[start:p.pos]
 	if digits == "" {
 		return p.fail()
 	}
@@ -102,11 +102,11 @@ func (p *parser) real() string {
 	if p.take("N") {
 		text = "-"
 	}
-	start := p.at
+	start := p.pos
 	for isHex(p.peek(0)) {
-		p.at++
+		p.pos++
 	}
-	digits := p.s[start:p.at]
+	digits := p.s[start:p.pos]
 	if digits == "" || !p.take("P") {
 		return p.fail()
 	}
@@ -114,33 +114,33 @@ func (p *parser) real() string {
 	if p.take("N") {
 		text += "-"
 	}
-	start = p.at
+	start = p.pos
 	for isDigit(p.peek(0)) {
-		p.at++
+		p.pos++
 	}
-	return text + p.s[start:p.at]
+	return text + p.s[start:p.pos]
 }
 
-// escapes are how bytes of a text are written.
+// escapes are the escapes of bytes in a text.
 var escapes = map[byte]string{'\t': `\t`, '\n': `\n`, '\r': `\r`, '\f': `\f`, '\v': `\v`}
 
 // text reads the bytes of a text, which are hexadecimal.
 func (p *parser) text() string {
-	kind := p.s[p.at]
-	p.at++
+	kind := p.s[p.pos]
+	p.pos++
 	n := p.number()
-	if p.failed || !p.take("_") || n > (len(p.s)-p.at)/2 {
+	if p.failed || !p.take("_") || n > (len(p.s)-p.pos)/2 {
 		return p.fail()
 	}
 	var b strings.Builder
 	b.WriteByte('"')
 	for range n {
-		digits := p.s[p.at : p.at+2]
+		digits := p.s[p.pos : p.pos+2]
 		c, err := strconv.ParseUint(digits, 16, 8)
 		if err != nil {
 			return p.fail()
 		}
-		p.at += 2
+		p.pos += 2
 		switch e := escapes[byte(c)]; {
 		case e != "":
 			b.WriteString(e)

@@ -14,12 +14,12 @@ import (
 // Bounds on abbreviations.
 const (
 	maxAttributes = 128 // of one abbreviation
-	// abbrevSlack bounds how often the bytes of .debug_abbrev may be read for
-	// different tables: producers write tables that do not overlap.
+	// abbrevSlack bounds how often the bytes of .debug_abbrev may be read for different
+	// tables: producers write tables that do not overlap.
 	abbrevSlack = 4
 )
 
-// A spec is an attribute of an abbreviation.
+// spec is an attribute of an abbreviation.
 type spec struct {
 	attr     dw.Attr
 	form     dw.Form
@@ -28,15 +28,15 @@ type spec struct {
 	implicit int64 // of DW_FORM_implicit_const
 }
 
-// An abbrev is an abbreviation declaration (DWARF 5, 7.5.3), with what is needed
-// to pass over an entry that has it.
+// abbrev is an abbreviation declaration (DWARF 5, 7.5.3), with the skips over the values of
+// an entry that has it.
 type abbrev struct {
 	specs []spec // nil where the code is not declared
-	skips []skip // how to pass over the values
+	skips []skip // over the values
 	tag   dw.Tag
-	// sibling is where the value of DW_AT_sibling is, counted from the first
-	// attribute's, in an abbreviation that has it as a reference of 4 bytes
-	// behind values of fixed sizes; -1 else.
+	// sibling is the distance of the value of DW_AT_sibling from the first attribute's
+	// value, in an abbreviation that has it as a reference of 4 bytes after values of fixed
+	// sizes; else -1.
 	sibling       int16
 	isDeclared    bool
 	hasChildren   bool
@@ -44,7 +44,7 @@ type abbrev struct {
 	isDeclaration bool // has DW_AT_declaration
 }
 
-// A skip passes over one value of variable size, or over several of fixed size.
+// skip is a step over one value of variable size, or over several of fixed size.
 type skip struct {
 	kind skipKind
 	size uint16 // of skipFixed
@@ -59,14 +59,14 @@ const (
 	skipBlock1
 	skipBlock2
 	skipBlock4
-	skipBlock    // a length in LEB128, and so many bytes
+	skipBlock    // a length in LEB128, and as many bytes
 	skipAddrxOff // a number in LEB128, and 4 bytes
 	skipIndirect
 )
 
-// An abbrevTable is the abbreviations of a unit, by code.
+// abbrevTable has the abbreviations of a unit, by code.
 type abbrevTable struct {
-	dense  []abbrev // by code, where codes count from 1 as they do as a rule
+	dense  []abbrev // by code, where codes count from 1 as usual
 	sparse map[uint64]*abbrev
 }
 
@@ -81,26 +81,26 @@ func (t *abbrevTable) find(code uint64) *abbrev {
 	return t.sparse[code]
 }
 
-// abbrevKey is all that the skips of a table depend on.
+// abbrevKey has all that the skips of a table depend on.
 type abbrevKey struct {
 	offset uint64
 	format format
 }
 
-// A format is what the sizes of forms depend on.
+// format has all that the sizes of forms depend on.
 type format struct {
 	version, addrSize, offsetSize uint8
 	isBigEndian                   bool
 }
 
-// An abbrevCache has the tables of a file that were read so far.
+// abbrevCache has the tables of a file that were read so far.
 type abbrevCache struct {
 	mu     sync.Mutex
 	tables map[abbrevKey]*lazy[*abbrevTable]
 	budget int64 // bytes of .debug_abbrev that may still be read
 }
 
-// spend charges bytes of a table; it reports false where they are too many.
+// spend charges the bytes of a table to the budget; it is false where they are too many.
 func (c *abbrevCache) spend(n uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +127,7 @@ func (f *file) abbrevs(off, end uint64, format format) (*abbrevTable, error) {
 	return t.get(func() (*abbrevTable, error) { return f.needAbbrevs(off, end, format) })
 }
 
-// needAbbrevs reads a table in as much of the section as holds it.
+// needAbbrevs reads a table in as much of the section as contains it.
 func (f *file) needAbbrevs(off, end uint64, format format) (t *abbrevTable, err error) {
 	err = needList(f.rest.abbrev, off, end, func(end uint64) (isCut bool, err error) {
 		t, err = f.readAbbrevs(off, end, format)
@@ -139,11 +139,11 @@ func (f *file) needAbbrevs(off, end uint64, format format) (t *abbrevTable, err 
 	return t, err
 }
 
-// leastWindow is how much of a section is read at first, where it is not known how long
-// something in it is.
+// leastWindow is the size of the first read from a section where the length of a part is
+// unknown.
 const leastWindow = 16 << 10
 
-// errCut says that a table ends behind what was read.
+// errCut is the error of a table that ends beyond the bytes read.
 var errCut = errors.New("it does not end in the section")
 
 func wrongTable(off uint64, problem string) error {
@@ -156,7 +156,7 @@ func (f *file) readAbbrevs(off, end uint64, format format) (*abbrevTable, error)
 	}
 	tmp := abbrevPool.Get().(*abbrevScratch)
 	defer abbrevPool.Put(tmp)
-	r := abbrevReader{cursor: at(f.abbrev, f.isBigEndian, off, end), format: format, specs: tmp.specs[:0], skips: tmp.skips[:0]}
+	r := abbrevReader{cursor: newCursor(f.abbrev, f.isBigEndian, off, end), format: format, specs: tmp.specs[:0], skips: tmp.skips[:0]}
 	list := tmp.list[:0]
 	charged := off
 	for {
@@ -189,12 +189,12 @@ func (f *file) readAbbrevs(off, end uint64, format format) (*abbrevTable, error)
 		d.skips, skips = skips[:d.skipCount:d.skipCount], skips[d.skipCount:]
 		t.add(d.code, d.abbrev)
 	}
-	f.keeps(sizeOf[abbrev](len(list)) + sizeOf[spec](len(r.specs)) + sizeOf[skip](len(r.skips)))
+	f.addKept(sizeOf[abbrev](len(list)) + sizeOf[spec](len(r.specs)) + sizeOf[skip](len(r.skips)))
 	return t, nil
 }
 
-// An abbrevReader reads the declarations of a table. It collects their attributes,
-// and the skips over them, one declaration's behind the other's.
+// abbrevReader reads the declarations of a table. It collects the attributes, and the skips
+// over them, of one declaration after the other.
 type abbrevReader struct {
 	cursor
 	format format
@@ -214,7 +214,7 @@ func (r *abbrevReader) next() (d declaration, ok bool, err error) {
 	a := abbrev{tag: dw.Tag(tag), isDeclared: true, sibling: -1}
 	a.hasChildren = r.uint(1) != 0
 	firstSpec, firstSkip := len(r.specs), len(r.skips)
-	fixed := 0 // bytes of the values of fixed size that no skip passes over yet
+	fixed := 0 // bytes of the values of fixed size that no skip covers yet
 	for {
 		name, encoding := r.uleb(), r.uleb()
 		s := spec{attr: dw.Attr(name), form: dw.Form(encoding)}
@@ -236,7 +236,7 @@ func (r *abbrevReader) next() (d declaration, ok bool, err error) {
 		if first, ok := secondNumbers[s.attr]; ok {
 			s.attr = first
 		}
-		a.note(&s, len(r.skips) == firstSkip, fixed)
+		a.record(&s, len(r.skips) == firstSkip, fixed)
 		r.specs = append(r.specs, s)
 		if s.kind == skipFixed {
 			fixed += int(s.size)
@@ -257,10 +257,10 @@ func (r *abbrevReader) skipFixed(size int) {
 	}
 }
 
-// note keeps what an attribute says of all entries with the abbreviation. Where all
-// attributes before it have fixed sizes, its value is so many bytes behind the
-// first one's.
-func (a *abbrev) note(s *spec, isFixed bool, distance int) {
+// record stores an attribute that is the same in all entries with the abbreviation. If
+// isFixed is set, all attributes before it have fixed sizes, and its value is distance
+// bytes behind the first one's.
+func (a *abbrev) record(s *spec, isFixed bool, distance int) {
 	switch s.attr {
 	case dw.AttrSibling:
 		if s.form == dw.FormRef4 && isFixed {
@@ -276,14 +276,14 @@ func (a *abbrev) note(s *spec, isFixed bool, distance int) {
 // abbrevCharge is how many bytes of a table are read before they are charged.
 const abbrevCharge = 1 << 12
 
-// A declaration is an abbreviation of a table that is being read.
+// declaration is an abbreviation of a table that is being read.
 type declaration struct {
 	code uint64
 	abbrev
 	specCount, skipCount int
 }
 
-// An abbrevScratch is what reading a table needs for a while.
+// abbrevScratch is the temporary memory for reading a table.
 type abbrevScratch struct {
 	specs []spec
 	skips []skip

@@ -2,15 +2,15 @@
 
 package dwarf
 
-// readAranges reads .debug_aranges (DWARF 5, 6.1.2): the ranges by offset of
-// their unit's header. It reports false where the table is not what it must be:
-// then nothing in it is believed. isChecked says that its units must be there.
+// readAranges reads .debug_aranges (DWARF 5, 6.1.2): ranges with the offsets of their
+// units' headers. It is false where the table is damaged: then nothing in it is believed.
+// With isChecked its units must exist.
 func (f *file) readAranges(isChecked bool, yield func(unit uint64, s span)) bool {
 	if f.rest.aranges.Need(uint64(len(f.aranges))) != nil {
 		return false
 	}
 	for off := uint64(0); off < uint64(len(f.aranges)); {
-		c := at(f.aranges, f.isBigEndian, off, uint64(len(f.aranges)))
+		c := newCursor(f.aranges, f.isBigEndian, off, uint64(len(f.aranges)))
 		length, offsetSize := c.initialLength()
 		if c.failed || length > c.left() {
 			return false

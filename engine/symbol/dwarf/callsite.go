@@ -9,12 +9,12 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// A CallSite is a DW_TAG_call_site (DWARF 5, 3.4) or a DW_TAG_GNU_call_site, which
-// gcc and clang write for DWARF 4. The zero CallSite is none.
+// CallSite is a DW_TAG_call_site (DWARF 5, 3.4) or a DW_TAG_GNU_call_site, which gcc and
+// clang write for DWARF 4. The zero CallSite is none.
 type CallSite struct{ Entry }
 
-// callAttributes are the attributes of call sites and their parameters. Those of
-// GNU's form have the same meanings and other numbers.
+// callAttributes are the attributes of call sites and their parameters. GNU's attributes
+// have the same meanings and other numbers.
 type callAttributes struct{ returnPC, tailCall, callee, target, parameter, value, data dw.Attr }
 
 var (
@@ -33,23 +33,23 @@ func (e Entry) callAttributes() *callAttributes {
 	return &standardCall
 }
 
-// IsTailCall says whether the call leaves the function for good. What it calls
-// returns to where the function would have.
+// IsTailCall reports whether the call leaves the function for good: its callee returns to
+// the function's own caller.
 func (s CallSite) IsTailCall() (bool, error) { return s.hasFlag(s.callAttributes().tailCall) }
 
-// Callee is the function that is called; the zero Entry where that is not said.
+// Callee is the called function; the zero Entry where it is unknown.
 func (s CallSite) Callee() (Entry, error) { return s.Reference(s.callAttributes().callee) }
 
-// Target is the expression of the address that is called.
+// Target is the expression of the called address.
 func (s CallSite) Target() (l Location, ok bool, err error) {
 	return s.Location(s.callAttributes().target)
 }
 
-// A CallParameter is what a call passes: a DW_TAG_call_site_parameter (DWARF 5,
-// 3.4.2) or a DW_TAG_GNU_call_site_parameter.
+// CallParameter is an argument of a call: a DW_TAG_call_site_parameter (DWARF 5, 3.4.2) or
+// a DW_TAG_GNU_call_site_parameter.
 type CallParameter struct{ Entry }
 
-// Parameters are those that a call site describes.
+// Parameters are the arguments that a call site describes.
 func (s CallSite) Parameters() iter.Seq2[CallParameter, error] {
 	return func(yield func(CallParameter, error) bool) {
 		for c, err := range s.Children() {
@@ -63,31 +63,30 @@ func (s CallSite) Parameters() iter.Seq2[CallParameter, error] {
 	}
 }
 
-// Parameter is the formal parameter; the zero Entry where that is not said.
+// Parameter is the formal parameter; the zero Entry where it is unknown.
 func (p CallParameter) Parameter() (Entry, error) {
 	return p.Reference(p.callAttributes().parameter)
 }
 
-// Value is the expression of what is passed, in the frame of the caller.
+// Value is the expression of the argument, in the frame of the caller.
 func (p CallParameter) Value() (l Location, ok bool, err error) {
 	return p.Location(p.callAttributes().value)
 }
 
-// DataValue is the expression of what stands in memory where the passed value
-// points to.
+// DataValue is the expression of the contents of the memory that the argument points to.
 func (p CallParameter) DataValue() (l Location, ok bool, err error) {
 	return p.Location(p.callAttributes().data)
 }
 
-// hasFlag says whether the entry itself has a flag that is set.
+// hasFlag reports whether the entry itself has a flag that is set.
 func (e Entry) hasFlag(attr dw.Attr) (bool, error) {
 	v, ok, err := e.own(attr)
 	return ok && v.n != 0, err
 }
 
-// CallSite returns the call site of a call by its return address, an address of
-// the object; the zero CallSite where there is none. Tail calls return nowhere:
-// the address after one, which gcc writes, may be that of another call's function.
+// CallSite returns the call site of a call by its return address, an address of the object;
+// the zero CallSite where there is none. Tail calls do not return: the address after one,
+// which gcc writes, may belong to another call's function.
 func (r *Reader) CallSite(returnPC uint64) (site CallSite, err error) {
 	if returnPC == 0 {
 		return CallSite{}, nil
@@ -103,13 +102,13 @@ func (r *Reader) CallSite(returnPC uint64) (site CallSite, err error) {
 	return site, err
 }
 
-// callSiteAt is the call site of a function, by the offset of its entry, with a return
-// address.
+// callSiteAt returns the call site with a return address in a function, given by the offset
+// of its entry.
 func (b *body) callSiteAt(function, returnPC uint64) (site CallSite, err error) {
 	err = b.callSites(function, func(s CallSite) (bool, error) {
 		pc, ok, err := s.Address(s.callAttributes().returnPC)
 		if err != nil || !ok || pc != returnPC {
-			return true, nil //nolint:nilerr // an address that cannot be read is not the one
+			return true, nil //nolint:nilerr // an address that cannot be read does not match
 		}
 		isTail, err := s.IsTailCall()
 		if err == nil && !isTail {
@@ -120,10 +119,9 @@ func (b *body) callSiteAt(function, returnPC uint64) (site CallSite, err error) 
 	return site, err
 }
 
-// TailCalls are the call sites by which a function with code leaves for another
-// one, those of blocks and inlined calls in it too. areAll is false where the
-// function may have others: nothing says that those of all its calls, or of all its
-// tail calls, are there (DWARF 5, 3.3.1.6).
+// TailCalls are the tail calls of a function with code, including those in its blocks and
+// inlined calls. areAll is false where the function may have others: nothing tells that all
+// its calls, or all its tail calls, are described (DWARF 5, 3.3.1.6).
 func (e Entry) TailCalls() (list []CallSite, areAll bool, err error) {
 	for _, attr := range []dw.Attr{
 		dw.AttrCallAllCalls, dw.AttrCallAllTailCalls, dw.AttrCallAllSourceCalls, dw.AttrGNUAllCallSites, dw.AttrGNUAllTailCallSites, dw.AttrGNUAllSourceCallSites,
@@ -144,8 +142,8 @@ func (e Entry) TailCalls() (list []CallSite, areAll bool, err error) {
 	return list, areAll, err
 }
 
-// callSites calls f with the call sites inside a function, until it returns false.
-// Those of functions inside it are theirs.
+// callSites calls f with the call sites of a function, not of nested functions,
+// until it returns false.
 func (b *body) callSites(function uint64, f func(CallSite) (bool, error)) error {
 	entries := b.descend(function)
 	for entries.next() {
@@ -163,13 +161,13 @@ func (b *body) callSites(function uint64, f func(CallSite) (bool, error)) error 
 	return entries.err
 }
 
-// Is says whether two entries are the same one.
+// Is reports whether two entries are the same one.
 func (e Entry) Is(other Entry) bool {
 	return !e.IsZero() && !other.IsZero() && e.b.unit == other.b.unit && e.off == other.off
 }
 
-// Root is what all instances and completions of an entry lead to: the entry itself
-// where it is none.
+// Root is the entry that all instances and completions of an entry lead to: the entry
+// itself where it is none.
 func (e Entry) Root() (Entry, error) {
 	for range maxOrigins {
 		next, err := e.Origin()
@@ -181,8 +179,8 @@ func (e Entry) Root() (Entry, error) {
 	return e, e.b.wrong(e.off, "the entry is an instance of instances more than %d deep", maxOrigins)
 }
 
-// SameFunction reports whether two entries are of one function: they have the same
-// root, or other units know both by the same name.
+// SameFunction reports whether two entries describe one function: they have the same root,
+// or other units know both by the same name.
 func SameFunction(a, b Entry) (bool, error) {
 	x, err := a.Root()
 	if err != nil {
@@ -196,8 +194,8 @@ func SameFunction(a, b Entry) (bool, error) {
 	return name != "" && (name == b.LinkageName() || name == y.LinkageName()), nil
 }
 
-// LinkageName is what linkers call a function that other units may call: its
-// DW_AT_linkage_name, or without one its name, as of C. It is "" for others.
+// LinkageName is the symbol name of a function that other units may call: its
+// DW_AT_linkage_name, or without one its name, as in C. It is "" for other functions.
 func (e Entry) LinkageName() string {
 	if n, ok, err := e.Number(dw.AttrExternal); err != nil || !ok || n == 0 {
 		return ""
@@ -210,7 +208,7 @@ func (e Entry) LinkageName() string {
 	return e.Name()
 }
 
-// EntryPC is where a function with code is entered: an address of the object.
+// EntryPC is the entry address of a function with code: an address of the object.
 func (e Entry) EntryPC() (pc uint64, ok bool, err error) {
 	if !e.abbrev.hasCode {
 		return 0, false, nil
@@ -229,14 +227,14 @@ func (e Entry) EntryPC() (pc uint64, ok bool, err error) {
 	return pc, ok, nil
 }
 
-// maxNamedBytes bounds the debug information in which functions of other units are
-// looked for by their linkage names.
+// maxNamedBytes bounds the debug information that is searched for functions of other units
+// by their linkage names.
 const maxNamedBytes = 1 << 30
 
-// Instances are the functions with code that have the entry's root: an inlined
-// function's own code, and the copies that gcc makes for some of the calls
-// (*.constprop.0, *.part.0). They are looked for in the units of the root and of
-// near, an entry that refers to it: link-time optimization puts them there.
+// Instances are the functions with code that have the entry's root: an inlined function's
+// own code, and the copies that gcc makes for some of the calls (*.constprop.0, *.part.0).
+// They are looked for in the units of the root and of near, an entry that refers to it:
+// link-time optimization puts them there.
 func (e Entry) Instances(near Entry) (list []Entry, err error) {
 	root, err := e.Root()
 	if err != nil {
@@ -248,7 +246,7 @@ func (e Entry) Instances(near Entry) (list []Entry, err error) {
 	return list, err
 }
 
-// instancesOf appends those of one unit.
+// instancesOf appends the instances of one unit.
 func (b *body) instancesOf(root Entry, list []Entry) ([]Entry, error) {
 	found, err := b.instances.get(b.findInstances)
 	if err != nil {
@@ -287,10 +285,10 @@ func (b *body) findInstances() (map[entryKey][]uint64, error) {
 	return found, nil
 }
 
-// Bodies are the functions with code that the callee of a call site may be: the
-// instances of its entry, and functions of other units of its linkage name. There
-// are none of a function that the object does not have. areAll is false where there
-// is too much debug information to look for others.
+// Bodies are the functions with code that the callee of a call site may be: the instances
+// of its entry, and functions of other units with its linkage name. There are none of a
+// function that the object does not have. areAll is false where there is too much debug
+// information to look for others.
 func (r *Reader) Bodies(site CallSite, callee Entry) (list []Entry, areAll bool, err error) {
 	err = r.protect(func() error {
 		if list, err = callee.Instances(site.Entry); err != nil {
@@ -335,8 +333,8 @@ func (x *functions) offsets() []uint32 {
 	return list
 }
 
-// linkageOf finds some of the functions of each unit by their linkage names. A unit that
-// cannot be read is a problem.
+// linkageOf finds the functions that some selects in each unit by their linkage names. A
+// unit that cannot be read is a problem.
 func (r *Reader) linkageOf(some func(*functions) []uint32) (map[string][]entryKey, error) {
 	named := map[string][]entryKey{}
 	for _, u := range r.main.everyUnit() {
@@ -370,9 +368,9 @@ func (r *Reader) addLinkage(named map[string][]entryKey, u *unit, some func(*fun
 		}
 		if name := e.LinkageName(); name != "" {
 			if named[name] == nil {
-				r.main.keeps(len(name) + 64)
+				r.main.addKept(len(name) + 64)
 			}
-			r.main.keeps(sizeOf[entryKey](1))
+			r.main.addKept(sizeOf[entryKey](1))
 			named[name] = append(named[name], entryKey{b.unit, off})
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/unwindd/unwindd/internal/leb128"
 )
 
-// A cursor reads a part of a section. A read past its end gives zeros, and the
-// cursor has failed from then on.
+// cursor reads a part of a section. A read past its end returns zeros, and the cursor has
+// failed from then on.
 type cursor struct {
 	data        []byte // the whole section
 	off         uint64 // of the next byte in the section
@@ -19,15 +19,15 @@ type cursor struct {
 	failed      bool
 }
 
-// at returns a cursor on a section from off to end, which is cut to the section.
-func at(section []byte, big bool, off, end uint64) cursor {
+// newCursor returns a cursor on a section from off to end, which is cut to the section.
+func newCursor(section []byte, big bool, off, end uint64) cursor {
 	end = min(end, uint64(len(section)))
 	return cursor{data: section, off: min(off, end), end: end, isBigEndian: big, failed: off > end}
 }
 
 func (c *cursor) hasMore() bool { return !c.failed && c.off < c.end }
 
-// left is how many bytes follow.
+// left is the number of bytes left.
 func (c *cursor) left() uint64 {
 	if c.failed {
 		return 0
@@ -37,7 +37,7 @@ func (c *cursor) left() uint64 {
 
 func (c *cursor) fail() { c.failed, c.off = true, c.end }
 
-// skip passes over n bytes.
+// skip skips n bytes.
 func (c *cursor) skip(n uint64) {
 	if c.failed || n > c.end-c.off {
 		c.fail()
@@ -47,20 +47,20 @@ func (c *cursor) skip(n uint64) {
 }
 
 func (c *cursor) bytes(n uint64) []byte {
-	from := c.off
+	start := c.off
 	if c.skip(n); c.failed {
 		return nil
 	}
-	return c.data[from:c.off:c.off]
+	return c.data[start:c.off:c.off]
 }
 
 // uint reads an unsigned integer of 0 to 8 bytes.
 func (c *cursor) uint(size int) uint64 {
-	from := c.off
+	start := c.off
 	if c.skip(uint64(size)); c.failed {
 		return 0
 	}
-	return uintAt(c.data[from:c.off], c.isBigEndian)
+	return uintAt(c.data[start:c.off], c.isBigEndian)
 }
 
 // uintAt reads an unsigned integer of len(b) bytes, at most 8.
@@ -105,8 +105,8 @@ func (c *cursor) uleb() uint64 {
 	return v
 }
 
-// ulebAt reads an unsigned LEB128 number at an offset, and returns where it
-// ends; 0 where it does not. Bits past the 64th are dropped.
+// ulebAt reads an unsigned LEB128 number at an offset, and returns the offset behind it; 0
+// where it does not end. Bits past the 64th are dropped.
 func ulebAt(b []byte, off uint64) (v, next uint64) {
 	v, end, _ := leb128.Unsigned(b, int(off))
 	return v, uint64(end)

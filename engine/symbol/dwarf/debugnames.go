@@ -25,25 +25,25 @@ const (
 	idxDieOffset   = 3 // DW_IDX_die_offset
 )
 
-// A nameIndex is a name index of .debug_names (DWARF 5, 6.1.1.4).
+// nameIndex is a name index of .debug_names (DWARF 5, 6.1.1.4).
 type nameIndex struct {
 	file         *file
 	data         []byte // the section, up to the end of the index
 	offset       uint64
 	format       format
-	augmentation string // who made it, as it says
+	augmentation string // the producer, by its own account
 
-	units, types, foreign uint64 // how many units are listed
-	unitList              uint64 // of compilation units, local type units and foreign ones; where it begins
-	buckets, names        uint64 // how many there are
-	bucketTable, hashes   uint64 // where the tables begin
+	units, types, foreign uint64 // counts of the units
+	unitList              uint64 // offset of the list of compilation units, local type units and foreign type units
+	buckets, names        uint64 // counts
+	bucketTable, hashes   uint64 // offsets of the tables
 	strings, offsets      uint64
 	pool                  uint64 // of entries
 
 	abbrevs map[uint64]*nameAbbrev
 }
 
-// A nameAbbrev is an abbreviation of the entries of an index.
+// nameAbbrev is an abbreviation of the entries of an index.
 type nameAbbrev struct {
 	tag   dw.Tag
 	attrs []nameAttr
@@ -54,8 +54,8 @@ type nameAttr struct {
 	form dw.Form
 }
 
-// nameIndexes are the indexes in .debug_names. An index that is not what it must
-// be is a problem; neither it nor what follows it is used.
+// nameIndexes are the indexes in .debug_names. A damaged index is a problem; neither it nor
+// later ones are used.
 func (f *file) nameIndexes() []*nameIndex {
 	list, err := f.debugNames.get(func() ([]*nameIndex, error) {
 		data, err := f.read(".debug_names")
@@ -70,8 +70,8 @@ func (f *file) nameIndexes() []*nameIndex {
 	return list
 }
 
-// readNameIndexes reads the headers of indexes. With an error come those before
-// the one that it is about.
+// readNameIndexes reads the headers of indexes. With an error it returns the indexes before
+// the damaged one.
 func (f *file) readNameIndexes(data []byte) (list []*nameIndex, err error) {
 	for off := uint64(0); off < uint64(len(data)); {
 		x, next, err := f.readNameIndex(data, off)
@@ -86,13 +86,13 @@ func (f *file) readNameIndexes(data []byte) (list []*nameIndex, err error) {
 	return list, nil
 }
 
-// readNameIndex reads the header of an index, and checks the units that it lists
-// (DWARF 5, 6.1.1.4.1 to 6.1.1.4.7). Padding gives no index.
+// readNameIndex reads the header of an index, and checks the units that it lists (DWARF 5,
+// 6.1.1.4.1 to 6.1.1.4.7). Padding is no index.
 func (f *file) readNameIndex(data []byte, off uint64) (x *nameIndex, next uint64, err error) {
 	wrong := func(off uint64, format string, args ...any) (*nameIndex, uint64, error) {
 		return nil, 0, bad(".debug_names", off, format, args...)
 	}
-	c := at(data, f.isBigEndian, off, uint64(len(data)))
+	c := newCursor(data, f.isBigEndian, off, uint64(len(data)))
 	length, offsetSize := c.initialLength()
 	if c.failed || length > c.left() {
 		return wrong(off, "length %#x, expected at most the %#x bytes that follow", length, c.left())
@@ -126,9 +126,9 @@ func (f *file) readNameIndex(data []byte, off uint64) (x *nameIndex, next uint64
 			x.units, x.types, x.foreign, x.buckets, x.names, abbrevSize, length)
 	}
 	for i := range x.units + x.types {
-		at := x.listed(i)
-		if u := f.unitAt(at); u == nil || u.offset != at || u.isType() != (i >= x.units) {
-			return wrong(x.unitList+i*uint64(offsetSize), "a unit at %#x, where there is none of that kind", at)
+		offset := x.listed(i)
+		if u := f.unitAt(offset); u == nil || u.offset != offset || u.isType() != (i >= x.units) {
+			return wrong(x.unitList+i*uint64(offsetSize), "a unit at %#x, where there is none of that kind", offset)
 		}
 	}
 	if err := x.readAbbrevs(abbrevs); err != nil {
@@ -137,8 +137,8 @@ func (f *file) readNameIndex(data []byte, off uint64) (x *nameIndex, next uint64
 	return x, end, nil
 }
 
-// findTables goes over the tables of an index whose header was read, and keeps where each
-// begins. It returns where the abbreviations do.
+// findTables records the offsets of the tables of an index whose header was read. It
+// returns the offset of the abbreviations.
 func (x *nameIndex) findTables(c *cursor, abbrevSize uint64) (abbrevs uint64) {
 	size := uint64(x.format.offsetSize)
 	x.unitList = c.off
@@ -163,16 +163,16 @@ func (x *nameIndex) findTables(c *cursor, abbrevSize uint64) (abbrevs uint64) {
 // listed is the offset of a compilation unit or a local type unit.
 func (x *nameIndex) listed(i uint64) uint64 { return x.word(x.unitList, i, int(x.format.offsetSize)) }
 
-// word is a number of a table.
+// word reads a number of a table.
 func (x *nameIndex) word(table, i uint64, size int) uint64 {
-	at := table + i*uint64(size)
-	return uintAt(x.data[at:at+uint64(size)], x.format.isBigEndian)
+	offset := table + i*uint64(size)
+	return uintAt(x.data[offset:offset+uint64(size)], x.format.isBigEndian)
 }
 
-// readAbbrevs reads the abbreviations (DWARF 5, 6.1.1.4.7), which lie before the pool.
+// readAbbrevs reads the abbreviations (DWARF 5, 6.1.1.4.7), which come before the pool.
 func (x *nameIndex) readAbbrevs(off uint64) error {
 	x.abbrevs = make(map[uint64]*nameAbbrev)
-	c := at(x.data, x.format.isBigEndian, off, x.pool)
+	c := newCursor(x.data, x.format.isBigEndian, off, x.pool)
 	for c.hasMore() {
 		entry := c.off
 		code := c.uleb()
@@ -234,11 +234,11 @@ func hashOfName(name string) uint32 {
 	return h
 }
 
-// foldRune is the simple case folding of a character: of those that differ in
-// case only, the lower-case form of the upper-case one.
+// foldRune is the simple case folding of a character: the lower-case form of its upper-case
+// form.
 func foldRune(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }
 
-// find calls f with where the entries of a name begin, until f returns false.
+// find calls f with the offsets of the series of entries of a name, until f returns false.
 func (x *nameIndex) find(name string, f func(off uint64) bool) error {
 	if x.buckets == 0 {
 		for i := range x.names {
@@ -269,7 +269,7 @@ func (x *nameIndex) find(name string, f func(off uint64) bool) error {
 	return nil
 }
 
-// isNamed says whether a string of the table of names is a name.
+// isNamed reports whether a string of the table of names is a name.
 func (x *nameIndex) isNamed(i uint64, name string) bool {
 	off, str := x.word(x.strings, i, int(x.format.offsetSize)), x.file.str
 	n := uint64(len(name))
@@ -279,10 +279,9 @@ func (x *nameIndex) isNamed(i uint64, name string) bool {
 	return off < uint64(len(str)) && uint64(len(str))-off > n && string(str[off:off+n]) == name && str[off+n] == 0
 }
 
-// Named returns the entries that .debug_names has of a name or linkage name, those
-// of which it proves right: each has the tag that the index says, and the name.
-// There are none where the object has no such index; one that has some need not
-// have all. An error is about the index.
+// Named returns the entries that .debug_names has for a name or linkage name and that match
+// it: each has the tag that the index states, and the name. There are none where the object
+// has no such index; an index need not have all. An error is about the index.
 func (r *Reader) Named(name string) (list []Entry, err error) {
 	err = r.protect(func() error {
 		for _, x := range r.main.nameIndexes() {
@@ -308,39 +307,39 @@ func (r *Reader) Named(name string) (list []Entry, err error) {
 	return list, err
 }
 
-// isCalled says whether a name is the entry's, or its linkage name.
+// isCalled reports whether a name is the entry's, or its linkage name.
 func (e Entry) isCalled(name string) bool {
 	named := false
 	for _, attr := range []dw.Attr{dw.AttrName, dw.AttrLinkageName, dw.AttrMIPSLinkageName} {
-		v, at, ok, err := e.find(attr)
+		v, owner, ok, err := e.find(attr)
 		if !ok || err != nil {
 			continue
 		}
 		named = named || attr == dw.AttrName
-		if text, err := at.b.text(&v); err == nil && string(text) == name {
+		if text, err := owner.b.text(&v); err == nil && string(text) == name {
 			return true
 		}
 	}
 	return !named && e.Tag() == dw.TagNamespace && name == anonymous[dw.TagNamespace]
 }
 
-// entries calls f with the entries in a series of the pool (DWARF 5, 6.1.1.4.8),
-// those that are what the series says.
+// entries calls f with the entries in a series of the pool (DWARF 5, 6.1.1.4.8) that match
+// the series.
 func (x *nameIndex) entries(off uint64, f func(Entry) bool) error {
 	size := uint64(len(x.data))
 	if off >= size-x.pool {
 		return bad(".debug_names", x.pool, "a series of entries at %#x of a pool of %#x bytes", off, size-x.pool)
 	}
-	c := at(x.data, x.format.isBigEndian, x.pool+off, size)
+	c := newCursor(x.data, x.format.isBigEndian, x.pool+off, size)
 	for range maxNamed {
-		at := c.off
+		entry := c.off
 		code := c.uleb()
 		if code == 0 && !c.failed {
 			return nil
 		}
 		a := x.abbrevs[code]
 		if a == nil || c.failed {
-			return bad(".debug_names", at, "an entry of abbreviation %d, which is not declared", code)
+			return bad(".debug_names", entry, "an entry of abbreviation %d, which is not declared", code)
 		}
 		var values [idxDieOffset + 1]value
 		for _, attr := range a.attrs {
@@ -350,11 +349,11 @@ func (x *nameIndex) entries(off uint64, f func(Entry) bool) error {
 			}
 		}
 		if c.failed {
-			return bad(".debug_names", at, "the values of an entry do not end in the index")
+			return bad(".debug_names", entry, "the values of an entry do not end in the index")
 		}
 		e, err := x.entry(&values)
 		if err != nil {
-			x.file.reader.problem(fmt.Sprintf(".debug_names: offset %#x: %v", at, err))
+			x.file.reader.problem(fmt.Sprintf(".debug_names: offset %#x: %v", entry, err))
 			continue
 		}
 		if !e.IsZero() && e.Tag() == a.tag && !f(e) {
@@ -364,8 +363,8 @@ func (x *nameIndex) entries(off uint64, f func(Entry) bool) error {
 	return nil
 }
 
-// entry is the debugging information entry that the values of an entry of the
-// pool lead to; none where its unit is not to be had.
+// entry is the debugging information entry that the values of an entry of the pool lead to;
+// none where its unit is unavailable.
 func (x *nameIndex) entry(values *[idxDieOffset + 1]value) (Entry, error) {
 	die := &values[idxDieOffset]
 	if die.form == 0 {
@@ -375,18 +374,18 @@ func (x *nameIndex) entry(values *[idxDieOffset + 1]value) (Entry, error) {
 	if err != nil || b == nil {
 		return Entry{}, err
 	}
-	to := b.offset + die.n
+	target := b.offset + die.n
 	if die.form == dw.FormRefAddr {
-		to = die.n // of the section, as gdb writes it
+		target = die.n // of the section, as gdb writes it
 	}
-	if die.n > uint64(len(b.bytes())) || to < b.first || to >= b.end {
+	if die.n > uint64(len(b.bytes())) || target < b.first || target >= b.end {
 		return Entry{}, b.wrong(b.offset, "an entry is expected at %#x", die.n)
 	}
-	return b.entryAt(to)
+	return b.entryAt(target)
 }
 
-// unitOf is the unit of an entry, of a skeleton the split unit; nil where it is
-// not to be had. Where an index has one unit, entries need not name it.
+// unitOf is the unit of an entry, for a skeleton the split unit; nil where it is
+// unavailable. Where an index has one unit, entries need not name it.
 func (x *nameIndex) unitOf(values *[idxDieOffset + 1]value) (*body, error) {
 	cu, tu := &values[idxCompileUnit], &values[idxTypeUnit]
 	n, limit := cu.n, x.units
@@ -417,8 +416,8 @@ func (x *nameIndex) unitOf(values *[idxDieOffset + 1]value) (*body, error) {
 	return split, err
 }
 
-// foreignUnit is a type unit in a split file: that of a compilation unit, where
-// one is named.
+// foreignUnit is a type unit in a split file: the file of a compilation unit, where one is
+// named.
 func (x *nameIndex) foreignUnit(i uint64, cu *value) (*body, error) {
 	if cu.form == 0 || cu.n >= x.units {
 		return nil, nil

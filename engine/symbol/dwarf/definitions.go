@@ -10,26 +10,26 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// This file finds the definitions of types and of variables by their names, in all
-// units: those that other units declare, and globals that are asked for.
+// This file finds the definitions of types and variables by their names, in all units: for
+// declarations of other units and for requested globals.
 
-// definitions are the entries that define a type or a variable, by a hash of their
-// names. They are found where they may be declared: in units, namespaces, classes.
+// definitions are the entries that define a type or a variable, by a hash of their names.
+// They are searched in units, namespaces and classes.
 type definitions struct {
 	seed      maphash.Seed
 	types     map[uint64][]entryKey
 	variables map[uint64][]entryKey
-	goTypes   map[uint64]entryKey // types of Go, by DW_AT_go_runtime_type
-	vtables   map[uint64]entryKey // tables of functions of Rust's traits, by address
+	goTypes   map[uint64]entryKey // types of Go by DW_AT_go_runtime_type
+	vtables   map[uint64]entryKey // vtables of Rust's traits by address
 }
 
-// maxDefinitions bounds the definitions of one name that are looked at.
+// maxDefinitions bounds the definitions of one name that are compared.
 const maxDefinitions = 1 << 10
 
 func (d *definitions) hash(name []byte) uint64 { return maphash.Bytes(d.seed, name) }
 
-// definitionOf is the definition of a type that an entry declares: it has its name,
-// and stands in namespaces and classes of the same names. The zero Entry is none.
+// definitionOf is the definition of a type that an entry declares: it has its name, and is
+// in namespaces and classes of the same names. The zero Entry is none.
 func (r *Reader) definitionOf(declaration Entry) Entry {
 	name := declaration.Name()
 	if name == "" {
@@ -48,9 +48,9 @@ func (r *Reader) definitionOf(declaration Entry) Entry {
 	return Entry{}
 }
 
-// hasArgumentsOf says whether two entries of one name, and the classes around them, are
-// of templates with the same arguments. Names have them, unless clang was asked for
-// simple ones (-gsimple-template-names).
+// hasArgumentsOf reports whether two entries of one name, and the classes around them, are
+// of templates with the same arguments. Names have the arguments, except with clang's
+// -gsimple-template-names.
 func (e Entry) hasArgumentsOf(other Entry) bool {
 	for range maxOrigins {
 		if e.IsZero() || other.IsZero() {
@@ -99,33 +99,33 @@ func (e Entry) templateArguments(depth int) string {
 	return b.String()
 }
 
-// isSameKind says whether a declaration may be completed by a definition: a class may
-// be declared as a structure.
+// isSameKind reports whether a declaration may be completed by a definition: a class may be
+// declared as a structure.
 func isSameKind(a, b dw.Tag) bool {
 	return a == b || kindOfTag[a] == KindStructure && kindOfTag[b] == KindStructure
 }
 
-// Globals are the variables that a name means, outside of functions or inside them
-// where they are static: the name itself, or with the namespaces and classes around it.
+// Globals are the variables that a name refers to, global ones and static ones of
+// functions: by the name alone, or with the namespaces and classes around it.
 func (r *Reader) Globals(name string) ([]Entry, error) {
 	return r.definitionsNamed(name, func(d *definitions) map[uint64][]entryKey { return d.variables })
 }
 
-// TypesNamed are the definitions of types of a name, with the namespaces and classes
-// around it.
+// TypesNamed are the definitions of types of a name, which may have the namespaces and
+// classes around it.
 func (r *Reader) TypesNamed(name string) ([]Entry, error) {
 	return r.definitionsNamed(name, func(d *definitions) map[uint64][]entryKey { return d.types })
 }
 
-// definitionsNamed are the definitions that a name means, with or without what is around
-// them.
-func (r *Reader) definitionsNamed(name string, of func(*definitions) map[uint64][]entryKey) (list []Entry, err error) {
+// definitionsNamed are the definitions in an index that a name refers to, with or without
+// its scopes.
+func (r *Reader) definitionsNamed(name string, index func(*definitions) map[uint64][]entryKey) (list []Entry, err error) {
 	err = r.protect(func() error {
 		known, err := r.defined.get(r.findDefinitions)
 		if err != nil {
 			return err
 		}
-		for _, e := range known.entries(of(&known), lastName(name)) {
+		for _, e := range known.entries(index(&known), lastName(name)) {
 			if e.Name() == name || e.QualifiedName() == name {
 				list = append(list, e)
 			}
@@ -135,9 +135,9 @@ func (r *Reader) definitionsNamed(name string, of func(*definitions) map[uint64]
 	return list, err
 }
 
-// lastName is what follows the last :: of a name that is not in brackets.
+// lastName is the part of a name after its last :: outside brackets.
 func lastName(name string) string {
-	depth, from := 0, 0
+	depth, start := 0, 0
 	for i := 0; i < len(name); i++ {
 		switch name[i] {
 		case '<', '(', '[', '{':
@@ -146,16 +146,16 @@ func lastName(name string) string {
 			depth--
 		case ':':
 			if depth == 0 && i+1 < len(name) && name[i+1] == ':' {
-				from = i + 2
+				start = i + 2
 			}
 		}
 	}
-	return name[from:]
+	return name[start:]
 }
 
 // entries are the entries of a name.
-func (d *definitions) entries(of map[uint64][]entryKey, name string) (list []Entry) {
-	for _, k := range of[d.hash([]byte(name))] {
+func (d *definitions) entries(index map[uint64][]entryKey, name string) (list []Entry) {
+	for _, k := range index[d.hash([]byte(name))] {
 		if e, err := k.entry(); err == nil && e.Name() == name {
 			list = append(list, e)
 		}
@@ -163,9 +163,8 @@ func (d *definitions) entries(of map[uint64][]entryKey, name string) (list []Ent
 	return list
 }
 
-// findDefinitions looks at the entries of every unit outside functions, and at the
-// variables inside functions that have a fixed address. A unit that cannot be read is a
-// problem.
+// findDefinitions searches the entries of every unit outside functions, and the variables
+// inside functions that have a fixed address. A unit that cannot be read is a problem.
 func (r *Reader) findDefinitions() (definitions, error) {
 	d := definitions{maphash.MakeSeed(), map[uint64][]entryKey{}, map[uint64][]entryKey{}, map[uint64]entryKey{}, map[uint64]entryKey{}}
 	units := r.main.everyUnit()
@@ -194,11 +193,11 @@ func (r *Reader) findDefinitions() (definitions, error) {
 		}
 	}
 	size += (len(d.goTypes) + len(d.vtables)) * 48
-	r.main.keeps(size)
+	r.main.addKept(size)
 	return d, nil
 }
 
-// addDynamic adds an entry that says which type an object at run time has.
+// addDynamic adds an entry that identifies the type of an object at run time.
 func (d *definitions) addDynamic(e Entry, isType bool) {
 	switch {
 	case isType && e.b.languageOf() == dw.LangGo:
@@ -215,20 +214,20 @@ func (d *definitions) addDynamic(e Entry, isType bool) {
 			d.goTypes[n] = entryKey{e.b.unit, e.off}
 		}
 	case e.Tag() == dw.TagVariable && e.b.languageOf() == dw.LangRust:
-		if at, ok := e.fixedAddress(); ok && strings.HasSuffix(e.Name(), "{vtable}") {
-			d.vtables[at] = entryKey{e.b.unit, e.off}
+		if address, ok := e.fixedAddress(); ok && strings.HasSuffix(e.Name(), "{vtable}") {
+			d.vtables[address] = entryKey{e.b.unit, e.off}
 		}
 	}
 }
 
-// GoType is the type that Go's runtime knows by a number, which is that of
-// DW_AT_go_runtime_type; the zero Entry is none.
+// GoType is the type with a number of Go's runtime, its DW_AT_go_runtime_type; the zero
+// Entry is none.
 func (r *Reader) GoType(n uint64) Entry {
 	return r.dynamic(func(d *definitions) (entryKey, bool) { k, ok := d.goTypes[n]; return k, ok })
 }
 
-// ImplementedBy is the type that a table of functions of a Rust trait is for, by the
-// table's address: DW_AT_containing_type of the table's type. The zero Entry is none.
+// ImplementedBy is the type that a vtable of a Rust trait is for, by the vtable's address:
+// DW_AT_containing_type of the vtable's type. The zero Entry is none.
 func (r *Reader) ImplementedBy(vtable uint64) Entry {
 	table := r.dynamic(func(d *definitions) (entryKey, bool) { k, ok := d.vtables[vtable]; return k, ok })
 	if table.IsZero() {
@@ -280,33 +279,32 @@ func (b *body) define(d *definitions) error {
 	return entries.err
 }
 
-// holdsDefinitions says whether definitions may stand inside an entry.
+// holdsDefinitions reports whether definitions may be inside an entry.
 func holdsDefinitions(tag dw.Tag) bool { return isSpace(tag) || tag == dw.TagCommonBlock }
 
-// add adds an entry that has a name and is no declaration. Of variables, only those of
-// one address.
-func (d *definitions) add(to map[uint64][]entryKey, e Entry, isType bool) {
+// add adds an entry that has a name and is no declaration. Variables must have one address.
+func (d *definitions) add(index map[uint64][]entryKey, e Entry, isType bool) {
 	if isDeclaration, err := e.hasFlag(dw.AttrDeclaration); isDeclaration || err != nil {
 		return
 	}
 	if !isType && !e.IsStatic() {
 		return
 	}
-	v, at, ok, err := e.find(dw.AttrName)
+	v, owner, ok, err := e.find(dw.AttrName)
 	if err != nil || !ok {
 		return
 	}
-	name, err := at.b.text(&v)
+	name, err := owner.b.text(&v)
 	if err != nil || len(name) == 0 {
 		return
 	}
 	key := d.hash(name)
-	if len(to[key]) < maxDefinitions {
-		to[key] = append(to[key], entryKey{e.b.unit, e.off})
+	if len(index[key]) < maxDefinitions {
+		index[key] = append(index[key], entryKey{e.b.unit, e.off})
 	}
 }
 
-// IsStatic says whether a variable has one place for all frames, or a constant as its
+// IsStatic reports whether a variable has one place for all frames, or a constant as its
 // value outside of functions.
 func (e Entry) IsStatic() bool {
 	if _, ok := e.fixedAddress(); ok {

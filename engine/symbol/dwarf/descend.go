@@ -2,21 +2,21 @@
 
 package dwarf
 
-// A descent goes over an entry and the entries inside it, as they stand in the file; those
-// inside an entry can be passed over.
+// descent visits an entry and the entries inside it in the order of the file; the entries
+// inside one can be skipped.
 type descent struct {
 	entry Entry // the current one
-	depth int   // entries around it, from the first one on
-	err   error // why the descent ended early
+	depth int   // number of entries around it, from the first one on
+	err   error // of a descent that ended early
 
 	w        walk
-	isPassed bool // w is behind the current entry already
+	isPassed bool // w is already behind the current entry
 }
 
 // descend begins at the entry at an offset of the unit's section.
 func (b *body) descend(off uint64) descent { return descent{w: b.walk(off), isPassed: true} }
 
-// next goes on to the next entry. It is false behind the last one, and where err is set.
+// next moves to the next entry. It is false behind the last one, and where err is set.
 func (d *descent) next() bool {
 	if !d.isPassed {
 		if d.enter(); d.depth == 0 {
@@ -40,7 +40,7 @@ func (d *descent) next() bool {
 	return false
 }
 
-// enter goes on to the children of the current entry, or behind it where it has none.
+// enter moves to the children of the current entry, or behind it where it has none.
 func (d *descent) enter() {
 	d.err = d.w.pass(d.entry.abbrev, d.entry.off)
 	if d.err == nil && d.entry.abbrev.hasChildren {
@@ -50,14 +50,14 @@ func (d *descent) enter() {
 	}
 }
 
-// skip passes over what is inside the current entry.
+// skip skips the entries inside the current entry.
 func (d *descent) skip() {
 	d.err, d.isPassed = d.w.passEntry(d.entry.abbrev, d.entry.off), true
 }
 
-// skipTold is skip where DW_AT_sibling says what follows the entry (DWARF 5, 2.3). Elsewhere
-// the descent goes on inside the entry, which costs no more than to look for its end.
-func (d *descent) skipTold() {
+// skipBySibling is skip where DW_AT_sibling gives the next entry (DWARF 5, 2.3). Elsewhere the
+// descent continues inside the entry, which costs no more than looking for its end.
+func (d *descent) skipBySibling() {
 	if !d.entry.abbrev.hasChildren {
 		return
 	}

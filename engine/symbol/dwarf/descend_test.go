@@ -45,7 +45,7 @@ func TestDescentsGoOverWhatIsInsideAnEntry(t *testing.T) {
 				d.skip()
 			}
 		}, "unit 1 11 111 12 2 21 211 3 4", ""},
-		{"passing over those whose end is told", all, "", func(d *descent, _ string) { d.skipTold() }, "unit 1 11 111 12 2 3 4", ""},
+		{"passing over those whose end is told", all, "", func(d *descent, _ string) { d.skipBySibling() }, "unit 1 11 111 12 2 3 4", ""},
 		{"too deep", []die{deep}, "", nil, "unit" + strings.Repeat(" deep", maxDepth), "nested deeper"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -667,7 +667,7 @@ func TestFlattenKeepsTheInnermostRange(t *testing.T) {
 					want = i
 				}
 			}
-			if got := x.at(a); got != want {
+			if got := x.indexAt(a); got != want {
 				t.Fatalf("%v at %d: scope %d, want %d; segments %v", ranges, a, got, want, x)
 			}
 		}
@@ -730,11 +730,11 @@ func TestLEB128(t *testing.T) {
 		{"", 0, 0, true},
 	}
 	for _, test := range tests {
-		u := at([]byte(test.in), false, 0, 99)
+		u := newCursor([]byte(test.in), false, 0, 99)
 		if got := u.uleb(); got != test.unsigned || u.failed != test.failed {
 			t.Errorf("uleb %x: %d, failed %v, want %d, %v", test.in, got, u.failed, test.unsigned, test.failed)
 		}
-		s := at([]byte(test.in), false, 0, 99)
+		s := newCursor([]byte(test.in), false, 0, 99)
 		if got := s.sleb(); got != test.signed || s.failed != test.failed {
 			t.Errorf("sleb %x: %d, failed %v, want %d, %v", test.in, got, s.failed, test.signed, test.failed)
 		}

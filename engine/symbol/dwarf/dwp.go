@@ -11,8 +11,8 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// A sect is a kind of section of a package (DWARF 5, 7.3.5.3, table 7.1; GNU's
-// version 2 has other numbers for some).
+// sect is a kind of section of a package (DWARF 5, 7.3.5.3, table 7.1; GNU's version 2 has
+// other numbers for some).
 type sect uint8
 
 const (
@@ -34,14 +34,14 @@ var (
 	sectsV5 = []sect{0, sectInfo, 0, sectAbbrev, sectLine, sectLoclists, sectStrOffsets, sectOther, sectRnglists}
 )
 
-// A contribution is where a unit's parts are in the sections of a package.
+// contribution is a unit's parts of the sections of a package.
 type contribution struct {
 	off, size [sectCount]uint64
 }
 
-// place returns the offset in a section that an offset in the unit's part of it
-// stands for, and where that part ends. Outside of packages the part is the
-// whole section, which ends at sectionEnd.
+// place converts an offset in the unit's part of a section to an offset in the section, and
+// returns the end of that part. Outside of packages the part is the whole section, which
+// ends at sectionEnd.
 func (c *contribution) place(s sect, off, sectionEnd uint64) (place, end uint64) {
 	if c == nil {
 		return off, sectionEnd
@@ -49,15 +49,15 @@ func (c *contribution) place(s sect, off, sectionEnd uint64) (place, end uint64)
 	return c.off[s] + off, c.off[s] + c.size[s]
 }
 
-// A packageIndex is .debug_cu_index or .debug_tu_index (DWARF 5, 7.3.5.3).
+// packageIndex is .debug_cu_index or .debug_tu_index (DWARF 5, 7.3.5.3).
 type packageIndex struct {
 	data             []byte
 	isBigEndian      bool
 	section          string
 	columns          []sect
 	units, slots     uint64
-	ids, rows        uint64 // where the hash table's columns begin
-	offsets, lengths uint64 // where the rows of the two tables begin
+	ids, rows        uint64 // offsets of the hash table's columns
+	offsets, lengths uint64 // offsets of the rows of the two tables
 }
 
 const maxColumns = 16
@@ -67,7 +67,7 @@ func readPackageIndex(section string, data []byte, big bool) (*packageIndex, err
 	if len(data) == 0 {
 		return nil, nil
 	}
-	c := at(data, big, 0, uint64(len(data)))
+	c := newCursor(data, big, 0, uint64(len(data)))
 	version := c.uint(4)
 	known := sectsV2
 	if version != 2 {
@@ -120,8 +120,8 @@ func (x *packageIndex) find(id uint64) (*contribution, error) {
 		if row == 0 {
 			return nil, nil
 		}
-		if at := x.ids + 8*slot; uintAt(x.data[at:at+8], x.isBigEndian) != id {
-			// The step is odd, so that every slot comes once.
+		if offset := x.ids + 8*slot; uintAt(x.data[offset:offset+8], x.isBigEndian) != id {
+			// The step is odd, so that every slot is visited once.
 			if (slot+step)&mask == id&mask {
 				return nil, nil
 			}
@@ -133,8 +133,8 @@ func (x *packageIndex) find(id uint64) (*contribution, error) {
 		var c contribution
 		n := uint64(len(x.columns))
 		for i, s := range x.columns {
-			at := 4 * ((row-1)*n + uint64(i))
-			c.off[s], c.size[s] = word(x.offsets+at), word(x.lengths+at)
+			offset := 4 * ((row-1)*n + uint64(i))
+			c.off[s], c.size[s] = word(x.offsets+offset), word(x.lengths+offset)
 		}
 		return &c, nil
 	}
@@ -191,13 +191,12 @@ func (r *Reader) readPackage(p *object.Object) (*file, error) {
 	if f.indexes[0] == nil {
 		return nil, fmt.Errorf("%s: has no .debug_cu_index", f.name)
 	}
-	r.kept.Add(int64(p.MemorySize())) // unpacked by now
+	r.kept.Add(int64(p.MemorySize())) // it is unpacked now
 	return f, nil
 }
 
-// packaged returns the unit of a package that has an ID; nil where the index has
-// no such unit. which says which index that is: 0 of compilation units, 1 of
-// type units.
+// packaged returns the unit of a package that has an ID; nil where the index has no such
+// unit. which is the index: 0 of compilation units, 1 of type units.
 func (f *file) packaged(which int, id uint64, skeleton *unit) (*unit, error) {
 	part, err := f.indexes[which].find(id)
 	if part == nil || err != nil {
@@ -217,8 +216,8 @@ func (f *file) packaged(which int, id uint64, skeleton *unit) (*unit, error) {
 		if err != nil {
 			return nil, err
 		}
-		// A unit of version 4 has its ID in its first entry, and the index is
-		// all there is to say which of several it is: the first.
+		// A unit of version 4 has its ID in its first entry, and only the index tells which
+		// of several it is: the first.
 		if u.end != 0 && (u.format.version < 5 && !u.isType() || u.signature == id) {
 			return u, nil
 		}

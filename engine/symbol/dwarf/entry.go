@@ -10,24 +10,22 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// An Entry is a debugging information entry (DWARF 5, 2.1). The zero Entry is
-// none. Entries, units and locations are read from the file as they are asked:
-// their methods run inside object.Guard, and until the Reader and the object are
-// closed.
+// Entry is a debugging information entry (DWARF 5, 2.1). The zero Entry is none. Entries,
+// units and locations are read from the file when needed: their methods run inside
+// object.Guard, and until the Reader and the object are closed.
 type Entry struct {
 	b      *body
 	off    uint64
 	abbrev *abbrev
 }
 
-// A Unit is a unit (DWARF 5, 3.1). Of a split unit it is the split one, with what
-// its skeleton says.
+// Unit is a unit (DWARF 5, 3.1). A split unit is combined with its skeleton.
 type Unit struct{ b *body }
 
-// IsZero says whether the entry is none.
+// IsZero reports whether the entry is none.
 func (e Entry) IsZero() bool { return e.b == nil }
 
-// Tag is what the entry describes; 0 of the zero Entry.
+// Tag is the entry's tag; 0 for the zero Entry.
 func (e Entry) Tag() dw.Tag {
 	if e.abbrev == nil {
 		return 0
@@ -35,10 +33,10 @@ func (e Entry) Tag() dw.Tag {
 	return e.abbrev.tag
 }
 
-// Offset is where the entry stands in .debug_info of its file.
+// Offset is the entry's offset in .debug_info of its file.
 func (e Entry) Offset() uint64 { return e.off }
 
-// Unit is the unit that the entry stands in.
+// Unit is the unit that the entry is in.
 func (e Entry) Unit() Unit { return Unit{e.b} }
 
 // entryAt returns the entry at an offset of the unit's section.
@@ -64,8 +62,8 @@ func (e Entry) own(attr dw.Attr) (value, bool, error) {
 	return value{}, false, nil
 }
 
-// isOfInstance says whether an attribute is of an entry alone, and not of those
-// that it is an instance or completion of (DWARF 5, 2.13.2 and 3.3.8).
+// isOfInstance reports whether an instance or completion has an attribute for itself, and
+// does not inherit it (DWARF 5, 2.13.2 and 3.3.8).
 func isOfInstance(attr dw.Attr) bool {
 	switch attr {
 	case dw.AttrSibling, dw.AttrLowPC, dw.AttrHighPC, dw.AttrRanges, dw.AttrEntryPC, dw.AttrDeclaration, dw.AttrInline, dw.AttrAbstractOrigin, dw.AttrSpecification,
@@ -75,7 +73,7 @@ func isOfInstance(attr dw.Attr) bool {
 	return false
 }
 
-// find reads an attribute of the entry, or of what it is an instance or a
+// find reads an attribute of the entry, or of the entry that it is an instance or a
 // completion of, and returns the entry that has it.
 func (e Entry) find(attr dw.Attr) (value, Entry, bool, error) {
 	for range maxOrigins {
@@ -92,9 +90,9 @@ func (e Entry) find(attr dw.Attr) (value, Entry, bool, error) {
 	return value{}, e, false, nil
 }
 
-// Origin is the entry that this one is an instance (DW_AT_abstract_origin) or a
-// completion (DW_AT_specification) of, or that describes its type in a type unit
-// (DW_AT_signature); the zero Entry where it is none.
+// Origin is the entry that this one is an instance (DW_AT_abstract_origin) or a completion
+// (DW_AT_specification) of, or that describes its type in a type unit (DW_AT_signature);
+// the zero Entry where it is none.
 func (e Entry) Origin() (Entry, error) {
 	for _, attr := range []dw.Attr{dw.AttrAbstractOrigin, dw.AttrSpecification, dw.AttrSignature} {
 		v, ok, err := e.own(attr)
@@ -117,15 +115,15 @@ func (b *body) follow(v *value) (Entry, error) {
 	return entryKey{u, off}.entry()
 }
 
-// Has says whether the entry, or what it is an instance or a completion of, has
-// an attribute.
+// Has reports whether the entry, or the entry that it is an instance or a completion of,
+// has an attribute.
 func (e Entry) Has(attr dw.Attr) bool {
 	_, _, ok, err := e.find(attr)
 	return ok && err == nil
 }
 
-// Number is an attribute of class constant or flag. As for the other attributes,
-// those of what the entry is an instance or a completion of count too.
+// Number is an attribute of class constant or flag. It may come, like the other attributes,
+// from the entry that this one is an instance or a completion of.
 func (e Entry) Number(attr dw.Attr) (n int64, ok bool, err error) {
 	v, _, ok, err := e.find(attr)
 	if !ok || err != nil {
@@ -140,15 +138,15 @@ func (e Entry) Number(attr dw.Attr) (n int64, ok bool, err error) {
 
 // Text is an attribute of class string.
 func (e Entry) Text(attr dw.Attr) (text string, ok bool, err error) {
-	v, at, ok, err := e.find(attr)
+	v, owner, ok, err := e.find(attr)
 	if !ok || err != nil {
 		return "", false, err
 	}
-	b, err := at.b.text(&v)
+	b, err := owner.b.text(&v)
 	return copied(b), err == nil, err
 }
 
-// Name is DW_AT_name; "" where there is none that can be read.
+// Name is DW_AT_name; "" where it is missing or cannot be read.
 func (e Entry) Name() string {
 	name, _, _ := e.Text(dw.AttrName)
 	return name
@@ -156,25 +154,25 @@ func (e Entry) Name() string {
 
 // Address is an attribute of class address: a virtual address of the object.
 func (e Entry) Address(attr dw.Attr) (address uint64, ok bool, err error) {
-	v, at, ok, err := e.find(attr)
+	v, owner, ok, err := e.find(attr)
 	if !ok || err != nil || !v.isAddress() {
 		return 0, false, err
 	}
-	address, err = at.b.address(&v)
+	address, err = owner.b.address(&v)
 	return address, err == nil, err
 }
 
-// Reference is the entry that an attribute refers to; the zero Entry where there
-// is no such attribute.
+// Reference is the entry that an attribute refers to; the zero Entry where there is no such
+// attribute.
 func (e Entry) Reference(attr dw.Attr) (Entry, error) {
-	v, at, ok, err := e.find(attr)
+	v, owner, ok, err := e.find(attr)
 	if !ok || err != nil {
 		return Entry{}, err
 	}
-	return at.b.follow(&v)
+	return owner.b.follow(&v)
 }
 
-// Type is what DW_AT_type refers to; the zero Entry is the type void.
+// Type is the entry that DW_AT_type refers to; the zero Entry is the type void.
 func (e Entry) Type() (Entry, error) { return e.Reference(dw.AttrType) }
 
 // Block is an attribute of class block, such as a DW_AT_const_value.
@@ -215,7 +213,7 @@ func (e Entry) Children() iter.Seq2[Entry, error] {
 	}
 }
 
-// passEntry passes over an entry and its children.
+// passEntry skips an entry and its children.
 func (w *walk) passEntry(a *abbrev, entry uint64) error {
 	if a.hasChildren {
 		if next := w.sibling(a); next != 0 {
@@ -230,7 +228,7 @@ func (w *walk) passEntry(a *abbrev, entry uint64) error {
 	return err
 }
 
-// Covers says whether the entry's code is at an address.
+// Covers reports whether the entry's code includes an address.
 func (e Entry) Covers(address uint64) (bool, error) {
 	list, err := e.spans()
 	for _, s := range list {
@@ -241,7 +239,7 @@ func (e Entry) Covers(address uint64) (bool, error) {
 	return false, err
 }
 
-// spans are the addresses of the entry's code.
+// spans are the address ranges of the entry's code.
 func (e Entry) spans() ([]span, error) {
 	if !e.abbrev.hasCode {
 		return nil, nil
@@ -256,14 +254,14 @@ func (e Entry) spans() ([]span, error) {
 	return e.b.spans(nil, &x, &budget)
 }
 
-// A Location is an attribute that says where something is, or what it is: an
-// expression, or a location list (DWARF 5, 2.6).
+// Location is an attribute with a location or a value: an expression, or a location list
+// (DWARF 5, 2.6).
 type Location struct {
 	Unit Unit
-	Expr []byte // part of the section; meant where Lists is nil
+	Expr []byte // part of the section; valid where Lists is nil
 
-	// Of a location list: the section, the offset in it, and the unit's base
-	// address, as locexpr.Evaluator.EvaluateList takes them.
+	// Of a location list: the section, the offset in it, and the unit's base address, as in
+	// locexpr.Evaluator.EvaluateList.
 	Lists        *locexpr.LocationLists
 	Offset, Base uint64
 }
@@ -273,26 +271,26 @@ type Location struct {
 // DW_AT_LLVM_active_lane. DW_AT_LLVM_iterations and DW_AT_LLVM_lanes share a
 // number, and are told apart by whether Location or Number has them.
 func (e Entry) Location(attr dw.Attr) (l Location, ok bool, err error) {
-	v, at, ok, err := e.find(attr)
+	v, owner, ok, err := e.find(attr)
 	if !ok || err != nil {
 		return l, false, err
 	}
-	l.Unit = Unit{at.b}
+	l.Unit = Unit{owner.b}
 	if v.isBlock() {
 		l.Expr = v.b
 		return l, true, nil
 	}
-	old := at.b.format.version < 4 && (v.form == dw.FormData4 || v.form == dw.FormData8)
+	old := owner.b.format.version < 4 && (v.form == dw.FormData4 || v.form == dw.FormData8)
 	if v.form != dw.FormSecOffset && v.form != dw.FormLoclistx && !old {
 		return l, false, nil
 	}
-	l.Base = at.b.base
-	l.Lists, l.Offset, err = at.b.locationList(&v)
+	l.Base = owner.b.base
+	l.Lists, l.Offset, err = owner.b.locationList(&v)
 	return l, err == nil, err
 }
 
-// Placed is the DW_AT_location of a variable, or that of what it is an instance of, which
-// is then the same in all (DWARF 5, 3.3.8.2); nil where there is none.
+// Placed is the DW_AT_location of a variable, or of the abstract instance, which then is
+// the same in all instances (DWARF 5, 3.3.8.2); nil where there is none.
 func (e Entry) Placed() (*Location, error) {
 	for n := 0; !e.IsZero() && n < maxOrigins; n++ {
 		l, ok, err := e.Location(dw.AttrLocation)
@@ -309,7 +307,7 @@ func (e Entry) Placed() (*Location, error) {
 	return nil, nil
 }
 
-// At returns the expressions that hold at an address of the object.
+// At returns the expressions that are valid at an address of the object.
 func (l *Location) At(address uint64) ([][]byte, error) {
 	if l.Lists == nil {
 		return [][]byte{l.Expr}, nil
@@ -317,7 +315,7 @@ func (l *Location) At(address uint64) ([][]byte, error) {
 	return l.Lists.At(l.Offset, address, l.Base, l.Unit.Addrx)
 }
 
-// locationList returns the section of a location list, and where the list is.
+// locationList returns the section of a location list, and the offset of the list.
 func (b *body) locationList(v *value) (*locexpr.LocationLists, uint64, error) {
 	f := b.file
 	order := locexpr.LittleEndian
@@ -347,12 +345,12 @@ func (b *body) locationList(v *value) (*locexpr.LocationLists, uint64, error) {
 	if v.n > n || b.loclistsBase > n || b.loclistsBase+v.n*size+size > n {
 		return nil, 0, bad(lists.Section, b.loclistsBase, "no list of index %d in a section of %#x bytes", v.n, n)
 	}
-	at := b.loclistsBase + v.n*size
-	return lists, b.loclistsBase + uintAt(lists.Data[at:at+size], f.isBigEndian), nil
+	offset := b.loclistsBase + v.n*size
+	return lists, b.loclistsBase + uintAt(lists.Data[offset:offset+size], f.isBigEndian), nil
 }
 
-// Offset is where the unit's header stands in .debug_info of its file: what
-// offsets in expressions count from.
+// Offset is the offset of the unit's header in .debug_info of its file: offsets in
+// expressions are relative to it.
 func (u Unit) Offset() uint64 { return u.b.offset }
 
 // Version is the unit's version of DWARF.
@@ -364,19 +362,19 @@ func (u Unit) AddressSize() int { return int(u.b.format.addrSize) }
 // OffsetSize is the size of an offset, in bytes: 4 or 8.
 func (u Unit) OffsetSize() int { return int(u.b.format.offsetSize) }
 
-// Language is DW_AT_language (DWARF 5, table 7.17), of a partial unit that says none that
-// of a unit that imports it; 0 where it is not said.
+// Language is DW_AT_language (DWARF 5, table 7.17), for a partial unit without one the
+// language of a unit that imports it; 0 where it is unknown.
 func (u Unit) Language() uint64 { return u.b.languageOf() }
 
-// HasScopedNames says whether the unit's language names things by the namespaces and
+// HasScopedNames reports whether the unit's language qualifies names by the namespaces and
 // classes around them.
 func (u Unit) HasScopedNames() bool { return hasScopedNames(u.b.languageOf()) }
 
 // Root is the unit's first entry.
 func (u Unit) Root() (Entry, error) { return u.b.entryAt(u.b.first) }
 
-// Augmentation is DW_AT_LLVM_augmentation (heterogeneous extension, A.3.1.1); ""
-// where it is not said.
+// Augmentation is DW_AT_LLVM_augmentation (heterogeneous extension, A.3.1.1); "" where it
+// is missing.
 func (u Unit) Augmentation() string {
 	root, err := u.Root()
 	if err != nil {
@@ -386,8 +384,7 @@ func (u Unit) Augmentation() string {
 	return text
 }
 
-// Entry returns the entry at an offset of the unit's section, which may be in
-// another unit.
+// Entry returns the entry at an offset of the unit's section, which may be in another unit.
 func (u Unit) Entry(off uint64) (Entry, error) {
 	b := u.b
 	if off < b.offset || off >= b.end {

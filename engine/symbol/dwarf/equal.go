@@ -10,23 +10,25 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// This file tells functions apart that a linker made one code of (identical code folding).
-// Each of them has a sequence of rows in the line table. gold leaves each entry the
-// addresses of the code too; lld and mold leave them to one, and the others have none.
+// This file tells apart functions that a linker merged because their code is identical
+// (identical code folding). Each of them has a sequence of rows in the line table. gold
+// leaves the addresses of the code in each entry, too; lld and mold leave them in one entry
+// only.
 
 const (
-	// maxEqualUnits bounds the units in which functions of the same code are looked for.
+	// maxEqualUnits bounds the units that are searched for functions with the same code.
 	maxEqualUnits = 256
 	// maxEqual bounds the functions and the sequences that are compared with each other.
 	maxEqual = 1 << 10
-	// maxDeclarationRows is how many rows of a sequence are compared with the line that
-	// declares a function.
+	// maxDeclarationRows is the number of rows of a sequence that are compared with the
+	// line of a function's declaration.
 	maxDeclarationRows = 64
-	// maxDistance is more lines than a declaration and a function's first line are apart.
+	// maxDistance is more than the number of lines between any declaration and a function's
+	// first line.
 	maxDistance = math.MaxInt
 )
 
-// A sharing is a function whose code may be that of others too.
+// sharing is a function that may share its code with others.
 type sharing struct {
 	lines  *body     // the unit that has its lines
 	holder *body     // the unit that has its entry: the split unit, if there is one
@@ -38,9 +40,9 @@ func (p *sharing) entry() uint64 { return p.holder.offset + uint64(p.offset) }
 
 func (p *sharing) is(e Entry) bool { return p.holder == e.b && p.entry() == e.off }
 
-// Equals are the functions that have the same code at an address of the object, the one
-// that Frames names first: it has lines there, if one has. There are none where one
-// function alone is known: entries of the same name and declaration are one.
+// Equals are the functions that share the code at an address of the object, first the one
+// that Frames names: one with lines there, if there is one. The list is empty where only
+// one function is known: entries of the same name and declaration count as one.
 func (r *Reader) Equals(address uint64) (list []Entry, err error) {
 	err = r.protect(func() error {
 		found, err := r.equals(address)
@@ -64,7 +66,7 @@ func (r *Reader) equals(address uint64) (list []sharing, err error) {
 	if list, err = r.sharingAt(address); err != nil || len(list) == 0 {
 		return nil, err
 	}
-	if list, err = r.appendGone(list); err != nil || len(list) < 2 || !haveSequences(list) {
+	if list, err = r.appendRemoved(list); err != nil || len(list) < 2 || !haveSequences(list) {
 		return nil, err
 	}
 	if list, err = r.withOtherNames(list); err != nil {
@@ -79,9 +81,9 @@ func (r *Reader) equals(address uint64) (list []sharing, err error) {
 	return list, nil
 }
 
-// haveSequences reports whether line tables have several sequences from where functions
-// begin. One sequence is of one piece of code that has several names, as assemblers
-// describe memcpy and memmove of the C library.
+// haveSequences reports whether line tables have several sequences from the start of
+// functions. One sequence describes one piece of code with several names, as assemblers
+// write it for memcpy and memmove of the C library.
 func haveSequences(list []sharing) bool {
 	seen := map[*body]bool{}
 	sequences := 0
@@ -97,7 +99,8 @@ func haveSequences(list []sharing) bool {
 	return sequences > 1
 }
 
-// sharingAt are the functions whose entries have an address, and begin at the same one.
+// sharingAt are the functions whose entries contain an address, and that begin at the same
+// one.
 func (r *Reader) sharingAt(address uint64) (list []sharing, err error) {
 	err = r.maps(func(m *unitMap) (isFound bool, failed error) {
 		list = list[:0]
@@ -116,7 +119,7 @@ func (r *Reader) sharingAt(address uint64) (list []sharing, err error) {
 	return list, err
 }
 
-// appendSharing appends those of a unit.
+// appendSharing appends the functions of a unit.
 func (r *Reader) appendSharing(list []sharing, b *body, address uint64) ([]sharing, error) {
 	holder, f, err := r.functionAt(b, address)
 	if err != nil || f == nil || !f.hasEntry {
@@ -138,22 +141,22 @@ func (r *Reader) appendSharing(list []sharing, b *body, address uint64) ([]shari
 	return list, nil
 }
 
-// appendGone appends the functions without addresses of the same units that have lines
-// where the first function of a list begins. One that no other function has the code of
-// costs a look at the table.
-func (r *Reader) appendGone(list []sharing) ([]sharing, error) {
+// appendRemoved appends the functions without addresses of the same units that have lines at
+// the start of the first function of a list. A function that shares its code with no other
+// costs one look at the table.
+func (r *Reader) appendRemoved(list []sharing) ([]sharing, error) {
 	start, size := list[0].f.entry, list[0].size()
 	for _, p := range list {
 		t, err := p.lines.lineTable()
 		if err != nil || t == nil || len(t.sequencesFrom(start)) < 2 {
-			continue // that the table cannot be read was said
+			continue // an unreadable table was reported already
 		}
 		x, err := p.holder.functions.get(func() (*functions, error) { return p.holder.findFunctions(false) })
 		if err != nil {
 			return nil, err
 		}
 		all := list
-		for _, g := range x.gone {
+		for _, g := range x.removed {
 			if uint64(g.size) == size && len(all) < maxEqual && !slices.ContainsFunc(all, func(o sharing) bool { return o.holder == p.holder && o.offset == g.offset }) {
 				all = append(all, sharing{p.lines, p.holder, g.offset, nil})
 			}
@@ -167,7 +170,7 @@ func (r *Reader) appendGone(list []sharing) ([]sharing, error) {
 	return list, nil
 }
 
-// size is how long a function with addresses is whose code is in one piece; 0 of others.
+// size is the length of a function whose code is in one piece; 0 for others.
 func (p *sharing) size() uint64 {
 	x, err := p.holder.functions.get(func() (*functions, error) { return p.holder.findFunctions(false) })
 	if err != nil {
@@ -179,9 +182,9 @@ func (p *sharing) size() uint64 {
 	return 0
 }
 
-// EqualTo is the function that a call site's callee is, where it has no addresses since a
-// linker took the code of another function for it, that at an address of the object; ok
-// is false where it is no such function.
+// EqualTo is the callee of a call site that has no addresses because a linker replaced its
+// code by that of another function at an address of the object; ok is false where the
+// callee is no such function.
 func (r *Reader) EqualTo(address uint64, callee Entry) (function Entry, ok bool, err error) {
 	err = r.protect(func() error {
 		list, err := r.sharingAt(address)
@@ -192,11 +195,11 @@ func (r *Reader) EqualTo(address uint64, callee Entry) (function Entry, ok bool,
 		if err != nil {
 			return err
 		}
-		gone, err := r.goneOf(root)
+		removed, err := r.removedOf(root)
 		if err != nil {
 			return err
 		}
-		for _, e := range gone {
+		for _, e := range removed {
 			if p := newSharing(e); r.isFolded(&list[0], &p) {
 				function, ok = e, true
 				break
@@ -207,7 +210,7 @@ func (r *Reader) EqualTo(address uint64, callee Entry) (function Entry, ok bool,
 	return function, ok, err
 }
 
-// newSharing is a function without addresses.
+// newSharing returns a function without addresses.
 func newSharing(e Entry) sharing {
 	lines := e.b
 	if u := e.b.unit.skeleton; u != nil {
@@ -225,22 +228,22 @@ func (r *Reader) isFolded(kept, p *sharing) bool {
 	if err != nil {
 		return false
 	}
-	i := sort.Search(len(x.gone), func(i int) bool { return x.gone[i].offset >= p.offset })
-	if i == len(x.gone) || x.gone[i].offset != p.offset || uint64(x.gone[i].size) != kept.size() {
+	i := sort.Search(len(x.removed), func(i int) bool { return x.removed[i].offset >= p.offset })
+	if i == len(x.removed) || x.removed[i].offset != p.offset || uint64(x.removed[i].size) != kept.size() {
 		return false
 	}
 	t, err := p.lines.lineTable()
 	return err == nil && t != nil && r.sequenceOf(t, kept.f.entry, []sharing{*kept, *p}, p) >= 0
 }
 
-// goneOf are the functions without addresses that have a root: those of its unit, and those
-// of other units with its linkage name.
-func (r *Reader) goneOf(root Entry) (list []Entry, err error) {
+// removedOf are the functions without addresses that have a root: in its unit, and in other
+// units by its linkage name.
+func (r *Reader) removedOf(root Entry) (list []Entry, err error) {
 	x, err := root.b.functions.get(func() (*functions, error) { return root.b.findFunctions(false) })
 	if err != nil {
 		return nil, err
 	}
-	for _, g := range x.gone {
+	for _, g := range x.removed {
 		e, err := root.b.entryAt(root.b.offset + uint64(g.offset))
 		if err != nil {
 			return nil, err
@@ -253,7 +256,7 @@ func (r *Reader) goneOf(root Entry) (list []Entry, err error) {
 	if len(list) > 0 || name == "" || len(r.main.info) > maxNamedBytes {
 		return list, nil
 	}
-	named, err := r.gone.get(func() (map[string][]entryKey, error) { return r.linkageOf((*functions).goneOffsets) })
+	named, err := r.removed.get(func() (map[string][]entryKey, error) { return r.linkageOf((*functions).removedOffsets) })
 	if err != nil {
 		return nil, err
 	}
@@ -267,21 +270,21 @@ func (r *Reader) goneOf(root Entry) (list []Entry, err error) {
 	return list, nil
 }
 
-func (x *functions) goneOffsets() (list []uint32) {
-	for _, g := range x.gone {
+func (x *functions) removedOffsets() (list []uint32) {
+	for _, g := range x.removed {
 		list = append(list, g.offset)
 	}
 	return list
 }
 
-// An identity tells functions apart.
+// identity tells functions apart.
 type identity struct {
 	readable, linkage, file string
 	line                    int
 }
 
-// withOtherNames leaves one of the functions that have the same name and declaration; nil
-// where one is left.
+// withOtherNames keeps one of the functions that have the same name and declaration; it
+// returns nil where only one is left.
 func (r *Reader) withOtherNames(list []sharing) ([]sharing, error) {
 	seen := map[identity]bool{}
 	kept := list[:0]
@@ -301,8 +304,7 @@ func (r *Reader) withOtherNames(list []sharing) ([]sharing, error) {
 	return kept, nil
 }
 
-// findEqual keeps of the ranges of functions, which are sorted, those that are there
-// several times.
+// findEqual keeps the ranges of functions that occur several times; ranges is sorted.
 func (x *functions) findEqual(ranges []segment) {
 	for i := range ranges {
 		isSame := func(k int) bool { return k >= 0 && k < len(ranges) && ranges[k].span == ranges[i].span }
@@ -312,7 +314,7 @@ func (x *functions) findEqual(ranges []segment) {
 	}
 }
 
-// equalAt are the ranges that hold an address and are those of several functions.
+// equalAt are the ranges that contain an address and belong to several functions.
 func (x *functions) equalAt(address uint64) []segment {
 	end := sort.Search(len(x.equal), func(i int) bool { return x.equal[i].start > address })
 	if end == 0 || !x.equal[end-1].holds(address) {
@@ -325,9 +327,9 @@ func (x *functions) equalAt(address uint64) []segment {
 	return x.equal[start:end]
 }
 
-// FramesIn appends the frames at an address of an object that is not relocatable, as
-// Frames does, where the code there is that of several functions: one that Equals or
-// EqualTo gave, or of the zero Entry the first one. The position is of that function too.
+// FramesIn appends the frames at an address of an object that is not relocatable, as Frames
+// does, for one of several functions that share the code there: an entry of Equals or
+// EqualTo, or the zero Entry for the first one. The position is also of that function.
 func (r *Reader) FramesIn(dst []symbol.Frame, address uint64, function Entry) ([]symbol.Frame, error) {
 	before := len(dst)
 	err := r.protect(func() error {
@@ -337,9 +339,9 @@ func (r *Reader) FramesIn(dst []symbol.Frame, address uint64, function Entry) ([
 		}
 		place, _ := r.placeIn(list, p, address)
 		if p.f != nil {
-			dst, err = r.chainIn(dst, p.holder, p.f, place, p.lines, address, &ownManner)
+			dst, err = r.chainIn(dst, p.holder, p.f, place, p.lines, address, &ownFrameStyle)
 		} else {
-			dst, err = r.goneIn(dst, p, place, list)
+			dst, err = r.removedIn(dst, p, place, list)
 		}
 		if err == nil {
 			dst[len(dst)-1].Equals = len(list)
@@ -352,8 +354,8 @@ func (r *Reader) FramesIn(dst []symbol.Frame, address uint64, function Entry) ([
 	return dst, nil
 }
 
-// chosen finds one of the functions that have the same code at an address, and all of
-// them; nil where it is none.
+// chosen finds a function among those that share the code at an address, and returns all of
+// them; p is nil where it is not one of them.
 func (r *Reader) chosen(address uint64, function Entry) (list []sharing, p *sharing, err error) {
 	if list, err = r.equals(address); err != nil {
 		return nil, nil, err
@@ -379,10 +381,9 @@ func (r *Reader) chosen(address uint64, function Entry) (list []sharing, p *shar
 	return list, &list[len(list)-1], nil
 }
 
-// goneIn appends the frame of a function whose entry has no addresses: which calls were
-// inlined where is not known. The position is left out where it is that of another
-// function: an inlined one's.
-func (r *Reader) goneIn(dst []symbol.Frame, p *sharing, place symbol.Frame, list []sharing) ([]symbol.Frame, error) {
+// removedIn appends the frame of a function whose entry has no addresses: its inlined calls
+// are unknown. The position is left out where it belongs to another, inlined, function.
+func (r *Reader) removedIn(dst []symbol.Frame, p *sharing, place symbol.Frame, list []sharing) ([]symbol.Frame, error) {
 	name, err := r.functionName(p.holder, p.entry())
 	if err != nil {
 		return dst, err
@@ -390,7 +391,7 @@ func (r *Reader) goneIn(dst []symbol.Frame, p *sharing, place symbol.Frame, list
 	if place.File != name.file || place.Line < name.line {
 		place = symbol.Frame{}
 	}
-	ownManner.give(name, &place)
+	ownFrameStyle.give(name, &place)
 	for i := range list {
 		if f := list[i].f; f != nil {
 			place.Start, place.HasStart = f.entry, f.hasEntry
@@ -425,11 +426,11 @@ func (t *lineTable) sequencesFrom(start uint64) []sequence {
 	return t.sequences[first:end]
 }
 
-// sequenceOf is the index of the sequence that has the lines of one of several functions
-// with the same code, which begins at an address; -1 where it is not known. It is the one
-// with the line that follows the function's declaration most closely, and no other
-// function's declaration more so: some linkers keep one of the sequences. Where that leaves
-// several, as of a template's instances, their lines are the same.
+// sequenceOf is the index of the sequence with the lines of one of several functions with
+// the same code, which begins at an address; -1 where it is unknown. It is the sequence
+// with the line that follows the function's declaration most closely, if no other
+// function's declaration is closer: some linkers keep one of the sequences. Where several
+// remain, as for a template's instances, their lines are the same.
 func (r *Reader) sequenceOf(t *lineTable, start uint64, list []sharing, p *sharing) int {
 	best, nearest := -1, maxDistance
 	first := sort.Search(len(t.sequences), func(i int) bool { return t.sequences[i].start >= start })
@@ -450,8 +451,8 @@ func (r *Reader) sequenceOf(t *lineTable, start uint64, list []sharing, p *shari
 	return first + best
 }
 
-// linesBehind is how many lines behind a function's declaration the nearest line of a
-// sequence is.
+// linesBehind is the distance from a function's declaration to the nearest later line of a
+// sequence.
 func (r *Reader) linesBehind(t *lineTable, s *sequence, p *sharing) int {
 	name, err := r.functionName(p.holder, p.entry())
 	if err != nil || name.line == 0 {
@@ -469,8 +470,8 @@ func (r *Reader) linesBehind(t *lineTable, s *sequence, p *sharing) int {
 	return nearest
 }
 
-// ScopesIn is Scopes where the function is one that Equals gave; of the zero Entry it is
-// Scopes. There are none in a function whose entry has no addresses.
+// ScopesIn is Scopes for a function of Equals; with the zero Entry it is Scopes. A function
+// whose entry has no addresses has none.
 func (r *Reader) ScopesIn(address uint64, function Entry) (scopes []Scope, err error) {
 	if function.IsZero() {
 		return r.Scopes(address)
@@ -485,8 +486,8 @@ func (r *Reader) ScopesIn(address uint64, function Entry) (scopes []Scope, err e
 	return scopes, err
 }
 
-// CallSiteIn is CallSite where the function that calls is one that Equals gave; of the
-// zero Entry it is CallSite.
+// CallSiteIn is CallSite for a calling function of Equals; with the zero Entry it is
+// CallSite.
 func (r *Reader) CallSiteIn(returnPC uint64, function Entry) (site CallSite, err error) {
 	if function.IsZero() {
 		return r.CallSite(returnPC)

@@ -7,18 +7,18 @@ import (
 	"fmt"
 )
 
-// ErrNoDebugInfo says that an object has no .debug_info.
+// ErrNoDebugInfo is returned for an object without .debug_info.
 var ErrNoDebugInfo = errors.New("no debug information")
 
-// A FormatError says where debug information is not what it must be.
+// FormatError is a fault of debug information and its place.
 type FormatError struct {
 	Section string
 	Offset  uint64 // in the section
-	Within  string // what the offset is in: "unit at 0x40"; "" where nothing is known
-	Problem string // what was found, and what was expected
+	Within  string // the part with the fault: "unit at 0x40"; "" where it is unknown
+	Problem string // found and expected values
 }
 
-// Error gives the section, the place and the problem.
+// Error returns the section, the place and the problem.
 func (e *FormatError) Error() string {
 	if e.Within == "" {
 		return fmt.Sprintf("%s: offset %#x: %s", e.Section, e.Offset, e.Problem)

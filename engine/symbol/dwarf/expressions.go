@@ -14,37 +14,37 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// An Expression is one that an attribute of a debugging information entry has, or
-// the location list that it leads to.
+// Expression is an expression of an attribute of a debugging information entry, or of its
+// location list.
 type Expression struct {
 	File      string // the split file that the entry is in; "": the object itself
 	Section   string // ".debug_info", ".debug_types", with ".dwo" of a split unit
 	Entry     uint64 // offset of the entry in the section
 	Attribute string // "DW_AT_location"
 	Bytes     []byte // part of the section
-	// Range is where an expression of a location list holds; nil: of none.
+	// Range is the range in which an expression of a location list is valid; nil: it is of
+	// none.
 	Range *Range
 }
 
-// A Range is where an entry of a location list holds.
+// Range is the range of an entry of a location list.
 type Range struct {
 	Start, End uint64
-	// StartIndex and EndIndex are where Start and End count from: addresses of
-	// .debug_addr, by index, that the file does not have itself. nil: from 0.
+	// StartIndex and EndIndex are the bases of Start and End: indexes of addresses of
+	// .debug_addr that the file does not have itself. nil: 0.
 	StartIndex, EndIndex *uint64
-	// Code is the section of a relocatable object that the addresses are of, where
-	// several have code; "" elsewhere.
+	// Code is the section of the addresses in a relocatable object where several have code;
+	// "" elsewhere.
 	Code      string
-	IsDefault bool // wherever no other range of the list does (DW_LLE_default_location)
+	IsDefault bool // valid where no other range of the list is (DW_LLE_default_location)
 	IsDropped bool // the linker dropped the code
 }
 
-// Expressions are the expressions that stand in entries of an object and in the
-// location lists that these lead to, in the order of its sections; those of split
-// units in the place of their skeletons, as far as options say where they are,
-// and those of split units that the object has itself (.dwo, .dwp). An error is
-// about one unit or list, and what follows it goes on. Of an object without any
-// it is ErrNoDebugInfo. Iterate inside object.Guard.
+// Expressions are the expressions in entries of an object and in their location lists, in
+// the order of its sections. Split units come in the place of their skeletons, as far as
+// options tell where they are, and split units that the object itself has (.dwo, .dwp) come
+// too. An error is about one unit or list, and the iteration continues after it. An object
+// without debug information yields ErrNoDebugInfo. Iterate inside object.Guard.
 func Expressions(o *object.Object, options Options) iter.Seq2[Expression, error] {
 	return func(yield func(Expression, error) bool) {
 		x := &expressions{yield: yield, split: map[uint64]bool{}}
@@ -55,15 +55,15 @@ func Expressions(o *object.Object, options Options) iter.Seq2[Expression, error]
 	}
 }
 
-// Expressions are those of the reader's object alone, and of the split units that
-// it leads to; see the function.
+// Expressions are the expressions of the reader's object alone, and of its split units; see
+// the function.
 func (r *Reader) Expressions() iter.Seq2[Expression, error] {
 	return func(yield func(Expression, error) bool) {
 		(&expressions{yield: yield, split: map[uint64]bool{}}).units(r.main)
 	}
 }
 
-// expressions goes over the units of an object.
+// expressions visits the units of an object.
 type expressions struct {
 	yield     func(Expression, error) bool
 	isStopped bool
@@ -72,8 +72,8 @@ type expressions struct {
 	budget    map[*file]*int64
 }
 
-// listRatio bounds the entries of location lists by the bytes of their section:
-// each list belongs to one attribute as a rule, and an entry has 3 bytes or more.
+// listRatio bounds the entries of location lists by the bytes of their section: usually
+// each list belongs to one attribute, and an entry has 3 bytes or more.
 const (
 	listRatio = 2
 	listFloor = 1 << 16
@@ -110,7 +110,7 @@ func (x *expressions) object(o *object.Object, options Options) {
 	x.file(parts)
 }
 
-// problem says what went wrong.
+// problem yields an error.
 func (x *expressions) problem(err error) {
 	x.hasUnits = true
 	if !x.isStopped {
@@ -118,7 +118,7 @@ func (x *expressions) problem(err error) {
 	}
 }
 
-// file reads the headers of a file's units and goes over them.
+// file reads the headers of a file's units and visits them.
 func (x *expressions) file(f *file) {
 	if _, err := f.allUnits(); err != nil {
 		x.problem(fmt.Errorf("%s: %w", f.name, err))
@@ -126,8 +126,8 @@ func (x *expressions) file(f *file) {
 	x.units(f)
 }
 
-// units goes over the units of a file, types first where they have a section of
-// their own (DWARF 4).
+// units visits the units of a file, types first where they have a section of their own
+// (DWARF 4).
 func (x *expressions) units(f *file) {
 	types, err := f.typeSection()
 	if err != nil {
@@ -143,7 +143,7 @@ func (x *expressions) units(f *file) {
 	}
 }
 
-// packaged goes over the units of a package (DWARF 5, 7.3.5), by their place.
+// packaged visits the units of a package (DWARF 5, 7.3.5), by their place.
 func (x *expressions) packaged(f *file) {
 	var units []*unit
 	for i, section := range []string{".debug_cu_index", ".debug_tu_index"} {
@@ -181,15 +181,15 @@ func (x *packageIndex) all() (ids []uint64) {
 		return nil
 	}
 	for slot := range x.slots {
-		at, row := x.ids+8*slot, x.rows+4*slot
+		offset, row := x.ids+8*slot, x.rows+4*slot
 		if uintAt(x.data[row:row+4], x.isBigEndian) != 0 {
-			ids = append(ids, uintAt(x.data[at:at+8], x.isBigEndian))
+			ids = append(ids, uintAt(x.data[offset:offset+8], x.isBigEndian))
 		}
 	}
 	return ids
 }
 
-// unit goes over a unit, and over the split unit that it is the skeleton of.
+// unit visits a unit, and the split unit of a skeleton.
 func (x *expressions) unit(u *unit) {
 	x.hasUnits = true
 	b, err := u.open()
@@ -219,7 +219,7 @@ func (x *expressions) unit(u *unit) {
 	}
 }
 
-// entries goes over the entries of a unit.
+// entries visits the entries of a unit.
 func (x *expressions) entries(b *body) error {
 	if b.first >= b.end {
 		return nil
@@ -253,7 +253,7 @@ func (x *expressions) entries(b *body) error {
 	return nil
 }
 
-// value shows the expressions of an attribute's value.
+// value yields the expressions of an attribute's value.
 func (x *expressions) value(b *body, e Expression, attr dw.Attr, v *value) {
 	switch {
 	case b.isExpression(attr, v):
@@ -265,14 +265,14 @@ func (x *expressions) value(b *body, e Expression, attr dw.Attr, v *value) {
 	}
 }
 
-// isExpression says whether a value of an attribute is of class exprloc, as the
-// blocks of some attributes are before DWARF 4 (DWARF 3, 7.5.4).
+// isExpression reports whether a value of an attribute is of class exprloc, as the blocks
+// of some attributes are before DWARF 4 (DWARF 3, 7.5.4).
 func (b *body) isExpression(attr dw.Attr, v *value) bool {
 	return v.form == dw.FormExprloc || v.isBlock() && b.format.version < 4 && attr != dw.AttrConstValue && attr != dw.AttrDiscrList // a list is no expression (DWARF 5, 5.7.10)
 }
 
-// isLocationList says whether a value of an attribute is of class loclist: its
-// form alone says that only of DW_FORM_loclistx (DWARF 5, 7.5.5, table 7.5).
+// isLocationList reports whether a value of an attribute is of class loclist: the form
+// alone decides only for DW_FORM_loclistx (DWARF 5, 7.5.5, table 7.5).
 func (b *body) isLocationList(attr dw.Attr, v *value) bool {
 	switch {
 	case v.form == dw.FormLoclistx:
@@ -293,7 +293,7 @@ func (b *body) isLocationList(attr dw.Attr, v *value) bool {
 	return false
 }
 
-// list shows the entries of a location list that have an expression.
+// list yields the entries of a location list that have an expression.
 func (x *expressions) list(b *body, e Expression, v *value) {
 	lists, off, err := b.locationList(v)
 	if err != nil {
@@ -303,7 +303,7 @@ func (x *expressions) list(b *body, e Expression, v *value) {
 	lists.Budget = x.budgetOf(b.file, len(lists.Data))
 	addrx, indexes := b.addrx, &addressIndexes{}
 	if b.file.suffix != "" && b.skeleton == nil {
-		addrx = indexes.note
+		addrx = indexes.request
 	}
 	for entry, err := range lists.Entries(off, b.base, addrx) {
 		if err != nil {
@@ -312,7 +312,7 @@ func (x *expressions) list(b *body, e Expression, v *value) {
 		}
 		r := &Range{Start: entry.Start, End: entry.End, IsDefault: entry.IsDefault(), IsDropped: entry.IsDead}
 		indexes.put(r, entry.Kind)
-		b.main().layout.apart(r)
+		b.main().layout.subtractBase(r)
 		e.Bytes, e.Range = entry.Expr, r
 		if x.isStopped = !x.yield(e, nil); x.isStopped {
 			return
@@ -320,8 +320,8 @@ func (x *expressions) list(b *body, e Expression, v *value) {
 	}
 }
 
-// apart takes the address of its section off a range.
-func (l *layout) apart(r *Range) {
+// subtractBase subtracts the address of its section from a range.
+func (l *layout) subtractBase(r *Range) {
 	if l == nil || len(l.sections) < 2 || r.IsDefault || r.IsDropped {
 		return
 	}
@@ -333,7 +333,7 @@ func (l *layout) apart(r *Range) {
 	}
 }
 
-// budgetOf is how many entries of a file's lists may still be read.
+// budgetOf is the number of entries of a file's lists that may still be read.
 func (x *expressions) budgetOf(f *file, size int) *int64 {
 	if x.budget == nil {
 		x.budget = map[*file]*int64{}
@@ -347,20 +347,20 @@ func (x *expressions) budgetOf(f *file, size int) *int64 {
 	return n
 }
 
-// addressIndexes are the indexes of addresses that a list asked for and that are
-// not to be had, so that its ranges can say what they count from.
+// addressIndexes are the requested indexes of addresses that are unavailable, the bases of
+// a list's ranges.
 type addressIndexes struct {
-	asked []uint64 // since the last range
-	base  *uint64
+	requested []uint64 // since the last range
+	base      *uint64
 }
 
-func (a *addressIndexes) note(index uint64) (uint64, error) {
-	a.asked = append(a.asked, index)
+func (a *addressIndexes) request(index uint64) (uint64, error) {
+	a.requested = append(a.requested, index)
 	return 0, nil
 }
 
-// put says what a range counts from. A list asks for the end of a range before
-// its start, and base addresses come before the ranges that they are for.
+// put sets the bases of a range. A list requests the end of a range before its start, and
+// base addresses come before their ranges.
 func (a *addressIndexes) put(r *Range, kind locexpr.ListEntryKind) {
 	own := 0
 	switch kind {
@@ -369,27 +369,27 @@ func (a *addressIndexes) put(r *Range, kind locexpr.ListEntryKind) {
 	case locexpr.ListStartxLength:
 		own = 1
 	}
-	if own > len(a.asked) {
+	if own > len(a.requested) {
 		return
 	}
-	last := len(a.asked) - own
+	last := len(a.requested) - own
 	if last > 0 {
-		base := a.asked[last-1]
+		base := a.requested[last-1]
 		a.base = &base
 	}
-	asked := slices.Clone(a.asked[last:])
-	a.asked = a.asked[:0]
+	requested := slices.Clone(a.requested[last:])
+	a.requested = a.requested[:0]
 	switch kind {
 	case locexpr.ListStartxEndx:
-		r.StartIndex, r.EndIndex = &asked[1], &asked[0]
+		r.StartIndex, r.EndIndex = &requested[1], &requested[0]
 	case locexpr.ListStartxLength:
-		r.StartIndex, r.EndIndex = &asked[0], &asked[0]
+		r.StartIndex, r.EndIndex = &requested[0], &requested[0]
 	case locexpr.ListOffsetPair:
 		r.StartIndex, r.EndIndex = a.base, a.base
 	}
 }
 
-// isBlock says whether a value is of class block or exprloc.
+// isBlock reports whether a value is of class block or exprloc.
 func (v *value) isBlock() bool {
 	switch v.form {
 	case dw.FormExprloc, dw.FormBlock, dw.FormBlock1, dw.FormBlock2, dw.FormBlock4:

@@ -13,29 +13,29 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// fileNames are the files of a unit, made as they are asked for.
+// fileNames are the files of a unit, computed when needed.
 type fileNames struct {
 	names []atomic.Pointer[fileName]
 }
 
-// A fileName is a file as symbol.Frame has it.
+// fileName has the fields of symbol.Frame that belong to a file.
 type fileName struct {
 	path    string
-	compDir string // the directory that the path was made absolute with; "" where it was as it is
-	source  string // its text, where the line table holds it
-	md5     string // of its bytes, likewise
+	compDir string // the directory that the path was made absolute with; "": none
+	source  string // its text, if it is in the line table
+	md5     string // of its bytes, if it is in the line table
 }
 
 var noFile fileName
 
-// fileName returns the name of a file by its number, as rows and DW_AT_call_file have it.
+// fileName returns a file by its number in rows and DW_AT_call_file.
 func (b *body) fileName(number uint64) *fileName {
 	t, err := b.lineTable()
 	if err != nil || t == nil || number >= uint64(len(t.files)) {
 		return &noFile
 	}
 	cache, _ := b.fileNames.get(func() (*fileNames, error) {
-		b.file.keeps(sizeOf[*fileName](len(t.files)))
+		b.file.addKept(sizeOf[*fileName](len(t.files)))
 		return &fileNames{make([]atomic.Pointer[fileName], len(t.files))}, nil
 	})
 	if name := cache.names[number].Load(); name != nil {
@@ -43,14 +43,13 @@ func (b *body) fileName(number uint64) *fileName {
 	}
 	name := t.fileName(number, b.compDir)
 	if cache.names[number].Swap(name) == nil {
-		b.file.keeps(sizeOf[fileName](1) + len(name.path) + len(name.md5))
+		b.file.addKept(sizeOf[fileName](1) + len(name.path) + len(name.md5))
 	}
 	return name
 }
 
-// fileName returns a file's path as llvm-symbolizer prints it: relative ones
-// below the directory they are relative to and the unit's compilation
-// directory, "." and ".." left as they are.
+// fileName returns a file's path as llvm-symbolizer prints it: relative paths below their
+// directory and the unit's compilation directory, with "." and ".." unchanged.
 func (t *lineTable) fileName(number uint64, compDir string) *fileName {
 	if t == nil || number >= uint64(len(t.files)) {
 		return &noFile
@@ -87,8 +86,7 @@ func (h *lineHeader) pathText(f *lineFile) string {
 	return copied(text)
 }
 
-// sources are the texts of files that line tables hold, by where they are: tables
-// may share them.
+// sources are the texts of files in line tables, by their place: tables may share them.
 type sources struct {
 	mu    sync.Mutex
 	texts map[sourceKey]string
@@ -99,8 +97,8 @@ type sourceKey struct {
 	off  uint64
 }
 
-// sourceText is the text of a file (heterogeneous extension, A.6.2.4.1); "" where
-// it is not there.
+// sourceText is the text of a file (heterogeneous extension, A.6.2.4.1); "" where it is
+// missing.
 func (h *lineHeader) sourceText(f *lineFile) string {
 	v := &f.source
 	var section []byte
@@ -133,8 +131,7 @@ func (h *lineHeader) sourceText(f *lineFile) string {
 	return text
 }
 
-// isAbsolute takes DOS paths for what they are too: where the object was built
-// is not known.
+// isAbsolute accepts DOS paths, too: the object may be built on any system.
 func isAbsolute(name string) bool {
 	return path.IsAbs(name) || strings.HasPrefix(name, `\`) ||
 		len(name) > 2 && name[1] == ':' && (name[2] == '\\' || name[2] == '/')

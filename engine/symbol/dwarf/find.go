@@ -13,30 +13,29 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// A unitRange says that a unit describes some addresses.
+// unitRange is a range of addresses that a unit describes.
 type unitRange struct {
 	span
 	maxEnd uint64 // the largest end up to here
 	unit   uint64 // the offset of its header
 }
 
-// A unitMap finds the units of an address.
+// unitMap finds the units of an address.
 type unitMap struct {
-	ranges []unitRange // by start; of equal ones, by offset of the unit, the last one first
-	// isComplete says that the units themselves were asked, not only tables about them.
+	ranges []unitRange // by start; of equal ones, by descending offset of the unit
+	// isComplete is set where the units themselves were read, not only tables about them.
 	isComplete bool
 }
 
-// Bounds on the search for the unit of an address where ranges overlap: how many
-// units that claim it are looked at, unless somebody asks for others, and how many ranges
-// are passed over.
+// Bounds on the search for the unit of an address where ranges overlap: how many units that
+// claim it are tried, unless a caller wants others, and how many ranges are skipped.
 const (
 	maxCandidates = 8
 	maxSteps      = 1 << 14
 )
 
-// candidates calls yield with at most so many units that claim an address, the one whose
-// range begins nearest first, until it returns false.
+// candidates calls yield with at most limit units that claim an address, first the one
+// whose range begins nearest, until it returns false.
 func (f *file) candidates(m *unitMap, address uint64, limit int, yield func(*unit) bool) {
 	list := m.ranges
 	i := sort.Search(len(list), func(i int) bool { return list[i].start > address })
@@ -47,7 +46,7 @@ func (f *file) candidates(m *unitMap, address uint64, limit int, yield func(*uni
 			continue
 		}
 		seen++
-		// A table that was believed so far may name what is no unit.
+		// A table that was believed so far may name an invalid unit.
 		if u := f.unitAt(list[i].unit); u != nil && u.offset == list[i].unit && !u.isType() && !yield(u) {
 			return
 		}
@@ -69,14 +68,14 @@ func newUnitMap(ranges []unitRange, complete bool) *unitMap {
 	return &unitMap{slices.Clip(ranges), complete}
 }
 
-// mapOf is newUnitMap of the units of a Reader, which keeps it.
+// mapOf is newUnitMap for the units of a Reader, which keeps the map.
 func (r *Reader) mapOf(ranges []unitRange, complete bool) *unitMap {
-	r.main.keeps(sizeOf[unitRange](len(ranges)))
+	r.main.addKept(sizeOf[unitRange](len(ranges)))
 	return newUnitMap(ranges, complete)
 }
 
-// maps calls f with what finds the units of an address, as long as that is not found:
-// first what reads the least. It returns the error that the last one gave.
+// maps calls f with maps of units, the cheapest first, until it has found the unit of an
+// address. It returns the error of the last call.
 func (r *Reader) maps(f func(m *unitMap) (isFound bool, err error)) error {
 	for _, next := range []struct {
 		m    *lazy[*unitMap]
@@ -100,8 +99,8 @@ func (r *Reader) maps(f func(m *unitMap) (isFound bool, err error)) error {
 	return nil
 }
 
-// earlyMap is .debug_aranges as it is, where .debug_info is unpacked by need: no more
-// of it than up to the unit that describes an address. nil: there is no such table.
+// earlyMap is .debug_aranges unchecked, where .debug_info is unpacked on demand: only up to
+// the unit that describes an address. nil: there is no such table.
 func (r *Reader) earlyMap() (*unitMap, error) {
 	if f := r.main; f.rest.info != nil {
 		if tables := f.arangesRanges(false); len(tables) > 0 {
@@ -111,10 +110,9 @@ func (r *Reader) earlyMap() (*unitMap, error) {
 	return nil, nil
 }
 
-// quickMap takes the units' ranges from an index of the file, and asks those
-// units that no index has. An index is believed as far as what it leads to is
-// confirmed: an address that it does not have, or that the unit it names does
-// not describe, is looked for in wholeMap.
+// quickMap takes the units' ranges from an index of the file, and reads only the units that
+// no index has. An index is believed as far as its units confirm it: an address that it
+// does not have, or that the unit it names does not describe, is looked up in wholeMap.
 func (r *Reader) quickMap() (*unitMap, error) {
 	f := r.main
 	tables := f.gdbIndexRanges()
@@ -139,8 +137,8 @@ func (r *Reader) quickMap() (*unitMap, error) {
 	return r.mapOf(tables, false), nil
 }
 
-// arangesRanges are the ranges in .debug_aranges; nil where there is no table that
-// can be used. isChecked says that each must be of a unit.
+// arangesRanges are the ranges in .debug_aranges; nil where no table is usable. With
+// isChecked each must have a unit.
 func (f *file) arangesRanges(isChecked bool) []unitRange {
 	var list []unitRange
 	ok := f.readAranges(isChecked, func(off uint64, s span) {
@@ -156,9 +154,8 @@ func (r *Reader) rangeBudget() int64 {
 	return int64(len(r.main.debugRanges)+len(r.main.rnglists)) + 1<<16
 }
 
-// wholeMap asks every unit which addresses it describes. What .debug_aranges has
-// beside that is added: a unit of DWARF 2 has no DW_AT_ranges, and its one range
-// may leave code out.
+// wholeMap reads the addresses of every unit. Further ranges of .debug_aranges are added: a
+// unit of DWARF 2 has no DW_AT_ranges, and its one range may leave code out.
 func (r *Reader) wholeMap() (*unitMap, error) {
 	r.openUnits()
 	budget := r.rangeBudget()
@@ -169,8 +166,8 @@ func (r *Reader) wholeMap() (*unitMap, error) {
 	return r.mapOf(list, true), nil
 }
 
-// unpackUnits unpacks what the first entries of all units need, several sections at
-// once. What fails is told where it is needed.
+// unpackUnits unpacks the parts of sections for the first entries of all units, several
+// sections at once. Failures are reported where the parts are needed.
 func (f *file) unpackUnits() {
 	var workers sync.WaitGroup
 	for _, rest := range []*object.Contents{f.rest.info, f.rest.abbrev, f.rest.str, f.rest.rnglists, f.rest.debugRanges} {
@@ -181,15 +178,15 @@ func (f *file) unpackUnits() {
 	workers.Wait()
 }
 
-// openUnits reads the first entries of all units, on all cores. Errors are kept
-// with the units: open returns them to its callers.
+// openUnits reads the first entries of all units, on all cores. Errors stay with the units:
+// open returns them to its callers.
 func (r *Reader) openUnits() {
-	const part = 64 // units that a worker takes at a time
+	const part = 64 // units for a worker at a time
 	r.main.unpackUnits()
 	units := r.main.everyUnit()
 	var next atomic.Int64
 	work := func() {
-		_ = object.Guard(func() error { // a fault is kept as such an error, too
+		_ = object.Guard(func() error { // a fault is recorded as such an error, too
 			for {
 				end := next.Add(part)
 				if end-part >= int64(len(units)) {
@@ -208,8 +205,8 @@ func (r *Reader) openUnits() {
 	workers.Wait()
 }
 
-// rangesOf are the addresses that a unit's first entry says, else those of its
-// functions. What cannot be read becomes a problem.
+// rangesOf are the addresses of a unit's first entry, else of its functions. Unreadable
+// parts become problems.
 func (r *Reader) rangesOf(u *unit, budget *int64) []unitRange {
 	if u.isType() {
 		return nil
@@ -236,14 +233,14 @@ func (r *Reader) rangesOf(u *unit, budget *int64) []unitRange {
 	return ranges
 }
 
-// ownSpans are the addresses that the unit's first entry says.
+// ownSpans are the addresses in the unit's first entry.
 func (b *body) ownSpans(budget *int64) ([]span, error) {
 	e := extent{low: b.low, high: b.high, ranges: b.rangesValue, hasLow: b.hasLow, hasHigh: b.hasHigh, hasRanges: b.hasRanges}
 	list, err := b.spans(nil, &e, budget)
 	return mergeSpans(list), err
 }
 
-// spans are where something is.
+// spans are the ranges with an index.
 func (s *segments) spans() (list []span) {
 	for i, index := range s.index {
 		if index >= 0 && i+1 < len(s.starts) {

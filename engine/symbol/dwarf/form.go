@@ -8,8 +8,7 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// skipOf says how a value of a form is passed over; false where the form is not
-// known.
+// skipOf returns the skip over a value of a form; false where the form is unknown.
 func (f format) skipOf(form dw.Form) (kind skipKind, size uint8, ok bool) {
 	switch form {
 	case dw.FormAddr:
@@ -55,8 +54,8 @@ func (f format) skipOf(form dw.Form) (kind skipKind, size uint8, ok bool) {
 	return 0, 0, false
 }
 
-// skipValues passes over the values of an entry that begin at off; it returns 0
-// where they do not end in info.
+// skipValues skips the values of an entry that begin at off; it returns 0 where they do not
+// end in info.
 func (f format) skipValues(info []byte, off uint64, skips []skip) uint64 {
 	size := uint64(len(info))
 	for _, s := range skips {
@@ -83,7 +82,7 @@ func (f format) skipValues(info []byte, off uint64, skips []skip) uint64 {
 	return off
 }
 
-// skipVariable passes over a value that is not a plain number.
+// skipVariable skips a value that is not a plain number.
 func (f format) skipVariable(info []byte, off uint64, kind skipKind) uint64 {
 	if kind == skipString {
 		n := bytes.IndexByte(info[off:], 0)
@@ -114,11 +113,11 @@ func (f format) skipVariable(info []byte, off uint64, kind skipKind) uint64 {
 	return c.off
 }
 
-// A value is the value of an attribute, not yet interpreted.
+// value is the value of an attribute, not yet interpreted.
 type value struct {
 	form dw.Form
-	n    uint64 // a number, an offset, an index or an address; sign-extended of DW_FORM_sdata and implicit constants
-	b    []byte // of blocks, expressions, 16 bytes and strings in place: part of the section
+	n    uint64 // a number, an offset, an index or an address; sign-extended for DW_FORM_sdata and implicit constants
+	b    []byte // a block, expression, 16-byte number or inline string: part of the section
 }
 
 // read reads a value of a form other than DW_FORM_implicit_const.
@@ -168,7 +167,7 @@ func (f format) read(c *cursor, encoding dw.Form) value {
 // value reads the value of an attribute.
 func (f format) value(c *cursor, s *spec) value {
 	switch {
-	case s.kind == skipFixed && s.size-1 < 8: // 1 to 8 bytes, all of them numbers
+	case s.kind == skipFixed && s.size-1 < 8: // 1 to 8 bytes, always a number
 		return value{form: s.form, n: c.uint(int(s.size))}
 	case s.form == dw.FormImplicitConst:
 		return value{form: dw.FormImplicitConst, n: uint64(s.implicit)}
@@ -176,8 +175,8 @@ func (f format) value(c *cursor, s *spec) value {
 	return f.read(c, s.form)
 }
 
-// constant gives a value of class constant (DWARF 5, 7.5.5). Of fixed sizes only
-// the reader knows whether they are signed: a line is not.
+// constant returns a value of class constant (DWARF 5, 7.5.5). Only the caller knows
+// whether one of a fixed size is signed: a line is not.
 func (v *value) constant() (uint64, bool) {
 	switch v.form {
 	case dw.FormData1, dw.FormData2, dw.FormData4, dw.FormData8, dw.FormSdata, dw.FormUdata, dw.FormImplicitConst:
@@ -186,8 +185,8 @@ func (v *value) constant() (uint64, bool) {
 	return 0, false
 }
 
-// small gives a constant that is a line, a column or a file number; 0 where it
-// cannot be one.
+// small returns a constant that is a line, a column or a file number; 0 where it cannot be
+// one.
 func (v *value) small() uint32 {
 	if n, ok := v.constant(); ok && n < 1<<31 {
 		return uint32(n)
@@ -195,8 +194,8 @@ func (v *value) small() uint32 {
 	return 0
 }
 
-// offset gives a value of class lineptr, rnglist, loclist and the like, which
-// DWARF 2 and 3 write as a constant of 4 or 8 bytes.
+// offset returns a value of class lineptr, rnglist, loclist and the like, which DWARF 2 and
+// 3 write as a constant of 4 or 8 bytes.
 func (v *value) offset() (uint64, bool) {
 	switch v.form {
 	case dw.FormSecOffset, dw.FormData4, dw.FormData8:

@@ -12,57 +12,56 @@ import (
 	"github.com/unwindd/unwindd/internal/leb128"
 )
 
-// Bounds on the entries of one unit.
-const maxDepth = 1024 // nesting
+// maxDepth bounds the nesting of the entries of one unit.
+const maxDepth = 1024
 
-// rangeSlack bounds how many ranges the indexes of a file may have beside one
-// for every 4 bytes of entries: a sound file has one for every 100.
+// rangeSlack bounds the ranges in the indexes of a file, besides one for every 4 bytes of
+// entries: a sound file has one for every 100.
 const rangeSlack = 1 << 16
 
-// A function is a DW_TAG_subprogram that has code.
+// function is a DW_TAG_subprogram that has code.
 type function struct {
-	entry    uint64 // where its code begins, if hasEntry
+	entry    uint64 // start of its code, if hasEntry
 	offset   uint32 // of the entry, from the unit's header
 	hasEntry bool
-	inlines  atomic.Pointer[inlines] // nil until it is needed
+	inlines  atomic.Pointer[inlines] // nil until needed
 }
 
-// A gone is a DW_TAG_subprogram whose code a linker left out, or took that of another
-// function for.
-type gone struct {
+// removed is a DW_TAG_subprogram whose code a linker left out, or replaced by the code of
+// another function.
+type removed struct {
 	offset uint32 // of the entry, from the unit's header
 	size   uint32 // of its code
 }
 
-// functions are those of a unit, by address.
+// functions are the functions of a unit, by address.
 type functions struct {
 	list       []function
 	where      segments
-	equal      []segment // of functions that have the same code as others, by address and entry
-	gone       []gone    // by entry
-	hasSkipped bool      // some entries were not looked into
+	equal      []segment // of functions that share their code with others, by address and entry
+	removed    []removed // by entry
+	hasSkipped bool      // some entries were skipped
 }
 
-// An inlined is a DW_TAG_inlined_subroutine.
+// inlined is a DW_TAG_inlined_subroutine.
 type inlined struct {
 	offset uint32 // of the entry, from the unit's header
 	parent int32  // the call that it is inlined into; -1: the function itself
 }
 
-// inlines are the calls that were inlined into a function, by address.
+// inlines are the inlined calls of a function, by address.
 type inlines struct {
 	list  []inlined
 	where segments
 }
 
-// keep counts ranges that an index keeps, and says whether they are not too many
-// yet.
-func (f *file) keep(n int) bool {
+// countRanges counts ranges in the indexes; it is false where they are too many.
+func (f *file) countRanges(n int) bool {
 	limit := int64(len(f.info))/4 + rangeSlack
 	return f.kept.Add(int64(n)) <= limit
 }
 
-// A walk goes through the entries of a unit.
+// walk visits the entries of a unit.
 type walk struct {
 	*body
 	info []byte
@@ -71,8 +70,8 @@ type walk struct {
 
 func (b *body) walk(off uint64) walk { return walk{body: b, info: b.bytes(), off: off} }
 
-// next reads the abbreviation of the next entry, and leaves off at its values.
-// It returns nil for a null entry, and at the end of the unit.
+// next reads the abbreviation of the next entry, and leaves off at its values. It returns
+// nil for a null entry, and at the end of the unit.
 func (w *walk) next() (a *abbrev, entry uint64, err error) {
 	entry = w.off
 	code := uint64(w.info[entry])
@@ -90,7 +89,7 @@ func (w *walk) next() (a *abbrev, entry uint64, err error) {
 	return a, entry, nil
 }
 
-// pass passes over the values of an entry.
+// pass skips the values of an entry.
 func (w *walk) pass(a *abbrev, entry uint64) error {
 	off := w.format.skipValues(w.info, w.off, a.skips)
 	if off == 0 {
@@ -100,25 +99,25 @@ func (w *walk) pass(a *abbrev, entry uint64) error {
 	return nil
 }
 
-// sibling returns where the entry after the children of one stands, by
-// DW_AT_sibling; 0 where that is not said. Values are at w.off.
+// sibling returns the offset of the entry after an entry's children, by DW_AT_sibling; 0
+// where it is unknown. Values are at w.off.
 func (w *walk) sibling(a *abbrev) uint64 {
 	if a.sibling < 0 {
 		return 0
 	}
-	at := w.off + uint64(a.sibling)
-	if at+4 > uint64(len(w.info)) {
+	offset := w.off + uint64(a.sibling)
+	if offset+4 > uint64(len(w.info)) {
 		return 0
 	}
-	to := w.offset + uintAt(w.info[at:at+4], w.format.isBigEndian)
-	if to <= at || to > uint64(len(w.info)) {
+	sibling := w.offset + uintAt(w.info[offset:offset+4], w.format.isBigEndian)
+	if sibling <= offset || sibling > uint64(len(w.info)) {
 		return 0
 	}
-	return to
+	return sibling
 }
 
-// canSkip says whether the children of an entry hold no function, as far as
-// compilers write them.
+// canSkip reports whether the children of an entry contain no function, as far as compilers
+// write them.
 func canSkip(a *abbrev) bool {
 	switch a.tag {
 	case dw.TagEnumerationType, dw.TagArrayType, dw.TagSubroutineType, dw.TagStructureType, dw.TagClassType, dw.TagUnionType, dw.TagSubprogram, dw.TagCallSite, dw.TagGNUCallSite:
@@ -127,10 +126,9 @@ func canSkip(a *abbrev) bool {
 	return false
 }
 
-// findFunctions looks for the functions of a unit that have code. Functions
-// stand beside each other, in units and namespaces, but for a few (functions
-// inside functions): unless everything is asked for, functions and types are not
-// looked into where DW_AT_sibling says what follows them.
+// findFunctions finds the functions of a unit that have code. Most functions are siblings,
+// in units and namespaces; few are inside functions: unless everything is set, the entries
+// inside functions and types are skipped where DW_AT_sibling gives the next entry.
 func (b *body) findFunctions(everything bool) (*functions, error) {
 	x := &functions{}
 	if b.first >= b.end || b.isType() {
@@ -184,24 +182,24 @@ func (b *body) findFunctions(everything bool) (*functions, error) {
 			break
 		}
 	}
-	if !b.file.keep(len(tmp.ranges)) {
+	if !b.file.countRanges(len(tmp.ranges)) {
 		return nil, b.wrong(b.offset, "the ranges of its functions are more than its size makes believable")
 	}
 	x.where = flatten(tmp.ranges)
 	x.findEqual(tmp.ranges)
-	b.file.keeps(sizeOf[function](cap(x.list)) + x.where.memorySize() + sizeOf[segment](cap(x.equal)) + sizeOf[gone](cap(x.gone)))
+	b.file.addKept(sizeOf[function](cap(x.list)) + x.where.memorySize() + sizeOf[segment](cap(x.equal)) + sizeOf[removed](cap(x.removed)))
 	return x, nil
 }
 
-// addFunction adds the function of an entry to x, and its ranges to tmp's, unless it has
-// no code.
+// addFunction adds the function of an entry to x, and its ranges to tmp, unless it has no
+// code.
 func (b *body) addFunction(x *functions, entry uint64, e *extent, tmp *scratch, budget *int64) (err error) {
 	if tmp.list, err = b.spans(tmp.list[:0], e, budget); err != nil {
 		return err
 	}
 	if len(tmp.list) == 0 {
 		if n := e.high.n; e.hasLow && e.hasHigh && !e.high.isAddress() && n > 0 && n <= math.MaxUint32 {
-			x.gone = append(x.gone, gone{uint32(entry - b.offset), uint32(n)})
+			x.removed = append(x.removed, removed{uint32(entry - b.offset), uint32(n)})
 		}
 		return nil
 	}
@@ -211,7 +209,7 @@ func (b *body) addFunction(x *functions, entry uint64, e *extent, tmp *scratch, 
 	return nil
 }
 
-// appendSegments appends the ranges of a thing with a number.
+// appendSegments appends the ranges of a numbered item.
 func appendSegments(ranges []segment, list []span, number int32) []segment {
 	for _, s := range list {
 		ranges = append(ranges, segment{s, number})
@@ -219,9 +217,8 @@ func appendSegments(ranges []segment, list []span, number int32) []segment {
 	return ranges
 }
 
-// extent reads the values of the entry at w.off, and keeps those that say where
-// its code is. It returns the offset behind them; 0 where they do not end in the
-// unit.
+// extent reads the values of the entry at w.off, and returns those that give the range of
+// its code. behind is the offset behind the values; 0 where they do not end in the unit.
 func (w *walk) extent(a *abbrev) (e extent, behind uint64) {
 	c := w.cursor(w.off)
 	w.readExtent(&c, a, &e)
@@ -231,8 +228,7 @@ func (w *walk) extent(a *abbrev) (e extent, behind uint64) {
 	return e, c.off
 }
 
-// readExtent reads the values of an entry, and keeps those that say where its
-// code is.
+// readExtent reads the values of an entry, and keeps those that give the range of its code.
 func (b *body) readExtent(c *cursor, a *abbrev, e *extent) {
 	for i := range a.specs {
 		s := &a.specs[i]
@@ -255,7 +251,7 @@ func (b *body) readExtent(c *cursor, a *abbrev, e *extent) {
 	}
 }
 
-// inlinesOf returns the calls that were inlined into a function.
+// inlinesOf returns the inlined calls of a function.
 func (b *body) inlinesOf(f *function) (*inlines, error) {
 	if x := f.inlines.Load(); x != nil {
 		return x, nil
@@ -264,21 +260,21 @@ func (b *body) inlinesOf(f *function) (*inlines, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.file.keeps(sizeOf[inlined](cap(x.list)) + x.where.memorySize())
-	// Two that look at the same time find the same.
+	b.file.addKept(sizeOf[inlined](cap(x.list)) + x.where.memorySize())
+	// Two that read at the same time find the same.
 	f.inlines.Store(x)
 	return x, nil
 }
 
-// findInlines reads the calls that were inlined into a function. count is what they add to
-// what the file keeps.
+// findInlines reads the inlined calls of a function. count is the number of ranges that
+// they add to the indexes.
 func (b *body) findInlines(f *function) (x *inlines, count int, err error) {
 	w := b.walk(b.offset + uint64(f.offset))
 	budget := int64(b.end-b.offset) + 1<<20
 	tmp := scratchPool.Get().(*scratch)
 	defer scratchPool.Put(tmp)
 	tmp.ranges, tmp.calls = tmp.ranges[:0], tmp.calls[:0]
-	at := callStack{open: tmp.stack[:0], around: -1}
+	calls := callStack{open: tmp.stack[:0], around: -1}
 	size := uint64(len(w.info))
 	for w.off < size {
 		a, entry, err := w.next()
@@ -286,16 +282,16 @@ func (b *body) findInlines(f *function) (x *inlines, count int, err error) {
 			return nil, 0, err
 		}
 		if a == nil {
-			if at.leave() {
+			if calls.leave() {
 				break
 			}
 			continue
 		}
-		self := at.around
+		self := calls.around
 		switch {
-		case a.tag == dw.TagInlinedSubroutine && at.hidden == 0:
+		case a.tag == dw.TagInlinedSubroutine && calls.hidden == 0:
 			self = int32(len(tmp.calls))
-			tmp.calls = append(tmp.calls, inlined{offset: uint32(entry - b.offset), parent: at.around})
+			tmp.calls = append(tmp.calls, inlined{offset: uint32(entry - b.offset), parent: calls.around})
 			if !a.hasCode {
 				break
 			}
@@ -304,49 +300,49 @@ func (b *body) findInlines(f *function) (x *inlines, count int, err error) {
 				return nil, 0, err
 			}
 			tmp.ranges = appendSegments(tmp.ranges, tmp.list, self)
-		case len(at.open) > 0 && at.hidden == 0 && a.hasChildren && canSkip(a):
+		case len(calls.open) > 0 && calls.hidden == 0 && a.hasChildren && canSkip(a):
 			if next := w.sibling(a); next != 0 {
 				w.off = next
 				continue
 			}
 			if a.tag == dw.TagSubprogram {
-				at.hidden = len(at.open) + 1
+				calls.hidden = len(calls.open) + 1
 			}
 		}
 		if err := w.pass(a, entry); err != nil {
 			return nil, 0, err
 		}
-		if a.hasChildren && !at.enter(self) {
+		if a.hasChildren && !calls.enter(self) {
 			return nil, 0, b.wrong(entry, "entry nested deeper than %d", maxDepth)
 		}
-		if len(at.open) == 0 {
+		if len(calls.open) == 0 {
 			break
 		}
 	}
-	tmp.stack = at.open
+	tmp.stack = calls.open
 	count = len(tmp.ranges) + len(tmp.calls)
-	if !b.file.keep(count) {
+	if !b.file.countRanges(count) {
 		return nil, 0, b.wrong(b.offset, "the ranges of inlined calls are more than its size makes believable")
 	}
 	return &inlines{list: slices.Clone(tmp.calls), where: flatten(tmp.ranges)}, count, nil
 }
 
-// A callStack says which inlined call the next entry is in.
+// callStack tracks the inlined call that the next entry is in.
 type callStack struct {
 	open   []int32 // by depth: the call around the entries there
 	around int32   // the innermost call; -1: the function itself
-	hidden int     // the depth of a function inside this one; 0: the entry is in none
+	hidden int     // the depth of a nested function; 0: the entry is in none
 }
 
-// enter begins the children of an entry that are in a call, and says whether they are
-// not too deep.
+// enter begins the children of an entry that are in a call; it is false where they are too
+// deep.
 func (s *callStack) enter(call int32) bool {
 	s.open = append(s.open, s.around)
 	s.around = call
 	return len(s.open) <= maxDepth
 }
 
-// leave ends an entry with children, and says whether that was the outermost one.
+// leave ends an entry with children, and reports whether it was the outermost one.
 func (s *callStack) leave() (isEnd bool) {
 	depth := len(s.open) - 1
 	if depth < 0 {
@@ -359,7 +355,7 @@ func (s *callStack) leave() (isEnd bool) {
 	return depth == 0
 }
 
-// A scratch is what looking for functions and inlined calls needs for a while.
+// scratch is the temporary memory for finding functions and inlined calls.
 type scratch struct {
 	ranges []segment
 	calls  []inlined

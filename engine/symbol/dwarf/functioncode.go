@@ -10,62 +10,59 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// A FunctionCode is a function that has code, with what Frames says at each of its
+// FunctionCode is a function that has code, with the frames that Frames gives for its
 // addresses.
 type FunctionCode struct {
-	symbol.Frame // of the function itself: its names, and where it begins
-	// Ranges is the code that Frames names the function at, by address and disjoint.
+	symbol.Frame // of the function itself: its names and start
+	// Ranges are the code for which Frames names the function, by address and disjoint.
 	Ranges []CodeRange
-	// IsShared says that another function, of another name, has code of this one: linkers
-	// fold functions that are the same, and Frames names one of them.
+	// IsShared is set where another function, of another name, shares some of the code:
+	// linkers fold equal functions, and Frames names one of them.
 	IsShared bool
 	Lines    []CodeLine
-	// Calls are those that were inlined and have code, each behind the one that it lies in.
+	// Calls are the inlined calls that have code, each after the call around it.
 	Calls []InlinedCall
 }
 
-// A CodeRange is code from Start up to, but not including, End: ELF virtual addresses.
+// CodeRange is code from Start up to, but not including, End: ELF virtual addresses.
 type CodeRange struct{ Start, End uint64 }
 
-// A CodeLine is the line that some code is of. File is "" and Line 0 where the line
-// table says so.
+// CodeLine is code and its line. File is "" and Line 0 where the line table gives none.
 type CodeLine struct {
 	CodeRange
 	File string
 	Line int
 }
 
-// An InlinedCall is a call that was inlined into a function.
+// InlinedCall is a call that was inlined into a function.
 type InlinedCall struct {
-	Function string // as symbol.Frame has it
-	// Depth is 0 for a call in the function itself, and one more than that of the call
-	// that it lies in for others.
+	Function string // as in symbol.Frame
+	// Depth is 0 for a call in the function itself, and one more than the depth of the call
+	// around it for others.
 	Depth    int
-	CallFile string // where the call is written; "": unknown
-	CallLine int    // likewise; 0: unknown
+	CallFile string // file of the call; "": unknown
+	CallLine int    // line of the call; 0: unknown
 	Ranges   []CodeRange
 }
 
-// A CodeMap is the functions that have code, each with its part of it. It is made
-// once and does not change.
+// CodeMap has the functions that have code, each with its part of it. It does not change.
 type CodeMap struct {
 	r      *Reader
 	units  []*unit
 	pieces []codePiece // by unit, function and address
-	covers []span      // what the pieces are, merged
+	covers []span      // the pieces, merged
 }
 
-// A codePiece is code of a function, which is known by its entry.
+// codePiece is code of a function, which is identified by its entry.
 type codePiece struct {
 	span
-	unit     int32  // index among those of the file
+	unit     int32  // index in the file's units
 	offset   uint32 // of the entry, from the header of the unit that has it
-	isShared bool   // another function of another name has the code too
+	isShared bool   // another function of another name has the code, too
 }
 
-// CodeMap finds the functions of all units. Units that cannot be read become
-// problems. Of a relocatable object it is empty: an address does not say of which
-// section it is.
+// CodeMap finds the functions of all units. Units that cannot be read become problems. It
+// is empty for a relocatable object, where an address does not tell its section.
 func (r *Reader) CodeMap() (*CodeMap, error) {
 	m := &CodeMap{r: r}
 	if r.main.layout != nil {
@@ -112,7 +109,7 @@ func (m *CodeMap) addUnit(number int32, u *unit) error {
 	return nil
 }
 
-// everyFunction are the functions of a unit, and the unit that describes them.
+// everyFunction returns the functions of a unit, and the unit that describes them.
 func (r *Reader) everyFunction(b *body) (holder *body, x *functions, err error) {
 	if holder, err = r.splitOf(b); err != nil {
 		return b, nil, err
@@ -121,8 +118,8 @@ func (r *Reader) everyFunction(b *body) (holder *body, x *functions, err error) 
 	return holder, x, err
 }
 
-// settle leaves each address to one function. Most code has one; where several claim
-// it, that is the one that Frames names.
+// settle assigns each address to one function. Most code has one; where several claim it,
+// Frames decides.
 func (m *CodeMap) settle() {
 	slices.SortFunc(m.pieces, func(a, b codePiece) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end), cmp.Compare(a.unit, b.unit), cmp.Compare(a.offset, b.offset))
@@ -152,11 +149,10 @@ func (m *CodeMap) settle() {
 		return cmp.Or(cmp.Compare(a.unit, b.unit), cmp.Compare(a.offset, b.offset), cmp.Compare(a.start, b.start))
 	})
 	m.pieces = slices.Clip(settled)
-	m.r.main.keeps(sizeOf[codePiece](len(m.pieces)) + sizeOf[span](cap(m.covers)))
+	m.r.main.addKept(sizeOf[codePiece](len(m.pieces)) + sizeOf[span](cap(m.covers)))
 }
 
-// divide appends code that several functions claim, cut where one of them begins or
-// ends.
+// divide appends code that several functions claim, cut where one of them begins or ends.
 func (m *CodeMap) divide(settled, claims []codePiece) []codePiece {
 	cuts := make([]uint64, 0, 2*len(claims))
 	for i := range claims {
@@ -180,21 +176,22 @@ func (m *CodeMap) divide(settled, claims []codePiece) []codePiece {
 	return settled
 }
 
-// owner is the piece of code that several claim for the function that Frames names there.
-func (m *CodeMap) owner(claims []codePiece, at span) (owner codePiece, ok bool) {
-	i := sort.Search(len(claims), func(i int) bool { return claims[i].start > at.start })
-	var near []codePiece // those that claim it, the one that begins last first
+// owner is the piece of code of the function that Frames names, among several that claim
+// it.
+func (m *CodeMap) owner(claims []codePiece, code span) (owner codePiece, ok bool) {
+	i := sort.Search(len(claims), func(i int) bool { return claims[i].start > code.start })
+	var near []codePiece // claimants, first the one that begins last
 	for steps := 0; i > 0 && len(near) < maxCandidates && steps < maxSteps; i, steps = i-1, steps+1 {
-		if claims[i-1].end > at.start {
+		if claims[i-1].end > code.start {
 			near = append(near, claims[i-1])
 		}
 	}
 	if len(near) == 0 {
 		return owner, false
 	}
-	owner = codePiece{span: at, unit: near[0].unit, offset: near[0].offset}
+	owner = codePiece{span: code, unit: near[0].unit, offset: near[0].offset}
 	if len(near) > 1 {
-		if u, f := m.r.namedAt(at.start); f != nil {
+		if u, f := m.r.namedAt(code.start); f != nil {
 			owner.unit, owner.offset = int32(sort.Search(len(m.units), func(i int) bool { return m.units[i].offset >= u.offset })), f.offset
 		}
 		owner.isShared = slices.ContainsFunc(near, func(p codePiece) bool { return !m.isSameName(&p, &owner) })
@@ -202,17 +199,17 @@ func (m *CodeMap) owner(claims []codePiece, at span) (owner codePiece, ok bool) 
 	return owner, true
 }
 
-// namedAt is the function that Frames names at an address, and the unit; nil where it
-// names none.
+// namedAt is the function that Frames names at an address, and its unit; nil where it names
+// none.
 func (r *Reader) namedAt(address uint64) (u *unit, f *function) {
-	_ = r.maps(func(m *unitMap) (isFound bool, err error) { // errors were met before
+	_ = r.maps(func(m *unitMap) (isFound bool, err error) { // errors were reported before
 		r.main.candidates(m, address, maxCandidates, func(c *unit) bool {
 			b, err := c.open()
 			if err != nil {
 				return true
 			}
-			if _, at, err := r.functionAt(b, address); err == nil && at != nil {
-				u, f = c, at
+			if _, found, err := r.functionAt(b, address); err == nil && found != nil {
+				u, f = c, found
 			}
 			return f == nil
 		})
@@ -221,7 +218,7 @@ func (r *Reader) namedAt(address uint64) (u *unit, f *function) {
 	return u, f
 }
 
-// isSameName says whether the functions of two pieces have the same name.
+// isSameName reports whether the functions of two pieces have the same name.
 func (m *CodeMap) isSameName(a, b *codePiece) bool {
 	if a.unit == b.unit && a.offset == b.offset {
 		return true
@@ -246,8 +243,8 @@ func (m *CodeMap) nameOf(p *codePiece) *functionName {
 	return name
 }
 
-// Covers says whether a function has code at an address, and up to where; where none
-// has, the end is where the next one begins.
+// Covers reports whether a function has code at an address, and the end of that code;
+// without one, the end is the start of the next function.
 func (m *CodeMap) Covers(address uint64) (covers bool, end uint64) {
 	i := sort.Search(len(m.covers), func(i int) bool { return m.covers[i].start > address })
 	if i > 0 && address < m.covers[i-1].end {
@@ -259,9 +256,9 @@ func (m *CodeMap) Covers(address uint64) (covers bool, end uint64) {
 	return false, ^uint64(0)
 }
 
-// Each calls yield with every function, unit by unit, until it returns false; what it
-// gives is reused. Functions that cannot be read become problems. Nobody else asks the
-// Reader meanwhile: what was read of the lines of a unit is forgotten behind it.
+// Each calls yield with every function, unit by unit, until it returns false; the argument
+// is reused. Functions that cannot be read become problems. The Reader must have no other
+// user meanwhile: the lines of a unit are dropped after it.
 func (m *CodeMap) Each(yield func(*FunctionCode) bool) error {
 	return m.r.protect(func() error {
 		c := coder{r: m.r}
@@ -287,8 +284,8 @@ func (m *CodeMap) Each(yield func(*FunctionCode) bool) error {
 	})
 }
 
-// Lines appends the lines of code that no function has, such as that of assembly: those of
-// the unit that says which line its start is of.
+// Lines appends the lines of code without a function, such as assembly, from the unit that
+// has a line for its start.
 func (m *CodeMap) Lines(dst []CodeLine, code CodeRange) []CodeLine {
 	_ = m.r.protect(func() error {
 		return m.r.maps(func(units *unitMap) (isFound bool, err error) {

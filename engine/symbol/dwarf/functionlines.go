@@ -9,23 +9,23 @@ import (
 	"sort"
 )
 
-// A coder reads functions with all that is in them, unit by unit.
+// coder reads functions with their lines and inlined calls, unit by unit.
 type coder struct {
 	r        *Reader
 	function FunctionCode
-	unit     *body // the one that was read last
-	holder   *body // what describes its functions: the split unit, if there is one
+	unit     *body // the last one that was read
+	holder   *body // the unit that describes its functions: the split unit, if there is one
 	list     []function
-	passed   uint64 // bytes of units since pages of the file were given back
-	budget   int64  // ranges of inlined calls, and steps to find them, that the unit may have yet
+	passed   uint64 // bytes of units since pages of the file were released
+	budget   int64  // ranges of inlined calls, and steps to find them, that the unit may still have
 	depths   []int  // of the calls of a function
 }
 
 // stepsPerByte bounds the work on the inlined calls of a unit by its size: an entry of a
-// call takes ten bytes at least, and what it takes to place it is its depth.
+// call takes ten bytes at least, and placing it takes as many steps as its depth.
 const stepsPerByte = 16
 
-// restEvery is after how many bytes of units the pages of the mapped file are given back.
+// restEvery is the bytes of units after which pages of the mapped file are released.
 const restEvery = 64 << 20
 
 // enter begins a unit.
@@ -51,7 +51,7 @@ func (c *coder) enter(u *unit) error {
 	return nil
 }
 
-// leave forgets the lines and files of the unit.
+// leave drops the lines and files of the unit.
 func (c *coder) leave() {
 	if b := c.unit; b != nil {
 		for _, b := range []*body{b, c.holder} {
@@ -74,11 +74,11 @@ func (f *file) forgetLines(off uint64) {
 	delete(c.tables, off)
 	if t, err := l.value, l.err; l.done.Load() && err == nil && t != nil {
 		c.left += t.end - t.offset
-		f.keeps(-t.memorySize())
+		f.addKept(-t.memorySize())
 	}
 }
 
-// read reads a function of a unit, given its code.
+// read reads a function of a unit from its pieces of code.
 func (c *coder) read(u *unit, pieces []codePiece) (isRead bool, err error) {
 	if err := c.enter(u); err != nil {
 		return false, err
@@ -115,41 +115,41 @@ func (r *Reader) linesOf(dst []CodeLine, b *body, code span) []CodeLine {
 	if t == nil || err != nil {
 		return dst
 	}
-	t.rows(code, func(at span, row *row) {
+	t.rows(code, func(part span, row *row) {
 		if uint64(row.file) >= uint64(len(t.files)) {
 			return
 		}
 		file, line := b.fileName(uint64(row.file)).path, int(row.line)
-		if n := len(dst); n > 0 && dst[n-1].End == at.start && dst[n-1].Line == line && dst[n-1].File == file {
-			dst[n-1].End = at.end
+		if n := len(dst); n > 0 && dst[n-1].End == part.start && dst[n-1].Line == line && dst[n-1].File == file {
+			dst[n-1].End = part.end
 			return
 		}
-		dst = append(dst, CodeLine{at.exported(), file, line})
+		dst = append(dst, CodeLine{part.exported(), file, line})
 	})
 	return dst
 }
 
-// calls reads the calls that were inlined into a function.
+// calls reads the inlined calls of a function.
 func (c *coder) calls(f *function) error {
 	x, count, err := c.holder.findInlines(f)
 	if err != nil {
 		return err
 	}
-	c.holder.file.kept.Add(-int64(count)) // nobody keeps them
+	c.holder.file.kept.Add(-int64(count)) // they are not kept
 	code := make([][]CodeRange, len(x.list))
 	for i, n := range x.where.index {
 		if n < 0 || i+1 == len(x.where.starts) {
 			continue
 		}
-		at := CodeRange{x.where.starts[i], x.where.starts[i+1]}
+		part := CodeRange{x.where.starts[i], x.where.starts[i+1]}
 		for ; n >= 0; n = x.list[n].parent {
 			if c.budget--; c.budget < 0 {
 				return c.holder.wrong(c.holder.offset+uint64(f.offset), "the ranges of inlined calls are more than the size of the unit makes believable")
 			}
-			if last := len(code[n]) - 1; last >= 0 && code[n][last].End == at.Start {
-				code[n][last].End = at.End
+			if last := len(code[n]) - 1; last >= 0 && code[n][last].End == part.Start {
+				code[n][last].End = part.End
 			} else {
-				code[n] = append(code[n], at)
+				code[n] = append(code[n], part)
 			}
 		}
 	}
@@ -174,11 +174,11 @@ func (c *coder) calls(f *function) error {
 }
 
 // rows calls yield with the row that position finds for each address of a span, and the
-// part of the span that it is for.
-func (t *lineTable) rows(in span, yield func(at span, r *row)) {
-	for pos := in.start; pos < in.end; {
+// part of the span where it is valid.
+func (t *lineTable) rows(bounds span, yield func(part span, r *row)) {
+	for pos := bounds.start; pos < bounds.end; {
 		next := sort.Search(len(t.sequences), func(i int) bool { return t.sequences[i].start > pos })
-		end := in.end
+		end := bounds.end
 		if next < len(t.sequences) {
 			end = min(end, t.sequences[next].start)
 		}
@@ -194,16 +194,16 @@ func (t *lineTable) rows(in span, yield func(at span, r *row)) {
 }
 
 // rowsOf is rows in one sequence.
-func (t *lineTable) rowsOf(s *sequence, in span, yield func(at span, r *row)) {
+func (t *lineTable) rowsOf(s *sequence, bounds span, yield func(part span, r *row)) {
 	give := func(r *row, end uint64) {
-		if at := (span{max(r.address, in.start), min(end, in.end)}); at.start < at.end {
-			yield(at, r)
+		if part := (span{max(r.address, bounds.start), min(end, bounds.end)}); part.start < part.end {
+			yield(part, r)
 		}
 	}
 	if s.count == 0 {
-		first := sort.Search(len(s.sorted), func(i int) bool { return s.sorted[i].address > in.start })
-		for i := max(first-1, 0); i < len(s.sorted) && s.sorted[i].address < in.end; i++ {
-			end := in.end
+		first := sort.Search(len(s.sorted), func(i int) bool { return s.sorted[i].address > bounds.start })
+		for i := max(first-1, 0); i < len(s.sorted) && s.sorted[i].address < bounds.end; i++ {
+			end := bounds.end
 			if i+1 < len(s.sorted) {
 				end = s.sorted[i+1].address
 			}
@@ -212,18 +212,18 @@ func (t *lineTable) rowsOf(s *sequence, in span, yield func(at span, r *row)) {
 		return
 	}
 	list := t.checkpoints[s.first : s.first+s.count]
-	n, _ := slices.BinarySearchFunc(list, in.start, func(p checkpoint, start uint64) int {
+	n, _ := slices.BinarySearchFunc(list, bounds.start, func(p checkpoint, start uint64) int {
 		return cmp.Compare(p.address, start)
 	})
 	m := t.machineAt(&list[max(n-1, 0)])
 	for r := m.row; ; r = m.row {
 		event, err := m.step()
 		if err != nil || event != lineRow {
-			give(&r, in.end)
+			give(&r, bounds.end)
 			return
 		}
 		give(&r, m.address)
-		if m.address >= in.end {
+		if m.address >= bounds.end {
 			return
 		}
 	}

@@ -13,23 +13,23 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// A functionName is what symbol.Frame has of a function.
+// functionName has the fields of symbol.Frame that belong to a function.
 type functionName struct {
-	// readable is the function's name; linkage is its linkage name, where that is
-	// another one. Of one that looks mangled readable is "" until it is asked for.
+	// readable is the function's name; linkage is its linkage name, where it differs.
+	// readable is "" for a mangled name until it is needed.
 	readable, linkage string
 	demangled         atomic.Pointer[string]
 	name              string // DW_AT_name
 	file              string // DW_AT_decl_file
 	line              int    // DW_AT_decl_line
 	isFileImplicit    bool   // the file's number is in the abbreviation
-	decoded           string // what stacks have in their place, of languages that gdb decodes; ""
+	decoded           string // the name in stacks, for languages that gdb decodes; ""
 }
 
 const (
 	maxOrigins = 16   // references followed from a function to its name
 	maxSpaces  = 64   // namespaces and classes around a function
-	maxName    = 4096 // bytes of a name made of them
+	maxName    = 4096 // bytes of a qualified name
 	// maxNames bounds the names that are kept, and maxNameBytes their size, in
 	// each of nameShards parts.
 	nameShards   = 64
@@ -37,8 +37,7 @@ const (
 	maxNameBytes = 32 << 20 / nameShards
 )
 
-// A nameCache has the names of functions, by the entry that says them. They do
-// not change.
+// nameCache has the names of functions, by their entries. They do not change.
 type nameCache [nameShards]nameShard
 
 type nameShard struct {
@@ -52,7 +51,7 @@ type entryKey struct {
 	off  uint64
 }
 
-// entry is the entry that has the key.
+// entry is the entry of the key.
 func (k entryKey) entry() (Entry, error) {
 	b, err := k.unit.open()
 	if err != nil {
@@ -62,10 +61,10 @@ func (k entryKey) entry() (Entry, error) {
 }
 
 func (c *nameCache) shard(k entryKey) *nameShard {
-	return &c[k.off*0x9e3779b97f4a7c15>>(64-6)] // 6: of nameShards
+	return &c[k.off*0x9e3779b97f4a7c15>>(64-6)] // 6: log2 of nameShards
 }
 
-// get returns a name; nil where it is not known yet.
+// get returns a name; nil where it is unknown.
 func (c *nameCache) get(k entryKey) *functionName {
 	s := c.shard(k)
 	s.mu.RLock()
@@ -79,19 +78,18 @@ func (c *nameCache) put(k entryKey, name *functionName) {
 	defer s.mu.Unlock()
 	size := len(name.readable) + len(name.linkage) + len(name.name) + len(name.decoded)
 	if s.names == nil || len(s.names) >= maxNames || s.bytes+size > maxNameBytes {
-		k.unit.file.keeps(-s.bytes - len(s.names)*nameBytes)
+		k.unit.file.addKept(-s.bytes - len(s.names)*nameBytes)
 		s.names, s.bytes = make(map[entryKey]*functionName), 0
 	}
-	if s.names[k] != nil { // two that looked at the same time
+	if s.names[k] != nil { // two that resolved it at the same time
 		return
 	}
 	s.names[k] = name
 	s.bytes += size
-	k.unit.file.keeps(name.memorySize())
+	k.unit.file.addKept(name.memorySize())
 }
 
-// names are the function's readable name, and its linkage name, "" where that is the
-// same.
+// names are the function's readable name, and its linkage name, "" where it is the same.
 func (n *functionName) names() (readable, linkage string) {
 	if n.decoded != "" {
 		return n.decoded, cmp.Or(n.linkage, n.readable)
@@ -101,8 +99,8 @@ func (n *functionName) names() (readable, linkage string) {
 	}
 	text := n.demangled.Load()
 	if text == nil {
-		made := symbol.Demangle(n.linkage)
-		text = &made
+		readable := symbol.Demangle(n.linkage)
+		text = &readable
 		n.demangled.Store(text)
 	}
 	if *text == n.linkage {
@@ -111,13 +109,13 @@ func (n *functionName) names() (readable, linkage string) {
 	return *text, n.linkage
 }
 
-// A decl is what an entry says of a function's name.
+// decl has the attributes of an entry that name a function.
 type decl struct {
 	name, linkage, origin value
 	file, line            value
 }
 
-// A call is what a DW_TAG_inlined_subroutine says.
+// call has the attributes of a DW_TAG_inlined_subroutine.
 type call struct {
 	name                              *functionName
 	file, line, column, discriminator uint32
@@ -166,8 +164,8 @@ func (d *decl) take(attr dw.Attr, v value) {
 	}
 }
 
-// readEntry calls f with those attributes of the entry at an offset that say what
-// a function or a call is.
+// readEntry calls f with the attributes of the entry at an offset that identify a function
+// or a call.
 func (b *body) readEntry(off uint64, f func(dw.Attr, value)) error {
 	c := b.cursor(off)
 	a := b.abbrevs.find(c.uleb())
@@ -192,7 +190,7 @@ func (b *body) readEntry(off uint64, f func(dw.Attr, value)) error {
 	return nil
 }
 
-// isOfDeclaration says whether readEntry gives an attribute for certain.
+// isOfDeclaration reports whether readEntry always passes an attribute on.
 func isOfDeclaration(attr dw.Attr) bool {
 	switch attr {
 	case dw.AttrName, dw.AttrLinkageName, dw.AttrMIPSLinkageName, dw.AttrAbstractOrigin, dw.AttrSpecification, dw.AttrSignature, dw.AttrDeclFile, dw.AttrDeclLine,
@@ -214,13 +212,13 @@ func (r *Reader) functionName(b *body, off uint64) (*functionName, error) {
 	return r.nameOf(b, off, &d), nil
 }
 
-// nameOf names the function of which an entry says d. Of instances of a function
-// the name is kept once.
+// nameOf names the function of an entry with the attributes d. Instances of a function
+// share the name.
 func (r *Reader) nameOf(b *body, off uint64, d *decl) *functionName {
 	key := entryKey{b.unit, off}
 	if d.origin.form != 0 && d.name.form|d.linkage.form|d.file.form|d.line.form == 0 {
-		if to, at, err := b.reference(&d.origin); err == nil {
-			key = entryKey{to, at}
+		if targetUnit, target, err := b.reference(&d.origin); err == nil {
+			key = entryKey{targetUnit, target}
 			if name := r.names.get(key); name != nil {
 				return name
 			}
@@ -231,23 +229,23 @@ func (r *Reader) nameOf(b *body, off uint64, d *decl) *functionName {
 	return name
 }
 
-// resolveName follows DW_AT_abstract_origin and DW_AT_specification (DWARF 5,
-// 2.13.2, 3.3.8), across units too. The first linkage name on the way counts,
-// else the first name, qualified by where the last entry stands, which is the
-// declaration. What cannot be followed becomes a problem.
+// resolveName follows DW_AT_abstract_origin and DW_AT_specification (DWARF 5, 2.13.2,
+// 3.3.8), across units too. The first linkage name on the path counts, else the first name,
+// qualified by the scopes of the last entry, the declaration. A reference that cannot be
+// followed becomes a problem.
 func (r *Reader) resolveName(b *body, off uint64, d *decl) *functionName {
-	from, scopes := off, hasScopedNames(b.language)
+	entry, scopes := off, hasScopedNames(b.language)
 	name := &functionName{}
 	var file, line value
 	for hops := 0; ; hops++ {
 		if d.linkage.form != 0 && name.linkage == "" {
 			text, err := b.text(&d.linkage)
-			r.nameProblem(b, from, err)
+			r.nameProblem(b, entry, err)
 			name.linkage = copied(text)
 		}
 		if d.name.form != 0 && name.name == "" {
 			text, err := b.text(&d.name)
-			r.nameProblem(b, from, err)
+			r.nameProblem(b, entry, err)
 			name.name = copied(text)
 		}
 		if d.file.form != 0 && file.form == 0 {
@@ -262,25 +260,25 @@ func (r *Reader) resolveName(b *body, off uint64, d *decl) *functionName {
 		if d.origin.form == 0 || hops == maxOrigins {
 			break
 		}
-		u, to, err := b.reference(&d.origin)
+		u, target, err := b.reference(&d.origin)
 		var next *body
 		if err == nil {
 			next, err = u.open()
 		}
 		var origin decl
 		if err == nil {
-			a, e := next.abbrevAt(to)
+			a, e := next.abbrevAt(target)
 			if e != nil || a.tag != dw.TagSubprogram && a.tag != dw.TagInlinedSubroutine {
-				err = b.wrong(from, "the entry refers to %#x, where no function is declared", to)
+				err = b.wrong(entry, "the entry refers to %#x, where no function is declared", target)
 			} else {
-				err = next.readEntry(to, origin.take)
+				err = next.readEntry(target, origin.take)
 			}
 		}
 		if err != nil {
-			r.nameProblem(b, from, err)
+			r.nameProblem(b, entry, err)
 			break
 		}
-		b, off, d = next, to, &origin
+		b, off, d = next, target, &origin
 	}
 	switch {
 	case name.linkage != "":
@@ -299,9 +297,9 @@ func (r *Reader) resolveName(b *body, off uint64, d *decl) *functionName {
 	return name
 }
 
-// decoded is a function's name as gdb has it, of Ada and Fortran; "" of other languages.
-// Of Fortran the module, or the procedure that another one is in, stands before it: its
-// linkage names are the compiler's own, as __mod_MOD_proc and proc_ are.
+// decoded is a function's name as gdb has it, for Ada and Fortran; "" for other languages.
+// In Fortran the module, or the procedure around a nested one, goes before it: Fortran's
+// linkage names are the compiler's own, such as __mod_MOD_proc and proc_.
 func (b *body) decoded(name *functionName, off uint64) string {
 	switch b.language {
 	case dw.LangAda83, dw.LangAda95, dw.LangAda2005, dw.LangAda2012:
@@ -347,8 +345,8 @@ func (b *body) abbrevAt(off uint64) (*abbrev, error) {
 func (b *body) reference(v *value) (*unit, uint64, error) {
 	switch v.form {
 	case dw.FormRef1, dw.FormRef2, dw.FormRef4, dw.FormRef8, dw.FormRefUdata:
-		if to := b.offset + v.n; v.n < b.end-b.offset && to >= b.first {
-			return b.unit, to, nil
+		if target := b.offset + v.n; v.n < b.end-b.offset && target >= b.first {
+			return b.unit, target, nil
 		}
 		return nil, 0, b.wrong(b.offset, "reference to %#x, which is not in the unit", v.n)
 	case dw.FormRefAddr:
@@ -371,7 +369,7 @@ func (b *body) reference(v *value) (*unit, uint64, error) {
 	return nil, 0, b.wrong(b.offset, "form %#x of a reference", uint16(v.form))
 }
 
-// hasScopedNames says whether functions of a language are named by what is around them
+// hasScopedNames reports whether functions of a language are qualified by their scopes
 // (DWARF 5, table 7.17): C++ and its kin, and Rust.
 func hasScopedNames(language uint64) bool {
 	switch language {
@@ -388,7 +386,7 @@ var anonymous = map[dw.Tag]string{
 }
 
 // qualify puts the names of the spaces around an entry before its name. Without
-// withFunctions those count that lie further in than any function or block.
+// withFunctions only the spaces inside the innermost function or block count.
 func (b *body) qualify(name string, off uint64, withFunctions bool) string {
 	q := qualifiedName{parts: []string{name}, size: len(name)}
 	for hops := 0; b != nil && hops < maxOrigins; hops++ {
@@ -398,7 +396,7 @@ func (b *body) qualify(name string, off uint64, withFunctions bool) string {
 	return strings.Join(q.parts, "::")
 }
 
-// A qualifiedName is a name that is put together, the innermost part first.
+// qualifiedName is a name that is put together, the innermost part first.
 type qualifiedName struct {
 	parts []string
 	size  int
@@ -413,9 +411,9 @@ func (q *qualifiedName) add(text string) bool {
 	return true
 }
 
-// addSpaces adds the spaces around an entry. next is where a function that is one of them is
-// declared, around which others stand; nil: these are all.
-func (q *qualifiedName) addSpaces(b *body, off uint64, withFunctions bool) (next *body, at uint64) {
+// addSpaces adds the spaces around an entry. next and declaration are the declaration of a
+// function among them, which has further spaces around it; nil: these are all.
+func (q *qualifiedName) addSpaces(b *body, off uint64, withFunctions bool) (next *body, declaration uint64) {
 	list, tags, err := b.spacesAround(uint32(off - b.offset))
 	if err != nil {
 		return nil, 0
@@ -424,15 +422,15 @@ func (q *qualifiedName) addSpaces(b *body, off uint64, withFunctions bool) (next
 	for i := len(list) - 1; i >= 0 && (withFunctions || !isPartOfFunction(tags[i])); i-- {
 		space := b.offset + uint64(list[i])
 		switch tags[i] {
-		case dw.TagModule: // of clang: it is where headers come from
+		case dw.TagModule: // of clang: the origin of headers
 			continue
 		case dw.TagSubprogram:
-			text, isWhole, declared, at := b.nameOfFunction(space)
+			text, isWhole, declared, declaration := b.nameOfFunction(space)
 			if text != "" && !q.add(text) || isWhole {
 				return nil, 0
 			}
-			if at != space || declared != b {
-				return declared, at
+			if declaration != space || declared != b {
+				return declared, declaration
 			}
 			function = space
 			continue
@@ -448,10 +446,10 @@ func (q *qualifiedName) addSpaces(b *body, off uint64, withFunctions bool) (next
 	return nil, 0
 }
 
-// nameOfFunction is the name of a function that other entries stand in, and where it is
-// declared: gcc describes lambdas in definitions, whose declarations have the names. It is
-// whole where it is made of the linkage name.
-func (b *body) nameOfFunction(off uint64) (name string, isWhole bool, declared *body, at uint64) {
+// nameOfFunction is the name of a function around other entries, and its declaration: gcc
+// describes lambdas in definitions, whose declarations have the names. isWhole is set for a
+// demangled linkage name.
+func (b *body) nameOfFunction(off uint64) (name string, isWhole bool, declared *body, declaration uint64) {
 	for range maxOrigins {
 		var d decl
 		if b.readEntry(off, d.take) != nil {
@@ -469,7 +467,7 @@ func (b *body) nameOfFunction(off uint64) (name string, isWhole bool, declared *
 		if d.origin.form == 0 {
 			break
 		}
-		u, to, err := b.reference(&d.origin)
+		u, target, err := b.reference(&d.origin)
 		if err != nil {
 			break
 		}
@@ -477,7 +475,7 @@ func (b *body) nameOfFunction(off uint64) (name string, isWhole bool, declared *
 		if err != nil {
 			break
 		}
-		b, off = next, to
+		b, off = next, target
 	}
 	return name, false, b, off
 }
@@ -500,13 +498,13 @@ func (b *body) isClosure(function uint64) bool {
 	return false
 }
 
-// isPartOfFunction says whether an entry is a function, or a call or a block in one.
+// isPartOfFunction reports whether an entry is a function, or a call or a block in one.
 func isPartOfFunction(tag dw.Tag) bool {
 	return tag == dw.TagSubprogram || tag == dw.TagInlinedSubroutine || tag == dw.TagLexicalBlock
 }
 
-// nameOfSpace is the name of an entry that functions are declared in. A class
-// that was declared elsewhere has its name there.
+// nameOfSpace is the name of an entry that functions are declared in. A class that was
+// declared elsewhere has its name there.
 func (b *body) nameOfSpace(off uint64, tag dw.Tag) string {
 	for range maxOrigins {
 		var d decl
@@ -521,7 +519,7 @@ func (b *body) nameOfSpace(off uint64, tag dw.Tag) string {
 		if d.origin.form == 0 || tag == dw.TagSubprogram || tag == dw.TagInlinedSubroutine {
 			break
 		}
-		u, to, err := b.reference(&d.origin)
+		u, target, err := b.reference(&d.origin)
 		if err != nil {
 			break
 		}
@@ -529,7 +527,7 @@ func (b *body) nameOfSpace(off uint64, tag dw.Tag) string {
 		if err != nil {
 			break
 		}
-		b, off = next, to
+		b, off = next, target
 	}
 	return anonymous[tag]
 }

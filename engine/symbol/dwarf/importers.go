@@ -4,11 +4,10 @@ package dwarf
 
 import "github.com/unwindd/unwindd/internal/dw"
 
-// This file finds the languages of units that do not say theirs: dwz moves what units
-// share to partial units (DWARF 5, 3.1.1), and leaves DW_AT_language where it was.
+// This file finds the languages of units without DW_AT_language: dwz moves the parts that
+// units share to partial units (DWARF 5, 3.1.1), and leaves DW_AT_language behind.
 
-// languageOf is the language that a unit's entries are written in: that of its first
-// importer where it says none.
+// languageOf is the language of a unit's entries: of its first importer where it has none.
 func (b *body) languageOf() uint64 {
 	if b.language != 0 || b.tag != dw.TagPartialUnit {
 		return b.language
@@ -21,8 +20,8 @@ func (b *body) languageOf() uint64 {
 // maxImports bounds the imports of a unit that are followed.
 const maxImports = 1 << 12
 
-// findImports finds the units that other units import, with the language of the first.
-// Those that cannot be read are left out: whoever needs them finds out why.
+// findImports finds the units that other units import, with the language of the first
+// importer. Unreadable units are left out: their users get the error.
 func (r *Reader) findImports() (map[*unit]uint64, error) {
 	known := map[*unit]uint64{}
 	for _, u := range r.main.everyUnit() {
@@ -30,12 +29,12 @@ func (r *Reader) findImports() (map[*unit]uint64, error) {
 			b.imports(known, b.language)
 		}
 	}
-	r.main.keeps(16 * len(known))
+	r.main.addKept(16 * len(known))
 	return known, nil
 }
 
-// imports adds the units that a unit imports: DW_TAG_imported_unit comes before its
-// other entries, but for base types.
+// imports adds the units that a unit imports: only base types come before
+// DW_TAG_imported_unit.
 func (b *body) imports(known map[*unit]uint64, language uint64) {
 	root, err := b.entryAt(b.first)
 	if err != nil {
@@ -62,8 +61,8 @@ func (b *body) imports(known map[*unit]uint64, language uint64) {
 			continue
 		}
 		known[u] = language
-		if to, err := u.open(); err == nil {
-			to.imports(known, language)
+		if imported, err := u.open(); err == nil {
+			imported.imports(known, language)
 		}
 	}
 }

@@ -11,25 +11,24 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// A layout gives the sections of code of a relocatable object, each of which
-// begins at address 0, addresses of their own.
+// layout assigns distinct addresses to the sections of code of a relocatable object, each
+// of which begins at address 0.
 type layout struct {
 	object   *object.Object
 	sections []placed // in the file's order
 }
 
-// A placed is a section of code with an address.
+// placed is a section of code with an address.
 type placed struct {
 	index int // of the section
 	span
 }
 
-// sectionGap keeps sections of a layout apart, so that the end of one is not the
-// beginning of the next.
+// sectionGap separates sections of a layout, so that the end of one is not the beginning of
+// the next.
 const sectionGap = 16
 
-// newLayout lays out an object; nil where it is not relocatable, or is laid out
-// already.
+// newLayout lays out an object; nil where it is not relocatable, or is laid out already.
 func newLayout(o *object.Object) *layout {
 	if o.Type() != elf.ET_REL {
 		return nil
@@ -63,8 +62,8 @@ func (l *layout) base(index uint32) (uint64, bool) {
 	return l.sections[i].start, true
 }
 
-// place returns the section of code that an address is taken for one of: the
-// first that is large enough.
+// place returns the section of code that an address is taken to be in: the first that is
+// large enough.
 func (l *layout) place(address uint64) (placed, bool) {
 	for _, p := range l.sections {
 		if address < p.end-p.start {
@@ -74,7 +73,7 @@ func (l *layout) place(address uint64) (placed, bool) {
 	return placed{}, false
 }
 
-// data reads a section, with its addresses of code as the layout has them.
+// data reads a section, with its addresses of code converted to the layout.
 func (l *layout) data(s *object.Section) ([]byte, error) {
 	data, err := s.Data()
 	if errors.Is(err, object.ErrNoData) {
@@ -102,7 +101,7 @@ func (l *layout) data(s *object.Section) ([]byte, error) {
 	return data, nil
 }
 
-// add adds to an address of 4 or 8 bytes.
+// add adds n to an address of 4 or 8 bytes.
 func add(order binary.ByteOrder, b []byte, n uint64) {
 	if len(b) == 4 {
 		order.PutUint32(b, order.Uint32(b)+uint32(n))

@@ -12,8 +12,8 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// A row is a row of a line table (DWARF 5, 6.2.2), without the registers that
-// say nothing about the position.
+// row is a row of a line table (DWARF 5, 6.2.2), without the registers that do not affect
+// the position.
 type row struct {
 	address       uint64
 	line          uint32
@@ -22,11 +22,11 @@ type row struct {
 	discriminator uint32
 }
 
-// checkpointRows is how many rows of a program are run at most to find one: of
-// so many rows one is kept.
+// checkpointRows is the number of rows per checkpoint, and so the most rows that are run to
+// find one.
 const checkpointRows = 32
 
-// A checkpoint is the state of a line number program after a row was appended.
+// checkpoint is the state of a line number program after a row was appended.
 type checkpoint struct {
 	address uint64
 	next    uint32 // the offset of the next opcode in the table
@@ -37,30 +37,30 @@ type checkpoint struct {
 	opIndex uint32
 }
 
-// A sequence is rows of one run of code (DWARF 5, 6.2.5).
+// sequence has the rows of one run of code (DWARF 5, 6.2.5).
 type sequence struct {
 	span
 	first, count uint32 // its checkpoints; 0: rows has all
 	sorted       []row  // of a sequence whose rows are not by address
 }
 
-// A lineTable is one line number program, run once.
+// lineTable is one line number program, run once.
 type lineTable struct {
 	lineHeader
 	sequences   []sequence // by end
 	checkpoints []checkpoint
-	sorted      int // rows kept because they are not in the order of addresses
+	sorted      int // rows stored because they are not in the order of addresses
 }
 
-// sortedSlack bounds the rows out of order that a table may have, beside one for
-// every 4 bytes: they are all kept.
+// sortedSlack bounds the rows out of order that a table may have, besides one for every 4
+// bytes: they are all stored.
 const sortedSlack = 1 << 14
 
-// A lineHeader is the header of a line number program (DWARF 5, 6.2.4).
+// lineHeader is the header of a line number program (DWARF 5, 6.2.4).
 type lineHeader struct {
 	file           *file
 	offset, end    uint64 // in .debug_line
-	program        uint64 // where its opcodes begin
+	program        uint64 // offset of its opcodes
 	version        uint16
 	offsetSize     uint8
 	addrSize       uint8
@@ -72,8 +72,8 @@ type lineHeader struct {
 	lengths        []byte // of the standard opcodes
 	dirs           []lineFile
 	files          []lineFile // by the number that rows and DW_AT_call_file use
-	// special has what a special opcode adds, where one operation is one
-	// instruction: to the address and to the line.
+	// special has the address and line advance of each special opcode, where each
+	// instruction has one operation.
 	special *[256]specialOpcode
 }
 
@@ -82,7 +82,7 @@ type specialOpcode struct {
 	line    int32
 }
 
-// A lineFile is a file or a directory of a header.
+// lineFile is a file or a directory of a header.
 type lineFile struct {
 	path   value
 	dir    uint64
@@ -90,8 +90,8 @@ type lineFile struct {
 	md5    []byte
 }
 
-// lineTables are the tables of a file that were read so far, by offset. Units
-// may share one.
+// lineTables are the tables of a file that were read so far, by offset. Units may share
+// one.
 type lineTables struct {
 	mu     sync.Mutex
 	tables map[uint64]*lazy[*lineTable]
@@ -130,7 +130,7 @@ func (f *file) lineTableAt(off uint64, addrSize uint8) (*lineTable, error) {
 		if err := t.index(); err != nil {
 			return nil, err
 		}
-		f.keeps(t.memorySize())
+		f.addKept(t.memorySize())
 		return t, nil
 	})
 }
@@ -151,17 +151,17 @@ func (h *lineHeader) wrong(format string, args ...any) error {
 	return &FormatError{h.file.lineSection(), h.offset, fmt.Sprintf("table at %#x", h.offset), fmt.Sprintf(format, args...)}
 }
 
-// Bounds on a header.
-const maxFormats = 64 // content types of a file
+// maxFormats bounds the content types of a file in a header.
+const maxFormats = 64
 
-// readLineHeader reads the header of a table. addrSize is the unit's, which
-// versions before 5 do not repeat.
+// readLineHeader reads the header of a table. addrSize is the unit's, which versions before
+// 5 do not repeat.
 func (f *file) readLineHeader(off uint64, addrSize uint8) (*lineHeader, error) {
 	h := &lineHeader{file: f, offset: off, addrSize: addrSize, maxOps: 1}
 	if err := f.rest.line.Need(off + maxInitialLength); err != nil {
 		return nil, err
 	}
-	c := at(f.line, f.isBigEndian, off, uint64(len(f.line)))
+	c := newCursor(f.line, f.isBigEndian, off, uint64(len(f.line)))
 	length, offsetSize := c.initialLength()
 	if c.failed || length > c.left() {
 		return nil, h.wrong("length %#x, expected at most the %#x bytes that follow", length, c.left())
@@ -254,7 +254,7 @@ const (
 
 func (h *lineHeader) readFiles5(c *cursor) error {
 	format := format{version: 5, addrSize: h.addrSize, offsetSize: h.offsetSize, isBigEndian: h.file.isBigEndian}
-	for _, to := range []*[]lineFile{&h.dirs, &h.files} {
+	for _, target := range []*[]lineFile{&h.dirs, &h.files} {
 		type entryFormat struct {
 			content uint64
 			form    dw.Form
@@ -304,12 +304,12 @@ func (h *lineHeader) readFiles5(c *cursor) error {
 			}
 			list = append(list, f)
 		}
-		*to = list
+		*target = list
 	}
 	return nil
 }
 
-// lineText gives a string of the header.
+// lineText returns a string of the header.
 func (h *lineHeader) lineText(v *value) ([]byte, error) {
 	f := h.file
 	switch v.form {
@@ -352,7 +352,7 @@ const (
 	lneSetDiscriminator = 0x04
 )
 
-// A lineMachine runs a line number program (DWARF 5, 6.2.5).
+// lineMachine runs a line number program (DWARF 5, 6.2.5).
 type lineMachine struct {
 	*lineHeader
 	row
@@ -388,8 +388,8 @@ const (
 	lineEndSequence                  // the sequence ends at the address
 )
 
-// step runs the program up to the next row, whose registers are then in m. The
-// caller calls again to go on.
+// step runs the program up to the next row, whose registers are then in m. Each call
+// continues.
 func (m *lineMachine) step() (lineEvent, error) {
 	c := &m.c
 	data := c.data[:c.end]
@@ -451,15 +451,15 @@ func (m *lineMachine) step() (lineEvent, error) {
 	return lineEnd, nil
 }
 
-// skipOperands skips the operands of a standard opcode whose meaning is not known.
+// skipOperands skips the operands of an unknown standard opcode.
 func (m *lineMachine) skipOperands(opcode uint64) {
 	for range m.lengths[opcode-1] {
 		m.c.uleb()
 	}
 }
 
-// standardLengths has how many operands each standard opcode has. The last
-// element is for opcodes that are not known: no length equals it.
+// standardLengths has the number of operands of each standard opcode. The last element is
+// for unknown opcodes: no length equals it.
 var standardLengths = [...]byte{lnsCopy: 0, lnsAdvancePC: 1, lnsAdvanceLine: 1, lnsSetFile: 1, lnsSetColumn: 1, lnsNegateStmt: 0,
 	lnsSetBasicBlock: 0, lnsConstAddPC: 0, lnsFixedAdvancePC: 1, lnsSetPrologueEnd: 0, lnsSetEpilogueBegin: 0, lnsSetISA: 1, lnsSetISA + 1: 255}
 
@@ -493,7 +493,7 @@ func (m *lineMachine) extended() (lineEvent, error) {
 	return lineEnd, nil
 }
 
-// index runs the program and keeps where its sequences are, and checkpoints.
+// index runs the program and records its sequences and checkpoints.
 func (t *lineTable) index() error {
 	m := t.machine()
 	highest := ^uint64(0)
@@ -554,7 +554,7 @@ func (t *lineTable) index() error {
 	return nil
 }
 
-// sortRows keeps the rows of a sequence, by address, whose program is at an offset.
+// sortRows stores the rows of a sequence, by address, whose program is at an offset.
 func (t *lineTable) sortRows(s *sequence, program uint64, count int) error {
 	if t.sorted += count; uint64(t.sorted) > (t.end-t.offset)/4+sortedSlack {
 		return t.wrong("%d rows are not in the order of their addresses", t.sorted)
@@ -572,12 +572,11 @@ func (t *lineTable) sortRows(s *sequence, program uint64, count int) error {
 	return nil
 }
 
-// maxSequences is how many sequences are tried for an address where they overlap.
+// maxSequences bounds the sequences that are tried for an address where they overlap.
 const maxSequences = 8
 
-// position returns the row that holds an address: the last one that begins at
-// or before it. Of sequences that begin at one address it is that of the last, or of the
-// first.
+// position returns the row of an address: the last one that begins at or before it. Of
+// sequences that begin at one address it takes the last, or with isFirst the first.
 func (t *lineTable) position(address uint64, isFirst bool) (r row, ok bool) {
 	i := sort.Search(len(t.sequences), func(i int) bool { return t.sequences[i].start > address })
 	// Sequences do not overlap in a sound table; a few are tried in one that does.
@@ -616,7 +615,7 @@ func (t *lineTable) rowIn(s *sequence, address uint64) (r row, ok bool) {
 	}
 }
 
-// machineAt is a machine behind the row of a checkpoint.
+// machineAt returns a machine after the row of a checkpoint.
 func (t *lineTable) machineAt(p *checkpoint) lineMachine {
 	m := t.machine()
 	m.row = row{address: p.address, line: p.line, file: p.file, column: p.column, discriminator: p.discr}

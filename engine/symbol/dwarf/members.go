@@ -4,7 +4,7 @@ package dwarf
 
 import "github.com/unwindd/unwindd/internal/dw"
 
-// Parts are what a structure, a class or a union consists of.
+// Parts are the parts of a structure, a class or a union.
 type Parts struct {
 	// Members are base classes, data members and variant parts in the order of the file.
 	Members []Member
@@ -13,57 +13,57 @@ type Parts struct {
 	// Types are the types that are declared inside, by name.
 	Types []Entry
 	// Arguments are the template's arguments: DW_TAG_template_type_parameter and
-	// DW_TAG_template_value_parameter, those of packs too.
+	// DW_TAG_template_value_parameter, including those in packs.
 	Arguments []Entry
 }
 
-// MemberRole says what a Member is.
+// MemberRole is the kind of a Member.
 type MemberRole uint8
 
 // The roles of members.
 const (
 	DataMember  MemberRole = iota
 	BaseClass              // DW_TAG_inheritance
-	VariantPart            // DW_TAG_variant_part: Variants say which members there are
+	VariantPart            // DW_TAG_variant_part with Variants
 )
 
-// A Member is a data member, a base class or a variant part (DWARF 5, 5.7).
+// Member is a data member, a base class or a variant part (DWARF 5, 5.7).
 type Member struct {
 	Entry
 	Role MemberRole
 	Name string // "" of one without
-	// Bits is the offset in bits from the start of the type; meant where At is nil.
+	// Bits is the offset in bits from the start of the type; valid where At is nil.
 	Bits int64
-	// At is the expression of the member's place, which is evaluated with the address
-	// of the object on the stack: that of a virtual base class.
+	// At is the expression of the place of a virtual base class, which is evaluated with
+	// the address of the object on the stack.
 	At *Location
 	// FieldBits is the size of a bit field in bits; 0: it is none.
 	FieldBits    uint64
 	IsArtificial bool
 
-	// Type is the member's; nil where it cannot be read, which ValueType says.
+	// Type is the member's type; nil where it cannot be read: ValueType returns the error.
 	Type *Type
 
-	// Of a variant part: the member that says which variant is there, nil where none
-	// does, and the variants.
+	// Of a variant part: the member that selects the variant, nil where none does, and the
+	// variants.
 	Discriminant *Member
 	Variants     []Variant
 }
 
-// A Variant is the members of an object of which the discriminant has one of its
-// values (DWARF 5, 5.7.10).
+// Variant has the members of an object for some values of the discriminant (DWARF 5,
+// 5.7.10).
 type Variant struct {
 	Ranges  []DiscriminantRange // none: it is the default
 	Members []Member
 }
 
-// A DiscriminantRange is values from First to Last, both included.
+// DiscriminantRange is the values from First to Last, both included.
 type DiscriminantRange struct{ First, Last uint64 }
 
-// maxMembers bounds the members of a type, those of variants included.
+// maxMembers bounds the members of a type, including the members of variants.
 const maxMembers = 1 << 16
 
-// Parts reads what a structure, a class or a union consists of.
+// Parts reads the parts of a structure, a class or a union.
 func (t *Type) Parts() (*Parts, error) {
 	if t.IsZero() {
 		return &Parts{}, nil
@@ -72,12 +72,12 @@ func (t *Type) Parts() (*Parts, error) {
 		p := &Parts{}
 		budget := maxMembers
 		err := p.read(t.Entry, &budget)
-		t.b.file.keeps(sizeOf[Member](maxMembers - budget))
+		t.b.file.addKept(sizeOf[Member](maxMembers - budget))
 		return p, err
 	})
 }
 
-// read appends what stands in an entry.
+// read appends the parts in an entry.
 func (p *Parts) read(e Entry, budget *int) error {
 	for c, err := range e.Children() {
 		if err != nil {
@@ -140,8 +140,8 @@ func (p *Parts) add(c Entry, role MemberRole) error {
 	return err
 }
 
-// isStaticMember says whether a DW_TAG_member is one that no object has: before DWARF
-// 5 they are declarations that are external.
+// isStaticMember reports whether a DW_TAG_member is static: before DWARF 5 static members
+// are external declarations.
 func (e Entry) isStaticMember() (bool, error) {
 	isExternal, err := e.hasFlag(dw.AttrExternal)
 	if err != nil {
@@ -151,10 +151,10 @@ func (e Entry) isStaticMember() (bool, error) {
 	return isExternal && isDeclaration, err
 }
 
-// member reads where a member is (DWARF 5, 5.7.6).
+// member reads the place of a member (DWARF 5, 5.7.6).
 func (e Entry) member(role MemberRole) (m Member, err error) {
 	m = Member{Entry: e, Role: role, Name: e.Name()}
-	m.Type, _ = e.ValueType() // who reads the member gets the error
+	m.Type, _ = e.ValueType() // the reader of the member gets the error
 	if m.IsArtificial, err = e.hasFlag(dw.AttrArtificial); err != nil {
 		return m, err
 	}
@@ -169,8 +169,8 @@ func (e Entry) member(role MemberRole) (m Member, err error) {
 	return m, err
 }
 
-// place sets the place from a DW_AT_data_member_location. DWARF 2 writes a constant as
-// the operation that adds it.
+// place sets the place from a DW_AT_data_member_location. DWARF 2 writes a constant as the
+// operation that adds it.
 func (m *Member) place(v *value) {
 	if n, ok := v.constant(); ok {
 		m.Bits = int64(n) * 8
@@ -179,7 +179,7 @@ func (m *Member) place(v *value) {
 	if !v.isBlock() {
 		return
 	}
-	if c := at(v.b, m.b.format.isBigEndian, 0, uint64(len(v.b))); c.uint(1) == dw.OpPlusUconst {
+	if c := newCursor(v.b, m.b.format.isBigEndian, 0, uint64(len(v.b))); c.uint(1) == dw.OpPlusUconst {
 		if n := c.uleb(); !c.failed && !c.hasMore() {
 			m.Bits = int64(n) * 8
 			return
@@ -188,9 +188,9 @@ func (m *Member) place(v *value) {
 	m.At = &Location{Unit: Unit{m.b}, Expr: v.b}
 }
 
-// readField reads the place of a bit field: DW_AT_data_bit_offset, which counts from
-// the start of the type, or DW_AT_bit_offset of DWARF 2 and 3, which counts from the
-// most significant bit of the storage unit.
+// readField reads the place of a bit field: DW_AT_data_bit_offset, which counts from the
+// start of the type, or DW_AT_bit_offset of DWARF 2 and 3, which counts from the most
+// significant bit of the storage unit.
 func (m *Member) readField() error {
 	size, ok, err := m.Number(dw.AttrBitSize)
 	if err != nil || !ok || size <= 0 {
@@ -206,7 +206,7 @@ func (m *Member) readField() error {
 		return err
 	}
 	if v, ok, err := m.own(dw.AttrBitOffset); ok && err == nil {
-		switch v.form { // it is negative of a field that begins before its unit
+		switch v.form { // negative for a field that begins before its unit
 		case dw.FormData1:
 			n = int64(int8(v.n))
 		case dw.FormData2:
@@ -233,11 +233,11 @@ func (m *Member) readField() error {
 func (e Entry) variantPart(budget *int) (m Member, err error) {
 	m = Member{Entry: e, Role: VariantPart}
 	if v, ok, err := e.own(dw.AttrDiscr); ok && err == nil {
-		at, err := e.b.follow(&v)
+		target, err := e.b.follow(&v)
 		if err != nil {
 			return m, err
 		}
-		discriminant, err := at.member(DataMember)
+		discriminant, err := target.member(DataMember)
 		if err != nil {
 			return m, err
 		}
@@ -276,7 +276,7 @@ func (e Entry) discriminants() (list []DiscriminantRange, err error) {
 	}
 	if ok {
 		n, isNumber := v.constant()
-		if v.form == dw.FormData16 && len(v.b) == 16 { // of 16 bytes the low half tells them apart
+		if v.form == dw.FormData16 && len(v.b) == 16 { // of 16 bytes the low half suffices
 			n, isNumber = uintAt(v.b[:8], e.b.format.isBigEndian), true
 		}
 		if isNumber {
@@ -287,7 +287,7 @@ func (e Entry) discriminants() (list []DiscriminantRange, err error) {
 	if v, ok, err = e.own(dw.AttrDiscrList); !ok || err != nil || !v.isBlock() {
 		return nil, err
 	}
-	for c := at(v.b, e.b.format.isBigEndian, 0, uint64(len(v.b))); c.hasMore(); {
+	for c := newCursor(v.b, e.b.format.isBigEndian, 0, uint64(len(v.b))); c.hasMore(); {
 		isRange := c.uint(1) == 1
 		first := c.uleb()
 		last := first
@@ -302,7 +302,7 @@ func (e Entry) discriminants() (list []DiscriminantRange, err error) {
 	return list, nil
 }
 
-// Holds says whether the variant is the one of a discriminant of so many bits.
+// Holds reports whether the variant matches a discriminant of a number of bits.
 func (v *Variant) Holds(discriminant uint64, bits uint64) bool {
 	mask := ^uint64(0)
 	if bits < 64 {

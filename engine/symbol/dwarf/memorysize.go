@@ -4,23 +4,23 @@ package dwarf
 
 import "unsafe"
 
-// MemorySize is about how many bytes the Reader keeps of what it read: units,
-// abbreviations, functions and inlined calls by address, line tables, names, and the
-// files that it opened. What sections of the object itself were unpacked to is the
-// object's. It takes no time to ask, and grows only.
+// MemorySize is about how many bytes the data that the Reader read takes: units,
+// abbreviations, functions and inlined calls by address, line tables, names, and the files
+// that it opened. Unpacked sections belong to the object. It is cheap to call, and only
+// grows.
 func (r *Reader) MemorySize() uint64 {
 	size := uint64(max(r.kept.Load(), 0))
 	if o := r.supplementary.Load(); o != nil {
-		size += o.MemorySize() // it is unpacked by need
+		size += o.MemorySize() // it is unpacked on demand
 	}
 	return size
 }
 
-// leastRested is the size of sections that Rest gives back, in bytes.
+// leastRested is the least size of sections whose pages Rest releases, in bytes.
 const leastRested = 1 << 20
 
-// Rest gives back the pages of large sections that lie in the mapped file: whoever asks
-// about addresses in their order does not come back to most of them.
+// Rest releases the pages of large sections in the mapped file: queries in the order of
+// addresses do not return to most of them.
 func (r *Reader) Rest() {
 	f := r.main
 	for _, section := range [][]byte{f.info, f.line, f.str, f.rnglists, f.debugRanges} {
@@ -30,14 +30,14 @@ func (r *Reader) Rest() {
 	}
 }
 
-// keeps says that the Reader keeps so many bytes more.
-func (f *file) keeps(bytes int) {
+// addKept adds to the bytes that the Reader keeps.
+func (f *file) addKept(bytes int) {
 	if f.reader != nil {
 		f.reader.kept.Add(int64(bytes))
 	}
 }
 
-// sizeOf is what n elements of a list take.
+// sizeOf is the size of n elements of a list.
 func sizeOf[T any](n int) int {
 	var zero T
 	return n * int(unsafe.Sizeof(zero))
@@ -56,7 +56,7 @@ func (t *lineTable) memorySize() int {
 	return size
 }
 
-// nameBytes is what a name takes in the maps and lists that have it, beside its text.
+// nameBytes is the size of a name in the maps and lists that have it, without its text.
 const nameBytes = int(unsafe.Sizeof(functionName{})) + 64
 
 func (n *functionName) memorySize() int {

@@ -4,11 +4,10 @@ package dwarf
 
 import "github.com/unwindd/unwindd/internal/dw"
 
-// secondNumbers are the numbers that LLVM 22 gives to attributes of the
-// heterogeneous extension, because it uses the numbers that the extension prints
-// for other attributes. An entry that has an attribute under its second number
-// is read as if it had it under the first. What LLVM has at 0x3e08 to 0x3e0e
-// stands in entries of other tags than the extension's.
+// secondNumbers are the numbers that LLVM 22 gives to attributes of the heterogeneous
+// extension, because it uses the extension's own numbers for other attributes. An entry
+// that has an attribute under its second number is read as if it had the first. LLVM's
+// attributes 0x3e08 to 0x3e0e are in entries of other tags than the extension's.
 var secondNumbers = map[dw.Attr]dw.Attr{
 	0x3e0f: dw.AttrLLVMMemorySpace,
 	0x3e11: dw.AttrLLVMLanes,

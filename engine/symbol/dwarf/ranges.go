@@ -11,14 +11,14 @@ import (
 
 func compare(a, b uint64) int { return cmp.Compare(a, b) }
 
-// An extent is the attributes of an entry that say where its code is.
+// extent is the attributes of an entry that give the range of its code.
 type extent struct {
 	low, high, ranges, entry             value
 	hasLow, hasHigh, hasRanges, hasEntry bool
 }
 
-// spans appends the addresses of an entry (DWARF 5, 2.17). Empty ranges and those
-// of code that is not in the object are left out.
+// spans appends the address ranges of an entry (DWARF 5, 2.17). Empty ranges and ranges of
+// code that is not in the object are left out.
 func (b *body) spans(dst []span, e *extent, budget *int64) ([]span, error) {
 	if e.hasLow && e.hasHigh {
 		low, err := b.address(&e.low)
@@ -43,7 +43,7 @@ func (b *body) spans(dst []span, e *extent, budget *int64) ([]span, error) {
 	return dst, nil
 }
 
-// entryPC is where an entry's code begins (DWARF 5, 2.18), given its spans.
+// entryPC is the start of an entry's code (DWARF 5, 2.18), given its spans.
 func (b *body) entryPC(e *extent, spans []span) (uint64, bool) {
 	if len(spans) == 0 {
 		return 0, false
@@ -77,11 +77,11 @@ func (b *body) rangeAttr(dst []span, v *value, budget *int64) ([]span, error) {
 			if v.n > n || b.rnglistsBase > n || b.rnglistsBase+v.n*size+size > n {
 				return dst, bad(".debug_rnglists"+f.suffix, b.rnglistsBase, "no list of index %d in a section of %#x bytes", v.n, n)
 			}
-			at := b.rnglistsBase + v.n*size
-			if err := f.rest.rnglists.Need(at + size); err != nil {
+			offset := b.rnglistsBase + v.n*size
+			if err := f.rest.rnglists.Need(offset + size); err != nil {
 				return dst, err
 			}
-			off = b.rnglistsBase + uintAt(f.rnglists[at:at+size], f.isBigEndian)
+			off = b.rnglistsBase + uintAt(f.rnglists[offset:offset+size], f.isBigEndian)
 		} else {
 			off, _ = b.part.place(sectRnglists, off, 0)
 		}
@@ -101,9 +101,9 @@ func spend(budget *int64, section string, off uint64) error {
 	return nil
 }
 
-// needList reads a list at an offset of the first size bytes of a section: read gets how
-// much of it is there, and says whether the list is cut there. rest is of a section that
-// is unpacked by need.
+// needList reads a list at an offset of the first size bytes of a section: read gets the
+// end of the available part, and reports whether the list is cut there. rest is of a
+// section that is unpacked on demand.
 func needList(rest *object.Contents, off, size uint64, read func(end uint64) (isCut bool, err error)) error {
 	for window := uint64(leastWindow); ; window *= 8 {
 		end := size
@@ -129,11 +129,11 @@ func (b *body) rangeList(off uint64, list []span, budget *int64) ([]span, error)
 	return list, err
 }
 
-// rangeListUpTo reads a list in the first end bytes of the section. isCut says that it
+// rangeListUpTo reads a list in the first end bytes of the section. isCut is set where it
 // does not end in them.
 func (b *body) rangeListUpTo(off, end uint64, list []span, budget *int64) (_ []span, isCut bool, err error) {
 	f := b.main()
-	c := at(f.debugRanges, f.isBigEndian, off, end)
+	c := newCursor(f.debugRanges, f.isBigEndian, off, end)
 	base, size := b.base, int(b.format.addrSize)
 	highest := ^uint64(0) >> (64 - 8*size)
 	for {
@@ -179,12 +179,12 @@ func (b *body) rangeList5(off uint64, list []span, budget *int64) ([]span, error
 	return list, err
 }
 
-// rangeList5UpTo reads a list in the first end bytes of the section. isCut says that it
+// rangeList5UpTo reads a list in the first end bytes of the section. isCut is set where it
 // does not end in them.
 func (b *body) rangeList5UpTo(off, end uint64, list []span, budget *int64) (_ []span, isCut bool, err error) {
 	f := b.file
 	section := ".debug_rnglists" + f.suffix
-	c := at(f.rnglists, f.isBigEndian, off, end)
+	c := newCursor(f.rnglists, f.isBigEndian, off, end)
 	base, size := b.base, int(b.format.addrSize)
 	highest := ^uint64(0) >> (64 - 8*size)
 	main := b.main()

@@ -3,14 +3,13 @@
 // Package dwarf reads functions, inlined calls, source positions, variables and
 // types from DWARF, versions 2 to 5.
 //
-// Nothing is read before it is needed. The unit of an address is found by
-// .gdb_index or .debug_aranges where they are and prove right, else by asking
-// every unit. In a unit the functions are found first, and the inlined calls of
-// one function when an address is in it. A line number program is run once, and
-// every 32nd of its rows is kept.
+// Nothing is read before it is needed. The unit of an address is found by .gdb_index or
+// .debug_aranges where they exist and prove right, else by reading every unit. In a unit
+// the functions are found first, and the inlined calls of one function when an address is
+// in it. A line number program is run once, and every 32nd of its rows is stored.
 //
-// Split units (DWARF 5, 7.3.2) are read from their files or packages, and what a
-// supplementary file has (7.3.6; .gnu_debugaltlink) from there.
+// Split units (DWARF 5, 7.3.2) are read from their files or packages, and the parts in a
+// supplementary file (7.3.6; .gnu_debugaltlink) from there.
 //
 // The package is large because DWARF is: units, entries, line numbers, lists, indexes,
 // split units and types refer to one another by offsets that only the Reader resolves.
@@ -31,8 +30,8 @@ import (
 // maxProblems bounds the list of problems: a file may have one in every unit.
 const maxProblems = 16
 
-// A Reader gives the frames that an object's DWARF describes. It implements
-// symbol.Source and may be used concurrently.
+// Reader returns the frames that an object's DWARF describes. It implements symbol.Source
+// and may be used concurrently.
 type Reader struct {
 	main    *file
 	options Options
@@ -45,7 +44,7 @@ type Reader struct {
 	dwp       lazy[*file]
 	variables lazy[[]placedVariable]
 	linkage   lazy[map[string][]entryKey] // functions with code, by linkage name
-	gone      lazy[map[string][]entryKey] // functions that linkers left out, likewise
+	removed   lazy[map[string][]entryKey] // functions that linkers left out, by linkage name
 	defined   lazy[definitions]
 	imports   lazy[map[*unit]uint64] // languages of units that others import
 
@@ -58,14 +57,14 @@ type Reader struct {
 	opened   []*object.Object
 }
 
-// Options say where a Reader finds the files that the debug information leads to:
-// split files, packages and supplementary files.
+// Options tell a Reader how to find the files that the debug information leads to: split
+// files, packages and supplementary files.
 type Options struct {
-	// Finder opens them: a path that the debug information has is one of the
-	// target, under the Finder's Sysroot. nil is a Finder without a Sysroot.
+	// Finder opens them: a path in the debug information is a path on the target, under the
+	// Finder's Sysroot. nil is a Finder without a Sysroot.
 	Finder *object.Finder
-	// Package is the path of the package (.dwp) of the object's split units, on
-	// this machine. "": it is looked for beside the object.
+	// Package is the path of the package (.dwp) of the object's split units, on this
+	// machine. "": it is looked for beside the object.
 	Package string
 }
 
@@ -95,7 +94,7 @@ func newReader(f *file) (*Reader, error) {
 	err := r.protect(func() error {
 		end := uint64(len(f.info))
 		if f.rest.info != nil {
-			end = 1 // the others when they are needed
+			end = 1 // the others when needed
 		}
 		x := f.unitsUpTo(end)
 		if x.err == nil && len(x.list) == 0 && x.next < uint64(len(f.info)) {
@@ -121,7 +120,7 @@ func (r *Reader) protect(f func() error) error {
 	return nil
 }
 
-// problem notes something that is missing from what Frames gives.
+// problem records a part that is missing from the results of Frames.
 func (r *Reader) problem(text string) {
 	text = r.main.name + ": " + text
 	r.mu.Lock()
@@ -131,7 +130,7 @@ func (r *Reader) problem(text string) {
 	}
 }
 
-// failedUnit notes that a unit cannot be read.
+// failedUnit records that a unit cannot be read.
 func (r *Reader) failedUnit(u *unit, err error) {
 	var format *FormatError
 	if errors.As(err, &format) && format.Section == u.section() {
@@ -141,8 +140,8 @@ func (r *Reader) failedUnit(u *unit, err error) {
 	r.problem(fmt.Sprintf("%s: unit at %#x: %v", u.section(), u.offset, err))
 }
 
-// Problems are what was found so far that frames lack: sentences that name the
-// file and the unit. At most 16 are kept.
+// Problems are the parts found missing from frames so far: sentences that name the file and
+// the unit. At most 16 are kept.
 func (r *Reader) Problems() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,36 +149,36 @@ func (r *Reader) Problems() []string {
 }
 
 // Frames appends the functions at an ELF virtual address, innermost first; see
-// symbol.Source. An address of a relocatable object is an offset in the first of
-// its sections of code that is large enough, as it is for llvm-symbolizer. Where
-// a unit has only a line table (assembly, a split unit whose file is missing)
-// the one frame has a position and no name. An error names the unit.
+// symbol.Source. An address of a relocatable object is an offset in the first of its
+// sections of code that is large enough, as it is for llvm-symbolizer. Where a unit has
+// only a line table (assembly, a split unit whose file is missing) the one frame has a
+// position and no name. An error names the unit.
 func (r *Reader) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
 	if r.main.layout == nil {
 		if frames, err := r.FramesIn(dst, address, Entry{}); err == nil && len(frames) > len(dst) {
 			return frames, nil
 		}
 	}
-	return r.framesAt(dst, address, &ownManner)
+	return r.framesAt(dst, address, &ownFrameStyle)
 }
 
-// RawFrames is Frames for who demangles names in a way of its own: Function is "" of a
-// function whose linkage name looks mangled. Where several functions have the same code
-// name and position may be of different ones, as other tools have them: llvm-symbolizer
-// takes the position of the first sequence of the line table, addr2line that of the last.
+// RawFrames is Frames for callers that demangle names themselves: Function is "" for a
+// function whose linkage name looks mangled. Where several functions share code, name and
+// position may be of different ones, as in other tools: llvm-symbolizer takes the position
+// of the first sequence of the line table, addr2line that of the last.
 func (r *Reader) RawFrames(dst []symbol.Frame, address uint64, isFirst bool) ([]symbol.Frame, error) {
-	return r.framesAt(dst, address, &manner{give: (*functionName).giveRaw, isFirst: isFirst})
+	return r.framesAt(dst, address, &frameStyle{give: (*functionName).giveRaw, isFirst: isFirst})
 }
 
-// A manner is how a tool takes frames from debug information.
-type manner struct {
+// frameStyle is a tool's style of frames.
+type frameStyle struct {
 	give    func(n *functionName, f *symbol.Frame) // puts a function's name into a frame
-	isFirst bool                                   // of sequences at one address the first is believed, not the last
+	isFirst bool                                   // take the first of the sequences at one address, not the last
 }
 
-var ownManner = manner{give: (*functionName).give}
+var ownFrameStyle = frameStyle{give: (*functionName).give}
 
-func (r *Reader) framesAt(dst []symbol.Frame, address uint64, as *manner) ([]symbol.Frame, error) {
+func (r *Reader) framesAt(dst []symbol.Frame, address uint64, style *frameStyle) ([]symbol.Frame, error) {
 	before := len(dst)
 	base := uint64(0)
 	if l := r.main.layout; l != nil {
@@ -190,7 +189,7 @@ func (r *Reader) framesAt(dst []symbol.Frame, address uint64, as *manner) ([]sym
 		base = section.start
 	}
 	err := r.protect(func() (err error) {
-		dst, err = r.frames(dst, address+base, as)
+		dst, err = r.frames(dst, address+base, style)
 		return err
 	})
 	if err != nil {
@@ -204,24 +203,24 @@ func (r *Reader) framesAt(dst []symbol.Frame, address uint64, as *manner) ([]sym
 	return dst, nil
 }
 
-func (r *Reader) frames(dst []symbol.Frame, address uint64, as *manner) ([]symbol.Frame, error) {
+func (r *Reader) frames(dst []symbol.Frame, address uint64, style *frameStyle) ([]symbol.Frame, error) {
 	n := len(dst)
 	err := r.maps(func(m *unitMap) (isFound bool, err error) {
-		dst, err = r.framesBy(m, dst, address, as)
+		dst, err = r.framesBy(m, dst, address, style)
 		return len(dst) > n, err
 	})
 	return dst, err
 }
 
-// framesBy asks the units that a map names. A unit that knows the function goes
-// before one that has only a line.
-func (r *Reader) framesBy(m *unitMap, dst []symbol.Frame, address uint64, as *manner) ([]symbol.Frame, error) {
+// framesBy tries the units that a map names. A unit that knows the function is preferred to
+// one that has only a line.
+func (r *Reader) framesBy(m *unitMap, dst []symbol.Frame, address uint64, style *frameStyle) ([]symbol.Frame, error) {
 	var failed error
 	n := len(dst)
 	r.main.candidates(m, address, maxCandidates, func(u *unit) bool {
 		b, err := u.open()
 		if err == nil {
-			dst, err = r.chain(dst, b, address, as)
+			dst, err = r.chain(dst, b, address, style)
 		}
 		if err != nil {
 			failed = err
@@ -235,9 +234,9 @@ func (r *Reader) framesBy(m *unitMap, dst []symbol.Frame, address uint64, as *ma
 }
 
 // chain appends the frames of one unit.
-func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64, as *manner) ([]symbol.Frame, error) {
+func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64, style *frameStyle) ([]symbol.Frame, error) {
 	place := symbol.Frame{}
-	known := r.place(&place, b, address, as.isFirst)
+	known := r.place(&place, b, address, style.isFirst)
 	holder, f, err := r.functionAt(b, address)
 	if err != nil {
 		return dst, err
@@ -248,25 +247,25 @@ func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64, as *manner) 
 		}
 		return dst, nil
 	}
-	return r.chainIn(dst, holder, f, place, b, address, as)
+	return r.chainIn(dst, holder, f, place, b, address, style)
 }
 
 // chainIn appends the frames of a function at an address whose position is known; b is the
 // unit that has the lines.
-func (r *Reader) chainIn(dst []symbol.Frame, holder *body, f *function, place symbol.Frame, b *body, address uint64, as *manner) ([]symbol.Frame, error) {
+func (r *Reader) chainIn(dst []symbol.Frame, holder *body, f *function, place symbol.Frame, b *body, address uint64, style *frameStyle) ([]symbol.Frame, error) {
 	x, err := holder.inlinesOf(f)
 	if err != nil {
 		return dst, err
 	}
 	dst = append(dst, place)
-	for n := x.where.at(address); n >= 0; n = int(x.list[n].parent) {
+	for n := x.where.indexAt(address); n >= 0; n = int(x.list[n].parent) {
 		call, err := r.readCall(holder, holder.offset+uint64(x.list[n].offset))
 		if err != nil {
 			return dst[:len(dst)-1], err
 		}
 		inner := &dst[len(dst)-1]
 		inner.Inlined = true
-		as.give(call.name, inner)
+		style.give(call.name, inner)
 		if call.low.form != 0 {
 			inner.Start, err = holder.address(&call.low)
 			inner.HasStart = err == nil
@@ -280,13 +279,13 @@ func (r *Reader) chainIn(dst []symbol.Frame, holder *body, f *function, place sy
 	}
 	last := &dst[len(dst)-1]
 	last.Start, last.HasStart = f.entry, f.hasEntry
-	as.give(name, last)
+	style.give(name, last)
 	return dst, nil
 }
 
-// Scoped says whether the unit that has the function at an address describes
-// scopes within functions: inlined calls or blocks. One that does not says of
-// code that was inlined only the line. Addresses are those of Frames.
+// Scoped reports whether the unit that has the function at an address describes scopes
+// within functions: inlined calls or blocks. Without them only the line of inlined code is
+// known. Addresses are as in Frames.
 func (r *Reader) Scoped(address uint64) (scoped bool, err error) {
 	if l := r.main.layout; l != nil {
 		section, ok := l.place(address)
@@ -315,7 +314,7 @@ func (r *Reader) Scoped(address uint64) (scoped bool, err error) {
 	return scoped, err
 }
 
-// hasScopes says whether a table has entries of inlined calls or blocks.
+// hasScopes reports whether a table has entries of inlined calls or blocks.
 func (t *abbrevTable) hasScopes() bool {
 	is := func(a *abbrev) bool {
 		return a.isDeclared && (a.tag == dw.TagInlinedSubroutine || a.tag == dw.TagLexicalBlock)
@@ -350,8 +349,8 @@ func (n *fileName) give(f *symbol.Frame) {
 	f.File, f.CompDir, f.Source, f.SourceMD5 = n.path, n.compDir, n.source, n.md5
 }
 
-// place sets the position of an address by the line table. What is wrong with the
-// table becomes a problem: names can be told without positions.
+// place sets the position of an address by the line table. Faults of the table become
+// problems: names need no positions.
 func (r *Reader) place(f *symbol.Frame, b *body, address uint64, isFirst bool) (known bool) {
 	t, err := b.lineTable()
 	if err != nil {
@@ -364,7 +363,7 @@ func (r *Reader) place(f *symbol.Frame, b *body, address uint64, isFirst bool) (
 	return ok && r.giveRow(f, b, t, &row)
 }
 
-// giveRow sets the position that a row of a unit's line table says.
+// giveRow sets the position by a row of a unit's line table.
 func (r *Reader) giveRow(f *symbol.Frame, b *body, t *lineTable, row *row) (known bool) {
 	if uint64(row.file) >= uint64(len(t.files)) {
 		return false
@@ -374,8 +373,8 @@ func (r *Reader) giveRow(f *symbol.Frame, b *body, t *lineTable, row *row) (know
 	return true
 }
 
-// functionAt returns the function of a unit at an address, and the unit that
-// describes it, which is the split one if there is one; nil where there is none.
+// functionAt returns the function of a unit at an address, and the unit that describes it,
+// which is the split one if there is one; nil where there is none.
 func (r *Reader) functionAt(b *body, address uint64) (*body, *function, error) {
 	holder, err := r.splitOf(b)
 	if err != nil {
@@ -385,12 +384,12 @@ func (r *Reader) functionAt(b *body, address uint64) (*body, *function, error) {
 	if err != nil {
 		return holder, nil, err
 	}
-	n := x.where.at(address)
+	n := x.where.indexAt(address)
 	if n < 0 && x.hasSkipped {
 		if x, err = holder.all.get(func() (*functions, error) { return holder.findFunctions(true) }); err != nil {
 			return holder, nil, err
 		}
-		n = x.where.at(address)
+		n = x.where.indexAt(address)
 	}
 	if n < 0 {
 		return holder, nil, nil

@@ -9,12 +9,11 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// A Scope is a function, a call that was inlined, or a block of one.
+// Scope is a function, a call that was inlined, or a block of one.
 type Scope struct{ Entry }
 
-// Scopes are the blocks, inlined calls and the function at an address of the
-// object, the innermost first and the function last. There are none where no
-// function is known.
+// Scopes are the blocks, inlined calls and the function at an address of the object, the
+// innermost first and the function last. There are none where no function is known.
 func (r *Reader) Scopes(address uint64) (scopes []Scope, err error) {
 	err = r.protect(func() error {
 		b, f, err := r.describing(address)
@@ -48,19 +47,19 @@ func (r *Reader) describing(address uint64) (holder *body, found *function, err 
 	return holder, found, nil
 }
 
-// scopesIn descends from a function to the innermost inlined call at an address,
-// then through the blocks that hold the address.
+// scopesIn descends from a function to the innermost inlined call at an address, then
+// through the blocks that contain the address.
 func (r *Reader) scopesIn(b *body, f *function, address uint64) ([]Scope, error) {
 	x, err := b.inlinesOf(f)
 	if err != nil {
 		return nil, err
 	}
-	at := b.offset + uint64(f.offset)
-	target := at
-	if n := x.where.at(address); n >= 0 {
+	entry := b.offset + uint64(f.offset)
+	target := entry
+	if n := x.where.indexAt(address); n >= 0 {
 		target = b.offset + uint64(x.list[n].offset)
 	}
-	e, err := b.entryAt(at)
+	e, err := b.entryAt(entry)
 	if err != nil {
 		return nil, err
 	}
@@ -80,11 +79,11 @@ func (r *Reader) scopesIn(b *body, f *function, address uint64) ([]Scope, error)
 	return scopes, nil
 }
 
-// inner returns the scope directly inside e that leads to the entry at the
-// offset target. Where e is that entry or lies behind it, inner returns the
-// block in e that holds an address.
+// inner returns the scope directly inside e that leads to the entry at the offset target.
+// If e is that entry or comes after it, inner returns the block in e that contains an
+// address.
 func inner(e Entry, address, target uint64) (Entry, error) {
-	var on Entry // the last scope that begins at or before target
+	var last Entry // the last scope that begins at or before target
 	for c, err := range e.Children() {
 		if err != nil {
 			return Entry{}, err
@@ -94,7 +93,7 @@ func inner(e Entry, address, target uint64) (Entry, error) {
 				break
 			}
 			if c.Tag() == dw.TagLexicalBlock || c.Tag() == dw.TagInlinedSubroutine {
-				on = c
+				last = c
 			}
 			continue
 		}
@@ -109,11 +108,11 @@ func inner(e Entry, address, target uint64) (Entry, error) {
 			return c, nil
 		}
 	}
-	return on, nil
+	return last, nil
 }
 
-// isVariable says whether an entry describes a variable, a parameter or a
-// constant that is there.
+// isVariable reports whether an entry describes an available variable, parameter or
+// constant.
 func (e Entry) isVariable() bool {
 	switch e.Tag() {
 	case dw.TagVariable, dw.TagFormalParameter, dw.TagConstant:
@@ -123,13 +122,12 @@ func (e Entry) isVariable() bool {
 	return false
 }
 
-// maxInherited bounds the entries of an abstract instance that are looked at.
+// maxInherited bounds the entries of an abstract instance that are visited.
 const maxInherited = 1 << 16
 
-// Variables are the variables, parameters and constants of the scope itself:
-// those of blocks inside it are theirs. Those that only the abstract instance has
-// (DWARF 5, 3.3.8.2: they are optimized out, or the same in every instance) come
-// last.
+// Variables are the variables, parameters and constants of the scope itself, without its
+// inner blocks. Variables of the abstract instance alone (DWARF 5, 3.3.8.2: they are optimized
+// out, or the same in every instance) come last.
 func (s Scope) Variables() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		v, isInstance, err := s.own(dw.AttrAbstractOrigin)
@@ -162,9 +160,9 @@ func (s Scope) Variables() iter.Seq2[Entry, error] {
 	}
 }
 
-// instances adds the entry of an abstract instance that e is a concrete instance of.
-// clang, and gcc of some blocks, say that of variables alone, not of the blocks that they
-// are in. Those of a block that is not at the address are not in scope there.
+// instances adds the entry of an abstract instance that e is a concrete instance of. clang,
+// and gcc for some blocks, refer to the abstract variables alone, not to the blocks around
+// them. Variables of a block that is not at the address are not in scope there.
 func (e Entry) instances(seen map[entryKey]bool, budget *int, depth int) {
 	if *budget--; *budget < 0 || depth > maxOrigins {
 		return
@@ -190,9 +188,9 @@ func (e Entry) instances(seen map[entryKey]bool, budget *int, depth int) {
 	}
 }
 
-// inherited yields those variables of an abstract instance of which no concrete
-// instance was seen. Blocks of the abstract instance that have no concrete
-// instance are looked into: what they declare belongs to it.
+// inherited yields the variables of an abstract instance without a known concrete instance.
+// It enters blocks of the abstract instance that have no concrete instance: their variables
+// belong to it.
 func (e Entry) inherited(seen map[entryKey]bool, budget *int, depth int, yield func(Entry, error) bool) bool {
 	for c, err := range e.Children() {
 		if err != nil {

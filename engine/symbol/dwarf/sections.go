@@ -14,32 +14,32 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// sections are the parts of a file that are read. They lie in memory that may
-// fault: they are read inside Reader.protect only.
+// sections are the parts of a file that are read. They are in memory that may fault: they
+// are read inside Reader.protect only.
 type sections struct {
 	info, abbrev, str, lineStr, line, debugRanges, rnglists, addr, strOffsets, aranges []byte
 
 	isBigEndian bool
-	// code are the address ranges that hold code, sorted; what lies outside is
-	// of code that the linker threw away. Empty where that is not known.
+	// code are the address ranges of code, sorted; ranges outside are of code that the
+	// linker removed. Empty where they are unknown.
 	code []span
 }
 
-// rests unpack what sections do not have yet; nil of those that are there as a whole.
-// A part of a section is read after Need was asked for it.
+// rests unpack the parts of sections that are missing; nil for complete sections. Need must
+// be called before a part of a section is read.
 type rests struct {
 	info, abbrev, str, lineStr, line, debugRanges, rnglists, addr, strOffsets, aranges *object.Contents
 }
 
-// A file has debug information: the object itself, a split file or package of
-// it (DWARF 5, 7.3.2 and 7.3.5), or a supplementary file (7.3.6).
+// file has debug information: the object itself, its split file or package (DWARF 5, 7.3.2
+// and 7.3.5), or a supplementary file (7.3.6).
 type file struct {
 	sections
 	rest   rests
 	name   string
 	suffix string // of the names of sections: ".dwo" or ""
 	object *object.Object
-	layout *layout // of a relocatable object; nil else
+	layout *layout // of a relocatable object; else nil
 
 	reader *Reader
 
@@ -56,7 +56,7 @@ type file struct {
 	abbrevCache abbrevCache
 	lineTables  lineTables
 	sources     sources
-	kept        atomic.Int64 // range entries that indexes hold
+	kept        atomic.Int64 // range entries in indexes
 }
 
 // sectionData reads a section of an object. One that is absent or has no bytes is empty.
@@ -72,9 +72,9 @@ func sectionData(o *object.Object, name string) ([]byte, error) {
 	return data, err
 }
 
-// unitData reads the section of a name that has units. A relocatable file or a
-// split file with type units has one in each of several sections of that name:
-// they follow each other then, so that offsets are not those in the file.
+// unitData reads the section of a name that has units. A relocatable file or a split file
+// with type units has several sections of that name: they are joined, so that offsets are
+// not those in the file.
 func (f *file) unitData(name string) ([]byte, error) {
 	o := f.object
 	var all []byte
@@ -105,7 +105,7 @@ func (f *file) unitData(name string) ([]byte, error) {
 	return all, nil
 }
 
-// openFile reads the sections of an object that every question needs.
+// openFile reads the sections of an object that every query needs.
 func openFile(o *object.Object, suffix string) (*file, error) {
 	f := &file{name: o.Name(), suffix: suffix, object: o, layout: newLayout(o)}
 	f.isBigEndian, f.code = isBigEndian(o), codeSpans(o)
@@ -136,7 +136,7 @@ func openFile(o *object.Object, suffix string) (*file, error) {
 	return f, nil
 }
 
-// contents are those of a section that is unpacked by need; nil of one that read reads.
+// contents returns a section that is unpacked on demand; nil for one that read returns.
 func (f *file) contents(name string) (*object.Contents, error) {
 	o := f.object
 	if o.Type() == elf.ET_REL || f.suffix != "" {
@@ -148,14 +148,14 @@ func (f *file) contents(name string) (*object.Contents, error) {
 	}
 	c, err := s.Contents()
 	if errors.Is(err, object.ErrNoData) || err == nil && c.Ready() == uint64(len(c.Bytes())) {
-		return nil, nil // read has it
+		return nil, nil // read returns it
 	}
 	return c, err
 }
 
 func isBigEndian(o *object.Object) bool { return o.ByteOrder().String() == "BigEndian" }
 
-// read reads a section, or those that have units.
+// read reads a section, or the joined sections that have units.
 func (f *file) read(name string) ([]byte, error) {
 	if f.object == nil {
 		return nil, nil
@@ -170,8 +170,7 @@ func (f *file) read(name string) ([]byte, error) {
 	return f.layout.data(s)
 }
 
-// codeSpans returns where an object has code, or nothing where that is not
-// known.
+// codeSpans returns the address ranges of an object's code; nothing where they are unknown.
 func codeSpans(o *object.Object) []span {
 	if o.Type() == elf.ET_REL {
 		return nil
@@ -192,7 +191,7 @@ func codeSpans(o *object.Object) []span {
 	return mergeSpans(code)
 }
 
-// A span is the addresses from start up to, not including, end.
+// span is the addresses from start up to, not including, end.
 type span struct{ start, end uint64 }
 
 func (s span) holds(address uint64) bool { return s.start <= address && address < s.end }
@@ -211,7 +210,7 @@ func mergeSpans(list []span) []span {
 	return merged
 }
 
-// isLive says whether a range is of code that is in the object.
+// isLive reports whether a range is of code that is in the object.
 func (s *sections) isLive(r span) bool {
 	if r.start >= r.end {
 		return false
@@ -231,8 +230,8 @@ func (s *sections) isLive(r span) bool {
 	return i > 0 && s.code[i-1].holds(r.start)
 }
 
-// A lazy is a value that is made when it is first needed, once, even where
-// making it fails or faults. The zero value is ready for use.
+// lazy is a value that is computed when it is first needed, once, even where computing it
+// fails or faults. The zero value is ready for use.
 type lazy[T any] struct {
 	done  atomic.Bool
 	mu    sync.Mutex
@@ -255,7 +254,7 @@ func (l *lazy[T]) make(compute func() (T, error)) {
 	if l.done.Load() {
 		return
 	}
-	l.err = errInterrupted // in case that compute does not return
+	l.err = errInterrupted // stays if compute does not return
 	defer l.done.Store(true)
 	l.value, l.err = compute()
 }

@@ -8,21 +8,21 @@ import (
 	"sync"
 )
 
-// A segment is a range of the thing with a number.
+// segment is a range of a numbered item.
 type segment struct {
 	span
 	index int32
 }
 
-// segments say which thing is the innermost one at an address. From starts[i] up
-// to starts[i+1] it is index[i]; -1: none.
+// segments have the innermost item at each address. From starts[i] up to starts[i+1] it is
+// index[i]; -1: none.
 type segments struct {
 	starts []uint64
 	index  []int32
 }
 
-// at returns the innermost thing that holds an address, or -1.
-func (s *segments) at(address uint64) int {
+// indexAt returns the innermost item at an address, or -1.
+func (s *segments) indexAt(address uint64) int {
 	lo, hi := 0, len(s.starts)
 	for lo < hi {
 		if mid := int(uint(lo+hi) / 2); s.starts[mid] > address {
@@ -55,9 +55,9 @@ func (s *segments) add(start uint64, index int32) {
 	s.index = append(s.index, index)
 }
 
-// flatten cuts ranges, which come in the order of their entries, into disjoint
-// segments. Where several ranges hold an address the one of the highest index
-// wins: entries come before those inside them. It changes the order of ranges.
+// flatten cuts ranges, which come in the order of their entries, into disjoint segments.
+// Where several ranges contain an address the one of the highest index wins: entries come
+// before those inside them. It changes the order of ranges.
 func flatten(ranges []segment) (out segments) {
 	if len(ranges) == 0 {
 		return out
@@ -73,7 +73,7 @@ func flatten(ranges []segment) (out segments) {
 	out.starts, out.index = tmp.starts[:0], tmp.index[:0]
 	open := tmp.open[:0]
 	pos := uint64(0)
-	// until writes what the open ranges cover from pos to limit.
+	// until writes the segments of the open ranges from pos to limit.
 	until := func(limit uint64) {
 		for len(open) > 0 && pos < limit {
 			top := open[0]
@@ -112,7 +112,7 @@ func flatten(ranges []segment) (out segments) {
 	return segments{slices.Clone(out.starts), slices.Clone(out.index)}
 }
 
-// A flattenScratch is what flatten needs for a while.
+// flattenScratch is the temporary memory for flatten.
 type flattenScratch struct {
 	starts []uint64
 	index  []int32
@@ -121,7 +121,7 @@ type flattenScratch struct {
 
 var flattenPool = sync.Pool{New: func() any { return &flattenScratch{} }}
 
-// A segmentHeap has the segment of the highest index on top.
+// segmentHeap has the segment of the highest index on top.
 type segmentHeap []segment
 
 func (h *segmentHeap) push(s segment) {

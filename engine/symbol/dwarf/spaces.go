@@ -10,23 +10,22 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// spaces are the entries of a unit that functions may be declared in, as far as
-// was needed so far: those inside one of them are looked for when a declaration
-// is in it.
+// spaces are the entries of a unit that functions may be declared in, as far as needed so
+// far: the spaces inside one of them are read when a declaration is in it.
 type spaces struct {
 	mu   sync.Mutex
 	list []space // the first one is the unit
 }
 
-// A space is a namespace, a class, a function, or a block of one. Offsets count
-// from the unit's header.
+// space is a namespace, a class, a function, or a block of one. Offsets count from the
+// unit's header.
 type space struct {
-	offset, first, end uint32 // of the entry, of its children, and of what follows them
-	inside, count      int32  // the spaces directly inside it, by offset; count -1: not known yet
+	offset, first, end uint32 // of the entry, of its children, and of the entry behind them
+	inside, count      int32  // the spaces directly inside it, by offset; count -1: not read yet
 	tag                dw.Tag
 }
 
-// isSpace says whether functions may be declared in an entry.
+// isSpace reports whether functions may be declared in an entry.
 func isSpace(tag dw.Tag) bool {
 	switch tag {
 	case dw.TagNamespace, dw.TagClassType, dw.TagStructureType, dw.TagUnionType, dw.TagEnumerationType, dw.TagSubprogram, dw.TagInlinedSubroutine, dw.TagLexicalBlock, dw.TagModule:
@@ -35,8 +34,8 @@ func isSpace(tag dw.Tag) bool {
 	return false
 }
 
-// spacesAround returns the spaces that an entry stands in, the outermost first,
-// without the unit; of those nested deeper than maxSpaces the outer ones.
+// spacesAround returns the spaces around an entry, the outermost first, without the unit;
+// where they nest deeper than maxSpaces, the outer ones.
 func (b *body) spacesAround(off uint32) (list []uint32, tags []dw.Tag, err error) {
 	x := &b.spaces
 	x.mu.Lock()
@@ -52,19 +51,19 @@ func (b *body) spacesAround(off uint32) (list []uint32, tags []dw.Tag, err error
 		}
 		x.list = []space{{first: uint32(w.off - b.offset), end: uint32(b.end - b.offset), count: -1}}
 	}
-	for at := int32(0); len(list) < maxSpaces; {
-		if x.list[at].count < 0 {
-			if err := b.lookInside(x, at); err != nil {
+	for k := int32(0); len(list) < maxSpaces; {
+		if x.list[k].count < 0 {
+			if err := b.lookInside(x, k); err != nil {
 				return nil, nil, err
 			}
 		}
-		s := &x.list[at]
+		s := &x.list[k]
 		inside := x.list[s.inside : s.inside+s.count]
 		i := sort.Search(len(inside), func(i int) bool { return inside[i].first > off }) - 1
 		if i < 0 || off >= inside[i].end {
 			break
 		}
-		at = s.inside + int32(i)
+		k = s.inside + int32(i)
 		list = append(list, inside[i].offset)
 		tags = append(tags, inside[i].tag)
 	}
@@ -72,10 +71,10 @@ func (b *body) spacesAround(off uint32) (list []uint32, tags []dw.Tag, err error
 }
 
 // lookInside finds the spaces directly inside one.
-func (b *body) lookInside(x *spaces, at int32) error {
-	w := b.walk(b.offset + uint64(x.list[at].first))
-	from := len(x.list)
-	end := b.offset + uint64(x.list[at].end)
+func (b *body) lookInside(x *spaces, index int32) error {
+	w := b.walk(b.offset + uint64(x.list[index].first))
+	first := len(x.list)
+	end := b.offset + uint64(x.list[index].end)
 	for w.off < end {
 		a, entry, err := w.next()
 		if err != nil {
@@ -109,15 +108,15 @@ func (b *body) lookInside(x *spaces, at int32) error {
 			x.list = append(x.list, s)
 		}
 	}
-	b.file.keeps(sizeOf[space](len(x.list) - from))
-	x.list[at].inside, x.list[at].count = int32(from), int32(len(x.list)-from)
+	b.file.addKept(sizeOf[space](len(x.list) - first))
+	x.list[index].inside, x.list[index].count = int32(first), int32(len(x.list)-first)
 	return nil
 }
 
-// passChildren passes over the children of an entry.
+// passChildren skips the children of an entry.
 func (w *walk) passChildren(entry uint64) error {
 	for depth := 1; depth > 0 && w.off < uint64(len(w.info)); {
-		a, at, err := w.next()
+		a, child, err := w.next()
 		if err != nil {
 			return err
 		}
@@ -129,7 +128,7 @@ func (w *walk) passChildren(entry uint64) error {
 			w.off = next
 			continue
 		}
-		if err := w.pass(a, at); err != nil {
+		if err := w.pass(a, child); err != nil {
 			return err
 		}
 		if a.hasChildren {
@@ -145,9 +144,9 @@ func (w *walk) passChildren(entry uint64) error {
 // extension, A.2.14), by their numbers.
 var memorySpaces = [...]string{"", "global", "constant", "group", "private"}
 
-// MemorySpace is DW_AT_LLVM_memory_space, of a variable (A.4.1) or of what a pointer or a
-// reference type leads to (A.5.3): the name without DW_MSPACE_LLVM_, or the number of another;
-// "" where it is not said.
+// MemorySpace is DW_AT_LLVM_memory_space, of a variable (A.4.1) or of the target of a
+// pointer or a reference type (A.5.3): the name without DW_MSPACE_LLVM_, or an unknown
+// number; "" where there is none.
 func (e Entry) MemorySpace() string {
 	n, ok, err := e.Number(dw.AttrLLVMMemorySpace)
 	if err != nil || !ok {

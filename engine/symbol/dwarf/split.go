@@ -11,12 +11,11 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// isSplit says whether the unit is the skeleton of a split one (DWARF 5, 3.1.2).
+// isSplit reports whether the unit is the skeleton of a split one (DWARF 5, 3.1.2).
 func (b *body) isSplit() bool { return b.dwoName != "" && b.file.suffix == "" }
 
-// splitOf returns the split unit of a skeleton; of a unit that is no skeleton,
-// the unit itself. Where the split unit cannot be found, it notes a problem and
-// returns the skeleton.
+// splitOf returns the split unit of a skeleton; any other unit is returned as it is. Where
+// the split unit cannot be found, it records a problem and returns the skeleton.
 func (r *Reader) splitOf(b *body) (*body, error) {
 	if !b.isSplit() {
 		return b, nil
@@ -69,7 +68,7 @@ func (r *Reader) findSplit(b *body) (*unit, error) {
 
 // splitUnit returns u as the split unit of a skeleton; nil where it is another's.
 func (f *file) splitUnit(u *unit, b *body) (*unit, error) {
-	split := u.of(b.unit)
+	split := u.withSkeleton(b.unit)
 	s, err := split.open()
 	if err != nil {
 		return nil, err
@@ -80,23 +79,24 @@ func (f *file) splitUnit(u *unit, b *body) (*unit, error) {
 	return split, nil
 }
 
-// of returns a copy of a unit that has a skeleton's addresses. The one in the
+// withSkeleton returns a copy of a unit that has a skeleton's addresses. The unit in the
 // file's list stays as it is, since it may be read without them.
-func (u *unit) of(skeleton *unit) *unit {
+func (u *unit) withSkeleton(skeleton *unit) *unit {
 	h := u.unitHeader
 	h.skeleton = skeleton
 	return &unit{unitHeader: h}
 }
 
-// A place is where a file may be.
+// place is a possible path of a file.
 type place struct {
 	path string
-	// isOfTarget says that the path is one of the target, as the debug information
-	// has it; else it is one of this machine.
+	// isOfTarget is set for a path on the target, from the debug information; other paths
+	// are on this machine.
 	isOfTarget bool
 }
 
-// splitPaths are where a split file may be: where it was made, and beside the object.
+// splitPaths are the possible paths of a split file: its original path, and paths beside
+// the object.
 func (r *Reader) splitPaths(b *body) []place {
 	var list []place
 	if filepath.IsAbs(b.dwoName) {
@@ -114,8 +114,8 @@ func (r *Reader) splitPaths(b *body) []place {
 	return list
 }
 
-// openObject opens a file that the debug information leads to, and keeps it until
-// the reader is closed.
+// openObject opens a file that the debug information leads to, and keeps it open until the
+// reader is closed.
 func (r *Reader) openObject(p place) (*object.Object, error) {
 	finder := r.options.Finder
 	if finder == nil {
@@ -132,7 +132,7 @@ func (r *Reader) openObject(p place) (*object.Object, error) {
 	return r.keepOpen(o), nil
 }
 
-// keepOpen keeps an object until the reader is closed.
+// keepOpen keeps an object open until the reader is closed.
 func (r *Reader) keepOpen(o *object.Object) *object.Object {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -164,7 +164,7 @@ func (r *Reader) openSplit(p place) (*file, error) {
 		if f.reader = r; f.isBigEndian != r.main.isBigEndian {
 			return nil, fmt.Errorf("%s: is of another byte order", f.name)
 		}
-		r.kept.Add(int64(o.MemorySize())) // unpacked by now
+		r.kept.Add(int64(o.MemorySize())) // it is unpacked now
 		if _, err = f.allUnits(); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.name, err)
 		}
@@ -172,8 +172,8 @@ func (r *Reader) openSplit(p place) (*file, error) {
 	})
 }
 
-// Close closes the files that the reader opened: split files, packages and
-// supplementary files. The object itself is its owner's.
+// Close closes the files that the reader opened: split files, packages and supplementary
+// files, but not the object itself.
 func (r *Reader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

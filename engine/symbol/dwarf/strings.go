@@ -35,10 +35,10 @@ func stringAt(section string, data []byte, rest *object.Contents, off uint64) ([
 	}
 }
 
-// leastString is how many bytes of a string are read at first.
+// leastString is the size of the first read of a string.
 const leastString = 256
 
-// text gives a value of class string. What it returns is part of a section.
+// text returns a value of class string, which is part of a section.
 func (b *body) text(v *value) ([]byte, error) {
 	f := b.file
 	switch v.form {

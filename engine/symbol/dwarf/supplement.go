@@ -12,7 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// A link names a supplementary file.
+// link names a supplementary file.
 type link struct {
 	section string
 	path    string
@@ -44,7 +44,7 @@ func (f *file) readLink() (*link, error) {
 
 // readSup reads .debug_sup.
 func readSup(data []byte, big bool) (supplementary bool, path string, checksum []byte, err error) {
-	c := at(data, big, 0, uint64(len(data)))
+	c := newCursor(data, big, 0, uint64(len(data)))
 	version := c.uint(2)
 	supplementary = c.uint(1) != 0
 	path = copied(c.text())
@@ -82,7 +82,7 @@ func (f *file) supplement() (*file, error) {
 	})
 }
 
-// linkPaths are where a supplementary file may be.
+// linkPaths are the possible paths of a supplementary file.
 func (f *file) linkPaths(l *link) []place {
 	list := []place{{l.path, true}}
 	if !filepath.IsAbs(l.path) {
@@ -108,7 +108,7 @@ func (f *file) openLinked(l *link, p place) (*file, error) {
 	return f.useLinked(l, o)
 }
 
-// useLinked takes an object for the supplementary file, where it is that.
+// useLinked accepts an object as the supplementary file, if it is.
 func (f *file) useLinked(l *link, o *object.Object) (*file, error) {
 	if err := checkLinked(l, o); err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Name(), err)
@@ -119,7 +119,7 @@ func (f *file) useLinked(l *link, o *object.Object) (*file, error) {
 	}
 	s.reader = f.reader
 	s.reader.supplementary.Store(o)
-	if s.rest.info == nil { // else they are read by need
+	if s.rest.info == nil { // else they are read on demand
 		if _, err = s.allUnits(); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
@@ -127,8 +127,8 @@ func (f *file) useLinked(l *link, o *object.Object) (*file, error) {
 	return s, nil
 }
 
-// fetchLinked asks the finder's Remote for a supplementary file. That of .debug_sup has a
-// checksum and no build ID, which is what a Remote has files by.
+// fetchLinked requests a supplementary file from the finder's Remote. A .debug_sup has a
+// checksum and no build ID, by which a Remote finds files.
 func (f *file) fetchLinked(l *link) (s *file, tried []string) {
 	finder := f.reader.options.Finder
 	if finder == nil || l.section != ".gnu_debugaltlink" {

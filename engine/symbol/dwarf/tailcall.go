@@ -4,11 +4,10 @@ package dwarf
 
 import "github.com/unwindd/unwindd/internal/dw"
 
-// This file has what the functions that were left by tail calls are found by (DWARF 5,
-// 3.4).
+// This file finds the functions that were left by tail calls (DWARF 5, 3.4).
 
-// Function is the function with code at an address of the object; the zero Entry
-// where none is known.
+// Function is the function with code at an address of the object; the zero Entry where none
+// is known.
 func (r *Reader) Function(address uint64) (e Entry, err error) {
 	err = r.protect(func() error {
 		b, f, err := r.describing(address)
@@ -20,8 +19,8 @@ func (r *Reader) Function(address uint64) (e Entry, err error) {
 	return e, err
 }
 
-// FunctionFrom is the function that is entered at an address of the object; the zero
-// Entry where none is.
+// FunctionFrom is the function whose entry point is an address of the object; the zero
+// Entry where there is none.
 func (r *Reader) FunctionFrom(address uint64) (Entry, error) {
 	e, err := r.Function(address)
 	if err != nil || e.IsZero() {
@@ -33,14 +32,14 @@ func (r *Reader) FunctionFrom(address uint64) (Entry, error) {
 	return e, nil
 }
 
-// PC is where the tail call is in the object: after is the address behind it, as gcc
-// writes it (DW_AT_call_return_pc, DW_AT_low_pc of GNU's form), and at that of the
-// instruction, as clang writes it (DW_AT_call_pc). One that is not said is 0; ok is
-// false where neither is.
-func (s CallSite) PC() (at, after uint64, ok bool, err error) {
+// PC returns the address of a tail call: after is the address behind it, as gcc writes it
+// (DW_AT_call_return_pc, DW_AT_low_pc in GNU's extension), and pc the address of the
+// instruction, as clang writes it (DW_AT_call_pc). An unknown one is 0; ok is false where
+// both are unknown.
+func (s CallSite) PC() (pc, after uint64, ok bool, err error) {
 	after, _, err = s.Address(s.callAttributes().returnPC)
 	if err == nil && s.Tag() != dw.TagGNUCallSite {
-		at, _, err = s.Address(dw.AttrCallPC)
+		pc, _, err = s.Address(dw.AttrCallPC)
 	}
-	return at, after, at != 0 || after != 0, err
+	return pc, after, pc != 0 || after != 0, err
 }

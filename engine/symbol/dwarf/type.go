@@ -10,7 +10,7 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// A TypeKind says what kind of type an entry describes (DWARF 5, chapter 5).
+// TypeKind is the kind of type that an entry describes (DWARF 5, chapter 5).
 type TypeKind uint8
 
 // The kinds of types.
@@ -30,7 +30,7 @@ const (
 	KindNamed                           // another name of a type: DW_TAG_typedef, DW_TAG_template_alias
 	KindQualified                       // DW_TAG_const_type and its kin
 	KindString                          // DW_TAG_string_type
-	KindUnspecified                     // DW_TAG_unspecified_type, such as that of nullptr
+	KindUnspecified                     // DW_TAG_unspecified_type, such as the type of nullptr
 	KindSubrange                        // DW_TAG_subrange_type, a range of another type
 )
 
@@ -45,28 +45,28 @@ var kindOfTag = map[dw.Tag]TypeKind{
 	dw.TagSubrangeType: KindSubrange, dw.TagGenericSubrange: KindSubrange,
 }
 
-// A Type is a type as its entry describes it. What it consists of is read when it is
-// asked for. Types of one entry are the same pointer, as long as their unit keeps
-// them. Their methods read the file: see Entry.
+// Type is a type as its entry describes it. Its parts are read when needed. Types of one
+// entry are the same pointer, as long as their unit keeps them. Their methods read the
+// file: see Entry.
 type Type struct {
-	// Entry describes the type; that of void is zero. Of a declaration that a type unit
-	// completes it is the entry there.
+	// Entry describes the type; the zero Entry is void. For a declaration completed by a
+	// type unit it is the entry there.
 	Entry
 	Kind TypeKind
 	// Name is DW_AT_name; "" of a type without one.
 	Name string
-	// Size is in bytes; IsSized is false where nothing says it.
+	// Size is in bytes; IsSized is false where it is unknown.
 	Size    uint64
 	IsSized bool
-	// IsDeclaration says that the entry does not say what the type consists of: see
+	// IsDeclaration is set where the entry does not describe the parts of the type: see
 	// Complete.
 	IsDeclaration bool
 	// Base is set of a base type.
 	Base *locexpr.BaseType
-	// Of an array: IsVector says that it is a vector of the hardware (DW_AT_GNU_vector),
-	// Stride is DW_AT_byte_stride, in bytes (0: there is none), and IsDescribed says that
-	// the object is a descriptor of the array: it has DW_AT_data_location,
-	// DW_AT_allocated or DW_AT_associated (DWARF 5, 5.18).
+	// Of an array: IsVector is set for a vector of the hardware (DW_AT_GNU_vector), Stride
+	// is DW_AT_byte_stride, in bytes (0: there is none), and IsDescribed is set where the
+	// object is a descriptor of the array: it has DW_AT_data_location, DW_AT_allocated or
+	// DW_AT_associated (DWARF 5, 5.18).
 	IsVector, IsDescribed bool
 	Stride                uint64
 	// Space is the address space that a pointer or a reference points into, by
@@ -84,19 +84,19 @@ type Type struct {
 
 var void = &Type{Kind: KindVoid, Name: "void"}
 
-// typeBytes is about what a type takes, with what is made of it.
+// typeBytes is about the size of a type, with the results remembered for it.
 const typeBytes = 512
 
-// maxTypesKept bounds the types that a unit keeps; what is beyond is read again.
+// maxTypesKept bounds the types that a unit keeps; further ones are read again.
 const maxTypesKept = 1 << 14
 
-// A typeTable is the types of a unit that were asked for.
+// typeTable has the types of a unit that were read so far.
 type typeTable struct {
 	mu   sync.Mutex
 	list map[uint64]*Type // by offset
 }
 
-// AsType reads the entry as a type; of the zero Entry it is void.
+// AsType reads the entry as a type; the zero Entry is void.
 func (e Entry) AsType() (*Type, error) {
 	if e.IsZero() {
 		return void, nil
@@ -118,15 +118,15 @@ func (e Entry) AsType() (*Type, error) {
 		return known, nil
 	}
 	if table.list == nil || len(table.list) >= maxTypesKept {
-		e.b.file.keeps(-len(table.list) * typeBytes)
+		e.b.file.addKept(-len(table.list) * typeBytes)
 		table.list = map[uint64]*Type{}
 	}
-	e.b.file.keeps(typeBytes)
+	e.b.file.addKept(typeBytes)
 	table.list[e.off] = t
 	return t, nil
 }
 
-// ValueType is the type that DW_AT_type of a variable, a member or another type says.
+// ValueType is the type of a variable, a member or another type by DW_AT_type.
 func (e Entry) ValueType() (*Type, error) {
 	t, err := e.Type()
 	if err != nil {
@@ -147,7 +147,7 @@ func (e Entry) readType() (*Type, error) {
 	switch t.Kind {
 	case KindBase:
 		if size, ok := e.size(0); ok && size == 0 {
-			break // as that of Rust's () is: it has no values to be told apart
+			break // such as Rust's (), which has no values to be told apart
 		}
 		if t.Base, err = e.BaseType(); err != nil {
 			return nil, err
@@ -171,7 +171,7 @@ func (e Entry) readType() (*Type, error) {
 	return t, nil
 }
 
-// readArray reads what there may be of an array beside its dimensions.
+// readArray reads the optional attributes of an array, without its dimensions.
 func (t *Type) readArray() {
 	if is, err := t.hasFlag(dw.AttrGNUVector); err == nil {
 		t.IsVector = is
@@ -182,8 +182,8 @@ func (t *Type) readArray() {
 	t.IsDescribed = t.Has(dw.AttrDataLocation) || t.Has(dw.AttrAllocated) || t.Has(dw.AttrAssociated)
 }
 
-// inTypeUnit is the type in a type unit that an entry stands for (DW_AT_signature). One
-// that is missing leaves the entry, which says next to nothing.
+// inTypeUnit is the type in a type unit that an entry refers to (DW_AT_signature). Where it
+// is missing only the entry is left, which has hardly any attributes.
 func (e Entry) inTypeUnit() (Entry, bool) {
 	v, ok, err := e.own(dw.AttrSignature)
 	if !ok || err != nil {
@@ -193,9 +193,9 @@ func (e Entry) inTypeUnit() (Entry, bool) {
 	return t, err == nil && !t.Is(e) && !t.Has(dw.AttrSignature)
 }
 
-// Complete is the definition of a declared type, which may be in another unit. To find
-// it the units are looked through, once. Of a type that nothing defines, and of one that
-// is complete, it is the type itself.
+// Complete is the definition of a declared type, which may be in another unit. All units
+// are searched for it, once. For a type without a definition, and for a complete one, it is
+// the type itself.
 func (t *Type) Complete() *Type {
 	if !t.IsDeclaration {
 		return t
@@ -213,24 +213,23 @@ func (t *Type) Complete() *Type {
 	return complete
 }
 
-// Remember returns what a function made of the type when it was called first: it is
-// called once, and what it gives is kept as long as the type is. size is about what that
-// takes, in bytes.
-func (t *Type) Remember(compute func() (made any, size int)) any {
+// Remember returns the result of compute, which is called once and whose result is kept as
+// long as the type is. size is about the size of the result, in bytes.
+func (t *Type) Remember(compute func() (result any, size int)) any {
 	if t.IsZero() {
 		return nil
 	}
 	kept, _ := t.remembered.get(func() (any, error) {
-		made, size := compute()
-		t.b.file.keeps(size)
-		return made, nil
+		result, size := compute()
+		t.b.file.addKept(size)
+		return result, nil
 	})
 	return kept
 }
 
-// Element is the type that a pointer points to, an array is of, a name stands for, or
-// that is qualified; of a subroutine it is what is returned, of an enumeration its
-// integer type. Where none is said it is void.
+// Element is the target of a pointer, the element type of an array, the type behind a name
+// or qualifier, the result type of a subroutine, or the integer type of an enumeration.
+// Where there is none it is void.
 func (t *Type) Element() (*Type, error) {
 	if t.IsZero() {
 		return void, nil
@@ -238,7 +237,7 @@ func (t *Type) Element() (*Type, error) {
 	return t.element.get(t.ValueType)
 }
 
-// maxSeenThrough bounds the names and qualifiers that are seen through.
+// maxSeenThrough bounds the names and qualifiers that Plain removes.
 const maxSeenThrough = 64
 
 // Plain is the type without its names and qualifiers.
@@ -256,7 +255,7 @@ func (t *Type) Plain() (*Type, error) {
 	return t, t.b.wrong(t.off, "the type is a name of names more than %d deep", maxSeenThrough)
 }
 
-// An Enumerator is a value of an enumeration with its name (DWARF 5, 5.7).
+// Enumerator is a value of an enumeration with its name (DWARF 5, 5.7).
 type Enumerator struct {
 	Name  string
 	Value uint64 // in two's complement where it is negative
@@ -265,7 +264,7 @@ type Enumerator struct {
 // maxEnumerators bounds the enumerators that are read.
 const maxEnumerators = 1 << 16
 
-// Enumerators are those of an enumeration, in the order of the file.
+// Enumerators are the values of an enumeration, in the order of the file.
 func (t *Type) Enumerators() ([]Enumerator, error) {
 	return t.values.get(func() (list []Enumerator, err error) {
 		for c, err := range t.Children() {
@@ -284,27 +283,27 @@ func (t *Type) Enumerators() ([]Enumerator, error) {
 			}
 		}
 		if !t.IsZero() {
-			t.b.file.keeps(sizeOf[Enumerator](len(list)))
+			t.b.file.addKept(sizeOf[Enumerator](len(list)))
 		}
 		return list, nil
 	})
 }
 
-// A Bound is a number that a type says: as a constant, or as what is found in the
-// frame or the object that has the type (DWARF 5, 2.19).
+// Bound is a number of a type: a constant, or a value in the frame or the object that has
+// the type (DWARF 5, 2.19).
 type Bound struct {
 	IsKnown  bool // Value is the number
 	Value    int64
-	Location *Location // an expression or a list that gives it; nil: none
+	Location *Location // an expression or a list that yields it; nil: none
 	Variable Entry     // whose value it is; zero: none
 }
 
-// HasValue says whether anything is said of the bound.
+// HasValue reports whether the bound is described.
 func (b *Bound) HasValue() bool { return b.IsKnown || b.Location != nil || !b.Variable.IsZero() }
 
 // bound reads an attribute as a Bound.
 func (e Entry) bound(attr dw.Attr) (b Bound, err error) {
-	v, at, ok, err := e.find(attr)
+	v, owner, ok, err := e.find(attr)
 	if !ok || err != nil {
 		return b, err
 	}
@@ -313,7 +312,7 @@ func (e Entry) bound(attr dw.Attr) (b Bound, err error) {
 		return b, nil
 	}
 	if isReference(v.form) {
-		b.Variable, err = at.b.follow(&v)
+		b.Variable, err = owner.b.follow(&v)
 		return b, err
 	}
 	l, ok, err := e.Location(attr)
@@ -323,8 +322,8 @@ func (e Entry) bound(attr dw.Attr) (b Bound, err error) {
 	return b, err
 }
 
-// signedOf reads a constant of 4 bytes of which all bits are set as -1: gcc writes the
-// upper bound of an array without elements so.
+// signedOf reads a constant of 4 bytes with all bits set as -1: gcc writes the upper bound
+// of an array without elements so.
 func signedOf(v *value, n uint64) int64 {
 	if v.form == dw.FormData4 && n == 1<<32-1 {
 		return -1
@@ -340,19 +339,19 @@ func isReference(f dw.Form) bool {
 	return false
 }
 
-// A Dimension is one of an array (DWARF 5, 5.5 and 5.13).
+// Dimension is a dimension of an array (DWARF 5, 5.5 and 5.13).
 type Dimension struct {
-	Lower  Bound // where it is not said it is what the language has
+	Lower  Bound // without a value it is the language's default
 	Upper  Bound
-	Count  Bound // number of elements; else it follows from the bounds
+	Count  Bound // number of elements; without a value it follows from the bounds
 	Stride Bound // of DW_AT_byte_stride, in bytes
 }
 
 // maxDimensions bounds the dimensions of an array.
 const maxDimensions = 64
 
-// Dimensions are those of an array, the outermost first: of two elements that follow one
-// another in memory, the last one's index differs.
+// Dimensions are the dimensions of an array, the outermost first: elements next to one
+// another in memory differ in the index of the last one.
 func (t *Type) Dimensions() ([]Dimension, error) {
 	return t.dimensions.get(func() (list []Dimension, err error) {
 		for c, err := range t.Children() {
@@ -367,10 +366,10 @@ func (t *Type) Dimensions() ([]Dimension, error) {
 			}
 			var d Dimension
 			for _, x := range []struct {
-				to   *Bound
-				attr dw.Attr
+				target *Bound
+				attr   dw.Attr
 			}{{&d.Lower, dw.AttrLowerBound}, {&d.Upper, dw.AttrUpperBound}, {&d.Count, dw.AttrCount}, {&d.Stride, dw.AttrByteStride}} {
-				if *x.to, err = c.bound(x.attr); err != nil {
+				if *x.target, err = c.bound(x.attr); err != nil {
 					return nil, err
 				}
 			}
@@ -386,8 +385,9 @@ func (t *Type) Dimensions() ([]Dimension, error) {
 	})
 }
 
-// isColumnMajor says whether elements that follow one another in memory are those of the
-// first dimension: by DW_AT_ordering, or because the array is Fortran's (DWARF 5, 5.5).
+// isColumnMajor reports whether elements next to one another in memory differ in the index
+// of the first dimension: by DW_AT_ordering, or because the array is Fortran's (DWARF 5,
+// 5.5).
 func (t *Type) isColumnMajor() bool {
 	const columnMajor = 1 // DW_ORD_col_major
 	if n, ok, err := t.Number(dw.AttrOrdering); ok && err == nil {
@@ -404,7 +404,7 @@ func isFortran(language uint64) bool {
 	return false
 }
 
-// defaultLowerBound is that of a language (DWARF 5, table 7.17).
+// defaultLowerBound is the default lower bound of a language (DWARF 5, table 7.17).
 func defaultLowerBound(language uint64) int64 {
 	switch language {
 	case dw.LangCobol74, dw.LangCobol85, dw.LangFortran77, dw.LangFortran90, dw.LangFortran95, dw.LangFortran03, dw.LangFortran08, dw.LangFortran18,
@@ -414,7 +414,7 @@ func defaultLowerBound(language uint64) int64 {
 	return 0
 }
 
-// Bound is a property of the type that an object of it may say: DW_AT_data_location,
+// Bound is a property of the type that may depend on the object: DW_AT_data_location,
 // DW_AT_allocated, DW_AT_associated, DW_AT_byte_size, DW_AT_string_length.
 func (t *Type) Bound(attr dw.Attr) (Bound, error) {
 	if t.IsZero() {

@@ -11,24 +11,24 @@ import (
 
 // This file spells types as their languages write them.
 
-// QualifiedName is the entry's name with the namespaces and classes around it. Those
-// that a function is around count from the function on.
+// QualifiedName is the entry's name with the namespaces and classes around it, up to the
+// innermost function.
 func (e Entry) QualifiedName() string {
 	name := e.Name()
-	at := e
+	entry := e
 	if v, ok, err := e.own(dw.AttrSpecification); ok && err == nil {
-		if to, err := e.b.follow(&v); err == nil {
-			at = to // a definition outside its class stands where it is declared
+		if declaration, err := e.b.follow(&v); err == nil {
+			entry = declaration // a definition outside its class belongs to the scope of its declaration
 		}
 	}
-	if !hasScopedNames(at.b.languageOf()) {
+	if !hasScopedNames(entry.b.languageOf()) {
 		return name
 	}
-	return at.b.qualify(name, at.off, false)
+	return entry.b.qualify(name, entry.off, false)
 }
 
-// Around is the class or the namespace that the entry, or the declaration that it
-// completes or is an instance of, stands in; the zero Entry where it stands in none.
+// Around is the class or the namespace around the entry, or around the declaration that it
+// completes or is an instance of; the zero Entry where there is none.
 func (e Entry) Around() (Entry, error) {
 	for range maxOrigins {
 		next, err := e.Origin()
@@ -48,12 +48,12 @@ func (e Entry) Around() (Entry, error) {
 }
 
 const (
-	maxSpelled   = 32   // types within one another that are spelled
-	maxSpelling  = 4096 // bytes of it
+	maxSpelled   = 32   // nested types that are spelled
+	maxSpelling  = 4096 // bytes of a spelling
 	maxArguments = 64   // of a function
 )
 
-// String is the type as its language writes it.
+// String is the type in the syntax of its language.
 func (t *Type) String() string {
 	if t.IsZero() {
 		return t.Name
@@ -64,13 +64,13 @@ func (t *Type) String() string {
 		if len(text) > maxSpelling {
 			text = text[:maxSpelling] + "..."
 		}
-		t.b.file.keeps(len(text))
+		t.b.file.addKept(len(text))
 		return text, nil
 	})
 	return name
 }
 
-// A speller spells one type.
+// speller spells one type.
 type speller struct{ isRust, isC bool }
 
 // typeWords are the keywords of types that may have no name.
@@ -83,8 +83,8 @@ var qualifiers = map[dw.Tag]string{
 	dw.TagConstType: "const", dw.TagVolatileType: "volatile", dw.TagRestrictType: "restrict", dw.TagAtomicType: "_Atomic",
 }
 
-// spell is the type of something that a declarator declares, as C writes it: the
-// declarator of a pointer to what is declared is "*".
+// spell returns the declaration of a declarator with a type, in C's syntax: the declarator
+// of a pointer target is "*".
 func (s *speller) spell(t *Type, declarator string, depth int) string {
 	if depth > maxSpelled || len(declarator) > maxSpelling {
 		return "..."
@@ -104,7 +104,7 @@ func (s *speller) spell(t *Type, declarator string, depth int) string {
 	}
 	switch t.Kind {
 	case KindPointer:
-		if s.isRust { // what rustc does not name is inside others, and whether it may be written is not said
+		if s.isRust { // types that rustc does not name are inside others, and whether they are mutable is unknown
 			return joined("*mut "+s.spellElement(t, "", depth), declarator)
 		}
 		return s.spellElement(t, "*"+declarator, depth)
@@ -130,7 +130,7 @@ func (s *speller) spell(t *Type, declarator string, depth int) string {
 	return s.spell(e, declarator, depth+1)
 }
 
-// joined puts a declarator behind a name.
+// joined puts a declarator after a name.
 func joined(name, declarator string) string {
 	if declarator == "" {
 		return name
@@ -138,7 +138,7 @@ func joined(name, declarator string) string {
 	return name + " " + declarator
 }
 
-// bracketed sets a declarator of a pointer in brackets.
+// bracketed puts a declarator of a pointer in brackets.
 func bracketed(declarator string) string {
 	if declarator == "" || declarator[0] == '[' || declarator[0] == '(' {
 		return declarator
@@ -159,14 +159,14 @@ func (s *speller) containing(t *Type, depth int) string {
 	if err != nil || c.IsZero() {
 		return ""
 	}
-	of, err := c.AsType()
+	class, err := c.AsType()
 	if err != nil {
 		return ""
 	}
-	return s.spell(of, "", depth+1)
+	return s.spell(class, "", depth+1)
 }
 
-// spellQualified writes a qualifier before the type, and behind the star of a pointer.
+// spellQualified writes a qualifier before the type, and after the star of a pointer.
 func (s *speller) spellQualified(t *Type, declarator string, depth int) string {
 	word := qualifiers[t.Tag()]
 	e, err := t.Element()
@@ -191,7 +191,7 @@ func (s *speller) spellQualified(t *Type, declarator string, depth int) string {
 	return word + " " + s.spell(e, declarator, depth+1)
 }
 
-// joinedBefore is a qualifier of a pointer, behind its star.
+// joinedBefore puts a qualifier of a pointer after its star.
 func joinedBefore(word, declarator string) string {
 	if declarator == "" || declarator[0] == '[' || declarator[0] == ')' {
 		return " " + word + declarator
@@ -233,8 +233,8 @@ func (s *speller) spellArray(t *Type, declarator string, depth int) string {
 	return s.spellElement(t, text, depth)
 }
 
-// Elements is how many elements the dimension has; false where the type alone does not
-// say it.
+// Elements is the number of elements of the dimension; false where the type alone does not
+// tell.
 func (d *Dimension) Elements() (uint64, bool) {
 	switch {
 	case d.Count.IsKnown && d.Count.Value >= 0:
@@ -245,7 +245,7 @@ func (d *Dimension) Elements() (uint64, bool) {
 	return 0, false
 }
 
-// arguments are those of a function type.
+// arguments are the arguments of a function type.
 func (s *speller) arguments(t *Type, depth int) string {
 	var list []string
 	for c, err := range t.Children() {

@@ -2,7 +2,7 @@
 
 package dwarf
 
-// A typeSection is .debug_types (DWARF 4, 7.5.1).
+// typeSection is .debug_types (DWARF 4, 7.5.1).
 type typeSection struct {
 	data  []byte
 	units []*unit
@@ -32,11 +32,11 @@ func (f *file) typeBySignature(signature uint64) (*unit, uint64, error) {
 	if u == nil {
 		return nil, 0, bad(".debug_info"+f.suffix, 0, "a type unit of signature %#x is expected", signature)
 	}
-	to := u.offset + u.typeOff
-	if u.typeOff >= u.end-u.offset || to < u.first {
+	target := u.offset + u.typeOff
+	if u.typeOff >= u.end-u.offset || target < u.first {
 		return nil, 0, u.wrong(u.offset, "its type is at %#x, expected an offset in the unit", u.typeOff)
 	}
-	return u, to, nil
+	return u, target, nil
 }
 
 func (f *file) typeUnit(signature uint64) (*unit, error) {

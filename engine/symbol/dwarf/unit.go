@@ -9,7 +9,7 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// A unitHeader is the header of a unit (DWARF 5, 7.5.1).
+// unitHeader is the header of a unit (DWARF 5, 7.5.1).
 type unitHeader struct {
 	file      *file
 	format    format
@@ -20,19 +20,19 @@ type unitHeader struct {
 	end       uint64
 	abbrevOff uint64
 	signature uint64        // of a type unit, a skeleton, a split unit: DWARF 5 only for the latter two
-	typeOff   uint64        // of a type unit: where the type is, from the header
+	typeOff   uint64        // of a type unit: offset of the type from the header
 	skeleton  *unit         // of a split unit
 	part      *contribution // of a unit in a package
 
 }
 
-// A unit is a unit, and what was learned of it so far. Units do not move.
+// unit is a unit and the parts of it that were read so far. Units do not move.
 type unit struct {
 	unitHeader
 	body lazy[*body]
 }
 
-// A body is what a unit's first entry says, and what is made of its entries.
+// body has the attributes of a unit's first entry, and data derived from its entries.
 type body struct {
 	*unit
 	abbrevs     *abbrevTable
@@ -56,8 +56,8 @@ type body struct {
 	hasLow, hasHigh        bool
 	hasRanges              bool
 
-	functions lazy[*functions]            // found without looking into what cannot hold code
-	all       lazy[*functions]            // found by looking at every entry
+	functions lazy[*functions]            // found without visiting entries that cannot contain code
+	all       lazy[*functions]            // found by visiting every entry
 	instances lazy[map[entryKey][]uint64] // functions with code, by root
 	lines     lazy[*lineTable]
 	fileNames lazy[*fileNames]
@@ -69,7 +69,7 @@ type body struct {
 // bytes is the section that the unit is in, up to its end.
 func (u *unitHeader) bytes() []byte {
 	if u.isInTypes {
-		// Read before the unit was made.
+		// Read before the unit was opened.
 		return u.file.typesData()[:u.end]
 	}
 	return u.file.info[:u.end]
@@ -83,7 +83,7 @@ func (u *unitHeader) section() string {
 	return ".debug_info" + u.file.suffix
 }
 
-// isType says whether the unit is a type unit.
+// isType reports whether the unit is a type unit.
 func (u *unitHeader) isType() bool {
 	return u.isInTypes || u.kind == unitType || u.kind == unitSplitType
 }
@@ -100,12 +100,12 @@ func (u *unitHeader) cursor(off uint64) cursor {
 	return cursor{data: u.bytes(), off: min(off, u.end), end: u.end, isBigEndian: u.format.isBigEndian, failed: off > u.end}
 }
 
-// readHeader reads the header at an offset of a section, and returns where the
-// next one is. Padding leaves u as it was.
+// readHeader reads the header at an offset of a section, and returns the offset of the next
+// one. Padding leaves u as it was.
 func (u *unitHeader) readHeader(info []byte, off uint64) (next uint64, err error) {
 	f, size := u.file, uint64(len(info))
 	u.offset = off
-	c := at(info, f.isBigEndian, off, size)
+	c := newCursor(info, f.isBigEndian, off, size)
 	length, offsetSize := c.initialLength()
 	if c.failed || length > c.left() {
 		return 0, u.wrong(off, "length %#x, expected at most the %#x bytes that follow", length, c.left())
@@ -204,7 +204,7 @@ func (u *unit) readBody() (*body, error) {
 		}
 	}
 	b.setNames(&names)
-	u.file.keeps(sizeOf[body](1) + len(b.name) + len(b.compDir) + len(b.dwoName))
+	u.file.addKept(sizeOf[body](1) + len(b.name) + len(b.compDir) + len(b.dwoName))
 	return b, nil
 }
 
@@ -230,7 +230,7 @@ func (b *body) readAttributes(c *cursor, a *abbrev) (names unitNames) {
 		case dw.AttrLanguage:
 			b.language, _ = v.constant()
 		case dw.AttrStmtList:
-			if b.skeleton == nil { // else the skeleton's table is meant
+			if b.skeleton == nil { // else the skeleton's table is used
 				b.lineOff, b.hasLine = v.offset()
 			}
 		case dw.AttrLowPC:
@@ -260,19 +260,19 @@ func (b *body) setNames(names *unitNames) {
 	if dwoName.form == 0 {
 		dwoName = &names.gnuDwoName
 	}
-	for to, v := range map[*string]*value{&b.name: &names.name, &b.compDir: &names.compDir, &b.dwoName: dwoName} {
+	for field, v := range map[*string]*value{&b.name: &names.name, &b.compDir: &names.compDir, &b.dwoName: dwoName} {
 		if v.form == 0 {
 			continue
 		}
-		// A unit whose name cannot be read is one all the same.
+		// A unit whose name cannot be read is still a unit.
 		if text, err := b.text(v); err == nil {
-			*to = copied(text)
+			*field = copied(text)
 		}
 	}
 }
 
-// setDefaults sets the bases that a unit's first entry need not say: those of a
-// split unit, and where a section's only table begins behind its header.
+// setDefaults sets the bases that a unit's first entry need not have: of a split unit, and
+// where a section's only table begins after its header.
 func (b *body) setDefaults() {
 	u := b.unit
 	header := uint64(8)
@@ -311,7 +311,7 @@ func (b *body) addrx(index uint64) (uint64, error) {
 	return 0, bad(".debug_addr", b.addrBase, "no address of index %d in a section of %#x bytes", index, len(f.addr))
 }
 
-// address gives a value of class address.
+// address returns a value of class address.
 func (b *body) address(v *value) (uint64, error) {
 	switch v.form {
 	case dw.FormAddr:
@@ -325,7 +325,7 @@ func (b *body) address(v *value) (uint64, error) {
 	return 0, bad(b.section(), b.offset, "form %#x of an address", uint16(v.form))
 }
 
-// isAddress says whether a value is of class address.
+// isAddress reports whether a value is of class address.
 func (v *value) isAddress() bool {
 	switch v.form {
 	case dw.FormAddr, dw.FormAddrx, dw.FormAddrx1, dw.FormAddrx2, dw.FormAddrx3, dw.FormAddrx4, dw.FormGNUAddrIndex, dw.FormLLVMAddrxOffset:

@@ -8,9 +8,9 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// UnitAt is the unit that holds an offset of .debug_info: of a skeleton (DWARF 5, 3.1.2)
-// the split unit. function is the function whose entry, or the entries inside it, the
-// offset is at; the zero Entry of another offset. It is called inside object.Guard.
+// UnitAt is the unit at an offset of .debug_info: for a skeleton (DWARF 5, 3.1.2) the split
+// unit. function is the function whose entry, or the entries inside it, are at the offset;
+// the zero Entry where there is none. It is called inside object.Guard.
 func (r *Reader) UnitAt(offset uint64) (unit Unit, function Entry, err error) {
 	err = r.protect(func() error {
 		x := r.main.unitsUpTo(min(offset, uint64(len(r.main.info)-1)) + 1)
@@ -40,7 +40,7 @@ func (r *Reader) UnitAt(offset uint64) (unit Unit, function Entry, err error) {
 	return unit, function, err
 }
 
-// functionAround is the innermost function that has the entry at an offset.
+// functionAround is the innermost function around the entry at an offset.
 func (b *body) functionAround(offset uint64) (Entry, error) {
 	if offset < b.first || b.first >= b.end {
 		return Entry{}, nil
@@ -59,7 +59,7 @@ func (b *body) functionAround(offset uint64) (Entry, error) {
 			around = around[:len(around)-1]
 			continue
 		}
-		var e Entry // the function that the entries inside this one are of
+		var e Entry // the innermost function around this entry
 		switch {
 		case a.tag == dw.TagSubprogram:
 			e = Entry{b, entry, a}

@@ -11,11 +11,11 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// augmentations is the form of an augmentation string: vendors with their versions, and
-// what else they say (heterogeneous extension, A.3.1.1).
+// augmentations matches an augmentation string: vendors with their versions and optional
+// further text (heterogeneous extension, A.3.1.1).
 var augmentations = regexp.MustCompile(`^(\[[^\[\]:]+:v(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(:[^\]]*)?\])*$`)
 
-// problems are what is wrong with a unit that can be read.
+// problems are the faults of a unit that can be read.
 func (b *body) problems() (list []error) {
 	root, err := b.entryAt(b.first)
 	if err != nil {
@@ -31,8 +31,9 @@ func (b *body) problems() (list []error) {
 	return append(list, b.addressSizes(root)...)
 }
 
-// addressSizes compares the size of addresses in the unit with that of its parts of other
-// sections, whose headers end where it says that they begin (DWARF 5, 7.27 to 7.29).
+// addressSizes compares the size of addresses in the unit with its size in the unit's parts
+// of other sections, whose headers end at the base that the unit states (DWARF 5, 7.27 to
+// 7.29).
 func (b *body) addressSizes(root Entry) (list []error) {
 	if b.format.version < 5 {
 		return nil
@@ -43,9 +44,9 @@ func (b *body) addressSizes(root Entry) (list []error) {
 		attr    dw.Attr
 		section string
 		data    []byte
-		rest    *object.Contents // of the section, where it is unpacked by need
+		rest    *object.Contents // of a section that is unpacked on demand
 		base    uint64
-		back    uint64 // from the base to the size
+		back    uint64 // distance from the base back to the size
 	}{
 		{dw.AttrAddrBase, ".debug_addr", main.addr, main.rest.addr, b.addrBase, 2},
 		{dw.AttrRnglistsBase, ".debug_rnglists" + file.suffix, file.rnglists, file.rest.rnglists, b.rnglistsBase, 6},
@@ -61,8 +62,8 @@ func (b *body) addressSizes(root Entry) (list []error) {
 	return list
 }
 
-// checkAugmentation says what is wrong with the augmentation string of a name index
-// (DWARF 5, 6.1.1.4.1): its form is only recommended.
+// checkAugmentation checks the augmentation string of a name index (DWARF 5, 6.1.1.4.1):
+// its format is only recommended.
 func checkAugmentation(text string, offset uint64) error {
 	if !utf8.ValidString(text) {
 		return bad(".debug_names", offset, "the augmentation string is %s, expected UTF-8", fmt.Sprintf("%q", text))

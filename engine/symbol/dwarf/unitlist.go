@@ -8,19 +8,19 @@ import (
 	"sync/atomic"
 )
 
-// A unitList is the units of a section, by offset. Of a section that is unpacked by
-// need it is as long as somebody needed it.
+// unitList is the units of a section, by offset. In a section that is unpacked on demand it
+// has the units needed so far.
 type unitList struct {
 	mu    sync.Mutex
 	known atomic.Pointer[knownUnits] // nil: none were read yet
 }
 
-// knownUnits are those up to an offset.
+// knownUnits are the units up to an offset.
 type knownUnits struct {
 	list  []*unit
-	chunk []unit // where the next ones are; units do not move
-	next  uint64 // where the next header is
-	err   error  // why there are no more
+	chunk []unit // memory for the next ones; units do not move
+	next  uint64 // offset of the next header
+	err   error  // the reason why there are no more
 }
 
 // maxUnitChunk is how many units are allocated together at most.
@@ -35,13 +35,13 @@ func (f *file) allUnits() ([]*unit, error) {
 	return x.list, nil
 }
 
-// everyUnit is allUnits for those who were told of the error before.
+// everyUnit is allUnits for callers that got the error before.
 func (f *file) everyUnit() []*unit {
 	list, _ := f.allUnits()
 	return list
 }
 
-// unitAt returns the unit of .debug_info that holds an offset; nil where none does.
+// unitAt returns the unit of .debug_info that contains an offset; nil where none does.
 func (f *file) unitAt(off uint64) *unit {
 	if off >= uint64(len(f.info)) {
 		return nil
@@ -69,7 +69,7 @@ func (f *file) unitsUpTo(end uint64) *knownUnits {
 		x.read(f, f.info, end, false)
 	}
 	if x.err != nil && f.rest.info != nil && f.reader != nil {
-		f.reader.problem(x.err.Error()) // else who opened the file is told
+		f.reader.problem(x.err.Error()) // otherwise the opener of the file gets it
 	}
 	l.known.Store(&x)
 	return &x
@@ -96,7 +96,7 @@ func (x *knownUnits) read(f *file, info []byte, end uint64, types bool) {
 		}
 		if len(x.chunk) == cap(x.chunk) {
 			x.chunk = make([]unit, 0, min(max(2*len(x.list), 8), maxUnitChunk))
-			f.keeps(sizeOf[unit](cap(x.chunk)) + sizeOf[*unit](cap(x.chunk)))
+			f.addKept(sizeOf[unit](cap(x.chunk)) + sizeOf[*unit](cap(x.chunk)))
 		}
 		x.chunk = append(x.chunk, unit{unitHeader: u})
 		x.list = append(x.list, &x.chunk[len(x.chunk)-1])
@@ -112,8 +112,7 @@ func (f *file) typeUnits(data []byte) ([]*unit, error) {
 	return x.list, nil
 }
 
-// unitIn returns the unit among some, sorted, that holds an offset; nil where
-// none does.
+// unitIn returns the unit among sorted ones that contains an offset; nil where none does.
 func unitIn(units []*unit, off uint64) *unit {
 	i := sort.Search(len(units), func(i int) bool { return units[i].offset > off })
 	if i == 0 || off >= units[i-1].end {

@@ -2,8 +2,8 @@
 
 package dwarf
 
-// UnitsNamed are the units whose DW_AT_name is name, in the order of the file: in Go
-// that is the path of a package. A unit that cannot be read is a problem.
+// UnitsNamed are the units whose DW_AT_name is name, in the order of the file: in Go the
+// name is the path of a package. A unit that cannot be read is a problem.
 func (r *Reader) UnitsNamed(name string) (list []Unit, err error) {
 	err = r.protect(func() error {
 		for _, u := range r.main.everyUnit() {
@@ -28,6 +28,6 @@ func (r *Reader) UnitsNamed(name string) (list []Unit, err error) {
 	return list, err
 }
 
-// StaticAddress is the ELF virtual address of a variable of static storage; ok is
-// false where its DW_AT_location says another place, or none.
+// StaticAddress is the ELF virtual address of a variable of static storage; ok is false
+// where its DW_AT_location describes another place, or none.
 func (e Entry) StaticAddress() (address uint64, ok bool) { return e.fixedAddress() }

@@ -13,35 +13,34 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// A Variable is a variable at an address that does not change.
+// Variable is a variable at an address that does not change.
 type Variable struct {
 	Entry
 	Start uint64 // ELF virtual address
-	Size  uint64 // bytes; 1 where the type does not tell it
+	Size  uint64 // bytes; 1 where it is unknown
 
-	File string // that declares it (DW_AT_decl_file); "": unknown
+	File string // of its declaration (DW_AT_decl_file); "": unknown
 	Line int    // DW_AT_decl_line; 0: unknown
-	// ImplicitFile says that the number of File is in the abbreviation
-	// (DW_FORM_implicit_const), Completes that the type is said by the
-	// declaration that the entry completes. llvm-symbolizer looks up neither.
+	// ImplicitFile is set where the number of File is in the abbreviation
+	// (DW_FORM_implicit_const), Completes where the type is in the declaration that the
+	// entry completes. llvm-symbolizer looks up neither.
 	ImplicitFile, Completes bool
 }
 
-// maxCovering bounds the variables that are looked at around an address.
+// maxCovering bounds the variables around an address that are compared.
 const maxCovering = 64
 
-// A placedVariable is an entry of a variable, and where the variable begins.
+// placedVariable is an entry of a variable and the start of the variable.
 type placedVariable struct {
 	start uint64
-	order int32  // of the unit among those of the file
+	order int32  // of the unit in the file
 	off   uint64 // of the entry in the section of its unit
 	b     *body
 }
 
-// Variable returns the variable that holds an ELF virtual address. A name, as the
-// symbol table has it, is looked up in .debug_names first; what that does not have
-// is looked for among all entries, once. Of several variables it is the one that
-// begins nearest, in the first unit.
+// Variable returns the variable at an ELF virtual address. The name of its symbol is looked
+// up in .debug_names first; without a match all entries are searched, once. Of several
+// variables it is the one that begins nearest, in the first unit.
 func (r *Reader) Variable(address uint64, name string) (v Variable, ok bool, err error) {
 	if r.main.layout != nil {
 		return v, false, nil // sections of data have no addresses yet
@@ -60,7 +59,7 @@ func (r *Reader) Variable(address uint64, name string) (v Variable, ok bool, err
 	return v, ok, err
 }
 
-// namedVariable looks a variable up by its name. What is wrong with the index is a problem.
+// namedVariable looks a variable up by its name. A fault of the index is a problem.
 func (r *Reader) namedVariable(address uint64, name string) (v Variable, ok bool, err error) {
 	if name == "" {
 		return v, false, nil
@@ -82,7 +81,7 @@ func (r *Reader) namedVariable(address uint64, name string) (v Variable, ok bool
 	return holding(list, address)
 }
 
-// holding finds the variable at an address in a list sorted by where they begin.
+// holding finds the variable at an address in a list sorted by their starts.
 func holding(list []placedVariable, address uint64) (Variable, bool, error) {
 	end := sort.Search(len(list), func(i int) bool { return list[i].start > address })
 	for steps := 0; end > 0 && steps < maxCovering; {
@@ -110,26 +109,26 @@ func holding(list []placedVariable, address uint64) (Variable, bool, error) {
 	return Variable{}, false, nil
 }
 
-// describe reads the variable's size and where it is declared.
+// describe reads the variable's size and declaration.
 func (v *Variable) describe() error {
-	typ, at, ok, err := v.find(dw.AttrType)
+	typ, owner, ok, err := v.find(dw.AttrType)
 	if err != nil {
 		return err
 	}
 	if ok {
-		v.Completes = at.off != v.off || at.b != v.b
-		if t, err := at.b.follow(&typ); err == nil {
+		v.Completes = owner.off != v.off || owner.b != v.b
+		if t, err := owner.b.follow(&typ); err == nil {
 			if size, ok := t.size(0); ok {
 				v.Size = size
 			}
 		}
 	}
-	file, at, ok, err := v.find(dw.AttrDeclFile)
+	file, owner, ok, err := v.find(dw.AttrDeclFile)
 	if err != nil {
 		return err
 	}
 	if ok {
-		v.File, v.ImplicitFile = at.b.fileName(uint64(file.small())).path, file.form == dw.FormImplicitConst
+		v.File, v.ImplicitFile = owner.b.fileName(uint64(file.small())).path, file.form == dw.FormImplicitConst
 	}
 	line, _, ok, err := v.find(dw.AttrDeclLine)
 	if ok {
@@ -138,8 +137,7 @@ func (v *Variable) describe() error {
 	return err
 }
 
-// findVariables looks at every entry of every unit. A unit that cannot be read is
-// a problem.
+// findVariables reads every entry of every unit. A unit that cannot be read is a problem.
 func (r *Reader) findVariables() ([]placedVariable, error) {
 	var list []placedVariable
 	for i, u := range r.main.everyUnit() {
@@ -154,7 +152,7 @@ func (r *Reader) findVariables() ([]placedVariable, error) {
 		if err == nil {
 			list, err = b.appendVariables(list, int32(i))
 		}
-		if err == nil && !b.file.keep(len(list)-before) {
+		if err == nil && !b.file.countRanges(len(list)-before) {
 			err = b.wrong(b.offset, "its variables are more than its size makes believable")
 		}
 		if err != nil {
@@ -162,17 +160,17 @@ func (r *Reader) findVariables() ([]placedVariable, error) {
 			r.failedUnit(u, err)
 		}
 	}
-	// In a unit the last of equal ones is taken: it is the completion of those before.
+	// In a unit the last of equal ones is taken: it completes the others.
 	slices.SortFunc(list, func(a, b placedVariable) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.order, b.order), cmp.Compare(b.off, a.off))
 	})
 	list = slices.Clip(list)
-	r.main.keeps(sizeOf[placedVariable](len(list)))
+	r.main.addKept(sizeOf[placedVariable](len(list)))
 	return list, nil
 }
 
-// appendVariables appends the variables of a unit. Types are not looked into where
-// DW_AT_sibling says what follows them: they have declarations only.
+// appendVariables appends the variables of a unit. Types are skipped where DW_AT_sibling
+// gives the next entry: they have declarations only.
 func (b *body) appendVariables(list []placedVariable, order int32) ([]placedVariable, error) {
 	main := b.main()
 	entries := b.descend(b.first)
@@ -184,14 +182,14 @@ func (b *body) appendVariables(list []placedVariable, order int32) ([]placedVari
 				list = append(list, placedVariable{start, order, e.off, b})
 			}
 		case tag != dw.TagSubprogram && canSkip(e.abbrev):
-			entries.skipTold()
+			entries.skipBySibling()
 		}
 	}
 	return list, entries.err
 }
 
-// hasData says whether an address is one that the object has: what the linker
-// threw away has been left at 0 or far outside.
+// hasData reports whether the object has an address: addresses of data that the linker
+// removed are 0 or far outside.
 func (f *file) hasData(address uint64) bool {
 	if f.object == nil {
 		return address != 0
@@ -209,14 +207,14 @@ func (f *file) hasData(address uint64) bool {
 }
 
 // fixedAddress is the address of a variable whose DW_AT_location is DW_OP_addr or
-// DW_OP_addrx and no more than DW_OP_plus_uconst behind it, as that of every
-// variable of static storage is.
+// DW_OP_addrx, optionally followed by DW_OP_plus_uconst, as it is for every variable of
+// static storage.
 func (e Entry) fixedAddress() (uint64, bool) {
 	v, ok, err := e.own(dw.AttrLocation)
 	if err != nil || !ok || !v.isBlock() || len(v.b) == 0 {
 		return 0, false
 	}
-	c := at(v.b, e.b.format.isBigEndian, 1, uint64(len(v.b)))
+	c := newCursor(v.b, e.b.format.isBigEndian, 1, uint64(len(v.b)))
 	var address uint64
 	switch v.b[0] {
 	case dw.OpAddr:
@@ -240,7 +238,7 @@ func (e Entry) fixedAddress() (uint64, bool) {
 // maxTypes bounds the types that are followed for a size.
 const maxTypes = 64
 
-// Size is the size of the entry's DW_AT_type, in bytes; false where it is not told.
+// Size is the size of the entry's DW_AT_type, in bytes; false where it is unknown.
 func (e Entry) Size() (uint64, bool) {
 	t, err := e.Type()
 	if err != nil || t.IsZero() {
@@ -249,7 +247,7 @@ func (e Entry) Size() (uint64, bool) {
 	return t.size(0)
 }
 
-// size is the size of a type, in bytes (DWARF 5, 5.1 to 5.17); false where it is not told.
+// size is the size of a type, in bytes (DWARF 5, 5.1 to 5.17); false where it is unknown.
 func (e Entry) size(depth int) (uint64, bool) {
 	if depth > maxTypes {
 		return 0, false
@@ -292,23 +290,22 @@ func (e Entry) size(depth int) (uint64, bool) {
 	return size, true
 }
 
-// Locals appends the variables and parameters of the function at an ELF virtual
-// address, or of the call inlined there, with those of all its blocks and of the
-// calls that were inlined into it, as llvm-symbolizer lists them: whatever entry
-// of such a kind stands beneath the function, each as if it were there at every
-// address of it.
+// Locals appends the variables and parameters of the function at an ELF virtual address, or
+// of the call inlined there, including all its blocks and inlined calls, as llvm-symbolizer
+// lists them: every such entry beneath the function, as if it were valid at every address
+// of it.
 func (r *Reader) Locals(dst []symbol.Local, address uint64) ([]symbol.Local, error) {
 	n := len(dst)
 	err := r.protect(func() error {
-		at := address
+		target := address
 		if l := r.main.layout; l != nil {
 			section, ok := l.place(address)
 			if !ok {
 				return nil
 			}
-			at += section.start
+			target += section.start
 		}
-		b, f, err := r.describing(at)
+		b, f, err := r.describing(target)
 		if err != nil || f == nil {
 			return err
 		}
@@ -317,7 +314,7 @@ func (r *Reader) Locals(dst []symbol.Local, address uint64) ([]symbol.Local, err
 			return err
 		}
 		off := b.offset + uint64(f.offset)
-		if n := x.where.at(at); n >= 0 {
+		if n := x.where.indexAt(target); n >= 0 {
 			off = b.offset + uint64(x.list[n].offset)
 		}
 		dst, err = b.locals(dst, off)
@@ -349,10 +346,10 @@ func (b *body) locals(dst []symbol.Local, function uint64) ([]symbol.Local, erro
 	return dst, entries.err
 }
 
-// A localScope is what entries beneath a function are told with.
+// localScope is the scope of entries beneath a function.
 type localScope struct {
 	function string
-	frame    int // the register that the frame base is in; -1: another place
+	frame    int // the register of the frame base; -1: another place
 }
 
 func (e Entry) localScope() localScope {
@@ -363,7 +360,7 @@ func (e Entry) localScope() localScope {
 	return s
 }
 
-// local reads an entry of a variable or parameter. What cannot be read is left out.
+// local reads an entry of a variable or parameter. Unreadable attributes are left out.
 func (e Entry) local(s *localScope) symbol.Local {
 	l := symbol.Local{Function: s.function}
 	l.FrameOffset, l.HasFrameOffset = e.frameOffset(s.frame)
@@ -374,8 +371,8 @@ func (e Entry) local(s *localScope) symbol.Local {
 	if t, err := e.Type(); err == nil && !t.IsZero() {
 		l.Size, l.HasSize = t.size(0)
 	}
-	if v, at, ok, err := e.find(dw.AttrDeclFile); ok && err == nil {
-		l.File = at.b.fileName(uint64(v.small())).path
+	if v, owner, ok, err := e.find(dw.AttrDeclFile); ok && err == nil {
+		l.File = owner.b.fileName(uint64(v.small())).path
 	}
 	if v, _, ok, err := e.find(dw.AttrDeclLine); ok && err == nil {
 		l.Line = int(v.small())
@@ -383,8 +380,8 @@ func (e Entry) local(s *localScope) symbol.Local {
 	return l
 }
 
-// frameOffset is the offset of a variable from the frame base, by its expression or
-// the first of its location list that says so.
+// frameOffset is the offset of a variable from the frame base, by its expression or the
+// first expression of its location list that has one.
 func (e Entry) frameOffset(frame int) (int64, bool) {
 	l, ok, err := e.Location(dw.AttrLocation)
 	if !ok || err != nil {
@@ -408,13 +405,13 @@ func (e Entry) frameOffset(frame int) (int64, bool) {
 	return 0, false
 }
 
-// offsetOf reads DW_OP_fbreg, or DW_OP_bregN of the register that the frame base is
-// in; DW_OP_deref may follow.
+// offsetOf reads DW_OP_fbreg, or DW_OP_bregN of the register of the frame base; DW_OP_deref
+// may follow.
 func offsetOf(expr []byte, frame int) (int64, bool) {
 	if len(expr) == 0 || expr[0] != dw.OpFbreg && (frame < 0 || int(expr[0]) != dw.OpBreg0+frame) {
 		return 0, false
 	}
-	c := at(expr, false, 1, uint64(len(expr)))
+	c := newCursor(expr, false, 1, uint64(len(expr)))
 	n := c.sleb()
 	if c.hasMore() && c.uint(1) != dw.OpDeref {
 		return 0, false

@@ -9,24 +9,22 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// A Depth is how far the stack pointer is below where it was when a function was
-// entered, at the instructions of a range: what the Go runtime finds the callers
-// by (pcsp of runtime._func).
+// Depth is the distance of the stack pointer below its value at a function's entry, for a
+// range of instructions: the Go runtime unwinds by it (pcsp of runtime._func).
 type Depth struct {
 	Function   symbol.Symbol
 	Start, End uint64 // ELF virtual addresses, in the function
 	Bytes      int64  // negative where the function has popped its return address
-	// Uncertain says that the function changes the stack pointer in ways of its own,
-	// which Bytes does not know.
+	// Uncertain is set where the function also changes the stack pointer in a manner that
+	// Bytes does not include.
 	Uncertain bool
 }
 
-// flagSPWrite is a flag of a function (abi.FuncFlag), in the layouts of 1.18 and
-// 1.20.
+// flagSPWrite is a flag of a function (abi.FuncFlag), in the layouts of 1.18 and 1.20.
 const flagSPWrite = 2
 
-// Depth finds the depth of the stack at an ELF virtual address; ok is false where
-// the table says nothing of it. An error says what of the table is wrong.
+// Depth finds the depth of the stack at an ELF virtual address; ok is false where the table
+// has none. An error tells which part of the table is wrong.
 func (t *Table) Depth(address uint64) (d Depth, ok bool, err error) {
 	err = object.Guard(func() error {
 		f, found, err := t.find(address)
@@ -51,8 +49,8 @@ func (t *Table) Depth(address uint64) (d Depth, ok bool, err error) {
 	return d, ok, err
 }
 
-// Start is where the first function begins, an ELF virtual address; ok is false
-// where there are none.
+// Start is the ELF virtual address of the first function; ok is false where there are no
+// functions.
 func (t *Table) Start() (address uint64, ok bool) {
 	err := object.Guard(func() error {
 		if ok = t.nfunc > 0; ok {
@@ -63,8 +61,7 @@ func (t *Table) Start() (address uint64, ok bool) {
 	return address, ok && err == nil
 }
 
-// Functions are all functions of the table, by address; those that it cannot
-// describe are left out.
+// Functions returns all functions of the table that can be described, by address.
 func (t *Table) Functions() (list []symbol.Symbol) {
 	_ = object.Guard(func() error {
 		for n := range t.nfunc {

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gopclntab reads the table of functions, files, lines and depths of the
-// stack that the Go linker writes for the runtime (.gopclntab), which stripping
-// leaves in place.
+// Package gopclntab reads the table of functions, files, lines and stack depths that the Go
+// linker writes for the runtime (.gopclntab), which stripping leaves in place.
 //
-// Four layouts are read, told by their magic numbers: those of Go 1.2, 1.16,
-// 1.18 and 1.20. Inlined calls are known from Go 1.18 on: where their trees are
-// before that is not read, and the one frame has the position of the innermost
-// call. Where trees are not found in a later program, a frame of code that was
-// inlined has no position, for it would be that of another function.
+// Four layouts are read, told apart by their magic numbers: of Go 1.2, 1.16, 1.18 and 1.20.
+// Inlined calls are known from Go 1.18 on: older trees are not read, and the one frame has
+// the position of the innermost call. Where the trees of a later program are not found, a
+// frame of inlined code has no position, for it would be the position of another function.
 package gopclntab
 
 import (
@@ -23,10 +21,11 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// ErrNoTable says that an object has no .gopclntab.
+// ErrNoTable is returned for an object without .gopclntab.
 var ErrNoTable = errors.New("no .gopclntab")
 
-// sectionNames are those of the table, by how the executable was linked.
+// sectionNames are the names of the table's section, which depend on how the executable was
+// linked.
 var sectionNames = []string{".gopclntab", ".data.rel.ro.gopclntab"}
 
 // The magic numbers of the layouts.
@@ -37,8 +36,8 @@ const (
 	magic120 = 0xfffffff1
 )
 
-// Indexes of the tables that inlined calls are found by, the same in all
-// versions that have the layouts of 1.18 and 1.20.
+// Indexes of the tables that inlined calls are found by, the same in all versions with the
+// layouts of 1.18 and 1.20.
 const (
 	pcdataInlTree   = 2
 	funcdataInlTree = 3
@@ -51,8 +50,8 @@ const (
 	maxName   = 1 << 16 // bytes
 )
 
-// A Table is the functions of one Go program. It implements symbol.Source, does
-// not change, and may be used concurrently.
+// Table has the functions of one Go program. It implements symbol.Source, does not change,
+// and may be used concurrently.
 type Table struct {
 	name    string
 	order   binary.ByteOrder
@@ -67,8 +66,8 @@ type Table struct {
 	cutab     []byte
 	files     []byte
 	pctab     []byte
-	functab   []byte // and the functions, whose offsets count from here
-	gofunc    []byte // what funcdata offsets count from; nil where that is not known
+	functab   []byte // including the functions, whose offsets count from here
+	gofunc    []byte // base of funcdata offsets; nil where it is unknown
 }
 
 // New finds the table of an object. The error of an object without one wraps
@@ -103,8 +102,8 @@ func New(o *object.Object) (*Table, error) {
 	return nil, fmt.Errorf("%s: %w", o.Name(), ErrNoTable)
 }
 
-// Offsets in the header. Words of the size of a pointer follow it: how many functions
-// there are, and in later layouts where the parts of the table begin.
+// Offsets in the header. Words of the size of a pointer follow it: the number of functions,
+// and in later layouts the offsets of the table's parts.
 const (
 	zeroesAt  = 4 // two bytes
 	quantumAt = 6 // the smallest size of an instruction
@@ -153,11 +152,11 @@ func parse(b []byte) (*Table, error) {
 	if len(entries) < end+4 {
 		return nil, fmt.Errorf("%d bytes, expected the offset of the files after %d functions", len(b), t.nfunc)
 	}
-	at := t.order.Uint32(entries[end:])
-	if uint64(at) > uint64(len(b)) {
-		return nil, fmt.Errorf("the files begin at %#x of %#x", at, len(b))
+	offset := t.order.Uint32(entries[end:])
+	if uint64(offset) > uint64(len(b)) {
+		return nil, fmt.Errorf("the files begin at %#x of %#x", offset, len(b))
 	}
-	t.files = b[at:]
+	t.files = b[offset:]
 	return t, nil
 }
 
@@ -175,16 +174,16 @@ func (t *Table) readParts(b []byte) error {
 	parts := []*[]byte{&t.names, &t.cutab, &t.files, &t.pctab, &t.functab}
 	for i, part := range parts {
 		word := wordsAt + (words-len(parts)+i)*t.ptrSize
-		at := t.pointer(b[word:])
-		if at > uint64(len(b)) {
-			return fmt.Errorf("offset %#x: a part begins at %#x of %#x", word, at, len(b))
+		offset := t.pointer(b[word:])
+		if offset > uint64(len(b)) {
+			return fmt.Errorf("offset %#x: a part begins at %#x of %#x", word, offset, len(b))
 		}
-		*part = b[at:]
+		*part = b[offset:]
 	}
 	return nil
 }
 
-// entries is the table of functions: their starts, and where they are described.
+// entries is the table of functions: their starts and the offsets of their descriptions.
 func (t *Table) entries() []byte {
 	if t.magic == magic12 {
 		return t.functab[8+t.ptrSize:]
@@ -208,10 +207,10 @@ func (t *Table) entry(n int) uint64 {
 	return t.order.Uint64(b)
 }
 
-// start is where a function begins; that of number nfunc is where the last one ends.
+// start is the address of a function; start(nfunc) is the end of the last one.
 func (t *Table) start(n int) uint64 { return t.textStart + t.entry(2*n) }
 
-// A function is what the table has of one.
+// function is the description of one function in the table.
 type function struct {
 	start, end uint64
 	name       int32
@@ -226,7 +225,7 @@ type function struct {
 	rest       []byte // pcdata, then funcdata
 }
 
-// find returns the function that holds an address.
+// find returns the function that contains an address.
 func (t *Table) find(address uint64) (f function, ok bool, err error) {
 	if t.nfunc == 0 || address < t.start(0) || address >= t.start(t.nfunc) {
 		return f, false, nil
@@ -241,20 +240,20 @@ func (t *Table) find(address uint64) (f function, ok bool, err error) {
 
 // function reads the description of a function.
 func (t *Table) function(n int) (f function, err error) {
-	at := t.entry(2*n + 1)
+	offset := t.entry(2*n + 1)
 	f.start, f.end = t.start(n), t.start(n+1)
-	head := 4
+	startSize := 4
 	if t.magic == magic12 || t.magic == magic116 {
-		head = t.ptrSize
+		startSize = t.ptrSize
 	}
 	// The fields after the start, of 4 bytes each: name, args, deferreturn, pcsp,
 	// pcfile, pcln, npcdata, and in later layouts the unit and the first line.
-	size := map[uint32]int{magic12: 8 * 4, magic116: 9 * 4, magic118: 9 * 4, magic120: 10 * 4}[t.magic] + head
-	if at > uint64(len(t.functab)) || uint64(len(t.functab))-at < uint64(size) {
-		return f, fmt.Errorf("%s: function %d of .gopclntab at %#x is not in its %#x bytes", t.name, n, at, len(t.functab))
+	size := map[uint32]int{magic12: 8 * 4, magic116: 9 * 4, magic118: 9 * 4, magic120: 10 * 4}[t.magic] + startSize
+	if offset > uint64(len(t.functab)) || uint64(len(t.functab))-offset < uint64(size) {
+		return f, fmt.Errorf("%s: function %d of .gopclntab at %#x is not in its %#x bytes", t.name, n, offset, len(t.functab))
 	}
-	b := t.functab[at:]
-	field := func(i int) uint32 { return t.order.Uint32(b[head+4*i:]) }
+	b := t.functab[offset:]
+	field := func(i int) uint32 { return t.order.Uint32(b[startSize+4*i:]) }
 	f.name, f.pcsp, f.pcfile, f.pcln, f.npcdata = int32(field(0)), field(3), field(4), field(5), field(6)
 	last := 7 // the field of one byte each: function id, flags, padding, nfuncdata
 	if t.magic != magic12 {
@@ -266,27 +265,27 @@ func (t *Table) function(n int) (f function, err error) {
 		last = 9
 	}
 	if t.magic == magic118 || t.magic == magic120 {
-		f.flags = b[head+4*last+1]
+		f.flags = b[startSize+4*last+1]
 	}
-	f.nfuncdata = b[head+4*last+3]
+	f.nfuncdata = b[startSize+4*last+3]
 	f.rest = b[size:]
 	return f, nil
 }
 
-// A run is a range of addresses at which a table has one value.
+// run is a range of addresses at which a table has one value.
 type run struct {
 	start, end uint64
 	value      int32
 }
 
-// value is the value of a table at an address in a function; ok is false where
-// there is none.
+// value returns the value of a table at an address in a function; ok is false where there
+// is none.
 func (t *Table) value(f *function, table uint32, address uint64) (value int32, ok bool) {
 	r, ok := t.valueAt(f, table, address)
 	return r.value, ok
 }
 
-// valueAt is value with where it holds, which may be beyond the function.
+// valueAt is value with the range where it is valid, which may end beyond the function.
 func (t *Table) valueAt(f *function, table uint32, address uint64) (run, bool) {
 	for r := range t.values(f, table) {
 		if address < r.end {
@@ -331,8 +330,8 @@ func (t *Table) values(f *function, table uint32) iter.Seq[run] {
 
 func zigzag(v uint32) int32 { return int32(v>>1) ^ -int32(v&1) }
 
-// Frames appends the frames at an ELF virtual address; see symbol.Source. An
-// error says what of the table is wrong.
+// Frames appends the frames at an ELF virtual address; see symbol.Source. An error tells
+// which part of the table is wrong.
 func (t *Table) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
 	before := len(dst)
 	err := object.Guard(func() (err error) {
@@ -350,8 +349,7 @@ func (t *Table) frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, erro
 	if err != nil || !ok {
 		return dst, err
 	}
-	// The lines end where the function does; what follows fills the space up to
-	// the next one.
+	// The lines end with the function; padding up to the next one follows.
 	if _, ok := t.value(&f, f.pcln, address); !ok && f.pcln != 0 {
 		return dst, nil
 	}
@@ -377,7 +375,7 @@ func (t *Table) frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, erro
 	return dst, fmt.Errorf("%s: .gopclntab: more than %d inlined calls at %#x", t.name, maxInline, address)
 }
 
-// Function returns the function that holds an ELF virtual address.
+// Function returns the function that contains an ELF virtual address.
 func (t *Table) Function(address uint64) (s symbol.Symbol, ok bool) {
 	_ = object.Guard(func() error {
 		f, found, err := t.find(address)
@@ -389,7 +387,7 @@ func (t *Table) Function(address uint64) (s symbol.Symbol, ok bool) {
 	return s, ok
 }
 
-// text is a function's name.
+// text returns a function's name.
 func (t *Table) text(offset int32) string {
 	if offset < 0 || int64(offset) >= int64(len(t.names)) {
 		return ""
@@ -404,8 +402,8 @@ func cString(b []byte) string {
 	return ""
 }
 
-// position is the file and line of an address in a function; "" and 0 where they
-// are not known.
+// position returns the file and line of an address in a function; "" and 0 where they are
+// unknown.
 func (t *Table) position(f *function, address uint64) (string, int) {
 	line, ok := t.value(f, f.pcln, address)
 	if !ok || line < 0 {
@@ -417,12 +415,12 @@ func (t *Table) position(f *function, address uint64) (string, int) {
 	}
 	name := ""
 	if t.magic == magic12 {
-		// The count of files stands where file 0 would.
-		if at := 4 * uint64(number); at+4 <= uint64(len(t.files)) && uint64(number) < uint64(t.order.Uint32(t.files)) {
-			name = t.text(int32(t.order.Uint32(t.files[at:])))
+		// The count of files is in the place of file 0.
+		if offset := 4 * uint64(number); offset+4 <= uint64(len(t.files)) && uint64(number) < uint64(t.order.Uint32(t.files)) {
+			name = t.text(int32(t.order.Uint32(t.files[offset:])))
 		}
-	} else if at := 4 * (uint64(f.unit) + uint64(number)); at+4 <= uint64(len(t.cutab)) {
-		if off := t.order.Uint32(t.cutab[at:]); uint64(off) < uint64(len(t.files)) {
+	} else if offset := 4 * (uint64(f.unit) + uint64(number)); offset+4 <= uint64(len(t.cutab)) {
+		if off := t.order.Uint32(t.cutab[offset:]); uint64(off) < uint64(len(t.files)) {
 			name = cString(t.files[off:])
 		}
 	}

@@ -2,14 +2,14 @@
 
 package gopclntab
 
-// A call is one that was inlined.
+// call is an inlined call.
 type call struct {
 	name   int32
-	parent int32 // an instruction at the position of the call, from the function's start
-	line   int32 // of the declaration; 0: not known
+	parent int32 // an instruction at the position of the call, as an offset from the function's start
+	line   int32 // of the declaration; 0: unknown
 }
 
-// A callLayout is how a tree has a call (runtime.inlinedCall): its size, and the
+// callLayout is the layout of a call in a tree (runtime.inlinedCall): its size, and the
 // offsets of members of four bytes.
 type callLayout struct {
 	size, name, parent int
@@ -17,7 +17,7 @@ type callLayout struct {
 	zero               int // a byte of padding
 }
 
-// callLayouts are by the magic number of the table.
+// callLayouts maps the table's magic number to its layout of calls.
 var callLayouts = map[uint32]callLayout{
 	magic118: {size: 20, name: 12, parent: 16, zero: 3},
 	magic120: {size: 16, name: 4, parent: 8, line: 12, zero: 1},
@@ -29,11 +29,11 @@ const (
 	maxVerifiedSteps = 1 << 20 // of their tables
 )
 
-// noTree stands in place of the offset of a tree that a function does not have.
+// noTree is the offset of a missing tree.
 const noTree = ^uint32(0)
 
-// tree returns the inlined calls of a function in what funcdata offsets count from;
-// nil where there are none, or where they are not known.
+// tree returns the inlined calls of a function from the bytes that funcdata offsets count
+// from; nil where there are none, or where they are unknown.
 func (t *Table) tree(gofunc []byte, f *function) []byte {
 	off := t.treeOffset(f)
 	if uint64(off) >= uint64(len(gofunc)) {
@@ -42,17 +42,16 @@ func (t *Table) tree(gofunc []byte, f *function) []byte {
 	return gofunc[off:]
 }
 
-// treeOffset is where the tree of a function is; noTree where it has none.
+// treeOffset is the offset of a function's tree; noTree where it has none.
 func (t *Table) treeOffset(f *function) uint32 {
-	at := 4 * (uint64(f.npcdata) + funcdataInlTree)
-	if f.nfuncdata <= funcdataInlTree || at+4 > uint64(len(f.rest)) {
+	offset := 4 * (uint64(f.npcdata) + funcdataInlTree)
+	if f.nfuncdata <= funcdataInlTree || offset+4 > uint64(len(f.rest)) {
 		return noTree
 	}
-	return t.order.Uint32(f.rest[at:])
+	return t.order.Uint32(f.rest[offset:])
 }
 
-// inlineTable is the table of the innermost inlined calls of a function; 0 where it
-// has none.
+// inlineTable is the table of a function's innermost inlined calls; 0 where it has none.
 func (t *Table) inlineTable(f *function) uint32 {
 	if _, known := callLayouts[t.magic]; !known || f.npcdata <= pcdataInlTree || len(f.rest) < 4*(pcdataInlTree+1) {
 		return 0
@@ -60,8 +59,8 @@ func (t *Table) inlineTable(f *function) uint32 {
 	return t.order.Uint32(f.rest[4*pcdataInlTree:])
 }
 
-// inlinedCall is the number of the innermost call that was inlined at an address;
-// negative where there is none.
+// inlinedCall is the number of the innermost inlined call at an address; negative where
+// there is none.
 func (t *Table) inlinedCall(f *function, address uint64) int {
 	n, ok := t.value(f, t.inlineTable(f), address)
 	if !ok {
@@ -70,7 +69,7 @@ func (t *Table) inlinedCall(f *function, address uint64) int {
 	return int(n)
 }
 
-// call reads a call of a tree; ok is false where nothing of the kind is there.
+// call reads a call of a tree; ok is false where no valid call is there.
 func (t *Table) call(tree []byte, n int, f *function) (c call, ok bool) {
 	l := callLayouts[t.magic]
 	if n < 0 || n >= len(tree)/l.size {
@@ -85,9 +84,9 @@ func (t *Table) call(tree []byte, n int, f *function) (c call, ok bool) {
 	return c, isName && b[l.zero] == 0 && c.line >= 0 && c.parent >= 0 && uint64(c.parent) < f.end-f.start
 }
 
-// hasTrees reports whether all trees of functions over the whole table are in the bytes
-// where they should be if offsets counted from the first. Zeros could be calls of the
-// function whose name is the first of all, so most must have others.
+// hasTrees reports whether gofunc has the trees of functions from all over the table, at
+// the offsets that count from its first byte. Zeros would read as calls of the function
+// with the first name, so most calls must have other names.
 func (t *Table) hasTrees(gofunc []byte) bool {
 	steps, trees, named := 0, 0, 0
 	for n := 0; n < t.nfunc && trees < maxVerified; n += 1 + t.nfunc/(8*maxVerified) {

@@ -8,29 +8,28 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// Words of runtime.moduledata. It begins with the address of the table and those of
-// the parts that the table has. What lies behind is elsewhere in each version of Go,
-// whose table may have the same magic number: go:func.* is word 38 of Go 1.18, 40 of
-// 1.20 and 43 of 1.27. So those words are searched, and what is found is verified.
+// Indexes of words of runtime.moduledata. It begins with the address of the table and the
+// addresses of the table's parts. Later words differ between versions of Go whose tables
+// share a magic number: go:func.* is word 38 of Go 1.18, 40 of 1.20 and 43 of 1.27. So
+// those words are searched, and the result is verified.
 const (
 	wordHeader  = 0
 	wordNames   = 1
-	wordMinPC   = 20 // where the first function begins
-	wordMaxPC   = 21 // where the last one ends
+	wordMinPC   = 20 // start of the first function
+	wordMaxPC   = 21 // end of the last one
 	wordText    = 22
-	moduleWords = 64 // that are looked at
+	moduleWords = 64 // words that are searched
 )
 
-// dataSections are those that hold runtime.moduledata, the likely ones first.
+// dataSections are the sections that may have runtime.moduledata, the likely ones first.
 var dataSections = []string{".go.module", ".noptrdata", ".data", ".data.rel.ro"}
 
-// maxRelocations bounds the relocations that are looked at for moduledata.
+// maxRelocations bounds the relocations that are searched for moduledata.
 const maxRelocations = 1 << 24
 
-// place finds the address that starts of functions count from and the bytes
-// that trees of inlined calls are in. Both are in runtime.moduledata. Without
-// that the first is in the header, or it is where .text begins, and the second
-// is not known.
+// place finds the base address of the functions' starts and the bytes of the trees of
+// inlined calls. Both are in runtime.moduledata. Without it the base is in the header or is
+// the start of .text, and the trees are unknown.
 func (t *Table) place(o *object.Object, address uint64, table []byte) {
 	t.textStart = t.pointer(table[8+2*t.ptrSize:])
 	if t.textStart == 0 || o.Type() == elf.ET_DYN {
@@ -61,10 +60,11 @@ func (t *Table) place(o *object.Object, address uint64, table []byte) {
 	}
 }
 
-// takeModule takes what is wanted of the runtime.moduledata at an address, if one is
-// there: that of the table at header, whose names begin at another address.
-func (t *Table) takeModule(o *object.Object, at, header, names uint64) bool {
-	words := t.moduleWords(o, at)
+// takeModule reads textStart and gofunc from the runtime.moduledata of this table at an
+// address; false: it is not there. header is the table's address, names the address of its
+// names.
+func (t *Table) takeModule(o *object.Object, address, header, names uint64) bool {
+	words := t.moduleWords(o, address)
 	if len(words) <= wordText || words[wordHeader] != header || words[wordNames] != names {
 		return false
 	}
@@ -82,25 +82,25 @@ func (t *Table) takeModule(o *object.Object, at, header, names uint64) bool {
 	return true
 }
 
-// moduleWords are the words at an address, as many as there are of those that are
-// looked at, with what relocations write there.
-func (t *Table) moduleWords(o *object.Object, at uint64) []uint64 {
+// moduleWords are the words at an address, moduleWords at most, with the values that
+// relocations write there.
+func (t *Table) moduleWords(o *object.Object, address uint64) []uint64 {
 	size := uint64(t.ptrSize)
 	b := make([]byte, moduleWords*size)
-	n, _ := o.ReadAddress(b, at) // one that ends before is as good
+	n, _ := o.ReadAddress(b, address) // a shorter section is fine
 	words := make([]uint64, n/t.ptrSize)
 	for i := range words {
 		words[i] = t.pointer(b[uint64(i)*size:])
 	}
-	for _, r := range t.relocated(o, func(place, _ uint64) bool { return place-at < moduleWords*size }) {
-		if i := (r.place - at) / size; (r.place-at)%size == 0 && i < uint64(len(words)) {
+	for _, r := range t.relocated(o, func(place, _ uint64) bool { return place-address < moduleWords*size }) {
+		if i := (r.place - address) / size; (r.place-address)%size == 0 && i < uint64(len(words)) {
 			words[i] = r.value
 		}
 	}
 	return words
 }
 
-// fileFrom is what the section that holds an address has from there on.
+// fileFrom returns the bytes of a section from an address on.
 func fileFrom(o *object.Object, address uint64) []byte {
 	for _, s := range o.Sections() {
 		if s.Flags&elf.SHF_ALLOC != 0 && s.Type != elf.SHT_NOBITS && address >= s.Address && address-s.Address < s.Size {
@@ -114,14 +114,14 @@ func fileFrom(o *object.Object, address uint64) []byte {
 	return nil
 }
 
-// A relocation writes an address, to which the load address is added.
+// relocation writes an address, to which the load address is added.
 type relocation struct{ place, value uint64 }
 
-// maxWanted bounds the relocations that relocated gives.
+// maxWanted bounds the relocations that relocated returns.
 const maxWanted = 1 << 8
 
-// relocated gives the relocations with addends of a position-independent
-// executable that are wanted.
+// relocated returns the wanted relocations with addends of a position-independent
+// executable.
 func (t *Table) relocated(o *object.Object, wanted func(place, value uint64) bool) []relocation {
 	s := o.Section(".rela.dyn")
 	if s == nil {

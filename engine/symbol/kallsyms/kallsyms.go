@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kallsyms reads the symbols of a running Linux kernel, as /proc/kallsyms
-// has them: a line for each, ADDRESS TYPE NAME, and [MODULE] where it is of a
-// module.
+// Package kallsyms reads the symbols of a running Linux kernel from /proc/kallsyms, which
+// has a line for each: ADDRESS TYPE NAME, and [MODULE] for a symbol of a module.
 //
 //	t, err := kallsyms.Open("/proc/kallsyms")
 //	s, ok := t.Find(0xffffffff81000010)
@@ -20,29 +19,28 @@ import (
 	"strconv"
 )
 
-// ErrHidden says that the kernel hides its addresses (kptr_restrict): all of them
+// ErrHidden is returned where the kernel hides its addresses (kptr_restrict): all of them
 // are 0.
 var ErrHidden = errors.New("all addresses are 0: only root may see them (kernel.kptr_restrict)")
 
-// maxFile bounds the file; that of a kernel with many modules has 15 MB.
+// maxFile bounds the file; a kernel with many modules has 15 MB.
 const maxFile = 256 << 20
 
-// A Symbol is a function of the kernel. End is where the next one begins.
+// Symbol is a function of the kernel. End is the start of the next one.
 type Symbol struct {
 	Name       string
 	Module     string // "" for the kernel itself
 	Start, End uint64
 }
 
-// A Table is the functions by address. It does not change.
+// Table has the functions by address. It does not change.
 type Table struct {
 	path    string
 	symbols []Symbol
 	others  map[string]uint64 // other symbols of the kernel itself
 }
 
-// Open reads a file. It need not be a regular one: /proc/kallsyms says that it
-// has 0 bytes.
+// Open reads a file, which need not be a regular one: /proc/kallsyms has a size of 0 bytes.
 func Open(path string) (*Table, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -104,8 +102,8 @@ func parse(line []byte) (s Symbol, function bool, err error) {
 	return s, bytes.ContainsAny(fields[1], "tTwW"), nil
 }
 
-// sort puts the functions in order. Of those at one address the first of the
-// file is kept: it is how the kernel calls it.
+// sort sorts the functions by address. Of several at one address it keeps the first of the
+// file, which is the kernel's name for it.
 func (t *Table) sort() {
 	slices.SortStableFunc(t.symbols, func(a, b Symbol) int { return cmp.Compare(a.Start, b.Start) })
 	t.symbols = slices.CompactFunc(t.symbols, func(s, kept Symbol) bool {
@@ -125,10 +123,10 @@ func (t *Table) sort() {
 	}
 }
 
-// Path is that of Open.
+// Path is the path of the file.
 func (t *Table) Path() string { return t.path }
 
-// Find returns the function that holds an address.
+// Find returns the function that contains an address.
 func (t *Table) Find(address uint64) (Symbol, bool) {
 	i, found := slices.BinarySearchFunc(t.symbols, address, func(s Symbol, a uint64) int { return cmp.Compare(s.Start, a) })
 	if !found {
@@ -140,7 +138,7 @@ func (t *Table) Find(address uint64) (Symbol, bool) {
 	return t.symbols[i], true
 }
 
-// Address returns where a symbol of the kernel itself is.
+// Address returns the address of a symbol of the kernel itself.
 func (t *Table) Address(name string) (uint64, bool) {
 	for i := range t.symbols {
 		if s := &t.symbols[i]; s.Name == name && s.Module == "" {

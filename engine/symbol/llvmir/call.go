@@ -9,12 +9,12 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// forbidsInlining says whether an attribute of a function or of a call keeps it
-// from being inlined. A function that is not optimized is not inlined either.
+// forbidsInlining reports whether an attribute of a function or of a call keeps it from
+// being inlined. A function that is not optimized is not inlined either.
 func forbidsInlining(attribute string) bool { return attribute == "noinline" || attribute == "optnone" }
 
-// attributes looks at a group of attributes, behind the word "attributes". It
-// leaves the position as it was, so that its caller passes over the group.
+// attributes reads a group of attributes, after the word "attributes". It leaves the
+// position unchanged, and the caller skips the group.
 func (s *scanner) attributes() {
 	before := s.pos
 	defer func() { s.pos = before }()
@@ -36,8 +36,7 @@ func (s *scanner) attributes() {
 	}
 }
 
-// isNeverInlined says whether the attributes of a function keep it from being
-// inlined.
+// isNeverInlined reports whether the attributes of a function keep it from being inlined.
 func (f *Function) isNeverInlined() bool {
 	if f.isNoInline || f.group == 0 {
 		return f.isNoInline
@@ -51,18 +50,18 @@ func (m *Module) Calls() iter.Seq[symbol.Call] {
 	return func(yield func(symbol.Call) bool) {
 		for i := range m.functions {
 			f := &m.functions[i]
-			for in := range f.Instructions() {
-				switch in.Opcode {
+			for inst := range f.Instructions() {
+				switch inst.Opcode {
 				case "call", "invoke", "callbr":
 				default:
 					continue
 				}
-				name, never := m.callee(&f.instructions[in.Index])
+				name, never := m.callee(&f.instructions[inst.Index])
 				callee, ok := m.Function(name)
 				if !ok {
 					continue
 				}
-				c := symbol.Call{Position: m.position(f, in.Index), Callee: name, NeverInlined: never || callee.isNeverInlined()}
+				c := symbol.Call{Position: m.position(f, inst.Index), Callee: name, NeverInlined: never || callee.isNeverInlined()}
 				if !yield(c) {
 					return
 				}
@@ -71,10 +70,10 @@ func (m *Module) Calls() iter.Seq[symbol.Call] {
 	}
 }
 
-// callee is the name of what an instruction calls, and whether attributes of the
-// call keep it from being inlined. Outside of brackets a call names nothing else.
-func (m *Module) callee(in *instruction) (name string, never bool) {
-	l := lexer{data: m.source[:in.end], pos: int(in.start)}
+// callee returns the name of the called function, and whether attributes of the call keep
+// it from being inlined. Outside of brackets a call names nothing else.
+func (m *Module) callee(call *instruction) (name string, never bool) {
+	l := lexer{data: m.source[:call.end], pos: int(call.start)}
 	depth := 0
 	for {
 		t := l.next()

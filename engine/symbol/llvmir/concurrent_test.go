@@ -38,7 +38,7 @@ func together(t *testing.T, name string, alone *Module, positions []symbol.Posit
 			}
 			for _, p := range positions {
 				f, _ := m.Function(p.Function)
-				got, err := m.at(f, p.Instruction)
+				got, err := m.instructionAt(f, p.Instruction)
 				if diff := cmp.Diff(p, got); err != nil || diff != "" {
 					t.Errorf("%s: %v, position (-alone +together):\n%s", name, err, diff)
 				}

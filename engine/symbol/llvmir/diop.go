@@ -15,11 +15,11 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// ROCm's compilers describe variables by operations of their own (AMDGPU LLVM Extensions for
-// Heterogeneous Debugging, "DIExpr"): typed ones, on a stack of location descriptions. They
-// stand in a DIExpression, and in older releases in a DIExpr.
+// ROCm's compilers describe variables by operations of their own (AMDGPU LLVM Extensions
+// for Heterogeneous Debugging, "DIExpr"): typed ones, on a stack of location descriptions.
+// They are in a DIExpression, and in older releases in a DIExpr.
 
-// An objectKind says what an entry of that stack is on the stack of DWARF.
+// objectKind is how an entry of that stack is represented on the stack of DWARF.
 type objectKind uint8
 
 const (
@@ -29,20 +29,20 @@ const (
 	vectorObject                      // a composite location
 )
 
-// An object is an entry of the stack.
+// object is an entry of the stack.
 type object struct {
 	kind  objectKind
 	typ   string // of LLVM
 	space uint64 // of a memoryObject
-	// isGiven says of a memoryObject that its address is a value of the record, whose type has
-	// the address space.
-	isGiven    bool
-	constant   uint64 // of a value
-	isConstant bool
-	target     *object // of what DIOpAddrOf gave: what it points to
+	// isRecordValue is set for a memoryObject whose address is a value of the record, whose
+	// type has the address space.
+	isRecordValue bool
+	constant      uint64 // of a value
+	isConstant    bool
+	target        *object // the object that DIOpAddrOf took the address of
 }
 
-// A typedTranslator turns such operations into those of DWARF.
+// typedTranslator turns such operations into operations of DWARF.
 type typedTranslator struct {
 	values int
 	stack  []object
@@ -55,7 +55,7 @@ func isTyped(fields []Field) bool {
 	return len(fields) > 0 && strings.HasPrefix(fields[0].Value.Text, "DIOp")
 }
 
-// translateTyped translates the expression of a record that has that many values.
+// translateTyped translates the expression of a record that has a number of values.
 func translateTyped(fields []Field, values int) (Expression, error) {
 	t := typedTranslator{values: values}
 	for i := range fields {
@@ -77,13 +77,13 @@ func translateTyped(fields []Field, values int) (Expression, error) {
 	return t.end()
 }
 
-// Bounds on the stack and on what is written.
+// Bounds on the stack and on the output.
 const (
 	maxTyped      = 200
 	maxTypedBytes = 1 << 16
 )
 
-// splitArguments splits arguments at the commas that are in no brackets.
+// splitArguments splits arguments at the commas outside brackets.
 func splitArguments(text string) (list []string) {
 	depth, start := 0, 0
 	for i, c := range text {
@@ -105,11 +105,11 @@ func splitArguments(text string) (list []string) {
 	return list
 }
 
-// A typedOp is an operation: the number of its arguments, how many entries it pops, and what it
-// does with them, the top last.
+// typedOp is an operation: the number of its arguments, how many entries it pops, and its
+// effect on them, the top last.
 type typedOp struct {
 	arguments, pop int
-	do             func(t *typedTranslator, arguments []string, in []object) error
+	do             func(t *typedTranslator, arguments []string, inputs []object) error
 }
 
 // typedOps are the operations by their names.
@@ -158,16 +158,16 @@ func (t *typedTranslator) operation(name string, arguments []string) error {
 	case len(t.stack) < o.pop:
 		return fmt.Errorf("it needs %d entries, %d are there", o.pop, len(t.stack))
 	}
-	in := slices.Clone(t.stack[len(t.stack)-o.pop:])
-	for i := range in {
-		isVector := in[i].kind == vectorObject && name != "DIOpSelect"
-		isPointer := in[i].target != nil && name != "DIOpDeref"
-		if isVector || isPointer || in[i].kind == undefinedObject {
+	inputs := slices.Clone(t.stack[len(t.stack)-o.pop:])
+	for i := range inputs {
+		isVector := inputs[i].kind == vectorObject && name != "DIOpSelect"
+		isPointer := inputs[i].target != nil && name != "DIOpDeref"
+		if isVector || isPointer || inputs[i].kind == undefinedObject {
 			return errors.New("it has no equivalent for what is not in memory and no value")
 		}
 	}
 	t.stack = t.stack[:len(t.stack)-o.pop]
-	return o.do(t, arguments, in)
+	return o.do(t, arguments, inputs)
 }
 
 func (t *typedTranslator) push(o object) error {
@@ -190,7 +190,8 @@ func (t *typedTranslator) emit(name string, operands ...uint64) {
 	}
 }
 
-// read makes the top entry of DWARF's stack, which is of an object, the object's value.
+// read turns the top entry of DWARF's stack, which represents an object, into the object's
+// value.
 func (t *typedTranslator) read(o object) (object, error) {
 	bits := typeBits(o.typ)
 	if o.kind == valueObject {
@@ -204,7 +205,7 @@ func (t *typedTranslator) read(o object) (object, error) {
 	return object{typ: o.typ}, nil
 }
 
-// locate makes an address one of its address space.
+// locate adds its address space to an address.
 func (t *typedTranslator) locate(o object) {
 	if o.space != 0 {
 		t.emit("DW_OP_constu", o.space)
@@ -212,7 +213,7 @@ func (t *typedTranslator) locate(o object) {
 	}
 }
 
-// truncate makes the top entry one of so many bits, and extends the sign.
+// truncate reduces the top entry to a number of bits, and extends the sign.
 func (t *typedTranslator) truncate(bits uint64, isSigned bool) {
 	if bits == 0 || bits >= 64 {
 		return
@@ -239,16 +240,16 @@ func (t *typedTranslator) argument(arguments []string, _ []object) error {
 	return t.pick(n, arguments[1])
 }
 
-// pick pushes one of the values once more.
+// pick pushes a copy of one of the values.
 func (t *typedTranslator) pick(n uint64, typ string) error {
 	if t.values == 0 {
 		return errors.New("there are no values")
 	}
-	from := uint64(t.values+len(t.stack)) - 1 - n //nolint:gosec // small
-	if from > 0xff {
-		return fmt.Errorf("a value below %d entries, at most 255 expected", from)
+	index := uint64(t.values+len(t.stack)) - 1 - n //nolint:gosec // small
+	if index > 0xff {
+		return fmt.Errorf("a value below %d entries, at most 255 expected", index)
 	}
-	t.emit("DW_OP_pick", from)
+	t.emit("DW_OP_pick", index)
 	return t.push(object{typ: typ})
 }
 
@@ -262,12 +263,12 @@ func (t *typedTranslator) poisoned(arguments []string, _ []object) error {
 	return t.push(object{kind: undefinedObject, typ: arguments[0]})
 }
 
-func (t *typedTranslator) constant(arguments []string, in []object) error {
+func (t *typedTranslator) constant(arguments []string, inputs []object) error {
 	typ, text := splitTyped(arguments[0])
 	var n int64
 	switch text {
 	case "undef", "poison":
-		return t.poisoned([]string{typ}, in)
+		return t.poisoned([]string{typ}, inputs)
 	case "null", "false", "zeroinitializer":
 	case "true":
 		n = 1
@@ -294,13 +295,13 @@ func (t *typedTranslator) pushLane(arguments []string, _ []object) error {
 	return t.push(object{typ: arguments[0]})
 }
 
-// convert makes an integer one of another size, without sign.
-func (t *typedTranslator) convert(arguments []string, in []object) error {
-	return t.resize(arguments[0], in[0], false)
+// convert resizes an integer without sign.
+func (t *typedTranslator) convert(arguments []string, inputs []object) error {
+	return t.resize(arguments[0], inputs[0], false)
 }
 
-func (t *typedTranslator) extendSign(arguments []string, in []object) error {
-	return t.resize(arguments[0], in[0], true)
+func (t *typedTranslator) extendSign(arguments []string, inputs []object) error {
+	return t.resize(arguments[0], inputs[0], true)
 }
 
 func (t *typedTranslator) resize(typ string, o object, isSigned bool) error {
@@ -316,42 +317,42 @@ func (t *typedTranslator) resize(typ string, o object, isSigned bool) error {
 	return t.push(object{typ: typ})
 }
 
-func (t *typedTranslator) reinterpret(arguments []string, in []object) error {
-	from, to := typeBits(in[0].typ), typeBits(arguments[0])
+func (t *typedTranslator) reinterpret(arguments []string, inputs []object) error {
+	from, to := typeBits(inputs[0].typ), typeBits(arguments[0])
 	if from != to && from != 0 && to != 0 {
-		return fmt.Errorf("from %s to %s, which has another size", in[0].typ, arguments[0])
+		return fmt.Errorf("from %s to %s, which has another size", inputs[0].typ, arguments[0])
 	}
-	in[0].typ = arguments[0]
-	return t.push(in[0])
+	inputs[0].typ = arguments[0]
+	return t.push(inputs[0])
 }
 
-func (t *typedTranslator) bitOffset(arguments []string, in []object) error {
-	return t.offset(arguments[0], in, 1)
+func (t *typedTranslator) bitOffset(arguments []string, inputs []object) error {
+	return t.offset(arguments[0], inputs, 1)
 }
 
-func (t *typedTranslator) byteOffset(arguments []string, in []object) error {
-	return t.offset(arguments[0], in, 8)
+func (t *typedTranslator) byteOffset(arguments []string, inputs []object) error {
+	return t.offset(arguments[0], inputs, 8)
 }
 
-// offset moves what is below the top by so many units of bits.
-func (t *typedTranslator) offset(typ string, in []object, unit uint64) error {
-	by, err := t.read(in[1])
+// offset moves the entry below the top by the top entry's number of units; unit is in bits.
+func (t *typedTranslator) offset(typ string, inputs []object, unit uint64) error {
+	count, err := t.read(inputs[1])
 	if err != nil {
 		return err
 	}
-	if unit == 1 && by.isConstant && by.constant%8 == 0 || unit == 8 {
-		if in[0].kind == memoryObject {
+	if unit == 1 && count.isConstant && count.constant%8 == 0 || unit == 8 {
+		if inputs[0].kind == memoryObject {
 			if unit == 1 {
 				t.emit("DW_OP_constu", 8)
 				t.emit("DW_OP_div")
 			}
 			t.emit("DW_OP_plus")
-			in[0].typ, in[0].isGiven = typ, false
-			return t.push(in[0])
+			inputs[0].typ, inputs[0].isRecordValue = typ, false
+			return t.push(inputs[0])
 		}
 	}
-	if !by.isConstant || in[0].kind != valueObject || typeBits(typ) == 0 || by.constant*unit+typeBits(typ) > min(typeBits(in[0].typ), 64) || by.constant > 64 {
-		return fmt.Errorf("by %d bits into %s: only bytes of memory, and constants within a value of at most 64 bits", by.constant*unit, in[0].typ)
+	if !count.isConstant || inputs[0].kind != valueObject || typeBits(typ) == 0 || count.constant*unit+typeBits(typ) > min(typeBits(inputs[0].typ), 64) || count.constant > 64 {
+		return fmt.Errorf("by %d bits into %s: only bytes of memory, and constants within a value of at most 64 bits", count.constant*unit, inputs[0].typ)
 	}
 	if unit == 8 {
 		t.emit("DW_OP_constu", 8)
@@ -361,63 +362,63 @@ func (t *typedTranslator) offset(typ string, in []object, unit uint64) error {
 	return t.push(object{typ: typ})
 }
 
-func (t *typedTranslator) addressOf(arguments []string, in []object) error {
-	return t.push(object{typ: "ptr addrspace(" + arguments[0] + ")", target: &in[0]})
+func (t *typedTranslator) addressOf(arguments []string, inputs []object) error {
+	return t.push(object{typ: "ptr addrspace(" + arguments[0] + ")", target: &inputs[0]})
 }
 
-func (t *typedTranslator) deref(arguments []string, in []object) error {
-	if target := in[0].target; target != nil {
+func (t *typedTranslator) deref(arguments []string, inputs []object) error {
+	if target := inputs[0].target; target != nil {
 		target.typ = arguments[0]
 		return t.push(*target)
 	}
-	space, ok := pointerSpace(in[0].typ)
+	space, ok := pointerSpace(inputs[0].typ)
 	if !ok {
-		return fmt.Errorf("a value of type %s, expected a pointer", in[0].typ)
+		return fmt.Errorf("a value of type %s, expected a pointer", inputs[0].typ)
 	}
-	// A value of the record stands on the stack as it is, and nothing was done with it.
-	isGiven := t.values == 1 && in[0].kind == valueObject && len(t.stack) == 0 && len(t.out) == 2 && t.out[0] == dw.OpPick
-	if _, err := t.read(in[0]); err != nil {
+	// A value of the record is on the stack unchanged, and nothing was done with it.
+	isRecordValue := t.values == 1 && inputs[0].kind == valueObject && len(t.stack) == 0 && len(t.out) == 2 && t.out[0] == dw.OpPick
+	if _, err := t.read(inputs[0]); err != nil {
 		return err
 	}
-	return t.push(object{kind: memoryObject, typ: arguments[0], space: space, isGiven: isGiven})
+	return t.push(object{kind: memoryObject, typ: arguments[0], space: space, isRecordValue: isRecordValue})
 }
 
-func (t *typedTranslator) readTop(_ []string, in []object) error {
-	o, err := t.read(in[0])
+func (t *typedTranslator) readTop(_ []string, inputs []object) error {
+	o, err := t.read(inputs[0])
 	if err != nil {
 		return err
 	}
 	return t.push(o)
 }
 
-// binaryOp is an operation on two values of one type. One that looks at the upper bits gets
-// them zero, or as the sign.
+// binaryOp is an operation on two values of one type. An operation that depends on the
+// upper bits gets them extended with zero, or with the sign.
 func binaryOp(name string, isExact, isSigned bool) typedOp {
-	return typedOp{0, 2, func(t *typedTranslator, _ []string, in []object) error {
-		if !isIntegerType(in[0].typ) && !strings.HasPrefix(in[0].typ, "ptr") || typeBits(in[0].typ) > 64 {
-			return fmt.Errorf("of type %s: only integers of at most 64 bits", in[0].typ)
+	return typedOp{0, 2, func(t *typedTranslator, _ []string, inputs []object) error {
+		if !isIntegerType(inputs[0].typ) && !strings.HasPrefix(inputs[0].typ, "ptr") || typeBits(inputs[0].typ) > 64 {
+			return fmt.Errorf("of type %s: only integers of at most 64 bits", inputs[0].typ)
 		}
-		below := in[0].kind == memoryObject || isExact && typeBits(in[0].typ) < 64
+		below := inputs[0].kind == memoryObject || isExact && typeBits(inputs[0].typ) < 64
 		for _, i := range []int{1, 0} {
 			if i == 0 && below {
 				t.emit("DW_OP_swap")
 			}
-			if _, err := t.read(in[i]); err != nil {
+			if _, err := t.read(inputs[i]); err != nil {
 				return err
 			}
 			if isExact && (i == 1 || below) {
-				t.truncate(typeBits(in[i].typ), isSigned)
+				t.truncate(typeBits(inputs[i].typ), isSigned)
 			}
 		}
 		if below {
 			t.emit("DW_OP_swap")
 		}
 		t.emit(name)
-		return t.push(object{typ: in[0].typ})
+		return t.push(object{typ: inputs[0].typ})
 	}}
 }
 
-// part makes the top entry, which is of an object, a location of its own.
+// part turns the top entry, which represents an object, into a location of its own.
 func (t *typedTranslator) part(o object) error {
 	switch {
 	case o.target != nil:
@@ -430,33 +431,33 @@ func (t *typedTranslator) part(o object) error {
 	return nil
 }
 
-func (t *typedTranslator) extend(arguments []string, in []object) error {
+func (t *typedTranslator) extend(arguments []string, inputs []object) error {
 	n, err := strconv.ParseUint(arguments[0], 10, 16)
-	bits := typeBits(in[0].typ)
+	bits := typeBits(inputs[0].typ)
 	if err != nil || n == 0 || bits == 0 {
-		return fmt.Errorf("%s times a %s", arguments[0], in[0].typ)
+		return fmt.Errorf("%s times a %s", arguments[0], inputs[0].typ)
 	}
-	if err := t.part(in[0]); err != nil {
+	if err := t.part(inputs[0]); err != nil {
 		return err
 	}
 	t.emit("DW_OP_LLVM_extend", bits, n)
-	return t.push(object{kind: vectorObject, typ: fmt.Sprintf("<%d x %s>", n, in[0].typ)})
+	return t.push(object{kind: vectorObject, typ: fmt.Sprintf("<%d x %s>", n, inputs[0].typ)})
 }
 
-func (t *typedTranslator) selectParts(_ []string, in []object) error {
-	count, element, ok := vectorType(in[0].typ)
+func (t *typedTranslator) selectParts(_ []string, inputs []object) error {
+	count, element, ok := vectorType(inputs[0].typ)
 	bits := typeBits(element)
-	if in[0].kind != vectorObject || in[1].kind != vectorObject || in[0].typ != in[1].typ || !ok || bits == 0 || in[2].kind == vectorObject {
-		return fmt.Errorf("of %s and %s: two vectors of one type are expected below a mask", in[0].typ, in[1].typ)
+	if inputs[0].kind != vectorObject || inputs[1].kind != vectorObject || inputs[0].typ != inputs[1].typ || !ok || bits == 0 || inputs[2].kind == vectorObject {
+		return fmt.Errorf("of %s and %s: two vectors of one type are expected below a mask", inputs[0].typ, inputs[1].typ)
 	}
-	if _, err := t.read(in[2]); err != nil {
+	if _, err := t.read(inputs[2]); err != nil {
 		return err
 	}
 	t.emit("DW_OP_LLVM_select_bit_piece", bits, count)
-	return t.push(object{kind: vectorObject, typ: in[0].typ})
+	return t.push(object{kind: vectorObject, typ: inputs[0].typ})
 }
 
-// composite puts entries together, the deepest one first. They stay below it: it is the last.
+// composite joins entries, the deepest one first. They stay below it, the last one.
 func (t *typedTranslator) composite(arguments []string, _ []object) error {
 	n, err := strconv.Atoi(arguments[0])
 	if err != nil || n <= 0 || n != len(t.stack) {
@@ -500,7 +501,7 @@ func (t *typedTranslator) fragment(arguments []string, _ []object) error {
 	return nil
 }
 
-// end makes the only entry a location description.
+// end turns the only entry into a location description.
 func (t *typedTranslator) end() (Expression, error) {
 	if len(t.stack) != 1 {
 		return Expression{}, fmt.Errorf("%d entries are left, expected one", len(t.stack))
@@ -510,13 +511,13 @@ func (t *typedTranslator) end() (Expression, error) {
 	if len(t.out) == 2 && t.out[0] == dw.OpPick && t.values == 1 {
 		t.out = nil // the value is on the stack
 	}
-	if !o.isGiven {
+	if !o.isRecordValue {
 		if err := t.part(o); err != nil {
 			return e, err
 		}
 	}
 	if f := t.frag; f != nil {
-		// In the place of a translator that has written the location.
+		// Continue as a translator that has written the location.
 		last := translator{out: t.out, isStackValue: true, depth: 1, frag: f}
 		if err := last.end(); err != nil {
 			return e, err
@@ -537,15 +538,15 @@ func pointerSpace(typ string) (space uint64, ok bool) {
 	if !strings.HasPrefix(typ, "ptr") && !strings.HasSuffix(typ, "*") {
 		return 0, false
 	}
-	if at := strings.LastIndex(typ, "addrspace("); at >= 0 {
-		text, _, _ := strings.Cut(typ[at+len("addrspace("):], ")")
+	if index := strings.LastIndex(typ, "addrspace("); index >= 0 {
+		text, _, _ := strings.Cut(typ[index+len("addrspace("):], ")")
 		n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 24)
 		return n, err == nil
 	}
 	return 0, true
 }
 
-// vectorType takes a type of vectors or arrays apart.
+// vectorType splits a type of vectors or arrays.
 func vectorType(typ string) (count uint64, element string, ok bool) {
 	if len(typ) < 2 || typ[0] != '<' && typ[0] != '[' {
 		return 0, "", false
@@ -555,12 +556,12 @@ func vectorType(typ string) (count uint64, element string, ok bool) {
 	return count, strings.TrimSpace(element), ok && err == nil
 }
 
-// maxTypeText bounds the text of a type, and so how deep arrays are in arrays.
+// maxTypeText bounds the text of a type, and so the nesting of arrays.
 const maxTypeText = 1 << 10
 
 var floatBits = map[string]uint64{"half": 16, "bfloat": 16, "float": 32, "double": 64, "x86_fp80": 80, "fp128": 128, "ppc_fp128": 128}
 
-// typeBits is the size of a type of LLVM in bits; 0 where it is not known. Pointers to local
+// typeBits is the size of a type of LLVM in bits; 0 where it is unknown. Pointers to local
 // and private memory of AMD's processors have 32.
 func typeBits(typ string) uint64 {
 	if len(typ) > maxTypeText {

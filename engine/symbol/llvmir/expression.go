@@ -14,30 +14,29 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// An Expression is what a DIExpression does with the values of a record, or of a
-// global variable.
+// Expression is a translated DIExpression, which computes a location from the values of a
+// record, or of a global variable.
 type Expression struct {
-	// Bytes are in locexpr.Canonical. They are evaluated on a stack of the
-	// values, the last one on top, and give a location description. The operand
-	// of DW_OP_convert is what symbol.IRType takes. In DW_OP_entry_value register N
-	// stands for value N as it was on entry to the function.
+	// Bytes are in locexpr.Canonical. They are evaluated on a stack of the values, the last
+	// one on top, and yield a location description. The operand of DW_OP_convert is for
+	// symbol.IRType. In DW_OP_entry_value register N is value N on entry to the function.
 	Bytes []byte
-	// IsAddress says that the result is where the variable is in memory; else it is
-	// an implicit location, of what the variable is.
+	// IsAddress is set where the result is the variable's place in memory; else it is an
+	// implicit location with the variable's value.
 	IsAddress bool
-	// Fragment says which bits of the variable are described; nil: all.
+	// Fragment is the described part of the variable; nil: all of it.
 	Fragment *Fragment
 }
 
-// A Fragment is a part of a variable, in bits.
+// Fragment is a part of a variable, in bits.
 type Fragment struct{ Offset, Size uint64 }
 
-// overlaps says whether parts of a variable have bits in common; nil is all of it.
+// overlaps reports whether parts of a variable have bits in common; nil is all of it.
 func (f *Fragment) overlaps(g *Fragment) bool {
 	return f == nil || g == nil || f.Offset < g.Offset+g.Size && g.Offset < f.Offset+f.Size
 }
 
-// An expressionOp is an operation of DIExpression that is one of DWARF.
+// expressionOp is an operation of DIExpression that is also an operation of DWARF.
 type expressionOp struct {
 	name      string
 	pop, push int // entries of the stack
@@ -45,7 +44,7 @@ type expressionOp struct {
 	operand   locexpr.OperandKind
 }
 
-// operands is how many operands it has.
+// operands is the number of operands.
 func (o *expressionOp) operands() int {
 	if o.operand == locexpr.NoOperand {
 		return 0
@@ -53,8 +52,7 @@ func (o *expressionOp) operands() int {
 	return 1
 }
 
-// expressionOps are the operations that a DIExpression may have and that mean in
-// it what they mean in DWARF.
+// expressionOps are the operations of a DIExpression that mean the same in DWARF.
 var expressionOps = sync.OnceValue(func() map[string]*expressionOp {
 	table := map[string]*expressionOp{}
 	add := func(pop, push int, names ...string) {
@@ -86,14 +84,14 @@ type translator struct {
 	pos          int
 	values       int  // on the stack at the beginning
 	depth        int  // of the stack now
-	isAddress    bool // the value is where the variable is
+	isAddress    bool // the value is the variable's address
 	isTyped      bool // the top entry is of an integral base type
 	out          []byte
 	isStackValue bool // it ends in DW_OP_stack_value
 	frag         *Fragment
 }
 
-// translate translates the expression of a record that has that many values.
+// translate translates the expression of a record that has a number of values.
 func translate(fields []Field, values int, address bool) (Expression, error) {
 	if isTyped(fields) {
 		return translateTyped(fields, values)
@@ -105,7 +103,7 @@ func translate(fields []Field, values int, address bool) (Expression, error) {
 	return Expression{t.out, t.isAddress && !t.isStackValue, t.frag}, nil
 }
 
-// word is the name of the operation at the current position; "" where none is.
+// word is the name of the operation at the current position; "" where there is none.
 func (t *translator) word() string {
 	if t.pos < len(t.fields) && t.fields[t.pos].Value.Kind == WordValue {
 		return t.fields[t.pos].Value.Text
@@ -113,7 +111,7 @@ func (t *translator) word() string {
 	return ""
 }
 
-// hasNumber says whether a number follows.
+// hasNumber reports whether a number follows.
 func (t *translator) hasNumber() bool {
 	return t.pos < len(t.fields) && t.fields[t.pos].Value.Kind == NumberValue
 }
@@ -165,7 +163,7 @@ func (t *translator) operation(op string) error {
 		return t.convert()
 	case "DW_OP_LLVM_fragment", "DW_OP_bit_piece", "DW_OP_piece":
 		return t.fragment(op)
-	case "DW_OP_LLVM_tag_offset": // no part of where the variable is
+	case "DW_OP_LLVM_tag_offset": // it does not change the place of the variable
 		_, err := t.unsigned(op)
 		return err
 	case "DW_OP_LLVM_extract_bits_sext", "DW_OP_LLVM_extract_bits_zext":
@@ -213,8 +211,8 @@ func (t *translator) operation(op string) error {
 	return nil
 }
 
-// isMemory says whether a DW_OP_deref that the operations from next on follow is
-// the last one of a value, which is in memory then.
+// isMemory reports whether a DW_OP_deref followed by the operations from next on is the
+// last one of a value, which then is in memory.
 func (t *translator) isMemory(next int) bool {
 	if t.isAddress {
 		return false
@@ -264,7 +262,7 @@ func appendOperand(out []byte, kind locexpr.OperandKind, n uint64) ([]byte, erro
 	return out, nil
 }
 
-// argument pushes one of the values once more.
+// argument pushes a copy of one of the values.
 func (t *translator) argument() error {
 	n, err := t.unsigned("DW_OP_LLVM_arg")
 	if err != nil {
@@ -277,16 +275,16 @@ func (t *translator) argument() error {
 		t.pos++
 		return t.entry("DW_OP_LLVM_entry_value", n)
 	}
-	from := uint64(t.depth) - 1 - n
-	if from > 0xff {
-		return fmt.Errorf("DW_OP_LLVM_arg %d: below %d entries, at most 255 expected", n, from)
+	index := uint64(t.depth) - 1 - n
+	if index > 0xff {
+		return fmt.Errorf("DW_OP_LLVM_arg %d: below %d entries, at most 255 expected", n, index)
 	}
-	t.out = append(t.out, dw.OpPick, byte(from))
+	t.out = append(t.out, dw.OpPick, byte(index))
 	t.depth++
 	return nil
 }
 
-// entryValue replaces the value by what it was on entry to the function.
+// entryValue replaces the value by its value on entry to the function.
 func (t *translator) entryValue(op string) error {
 	if t.pos != 1 || t.values != 1 {
 		return fmt.Errorf("%s is expected at the beginning", op)
@@ -337,8 +335,8 @@ func (t *translator) convert() error {
 	return nil
 }
 
-// untype makes the top entry one of the generic type: the operations of a
-// DIExpression do not care about types, those of DWARF do.
+// untype converts the top entry to the generic type: the operations of a DIExpression
+// ignore types, DWARF's do not.
 func (t *translator) untype(op string) {
 	if t.isTyped && op != "DW_OP_stack_value" {
 		t.out = append(t.out, dw.OpConvert, 0)
@@ -346,7 +344,7 @@ func (t *translator) untype(op string) {
 	t.isTyped = false
 }
 
-// offsetAndSize are the operands of an operation about a part of something.
+// offsetAndSize returns the operands of an operation on a part.
 func (t *translator) offsetAndSize(op string) (offset, size uint64, err error) {
 	if offset, err = t.unsigned(op); err == nil {
 		size, err = t.unsigned(op)
@@ -354,7 +352,7 @@ func (t *translator) offsetAndSize(op string) (offset, size uint64, err error) {
 	return offset, size, err
 }
 
-// fragment says which part of the variable is described.
+// fragment reads the described part of the variable.
 func (t *translator) fragment(op string) error {
 	offset, size, err := t.offsetAndSize(op)
 	if err != nil {
@@ -371,8 +369,7 @@ func (t *translator) fragment(op string) error {
 	return nil
 }
 
-// extractBits takes bits out of a value, or out of the memory where the variable
-// is.
+// extractBits extracts bits of a value, or of the variable's memory.
 func (t *translator) extractBits(op string) error {
 	offset, size, err := t.offsetAndSize(op)
 	if err != nil {
@@ -403,7 +400,7 @@ func (t *translator) extractBits(op string) error {
 	return nil
 }
 
-// end makes the result a location description.
+// end turns the result into a location description.
 func (t *translator) end() error {
 	if t.depth == 0 {
 		return fmt.Errorf("there is no value")
@@ -413,7 +410,7 @@ func (t *translator) end() error {
 	}
 	if f := t.frag; f != nil {
 		if f.Offset > 0 {
-			// What comes before the part is not described.
+			// The bits before the part are not described.
 			t.out = append(t.out, dw.OpLLVMUser, dw.UserUndefined, dw.OpBitPiece)
 			t.out = append(binary.AppendUvarint(t.out, f.Offset), 0, dw.OpOver)
 		}

@@ -8,15 +8,14 @@ import (
 	"sort"
 )
 
-// A flow follows what records say through the blocks of a function. A record
-// holds up to the next one of its variable, on every path: where paths with
-// different records meet, none holds. So a record ends where one of its values
-// is computed again in the next round of a loop: on the first way there it did
-// not hold yet. This works only for values that are computed on every way to the
-// record; a record with other values says nothing.
+// flow propagates records through the blocks of a function. A record is valid up to the
+// next one of its variable, on every path: where paths with different records meet, none is
+// valid. So a record ends where a loop computes one of its values again: on the path into
+// the loop it was not valid yet. This works only for values that are computed on every path
+// to the record; a record with other values is ignored.
 type flow struct {
 	f       *Function
-	isKnown bool      // where each block goes
+	isKnown bool      // the successors of each block are known
 	preds   [][]int32 // blocks by block
 	results map[string]int32
 	left    *int // steps
@@ -24,7 +23,7 @@ type flow struct {
 	found   []recordSpan
 }
 
-// A recordSpan is instructions for which a record of a group holds.
+// recordSpan is instructions for which a record of a group is valid.
 type recordSpan struct {
 	span
 	record int
@@ -33,21 +32,21 @@ type recordSpan struct {
 // States of a block's ends, below the indexes of records.
 const (
 	unknownState = -2 // not reached yet
-	noState      = -1 // no record holds
+	noState      = -1 // no record is valid
 )
 
 func newFlow(f *Function, left *int) *flow {
 	w := &flow{f: f, left: left, results: map[string]int32{}, passed: map[[2]int32]bool{}}
-	for in := range f.Instructions() {
-		if in.Result != "" {
-			w.results[in.Result] = int32(in.Index)
+	for inst := range f.Instructions() {
+		if inst.Result != "" {
+			w.results[inst.Result] = int32(inst.Index)
 		}
 	}
 	w.findPreds()
 	return w
 }
 
-// findPreds finds from where each block is reached.
+// findPreds finds the predecessors of each block.
 func (w *flow) findPreds() {
 	f := w.f
 	names := map[string]int32{}
@@ -68,22 +67,22 @@ func (w *flow) findPreds() {
 		if last < f.blocks[i].first {
 			continue // it was cut off
 		}
-		in := &f.instructions[last]
-		at := lexer{data: f.module.source[:in.end], pos: int(in.start)}
-		for t := at.next(); t.kind != endToken; t = at.next() {
-			if t.kind != wordToken || string(at.text(t)) != "label" {
+		inst := &f.instructions[last]
+		lx := lexer{data: f.module.source[:inst.end], pos: int(inst.start)}
+		for t := lx.next(); t.kind != endToken; t = lx.next() {
+			if t.kind != wordToken || string(lx.text(t)) != "label" {
 				continue
 			}
-			t = at.next()
+			t = lx.next()
 			if t.kind != localToken {
 				continue
 			}
-			to, ok := names[unquote(at.text(t))]
+			target, ok := names[unquote(lx.text(t))]
 			if !ok {
 				w.isKnown = false
 				return
 			}
-			w.preds[to] = append(w.preds[to], int32(i))
+			w.preds[target] = append(w.preds[target], int32(i))
 		}
 	}
 }
@@ -96,14 +95,14 @@ func (w *flow) end(block int) int32 {
 	return int32(len(w.f.instructions))
 }
 
-// An event is where a record begins to hold, or, with noState, where nothing does
-// any more.
+// event is the point where a record becomes valid, or, with noState, where the last one
+// ends.
 type event struct {
-	at    int32 // before this instruction
+	start int32 // before this instruction
 	state int
 }
 
-// events are what happens to a part of a variable.
+// events are the events of a part of a variable.
 func (w *flow) events(group []*DebugRecord, part *Fragment) []event {
 	var list []event
 	for i, d := range group {
@@ -119,11 +118,11 @@ func (w *flow) events(group []*DebugRecord, part *Fragment) []event {
 			if !own {
 				continue
 			}
-			// It holds as soon as its values are there.
-			e.at = 0
+			// It is valid as soon as its values are computed.
+			e.start = 0
 			for _, name := range d.names {
-				if in, ok := w.results[name]; ok {
-					e.at = max(e.at, in+1)
+				if result, ok := w.results[name]; ok {
+					e.start = max(e.start, result+1)
 				}
 			}
 			list = append(list, e)
@@ -131,47 +130,46 @@ func (w *flow) events(group []*DebugRecord, part *Fragment) []event {
 		}
 		list = append(list, e)
 	}
-	slices.SortStableFunc(list, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(list, func(a, b event) int { return cmp.Compare(a.start, b.start) })
 	return list
 }
 
-// areComputed says whether the values of a record are there wherever it is
+// areComputed reports whether the values of a record are computed wherever the record is
 // reached. A declaration waits for them.
 func (w *flow) areComputed(d *DebugRecord) bool {
 	if d.Kind == DeclareRecord || d.Kind == DeclareValueRecord {
 		return true
 	}
-	at := w.blockAt(int32(d.Before))
+	reached := w.blockAt(int32(d.Before))
 	for _, name := range d.names {
-		in, ok := w.results[name]
+		result, ok := w.results[name]
 		if !ok { // a parameter
 			continue
 		}
-		if from := w.blockAt(in); from == at && in >= int32(d.Before) || from != at && !w.passes(from, at) {
+		if defined := w.blockAt(result); defined == reached && result >= int32(d.Before) || defined != reached && !w.passes(defined, reached) {
 			return false
 		}
 	}
 	return true
 }
 
-// blockAt is the block of an instruction; a record behind the last one is in the
-// last block.
-func (w *flow) blockAt(in int32) int32 {
-	return int32(sort.Search(len(w.f.blocks), func(k int) bool { return w.f.blocks[k].first > in })) - 1
+// blockAt is the block of an instruction; a record after the last one is in the last block.
+func (w *flow) blockAt(index int32) int32 {
+	return int32(sort.Search(len(w.f.blocks), func(k int) bool { return w.f.blocks[k].first > index })) - 1
 }
 
-// passes says whether every way to a block goes through another one.
-func (w *flow) passes(through, to int32) bool {
+// passes reports whether every path to a block goes through another one.
+func (w *flow) passes(through, target int32) bool {
 	if through == 0 || !w.isKnown {
 		return true
 	}
-	key := [2]int32{through, to}
+	key := [2]int32{through, target}
 	if known, ok := w.passed[key]; ok {
 		return known
 	}
-	seen := map[int32]bool{to: true}
+	seen := map[int32]bool{target: true}
 	result := true
-	for list := []int32{to}; len(list) > 0 && result; {
+	for list := []int32{target}; len(list) > 0 && result; {
 		block := list[len(list)-1]
 		list = list[:len(list)-1]
 		if *w.left--; *w.left < 0 || block == 0 {
@@ -189,27 +187,26 @@ func (w *flow) passes(through, to int32) bool {
 	return result
 }
 
-// find adds the instructions for which records of one part hold. It is false
-// where that is too much work.
+// find adds the instructions for which records of one part are valid. It is false where
+// that takes too many steps.
 func (w *flow) find(group []*DebugRecord, part *Fragment) bool {
 	f := w.f
 	events := w.events(group, part)
 	if *w.left -= len(group) + len(events) + len(f.blocks); *w.left < 0 {
 		return false
 	}
-	// The events of each block: a place between two blocks belongs to the block
-	// that its record is in, which is the later one, but for what follows the
-	// last instruction of a block.
+	// The events of each block: a point between two blocks belongs to the block of its
+	// record, the later one, except after the last instruction of a block.
 	first := make([]int, len(f.blocks)+1)
 	for i := range f.blocks {
-		from := f.blocks[i].first
-		first[i] = sort.Search(len(events), func(k int) bool { return events[k].at >= from })
+		start := f.blocks[i].first
+		first[i] = sort.Search(len(events), func(k int) bool { return events[k].start >= start })
 	}
 	first[len(f.blocks)] = len(events)
-	in := make([]int, len(f.blocks))
-	out := make([]int, len(f.blocks))
-	for i := range in {
-		in[i], out[i] = unknownState, unknownState
+	before := make([]int, len(f.blocks))
+	after := make([]int, len(f.blocks))
+	for i := range before {
+		before[i], after[i] = unknownState, unknownState
 	}
 	for changed := true; changed; {
 		changed = false
@@ -217,34 +214,34 @@ func (w *flow) find(group []*DebugRecord, part *Fragment) bool {
 			if *w.left--; *w.left < 0 {
 				return false
 			}
-			state := w.meet(i, out)
-			in[i] = state
+			state := w.meet(i, after)
+			before[i] = state
 			if state != unknownState || i == 0 {
 				for _, e := range events[first[i]:first[i+1]] {
 					state = e.state
 				}
 			}
-			if state != out[i] {
-				out[i], changed = state, true
+			if state != after[i] {
+				after[i], changed = state, true
 			}
 		}
 	}
 	for i := range f.blocks {
-		state, at := in[i], f.blocks[i].first
+		state, start := before[i], f.blocks[i].first
 		if state == unknownState {
 			state = noState
 		}
 		for _, e := range events[first[i]:first[i+1]] {
-			w.add(span{at, e.at}, state)
-			at, state = max(at, e.at), e.state
+			w.add(span{start, e.start}, state)
+			start, state = max(start, e.start), e.state
 		}
-		w.add(span{at, w.end(i)}, state)
+		w.add(span{start, w.end(i)}, state)
 	}
 	return true
 }
 
-// meet is the state at the beginning of a block: what holds at the end of every
-// block before it.
+// meet is the state at the beginning of a block: the record that is valid at the end of
+// every predecessor.
 func (w *flow) meet(block int, out []int) int {
 	if block == 0 || !w.isKnown {
 		return noState
@@ -269,8 +266,7 @@ func (w *flow) add(s span, record int) {
 	w.found = append(w.found, recordSpan{s, record})
 }
 
-// take returns what was found in a scope, by place, neighbours joined, and
-// forgets it.
+// take returns the records found in a scope, by place, neighbours joined, and drops them.
 func (w *flow) take(scope []span) []recordSpan {
 	slices.SortStableFunc(w.found, func(a, b recordSpan) int {
 		return cmp.Or(cmp.Compare(a.record, b.record), cmp.Compare(a.start, b.start))

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// A Function is a function that the module defines.
+// Function is a function that the module defines.
 type Function struct {
 	module       *Module
 	start        uint32 // offset of "define"
@@ -17,55 +17,54 @@ type Function struct {
 	dbg          uint32 // offset of the node behind !dbg; 0: none
 	end          uint32 // offset behind the body
 	group        uint32 // offset of the last group of attributes; 0: none
-	isNoInline   bool   // an attribute of its own says that it is not inlined
+	isNoInline   bool   // one of its own attributes forbids inlining
 	instructions []instruction
 	records      []record
 	blocks       []block
 }
 
-// An instruction is where one is in the text.
+// instruction is the place of an instruction in the text.
 type instruction struct {
-	start, end uint32 // offsets of its first byte and of what follows it
+	start, end uint32 // offsets of its first byte and of the text behind it
 	dbg        uint32 // offset of the node behind !dbg; 0: none
 }
 
-// A record is a debug record, or a call of a debug intrinsic.
+// record is a debug record, or a call of a debug intrinsic.
 type record struct {
 	kind   RecordKind
 	isCall bool   // an intrinsic: the position is behind its !dbg
 	start  uint32 // offset of its first byte
 	args   uint32 // offset of the "(" of its arguments
-	dbg    uint32 // as of an instruction; of intrinsics
-	before int32  // the index of the instruction that follows it
+	dbg    uint32 // of an intrinsic, as in instruction
+	before int32  // the index of the next instruction
 }
 
-// A block is a basic block.
+// block is a basic block.
 type block struct {
 	label uint32 // offset; 0: it has no label of its own
-	// number is that of a block without a label; -1: it has none, or it is not
-	// known.
+	// number is the number of a block without a label; -1: it has none, or it is unknown.
 	number int32
 	first  int32 // index of its first instruction
 	record int32 // index of its first record
 }
 
-// RecordKind says what a debug record tells.
+// RecordKind is the kind of a debug record.
 type RecordKind uint8
 
 // The kinds of records. The intrinsics are named likewise: llvm.dbg.declare.
 const (
 	UnknownRecord      RecordKind = iota
-	DeclareRecord                 // #dbg_declare: where a variable is, all the time
-	ValueRecord                   // #dbg_value: what a variable is from here on
-	AssignRecord                  // #dbg_assign: the same, and where that was stored
-	AddrRecord                    // llvm.dbg.addr: where a variable is from here on
-	DeclareValueRecord            // #dbg_declare_value: what a variable is, all the time
+	DeclareRecord                 // #dbg_declare: the place of a variable for its whole scope
+	ValueRecord                   // #dbg_value: the value of a variable from here on
+	AssignRecord                  // #dbg_assign: the value, and the place where it was stored
+	AddrRecord                    // llvm.dbg.addr: the place of a variable from here on
+	DeclareValueRecord            // #dbg_declare_value: the value of a variable for its whole scope
 	LabelRecord                   // #dbg_label: a label of the source
-	DefRecord                     // llvm.dbg.def of older ROCm: where a variable is from here on
-	KillRecord                    // llvm.dbg.kill: the end of that
+	DefRecord                     // llvm.dbg.def of older ROCm: the place of a variable from here on
+	KillRecord                    // llvm.dbg.kill: the end of a llvm.dbg.def
 )
 
-// recordKinds are the kinds by what follows "#dbg_" or "llvm.dbg.".
+// recordKinds are the kinds by the name after "#dbg_" or "llvm.dbg.".
 var recordKinds = map[string]RecordKind{
 	"declare": DeclareRecord, "value": ValueRecord, "assign": AssignRecord,
 	"addr": AddrRecord, "declare_value": DeclareValueRecord, "label": LabelRecord,
@@ -77,8 +76,8 @@ const (
 	intrinsicPrefix = "@llvm.dbg."
 )
 
-// opcodes are the words that begin an instruction, or follow "%x =". The value
-// says of those that end a block.
+// opcodes are the words that begin an instruction, or follow "%x =". The value is true for
+// an opcode that ends a block.
 var opcodes = sync.OnceValue(func() map[string]bool {
 	opcodes := map[string]bool{}
 	for _, word := range strings.Fields(`
@@ -96,8 +95,8 @@ var opcodes = sync.OnceValue(func() map[string]bool {
 	return opcodes
 })
 
-// constantFlags are the words that may stand between the opcode of a constant
-// expression and its bracket.
+// constantFlags are the words that may be between the opcode of a constant expression and
+// its bracket.
 var constantFlags = sync.OnceValue(func() map[string]bool {
 	return wordSet(`nuw nsw exact disjoint nneg inbounds nusw inrange samesign
 	eq ne ugt uge ult ule sgt sge slt sle oeq ogt oge olt ole one ord ueq une uno true false`)
@@ -111,7 +110,7 @@ func wordSet(words string) map[string]bool {
 	return set
 }
 
-// function reads a function from its "define" on, and says whether it is one.
+// function reads a function from its "define" on; it is false where there is none.
 func (s *scanner) function(define token) bool {
 	f := Function{module: s.Module, start: uint32(define.start)}
 	params, ok := s.header(&f)
@@ -125,8 +124,8 @@ func (s *scanner) function(define token) bool {
 	return true
 }
 
-// header reads a function up to the bracket of its body. It returns the first
-// number that parameters leave for values without a name.
+// header reads a function up to the bracket of its body. It returns the first number for
+// values without a name that parameters do not use.
 func (s *scanner) header(f *Function) (next int32, ok bool) {
 	named := false
 	for {
@@ -146,7 +145,7 @@ func (s *scanner) header(f *Function) (next int32, ok bool) {
 			next = s.parameters()
 		case t.kind == nameToken && string(s.text(t)) == "!dbg":
 			f.dbg = uint32(s.peek().start)
-		case t.kind == bangToken && s.is(s.peek(), '{'), // a node in the place of a reference
+		case t.kind == bangToken && s.is(s.peek(), '{'), // a node in place of a reference
 			t.kind == nameToken && s.is(s.peek(), '('):
 			s.skipBrackets(s.lexer.next())
 		case t.kind == hashToken && named:
@@ -154,7 +153,7 @@ func (s *scanner) header(f *Function) (next int32, ok bool) {
 		case t.kind == wordToken && named && forbidsInlining(string(s.text(t))):
 			f.isNoInline = true
 		case t.kind == wordToken && named && isConstantWord(string(s.text(t))):
-			// A type and a constant, which may be structures both.
+			// A type and a constant, either of which may be a structure.
 			for range 2 {
 				if s.is(s.peek(), '{') {
 					s.skipBrackets(s.lexer.next())
@@ -170,8 +169,8 @@ func (s *scanner) header(f *Function) (next int32, ok bool) {
 
 func isConstantWord(word string) bool { return word == "prefix" || word == "prologue" }
 
-// parameters passes over a list of parameters. It returns the number of the
-// first value without a name in the body.
+// parameters skips a list of parameters. It returns the number of the first value without a
+// name in the body.
 func (s *scanner) parameters() (next int32) {
 	s.lexer.next() // the bracket
 	typed, named := false, false
@@ -198,7 +197,7 @@ func (s *scanner) parameters() (next int32) {
 			s.skipBrackets(t)
 		case s.is(t, '<'), s.is(t, '>'), s.is(t, '*'):
 		case t.kind == localToken:
-			// The last one is the parameter; others are types.
+			// The last token is the parameter; others are types.
 			typed = true
 			if p := s.peek(); s.is(p, ',') || s.is(p, ')') {
 				named = true
@@ -213,18 +212,18 @@ func (s *scanner) parameters() (next int32) {
 	}
 }
 
-// number is that of a value without a name: 12 of %12.
+// number is the number of a value without a name: 12 of %12.
 func number(text []byte) (int32, bool) {
 	n, err := strconv.ParseUint(strings.TrimLeft(string(text), "%"), 10, 30)
 	return int32(n), err == nil
 }
 
-// A bodyScanner finds the instructions of a function. Where one ends nothing
-// says: the next one begins with "%x =" or an opcode.
+// bodyScanner finds the instructions of a function. An instruction has no end mark: the
+// next one begins with "%x =" or an opcode.
 type bodyScanner struct {
 	*scanner
 	f    *Function
-	next int32 // the number of the next value or block without a name; -1: not known
+	next int32 // the number of the next value or block without a name; -1: unknown
 
 	// The instruction that is being read.
 	isOpen       bool
@@ -278,8 +277,8 @@ func (b *bodyScanner) body() {
 		case t.kind == wordToken:
 			b.word(t)
 		case t.kind == nameToken && string(b.text(t)) == "!dbg":
-			if at := b.peek(); b.isOpen && b.dbg == 0 && (at.kind == nodeToken || at.kind == nameToken || at.kind == bangToken) {
-				b.dbg = uint32(at.start)
+			if next := b.peek(); b.isOpen && b.dbg == 0 && (next.kind == nodeToken || next.kind == nameToken || next.kind == bangToken) {
+				b.dbg = uint32(next.start)
 			}
 		case t.kind == globalToken:
 			b.global(t)
@@ -301,12 +300,12 @@ func (b *bodyScanner) nameText() string { return shorten(b.text(b.tokenAt(int(b.
 
 // tokenAt reads the token at an offset.
 func (l *lexer) tokenAt(offset int) token {
-	at := lexer{l.data, offset}
-	return at.next()
+	copied := lexer{l.data, offset}
+	return copied.next()
 }
 
-// inBrackets reads a token between brackets. It says whether the function ends
-// there, with brackets open.
+// inBrackets reads a token between brackets. ends is set where the function ends with
+// brackets open.
 func (b *bodyScanner) inBrackets(t token) (ends bool) {
 	if t.kind != otherToken {
 		return false
@@ -340,7 +339,7 @@ func (b *bodyScanner) inBrackets(t token) (ends bool) {
 // begin starts an instruction.
 func (b *bodyScanner) begin(t token) {
 	if b.isTerminated {
-		b.block(token{}) // one that nothing names
+		b.block(token{}) // an unnamed block
 	}
 	*b = bodyScanner{scanner: b.scanner, f: b.f, next: b.next, stack: b.stack, isOpen: true, start: t.start}
 }
@@ -352,7 +351,7 @@ func (b *bodyScanner) result(t token) {
 	}
 }
 
-// block begins a basic block: at a label, or the one that has none.
+// block begins a basic block: at a label, or without one.
 func (b *bodyScanner) block(label token) {
 	k := block{label: uint32(label.start), number: -1, first: int32(len(b.f.instructions)), record: int32(len(b.f.records))}
 	b.isTerminated = false
@@ -374,7 +373,7 @@ func (b *bodyScanner) block(label token) {
 	b.f.blocks = append(b.f.blocks, k)
 }
 
-// finish ends the instruction that is being read, before the offset end.
+// finish ends the current instruction before the offset end.
 func (b *bodyScanner) finish(end int) {
 	if !b.isOpen {
 		return
@@ -397,7 +396,7 @@ func (b *bodyScanner) finish(end int) {
 	}
 }
 
-// word reads a word that is not in brackets.
+// word reads a word outside brackets.
 func (b *bodyScanner) word(t token) {
 	word := string(b.text(t))
 	if b.isOpen && b.opcode == "" {
@@ -416,7 +415,7 @@ func (b *bodyScanner) word(t token) {
 	case b.opcode == "tail" || b.opcode == "musttail" || b.opcode == "notail":
 		b.opcode = word
 		return
-	case b.opcode == "atomicrmw" && b.commas == 0: // what it does
+	case b.opcode == "atomicrmw" && b.commas == 0: // its operation
 		return
 	case !ends && b.isConstant():
 		return
@@ -434,23 +433,22 @@ func (b *bodyScanner) setOpcode(word string) {
 	b.endsBlock = opcodes()[word]
 }
 
-// isConstant says whether an opcode, which is read, begins a constant expression:
-// a bracket follows.
+// isConstant reports whether an opcode, which is read, begins a constant expression: a
+// bracket follows.
 func (b *bodyScanner) isConstant() bool {
-	at := b.lexer
+	ahead := b.lexer
 	for {
-		t := at.next()
-		if at.is(t, '(') {
+		t := ahead.next()
+		if ahead.is(t, '(') {
 			return true
 		}
-		if t.kind != wordToken || !constantFlags()[string(at.text(t))] {
+		if t.kind != wordToken || !constantFlags()[string(ahead.text(t))] {
 			return false
 		}
 	}
 }
 
-// global looks at the name of a global value: the first one of a call is what is
-// called.
+// global reads the name of a global value: the first one of a call is the callee.
 func (b *bodyScanner) global(t token) {
 	if !b.isOpen || b.hasCallee || b.opcode != "call" {
 		return
@@ -477,18 +475,18 @@ func (b *bodyScanner) debugRecord(t token) {
 	b.skipBrackets(open)
 }
 
-// Name is the name of the function, as a linker has it but for a leading \x01,
-// which says that no prefix is to be added.
+// Name is the linker's name of the function, without a leading \x01, which means that no
+// prefix is to be added.
 func (f *Function) Name() string {
 	m := f.module
 	l := lexer{data: m.source}
 	return strings.TrimPrefix(unquote(l.text(l.tokenAt(int(f.name)))), "\x01")
 }
 
-// Len is how many instructions the function has, without debug intrinsics.
+// Len is the number of instructions of the function, without debug intrinsics.
 func (f *Function) Len() int { return len(f.instructions) }
 
-// An Instruction is one of a function.
+// Instruction is an instruction of a function.
 type Instruction struct {
 	Index  int    // in the function, from 0, debug intrinsics and records not counted
 	Offset int    // in the text, bytes
@@ -498,9 +496,9 @@ type Instruction struct {
 
 // Instruction returns an instruction of the function.
 func (f *Function) Instruction(index int) Instruction {
-	in := &f.instructions[index]
-	text := f.module.source[in.start:in.end]
-	out := Instruction{Index: index, Offset: int(in.start)}
+	inst := &f.instructions[index]
+	text := f.module.source[inst.start:inst.end]
+	out := Instruction{Index: index, Offset: int(inst.start)}
 	l := lexer{data: text}
 	t := l.next()
 	if t.kind == localToken {
@@ -516,7 +514,7 @@ func (f *Function) Instruction(index int) Instruction {
 	return out
 }
 
-// Instructions are those of the function.
+// Instructions are the instructions of the function.
 func (f *Function) Instructions() iter.Seq[Instruction] {
 	return func(yield func(Instruction) bool) {
 		for i := range f.instructions {

@@ -24,8 +24,8 @@ func Read(path string, data []byte) (symbol.IR, error) {
 // Format is "llvmir".
 func (m *Module) Format() string { return "llvmir" }
 
-// Records are the module's nodes in the order of the text, with the kinds and
-// fields of today.
+// Records are the module's nodes in the order of the text, with the current names of kinds
+// and fields.
 func (m *Module) Records() iter.Seq[symbol.Record] {
 	return func(yield func(symbol.Record) bool) {
 		for n, err := range m.Nodes() {
@@ -46,7 +46,7 @@ func (m *Module) Records() iter.Seq[symbol.Record] {
 	}
 }
 
-// plain is a value as symbol.Operand has it.
+// plain converts a value for symbol.Operand.
 func plain(v *Value) any {
 	switch v.Kind {
 	case NumberValue:
@@ -78,7 +78,7 @@ func plain(v *Value) any {
 	return v.String()
 }
 
-// Positions are those of all instructions, in the order of the text.
+// Positions are the positions of all instructions, in the order of the text.
 func (m *Module) Positions() iter.Seq[symbol.Position] {
 	return func(yield func(symbol.Position) bool) {
 		for i := range m.functions {
@@ -92,35 +92,35 @@ func (m *Module) Positions() iter.Seq[symbol.Position] {
 	}
 }
 
-// A resultPlace is where a result is defined. hasMore says that other functions
-// have one of the same name.
+// resultPlace is the definition of a result. hasMore is set where other functions have a
+// result of the same name.
 type resultPlace struct {
 	function, index int
 	hasMore         bool
 }
 
-// findResults are the results of all functions.
+// findResults are the results of all functions, by name.
 func (m *Module) findResults() map[string]resultPlace {
 	results := map[string]resultPlace{}
 	for i := range m.functions {
-		for in := range m.functions[i].Instructions() {
-			if in.Result == "" {
+		for inst := range m.functions[i].Instructions() {
+			if inst.Result == "" {
 				continue
 			}
-			place, ok := results[in.Result]
+			place, ok := results[inst.Result]
 			if !ok {
-				place = resultPlace{function: i, index: in.Index}
+				place = resultPlace{function: i, index: inst.Index}
 			}
 			place.hasMore = ok
-			results[in.Result] = place
+			results[inst.Result] = place
 		}
 	}
 	return results
 }
 
-// Find returns a position: FUNCTION+INSTRUCTION, FUNCTION%RESULT, %RESULT where one
-// function alone has it, FUNCTION for its first instruction, or the line of the
-// text on which an instruction begins. See symbol.IR.
+// Find returns a position: FUNCTION+INSTRUCTION, FUNCTION%RESULT, %RESULT where only one
+// function has it, FUNCTION for its first instruction, or the line of the text on which an
+// instruction begins. See symbol.IR.
 func (m *Module) Find(text string, hex bool) (symbol.Position, error) {
 	none := symbol.Position{}
 	base := 10
@@ -135,7 +135,7 @@ func (m *Module) Find(text string, hex bool) (symbol.Position, error) {
 		return m.atLine(line)
 	}
 	if f, ok := m.functionNamed(text); ok {
-		return m.at(f, 0)
+		return m.instructionAt(f, 0)
 	}
 	if name, ok := strings.CutPrefix(text, "%"); ok {
 		name = unquote([]byte(name))
@@ -146,24 +146,24 @@ func (m *Module) Find(text string, hex bool) (symbol.Position, error) {
 		case place.hasMore:
 			return none, fmt.Errorf("several functions have a result %s: expected FUNCTION%s", text, text)
 		}
-		return m.at(&m.functions[place.function], place.index)
+		return m.instructionAt(&m.functions[place.function], place.index)
 	}
-	// A name may have the characters that part it from what follows.
+	// A name may contain the separators.
 	if i := strings.LastIndexByte(text, '+'); i > 0 {
 		if f, ok := m.functionNamed(text[:i]); ok {
 			index, err := strconv.ParseUint(text[i+1:], 0, 31)
 			if err != nil {
 				return none, fmt.Errorf("the number of an instruction is expected behind %s+", text[:i])
 			}
-			return m.at(f, int(index))
+			return m.instructionAt(f, int(index))
 		}
 	}
 	for i := strings.IndexByte(text, '%'); i > 0; {
 		if f, ok := m.functionNamed(text[:i]); ok {
 			name := unquote([]byte(text[i+1:]))
-			for in := range f.Instructions() {
-				if in.Result == name && name != "" {
-					return m.at(f, in.Index)
+			for inst := range f.Instructions() {
+				if inst.Result == name && name != "" {
+					return m.instructionAt(f, inst.Index)
 				}
 			}
 			return none, fmt.Errorf("no instruction of %s has the result %%%s", text[:i], name)
@@ -177,8 +177,8 @@ func (m *Module) Find(text string, hex bool) (symbol.Position, error) {
 	return none, fmt.Errorf("a function, FUNCTION+INSTRUCTION, FUNCTION%%RESULT or a line is expected")
 }
 
-// functionNamed finds a function by its name, with or without the "@", or by its
-// name in the source where one alone has that.
+// functionNamed finds a function by its name, with or without the "@", or by its name in
+// the source where only one function has that.
 func (m *Module) functionNamed(text string) (*Function, bool) {
 	if f, ok := m.Function(text); ok {
 		return f, true
@@ -192,7 +192,7 @@ func (m *Module) functionNamed(text string) (*Function, bool) {
 	return nil, false
 }
 
-func (m *Module) at(f *Function, index int) (symbol.Position, error) {
+func (m *Module) instructionAt(f *Function, index int) (symbol.Position, error) {
 	if index >= len(f.instructions) {
 		return symbol.Position{}, fmt.Errorf("%s has %d instructions", f.Name(), len(f.instructions))
 	}
@@ -201,8 +201,8 @@ func (m *Module) at(f *Function, index int) (symbol.Position, error) {
 
 // atLine is the position of the instruction that begins on a line.
 func (m *Module) atLine(line uint64) (symbol.Position, error) {
-	// The last function that does not begin behind the line may have it, and where
-	// several are on one line those before it.
+	// The last function that does not begin after the line may have it, or, where several
+	// are on one line, the functions before it.
 	last := sort.Search(len(m.functions), func(i int) bool { return m.line(int(m.functions[i].start)) > line }) - 1
 	for i := last; i >= 0; i-- {
 		f := &m.functions[i]
@@ -218,7 +218,7 @@ func (m *Module) atLine(line uint64) (symbol.Position, error) {
 	return symbol.Position{}, fmt.Errorf("no instruction begins on line %d", line)
 }
 
-// Sources are the files of the source that the nodes name.
+// Sources are the source files that the nodes name.
 func (m *Module) Sources() []symbol.SourceFile {
 	var list []symbol.SourceFile
 	for n, err := range m.Nodes() {

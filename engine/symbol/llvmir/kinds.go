@@ -10,18 +10,18 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// A Kind is a kind of specialized node.
+// Kind is a kind of specialized node.
 type Kind struct {
 	Name string // "DISubprogram"
 	Was  string // "MDSubprogram", in LLVM 3.7; "" of kinds that came later
-	// Fields are those that the document and its examples name, with blanks between;
-	// a node may have others.
+	// Fields are the fields that the document and its examples name, separated by blanks; a
+	// node may have others.
 	Fields string
 }
 
-// Kinds are the kinds that this package gives a meaning, those of the document
-// (LLVM r232566, "LangRef: Specialized Metadata Nodes") first. Nodes of other
-// kinds are kept with their fields.
+// Kinds are the kinds that this package interprets, the document's kinds (LLVM r232566,
+// "LangRef: Specialized Metadata Nodes") first. Nodes of other kinds are kept with their
+// fields.
 var Kinds = []Kind{
 	{"DICompileUnit", "MDCompileUnit", "language file producer isOptimized flags runtimeVersion splitDebugFilename emissionKind enums retainedTypes subprograms globals imports"},
 	{"DIFile", "MDFile", "filename directory"},
@@ -51,7 +51,7 @@ var Kinds = []Kind{
 	{"DIMacroFile", "", "type line file nodes"},
 }
 
-// renamed has today's names of kinds by those of LLVM 3.7.
+// renamed maps the kinds of LLVM 3.7 to their current names.
 var renamed = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
 	for _, k := range Kinds {
@@ -62,7 +62,7 @@ var renamed = sync.OnceValue(func() map[string]string {
 	return names
 })
 
-// kindOf is what a kind is called today.
+// kindOf is the current name of a kind.
 func kindOf(name string) string {
 	if today, ok := renamed()[name]; ok {
 		return today
@@ -70,11 +70,11 @@ func kindOf(name string) string {
 	return name
 }
 
-// The forms before LLVM 3.7. A descriptor is a tuple: in LLVM 3.6 of a string,
-// which has the tag and more members with zero bytes between them, and nodes
-// (the document's DIHeader); before that of the tag and all members.
+// The forms before LLVM 3.7. A descriptor is a tuple: in LLVM 3.6 of a string, which has
+// the tag and more members with zero bytes between them, and nodes (the document's
+// DIHeader); before that of the tag and all members.
 
-// A memberKind says how a member is written there.
+// memberKind is how a member is written in these forms.
 type memberKind uint8
 
 const (
@@ -88,29 +88,29 @@ const (
 	anyMember       // a node, null, or any typed value
 )
 
-// A member is a field of a descriptor. One whose name is "_" is left out.
+// member is a field of a descriptor. A field named "_" is left out.
 type member struct {
 	name string
 	kind memberKind
 }
 
-// A layout says what the members of a descriptor are.
+// layout is the list of members of a descriptor.
 type layout struct {
 	kind     string
-	header   *members // of the string
-	operands *members // behind it
-	plain    *members // behind the tag, where there is no string
+	header   *members // in the string
+	operands *members // after the string
+	plain    *members // after the tag, where there is no string
 }
 
-// members are a list of members, as text: NAME or NAME:KIND. It is read when it is
-// first needed: most programs never see a module of these forms.
+// members are a list of members, as text: NAME or NAME:KIND. It is parsed when it is first
+// needed: most programs never see a module of these forms.
 type members struct {
 	text string
 	once sync.Once
 	read []member
 }
 
-// list are the members; nil of none.
+// list returns the members; nil has none.
 func (m *members) list() []member {
 	if m == nil {
 		return nil
@@ -135,8 +135,8 @@ const (
 	typePlain  = "file scope name:text line:int size:int align:int offset:int flags:int "
 )
 
-// The members are those of the document, "Debug information descriptors" (the
-// part that it removes), and of its examples.
+// The members are those in the document, "Debug information descriptors" (the part that it
+// removes), and in its examples.
 var (
 	compileUnit = layout{
 		"DICompileUnit",
@@ -184,8 +184,7 @@ var (
 	}
 )
 
-// layouts are the layouts by tag. Those of two kinds with one tag are told apart
-// by findLayout.
+// layouts are the layouts by tag. Two kinds with one tag are told apart by findLayout.
 var layouts = map[dw.Tag]*layout{
 	dw.TagCompileUnit: &compileUnit, dw.TagFileType: &file, dw.TagVariable: &variable, dw.TagSubprogram: &subprogram, dw.TagLexicalBlock: &lexicalBlock, dw.TagBaseType: &basicType,
 	dw.TagFormalParameter: &derivedType, dw.TagMember: &derivedType, dw.TagPointerType: &derivedType, dw.TagReferenceType: &derivedType, dw.TagTypedef: &derivedType, dw.TagPtrToMemberType: &derivedType,
@@ -199,8 +198,8 @@ const (
 	oldSubprogram = "scope name:text displayName:text linkageName:text file line:int type isLocal:bool isDefinition:bool virtuality:int virtualIndex:int containingType flags:int isOptimized:bool function:any templateParams declaration variables scopeLine:int"
 )
 
-// olderLayouts are what LLVM 3.2 to 3.5 write where the document, of LLVM 3.6, has
-// other members. The kinds of the members tell them apart.
+// olderLayouts are the layouts of LLVM 3.2 to 3.5 that differ from the document's, of LLVM
+// 3.6. The kinds of the members tell them apart.
 var olderLayouts = map[dw.Tag][]*layout{
 	dw.TagCompileUnit: {
 		{kind: "DICompileUnit", plain: &members{text: "language:int file:node producer:text isOptimized:bool flags:text runtimeVersion:int enums retainedTypes subprograms globals imports splitDebugFilename:text"}},
@@ -220,12 +219,12 @@ var olderLayouts = map[dw.Tag][]*layout{
 var (
 	oldDerived   = layout{kind: "DIDerivedType", plain: &members{text: oldTypePlain + "baseType extraData:any"}}
 	oldComposite = layout{kind: "DICompositeType", plain: &members{text: oldTypePlain + "baseType elements runtimeLang:int vtableHolder templateParams"}}
-	// block35 is the lexical block of LLVM 3.5, which has a member more.
+	// block35 is the lexical block of LLVM 3.5, which has an additional member.
 	block35 = layout{kind: "DILexicalBlock", plain: &members{text: "file scope:node line:int column:int discriminator:int uniqueID:int"}}
 )
 
-// plainLayouts are the layouts that a descriptor of a tag and so many members may
-// have where there is no string.
+// plainLayouts are the layouts that a descriptor of a tag and a number of members may have
+// where there is no string.
 func plainLayouts(tag dw.Tag, count int) []*layout {
 	var list []*layout
 	switch l := layouts[tag]; {
@@ -239,8 +238,8 @@ func plainLayouts(tag dw.Tag, count int) []*layout {
 	return append(list, olderLayouts[tag]...)
 }
 
-// fewestOfBlock is how many members a lexical block has at least: one with fewer
-// is of a file.
+// fewestOfBlock is the least number of members of a lexical block: one with fewer is of a
+// file.
 const fewestOfBlock = 4
 
 // Tags of LLVM that DWARF does not have.
@@ -250,7 +249,7 @@ const (
 	tagExpression   dw.Tag = 0x102
 )
 
-// tagWord returns the name of a tag of nodes that have a field for it; "" of others.
+// tagWord returns the name of a tag for nodes that have a field for it; "" for other tags.
 func tagWord(tag dw.Tag) string {
 	switch tag {
 	case tagAutoVariable:
@@ -265,7 +264,7 @@ func tagWord(tag dw.Tag) string {
 	return ""
 }
 
-// encodingName returns the name of the encoding that text is the number of; "" where it has none.
+// encodingName returns the name of the encoding with the number text; "" where it has none.
 func encodingName(text string) string {
 	number, err := strconv.ParseUint(text, 10, 8)
 	if err != nil {
@@ -274,12 +273,12 @@ func encodingName(text string) string {
 	return dw.ATEName(uint8(number))
 }
 
-// oldVersion is what LLVM before 3.6 added to the tag of a descriptor.
+// oldVersion is added to the tag of a descriptor by LLVM before 3.6.
 const oldVersion = 12 << 16
 
-// describe gives a tuple that is a descriptor its kind and its fields' names. The
+// describe sets the kind and the names of the fields of a tuple that is a descriptor. The
 // document lets information be appended to any descriptor ("Debug information
-// descriptors"): members behind those that are known have no names.
+// descriptors"): members after the known ones have no names.
 func (n *Node) describe() {
 	if len(n.Fields) == 0 {
 		return
@@ -310,8 +309,8 @@ func (n *Node) describe() {
 	}
 }
 
-// decisive is how many members are compared to tell layouts apart. Modules that
-// people wrote by hand have later members wrong.
+// decisive is how many members are compared to tell layouts apart. Modules written by hand
+// may have later members wrong.
 const decisive = 8
 
 // canHave tells layouts apart by the kinds of their first members.
@@ -331,14 +330,14 @@ func (l *layout) canHave(operands []Field) bool {
 	return true
 }
 
-// canBe says whether a value can be that of a member.
+// canBe reports whether a value may be a member's value.
 func (m *member) canBe(v *Value) bool {
 	number, isNumber := v.Int()
 	isNode := v.Kind == RefValue || v.Kind == NodeValue
 	switch m.kind {
 	case nodeMember:
 		return isNode
-	case asIs: // 0 stands for null, and a string for the type that it identifies
+	case asIs: // 0 represents null, and a string the type that it identifies
 		return isNode || v.Kind == NullValue || isNumber && number == 0 || v.Kind == StringValue && m.name != "file"
 	case textMember:
 		return v.Kind == StringValue || v.Kind == NullValue
@@ -389,14 +388,14 @@ func (n *Node) describeHeader(parts []string) {
 	n.Fields = append(fields, n.Fields...)
 }
 
-// isInteger says whether a text is a number.
+// isInteger reports whether a text is a number.
 func isInteger(text string) bool {
 	v := Value{Kind: NumberValue, Text: text}
 	_, ok := v.Int()
 	return ok
 }
 
-// name gives the fields their names, and values today's form.
+// name sets the names of the fields, and converts values to the current form.
 func (n *Node) name(l *layout, tag dw.Tag, names []member, values []Field) {
 	n.Kind = l.kind
 	fields := make([]Field, 0, len(values)+1)
@@ -408,7 +407,7 @@ func (n *Node) name(l *layout, tag dw.Tag, names []member, values []Field) {
 			fields = append(fields, values[i])
 			continue
 		}
-		if names[i].name == "_" { // it means nothing
+		if names[i].name == "_" { // without a meaning
 			continue
 		}
 		v := values[i].Value
@@ -440,7 +439,7 @@ func (n *Node) name(l *layout, tag dw.Tag, names []member, values []Field) {
 	n.Fields = fields
 }
 
-// plainNumber is a typed number without its type.
+// plainNumber removes the type from a typed number.
 func plainNumber(v Value) Value {
 	if v.Kind == IRValue {
 		if number, ok := v.Int(); ok {

@@ -4,7 +4,7 @@ package llvmir
 
 import "strings"
 
-// tokenKind says what a token of the assembly language is.
+// tokenKind is the kind of a token of the assembly language.
 type tokenKind uint8
 
 const (
@@ -23,14 +23,14 @@ const (
 	otherToken            // punctuation, one byte
 )
 
-// A token is a piece of the text from start to end.
+// token is the text from start to end.
 type token struct {
 	kind       tokenKind
 	start, end int
 }
 
-// A lexer reads tokens. Blanks and comments are between them. It never fails: a
-// byte that begins nothing is a token of its own.
+// lexer reads tokens, which blanks and comments separate. It never fails: a byte that
+// begins nothing is a token of its own.
 type lexer struct {
 	data []byte
 	pos  int
@@ -112,15 +112,15 @@ func (l *lexer) skipBlanks() {
 	}
 }
 
-// skipLine goes to the end of the line.
+// skipLine skips the rest of the line.
 func (l *lexer) skipLine() {
 	for l.pos < len(l.data) && l.data[l.pos] != '\n' {
 		l.pos++
 	}
 }
 
-// skipString passes over a string in quotes. One that has no end is the rest of
-// its line: what follows can be read then.
+// skipString skips a string in quotes. A string without an end is the rest of its line: the
+// next line can be read then.
 func (l *lexer) skipString() {
 	start := l.pos
 	for l.pos++; l.pos < len(l.data); l.pos++ {
@@ -161,7 +161,7 @@ func (l *lexer) word(start int) token {
 	return token{numberToken, start, l.pos}
 }
 
-// prefixed reads a name with its prefix, which alone is punctuation.
+// prefixed reads a name with its prefix; a prefix alone is punctuation.
 func (l *lexer) prefixed(start int, kind tokenKind) token {
 	l.pos = start + 1
 	switch {
@@ -193,7 +193,7 @@ func (l *lexer) metadata(start int) token {
 	return token{bangToken, start, l.pos}
 }
 
-// peek is the next token, which is not read.
+// peek returns the next token without reading it.
 func (l *lexer) peek() token {
 	pos := l.pos
 	t := l.next()
@@ -201,20 +201,19 @@ func (l *lexer) peek() token {
 	return t
 }
 
-// text is what a token consists of.
+// text is the text of a token.
 func (l *lexer) text(t token) []byte { return l.data[t.start:t.end] }
 
-// is says whether a token is the byte c.
+// is reports whether a token is the byte c.
 func (l *lexer) is(t token, c byte) bool {
 	return t.kind == otherToken && l.data[t.start] == c
 }
 
-// beginsLine says whether a token is the first on its line, without a blank
-// before it.
+// beginsLine reports whether a token is the first on its line, without a blank before it.
 func (l *lexer) beginsLine(t token) bool { return t.start == 0 || l.data[t.start-1] == '\n' }
 
-// unquote gives a name or string without its prefix and quotes, its escapes
-// (\xx, \\) replaced.
+// unquote returns a name or string without its prefix and quotes, with its escapes (\xx,
+// \\) replaced.
 func unquote(text []byte) string {
 	for _, prefix := range "c!%@#" {
 		if len(text) > 1 && rune(text[0]) == prefix && (prefix != 'c' || text[1] == '"') {

@@ -13,35 +13,35 @@ import (
 const (
 	// maxInlined bounds a chain of inlined calls.
 	maxInlined = 128
-	// maxScopes bounds scopes within scopes.
+	// maxScopes bounds the nesting of scopes.
 	maxScopes = 256
 	// maxQualifiers bounds the namespaces and types around a function.
 	maxQualifiers = 64
 )
 
-// errScopes says that scopes are within each other, or too many.
+// errScopes is returned where scopes nest in a circle, or too deep.
 var errScopes = fmt.Errorf("more than %d scopes around one", maxScopes)
 
-// A scope is what is known of a node that may stand behind scope: of a location.
+// scope is a scope of a location.
 type scope struct {
-	function Ref // the DISubprogram around it, or it; 0: none is found
+	function Ref // the DISubprogram around it, or itself; 0: none is found
 	parent   Ref // the scope around it; 0: it is a function
 	file     sourceFile
 	// Of a DILexicalBlockFile.
 	discriminator uint64
-	err           error // why there is nothing
+	err           error // why the fields are empty
 	frame         symbol.Frame
 	id            string
 }
 
-// A sourceFile is a file of the source.
+// sourceFile is a file of the source.
 type sourceFile struct {
-	path    string // below the directory that it is relative to
-	compDir string // that directory, where the path is made absolute with it
-	source  string // its text, where the module has it
+	path    string // relative to compDir where that is set
+	compDir string // the directory that makes the path absolute
+	source  string // its text, if it is in the module
 }
 
-// join makes the path of a file in a directory.
+// join joins the path of a file and a directory.
 func join(directory, name string) sourceFile {
 	if name == "" || directory == "" || isAbsolute(name) {
 		return sourceFile{path: name}
@@ -58,8 +58,8 @@ func isAbsolute(name string) bool {
 		len(name) > 2 && name[1] == ':' && (name[2] == '\\' || name[2] == '/')
 }
 
-// file reads what stands behind file: a DIFile, or the pair of a name and a
-// directory that descriptors have.
+// file reads the value of the field file: a DIFile, or the pair of a name and a directory
+// that descriptors have.
 func (m *Module) file(v Value) sourceFile {
 	for range 4 { // a descriptor of a file leads to a pair
 		n, ok := m.valueNode(&v)
@@ -86,7 +86,7 @@ func (m *Module) file(v Value) sourceFile {
 	return sourceFile{}
 }
 
-// valueNode is the node that a value is or leads to.
+// valueNode is the node that a value is or refers to.
 func (m *Module) valueNode(v *Value) (Node, bool) {
 	if v.Kind == NodeValue {
 		return *v.Node, true
@@ -94,15 +94,15 @@ func (m *Module) valueNode(v *Value) (Node, bool) {
 	return m.open(m.ref(v))
 }
 
-// scope reads a scope, and those around it. What it knows is kept.
+// scope reads a scope, and the scopes around it, and caches them.
 func (m *Module) scope(r Ref) *scope {
 	var path []*scope
 	var refs []Ref
 	var err error
 	function := Ref(0)
-	for at := r; ; {
+	for ref := r; ; {
 		m.kept.Lock()
-		known := m.scopes[at]
+		known := m.scopes[ref]
 		m.kept.Unlock()
 		if known != nil && len(path) == 0 {
 			return known
@@ -114,27 +114,27 @@ func (m *Module) scope(r Ref) *scope {
 			err = errScopes
 			break
 		}
-		s := m.readScope(at)
-		path, refs = append(path, s), append(refs, at)
+		s := m.readScope(ref)
+		path, refs = append(path, s), append(refs, ref)
 		if s.err != nil || s.function != 0 {
 			function, err = s.function, s.err
 			break
 		}
-		at = s.parent
+		ref = s.parent
 	}
 	m.kept.Lock()
 	defer m.kept.Unlock()
 	for i, s := range path {
 		s.function, s.err = function, err
 		if i > 0 && errors.Is(err, errScopes) {
-			break // those further out may end
+			break // outer ones may end
 		}
 		m.scopes[refs[i]] = s
 	}
 	return path[0]
 }
 
-// readScope reads a scope, without those around it.
+// readScope reads a scope, without the scopes around it.
 func (m *Module) readScope(r Ref) *scope {
 	s := &scope{}
 	n, ok := m.open(r)
@@ -157,7 +157,7 @@ func (m *Module) readScope(r Ref) *scope {
 	return s
 }
 
-// functionFrame has the names of a DISubprogram, and where it is declared.
+// functionFrame returns the names and the declaration of a DISubprogram.
 func (m *Module) functionFrame(n *Node) symbol.Frame {
 	name, linkage, line := n.Field("name"), m.linkageName(n), n.Field("line")
 	f := symbol.Frame{Name: name.str(), StartFile: m.file(n.Field("file")).path, StartLine: line.line()}
@@ -172,8 +172,7 @@ func (m *Module) functionFrame(n *Node) symbol.Frame {
 	return f
 }
 
-// linkageName is the name of a function as a linker has it, which its declaration
-// may have.
+// linkageName is the linker's name of a function, which may be in its declaration.
 func (m *Module) linkageName(n *Node) string {
 	v := n.Field("linkageName")
 	if s := v.str(); s != "" {
@@ -187,8 +186,7 @@ func (m *Module) linkageName(n *Node) string {
 	return ""
 }
 
-// qualified is the name of a node after those of the namespaces and types around
-// it.
+// qualified is the name of a node after the names of the namespaces and types around it.
 func (m *Module) qualified(n *Node) string {
 	v := n.Field("name")
 	name := v.str()
@@ -235,8 +233,8 @@ func (m *Module) findIdentifiers() map[string]uint64 {
 	return types
 }
 
-// linkFunctions are the DISubprograms that name their function, which until LLVM
-// 3.7 did not name them.
+// linkFunctions are the DISubprograms by their functions, which named their DISubprogram
+// only from LLVM 3.7 on.
 func (m *Module) linkFunctions() map[string]uint64 {
 	functions := map[string]uint64{}
 	for n, err := range m.Nodes() {
@@ -259,7 +257,7 @@ func (m *Module) subprogram(f *Function) Ref {
 	return Ref(m.linked()[f.Name()])
 }
 
-// call reads the location of a call that others were inlined with, and keeps it.
+// call reads the location of an inlined call, and caches it.
 func (m *Module) call(r Ref) (location, error) {
 	m.kept.Lock()
 	c, ok := m.calls[r]
@@ -274,13 +272,14 @@ func (m *Module) call(r Ref) (location, error) {
 	return c.location, c.err
 }
 
-// A keptCall is a result of call that is kept.
+// keptCall is a cached result of call.
 type keptCall struct {
 	location
 	err error
 }
 
-// locationAt reads a location: with call where others were inlined with it.
+// locationAt reads a location; depth is greater than 0 for an inlined call, which call
+// reads.
 func (m *Module) locationAt(r Ref, depth int) (location, error) {
 	if depth > 0 {
 		return m.call(r)
@@ -288,14 +287,14 @@ func (m *Module) locationAt(r Ref, depth int) (location, error) {
 	return m.location(r)
 }
 
-// A location is a node DILocation, or a tuple of the same.
+// location is a node DILocation, or a tuple with the same fields.
 type location struct {
 	line, column int
 	scope        Ref
 	inlinedAt    Ref
 }
 
-// location reads one. The error says what is in its place.
+// location reads a location. The error names the node that is there instead.
 func (m *Module) location(r Ref) (l location, err error) {
 	n, ok := m.open(r)
 	if !ok {
@@ -322,14 +321,14 @@ func (m *Module) location(r Ref) (l location, err error) {
 	return l, err
 }
 
-// chain appends the frames of a location, innermost first, with their scopes. An
-// error says why there are none: a part of a chain would be a wrong one.
-func (m *Module) chain(p *symbol.Position, at Ref) error {
-	for depth := 0; at != 0 || depth == 0; depth++ {
+// chain appends the frames of a location, innermost first, with their scopes. With an error
+// there are none: a part of a chain would be a wrong one.
+func (m *Module) chain(p *symbol.Position, loc Ref) error {
+	for depth := 0; loc != 0 || depth == 0; depth++ {
 		if depth == maxInlined {
 			return fmt.Errorf("more than %d inlined calls", maxInlined)
 		}
-		l, err := m.locationAt(at, depth)
+		l, err := m.locationAt(loc, depth)
 		if err != nil {
 			return err
 		}
@@ -344,21 +343,21 @@ func (m *Module) chain(p *symbol.Position, at Ref) error {
 		f.Inlined = l.inlinedAt != 0
 		p.Frames = append(p.Frames, f)
 		p.Scopes = append(p.Scopes, s.id)
-		at = l.inlinedAt
+		loc = l.inlinedAt
 	}
 	return nil
 }
 
-// position is where an instruction comes from.
+// position is the origin of an instruction in the source.
 func (m *Module) position(f *Function, index int) symbol.Position {
-	in := &f.instructions[index]
-	p := symbol.Position{Function: f.Name(), Instruction: index, Offset: m.line(int(in.start))}
-	if in.dbg != 0 {
-		err := m.chain(&p, m.refAt(in.dbg))
+	inst := &f.instructions[index]
+	p := symbol.Position{Function: f.Name(), Instruction: index, Offset: m.line(int(inst.start))}
+	if inst.dbg != 0 {
+		err := m.chain(&p, m.refAt(inst.dbg))
 		if err == nil {
 			return p
 		}
-		m.problem(int(in.dbg), "instruction %s+%d: %v", p.Function, index, err)
+		m.problem(int(inst.dbg), "instruction %s+%d: %v", p.Function, index, err)
 		p.Frames, p.Scopes = nil, nil
 	}
 	if s := m.scope(m.subprogram(f)); s.err == nil && s.function != 0 {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package llvmir reads the debug metadata of textual LLVM IR: in the spelling of
-// today (!DISubprogram, #dbg_value and #dbg_declare, the intrinsics
-// llvm.dbg.*), in that of LLVM 3.7 (!MDSubprogram), and in the forms before it,
-// in which a descriptor is a tuple that begins with its tag, as far as the
-// document that introduced the spelling shows them.
+// Package llvmir reads the debug metadata of textual LLVM IR: in the current spelling
+// (!DISubprogram, #dbg_value and #dbg_declare, the intrinsics llvm.dbg.*), in the spelling
+// of LLVM 3.7 (!MDSubprogram), and in the forms before it, in which a descriptor is a tuple
+// that begins with its tag, as far as the document that introduced the spelling shows them.
 //
-// A Module knows where its nodes and instructions are in the text, a few bytes
-// for each, and reads what is asked for when it is asked for. The text may have
-// been cut, or edited: what cannot be read is a problem, and the rest goes on.
+// A Module stores the offsets of its nodes and instructions in the text, a few bytes for
+// each, and reads them on demand. The text may have been cut, or edited: an unreadable part
+// is a problem, and the rest is read.
 package llvmir
 
 import (
@@ -30,22 +29,22 @@ const (
 	lineChunk = 1 << 16
 )
 
-// ErrNotLLVMIR says that a text has nothing of a module of LLVM IR.
+// ErrNotLLVMIR is returned for a text without any part of a module of LLVM IR.
 var ErrNotLLVMIR = errors.New("no LLVM IR: a function, a global variable or a metadata node is expected")
 
-// ErrBitcode says that a file is LLVM IR in its binary form, which is not read.
+// ErrBitcode is returned for LLVM IR in its binary form, which is not read.
 var ErrBitcode = errors.New("LLVM bitcode, expected LLVM IR as text: llvm-dis writes it, `llvm-dis FILE -o FILE.ll`")
 
-// bitcodeMagics begin bitcode: by itself, and in a wrapper (LLVM, "Bitcode File
-// Format", 0x0B17C0DE in little-endian order).
+// bitcodeMagics begin bitcode: by itself, and in a wrapper (LLVM, "Bitcode File Format",
+// 0x0B17C0DE in little-endian order).
 var bitcodeMagics = []string{"BC\xc0\xde", "\xde\xc0\x17\x0b"}
 
-// IsBitcode says whether a file is LLVM bitcode.
+// IsBitcode reports whether a file is LLVM bitcode.
 func IsBitcode(data []byte) bool {
 	return slices.ContainsFunc(bitcodeMagics, func(magic string) bool { return bytes.HasPrefix(data, []byte(magic)) })
 }
 
-// A Module is a module of LLVM IR. It may be used concurrently.
+// Module is a module of LLVM IR. It may be used concurrently.
 type Module struct {
 	name      string
 	source    []byte
@@ -72,21 +71,20 @@ type Module struct {
 	calls  map[Ref]keptCall
 }
 
-// A node is where a metadata node is defined.
+// node is the definition of a metadata node.
 type node struct {
 	id  uint32
 	def uint32 // offset of the definition: of "!12 ="
 }
 
-// A global is a global variable with debug information.
+// global is a global variable with debug information.
 type global struct {
 	name uint32 // offset
 	dbg  uint32 // offset of the node behind !dbg
 }
 
-// Parse reads a module. The name is for messages. data is kept, and must not
-// change. It is an error when there is nothing of LLVM IR in it, ErrBitcode when it
-// is the binary form.
+// Parse reads a module. The name is for messages. data is kept, and must not change. It is
+// an error when data has nothing of LLVM IR, ErrBitcode when it is the binary form.
 func Parse(name string, data []byte) (*Module, error) {
 	if IsBitcode(data) {
 		return nil, fmt.Errorf("%s: %w", name, ErrBitcode)
@@ -109,8 +107,7 @@ func Parse(name string, data []byte) (*Module, error) {
 	return m, nil
 }
 
-// index sorts the nodes by their numbers. Of two with one number the first
-// counts.
+// index sorts the nodes by their numbers. The first of two with one number counts.
 func (m *Module) index() {
 	byID := func(a, b node) int { return cmp.Compare(a.id, b.id) }
 	if !slices.IsSortedFunc(m.nodes, byID) {
@@ -127,7 +124,7 @@ func (m *Module) index() {
 	m.nodes = kept
 }
 
-// problem notes something that cannot be read.
+// problem records an unreadable part.
 func (m *Module) problem(offset int, format string, args ...any) {
 	m.mu.Lock()
 	full := len(m.problems) >= maxProblems
@@ -146,13 +143,13 @@ func (m *Module) problem(offset int, format string, args ...any) {
 	}
 }
 
-// complain makes an error about a place in the text.
+// complain returns an error with a place in the text.
 func (m *Module) complain(offset int, format string, args ...any) error {
 	return fmt.Errorf("%s: line %d (offset %#x): %s", m.name, m.line(offset), offset, fmt.Sprintf(format, args...))
 }
 
-// Problems are what could not be read so far, at most 64 sentences, each with
-// the file and the line, and how many more there are.
+// Problems are the unreadable parts so far, at most 64 sentences, each with the file and
+// the line, and how many more there are.
 func (m *Module) Problems() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -184,8 +181,8 @@ func (m *Module) line(offset int) uint64 {
 	return uint64(counts[chunk]) + uint64(bytes.Count(m.source[chunk*lineChunk:offset], []byte{'\n'})) + 1
 }
 
-// definition is the offset at which a node is defined; ok is false where none
-// has the number.
+// definition is the offset at which a node is defined; ok is false where there is no node
+// with the number.
 func (m *Module) definition(id uint64) (offset int, ok bool) {
 	// In most modules the nodes are numbered without gaps.
 	if id < uint64(len(m.nodes)) && uint64(m.nodes[id].id) == id {
@@ -201,8 +198,8 @@ func (m *Module) definition(id uint64) (offset int, ok bool) {
 	return int(m.nodes[i].def), true
 }
 
-// Node returns the node of a number: that of "!12" has number 12. The error says
-// that there is none, or what is wrong with it.
+// Node returns the node of a number: "!12" has number 12. The error tells that there is
+// none, or its fault.
 func (m *Module) Node(id uint64) (Node, error) {
 	offset, ok := m.definition(id)
 	if !ok {
@@ -246,11 +243,10 @@ func (m *Module) nameFunctions() map[string]int {
 	return names
 }
 
-// severalFunctions is the index of a name that more than one function has.
+// severalFunctions is the index for a name that more than one function has.
 const severalFunctions = -1
 
-// nameSources are the functions by their names in the source, with and without
-// what is around them.
+// nameSources are the functions by their names in the source, with and without scopes.
 func (m *Module) nameSources() map[string]int {
 	names := map[string]int{}
 	for i := range m.functions {
@@ -269,8 +265,8 @@ func (m *Module) nameSources() map[string]int {
 	return names
 }
 
-// Is says whether a file is LLVM IR, by the suffix of its name or by how it begins.
-// It may be bitcode, of which Parse says how to make text.
+// Is reports whether a file is LLVM IR, by the suffix of its name or by its beginning. It
+// may be bitcode, for which Parse tells how to make text.
 func Is(path string, data []byte) bool {
 	if strings.HasSuffix(path, ".ll") || IsBitcode(data) {
 		return true
@@ -290,7 +286,7 @@ func Is(path string, data []byte) bool {
 		}
 	case nodeToken, nameToken, localToken, globalToken:
 		return l.is(l.next(), '=')
-	case endToken: // comments alone
+	case endToken: // only comments
 	}
 	return bytes.HasPrefix(data, []byte("; ModuleID = "))
 }

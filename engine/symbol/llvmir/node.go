@@ -8,33 +8,33 @@ import (
 	"strings"
 )
 
-// maxNested bounds nodes within nodes, as the text has them.
+// maxNested bounds the nesting of nodes in the text.
 const maxNested = 64
 
-// A Ref is a node by its place in the text: where it is defined, for one that
-// has a number, else where it stands. 0 is no node.
+// Ref is a node by its offset in the text: of its definition, if it has a number, else of
+// the node itself. 0 is no node.
 type Ref uint32
 
-// A Node is a metadata node.
+// Node is a metadata node.
 type Node struct {
-	ID         string // "!12", "!llvm.dbg.cu"; "" of one that stands where it is used
+	ID         string // "!12", "!llvm.dbg.cu"; "" for an inline node
 	Ref        Ref
 	IsDistinct bool
-	// Kind is what LLVM calls the node today: "DISubprogram" also of an
-	// !MDSubprogram and of a tuple that begins with the tag of one. A tuple of
-	// something else is an "MDTuple", a string an "MDString".
+	// Kind is LLVM's current name of the node: "DISubprogram" also for an !MDSubprogram and
+	// for a tuple that begins with its tag. Any other tuple is an "MDTuple", a string an
+	// "MDString".
 	Kind   string
 	Fields []Field
 }
 
-// A Field is a member of a node. Those of tuples, expressions and lists of
-// arguments have no names.
+// Field is a member of a node. The members of tuples, expressions and lists of arguments
+// have no names.
 type Field struct {
 	Name  string
 	Value Value
 }
 
-// ValueKind says what a Value is.
+// ValueKind is the kind of a Value.
 type ValueKind uint8
 
 // The kinds of values.
@@ -44,11 +44,11 @@ const (
 	StringValue           // "text", !"text": Text has it without quotes and escapes
 	WordValue             // DW_TAG_member, true, DIFlagPublic | DIFlagVirtual: Text
 	RefValue              // !12: ID
-	NodeValue             // a node in this place: Node
+	NodeValue             // an inline node: Node
 	IRValue               // a typed value, i32 12, void ()* @f: Text
 )
 
-// A Value is that of a field.
+// Value is the value of a field.
 type Value struct {
 	Kind ValueKind
 	Text string
@@ -66,7 +66,7 @@ func (n *Node) Field(name string) Value {
 	return Value{}
 }
 
-// Int is the number that a value is, or that the typed value i32 12 has.
+// Int is the number of a value, also of a typed value such as i32 12.
 func (v *Value) Int() (int64, bool) {
 	text := v.Text
 	switch v.Kind {
@@ -93,7 +93,7 @@ func (v *Value) Int() (int64, bool) {
 	return n, true
 }
 
-// line is a number of a line or column; 0 where the value is none.
+// line is the number of a line or column; 0 where the value is none.
 func (v *Value) line() int {
 	n, ok := v.Int()
 	if !ok || n < 0 || n > 1<<31-1 {
@@ -110,13 +110,13 @@ func (v *Value) str() string {
 	return v.Text
 }
 
-// IsTrue says whether a value is the word true, or i1 true.
+// IsTrue reports whether a value is the word true, or i1 true.
 func (v *Value) IsTrue() bool {
 	n, ok := v.Int()
 	return v.Kind == WordValue && v.Text == "true" || ok && n == 1
 }
 
-// String is the value as the assembly language has it.
+// String is the value in the assembly language.
 func (v *Value) String() string {
 	switch v.Kind {
 	case NullValue:
@@ -183,7 +183,7 @@ func quote(s string) string {
 	return b.String()
 }
 
-// nodeAt reads the node that is defined, or stands, at an offset.
+// nodeAt reads the node that is defined, or written, at an offset.
 func (m *Module) nodeAt(offset int) (Node, error) {
 	r := reader{Module: m, lexer: lexer{data: m.source, pos: offset}}
 	t := r.next()
@@ -197,7 +197,7 @@ func (m *Module) nodeAt(offset int) (Node, error) {
 	return r.node(0)
 }
 
-// A reader reads nodes.
+// reader reads nodes.
 type reader struct {
 	*Module
 	lexer
@@ -210,7 +210,7 @@ func (r *reader) wrong(t token, expected string) error {
 	return r.complain(t.start, "%s expected, found %s", expected, shorten(r.text(t)))
 }
 
-// node reads a node that stands here.
+// node reads an inline node.
 func (r *reader) node(depth int) (Node, error) {
 	if depth > maxNested {
 		return Node{}, r.complain(r.pos, "nodes within %d nodes", maxNested)
@@ -278,7 +278,7 @@ func (r *reader) fields(end byte, depth int) ([]Field, error) {
 	}
 }
 
-// isAtEnd says whether a token ends a member.
+// isAtEnd reports whether a token ends a member.
 func (r *reader) isAtEnd(t token) bool {
 	if t.kind != otherToken {
 		return false
@@ -290,7 +290,7 @@ func (r *reader) isAtEnd(t token) bool {
 	return false
 }
 
-// value reads a member, up to what ends it.
+// value reads a member, up to the token that ends it.
 func (r *reader) value(depth int) (Value, error) {
 	start := r.pos
 	t := r.next()
@@ -350,8 +350,8 @@ func (r *reader) flags(first token) (Value, error) {
 	return Value{Kind: WordValue, Text: strings.Join(words, " | ")}, nil
 }
 
-// skipValue passes over a type and a value, whose first token is read, and
-// returns where they end.
+// skipValue skips a type and a value, whose first token is read, and returns the offset of
+// their end.
 func (r *reader) skipValue(t token) (end int, err error) {
 	var stack []byte
 	for {
@@ -411,7 +411,7 @@ func splitTyped(text string) (typ, value string) {
 	}
 }
 
-// skipGroup passes over a group whose bracket is read, and says whether it ends.
+// skipGroup skips a group whose bracket is read, and reports whether it ends.
 func (l *lexer) skipGroup() bool {
 	for depth := 1; depth > 0; {
 		t := l.next()
@@ -431,7 +431,7 @@ func (l *lexer) skipGroup() bool {
 	return true
 }
 
-// ref returns the node that a value leads to; 0 where it leads to none.
+// ref returns the node that a value refers to; 0 where it refers to none.
 func (m *Module) ref(v *Value) Ref {
 	switch v.Kind {
 	case RefValue:
@@ -444,8 +444,7 @@ func (m *Module) ref(v *Value) Ref {
 	return 0
 }
 
-// refAt returns the node that is written at an offset: a reference, or the node
-// itself.
+// refAt returns the node that is written at an offset: a reference, or the node itself.
 func (m *Module) refAt(offset uint32) Ref {
 	l := lexer{data: m.source, pos: int(offset)}
 	t := l.next()
@@ -463,8 +462,8 @@ func (m *Module) refAt(offset uint32) Ref {
 	return Ref(def)
 }
 
-// open reads the node of a reference. ok is false where it leads to none, or to
-// one that cannot be read.
+// open reads the node of a reference. ok is false where there is none, or where it cannot
+// be read.
 func (m *Module) open(r Ref) (n Node, ok bool) {
 	if r == 0 {
 		return n, false

@@ -7,17 +7,17 @@ import (
 	"strconv"
 )
 
-// maxDepth bounds brackets within brackets.
+// maxDepth bounds the nesting of brackets.
 const maxDepth = 256
 
-// A scanner finds the nodes and instructions of a module.
+// scanner finds the nodes and instructions of a module.
 type scanner struct {
 	*Module
 	lexer
 }
 
-// module reads the text from its start to its end, and says whether anything of
-// LLVM IR was in it. What it does not know at the top level it passes over.
+// module reads the text from its start to its end, and reports whether anything of LLVM IR
+// was in it. It skips unknown text at the top level.
 func (s *scanner) module() (found bool) {
 	inGlobal := -1 // index of the global variable that is being defined, or -1
 	for {
@@ -31,8 +31,8 @@ func (s *scanner) module() (found bool) {
 				s.define(t)
 				found, inGlobal = true, -1
 			} else if inGlobal >= 0 && t.kind == nameToken && string(s.text(t)) == "!dbg" {
-				at := s.peek()
-				s.globals = append(s.globals, global{uint32(inGlobal), uint32(at.start)})
+				dbg := s.peek()
+				s.globals = append(s.globals, global{uint32(inGlobal), uint32(dbg.start)})
 			} else if inGlobal >= 0 && t.kind == nameToken && string(s.text(t)) == "!dbg.def" {
 				s.problem(t.start, "the fragment of a global variable is not read")
 			}
@@ -61,7 +61,7 @@ func (s *scanner) module() (found bool) {
 	}
 }
 
-// define notes the node or named list whose number or name is t. The "=" is read.
+// define records the node or named list whose number or name is t. The "=" is read.
 func (s *scanner) define(t token) {
 	def := uint32(t.start)
 	if t.kind == nameToken {
@@ -102,9 +102,8 @@ func (s *scanner) define(t token) {
 	}
 }
 
-// beginsTop says whether a token is where something of the top level begins: a
-// definition at the start of a line. It is how the scanner goes on behind
-// brackets that are not closed.
+// beginsTop reports whether a token begins an item of the top level: a definition at the
+// start of a line. The scanner resumes there after brackets that are not closed.
 func (s *scanner) beginsTop(t token) bool {
 	if !s.beginsLine(t) {
 		return false
@@ -121,11 +120,11 @@ func (s *scanner) beginsTop(t token) bool {
 	return false
 }
 
-// closing has the bracket that closes another.
+// closing maps an opening bracket to the closing one.
 var closing = [256]byte{'(': ')', '[': ']', '{': '}'}
 
-// skipBrackets passes over what stands between the bracket open, which is read,
-// and the one that closes it.
+// skipBrackets skips the text between the bracket open, which is read, and its closing
+// bracket.
 func (s *scanner) skipBrackets(open token) {
 	var stack []byte
 	stack = append(stack, closing[s.data[open.start]])
@@ -157,7 +156,7 @@ func (s *scanner) skipBrackets(open token) {
 	}
 }
 
-// shorten is a piece of text for a message.
+// shorten cuts a text for a message.
 func shorten(text []byte) string {
 	const longest = 40
 	text = bytes.ToValidUTF8(text, []byte("?"))

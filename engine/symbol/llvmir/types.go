@@ -15,8 +15,8 @@ const (
 // itoa is a small number as text.
 func itoa(n int32) string { return strconv.Itoa(int(n)) }
 
-// suffixes are what C writes behind a type for the tag of one that is derived
-// from it, and prefixes what it writes before it.
+// prefixes and suffixes are C's text before and after a type, by the tag of the derived
+// type.
 var (
 	suffixes = map[string]string{
 		"DW_TAG_pointer_type": "*", "DW_TAG_reference_type": "&", "DW_TAG_rvalue_reference_type": "&&",
@@ -26,7 +26,7 @@ var (
 	}
 )
 
-// typeName is a type as C would write it; "" where it has no such name.
+// typeName is a type in C's syntax; "" where it has no such name.
 func (m *Module) typeName(v Value) string {
 	w := typeWriter{m, maxTypeNodes}
 	if text := w.name(v); w.left >= 0 {
@@ -35,8 +35,8 @@ func (m *Module) typeName(v Value) string {
 	return ""
 }
 
-// A typeWriter writes types. Types may be made of themselves, so it reads a
-// number of nodes at most.
+// typeWriter writes types. Types may refer to themselves, so it reads a bounded number of
+// nodes.
 type typeWriter struct {
 	*Module
 	left int
@@ -67,21 +67,21 @@ func (w *typeWriter) node(n *Node) string {
 		if name.str() != "" && tag.Text != "DW_TAG_member" && tag.Text != "DW_TAG_inheritance" {
 			return name.str()
 		}
-		to := w.name(n.Field("baseType"))
+		baseType := w.name(n.Field("baseType"))
 		if base := n.Field("baseType"); base.Kind == NullValue {
-			to = "void"
+			baseType = "void"
 		}
-		if to == "" {
+		if baseType == "" {
 			return ""
 		}
 		if suffix, ok := suffixes[tag.Text]; ok {
-			return to + suffix
+			return baseType + suffix
 		}
 		if prefix, ok := prefixes[tag.Text]; ok {
-			if strings.HasSuffix(to, "*") { // of the pointer, not of what it points to
-				return to + " " + strings.TrimSuffix(prefix, " ")
+			if strings.HasSuffix(baseType, "*") { // of the pointer, not of its target
+				return baseType + " " + strings.TrimSuffix(prefix, " ")
 			}
-			return prefix + to
+			return prefix + baseType
 		}
 		return ""
 	case "DICompositeType":
@@ -95,7 +95,7 @@ func (w *typeWriter) node(n *Node) string {
 	return name.str()
 }
 
-// array is T[5][7].
+// array writes T[5][7].
 func (w *typeWriter) array(n *Node) string {
 	element := w.name(n.Field("baseType"))
 	elements := n.Field("elements")
@@ -133,9 +133,9 @@ func (w *typeWriter) array(n *Node) string {
 	return b.String()
 }
 
-// hasCountsAsBounds says whether the upper bounds of an array's subranges are
-// counts: LLVM 3.6 writes counts where the document has the highest indexes. The
-// size of the array tells which they are.
+// hasCountsAsBounds reports whether the upper bounds of an array's subranges are counts:
+// LLVM 3.6 writes counts where the document has the highest indexes. The size of the array
+// tells them apart.
 func (w *typeWriter) hasCountsAsBounds(n *Node, counts []int64) bool {
 	base, arraySize := n.Field("baseType"), n.Field("size")
 	element, ok := w.valueNode(&base)
@@ -155,7 +155,7 @@ func (w *typeWriter) hasCountsAsBounds(n *Node, counts []int64) bool {
 	return rest == 1 && len(counts) > 0
 }
 
-// countOf is how many elements a subrange has; -1: not known.
+// countOf is the number of elements of a subrange; -1: unknown.
 func countOf(n *Node) int64 {
 	count, low, high := n.Field("count"), n.Field("lowerBound"), n.Field("upperBound")
 	if k, ok := count.Int(); ok && k >= 0 {
@@ -168,7 +168,7 @@ func countOf(n *Node) int64 {
 	return -1
 }
 
-// function is T(T, T).
+// function writes T(T, T).
 func (w *typeWriter) function(n *Node) string {
 	types := n.Field("types")
 	list, ok := w.valueNode(&types)

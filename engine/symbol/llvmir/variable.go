@@ -13,27 +13,26 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// A DebugRecord tells of a variable from a place in a function on.
+// DebugRecord describes a variable from a place in a function on.
 type DebugRecord struct {
 	Kind RecordKind
-	// Before is the instruction that follows the record; the number of
-	// instructions where none does.
+	// Before is the instruction after the record; the number of instructions where there is
+	// none.
 	Before int
 	Offset int      // in the text, bytes
 	Values []string // typed, as in the module: "ptr %3", "i32 0"
-	// IsKilled says that the values are not known, and nothing is of the variable
-	// from here on.
+	// IsKilled is set where the values are unknown, and so is the variable from here on.
 	IsKilled  bool
 	Variable  Ref  // the DILocalVariable, or the DILabel
-	Location  Ref  // whose scope and call the variable is of
+	Location  Ref  // its scope and inlined call belong to the variable
 	IsAddress bool // see Expression.IsAddress
 	Fragment  *Fragment
 	Operation []byte // see Expression.Bytes
-	// Problem says why there is no Operation; "": there is one.
+	// Problem is why there is no Operation; "": there is one.
 	Problem string
 
 	inlinedAt Ref
-	names     []string // of the values that are of the function: x of %x
+	names     []string // of the values that belong to the function: x of %x
 }
 
 // DebugRecords are the records of the function, and the calls of debug
@@ -95,8 +94,9 @@ func (f *Function) record(rec *record) (DebugRecord, error) {
 	return d, err
 }
 
-// readLifetime reads what the record of a DILifetime says: the lifetime, and the value that its
-// expression refers to (AMDGPU LLVM Extensions for Heterogeneous Debugging, "llvm.dbg.def").
+// readLifetime reads the record of a DILifetime: the lifetime, and the value that its
+// expression refers to (AMDGPU LLVM Extensions for Heterogeneous Debugging,
+// "llvm.dbg.def").
 func (d *DebugRecord) readLifetime(m *Module, args []Field) error {
 	d.Variable = 0
 	if len(args) == 0 {
@@ -127,7 +127,7 @@ func (d *DebugRecord) readLifetime(m *Module, args []Field) error {
 			return nil
 		}
 	}
-	// A value that is undefined is right for an expression that does not use it.
+	// An undefined value is valid for an expression that does not use it.
 	if d.IsKilled && !usesReferrer(e.Fields) {
 		d.IsKilled = false
 	}
@@ -141,8 +141,7 @@ func usesReferrer(fields []Field) bool {
 	})
 }
 
-// readValue reads what the arguments of a record say of the value of a variable: the value,
-// the variable, and an expression.
+// readValue reads the arguments of a record: the value, the variable, and an expression.
 func (d *DebugRecord) readValue(m *Module, args []Field, offset int64) error {
 	if len(args) < 2 {
 		return m.complain(d.Offset, "a value and a variable are expected")
@@ -165,8 +164,8 @@ func (d *DebugRecord) readValue(m *Module, args []Field, offset int64) error {
 	return nil
 }
 
-// translate translates the record's expression. The intrinsics of LLVM until 5 have
-// an offset beside it.
+// translate translates the record's expression. The intrinsics of LLVM until 5 have a
+// separate offset.
 func (d *DebugRecord) translate(m *Module, fields []Field, offset int64) {
 	e, err := translate(fields, max(len(d.Values), 1), d.IsAddress)
 	switch {
@@ -182,8 +181,8 @@ func (d *DebugRecord) translate(m *Module, fields []Field, offset int64) {
 	}
 }
 
-// expressionOf are the operations of an expression. Some modules of LLVM 3.6 have
-// an empty tuple in the place of an empty one.
+// expressionOf are the operations of an expression. Some modules of LLVM 3.6 have an empty
+// tuple instead of an empty expression.
 func (m *Module) expressionOf(v *Value) (operations []Field, ok bool) {
 	n, ok := m.valueNode(v)
 	return n.Fields, ok && (n.Kind == "DIExpression" || n.Kind == "MDTuple" && len(n.Fields) == 0)
@@ -213,19 +212,18 @@ func (d *DebugRecord) values(m *Module, v *Value) {
 	}
 }
 
-// A scopePlace is a scope, as it was inlined with one call.
+// scopePlace is a scope in the function or in one inlined call.
 type scopePlace struct{ scope, inlinedAt Ref }
 
-// A span is instructions from start up to end.
+// span is instructions from start up to end.
 type span struct{ start, end int32 }
 
-// maxSteps bounds the work that is done for the variables of a module: a few
-// seconds.
+// maxSteps bounds the work for the variables of a module: a few seconds.
 const maxSteps = 1 << 27
 
-// scopeSpans are the instructions of each scope of the function. An instruction
-// without a location is in the function's own only. It takes steps from those
-// that are left, and complete is false where they are too few.
+// scopeSpans are the instructions of each scope of the function. An instruction without a
+// location is in the function's own only. It takes steps from left, and complete is false
+// where they are too few.
 func (f *Function) scopeSpans(left *int) (spans map[scopePlace][]span, complete bool) {
 	m := f.module
 	spans = map[scopePlace][]span{}
@@ -243,12 +241,12 @@ func (f *Function) scopeSpans(left *int) (spans map[scopePlace][]span, complete 
 		if own != 0 {
 			add(scopePlace{own, 0}, index)
 		}
-		at := Ref(0)
+		loc := Ref(0)
 		if dbg := f.instructions[i].dbg; dbg != 0 {
-			at = m.refAt(dbg)
+			loc = m.refAt(dbg)
 		}
-		for depth := 0; at != 0 && depth < maxInlined; depth++ {
-			l, err := m.locationAt(at, depth)
+		for depth := 0; loc != 0 && depth < maxInlined; depth++ {
+			l, err := m.locationAt(loc, depth)
 			if err != nil {
 				break
 			}
@@ -266,7 +264,7 @@ func (f *Function) scopeSpans(left *int) (spans map[scopePlace][]span, complete 
 				}
 				scope = s.parent
 			}
-			at = l.inlinedAt
+			loc = l.inlinedAt
 		}
 	}
 	return spans, true
@@ -289,13 +287,13 @@ func intersect(a, b []span) []span {
 	return out
 }
 
-// A variableKey is a variable, as it was inlined with one call.
+// variableKey is a variable in the function or in one inlined call.
 type variableKey struct{ variable, inlinedAt Ref }
 
 func (d *DebugRecord) key() variableKey { return variableKey{d.Variable, d.inlinedAt} }
 
-// Variables are the variables that the module describes: global ones, and those
-// of functions with where they are while instructions in their scopes run.
+// Variables are the variables that the module describes: global ones, and variables of
+// functions with their places while instructions in their scopes run.
 func (m *Module) Variables() []symbol.Variable {
 	ranges := map[variableKey][]symbol.VariableRange{}
 	inlined := map[Ref][]Ref{} // the calls of a variable's ranges
@@ -325,8 +323,8 @@ func (m *Module) Variables() []symbol.Variable {
 			for _, call := range calls {
 				v := m.local(&n)
 				v.Ranges = ranges[variableKey{n.Ref, call}]
-				if at, ok := m.open(call); ok {
-					v.InlinedAt = at.ID
+				if callNode, ok := m.open(call); ok {
+					v.InlinedAt = callNode.ID
 				}
 				list = append(list, v)
 			}
@@ -359,7 +357,7 @@ func (m *Module) definedLifetimes() map[Ref]bool {
 	return defined
 }
 
-// variable is what global and local variables have.
+// variable returns the attributes that global and local variables share.
 func (m *Module) variable(n *Node) symbol.Variable {
 	name, line, scope, typ := n.Field("name"), n.Field("line"), n.Field("scope"), n.Field("type")
 	v := symbol.Variable{ID: n.ID, Name: name.str(), Line: line.line(), File: m.file(n.Field("file")).path, Type: m.typeName(typ)}
@@ -379,7 +377,7 @@ func (m *Module) local(n *Node) symbol.Variable {
 	return v
 }
 
-// globalRanges are where global variables are, by their nodes.
+// globalRanges are the places of global variables, by their nodes.
 func (m *Module) globalRanges() map[Ref][]symbol.VariableRange {
 	ranges := map[Ref][]symbol.VariableRange{}
 	attached := map[Ref]bool{}
@@ -402,19 +400,19 @@ func (m *Module) globalRanges() map[Ref][]symbol.VariableRange {
 	for _, g := range m.globals {
 		l := lexer{data: m.source}
 		name := string(l.text(l.tokenAt(int(g.name))))
-		at := m.refAt(g.dbg)
-		n, ok := m.open(at)
+		ref := m.refAt(g.dbg)
+		n, ok := m.open(ref)
 		if !ok {
 			m.problem(int(g.dbg), "the node of %s is not defined", name)
 			continue
 		}
 		switch n.Kind {
 		case "DIGlobalVariableExpression":
-			attached[at] = true
+			attached[ref] = true
 			variable, fields := expression(&n)
 			add(variable, fields, []string{name})
 		case "DIGlobalVariable": // LLVM 3.9
-			add(at, nil, []string{name})
+			add(ref, nil, []string{name})
 		}
 	}
 	for n, err := range m.Nodes() {
@@ -434,8 +432,7 @@ func (m *Module) globalRanges() map[Ref][]symbol.VariableRange {
 	return ranges
 }
 
-// ranges tells where the variables of the function are. It takes steps from those
-// that are left.
+// ranges passes the places of the function's variables to tell. It takes steps from left.
 func (f *Function) ranges(left *int, tell func(variableKey, symbol.VariableRange)) {
 	if len(f.records) == 0 {
 		return
@@ -483,9 +480,9 @@ func (f *Function) ranges(left *int, tell func(variableKey, symbol.VariableRange
 	}
 }
 
-// recordGroups are the records of the function that say where variables are: those
-// of one variable together, in the function's order. unread end what was known
-// where a record cannot be read: of its variable, or of all if it has none.
+// recordGroups are the records of the function that describe variables: the records of one
+// variable together, in the function's order. unread ends the known places where a record
+// cannot be read: of its variable, or of all if it has none.
 func (f *Function) recordGroups() (groups [][]*DebugRecord, unread []DebugRecord) {
 	var list []*DebugRecord
 	for d, err := range f.DebugRecords() {
@@ -516,8 +513,8 @@ func (f *Function) recordGroups() (groups [][]*DebugRecord, unread []DebugRecord
 	return groups, unread
 }
 
-// parts are the fragments that a variable's records describe. Records that only
-// end others do not count.
+// parts are the fragments that a variable's records describe. Records that only end others
+// do not count.
 func parts(group []*DebugRecord) []*Fragment {
 	var list []*Fragment
 	for _, d := range group {

@@ -11,14 +11,14 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/symtab"
 )
 
-// Function returns the bounds of the function that holds an ELF virtual address.
-// The symbols are asked first, see symtab.Table.Function: of the sources the last
-// one that knows it is believed, and one that lists no functions is not opened.
+// Function returns the bounds of the function that contains an ELF virtual address. The
+// last source that knows the address is believed, so the symbols come first (see
+// symtab.Table.Function); a source that lists no functions is not opened.
 func (r *Resolver) Function(address uint64) (symbol.Symbol, bool) {
 	return r.functionAfter(-1, address)
 }
 
-// functionAfter is Function by the sources behind one of them.
+// functionAfter is Function by the sources after one of them.
 func (r *Resolver) functionAfter(after int, address uint64) (symbol.Symbol, bool) {
 	for i := len(r.sources) - 1; i > after; i-- {
 		if t := r.sources[i].functions(); t != nil {
@@ -30,9 +30,9 @@ func (r *Resolver) functionAfter(after int, address uint64) (symbol.Symbol, bool
 	return symbol.Symbol{}, false
 }
 
-// Functions returns all functions that the symbols name, by address, one name
-// for each, and those of every other list, such as that of the Go runtime, whose
-// first function the symbols do not have.
+// Functions returns all functions by address, one name for each: the functions of the
+// symbols, and of every other list whose first function the symbols lack, such as the table
+// of the Go runtime.
 func (r *Resolver) Functions() []symbol.Symbol {
 	var list []symbol.Symbol
 	for i := len(r.sources) - 1; i >= 0; i-- {
@@ -56,8 +56,8 @@ func (r *Resolver) Functions() []symbol.Symbol {
 	return list
 }
 
-// Named returns those of Functions that have one of some names. ok is false where
-// Functions is to be asked: it knows more than the symbols do.
+// Named returns the members of Functions that have one of some names. ok is false where the
+// symbols do not suffice and the caller must search Functions.
 func (r *Resolver) Named(names map[string]bool) (list []symbol.Symbol, ok bool) {
 	if r.golang() != nil {
 		return nil, false
@@ -65,8 +65,9 @@ func (r *Resolver) Named(names map[string]bool) (list []symbol.Symbol, ok bool) 
 	return symtab.Named(names, r.o, r.debug)
 }
 
-// Addresses are where functions are by their names in the symbol tables; isExported leaves
-// out those that other code objects do not see. They are read anew each time.
+// Addresses returns the addresses of functions by their names in the symbol tables;
+// isExported leaves out functions that other code objects cannot see. The symbols are read
+// anew each time.
 func (r *Resolver) Addresses(isExported bool) *symtab.Addresses {
 	debug := r.debug
 	if isExported {
@@ -77,7 +78,7 @@ func (r *Resolver) Addresses(isExported bool) *symtab.Addresses {
 	return a
 }
 
-// Depth is how deep the stack of a Go function is at an ELF virtual address; see
+// Depth is the stack depth of a Go function at an ELF virtual address; see
 // gopclntab.Table.Depth.
 func (r *Resolver) Depth(address uint64) (d gopclntab.Depth, ok bool, err error) {
 	if t := r.golang(); t != nil {

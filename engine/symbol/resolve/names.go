@@ -8,11 +8,10 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// isFullerName tells whether the symbol at an address is a fuller name of the
-// function that DWARF has there. It is where the compiler cut a piece out of the
-// function or cloned it (f.cold, f.part.0, f.isra.0), and where DWARF has no
-// linkage name and the symbol is a mangled name of the same function: gcc
-// leaves the linkage names of static functions out.
+// isFullerName reports whether the symbol at an address has a fuller name of the function
+// that DWARF has there: of a piece that the compiler cut out of the function or of a clone
+// (f.cold, f.part.0, f.isra.0), or, where DWARF has no linkage name, a mangled name of the
+// same function: gcc leaves the linkage names of static functions out.
 func isFullerName(s *symbol.Symbol, f *symbol.Frame) bool {
 	name := f.LinkageName
 	if name == "" {
@@ -22,7 +21,7 @@ func isFullerName(s *symbol.Symbol, f *symbol.Frame) bool {
 		return strings.HasPrefix(rest, ".")
 	}
 	if f.LinkageName != "" {
-		// DWARF may have the unified constructor (C4) where the piece is of the
+		// DWARF may have the unified constructor (C4) where the piece belongs to the
 		// complete or the base one.
 		whole, _, cut := strings.Cut(s.Name, ".")
 		return cut && symbol.Demangle(whole) == f.Function
@@ -34,8 +33,7 @@ func isFullerName(s *symbol.Symbol, f *symbol.Frame) bool {
 	return readable != s.Name && hasComponent(readable, plain(f.Function))
 }
 
-// plain is the last component of a function's qualified name, without template
-// arguments.
+// plain is the last component of a function's qualified name, without template arguments.
 func plain(name string) string {
 	depth, start, end := 0, 0, len(name)
 	for i := 0; i < len(name); i++ {
@@ -62,7 +60,7 @@ func plain(name string) string {
 	return name[start:end]
 }
 
-// hasComponent says whether a readable name has a component.
+// hasComponent reports whether a readable name has a component.
 func hasComponent(readable, component string) bool {
 	if component == "" {
 		return false

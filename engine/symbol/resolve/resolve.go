@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resolve says what code of an object is called, by a list of sources of names:
-// DWARF, the table of the Go runtime, symbol tables. They are asked in that order.
+// Package resolve names the code of an object from a list of sources of names, in this
+// order: DWARF, the table of the Go runtime, symbol tables.
 package resolve
 
 import (
@@ -20,18 +20,17 @@ import (
 // maxProblems bounds the list of problems.
 const maxProblems = 32
 
-// A Resolver answers from the sources of names that an object has, the first one
-// that knows an address.
-// It implements symbol.Source and may be used concurrently.
+// Resolver answers from the first of an object's sources of names that knows an address. It
+// implements symbol.Source and may be used concurrently.
 type Resolver struct {
 	o, debug *object.Object
 	options  dwarf.Options
 
-	sources []*source // in the order in which they are asked
+	sources []*source // in the order of preference
 
 	symbols func() *symtab.Table
-	dwarf   func() *dwarf.Reader    // gives nil where there is none
-	golang  func() *gopclntab.Table // likewise
+	dwarf   func() *dwarf.Reader    // returns nil where there is none
+	golang  func() *gopclntab.Table // returns nil where there is none
 
 	damaged atomic.Bool // there is DWARF that cannot be read
 
@@ -42,12 +41,11 @@ type Resolver struct {
 	problems []string
 }
 
-// New makes a resolver of an object and its separate debug file, which may be
-// nil. Nothing is read until the first question.
+// New returns a resolver of an object and its separate debug file, which may be nil.
+// Nothing is read until the first query.
 func New(o, debug *object.Object) *Resolver { return NewWith(o, debug, dwarf.Options{}) }
 
-// NewWith is New where files that the debug information leads to are found as
-// options say.
+// NewWith is New with options for finding the files that the debug information leads to.
 func NewWith(o, debug *object.Object, options dwarf.Options) *Resolver {
 	r := &Resolver{o: o, debug: debug, options: options}
 	r.symbols = sync.OnceValue(r.openSymbols)
@@ -68,8 +66,8 @@ func (r *Resolver) openSymbols() *symtab.Table {
 	return t
 }
 
-// MemorySize is about how many bytes are kept of what was read so far; what sections
-// were unpacked to is the objects'.
+// MemorySize is about how many bytes the data read so far takes, without unpacked sections,
+// which belong to the objects.
 func (r *Resolver) MemorySize() (size uint64) {
 	if t := r.table.Load(); t != nil {
 		size = t.MemorySize()
@@ -83,7 +81,7 @@ func (r *Resolver) MemorySize() (size uint64) {
 	return size
 }
 
-// openDWARF takes the debug file's DWARF, else the object's own.
+// openDWARF opens the debug file's DWARF, else the object's own.
 func (r *Resolver) openDWARF() *dwarf.Reader {
 	for _, o := range []*object.Object{r.debug, r.o} {
 		if o == nil {
@@ -104,12 +102,11 @@ func (r *Resolver) openDWARF() *dwarf.Reader {
 	return nil
 }
 
-// Damaged says whether debug information was met by now that is there and cannot
-// be read. Problems say why.
+// Damaged reports whether unreadable debug information was met so far. Problems tell why.
 func (r *Resolver) Damaged() bool { return r.damaged.Load() }
 
-// Close closes the files that the debug information led to. The object and its
-// debug file are their owner's.
+// Close closes the files that the debug information led to, but not the object and its
+// debug file.
 func (r *Resolver) Close() error {
 	r.mu.Lock()
 	d := r.reader
@@ -128,11 +125,11 @@ func (r *Resolver) openGo() *gopclntab.Table {
 	return t
 }
 
-// HasGo says whether a table of Go's runtime is there, which has names and lines.
+// HasGo reports whether there is a table of Go's runtime, which has names and lines.
 func (r *Resolver) HasGo() bool { return r.golang() != nil }
 
-// Note keeps an error among the Problems, once; nil is none. It is for errors of
-// DWARF that somebody asks directly.
+// Note adds an error to the Problems, once; nil is none. It is for errors of callers that
+// use DWARF directly.
 func (r *Resolver) Note(err error) {
 	if err != nil {
 		r.problem(err.Error())
@@ -153,8 +150,8 @@ func (r *Resolver) problem(text string) {
 	r.problems = append(r.problems, text)
 }
 
-// Problems are what was wrong so far with the debug information or the symbols,
-// sentences that name the file; what they concern was answered without.
+// Problems are the faults of the debug information or the symbols so far, sentences that
+// name the file; answers leave the faulty parts out.
 func (r *Resolver) Problems() []string {
 	r.mu.Lock()
 	d := r.reader
@@ -169,13 +166,13 @@ func (r *Resolver) Problems() []string {
 	return append([]string(nil), r.problems...)
 }
 
-// Frames appends the frames at an ELF virtual address; see symbol.Source. They are
-// those of the first source that has some. What a source cannot read becomes a
-// problem, and the next one answers: the error is always nil.
+// Frames appends the frames at an ELF virtual address from the first source that has some;
+// see symbol.Source. A part that a source cannot read becomes a problem, and the next
+// source answers: the error is always nil.
 //
-// The physical function has its name from DWARF, but from its symbol where DWARF
-// has none or less of one, and where the compiler cut or cloned the function:
-// the symbol says that, and where the piece begins.
+// The physical function has its name from DWARF, except where its symbol has a fuller one,
+// and where the compiler cut or cloned the function: the symbol tells that, and where the
+// piece begins.
 func (r *Resolver) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
 	before := len(dst)
 	for _, s := range r.sources {
@@ -197,20 +194,20 @@ func (r *Resolver) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, e
 	return dst, nil
 }
 
-// FramesIn is Frames where several functions have the same code: as one of them, which
-// dwarf.Reader.Equals gave, has it.
+// FramesIn is Frames for one of several functions with the same code, an entry of
+// dwarf.Reader.Equals.
 func (r *Resolver) FramesIn(dst []symbol.Frame, address uint64, function dwarf.Entry) []symbol.Frame {
 	dst, err := r.dwarf().FramesIn(dst, address, function)
 	r.Note(err)
 	return dst
 }
 
-// complete gives the physical function, the last of the frames at an address, what
-// its symbol says better.
+// complete improves the physical function, the last of the frames at an address, by its
+// symbol.
 func (r *Resolver) complete(frames []symbol.Frame, address uint64) {
 	last := &frames[len(frames)-1]
 	if last.Inlined || last.Equals > 0 {
-		return // the symbol may be that of another function with the same code
+		return // the symbol may belong to another function with the same code
 	}
 	s, ok := r.symbols().Function(address)
 	if !ok {
@@ -222,15 +219,15 @@ func (r *Resolver) complete(frames []symbol.Frame, address uint64) {
 	completeName(last, &s)
 }
 
-// Complete gives a function that DWARF names at an address what its symbol says better,
-// as Frames does.
+// Complete improves a function that DWARF names at an address by its symbol, as Frames
+// does.
 func (r *Resolver) Complete(f *symbol.Frame, address uint64) {
 	if s, ok := r.symbols().Function(address); ok {
 		completeName(f, &s)
 	}
 }
 
-// completeName gives a physical function what its symbol says better.
+// completeName improves the name of a physical function by its symbol.
 func completeName(last *symbol.Frame, s *symbol.Symbol) {
 	if last.IsDecoded {
 		completeDecoded(last, s)
@@ -246,8 +243,8 @@ func completeName(last *symbol.Frame, s *symbol.Symbol) {
 	}
 }
 
-// completeDecoded gives a function whose name was decoded the part or the copy that its
-// symbol is of. Compilers number functions that are in others.
+// completeDecoded adds to a decoded name the part or the copy that the symbol names.
+// Compilers number nested functions.
 func completeDecoded(last *symbol.Frame, s *symbol.Symbol) {
 	rest, isPart := strings.CutPrefix(s.Name, last.LinkageName)
 	if !isPart || rest != "" && rest[0] != '.' {
@@ -262,14 +259,14 @@ func completeDecoded(last *symbol.Frame, s *symbol.Symbol) {
 	}
 }
 
-// MayBeEqual reports whether the code at an address may be that of several functions, of which
-// debug information tells: a linker that made one code of them left their symbols.
+// MayBeEqual reports whether the debug information may have several functions for the code
+// at an address: a linker that merged their code kept their symbols.
 func (r *Resolver) MayBeEqual(address uint64) bool {
 	return r.dwarf() != nil && r.symbols().IsShared(address)
 }
 
-// Rest gives back the memory of what lies in the mapped file and was read so far. It is
-// read again as it is needed.
+// Rest releases the pages of the mapped files that were read so far. They are read again
+// when needed.
 func (r *Resolver) Rest() {
 	r.mu.Lock()
 	d := r.reader
@@ -279,6 +276,5 @@ func (r *Resolver) Rest() {
 	}
 }
 
-// DWARF is the reader of the object's debugging information; nil where it has
-// none.
+// DWARF returns the reader of the object's debugging information; nil where it has none.
 func (r *Resolver) DWARF() *dwarf.Reader { return r.dwarf() }

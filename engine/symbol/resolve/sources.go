@@ -8,18 +8,17 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// A source is a source of names of a Resolver. Nothing of it is read until it is
-// asked.
+// source is a source of names of a Resolver. It is not opened until the first query.
 type source struct {
-	// isCompleted says that the symbols may know more of a physical function that
-	// the source names.
+	// isCompleted is set where symbols may complete the physical function that the source
+	// names.
 	isCompleted bool
-	// listsFunctions says that the source knows the bounds of functions. One that
-	// does not is not even opened for them.
+	// listsFunctions is set where the source knows the bounds of functions. Others are not
+	// opened for them.
 	listsFunctions bool
 
 	once   sync.Once
-	open   func()        // sets what follows
+	open   func()        // sets opened and table
 	opened symbol.Source // nil: the object has none
 	table  table         // the same, where it lists functions
 }
@@ -30,8 +29,8 @@ func (s *source) names() symbol.Source {
 	return s.opened
 }
 
-// functions is the source as a list of functions; nil where it is none, or the
-// object has none.
+// functions is the source as a list of functions; nil where it is none, or the object has
+// none.
 func (s *source) functions() table {
 	if !s.listsFunctions {
 		return nil
@@ -40,10 +39,10 @@ func (s *source) functions() table {
 	return s.table
 }
 
-// A table is a source that knows where functions begin and end.
+// table is a source that knows where functions begin and end.
 type table interface {
 	symbol.Source
-	// Function returns the function that holds an ELF virtual address.
+	// Function returns the function that contains an ELF virtual address.
 	Function(address uint64) (symbol.Symbol, bool)
 	// Functions returns all functions, one name for each.
 	Functions() []symbol.Symbol
@@ -52,8 +51,8 @@ type table interface {
 	Start() (address uint64, ok bool)
 }
 
-// describing makes a source of what open gives, which is nil where the object has
-// none: compilers' debug information, whose functions the symbols complete.
+// describing makes a source of compilers' debug information, whose functions the symbols
+// complete. open returns nil where the object has none.
 func describing[T interface {
 	comparable
 	symbol.Source
@@ -68,8 +67,7 @@ func describing[T interface {
 	return s
 }
 
-// listing makes a source of what open gives, which is nil where the object has
-// none: a list of functions.
+// listing makes a source that lists functions. open returns nil where the object has none.
 func listing[T interface {
 	comparable
 	table

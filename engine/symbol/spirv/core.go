@@ -4,7 +4,7 @@ package spirv
 
 import "slices"
 
-// The instructions of the core specification that matter here (SPIR-V, 3.49).
+// The instructions of the core specification that this package reads (SPIR-V, 3.49).
 const (
 	opUndef                     = 1
 	opSourceContinued           = 2
@@ -70,7 +70,7 @@ var typedResults = [][2]uint16{
 	{6529, 6531}, {6916, 6918},
 }
 
-// untypedResults are those that have a result's ID only.
+// untypedResults are the instructions that have only a result's ID.
 var untypedResults = []uint16{
 	7, 11, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36,
 	37, 38, 73, 248, 322, 327, 4163, 4190, 4417, 4456, 4472, 5076, 5103, 5104, 5115, 5281, 5288, 5313, 5341, 5358,
@@ -78,8 +78,7 @@ var untypedResults = []uint16{
 	6199,
 }
 
-// resultAt is the place of a result's ID among an instruction's words; 0: it has
-// none.
+// resultAt is the index of a result's ID among an instruction's words; 0: it has none.
 func resultAt(op uint16) int {
 	i, _ := slices.BinarySearchFunc(typedResults, op, func(r [2]uint16, op uint16) int { return int(r[1]) - int(op) })
 	if i < len(typedResults) && typedResults[i][0] <= op {

@@ -10,19 +10,19 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// An encoding is a base type's, with what DWARF calls it (DWARF 5, 7.8).
+// encoding is the encoding of a base type, with its name and DWARF's number (DWARF 5, 7.8).
 type encoding struct {
 	name string
 	ate  uint8 // DW_ATE_*; 0: none
 }
 
-// debugInfoEncodings are those of DebugInfo, 3.3. 3 is not given.
+// debugInfoEncodings are the encodings of DebugInfo, 3.3. 3 is unused.
 var debugInfoEncodings = map[uint32]encoding{
 	0: {"Unspecified", 0}, 1: {"Address", dw.ATEAddress}, 2: {"Boolean", dw.ATEBoolean}, 4: {"Float", dw.ATEFloat}, 5: {"Signed", dw.ATESigned},
 	6: {"SignedChar", dw.ATESignedChar}, 7: {"Unsigned", dw.ATEUnsigned}, 8: {"UnsignedChar", dw.ATEUnsignedChar},
 }
 
-// openCLEncodings are those of the other sets. The last one is the LLVM/SPIR-V
+// openCLEncodings are the encodings of the other sets. The last one is the LLVM/SPIR-V
 // translator's own.
 var openCLEncodings = map[uint32]encoding{
 	0: {"Unspecified", 0}, 1: {"Address", dw.ATEAddress}, 2: {"Boolean", dw.ATEBoolean}, 3: {"Float", dw.ATEFloat}, 4: {"Signed", dw.ATESigned},
@@ -30,19 +30,19 @@ var openCLEncodings = map[uint32]encoding{
 	8: {"Complex", dw.ATEComplexFloat},
 }
 
-// Debug Info Flags that change what is said of a record.
+// Debug Info Flags that change the meaning of a record.
 const (
 	flagLValueReference = 1 << 11
 	flagRValueReference = 1 << 12
 )
 
-// A flag is a name of bits, all of which are set.
+// flag is a name of bits, all of which are set.
 type flag struct {
 	bits uint64
 	name string
 }
 
-// flagNames are Debug Info Flags. FlagIsPublic is both of the others.
+// flagNames are Debug Info Flags. FlagIsPublic has the bits of both others.
 var flagNames = []flag{
 	{3, "FlagIsPublic"}, {1, "FlagIsProtected"}, {1 << 1, "FlagIsPrivate"}, {1 << 2, "FlagIsLocal"}, {1 << 3, "FlagIsDefinition"},
 	{1 << 4, "FlagFwdDecl"}, {1 << 5, "FlagArtificial"}, {1 << 6, "FlagExplicit"}, {1 << 7, "FlagPrototyped"},
@@ -87,7 +87,7 @@ var (
 	}
 )
 
-// flagText is the names of flags, joined as SPIR-V's text form has them.
+// flagText is the names of flags, joined as in SPIR-V's text form.
 func flagText(v uint64, names []flag) string {
 	if v == 0 {
 		return "None"
@@ -105,7 +105,7 @@ func flagText(v uint64, names []flag) string {
 	return strings.Join(parts, "|")
 }
 
-// enumLists are the names of the numbers of kinds, in order from 0; enumMaps those
+// enumLists are the names of the numbers of kinds, in order from 0; enumMaps are the names
 // of further numbers.
 var (
 	enumLists = map[Kind][]string{
@@ -115,8 +115,7 @@ var (
 	enumMaps = map[Kind]map[uint64]string{SourceLanguage: moreLanguageNames, StorageClass: moreStorageNames, FPEncoding: fpEncodingNames}
 )
 
-// enumText is what a number of a kind is called; ok is false where it has no
-// name.
+// enumText is the name of a number of a kind; ok is false where it has none.
 func (s *Set) enumText(k Kind, v uint64) (name string, ok bool) {
 	switch k {
 	case Flags:

@@ -13,24 +13,24 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// A way is how an operation becomes one of locexpr.
-type way uint8
+// opKind is how an operation is translated to locexpr.
+type opKind uint8
 
 const (
-	direct   way = iota // it is the DW_OP_ of its text
-	fragment            // the offset and the size in bits of the part of the variable that is described
-	convert             // the size in bits and the encoding of the type
-	ignored             // it says nothing of where or what the variable is
-	refused             // it needs what a module does not have
+	direct   opKind = iota // to the DW_OP_ of its text
+	fragment               // the offset and the size in bits of the described part of the variable
+	convert                // the size in bits and the encoding of the type
+	ignored                // it does not change the place or value of the variable
+	refused                // it needs data that a module does not have
 )
 
-// An operation is one of Debug Operations (DebugInfo, 3.6).
+// operation is a Debug Operation (DebugInfo, 3.6).
 type operation struct {
 	name     string
-	text     string // of the operation of locexpr; "": DW_OP_ and name
+	text     string // the operation of locexpr; "": DW_OP_ and name
 	operands int
-	isSigned bool // the last operand is
-	how      way
+	isSigned bool // of the last operand
+	how      opKind
 }
 
 // operations are by number. DebugInfo ends with Constu, OpenCL.DebugInfo.100 and
@@ -127,25 +127,24 @@ var operations = sync.OnceValue(func() []operation {
 // maxOperations bounds the operations of an expression.
 const maxOperations = 1 << 12
 
-// A fragmentRange is the part of a variable that an expression is about, in bits.
+// fragmentRange is the part of a variable that an expression describes, in bits.
 type fragmentRange struct {
 	offset, size uint64
-	isPart       bool // else the expression is about all of the variable
+	isPart       bool // false: the expression describes all of the variable
 }
 
-// Expression translates a DebugExpression to locexpr.Canonical. The result
-// expects on the stack what the expression is applied to: the variable's address
-// if address is true, else its value. It gives a location description, which is
-// in memory if memory is true: an expression that gives a value ends in
-// DW_OP_stack_value, and one of a value that ends in DW_OP_deref says that the
-// variable is in memory there. An expression of a part of a variable gives a
-// composite, whose other bits are undefined.
+// Expression translates a DebugExpression to locexpr.Canonical. The result expects its
+// argument on the stack: the variable's address if address is true, else its value. It
+// yields a location description, which is in memory if memory is true: an expression that
+// yields a value ends in DW_OP_stack_value, and an expression on a value that ends in
+// DW_OP_deref means that the variable is in memory there. An expression of a part of a
+// variable yields a composite, whose other bits are undefined.
 func (m *Module) Expression(r *Record, address bool) (bytes []byte, memory bool, err error) {
 	e, err := m.expression(r, address)
 	return e.bytes, e.isInMemory, err
 }
 
-// An expression is a translated DebugExpression.
+// expression is a translated DebugExpression.
 type expression struct {
 	bytes      []byte
 	part       fragmentRange
@@ -180,7 +179,7 @@ func (m *Module) expression(r *Record, address bool) (e expression, err error) {
 	text, e.isInMemory = located(text, address)
 	if e.part.isPart {
 		if e.part.offset > 0 {
-			// The undefined part in front comes first; what is described lies below it.
+			// The undefined part in front comes first; the described part is below it.
 			text = append(text, fmt.Sprintf("LLVM_undefined; bit_piece %d 0; over", e.part.offset))
 		}
 		text = append(text, fmt.Sprintf("bit_piece %d 0", e.part.size))
@@ -192,12 +191,12 @@ func (m *Module) expression(r *Record, address bool) (e expression, err error) {
 	return e, nil
 }
 
-// located makes operations on an address, or a value, give a location
-// description, and says whether that is memory.
+// located turns operations on an address, or a value, into a location description, and
+// reports whether that is memory.
 func located(text []string, address bool) (out []string, memory bool) {
 	end := len(text)
 	if end > 0 && (strings.HasPrefix(text[end-1], "piece") || strings.HasPrefix(text[end-1], "bit_piece")) {
-		end-- // what it is a piece of comes before
+		end-- // the described part comes before
 	}
 	last := ""
 	if end > 0 {
@@ -216,7 +215,7 @@ func located(text []string, address bool) (out []string, memory bool) {
 
 var errNotInModule = errors.New("it refers to what a module does not have")
 
-// operationText is a DebugOperation as text of locexpr.
+// operationText is a DebugOperation in the text form of locexpr.
 func (m *Module) operationText(r *Record, part *fragmentRange) (string, error) {
 	code, ok := m.number(r, "OpCode")
 	operations := operations()

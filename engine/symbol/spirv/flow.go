@@ -8,28 +8,27 @@ import (
 )
 
 const (
-	// maxFlow bounds the work of following the values of a function's variables
-	// from block to block; beyond it they hold to the end of their block.
+	// maxFlow bounds the work of following the values of a function's variables from block
+	// to block; beyond it they are valid to the end of their block.
 	maxFlow = 1 << 24
-	// maxParts bounds the values that one variable has at a time, each for a part
-	// of it.
+	// maxParts bounds the values that one variable has at a time, each for a part of it.
 	maxParts = 256
 )
 
-// A flow finds which values of one variable hold at the beginning of each block:
-// those that hold at the end of every block before it. A value does not hold
-// where a loop computes it again: on the way into the loop it was not there yet.
+// flow finds the values of one variable that are valid at the beginning of each block: the
+// values that are valid at the end of every block before it. A value is not valid where a
+// loop computes it again: on the path into the loop it was not there yet.
 type flow struct {
 	blocks  []block
 	changes []change
 	values  map[int][]int // changes of the variable, by block
 	budget  *int
 
-	at   [][]int // of each block that was reached: the changes in force
-	seen []bool
+	entry [][]int // by block, if it was reached: the valid changes at its beginning
+	seen  []bool
 }
 
-// newFlow takes the changes of one variable.
+// newFlow returns a flow for the changes of one variable.
 func newFlow(blocks []block, changes []change, values []int, budget *int) *flow {
 	f := &flow{blocks: blocks, changes: changes, values: map[int][]int{}, budget: budget}
 	for _, v := range values {
@@ -39,64 +38,64 @@ func newFlow(blocks []block, changes []change, values []int, budget *int) *flow 
 	return f
 }
 
-// solve goes round until nothing changes. A block that was not reached says
-// nothing yet, so that what holds around a loop is found; it is taken back where
-// a later round finds otherwise. It is false where that is too much work.
+// solve iterates until nothing changes. A block that was not reached is ignored at first,
+// so that values that are valid around a loop are found; a later round corrects it. It is
+// false where that takes too much work.
 func (f *flow) solve() bool {
 	if *f.budget -= 2 * len(f.blocks); *f.budget < 0 {
 		return false
 	}
-	f.at, f.seen = make([][]int, len(f.blocks)), make([]bool, len(f.blocks))
+	f.entry, f.seen = make([][]int, len(f.blocks)), make([]bool, len(f.blocks))
 	f.seen[0] = true
 	for again := true; again; {
 		again = false
 		for i := range f.blocks {
-			in, reached := f.before(i)
+			entry, reached := f.before(i)
 			if *f.budget < 0 {
 				return false
 			}
-			if reached && (!f.seen[i] || !slices.Equal(in, f.at[i])) {
-				f.at[i], f.seen[i], again = in, true, true
+			if reached && (!f.seen[i] || !slices.Equal(entry, f.entry[i])) {
+				f.entry[i], f.seen[i], again = entry, true, true
 			}
 		}
 	}
 	return true
 }
 
-// before gives what holds at the beginning of a block, by what is known so far.
-// Nothing does where a function begins.
-func (f *flow) before(i int) (in []int, reached bool) {
+// before returns the values at the beginning of a block, as far as they are known. A
+// function begins without values.
+func (f *flow) before(i int) (entry []int, reached bool) {
 	if i == 0 {
 		return nil, true
 	}
-	for _, from := range f.blocks[i].before {
+	for _, pred := range f.blocks[i].before {
 		*f.budget--
-		if !f.seen[from] {
+		if !f.seen[pred] {
 			continue
 		}
-		out := f.through(from, f.at[from], nil)
-		*f.budget -= len(in) * len(out)
+		out := f.through(pred, f.entry[pred], nil)
+		*f.budget -= len(entry) * len(out)
 		if !reached {
-			in, reached = out, true
+			entry, reached = out, true
 			continue
 		}
-		in = slices.DeleteFunc(in, func(v int) bool { return !slices.Contains(out, v) })
+		entry = slices.DeleteFunc(entry, func(v int) bool { return !slices.Contains(out, v) })
 	}
-	return in, reached
+	return entry, reached
 }
 
-// through gives what holds at the end of a block. ended, if it is not nil, is
-// told of each value that ends within the block or with it, and where it began.
-func (f *flow) through(i int, in []int, ended func(v, from, to int)) []int {
+// through returns the values at the end of a block. ended, if it is not nil, is called for
+// each value that ends within the block or with it, with its range.
+func (f *flow) through(i int, entry []int, ended func(v, from, to int)) []int {
 	b := &f.blocks[i]
-	type active struct{ v, from int }
-	now := make([]active, 0, len(in)+1)
-	for _, v := range in {
+	type active struct{ v, start int }
+	now := make([]active, 0, len(entry)+1)
+	for _, v := range entry {
 		now = append(now, active{v, b.start})
 	}
 	end := func(a active, to int) {
 		if ended != nil {
-			ended(a.v, a.from, to)
+			ended(a.v, a.start, to)
 		}
 	}
 	for _, v := range f.values[i] {
@@ -125,11 +124,11 @@ func (f *flow) through(i int, in []int, ended func(v, from, to int)) []int {
 	return out
 }
 
-// A span is where a value holds, in instructions.
+// span is the instructions for which a value is valid.
 type span struct{ v, start, end int }
 
-// spans gives the ranges of instructions in which each value holds. Those of
-// neighbouring blocks are one.
+// spans returns the ranges of instructions for which each value is valid, joined across
+// neighbouring blocks.
 func (f *flow) spans() []span {
 	var list []span
 	last := map[[2]int]int{} // by value and end
@@ -147,7 +146,7 @@ func (f *flow) spans() []span {
 	}
 	if f.solve() {
 		for i := range f.blocks {
-			f.through(i, f.at[i], add)
+			f.through(i, f.entry[i], add)
 		}
 	} else {
 		for i := range f.values {

@@ -195,7 +195,7 @@ func TestPlacesEndWithTheBlock(t *testing.T) {
 		m := parseText(t, functionText("", c.body))
 		var got []string
 		for p := range m.Positions() {
-			if op, _ := m.instruction(uint32(p.Offset)); m.saysPlace(op, uint32(p.Offset)) {
+			if op, _ := m.instruction(uint32(p.Offset)); m.setsPlace(op, uint32(p.Offset)) {
 				got = append(got, "-")
 				if chain(&p) != "?" {
 					t.Errorf("%s: +%d says a place and has %s", name, p.Instruction, chain(&p))

@@ -13,98 +13,97 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// lineState is what OpLine or DebugLine said last. OpLine names a file by an
-// OpString, DebugLine a DebugSource; 0: nothing is known.
+// lineState is the position of the last OpLine or DebugLine. OpLine names a file by an
+// OpString, DebugLine by a DebugSource; 0: unknown.
 type lineState struct{ file, line, column uint32 }
 
-// A place is where instructions come from, as far as was said.
+// place is the source position of instructions, as far as it is known.
 type place struct {
 	scope, inlined uint32
 	lineState
 }
 
-// A step is an instruction of a function on a walk.
+// step is an instruction of a function on a walk.
 type step struct {
 	index int
-	at    uint32 // the word
+	word  uint32 // the word
 	op    uint16
 	place place
 }
 
-// A walk is where a walk over a function has come to: the next instruction, and
-// what holds before it.
+// walk is the state of a walk over a function: the next instruction, and the place before
+// it.
 type walk struct {
 	step
 	isInBlock bool // a block
 }
 
-// markEvery is how many instructions lie between two walks that are kept, from
-// which positions are looked up.
+// markEvery is the number of instructions between two stored walks, from which positions
+// are looked up.
 const markEvery = 256
 
-// begin is a walk over a function.
+// begin returns a walk over a function.
 func (f *function) begin() walk {
-	return walk{step: step{at: f.start, place: place{lineState: f.line}}}
+	return walk{step: step{word: f.start, place: place{lineState: f.line}}}
 }
 
-// walk goes through the instructions of a function from its first one on.
+// walk visits the instructions of a function from its first one on.
 func (m *Module) walk(f *function, yield func(step) bool) {
 	m.walkFrom(f, f.begin(), func(s step, _ walk) bool { return yield(s) })
 }
 
-// walkFrom goes through the instructions of a function; yield gets each, and the
-// walk as it was before. A place applies to what follows the instruction that
-// says it, up to the end of the block (DebugInfo, 4.7; SPIR-V, OpLine). A
-// terminator belongs to the block that it ends.
+// walkFrom visits the instructions of a function; yield gets each, and the walk before it.
+// A place applies to the instructions after the one that sets it, up to the end of the
+// block (DebugInfo, 4.7; SPIR-V, OpLine). A terminator belongs to the block that it ends.
 func (m *Module) walkFrom(f *function, s walk, yield func(step, walk) bool) {
-	for ; s.at < f.end; s.index++ {
+	for ; s.word < f.end; s.index++ {
 		before := s
-		op, end := m.instruction(s.at)
+		op, end := m.instruction(s.word)
 		s.op = op
 		if op == opLabel || op == opFunctionEnd {
-			if s.isInBlock { // the block ended with an instruction that is not known
+			if s.isInBlock { // the block ended with an unknown instruction
 				s.place = place{}
 			}
 			s.isInBlock = op == opLabel
 		}
 		said := s.step
-		if m.saysPlace(op, s.at) {
+		if m.setsPlace(op, s.word) {
 			said.place = place{}
 		}
 		if !yield(said, before) {
 			return
 		}
 		switch {
-		case op == opLine && end-s.at >= 4:
-			s.place.lineState = lineState{m.words[s.at+1], m.words[s.at+2], m.words[s.at+3]}
+		case op == opLine && end-s.word >= 4:
+			s.place.lineState = lineState{m.words[s.word+1], m.words[s.word+2], m.words[s.word+3]}
 		case op == opNoLine:
 			s.place.lineState = lineState{}
 		case op == opExtInst || op == opExtInstWithForwardRefsKHR:
-			m.change(&s.place, s.at)
+			m.change(&s.place, s.word)
 		case terminators[op]:
 			s.place, s.isInBlock = place{}, false
 		}
-		s.at = end
+		s.word = end
 	}
 }
 
-// saysPlace tells instructions that say where others come from. They come from
-// nowhere themselves: between two of them scope and line may not belong together.
-func (m *Module) saysPlace(op uint16, at uint32) bool {
+// setsPlace reports whether an instruction sets the place of later ones. It has no place
+// itself: between two of them scope and line may not belong together.
+func (m *Module) setsPlace(op uint16, word uint32) bool {
 	switch op {
 	case opLine, opNoLine:
 		return true
 	case opExtInst, opExtInstWithForwardRefsKHR:
-		if r := m.recordAt(at); r != nil {
+		if r := m.recordAt(word); r != nil {
 			return r.Op == DebugScope || r.Op == DebugNoScope || r.Op == DebugLine || r.Op == DebugNoLine
 		}
 	}
 	return false
 }
 
-// change applies the record at a word to what holds after it.
-func (m *Module) change(p *place, at uint32) {
-	r := m.recordAt(at)
+// change applies the record at a word to the place after it.
+func (m *Module) change(p *place, word uint32) {
+	r := m.recordAt(word)
 	if r == nil {
 		return
 	}
@@ -123,15 +122,15 @@ func (m *Module) change(p *place, at uint32) {
 }
 
 // recordAt is the record at a word; nil: there is none.
-func (m *Module) recordAt(at uint32) *Record {
-	i, ok := slices.BinarySearchFunc(m.records, at, func(r Record, at uint32) int { return int(r.Offset) - int(at) })
+func (m *Module) recordAt(word uint32) *Record {
+	i, ok := slices.BinarySearchFunc(m.records, word, func(r Record, word uint32) int { return int(r.Offset) - int(word) })
 	if !ok {
 		return nil
 	}
 	return &m.records[i]
 }
 
-// Positions are where all instructions of all functions come from.
+// Positions are the source positions of all instructions of all functions.
 func (m *Module) Positions() iter.Seq[symbol.Position] {
 	return func(yield func(symbol.Position) bool) {
 		for i := range m.functions {
@@ -145,7 +144,7 @@ func (m *Module) Positions() iter.Seq[symbol.Position] {
 					frames, scopes = m.frames(f, s.place)
 					last = s.place
 				}
-				more = yield(symbol.Position{Function: f.name, Instruction: s.index, Offset: uint64(s.at), Frames: frames, Scopes: scopes})
+				more = yield(symbol.Position{Function: f.name, Instruction: s.index, Offset: uint64(s.word), Frames: frames, Scopes: scopes})
 				return more
 			})
 			if !more {
@@ -165,16 +164,16 @@ func (m *Module) Calls() iter.Seq[symbol.Call] {
 		for i := range m.functions {
 			f, more := &m.functions[i], true
 			m.walk(f, func(s step) bool {
-				_, end := m.instruction(s.at)
-				if s.op != opFunctionCall || end-s.at < minimal[opFunctionCall] {
+				_, end := m.instruction(s.word)
+				if s.op != opFunctionCall || end-s.word < minimal[opFunctionCall] {
 					return true
 				}
-				callee := byID[m.words[s.at+3]]
+				callee := byID[m.words[s.word+3]]
 				if callee == nil {
 					return true
 				}
 				c := symbol.Call{Callee: callee.name, NeverInlined: callee.isDontInline}
-				c.Function, c.Instruction, c.Offset = f.name, s.index, uint64(s.at)
+				c.Function, c.Instruction, c.Offset = f.name, s.index, uint64(s.word)
 				c.Frames, c.Scopes = m.frames(f, s.place)
 				more = yield(c)
 				return more
@@ -186,7 +185,7 @@ func (m *Module) Calls() iter.Seq[symbol.Call] {
 	}
 }
 
-// frames are the function at a place and those that it was inlined into.
+// frames are the function at a place and the functions it was inlined into.
 func (m *Module) frames(f *function, p place) (frames []symbol.Frame, scopes []string) {
 	first := symbol.Frame{Line: int(p.line), Column: int(p.column)}
 	first.File, first.Source = m.file(p.file)
@@ -222,7 +221,7 @@ func (m *Module) frames(f *function, p place) (frames []symbol.Frame, scopes []s
 	}
 }
 
-// describeFrame says what function a scope is in.
+// describeFrame fills a frame with the function that a scope is in.
 func (m *Module) describeFrame(frame *symbol.Frame, f *function, scope uint32) {
 	info := m.infos[m.byID[scope]]
 	frame.Discriminator = info.discriminator
@@ -244,8 +243,8 @@ func (m *Module) describeFrame(frame *symbol.Frame, f *function, scope uint32) {
 	frame.StartLine = m.line(function, "Line")
 }
 
-// file is the path and the text of a file, by the ID of its DebugSource or of
-// the OpString of its name.
+// file is the path and the text of a file, by the ID of its DebugSource or of the OpString
+// of its name.
 func (m *Module) file(id uint32) (path, text string) {
 	if i, ok := m.texts[id]; ok {
 		return m.sources[i].Path, m.sources[i].Text
@@ -253,13 +252,13 @@ func (m *Module) file(id uint32) (path, text string) {
 	return m.strings[id], ""
 }
 
-// Find returns the position that a text names; see symbol.IR. An ID of a function
-// stands for its first instruction.
+// Find returns the position that a text names; see symbol.IR. An ID of a function names its
+// first instruction.
 func (m *Module) Find(text string, hex bool) (symbol.Position, error) {
 	name, offset, counted := cutPosition(text)
 	if !counted && !strings.HasPrefix(text, "%") {
-		if at, err := parseNumber(text, hex); err == nil {
-			return m.findWord(at)
+		if word, err := parseNumber(text, hex); err == nil {
+			return m.findWord(word)
 		}
 	}
 	f := m.findFunction(name)
@@ -271,17 +270,16 @@ func (m *Module) Find(text string, hex bool) (symbol.Position, error) {
 		if err != nil {
 			break
 		}
-		at, ok := m.defs[uint32(id)]
+		word, ok := m.defs[uint32(id)]
 		if !ok {
 			return symbol.Position{}, fmt.Errorf("%s is not the result of an instruction", text)
 		}
-		return m.findWord(uint64(at))
+		return m.findWord(uint64(word))
 	}
 	return symbol.Position{}, fmt.Errorf("expected FUNCTION+INSTRUCTION of a function of the module, %%ID of a result, or the offset of a word")
 }
 
-// cutPosition takes FUNCTION+INSTRUCTION apart. The last + counts: names may have
-// others.
+// cutPosition splits FUNCTION+INSTRUCTION. The last + counts: names may have others.
 func cutPosition(text string) (name string, instruction uint64, ok bool) {
 	if i := strings.LastIndexByte(text, '+'); i > 0 {
 		if n, err := parseNumber(text[i+1:], false); err == nil {
@@ -291,8 +289,7 @@ func cutPosition(text string) (name string, instruction uint64, ok bool) {
 	return text, 0, false
 }
 
-// parseNumber reads a decimal number, or a hexadecimal one behind 0x or where
-// hex says so.
+// parseNumber reads a decimal number, or a hexadecimal one after 0x or where hex is true.
 func parseNumber(text string, hex bool) (uint64, error) {
 	if digits, ok := strings.CutPrefix(strings.ToLower(text), "0x"); ok {
 		return strconv.ParseUint(digits, 16, 64)
@@ -304,8 +301,8 @@ func parseNumber(text string, hex bool) (uint64, error) {
 	return strconv.ParseUint(text, base, 64)
 }
 
-// findFunction finds a function by its name, its ID, that of its entry point, or
-// the source's name where one function only has it.
+// findFunction finds a function by its name, its ID, the name of its entry point, or the
+// source's name where only one function has it.
 func (m *Module) findFunction(name string) *function {
 	if name == "" {
 		return nil
@@ -340,23 +337,23 @@ func (m *Module) findInstruction(f *function, index uint64) (p symbol.Position, 
 	return m.first(f, func(s step) bool { return uint64(s.index) >= index }), nil
 }
 
-// findWord finds the instruction that holds a word. OpFunction stands for the
-// first instruction.
-func (m *Module) findWord(at uint64) (p symbol.Position, err error) {
-	if at >= uint64(len(m.words)) {
-		return p, fmt.Errorf("word 0x%x, expected one of the %d of the module", at, len(m.words))
+// findWord finds the instruction that contains a word. OpFunction refers to the first
+// instruction.
+func (m *Module) findWord(word uint64) (p symbol.Position, err error) {
+	if word >= uint64(len(m.words)) {
+		return p, fmt.Errorf("word 0x%x, expected one of the %d of the module", word, len(m.words))
 	}
-	f := m.functionOf(uint32(at))
+	f := m.functionOf(uint32(word))
 	if f == nil || f.count == 0 {
-		return p, fmt.Errorf("word 0x%x is in no function", at)
+		return p, fmt.Errorf("word 0x%x is in no function", word)
 	}
 	return m.first(f, func(s step) bool {
-		_, end := m.instruction(s.at)
-		return uint64(end) > at
+		_, end := m.instruction(s.word)
+		return uint64(end) > word
 	}), nil
 }
 
-// mark keeps walks of every function.
+// mark stores walks of every function.
 func (m *Module) mark() {
 	for i := range m.functions {
 		f := &m.functions[i]
@@ -369,18 +366,18 @@ func (m *Module) mark() {
 	}
 }
 
-// first is the position of the first instruction of a function for which is
-// answers true. It must answer true for all that follow as well.
+// first is the position of the first instruction of a function for which is returns true.
+// is must return true for all later ones, too.
 func (m *Module) first(f *function, is func(step) bool) (p symbol.Position) {
-	from := f.begin()
+	start := f.begin()
 	if n := sort.Search(len(f.marks), func(i int) bool { return is(f.marks[i].step) }); n > 0 {
-		from = f.marks[n-1]
+		start = f.marks[n-1]
 	}
-	m.walkFrom(f, from, func(s step, _ walk) bool {
+	m.walkFrom(f, start, func(s step, _ walk) bool {
 		if !is(s) {
 			return true
 		}
-		p = symbol.Position{Function: f.name, Instruction: s.index, Offset: uint64(s.at)}
+		p = symbol.Position{Function: f.name, Instruction: s.index, Offset: uint64(s.word)}
 		p.Frames, p.Scopes = m.frames(f, s.place)
 		return false
 	})

@@ -10,30 +10,30 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// A Record is an instruction of a set of debug information.
+// Record is an instruction of a set of debug information.
 type Record struct {
 	ID     uint32
 	Op     Op
 	Offset uint32 // the word at which it begins
 	Set    *Set
-	// Layout says what the operands are; nil: the set has no such instruction.
+	// Layout describes the operands; nil: the set has no such instruction.
 	Layout *Layout
-	// Operands are the words as they stand in the module.
+	// Operands are the words in the module.
 	Operands []uint32
 }
 
 // record adds a record. Its layout is chosen when all are there.
-func (m *Module) record(set *Set, at, end uint32) {
-	w := m.words[at:end]
-	r := Record{ID: w[2], Op: Op(w[4]), Offset: at, Set: set, Operands: w[5:len(w):len(w)], Layout: set.layouts[Op(w[4])]}
-	if m.defs[r.ID] == at {
+func (m *Module) record(set *Set, word, end uint32) {
+	w := m.words[word:end]
+	r := Record{ID: w[2], Op: Op(w[4]), Offset: word, Set: set, Operands: w[5:len(w):len(w)], Layout: set.layouts[Op(w[4])]}
+	if m.defs[r.ID] == word {
 		m.byID[r.ID] = len(m.records)
 	}
 	m.records = append(m.records, r)
 }
 
-// checkRecords chooses layouts, and says what does not fit them. What a version
-// that is not known has more than its stand-in is said once for each instruction.
+// checkRecords chooses layouts, and reports records that do not fit. Additions of an
+// unknown version are reported once for each instruction.
 func (m *Module) checkRecords() {
 	type addition struct {
 		set *Set
@@ -68,9 +68,8 @@ func (m *Module) checkRecords() {
 	m.describeFunctions()
 }
 
-// choose takes the layout that fits a record: the set's own, or one that
-// producers write too. Where no layout fits, operands beyond those of a layout
-// are allowed.
+// choose sets the layout that fits a record: the set's own, or another that producers
+// write. Where no layout fits, operands beyond a layout's are allowed.
 func (m *Module) choose(r *Record) {
 	for _, more := range []bool{false, true} {
 		if m.fits(r, r.Layout, more) {
@@ -104,8 +103,7 @@ func (m *Module) describeFunctions() {
 	}
 }
 
-// opOf is the number of the instruction that a layout of translatorRows or
-// grammarRows stands for.
+// opOf is the number of the instruction of a layout of translatorRows or grammarRows.
 func (s *Set) opOf(l *Layout) Op {
 	for op, own := range s.layouts {
 		if own.Name == l.Name {
@@ -121,17 +119,17 @@ func (m *Module) describe(function uint32, record int) {
 	}
 }
 
-// opcode is that of the instruction of a result; 0: there is none.
+// opcode is the opcode of the instruction of a result; 0: there is none.
 func (m *Module) opcode(id uint32) uint16 {
-	if at, ok := m.defs[id]; ok {
-		return uint16(m.words[at])
+	if word, ok := m.defs[id]; ok {
+		return uint16(m.words[word])
 	}
 	return 0
 }
 
-// fits says whether a layout can be that of a record. It goes by the number of
-// operands, where more allows further ones, and by the kinds of what they refer
-// to, as far as these can be told apart.
+// fits reports whether a record may have a layout. It compares the number of operands,
+// where more allows further ones, and the kinds of their targets, as far as these can be
+// told apart.
 func (m *Module) fits(r *Record, l *Layout, more bool) bool {
 	if most := l.most(); len(r.Operands) < l.required() || !more && most >= 0 && len(r.Operands) > most {
 		return false
@@ -147,10 +145,10 @@ func (m *Module) fits(r *Record, l *Layout, more bool) bool {
 	return true
 }
 
-// canBe says whether an operand can be that of a parameter.
+// canBe reports whether an operand may be a parameter's.
 func (m *Module) canBe(r *Record, p Parameter, word uint32) bool {
 	if p.Kind != Ref && !r.Set.HasConstants {
-		return true // any literal can be
+		return true // any literal is possible
 	}
 	op, isRecord := m.recordOp(word)
 	if isRecord && op == DebugInfoNone {
@@ -181,7 +179,7 @@ func (m *Module) recordOp(id uint32) (Op, bool) {
 	return 0, false
 }
 
-// checkReferences says which operands refer to nothing.
+// checkReferences reports operands without a target.
 func (m *Module) checkReferences(r *Record) {
 	for i, word := range r.Operands {
 		p, ok := r.parameter(i)
@@ -198,7 +196,7 @@ func (m *Module) checkReferences(r *Record) {
 	}
 }
 
-// parameter is what the operand at a place is; ok is false where the layout has
+// parameter is the parameter of the operand at an index; ok is false where the layout has
 // none there.
 func (r *Record) parameter(i int) (p Parameter, ok bool) {
 	if r.Layout == nil {
@@ -247,8 +245,8 @@ func (r *Record) rest(name string) []uint32 {
 	return nil
 }
 
-// number is the operand of a name that is a number, an enumeration or flags: a
-// literal, or the constant that the operand refers to.
+// number is the operand of a name that is a number, an enumeration or flags: a literal, or
+// the constant that the operand refers to.
 func (m *Module) number(r *Record, name string) (uint64, bool) {
 	w, ok := r.word(name)
 	if !ok {
@@ -260,7 +258,7 @@ func (m *Module) number(r *Record, name string) (uint64, bool) {
 	return m.numberOf(r.Set, w)
 }
 
-// isLiteral says whether an operand is a literal though the set has constants: the
+// isLiteral reports whether an operand is a literal though the set has constants: the
 // LLVM/SPIR-V translator writes the numbers of arguments so.
 func (m *Module) isLiteral(r *Record, p Parameter, w uint32) bool {
 	if !r.Set.HasConstants || p.Kind != ArgumentNumber {
@@ -279,7 +277,7 @@ func (m *Module) numberOf(set *Set, w uint32) (uint64, bool) {
 	return v, ok
 }
 
-// line is a number that counts lines or columns; 0: unknown.
+// line is a number of lines or columns; 0: unknown.
 func (m *Module) line(r *Record, name string) int {
 	v, ok := m.number(r, name)
 	if !ok || v > 1<<31-1 {
@@ -310,7 +308,7 @@ func (m *Module) find(id uint32) *Record {
 	return nil
 }
 
-// DebugRecords are the records as they stand in the module.
+// DebugRecords are the records in the order of the module.
 func (m *Module) DebugRecords() []Record { return m.records }
 
 // Records are the records with their operands by name.
@@ -324,7 +322,7 @@ func (m *Module) Records() iter.Seq[symbol.Record] {
 	}
 }
 
-// plain is a record as a symbol.Record. A repeated operand comes as often as it is
+// plain converts a record to a symbol.Record. A repeated operand comes as often as it is
 // there.
 func (m *Module) plain(r *Record) symbol.Record {
 	out := symbol.Record{ID: idText(r.ID), Offset: uint64(r.Offset)}
@@ -350,7 +348,7 @@ func (m *Module) plain(r *Record) symbol.Record {
 	return out
 }
 
-// operand is the value of an operand, and the text of what it refers to.
+// operand is the value of an operand, and the text of its target.
 func (m *Module) operand(r *Record, p Parameter, w uint32) (value any, text string, hasText bool) {
 	kind := p.Kind
 	if kind == operationOperands || kind == ArgumentNumber {

@@ -244,7 +244,7 @@ func TestSetsAgree(t *testing.T) {
 			if r := m.recordAt(uint32(p.Offset)); r != nil && r.Op == DebugFunctionDefinition {
 				continue
 			}
-			if m.saysPlace(op, uint32(p.Offset)) || op == opLabel || op == opVariable || op == opFunctionParameter {
+			if m.setsPlace(op, uint32(p.Offset)) || op == opLabel || op == opVariable || op == opFunctionParameter {
 				continue
 			}
 			if c := chain(&p); len(chains) == 0 || chains[len(chains)-1] != c {

@@ -2,18 +2,17 @@
 
 package spirv
 
-// A scopeInfo is what follows from what is around a record.
+// scopeInfo is data that a record inherits from the scopes around it.
 type scopeInfo struct {
 	function      int    // the DebugFunction that the scope is in, a record; -1: none
 	source        uint32 // the file, as Module.file takes it; 0: unknown
 	discriminator uint64 // of the innermost DebugLexicalBlockDiscriminator
-	depth         int    // of a chain of calls; 0: not known yet
-	// isCut says that what a DebugInlinedAt was inlined into is left out.
+	depth         int    // of a chain of calls; 0: unknown
+	// isCut is set where the outer calls of a DebugInlinedAt are left out.
 	isCut bool
 }
 
-// resolveScopes follows the parents of every scope, and the calls that calls were
-// inlined with, once.
+// resolveScopes follows the parents of every scope, and the chains of inlined calls, once.
 func (m *Module) resolveScopes() {
 	m.infos = make([]scopeInfo, len(m.records))
 	const (
@@ -26,24 +25,24 @@ func (m *Module) resolveScopes() {
 	for i := range m.records {
 		path = path[:0]
 		parent := -1
-		for at := i; at >= 0; {
-			if state[at] == done {
-				parent = at
+		for k := i; k >= 0; {
+			if state[k] == done {
+				parent = k
 				break
 			}
-			if state[at] == onPath {
-				r := &m.records[at]
+			if state[k] == onPath {
+				r := &m.records[k]
 				m.problem(r.Offset, "%s %%%d is around itself, expected no cycle of parents", r.name(), r.ID)
 				break
 			}
-			state[at] = onPath
-			path = append(path, at)
-			at = m.parent(at)
+			state[k] = onPath
+			path = append(path, k)
+			k = m.parent(k)
 		}
 		for n := len(path) - 1; n >= 0; n-- {
-			at := path[n]
-			m.infos[at] = m.infoIn(at, parent)
-			state[at], parent = done, at
+			k := path[n]
+			m.infos[k] = m.infoIn(k, parent)
+			state[k], parent = done, k
 		}
 	}
 	for i := range m.records {
@@ -53,27 +52,27 @@ func (m *Module) resolveScopes() {
 	}
 }
 
-// parent is the record around a scope; -1: none. What is around a function is of
-// no function.
+// parent is the record around a scope; -1: none. The scopes around a function are in no
+// function.
 func (m *Module) parent(i int) int {
 	r := &m.records[i]
 	name := "Parent"
 	switch r.Op {
-	case DebugTypeTemplate: // compilers give it where its target stands
+	case DebugTypeTemplate: // compilers use it in place of its target
 		name = "Target"
 		fallthrough
 	case DebugLexicalBlock, DebugLexicalBlockDiscriminator, DebugFunction, DebugFunctionDeclaration, DebugTypeComposite,
 		DebugLocalVariable, DebugGlobalVariable:
 		if id, ok := r.id(name); ok {
-			if at, ok := m.byID[id]; ok && m.records[at].Op != DebugInfoNone {
-				return at
+			if k, ok := m.byID[id]; ok && m.records[k].Op != DebugInfoNone {
+				return k
 			}
 		}
 	}
 	return -1
 }
 
-// infoIn is what is known of a record from itself and from what is around it.
+// infoIn is the info of a record from itself and from its parent.
 func (m *Module) infoIn(i, parent int) scopeInfo {
 	r := &m.records[i]
 	info := scopeInfo{function: -1}
@@ -95,13 +94,12 @@ func (m *Module) infoIn(i, parent int) scopeInfo {
 	return info
 }
 
-// resolveCalls cuts a chain of calls where it comes back to itself or is too
-// deep.
+// resolveCalls cuts a chain of calls where it returns to itself or is too deep.
 func (m *Module) resolveCalls(i int) {
 	var path []int
 	depth := 0
-	for at := i; at >= 0; {
-		info := &m.infos[at]
+	for k := i; k >= 0; {
+		info := &m.infos[k]
 		if info.depth > 0 {
 			depth = info.depth
 			break
@@ -114,12 +112,12 @@ func (m *Module) resolveCalls(i int) {
 			break
 		}
 		info.depth = -1
-		path = append(path, at)
-		next, _ := m.records[at].id("Inlined")
+		path = append(path, k)
+		next, _ := m.records[k].id("Inlined")
 		if n, ok := m.byID[next]; ok && m.records[n].Op == DebugInlinedAt {
-			at = n
+			k = n
 		} else {
-			at = -1
+			k = -1
 		}
 	}
 	for n := len(path) - 1; n >= 0; n-- {

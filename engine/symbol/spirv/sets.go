@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// An Op is the number of an instruction in a set of debug information
-// (DebugInfo, 3.1). The sets that came after DebugInfo kept its numbers.
+// Op is the number of an instruction in a set of debug information (DebugInfo, 3.1). The
+// sets that came after DebugInfo kept its numbers.
 type Op uint32
 
 // The instructions of DebugInfo.
@@ -60,7 +60,7 @@ const (
 	DebugModuleINTEL
 )
 
-// The instructions of NonSemantic.Shader.DebugInfo.100 that neither has.
+// The instructions of NonSemantic.Shader.DebugInfo.100 that neither of them has.
 const (
 	DebugFunctionDefinition Op = 101 + iota
 	DebugSourceContinued
@@ -70,7 +70,7 @@ const (
 	DebugStoragePath
 	DebugEntryPoint
 	DebugTypeMatrix
-	// Those that version 101 of it added.
+	// Instructions that its version 101 added.
 	DebugTypeVectorIdEXT
 	DebugTypeCooperativeMatrixKHR
 )
@@ -83,7 +83,7 @@ const (
 	DebugTypeString
 )
 
-// A Kind says what an operand is.
+// Kind is the kind of an operand.
 type Kind uint8
 
 // The kinds.
@@ -108,15 +108,15 @@ const (
 	operationOperands             // literal numbers that depend on the operation
 )
 
-// A Parameter is what an instruction has at one place.
+// Parameter is a parameter of an instruction.
 type Parameter struct {
 	Name       string
 	Kind       Kind
-	IsOptional bool // it may be absent, with all that follow
-	IsRepeated bool // any number of them, none included
+	IsOptional bool // it may be absent, with all later ones
+	IsRepeated bool // any number of times, or none
 }
 
-// A Layout is what operands an instruction of a set has.
+// Layout is the list of operands of an instruction of a set.
 type Layout struct {
 	Op         Op
 	Name       string // "DebugTypeBasic"
@@ -128,7 +128,7 @@ func (l *Layout) find(name string) int {
 	return slices.IndexFunc(l.Parameters, func(p Parameter) bool { return p.Name == name })
 }
 
-// required is how many operands there are at least.
+// required is the least number of operands.
 func (l *Layout) required() int {
 	n := slices.IndexFunc(l.Parameters, func(p Parameter) bool { return p.IsOptional || p.IsRepeated })
 	if n < 0 {
@@ -137,7 +137,7 @@ func (l *Layout) required() int {
 	return n
 }
 
-// most is how many operands there are at most; -1: any number.
+// most is the greatest number of operands; -1: any number.
 func (l *Layout) most() int {
 	if n := len(l.Parameters); n > 0 && l.Parameters[n-1].IsRepeated {
 		return -1
@@ -145,22 +145,21 @@ func (l *Layout) most() int {
 	return len(l.Parameters)
 }
 
-// A Set is an extended instruction set of debug information.
+// Set is an extended instruction set of debug information.
 type Set struct {
-	Name string // as OpExtInstImport has it
-	// ReadAs is the known set whose tables stand in for a version that is not
-	// known; "": the set itself is known.
+	Name string // as in OpExtInstImport
+	// ReadAs is the known set whose tables are used for an unknown version; "": the set
+	// itself is known.
 	ReadAs string
-	// HasConstants says that numbers are not literals but IDs of constants.
+	// HasConstants is set where numbers are not literals but IDs of constants.
 	HasConstants bool
 
 	layouts   map[Op]*Layout
-	others    map[Op][]*Layout // that producers write too, told by the operands
+	others    map[Op][]*Layout // that producers write too, told apart by the operands
 	encodings map[uint32]encoding
 }
 
-// Layout returns the operands of an instruction; nil: the set has none of that
-// number.
+// Layout returns the operands of an instruction; nil: the set has none with that number.
 func (s *Set) Layout(op Op) *Layout { return s.layouts[op] }
 
 // Ops returns the numbers of the set's instructions, in order.
@@ -173,15 +172,15 @@ func (s *Set) Ops() []Op {
 	return ops
 }
 
-// A row is an instruction and its operands, each a name and the letter of its
-// kind, with ? for one that may be absent and * for any number of them.
+// row is an instruction and its operands, each a name and the letter of its kind, with ?
+// for an optional one and * for any number of them.
 type row struct {
 	op       Op
 	name     string
 	operands string
 }
 
-// The letters of kinds.
+// kindLetters are the letters of kinds in rows.
 var kindLetters = map[byte]Kind{
 	'r': Ref, 'n': Number, 'f': Flags, 'e': Encoding, 'c': Composite, 'q': Qualifier, 'o': Operation, 's': StorageClass,
 	'l': SourceLanguage, 'i': ImportedEntity, 'b': BuildIdentifier, 'p': EnumeratorPairs, 'x': operationOperands,
@@ -226,7 +225,7 @@ var debugInfoRows = []row{
 	{DebugMacroUndef, "DebugMacroUndef", "Source:r Line:n Macro:r"},
 }
 
-// openCLRows are what OpenCL.DebugInfo.100 has otherwise than DebugInfo, or more.
+// openCLRows are the differences of OpenCL.DebugInfo.100 from DebugInfo.
 var openCLRows = []row{
 	{DebugCompilationUnit, "DebugCompilationUnit", "Version:n DWARFVersion:n Source:r Language:l"},
 	{DebugTypeFunction, "DebugTypeFunction", "Flags:f ReturnType:r ParameterTypes:r*"},
@@ -237,8 +236,8 @@ var openCLRows = []row{
 	{DebugModuleINTEL, "DebugModuleINTEL", "Name:r Source:r Parent:r Line:n ConfigurationMacros:r IncludePath:r APINotesFile:r IsDeclaration:n"},
 }
 
-// shaderRows are what NonSemantic.Shader.DebugInfo.100 has otherwise than
-// OpenCL.DebugInfo.100, or more.
+// shaderRows are the differences of NonSemantic.Shader.DebugInfo.100 from
+// OpenCL.DebugInfo.100.
 var shaderRows = []row{
 	{DebugTypeBasic, "DebugTypeBasic", "Name:r Size:r Encoding:e Flags:f"},
 	{DebugTypeMember, "DebugTypeMember", "Name:r Type:r Source:r Line:n Column:n Offset:r Size:r Flags:f Value:r?"},
@@ -255,15 +254,15 @@ var shaderRows = []row{
 	{DebugTypeMatrix, "DebugTypeMatrix", "VectorType:r VectorCount:n ColumnMajor:r"},
 }
 
-// grammarRows are what the machine-readable grammar of DebugInfo has otherwise
-// than its document.
+// grammarRows are the differences of DebugInfo's machine-readable grammar from its
+// document.
 var grammarRows = []row{
 	{DebugValue, "DebugValue", "Value:r Expression:r Indexes:r*"},
 }
 
-// translatorRows are what the LLVM/SPIR-V translator writes otherwise than the
-// documents: the numbers of two instructions are exchanged, one has an operand
-// more, and one has two in another order.
+// translatorRows are the differences of the LLVM/SPIR-V translator from the documents: the
+// numbers of two instructions are exchanged, one has an additional operand, and one has two
+// in another order.
 var translatorRows = []row{
 	{DebugTypeTemplateTemplateParameter, "DebugTypeTemplateParameterPack", "Name:r Source:r Line:n Column:n TemplateParameters:r*"},
 	{DebugTypeTemplateParameterPack, "DebugTypeTemplateTemplateParameter", "Name:r TemplateName:r Source:r Line:n Column:n"},
@@ -271,18 +270,17 @@ var translatorRows = []row{
 	{DebugModuleINTEL, "DebugModuleINTEL", "Name:r Source:r Line:n Parent:r ConfigurationMacros:r IncludePath:r APINotesFile:r IsDeclaration:n"},
 }
 
-// shader101Rows are what version 101 of NonSemantic.Shader.DebugInfo added
-// ("Version 101 Extension" of its document).
+// shader101Rows are the additions of version 101 of NonSemantic.Shader.DebugInfo ("Version
+// 101 Extension" of its document).
 var shader101Rows = []row{
 	{DebugTypeBasic, "DebugTypeBasic", "Name:r Size:r Encoding:e Flags:f FPEncoding:t?"},
 	{DebugTypeVectorIdEXT, "DebugTypeVectorIdEXT", "ComponentType:r ComponentCount:n"},
 	{DebugTypeCooperativeMatrixKHR, "DebugTypeCooperativeMatrixKHR", "ComponentType:r Scope:m Rows:n Columns:n Use:u"},
 }
 
-// shader200Rows are what NonSemantic.Shader.DebugInfo.200 has otherwise than
-// version 101, or more. The set is the LLVM/SPIR-V translator's own, for C++ and
-// Fortran; no document describes it. The counts of an array are each a
-// DebugTypeSubrange there.
+// shader200Rows are the differences of NonSemantic.Shader.DebugInfo.200 from version 101.
+// The set is the LLVM/SPIR-V translator's own, for C++ and Fortran; no document describes
+// it. Each count of an array is a DebugTypeSubrange there.
 var shader200Rows = []row{
 	{DebugCompilationUnit, "DebugCompilationUnit", "Version:n DWARFVersion:n Source:r Language:l Producer:r?"},
 	{DebugFunction, "DebugFunction", "Name:r Type:r Source:r Line:n Column:n Parent:r LinkageName:r Flags:f ScopeLine:n Declaration:r? TargetFunctionName:r?"},
@@ -295,17 +293,17 @@ var shader200Rows = []row{
 	{DebugTypeString, "DebugTypeString", "Name:r BaseType:r DataLocation:r Size:r LengthAddress:r LengthSize:r?"},
 }
 
-// older200Rows are what a set of version 200 may still have from before: the
-// translator had no columns of calls, wrote what a class inherits with the class,
-// and had no checksums between a file and its text.
+// older200Rows are what earlier translators wrote in a set of version 200: they had no
+// columns of calls, wrote the base classes with the class, and had no checksums between a
+// file and its text.
 var older200Rows = []row{
 	{DebugInlinedAt, "DebugInlinedAt", "Line:n Scope:r Inlined:r?"},
 	{DebugSource, "DebugSource", "File:r Text:r?"},
 	{DebugTypeInheritance, "DebugTypeInheritance", "Child:r Parent:r Offset:r Size:r Flags:f"},
 }
 
-// Sets are the sets that are read, the versions of one from its oldest to its
-// newest. They are made when they are first asked for.
+// Sets are the sets that are read, the versions of one from its oldest to its newest. They
+// are built on first use.
 var Sets = sync.OnceValue(func() []*Set {
 	shader := [][]row{debugInfoRows, openCLRows, shaderRows}
 	shader101 := append(slices.Clip(shader), shader101Rows)
@@ -325,10 +323,9 @@ var formerNames = map[string]string{
 	"NonSemantic.Kernel.DebugInfo.100": "NonSemantic.Shader.DebugInfo.200",
 }
 
-// setByName is the set of a name. A version that is not known is read as the
-// newest known one that is not newer than it; one without a number, or older than
-// all, as the newest of all. nil: it is no set of debug information, or one of
-// another kind.
+// setByName is the set of a name. An unknown version is read as the newest known one that
+// is not newer than it; a name without a number, or older than all, as the newest of all.
+// nil: it is no set of debug information, or one of another kind.
 func setByName(name string) *Set {
 	var before, newest *Set
 	for _, s := range Sets() {
@@ -365,8 +362,7 @@ func setNames() string {
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }
 
-// cutVersion takes the version off the name of a set; 0: it has none that is a
-// number.
+// cutVersion cuts the version off the name of a set; 0: it has no number.
 func cutVersion(name string) (family string, version uint64) {
 	if i := strings.LastIndexByte(name, '.'); i >= 0 {
 		if v, err := strconv.ParseUint(name[i+1:], 10, 64); err == nil {
@@ -394,7 +390,7 @@ func newSet(name string, constants bool, encodings map[uint32]encoding, tables [
 	return s
 }
 
-// layout takes a row of this package's tables apart.
+// layout parses a row of this package's tables.
 func (r row) layout() *Layout {
 	l := &Layout{Op: r.op, Name: r.name}
 	for _, word := range strings.Fields(r.operands) {

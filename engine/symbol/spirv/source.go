@@ -8,12 +8,11 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// checksumPrefix begins the text of a DebugSource that the LLVM/SPIR-V
-// translator writes a checksum to, "//__CSK_MD5:HEX".
+// checksumPrefix begins the text of a DebugSource in which the LLVM/SPIR-V translator put a
+// checksum, "//__CSK_MD5:HEX".
 const checksumPrefix = "//__CSK_"
 
-// readSources collects the source files: those of DebugSource, and those that
-// OpSource names.
+// readSources collects the source files of DebugSource and OpSource.
 func (m *Module) readSources() {
 	more := continued{Module: m, index: -1}
 	for i := range m.records {
@@ -50,7 +49,7 @@ func (m *Module) readSources() {
 	for i := range m.sources {
 		m.sources[i].Text = cutPreamble(m.sources[i].Text)
 	}
-	// A DebugSource without text has that of the OpSource of its file.
+	// A DebugSource without text has the text of the OpSource of its file.
 	texts := map[string]string{}
 	for _, s := range m.sources {
 		if s.HasText {
@@ -64,8 +63,8 @@ func (m *Module) readSources() {
 	}
 }
 
-// A continued text is put together from many strings; all texts together have at
-// most as many bytes as the module.
+// continued puts a text together from many strings; all texts together have at most as many
+// bytes as the module.
 type continued struct {
 	*Module
 	text  strings.Builder
@@ -82,9 +81,9 @@ func (c *continued) begin(source int) {
 	}
 }
 
-func (c *continued) add(at uint32, s string) {
+func (c *continued) add(word uint32, s string) {
 	if c.used += len(s); c.used > 4*len(c.words) {
-		c.problem(at, "source text of %d bytes in parts, expected at most the %d of the module", c.used, 4*len(c.words))
+		c.problem(word, "source text of %d bytes in parts, expected at most the %d of the module", c.used, 4*len(c.words))
 		return
 	}
 	c.text.WriteString(s)
@@ -101,17 +100,17 @@ func (c *continued) finish() {
 func (m *Module) readOpSources() {
 	more := continued{Module: m, index: -1}
 	defer more.finish()
-	for at, total := uint32(headerWords), uint32(len(m.words)); at < total; {
-		op, n := uint16(m.words[at]), m.words[at]>>16
-		if n == 0 || n > total-at || op == opFunction {
+	for word, total := uint32(headerWords), uint32(len(m.words)); word < total; {
+		op, n := uint16(m.words[word]), m.words[word]>>16
+		if n == 0 || n > total-word || op == opFunction {
 			return
 		}
-		switch end := at + n; {
+		switch end := word + n; {
 		case op == opSource && n >= 4:
-			file := m.words[at+3]
+			file := m.words[word+3]
 			var text string
 			if n > 4 {
-				text = m.literal(at+4, end, "OpSource")
+				text = m.literal(word+4, end, "OpSource")
 			}
 			i, ok := m.texts[file]
 			if !ok {
@@ -126,13 +125,13 @@ func (m *Module) readOpSources() {
 		case op == opSource:
 			more.begin(-1)
 		case op == opSourceContinued && more.index >= 0 && n >= 2:
-			more.add(at, m.literal(at+1, end, "OpSourceContinued"))
+			more.add(word, m.literal(word+1, end, "OpSourceContinued"))
 		}
-		at += n
+		word += n
 	}
 }
 
-// cutChecksum takes the checksum off the text of a DebugSource.
+// cutChecksum cuts the checksum off the text of a DebugSource.
 func cutChecksum(text string) (rest, checksum string) {
 	sum, ok := strings.CutPrefix(text, checksumPrefix)
 	if !ok {
@@ -149,8 +148,8 @@ const (
 	preambleEnd  = "#line 1\n"
 )
 
-// cutPreamble takes off what a compiler wrote before a source, so that lines are
-// those of the file.
+// cutPreamble cuts off the lines that a compiler wrote before a source, so that line
+// numbers are the file's.
 func cutPreamble(text string) string {
 	rest := text
 	for strings.HasPrefix(rest, preambleLine) {
@@ -165,7 +164,7 @@ func cutPreamble(text string) string {
 // Sources are the source files that the module names.
 func (m *Module) Sources() []symbol.SourceFile { return m.sources }
 
-// Macros are those of DebugMacroDef and DebugMacroUndef, in the module's order.
+// Macros are the macros of DebugMacroDef and DebugMacroUndef, in the module's order.
 func (m *Module) Macros() []symbol.Macro {
 	var list []symbol.Macro
 	for i := range m.records {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// IsOpaque says whether a record describes an opaque type of the source language:
-// a DebugTypeComposite without members, of a size that is DebugInfoNone, whose
-// name begins with @ (DebugInfo, 4.3).
+// IsOpaque reports whether a record describes an opaque type of the source language: a
+// DebugTypeComposite without members, of a size that is DebugInfoNone, whose name begins
+// with @ (DebugInfo, 4.3).
 func (m *Module) IsOpaque(r *Record) bool {
 	if r.Op != DebugTypeComposite || len(r.rest("Members")) != 0 || !strings.HasPrefix(m.stringOf(r, "Name"), "@") {
 		return false
@@ -20,28 +20,28 @@ func (m *Module) IsOpaque(r *Record) bool {
 	return ok && isRecord && op == DebugInfoNone
 }
 
-// unknownType stands for a type that nothing is said of.
+// unknownType is the name of an undescribed type.
 const unknownType = "?"
 
 // maxTypeName bounds the name of a type, in bytes.
 const maxTypeName = 512
 
-// maxTypeParts bounds the types that one name is made of.
+// maxTypeParts bounds the types in one name.
 const maxTypeParts = 64
 
-// TypeName is what the source language would call the type of an ID: "int*",
-// "const float[4]", "int(Outer*, int)". A part that is DebugInfoNone, or nothing
-// that describes a type, is "?".
+// TypeName is the type of an ID in the syntax of the source language: "int*", "const
+// float[4]", "int(Outer*, int)". A part that is DebugInfoNone, or does not describe a type,
+// is "?".
 func (m *Module) TypeName(id uint32) string {
 	var t typeNamer
 	return t.name(m, id)
 }
 
-// typeNamer counts how many types it named, so that one that refers to another
-// many times costs little.
+// typeNamer counts the types that it named, so that one that refers to another many times
+// costs little.
 type typeNamer struct{ count int }
 
-// name is the name of a type, cut where it is long.
+// name is the name of a type, cut where it is too long.
 func (t *typeNamer) name(m *Module, id uint32) string {
 	if t.count++; t.count > maxTypeParts {
 		return "..."
@@ -123,7 +123,7 @@ func (t *typeNamer) base(m *Module, r *Record, operand string) string {
 	return t.name(m, w)
 }
 
-// parameters are those of the type of a function: "(int, float)".
+// parameters are the parameters of the type of a function: "(int, float)".
 func (t *typeNamer) parameters(m *Module, r *Record) string {
 	var list []string
 	for _, w := range r.rest("ParameterTypes") {
@@ -135,7 +135,7 @@ func (t *typeNamer) parameters(m *Module, r *Record) string {
 	return "(" + strings.Join(list, ", ") + ")"
 }
 
-// pointerMark is what stands behind the type that a pointer or a reference is to.
+// pointerMark is the mark of a pointer or a reference after its target.
 func (m *Module) pointerMark(r *Record) string {
 	flags, _ := m.number(r, "Flags")
 	switch {
@@ -147,8 +147,7 @@ func (m *Module) pointerMark(r *Record) string {
 	return "*"
 }
 
-// count is a number of things that a type has; unknownType where it is only known
-// when the module runs.
+// count is a number in a type; unknownType where it is known only when the module runs.
 func (m *Module) count(r *Record, name string) string {
 	n, ok := m.number(r, name)
 	if !ok {
@@ -157,7 +156,7 @@ func (m *Module) count(r *Record, name string) string {
 	return constantText(n)
 }
 
-// enum is what a number of a kind is called; unknownType where it is not known.
+// enum is the name of a number of a kind; unknownType where it has none.
 func (m *Module) enum(r *Record, name string) string {
 	n, ok := m.number(r, name)
 	if !ok {
@@ -167,8 +166,7 @@ func (m *Module) enum(r *Record, name string) string {
 	return text
 }
 
-// arrayBounds are the dimensions of an array: "[2][5]", "[]" where a number is not
-// known.
+// arrayBounds are the dimensions of an array: "[2][5]", "[]" where a number is unknown.
 func (m *Module) arrayBounds(r *Record) string {
 	var b strings.Builder
 	for _, w := range r.rest("ComponentCounts") {
@@ -185,7 +183,7 @@ func (m *Module) arrayBounds(r *Record) string {
 }
 
 // elements is the number of elements in a dimension of an array, a constant or a
-// DebugTypeSubrange; 0: it is not known.
+// DebugTypeSubrange; 0: unknown.
 func (m *Module) elements(id uint32) uint64 {
 	s := m.find(id)
 	if s == nil || s.Op != DebugTypeSubrange {

@@ -8,10 +8,10 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// An instance is a variable, or what a call that was inlined has of it.
+// instance is a variable in the function or in one inlined call.
 type instance struct{ variable, inlined uint32 }
 
-// A change is a DebugDeclare or DebugValue in a function.
+// change is a DebugDeclare or DebugValue in a function.
 type change struct {
 	instance
 	index     int // of the instruction
@@ -22,21 +22,20 @@ type change struct {
 	indexes   []uint32
 	part      fragmentRange
 	out       symbol.VariableRange
-	// isGone says that the variable has no value from here on.
+	// isGone is set where the variable has no value from here on.
 	isGone bool
 }
 
-// Variables are the global and local variables, with where they are while
-// instructions run. A declaration holds from its instruction to the end of the
-// function. A value holds until the variable changes, along every way that
-// control can go.
+// Variables are the global and local variables, with their places while instructions run. A
+// declaration is valid from its instruction to the end of the function. A value is valid
+// until the variable changes, along every path of control.
 func (m *Module) Variables() []symbol.Variable {
 	ranges := map[instance][]symbol.VariableRange{}
 	t := &translator{Module: m, known: map[applied]translation{}}
 	for i := range m.functions {
 		t.functionVariables(&m.functions[i], ranges)
 	}
-	instances := map[uint32][]uint32{} // of a variable: how it was inlined
+	instances := map[uint32][]uint32{} // of a variable: its inlined calls
 	for key := range ranges {
 		instances[key.variable] = append(instances[key.variable], key.inlined)
 	}
@@ -65,7 +64,7 @@ func (m *Module) Variables() []symbol.Variable {
 	return list
 }
 
-// variable is what a record says of a variable.
+// variable is the variable of a record.
 func (m *Module) variable(i int) symbol.Variable {
 	r := &m.records[i]
 	v := symbol.Variable{
@@ -88,8 +87,8 @@ func (m *Module) variable(i int) symbol.Variable {
 	return v
 }
 
-// globalVariable is a variable of the whole program, with its address or, where
-// it is a constant, its value.
+// globalVariable is a variable of the whole program, with its address or, where it is a
+// constant, its value.
 func (m *Module) globalVariable(i int) symbol.Variable {
 	v := m.variable(i)
 	v.IsGlobal = true
@@ -100,7 +99,7 @@ func (m *Module) globalVariable(i int) symbol.Variable {
 	if _, isRecord := m.byID[id]; isRecord {
 		switch r := m.find(id); {
 		case r == nil: // it was optimized out
-		case r.Op == DebugExpression: // its value, without anything to begin with
+		case r.Op == DebugExpression: // its value, without any input
 			out := symbol.VariableRange{}
 			var err error
 			if out.Expression, out.IsAddress, err = m.Expression(r, false); err != nil {
@@ -159,7 +158,7 @@ func (m *translator) variableChange(r *Record, inlined uint32) (c change, ok boo
 	return c, true
 }
 
-// A translator translates each expression once.
+// translator translates each expression once.
 type translator struct {
 	*Module
 	known map[applied]translation
@@ -171,7 +170,7 @@ type applied struct {
 	isAddress bool
 }
 
-// A translation is an expression, or why there is none.
+// translation is an expression, or why there is none.
 type translation struct {
 	expression
 	problem string
@@ -194,8 +193,7 @@ func (m *translator) translate(id uint32, address bool) translation {
 	return t
 }
 
-// overlaps says whether two changes are of parts of a variable that have
-// something in common.
+// overlaps reports whether two changes describe overlapping parts of a variable.
 func (c *change) overlaps(d *change) bool {
 	n := min(len(c.indexes), len(d.indexes))
 	if !slices.Equal(c.indexes[:n], d.indexes[:n]) {
@@ -207,8 +205,7 @@ func (c *change) overlaps(d *change) bool {
 	return c.part.offset < d.part.offset+d.part.size && d.part.offset < c.part.offset+c.part.size
 }
 
-// A block is a basic block of a function, with the blocks that control can come
-// from.
+// block is a basic block of a function, with its predecessors.
 type block struct {
 	start, end int // instructions
 	before     []int
@@ -261,8 +258,8 @@ func (m *translator) blocks(f *function) (blocks []block, changes []change) {
 	var targets [][]uint32
 	current := -1
 	m.walk(f, func(s step) bool {
-		_, end := m.instruction(s.at)
-		w := m.words[s.at:end]
+		_, end := m.instruction(s.word)
+		w := m.words[s.word:end]
 		if s.op == opLabel && len(w) > 1 {
 			current = len(blocks)
 			blocks, targets = append(blocks, block{start: s.index}), append(targets, nil)
@@ -272,7 +269,7 @@ func (m *translator) blocks(f *function) (blocks []block, changes []change) {
 			return true
 		}
 		blocks[current].end = s.index + 1
-		if r := m.recordAt(s.at); r != nil && (r.Op == DebugDeclare || r.Op == DebugValue) {
+		if r := m.recordAt(s.word); r != nil && (r.Op == DebugDeclare || r.Op == DebugValue) {
 			if c, ok := m.variableChange(r, s.place.inlined); ok {
 				c.index, c.block = s.index, current
 				changes = append(changes, c)
@@ -286,8 +283,8 @@ func (m *translator) blocks(f *function) (blocks []block, changes []change) {
 	})
 	for i, list := range targets {
 		for _, label := range list {
-			if to, ok := byLabel[label]; ok {
-				blocks[to].before = append(blocks[to].before, i)
+			if target, ok := byLabel[label]; ok {
+				blocks[target].before = append(blocks[target].before, i)
 			}
 		}
 	}
@@ -304,8 +301,8 @@ func (m *Module) targets(op uint16, w []uint32) []uint32 {
 	case op == opSwitch && len(w) > 2:
 		// A literal is as wide as the selector's type.
 		size := 1
-		if at, ok := m.defs[w[1]]; ok {
-			if t, ok := m.defs[m.words[min(int(at)+1, len(m.words)-1)]]; ok && uint16(m.words[t]) == opTypeInt && m.words[t]>>16 >= 3 && m.words[t+2] > 32 {
+		if selector, ok := m.defs[w[1]]; ok {
+			if t, ok := m.defs[m.words[min(int(selector)+1, len(m.words)-1)]]; ok && uint16(m.words[t]) == opTypeInt && m.words[t]>>16 >= 3 && m.words[t+2] > 32 {
 				size = 2
 			}
 		}

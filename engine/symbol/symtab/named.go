@@ -11,10 +11,10 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// Named finds the functions that have one of some names: those that the Table of the same
-// objects has, without making it, which costs much more where there are many symbols.
-// ok is false where only the Table tells: one of them has no size, so that others bound
-// it, or symbols cannot be read.
+// Named finds the functions that have one of some names. It returns the same functions as
+// the Table of these objects without building it, which costs much more for many symbols.
+// ok is false where only the Table can tell: one of them has no size and is bounded by
+// others, or symbols cannot be read.
 func Named(names map[string]bool, objects ...*object.Object) (list []symbol.Symbol, ok bool) {
 	ok = true
 	starts := map[uint64]bool{}
@@ -31,7 +31,7 @@ func Named(names map[string]bool, objects ...*object.Object) (list []symbol.Symb
 	if len(starts) == 0 {
 		return nil, true
 	}
-	// One that has a size is named by itself or by another that begins with it.
+	// A function that has a size is named by itself or by another that begins with it.
 	beside := collector{keep: func(x *candidate) bool { return starts[x.start] }}
 	if beside.addAll(objects) != nil {
 		return nil, false
@@ -44,8 +44,8 @@ func Named(names map[string]bool, objects ...*object.Object) (list []symbol.Symb
 	return list, true
 }
 
-// Addresses says where functions are by their names in the symbol tables. It keeps no
-// names.
+// Addresses finds the addresses of functions by their names in the symbol tables. It keeps
+// no names.
 type Addresses struct {
 	seed  maphash.Seed
 	known map[uint64]namedAddress // by the hash of the name
@@ -57,9 +57,9 @@ type namedAddress struct {
 	isUnsure bool // several functions have it, or one that the program chooses
 }
 
-// NewAddresses reads the symbols of objects, which are as for New but for .gnu_debugdata.
-// isExported leaves out those that other code objects do not see. With an error come
-// those that could be read.
+// NewAddresses reads the symbols of objects, as New does, except .gnu_debugdata. isExported
+// leaves out symbols that other code objects cannot see. With an error it returns the
+// symbols that could be read.
 func NewAddresses(isExported bool, objects ...*object.Object) (*Addresses, error) {
 	a := &Addresses{maphash.MakeSeed(), map[uint64]namedAddress{}}
 	read := collector{keep: func(x *candidate) bool {
@@ -77,7 +77,7 @@ func NewAddresses(isExported bool, objects ...*object.Object) (*Addresses, error
 	return a, errors.Join(failed...)
 }
 
-// add adds a symbol. One that is not local is meant where others of its name are.
+// add adds a symbol. A global one hides local ones of its name.
 func (a *Addresses) add(x *candidate) {
 	key := maphash.String(a.seed, symbol.StripVersion(x.name))
 	isLocal := x.binding == elf.STB_LOCAL
@@ -92,8 +92,8 @@ func (a *Addresses) add(x *candidate) {
 	}
 }
 
-// Of is where the function of a name is. isSure is false where several have the name, or
-// where the program chooses one when it starts (STT_GNU_IFUNC).
+// Of returns the address of the function of a name. isSure is false where several have the
+// name, or where the program chooses one when it starts (STT_GNU_IFUNC).
 func (a *Addresses) Of(name string) (address uint64, isSure, ok bool) {
 	x, ok := a.known[maphash.String(a.seed, name)]
 	return x.address, !x.isUnsure, ok

@@ -16,44 +16,42 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// A Table is the functions of one code object, by address. It implements
-// symbol.Source, does not change, and may be used concurrently.
+// Table has the functions of one code object, by address. It implements symbol.Source, does
+// not change, and may be used concurrently.
 //
-// Of several names for the same code the one is taken that a user of the
-// library would write: a global or weak one before a local one, then the one
-// with the fewest leading underscores, then global before weak, then the
-// shorter. (What other tools print depends on the order of the table: addr2line
-// takes the first, llvm-symbolizer the last one of the largest size. In glibc
-// addr2line says __GI___libc_malloc, llvm-symbolizer __libc_malloc, gdb and
-// this package malloc.)
+// Of several names for the same code it takes the one that a user of the library would
+// write: a global or weak one before a local one, then the one with the fewest leading
+// underscores, then global before weak, then the shorter. (Other tools depend on the order
+// of the table: addr2line takes the first, llvm-symbolizer the last one of the largest
+// size. In glibc addr2line prints __GI___libc_malloc, llvm-symbolizer __libc_malloc, gdb
+// and this package malloc.)
 type Table struct {
 	entries []entry
-	names   int // bytes of them
+	names   int // their total bytes
 }
 
-// An entry is a function, or one of several sizes that begin at the same address.
+// entry is a function, or one of several sizes that begin at the same address.
 type entry struct {
 	start, end uint64
 	name       string // raw
-	file       string // of the STT_FILE symbol that a local one follows
+	file       string // of the STT_FILE symbol before a local one
 	// outer is the entry, before this one, of the nearest function that ends
 	// later; -1. Entries nest where assembly defines functions in functions.
 	outer int32
 	sized bool
-	// isShared says that functions of other names have its code.
+	// isShared is set where functions of other names have its code.
 	isShared bool
 }
 
-// New reads the function symbols of a code object: those in .symtab, .dynsym
-// and .gnu_debugdata, of all the objects together, which are the object and
-// its separate debug file in either order; nil ones are left out. Objects
-// without symbols make a table without entries.
+// New reads the function symbols of a code object: .symtab, .dynsym and .gnu_debugdata of
+// all the objects together, which are the object and its separate debug file in either
+// order; nil ones are left out. Objects without symbols make a table without entries.
 //
-// Symbols of type STT_FUNC and STT_GNU_IFUNC count, and STT_NOTYPE in sections
-// of code. A symbol without a size ends at the next one or where its section
-// does, and inside a function that has a size it is a label and left out.
+// Symbols of type STT_FUNC and STT_GNU_IFUNC count, and STT_NOTYPE in sections of code. A
+// symbol without a size ends at the next one or at the end of its section, and inside a
+// function that has a size it is a label and left out.
 //
-// With an error comes a table of what could be read.
+// With an error New returns a table of the symbols that could be read.
 func New(objects ...*object.Object) (*Table, error) {
 	c := collector{}
 	err := c.addAll(objects)
@@ -79,20 +77,20 @@ func (c *collector) addAll(objects []*object.Object) error {
 	return errors.Join(failed...)
 }
 
-// A candidate is a symbol that may become an entry.
+// candidate is a symbol that may become an entry.
 type candidate struct {
 	start, end uint64
 	limit      uint64 // end of the section; 0: unknown
 	name, file string
 	binding    elf.SymBind
 	typed      bool
-	dynamic    bool // of .dynsym
-	indirect   bool // STT_GNU_IFUNC: what chooses the function
+	dynamic    bool // in .dynsym
+	indirect   bool // STT_GNU_IFUNC: it chooses the function
 }
 
 type collector struct {
 	list []candidate
-	keep func(*candidate) bool // nil: all are kept
+	keep func(*candidate) bool // nil: keep all
 }
 
 func (c *collector) add(o *object.Object) error {
@@ -114,15 +112,15 @@ func (c *collector) add(o *object.Object) error {
 			x.file = file
 		}
 		if uint64(s.Section) < uint64(len(sections)) {
-			in := sections[s.Section]
-			if in.Flags&elf.SHF_EXECINSTR == 0 {
+			section := sections[s.Section]
+			if section.Flags&elf.SHF_EXECINSTR == 0 {
 				return
 			}
 			if o.Type() == elf.ET_REL {
-				x.start += in.Address
+				x.start += section.Address
 			}
-			if in.Size <= ^in.Address {
-				x.limit = in.Address + in.Size
+			if section.Size <= ^section.Address {
+				x.limit = section.Address + section.Size
 			}
 		} else if !typed || len(sections) > 0 {
 			return
@@ -131,7 +129,7 @@ func (c *collector) add(o *object.Object) error {
 			return
 		}
 		if elf.Machine(o.Machine()) == elf.EM_ARM && typed {
-			x.start &^= 1 // the bit says Thumb
+			x.start &^= 1 // the bit marks Thumb code
 		}
 		if s.Size > ^x.start {
 			return
@@ -146,9 +144,8 @@ func (c *collector) add(o *object.Object) error {
 	})
 }
 
-// IsMarker says that a name, which is not empty, names no function: it is that of a
-// symbol that marks kinds of code and data ($a, $d, $x on Arm and RISC-V), or of a
-// compiler's local label.
+// IsMarker reports whether a name, which is not empty, names no function: it marks a kind
+// of code or data ($a, $d, $x on Arm and RISC-V), or is a compiler's local label.
 func IsMarker(name string) bool {
 	return name[0] == '$' || strings.HasPrefix(name, ".L")
 }
@@ -189,14 +186,14 @@ func underscores(name string) (n int) {
 	return n
 }
 
-// A place is where a candidate begins, and which one it is.
+// place is the start of a candidate and its index.
 type place struct {
 	start uint64
 	index int32
 }
 
-// inOrder sorts candidates by address, and of equal addresses the better ones first.
-// Most addresses have one: it sorts places, which are small, by them alone.
+// inOrder sorts candidates by address, the better ones first among equal addresses. Most
+// addresses have one candidate: it sorts places, which are small, by them alone.
 func inOrder(list []candidate) []place {
 	order := make([]place, len(list))
 	for i := range list {
@@ -227,16 +224,16 @@ func inOrder(list []candidate) []place {
 	return order
 }
 
-// build makes a table of symbols.
+// build builds a table from symbols.
 func build(list []candidate) *Table {
 	order := inOrder(list)
 	t := &Table{entries: make([]entry, 0, len(list))}
-	// Of functions that begin at the same address the best one stays, and
-	// others only for what they hold beyond it.
+	// Of functions that begin at the same address the best one stays, and larger ones for
+	// the code beyond it.
 	limits := make([]uint64, 0, len(list)) // by entry: the end of its section
 	var covered uint64                     // the largest end of a function with a size so far
-	for _, at := range order {
-		s := &list[at.index]
+	for _, p := range order {
+		s := &list[p.index]
 		sized := s.end > s.start
 		if n := len(t.entries); n > 0 {
 			if last := &t.entries[n-1]; last.start == s.start && (!sized || s.end <= last.end) {
@@ -275,8 +272,8 @@ func build(list []candidate) *Table {
 	return t
 }
 
-// isSameFunction reports whether two names of one code are of one function, of all or of the
-// complete object as the Itanium C++ ABI calls constructors (C1, C2) and destructors (D0 to D2).
+// isSameFunction reports whether two names of one code name one function, or two variants
+// of the same constructor (C1, C2) or destructor (D0 to D2) of the Itanium C++ ABI.
 func isSameFunction(a, b string) bool {
 	if len(a) != len(b) {
 		return false
@@ -298,8 +295,8 @@ func (t *Table) MemorySize() uint64 {
 // from an entry leads through all functions around it, nearest first.
 func (t *Table) link() {
 	var open []int32 // entries whose ends shrink
-	// Within a group the one looked at first is the first, the smallest: chain
-	// it to the next of the group by going through the groups from behind.
+	// In a group the search starts at the first, the smallest: chain it to the next of the
+	// group by going through the groups from the end.
 	for i := 0; i < len(t.entries); {
 		j := i + 1
 		for j < len(t.entries) && t.entries[j].start == t.entries[i].start {
@@ -319,11 +316,10 @@ func (t *Table) link() {
 	}
 }
 
-// maxNesting bounds how many functions around an address are looked at.
+// maxNesting bounds the functions around an address that are searched.
 const maxNesting = 256
 
-// find returns the nearest function that begins at or below an address and
-// holds it.
+// find returns the nearest function that begins at or below an address and contains it.
 func (t *Table) find(address uint64) *entry {
 	// The first entry of the last group that begins at or below the address.
 	i := sort.Search(len(t.entries), func(i int) bool { return t.entries[i].start > address }) - 1
@@ -345,9 +341,9 @@ func (t *Table) find(address uint64) *entry {
 	return nil
 }
 
-// Frames appends one frame for the function that holds an ELF virtual address.
-// It has no line; a local function has the file that the table has it under
-// (STT_FILE), without its directory. The error is always nil.
+// Frames appends one frame for the function that contains an ELF virtual address. It has no
+// line; a local function has the file of its STT_FILE symbol, without a directory. The
+// error is always nil.
 func (t *Table) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
 	e := t.find(address)
 	if e == nil {
@@ -358,8 +354,8 @@ func (t *Table) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, erro
 	return append(dst, f), nil
 }
 
-// Names gives the readable form of a raw symbol name, and the linkage name, ""
-// where that is the same.
+// Names returns the readable form of a raw symbol name, and the linkage name, "" where it
+// is the same.
 func Names(raw string) (function, linkage string) {
 	linkage = symbol.StripVersion(raw)
 	function = symbol.Demangle(linkage)
@@ -369,9 +365,8 @@ func Names(raw string) (function, linkage string) {
 	return function, linkage
 }
 
-// Function returns the symbol of the function that holds an ELF virtual
-// address. Its End is its Start where the symbol has no size: then only the
-// start is known.
+// Function returns the symbol of the function that contains an ELF virtual address. Its End
+// is its Start where the symbol has no size: then only the start is known.
 func (t *Table) Function(address uint64) (symbol.Symbol, bool) {
 	e := t.find(address)
 	if e == nil {
@@ -389,14 +384,14 @@ func (t *Table) Start() (address uint64, ok bool) {
 	return t.entries[0].start, true
 }
 
-// IsShared reports whether the function that holds an address has several names.
+// IsShared reports whether the function at an address has several names.
 func (t *Table) IsShared(address uint64) bool {
 	e := t.find(address)
 	return e != nil && e.isShared
 }
 
-// File returns the name that the table has a local function under (STT_FILE),
-// without its directory; "" where it has none.
+// File returns the file of a local function (STT_FILE), without a directory; "" where it
+// has none.
 func (t *Table) File(address uint64) string {
 	if e := t.find(address); e != nil {
 		return e.file

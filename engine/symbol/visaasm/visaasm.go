@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package visaasm reads where the instructions of vISA assembly come from: the
-// FILE and LOC lines of the text that Intel's compiler writes of a kernel, or of
-// a function that is called by the stack (a .visaasm file).
+// Package visaasm reads the source positions of instructions in vISA assembly: the FILE and
+// LOC lines of the text that Intel's compiler writes of a kernel, or of a function that is
+// called by the stack (a .visaasm file).
 //
 // Every label, every FILE and LOC and every instruction of a kernel has an index,
 // counted from 0 over all of its functions. A debug stream maps code to them.
@@ -25,16 +25,16 @@ const (
 	maxPath = 1 << 16
 )
 
-// A Module is what a text has: a kernel or function, or several one behind
-// another. It may be used concurrently.
+// Module has the contents of a text: one or more kernels and functions. It may be used
+// concurrently.
 type Module struct {
 	units    []Unit
 	problems []string
 }
 
-// A Unit is a kernel, or a function that is called by the stack.
+// Unit is a kernel, or a function that is called by the stack.
 type Unit struct {
-	Name string // as its debug stream has it
+	Name string // as in its debug stream
 	// Len is one more than the last index.
 	Len uint32
 
@@ -42,23 +42,24 @@ type Unit struct {
 	failed bool
 }
 
-// A place holds from an index on, up to that of the next one.
+// place is the position of the instructions from an index up to the index of the next
+// place.
 type place struct {
 	index uint32
 	Position
 }
 
-// A Position is where a vISA instruction comes from.
+// Position is the source position of a vISA instruction.
 type Position struct {
-	Function string // of the vISA: "fold_4"
-	// Entry says that Function is the first one of its unit, and not one that is
-	// called inside it.
+	Function string // of the vISA, such as "fold_4"
+	// Entry is set where Function is the first one of its unit, not one that is called
+	// inside it.
 	Entry bool
 	File  string // "": unknown
 	Line  int    // 0: unknown
 }
 
-// Is tells whether data begins as vISA assembly does, with its version.
+// Is reports whether data begins as vISA assembly does, with its version.
 func Is(_ string, data []byte) bool {
 	for len(data) > 0 {
 		var line []byte
@@ -72,26 +73,26 @@ func Is(_ string, data []byte) bool {
 	return false
 }
 
-// cutLine is the first line of a text without blanks around it, and the rest.
+// cutLine returns the first line of a text without blanks around it, and the rest.
 func cutLine(data []byte) (line, rest []byte) {
 	line, rest, _ = bytes.Cut(data, []byte("\n"))
 	return bytes.TrimSpace(line), rest
 }
 
-// A reader reads a text.
+// reader reads a text.
 type reader struct {
 	name    string
 	module  *Module
 	unit    *Unit // nil before the first one
-	number  int   // of the line
+	number  int   // of the current line
 	next    uint64
 	now     Position
-	isKnown bool // the last place is now
+	isKnown bool // the place before this line is still valid
 }
 
-// Read reads a text; name is what problems call it. A unit in which something is
-// wrong has no positions, and there is a problem; it is an error when data does
-// not begin with the version of an assembly. The Module keeps nothing of data.
+// Read reads a text; name is its name in problems. A unit with a fault has no positions,
+// and there is a problem; it is an error when data does not begin with the version of an
+// assembly. The Module keeps nothing of data.
 func Read(name string, data []byte) (*Module, error) {
 	if !Is(name, data) {
 		return nil, fmt.Errorf("%s: line 1: expected .version of vISA assembly", name)
@@ -107,10 +108,10 @@ func Read(name string, data []byte) (*Module, error) {
 	return r.module, nil
 }
 
-// Problems are what could not be read, each with its line.
+// Problems are the faults of the text, each with its line.
 func (m *Module) Problems() []string { return m.problems }
 
-// Units are those of the text, in its order.
+// Units are the units of the text, in its order.
 func (m *Module) Units() []Unit { return m.units }
 
 // Unit finds the one unit with a name; nil: there is none, or several.
@@ -126,7 +127,7 @@ func (m *Module) Unit(name string) (found *Unit) {
 	return found
 }
 
-// At is where the instruction of an index comes from; false where there is none.
+// At returns the position of an instruction by its index; false where there is none.
 func (u *Unit) At(index uint32) (Position, bool) {
 	if index >= u.Len {
 		return Position{}, false
@@ -138,7 +139,7 @@ func (u *Unit) At(index uint32) (Position, bool) {
 	return u.places[i-1].Position, true
 }
 
-// fail says what is wrong with the unit, which then has no positions.
+// fail records a fault of the unit, which then has no positions.
 func (r *reader) fail(format string, args ...any) {
 	if r.unit != nil {
 		r.unit.failed = true
@@ -205,7 +206,7 @@ func (r *reader) directive(line []byte) {
 	}
 }
 
-// quoted reads a text in quotes at the beginning of what follows a word.
+// quoted reads a text in quotes at the beginning of text.
 func quoted(text []byte) (string, bool) {
 	text = bytes.TrimSpace(text)
 	if len(text) < 2 || text[0] != '"' {
@@ -222,8 +223,8 @@ func quoted(text []byte) (string, bool) {
 func (r *reader) instruction(line []byte) {
 	index := r.next
 	if n, ok := numbered(line); ok {
-		// The compiler numbers what becomes code. It may count what is not in the
-		// text, but not less than that.
+		// The compiler numbers instructions that become code. It may count more than the
+		// text has, but not fewer.
 		if uint64(n) < r.next {
 			r.fail("instruction %d, expected at least %d", n, r.next)
 			return
@@ -263,7 +264,7 @@ func (r *reader) instruction(line []byte) {
 	}
 }
 
-// numbered is the index that the comment behind an instruction gives.
+// numbered is the index in the comment behind an instruction.
 func numbered(line []byte) (uint32, bool) {
 	i := bytes.LastIndex(line, []byte("/// $"))
 	if i < 0 {

@@ -16,11 +16,10 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// This file merges what notes of a vendor hold with the process: the threads that
-// ran on processors beside the CPU, and their code. What the notes say, a plugin
-// knows (sdk.OpenTargetRequest).
+// The notes of a vendor describe the threads that ran on processors beside the CPU, and their
+// code. A plugin reads them (sdk.OpenTargetRequest), and they are merged with the process.
 
-// A NoteReader reads the notes of an owner.
+// NoteReader reads the notes of an owner.
 type NoteReader interface {
 	Description() *sdk.Description
 	OpenTarget(ctx context.Context, e sdk.Engine, req *sdk.OpenTargetRequest) (*sdk.OpenTargetAnswer, error)
@@ -29,7 +28,7 @@ type NoteReader interface {
 // maxDeviceThreads bounds the threads of devices.
 const maxDeviceThreads = 1 << 20
 
-// openDevices hands the notes that plugins own to them, and merges what they answer.
+// openDevices passes notes to the plugins that own them, and merges the answers.
 func (c *Core) openDevices(options Options) {
 	owned := map[string][]sdk.Note{}
 	var owners []string
@@ -55,10 +54,10 @@ func (c *Core) openDevices(options Options) {
 			c.problem("notes of %s are not read: %v", clip(owner), err)
 		}
 	}
-	c.sayGraphics(isRead)
+	c.reportGraphics(isRead)
 }
 
-// openNotes asks a plugin about its notes.
+// openNotes lets a plugin read its notes.
 func (c *Core) openNotes(owner string, reader NoteReader, notes []sdk.Note) {
 	a, err := reader.OpenTarget(context.Background(), &coreEngine{Core: c}, &sdk.OpenTargetRequest{Notes: notes})
 	if err != nil {
@@ -83,17 +82,18 @@ func (c *Core) openNotes(owner string, reader NoteReader, notes []sdk.Note) {
 	d.addThreads()
 }
 
-// coreEngine is the core as a plugin sees it that reads its notes.
+// coreEngine is the view of the core for a plugin that reads its notes.
 type coreEngine struct {
 	*Core
-	read atomic.Int64 // bytes since pages were given back
+	read atomic.Int64 // bytes since pages were released
 }
 
 const (
-	// releaseAfter is after how many bytes that a plugin has read their pages are given
-	// back: the state of waves may be gigabytes.
+	// releaseAfter is the number of bytes that a plugin reads before their pages are
+	// released: the state of waves may be gigabytes.
 	releaseAfter = 32 << 20
-	// aroundRead is what the kernel maps of a file around a byte that is read.
+	// aroundRead is the size of the part of a file that the kernel maps around a byte that
+	// is read.
 	aroundRead = 64 << 10
 )
 
@@ -114,14 +114,14 @@ func (*coreEngine) ReadSection(context.Context, uint64, string) ([]byte, error) 
 	return nil, errors.New("the code objects of the core are not known yet")
 }
 
-// devices are what a plugin found in a core.
+// devices is the state of devices that a plugin found in a core.
 type devices struct {
 	*Core
 	description *sdk.Description
 	answer      *sdk.OpenTargetAnswer
 }
 
-// addThreads adds the threads behind those of the process.
+// addThreads appends the threads of devices to the threads of the process.
 func (d *devices) addThreads() {
 	list := d.answer.Threads
 	if len(list) > maxDeviceThreads {
@@ -136,21 +136,21 @@ func (d *devices) addThreads() {
 	threads, waves := make([]target.Thread, len(list)), make([]target.Wave, len(list))
 	d.process.threads = slices.Grow(d.process.threads, len(list))
 	for i := range list {
-		of, th := &list[i], &threads[i]
+		info, th := &list[i], &threads[i]
 		*th = target.Thread{
-			Handle: uint64(len(d.process.threads)), ID: of.ID, Name: of.Name, Arch: d.description.Name, Processor: of.Processor,
-			Crashed: of.HasCrashed, IsRunning: of.IsRunning, Stop: stopOf(&of.Stop), Registers: of.Registers, Saved: of.Saved,
-			Problem: of.Problem, Lanes: of.Lanes, Spaces: of.Spaces, Memory: of.Memory, LaunchedBy: launches[of.Wave.Dispatch],
+			Handle: uint64(len(d.process.threads)), ID: info.ID, Name: info.Name, Arch: d.description.Name, Processor: info.Processor,
+			Crashed: info.HasCrashed, IsRunning: info.IsRunning, Stop: stopOf(&info.Stop), Registers: info.Registers, Saved: info.Saved,
+			Problem: info.Problem, Lanes: info.Lanes, Spaces: info.Spaces, Memory: info.Memory, LaunchedBy: launches[info.Wave.Dispatch],
 		}
 		if taken[th.ID] {
 			th.ID = d.description.Name + "-" + th.ID
 		}
-		if of.Wave != (sdk.Wave{}) {
-			waves[i] = of.Wave
+		if info.Wave != (sdk.Wave{}) {
+			waves[i] = info.Wave
 			th.Wave = &waves[i]
 		}
-		if of.LauncherThread != "" {
-			th.LaunchedBy = &target.Launch{Thread: of.LauncherThread, Kind: of.LaunchKind, Evidence: of.LaunchEvidence}
+		if info.LauncherThread != "" {
+			th.LaunchedBy = &target.Launch{Thread: info.LauncherThread, Kind: info.LaunchKind, Evidence: info.LaunchEvidence}
 		}
 		d.process.threads = append(d.process.threads, th)
 	}
@@ -159,14 +159,14 @@ func (d *devices) addThreads() {
 	d.info.Dispatches = append(d.info.Dispatches, d.answer.Dispatches...)
 }
 
-// launches are what is known of who launched the threads of each dispatch: a
-// thread of the process, and perhaps the one that waits for it.
+// launches returns the launch of the threads of each dispatch by its ID: by a thread of the
+// process, perhaps the thread that waits for it.
 func (d *devices) launches() map[string]*target.Launch {
 	launches := make(map[string]*target.Launch, len(d.answer.Dispatches))
 	for i := range d.answer.Dispatches {
-		of := &d.answer.Dispatches[i]
-		launches[of.ID] = &target.Launch{
-			Kind: "dispatch", Evidence: target.LaunchQueue, Signal: of.Signal, WaitFunctions: d.answer.WaitFunctions,
+		dispatch := &d.answer.Dispatches[i]
+		launches[dispatch.ID] = &target.Launch{
+			Kind: "dispatch", Evidence: target.LaunchQueue, Signal: dispatch.Signal, WaitFunctions: d.answer.WaitFunctions,
 		}
 	}
 	return launches
@@ -178,7 +178,7 @@ func stopOf(s *sdk.ThreadStop) *target.Stop {
 		return nil
 	}
 	stop := &target.Stop{Reason: s.Reason, Details: s.Details, PCExact: s.IsPCExact, HasPCExact: s.HasPCExact}
-	// What is beside another reason than it is of is told by the details.
+	// For a reason that has no address or trap ID, the details alone have it.
 	if reason.HasAddress {
 		stop.Address, stop.HasAddress = s.Address, s.HasAddress
 	}
@@ -202,24 +202,24 @@ func (d *devices) addObjects() {
 	d.sortModules()
 }
 
-// addObject adds a code object. Where neither its file nor its image is there, it
-// is read as it was loaded.
-func (d *devices) addObject(of *sdk.TargetObject) {
-	mod := &target.Module{Path: of.URI, Arch: d.description.Name}
-	im, hasHeaders := d.loadedImage(of.Bias)
+// addObject adds a code object. If neither its file nor its file image is available, its loaded
+// image is read.
+func (d *devices) addObject(described *sdk.TargetObject) {
+	mod := &target.Module{Path: described.URI, Arch: d.description.Name}
+	im, hasHeaders := d.loadedImage(described.Bias)
 	var loaded *image
 	if hasHeaders {
 		loaded = &im
 	}
-	o, file, err := d.openImage(of, loaded)
+	o, file, err := d.openImage(described, loaded)
 	switch {
 	case err == nil:
 		mod.Object, mod.File, mod.BuildID = o, file, o.BuildID()
 		if im.programs = o.Programs(); len(im.buildID) > 0 {
 			mod.BuildID = im.buildID
 		}
-		im.bias = of.Bias
-		d.memory.addFiles(mod, fileSegments(o, d.header.numbers, &image{bias: of.Bias}, "", nil))
+		im.bias = described.Bias
+		d.memory.addFiles(mod, fileSegments(o, d.header.numbers, &image{bias: described.Bias}, "", nil))
 	case hasHeaders:
 		mod.Problem, mod.BuildID = err.Error(), im.buildID
 		d.takeLoaded(mod, &im)
@@ -230,7 +230,7 @@ func (d *devices) addObject(of *sdk.TargetObject) {
 	d.modules = append(d.modules, mod)
 }
 
-// loadedImage is the code object as it was loaded, by the ELF header in memory.
+// loadedImage returns the code object as it was loaded, by the ELF header in memory.
 func (d *devices) loadedImage(bias uint64) (im image, ok bool) {
 	for i := range d.description.Recognises {
 		machine := d.description.Recognises[i].ELFMachine
@@ -244,33 +244,33 @@ func (d *devices) loadedImage(bias uint64) (im image, ok bool) {
 	return im, false
 }
 
-// otherThan says why a file is not what was loaded; "" where it may be.
-func otherThan(loaded *image, o *object.Object) string {
+// mismatch returns why a file is not the code object that was loaded; "" if it may be.
+func mismatch(loaded *image, o *object.Object) string {
 	if id := o.BuildID(); len(id) > 0 && len(loaded.buildID) > 0 && !bytes.Equal(id, loaded.buildID) {
 		return fmt.Sprintf("its build ID is %x, in memory %x is in that place", id, loaded.buildID)
 	}
 	return sameImage(loaded, o)
 }
 
-// openImage opens the file image of a code object, a part of a file or of memory,
-// where it is what was loaded; nil: that is not known.
-func (d *devices) openImage(of *sdk.TargetObject, loaded *image) (o *object.Object, file string, err error) {
-	if of.Path == "" {
-		if of.Size > d.imageBudget {
-			return nil, "", fmt.Errorf("its image of %#x bytes at address %#x: the images in memory would have more bytes than the core", of.Size, of.MemoryAddress)
+// openImage opens the file image of a code object, a part of a file or of memory. loaded has the
+// headers of the code object in memory, which must match; nil if they are not known.
+func (d *devices) openImage(described *sdk.TargetObject, loaded *image) (o *object.Object, file string, err error) {
+	if described.Path == "" {
+		if described.Size > d.imageBudget {
+			return nil, "", fmt.Errorf("its image of %#x bytes at address %#x: the images in memory would have more bytes than the core", described.Size, described.MemoryAddress)
 		}
-		d.imageBudget -= of.Size
-		data := d.memory.readDumped(of.MemoryAddress, min(of.Size, maxImage))
-		if uint64(len(data)) < of.Size {
-			return nil, "", fmt.Errorf("its image at address %#x is not in the core: %#x of %#x bytes are", of.MemoryAddress, len(data), of.Size)
+		d.imageBudget -= described.Size
+		data := d.memory.readDumped(described.MemoryAddress, min(described.Size, maxImage))
+		if uint64(len(data)) < described.Size {
+			return nil, "", fmt.Errorf("its image at address %#x is not in the core: %#x of %#x bytes are", described.MemoryAddress, len(data), described.Size)
 		}
-		o, err = d.openPart("memory", of, data, loaded)
+		o, err = d.openPart("memory", described, data, loaded)
 		return o, "", err
 	}
-	for m, wrong := range d.finder.Mapped(of.Path) {
+	for m, wrong := range d.finder.Mapped(described.Path) {
 		if wrong == nil {
 			d.beside = append(d.beside, m)
-			o, wrong = d.openPart(m.Path(), of, m.Data(), loaded)
+			o, wrong = d.openPart(m.Path(), described, m.Data(), loaded)
 		}
 		if wrong == nil {
 			return o, m.Path(), nil
@@ -280,13 +280,13 @@ func (d *devices) openImage(of *sdk.TargetObject, loaded *image) (o *object.Obje
 	return nil, "", err
 }
 
-// openPart opens the part of a file that is a code object; name is that of the file.
-func (d *devices) openPart(name string, of *sdk.TargetObject, data []byte, loaded *image) (*object.Object, error) {
+// openPart opens the part of a file that is a code object; name is the file's name.
+func (d *devices) openPart(name string, described *sdk.TargetObject, data []byte, loaded *image) (*object.Object, error) {
 	var offset, size uint64
-	if of.Path != "" { // else data are the image alone
-		offset, size = of.Offset, of.Size
+	if described.Path != "" { // else data is the image alone
+		offset, size = described.Offset, described.Size
 	}
-	o, err := d.finder.Store.Part(name, of.URI, data, offset, size)
+	o, err := d.finder.Store.Part(name, described.URI, data, offset, size)
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +294,7 @@ func (d *devices) openPart(name string, of *sdk.TargetObject, data []byte, loade
 	if loaded == nil {
 		return o, nil
 	}
-	if reason := otherThan(loaded, o); reason != "" {
+	if reason := mismatch(loaded, o); reason != "" {
 		return nil, fmt.Errorf("%s was not used: %s", name, reason)
 	}
 	return o, nil

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package elfcore reads ELF cores of Linux: those that the kernel writes when a
-// process dies, and those that gdb's gcore writes of one that lives.
+// Package elfcore reads ELF cores of Linux, which the kernel writes when a process dies, and
+// gdb's gcore writes of a live process.
 //
 // A core is mapped, never read whole. Its notes give threads with registers,
 // the signal, the auxiliary vector and the mapped files; its PT_LOAD segments
-// give memory. What a core leaves out because a file has it is read from that
-// file, where nobody can have changed it in memory; everything else that is not
-// in the core is unknown, and never guessed.
+// give memory. Memory that a core leaves out because a file has it is read from
+// that file, provided that the process could not change it; all else that is
+// not in the core is unknown, and never guessed.
 //
-// Code is found by NT_FILE, and else by what the auxiliary vector and the
-// dynamic loader's list say.
+// Code is found by NT_FILE, and else by the auxiliary vector and the dynamic
+// loader's list.
 package elfcore
 
 import (
@@ -26,57 +26,57 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// maxProblems bounds the sentences about what is wrong with a core.
+// maxProblems bounds the problems that a core lists.
 const maxProblems = 100
 
-// Options says what a core is read with.
+// Options sets how a core is read, and where its files are found.
 type Options struct {
 	// Finder opens the files that the core names.
 	Finder object.Finder
-	// Describe gives the description of an ELF machine's architecture, whose
-	// register sets (sdk.CoreNote) say how register notes are read. Its error is
-	// the reason why threads have no registers.
+	// Describe returns the description of an ELF machine's architecture, whose register
+	// sets (sdk.CoreNote) define the register notes. Its error is the reason why threads
+	// have no registers.
 	Describe func(machine uint16) (*sdk.Description, error)
-	// ForNote gives who reads the notes of an owner that no reader of this package
-	// owns. Its error wraps target.ErrNoArchitecture where nobody does.
+	// ForNote returns the reader of an owner's notes that this package does not read. Its
+	// error wraps target.ErrNoArchitecture if there is none.
 	ForNote func(owner string) (NoteReader, error)
-	// Kind is target.LiveProcess for what New reads of a living process; "" is target.ELFCore.
-	// The mappings of such a process are all told by NT_FILE, so the list of its dynamic
-	// loader, which is in memory that nobody copied, is not read.
+	// Kind is target.LiveProcess if New reads the copy of a live process; "" is
+	// target.ELFCore. NT_FILE lists all mappings of such a process, so the list of its
+	// dynamic loader, which is not among the copied memory, is not read.
 	Kind target.Kind
-	// Devices is a second core, with what processors beside the CPU had in memory and
-	// the notes about them; "" looks for one beside the core.
+	// Devices is the path of a second core, with the memory of processors beside the CPU
+	// and notes about them; "" looks for one beside the core.
 	Devices string
-	// Map maps that second core, and says what is wrong with what it came in; nil maps the
-	// file as it is.
+	// Map maps the second core, which may be compressed, and returns the problems of the
+	// compression; nil maps the file as it is.
 	Map func(path string) (m *object.Mapping, problems []string, err error)
 }
 
-// A Core is an ELF core. It implements target.Target. It may be used
-// concurrently, but for Close.
+// Core is an ELF core. It implements target.Target. Except for Close it may be used
+// concurrently.
 type Core struct {
 	path    string
 	mapping *object.Mapping   // nil for bytes in memory
-	beside  []*object.Mapping // other files that memory is in
+	beside  []*object.Mapping // other files that have memory
 	finder  object.Finder
 
-	header      coreHeader
-	description *sdk.Description // nil where there is none for the machine
-	memory      *memory
-	process     process
-	pageSize    uint64
-	imageBudget uint64 // bytes that may still be put together from memory
-	headBudget  uint64 // bytes of headers that may still be read from memory
+	header       coreHeader
+	description  *sdk.Description // nil if there is none for the machine
+	memory       *memory
+	process      process
+	pageSize     uint64
+	imageBudget  uint64 // bytes of images that may still be assembled from memory
+	headerBudget uint64 // bytes of headers that may still be read from memory
 
-	modules     []*target.Module
-	objects     []*object.Object // to be closed
-	problems    []string
-	silenced    int  // problems beyond maxProblems
-	hasAskedExe bool // the executable was looked for
-	hasUnread   bool // there is state that nothing here reads
-	kind        target.Kind
-	info        target.Devices
-	ofDevices   map[string]*sdk.Description // of the architectures of their threads
+	modules      []*target.Module
+	objects      []*object.Object // to be closed
+	problems     []string
+	silenced     int  // number of problems beyond maxProblems
+	hasSoughtExe bool // the executable was looked for
+	hasUnread    bool // there is state that no reader here understands
+	kind         target.Kind
+	info         target.Devices
+	ofDevices    map[string]*sdk.Description // of the architectures of their threads
 }
 
 var (
@@ -86,9 +86,9 @@ var (
 )
 
 // Open maps a core, reads its notes, and opens the files of the code that was
-// loaded. The error for a file that is no core wraps ErrNotCore and says what
-// it is. A core that is cut or damaged is read as far as it goes, and
-// Info().Problems says what was lost.
+// loaded. The error for a file that is no core wraps ErrNotCore and names the
+// file's format. A truncated or damaged core is read as far as possible, and
+// Info().Problems lists the losses.
 func Open(path string, options Options) (*Core, error) {
 	m, err := object.Map(path)
 	if errors.Is(err, object.ErrEmpty) {
@@ -111,8 +111,8 @@ func OpenMapped(m *object.Mapping, options Options) (*Core, error) {
 	return c, nil
 }
 
-// New is Open for bytes in memory that have the form of a core. path stands for them in
-// messages. Nobody changes data as long as the Core is open.
+// New is Open for a core in memory. path names it in messages. data must not change as long as
+// the Core is open.
 func New(path string, data []byte, options Options) (*Core, error) {
 	c := &Core{path: path}
 	if err := c.open(data, options); err != nil {
@@ -122,7 +122,7 @@ func New(path string, data []byte, options Options) (*Core, error) {
 	return c, nil
 }
 
-// open reads all but the memory.
+// open reads all except the memory.
 func (c *Core) open(data []byte, options Options) error {
 	c.finder = options.Finder
 	err := object.Guard(func() error { return c.read(data, options) })
@@ -146,7 +146,7 @@ func (c *Core) read(data []byte, options Options) error {
 	c.addProblems(problems)
 
 	c.imageBudget = min(uint64(len(data)), maxImages)
-	c.headBudget = maxAllHeaders
+	c.headerBudget = maxAllHeaders
 	unread := c.describe(options)
 	notes, problems := readNotes(data, &c.header)
 	c.addProblems(problems)
@@ -155,11 +155,11 @@ func (c *Core) read(data []byte, options Options) error {
 		c.problem("the core has no notes, so neither threads nor the names of mapped files")
 	}
 	if len(notes) == 0 {
-		c.sayGraphics(nil)
+		c.reportGraphics(nil)
 		return nil
 	}
 	c.process, problems = readProcess(&c.header, notes, c.description, unread)
-	if c.isGraphics() { // there are no threads of a process
+	if c.isGraphics() { // there is no process with threads
 		problems = slices.DeleteFunc(problems, func(p string) bool { return p == noThreads })
 	}
 	c.addProblems(problems)
@@ -169,14 +169,14 @@ func (c *Core) read(data []byte, options Options) error {
 	}
 	c.findModules()
 	c.openDevices(options)
-	if c.finder.Exe != "" && !c.hasAskedExe {
+	if c.finder.Exe != "" && !c.hasSoughtExe {
 		c.problem("%s was not used: nothing in the core is known to be of the executable", c.finder.Exe)
 	}
 	return nil
 }
 
-// describe asks for the architecture's description, and says why registers
-// cannot be read where it is of no use.
+// describe sets the architecture's description, and returns why registers cannot be read, "" if
+// they can.
 func (c *Core) describe(options Options) (unread string) {
 	var d *sdk.Description
 	err := errors.New("no architectures were given")
@@ -195,14 +195,14 @@ func (c *Core) describe(options Options) (unread string) {
 		c.description = d
 		return ""
 	}
-	if !c.isGraphics() { // of which nothing is a register of a thread
+	if !c.isGraphics() { // whose notes have no registers of a thread
 		c.problem("the process is of %s: only the PCs of its threads are shown, since nothing here reads their registers: %v",
 			c.header.arch(), target.MissingPlugin(err, c.header.arch()))
 	}
 	return fmt.Sprintf("the registers of %s cannot be read: %v", c.header.arch(), err)
 }
 
-// noun is what the bytes are called in sentences about their memory.
+// noun returns the word for the target in messages.
 func (c *Core) noun() string {
 	if c.kind == target.LiveProcess {
 		return "copy"
@@ -210,7 +210,7 @@ func (c *Core) noun() string {
 	return "core"
 }
 
-// problem adds a sentence about what is wrong.
+// problem adds a sentence to the problems.
 func (c *Core) problem(format string, args ...any) {
 	c.addProblems([]string{fmt.Sprintf(format, args...)})
 }
@@ -225,7 +225,7 @@ func (c *Core) addProblems(problems []string) {
 	}
 }
 
-// Info is what is known of the process as a whole.
+// Info describes the process as a whole.
 func (c *Core) Info() target.Info {
 	return target.Info{
 		Kind:            c.kind,
@@ -242,14 +242,14 @@ func (c *Core) Info() target.Info {
 	}
 }
 
-// Modules are the code objects that were loaded, by address.
+// Modules returns the code objects that were loaded, by address.
 func (c *Core) Modules() []*target.Module { return c.modules }
 
-// Threads are in the core's order. Producers write the thread that took the
-// signal first.
+// Threads returns the threads in the core's order: writers put the thread that took the signal
+// first.
 func (c *Core) Threads() []*target.Thread { return c.process.threads }
 
-// MemorySize is the size of the core, which has the stacks of all threads.
+// MemorySize returns the size of the core, which has the stacks of all threads.
 func (c *Core) MemorySize() uint64 {
 	size := uint64(len(c.memory.data))
 	if c.memory.devices != nil {
@@ -258,8 +258,8 @@ func (c *Core) MemorySize() uint64 {
 	return size
 }
 
-// ReadScoped reads the instance of an address space that belongs to a thread, where
-// the thread's Memory says that it lies.
+// ReadScoped reads a thread's instance of an address space, at the place that the thread's
+// Memory gives.
 func (c *Core) ReadScoped(space locexpr.AddressSpace, thread *target.Thread, address uint64, buf []byte) (int, error) {
 	if space == locexpr.DefaultSpace || thread == nil {
 		return c.ReadMemory(space, address, buf)
@@ -277,8 +277,8 @@ func (c *Core) ReadScoped(space locexpr.AddressSpace, thread *target.Thread, add
 	return n, nil
 }
 
-// ReadMemory reads memory of the process, of which there is one address space:
-// the default one. It does not allocate unless it fails.
+// ReadMemory reads memory of the process, which has the default address space only. It does not
+// allocate unless it fails.
 func (c *Core) ReadMemory(space locexpr.AddressSpace, address uint64, buf []byte) (n int, err error) {
 	if space != 0 {
 		return 0, fmt.Errorf("address space %d, address %#x: %w", space, address, target.ErrNoMemory)
@@ -292,30 +292,30 @@ func (c *Core) ReadMemory(space locexpr.AddressSpace, address uint64, buf []byte
 	return n, nil
 }
 
-// FromFile says whose file memory is read from that the core does not have.
+// FromFile returns the module whose file has memory that the core lacks.
 func (c *Core) FromFile(address uint64) (m *target.Module, n uint64) {
-	b, m := c.memory.from(address)
+	b, m := c.memory.bytesAt(address)
 	return m, max(uint64(len(b)), 1)
 }
 
-// Mapped says whether the process had an address mapped, and with the right to
-// execute. A mapping that the core has no program header for (gdb leaves out
-// those that a file has) is executable where its code object says so.
+// Mapped reports whether the process had an address mapped, and whether as executable. A mapping
+// without a program header (gdb writes none for a mapping that a file has) is executable if the
+// segment of its code object is.
 func (c *Core) Mapped(address uint64) (mapped, executable bool) {
 	if s := c.memory.segment(address); s != nil {
 		return true, s.flags&elf.PF_X != 0
 	}
 	if d := c.memory.devices; d != nil && d.segment(address) != nil {
-		return true, false // the flags of its program headers are no rights
+		return true, false // the flags of its program headers are not access rights
 	}
-	if r := c.process.files.at(address); r != nil {
+	if r := c.process.files.containing(address); r != nil {
 		return true, r.isExecutable
 	}
 	return false, false
 }
 
-// Close unmaps the core and closes the code objects. Nothing that the core gave
-// may be used after it.
+// Close unmaps the core and closes the code objects. Nothing that the core returned may be used
+// afterwards.
 func (c *Core) Close() error {
 	var errs []error
 	for _, o := range c.objects {

@@ -8,7 +8,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// facts are what the notes say of the process beside its threads.
+// facts returns the facts that the notes have about the process.
 func (c *Core) facts() *target.Facts {
 	p := &c.process
 	f := &target.Facts{

@@ -18,16 +18,16 @@ type fileRange struct {
 	start, end   uint64
 	offset       uint64 // in the file, in bytes
 	path         string
-	isExecutable bool // by the code object, where the core has no program header for it
+	isExecutable bool // by the code object, if the core has no program header for it
 }
 
 // fileRanges are the mappings of files, sorted by start, without overlap.
 type fileRanges struct{ list []fileRange }
 
-// readFileNote reads NT_FILE: count and page size, then for each mapping start,
-// end and offset in pages, all of them words, then as many names that end with
-// NUL (Linux, fs/binfmt_elf.c, fill_files_note). The kernel writes offsets in
-// its pages; gdb writes bytes, and says so by a page size of 1.
+// readFileNote reads NT_FILE: count and page size, then for each mapping its start,
+// end and offset in pages, all of them words, then a name for each that ends with
+// NUL (Linux, fs/binfmt_elf.c, fill_files_note). The kernel writes offsets in its
+// pages; gdb writes bytes, with a page size of 1.
 func readFileNote(n numbers, data []byte) (f *fileRanges, problems []string) {
 	f = &fileRanges{}
 	size := n.size()
@@ -41,7 +41,7 @@ func readFileNote(n numbers, data []byte) (f *fileRanges, problems []string) {
 		return f, problems
 	}
 	names := rest[count*uint64(3*size):]
-	path := "" // mappings of a file, which follow one another, share its name
+	path := "" // consecutive mappings of a file share its name
 	f.list = make([]fileRange, 0, count)
 	var bad int
 	var firstBad string
@@ -87,8 +87,8 @@ func readFileNote(n numbers, data []byte) (f *fileRanges, problems []string) {
 	return f, problems
 }
 
-// at finds the mapping that holds an address; nil when none does.
-func (f *fileRanges) at(address uint64) *fileRange {
+// containing returns the mapping that contains an address; nil if none does.
+func (f *fileRanges) containing(address uint64) *fileRange {
 	if f == nil {
 		return nil
 	}
@@ -102,10 +102,10 @@ func (f *fileRanges) at(address uint64) *fileRange {
 // overlapping returns the mappings that share an address with size bytes from
 // start on. start+size does not wrap.
 func (f *fileRanges) overlapping(start, size uint64) []fileRange {
-	from := sort.Search(len(f.list), func(i int) bool { return f.list[i].end > start })
-	to := sort.Search(len(f.list), func(i int) bool { return f.list[i].start >= start+size })
-	if from >= to {
+	first := sort.Search(len(f.list), func(i int) bool { return f.list[i].end > start })
+	last := sort.Search(len(f.list), func(i int) bool { return f.list[i].start >= start+size })
+	if first >= last {
 		return nil
 	}
-	return f.list[from:to]
+	return f.list[first:last]
 }

@@ -18,21 +18,19 @@ const (
 	ntGPUCoreState = 33
 )
 
-// gpuHeader is the size of what stands before the entries of the note: its
-// version (8 bytes; 1), the version of the kernel's interface (two numbers of 4),
-// the size of the runtime's information (8), and of agents and then of queues how
-// many there are and the size of each (4).
+// gpuHeader is the size of the note's header: its version (8 bytes; 1), the version of the
+// kernel's interface (two numbers of 4), the size of the runtime's information (8), then number
+// and entry size of agents, number and entry size of queues (4 each).
 const gpuHeader = 40
 
-// graphics are the machines of cores that have graphics processors alone, and
-// what reads those.
+// graphics has the machines of cores with graphics processors alone, and their readers.
 var graphics = map[elf.Machine]struct{ what, reader string }{
 	elf.EM_AMDGPU: {"AMD's graphics processors", "ROCgdb reads it, with the core of the process that used them"},
 	elf.EM_CUDA:   {"NVIDIA's graphics processors", "cuda-gdb reads it"},
 }
 
-// gpuNote describes a note with the state of AMD's graphics processors: what it
-// has, or what is wrong with it. Numbers in it are little-endian.
+// gpuNote describes the content of a note with the state of AMD's graphics processors, or its
+// defect. Its numbers are little-endian.
 func gpuNote(data []byte) string {
 	if len(data) < gpuHeader {
 		return fmt.Sprintf("cut: %d bytes, expected at least %d", len(data), gpuHeader)
@@ -60,9 +58,9 @@ func counted(n uint64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// sayGraphics says what of graphics processors the core has that nobody reads.
-// isRead are the owners of notes that somebody does.
-func (c *Core) sayGraphics(isRead map[string]bool) {
+// reportGraphics adds a problem for each state of graphics processors that was not read. isRead
+// has the owners of the notes that were.
+func (c *Core) reportGraphics(isRead map[string]bool) {
 	alone, isAlone := graphics[elf.Machine(c.header.machine)]
 	isSaid := isRead[gpuOwner]
 	for _, nt := range c.process.unclaimed {
@@ -87,7 +85,7 @@ func (c *Core) sayGraphics(isRead map[string]bool) {
 	}
 }
 
-// isGraphics says whether the core has graphics processors alone.
+// isGraphics reports whether the core has graphics processors alone.
 func (c *Core) isGraphics() bool { return isGraphics(&c.header) }
 
 func isGraphics(h *coreHeader) bool {

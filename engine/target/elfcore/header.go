@@ -12,15 +12,15 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// ErrNotCore says that a file is not an ELF core. The error that wraps it says
-// what the file is, where that can be told.
+// ErrNotCore means that a file is not an ELF core. An error that wraps it names the file's
+// format if it is known.
 var ErrNotCore = errors.New("not an ELF core")
 
 // maxPrograms bounds the program headers of a core. Linux lets a process have
 // any number of mappings (vm.max_map_count); the default is 65,530.
 const maxPrograms = 1 << 22
 
-// numbers is how a core writes numbers.
+// numbers is the encoding of numbers in a core.
 type numbers struct {
 	order binary.ByteOrder
 	is64  bool // ELFCLASS64
@@ -42,7 +42,7 @@ func (n numbers) word(b []byte) uint64 {
 	return uint64(n.order.Uint32(b))
 }
 
-// pick reads the word at an offset that depends on the class.
+// pick reads the word at one of two offsets, by the class.
 func (n numbers) pick(b []byte, narrow, wide int) uint64 {
 	if n.is64 {
 		return n.order.Uint64(b[wide:])
@@ -50,7 +50,7 @@ func (n numbers) pick(b []byte, narrow, wide int) uint64 {
 	return uint64(n.order.Uint32(b[narrow:]))
 }
 
-// offset is the one of two offsets that fits the class.
+// offset returns the 32-bit or the 64-bit offset, by the class.
 func (n numbers) offset(narrow, wide int) int {
 	if n.is64 {
 		return wide
@@ -58,7 +58,7 @@ func (n numbers) offset(narrow, wide int) int {
 	return narrow
 }
 
-// mask keeps an address in the address space.
+// mask truncates an address to the size of the address space.
 func (n numbers) mask(address uint64) uint64 {
 	if n.is64 {
 		return address
@@ -77,7 +77,7 @@ type program struct {
 	align    uint64
 }
 
-// programSize is the size of a program header.
+// programSize returns the size of a program header.
 func (n numbers) programSize() uint64 { return uint64(n.offset(32, 56)) }
 
 // program reads a program header (System V gABI, Program Header).
@@ -93,7 +93,7 @@ func (n numbers) program(b []byte) program {
 	}
 }
 
-// coreHeader is what the ELF header of a core says.
+// coreHeader has the members of a core's ELF header, and the program headers.
 type coreHeader struct {
 	numbers
 	machine  uint16
@@ -101,7 +101,7 @@ type coreHeader struct {
 	programs []program
 }
 
-// arch is what the architecture of the core's process is called.
+// arch returns the name of the architecture of the core's process.
 func (h *coreHeader) arch() string {
 	class := elf.ELFCLASS32
 	if h.is64 {
@@ -110,7 +110,7 @@ func (h *coreHeader) arch() string {
 	return object.ArchName(h.machine, class, h.order)
 }
 
-// magics are the first bytes of what is handed over in place of cores.
+// magics has the first bytes of files that users take for cores.
 var magics = []struct{ magic, what string }{
 	{"MDMP", "a minidump"},
 	{"PERFILE2", "a perf.data file"},
@@ -127,7 +127,7 @@ var magics = []struct{ magic, what string }{
 	{"#!", "a script"},
 }
 
-// elfTypes are the ELF files that are no cores.
+// elfTypes names the types of ELF files that are no cores.
 var elfTypes = map[elf.Type]string{
 	elf.ET_NONE: "an ELF file of no type",
 	elf.ET_REL:  "an ELF relocatable file",
@@ -135,7 +135,7 @@ var elfTypes = map[elf.Type]string{
 	elf.ET_DYN:  "an ELF shared object or position-independent executable",
 }
 
-// notCore is the error for data that is no core.
+// notCore returns the error for data that is no core.
 func notCore(data []byte) error {
 	for _, m := range magics {
 		if bytes.HasPrefix(data, []byte(m.magic)) {
@@ -145,9 +145,8 @@ func notCore(data []byte) error {
 	return fmt.Errorf("%w: offset 0x0: the file begins with %q, expected %q", ErrNotCore, data[:min(len(data), 4)], elf.ELFMAG)
 }
 
-// readHeader reads the ELF header and the program headers as far as they are
-// there (System V gABI, ELF Header). What is missing of the program headers is
-// in problems.
+// readHeader reads the ELF header and the program headers as far as they are there (System V
+// gABI, ELF Header). Problems tell which program headers are missing.
 func readHeader(data []byte) (h coreHeader, problems []string, err error) {
 	if h, err = readStart(data); err != nil {
 		return h, nil, err
@@ -197,7 +196,7 @@ func readStart(data []byte) (h coreHeader, err error) {
 
 // readPrograms reads the program headers.
 func (h *coreHeader) readPrograms(data []byte) (problems []string, err error) {
-	tail := h.offset(40, 52) // e_ehsize; what follows has the same shape in both classes
+	tail := h.offset(40, 52) // e_ehsize; from here on the classes have the same layout
 	start := h.pick(data, 28, 32)
 	stride := uint64(h.order.Uint16(data[tail+2:]))
 	count := uint64(h.order.Uint16(data[tail+4:]))
@@ -208,9 +207,9 @@ func (h *coreHeader) readPrograms(data []byte) (problems []string, err error) {
 		return nil, fmt.Errorf("offset %#x: program headers of %d bytes, expected %d", tail+2, stride, h.programSize())
 	}
 	if count == pnXNUM {
-		n, from, err := h.extendedCount(data, start, stride)
+		n, source, err := h.extendedCount(data, start, stride)
 		if err != nil {
-			problems = append(problems, fmt.Sprintf("e_phnum is PN_XNUM, but %v; %d program headers are taken, %s", err, n, from))
+			problems = append(problems, fmt.Sprintf("e_phnum is PN_XNUM, but %v; %d program headers are taken, %s", err, n, source))
 		}
 		count = n
 	}
@@ -243,34 +242,34 @@ func (h *coreHeader) readPrograms(data []byte) (problems []string, err error) {
 	return problems, nil
 }
 
-// pnXNUM in e_phnum says that the number of program headers is in sh_info of
+// pnXNUM in e_phnum means that the number of program headers is in sh_info of
 // section header 0 (System V gABI, Program Header: PN_XNUM).
 const pnXNUM = 0xffff
 
 // extendedCount finds the number of program headers of a core with 65,535 or
 // more. The kernel and gdb write section header 0 behind everything else, so a
-// core that was cut has lost it; then the first note segment's bytes follow the
-// program headers directly, which tells how many there are. The error says why
-// section header 0 was not used, and from what was used in its place.
-func (h *coreHeader) extendedCount(data []byte, start, stride uint64) (n uint64, from string, err error) {
+// truncated core has lost it; then the number follows from the first note
+// segment's bytes, which begin right behind the program headers. The error says
+// why section header 0 was not used, and source which number is used instead.
+func (h *coreHeader) extendedCount(data []byte, start, stride uint64) (n uint64, source string, err error) {
 	tail := h.offset(40, 52)
-	at := h.pick(data, 32, 40)
+	section := h.pick(data, 32, 40)
 	size := uint64(h.order.Uint16(data[tail+6:]))
 	least := uint64(h.offset(40, 64))
 	end := uint64(len(data))
 	switch {
-	case at == 0:
+	case section == 0:
 		err = errors.New("there are no section headers")
 	case size < least:
 		err = fmt.Errorf("section headers have %d bytes, expected %d", size, least)
-	case at > end || least > end-at:
-		err = fmt.Errorf("section header 0 at offset %#x is past the end of the file at %#x", at, end)
+	case section > end || least > end-section:
+		err = fmt.Errorf("section header 0 at offset %#x is past the end of the file at %#x", section, end)
 	default:
-		info := h.order.Uint32(data[at+uint64(h.offset(28, 44)):])
+		info := h.order.Uint32(data[section+uint64(h.offset(28, 44)):])
 		if info >= pnXNUM {
 			return uint64(info), "", nil
 		}
-		err = fmt.Errorf("offset %#x: sh_info of section header 0 is %d, expected %d or more", at, info, pnXNUM)
+		err = fmt.Errorf("offset %#x: sh_info of section header 0 is %d, expected %d or more", section, info, pnXNUM)
 	}
 	if start < end && end-start >= h.programSize() {
 		if p := h.program(data[start:]); p.fileSize > 0 && p.offset > start && (p.offset-start)/stride >= pnXNUM {

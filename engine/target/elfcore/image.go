@@ -14,34 +14,33 @@ import (
 )
 
 const (
-	// maxHeaders bounds what is read of an image's ELF header and program headers.
+	// maxHeaders bounds the size of an image's ELF header and program headers.
 	maxHeaders = 64 << 10
-	// maxAllHeaders bounds that for all images together.
+	// maxAllHeaders bounds the headers of all images together.
 	maxAllHeaders = 256 << 20
-	// maxImageNotes bounds the notes that are searched for a build ID.
+	// maxImageNotes bounds the size of notes that are searched for a build ID.
 	maxImageNotes = 64 << 10
-	// maxImagePrograms bounds the program headers of an image in memory. Real
-	// ones have a dozen.
+	// maxImagePrograms bounds the program headers of an image in memory. Real images have
+	// a dozen.
 	maxImagePrograms = 512
-	// maxImage bounds a code object that is put together from memory.
+	// maxImage bounds a code object that is assembled from memory.
 	maxImage = 256 << 20
-	// maxImages bounds all of them together, which have no more bytes than the core.
+	// maxImages bounds all such code objects together, if the core is not smaller anyway.
 	maxImages = 1 << 30
 	// maxVDSO bounds the vDSO, which has one or two pages.
 	maxVDSO = 1 << 20
 )
 
-// image is a code object as it lies in the target's memory, seen by its ELF
-// header there.
+// image is a code object in the target's memory, as its ELF header there describes it.
 type image struct {
-	bias     uint64       // what is added to virtual addresses
-	headers  *imageHeader // nil where the ELF header is not in the core
+	bias     uint64       // is added to virtual addresses
+	headers  *imageHeader // nil if the ELF header is not in the core
 	programs []object.Program
 	offset   uint64 // of the image in the file that it is a part of
-	buildID  []byte // nil where it has none or it is not in the core
+	buildID  []byte // nil if it has none, or it is not in the core
 }
 
-// imageHeader is what the ELF header of an image says, but for its program headers.
+// imageHeader has members of an image's ELF header.
 type imageHeader struct {
 	typ   elf.Type
 	entry uint64
@@ -58,7 +57,7 @@ func loads(programs []object.Program) iter.Seq[*object.Program] {
 	}
 }
 
-// dynamic is where PT_DYNAMIC is; ok is false where there is none.
+// dynamic returns the address of PT_DYNAMIC; ok is false if there is none.
 func dynamic(n numbers, programs []object.Program, bias uint64) (address uint64, ok bool) {
 	for _, p := range programs {
 		if p.Type == elf.PT_DYNAMIC {
@@ -68,9 +67,9 @@ func dynamic(n numbers, programs []object.Program, bias uint64) (address uint64,
 	return 0, false
 }
 
-// imageAt reads the image whose ELF header is at an address. ok is false where
-// the core does not hold an ELF header and program headers there, or they are
-// not those of a code object of this core's machine.
+// imageAt reads the image whose ELF header is at an address. ok is false unless
+// the core has there the ELF header and the program headers of a code object for
+// its machine.
 func (c *Core) imageAt(start uint64) (im image, ok bool) { return c.imageOf(start, c.header.machine) }
 
 // imageOf is imageAt for code objects of another machine.
@@ -79,8 +78,8 @@ func (c *Core) imageOf(start uint64, machine uint16) (im image, ok bool) {
 	if len(head) < c.header.offset(52, 64) || string(head[:4]) != elf.ELFMAG {
 		return im, false
 	}
-	// What is read depends on where the program headers end, which is right
-	// after the ELF header in all that link editors write.
+	// The size of the headers depends on the program headers, which link editors put
+	// right after the ELF header.
 	n := numbers{binary.LittleEndian, head[elf.EI_CLASS] == byte(elf.ELFCLASS64)}
 	if head[elf.EI_DATA] == byte(elf.ELFDATA2MSB) {
 		n.order = binary.BigEndian
@@ -93,8 +92,8 @@ func (c *Core) imageOf(start uint64, machine uint16) (im image, ok bool) {
 		return im, false
 	}
 	im = image{headers: header, programs: programs}
-	// The header is at the start of the file. Where a small file has several
-	// segments that begin in its first page, it is in the first of them.
+	// The header is at the start of the file. If several segments of a small file begin in
+	// its first page, it is in the first of them.
 	for p := range loads(im.programs) {
 		if p.Offset < c.pageSize {
 			im.bias = c.header.mask(start - (p.Address - p.Offset))
@@ -105,9 +104,8 @@ func (c *Core) imageOf(start uint64, machine uint16) (im image, ok bool) {
 	return im, false
 }
 
-// imagePrograms reads the ELF header of an image, which is head, and the program
-// headers (System V gABI, ELF Header). ok is false where they are not there, or not
-// those of a code object of the machine.
+// imagePrograms reads the bytes of an image's ELF header, and the program headers (System V
+// gABI, ELF Header). ok is false if these are missing, or not for a code object of the machine.
 func (c *Core) imagePrograms(start uint64, head []byte, machine uint16) (header *imageHeader, programs []object.Program, ok bool) {
 	n := c.header.numbers
 	offset, stride := n.pick(head, 28, 32), uint64(n.order.Uint16(head[n.offset(42, 54):]))
@@ -120,10 +118,10 @@ func (c *Core) imagePrograms(start uint64, head []byte, machine uint16) (header 
 		return nil, nil, false
 	}
 	size := offset + count*stride
-	if size > maxHeaders || size > c.headBudget {
+	if size > maxHeaders || size > c.headerBudget {
 		return nil, nil, false
 	}
-	c.headBudget -= size
+	c.headerBudget -= size
 	b := c.memory.readDumped(start, size)
 	if uint64(len(b)) < size {
 		return nil, nil, false
@@ -144,8 +142,8 @@ func (n numbers) objectProgram(b []byte) object.Program {
 	}
 }
 
-// clearSections takes the section headers out of an ELF header: what lies in
-// memory at their offset is not they.
+// clearSections removes the section headers from an ELF header: at their offset memory has
+// other bytes.
 func clearSections(n numbers, b []byte) {
 	if len(b) < n.offset(52, 64) {
 		return
@@ -169,7 +167,7 @@ func (c *Core) imageBuildID(programs []object.Program, bias uint64) []byte {
 }
 
 // buildIDIn finds NT_GNU_BUILD_ID among the notes at an address, as far as the
-// core itself has them; nil when it is not there.
+// core itself has them; nil if it is not there.
 func (c *Core) buildIDIn(address, size, align uint64) []byte {
 	b := c.memory.readDumped(c.header.mask(address), min(size, maxImageNotes))
 	notes, _ := appendNotes(nil, c.header.numbers, b, 0, align)
@@ -181,10 +179,10 @@ func (c *Core) buildIDIn(address, size, align uint64) []byte {
 	return nil
 }
 
-// notedBuildID is the build ID that the core holds where a file has its note.
-// Go's link editor writes a GNU build ID outside every PT_NOTE segment, where
-// only the file's section header leads to it.
-func (c *Core) notedBuildID(file *object.Object, bias uint64) (id []byte, ok bool) {
+// memoryBuildID reads the build ID from the core at the address of the file's note section.
+// Go's link editor writes a GNU build ID outside every PT_NOTE segment, so that only the
+// file's section header leads to it.
+func (c *Core) memoryBuildID(file *object.Object, bias uint64) (id []byte, ok bool) {
 	s := file.Section(".note.gnu.build-id")
 	if s == nil || s.Address == 0 || len(file.BuildID()) == 0 {
 		return nil, false
@@ -193,8 +191,8 @@ func (c *Core) notedBuildID(file *object.Object, bias uint64) (id []byte, ok boo
 	return id, id != nil
 }
 
-// sameImage says how the headers of a file differ from those of the image; ""
-// when they do not. It is asked where no build ID tells.
+// sameImage returns the difference between the headers of a file and of the image; "" if there
+// is none. It is used if there is no build ID.
 func sameImage(im *image, file *object.Object) string {
 	switch {
 	case im.headers.typ != file.Type():
@@ -207,9 +205,9 @@ func sameImage(im *image, file *object.Object) string {
 	return ""
 }
 
-// rebuild makes a code object from the image in memory, where the core has all
-// of it. It has no section headers, which are not loaded, and what the process
-// wrote to its data is written in it.
+// rebuild makes a code object from the image in memory, if the core has all
+// of it. The code object has no section headers, which are not loaded, and its
+// data has the values that the process wrote.
 func (c *Core) rebuild(name string, im *image) (*object.Object, error) {
 	n := c.header.numbers
 	var size uint64

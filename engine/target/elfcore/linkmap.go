@@ -12,7 +12,7 @@ import (
 const (
 	// maxLinks bounds the entries of all link maps together.
 	maxLinks = 1 << 16
-	// maxNamespaces bounds the link maps; glibc has room for 16.
+	// maxNamespaces bounds the link maps; glibc has at most 16.
 	maxNamespaces = 64
 	// maxDynamic bounds the entries of the executable's PT_DYNAMIC.
 	maxDynamic = 4096
@@ -23,16 +23,16 @@ const (
 // link is an entry of the dynamic loader's list: struct link_map.
 type link struct {
 	bias    uint64 // l_addr
-	name    uint64 // l_name: where its name is
-	dynamic uint64 // l_ld: its PT_DYNAMIC
+	name    uint64 // l_name: the address of its name
+	dynamic uint64 // l_ld: the address of its PT_DYNAMIC
 }
 
-// executable is the main executable, as NT_AUXV tells.
+// executable is the main executable, as NT_AUXV describes it.
 type executable struct {
 	isKnown  bool
 	bias     uint64
 	programs []object.Program
-	file     object.Found // where memory does not have its program headers
+	file     object.Found // if memory does not have its program headers
 }
 
 // word reads a word of the target's memory.
@@ -66,8 +66,8 @@ func (c *Core) text(address uint64) (string, bool) {
 }
 
 // findExecutable finds the main executable's program headers and bias by
-// AT_PHDR, AT_PHNUM, AT_PHENT and AT_ENTRY. Where the core does not have the
-// program headers they are those of the executable's file.
+// AT_PHDR, AT_PHNUM, AT_PHENT and AT_ENTRY. Program headers that the core does not
+// have are read from the executable's file.
 func (c *Core) findExecutable() (exe executable) {
 	address, ok := c.process.auxv[atPHDR]
 	if !ok || address == 0 {
@@ -87,8 +87,8 @@ func (c *Core) findExecutable() (exe executable) {
 		exe.bias, exe.isKnown = c.executableBias(exe.programs, address)
 		return exe
 	}
-	if c.process.files.at(address) != nil {
-		return exe // NT_FILE tells it
+	if c.process.files.containing(address) != nil {
+		return exe // NT_FILE has it
 	}
 	exe.file = c.find(c.executablePath(), nil, true)
 	o := exe.file.Object
@@ -101,7 +101,7 @@ func (c *Core) findExecutable() (exe executable) {
 	return exe
 }
 
-// executablePath is the path by which the executable was started.
+// executablePath returns the path by which the executable was started.
 func (c *Core) executablePath() string {
 	if path, ok := c.text(c.process.auxv[atExecFn]); ok && path != "" {
 		return path
@@ -109,10 +109,10 @@ func (c *Core) executablePath() string {
 	return c.process.name
 }
 
-// executableBias finds where an executable is loaded whose program headers are
-// at an address: by PT_PHDR, which says where they are meant to be; else by the
-// image whose program headers are there; else, as only executables with fixed
-// addresses lack PT_PHDR, it is 0 where the entry point agrees.
+// executableBias finds the bias of an executable from the address of its program
+// headers: by PT_PHDR, which has their virtual address; else by the image that has
+// its program headers there; else, as only executables with fixed addresses lack
+// PT_PHDR, it is 0 if the entry point agrees.
 func (c *Core) executableBias(programs []object.Program, address uint64) (bias uint64, ok bool) {
 	for _, p := range programs {
 		if p.Type == elf.PT_PHDR {
@@ -132,11 +132,11 @@ func (c *Core) executableBias(programs []object.Program, address uint64) (bias u
 	return 0, false
 }
 
-// links reads the dynamic loader's lists of what is loaded: DT_DEBUG of the
+// links reads the dynamic loader's lists of loaded code: DT_DEBUG of the
 // executable's PT_DYNAMIC points to struct r_debug (r_version, r_map, r_brk,
-// r_state, r_ldbase; from version 2 on r_next, the one of the next namespace),
+// r_state, r_ldbase; from version 2 on r_next, of the next namespace),
 // and that to struct link_map (l_addr, l_name, l_ld, l_next). There is none
-// where the executable has no dynamic loader, or the loader had not begun.
+// if the executable has no dynamic loader, or the loader had not begun.
 func (c *Core) links(exe *executable) (list []link) {
 	debug := c.debugAddress(exe)
 	if debug == 0 {
@@ -150,29 +150,29 @@ func (c *Core) links(exe *executable) (list []link) {
 			c.problem("r_debug at address %#x is not in the core: not all loaded code may be known", debug)
 			return list
 		}
-		for at := first; at != 0; {
-			if seen[at] {
-				c.problem("the dynamic loader's list is a circle at address %#x and was left there", at)
+		for address := first; address != 0; {
+			if seen[address] {
+				c.problem("the dynamic loader's list is a circle at address %#x and was left there", address)
 				return list
 			}
 			if len(list) == maxLinks {
-				c.problem("the dynamic loader's list has more than %d entries and was left at address %#x", maxLinks, at)
+				c.problem("the dynamic loader's list has more than %d entries and was left at address %#x", maxLinks, address)
 				return list
 			}
-			seen[at] = true
+			seen[address] = true
 			var l link
 			var ok [4]bool
 			var next uint64
-			l.bias, ok[0] = c.word(at)
-			l.name, ok[1] = c.word(at + size)
-			l.dynamic, ok[2] = c.word(at + 2*size)
-			next, ok[3] = c.word(at + 3*size)
+			l.bias, ok[0] = c.word(address)
+			l.name, ok[1] = c.word(address + size)
+			l.dynamic, ok[2] = c.word(address + 2*size)
+			next, ok[3] = c.word(address + 3*size)
 			if ok != [4]bool{true, true, true, true} {
-				c.problem("entry %d of the dynamic loader's list, at address %#x, is not in the core: not all loaded code may be known", len(list), at)
+				c.problem("entry %d of the dynamic loader's list, at address %#x, is not in the core: not all loaded code may be known", len(list), address)
 				break
 			}
 			list = append(list, l)
-			at = next
+			address = next
 		}
 		var version [4]byte
 		if c.memory.read(debug, version[:]) < 4 || int32(c.header.order.Uint32(version[:])) < 2 {
@@ -193,7 +193,7 @@ func (c *Core) links(exe *executable) (list []link) {
 	return list
 }
 
-// debugAddress is the value of DT_DEBUG; 0 where there is none.
+// debugAddress returns the value of DT_DEBUG; 0 if there is none.
 func (c *Core) debugAddress(exe *executable) uint64 {
 	if !exe.isKnown {
 		return 0
@@ -203,18 +203,18 @@ func (c *Core) debugAddress(exe *executable) uint64 {
 		if p.Type != elf.PT_DYNAMIC {
 			continue
 		}
-		at := c.header.mask(p.Address + exe.bias)
+		address := c.header.mask(p.Address + exe.bias)
 		for i := range min(p.MemSize/(2*size), maxDynamic) {
-			tag, ok := c.word(at + i*2*size)
+			tag, ok := c.word(address + i*2*size)
 			if !ok {
-				c.problem("PT_DYNAMIC of the executable at address %#x is not in the core: the dynamic loader's list is not known", at)
+				c.problem("PT_DYNAMIC of the executable at address %#x is not in the core: the dynamic loader's list is not known", address)
 				return 0
 			}
 			switch elf.DynTag(tag) {
 			case elf.DT_NULL:
 				return 0
 			case elf.DT_DEBUG:
-				debug, _ := c.word(at + i*2*size + size)
+				debug, _ := c.word(address + i*2*size + size)
 				return debug
 			}
 		}

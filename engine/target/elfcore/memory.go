@@ -17,44 +17,43 @@ import (
 // bytes may be in the core.
 type segment struct {
 	start, size uint64
-	data        []byte // the file that has its bytes
-	offset      uint64 // of its bytes in that
+	data        []byte // the file with its bytes
+	offset      uint64 // of its bytes in data
 	dumped      uint64 // bytes that the core has
-	written     uint64 // bytes that the core had before it was cut; >= dumped
+	written     uint64 // bytes that the core had before it was truncated; >= dumped
 	flags       elf.ProgFlag
 }
 
 // fileSegment is memory that is read from a mapped file.
 type fileSegment struct {
 	start, size uint64
-	data        []byte // the object's bytes for it
+	data        []byte // of the object
 	module      *target.Module
 }
 
 // memory is the address space of the target.
 //
-// Producers leave out what a reader can get elsewhere. The kernel writes, under
+// Writers leave out memory that files have. The kernel writes, under
 // the default coredump_filter (0x33), all private memory that was ever written
 // to, and the first page of each file that is mapped from its start and looks
-// like ELF; of other file mappings only the program header, with p_filesz 0.
-// gdb's gcore leaves out even the program header of such a mapping.
+// like ELF; for other file mappings it writes a program header with p_filesz 0.
+// gdb's gcore does not even write the program header of such a mapping.
 //
-// So memory that is not in the core is the file's only where nobody could have
-// written to it: the core's program header (where there is one) is not
-// writable, and neither is the PT_LOAD of the code object that it was mapped
-// by. The second part keeps out RELRO, which is read-only in the core and has
-// been relocated. Memory that the core had and lost by being cut may have been
-// written to, or it would not have been dumped: it is unknown.
+// So memory that is not in the core is read from the file only if it was never
+// writable: neither the core's program header (if there is one) nor the PT_LOAD
+// of the code object is. The second condition excludes RELRO, which is read-only
+// in the core and has been relocated. Memory that a truncated core has lost was
+// dumped because it may have been written to: it is unknown.
 type memory struct {
 	data     []byte
 	segments []segment     // sorted by start, without overlap
 	files    []fileSegment // the same
-	devices  *memory       // of a second core, with what processors beside the CPU could reach; nil: there is none
-	added    []fileSegment // not yet among files; none once the core is open
+	devices  *memory       // of a second core, for processors beside the CPU; nil if there is none
+	added    []fileSegment // not yet among files; empty once the core is open
 }
 
-// newMemory makes the address space of the PT_LOADs. Where two overlap, the
-// one that starts first keeps the bytes that both claim.
+// newMemory makes the address space of the PT_LOADs. If two overlap, the first keeps the bytes
+// that both have.
 func newMemory(data []byte, h *coreHeader) (m *memory, problems []string) {
 	m = &memory{data: data, segments: make([]segment, 0, len(h.programs))}
 	end := uint64(len(data))
@@ -104,8 +103,8 @@ func newMemory(data []byte, h *coreHeader) (m *memory, problems []string) {
 	return m, problems
 }
 
-// separate sorts the segments and removes what overlaps. It says how many did,
-// and where the first one starts.
+// separate sorts the segments and removes overlaps. It returns the number of overlapping
+// segments, and the start of the first.
 func (m *memory) separate() (overlaps int, first uint64) {
 	slices.SortStableFunc(m.segments, func(a, b segment) int { return cmp.Compare(a.start, b.start) })
 	kept := m.segments[:0]
@@ -132,7 +131,7 @@ func (m *memory) separate() (overlaps int, first uint64) {
 	return overlaps, first
 }
 
-// segment finds the PT_LOAD that holds an address; nil when none does.
+// segment returns the PT_LOAD that contains an address; nil if none does.
 func (m *memory) segment(address uint64) *segment {
 	i := sort.Search(len(m.segments), func(i int) bool { return m.segments[i].start > address })
 	if i == 0 {
@@ -144,8 +143,7 @@ func (m *memory) segment(address uint64) *segment {
 	return nil
 }
 
-// file finds the mapped file's bytes from address on, and its module; none where
-// there are none.
+// file returns the bytes of a mapped file from address on, if any, and its module.
 func (m *memory) file(address uint64) ([]byte, *target.Module) {
 	m.settle()
 	i := sort.Search(len(m.files), func(i int) bool { return m.files[i].start > address })
@@ -158,54 +156,54 @@ func (m *memory) file(address uint64) ([]byte, *target.Module) {
 	return nil, nil
 }
 
-// from finds bytes of memory from address on: at least one, unless the memory
-// there is unknown. of is the module whose file has them; nil: the core has them.
-func (m *memory) from(address uint64) (b []byte, of *target.Module) {
-	b, of = m.own(address)
+// bytesAt returns bytes of memory from address on: at least one, unless the memory
+// there is unknown. module is the module whose file has them; nil if the core has.
+func (m *memory) bytesAt(address uint64) (b []byte, module *target.Module) {
+	b, module = m.own(address)
 	if len(b) > 0 || m.devices == nil {
-		return b, of
+		return b, module
 	}
-	// What both cores have is the same memory, and the process's core is asked first.
-	b, of = m.devices.own(address)
+	// Memory that both cores have is the same; the process's core comes first.
+	b, module = m.devices.own(address)
 	i := sort.Search(len(m.segments), func(i int) bool { return m.segments[i].start > address })
 	if i < len(m.segments) {
 		b = b[:min(uint64(len(b)), m.segments[i].start-address)]
 	}
-	return b, of
+	return b, module
 }
 
-// own is from without the second core.
-func (m *memory) own(address uint64) (b []byte, of *target.Module) {
+// own is bytesAt without the second core.
+func (m *memory) own(address uint64) (b []byte, module *target.Module) {
 	s := m.segment(address)
 	if s == nil {
-		b, of = m.file(address)
-		// A segment that begins within these bytes has the better claim.
+		b, module = m.file(address)
+		// A segment that begins within these bytes comes first.
 		i := sort.Search(len(m.segments), func(i int) bool { return m.segments[i].start > address })
 		if i < len(m.segments) && m.segments[i].start-address < uint64(len(b)) {
 			b = b[:m.segments[i].start-address]
 		}
-		return b, of
+		return b, module
 	}
-	at := address - s.start
+	offset := address - s.start
 	switch {
-	case at < s.dumped:
-		return s.data[s.offset+at : s.offset+s.dumped], nil
-	case at < s.written || s.flags&elf.PF_W != 0:
+	case offset < s.dumped:
+		return s.data[s.offset+offset : s.offset+s.dumped], nil
+	case offset < s.written || s.flags&elf.PF_W != 0:
 		return nil, nil
 	}
-	b, of = m.file(address)
-	return b[:min(uint64(len(b)), s.size-at)], of
+	b, module = m.file(address)
+	return b[:min(uint64(len(b)), s.size-offset)], module
 }
 
-// read fills buf from address on and returns how many bytes are known. The
-// caller holds object.Guard.
+// read fills buf from address on and returns the number of known bytes. The caller is inside
+// object.Guard.
 func (m *memory) read(address uint64, buf []byte) (n int) {
 	for n < len(buf) {
-		at := address + uint64(n)
-		if at < address {
+		next := address + uint64(n)
+		if next < address {
 			break
 		}
-		b, _ := m.from(at)
+		b, _ := m.bytesAt(next)
 		if len(b) == 0 {
 			break
 		}
@@ -214,7 +212,7 @@ func (m *memory) read(address uint64, buf []byte) (n int) {
 	return n
 }
 
-// dumped returns how many bytes from address on, up to limit, are in the core.
+// dumped returns the number of bytes from address on, up to limit, that are in the core.
 func (m *memory) dumped(address, limit uint64) (n uint64) {
 	for n < limit {
 		s := m.segment(address + n)
@@ -231,13 +229,13 @@ func (m *memory) dumped(address, limit uint64) (n uint64) {
 	return min(n, limit)
 }
 
-// readDumped returns what the core itself has from address on. The bytes are those of
-// the core where one segment has them: they are read inside object.Guard, and not kept.
+// readDumped returns the bytes that the core itself has from address on. Bytes of one segment
+// are not copied: they must be read inside object.Guard, and not kept.
 func (m *memory) readDumped(address, limit uint64) []byte {
 	if s := m.segment(address); s != nil {
-		if at := address - s.start; at < s.dumped && (limit <= s.dumped-at || s.dumped < s.size && m.devices == nil) {
-			n := min(limit, s.dumped-at)
-			return s.data[s.offset+at:][:n:n]
+		if offset := address - s.start; offset < s.dumped && (limit <= s.dumped-offset || s.dumped < s.size && m.devices == nil) {
+			n := min(limit, s.dumped-offset)
+			return s.data[s.offset+offset:][:n:n]
 		}
 	}
 	n := m.dumped(address, limit)
@@ -248,18 +246,17 @@ func (m *memory) readDumped(address, limit uint64) []byte {
 	return buf[:m.read(address, buf)]
 }
 
-// addFiles adds memory that is read from a module's mapped file.
-func (m *memory) addFiles(of *target.Module, list []fileSegment) {
+// addFiles adds memory that a module's mapped file has.
+func (m *memory) addFiles(module *target.Module, list []fileSegment) {
 	for i := range list {
-		list[i].module = of
+		list[i].module = module
 	}
 	m.added = append(m.added, list...)
 }
 
-// settle puts what was added in order. It is done when it is first needed, as
-// modules are many, and once all modules are there, as reading memory is
-// concurrent from then on. Of overlapping ranges the one that starts first
-// stays.
+// settle merges added into files. Of overlapping ranges the first keeps the bytes that both
+// have. It is called when files are first needed, as modules are many, and once all modules are
+// added, as memory is read concurrently from then on.
 func (m *memory) settle() {
 	if len(m.added) == 0 {
 		return
@@ -287,8 +284,8 @@ func (m *memory) settle() {
 	m.files = kept
 }
 
-// fileSegments are the parts of an object that its image in memory cannot have changed: those that are mapped without the
-// right to write. ranges restricts them to what was mapped, when it is not nil.
+// fileSegments returns the parts of an object that are mapped read-only, so that its image in
+// memory has the same bytes. If ranges is not nil, only parts that it lists as mapped count.
 func fileSegments(o *object.Object, n numbers, im *image, path string, ranges *fileRanges) []fileSegment {
 	data := o.Data()
 	list := make([]fileSegment, 0, len(o.Segments()))
@@ -306,12 +303,12 @@ func fileSegments(o *object.Object, n numbers, im *image, path string, ranges *f
 			continue
 		}
 		for _, r := range ranges.overlapping(start, size) {
-			from, to := max(start, r.start), min(start+size, r.end)
-			// What is mapped there must be these bytes of this file.
-			if r.path != path || r.offset+(from-r.start) != im.offset+s.Offset+(from-start) {
+			first, last := max(start, r.start), min(start+size, r.end)
+			// The mapping must be of these bytes of this file.
+			if r.path != path || r.offset+(first-r.start) != im.offset+s.Offset+(first-start) {
 				continue
 			}
-			list = append(list, fileSegment{start: from, size: to - from, data: data[s.Offset+(from-start) : s.Offset+(to-start)]})
+			list = append(list, fileSegment{start: first, size: last - first, data: data[s.Offset+(first-start) : s.Offset+(last-start)]})
 		}
 	}
 	return list

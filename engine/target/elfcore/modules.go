@@ -16,20 +16,20 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// maxModules bounds the code objects of a process, each of which may be a
-// mapped file here.
+// maxModules bounds the code objects of a process, each of which may be a file that is mapped
+// here.
 const maxModules = 1 << 14
 
-// vdsoPath is what the kernel calls the vDSO in /proc/PID/maps.
+// vdsoPath is the kernel's name of the vDSO in /proc/PID/maps.
 const vdsoPath = "[vdso]"
 
-// finderKey is a question to the Finder.
+// finderKey has the arguments of a call of the Finder.
 type finderKey struct {
 	path, buildID string
 	isExe         bool
 }
 
-// noCode is the problem of a core that says nothing of code.
+// noCode is the problem of a core without information about code.
 const noCode = "neither NT_FILE nor NT_AUXV: what code was loaded is not known"
 
 // modules makes the modules of a core.
@@ -39,20 +39,19 @@ type modules struct {
 	links    []link
 	found    map[finderKey]*object.Found // each file is opened once
 	hasCode  map[string]bool             // see mayHaveCode
-	dynamics map[uint64]bool             // where the PT_DYNAMIC of modules are
+	dynamics map[uint64]bool             // the addresses of the modules' PT_DYNAMIC
 	exeOwner *image                      // of the executable's module
 	isFull   bool                        // no more modules are added
-	fits     int                         // places that may still be compared
-	parts    map[string]string           // the files of the modules that are parts of one
+	fits     int                         // how many biases may still be compared
+	parts    map[string]string           // the files of modules that are parts of a file
 }
 
 // maxFound bounds the files that are looked for.
 const maxFound = 1 << 16
 
-// findModules finds the code that was loaded: first what NT_FILE says, then what
-// only the auxiliary vector and the dynamic loader's list know. Where NT_FILE is
-// missing (the kernel leaves it out when it is larger than
-// core_file_note_size_limit) these two tell all.
+// findModules finds the code that was loaded: first by NT_FILE, then the code that only the
+// auxiliary vector and the dynamic loader's list have. Without NT_FILE (the kernel leaves it out
+// if it is larger than core_file_note_size_limit) these two have all.
 func (c *Core) findModules() {
 	if c.process.files == nil && c.process.auxv == nil {
 		if !c.isGraphics() {
@@ -87,8 +86,8 @@ func (c *Core) sortModules() {
 	}
 }
 
-// readLinks reads the dynamic loader's entries, and sorts them by where the
-// PT_DYNAMIC of each is.
+// readLinks reads the dynamic loader's entries, and sorts them by the address of their
+// PT_DYNAMIC.
 func (m *modules) readLinks() {
 	if m.kind == target.LiveProcess {
 		return // NT_FILE has all
@@ -97,7 +96,8 @@ func (m *modules) readLinks() {
 	slices.SortStableFunc(m.links, func(a, b link) int { return cmp.Compare(a.dynamic, b.dynamic) })
 }
 
-// lowest is the first address of a module; those without any go last.
+// lowest returns the first address of a module, and the highest address for a module without
+// segments.
 func lowest(m *target.Module) uint64 {
 	address := ^uint64(0)
 	for _, s := range m.Segments {
@@ -106,8 +106,7 @@ func lowest(m *target.Module) uint64 {
 	return address
 }
 
-// markExecutable gives the mappings of NT_FILE the right to execute that their
-// modules have.
+// markExecutable marks the mappings of NT_FILE that their modules have as executable.
 func (m *modules) markExecutable() {
 	if m.process.files == nil {
 		return
@@ -125,7 +124,7 @@ func (m *modules) markExecutable() {
 	}
 }
 
-// find opens a file of the target.
+// find opens a file of the target, once.
 func (m *modules) find(name string, buildID []byte, isExe bool) object.Found {
 	key := finderKey{name, string(buildID), isExe}
 	if found := m.found[key]; found != nil {
@@ -139,15 +138,15 @@ func (m *modules) find(name string, buildID []byte, isExe bool) object.Found {
 	return found
 }
 
-// mayHaveCode says whether a mapped file is a code object. Where the core does not tell
-// rights, most mapped files are of data.
+// mayHaveCode reports whether a mapped file may be a code object. If the core does not tell
+// access rights, most mapped files are data.
 func (m *modules) mayHaveCode(name string) bool {
 	has, ok := m.hasCode[name]
 	switch {
 	case ok:
 		return has
 	case len(m.hasCode) >= maxFound:
-		return true // find says that it is not looked for
+		return true // find reports that it is not looked for
 	}
 	has = m.finder.HasCode(name)
 	if m.hasCode == nil {
@@ -157,17 +156,17 @@ func (m *modules) mayHaveCode(name string) bool {
 	return has
 }
 
-// find opens a file of the target, which stays open as long as the core. A file
-// for another machine is not taken.
+// find opens a file of the target, which stays open as long as the core. It rejects files for
+// another machine.
 func (c *Core) find(name string, buildID []byte, isExe bool) object.Found {
-	c.hasAskedExe = c.hasAskedExe || isExe
+	c.hasSoughtExe = c.hasSoughtExe || isExe
 	found := c.finder.Find(name, buildID, isExe)
 	if found.Object == nil {
 		return found
 	}
 	c.objects = append(c.objects, found.Object)
 	if found.Object.IsPE() {
-		// Wine maps such files. What is where in them is not told as of ELF files.
+		// Wine maps such files, not by ELF program headers.
 		reason := fmt.Sprintf("%s was not used: it is a PE file", found.Path)
 		return object.Found{Problem: reason, Tried: append(found.Tried, object.Attempt{Path: found.Path, Reason: object.ErrNotELF.Error(), Kind: object.Unreadable})}
 	}
@@ -177,7 +176,7 @@ func (c *Core) find(name string, buildID []byte, isExe bool) object.Found {
 	return found
 }
 
-// foreign says why an object cannot be of this core's process; "" when it can.
+// foreign returns why an object cannot be of this core's process; "" if it can.
 func (c *Core) foreign(o *object.Object) string {
 	switch {
 	case o.Machine() != c.header.machine:
@@ -188,14 +187,13 @@ func (c *Core) foreign(o *object.Object) string {
 	return ""
 }
 
-// add makes a module of an image. Its file is looked for unless it is known
-// already.
+// add adds the module of an image. Its file is looked for unless found has it.
 func (m *modules) add(name string, im *image, isExe bool, found *object.Found) {
 	if m.isFull {
 		return
 	}
-	if at, ok := dynamic(m.header.numbers, im.programs, im.bias); ok {
-		m.dynamics[at] = true
+	if address, ok := dynamic(m.header.numbers, im.programs, im.bias); ok {
+		m.dynamics[address] = true
 	}
 	if found == nil {
 		f := m.find(name, im.buildID, isExe)
@@ -211,11 +209,11 @@ func (m *modules) add(name string, im *image, isExe bool, found *object.Found) {
 		Segments: m.segments(im),
 	}
 	if found.Object != nil && !found.Checked && im.headers != nil {
-		// No build ID tells whether it is the file that was loaded; the headers
-		// in memory may tell that it is not.
-		id, noted := m.notedBuildID(found.Object, im.bias)
+		// Without a build ID the headers in memory may tell that another file was
+		// loaded.
+		id, inMemory := m.memoryBuildID(found.Object, im.bias)
 		reason := sameImage(im, found.Object)
-		if noted && !bytes.Equal(id, found.Object.BuildID()) {
+		if inMemory && !bytes.Equal(id, found.Object.BuildID()) {
 			reason = fmt.Sprintf("its build ID is %x, in memory %x is in that place", found.Object.BuildID(), id)
 		}
 		switch {
@@ -223,7 +221,7 @@ func (m *modules) add(name string, im *image, isExe bool, found *object.Found) {
 			mod.Object = nil
 			mod.Problem = fmt.Sprintf("%s was not used: %s", found.Path, reason)
 			mod.Tried = append(slices.Clone(found.Tried), object.Attempt{Path: found.Path, Reason: reason, Kind: object.Mismatched})
-		case noted:
+		case inMemory:
 			mod.BuildID, mod.Problem = id, ""
 		default:
 			mod.Problem += "; its program headers are those in memory"
@@ -246,8 +244,8 @@ func (m *modules) add(name string, im *image, isExe bool, found *object.Found) {
 	m.register(mod)
 }
 
-// takeLoaded gives a module whose file was not found the code object that is put together
-// from memory.
+// takeLoaded sets the code object of a module whose file was not found to one assembled from
+// memory.
 func (c *Core) takeLoaded(mod *target.Module, im *image) {
 	o, err := c.rebuild(mod.Path, im)
 	switch {
@@ -275,7 +273,7 @@ func (m *modules) register(mod *target.Module) {
 	m.modules = append(m.modules, mod)
 }
 
-// segments are the segments of an image as they were loaded.
+// segments returns the segments of an image as they were loaded.
 func (m *modules) segments(im *image) []target.Segment {
 	var list []target.Segment
 	for _, p := range im.programs {
@@ -310,7 +308,7 @@ func (m *modules) addVDSO() {
 		return
 	}
 	if m.finder.Store == nil {
-		b = bytes.Clone(b) // no copy is made to be shared
+		b = bytes.Clone(b) // readDumped may return the core's own bytes
 	}
 	o, err := m.finder.Store.Image(vdsoPath, b, nil)
 	if err != nil {
@@ -330,21 +328,18 @@ func (m *modules) addVDSO() {
 	m.add(vdsoPath, &im, false, &object.Found{Object: o, Checked: true})
 }
 
-// deletedSuffix is what the kernel appends to the path of a file that has no
-// name any more.
+// deletedSuffix is appended by the kernel to the path of a file that was deleted.
 const deletedSuffix = " (deleted)"
 
-// isFile says whether a mapping's path can be that of a file with code that can
-// be found by its path. The others are anonymous memory that the kernel gives a
-// name: shared memory ("/dev/zero (deleted)", "/SYSV00000000 (deleted)",
+// isFile reports whether a mapping's path can be the path of a file with code. Other names
+// stand for shared memory ("/dev/zero (deleted)", "/SYSV00000000 (deleted)",
 // "/memfd:NAME (deleted)"), devices, and "anon_inode:NAME".
 func isFile(name string) bool {
 	return strings.HasPrefix(name, "/") && !strings.HasSuffix(name, deletedSuffix) &&
 		!strings.HasPrefix(name, "/dev/") && !strings.HasPrefix(name, "/SYSV") && !strings.HasPrefix(name, "/memfd:")
 }
 
-// addFromFiles adds the modules that NT_FILE tells. Consecutive mappings of a
-// path are looked at together.
+// addFromFiles adds the modules of NT_FILE. Consecutive mappings of a path are one group.
 func (m *modules) addFromFiles() {
 	if m.process.files == nil {
 		return
@@ -361,20 +356,19 @@ func (m *modules) addFromFiles() {
 }
 
 // addGroup adds the modules among the mappings of one path: usually one, none
-// where it is data, several where the file is loaded more than once.
+// for data, several if the file is loaded more than once.
 //
-// A mapping of the file's start whose memory the core has shows by its ELF
-// header and program headers what is loaded there and where. Anything else is
-// told by the file itself: its executable segments are looked for among the
-// executable mappings. Link editors let adjacent segments share a page of the
-// file, so an offset may fit several segments; one that is not executable is
-// never taken for code.
+// If the core has the memory of a mapping of the file's start, the ELF header and
+// program headers there describe the loaded image. Else the executable segments
+// of the file itself are looked for among the executable mappings. Link editors
+// let adjacent segments share a page of the file, so an offset may fit several
+// segments; a segment that is not executable is never taken for code.
 func (m *modules) addGroup(group []fileRange) {
 	name := group[0].path
 	isExe := m.isExecutable(group)
 	claimed := make([]bool, len(group))
 	isPlaced := false
-	var buildID []byte // of what is placed
+	var buildID []byte // of the images that were added
 	for i, r := range group {
 		if claimed[i] {
 			continue
@@ -402,8 +396,8 @@ func (m *modules) addGroup(group []fileRange) {
 }
 
 // addRest adds the modules among the mappings of one path that no header in memory
-// has claimed. They may still be code, whose header was not dumped. isPlaced says
-// that another image of the file was found by its header, and had buildID.
+// has claimed: they may be code whose header was not dumped. isPlaced means that
+// another image of the file was found by its header, and has buildID.
 func (m *modules) addRest(group []fileRange, claimed []bool, isExe, isPlaced bool, buildID []byte) {
 	var rest []fileRange
 	isCode, mayBeCode := false, false
@@ -458,7 +452,7 @@ func (m *modules) addRest(group []fileRange, claimed []bool, isExe, isPlaced boo
 
 // addCopies adds a module for each executable mapping that lies in one executable
 // segment of an object that is loaded elsewhere, and returns the other mappings. V8 maps
-// a part of its code once more, near the code that it compiles.
+// a part of its code a second time, near the code that it compiles.
 func (m *modules) addCopies(name string, o *object.Object, buildID []byte, group []fileRange) (rest []fileRange) {
 	for _, r := range group {
 		p, ok := segmentWith(o, r)
@@ -473,7 +467,7 @@ func (m *modules) addCopies(name string, o *object.Object, buildID []byte, group
 	return rest
 }
 
-// segmentWith is the executable segment that has a mapping's bytes.
+// segmentWith returns the executable segment that has a mapping's bytes.
 func segmentWith(o *object.Object, r fileRange) (object.Program, bool) {
 	for p := range loads(o.Programs()) {
 		if size := r.end - r.start; p.Flags&elf.PF_X != 0 && r.offset >= p.Offset && size <= p.FileSize && r.offset-p.Offset <= p.FileSize-size {
@@ -483,8 +477,7 @@ func segmentWith(o *object.Object, r fileRange) (object.Program, bool) {
 	return object.Program{}, false
 }
 
-// isNotELF says whether a file was found that is no ELF file, among the files
-// that were tried.
+// isNotELF reports whether a file that was tried exists and is no ELF file.
 func isNotELF(tried []object.Attempt) bool {
 	for _, t := range tried {
 		if t.Reason == object.ErrNotELF.Error() {
@@ -494,13 +487,13 @@ func isNotELF(tried []object.Attempt) bool {
 	return false
 }
 
-// isExecutable says whether mappings are of the main executable: it holds the
+// isExecutable reports whether mappings are of the main executable: they contain the
 // program headers and the entry point of NT_AUXV. Without NT_AUXV it is the file
-// of the process's name.
+// with the process's name.
 func (m *modules) isExecutable(group []fileRange) bool {
 	for _, typ := range []uint64{atPHDR, atEntry} {
 		if address := m.process.auxv[typ]; address != 0 {
-			return holds(group, address)
+			return containsAddress(group, address)
 		}
 	}
 	// The kernel keeps 15 bytes of a name, gdb 16.
@@ -508,63 +501,62 @@ func (m *modules) isExecutable(group []fileRange) bool {
 	return base == m.process.name || len(m.process.name) >= 15 && strings.HasPrefix(base, m.process.name)
 }
 
-// isLinked says whether the dynamic loader has loaded the file of mappings.
+// isLinked reports whether the dynamic loader has loaded the file of mappings.
 func (m *modules) isLinked(group []fileRange) bool {
-	if base := m.process.auxv[atBase]; base != 0 && holds(group, base) {
+	if base := m.process.auxv[atBase]; base != 0 && containsAddress(group, base) {
 		return true
 	}
 	_, ok := m.linkOf(group)
 	return ok
 }
 
-// linkOf finds the dynamic loader's entry for mappings: its PT_DYNAMIC is there.
+// linkOf finds the dynamic loader's entry whose PT_DYNAMIC lies in mappings.
 func (m *modules) linkOf(group []fileRange) (link, bool) {
-	// The entries are sorted by where that is.
+	// The entries are sorted by it.
 	from := sort.Search(len(m.links), func(i int) bool { return m.links[i].dynamic >= group[0].start })
 	for _, l := range m.links[from:] {
 		if l.dynamic >= group[len(group)-1].end {
 			break
 		}
-		if holds(group, l.dynamic) {
+		if containsAddress(group, l.dynamic) {
 			return l, true
 		}
 	}
 	return link{}, false
 }
 
-// holds says whether one of the mappings, which are sorted, holds an address.
-func holds(group []fileRange, address uint64) bool {
+// containsAddress reports whether one of the sorted mappings contains an address.
+func containsAddress(group []fileRange, address uint64) bool {
 	i := sort.Search(len(group), func(i int) bool { return group[i].end > address })
 	return i < len(group) && group[i].start <= address
 }
 
-// mapped counts the segments of an image that NT_FILE shows mapped where they
-// belong, and says whether the image is loaded, rather than a file that is
-// mapped to be read: an executable segment is mapped with the right to execute,
-// or all segments are where they belong, but for code that was moved. The latter decides for libraries of
-// data only, and where the core does not tell rights, as it has no program
-// header for the mapping.
+// mapped counts the segments of an image that NT_FILE has at their addresses, and
+// reports whether the image is loaded, rather than a file that is mapped to be
+// read: an executable segment is mapped as executable, or all segments except
+// moved code are at their addresses. The latter decides for libraries of data
+// only, and for mappings whose rights are unknown, without a program header.
 func (m *modules) mapped(name string, im *image) (count int, loaded bool) {
 	all, moved := 0, 0
 	for p := range loads(im.programs) {
 		all++
-		at := m.header.mask(p.Address + im.bias)
-		r := m.process.files.at(at)
-		if m.isMoved(name, p, at) {
+		address := m.header.mask(p.Address + im.bias)
+		r := m.process.files.containing(address)
+		if m.isMoved(name, p, address) {
 			moved++
 		}
-		if r == nil || r.path != name || r.offset+(at-r.start) != p.Offset+im.offset {
+		if r == nil || r.path != name || r.offset+(address-r.start) != p.Offset+im.offset {
 			continue
 		}
 		count++
-		if s := m.memory.segment(at); p.Flags&elf.PF_X != 0 && s != nil && s.flags&elf.PF_X != 0 {
+		if s := m.memory.segment(address); p.Flags&elf.PF_X != 0 && s != nil && s.flags&elf.PF_X != 0 {
 			loaded = true
 		}
 	}
 	return count, loaded || count > 0 && count+moved == all
 }
 
-// claim marks the mappings that are of an image.
+// claim marks the mappings of an image.
 func (m *modules) claim(im *image, group []fileRange, claimed []bool) {
 	for _, p := range im.programs {
 		if p.Type != elf.PT_LOAD || p.MemSize == 0 {
@@ -580,14 +572,13 @@ func (m *modules) claim(im *image, group []fileRange, claimed []bool) {
 	}
 }
 
-// maxFits bounds the places that are compared for all files together. Real
-// cores have one or two for each file whose header was not dumped.
+// maxFits bounds the biases that fit compares for all files together. Real cores
+// have one or two for each file whose header was not dumped.
 const maxFits = 1 << 18
 
-// fit finds where an object is loaded among mappings that are not claimed yet:
-// of the places that one of its executable segments suggests, the one that fits
-// most of its segments.
-// offset is where in the file the object begins.
+// fit finds the image of an object among mappings that are not claimed yet: each
+// executable segment suggests a bias, and the bias that fits most segments is
+// taken. offset is the offset of the object in the file.
 func (m *modules) fit(name string, offset uint64, o *object.Object, group []fileRange, claimed []bool) (best image, ok bool) {
 	if len(o.Programs()) > maxImagePrograms {
 		return best, false
@@ -602,7 +593,7 @@ func (m *modules) fit(name string, offset uint64, o *object.Object, group []file
 			if m.fits--; m.fits <= 0 {
 				return best, ok
 			}
-			// A mapping may be a part of the segment, where rights were changed.
+			// A mapping may be a part of the segment whose rights were changed.
 			first := (offset + p.Offset) &^ (m.pageSize - 1)
 			if p.Flags&elf.PF_X == 0 || r.offset < first || r.offset-first >= p.FileSize+(offset+p.Offset-first) {
 				continue
@@ -620,10 +611,10 @@ func (m *modules) fit(name string, offset uint64, o *object.Object, group []file
 	return best, ok
 }
 
-// addMissing adds a module of which there is neither a file nor a header in
-// memory: what is known are its mappings. Virtual addresses are counted from
-// the bias of the dynamic loader's entry; without one from the first mapping,
-// which is right for all but executables with fixed addresses.
+// addMissing adds a module with neither a file nor a header in memory: only its
+// mappings are known. Virtual addresses count from the bias of the dynamic
+// loader's entry; without an entry from the first mapping, which is right for
+// all except executables with fixed addresses.
 func (m *modules) addMissing(group []fileRange, problem string) {
 	mod := &target.Module{Path: group[0].path, Problem: problem}
 	bias := group[0].start - group[0].offset
@@ -645,7 +636,7 @@ func (m *modules) addMissing(group []fileRange, problem string) {
 	m.register(mod)
 }
 
-// addExecutable adds the main executable where NT_FILE did not tell it.
+// addExecutable adds the main executable if NT_FILE does not have it.
 func (m *modules) addExecutable() {
 	if !m.exe.isKnown || m.exeOwner != nil {
 		return
@@ -653,8 +644,8 @@ func (m *modules) addExecutable() {
 	im := image{bias: m.exe.bias, programs: m.exe.programs}
 	for p := range loads(m.exe.programs) {
 		if p.Offset < m.pageSize {
-			if at, ok := m.imageAt(m.header.mask(p.Address - p.Offset + m.exe.bias)); ok && at.bias == m.exe.bias {
-				im = at
+			if loaded, ok := m.imageAt(m.header.mask(p.Address - p.Offset + m.exe.bias)); ok && loaded.bias == m.exe.bias {
+				im = loaded
 			}
 			break
 		}
@@ -669,7 +660,7 @@ func (m *modules) addExecutable() {
 	m.add(m.executablePath(), &im, true, found)
 }
 
-// addFromLinks adds what the dynamic loader has loaded and is not known yet.
+// addFromLinks adds the dynamic loader's code objects that are not known yet.
 func (m *modules) addFromLinks() {
 	for _, l := range m.links {
 		if m.dynamics[l.dynamic] || m.isFull {
@@ -711,14 +702,14 @@ func (m *modules) addFromLinks() {
 	}
 }
 
-// isLink says whether an image is the one of a dynamic loader's entry.
+// isLink reports whether an image is that of a dynamic loader's entry.
 func (m *modules) isLink(im *image, l link) bool {
-	at, ok := dynamic(m.header.numbers, im.programs, im.bias)
-	return ok && at == l.dynamic && im.bias == l.bias
+	address, ok := dynamic(m.header.numbers, im.programs, im.bias)
+	return ok && address == l.dynamic && im.bias == l.bias
 }
 
-// addInterpreter adds the dynamic loader where nothing else told it: it had not
-// begun when the process ended.
+// addInterpreter adds the dynamic loader if it is not known yet: it had not begun when the
+// process ended.
 func (m *modules) addInterpreter() {
 	base := m.process.auxv[atBase]
 	if base == 0 {
@@ -728,7 +719,7 @@ func (m *modules) addInterpreter() {
 	if !ok {
 		return
 	}
-	if at, ok := dynamic(m.header.numbers, im.programs, im.bias); !ok || m.dynamics[at] {
+	if address, ok := dynamic(m.header.numbers, im.programs, im.bias); !ok || m.dynamics[address] {
 		return
 	}
 	name := ""

@@ -19,8 +19,8 @@ type note struct {
 }
 
 // readNotes reads the notes of all PT_NOTE. Segments that overlap an earlier
-// one are left out: the same bytes read twice are the same threads twice, and
-// 65,535 headers that name the same gigabyte would take a day to read.
+// segment are left out: the same bytes read twice would be the same threads twice,
+// and 65,535 headers of the same gigabyte would take a day to read.
 func readNotes(data []byte, h *coreHeader) (list []note, problems []string) {
 	type span struct {
 		header     int
@@ -55,7 +55,7 @@ func readNotes(data []byte, h *coreHeader) (list []note, problems []string) {
 		kept = append(kept, s)
 	}
 	slices.SortStableFunc(kept, func(a, b span) int { return a.header - b.header })
-	list = make([]note, 0, min(16, len(data)/12)) // as many as a thread and its process have
+	list = make([]note, 0, min(16, len(data)/12)) // enough for a process with one thread
 	for _, s := range kept {
 		align := h.programs[s.header].align
 		var problem string
@@ -76,37 +76,37 @@ func appendNotes(list []note, n numbers, b []byte, offset, align uint64) ([]note
 		align = 4
 	}
 	size := uint64(len(b))
-	for at := uint64(0); at < size; {
-		if size-at < 12 {
+	for next := uint64(0); next < size; {
+		if size-next < 12 {
 			// Producers may pad the end of the segment.
-			if len(bytes.Trim(b[at:], "\x00")) == 0 {
+			if len(bytes.Trim(b[next:], "\x00")) == 0 {
 				return list, ""
 			}
-			return list, fmt.Sprintf("offset %#x: note header cut: %d bytes, expected 12", offset+at, size-at)
+			return list, fmt.Sprintf("offset %#x: note header cut: %d bytes, expected 12", offset+next, size-next)
 		}
-		ownerSize := uint64(n.order.Uint32(b[at:]))
-		dataSize := uint64(n.order.Uint32(b[at+4:]))
-		typ := n.order.Uint32(b[at+8:])
-		start := alignUp(at+12+ownerSize, align)
-		if ownerSize > size-at-12 || start > size && dataSize > 0 || start <= size && dataSize > size-start {
+		ownerSize := uint64(n.order.Uint32(b[next:]))
+		dataSize := uint64(n.order.Uint32(b[next+4:]))
+		typ := n.order.Uint32(b[next+8:])
+		start := alignUp(next+12+ownerSize, align)
+		if ownerSize > size-next-12 || start > size && dataSize > 0 || start <= size && dataSize > size-start {
 			return list, fmt.Sprintf("offset %#x: note of type %#x with an owner of %#x bytes and %#x bytes of data is cut: %#x bytes are there",
-				offset+at, typ, ownerSize, dataSize, size-at)
+				offset+next, typ, ownerSize, dataSize, size-next)
 		}
-		owner := b[at+12 : at+12+ownerSize]
+		owner := b[next+12 : next+12+ownerSize]
 		if i := bytes.IndexByte(owner, 0); i >= 0 {
 			owner = owner[:i]
 		}
-		nt := note{owner: ownerName(owner), typ: typ, offset: offset + at}
+		nt := note{owner: ownerName(owner), typ: typ, offset: offset + next}
 		if dataSize > 0 {
 			nt.data = b[start : start+dataSize : start+dataSize]
 		}
 		list = append(list, nt)
-		at = alignUp(start+dataSize, align)
+		next = alignUp(start+dataSize, align)
 	}
 	return list, ""
 }
 
-// ownerName is the owner of a note. Those of nearly all notes take no memory.
+// ownerName returns the owner of a note. The usual owners take no memory.
 func ownerName(b []byte) string {
 	for _, known := range [...]string{coreOwner, "LINUX", "GNU"} {
 		if string(b) == known {

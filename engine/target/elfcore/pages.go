@@ -2,8 +2,8 @@
 
 package elfcore
 
-// ReleasePages gives back the pages of the core's files that were read. The kernel
-// has them in its cache as long as it likes, and maps them again when they are read.
+// ReleasePages frees the pages of the core's files that were read. The kernel may have them in
+// its cache, and maps them again when they are read.
 func (c *Core) ReleasePages() {
 	if c.mapping != nil {
 		c.mapping.ReleasePages(0, ^uint64(0))

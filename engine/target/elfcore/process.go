@@ -23,7 +23,7 @@ const (
 	ntSIGINFO  = 0x53494749
 )
 
-// The entries of NT_AUXV that say where code is (include/uapi/linux/auxvec.h).
+// The entries of NT_AUXV with addresses of code (include/uapi/linux/auxvec.h).
 const (
 	atPHDR        = 3
 	atPHENT       = 4
@@ -41,7 +41,7 @@ const maxNoteBytes = 256 << 20
 // noThreads is the problem of a core without threads.
 const noThreads = "no NT_PRSTATUS note: the core names no threads"
 
-// process is what the notes say.
+// process is the state of the process that the notes have.
 type process struct {
 	pid       int64
 	name      string // the first 15 bytes of the main thread's name
@@ -71,8 +71,8 @@ type thread struct {
 }
 
 // readProcess reads the notes of a core. NT_PRSTATUS begins a thread, and the
-// notes that follow it, up to the next one, are of that thread. d is
-// nil where the registers cannot be read, for the reason in unread.
+// notes up to the next NT_PRSTATUS are of that thread. d is nil if the registers
+// cannot be read, for the reason in unread.
 func readProcess(h *coreHeader, notes []note, d *sdk.Description, unread string) (p process, problems []string) {
 	var threads []*thread
 	var current *thread
@@ -117,8 +117,8 @@ func readProcess(h *coreHeader, notes []note, d *sdk.Description, unread string)
 }
 
 // readNote reads a note of the owner "CORE" that is no register set. It returns
-// false for one that it does not know. Of notes that a process has one of the
-// first is taken.
+// false for a note that it does not know. The first of the notes that a process has
+// once counts.
 func (p *process) readNote(h *coreHeader, nt note, current *thread, problems *[]string) bool {
 	switch nt.typ {
 	case ntPRPSINFO:
@@ -128,8 +128,8 @@ func (p *process) readNote(h *coreHeader, nt note, current *thread, problems *[]
 			p.user = h.readUser(nt.data)
 		}
 	case ntSIGINFO:
-		// The kernel writes one, for the thread that got the signal, which is
-		// the first. gdb writes one for each thread.
+		// The kernel writes one, for the first thread, which got the signal. gdb
+		// writes one for each thread.
 		if current != nil && current.siginfo == nil {
 			current.siginfo = nt.data
 		}
@@ -153,38 +153,38 @@ func (p *process) readNote(h *coreHeader, nt note, current *thread, problems *[]
 // four characters, pr_flag (a word, aligned), pr_uid and pr_gid, pr_pid, three
 // more IDs, pr_fname (16 bytes), pr_psargs (80 bytes). User IDs have 4 bytes,
 // but 2 on the oldest 32-bit architectures (i386, ARM, m68k, SPARC): the size
-// of the record tells which.
+// of the record tells.
 func (h *coreHeader) readInfo(data []byte) (pid int64, name, command string) {
-	at := h.offset(12, 24)
+	ids := h.offset(12, 24)
 	if !h.is64 && len(data) >= 128 {
-		at = 16
+		ids = 16
 	}
-	if len(data) < at+32 {
+	if len(data) < ids+32 {
 		return 0, "", ""
 	}
-	pid = int64(int32(h.order.Uint32(data[at:])))
-	return pid, text(data[at+16 : at+32]), strings.TrimRight(text(data[at+32:min(at+112, len(data))]), " ")
+	pid = int64(int32(h.order.Uint32(data[ids:])))
+	return pid, text(data[ids+16 : ids+32]), strings.TrimRight(text(data[ids+32:min(ids+112, len(data))]), " ")
 }
 
-// readUser reads pr_uid of NT_PRPSINFO, right before pr_gid and pr_pid; nil where the
-// note is too short.
+// readUser reads pr_uid of NT_PRPSINFO, right before pr_gid and pr_pid; nil if the note is too
+// short.
 func (h *coreHeader) readUser(data []byte) *uint32 {
-	at := h.offset(12, 24) - 8
+	offset := h.offset(12, 24) - 8
 	var user uint32
 	switch {
 	case !h.is64 && len(data) >= 128:
 		user = h.order.Uint32(data[8:])
-	case len(data) < at+8:
+	case len(data) < offset+8:
 		return nil
 	case !h.is64:
 		user = uint32(h.order.Uint16(data[8:]))
 	default:
-		user = h.order.Uint32(data[at:])
+		user = h.order.Uint32(data[offset:])
 	}
 	return &user
 }
 
-// text is what stands before the first NUL, or all.
+// text returns b up to its first NUL, if any.
 func text(b []byte) string {
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		b = b[:i]
@@ -202,8 +202,7 @@ func (h *coreHeader) readAuxv(data []byte) map[uint64]uint64 {
 		if typ == 0 {
 			break
 		}
-		// Types are small numbers; a bound keeps a hostile vector from being
-		// kept as a map.
+		// Types are small numbers; a bound keeps the map small for a hostile vector.
 		if _, ok := auxv[typ]; !ok && typ < 1024 {
 			auxv[typ] = value
 		}
@@ -212,23 +211,21 @@ func (h *coreHeader) readAuxv(data []byte) map[uint64]uint64 {
 	return auxv
 }
 
-// finish finds which thread crashed, and completes the threads' names and
-// problems. It returns why the PC of a thread that no architecture reads is not
-// known.
+// finish finds the thread that crashed, and completes the threads' names and problems. It
+// returns why the PC of a thread that no architecture reads is not known.
 //
-// The kernel writes the thread that took the fatal signal first, and the number
-// of that signal into pr_cursig of every thread: only the first one's says
-// something about a thread. It dumps for signals whose default action is to
-// dump, and for no others.
+// The kernel writes the thread that took the fatal signal first, and the number of
+// that signal into pr_cursig of every thread: only the first thread's counts. It
+// dumps only for signals whose default action is to dump.
 //
 // gdb (gcore, generate-core-file) writes the current thread first, unless
-// another one has stopped for a signal that would be passed on, and writes the
+// another thread has stopped for a signal that would be passed on, and writes the
 // current thread's last stop signal into all pr_cursig: 0 after attaching (and
 // NT_SIGINFO with the SIGSTOP of the attaching), SIGINT after Ctrl-C, SIGTRAP at
-// a breakpoint, the fatal signal where the program has got it and would die of
-// it next. Only the last of these is a crash. A SIGTRAP is a crash where the
-// kernel wrote the core; where a debugger did, the signal is the debugger's. The
-// kernel writes NT_PRPSINFO behind the first NT_PRSTATUS, gdb before it.
+// a breakpoint, the fatal signal if the program has got it and would die of it
+// next. Only the last of these is a crash. SIGTRAP is a crash if the kernel wrote
+// the core; if a debugger did, the signal is the debugger's. The kernel writes
+// NT_PRPSINFO behind the first NT_PRSTATUS, gdb before it.
 func (p *process) finish(h *coreHeader, threads []*thread, d *sdk.Description, unread string) (unplaced string) {
 	for i, t := range threads {
 		if i == 0 {
@@ -270,7 +267,7 @@ func (p *process) finish(h *coreHeader, threads []*thread, d *sdk.Description, u
 	return unplaced
 }
 
-// readSignalInfo reads NT_SIGINFO, which says nothing where it is of another signal.
+// readSignalInfo reads NT_SIGINFO, unless it is of another signal.
 func (p *process) readSignalInfo(h *coreHeader, data []byte, signal int) {
 	x, ok := target.ReadSignalInfo(data, h.machine, h.order, h.size())
 	if !ok || x.Signal != signal {
@@ -279,7 +276,7 @@ func (p *process) readSignalInfo(h *coreHeader, data []byte, signal int) {
 	p.fault, p.hasFault, p.code, p.hasCode, p.sender, p.call = x.Address, x.HasAddress, x.Code, true, x.Sender, x.SystemCall
 }
 
-// withoutPC says why the registers of a thread have no program counter.
+// withoutPC returns why the registers of a thread have no program counter.
 func withoutPC(d *sdk.Description, status *note) string {
 	if d.RegisterSet(sdk.CoreNote, coreOwner, ntPRSTATUS) == nil {
 		return fmt.Sprintf("the description of %s has no register set for NT_PRSTATUS: a core note of %s, type %d", d.Name, coreOwner, ntPRSTATUS)
@@ -297,7 +294,7 @@ const (
 	sigSEGV = 11
 )
 
-// dumps says whether the default action of a signal is to write a core
+// dumps reports whether the default action of a signal is to write a core
 // (signal(7)): SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGSEGV everywhere,
 // and SIGBUS, SIGSYS, SIGXCPU, SIGXFSZ under the numbers of the architecture.
 func dumps(machine uint16, signal int) bool {

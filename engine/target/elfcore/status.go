@@ -8,21 +8,19 @@ import (
 	"strconv"
 )
 
-// This file reads NT_PRSTATUS without an architecture: which thread it is of,
-// its signal, and where the thread is. The note is struct elf_prstatus of Linux
-// (include/linux/elfcore.h), whose beginning is the same everywhere but for the
-// size and alignment of words, and whose pr_reg is the architecture's
-// elf_gregset_t.
+// Thread ID, signal and PC of NT_PRSTATUS are read without an architecture. The note is struct
+// elf_prstatus of Linux (include/linux/elfcore.h), whose beginning is the same everywhere except
+// for the size and alignment of words, and whose pr_reg is the architecture's elf_gregset_t.
 
-// A statusLayout is where NT_PRSTATUS of one size has what is read of it.
+// statusLayout has the offsets of members in NT_PRSTATUS of one size.
 type statusLayout struct {
 	size int // of the note
 	pid  int // offset of pr_pid
 	pc   int // offset of the program counter
-	bits int // size of the program counter; what is above it in its word is no part of it
+	bits int // size of the program counter; higher bits of its word are not part of it
 }
 
-// statusKey is what tells an architecture's notes from others.
+// statusKey identifies the architecture of NT_PRSTATUS.
 type statusKey struct {
 	machine elf.Machine
 	is64    bool // ELFCLASS64
@@ -57,8 +55,8 @@ var statusLayouts = map[statusKey][]statusLayout{
 
 func (h *coreHeader) statusKey() statusKey { return statusKey{elf.Machine(h.machine), h.is64} }
 
-// statusLayout is the layout of an NT_PRSTATUS of a size; ok is false where it
-// is not known. Then the offset of pr_pid is that of most architectures.
+// statusLayout returns the layout of an NT_PRSTATUS of a size. If it is not known, ok is false,
+// and the offset of pr_pid is that of most architectures.
 func (h *coreHeader) statusLayout(size int) (l statusLayout, ok bool) {
 	for _, l := range statusLayouts[h.statusKey()] {
 		if l.size == size {
@@ -68,7 +66,7 @@ func (h *coreHeader) statusLayout(size int) (l statusLayout, ok bool) {
 	return statusLayout{pid: h.offset(24, 32)}, false
 }
 
-// readStatus reads what is at the beginning of NT_PRSTATUS: si_signo, si_code
+// readStatus reads the beginning of NT_PRSTATUS: si_signo, si_code
 // and si_errno of pr_info (4 bytes each), pr_cursig (2 bytes), pr_sigpend and
 // pr_sighold (a word each), pr_pid.
 func (h *coreHeader) readStatus(t *thread) (problem string) {
@@ -88,7 +86,7 @@ func (h *coreHeader) readStatus(t *thread) (problem string) {
 }
 
 // readPC reads the program counter of a thread whose registers no architecture
-// reads. The problem says why it is not known.
+// reads. problem is why it is not known.
 func (h *coreHeader) readPC(t *thread) (problem string) {
 	data := t.status.data
 	l, ok := h.statusLayout(len(data))

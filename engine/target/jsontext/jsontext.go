@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jsontext reads the JSON (RFC 8259) that targets are described in: from
-// front to back, value by value, with bounds, by tables of the members that are
-// read.
+// Package jsontext reads the JSON (RFC 8259) that describes targets: from front to back, value
+// by value, with bounds, by tables of members.
 //
-// encoding/json is not used for this because it takes members whatever their
-// case, takes the last of two members with one name, and has no bound on how
-// many values a list makes.
+// encoding/json is not used for this because it ignores the case of members' names, takes the
+// last of two members with one name, and does not bound the number of values in a list.
 package jsontext
 
 import (
@@ -20,40 +18,39 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth bounds the nesting of objects and arrays. What is read nests to six.
+// MaxDepth bounds the nesting of objects and arrays. Descriptions of targets nest to six.
 const MaxDepth = 64
 
-// MaxText is the length in bytes of a string that is kept, as sdk.MaxText.
+// MaxText bounds the bytes of a string that is kept, as sdk.MaxText.
 const MaxText = 1 << 16
 
-// maxEscaped bounds a string with escapes, of which a copy is made. Every byte of one that
-// is kept may be an escape of six.
+// maxEscaped bounds a string with escapes, which is copied. Every byte of a string that is kept
+// may be an escape of six bytes.
 const maxEscaped = 8 * MaxText
 
 // maxInterned bounds the strings that a Reader keeps.
 const maxInterned = 1 << 16
 
-// A Reader reads one JSON text without building it: a text may describe a million
-// waves, and what of it is kept is decided value by value. The text is Data, or of a
-// Reader that NewStream made what of it is in memory.
+// Reader reads one JSON text value by value, without building a tree: a text may describe a
+// million waves. Data is the text, or the part of it in memory if NewStream made the Reader.
 type Reader struct {
 	Data []byte
-	At   int // offset in Data of what is read next
-	// Interned are strings that were read, so that those that many values share are
-	// kept once; nil keeps none.
+	At   int // offset in Data of the next byte to read
+	// Interned has strings that were read, so that a string that many values share is kept
+	// once; nil keeps none.
 	Interned map[string]string
-	// Made is how many bytes the strings have that Name made.
-	Made uint64
-	// Passed, where it is set, is called from time to time while a long value is skipped,
-	// with the offset in Data that was reached.
-	Passed func(at int)
+	// NameBytes is the size of the strings that Name allocated.
+	NameBytes uint64
+	// Passed, if set, is called from time to time while a long value is skipped, with the
+	// offset in Data that was reached.
+	Passed func(offset int)
 
 	depth  int
 	start  int // offset in the text of Data[0]
 	stream *stream
 }
 
-// An Error says where a JSON text is not what was expected.
+// Error is a violation of the expected JSON, with its place in the text.
 type Error struct {
 	Offset int    // in the text
 	Path   string // of the value, as in ".threads[3].id"
@@ -68,15 +65,15 @@ func (e *Error) Error() string {
 	return where + ": " + e.Reason
 }
 
-// Offset is that in the text of what is read next.
+// Offset returns the offset in the text of the next byte to read.
 func (r *Reader) Offset() int { return r.start + r.At }
 
-// Fail is an error about what stands at an offset in the text.
-func (r *Reader) Fail(at int, format string, args ...any) error {
-	return &Error{Offset: at, Reason: fmt.Sprintf(format, args...)}
+// Fail returns an error about an offset in the text.
+func (r *Reader) Fail(offset int, format string, args ...any) error {
+	return &Error{Offset: offset, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Within adds the step that led to a value to the path of an error.
+// Within prepends the step that led to a value to the path of an error.
 func Within(err error, step string) error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -102,7 +99,7 @@ func (r *Reader) Next() byte {
 	}
 }
 
-// Unexpected is the error for a value that is not of the kind expected.
+// Unexpected returns the error for a value of another kind than the expected.
 func (r *Reader) Unexpected(want string) error {
 	c := r.Next()
 	found := "the text ends"
@@ -126,7 +123,7 @@ func (r *Reader) Unexpected(want string) error {
 	return r.Fail(r.Offset(), "%s, expected %s", found, want)
 }
 
-// End says that nothing but white space may follow.
+// End returns an error if anything except white space follows.
 func (r *Reader) End() error {
 	if r.Next(); r.At < len(r.Data) {
 		return r.Unexpected("the end of the text")
@@ -146,8 +143,8 @@ func (r *Reader) enter(open byte, want string) error {
 	return nil
 }
 
-// Object reads an object. member is called with each member's name, valid until
-// it returns, and must read the member's value.
+// Object reads an object. member is called with each member's name, valid until it returns, and
+// must read the member's value.
 func (r *Reader) Object(member func(name []byte) error) error {
 	if err := r.enter('{', "an object"); err != nil {
 		return err
@@ -210,18 +207,18 @@ func (r *Reader) Array(element func(i int) error) error {
 	}
 }
 
-// Text reads a string. Its bytes may lie in the text that is read.
+// Text reads a string. Its bytes may be a part of Data.
 func (r *Reader) Text() ([]byte, error) { return r.quoted(r.unescape) }
 
-// quoted reads a string; decode makes the bytes of one that is not plain of its text.
+// quoted reads a string; decode decodes the text of a string that is not plain.
 func (r *Reader) quoted(decode func(text []byte) ([]byte, error)) ([]byte, error) {
 	if r.Next() != '"' {
 		return nil, r.Unexpected("a string")
 	}
 	if r.stream == nil {
 		if s := r.skipper(); s.text() {
-			text := r.Data[r.At:s.at]
-			if r.At = s.at; s.isPlain {
+			text := r.Data[r.At:s.offset]
+			if r.At = s.offset; s.isPlain {
 				return text[1 : len(text)-1], nil
 			}
 			return decode(text)
@@ -256,15 +253,15 @@ func (r *Reader) quoted(decode func(text []byte) ([]byte, error)) ([]byte, error
 	}
 }
 
-// plainTo is where the first byte from n on may be that is neither plain nor of a
-// text's last few: nearly all strings are plain, eight bytes at a time.
+// plainTo returns an offset from n on before which all bytes are plain. It tests eight bytes at
+// a time, and leaves the last few of the text to the caller: nearly all strings are plain.
 func plainTo(text []byte, n int) int {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	for ; len(text)-n >= 8; n += 8 {
 		x := binary.LittleEndian.Uint64(text[n:])
 		quote, escape := x^'"'*ones, x^'\\'*ones
-		// The lowest bit that is set is of a byte of 0x80 or more, of one below
-		// 0x20, of a quotation mark or of a backslash.
+		// The lowest bit set is that of a byte of 0x80 or more or below 0x20, of a
+		// quotation mark or of a backslash.
 		if odd := (x | (x-0x20*ones)&^x | (quote-ones)&^quote | (escape-ones)&^escape) & high; odd != 0 {
 			return n + bits.TrailingZeros64(odd)/8
 		}
@@ -272,8 +269,7 @@ func plainTo(text []byte, n int) int {
 	return n
 }
 
-// memberName reads a name that was just read and is not plain. One that is too long is
-// none that anybody knows.
+// memberName decodes a name that is not plain. A name that is too long is unknown.
 func (r *Reader) memberName(text []byte) ([]byte, error) {
 	if len(text) > maxEscaped {
 		return nil, nil
@@ -281,8 +277,8 @@ func (r *Reader) memberName(text []byte) ([]byte, error) {
 	return r.unescape(text)
 }
 
-// unescape reads a string that was just read and is not plain. Escapes and bytes that
-// are no UTF-8 are rare enough for the standard library's decoder.
+// unescape decodes a string that is not plain. Escapes and invalid UTF-8 are rare enough for the
+// standard library's decoder.
 func (r *Reader) unescape(text []byte) ([]byte, error) {
 	if len(text) > maxEscaped {
 		return nil, r.Fail(r.Offset()-len(text), "a string with escapes of %d bytes, expected at most %d", len(text), maxEscaped)
@@ -299,7 +295,7 @@ func (r *Reader) Number() ([]byte, error) {
 	if c := r.Next(); c != '-' && (c < '0' || c > '9') {
 		return nil, r.Unexpected("a number")
 	}
-	for end := r.At; ; end++ { // all of it is needed at once
+	for end := r.At; ; end++ { // the whole number must be in memory
 		if end == len(r.Data) {
 			n := end - r.At
 			if !r.more() {
@@ -312,7 +308,7 @@ func (r *Reader) Number() ([]byte, error) {
 		}
 	}
 	if err := r.Err(); err != nil {
-		return nil, err // it may go on
+		return nil, err // the number may be longer
 	}
 	start := r.At
 	size, ok := numberBytes(r.Data[start:])
@@ -323,12 +319,12 @@ func (r *Reader) Number() ([]byte, error) {
 	return r.Data[start:r.At], nil
 }
 
-// isOfNumber says whether a byte may be in a number.
+// isOfNumber reports whether a byte may be a part of a number.
 func isOfNumber(c byte) bool {
 	return c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.' || c|0x20 == 'e'
 }
 
-// Integer reads a whole number from 0 to most.
+// Integer reads an integer from 0 to most.
 func (r *Reader) Integer(most uint64) (uint64, error) {
 	b, err := r.Number()
 	if err != nil {
@@ -367,27 +363,26 @@ func (r *Reader) Boolean() (bool, error) {
 // Name reads a string that many values share.
 func (r *Reader) Name() (string, error) {
 	r.Next()
-	at := r.Offset()
+	offset := r.Offset()
 	b, err := r.Text()
 	if err != nil {
 		return "", err
 	}
 	if len(b) > MaxText {
-		return "", r.Fail(at, "a string of %d bytes, expected at most %d", len(b), MaxText)
+		return "", r.Fail(offset, "a string of %d bytes, expected at most %d", len(b), MaxText)
 	}
 	if s, ok := r.Interned[string(b)]; ok {
 		return s, nil
 	}
 	s := string(b)
-	r.Made += uint64(len(s))
+	r.NameBytes += uint64(len(s))
 	if r.Interned != nil && len(r.Interned) < maxInterned {
 		r.Interned[s] = s
 	}
 	return s, nil
 }
 
-// Identifier reads an ID: a string, or a whole number that stands for its
-// decimal digits.
+// Identifier reads an ID: a string, or an integer that stands for its decimal digits.
 func (r *Reader) Identifier() (string, error) {
 	if c := r.Next(); c == '"' {
 		return r.Name()
@@ -399,23 +394,22 @@ func (r *Reader) Identifier() (string, error) {
 	return strconv.FormatUint(n, 10), err
 }
 
-// A Hex is a hexadecimal number of at most 64 bits that may be absent or wrong.
+// Hex is a hexadecimal number of at most 64 bits that may be absent or wrong.
 type Hex struct {
-	Value   uint64
-	Wrong   string // why it cannot be used; "" when it can
-	IsGiven bool
+	Value     uint64
+	Wrong     string // why it is invalid; "" if it is valid
+	IsPresent bool
 }
 
-// Problem says why a number cannot be used; "" when it can.
+// Problem returns why a number cannot be used; "" if it can.
 func (n Hex) Problem() string {
-	if !n.IsGiven {
+	if !n.IsPresent {
 		return "is missing"
 	}
 	return n.Wrong
 }
 
-// Hex reads a string with a hexadecimal number. One that is wrong is no error of
-// the text.
+// Hex reads a string with a hexadecimal number. An invalid number is no error of the text.
 func (r *Reader) Hex() (Hex, error) {
 	b, err := r.Text()
 	if err != nil {
@@ -426,7 +420,7 @@ func (r *Reader) Hex() (Hex, error) {
 
 // ParseHex reads a hexadecimal number with its 0x.
 func ParseHex(text []byte) (n Hex) {
-	n.IsGiven = true
+	n.IsPresent = true
 	digits, ok := HexDigits(text)
 	if !ok {
 		n.Wrong = fmt.Sprintf("is %q, expected 0x and hexadecimal digits", Clip(string(text)))
@@ -439,7 +433,7 @@ func ParseHex(text []byte) (n Hex) {
 	return n
 }
 
-// HexDigits returns what follows the 0x of a hexadecimal number.
+// HexDigits returns the digits of a hexadecimal number with its 0x.
 func HexDigits(text []byte) ([]byte, bool) {
 	if len(text) < 3 || text[0] != '0' || text[1]|0x20 != 'x' {
 		return nil, false
@@ -456,7 +450,7 @@ func isHexDigit(c byte) bool { return c >= '0' && c <= '9' || c|0x20 >= 'a' && c
 
 // Group reads the three coordinates of a work-group.
 func (r *Reader) Group() (g [3]uint32, err error) {
-	at, n := r.Offset(), 0
+	offset, n := r.Offset(), 0
 	err = r.Array(func(i int) error {
 		v, err := r.Integer(math.MaxUint32)
 		if err != nil {
@@ -468,21 +462,20 @@ func (r *Reader) Group() (g [3]uint32, err error) {
 		return nil
 	})
 	if err == nil && n != len(g) {
-		err = r.Fail(at, "%d coordinates, expected %d", n, len(g))
+		err = r.Fail(offset, "%d coordinates, expected %d", n, len(g))
 	}
 	return g, err
 }
 
-// A Field is a member that is read: what JSON calls it, and how its value is
-// put into a T.
+// Field is a member that is read: its name in JSON, and the function that reads its value into a
+// T.
 type Field[T any] struct {
 	Name string
 	Read func(r *Reader, into *T) error
 }
 
-// Members reads an object by a table of its members. A member that is null is
-// as one that is absent; one that is given twice is an error, as no answer to
-// the question which is meant would be right; others are ignored.
+// Members reads an object by a table of its members. A member that is null counts as absent; a
+// member that occurs twice is an error, as either may be meant; unknown members are ignored.
 func Members[T any](r *Reader, into *T, fields []Field[T]) error {
 	var seen uint64
 	return r.Object(func(name []byte) error {
@@ -503,7 +496,7 @@ func Members[T any](r *Reader, into *T, fields []Field[T]) error {
 	})
 }
 
-// List reads an array of at most a number of elements.
+// List reads an array of at most most objects.
 func List[T any](r *Reader, into *[]T, most int, fields []Field[T]) error {
 	return Each(r, most, fields, func(element *T) error {
 		*into = append(*into, *element)
@@ -511,7 +504,7 @@ func List[T any](r *Reader, into *[]T, most int, fields []Field[T]) error {
 	})
 }
 
-// Each reads a list of at most so many objects, and gives each away when it was read.
+// Each reads an array of at most most objects, and passes each to use.
 func Each[T any](r *Reader, most int, fields []Field[T], use func(element *T) error) error {
 	return r.Array(func(i int) error {
 		if i >= most {
@@ -528,21 +521,21 @@ func Each[T any](r *Reader, most int, fields []Field[T], use func(element *T) er
 // The setters of members with simple values.
 
 // SetName reads a string into a member of T.
-func SetName[T any](at func(*T) *string) func(*Reader, *T) error {
-	return func(r *Reader, into *T) (err error) { *at(into), err = r.Name(); return }
+func SetName[T any](member func(*T) *string) func(*Reader, *T) error {
+	return func(r *Reader, into *T) (err error) { *member(into), err = r.Name(); return }
 }
 
 // SetID reads an ID into a member of T.
-func SetID[T any](at func(*T) *string) func(*Reader, *T) error {
-	return func(r *Reader, into *T) (err error) { *at(into), err = r.Identifier(); return }
+func SetID[T any](member func(*T) *string) func(*Reader, *T) error {
+	return func(r *Reader, into *T) (err error) { *member(into), err = r.Identifier(); return }
 }
 
 // SetHex reads a hexadecimal number into a member of T.
-func SetHex[T any](at func(*T) *Hex) func(*Reader, *T) error {
-	return func(r *Reader, into *T) (err error) { *at(into), err = r.Hex(); return }
+func SetHex[T any](member func(*T) *Hex) func(*Reader, *T) error {
+	return func(r *Reader, into *T) (err error) { *member(into), err = r.Hex(); return }
 }
 
-// Clip shortens what is quoted in a message.
+// Clip shortens a text that is quoted in a message.
 func Clip(s string) string {
 	const most = 200
 	if len(s) <= most {

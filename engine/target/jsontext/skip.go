@@ -7,27 +7,27 @@ import (
 	"unicode/utf8"
 )
 
-// passedBytes is how much of a text is skipped between two calls of Passed.
+// passedBytes is the number of bytes that are skipped between two calls of Passed.
 const passedBytes = 8 << 20
 
-// Skip reads a value of any kind and forgets it.
+// Skip reads a value of any kind and discards it.
 func (r *Reader) Skip() error {
 	if r.stream == nil {
 		if s := r.skipper(); s.value() {
-			r.At = s.at
+			r.At = s.offset
 			return nil
 		}
 	}
-	// What is wrong, and where, is found once more, and said.
+	// It finds an error once more, to describe it.
 	return r.skipSlowly()
 }
 
-// skipper passes over what is read next.
+// skipper returns a skipper of the next value.
 func (r *Reader) skipper() skipper {
-	return skipper{data: r.Data, at: r.At, depth: r.depth, passed: r.Passed, told: r.At}
+	return skipper{data: r.Data, offset: r.At, depth: r.depth, passed: r.Passed, reported: r.At}
 }
 
-// skipSlowly is Skip for a text that is not in memory, or that is wrong.
+// skipSlowly is Skip for a text that is not in memory, or that has an error.
 func (r *Reader) skipSlowly() (err error) {
 	switch c := r.Next(); {
 	case c == '{':
@@ -49,18 +49,18 @@ func (r *Reader) skipSlowly() (err error) {
 	return err
 }
 
-// A skipper passes over a value of a text that is in memory, without recursion.
+// skipper passes over a value of a text that is in memory, without recursion.
 type skipper struct {
-	data   []byte
-	at     int
-	depth  int // of the objects and arrays that the value is in
-	passed func(at int)
-	told   int // where passed was called
+	data     []byte
+	offset   int
+	depth    int // of the objects and arrays that the value is in
+	passed   func(offset int)
+	reported int // the offset of the last call of passed
 
-	isPlain bool // the last string means the bytes that it has
+	isPlain bool // the last string has no escapes and only ASCII
 }
 
-// value passes over a value; false where it is none.
+// value passes over a value; false if it is invalid.
 func (s *skipper) value() bool {
 	var isObject [MaxDepth + 1]bool // by depth
 	outer := s.depth
@@ -70,9 +70,9 @@ func (s *skipper) value() bool {
 			if s.depth++; s.depth > MaxDepth {
 				return false
 			}
-			s.at++
+			s.offset++
 			isObject[s.depth] = c == '{'
-			if s.next() != c+2 { // in ASCII the end stands two behind the beginning
+			if s.next() != c+2 { // ASCII: '{'+2 is '}', '['+2 is ']'
 				if c == '{' && !s.name() {
 					return false
 				}
@@ -89,13 +89,13 @@ func (s *skipper) value() bool {
 			}
 			switch c := s.next(); {
 			case c == ',':
-				s.at++
+				s.offset++
 				if isObject[s.depth] && !s.name() {
 					return false
 				}
 				more = true
 			case c == '}' && isObject[s.depth], c == ']' && !isObject[s.depth]:
-				s.at++
+				s.offset++
 				s.depth--
 			default:
 				return false
@@ -104,14 +104,14 @@ func (s *skipper) value() bool {
 	}
 }
 
-// next skips white space and returns the byte behind it; 0 at the end.
+// next skips white space and returns the byte after it; 0 at the end.
 func (s *skipper) next() byte {
-	for s.at < len(s.data) {
-		switch c := s.data[s.at]; c {
+	for s.offset < len(s.data) {
+		switch c := s.data[s.offset]; c {
 		case ' ', '\t', '\n', '\r':
-			s.at++
+			s.offset++
 		case ',', '}', ']':
-			s.tell(s.at)
+			s.report(s.offset)
 			return c
 		default:
 			return c
@@ -120,11 +120,11 @@ func (s *skipper) next() byte {
 	return 0
 }
 
-// tell says from time to time how far it is.
-func (s *skipper) tell(at int) {
-	if s.passed != nil && at-s.told >= passedBytes {
-		s.passed(at)
-		s.told = at
+// report calls passed from time to time.
+func (s *skipper) report(offset int) {
+	if s.passed != nil && offset-s.reported >= passedBytes {
+		s.passed(offset)
+		s.reported = offset
 	}
 }
 
@@ -133,22 +133,22 @@ func (s *skipper) name() bool {
 	if s.next() != '"' || !s.text() || s.next() != ':' {
 		return false
 	}
-	s.at++
+	s.offset++
 	return true
 }
 
 // text passes over a string.
 func (s *skipper) text() bool {
 	s.isPlain = true
-	for n := s.at + 1; n < len(s.data); {
-		s.tell(n)
+	for n := s.offset + 1; n < len(s.data); {
+		s.report(n)
 		window := s.data[:min(len(s.data), n+passedBytes)]
 		if n = plainTo(window, n); n == len(window) {
 			continue
 		}
 		switch c := s.data[n]; {
 		case c == '"':
-			s.at = n + 1
+			s.offset = n + 1
 			return true
 		case c == '\\':
 			size := escapeBytes(s.data[n:])
@@ -167,8 +167,8 @@ func (s *skipper) text() bool {
 	return false
 }
 
-// escapeBytes is how many bytes an escape has that a text begins with; 0: it is none
-// (RFC 8259, 7).
+// escapeBytes returns the size of the escape that a text begins with; 0 if it is invalid (RFC
+// 8259, 7).
 func escapeBytes(text []byte) int {
 	const short, long = 2, 6
 	switch {
@@ -186,15 +186,15 @@ func escapeBytes(text []byte) int {
 	return 0
 }
 
-// scalar passes over a value that begins with c and is no object and no array.
+// scalar passes over a value that begins with c, except an object or an array.
 func (s *skipper) scalar(c byte) bool {
 	word := ""
 	switch {
 	case c == '"':
 		return s.text()
 	case c == '-' || c >= '0' && c <= '9':
-		size, ok := numberBytes(s.data[s.at:])
-		s.at += size
+		size, ok := numberBytes(s.data[s.offset:])
+		s.offset += size
 		return ok
 	case c == 't':
 		word = "true"
@@ -203,15 +203,15 @@ func (s *skipper) scalar(c byte) bool {
 	case c == 'n':
 		word = "null"
 	}
-	if word == "" || len(s.data)-s.at < len(word) || string(s.data[s.at:s.at+len(word)]) != word {
+	if word == "" || len(s.data)-s.offset < len(word) || string(s.data[s.offset:s.offset+len(word)]) != word {
 		return false
 	}
-	s.at += len(word)
+	s.offset += len(word)
 	return true
 }
 
-// numberBytes is how many bytes the number has that a text begins with (RFC 8259, 6);
-// where it is none, the text has no digit behind them.
+// numberBytes returns the size of the number that a text begins with (RFC 8259, 6). If ok is
+// false, a digit is missing after n bytes.
 func numberBytes(text []byte) (n int, ok bool) {
 	n = lengthOf(text, 0, '-', '-')
 	if zero := lengthOf(text, n, '0', '0'); zero > 0 {
@@ -231,7 +231,7 @@ func numberBytes(text []byte) (n int, ok bool) {
 	return n, true
 }
 
-// digits passes over the digits from n on, of which there must be some.
+// digits passes over the digits from n on; there must be at least one.
 func digits(text []byte, n int) (end int, ok bool) {
 	end = n
 	for end < len(text) && text[end] >= '0' && text[end] <= '9' {
@@ -240,7 +240,7 @@ func digits(text []byte, n int) (end int, ok bool) {
 	return end, end > n
 }
 
-// lengthOf is 1 where a or b stands at n, else 0.
+// lengthOf returns 1 if text has a or b at n, else 0.
 func lengthOf(text []byte, n int, a, b byte) int {
 	if n < len(text) && (text[n] == a || text[n] == b) {
 		return 1

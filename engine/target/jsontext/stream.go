@@ -7,52 +7,51 @@ import (
 	"io"
 )
 
-// chunkBytes is how much of a stream is read at once.
+// chunkBytes is the number of bytes of a stream that are read at once.
 const chunkBytes = 128 << 10
 
-// A stream is where the text comes from that is not in memory yet.
+// stream is the source of the text that is not in memory yet.
 type stream struct {
-	from io.Reader
-	most int   // bytes of the text that are in memory at once
-	held int   // offset in Data of what is still needed, where isHeld
-	err  error // why nothing comes any more
+	source io.Reader
+	most   int   // bound of the bytes of the text in memory
+	pinned int   // offset in Data of the first byte to keep, if isPinned
+	err    error // the error that ended the stream
 
-	isHeld bool
+	isPinned bool
 }
 
-// NewStream makes a Reader of a text that is read as it is needed. What is in memory at
-// once are the longest strings and numbers, and what Raw returns; that they have more
-// than most bytes is an error. What was read stays as it is: the bytes that the Reader
-// gave are not written over.
-func NewStream(from io.Reader, most int) *Reader {
-	return &Reader{stream: &stream{from: from, most: most}}
+// NewStream makes a Reader of a text that is read as it is needed. Only single strings, numbers
+// and results of Raw are in memory as a whole; more than most bytes of one are an error. The
+// bytes that the Reader returned are never overwritten.
+func NewStream(source io.Reader, most int) *Reader {
+	return &Reader{stream: &stream{source: source, most: most}}
 }
 
-// more reads on, and says whether there was something. What is before At, or before what
-// is held, is given up: At changes.
+// more reads on, and reports whether it read anything. It drops the bytes before At, or before
+// the pinned byte if that is less, so that At changes.
 func (r *Reader) more() bool {
 	s := r.stream
 	if s == nil || s.err != nil {
 		return false
 	}
-	from := r.At
-	if s.isHeld {
-		from = min(from, s.held)
+	first := r.At
+	if s.isPinned {
+		first = min(first, s.pinned)
 	}
-	kept := r.Data[from:]
+	kept := r.Data[first:]
 	if len(kept) > s.most {
-		s.err = r.Fail(r.start+from, "a value has more than %d bytes", s.most)
+		s.err = r.Fail(r.start+first, "a value has more than %d bytes", s.most)
 		return false
 	}
-	if room := cap(kept) - len(kept); room == 0 || from > 0 && room < chunkBytes/16 {
-		// What others have of the bytes before is theirs.
+	if free := cap(kept) - len(kept); free == 0 || first > 0 && free < chunkBytes/16 {
+		// Callers may still have the bytes in the old buffer.
 		kept = append(make([]byte, 0, max(chunkBytes, 2*len(kept))), kept...)
 	}
 	for range maxEmptyReads {
-		n, err := s.from.Read(kept[len(kept):cap(kept)])
+		n, err := s.source.Read(kept[len(kept):cap(kept)])
 		s.err = err
 		if n > 0 || err != nil {
-			r.Data, r.At, r.start, s.held = kept[:len(kept)+n], r.At-from, r.start+from, s.held-from
+			r.Data, r.At, r.start, s.pinned = kept[:len(kept)+n], r.At-first, r.start+first, s.pinned-first
 			return n > 0
 		}
 	}
@@ -60,10 +59,10 @@ func (r *Reader) more() bool {
 	return false
 }
 
-// maxEmptyReads is how often a stream may give nothing.
+// maxEmptyReads bounds how often in a row a stream may return no bytes.
 const maxEmptyReads = 100
 
-// Err is why reading the stream failed; nil: it did not.
+// Err returns the error of reading the stream, if any.
 func (r *Reader) Err() error {
 	if r.stream == nil || errors.Is(r.stream.err, io.EOF) {
 		return nil
@@ -71,7 +70,7 @@ func (r *Reader) Err() error {
 	return r.stream.err
 }
 
-// A Raw is a value as it stands in the text.
+// Raw is the text of a value.
 type Raw struct {
 	Data   []byte
 	Offset int // in the text
@@ -82,8 +81,8 @@ func (r *Reader) Raw() (Raw, error) {
 	r.Next()
 	start := r.Offset()
 	if s := r.stream; s != nil {
-		s.held, s.isHeld = r.At, true
-		defer func() { s.isHeld = false }()
+		s.pinned, s.isPinned = r.At, true
+		defer func() { s.isPinned = false }()
 	}
 	if err := r.Skip(); err != nil {
 		return Raw{}, err

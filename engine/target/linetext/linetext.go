@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package linetext goes over files of lines as profilers write them: the file is
-// mapped, and its lines are seen one after the other, so that the memory in use does
-// not grow with them. What is wrong is kept within bounds.
+// Package linetext reads files of lines as profilers write them: the file is mapped, and its
+// lines are read one by one, so that the memory in use does not grow with the file. The list of
+// problems is bounded.
 package linetext
 
 import (
@@ -18,22 +18,21 @@ const (
 	// MaxLine bounds the bytes of a line.
 	MaxLine     = 1 << 20
 	maxProblems = 100
-	// maxKept bounds the bytes that a reader keeps of a file.
+	// maxKept bounds the memory that a reader keeps of a file.
 	maxKept = 256 << 20
-	// window is how many bytes are seen before their memory is given back.
+	// window is the number of bytes that are read before their pages are released.
 	window = 16 << 20
 )
 
-// ErrCut says that a file ends inside a line.
+// ErrCut means that a file ends inside a line.
 var ErrCut = errors.New("the file ends inside the line")
 
-// errTooLong says that a line is not read.
+// errTooLong means that a line is too long to be read.
 var errTooLong = fmt.Errorf("the line has more than %d bytes", MaxLine)
 
-// A File is a file of lines. Its lines may be seen by several at once; only one may
-// use its other methods.
+// File is a file of lines. EachLine may be called concurrently, other methods may not.
 type File struct {
-	// MaxKept bounds what Keep accounts for, in bytes.
+	// MaxKept bounds the bytes that Keep counts.
 	MaxKept  int
 	path     string
 	mapping  *object.Mapping // nil for bytes in memory
@@ -42,7 +41,7 @@ type File struct {
 	problems problems.List[string]
 }
 
-// Open maps a file, which open reads the lines of. The error of an empty one wraps
+// Open maps a file, and returns the result of open for it. The error for an empty file wraps
 // empty.
 func Open[T any](path string, empty error, open func(*File) (T, error)) (T, error) {
 	var none T
@@ -55,17 +54,17 @@ func Open[T any](path string, empty error, open func(*File) (T, error)) (T, erro
 	}
 	f := New(path, m.Data())
 	f.mapping = m
-	of, err := open(f)
+	result, err := open(f)
 	if err != nil {
 		return none, errors.Join(err, f.Close())
 	}
-	return of, nil
+	return result, nil
 }
 
-// New is a file of bytes in memory.
+// New returns a file of bytes in memory.
 func New(path string, data []byte) *File { return &File{MaxKept: maxKept, path: path, data: data} }
 
-// Path is the path of the file.
+// Path returns the path of the file.
 func (f *File) Path() string { return f.path }
 
 // Close unmaps the file.
@@ -76,14 +75,14 @@ func (f *File) Close() error {
 	return f.mapping.Close()
 }
 
-// Problem adds a sentence on a line.
+// Problem adds a sentence about a line to the problems.
 func (f *File) Problem(number int, format string, args ...any) {
 	if f.problems.HasRoom(maxProblems) {
 		f.problems.Keep(fmt.Sprintf("%s:%d: ", f.path, number) + fmt.Sprintf(format, args...))
 	}
 }
 
-// Problems are the sentences that were added, and how many were not kept.
+// Problems returns the problems, and how many were not kept.
 func (f *File) Problems() []string {
 	list := f.problems.Kept()
 	if n := f.problems.Dropped(); n > 0 {
@@ -92,7 +91,7 @@ func (f *File) Problems() []string {
 	return list
 }
 
-// Keep accounts for bytes that are kept; false where there are too many.
+// Keep counts bytes that are kept; it returns false if there are too many.
 func (f *File) Keep(n int) bool {
 	if n > f.MaxKept-f.kept {
 		return false
@@ -101,24 +100,24 @@ func (f *File) Keep(n int) bool {
 	return true
 }
 
-// A Line is a line of a File. It is valid while it is seen.
+// Line is a line of a File. It is valid until the function that it was passed to returns.
 type Line struct {
 	Number int    // from 1
 	Text   []byte // without the end of the line
-	// Err says why Text is not to be read: the line is too long, or ErrCut.
+	// Err is why Text is incomplete: the line is too long, or ErrCut.
 	Err error
 }
 
-// EachLine calls see for the lines that have something in them, in their order. The
-// error is that of see, or says that the file was cut meanwhile.
+// EachLine calls see for the lines that are not blank, in their order. It returns the error of
+// see, or an error if the file was truncated meanwhile.
 func (f *File) EachLine(see func(*Line) error) error {
 	var l Line
-	given := 0
+	released := 0
 	err := object.Guard(func() error {
-		for at := 0; at < len(f.data); {
-			given = f.giveBack(given, at)
-			text, _, ended := bytes.Cut(f.data[at:], []byte("\n"))
-			at += len(text) + 1
+		for offset := 0; offset < len(f.data); {
+			released = f.releasePages(released, offset)
+			text, _, ended := bytes.Cut(f.data[offset:], []byte("\n"))
+			offset += len(text) + 1
 			l.Text = bytes.TrimSuffix(text, []byte("\r"))
 			l.Number++
 			switch l.Err = nil; {
@@ -142,11 +141,12 @@ func (f *File) EachLine(see func(*Line) error) error {
 	return err
 }
 
-// giveBack gives the memory back of what was seen, from what was given already.
-func (f *File) giveBack(given, seen int) int {
-	if f.mapping == nil || seen-given < window {
-		return given
+// releasePages releases the pages between two offsets if they are enough, and returns the offset
+// up to which pages are released.
+func (f *File) releasePages(released, seen int) int {
+	if f.mapping == nil || seen-released < window {
+		return released
 	}
-	f.mapping.ReleasePages(uint64(given), uint64(seen)) //nolint:gosec // not negative
+	f.mapping.ReleasePages(uint64(released), uint64(seen)) //nolint:gosec // not negative
 	return seen
 }

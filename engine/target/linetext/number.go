@@ -4,7 +4,7 @@ package linetext
 
 import "math"
 
-// Decimal reads a number that has nothing but decimal digits.
+// Decimal reads a number of decimal digits only.
 func Decimal(text []byte) (n uint64, ok bool) {
 	for _, c := range text {
 		d := uint64(c - '0')
@@ -16,7 +16,7 @@ func Decimal(text []byte) (n uint64, ok bool) {
 	return n, len(text) > 0
 }
 
-// Hex reads a number that has nothing but hexadecimal digits, without 0x.
+// Hex reads a number of hexadecimal digits only, without 0x.
 func Hex(text []byte) (n uint64, ok bool) {
 	for _, c := range text {
 		var d byte

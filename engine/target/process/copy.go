@@ -17,7 +17,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A piece is bytes of the process's memory.
+// piece is a copied range of the process's memory.
 type piece struct {
 	address uint64
 	data    []byte
@@ -25,31 +25,31 @@ type piece struct {
 
 func (p *piece) end() uint64 { return p.address + uint64(len(p.data)) }
 
-// A copied is what was copied of a process.
+// copied is the copy of a process: registers and parts of its memory.
 type copied struct {
-	pid, lead   int  // lead is a thread that lives: the one of the process's ID may have ended
-	isLeadGone  bool // lead ended while memory was copied by it, which is then not all here
+	pid, lead   int  // lead is a live thread: the thread with the process's ID may have ended
+	isLeadGone  bool // lead ended while memory was copied through it, so that some is missing
 	machine     machine
-	description *sdk.Description // nil: nobody reads its registers
-	undescribed error            // why there is none; elfcore says it of what was copied
+	description *sdk.Description // nil if no architecture reads its registers
+	undescribed error            // why there is none, for elfcore to report
 	auxv        []byte
 	rawMaps     []byte
 	maps        []mapping
 	pieces      []piece
-	descriptors []descriptor // of code that the process made
+	descriptors []descriptor // of the lists of JIT code
 	threads     []*tracee
-	room        room
-	isSample    bool          // the general registers are enough
-	at          time.Time     // it was stopped
+	buffer      buffer
+	isSample    bool // only the general registers are read
+	stoppedAt   time.Time
 	stopped     time.Duration // from the first thread's stop to the last one's release
-	longest     time.Duration // that one thread was stopped
+	longest     time.Duration // the longest stop of one thread
 }
 
-// errChanged says that the process executed another program while it was being read.
+// errChanged means that the process executed another program while it was being read.
 var errChanged = errors.New("it executes one program after another")
 
-// dir is the folder in /proc that tells of the process's memory. Where the thread of the
-// process's ID has ended and others go on, the folder of the process is empty.
+// dir returns the folder in /proc of the process's memory. If the thread with the process's ID
+// has ended and others go on, the folder of the process is empty, and that of a thread is not.
 func (c *copied) dir() string {
 	if c.lead == c.pid {
 		return fmt.Sprintf("/proc/%d", c.pid)
@@ -60,17 +60,17 @@ func (c *copied) dir() string {
 const (
 	// maxHeaders bounds the files whose ELF headers are copied.
 	maxHeaders = 1 << 15
-	// headerSize is what is copied of a file's beginning, as the kernel puts it into
-	// cores: the ELF header, the program headers and the build ID are there.
+	// headerSize is the size of the part at a file's start that is copied, as the kernel
+	// puts it into cores: it has the ELF header, the program headers and the build ID.
 	headerSize = 4096
 	// maxVDSO bounds the vDSO, which has a few pages.
 	maxVDSO = 1 << 20
-	// maxLost bounds what is copied of code whose files cannot be opened.
+	// maxLost bounds the copied code whose files cannot be opened.
 	maxLost = 64 << 20
 )
 
-// prepare reads what does not change as long as the process executes the same program and
-// keeps its mappings. The process goes on meanwhile.
+// prepare reads, while the process goes on, the state that does not change as long as it
+// executes the same program and keeps its mappings.
 func (c *copied) prepare(isLost func(*mapping) bool) error {
 	var err error
 	if c.auxv, err = readFile(c.dir()+"/auxv", nil); err != nil {
@@ -83,7 +83,7 @@ func (c *copied) prepare(isLost func(*mapping) bool) error {
 		return fmt.Errorf("%s/maps: %w", c.dir(), err)
 	}
 	if len(c.maps) == 0 {
-		return errChanged // the thread has just ended, as all do but the one that calls execve
+		return errChanged // the thread has just ended, as all do except the one that calls execve
 	}
 	c.pieces = c.pieces[:0]
 	c.copyCode(nil, isLost)
@@ -91,12 +91,12 @@ func (c *copied) prepare(isLost func(*mapping) bool) error {
 	if err != nil {
 		return err
 	}
-	c.room.prepare(len(c.rawMaps) + maxRegisters + min(usualRoom+len(threads)*usualThread, maxStacks))
+	c.buffer.prepare(len(c.rawMaps) + maxRegisters + min(usualBuffer+len(threads)*usualThread, maxStacks))
 	return nil
 }
 
-// copyCode copies what tells which code objects are mapped: their headers, and the vDSO.
-// What was there already when known was read is not copied again.
+// copyCode copies the memory that identifies the mapped code objects: their headers, and the
+// vDSO. Mappings that are among known are not copied again.
 func (c *copied) copyCode(known []mapping, isLost func(*mapping) bool) {
 	type file struct {
 		device string
@@ -109,7 +109,7 @@ func (c *copied) copyCode(known []mapping, isLost func(*mapping) bool) {
 			continue
 		}
 		hasCode[file{m.device, m.inode}] = true
-		// Behind a part of a file executable memory may have taken the place of the file's.
+		// Executable memory may have replaced the file's code behind a part of the file.
 		if i > 0 && c.maps[i-1].end == m.start {
 			hasCode[file{c.maps[i-1].device, c.maps[i-1].inode}] = true
 		}
@@ -134,32 +134,32 @@ func (c *copied) copyCode(known []mapping, isLost func(*mapping) bool) {
 	}
 }
 
-// mayBegin reports whether a mapping may begin with the header of a code object: it is of the
-// start of a file, or of the middle of one, and no other mapping of it goes before.
+// mayBegin reports whether a mapping may begin with the header of a code object: it is of a
+// file's start, or of its middle without another mapping of the file before it.
 func (c *copied) mayBegin(i int) bool {
 	m := &c.maps[i]
 	return m.offset == 0 || i == 0 || c.maps[i-1].end != m.start || c.maps[i-1].path != m.path
 }
 
-// copy copies memory as far as it can be read.
+// copy copies a range of memory as far as it can be read.
 func (c *copied) copy(start, end uint64) { c.copyAll([]span{{start, end}}) }
 
-// maxVector is how many ranges of memory the kernel copies at once (UIO_MAXIOV).
+// maxVector is the number of ranges of memory that the kernel copies at once (UIO_MAXIOV).
 const maxVector = 1024
 
-// copyAll copies ranges of memory, each as far as it can be read: as many as the kernel
-// takes by one call, because the threads stand still meanwhile.
+// copyAll copies ranges of memory, each as far as it can be read, with few system calls as the
+// threads stand still meanwhile.
 func (c *copied) copyAll(spans []span) {
 	remote := make([]unix.RemoteIovec, 0, min(len(spans), maxVector))
 	for len(spans) > 0 {
 		size := 0
 		remote = remote[:0]
 		for _, s := range spans[:min(len(spans), maxVector)] {
-			n := int(s.end - s.start) //nolint:gosec // bounded by who asks
+			n := int(s.end - s.start) //nolint:gosec // bounded by the callers
 			remote = append(remote, unix.RemoteIovec{Base: uintptr(s.start), Len: n})
 			size += n
 		}
-		buf := c.room.take(size)
+		buf := c.buffer.take(size)
 		local := unix.Iovec{Base: &buf[0]}
 		local.SetLen(len(buf))
 		n, err := unix.ProcessVMReadv(c.lead, []unix.Iovec{local}, remote, 0)
@@ -167,7 +167,7 @@ func (c *copied) copyAll(spans []span) {
 			n = 0
 			c.isLeadGone = c.isLeadGone || errors.Is(err, unix.ESRCH)
 		}
-		// The kernel ends at the first byte that it cannot read.
+		// The kernel stops at the first byte that it cannot read.
 		done := 0
 		for done < len(remote) && n >= remote[done].Len {
 			c.keep(spans[done].start, buf[:remote[done].Len])
@@ -177,27 +177,26 @@ func (c *copied) copyAll(spans []span) {
 		}
 		if done < len(remote) {
 			c.keep(spans[done].start, buf[:n])
-			c.room.giveBack(len(buf) - n)
+			c.buffer.putBack(len(buf) - n)
 			done++
 		}
 		spans = spans[done:]
 	}
 }
 
-// keep adds what was copied of memory.
+// keep adds a copied range, unless it is empty.
 func (c *copied) keep(start uint64, data []byte) {
 	if len(data) > 0 {
 		c.pieces = append(c.pieces, piece{start, data})
 	}
 }
 
-// stopDeadline is how long threads are waited for. A runnable thread stops when it is next
-// executed; one in an uninterruptible wait may not for hours, and the others stand still.
+// stopDeadline bounds the wait for threads to stop. A runnable thread stops when it is next
+// executed; a thread in an uninterruptible wait may not for hours, while the others stand still.
 const stopDeadline = 100 * time.Millisecond
 
-// copyStopped stops the threads, copies, and lets them go. It is executed by a thread of
-// its own, which ends with it: whatever happens here, the kernel lets all threads go that
-// are still seized then.
+// copyStopped stops the threads, copies, and releases them. It executes on its own thread, which
+// ends with it: whatever happens, the kernel then releases all threads that are still seized.
 func (c *copied) copyStopped(isLost func(*mapping) bool) (err error) {
 	done := make(chan error, 1)
 	go func() {
@@ -206,8 +205,8 @@ func (c *copied) copyStopped(isLost func(*mapping) bool) (err error) {
 			done <- c.trace(isLost)
 			return
 		}
-		// The first thread of a process does not end. While this goroutine has it,
-		// another one gets another.
+		// The first thread of a process does not end with its goroutine. While this
+		// goroutine has it, another goroutine gets another thread.
 		inner := make(chan error, 1)
 		go func() {
 			runtime.LockOSThread()
@@ -219,7 +218,7 @@ func (c *copied) copyStopped(isLost func(*mapping) bool) (err error) {
 	return <-done
 }
 
-// trace is copyStopped for the thread that it is called by.
+// trace is copyStopped on the calling thread.
 func (c *copied) trace(isLost func(*mapping) bool) error {
 	t := &tracer{pid: c.pid, deadline: stopDeadline}
 	done := make(chan struct{})
@@ -232,7 +231,7 @@ func (c *copied) trace(isLost func(*mapping) bool) error {
 		}
 		return c.copyThreads(t, isLost)
 	}()
-	c.at, c.longest, c.threads = t.begun, t.longest, t.threads
+	c.stoppedAt, c.longest, c.threads = t.begun, t.longest, t.threads
 	if !t.begun.IsZero() {
 		c.stopped = time.Since(t.begun)
 	}
@@ -254,9 +253,9 @@ func (c *copied) copyThreads(t *tracer, isLost func(*mapping) bool) error {
 		return err
 	}
 	if !bytes.Equal(auxv, c.auxv) {
-		return errChanged // its addresses are random: it is another program
+		return errChanged // the vector has random addresses: it is another program
 	}
-	raw, err := readFile(c.dir()+"/maps", c.room.take(len(c.rawMaps)+16<<10))
+	raw, err := readFile(c.dir()+"/maps", c.buffer.take(len(c.rawMaps)+16<<10))
 	if err != nil {
 		return err
 	}
@@ -264,7 +263,7 @@ func (c *copied) copyThreads(t *tracer, isLost func(*mapping) bool) error {
 		if c.maps, err = parseMaps(raw); err != nil {
 			return fmt.Errorf("%s/maps: %w", c.dir(), err)
 		}
-		c.rawMaps = slices.Clone(raw) // it is in the room, which is used again
+		c.rawMaps = slices.Clone(raw) // raw is in the buffer, which is reused
 		c.dropChanged(before)
 		c.copyCode(before, isLost)
 	}
@@ -282,7 +281,7 @@ func (c *copied) copyThreads(t *tracer, isLost func(*mapping) bool) error {
 	return nil
 }
 
-// dropChanged forgets what was copied of mappings that are other ones now.
+// dropChanged drops the pieces of mappings that have changed.
 func (c *copied) dropChanged(before []mapping) {
 	c.pieces = slices.DeleteFunc(c.pieces, func(p piece) bool {
 		old, now := find(before, p.address), find(c.maps, p.address)
@@ -293,11 +292,11 @@ func (c *copied) dropChanged(before []mapping) {
 // ntPRSTATUS is the note of the general registers, and their set (include/uapi/linux/elf.h).
 const ntPRSTATUS = 1
 
-// maxRegisters bounds a set of registers. XSAVE's has 11 kB with AMX.
+// maxRegisters bounds a set of registers: XSAVE's has 11 kB with AMX.
 const maxRegisters = 64 << 10
 
-// readRegisters reads the register sets that the description knows, and returns the stack
-// pointers. Only they are decoded: the threads stand still.
+// readRegisters reads the register sets of the description, and returns the stack pointers. No
+// other register is decoded while the threads stand still.
 func (c *copied) readRegisters(t *tracer) (pointers []uint64) {
 	d := c.description
 	pointers = make([]uint64, 0, len(t.threads))
@@ -324,7 +323,7 @@ func (c *copied) readRegisters(t *tracer) (pointers []uint64) {
 	return pointers
 }
 
-// stackPointer is the stack pointer in a set of registers that has it.
+// stackPointer returns the stack pointer of a set of registers, if it has one.
 func (c *copied) stackPointer(set *sdk.RegisterSet, data []byte) (sp uint64, ok bool) {
 	for i := range set.Fields {
 		f := &set.Fields[i]
@@ -343,9 +342,9 @@ func (c *copied) stackPointer(set *sdk.RegisterSet, data []byte) (sp uint64, ok 
 
 // readRegisterSet reads a set of registers of a stopped thread.
 func (c *copied) readRegisterSet(th *tracee, owner string, typ uint32) (n registerNote, ok bool) {
-	buf := c.room.take(maxRegisters)
+	buf := c.buffer.take(maxRegisters)
 	size := th.readRegisters(typ, buf)
-	c.room.giveBack(maxRegisters - size)
+	c.buffer.putBack(maxRegisters - size)
 	if size == 0 {
 		return n, false
 	}
@@ -356,8 +355,8 @@ func (c *copied) readRegisterSet(th *tracee, owner string, typ uint32) (n regist
 	return n, true
 }
 
-// readStatusRegisters reads the general registers of a machine that nobody here
-// describes: elfcore knows of many where the program counter is.
+// readStatusRegisters reads the general registers of a machine without a description: elfcore
+// knows the place of the program counter for many.
 func (c *copied) readStatusRegisters(t *tracer) {
 	for _, th := range t.threads {
 		if !th.isStopped {

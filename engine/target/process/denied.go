@@ -11,25 +11,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The reasons why a process has no stacks to be read. They are wrapped.
+// Reasons why the stacks of a process cannot be read. Errors wrap them.
 var (
-	// ErrEnded says that there is no such process, or that it ended meanwhile.
+	// ErrEnded means that there is no such process, or that it ended meanwhile.
 	ErrEnded = errors.New("no such process")
-	// ErrNoStacks says that a process has no stacks that could be read: a zombie, or a
-	// thread of the kernel.
+	// ErrNoStacks means that a process has no stacks: a zombie, or a thread of the kernel.
 	ErrNoStacks = errors.New("it has no stacks")
-	// ErrDenied says that this process may not stop the other one.
+	// ErrDenied means that this process may not stop the other one.
 	ErrDenied = errors.New("not permitted")
 )
 
 // errZombie is the ErrNoStacks of a zombie.
 var errZombie = fmt.Errorf("%w: it is a zombie, which has ended and whose parent has not asked for its exit status", ErrNoStacks)
 
-// ended is the error of a process that is not there.
+// ended returns the error for a process that does not exist.
 func ended(pid int) error { return fmt.Errorf("process %d: %w", pid, ErrEnded) }
 
-// refuse says why the process pid, which has this status, has no stacks that this process
-// could read; nil where nothing is known against it.
+// refuse returns why the stacks of the process pid, which has this status, cannot be read; nil
+// if they may be.
 func (s *status) refuse(pid int, threads []int) error {
 	switch {
 	case s.isKernel:
@@ -54,7 +53,7 @@ func (s *status) deny(pid int, err error) error {
 	if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES) {
 		return fmt.Errorf("process %d (%s): %w", pid, s.name, err)
 	}
-	// The tracer may have come meanwhile, or traces one thread only.
+	// The tracer may have attached meanwhile, or trace one thread only.
 	if now, e := readStatus(fmt.Sprintf("/proc/%d", pid)); e == nil {
 		if e := now.refuse(pid, nil); now.tracer != 0 {
 			return e
@@ -76,7 +75,7 @@ func (s *status) deny(pid int, err error) error {
 	return fmt.Errorf("process %d (%s): %w: %w: %s", pid, s.name, ErrDenied, err, strings.Join(what, "; "))
 }
 
-// scopes are the values of /proc/sys/kernel/yama/ptrace_scope that forbid something.
+// scopes describes the values of /proc/sys/kernel/yama/ptrace_scope that forbid something.
 var scopes = map[string]string{
 	"1": "/proc/sys/kernel/yama/ptrace_scope is 1, which lets a process stop its descendants only: run with CAP_SYS_PTRACE (sudo), or write 0 to it",
 	"2": "/proc/sys/kernel/yama/ptrace_scope is 2, which takes CAP_SYS_PTRACE: run with it (sudo), or write 0 to it",

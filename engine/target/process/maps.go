@@ -12,26 +12,26 @@ import (
 )
 
 // maxMappings bounds the mappings that are read. The kernel's own bound is
-// vm.max_map_count, 65,530 unless somebody raised it.
+// vm.max_map_count, 65,530 by default.
 const maxMappings = 1 << 20
 
-// A mapping is a line of /proc/PID/maps (proc_pid_maps(5)).
+// mapping is a line of /proc/PID/maps (proc_pid_maps(5)).
 type mapping struct {
 	start, end uint64
 	offset     uint64 // in the file, in bytes
 	flags      elf.ProgFlag
 	device     string
 	inode      uint64
-	path       string // as the kernel prints it: "" of anonymous memory, "[stack]", "/bin/x (deleted)"
+	path       string // as the kernel prints it: "" for anonymous memory, "[stack]", "/bin/x (deleted)"
 }
 
-// isOfFile says whether a file is mapped, rather than anonymous memory, which may have a
+// isOfFile reports whether a file is mapped, rather than anonymous memory, which may have a
 // name in brackets.
 func (m *mapping) isOfFile() bool {
 	return m.inode != 0 || strings.HasPrefix(m.path, "/") || strings.HasPrefix(m.path, "anon_inode:")
 }
 
-// deletedSuffix is what the kernel appends to the path of a file that has no name any more.
+// deletedSuffix is appended by the kernel to the path of a file that was deleted.
 const deletedSuffix = " (deleted)"
 
 func (m *mapping) isDeleted() bool { return strings.HasSuffix(m.path, deletedSuffix) }
@@ -39,7 +39,7 @@ func (m *mapping) isDeleted() bool { return strings.HasSuffix(m.path, deletedSuf
 // parseMaps reads /proc/PID/maps.
 func parseMaps(data []byte) ([]mapping, error) {
 	list := make([]mapping, 0, min(bytes.Count(data, []byte{'\n'})+1, maxMappings))
-	path := "" // mappings of a file, which follow one another, share it
+	path := "" // consecutive mappings of a file share it
 	for number := 1; len(data) > 0; number++ {
 		line, rest, _ := bytes.Cut(data, []byte{'\n'})
 		data = rest
@@ -93,7 +93,7 @@ func parseMapping(line []byte) (m mapping, path string, ok bool) {
 	return m, strings.TrimLeft(rest, " "), m.end > m.start
 }
 
-// find finds the mapping that holds an address; nil when none does.
+// find returns the mapping that contains an address; nil if none does.
 func find(list []mapping, address uint64) *mapping {
 	i := sort.Search(len(list), func(i int) bool { return list[i].end > address })
 	if i == len(list) || address < list[i].start {

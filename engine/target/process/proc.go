@@ -19,13 +19,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file reads what /proc says of a process beside its memory (proc(5)).
+// Files of /proc describe a process (proc(5)).
 
-// maxFile bounds what is read of a file of /proc. The mappings of a process with as many
-// as the kernel allows take some ten megabytes.
+// maxFile bounds a file of /proc. The maximum of mappings by default takes some ten megabytes.
 const maxFile = 256 << 20
 
-// readFile reads a file of /proc, which does not tell its size, into memory that buf has room for.
+// readFile reads a file of /proc, whose size is unknown, into buf as far as its capacity goes.
 func readFile(path string, buf []byte) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
@@ -50,16 +49,16 @@ func readFile(path string, buf []byte) ([]byte, error) {
 	}
 }
 
-// isGone says whether an error of a file of /proc, or of ptrace, means that the process
+// isGone reports whether an error of a file of /proc, or of ptrace, means that the process
 // or thread has ended.
 func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }
 
-// status are fields of /proc/PID/status and of /proc/PID/stat.
+// status has fields of /proc/PID/status and of /proc/PID/stat.
 type status struct {
 	leader   int    // the ID of the process
-	tracer   int    // the ID of the process that traces it; 0: none
+	tracer   int    // the ID of the process that traces it; 0 if none does
 	uid      uint32 // effective
 	state    byte   // R, S, D, T, t, Z, X, I
 	name     string
@@ -98,7 +97,7 @@ func readStatus(dir string) (s status, err error) {
 	if data, err = readFile(dir+"/stat", nil); err != nil {
 		return s, err
 	}
-	// The name, in parentheses, may hold anything.
+	// The name, in parentheses, may have any character.
 	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 	if len(fields) < 20 || s.leader == 0 {
 		return s, fmt.Errorf("%s/stat: %d fields behind the name, expected 20 or more", dir, len(fields))
@@ -134,11 +133,11 @@ func threadsOf(pid int) ([]int, error) {
 	return list, nil
 }
 
-// ticks is the unit of times in /proc/PID/stat: USER_HZ, which is 100 wherever Linux runs
-// but on Alpha and IA-64.
+// ticks per second are the unit of times in /proc/PID/stat: USER_HZ, which is 100 on Linux
+// except on Alpha and IA-64.
 const ticks = 100
 
-// startTime is when a process started; zero where the time of the boot is not known.
+// startTime returns when a process started; zero if the time of the boot is not known.
 func startTime(started uint64) time.Time {
 	data, err := readFile("/proc/stat", nil)
 	if err != nil {
@@ -156,14 +155,14 @@ func startTime(started uint64) time.Time {
 	return time.Time{}
 }
 
-// A machine is what the ELF header of an executable says of its process.
+// machine has the members of an executable's ELF header that describe its process.
 type machine struct {
 	class elf.Class
 	elf   uint16
 	flags uint32
 }
 
-// size is the size of an address.
+// size returns the size of an address.
 func (m machine) size() int {
 	if m.class == elf.ELFCLASS64 {
 		return 8
@@ -171,7 +170,7 @@ func (m machine) size() int {
 	return 4
 }
 
-// order is the byte order of this machine, which its processes have too.
+// order is the byte order of this machine and its processes.
 var order = binary.NativeEndian
 
 // readMachine reads the header of a process's executable, at path.

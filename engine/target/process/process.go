@@ -19,19 +19,18 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// Options says what a process is read with.
+// Options sets how a process is read, and where its files are found.
 type Options struct {
-	// Finder opens the files that the process has mapped. Where its Sysroot is "" and the
-	// process has mounts of its own, they are looked up under its root directory.
+	// Finder opens the files that the process has mapped. If its Sysroot is "" and the
+	// process has its own mounts, files are looked up under the process's root directory.
 	Finder object.Finder
-	// Describe gives the description of an ELF machine's architecture, whose register
-	// sets (sdk.CoreNote) say which registers are asked for. Its error is the reason
-	// why threads have no registers.
+	// Describe returns the description of an ELF machine's architecture, whose register
+	// sets (sdk.CoreNote) are read. Its error is the reason why threads have no registers.
 	Describe func(machine uint16) (*sdk.Description, error)
 }
 
-// A Target is what was copied of a living process. It implements target.Target. It may be
-// used concurrently, but for Close.
+// Target is the copy of a live process. It implements target.Target. Except for Close it may be
+// used concurrently.
 type Target struct {
 	*elfcore.Core
 	threads []*target.Thread
@@ -41,16 +40,16 @@ type Target struct {
 	longest time.Duration
 }
 
-// maxAttempts is how often a process is stopped anew that executes another program while it
-// is being stopped.
+// maxAttempts bounds how often a process is stopped anew, after it has executed another program
+// while it was being stopped.
 const maxAttempts = 8
 
-// enoughLooks is how often a process is looked at before it is said to have ended.
+// enoughLooks is how often a process must look ended before it counts as ended.
 const enoughLooks = 4
 
-// Open stops the threads of a process, copies their registers and stacks, lets them go, and
+// Open stops the threads of a process, copies their registers and stacks, releases them, and
 // opens the files of the code that the process has loaded. pid may be the ID of any of its
-// threads. The error wraps ErrEnded, ErrNoStacks or ErrDenied where it is one of these.
+// threads. The error wraps ErrEnded, ErrNoStacks or ErrDenied if that is the reason.
 func Open(pid int, options Options) (*Target, error) {
 	if pid <= 0 {
 		return nil, ended(pid)
@@ -76,9 +75,9 @@ func Open(pid int, options Options) (*Target, error) {
 	}
 }
 
-// isThere says whether a process has not ended. One that executes another program loses all
-// threads but one, and what was to be read of them. While the thread that executes takes the
-// place of the first one, that looks like a process that has ended: so it is asked again.
+// isThere reports whether a process has not ended. A process that calls execve loses all threads
+// except the caller, and while that takes the place of the first thread the process looks as if
+// it had ended: so it is looked at more than once.
 func isThere(pid int) bool {
 	for range 5 {
 		if seemsThere(pid) {
@@ -98,7 +97,7 @@ func seemsThere(pid int) bool {
 	return err == nil && len(threads) > 1
 }
 
-// read copies a process. o is what /proc says of it beside.
+// read copies a process, and reads its outline.
 func read(pid int, options *Options) (c *copied, o *outline, err error) {
 	s, err := readStatus(fmt.Sprintf("/proc/%d", pid))
 	if err != nil {
@@ -106,7 +105,7 @@ func read(pid int, options *Options) (c *copied, o *outline, err error) {
 	}
 	pid = s.leader
 	o = &outline{root: options.Finder.Sysroot, elsewhere: map[string]string{}, lost: map[string]bool{}}
-	if c, o.status, err = lookAt(pid, options); err != nil {
+	if c, o.status, err = inspect(pid, options); err != nil {
 		return nil, nil, err
 	}
 	if o.root == "" && hasOwnMounts(c) {
@@ -127,10 +126,10 @@ func read(pid int, options *Options) (c *copied, o *outline, err error) {
 	return c, o, nil
 }
 
-// lookAt is what is known of a process before it is prepared for being copied. pid is that of
-// its first thread. It has no description where no architecture reads its registers:
-// undescribed is why.
-func lookAt(pid int, options *Options) (c *copied, s status, err error) {
+// inspect reads the state that a process must have before it is prepared for being copied. pid
+// is the ID of its first thread. If no architecture reads its registers, it has no description,
+// and undescribed is why.
+func inspect(pid int, options *Options) (c *copied, s status, err error) {
 	threads, err := threadsOf(pid)
 	if err != nil {
 		return nil, s, err
@@ -141,7 +140,7 @@ func lookAt(pid int, options *Options) (c *copied, s status, err error) {
 	if err := s.refuse(pid, threads); err != nil {
 		return nil, s, err
 	}
-	c = &copied{pid: pid, lead: living(pid, threads)}
+	c = &copied{pid: pid, lead: liveThread(pid, threads)}
 	if c.machine, err = readMachine(c.dir() + "/exe"); err != nil {
 		return nil, s, s.deny(pid, err)
 	}
@@ -154,10 +153,9 @@ func lookAt(pid int, options *Options) (c *copied, s status, err error) {
 	return c, s, nil
 }
 
-// living is a thread of a process that has not ended: where it can be that of the process's
-// ID, which mostly lives longest. Once IDs were given out up to the highest, those of new
-// threads are lower ones.
-func living(pid int, threads []int) int {
+// liveThread returns a thread of a process that has not ended: if possible the thread with the
+// process's ID, which usually lives longest. It need not be the lowest ID: IDs wrap around.
+func liveThread(pid int, threads []int) int {
 	for _, id := range append([]int{pid}, threads...) {
 		if s, err := readStatus(fmt.Sprintf("/proc/%d/task/%d", pid, id)); err == nil && s.state != 'Z' && s.state != 'X' {
 			return id
@@ -166,22 +164,22 @@ func living(pid int, threads []int) int {
 	return pid
 }
 
-// An outline is what /proc says of a process beside its memory.
+// outline is the state of a process that /proc has and a core has not.
 type outline struct {
 	status     status
 	command    string
 	executable string
-	root       string            // the directory beneath which the paths of mappings are
-	elsewhere  map[string]string // where files are opened that are not at their paths
+	root       string            // the directory that the paths of mappings are relative to
+	elsewhere  map[string]string // other paths of files that are not at their own
 	lost       map[string]bool   // by path; see isLost
 	names      map[int]string    // of threads
 	stuck      map[int]byte      // the states of threads that did not stop
 }
 
-// maxCommand bounds the command line that is kept.
+// maxCommand bounds the command line.
 const maxCommand = 64 << 10
 
-// describe reads what may be read of a process that goes on.
+// describe reads the members that need no stopped threads.
 func (o *outline) describe(c *copied) {
 	if data, err := readFile(c.dir()+"/cmdline", nil); err == nil {
 		data = bytes.TrimRight(data[:min(len(data), maxCommand)], "\x00")
@@ -201,10 +199,10 @@ func (o *outline) describe(c *copied) {
 	}
 }
 
-// isLost says whether the file of a mapping with code can be opened by no path. Usually it
-// can by the mapping's own. One that has no name any more, or none beneath the root that
-// paths are looked up under, is opened by /proc/PID/map_files, which takes CAP_SYS_ADMIN or
-// CAP_CHECKPOINT_RESTORE, and the executable by /proc/PID/exe.
+// isLost reports whether the file of a mapping with code can be opened by no path. Usually the
+// mapping's own path works. A file without a name, or without one beneath root, is opened by
+// /proc/PID/map_files, which takes CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE, and the executable
+// by /proc/PID/exe.
 func (o *outline) isLost(c *copied, m *mapping) bool {
 	lost, known := o.lost[m.path]
 	if !known {
@@ -214,9 +212,9 @@ func (o *outline) isLost(c *copied, m *mapping) bool {
 	return lost
 }
 
-// hasName reports whether there is a file at the path of a mapping, and sets where the mapped
-// one is opened in its place if it has another inode: something else was mounted there. On
-// overlayfs the inode of the mapping may be that of the file beneath.
+// hasName reports whether there is a file at the path of a mapping. If that has another inode,
+// as another file was mounted there, it sets the path by which the mapped file is opened. On
+// overlayfs the inode of the mapping may be that of the lower file.
 func (o *outline) hasName(c *copied, m *mapping) bool {
 	if m.isDeleted() {
 		return false
@@ -247,7 +245,7 @@ func (o *outline) reach(c *copied, m *mapping) bool {
 	return false
 }
 
-// open makes a target of what was copied.
+// open makes a target of the copy.
 func open(c *copied, o *outline, options Options) (*Target, error) {
 	t := &Target{finder: options.Finder, stopped: c.stopped, longest: c.longest}
 	t.finder.Sysroot, t.finder.Elsewhere = o.root, o.elsewhere
@@ -262,16 +260,16 @@ func open(c *copied, o *outline, options Options) (*Target, error) {
 	return t, nil
 }
 
-// hasOwnMounts says whether a process has mounts of its own. Its mappings have the paths
-// that their files have there. (Those of a process that only has another root directory
-// have the paths that they have for who reads them.)
+// hasOwnMounts reports whether a process has its own mounts: the paths of its mappings are
+// relative to them. (If a process only has another root directory, the paths are relative to
+// the reader's root.)
 func hasOwnMounts(c *copied) bool {
 	theirs, err := os.Stat(c.dir() + "/ns/mnt")
 	ours, e := os.Stat("/proc/self/ns/mnt")
 	return err == nil && e == nil && !os.SameFile(theirs, ours)
 }
 
-// describe completes threads and facts by what a core has no room for.
+// describe completes threads and facts with the outline.
 func (t *Target) describe(c *copied, o *outline) {
 	t.threads = t.Core.Threads()
 	for _, th := range t.threads {
@@ -298,22 +296,22 @@ func (t *Target) describe(c *copied, o *outline) {
 	facts.Process.ID = int64(c.pid)
 	facts.Process.Command, facts.Process.Executable = o.command, o.executable
 	facts.Process.User = &o.status.uid
-	facts.Process.Created, facts.Process.Kept = startTime(o.status.started), c.at
+	facts.Process.Created, facts.Process.Kept = startTime(o.status.started), c.stoppedAt
 	facts.Mappings = len(c.maps)
 	t.info.Facts = &facts
 }
 
-// Info is what is known of the process. Facts have its command line, its executable, when
-// it started and when it was stopped.
+// Info describes the process. Facts have its command line, its executable, when it started and
+// when it was stopped.
 func (t *Target) Info() target.Info { return t.info }
 
-// Threads are in the order of their IDs. Those that did not stop are behind the others, and
-// say so.
+// Threads returns the threads in the order of their IDs. Threads that did not stop come last,
+// with a Problem.
 func (t *Target) Threads() []*target.Thread { return t.threads }
 
-// Finder is what the files of the process were found by, and are to be found by later.
+// Finder returns the finder of the process's files.
 func (t *Target) Finder() object.Finder { return t.finder }
 
-// Stopped is how long threads of the process were stopped: all of them, from the first
-// one's stop to the last one's release, and the one that was stopped longest.
+// Stopped returns how long threads of the process were stopped: all, from the first thread's
+// stop to the last one's release, and the longest stop of one thread.
 func (t *Target) Stopped() (all, longest time.Duration) { return t.stopped, t.longest }

@@ -420,7 +420,7 @@ func TestMemoryIsCopiedByTheThreadOfTheProcessID(t *testing.T) {
 		t.Fatalf("%d threads, %v, expected some", len(threads), err)
 	}
 	slices.Reverse(threads)
-	if got := living(os.Getpid(), threads); got != os.Getpid() {
+	if got := liveThread(os.Getpid(), threads); got != os.Getpid() {
 		t.Errorf("thread %d of %d, expected the one of that ID", got, os.Getpid())
 	}
 }

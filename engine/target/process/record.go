@@ -20,39 +20,39 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// RecordOptions say how often a process is looked at.
+// RecordOptions sets how often a process is sampled.
 type RecordOptions struct {
 	Options
-	Repeat int           // how often
+	Repeat int           // the number of moments
 	Every  time.Duration // from one moment to the next
-	// MaxBytes bounds the recording; 0: nothing does.
+	// MaxBytes bounds the recording; 0 for no bound.
 	MaxBytes uint64
 }
 
-// A Recorded is what became of a process that was looked at again and again.
+// Recorded describes a recording.
 type Recorded struct {
 	PID     int
-	Moments int // at which it was stopped
+	Moments int // at which the process was stopped
 	Samples int // of threads
-	// Missed is how many moments passed while one before them was copied.
+	// Missed is the number of moments that passed while an earlier one was copied.
 	Missed int
-	// Stopped is how long its threads stood still in all, and Longest at most at a time.
+	// Stopped is how long the threads stood still in all, and Longest the longest time at
+	// one moment.
 	Stopped, Longest time.Duration
-	// Root is where the paths of its files are looked up that has other mounts; "": it
-	// has none. It holds as long as this process does.
+	// Root is the directory that the paths of files are relative to, if the process has
+	// other mounts; else "". It is valid as long as the recording process lives.
 	Root string
-	// Problems say why it ended early, a sentence each.
+	// Problems are the reasons why the recording ended early, a sentence each.
 	Problems []string
 }
 
-// WallEvent is the name of the event of samples that are taken by a clock, whatever the
-// threads do.
+// WallEvent is the name of the event of samples that are taken by wall-clock time.
 const WallEvent = "wall"
 
-// errEnough ends a recording as it is.
+// errEnough ends a recording without an error.
 var errEnough = errors.New("enough")
 
-// A recorder samples a process.
+// recorder samples a process.
 type recorder struct {
 	options   RecordOptions
 	out       *perfdata.Writer
@@ -61,21 +61,21 @@ type recorder struct {
 	registers sdk.Registers
 	values    []byte
 	names     map[int]*threadName
-	mapped    []mapping // that were written
+	mapped    []mapping // already written
 	moment    uint64
 	recorded  Recorded
 }
 
-// A threadName is what a thread was called when it was last asked.
+// threadName is the name of a thread when it was last read.
 type threadName struct {
 	name  string
-	asked int // how often
+	reads int // how often it was read
 }
 
-// Record stops the threads of a process again and again, and writes what was copied as a
-// recording of perf: a sample of every thread at every moment, with registers and stack. Its
-// weight is the time since the moment before. That the process ends, or may not be stopped
-// any more, ends the recording; what was written is whole.
+// Record stops the threads of a process repeatedly, and writes the copies as a recording of
+// perf: a sample of every thread at every moment, with registers and stack. Its weight is the
+// time since the previous moment. The recording ends, complete, when the process ends or may no
+// longer be stopped.
 func Record(ctx context.Context, pid int, file io.WriteSeeker, options RecordOptions) (Recorded, error) {
 	s, err := readStatus(fmt.Sprintf("/proc/%d", pid))
 	if isGone(err) || pid <= 0 {
@@ -92,8 +92,8 @@ func Record(ctx context.Context, pid int, file io.WriteSeeker, options RecordOpt
 	return r.recorded, errors.Join(err, r.out.Close())
 }
 
-// begin reads what is to be known of a process before it is stopped, and writes what stands
-// before the samples.
+// begin reads the state of a process that is needed before it is stopped, and writes the part of
+// the recording before the samples.
 func (r *recorder) begin(file io.WriteSeeker) error {
 	if err := r.again(); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (r *recorder) begin(file io.WriteSeeker) error {
 		return fmt.Errorf("process %d: no architecture says which registers are in samples of its machine (%v)", c.pid, elf.Machine(c.machine.elf))
 	}
 	if hasOwnMounts(c) {
-		// A folder that is open can be reached when the process has ended.
+		// An open folder can still be reached when the process has ended.
 		root, err := unix.Open(c.dir()+"/root", unix.O_PATH|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return fmt.Errorf("process %d: its root directory: %w", c.pid, err)
@@ -127,8 +127,8 @@ func (r *recorder) begin(file io.WriteSeeker) error {
 	return nil
 }
 
-// sampled are the registers of a set of perf's: as the bits of sample_regs_user, and in the
-// order of these.
+// sampled returns the registers of a perf register set: as the bits of sample_regs_user, and as
+// numbers in the order of these bits.
 func sampled(set *sdk.RegisterSet) (mask uint64, inOrder []uint32) {
 	for bit := range uint32(64) {
 		i := slices.IndexFunc(set.Fields, func(f sdk.RegisterField) bool { return f.Offset == bit })
@@ -140,17 +140,17 @@ func sampled(set *sdk.RegisterSet) (mask uint64, inOrder []uint32) {
 	return mask, inOrder
 }
 
-// now is the time of samples.
+// now returns the time of samples.
 func now() uint64 {
 	var t unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // there is always one
 	return uint64(t.Nano())                         //nolint:gosec // since the boot
 }
 
-// again begins anew with a process, as with one that executes another program now.
+// again begins anew with a process that executes another program now.
 func (r *recorder) again() error {
 	pid := r.recorded.PID
-	c, s, err := lookAt(pid, &r.options.Options)
+	c, s, err := inspect(pid, &r.options.Options)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (r *recorder) again() error {
 	return nil
 }
 
-// isNeverLost is for who needs no code of a process.
+// isNeverLost is isLost for callers that need no code of a process.
 func isNeverLost(*mapping) bool { return false }
 
 // sampleAll takes the samples of all moments.
@@ -232,11 +232,11 @@ func (r *recorder) sample() error {
 	}
 }
 
-// stop copies the threads. What is known of mappings stays while they do.
+// stop copies the threads. Copied code is kept as long as the mappings are the same.
 func (r *recorder) stop() error {
 	c := r.copied
 	c.pieces = c.pieces[:0]
-	c.room.used = 0
+	c.buffer.used = 0
 	if err := c.copyStopped(isNeverLost); err != nil {
 		return err
 	}
@@ -248,19 +248,19 @@ func (r *recorder) stop() error {
 
 // write writes the samples of one moment.
 func (r *recorder) write() {
-	at, c := now(), r.copied
+	moment, c := now(), r.copied
 	weight := uint64(r.options.Every) //nolint:gosec // not negative
 	if r.moment > 0 {
-		weight = at - r.moment
+		weight = moment - r.moment
 	}
-	r.moment = at
-	r.writeMappings(at)
+	r.moment = moment
+	r.writeMappings(moment)
 	seen := make(map[int]*threadName, len(c.threads))
 	for _, th := range c.threads {
 		if !th.isStopped || len(th.registers) == 0 {
 			continue
 		}
-		seen[th.id] = r.writeName(th.id, at)
+		seen[th.id] = r.writeName(th.id, moment)
 		r.registers = sdk.Registers{}
 		for i := range c.description.RegisterSets {
 			set := &c.description.RegisterSets[i]
@@ -268,16 +268,16 @@ func (r *recorder) write() {
 				set.Decode(th.registers[0].data, &r.registers)
 			}
 		}
-		r.writeSample(th.id, at, weight)
+		r.writeSample(th.id, moment, weight)
 	}
-	r.names = seen // the ID of one that has ended may be another's
+	r.names = seen // IDs of threads that have ended may be reused
 }
 
 // writeMappings writes the mappings with code that are new.
-func (r *recorder) writeMappings(at uint64) {
+func (r *recorder) writeMappings(moment uint64) {
 	c := r.copied
 	if r.mapped == nil {
-		r.out.Comm(c.pid, c.pid, at, r.nameOf(c.pid), true)
+		r.out.Comm(c.pid, c.pid, moment, r.nameOf(c.pid), true)
 	}
 	for i := range c.maps {
 		m := &c.maps[i]
@@ -297,12 +297,12 @@ func (r *recorder) writeMappings(at uint64) {
 				w.Path = strings.TrimSuffix(m.path, deletedSuffix)
 			}
 		}
-		r.out.Map(c.pid, at, &w)
+		r.out.Map(c.pid, moment, &w)
 	}
 	r.mapped = c.maps
 }
 
-// elfRights are the rights of a mapping as mmap(2) takes them.
+// elfRights returns the protection of a mapping as mmap(2) takes it.
 func elfRights(flags elf.ProgFlag) (prot int) {
 	for flag, bit := range map[elf.ProgFlag]int{elf.PF_R: unix.PROT_READ, elf.PF_W: unix.PROT_WRITE, elf.PF_X: unix.PROT_EXEC} {
 		if flags&flag != 0 {
@@ -312,8 +312,7 @@ func elfRights(flags elf.ProgFlag) (prot int) {
 	return prot
 }
 
-// vdsoID is the build ID of the vDSO, which is that of this process where the machine is
-// the same.
+// vdsoID returns the build ID of the process's vDSO, or nil.
 func (r *recorder) vdsoID(m *mapping) []byte {
 	c := copied{lead: r.copied.lead}
 	if m.end-m.start > maxVDSO {
@@ -331,19 +330,19 @@ func (r *recorder) vdsoID(m *mapping) []byte {
 	return o.BuildID()
 }
 
-// writeName writes what a thread is called where that is new. Threads are named when they
-// have just started: later they are asked less often.
-func (r *recorder) writeName(id int, at uint64) *threadName {
+// writeName writes the name of a thread if it is new. As threads usually get their names soon
+// after their start, later it is read less often.
+func (r *recorder) writeName(id int, moment uint64) *threadName {
 	n := r.names[id]
 	if n == nil {
 		n = &threadName{}
 	}
-	if n.asked++; n.asked > 4 && n.asked%64 != 0 {
+	if n.reads++; n.reads > 4 && n.reads%64 != 0 {
 		return n
 	}
 	if name := r.nameOf(id); name != "" && name != n.name {
 		n.name = name
-		r.out.Comm(r.copied.pid, id, at, name, false)
+		r.out.Comm(r.copied.pid, id, moment, name, false)
 	}
 	return n
 }
@@ -357,9 +356,9 @@ func (r *recorder) nameOf(id int) string {
 }
 
 // writeSample writes the sample of a thread.
-func (r *recorder) writeSample(id int, at, weight uint64) {
+func (r *recorder) writeSample(id int, moment, weight uint64) {
 	d := r.copied.description
-	s := perfdata.Sample{PID: r.copied.pid, TID: id, Time: at, Period: weight}
+	s := perfdata.Sample{PID: r.copied.pid, TID: id, Time: moment, Period: weight}
 	s.IP, _ = r.registers.Uint64(d.PC, d.ByteOrder)
 	sp, _ := r.registers.Uint64(d.SP, d.ByteOrder)
 	s.Registers.ABI = perfdata.Registers64

@@ -13,18 +13,18 @@ import (
 	"github.com/unwindd/unwindd/engine/target/registered"
 )
 
-// maxRegistered bounds what is copied of object files that the process made, while its
-// threads stand still.
+// maxRegistered bounds the object files of JIT code that are copied while the threads stand
+// still.
 const maxRegistered = 64 << 20
 
-// A descriptor is where a list of code that the process made begins.
+// descriptor is the address of a list of JIT code.
 type descriptor struct {
 	address uint64
 	list    *registered.Process
 }
 
-// findRegistered looks for lists of code that the process made, in the files of its code.
-// The process goes on meanwhile.
+// findRegistered looks in the files of the process's code for lists of JIT code, while the
+// process goes on.
 func (c *copied) findRegistered(o *outline) {
 	seen := map[string]bool{}
 	for i := range c.maps {
@@ -43,11 +43,11 @@ func (c *copied) findRegistered(o *outline) {
 	}
 }
 
-// descriptorIn is the descriptor of a file that is mapped.
+// descriptorIn returns the descriptor in a file that is mapped.
 func (c *copied) descriptorIn(path, mapped string) (d descriptor, ok bool) {
 	file, err := object.Open(path)
 	if err != nil {
-		return d, false // whoever opens the modules says why
+		return d, false // opening the modules reports why
 	}
 	defer file.Close()
 	address, ok := registered.Descriptor(file)
@@ -72,7 +72,7 @@ func (c *copied) descriptorIn(path, mapped string) (d descriptor, ok bool) {
 func (c *copied) copyRegistered() {
 	left := uint64(maxRegistered)
 	for _, d := range c.descriptors {
-		files, _ := d.list.Files(d.address) // who reads what was copied says what is wrong
+		files, _ := d.list.Files(d.address) // reading the copy reports the error again
 		for _, f := range files {
 			if f.Size > left {
 				return
@@ -85,7 +85,7 @@ func (c *copied) copyRegistered() {
 	}
 }
 
-// readAndKeep reads memory of the process, and adds it to what was copied.
+// readAndKeep reads memory of the process, and adds it to the copy.
 func (c *copied) readAndKeep(address uint64, buf []byte) (int, error) {
 	local := unix.Iovec{Base: &buf[0]}
 	local.SetLen(len(buf))
@@ -94,15 +94,15 @@ func (c *copied) readAndKeep(address uint64, buf []byte) (int, error) {
 		return max(n, 0), target.ErrNoMemory
 	}
 	if c.isFree(address, uint64(n)) {
-		data := c.room.take(n)
+		data := c.buffer.take(n)
 		copy(data, buf)
 		c.keep(address, data)
 	}
 	return n, nil
 }
 
-// isFree reports whether a part of memory is none of which something was copied: stacks are,
-// and a list may lie.
+// isFree reports whether no part of a range of memory was copied, as stacks are. A corrupt list
+// may lead anywhere.
 func (c *copied) isFree(address, size uint64) bool {
 	return size > 0 && address+size > address && !slices.ContainsFunc(c.pieces, func(p piece) bool { return address < p.end() && p.address < address+size })
 }

@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// redZone is what is copied below the stack pointer. Leaf functions keep things there
-	// under some ABIs: 128 bytes on x86-64, 288 and 512 on PowerPC.
+	// redZone is the number of bytes copied below the stack pointer, which leaf functions
+	// use under some ABIs: 128 bytes on x86-64, 288 and 512 on PowerPC.
 	redZone = 512
-	// maxStack bounds what is copied of a thread's own stack: the usual limit of the first
-	// thread's, and the usual size of the others'.
+	// maxStack bounds the copy of a thread's stack that is a mapping: the usual limit of the
+	// first thread's, and the usual size of the others'.
 	maxStack = 8 << 20
-	// maxPart bounds what is copied where the stack is a part of a mapping: runtimes put
-	// many stacks, and their heaps, into one.
+	// maxPart bounds the copy of a stack that is a part of a mapping: runtimes put many
+	// stacks, and their heaps, into one mapping.
 	maxPart = 256 << 10
-	// maxStacks bounds the stacks of all threads together, of each of which at least
-	// minStack is copied.
+	// maxStacks bounds the stacks of all threads together, except that at least minStack of
+	// each is copied.
 	maxStacks = 64 << 20
 	minStack  = 64 << 10
 )
@@ -27,7 +27,7 @@ const (
 // span is a range of addresses.
 type span struct{ start, end uint64 }
 
-// stackRanges are the stacks of threads with these stack pointers, in ascending order and
+// stackRanges returns the stacks of threads with these stack pointers, in ascending order and
 // without overlap: each from its red zone to the end of its mapping, bounded.
 func (c *copied) stackRanges(pointers []uint64) []span {
 	list := make([]span, 0, len(pointers))
@@ -43,7 +43,7 @@ func (c *copied) stackRanges(pointers []uint64) []span {
 			return 0
 		})
 		if !ok || c.maps[i].flags&elf.PF_R == 0 {
-			continue // it overflowed into its guard page, or leads nowhere
+			continue // it overflowed into its guard page, or is corrupt
 		}
 		m := &c.maps[i]
 		limit := uint64(maxPart)
@@ -66,8 +66,8 @@ func (c *copied) stackRanges(pointers []uint64) []span {
 	return joined(list)
 }
 
-// isStack says whether a mapping is one stack: the kernel's name says so, or a guard page
-// below it, as libraries of threads put it there.
+// isStack reports whether a mapping is one stack: by the kernel's name, or by a guard page below
+// it, as libraries of threads put it there.
 func (c *copied) isStack(i int) bool {
 	m := &c.maps[i]
 	if m.path == "[stack]" {
@@ -76,7 +76,7 @@ func (c *copied) isStack(i int) bool {
 	return i > 0 && c.maps[i-1].end == m.start && c.maps[i-1].flags == 0 && !m.isOfFile()
 }
 
-// joined sorts spans and joins those that touch.
+// joined sorts spans and joins spans that touch.
 func joined(list []span) []span {
 	slices.SortFunc(list, func(a, b span) int { return cmp.Compare(a.start, b.start) })
 	kept := list[:0]

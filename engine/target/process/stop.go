@@ -14,48 +14,47 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file stops threads and lets them go (ptrace(2)).
+// Threads are stopped and released by ptrace(2).
 //
 // PTRACE_SEIZE attaches to a thread without stopping it. PTRACE_INTERRUPT then stops it
-// without a signal: nobody sees a SIGSTOP, and a process that is stopped already stays so
+// without a signal: the process sees no SIGSTOP, and a process that is stopped already stays so
 // afterwards. All of it has to be done by one thread of this process, the tracer; when that
-// ends, however it ends, the kernel lets go what it had seized.
+// ends, however it ends, the kernel releases the threads that it had seized.
 
-// A tracee is a thread of the other process.
+// tracee is a thread of the other process.
 type tracee struct {
 	id        int
 	isStopped bool
 	isGone    bool
-	signal    int // that the thread was about to get when it stopped; it gets it when it goes on
+	signal    int // that was pending when the thread stopped, and is delivered when it goes on
 	since     time.Time
-	stopped   time.Duration // how long it was, at most
+	stopped   time.Duration // an upper bound
 	registers []registerNote
 }
 
-// A registerNote is a set of registers as a core has it.
+// registerNote is a set of registers as in a core.
 type registerNote struct {
 	owner string
 	typ   uint32
 	data  []byte
 }
 
-// A tracer stops the threads of a process. All its methods are called by one thread.
+// tracer stops the threads of a process. All its methods are called by one thread.
 type tracer struct {
 	pid      int
 	threads  []*tracee
-	begun    time.Time     // the first thread was interrupted; zero: none was
-	longest  time.Duration // that one thread was stopped
+	begun    time.Time     // when the first thread was interrupted; zero if none was
+	longest  time.Duration // the longest stop of one thread
 	deadline time.Duration // for the threads to stop
 
 	mu     sync.Mutex
 	seized []int // IDs that reap looks at
 }
 
-// reap asks for the exit status of threads that have ended, until done is closed. A thread
-// that calls execve waits until the others are asked for, and meanwhile the kernel blocks
-// whoever would seize or read any thread of its process, as the tracer does: so it is done
-// by another goroutine. The status of the first thread is its parent's to ask for, and
-// execve does not wait for that one.
+// reap collects the exit status of threads that have ended, until done is closed. A thread that
+// calls execve waits until the others' are collected, and meanwhile the kernel blocks calls that
+// seize or read any thread of its process, such as the tracer's: so another goroutine does it.
+// The status of the first thread is left to its parent; execve does not wait for it.
 func (t *tracer) reap(done <-chan struct{}) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -67,8 +66,8 @@ func (t *tracer) reap(done <-chan struct{}) {
 		}
 		t.mu.Lock()
 		t.seized = slices.DeleteFunc(t.seized, func(id int) bool {
-			// The kernel tells of stops whether they are asked for or not. They are the
-			// tracer's to take.
+			// The kernel reports stops whether they are requested or not. They are
+			// left to the tracer.
 			const exits = unix.WEXITED | unix.WNOHANG | unix.WALL
 			info, e := waitFor(id, exits|unix.WNOWAIT)
 			if e == 0 && info.hasExited() {
@@ -84,12 +83,12 @@ const (
 	// maxThreads bounds the threads of a process. The kernel's default for all
 	// processes together is half of it on a large machine.
 	maxThreads = 1 << 20
-	// maxRounds is how often new threads are looked for. Each round stops all that there
-	// are, so the next one finds only the children of those that had not stopped yet.
+	// maxRounds bounds how often new threads are looked for. Each round stops all threads,
+	// so the next finds only children of threads that had not stopped yet.
 	maxRounds = 64
 )
 
-// request is a request of ptrace. What addr and data are depends on it.
+// request calls ptrace with a request, which defines the meaning of addr and data.
 func request(what, thread int, addr, data uintptr) error {
 	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, uintptr(what), uintptr(thread), addr, data, 0, 0); e != 0 {
 		return e
@@ -97,8 +96,8 @@ func request(what, thread int, addr, data uintptr) error {
 	return nil
 }
 
-// stop stops all threads of the process, those too that start meanwhile. What was stopped
-// is to be released whatever it returns.
+// stop stops all threads of the process, including threads that start meanwhile. The caller must
+// release them even after an error.
 func (t *tracer) stop() error {
 	for range maxRounds {
 		fresh, err := t.seize()
@@ -110,7 +109,7 @@ func (t *tracer) stop() error {
 		}
 		for _, th := range fresh {
 			th.since = time.Now()
-			th.isGone = unix.PtraceInterrupt(th.id) != nil // it is ESRCH alone
+			th.isGone = unix.PtraceInterrupt(th.id) != nil // only ESRCH is possible
 		}
 		t.await(fresh)
 	}
@@ -127,7 +126,7 @@ func (t *tracer) seize() (fresh []*tracee, err error) {
 		return nil, err
 	}
 	for _, id := range ids {
-		at, known := slices.BinarySearchFunc(t.threads, id, func(th *tracee, id int) int { return th.id - id })
+		index, known := slices.BinarySearchFunc(t.threads, id, func(th *tracee, id int) int { return th.id - id })
 		if known {
 			continue
 		}
@@ -145,19 +144,19 @@ func (t *tracer) seize() (fresh []*tracee, err error) {
 			t.mu.Unlock()
 		}
 		th := &tracee{id: id}
-		t.threads = slices.Insert(t.threads, at, th)
+		t.threads = slices.Insert(t.threads, index, th)
 		fresh = append(fresh, th)
 	}
 	return fresh, nil
 }
 
-// seizeThread attaches to a thread. ok is false for one that has ended.
+// seizeThread attaches to a thread. ok is false if it has ended.
 func (t *tracer) seizeThread(id int) (ok bool, err error) {
-	// A thread that ends is refused before it can be seen to have ended, and where another
-	// one calls execve, that has its ID then: so it is asked more than once, and longer
-	// while no thread stands still for it.
+	// The kernel refuses a thread that is ending before /proc shows that it has ended, or
+	// that another thread that calls execve has its ID: so seizing is tried more than once,
+	// and longer while no thread stands still for it.
 	attempts := 6
-	if !t.holdsAny() {
+	if !t.hasStopped() {
 		attempts *= patience
 	}
 	for attempt := range attempts {
@@ -172,15 +171,15 @@ func (t *tracer) seizeThread(id int) (ok bool, err error) {
 		case isGone(e), e == nil && (s.state == 'Z' || s.state == 'X'):
 			return false, nil
 		case s.tracer == os.Getpid():
-			// A thread that is seized called execve and has this ID now. Or this process
-			// copies the other one twice at once.
+			// A seized thread called execve and has this ID now, or this process
+			// copies the other process twice at once.
 			return false, errChanged
 		}
 	}
 	return false, err
 }
 
-// A waited is struct siginfo as waitid fills it.
+// waited is struct siginfo as waitid fills it.
 type waited struct {
 	signal, errno, code int32
 	_                   [unsafe.Sizeof(uintptr(0)) - 4]byte // the union is aligned to a word
@@ -197,15 +196,15 @@ func waitFor(id int, options int) (info waited, e unix.Errno) {
 // hasExited is CLD_EXITED, CLD_KILLED or CLD_DUMPED.
 func (w *waited) hasExited() bool { return w.pid != 0 && w.code >= 1 && w.code <= 3 }
 
-// eventStop is PTRACE_EVENT_STOP where waitid says it: the stop is no signal's.
+// eventStop is PTRACE_EVENT_STOP, the event in waitid's status of a stop without a signal.
 const eventStop = unix.PTRACE_EVENT_STOP
 
-// patience is how many times the deadline is waited for while no thread stands still: a
-// process that executes another program, on a machine with much to do, is not at fault.
+// patience multiplies the deadline while no thread stands still: a process that executes another
+// program on a busy machine is not at fault.
 const patience = 20
 
-// holdsAny says whether a thread has been stopped.
-func (t *tracer) holdsAny() bool {
+// hasStopped reports whether any thread has been stopped.
+func (t *tracer) hasStopped() bool {
 	return slices.ContainsFunc(t.threads, func(th *tracee) bool { return th.isStopped && !th.isGone })
 }
 
@@ -217,7 +216,7 @@ func (t *tracer) await(threads []*tracee) {
 	for {
 		pending = slices.DeleteFunc(pending, func(th *tracee) bool { return th.isGone || th.hasStopped() })
 		past := time.Since(begun)
-		if len(pending) == 0 || past > t.deadline && (t.holdsAny() || past > patience*t.deadline) {
+		if len(pending) == 0 || past > t.deadline && (t.hasStopped() || past > patience*t.deadline) {
 			return
 		}
 		time.Sleep(pause)
@@ -225,8 +224,8 @@ func (t *tracer) await(threads []*tracee) {
 		if past < 2*time.Millisecond {
 			continue
 		}
-		// One that ended is not waited for. Where another thread called execve, the
-		// thread that has its ID now was perhaps never interrupted.
+		// Threads that ended are not waited for. After another thread's execve the
+		// thread that has such an ID now was perhaps never interrupted.
 		for _, th := range pending {
 			s, err := readStatus(fmt.Sprintf("/proc/%d/task/%d", t.pid, th.id))
 			th.isGone = isGone(err) || err == nil && (s.state == 'Z' || s.state == 'X')
@@ -237,8 +236,8 @@ func (t *tracer) await(threads []*tracee) {
 	}
 }
 
-// hasStopped asks whether a thread has stopped. The exit of a thread is left for its
-// parent to be asked for, which may be this process.
+// hasStopped reports whether a thread has stopped. The exit status of a thread is left to its
+// parent, which may be this process.
 func (th *tracee) hasStopped() bool {
 	info, e := waitFor(th.id, unix.WSTOPPED|unix.WNOHANG|unix.WALL|unix.WNOTHREAD)
 	switch {
@@ -246,7 +245,7 @@ func (th *tracee) hasStopped() bool {
 		th.isGone = true
 	case e == 0 && info.pid != 0:
 		th.isStopped = true
-		// Another stop than the one asked for is that of a signal on its way.
+		// Another stop than the requested one is that of a pending signal.
 		if info.status>>8 != eventStop {
 			th.signal = int(info.status & 0x7f)
 		}
@@ -255,20 +254,20 @@ func (th *tracee) hasStopped() bool {
 }
 
 // readRegisters reads a set of registers of a stopped thread (PTRACE_GETREGSET) into buf.
-// size is 0 for a set that the thread or the processor has not.
+// size is 0 for a set that the thread or the processor does not have.
 func (th *tracee) readRegisters(typ uint32, buf []byte) (size int) {
 	vector := unix.Iovec{Base: &buf[0]}
 	vector.SetLen(len(buf))
 	err := request(unix.PTRACE_GETREGSET, th.id, uintptr(typ), uintptr(unsafe.Pointer(&vector)))
 	if err != nil {
-		th.isGone = th.isGone || errors.Is(err, unix.ESRCH) // it was killed while it was stopped
+		th.isGone = th.isGone || errors.Is(err, unix.ESRCH) // ESRCH: it was killed while it was stopped
 		return 0
 	}
-	return int(vector.Len) //nolint:gosec // at most what was asked for
+	return int(vector.Len) //nolint:gosec // at most len(buf)
 }
 
-// release lets all threads go on. Those that have not stopped cannot be let go: the end of
-// the tracer does that.
+// release lets all threads go on, except threads that have not stopped: these are released by
+// the end of the tracer.
 func (t *tracer) release() {
 	for _, th := range t.threads {
 		if !th.isStopped {

@@ -21,22 +21,21 @@ import (
 // descriptor is the variable that leads to the list. It may be in any code object.
 const descriptor = "__jit_debug_descriptor"
 
-// Bounds on what is read of one list. A program may lie, or have been stopped while it
-// changed the list.
+// Bounds of one list. A program may lie, or have been stopped while it changed the list.
 const (
 	maxEntries = 1 << 16
 	maxFile    = 64 << 20  // bytes of an object file
 	maxFiles   = 512 << 20 // of all
-	chunk      = 1 << 20   // that is read at once
+	chunk      = 1 << 20   // bytes that are read at once
 )
 
-// A Process is what a list is read from.
+// Process is the memory that a list is read from.
 type Process struct {
-	// Read reads memory. It returns how many bytes from the address on are there.
+	// Read reads memory. It returns the number of bytes read.
 	Read  func(address uint64, buf []byte) (int, error)
 	Order binary.ByteOrder
-	// AddressSize is that of a pointer: 4 or 8 bytes. IsPacked says that numbers of 8 bytes
-	// are aligned to 4, as on 32-bit x86.
+	// AddressSize is the size of a pointer: 4 or 8 bytes. IsPacked means that numbers of 8
+	// bytes are aligned to 4, as on 32-bit x86.
 	AddressSize int
 	IsPacked    bool
 }
@@ -46,8 +45,8 @@ func ProcessOf(o *object.Object, read func(address uint64, buf []byte) (int, err
 	return &Process{Read: read, Order: o.ByteOrder(), AddressSize: o.AddressSize(), IsPacked: elf.Machine(o.Machine()) == elf.EM_386}
 }
 
-// Descriptor is where an object has the variable that leads to a list, an ELF virtual
-// address; ok is false where it has none.
+// Descriptor returns the ELF virtual address of the variable in an object that leads to a list;
+// ok is false if it has none.
 func Descriptor(o *object.Object) (address uint64, ok bool) {
 	_ = object.Guard(func() error {
 		if !o.MayExport(descriptor) && !isNamed(o) {
@@ -62,8 +61,8 @@ func Descriptor(o *object.Object) (address uint64, ok bool) {
 	return address, ok
 }
 
-// isNamed reports whether the names of an object's own symbols have the variable's: to read
-// them takes less than the symbols.
+// isNamed reports whether the variable's name is among the names of an object's own symbols,
+// which are faster to read than the symbols.
 func isNamed(o *object.Object) bool {
 	if s := o.Section(".strtab"); s != nil {
 		names, err := s.Data()
@@ -72,37 +71,37 @@ func isNamed(o *object.Object) bool {
 	return false
 }
 
-// nameOf is the name of a symbol without its version.
+// nameOf returns the name of a symbol without its version.
 func nameOf(s *object.Symbol) string {
 	name, _, _ := strings.Cut(s.Name, "@")
 	return name
 }
 
-// A File is an object file of a list.
+// File is an object file of a list.
 type File struct {
 	Address, Size uint64 // in memory
 }
 
-// Files reads the list of a descriptor. The error says why it ends before its end; what was
-// read before is right.
-func (p *Process) Files(at uint64) (list []File, err error) {
+// Files reads the list of the descriptor at an address. The error says why the list is not
+// complete; the files before the error are valid.
+func (p *Process) Files(address uint64) (list []File, err error) {
 	size := uint64(p.AddressSize)
-	entry, err := p.word(at + 8 + size) // behind the version, what was done last, and with which entry
+	entry, err := p.word(address + 8 + size) // first_entry, after version, action_flag and relevant_entry
 	if err != nil {
-		return nil, fmt.Errorf("%s at %#x: %w", descriptor, at, err)
+		return nil, fmt.Errorf("%s at %#x: %w", descriptor, address, err)
 	}
 	total := uint64(0)
 	for seen := map[uint64]bool{}; entry != 0; {
 		switch {
 		case seen[entry]:
-			return list, fmt.Errorf("%s at %#x: the list goes round at %#x after %d entries", descriptor, at, entry, len(seen))
+			return list, fmt.Errorf("%s at %#x: the list goes round at %#x after %d entries", descriptor, address, entry, len(seen))
 		case len(seen) >= maxEntries:
-			return list, fmt.Errorf("%s at %#x: more than %d entries", descriptor, at, maxEntries)
+			return list, fmt.Errorf("%s at %#x: more than %d entries", descriptor, address, maxEntries)
 		}
 		seen[entry] = true
 		next, file, err := p.entry(entry)
 		if err != nil {
-			return list, fmt.Errorf("%s at %#x: entry %d at %#x: %w", descriptor, at, len(seen), entry, err)
+			return list, fmt.Errorf("%s at %#x: entry %d at %#x: %w", descriptor, address, len(seen), entry, err)
 		}
 		if total += min(file.Size, maxFile); file.Size <= maxFile && total <= maxFiles {
 			list = append(list, file)
@@ -114,22 +113,22 @@ func (p *Process) Files(at uint64) (list []File, err error) {
 
 // entry reads an entry: the next and the previous one, the address of the object file, and
 // its size, which has 8 bytes on all machines.
-func (p *Process) entry(at uint64) (next uint64, f File, err error) {
+func (p *Process) entry(address uint64) (next uint64, f File, err error) {
 	size := uint64(p.AddressSize)
 	sizeAt := 3 * size
 	if size == 4 && !p.IsPacked {
 		sizeAt = 16
 	}
 	b := make([]byte, sizeAt+8)
-	if n, err := p.Read(at, b); n < len(b) {
+	if n, err := p.Read(address, b); n < len(b) {
 		return 0, f, orMissing(err)
 	}
 	return p.number(b[:size]), File{p.number(b[2*size : 3*size]), p.Order.Uint64(b[sizeAt:])}, nil
 }
 
-func (p *Process) word(at uint64) (uint64, error) {
+func (p *Process) word(address uint64) (uint64, error) {
 	b := make([]byte, p.AddressSize)
-	if n, err := p.Read(at, b); n < len(b) {
+	if n, err := p.Read(address, b); n < len(b) {
 		return 0, orMissing(err)
 	}
 	return p.number(b), nil
@@ -142,7 +141,7 @@ func (p *Process) number(b []byte) uint64 {
 	return p.Order.Uint64(b)
 }
 
-// orMissing is the error of what could not be read.
+// orMissing returns the error of reading, or else ErrNoMemory.
 func orMissing(err error) error {
 	if err == nil {
 		return target.ErrNoMemory
@@ -154,7 +153,7 @@ func orMissing(err error) error {
 func (p *Process) Module(f File, arch string) (*target.Module, error) {
 	name := fmt.Sprintf("[registered at %#x]", f.Address)
 	var data []byte
-	for uint64(len(data)) < f.Size { // what is not there takes no memory
+	for uint64(len(data)) < f.Size { // allocates as far as memory can be read
 		b := make([]byte, min(f.Size-uint64(len(data)), chunk))
 		if n, err := p.Read(f.Address+uint64(len(data)), b); n < len(b) {
 			return nil, fmt.Errorf("%s: %d of %d bytes: %w", name, len(data)+n, f.Size, orMissing(err))
@@ -174,8 +173,8 @@ func (p *Process) Module(f File, arch string) (*target.Module, error) {
 
 var errNoCode = errors.New("no section of code has an address")
 
-// segments are where the code of an object file is: what it says is where the program put
-// it. Sections say it of most, program headers alone of some.
+// segments returns the places of an object file's code, whose addresses the program has set: in
+// the sections of most, in the program headers alone of some.
 func segments(o *object.Object) (list []target.Segment) {
 	add := func(address, size uint64) {
 		if address != 0 && size > 0 && address+size > address {
@@ -197,43 +196,42 @@ func segments(o *object.Object) (list []target.Segment) {
 	return list
 }
 
-// Modules are the code that programs registered by descriptors in the modules of a target,
-// and what is wrong with the lists. Code that a module of the target has already is left
-// out.
+// Modules returns the code that programs registered by descriptors in the modules of a target,
+// and the problems of the lists. It leaves out code that a module of the target already has.
 func Modules(modules []*target.Module, read func(address uint64, buf []byte) (int, error)) (list []*target.Module, problems []string) {
-	taken := placesOf(modules)
+	present := placesOf(modules)
 	for _, m := range modules {
 		if m.Object == nil {
 			continue
 		}
-		at, ok := Descriptor(m.Object)
+		variable, ok := Descriptor(m.Object)
 		if !ok {
 			continue
 		}
-		if at, ok = start(m, at); !ok {
+		if variable, ok = start(m, variable); !ok {
 			continue
 		}
 		p := ProcessOf(m.Object, read)
-		files, err := p.Files(at)
+		files, err := p.Files(variable)
 		if err != nil {
 			problems = append(problems, fmt.Sprintf("%s: code that the program registered: %v", m.Path, err))
 		}
 		for _, f := range files {
-			made, err := p.Module(f, m.Arch)
+			module, err := p.Module(f, m.Arch)
 			if err != nil {
 				problems = append(problems, fmt.Sprintf("%s: code that the program registered: %v", m.Path, err))
 				continue
 			}
-			if taken.add(made) {
-				made.ID = len(modules) + len(list)
-				list = append(list, made)
+			if present.add(module) {
+				module.ID = len(modules) + len(list)
+				list = append(list, module)
 			}
 		}
 	}
 	return list, problems
 }
 
-// start is where an address of a module's object is in the target.
+// start returns the target's address of an address in a module's object.
 func start(m *target.Module, address uint64) (uint64, bool) {
 	for i := range m.Segments {
 		if s := &m.Segments[i]; address-s.Address < s.Size {
@@ -243,7 +241,7 @@ func start(m *target.Module, address uint64) (uint64, bool) {
 	return 0, false
 }
 
-// places are parts of memory that modules have, by address.
+// places are the segments of modules, by address.
 type places []target.Segment
 
 func placesOf(modules []*target.Module) (p places) {
@@ -254,8 +252,8 @@ func placesOf(modules []*target.Module) (p places) {
 	return p
 }
 
-// add adds the segments of a module that overlap none that are there; false where it then
-// has none.
+// add adds the segments of a module that do not overlap others, and drops its other segments. It
+// returns false if none is left.
 func (p *places) add(m *target.Module) bool {
 	kept := m.Segments[:0]
 	for _, s := range m.Segments {

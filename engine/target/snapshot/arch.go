@@ -13,47 +13,46 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// maxArchs bounds the architectures that are asked for: each may start a
-// plugin.
+// maxArchs bounds the architectures that are looked up: each may start a plugin.
 const maxArchs = 64
 
-// An arch is an architecture that the snapshot names.
+// arch is an architecture that the snapshot names.
 type arch struct {
-	desc           *sdk.Description              // nil: problem says why
+	desc           *sdk.Description              // nil if unknown; problem says why
 	problem        string                        // of every thread of the architecture
-	missing        error                         // problem, with what would read it
-	isSaid         bool                          // missing is among the snapshot's problems
+	missing        error                         // problem, with the name of the missing plugin
+	isReported     bool                          // missing is among the snapshot's problems
 	names          map[string][]sdk.RegisterInfo // by name and alias in lower case
-	dependsOnLanes bool                          // some registers are of threads with a lane count
+	dependsOnLanes bool                          // some registers exist for one lane count only
 }
 
 // archs are the architectures that the snapshot names.
 type archs struct {
 	describe func(name string) (*sdk.Description, error)
 	byName   map[string]*arch
-	list     []*arch // in the order in which they are named
-	unasked  *arch   // stands for all beyond maxArchs
+	list     []*arch // in the order of the snapshot
+	excess   *arch   // in place of all beyond maxArchs
 }
 
 const unreadable = "its registers cannot be read: "
 
-// find asks for an architecture, once.
+// find looks up an architecture, once.
 func (l *archs) find(name string) *arch {
 	if a := l.byName[name]; a != nil {
 		return a
 	}
 	if len(l.byName) >= maxArchs {
-		if l.unasked == nil {
-			l.unasked = &arch{}
-			l.unasked.lacks(fmt.Errorf("the snapshot names more than %d architectures", maxArchs))
+		if l.excess == nil {
+			l.excess = &arch{}
+			l.excess.setMissing(fmt.Errorf("the snapshot names more than %d architectures", maxArchs))
 		}
-		return l.unasked
+		return l.excess
 	}
 	a := &arch{}
 	l.byName[name] = a
 	l.list = append(l.list, a)
 	if name == "" {
-		a.lacks(errors.New("it has no arch"))
+		a.setMissing(errors.New("it has no arch"))
 		return a
 	}
 	var d *sdk.Description
@@ -70,18 +69,18 @@ func (l *archs) find(name string) *arch {
 		a.index()
 		return a
 	}
-	a.lacks(target.MissingPlugin(err, jsontext.Clip(name)))
+	a.setMissing(target.MissingPlugin(err, jsontext.Clip(name)))
 	a.problem = unreadable + err.Error()
 	return a
 }
 
-// lacks says why nothing is known of the architecture.
-func (a *arch) lacks(err error) {
+// setMissing records why there is no description of the architecture.
+func (a *arch) setMissing(err error) {
 	a.missing = fmt.Errorf(unreadable+"%w", err)
 	a.problem = a.missing.Error()
 }
 
-// index puts the names of the registers in order, aliases included.
+// index builds names.
 func (a *arch) index() {
 	a.names = map[string][]sdk.RegisterInfo{}
 	total := uint32(0)
@@ -106,7 +105,7 @@ func (a *arch) index() {
 	}
 }
 
-// named returns the registers of a name, in any case.
+// named returns the registers with a name, in upper or lower case.
 func (a *arch) named(name []byte) []sdk.RegisterInfo {
 	var buf [sdk.MaxName]byte
 	if len(name) > len(buf) {
@@ -121,14 +120,14 @@ func (a *arch) named(name []byte) []sdk.RegisterInfo {
 	return a.names[string(buf[:len(name)])]
 }
 
-// hasWidth says whether a value is written at a register's full width.
+// hasWidth reports whether a value is written at a register's full width.
 func hasWidth(info sdk.RegisterInfo, text []byte) bool {
 	return IsVector(info) && uint64(len(text))*4 == uint64(info.Bits)
 }
 
-// register finds the register of a name. Where registers of several widths
-// share it, as those of a machine with waves of two sizes do, it is that of
-// the thread's lane count, or the one that the value has the width of.
+// register finds the register with a name. If registers of several widths share it, as on a
+// machine with waves of two sizes, the thread's lane count decides, or else the width of the
+// value.
 func (a *arch) register(name, text []byte, lanes uint32) (info sdk.RegisterInfo, problem string) {
 	var first *sdk.RegisterInfo
 	count := 0
@@ -156,15 +155,15 @@ func (a *arch) register(name, text []byte, lanes uint32) (info sdk.RegisterInfo,
 		first.Name, count)
 }
 
-// lanes returns how many lanes a thread has, by which its registers' names are
-// looked up: as the thread says itself, as the widths of its vector registers
-// say, or as all threads of its processor have; 0 where none of these says it.
+// lanes returns the lane count by which a thread's register names are looked up: the thread's
+// own, that of the widths of its vector registers, or that of all threads of its processor; 0 if
+// it is not known.
 func (a *arch) lanes(t *threadEntry) (lanes uint32) {
 	if t.lanes != 0 || !a.dependsOnLanes {
 		return uint32(t.lanes)
 	}
 	r := t.registers.Reader()
-	// What is wrong with the object is found when its registers are read.
+	// Errors in the object are reported when its registers are read.
 	several := false
 	_ = r.Object(func(name []byte) error {
 		text, err := r.Text()
@@ -188,7 +187,7 @@ func (a *arch) lanes(t *threadEntry) (lanes uint32) {
 	return lanes
 }
 
-// space finds an address space by its name.
+// space returns an address space by its name.
 func (a *arch) space(name string) (sdk.AddressSpace, bool) {
 	if isGlobal(name) {
 		return a.desc.Space(locexpr.DefaultSpace)
@@ -201,7 +200,7 @@ func (a *arch) space(name string) (sdk.AddressSpace, bool) {
 	return sdk.AddressSpace{}, false
 }
 
-// isGlobal says whether a name is that of the default address space.
+// isGlobal reports whether a name stands for the default address space.
 func isGlobal(name string) bool {
 	return name == "" || strings.EqualFold(name, "global") || strings.EqualFold(name, "none")
 }

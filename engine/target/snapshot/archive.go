@@ -20,14 +20,14 @@ import (
 
 // The bounds of the archive.
 const (
-	maxDirectory = 64 << 20 // bytes of the directory, which has 46 and more for each member
+	maxDirectory = 64 << 20 // bytes of the directory, at least 46 for each member
 	maxMember    = 1 << 30  // bytes of a member, decompressed
 	maxInflated  = 4 << 30  // bytes of all members that are decompressed
 	// A few zero pages may compress a thousandfold, a whole snapshot does not.
 	inflatedFloor = 64 << 20
 	inflatedRatio = 128
-	// deflateRatio is what DEFLATE can reach: a copy of 258 bytes takes 2 bits
-	// at least.
+	// deflateRatio is the highest ratio of DEFLATE: a copy of 258 bytes takes at least 2
+	// bits.
 	deflateRatio = 1032
 )
 
@@ -35,29 +35,28 @@ const (
 // 4.3.7).
 const localMagic = "PK\x03\x04"
 
-// An archive is a ZIP file. Its members are read when they are first asked for:
-// those that are stored lie in the file's own bytes, those that are deflated
-// are decompressed once and kept.
+// archive is a ZIP file. Its members are read when they are first needed: stored members are not
+// copied, and deflated members are decompressed once and kept.
 type archive struct {
 	data    []byte
 	members map[string]*member
 
 	mu       sync.Mutex
-	inflated uint64 // bytes that members took, or would have taken
+	inflated uint64 // bytes of decompressed members, including refused ones
 }
 
-// A member is a file in the archive.
+// member is a file in the archive.
 type member struct {
 	archive    *archive
-	header     *zip.File // of several with one name the first
-	isRepeated bool      // there are several
+	header     *zip.File // the first with its name
+	isRepeated bool      // there are several with its name
 
 	once sync.Once
 	data []byte
 	err  error
 }
 
-// A directoryReader bounds what is read before anything is known of a file.
+// directoryReader bounds the bytes that reading the directory of an unknown file takes.
 type directoryReader struct {
 	*bytes.Reader
 	left int
@@ -91,7 +90,7 @@ func openArchive(data []byte) (*archive, error) {
 	return a, nil
 }
 
-// member finds a member that can be read, as far as its headers say.
+// member returns a member whose headers are valid.
 func (a *archive) member(name string) (*member, error) {
 	if m := a.members[name]; m != nil && !m.isRepeated && m.size() > maxMember {
 		return nil, m.fail(fmt.Errorf("has %d bytes, expected at most %d", m.size(), uint64(maxMember)))
@@ -99,7 +98,7 @@ func (a *archive) member(name string) (*member, error) {
 	return a.find(name)
 }
 
-// document finds the member that is read as a stream, and may have any size.
+// document returns the member that is read as a stream, and may have any size.
 func (a *archive) document() (*member, error) { return a.find(documentName) }
 
 func (a *archive) find(name string) (*member, error) {
@@ -116,11 +115,10 @@ func (a *archive) find(name string) (*member, error) {
 	return m, nil
 }
 
-// size is how many bytes the member has, as its header says; reading it fails
-// where that is not so.
+// size returns the member's size by its header; reading a member of another size fails.
 func (m *member) size() uint64 { return m.header.UncompressedSize64 }
 
-// check says what of the member's header cannot be right or is too much.
+// check reports an invalid header, or a member beyond the bounds.
 func (m *member) check() error {
 	h := m.header
 	packed, size := h.CompressedSize64, h.UncompressedSize64
@@ -139,8 +137,8 @@ func (m *member) check() error {
 	return nil
 }
 
-// bytes returns the member's bytes. They may lie in the file: the caller holds
-// object.Guard while it reads them.
+// bytes returns the member's bytes. They may lie in the file: the caller reads them inside
+// object.Guard.
 func (m *member) bytes() ([]byte, error) {
 	m.once.Do(func() {
 		err := object.Guard(func() (err error) { m.data, err = m.read(); return })
@@ -152,31 +150,31 @@ func (m *member) bytes() ([]byte, error) {
 	return m.data, m.err
 }
 
-// packed returns the member's bytes as they are in the file, and where.
-func (m *member) packed() (data []byte, at int64, err error) {
-	at, err = m.header.DataOffset()
+// packed returns the member's bytes as they are in the file, and their offset.
+func (m *member) packed() (data []byte, offset int64, err error) {
+	offset, err = m.header.DataOffset()
 	if err != nil {
 		return nil, 0, err
 	}
 	packed := m.header.CompressedSize64
-	if at < 0 || uint64(at) > uint64(len(m.archive.data)) || packed > uint64(len(m.archive.data))-uint64(at) {
-		return nil, 0, fmt.Errorf("offset %#x: %d bytes reach past the file's end at %#x", at, packed, len(m.archive.data))
+	if offset < 0 || uint64(offset) > uint64(len(m.archive.data)) || packed > uint64(len(m.archive.data))-uint64(offset) {
+		return nil, 0, fmt.Errorf("offset %#x: %d bytes reach past the file's end at %#x", offset, packed, len(m.archive.data))
 	}
-	return m.archive.data[at:][:packed:packed], at, nil
+	return m.archive.data[offset:][:packed:packed], offset, nil
 }
 
 func (m *member) read() ([]byte, error) {
-	data, at, err := m.packed()
+	data, offset, err := m.packed()
 	if err != nil {
 		return nil, err
 	}
 	if m.header.Method == zip.Deflate {
 		if data, err = m.inflate(data); err != nil {
-			return nil, fmt.Errorf("offset %#x: %w", at, err)
+			return nil, fmt.Errorf("offset %#x: %w", offset, err)
 		}
 	}
 	if sum := crc32.ChecksumIEEE(data); sum != m.header.CRC32 {
-		return nil, fmt.Errorf("offset %#x: CRC-32 is %#x, expected %#x", at, sum, m.header.CRC32)
+		return nil, fmt.Errorf("offset %#x: CRC-32 is %#x, expected %#x", offset, sum, m.header.CRC32)
 	}
 	return data, nil
 }
@@ -206,30 +204,30 @@ func (m *member) inflate(packed []byte) ([]byte, error) {
 	case err != io.EOF:
 		return nil, fmt.Errorf("decompressing: %w", err)
 	}
-	// One that failed is not used again; nor does one keep the snapshot's bytes.
+	// A failed reader is not reused, and a reused one does not keep the snapshot's bytes.
 	if z.Reset(bytes.NewReader(nil), nil) == nil {
 		inflaters.Put(z)
 	}
 	return out, nil
 }
 
-// An inflater is a reader of DEFLATE that can be used again.
+// inflater is a reader of DEFLATE that can be reused.
 type inflater interface {
 	io.Reader
 	flate.Resetter
 }
 
-// inflaters keep the 40 KB that each needs, as snapshots have many small members.
-// klauspost's reader, which is the faster one, takes the same input.
+// inflaters saves allocating 40 KB for each of the many small members of snapshots. klauspost's
+// reader is faster than the standard library's, and accepts the same input.
 var inflaters = sync.Pool{New: func() any { return flate.NewReader(bytes.NewReader(nil)).(inflater) }}
 
-// limit is how much may be made of the file: of its members that are decompressed,
-// and of what snapshot.json describes.
+// limit returns the bound of the memory that the decompressed members may take, and that the
+// content of snapshot.json may take.
 func (a *archive) limit() uint64 {
 	return min(inflatedFloor+inflatedRatio*uint64(len(a.data)), maxInflated, math.MaxInt/2)
 }
 
-// grow takes n bytes of what all members together may have.
+// grow counts n bytes of decompressed members against the limit.
 func (a *archive) grow(n uint64) error {
 	limit := a.limit()
 	a.mu.Lock()
@@ -242,37 +240,37 @@ func (a *archive) grow(n uint64) error {
 	return nil
 }
 
-// A memberStream is a member that is decompressed as it is read. Its size and its sum
-// are checked at its end: what was read before may be wrong.
+// memberStream is a member that is decompressed as it is read. Its size and its checksum are
+// checked at its end: bytes read before may be wrong.
 type memberStream struct {
 	member *member
-	at     int64 // offset of the member's bytes
-	from   io.Reader
+	offset int64 // of the member's bytes
+	source io.Reader
 	size   uint64 // bytes so far
-	sum    uint32 // of them
+	sum    uint32 // their CRC-32
 }
 
 // stream reads the member from its beginning.
 func (m *member) stream() (*memberStream, error) {
-	data, at, err := m.packed()
+	data, offset, err := m.packed()
 	if err != nil {
 		return nil, m.fail(err)
 	}
-	s := &memberStream{member: m, at: at, from: bytes.NewReader(data)}
+	s := &memberStream{member: m, offset: offset, source: bytes.NewReader(data)}
 	if m.header.Method == zip.Deflate {
-		s.from = flate.NewReader(s.from)
+		s.source = flate.NewReader(s.source)
 	}
 	return s, nil
 }
 
-// fail says of which member an error is.
+// fail adds the member's name to an error.
 func (m *member) fail(err error) error {
 	return fmt.Errorf("member %q: %w", jsontext.Clip(m.header.Name), err)
 }
 
 // Read implements io.Reader.
 func (s *memberStream) Read(p []byte) (int, error) {
-	n, err := s.from.Read(p)
+	n, err := s.source.Read(p)
 	s.size, s.sum = s.size+uint64(n), crc32.Update(s.sum, crc32.IEEETable, p[:n]) //nolint:gosec // n is not negative
 	want := s.member.size()
 	switch {
@@ -287,5 +285,5 @@ func (s *memberStream) Read(p []byte) (int, error) {
 	default:
 		err = fmt.Errorf("decompressing: %w", err)
 	}
-	return n, s.member.fail(fmt.Errorf("offset %#x: %w", s.at, err))
+	return n, s.member.fail(fmt.Errorf("offset %#x: %w", s.offset, err))
 }

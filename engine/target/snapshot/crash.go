@@ -13,8 +13,8 @@ import (
 	"github.com/unwindd/unwindd/engine/target/jsontext"
 )
 
-// This file has what a snapshot says of how a process ended, beside its threads: why it was
-// kept, whose process it was, and what was mapped where that explains the crash.
+// Beside its threads a snapshot describes how a process ended: the crash, the process, and the
+// mappings that explain the crash.
 
 // The members of crash, process and mappings.
 var (
@@ -127,7 +127,7 @@ var (
 	}
 )
 
-// addCrash takes why the target was kept, and whose process it was.
+// addCrash takes the crash and the process.
 func (s *Snapshot) addCrash(d *document) {
 	c := d.crash
 	if c == nil && d.process == nil {
@@ -173,13 +173,13 @@ func (s *Snapshot) addCrash(d *document) {
 		}
 		c.Parameters = append(c.Parameters, p.Value)
 	}
-	if s.signal == 0 && c.HasAddress { // a system without signals
+	if s.signal == 0 && c.HasAddress { // an operating system without signals
 		s.fault, s.hasFault = c.Address, true
 	}
 }
 
-// addMappings takes what was mapped, by address; what overlaps another one, or has
-// no end, is left out.
+// addMappings takes the mappings, by address. Mappings that overlap another one, or wrap around,
+// are left out.
 func (s *Snapshot) addMappings(list []mappingEntry) {
 	for i := range list {
 		m := &list[i]
@@ -215,9 +215,9 @@ func byStart(a, b target.Mapping) int {
 	return 0
 }
 
-// Around are the mappings around an address, of those that the snapshot has: those that
-// explain its crash.
-func (s *Snapshot) Around(address uint64) (below, at, above *target.Mapping) {
+// Around returns the mappings around an address. A snapshot has only those that explain its
+// crash.
+func (s *Snapshot) Around(address uint64) (below, containing, above *target.Mapping) {
 	bounds := func(i int) (start, end uint64) { return s.mappings[i].Start, s.mappings[i].End }
 	return target.MappingsAround(len(s.mappings), bounds, func(i int) *target.Mapping { return &s.mappings[i] }, address)
 }
@@ -271,8 +271,8 @@ type (
 	}
 )
 
-// crash writes why the target was kept. What no reader takes is left out: IDs of
-// processes and numbers of calls are not negative.
+// crash writes the crash. Members that no reader accepts are left out: negative IDs of processes
+// and numbers of system calls.
 func (w *writer) crash(c *target.Crash) error {
 	if c == nil {
 		return nil
@@ -316,7 +316,7 @@ func newSenderText(s *target.Sender) *senderText {
 	return &senderText{s.ID, &s.User}
 }
 
-// process writes whose process it was.
+// process writes the process.
 func (w *writer) process(p *target.Process) error {
 	if p == nil {
 		return nil
@@ -327,7 +327,7 @@ func (w *writer) process(p *target.Process) error {
 	return w.member("process", processText{max(p.ID, 0), p.User, p.Executable, p.Command})
 }
 
-// mappings writes what was mapped.
+// mappings writes the mappings.
 func (w *writer) mappings(list []target.Mapping) error {
 	if len(list) > maxMappings {
 		return fmt.Errorf("mappings: %d elements, expected at most %d", len(list), maxMappings)

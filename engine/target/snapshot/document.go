@@ -13,8 +13,8 @@ import (
 	"github.com/unwindd/unwindd/engine/target/jsontext"
 )
 
-// The bounds of the lists of a snapshot. What all of it takes is bounded by the size
-// of the file: see keeper.
+// The bounds of the lists of a snapshot. The size of the file bounds the memory of all: see
+// memoryPool.
 const (
 	maxModules  = 1 << 14
 	maxSegments = 1 << 18 // of all modules
@@ -22,8 +22,8 @@ const (
 	maxSpaces   = 64      // of a thread
 	maxFrames   = 1 << 16 // of a launcher
 	maxPieces   = 1 << 20
-	maxDetails  = 64        // of why a thread stopped
-	maxTrapID   = 1<<16 - 1 // trap instructions have 16 bits for it
+	maxDetails  = 64        // of a thread's stop
+	maxTrapID   = 1<<16 - 1 // a trap instruction's operand has 16 bits
 
 	maxMappings   = 1 << 10
 	maxParameters = 15 // EXCEPTION_MAXIMUM_PARAMETERS of Windows
@@ -32,8 +32,8 @@ const (
 // FormatVersion is the version of the format that is read and written.
 const FormatVersion = 1
 
-// document is snapshot.json as it is written, before any name in it is looked
-// up: its members may stand in any order.
+// document is the content of snapshot.json, whose members may be in any order, before names in
+// it are looked up.
 type document struct {
 	modules  []moduleEntry
 	segments int // of all modules
@@ -41,17 +41,17 @@ type document struct {
 	crash    *crashEntry
 	process  *target.Process
 	mappings []mappingEntry
-	// thread takes the threads one after the other, and keeps nothing of the entry: of
-	// a million of them both forms are not kept.
+	// thread takes the threads one by one, and does not keep the entry: there may be a
+	// million.
 	thread  func(t *threadEntry) error
-	keeper  *keeper
-	version string // the text of format_version; "": there is none
+	pool    *memoryPool
+	version string // the text of format_version; "" if there is none
 }
 
 type moduleEntry struct {
 	path, arch, processor string
 	buildID               []byte
-	badID                 string // why build_id could not be read
+	badID                 string // the error in build_id
 	symbols               target.SymbolID
 	version               string
 	image                 imageEntry
@@ -59,25 +59,25 @@ type moduleEntry struct {
 	segments              []segmentEntry
 }
 
-// imageEntry is where the whole image of a module was; the zero imageEntry does not say it.
+// imageEntry is the range of a module's whole image; zero if it is not known.
 type imageEntry struct{ start, size jsontext.Hex }
 
-// crashEntry is why the target was kept.
+// crashEntry is the crash.
 type crashEntry struct {
 	target.Crash
 	address, code jsontext.Hex
 	callAddress   jsontext.Hex
 	parameters    []jsontext.Hex
-	first         *firstEntry // nil: it has none
+	first         *firstEntry // nil if there is none
 }
 
-// firstEntry is the crash that a handler caught before.
+// firstEntry is the earlier crash that a signal handler caught.
 type firstEntry struct {
 	target.FirstCrash
 	address, pc jsontext.Hex
 }
 
-// mappingEntry is memory that was mapped, around an address that explains the crash.
+// mappingEntry is a mapping around an address that explains the crash.
 type mappingEntry struct {
 	start, size, offset jsontext.Hex
 	rights, file        string
@@ -94,7 +94,7 @@ type threadEntry struct {
 	hasCrashed, isRunning     bool
 	signal                    int
 	stop                      *stopEntry
-	registers                 jsontext.Raw // the object with them; without Data: none
+	registers                 jsontext.Raw // the object of registers; without Data if there is none
 	spaces                    []spaceEntry
 	wave                      *waveEntry
 	launch                    *launchEntry
@@ -128,8 +128,7 @@ type pieceEntry struct {
 	scope       scope
 }
 
-// The members that are read, and no others. docs/snapshot.schema.json describes
-// the same; a test compares them.
+// The members that are read; a test compares them with docs/snapshot.schema.json.
 var (
 	documentFields = []jsontext.Field[document]{
 		{Name: "format_version", Read: func(r *jsontext.Reader, d *document) error {
@@ -143,7 +142,7 @@ var (
 					return r.Fail(r.Offset(), "the modules have more than %d segments", maxSegments)
 				}
 				d.modules = append(d.modules, *m)
-				return d.keeper.keep(r, moduleBytes+len(m.segments)*segmentBytes+len(m.buildID))
+				return d.pool.count(r, moduleBytes+len(m.segments)*segmentBytes+len(m.buildID))
 			})
 		}},
 		{Name: "crash", Read: func(r *jsontext.Reader, d *document) error {
@@ -161,7 +160,7 @@ var (
 		{Name: "memory", Read: func(r *jsontext.Reader, d *document) error {
 			return jsontext.Each(r, maxPieces, pieceFields, func(p *pieceEntry) error {
 				d.pieces = append(d.pieces, *p)
-				return d.keeper.keep(r, pieceBytes)
+				return d.pool.count(r, pieceBytes)
 			})
 		}},
 	}
@@ -209,8 +208,8 @@ var (
 			return jsontext.Members(r, t.stop, stopFields)
 		}},
 		{Name: "registers", Read: func(r *jsontext.Reader, t *threadEntry) error {
-			// What the names mean is known with the architecture, which may
-			// stand behind them.
+			// The registers' names are read later: the architecture may
+			// follow them.
 			if r.Next() != '{' {
 				return r.Unexpected("an object")
 			}
@@ -296,11 +295,10 @@ var (
 	}
 )
 
-// readDocument reads snapshot.json as a stream, and hands each of its threads to
-// thread.
-func readDocument(m *member, thread func(t *threadEntry) error, k *keeper) (*document, error) {
-	d := &document{thread: thread, keeper: k}
-	err := readStream(m, k, func(r *jsontext.Reader) error {
+// readDocument reads snapshot.json as a stream, and passes each of its threads to thread.
+func readDocument(m *member, thread func(t *threadEntry) error, pool *memoryPool) (*document, error) {
+	d := &document{thread: thread, pool: pool}
+	err := readStream(m, pool, func(r *jsontext.Reader) error {
 		r.Interned = map[string]string{}
 		return jsontext.Members(r, d, documentFields)
 	})
@@ -308,8 +306,8 @@ func readDocument(m *member, thread func(t *threadEntry) error, k *keeper) (*doc
 		err = checkVersion(d.version)
 	}
 	if err != nil {
-		// What was read before the end may have been wrong, or of another version.
-		if first := readVersion(m, k); first != nil {
+		// Of another version nothing else is expected to be valid.
+		if first := readVersion(m, pool); first != nil {
 			err = first
 		}
 		return nil, err
@@ -317,14 +315,14 @@ func readDocument(m *member, thread func(t *threadEntry) error, k *keeper) (*doc
 	return d, nil
 }
 
-// readStream reads the whole text of a member. That the member cannot be read comes
-// before what is wrong with the text.
-func readStream(m *member, k *keeper, read func(r *jsontext.Reader) error) error {
-	from, err := m.stream()
+// readStream reads the whole text of a member. An error of the member itself is returned rather
+// than an error in its text.
+func readStream(m *member, pool *memoryPool, read func(r *jsontext.Reader) error) error {
+	stream, err := m.stream()
 	if err != nil {
 		return err
 	}
-	r := jsontext.NewStream(from, int(min(maxValue, k.limit))) //nolint:gosec // at most maxValue
+	r := jsontext.NewStream(stream, int(min(maxValue, pool.limit))) //nolint:gosec // at most maxValue
 	if err = read(r); err == nil {
 		err = r.End()
 	}
@@ -340,11 +338,11 @@ func readStream(m *member, k *keeper, read func(r *jsontext.Reader) error) error
 	return nil
 }
 
-// readVersion reads the whole text for its version alone: of another version
-// nothing else is expected to be as it is here.
-func readVersion(m *member, k *keeper) error {
+// readVersion reads the whole text for its version alone, and returns an error for another
+// version.
+func readVersion(m *member, pool *memoryPool) error {
 	version := ""
-	err := readStream(m, k, func(r *jsontext.Reader) error {
+	err := readStream(m, pool, func(r *jsontext.Reader) error {
 		return r.Object(func(name []byte) error {
 			if string(name) != "format_version" {
 				return r.Skip()
@@ -370,7 +368,7 @@ func checkVersion(version string) error {
 	return fmt.Errorf("%s: format_version is %s, expected %d", documentName, jsontext.Clip(version), FormatVersion)
 }
 
-// readOwnID reads the ID of a thread, which no other has.
+// readOwnID reads the ID of a thread.
 func readOwnID(r *jsontext.Reader, t *threadEntry) (err error) {
 	shared := r.Interned
 	r.Interned = nil
@@ -385,7 +383,7 @@ func readThreads(r *jsontext.Reader, d *document) error {
 		if err := d.thread(t); err != nil {
 			return err
 		}
-		return d.keeper.keep(r, 0)
+		return d.pool.count(r, 0)
 	})
 }
 
@@ -394,7 +392,7 @@ func readBuildID(r *jsontext.Reader, m *moduleEntry) error {
 	if err != nil {
 		return err
 	}
-	// The longest that is in use has 32 bytes.
+	// The longest in use has 32 bytes.
 	const most = 1024
 	m.buildID = make([]byte, hex.DecodedLen(min(len(text), most)))
 	if _, err := hex.Decode(m.buildID, text[:min(len(text), most)]); err != nil || len(text) > most {
@@ -435,10 +433,10 @@ func readLaunchFrames(r *jsontext.Reader, l *launchEntry) error {
 	})
 }
 
-func setScope(bit scopeMembers, at func(*scope) *string) func(*jsontext.Reader, *scope) error {
+func setScope(bit scopeMembers, member func(*scope) *string) func(*jsontext.Reader, *scope) error {
 	return func(r *jsontext.Reader, s *scope) (err error) {
 		s.members |= bit
-		*at(s), err = r.Identifier()
+		*member(s), err = r.Identifier()
 		return
 	}
 }

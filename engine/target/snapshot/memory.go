@@ -16,8 +16,8 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// scopeMembers says which members a scope has. The narrower of two scopes has
-// the higher number.
+// scopeMembers is the set of members that a scope has. The narrower of two scopes has the higher
+// number.
 type scopeMembers uint8
 
 const (
@@ -28,8 +28,8 @@ const (
 	waveBit
 )
 
-// A scope says which instance of an address space a piece of memory is of: that
-// of the threads that have all its members.
+// scope identifies the instance of an address space that a piece of memory belongs to: the
+// instance of the threads that have all its members.
 type scope struct {
 	members                      scopeMembers
 	wave, agent, queue, dispatch string
@@ -47,8 +47,8 @@ func compareScopes(a, b *scope) int {
 	)
 }
 
-// tells says whether a scope tells one instance of a space from the others.
-func (m scopeMembers) tells(s sdk.SpaceScope) bool {
+// distinguishes reports whether a scope with these members identifies one instance of a space.
+func (m scopeMembers) distinguishes(s sdk.SpaceScope) bool {
 	switch s {
 	case sdk.ProcessScope:
 		return true
@@ -59,34 +59,34 @@ func (m scopeMembers) tells(s sdk.SpaceScope) bool {
 	case sdk.WaveScope:
 		return m&waveBit != 0
 	}
-	return false // a lane is in no scope
+	return false // scopes have no lane
 }
 
-// A piece is bytes of an instance of an address space.
+// piece is a range of memory of an instance of an address space.
 type piece struct {
-	space  string // in lower case; "" is the default one
+	space  string // in lower case; "" is the default space
 	scope  scope
 	start  uint64
 	size   uint64
-	skip   uint64 // bytes of the member before those at start
+	skip   uint64 // offset of the byte at start in the member
 	member *member
 	index  int // in snapshot.json
 }
 
-// compareInstances orders pieces by the instance of a space that they are of.
+// compareInstances orders pieces by the instance of a space that they belong to.
 func compareInstances(a, b *piece) int {
 	return cmp.Or(cmp.Compare(a.space, b.space), compareScopes(&a.scope, &b.scope))
 }
 
-// memory is what the snapshot has of the address spaces.
+// memory has the snapshot's pieces of all address spaces.
 type memory struct {
 	pieces []piece        // by instance and start, without overlap
-	scopes []scopeMembers // those that pieces have, the narrowest first
+	scopes []scopeMembers // of the pieces, the narrowest first
 }
 
-// addMemory puts the pieces of memory in order. Of two that overlap in one
-// instance of a space, the one that starts first keeps the bytes that both
-// claim; of two that start at one address, the one that is listed first.
+// addMemory sorts the pieces of memory. Of two that overlap in one instance of a space, the one
+// that starts first keeps the bytes that both have; of two that start at one address, the one
+// that is listed first.
 func (s *Snapshot) addMemory(entries []pieceEntry) {
 	list := make([]piece, 0, len(entries))
 	for i := range entries {
@@ -99,7 +99,7 @@ func (s *Snapshot) addMemory(entries []pieceEntry) {
 			list = append(list, p)
 		}
 	}
-	list = s.leaveOutAmbiguous(list)
+	list = s.dropAmbiguous(list)
 	slices.SortFunc(list, func(a, b piece) int {
 		return cmp.Or(compareInstances(&a, &b), cmp.Compare(a.start, b.start), cmp.Compare(a.index, b.index))
 	})
@@ -124,7 +124,7 @@ func (s *Snapshot) addMemory(entries []pieceEntry) {
 	slices.SortFunc(s.memory.scopes, func(a, b scopeMembers) int { return cmp.Compare(b, a) })
 }
 
-// piece looks up what an entry of memory names.
+// piece looks up the member and the space that an entry of memory names.
 func (s *Snapshot) piece(index int, e *pieceEntry) (p piece, problem string) {
 	p = piece{scope: e.scope, start: e.address.Value, index: index}
 	if problem := e.address.Problem(); problem != "" {
@@ -149,14 +149,14 @@ func (s *Snapshot) piece(index int, e *pieceEntry) (p piece, problem string) {
 	return p, ""
 }
 
-// checkSpace says why no thread of any architecture can have a piece.
+// checkSpace returns why no thread of any architecture can have a piece; "" if one can.
 func (s *Snapshot) checkSpace(e *pieceEntry) (problem string) {
 	for _, a := range s.archs.list {
 		if a.desc == nil {
 			continue
 		}
 		space, ok := a.space(e.space)
-		if ok && e.scope.members.tells(space.Scope) {
+		if ok && e.scope.members.distinguishes(space.Scope) {
 			return ""
 		}
 		if ok {
@@ -175,8 +175,8 @@ func (s *Snapshot) checkSpace(e *pieceEntry) (problem string) {
 	return problem
 }
 
-// project is the scope with some members that a thread is in.
-func (s *Snapshot) project(t *target.Thread, members scopeMembers) (sc scope, ok bool) {
+// scopeOf returns the scope with these members that a thread is in.
+func (s *Snapshot) scopeOf(t *target.Thread, members scopeMembers) (sc scope, ok bool) {
 	sc.members = members
 	who := &s.identities[t.Handle]
 	if members&waveBit != 0 {
@@ -195,24 +195,24 @@ func (s *Snapshot) project(t *target.Thread, members scopeMembers) (sc scope, ok
 		sc.group = t.Wave.Group
 	}
 	for _, m := range []struct {
-		bit  scopeMembers
-		from string
-		to   *string
+		bit   scopeMembers
+		value string
+		dest  *string
 	}{{agentBit, t.Wave.Agent, &sc.agent}, {queueBit, t.Wave.Queue, &sc.queue}, {dispatchBit, t.Wave.Dispatch, &sc.dispatch}} {
 		if members&m.bit == 0 {
 			continue
 		}
-		if m.from == "" {
+		if m.value == "" {
 			return sc, false
 		}
-		*m.to = m.from
+		*m.dest = m.value
 	}
 	return sc, true
 }
 
-// leaveOutAmbiguous leaves out the pieces of a work-group where several groups
-// are meant: groups of different dispatches may have the same coordinates.
-func (s *Snapshot) leaveOutAmbiguous(list []piece) []piece {
+// dropAmbiguous leaves out pieces whose scope stands for several work-groups: groups of
+// different dispatches may have the same coordinates.
+func (s *Snapshot) dropAmbiguous(list []piece) []piece {
 	const unseen, several = -1, -2
 	owners := map[scope]int{}
 	var masks []scopeMembers
@@ -231,7 +231,7 @@ func (s *Snapshot) leaveOutAmbiguous(list []piece) []piece {
 	}
 	for i, t := range s.threads {
 		for _, members := range masks {
-			sc, ok := s.project(t, members)
+			sc, ok := s.scopeOf(t, members)
 			if !ok {
 				continue
 			}
@@ -256,8 +256,8 @@ func (s *Snapshot) leaveOutAmbiguous(list []piece) []piece {
 	})
 }
 
-// find finds the piece of an instance of a space that has an address; nil
-// where none has. next is where the next piece begins.
+// find returns the piece of an instance of a space that has an address; nil if none has. next is
+// the start of the next piece.
 func (m *memory) find(space string, sc *scope, address uint64) (p *piece, next uint64) {
 	key := piece{space: space, scope: *sc}
 	i := sort.Search(len(m.pieces), func(i int) bool {
@@ -279,9 +279,9 @@ func (m *memory) find(space string, sc *scope, address uint64) (p *piece, next u
 	return p, next
 }
 
-// from finds the bytes of an instance of a space from an address on; none
-// where the snapshot has none there. next is where the next piece begins.
-func (m *memory) from(space string, sc *scope, address uint64) (b []byte, next uint64, err error) {
+// bytesAt returns the bytes that the snapshot has of an instance of a space from an address on.
+// next is the start of the next piece.
+func (m *memory) bytesAt(space string, sc *scope, address uint64) (b []byte, next uint64, err error) {
 	p, next := m.find(space, sc, address)
 	if p == nil {
 		return nil, next, nil
@@ -293,36 +293,36 @@ func (m *memory) from(space string, sc *scope, address uint64) (b []byte, next u
 	return data[p.skip+(address-p.start):], next, nil
 }
 
-// global finds bytes of the default address space from an address on. of is the
-// module whose code object has them; nil: a piece has them.
-func (s *Snapshot) global(address uint64) (b []byte, of *target.Module, err error) {
+// global returns bytes of the default address space from an address on. module is the module
+// whose code object has them; nil if a piece has them.
+func (s *Snapshot) global(address uint64) (b []byte, module *target.Module, err error) {
 	var everywhere scope
-	b, next, err := s.memory.from("", &everywhere, address)
+	b, next, err := s.memory.bytesAt("", &everywhere, address)
 	if len(b) == 0 && err == nil {
-		b, of, _ = s.files.At(address)
-		// A piece that begins within these bytes has the better claim.
+		b, module, _ = s.files.At(address)
+		// A piece that begins within these bytes comes first.
 		b = b[:min(uint64(len(b)), next-address)]
 	}
-	return b, of, err
+	return b, module, err
 }
 
 // readGlobal reads the default address space.
 func (s *Snapshot) readGlobal(address uint64, buf []byte) (int, error) {
-	return read(address, buf, func(at uint64) ([]byte, error) {
-		b, _, err := s.global(at)
+	return read(address, buf, func(next uint64) ([]byte, error) {
+		b, _, err := s.global(next)
 		return b, err
 	})
 }
 
-// read fills buf from address on with what from finds.
-func read(address uint64, buf []byte, from func(at uint64) ([]byte, error)) (n int, err error) {
+// read fills buf from address on with the bytes that bytesAt returns.
+func read(address uint64, buf []byte, bytesAt func(next uint64) ([]byte, error)) (n int, err error) {
 	err = object.Guard(func() error {
 		for n < len(buf) {
-			at := address + uint64(n)
-			if at < address {
+			next := address + uint64(n)
+			if next < address {
 				return nil
 			}
-			b, err := from(at)
+			b, err := bytesAt(next)
 			if err != nil || len(b) == 0 {
 				return err
 			}
@@ -339,10 +339,9 @@ func read(address uint64, buf []byte, from func(at uint64) ([]byte, error)) (n i
 	return n, nil
 }
 
-// ReadScoped reads the instance of an address space that belongs to a thread:
-// the memory whose scope the thread is in. Where several scopes have an
-// address, it is that of the narrowest: a wave's before that of its group,
-// dispatch, queue and agent, and that before memory without a scope.
+// ReadScoped reads a thread's instance of an address space: the memory whose scope the thread is
+// in. If several scopes have an address, the narrowest counts: a wave before
+// its group, dispatch, queue and agent, and these before memory without a scope.
 func (s *Snapshot) ReadScoped(space locexpr.AddressSpace, thread *target.Thread, address uint64, buf []byte) (int, error) {
 	if space == locexpr.DefaultSpace {
 		return s.readGlobal(address, buf)
@@ -359,19 +358,19 @@ func (s *Snapshot) ReadScoped(space locexpr.AddressSpace, thread *target.Thread,
 		return 0, fmt.Errorf("architecture %s has no address space %d: %w", a.desc.Name, space, target.ErrNoMemory)
 	}
 	name := strings.ToLower(info.Name)
-	n, err := read(address, buf, func(at uint64) ([]byte, error) {
+	n, err := read(address, buf, func(current uint64) ([]byte, error) {
 		limit := ^uint64(0)
 		for _, members := range s.memory.scopes {
-			sc, ok := s.project(thread, members)
-			if !ok || !members.tells(info.Scope) {
+			sc, ok := s.scopeOf(thread, members)
+			if !ok || !members.distinguishes(info.Scope) {
 				continue
 			}
-			b, next, err := s.memory.from(name, &sc, at)
+			b, next, err := s.memory.bytesAt(name, &sc, current)
 			if err != nil {
 				return nil, err
 			}
 			if len(b) > 0 {
-				return b[:min(uint64(len(b)), limit-at)], nil
+				return b[:min(uint64(len(b)), limit-current)], nil
 			}
 			limit = min(limit, next)
 		}
@@ -383,8 +382,8 @@ func (s *Snapshot) ReadScoped(space locexpr.AddressSpace, thread *target.Thread,
 	return n, nil
 }
 
-// Mapped says whether an address of the default space is known to be mapped,
-// and whether as code: a snapshot knows that of its modules alone.
+// Mapped reports whether an address of the default space is known to be mapped, and whether as
+// executable, which a snapshot knows of its modules and mappings alone.
 func (s *Snapshot) Mapped(address uint64) (mapped, executable bool) {
 	i := sort.Search(len(s.placed), func(i int) bool { return s.placed[i].Start > address })
 	if i > 0 && address-s.placed[i-1].Start < s.placed[i-1].Size {
@@ -394,8 +393,8 @@ func (s *Snapshot) Mapped(address uint64) (mapped, executable bool) {
 	if p, _ := s.memory.find("", &everywhere, address); p != nil {
 		return true, false
 	}
-	if _, at, _ := s.Around(address); at != nil {
-		return true, at.IsExecutable
+	if _, mapping, _ := s.Around(address); mapping != nil {
+		return true, mapping.IsExecutable
 	}
 	return false, false
 }

@@ -62,7 +62,7 @@ func (s *Snapshot) addModules(d *document) {
 	s.files = target.NewFileBytes(s.modules)
 }
 
-// place says where the image of a module was.
+// place sets the range of a module's image.
 func (e *imageEntry) place(m *target.Module, problem func(string, ...any)) {
 	for _, part := range []struct{ name, wrong string }{{"start", e.start.Wrong}, {"size", e.size.Wrong}} {
 		if part.wrong != "" {
@@ -78,8 +78,8 @@ func (e *imageEntry) place(m *target.Module, problem func(string, ...any)) {
 	m.Base, m.Size = start, size
 }
 
-// openModule finds a module's code object: the member that has it, or else the
-// file that the Finder finds.
+// openModule opens a module's code object, from its member or else from the file that the Finder
+// finds.
 func (s *Snapshot) openModule(m *target.Module, e *moduleEntry, isExe bool, problem func(string, ...any)) {
 	if e.file != "" {
 		o, err := s.openMember(e)
@@ -119,14 +119,14 @@ func (s *Snapshot) openModule(m *target.Module, e *moduleEntry, isExe bool, prob
 	m.Object, m.File = found.Object, found.File()
 }
 
-// finderKey is a question to the Finder.
+// finderKey has the arguments of a call of the Finder.
 type finderKey struct {
 	path, buildID string
 	isExe         bool
 }
 
-// opened are the code objects of modules, each opened once: thousands of modules
-// may name one.
+// opened has the code objects of modules, each opened once: thousands of modules may have the
+// same.
 type opened struct {
 	found   map[finderKey]object.Found
 	members map[string]openedMember
@@ -152,7 +152,7 @@ func (s *Snapshot) find(e *moduleEntry, isExe bool) object.Found {
 	return found
 }
 
-// openMember opens the code object in a member.
+// openMember opens the code object in a member, once.
 func (s *Snapshot) openMember(e *moduleEntry) (*object.Object, error) {
 	if o, ok := s.opened.members[e.file]; ok {
 		return o.object, o.err
@@ -162,8 +162,8 @@ func (s *Snapshot) openMember(e *moduleEntry) (*object.Object, error) {
 	return o, err
 }
 
-// newMember opens a member, or a code object inside one: MEMBER#NAME, where no
-// member is called so.
+// newMember opens a member, or a code object inside a member: MEMBER#NAME, if no member has that
+// name.
 func (s *Snapshot) newMember(name string) (*object.Object, error) {
 	file, _, nested := cutLast(name, "#")
 	if nested = nested && s.archive.members[name] == nil; !nested {
@@ -197,11 +197,11 @@ func cutLast(s, separator string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// companion reads the members beside one.
+// companion returns a reader of the members beside a member.
 func (s *Snapshot) companion(file string) func(suffix string) (string, []byte, error) {
 	return func(suffix string) (string, []byte, error) {
 		name, ok := object.Beside(file, suffix)
-		// What is inside a member has nothing beside it.
+		// A code object inside a member has no companions.
 		if !ok || s.archive.members[name] == nil || s.archive.members[file] == nil {
 			return "", nil, fmt.Errorf("member %q: %w", jsontext.Clip(name), fs.ErrNotExist)
 		}
@@ -214,7 +214,7 @@ func (s *Snapshot) companion(file string) func(suffix string) (string, []byte, e
 	}
 }
 
-// fits says why a code object cannot be that of a module.
+// fits returns an error if a code object cannot be that of a module.
 func (s *Snapshot) fits(o *object.Object, m *target.Module) error {
 	if id := o.BuildID(); len(id) > 0 && len(m.BuildID) > 0 && !o.HasID(m.BuildID) {
 		return fmt.Errorf("%s: build ID is %x, expected %x", o.Name(), id, m.BuildID)
@@ -226,20 +226,20 @@ func (s *Snapshot) fits(o *object.Object, m *target.Module) error {
 	if a.desc == nil || len(a.desc.Recognises) == 0 {
 		return nil
 	}
-	about := false // files at all
+	hasFiles := false // the architecture recognises some files
 	for i := range a.desc.Recognises {
 		r := &a.desc.Recognises[i]
 		if r.ELFMachine == 0 && len(r.Magic) == 0 {
 			continue
 		}
-		about = true
+		hasFiles = true
 		if !o.IsForeign() && r.ELFMachine == o.Machine() ||
 			o.IsForeign() && r.ELFMachine == 0 && bytes.HasPrefix(o.Data(), r.Magic) {
 			return nil
 		}
 	}
 	switch {
-	case !about:
+	case !hasFiles:
 		return nil
 	case o.IsForeign():
 		return fmt.Errorf("%s: it begins as no file of architecture %s does", o.Name(), a.desc.Name)
@@ -247,7 +247,7 @@ func (s *Snapshot) fits(o *object.Object, m *target.Module) error {
 	return fmt.Errorf("%s: %s is not one of architecture %s", o.Name(), object.DescribeMachine(o.Machine()), a.desc.Name)
 }
 
-// addSegments says where a module is.
+// addSegments sets the segments of a module.
 func addSegments(m *target.Module, e *moduleEntry, problem func(string, ...any)) {
 	for i := range e.segments {
 		seg := &e.segments[i]
@@ -277,12 +277,11 @@ func addSegments(m *target.Module, e *moduleEntry, problem func(string, ...any))
 	}
 }
 
-// pageSize is that of the smallest pages: the image of a file begins at one.
+// pageSize is the smallest size of pages, to which the image of a file is aligned.
 const pageSize = 4096
 
-// recount gives a segment the addresses of the code object that is there now. Where the
-// target had none they count from where the image was, and so they are to where there is
-// none now.
+// recount sets a segment's address to that of the code object that was found. Without a code
+// object addresses count from the start of the image, in the snapshot as here.
 func recount(m *target.Module, s *target.Segment) {
 	if m.Size == 0 || s.Section != "" || s.Start < m.Base {
 		return
@@ -301,7 +300,8 @@ func recount(m *target.Module, s *target.Segment) {
 	}
 }
 
-// lowest is the first address of a module; those without any go last.
+// lowest returns the first address of a module, and the highest address for a module without
+// segments.
 func lowest(m *target.Module) uint64 {
 	address := ^uint64(0)
 	for _, s := range m.Segments {
@@ -310,8 +310,8 @@ func lowest(m *target.Module) uint64 {
 	return address
 }
 
-// separateModules leaves out segments that overlap one that starts before
-// them: an address has one code object.
+// separateModules leaves out segments that overlap an earlier segment, as an address has one
+// code object.
 func (s *Snapshot) separateModules() {
 	type place struct {
 		module  *target.Module
@@ -323,12 +323,12 @@ func (s *Snapshot) separateModules() {
 			all = append(all, place{m, i})
 		}
 	}
-	at := func(p place) *target.Segment { return &p.module.Segments[p.segment] }
-	slices.SortStableFunc(all, func(a, b place) int { return cmp.Compare(at(a).Start, at(b).Start) })
+	segmentOf := func(p place) *target.Segment { return &p.module.Segments[p.segment] }
+	slices.SortStableFunc(all, func(a, b place) int { return cmp.Compare(segmentOf(a).Start, segmentOf(b).Start) })
 	var end uint64
 	dropped := map[*target.Module]map[int]bool{}
 	for _, p := range all {
-		seg := at(p)
+		seg := segmentOf(p)
 		if seg.Start < end {
 			s.problem("module %q: its segment of %#x bytes at %#x overlaps one that starts before it: it is left out",
 				jsontext.Clip(p.module.Path), seg.Size, seg.Start)
@@ -342,7 +342,7 @@ func (s *Snapshot) separateModules() {
 	}
 	for _, p := range all {
 		if !dropped[p.module][p.segment] {
-			s.placed = append(s.placed, *at(p))
+			s.placed = append(s.placed, *segmentOf(p))
 		}
 	}
 	for m, list := range dropped {

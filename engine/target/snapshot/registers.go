@@ -13,13 +13,12 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// partBytes is the unit of the size of a vector register's low part, where only
-// that is known: the size of the smallest vector register on machines with such
-// parts (xmm of zmm).
+// partBytes is the unit of the size of a vector register whose low part alone is known: the size
+// of the smallest vector register on machines with such parts (xmm of zmm).
 const partBytes = 16
 
-// IsVector says whether a register is written as a vector: bare hexadecimal
-// bytes, the lowest first. Others are numbers with 0x.
+// IsVector reports whether a register is written as a vector: bare hexadecimal bytes, the lowest
+// first. Other registers are numbers with 0x.
 func IsVector(info sdk.RegisterInfo) bool {
 	return info.Class == sdk.Vector || info.Bits > 64 && info.Class != sdk.Float
 }
@@ -29,8 +28,8 @@ func IsVector(info sdk.RegisterInfo) bool {
 //
 // A scalar register is a number, 0x and hexadecimal digits, of at most the
 // register's bits. A vector register is as many pairs of hexadecimal digits as
-// it has bytes, the lowest byte first, without 0x. Where only its low part is
-// known, that is given alone: a multiple of 16 bytes.
+// it has bytes, the lowest byte first, without 0x. If only its low part is known,
+// that is written alone: a multiple of 16 bytes.
 func ParseRegister(info sdk.RegisterInfo, order sdk.ByteOrder, text string) ([]byte, error) {
 	return appendRegister(nil, info, order, []byte(text))
 }
@@ -84,7 +83,7 @@ func appendRegister(dst []byte, info sdk.RegisterInfo, order sdk.ByteOrder, text
 	return dst, nil
 }
 
-// digit is the value of a hexadecimal digit.
+// digit returns the value of a hexadecimal digit.
 func digit(c byte) byte {
 	if c <= '9' {
 		return c - '0'
@@ -92,23 +91,21 @@ func digit(c byte) byte {
 	return c | 0x20 - 'a' + 10
 }
 
-// value is a register of a thread while they are read: its bytes are
-// data[from:to] of the reader's.
+// value is a register of a thread whose bytes are data[start:end] of its registerReader.
 type value struct {
-	number   uint32
-	from, to int
+	number     uint32
+	start, end int
 }
 
-// A registerReader reads the registers of threads. What it needs for one it
-// keeps for the next.
+// registerReader reads the registers of threads. Its memory is reused for the next thread.
 type registerReader struct {
 	values []value
 	data   []byte
 	key    []byte // of a layout
 }
 
-// read reads an object of registers by name. It returns what is wrong with
-// single ones, which are left out, as sentences without a subject.
+// read reads an object of registers by name. Registers with an error are left out: problems has
+// a sentence without a subject for each.
 func (p *registerReader) read(a *arch, t *threadEntry) (problems []string, err error) {
 	p.values, p.data = p.values[:0], p.data[:0]
 	lanes := a.lanes(t)
@@ -127,12 +124,12 @@ func (p *registerReader) read(a *arch, t *threadEntry) (problems []string, err e
 			problems = append(problems, problem)
 			return nil
 		}
-		from := len(p.data)
+		start := len(p.data)
 		var wrong error
 		if p.data, wrong = appendRegister(p.data, info, a.desc.ByteOrder, text); wrong != nil {
 			problems = append(problems, "register "+wrong.Error())
 		} else {
-			p.values = append(p.values, value{info.Number, from, len(p.data)})
+			p.values = append(p.values, value{info.Number, start, len(p.data)})
 		}
 		return nil
 	})
@@ -145,8 +142,8 @@ func (p *registerReader) read(a *arch, t *threadEntry) (problems []string, err e
 	return append(problems, p.sort(a.desc)...), nil
 }
 
-// sort puts the values in the order of their numbers. A register that is given
-// twice with two values is left out: which is right is not known.
+// sort puts the values in the order of their numbers. A register with two different values is
+// left out, as either may be right.
 func (p *registerReader) sort(d *sdk.Description) (problems []string) {
 	slices.SortStableFunc(p.values, func(a, b value) int { return cmp.Compare(a.number, b.number) })
 	kept := p.values[:0]
@@ -156,7 +153,7 @@ func (p *registerReader) sort(d *sdk.Description) (problems []string) {
 		j := i + 1
 		for ; j < len(p.values) && p.values[j].number == v.number; j++ {
 			other := p.values[j]
-			same = same && string(p.data[v.from:v.to]) == string(p.data[other.from:other.to])
+			same = same && string(p.data[v.start:v.end]) == string(p.data[other.start:other.end])
 		}
 		if j > i+1 {
 			info, _ := d.Register(v.number)

@@ -5,10 +5,10 @@
 // included. docs/snapshot.md describes the format, docs/snapshot.schema.json
 // its JSON.
 //
-// A snapshot is mapped. Members that are stored are read where they lie, those
-// that are deflated are decompressed when they are first needed. Memory that a
-// snapshot leaves out because a code object has it is read from that, where
-// nobody can have changed it; everything else is unknown, and never guessed.
+// A snapshot is mapped. Stored members are read in place, and deflated members
+// are decompressed when they are first needed. Read-only memory that a snapshot
+// leaves out because a code object has it is read from the code object; all
+// other memory is unknown, and never guessed.
 package snapshot
 
 import (
@@ -22,31 +22,30 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// ErrNotSnapshot says that a file is not a snapshot. The error that wraps it
-// says what the file is, where that can be told.
+// ErrNotSnapshot means that a file is not a snapshot. An error that wraps it names the file's
+// format if it is known.
 var ErrNotSnapshot = errors.New("not a snapshot")
 
 // documentName is the member that makes a ZIP file a snapshot.
 const documentName = "snapshot.json"
 
-// maxValue is the size of one value of snapshot.json: all registers of a thread.
+// maxValue bounds the size of one value of snapshot.json: all registers of a thread.
 const maxValue = 256 << 20
 
-// maxProblems bounds the sentences about what is wrong with a snapshot.
+// maxProblems bounds the problems that a snapshot lists.
 const maxProblems = 100
 
-// Options says what a snapshot is read with.
+// Options sets where a snapshot's files and architectures are found.
 type Options struct {
 	// Finder opens the files of modules that are not in the snapshot.
 	Finder object.Finder
-	// Describe gives the description of an architecture by its name, by which
-	// registers and address spaces are known. Its error is the reason why
-	// threads have no registers.
+	// Describe returns the description of an architecture by its name, which defines
+	// registers and address spaces. Its error is the reason why threads have no registers.
 	Describe func(arch string) (*sdk.Description, error)
 }
 
-// A Snapshot is an opened snapshot. It implements target.ScopedMemory. It may
-// be used concurrently, but for Close.
+// Snapshot is an opened snapshot. It implements target.ScopedMemory. Except for Close it may be
+// used concurrently.
 type Snapshot struct {
 	path    string
 	mapping *object.Mapping // nil for bytes in memory
@@ -70,7 +69,7 @@ type Snapshot struct {
 	machine  uint16
 	facts    *target.Facts
 	problems []string
-	silenced int // problems beyond maxProblems
+	silenced int // number of problems beyond maxProblems
 }
 
 var (
@@ -80,10 +79,9 @@ var (
 	_ target.Sized        = (*Snapshot)(nil)
 )
 
-// Open maps a snapshot, reads its snapshot.json and opens the code objects of
-// its modules. The error for a file that is no snapshot wraps ErrNotSnapshot
-// and says what it is. What single threads, modules and pieces of memory lack
-// is in Info().Problems.
+// Open maps a snapshot, reads its snapshot.json and opens the code objects of its modules. The
+// error for a file that is no snapshot wraps ErrNotSnapshot and names the file's format.
+// Info().Problems lists the defects of single threads, modules and pieces of memory.
 func Open(path string, options Options) (*Snapshot, error) {
 	m, err := object.Map(path)
 	if errors.Is(err, object.ErrEmpty) {
@@ -106,7 +104,7 @@ func OpenMapped(m *object.Mapping, options Options) (*Snapshot, error) {
 	return s, nil
 }
 
-// open reads all but the memory.
+// open reads all except the memory.
 func (s *Snapshot) open(data []byte, options Options) error {
 	s.finder = options.Finder
 	s.archs = archs{describe: options.Describe, byName: map[string]*arch{}}
@@ -133,8 +131,8 @@ func (s *Snapshot) read(data []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	keeper := newKeeper(s.archive.limit())
-	d, err := readDocument(m, func(t *threadEntry) error { return s.addThread(t, keeper) }, keeper)
+	pool := newMemoryPool(s.archive.limit())
+	d, err := readDocument(m, func(t *threadEntry) error { return s.addThread(t, pool) }, pool)
 	if err != nil {
 		return err
 	}
@@ -146,7 +144,7 @@ func (s *Snapshot) read(data []byte) (err error) {
 	return nil
 }
 
-// magics are the first bytes of what is handed over in place of snapshots.
+// magics has the first bytes of files that users take for snapshots.
 var magics = []struct{ magic, what string }{
 	{"PK\x05\x06", "a ZIP file without a member " + documentName},
 	{"{", "JSON by itself: a snapshot is a ZIP file that has it as its member " + documentName},
@@ -162,7 +160,7 @@ var magics = []struct{ magic, what string }{
 	{"#!", "a script"},
 }
 
-// notSnapshot is the error for data that is no snapshot.
+// notSnapshot returns the error for data that is no snapshot.
 func notSnapshot(data []byte) error {
 	for _, m := range magics {
 		if bytes.HasPrefix(data, []byte(m.magic)) {
@@ -172,7 +170,7 @@ func notSnapshot(data []byte) error {
 	return fmt.Errorf("%w: offset 0x0: the file begins with %q, expected %q", ErrNotSnapshot, data[:min(len(data), 4)], localMagic)
 }
 
-// problem adds a sentence about what is wrong.
+// problem adds a sentence to the problems.
 func (s *Snapshot) problem(format string, args ...any) {
 	if s.silence() {
 		return
@@ -180,7 +178,7 @@ func (s *Snapshot) problem(format string, args ...any) {
 	s.problems = append(s.problems, s.path+": "+fmt.Sprintf(format, args...))
 }
 
-// silence counts a problem where there are too many already.
+// silence reports whether there are too many problems already, and counts one more if so.
 func (s *Snapshot) silence() bool {
 	full := len(s.problems) >= maxProblems
 	if full {
@@ -189,8 +187,8 @@ func (s *Snapshot) silence() bool {
 	return full
 }
 
-// Info is what is known of the process as a whole. Machine is the ELF machine
-// of the first module whose code object is known.
+// Info describes the process as a whole. Machine is the ELF machine of the first module whose
+// code object is known.
 func (s *Snapshot) Info() target.Info {
 	return target.Info{
 		Kind:            target.Snapshot,
@@ -204,14 +202,14 @@ func (s *Snapshot) Info() target.Info {
 	}
 }
 
-// Modules are the code objects that were loaded, by address.
+// Modules returns the code objects that were loaded, by address.
 func (s *Snapshot) Modules() []*target.Module { return s.modules }
 
-// Threads are in the snapshot's order.
+// Threads returns the threads in the snapshot's order.
 func (s *Snapshot) Threads() []*target.Thread { return s.threads }
 
-// ReadMemory reads the default address space. Of other spaces threads have
-// instances: see ReadScoped.
+// ReadMemory reads the default address space. Other spaces have instances for threads: see
+// ReadScoped.
 func (s *Snapshot) ReadMemory(space locexpr.AddressSpace, address uint64, buf []byte) (int, error) {
 	if space != locexpr.DefaultSpace {
 		return 0, fmt.Errorf("address space %d, address %#x, of no thread: %w", space, address, target.ErrNoMemory)
@@ -219,25 +217,24 @@ func (s *Snapshot) ReadMemory(space locexpr.AddressSpace, address uint64, buf []
 	return s.readGlobal(address, buf)
 }
 
-// FromFile says whose file memory is read from that no piece has. What a member
-// of the snapshot has is the snapshot's own.
+// FromFile returns the module whose file has memory that no piece has. Code objects in the
+// snapshot are not files.
 func (s *Snapshot) FromFile(address uint64) (m *target.Module, n uint64) {
 	err := object.Guard(func() error {
-		b, of, err := s.global(address)
-		if of != nil && of.Object.Path() != "" {
-			m = of
+		b, module, err := s.global(address)
+		if module != nil && module.Object.Path() != "" {
+			m = module
 		}
 		n = uint64(len(b))
 		return err
 	})
 	if err != nil {
-		return nil, 1 // reading it gives the error
+		return nil, 1 // reading it returns the error
 	}
 	return m, max(n, 1)
 }
 
-// MemorySize is how many bytes the members have that pieces of memory are of, each
-// counted once.
+// MemorySize returns the size of the members that pieces of memory refer to, each counted once.
 func (s *Snapshot) MemorySize() uint64 {
 	size, seen := uint64(0), map[*member]bool{}
 	for i := range s.memory.pieces {
@@ -249,8 +246,8 @@ func (s *Snapshot) MemorySize() uint64 {
 	return min(size, inflatedFloor+inflatedRatio*uint64(len(s.archive.data)))
 }
 
-// Close unmaps the snapshot and closes the code objects. Nothing that the
-// snapshot gave may be used after it.
+// Close unmaps the snapshot and closes the code objects. Nothing that the snapshot returned may
+// be used afterwards.
 func (s *Snapshot) Close() error {
 	var errs []error
 	for _, o := range s.objects {

@@ -14,23 +14,22 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// identity is what of a thread tells its instances of address spaces.
+// identity identifies a thread's instances of address spaces.
 type identity struct {
 	isRepeated bool // another thread has its ID
 }
 
-// addThread adds a thread. An architecture that nobody knows, or a register
-// that it does not have, costs only what depends on it.
-func (s *Snapshot) addThread(e *threadEntry, k *keeper) error {
-	k.kept += uint64(threadBytes + len(e.spaces)*spaceBytes) //nolint:gosec // a size
-	t := &k.threads.take(1)[0]
+// addThread adds a thread. Without the architecture, or a register of it, the thread lacks only
+// the parts that depend on them.
+func (s *Snapshot) addThread(e *threadEntry, pool *memoryPool) error {
+	pool.kept += uint64(threadBytes + len(e.spaces)*spaceBytes) //nolint:gosec // a size
+	t := &pool.threads.take(1)[0]
 	*t = target.Thread{
 		Handle: uint64(len(s.threads)), ID: e.id, Name: e.name, Arch: e.arch, Processor: e.processor,
 		Crashed: e.hasCrashed, IsRunning: e.isRunning, Signal: e.signal,
 	}
 	problem := func(format string, args ...any) {
-		// The text is made for those that are kept alone: there may be a
-		// million.
+		// There may be a million problems: only the listed ones are formatted.
 		if s.silence() {
 			return
 		}
@@ -45,22 +44,22 @@ func (s *Snapshot) addThread(e *threadEntry, k *keeper) error {
 	}
 	t.Lanes = uint32(e.lanes)
 	if e.wave != nil {
-		t.Wave = &k.waves.take(1)[0]
+		t.Wave = &pool.waves.take(1)[0]
 		*t.Wave = *e.wave
 	}
 	addStop(t, e.stop, problem)
-	addLaunch(t, e.launch, k, problem)
+	addLaunch(t, e.launch, pool, problem)
 
 	a := s.archs.find(e.arch)
 	if a.desc == nil {
 		t.Unread = a.problem
-		// What is said of one thread holds for all of the architecture.
-		if !a.isSaid {
-			a.isSaid = true
+		// All threads of the architecture have the same problem.
+		if !a.isReported {
+			a.isReported = true
 			problem("%v", a.missing)
 		}
 	} else {
-		if err := s.addRegisters(t, e, a, k, problem); err != nil {
+		if err := s.addRegisters(t, e, a, pool, problem); err != nil {
 			return err
 		}
 		addSpaces(t, e, a, problem)
@@ -76,7 +75,7 @@ func (s *Snapshot) addThread(e *threadEntry, k *keeper) error {
 	return nil
 }
 
-// threadName is what a thread is called in messages.
+// threadName returns the name of a thread in messages.
 func threadName(t *target.Thread) string {
 	if t.ID == "" {
 		return fmt.Sprintf("threads[%d]", t.Handle)
@@ -84,31 +83,30 @@ func threadName(t *target.Thread) string {
 	return fmt.Sprintf("thread %q", jsontext.Clip(t.ID))
 }
 
-func (s *Snapshot) addRegisters(t *target.Thread, e *threadEntry, a *arch, k *keeper, problem func(string, ...any)) error {
+func (s *Snapshot) addRegisters(t *target.Thread, e *threadEntry, a *arch, pool *memoryPool, problem func(string, ...any)) error {
 	if e.registers.Data == nil {
 		t.Problem = "the snapshot has no registers of it"
 		return nil
 	}
-	problems, err := k.registers.read(a, e)
+	problems, err := pool.registers.read(a, e)
 	if err != nil {
 		return jsontext.Within(err, ".registers")
 	}
-	t.Registers = k.pack(&k.registers)
+	t.Registers = pool.pack(&pool.registers)
 	for _, p := range problems {
 		problem("%s", p)
 	}
 	if pc := a.desc.PC; pc != sdk.NoRegister {
 		if _, ok := t.Registers.Get(pc); !ok {
 			info, _ := a.desc.Register(pc)
-			// The other registers can be read all the same, so this is no problem
-			// of theirs.
+			// The other registers are valid, so the thread itself has no Problem.
 			problem("its registers have no program counter (%s)", info.Name)
 		}
 	}
 	return nil
 }
 
-// addStop says why a thread stopped.
+// addStop sets why a thread stopped.
 func addStop(t *target.Thread, e *stopEntry, problem func(string, ...any)) {
 	if e == nil {
 		return
@@ -120,7 +118,7 @@ func addStop(t *target.Thread, e *stopEntry, problem func(string, ...any)) {
 	}
 	t.Stop = &target.Stop{Reason: reason.Name, PCExact: e.isPCExact, HasPCExact: e.hasPCExact, Details: e.details}
 	switch {
-	case !e.address.IsGiven:
+	case !e.address.IsPresent:
 	case e.address.Wrong != "":
 		problem("stop.address %s", e.address.Wrong)
 	case !reason.HasAddress:
@@ -147,8 +145,8 @@ func stopReasons() string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// addLaunch says who launched a thread.
-func addLaunch(t *target.Thread, l *launchEntry, k *keeper, problem func(string, ...any)) {
+// addLaunch sets the launch of a thread.
+func addLaunch(t *target.Thread, l *launchEntry, pool *memoryPool, problem func(string, ...any)) {
 	if l == nil {
 		return
 	}
@@ -163,10 +161,10 @@ func addLaunch(t *target.Thread, l *launchEntry, k *keeper, problem func(string,
 			jsontext.Clip(l.evidence), target.LaunchRecorded, target.LaunchWaiting, target.LaunchQueue)
 		return
 	}
-	t.LaunchedBy = k.launch(l)
+	t.LaunchedBy = pool.launch(l)
 }
 
-// addSpaces says where a thread's instances of address spaces begin.
+// addSpaces sets the bases of a thread's instances of address spaces.
 func addSpaces(t *target.Thread, e *threadEntry, a *arch, problem func(string, ...any)) {
 	for _, entry := range e.spaces {
 		space, ok := a.space(entry.name)
@@ -192,7 +190,7 @@ func addSpaces(t *target.Thread, e *threadEntry, a *arch, problem func(string, .
 	}
 }
 
-// finishThreads marks the threads whose IDs are not theirs alone.
+// finishThreads marks the threads that share their ID with another thread.
 func (s *Snapshot) finishThreads() {
 	order := make([]int32, len(s.threads))
 	for i := range order {

@@ -26,69 +26,64 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// Contents is what a snapshot is written from.
+// Contents is the content of a snapshot to be written.
 type Contents struct {
 	Modules []Module
-	// Threads keep their order. Their registers and address spaces are written by
-	// the names that Write's Options.Describe gives them.
+	// Threads keep their order. The names of their registers and address spaces come from
+	// Write's Options.Describe.
 	Threads []*target.Thread
 	Memory  []Memory
-	// Crash is why the target was kept; nil where it does not say more than the signals of
-	// its threads.
+	// Crash is the crash; nil if the target has no more than the signals of its threads.
 	Crash *target.Crash
-	// Process is whose process it was, as far as readers take it; nil where nothing is
-	// known.
+	// Process is the process, of which readers take some members; nil if it is not known.
 	Process *target.Process
-	// Mappings are what was mapped around the addresses that explain the crash, by
-	// address.
+	// Mappings are the mappings around the addresses that explain the crash, by address.
 	Mappings []target.Mapping
 }
 
-// A Module is a code object that was loaded.
+// Module is a code object that was loaded.
 type Module struct {
 	*target.Module
-	// Keep puts the code object into the snapshot, where it is known. Without it
-	// a reader looks for a file by the path and the build ID.
+	// Keep puts the code object into the snapshot, if it is known. Without it a reader
+	// looks for a file by the path and the build ID.
 	Keep bool
-	// Companions are what lies beside the code object and is kept with it.
+	// Companions are the files beside the code object that are kept with it.
 	Companions []Companion
 }
 
-// A Companion is a file beside a code object.
+// Companion is a file beside a code object.
 type Companion struct {
-	Suffix string // of its name, with the dot
+	Suffix string // of its name, including the dot
 	Data   []byte
 }
 
-// Memory is bytes of an instance of an address space.
+// Memory is a range of memory of an instance of an address space.
 type Memory struct {
 	Space   locexpr.AddressSpace
-	Thread  *target.Thread // whose instance it is; nil for the default space
+	Thread  *target.Thread // the owner of the instance; nil for the default space
 	Address uint64
 	Data    []byte
 }
 
-// What is compressed by more than this is compressed only as long as all of it
-// together is small: a reader takes such archives for bombs.
+// Members that compress by more than this ratio are compressed only as long as all of them
+// together are small: readers take such archives for bombs.
 const (
 	plainRatio = inflatedRatio * 3 / 4
 	mostDense  = inflatedFloor / 2
 )
 
-// maxText is the size of snapshot.json as it is written: it is in memory as a whole.
+// maxText bounds snapshot.json while it is written: it is in memory as a whole.
 const maxText = 256 << 20
 
 // maxWritten bounds the members of a snapshot, so that its directory stays
 // within maxDirectory.
 const maxWritten = 1 << 19
 
-// Write writes a snapshot. Equal contents give equal bytes. Memory that a reader
-// gets from a code object is left out: the object is kept, or has the build ID
-// that tells it from others.
+// Write writes a snapshot. Equal contents give equal bytes. Memory that a reader gets from a
+// code object is left out: the code object is kept, or identified by its build ID.
 //
-// What a reader would not take as it is meant is an error: lists beyond the
-// bounds of the format, registers and address spaces without a name, pieces of
-// memory that overlap.
+// Contents that a reader would reject or misread are an error: lists beyond the bounds of the
+// format, registers and address spaces without a name, pieces of memory that overlap.
 func Write(w io.Writer, c *Contents, options Options) error {
 	out := &writer{
 		zip: zip.NewWriter(w), names: map[[sha256.Size]byte]string{},
@@ -105,10 +100,10 @@ func Write(w io.Writer, c *Contents, options Options) error {
 // writer writes one snapshot.
 type writer struct {
 	zip      *zip.Writer
-	names    map[[sha256.Size]byte]string // of members, by what they hold
+	names    map[[sha256.Size]byte]string // of members, by the hash of their content
 	counts   map[string]int               // members of a folder
 	inflated uint64                       // bytes of deflated members
-	dense    uint64                       // of those that are compressed much
+	dense    uint64                       // bytes of members with a high ratio of compression
 	archs    archs
 	text     bytes.Buffer // snapshot.json
 	deflate  *flate.Writer
@@ -149,7 +144,7 @@ func (w *writer) write(c *Contents) error {
 	return w.zip.Close()
 }
 
-// writeList writes an array of the document, an element a line.
+// writeList writes an array of the document, one element a line.
 func writeList[T any](w *writer, name string, elements []T, element func(i int, e T) (any, error)) error {
 	fmt.Fprintf(&w.text, ",\n%q:[", name)
 	first := true
@@ -179,7 +174,7 @@ func writeList[T any](w *writer, name string, elements []T, element func(i int, 
 	return nil
 }
 
-// The document as it is written. Members are those of the tables of fields.
+// The document as it is written, with the members of the tables of fields.
 type (
 	moduleText struct {
 		Path      string        `json:"path,omitempty"`
@@ -257,7 +252,7 @@ type (
 
 func hexText(n uint64) string { return "0x" + strconv.FormatUint(n, 16) }
 
-// checkTexts says which string is longer than a reader takes.
+// checkTexts returns an error for a string that is longer than a reader accepts.
 func checkTexts(texts ...string) error {
 	for _, s := range texts {
 		if len(s) > jsontext.MaxText {
@@ -428,8 +423,8 @@ func launchTexts(t *target.Thread, out *threadText) error {
 	return checkTexts(l.Thread, l.Kind)
 }
 
-// registerTexts writes registers by their names. Where several share a name, the
-// lane count that tells them apart is written too.
+// registerTexts writes registers by their names. If several share a name, the lane count that
+// distinguishes them is written too.
 func registerTexts(a *arch, t *target.Thread, out *threadText) error {
 	if len(t.Registers.Numbers) > sdk.MaxRegisters {
 		return fmt.Errorf("%d registers, expected at most %d", len(t.Registers.Numbers), sdk.MaxRegisters)
@@ -498,8 +493,8 @@ func FormatRegister(info sdk.RegisterInfo, order sdk.ByteOrder, value []byte) (s
 	return text, nil
 }
 
-// memory writes the pieces, in the order of instances and addresses. What code
-// objects give is left out.
+// memory writes the pieces, in the order of instances and addresses, without the bytes that code
+// objects have.
 func (w *writer) memory(c *Contents) error {
 	names, err := w.instances(c)
 	if err != nil {
@@ -509,8 +504,8 @@ func (w *writer) memory(c *Contents) error {
 	if err != nil {
 		return err
 	}
-	files := givenBy(c.Modules)
-	var left []int // the piece that each part is of
+	files := objectMemory(c.Modules)
+	var left []int // the index of the piece of each part
 	var parts []Memory
 	for _, i := range order {
 		if c.Memory[i].Space != locexpr.DefaultSpace {
@@ -533,8 +528,8 @@ func (w *writer) memory(c *Contents) error {
 	})
 }
 
-// instances names the instance of an address space that each piece of memory is of.
-// A piece that no reader would take as it is meant is an error.
+// instances returns the name of the instance of an address space for each piece of memory. A
+// piece that readers would reject or misread is an error.
 func (w *writer) instances(c *Contents) ([]memoryText, error) {
 	ids := map[string]int{}
 	for _, t := range c.Threads {
@@ -557,7 +552,7 @@ func (w *writer) instances(c *Contents) ([]memoryText, error) {
 			return nil, fmt.Errorf("memory[%d]: %s", i, a.problem)
 		}
 		space, ok := a.desc.Space(m.Space)
-		if !ok || !waveBit.tells(space.Scope) {
+		if !ok || !waveBit.distinguishes(space.Scope) {
 			return nil, fmt.Errorf("memory[%d]: architecture %s has no address space %d that a thread has an instance of", i, a.desc.Name, m.Space)
 		}
 		names[i].Space, names[i].Scope = space.Name, &scopeText{m.Thread.ID}
@@ -595,9 +590,8 @@ func memoryOrder(memory []Memory, names []memoryText) ([]int, error) {
 	return order, nil
 }
 
-// givenBy is the memory that every reader gets from the code objects of these
-// modules.
-func givenBy(modules []Module) target.FileBytes {
+// objectMemory returns the memory that every reader gets from the code objects of these modules.
+func objectMemory(modules []Module) target.FileBytes {
 	var known []*target.Module
 	for _, m := range modules {
 		if m.Object != nil && (m.Keep || m.Confirmed()) {
@@ -607,36 +601,35 @@ func givenBy(modules []Module) target.FileBytes {
 	return target.NewFileBytes(known)
 }
 
-// smallest is how many bytes are left out at least, because each further piece
-// takes some bytes itself.
+// smallest is the least number of bytes that are left out, as each further piece takes some
+// bytes itself.
 const smallest = 64
 
-// without returns the parts of a piece of the default space that code objects
-// do not give.
+// without returns the parts of a piece of the default space that code objects do not have.
 func without(files target.FileBytes, m Memory) []Memory {
 	var parts []Memory
 	rest := m
-	for at := 0; at < len(rest.Data); {
-		b, _, next := files.At(rest.Address + uint64(at))
+	for offset := 0; offset < len(rest.Data); {
+		b, _, next := files.At(rest.Address + uint64(offset))
 		if len(b) == 0 {
 			if next-rest.Address >= uint64(len(rest.Data)) {
 				break
 			}
-			at = int(next - rest.Address)
+			offset = int(next - rest.Address)
 			continue
 		}
 		n := 0
-		for n < len(b) && at+n < len(rest.Data) && b[n] == rest.Data[at+n] {
+		for n < len(b) && offset+n < len(rest.Data) && b[n] == rest.Data[offset+n] {
 			n++
 		}
-		if n < smallest && at+n < len(rest.Data) {
-			at += n + 1
+		if n < smallest && offset+n < len(rest.Data) {
+			offset += n + 1
 			continue
 		}
-		if at > 0 {
-			parts = append(parts, Memory{Address: rest.Address, Data: rest.Data[:at]})
+		if offset > 0 {
+			parts = append(parts, Memory{Address: rest.Address, Data: rest.Data[:offset]})
 		}
-		rest.Address, rest.Data, at = rest.Address+uint64(at+n), rest.Data[at+n:], 0
+		rest.Address, rest.Data, offset = rest.Address+uint64(offset+n), rest.Data[offset+n:], 0
 	}
 	if len(rest.Data) > 0 {
 		parts = append(parts, Memory{Address: rest.Address, Data: rest.Data})
@@ -644,12 +637,12 @@ func without(files target.FileBytes, m Memory) []Memory {
 	return parts
 }
 
-// add stores bytes once, with what lies beside them, and returns the name of the
-// member that has them.
+// add stores bytes once, with their companions, and returns the name of the member that has
+// them.
 func (w *writer) add(folder, suffix string, data []byte, beside ...Companion) (string, error) {
 	sum := sha256.Sum256(data)
 	if len(beside) > 0 {
-		// Other bytes beside the same code object are another member of it.
+		// With other companions the same code object is another member.
 		h := sha256.New()
 		h.Write(sum[:])
 		for _, c := range beside {
@@ -682,7 +675,7 @@ func (w *writer) add(folder, suffix string, data []byte, beside ...Companion) (s
 	return name, w.store(name, data)
 }
 
-// store writes a member, deflated where that makes it smaller.
+// store writes a member, deflated if that makes it smaller.
 func (w *writer) store(name string, data []byte) error {
 	size := uint64(len(data))
 	if size > maxMember {
@@ -712,8 +705,7 @@ func (w *writer) store(name string, data []byte) error {
 	return nil
 }
 
-// pack compresses by DEFLATE (RFC 1951). What it returns is valid until the next
-// call.
+// pack compresses by DEFLATE (RFC 1951). The result is valid until the next call.
 func (w *writer) pack(data []byte) ([]byte, error) {
 	w.packed.Reset()
 	if w.deflate == nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package queueserver starts a server of NATS JetStream in this process, for a worker that has
-// its fleet's queue itself.
+// Package queueserver starts a server of NATS JetStream in this process, for a worker that
+// hosts its fleet's queue.
 package queueserver
 
 import (
@@ -24,7 +24,7 @@ import (
 // Server is a server of NATS in this process.
 type Server struct {
 	nats *server.Server
-	self nats.Option // by which this process asks; nil: as the settings say
+	self nats.Option // this process's credentials; nil: from the settings
 }
 
 var _ fleet.Server = (*Server)(nil)
@@ -32,9 +32,9 @@ var _ fleet.Server = (*Server)(nil)
 // options are the options of a server that is started.
 type options struct{ fleet.ServerOptions }
 
-// Start starts a server. Streams that one before it kept in the folder are there again.
-func Start(given fleet.ServerOptions) (fleet.Server, error) {
-	o := options{given}
+// Start starts a server with the streams that are stored in the folder.
+func Start(settings fleet.ServerOptions) (fleet.Server, error) {
+	o := options{settings}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func Start(given fleet.ServerOptions) (fleet.Server, error) {
 	return e, nil
 }
 
-// settings are the server's.
+// settings returns nats-server's settings.
 func (o *options) settings() (*server.Options, error) {
 	s := &server.Options{}
 	if o.Config != "" {
@@ -105,8 +105,8 @@ func (o *options) settings() (*server.Options, error) {
 // ownAccount is the account of this process where the settings have several.
 const ownAccount = "UNWINDD"
 
-// admit has the server let this process in. Where its settings name users, it is one more,
-// of their only account, or of that called UNWINDD. Users of an operator have credentials.
+// admit adds a user for this process to the server's settings, where they name users: in
+// their only account, or in the one called UNWINDD. Users of an operator have credentials.
 func (o *options) admit(s *server.Options) (self nats.Option, err error) {
 	switch {
 	case s.Authorization != "":
@@ -126,7 +126,7 @@ func (o *options) admit(s *server.Options) (self nats.Option, err error) {
 	return nats.UserInfo(u.Username, u.Password), nil
 }
 
-// accountOf is the account in which this process has its queue; nil: there is but the server's.
+// accountOf returns the account of the queue; nil: there is only the server's own.
 func accountOf(s *server.Options) (*server.Account, error) {
 	var list []*server.Account
 	for _, a := range s.Accounts {
@@ -146,8 +146,8 @@ func accountOf(s *server.Options) (*server.Account, error) {
 	return nil, fmt.Errorf("%d accounts: expected one, or one called %s, which has this worker's queue", len(list), ownAccount)
 }
 
-// token is the one that the last server with this folder had, with which others come back
-// when this one stands in its place; else a new one.
+// token returns the token of the last server with this folder, so that its clients can come
+// back; else a new one.
 func (o *options) token() string {
 	if u, err := url.Parse(fleet.ReadAddress(o.Dir)); err == nil && u.User.Username() != "" {
 		return u.User.Username()
@@ -155,10 +155,10 @@ func (o *options) token() string {
 	return rand.Text()
 }
 
-// errNotLocal says that a server without accounts is for this machine alone.
+// errNotLocal is the error of a server without accounts that other machines would reach.
 var errNotLocal = errors.New("others reach this address: expected settings of nats-server with TLS and users")
 
-// loopback is the address of a host that is this machine, and that nobody else reaches.
+// loopback returns the address of a host that only this machine reaches.
 func loopback(host string) (string, error) {
 	if host == "localhost" || host == "" {
 		return "127.0.0.1", nil
@@ -169,7 +169,7 @@ func loopback(host string) (string, error) {
 	return host, nil
 }
 
-// writeSecret writes a file that its user alone reads.
+// writeSecret writes a file that only its user can read.
 func writeSecret(path, text string) error {
 	part := path + ".part"
 	if err := os.WriteFile(part, []byte(text+"\n"), 0o600); err != nil {
@@ -178,7 +178,7 @@ func writeSecret(path, text string) error {
 	return os.Rename(part, path)
 }
 
-// ConnectOptions are the options by which this process reaches the server.
+// ConnectOptions implements fleet.Server.
 func (e *Server) ConnectOptions() []nats.Option {
 	list := []nats.Option{nats.InProcessServer(e.nats)}
 	if e.self != nil {
@@ -187,19 +187,19 @@ func (e *Server) ConnectOptions() []nats.Option {
 	return list
 }
 
-// MaxStore is how many bytes the server may keep.
+// MaxStore implements fleet.Server.
 func (e *Server) MaxStore() int64 { return e.nats.JetStreamConfig().MaxStore }
 
-// Address is where other processes reach the server, without its token.
+// Address implements fleet.Server.
 func (e *Server) Address() string { return e.nats.Addr().String() }
 
-// Close ends the server. What it has kept stays.
+// Close ends the server. Its storage stays.
 func (e *Server) Close() {
 	e.nats.Shutdown()
 	e.nats.WaitForShutdown()
 }
 
-// natsLog passes on what a server says of what is wrong.
+// natsLog passes on warnings and errors of a server.
 type natsLog struct{ log func(string) }
 
 func (l natsLog) say(format string, v ...any) {
@@ -208,7 +208,8 @@ func (l natsLog) say(format string, v ...any) {
 	}
 }
 
-// Warnf, Errorf and Fatalf implement server.Logger, as the others do, which say nothing.
+// Warnf, Errorf and Fatalf implement server.Logger, as do the other methods, which drop
+// their messages.
 func (l natsLog) Warnf(format string, v ...any)  { l.say(format, v...) }
 func (l natsLog) Errorf(format string, v ...any) { l.say(format, v...) }
 func (l natsLog) Fatalf(format string, v ...any) { l.say(format, v...) }

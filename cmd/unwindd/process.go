@@ -15,8 +15,8 @@ import (
 	"github.com/unwindd/unwindd/engine"
 )
 
-// processID is the ID of a living process that a name on the command line is. A file whose
-// name is a number is taken for the file.
+// processID parses a name on the command line as the ID of a live process. A file whose
+// name is a number is no process.
 func processID(name string) (pid int, ok bool) {
 	pid, err := strconv.Atoi(name)
 	if err != nil || pid <= 0 {
@@ -26,8 +26,8 @@ func processID(name string) (pid int, ok bool) {
 	return pid, err != nil
 }
 
-// sayStops says with --verbose how long the threads of a living process were stopped.
-func (g *globals) sayStops(t *engine.Target) {
+// printStops prints with --verbose how long the threads of a live process were stopped.
+func (g *globals) printStops(t *engine.Target) {
 	if s, ok := t.State().(interface {
 		Stopped() (all, longest time.Duration)
 	}); ok && g.verbose {
@@ -37,30 +37,30 @@ func (g *globals) sayStops(t *engine.Target) {
 	}
 }
 
-// How often a living process is looked at for a profile: a second of it.
+// Defaults of sampling a live process: for a second.
 const (
 	defaultRepeat = 100
 	defaultEvery  = 10 * time.Millisecond
 )
 
-// A recordingOf is a recording that a profile is made of: a file of the user's, or one of a
-// living process that was made for it.
-type recordingOf struct {
+// recording is a recording that a profile is made of: a file of the user, or a temporary
+// one of a live process.
+type recording struct {
 	path     string
-	file     *os.File // that was made here, and has no name; nil: it is the user's
-	process  string   // that it is of
+	file     *os.File // a temporary file without a name; nil: it is the user's
+	process  string   // the name of the live process
 	problems []string
 }
 
-// remove removes a recording that was made here.
-func (r *recordingOf) remove() {
+// remove removes a temporary recording.
+func (r *recording) remove() {
 	if r.file != nil {
 		_ = r.file.Close()
 	}
 }
 
-// describe says in a profile what it is of.
-func (r *recordingOf) describe(p *engine.Profile) {
+// describe names the process in a profile of it.
+func (r *recording) describe(p *engine.Profile) {
 	if r.file == nil {
 		return
 	}
@@ -71,15 +71,15 @@ func (r *recordingOf) describe(p *engine.Profile) {
 	p.Problems = append(p.Problems, r.problems...)
 }
 
-// record looks at a living process, and says so with --verbose.
-func (f *profileFlags) record(ctx context.Context, e *engine.Engine, pid int) (r recordingOf, err error) {
+// record records a live process, and prints figures with --verbose.
+func (f *profileFlags) record(ctx context.Context, e *engine.Engine, pid int) (r recording, err error) {
 	file, err := os.CreateTemp("", "unwindd-*.data")
 	if err != nil {
 		return r, err
 	}
-	// Nothing is left behind however this process ends.
+	// Without a name it is gone however this process ends.
 	_ = os.Remove(file.Name())
-	r = recordingOf{path: fmt.Sprintf("/proc/self/fd/%d", file.Fd()), file: file, process: fmt.Sprintf("/proc/%d", pid)}
+	r = recording{path: fmt.Sprintf("/proc/self/fd/%d", file.Fd()), file: file, process: fmt.Sprintf("/proc/%d", pid)}
 	done, err := e.RecordProcess(ctx, pid, file, engine.RecordOptions{Repeat: f.repeat, Every: f.every, MaxBytes: spareBytes(file)})
 	if err != nil {
 		r.remove()
@@ -100,11 +100,11 @@ func (f *profileFlags) record(ctx context.Context, e *engine.Engine, pid int) (r
 	return r, nil
 }
 
-// maxRecording bounds a recording of a living process: 100 threads with 5 kB of stack each
+// maxRecording bounds a recording of a live process: 100 threads with 5 kB of stack each
 // make 50 MB a second at 100 moments a second.
 const maxRecording = 16 << 30
 
-// spareBytes is half of what the disk of a file has room for, bounded.
+// spareBytes returns half of the free bytes of a file's disk, bounded.
 func spareBytes(file *os.File) uint64 {
 	var s unix.Statfs_t
 	if err := unix.Fstatfs(int(file.Fd()), &s); err != nil {

@@ -13,9 +13,8 @@ import (
 	"github.com/unwindd/unwindd/engine/target/perfdata"
 )
 
-// perfMap is the map of what the runtime of a process made; nil where there is
-// none. Like perf, it takes files of this user and of root only: everyone may
-// write to /tmp.
+// perfMap returns the map of a process's JIT code; nil where there is none. Like perf, it uses
+// only files of this user and of root: everyone may write to /tmp.
 func (r *recording) perfMap(pid int) *perfdata.PerfMap {
 	if m, ok := r.maps[pid]; ok {
 		return m
@@ -37,19 +36,18 @@ func (r *recording) perfMap(pid int) *perfdata.PerfMap {
 	return m
 }
 
-// A jitDump is a dump with a module for each of its functions that a stack went
-// through.
+// jitDump is a dump with a module for each of its functions that is in a stack.
 type jitDump struct {
 	file *perfdata.JITDump
-	// isTimed says that its times are of the clock of the recording.
-	isTimed bool
-	mu      sync.Mutex
-	made    map[*perfdata.JITFunction]*code.Module
-	parts   map[madePart]*code.Segment
+	// isTimed is true where its times are by the clock of the recording.
+	isTimed   bool
+	mu        sync.Mutex
+	generated map[*perfdata.JITFunction]*code.Module
+	parts     map[jitPart]*code.Segment
 }
 
-// A madePart is what there is of a function at a time: newer ones may lie over the rest.
-type madePart struct {
+// jitPart is the remaining part of a function at a time: newer ones may lie over the rest.
+type jitPart struct {
 	function   *perfdata.JITFunction
 	start, end uint64
 }
@@ -60,7 +58,7 @@ func (d *jitDump) close() {
 	}
 }
 
-// dump opens a dump; nil where it cannot be read.
+// dump opens a dump; it returns nil where it cannot be read.
 func (r *recording) dump(root, name string) *jitDump {
 	key := objectKey{root: root, path: name}
 	if d, ok := r.dumps[key]; ok {
@@ -86,7 +84,7 @@ func (r *recording) dump(root, name string) *jitDump {
 	}
 	d := &jitDump{
 		file: j, isTimed: !j.HasArchTimestamps && clockOf(r.file) == jitClock,
-		made: map[*perfdata.JITFunction]*code.Module{}, parts: map[madePart]*code.Segment{},
+		generated: map[*perfdata.JITFunction]*code.Module{}, parts: map[jitPart]*code.Segment{},
 	}
 	r.dumps[key] = d
 	return d
@@ -96,8 +94,8 @@ func (r *recording) dump(root, name string) *jitDump {
 const jitClock = "CLOCK_MONOTONIC"
 
 // find finds the code that was at an address at a time. Where the times of the dump cannot be
-// compared, and nothing was there by them, it is what was there at last, as in a perf map.
-func (d *jitDump) find(r *recording, time, address uint64) (p madePart) {
+// compared, and there was no code at that time, it is the last code there, as in a perf map.
+func (d *jitDump) find(r *recording, time, address uint64) (p jitPart) {
 	p.function, p.start, p.end = d.file.Find(time, address)
 	if p.function != nil || d.isTimed {
 		return p
@@ -109,7 +107,7 @@ func (d *jitDump) find(r *recording, time, address uint64) (p madePart) {
 	return p
 }
 
-// clock is the clock of the dump.
+// clock returns the clock of the dump.
 func (d *jitDump) clock() string {
 	if d.file.HasArchTimestamps {
 		return "a clock of the processor"
@@ -117,8 +115,8 @@ func (d *jitDump) clock() string {
 	return jitClock
 }
 
-// segment is the code that was at an address at a time; nil where there was none.
-// It is a module by itself: what follows at the address is another one.
+// segment returns the code that was at an address at a time; nil where there was none. It is a
+// module by itself: later code at the address is another one.
 func (d *jitDump) segment(r *recording, time, address uint64) *code.Segment {
 	p := d.find(r, time, address)
 	if p.function == nil {
@@ -134,43 +132,43 @@ func (d *jitDump) segment(r *recording, time, address uint64) *code.Segment {
 	return s
 }
 
-// module is the module of a function.
+// module returns the module of a function.
 func (d *jitDump) module(r *recording, f *perfdata.JITFunction) *code.Module {
-	mod := d.made[f]
+	mod := d.generated[f]
 	if mod == nil {
-		made := &madeFunction{f}
+		generated := &jitFunction{f}
 		mod = r.process.AddModule(&target.Module{
 			Path: f.Name, Arch: r.arch,
 			Segments: []target.Segment{{Address: f.Address, Size: f.Size, Start: f.Address, Executable: true}},
-		}, &code.JIT{Functions: made, Read: made.read})
-		d.made[f] = mod
+		}, &code.JIT{Functions: generated, Read: generated.read})
+		d.generated[f] = mod
 	}
 	return mod
 }
 
-// A madeFunction is a function of a dump as a source of names and of functions.
-type madeFunction struct{ *perfdata.JITFunction }
+// jitFunction is a function of a dump as a source of names and of functions.
+type jitFunction struct{ *perfdata.JITFunction }
 
 // read reads its code.
-func (f *madeFunction) read(address uint64, buf []byte) (int, error) {
-	at := address - f.Address
-	if at >= uint64(len(f.Code)) {
+func (f *jitFunction) read(address uint64, buf []byte) (int, error) {
+	offset := address - f.Address
+	if offset >= uint64(len(f.Code)) {
 		return 0, target.ErrNoMemory
 	}
-	n := copy(buf, f.Code[at:])
+	n := copy(buf, f.Code[offset:])
 	if n < len(buf) {
 		return n, target.ErrNoMemory
 	}
 	return n, nil
 }
 
-// Function is the function, whatever address of it is asked for.
-func (f *madeFunction) Function(uint64) (symbol.Symbol, bool) {
+// Function returns the function, for any address in it.
+func (f *jitFunction) Function(uint64) (symbol.Symbol, bool) {
 	return symbol.Symbol{Name: f.Name, Start: f.Address, End: f.Address + f.Size}, true
 }
 
-// Frames appends what the runtime calls the function, and its line at an address.
-func (f *madeFunction) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
+// Frames appends the runtime's name of the function, and its line at an address.
+func (f *jitFunction) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
 	frame := symbol.Frame{Function: f.Name, Start: f.Address, HasStart: true}
 	for i := range f.Lines {
 		if l := &f.Lines[i]; l.Address <= address {
@@ -180,40 +178,40 @@ func (f *madeFunction) Frames(dst []symbol.Frame, address uint64) ([]symbol.Fram
 	return append(dst, frame), nil
 }
 
-// A sampleCode is the code of the process of a sample: what it had mapped, and
-// what a runtime had made by then.
+// sampleCode is the code of the process of a sample: its mappings, and the JIT code at that
+// time.
 type sampleCode struct {
-	space *codeSpace
-	made  madeCode
+	space     *codeSpace
+	generated jitCode
 }
 
-// at sets the code to that of a process at a time.
-func (c *sampleCode) at(space *codeSpace, time uint64) {
-	c.space, c.made.time, c.made.dump = space, time, nil
+// set sets the code to that of a process at a time.
+func (c *sampleCode) set(space *codeSpace, time uint64) {
+	c.space, c.generated.time, c.generated.dump = space, time, nil
 	if space != nil {
-		c.made.dump = space.jit
+		c.generated.dump = space.jit
 	}
 }
 
-// Segment is the segment of code at an address.
+// Segment returns the segment of code at an address.
 func (c *sampleCode) Segment(address uint64) *code.Segment {
-	if at := c.space.code.Find(address); at != nil {
-		return at
+	if segment := c.space.code.Find(address); segment != nil {
+		return segment
 	}
-	return c.made.find(address)
+	return c.generated.find(address)
 }
 
-// IsCode says whether there is code at an address, be it known or not.
+// IsCode reports whether there is code at an address, known or not.
 func (c *sampleCode) IsCode(address uint64) bool { return c.space.isCode(address) }
 
-// A madeCode finds code that a runtime made.
-type madeCode struct {
+// jitCode finds JIT code.
+type jitCode struct {
 	recording *recording
 	dump      *jitDump
 	time      uint64
 }
 
-func (c *madeCode) find(address uint64) *code.Segment {
+func (c *jitCode) find(address uint64) *code.Segment {
 	if c.dump == nil {
 		return nil
 	}

@@ -15,50 +15,49 @@ import (
 	"github.com/unwindd/unwindd/engine/service/objects"
 )
 
-// This file keeps a server connected to the queue of a fleet, and gives the queue the objects
-// that were put here: workers need them for what they are handed.
+// This file keeps a server connected to the queue of a fleet, and sends the queue the objects
+// that were put here: workers need them for the jobs that are handed over.
 
 const (
-	// lookAtQueue is how often it is looked whether the queue answers.
+	// lookAtQueue is the interval of checks whether the queue answers.
 	lookAtQueue = 500 * time.Millisecond
-	// connectAgain is how long a queue that does not answer is left alone.
+	// connectAgain is the time before another attempt to connect.
 	connectAgain = 5 * time.Second
-	// renewObjects is how often it is looked whether the queue has forgotten objects.
+	// renewObjects is the interval of checks whether the queue has forgotten objects.
 	renewObjects = time.Hour
-	// usualLost is how long those wait who have handed something to a queue that does not
-	// answer any more.
+	// usualLost is how long callers of jobs wait for a queue that has stopped answering.
 	usualLost = 30 * time.Second
-	// queuePatience is how long the queue may take for an answer.
+	// queuePatience bounds the time of an answer of the queue.
 	queuePatience = 5 * time.Second
 )
 
-// errLost says that the queue has not answered for so long that nobody waits for it any more.
+// errLost ends the waiting for a queue that has not answered for long.
 var errLost = errors.New("the queue does not answer any more")
 
-// A link is the connection to a queue.
-type link struct {
+// connection is the connection to a queue.
+type connection struct {
 	server *Server
 	lost   time.Duration
 	ctx    context.Context // ended with the server
 	end    context.CancelCauseFunc
 	ended  chan struct{} // closed when nothing runs any more
 
-	mu      sync.Mutex
-	queue   *fleet.Queue // nil: it has never answered
-	isReady bool         // it answers, and has what was put here
-	isSaid  bool         // that it does not answer was logged
-	owes    bool         // it may lack something that was put here
-	newest  time.Time    // when an object was put here last
-	session context.Context
-	hangUp  context.CancelCauseFunc // ends session
+	mu       sync.Mutex
+	queue    *fleet.Queue // nil: it has never answered
+	isReady  bool         // it answers, and has the objects of this server
+	isLogged bool         // the log has that it does not answer
+	owes     bool         // it may lack an object of this server
+	newest   time.Time    // when an object was put here last
+	session  context.Context
+	hangUp   context.CancelCauseFunc // ends session
 }
 
-func newLink(s *Server) *link {
-	l := &link{server: s, lost: s.queueLost, ended: make(chan struct{})}
+func newConnection(s *Server) *connection {
+	l := &connection{server: s, lost: s.queueLost, ended: make(chan struct{})}
 	if l.lost == 0 {
 		l.lost = usualLost
 	}
-	if s.store.Amount().Files > 0 { // it is not known when they were put
+	if s.store.Amount().Files > 0 { // the times of putting them are not known
 		l.newest = time.Now()
 	}
 	l.ctx, l.end = context.WithCancelCause(context.Background())
@@ -66,18 +65,17 @@ func newLink(s *Server) *link {
 	return l
 }
 
-// close ends the connection. Who still waits is told that the server ends.
-func (l *link) close() {
+// close ends the connection. Callers who still wait get errEnding.
+func (l *connection) close() {
 	l.end(errEnding)
 	select {
 	case <-l.ended:
-	case <-time.After(lastWords): // a queue that is being connected to
+	case <-time.After(lastWords): // it is connecting, which takes its time
 	}
 }
 
-// endBy has those who wait told that the server ends, in time for them to hear it before ctx
-// ends.
-func (l *link) endBy(ctx context.Context) (stop func()) {
+// endBy sends errEnding to callers who wait, early enough to arrive before ctx ends.
+func (l *connection) endBy(ctx context.Context) (stop func()) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return func() {}
@@ -88,7 +86,7 @@ func (l *link) endBy(ctx context.Context) (stop func()) {
 }
 
 // run keeps the connection until the server ends.
-func (l *link) run() {
+func (l *connection) run() {
 	defer close(l.ended)
 	q := l.connect()
 	if q == nil {
@@ -121,7 +119,7 @@ func (l *link) run() {
 }
 
 // connect reaches the queue; nil: the server ended before.
-func (l *link) connect() *fleet.Queue {
+func (l *connection) connect() *fleet.Queue {
 	o := *l.server.Queue
 	o.Patience = queuePatience
 	o.Log = func(text string) { l.server.Log.Debug("queue", "text", foreign(text)) }
@@ -142,27 +140,26 @@ func (l *link) connect() *fleet.Queue {
 	return nil
 }
 
-// ready says that requests may be handed over.
-func (l *link) ready() bool {
+// ready reports whether requests may be handed over.
+func (l *connection) ready() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.isReady
 }
 
-// failed notes that the queue does not do what it was asked for. Nobody is handed to it until it
-// does.
-func (l *link) failed(err error) {
+// failed records that the queue failed. No job is handed to it until it answers again.
+func (l *connection) failed(err error) {
 	l.mu.Lock()
-	isSaid := l.isSaid
-	l.isReady, l.isSaid = false, true
+	isLogged := l.isLogged
+	l.isReady, l.isLogged = false, true
 	l.mu.Unlock()
-	if !isSaid && l.ctx.Err() == nil {
+	if !isLogged && l.ctx.Err() == nil {
 		l.server.Log.Warn("the queue of the fleet does not answer: what is over the limits is refused", "reason", foreign(err.Error()))
 	}
 }
 
-// settle finds out whether the queue answers, and gives it the objects that it lacks.
-func (l *link) settle(q *fleet.Queue) {
+// settle checks that the queue answers, and sends it the objects that it lacks.
+func (l *connection) settle(q *fleet.Queue) {
 	l.mu.Lock()
 	l.owes = false
 	l.mu.Unlock()
@@ -180,7 +177,7 @@ func (l *link) settle(q *fleet.Queue) {
 	wasReady := l.isReady
 	l.isReady = !l.owes
 	if l.isReady {
-		l.isSaid = false
+		l.isLogged = false
 	}
 	if l.session.Err() != nil {
 		l.session, l.hangUp = context.WithCancelCause(l.ctx)
@@ -192,16 +189,16 @@ func (l *link) settle(q *fleet.Queue) {
 	}
 }
 
-// giveUp has those who wait told that there is no place.
-func (l *link) giveUp() {
+// giveUp sends errLost to callers who wait.
+func (l *connection) giveUp() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.hangUp(errLost)
 }
 
-// use is the queue, and a context that ends with ctx, with the server, and when the queue does
-// not answer any more; nil: the queue does not answer.
-func (l *link) use(ctx context.Context) (q *fleet.Queue, within context.Context, leave func()) {
+// use returns the queue, and a context that ends with ctx, with the server, and when the queue
+// is lost. q is nil where the queue does not answer.
+func (l *connection) use(ctx context.Context) (q *fleet.Queue, within context.Context, leave func()) {
 	l.mu.Lock()
 	q, session := l.queue, l.session
 	if !l.isReady {
@@ -216,8 +213,8 @@ func (l *link) use(ctx context.Context) (q *fleet.Queue, within context.Context,
 	return q, within, func() { stop(); end(nil) }
 }
 
-// cancel ends a job that nobody waits for.
-func (l *link) cancel(q *fleet.Queue, id string) {
+// cancel cancels a job without a caller.
+func (l *connection) cancel(q *fleet.Queue, id string) {
 	ctx, stop := context.WithTimeout(l.ctx, queuePatience)
 	defer stop()
 	if _, err := q.Cancel(ctx, id); err != nil {
@@ -225,15 +222,15 @@ func (l *link) cancel(q *fleet.Queue, id string) {
 	}
 }
 
-// newestObject is when an object was put here last.
-func (l *link) newestObject() time.Time {
+// newestObject returns the time when an object was put here last.
+func (l *connection) newestObject() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.newest
 }
 
-// share gives the queue an object that was put here.
-func (l *link) share(ctx context.Context, id []byte, kinds []string) {
+// share sends the queue an object that was put here.
+func (l *connection) share(ctx context.Context, id []byte, kinds []string) {
 	l.mu.Lock()
 	q := l.queue
 	l.newest = time.Now()
@@ -256,8 +253,8 @@ func (l *link) share(ctx context.Context, id []byte, kinds []string) {
 	}
 }
 
-// shareAll gives the queue all objects that it lacks, those first that were used last.
-func (l *link) shareAll(q *fleet.Queue) error {
+// shareAll sends the queue all objects that it lacks, the most recently used first.
+func (l *connection) shareAll(q *fleet.Queue) error {
 	list, err := l.server.store.All()
 	if err != nil {
 		return err
@@ -265,7 +262,7 @@ func (l *link) shareAll(q *fleet.Queue) error {
 	for _, f := range list {
 		err := l.send(l.ctx, q, f)
 		if errors.Is(err, fleet.ErrFull) {
-			return nil // nor has it room for the rest
+			return nil // the rest does not fit either
 		}
 		if err != nil {
 			return err
@@ -275,16 +272,16 @@ func (l *link) shareAll(q *fleet.Queue) error {
 }
 
 // send sends the queue a file, if it lacks it.
-func (l *link) send(ctx context.Context, q *fleet.Queue, f objects.File) error {
-	in, err := os.Open(f.Path)
+func (l *connection) send(ctx context.Context, q *fleet.Queue, f objects.File) error {
+	file, err := os.Open(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it made room for another one
+		return nil // it was removed for a newer one
 	}
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	sent, err := q.PutObject(ctx, f.ID, f.Kind, in)
+	defer file.Close()
+	sent, err := q.PutObject(ctx, f.ID, f.Kind, file)
 	switch {
 	case err != nil:
 		l.server.metrics.shared("failed")

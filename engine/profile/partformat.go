@@ -6,16 +6,16 @@ import (
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
-// This file says how a part is written.
+// This file documents the format of a part.
 //
-// A part begins with partMagic, whose last byte is the version. What follows is a stream of
-// zstd, with its checksum. In it numbers are LEB128 as of encoding/binary, and texts have
-// their length before them:
+// A part begins with partMagic, whose last byte is the version. Then comes a stream of zstd,
+// with its checksum. In it numbers are LEB128 as of encoding/binary, and texts have their
+// length before them:
 //
 //	the index of the part, their count, and how many frames a stack may have
 //	the division: how many processes, and of each its ID and how many samples it has
 //	the samples of the part, in the order of the recording:
-//	    how many frames, from the outermost on, are those of the sample before on the same
+//	    how many frames, from the outermost on, are shared with the sample before on the same
 //	        trail (of TID modulo trailCount)
 //	    how many others there are, and these, from the outermost on: 0 and a new frame, or
 //	        the number of one that was there, from 1
@@ -23,26 +23,26 @@ import (
 //	the modules: how many, and of each the number of one of its frames, and its findings
 //	what went wrong with the plugin: how many texts, and these
 //
-// A frame is its kind, with 8 added where it is exact, how it was found, how far before it is
-// what names it, and its PC, as a difference from that of the new frame before. One of a
-// module has its address in the code object, too, and how far before PC an address is at
-// which the process of the sample has the module. One of a virtual machine has its context.
-// Which module it is, who reads it finds by what the recording says was mapped there.
+// A frame is its kind, with 8 added where it is exact, how it was found, the distance back from
+// its PC to the address that names it, and its PC, as a difference from that of the new frame
+// before. A frame in a module also has its address in the code object, and the distance before
+// PC of an address at which the process of the sample has the module. A frame of a virtual
+// machine has its context. The reader finds the module by the recorded mappings.
 
 var partMagic = [8]byte{'U', 'N', 'W', 'P', 'A', 'R', 'T', 1}
 
 const (
 	exactFlag = 8
-	// maxInside is how far before the PC of a frame it is looked for in a module: the
-	// longest distance of a call, of all architectures, is far below.
+	// maxInside is how far before the PC of a frame its module is looked for: the longest
+	// distance of a call, of all architectures, is far below.
 	maxInside = 64
-	// maxPartFrames bounds the frames of a stack. A record has 64 KiB, with a word at
-	// least for each.
+	// maxPartFrames bounds the frames of a stack. A record has 64 KiB, with a word at least for
+	// each.
 	maxPartFrames = 1 << 16
 	// maxPartTexts bounds lists of texts, and maxPartText the bytes of one.
 	maxPartTexts = 1 << 8
 	maxPartText  = 1 << 14
-	// partWindow bounds what zstd remembers.
+	// partWindow bounds the window of zstd.
 	partWindow = 1 << 20
 )
 
@@ -52,6 +52,6 @@ var stopReasons = []walk.StopReason{
 	walk.StopPluginFailed, walk.StopNoMemory,
 }
 
-// A partTrail is the stack of the sample before, from its outermost frame on, as numbers of
+// partTrail is the stack of the sample before, from its outermost frame on, as numbers of
 // frames.
 type partTrail []uint32

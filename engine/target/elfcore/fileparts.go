@@ -8,29 +8,29 @@ import (
 	"strings"
 )
 
-// This file finds the code objects that are loaded from the middle of other files: from
-// archives, as Android's linker does, and from what programs map themselves.
+// Code objects may be loaded from the middle of other files: Android's linker loads them from
+// archives, and programs map parts of files themselves.
 
-// addPart adds the module of an image whose ELF header is in memory, and in the middle of a
-// file at a mapping.
+// addPart adds the module of an image whose ELF header is in memory, at a mapping of the middle
+// of a file.
 func (m *modules) addPart(name string, im *image, r fileRange) {
 	part, start, ok := m.finder.FindPart(name, r.offset, r.end-r.start)
 	if !ok || start != im.offset {
 		part = fmt.Sprintf("%s+%#x", strings.TrimSuffix(name, deletedSuffix), im.offset)
 	}
-	m.part(part, name)
+	m.setPart(part, name)
 	m.add(part, im, false, nil)
 }
 
-// part remembers of which mapped file the image of a module is a part.
-func (m *modules) part(part, name string) {
+// setPart records the mapped file that has a module's image as a part.
+func (m *modules) setPart(part, name string) {
 	if m.parts == nil {
 		m.parts = map[string]string{}
 	}
 	m.parts[part] = name
 }
 
-// mappedPath is the path of the mappings that an image named name is of.
+// mappedPath returns the path of the mappings of an image named name.
 func (m *modules) mappedPath(name string, im *image) string {
 	if im.offset == 0 {
 		return name
@@ -38,8 +38,8 @@ func (m *modules) mappedPath(name string, im *image) string {
 	return m.parts[name]
 }
 
-// addParts adds the modules that executable mappings are of which lie in the middle of a file,
-// as far as that says it. It says whether there is any.
+// addParts adds the modules of executable mappings in the middle of a file, if the file has a
+// code object there. It reports whether there are any.
 func (m *modules) addParts(group []fileRange, claimed []bool) (found bool) {
 	name := group[0].path
 	for i, r := range group {
@@ -50,18 +50,18 @@ func (m *modules) addParts(group []fileRange, claimed []bool) (found bool) {
 		if !ok {
 			continue
 		}
-		of := m.find(part, nil, false)
-		if of.Object == nil {
+		opened := m.find(part, nil, false)
+		if opened.Object == nil {
 			continue
 		}
-		// The mappings of the part are compared alone: others may be of parts that lie before.
-		im, ok := m.fit(name, start, of.Object, group[i:i+1], claimed[i:i+1])
+		// The part's mapping is compared alone: others may be of earlier parts.
+		im, ok := m.fit(name, start, opened.Object, group[i:i+1], claimed[i:i+1])
 		if !ok {
 			continue
 		}
 		found = true
-		m.part(part, name)
-		m.add(part, &im, false, &of)
+		m.setPart(part, name)
+		m.add(part, &im, false, &opened)
 		m.claim(&im, group, claimed)
 	}
 	return found

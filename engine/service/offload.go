@@ -20,50 +20,49 @@ import (
 	"github.com/unwindd/unwindd/engine/service/worker"
 )
 
-// This file has a fleet do the requests for which there is no place here.
+// This file passes requests for which there is no place here to a fleet.
 
-// A handover hands requests to a fleet, and answers them by what comes of that.
-type handover struct {
-	server *Server
-	link   *link
-	places *queue       // for requests that the fleet has
-	with   atomic.Int64 // how many it has
+// offload passes requests to a fleet, and answers them by the results.
+type offload struct {
+	server     *Server
+	connection *connection
+	places     *queue       // for requests that the fleet has
+	active     atomic.Int64 // the number of requests that it has
 
 	mu   sync.Mutex
-	jobs map[string]*awaited // that somebody waits for here, by ID
+	jobs map[string]*pendingJob // that callers wait for here, by ID
 }
 
-// An awaited job is one that callers of this server wait for.
-type awaited struct {
+// pendingJob is a job that callers of this server wait for.
+type pendingJob struct {
 	callers int
-	isOurs  bool // this server put it into the queue
+	isOurs  bool // this server submitted it
 }
 
-// newHandover makes the handover of a server; nil: it has no fleet.
-func newHandover(s *Server) *handover {
+// newOffload makes the offload of a server; nil: it has no fleet.
+func newOffload(s *Server) *offload {
 	if s.Queue == nil {
 		return nil
 	}
-	return &handover{server: s, link: newLink(s), places: newQueue(s.Handed, s.Waiting, s.PerUser), jobs: map[string]*awaited{}}
+	return &offload{server: s, connection: newConnection(s), places: newQueue(s.Handed, s.Waiting, s.PerUser), jobs: map[string]*pendingJob{}}
 }
 
-// outcomes are what becomes of a request for which there is no place here, beside the states of
-// its job.
+// Outcomes of requests for which there is no place here, besides the states of their jobs.
 const (
 	outcomeNoQueue = "no-queue"  // the queue does not answer
 	outcomeFull    = "full"      // the queue has no room
-	outcomeRefused = "refused"   // the fleet has as many of this server, or of the caller, as it may
-	outcomeGone    = "gone"      // the caller went away, or his deadline passed
+	outcomeRefused = "refused"   // the fleet has as many requests of this server, or of the caller, as it may
+	outcomeGone    = "gone"      // the caller went away, or the deadline passed
 	outcomeEnding  = "ending"    // this server ended
 	outcomeBroken  = "broken"    // the report did not come, or not whole
-	outcomeLong    = "too-large" // the report has more bytes than one of this server may have
+	outcomeLong    = "too-large" // the report has more bytes than this server allows
 )
 
 // handOver begins the answer to a request for which there is no place here. The error is errBusy
-// where nobody else does it either.
-func (s *Server) handOver(ctx context.Context, r *request, j *job.Job, in *os.File, name string) (*answer, error) {
+// where the fleet has no place either.
+func (s *Server) handOver(ctx context.Context, r *request, j *job.Job, input *os.File, name string) (*answer, error) {
 	kind, options, ok := j.Wire(name)
-	if s.handover == nil || !ok || r.caller == fleetCaller {
+	if s.offload == nil || !ok || r.caller == fleetCaller {
 		return nil, errBusy
 	}
 	t, err := fleet.NewTask(kind, options)
@@ -72,7 +71,7 @@ func (s *Server) handOver(ctx context.Context, r *request, j *job.Job, in *os.Fi
 	}
 	return s.answer(func(a *answer) error {
 		return s.within(ctx, "fleet", func(ctx context.Context, span trace.Span) error {
-			outcome, err := s.handover.do(ctx, r, t, in, a)
+			outcome, err := s.offload.do(ctx, r, t, input, a)
 			s.metrics.handedOver(outcome)
 			span.SetAttributes(attribute.String("unwindd.job", r.jobID()), attribute.String("unwindd.outcome", outcome))
 			return err
@@ -80,16 +79,16 @@ func (s *Server) handOver(ctx context.Context, r *request, j *job.Job, in *os.Fi
 	})
 }
 
-// maxAsked is how often a job is asked for whose result somebody else has spoiled.
-const maxAsked = 3
+// maxTries is how often a job is submitted whose result another caller has spoiled.
+const maxTries = 3
 
-// reportPatience is how long a report may take to come from the queue. Its caller may leave
-// before.
+// reportPatience bounds the time that a report takes to come from the queue. Its caller may
+// leave before.
 const reportPatience = time.Hour
 
 // do has the fleet do a job.
-func (h *handover) do(ctx context.Context, r *request, t fleet.Task, in io.ReadSeeker, a *answer) (outcome string, err error) {
-	q, ctx, leave := h.link.use(ctx)
+func (h *offload) do(ctx context.Context, r *request, t fleet.Task, input io.ReadSeeker, a *answer) (outcome string, err error) {
+	q, ctx, leave := h.connection.use(ctx)
 	if q == nil {
 		return outcomeNoQueue, errBusy
 	}
@@ -104,15 +103,15 @@ func (h *handover) do(ctx context.Context, r *request, t fleet.Task, in io.ReadS
 		return outcomeOf(err), err
 	}
 	defer h.places.leave()
-	h.with.Add(1)
-	defer h.with.Add(-1)
-	out := &noted{Writer: a.spool}
-	for asked := 1; ; asked++ {
-		result, isStale, err := h.ask(ctx, q, r, t, in, asked > 1)
+	h.active.Add(1)
+	defer h.active.Add(-1)
+	out := &trackedWriter{Writer: a.spool}
+	for tries := 1; ; tries++ {
+		result, isStale, err := h.ask(ctx, q, r, t, input, tries > 1)
 		switch {
 		case err != nil:
 			return outcomeOf(err), h.refusal(err)
-		case isStale && asked < maxAsked:
+		case isStale && tries < maxTries:
 			continue
 		case result.State != fleet.Done:
 			return string(result.State), resultProblem(result)
@@ -124,51 +123,50 @@ func (h *handover) do(ctx context.Context, r *request, t fleet.Task, in io.ReadS
 			a.facts = result.Facts
 			return string(result.State), nil
 		}
-		if ctx.Err() != nil || out.err != nil || out.n > 0 || asked == maxAsked {
+		if ctx.Err() != nil || out.err != nil || out.n > 0 || tries == maxTries {
 			return outcomeBroken, errors.Join(out.err, err)
 		}
 	}
 }
 
 // writeReport writes the report of a result.
-func writeReport(ctx context.Context, q *fleet.Queue, r *fleet.Result, to io.Writer) error {
+func writeReport(ctx context.Context, q *fleet.Queue, r *fleet.Result, w io.Writer) error {
 	within, cancel := context.WithTimeout(ctx, reportPatience)
 	defer cancel()
-	err := q.Report(within, r, to)
+	err := q.Report(within, r, w)
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err
 }
 
-// A noted writer knows how many bytes it has written, and why it does not write more.
-type noted struct {
+// trackedWriter counts the bytes that it has written, and keeps its error.
+type trackedWriter struct {
 	io.Writer
 	n   int64
 	err error
 }
 
 // Write implements io.Writer.
-func (c *noted) Write(p []byte) (int, error) {
+func (c *trackedWriter) Write(p []byte) (int, error) {
 	n, err := c.Writer.Write(p)
 	c.n, c.err = c.n+int64(n), err
 	return n, err
 }
 
-// A submitError is one of asking the queue for a job.
+// submitError is an error of submitting a job.
 type submitError struct{ error }
 
 func (e *submitError) Unwrap() error { return e.error }
 
-// ask asks for a job, and waits for its result. isStale says that it is not what the job would
-// come to now.
-func (h *handover) ask(ctx context.Context, q *fleet.Queue, r *request, t fleet.Task, in io.ReadSeeker, again bool) (result *fleet.Result, isStale bool, err error) {
+// ask submits a job, and waits for its result. isStale: the job would have another result now.
+func (h *offload) ask(ctx context.Context, q *fleet.Queue, r *request, t fleet.Task, input io.ReadSeeker, again bool) (result *fleet.Result, isStale bool, err error) {
 	how := fleet.How{Again: again}
 	if deadline, ok := ctx.Deadline(); ok {
 		how.Deadline = deadline.UTC()
 	}
-	newest := h.link.newestObject()
-	job, err := q.Submit(ctx, t, in, how)
+	newest := h.connection.newestObject()
+	job, err := q.Submit(ctx, t, input, how)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, false, context.Cause(ctx)
@@ -182,12 +180,11 @@ func (h *handover) ask(ctx context.Context, q *fleet.Queue, r *request, t fleet.
 	return result, isOutdated(job, result, newest), nil
 }
 
-// maxSkew is how much later than here a clock of another machine may be.
+// maxSkew bounds how far the clock of another machine may be ahead.
 const maxSkew = 5 * time.Second
 
-// isOutdated says that a result is not what the job would come to now: somebody else did not
-// want it any more, it failed before, or it was begun before an object was put here that may
-// be of its target.
+// isOutdated reports whether the job could have another result now: another caller canceled
+// it, it failed before, or it began before an object was put here that its target may need.
 func isOutdated(job *fleet.Submitted, r *fleet.Result, newest time.Time) bool {
 	switch {
 	case r.State == fleet.Canceled, r.State == fleet.Expired:
@@ -200,13 +197,13 @@ func isOutdated(job *fleet.Submitted, r *fleet.Result, newest time.Time) bool {
 	return r.Begun.Before(newest.Add(maxSkew))
 }
 
-// await waits for the result of a job. A job that this server has asked for is canceled when
-// nobody here waits for it any more.
-func (h *handover) await(ctx context.Context, q *fleet.Queue, job *fleet.Submitted) (result *fleet.Result, err error) {
+// await waits for the result of a job. A job that this server has submitted is canceled when
+// its last caller here has gone.
+func (h *offload) await(ctx context.Context, q *fleet.Queue, job *fleet.Submitted) (result *fleet.Result, err error) {
 	h.mu.Lock()
 	a := h.jobs[job.ID]
 	if a == nil {
-		a = &awaited{}
+		a = &pendingJob{}
 		h.jobs[job.ID] = a
 	}
 	a.callers++
@@ -224,12 +221,12 @@ func (h *handover) await(ctx context.Context, q *fleet.Queue, job *fleet.Submitt
 	}
 	h.mu.Unlock()
 	if err != nil && isLast && a.isOurs && outcomeOf(err) == outcomeGone {
-		h.link.cancel(q, job.ID)
+		h.connection.cancel(q, job.ID)
 	}
 	return result, err
 }
 
-// outcomeOf is what became of a request that has no result.
+// outcomeOf returns the outcome of a request that has no result.
 func outcomeOf(err error) string {
 	switch {
 	case errors.Is(err, errEnding):
@@ -242,12 +239,13 @@ func outcomeOf(err error) string {
 	return outcomeNoQueue
 }
 
-// refusal is what a caller is told for whom the queue does nothing: what he is told without one.
-func (h *handover) refusal(err error) error {
+// refusal returns the error for a caller whom the queue does not serve: the same as without a
+// queue.
+func (h *offload) refusal(err error) error {
 	var s *submitError
 	switch {
 	case errors.As(err, &s):
-		h.link.failed(s.error)
+		h.connection.failed(s.error)
 		return errBusy
 	case errors.Is(err, errLost):
 		return errBusy
@@ -255,7 +253,7 @@ func (h *handover) refusal(err error) error {
 	return err
 }
 
-// resultProblem is the problem that the result of a job without a report is.
+// resultProblem returns the problem of a job without a report.
 func resultProblem(r *fleet.Result) error {
 	if r.State == fleet.Canceled {
 		return canceled.new("the job was canceled at the fleet: " + r.ID)

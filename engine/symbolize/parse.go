@@ -9,24 +9,24 @@ import (
 	"strings"
 )
 
-// A question is a line of the protocol.
+// question is a line of the protocol.
 type question struct {
 	kind    AnswerKind
 	module  string // as the answer names it
 	path    string
 	buildID []byte
 	address uint64
-	symbol  string // instead of an address
+	symbol  string // in place of an address
 	offset  uint64 // in it
-	text    string // behind the name of the file
+	text    string // the line behind the name of the file
 }
 
-// errNoQuestion is the error of an empty line, which is answered without a word.
+// errNoQuestion is the error of an empty line, which is answered without a message.
 var errNoQuestion = errors.New("")
 
 const blanks = " \n\r"
 
-// parse reads a line. With an error comes what was read so far.
+// parse reads a line. With an error it returns the part of the question that was read.
 func (s *Session) parse(line string) (q question, err error) {
 	if line == "" {
 		return q, errNoQuestion
@@ -50,7 +50,7 @@ func (s *Session) parse(line string) (q question, err error) {
 	}
 	switch {
 	case s.Hex:
-		// Whatever is a hexadecimal number is one, like addr2line's.
+		// Any text that is a hexadecimal number is an address, as in addr2line.
 		digits := strings.TrimPrefix(strings.TrimPrefix(line, "0x"), "0X")
 		if q.address, err = strconv.ParseUint(digits, 16, 64); err == nil {
 			return q, nil
@@ -73,8 +73,7 @@ func (s *Session) parse(line string) (q question, err error) {
 	return q, nil
 }
 
-// parseFile reads what says which file a question is about, and gives the rest of
-// the line.
+// parseFile reads the name of the file of a question, and returns the rest of the line.
 func (s *Session) parseFile(line string, q *question) (string, error) {
 	prefix, line, err := cutPrefix(line)
 	if err != nil {
@@ -111,14 +110,14 @@ func (s *Session) parseFile(line string, q *question) (string, error) {
 	return line, nil
 }
 
-// What may stand before the name of a file.
+// The prefixes of the name of a file.
 const (
 	filePrefix    = "FILE:"
 	buildIDPrefix = "BUILDID:"
 )
 
-// cutPrefix reads the prefix of the name of a file, "" where there is none, and gives
-// the rest of the line.
+// cutPrefix reads the prefix of the name of a file, "" where there is none, and returns the
+// rest of the line.
 func cutPrefix(line string) (prefix, rest string, err error) {
 	for {
 		line = strings.TrimLeft(line, blanks)
@@ -138,8 +137,8 @@ func cutPrefix(line string) (prefix, rest string, err error) {
 	}
 }
 
-// cutName reads the name of a file, in quotes or up to a blank, and gives the rest of
-// the line. A quotation that does not end has no name.
+// cutName reads the name of a file, in quotes or up to a blank, and returns the rest of the
+// line. A quotation that does not end has no name.
 func cutName(line string) (name, rest string) {
 	if line != "" && (line[0] == '"' || line[0] == '\'') {
 		if end := strings.IndexByte(line[1:], line[0]); end >= 0 {
@@ -154,8 +153,8 @@ func cutName(line string) (name, rest string) {
 	return line[:end], line[end:]
 }
 
-// ParseNumber reads a number as llvm-symbolizer does: as C has them, 0x and 0 for
-// bases 16 and 8, and 0b and 0o.
+// ParseNumber reads a number as llvm-symbolizer does: in the syntax of C, 0x and 0 for bases
+// 16 and 8, and 0b and 0o.
 func ParseNumber(text string) (uint64, error) {
 	base := 10
 	if len(text) > 1 && text[0] == '0' {

@@ -14,20 +14,20 @@ import (
 	"github.com/unwindd/unwindd/engine/target/gpusamples/unitrace"
 )
 
-// gpuForms are the forms of files of samples of accelerators. A file is of the
-// first that takes it.
-var gpuForms = []struct {
+// gpuFormats are the formats of files of samples of accelerators. The first that accepts a file
+// counts.
+var gpuFormats = []struct {
 	name string
 	open func(path string) (gpusamples.File, error)
 }{
-	{rocprof.Form, form(rocprof.Open)},
-	{jsonlines.Form, form(jsonlines.Open)},
-	{unitrace.Form, form(unitrace.Open)},
-	{iaprof.Form, form(iaprof.Open)},
+	{rocprof.Form, opener(rocprof.Open)},
+	{jsonlines.Form, opener(jsonlines.Open)},
+	{unitrace.Form, opener(unitrace.Open)},
+	{iaprof.Form, opener(iaprof.Open)},
 }
 
-// form is the opener of a form.
-func form[F gpusamples.File](open func(string) (F, error)) func(string) (gpusamples.File, error) {
+// opener adapts the function that opens files of a format.
+func opener[F gpusamples.File](open func(string) (F, error)) func(string) (gpusamples.File, error) {
 	return func(path string) (gpusamples.File, error) {
 		f, err := open(path)
 		if err != nil {
@@ -37,16 +37,16 @@ func form[F gpusamples.File](open func(string) (F, error)) func(string) (gpusamp
 	}
 }
 
-// openGPU opens a file of samples, of the form that its contents have.
+// openGPU opens a file of samples, in the format that its contents have.
 func openGPU(path string) (gpusamples.File, error) {
 	var reasons []string
-	for i := range gpuForms {
-		f, err := gpuForms[i].open(path)
+	for i := range gpuFormats {
+		f, err := gpuFormats[i].open(path)
 		if err == nil || !errors.Is(err, gpusamples.ErrOtherForm) {
 			return f, err
 		}
 		reason := strings.TrimPrefix(err.Error(), fmt.Sprintf("%s: %v: ", path, gpusamples.ErrOtherForm))
-		reasons = append(reasons, fmt.Sprintf("as %s: %s", gpuForms[i].name, reason))
+		reasons = append(reasons, fmt.Sprintf("as %s: %s", gpuFormats[i].name, reason))
 	}
 	return nil, fmt.Errorf("%s: %w of samples of accelerators: %s", path, gpusamples.ErrOtherForm, strings.Join(reasons, "; "))
 }

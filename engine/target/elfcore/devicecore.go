@@ -14,17 +14,15 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// This file finds the second core of a process that used other processors: its
-// runtime library writes one with what they had, and the kernel the one of the
-// process.
+// A process that used other processors may have a second core: its runtime library writes one
+// with the state of the processors, beside the kernel's core of the process.
 
-// addDevices adds the memory and the notes of the second core: the one that was
-// given, or the one that lies beside the core under the name that the runtime
-// library gives it, and is of the same process.
+// addDevices adds the memory and the notes of the second core: that of options, or a core of
+// the same process that lies beside the core under the runtime library's name for it.
 func (c *Core) addDevices(notes []note, options Options) []note {
-	path, isGiven := options.Devices, options.Devices != ""
-	if !isGiven {
-		if path = c.besideName(notes); path == "" {
+	path, isUserProvided := options.Devices, options.Devices != ""
+	if !isUserProvided {
+		if path = c.devicesPath(notes); path == "" {
 			return notes
 		}
 	}
@@ -39,13 +37,13 @@ func (c *Core) addDevices(notes []note, options Options) []note {
 	c.beside = append(c.beside, m)
 	h, problems, err := readHeader(m.Data())
 	switch {
-	case err != nil && isGiven:
+	case err != nil && isUserProvided:
 		c.problem("%s, given as the core of other processors: %v", path, err)
 		return notes
 	case err != nil:
-		return notes // it is another thing of that name
+		return notes // an unrelated file of that name
 	case !isGraphics(&h):
-		if isGiven {
+		if isUserProvided {
 			c.problem("%s, given as the core of other processors: it is one of machine %s: it is not used", path, elf.Machine(h.machine))
 		}
 		return notes
@@ -54,9 +52,9 @@ func (c *Core) addDevices(notes []note, options Options) []note {
 		return notes
 	}
 	memory, more := newMemory(m.Data(), &h)
-	if stray, isStray := c.strayOf(memory); isStray {
+	if stray, isStray := c.strayAddress(memory); isStray {
 		what := fmt.Sprintf("%s: its memory at address %#x is not mapped in the process of the core", path, stray)
-		if !isGiven {
+		if !isUserProvided {
 			c.problem("%s: it is not used; --gpu-core uses it", what)
 			return notes
 		}
@@ -83,10 +81,10 @@ func (o *Options) mapDevices(path string) (m *object.Mapping, problems []string,
 	return m, nil, err
 }
 
-// besideName is the path of the file beside the core that has the name of its second
-// core; "" where there is none, or the core has that state itself. The runtime library
-// of ROCm names it after the core or the process.
-func (c *Core) besideName(notes []note) string {
+// devicesPath returns the path of the second core beside the core, by its name: the runtime
+// library of ROCm names it after the core or the process. It is "" if there is none, or the
+// core itself has that state.
+func (c *Core) devicesPath(notes []note) string {
 	if c.mapping == nil || c.isGraphics() {
 		return ""
 	}
@@ -114,10 +112,10 @@ func (c *Core) besideName(notes []note) string {
 	return ""
 }
 
-// HostCore is the path of the core beside one of other processors that has the process,
-// by its name; "" where there is none, or the file is no such core.
+// HostCore returns the path of a process's core that lies beside the core of its other
+// processors, by its name; "" if there is none, or path is no core of other processors.
 func HostCore(path string) string {
-	if !isCoreOf(path, isGraphics) {
+	if !isCoreFile(path, isGraphics) {
 		return ""
 	}
 	name, isBeside := strings.CutSuffix(path, ".gpu")
@@ -130,37 +128,36 @@ func HostCore(path string) string {
 		names = append(names, filepath.Join(dir, "core."+pid), filepath.Join(dir, "core"))
 	}
 	for _, name := range names {
-		if isCoreOf(name, func(h *coreHeader) bool { return !isGraphics(h) }) {
+		if isCoreFile(name, func(h *coreHeader) bool { return !isGraphics(h) }) {
 			return name
 		}
 	}
 	return ""
 }
 
-// isCoreOf says whether a file is a core of some kind. Every core is asked first whether it
-// is one of other processors: its program headers, of which it may have 65,536, are looked
-// at only where it is.
-func isCoreOf(path string, isKind func(h *coreHeader) bool) (is bool) {
+// isCoreFile reports whether a file is a core of a kind. As every core is tested for being one
+// of other processors, the program headers (there may be 65,536) are read only after isKind.
+func isCoreFile(path string, isKind func(h *coreHeader) bool) (ok bool) {
 	m, err := object.Map(path)
 	if err != nil {
 		return false
 	}
 	defer m.Close()
-	// A file that is cut meanwhile is none.
+	// A file that is truncated meanwhile is no core.
 	err = object.Guard(func() error {
 		h, err := readStart(m.Data())
-		if is = err == nil && isKind(&h); is {
+		if ok = err == nil && isKind(&h); ok {
 			_, err = h.readPrograms(m.Data())
 		}
 		return err
 	})
-	return is && err == nil
+	return ok && err == nil
 }
 
-// strayOf is an address of a second core's memory that the process does not have
-// mapped. The kernel writes a program header for each mapping, also for those whose
-// memory it leaves out, as it does for that of devices.
-func (c *Core) strayOf(devices *memory) (address uint64, isStray bool) {
+// strayAddress returns an address of a second core's memory that the process does not have
+// mapped. The kernel writes a program header for each mapping, also if it leaves out the
+// memory, as it does for mappings of devices.
+func (c *Core) strayAddress(devices *memory) (address uint64, isStray bool) {
 	for i := range devices.segments {
 		if s := &devices.segments[i]; c.memory.segment(s.start) == nil {
 			return s.start, true

@@ -8,37 +8,37 @@ import (
 	"fmt"
 )
 
-// unpadded corrects the offsets of a core whose writer left out the padding between the
-// bytes of segments, but counted it in the program headers. ROCm's runtime library does so
-// where it writes into a pipe, in which it cannot seek. It returns what is to be said.
+// unpadded corrects the offsets of a core whose writer left out the padding between segments
+// that its program headers count, and returns a message about that. ROCm's runtime library
+// writes such cores into pipes, in which it cannot seek.
 func (h *coreHeader) unpadded(data []byte) string {
-	at := h.pick(data, 28, 32) + uint64(len(h.programs))*h.programSize()
+	offset := h.pick(data, 28, 32) + uint64(len(h.programs))*h.programSize()
 	offsets := make([]uint64, len(h.programs))
-	end, size := at, uint64(len(data))
+	end, size := offset, uint64(len(data))
 	isROCm, isFilled := elf.Machine(h.machine) == elf.EM_AMDGPU, false
 	first := -1
 	for i := range h.programs {
 		p := &h.programs[i]
-		offsets[i] = at
+		offsets[i] = offset
 		if p.fileSize == 0 {
 			continue
 		}
-		if p.offset < at || p.offset < end || p.offset-end > maxPadding || p.fileSize > 1<<62-p.offset {
+		if p.offset < offset || p.offset < end || p.offset-end > maxPadding || p.fileSize > 1<<62-p.offset {
 			return ""
 		}
-		if p.offset != at && first < 0 {
+		if p.offset != offset && first < 0 {
 			first = i
 		}
 		// That library writes the alignment's exponent.
-		isROCm = isROCm && p.align < 12 && p.offset == alignUp(at, 1<<p.align)
+		isROCm = isROCm && p.align < 12 && p.offset == alignUp(offset, 1<<p.align)
 		if hole := data[min(end, size):min(p.offset, size)]; len(bytes.Trim(hole, "\x00")) > 0 {
 			isFilled = true
 		}
-		at += p.fileSize
+		offset += p.fileSize
 		end = p.offset + p.fileSize
 	}
-	isAll := size == at
-	if first < 0 || size > at || !isAll && !isROCm || !isFilled && !(isROCm && isAll) {
+	isAll := size == offset
+	if first < 0 || size > offset || !isAll && !isROCm || !isFilled && !(isROCm && isAll) {
 		return ""
 	}
 	said := fmt.Sprintf("the bytes of program header %d are read at offset %#x in place of %#x, and the others as much before theirs: "+
@@ -49,5 +49,5 @@ func (h *coreHeader) unpadded(data []byte) string {
 	return said
 }
 
-// maxPadding is more than writers put between segments.
+// maxPadding bounds the padding between segments.
 const maxPadding = 1 << 21

@@ -12,7 +12,7 @@ func (s *Writer) demangle(name string) string {
 	if !s.options.Demangle {
 		return name
 	}
-	n := s.readable.of(name)
+	n := s.readable.find(name)
 	if n.raw != name {
 		if n.raw, n.readable = name, ""; s.options.Style == StyleAddr2line {
 			n.readable = symbol.DemangleGNU(name)
@@ -23,13 +23,13 @@ func (s *Writer) demangle(name string) string {
 	return n.readable
 }
 
-// readableNames are names that were demangled lately, in places by a few bytes of
-// them: the names of neighbouring addresses are mostly the same strings in
-// memory, which is seen at once.
+// readableNames is a cache of demangled names, indexed by a few bytes of them: the names of
+// neighbouring addresses are mostly the same strings in memory, which makes comparing them
+// quick.
 type readableNames [1 << 10]struct{ raw, readable string }
 
-// of is the place of a name.
-func (t *readableNames) of(name string) *struct{ raw, readable string } {
+// find returns the slot of a name.
+func (t *readableNames) find(name string) *struct{ raw, readable string } {
 	h := uint32(len(name))
 	if n := len(name); n >= 8 {
 		h ^= binary.LittleEndian.Uint32([]byte(name[n-8:])) * 0x9e3779b1

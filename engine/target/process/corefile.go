@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// This file lays out what was copied as the kernel would write a core of it (elf(5),
-// core(5); the kernel's fs/binfmt_elf.c).
+// The copy of a process is laid out as the kernel would write a core (elf(5), core(5); the
+// kernel's fs/binfmt_elf.c).
 
 // The notes of a process (include/uapi/linux/elf.h), under the owner "CORE".
 const (
@@ -79,7 +79,7 @@ func (c *copied) fileNote() []byte {
 // appendNote appends a note, with owner and data padded to 4 bytes.
 func appendNote(b []byte, n registerNote) []byte {
 	b = order.AppendUint32(b, uint32(len(n.owner)+1)) //nolint:gosec // short
-	b = order.AppendUint32(b, uint32(len(n.data)))    //nolint:gosec // bounded by what is read of /proc
+	b = order.AppendUint32(b, uint32(len(n.data)))    //nolint:gosec // bounded by maxFile
 	b = order.AppendUint32(b, n.typ)
 	b = padded(append(append(b, n.owner...), 0))
 	return padded(append(b, n.data...))
@@ -92,7 +92,7 @@ func padded(b []byte) []byte {
 	return b
 }
 
-// notes are those of the process and of its threads.
+// notes lays out the notes of the process and of its threads.
 func (c *copied) notes(name string) (b []byte) {
 	b = appendNote(b, registerNote{"CORE", ntPRPSINFO, c.prInfo(name)})
 	b = appendNote(b, registerNote{"CORE", ntAUXV, c.auxv})
@@ -105,41 +105,41 @@ func (c *copied) notes(name string) (b []byte) {
 	return b
 }
 
-// A load is a part of a mapping: with all of its bytes, or with none.
+// load is a part of a mapping with all of its bytes, or with none.
 type load struct {
 	span
 	flags elf.ProgFlag
 	data  []byte
 }
 
-// loads are the mappings, divided where what was copied of one begins and ends.
+// loads returns the mappings, divided where copied pieces begin and end.
 func (c *copied) loads() []load {
 	slices.SortStableFunc(c.pieces, func(a, b piece) int { return cmp.Compare(a.address, b.address) })
 	list := make([]load, 0, len(c.maps)+2*len(c.pieces))
 	pieces := c.pieces
 	for i := range c.maps {
 		m := &c.maps[i]
-		at := m.start
+		start := m.start
 		for len(pieces) > 0 && pieces[0].address < m.end {
 			p := pieces[0]
 			pieces = pieces[1:]
-			if p.address < at || p.end() > m.end {
-				continue // nothing copies across mappings, or anything twice
+			if p.address < start || p.end() > m.end {
+				continue // pieces do not cross mappings or overlap
 			}
-			if p.address > at {
-				list = append(list, load{span{at, p.address}, m.flags, nil})
+			if p.address > start {
+				list = append(list, load{span{start, p.address}, m.flags, nil})
 			}
 			list = append(list, load{span{p.address, p.end()}, m.flags, p.data})
-			at = p.end()
+			start = p.end()
 		}
-		if at < m.end {
-			list = append(list, load{span{at, m.end}, m.flags, nil})
+		if start < m.end {
+			list = append(list, load{span{start, m.end}, m.flags, nil})
 		}
 	}
 	return list
 }
 
-// image is the core: its header, the notes, the program headers, and the memory.
+// image returns the core: its header, program headers, section header, notes and memory.
 func (c *copied) image(name string) []byte {
 	notes := c.notes(name)
 	loads := c.loads()
@@ -155,15 +155,15 @@ func (c *copied) image(name string) []byte {
 	}
 	b := make([]byte, 0, size)
 	b = c.appendHeader(b, headerSize, programSize, sectionSize, count)
-	at := uint64(headerSize + count*programSize + sectionSize) //nolint:gosec // sizes
-	b = c.appendProgram(b, elf.Prog64{Type: uint32(elf.PT_NOTE), Off: at, Filesz: uint64(len(notes)), Align: 4})
-	at += uint64(len(notes))
+	offset := uint64(headerSize + count*programSize + sectionSize) //nolint:gosec // sizes
+	b = c.appendProgram(b, elf.Prog64{Type: uint32(elf.PT_NOTE), Off: offset, Filesz: uint64(len(notes)), Align: 4})
+	offset += uint64(len(notes))
 	for i := range loads {
 		l := &loads[i]
 		b = c.appendProgram(b, elf.Prog64{
-			Type: uint32(elf.PT_LOAD), Flags: uint32(l.flags), Off: at, Vaddr: l.start, Filesz: uint64(len(l.data)), Memsz: l.end - l.start, Align: 1,
+			Type: uint32(elf.PT_LOAD), Flags: uint32(l.flags), Off: offset, Vaddr: l.start, Filesz: uint64(len(l.data)), Memsz: l.end - l.start, Align: 1,
 		})
-		at += uint64(len(l.data))
+		offset += uint64(len(l.data))
 	}
 	b = c.appendSection(b, count)
 	b = append(b, notes...)
@@ -173,7 +173,7 @@ func (c *copied) image(name string) []byte {
 	return b
 }
 
-// pnXNUM in e_phnum says that section header 0 has the number of program headers.
+// pnXNUM in e_phnum means that section header 0 has the number of program headers.
 const pnXNUM = 0xffff
 
 // appendHeader appends the ELF header (System V gABI, ELF Header).

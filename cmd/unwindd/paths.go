@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// What the user names has to be there: a wrong path is a mistake, and what is
-// not found because of it looks as if there were nothing to find.
+// This file checks that paths on the command line exist: with a mistyped path, a search
+// would find nothing, without an error.
 
-// checkFile says why a flag's value is no file; nil for no value.
+// checkFile refuses a flag's value that is no regular file; "" is no value.
 func checkFile(flag, path string) error {
 	if path == "" {
 		return nil
@@ -26,7 +26,7 @@ func checkFile(flag, path string) error {
 	return nil
 }
 
-// checkDirs says which of a flag's values is no directory.
+// checkDirs refuses a flag's values that are no directories.
 func checkDirs(flag string, paths ...string) error {
 	for _, path := range paths {
 		info, err := os.Stat(path)
@@ -40,12 +40,12 @@ func checkDirs(flag string, paths ...string) error {
 	return nil
 }
 
-// check says which of the places that the flags name is not there.
+// check refuses flags whose files or directories are not there.
 func (f *targetFlags) check() error {
 	if err := checkFile("exe", f.exe); err != nil {
 		return err
 	}
-	if _, err := f.givenModules(); err != nil {
+	if _, err := f.modulesByName(); err != nil {
 		return err
 	}
 	if f.sysroot != "" {
@@ -56,22 +56,22 @@ func (f *targetFlags) check() error {
 	return checkDirs("debug-dir", f.debugDirs...)
 }
 
-// givenModules are the files of --module, by name.
-func (f *targetFlags) givenModules() (map[string]string, error) {
-	given := map[string]string{}
+// modulesByName returns the files of --module, by name.
+func (f *targetFlags) modulesByName() (map[string]string, error) {
+	modules := map[string]string{}
 	for _, text := range f.modules {
 		i := strings.LastIndexByte(text, '=')
 		if i <= 0 || i == len(text)-1 {
 			return nil, fmt.Errorf("--module: %q, expected NAME=FILE", text)
 		}
 		name, file := text[:i], text[i+1:]
-		if other := given[name]; other != "" {
+		if other := modules[name]; other != "" {
 			return nil, fmt.Errorf("--module: %s is both %s and %s", name, other, file)
 		}
 		if err := checkFile("module", file); err != nil {
 			return nil, err
 		}
-		given[name] = file
+		modules[name] = file
 	}
-	return given, nil
+	return modules, nil
 }

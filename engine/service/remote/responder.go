@@ -16,22 +16,22 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// A Keeper answers questions about a target of this machine: of its memory, and of the files
-// of its modules. It reads no other file: a question names a module by its index, and which
-// file that is, the engine has found. It is used by one goroutine.
-type Keeper struct {
+// Responder answers questions about a target of this machine: about its memory, and the
+// files of its modules. It reads no other file: a question names a module by its index, and
+// the engine has found the module's files. It is for one goroutine.
+type Responder struct {
 	target  *engine.Target
 	modules []*code.Module
 	debug   map[uint32]*object.Found
 }
 
-// NewKeeper makes a Keeper of a target, which stays the caller's. Close closes what it opened.
-func NewKeeper(t *engine.Target) *Keeper {
-	return &Keeper{target: t, modules: t.Loaded(), debug: map[uint32]*object.Found{}}
+// NewResponder makes a Responder for a target, which stays the caller's.
+func NewResponder(t *engine.Target) *Responder {
+	return &Responder{target: t, modules: t.Loaded(), debug: map[uint32]*object.Found{}}
 }
 
 // Close closes the files that were opened for answers.
-func (k *Keeper) Close() {
+func (k *Responder) Close() {
 	for _, f := range k.debug {
 		if f.Object != nil {
 			_ = f.Object.Close()
@@ -39,12 +39,11 @@ func (k *Keeper) Close() {
 	}
 }
 
-// filePart is how many bytes of a file are in an answer.
+// filePart bounds the bytes of a file in an answer.
 const filePart = 256 << 10
 
-// Answer answers a question: send is given the answers, of a file several. The error is
-// send's.
-func (k *Keeper) Answer(q *pb.Question, send func(*pb.Answer) error) error {
+// Answer answers a question by calling send, several times for a file. The error is send's.
+func (k *Responder) Answer(q *pb.Question, send func(*pb.Answer) error) error {
 	answer := func(about func(*pb.Answer) error) error {
 		a := &pb.Answer{Number: q.GetNumber()}
 		if err := about(a); err != nil {
@@ -74,7 +73,7 @@ func sendFile(number uint64, name string, data []byte, send func(*pb.Answer) err
 	for {
 		n := min(len(data), filePart)
 		part := &pb.FileAnswer{Ended: n == len(data), Name: []byte(name)}
-		// A file that is cut meanwhile cannot be read any more.
+		// A file that was truncated meanwhile cannot be read any more.
 		err := object.Guard(func() error { part.Data = slices.Clone(data[:n]); return nil })
 		a := &pb.Answer{Number: number, About: &pb.Answer_File{File: part}}
 		if err != nil {
@@ -90,9 +89,9 @@ func sendFile(number uint64, name string, data []byte, send func(*pb.Answer) err
 // maxRead bounds the bytes of memory of an answer.
 const maxRead = 1 << 20
 
-// memory reads memory: around the address as far as it is there, so that few questions are
+// memory reads memory: as much around the address as is there, so that few questions are
 // needed.
-func (k *Keeper) memory(q *pb.MemoryQuestion, a *pb.Answer) error {
+func (k *Responder) memory(q *pb.MemoryQuestion, a *pb.Answer) error {
 	size, most := uint64(q.GetSize()), uint64(q.GetMost())
 	if size > most || most == 0 || most > maxRead || most&(most-1) != 0 {
 		return fmt.Errorf("a question for %d bytes of %d, expected a power of two of at most %d", size, most, maxRead)
@@ -104,15 +103,15 @@ func (k *Keeper) memory(q *pb.MemoryQuestion, a *pb.Answer) error {
 		}
 		th = k.target.Threads()[q.GetThread()]
 	}
-	at := q.GetAddress()
-	first, last := at&^(most-1), at|(most-1)
-	for _, from := range []uint64{first, max(first, at&^(pageSize-1)), at} {
-		buf := make([]byte, last-from+1)
-		n, err := k.read(locexpr.AddressSpace(q.GetSpace()), th, from, buf)
-		if from+uint64(n) <= at && from != at { //nolint:gosec // positive
+	address := q.GetAddress()
+	first, last := address&^(most-1), address|(most-1)
+	for _, start := range []uint64{first, max(first, address&^(pageSize-1)), address} {
+		buf := make([]byte, last-start+1)
+		n, err := k.read(locexpr.AddressSpace(q.GetSpace()), th, start, buf)
+		if start+uint64(n) <= address && start != address { //nolint:gosec // positive
 			continue // not all of it is there
 		}
-		out := &pb.MemoryAnswer{Address: from, Data: buf[:n]}
+		out := &pb.MemoryAnswer{Address: start, Data: buf[:n]}
 		if n < len(buf) {
 			out.Kind, out.Error = errorOf(err)
 		}
@@ -122,10 +121,10 @@ func (k *Keeper) memory(q *pb.MemoryQuestion, a *pb.Answer) error {
 	return nil
 }
 
-// pageSize is that of the smallest pages.
+// pageSize is the size of the smallest pages.
 const pageSize = 4096
 
-func (k *Keeper) read(space locexpr.AddressSpace, th *target.Thread, address uint64, buf []byte) (n int, err error) {
+func (k *Responder) read(space locexpr.AddressSpace, th *target.Thread, address uint64, buf []byte) (n int, err error) {
 	state := k.target.State()
 	if s, ok := state.(target.ScopedMemory); ok && th != nil && space != locexpr.DefaultSpace {
 		n, err = s.ReadScoped(space, th, address, buf)
@@ -147,7 +146,7 @@ func errorOf(err error) (pb.MemoryAnswer_Kind, []byte) {
 	return pb.MemoryAnswer_FAILED, []byte(err.Error())
 }
 
-func (k *Keeper) mapping(q *pb.MappingQuestion, a *pb.Answer) {
+func (k *Responder) mapping(q *pb.MappingQuestion, a *pb.Answer) {
 	out := &pb.MappingAnswer{}
 	a.About = &pb.Answer_Mapping{Mapping: out}
 	if !q.GetAround() {
@@ -155,8 +154,8 @@ func (k *Keeper) mapping(q *pb.MappingQuestion, a *pb.Answer) {
 		return
 	}
 	if m, ok := k.target.State().(target.Mapper); ok {
-		below, at, above := m.Around(q.GetAddress())
-		out.Below, out.At, out.Above = messageOf(below), messageOf(at), messageOf(above)
+		below, containing, above := m.Around(q.GetAddress())
+		out.Below, out.At, out.Above = messageOf(below), messageOf(containing), messageOf(above)
 	}
 }
 
@@ -169,8 +168,8 @@ func messageOf(m *target.Mapping) *pb.MemoryMapping {
 	}
 }
 
-// module is the module of an index that has a code object.
-func (k *Keeper) module(index uint32) (*code.Module, error) {
+// module returns the module of an index, which has to have a code object.
+func (k *Responder) module(index uint32) (*code.Module, error) {
 	if uint64(index) >= uint64(len(k.modules)) || k.modules[index].Object == nil {
 		return nil, fmt.Errorf("a question for a file of module %d, which has none", index)
 	}
@@ -178,7 +177,7 @@ func (k *Keeper) module(index uint32) (*code.Module, error) {
 }
 
 // debugOf finds the separate debug file of a module, once.
-func (k *Keeper) debugOf(index uint32) (*object.Found, error) {
+func (k *Responder) debugOf(index uint32) (*object.Found, error) {
 	if f := k.debug[index]; f != nil {
 		return f, nil
 	}
@@ -191,7 +190,7 @@ func (k *Keeper) debugOf(index uint32) (*object.Found, error) {
 	return &found, nil
 }
 
-func (k *Keeper) findDebug(index uint32, a *pb.Answer) error {
+func (k *Responder) findDebug(index uint32, a *pb.Answer) error {
 	found, err := k.debugOf(index)
 	if err != nil {
 		return err
@@ -207,8 +206,8 @@ func (k *Keeper) findDebug(index uint32, a *pb.Answer) error {
 	return nil
 }
 
-// file is a file of a module.
-func (k *Keeper) file(q *pb.FileQuestion) (name string, data []byte, err error) {
+// file returns a file of a module.
+func (k *Responder) file(q *pb.FileQuestion) (name string, data []byte, err error) {
 	if q.GetKind() == pb.FileQuestion_SOURCE_MODULE {
 		if i := q.GetModule(); uint64(i) < uint64(len(k.modules)) && k.modules[i].SourceModule != nil {
 			data, err = k.modules[i].SourceModule()

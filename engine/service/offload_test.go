@@ -123,7 +123,7 @@ func startBusy(t *testing.T, f *testFleet, set func(*Options)) (s *testServer, f
 		set(&o)
 	}
 	s = start(t, o)
-	until(t, "the queue", s.handover.link.ready)
+	until(t, "the queue", s.offload.connection.ready)
 	if err := s.queue.enter(t.Context(), "(test)"); err != nil {
 		t.Fatal(err)
 	}
@@ -295,14 +295,14 @@ func TestAQueueThatDoesNotAnswer(t *testing.T) {
 		t.Error("it is not said that the queue answers")
 	}
 	f.server.Close()
-	until(t, "that nothing is handed over", func() bool { return !s.handover.link.ready() })
+	until(t, "that nothing is handed over", func() bool { return !s.offload.connection.ready() })
 	answer, text = s.ask(t, http.MethodPost, "/v1/stack", bytes.NewReader(body))
 	wantProblem(t, answer, text, busy, "too many requests wait")
 	if answer.Header.Get("Retry-After") == "" {
 		t.Error("it is not said when to come again")
 	}
 	f.serve(t)
-	until(t, "the queue", s.handover.link.ready)
+	until(t, "the queue", s.offload.connection.ready)
 	if got := s.post(t, "/v1/stack", body); got != want {
 		t.Errorf("%s\nexpected\n%s", got, want)
 	}
@@ -357,9 +357,9 @@ func TestWhoGoesAwayCancelsHisJob(t *testing.T) {
 		defer leave[i]()
 		told[i] = s.asked(t, ctx, "/v1/stack?format=text")
 		until(t, "a caller who waits", func() bool {
-			s.handover.mu.Lock()
-			defer s.handover.mu.Unlock()
-			for _, a := range s.handover.jobs {
+			s.offload.mu.Lock()
+			defer s.offload.mu.Unlock()
+			for _, a := range s.offload.jobs {
 				return a.callers == i+1
 			}
 			return false
@@ -398,9 +398,9 @@ func TestAJobOfOthersIsNotCanceled(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	told := s.asked(t, ctx, "/v1/snapshot")
 	until(t, "a caller who waits", func() bool {
-		s.handover.mu.Lock()
-		defer s.handover.mu.Unlock()
-		return s.handover.jobs[theirs.ID] != nil
+		s.offload.mu.Lock()
+		defer s.offload.mu.Unlock()
+		return s.offload.jobs[theirs.ID] != nil
 	})
 	leave()
 	<-told
@@ -526,7 +526,7 @@ func TestAFleetHasAsManyAsItMay(t *testing.T) {
 	if n := s.handed(t, outcomeRefused); n != 1 {
 		t.Errorf("%d were refused", n)
 	}
-	s.handover.places.resize(1, 1)
+	s.offload.places.resize(1, 1)
 	second := s.asked(t, t.Context(), "/v1/snapshot")
 	until(t, "the second", func() bool { return s.gauge(t, "unwindd_handed_over_waiting") == 1 })
 	f.work(t, testOptions(t))

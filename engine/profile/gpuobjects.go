@@ -15,25 +15,25 @@ import (
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 )
 
-// givenObjects are the code objects of accelerators that were given: files, and
-// what is inside of those.
-type givenObjects struct {
+// providedObjects are the user-provided code objects of accelerators: files, and the objects
+// inside of them.
+type providedObjects struct {
 	recording *recording
-	list      []givenObject
-	kernels   *kernelObjects // made when a kernel is asked for
+	list      []providedObject
+	kernels   *kernelObjects // made when a kernel is looked up
 	modules   map[*object.Object]*gpuModule
 }
 
-// givenObject is a code object that was given.
-type givenObject struct {
+// providedObject is a user-provided code object.
+type providedObject struct {
 	*object.Object
-	file   string // it is in
+	file   string // the file that it is in
 	isUsed bool
 }
 
-// openGiven opens files with code objects. A file without any is an error.
-func (b *profileBuilder) openGiven(paths []string) (*givenObjects, error) {
-	g := &givenObjects{recording: b.recording, modules: map[*object.Object]*gpuModule{}}
+// openProvided opens files with code objects. A file without any is an error.
+func (b *profileBuilder) openProvided(paths []string) (*providedObjects, error) {
+	g := &providedObjects{recording: b.recording, modules: map[*object.Object]*gpuModule{}}
 	for _, p := range paths {
 		if err := g.open(p); err != nil {
 			return nil, err
@@ -42,8 +42,8 @@ func (b *profileBuilder) openGiven(paths []string) (*givenObjects, error) {
 	return g, nil
 }
 
-// open opens a file: a code object of an accelerator, or what such are inside of.
-func (g *givenObjects) open(name string) error {
+// open opens a file: a code object of an accelerator, or a container of such objects.
+func (g *providedObjects) open(name string) error {
 	r := g.recording
 	m, err := object.Map(name)
 	if err != nil {
@@ -51,7 +51,7 @@ func (g *givenObjects) open(name string) error {
 	}
 	r.mapped = append(r.mapped, m)
 	store, formats := r.maker.Finder("").Store, r.maker.Finder("").Formats
-	before, failed := len(g.list), error(nil)
+	count, failed := len(g.list), error(nil)
 	err = object.Guard(func() error {
 		nested, isFile := object.NestedIn(name, m.Data(), formats)
 		if !isFile {
@@ -61,7 +61,7 @@ func (g *givenObjects) open(name string) error {
 			}
 			r.opened = append(r.opened, o)
 			if g.isDevice(o) {
-				g.list = append(g.list, givenObject{Object: o, file: name})
+				g.list = append(g.list, providedObject{Object: o, file: name})
 				return nil
 			}
 			nested = o.Nested(formats)
@@ -77,16 +77,16 @@ func (g *givenObjects) open(name string) error {
 	switch {
 	case err != nil:
 		return err
-	case failed != nil && len(g.list) == before:
+	case failed != nil && len(g.list) == count:
 		return failed
-	case len(g.list) == before:
+	case len(g.list) == count:
 		return fmt.Errorf("%s: there is no code of an accelerator in it, expected a code object or a file that has some inside", name)
 	}
 	return nil
 }
 
-// add adds a code object inside a file. The host's own entries are passed over.
-func (g *givenObjects) add(store *object.Store, file string, n *object.Nested) error {
+// add adds a code object inside a file. The host's own entries are skipped.
+func (g *providedObjects) add(store *object.Store, file string, n *object.Nested) error {
 	name := n.Name
 	if n.Member != "" && n.Member != name {
 		name = n.Member + ":" + name
@@ -97,14 +97,14 @@ func (g *givenObjects) add(store *object.Store, file string, n *object.Nested) e
 	}
 	g.recording.opened = append(g.recording.opened, o)
 	if g.isDevice(o) {
-		g.list = append(g.list, givenObject{Object: o, file: file})
+		g.list = append(g.list, providedObject{Object: o, file: file})
 	}
 	return nil
 }
 
-// isDevice says whether an object is of an architecture that is not the host's: one
-// that the processes of recordings run on.
-func (g *givenObjects) isDevice(o *object.Object) bool {
+// isDevice reports whether an object's architecture is not the host's, which the processes of
+// recordings run on.
+func (g *providedObjects) isDevice(o *object.Object) bool {
 	_, err := g.arch(o)
 	if err != nil {
 		return false
@@ -117,33 +117,33 @@ func (g *givenObjects) isDevice(o *object.Object) bool {
 	return true
 }
 
-// arch is the architecture of an object.
-func (g *givenObjects) arch(o *object.Object) (*plugin.Arch, error) {
-	machine, head := o.Machine(), o.Data()
+// arch returns the architecture of an object.
+func (g *providedObjects) arch(o *object.Object) (*plugin.Arch, error) {
+	machine, data := o.Machine(), o.Data()
 	if o.IsForeign() {
 		machine = 0
 	}
-	return g.recording.maker.Plugins.ForObject(machine, o.OSABI(), o.Flags(), head[:min(len(head), object.MaxMagic)])
+	return g.recording.maker.Plugins.ForObject(machine, o.OSABI(), o.Flags(), data[:min(len(data), object.MaxMagic)])
 }
 
-// module finds what a module was loaded from: by its build ID, by its name, or by its
-// size; other says why an object cannot be it. problem says why there is none.
-func (g *givenObjects) module(of *gpusamples.Module, other func(*object.Object) string) (found *object.Object, problem string) {
-	var fit []*givenObject
+// module finds the object that a module was loaded from: by its build ID, by its name, or by
+// its size; other returns why an object cannot be it. problem is why there is none.
+func (g *providedObjects) module(wanted *gpusamples.Module, other func(*object.Object) string) (found *object.Object, problem string) {
+	var fit []*providedObject
 	for i := range g.list {
 		o := &g.list[i]
 		var reason string
 		switch id := o.BuildID(); {
-		case len(of.BuildID) > 0 && len(id) > 0:
-			if slices.Equal(id, of.BuildID) {
+		case len(wanted.BuildID) > 0 && len(id) > 0:
+			if slices.Equal(id, wanted.BuildID) {
 				o.isUsed = true
 				return o.Retain(), ""
 			}
 			reason = fmt.Sprintf("its build ID is %x", id)
-		case of.Path != "" && of.URI == "" && path.Base(of.Path) != filepath.Base(o.file):
+		case wanted.Path != "" && wanted.URI == "" && path.Base(wanted.Path) != filepath.Base(o.file):
 			reason = "it has another name"
-		case of.Path == "" && of.Size > 0 && of.Size != uint64(len(o.Data())):
-			reason = fmt.Sprintf("it has %d bytes, expected %d", len(o.Data()), of.Size)
+		case wanted.Path == "" && wanted.Size > 0 && wanted.Size != uint64(len(o.Data())):
+			reason = fmt.Sprintf("it has %d bytes, expected %d", len(o.Data()), wanted.Size)
 		default:
 			reason = other(o.Object)
 		}
@@ -166,9 +166,9 @@ func (g *givenObjects) module(of *gpusamples.Module, other func(*object.Object) 
 }
 
 // kernel finds the code of a kernel by its name.
-func (g *givenObjects) kernel(name string) (at kernelCode, problem string) {
+func (g *providedObjects) kernel(name string) (place kernelCode, problem string) {
 	if len(g.list) == 0 {
-		return at, "no code objects were given"
+		return place, "no code objects were given"
 	}
 	if g.kernels == nil {
 		var list []*object.Object
@@ -177,31 +177,31 @@ func (g *givenObjects) kernel(name string) (at kernelCode, problem string) {
 		}
 		g.kernels = newKernelObjects(list)
 	}
-	if at, problem = g.kernels.find(name); problem == "" {
-		i := slices.IndexFunc(g.list, func(o givenObject) bool { return o.Object == at.object })
+	if place, problem = g.kernels.find(name); problem == "" {
+		i := slices.IndexFunc(g.list, func(o providedObject) bool { return o.Object == place.object })
 		g.list[i].isUsed = true
 	}
-	return at, problem
+	return place, problem
 }
 
-// givenModule is the module of an object that a kernel was found in: nobody knows
-// where it was loaded.
-func (j *gpuJoin) givenModule(o *object.Object) *gpuModule {
-	if m := j.given.modules[o]; m != nil {
+// providedModule returns the module of an object that a kernel was found in: its load address
+// is not known.
+func (j *gpuJoin) providedModule(o *object.Object) *gpuModule {
+	if m := j.provided.modules[o]; m != nil {
 		return m
 	}
 	t := &target.Module{Path: o.Name(), File: o.Path()}
-	if arch, err := j.given.arch(o); err == nil {
+	if arch, err := j.provided.arch(o); err == nil {
 		t.Arch = arch.Name()
 	}
 	m := j.addModule(t, o.Retain())
-	j.given.modules[o] = m
+	j.provided.modules[o] = m
 	return m
 }
 
-// found notes the file that a module was found in where it was loaded: it may be one
-// that was given, too.
-func (g *givenObjects) found(path string) {
+// found marks the file that a module was found in at its recorded path: it may also be a
+// user-provided one.
+func (g *providedObjects) found(path string) {
 	for i := range g.list {
 		if o := &g.list[i]; path == o.file || path == absolute(o.file) {
 			o.isUsed = true
@@ -209,7 +209,7 @@ func (g *givenObjects) found(path string) {
 	}
 }
 
-// absolute is a path as the finder has it.
+// absolute returns a path in the form that the finder uses.
 func absolute(path string) string {
 	whole, err := filepath.Abs(path)
 	if err != nil {
@@ -218,8 +218,8 @@ func absolute(path string) string {
 	return whole
 }
 
-// unused says of each file that was given whether nothing of it was used.
-func (g *givenObjects) unused() (problems []string) {
+// unused returns a problem for each user-provided file of which nothing was used.
+func (g *providedObjects) unused() (problems []string) {
 	used := map[string]bool{}
 	for i := range g.list {
 		used[g.list[i].file] = used[g.list[i].file] || g.list[i].isUsed
