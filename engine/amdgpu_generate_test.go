@@ -220,7 +220,7 @@ func generated(t *testing.T, processor string, lanes, seed uint64, scratch bool)
 	t.Helper()
 	needLLVM(t)
 	functions, steps := 6, 16
-	if proof.IsAsked() {
+	if proof.IsRequested() {
 		functions, steps = 60, 40
 	}
 	assemble := func(old bool) string {

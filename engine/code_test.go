@@ -263,7 +263,7 @@ func codeEquals(t *testing.T, g *gpuCode, path string, hasTexts bool, args []str
 	order = inFunctions(t, path, order)
 	var exact, returns []uint64
 	step := max(1, len(order)/50)
-	if proof.IsAsked() {
+	if proof.IsRequested() {
 		step = 1
 	}
 	for i := 0; i < len(order); i += step {

@@ -229,7 +229,7 @@ func (c *variablesJudge) execute(s *gcn.State) {
 		if n := len(c.Calls); n > 0 {
 			at[1] = c.Calls[n-1].Back
 		}
-		if c.walked[at]++; c.walked[at] == 1 && (proof.IsAsked() || len(c.walked)%5 == 0) {
+		if c.walked[at]++; c.walked[at] == 1 && (proof.IsRequested() || len(c.walked)%5 == 0) {
 			c.Refresh()
 			c.look()
 		}

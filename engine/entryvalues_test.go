@@ -51,7 +51,7 @@ func TestEntryValuesEqualGDB(t *testing.T) {
 	}
 	oracle.Tools(t, "gcc", "g++", "clang", "clang++", "gdb", "gcore")
 	total := tally{}
-	half := !proof.IsAsked()
+	half := !proof.IsRequested()
 	for i, b := range entryBuilds {
 		if half && i%2 == 1 {
 			continue

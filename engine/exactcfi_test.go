@@ -42,7 +42,7 @@ func TestFramesOfExecutingKernelsByExactCFI(t *testing.T) {
 	var table wavecheck.Table
 	t.Cleanup(func() { table.Judge(t) })
 	programs := uint64(3)
-	if proof.IsAsked() {
+	if proof.IsRequested() {
 		programs = 50
 	}
 	for seed := range programs {
@@ -54,7 +54,7 @@ func TestFramesOfExecutingKernelsByExactCFI(t *testing.T) {
 			})
 		})
 	}
-	if proof.IsAsked() {
+	if proof.IsRequested() {
 		library := gcn.LibraryFile(t)
 		for _, source := range gcn.CorpusSources(t) {
 			sources := []string{source}

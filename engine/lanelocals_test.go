@@ -99,7 +99,7 @@ func TestVariablesOfLanesAreWhatProgramsHave(t *testing.T) {
 	t.Cleanup(func() { counts.judge(t) })
 	for _, p := range gcn.Processors {
 		for i, level := range gcn.Levels {
-			if proof.IsAsked() || i%2 == 0 {
+			if proof.IsRequested() || i%2 == 0 {
 				probeGCN(t, "clang-22", p, level, &counts)
 			}
 		}

@@ -157,13 +157,13 @@ func lies(spots []corefile.Spot, i int) []uint64 {
 // that are wrong. The process is read as ever, and nothing panics, hangs or takes all memory.
 func TestDamagedCoresOfDevices(t *testing.T) {
 	step := 37
-	if proof.IsAsked() {
+	if proof.IsRequested() {
 		step = 5
 	}
 	machines := corefile.Machines()
 	for i, layout := range rocmLayouts {
 		for k, m := range machines {
-			if (k+i)%7 != 0 && !proof.IsAsked() {
+			if (k+i)%7 != 0 && !proof.IsRequested() {
 				continue
 			}
 			t.Run(fmt.Sprint(m.Name, " ", layout), func(t *testing.T) {
@@ -216,7 +216,7 @@ func isSilent(name string) bool {
 // TestCutCoresOfDevices cuts the files of cores.
 func TestCutCoresOfDevices(t *testing.T) {
 	cuts := 40
-	if proof.IsAsked() {
+	if proof.IsRequested() {
 		cuts = 1000
 	}
 	random := rand.New(rand.NewPCG(6, 6))
@@ -354,7 +354,7 @@ func alone(t *testing.T, path string) string {
 
 // TestAMillionWaves opens a core whose control stack has words for a million waves.
 func TestAMillionWaves(t *testing.T) {
-	if !proof.IsAsked() {
+	if !proof.IsRequested() {
 		t.Skip("a quarter of a million waves take a while")
 	}
 	path := filepath.Join(t.TempDir(), "core")

@@ -27,7 +27,7 @@ import (
 // objects. Some are read with the plugin as a process of its own.
 func TestWavesOfCoresAreWhatWasPutIn(t *testing.T) {
 	wanted, waves := 1_000, 0
-	if proof.IsAsked() {
+	if proof.IsRequested() {
 		wanted = 10_000
 	}
 	inProcess := rocmEngine(t, Options{})

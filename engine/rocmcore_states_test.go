@@ -60,7 +60,7 @@ func TestCoresAndSnapshotsOfTheSameWaves(t *testing.T) {
 		p := gcn.ProcessorOf(t, name)
 		for k, stripped := range []bool{false, true} {
 			for j, layout := range rocmLayouts {
-				if !proof.IsAsked() && (i+j+k)%3 != 0 {
+				if !proof.IsRequested() && (i+j+k)%3 != 0 {
 					continue
 				}
 				n++
@@ -85,7 +85,7 @@ func TestCoresOfGeneratedProgramsOnMoreProcessors(t *testing.T) {
 	gcn.Need(t)
 	for i, p := range slices.Concat(gcn.OtherProcessors, gcn.Processors) {
 		for k, layout := range rocmLayouts {
-			if !proof.IsAsked() && (i+k)%6 != 0 {
+			if !proof.IsRequested() && (i+k)%6 != 0 {
 				continue
 			}
 			seed := uint64(i + k) //nolint:gosec // small

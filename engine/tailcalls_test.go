@@ -246,7 +246,7 @@ func TestTailCallersAreThoseThatCalled(t *testing.T) {
 	oracle.Tools(t, "gcc", "clang", "gdb", "gcore")
 	var ours, gdbs tailCount
 	least := 500
-	if !proof.IsAsked() {
+	if !proof.IsRequested() {
 		least = 250
 	}
 	for i, build := range tailBuilds {

@@ -92,7 +92,7 @@ func newProfileBuilder(r *recording) *profileBuilder {
 		}
 	}
 	b.tree = trie.New(size)
-	b.out.Stacks = make([]Stack, 1, 1+min(size, trie.MaxRoom))
+	b.out.Stacks = make([]Stack, 1, 1+min(size, trie.MaxCapacity))
 	return b
 }
 

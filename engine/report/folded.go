@@ -64,7 +64,7 @@ func newFolder(r *Profile) *folder {
 		capacity += len(r.functionOf[s.Frame])
 	}
 	f := &folder{
-		r: r, names: map[string]uint32{}, tree: trie.New(capacity), nodes: make([]foldedNode, 1, 1+min(capacity, trie.MaxRoom)),
+		r: r, names: map[string]uint32{}, tree: trie.New(capacity), nodes: make([]foldedNode, 1, 1+min(capacity, trie.MaxCapacity)),
 		ofFunction: make([]uint32, len(r.functions)), known: make([]foldedStack, len(r.p.Stacks)),
 	}
 	for i := range r.functions {

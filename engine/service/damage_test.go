@@ -217,7 +217,7 @@ func TestServeOutlivesDamagedFiles(t *testing.T) {
 		if testing.Short() {
 			runs = 40
 		}
-		if proof.IsAsked() {
+		if proof.IsRequested() {
 			runs = 20000
 		}
 	}

@@ -295,7 +295,7 @@ func TestAddressesEqualLLVMSymbolizer(t *testing.T) {
 	long(t)
 	t.Chdir(subjects(t))
 	step := uint64(3)
-	if proof.IsAsked() {
+	if proof.IsRequested() {
 		step = 1
 	}
 	for _, file := range []string{"gcc", "plain", "clang", "symbols", "stripped"} {

@@ -147,7 +147,7 @@ func TestWalkSaysWhatTheRulesSay(t *testing.T) {
 	if testing.Short() {
 		files = files[:1]
 	}
-	if proof.IsAsked() {
+	if proof.IsRequested() {
 		large, err := filepath.Glob("/usr/lib/llvm-*/lib/libLLVM*.so*")
 		if err != nil || len(large) == 0 {
 			t.Fatalf("no libLLVM: %v", err)

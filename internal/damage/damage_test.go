@@ -55,8 +55,8 @@ func TestDamageWhereItHurts(t *testing.T) {
 			t.Errorf("%s: %d fields of headers", path, len(fields))
 		}
 		for _, f := range fields {
-			if f.at < 0 || f.at+f.size > len(content) {
-				t.Fatalf("%s: a field at %#x of %#x bytes", path, f.at, len(content))
+			if f.offset < 0 || f.offset+f.size > len(content) {
+				t.Fatalf("%s: a field at %#x of %#x bytes", path, f.offset, len(content))
 			}
 		}
 		if !bytes.HasPrefix(content, []byte("PK")) && !bytes.HasPrefix(content, []byte("__CLANG")) && len(records) < 4 {

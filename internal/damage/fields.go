@@ -8,53 +8,54 @@ import (
 	"math/rand/v2"
 )
 
-// A field is a number in a file: of so many bytes, at an offset.
+// field is a number in a file: of so many bytes, at an offset.
 type field struct {
-	at, size int
-	order    binary.ByteOrder
+	offset, size int
+	order        binary.ByteOrder
 }
 
 func (f field) get(b []byte) uint64 {
 	switch f.size {
 	case 2:
-		return uint64(f.order.Uint16(b[f.at:]))
+		return uint64(f.order.Uint16(b[f.offset:]))
 	case 4:
-		return uint64(f.order.Uint32(b[f.at:]))
+		return uint64(f.order.Uint32(b[f.offset:]))
 	case 8:
-		return f.order.Uint64(b[f.at:])
+		return f.order.Uint64(b[f.offset:])
 	}
-	return uint64(b[f.at])
+	return uint64(b[f.offset])
 }
 
 func (f field) put(b []byte, v uint64) {
 	switch f.size {
 	case 1:
-		b[f.at] = byte(v)
+		b[f.offset] = byte(v)
 	case 2:
-		f.order.PutUint16(b[f.at:], uint16(v))
+		f.order.PutUint16(b[f.offset:], uint16(v))
 	case 4:
-		f.order.PutUint32(b[f.at:], uint32(v))
+		f.order.PutUint32(b[f.offset:], uint32(v))
 	case 8:
-		f.order.PutUint64(b[f.at:], v)
+		f.order.PutUint64(b[f.offset:], v)
 	}
 }
 
-// A header is where the numbers of a format's header are: the sizes of its fields, in order.
+// header has the sizes of the fields of a format's header, in order.
 type header []int
 
-// fields are those of count headers, one after the other from at on, which are in the file.
-func (h header) fields(b []byte, at uint64, count int, order binary.ByteOrder) (list []field) {
+// fields returns the fields of count consecutive headers from an offset on, as far as they
+// are in the file.
+func (h header) fields(b []byte, offset uint64, count int, order binary.ByteOrder) (list []field) {
 	size := uint64(0)
 	for _, n := range h {
 		size += uint64(n)
 	}
 	for range min(count, mostRecords) {
-		if at > uint64(len(b)) || size > uint64(len(b))-at {
+		if offset > uint64(len(b)) || size > uint64(len(b))-offset {
 			return list
 		}
 		for _, n := range h {
-			list = append(list, field{int(at), n, order})
-			at += uint64(n)
+			list = append(list, field{int(offset), n, order})
+			offset += uint64(n)
 		}
 	}
 	return list
@@ -62,32 +63,33 @@ func (h header) fields(b []byte, at uint64, count int, order binary.ByteOrder) (
 
 // Headers of the formats, by their documents.
 var (
-	elf64Header  = header{2, 2, 4, 8, 8, 8, 4, 2, 2, 2, 2, 2, 2} // behind e_ident
-	elf32Header  = header{2, 2, 4, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2}
-	elf64Segment = header{4, 4, 8, 8, 8, 8, 8, 8}
-	elf32Segment = header{4, 4, 4, 4, 4, 4, 4, 4}
-	elf64Section = header{4, 4, 8, 8, 8, 8, 4, 4, 8, 8}
-	elf32Section = header{4, 4, 4, 4, 4, 4, 4, 4, 4, 4}
-	elfNote      = header{4, 4, 4}
-	dumpHeader   = header{4, 4, 4, 4, 4, 4, 8}
-	dumpStream   = header{4, 4, 4}
-	dumpHead     = header{4, 4, 4, 4, 8, 8} // the numbers that most streams begin with
-	perfHeader   = header{8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8}
-	perfRecord   = header{4, 2, 2}
-	peHeader     = header{4, 2, 2, 4, 4, 4, 2, 2, 2, 1, 1, 4, 4, 4, 4, 4, 8, 4, 4}
-	peSection    = header{8, 4, 4, 4, 4, 4, 4, 2, 2, 4}
-	zipLocal     = header{4, 2, 2, 2, 2, 2, 4, 4, 4, 2, 2}
-	zipCentral   = header{4, 2, 2, 2, 2, 2, 2, 4, 4, 4, 2, 2, 2, 2, 2, 4, 4}
-	zipEnd       = header{4, 2, 2, 2, 2, 4, 4, 2}
-	unitHeader   = header{4, 2, 1, 1, 4}
-	spirvHeader  = header{4, 4, 4, 4, 4, 2, 2}
-	bundleEntry  = header{8, 8, 8}
+	elf64Header      = header{2, 2, 4, 8, 8, 8, 4, 2, 2, 2, 2, 2, 2} // behind e_ident
+	elf32Header      = header{2, 2, 4, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2}
+	elf64Segment     = header{4, 4, 8, 8, 8, 8, 8, 8}
+	elf32Segment     = header{4, 4, 4, 4, 4, 4, 4, 4}
+	elf64Section     = header{4, 4, 8, 8, 8, 8, 4, 4, 8, 8}
+	elf32Section     = header{4, 4, 4, 4, 4, 4, 4, 4, 4, 4}
+	elfNote          = header{4, 4, 4}
+	dumpHeader       = header{4, 4, 4, 4, 4, 4, 8}
+	dumpStream       = header{4, 4, 4}
+	dumpStreamHeader = header{4, 4, 4, 4, 8, 8} // the fields that most streams begin with
+	perfHeader       = header{8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8}
+	perfRecord       = header{4, 2, 2}
+	peHeader         = header{4, 2, 2, 4, 4, 4, 2, 2, 2, 1, 1, 4, 4, 4, 4, 4, 8, 4, 4}
+	peSection        = header{8, 4, 4, 4, 4, 4, 4, 2, 2, 4}
+	zipLocal         = header{4, 2, 2, 2, 2, 2, 4, 4, 4, 2, 2}
+	zipCentral       = header{4, 2, 2, 2, 2, 2, 2, 4, 4, 4, 2, 2, 2, 2, 2, 4, 4}
+	zipEnd           = header{4, 2, 2, 2, 2, 4, 4, 2}
+	unitHeader       = header{4, 2, 1, 1, 4}
+	spirvHeader      = header{4, 4, 4, 4, 4, 2, 2}
+	bundleEntry      = header{8, 8, 8}
 )
 
-// mostRecords bounds how many headers of one kind are looked at.
+// mostRecords bounds the headers of one kind.
 const mostRecords = 200
 
-// fieldsOf are the numbers of a file's headers, by its format; none where it is not known.
+// fieldsOf returns the fields of a file's headers, by its format; none where it is not
+// known.
 func fieldsOf(b []byte) []field {
 	le := binary.LittleEndian
 	switch {
@@ -95,10 +97,10 @@ func fieldsOf(b []byte) []field {
 		return elfFields(b)
 	case bytes.HasPrefix(b, []byte("MDMP")) && len(b) > 32:
 		list := dumpHeader.fields(b, 0, 1, le)
-		count, at := int(le.Uint32(b[8:])), le.Uint32(b[12:])
-		streams := dumpStream.fields(b, uint64(at), count, le)
+		count, offset := int(le.Uint32(b[8:])), le.Uint32(b[12:])
+		streams := dumpStream.fields(b, uint64(offset), count, le)
 		for i := 2; i < len(streams); i += len(dumpStream) {
-			list = append(list, dumpHead.fields(b, streams[i].get(b), 3, le)...)
+			list = append(list, dumpStreamHeader.fields(b, streams[i].get(b), 3, le)...)
 		}
 		return append(list, streams...)
 	case bytes.HasPrefix(b, []byte("PERFILE2")):
@@ -109,11 +111,11 @@ func fieldsOf(b []byte) []field {
 		}
 		return list
 	case bytes.HasPrefix(b, []byte("MZ")) && len(b) > 64:
-		at := uint64(le.Uint32(b[60:]))
-		list := append([]field{{60, 4, le}}, peHeader.fields(b, at, 1, le)...)
-		list = append(list, header{4, 4}.fields(b, at+136, 16, le)...)
+		offset := uint64(le.Uint32(b[60:]))
+		list := append([]field{{60, 4, le}}, peHeader.fields(b, offset, 1, le)...)
+		list = append(list, header{4, 4}.fields(b, offset+136, 16, le)...)
 		if len(list) > 8 {
-			list = append(list, peSection.fields(b, at+24+uint64(le.Uint16(b[min(at+20, uint64(len(b)-2)):])), 40, le)...)
+			list = append(list, peSection.fields(b, offset+24+uint64(le.Uint16(b[min(offset+20, uint64(len(b)-2)):])), 40, le)...)
 		}
 		return list
 	case bytes.HasPrefix(b, []byte("PK\x03\x04")):
@@ -131,20 +133,20 @@ func fieldsOf(b []byte) []field {
 	return nil
 }
 
-// everywhere are the fields of the headers that begin with a mark.
+// everywhere returns the fields of the headers that begin with a mark.
 func everywhere(b []byte, mark string, h header) (list []field) {
-	for at := 0; ; at++ {
-		next := bytes.Index(b[at:], []byte(mark))
+	for offset := 0; ; offset++ {
+		next := bytes.Index(b[offset:], []byte(mark))
 		if next < 0 || len(list) > mostRecords*len(h) {
 			return list
 		}
-		at += next
-		list = append(list, h.fields(b, uint64(at), 1, binary.LittleEndian)...)
+		offset += next
+		list = append(list, h.fields(b, uint64(offset), 1, binary.LittleEndian)...)
 	}
 }
 
-// elfFields are those of the header, of program and section headers, of notes, and of what
-// debugging sections begin with.
+// elfFields returns the fields of the header, of program and section headers, of notes,
+// and at the start of debugging sections.
 func elfFields(b []byte) []field {
 	list, segments, sections := elfTables(b)
 	for i := 0; i+5 < len(segments); i += 8 {
@@ -162,7 +164,8 @@ func elfFields(b []byte) []field {
 	return append(append(list, segments...), sections...)
 }
 
-// elfTables are the fields of the header, of the program headers and of the section headers.
+// elfTables returns the fields of the header, of the program headers and of the section
+// headers.
 func elfTables(b []byte) (list, segments, sections []field) {
 	var order binary.ByteOrder = binary.LittleEndian
 	if b[5] == 2 {
@@ -181,20 +184,21 @@ func elfTables(b []byte) (list, segments, sections []field) {
 	return list, segments, sections
 }
 
-// notesFrom are the headers of notes, one behind the other.
-func notesFrom(b []byte, at uint64, order binary.ByteOrder) (list []field) {
+// notesFrom returns the fields of consecutive headers of notes.
+func notesFrom(b []byte, offset uint64, order binary.ByteOrder) (list []field) {
 	for range mostRecords {
-		note := elfNote.fields(b, at, 1, order)
+		note := elfNote.fields(b, offset, 1, order)
 		if note == nil {
 			break
 		}
 		list = append(list, note...)
-		at += 12 + (note[0].get(b)+3)&^3 + (note[1].get(b)+3)&^3
+		offset += 12 + (note[0].get(b)+3)&^3 + (note[1].get(b)+3)&^3
 	}
 	return list
 }
 
-// aField is a number of a header, or any number that may be a length, a count or an offset.
+// aField returns a number of a header, or any number that may be a length, a count or an
+// offset.
 func aField(random *rand.Rand, b []byte, known []field) field {
 	if len(known) > 0 && random.IntN(3) > 0 {
 		return known[random.IntN(len(known))]
@@ -204,7 +208,7 @@ func aField(random *rand.Rand, b []byte, known []field) field {
 		return field{0, 1, f.order}
 	}
 	for range 50 {
-		f.at = random.IntN(len(b) - f.size + 1)
+		f.offset = random.IntN(len(b) - f.size + 1)
 		if v := f.get(b); v > 0 && v <= uint64(len(b)) {
 			break
 		}
@@ -212,7 +216,7 @@ func aField(random *rand.Rand, b []byte, known []field) field {
 	return f
 }
 
-// edge is what a length, a count or an offset had better not be.
+// edge returns an extreme value for a length, a count or an offset.
 func edge(random *rand.Rand, was uint64, size, length int) uint64 {
 	bits := uint(size * 8)
 	edges := []uint64{

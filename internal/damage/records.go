@@ -16,11 +16,11 @@ const (
 	mostMembers = 64 << 20
 )
 
-// A record is a part of a file: from, to.
+// record is a part of a file: from, to.
 type record struct{ from, to int }
 
-// recordsOf are the parts that a file consists of: records of a recording, instructions of
-// SPIR-V, headers and sections of ELF, members of a directory, or lines.
+// recordsOf returns the parts that a file consists of: records of a recording,
+// instructions of SPIR-V, headers and sections of ELF, members of a directory, or lines.
 func recordsOf(b []byte) (list []record) {
 	le := binary.LittleEndian
 	switch {
@@ -29,9 +29,9 @@ func recordsOf(b []byte) (list []record) {
 		if le.Uint64(b[8:]) == 16 { // of a pipe
 			from, size = 16, uint64(len(b)-16)
 		}
-		return sized(b, from, size, func(at int) int { return int(le.Uint16(b[at+6:])) })
+		return sized(b, from, size, func(offset int) int { return int(le.Uint16(b[offset+6:])) })
 	case bytes.HasPrefix(b, []byte("\x03\x02\x23\x07")) && len(b) > 20:
-		return sized(b, 20, uint64(len(b)), func(at int) int { return 4 * int(le.Uint16(b[at+2:])) })
+		return sized(b, 20, uint64(len(b)), func(offset int) int { return 4 * int(le.Uint16(b[offset+2:])) })
 	case bytes.HasPrefix(b, []byte("\x7fELF")) && len(b) > 64:
 		_, segments, sections := elfTables(b)
 		return append(append(sectionsOf(b), tables(segments, 8)...), tables(sections, 10)...)
@@ -50,33 +50,34 @@ func recordsOf(b []byte) (list []record) {
 	return list
 }
 
-// sized are records that say their sizes, each of 8 bytes at least.
-func sized(b []byte, from, size uint64, sizeAt func(at int) int) (list []record) {
+// sized returns records that have their sizes in them, each of 8 bytes at
+// least.
+func sized(b []byte, from, size uint64, sizeAt func(offset int) int) (list []record) {
 	if from > uint64(len(b)) {
 		return nil
 	}
 	end := from + min(size, uint64(len(b))-from)
-	for at := int(from); at+8 <= int(end); {
-		n := sizeAt(at)
-		if n < 4 || n > int(end)-at {
+	for offset := int(from); offset+8 <= int(end); {
+		n := sizeAt(offset)
+		if n < 4 || n > int(end)-offset {
 			break
 		}
-		list = append(list, record{at, at + n})
-		at += n
+		list = append(list, record{offset, offset + n})
+		offset += n
 	}
 	return list
 }
 
-// tables are the records that fields make up, so many each.
+// tables returns the records of fields, each fields a record.
 func tables(fields []field, each int) (list []record) {
 	for i := 0; i+each <= len(fields); i += each {
 		last := fields[i+each-1]
-		list = append(list, record{fields[i].at, last.at + last.size})
+		list = append(list, record{fields[i].offset, last.offset + last.size})
 	}
 	return list
 }
 
-// sectionsOf are the contents of an ELF file's sections.
+// sectionsOf returns the contents of an ELF file's sections.
 func sectionsOf(b []byte) (list []record) {
 	_, _, sections := elfTables(b)
 	for i := 0; i+9 < len(sections); i += 10 {
@@ -102,13 +103,13 @@ func damageRecords(random *rand.Rand, b, other []byte) []byte {
 	content := bytes.Clone(b[r.from:r.to])
 	switch random.IntN(5) {
 	case 0: // repeated, in place of what follows
-		for at := r.to; at+len(content) <= len(b) && random.IntN(8) > 0; at += len(content) {
-			copy(b[at:], content)
+		for offset := r.to; offset+len(content) <= len(b) && random.IntN(8) > 0; offset += len(content) {
+			copy(b[offset:], content)
 		}
 	case 1: // repeated, so that the rest moves
 		times := min(1<<random.IntN(12), mostGrowth/max(1, len(content)))
 		b = slices.Insert(b, r.to, bytes.Repeat(content, times)...)
-	case 2: // swapped: as much as both have
+	case 2: // swapped, at the smaller size
 		s := list[random.IntN(len(list))]
 		n := min(len(content), s.to-s.from)
 		copy(b[r.from:r.from+n], b[s.from:s.from+n])
@@ -125,7 +126,7 @@ func damageRecords(random *rand.Rand, b, other []byte) []byte {
 }
 
 // damageMembers damages one or more members of a ZIP file, or swaps some with another's, and
-// writes the file anew, so that the rest of it is right. It returns nil where that fails.
+// writes the file again, so that the rest of it is valid. It returns nil where that fails.
 func damageMembers(random *rand.Rand, b, other []byte) []byte {
 	ours, theirs := members(b), members(other)
 	if len(ours) == 0 {
@@ -164,7 +165,8 @@ type member struct {
 	content []byte
 }
 
-// members are those of a ZIP file; none where it is not one, or is too large.
+// members returns the members of a ZIP file; none where it is not one, or is
+// too large.
 func members(b []byte) (list []member) {
 	r, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
 	if err != nil {

@@ -2,15 +2,14 @@
 
 package dw
 
-// An Attr is an attribute of a debugging information entry (DWARF 5, 7.5.4,
+// Attr is an attribute of a debugging information entry (DWARF 5, 7.5.4,
 // table 7.5, and vendors').
 type Attr uint16
 
-// The attributes that this project works with. DW_AT_LLVM_* are numbered by the heterogeneous extension
-// (A.7.5.4); it prints one number for DW_AT_LLVM_lanes and
-// DW_AT_LLVM_iterations, and none for the two spaces. ROCm's compilers write that of
-// DW_AT_LLVM_memory_space; for an address space
-// they, and clang, write DW_AT_address_class.
+// The attributes that this project works with. DW_AT_LLVM_* are numbered by the heterogeneous
+// extension (A.7.5.4); it prints one number for DW_AT_LLVM_lanes and DW_AT_LLVM_iterations, and
+// none for the two spaces. ROCm's compilers write the number of DW_AT_LLVM_memory_space; for an
+// address space they, and clang, write DW_AT_address_class.
 const (
 	AttrSibling                    Attr = 0x01
 	AttrLocation                   Attr = 0x02

@@ -7,13 +7,13 @@ package dw
 
 import "fmt"
 
-// A name is how the documents spell a number.
+// name is the documents' spelling of a number.
 type name[N ~uint16] struct {
 	number N
 	text   string
 }
 
-// nameOf returns the name of a number; one without a name is the prefix and the number.
+// nameOf returns the name of a number; the prefix and the number where it has none.
 func nameOf[N ~uint16](names []name[N], number N, prefix string) string {
 	for i := range names {
 		if names[i].number == number {

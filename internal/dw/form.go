@@ -2,7 +2,7 @@
 
 package dw
 
-// A Form is the encoding of an attribute's value (DWARF 5, 7.5.6, table 7.6, and vendors').
+// Form is the encoding of an attribute's value (DWARF 5, 7.5.6, table 7.6, and vendors').
 type Form uint16
 
 // The forms.

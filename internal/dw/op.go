@@ -4,8 +4,8 @@ package dw
 
 import "fmt"
 
-// The operations of expressions DW_OP_* (DWARF 5, 7.7.1, table 7.9), and GNU's. Those of
-// DW_OP_lit, DW_OP_reg and DW_OP_breg are 32 each, of which the first and the last have names here.
+// The operations of expressions DW_OP_* (DWARF 5, 7.7.1, table 7.9), and GNU's. DW_OP_lit,
+// DW_OP_reg and DW_OP_breg are 32 each, of which the first and the last have names here.
 const (
 	OpAddr               = 0x03
 	OpDeref              = 0x06

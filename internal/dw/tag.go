@@ -2,7 +2,7 @@
 
 package dw
 
-// A Tag is the kind of a debugging information entry (DWARF 5, 7.5.3, table 7.3, and vendors').
+// Tag is the kind of a debugging information entry (DWARF 5, 7.5.3, table 7.3, and vendors').
 type Tag uint16
 
 // The tags that this project works with.

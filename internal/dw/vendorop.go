@@ -2,8 +2,8 @@
 
 package dw
 
-// The numbers of vendors' operations after OpLLVMUser in the canonical dialect. Those below 0x40
-// are the published ones (heterogeneous extension, A.7.7.1); from there on they are this project's own, and
+// The numbers of vendors' operations after OpLLVMUser in the canonical dialect. Numbers below 0x40
+// are published (heterogeneous extension, A.7.7.1); from there on they are this project's own, and
 // never change.
 const (
 	UserNop                   = 0x01
@@ -31,12 +31,13 @@ const (
 	UserIntelRegvalBits       = 0x55
 )
 
-// A VendorOp is an operation that no standard has, with its encodings. An encoding of 0 is none.
+// VendorOp is an operation that no standard has, with its encodings. The encoding 0 stands for
+// none.
 type VendorOp struct {
 	Name      string
 	Canonical uint64 // after OpLLVMUser, in the canonical dialect
-	Legacy    byte   // opcode in what LLVM wrote before there was OpLLVMUser, and writes in call frame information
-	Intel     byte   // opcode in what Intel's graphics compiler writes
+	Legacy    byte   // LLVM's opcode before there was OpLLVMUser, and still in call frame information
+	Intel     byte   // opcode of Intel's graphics compiler
 }
 
 // VendorOps are the operations of the heterogeneous extension and of Intel, and the one that DWARF 6 adds.

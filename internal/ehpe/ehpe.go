@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ehpe names the pointer encodings DW_EH_PE_* of call frame information
-// (Linux Standard Base 5.0, 10.5.1). An encoding has the format of the value, what the
-// value counts from, and whether it is the address of the pointer.
+// Package ehpe names the pointer encodings DW_EH_PE_* of call frame information (Linux
+// Standard Base 5.0, 10.5.1). An encoding has the format of the value, the base that
+// the value counts from, and whether it is the address of the pointer.
 package ehpe
 
-// Omit says that there is no pointer.
+// Omit is the encoding of an absent pointer.
 const Omit = 0xff
 
 // The formats, in the bits of FormatMask.
@@ -23,7 +23,7 @@ const (
 	SData8     = 0x0c
 )
 
-// What a value counts from, in the bits of ApplicationMask.
+// The bases of values, in the bits of ApplicationMask.
 const (
 	ApplicationMask = 0x70
 	Absolute        = 0x00
@@ -34,5 +34,5 @@ const (
 	Aligned         = 0x50 // nothing: an absolute one, at the next address that is aligned
 )
 
-// Indirect says that the value is the address of the pointer.
+// Indirect is set where the value is the address of the pointer.
 const Indirect = 0x80

@@ -24,13 +24,14 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// An Ask says what is walked, and what is written of it.
+// Ask has the options of a walk and of its output.
 type Ask struct {
 	Engine engine.Options
 	Stack  job.Stack
 }
 
-// Engine is an engine with the bundled architectures in this process, until the test ends.
+// Engine returns an engine with the bundled architectures in this process, until the test
+// ends.
 func Engine(t testing.TB, o engine.Options) *engine.Engine {
 	t.Helper()
 	o.Plugins.InProcess = append(o.Plugins.InProcess, []sdk.Architecture{x86_64.New(), aarch64.New(), amdgpu.New(), visa.New()}...)
@@ -61,7 +62,7 @@ func newAsk(t testing.TB, set []func(*Ask)) *Ask {
 	return a
 }
 
-// Write writes the stacks of a target. The error is what the command ends with.
+// Write writes the stacks of a target. The error is the command's.
 func Write(t testing.TB, path string, set ...func(*Ask)) (written string, err error) {
 	t.Helper()
 	a := newAsk(t, set)
@@ -81,7 +82,7 @@ func Write(t testing.TB, path string, set ...func(*Ask)) (written string, err er
 	return b.String(), stacks.Err()
 }
 
-// Text is the text form of the stacks of a target.
+// Text returns the stacks of a target as text.
 func Text(t testing.TB, path string, set ...func(*Ask)) string {
 	t.Helper()
 	text, err := Write(t, path, set...)
@@ -91,7 +92,8 @@ func Text(t testing.TB, path string, set ...func(*Ask)) string {
 	return text
 }
 
-// Report is the JSON of the stacks of a target, which is as its schema has it.
+// Report returns the JSON of the stacks of a target, checked against its
+// schema.
 func Report(t testing.TB, path string, set ...func(*Ask)) *report.Report {
 	t.Helper()
 	r, err := ReportOf(t, path, set...)
@@ -101,7 +103,8 @@ func Report(t testing.TB, path string, set ...func(*Ask)) *report.Report {
 	return r
 }
 
-// Signature is the JSON of the signature of a target, which is as its schema has it.
+// Signature returns the JSON of the signature of a target, checked against its
+// schema.
 func Signature(t testing.TB, path string, set ...func(*Ask)) *report.Signature {
 	t.Helper()
 	r := &report.Signature{}
@@ -110,7 +113,8 @@ func Signature(t testing.TB, path string, set ...func(*Ask)) *report.Signature {
 	return r
 }
 
-// ReportOf is Report of a target that may not be walked whole, with the error of Write.
+// ReportOf returns the Report of a target that may not be walked whole, with the error
+// of Write.
 func ReportOf(t testing.TB, path string, set ...func(*Ask)) (*report.Report, error) {
 	t.Helper()
 	written, failed := Write(t, path, append(set, func(a *Ask) { a.Stack.Format = "json" })...)
@@ -122,7 +126,7 @@ func ReportOf(t testing.TB, path string, set ...func(*Ask)) (*report.Report, err
 	return r, failed
 }
 
-// decode reads JSON that is to be as a schema has it.
+// decode reads JSON and checks it against a schema.
 func decode(t testing.TB, path, written string, s schema.Schema, into any) {
 	t.Helper()
 	var document any
@@ -161,8 +165,8 @@ func Snapshot(t testing.TB, path string, o engine.SnapshotOptions, set ...func(*
 	return file, s
 }
 
-// SameStacks compares the stacks of a snapshot with those of its target, frame by frame,
-// with all that is said of them.
+// SameStacks compares the stacks of a snapshot with its target's, frame by frame, with
+// all their fields.
 func SameStacks(t testing.TB, name string, want, got *report.Report) {
 	t.Helper()
 	if d := cmp.Diff(want.Threads, got.Threads); d != "" {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package escape makes text printable that comes from files and plugins, and so may
-// be any bytes. A line break becomes a backslash and an n, and what would begin a
-// colour on a terminal becomes \x1b.
+// be any bytes. A line break becomes a backslash and an n, and the escape character
+// of a terminal's colours becomes \x1b.
 package escape
 
 import (
@@ -13,15 +13,15 @@ import (
 	"unicode/utf8"
 )
 
-// Text writes what is not printable in a text as Go does in a string: control
-// characters, line breaks and tabs among them, what changes the direction of text, and
-// bytes that are no UTF-8. Everything else, backslashes included, stays.
+// Text escapes the unprintable parts of a text as Go does in a string: control
+// characters, line breaks and tabs among them, marks that change the direction of
+// text, and bytes that are no UTF-8. Everything else, backslashes included, stays.
 func Text(s string) string { return text(s, "") }
 
-// Line is Text of a line in which tabs are usual, as those of a source file. They stay.
+// Line is Text for a line with usual tabs, as in a source file. They stay.
 func Line(s string) string { return text(s, "\t") }
 
-// text is Text with characters that stay besides.
+// text is Text with further characters that stay.
 func text(s, kept string) string {
 	if IsPlain(s) {
 		return s
@@ -43,8 +43,8 @@ func text(s, kept string) string {
 	return b.String()
 }
 
-// IsPlain says that a text is of printable ASCII characters alone, which nearly all
-// is: it is its own escaped form.
+// IsPlain reports whether a text has printable ASCII characters only, as nearly all
+// texts: it needs no escapes.
 func IsPlain[T string | []byte](s T) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {

@@ -19,34 +19,34 @@ import (
 	"github.com/unwindd/unwindd/internal/leb128"
 )
 
-// This file places call frame information by what executing the code shows: where,
-// at every instruction, the stack pointer of the caller and each of its registers
-// are. A place counts where it held the register every time that the instruction
-// was executed, and for a call, while the callee had begun and when it had returned.
+// This file derives call frame information from executing the code: where, at every
+// instruction, the stack pointer of the caller and each of its registers are. A
+// place counts where it had the register every time that the instruction was
+// executed, and for a call, while the callee had begun and when it had returned.
 
-// A location is a place where a register may be, in the frame of a function.
+// location is a place where a register may be, in the frame of a function.
 type location struct {
 	// 's' a scalar register, 'l' a lane of a vector register, 'v' a vector register,
 	// 'm' memory after the CFA, 'f' memory after the frame pointer: the distance of
 	// the two depends on the caller where a function aligns its frame
 	kind   byte
 	reg    int   // vector registers from 256 on are accumulation registers
-	lane   int   // of 'l'; firstLane: that one of a vector register or memory
+	lane   int   // of 'l'; firstLane: that lane of a vector register or memory
 	offset int64 // in bytes of private_wave
 }
 
-// firstLane is the first lane that was active at the call: what all these lanes have
-// is there.
+// firstLane is the first lane that was active at the call, for values that all these
+// lanes share.
 const firstLane = -1
 
-// A columnState is a register of the caller at an instruction.
+// columnState is a register of the caller at an instruction.
 type columnState struct {
-	moved      bool // it was not where it was at the call, once
+	moved      bool // it had left its place at the call, once
 	candidates []location
 	found      bool // candidates were looked for
 }
 
-// A siteState is an instruction of a function.
+// siteState is an instruction of a function.
 type siteState struct {
 	cfa     map[int]int64 // from a scalar register to the CFA, by register
 	columns []columnState // by finder.columns
@@ -54,9 +54,9 @@ type siteState struct {
 	calls   bool
 }
 
-// maskState is how the mask of lanes at the call is known at an instruction: what
-// was always a part of it, what was always all of it, and so many of the parts that
-// they are all of it together.
+// maskState has the masks at an instruction that make up the mask of lanes at the
+// call: those always a part of it, those always all of it, and the parts chosen for
+// their union.
 type maskState struct {
 	memory       byte     // the kind of places in memory
 	parts, whole []uint64 // bits, by finder.maskAt
@@ -64,7 +64,7 @@ type maskState struct {
 	unknown      bool
 }
 
-// columnID is what a column is about: a register, or one half of the return
+// columnID identifies a column: a register, or one half of the return
 // address, and for vector registers the lanes that were or were not active.
 type columnID struct {
 	register *Register
@@ -72,16 +72,16 @@ type columnID struct {
 	active   bool // of a vector register
 }
 
-// A finder finds where registers are.
+// finder finds where registers are.
 type finder struct {
 	*Tracker
 	columns []columnID
-	byPlace map[location]*Register // the registers of the columns, and EXEC, by where they are at a call
-	vectors []int                  // the vector registers that there are
+	byPlace map[location]*Register // the registers of the columns, and EXEC, by their places at a call
+	vectors []int                  // the numbers of vector registers
 	sites   map[uint64]*siteState
 	search  bool // the second execution
-	// top is the end of what a function has of private_wave: at a call, all beyond
-	// the stack pointer is another's.
+	// top is the end of a function's part of private_wave: at a call, memory
+	// beyond the stack pointer belongs to another.
 	top int64
 }
 
@@ -106,9 +106,9 @@ func newFinder(j *Tracker) *finder {
 	return f
 }
 
-// explore executes kernels twice: the first time to find out which registers
-// move and which masks are a part of EXEC at the call, the second time to find where to,
-// and which of the parts are needed.
+// explore executes kernels twice: the first time to find the registers that move and the
+// masks that are a part of EXEC at the call, the second time to find the new places, and
+// the needed parts.
 func (f *finder) explore(launches []func() (*State, error), limit int) error {
 	for _, f.search = range []bool{false, true} {
 		for _, launch := range launches {
@@ -163,8 +163,8 @@ func (f *finder) scalarValue(id columnID, c *Call) uint32 {
 	return binary.LittleEndian.Uint32(c.Registers[id.register.Offset:])
 }
 
-// see looks at the state as that of an instruction in the call c. calls says that it
-// calls: memory beyond the stack pointer then belongs to another function.
+// see looks at the state before an instruction in the call c. calls is set where it
+// is a call: memory beyond the stack pointer then belongs to another function.
 func (f *finder) see(pc uint64, c *Call, calls bool) {
 	site := f.sites[pc]
 	if site == nil {
@@ -207,7 +207,7 @@ func (f *finder) see(pc uint64, c *Call, calls bool) {
 		}
 		column.found = true
 		if id.register != nil && id.register.Reg == VCC && id.register.File == Scalar {
-			continue // of no use to anybody
+			continue // of no use
 		}
 		try := func(l location) {
 			if f.holds(id, l, c) {
@@ -256,8 +256,8 @@ func (f *finder) see(pc uint64, c *Call, calls bool) {
 	}
 }
 
-// fromCFA is how far the CFA is from where a scalar register points to, in what
-// that counts.
+// fromCFA returns the distance from a scalar register's target to the CFA, in
+// the register's units.
 func (f *finder) fromCFA(c *Call, r int) int64 {
 	v := int64(f.State.Scalar[r])
 	if f.State.flat {
@@ -266,7 +266,7 @@ func (f *finder) fromCFA(c *Call, r int) int64 {
 	return int64(c.CFA) - v //nolint:gosec // 32 bits
 }
 
-// pointer is where a scalar register points to, in bytes of private_wave.
+// pointer returns the target of a scalar register, in bytes of private_wave.
 func (f *finder) pointer(r int) int64 {
 	v := int64(f.State.Scalar[r])
 	if f.State.flat {
@@ -275,7 +275,7 @@ func (f *finder) pointer(r int) int64 {
 	return v
 }
 
-// own is where the register of a column is at a call.
+// own returns the place of a column's register at a call.
 func (f *finder) own(id columnID) location {
 	switch r := id.register; {
 	case r == nil:
@@ -289,7 +289,7 @@ func (f *finder) own(id columnID) location {
 	}
 }
 
-// word is a word of a place.
+// word returns a word of a place.
 func (f *finder) word(l location, lane int, c *Call) (uint32, bool) {
 	s := f.State
 	if l.lane == firstLane {
@@ -314,7 +314,7 @@ func (f *finder) word(l location, lane int, c *Call) (uint32, bool) {
 	return binary.LittleEndian.Uint32(s.Scratch[address:]), true
 }
 
-// address is that of a place in memory, in private_wave.
+// address returns the address of a place in memory, in private_wave.
 func (f *finder) address(l location, c *Call) int64 {
 	if l.kind == 'f' {
 		return f.pointer(33) + l.offset
@@ -343,7 +343,7 @@ func (f *finder) holds(id columnID, l location, c *Call) bool {
 	return true
 }
 
-// next is the place of the word that follows.
+// next returns the place of the next word.
 func (l location) next() location {
 	switch l.kind {
 	case 's':
@@ -356,11 +356,12 @@ func (l location) next() location {
 	return l
 }
 
-// scalars are the scalar registers that may hold masks, VCC the last of them.
+// scalars is the number of scalar registers that may have masks, VCC the last
+// of them.
 const scalars = VCC + 1
 
-// maskAt is a place that may hold a mask, or its low word: 'x' is the mask of the lanes
-// that execute.
+// maskAt returns a place that may have a mask, or its low word: 'x' is the mask of the
+// lanes that execute.
 func (f *finder) maskAt(m *maskState, i int) location {
 	if i == 0 {
 		return location{kind: 'x'}
@@ -375,7 +376,7 @@ func (f *finder) maskAt(m *maskState, i int) location {
 	return location{kind: m.memory, offset: 4 * int64(i-len(f.vectors)*lanes)}
 }
 
-// maskValue is a mask now.
+// maskValue returns the current value of a mask.
 func (f *finder) maskValue(l location, c *Call) (uint64, bool) {
 	if l.kind == 'x' {
 		return f.State.Exec(), true
@@ -391,9 +392,9 @@ func (f *finder) maskValue(l location, c *Call) (uint64, bool) {
 	return uint64(low) | uint64(high)<<32, ok
 }
 
-// seeMasks finds masks whose union is that of the lanes that were active at the
-// call: the masks that are always a part of it, by the first execution, and by the second one
-// which parts are needed.
+// seeMasks finds masks whose union is the mask of the lanes that were active at the call: the
+// masks that are always a part of it, by the first execution, and the needed parts, by the
+// second one.
 func (f *finder) seeMasks(site *siteState, c *Call) {
 	if f.search {
 		f.chooseMasks(site, c)
@@ -405,7 +406,8 @@ func (f *finder) seeMasks(site *siteState, c *Call) {
 		if f.State.Scalar[33] != binary.LittleEndian.Uint32(c.Registers[f.byPlace[location{kind: 's', reg: 33}].Offset:]) {
 			m.memory = 'f'
 		}
-		// The frame, and what a function writes before it moves the stack pointer.
+		// The frame, and memory that a function writes before it moves the stack
+		// pointer.
 		words := int(f.pointer(32)-int64(c.CFA))/4 + 32*f.State.Lanes //nolint:gosec // 32 bits
 		n := (1+scalars+len(f.vectors)*f.State.Lanes+max(words, 0))/64 + 1
 		m.parts, m.whole = slices.Repeat([]uint64{^uint64(0)}, n), slices.Repeat([]uint64{^uint64(0)}, n)
@@ -460,8 +462,8 @@ func (f *finder) chooseMasks(site *siteState, c *Call) {
 	}
 }
 
-// numbers are the bits of a set of masks. At a call those in places that endure it
-// come first, and the others apart.
+// numbers returns the bits of a set of masks. At a call masks in places that
+// endure it come first, and the others apart.
 func (f *finder) numbers(site *siteState, set []uint64) (lists [2][]int) {
 	for w, word := range set {
 		for ; word != 0; word &= word - 1 {
@@ -489,7 +491,7 @@ func (f *finder) endures(l location) bool {
 	return r != nil && r.Keeps
 }
 
-// vectorNumber is the DWARF number of a vector register.
+// vectorNumber returns the DWARF number of a vector register.
 func (f *finder) vectorNumber(reg int) uint64 {
 	switch {
 	case reg >= 256:
@@ -507,11 +509,11 @@ func scalarNumber(reg int) uint64 {
 	return 32 + uint64(reg) //nolint:gosec // not negative
 }
 
-// registerPlace is DW_OP_regx.
+// registerPlace returns a DW_OP_regx.
 func registerPlace(number uint64) []byte { return binary.AppendUvarint([]byte{dw.OpRegx}, number) }
 
-// byLanes is what makes of where a scalar register points to a place of
-// private_wave.
+// byLanes returns the operations that turn a scalar register's target into a
+// place of private_wave.
 func (f *finder) byLanes() []byte {
 	if f.State.flat {
 		return []byte{dw.OpLit0 + byte(5+f.State.Lanes/64), dw.OpShl, dw.OpLit0 + 6, dw.OpLLVMUser, dw.UserFormAspaceAddress}
@@ -519,8 +521,8 @@ func (f *finder) byLanes() []byte {
 	return []byte{dw.OpLit0 + 6, dw.OpLLVMUser, dw.UserFormAspaceAddress}
 }
 
-// place is the expression of a place, above so many entries of the stack that have
-// the CFA below them.
+// place returns the expression of a place; above is the number of entries on the
+// stack above the CFA.
 func (f *finder) place(l location, above byte) []byte {
 	switch l.kind {
 	case 's':
@@ -549,23 +551,23 @@ func (f *finder) lane(n int) []byte {
 	}
 	return slices.Concat([]byte{dw.OpLLVMUser, dw.UserCallFrameEntryReg}, binary.AppendUvarint(nil, f.exec()), []byte{
 		dw.OpDerefSize, byte(f.State.Lanes / 8), dw.OpLit0,
-		dw.OpOver, dw.OpOver, dw.OpShr, dw.OpLit0 + 1, dw.OpAnd, dw.OpBra, 5, 0, // to what follows the loop
+		dw.OpOver, dw.OpOver, dw.OpShr, dw.OpLit0 + 1, dw.OpAnd, dw.OpBra, 5, 0, // to the end of the loop
 		dw.OpPlusUconst, 1, dw.OpSkip, 0xf3, 0xff, // to its beginning
 		dw.OpSwap, dw.OpDrop, dw.OpLit0 + 2, dw.OpShl, dw.OpLLVMUser, dw.UserOffset,
 	})
 }
 
-// exec is the DWARF number of EXEC.
+// exec returns the DWARF number of EXEC.
 func (f *finder) exec() uint64 { return f.byPlace[location{kind: 's', reg: Exec}].Number }
 
-// expressionRule is DW_CFA_expression of a column.
+// expressionRule returns a DW_CFA_expression of a column.
 func expressionRule(column uint64, expr ...[]byte) []byte {
 	e := slices.Concat(expr...)
 	return slices.Concat([]byte{dw.CFAExpression}, binary.AppendUvarint(nil, column), binary.AppendUvarint(nil, uint64(len(e))), e)
 }
 
-// chosen is the place of a column at an instruction: that of the instruction
-// before, where it still has the value. At a call a place that endures it is preferred.
+// chosen returns the place of a column at an instruction: the place at the instruction
+// before, if it still has the value. At a call a place that endures it is preferred.
 func (f *finder) chosen(site *siteState, i int, last *location) location {
 	column := &site.columns[i]
 	if !column.moved {
@@ -652,7 +654,7 @@ func (f *finder) rules(site *siteState, previous map[int]location) (map[uint64]s
 	return rules, nil
 }
 
-// union is the value of masks together.
+// union returns the expression of the union of masks.
 func (f *finder) union(m *maskState) (e []byte) {
 	for i, number := range m.chosen {
 		above := byte(min(i, 1)) // the union so far
@@ -677,7 +679,7 @@ var (
 	assemblyCode  = regexp.MustCompile(`^\t([a-z]\w*)`)
 )
 
-// annotate writes assembly anew with the rules in it.
+// annotate returns assembly with the rules in it.
 func (f *finder) annotate(assembly string) (string, error) {
 	c := f.Object.Code
 	kernels := map[string]bool{}
@@ -736,7 +738,7 @@ func (f *finder) annotate(assembly string) (string, error) {
 		}
 		m := assemblyCode.FindStringSubmatch(line)
 		if padding := c.instructions[address]; isInside && strings.HasPrefix(line, "\t.p2align") && padding != nil && padding.name == "s_nop" {
-			if err := annotate(); err != nil { // of code that is executed, too
+			if err := annotate(); err != nil { // of executed code, too
 				return "", err
 			}
 		}
@@ -745,7 +747,7 @@ func (f *finder) annotate(assembly string) (string, error) {
 			continue
 		}
 		instruction := c.instructions[address]
-		for instruction != nil && instruction.name == "s_nop" && m[1] != "s_nop" { // to align what follows
+		for instruction != nil && instruction.name == "s_nop" && m[1] != "s_nop" { // for alignment
 			address = instruction.next
 			instruction = c.instructions[address]
 		}
@@ -761,8 +763,8 @@ func (f *finder) annotate(assembly string) (string, error) {
 	return out.String(), nil
 }
 
-// WithCFI is an object of the same code with rules that are exact for what its
-// kernels do when they are launched.
+// WithCFI returns an object of the same code with rules that are exact for
+// these launches of its kernels.
 func WithCFI(t testing.TB, o *Object, assemblies []string, launches []func() (*State, error)) *Object {
 	t.Helper()
 	f := newFinder(NewTracker(o))

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// A generator writes programs in C that are kernels on the device and the same
+// generator writes programs in C that are kernels on the device and the same
 // functions on the host: call graphs, recursion that an argument bounds, indirect
-// calls through a table, loops and branches on what differs between lanes, early
-// returns, arrays in private memory, values that live across calls.
+// calls through a table, loops and branches on values that differ between lanes,
+// early returns, arrays in private memory, values that live across calls.
 type generator struct {
 	random    *rand.Rand
 	text      strings.Builder
@@ -61,8 +61,8 @@ int main(int argc, char **argv) {
 #endif
 `
 
-// generate is the program of a seed. accumulators says that the processor has
-// accumulation registers.
+// generate returns the program of a seed. accumulators is set where the
+// processor has accumulation registers.
 func generate(seed uint64, accumulators bool) string {
 	g := &generator{random: rand.New(rand.NewPCG(seed, 0x6763))}
 	g.text.WriteString(prelude)
@@ -93,7 +93,7 @@ func generate(seed uint64, accumulators bool) string {
 
 func (g *generator) chance(n int) bool { return g.random.IntN(n) == 0 }
 
-// plain is a function with the usual arguments.
+// plain returns a function with the usual arguments.
 func (g *generator) plain() int {
 	for {
 		if i := g.random.IntN(g.functions); i != g.many {
@@ -176,7 +176,7 @@ func (g *generator) local() {
 
 func (g *generator) any() string { return g.locals[g.random.IntN(len(g.locals))] }
 
-// variable is a local that can be written.
+// variable returns a local that can be written.
 func (g *generator) variable() string {
 	for range 20 {
 		if v := g.any(); v != "(u32)d" {

@@ -22,7 +22,7 @@ type Processor struct {
 	Gen   int
 	Lanes int
 	Flat  bool // private memory is reached by scratch instructions, and stack pointers count the bytes of a lane
-	// packed says that the work-item's three numbers come in one register.
+	// Packed is set where the work-item's three numbers come in one register.
 	Packed bool
 	Acc    bool // it has accumulation registers
 }
@@ -47,7 +47,8 @@ var OtherProcessors = []Processor{
 	{"gfx1201", 12, 32, true, true, false},
 }
 
-// librarySource is what the sources call and no library at hand has.
+// librarySource has the functions that the sources call and no available
+// library has.
 const librarySource = `
 unsigned long __attribute__((overloadable)) get_global_id(unsigned int d) {
   return __builtin_amdgcn_workgroup_id_x() * __builtin_amdgcn_workgroup_size_x() + __builtin_amdgcn_workitem_id_x();
@@ -100,14 +101,14 @@ func LibraryFile(t testing.TB) string {
 	return path
 }
 
-// A Argument is an argument of a kernel, as its metadata says.
+// Argument is an argument of a kernel, by its metadata.
 type Argument struct {
 	offset, size uint64
 	kind         string
 	typeName     string
 }
 
-// A Kernel is a kernel of a code object.
+// Kernel is a kernel of a code object.
 type Kernel struct {
 	Name       string
 	Descriptor uint64 // the address of its descriptor
@@ -142,7 +143,7 @@ var (
 )
 
 // Open reads a code object: its code, its kernels' descriptors and arguments,
-// and what it is in memory.
+// and its image in memory.
 func Open(t testing.TB, p Processor, path string) *Object {
 	t.Helper()
 	code, err := disassemble(path)
@@ -197,7 +198,7 @@ func (o *Object) widen(op *Operand) {
 	}
 }
 
-// read is memory of the object before it is loaded.
+// read returns memory of the object before it is loaded.
 func (o *Object) read(address uint64, n int) []byte {
 	for _, s := range o.segments {
 		if address >= s.address && address+uint64(n) <= s.address+uint64(len(s.data)) {
@@ -314,7 +315,7 @@ func (o *Object) metadata(t testing.TB) {
 	}
 }
 
-// Where the memory of a launch is.
+// The addresses of a launch's memory.
 const (
 	ArgumentsAddress = 0x7d00_0000_0000
 	dispatchAddress  = 0x7d00_0010_0000
@@ -323,8 +324,8 @@ const (
 	bufferSize       = 1 << 18 // bytes of a buffer
 )
 
-// Launch makes a wave at the entry of a kernel: its registers
-// are as the ABI has them, and random where it has nothing. items of its lanes are work-items.
+// Launch returns a wave at the entry of a kernel: its registers follow the ABI, and are random
+// where it has no rule. items of its lanes are work-items.
 func (o *Object) Launch(k *Kernel, random *rand.Rand, items int) (*State, error) {
 	p := o.Processor
 	s := &State{
@@ -355,7 +356,7 @@ func (o *Object) Launch(k *Kernel, random *rand.Rand, items int) (*State, error)
 	s.put(dispatchAddress, packet)
 	s.putArguments(k, random, items)
 
-	// User registers, in the order of the bits that ask for them.
+	// User registers, in the order of the bits that enable them.
 	next := 0
 	two := func(v uint64) {
 		s.Scalar[next], s.Scalar[next+1] = uint32(v), uint32(v>>32) //nolint:gosec // halves
@@ -391,7 +392,7 @@ func (o *Object) Launch(k *Kernel, random *rand.Rand, items int) (*State, error)
 	} else if next < users {
 		next = users
 	}
-	if p.Gen >= 12 { // the work-group is where traps keep things
+	if p.Gen >= 12 { // the work-group is in the trap temporaries
 		s.Scalar[ttmp+7], s.Scalar[ttmp+9] = 0, 0
 	}
 	for _, n := range []int{7, 8, 9} { // the work-group

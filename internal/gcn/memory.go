@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// sizes are the sizes of what one lane loads or stores: bytes, whether the
-// number has a sign, and where it is more than one word, how many words.
+// sizes has the size of the data that one lane loads or stores: bytes,
+// whether the number has a sign, and how many words where there are several.
 var sizes = map[string]struct {
 	bytes  int
 	signed bool
@@ -20,10 +20,10 @@ var sizes = map[string]struct {
 	"dwordx3": {4, false, 3}, "b96": {4, false, 3}, "dwordx4": {4, false, 4}, "b128": {4, false, 4},
 }
 
-// caches are modifiers that say what caches do.
+// caches are modifiers for offsets and caches.
 var caches = []string{"offset", "glc", "slc", "dlc", "sc0", "sc1", "nt", "scope", "th"}
 
-// An addressFunc finds the address that a lane accesses, and the memory there.
+// addressFunc finds the address that a lane accesses, and the memory there.
 type addressFunc func(s *State, lane int) (uint64, placeFunc, error)
 
 // compileMemory makes a load or a store of lanes executable.
@@ -132,8 +132,8 @@ func compileMemory(ins *Instruction) (func(*State) error, error) {
 	}, nil
 }
 
-// globalAddress is that of flat and global instructions: a lane's address, or a
-// scalar one and a lane's offset.
+// globalAddress finds the address of flat and global instructions: a lane's, or
+// a scalar one and a lane's offset.
 func (ins *Instruction) globalAddress(source *Operand, base Operand) addressFunc {
 	plus := uint64(ins.modifiers["offset"]) //nolint:gosec // two's complement
 	flat := strings.HasPrefix(ins.name, "flat")
@@ -155,7 +155,7 @@ func (ins *Instruction) globalAddress(source *Operand, base Operand) addressFunc
 	}
 }
 
-// flatBase is where flat instructions find private memory.
+// flatBase returns where flat instructions find private memory.
 func (s *State) flatBase() uint64 {
 	if s.gen == 9 && !s.flat {
 		return uint64(s.Scalar[flatScratch]) | uint64(s.Scalar[flatScratch+1])<<32
@@ -163,7 +163,8 @@ func (s *State) flatBase() uint64 {
 	return s.flatScratch
 }
 
-// scratchAddress is that of scratch instructions, which count a lane's bytes.
+// scratchAddress finds the address of scratch instructions, which count a
+// lane's bytes.
 func (ins *Instruction) scratchAddress(source, base *Operand) addressFunc {
 	plus := uint64(ins.modifiers["offset"]) //nolint:gosec // two's complement
 	return func(s *State, lane int) (uint64, placeFunc, error) {
@@ -189,8 +190,8 @@ func (ins *Instruction) scratchAddress(source, base *Operand) addressFunc {
 	}
 }
 
-// bufferAddress is that of buffer instructions, which are known by the
-// descriptor of private memory only: lanes' words alternate.
+// bufferAddress finds the address of buffer instructions, which are executed
+// with the descriptor of private memory only: lanes' words alternate.
 func (ins *Instruction) bufferAddress() (addressFunc, error) {
 	o := ins.operands
 	offen := ins.modifiers["offen"] == 1

@@ -22,18 +22,18 @@ import (
 // Levels are the levels of optimization for which programs are compiled.
 var Levels = []string{"-O0", "-O1", "-O2", "-O3", "-Os"}
 
-// CorpusSources are the sources of the corpus that make AMDGPU kernels.
+// CorpusSources returns the sources of AMDGPU kernels in the corpus.
 func CorpusSources(t testing.TB) []string {
 	t.Helper()
 	return oracle.Beside(t, "corpus/src/*.cl", "corpus/src/*.hip")
 }
 
-// MaxSteps is how many instructions of a kernel are executed.
+// MaxSteps bounds the executed instructions of a kernel.
 const MaxSteps = 400_000
 
-// Need skips without the tools, and where the race detector looks: a wave
-// executes and is walked in one goroutine. It lets garbage of locations of lanes, of
-// which each walk makes many, lie, up to 6 GiB.
+// Need skips without the tools, and under the race detector: a wave executes and is
+// walked in one goroutine. It lets garbage pile up to 6 GiB, because each walk
+// leaves many locations of lanes.
 func Need(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -44,21 +44,21 @@ func Need(t *testing.T) {
 	t.Cleanup(func() { debug.SetGCPercent(percent); debug.SetMemoryLimit(limit) })
 }
 
-// Cases are the processors and levels that a program is compiled for: all of
-// them, or as a sample so many, others for each program.
+// Cases calls do for the processors and levels that a program is compiled
+// for: all of them, or a sample, which differs by program.
 func Cases(program, sample int, do func(p Processor, level string)) {
 	for i, p := range Processors {
 		for k, level := range Levels {
 			position := i*len(Levels) + k
 			total := len(Processors) * len(Levels)
-			if proof.IsAsked() || (position+7*program)%total < sample {
+			if proof.IsRequested() || (position+7*program)%total < sample {
 				do(p, level)
 			}
 		}
 	}
 }
 
-// Launches are launches of all kernels of an object.
+// Launches returns launches of all kernels of an object.
 func Launches(o *Object, seed uint64, items int) (all []func() (*State, error)) {
 	for _, k := range o.Kernels {
 		all = append(all, func() (*State, error) { return o.Launch(k, rand.New(rand.NewPCG(seed, 2)), items) })
@@ -112,14 +112,14 @@ func Program(t testing.TB, p Processor, seed uint64, level string) (device, host
 	}
 	if err := tryCompile(p, filepath.Join(dir, "k.co"), []string{device}, level); err != nil {
 		if text := err.Error(); strings.Contains(text, "ran out of registers") || strings.Contains(text, "cannot find enough VGPRs") {
-			return host, host // so few are too few
+			return host, host // too few registers
 		}
 		t.Fatal(err)
 	}
 	return device, host
 }
 
-// Hosts are the programs for the host, which do not differ by level.
+// Hosts has the programs for the host, which do not differ by level.
 type Hosts struct {
 	Dir   string
 	mutex sync.Mutex
@@ -146,8 +146,8 @@ func (h *Hosts) Build(t testing.TB, source, name string) string {
 	return path
 }
 
-// SameAsHost holds what a kernel wrote against what the same functions write on
-// the host.
+// SameAsHost compares a kernel's output with the output of the same functions
+// on the host.
 func SameAsHost(o *Object, host string, s *State, items int) error {
 	word := func(a uint64) uint64 {
 		v, err := loadBytes(func(a uint64) (*byte, error) { return s.flatByte(0, a) }, a, 4)

@@ -11,8 +11,8 @@ import (
 
 var errUnknown = errors.New("the instruction is not known here")
 
-// operandsOf says that an instruction has n operands and no modifiers but those
-// named.
+// operandsOf checks that an instruction has n operands and only the named
+// modifiers.
 func (ins *Instruction) operandsOf(n int, modifiers ...string) error {
 	if len(ins.operands) != n {
 		return fmt.Errorf("%d operands, expected %d", len(ins.operands), n)
@@ -31,8 +31,8 @@ func (ins *Instruction) operandsOf(n int, modifiers ...string) error {
 	return nil
 }
 
-// A scalarOp is a scalar operation of two operands: a result, and the scalar
-// condition code, which is as it was where set is false.
+// scalarOp is a scalar operation of two operands: a result, and the scalar
+// condition code, which does not change where set is false.
 type scalarOp struct {
 	a, b, out int // sizes in bits
 	do        func(a, b uint64, scc bool) (r uint64, code bool)
@@ -56,7 +56,8 @@ func truncate(v uint64, width int) uint64 {
 	return v & (1<<width - 1)
 }
 
-// logic is an operation whose condition code says that the result is not 0.
+// logic returns an operation whose condition code is set where the result is
+// not 0.
 func logic(width int, f func(a, b uint64) uint64) scalarOp {
 	return scalarOp{a: width, b: width, out: width, do: func(a, b uint64, _ bool) (uint64, bool) {
 		r := truncate(f(a, b), width)
@@ -64,24 +65,25 @@ func logic(width int, f func(a, b uint64) uint64) scalarOp {
 	}}
 }
 
-// shift is such an operation whose second operand is a count.
+// shift returns such an operation whose second operand is a count.
 func shift(width int, f func(a uint64, n uint64) uint64) scalarOp {
 	op := logic(width, func(a, b uint64) uint64 { return f(a, b&uint64(width-1)) }) //nolint:gosec // 31 or 63
 	op.b = 32
 	return op
 }
 
-// wideOp is an operation of 64 bits that keeps the condition code.
+// wideOp returns an operation of 64 bits that keeps the condition code.
 func wideOp(f func(a, b uint64) uint64) scalarOp {
 	return scalarOp{a: 64, b: 64, out: 64, keeps: true, do: func(a, b uint64, _ bool) (uint64, bool) { return f(a, b), false }}
 }
 
-// plainOp is an operation of 32 bits that keeps the condition code.
+// plainOp returns an operation of 32 bits that keeps the condition code.
 func plainOp(f func(a, b uint64) uint64) scalarOp {
 	return scalarOp{a: 32, b: 32, out: 32, keeps: true, do: func(a, b uint64, _ bool) (uint64, bool) { return f(a, b), false }}
 }
 
-// lesser is an operation that chooses an operand; the code says that it is the first.
+// lesser returns an operation that chooses an operand; the code is set where it is
+// the first.
 func lesser(first func(a, b uint64) bool) scalarOp {
 	return scalarOp{a: 32, b: 32, out: 32, do: func(a, b uint64, _ bool) (uint64, bool) {
 		if first(a, b) {
@@ -91,8 +93,8 @@ func lesser(first func(a, b uint64) bool) scalarOp {
 	}}
 }
 
-// overflow is an addition or subtraction whose code says that the signed result
-// has no room.
+// overflow returns an addition or subtraction whose code is set where the
+// signed result overflows.
 func overflow(f func(a, b int64) int64) scalarOp {
 	return scalarOp{a: 32, b: 32, out: 32, do: func(a, b uint64, _ bool) (uint64, bool) {
 		r := f(signed32(a), signed32(b))
@@ -100,7 +102,8 @@ func overflow(f func(a, b int64) int64) scalarOp {
 	}}
 }
 
-// carry makes an operation whose code is 1 where the unsigned result overflows.
+// carry returns an operation whose code is set where the unsigned result
+// overflows.
 func carry(f func(a, b, code uint64) uint64) scalarOp {
 	return scalarOp{a: 32, b: 32, out: 32, do: func(a, b uint64, scc bool) (uint64, bool) {
 		r := f(a, b, bit(scc))
@@ -136,7 +139,7 @@ func signBits(v uint64) uint64 {
 	return uint64(bits.LeadingZeros32(x)) //nolint:gosec // not negative
 }
 
-// field is bits from offset on, in the encoding of s_bfe.
+// field returns the bits from offset on, in the encoding of s_bfe.
 func field(v, offset, width uint64, size int, signed bool) uint64 {
 	if width == 0 {
 		return 0
@@ -211,11 +214,11 @@ var logicOps = map[string]func(a, b uint64) uint64{
 	"orn1": func(a, b uint64) uint64 { return b | ^a }, "or_not0": func(a, b uint64) uint64 { return b | ^a },
 }
 
-// A unaryOp is a scalar operation of one operand.
+// unaryOp is a scalar operation of one operand.
 type unaryOp struct {
 	source, out int
 	do          func(a uint64) uint64
-	code        bool // the condition code says that the result is not 0
+	code        bool // the condition code is set where the result is not 0
 }
 
 var unaryOps = map[string]unaryOp{
@@ -242,7 +245,7 @@ var unaryOps = map[string]unaryOp{
 	"s_abs_i32":       {32, 32, func(a uint64) uint64 { return uint64(max(signed32(a), -signed32(a))) }, true}, //nolint:gosec // two's complement
 }
 
-// comparison are comparisons by name and type.
+// comparison returns a comparison by its name and type.
 func comparison(relation, kind string) (f func(a, b uint64) bool, width int, err error) {
 	var order func(a, b uint64) int
 	cmp := func(less, same bool) int {
@@ -390,7 +393,7 @@ func (ins *Instruction) unaryOp(op unaryOp) (func(*State) error, error) {
 	}, nil
 }
 
-// saveExec is the mask of lanes, kept, and changed by an operand.
+// saveExec saves the mask of lanes, and changes it by an operand.
 func (ins *Instruction) saveExec(f func(a, b uint64) uint64, width int) (func(*State) error, error) {
 	if err := ins.operandsOf(2); err != nil {
 		return nil, err
@@ -487,7 +490,7 @@ func (ins *Instruction) scalarLoadPart(size int, signed bool) (func(*State) erro
 	}, nil
 }
 
-// scalarAddress is where an instruction loads scalars.
+// scalarAddress returns where an instruction loads scalars.
 func (ins *Instruction) scalarAddress(s *State) (uint64, error) {
 	base, offset := &ins.operands[1], &ins.operands[2]
 	a, err := s.readScalar(base, 64)
@@ -501,7 +504,7 @@ func (ins *Instruction) scalarAddress(s *State) (uint64, error) {
 	return a + o + uint64(ins.modifiers["offset"]), err //nolint:gosec // two's complement
 }
 
-// wordCount is how many words a name of a size in words is.
+// wordCount returns the number of words in the name of a size.
 func wordCount(name string) (int, error) {
 	n := map[string]int{
 		"dword": 1, "dwordx2": 2, "dwordx3": 3, "dwordx4": 4, "dwordx8": 8, "dwordx16": 16,
@@ -513,7 +516,7 @@ func wordCount(name string) (int, error) {
 	return n, nil
 }
 
-// scalarOther is every scalar instruction that is in no table.
+// scalarOther compiles the scalar instructions that are in no table.
 func (ins *Instruction) scalarOther() (func(*State) error, error) {
 	o := ins.operands
 	n := map[string]int{
@@ -658,8 +661,8 @@ func (ins *Instruction) scalarOther() (func(*State) error, error) {
 	return nil, errUnknown
 }
 
-// getRegister reads where the apertures of flat addresses are, which older compilers ask
-// the hardware for: the upper 16 bits of an address of private or of local memory.
+// getRegister reads the apertures of flat addresses, which older compilers read from the
+// hardware: the upper 16 bits of an address of private or of local memory.
 func (ins *Instruction) getRegister() (func(*State) error, error) {
 	o := ins.operands
 	aperture, ok := map[string]uint64{
@@ -671,8 +674,8 @@ func (ins *Instruction) getRegister() (func(*State) error, error) {
 	return func(s *State) error { return s.writeScalar(&o[0], aperture>>48, 32) }, nil
 }
 
-// setRegister writes a register of the hardware. Only that of private memory is
-// kept; the modes of arithmetic are not.
+// setRegister writes a register of the hardware. Only the register of private
+// memory is kept; the modes of arithmetic are not.
 func (ins *Instruction) setRegister() (func(*State) error, error) {
 	o := ins.operands
 	switch which := o[0].text; {

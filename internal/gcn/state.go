@@ -8,18 +8,18 @@ import (
 	"math/bits"
 )
 
-// Where the apertures of flat addresses are: the upper 32 bits of an address in
-// one of them, the lower ones being an address of local or of private memory.
+// The apertures of flat addresses: the upper 32 bits of an address in one of
+// them. The lower ones are an address of local or of private memory.
 const (
 	SharedAperture  = 0x1_0000_0000_0000
 	PrivateAperture = 0x2_0000_0000_0000
 	apertureMask    = ^uint64(0xffff_ffff)
 )
 
-// scratchBase is where the wave's private memory lies in global memory.
+// scratchBase is the address of the wave's private memory in global memory.
 const scratchBase = 0x7e00_0001_0000
 
-// CodeBase is where code objects are loaded.
+// CodeBase is the address where code objects are loaded.
 const CodeBase = 0x7f0000000000
 
 // State is a wave that executes.
@@ -34,7 +34,7 @@ type State struct {
 	scc     bool
 	Scratch []byte // private_wave memory
 	Local   []byte
-	// flatScratch is the hardware's register pair where that has no number.
+	// flatScratch is the hardware's register pair where it has no number.
 	flatScratch uint64
 	Memory      map[uint64]*[Page]byte
 	gprIndex    string // s_set_gpr_idx_on: the operands that M0 indexes
@@ -51,10 +51,10 @@ const Page = 4096
 
 var errAccess = errors.New("no such memory")
 
-// Exec is the mask of lanes that execute.
+// Exec returns the mask of lanes that execute.
 func (s *State) Exec() uint64 { return s.mask(Exec) }
 
-// mask is a mask of lanes in scalar registers.
+// mask returns a mask of lanes in scalar registers.
 func (s *State) mask(reg int) uint64 {
 	if s.Lanes == 32 {
 		return uint64(s.Scalar[reg])
@@ -118,7 +118,7 @@ func (s *State) readScalar(o *Operand, width int) (uint64, error) {
 	return 0, fmt.Errorf("%s is no scalar source", o.text)
 }
 
-// index is where a vector operand's register i of a lane is.
+// index returns where a vector operand's register i of a lane is.
 func (s *State) index(o *Operand, i, lane int) int {
 	r := o.reg + i
 	if o.file == Acc {
@@ -176,13 +176,13 @@ func (s *State) writeLane(o *Operand, lane int, v uint64, width int) error {
 	return nil
 }
 
-// PrivateByte is where byte address of a lane's private memory is in that of the
-// wave: words of lanes alternate.
+// PrivateByte returns where a byte of a lane's private memory is in the wave's:
+// words of lanes alternate.
 func (s *State) PrivateByte(lane int, address uint64) uint64 {
 	return address/4*uint64(s.Lanes)*4 + uint64(lane)*4 + address%4
 }
 
-// scratchAt is a byte of the wave's private memory.
+// scratchAt returns a byte of the wave's private memory.
 func (s *State) scratchAt(address uint64) (*byte, error) {
 	if address >= uint64(len(s.Scratch)) {
 		return nil, fmt.Errorf("private memory at %#x: %w", address, errAccess)
@@ -191,7 +191,7 @@ func (s *State) scratchAt(address uint64) (*byte, error) {
 	return &s.Scratch[address], nil
 }
 
-// at is a byte that a lane reaches by a flat or global address.
+// flatByte returns a byte that a lane reaches by a flat or global address.
 func (s *State) flatByte(lane int, address uint64) (*byte, error) {
 	switch address & apertureMask {
 	case SharedAperture:
@@ -238,7 +238,7 @@ func storeBytes(place placeFunc, address uint64, n int, v uint64) error {
 	return nil
 }
 
-// put writes global memory, making it.
+// put writes global memory, which it allocates.
 func (s *State) put(address uint64, data []byte) {
 	for i, b := range data {
 		a := address + uint64(i)
@@ -251,7 +251,7 @@ func (s *State) put(address uint64, data []byte) {
 	}
 }
 
-// Active calls do for every lane that executes.
+// Active calls do for every active lane.
 func (s *State) Active(do func(lane int) error) error {
 	for m := s.Exec(); m != 0; m &= m - 1 {
 		if err := do(bits.TrailingZeros64(m)); err != nil {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gcn executes AMDGPU code, for tests: it reads what llvm-objdump prints of a code object,
-// runs its kernels, and follows the calls that are in progress and the registers at the moment of
-// each. It decodes no machine code: the decoder of plugins/amdgpu has no part in it.
+// Package gcn executes AMDGPU code, for tests: it reads llvm-objdump's text of a code object, runs
+// its kernels, and follows the calls that are in progress and the registers at the moment of each.
+// It decodes no machine code: the decoder of plugins/amdgpu is not used.
 package gcn
 
 import (
@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// A File is the kind of registers, or other source, that an operand names.
+// File is the kind of registers, or other source, that an operand names.
 type File uint8
 
 // The files of operands.
@@ -67,7 +67,7 @@ type Code struct {
 	ends         map[uint64]uint64 // of a function, by entry
 }
 
-// Function is the entry of the function that holds an address.
+// Function returns the entry of the function that contains an address.
 func (c *Code) Function(address uint64) uint64 {
 	i, found := slices.BinarySearch(c.entries, address)
 	if found {
@@ -134,7 +134,7 @@ func disassemble(path string) (*Code, error) {
 	return c, nil
 }
 
-// renamed are the names before gfx12.
+// renamed has the names before gfx12.
 var renamed = map[string]string{
 	"s_add_co_u32": "s_add_u32", "s_add_co_ci_u32": "s_addc_u32", "s_sub_co_u32": "s_sub_u32", "s_sub_co_ci_u32": "s_subb_u32",
 	"s_add_co_i32": "s_add_i32", "s_sub_co_i32": "s_sub_i32", "s_addk_co_i32": "s_addk_i32",
@@ -188,8 +188,8 @@ func parse(text string) (*Instruction, error) {
 	return ins, ins.choose()
 }
 
-// partNames are the parts of a register that an instruction may choose: how many
-// bits, and after which.
+// partNames has the parts of a register that an instruction may choose: the
+// number of bits, and the lowest one.
 var partNames = map[string]struct{ shift, size int }{
 	"DWORD": {0, 0}, "WORD_0": {0, 16}, "WORD_1": {16, 16}, "BYTE_0": {0, 8}, "BYTE_1": {8, 8}, "BYTE_2": {16, 8}, "BYTE_3": {24, 8},
 }
@@ -269,7 +269,7 @@ func splitOutside(s string, separator byte) (parts []string) {
 	return append(parts, s[start:])
 }
 
-// Scalar registers beyond those that are numbered, as the hardware numbers them.
+// Scalar registers beyond the numbered ones, by the hardware's numbers.
 const (
 	flatScratch = 102 // on gfx9
 	VCC         = 106
@@ -373,7 +373,7 @@ func parseNumbered(s string) (o Operand, err error) {
 	return o, fmt.Errorf("operand %q is not known here", s)
 }
 
-// constant is what a constant is where so many bits are read.
+// constant returns the value of a constant for a read of so many bits.
 func (o *Operand) constant(bits int) uint64 {
 	switch {
 	case !o.isFloat:

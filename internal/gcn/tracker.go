@@ -8,20 +8,20 @@ import (
 	"fmt"
 )
 
-// A Register is a register by its DWARF number, with where its bytes are in
-// Tracker.live and in the registers of a call.
+// Register is a register by its DWARF number, with the place of its bytes in
+// Tracker.Live and in the registers of a call.
 type Register struct {
 	Number       uint64
 	File         File
 	Reg          int
 	Offset, Size int
-	// keeps says that the calling convention has functions preserve it: of a
-	// vector register, in active lanes. In the others all are preserved.
+	// Keeps is set where the calling convention has functions preserve it: a
+	// vector register in active lanes. In the others all are preserved.
 	Keeps bool
 }
 
-// A Call is a call that is in progress: the registers at the moment of it,
-// which are those that its caller has until it returns.
+// Call is a call that is in progress: the registers at its moment, which its
+// caller has until it returns.
 type Call struct {
 	Back      uint64 // the return address
 	Function  uint64 // that was called: its entry, as an address of the object
@@ -30,7 +30,7 @@ type Call struct {
 	CFA       uint64 // in private_wave
 }
 
-// A Tracker follows a wave that executes: its registers, and the calls that are in
+// Tracker follows a wave that executes: its registers, and the calls that are in
 // progress.
 type Tracker struct {
 	Object    *Object
@@ -38,13 +38,13 @@ type Tracker struct {
 	Registers []Register
 	Live      []byte // the registers of the wave now
 	Calls     []*Call
-	// notKept are registers that a function does not preserve though the
-	// convention has it: found by executing it. A compiler may do so where it
-	// knows all callers. Bits of lanes.
+	// NotKept has the registers that a function does not preserve against the
+	// convention, as executing it shows. A compiler may do so where it knows
+	// all callers. Bits of lanes.
 	NotKept map[uint64]map[uint64]uint64
 }
 
-// NewTracker makes a tracker of waves of an object.
+// NewTracker returns a tracker of waves of an object.
 func NewTracker(o *Object) *Tracker {
 	t := &Tracker{Object: o, NotKept: map[uint64]map[uint64]uint64{}}
 	t.layout()
@@ -68,7 +68,8 @@ func (t *Tracker) layout() {
 	if p.Lanes == 64 {
 		add(exec, Scalar, Exec, mask, true)
 	}
-	// What LLVM 22 has functions preserve: less than its guide says.
+	// The registers that functions of LLVM 22 preserve: fewer than in its
+	// guide.
 	keepsScalar := func(n int) bool {
 		return n >= 32 && n < 40 || n >= 48 && (n/8%2 == 0 || n >= 96) || n < 4 && !p.Flat
 	}
@@ -89,7 +90,7 @@ func (t *Tracker) layout() {
 	}
 }
 
-// Refresh writes the registers of the wave to live.
+// Refresh writes the registers of the wave to Live.
 func (t *Tracker) Refresh() {
 	s := t.State
 	for i := range t.Registers {
@@ -136,7 +137,7 @@ func (t *Tracker) Start(s *State) {
 			t.returned(t.Calls[n-1])
 			t.Calls = t.Calls[:n-1]
 			return nil
-		case s.code.Functions[target-CodeBase] != "": // a tail call: the return address and what it found are the same
+		case s.code.Functions[target-CodeBase] != "": // a tail call: the return address and the registers on entry are the same
 			if n == 0 {
 				return fmt.Errorf("a kernel that jumps to %#x", target)
 			}
@@ -146,7 +147,7 @@ func (t *Tracker) Start(s *State) {
 	}
 }
 
-// returned notes the registers that a function did not preserve.
+// returned records the registers that a function did not preserve.
 func (t *Tracker) returned(c *Call) {
 	t.Refresh()
 	inactive := ^c.Exec & (^uint64(0) >> (64 - t.State.Lanes))

@@ -13,8 +13,8 @@ import (
 func f32(v uint64) float32     { return math.Float32frombits(uint32(v)) } //nolint:gosec // 32 bits
 func fromF32(f float32) uint64 { return uint64(math.Float32bits(f)) }
 
-// A laneOp is what a vector instruction does in a lane: sizes of its sources
-// in bits, and of its result.
+// laneOp is the operation of a vector instruction in a lane, with the sizes
+// of its sources and its result in bits.
 type laneOp struct {
 	sources []int
 	out     int
@@ -33,8 +33,8 @@ func ternary32(f func(a, b, c uint64) uint64) laneOp {
 	return laneOp{[]int{32, 32, 32}, 32, f}
 }
 
-// binary16 is of the lower halves: the upper one of the result is 0, where it does
-// not stay as it was.
+// binary16 returns an operation on the lower halves: the upper half of the result
+// is 0, or stays unchanged.
 func binary16(f func(a, b uint64) uint64) laneOp {
 	return laneOp{[]int{16, 16}, 16, func(a, b, _ uint64) uint64 { return f(a&0xffff, b&0xffff) & 0xffff }}
 }
@@ -78,7 +78,7 @@ func maxI(a, b uint64) uint64 { return pick(signed32(a) > signed32(b), a, b) }
 
 func signed24(v uint64) int64 { return int64(int32(uint32(v)<<8)) >> 8 } //nolint:gosec // two's complement
 
-// laneOps are by name; aliases of other generations are in laneAlias.
+// laneOps has the operations by name; laneAlias has other generations' names.
 var laneOps = map[string]laneOp{
 	"v_mov_b32":        unary32(func(a uint64) uint64 { return a }),
 	"v_mov_b16":        unary32(func(a uint64) uint64 { return a }),
@@ -183,10 +183,10 @@ var laneAlias = map[string]string{
 	"v_sub_nc_i32": "v_sub_u32", "v_lshlrev_b64_e64": "v_lshlrev_b64", "v_add_nc_u16": "v_add_u16", "v_sub_nc_u16": "v_sub_u16",
 }
 
-// A laneFunc finds the result of an instruction in a lane, without writing it.
+// laneFunc finds the result of an instruction in a lane, without writing it.
 type laneFunc func(s *State, lane int) (uint64, error)
 
-// lane makes a vector instruction that writes one register in each lane.
+// lane compiles a vector instruction that writes one register in each lane.
 func (ins *Instruction) lane() (f laneFunc, width int, err error) {
 	name := ins.name
 	if alias := laneAlias[name]; alias != "" {
@@ -223,7 +223,7 @@ func (ins *Instruction) lane() (f laneFunc, width int, err error) {
 			return fma32(a, b, c), errors.Join(err1, err2, err3)
 		}, 32, nil
 	case "v_cndmask_b32":
-		if len(o) == 3 { // in dual instructions it goes without saying
+		if len(o) == 3 { // in dual instructions it is implicit
 			o = append(o, Operand{reg: VCC, count: 2})
 			ins.operands = o
 		}
@@ -309,7 +309,7 @@ func compileVector(ins *Instruction) (func(*State) error, error) {
 	return ins.vectorOther()
 }
 
-// move is v_mov_b32, which may be indexed.
+// move compiles v_mov_b32, which may be indexed.
 func (ins *Instruction) move() (func(*State) error, error) {
 	dst, src := ins.operands[0], ins.operands[1]
 	return func(s *State) error {
@@ -398,7 +398,7 @@ func (ins *Instruction) vectorCompare() (func(*State) error, error) {
 	}, nil
 }
 
-// packed are operations on pairs of numbers of 32 bits.
+// packed compiles operations on pairs of numbers of 32 bits.
 func (ins *Instruction) packed() (func(*State) error, error) {
 	op, ok := map[string]laneOp{
 		"v_pk_add_f32": laneOps["v_add_f32"], "v_pk_mul_f32": laneOps["v_mul_f32"], "v_pk_fma_f32": laneOps["v_fma_f32"],
@@ -455,7 +455,7 @@ var carryOps = map[string]func(a, b, c uint64) uint64{
 	"v_subrev_co_ci_u32": func(a, b, c uint64) uint64 { return b - a - c },
 }
 
-// vectorOther is every vector instruction that is in no table.
+// vectorOther compiles the vector instructions that are in no table.
 func (ins *Instruction) vectorOther() (func(*State) error, error) {
 	o := ins.operands
 	if f := carryOps[ins.name]; f != nil {

@@ -4,8 +4,9 @@ package inflate
 
 import "encoding/binary"
 
-// How much must be left for the fast loop: of out a match and what copying it writes
-// behind it, after two literals; of in what refill reads at once, twice.
+// The bytes that must be left for the fast loop: in the output, two literals, a
+// match and the bytes that copying it writes behind it; in the input, two reads of
+// refill.
 const (
 	maxMatch  = 258
 	roomOut   = maxMatch + 16 + 2
@@ -20,7 +21,7 @@ func (r *Reader) codes(out []byte, n, want int) (int, error) {
 			n = r.copyMatch(out, n)
 			continue
 		}
-		if r.over == 0 && len(out)-n >= roomOut && len(r.in)-r.pos >= roomIn {
+		if r.over == 0 && len(out)-n >= roomOut && len(r.input)-r.pos >= roomIn {
 			before := n
 			var err error
 			if n, err = r.fast(out, n, want); err != nil || n >= want {
@@ -99,7 +100,7 @@ func (r *Reader) match(e uint32, n int) error {
 	return nil
 }
 
-// copyMatch copies a match as far as there is room.
+// copyMatch copies a match as far as it fits.
 func (r *Reader) copyMatch(out []byte, n int) int {
 	end := n + min(r.copyLength, len(out)-n)
 	r.copyLength -= end - n
@@ -109,14 +110,14 @@ func (r *Reader) copyMatch(out []byte, n int) int {
 	return n
 }
 
-// fast decodes while there is room for everything that one round may read or write.
-// It leaves the end of a block, and what is no code, to the caller.
+// fast decodes while all bytes that one round may read or write are there. It
+// leaves the end of a block, and invalid codes, to the caller.
 func (r *Reader) fast(out []byte, n, want int) (int, error) {
-	in, pos, bits, have := r.in, r.pos, r.bits, r.have
-	lastIn, lastOut := len(in)-roomIn, min(len(out)-roomOut, want-1)
+	input, pos, bits, have := r.input, r.pos, r.bits, r.have
+	lastInput, lastOut := len(input)-roomIn, min(len(out)-roomOut, want-1)
 	var failed error
-	for n <= lastOut && pos <= lastIn {
-		bits |= binary.LittleEndian.Uint64(in[pos:]) << (have & 63)
+	for n <= lastOut && pos <= lastInput {
+		bits |= binary.LittleEndian.Uint64(input[pos:]) << (have & 63)
 		pos += int((63 - have) >> 3)
 		have |= 56
 		e := r.literals[bits&(1<<literalBits-1)]
@@ -138,7 +139,7 @@ func (r *Reader) fast(out []byte, n, want int) (int, error) {
 					continue
 				}
 			}
-			bits |= binary.LittleEndian.Uint64(in[pos:]) << (have & 63)
+			bits |= binary.LittleEndian.Uint64(input[pos:]) << (have & 63)
 			pos += int((63 - have) >> 3)
 			have |= 56
 		}

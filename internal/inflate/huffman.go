@@ -17,8 +17,8 @@ const (
 
 // Entries of a table. The lowest 8 bits are how many bits the code takes. A length or
 // a distance has how many extra bits follow in the 4 bits above, and the smallest
-// value in the upper half; a literal has the byte there. A longer code has how many
-// more bits are to look up, and there where.
+// value in the upper half; a literal has the byte there. A longer code has the number
+// of further bits to look up, and in the upper half the other table.
 const (
 	countBits  = 0xff
 	extraShift = 8
@@ -47,7 +47,8 @@ const (
 	endOfBlock   = 256
 )
 
-// literalEntry is the entry of a symbol of the first alphabet, without the code's bits.
+// literalEntry returns the entry of a symbol of the first alphabet, without the code's
+// bits.
 func literalEntry(symbol int) uint32 {
 	switch n := symbol - endOfBlock - 1; {
 	case symbol < endOfBlock:
@@ -60,7 +61,7 @@ func literalEntry(symbol int) uint32 {
 	return isNoCode
 }
 
-// distanceEntry is the entry of a symbol of the alphabet of distances.
+// distanceEntry returns the entry of a symbol of the alphabet of distances.
 func distanceEntry(symbol int) uint32 {
 	if symbol < 4 {
 		return uint32(symbol+1) << valueShift
@@ -74,9 +75,9 @@ func distanceEntry(symbol int) uint32 {
 
 func plainEntry(symbol int) uint32 { return uint32(symbol) << valueShift }
 
-// fill makes the table of the codes that have some lengths (RFC 1951, 3.2.2). It
-// reports false where they are no code. A code that is not complete is one only where
-// it has one symbol, or none.
+// fill fills the table of the codes with these lengths (RFC 1951, 3.2.2). It reports
+// false where they are no code. An incomplete code is valid only with one symbol, or
+// none.
 func fill(table []uint32, primary uint, lengths []uint8, entry func(symbol int) uint32) bool {
 	var counts [maxCodeBits + 1]int
 	for _, n := range lengths {
@@ -125,14 +126,14 @@ func fill(table []uint32, primary uint, lengths []uint8, entry func(symbol int) 
 	return true
 }
 
-// A filler puts codes, the shorter ones first, into a table.
+// filler puts codes, the shorter ones first, into a table.
 type filler struct {
 	table   []uint32
 	primary uint
-	end     int                  // of what is used of the table
+	end     int                  // of the used part of the table
 	counts  [maxCodeBits + 1]int // codes that are not in it yet, by length
 	prefix  uint32               // of the last code that had another table
-	sub     int                  // where that begins
+	sub     int                  // where that table begins
 	subBits uint
 }
 
@@ -154,8 +155,8 @@ func (f *filler) add(code uint32, n uint, entry uint32) {
 	}
 }
 
-// begin makes the table of all codes with a prefix, of which one of n bits is the
-// shortest: it is as large as the codes from there on fill it.
+// begin adds the table of all codes with a prefix, the shortest of n bits: it is
+// as large as the codes from there on need.
 func (f *filler) begin(prefix uint32, n uint) {
 	f.prefix, f.sub, f.subBits = prefix, f.end, n-f.primary
 	for used := f.counts[n]; used < 1<<f.subBits && f.primary+f.subBits < maxCodeBits; {
@@ -166,7 +167,7 @@ func (f *filler) begin(prefix uint32, n uint) {
 	f.table[prefix] = uint32(f.sub)<<valueShift | uint32(f.subBits)<<extraShift | isLeading | uint32(f.primary)
 }
 
-// fixedCodes makes the tables of RFC 1951, 3.2.6.
+// fixedCodes fills the tables of RFC 1951, 3.2.6.
 func (r *Reader) fixedCodes() error {
 	var lengths [maxLiterals + maxDistances]uint8
 	for i := range lengths {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package inflate unpacks zlib streams (RFC 1950 and 1951) into memory, as far as
-// somebody asks.
+// requested.
 //
 // It is for sections of debug information: they lie in memory packed, their size is
-// known, and most readers need the beginning only. What was unpacked is the window,
+// known, and most readers need the beginning only. The output itself is the window,
 // so that nothing is copied, and unpacking goes on where it stopped.
 package inflate
 
@@ -16,18 +16,18 @@ import (
 	"io"
 )
 
-// A Reader unpacks one stream. It is not for concurrent use.
+// Reader unpacks one stream. It is not for concurrent use.
 type Reader struct {
-	in   []byte
-	pos  int    // of the next byte that is not in bits
-	bits uint64 // read ahead, the next one lowest
-	have uint   // how many of them are valid
-	over uint   // how many bytes behind the end of in are among them, as zeros
+	input []byte
+	pos   int    // of the next byte that is not in bits
+	bits  uint64 // read ahead, the next one lowest
+	have  uint   // how many of them are valid
+	over  uint   // how many bytes behind the end of input are among them, as zeros
 
 	state   state
 	isFinal bool // the block is the last one
 	stored  int  // bytes of a stored block that are left
-	// A match that had no room.
+	// The rest of a match that did not fit.
 	copyLength, copyDistance int
 
 	literals  [literalSize]uint32
@@ -43,10 +43,11 @@ const (
 	atEnd
 )
 
-// ErrCorrupt is what damaged streams give; the error that wraps it says where.
+// ErrCorrupt is the error of damaged streams; the error that wraps it has the
+// offset.
 var ErrCorrupt = errors.New("corrupt zlib stream")
 
-// ErrMore says that a stream goes on behind the bytes that were expected.
+// ErrMore is the error of a stream that goes on behind the expected bytes.
 var ErrMore = errors.New("the stream goes on")
 
 func (r *Reader) corrupt(what string) error {
@@ -54,22 +55,22 @@ func (r *Reader) corrupt(what string) error {
 }
 
 // New reads the header of a stream. The bytes must not change.
-func New(in []byte) (*Reader, error) {
-	r := &Reader{in: in}
-	if len(in) < 2 {
+func New(input []byte) (*Reader, error) {
+	r := &Reader{input: input}
+	if len(input) < 2 {
 		return nil, io.ErrUnexpectedEOF
 	}
 	// RFC 1950, 2.2: the method 8 with a window of at most 32 KiB, and no dictionary.
-	if in[0]&15 != 8 || in[0]>>4 > 7 || binary.BigEndian.Uint16(in)%31 != 0 || in[1]&0x20 != 0 {
-		return nil, fmt.Errorf("%w: header %#x %#x", ErrCorrupt, in[0], in[1])
+	if input[0]&15 != 8 || input[0]>>4 > 7 || binary.BigEndian.Uint16(input)%31 != 0 || input[1]&0x20 != 0 {
+		return nil, fmt.Errorf("%w: header %#x %#x", ErrCorrupt, input[0], input[1])
 	}
 	r.pos = 2
 	return r, nil
 }
 
-// Extend goes on unpacking into out, whose first n bytes are what was unpacked
-// before, until want bytes are there or the stream has ended; want is at most the
-// length of out. It returns how many there are. Bytes behind them may be written, too.
+// Extend goes on unpacking into out, whose first n bytes were unpacked before, until
+// want bytes are there or the stream has ended; want is at most the length of out. It
+// returns how many there are. Bytes behind them may be written, too.
 func (r *Reader) Extend(out []byte, n, want int) (int, error) {
 	for n < want {
 		var err error
@@ -104,7 +105,7 @@ func (r *Reader) Finish(out []byte) error {
 				r.endBlock()
 			}
 		case inCodes:
-			// A match or a literal would be more.
+			// A match or a literal would be beyond the end.
 			var e uint32
 			if e, err = r.literal(); err == nil && !isMore {
 				if isMore = e&isEndOfBlock == 0; !isMore {
@@ -119,38 +120,38 @@ func (r *Reader) Finish(out []byte) error {
 			return ErrMore
 		}
 	}
-	at := r.aligned()
-	if at < 0 || len(r.in)-at < 4 {
+	offset := r.aligned()
+	if offset < 0 || len(r.input)-offset < 4 {
 		return io.ErrUnexpectedEOF
 	}
-	if sum := binary.BigEndian.Uint32(r.in[at:]); sum != adler32.Checksum(out) {
+	if sum := binary.BigEndian.Uint32(r.input[offset:]); sum != adler32.Checksum(out) {
 		return fmt.Errorf("%w: checksum %#x, expected %#x", ErrCorrupt, adler32.Checksum(out), sum)
 	}
 	return nil
 }
 
-// aligned is where the next byte begins that no bit was used of; -1 where that is
+// aligned returns the offset of the next byte without used bits; -1 where it is
 // behind the end.
 func (r *Reader) aligned() int {
-	at := r.pos + int(r.over) - int(r.have/8)
-	if at > len(r.in) {
+	offset := r.pos + int(r.over) - int(r.have/8)
+	if offset > len(r.input) {
 		return -1
 	}
-	return at
+	return offset
 }
 
 // refill reads ahead until at least 56 bits are there. Behind the end they are 0;
-// drop says when one of them was used.
+// drop returns an error when one of them was used.
 func (r *Reader) refill() {
-	if len(r.in)-r.pos >= 8 {
-		r.bits |= binary.LittleEndian.Uint64(r.in[r.pos:]) << (r.have & 63)
+	if len(r.input)-r.pos >= 8 {
+		r.bits |= binary.LittleEndian.Uint64(r.input[r.pos:]) << (r.have & 63)
 		r.pos += int((63 - r.have) >> 3)
 		r.have |= 56
 		return
 	}
 	for r.have < 56 {
-		if r.pos < len(r.in) {
-			r.bits |= uint64(r.in[r.pos]) << r.have
+		if r.pos < len(r.input) {
+			r.bits |= uint64(r.input[r.pos]) << r.have
 			r.pos++
 		} else {
 			r.over++
@@ -203,25 +204,25 @@ func (r *Reader) endBlock() {
 
 // storedHeader reads the length of a stored block (RFC 1951, 3.2.4).
 func (r *Reader) storedHeader() error {
-	at := r.aligned()
-	if at < 0 || len(r.in)-at < 4 {
+	offset := r.aligned()
+	if offset < 0 || len(r.input)-offset < 4 {
 		return io.ErrUnexpectedEOF
 	}
-	n := binary.LittleEndian.Uint16(r.in[at:])
-	if n != ^binary.LittleEndian.Uint16(r.in[at+2:]) {
+	n := binary.LittleEndian.Uint16(r.input[offset:])
+	if n != ^binary.LittleEndian.Uint16(r.input[offset+2:]) {
 		return r.corrupt("the length of a stored block")
 	}
-	r.pos, r.bits, r.have, r.over = at+4, 0, 0, 0
+	r.pos, r.bits, r.have, r.over = offset+4, 0, 0, 0
 	r.state, r.stored = inStored, int(n)
 	return nil
 }
 
 func (r *Reader) copyStored(out []byte, n, want int) (int, error) {
 	count := min(r.stored, want-n)
-	if count > len(r.in)-r.pos {
+	if count > len(r.input)-r.pos {
 		return n, io.ErrUnexpectedEOF
 	}
-	n += copy(out[n:n+count], r.in[r.pos:])
+	n += copy(out[n:n+count], r.input[r.pos:])
 	r.pos += count
 	if r.stored -= count; r.stored == 0 {
 		r.endBlock()

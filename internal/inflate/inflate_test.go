@@ -172,7 +172,7 @@ func TestDebugSections(t *testing.T) {
 	if len(files) == 0 {
 		oracle.Missing(t, "no separate debug files in /usr/lib/debug/.build-id")
 	}
-	if len(files) > 2 && !proof.IsAsked() {
+	if len(files) > 2 && !proof.IsRequested() {
 		files = files[:2]
 	}
 	count := 0

@@ -19,33 +19,34 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// An Entry is a name with what it means.
+// Entry is a name with its meaning.
 type Entry struct {
 	Name string
 	Text string
-	// Flag is the flag of the commands that the entry belongs to; "": it is of all.
+	// Flag is the flag of the commands that the entry belongs to; "": it belongs to
+	// all.
 	Flag string
 }
 
-// A Book is what the pages of all commands have in common.
+// Book has the content that the pages of all commands share.
 type Book struct {
 	Version string
-	// Date is when the pages are from; the zero Time where that is not known.
+	// Date is the date of the pages; the zero Time where that is not known.
 	Date        time.Time
 	Status      []Entry
 	Environment []Entry
 	Files       []Entry
 	// SeeAlso names other pages, as gdb(1), by the path of the command.
 	SeeAlso map[string][]string
-	// Home is where the rest of the documentation is, as a URL.
+	// Home is the URL of the rest of the documentation.
 	Home string
 }
 
-// Name is the name of a command's page, without its section.
+// Name returns the name of a command's page, without its section.
 func Name(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// Commands are the commands that have a page: root and those below it, but for help.
-// The scripts that complete commands in shells are described by the page of their parent.
+// Commands returns the commands that have a page: root and all below it except help. The
+// scripts that complete commands in shells are described by the page of their parent.
 func Commands(root *cobra.Command) []*cobra.Command {
 	if !root.HasParent() {
 		root.InitDefaultCompletionCmd()
@@ -61,7 +62,7 @@ func Commands(root *cobra.Command) []*cobra.Command {
 	return list
 }
 
-// visible are the commands below one that users are told of.
+// visible returns the commands below one that users see.
 func visible(cmd *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool {
 		return !c.IsAvailableCommand() || c.Name() == "help"
@@ -102,8 +103,8 @@ func (b *Book) WritePage(w io.Writer, cmd *cobra.Command) error {
 	return err
 }
 
-// beginning is a sentence without the capital letter that it begins with. Names such as
-// DWARF keep theirs.
+// beginning returns a sentence without its initial capital letter. Names such as DWARF
+// keep theirs.
 func beginning(text string) string {
 	if len(text) > 1 && text[1] >= 'a' && text[1] <= 'z' {
 		return strings.ToLower(text[:1]) + text[1:]
@@ -111,14 +112,14 @@ func beginning(text string) string {
 	return text
 }
 
-// A page is the text of one.
+// page is the text of a page.
 type page struct{ strings.Builder }
 
 func (p *page) printf(format string, args ...any) { fmt.Fprintf(p, format, args...) }
 
 func (p *page) heading(text string) { p.printf(".SH %s\n", text) }
 
-// synopsis writes a line for each way to call a command.
+// synopsis writes a line for each usage of a command.
 func (p *page) synopsis(cmd *cobra.Command) {
 	own := strings.TrimPrefix(cmd.Use, cmd.Name())
 	if cmd.HasSubCommands() {
@@ -137,20 +138,21 @@ func (p *page) synopsis(cmd *cobra.Command) {
 	}
 }
 
-// inSynopsis finds options, and what stands for the user's own words.
+// inSynopsis finds options, and placeholders for the user's own words.
 var inSynopsis = regexp.MustCompile(`--?[a-z][a-z-]*|[A-Z][A-Z]+`)
 
-// marked is a word of a synopsis with options in bold and other names in italics.
+// marked returns a word of a synopsis with options in bold and other names in
+// italics.
 func marked(word string) string {
 	var b strings.Builder
 	last := 0
-	for _, at := range inSynopsis.FindAllStringIndex(word, -1) {
+	for _, match := range inSynopsis.FindAllStringIndex(word, -1) {
 		font := "I"
-		if word[at[0]] == '-' {
+		if word[match[0]] == '-' {
 			font = "B"
 		}
-		fmt.Fprintf(&b, "%s\\f%s%s\\fR", escape(word[last:at[0]]), font, escape(word[at[0]:at[1]]))
-		last = at[1]
+		fmt.Fprintf(&b, "%s\\f%s%s\\fR", escape(word[last:match[0]]), font, escape(word[match[0]:match[1]]))
+		last = match[1]
 	}
 	return b.String() + escape(word[last:])
 }
@@ -191,16 +193,16 @@ func (p *page) text(text string) {
 // options finds options in a text.
 var options = regexp.MustCompile(`(^|[ (])(--[a-z][a-z-]*|-[a-z])\b`)
 
-// filled are lines that are filled to the width of the reader's screen. A sentence ends
-// where its line does, as formatters expect it.
+// filled returns lines that formatters fill to the width of the reader's screen. A
+// sentence ends where its line does, as formatters expect it.
 func filled(lines []string) string {
 	var b strings.Builder
 	for sentence := range strings.SplitSeq(sentenceEnds.ReplaceAllString(strings.Join(lines, " "), "$1\n"), "\n") {
 		last := 0
 		line := ""
-		for _, at := range options.FindAllStringSubmatchIndex(sentence, -1) {
-			line += escape(sentence[last:at[4]]) + `\fB` + escape(sentence[at[4]:at[5]]) + `\fR`
-			last = at[5]
+		for _, match := range options.FindAllStringSubmatchIndex(sentence, -1) {
+			line += escape(sentence[last:match[4]]) + `\fB` + escape(sentence[match[4]:match[5]]) + `\fR`
+			last = match[5]
 		}
 		b.WriteString(protected(line+escape(sentence[last:])) + "\n")
 	}
@@ -209,7 +211,7 @@ func filled(lines []string) string {
 
 var sentenceEnds = regexp.MustCompile(`([.:]) +`)
 
-// literal writes lines as they are, with what all are indented by taken away.
+// literal writes lines as they are, without their common indentation.
 func (p *page) literal(lines []string) {
 	p.printf(".EX\n")
 	for _, line := range lines {
@@ -253,7 +255,8 @@ func (p *page) flags(heading string, set *pflag.FlagSet) {
 	})
 }
 
-// standard says which value a flag has that is not given, where that is one.
+// standard returns the text of a flag's default value; "" where there is
+// none.
 func standard(f *pflag.Flag) string {
 	if slices.Contains([]string{"", "0", "0s", "[]", "false", "-1"}, f.DefValue) || strings.Contains(f.Usage, "(default ") {
 		return ""
@@ -261,7 +264,7 @@ func standard(f *pflag.Flag) string {
 	return " (default " + f.DefValue + ")"
 }
 
-// entries lists those entries that are of a command.
+// entries lists the entries of a command.
 func (p *page) entries(heading string, cmd *cobra.Command, list []Entry) {
 	begun := false
 	for _, e := range list {
@@ -304,11 +307,11 @@ func (p *page) seeAlso(cmd *cobra.Command, others []string) {
 	p.printf("%s\n", strings.Join(names, ",\n"))
 }
 
-// escapes are what formatters take for something else than the character itself.
+// escapes has the characters that have a meaning for formatters.
 var escapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`, "\t", "    ")
 
-// escape is text for the inside of a line. Characters beyond ASCII are named, since a
-// formatter may expect any encoding.
+// escape returns text for the inside of a line. Characters beyond ASCII are named,
+// since a formatter may expect any encoding.
 func escape(text string) string {
 	text = escapes.Replace(text)
 	if strings.IndexFunc(text, func(r rune) bool { return r > 0x7e }) < 0 {
@@ -325,7 +328,7 @@ func escape(text string) string {
 	return b.String()
 }
 
-// protected is a line that does not begin as a request does. An apostrophe is an escape
+// protected returns a line that does not begin like a request. An apostrophe is escaped
 // already.
 func protected(line string) string {
 	if strings.HasPrefix(line, ".") {

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A Browser is headless Chromium with one page, driven by its DevTools protocol on a
+// Browser is headless Chromium with one page, driven by its DevTools protocol on a
 // pipe.
 type Browser struct {
 	t       testing.TB
@@ -33,7 +33,8 @@ type Browser struct {
 	choosing chan int // the input of a dialog for files that was to be opened
 }
 
-// browserMessage is a message of the protocol: a command's answer, or an event.
+// browserMessage is a message of the protocol: the response to a command, or an
+// event.
 type browserMessage struct {
 	ID     int             `json:"id"`
 	Method string          `json:"method"`
@@ -42,7 +43,7 @@ type browserMessage struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// browserPatience is how long a command may take, on a machine that is busy.
+// browserPatience bounds the time of a command, on a busy machine.
 const browserPatience = 2 * time.Minute
 
 // Browse opens an address in headless Chromium, and returns when it was loaded. Flags
@@ -139,7 +140,7 @@ func (b *Browser) read(from io.Reader) {
 	}
 }
 
-// into gives a command, and reads its result.
+// into sends a command, and reads its result.
 func (b *Browser) into(result any, method string, params map[string]any) {
 	b.t.Helper()
 	b.last++
@@ -209,7 +210,7 @@ func (b *Browser) Press(keys ...string) {
 	}
 }
 
-// Drop drops files on what a selector finds, as a user does who drags them there.
+// Drop drops files on the element of a selector, as a user who drags them there.
 func (b *Browser) Drop(selector string, files ...string) {
 	b.t.Helper()
 	var at struct{ X, Y float64 }
@@ -222,7 +223,7 @@ func (b *Browser) Drop(selector string, files ...string) {
 	}
 }
 
-// Choose picks files in the dialog that open has the page open.
+// Choose picks files in the dialog that open makes the page open.
 func (b *Browser) Choose(open func(), files ...string) {
 	b.t.Helper()
 	b.into(nil, "Page.setInterceptFileChooserDialog", map[string]any{"enabled": true})
@@ -236,7 +237,7 @@ func (b *Browser) Choose(open func(), files ...string) {
 	b.into(nil, "Page.setInterceptFileChooserDialog", map[string]any{"enabled": false})
 }
 
-// Click clicks on the middle of what a selector finds.
+// Click clicks on the middle of the element of a selector.
 func (b *Browser) Click(selector string) {
 	b.t.Helper()
 	var at struct{ X, Y float64 }
@@ -267,8 +268,8 @@ func (b *Browser) Go(url string) {
 	}
 }
 
-// Media makes the page that of a medium, "screen" or "print", in a colour scheme, "light"
-// or "dark".
+// Media shows the page for a medium, "screen" or "print", in a colour scheme, "light" or
+// "dark".
 func (b *Browser) Media(medium, scheme string) {
 	b.t.Helper()
 	b.into(nil, "Emulation.setEmulatedMedia", map[string]any{
@@ -276,7 +277,7 @@ func (b *Browser) Media(medium, scheme string) {
 	})
 }
 
-// Screenshot is what the window shows, as PNG.
+// Screenshot returns the content of the window as PNG.
 func (b *Browser) Screenshot() []byte {
 	b.t.Helper()
 	var shot struct{ Data string }
@@ -288,8 +289,8 @@ func (b *Browser) Screenshot() []byte {
 	return image
 }
 
-// Said is what went to the console up to now, errors of scripts and of the page's policy
-// included, and every request but those for the address that was opened.
+// Said returns the console's messages up to now, errors of scripts and of the page's
+// policy included, and every request except those to the opened address.
 func (b *Browser) Said(opened string) (list []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

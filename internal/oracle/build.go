@@ -18,22 +18,22 @@ import (
 	"time"
 )
 
-// A Build is how tools make the files that a test reads, from sources.
+// Build describes how tools build the files that a test reads, from sources.
 type Build struct {
 	Sources  []string   // files and folders that the commands read, as absolute paths
-	Commands [][]string // run in turn in the folder that is made, which is empty at first
+	Commands [][]string // run in turn in the new folder, which is empty at first
 	Env      []string   // variables ("NAME=value") beside the test's own
 }
 
-// keptFor is how long a folder is kept that no test asks for.
+// keptFor is how long an unused folder is kept.
 const keptFor = 14 * 24 * time.Hour
 
-// makings has a lock for each folder that this process asked for.
-var makings sync.Map // from the path of its name to a *sync.Mutex
+// locks has a lock for each folder of this process.
+var locks sync.Map // from the path of its name to a *sync.Mutex
 
-// Make returns the folder that the commands fill. It is made once, and kept in
-// the user's cache directory for every test of every run in which sources,
-// commands and tools are the same: who changes a file there changes it for others.
+// Make returns the folder that the commands fill. It is filled once, and kept in
+// the user's cache directory for every test of every run with the same sources,
+// commands and tools: a change of a file there is a change for all.
 func (b Build) Make(t testing.TB) string {
 	t.Helper()
 	for _, c := range b.Commands {
@@ -41,14 +41,14 @@ func (b Build) Make(t testing.TB) string {
 	}
 	root, err := cacheFolder()
 	if err != nil {
-		root = t.TempDir() // as where packages are built, without a home: each test makes its own
+		root = t.TempDir() // without a home, as where packages are built: each test builds its own
 	}
 	sum, err := b.sum()
 	if err != nil {
 		t.Fatal(err)
 	}
 	name := filepath.Join(root, sum)
-	lock, _ := makings.LoadOrStore(name, new(sync.Mutex))
+	lock, _ := locks.LoadOrStore(name, new(sync.Mutex))
 	lock.(*sync.Mutex).Lock()
 	defer lock.(*sync.Mutex).Unlock()
 	if dir, err := filepath.EvalSymlinks(name); err == nil {
@@ -59,7 +59,7 @@ func (b Build) Make(t testing.TB) string {
 	return b.fill(t, root, name)
 }
 
-// cacheFolder is where builds are kept.
+// cacheFolder returns the folder where builds are kept.
 func cacheFolder() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -70,8 +70,8 @@ func cacheFolder() (string, error) {
 }
 
 // fill runs the commands in a new folder. Debug information names the folder that
-// a compiler ran in, so that it keeps its path, and a link gets the name; of two
-// processes that make the same, one gets the link.
+// a compiler ran in, so the folder keeps its path, and a link gets the name; of
+// two processes with the same build, one gets the link.
 func (b Build) fill(t testing.TB, root, name string) string {
 	t.Helper()
 	removeOld(root)
@@ -100,7 +100,7 @@ func (b Build) fill(t testing.TB, root, name string) string {
 	return dir
 }
 
-// removeOld removes the folders that no test asked for in a while.
+// removeOld removes the folders that were not used for keptFor.
 func removeOld(root string) {
 	made, _ := filepath.Glob(filepath.Join(root, "made-*"))
 	for _, dir := range made {
@@ -110,7 +110,7 @@ func removeOld(root string) {
 	}
 }
 
-// sum is a hash of all that the files depend on.
+// sum returns a hash of all inputs of the build.
 func (b Build) sum() (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %s\n", b.Commands, b.Env, runtime.Version())
@@ -142,11 +142,11 @@ func addFiles(h hash.Hash, source string) error {
 	})
 }
 
-var versions sync.Map // from the name of a tool to what versionOf says
+var versions sync.Map // from the name of a tool to its versionOf
 
-// versionOf tells a tool from others of its name. What it calls, as a compiler
-// does a linker, and the libraries that it links are of packages, whose list
-// changes with them.
+// versionOf identifies a tool among others of its name. Its own tools, such as
+// a compiler's linker, and the libraries that it links belong to packages,
+// whose list changes with them.
 func versionOf(tool string) string {
 	if v, ok := versions.Load(tool); ok {
 		return v.(string)
@@ -159,7 +159,7 @@ func versionOf(tool string) string {
 	return v
 }
 
-// state is the size of a file and when it was written.
+// state returns the size of a file and when it was written.
 func state(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {

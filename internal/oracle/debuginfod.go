@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// A Debuginfod is elfutils' server of the files of a directory, on this machine's own
+// Debuginfod is elfutils' server of the files of a directory, on this machine's own
 // address. It ends with the test.
 type Debuginfod struct {
 	URL     string
 	Process *os.Process
 }
 
-// StartDebuginfod starts one, and waits until it has what is asked for by each path, as
+// StartDebuginfod starts a server, and waits until it has the file of each path, as
 // "buildid/ID/debuginfo".
 func StartDebuginfod(t testing.TB, dir string, paths ...string) *Debuginfod {
 	t.Helper()
@@ -48,7 +48,7 @@ func StartDebuginfod(t testing.TB, dir string, paths ...string) *Debuginfod {
 	return s
 }
 
-// has says whether the server has what is at some paths.
+// has reports whether the server has the files of some paths.
 func (s *Debuginfod) has(paths []string) bool {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for _, path := range paths {

@@ -9,11 +9,12 @@ import (
 	"testing"
 )
 
-// delveVersion is the version of Delve that comparisons are with: that of a distribution
-// may not read what Go writes today.
+// delveVersion is the version of Delve for comparisons: a distribution's may not read
+// current Go programs.
 const delveVersion = "v1.27.2"
 
-// Delve is the path of Delve. It is installed once, and kept with what Build makes.
+// Delve returns the path of Delve. It is installed once, and kept with the folders
+// of Build.
 func Delve(t testing.TB) string {
 	t.Helper()
 	Tools(t, "go")

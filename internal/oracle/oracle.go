@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oracle finds what tests hold unwindd against: other tools, which it
-// also runs, and inputs beside the checkout. Tests that compile, wait or compare run
-// where UNWINDD_TESTS=all asks for them; without it `go test ./...` needs Go alone and
-// takes minutes. A test that lacks a tool, or has one that is too old, is skipped then,
-// and says what it needs. Where CI is set it fails: nothing may be missing there.
+// Package oracle finds the references that tests compare unwindd with: other tools,
+// which it also runs, and inputs beside the checkout. Tests that compile, wait or
+// compare run where UNWINDD_TESTS=all requests them; without it `go test ./...` needs
+// Go alone and takes minutes. A test that lacks a tool, or has one that is too old, is
+// skipped then, with the name of the tool. Where CI is set it fails: nothing may be
+// missing there.
 package oracle
 
 import (
@@ -14,14 +15,14 @@ import (
 	"testing"
 )
 
-// AllAsked reports whether the tests that compile, wait or compare run:
-// UNWINDD_TESTS=all asks for them.
-func AllAsked() bool { return os.Getenv("UNWINDD_TESTS") == "all" }
+// AllRequested reports whether the tests that compile, wait or compare run:
+// UNWINDD_TESTS=all requests them.
+func AllRequested() bool { return os.Getenv("UNWINDD_TESTS") == "all" }
 
-// All skips a test that compiles, waits or compares for long, unless AllAsked.
+// All skips a test that compiles, waits or compares for long, unless AllRequested.
 func All(t testing.TB) {
 	t.Helper()
-	if !AllAsked() {
+	if !AllRequested() {
 		t.Skip("compiles, waits or compares: UNWINDD_TESTS=all runs it")
 	}
 }
@@ -35,7 +36,7 @@ func Missing(t testing.TB, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// Tool is the path of a program that a test needs, which is one of All.
+// Tool returns the path of a program that a test of All needs.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
 	All(t)
@@ -49,7 +50,7 @@ func Tool(t testing.TB, name string) string {
 	return path
 }
 
-// Tools says that a test needs programs.
+// Tools requires programs for a test.
 func Tools(t testing.TB, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -58,7 +59,7 @@ func Tools(t testing.TB, names ...string) {
 }
 
 // Beside lists the files of the folder shared, beside the checkout, whose names
-// there one of the patterns matches. The test is one of All.
+// there one of the patterns matches. The test becomes one of All.
 func Beside(t testing.TB, patterns ...string) []string {
 	t.Helper()
 	All(t)
@@ -83,10 +84,11 @@ func Beside(t testing.TB, patterns ...string) []string {
 	return nil
 }
 
-// started is the folder that this process was started in: that of the package, by go test.
+// started is the folder that this process was started in: the package's, by go test.
 var started, _ = os.Getwd()
 
-// Checkout is the path of a file or folder of the project, by its path there.
+// Checkout returns the path of a file or folder of the project, by its path
+// there.
 func Checkout(t testing.TB, name string) string {
 	t.Helper()
 	for dir := started; filepath.Dir(dir) != dir; dir = filepath.Dir(dir) {

@@ -11,19 +11,19 @@ import (
 	"testing"
 )
 
-// With is what a tool is run with, beside its arguments.
+// With has the conditions of a tool's run besides its arguments.
 type With struct {
 	Dir   string   // the folder that it runs in; "" is the test's
-	Input string   // what it reads on its standard input
+	Input string   // its standard input
 	Env   []string // variables ("NAME=value") beside the test's own
 }
 
-// shown bounds how much of a tool's output the failure of a test shows.
+// shown bounds the output of a tool in the failure of a test.
 const shown = 10000
 
-// goCache is where the go command keeps what it built, as the environment says before
-// a test gives the commands under test a cache of their own (XDG_CACHE_HOME). There the
-// go command would compile everything once more, its library included.
+// goCache has the go command's cache in the environment before a test gives the
+// commands under test a cache of their own (XDG_CACHE_HOME). In that one the go command
+// would compile everything once more, its library included.
 var goCache = func() []string {
 	dir, err := os.UserCacheDir()
 	if os.Getenv("GOCACHE") != "" || err != nil {
@@ -32,10 +32,10 @@ var goCache = func() []string {
 	return []string{"GOCACHE=" + filepath.Join(dir, "go-build")}
 }()
 
-// Run runs a tool and returns what it prints on its standard output. A test whose
-// tool is missing is skipped (see Missing), unless the name is a path. One whose
-// tool fails ends, and shows what the tool printed: first its standard error, then
-// its standard output, where some compilers complain.
+// Run runs a tool and returns its standard output. A test whose tool is missing is
+// skipped (see Missing), unless the name is a path. One whose tool fails ends, and
+// shows the tool's standard error, then its standard output, where some compilers
+// complain.
 func Run(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	return With{}.Run(t, name, args...)
@@ -52,7 +52,7 @@ func (w With) Run(t testing.TB, name string, args ...string) string {
 	if w.Input != "" {
 		cmd.Stdin = strings.NewReader(w.Input)
 	}
-	// Tools say the same whatever language the machine is set to.
+	// The output of tools must not depend on the machine's language.
 	cmd.Env = slices.Concat(cmd.Environ(), goCache, []string{"LC_ALL=C.UTF-8"}, w.Env)
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

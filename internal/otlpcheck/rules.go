@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package otlpcheck holds messages of OTLP against the rules for them, and against the
-// same profile in other forms. Tests need it.
+// Package otlpcheck checks messages of OTLP by their rules, and compares them with the
+// same profile in other formats, for tests.
 package otlpcheck
 
 import (
@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Check lists what is wrong with a message by the rules of profiles.proto: each index is
+// Check lists the violations of the rules of profiles.proto in a message: each index is
 // within its table, tables begin with the zero value and have nothing twice and nothing
 // that is not used, samples of a profile have one shape and are each of an identity of
 // its own, attributes of one thing have different names, mappings have a place or none.
@@ -54,7 +54,7 @@ func (c *checker) wrong(format string, args ...any) {
 	c.problems = append(c.problems, fmt.Sprintf(format, args...))
 }
 
-// use notes that something refers to entries of a table.
+// use records references to entries of a table.
 func (c *checker) use(what, table string, indices ...int32) {
 	if c.used[table] == nil {
 		c.used[table] = map[int]bool{0: true}
@@ -109,14 +109,14 @@ func table[M proto.Message](c *checker, name string, entries []M) int {
 	return len(entries)
 }
 
-// isEmptyAttribute says whether an entry is an attribute of nothing. The collector writes
+// isEmptyAttribute reports whether an entry is an attribute of nothing. The collector writes
 // its value as one that is there and empty, which means the same.
 func isEmptyAttribute(m proto.Message) bool {
 	a, ok := m.(*profiles.KeyValueAndUnit)
 	return ok && a.KeyStrindex == 0 && a.UnitStrindex == 0 && a.Value.GetValue() == nil
 }
 
-// entries checks what the entries of tables refer to.
+// entries checks the references of the entries of tables.
 func (c *checker) entries() {
 	d := c.dictionary
 	for i, m := range d.GetMappingTable() {

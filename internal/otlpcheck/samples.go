@@ -13,24 +13,24 @@ import (
 	profiles "go.opentelemetry.io/proto/otlp/profiles/v1development"
 )
 
-// Samples are the sums of a profile's samples, by a text that has all that a form tells
-// of them: the value, its unit, the thread, and the stack with places, lines and build
-// IDs. Two forms of one profile have equal ones.
+// Samples are the sums of a profile's samples, by a text of all their facts in a
+// format: the value, its unit, the thread, and the stack with places, lines and build
+// IDs. Two formats of one profile have equal sums.
 type Samples map[string]int64
 
-// Detail is how much the texts tell.
+// Detail is the amount of detail in the texts.
 type Detail int
 
 // The details.
 const (
-	// Full is what pprof's form tells.
+	// Full has the details of pprof's format.
 	Full Detail = iota
-	// Names is what the profile's JSON tells, too: no addresses of calls, nothing of where functions
-	// begin, and of a function's names the linkage name.
+	// Names has the details that the profile's JSON has, too: no addresses of calls, no beginnings
+	// of functions, and of a function's names the linkage name.
 	Names
 )
 
-// A frame is one address of a stack.
+// frame is one address of a stack.
 type frame struct {
 	address, start, limit, offset uint64
 	file, buildID                 string
@@ -44,7 +44,7 @@ type line struct {
 
 func (s Samples) add(d Detail, value, unit string, pid, tid int64, comm string, stack []frame, n int64) {
 	if n == 0 {
-		return // some forms have what others leave out
+		return // some formats have details that others leave out
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s %d/%d %q", value, unit, pid, tid, comm)
@@ -67,18 +67,18 @@ func (s Samples) add(d Detail, value, unit string, pid, tid int64, comm string, 
 	}
 }
 
-// OTLP adds the samples of a message, which Check finds nothing wrong with.
+// OTLP adds the samples of a message, which must pass Check.
 func (s Samples) OTLP(d Detail, data *profiles.ProfilesData) {
 	r := &reader{data.Dictionary}
-	for _, of := range data.ResourceProfiles {
+	for _, resource := range data.ResourceProfiles {
 		pid := int64(-1)
-		for _, a := range of.Resource.GetAttributes() {
+		for _, a := range resource.Resource.GetAttributes() {
 			// The collector writes names as references, which profiles alone have.
 			if a.Key == "process.pid" || r.text(a.KeyStrindex) == "process.pid" {
 				pid = a.Value.GetIntValue()
 			}
 		}
-		for _, scope := range of.ScopeProfiles {
+		for _, scope := range resource.ScopeProfiles {
 			for _, p := range scope.Profiles {
 				for _, sample := range p.Samples {
 					tid, comm := r.thread(sample.AttributeIndices)
@@ -128,7 +128,7 @@ func (r *reader) stack(i int32) (list []frame) {
 	return list
 }
 
-// Pprof adds the samples of a profile in pprof's form.
+// Pprof adds the samples of a profile in pprof's format.
 func (s Samples) Pprof(d Detail, p *profile.Profile) {
 	for _, sample := range p.Sample {
 		pid, tid := number(sample, "pid"), number(sample, "tid")
@@ -164,7 +164,7 @@ func pprofFrame(l *profile.Location) frame {
 }
 
 // JSON adds the weights of the samples of a profile as JSON, in the detail of Names.
-func (s Samples) JSON(in io.Reader) error {
+func (s Samples) JSON(input io.Reader) error {
 	var p struct {
 		Events  []struct{ Name, Unit string }
 		Samples []struct {
@@ -187,7 +187,7 @@ func (s Samples) JSON(in io.Reader) error {
 			BuildID string `json:"build_id"`
 		}
 	}
-	if err := json.NewDecoder(in).Decode(&p); err != nil {
+	if err := json.NewDecoder(input).Decode(&p); err != nil {
 		return err
 	}
 	units, modules := map[string]string{}, map[int]int{}
@@ -206,17 +206,17 @@ func (s Samples) JSON(in io.Reader) error {
 			if !begun {
 				stack = append(stack, frame{})
 			}
-			at := &stack[len(stack)-1]
+			top := &stack[len(stack)-1]
 			begun = f.Inlined
 			if f.Module != nil {
 				m := &p.Modules[modules[*f.Module]]
-				at.file, at.buildID = m.Path, m.BuildID
+				top.file, top.buildID = m.Path, m.BuildID
 			}
 			if name := f.Linkage; name != "" || f.Function != "" {
 				if name == "" {
 					name = f.Function
 				}
-				at.lines = append(at.lines, line{systemName: name, file: f.File, line: f.Line, column: f.Column})
+				top.lines = append(top.lines, line{systemName: name, file: f.File, line: f.Line, column: f.Column})
 			}
 		}
 		s.add(Names, x.Event, units[x.Event], orNone(x.PID), orNone(x.TID), x.Comm, stack, x.Weight)
@@ -231,7 +231,7 @@ func orNone(n *int64) int64 {
 	return *n
 }
 
-// Only are the samples of the values named.
+// Only returns the samples of the wanted values.
 func (s Samples) Only(isWanted func(value string) bool) Samples {
 	out := Samples{}
 	for key, n := range s {
@@ -244,9 +244,9 @@ func (s Samples) Only(isWanted func(value string) bool) Samples {
 
 // Differences lists up to eight samples that are not the same in both.
 func (s Samples) Differences(want Samples) (list []string) {
-	for _, side := range []struct{ in, of Samples }{{s, want}, {want, s}} {
-		for key, n := range side.of {
-			if m, ok := side.in[key]; (!ok || m != n) && len(list) < 8 {
+	for _, side := range []struct{ other, samples Samples }{{s, want}, {want, s}} {
+		for key, n := range side.samples {
+			if m, ok := side.other[key]; (!ok || m != n) && len(list) < 8 {
 				list = append(list, fmt.Sprintf("%d, elsewhere %d: %s", n, m, key))
 			}
 		}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package proof says how much tests do: all that they can, as `make proof` asks for, or
-// a sample that is enough for every change.
+// Package proof decides how much tests do: all that they can, with `make proof`, or a
+// sample that is enough for every change.
 package proof
 
 import (
@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// IsAsked says that tests do all that they can. UNWINDD_PROOF=1 asks for it, and nothing
-// else does: 0 does not.
-func IsAsked() bool { return os.Getenv("UNWINDD_PROOF") == "1" }
+// IsRequested reports whether tests do all that they can. Only UNWINDD_PROOF=1 requests
+// it: 0 does not.
+func IsRequested() bool { return os.Getenv("UNWINDD_PROOF") == "1" }
 
-// Only skips a test that takes too long where IsAsked does not say so.
+// Only skips a test that takes too long, unless IsRequested.
 func Only(t testing.TB) {
 	t.Helper()
-	if !IsAsked() {
+	if !IsRequested() {
 		t.Skip("takes too long for every change: UNWINDD_PROOF=1 runs it")
 	}
 }

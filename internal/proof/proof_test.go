@@ -7,8 +7,8 @@ import "testing"
 func TestOnlyOneAsksForAProof(t *testing.T) {
 	for value, want := range map[string]bool{"": false, "0": false, "no": false, "1": true} {
 		t.Setenv("UNWINDD_PROOF", value)
-		if IsAsked() != want {
-			t.Errorf("UNWINDD_PROOF=%q: %v, expected %v", value, IsAsked(), want)
+		if IsRequested() != want {
+			t.Errorf("UNWINDD_PROOF=%q: %v, expected %v", value, IsRequested(), want)
 		}
 		skipped := true
 		t.Run("what only a proof runs", func(t *testing.T) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recorded makes recordings of programs, for tests: each once, for all tests of
-// a process.
+// Package recorded records programs, for tests: each once, for all tests of a process.
 package recorded
 
 import (
@@ -37,44 +36,44 @@ var Programs = []struct {
 
 func seconds(s float64) string { return strconv.FormatFloat(s, 'f', 3, 64) }
 
-// made is what tests make once and share.
-var made struct {
+// shared has the files that tests create once and share.
+var shared struct {
 	sync.Mutex
 	dir   string
-	files map[string]string // by what they are
+	files map[string]string // by name
 }
 
-// Once makes a file, whose path is given, unless it is there.
+// Once returns the path of a file, which f creates if it is not there.
 func Once(tb testing.TB, name string, f func(path string)) string {
 	tb.Helper()
-	made.Lock()
-	defer made.Unlock()
-	if path := made.files[name]; path != "" {
+	shared.Lock()
+	defer shared.Unlock()
+	if path := shared.files[name]; path != "" {
 		return path
 	}
-	if made.dir == "" {
+	if shared.dir == "" {
 		dir, err := os.MkdirTemp("", "recorded-")
 		if err != nil {
 			tb.Fatal(err)
 		}
-		made.dir, made.files = dir, map[string]string{}
+		shared.dir, shared.files = dir, map[string]string{}
 	}
-	path := filepath.Join(made.dir, strings.ReplaceAll(name, "/", "-"))
+	path := filepath.Join(shared.dir, strings.ReplaceAll(name, "/", "-"))
 	f(path)
-	made.files[name] = path
+	shared.files[name] = path
 	return path
 }
 
-// Clean removes what was made.
+// Clean removes the shared files.
 func Clean() {
-	made.Lock()
-	defer made.Unlock()
-	if made.dir != "" {
-		os.RemoveAll(made.dir)
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.dir != "" {
+		os.RemoveAll(shared.dir)
 	}
 }
 
-// folder is where the programs are: engine/testdata/profile.
+// folder returns the path of the programs: engine/testdata/profile.
 func folder(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.Getwd()
@@ -108,16 +107,16 @@ func Program(tb testing.TB, name string, seconds float64) []string {
 	return nil
 }
 
-// Samples is how many samples recordings for comparisons have at least.
+// Samples returns how many samples recordings for comparisons have at least.
 func Samples() int {
-	if proof.IsAsked() {
+	if proof.IsRequested() {
 		return 12_000
 	}
 	return 1_500
 }
 
-// BenchmarkSamples is how many samples recordings for benchmarks have at least:
-// those of tests do to see that a benchmark runs (-benchtime 1x).
+// BenchmarkSamples returns how many samples recordings for benchmarks have at
+// least: as many as for tests where a benchmark runs only once (-benchtime 1x).
 func BenchmarkSamples() int {
 	if f := flag.Lookup("test.benchtime"); f != nil && f.Value.String() == "1x" {
 		return Samples()
@@ -125,8 +124,8 @@ func BenchmarkSamples() int {
 	return 12_000
 }
 
-// Recording is a recording of one of Programs, with raw stacks and
-// at least so many samples.
+// Recording returns a recording of one of Programs, with raw stacks and at
+// least so many samples.
 func Recording(tb testing.TB, name string, samples int) string {
 	tb.Helper()
 	const frequency = 3000

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schema holds documents against JSON Schemas, for tests.
+// Package schema checks documents against JSON Schemas, for tests.
 package schema
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
-// A Schema is a JSON Schema of the keywords that those of the project use.
+// Schema is a JSON Schema with the keywords of the project's schemas.
 type Schema map[string]any
 
-// Docs reads a schema of the folder docs, and makes it refuse members that it does not
+// Docs reads a schema of the folder docs, which then refuses members that it does not
 // describe.
 func Docs(t testing.TB, name string) Schema {
 	t.Helper()
@@ -52,20 +52,20 @@ func shut(schema any) {
 	}
 }
 
-// Definition is the schema of one of the definitions.
+// Definition returns the schema of one of the definitions.
 func (s Schema) Definition(name string) Schema {
 	return Schema{"$ref": "#/$defs/" + name, "$defs": s["$defs"]}
 }
 
-// Check returns what of a document, as encoding/json decodes one into an interface, is not
-// as the schema has it. A keyword that is not known is a finding too.
+// Check returns where a document, as encoding/json decodes one into an interface, violates
+// the schema. An unknown keyword is a finding, too.
 func (s Schema) Check(name string, document any) []string {
 	c := checker{root: s, patterns: map[string]*regexp.Regexp{}}
 	c.value(name, document, s)
 	return c.wrong
 }
 
-// A checker holds a document against a schema.
+// checker checks a document against a schema.
 type checker struct {
 	root     Schema
 	patterns map[string]*regexp.Regexp
@@ -76,7 +76,7 @@ func (c *checker) say(name, format string, args ...any) {
 	c.wrong = append(c.wrong, name+": "+fmt.Sprintf(format, args...))
 }
 
-// keywords check a value by what a schema has for a keyword; nil: nothing is to be checked.
+// keywords has the check of each keyword; nil: there is none.
 var keywords map[string]func(c *checker, name string, v, want any, schema map[string]any)
 
 func init() {

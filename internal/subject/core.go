@@ -16,8 +16,8 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
-// limited is a program with stacks of a megabyte and one heap, which keeps cores small,
-// and with cores allowed.
+// limited returns the command of a program with stacks of a megabyte and one heap,
+// which keeps cores small, and with cores allowed.
 func limited(exe string, args []string) *exec.Cmd {
 	cmd := exec.Command("bash", "-c", `ulimit -c unlimited -s 1024; exec "$0" "$@"`, exe)
 	cmd.Args = append(cmd.Args, args...)
@@ -68,8 +68,8 @@ func LiveCore(t testing.TB, exe string, args ...string) string {
 	return core + "." + pid
 }
 
-// Start starts a program that says that it is ready, and returns the ID of its process when
-// all of its threads have waited. It is killed when the test ends.
+// Start starts a program that prints when it is ready, and returns the ID of its process
+// when all of its threads have waited. It is killed when the test ends.
 func Start(t testing.TB, exe string, args ...string) (pid string) {
 	t.Helper()
 	cmd := limited(exe, args)
@@ -98,9 +98,8 @@ func Start(t testing.TB, exe string, args ...string) (pid string) {
 	return pid
 }
 
-// threadsWaited reports whether every thread of a process waits now, or did when it was
-// looked at before: on a busy machine those that wake now and then are never seen to wait
-// at once.
+// threadsWaited reports whether every thread of a process waits now, or did at an earlier
+// look: on a busy machine threads that wake now and then may never all wait at once.
 func threadsWaited(t testing.TB, pid string, waited map[string]bool) bool {
 	t.Helper()
 	stats, err := filepath.Glob(filepath.Join("/proc", pid, "task", "*", "stat"))
@@ -128,7 +127,7 @@ func GDBPCs(t testing.TB, exe, core string) map[string][]string {
 	return pcs
 }
 
-// PrintedPCs are the PCs that gdb_pcs.py printed, by thread.
+// PrintedPCs returns the PCs that gdb_pcs.py printed, by thread.
 func PrintedPCs(out string) map[string][]string {
 	pcs := map[string][]string{}
 	for line := range strings.Lines(out) {

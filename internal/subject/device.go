@@ -13,15 +13,15 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
-// A deviceBuild is a code object of AMDGPU that clang makes.
+// deviceBuild is a code object of AMDGPU that clang compiles.
 type deviceBuild struct {
 	source, processor, flags string
-	// cfi says that call frame information is written into the assembly, since
-	// clang writes entries without any rule.
+	// cfi is set where call frame information is written into the assembly,
+	// since clang writes entries without any rule.
 	cfi bool
 }
 
-// name is the object's file.
+// name returns the name of the object's file.
 func (b deviceBuild) name() string {
 	name := strings.TrimSuffix(filepath.Base(b.source), filepath.Ext(b.source)) + "." + b.processor + strings.ReplaceAll(b.flags, " ", "")
 	if b.cfi {
@@ -30,8 +30,9 @@ func (b deviceBuild) name() string {
 	return strings.ReplaceAll(name, ":", ",") + ".co"
 }
 
-// deviceBuilds are kernels of OpenCL C and HIP for four processors, optimized and
-// not, and some for others, in other forms. The folder has the sources of kernels.
+// deviceBuilds returns kernels of OpenCL C and HIP for four processors, optimized
+// and not, and some for others, in other formats. The folder has the sources of
+// kernels.
 func deviceBuilds(folder, shapes string) (list []deviceBuild) {
 	sources := []string{filepath.Join(folder, "amd_k.cl"), filepath.Join(folder, "amd_h.hip"), shapes}
 	for _, processor := range []string{"gfx90a", "gfx942", "gfx1030", "gfx1100"} {
@@ -51,7 +52,8 @@ func deviceBuilds(folder, shapes string) (list []deviceBuild) {
 	)
 }
 
-// commands compile the object in another folder than the source's.
+// commands returns the commands that compile the object in another folder
+// than the source's.
 func (b deviceBuild) commands(inject string) [][]string {
 	compile := []string{"clang-22", "-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", "--offload-arch=" + b.processor, "-nogpuinc"}
 	if filepath.Ext(b.source) == ".cl" {
@@ -72,17 +74,18 @@ func (b deviceBuild) commands(inject string) [][]string {
 	}
 }
 
-// shapes is device code of many shapes, and a program of the host with it.
+// shapes returns the source of device code of many shapes, with its host
+// program.
 func shapes(t testing.TB) string {
 	t.Helper()
 	return Source(t, filepath.Join("hip", "shapes.hip"))
 }
 
-// deviceFolder has code objects of AMDGPU, and what they are made of.
+// deviceFolder has code objects of AMDGPU, and their sources.
 const deviceFolder = "plugins/amdgpu/testdata"
 
-// CodeObjects are those of AMDGPU in the tree, those that are compiled here, and those of
-// the corpus where it lies beside the checkout. With -short nothing is compiled.
+// CodeObjects returns the code objects of AMDGPU in the tree, the ones compiled here, and
+// the corpus's, where it lies beside the checkout. With -short nothing is compiled.
 func CodeObjects(t testing.TB) []string {
 	t.Helper()
 	folder := oracle.Checkout(t, deviceFolder)
@@ -100,7 +103,7 @@ func CodeObjects(t testing.TB) []string {
 	return files
 }
 
-// compiledCodeObjects makes the objects of deviceBuilds.
+// compiledCodeObjects compiles the objects of deviceBuilds.
 func compiledCodeObjects(t testing.TB, folder string) (files []string) {
 	t.Helper()
 	oracle.Tools(t, "ld.lld-22")
@@ -127,8 +130,8 @@ func BuildHIP(t testing.TB, flags ...string) string {
 	return filepath.Join(dir, "program")
 }
 
-// DeviceFunctions are the functions in the symbol table of a file, by address, and
-// which of them are kernels: those have a descriptor, NAME.kd.
+// DeviceFunctions returns the functions in the symbol table of a file, by address,
+// and the kernels among them, which have a descriptor, NAME.kd.
 func DeviceFunctions(t testing.TB, path string) (list []elf.Symbol, kernels map[string]bool) {
 	t.Helper()
 	f, err := elf.Open(path)

@@ -10,7 +10,8 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
-// IntelKernels are what Intel's compiler writes for two kernels, alpha and beta.
+// IntelKernels has the files that Intel's compiler writes for two kernels, alpha
+// and beta.
 type IntelKernels struct {
 	Container string   // of their debug information
 	Zebin     string   // of both

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package subject makes programs to take cores of, and the cores, for tests.
+// Package subject builds programs and takes cores of them, for tests.
 package subject
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
-// folder is where the sources are, in the checkout.
+// folder is the path of the sources in the checkout.
 const folder = "internal/subject/testdata/"
 
-// A program is how a subject is compiled.
+// program describes how a subject is compiled.
 type program struct {
-	source  string // a file of the folder, or a folder there with all that the program is made of
+	source  string // a file of the folder, or a folder there with all sources of the program
 	command string // with SOURCE and OUT for the paths, "go build" with the file main.go of a folder
-	needs   string // a tool beside the one that the command names; "": none
+	needs   string // another tool than the command's; "": none
 }
 
 // withoutCFI are flags of a program that has no call frame information.
@@ -59,7 +59,7 @@ var programs = map[string]program{
 	},
 }
 
-// Source is the path of a source file or folder by its name.
+// Source returns the path of a source file or folder by its name.
 func Source(t testing.TB, name string) string {
 	t.Helper()
 	return oracle.Checkout(t, folder+name)
@@ -105,7 +105,8 @@ func BuildGoroutines(t testing.TB, name, toolchain string, flags ...string) stri
 	return filepath.Join(dir, name)
 }
 
-// Address is the address of a function or variable of a program by its symbol table.
+// Address returns the address of a function or variable of a program by its symbol
+// table.
 func Address(t testing.TB, path, name string) uint64 {
 	t.Helper()
 	f, err := elf.Open(path)

@@ -18,18 +18,18 @@ import (
 // proxiedVersion is the version of this checkout that the module proxy of tests has.
 const proxiedVersion = "v0.0.0"
 
-// A ModuleProxy is a module proxy of this checkout and of modules of users.
+// ModuleProxy is a module proxy of this checkout and of modules of users.
 type ModuleProxy struct {
 	dir string
 	// Env is the environment of a user who has no other proxy: modules that this checkout
-	// needs come from the module cache. Paths are left out of what is built, so that the
-	// build cache has it although the folder is a new one each time.
+	// needs come from the module cache. Executables are built without paths, so that the
+	// build cache has them although the folder is a new one each time.
 	Env []string
 	// Bin is where executables are installed.
 	Bin string
 }
 
-// NewModuleProxy makes a module proxy of this checkout.
+// NewModuleProxy returns a module proxy of this checkout.
 func NewModuleProxy(t testing.TB) *ModuleProxy {
 	t.Helper()
 	p := &ModuleProxy{dir: t.TempDir()}
@@ -57,7 +57,7 @@ func NewModuleProxy(t testing.TB) *ModuleProxy {
 }
 
 // Add puts a module into the proxy (Go Modules Reference, "GOPROXY protocol"). Data of
-// tests and modules inside it are left out, and what isLeftOut names by its path there.
+// tests and modules inside it are left out, and the paths that isLeftOut reports.
 func (p *ModuleProxy) Add(t testing.TB, path, dir string, isLeftOut func(string) bool) {
 	t.Helper()
 	versions := filepath.Join(p.dir, filepath.FromSlash(path), "@v")

@@ -4,56 +4,56 @@
 // have their outer parts in common.
 package trie
 
-// A Trie is a tree of nodes, each of which goes on from its parent by a label. Nodes
-// are numbered by first appearance; the root is node 0, and a parent comes before those
-// that go on from it. It is not for concurrent use.
+// Trie is a tree of nodes, each of which is the child of its parent by a label. Nodes
+// are numbered by first appearance; the root is node 0, and a parent comes before its
+// children. It is not for concurrent use.
 //
-// Most paths that are looked for are new, and so is everything that goes on from
-// them: that costs a look at one entry, where a hash table would cost a miss of the
-// processor's cache and its growth.
+// Most requested paths are new, and so are all their continuations: that costs a
+// look at one entry, where a hash table would cost a miss of the processor's cache
+// and its growth.
 type Trie struct {
 	nodes []node
-	// wide are the nodes that go on from one with more than maxSiblings. Those that
-	// came first are in its list.
+	// wide has the children of nodes with more than maxSiblings; the first ones are
+	// in the list.
 	wide map[edge]uint32
 }
 
-// A node is in the list of those that go on from its parent.
+// node is an element of the list of its parent's children.
 type node struct {
 	label uint32
-	first uint32 // one that goes on from it; 0: none does
-	next  uint32 // another that goes on from its parent; 0: there is none
+	first uint32 // a child; 0: there is none
+	next  uint32 // the next child of its parent; 0: there is none
 }
 
 type edge struct{ parent, label uint32 }
 
-// maxSiblings is how many nodes are in a list. Functions call from a few places, and
-// those that call from hundreds are few.
+// maxSiblings bounds the nodes in a list. Most functions call from a few places, and
+// few from hundreds.
 const maxSiblings = 16
 
-// New makes a tree that has a root, with room for a number of nodes. What of that is not
-// used costs addresses, not memory.
-func New(room int) *Trie { return &Trie{nodes: make([]node, 1, 1+min(room, MaxRoom))} }
+// New returns a tree with a root, with capacity for a number of nodes. Unused capacity
+// costs addresses, not memory.
+func New(capacity int) *Trie { return &Trie{nodes: make([]node, 1, 1+min(capacity, MaxCapacity))} }
 
-// MaxRoom bounds the room that is made for nodes before there are any.
-const MaxRoom = 1 << 22
+// MaxCapacity bounds the initial capacity.
+const MaxCapacity = 1 << 22
 
-// Child is the number of the node that goes on from another by a label; isNew says that
-// it is made now. The one that was asked for last comes first in its list: it is likely
-// to be met again.
+// Child returns the number of a node's child by a label; isNew reports that it did not
+// exist before. The child that was requested last comes first in its list: it is likely
+// to be requested again.
 func (t *Trie) Child(parent, label uint32) (child uint32, isNew bool) {
 	first := t.nodes[parent].first
 	before, count := uint32(0), 0
-	for at := first; at != 0; count++ {
-		n := &t.nodes[at]
+	for i := first; i != 0; count++ {
+		n := &t.nodes[i]
 		if n.label == label {
 			if before != 0 {
 				t.nodes[before].next = n.next
-				n.next, t.nodes[parent].first = first, at
+				n.next, t.nodes[parent].first = first, i
 			}
-			return at, false
+			return i, false
 		}
-		before, at = at, n.next
+		before, i = i, n.next
 	}
 	child = uint32(len(t.nodes))
 	if count < maxSiblings {
@@ -62,8 +62,8 @@ func (t *Trie) Child(parent, label uint32) (child uint32, isNew bool) {
 		return child, true
 	}
 	e := edge{parent, label}
-	if at, ok := t.wide[e]; ok {
-		return at, false
+	if i, ok := t.wide[e]; ok {
+		return i, false
 	}
 	if t.wide == nil {
 		t.wide = map[edge]uint32{}
@@ -73,8 +73,8 @@ func (t *Trie) Child(parent, label uint32) (child uint32, isNew bool) {
 	return child, true
 }
 
-// Grown is a list that has room for one more. It doubles, which copies less than append
-// does to a long list.
+// Grown returns a list with capacity for one more. It doubles a full one, which copies
+// less than append does for a long list.
 func Grown[T any](list []T) []T {
 	if len(list) < cap(list) {
 		return list

@@ -2,12 +2,12 @@
 
 package valuecheck
 
-// align finds for each frame of a peer the frame of ours that it is, if any: in
-// order, at the same PC, inlined or not, and of the same function where there is a
+// align finds for each frame of a peer the same frame of ours, if any: in order,
+// at the same PC, inlined or not, and of the same function where there is a
 // choice.
 func align(ours []Frame, theirs []PeerFrame) []*Frame {
 	n, m := len(theirs), len(ours)
-	best := make([][]int32, n+1) // what can be had of theirs from i and of ours from j on
+	best := make([][]int32, n+1) // the best score of theirs from i and ours from j on
 	for i := range best {
 		best[i] = make([]int32, m+1)
 	}
@@ -35,7 +35,7 @@ func align(ours []Frame, theirs []PeerFrame) []*Frame {
 	return match
 }
 
-// similar is 0 for frames that are not the same.
+// similar returns 0 for frames that are not the same.
 func similar(p *PeerFrame, f *Frame) int32 {
 	if p.PC != f.PC || (p.Kind == "inline") != f.Inlined {
 		return 0

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// comparison is one core at work.
+// comparison is the comparison of one core.
 type comparison struct {
 	*Result
 	where        string
-	variable     *Node // the one that is being compared
+	variable     *Node // the variable that is being compared
 	location     string
 	inner        bool // the frame is in a call
 	isLengthLost bool // of an array of the frame
-	isLoose      bool // the cores are of two programs that hold the same; see CompareContents
+	contentsOnly bool // the cores are of two programs with the same values; see CompareContents
 	isGo         bool // the peer is delve
-	worst        int  // index in Outcomes of what a part of the variable is
+	worst        int  // index in Outcomes of the worst part of the variable
 }
 
 // Compare compares the values of a core.
@@ -40,11 +40,11 @@ func Compare(ours *Document, theirs *Peer) *Result {
 	return c.Result
 }
 
-// CompareContents compares variables of two programs that were made of the same source
-// with other libraries: by their names and lines, and of pointers only whether they
-// are null.
+// CompareContents compares variables of two programs that were built from the same
+// source with different libraries: by their names and lines, and of pointers only
+// whether they are null.
 func CompareContents(ours *Document, theirs *Peer) *Result {
-	c := &comparison{Result: NewResult(), where: "by name", isLoose: true}
+	c := &comparison{Result: NewResult(), where: "by name", contentsOnly: true}
 	type key struct {
 		name string
 		line int
@@ -109,38 +109,38 @@ func (c *comparison) without(f *PeerFrame) {
 	}
 }
 
-// variableKey tells variables of a frame apart; ordinal counts those of one name
-// and line from the innermost block on.
+// variableKey tells variables of a frame apart; ordinal counts variables of one
+// name and line from the innermost block on.
 type variableKey struct {
 	name    string
 	line    int
 	ordinal int
 }
 
-func keyed[T any](all []T, of func(T) (string, int)) (keys []variableKey, by map[variableKey]T) {
-	by = map[variableKey]T{}
+func keyed[T any](all []T, identify func(T) (string, int)) (keys []variableKey, byKey map[variableKey]T) {
+	byKey = map[variableKey]T{}
 	for _, x := range all {
-		name, line := of(x)
+		name, line := identify(x)
 		key := variableKey{name, line, 0}
 		for {
-			if _, seen := by[key]; !seen {
+			if _, seen := byKey[key]; !seen {
 				break
 			}
 			key.ordinal++
 		}
-		by[key] = x
+		byKey[key] = x
 		keys = append(keys, key)
 	}
-	return keys, by
+	return keys, byKey
 }
 
 // level compares the variables of a frame.
 func (c *comparison) level(ours []*Value, theirs []*Node) {
 	ourKeys, mine := keyed(ours, func(v *Value) (string, int) { return v.Name, v.Line })
 	c.isLengthLost = lostLengths(theirs, c.inner)
-	keys, by := keyed(theirs, func(n *Node) (string, int) { return n.Name, n.Line })
+	keys, byKey := keyed(theirs, func(n *Node) (string, int) { return n.Name, n.Line })
 	for _, key := range keys {
-		n, v := by[key], mine[key]
+		n, v := byKey[key], mine[key]
 		c.begin(n, v)
 		switch {
 		case v == nil && n.Static:
@@ -151,10 +151,10 @@ func (c *comparison) level(ours []*Value, theirs []*Node) {
 		c.end()
 	}
 	for _, key := range ourKeys {
-		if _, ok := by[key]; !ok {
+		if _, ok := byKey[key]; !ok {
 			v := mine[key]
 			if c.isGo {
-				continue // delve leaves out what is declared at a later line
+				continue // delve leaves out variables that are declared at a later line
 			}
 			c.begin(&Node{}, v)
 			c.count(Extra, v.Name, &Node{Name: v.Name, Type: v.Type}, v)
@@ -210,7 +210,7 @@ func (c *comparison) record(o Outcome, class, path string, n *Node, v *Value) {
 		Ours: v.shown(), Theirs: n.shown(), Place: strings.Join(strings.Fields(c.location), " ")})
 }
 
-// each goes over the parts of a value that have no parts.
+// each calls f for the parts of a value that have no parts.
 func (c *comparison) each(path string, n *Node, f func(path string, leaf *Node)) {
 	if n.Cut && len(n.Children) == 0 {
 		return

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package valuecheck holds the values of variables that `unwindd stack --locals`
-// prints against those that debuggers print of the same core: every variable of
-// every frame of every thread, down to what has no parts. Each pair is equal,
-// wrong, known to one alone, or to neither. What gdb says comes from its Python,
-// as trees of bytes, so that two texts are never compared where two values can be.
+// Package valuecheck compares the values of variables that `unwindd stack
+// --locals` prints with the values that debuggers print for the same core: every
+// variable of every frame of every thread, down to values without parts. Each pair
+// is equal, wrong, known to one alone, or to neither. gdb's values come from its
+// Python, as trees of bytes, so that two texts are never compared where two values
+// can be.
 package valuecheck
 
 import (
@@ -12,7 +13,7 @@ import (
 	"fmt"
 )
 
-// Document is what is read of the JSON of `unwindd stack --locals`.
+// Document is the JSON of `unwindd stack --locals`, as far as it is compared.
 type Document struct {
 	Threads []Thread `json:"threads"`
 	Globals []*Value `json:"globals"`
@@ -49,7 +50,7 @@ type Value struct {
 	Lanes      string   `json:"lanes"`
 	Children   []*Value `json:"children"`
 	More       int      `json:"more"`
-	Deep       bool     `json:"deep"` // there are parts that lie too deep
+	Deep       bool     `json:"deep"` // some parts lie too deep
 }
 
 // ReadDocument reads the JSON of `unwindd stack`.
@@ -58,7 +59,7 @@ func ReadDocument(text []byte) (*Document, error) {
 	return d, json.Unmarshal(text, d)
 }
 
-// Peer is what a debugger says of a core.
+// Peer is a debugger's view of a core.
 type Peer struct {
 	Threads []PeerThread `json:"threads"`
 	Globals []*Node      `json:"globals"`
@@ -84,15 +85,15 @@ type PeerFrame struct {
 type Node struct {
 	Name       string  `json:"name"`
 	Type       string  `json:"type"`
-	Code       string  `json:"code"` // what kind of type: int, ptr, struct, text ...
+	Code       string  `json:"code"` // kind of type: int, ptr, struct, text ...
 	Size       int     `json:"size"`
 	Signed     bool    `json:"signed"`
 	Bits       int     `json:"bits"` // of a bit field
 	Address    string  `json:"address"`
-	Bytes      string  `json:"bytes"` // hex, of what has no parts
+	Bytes      string  `json:"bytes"` // hex, of a value without parts
 	Text       string  `json:"text"`  // as the debugger prints it
 	Optimized  bool    `json:"optimized"`
-	Synthetic  bool    `json:"synthetic"` // a pointer that was optimized away; the child is what it points to
+	Synthetic  bool    `json:"synthetic"` // a pointer that was optimized away; the child is its target
 	Error      string  `json:"error"`
 	Kind       string  `json:"kind"` // parameter, local, base
 	Storage    string  `json:"storage"`
@@ -103,13 +104,13 @@ type Node struct {
 	Artificial bool    `json:"artificial"`
 	Elements   int     `json:"elements"` // of an array
 	Width      int     `json:"width"`    // of an element of a text
-	Cut        bool    `json:"cut"`      // there is more of it
+	Cut        bool    `json:"cut"`      // it continues
 	Pretty     bool    `json:"pretty"`   // by a pretty printer
 	Hint       string  `json:"hint"`     // of a pretty printer: string, array, map
 	Children   []*Node `json:"children"`
 }
 
-// shown is a value of ours in a line.
+// shown returns a value of ours in a line.
 func (v *Value) shown() string {
 	switch {
 	case v == nil:
@@ -122,10 +123,10 @@ func (v *Value) shown() string {
 	return fmt.Sprintf("{%d parts}", len(v.Children))
 }
 
-// isDiscriminant says whether a part says which variant of an enum is there.
+// isDiscriminant reports whether a part is the discriminant of an enum.
 func (n *Node) isDiscriminant() bool { return n.Artificial && n.Name == "" }
 
-// variant is the name of the variant of an enum; "" of what is none.
+// variant returns the name of the variant of an enum; "" of other values.
 func (v *Value) variant() string {
 	if len(v.Children) == 1 && v.Children[0].Kind == "variant" {
 		return v.Children[0].Name

@@ -12,34 +12,34 @@ const (
 	// A register that calls may change has no rule in the callee's rows: its
 	// value in the caller is not known, but gdb takes the callee's.
 	clobbered = "only gdb reads registers that calls may change"
-	// Then an array has as many elements as such a register says, or, if its
-	// length is nowhere, no end.
+	// Then an array has as many elements as such a register's value, or, if
+	// its length is nowhere, no end.
 	lostLength = "only gdb has an array without its length"
 	// Go's functions keep no register for their callers.
 	goRegister = "delve reads registers that calls may change"
-	// At a return address the value of the call is there that is being made.
+	// At a return address the variable has its place during the call.
 	goList = "delve looks location lists up at return addresses"
 	// A part of a variable that is nowhere has zeros.
 	goPiece = "delve has zeros for parts that are nowhere"
-	// What says the variant of an enum in pieces may itself be nowhere in memory.
+	// The discriminant of an enum in pieces may itself be nowhere in memory.
 	gdbVariants = "gdb has all variants of an enum that is in pieces"
 	// Before it is constructed, and when it was destroyed, a container has any bytes.
 	notValid = "only gdb has elements of what is no container"
 	// See onlyTheirs.
-	noForm = "only gdb has a form of the type"
+	noPrinter = "only gdb has a form of the type"
 	// In split DWARF gcc writes the offset of a thread-local variable as an address,
 	// which gdb takes for an offset, or does not read (DW_OP_constx).
 	threadLocal = "gcc writes no offset of a thread-local variable"
 )
 
-// volatile finds registers that calls may change (System V psABI, 3.2.1) in what
-// gdb says of a variable's place.
+// volatile finds registers that calls may change (System V psABI, 3.2.1) in
+// gdb's description of a variable's place.
 var volatile = regexp.MustCompile(`\$(rax|rdx|rcx|rsi|rdi|r8|r9|r10|r11|xmm[0-9]+|ymm[0-9]+|st[0-9]?)\b`)
 
-// lengths finds what clang calls the lengths of arrays that are variables.
+// lengths finds clang's names for the lengths of variable-length arrays.
 var lengths = regexp.MustCompile(`^__vla_expr`)
 
-// explain says why a value differs, where that is known.
+// explain returns why a value differs, where that is known.
 func (c *comparison) explain(o Outcome, v *Value) string {
 	place := c.variable.Place
 	switch {
@@ -58,8 +58,8 @@ func (c *comparison) explain(o Outcome, v *Value) string {
 	return ""
 }
 
-// lists and inRegister find what delve says of a location: the offset of its list and
-// the PC, and a register.
+// lists and inRegister find the parts of a location in delve's text: the offset of
+// its list and the PC, and a register.
 var (
 	lists      = regexp.MustCompile(`^\[0x[0-9a-f]+:0x[0-9a-f]+\]`)
 	inRegister = regexp.MustCompile(`DW_OP_b?reg\d`)
@@ -77,7 +77,7 @@ func (c *comparison) explainGo(v *Value) string {
 	return ""
 }
 
-// lostLengths says whether the length of an array of a frame is in a register that
+// lostLengths reports whether the length of an array of a frame is in a register that
 // calls may change, or nowhere.
 func lostLengths(theirs []*Node, isInner bool) bool {
 	for _, n := range theirs {

@@ -4,7 +4,7 @@ package valuecheck
 
 import "strings"
 
-// function compares a value of a Go function: delve says its name, or nothing of nil.
+// function compares a value of a Go function: delve has its name, or nothing for nil.
 func (c *comparison) function(path string, n *Node, v *Value) {
 	if isNil := n.Text == ""; isNil && (v.Value == "nil" || v.Value == "0x0") || !isNil && strings.Contains(v.Value, n.Text) {
 		c.count(Equal, path, n, v)
@@ -13,7 +13,7 @@ func (c *comparison) function(path string, n *Node, v *Value) {
 	}
 }
 
-// dynamic compares what an interface of Go holds.
+// dynamic compares the value in an interface of Go.
 func (c *comparison) dynamic(path string, n *Node, v *Value) {
 	isNil := len(n.Children) == 0 || n.Children[0].Code == "struct" && n.Children[0].Type == "void" || n.Children[0].Code == "interface" && len(n.Children[0].Children) == 0
 	switch {
@@ -28,7 +28,7 @@ func (c *comparison) dynamic(path string, n *Node, v *Value) {
 	}
 }
 
-// channel compares a channel of Go by how many elements it has, of how many.
+// channel compares a channel of Go by its length and capacity.
 func (c *comparison) channel(path string, n *Node, v *Value) {
 	field := map[string]string{}
 	for _, child := range n.Children {

@@ -16,8 +16,8 @@ import (
 	"unicode/utf8"
 )
 
-// judgeLeaf says whether the text of one of our values is that of a value of a
-// debugger's that has no parts.
+// judgeLeaf reports whether the text of one of our values equals a debugger's
+// value without parts.
 func judgeLeaf(n *Node, text string) bool {
 	data, err := hex.DecodeString(n.Bytes)
 	if err != nil || len(data) == 0 {
@@ -44,7 +44,7 @@ func judgeLeaf(n *Node, text string) bool {
 	return sameText(n.Text, text)
 }
 
-// integer is the number that little-endian bytes hold.
+// integer returns the number in little-endian bytes.
 func integer(data []byte, bits int, signed bool) *big.Int {
 	reversed := make([]byte, len(data))
 	for i, b := range data {
@@ -62,7 +62,7 @@ func integer(data []byte, bits int, signed bool) *big.Int {
 	return x
 }
 
-// isInteger reads a number, or that of a character: 97 'a'.
+// isInteger compares a number, or a character with its number: 97 'a'.
 func isInteger(n *Node, data []byte, text string) bool {
 	word, character, _ := strings.Cut(text, " ")
 	got, ok := new(big.Int).SetString(word, 0)
@@ -73,7 +73,7 @@ func isInteger(n *Node, data []byte, text string) bool {
 	return character == "" || theirs == "" || sameCharacter(theirs, character)
 }
 
-// sameCharacter compares two literals of characters, whatever is escaped in them.
+// sameCharacter compares two literals of characters, escaped in any style.
 func sameCharacter(a, b string) bool {
 	if hex, ok := strings.CutPrefix(a, `'\u{`); ok { // Rust's
 		if x, err := strconv.ParseUint(strings.TrimSuffix(hex, "}'"), 16, 32); err == nil && unicode.IsPrint(rune(x)) {
@@ -111,8 +111,8 @@ func isFloat(data []byte, theirs, text string) bool {
 	return theirs == text
 }
 
-// sameNaN compares the signs of two values that are no numbers, and what else
-// they hold where both say it.
+// sameNaN compares the signs of two NaNs, and their payloads where both have
+// them.
 func sameNaN(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	if strings.HasPrefix(a, "-") != strings.HasPrefix(b, "-") || !strings.Contains(a, "nan") || !strings.Contains(b, "nan") {
@@ -123,7 +123,7 @@ func sameNaN(a, b string) bool {
 	return !okA || !okB || holdsA == holdsB
 }
 
-// isExtended reads a number of x87's 80 bits.
+// isExtended compares a number of x87's 80 bits.
 func isExtended(data []byte, text string) bool {
 	exponent := int(binary.LittleEndian.Uint16(data[8:]))
 	mantissa := binary.LittleEndian.Uint64(data)
@@ -139,7 +139,8 @@ func isExtended(data []byte, text string) bool {
 	return err == nil && got.Cmp(want) == 0 && got.Signbit() == want.Signbit()
 }
 
-// isComplex reads 1.5 + -2.5i and 1.5 - 2.5i, bare or in parentheses.
+// isComplex compares complex numbers: 1.5 + -2.5i and 1.5 - 2.5i, bare or in
+// parentheses.
 func isComplex(data []byte, text string) bool {
 	text = strings.Trim(text, "()")
 	half := len(data) / 2
@@ -156,7 +157,7 @@ func isComplex(data []byte, text string) bool {
 	return false
 }
 
-// isEnum compares names without what they are qualified by, or numbers.
+// isEnum compares names without their qualifiers, or numbers.
 func isEnum(n *Node, data []byte, text string) bool {
 	if unqualified(n.Text) == unqualified(text) {
 		return true
@@ -170,7 +171,7 @@ func isNumber(text string) bool {
 	return ok || strings.HasPrefix(text, "(unknown: ")
 }
 
-// unqualified takes the scopes of the names of a set of enumerators away.
+// unqualified removes the scopes from the names of a set of enumerators.
 func unqualified(text string) string {
 	parts := strings.Split(strings.Trim(text, "()"), " | ")
 	for i, p := range parts {
@@ -209,12 +210,12 @@ func isMethod(n *Node, data []byte, text string) bool {
 		return text == n.Text || strings.HasPrefix(text, fmt.Sprintf("&virtual table offset %d", pointer-1))
 	}
 	if _, rest, ok := strings.Cut(text, ")) 0x"); ok {
-		text = "0x" + rest // behind the type, in gdb's manner
+		text = "0x" + rest // behind the type, in gdb's style
 	}
 	return isPointer(n, data[:8], text)
 }
 
-// literal is what follows the first quotation mark in a text, that included.
+// literal returns a text from its first quotation mark on.
 func literal(text string) string {
 	if i := strings.IndexByte(text, '"'); i >= 0 {
 		return text[i:]
@@ -222,7 +223,7 @@ func literal(text string) string {
 	return ""
 }
 
-// incomplete is what gdb prints behind a text whose last bytes are no whole character.
+// incomplete is gdb's mark behind a text whose last bytes are no whole character.
 const incomplete = ", <incomplete sequence "
 
 // sameLiteral compares two literals, however much of a text each shows. Before an
@@ -318,7 +319,7 @@ func unquoteWide(text string) (out []rune, ok bool) {
 	return out, true
 }
 
-// unescapeWide reads what follows a backslash as one character.
+// unescapeWide reads the characters after a backslash as one.
 func unescapeWide(text string) (r rune, length int, ok bool) {
 	if text[0] == 'u' || text[0] == 'U' {
 		digits := map[byte]int{'u': 4, 'U': 8}[text[0]]
@@ -356,7 +357,7 @@ func unquote(text string, mark byte) ([]byte, bool) {
 	return out, true
 }
 
-// unescape reads what follows a backslash.
+// unescape reads the characters after a backslash.
 func unescape(text string) (bytes []byte, length int, ok bool) {
 	if i := strings.IndexByte("abfnrtve", text[0]); i >= 0 {
 		return []byte{"\a\b\f\n\r\t\v\x1b"[i]}, 1, true
@@ -387,7 +388,7 @@ func unescape(text string) (bytes []byte, length int, ok bool) {
 	return []byte{byte(x)}, end, x < 256
 }
 
-// sameText compares two texts but for blanks, of what is no number.
+// sameText compares two texts of values other than numbers, except blanks.
 func sameText(a, b string) bool {
 	if literal(a) == a && literal(b) == b && a != "" {
 		return sameLiteral(a, b)
@@ -395,7 +396,7 @@ func sameText(a, b string) bool {
 	return strings.Join(strings.Fields(a), "") == strings.Join(strings.Fields(b), "")
 }
 
-// shown is a value of a debugger's in a line.
+// shown returns a value of a debugger's in a line.
 func (n *Node) shown() string {
 	switch {
 	case n.Optimized:

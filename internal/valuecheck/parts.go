@@ -10,7 +10,7 @@ import (
 // node compares a value.
 func (c *comparison) node(path string, n *Node, v *Value) {
 	switch {
-	case c.isLoose && (v != nil && v.Status == "optimized-out" || !n.Pretty && strings.HasPrefix(n.Type, "std::") && n.Code == "struct" && !strings.HasPrefix(n.Type, "std::array")):
+	case c.contentsOnly && (v != nil && v.Status == "optimized-out" || !n.Pretty && strings.HasPrefix(n.Type, "std::") && n.Code == "struct" && !strings.HasPrefix(n.Type, "std::array")):
 		c.count(Neither, path, n, v) // it is of this program alone
 	case v == nil || v.Status == "optimized-out" || v.Status == "error" || v.Status == "partial" && len(v.Children) == 0:
 		c.each(path, n, func(path string, leaf *Node) {
@@ -51,7 +51,7 @@ func (c *comparison) node(path string, n *Node, v *Value) {
 	default:
 		c.leaf(path, n, v)
 	}
-	if v != nil && n == c.variable && !c.isLoose && n.Address != "" && v.Address != "" && n.Address != v.Address && !strings.HasSuffix(n.Code, "ref") {
+	if v != nil && n == c.variable && !c.contentsOnly && n.Address != "" && v.Address != "" && n.Address != v.Address && !strings.HasSuffix(n.Code, "ref") {
 		c.count(Wrong, path+" address", &Node{Type: n.Type, Text: n.Address}, &Value{Value: v.Address})
 	}
 	if v != nil && n.Type != "" && v.Type != n.Type && !strings.HasSuffix(path, "&") {
@@ -64,7 +64,7 @@ func (c *comparison) leaf(path string, n *Node, v *Value) {
 		c.count(Cut, path, n, v)
 		return
 	}
-	if c.isLoose && n.Code == "ptr" {
+	if c.contentsOnly && n.Code == "ptr" {
 		if isNull := strings.Trim(n.Bytes, "0") == ""; isNull == (v.Value == "0x0") {
 			c.count(Equal, path, n, v)
 		} else {
@@ -85,14 +85,14 @@ func (c *comparison) leaf(path string, n *Node, v *Value) {
 // members compares the members of a class, and its bases.
 func (c *comparison) members(path string, n *Node, v *Value) {
 	if len(n.Children) == 1 && n.Children[0].Name == "_M_elems" && n.Children[0].Code == "array" && isElement(v) {
-		c.elements(path, n.Children[0], v) // std::array, of which gdb has no form
+		c.elements(path, n.Children[0], v) // std::array, which gdb does not pretty-print
 		return
 	}
 	if len(n.Children) == 1 && !hasPart(v, n.Children[0].Name) && n.Children[0].Kind != "base" {
-		c.node(join(path, n.Children[0].Name), n.Children[0], v) // our form is what it wraps
+		c.node(join(path, n.Children[0].Name), n.Children[0], v) // we print the wrapped value
 		return
 	}
-	if len(n.Children) > 0 && isForm(n, v) {
+	if len(n.Children) > 0 && isPretty(n, v) {
 		c.count(OnlyWe, path, n, v)
 		return
 	}
@@ -132,7 +132,7 @@ func (c *comparison) members(path string, n *Node, v *Value) {
 	}
 }
 
-// isElement says whether the parts of a value are elements.
+// isElement reports whether the parts of a value are elements.
 func isElement(v *Value) bool { return len(v.Children) > 0 && v.Children[0].Name == "[0]" }
 
 // elements compares the elements of an array.
@@ -141,7 +141,7 @@ func (c *comparison) elements(path string, n *Node, v *Value) {
 		c.count(Equal, path, n, v)
 		return
 	}
-	if v.Value != "" && len(v.Children) == 0 { // a text, of which the peer does not have all
+	if v.Value != "" && len(v.Children) == 0 { // a text, which the peer cuts
 		c.count(OnlyWe, path, n, v)
 		return
 	}
@@ -176,7 +176,7 @@ func (c *comparison) characters(path string, n *Node, v *Value) {
 	}
 }
 
-// synthetic compares what a pointer points to that was optimized away.
+// synthetic compares the target of a pointer that was optimized away.
 func (c *comparison) synthetic(path string, n *Node, v *Value) {
 	if len(n.Children) == 0 || n.Children[0].Optimized || n.Children[0].Error != "" {
 		c.count(Equal, path, n, v)
@@ -190,8 +190,8 @@ func (c *comparison) synthetic(path string, n *Node, v *Value) {
 	c.node(path+"*", target, v)
 }
 
-// reference compares what a reference leads to. Its address is compared where we
-// print that alone.
+// reference compares the target of a reference, or its address where we print
+// only that.
 func (c *comparison) reference(path string, n *Node, v *Value) {
 	if word, ok := strings.CutPrefix(v.Value, "@"); ok && len(v.Children) == 0 {
 		if n.Bytes != "" && !judgeLeaf(&Node{Code: "ptr", Bytes: n.Bytes}, strings.TrimSuffix(word, ":")) {
@@ -205,7 +205,7 @@ func (c *comparison) reference(path string, n *Node, v *Value) {
 		c.count(Cut, path, n, v)
 		return
 	}
-	if n.Bytes != "" && v.Address != "" && !c.isLoose && !judgeLeaf(&Node{Code: "ptr", Bytes: n.Bytes}, v.Address) {
+	if n.Bytes != "" && v.Address != "" && !c.contentsOnly && !judgeLeaf(&Node{Code: "ptr", Bytes: n.Bytes}, v.Address) {
 		c.count(Wrong, path, &Node{Type: n.Type, Text: "address " + n.Bytes}, &Value{Value: v.Address})
 		return
 	}

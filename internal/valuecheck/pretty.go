@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// onlyTheirs finds the types of which only gdb has a form: places in containers, whose
-// form is what is there, and sets of bits.
+// onlyTheirs finds the types that only gdb pretty-prints: places in containers, shown
+// as the element there, and sets of bits.
 var onlyTheirs = regexp.MustCompile(`iterator$|_iterator|^std::bitset`)
 
-// hasPart says whether a value has a part of a name, or may have it: what is left out
-// is not known.
+// hasPart reports whether a value has a part of a name, or may have it: omitted parts
+// are not known.
 func hasPart(v *Value, name string) bool {
 	for _, child := range v.Children {
 		if child.Name == name {
@@ -24,9 +24,9 @@ func hasPart(v *Value, name string) bool {
 	return v.Deep || v.More > 0 || len(v.Children) == 0 && v.Value == ""
 }
 
-// isForm says whether a value of ours is in a form, where the peer's is as its
-// implementation is: it has no part of the same name.
-func isForm(n *Node, v *Value) bool {
+// isPretty reports whether a value of ours is pretty-printed, where the peer's is
+// as implemented: they have no part of the same name.
+func isPretty(n *Node, v *Value) bool {
 	if len(v.Children) == 0 {
 		return v.Value != ""
 	}
@@ -45,7 +45,7 @@ func isForm(n *Node, v *Value) bool {
 // pretty compares a value as a pretty printer shows it: its summary and its parts.
 func (c *comparison) pretty(path string, n *Node, v *Value) {
 	if onlyTheirs.MatchString(n.Type) && v.Value == "" {
-		c.explained(noForm, path, n, v)
+		c.explained(noPrinter, path, n, v)
 		return
 	}
 	if n.Text != "" || v.Value != "" {
@@ -60,15 +60,15 @@ func (c *comparison) pretty(path string, n *Node, v *Value) {
 	}
 }
 
-// parts compares the parts that two forms have, in their order.
+// parts compares the parts of two pretty-printed values, in their order.
 func (c *comparison) parts(path string, n *Node, v *Value) {
 	theirs, ours := n.Children, v.Children
-	if isWhole(n) { // of Rust: what it wraps, with counts that our summary has
+	if isWhole(n) { // of Rust: the wrapped value, with counts that our summary has
 		if theirs = c.counts(path, n, v); len(ours) == 0 && len(theirs) > 0 {
 			ours = []*Value{v}
 		}
 	}
-	if c.isLoose && strings.Contains(n.Type, "unordered_") {
+	if c.contentsOnly && strings.Contains(n.Type, "unordered_") {
 		theirs, ours = sorted(theirs, (*Node).shown), sorted(ours, (*Value).shown)
 	}
 	for i, child := range theirs {
@@ -89,7 +89,8 @@ func (c *comparison) parts(path string, n *Node, v *Value) {
 	}
 }
 
-// isWhole says whether the form of a type of Rust has what it wraps as its part.
+// isWhole reports whether a pretty-printed value of Rust has the wrapped value as
+// its part.
 func isWhole(n *Node) bool { return len(n.Children) > 0 && n.Children[0].Name == "value" }
 
 // counts compares the counts that gdb has as parts, which stand in our summary, and
@@ -110,8 +111,8 @@ func (c *comparison) counts(path string, n *Node, v *Value) (rest []*Node) {
 	return rest
 }
 
-// within is what a std::variant holds of ours where it is in a std::optional: there
-// gdb shows no variant.
+// within returns the content of our std::variant in a std::optional, where gdb
+// shows no variant.
 func within(n, child *Node, v *Value) *Value {
 	if strings.HasPrefix(n.Text, "std::optional") && strings.HasPrefix(v.Value, "std::variant") && !strings.HasPrefix(child.Text, "std::variant") && len(v.Children) == 1 {
 		return v.Children[0]
@@ -124,8 +125,8 @@ func sorted[T any](list []T, text func(T) string) []T {
 	return slices.SortedFunc(slices.Values(list), func(a, b T) int { return strings.Compare(text(a), text(b)) })
 }
 
-// summary compares the line that stands for a value. That of a text is its
-// value; that of a container is but words, whose numbers are compared.
+// summary compares the line that stands for a value. A text's line is its
+// value; of a container's words only the numbers are compared.
 func (c *comparison) summary(path string, n *Node, v *Value) {
 	if n.Hint == "string" || literal(n.Text) == n.Text && n.Text != "" {
 		if sameText(strings.TrimLeft(n.Text, "uUL"), strings.TrimLeft(v.Value, "uUL")) {
@@ -139,7 +140,7 @@ func (c *comparison) summary(path string, n *Node, v *Value) {
 		return
 	}
 	theirs, ours := bare(n.Text), bare(v.Value)
-	if c.isLoose {
+	if c.contentsOnly {
 		theirs, _, _ = strings.Cut(theirs, ", capacity")
 		ours, _, _ = strings.Cut(ours, ", capacity")
 	}
@@ -152,7 +153,8 @@ func (c *comparison) summary(path string, n *Node, v *Value) {
 
 var digits = regexp.MustCompile(`\d+`)
 
-// bare is a line without the arguments of templates and versions of namespaces.
+// bare returns a line without the arguments of templates and versions of
+// namespaces.
 func bare(text string) string {
 	var out strings.Builder
 	depth := 0
@@ -172,7 +174,7 @@ func bare(text string) string {
 // entries compares the keys and values of a map, in the order of the memory.
 func (c *comparison) entries(path string, n *Node, v *Value) {
 	theirs, ours := slices.Collect(slices.Chunk(n.Children, 2)), v.Children
-	if c.isLoose && strings.Contains(n.Type, "unordered_") {
+	if c.contentsOnly && strings.Contains(n.Type, "unordered_") {
 		if n.Cut {
 			c.count(Cut, path, n, v)
 			return // other elements come first
@@ -182,21 +184,21 @@ func (c *comparison) entries(path string, n *Node, v *Value) {
 	}
 	for i, e := range theirs {
 		key, value := e[0], e[1]
-		at := fmt.Sprintf("%s[%d]", path, i)
+		element := fmt.Sprintf("%s[%d]", path, i)
 		if i >= len(ours) {
 			if v.More == 0 {
-				c.node(at+".key", key, nil)
-				c.node(at+".value", value, nil)
+				c.node(element+".key", key, nil)
+				c.node(element+".value", value, nil)
 			}
 			continue
 		}
 		entry := ours[i]
 		if entry.Kind != "entry" || len(entry.Children) != 2 {
-			c.count(Wrong, at, &Node{Type: n.Type, Text: "an entry"}, entry)
+			c.count(Wrong, element, &Node{Type: n.Type, Text: "an entry"}, entry)
 			continue
 		}
-		c.node(at+".key", key, entry.Children[0])
-		c.node(at+".value", value, entry.Children[1])
+		c.node(element+".key", key, entry.Children[0])
+		c.node(element+".value", value, entry.Children[1])
 	}
 	for i := len(n.Children) / 2; i < len(v.Children) && !n.Cut; i++ {
 		c.count(Extra, join(path, v.Children[i].Name), &Node{Type: v.Children[i].Type}, v.Children[i])

@@ -4,11 +4,11 @@ package valuecheck
 
 import "fmt"
 
-// Outcome says how a value of ours compares with a debugger's.
+// Outcome is the result of comparing a value of ours with a debugger's.
 type Outcome string
 
-// The outcomes. Those above Equal are differences; a variable has the first of
-// this list that a part of it has.
+// The outcomes. The ones above Equal are differences; a variable has the first
+// outcome of this list that a part of it has.
 const (
 	Wrong     Outcome = "wrong"        // both know it, and it differs
 	Miss      Outcome = "miss"         // the peer alone knows it
@@ -47,26 +47,26 @@ func withComma(class string) string {
 	return ", " + class
 }
 
-// Result is how the values of a core compare.
+// Result has the outcomes of the values of a core.
 type Result struct {
 	Frames    int
 	Variables map[Outcome]int
 	Values    map[Outcome]int // parts without parts
 	Classes   map[string]int  // of the values that are explained
-	Pairs     []*Pair         // those that are not equal
+	Pairs     []*Pair         // the values that are not equal
 	Texts     map[string]int  // equal values whose text differs, by kind of type and an example
 	Types     map[string]int  // names of types that differ
-	Summaries map[string]int  // summaries of pretty forms that differ
+	Summaries map[string]int  // summaries of pretty-printed values that differ
 }
 
-// NewResult is a result of nothing.
+// NewResult returns an empty result.
 func NewResult() *Result {
 	return &Result{Variables: map[Outcome]int{}, Values: map[Outcome]int{}, Classes: map[string]int{},
 		Texts: map[string]int{}, Types: map[string]int{}, Summaries: map[string]int{}}
 }
 
-// Known is how many values the peer knows and ours can be held against: of
-// these, 98 of 100 are to be equal.
+// Known returns how many values the peer knows and ours can be compared with:
+// 98 of 100 of these must be equal.
 func (r *Result) Known() int { return r.Values[Equal] + r.Values[Wrong] + r.Values[Miss] }
 
 // Add adds the counts and pairs of another core.

@@ -21,10 +21,10 @@ import (
 //go:embed values.py
 var script []byte
 
-// Core runs the program of a subject, which is in the folder made, until it fails,
-// or waits and is copied, and returns its core, which is in dir, and its executable.
-func (s *Subject) Core(made, dir string) (exe, core string, err error) {
-	command := append([]string{filepath.Join(made, "program")}, s.Args...)
+// Core runs the program of a subject, which is in folder, until it fails, or waits
+// and gcore copies it. It returns its core, which is in dir, and its executable.
+func (s *Subject) Core(folder, dir string) (exe, core string, err error) {
+	command := append([]string{filepath.Join(folder, "program")}, s.Args...)
 	if s.Run != nil {
 		command = s.Run
 	}
@@ -48,7 +48,7 @@ func (s *Subject) Core(made, dir string) (exe, core string, err error) {
 	return exe, core, err
 }
 
-// copied takes the core of a process that waits.
+// copied takes the core of a waiting process.
 func (s *Subject) copied(cmd *exec.Cmd) (core string, err error) {
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Subject) copied(cmd *exec.Cmd) (core string, err error) {
 	return core, nil
 }
 
-// GDB asks gdb for the values of a core; pretty is by its pretty printers.
+// GDB asks gdb for the values of a core; pretty uses its pretty printers.
 func (s *Subject) GDB(exe, core string, pretty bool) (*Peer, error) {
 	dir, err := os.MkdirTemp("", "values-")
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *Subject) GDB(exe, core string, pretty bool) (*Peer, error) {
 		return nil, err
 	}
 	args := append([]string{"-nx", "-batch", "-iex", "set debuginfod enabled off"}, printers()...)
-	// A pretty printer may go round in what is no map any more.
+	// A pretty printer may loop in a destroyed map.
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "gdb", append(args, "-ex", "source "+source, exe, core)...)
@@ -111,7 +111,7 @@ func (s *Subject) GDB(exe, core string, pretty bool) (*Peer, error) {
 	return p, json.Unmarshal(data, p)
 }
 
-// printers are gdb's options by which it finds the pretty printers of Rust.
+// printers returns gdb's options for the pretty printers of Rust.
 func printers() []string {
 	out, err := exec.Command("rustc", "--print", "sysroot").Output()
 	if err != nil {
@@ -121,7 +121,7 @@ func printers() []string {
 	return []string{"-iex", "add-auto-load-safe-path " + dir, "-iex", "python import sys; sys.path.insert(0, '" + dir + "')", "-iex", "directory " + dir}
 }
 
-// Arguments are those of `unwindd` for the same values.
+// Arguments returns the arguments of `unwindd` for the same values.
 func (s *Subject) Arguments(core string, pretty bool) []string {
 	args := []string{"stack", core, "--locals", "--format", "json", "--depth", "16", "--elements", "200", "--max-frames", "100000"}
 	if !pretty {

@@ -11,37 +11,38 @@ import (
 type Subject struct {
 	Name       string
 	Sources    []string   // absolute
-	Commands   [][]string // that make the executable "program" in a folder
-	Run        []string   // what is run if not the program: a command of the system
+	Commands   [][]string // that build the executable "program" in a folder
+	Run        []string   // a command of the system that runs instead of the program
 	Args       []string
-	Wait       string // what is to be waited for before gcore: a line that begins so, or seconds; "" if it fails by itself
+	Wait       string // waited for before gcore: a line that begins so, or seconds; "" if it fails by itself
 	Libraries  bool   // the functions of libraries count
 	Globals    []string
 	Go         bool   // it is written in Go: delve is the peer
-	Pretty     bool   // its pretty forms are compared, too
-	Containers string // the subject whose pretty forms it must equal, where no debugger of ours has printers
+	Pretty     bool   // its pretty-printed values are compared, too
+	Containers string // the subject whose pretty-printed values it must equal, where no debugger has printers
 }
 
-// compilers are those of C and C++; the last is the one of gcc's options alone.
+// compilers are the compilers of C and C++; the last one is for gcc's own
+// options.
 var compilers = []struct{ name, c, cxx string }{
 	{"gcc", "gcc", "g++"},
 	{"clang-14", "clang-14", "clang++-14"},
 	{"clang-22", "clang-22", "clang++-22"},
 }
 
-// form is how debug information is kept.
-type form struct {
+// format is a format of debug information.
+type format struct {
 	name  string
 	flags string
 	after [][]string // commands after the link
 }
 
 var (
-	forms = []form{
+	formats = []format{
 		{name: "DWARF 5", flags: "-gdwarf-5"},
 		{name: "DWARF 4", flags: "-gdwarf-4"},
 	}
-	otherForms = []form{
+	otherFormats = []format{
 		{name: "split", flags: "-gdwarf-5 -gsplit-dwarf"},
 		{name: "split 4", flags: "-gdwarf-4 -gsplit-dwarf"},
 		{name: "type units", flags: "-gdwarf-5 -fdebug-types-section"},
@@ -63,13 +64,13 @@ type program struct {
 	args      []string
 	wait      string
 	globals   []string
-	pretty    bool // of a program that waits without optimization alone: else gdb goes round in maps that are none
+	pretty    bool // of a program that waits without optimization alone: else gdb loops in uninitialized maps
 	levels    []string
-	every     bool // with every form; else with DWARF 5 alone
+	every     bool // with every format; else with DWARF 5 alone
 }
 
-// Subjects are all programs, whose sources are in the folder dir, and, for the larger
-// ones, in workloads. What is in no file here is a command of the system.
+// Subjects returns all programs, whose sources are in the folder dir, and, for the
+// larger ones, in workloads. The others are commands of the system.
 func Subjects(dir, workloads string) []*Subject {
 	levels := []string{"-O0", "-Og", "-O2"}
 	var all []*Subject
@@ -90,7 +91,7 @@ func Subjects(dir, workloads string) []*Subject {
 	return append(all, installed()...)
 }
 
-// golang are programs in Go, optimized and not.
+// golang returns programs in Go, optimized and not.
 func golang(dir string) []*Subject {
 	source := filepath.Join(dir, "govalues", "main.go")
 	var all []*Subject
@@ -109,7 +110,7 @@ func (p program) subjects() []*Subject {
 	var all []*Subject
 	for _, compiler := range compilers {
 		for _, level := range p.levels {
-			for _, f := range forms {
+			for _, f := range formats {
 				if p.every || f.name == "DWARF 5" {
 					all = append(all, p.subject(compiler.name, p.driver(compiler.c, compiler.cxx), level, f))
 				}
@@ -118,7 +119,7 @@ func (p program) subjects() []*Subject {
 		if !p.every {
 			continue
 		}
-		for _, f := range otherForms {
+		for _, f := range otherFormats {
 			if f.name == "dwz 5" && compiler.name != "gcc" {
 				continue // dwz 0.15 does not know .debug_addr
 			}
@@ -135,7 +136,7 @@ func (p program) driver(c, cxx string) string {
 	return cxx
 }
 
-func (p program) subject(compiler, driver, level string, f form) *Subject {
+func (p program) subject(compiler, driver, level string, f format) *Subject {
 	name := strings.TrimSuffix(filepath.Base(p.source), filepath.Ext(p.source))
 	command := []string{driver, "-w", level, "-g"}
 	if p.language == "c++" {
@@ -148,8 +149,8 @@ func (p program) subject(compiler, driver, level string, f form) *Subject {
 	}
 }
 
-// libcxx are the containers of LLVM's library, whose pretty forms are those of
-// GNU's: no debugger here has printers for them.
+// libcxx returns the containers of LLVM's library, which must be
+// pretty-printed like GNU's: no debugger here has printers for them.
 func libcxx(dir string) []*Subject {
 	source := filepath.Join(dir, "containers.cpp")
 	var all []*Subject
@@ -162,9 +163,9 @@ func libcxx(dir string) []*Subject {
 	return all
 }
 
-// Libcxx22 are the same with LLVM 22's library, if root is a folder that Debian's
-// libc++-22-dev and libc++abi-22-dev were unpacked in: they cannot be installed
-// beside the ones of LLVM 14.
+// Libcxx22 returns the same with LLVM 22's library, if root is a folder that
+// Debian's libc++-22-dev and libc++abi-22-dev were unpacked in: they cannot be
+// installed beside the ones of LLVM 14.
 func Libcxx22(dir, root string) []*Subject {
 	if root == "" {
 		return nil
@@ -202,7 +203,8 @@ func rust(dir, workloads string) []*Subject {
 	return all
 }
 
-// installed are programs of Debian, whose debug information is in packages of its own.
+// installed returns programs of Debian, whose debug information is in packages of its
+// own.
 func installed() []*Subject {
 	return []*Subject{
 		{Name: "python3", Run: []string{"/usr/bin/python3", "-c", pythonProgram}, Wait: "ready", Libraries: true},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version says which build of unwindd this is.
+// Package version describes this build of unwindd.
 package version
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What a release is built with, by `-ldflags "-X ...version.version=v1.2.3"`. The go
+// The stamps of a release, set by `-ldflags "-X ...version.version=v1.2.3"`. The go
 // command stamps a build by itself where it finds the repository, which it does not in
 // an archive of the sources nor in a linked work tree of git.
 var (
@@ -19,10 +19,10 @@ var (
 	date    string // of the commit, as RFC 3339 has it
 )
 
-// Unknown is the version of a build that nothing says the version of.
+// Unknown is the version of a build without a known one.
 const Unknown = "devel"
 
-// A Build is what is known of an executable.
+// Build describes an executable.
 type Build struct {
 	// Version is a tag such as v1.2.3, a pseudo-version of Go where the commit has no
 	// tag, or Unknown. It ends with +dirty where files differed from the commit.
@@ -38,13 +38,13 @@ type Build struct {
 	Platform string `json:"platform"`
 }
 
-// Read says what is known of this executable.
+// Read describes this executable.
 func Read() Build {
 	info, _ := debug.ReadBuildInfo()
 	return read(info)
 }
 
-// read takes what the linker was told, and what the go command stamped otherwise.
+// read takes the linker's values, else the go command's stamps.
 func read(info *debug.BuildInfo) Build {
 	b := Build{Version: version, Commit: commit, CommitTime: inUTC(date), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info == nil {
@@ -67,7 +67,7 @@ func read(info *debug.BuildInfo) Build {
 	return b
 }
 
-// inUTC is a time in UTC; what is no time is not known.
+// inUTC returns a time in UTC; "" for a text that is no time.
 func inUTC(text string) string {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {

@@ -25,15 +25,14 @@ import (
 )
 
 const (
-	// walks is how often the wave of one kernel is walked, unless everything is to
-	// be executed.
+	// walks bounds the walks of the wave of one kernel, except in a full proof.
 	walks = 10_000
-	// visits is how often it is walked in one state: at one PC, with the same
-	// masks of lanes and calls in progress.
+	// visits bounds the walks in one state: at one PC, with the same masks of
+	// lanes and calls in progress.
 	visits = 4
-	// compares is how often registers are compared at one PC, in a function that
-	// was called from one place; each, after how many walks. Comparing them is
-	// most of the work.
+	// compares bounds the comparisons of registers at one PC, in a function that
+	// was called from one place; each is the number of walks between two.
+	// Comparing them is most of the work.
 	compares = 2
 	each     = 3
 )
@@ -45,7 +44,7 @@ type Counts struct {
 	pairs, wrongPairs, unknownPairs     int // the same, by the registers of the frame
 	allRegisters, wrongRegisters        int
 	unknownRegisters                    int
-	lost                                int // registers that the function itself does not preserve
+	lost                                int // registers that the function does not preserve
 	ByCode                              int // frames by code that call frame information contradicts
 	causes                              map[string]int
 }
@@ -76,13 +75,13 @@ func (c *Counts) String() string {
 		c.searched, c.pairs, c.wrongPairs, c.unknownPairs, c.allRegisters, c.wrongRegisters, c.unknownRegisters, c.lost)
 }
 
-// A Walker walks the stack of a thread, as an engine's target does.
+// Walker walks the stack of a thread, as an engine's target does.
 type Walker interface {
 	Refresh(ctx context.Context, th *target.Thread) error
 	Activations(ctx context.Context, th *target.Thread) (*walk.Stack, []walk.Activation)
 }
 
-// A Judge walks a wave that executes, and holds every walk against the calls
+// Judge walks a wave that executes, and compares every walk with the calls
 // that are in progress.
 type Judge struct {
 	Counts
@@ -91,7 +90,7 @@ type Judge struct {
 	Thread *target.Thread
 	module *target.Module
 	visits map[uint64]int // of states
-	// compared is how often registers were held against the calls, by PC and
+	// compared counts the comparisons of registers with the calls, by PC and
 	// return address.
 	compared map[[2]uint64]int
 	Problems []string
@@ -100,7 +99,8 @@ type Judge struct {
 	By       code.FoundBy // how frames must be found; "": by call frame information or, where the code contradicts that, by the code
 }
 
-// New makes a judge, which is the target to walk. Its Walker must be set before it executes a kernel.
+// New returns a judge, which is the target to walk. Its Walker must be set before it executes a
+// kernel.
 func New(t testing.TB, o *gcn.Object) *Judge {
 	t.Helper()
 	file, err := object.Open(o.Path)
@@ -167,7 +167,7 @@ func (j *Judge) Launch(s *gcn.State) {
 	j.visits, j.compared, j.walks = map[uint64]int{}, map[[2]uint64]int{}, 0
 }
 
-// errSteps says that a kernel executes longer than it is followed.
+// errSteps is the error of a kernel that executes longer than its limit.
 var errSteps = errors.New("the kernel executes too long")
 
 // run executes the kernel, and walks at every instruction unless quiet.
@@ -193,8 +193,8 @@ func (j *Judge) run(limit int) error {
 	return nil
 }
 
-// key is that of a state that walks find alike: the PC, the lanes that execute,
-// and so many of the calls in progress, the innermost ones.
+// key returns the key of a state that walks find alike: the PC, the lanes that
+// execute, and the innermost calls in progress.
 func (j *Judge) key(calls int) uint64 {
 	h := fnv.New64a()
 	word := func(v uint64) {
@@ -212,14 +212,14 @@ func (j *Judge) key(calls int) uint64 {
 	return h.Sum64()
 }
 
-// look walks the wave as it is, but not in the same state for ever. Return
-// addresses are held against the calls at every walk, registers at every third one,
-// twice for each PC and innermost call; registers of frames beyond the first caller at
-// every fourth of these.
+// look walks the wave, a bounded number of times in one state. Return addresses are
+// compared with the calls at every walk, registers at every third one, twice for each
+// PC and innermost call; registers of frames beyond the first caller at every fourth
+// of these.
 func (j *Judge) look() {
 	k := j.key(len(j.Calls) + 1)
 	j.visits[k]++
-	if j.visits[k] > visits || j.walks == walks && !proof.IsAsked() {
+	if j.visits[k] > visits || j.walks == walks && !proof.IsRequested() {
 		return
 	}
 	j.walked++
@@ -239,7 +239,7 @@ func (j *Judge) look() {
 	j.judge(stack, frames, depth)
 }
 
-// first reports whether registers are to be compared at the PC, in the innermost call.
+// first reports whether to compare registers at the PC, in the innermost call.
 func (j *Judge) first() bool {
 	site := [2]uint64{j.State.PC}
 	if n := len(j.Calls); n > 0 {
@@ -258,12 +258,12 @@ func (j *Judge) problem(format string, args ...any) {
 // Numbers matches the numbers in a cause, which are no part of it.
 var Numbers = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)
 
-// cause counts why something is not known.
+// cause counts a reason for unknown values.
 func (j *Judge) cause(what, why string, n int) {
 	j.causes[what+": "+Numbers.ReplaceAllString(why, "N")] += n
 }
 
-// judge holds a walk against the calls, with the registers of so many callers.
+// judge compares a walk with the calls, with the registers of so many callers.
 func (j *Judge) judge(stack *walk.Stack, activations []walk.Activation, search int) {
 	frames := stack.Frames
 	depth := len(j.Calls)
@@ -317,7 +317,8 @@ func (j *Judge) judge(stack *walk.Stack, activations []walk.Activation, search i
 	}
 }
 
-// compare holds the registers of a frame against those at the moment of its call.
+// compare compares the registers of a frame with the registers at the moment of
+// its call.
 func (j *Judge) compare(f walk.Activation, c *gcn.Call) {
 	j.pairs++
 	var wrong, unknown bool
@@ -336,7 +337,7 @@ func (j *Judge) compare(f walk.Activation, c *gcn.Call) {
 			j.problem("frame %d, called %s: register %d %s", f.Index(), j.Object.Code.Functions[c.Function], r.Number, why)
 			continue
 		}
-		// What must be there: all of a scalar; the lanes of a vector register
+		// The required parts: all of a scalar; the lanes of a vector register
 		// that did not execute, and all of them where it is preserved.
 		needed := ^uint64(0)
 		if r.File == gcn.Scalar && !r.Keeps {
@@ -376,8 +377,8 @@ func (j *Judge) compare(f walk.Activation, c *gcn.Call) {
 	}
 }
 
-// lostIn are the lanes of a register that no function between a call and the top
-// frame can be relied on to have kept.
+// lostIn returns the lanes of a register that some function between a call and
+// the top frame may have changed.
 func (j *Judge) lostIn(c *gcn.Call, r *gcn.Register) uint64 {
 	var lost uint64
 	for i := slices.Index(j.Calls, c); i < len(j.Calls); i++ {
@@ -386,9 +387,9 @@ func (j *Judge) lostIn(c *gcn.Call, r *gcn.Register) uint64 {
 	return lost
 }
 
-// register holds one register of a frame against its value at the call: false
-// where it is wrong. missing are the lanes, or for scalars all bits, that are not
-// known, with the cause.
+// register compares one register of a frame with its value at the call: good is
+// false where it is wrong. missing are the lanes, or for scalars all bits, that
+// are not known, with the cause.
 func (j *Judge) register(f walk.Activation, c *gcn.Call, r *gcn.Register) (good bool, missing uint64, why string) {
 	want := c.Registers[r.Offset:][:r.Size]
 	l, err := f.Location(context.Background(), r.Number)
@@ -439,8 +440,8 @@ func (j *Judge) register(f walk.Activation, c *gcn.Call, r *gcn.Register) (good 
 	return true, missing, why
 }
 
-// parts holds a vector register against a composite whose parts are lanes, without
-// reading through the engine; false where it has other parts. It is faster.
+// parts compares a vector register with a composite whose parts are lanes, without
+// the engine, which is faster; ok is false where it has other parts.
 func (j *Judge) parts(parts []locexpr.Part, want []byte) (good bool, missing uint64, ok bool) {
 	lane := 0
 	for i := range parts {
@@ -476,8 +477,8 @@ func (j *Judge) parts(parts []locexpr.Part, want []byte) (good bool, missing uin
 	return true, missing, 4*lane == len(want)
 }
 
-// execute runs every kernel of an object twice: to find out what its functions
-// preserve, and to walk it.
+// execute runs every kernel of an object twice: to find the registers that its
+// functions preserve, and to walk it.
 func (j *Judge) execute(k *gcn.Kernel, launch func() (*gcn.State, error), limit int) error {
 	for _, quiet := range []bool{true, false} {
 		s, err := launch()

@@ -11,7 +11,7 @@ import (
 	"github.com/unwindd/unwindd/internal/gcn"
 )
 
-// Table gathers counts by processor and level, of tests side by side.
+// Table gathers the counts of parallel tests by processor and level.
 type Table struct {
 	mutex  sync.Mutex
 	counts map[string]*Counts

@@ -8,9 +8,9 @@
 // is, so DWARF has a number of its own for each of them at each wave size
 // ("Register Identifier").
 //
-// The package is large because it reads code: what is known at a place (masks, values,
-// holds, states) is one model, which the flow, the effects of operations and the rows
-// share.
+// The package is large because it reads code: masks, values and states describe what a
+// place in the code is known to hold, and the flow, the effects of operations and the
+// rows share this one model.
 package amdgpu
 
 import (
@@ -21,7 +21,7 @@ import (
 )
 
 // architecture is sdk.Architecture for AMDGPU. It remembers the code objects that
-// it was asked about, and what their code was found to do.
+// were opened, and the effects of their functions.
 type architecture struct {
 	sdk.Base
 	objects *objects
@@ -58,9 +58,9 @@ func (architecture) OpenTarget(ctx context.Context, e sdk.Engine, req *sdk.OpenT
 	})
 }
 
-// OpenObject finds what an object of amdhsa says of itself: its processor, its
-// kernels with their wave sizes, the encoding of its expressions, and whether
-// its call frame information can be relied on for what functions leave alone.
+// OpenObject describes an object of amdhsa: its processor, its kernels with
+// their wave sizes, the encoding of its expressions, and whether its call
+// frame information can be relied on for what functions leave alone.
 func (a architecture) OpenObject(ctx context.Context, e sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
 	o := codeObject{ctx: ctx, engine: e, req: req, answer: &sdk.OpenObjectAnswer{}}
 	if req.Machine == machine {

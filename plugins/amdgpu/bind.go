@@ -8,7 +8,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// bind is what a wave's registers and processor say of it.
+// bind describes a wave by its registers and its processor.
 func bind(t *sdk.ThreadState) sdk.ThreadBinding {
 	var b sdk.ThreadBinding
 	b.Lanes, b.Problem = lanesOf(t)
@@ -26,9 +26,9 @@ func bind(t *sdk.ThreadState) sdk.ThreadBinding {
 	return b
 }
 
-// lanesOf is how many lanes a wave has: what the target says, else what only
-// waves of one size have among its registers, vector registers before masks,
-// else what is usual for its processor.
+// lanesOf returns how many lanes a wave has: the target's number, else the
+// size that its registers prove (vector registers before masks), else the
+// usual size of its processor.
 func lanesOf(t *sdk.ThreadState) (lanes uint32, problem string) {
 	p := processorNamed(t.Processor)
 	lanes, why := t.Lanes, "the target says so"
@@ -48,8 +48,8 @@ func lanesOf(t *sdk.ThreadState) (lanes uint32, problem string) {
 	return lanes, ""
 }
 
-// lanesByRegisters is the wave size that registers prove, or 0: they prove none
-// where there are registers of both sizes or of neither.
+// lanesByRegisters returns the wave size that registers prove; 0 where there
+// are registers of both sizes or of neither.
 func lanesByRegisters(r *sdk.Registers) uint32 {
 	for _, files := range [][]registerFile{vectorFiles, maskFiles} {
 		var found [2]bool
@@ -68,7 +68,7 @@ func lanesByRegisters(r *sdk.Registers) uint32 {
 	return 0
 }
 
-// A registerFile is a range of registers that waves of one size have.
+// registerFile is a range of registers that waves of one size have.
 type registerFile struct{ first, count, lanes uint32 }
 
 var vectorFiles, maskFiles = func() (vectors, masks []registerFile) {
@@ -85,9 +85,9 @@ var vectorFiles, maskFiles = func() (vectors, masks []registerFile) {
 	return vectors, masks
 }()
 
-// activeLanes is the execution mask, one bit a lane, or nil where the registers
-// do not hold all of it. In a wave of 32 lanes it is the low half of the 64-bit
-// register.
+// activeLanes returns the execution mask, one bit a lane; nil where the
+// registers do not hold all of it. In a wave of 32 lanes it is the low half of
+// the 64-bit register.
 func activeLanes(r *sdk.Registers, lanes uint32) []byte {
 	own, other := exec64, exec32
 	if lanes == wave32 {

@@ -17,7 +17,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// Of ELF: types of sections, of symbols, flags of sections.
+// ELF's types of sections and symbols, and flags of sections.
 const (
 	sectionNote   = 7 // SHT_NOTE
 	sectionNoBits = 8 // SHT_NOBITS
@@ -28,28 +28,28 @@ const (
 	symbolSize    = 24
 )
 
-// maxKernels bounds what an object may say of kernels.
+// maxKernels bounds the kernels that an object may list.
 const maxKernels = 1 << 20
 
-// A codeObject is a code object while it is looked at.
+// codeObject is a code object that is being read.
 type codeObject struct {
 	ctx    context.Context
 	engine sdk.Engine
 	req    *sdk.OpenObjectRequest
 	answer *sdk.OpenObjectAnswer
 
-	processor   *processor // nil: none that the flags tell
+	processor   *processor // nil: the flags name none that is known
 	byName      map[string]*sdk.SectionInfo
-	loaded      []*sdk.SectionInfo // those at an address, sorted by it
+	loaded      []*sdk.SectionInfo // the sections that have an address, sorted by it
 	functions   []span             // sorted by start
 	descriptors []descriptor       // sorted by name
 	check       *frameCheck        // nil: there is no call frame information with rules
 }
 
-// A span is a range of addresses.
+// span is a range of addresses.
 type span struct{ start, end uint64 }
 
-// A descriptor is a kernel descriptor's symbol.
+// descriptor is a kernel descriptor's symbol.
 type descriptor struct {
 	name    string
 	address uint64
@@ -65,7 +65,7 @@ func (o *codeObject) problem(format string, args ...any) {
 }
 
 // index makes sections easy to find. Sections at address 0 are not loaded, or
-// are those of a relocatable object, which are at no address yet.
+// belong to a relocatable object and have no address yet.
 func (o *codeObject) index() {
 	o.byName = make(map[string]*sdk.SectionInfo, len(o.req.Sections))
 	for i := range o.req.Sections {
@@ -80,7 +80,8 @@ func (o *codeObject) index() {
 	slices.SortStableFunc(o.loaded, func(a, b *sdk.SectionInfo) int { return cmp.Compare(a.Address, b.Address) })
 }
 
-// sectionAt returns the section that holds an address; nil where none does.
+// sectionAt returns the section that contains an address; nil where none
+// does.
 func (o *codeObject) sectionAt(address uint64) *sdk.SectionInfo {
 	i, found := slices.BinarySearchFunc(o.loaded, address, func(s *sdk.SectionInfo, a uint64) int { return cmp.Compare(s.Address, a) })
 	if !found {
@@ -154,12 +155,12 @@ func (o *codeObject) readSymbols() {
 // descriptorName returns the name of a symbol if it is a kernel descriptor's.
 // Strings of a table may share their bytes, so that only a bound on each keeps
 // all together in proportion.
-func descriptorName(names []byte, at uint32) (string, bool) {
+func descriptorName(names []byte, offset uint32) (string, bool) {
 	const suffix, longest = ".kd", 1 << 13
-	if uint64(at) >= uint64(len(names)) {
+	if uint64(offset) >= uint64(len(names)) {
 		return "", false
 	}
-	names = names[at:]
+	names = names[offset:]
 	name := names[:max(bytes.IndexByte(names[:min(len(names), longest)], 0), 0)]
 	if len(name) <= len(suffix) || !bytes.HasSuffix(name, []byte(suffix)) || !utf8.Valid(name) {
 		return "", false
@@ -167,11 +168,11 @@ func descriptorName(names []byte, at uint32) (string, bool) {
 	return string(name), true
 }
 
-// metadataKernels are the kernels of the object's metadata, by the symbol of
-// their descriptor.
+// metadataKernels returns the kernels of the object's metadata, by the symbol
+// of their descriptor.
 func (o *codeObject) metadataKernels() map[string]kernel {
 	kernels := map[string]kernel{}
-	left := 64 // sections of notes that are looked at
+	left := 64 // sections of notes that are read
 	for i := range o.req.Sections {
 		s := &o.req.Sections[i]
 		if s.Type != sectionNote || o.byName[s.Name] != s || left == 0 {
@@ -195,7 +196,7 @@ func (o *codeObject) metadataKernels() map[string]kernel {
 	return kernels
 }
 
-// metadataNote finds the note with the metadata among those of a section. Owner
+// metadataNote finds the note with the metadata among a section's notes. Owner
 // and data are padded to 4 bytes ("Note Records").
 func metadataNote(notes []byte) (data []byte, ok bool) {
 	const header = 12
@@ -214,7 +215,7 @@ func metadataNote(notes []byte) (data []byte, ok bool) {
 	return nil, false
 }
 
-// Of a kernel descriptor ("Kernel Descriptor").
+// The fields of a kernel descriptor ("Kernel Descriptor").
 const (
 	descriptorSize       = 64
 	descriptorEntry      = 16 // KERNEL_CODE_ENTRY_BYTE_OFFSET: 8 bytes, signed, from the descriptor on
@@ -222,8 +223,8 @@ const (
 	propertyWave32       = 1 << 10
 )
 
-// findKernels finds the code of each kernel descriptor. What the descriptor says
-// is what the machine does; the metadata is for those who launch.
+// findKernels finds the code of each kernel descriptor. The descriptor counts,
+// which the machine obeys; the metadata is for the launching host.
 func (o *codeObject) findKernels(listed map[string]kernel) {
 	if len(o.descriptors) == 0 {
 		if len(listed) > 0 {
@@ -273,14 +274,14 @@ func (o *codeObject) descriptor(d *descriptor, contents map[string][]byte) []byt
 		b = o.section(s.Name)
 		contents[s.Name] = b
 	}
-	if at := d.address - s.Address; at <= uint64(len(b)) && uint64(len(b))-at >= descriptorSize {
-		return b[at:][:descriptorSize]
+	if offset := d.address - s.Address; offset <= uint64(len(b)) && uint64(len(b))-offset >= descriptorSize {
+		return b[offset:][:descriptorSize]
 	}
 	return nil
 }
 
-// end is where the function that begins at an address ends: where its symbol
-// says so, else at the next function or the end of the section; 0 where the
+// end returns the end of the function that begins at an address: by its
+// symbol, else the next function or the end of the section; 0 where the
 // address is in no section of code.
 func (o *codeObject) end(start uint64) uint64 {
 	s := o.sectionAt(start)
@@ -298,15 +299,15 @@ func (o *codeObject) end(start uint64) uint64 {
 	return end
 }
 
-// frames is what call frame information says of an object.
+// frames summarizes an object's call frame information.
 type frames struct {
 	full    []span   // code that has rows with a CFA, sorted
-	empty   []uint64 // where code begins of which there are no such rows
+	empty   []uint64 // where code without such rows begins
 	dialect string   // of the expressions
 	tables  []frameTable
 }
 
-// operations is the dialect of the expressions.
+// operations returns the dialect of the expressions.
 func (f *frames) operations() *locexpr.Dialect {
 	if f.dialect == legacyDialect {
 		return locexpr.LLVMLegacy
@@ -342,17 +343,17 @@ func (o *codeObject) readFrames() frames {
 				o.problem("%v", err)
 			case e.FDE != nil:
 				f.add(e.FDE)
-				for in, err := range e.FDE.Instructions() {
-					dialects.count(&in, err)
+				for instruction, err := range e.FDE.Instructions() {
+					dialects.count(&instruction, err)
 				}
 			case e.CIE != nil:
-				for in, err := range e.CIE.Instructions() {
-					dialects.count(&in, err)
+				for instruction, err := range e.CIE.Instructions() {
+					dialects.count(&instruction, err)
 				}
 			}
 		}
 	}
-	// The byte 0xe9 is an operation in both; where all is well in either, the
+	// The byte 0xe9 is an operation in both; where both can be decoded, the
 	// published encoding is meant.
 	if !dialects.user && dialects.legacy {
 		f.dialect = legacyDialect
@@ -361,7 +362,7 @@ func (o *codeObject) readFrames() frames {
 	return f
 }
 
-// add takes up an FDE: its first row tells whether there is a CFA, which no FDE
+// add records an FDE: its first row tells whether there is a CFA, which no FDE
 // of a compiler defines later.
 func (f *frames) add(fde *cfi.FDE) {
 	if fde.Start >= fde.End {
@@ -379,13 +380,13 @@ func (f *frames) add(fde *cfi.FDE) {
 	f.full = append(f.full, span{fde.Start, fde.End})
 }
 
-// hasRowsAt says whether there are rows of the code at an address.
+// hasRowsAt reports whether there are rows of the code at an address.
 func (f *frames) hasRowsAt(address uint64) bool {
 	i, found := slices.BinarySearchFunc(f.full, address, func(r span, a uint64) int { return cmp.Compare(r.start, a) })
 	return found || i > 0 && address < f.full[i-1].end
 }
 
-// isDescribedBy says whether call frame information describes every function but
+// isDescribedBy reports whether call frame information describes every function but
 // kernels, which have no caller.
 func (o *codeObject) isDescribedBy(f frames) bool {
 	if len(f.full) == 0 {
@@ -408,15 +409,16 @@ func (o *codeObject) isDescribedBy(f frames) bool {
 	return true
 }
 
-// dialectVotes says in which dialects all expressions so far can be decoded.
+// dialectVotes has the dialects in which all expressions so far can be
+// decoded.
 type dialectVotes struct{ user, legacy bool }
 
-func (v *dialectVotes) count(in *cfi.Instruction, err error) {
+func (v *dialectVotes) count(instruction *cfi.Instruction, err error) {
 	if err != nil {
-		return // said elsewhere: the table has a problem
+		return // the table reports this problem
 	}
-	for i := range in.Operands {
-		if op := &in.Operands[i]; op.Kind == cfi.ExpressionOperand {
+	for i := range instruction.Operands {
+		if op := &instruction.Operands[i]; op.Kind == cfi.ExpressionOperand {
 			v.user = v.user && canDecode(op.Expr, locexpr.LLVMUser)
 			v.legacy = v.legacy && canDecode(op.Expr, locexpr.LLVMLegacy)
 		}

@@ -9,15 +9,16 @@ import (
 
 const (
 	machine = 224 // EM_AMDGPU
-	// maxInstruction is that of image instructions with five dwords.
+	// maxInstruction is the size of image instructions with five dwords.
 	maxInstruction = 20
 )
 
-// Description returns what is constant about AMDGPU. The caller may change it.
+// Description returns the constant description of AMDGPU. The caller may
+// change it.
 //
-// There is no frame pointer convention, because the code says nothing of a
-// function's that keeps one, and StackAlign is 0, because return addresses are
-// not on the stack: they are in scalar registers, or in lanes of vector ones.
+// There is no frame pointer convention, because the code does not show whether
+// a function keeps one, and StackAlign is 0, because return addresses are not
+// on the stack: they are in scalar registers, or in lanes of vector ones.
 func Description() *sdk.Description {
 	return &sdk.Description{
 		Name:           "amdgpu",
@@ -41,15 +42,15 @@ func Description() *sdk.Description {
 }
 
 // defaultRules are the rules of columns that a row does not mention: the same
-// value ("Call Frame Information", 7), since a function does not touch registers
-// that it was not given. Compilers that write CFI mark those that a function
-// clobbers.
+// value ("Call Frame Information", 7), since a function leaves alone the
+// registers that it has no right to. Compilers that write CFI mark those that a
+// function clobbers.
 //
 // The stack pointer is another matter: a function that calls another one moves
-// it up and says nothing of that. What it was on entry is the caller's, and is
+// it up and has no rule for that. Its value on entry is the caller's, and is
 // the CFA, where stack pointers count the bytes of the whole wave. Where they
-// count those of a lane (with architected flat scratch), it is a lane's part of
-// that.
+// count the bytes of a lane (with architected flat scratch), it is a lane's
+// part of the CFA.
 func defaultRules(p *processor) []cfi.RegisterRule {
 	var rules []cfi.RegisterRule
 	for _, r := range rangesByNumber() {
@@ -68,15 +69,15 @@ func defaultRules(p *processor) []cfi.RegisterRule {
 }
 
 // clobberRules are the default rules where call frame information does not
-// describe every function. Then nothing says what a function changed, and only
-// what the calling convention makes it preserve has its value ("Non-Kernel
-// Functions").
+// describe every function. Then the registers that a function changed are not
+// known, and only the registers that the calling convention makes it preserve
+// have their values ("Non-Kernel Functions").
 //
-// Conventions differ by compiler: SGPR40 to 47 and every other group of eight
-// up to SGPR95 were preserved once, and are not any more. Those are lost, as are
-// accumulation registers before gfx90a. A function leaves the lanes alone that
-// were not active when it was called, but which those were, such code does not
-// say either: a vector register that may have changed is lost in all lanes.
+// Conventions differ by compiler: SGPR40 to 47 and every other group of eight up
+// to SGPR95 were preserved once, and are not any more. Those are lost, as are
+// accumulation registers before gfx90a. A function leaves alone the lanes that
+// were not active when it was called, but such code does not tell which they
+// were: a vector register that may have changed is lost in all lanes.
 func clobberRules(p *processor) []cfi.RegisterRule {
 	rules := defaultRules(p)
 	for i := range rules {
@@ -87,28 +88,28 @@ func clobberRules(p *processor) []cfi.RegisterRule {
 	return rules
 }
 
-// isPreserved says whether functions leave a register as it was.
+// isPreserved reports whether functions leave a register as it was.
 func isPreserved(n uint32, p *processor) bool {
-	in := func(first, count uint32) bool { return n-first < count }
+	has := func(first, count uint32) bool { return n-first < count }
 	striped := func(i uint32) bool { return i/8%2 == 0 }
 	switch {
-	case in(sgpr0, 64):
+	case has(sgpr0, 64):
 		i := n - sgpr0
 		return i >= 30 && i < 40 || i >= 48 && striped(i)
-	case in(sgpr64, 42):
+	case has(sgpr64, 42):
 		i := n - sgpr64 + 64
 		return striped(i) || i >= 104 // the last group has ten
-	case in(vgpr0w32, 256):
+	case has(vgpr0w32, 256):
 		i := n - vgpr0w32
 		return i >= 40 && !striped(i)
-	case in(vgpr0w64, 256):
+	case has(vgpr0w64, 256):
 		i := n - vgpr0w64
 		return i >= 40 && !striped(i)
-	case in(agpr0w32, 256):
+	case has(agpr0w32, 256):
 		return n-agpr0w32 >= 32 && p != nil && p.hasAlignedTuples
-	case in(agpr0w64, 256):
+	case has(agpr0w64, 256):
 		return n-agpr0w64 >= 32 && p != nil && p.hasAlignedTuples
-	case in(vgpr0w32, 512), in(vgpr512, 512), n == vcc32, n == vcc64, n == status:
+	case has(vgpr0w32, 512), has(vgpr512, 512), n == vcc32, n == vcc64, n == status:
 		return false
 	}
 	return true

@@ -8,7 +8,7 @@ import (
 )
 
 // The dialects. Both are in circulation, and the byte 0xe9 stands for another
-// thing in each, so which one is in force is said of a code object.
+// thing in each, so each code object names its own.
 const (
 	// userDialect has the extension's operations as numbers after
 	// DW_OP_LLVM_user (heterogeneous extension, A.7.7.1).

@@ -12,15 +12,16 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// llvmTriple is that of code objects of the HSA runtime ("Target Triples").
+// llvmTriple is the triple of code objects of the HSA runtime ("Target
+// Triples").
 const llvmTriple = "amdgcn-amd-amdhsa"
 
-// Disassemble writes each instruction as its words, with what is known of it behind
-// them: where control goes and which registers are written. LLVM's tools, which have the
-// names, read the same code by the answer's LLVM.
+// Disassemble writes each instruction as its words, and behind them where control goes
+// and which registers are written. LLVM's tools, which have the names, read the same
+// code by the answer's LLVM.
 //
-// Words that begin no instruction are shown alone. How long such an instruction is
-// nobody says; as LLVM does, it is taken for one word.
+// Words that begin no instruction are shown alone. The length of such an
+// instruction is not known; as in LLVM, it is taken for one word.
 func (architecture) Disassemble(ctx context.Context, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
 	name, _, _ := strings.Cut(strings.ToLower(req.Processor), ":")
 	lanes := codeLanes(name, req.Lanes)
@@ -47,8 +48,8 @@ func (architecture) Disassemble(ctx context.Context, req *sdk.DisassembleRequest
 	return answer, nil
 }
 
-// codeLanes is the wave size that code is read for: the thread's, or that which compilers
-// choose for the processor.
+// codeLanes returns the wave size that code is read for: the thread's, else the one that
+// compilers choose for the processor.
 func codeLanes(name string, lanes uint32) uint32 {
 	if p := processorNamed(name); p != nil && !p.canRun(lanes) {
 		return p.lanes[0]
@@ -60,14 +61,14 @@ func codeLanes(name string, lanes uint32) uint32 {
 
 // disassemble writes the instruction at the beginning of code, which is not empty.
 func disassemble(target isa.Target, code []byte, pc uint64) (text string, size int) {
-	in, err := target.Decode(code, pc)
+	inst, err := target.Decode(code, pc)
 	if err != nil {
 		return wordsText(code[:min(4, len(code))]) + "  // no instruction that is known", min(4, len(code))
 	}
-	return wordsText(code[:in.Size]) + "  // " + knownText(&in), int(in.Size)
+	return wordsText(code[:inst.Size]) + "  // " + knownText(&inst), int(inst.Size)
 }
 
-// wordsText is code as an assembler takes it.
+// wordsText writes code as an assembler takes it.
 func wordsText(code []byte) string {
 	var b strings.Builder
 	if len(code)%4 != 0 {
@@ -84,7 +85,7 @@ func wordsText(code []byte) string {
 	return b.String()
 }
 
-// between separates the i-th of a list from the one before.
+// between returns the separator before element i of a list.
 func between(i int) string {
 	if i == 0 {
 		return ""
@@ -92,21 +93,22 @@ func between(i int) string {
 	return ", "
 }
 
-// knownText says what is known of an instruction.
-func knownText(in *isa.Inst) string {
+// knownText describes an instruction: its flow and the registers that it
+// writes.
+func knownText(inst *isa.Inst) string {
 	var parts []string
-	if flow := flowText(in); flow != "" {
+	if flow := flowText(inst); flow != "" {
 		parts = append(parts, flow)
 	}
-	if writes := writesText(&in.Writes); writes != "" {
+	if writes := writesText(&inst.Writes); writes != "" {
 		parts = append(parts, "writes "+writes)
-	} else if in.Flow == isa.Next {
+	} else if inst.Flow == isa.Next {
 		parts = append(parts, "writes no register")
 	}
 	return strings.Join(parts, ", ")
 }
 
-// conditions are those of branches.
+// conditions are the conditions of branches, by operation.
 var conditions = map[isa.Op]string{
 	isa.SCbranchSCC0: "if SCC is 0", isa.SCbranchSCC1: "if SCC is 1",
 	isa.SCbranchVCCZ: "if VCC is 0", isa.SCbranchVCCNZ: "if VCC is not 0",
@@ -114,19 +116,20 @@ var conditions = map[isa.Op]string{
 	isa.SCbranchOther: "or goes on",
 }
 
-// flowText says where control goes; "" where it goes on.
-func flowText(in *isa.Inst) string {
-	switch in.Flow {
+// flowText describes where control goes; "" where it goes to the next
+// instruction.
+func flowText(inst *isa.Inst) string {
+	switch inst.Flow {
 	case isa.Branch:
-		return fmt.Sprintf("jumps to %#x", in.Target)
+		return fmt.Sprintf("jumps to %#x", inst.Target)
 	case isa.CondBranch:
-		return fmt.Sprintf("jumps to %#x %s", in.Target, conditions[in.Op])
+		return fmt.Sprintf("jumps to %#x %s", inst.Target, conditions[inst.Op])
 	case isa.Indirect:
-		return "jumps to the address in " + operandText(&in.Src[0])
+		return "jumps to the address in " + operandText(&inst.Src[0])
 	case isa.Call:
-		return fmt.Sprintf("calls %#x", in.Target)
+		return fmt.Sprintf("calls %#x", inst.Target)
 	case isa.IndirectCall:
-		return "calls the address in " + operandText(&in.Src[0])
+		return "calls the address in " + operandText(&inst.Src[0])
 	case isa.End:
 		return "ends the wave"
 	case isa.Fork:
@@ -169,14 +172,14 @@ func writesText(w *isa.Writes) string {
 	return list.String()
 }
 
-// namedPairs are the scalar registers that have names, by the first of each pair; of
-// m0 and null, and of SCC, each has its own.
+// namedPairs are the names of scalar registers that have one, by the first of each
+// pair; m0, null and SCC have names of their own.
 var namedPairs = map[isa.Reg]string{
 	isa.VCCLo: "vcc", isa.ExecLo: "exec", isa.FlatScratchLo: "flat_scratch", isa.XNACKMaskLo: "xnack_mask",
 }
 
-// scalarName is the name of a scalar register, or that of the file that it is in, and
-// its index there; -1: it has a name of its own.
+// scalarName returns the name of a scalar register, with index -1, or the name of its
+// file and its index there.
 func scalarName(r isa.Reg) (file string, index int) {
 	switch {
 	case r < isa.VCCLo:
@@ -193,10 +196,11 @@ func scalarName(r isa.Reg) (file string, index int) {
 	return namedPairs[r&^1] + [2]string{"_lo", "_hi"}[r&1], -1
 }
 
-// registerNames are the names of registers, runs of one file in one.
+// registerNames collects names of registers; neighbours in one file become a
+// run.
 type registerNames struct {
 	names       []string
-	file        string // of the run at the end; "": there is none
+	file        string // of the last run; "": there is none
 	first, last int
 }
 

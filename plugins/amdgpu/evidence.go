@@ -8,11 +8,12 @@ import (
 	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
 )
 
-// namedScalars is how many scalar registers rows can name one by one.
+// namedScalars is the number of scalar registers that rows can name one by
+// one.
 const namedScalars = 106
 
-// Evidence is all of a state that a view is made from. Most instructions change none of
-// it, and then the view after the instruction is the view before it.
+// evidence is the part of a state that a view depends on. Most instructions change none
+// of it, and then the view after the instruction is the view before it.
 type evidence struct {
 	scalars  [isa.VCCHi + 1]scalar // zero where the value is not of the caller
 	exec     scalar                // EXEC's low half
@@ -22,7 +23,7 @@ type evidence struct {
 	hasBases bool                  // some place is relative to a stack pointer that the function aligned
 }
 
-// A laneEvidence is a value in lanes of a place. rank is the best rank that the site
+// laneEvidence is a value in lanes of a place. rank is the best rank that the site
 // can have: rankLane where one lane has the value, rankUniform where all have it, and
 // rankFirst where all have it that were active on entry.
 type laneEvidence struct {
@@ -31,20 +32,20 @@ type laneEvidence struct {
 	v    scalar
 }
 
-// A partEvidence says which vector register's lanes a place has, or noRegister: in for the
-// lanes that were active on entry, out for the others. Every vector register that the
-// state says something of is listed, and private memory that has lanes of one.
+// partEvidence names the vector register whose lanes a place has, or noRegister: active
+// for the lanes that were active on entry, inactive for the others. It lists every
+// vector register that the state describes, and private memory that has lanes of one.
 type partEvidence struct {
-	at      place
-	in, out uint16
+	place            place
+	active, inactive uint16
 }
 
 const noRegister = ^uint16(0)
 
-// entryMask is EXEC while it is what it was on entry.
+// entryMask is the value of EXEC while it is unchanged since entry.
 var entryMask = scalar{kind: maskScalar, id: entryColumn}
 
-// isOfCaller says whether a value is one of the caller's, or helps to find one.
+// isOfCaller reports whether a value is one of the caller's, or helps to find one.
 func (e *evidence) isOfCaller(v *scalar) bool {
 	switch v.kind {
 	case entryScalar:
@@ -73,28 +74,28 @@ func (e *evidence) gather(s *codeState, lanes uint32) {
 		}
 	}
 	for i := range s.places {
-		p, v := s.places[i].at, &s.places[i].v
+		p, v := s.places[i].place, &s.places[i].v
 		known := len(e.lanes) + len(e.parts)
 		for k := range v.lanes {
 			if held := v.lanes[k].value(); e.isOfCaller(&held) {
-				e.lanes = append(e.lanes, laneEvidence{site{kind: inLane, at: p, lane: v.lanes[k].lane}, rankLane, held})
+				e.lanes = append(e.lanes, laneEvidence{site{kind: inLane, place: p, lane: v.lanes[k].lane}, rankLane, held})
 			}
 		}
 		wholeIn, wholeOut := v.whole()
-		if v.in.kind == uniformPart && wholeIn && e.isOfCaller(&v.in.u) {
-			if v.in == v.out && len(v.lanes) == 0 {
-				e.lanes = append(e.lanes, laneEvidence{site{kind: inLane, at: p}, rankUniform, v.in.u})
+		if v.active.kind == uniformPart && wholeIn && e.isOfCaller(&v.active.u) {
+			if v.active == v.inactive && len(v.lanes) == 0 {
+				e.lanes = append(e.lanes, laneEvidence{site{kind: inLane, place: p}, rankUniform, v.active.u})
 			}
-			e.lanes = append(e.lanes, laneEvidence{site{kind: inFirst, at: p}, rankFirst, v.in.u})
+			e.lanes = append(e.lanes, laneEvidence{site{kind: inFirst, place: p}, rankFirst, v.active.u})
 		}
 		part := partEvidence{p, noRegister, noRegister}
-		if v.in.kind == entryPart && wholeIn {
-			part.in = v.in.id
+		if v.active.kind == entryPart && wholeIn {
+			part.active = v.active.id
 		}
-		if v.out.kind == entryPart && wholeOut {
-			part.out = v.out.id
+		if v.inactive.kind == entryPart && wholeOut {
+			part.inactive = v.inactive.id
 		}
-		if !p.isPrivate() || part.in != noRegister || part.out != noRegister {
+		if !p.isPrivate() || part.active != noRegister || part.inactive != noRegister {
 			e.parts = append(e.parts, part)
 		}
 		e.hasBases = e.hasBases || p.isPrivate() && p.base() != 0 && known != len(e.lanes)+len(e.parts)

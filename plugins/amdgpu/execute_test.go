@@ -52,7 +52,7 @@ func TestFramesOfExecutingCorpus(t *testing.T) {
 
 // seeds are the programs that are generated.
 func seeds() uint64 {
-	if proof.IsAsked() {
+	if proof.IsRequested() {
 		return 200
 	}
 	return 6

@@ -12,9 +12,9 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// An expression is written as text, operation by operation, and assembled at the
-// end by locexpr. The CFA lies on the stack when it begins (DWARF 5, 6.4.1.10);
-// depth is how many entries lie above it.
+// expression is an expression that is being written: as text, operation by
+// operation, which locexpr assembles at the end. The CFA lies on the stack when
+// it begins (DWARF 5, 6.4.1.10); depth is how many entries lie above it.
 type expression struct {
 	text  []byte // "DW_OP_x operand; DW_OP_y; ": every operation ends with separator
 	depth int
@@ -72,7 +72,7 @@ func (e *expression) offset(n int64) {
 	}
 }
 
-// value replaces a location by what it holds in a number of bytes.
+// value replaces a location by its content of a number of bytes.
 func (e *expression) value(bytes uint32) { e.opWith(0, "DW_OP_deref_size", int64(bytes)) }
 
 // piece adds a location to the composite below it, or begins one.
@@ -83,17 +83,17 @@ func (e *expression) piece(bytes uint32, first bool) {
 	}
 }
 
-// An assembler turns the text of expressions into bytes. It has locexpr assemble
-// each operation once and keeps its bytes: the rows of all functions say the same
-// few hundred operations over and over, and an expression is the bytes of its
-// operations one after the other.
+// assembler turns the text of expressions into bytes. It has locexpr assemble
+// each operation once and keeps its bytes: the rows of all functions repeat the
+// same few hundred operations, and an expression is the bytes of its operations
+// one after the other.
 type assembler struct {
 	mu         sync.RWMutex
 	operations map[string][]byte // by their text; whole expressions, too
 }
 
-// maxOperations is how many operations an assembler keeps. Operands come from the
-// code that is read, so there is no end to those that a hostile object can ask for.
+// maxOperations bounds the operations that an assembler keeps. Operands come from
+// the code that is read, so a hostile object can demand any number of them.
 const maxOperations = 1 << 14
 
 // assembly is the assembler of all rows.
@@ -110,8 +110,8 @@ func (a *assembler) assemble(text []byte) (out []byte) {
 	}
 }
 
-// assembleKnown appends them to out, up to an operation that was not asked for before, and
-// returns the text from there on.
+// assembleKnown appends the bytes to out, up to an operation that was not assembled
+// before, and returns the text from there on.
 func (a *assembler) assembleKnown(out, text []byte) (_, rest []byte) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -126,8 +126,8 @@ func (a *assembler) assembleKnown(out, text []byte) (_, rest []byte) {
 	return out, text
 }
 
-// expression is the bytes of a whole text. They are kept, too, and shared by all rows
-// that say the same, so nobody may change them.
+// expression returns the bytes of a whole text. They are kept, too, and shared by all
+// rows with this text, so they must not be changed.
 func (a *assembler) expression(text []byte) []byte {
 	a.mu.RLock()
 	code, isKnown := a.operations[string(text)]
@@ -143,7 +143,7 @@ func (a *assembler) expression(text []byte) []byte {
 	return code
 }
 
-// learn assembles an operation that was not asked for before.
+// learn assembles an operation for the first time.
 func (a *assembler) learn(operation string) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -159,8 +159,8 @@ func (a *assembler) learn(operation string) []byte {
 }
 
 // registerOperations are the operations that push the location of a register, by
-// their text. They are most of what rows say, and assembling them all at once takes
-// the time of a few dozen that are assembled alone.
+// their text. They are most operations of rows, and assembling them all at once
+// takes the time of a few dozen that are assembled alone.
 func registerOperations() map[string][]byte {
 	var all expression
 	var texts []string
@@ -173,17 +173,17 @@ func registerOperations() map[string][]byte {
 	}
 	code := parse(string(all.text))
 	operations := make(map[string][]byte, 2*len(texts))
-	for in, err := range locexpr.Decode(code, locexpr.Canonical, 8, locexpr.LittleEndian) {
+	for instruction, err := range locexpr.Decode(code, locexpr.Canonical, 8, locexpr.LittleEndian) {
 		if err != nil {
 			panic(fmt.Sprintf("amdgpu: what was assembled cannot be read: %v", err))
 		}
-		operations[texts[len(operations)]] = slices.Clip(code[in.Offset:][:in.Size])
+		operations[texts[len(operations)]] = slices.Clip(code[instruction.Offset:][:instruction.Size])
 	}
 	return operations
 }
 
-// parse assembles a text of this package's own. That it cannot be assembled is a
-// mistake of this package, which no input causes.
+// parse assembles a text of this package. It panics where it cannot: the text is
+// wrong then, and no input causes that.
 func parse(text string) []byte {
 	code, err := locexpr.Parse(text, locexpr.TextOptions{Dialect: locexpr.Canonical})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
-// Limits of what is read. Compiled functions stay far below.
+// Limits of the code that is read. Compiled functions stay far below.
 const (
 	maxBlocks = 1 << 14 // of a function
 	maxSteps  = 1 << 23 // instructions, over all visits, of a function and those that it calls
@@ -22,13 +22,13 @@ const (
 
 var errWeight = errors.New("the code takes more memory to read than any compiled function")
 
-// A codeSection is code at its address.
+// codeSection is code at its address.
 type codeSection struct {
 	start uint64
 	data  []byte
 }
 
-// code is what can be read of an object: sections sorted by address, without
+// code is the readable code of an object: sections sorted by address, without
 // overlap.
 type code []codeSection
 
@@ -44,37 +44,37 @@ func (c code) at(pc uint64) []byte {
 	return c[i].data[pc-c[i].start:]
 }
 
-// hasCode says whether some bytes are at an address.
+// hasCode reports whether some bytes are at an address.
 func (c code) hasCode(start uint64, data []byte) bool { return bytes.HasPrefix(c.at(start), data) }
 
-// A summary is what a function does to those who call it.
+// summary is the effect of a function on its callers.
 type summary struct {
-	canReturn bool        // a way from its beginning to its end is known
+	canReturn bool        // a path from its beginning to its end is known
 	changes   registerSet // the registers that it may change
 }
 
-// A flow follows a function from its first instruction over every branch, and
+// flow follows a function from its first instruction over every branch, and
 // finds the state before each block.
 type flow struct {
 	*codeflow.Flow[*codeState]
 	*machineMode
 	code    code
-	callee  func(target uint64) *summary // what a function does; nil where that is not known
+	callee  func(target uint64) *summary // the effect of a function; nil where it is not known
 	entry   uint64
-	in      isa.Inst // the instruction that was decoded last, at pc; of size 0 where there is none
+	inst    isa.Inst // the instruction that was decoded last, at pc; of size 0 where there is none
 	pc      uint64
 	step    stepper
-	taken   *codeState // where a branch is taken
+	taken   *codeState // the state where a branch is taken
 	weight  int        // of the states before blocks
 	exits   summary
 	leaving []*block                // the blocks that end with a jump out of the function, by address
 	entered *registerSet            // registers that may have changed between the call and the entry; nil: none
-	tails   map[uint64]*registerSet // by functions that it jumps to: what has changed there. Known at the end
+	tails   map[uint64]*registerSet // by functions that it jumps to: the registers that have changed there. Known at the end
 	needed  map[uint64]needed       // by the addresses of instructions that move lanes
 	unknown uint64                  // the address of an instruction that could not be read; 0: there is none
 }
 
-// A block is code that is entered at its first instruction only. Where a later branch
+// block is code that is entered at its first instruction only. Where a later branch
 // leads into it, it ends there and another block begins.
 type block = codeflow.Point[*codeState]
 
@@ -87,18 +87,19 @@ func newFlow(m *machineMode, c code, entry uint64, steps *int, callee func(uint6
 	return f
 }
 
-// decode reads the instruction at an address. The answer holds until another one is read.
-func (f *flow) decode(pc uint64) (in *isa.Inst, ok bool) {
-	if f.pc == pc && f.in.Size > 0 {
-		return &f.in, true
+// decode reads the instruction at an address. The result is valid until another one is
+// read.
+func (f *flow) decode(pc uint64) (inst *isa.Inst, ok bool) {
+	if f.pc == pc && f.inst.Size > 0 {
+		return &f.inst, true
 	}
-	f.in, f.pc = isa.Inst{}, pc
+	f.inst, f.pc = isa.Inst{}, pc
 	if b := f.code.at(pc); b != nil {
-		if in, err := f.target.Decode(b, pc); err == nil {
-			f.in = in
+		if inst, err := f.target.Decode(b, pc); err == nil {
+			f.inst = inst
 		}
 	}
-	return &f.in, f.in.Size > 0
+	return &f.inst, f.inst.Size > 0
 }
 
 // run follows the function until nothing new is found.
@@ -122,7 +123,7 @@ func (f *flow) run() error {
 }
 
 // leaveAll finds the exits anew from the states at the end. Earlier states may have known
-// less, because masks were forgotten to make room for others.
+// less, because masks were forgotten to bound their number.
 func (f *flow) leaveAll() error {
 	f.exits, f.tails = summary{}, map[uint64]*registerSet{}
 	for _, b := range f.leaving {
@@ -133,14 +134,15 @@ func (f *flow) leaveAll() error {
 	return nil
 }
 
-// edges are where an instruction goes on, where every call returns.
+// edges returns where control goes after an instruction, if every call
+// returns.
 func (f *flow) edges(pc uint64) (w codeflow.Edges) {
-	in, ok := f.decode(pc)
+	inst, ok := f.decode(pc)
 	if !ok {
 		return codeflow.Edges{Next: pc}
 	}
-	w.Next, w.Target = pc+uint64(in.Size), in.Target
-	switch in.Flow {
+	w.Next, w.Target = pc+uint64(inst.Size), inst.Target
+	switch inst.Flow {
 	case isa.Branch:
 		w.Jumps = true
 	case isa.CondBranch:
@@ -151,8 +153,8 @@ func (f *flow) edges(pc uint64) (w codeflow.Edges) {
 	return w
 }
 
-// spend takes steps off the budget, and more of them where a state has many tuples. Of
-// each instruction codeflow has taken the first step.
+// spend takes steps off the budget, and more of them where a state has many tuples.
+// codeflow has taken the first step of each instruction.
 func (f *flow) spend(steps int, s *codeState) (ok bool) {
 	n := len(s.masks.tuples)
 	steps += n*n>>14 + s.masks.work
@@ -161,7 +163,7 @@ func (f *flow) spend(steps int, s *codeState) (ok bool) {
 }
 
 // Join joins a state into the state before a block. It bounds the memory of the states,
-// of which codeflow does not know how large they are.
+// whose size codeflow does not know.
 func (f *flow) Join(b *block, state **codeState, isFirst bool) (hasChanged bool) {
 	s := *state
 	s.limit()
@@ -197,49 +199,49 @@ func (f *flow) Step(pc uint64, state **codeState) (next uint64, continues bool) 
 	if !f.spend(0, s) {
 		return pc, false
 	}
-	in, ok := f.decode(pc)
+	inst, ok := f.decode(pc)
 	if !ok {
 		f.unknown = pc
 		return pc, false
 	}
-	f.step.s, next = s, pc+uint64(in.Size)
-	switch in.Flow {
+	f.step.s, next = s, pc+uint64(inst.Size)
+	switch inst.Flow {
 	case isa.Next:
-		f.step.step(in, pc)
+		f.step.step(inst, pc)
 		if n, ok := f.needed[pc]; ok {
-			f.step.release(in, n)
+			f.step.release(inst, n)
 		}
 		return next, true
 	case isa.Call, isa.IndirectCall:
-		return next, f.call(in)
+		return next, f.call(inst)
 	case isa.Branch:
-		f.Arrive(in.Target, state)
+		f.Arrive(inst.Target, state)
 	case isa.CondBranch:
-		f.branch(in, next)
+		f.branch(inst, next)
 	case isa.Indirect:
-		f.leave(in)
+		f.leave(inst)
 	}
 	return next, false
 }
 
 // replay executes the instructions of a block once more, and calls each with every one of
 // them and the state before it.
-func (f *flow) replay(b *block, each func(pc uint64, in *isa.Inst, s *codeState)) error {
+func (f *flow) replay(b *block, each func(pc uint64, inst *isa.Inst, s *codeState)) error {
 	return f.Replay(b, func(pc uint64, s **codeState) {
-		if in, ok := f.decode(pc); ok {
-			each(pc, in, *s)
+		if inst, ok := f.decode(pc); ok {
+			each(pc, inst, *s)
 		}
 	})
 }
 
-// branch follows both ways of a conditional branch. If the branch asks whether EXEC is
-// empty, EXEC is known to be empty on one of the ways.
-func (f *flow) branch(in *isa.Inst, next uint64) {
+// branch follows both edges of a conditional branch. If the branch tests whether EXEC
+// is empty, EXEC is known to be empty on one of the edges.
+func (f *flow) branch(inst *isa.Inst, next uint64) {
 	s := f.step.s
-	f.step.clobber(in)
+	f.step.clobber(inst)
 	f.Copy(&f.taken, &s)
 	empty := (*codeState)(nil)
-	switch in.Op {
+	switch inst.Op {
 	case isa.SCbranchEXECZ:
 		empty = f.taken
 	case isa.SCbranchEXECNZ:
@@ -248,31 +250,32 @@ func (f *flow) branch(in *isa.Inst, next uint64) {
 	if empty != nil {
 		empty.masks.only(empty.exec(f.lanes), 0)
 	}
-	f.Arrive(in.Target, &f.taken)
+	f.Arrive(inst.Target, &f.taken)
 	f.Arrive(next, &s)
 }
 
-// calls is the function that a call leads to, if the code says so.
-func (f *flow) calls(in *isa.Inst) (target uint64, ok bool) {
-	if in.Flow == isa.Call {
-		return in.Target, true
+// calls returns the function that a call leads to, if the code tells.
+func (f *flow) calls(inst *isa.Inst) (target uint64, ok bool) {
+	if inst.Flow == isa.Call {
+		return inst.Target, true
 	}
-	return f.codeAddress(&in.Src[0])
+	return f.codeAddress(&inst.Src[0])
 }
 
-// codeAddress is the address of code that an operand is.
+// codeAddress returns the address of code that an operand has.
 func (f *flow) codeAddress(o *isa.Operand) (uint64, bool) {
 	low, high := f.step.operand(o, 0), f.step.operand(o, 1)
-	if low.kind != codeLow || high.kind != codeHigh || low.at != high.at {
+	if low.kind != codeLow || high.kind != codeHigh || low.address != high.address {
 		return 0, false
 	}
-	target := low.at + (uint64(high.add)<<32 | uint64(low.add))
+	target := low.address + (uint64(high.add)<<32 | uint64(low.add))
 	return target, target%4 == 0 && f.code.at(target) != nil
 }
 
-// effect is what a call changes, and whether it is known to return.
-func (f *flow) effect(in *isa.Inst) (changes *registerSet, returns bool) {
-	if target, ok := f.calls(in); ok {
+// effect returns the registers that a call changes, and whether it is known
+// to return.
+func (f *flow) effect(inst *isa.Inst) (changes *registerSet, returns bool) {
+	if target, ok := f.calls(inst); ok {
 		if s := f.callee(target); s != nil {
 			return &s.changes, s.canReturn
 		}
@@ -281,38 +284,40 @@ func (f *flow) effect(in *isa.Inst) (changes *registerSet, returns bool) {
 	return &f.abi, true
 }
 
-// unknownCallee is what a function may change that is called directly and cannot be read:
-// all registers, and of vector registers the active lanes. Where all calls of a function are direct, compilers let it change what the
-// convention preserves, and its callers keep values in whatever else it leaves alone.
+// unknownCallee has the registers that a function may change which is called directly and cannot be
+// read: all of them, and of vector registers the active lanes. Where all calls of a function are
+// direct, compilers let it change what the convention preserves, and its callers keep values in
+// other registers that it leaves alone.
 var unknownCallee = func() (all registerSet) {
 	for i := range all.scalars {
 		all.scalars[i] = ^uint64(0)
 	}
-	for i := range all.in {
-		all.in[i] = ^uint64(0)
+	for i := range all.active {
+		all.active[i] = ^uint64(0)
 	}
 	return all
 }()
 
-// call applies a call to the state. It answers false if it does not return.
-func (f *flow) call(in *isa.Inst) bool {
-	changes, returns := f.effect(in)
+// call applies a call to the state. It returns false if the call does not
+// return.
+func (f *flow) call(inst *isa.Inst) bool {
+	changes, returns := f.effect(inst)
 	if returns {
-		f.step.call(in, changes)
+		f.step.call(inst, changes)
 	}
 	return returns
 }
 
 // leave follows a jump to an address in registers: a return, a jump to another
 // function in the place of a call and a return, or one that is too far for a
-// branch. Both of the latter go on with what is known of the caller.
-func (f *flow) leave(in *isa.Inst) {
+// branch. After the latter two, the facts about the caller still hold.
+func (f *flow) leave(inst *isa.Inst) {
 	b := f.Current()
 	if i, isNoted := slices.BinarySearchFunc(f.leaving, b.Address, func(b *block, address uint64) int { return cmp.Compare(b.Address, address) }); !isNoted {
 		f.leaving = slices.Insert(f.leaving, i, b)
 	}
 	s := f.step.s
-	if target, ok := f.codeAddress(&in.Src[0]); ok {
+	if target, ok := f.codeAddress(&inst.Src[0]); ok {
 		if f.tails != nil {
 			if f.tails[target] == nil {
 				f.tails[target] = &registerSet{}
@@ -322,15 +327,15 @@ func (f *flow) leave(in *isa.Inst) {
 		f.Arrive(target, &s)
 		return
 	}
-	low, high := f.step.operand(&in.Src[0], 0), f.step.operand(&in.Src[0], 1)
+	low, high := f.step.operand(&inst.Src[0], 0), f.step.operand(&inst.Src[0], 1)
 	if low != entryOf(returnLow) || high != entryOf(returnHigh) {
-		f.step.call(in, &f.abi)
+		f.step.call(inst, &f.abi)
 	}
 	f.exits.canReturn = true
 	f.exits.changes.add(s.changes())
 }
 
-// changes are the registers that do not hold what they held on entry.
+// changes returns the registers that do not have their values on entry.
 func (s *codeState) changes() *registerSet {
 	var c registerSet
 	for i, v := range s.scalars {
@@ -339,57 +344,57 @@ func (s *codeState) changes() *registerSet {
 		}
 	}
 	for i := range s.places {
-		p, v := s.places[i].at, &s.places[i].v
+		p, v := s.places[i].place, &s.places[i].v
 		if p.isPrivate() {
 			continue
 		}
 		own := p.untouched()
-		in, out := v.whole()
-		if v.in != own.in || !in {
-			c.addIn(int(p))
+		active, inactive := v.whole()
+		if v.active != own.active || !active {
+			c.addActive(int(p))
 		}
-		if v.out != own.out || !out {
-			c.addOut(int(p))
+		if v.inactive != own.inactive || !inactive {
+			c.addInactive(int(p))
 		}
 	}
 	return &c
 }
 
-// callees are the targets of calls and the addresses of code that instructions compute.
-// The function may call others besides, and need not call all of them.
+// callees returns the targets of calls and the addresses of code that instructions
+// compute. The function may call others besides, and need not call all of them.
 func (f *flow) callees() []uint64 {
 	var list []uint64
 	type pair struct {
-		at, low uint64
+		address, low uint64
 	}
-	made := map[uint16]pair{}
+	computed := map[uint16]pair{}
 	for b := range f.All() {
 		for pc := b.Address; ; {
-			in, ok := f.decode(pc)
+			inst, ok := f.decode(pc)
 			if !ok {
 				break
 			}
-			pc += uint64(in.Size)
+			pc += uint64(inst.Size)
 			switch {
-			case in.Op == isa.SGetpc:
-				made[in.Dst.Reg] = pair{at: pc}
-			case in.Op == isa.SAddU32 && in.Src[1].Kind == isa.Constant:
-				if p, ok := made[in.Dst.Reg]; ok && in.Src[0] == in.Dst {
-					p.low = uint64(uint32(in.Src[1].Value)) //nolint:gosec // 32 bits
-					made[in.Dst.Reg] = p
+			case inst.Op == isa.SGetpc:
+				computed[inst.Dst.Reg] = pair{address: pc}
+			case inst.Op == isa.SAddU32 && inst.Src[1].Kind == isa.Constant:
+				if p, ok := computed[inst.Dst.Reg]; ok && inst.Src[0] == inst.Dst {
+					p.low = uint64(uint32(inst.Src[1].Value)) //nolint:gosec // 32 bits
+					computed[inst.Dst.Reg] = p
 				}
-			case in.Op == isa.SAddcU32 && in.Src[1].Kind == isa.Constant:
-				if p, ok := made[in.Dst.Reg-1]; ok {
-					list = append(list, p.at+p.low+uint64(uint32(in.Src[1].Value))<<32) //nolint:gosec // 32 bits
+			case inst.Op == isa.SAddcU32 && inst.Src[1].Kind == isa.Constant:
+				if p, ok := computed[inst.Dst.Reg-1]; ok {
+					list = append(list, p.address+p.low+uint64(uint32(inst.Src[1].Value))<<32) //nolint:gosec // 32 bits
 				}
-			case in.Op == isa.SAddU64 && in.Src[1].Kind == isa.Constant:
-				if p, ok := made[in.Dst.Reg]; ok {
-					list = append(list, p.at+uint64(in.Src[1].Value)) //nolint:gosec // modular
+			case inst.Op == isa.SAddU64 && inst.Src[1].Kind == isa.Constant:
+				if p, ok := computed[inst.Dst.Reg]; ok {
+					list = append(list, p.address+uint64(inst.Src[1].Value)) //nolint:gosec // modular
 				}
-			case in.Flow == isa.Call:
-				list = append(list, in.Target)
+			case inst.Flow == isa.Call:
+				list = append(list, inst.Target)
 			}
-			if in.Flow != isa.Next && in.Flow != isa.Call && in.Flow != isa.IndirectCall || f.Point(pc) != nil {
+			if inst.Flow != isa.Next && inst.Flow != isa.Call && inst.Flow != isa.IndirectCall || f.Point(pc) != nil {
 				break
 			}
 			if !f.Spend(1) {

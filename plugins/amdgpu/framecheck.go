@@ -14,13 +14,13 @@ import (
 	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
 )
 
-// This file holds call frame information against the code. LLVM 23 takes the stack pointer
+// This file compares call frame information with the code. LLVM 23 takes the stack pointer
 // of processors with architected flat scratch, which counts the bytes of a lane, for an
 // address of the wave, and has scalar registers in lanes of a vector register that the
-// epilogue has restored already. What call frame information leaves unsaid is no
-// contradiction: the engine takes that from the code.
+// epilogue has restored already. A register without a rule is no contradiction: the engine
+// takes its rule from the code.
 
-// What call frame information has otherwise than the code.
+// The contradictions between call frame information and the code.
 const (
 	wrongUnit   = "its CFA takes the bytes of a lane that the stack pointer counts for bytes of the wave, or the other way round"
 	wrongCFA    = "its CFA is another address than the stack pointer on entry"
@@ -31,30 +31,30 @@ const (
 	wrongLanes  = "it has all lanes of a vector register in memory where the code saves those alone that were not active"
 )
 
-// maxCheckedRules is how many rules the rows of an FDE have that is held against the code,
-// maxPieces how many bytes an expression of pieces has.
+// maxCheckedRules bounds the rules of an FDE that is compared with the code, maxPieces the
+// bytes of an expression of pieces.
 const (
 	maxCheckedRules = 1 << 18
 	maxPieces       = 64
 )
 
-// A frameTable is a section of call frame information.
+// frameTable is a section of call frame information.
 type frameTable struct {
 	*cfi.Table
 	isEH bool // .eh_frame
 }
 
-// A frameCheck is the call frame information of an object.
+// frameCheck is the call frame information of an object.
 type frameCheck struct {
 	tables  []frameTable
 	dialect *locexpr.Dialect
-	// The FDE that was asked about last, and its rows.
+	// The FDE that was loaded last, and its rows.
 	start, end uint64
 	rows       []cfi.Row
 	isEH       bool // it is in .eh_frame, which LLVM writes from version 23 on
 }
 
-// row is the row at an address; nil where there is none with a CFA.
+// row returns the row at an address; nil where there is none with a CFA.
 func (c *frameCheck) row(pc uint64) *cfi.Row {
 	if pc < c.start || pc >= c.end {
 		c.load(pc)
@@ -95,9 +95,9 @@ func (c *frameCheck) load(pc uint64) {
 	}
 }
 
-// contradiction is what call frame information has otherwise than the code before an
-// instruction, or during it where it is a call; "" where that is nothing of which the code
-// tells. v is the view of the state.
+// contradiction describes how call frame information contradicts the code before an
+// instruction, or during it where it is a call; "" where the code shows no contradiction.
+// v is the view of the state.
 func (x *viewer) contradiction(c *frameCheck, pc uint64, s *codeState, v *view) string {
 	row := c.row(pc)
 	if row == nil {
@@ -128,7 +128,8 @@ func (x *viewer) contradiction(c *frameCheck, pc uint64, s *codeState, v *view) 
 	return k.registers()
 }
 
-// registers says what is wrong with the rules of registers that may hold anything.
+// registers describes a contradiction in the rules of registers that may have any
+// value.
 func (k *comparison) registers() string {
 	for r := range isa.Reg(namedScalars) {
 		if k.differs(dwarfScalar(r), entryOf(r)) {
@@ -146,7 +147,7 @@ func (k *comparison) registers() string {
 	return ""
 }
 
-// A comparison is of one row with the state at one instruction.
+// comparison compares one row with the state at one instruction.
 type comparison struct {
 	*viewer
 	check *frameCheck
@@ -156,27 +157,28 @@ type comparison struct {
 }
 
 // hasOther reports whether the code shows that something else than a value is at a site, in
-// waves of some masks at least. What it does not tell may be right: of what a call loses, too.
-func (k *comparison) hasOther(at site, want scalar) bool {
+// waves of some masks at least. Where the code does not tell, the row may be right: for
+// registers that a call loses, too.
+func (k *comparison) hasOther(s site, want scalar) bool {
 	switch {
-	case at.kind == inScalar && k.isKept(at.reg):
-		v := k.state.scalars[at.reg]
+	case s.kind == inScalar && k.isKept(s.reg):
+		v := k.state.scalars[s.reg]
 		return v.kind != unknownScalar && v != want
-	case at.kind == inLane && k.isKeptPlace(at.at):
-		v := k.state.at(at.at)
-		l := laneValue{in: v.in, out: v.out}
+	case s.kind == inLane && k.isKeptPlace(s.place):
+		v := k.state.at(s.place)
+		l := laneValue{active: v.active, inactive: v.inactive}
 		for i := range v.lanes {
-			if v.lanes[i].lane == at.lane {
+			if v.lanes[i].lane == s.lane {
 				l = v.lanes[i]
 			}
 		}
 		own := scalarPart(want)
-		return l.in.isOther(own) || l.out.isOther(own)
+		return l.active.isOther(own) || l.inactive.isOther(own)
 	}
 	return false
 }
 
-// cfa says what is wrong with the CFA.
+// cfa describes a contradiction in the rule of the CFA.
 func (k *comparison) cfa() string {
 	a, ok := k.cfaAddress()
 	if !ok {
@@ -203,7 +205,7 @@ func (k *comparison) cfa() string {
 	return ""
 }
 
-// A pointerSum is an address in private_wave: what a register holds, plus add, shifted,
+// pointerSum is an address in private_wave: a register's value, plus add, shifted,
 // plus offset.
 type pointerSum struct {
 	reg    isa.Reg
@@ -212,7 +214,8 @@ type pointerSum struct {
 	offset int64
 }
 
-// cfaAddress is the rule of the CFA as such a sum; ok is false where it is something else.
+// cfaAddress returns the rule of the CFA as such a sum; ok is false where it is something
+// else.
 func (k *comparison) cfaAddress() (a pointerSum, ok bool) {
 	rule := &k.row.CFA
 	if rule.Kind == cfi.CFARegister {
@@ -229,16 +232,16 @@ func (k *comparison) cfaAddress() (a pointerSum, ok bool) {
 		return n
 	}
 	sum := &a.add
-	for in, err := range locexpr.Decode(rule.Expr, k.check.dialect, 8, locexpr.LittleEndian) {
+	for instruction, err := range locexpr.Decode(rule.Expr, k.check.dialect, 8, locexpr.LittleEndian) {
 		if err != nil {
 			return a, false
 		}
-		name := strings.TrimPrefix(strings.TrimPrefix(in.Op.Name, "DW_OP_"), "LLVM_")
-		switch n, isNumber := numberOf(name, &in); {
+		name := strings.TrimPrefix(strings.TrimPrefix(instruction.Op.Name, "DW_OP_"), "LLVM_")
+		switch n, isNumber := numberOf(name, &instruction); {
 		case isNumber:
 			numbers = append(numbers, n)
 		case name == "regx":
-			if a.reg, ok = scalarOf(in.Operands[0]); !ok {
+			if a.reg, ok = scalarOf(instruction.Operands[0]); !ok {
 				return a, false
 			}
 		case name == "deref_size" && ok:
@@ -247,7 +250,7 @@ func (k *comparison) cfaAddress() (a pointerSum, ok bool) {
 		case name == "minus":
 			*sum -= pop()
 		case name == "plus_uconst", name == "offset_uconst" && isAddress:
-			*sum += int64(in.Operands[0]) //nolint:gosec // of any size
+			*sum += int64(instruction.Operands[0]) //nolint:gosec // of any size
 		case name == "shl":
 			a.shift, sum = uint64(pop())&63, &a.offset //nolint:gosec // six bits
 		case name == "form_aspace_address" && pop() == int64(privateWave):
@@ -259,16 +262,17 @@ func (k *comparison) cfaAddress() (a pointerSum, ok bool) {
 	return a, ok && isAddress
 }
 
-// numberOf is the number that an operation pushes.
-func numberOf(name string, in *locexpr.Instruction) (n int64, ok bool) {
+// numberOf returns the number that an operation pushes.
+func numberOf(name string, instruction *locexpr.Instruction) (n int64, ok bool) {
 	if digits, isLiteral := strings.CutPrefix(name, "lit"); isLiteral {
 		n, err := strconv.ParseInt(digits, 10, 8)
 		return n, err == nil
 	}
-	return int64(in.Operands[0]), strings.HasPrefix(name, "const") //nolint:gosec // of any size
+	return int64(instruction.Operands[0]), strings.HasPrefix(name, "const") //nolint:gosec // of any size
 }
 
-// scalarOf is the scalar register of a DWARF number: of VCC and EXEC their low half.
+// scalarOf returns the scalar register of a DWARF number; the low half of VCC and
+// EXEC.
 func scalarOf(column uint64) (r isa.Reg, ok bool) {
 	switch {
 	case column-uint64(sgpr0) < 64:
@@ -283,7 +287,7 @@ func scalarOf(column uint64) (r isa.Reg, ok bool) {
 	return 0, false
 }
 
-// vectorOf is the place of a vector register's DWARF number.
+// vectorOf returns the place of a vector register's DWARF number.
 func vectorOf(column uint64, lanes uint32) (p place, ok bool) {
 	for i := range vectors {
 		if n := dwarfVector(place(i), lanes); n != noColumn && uint64(n) == column {
@@ -293,8 +297,8 @@ func vectorOf(column uint64, lanes uint32) (p place, ok bool) {
 	return 0, false
 }
 
-// codeRule is the rule of a column that the code shows; nil where the register is what it
-// was on entry.
+// codeRule returns the rule of a column that the code shows; nil where the register is
+// unchanged since entry.
 func (v *view) codeRule(column uint32) *rule {
 	i, found := slices.BinarySearchFunc(v.rules, column, func(r rule, column uint32) int { return cmp.Compare(r.column, column) })
 	if !found {
@@ -316,7 +320,7 @@ func (k *comparison) canTellExec(column uint32) bool {
 }
 
 // differs reports whether the row has a register of the caller's where the code shows that
-// something else is. want are its values, by 32 bits.
+// something else is. want has its values, by 32 bits.
 func (k *comparison) differs(column uint32, want ...scalar) bool {
 	said, _ := k.row.Rule(uint64(column))
 	sites, ok := k.sites(column, said, len(want))
@@ -331,8 +335,8 @@ func (k *comparison) differs(column uint32, want ...scalar) bool {
 	return false
 }
 
-// isInPlace reports whether registers hold what they held on entry. There rules of .debug_frame
-// are believed: those that ROCm's compilers write for saved registers hold on in epilogues.
+// isInPlace reports whether registers have their values on entry. Rules of .debug_frame are
+// believed there: ROCm's compilers keep their rules for saved registers in epilogues.
 func (k *comparison) isInPlace(want []scalar) bool {
 	for _, v := range want {
 		r := isa.Reg(v.id)
@@ -349,8 +353,8 @@ func (k *comparison) isInPlace(want []scalar) bool {
 	return true
 }
 
-// sites are where a rule has the words of a register; ok is false where it does not say,
-// or says it by an expression that is none of pieces.
+// sites returns where a rule has the words of a register; ok is false where the rule
+// does not tell, or is an expression without pieces.
 func (k *comparison) sites(column uint32, said cfi.Rule, words int) (sites []site, ok bool) {
 	switch said.Kind {
 	case cfi.SameValue:
@@ -365,7 +369,8 @@ func (k *comparison) sites(column uint32, said cfi.Rule, words int) (sites []sit
 	return nil, false
 }
 
-// registerSites are the words of a register from an offset in bytes on.
+// registerSites returns the sites of words of a register, from an offset in
+// bytes on.
 func (k *comparison) registerSites(column uint64, offset int64, words int) (sites []site, ok bool) {
 	if r, isScalar := scalarOf(column); isScalar {
 		r += isa.Reg(offset / 4)
@@ -383,53 +388,55 @@ func (k *comparison) registerSites(column uint64, offset int64, words int) (site
 		return nil, false
 	}
 	for i := range words {
-		sites = append(sites, site{kind: inLane, at: p, lane: uint8(lane) + uint8(i)}) //nolint:gosec // below 64
+		sites = append(sites, site{kind: inLane, place: p, lane: uint8(lane) + uint8(i)}) //nolint:gosec // below 64
 	}
 	return sites, true
 }
 
-// memorySites are words from an offset to the CFA on. Where places are relative to a stack
-// pointer that the function aligned, what is there is not known.
+// memorySites returns the sites of words in memory, from an offset to the CFA on. Where
+// places are relative to a stack pointer that the function aligned, their contents are not
+// known.
 func (k *comparison) memorySites(offset int64, words int) (sites []site) {
 	for range words {
 		word := offset >> 2
-		at := private(0, int32(word/int64(k.lanes)*4))                                                 //nolint:gosec // what is not near is no place of the function's
-		sites = append(sites, site{kind: inLane, at: at, lane: uint8(uint64(word) % uint64(k.lanes))}) //nolint:gosec // below 64
+		p := private(0, int32(word/int64(k.lanes)*4))                                                    //nolint:gosec // a distant place is none of the function's
+		sites = append(sites, site{kind: inLane, place: p, lane: uint8(uint64(word) % uint64(k.lanes))}) //nolint:gosec // below 64
 		offset += 4
 	}
 	return sites
 }
 
-// pieces are the words of an expression that has them in pieces of registers and memory.
+// pieces returns the sites of the words of an expression that consists of pieces of
+// registers and memory.
 func (k *comparison) pieces(expr []byte, words int) (sites []site, ok bool) {
 	if len(expr) > maxPieces {
 		return nil, false
 	}
 	column, offset, isMemory := uint64(0), int64(0), true // the CFA is the initial location
-	add := func(at int64, n int) bool {
+	add := func(start int64, n int) bool {
 		if isMemory {
-			sites = append(sites, k.memorySites(at, n)...)
+			sites = append(sites, k.memorySites(start, n)...)
 			return !k.now.hasBases
 		}
-		list, ok := k.registerSites(column, at, n)
+		list, ok := k.registerSites(column, start, n)
 		sites = append(sites, list...)
 		return ok
 	}
-	for in, err := range locexpr.Decode(expr, k.check.dialect, 8, locexpr.LittleEndian) {
+	for instruction, err := range locexpr.Decode(expr, k.check.dialect, 8, locexpr.LittleEndian) {
 		if err != nil {
 			return nil, false
 		}
-		name, n := strings.TrimPrefix(in.Op.Name, "DW_OP_"), int64(in.Operands[0]) //nolint:gosec // compared below
+		name, n := strings.TrimPrefix(instruction.Op.Name, "DW_OP_"), int64(instruction.Operands[0]) //nolint:gosec // compared below
 		ok := len(sites) < words
 		switch {
 		case name == "regx":
-			column, offset, isMemory = in.Operands[0], 0, false
+			column, offset, isMemory = instruction.Operands[0], 0, false
 		case name == "LLVM_offset_uconst" && n >= 0 && n < 1<<30:
 			offset += n
 		case name == "piece" && n == 4:
 			ok = ok && add(offset, 1)
-		case name == "bit_piece" && n == 32 && in.Operands[1]%32 == 0 && in.Operands[1] < 1<<30:
-			ok = ok && add(offset+int64(in.Operands[1]/8), 1) //nolint:gosec // small
+		case name == "bit_piece" && n == 32 && instruction.Operands[1]%32 == 0 && instruction.Operands[1] < 1<<30:
+			ok = ok && add(offset+int64(instruction.Operands[1]/8), 1) //nolint:gosec // small
 		default:
 			ok = false
 		}
@@ -452,24 +459,25 @@ func (k *comparison) hasTooManyLanes(t *touchedVector) bool {
 }
 
 // hasOtherLanes reports whether the row has a vector register where the code shows that a lane
-// holds something else.
+// has another value.
 func (k *comparison) hasOtherLanes(t *touchedVector) bool {
 	said, _ := k.row.Rule(uint64(t.column))
-	at, ok := t.at, said.Kind == cfi.SameValue
+	p, ok := t.place, said.Kind == cfi.SameValue
 	switch said.Kind {
 	case cfi.Offset:
 		slot := int64(4 * k.lanes)
-		at, ok = private(0, int32(said.Offset/slot*4)), said.Offset%slot == 0 && !k.now.hasBases //nolint:gosec // what is not near is no place of the function's
+		p, ok = private(0, int32(said.Offset/slot*4)), said.Offset%slot == 0 && !k.now.hasBases //nolint:gosec // a distant place is none of the function's
 	case cfi.Register:
-		at, ok = vectorOf(said.Register, k.lanes)
+		p, ok = vectorOf(said.Register, k.lanes)
 	}
-	if !ok || !k.isKeptPlace(at) {
+	if !ok || !k.isKeptPlace(p) {
 		return false
 	}
-	v, own := k.state.at(at), part{kind: entryPart, id: uint16(t.at)} //nolint:gosec // the number of a vector register
-	return v.in.isOther(own) || v.out.isOther(own) ||
-		slices.ContainsFunc(v.lanes, func(l laneValue) bool { return l.in.isOther(own) || l.out.isOther(own) })
+	v, own := k.state.at(p), part{kind: entryPart, id: uint16(t.place)} //nolint:gosec // the number of a vector register
+	return v.active.isOther(own) || v.inactive.isOther(own) ||
+		slices.ContainsFunc(v.lanes, func(l laneValue) bool { return l.active.isOther(own) || l.inactive.isOther(own) })
 }
 
-// isOther reports whether something is known of lanes, and is not what they should hold.
+// isOther reports whether the value of lanes is known, and another one than they should
+// have.
 func (p part) isOther(want part) bool { return p.kind != unknownPart && p != want }

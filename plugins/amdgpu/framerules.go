@@ -20,14 +20,13 @@ import (
 // FrameRules finds the rows of functions by reading their code, and that of the
 // functions which they call: compilers of whole programs leave values across a
 // call in registers that the convention would let it change, because they know
-// that it does not, and let functions that are only called directly change what
-// the convention would have them preserve.
+// that it does not, and let functions that are only called directly change
+// registers that the convention would have them preserve.
 //
 // A function is followed from its first instruction over all its branches. Its
 // rows cover every instruction at which it is certain where the return address
-// and the frame are. What is certain of a register, of the lanes that were active
-// on entry or of the others, the row says; of anything else it says that it is
-// undefined.
+// and the frame are. The row has a rule for each register whose place is certain,
+// in the lanes that were active on entry or in the others; all else is undefined.
 func (a architecture) FrameRules(ctx context.Context, e sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
 	answer := &sdk.FrameRulesAnswer{Functions: make([]sdk.FrameRules, len(req.Functions))}
 	o := a.objects.find(req.Object)
@@ -41,41 +40,41 @@ func (a architecture) FrameRules(ctx context.Context, e sdk.Engine, req *sdk.Fra
 		answer.Functions[i] = o.frameRules(ctx, e, req.Object, &req.Functions[i])
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err // the code may not have been all there
+		return nil, err // the code may have been incomplete
 	}
 	return answer, nil
 }
 
-// objects are the code objects that were opened and may be asked about.
+// objects has the code objects that were opened.
 type objects struct {
 	mu       sync.Mutex
 	byHandle map[uint64]*objectCode
-	handles  []uint64 // in the order in which they were asked about
+	handles  []uint64 // the least recently used first
 }
 
-// unknownProcessor is why code cannot be read.
+// unknownProcessor is the reason of an object of an unknown processor.
 const unknownProcessor = "which processor the code is for is not known"
 
-// maxObjects is how many objects are remembered, maxObjectCode how many bytes of
-// code of one. The object that nobody asked about for longest is forgotten first.
+// maxObjects bounds the objects that are remembered, maxObjectCode the bytes of
+// code of one. The least recently used object is forgotten first.
 const (
 	maxObjects    = 1 << 10
 	maxObjectCode = 64 << 20
 )
 
-// An objectCode is the code of an object, and what was found in it. It is read
-// when it is first asked for.
+// objectCode is the code of an object, and the functions found in it. It is
+// read when it is first needed.
 type objectCode struct {
 	processor *processor
 	lanes     uint32 // 0: waves of both sizes, or not known
 	sections  []sdk.SectionInfo
-	starts    []uint64 // of functions that symbols name, sorted
-	steps     int      // how many a function may take
+	starts    []uint64 // of functions with symbols, sorted
+	steps     int      // the limit for a function
 
 	mu       sync.Mutex
 	isLoaded bool
 	code     code
-	layout   *layout // nil: not looked at yet
+	layout   *layout // nil: not read yet
 	read     map[machineKey]*functions
 	failed   map[uint64]string // functions that could not be followed, by their first instruction
 	known    map[readingKey]*functionRows
@@ -83,11 +82,11 @@ type objectCode struct {
 	frames   *frameCheck // nil: there is no call frame information
 }
 
-// A readingKey is a function that was read, and how.
+// readingKey identifies a function that was read, and the mode of reading.
 type readingKey struct {
 	entry      uint64
 	lanes      uint32
-	isJumpedTo bool // from outside the code that was asked about
+	isJumpedTo bool // from outside the requested code
 }
 
 // functionRows are the rows of all code of a function, and the gaps between them.
@@ -96,10 +95,10 @@ type functionRows struct {
 	gaps   []gap
 	reason string // of code that is in neither
 
-	contradictions []gap // what call frame information has otherwise
+	contradictions []gap // where call frame information contradicts the code
 }
 
-// maxKnownRules is how many rules of rows an object remembers.
+// maxKnownRules bounds the rules of rows that an object remembers.
 const maxKnownRules = 1 << 19
 
 type machineKey struct {
@@ -107,7 +106,7 @@ type machineKey struct {
 	isPerLane bool
 }
 
-// remember keeps what FrameRules needs to know of an object.
+// remember keeps the facts about an object that FrameRules needs.
 func (o *objects) remember(handle uint64, req *sdk.OpenObjectRequest, answer *sdk.OpenObjectAnswer, functions []span, frames *frameCheck) {
 	c := &objectCode{steps: maxSteps, frames: frames}
 	if req.Machine == machine {
@@ -149,7 +148,7 @@ func (o *objects) find(handle uint64) *objectCode {
 	return c
 }
 
-// touch records that an object was asked about just now.
+// touch makes an object the most recently used.
 func (o *objects) touch(handle uint64) {
 	if i := slices.Index(o.handles, handle); i >= 0 {
 		o.handles = slices.Delete(o.handles, i, i+1)
@@ -173,7 +172,7 @@ func (o *objectCode) load(ctx context.Context, e sdk.Engine, handle uint64) {
 		seen[s.Name] = true
 		data, err := e.ReadSection(ctx, handle, s.Name)
 		if ctx.Err() != nil {
-			o.isLoaded, o.code = false, nil // the next call may have more time
+			o.isLoaded, o.code = false, nil // the next call may have a later deadline
 			return
 		}
 		if err != nil || uint64(len(data)) != s.Size || s.Address+s.Size < s.Address {
@@ -211,13 +210,13 @@ func (o *objectCode) frameRules(ctx context.Context, e sdk.Engine, handle uint64
 	}
 	rules.Reason = rules.GapReason(r.PC)
 	if !r.Bounded {
-		rules.Gaps = nil // what is not reached may be other functions
+		rules.Gaps = nil // code that is not reached may be other functions
 	}
 	return rules
 }
 
 // fillGaps returns all parts of [start, end) that no row covers. Rows and gaps are sorted.
-// reason is that of the parts which no gap covers either.
+// reason is the reason of the parts that no gap covers either.
 func fillGaps(rows []cfi.Row, gaps []gap, start, end uint64, reason string) (filled []sdk.RowGap) {
 	add := func(start, end uint64, reason string) {
 		if start >= end {
@@ -229,28 +228,28 @@ func fillGaps(rows []cfi.Row, gaps []gap, start, end uint64, reason string) (fil
 		}
 		filled = append(filled, sdk.RowGap{Start: start, End: end, Reason: reason})
 	}
-	at := start
+	next := start
 	hole := func(end uint64) {
 		for ; len(gaps) > 0 && gaps[0].start < end; gaps = gaps[1:] {
 			g := &gaps[0]
-			add(at, g.start, reason)
-			add(max(at, g.start), min(end, g.end), g.reason)
-			if at = max(at, min(end, g.end)); g.end > end {
+			add(next, g.start, reason)
+			add(max(next, g.start), min(end, g.end), g.reason)
+			if next = max(next, min(end, g.end)); g.end > end {
 				break // the rest of it may lie beyond the row
 			}
 		}
-		add(at, end, reason)
+		add(next, end, reason)
 	}
 	for i := range rows {
 		hole(rows[i].Start)
-		at = rows[i].End
+		next = rows[i].End
 	}
 	hole(end)
 	return filled
 }
 
-// function finds the rows of a function and the gaps between them, as far as they are of the
-// code that is asked about.
+// function finds the rows of a function and the gaps between them, within the requested
+// code.
 func (o *objectCode) function(r *sdk.CodeRange) functionRows {
 	none := func(reason string) functionRows { return functionRows{reason: reason} }
 	if o.processor == nil {
@@ -287,7 +286,7 @@ func (o *objectCode) function(r *sdk.CodeRange) functionRows {
 	return found.within(r)
 }
 
-// remember keeps the rows of a function, in the place of all others where these are too many.
+// remember keeps the rows of a function. It forgets all others where there are too many.
 func (o *objectCode) remember(key readingKey, found *functionRows) {
 	rules := 1
 	for i := range found.rows {
@@ -299,7 +298,7 @@ func (o *objectCode) remember(key readingKey, found *functionRows) {
 	o.known[key] = found
 }
 
-// within is what is of the code of a range.
+// within returns the rows and gaps within a range of code.
 func (f *functionRows) within(r *sdk.CodeRange) functionRows {
 	start, end := r.Start, r.Start+uint64(len(r.Code))
 	part := functionRows{reason: f.reason}
@@ -320,7 +319,7 @@ func (f *functionRows) within(r *sdk.CodeRange) functionRows {
 	return part
 }
 
-// readRows reads a function, and holds call frame information against it. frames is nil
+// readRows reads a function, and compares call frame information with it. frames is nil
 // where there is none, or the code is not the object's.
 func (o *objectCode) readRows(r *sdk.CodeRange, entry uint64, frames *frameCheck, mode machineMode) (*functionRows, error) {
 	whole := o.code.hasCode(r.Start, r.Code)
@@ -349,8 +348,9 @@ func (o *objectCode) readRows(r *sdk.CodeRange, entry uint64, frames *frameCheck
 	return &found, nil
 }
 
-// overlap is an error where a branch leads into the middle of an instruction. The bytes
-// that follow are then in two blocks with two states, and a row can describe only one.
+// overlap returns an error where a branch leads into the middle of an instruction. The
+// bytes that follow are then in two blocks with two states, and a row can describe only
+// one.
 func (f *flow) overlap() error {
 	end := uint64(0)
 	for b := range f.All() {
@@ -365,9 +365,9 @@ func (f *flow) overlap() error {
 	return nil
 }
 
-// entry is the first instruction of the function that code belongs to. Code that is only a
-// part of a function, or has no known bounds, belongs to the function from which branches
-// lead there.
+// entry returns the first instruction of the function that code belongs to. Code that is
+// only a part of a function, or has no known bounds, belongs to the function from which
+// branches lead there.
 func (o *objectCode) entry(r *sdk.CodeRange, whole bool, mode *machineMode) (entry uint64, reason string) {
 	const unknown = "where the function begins is not known"
 	if !whole {
@@ -398,7 +398,7 @@ func (o *objectCode) entry(r *sdk.CodeRange, whole bool, mode *machineMode) (ent
 	return 0, unknown
 }
 
-// mode is the mode in which waves of a size execute the object's code.
+// mode returns the mode in which waves of a size execute the object's code.
 func (o *objectCode) mode(lanes uint32, perLane bool) (machineMode, error) {
 	target, err := isa.NewTarget(o.processor.name, lanes)
 	return machineMode{
@@ -406,15 +406,15 @@ func (o *objectCode) mode(lanes uint32, perLane bool) (machineMode, error) {
 	}, err
 }
 
-// follow follows a function, with those that it calls where they can be read.
+// follow follows a function, and its callees where they can be read.
 func (o *objectCode) follow(r *sdk.CodeRange, entry uint64, whole bool, mode machineMode) (*flow, error) {
 	steps := o.steps
 	if !whole {
 		return newFunctions(mode, code{{r.Start, r.Code}}).alone(entry, &steps, mode.jumped(&mode.abi))
 	}
 	if o.layout != nil {
-		for i := range mode.abi.in { // what is not preserved
-			mode.abi.out[i] |= o.layout.spoils.out[i] & mode.abi.in[i]
+		for i := range mode.abi.active { // registers that are not preserved
+			mode.abi.inactive[i] |= o.layout.spoils.inactive[i] & mode.abi.active[i]
 		}
 	}
 	key := machineKey{mode.lanes, mode.isPerLane}
@@ -440,9 +440,9 @@ func (o *objectCode) follow(r *sdk.CodeRange, entry uint64, whole bool, mode mac
 	return f, nil
 }
 
-// entered are the registers that may have changed between the call and the entry of a
-// function, because another function jumps to it, which is a call and a return in one.
-// It is nil where no function does.
+// entered returns the registers that may have changed between the call and the entry
+// of a function, because another function jumps to it, which is a call and a return in
+// one. The result is nil where no function does.
 func (o *objectCode) entered(fs *functions, r *sdk.CodeRange, entry uint64, steps *int) *registerSet {
 	if o.layout == nil {
 		return nil
@@ -450,25 +450,25 @@ func (o *objectCode) entered(fs *functions, r *sdk.CodeRange, entry uint64, step
 	var set registerSet
 	if o.layout.hasWildJumps {
 		set = fs.mode.abi
-		for i := range set.in {
-			set.in[i] &= o.layout.writes.in[i]
+		for i := range set.active {
+			set.active[i] &= o.layout.writes.active[i]
 		}
 	}
-	chain := []uint64{entry} // the function, and those from which jumps lead to it
+	chain := []uint64{entry} // the function, and the functions from which jumps lead to it
 	for i := 0; i < len(chain); i++ {
 		for _, j := range jumpsTo(o.layout.tails, chain[i]) {
-			from, ok := o.layout.owner(&fs.mode, o.code, o.starts, j.source, steps)
-			if ok && fs.known[from] == nil {
-				_, err := fs.read(from, steps)
+			source, ok := o.layout.owner(&fs.mode, o.code, o.starts, j.source, steps)
+			if ok && fs.known[source] == nil {
+				_, err := fs.read(source, steps)
 				ok = err == nil
 			}
-			changes := fs.tails[from][chain[i]]
+			changes := fs.tails[source][chain[i]]
 			if !ok || changes == nil {
 				return fs.mode.jumped(&unknownCallee)
 			}
 			set.add(changes)
-			if !slices.Contains(chain, from) {
-				chain = append(chain, from)
+			if !slices.Contains(chain, source) {
+				chain = append(chain, source)
 			}
 		}
 	}
@@ -481,16 +481,16 @@ func (o *objectCode) entered(fs *functions, r *sdk.CodeRange, entry uint64, step
 	return fs.mode.jumped(&set)
 }
 
-// isJumpedTo reports whether branches lead to the entry of a function from outside the code
-// that is asked about.
+// isJumpedTo reports whether branches lead to the entry of a function from outside the
+// requested code.
 func (o *objectCode) isJumpedTo(r *sdk.CodeRange, entry uint64) bool {
 	return o.layout != nil && slices.ContainsFunc(jumpsTo(o.layout.jumps, entry), func(j jump) bool {
 		return j.source < r.Start || j.source-r.Start >= uint64(len(r.Code))
 	})
 }
 
-// jumped are the registers of a set that may have changed where one function jumps to
-// another. What the other function needs to return has not.
+// jumped returns the registers of a set that may have changed where one function
+// jumps to another. The registers that the other one needs to return have not.
 func (m *machineMode) jumped(set *registerSet) *registerSet {
 	s := *set
 	for i := range scalars {
@@ -502,8 +502,8 @@ func (m *machineMode) jumped(set *registerSet) *registerSet {
 	return &s
 }
 
-// waveSize is how many lanes the waves have that execute a function: as many as its
-// masks have or, where it has none, as the object's kernels say.
+// waveSize returns the lanes of the waves that execute a function: as many as its
+// masks have or, where it has none, as the object's kernels have.
 func (o *objectCode) waveSize(r *sdk.CodeRange) uint32 {
 	lanes := o.processor.lanes[0]
 	if len(o.processor.lanes) == 1 {
@@ -517,15 +517,15 @@ func (o *objectCode) waveSize(r *sdk.CodeRange) uint32 {
 		return lanes
 	}
 	votes := map[uint32]int{}
-	for at := 0; at < len(r.Code); {
-		in, err := target.Decode(r.Code[at:], r.Start+uint64(at)) //nolint:gosec // not negative
-		if err != nil || in.Size == 0 {
+	for offset := 0; offset < len(r.Code); {
+		inst, err := target.Decode(r.Code[offset:], r.Start+uint64(offset)) //nolint:gosec // not negative
+		if err != nil || inst.Size == 0 {
 			break
 		}
-		if in.Writes.HasExec() && maskOperations[in.Op].effect.isIntoExec() {
-			votes[uint32(in.Dst.Width)*32]++
+		if inst.Writes.HasExec() && maskOperations[inst.Op].effect.isIntoExec() {
+			votes[uint32(inst.Dst.Width)*32]++
 		}
-		at += int(in.Size)
+		offset += int(inst.Size)
 	}
 	switch {
 	case votes[wave32] > 0 && votes[wave64] == 0:
@@ -536,9 +536,9 @@ func (o *objectCode) waveSize(r *sdk.CodeRange) uint32 {
 	return lanes
 }
 
-// convention is what any function may change, by the calling convention ("Non-Kernel
-// Functions"). Where private memory has a resource, the functions that need it reserve
-// its registers.
+// convention returns the registers that any function may change, by the calling
+// convention ("Non-Kernel Functions"). Where private memory has a resource, the
+// functions that need it reserve its registers.
 func convention(p *processor, perLane bool, lanes uint32) (c registerSet) {
 	for i := range scalars {
 		r := isa.Reg(i)
@@ -553,7 +553,7 @@ func convention(p *processor, perLane bool, lanes uint32) (c registerSet) {
 	}
 	for i := range vectors {
 		if column := dwarfVector(place(i), lanes); column != noColumn && p.hasVector(place(i)) && !isPreserved(column, p) {
-			c.addIn(i)
+			c.addActive(i)
 		}
 	}
 	return c

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// functions are the functions of an object that were read.
+// functions has the functions of an object that were read.
 type functions struct {
 	mode    machineMode
 	code    code
@@ -22,14 +22,14 @@ func newFunctions(mode machineMode, c code) *functions {
 
 var errCallees = errors.New("the function leads to more functions than any compiled one")
 
-// A reading is a function while it is read together with those that it calls.
+// reading is a function that is being read together with its callees.
 type reading struct {
 	summary   summary
 	callers   []uint64
 	isWaiting bool
 }
 
-// A reader reads functions that call each other.
+// reader reads functions that call each other.
 type reader struct {
 	*functions
 	readings map[uint64]*reading
@@ -37,14 +37,14 @@ type reader struct {
 }
 
 // enqueue has a function followed once more.
-func (r *reader) enqueue(at uint64) {
-	if !r.readings[at].isWaiting {
-		r.readings[at].isWaiting = true
-		r.queue = append(r.queue, at)
+func (r *reader) enqueue(entry uint64) {
+	if !r.readings[entry].isWaiting {
+		r.readings[entry].isWaiting = true
+		r.queue = append(r.queue, entry)
 	}
 }
 
-// callee is what a called function is found to do so far.
+// callee returns the effect of a called function as far as it is known.
 func (r *reader) callee(target, caller uint64) *summary {
 	if s := r.known[target]; s != nil {
 		return s
@@ -61,38 +61,38 @@ func (r *reader) callee(target, caller uint64) *summary {
 	return &callee.summary
 }
 
-// read follows a function, after those that it calls and that are not known yet. A call
-// does what the called function is found to do. Functions that call each other are
-// followed until nothing new is found. At first none of them is known to return, so that
-// in the end they change no more than the code shows.
+// read follows a function, after its callees that are not known yet. A call has the
+// effect of the called function. Functions that call each other are followed until
+// nothing new is found. At first none of them is known to return, so that in the end
+// they change no more than the code shows.
 func (fs *functions) read(entry uint64, steps *int) (*flow, error) {
 	order, err := fs.order(entry, steps)
 	if err != nil {
 		return nil, err
 	}
 	r := &reader{functions: fs, readings: map[uint64]*reading{}}
-	for _, at := range slices.Backward(order) {
-		r.readings[at] = &reading{}
-		r.enqueue(at)
+	for _, start := range slices.Backward(order) {
+		r.readings[start] = &reading{}
+		r.enqueue(start)
 	}
 	var last *flow
 	for len(r.queue) > 0 {
-		at := r.queue[len(r.queue)-1]
+		start := r.queue[len(r.queue)-1]
 		r.queue = r.queue[:len(r.queue)-1]
-		now := r.readings[at]
+		now := r.readings[start]
 		now.isWaiting = false
-		f := newFlow(&fs.mode, fs.code, at, steps, func(target uint64) *summary { return r.callee(target, at) })
+		f := newFlow(&fs.mode, fs.code, start, steps, func(target uint64) *summary { return r.callee(target, start) })
 		fs.visited++
 		if err := f.run(); err != nil {
 			return nil, err
 		}
 		if len(f.tails) > 0 {
-			fs.tails[at] = f.tails
+			fs.tails[start] = f.tails
 		}
 		if len(r.readings) > maxCallee {
 			return nil, errCallees
 		}
-		if at == entry {
+		if start == entry {
 			last = f
 		}
 		if now.summary.changes.add(&f.exits.changes) || f.exits.canReturn && !now.summary.canReturn {
@@ -102,30 +102,30 @@ func (fs *functions) read(entry uint64, steps *int) (*flow, error) {
 			}
 		}
 	}
-	for at, done := range r.readings {
-		fs.known[at] = &done.summary
+	for start, done := range r.readings {
+		fs.known[start] = &done.summary
 	}
 	return last, nil
 }
 
-// order lists a function, last, after the functions that it leads to and that are not
-// known yet. Called functions come before their callers, as far as the code shows that
+// order lists a function, last, after the functions that it leads to and are not known
+// yet. Called functions come before their callers, as far as the code shows that
 // without being followed.
 func (fs *functions) order(entry uint64, steps *int) ([]uint64, error) {
 	type visit struct {
-		at      uint64
+		start   uint64
 		callees []uint64
 	}
 	var order []uint64
 	seen := map[uint64]bool{}
 	var stack []visit
-	enter := func(at uint64) error {
-		seen[at] = true
-		f := newFlow(&fs.mode, fs.code, at, steps, nil)
-		if err := f.FindBlocks(at, f.edges); err != nil {
+	enter := func(start uint64) error {
+		seen[start] = true
+		f := newFlow(&fs.mode, fs.code, start, steps, nil)
+		if err := f.FindBlocks(start, f.edges); err != nil {
 			return err
 		}
-		stack = append(stack, visit{at, f.callees()})
+		stack = append(stack, visit{start, f.callees()})
 		return nil
 	}
 	if err := enter(entry); err != nil {
@@ -134,7 +134,7 @@ func (fs *functions) order(entry uint64, steps *int) ([]uint64, error) {
 	for len(stack) > 0 {
 		v := &stack[len(stack)-1]
 		if len(v.callees) == 0 {
-			order = append(order, v.at)
+			order = append(order, v.start)
 			stack = stack[:len(stack)-1]
 			continue
 		}
@@ -153,8 +153,8 @@ func (fs *functions) order(entry uint64, steps *int) ([]uint64, error) {
 	return slices.Clip(order), nil
 }
 
-// alone follows a function and no other. On entry registers hold what the caller left in
-// them, except those of entered.
+// alone follows a function and no other. On entry registers have the caller's values,
+// except the registers in entered.
 func (fs *functions) alone(entry uint64, steps *int, entered *registerSet) (*flow, error) {
 	f := newFlow(&fs.mode, fs.code, entry, steps, func(target uint64) *summary { return fs.known[target] })
 	f.entered = entered

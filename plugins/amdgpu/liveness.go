@@ -8,54 +8,54 @@ import (
 	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
 )
 
-// A keeper is something whose lanes keep values: a vector register, by its place, or 4
-// bytes of private memory, by the base register and the offset of the instructions that
-// reach it.
-type keeper uint64
+// storage is something with lanes: a vector register, by its place, or 4 bytes of
+// private memory, by the base register and the offset of the instructions that reach
+// it.
+type storage uint64
 
 const (
-	noKeeper  keeper = 1<<64 - 1
-	memoryBit keeper = 1 << 63
+	noStorage storage = 1<<64 - 1
+	memoryBit storage = 1 << 63
 )
 
-// A laneMove is an instruction that copies all lanes of one keeper to another, or that
-// reads or writes lanes of a single keeper.
+// laneMove is an instruction that copies all lanes of one storage to another, or that
+// reads or writes lanes of a single storage.
 type laneMove struct {
 	pc       uint64
-	dst, src keeper
-	lanes    uint64 // which lanes are read or written, where dst or src is noKeeper
+	dst, src storage
+	lanes    uint64 // which lanes are read or written, where dst or src is noStorage
 }
 
-// A laneBlock is what a block does to lanes.
+// laneBlock has the moves of lanes in a block.
 type laneBlock struct {
 	moves      []laneMove
 	next       []uint64
-	mayReadAll bool     // it leads to code that is not known: everything may be read there
-	live       []uint64 // which lanes are read after the block begins, by the keeper's number
+	mayReadAll bool     // it leads to unknown code, which may read all lanes
+	live       []uint64 // which lanes are read after the block begins, by the storage's number
 }
 
-// A liveness finds which lanes of a keeper are read later. It numbers the keepers of which
-// lanes are read by number at all. It goes over the blocks of a flow in rounds, from the
-// last to the first: a flow follows code only the way that it executes.
+// liveness finds which lanes of a storage are read later. It numbers only storages whose
+// lanes are read by number. It goes over the blocks of a flow in rounds, from the last to
+// the first, because a flow itself follows code forward only.
 type liveness struct {
 	blocks  map[uint64]*laneBlock
 	order   []*laneBlock // by address
-	numbers map[keeper]int
+	numbers map[storage]int
 }
 
 const (
 	maxLaneMoves = 1 << 16 // of a function
-	maxLive      = 1 << 20 // keepers, over all blocks
+	maxLive      = 1 << 20 // storages, over all blocks
 )
 
-// findNeeded finds which lanes of the keepers of an instruction are read after it.
+// findNeeded finds which lanes of the storages of an instruction are read after it.
 // Unoptimized code keeps each mask in a lane of its own and never writes that lane again.
-// Without this, masks that nothing reads any more would double the tuples. Addresses are
-// not known yet, so keepers in memory are told apart by registers and offsets only. Where
-// that is wrong a mask is forgotten too early, and the rows know less; they say nothing
-// wrong.
+// Without this, masks that no instruction reads any more would double the tuples.
+// Addresses are not known yet, so storages in memory are told apart by registers and
+// offsets only. Where that is wrong a mask is forgotten too early: rows lack rules then,
+// and have no wrong ones.
 func (f *flow) findNeeded() error {
-	l := liveness{blocks: map[uint64]*laneBlock{}, numbers: map[keeper]int{}}
+	l := liveness{blocks: map[uint64]*laneBlock{}, numbers: map[storage]int{}}
 	moves := 0
 	for p := range f.All() {
 		b, err := f.laneBlock(p.Address)
@@ -96,7 +96,7 @@ func (f *flow) findNeeded() error {
 	return nil
 }
 
-// A needed says which lanes of the keepers of a move are read after it.
+// needed has the lanes of the storages of a move that are read after it.
 type needed struct{ dst, src uint64 }
 
 // laneBlock reads a block.
@@ -106,41 +106,41 @@ func (f *flow) laneBlock(start uint64) (*laneBlock, error) {
 		if !f.Spend(1) {
 			return nil, f.Err()
 		}
-		in, ok := f.decode(pc)
+		inst, ok := f.decode(pc)
 		if !ok {
 			return b, nil
 		}
-		if m := laneMoveOf(in, f.lanes); m.dst != m.src {
+		if m := laneMoveOf(inst, f.lanes); m.dst != m.src {
 			m.pc = pc
 			b.moves = append(b.moves, m)
 		}
-		pc += uint64(in.Size)
-		switch in.Flow {
+		pc += uint64(inst.Size)
+		switch inst.Flow {
 		case isa.Next, isa.Call, isa.IndirectCall:
 			if f.Point(pc) == nil {
 				continue
 			}
 			b.next = []uint64{pc}
 		case isa.Branch:
-			b.next = []uint64{in.Target}
+			b.next = []uint64{inst.Target}
 		case isa.CondBranch:
-			b.next = []uint64{in.Target, pc}
+			b.next = []uint64{inst.Target, pc}
 		case isa.Indirect:
-			b.mayReadAll = isa.Reg(in.Src[0].Reg) != returnLow
+			b.mayReadAll = isa.Reg(inst.Src[0].Reg) != returnLow
 		}
 		return b, nil
 	}
 }
 
-// laneMoveOf is what an instruction does to lanes. If it does nothing both keepers are
-// noKeeper.
-func laneMoveOf(in *isa.Inst, lanes uint32) laneMove {
-	m := laneMove{dst: noKeeper, src: noKeeper, lanes: ^uint64(0)}
-	register := func(o *isa.Operand) keeper {
+// laneMoveOf returns the move of lanes by an instruction. If there is none both
+// storages are noStorage.
+func laneMoveOf(inst *isa.Inst, lanes uint32) laneMove {
+	m := laneMove{dst: noStorage, src: noStorage, lanes: ^uint64(0)}
+	register := func(o *isa.Operand) storage {
 		if p, ok := registerPlace(o.Kind, o.Reg); ok {
-			return keeper(p)
+			return storage(p)
 		}
-		return noKeeper
+		return noStorage
 	}
 	numbered := func(o *isa.Operand) uint64 {
 		if o.Kind != isa.Constant {
@@ -148,47 +148,49 @@ func laneMoveOf(in *isa.Inst, lanes uint32) laneMove {
 		}
 		return 1 << (uint64(o.Value) % uint64(lanes)) //nolint:gosec // the bits that count
 	}
-	switch in.Op {
+	switch inst.Op {
 	case isa.VReadlane:
-		m.src, m.lanes = register(&in.Src[0]), numbered(&in.Src[1])
+		m.src, m.lanes = register(&inst.Src[0]), numbered(&inst.Src[1])
 	case isa.VReadfirst:
-		m.src = register(&in.Src[0])
+		m.src = register(&inst.Src[0])
 	case isa.VWritelane:
-		if in.Src[1].Kind == isa.Constant {
-			m.dst, m.lanes = register(&in.Dst), numbered(&in.Src[1])
+		if inst.Src[1].Kind == isa.Constant {
+			m.dst, m.lanes = register(&inst.Dst), numbered(&inst.Src[1])
 		}
 	case isa.VMovB32:
-		m.dst, m.src = register(&in.Dst), register(&in.Src[0])
+		m.dst, m.src = register(&inst.Dst), register(&inst.Src[0])
 	case isa.BufferLoad, isa.ScratchLoad:
-		if in.Bytes == 4 {
-			m.dst, m.src = register(&in.Dst), slot(in)
+		if inst.Bytes == 4 {
+			m.dst, m.src = register(&inst.Dst), slot(inst)
 		}
 	case isa.BufferStore, isa.ScratchStore:
-		if in.Bytes == 4 {
-			m.dst, m.src = slot(in), register(&in.Src[0])
+		if inst.Bytes == 4 {
+			m.dst, m.src = slot(inst), register(&inst.Src[0])
 		}
 	}
 	return m
 }
 
-// slot is private memory at an offset from the stack or frame pointer.
-func slot(in *isa.Inst) keeper {
-	base := &in.SOffset
-	if in.Op == isa.ScratchLoad || in.Op == isa.ScratchStore {
-		base = &in.Base
+// slot returns the storage in private memory at an offset from the stack or
+// frame pointer.
+func slot(inst *isa.Inst) storage {
+	base := &inst.SOffset
+	if inst.Op == isa.ScratchLoad || inst.Op == isa.ScratchStore {
+		base = &inst.Base
 	}
-	if in.VAddr.Kind != isa.None || base.Kind != isa.Scalar || isa.Reg(base.Reg) != stackPointer && isa.Reg(base.Reg) != framePointer {
-		return noKeeper
+	if inst.VAddr.Kind != isa.None || base.Kind != isa.Scalar || isa.Reg(base.Reg) != stackPointer && isa.Reg(base.Reg) != framePointer {
+		return noStorage
 	}
-	return memoryBit | keeper(base.Reg)<<32 | keeper(uint32(in.Offset)) //nolint:gosec // its bits
+	return memoryBit | storage(base.Reg)<<32 | storage(uint32(inst.Offset)) //nolint:gosec // its bits
 }
 
-// number numbers the keepers whose lanes some instruction reads by number, and those from
-// which lanes are moved to such a keeper. It answers whether it has to be called again.
+// number numbers the storages whose lanes some instruction reads by number, and the
+// storages from which lanes are moved to such a storage. It reports whether it has to be
+// called again.
 func (l *liveness) number() (more bool) {
 	for _, b := range slices.Backward(l.order) {
 		for _, m := range slices.Backward(b.moves) {
-			if m.src != noKeeper && !l.isNumbered(m.src) && (m.dst == noKeeper || l.isNumbered(m.dst)) {
+			if m.src != noStorage && !l.isNumbered(m.src) && (m.dst == noStorage || l.isNumbered(m.dst)) {
 				l.numbers[m.src], more = len(l.numbers), true
 			}
 		}
@@ -196,12 +198,12 @@ func (l *liveness) number() (more bool) {
 	return more
 }
 
-func (l *liveness) isNumbered(k keeper) bool {
+func (l *liveness) isNumbered(k storage) bool {
 	_, ok := l.numbers[k]
 	return ok
 }
 
-// choose removes the moves between keepers that have no number.
+// choose removes the moves between storages that have no number.
 func (l *liveness) choose() {
 	for _, b := range l.order {
 		b.moves = slices.DeleteFunc(b.moves, func(m laneMove) bool { return !l.isNumbered(m.dst) && !l.isNumbered(m.src) })
@@ -225,7 +227,7 @@ func (l *liveness) before(b *laneBlock, all map[uint64]needed) []uint64 {
 			live[i] = ^uint64(0)
 		}
 	}
-	of := func(k keeper) (i int, lanes uint64) {
+	find := func(k storage) (i int, lanes uint64) {
 		if i, ok := l.numbers[k]; ok {
 			return i, live[i]
 		}
@@ -233,13 +235,13 @@ func (l *liveness) before(b *laneBlock, all map[uint64]needed) []uint64 {
 	}
 	for i := len(b.moves) - 1; i >= 0; i-- {
 		m := &b.moves[i]
-		dst, after := of(m.dst)
-		src, kept := of(m.src)
+		dst, after := find(m.dst)
+		src, kept := find(m.src)
 		if all != nil {
 			all[m.pc] = needed{after, kept}
 		}
 		lanes := m.lanes
-		if m.src != noKeeper && m.dst != noKeeper {
+		if m.src != noStorage && m.dst != noStorage {
 			lanes = after
 		}
 		if dst >= 0 {

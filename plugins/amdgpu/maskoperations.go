@@ -4,9 +4,9 @@ package amdgpu
 
 import "github.com/unwindd/unwindd/plugins/amdgpu/isa"
 
-// A maskOperation is what a scalar instruction makes of masks: t says which bit
-// comes of the bits of its operands, effect says which these are and where the
-// result goes.
+// maskOperation is the effect of a scalar instruction on masks: t is the truth
+// table of its operands' bits, effect tells which the operands are and where
+// the result goes.
 type maskOperation struct {
 	t      truth
 	effect maskEffect
@@ -23,12 +23,11 @@ const (
 	maskEffects            // how many there are
 )
 
-// isIntoExec says that EXEC gets the result.
+// isIntoExec reports whether EXEC gets the result.
 func (e maskEffect) isIntoExec() bool { return e == saves || e == writes }
 
-// maskTable has a row for each truth, with the operations that compute it by what
-// else they do. Which numbers these have, and which of them are of 32 and which of
-// 64 bits, the decoder's tables say (isa).
+// maskTable has a row for each truth table, with the operations that compute it,
+// by their effect. The decoder (isa) knows their numbers and widths.
 var maskTable = [...]struct {
 	t   truth
 	ops [maskEffects][]isa.Op

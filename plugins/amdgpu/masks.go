@@ -12,7 +12,7 @@ import (
 // bits of each mask after an instruction, a digit for each kind; a column of digits,
 // read downwards through the masks of a line, is a tuple.
 //
-// Worked example: the two ways of a condition (amd_h.gfx90a.co, _Z3reciPi)
+// Worked example: the two branches of a condition (amd_h.gfx90a.co, _Z3reciPi)
 //
 // The comparison makes a condition: some lanes of EXEC. As long as nothing but
 // vector instructions may read it, it is not told apart from others.
@@ -24,12 +24,12 @@ import (
 //	16a4 s_xor_b64 s[34:35], exec, s[4:5]   | entry 011 | EXEC 010 | s[4:5] 011 | s[34:35] 001
 //
 // s[4:5] is EXEC on entry, bit for bit: both lines read 011. The instructions of the
-// first way overwrite s[4:5]. What remains is as good: a lane that was active on
+// first branch overwrite s[4:5]. What remains is as good: a lane that was active on
 // entry is in EXEC or in s[34:35], and no other lane is in either.
 //
 //	16b0 s_getpc_b64 s[4:5]                 | entry 011 | EXEC 010 | s[34:35] 001
 //
-// The other way begins: the lanes that waited become active, and those that were
+// The other branch begins: the lanes that waited become active, and those that were
 // active wait in s[4:5]. At its end all are active again. EXEC reads as entry does,
 // and so it is again the very same mask.
 //
@@ -39,9 +39,9 @@ import (
 // Worked example: a loop that lanes leave one by one (gfx90a)
 //
 // s[8:9] collects the lanes that are done. At the beginning of the loop, 1004,
-// states of two ways meet: on the way in no lane is done, on the way back some are.
-// A lane is of a kind of either state, so there are as many kinds as in both: it
-// was not active on entry, it is in the loop, it is done.
+// states of two edges meet: on the edge from before no lane is done, on the edge
+// back some are. A lane is of a kind of either state, so there are as many kinds as
+// in both: it was not active on entry, it is in the loop, it is done.
 //
 //	1000 s_mov_b64 s[8:9], 0                | entry 011 | EXEC 010 | s[8:9] 001
 //	1004 v_cmp_eq_u32_e32 vcc, s10, v10     | entry 011 | EXEC 010 | s[8:9] 001
@@ -61,24 +61,24 @@ import (
 //	1014 s_or_b64 exec, exec, s[8:9]        | entry 01 | EXEC 01 | s[8:9] 01
 //	1018 s_endpgm
 
-// masks is what is known of execution masks: not which bits they have, but how they
-// relate to each other in any one lane. A column is a mask. A tuple has a bit for each
-// column, and the tuples are all the combinations of bits that a lane may have.
+// masks has the relations between execution masks: not which bits they have, but how
+// they relate to each other in any one lane. A column is a mask. A tuple has a bit for
+// each column, and the tuples are all the combinations of bits that a lane may have.
 // Instructions change masks lane by lane, so the tuples after an instruction follow
-// from those before it; where two ways meet, a lane has a tuple of one or the other.
+// from those before it; where two edges meet, a lane has a tuple of one or the other.
 // The tuples then show whether EXEC lacks lanes that it had on entry, and which masks
-// keep these, whatever form loops and conditions have in the code.
+// keep these, whatever shape loops and conditions have in the code.
 type masks struct {
 	columns uint8
-	kept    uint8    // how many columns remained when masks that no register holds were last forgotten
+	kept    uint8    // how many columns remained when unused masks were last forgotten
 	tuples  []uint64 // sorted; bit c is column c's
 	work    int      // how many steps of a flow it took to find masks to forget
 }
 
 const (
 	entryColumn = 0 // EXEC on entry to the function
-	// maxTuples is how many tuples are kept. A mask that nothing reads any more may
-	// double them, where that is not seen.
+	// maxTuples is how many tuples are kept. A mask that no instruction reads any
+	// more may double them, where liveness does not see that.
 	maxTuples = 1 << 10
 	// maxMasks is how many masks are kept between two instructions. An instruction
 	// makes eight at most, constants among them, and where two states join there are
@@ -86,7 +86,8 @@ const (
 	maxMasks = 52
 )
 
-// entryMasks knows EXEC on entry, of which a lane may or may not be.
+// entryMasks returns masks with the column of EXEC on entry, in which any
+// lane may be or not.
 func entryMasks() masks { return masks{columns: 1, tuples: []uint64{0, 1}} }
 
 func (m *masks) clone() masks {
@@ -97,8 +98,8 @@ func (m *masks) equal(o *masks) bool {
 	return m.columns == o.columns && slices.Equal(m.tuples, o.tuples)
 }
 
-// A truth is a truth table: a mask that is made of masks a and b has in a lane the bit
-// 2a+b of it, where a and b are the bits of the lane in these masks.
+// truth is a truth table: a mask that is computed from masks a and b has in a lane
+// the bit 2a+b of it, where a and b are the bits of the lane in these masks.
 type truth uint8
 
 const (
@@ -120,14 +121,14 @@ const (
 	truthOrn2  truth = truthA | truthNotB
 )
 
-// add makes a column of columns a and b: each lane has the bit that t says, or the one
-// that other says. Where an equal column exists already, that one is the answer.
+// add computes a column from columns a and b: each lane has the bit of t, or that of
+// other. Where an equal column exists already, it returns that one.
 func (m *masks) add(a, b uint8, t, other truth) (column uint8) {
 	n := m.columns
 	tuples := make([]uint64, 0, 2*len(m.tuples))
 	for _, x := range m.tuples {
-		at := x>>a&1<<1 | x>>b&1
-		one, two := uint64(t)>>at&1, uint64(other)>>at&1
+		i := x>>a&1<<1 | x>>b&1
+		one, two := uint64(t)>>i&1, uint64(other)>>i&1
 		tuples = append(tuples, x|one<<n)
 		if two != one {
 			tuples = append(tuples, x|two<<n)
@@ -144,18 +145,18 @@ func (m *masks) add(a, b uint8, t, other truth) (column uint8) {
 	return n
 }
 
-// constant is the column whose bits are all as t says.
+// constant returns the column of a constant truth table.
 func (m *masks) constant(t truth) uint8 { return m.add(entryColumn, entryColumn, t, t) }
 
-// any is a new column of which nothing is known.
+// any returns a new column whose bits are not known.
 func (m *masks) any() (column uint8) {
 	return m.add(entryColumn, entryColumn, truthZero, truthOnes)
 }
 
-// some is a new column that has any lanes of another.
-func (m *masks) some(of uint8) (column uint8) { return m.add(of, of, truthZero, truthA) }
+// some returns a new column that has any of the lanes of mask.
+func (m *masks) some(mask uint8) (column uint8) { return m.add(mask, mask, truthZero, truthA) }
 
-// isSame says whether two masks are equal.
+// isSame reports whether two masks are equal.
 func (m *masks) isSame(a, b uint8) bool {
 	for _, x := range m.tuples {
 		if (x>>a^x>>b)&1 != 0 {
@@ -179,7 +180,7 @@ func sorted(t []uint64) []uint64 {
 	return t
 }
 
-// keep makes columns anew: the new column i is the old one of list[i].
+// keep replaces the columns: the new column i is the old column list[i].
 func (m *masks) keep(list []uint8) {
 	m.tuples = project(m.tuples, list)
 	m.columns, m.kept = uint8(len(list)), uint8(len(list)) //nolint:gosec // at most 64
@@ -219,7 +220,7 @@ func (m *masks) only(column uint8, bit uint64) {
 
 // excess chooses a column to forget, which is neither EXEC on entry nor exec, the column
 // of EXEC; 0 if there is none. Conditions are chosen first: they are a part of EXEC, and
-// say nothing of the lanes that wait. Of several columns it chooses the one without which
+// have none of the lanes that wait. Of several columns it chooses the one without which
 // the fewest tuples remain, and of equally good ones the oldest.
 func (m *masks) excess(exec uint8) uint8 {
 	best, fewest, condition := uint8(0), len(m.tuples)+1, false
@@ -247,28 +248,28 @@ func (m *masks) excess(exec uint8) uint8 {
 	return best
 }
 
-// isWithin says whether a mask has only lanes of another.
-func (m *masks) isWithin(column, of uint8) bool {
-	return !slices.ContainsFunc(m.tuples, func(x uint64) bool { return x>>column&1 != 0 && x>>of&1 == 0 })
+// isWithin reports whether column has only lanes of other.
+func (m *masks) isWithin(column, other uint8) bool {
+	return !slices.ContainsFunc(m.tuples, func(x uint64) bool { return x>>column&1 != 0 && x>>other&1 == 0 })
 }
 
-// An extent says how far a mask reaches among the lanes that were active on entry (in)
-// and among the others (out): it may have some of them, or must have all of them. Of a
-// constant, the lanes are known by number instead.
+// extent describes how far a mask reaches among the lanes that were active on entry
+// and among the inactive ones: it may have some of them, or must have all of them. The
+// lanes of a constant are known by number instead.
 type extent struct {
-	mayIn, mustIn, mayOut, mustOut bool
-	isConstant                     bool
-	bits                           uint64 // isConstant: the lanes
+	mayActive, mustActive, mayInactive, mustInactive bool
+	isConstant                                       bool
+	bits                                             uint64 // isConstant: the lanes
 }
 
 func (m *masks) extent(column uint8) extent {
-	r := extent{mustIn: true, mustOut: true}
+	r := extent{mustActive: true, mustInactive: true}
 	for _, x := range m.tuples {
 		has := x>>column&1 != 0
 		if x&1 != 0 {
-			r.mayIn, r.mustIn = r.mayIn || has, r.mustIn && has
+			r.mayActive, r.mustActive = r.mayActive || has, r.mustActive && has
 		} else {
-			r.mayOut, r.mustOut = r.mayOut || has, r.mustOut && has
+			r.mayInactive, r.mustInactive = r.mayInactive || has, r.mustInactive && has
 		}
 	}
 	return r
@@ -282,8 +283,8 @@ func (m *masks) union(usable uint64) []uint8 {
 		if usable>>c&1 == 0 {
 			continue
 		}
-		if r := m.extent(c); !r.mayOut {
-			if r.mustIn {
+		if r := m.extent(c); !r.mayInactive {
+			if r.mustActive {
 				return []uint8{c}
 			}
 			within = append(within, c)

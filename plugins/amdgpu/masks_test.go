@@ -216,9 +216,9 @@ func TestMasksAreAsRegistersAre(t *testing.T) {
 				unions++
 			}
 		}
-		if e := both.masks.extent(both.exec(wave64)); e.mustIn && right.entry&^right.pair(isa.ExecLo) != 0 ||
-			e.mustOut && ^right.entry&^right.pair(isa.ExecLo) != 0 ||
-			!e.mayIn && right.entry&right.pair(isa.ExecLo) != 0 || !e.mayOut && right.pair(isa.ExecLo)&^right.entry != 0 {
+		if e := both.masks.extent(both.exec(wave64)); e.mustActive && right.entry&^right.pair(isa.ExecLo) != 0 ||
+			e.mustInactive && ^right.entry&^right.pair(isa.ExecLo) != 0 ||
+			!e.mayActive && right.entry&right.pair(isa.ExecLo) != 0 || !e.mayInactive && right.pair(isa.ExecLo)&^right.entry != 0 {
 			t.Fatalf("seed %d: EXEC does not reach as far as is said: %+v", seed, e)
 		}
 	}

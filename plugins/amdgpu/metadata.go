@@ -13,8 +13,8 @@ import (
 	"github.com/tinylib/msgp/msgp"
 )
 
-// MetadataNote is the type of the notes of owner MetadataOwner that hold the
-// metadata of code objects from version 3 on ("Code Object Metadata").
+// MetadataNote is the type of the notes of owner MetadataOwner that contain
+// the metadata of code objects from version 3 on ("Code Object Metadata").
 const (
 	MetadataOwner = "AMDGPU"
 	MetadataNote  = 32 // NT_AMDGPU_METADATA
@@ -28,10 +28,10 @@ const (
 	maxMetadataDepth  = 16
 )
 
-// A Map is a map of metadata, in the order of the note.
+// Map is a map of metadata, in the order of the note.
 type Map []Member
 
-// A Member is a member of a Map. Its value is nil, a bool, an int64, a uint64
+// Member is a member of a Map. Its value is nil, a bool, an int64, a uint64
 // where that does not fit, a float64, a string, a []byte, a []any or a Map.
 type Member struct {
 	Name  string
@@ -109,7 +109,7 @@ type metadataDecoder struct {
 	values    int
 }
 
-// fail is an error at the next byte.
+// fail returns an error at the next byte.
 func (d *metadataDecoder) fail(err error) error {
 	return fmt.Errorf("offset %#x: %w", len(d.all)-len(d.rest), err)
 }
@@ -213,15 +213,15 @@ func (d *metadataDecoder) elements(depth int) (any, error) {
 	return list, nil
 }
 
-// A kernel is what metadata says of one.
+// kernel is a kernel of the metadata.
 type kernel struct {
 	name   string
 	symbol string // of the kernel descriptor
-	lanes  uint32 // .wavefront_size; 0: not said
+	lanes  uint32 // .wavefront_size; 0: not given
 }
 
-// kernelsOf are the kernels that metadata lists ("Code Object V3 Metadata",
-// amdhsa.kernels).
+// kernelsOf returns the kernels that metadata lists ("Code Object V3
+// Metadata", amdhsa.kernels).
 func kernelsOf(m Map) []kernel {
 	list, _ := m.Get("amdhsa.kernels").([]any)
 	var kernels []kernel

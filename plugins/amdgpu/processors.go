@@ -9,16 +9,16 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A scratchMethod is how code reaches private memory ("Kernel Prolog", Flat
-// Scratch).
+// scratchMethod is a method by which code reaches private memory ("Kernel
+// Prolog", Flat Scratch).
 type scratchMethod uint8
 
 const (
-	absoluteScratch    scratchMethod = iota // FLAT_SCRATCH holds an address that the prologue sets; SGPR32 counts the wave's bytes
+	absoluteScratch    scratchMethod = iota // FLAT_SCRATCH has an address that the prologue sets; SGPR32 counts the wave's bytes
 	architectedScratch                      // the hardware sets it; SGPR32 counts a lane's bytes
 )
 
-// A generation is what processors have in common.
+// generation has the properties that processors share.
 type generation struct {
 	lanes            []uint32 // wave sizes, the usual one first
 	scratch          scratchMethod
@@ -43,26 +43,26 @@ var (
 	gfx125 = &generation{lanes: only32, scratch: architectedScratch, sgprs: 106, vgprs: 1024, hasAlignedTuples: true}
 )
 
-// A processor is one that compilers know by name.
+// processor is a processor that compilers know by name.
 type processor struct {
 	name string
 	flag uint32 // EF_AMDGPU_MACH of the ELF header's flags
 	*generation
 }
 
-// canRun says whether the processor has waves of a size.
+// canRun reports whether the processor has waves of a size.
 func (p *processor) canRun(lanes uint32) bool { return slices.Contains(p.lanes, lanes) }
 
 // hasVector reports whether waves can have a vector register or accumulation register.
-func (p *processor) hasVector(at place) bool {
-	if at >= agprs {
-		return uint32(at-agprs) < p.agprs //nolint:gosec // below vectors
+func (p *processor) hasVector(vector place) bool {
+	if vector >= agprs {
+		return uint32(vector-agprs) < p.agprs //nolint:gosec // below vectors
 	}
-	return uint32(at) < p.vgprs //nolint:gosec // below vectors
+	return uint32(vector) < p.vgprs //nolint:gosec // below vectors
 }
 
-// processors are those of gfx9 to gfx12 ("Processors"; "ELF Code Object",
-// e_flags).
+// processors are the processors of gfx9 to gfx12 ("Processors"; "ELF Code
+// Object", e_flags).
 var processors = [...]processor{
 	{"gfx900", 0x2c, gfx9},
 	{"gfx902", 0x2d, gfx9},
@@ -136,8 +136,8 @@ func processorNamed(name string) *processor {
 	return nil
 }
 
-// usualLanes is the wave size of processors that are not in the table: 32 from
-// gfx10 on, else 64, which compilers take where they are told none.
+// usualLanes returns the wave size of processors that are not in the table: 32
+// from gfx10 on, else 64. Compilers take it where they are told none.
 func usualLanes(name string) uint32 {
 	name, _, _ = strings.Cut(strings.ToLower(name), ":")
 	if digits, ok := strings.CutPrefix(name, "gfx1"); ok && len(digits) > 0 && '0' <= digits[0] && digits[0] <= '9' {

@@ -17,7 +17,8 @@ const (
 )
 
 // DWARF register numbers ("Register Identifier", table "AMDGPU DWARF Register
-// Mapping"). PC_32 is of 32-bit processes, which no compiler for amdgcn makes.
+// Mapping"). PC_32 belongs to 32-bit processes, for which no compiler for
+// amdgcn exists.
 const (
 	pc32     uint32 = 0
 	exec32   uint32 = 1
@@ -36,9 +37,9 @@ const (
 )
 
 // registerRanges lists every register under the guide's name, and under the
-// assembler's or the guide's longer one besides. What has a number for each wave
-// size has one name; the ranges of 64 lanes come first, so that the name is
-// theirs where nobody says how many lanes there are, as it is for compilers that
+// assembler's or the guide's longer one besides. A register with a number for
+// each wave size has one name; the ranges of 64 lanes come first, so that the
+// name is theirs where the number of lanes is not known, as with compilers that
 // are told no processor.
 func registerRanges() []sdk.RegisterRange {
 	const bits32, bits64 = wave32 * 32, wave64 * 32 // of vector registers
@@ -77,7 +78,7 @@ func registerRanges() []sdk.RegisterRange {
 	return ranges
 }
 
-// rangesByNumber are the register ranges in the order of their numbers.
+// rangesByNumber returns the register ranges in the order of their numbers.
 func rangesByNumber() []sdk.RegisterRange {
 	ranges := registerRanges()
 	slices.SortFunc(ranges, func(a, b sdk.RegisterRange) int { return cmp.Compare(a.First, b.First) })
@@ -86,7 +87,7 @@ func rangesByNumber() []sdk.RegisterRange {
 
 const noColumn = ^uint32(0)
 
-// dwarfScalar is the DWARF number of a scalar register.
+// dwarfScalar returns the DWARF number of a scalar register.
 func dwarfScalar(r isa.Reg) uint32 {
 	switch {
 	case r < 64:
@@ -97,8 +98,8 @@ func dwarfScalar(r isa.Reg) uint32 {
 	return noColumn
 }
 
-// dwarfHalf is the DWARF number of EXEC or VCC by one of their halves, and where in
-// it that is, in bytes.
+// dwarfHalf returns the DWARF number of EXEC or VCC by one of their halves, and the
+// offset of that half in bytes.
 func dwarfHalf(r isa.Reg, lanes uint32) (column uint32, offset int64) {
 	columns := [2]uint32{vcc32, vcc64}
 	if r >= isa.ExecLo {
@@ -107,7 +108,8 @@ func dwarfHalf(r isa.Reg, lanes uint32) (column uint32, offset int64) {
 	return columns[lanes/wave64], int64(r&1) * 4
 }
 
-// dwarfVector is that of a vector register in waves of a size.
+// dwarfVector returns the DWARF number of a vector register in waves of a
+// size.
 func dwarfVector(p place, lanes uint32) uint32 {
 	i := uint32(p) //nolint:gosec // below vectors
 	switch {

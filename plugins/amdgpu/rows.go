@@ -7,8 +7,7 @@ import (
 	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
 )
 
-// A gap is code without a row, or of which call frame information has something else than
-// the row.
+// gap is code without a row, or whose call frame information contradicts the row.
 type gap struct {
 	start, end uint64
 	reason     string
@@ -21,27 +20,28 @@ func (f *flow) rows(start, end uint64) (rows []cfi.Row, gaps []gap, err error) {
 	return found.rows, found.gaps, err
 }
 
-// checkedRows does the same, and finds what call frame information contradicts. check may
-// be nil.
+// checkedRows does the same, and finds where call frame information contradicts the code.
+// check may be nil.
 func (f *flow) checkedRows(start, end uint64, check *frameCheck) (found functionRows, err error) {
 	x := &viewer{flow: f, now: &evidence{}, before: &evidence{}, isAnew: true}
 	w := &writer{machineMode: f.machineMode}
 	var v view
-	var checked *cfi.Row // that the view was held against
+	var checked *cfi.Row // that the view was compared with
 	why := ""
 	for b := range f.All() {
 		if !b.IsReached || b.Address >= end || b.End <= start {
 			continue
 		}
-		err := f.replay(b, func(pc uint64, in *isa.Inst, s *codeState) {
+		err := f.replay(b, func(pc uint64, inst *isa.Inst, s *codeState) {
 			if pc < start || pc >= end {
 				return
 			}
-			next := min(pc+uint64(in.Size), end)
-			// Where look finds nothing new the view is that of the last row.
-			other := x.look(in, s)
+			next := min(pc+uint64(inst.Size), end)
+			// Where look finds nothing new the view of the last row still
+			// holds.
+			other := x.look(inst, s)
 			if other {
-				v = x.view(in)
+				v = x.view(inst)
 			}
 			if v.reason != "" {
 				found.gaps = append(found.gaps, gap{pc, next, v.reason})
@@ -60,7 +60,7 @@ func (f *flow) checkedRows(start, end uint64, check *frameCheck) (found function
 			}
 			found.rows = append(found.rows, w.row(pc, next, &v))
 			if other {
-				w.before, x.buffer = v, w.before.rules // the memory of two views takes turns
+				w.before, x.buffer = v, w.before.rules // two views share the memory in turn
 			}
 		})
 		if err != nil {
@@ -70,7 +70,8 @@ func (f *flow) checkedRows(start, end uint64, check *frameCheck) (found function
 	return found, nil
 }
 
-// contradict notes what call frame information has otherwise than the code; "" if nothing.
+// contradict records a contradiction between call frame information and the code; why is
+// "" if there is none.
 func (f *functionRows) contradict(start, end uint64, why string) {
 	if why == "" {
 		return

@@ -9,19 +9,19 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 )
 
-// A writer writes views as rows. A rule that is no plain register or offset is an
-// expression, which is written as text (see expression).
+// writer writes views as rows. A rule other than a register or an offset is an
+// expression, which is written as text.
 type writer struct {
 	*machineMode
-	v    *view      // that is written
-	e    expression // that is written
+	v    *view      // the view
+	e    expression // the expression
 	tail expression // the end of an expression that has a branch over it
 	// before is the view of the last row, and last is that row.
 	before view
 	last   cfi.Row
 }
 
-// row writes the row of a view. It shares with the last row what is the same there.
+// row writes the row of a view. It shares equal parts with the last row.
 func (w *writer) row(start, end uint64, v *view) cfi.Row {
 	w.v = v
 	sameBases := slices.Equal(v.bases, w.before.bases)
@@ -36,8 +36,8 @@ func (w *writer) row(start, end uint64, v *view) cfi.Row {
 	return row
 }
 
-// rules writes the rules of a row. Where the bases of the places differ from those of
-// the last row (sameBases is false), none of its rules can be shared.
+// rules writes the rules of a row. Where the bases of the places differ from the last
+// row's (sameBases is false), none of its rules can be shared.
 func (w *writer) rules(sameBases bool) []cfi.RegisterRule {
 	rules := make([]cfi.RegisterRule, 0, len(w.v.rules))
 	written, old := w.last.Rules, w.before.rules
@@ -61,8 +61,8 @@ func (w *writer) rules(sameBases bool) []cfi.RegisterRule {
 // assemble returns the bytes of the expression that was written.
 func (w *writer) assemble() []byte { return assembly.expression(w.e.text) }
 
-// cfaRule writes the rule of the CFA: the address in private_wave that the stack pointer
-// held on entry.
+// cfaRule writes the rule of the CFA: the stack pointer's value on entry, an address in
+// private_wave.
 func (w *writer) cfaRule() cfi.CFARule {
 	if w.v.cfa.kind == inScalar && w.v.cfa.reg < namedScalars && !w.isPerLane {
 		return cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(dwarfScalar(w.v.cfa.reg)), Offset: -int64(int32(w.v.add)), Space: privateWave} //nolint:gosec // signed
@@ -72,10 +72,10 @@ func (w *writer) cfaRule() cfi.CFARule {
 	return cfi.CFARule{Kind: cfi.CFAExpression, Expr: w.assemble()}
 }
 
-// address pushes the location in private_wave that a pointer leads to. The pointer is at
-// a site, and add is added to it, in the units that it counts in.
-func (w *writer) address(at site, add int64) {
-	w.site(at)
+// address pushes the location in private_wave that a pointer leads to. pointer is the
+// site of the pointer; add is added to it, in its own units.
+func (w *writer) address(pointer site, add int64) {
+	w.site(pointer)
 	w.e.value(4)
 	switch {
 	case add > 0:
@@ -107,7 +107,7 @@ func (w *writer) place(p place) {
 	}
 	for _, b := range w.v.bases {
 		if b.symbol == p.base() {
-			w.address(b.at, -int64(int32(b.add))) //nolint:gosec // signed
+			w.address(b.site, -int64(int32(b.add))) //nolint:gosec // signed
 			w.e.offset(int64(p.offset()) * scale)
 			return
 		}
@@ -115,38 +115,38 @@ func (w *writer) place(p place) {
 }
 
 // site pushes the location of a site.
-func (w *writer) site(at site) {
+func (w *writer) site(s site) {
 	switch {
-	case at.kind == inScalar && at.reg >= namedScalars:
-		column, offset := dwarfHalf(at.reg, w.lanes)
+	case s.kind == inScalar && s.reg >= namedScalars:
+		column, offset := dwarfHalf(s.reg, w.lanes)
 		w.e.register(column)
 		w.e.offset(offset)
-	case at.kind == inScalar:
-		w.e.register(dwarfScalar(at.reg))
-	case at.kind == inFirst:
-		w.first(at.at)
+	case s.kind == inScalar:
+		w.e.register(dwarfScalar(s.reg))
+	case s.kind == inFirst:
+		w.first(s.place)
 	default:
-		w.place(at.at)
-		w.e.offset(4 * int64(at.lane))
+		w.place(s.place)
+		w.e.offset(4 * int64(s.lane))
 	}
 }
 
 // lowestBit replaces a mask that is not zero by the number of its lowest bit, which
 // a loop counts: it shifts the mask right by 0, 1, 2... until the bit below is set.
-// Each branch says how many bytes of code it skips, forward or backward.
+// Each branch has the number of bytes of code that it skips, forward or backward.
 const lowestBit = "DW_OP_lit0" +
 	"; DW_OP_over; DW_OP_over; DW_OP_shr; DW_OP_lit1; DW_OP_and" + // from here on, 13 bytes
 	"; DW_OP_bra 5" + // to DW_OP_swap
 	"; DW_OP_plus_uconst 1; DW_OP_skip -13" +
 	"; DW_OP_swap; DW_OP_drop"
 
-// first pushes the location of the first lane of a place that was active on entry:
-// of the lowest bit of that mask. Where no lane was active it pushes the undefined
-// location.
+// first pushes the location of the first lane of a place that was active on entry,
+// which is the lowest bit of that mask. Where no lane was active it pushes the
+// undefined location.
 func (w *writer) first(p place) {
 	w.entryExec()
-	// What is executed where a lane was active: a branch skips it elsewhere, for
-	// which its size is needed.
+	// These operations are executed where a lane was active: a branch skips them
+	// elsewhere, which needs their size.
 	text, depth := w.e.text, w.e.depth
 	w.e.text = w.tail.text[:0]
 	w.e.op(0, lowestBit)
@@ -168,14 +168,14 @@ func (w *writer) entryExec() {
 	w.e.value(w.lanes / 8)
 }
 
-// isReachable says whether the view has the address that a place is relative to.
+// isReachable reports whether the view has the base of a place.
 func (w *writer) isReachable(p place) bool {
 	return !p.isPrivate() || p.base() == 0 ||
-		slices.ContainsFunc(w.v.bases, func(b base) bool { return b.symbol == p.base() && b.at.kind != nowhere })
+		slices.ContainsFunc(w.v.bases, func(b base) bool { return b.symbol == p.base() && b.site.kind != nowhere })
 }
 
-// offsetRule is the rule of what lies at a constant distance from the CFA. ok is false
-// where the place is elsewhere.
+// offsetRule returns the rule of a place at a constant distance from the CFA. ok is
+// false where the place is elsewhere.
 func (w *writer) offsetRule(p place, lane uint8) (r cfi.Rule, ok bool) {
 	if !p.isPrivate() || p.base() != 0 {
 		return cfi.Rule{}, false
@@ -190,25 +190,25 @@ func (w *writer) rule(r *rule) cfi.Rule {
 	case pointerRule:
 		return cfi.Rule{Kind: cfi.ValOffsetPerLane}
 	case scalarRule:
-		at := r.sites[0]
-		if at.kind == inScalar && at.reg < namedScalars {
-			return cfi.Rule{Kind: cfi.Register, Register: uint64(dwarfScalar(at.reg))}
+		s := r.sites[0]
+		if s.kind == inScalar && s.reg < namedScalars {
+			return cfi.Rule{Kind: cfi.Register, Register: uint64(dwarfScalar(s.reg))}
 		}
-		if !w.isReachable(at.at) {
+		if !w.isReachable(s.place) {
 			return undefined
 		}
-		if rule, ok := w.offsetRule(at.at, at.lane); ok && at.kind == inLane {
+		if rule, ok := w.offsetRule(s.place, s.lane); ok && s.kind == inLane {
 			return rule
 		}
-		w.site(at)
+		w.site(s)
 	case addressRule:
-		for i, at := range r.sites {
-			w.site(at)
+		for i, s := range r.sites {
+			w.site(s)
 			w.e.piece(4, i == 0)
 		}
 	case maskRule:
 		for _, m := range w.v.masks {
-			if !w.isReachable(m[0].at) || !w.isReachable(m[1].at) {
+			if !w.isReachable(m[0].place) || !w.isReachable(m[1].place) {
 				return undefined
 			}
 		}
@@ -246,34 +246,34 @@ func (w *writer) maskRule() cfi.Rule {
 }
 
 func (w *writer) vectorRule(r *rule) cfi.Rule {
-	in, out := r.sites[0], r.sites[1]
-	for _, s := range [...]*site{&in, &out} {
-		if s.kind == inLane && !w.isReachable(s.at) {
+	active, inactive := r.sites[0], r.sites[1]
+	for _, s := range [...]*site{&active, &inactive} {
+		if s.kind == inLane && !w.isReachable(s.place) {
 			*s = site{}
 		}
 	}
-	if in == out {
-		switch rule, ok := w.offsetRule(in.at, 0); {
-		case in.kind == nowhere:
+	if active == inactive {
+		switch rule, ok := w.offsetRule(active.place, 0); {
+		case active.kind == nowhere:
 			return cfi.Rule{Kind: cfi.Undefined}
-		case in.kind == itself:
+		case active.kind == itself:
 			return cfi.Rule{Kind: cfi.SameValue}
 		case ok:
 			return rule
-		case !in.at.isPrivate():
-			return cfi.Rule{Kind: cfi.Register, Register: uint64(dwarfVector(in.at, w.lanes))}
+		case !active.place.isPrivate():
+			return cfi.Rule{Kind: cfi.Register, Register: uint64(dwarfVector(active.place, w.lanes))}
 		}
-		w.place(in.at)
+		w.place(active.place)
 		return cfi.Rule{Kind: cfi.Expression, Expr: w.assemble()}
 	}
-	for _, s := range [...]site{out, in} {
+	for _, s := range [...]site{inactive, active} {
 		switch s.kind {
 		case nowhere:
 			w.e.op(1, "DW_OP_LLVM_undefined")
 		case itself:
 			w.e.register(r.column)
 		default:
-			w.place(s.at)
+			w.place(s.place)
 		}
 	}
 	w.entryExec()

@@ -38,7 +38,7 @@ const (
 	segment = 1 << 32
 )
 
-// maps are the maps of a wave's address spaces.
+// maps returns the maps of a wave's address spaces.
 func maps(lanes uint32, bases []sdk.SpaceBase) []sdk.SpaceMap {
 	m := []sdk.SpaceMap{{Space: privateLane, Ranges: []sdk.MapRange{laneRange(lanes)}}}
 	if base, ok := baseOf(bases, privateWave); ok {
@@ -50,7 +50,7 @@ func maps(lanes uint32, bases []sdk.SpaceBase) []sdk.SpaceMap {
 	return m
 }
 
-// laneRange reaches a lane's private memory in its wave's: address a of lane l
+// laneRange maps a lane's private memory into its wave's: address a of lane l
 // is (a/4)*lanes*4 + l*4 + a%4 there ("Address Space Identifier"). There are
 // lanes times as many bytes in the wave's, so the addresses end earlier.
 func laneRange(lanes uint32) sdk.MapRange {
@@ -60,17 +60,17 @@ func laneRange(lanes uint32) sdk.MapRange {
 	}
 }
 
-// waveRange reaches a wave's private memory in global memory, where its backing
-// begins at base ("Address Spaces", Private).
+// waveRange maps a wave's private memory into global memory, from base on
+// ("Address Spaces", Private).
 func waveRange(base uint64) sdk.MapRange {
 	return sdk.MapRange{Kind: sdk.IdentityMap, Size: min(segment-1, ^base) + 1, Into: global, Base: base}
 }
 
-// genericRanges reach generic addresses: those of the two apertures in the
-// address space that is behind each, as far as the target says where they are,
-// and all others in global memory, unchanged ("Address Spaces", Generic). The
-// apertures lie outside global memory, so that an unknown one is read as memory
-// that is not there. Apertures that cannot be give no ranges.
+// genericRanges maps generic addresses: an aperture's addresses into its
+// address space, as far as the target tells where the two apertures are, and
+// all others into global memory, unchanged ("Address Spaces", Generic). The
+// apertures lie outside global memory, so that an unknown one reads as absent
+// memory. Impossible apertures give no ranges.
 func genericRanges(bases []sdk.SpaceBase) []sdk.MapRange {
 	var apertures []sdk.MapRange
 	for _, space := range [...]locexpr.AddressSpace{local, privateLane} {
@@ -108,8 +108,8 @@ func genericRanges(bases []sdk.SpaceBase) []sdk.MapRange {
 	return ranges
 }
 
-// appendGlobal appends the addresses from first to last, unchanged. A range
-// holds at most half of all addresses: the size of all does not fit in 64 bits.
+// appendGlobal appends the addresses from first to last, unchanged. A range has
+// at most half of all addresses: the size of all does not fit in 64 bits.
 func appendGlobal(ranges []sdk.MapRange, first, last uint64) []sdk.MapRange {
 	const half = 1 << 63
 	if first < half && last >= half {
@@ -119,7 +119,7 @@ func appendGlobal(ranges []sdk.MapRange, first, last uint64) []sdk.MapRange {
 	return append(ranges, sdk.MapRange{Kind: sdk.IdentityMap, Start: first, Size: last - first + 1, Into: global, Base: first})
 }
 
-// baseOf is where an address space begins, as far as the target says.
+// baseOf returns where an address space begins, if the target tells.
 func baseOf(bases []sdk.SpaceBase, space locexpr.AddressSpace) (uint64, bool) {
 	for _, b := range bases {
 		if b.Space == space {

@@ -9,24 +9,24 @@ import (
 	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
 )
 
-// scalars is how many scalar registers there are, SCC not among them.
+// scalars is the number of scalar registers without SCC.
 const scalars = int(isa.SCC)
 
-// A codeState is what is known before an instruction.
+// codeState has the values that are known before an instruction.
 type codeState struct {
 	scalars  [scalars]scalar
-	masks    masks    // what maskScalars are columns of
+	masks    masks    // the columns of maskScalars
 	places   []stored // the places that the function has written, sorted
 	mayIndex bool     // instructions may add an index to the vector registers that they name
-	banks    banks    // what else is added to their numbers
+	banks    banks    // the mode of the upper bits of their numbers
 }
 
 type stored struct {
-	at place
-	v  vector
+	place place
+	v     vector
 }
 
-// entryState is the state at the first instruction of a function.
+// entryState returns the state at the first instruction of a function.
 func entryState(lanes uint32) *codeState {
 	s := &codeState{masks: entryMasks()}
 	for r := range s.scalars {
@@ -36,7 +36,7 @@ func entryState(lanes uint32) *codeState {
 	return s
 }
 
-// lose forgets what a set of registers holds.
+// lose forgets the values of a set of registers.
 func (s *codeState) lose(set *registerSet) {
 	for r := range s.scalars {
 		if set.hasScalar(isa.Reg(r)) {
@@ -45,11 +45,11 @@ func (s *codeState) lose(set *registerSet) {
 	}
 	for i := range vectors {
 		v := s.at(place(i))
-		if set.hasIn(i) {
-			v.in = part{}
+		if set.hasActive(i) {
+			v.active = part{}
 		}
-		if set.hasOut(i) {
-			v.out = part{}
+		if set.hasInactive(i) {
+			v.inactive = part{}
 		}
 		s.put(place(i), v)
 	}
@@ -61,7 +61,7 @@ func (s *codeState) clone() *codeState {
 	return c
 }
 
-// set makes s a copy of another state, in its own memory.
+// set copies another state to s, in the memory of s.
 func (s *codeState) set(o *codeState) {
 	tuples, places := append(s.masks.tuples[:0], o.masks.tuples...), append(s.places[:0], o.places...)
 	*s = *o
@@ -70,10 +70,10 @@ func (s *codeState) set(o *codeState) {
 
 func (s *codeState) equal(o *codeState) bool {
 	return s.mayIndex == o.mayIndex && s.banks == o.banks && s.scalars == o.scalars && s.masks.equal(&o.masks) &&
-		slices.EqualFunc(s.places, o.places, func(a, b stored) bool { return a.at == b.at && a.v.equal(&b.v) })
+		slices.EqualFunc(s.places, o.places, func(a, b stored) bool { return a.place == b.place && a.v.equal(&b.v) })
 }
 
-// weight is how much memory a state takes, roughly, in words.
+// weight estimates the memory that a state takes, in words.
 func (s *codeState) weight() int {
 	n := 2*scalars + len(s.masks.tuples)
 	for i := range s.places {
@@ -83,10 +83,10 @@ func (s *codeState) weight() int {
 }
 
 func (s *codeState) find(p place) (i int, found bool) {
-	return slices.BinarySearchFunc(s.places, p, func(x stored, p place) int { return cmp.Compare(x.at, p) })
+	return slices.BinarySearchFunc(s.places, p, func(x stored, p place) int { return cmp.Compare(x.place, p) })
 }
 
-// at is what a place holds.
+// at returns the value of a place.
 func (s *codeState) at(p place) vector {
 	if i, found := s.find(p); found {
 		return s.places[i].v
@@ -94,7 +94,7 @@ func (s *codeState) at(p place) vector {
 	return p.untouched()
 }
 
-// put changes what a place holds.
+// put changes the value of a place.
 func (s *codeState) put(p place, v vector) {
 	i, found := s.find(p)
 	untouched := p.untouched()
@@ -122,9 +122,9 @@ func (s *codeState) setColumn(kind scalarKind, r isa.Reg, column uint8, lanes ui
 	}
 }
 
-// read turns a condition that a register holds into a mask. Few conditions are read by
-// other instructions than those of vector registers. If all of them were masks, each
-// would double the tuples.
+// read turns a condition in a register into a mask. Few conditions are read by other
+// instructions than vector instructions. If all of them were masks, each would double
+// the tuples.
 func (s *codeState) read(r isa.Reg, lanes uint32) {
 	v := s.scalars[r]
 	if v.kind != partScalar {
@@ -143,7 +143,8 @@ func (s *codeState) read(r isa.Reg, lanes uint32) {
 	s.setMask(r, s.masks.some(uint8(v.id)), lanes)
 }
 
-// constantMask is the truth of a constant whose 32 bits are all alike.
+// constantMask returns the truth table of a constant whose 32 bits are all
+// alike.
 func constantMask(v scalar) (t truth, ok bool) {
 	switch {
 	case v.kind != constantScalar:
@@ -155,9 +156,9 @@ func constantMask(v scalar) (t truth, ok bool) {
 	return 0, false
 }
 
-// asColumn is the column of a value of 32 bits: half of a mask, or a constant whose bits
-// are all alike, which is either half. ok is false where it is not the half that is asked
-// for.
+// asColumn returns the column of a value of 32 bits: half of a mask, or a constant whose
+// bits are all alike, which is either half. ok is false where it is not the requested
+// half.
 func (m *masks) asColumn(v scalar, high bool) (column uint8, ok bool) {
 	if v.kind == maskScalar {
 		return uint8(v.id), v.isHigh == high
@@ -168,8 +169,8 @@ func (m *masks) asColumn(v scalar, high bool) (column uint8, ok bool) {
 	return 0, false
 }
 
-// mask is the column of the mask in a register or a pair. ok is false where none is known
-// to be there.
+// mask returns the column of the mask in a register or a pair. ok is false where none is
+// known there.
 func (s *codeState) mask(r isa.Reg, lanes uint32) (column uint8, ok bool) {
 	if column, ok = s.masks.asColumn(s.scalars[r], false); !ok || lanes == wave32 {
 		return column, ok
@@ -181,7 +182,7 @@ func (s *codeState) mask(r isa.Reg, lanes uint32) (column uint8, ok bool) {
 	return column, ok && high == column
 }
 
-// exec is the column of EXEC. Where nothing is known of it, it becomes a mask
+// exec returns the column of EXEC. Where EXEC is not known, it becomes a mask
 // that any lane may be in or not.
 func (s *codeState) exec(lanes uint32) uint8 {
 	column, ok := s.mask(isa.ExecLo, lanes)
@@ -192,8 +193,8 @@ func (s *codeState) exec(lanes uint32) uint8 {
 	return column
 }
 
-// constantExec is EXEC where it is a constant that has some lanes and not others.
-// Compilers set it to reach lanes by their numbers.
+// constantExec returns EXEC where it is a constant that has some lanes and not
+// others. Compilers set it to reach lanes by their numbers.
 func (s *codeState) constantExec(lanes uint32) (mask uint64, ok bool) {
 	low, high := s.scalars[isa.ExecLo], s.scalars[isa.ExecHi]
 	if low.kind != constantScalar || lanes == wave64 && high.kind != constantScalar {
@@ -206,8 +207,8 @@ func (s *codeState) constantExec(lanes uint32) (mask uint64, ok bool) {
 	return mask, mask != 0 && mask != ^uint64(0)>>(64-lanes)
 }
 
-// limit forgets masks that there is no room for. It forgets EXEC last. Columns keep their
-// numbers from one call of limit to the next.
+// limit forgets masks beyond maxMasks and maxTuples. It forgets EXEC last. Columns keep
+// their numbers from one call of limit to the next.
 func (s *codeState) limit() {
 	if s.masks.columns > s.masks.kept+4 || len(s.masks.tuples) > maxTuples {
 		s.collect()
@@ -222,8 +223,8 @@ func (s *codeState) limit() {
 	}
 }
 
-// eachScalar replaces every value of 32 bits that has a name (see hasName) by what f
-// makes of it.
+// eachScalar replaces every value of 32 bits that has a name (see hasName) by the
+// result of f.
 func (s *codeState) eachScalar(f func(scalar) scalar) {
 	renew := func(v *scalar) {
 		if v.hasName() {
@@ -235,13 +236,13 @@ func (s *codeState) eachScalar(f func(scalar) scalar) {
 	}
 	for i := range s.places {
 		v := &s.places[i].v
-		renew(&v.in.u)
-		renew(&v.out.u)
+		renew(&v.active.u)
+		renew(&v.inactive.u)
 		own := false
 		for j := range v.lanes {
 			l := v.lanes[j]
-			renew(&l.in.u)
-			renew(&l.out.u)
+			renew(&l.active.u)
+			renew(&l.inactive.u)
 			if l == v.lanes[j] {
 				continue
 			}
@@ -253,7 +254,7 @@ func (s *codeState) eachScalar(f func(scalar) scalar) {
 	}
 }
 
-// forget makes unknown whatever holds the mask or condition of a column.
+// forget makes all values unknown that are the mask or condition of a column.
 func (s *codeState) forget(column uint8) {
 	s.eachScalar(func(v scalar) scalar {
 		if v.hasColumn() && uint8(v.id) == column {
@@ -264,7 +265,7 @@ func (s *codeState) forget(column uint8) {
 	s.mend()
 }
 
-// release forgets the masks that a place has in lanes, but for some lanes.
+// release forgets the masks that a place has in lanes, except some lanes.
 func (s *codeState) release(p place, lanes uint64) {
 	i, found := s.find(p)
 	if !found {
@@ -272,7 +273,7 @@ func (s *codeState) release(p place, lanes uint64) {
 	}
 	v := &s.places[i].v
 	masked := func(l laneValue) bool {
-		return lanes>>l.lane&1 == 0 && (l.in.kind == uniformPart && l.in.u.hasColumn() || l.out.kind == uniformPart && l.out.u.hasColumn())
+		return lanes>>l.lane&1 == 0 && (l.active.kind == uniformPart && l.active.u.hasColumn() || l.inactive.kind == uniformPart && l.inactive.u.hasColumn())
 	}
 	if !slices.ContainsFunc(v.lanes, masked) {
 		return
@@ -280,7 +281,7 @@ func (s *codeState) release(p place, lanes uint64) {
 	v.lanes = slices.Clone(v.lanes)
 	for j := range v.lanes {
 		if masked(v.lanes[j]) {
-			v.lanes[j].in, v.lanes[j].out = part{}, part{}
+			v.lanes[j].active, v.lanes[j].inactive = part{}, part{}
 		}
 	}
 	v.lanes = slices.DeleteFunc(v.lanes, v.isUsual)
@@ -295,11 +296,11 @@ func (s *codeState) mend() {
 	}
 	for i := range s.places {
 		v := &s.places[i].v
-		mend(&v.in)
-		mend(&v.out)
-		for j := range v.lanes { // where there is something to mend, they are the state's own
-			mend(&v.lanes[j].in)
-			mend(&v.lanes[j].out)
+		mend(&v.active)
+		mend(&v.inactive)
+		for j := range v.lanes { // a value to mend is the state's own
+			mend(&v.lanes[j].active)
+			mend(&v.lanes[j].inactive)
 		}
 		if slices.ContainsFunc(v.lanes, v.isUsual) {
 			v.lanes = slices.DeleteFunc(slices.Clone(v.lanes), v.isUsual)
@@ -307,8 +308,8 @@ func (s *codeState) mend() {
 	}
 }
 
-// collect forgets the columns that nothing holds, and numbers the others in the order in
-// which the registers and places that hold them come.
+// collect forgets the columns that no register or place has, and numbers the others in
+// the order of these registers and places.
 func (s *codeState) collect() {
 	var number [64]uint8
 	list := append(make([]uint8, 0, len(number)), entryColumn)
@@ -328,14 +329,14 @@ func (s *codeState) collect() {
 	s.masks.keep(list)
 }
 
-// A joiner joins two states. columns lists the columns of the joined state, each as a
+// joiner joins two states. columns lists the columns of the joined state, each as a
 // column of a and one of b.
 type joiner struct {
-	a, b    masks // of both states, and besides the constants that meet masks
+	a, b    masks // of both states, and the constants that meet masks
 	columns [][2]uint8
 }
 
-// scalar is what is known of a value that may be a or b.
+// scalar joins two values: the result holds of either.
 func (j *joiner) scalar(a, b scalar) scalar {
 	if a.kind == partScalar && b.kind == partScalar && a.isHigh == b.isHigh {
 		return j.column(partScalar, uint8(a.id), uint8(b.id), a.isHigh)
@@ -355,7 +356,8 @@ func (j *joiner) scalar(a, b scalar) scalar {
 	return j.column(maskScalar, ca, cb, high)
 }
 
-// column is the value of a joined column, which is ca in one state and cb in the other.
+// column returns the value of a joined column, which is ca in one state and cb in the
+// other.
 func (j *joiner) column(kind scalarKind, ca, cb uint8, high bool) scalar {
 	i := slices.Index(j.columns, [2]uint8{ca, cb})
 	if i < 0 {
@@ -380,12 +382,14 @@ func (j *joiner) part(a, b part) part {
 }
 
 func (j *joiner) vector(a, b *vector) vector {
-	v := vector{in: j.part(a.in, b.in), out: j.part(a.out, b.out)}
-	v.lanes = mergeLanes(a, b, 0, &v, func(x, y laneValue) (in, out part) { return j.part(x.in, y.in), j.part(x.out, y.out) })
+	v := vector{active: j.part(a.active, b.active), inactive: j.part(a.inactive, b.inactive)}
+	v.lanes = mergeLanes(a, b, 0, &v, func(x, y laneValue) (active, inactive part) {
+		return j.part(x.active, y.active), j.part(x.inactive, y.inactive)
+	})
 	return v
 }
 
-// join returns what holds in both states.
+// join returns the state of all facts that hold in both states.
 func join(a, b *codeState) *codeState {
 	j := joiner{a: a.masks.clone(), b: b.masks.clone(), columns: [][2]uint8{{entryColumn, entryColumn}}}
 	out := &codeState{mayIndex: a.mayIndex || b.mayIndex, banks: a.banks}
@@ -399,12 +403,12 @@ func join(a, b *codeState) *codeState {
 		var at place
 		var v, w vector
 		switch {
-		case len(y) == 0 || len(x) > 0 && x[0].at < y[0].at:
-			at, v, w, x = x[0].at, x[0].v, x[0].at.untouched(), x[1:]
-		case len(x) == 0 || y[0].at < x[0].at:
-			at, v, w, y = y[0].at, y[0].at.untouched(), y[0].v, y[1:]
+		case len(y) == 0 || len(x) > 0 && x[0].place < y[0].place:
+			at, v, w, x = x[0].place, x[0].v, x[0].place.untouched(), x[1:]
+		case len(x) == 0 || y[0].place < x[0].place:
+			at, v, w, y = y[0].place, y[0].place.untouched(), y[0].v, y[1:]
 		default:
-			at, v, w, x, y = x[0].at, x[0].v, y[0].v, x[1:], y[1:]
+			at, v, w, x, y = x[0].place, x[0].v, y[0].v, x[1:], y[1:]
 		}
 		out.put(at, j.vector(&v, &w))
 	}

@@ -294,8 +294,8 @@ func vectorText(v *vector) string {
 		}
 		return "unknown"
 	}
-	if v.in == v.out {
-		return text(v.in)
+	if v.active == v.inactive {
+		return text(v.active)
 	}
-	return text(v.in) + " in, " + text(v.out) + " out"
+	return text(v.active) + " in, " + text(v.inactive) + " out"
 }

@@ -8,27 +8,27 @@ import (
 	"github.com/unwindd/unwindd/plugins/visa/stream"
 )
 
-// An abi is how stack-call functions use registers. A frame's descriptor, the
-// register with the stack pointers, is saved where the frame begins; so the bytes
-// of the register are those of the frame, too.
+// abi describes how stack-call functions use registers. A frame's descriptor, the
+// register with the stack pointers, is saved where the frame begins; so offsets
+// in the register are offsets in the frame, too.
 //
-// The register is the last but two of those a kernel has in the first version, the
-// last one from the second version on. The compiler's "BE" pointers are those of
-// frames in the scratch space; those of the program's own stack, "FE", are in the
-// same register and are none of an unwinder's.
+// The descriptor is the last but two of a kernel's registers in the first version,
+// the last one from the second version on. The compiler's "BE" pointers belong to
+// frames in the scratch space; its "FE" pointers, to the program's own stack, are
+// in the same register and do not matter to an unwinder.
 type abi struct {
 	descriptor uint32 // register with the pointers, as DWARF numbers it
 	registers  uint32 // how many general registers a kernel has
 	reserved   uint32 // how many at the end are not for variables
-	header     uint32 // register in which messages to memory are made up, which no function keeps; 0: none
+	header     uint32 // register for building messages to memory, which no function keeps; 0: none
 
 	// Bytes of the descriptor: frame pointer, stack pointer, return address; each
-	// is of 32 bits. (The third version leaves 64 bits for each. What it has in the
-	// upper 32 of a return address is beyond the IP of 32 bits.)
+	// is of 32 bits. (The third version leaves 64 bits for each. The upper 32 of a
+	// return address are beyond the IP of 32 bits.)
 	fp, sp, ip uint64
 }
 
-// abiVersions are the versions by where the frame pointer is.
+// abiVersions are the versions, told by where the frame pointer is.
 var abiVersions = [...]struct {
 	distance   uint32 // of the descriptor from the end of the general registers
 	reserved   uint32
@@ -47,7 +47,7 @@ const (
 	maxRegisters = 512
 )
 
-// abiOf is the one that has its frame pointer at a place.
+// abiOf returns the ABI that has its frame pointer at a place.
 func abiOf(l stream.Location) (*abi, error) {
 	if l.Storage != stream.General {
 		return nil, fmt.Errorf("the frame pointer is in %v, expected a general register", l.Storage)
@@ -66,17 +66,17 @@ func abiOf(l stream.Location) (*abi, error) {
 	return nil, fmt.Errorf("the frame pointer is at byte %d of r%d, where none of the calling conventions has it", l.Subregister, l.Register)
 }
 
-// calleeSaved is the first register that functions keep.
+// calleeSaved returns the first register that functions keep.
 func (a *abi) calleeSaved() uint32 { return (a.registers - 8) / 2 }
 
-// keeps says whether functions keep a general register: those for variables from
-// calleeSaved on, and the reserved ones but for those that every function
+// keeps reports whether functions keep a general register: registers for variables
+// from calleeSaved on, and the reserved ones except those that every function
 // writes.
 func (a *abi) keeps(n uint32) bool {
 	return n >= a.calleeSaved() && n < a.registers && generalRegister(n) != a.header
 }
 
-// generalRegister is the DWARF number of a general register.
+// generalRegister returns the DWARF number of a general register.
 func generalRegister(n uint32) uint32 {
 	if n < 256 {
 		return r0 + n

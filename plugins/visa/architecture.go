@@ -10,24 +10,23 @@
 //
 // # Frames
 //
-// A function that is called through the stack has its frame in the thread's
-// scratch space. One register, the frame descriptor (r125 or r127, see abi), has
-// the frame pointer (BE_FP), the stack pointer (BE_SP), and after a call the return
-// address. On entry a function saves the descriptor where the stack pointer
-// points to, and makes that its frame pointer. So the CFA of a row is what the
-// frame pointer points to: the caller's stack pointer, as newer compilers have it.
-// It is in the address space scratch. Pointers count OWORDs (16 bytes) on
-// processors before DG2, and bytes since.
+// A function that is called through the stack has its frame in the thread's scratch
+// space. One register, the frame descriptor (r125 or r127, see abi), has the frame
+// pointer (BE_FP), the stack pointer (BE_SP), and after a call the return address.
+// On entry a function saves the descriptor where the stack pointer points to, and
+// makes that its frame pointer. So the CFA of a row is the address in the frame
+// pointer: the caller's stack pointer, as newer compilers have it. It is in the
+// address space scratch. Pointers count OWORDs (16 bytes) on processors before DG2,
+// and bytes since.
 //
 // A subroutine is called without a frame, with its return address in a register
-// of its own. A kernel is called by nobody.
+// of its own. A kernel has no caller.
 //
 // # Program counters
 //
 // The register IP has 32 bits, and so have return addresses: both count from where
-// the thread's instructions begin (the instruction base address), which none of the
-// registers tells. That is what a thread's PC is, and segments of modules begin at
-// such addresses.
+// the thread's instructions begin (the instruction base address), which no register
+// has. A thread's PC counts so, and segments of modules begin at such addresses.
 //
 // # Sources
 //
@@ -35,8 +34,8 @@
 // registers a function saves before it calls. Its DWARF call frame information
 // describes part of it, in one of three dialects (see frameDialect). Of the code
 // itself only the instructions are read that set a frame up and take it down, and
-// calls and returns: when a frame has been taken down and where a subroutine is, the
-// stream does not say exactly. What none of them says is unknown.
+// calls and returns: the stream does not tell exactly when a frame has been taken
+// down and where a subroutine is. Facts from none of these sources are unknown.
 package visa
 
 import (

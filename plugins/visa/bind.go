@@ -10,7 +10,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// bind is what a hardware thread's registers and processor say of it.
+// bind describes a hardware thread by its registers and its processor.
 func bind(t *sdk.ThreadState) sdk.ThreadBinding {
 	g := generationOf(t)
 	mask, known := t.Registers.Uint64(emask, sdk.LittleEndian)
@@ -35,8 +35,8 @@ func bind(t *sdk.ThreadState) sdk.ThreadBinding {
 	return b
 }
 
-// generationOf is that of the thread's processor. Where nobody names one that is
-// known, the thread's registers tell it by their size.
+// generationOf returns the generation of the thread's processor. Where no known
+// one is named, the size of the thread's registers tells it.
 func generationOf(t *sdk.ThreadState) *generation {
 	if p := processorNamed(t.Processor); p != nil {
 		return p.generation
@@ -52,9 +52,9 @@ func generationOf(t *sdk.ThreadState) *generation {
 	return narrow
 }
 
-// lanesOf is how many lanes a thread has at least, where nobody says how many:
-// as many as the narrowest kernels of its processor have, or as many as the
-// enabled lanes need. The kernel says how many it really has.
+// lanesOf returns how many lanes a thread has at least, where the target does
+// not tell: as many as the narrowest kernels of its processor have, or as many
+// as the enabled lanes need. The kernel tells the true number.
 func lanesOf(g *generation, mask uint32) uint32 {
 	lanes := g.lanes[0]
 	for _, n := range g.lanes {
@@ -65,8 +65,8 @@ func lanesOf(g *generation, mask uint32) uint32 {
 	return lanes
 }
 
-// activeLanes is the channel-enable mask, one bit a lane. The hardware's has 32
-// channels, whichever the thread's width is.
+// activeLanes returns the channel-enable mask, one bit a lane. The hardware's
+// has 32 channels, whichever the thread's width is.
 func activeLanes(mask, lanes uint32) []byte {
 	mask &= uint32(uint64(1)<<lanes - 1)
 	active := make([]byte, (lanes+7)/8)

@@ -9,7 +9,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// What is recognised.
+// The marks of recognised files.
 const (
 	machineIntelGT = 205        // EM_INTELGT: zebin
 	machineGen     = 0xb6       // the ELF files of a kernel's DWARF
@@ -19,10 +19,11 @@ const (
 
 const maxInstruction = 16 // bytes; a compacted one has 8
 
-// Description returns what is constant about Gen. The caller may change it.
+// Description returns the constant description of Gen. The caller may change
+// it.
 //
-// The stack pointer and the frame pointer are parts of GRF registers, which ones
-// depends on the compiler's ABI; neither has a register number. StackAlign is 0,
+// The stack pointer and the frame pointer are parts of GRF registers, which
+// depend on the compiler's ABI; neither has a register number. StackAlign is 0,
 // because a stack lies in the scratch space and not where a stack pointer alone
 // leads to.
 func Description() *sdk.Description {
@@ -57,13 +58,13 @@ func Description() *sdk.Description {
 // The base registers are the thread's, whichever function it is in. Which GRF
 // registers a function keeps depends on how many there are (with 128 it keeps
 // those from r60 on, with 256 those from r124 on) and on whether it is a
-// subroutine, so CIEs list them; where nobody does, it is not known.
+// subroutine, so CIEs list them; elsewhere it is not known.
 func defaultRules() []cfi.RegisterRule {
 	var rules []cfi.RegisterRule
 	for _, r := range registerRanges() {
 		rule := cfi.Rule{Kind: cfi.Undefined}
 		switch {
-		case r.First == ip: // a row of this architecture says where it is
+		case r.First == ip: // a row of this architecture has its rule
 			continue
 		case r.Class == sdk.Control:
 			rule.Kind = cfi.SameValue
@@ -75,7 +76,7 @@ func defaultRules() []cfi.RegisterRule {
 	return rules
 }
 
-// relocations are the types that debugging sections of zebin have.
+// relocations returns the types that debugging sections of zebin have.
 func relocations() []sdk.Relocation {
 	return []sdk.Relocation{
 		{Type: 0, Kind: sdk.RelocationNone},              // R_ZE_NONE

@@ -7,8 +7,8 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// dialect is that of Intel's graphics compiler, in all its versions: those that
-// no longer write an operation write no other in its place.
+// dialect is the dialect of Intel's graphics compiler, in all its versions: an
+// operation that later ones do not write has not been replaced by another.
 const dialect = "intel"
 
 func dialects() []sdk.Dialect {

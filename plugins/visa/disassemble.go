@@ -10,53 +10,53 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// Disassemble writes each instruction as its words, with what is known of it behind
-// them: whether it is compacted, its opcode, and of the instructions that make frames
-// their names, where calls go and which register they write.
+// Disassemble writes each instruction as its words, and behind them whether it is
+// compacted, its opcode, and for the instructions that build frames their names,
+// where calls go and which register they write.
 func (architecture) Disassemble(ctx context.Context, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
 	answer := &sdk.DisassembleAnswer{}
 	var e *encoding
 	if p := processorNamed(req.Processor); p != nil {
 		e = p.code
 	}
-	for at := uint64(0); at < uint64(len(req.Code)); {
+	for offset := uint64(0); offset < uint64(len(req.Code)); {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		if len(answer.Instructions) == sdk.MaxBatch {
 			return nil, fmt.Errorf("code of %d bytes has more than %d instructions", len(req.Code), sdk.MaxBatch)
 		}
-		pc := req.Address + at
-		in, ok := instructionAt(req.Code, at)
+		pc := req.Address + offset
+		inst, ok := instructionAt(req.Code, offset)
 		text := "// the code ends within an instruction"
 		if !ok {
-			in.size = uint64(len(req.Code)) - at
+			inst.size = uint64(len(req.Code)) - offset
 		} else {
-			text = wordsText(&in) + "  // " + strings.Join(in.known(e, pc), ", ")
+			text = wordsText(&inst) + "  // " + strings.Join(inst.known(e, pc), ", ")
 		}
-		answer.Instructions = append(answer.Instructions, sdk.Instruction{Address: pc, Size: uint32(in.size), Text: text}) //nolint:gosec // at most 16
-		at += in.size
+		answer.Instructions = append(answer.Instructions, sdk.Instruction{Address: pc, Size: uint32(inst.size), Text: text}) //nolint:gosec // at most 16
+		offset += inst.size
 	}
 	return answer, nil
 }
 
-// wordsText is an instruction as an assembler takes it.
-func wordsText(in *instruction) string {
+// wordsText writes an instruction as an assembler takes it.
+func wordsText(inst *instruction) string {
 	var b strings.Builder
 	b.WriteString(".long ")
-	for i := range in.size / 4 {
+	for i := range inst.size / 4 {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "0x%08x", in.words[i])
+		fmt.Fprintf(&b, "0x%08x", inst.words[i])
 	}
 	return b.String()
 }
 
-// known says what is known of an instruction at an address, with an encoding; nil: which
-// one it has is not known.
-func (in *instruction) known(e *encoding, pc uint64) []string {
-	opcode := in.words[0] & opcodeMask
+// known describes an instruction at an address. e is nil where the encoding is not
+// known.
+func (inst *instruction) known(e *encoding, pc uint64) []string {
+	opcode := inst.words[0] & opcodeMask
 	name := ""
 	if e != nil {
 		name = e.opcodeName(opcode)
@@ -65,7 +65,7 @@ func (in *instruction) known(e *encoding, pc uint64) []string {
 		name = fmt.Sprintf("opcode %#02x", opcode)
 	}
 	list := []string{name}
-	if in.size == compactedSize {
+	if inst.size == compactedSize {
 		return append(list, "compacted")
 	}
 	if e == nil {
@@ -73,18 +73,18 @@ func (in *instruction) known(e *encoding, pc uint64) []string {
 	}
 	switch opcode {
 	case opcodeCall:
-		if e.isDirect(in.words[1], in.words[2]) {
-			list[0] = fmt.Sprintf("calls %#x", pc+uint64(int64(int32(in.words[3])))) //nolint:gosec // a distance
-		} else if register, at, ok := e.reads(in.words[2]); ok {
-			list[0] = fmt.Sprintf("calls by the distance in byte %d of r%d", at, register)
+		if e.isDirect(inst.words[1], inst.words[2]) {
+			list[0] = fmt.Sprintf("calls %#x", pc+uint64(int64(int32(inst.words[3])))) //nolint:gosec // a distance
+		} else if register, offset, ok := e.reads(inst.words[2]); ok {
+			list[0] = fmt.Sprintf("calls by the distance in byte %d of r%d", offset, register)
 		}
 	case opcodeReturn:
-		if register, at, ok := e.reads(in.words[2]); ok {
-			list[0] = fmt.Sprintf("returns to the address in byte %d of r%d", at, register)
+		if register, offset, ok := e.reads(inst.words[2]); ok {
+			list[0] = fmt.Sprintf("returns to the address in byte %d of r%d", offset, register)
 		}
 		return list
 	case opcodeSend:
-		if register, ok := e.sends(in.words[1]); ok {
+		if register, ok := e.sends(inst.words[1]); ok {
 			list = append(list, fmt.Sprintf("writes from r%d on", register))
 		}
 		return list
@@ -92,13 +92,13 @@ func (in *instruction) known(e *encoding, pc uint64) []string {
 	default:
 		return list
 	}
-	if register, at, ok := e.writes(in.words[1]); ok {
-		list = append(list, fmt.Sprintf("writes from byte %d of r%d on", at, register))
+	if register, offset, ok := e.writes(inst.words[1]); ok {
+		list = append(list, fmt.Sprintf("writes from byte %d of r%d on", offset, register))
 	}
 	return list
 }
 
-// opcodeName is what is known by its name; "": another operation.
+// opcodeName returns the name of an operation that is known; "": another one.
 func (e *encoding) opcodeName(opcode uint32) string {
 	switch opcode {
 	case e.mov:

@@ -8,7 +8,7 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// An expression is one in the canonical dialect.
+// expression is an expression in the canonical dialect.
 type expression []byte
 
 // constant pushes a number.
@@ -20,14 +20,14 @@ func (e expression) constant(n uint64) expression {
 }
 
 // word pushes the 32 bits at a byte of a register.
-func (e expression) word(register uint32, at uint64) expression {
-	return append(e.constant(uint64(register)).constant(8*at), dw.OpLLVMUser, dw.UserIntelRegvalBits, 32)
+func (e expression) word(register uint32, offset uint64) expression {
+	return append(e.constant(uint64(register)).constant(8*offset), dw.OpLLVMUser, dw.UserIntelRegvalBits, 32)
 }
 
 // framePointer pushes the address in the scratch space that is in a register, in
 // units of so many bytes.
-func (e expression) framePointer(register uint32, at, unit uint64) expression {
-	e = e.word(register, at)
+func (e expression) framePointer(register uint32, offset, unit uint64) expression {
+	e = e.word(register, offset)
 	if unit != 1 {
 		e = append(e.constant(unit), dw.OpMul)
 	}
@@ -42,21 +42,21 @@ func (e expression) plus(n uint64) expression {
 	return append(e.constant(n), dw.OpPlus)
 }
 
-// inScratch makes a place in the scratch space of an address.
+// inScratch turns an address into a place in the scratch space.
 func (e expression) inScratch() expression {
 	return append(e.constant(uint64(scratch)), dw.OpLLVMUser, dw.UserFormAspaceAddress)
 }
 
 // inRegister pushes the place at a byte of a register.
-func (e expression) inRegister(register uint32, at uint64) expression {
+func (e expression) inRegister(register uint32, offset uint64) expression {
 	e = binary.AppendUvarint(append(e, dw.OpRegx), uint64(register))
-	if at == 0 {
+	if offset == 0 {
 		return e
 	}
-	return binary.AppendUvarint(append(e, dw.OpLLVMUser, dw.UserOffsetUconst), at)
+	return binary.AppendUvarint(append(e, dw.OpLLVMUser, dw.UserOffsetUconst), offset)
 }
 
-// drop takes away what is on top.
+// drop removes the top of the stack.
 func (e expression) drop() expression { return append(e, dw.OpDrop) }
 
 // piece makes the place on top so many bytes of a composite.

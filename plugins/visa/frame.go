@@ -10,11 +10,11 @@ import (
 	"github.com/unwindd/unwindd/plugins/visa/stream"
 )
 
-// A function is a kernel or a stack-call function, with what is known of its
-// frame. All offsets are in bytes from its first instruction.
+// function is a kernel or a stack-call function, with the known facts about
+// its frame. All offsets are in bytes from its first instruction.
 type function struct {
 	name      string
-	isUnnamed bool // its name was made up for messages
+	isUnnamed bool // its name was invented for messages
 	isKernel  bool
 	start     uint64 // address of its first instruction
 	size      uint64 // bytes
@@ -43,37 +43,38 @@ type function struct {
 
 // saves are the registers that are saved from an offset on until the next saves.
 type saves struct {
-	at        uint64
+	start     uint64
 	registers []saved // sorted
 }
 
 // saved is a register with the byte of the frame where it is saved.
 type saved struct {
 	register uint32 // as DWARF numbers it
-	at       uint64
+	offset   uint64
 	isKnown  bool // at is known
 }
 
-// A subroutine is a part of a function that is called without a frame.
+// subroutine is a part of a function that is called without a frame.
 type subroutine struct {
 	name       string
 	start, end uint64
 	register   uint32 // with the return address, as DWARF numbers it
-	at         uint64 // byte of the register
+	offset     uint64 // byte of the register
 
 	first, last uint32          // vISA instructions
 	live        stream.Interval // of the return address, in vISA instructions
 }
 
-// end is the address behind the function.
+// end returns the address behind the function.
 func (f *function) end() uint64 { return f.start + f.size }
 
 // maxSaves bounds the registers that the saves of a function list: a save lists
-// all registers that are saved then, so that a row for each is of quadratic size.
+// all registers that are saved then, so the rows of all saves have quadratic
+// size.
 const maxSaves = 1 << 16
 
-// fromFrame takes up what a stream's frame says. What it says that cannot be is
-// an error: then nothing is known of the frame.
+// fromFrame takes the facts of a stream's frame. An impossible one is an error:
+// then nothing is known of the frame.
 func (f *function) fromFrame(frame *stream.Frame) error {
 	if frame.BEFP == nil {
 		switch {
@@ -112,12 +113,11 @@ func (f *function) fromFrame(frame *stream.Frame) error {
 	return nil
 }
 
-// noMask stands in a stream for no offset of the channel-enable mask.
+// noMask is the offset of an absent channel-enable mask in a stream.
 const noMask = 0xffff
 
-// oneInterval is the interval of something that is in one place. Compilers give
-// one interval, or several with the same place: then it is all from the first to
-// the last.
+// oneInterval returns the interval of something that is in one place. Compilers
+// write one interval, or several with the same place, which are joined.
 func oneInterval(list []stream.Interval, what string) (stream.Interval, error) {
 	if len(list) == 0 {
 		return stream.Interval{}, fmt.Errorf("%s is nowhere", what)
@@ -132,8 +132,8 @@ func oneInterval(list []stream.Interval, what string) (stream.Interval, error) {
 	return all, nil
 }
 
-// descriptorOf finds where the descriptor is saved: both the caller's frame
-// pointer and the return address are in it.
+// descriptorOf finds where the descriptor is saved, with the caller's frame
+// pointer and the return address in it.
 func (f *function) descriptorOf(frame *stream.Frame) error {
 	caller, err := oneInterval(frame.CallerBEFP, "the caller's frame pointer")
 	if err != nil {
@@ -152,16 +152,16 @@ func (f *function) descriptorOf(frame *stream.Frame) error {
 		}
 		f.set, f.down = max(f.set, uint64(i.where.Start)), min(f.down, uint64(i.where.End))
 	}
-	at := int64(caller.Location.Offset) - int64(f.abi.fp)
-	if at < 0 || at != int64(back.Location.Offset)-int64(f.abi.ip) {
+	offset := int64(caller.Location.Offset) - int64(f.abi.fp)
+	if offset < 0 || offset != int64(back.Location.Offset)-int64(f.abi.ip) {
 		return fmt.Errorf("the caller's frame pointer is saved at byte %d and the return address at %d, expected both in one copy of r%d",
 			caller.Location.Offset, back.Location.Offset, f.abi.registers-f.abi.reserved)
 	}
-	f.descriptor = uint64(at)
+	f.descriptor = uint64(offset)
 	return nil
 }
 
-// savesOf takes up the saves of a frame.
+// savesOf takes the saves of a frame.
 func (f *function) savesOf(frame *stream.Frame) error {
 	total := 0
 	for _, list := range [...]struct {
@@ -181,13 +181,13 @@ func (f *function) savesOf(frame *stream.Frame) error {
 			if err != nil {
 				return fmt.Errorf("%s saves at offset %#x: %w", list.what, s.GenOffset, err)
 			}
-			*list.to = append(*list.to, saves{at: uint64(s.GenOffset), registers: registers})
+			*list.to = append(*list.to, saves{start: uint64(s.GenOffset), registers: registers})
 		}
 	}
 	return nil
 }
 
-// registersOf are the registers of a save.
+// registersOf returns the registers of a save.
 func (f *function) registersOf(s *stream.Save) ([]saved, error) {
 	var list []saved
 	for i := range s.Registers {
@@ -200,7 +200,7 @@ func (f *function) registersOf(s *stream.Save) ([]saved, error) {
 		}
 		v := saved{register: generalRegister(uint32(uint64(r.Offset) / f.grf))}
 		if l := r.Location; l.Storage == stream.Memory && !l.IsAbsolute && l.Offset >= 0 {
-			v.at, v.isKnown = uint64(l.Offset), true
+			v.offset, v.isKnown = uint64(l.Offset), true
 		}
 		list = append(list, v)
 	}
@@ -213,9 +213,9 @@ func (f *function) registersOf(s *stream.Save) ([]saved, error) {
 	return list, nil
 }
 
-// readCode takes up what the function's code says: how pointers count, and where
-// the frame is taken down. size is that of the frame in bytes. What contradicts
-// what is known already is an error, and not known any more.
+// readCode takes the facts of the function's code: how pointers count, and where
+// the frame is taken down. size is the frame's size in bytes. A contradiction to
+// earlier facts is an error, and makes the fact unknown.
 func (f *function) readCode(code []byte, size uint64) error {
 	if f.abi == nil || f.isKernel || f.set == f.down {
 		return nil
@@ -246,8 +246,9 @@ const (
 	owordUnit = 16
 )
 
-// countsBy notes the unit that stack and frame pointers count by some source; 0
-// is no unit. Where two sources differ, the unit is unknown from then on.
+// countsBy records the unit that stack and frame pointers count, from one
+// source; 0 is no unit. Where two sources differ, the unit is unknown from then
+// on.
 func (f *function) countsBy(unit uint64, who string) error {
 	switch {
 	case unit == 0 || unit == f.unit || f.isTorn:

@@ -15,7 +15,7 @@ import (
 	"github.com/unwindd/unwindd/plugins/visa/stream"
 )
 
-// A frameDialect is one of the ways in which compilers have described frames in
+// frameDialect is a style in which compilers have described frames in
 // .debug_frame.
 type frameDialect uint8
 
@@ -24,29 +24,29 @@ const (
 	_ frameDialect = iota
 	// taggedFrames were written until September 2023: addresses have the number of
 	// the scratch space in their upper byte, and the return address is in the
-	// column of a register that there is not.
+	// column of a register that does not exist.
 	taggedFrames
-	// basedFrames were written until July 2024, and before where the compiler was
-	// told to: addresses are those of the thread's scratch space in memory.
+	// basedFrames were written until July 2024, and before with an option of the
+	// compiler: addresses are in memory, in the thread's scratch space there.
 	basedFrames
 	// placedFrames are written since: registers are at places relative to the CFA,
 	// and the return address is in the column of IP.
 	placedFrames
 )
 
-// restoreSize is what compilers take the size of the instruction that takes a
-// frame down to be, whatever it is.
+// restoreSize is the size that compilers assume for the instruction that
+// takes a frame down, whatever its true size.
 const restoreSize = 16
 
 // absentColumn is the return address column of older compilers, r128.
 const absentColumn = 144
 
-// A described is a function as call frame information describes it.
+// described is a function as call frame information describes it.
 type described struct {
 	function
 	dialect     frameDialect
 	section     uint32       // of a relocatable object
-	frame       stream.Frame // what the same compiler would write into a stream
+	frame       stream.Frame // the frame that the same compiler would write into a stream
 	rows        []cfi.Row    // of the FDE
 	isOutermost bool         // the return address is undefined
 }
@@ -77,10 +77,11 @@ func readFrames(t *cfi.Table, code func(section uint32, start, size uint64) []by
 	return list, problems
 }
 
-// maxRowsOfFDE bounds the rows that are kept of one FDE.
+// maxRowsOfFDE bounds the rows of one FDE.
 const maxRowsOfFDE = 1 << 12
 
-// describe reads an FDE. It is nil where the FDE is none of the compiler's.
+// describe reads an FDE. The result is nil where the compiler did not write
+// the FDE.
 func describe(fde *cfi.FDE, code func(section uint32, start, size uint64) []byte) (*described, error) {
 	d := &described{section: fde.Code}
 	d.start, d.size = fde.Start, fde.End-fde.Start
@@ -112,8 +113,8 @@ func describe(fde *cfi.FDE, code func(section uint32, start, size uint64) []byte
 		d.isKernel, d.isOutermost = true, true
 		return d, nil
 	} else if d.dialect != placedFrames && d.start == 0 && len(d.rows) == 1 && rule.Kind == cfi.Register {
-		// No frame is described at all, as in no other function, and it is the
-		// first in the code.
+		// A kernel's FDE alone describes no frame at all, and it is the first
+		// in the code.
 		d.isKernel = true
 		return d, nil
 	}
@@ -173,7 +174,8 @@ func (d *described) readRows(column uint64, code []byte) error {
 	return d.readSaves(first)
 }
 
-// pointerOf is where the frame pointer of a row is, and what it counts.
+// pointerOf returns where the frame pointer of a row is, and the unit that it
+// counts.
 func (d *described) pointerOf(r *cfi.Row, column uint64) (stream.Location, uint64, error) {
 	expr := r.CFA.Expr
 	if d.dialect != placedFrames {
@@ -188,12 +190,12 @@ func (d *described) pointerOf(r *cfi.Row, column uint64) (stream.Location, uint6
 	return stream.Location{Storage: stream.General, Register: uint16(n), Subregister: uint16(a.bit / 8)}, a.unit, nil //nolint:gosec // checked by addressOf
 }
 
-// readSaves finds the registers that the rows say to be saved.
+// readSaves finds the registers with rules of saves in the rows.
 func (d *described) readSaves(first int) error {
 	var before []stream.SavedRegister
 	size := d.grf
 	if size == 0 {
-		size = grf32 / 8 // what is saved is known, where is not
+		size = grf32 / 8 // the saved registers are known, their places are not
 	}
 	for i := first; i < len(d.rows); i++ {
 		r := &d.rows[i]
@@ -204,11 +206,11 @@ func (d *described) readSaves(first int) error {
 			if rule.Rule.Kind != cfi.Expression || !general || rule.Column == uint64(d.abi.descriptor) || rule.Column == absentColumn && d.dialect != placedFrames {
 				continue
 			}
-			at, ok := d.frameOffset(rule.Rule.Expr)
+			offset, ok := d.frameOffset(rule.Rule.Expr)
 			if !ok {
 				return fmt.Errorf("row at %#x: column %d: not in the frame", r.Start, rule.Column)
 			}
-			where := stream.Location{Storage: stream.Memory, Offset: at}
+			where := stream.Location{Storage: stream.Memory, Offset: offset}
 			if d.grf == 0 {
 				where = stream.Location{Storage: stream.Unknown}
 			}
@@ -222,7 +224,7 @@ func (d *described) readSaves(first int) error {
 	return nil
 }
 
-// registerSize is the size of general registers. It is the distance between the
+// registerSize returns the size of general registers: the distance between the
 // places where neighbouring registers are saved; 0 where no neighbours are.
 // Where pointers count OWORDs it is 32 bytes.
 func (d *described) registerSize(first, last int) uint64 {
@@ -246,8 +248,8 @@ func (d *described) registerSize(first, last int) uint64 {
 	return 0
 }
 
-// frameOffset is the byte of the frame that an expression leads to.
-func (d *described) frameOffset(expr []byte) (at int32, ok bool) {
+// frameOffset returns the byte of the frame that an expression leads to.
+func (d *described) frameOffset(expr []byte) (frameByte int32, ok bool) {
 	var offset uint64
 	if d.dialect == placedFrames {
 		offset, ok = placeOf(expr)
@@ -262,8 +264,8 @@ func (d *described) frameOffset(expr []byte) (at int32, ok bool) {
 	return int32(min(offset, most)), ok && offset <= most //nolint:gosec // bounded
 }
 
-// An address is what an expression of the compiler computes: a word of a
-// register, in units of so many bytes, and an offset.
+// address is the address that an expression of the compiler computes: a word
+// of a register, in units of so many bytes, and an offset.
 type address struct {
 	register, bit uint64
 	unit          uint64
@@ -272,7 +274,7 @@ type address struct {
 	isBased       bool // the scratch space's base register is added; else a tag
 }
 
-// maxRegisterNumber is the highest of a general register.
+// maxRegisterNumber is the highest DWARF number of a general register.
 const maxRegisterNumber = 605
 
 // addressOf reads an expression that computes an address in the scratch space.
@@ -310,29 +312,30 @@ func placeOf(expr []byte) (offset uint64, ok bool) {
 	return offset, p.ok && len(p.rest) == 0
 }
 
-// maxOperations is more than any expression has that is looked for.
+// maxOperations bounds the operations of an expression; the recognised ones
+// have fewer.
 const maxOperations = 32
 
-// operationsOf decodes an expression; nil where that cannot be done.
+// operationsOf decodes an expression; nil where it cannot be decoded.
 func operationsOf(expr []byte) []locexpr.Instruction {
 	var list []locexpr.Instruction
-	for in, err := range locexpr.Decode(expr, locexpr.Intel, 8, locexpr.LittleEndian) {
+	for instruction, err := range locexpr.Decode(expr, locexpr.Intel, 8, locexpr.LittleEndian) {
 		if err != nil || len(list) == maxOperations {
 			return nil
 		}
-		list = append(list, in)
+		list = append(list, instruction)
 	}
 	return list
 }
 
-// A parser goes through the operations of an expression. ok becomes false where
-// something else stands than expected.
+// parser goes through the operations of an expression. ok becomes false at an
+// unexpected operation.
 type parser struct {
 	rest []locexpr.Instruction
 	ok   bool
 }
 
-// one takes an operation with an operand, if it is the next.
+// one takes an operation with an operand, if it is next.
 func (p *parser) one(name string) (operand uint64, ok bool) {
 	if len(p.rest) == 0 || p.rest[0].Op.Name != name {
 		return 0, false
@@ -347,7 +350,7 @@ func (p *parser) expect(name string) {
 	p.ok = p.ok && ok
 }
 
-// number takes a constant, if that is the next.
+// number takes a constant, if it is next.
 func (p *parser) number() (n uint64, ok bool) {
 	for _, name := range [...]string{"DW_OP_const1u", "DW_OP_const2u", "DW_OP_const4u", "DW_OP_const8u", "DW_OP_constu"} {
 		if n, ok = p.one(name); ok {
@@ -385,7 +388,7 @@ func (p *parser) followedBy(name string) (n uint64, ok bool) {
 	return 0, false
 }
 
-// unit takes the multiplication by what an address counts.
+// unit takes the multiplication by the unit of an address.
 func (p *parser) unit() uint64 {
 	if n, ok := p.followedBy("DW_OP_mul"); ok {
 		p.ok = p.ok && n == owordUnit
@@ -400,8 +403,8 @@ func (p *parser) plus() uint64 {
 	return n
 }
 
-// space takes what makes an offset one of the scratch space: the addition of its
-// base, or a tag in the upper byte.
+// space takes the operations that put an offset into the scratch space: the
+// addition of its base, or a tag in the upper byte.
 func (p *parser) space() (based bool) {
 	for _, base := range [...]string{"DW_OP_breg6", "DW_OP_breg11"} {
 		if n, ok := p.one(base); ok {

@@ -14,19 +14,19 @@ import (
 // Intel's compilers for OpenCL write the debug information of a program's kernels
 // into one file beside the program. It is a header of seven numbers of 4 bytes,
 // little-endian (the magic, a version, a size that is 0, the device, its stepping,
-// the size of a pointer, and how many kernels there are), and then for each
-// kernel three more (the length of its name, and the sizes of two pieces of debug
+// the size of a pointer, and how many kernels there are), and then for each kernel
+// three more (the length of its name, and the sizes of two pieces of debug
 // information), the name with its padding to 4 bytes, and the pieces. The first
-// piece is an ELF file with the kernel's code and its DWARF, or nothing; nothing
-// was seen in the second.
+// piece is an ELF file with the kernel's code and its DWARF, or empty; the second
+// was always empty.
 //
-// Older programs themselves have the same magic and other headers: they are told
-// by what does not fit.
+// Older programs themselves have the same magic and other headers, which do not
+// fit.
 const (
 	containerHeader = 28 // bytes
-	containerCount  = 24 // offset of how many kernels there are
+	containerCount  = 24 // offset of the number of kernels
 	kernelHeader    = 12
-	containerWord   = 4 // what names are padded to
+	containerWord   = 4 // names are padded to it
 )
 
 // Bounds on containers, far above what programs have.
@@ -50,18 +50,18 @@ func readContainer(data []byte) ([]sdk.NestedObject, error) {
 		return nil, fmt.Errorf("container of debug information: offset %#x: %d kernels, expected at most %d in %d bytes", containerCount, count, most, size)
 	}
 	var list []sdk.NestedObject
-	at := uint64(containerHeader)
+	offset := uint64(containerHeader)
 	for i := range count {
-		if size-at < kernelHeader {
-			return nil, fmt.Errorf("container of debug information: offset %#x: the header of kernel %d is not in the %d bytes", at, i, size)
+		if size-offset < kernelHeader {
+			return nil, fmt.Errorf("container of debug information: offset %#x: the header of kernel %d is not in the %d bytes", offset, i, size)
 		}
-		length := uint64(binary.LittleEndian.Uint32(data[at:]))
-		first, second := uint64(binary.LittleEndian.Uint32(data[at+4:])), uint64(binary.LittleEndian.Uint32(data[at+8:]))
-		start := at + kernelHeader
+		length := uint64(binary.LittleEndian.Uint32(data[offset:]))
+		first, second := uint64(binary.LittleEndian.Uint32(data[offset+4:])), uint64(binary.LittleEndian.Uint32(data[offset+8:]))
+		start := offset + kernelHeader
 		padded := (length + containerWord - 1) &^ (containerWord - 1)
 		if length > maxKernelName || padded+first+second > size-start {
 			return nil, fmt.Errorf("container of debug information: offset %#x: kernel %d has a name of %d bytes and debug information of %d and %d, expected a name of at most %d and %d bytes in all",
-				at, i, length, first, second, maxKernelName, size-start)
+				offset, i, length, first, second, maxKernelName, size-start)
 		}
 		name, _, terminated := bytes.Cut(data[start:start+length], []byte{0})
 		if !terminated || len(name) == 0 || !utf8.Valid(name) {
@@ -74,18 +74,18 @@ func readContainer(data []byte) ([]sdk.NestedObject, error) {
 		if second > 0 {
 			list = append(list, sdk.NestedObject{Name: string(name), Offset: pieces + first, Size: second})
 		}
-		at = pieces + first + second
+		offset = pieces + first + second
 	}
-	if at != size {
-		return nil, fmt.Errorf("container of debug information: offset %#x: %d bytes after %d kernels, expected the end", at, size-at, count)
+	if offset != size {
+		return nil, fmt.Errorf("container of debug information: offset %#x: %d bytes after %d kernels, expected the end", offset, size-offset, count)
 	}
 	return list, nil
 }
 
-// Recognises says whether a file that is no ELF file is of this architecture, by
+// Recognises reports whether a file that is no ELF file is of this architecture, by
 // its first bytes.
-func Recognises(head []byte) bool {
-	return hasMagic(head, streamMagic) || hasMagic(head, containerMagic)
+func Recognises(start []byte) bool {
+	return hasMagic(start, streamMagic) || hasMagic(start, containerMagic)
 }
 
 // Nested lists the code objects inside such a file; none where it is one itself.

@@ -9,8 +9,8 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// findLanes finds how many lanes the kernel of each section has: where a Gen ELF
-// file says it, of its only kernel, in its debugging information.
+// findLanes finds how many lanes the kernel of each section has: the debugging
+// information of a Gen ELF file tells it for its only kernel.
 func (o *codeObject) findLanes() {
 	if o.isRelocatable() {
 		o.takeZeInfo()
@@ -30,13 +30,13 @@ func (o *codeObject) findLanes() {
 	}
 }
 
-// Of DWARF: what is read of the first debugging information entry.
+// The parts of DWARF for reading the first debugging information entry.
 const (
 	dwarfHeader   = 11 // bytes of a unit's header in 32-bit DWARF 4
 	maxAttributes = 64
 )
 
-// formSizes are how many bytes attributes have in 32-bit DWARF with addresses of 8
+// formSizes has how many bytes attributes have in 32-bit DWARF with addresses of 8
 // bytes (DWARF 4, 7.5.4), of the forms that units have.
 var formSizes = map[dw.Form]int{
 	dw.FormAddr: 8, dw.FormData2: 2, dw.FormData4: 4, dw.FormData8: 8, dw.FormData1: 1, dw.FormFlag: 1, dw.FormStrp: 4,
@@ -81,7 +81,7 @@ func simdWidth(info, abbrev []byte) (width uint64, ok bool) {
 	return 0, false
 }
 
-// A reader goes through bytes. ok becomes false at their end.
+// reader goes through bytes. ok becomes false at their end.
 type reader struct {
 	b  []byte
 	ok bool

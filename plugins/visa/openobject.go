@@ -15,7 +15,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// Of ELF: types and flags of sections, what a symbol and a relocation have.
+// ELF's types and flags of sections, and sizes of a symbol and a relocation.
 const (
 	sectionProgBits = 1 // SHT_PROGBITS
 	flagExec        = 4 // SHF_EXECINSTR
@@ -23,8 +23,7 @@ const (
 	relocationSize  = 24
 )
 
-// What an answer has at most. Rows and variables of one kernel are a few
-// thousand.
+// Bounds of an answer. Rows and variables of one kernel are a few thousand.
 const (
 	maxFunctions    = 1 << 12
 	maxFunctionSize = 1 << 30 // bytes
@@ -34,10 +33,10 @@ const (
 	maxProblemText  = 1024 // bytes
 )
 
-// OpenObject says what the code of a kernel and of the functions that it calls
-// does with the stack, and where vISA's variables are: by the debug stream that
-// belongs to a Gen ELF file or a zebin, and by the file's call frame information;
-// and by a stream that is a file of its own.
+// OpenObject describes the frames of a kernel and of the functions that it calls,
+// and where vISA's variables are: from the debug stream that belongs to a Gen ELF
+// file or a zebin, from the file's call frame information, and from a stream that
+// is a file of its own.
 func (architecture) OpenObject(ctx context.Context, e sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
 	o := &codeObject{ctx: ctx, engine: e, req: req, answer: &sdk.OpenObjectAnswer{Dialect: dialect}}
 	if req.Machine == 0 {
@@ -48,7 +47,7 @@ func (architecture) OpenObject(ctx context.Context, e sdk.Engine, req *sdk.OpenO
 	return o.answer, ctx.Err()
 }
 
-// A codeObject is a code object while it is looked at.
+// codeObject is a code object that is being read.
 type codeObject struct {
 	ctx    context.Context
 	engine sdk.Engine
@@ -61,9 +60,9 @@ type codeObject struct {
 	functions   int
 }
 
-// A codeSection is a section of code, with what is known of the functions in it.
+// codeSection is a section of code, with the known facts about its functions.
 type codeSection struct {
-	index    uint32 // in the request; 0 where addresses are those of the whole object
+	index    uint32 // in the request; 0 where addresses count in the whole object
 	name     string
 	start    uint64 // address
 	size     uint64
@@ -101,7 +100,7 @@ func (o *codeObject) openFile() {
 	}
 }
 
-// endOf is where the code ends that a stream describes.
+// endOf returns the end of the code that a stream describes.
 func endOf(s *stream.Stream) (end uint64) {
 	for i := range s.Objects {
 		end = max(end, uint64(s.Objects[i].RelocOffset)+sizeOf(&s.Objects[i]))
@@ -109,8 +108,8 @@ func endOf(s *stream.Stream) (end uint64) {
 	return end
 }
 
-// sizeOf is how many bytes the code of an object has: the last entry of its index
-// map is one behind the last vISA instruction, at the end.
+// sizeOf returns how many bytes the code of an object has: the last entry of its
+// index map is one behind the last vISA instruction, at the end.
 func sizeOf(o *stream.Object) (size uint64) {
 	for i := range o.IndexMap {
 		size = max(size, uint64(o.IndexMap[i].Gen))
@@ -142,7 +141,7 @@ func (o *codeObject) openELF() {
 	}
 }
 
-// isRelocatable says whether the file's sections all begin at address 0.
+// isRelocatable reports whether the file's sections all begin at address 0.
 func (o *codeObject) isRelocatable() bool { return o.req.Machine == machineIntelGT }
 
 // findCode finds the sections of code.
@@ -205,8 +204,8 @@ func (o *codeObject) findStreams() {
 	}
 }
 
-// codeOf is the section with the code of a stream, whose first object is the
-// kernel.
+// codeOf returns the section with the code of a stream, whose first object is
+// the kernel.
 func (o *codeObject) codeOf(s *stream.Stream) *codeSection {
 	for i := range o.codes {
 		if c := &o.codes[i]; c.stream == nil && endOf(s) <= c.size && (!o.isRelocatable() || c.name == zeCodePrefix+s.Objects[0].Name) {
@@ -247,16 +246,16 @@ func (o *codeObject) findFrames() {
 	}
 }
 
-// bytes is the code at an address; nil where not all of it is there.
+// bytes returns the code at an address; nil where not all of it is there.
 func (c *codeSection) bytes(start, size uint64) []byte {
-	at, all := start-c.start, uint64(len(c.code))
-	if start < c.start || at > all || size > all-at {
+	offset, all := start-c.start, uint64(len(c.code))
+	if start < c.start || offset > all || size > all-offset {
 		return nil
 	}
-	return c.code[at:][:size]
+	return c.code[offset:][:size]
 }
 
-// codeIn is the section of code with an index.
+// codeIn returns the section of code with an index.
 func (o *codeObject) codeIn(index uint32) *codeSection {
 	for i := range o.codes {
 		if o.codes[i].index == index {
@@ -266,26 +265,27 @@ func (o *codeObject) codeIn(index uint32) *codeSection {
 	return nil
 }
 
-// codeAt says which section of code the addresses of a section of a relocatable
-// file are in, by the section's relocations; nil where the file is none.
+// codeAt returns a function that finds the section of code that an address in a
+// section of a relocatable file is in, by the section's relocations; nil where
+// the file is not relocatable.
 func (o *codeObject) codeAt(name string) func(offset uint64) (section uint32, ok bool) {
 	if !o.isRelocatable() {
 		return nil
 	}
-	in, codes := map[uint64]uint32{}, o.codesByName()
+	sections, codes := map[uint64]uint32{}, o.codesByName()
 	symbols := o.symbols().list
 	for r := o.section(".rela" + name); len(r) >= relocationSize; r = r[relocationSize:] {
 		if i := binary.LittleEndian.Uint32(r[12:]); uint64(i) < uint64(len(symbols)) {
-			in[binary.LittleEndian.Uint64(r)] = symbols[i].code(codes)
+			sections[binary.LittleEndian.Uint64(r)] = symbols[i].code(codes)
 		}
 	}
 	return func(offset uint64) (uint32, bool) {
-		section, ok := in[offset]
+		section, ok := sections[offset]
 		return section, ok
 	}
 }
 
-// describe answers what is known of the functions of a section.
+// describe adds the functions of a section to the answer.
 func (o *codeObject) describe(c *codeSection) {
 	slices.SortStableFunc(c.entries, func(a, b described) int { return cmp.Compare(a.start, b.start) })
 	functions, byStream := o.streamFunctions(c)
@@ -295,7 +295,8 @@ func (o *codeObject) describe(c *codeSection) {
 	bySymbols := len(functions) == 0
 	if bySymbols {
 		named := o.symbolFunctions(c)
-		// Where a section has several functions it is not all of it the kernel.
+		// The kernel is not the whole section where there are several
+		// functions.
 		if bySymbols = len(named) > 1; bySymbols {
 			o.answer.Functions = append(o.answer.Functions, named...)
 		}
@@ -346,7 +347,7 @@ func (o *codeObject) bounded(f *function) []cfi.Row {
 	return rows
 }
 
-// entryAt is what call frame information says of the function at an address.
+// entryAt returns the function at an address by call frame information.
 func (c *codeSection) entryAt(start uint64) *described {
 	i, found := slices.BinarySearchFunc(c.entries, start, func(d described, a uint64) int { return cmp.Compare(d.start, a) })
 	if !found {
@@ -355,24 +356,25 @@ func (c *codeSection) entryAt(start uint64) *described {
 	return &c.entries[i]
 }
 
-// outsideFrame are the rows for before the frame is set up and for when it is
+// outsideFrame returns the rows before the frame is set up and while it is
 // being taken down.
 func outsideFrame(f *function, rows []cfi.Row) []cfi.Row {
 	return slices.DeleteFunc(rows, func(r cfi.Row) bool {
-		at := r.Start - f.start
-		return at >= f.set && at < f.down
+		offset := r.Start - f.start
+		return offset >= f.set && offset < f.down
 	})
 }
 
-// overrideReasons are why rows are put before those of call frame information,
-// by its dialect.
+// overrideReasons has why rows take precedence over call frame information, by
+// its dialect.
 var overrideReasons = [...]string{
 	taggedFrames: "it has the return address in r128, which there is not, and in the addresses the number of their space",
 	basedFrames:  "it has the return address in r128, which there is not",
 	placedFrames: "it has the whole descriptor for the return address",
 }
 
-// overrideReason is why rows are put before those of call frame information.
+// overrideReason returns why rows take precedence over call frame
+// information.
 func overrideReason(dialects [placedFrames + 1]bool, byStream bool) string {
 	var reasons []string
 	for d, reason := range overrideReasons {
@@ -401,7 +403,7 @@ func (o *codeObject) compare(f *function, e *described) {
 	}
 }
 
-// describedFunctions are the functions of a section that only call frame
+// describedFunctions returns the functions of a section that only call frame
 // information describes.
 func (o *codeObject) describedFunctions(c *codeSection) []function {
 	s := stream.Stream{Objects: make([]stream.Object, len(c.entries))}
@@ -446,8 +448,8 @@ func (o *codeObject) describedFunctions(c *codeSection) []function {
 	return list
 }
 
-// nameOf is a name for a function of which call frame information tells: that of
-// a symbol, where there are symbols, else one that only problems have.
+// nameOf returns a name for a function of call frame information: its symbol's,
+// where there are symbols, else one for problems only.
 func (o *codeObject) nameOf(c *codeSection, e *described) (name string, known bool) {
 	if e.isKernel {
 		return kernelName(c)
@@ -462,7 +464,7 @@ func (o *codeObject) nameOf(c *codeSection, e *described) (name string, known bo
 	return fmt.Sprintf("function at %#x", e.start), false
 }
 
-// namedIn are the functions in a section that the symbol table names.
+// namedIn returns the functions in a section that the symbol table names.
 func (o *codeObject) namedIn(c *codeSection) []zeSymbol {
 	if !o.isRelocatable() {
 		return nil
@@ -470,8 +472,8 @@ func (o *codeObject) namedIn(c *codeSection) []zeSymbol {
 	return o.symbols().functions[c.index]
 }
 
-// kernelName is that of the kernel in a section; where that is not known, what
-// problems call it.
+// kernelName returns the name of the kernel in a section; where that is not
+// known, a name for problems.
 func kernelName(c *codeSection) (name string, known bool) {
 	if name, known = strings.CutPrefix(c.name, zeCodePrefix); known {
 		return name, true
@@ -479,7 +481,7 @@ func kernelName(c *codeSection) (name string, known bool) {
 	return "kernel", false
 }
 
-// take takes up what a frame, and the code, say of a function.
+// take takes the facts of a frame and of the code about a function.
 func (o *codeObject) take(f *function, c *codeSection, frame *stream.Frame) {
 	if err := f.fromFrame(frame); err != nil {
 		o.problem("function %s: %v", f.name, err)
@@ -490,7 +492,7 @@ func (o *codeObject) take(f *function, c *codeSection, frame *stream.Frame) {
 	}
 }
 
-// inOrderOfCode are the indexes of objects in the order of their code.
+// inOrderOfCode returns the indexes of objects in the order of their code.
 func inOrderOfCode(objects []stream.Object) []int {
 	order := make([]int, len(objects))
 	for i := range order {
@@ -502,7 +504,7 @@ func inOrderOfCode(objects []stream.Object) []int {
 	return order
 }
 
-// streamFunctions are the functions of a section that has a stream.
+// streamFunctions returns the functions of a section that has a stream.
 func (o *codeObject) streamFunctions(c *codeSection) (list []function, ok bool) {
 	if c.stream == nil {
 		return nil, false
@@ -542,8 +544,8 @@ func (o *codeObject) streamFunctions(c *codeSection) (list []function, ok bool) 
 		}
 		list, objects = append(list, f), append(objects, object)
 	}
-	if at, ok := c.contradicted(list); ok {
-		o.problem("vISA stream: it is of other code: what it says of %#x is not what call frame information does: it is not used", at)
+	if start, ok := c.contradicted(list); ok {
+		o.problem("vISA stream: it is of other code: what it says of %#x is not what call frame information does: it is not used", start)
 		return nil, false
 	}
 	o.shareUnit(list)
@@ -551,7 +553,7 @@ func (o *codeObject) streamFunctions(c *codeSection) (list []function, ok bool) 
 	for i := range list {
 		f := &list[i]
 		o.positions(c, f, objects[i])
-		v.of(f, objects[i])
+		v.add(f, objects[i])
 		if f.abi != nil && f.unit == 0 {
 			o.problem("function %s: what its frame pointer counts, bytes or OWORDs, is not known: its frames are unknown", f.name)
 		}
@@ -559,9 +561,9 @@ func (o *codeObject) streamFunctions(c *codeSection) (list []function, ok bool) 
 	return list, true
 }
 
-// contradicted says whether call frame information has other functions than a
+// contradicted reports whether call frame information has other functions than a
 // stream, and where: a file of the same name may be of another compilation.
-func (c *codeSection) contradicted(list []function) (at uint64, ok bool) {
+func (c *codeSection) contradicted(list []function) (start uint64, ok bool) {
 	for i := range c.entries {
 		e := &c.entries[i]
 		if e.abi == nil && !e.isKernel {
@@ -579,11 +581,11 @@ func (c *codeSection) contradicted(list []function) (at uint64, ok bool) {
 	return 0, false
 }
 
-// countingOf concludes that frame pointers count bytes where nothing else says
-// what they count: where registers have 64 bytes, or where offsets of saves had
-// to be put right, because only processors that count bytes have either.
+// countingOf concludes that frame pointers count bytes where no other fact
+// tells their unit: where registers have 64 bytes, or where offsets of saves
+// had to be corrected, because only processors that count bytes have either.
 func (o *codeObject) countingOf(f *function, raw, corrected *stream.Frame) {
-	right := isPutRight(raw.CalleeSaves, corrected.CalleeSaves) || isPutRight(raw.CallerSaves, corrected.CallerSaves)
+	right := isCorrected(raw.CalleeSaves, corrected.CalleeSaves) || isCorrected(raw.CallerSaves, corrected.CallerSaves)
 	if f.abi == nil || !right && f.grf != grf64/8 {
 		return
 	}
@@ -592,8 +594,8 @@ func (o *codeObject) countingOf(f *function, raw, corrected *stream.Frame) {
 	}
 }
 
-// isPutRight says whether the offset of any save was put right.
-func isPutRight(raw, corrected []stream.Save) bool {
+// isCorrected reports whether the offset of any save was corrected.
+func isCorrected(raw, corrected []stream.Save) bool {
 	for i := range raw {
 		for j := range raw[i].Registers {
 			is := &corrected[i].Registers[j].Location
@@ -607,8 +609,7 @@ func isPutRight(raw, corrected []stream.Save) bool {
 
 // shareUnit gives the functions whose unit of frame pointers is unknown the unit
 // of the others, since all run on one processor. Where two differ, neither is
-// believed. Where nothing in the file tells the unit, the processor that the
-// target names does.
+// believed. Where the file does not tell the unit, the target's processor does.
 func (o *codeObject) shareUnit(list []function) {
 	var unit, grf uint64
 	for i := range list {

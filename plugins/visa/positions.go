@@ -11,15 +11,16 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// positionKind is that of maps from the code to indexes of vISA instructions.
+// positionKind is the kind of maps from the code to indexes of vISA
+// instructions.
 const positionKind = "visa"
 
-// indexMap is the index map of an object, in order of the code, whose entries
-// hold up to the next one.
+// indexMap is the index map of an object, in order of the code. An entry
+// applies up to the next one.
 type indexMap []stream.Mapping
 
-// indexMapOf is that of an object. Of entries for one place the last holds: the
-// others are of instructions that became no code.
+// indexMapOf returns the index map of an object. Of several entries for one
+// place the last counts: the others are of instructions that became no code.
 func indexMapOf(o *stream.Object) indexMap {
 	m := slices.Clone(o.IndexMap)
 	slices.SortStableFunc(m, func(a, b stream.Mapping) int { return int(int64(a.Gen) - int64(b.Gen)) })
@@ -34,7 +35,8 @@ func indexMapOf(o *stream.Object) indexMap {
 	return list
 }
 
-// positions answers which vISA instruction each place of a function's code is of.
+// positions adds the vISA instruction of each place of a function's code to the
+// answer.
 func (o *codeObject) positions(c *codeSection, f *function, object *stream.Object) {
 	m := sdk.PositionMap{Kind: positionKind, Section: c.index}
 	for _, e := range indexMapOf(object) {
@@ -48,7 +50,7 @@ func (o *codeObject) positions(c *codeSection, f *function, object *stream.Objec
 const maxSubroutines = 256
 
 // findSubroutines finds the code of the subroutines of a function, and where
-// their return addresses are. It returns what is wrong.
+// their return addresses are. It returns the problems.
 func (f *function) findSubroutines(object *stream.Object, code []byte) (problems []string) {
 	if len(object.Subroutines) == 0 {
 		return nil
@@ -65,13 +67,13 @@ func (f *function) findSubroutines(object *stream.Object, code []byte) (problems
 			problems = append(problems, fmt.Sprintf("subroutine %s: %v", object.Subroutines[i].Name, err))
 			continue
 		}
-		at := sort.Search(len(f.subroutines), func(i int) bool { return f.subroutines[i].start >= s.start })
-		if at < len(f.subroutines) && f.subroutines[at].start < s.end || at > 0 && f.subroutines[at-1].end > s.start {
+		index := sort.Search(len(f.subroutines), func(i int) bool { return f.subroutines[i].start >= s.start })
+		if index < len(f.subroutines) && f.subroutines[index].start < s.end || index > 0 && f.subroutines[index-1].end > s.start {
 			f.hasUnfound = true
 			problems = append(problems, fmt.Sprintf("subroutine %s: its code, %#x to %#x, is another one's, too", s.name, s.start, s.end))
 			continue
 		}
-		f.subroutines = slices.Insert(f.subroutines, at, *s)
+		f.subroutines = slices.Insert(f.subroutines, index, *s)
 	}
 	return problems
 }
@@ -93,13 +95,13 @@ func (f *function) findSubroutine(from *stream.Subroutine, m indexMap, encoded [
 		return nil, fmt.Errorf("the return address is in %v from vISA instruction %d to %d, expected it in a general register in all of %d to %d",
 			l.Storage, where.Start, where.End, from.Start, from.End)
 	}
-	s := &subroutine{name: from.Name, first: from.Start, last: from.End, register: generalRegister(uint32(l.Register)), at: uint64(l.Subregister)}
+	s := &subroutine{name: from.Name, first: from.Start, last: from.End, register: generalRegister(uint32(l.Register)), offset: uint64(l.Subregister)}
 	s.live = where
 	if len(encoded) == 0 {
 		s.start, s.end, err = m.piece(from.Start, from.End)
 	} else {
-		err = s.find(encoded, registerByte{uint32(l.Register), uint32(l.Subregister)}, func(at uint64) bool {
-			visa, ok := m.at(at)
+		err = s.find(encoded, registerByte{uint32(l.Register), uint32(l.Subregister)}, func(start uint64) bool {
+			visa, ok := m.at(start)
 			return ok && visa >= from.Start && visa <= from.End
 		})
 	}
@@ -109,7 +111,7 @@ func (f *function) findSubroutine(from *stream.Subroutine, m indexMap, encoded [
 	return s, err
 }
 
-// find finds the code by its calls: where encodings differ in what they give,
+// find finds the code by its calls. Where encodings lead to different code,
 // nothing is known.
 func (s *subroutine) find(encoded []*calls, place registerByte, is func(uint64) bool) (err error) {
 	for _, c := range encoded {
@@ -129,7 +131,7 @@ func (s *subroutine) find(encoded []*calls, place registerByte, is func(uint64) 
 	return err
 }
 
-// at is the vISA instruction that the code at an offset is of.
+// at returns the vISA instruction of the code at an offset.
 func (m indexMap) at(offset uint64) (visa uint32, ok bool) {
 	i := sort.Search(len(m), func(i int) bool { return uint64(m[i].Gen) > offset })
 	if i == 0 {
@@ -138,18 +140,18 @@ func (m indexMap) at(offset uint64) (visa uint32, ok bool) {
 	return m[i-1].VISA, true
 }
 
-// piece is the code of vISA instructions, which is in one piece.
+// piece returns the code of vISA instructions, which must be in one piece.
 func (m indexMap) piece(visa, last uint32) (start, end uint64, err error) {
-	in := func(e stream.Mapping) bool { return e.VISA >= visa && e.VISA <= last }
-	i := slices.IndexFunc(m, in)
+	isMeant := func(e stream.Mapping) bool { return e.VISA >= visa && e.VISA <= last }
+	i := slices.IndexFunc(m, isMeant)
 	if i < 0 {
 		return 0, 0, fmt.Errorf("no code of vISA instructions %d to %d", visa, last)
 	}
 	j := i
-	for j < len(m) && in(m[j]) {
+	for j < len(m) && isMeant(m[j]) {
 		j++
 	}
-	if j == len(m) || slices.ContainsFunc(m[j:], in) {
+	if j == len(m) || slices.ContainsFunc(m[j:], isMeant) {
 		return 0, 0, fmt.Errorf("the code of vISA instructions %d to %d is in several pieces", visa, last)
 	}
 	return uint64(m[i].Gen), uint64(m[j].Gen), nil

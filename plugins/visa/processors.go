@@ -9,12 +9,12 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A generation is what processors have in common.
+// generation has the properties that processors share.
 type generation struct {
 	grf   uint32 // bits of a GRF register
 	unit  uint64 // bytes that stack and frame pointers count
 	code  *encoding
-	lanes []uint32 // SIMD widths of kernels, the narrowest that compilers choose first; 1 is that of explicitly vectorised ones
+	lanes []uint32 // SIMD widths of kernels, the narrowest that compilers choose first; 1 is the width of explicitly vectorised ones
 }
 
 var (
@@ -24,13 +24,14 @@ var (
 	wide   = &generation{grf: grf64, unit: byteUnit, code: &encodings[2], lanes: []uint32{16, 32, 1}}
 )
 
-// A processor is one that compilers know by name.
+// processor is a processor that compilers know by name.
 type processor struct {
 	name string
 	*generation
 }
 
-// processors are those that ocloc's -device and GenX_IR's -platform name.
+// processors are the processors that ocloc's -device and GenX_IR's -platform
+// name.
 var processors = [...]processor{
 	{"bdw", narrow},
 	{"skl", narrow},

@@ -32,7 +32,7 @@ const (
 // registerRanges lists every register in the order of their numbers. IP has 32
 // bits and counts from where the thread's instructions begin. GRF registers,
 // and the accumulators that have their size, are as large here as on any
-// processor; BindThreads says how large a thread's are.
+// processor; BindThreads tells the size of a thread's.
 func registerRanges() []sdk.RegisterRange {
 	files := [...]struct {
 		first, count uint32
@@ -66,8 +66,8 @@ func registerRanges() []sdk.RegisterRange {
 	return ranges
 }
 
-// widths are the registers that have another size where the GRF has that many
-// bits.
+// widths returns the registers that have another size, where a GRF register
+// has grf bits.
 func widths(grf uint32) []sdk.RegisterWidth {
 	if grf == grf64 {
 		return nil

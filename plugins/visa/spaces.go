@@ -17,7 +17,7 @@ const (
 	scratch locexpr.AddressSpace = 9
 )
 
-// addressSpaces lists the address spaces. A thread's scratch space holds the
+// addressSpaces lists the address spaces. A thread's scratch space has the
 // stacks of all its lanes.
 func addressSpaces() []sdk.AddressSpace {
 	return []sdk.AddressSpace{
@@ -27,9 +27,9 @@ func addressSpaces() []sdk.AddressSpace {
 	}
 }
 
-// maps reach the scratch space in global memory, where the target or the
-// register ScratchBase says that it begins. A register of 0 says nothing: a
-// thread without a scratch space has that.
+// maps maps the scratch space into global memory, where the target or the
+// register ScratchBase tells its beginning. A thread without a scratch space
+// has 0 in the register.
 func maps(t *sdk.ThreadState) []sdk.SpaceMap {
 	base, ok := t.Registers.Uint64(scratchBase, sdk.LittleEndian)
 	ok = ok && base != 0

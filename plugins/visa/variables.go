@@ -13,27 +13,27 @@ import (
 // maxPlaces bounds the places of variables in an answer.
 const maxPlaces = 1 << 16
 
-// variables answers where vISA's variables are.
+// variables adds vISA's variables and their places to an answer.
 type variables struct {
 	object  *codeObject
 	section uint32
 	places  int // in the answer
 }
 
-// maxSpan is over how many registers the place of a variable is described: a
-// stream has no sizes, and a variable may take as many as its lanes need.
+// maxSpan bounds the registers that the place of a variable spans: a stream
+// has no sizes, and a variable may take as many as its lanes need.
 const maxSpan = 16
 
-// of answers for the variables of a function.
+// add adds the variables of a function.
 //
 // An interval is of vISA instructions: from the one that writes the variable to the
-// last one that reads it. Which code that is follows from the index map only
-// where both instructions are in it: from behind all code of the first one up to
-// the first code of the last one behind that. Compilers move code about, but not
-// over the code that it depends on. A variable that is live from 0 on is an
-// argument; a kernel's are not in their registers before code put them there, so
-// they are described from the code of the first instruction on.
-func (v *variables) of(f *function, object *stream.Object) {
+// last one that reads it. Its code follows from the index map where both
+// instructions are in it: from behind all code of the first one up to the first
+// code of the last one behind that. Compilers move code about, but not over the
+// code that it depends on. A variable that is live from 0 on is an argument; a
+// kernel's are not in their registers before code put them there, so they are
+// described from the code of the first instruction on.
+func (v *variables) add(f *function, object *stream.Object) {
 	p := placesOf(indexMapOf(object), f.isKernel)
 	absolute := false
 	for i := range object.Variables {
@@ -65,16 +65,16 @@ func (v *variables) of(f *function, object *stream.Object) {
 	}
 }
 
-// places is the code of each vISA instruction.
+// places has the code of each vISA instruction.
 type places struct {
 	first uint64              // where arguments are in place
 	end   map[uint32]uint64   // by index: behind all of its code
-	from  map[uint32][]uint64 // where its code begins, sorted
+	from  map[uint32][]uint64 // the beginnings of its code, sorted
 }
 
-// code is the range of code in which an interval holds. The end is behind the
-// first byte of the last instruction: before that is executed, the variable is
-// there yet.
+// code returns the range of code of an interval. The end is behind the first
+// byte of the last instruction: before that is executed, the variable is there
+// yet.
 func (p *places) code(n *stream.Interval) (start, end uint64, ok bool) {
 	switch {
 	case n.Start == 0:
@@ -92,7 +92,7 @@ func (p *places) code(n *stream.Interval) (start, end uint64, ok bool) {
 	return start, from[i] + 1, true
 }
 
-// placesOf are those of a function with an index map.
+// placesOf returns the places of a function with an index map.
 func placesOf(m indexMap, kernel bool) *places {
 	p := &places{end: map[uint32]uint64{}, from: map[uint32][]uint64{}}
 	lowest := uint32(math.MaxUint32)
@@ -108,7 +108,7 @@ func placesOf(m indexMap, kernel bool) *places {
 	return p
 }
 
-// place is a location of the stream as an expression.
+// place returns a location of the stream as an expression.
 func (f *function) place(l stream.Location) (expression, bool) {
 	switch l.Storage {
 	case stream.General:
@@ -142,9 +142,9 @@ const (
 	flags        = 4
 )
 
-// generalPlace is a place in the general registers: in the register, and in those
-// behind it.
-func (f *function) generalPlace(register uint32, at uint64) (expression, bool) {
+// generalPlace returns a place in the general registers: in the register and its
+// successors.
+func (f *function) generalPlace(register uint32, offset uint64) (expression, bool) {
 	registers := uint32(maxRegisters)
 	if f.abi != nil {
 		registers = f.abi.registers
@@ -152,11 +152,11 @@ func (f *function) generalPlace(register uint32, at uint64) (expression, bool) {
 	if register >= registers {
 		return nil, false
 	}
-	e := expression{}.inRegister(generalRegister(register), at)
-	if f.grf == 0 || at >= f.grf {
-		return e, at < grf64/8
+	e := expression{}.inRegister(generalRegister(register), offset)
+	if f.grf == 0 || offset >= f.grf {
+		return e, offset < grf64/8
 	}
-	e = e.piece(f.grf - at)
+	e = e.piece(f.grf - offset)
 	for n := register + 1; n < min(register+maxSpan, registers); n++ {
 		e = e.inRegister(generalRegister(n), 0).piece(f.grf)
 	}

@@ -95,7 +95,7 @@ func TestPlacesAreBounded(t *testing.T) {
 			{Name: "V2", Intervals: []stream.Interval{{Start: 1, End: 2, Location: general(2, 0)}}},
 		},
 	}
-	v.of(&function{size: 32}, object)
+	v.add(&function{size: 32}, object)
 	if len(o.answer.Variables) != 1 || len(o.answer.Problems) != 1 {
 		t.Errorf("%+v", o.answer)
 	}

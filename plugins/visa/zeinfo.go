@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// .ze_info is what Intel's compilers say of the kernels in a zebin, in YAML that
-// they write themselves: a version, a list of kernels, and one of functions that
+// .ze_info describes the kernels in a zebin, in YAML that Intel's compilers
+// write themselves: a version, a list of kernels, and one of functions that
 // kernels call through pointers or as externals.
 const (
 	zeInfoSection = ".ze_info"
@@ -26,13 +26,13 @@ const (
 	maxZeKernels = 1 << 16
 )
 
-// A zeInfo is what .ze_info says, as far as stacks need it.
+// zeInfo is the part of .ze_info that stacks need.
 type zeInfo struct {
 	kernels   []zeKernel
-	functions []zeKernel // that are not launched, but called
+	functions []zeKernel // called, not launched
 }
 
-// A zeKernel is a kernel or function of .ze_info. Numbers that are not said are 0.
+// zeKernel is a kernel or function of .ze_info. Absent numbers are 0.
 type zeKernel struct {
 	name          string
 	lanes         uint32 // simd_size: channels of a hardware thread
@@ -42,7 +42,7 @@ type zeKernel struct {
 	hasStackCalls bool   // has_stack_calls: there is a stack, and calls that put frames on it
 }
 
-// kernelOf is the kernel whose code is in a section, or nil.
+// kernelOf returns the kernel whose code is in a section, or nil.
 func (z *zeInfo) kernelOf(section string) *zeKernel {
 	name, ok := strings.CutPrefix(section, zeCodePrefix)
 	for i := range z.kernels {
@@ -53,8 +53,8 @@ func (z *zeInfo) kernelOf(section string) *zeKernel {
 	return nil
 }
 
-// readZeInfo reads .ze_info. Of members that are not described here nothing is
-// read; one that is described and of another type is an error.
+// readZeInfo reads .ze_info. Unknown members are ignored; a known one of
+// another type is an error.
 func readZeInfo(data []byte) (z *zeInfo, err error) {
 	if len(data) > maxZeInfo {
 		return nil, fmt.Errorf("%s: %d bytes, expected at most %d", zeInfoSection, len(data), maxZeInfo)
@@ -79,8 +79,8 @@ func readZeInfo(data []byte) (z *zeInfo, err error) {
 	return z, nil
 }
 
-// parseYAML gives the tree of the first document. Nothing is expanded: an alias
-// stays an alias, which nothing here follows.
+// parseYAML returns the tree of the first document. An alias stays an alias,
+// which is not followed.
 func parseYAML(data []byte) (root *yaml.Node, err error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(data, &document); err != nil {
@@ -130,14 +130,14 @@ func scratchSize(n *yaml.Node) (total uint64, err error) {
 			"size": func(n *yaml.Node) (err error) { size, err = number[uint64](n, 32); return err },
 		})
 		if kind == "scratch" {
-			total += size // of numbers of 32 bits, fewer than there are bytes
+			total += size // a sum of 32-bit numbers, fewer than the bytes of the file
 		}
 		return err
 	})
 	return total, err
 }
 
-// malformed is an error of a place in the YAML.
+// malformed returns an error at a place in the YAML.
 func malformed(n *yaml.Node, format string, args ...any) error {
 	return fmt.Errorf("line %d: %s", n.Line, fmt.Sprintf(format, args...))
 }
@@ -166,7 +166,7 @@ func members(n *yaml.Node, read map[string]func(*yaml.Node) error) error {
 	return nil
 }
 
-// elements calls read for the elements of a list. A list without any may be
+// elements calls read for the elements of a list. An empty list may be
 // written as nothing.
 func elements(n *yaml.Node, read func(*yaml.Node) error) error {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
@@ -217,7 +217,7 @@ func truth(n *yaml.Node) (bool, error) {
 	return false, malformed(n, "%.32q, expected true or false", text)
 }
 
-// kindOf says what a node is.
+// kindOf describes the kind of a node.
 func kindOf(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

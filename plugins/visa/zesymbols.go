@@ -12,7 +12,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// takeZeInfo takes up what a zebin says of its kernels.
+// takeZeInfo takes a zebin's facts about its kernels.
 func (o *codeObject) takeZeInfo() {
 	data := o.section(zeInfoSection)
 	if data == nil {
@@ -37,10 +37,10 @@ func (o *codeObject) takeZeInfo() {
 	}
 }
 
-// simdSizes are how many lanes kernels may have.
+// simdSizes lists how many lanes kernels may have.
 var simdSizes = []uint32{1, 8, 16, 32}
 
-// A zeSymbol is an entry of a zebin's symbol table.
+// zeSymbol is an entry of a zebin's symbol table.
 type zeSymbol struct {
 	name        string
 	typ         byte
@@ -68,14 +68,14 @@ func (o *codeObject) symbols() *zeSymbols {
 			typ: s[4] & 0xf, section: uint32(binary.LittleEndian.Uint16(s[6:])),
 			start: binary.LittleEndian.Uint64(s[8:]), size: binary.LittleEndian.Uint64(s[16:]),
 		}
-		if at := binary.LittleEndian.Uint32(s); uint64(at) < uint64(len(names)) {
-			rest := names[at:][:min(len(names)-int(at), maxKernelName)]
+		if offset := binary.LittleEndian.Uint32(s); uint64(offset) < uint64(len(names)) {
+			rest := names[offset:][:min(len(names)-int(offset), maxKernelName)]
 			if end := bytes.IndexByte(rest, 0); end >= 0 {
 				y.name = strings.ToValidUTF8(string(rest[:end]), "?")
 			}
 		}
 		o.table.list = append(o.table.list, y)
-		// "_entry" is where a kernel goes on after its arguments were loaded.
+		// "_entry" is the part of a kernel after its arguments were loaded.
 		if y.typ == typeFunction && y.name != "" && y.name != "_entry" && y.size > 0 {
 			o.table.functions[y.section] = append(o.table.functions[y.section], y)
 		}
@@ -83,7 +83,7 @@ func (o *codeObject) symbols() *zeSymbols {
 	return o.table
 }
 
-// codesByName are the indexes of the sections of code.
+// codesByName returns the indexes of the sections of code, by name.
 func (o *codeObject) codesByName() map[string]uint32 {
 	codes := map[string]uint32{}
 	for i := range o.codes {
@@ -92,9 +92,9 @@ func (o *codeObject) codesByName() map[string]uint32 {
 	return codes
 }
 
-// code is the section of code that a symbol is in. The compiler gives symbols of
-// sections of code the name of the section, and the index of the section that
-// refers to it.
+// code returns the section of code that a symbol is in. The compiler gives
+// symbols of sections of code the name of the section, and the index of the
+// section that refers to it.
 func (y *zeSymbol) code(codes map[string]uint32) uint32 {
 	if index, ok := codes[y.name]; ok {
 		return index
@@ -102,9 +102,9 @@ func (y *zeSymbol) code(codes map[string]uint32) uint32 {
 	return y.section
 }
 
-// symbolFunctions are the functions of a section by the symbol table, where nothing
-// else says more of them. A kernel is outermost only in code that calls none of
-// its own: in a subroutine it is not.
+// symbolFunctions returns the functions of a section by the symbol table, where no
+// other source describes them. A kernel is outermost only in code without calls
+// into itself: a subroutine is not.
 func (o *codeObject) symbolFunctions(c *codeSection) []sdk.Function {
 	if !o.isRelocatable() {
 		return nil

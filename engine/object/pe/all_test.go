@@ -22,7 +22,7 @@ func libraries(t testing.TB) []string {
 	}
 	var some []string
 	for i, path := range list {
-		if !proof.IsAsked() && i%40 != 0 && filepath.Base(path) != "ntdll.dll" { // which has a machine frame
+		if !proof.IsRequested() && i%40 != 0 && filepath.Base(path) != "ntdll.dll" { // which has a machine frame
 			continue
 		}
 		if data, err := os.ReadFile(path); err != nil {

@@ -71,7 +71,7 @@ func checkParts(t *testing.T, path string, noSymbols bool, o engine.ProfileOptio
 	}
 	expected := allFormats(t, whole)
 	counts := []int{3}
-	if proof.IsAsked() {
+	if proof.IsRequested() {
 		counts = []int{1, 2, 3, 7}
 	}
 	for _, count := range counts {
@@ -112,7 +112,7 @@ func TestPartsAreTheWhole(t *testing.T) {
 		t.Skip("records programs")
 	}
 	without := []bool{true} // names of C++ make reports of 200 MB
-	if proof.IsAsked() {
+	if proof.IsRequested() {
 		without = []bool{false, true}
 	}
 	for _, program := range recorded.Programs {

@@ -272,7 +272,7 @@ func TestFramesEqualLLVMSymbolizer(t *testing.T) {
 			t.Parallel()
 			whole, path := s.build(t)
 			addresses := 1500
-			if proof.IsAsked() {
+			if proof.IsRequested() {
 				addresses = 4000
 			}
 			if inlined := checkFrames(t, whole, path, addresses); inlined < 20 && s.name != "gcc O0" {

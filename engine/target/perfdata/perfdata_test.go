@@ -829,7 +829,7 @@ func stacks(t testing.TB, size int64) string {
 // Memory does not grow with the file, and reading a sample allocates nothing.
 func TestMemoryIsBounded(t *testing.T) {
 	size := int64(64 << 20)
-	if proof.IsAsked() {
+	if proof.IsRequested() {
 		size = 1 << 30
 	}
 	path := stacks(t, size)

@@ -339,7 +339,7 @@ func TestRecordingsAreReadAsPerfReadsThem(t *testing.T) {
 		if testing.Short() && i >= 3 {
 			break
 		}
-		if c.name == wholeSystem && !proof.IsAsked() {
+		if c.name == wholeSystem && !proof.IsRequested() {
 			continue // who else runs on the machine decides how long it takes
 		}
 		t.Run(c.name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// What the fields of sources say.
+// The values of the fields of sources.
 const (
 	srcInline0    = 128 // to 192: the numbers 0 to 64
 	srcNegative1  = 193 // to srcNegative16: -1 to -16
@@ -28,24 +28,24 @@ const (
 // The bits of a field that name a register.
 const (
 	scalarBits = 0x7f // a scalar register, in a field that has eight bits for vector registers
-	wholeBits  = 0x7f // a vector register, where the eighth bit says which half of it is meant
+	wholeBits  = 0x7f // a vector register, where the eighth bit selects a half of it
 	hwregBits  = 0x3f // a hardware register, in the constant of s_setreg and s_getreg
 )
 
-// Fields of words that no layout has, for few operations have them.
+// Fields of words that no layout has, because few operations have them.
 var (
-	sdwaScalar    = field{8, 7}  // of the word that srcSDWA asks for: where a comparison writes,
+	sdwaScalar    = field{8, 7}  // of the word after srcSDWA: where a comparison writes,
 	sdwaHasScalar = field{15, 1} // if it does not write VCC
 	vop3InputMods = field{8, 8}  // of VOP3: absolute values, halves of registers, and clamping
 	vop3FloatMods = field{59, 5} // of VOP3: the result's factor, and negation
 )
 
-// Decode reads the instruction at the beginning of code, whose address is pc
-// (for Target). The error is or wraps ErrTruncated or ErrUnknown; what follows an
-// unknown instruction is unknown, too, as is its length.
+// Decode reads the instruction at the beginning of code, whose address is pc (for
+// Target). The error is or wraps ErrTruncated or ErrUnknown; the length of an
+// unknown instruction is unknown, too, and so is the code after it.
 //
-// What the documents of the instruction sets reserve is not always refused: an
-// instruction that Decode knows may be one that a processor does not take.
+// Encodings that the documents of the instruction sets reserve are not always
+// refused: a processor may not take an instruction that Decode knows.
 func (t Target) Decode(code []byte, pc uint64) (Inst, error) {
 	m := t.machine
 	if m == nil {
@@ -103,7 +103,7 @@ func (t Target) Decode(code []byte, pc uint64) (Inst, error) {
 	return d.inst, nil
 }
 
-// A decoder decodes one instruction.
+// decoder decodes one instruction.
 type decoder struct {
 	target  Target
 	layout  *layout
@@ -111,12 +111,12 @@ type decoder struct {
 	entry   entry
 	words   words
 	literal uint64 // the lower half, or all of it
-	lanes   uint32 // the source that said which word about lanes follows, or 0
+	lanes   uint32 // the source that names the word about lanes, or 0
 	inst    Inst
 }
 
-// lengthen adds to the size the words that the sources and the addresses ask for. It
-// answers false if they ask for a word that the format cannot have.
+// lengthen adds to the size the words that the sources and the addresses need. It
+// returns false if they need a word that the format cannot have.
 func (d *decoder) lengthen() bool {
 	l, e, m := d.layout, &d.entry, d.target.machine
 	if e.flags&prefix != 0 { // the matrix operation that it scales follows, and both are one instruction
@@ -160,18 +160,18 @@ func (d *decoder) lengthen() bool {
 	return true
 }
 
-// literalSize is how many bytes of a literal the operation and its sources ask for. first
-// is the first source.
+// literalSize returns how many bytes of a literal the operation and its sources need.
+// first is the first source.
 func (d *decoder) literalSize(first uint32) uint8 {
 	l, e := d.layout, &d.entry
 	sources := [3]uint32{first}
-	if e.op != SSetGPRIdx { // whose second is eight bits of its own
+	if e.op != SSetGPRIdx { // whose second source is eight bits of its own
 		sources[1], sources[2] = l.sources[1].of(&d.words), l.sources[2].of(&d.words)
 	}
 	switch {
 	case e.flags&literal64 != 0:
 		return 8
-	case e.flags&literal != 0: // which is the sources', too
+	case e.flags&literal != 0: // which the sources share
 		return 4
 	case e.flags&sourceless != 0:
 	case d.target.machine.hasLiteral64 && slices.Contains(sources[:], srcLiteral64):
@@ -194,15 +194,15 @@ func (d *decoder) control(pc uint64) {
 		return
 	}
 	d.inst.Flow = Fork
-	if by := d.source(d.layout.sources[0].of(&d.words), 2); by.Kind == Constant {
-		d.inst.Flow, d.inst.Target = Branch, pc+uint64(d.inst.Size)+uint64(by.Value) //nolint:gosec // modular
+	if count := d.source(d.layout.sources[0].of(&d.words), 2); count.Kind == Constant {
+		d.inst.Flow, d.inst.Target = Branch, pc+uint64(d.inst.Size)+uint64(count.Value) //nolint:gosec // modular
 	}
 }
 
 // operands sets the operands of the operations that matter.
 func (d *decoder) operands() {
-	in, l, w := &d.inst, d.layout, &d.words
-	if in.Op == Other {
+	inst, l, w := &d.inst, d.layout, &d.words
+	if inst.Op == Other {
 		return
 	}
 	imm := Operand{Kind: Constant, Width: 1, Value: int64(int16(w[0]))}
@@ -211,45 +211,45 @@ func (d *decoder) operands() {
 	width := max(d.entry.width, 1)
 	switch d.format {
 	case sop2:
-		in.Dst = d.scalar(l.dst.of(w), d.entry.width)
+		inst.Dst = d.scalar(l.dst.of(w), d.entry.width)
 		second := width
-		switch in.Op {
+		switch inst.Op {
 		case SLshlB64, SLshrB64, SAshrI64:
 			second = 1
 		case SRfe, SFork:
 			width, second = 2, 2
 		}
-		in.Src[0], in.Src[1] = d.source(l.sources[0].of(w), width), d.source(l.sources[1].of(w), second)
+		inst.Src[0], inst.Src[1] = d.source(l.sources[0].of(w), width), d.source(l.sources[1].of(w), second)
 	case sop1:
-		in.Dst = d.scalar(l.dst.of(w), d.entry.width)
-		switch in.Op {
+		inst.Dst = d.scalar(l.dst.of(w), d.entry.width)
+		switch inst.Op {
 		case SGetpc:
 			return
 		case SSetpc, SRfe, SAddPC:
 			width = 2
 		}
-		in.Src[0] = d.source(l.sources[0].of(w), width)
+		inst.Src[0] = d.source(l.sources[0].of(w), width)
 	case sopk:
-		in.Dst = d.scalar(l.dst.of(w), d.entry.width)
-		switch in.Op {
+		inst.Dst = d.scalar(l.dst.of(w), d.entry.width)
+		switch inst.Op {
 		case SMovB32, SCmovB32:
-			in.Src[0] = imm
+			inst.Src[0] = imm
 		case SAddI32, SMulI32:
-			in.Src[0], in.Src[1] = in.Dst, imm
+			inst.Src[0], inst.Src[1] = inst.Dst, imm
 		case SGetreg:
-			in.Src[1] = bits
+			inst.Src[1] = bits
 		case SSetreg:
-			in.Src[1] = bits
-			in.Src[0] = d.scalar(l.dst.of(w), 1)
+			inst.Src[1] = bits
+			inst.Src[0] = d.scalar(l.dst.of(w), 1)
 			if d.entry.flags&literal != 0 {
-				in.Src[0] = d.source(srcLiteral, 1)
+				inst.Src[0] = d.source(srcLiteral, 1)
 			}
 		}
 	case sopc:
-		in.Src[0] = d.source(l.sources[0].of(w), 1)
-		in.Src[1] = Operand{Kind: Constant, Width: 1, Value: int64(l.sources[1].of(w))}
+		inst.Src[0] = d.source(l.sources[0].of(w), 1)
+		inst.Src[1] = Operand{Kind: Constant, Width: 1, Value: int64(l.sources[1].of(w))}
 	case sopp:
-		in.Src[0] = bits
+		inst.Src[0] = bits
 	case vop1, vop3, vop3p:
 		d.vectorOperands(width)
 	case mubuf:
@@ -261,30 +261,30 @@ func (d *decoder) operands() {
 
 // vectorOperands sets the operands of moves and of operations on single lanes.
 func (d *decoder) vectorOperands(width uint8) {
-	in, l, w := &d.inst, d.layout, &d.words
-	if in.Op == VMovB32 || in.Op == VMovB64 {
+	inst, l, w := &d.inst, d.layout, &d.words
+	if inst.Op == VMovB32 || inst.Op == VMovB64 {
 		modified := d.format == vop3 && (vop3InputMods.of(w) != 0 || vop3FloatMods.of(w) != 0)
 		if d.lanes != 0 || modified {
-			in.Op = Other
+			inst.Op = Other
 			return
 		}
 	}
-	in.Src[0] = d.source(l.sources[0].of(w), width)
-	if in.Src[0].Kind == VGPR && d.entry.flags&fromAGPR != 0 {
-		in.Src[0].Kind = AGPR
+	inst.Src[0] = d.source(l.sources[0].of(w), width)
+	if inst.Src[0].Kind == VGPR && d.entry.flags&fromAGPR != 0 {
+		inst.Src[0].Kind = AGPR
 	}
-	if d.format == vop3 && (in.Op == VReadlane || in.Op == VWritelane) {
-		in.Src[1] = d.source(l.sources[1].of(w), 1)
+	if d.format == vop3 && (inst.Op == VReadlane || inst.Op == VWritelane) {
+		inst.Src[1] = d.source(l.sources[1].of(w), 1)
 	}
 	if d.entry.flags&scalarDst != 0 {
-		in.Dst = d.scalar(l.dst.of(w)&scalarBits, width)
+		inst.Dst = d.scalar(l.dst.of(w)&scalarBits, width)
 		return
 	}
-	in.Dst = Operand{Kind: d.kind(), Width: width, Reg: uint16(l.dst.of(w))}
+	inst.Dst = Operand{Kind: d.kind(), Width: width, Reg: uint16(l.dst.of(w))}
 }
 
-// kind is the kind of the registers that a vector operation writes, or that a memory
-// operation loads or stores.
+// kind returns the kind of the registers that a vector operation writes, or that a
+// memory operation loads or stores.
 func (d *decoder) kind() Kind {
 	switch {
 	case d.entry.flags&agpr != 0:
@@ -295,49 +295,49 @@ func (d *decoder) kind() Kind {
 	return VGPR
 }
 
-// data sets what a load writes or a store reads.
+// data sets the registers that a load writes or a store reads.
 func (d *decoder) data() {
-	in := &d.inst
-	in.Bytes = d.entry.bytes
-	o := Operand{Kind: d.kind(), Width: (in.Bytes + 3) / 4}
-	if in.Op == BufferLoad || in.Op == ScratchLoad {
+	inst := &d.inst
+	inst.Bytes = d.entry.bytes
+	o := Operand{Kind: d.kind(), Width: (inst.Bytes + 3) / 4}
+	if inst.Op == BufferLoad || inst.Op == ScratchLoad {
 		o.Reg = uint16(d.layout.dst.of(&d.words))
-		in.Dst = o
+		inst.Dst = o
 		return
 	}
 	o.Reg = uint16(d.layout.sources[0].of(&d.words))
-	in.Src[0] = o
+	inst.Src[0] = o
 }
 
 // buffer sets the operands of a buffer's load or store.
 func (d *decoder) buffer() {
-	in, l, w := &d.inst, d.layout, &d.words
+	inst, l, w := &d.inst, d.layout, &d.words
 	if l.toLDS.of(w) != 0 {
-		in.Op = Other
+		inst.Op = Other
 		return
 	}
 	d.data()
-	in.IsIndexed = l.index.of(w) != 0
+	inst.IsIndexed = l.index.of(w) != 0
 	if n := uint8(l.hasVAddr.of(w) + l.index.of(w)); n != 0 {
-		in.VAddr = Operand{Kind: VGPR, Width: n, Reg: uint16(l.vaddr.of(w))}
+		inst.VAddr = Operand{Kind: VGPR, Width: n, Reg: uint16(l.vaddr.of(w))}
 	}
-	in.Base = d.scalar(l.base.of(w)<<l.baseShift&scalarBits, 4)
-	in.SOffset = d.source(l.soffset.of(w), 1)
-	in.Offset = int32(l.offset.of(w))
+	inst.Base = d.scalar(l.base.of(w)<<l.baseShift&scalarBits, 4)
+	inst.SOffset = d.source(l.soffset.of(w), 1)
+	inst.Offset = int32(l.offset.of(w))
 }
 
 // scratch sets the operands of a load from private memory, or of a store.
 func (d *decoder) scratch() {
-	in, l, w, m := &d.inst, d.layout, &d.words, d.target.machine
+	inst, l, w, m := &d.inst, d.layout, &d.words, d.target.machine
 	if d.entry.flags&lds != 0 && m.hasScratchToLDS && l.toLDS.of(w) != 0 {
-		in.Op = Other
+		inst.Op = Other
 		return
 	}
 	d.data()
 	base := l.base.of(w)
 	vaddr := base == m.noBase
 	if base != m.noBase && base != m.noAddress {
-		in.Base = d.scalar(base, 1)
+		inst.Base = d.scalar(base, 1)
 	}
 	if l.hasVAddr.bits != 0 { // a bit of its own says so
 		vaddr = l.hasVAddr.of(w) != 0
@@ -345,12 +345,13 @@ func (d *decoder) scratch() {
 		vaddr = l.toLDS.of(w) != 0
 	}
 	if vaddr {
-		in.VAddr = Operand{Kind: VGPR, Width: 1, Reg: uint16(l.vaddr.of(w))}
+		inst.VAddr = Operand{Kind: VGPR, Width: 1, Reg: uint16(l.vaddr.of(w))}
 	}
-	in.Offset = l.offset.signed(w)
+	inst.Offset = l.offset.signed(w)
 }
 
-// scalar is the operand of scalar registers whose field is n, of seven bits.
+// scalar returns the operand of scalar registers whose field is n, of seven
+// bits.
 func (d *decoder) scalar(n uint32, width uint8) Operand {
 	if width == 0 {
 		return Operand{}
@@ -374,7 +375,7 @@ func aligned(n uint32, width uint8) uint32 {
 	return n &^ 3
 }
 
-// source is the operand of a source's field.
+// source returns the operand of a source's field.
 func (d *decoder) source(n uint32, width uint8) Operand {
 	o := Operand{Kind: Constant, Width: width}
 	switch {
@@ -410,27 +411,27 @@ func (d *decoder) source(n uint32, width uint8) Operand {
 var floats = [9]float64{0.5, -0.5, 1, -1, 2, -2, 4, -4, 1 / (2 * math.Pi)}
 
 // comparison sets the operation and the result of a comparison of vectors. All operations
-// of VOPC are comparisons, and so are those of VOP3 that write nothing but a mask.
+// of VOPC are comparisons, and so are the operations of VOP3 that write only a mask.
 // Comparisons that move or leave out lanes remain Other.
 func (d *decoder) comparison(lanes uint8) {
-	in, e := &d.inst, d.entry
-	if in.Op != Other || d.lanes != 0 || d.format != vopc && (d.format != vop3 || e.flags&(mask|execDst) == 0) {
+	inst, e := &d.inst, d.entry
+	if inst.Op != Other || d.lanes != 0 || d.format != vopc && (d.format != vop3 || e.flags&(mask|execDst) == 0) {
 		return
 	}
-	in.Op = VCmp
+	inst.Op = VCmp
 	if e.flags&execDst != 0 {
-		in.Op = VCmpx
+		inst.Op = VCmpx
 	}
 	switch {
 	case e.flags&mask != 0:
-		in.Dst = d.scalar(d.layout.dst.of(&d.words), lanes)
+		inst.Dst = d.scalar(d.layout.dst.of(&d.words), lanes)
 	case e.flags&vcc == 0:
 	default:
-		in.Dst = Operand{Kind: Scalar, Width: lanes, Reg: uint16(VCCLo)}
+		inst.Dst = Operand{Kind: Scalar, Width: lanes, Reg: uint16(VCCLo)}
 	}
 }
 
-// writes sets what the instruction writes.
+// writes sets the registers that the instruction writes.
 func (d *decoder) writes() {
 	lanes := uint8(2) // scalar registers of a mask of lanes
 	if d.target.isWave32 {
@@ -447,8 +448,8 @@ func (d *decoder) writes() {
 	}
 }
 
-// writeNamed adds what the operation writes wherever its operands are: SCC, M0, VCC
-// and EXEC, and whole files of registers.
+// writeNamed adds the registers that the operation writes besides its operands:
+// SCC, M0, VCC and EXEC, and whole files of registers.
 func (d *decoder) writeNamed(lanes uint8) {
 	e, out := d.entry, &d.inst.Writes
 	out.IsOfAllLanes = e.flags&allLanes != 0
@@ -480,7 +481,7 @@ func (d *decoder) writeNamed(lanes uint8) {
 	out.addRun(ExecLo, lanes)
 }
 
-// hasResult says whether the instruction writes registers that it names. An atomic
+// hasResult reports whether the instruction writes registers that it names. An atomic
 // operation may return nothing, and a load may go to LDS.
 func (d *decoder) hasResult() bool {
 	e, l, w := d.entry, d.layout, &d.words
@@ -525,7 +526,7 @@ func (d *decoder) writeSecondResult(lanes uint8) {
 	}
 }
 
-// whole is the vector register of a field, which may name a half of it.
+// whole returns the vector register of a field, which may name a half of it.
 func (d *decoder) whole(n uint32) uint16 {
 	if d.entry.flags&half != 0 && d.format != vop3 {
 		n &= wholeBits
@@ -533,14 +534,14 @@ func (d *decoder) whole(n uint32) uint16 {
 	return uint16(n)
 }
 
-// Hardware registers from gfx10 on that are scalar registers on gfx9: FlatScratchLo and
-// those after it, in this order.
+// Hardware registers from gfx10 on that are scalar registers on gfx9, FlatScratchLo and
+// its successors, in this order.
 const (
 	hwScratchLo = 20
 	hwXNACKMask = 22
 )
 
-// vectorWidth is how many vector registers are written.
+// vectorWidth returns how many vector registers are written.
 func (d *decoder) vectorWidth() uint8 {
 	l, w, e := d.layout, &d.words, d.entry
 	n := e.width
@@ -559,7 +560,7 @@ func (d *decoder) vectorWidth() uint8 {
 	return n
 }
 
-// ones counts the bits that are set among four.
+// ones has the number of set bits of each number of four bits.
 var ones = [16]uint8{0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4}
 
 // writeScalars adds scalar registers from a field's value on.

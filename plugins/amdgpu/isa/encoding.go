@@ -2,9 +2,9 @@
 
 package isa
 
-// A format is how an instruction is encoded, by the name that the instruction
-// set documents have for it. Those of gfx12 that replace an older one (VBUFFER,
-// VIMAGE, VFLAT) stand under its name: where their fields are is the layout's.
+// format is an encoding of instructions, by its name in the instruction set
+// documents. A format of gfx12 that replaces an older one (VBUFFER, VIMAGE,
+// VFLAT) has its name: the layout tells where its fields are.
 type format uint8
 
 const (
@@ -32,32 +32,32 @@ const (
 	mtbuf
 	mimg
 	vsample
-	flat // its segment says which of these three it is
+	flat // its segment selects one of these three
 	scratch
 	global
 	tableFormats
 )
 
-// A field is a run of bits of an instruction, within one word of 32 bits. The zero field
+// field is a run of bits of an instruction, within one word of 32 bits. The zero field
 // stands for none.
-type field struct{ at, bits uint8 }
+type field struct{ first, bits uint8 }
 
 // words is an instruction as words of 32 bits. Words after its end are zero.
 type words [5]uint32
 
-func (f field) of(w *words) uint32 { return w[f.at/32] >> (f.at % 32) & (1<<f.bits - 1) }
+func (f field) of(w *words) uint32 { return w[f.first/32] >> (f.first % 32) & (1<<f.bits - 1) }
 
 // signed reads a field as a number with a sign.
 func (f field) signed(w *words) int32 {
 	return int32(f.of(w)<<(32-f.bits)) >> (32 - f.bits)
 }
 
-// A layout says where the fields of a format lie. The upper nine bits of the first word
-// are from first to last in instructions of the format.
+// layout has the fields of a format. The upper nine bits of the first word are from
+// first to last in instructions of the format.
 type layout struct {
 	first, last uint16
 	format      format
-	size        uint8 // in bytes, without what literals, lanes and addresses add
+	size        uint8 // in bytes, without literals and words about lanes and addresses
 	op          field
 	opHigh      field // the upper bits of the operation's number, where they lie apart
 	segment     field // of flat
@@ -65,9 +65,9 @@ type layout struct {
 	dst         field
 	second      field // where operations with the flag second write their mask of lanes
 	third       field // where operations with the flag both write: src0, or an address
-	last3       field // where they write besides; third and last3 are then three registers each
+	last3       field // where they write, too; third and last3 are then three registers each
 	accumulate  field // says that dst is an accumulation register
-	returns     field // an atomic returns what was in memory
+	returns     field // an atomic returns the old content of memory
 	status      field // a load returns a status in one register more; either bit of two
 	warning     field
 	toLDS       field // a load goes to LDS, not to a register
@@ -77,8 +77,8 @@ type layout struct {
 	vaddr, hasVAddr, index field // for buffers hasVAddr is offen
 	base, soffset, offset  field
 	baseShift              uint8 // base counts 1<<baseShift registers
-	// What follows the layout's own words: a literal or a word about lanes, where a source
-	// asks for it, and as many words of addresses as the field says.
+	// The words after the layout's own: a literal or a word about lanes, where a source
+	// needs it, and as many words of addresses as the field has.
 	canHaveLiteral, canHaveLanes bool
 	addresses                    field
 }
@@ -170,7 +170,7 @@ var layouts11 = []layout{
 	{first: 0x1f0, last: 0x1f7, format: exp, size: 8},
 }
 
-// layouts12 are those of gfx12 that gfx1250 has, too.
+// layouts12 are the layouts of gfx12 that gfx1250 has, too.
 var layouts12 = []layout{
 	{
 		first: 0x188, last: 0x18f, format: mubuf, size: 12, op: field{14, 8}, sources: [3]field{{32, 8}}, dst: field{32, 8}, returns: field{52, 1},
@@ -191,7 +191,7 @@ var layouts12 = []layout{
 	{first: 0x1e8, last: 0x1ef, format: smem, size: 8, op: field{13, 6}, dst: field{6, 7}},
 }
 
-// drawing12 are those of gfx12 for what draws pictures, which gfx1250 cannot.
+// drawing12 are the layouts of gfx12 for graphics, which gfx1250 lacks.
 var drawing12 = []layout{
 	{first: 0x19a, last: 0x19b, format: vinterp, size: 8, op: field{16, 5}, sources: vop3Sources, dst: field{0, 8}},
 	{first: 0x19c, last: 0x19d, format: ldsdir, size: 4, op: field{20, 2}, dst: field{0, 8}},
@@ -202,7 +202,8 @@ var drawing12 = []layout{
 	{first: 0x1f0, last: 0x1f7, format: exp, size: 8},
 }
 
-// layouts125 are those of gfx1250 that gfx12 has not, or has otherwise.
+// layouts125 are the layouts of gfx1250 that gfx12 lacks or has with other
+// fields.
 var layouts125 = []layout{
 	{first: 0x198, last: 0x199, format: vop3p, size: 8, op: field{16, 8}, sources: vop3Sources, dst: field{0, 8}, canHaveLiteral: true, canHaveLanes: true},
 	{first: 0x19e, last: 0x19f, format: vopd3, size: 12, op: field{18, 6}, opHigh: field{12, 6}, sources: [3]field{{0, 9}, {32, 9}}, dst: field{64, 8}, second: field{88, 8}},

@@ -18,8 +18,8 @@ var (
 	ErrUnknown   = errors.New("no such instruction")      // the target has none in that encoding
 )
 
-// A Reg is a scalar register, by the number that instructions have for it. Where
-// generations differ it is gfx9's, so that a register has one number on all of them.
+// Reg is a scalar register, by its number in instructions. Where generations differ
+// it is gfx9's, so that a register has one number on all of them.
 type Reg uint8
 
 // Scalar registers. s0 to s105 are 0 to 105; gfx9 has them to s101.
@@ -38,7 +38,7 @@ const (
 	SCC           Reg = 132 // one bit
 )
 
-// A Kind is where an operand is.
+// Kind is a kind of operand.
 type Kind uint8
 
 // Kinds of operands.
@@ -48,50 +48,50 @@ const (
 	VGPR                 // Width vector registers from Reg on
 	AGPR                 // Width accumulation registers from Reg on
 	Constant             // Value
-	Machine              // what only the machine knows: an aperture's base, a lane of LDS, VCCZ
+	Machine              // a value that only the machine knows: an aperture's base, a lane of LDS, VCCZ
 )
 
-// An Operand is what an instruction reads or writes.
+// Operand is an operand that an instruction reads or writes.
 type Operand struct {
 	Kind  Kind
 	Width uint8  // in 32-bit registers; 1 or 2 for constants
 	Reg   uint16 // the first one's index; a Reg if Kind is Scalar
 	// Value is the constant. Of width 1 it is 32 bits, sign-extended. Of width 2,
 	// inline integers are sign-extended, inline floating-point numbers are of 64
-	// bits, and literals are zero-extended, but for SAshrI64, which takes them with
-	// their sign. The 16 bits of s_movk and its kind are sign-extended.
+	// bits, and literals are zero-extended, except SAshrI64's, which are
+	// sign-extended. The 16 bits of s_movk and its kind are sign-extended.
 	Value int64
 }
 
-// A Span is a run of vector or accumulation registers.
+// Span is a run of vector or accumulation registers.
 type Span struct {
 	Kind  Kind // VGPR or AGPR; None ends the list
 	Count uint8
 	First uint16
 }
 
-// Writes is what an instruction may write, whichever lanes are active. Nothing else
-// changes, except hardware registers that are no operands (MODE) and what a trap handler
-// does. The instruction need not write all of it: a conditional move may leave its
-// destination as it is.
+// Writes has the registers that an instruction may write, whichever lanes are active.
+// Nothing else changes, except hardware registers that are no operands (MODE) and the
+// effects of a trap handler. The instruction need not write all of it: a conditional
+// move may leave its destination as it is.
 type Writes struct {
 	Scalars [3]uint64 // bit r%64 of word r/64 stands for Reg r
 	Vectors [3]Span   // a span at the end of a file may run past it
-	// IsOfAllLanes says that the vectors are also written in lanes that EXEC does not
-	// name (matrix operations, v_writelane).
+	// IsOfAllLanes is set where the vectors are also written in lanes that EXEC does
+	// not name (matrix operations, v_writelane).
 	IsOfAllLanes bool
-	// HasUnknownScalars and HasUnknownVectors say that M0 is an index of the registers:
-	// any register of the file may be written. Of the scalar registers M0, EXEC and SCC
-	// are excepted, unless they are named.
+	// HasUnknownScalars and HasUnknownVectors are set where M0 is an index of the
+	// registers: any register of the file may be written. Of the scalar registers M0,
+	// EXEC and SCC are excepted, unless they are named.
 	HasUnknownScalars, HasUnknownVectors bool
 }
 
-// HasScalar says whether a scalar register is among the writes.
+// HasScalar reports whether a scalar register is among the writes.
 func (w *Writes) HasScalar(r Reg) bool {
 	return w.HasUnknownScalars && (r < M0 || r > ExecHi) && r != SCC || w.Scalars[r/64%3]>>(r%64)&1 != 0
 }
 
-// HasVector says whether a vector register (VGPR) or accumulation register (AGPR)
+// HasVector reports whether a vector register (VGPR) or accumulation register (AGPR)
 // is among the writes.
 func (w *Writes) HasVector(k Kind, index uint16) bool {
 	if w.HasUnknownVectors {
@@ -105,10 +105,10 @@ func (w *Writes) HasVector(k Kind, index uint16) bool {
 	return false
 }
 
-// HasExec says whether EXEC is among the writes, whole or in part.
+// HasExec reports whether EXEC is among the writes, whole or in part.
 func (w *Writes) HasExec() bool { return w.Scalars[1]>>(ExecLo-64)&3 != 0 }
 
-// EachScalar calls f for every scalar register that is named among the writes.
+// EachScalar calls f for every scalar register named among the writes.
 func (w *Writes) EachScalar(f func(Reg)) {
 	for i, word := range w.Scalars {
 		for ; word != 0; word &= word - 1 {
@@ -117,7 +117,7 @@ func (w *Writes) EachScalar(f func(Reg)) {
 	}
 }
 
-// A Flow is where control goes after an instruction.
+// Flow tells where control goes after an instruction.
 type Flow uint8
 
 // Flows.
@@ -129,14 +129,13 @@ const (
 	Call                     // to Target; Dst gets the address of the next one
 	IndirectCall             // to the address in Src[0]; Dst gets the address of the next one
 	End                      // the wave ends
-	Fork                     // somewhere that a stack of the machine's keeps (gfx9's s_cbranch_join and its kind)
+	Fork                     // to an address on a stack of the machine's (gfx9's s_cbranch_join and its kind)
 )
 
-// An Inst is an instruction. On gfx1250 its vector registers are those of 256 whose upper
-// bits SSetVGPRMSB set. Its Op says which of its operands are set; those of Other
-// are not. For memory operations (BufferLoad to ScratchStore)
-// Dst is the data loaded, or Src[0] the data stored, without the status that
-// some loads write after it.
+// Inst is an instruction. On gfx1250 its vector registers are within the 256 that
+// SSetVGPRMSB selects. Its Op decides which operands are set; Other has none. For
+// memory operations (BufferLoad to ScratchStore) Dst is the data loaded, or Src[0] the
+// data stored, without the status that some loads write after it.
 type Inst struct {
 	Op     Op
 	Flow   Flow
@@ -151,8 +150,8 @@ type Inst struct {
 	// (either may be None) and Offset, which may be negative.
 	VAddr, Base, SOffset Operand
 	Offset               int32
-	// IsIndexed says that a buffer operation has idxen: VAddr begins with an index, and
-	// the address is not just the sum of its parts.
+	// IsIndexed is set where a buffer operation has idxen: VAddr begins with an index,
+	// and the address is not the sum of its parts.
 	IsIndexed bool
 
 	Writes Writes

@@ -753,7 +753,7 @@ func TestRandomCode(t *testing.T) {
 	}
 	oracle.Tools(t, "llvm-mc-22", objdump)
 	batches, size := 3, 500
-	if proof.IsAsked() {
+	if proof.IsRequested() {
 		batches = 40
 	}
 	path := filepath.Join(t.TempDir(), "object")
@@ -823,7 +823,7 @@ var operandWords = [][3]uint32{
 func numbered(l *layout) (samples [][]byte) {
 	set := func(w *words, f field, n uint32) {
 		mask := uint32(1)<<f.bits - 1
-		w[f.at/32] = w[f.at/32]&^(mask<<(f.at%32)) | n&mask<<(f.at%32)
+		w[f.first/32] = w[f.first/32]&^(mask<<(f.first%32)) | n&mask<<(f.first%32)
 	}
 	segments := []uint32{0}
 	if l.segment.bits != 0 {

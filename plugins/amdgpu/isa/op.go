@@ -2,15 +2,15 @@
 
 package isa
 
-// An Op is an operation, of those that matter to frames; one name for what the
-// generations call differently (s_andn2_b64 is s_and_not1_b64 from gfx11 on).
+// Op is an operation that matters to frames, under one name where the
+// generations' names differ (s_andn2_b64 is s_and_not1_b64 from gfx11 on).
 type Op uint8
 
-// Operations. D is Dst, A and B are Src[0] and Src[1]; whether SCC is written is
-// among the Writes: where nothing else is said, it is whether D (of the Saveexec and
-// Wrexec operations EXEC) is not zero.
+// Operations. D is Dst, A and B are Src[0] and Src[1]; the Writes tell whether SCC
+// is written: it is then, unless a comment tells otherwise, whether D (EXEC for the
+// Saveexec and Wrexec operations) is not zero.
 const (
-	Other Op = iota // any that is not below; it has Size, Flow and Writes only
+	Other Op = iota // any other operation; it has Size, Flow and Writes only
 
 	SMovB32   // D = A; s_movk_i32 too
 	SMovB64   // D = A
@@ -55,7 +55,7 @@ const (
 	SCselectB64 //
 
 	// D = EXEC; EXEC = A op EXEC.
-	SAndSaveexec   // A & EXEC; of the width of its operands, as those that follow
+	SAndSaveexec   // A & EXEC; of the width of its operands, like the following ones
 	SOrSaveexec    // A | EXEC
 	SXorSaveexec   // A ^ EXEC
 	SAndn2Saveexec // A &^ EXEC
@@ -85,26 +85,27 @@ const (
 	SCbranchOther  // for another reason: a debugger's flags, a loop's count
 	SFork          // Fork: s_cbranch_g_fork, _i_fork and _join of gfx9
 	SEndpgm        // End
-	SCodeEnd       // End: what fills the room after a program, never executed
+	SCodeEnd       // End: fills the space after a program, never executed
 	STrap          // A is the trap's number
 	SSetreg        // hardware register B (the encoded 16 bits: number, offset << 6, size-1 << 11) = A
 	SGetreg        // D = hardware register B
 	SNop           //
 
-	// SSetGPRIdx turns M0 into an index of the vector registers of what follows, or
-	// changes it (gfx9): which registers an instruction reads and writes is then not
-	// what is decoded, until SGPRIdxOff.
+	// SSetGPRIdx turns M0 into an index of the vector registers of the following
+	// instructions, or changes it (gfx9): until SGPRIdxOff, instructions read and
+	// write other registers than those decoded.
 	SSetGPRIdx
 	SGPRIdxOff
-	// SSetVGPRMSB sets the upper two bits of the vector registers' numbers in what follows
-	// (gfx1250; see Inst). Of A, bits 0 and 1 are those of the first source, then come
-	// the second's, the third's, and in bits 6 and 7 the result's.
+	// SSetVGPRMSB sets the upper two bits of the vector registers' numbers in the
+	// following instructions (gfx1250; see Inst). Bits 0 and 1 of A are the first
+	// source's, then come the second's, the third's, and in bits 6 and 7 the result's.
 	SSetVGPRMSB
 	SSetVskip  // vector instructions that follow are skipped or not (gfx9)
 	VWritelane // lane B of D = A, no matter what EXEC is
 	// VCmp is a comparison: D is a mask of lanes, zero in those that are not active.
 	VCmp
-	// VCmpx is one whose result is EXEC, and D too where there is one.
+	// VCmpx is a comparison whose result is EXEC, and D too where there is
+	// one.
 	VCmpx
 	VReadlane   // D (scalar) = lane B of A
 	VReadfirst  // D (scalar) = A in the first active lane, or in lane 0
@@ -117,7 +118,7 @@ const (
 	opCount
 )
 
-// flows is where control goes after each operation, of those that do not go on.
+// flows has the Flow of each operation other than Next.
 var flows = [opCount]Flow{
 	SSetpc:         Indirect,
 	SSwappc:        IndirectCall,

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// A row is a line of the tables: what an operation writes, and the numbers
-// that it has in its format. Operations that do not matter to frames are all called
-// Other, and those of them that write alike share a line.
+// row is a line of the tables: the registers that an operation writes, and its
+// numbers in its format. Operations that do not matter to frames are all called
+// Other, and share a line where they write alike.
 type row struct {
 	op      Op    // or none
 	width   uint8 // registers written, of 32 bits each
@@ -19,15 +19,15 @@ type row struct {
 	numbers numbers
 }
 
-// numbers are the numbers of an operation in hex, by the generation that gave them
-// to it: "06-09 2c" are 6 to 9 and 0x2c. A generation has its base's, too, but for
-// those that it lists on another line.
+// numbers are the numbers of an operation in hex, by the generation that
+// introduced them: "06-09 2c" are 6 to 9 and 0x2c. A generation has its base's,
+// too, except numbers that it lists on another line.
 type numbers [generations]string
 
 // none stands for operations of its base that a generation does not have.
 const none = opCount
 
-// flags say how an operation writes.
+// flags are the ways in which an operation writes.
 type flags uint32
 
 const (
@@ -42,32 +42,31 @@ const (
 	m0               // it writes M0
 	literal          // a literal follows, whatever the sources are
 	literal64        // likewise one of 64 bits
-	half             // seven bits name the vector register, the eighth says which half of it
+	half             // seven bits name the vector register, the eighth selects a half of it
 	allLanes         // it writes all lanes, whatever EXEC is
 	anyScalar        // it may write any scalar register
 	anyVector        // it may write any vector register
-	returns          // it writes only if the instruction says that it returns a value
-	lds              // it writes nothing if the instruction says that LDS gets the data
+	returns          // it writes only if a bit of the instruction makes it return a value
+	lds              // it writes nothing if a bit of the instruction sends the data to LDS
 	dmask            // an image load, which writes as many registers as components
 	gather           // an image load, which writes four components
 	agpr             // the result goes to accumulation registers
-	eitherFile       // a bit of the instruction says whether it goes to accumulation registers
+	eitherFile       // a bit of the instruction selects whether it goes to accumulation registers
 	fromAGPR         // the source is an accumulation register
 	prefix           // it is one instruction of 16 bytes with the matrix operation that follows,
 	scaled           // if that is one of these
-	short            // VOP3 has no form of it
-	sourceless       // the field of its source does not say whether a literal follows
+	short            // VOP3 does not have it
+	sourceless       // the field of its source does not select a literal
 )
 
-// An entry is what a machine knows of one number of a format.
+// entry describes one number of a format.
 type entry struct {
 	op           Op
 	width, bytes uint8
 	flags        flags
 }
 
-// opBits is how many bits number a format's operations, in the generation where these are
-// the most.
+// opBits is how many bits the number of a format's operations has, at most.
 var opBits = [tableFormats]uint8{
 	sop2: 7, sopk: 5, sop1: 8, sopc: 7, sopp: 7, smem: 8, vop2: 6, vop1: 8, vopc: 8, vop3: 10, vop3p: 8, vopd: 4, vopdY: 5, vopd3: 6, vopd3Y: 6,
 	vinterp: 7, vintrp: 2, ldsdir: 2, exp: 0, ds: 8, mubuf: 8, mtbuf: 4, mimg: 8, vsample: 8, flat: 8, scratch: 8, global: 8,
@@ -77,7 +76,7 @@ var opBits = [tableFormats]uint8{
 // sets number them.
 var tables = [...]*[tableFormats][]row{&scalarOperations, &vectorOperations, &memoryOperations}
 
-// entry is what the row says of each of its numbers.
+// entry returns the entry of each of the row's numbers.
 func (r *row) entry() entry {
 	if r.op == none {
 		return entry{}
@@ -96,7 +95,7 @@ func (m *machine) enter(g generation) {
 	}
 }
 
-// lay enters the operations that a generation lists over those of its base.
+// lay enters the operations that a generation lists, over its base's.
 func (m *machine) lay(g generation) {
 	if base := lineage[g].base; base != noGeneration {
 		m.lay(base)
@@ -135,8 +134,8 @@ func (n *numbers) each(g generation, f func(n uint32)) {
 func (m *machine) inLongForm(vop1First uint32) {
 	for _, from := range [...]struct {
 		format format
-		first  uint32 // what is added to its numbers
-		mask   flags  // says that the instruction names registers for the mask
+		first  uint32 // the offset of its numbers
+		mask   flags  // set where the instruction names registers for the mask
 	}{{vopc, 0, mask}, {vop2, vop2InVOP3, second}, {vop1, vop1First, second}} {
 		for n, e := range m.entries[from.format] {
 			if e.flags&known == 0 || e.flags&short != 0 {

@@ -2,7 +2,7 @@
 
 package isa
 
-// memoryOperations are those that reach memory, LDS or what draws pictures.
+// memoryOperations are the operations on memory, LDS and graphics.
 var memoryOperations = [tableFormats][]row{
 	ldsdir: {
 		{Other, 1, 0, allLanes, numbers{gfx11: "00-01", gfx12: "00-01"}},

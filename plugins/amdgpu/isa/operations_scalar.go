@@ -2,7 +2,7 @@
 
 package isa
 
-// scalarOperations are those of scalar registers, and of control.
+// scalarOperations are the operations on scalar registers and of control.
 var scalarOperations = [tableFormats][]row{
 	sop2: {
 		{SAddU32, 1, 0, scalarDst | scc, numbers{gfx9: "00", gfx10: "00", gfx11: "00", gfx12: "00"}},

@@ -2,8 +2,8 @@
 
 package isa
 
-// vectorOperations are those of vector registers. VOP3 has those of VOPC, VOP1 and
-// VOP2 besides (inLongForm).
+// vectorOperations are the operations on vector registers. VOP3 has the operations
+// of VOPC, VOP1 and VOP2, too (inLongForm).
 var vectorOperations = [tableFormats][]row{
 	vop2: {
 		{Other, 1, 0, 0, numbers{

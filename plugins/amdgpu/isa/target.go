@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// A generation is a group of processors whose code is encoded alike.
+// generation is a group of processors whose code is encoded alike.
 type generation uint8
 
 const (
@@ -27,15 +27,16 @@ const (
 	generations
 )
 
-// A Target says for which processors and which waves code is decoded. The zero Target
-// decodes nothing.
+// Target tells the processors and the wave size that code is decoded for. The zero
+// Target decodes nothing.
 type Target struct {
 	machine  *machine
 	isWave32 bool
 }
 
-// NewTarget is the target of a processor by name ("gfx90a", "gfx9-generic";
-// features after a colon do not matter) for a wave size of 32 or 64 lanes.
+// NewTarget returns the target of a processor by name ("gfx90a",
+// "gfx9-generic"; features after a colon do not matter) for a wave size of 32
+// or 64 lanes.
 func NewTarget(processor string, lanes uint32) (Target, error) {
 	name, _, _ := strings.Cut(strings.ToLower(processor), ":")
 	g := processors[name]
@@ -64,40 +65,40 @@ var processors = map[string]generation{
 	"gfx1250": gfx125, "gfx1251": gfx125, "gfx12-5-generic": gfx125,
 }
 
-// A machine is a generation, laid out for decoding.
+// machine is a generation, laid out for decoding.
 type machine struct {
 	byTop   [512]*layout // by the upper nine bits of the first word
 	entries [tableFormats][]entry
-	scalars [128]Reg // what fields of scalar registers stand for
+	scalars [128]Reg // the meaning of fields of scalar registers
 
-	isUnified          bool // loads and stores may use accumulation registers; there is no status of loads
+	isUnified          bool // loads and stores may use accumulation registers; loads have no status
 	hasSDWA, hasDPP8   bool // the words about parts of registers, and about eight lanes, exist
-	hasSDWAScalar      bool // a comparison with such a word may name where it writes
+	hasSDWAScalar      bool // a comparison with such a word may name its destination
 	hasHardwareScratch bool // FLAT_SCRATCH is a hardware register
 	hasLiteral64       bool // a literal may be of 64 bits
 
 	// Two bases of SCRATCH stand for none. With noBase an instruction has a vector
 	// register of addresses, unless a bit of it says otherwise; with noAddress it has not.
 	noBase, noAddress uint32
-	hasVAddrBit       bool // SCRATCH: the bit that is LDS's elsewhere says that there is a register of addresses
-	hasScratchToLDS   bool // SCRATCH: the bit of LDS says that a load goes there
+	hasVAddrBit       bool // SCRATCH: LDS's bit selects a register of addresses
+	hasScratchToLDS   bool // SCRATCH: the bit of LDS sends a load there
 }
 
-// What the field of a base says where there is none.
+// The values of a base's field that stand for no base.
 const (
 	offGfx9   = 0x7f
 	nullGfx10 = 0x7d // the number of Null, as it is of M0 from gfx11 on
 	nullGfx11 = 0x7c // the number of Null
 )
 
-// A family is all generations that encode the fields of instructions alike.
+// family is all generations that encode the fields of instructions alike.
 type family struct {
 	layouts    [][]layout     // each has precedence over those before it
 	vop1InVOP3 uint32         // the number in VOP3 of VOP1's first operation
 	firstRegs  map[uint32]Reg // the numbers of scalar registers that differ from their Reg
 }
 
-// machines makes the machine of each generation when it is first asked for.
+// machines builds the machine of each generation when it is first needed.
 var machines = func() (all [generations]func() *machine) {
 	for g := range all {
 		all[g] = sync.OnceValue(func() *machine { return newMachine(generation(g)) })
@@ -115,8 +116,8 @@ var (
 	family125 = &family{[][]layout{common, layouts12, layouts125}, vop1InVOP3Gfx10, family11.firstRegs}
 )
 
-// lineage says which generation's operations a generation has, too, unless the tables
-// list others for it, and of which family it is.
+// lineage has the base of each generation, whose operations it has, too, unless the
+// tables list others for it, and its family.
 var lineage = [generations]struct {
 	base   generation
 	family *family
@@ -165,7 +166,7 @@ func newMachine(g generation) *machine {
 	return m
 }
 
-// entry is the operation that has a number in a format. It has no flag if there is none.
+// entry returns the operation of a number in a format. It has no flag if there is none.
 func (m *machine) entry(f format, op uint32) entry {
 	if f >= tableFormats || op >= uint32(len(m.entries[f])) {
 		return entry{}

@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// areas are the save areas of a queue: one for each XCC, one behind the other.
+// areas are the save areas of a queue, one for each XCC, in a row.
 type areas struct {
 	size  uint64 // of each
 	count uint32
@@ -21,12 +21,12 @@ func (a areas) String() string {
 	return fmt.Sprintf("%d save areas of %#x bytes", a.count, a.size)
 }
 
-// A saveHeader is what the runtime, the firmware and the driver wrote at the start of a
-// save area. Offsets are from that start.
+// saveHeader is the header of a save area, which the runtime, the firmware and the
+// driver write. Offsets are from that start.
 type saveHeader struct {
 	stack, stackSize uint64
 	waves, wavesSize uint64 // waves is where they end
-	debug, debugSize uint64 // what debuggers may use, behind the last area; 0 where nobody said it
+	debug, debugSize uint64 // space for debuggers behind the last area; 0 where it was not written
 }
 
 func (m *memory) readSaveHeader(ctx context.Context, address uint64) (saveHeader, error) {
@@ -34,14 +34,14 @@ func (m *memory) readSaveHeader(ctx context.Context, address uint64) (saveHeader
 	if err := m.read(ctx, address, b[:]); err != nil {
 		return saveHeader{}, err
 	}
-	word := func(at int) uint64 { return uint64(binary.LittleEndian.Uint32(b[at:])) }
+	word := func(offset int) uint64 { return uint64(binary.LittleEndian.Uint32(b[offset:])) }
 	return saveHeader{word(0), word(4), word(8), word(12), word(16), word(20)}, nil
 }
 
 // isEmpty reports whether there were no waves.
 func (h *saveHeader) isEmpty() bool { return h.stackSize == 0 && h.wavesSize == 0 }
 
-// check is why the header contradicts itself, or nil.
+// check returns why the header contradicts itself, or nil.
 func (h *saveHeader) check() error {
 	switch {
 	case h.stack < saveHeaderSize || h.stack+h.stackSize > h.waves:
@@ -54,15 +54,15 @@ func (h *saveHeader) check() error {
 	return nil
 }
 
-// areasOf are the save areas of a queue. The runtime library of June and July 2026 noted
-// as their size the bytes that the waves of the first have. The headers say the true
+// areasOf returns the save areas of a queue. The runtime library of June and July 2026
+// recorded as their size the bytes of the waves of the first. The headers have the true
 // one: each has the distance to the end of the last area. Where they and the note differ,
-// why says what was taken.
+// why describes the choice.
 func (r *reader) areasOf(ctx context.Context, q *queue, a *agent) (found areas, why string) {
 	noted := areas{uint64(q.saveSize), a.xccs}
 	h, err := r.memory.readSaveHeader(ctx, q.saveAt)
 	if err != nil || h.check() != nil && !h.isEmpty() {
-		return noted, "" // reading the area says so
+		return noted, "" // reading the area reports that
 	}
 	isWithin := h.waves <= noted.size || h.isEmpty() && (h.debug == 0 || noted.count == 1)
 	if isWithin && (h.debug == 0 || h.debug == noted.size*uint64(noted.count)) {
@@ -96,7 +96,7 @@ func (r *reader) areasOf(ctx context.Context, q *queue, a *agent) (found areas, 
 }
 
 // isLaidOut reports whether the headers of areas, as far as they are there, all lead to the end
-// of the last one, and have their waves within their areas.
+// of the last one, with their waves within their areas.
 func (r *reader) isLaidOut(ctx context.Context, start uint64, a areas) bool {
 	if a.count == 0 || a.count > maxXCCs || a.size < saveHeaderSize {
 		return false

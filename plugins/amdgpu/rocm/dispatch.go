@@ -15,11 +15,12 @@ const (
 	packetSize    = 64 // of AQL
 	maxDispatches = 1 << 14
 
-	packetInvalid = 1 // what the hardware makes of the type of a packet that it has begun
+	packetInvalid = 1 // the type that the hardware gives a packet that it has begun
 	packetKernel  = 2
 )
 
-// dispatch is the dispatch of the packet at an index in the queue's ring, or nil.
+// dispatch returns the dispatch of the packet at an index in the queue's ring, or
+// nil.
 func (q *queueReader) dispatch(ctx context.Context, index uint32) *sdk.TargetDispatch {
 	list := &q.reader.answer.Dispatches
 	if i, ok := q.packets[index]; ok {
@@ -66,8 +67,8 @@ func (q *queueReader) readDispatch(ctx context.Context, index uint32) (*sdk.Targ
 	return d, nil
 }
 
-// checkPacket checks that the packet at an index is among those that the queue is
-// at work on: from the oldest that is not over to the last that was submitted.
+// checkPacket checks that the packet at an index is among the queue's current
+// packets: from the oldest unfinished one to the last that was submitted.
 func (q *queueReader) checkPacket(index uint32) error {
 	count := uint64(q.queue.ringSize) / packetSize
 	if uint64(index) >= count {

@@ -4,12 +4,12 @@ package rocm
 
 import "fmt"
 
-// A field is some bits of a word; the zero field is always 0.
+// field is some bits of a word; the zero field is always 0.
 type field struct{ shift, bits uint8 }
 
 func (f field) of(word uint32) uint32 { return word >> f.shift & (1<<f.bits - 1) }
 
-// A ttmpField is a field of one of the trap temporaries, TTMP0 to TTMP15.
+// ttmpField is a field of one of the trap temporaries, TTMP0 to TTMP15.
 type ttmpField struct {
 	index uint8
 	field
@@ -17,17 +17,18 @@ type ttmpField struct {
 
 func (f ttmpField) of(ttmps *[16]uint32) uint32 { return f.field.of(ttmps[f.index&15]) }
 
-// accumulation says how many accumulation registers a wave has.
+// accumulation is a rule for how many accumulation registers a wave has.
 type accumulation uint8
 
 const (
 	noAccumulation   accumulation = iota
 	likeVectors                   // as many as it has vector registers
-	restAccumulation              // what is left of its registers after the vector registers
+	restAccumulation              // the rest of its registers after the vector registers
 )
 
-// parking says when the trap handler sets the PC of a wave that it stops to an
-// address of its own, because such a wave could not be stopped where it is.
+// parking tells when the trap handler parks a wave: it sets the PC of a wave
+// that it stops to an address of its own, because such a wave cannot be
+// stopped in place.
 type parking uint8
 
 const (
@@ -36,12 +37,13 @@ const (
 	parksSince9 // of the runtime's debug version
 )
 
-// A family is what processors save in the same way: the words of the control
-// stack, then the record of a wave, from its end downwards.
+// family describes the state that a family of processors saves: the words of
+// the control stack, then the record of a wave, from its end downwards.
 type family struct {
 	name string
 
-	// A state says what the waves that follow have; a word describes a wave.
+	// A state word describes what all following waves share, a wave word one
+	// wave.
 	stateWords int
 	vectors    field     // blocks of vector registers, less one
 	block      [2]uint32 // registers in a block, in waves of 32 and 64 lanes
@@ -60,7 +62,7 @@ type family struct {
 	first      field // the wave is the first of its group: its local memory is in its record
 	last       field // the wave is the last of its group
 
-	gap     uint64 // bytes above each record that nothing is in
+	gap     uint64 // unused bytes above each record
 	control uint64 // bytes of hardware registers
 	ttmps   int64  // where the trap temporaries are, from the hardware registers
 	named   uint32 // scalar registers that have no other name
@@ -74,29 +76,30 @@ type family struct {
 	trap     uint32 // the instruction s_trap 0
 }
 
-// hardware are the indices of hardware registers in a record. The PC is at 1 and
+// hardware has the indices of hardware registers in a record. The PC is at 1 and
 // 2, the execution mask at 3 and 4.
 type hardware struct {
 	status, flatScratch uint8  // flatScratch 0: it is a scalar register
 	statusHides         uint32 // bits that the trap handler changes
 	halt, haltBit       uint8  // where HALT is
-	noVectors           uint32 // the bit of STATUS that says that the wave gave its vector registers back
+	noVectors           uint32 // the bit of STATUS that is set after the wave released its vector registers
 }
 
-// ttmpLayout is what hardware and trap handler put into the trap temporaries.
+// ttmpLayout has the fields that hardware and trap handler put into the trap
+// temporaries.
 type ttmpLayout struct {
 	packet, inGroup ttmpField
 	group           [3]ttmpField
 	inCluster, last [3]ttmpField // of a group in a cluster: its place there and the last one; group is the cluster then
 	hasYZ           ttmpField    // group[1] and [2] are there; {} where they always are
 	mark            ttmpField    // the trap handler has set TTMP4 to 6; {} where the hardware did
-	marksVoid       bool         // until then nothing in TTMP6 is of the trap handler, whatever STATUS says
-	isAlwaysSet     bool         // the hardware always sets those that say which group the wave is of
+	marksVoid       bool         // until then TTMP6 has no field of the trap handler, whatever STATUS is
+	isAlwaysSet     bool         // the hardware always sets the fields of the wave's group
 	trap            ttmpField    // the number of the trap instruction that stopped the wave
 	parkedLow       uint8        // the low half of the PC of a parked wave
 }
 
-// scratchLayout is how scratch memory is divided among waves.
+// scratchLayout describes how scratch memory is divided among waves.
 type scratchLayout struct {
 	size          field // of COMPUTE_TMPRING_SIZE: a wave's memory
 	unit          uint64
@@ -156,7 +159,7 @@ var gfx10 = family{
 	hardware: hardware10, ttmp: ttmps9, parks: alwaysParks, scratch: scratch9, flags: flags10, trap: sTrap9,
 }
 
-// varied is a family like another one, but for what change changes.
+// varied returns a copy of a family after change.
 func varied(base family, name string, change func(*family)) *family {
 	base.name = name
 	change(&base)
@@ -214,7 +217,8 @@ var (
 	})
 )
 
-// families are by major and minor version, and by stepping where it decides.
+// families lists the families by major and minor version, and by stepping
+// where it decides.
 var families = []struct {
 	major, minor, stepping uint32
 	family                 *family
@@ -233,7 +237,7 @@ var families = []struct {
 
 const anyStepping = ^uint32(0)
 
-// familyOf is the family of a version (gfx_target_version), or nil.
+// familyOf returns the family of a version (gfx_target_version), or nil.
 func familyOf(version uint32) *family {
 	major, minor, stepping := version/10000, version/100%100, version%100
 	for _, f := range families {
@@ -245,7 +249,7 @@ func familyOf(version uint32) *family {
 	return nil
 }
 
-// processorName is what compilers call the processor of a version.
+// processorName returns the compilers' name for the processor of a version.
 func processorName(version uint32) string {
 	return fmt.Sprintf("gfx%d%x%x", version/10000, version/100%100, version%100)
 }

@@ -32,13 +32,13 @@ type kernels struct {
 // objectSymbols are the symbols of a code object that may be of descriptors.
 type objectSymbols struct {
 	image   image
-	names   map[uint64]uint32 // by address in the file: where in the string table
+	names   map[uint64]uint32 // by address in the file: offsets in the string table
 	strings uint64            // address in the file
 	size    uint64
 }
 
-// kernelAt is the name of the kernel whose descriptor is at an address; "" where no
-// symbol is there.
+// kernelAt returns the name of the kernel whose descriptor is at an address; ""
+// where no symbol is there.
 func (r *reader) kernelAt(ctx context.Context, descriptor uint64) string {
 	k := &r.kernels
 	if k.names == nil {
@@ -61,15 +61,15 @@ func (r *reader) kernelAt(ctx context.Context, descriptor uint64) string {
 // findKernel looks in the code object that is loaded closest below an address.
 func (r *reader) findKernel(ctx context.Context, descriptor uint64) string {
 	k := &r.kernels
-	at := sort.Search(len(k.byBias), func(i int) bool { return r.answer.Objects[k.byBias[i]].Bias > descriptor }) - 1
-	if at < 0 {
+	last := sort.Search(len(k.byBias), func(i int) bool { return r.answer.Objects[k.byBias[i]].Bias > descriptor }) - 1
+	if last < 0 {
 		return ""
 	}
-	o := &r.answer.Objects[k.byBias[at]]
-	symbols, ok := k.objects[at]
+	o := &r.answer.Objects[k.byBias[last]]
+	symbols, ok := k.objects[last]
 	if !ok {
 		symbols = r.readSymbols(ctx, o)
-		k.objects[at] = symbols
+		k.objects[last] = symbols
 	}
 	if symbols == nil {
 		return ""
@@ -90,7 +90,7 @@ func (r *reader) findKernel(ctx context.Context, descriptor uint64) string {
 	return name
 }
 
-// An image is an ELF file in memory: as it is loaded, or as it is on disk.
+// image is an ELF file in memory: as it is loaded, or as it is on disk.
 type image struct {
 	start    uint64
 	isLoaded bool
@@ -100,7 +100,7 @@ type image struct {
 
 type segment struct{ address, offset, size uint64 }
 
-// address is where an address of the file is in memory.
+// address returns where an address of the file is in memory.
 func (i *image) address(virtual uint64) (uint64, bool) {
 	for _, s := range i.segments {
 		if virtual-s.address < s.size {

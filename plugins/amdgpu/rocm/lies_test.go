@@ -18,7 +18,7 @@ import (
 func TestLies(t *testing.T) {
 	cases, silent := 0, 0
 	processors, step := []string{"gfx942", "gfx1100"}, 5
-	if proof.IsAsked() {
+	if proof.IsRequested() {
 		processors, step = []string{"gfx906", "gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1200", "gfx1250"}, 1
 	}
 	for _, name := range processors {

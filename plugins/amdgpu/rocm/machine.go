@@ -5,15 +5,15 @@
 //
 // The note's format is that of "Core file format" of the LLVM project's "User
 // Guide for AMDGPU Backend", with the version that both writers put before it.
-// What the areas hold is decided by the hardware and by the driver's and the
-// runtime's trap handlers. Those who wrote them describe it in AMD's debugger
-// API library (ROCdbgapi), whose facts the tables of this package hold.
+// The contents of the areas are decided by the hardware and by the driver's
+// and the runtime's trap handlers. Their authors describe them in AMD's
+// debugger API library (ROCdbgapi), whose facts are in this package's tables.
 package rocm
 
 import "github.com/unwindd/unwindd/locexpr"
 
-// Numbers are the DWARF numbers of a wave's registers. What has a number for each
-// wave size has the one for 32 lanes first.
+// Numbers are the DWARF numbers of a wave's registers. Registers with a number
+// for each wave size have the one for 32 lanes first.
 type Numbers struct {
 	PC, Status    uint32
 	Exec, VCC     [2]uint32
@@ -22,11 +22,12 @@ type Numbers struct {
 	VGPR512       uint32 // of 32 lanes
 }
 
-// A Machine is what the architecture calls what a core holds.
+// Machine has the architecture's names and numbers for the contents of a
+// core.
 type Machine struct {
 	Numbers
 	Local, PrivateLane, PrivateWave locexpr.AddressSpace
-	// IsKnown says whether a processor is one of the description's.
+	// IsKnown reports whether the description has a processor.
 	IsKnown func(processor string) bool
 }
 

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// blockSize is how much is read at once of what is small and scattered: a read
-	// from the engine costs as much as copying many kilobytes.
+	// blockSize is the size of the reads of small, scattered data: a read from the
+	// engine costs as much as copying many kilobytes.
 	blockSize = 4 << 10
 	maxBlocks = 1 << 10 // are remembered
-	// maxReads is how often what is scattered may be read: far more often than any
-	// process has code objects, queues and kernels.
+	// maxReads bounds the reads of scattered data: far more than any process has
+	// code objects, queues and kernels.
 	maxReads = 1 << 16
 )
 
@@ -27,11 +27,11 @@ var errManyReads = fmt.Errorf("more than %d reads were made before", maxReads)
 type memory struct {
 	engine sdk.Engine
 	blocks map[uint64][]byte // by address: as much of each as could be read
-	reads  int               // of what is scattered
+	reads  int               // of scattered data
 	stacks int               // bytes of control stacks
 }
 
-// read fills buf, or returns why it could not.
+// read fills buf.
 func (m *memory) read(ctx context.Context, address uint64, buf []byte) error {
 	if uint64(len(buf)) > math.MaxUint64-address {
 		return fmt.Errorf("%#x bytes at %#x pass the end of the address space", len(buf), address)

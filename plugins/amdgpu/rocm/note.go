@@ -23,7 +23,7 @@ const (
 	maxQueues = 1 << 12
 )
 
-// A note is the driver's state.
+// note is the driver's state.
 type note struct {
 	driver       [2]uint32 // the version of its interface
 	debug        uint64    // address of the runtime's r_debug
@@ -31,10 +31,10 @@ type note struct {
 	hasTTMPs     bool // the trap temporaries of all waves were set up
 	agents       []agent
 	queues       []queue
-	left         [2]int // agents and queues that were left out
+	left         [2]int // how many agents and queues were left out
 }
 
-// An agent is a device.
+// agent is a device.
 type agent struct {
 	localBase, localLimit, privateBase, privateLimit uint64 // apertures
 	gpu                                              uint32
@@ -47,7 +47,7 @@ type agent struct {
 	family    *family
 }
 
-// A queue is what the driver knows of a queue.
+// queue is the driver's description of a queue.
 type queue struct {
 	exceptions                    uint64
 	ring, writeID, readID, saveAt uint64
@@ -56,7 +56,7 @@ type queue struct {
 	isInvalid                     bool
 }
 
-// findNote is the note that a core has.
+// findNote returns the note of a core.
 func findNote(notes []sdk.Note, problem func(string, ...any)) []byte {
 	var found []byte
 	for i := range notes {
@@ -73,7 +73,7 @@ func findNote(notes []sdk.Note, problem func(string, ...any)) []byte {
 	return found
 }
 
-// parseNote reads a note. Entries may be longer than those that are known here.
+// parseNote reads a note. Entries may be longer than the known ones.
 func parseNote(b []byte) (*note, error) {
 	le := binary.LittleEndian
 	if len(b) < headerSize {
@@ -87,28 +87,28 @@ func parseNote(b []byte) (*note, error) {
 	count := [3]uint64{1, uint64(le.Uint32(b[24:])), uint64(le.Uint32(b[32:]))}
 	least := [3]uint64{runtimeSize, agentSize, queueSize}
 	what := [3]string{"runtime information", "an agent", "a queue"}
-	at := [4]uint64{headerSize}
+	offsets := [4]uint64{headerSize}
 	for i := range size {
 		if (size[i] < least[i] || size[i]%8 != 0) && count[i] > 0 {
 			return nil, fmt.Errorf("offset %#x: %s has %d bytes, expected a multiple of 8 of at least %d",
 				[3]int{16, 28, 36}[i], what[i], size[i], least[i])
 		}
-		rest := uint64(len(b)) - at[i]
+		rest := uint64(len(b)) - offsets[i]
 		if count[i] > 0 && size[i] > rest/count[i] {
 			return nil, fmt.Errorf("offset %#x: %d times %s of %d bytes, where %d bytes are left",
-				at[i], count[i], what[i], size[i], rest)
+				offsets[i], count[i], what[i], size[i], rest)
 		}
-		at[i+1] = at[i] + size[i]*count[i]
+		offsets[i+1] = offsets[i] + size[i]*count[i]
 	}
-	if rest := uint64(len(b)) - at[3]; rest != 0 {
-		return nil, fmt.Errorf("offset %#x: %d bytes after the last queue, expected none", at[3], rest)
+	if rest := uint64(len(b)) - offsets[3]; rest != 0 {
+		return nil, fmt.Errorf("offset %#x: %d bytes after the last queue, expected none", offsets[3], rest)
 	}
-	n.runtime(b[at[0]:])
+	n.runtime(b[offsets[0]:])
 	for i := range min(count[1], maxAgents) {
-		n.agents = append(n.agents, parseAgent(b[at[1]+i*size[1]:]))
+		n.agents = append(n.agents, parseAgent(b[offsets[1]+i*size[1]:]))
 	}
 	for i := range min(count[2], maxQueues) {
-		n.queues = append(n.queues, parseQueue(b[at[2]+i*size[2]:]))
+		n.queues = append(n.queues, parseQueue(b[offsets[2]+i*size[2]:]))
 	}
 	n.left = [2]int{int(count[1]) - len(n.agents), int(count[2]) - len(n.queues)} //nolint:gosec // at most the note's bytes
 	return n, nil
@@ -121,8 +121,8 @@ func (n *note) runtime(b []byte) {
 }
 
 func parseAgent(b []byte) agent {
-	word := func(at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
-	long := func(at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
+	word := func(offset int) uint32 { return binary.LittleEndian.Uint32(b[offset:]) }
+	long := func(offset int) uint64 { return binary.LittleEndian.Uint64(b[offset:]) }
 	a := agent{
 		localBase: long(8), localLimit: long(16), privateBase: long(24), privateLimit: long(32),
 		gpu: word(56), version: word(88), xccs: word(108),
@@ -138,8 +138,8 @@ func parseAgent(b []byte) agent {
 }
 
 func parseQueue(b []byte) queue {
-	word := func(at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
-	long := func(at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
+	word := func(offset int) uint32 { return binary.LittleEndian.Uint32(b[offset:]) }
+	long := func(offset int) uint64 { return binary.LittleEndian.Uint64(b[offset:]) }
 	const isInError, isInvalid = 1 << 30, 1 << 31 // KFD_DBG_QUEUE_ERROR_MASK, KFD_DBG_QUEUE_INVALID_MASK
 	return queue{
 		exceptions: long(0), ring: long(8), writeID: long(16), readID: long(24), saveAt: long(32),

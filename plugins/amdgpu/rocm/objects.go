@@ -50,21 +50,21 @@ func (r *reader) readRuntime(ctx context.Context) {
 }
 
 func (r *reader) readObjects(ctx context.Context) error {
-	at, err := r.memory.uint64(ctx, r.note.debug+8)
+	address, err := r.memory.uint64(ctx, r.note.debug+8)
 	seen := map[uint64]bool{}
-	for ; err == nil && at != 0; at, err = r.memory.uint64(ctx, at+24) {
+	for ; err == nil && address != 0; address, err = r.memory.uint64(ctx, address+24) {
 		switch {
-		case seen[at]:
-			return fmt.Errorf("the entry at %#x follows itself", at)
+		case seen[address]:
+			return fmt.Errorf("the entry at %#x follows itself", address)
 		case len(seen) == maxObjects:
 			return fmt.Errorf("there are more than %d", maxObjects)
 		}
-		seen[at] = true
-		bias, err := r.memory.uint64(ctx, at)
+		seen[address] = true
+		bias, err := r.memory.uint64(ctx, address)
 		if err != nil {
 			return err
 		}
-		name, err := r.memory.uint64(ctx, at+8)
+		name, err := r.memory.uint64(ctx, address+8)
 		if err != nil {
 			return err
 		}
@@ -84,8 +84,9 @@ func (r *reader) readObjects(ctx context.Context) error {
 	return err
 }
 
-// parseURI is what a URI of the runtime names: a part of a file, or bytes in the
-// memory of the process ("Code Object Uniform Resource Identifier (URI)").
+// parseURI returns the object that a URI of the runtime names: a part of a file,
+// or bytes in the memory of the process ("Code Object Uniform Resource
+// Identifier (URI)").
 func parseURI(uri string) (sdk.TargetObject, error) {
 	o := sdk.TargetObject{URI: uri}
 	scheme, rest, ok := strings.Cut(uri, "://")

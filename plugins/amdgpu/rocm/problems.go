@@ -4,10 +4,10 @@ package rocm
 
 import "fmt"
 
-// maxProblems is how many problems are listed.
+// maxProblems bounds the problems that are listed.
 const maxProblems = 64
 
-// problems are those found so far. Those of one kind may be many.
+// problems collects problems, of which one kind may have many.
 type problems struct {
 	list []string
 	more int
@@ -21,7 +21,7 @@ func (p *problems) add(format string, args ...any) {
 	p.list = append(p.list, fmt.Sprintf(format, args...))
 }
 
-// all are the problems, with how many there are besides.
+// all returns the problems, and how many more there are.
 func (p *problems) all() []string {
 	if p.more == 0 {
 		return p.list
@@ -29,7 +29,8 @@ func (p *problems) all() []string {
 	return append(p.list, fmt.Sprintf("%d more problems", p.more))
 }
 
-// A tally counts what happened to many waves of a queue, with the first case.
+// tally counts the cases of one problem among the waves of a queue, with the
+// text of the first.
 type tally struct {
 	count int
 	first error
@@ -42,7 +43,7 @@ func (t *tally) add(err error) {
 	t.count++
 }
 
-// addf makes the text of the first case alone: there may be a million.
+// addf formats only the text of the first case: there may be a million.
 func (t *tally) addf(format string, args ...any) {
 	if t.count == 0 {
 		t.first = fmt.Errorf(format, args...)
@@ -50,7 +51,7 @@ func (t *tally) addf(format string, args ...any) {
 	t.count++
 }
 
-// waves is "1 wave" or "N waves".
+// waves returns "1 wave" or "N waves".
 func waves(n int) string {
 	if n == 1 {
 		return "1 wave"

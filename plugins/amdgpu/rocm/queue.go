@@ -33,7 +33,7 @@ var exceptionNames = map[int]string{
 	23: "PACKET_VENDOR_UNSUPPORTED", 30: "PREEMPTION_ERROR",
 }
 
-// describe is what a queue is in the driver's words.
+// describe describes a queue in the driver's words.
 func (q *queue) describe() string {
 	kind := fmt.Sprintf("kind %d", q.kind)
 	if q.kind < uint32(len(queueKinds)) {
@@ -56,7 +56,7 @@ const (
 	queueStructureSize = 48
 )
 
-// A queueReader reads the waves of a queue.
+// queueReader reads the waves of a queue.
 type queueReader struct {
 	reader  *reader
 	agent   *agent
@@ -78,7 +78,7 @@ type queueReader struct {
 	privateSizes map[string]uint64 // by dispatch: a lane's private memory
 
 	noDispatch, noGroup, noScratch, unread tally
-	byXCC, byRegister                      tally // private memory that was found in spite of the note or without amd_queue_t
+	byXCC, byRegister                      tally // private memory that was found against the note or without amd_queue_t
 }
 
 // read reads the waves of the queue.
@@ -131,10 +131,10 @@ func (q *queueReader) readWaves(ctx context.Context, name string, area *saveArea
 		return err
 	}
 	q.reader.answer.Threads = slices.Grow(q.reader.answer.Threads, len(records))
-	return q.reader.heads(ctx, records, func(r *record, head []byte, why error) {
+	return q.reader.recordHeaders(ctx, records, func(r *record, header []byte, why error) {
 		t := sdk.TargetThread{}
-		if head != nil {
-			t = q.thread(ctx, r, head)
+		if header != nil {
+			t = q.thread(ctx, r, header)
 		} else {
 			q.unread.add(why)
 			t = sdk.TargetThread{Processor: q.agent.processor, Lanes: r.lanes}
@@ -145,7 +145,7 @@ func (q *queueReader) readWaves(ctx context.Context, name string, area *saveArea
 	})
 }
 
-// readStructure reads what the runtime keeps of the queue.
+// readStructure reads the runtime's amd_queue_t of the queue.
 func (q *queueReader) readStructure(ctx context.Context) {
 	m := &q.reader.memory
 	var b [queueStructureSize]byte
@@ -164,8 +164,8 @@ func (q *queueReader) readStructure(ctx context.Context) {
 	q.scratch, q.scratchSize = le.Uint64(b[scratchLocationAt:]), le.Uint64(b[scratchSizeAt:])
 }
 
-// scratchOf is where a wave's private memory is, by the word of the control stack and the
-// number of shader engines of an XCC.
+// scratchOf returns where a wave's private memory is, by the word of the control stack
+// and the number of shader engines of an XCC.
 func (q *queueReader) scratchOf(word, engines uint32) (address, size uint64, err error) {
 	f := q.agent.family
 	inAll, perXCC := uint64(q.tmpring&0xfff), uint64(q.tmpring&0xfff)*uint64(engines)
@@ -188,8 +188,8 @@ func (q *queueReader) scratchOf(word, engines uint32) (address, size uint64, err
 	return q.scratch + uint64(q.xcc)*perXCC + offset, size, nil
 }
 
-// spacesOf are the apertures of an agent. Where generic addresses of private memory
-// name the lane too, they are no private addresses behind an aperture.
+// spacesOf returns the apertures of an agent. Where generic addresses of private
+// memory name the lane too, the aperture of private memory is left out.
 func (r *reader) spacesOf(a *agent) []sdk.SpaceBase {
 	var spaces []sdk.SpaceBase
 	if a.localBase < a.localLimit {
@@ -215,14 +215,14 @@ func (r *reader) readQueues(ctx context.Context) error {
 	for i := range r.note.queues {
 		q := &r.note.queues[i]
 		id := strconv.Itoa(i + 1)
-		at, ok := agents[q.gpu]
+		index, ok := agents[q.gpu]
 		if !ok {
 			r.problems.add("queue %s (%s) is of the agent %#x, which the core does not have: it is left out", id, q.describe(), q.gpu)
 			r.answer.Queues = append(r.answer.Queues, sdk.TargetQueue{ID: id, Kind: q.describe()})
 			continue
 		}
-		a := &r.note.agents[at]
-		r.answer.Queues = append(r.answer.Queues, sdk.TargetQueue{ID: id, Agent: strconv.Itoa(at + 1), Kind: q.describe()})
+		a := &r.note.agents[index]
+		r.answer.Queues = append(r.answer.Queues, sdk.TargetQueue{ID: id, Agent: strconv.Itoa(index + 1), Kind: q.describe()})
 		var areas areas
 		if q.kind == computeAQL && a.family != nil {
 			var said string
@@ -238,7 +238,7 @@ func (r *reader) readQueues(ctx context.Context) error {
 			continue
 		}
 		reader := &queueReader{
-			reader: r, agent: a, queue: q, agentID: strconv.Itoa(at + 1), id: id, spaces: r.spacesOf(a), areas: areas,
+			reader: r, agent: a, queue: q, agentID: strconv.Itoa(index + 1), id: id, spaces: r.spacesOf(a), areas: areas,
 			packets: map[uint32]int{}, privateSizes: map[string]uint64{},
 		}
 		if err := reader.read(ctx); err != nil {
@@ -248,8 +248,8 @@ func (r *reader) readQueues(ctx context.Context) error {
 	return nil
 }
 
-// unreadable is why a queue's waves cannot be read; "" where they can, or where
-// that was said of its agent, or it has none.
+// unreadable returns why a queue's waves cannot be read; "" where they can,
+// where its agent has the reason, or where it has no waves.
 func (r *reader) unreadable(i int, a *agent, areas areas) string {
 	q := &r.note.queues[i]
 	size := areas.size * uint64(areas.count)
@@ -276,13 +276,13 @@ func (r *reader) unreadable(i int, a *agent, areas areas) string {
 	return ""
 }
 
-// An areaRange is the addresses of a queue's save areas.
+// areaRange is the range of addresses of a queue's save areas.
 type areaRange struct {
 	start, end uint64
 	queue      int
 }
 
-// sayFamily says of an agent that it is not known.
+// sayFamily reports an agent of an unknown family.
 func (r *reader) sayFamily(i int, a *agent) {
 	switch {
 	case a.family == nil:

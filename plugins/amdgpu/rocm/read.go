@@ -9,7 +9,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A reader reads one core.
+// reader reads one core.
 type reader struct {
 	memory   memory
 	machine  *Machine
@@ -23,8 +23,9 @@ type reader struct {
 	failedReads int
 }
 
-// Read reads the notes of a core, and what they lead to in its memory. What
-// cannot be read is said in the answer; errors are those of ctx.
+// Read reads the notes of a core, and the data that they lead to in its
+// memory. Data that cannot be read is a problem in the answer; an error is
+// ctx's.
 func Read(ctx context.Context, engine sdk.Engine, notes []sdk.Note, machine *Machine) (*sdk.OpenTargetAnswer, error) {
 	r := &reader{memory: memory{engine: engine}, machine: machine}
 	if engine == nil {
@@ -63,7 +64,7 @@ func (r *reader) read(ctx context.Context, data []byte) error {
 	return ctx.Err()
 }
 
-// sayNote says what of the note is not as expected.
+// sayNote reports oddities of the note.
 func (r *reader) sayNote() {
 	n := r.note
 	if n.driver[0] != 1 || n.driver[1] < 13 {

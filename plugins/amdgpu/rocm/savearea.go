@@ -11,8 +11,8 @@ import (
 
 const (
 	saveHeaderSize = 40 // kfd_context_save_area_header
-	// maxControlStack is far more than drivers write for a million waves. It bounds all
-	// control stacks together.
+	// maxControlStack is far more than drivers write for a million waves. It bounds the
+	// sum of all control stacks.
 	maxControlStack = 16 << 20
 	maxWaves        = 1 << 18
 	maxXCCs         = 64
@@ -21,7 +21,7 @@ const (
 	packetWords = 2
 )
 
-// A saveArea is where the state of the waves of a queue was saved, on one XCC.
+// saveArea is the area where the waves of a queue on one XCC were saved.
 type saveArea struct {
 	address              uint64
 	stack, waves, end    uint64 // the control stack begins, ends where the waves' records begin, and those end
@@ -60,8 +60,8 @@ func (m *memory) readSaveArea(ctx context.Context, address, size uint64) (*saveA
 	return a, nil
 }
 
-// readParts reads what is large, in parts, so that the size that a file claims
-// costs no more time than there is memory.
+// readParts reads large data in parts, so that a false size in a file costs no
+// time beyond the memory that exists.
 func (m *memory) readParts(ctx context.Context, address uint64, buf []byte) error {
 	for len(buf) > 0 {
 		n := min(len(buf), partSize)
@@ -73,7 +73,7 @@ func (m *memory) readParts(ctx context.Context, address uint64, buf []byte) erro
 	return nil
 }
 
-// A record is where a wave's state is. Addresses are those of the parts, which
+// record is the place of a wave's state: the addresses of its parts, which
 // follow each other upwards in this order.
 type record struct {
 	vectors, acc, scalars, control     uint64
@@ -88,7 +88,7 @@ type record struct {
 }
 
 // records walks a control stack, whose waves' records end at end and begin at
-// begin. It stops after most waves.
+// begin. It stops after most of them.
 func (f *family) records(stack []byte, begin, end uint64, most int) ([]record, error) {
 	var found []record
 	var state uint32
@@ -131,7 +131,7 @@ func (f *family) records(stack []byte, begin, end uint64, most int) ([]record, e
 	return found, nil
 }
 
-// describe is what a state and a wave's word say of its record.
+// describe decodes a state word and a wave's word into its record.
 func (f *family) describe(state, word uint32) record {
 	r := record{word: word, lanes: wave64, isFirst: f.first.of(word) != 0}
 	if f.only32 || f.isWave32.of(state) != 0 {
@@ -162,8 +162,8 @@ func (f *family) describe(state, word uint32) record {
 	return r
 }
 
-// sizes are the bytes of the record without the group's local memory, with the gap
-// above, and of that memory.
+// sizes returns the bytes of the record without the group's local memory, with the
+// gap above, and the bytes of that memory.
 func (r *record) sizes(f *family) (size, local uint64) {
 	registers := uint64(r.vectorCount+r.accCount) * uint64(r.lanes) * dword
 	return f.gap + f.control + uint64(r.scalarCount)*dword + uint64(r.sharedSize) + registers, uint64(r.localSize)

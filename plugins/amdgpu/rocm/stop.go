@@ -9,9 +9,9 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A flag is a bit of a hardware register that says what happened to a wave. An
-// enableWord of 0 says that it always counts: without being enabled the others only
-// say that something happened at some time.
+// flag is a bit of a hardware register that is set by an event of a wave. With an
+// enableWord of 0 it always counts: the others, where they are not enabled, only
+// tell that the event happened at some time.
 type flag struct {
 	word, bit             uint8
 	enableWord, enableBit uint8
@@ -19,7 +19,7 @@ type flag struct {
 	name                  string
 }
 
-// The flags of STATUS that say why a wave does not go on.
+// The flags of STATUS that tell why a wave does not go on.
 const (
 	statusFatalHalt = 23
 	statusECC       = 17
@@ -32,7 +32,7 @@ const (
 	trapCtrl              = 12
 )
 
-// trapstsOf are the flags of TRAPSTS, enabled by the bits of MODE.
+// trapstsOf returns the flags of TRAPSTS, enabled by the bits of MODE.
 func trapstsOf(mode uint8, more []flag) []flag {
 	var flags []flag
 	for i, name := range []string{"INVALID", "DENORM", "DIV0", "OVERFLOW", "UNDERFLOW", "INEXACT", "INT_DIV0"} {
@@ -52,7 +52,8 @@ func trapstsOf(mode uint8, more []flag) []flag {
 	return append(flags, more...)
 }
 
-// trapEvents are the flags of what is not an exception, at the bits given.
+// trapEvents returns the flags of events other than exceptions, at their
+// bits.
 func trapEvents(host, begin, end, after uint8) []flag {
 	return []flag{
 		{trapsts, host, 0, 0, "", "HOST_TRAP"},
@@ -70,7 +71,7 @@ var (
 	flags12 = excpFlags()
 )
 
-// excpFlags are the flags of gfx12, where TRAP_CTRL enables them.
+// excpFlags returns the flags of gfx12, where TRAP_CTRL enables them.
 func excpFlags() []flag {
 	var flags []flag
 	for i, name := range []string{"INVALID", "INPUT_DENORM", "FLOAT_DIV0", "OVERFLOW", "UNDERFLOW", "INEXACT", "INT_DIV0"} {
@@ -91,14 +92,14 @@ func excpFlags() []flag {
 	)
 }
 
-// reasonOrder are the reasons in the order in which one is chosen of several. What
-// STATUS says is last: it does not say that this is what stopped the wave.
+// reasonOrder are the reasons in the order in which one is chosen of several. The
+// reasons of STATUS are last: they may not have stopped the wave.
 var reasonOrder = []string{
 	"memory-fault", "address-error", "illegal-instruction", "math-error",
 	"breakpoint", "trap", "watchpoint", "single-step", "ecc-error", "fatal-halt",
 }
 
-// isCrash says whether a process dies of a reason. Of a trap it does not say.
+// isCrash reports whether a process dies of a reason. A trap is not among them.
 func isCrash(reason string) bool {
 	switch reason {
 	case "memory-fault", "address-error", "illegal-instruction", "math-error", "ecc-error", "fatal-halt":
@@ -114,8 +115,8 @@ const (
 	trapOthers     = 15
 )
 
-// stopOf says why a wave stopped. trap is the number of the trap instruction as
-// far as four bits tell: 0 is none, 15 may be any from 15 on.
+// stopOf returns why a wave stopped. trap is the number of the trap instruction
+// in four bits: 0 is none, 15 may be any from 15 on.
 func (f *family) stopOf(h *[16]uint32, trap uint32, isHalted bool) (stop sdk.ThreadStop, hasCrashed bool) {
 	best := len(reasonOrder)
 	add := func(reason, detail string) {
@@ -138,7 +139,7 @@ func (f *family) stopOf(h *[16]uint32, trap uint32, isHalted bool) (stop sdk.Thr
 	case trap != 0 && best < slices.Index(reasonOrder, "trap"):
 		add("trap", fmt.Sprintf("s_trap %d", trap))
 	case trap != 0:
-		best = slices.Index(reasonOrder, "trap") // the number says the rest
+		best = slices.Index(reasonOrder, "trap") // the number tells the rest
 	}
 	if trap != 0 && trap != trapOthers {
 		stop.TrapID, stop.HasTrapID = trap, true
@@ -161,8 +162,7 @@ func (f *family) stopOf(h *[16]uint32, trap uint32, isHalted bool) (stop sdk.Thr
 	return stop, hasCrashed || isTrap
 }
 
-// faults are the flags of a wave that has not stopped which say that it was about
-// to.
+// faults describes the flags of a wave that was about to stop.
 func (f *family) faults(h *[16]uint32) (details []string) {
 	for i := range f.flags {
 		if g := &f.flags[i]; g.enableWord == 0 && isCrash(g.reason) && g.isSet(h) {

@@ -13,7 +13,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// What the trap handler and the debugger keep in TTMP6.
+// The bits of the trap handler and the debugger in TTMP6.
 const (
 	ttmp6IsUnset  = 1 << 31 // the hardware did not set the trap temporaries of this wave
 	ttmp6Stopped  = 1 << 30
@@ -24,28 +24,28 @@ const (
 // statusSkipExport is set in STATUS by the trap handler when it stops a wave.
 const statusSkipExport = 1 << 18
 
-// A state is what a head says.
+// state is the content of a header.
 type state struct {
 	h     [16]uint32 // hardware registers
 	t     [16]uint32 // trap temporaries
 	vcc   []byte
-	ids   bool // the trap temporaries say which wave it is
+	ids   bool // the trap temporaries have the IDs of the wave
 	isOut bool // it stopped in the trap handler
 }
 
-// decode reads a head by the family's layout. It makes those trap temporaries
-// zero that nothing has set.
-func (q *queueReader) decode(r *record, head []byte) state {
+// decode reads a header by the family's layout. It clears the trap temporaries
+// that were not set.
+func (q *queueReader) decode(r *record, header []byte) state {
 	f := q.agent.family
 	var s state
-	word := func(at int64) uint32 { return binary.LittleEndian.Uint32(head[headBelow+at:]) }
+	word := func(offset int64) uint32 { return binary.LittleEndian.Uint32(header[recordHeaderBelow+offset:]) }
 	for i := range s.h {
 		s.h[i] = word(int64(i) * dword)
 		s.t[i] = word(f.ttmps + int64(i)*dword)
 	}
 	if end := min(f.named+f.aliases, r.scalarCount); end >= f.aliases {
-		at := headBelow - int(r.scalarCount-end+2)*dword
-		s.vcc = head[at:][: r.lanes/8 : r.lanes/8]
+		offset := recordHeaderBelow - int(r.scalarCount-end+2)*dword
+		s.vcc = header[offset:][: r.lanes/8 : r.lanes/8]
 	}
 	isSet := q.reader.note.hasTTMPs || q.agent.hasTTMPs
 	isMarked := f.ttmp.mark.bits == 0 || f.ttmp.mark.of(&s.t) != 0
@@ -69,9 +69,9 @@ func (q *queueReader) decode(r *record, head []byte) state {
 	return s
 }
 
-// thread makes a thread of a wave.
-func (q *queueReader) thread(ctx context.Context, r *record, head []byte) sdk.TargetThread {
-	s := q.decode(r, head)
+// thread returns the thread of a wave.
+func (q *queueReader) thread(ctx context.Context, r *record, header []byte) sdk.TargetThread {
+	s := q.decode(r, header)
 	f := q.agent.family
 	t := sdk.TargetThread{
 		Processor: q.agent.processor, Lanes: r.lanes, Spaces: q.spaces, LaunchKind: "dispatch",
@@ -99,18 +99,19 @@ func (q *queueReader) thread(ctx context.Context, r *record, head []byte) sdk.Ta
 		t.Problem = fmt.Sprintf("its PC is %#x, expected a multiple of %d: the record of its state, at %#x, is damaged", pc, dword, r.vectors)
 	}
 	q.registers(&t, r, &s, pc)
-	q.memory(&t, r, &s, head)
+	q.memory(&t, r, &s, header)
 	return t
 }
 
-// isParked says whether waves that the trap handler stopped have its PC.
+// isParked reports whether waves that the trap handler stopped have the PC of
+// the handler.
 func (f *family) isParked(version uint32) bool {
 	return f.parks == alwaysParks || f.parks == parksSince9 && version >= 9
 }
 
-// trapPC is the PC of the trap instruction that stopped a wave. Up to version 11
-// of the runtime's debug interface the PC in the record is that of the instruction
-// after it. The code decides where it can be read.
+// trapPC returns the PC of the trap instruction that stopped a wave. Up to version
+// 11 of the runtime's debug interface the PC in the record is that of the
+// instruction after it. The code decides where it can be read.
 func (q *queueReader) trapPC(ctx context.Context, pc uint64, trap uint32) uint64 {
 	if pc < dword {
 		return pc
@@ -130,7 +131,7 @@ func (q *queueReader) trapPC(ctx context.Context, pc uint64, trap uint32) uint64
 	return usual
 }
 
-// identify says which wave of which group and dispatch it is.
+// identify fills in the wave, group and dispatch of a thread.
 func (q *queueReader) identify(ctx context.Context, t *sdk.TargetThread, s *state) {
 	w := &t.Wave
 	w.Agent, w.Queue = q.agentID, q.id
@@ -158,7 +159,8 @@ func (q *queueReader) identify(ctx context.Context, t *sdk.TargetThread, s *stat
 	t.Name = "AMDGPU Wave " + q.agentID + ":" + q.id + ":" + dispatch + ":" + number + " " + group + "/" + inGroup
 }
 
-// groupOf is the ID of a wave's group, by its place in its cluster where it is in one.
+// groupOf returns the ID of a wave's group, by its place in its cluster where it is in
+// one.
 func (l *ttmpLayout) groupOf(t *[16]uint32) (id [3]uint32, ok bool) {
 	for i := range id {
 		if i == 0 || l.hasYZ.bits == 0 || l.hasYZ.of(t) != 0 {
@@ -173,7 +175,7 @@ func (l *ttmpLayout) groupOf(t *[16]uint32) (id [3]uint32, ok bool) {
 	return id, true
 }
 
-// saved are the registers that stay where they are.
+// saved returns the registers that stay in the record.
 func (q *queueReader) saved(r *record, hasNoVectors bool) []sdk.SavedRegisters {
 	n := &q.reader.machine.Numbers
 	f := q.agent.family
@@ -199,7 +201,7 @@ func (q *queueReader) saved(r *record, hasNoVectors bool) []sdk.SavedRegisters {
 	return list
 }
 
-// registers are those that are stated.
+// registers fills in the registers whose values the header has.
 func (q *queueReader) registers(t *sdk.TargetThread, r *record, s *state, pc uint64) {
 	n := &q.reader.machine.Numbers
 	size := r.lanes / wave64
@@ -227,10 +229,10 @@ func (q *queueReader) registers(t *sdk.TargetThread, r *record, s *state, pc uin
 	}
 }
 
-// isHalted says whether a wave that the trap handler did not stop is halted.
+// isHalted reports whether a wave that the trap handler did not stop is halted.
 func (f *family) isHalted(h *[16]uint32) bool { return h[f.hardware.halt]>>f.hardware.haltBit&1 != 0 }
 
-// statusOf is STATUS without what the trap handler changed in it.
+// statusOf returns STATUS without the trap handler's changes.
 func (f *family) statusOf(s *state) uint32 {
 	status := s.h[f.hardware.status] &^ f.hardware.statusHides
 	isHalted := f.isHalted(&s.h)
@@ -243,8 +245,9 @@ func (f *family) statusOf(s *state) uint32 {
 	return status
 }
 
-// memory says where the group's local memory and the wave's private memory lie.
-func (q *queueReader) memory(t *sdk.TargetThread, r *record, s *state, head []byte) {
+// memory fills in where the group's local memory and the wave's private memory
+// lie.
+func (q *queueReader) memory(t *sdk.TargetThread, r *record, s *state, header []byte) {
 	if r.localSize > 0 {
 		t.Memory = append(t.Memory, sdk.SpaceMemory{Space: q.reader.machine.Local, Size: uint64(r.localSize), Address: r.localAddress})
 	} else if !r.hasGroup {
@@ -253,7 +256,7 @@ func (q *queueReader) memory(t *sdk.TargetThread, r *record, s *state, head []by
 	if q.agent.family.hasScratch.of(r.word) == 0 {
 		return
 	}
-	address, size, err := q.private(t, r, s, head)
+	address, size, err := q.private(t, r, s, header)
 	switch {
 	case err != nil:
 		q.noScratch.add(err)
@@ -262,17 +265,17 @@ func (q *queueReader) memory(t *sdk.TargetThread, r *record, s *state, head []by
 	}
 }
 
-// private is where the wave's private memory is. Where the hardware says where it begins,
-// that decides.
-func (q *queueReader) private(t *sdk.TargetThread, r *record, s *state, head []byte) (address, size uint64, err error) {
+// private returns where the wave's private memory is. The hardware's own address decides
+// where there is one.
+func (q *queueReader) private(t *sdk.TargetThread, r *record, s *state, header []byte) (address, size uint64, err error) {
 	f := q.agent.family
 	if !f.scratch.isArchitected {
 		if !q.hasScratch {
-			return 0, 0, nil // said once for the queue
+			return 0, 0, nil // reported once for the queue
 		}
 		return q.scratchOf(r.word, q.agent.engines)
 	}
-	base := f.flatScratch(r, s, head)
+	base := f.flatScratch(r, s, header)
 	if !q.hasScratch {
 		size = q.privateSizes[t.Wave.Dispatch] * uint64(r.lanes)
 		size = (size + f.scratch.unit - 1) / f.scratch.unit * f.scratch.unit
@@ -286,7 +289,8 @@ func (q *queueReader) private(t *sdk.TargetThread, r *record, s *state, head []b
 	if err == nil && (size == 0 || base == address) {
 		return address, size, nil
 	}
-	// The runtime library of June and July 2026 noted the shader arrays of all XCCs.
+	// The runtime library of June and July 2026 recorded the shader arrays of all
+	// XCCs.
 	if n := q.areas.count; n > 1 && q.agent.engines%n == 0 {
 		a, size, wrong := q.scratchOf(r.word, q.agent.engines/n)
 		if wrong == nil && a == base {
@@ -301,8 +305,8 @@ func (q *queueReader) private(t *sdk.TargetThread, r *record, s *state, head []b
 	return 0, 0, err
 }
 
-// flatScratch is where the hardware says that the wave's private memory begins.
-func (f *family) flatScratch(r *record, s *state, head []byte) uint64 {
+// flatScratch returns the hardware's address of the wave's private memory.
+func (f *family) flatScratch(r *record, s *state, header []byte) uint64 {
 	if i := f.hardware.flatScratch; i != 0 {
 		return uint64(s.h[i]) | uint64(s.h[i+1])<<32
 	}
@@ -310,6 +314,6 @@ func (f *family) flatScratch(r *record, s *state, head []byte) uint64 {
 	if end < f.aliases {
 		return math.MaxUint64
 	}
-	at := headBelow - int(r.scalarCount-end+f.aliases)*dword
-	return binary.LittleEndian.Uint64(head[at:])
+	offset := recordHeaderBelow - int(r.scalarCount-end+f.aliases)*dword
+	return binary.LittleEndian.Uint64(header[offset:])
 }

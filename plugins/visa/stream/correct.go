@@ -13,14 +13,13 @@ import (
 const groupBytes = 256
 
 // Corrected returns the frames of the objects with the offsets of their saves
-// put right, and says what was wrong. Where offsets cannot be right, and what
-// they should be does not follow, the storage of all saves in frames is Unknown.
+// corrected, and a description of the corrections. Where offsets are wrong and
+// cannot be corrected, the storage of all saves in frames is Unknown.
 //
 // For DG2 and PVC, compilers until June 2023 multiplied the offset at which an
-// instruction saves by half the bytes of a register. The registers that the
-// same instruction saves follow at their true distance. It shows by saves that lie
-// beyond the end of a frame, and concerns the whole stream: in a frame that is
-// large enough it does not show.
+// instruction saves by half the bytes of a register. The registers that the same
+// instruction saves follow at their true distance. Saves beyond the end of a frame
+// show it, for the whole stream: it does not show in a frame that is large enough.
 func (s *Stream) Corrected() (frames []Frame, corrections []string) {
 	wrong, scaled := -1, true
 	for i := range s.Objects {
@@ -60,8 +59,8 @@ func (s *Stream) Corrected() (frames []Frame, corrections []string) {
 	return frames, corrections
 }
 
-// eachSave applies change to a copy of each location in the frame where so many
-// bytes are saved.
+// eachSave applies change to a copy of each location of saved bytes in the
+// frame.
 func (f *Frame) eachSave(change func(l *Location, bytes uint16)) {
 	for _, list := range []*[]Save{&f.CalleeSaves, &f.CallerSaves} {
 		*list = slices.Clone(*list)
@@ -77,16 +76,16 @@ func (f *Frame) eachSave(change func(l *Location, bytes uint16)) {
 	}
 }
 
-// isRelative says whether a location is in the frame.
+// isRelative reports whether a location is in the frame.
 func (l Location) isRelative() bool { return l.Storage == Memory && !l.IsAbsolute }
 
-// savesOutside says whether the frame saves registers outside of itself.
+// savesOutside reports whether the frame has saves beyond its end.
 func (f *Frame) savesOutside() bool {
 	for _, list := range [][]Save{f.CalleeSaves, f.CallerSaves} {
 		for i := range list {
 			for _, g := range list[i].Registers {
-				at := int64(g.Location.Offset)
-				if g.Location.isRelative() && (at < 0 || at+int64(g.Bytes) > int64(f.Size)) {
+				offset := int64(g.Location.Offset)
+				if g.Location.isRelative() && (offset < 0 || offset+int64(g.Bytes) > int64(f.Size)) {
 					return true
 				}
 			}
@@ -95,14 +94,14 @@ func (f *Frame) savesOutside() bool {
 	return false
 }
 
-// isScaled says whether a compiler that multiplies offsets can have written all
+// isScaled reports whether a compiler that multiplies offsets can have written all
 // saves of the object.
 func (o *Object) isScaled() bool {
 	f := &o.Frame
 	for _, v := range o.Variables {
 		for _, i := range v.Intervals {
 			if i.Location.isRelative() && i.Location.Offset >= int32(f.Size) {
-				return false // the frame is larger than it says: a stream has 16 bits of its size
+				return false // the frame is larger than its size: a stream has 16 bits of it
 			}
 		}
 	}
@@ -116,8 +115,8 @@ func (o *Object) isScaled() bool {
 	return true
 }
 
-// isScaled says whether the offsets of a save can have been multiplied. Then,
-// put right, they lie in the frame of size bytes and do not overlap, and each
+// isScaled reports whether the offsets of a save can have been multiplied. Then,
+// corrected, they lie in the frame of size bytes and do not overlap, and each
 // register either is the first that its instruction saves or follows the one
 // before.
 func (s *Save) isScaled(size uint16) bool {
@@ -145,12 +144,12 @@ func (s *Save) isScaled(size uint16) bool {
 	return true
 }
 
-// apart is the multiplied distance between two neighbouring registers that are
-// saved by an instruction each.
+// apart returns the multiplied distance between two neighbouring registers
+// that are saved by an instruction each.
 func apart(bytes uint16) int32 { return int32(bytes) * int32(bytes) / 2 }
 
-// unscaled is the offset in a frame of a save of so many bytes if it was
-// multiplied; negative if it cannot have been.
+// unscaled returns the true offset of a save of so many bytes, if its offset
+// was multiplied; negative if it cannot have been.
 func unscaled(offset int32, bytes uint16) int32 {
 	size := int32(bytes)
 	if size != 32 && size != 64 || offset < 0 {

@@ -10,19 +10,20 @@ import (
 	"strings"
 )
 
-// Is says whether bytes begin as a stream does.
+// Is reports whether bytes begin as a stream does.
 func Is(b []byte) bool { return len(b) >= 4 && binary.LittleEndian.Uint32(b) == Magic }
 
-// An Error is what a stream has that cannot be, or cannot be read.
+// Error is an error in a stream: an impossible value, or bytes that cannot be
+// read.
 type Error struct {
-	Layout Layout // which layout it was read as; 0 for what all have in common
-	Object string // which object, "" for the header
-	Field  string // which field of it
+	Layout Layout // the layout of the attempt; 0 for errors of all
+	Object string // the object, "" for the header
+	Field  string // its field
 	Offset uint64 // bytes from the beginning of the stream
-	Detail string // what was found and what was expected
+	Detail string // the found and the expected value
 }
 
-// Error names the object, the field, the offset and what was expected.
+// Error names the object, the field, the offset and the expected value.
 func (e *Error) Error() string {
 	s := fmt.Sprintf("vISA stream+%#x: ", e.Offset)
 	if e.Layout != 0 {
@@ -34,8 +35,8 @@ func (e *Error) Error() string {
 	return s + e.Field + ": " + e.Detail
 }
 
-// LayoutErrors are the errors of a stream that is of no layout: one for each, of
-// the layout that can be read furthest first.
+// LayoutErrors are the errors of a stream of no layout: one for each layout, the
+// one that was read furthest first.
 type LayoutErrors []*Error
 
 // Error names all of them.
@@ -56,10 +57,10 @@ func (e LayoutErrors) Unwrap() []error {
 	return list
 }
 
-// Decode reads a whole stream. It is read as every layout; the one that ends
-// where the stream ends, and makes sense, is it. Where several end there, one is
-// taken and Problems says so. An error is an *Error, or LayoutErrors where each
-// layout has another.
+// Decode reads a whole stream. It tries every layout, and takes the one that
+// ends where the stream ends and makes sense. Where several do, it takes one and
+// Problems tells. An error is an *Error, or LayoutErrors where the layouts'
+// errors differ.
 func Decode(b []byte) (*Stream, error) {
 	if !Is(b) {
 		return nil, &Error{Field: "magic_number", Detail: fmt.Sprintf("% x, expected %#x", b[:min(len(b), 4)], uint32(Magic))}
@@ -96,7 +97,7 @@ func Decode(b []byte) (*Stream, error) {
 	return s, nil
 }
 
-// common is one error where all layouts have the same, before they differ.
+// common returns the single error of layouts that fail before they differ.
 func (e LayoutErrors) common() error {
 	slices.SortStableFunc(e, func(a, b *Error) int { return cmp.Compare(b.Offset, a.Offset) })
 	one := *e[0]
@@ -109,7 +110,8 @@ func (e LayoutErrors) common() error {
 	return &one
 }
 
-// ambiguity says that a stream can be read in several ways, and why one is taken.
+// ambiguity is the problem of a stream that several layouts fit, with the reason
+// for the chosen one.
 func ambiguity(fits []*reading, best *reading) string {
 	var names, why []string
 	for _, r := range fits {
@@ -129,7 +131,7 @@ func ambiguity(fits []*reading, best *reading) string {
 	return fmt.Sprintf("the stream can be read as layouts %s: read as %s, %s", strings.Join(names, " and "), best.stream.Layout, strings.Join(why, ", "))
 }
 
-// isBetter says whether a reading makes more sense than another.
+// isBetter reports whether a reading makes more sense than another one.
 func (r *reading) isBetter(than *reading) bool {
 	if (r.nonsense == nil) != (than.nonsense == nil) {
 		return r.nonsense == nil

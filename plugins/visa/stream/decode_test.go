@@ -94,7 +94,7 @@ func TestEveryPrefixIsAnError(t *testing.T) {
 		}
 	}
 	for name, b := range compiled(t) {
-		if len(b) > 5000 && !proof.IsAsked() || len(b) > 1000 && testing.Short() {
+		if len(b) > 5000 && !proof.IsRequested() || len(b) > 1000 && testing.Short() {
 			continue // takes seconds
 		}
 		t.Run(name, func(t *testing.T) { check(t, b) })

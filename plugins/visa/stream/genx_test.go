@@ -170,7 +170,7 @@ func TestVISAStreamsCompiledAfresh(t *testing.T) {
 	seen := map[string]int{}
 	for device := range platforms {
 		for level, options := range map[string]string{"O0": "-g -cl-opt-disable", "O2": "-g"} {
-			if isNewer := device == "dg2-g10" || device == "pvc"; !proof.IsAsked() && (level == "O2") != isNewer {
+			if isNewer := device == "dg2-g10" || device == "pvc"; !proof.IsRequested() && (level == "O2") != isNewer {
 				continue // the newer ones are compiled with optimization, the others without
 			}
 			for _, source := range []string{"rec", "k", "spill"} {

@@ -2,7 +2,8 @@
 
 // Package stream reads the debug information that Intel's graphics compiler
 // writes with a kernel: how instructions of the virtual ISA (vISA) became machine
-// instructions (Gen), where each variable lives, and what a frame saves where.
+// instructions (Gen), where each variable lives, and where a frame saves
+// registers.
 //
 // The format is that of the vISA specification, appendix "Debug Information".
 // Three layouts of it go by the same magic number, see Layout.
@@ -13,8 +14,8 @@ import "fmt"
 // Magic is the number that a stream begins with.
 const Magic = 0xdeadd010
 
-// Layout is one of the ways in which compilers have written a stream. Nothing in
-// a stream says which one it is.
+// Layout is a layout in which compilers have written a stream. A stream does not
+// name its own.
 type Layout uint8
 
 // The layouts.
@@ -45,7 +46,7 @@ type Stream struct {
 	Layout  Layout
 	Objects []Object // kernels and the functions that have frames of their own
 
-	// Problems are what is strange in the stream though it can be read.
+	// Problems are oddities of the stream, which can be read all the same.
 	Problems []string
 }
 
@@ -65,7 +66,7 @@ type Object struct {
 	Frame       Frame
 }
 
-// Mapping says where the code of a vISA instruction begins (VISAMap). A vISA
+// Mapping tells where the code of a vISA instruction begins (VISAMap). A vISA
 // instruction may be there several times.
 type Mapping struct {
 	VISA uint32 // byte offset or index of the vISA instruction in the object
@@ -88,29 +89,29 @@ type Subroutine struct {
 }
 
 // Frame is the frame of an object on the stack (CallFrameInfo). An interval list
-// that is nil is absent: the stream says that there is no such thing.
+// that is nil is absent: the stream has none.
 type Frame struct {
 	Size uint16 // bytes
 	// BEFP is where the frame pointer of this frame (back-end frame pointer) is,
-	// CallerBEFP that of the caller, ReturnAddress the return address. All three
-	// are in Gen offsets.
+	// CallerBEFP the caller's, ReturnAddress the return address. All three are
+	// in Gen offsets.
 	BEFP, CallerBEFP, ReturnAddress []Interval
-	// CE is nil but in layout C.
+	// CE is nil except in layout C.
 	CE          *CE
 	CalleeSaves []Save
 	CallerSaves []Save
 }
 
-// CE is where a frame keeps the channel-enable mask. Both numbers are 0 where it
-// does not.
+// CE is the place where a frame keeps the channel-enable mask. Both numbers are
+// 0 where it does not.
 type CE struct {
 	Offset  uint16 // bytes from the frame pointer (CEOffsetFromFPOff)
 	StoreIP uint16 // Gen offset of the instruction that stores it (CEStoreIP)
 }
 
-// Save says which registers are saved from a Gen offset on, until that of the
-// next Save of the list (PhyRegSaveInfoPerIP). None are after a Save without
-// registers: they have been restored.
+// Save lists the registers that are saved from a Gen offset on, until the
+// next Save of the list (PhyRegSaveInfoPerIP). One without registers tells
+// that all have been restored.
 type Save struct {
 	// GenOffset is the end of the instruction that saves or restores, in bytes
 	// from the object's first.
@@ -127,13 +128,13 @@ type SavedRegister struct {
 	Location      Location // in General or Memory
 }
 
-// Interval is where a variable is for a part of the code (IntervalVISA and
-// IntervalGenISA).
+// Interval is the place of a variable for a part of the code (IntervalVISA
+// and IntervalGenISA).
 type Interval struct {
 	// Start is where the variable becomes live, End where it no longer is: vISA
-	// indexes or Gen offsets, as the list says. Of a vISA index a stream has the
-	// low 16 bits only, and of code whose instructions were reordered there are
-	// intervals that end before they start.
+	// indexes or Gen offsets, by the list. A stream has only the low 16 bits of
+	// a vISA index, and code whose instructions were reordered has intervals
+	// that end before they start.
 	Start, End uint32
 	Virtual    Storage // the kind of variable: Address, Flag or General
 	Location   Location
@@ -150,8 +151,8 @@ const (
 	Memory
 )
 
-// Unknown is in no stream: it is where a register is saved of which a stream says
-// what cannot be, see Stream.Corrected.
+// Unknown is in no stream: it is the storage of a save whose place in the stream
+// is impossible, see Stream.Corrected.
 const Unknown Storage = 0xff
 
 // String returns "address", "flag", "general", "memory" or "unknown".
@@ -165,20 +166,20 @@ func (s Storage) String() string {
 	return fmt.Sprintf("storage %d", uint8(s))
 }
 
-// NotAllocated is the register number, and the sub-register, of a variable that
-// got no register.
+// NotAllocated is the register number, and the sub-register, of a variable
+// without a register.
 const NotAllocated = 0xffff
 
-// Location is where something is: in a register or in memory.
+// Location is a place in a register or in memory.
 type Location struct {
 	Storage Storage
 	// Register is the number of a register, or NotAllocated. Subregister is where
 	// in it the value begins: in general registers in bytes, in address and flag
 	// registers in 16-bit words. Both are 0 for memory.
 	Register, Subregister uint16
-	// IsAbsolute tells what Offset, in bytes, is relative to: the scratch space of
-	// the thread, or the frame pointer (BE_FP) of the frame. Both are 0 for
-	// registers.
+	// Offset, in bytes, is relative to the scratch space of the thread where
+	// IsAbsolute is set, else to the frame pointer (BE_FP) of the frame. Both are
+	// 0 for registers.
 	IsAbsolute bool
 	Offset     int32
 }

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// The least bytes that an element of each list takes, by which counts are
-// checked before anything is allocated.
+// The least sizes of the elements of lists in bytes, to check counts before
+// memory is allocated.
 const (
 	minObject        = 2 + 4 + 4 + 4 + 4 + 2 + minFrame
 	minFrame         = 2 + 1 + 1 + 1 + 2 + 2
@@ -23,24 +23,24 @@ const (
 	minSave          = 4 + 2
 	savedRegister    = 2 + 2 + 1 + 4
 	maxOddities      = 16
-	maxRegisters     = 512 // general ones of any processor
+	maxRegisters     = 512 // general registers of any processor
 	maxRegisterBytes = 64
 )
 
 // reading is one attempt to read a stream as a layout.
 type reading struct {
 	b      []byte
-	at     uint64 // where the next field is
+	offset uint64 // of the next field
 	stream *Stream
 	path   []step
 	err    *Error // why the stream is not of this layout
 
-	nonsense *Error   // the first thing that no compiler means
-	oddities []string // the first of what compilers are not known to write
+	nonsense *Error   // the first value that no compiler means
+	oddities []string // the first values that compilers are not known to write
 	oddCount int
 }
 
-// step is one element of where in an object a field is.
+// step is an element of the path to a field.
 type step struct {
 	name  string
 	index int // -1: not in a list
@@ -48,7 +48,7 @@ type step struct {
 
 // readAs reads all of b.
 func readAs(b []byte, layout Layout) *reading {
-	r := &reading{b: b, at: 4, stream: &Stream{Layout: layout}}
+	r := &reading{b: b, offset: 4, stream: &Stream{Layout: layout}}
 	n := r.count("objects", uint64(r.u16("objects")), minObject)
 	begins := map[uint32]int{} // the objects, by where their code begins
 	r.stream.Objects = make([]Object, n)
@@ -66,13 +66,13 @@ func readAs(b []byte, layout Layout) *reading {
 		}
 	}
 	r.path = r.path[:0]
-	if r.err == nil && r.at != uint64(len(b)) {
-		r.fail(r.at, "end", "%d bytes follow the last object, expected none", uint64(len(b))-r.at)
+	if r.err == nil && r.offset != uint64(len(b)) {
+		r.fail(r.offset, "end", "%d bytes follow the last object, expected none", uint64(len(b))-r.offset)
 	}
 	return r
 }
 
-// where is the object and the field that is being read.
+// where returns the object and the path of the field that is being read.
 func (r *reading) where(field string) (object string, path string) {
 	for i, s := range r.path {
 		switch {
@@ -96,27 +96,27 @@ func (r *reading) where(field string) (object string, path string) {
 	return object, path + field
 }
 
-// problem is an error about a field of this reading.
-func (r *reading) problem(at uint64, field, format string, args ...any) *Error {
+// problem returns an error about a field of this reading.
+func (r *reading) problem(offset uint64, field, format string, args ...any) *Error {
 	object, path := r.where(field)
-	return &Error{Layout: r.stream.Layout, Object: object, Field: path, Offset: at, Detail: fmt.Sprintf(format, args...)}
+	return &Error{Layout: r.stream.Layout, Object: object, Field: path, Offset: offset, Detail: fmt.Sprintf(format, args...)}
 }
 
 // fail ends the attempt.
-func (r *reading) fail(at uint64, field, format string, args ...any) {
+func (r *reading) fail(offset uint64, field, format string, args ...any) {
 	if r.err == nil {
-		r.err = r.problem(at, field, format, args...)
+		r.err = r.problem(offset, field, format, args...)
 	}
 }
 
-// senseless notes what no compiler means.
-func (r *reading) senseless(at uint64, field, format string, args ...any) {
+// senseless records a value that no compiler means.
+func (r *reading) senseless(offset uint64, field, format string, args ...any) {
 	if r.err == nil && r.nonsense == nil {
-		r.nonsense = r.problem(at, field, format, args...)
+		r.nonsense = r.problem(offset, field, format, args...)
 	}
 }
 
-// odd notes what compilers are not known to write.
+// odd records a value that compilers are not known to write.
 func (r *reading) odd(field, format string, args ...any) {
 	if r.err != nil {
 		return
@@ -132,17 +132,17 @@ func (r *reading) enter(name string, index int) { r.path = append(r.path, step{n
 
 func (r *reading) leave() { r.path = r.path[:len(r.path)-1] }
 
-// take is the next n bytes, nil at the end of the stream.
+// take returns the next n bytes, nil at the end of the stream.
 func (r *reading) take(field string, n uint64) []byte {
 	if r.err != nil {
 		return nil
 	}
-	if left := uint64(len(r.b)) - r.at; n > left {
-		r.fail(r.at, field, "%d bytes are left in the stream, expected %d", left, n)
+	if left := uint64(len(r.b)) - r.offset; n > left {
+		r.fail(r.offset, field, "%d bytes are left in the stream, expected %d", left, n)
 		return nil
 	}
-	r.at += n
-	return r.b[r.at-n : r.at]
+	r.offset += n
+	return r.b[r.offset-n : r.offset]
 }
 
 func (r *reading) u8(field string) uint8 {
@@ -172,8 +172,8 @@ func (r *reading) count(field string, n uint64, size uint64) int {
 	if r.err != nil {
 		return 0
 	}
-	if left := uint64(len(r.b)) - r.at; n > left/size {
-		r.fail(r.at, field, "%d of at least %d bytes each, expected no more than the %d bytes that are left in the stream", n, size, left)
+	if left := uint64(len(r.b)) - r.offset; n > left/size {
+		r.fail(r.offset, field, "%d of at least %d bytes each, expected no more than the %d bytes that are left in the stream", n, size, left)
 		return 0
 	}
 	return int(n)
@@ -181,29 +181,29 @@ func (r *reading) count(field string, n uint64, size uint64) int {
 
 // enum reads a byte that has a largest value.
 func (r *reading) enum(field string, largest uint8) uint8 {
-	at := r.at
+	start := r.offset
 	v := r.u8(field)
 	if v > largest {
-		r.fail(at, field, "%d, expected 0 to %d", v, largest)
+		r.fail(start, field, "%d, expected 0 to %d", v, largest)
 	}
 	return v
 }
 
 // name reads a counted string.
 func (r *reading) name() string {
-	at := r.at
+	start := r.offset
 	b := r.take("name", uint64(r.u16("name")))
 	if !utf8.Valid(b) || strings.ContainsFunc(string(b), unicode.IsControl) {
-		r.senseless(at, "name", "%q, expected UTF-8 without control characters", b)
+		r.senseless(start, "name", "%q, expected UTF-8 without control characters", b)
 	}
 	return string(b)
 }
 
 func (r *reading) object(o *Object) {
-	at := r.at
+	start := r.offset
 	o.Name = r.name()
 	if o.Name == "" {
-		r.senseless(at, "name", "no name, expected one")
+		r.senseless(start, "name", "no name, expected one")
 	} else if r.err == nil {
 		r.path[0].name = fmt.Sprintf("%q", o.Name)
 	}
@@ -247,7 +247,7 @@ func (r *reading) mappings(field string) []Mapping {
 	return list
 }
 
-// genOffset reads a byte offset of a Gen instruction. Those have 8 or 16 bytes.
+// genOffset reads a byte offset of a Gen instruction, which has 8 or 16 bytes.
 func (r *reading) genOffset(field string) uint32 {
 	v := r.u32(field)
 	if v%8 != 0 {
@@ -256,7 +256,7 @@ func (r *reading) genOffset(field string) uint32 {
 	return v
 }
 
-// visaIntervals are intervals in vISA indexes.
+// visaIntervals reads intervals in vISA indexes.
 func (r *reading) visaIntervals(field string) []Interval {
 	list := make([]Interval, r.count(field, uint64(r.u16(field)), visaInterval))
 	for i := range list {
@@ -268,8 +268,8 @@ func (r *reading) visaIntervals(field string) []Interval {
 	return list
 }
 
-// genIntervals are intervals in Gen offsets, after a byte that says whether
-// there are any. They are nil if not.
+// genIntervals reads intervals in Gen offsets, after a byte that is 0 where the list
+// is absent; it is nil then.
 func (r *reading) genIntervals(field string) []Interval {
 	if r.enum(field, 1) == 0 {
 		return nil
@@ -284,7 +284,7 @@ func (r *reading) genIntervals(field string) []Interval {
 	return list
 }
 
-// interval reads what follows an interval's start and end.
+// interval reads the fields after an interval's start and end.
 func (r *reading) interval(i *Interval) {
 	if i.Start > i.End {
 		r.odd("end", "%d before the start, %d", i.End, i.Start)
@@ -293,26 +293,27 @@ func (r *reading) interval(i *Interval) {
 	i.Location = r.location(Storage(r.enum("physical", uint8(Memory))))
 }
 
-// location reads four bytes. Of memory, bit 31 says that the offset is absolute,
-// and the 31 bits below it are the offset, signed.
+// location reads four bytes. For memory, bit 31 is set where the offset is
+// absolute, and the 31 bits below it are the offset, signed.
 func (r *reading) location(s Storage) Location {
 	if s == Memory {
 		v := r.u32("offset")
 		return Location{Storage: s, IsAbsolute: v>>31 == 1, Offset: int32(v<<1) >> 1}
 	}
-	at := r.at
+	start := r.offset
 	l := Location{Storage: s, Register: r.u16("register"), Subregister: r.u16("subregister")}
 	switch largest := uint16(largestOf(s)); {
 	case l.Register == NotAllocated:
 	case l.Register > largest:
-		r.senseless(at, "register", "%s register %d, expected 0 to %d", s, l.Register, largest)
+		r.senseless(start, "register", "%s register %d, expected 0 to %d", s, l.Register, largest)
 	case l.Subregister >= maxRegisterBytes:
-		r.senseless(at, "subregister", "%d, expected less than %d", l.Subregister, maxRegisterBytes)
+		r.senseless(start, "subregister", "%d, expected less than %d", l.Subregister, maxRegisterBytes)
 	}
 	return l
 }
 
-// largestOf is the largest register number of a kind that any processor has.
+// largestOf returns the largest register number of a kind that any processor
+// has.
 func largestOf(s Storage) int {
 	if s == General {
 		return maxRegisters - 1
@@ -360,10 +361,10 @@ func (r *reading) save(s *Save) {
 	s.Registers = make([]SavedRegister, r.count("entries", uint64(r.u16("entries")), savedRegister))
 	for i := range s.Registers {
 		r.enter("entries", i)
-		at, g := r.at, &s.Registers[i]
+		start, g := r.offset, &s.Registers[i]
 		g.Offset, g.Bytes = r.u16("register_offset"), r.u16("bytes")
 		if end := uint32(g.Offset) + uint32(g.Bytes); g.Bytes == 0 || end > maxRegisters*maxRegisterBytes {
-			r.senseless(at, "bytes", "%d from %d on, expected some, and within %d registers", g.Bytes, g.Offset, maxRegisters)
+			r.senseless(start, "bytes", "%d from %d on, expected some, and within %d registers", g.Bytes, g.Offset, maxRegisters)
 		}
 		inRegister := r.enum("physical", 1)
 		g.Location = r.location([]Storage{Memory, General}[inRegister&1])

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// oldest are the first versions that tests can use of tools, by name.
+// oldest has the oldest usable versions of tools, by name.
 var oldest = map[string]struct {
 	major, minor int
 	because      string
@@ -23,10 +23,10 @@ var oldest = map[string]struct {
 
 var (
 	versionPattern = regexp.MustCompile(`(\d+)\.(\d+)`)
-	toolVersions   sync.Map // from a path to what --version prints
+	toolVersions   sync.Map // from a path to the output of --version
 )
 
-// unfit says why a tool is too old for tests; "" if it is not.
+// unfit returns why a tool is too old for tests; "" if it is not.
 func unfit(name, path string) string {
 	least, ok := oldest[name]
 	if !ok {
@@ -49,11 +49,11 @@ func unfit(name, path string) string {
 	return fmt.Sprintf("%s %d.%d or later is needed (%s); this is %s", name, least.major, least.minor, least.because, found[0])
 }
 
-// libcxx tells whether a compiler finds libc++, by its name.
+// libcxx records by name whether a compiler finds libc++.
 var libcxx sync.Map
 
-// command says that a test runs a tool with arguments: that it is installed, new enough,
-// and finds the C++ library that the arguments name.
+// command requires a tool for a test: it must be installed, new enough, and find the C++
+// library that the arguments name.
 func command(t testing.TB, name string, args []string) {
 	t.Helper()
 	path := Tool(t, name)

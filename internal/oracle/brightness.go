@@ -7,7 +7,8 @@ import (
 	"image/png"
 )
 
-// Brightness is the mean brightness of what is shown, 0 to 1, and how many colours it has.
+// Brightness returns the mean brightness of the window's content, 0 to 1, and how many
+// colours it has.
 func (b *Browser) Brightness() (mean float64, colours int) {
 	b.t.Helper()
 	picture, err := png.Decode(bytes.NewReader(b.Screenshot()))

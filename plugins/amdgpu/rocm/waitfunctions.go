@@ -2,8 +2,8 @@
 
 package rocm
 
-// waitFunctions are those in which a thread of the process waits for a signal: the
-// runtime's interface, and what it calls.
+// waitFunctions returns the functions in which a thread of the process waits for a
+// signal: the runtime's interface, and its callees.
 func waitFunctions() []string {
 	const (
 		signature = "22hsa_signal_condition_tlm16hsa_wait_state_t"

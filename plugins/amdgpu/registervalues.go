@@ -8,7 +8,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// hasValue says whether r has a value for one of the count registers from first.
+// hasValue reports whether r has a value for one of the count registers from first.
 func hasValue(r *sdk.Registers, first, count uint32) bool {
 	i, _ := slices.BinarySearch(r.Numbers, first)
 	for ; i < len(r.Numbers) && r.Numbers[i]-first < count; i++ {
