@@ -88,14 +88,14 @@ func (m *Module) addProblems(list ...string) {
 
 // Findings are the problems of looking for the rows of a module's code.
 type Findings struct {
-	IsAsked bool // rows or names were needed
+	IsRequested bool // rows or names were needed
 	// Problems are of the module, and ObjectProblems of its code object.
 	Problems, ObjectProblems []string
 }
 
 // Findings returns the findings so far.
 func (m *Module) Findings() Findings {
-	f := Findings{IsAsked: m.looked.Load()}
+	f := Findings{IsRequested: m.looked.Load()}
 	m.mu.Lock()
 	f.Problems = slices.Clone(m.problems)
 	m.mu.Unlock()
@@ -108,7 +108,7 @@ func (m *Module) Findings() Findings {
 // Adopt adds the findings of another process that walked through the module. The code object is
 // opened as for a row at an address of its code.
 func (m *Module) Adopt(ctx context.Context, f Findings, address uint64, isExact bool) {
-	if f.IsAsked {
+	if f.IsRequested {
 		_, _ = m.Row(ctx, address, isExact) // the lack of a row is no finding
 	}
 	m.addProblems(f.Problems...)

@@ -358,7 +358,7 @@ func (p *partReader) end(module func(*walk.Step, code.Findings)) (failures []str
 			break
 		}
 		number := p.number(uint64(len(p.frames) - 1))
-		found := code.Findings{IsAsked: p.number(1) == 1, Problems: p.texts(), ObjectProblems: p.texts()}
+		found := code.Findings{IsRequested: p.number(1) == 1, Problems: p.texts(), ObjectProblems: p.texts()}
 		f := &p.frames[number]
 		switch {
 		case p.failed != nil:

@@ -208,7 +208,7 @@ func (w *partWriter) end() error {
 	for _, m := range w.modules {
 		found := w.recording.process.Module(uint64(m.owner)).Findings()
 		isRequested := uint64(0)
-		if found.IsAsked {
+		if found.IsRequested {
 			isRequested = 1
 		}
 		w.numbers(uint64(m.frame), isRequested)

@@ -34,8 +34,6 @@ var riddles = regexp.MustCompile(`(?i)\bwhat (is|are|was|were)\b|\bthose of\b|\b
 // unfinished has the folders that the words above have not gone from, and how many there are. A
 // commit lowers a number, or takes a line away; none goes up.
 var unfinished = map[string]int{
-	"engine/code":           1,
-	"engine/plugin/confine": 1,
 }
 
 func TestWords(t *testing.T) {

@@ -93,7 +93,7 @@ func pathsOf(path string) ([]pathRule, error) {
 	return pluginPaths(path, file), nil
 }
 
-// isOfSystem says whether a file is in one of the directories that are open to
+// isOfSystem reports whether a file is in one of the directories that are open to
 // every plugin.
 func isOfSystem(path string) bool {
 	return slices.ContainsFunc(systemPaths, func(r pathRule) bool {
