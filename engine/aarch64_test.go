@@ -203,8 +203,14 @@ func TestCodeOfAArch64(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tool := range []string{mc, objdump} {
-		byTool := enginetest.Text(t, core, madeOf(exe), fiveInstructions, func(a *enginetest.Ask) { a.Engine.Disassembler = tool })
+		byTool := enginetest.Text(t, core, madeOf(exe), fiveInstructions, func(a *enginetest.Ask) {
+			a.Engine.Disassembler, a.Engine.Plugins.Self = tool, self
+		})
 		// The one problem is that qemu's cores do not tell build IDs.
 		if strings.Count(byTool, "problem:") != 1 || !strings.Contains(byTool, "  bti c\n") || !strings.Contains(byTool, "  bl ") {
 			t.Errorf("%s:\n%s", tool, byTool)
