@@ -86,7 +86,7 @@ func newNATSServer(path string) (*natsServer, error) {
 func (m *material) tormentOthers(n int) error {
 	built := filepath.Join(m.dir, "nats-server")
 	if _, err := os.Stat(built); err != nil {
-		if err := cost.Run(".", "go", "build", "-o", built, "github.com/nats-io/nats-server/v2"); err != nil {
+		if err := cost.Run("../..", "go", "build", "-o", built, "github.com/nats-io/nats-server/v2"); err != nil {
 			return err
 		}
 	}
