@@ -31,13 +31,7 @@ var retired = map[string]string{
 // riddles are turns of comments whose meaning a reader has to guess.
 var riddles = regexp.MustCompile(`(?i)\bwhat (is|are|was|were)\b|\bthose of\b|\bsays? (what|whether)\b|\bnobody\b|\bbut for\b`)
 
-// unfinished has the folders that the words above have not gone from, and how many there are. A
-// commit lowers a number, or takes a line away; none goes up.
-var unfinished = map[string]int{
-}
-
 func TestWords(t *testing.T) {
-	found := map[string][]string{}
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -51,31 +45,19 @@ func TestWords(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		folder := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "../../")
-		problems, err := wordsOf(path, text)
-		found[folder] = append(found[folder], problems...)
+		problems, err := unwantedWords(path, text)
+		for _, p := range problems {
+			t.Error(p)
+		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for folder, problems := range found {
-		switch known := unfinished[folder]; {
-		case len(problems) > known:
-			t.Errorf("%s: %d words, expected at most %d:\n%s", folder, len(problems), known, strings.Join(problems, "\n"))
-		case len(problems) < known:
-			t.Errorf("%s: %d words: lower its number in unfinished, %d", folder, len(problems), known)
-		}
-	}
-	for folder := range unfinished {
-		if found[folder] == nil {
-			t.Errorf("%s: there is no such folder", folder)
-		}
-	}
 }
 
-// wordsOf lists the words of a file that are not to be used.
-func wordsOf(path string, text []byte) (problems []string, err error) {
+// unwantedWords lists the words of a file that are not to be used.
+func unwantedWords(path string, text []byte) (problems []string, err error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, path, text, parser.ParseComments)
 	if err != nil {
@@ -136,7 +118,7 @@ func components(name string) (words []string) {
 
 func TestWordsThatAreFound(t *testing.T) {
 	text := "package p\n\n// f says what is there, but for those of others.\nfunc f(of int, keeperOf string) {}\n\ntype standIn struct{ at int }\n"
-	problems, err := wordsOf("p.go", []byte(text))
+	problems, err := unwantedWords("p.go", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
