@@ -89,7 +89,7 @@ func TestLicencesOfWhatIsLinked(t *testing.T) {
 	oracle.Tools(t, "go")
 	t.Chdir("../..")
 	exe := filepath.Join(t.TempDir(), "unwindd")
-	oracle.With{Env: []string{"CGO_ENABLED=0"}}.Run(t, "go", "build", "-trimpath", "-o", exe, "./cmd/unwindd")
+	oracle.With{Env: []string{"CGO_ENABLED=0"}}.Run(t, "go", "build", "-trimpath", "-tags=fleet", "-o", exe, "./cmd/unwindd")
 	linked, err := linkedModules(exe, "amd64")
 	if err != nil {
 		t.Fatal(err)

@@ -65,7 +65,7 @@ func linkedModules(exe, arch string) ([]*linkedModule, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := exec.Command("go", "list", "-deps", "-json=ImportPath,Dir,Standard,Module", "./cmd/unwindd")
+	list := exec.Command("go", "list", "-tags=fleet", "-deps", "-json=ImportPath,Dir,Standard,Module", "./cmd/unwindd")
 	list.Env = append(append(os.Environ(), fixed...), "GOOS=linux", "GOARCH="+arch)
 	out, err := output(list)
 	if err != nil {
