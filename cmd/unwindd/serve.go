@@ -248,6 +248,7 @@ func (f *serveFlags) run(ctx context.Context) error {
 		s.Abandon()
 		return err
 	case sig := <-ended:
+		s.Refuse() // connections that are open ask further when the listeners are closed
 		o.Log.Info("draining", "signal", sig.String(), "for", f.drain.String())
 	}
 	notify("STOPPING=1")

@@ -287,12 +287,17 @@ func (s *Server) enter() (leave func(), err error) {
 	return s.active.Done, nil
 }
 
-// Drain refuses new requests, and waits until the current ones are answered, or ctx ends.
-// Then connections and workers are ended, and their files removed.
-func (s *Server) Drain(ctx context.Context) error {
+// Refuse has new requests told that the server ends.
+func (s *Server) Refuse() {
 	s.mu.Lock()
 	s.ending = true
 	s.mu.Unlock()
+}
+
+// Drain refuses new requests, and waits until the current ones are answered, or ctx ends.
+// Then connections and workers are ended, and their files removed.
+func (s *Server) Drain(ctx context.Context) error {
+	s.Refuse()
 	answered := make(chan struct{})
 	go func() {
 		s.active.Wait()
