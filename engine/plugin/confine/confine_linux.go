@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -31,12 +30,9 @@ func confineSelf() (missing []string, err error) {
 			missing = append(missing, fmt.Sprintf("rlimit %s: %v", l.name, err))
 		}
 	}
-	filter := seccompFilter(uint32(os.Getpid()))
-	switch {
-	case filter == nil:
-		return append(missing, "seccomp: no filter is written for "+runtime.GOARCH), nil
-	case !hasSeccomp():
-		return append(missing, "seccomp: this kernel has no filters"), nil
+	filter, lacking := usableFilter()
+	if filter == nil {
+		return append(missing, lacking), nil
 	}
 	if err := applySeccomp(filter, unix.SECCOMP_FILTER_FLAG_TSYNC); err != nil {
 		return missing, fmt.Errorf("seccomp: %w", err)

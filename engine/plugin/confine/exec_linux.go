@@ -50,13 +50,9 @@ func (e *execution) run(report func(missing []string)) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}
-	filter := seccompFilter(uint32(os.Getpid()))
-	switch {
-	case filter == nil:
-		missing = append(missing, "seccomp: no filter is written for "+runtime.GOARCH)
-	case !hasSeccomp():
-		missing = append(missing, "seccomp: this kernel has no filters")
-		filter = nil
+	filter, lacking := usableFilter()
+	if filter == nil {
+		missing = append(missing, lacking)
 	}
 	missing = append(missing, applyLandlock(paths, e.socketDir, filter != nil)...)
 	if len(missing) > 0 {

@@ -4,6 +4,8 @@ package confine
 
 import (
 	"fmt"
+	"os"
+	"runtime"
 	"syscall"
 	"unsafe"
 
@@ -211,6 +213,18 @@ func hasSeccomp() bool {
 	action := uint32(unix.SECCOMP_RET_KILL_PROCESS)
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
 	return errno == 0
+}
+
+// usableFilter returns the filter of this process; nil, and the reason, where there is none.
+func usableFilter() (filter []unix.SockFilter, missing string) {
+	filter = seccompFilter(uint32(os.Getpid()))
+	switch {
+	case filter == nil:
+		return nil, "seccomp: no filter is written for " + runtime.GOARCH
+	case !hasSeccomp():
+		return nil, "seccomp: this kernel has no filters"
+	}
+	return filter, ""
 }
 
 // applySeccomp applies a filter to this thread, with SECCOMP_FILTER_FLAG_TSYNC among
