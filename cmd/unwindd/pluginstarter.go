@@ -9,7 +9,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin/confine"
 )
 
-// starterName names the executable that starts plugins in a third of this one's time: it
+// starterName names the executable that starts plugins in half of this one's time: it
 // links nothing else. A release has it in libexec, `make build` puts it beside this one, `go
 // install` does without.
 const starterName = "unwindd-plugins"

@@ -344,7 +344,7 @@ func (c *Client) log(format string, args ...any) {
 	}
 }
 
-// label is what messages call a file of a server: its URL, without a password.
+// label names a file of a server in messages: its URL, without a password.
 func (c *Client) label(s *server, f object.RemoteFile) string {
 	return c.protocol.URLs(s.url, f)[0].Redacted()
 }

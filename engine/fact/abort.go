@@ -34,7 +34,7 @@ func (c *crash) abort() string {
 	return c.sent()
 }
 
-// glibcKinds are what messages of glibc are about, by their beginning. The first that fits
+// glibcKinds are the kinds of glibc's messages, by their beginning. The first that fits
 // counts.
 var glibcKinds = []struct{ begins, is string }{
 	{"*** stack smashing", "stack smashing"}, {"*** buffer overflow", "buffer overflow"}, {"*** ", "check of glibc"},

@@ -11,7 +11,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// Analysis is what the failed instruction accesses, and which addresses may have been meant, as
+// Analysis lists the accesses of the failed instruction, and the addresses that may have been meant, as
 // in rust-minidump's minidump-processor (op_analysis.rs, process_state.rs).
 type Analysis struct {
 	// IsDecoded is true where the architecture decoded the instruction's accesses.

@@ -358,7 +358,7 @@ func (s *state) applyAccess(e *effect, isInitial bool) {
 	}
 }
 
-// set is what a load makes of a register.
+// set sets a register to a loaded value.
 func (s *state) set(e *effect, r uint8, v value) {
 	if e.size != 8 {
 		v = value{}
@@ -371,7 +371,7 @@ func (s *state) set(e *effect, r uint8, v value) {
 	}
 }
 
-// get is what a store writes of a register.
+// get returns the value that a store writes.
 func (s *state) get(e *effect, r uint8) value {
 	switch {
 	case e.isVector && r >= firstVector && r < firstVector+8:

@@ -11,7 +11,7 @@ import (
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
-// trampoline is what a signal handler returns to on Linux: mov x8, #139; svc #0
+// trampoline is the code that a signal handler returns to on Linux: mov x8, #139; svc #0
 // (rt_sigreturn).
 const trampoline = "\x68\x11\x80\xd2\x01\x00\x00\xd4"
 

@@ -34,7 +34,7 @@ var dwarfNumber = [gprCount]uint32{rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8, r
 // order.
 const preserved = 1<<gprBX | 1<<gprSP | 1<<gprBP | 1<<gprR12 | 1<<gprR13 | 1<<gprR14 | 1<<gprR15
 
-// effectKind is what an instruction does to the frame.
+// effectKind is the kind of change that an instruction makes to the frame.
 type effectKind uint8
 
 const (

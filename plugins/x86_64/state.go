@@ -30,7 +30,7 @@ const (
 // stack pointer), one for each instruction that makes one.
 const firstFresh = gprCount
 
-// entryValue is what a register held when the analysis began.
+// entryValue is the value of a register when the analysis began.
 func entryValue(register uint8) value { return value{kind: address, base: register} }
 
 // plus adds n to v.

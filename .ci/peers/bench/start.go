@@ -4,7 +4,7 @@ package main
 
 import "slices"
 
-// start is what a command costs that does almost nothing.
+// start measures a command that does almost nothing.
 func start(b *bench) (list []*contest, err error) {
 	program, err := b.compile("gcc", "bench/testdata/deep.c", "-O1")
 	if err != nil {

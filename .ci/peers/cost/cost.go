@@ -63,7 +63,7 @@ func Unwindd(variable, dir string, tags ...string) (path string, err error) {
 	return Build(dir, tags...)
 }
 
-// Cost is what a run took.
+// Cost is the time and the memory of a run.
 type Cost struct {
 	Wall, CPU time.Duration // CPU: of the children that ended, too
 	Own, All  int64         // KiB of memory: without and with the pages of mapped files
@@ -124,7 +124,7 @@ func (c *Command) watch(p *os.Process, took *Cost, done <-chan struct{}) {
 	}
 }
 
-// memory is what a process and its children have, 0 where they have ended.
+// memory returns the memory of a process and its children, 0 where they have ended.
 func memory(pid int) (own, all int64) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	own, all = kib(text, "RssAnon:"), kib(text, "VmHWM:")
@@ -142,7 +142,7 @@ func memory(pid int) (own, all int64) {
 	return own, all
 }
 
-// tick is what /proc/PID/stat counts in (USER_HZ, proc_pid_stat(5)).
+// tick is the unit of times in /proc/PID/stat (USER_HZ, proc_pid_stat(5)).
 const tick = time.Second / 100
 
 // processor is the time that a process took of the processors up to now.

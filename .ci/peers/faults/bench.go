@@ -72,7 +72,7 @@ func (b *bench) unwindd() string           { return filepath.Join(b.dir, "unwind
 func (b *bench) material() string          { return filepath.Join(b.dir, "material") }
 func (b *bench) folder(name string) string { return filepath.Join(b.dir, "r", name) }
 
-// result is what a run came to.
+// result is the exit, the output and the cost of a run.
 type result struct {
 	status  int // of the exit; that of a shell where a signal ended it
 	signal  syscall.Signal
@@ -86,7 +86,7 @@ type result struct {
 	took    time.Duration
 }
 
-// isOfPlugin is what an answer says of plugins that did not do what they should.
+// isOfPlugin matches the sentences of answers about plugins that failed.
 var isOfPlugin = regexp.MustCompile(`could not be started|given up after|was killed by|no answer within`)
 
 // check says why a result cannot be what others are compared with.

@@ -17,7 +17,7 @@ import (
 type command struct {
 	name string
 	argv []string
-	// stdin is what comes by a pipe; "": nothing does.
+	// stdin is the text that comes by a pipe; "": none.
 	stdin string
 	// output is the snapshot that it writes; "": it prints JSON.
 	output  string

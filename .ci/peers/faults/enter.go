@@ -20,7 +20,7 @@ const enterVariable = "FAULTS_ENTER"
 // notEntered is the exit status of a process that could not enter its fault.
 const notEntered = 97
 
-// entry is what a process has taken from it before unwindd begins.
+// entry is the restrictions that a process enters before it executes unwindd.
 type entry struct {
 	Limits   map[int]uint64 // rlimits by their numbers
 	Hidden   []string       // folders that are empty

@@ -30,7 +30,7 @@ type fault struct {
 	// starves is one that leaves Go's runtime without memory or threads, which ends
 	// a program.
 	starves bool
-	// fatal is what Go's library says before it ends a program because of the fault.
+	// fatal is the text of Go's library before it ends a program because of the fault.
 	fatal string
 	// hasNoReader is a fault in which standard output has no reader, hasNoMessages one in
 	// which standard error has none.
@@ -108,7 +108,7 @@ func lowLimits() (list []*fault) {
 	return list
 }
 
-// missing is what every system has.
+// missing is the faults that leave out a part of the system.
 func missing() []*fault {
 	const kind = "something is missing"
 	return []*fault{

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// outcome is what a run came to.
+// outcome is the class of a run's end.
 type outcome int
 
 // The outcomes.
@@ -37,10 +37,10 @@ type row struct {
 	examples [outcomes]string
 }
 
-// messages are what a Go program prints that breaks down.
+// messages are the beginnings of texts that a Go program prints when it breaks down.
 var brokenDown = regexp.MustCompile(`(?m)^(panic:|fatal error:|goroutine \d+ \[|runtime: |unexpected fault address|SIG[A-Z]+: )`)
 
-// noRoom is what Go's runtime says when the system gives it no memory or no thread.
+// noRoom is the text of Go's runtime when the system gives it no memory or no thread.
 var noRoom = regexp.MustCompile(`out of memory|cannot allocate memory|failed to create new OS thread|pthread_create failed|cannot reserve arena|arena index out of range|failed to reserve`)
 
 // judge returns the outcome of a run, and the reason.

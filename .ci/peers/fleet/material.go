@@ -26,7 +26,7 @@ import (
 // module.
 const examples = "../../examples"
 
-// anyName is what every target is called for the command. A job has another name.
+// anyName is the name of every target for the command. A job has another name.
 const anyName = "the-target-of-a-job"
 
 // kind of jobs: the request, its input, and the right answer.
@@ -38,7 +38,7 @@ type kind struct {
 	want    string // what the command writes; "": the job fails
 }
 
-// material is what jobs are made of.
+// material is the files that jobs send.
 type material struct {
 	unwindd, dir string
 	isClocked    bool   // its processes have wall clocks that jump
@@ -113,7 +113,7 @@ func newMaterial(unwindd, dir string) (*material, error) {
 	return m, nil
 }
 
-// byCommand is what the command writes of a target; "" where it can tell nothing.
+// byCommand is the command's output for a target; "" where it fails.
 func (m *material) byCommand(k *kind, args []string) (string, error) {
 	dir := filepath.Join(m.dir, "targets", k.name)
 	empty := filepath.Join(dir, "nothing")

@@ -52,7 +52,7 @@ func (m *material) measure(n int) error {
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// byCommands is what the command costs.
+// byCommands measures the command.
 func (m *material) byCommands(n int) (each time.Duration, err error) {
 	for range n {
 		cmd := exec.Command(m.unwindd, "stack", anyName, "--crashed", "--exe", mustAbsolute(filepath.Join(examples, "crash", "server")), "--sysroot", "nothing")
@@ -73,7 +73,7 @@ func mustAbsolute(path string) string {
 	return path
 }
 
-// byDaemon is what a daemon costs, and how fast it is with one caller.
+// byDaemon measures a daemon, and its speed with one caller.
 func (m *material) byDaemon(n int) (each time.Duration, perSecond float64, err error) {
 	dir, err := os.MkdirTemp("", "fleet-")
 	if err != nil {

@@ -120,7 +120,7 @@ func (t *tormenting) run(dir string, n, cuts int) (err error) {
 	return errors.Join(err, t.judge(q, results), t.end())
 }
 
-// secretOf is what a URL has before its host.
+// secretOf returns the part of a URL before its host.
 func secretOf(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {

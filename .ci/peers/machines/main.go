@@ -111,7 +111,7 @@ func (w *work) compareAll(list []*program) {
 	wait.Wait()
 }
 
-// tally is what became of the stacks of some programs.
+// tally counts the stacks of some programs by their result.
 type tally struct {
 	programs, threads, frames   int
 	equal, fewer, more, another int // threads, beside gdb
@@ -119,7 +119,7 @@ type tally struct {
 	guessed                     int // threads with a wrong frame that is marked as a guess
 }
 
-// work is what all programs share.
+// work is the state that all programs share.
 type work struct {
 	dir, unwindd, plugins string
 	packages              *foreign.Packages

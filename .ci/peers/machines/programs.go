@@ -122,7 +122,7 @@ func (b *build) isMusl() bool { return strings.HasPrefix(b.name, "musl") }
 // goBuildID is one for all: an executable without DWARF has that of another.
 const goBuildID = "0x756e77696e6464206d616368696e6573"
 
-// command is what makes the program, as the file program of a folder.
+// command builds the program, as the file program of a folder.
 func (w *work) command(b *build, dir string) (env, command []string) {
 	data, _ := filepath.Abs(filepath.Join("machines", "testdata"))
 	exe := filepath.Join(dir, "program")

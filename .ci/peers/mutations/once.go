@@ -41,7 +41,7 @@ type result struct {
 	memory              int64         // bytes
 }
 
-// trace is what Go prints of a panic, one that was caught included.
+// trace matches the stack trace that Go prints for a panic, a caught one too.
 var trace = regexp.MustCompile(`(?m)^goroutine \d+ (gp=\S+ m=\S+ (mp=\S+ )?)?\[[^]]*\]:|^panic: |^fatal error: |runtime error: |panicked: `)
 
 // watch keeps the end of the output until it has looked for a trace in it.

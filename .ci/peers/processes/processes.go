@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Stat is what /proc/PID/stat says of a process.
+// Stat is the state of a process in /proc/PID/stat.
 type Stat struct {
 	State  string
 	Parent int

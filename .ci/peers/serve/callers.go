@@ -50,7 +50,7 @@ func (c *caller) close() {
 	_ = c.conn.Close()
 }
 
-// reply is what came back. err is of a connection that broke off, or of an answer that
+// reply is the answer of a server. err is the error of a connection that broke off, or of an answer that
 // did.
 type reply struct {
 	since  time.Time

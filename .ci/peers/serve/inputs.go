@@ -31,7 +31,7 @@ type input struct {
 	dir  string // that the command runs in
 }
 
-// material is what inputs are made of.
+// material is the files that inputs are built from.
 type material struct {
 	unwindd, dir, empty string
 	crash               []byte // the executable
@@ -67,7 +67,7 @@ func (m *material) input(name, path, file string, args ...string) (*input, error
 	return in, nil
 }
 
-// byCommand is what the command writes.
+// byCommand is the output of the command.
 func (i *input) byCommand() ([]byte, error) {
 	out, err := i.command().Output()
 	var failed *exec.ExitError

@@ -191,7 +191,7 @@ func printTimes(times []took) {
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.2f", float64(d.Microseconds())/1000) }
 
-// settled is what a server has when nothing is under way: the most of some samples, because
+// settled measures a server when no request is under way: the most of some samples, because
 // how many goroutines collect the figures that tell of goroutines is not always the same.
 // Where it has had less before it is asked again for a while: a connection that is closed is
 // noticed a moment later.

@@ -28,7 +28,7 @@ func (s *server) workers() (workers, plugins []int) {
 	return workers, plugins
 }
 
-// usage is what a server and its descendants have at a moment.
+// usage is the memory, descriptors and goroutines of a server and its descendants at a moment.
 type usage struct {
 	Goroutines          int // of the server
 	Descriptors         int // likewise
@@ -91,7 +91,7 @@ func field(text []byte, name string) (n int64) {
 	return n
 }
 
-// descriptors are what a process has open.
+// descriptors lists the files that a process has open.
 func descriptors(pid int) (list []string) {
 	folder := fmt.Sprintf("/proc/%d/fd", pid)
 	entries, _ := os.ReadDir(folder)

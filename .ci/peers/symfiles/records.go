@@ -37,7 +37,7 @@ type inline struct {
 // rules are the rules of a STACK CFI record, by the name of the register.
 type rules map[string]string
 
-// records are what a symbol file has.
+// records are the lines of a symbol file, parsed.
 type records struct {
 	module, codeID string
 	functions      map[uint64]*function

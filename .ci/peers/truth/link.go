@@ -31,7 +31,7 @@ var linked = []program{
 // (AAPCS64, 6.1.1): x19 to x29.
 var savedByLink = [...]uint64{19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29}
 
-// readLinkAction is what an instruction of AArch64 does: bl, blr and their forms that
+// readLinkAction returns the action of an instruction of AArch64: bl, blr and their forms that
 // authenticate call, br, ret and theirs leave.
 func readLinkAction(code []byte) action {
 	if len(code) < 4 {

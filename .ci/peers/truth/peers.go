@@ -36,7 +36,7 @@ type peers struct {
 	problems []string
 }
 
-// peerCount is what became of the stacks of a peer.
+// peerCount counts the stacks of a peer by their result.
 type peerCount struct{ right, wrong, beyond, missing, none, frames int }
 
 // peerPoint is a point whose core is written, with the truth of then.

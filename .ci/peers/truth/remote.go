@@ -223,7 +223,7 @@ func (e *emulated) word(address uint64) (uint64, bool) {
 	return binary.LittleEndian.Uint64(b[:]), true
 }
 
-// maps is what the process has mapped. qemu maps no code of it as executable, and has files of
+// maps returns the mappings of the process. qemu maps no code of it as executable, and has files of
 // its own.
 func (e *emulated) maps() (string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", e.cmd.Process.Pid))

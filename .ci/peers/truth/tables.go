@@ -22,7 +22,7 @@ import (
 
 // This file holds the call frame information of libraries against an emulation of their code.
 
-// tables is what became of the instructions of libraries.
+// tables counts the instructions of libraries by their result.
 type tables struct {
 	libraries, functions int
 	agreed, saved        int            // instructions whose CFA agrees, and saved registers that are where the table says

@@ -16,7 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 )
 
-// work is what all programs share.
+// work is the state that all programs share.
 type work struct {
 	dir     string
 	engine  *engine.Engine
@@ -34,7 +34,7 @@ type instruction struct {
 	offset uint64
 }
 
-// tally is what became of the stacks of a program.
+// tally counts the stacks of a program by their result.
 type tally struct {
 	name                           string
 	steps, walked, distinct        int

@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-// work is what all programs share.
+// work is the state that all programs share.
 type work struct {
 	unwindd string
 	cores   string

@@ -13,7 +13,7 @@ import (
 
 // Thread is a thread that has been confined to start a plugin.
 type Thread struct {
-	// Missing is what of the sandbox this system lacks.
+	// Missing lists the parts of the sandbox that this system lacks.
 	Missing []string
 	// open are the descriptors of the thread alone that CloseDescriptors closes.
 	open []int
@@ -74,7 +74,7 @@ func foreignDescriptors() []int {
 	return list
 }
 
-// pathsOf is what an executable of this project needs of the file system. Its
+// pathsOf returns the paths that an executable of this project needs. Its
 // libraries are the C library's, which lie with the dynamic loader: where that is
 // in a directory of the system, there is no need to look for them.
 func pathsOf(path string) ([]pathRule, error) {
