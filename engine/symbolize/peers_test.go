@@ -72,7 +72,7 @@ var options = map[string]func(*Session){
 
 // ask asks a session, with the options of a command line. The questions are arguments, or
 // read.
-func (o Options) ask(t *testing.T, s Session, words []string, questions []string, in string) (a answers) {
+func (o Options) ask(t *testing.T, s Session, words []string, questions []string, input string) (a answers) {
 	t.Helper()
 	s.Symbolizer = New(o)
 	defer s.Symbolizer.Close()
@@ -82,7 +82,7 @@ func (o Options) ask(t *testing.T, s Session, words []string, questions []string
 	}
 	var stdout, stderr strings.Builder
 	s.Message = func(text string) { fmt.Fprintln(&stderr, text) }
-	err := s.Run(&stdout, questions, strings.NewReader(in))
+	err := s.Run(&stdout, questions, strings.NewReader(input))
 	return answers{stdout.String(), stderr.String(), err != nil}
 }
 

@@ -102,19 +102,19 @@ func TestJudgeSeesRulesThatAreWrong(t *testing.T) {
 	}
 }
 
-// nextSlot adds to the first offset of a rule; false where it has none.
-func nextSlot(rule *cfi.Rule, by int) bool {
+// nextSlot adds an increment to the first offset of a rule; false where it has none.
+func nextSlot(rule *cfi.Rule, increment int) bool {
 	switch rule.Kind {
 	case cfi.Offset:
-		rule.Offset += int64(by)
+		rule.Offset += int64(increment)
 		return true
 	case cfi.Expression:
-		at := bytes.Index(rule.Expr, []byte{dw.OpLLVMUser, dw.UserOffsetUconst})
-		if at < 0 {
+		offset := bytes.Index(rule.Expr, []byte{dw.OpLLVMUser, dw.UserOffsetUconst})
+		if offset < 0 {
 			return false
 		}
-		old, size := binary.Uvarint(rule.Expr[at+2:])
-		rule.Expr = slices.Concat(rule.Expr[:at+2], binary.AppendUvarint(nil, old+uint64(by)), rule.Expr[at+2+size:]) //nolint:gosec // positive
+		old, size := binary.Uvarint(rule.Expr[offset+2:])
+		rule.Expr = slices.Concat(rule.Expr[:offset+2], binary.AppendUvarint(nil, old+uint64(increment)), rule.Expr[offset+2+size:]) //nolint:gosec // positive
 		return true
 	}
 	return false

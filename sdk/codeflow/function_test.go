@@ -33,11 +33,11 @@ func newStackCPU(code *Pieces) *stackCPU {
 	return f
 }
 
-func (f *stackCPU) Instruction(n uint64) (in Instruction, ok bool) {
+func (f *stackCPU) Instruction(n uint64) (_ Instruction, ok bool) {
 	return toyInstruction(f.code, n)
 }
 
-func toyInstruction(code []byte, n uint64) (in Instruction, ok bool) {
+func toyInstruction(code []byte, n uint64) (_ Instruction, ok bool) {
 	kinds := map[byte]Kind{cpuPush: Ordinary, cpuPop: Ordinary, toyNothing: Ordinary, toyCall: Call, toyBranch: Branch, toyJump: Jump, toyReturn: Return, cpuStop: Stop}
 	kind, ok := kinds[code[cpuUnit*n]]
 	distance := int64(int8(code[cpuUnit*n+1])) //nolint:gosec // its bits
@@ -203,7 +203,7 @@ func TestAReaderAnswers(t *testing.T) {
 // A leaver is code whose jumps that are not direct go through a slot at the address of the jump.
 type leaver struct{ *Exits[bool] }
 
-func (x *leaver) Instruction(n uint64) (in Instruction, ok bool) { return toyInstruction(x.Code, n) }
+func (x *leaver) Instruction(n uint64) (_ Instruction, ok bool) { return toyInstruction(x.Code, n) }
 
 func (x *leaver) Join(_ *Point[bool], _ *bool, isFirst bool) bool { return isFirst }
 func (x *leaver) Apply(uint64, *bool)                             {}
