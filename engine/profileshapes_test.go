@@ -485,8 +485,12 @@ func TestFilesThatPerfSwitchedAreOneRecording(t *testing.T) {
 	}
 	unknown = 0
 	p := profiled(t, path)
-	// One sample in 270 had a map that no file has, once in a hundred runs beside other work.
-	if count(p); len(p.Samples) != apart || unknown > apart/100 || len(withoutUnchecked(p.Problems)) > 0 {
+	for i := range p.Samples { // once in some hundred runs there is one, of which this tells more
+		if stop := p.Stops[p.Samples[i].Stop]; stop.Reason == StopNoModule {
+			t.Logf("in nothing that is known: %+v of %+v: %+v", p.Samples[i], p.Threads[p.Samples[i].Thread], stop)
+		}
+	}
+	if count(p); len(p.Samples) != apart || unknown > 0 || len(withoutUnchecked(p.Problems)) > 0 {
 		t.Errorf("together %d samples, %d of them in nothing that is known, problems %q", len(p.Samples), unknown, p.Problems)
 	}
 }
