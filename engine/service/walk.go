@@ -119,9 +119,10 @@ func newWalk(s *Server, req *request, st grpc.BidiStreamingServer[pb.WalkRequest
 	return w
 }
 
-// why returns why a walk did not come to its end: the caller's fault, if there is one.
+// why returns why a walk failed: a caller who is gone or is at fault is the reason, whatever
+// the worker made of the questions that were not answered.
 func (w *walk) why(err error) error {
-	if cause := context.Cause(w.ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+	if cause := context.Cause(w.ctx); cause != nil {
 		return cause
 	}
 	return err
