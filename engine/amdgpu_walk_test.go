@@ -170,7 +170,7 @@ func newWaveTestWith(t *testing.T, c *waveCode, plugins plugin.Options) *waveTes
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { o.Close() })
-	m := &target.Module{Path: c.path, Arch: "amdgpu", Object: o}
+	m := &target.Module{LoadedModule: target.LoadedModule{Path: c.path, Arch: "amdgpu"}, Object: o}
 	for _, s := range o.Segments() {
 		m.Segments = append(m.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: gcn.CodeBase + s.Address, Executable: true})
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
@@ -167,7 +168,7 @@ func TestCallFrameInformationThatIsIllFormed(t *testing.T) {
 				r.Set(regSGPR0+n, word(v, 4))
 			}
 			module := *d.module
-			tg := d.engine.Attach(&engine.Sample{Arch: "amdgpu", ThreadID: c.name, Registers: r, Loaded: []*target.Module{&module}})
+			tg := d.engine.Attach(&engine.Sample{SampleState: walk.SampleState{Arch: "amdgpu", ThreadID: c.name, Registers: r}, Loaded: []*target.Module{&module}})
 			th := tg.Threads()[0]
 			s := tg.Walk(context.Background(), th)
 			switch {
@@ -178,7 +179,7 @@ func TestCallFrameInformationThatIsIllFormed(t *testing.T) {
 			case len(s.Frames) != 2 || s.Frames[1].PC != back || s.Frames[1].FoundBy != c.found:
 				t.Fatalf("%s: frames %+v, stopped: %v", c.section, s.Frames, s.Stopped)
 			}
-			problems := strings.Join(tg.ModuleInfo(&module).Problems, "\n")
+			problems := strings.Join(tg.ModuleInfo(&module.LoadedModule).Problems, "\n")
 			if c.problem == "" && problems != "" || !strings.Contains(problems, c.problem) {
 				t.Errorf("%s: problems %q, expected %q", c.section, problems, c.problem)
 			}

@@ -106,7 +106,7 @@ func TestValuesOfMachinesOfBothByteOrders(t *testing.T) {
 				for _, list := range f.Details.Locals {
 					for i := range list {
 						if v := &list[i]; v.Status == value.OK {
-							got = append(got, v.Name+" = "+v.Value.Line(v.Language))
+							got = append(got, v.Name+" = "+value.Line(&v.Value, v.Language))
 						} else if v.Status == value.Failed {
 							t.Log(v.Name, v.Problem)
 						}

@@ -35,9 +35,17 @@ func TestCallsOfEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	module := &target.Module{Path: path, Arch: "x86_64", Object: file, File: path, Segments: []target.Segment{
-		{Address: 0x1000, Size: 0x100, Start: 0x1000, Executable: true},
-	}}
+	module := &target.Module{
+		LoadedModule: target.LoadedModule{
+			Path: path,
+			Arch: "x86_64",
+			File: path,
+			Segments: []target.Segment{
+				{Address: 0x1000, Size: 0x100, Start: 0x1000, Executable: true},
+			},
+		},
+		Object: file,
+	}
 
 	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
 	if err != nil {
@@ -45,7 +53,7 @@ func TestCallsOfEntries(t *testing.T) {
 	}
 	defer e.Close()
 	at := func(pc uint64) walk.Activation {
-		s := &engine.Sample{Arch: "x86_64", ThreadID: "1", Loaded: []*target.Module{module}, StackStart: 0x7000, Stack: make([]byte, 0x40)}
+		s := &engine.Sample{SampleState: walk.SampleState{Arch: "x86_64", ThreadID: "1", StackStart: 0x7000, Stack: make([]byte, 0x40)}, Loaded: []*target.Module{module}}
 		copy(s.Stack[0x10:], []byte{0xfe, 0xff, 1, 2})
 		s.Registers.Set(16, binary.LittleEndian.AppendUint64(nil, pc))    // rip
 		s.Registers.Set(3, make([]byte, 8))                               // rbx

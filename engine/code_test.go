@@ -20,6 +20,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
@@ -125,11 +126,11 @@ func openCode(t *testing.T, path, processor string, lanes uint32, program string
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	m := &target.Module{Path: path, Arch: "amdgpu", Processor: processor, Object: file, File: path}
+	m := &target.Module{LoadedModule: target.LoadedModule{Path: path, Arch: "amdgpu", Processor: processor, File: path}, Object: file}
 	for _, s := range file.Segments() {
 		m.Segments = append(m.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: loadedAt + s.Address, Executable: s.Executable()})
 	}
-	tg := e.Attach(&engine.Sample{Arch: "amdgpu", ThreadID: "1", Loaded: []*target.Module{m}})
+	tg := e.Attach(&engine.Sample{SampleState: walk.SampleState{Arch: "amdgpu", ThreadID: "1"}, Loaded: []*target.Module{m}})
 	return &gpuCode{tg, m, lanes}
 }
 
@@ -139,7 +140,7 @@ func (g *gpuCode) shown(exact, returns []uint64, count int) (codes []*engine.Fra
 	s := &engine.Stack{Thread: th, Lanes: g.lanes}
 	for i, list := range [][]uint64{exact, returns} {
 		for _, pc := range list {
-			s.Frames = append(s.Frames, engine.Frame{PC: loadedAt + pc, Exact: i == 0, Module: g.module})
+			s.Frames = append(s.Frames, engine.Frame{PC: loadedAt + pc, Exact: i == 0, Module: &g.module.LoadedModule})
 		}
 	}
 	reader := g.target.CodeReader(count)

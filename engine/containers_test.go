@@ -158,7 +158,7 @@ var lambdaNumber = regexp.MustCompile(`\$_\d+`)
 
 // containerLine is a variable's text without addresses. That of long ones is cut.
 func containerLine(v *engine.Variable) string {
-	text := anyAddress.ReplaceAllString(v.Value.Line(v.Language), "ADDR")
+	text := anyAddress.ReplaceAllString(value.Line(&v.Value, v.Language), "ADDR")
 	text = lambdaNumber.ReplaceAllString(text, "$$_N")
 	return text[:min(len(text), 300)]
 }
@@ -303,7 +303,7 @@ func TestContainersAreShownAsByGdb(t *testing.T) {
 				t.Errorf("%s %s is not there", function, m[1])
 				continue
 			}
-			got, want := likeGdb(v.Value.Line(v.Language)), likeGdb(m[2])
+			got, want := likeGdb(value.Line(&v.Value, v.Language)), likeGdb(m[2])
 			switch {
 			case got == want, strings.HasSuffix(want, "...}") && strings.HasPrefix(got, strings.TrimSuffix(want, "...}")):
 				equal++
@@ -380,7 +380,7 @@ func TestDamagedContainersAreReadInBounds(t *testing.T) {
 						if v.Status != value.OK {
 							broken++
 						}
-						_ = v.Value.Line(v.Language)
+						_ = value.Line(&v.Value, v.Language)
 					}
 					if took := time.Since(from); took > 20*time.Second {
 						t.Errorf("%s took %v", function, took)
@@ -405,7 +405,7 @@ func TestUnmadeContainersAreNone(t *testing.T) {
 	for _, name := range []string{"v", "s", "m", "u", "l", "d", "p", "w", "o", "a", "b", "t"} {
 		v, ok := list[name]
 		if !ok || v.Status == value.OK || !strings.Contains(v.Problem, "std::") {
-			t.Errorf("%s = %s (%s)", name, v.Value.Line(v.Language), v.Status)
+			t.Errorf("%s = %s (%s)", name, value.Line(&v.Value, v.Language), v.Status)
 		}
 		if len(v.Children) == 0 {
 			t.Errorf("%s: its members are not there", name)

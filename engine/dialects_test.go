@@ -149,8 +149,14 @@ func openDialect(t *testing.T, file []byte, answer sdk.OpenObjectAnswer) (*Targe
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &target.Module{Path: "toy.so", Arch: "toy", Object: o,
-		Segments: []target.Segment{{Address: 0x1000, Size: 0x30, Start: codeStart, Executable: true}}}
+	m := &target.Module{
+		LoadedModule: target.LoadedModule{
+			Path:     "toy.so",
+			Arch:     "toy",
+			Segments: []target.Segment{{Address: 0x1000, Size: 0x30, Start: codeStart, Executable: true}},
+		},
+		Object: o,
+	}
 	// The return address of a frame of 8 bytes is that of one of 16 bytes too.
 	s := withModules{newState(0x1014, 0x1014, 0x1024, 0x1024, 0, 0, 0).thread(0x1004, stackStart, 0, 0), []*target.Module{m}}
 	e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{&dialectToy{answer: answer}}}})

@@ -23,6 +23,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -51,13 +52,13 @@ func sampleOf(t *testing.T, path string) *engine.Target {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	m := &target.Module{Path: path, Arch: "x86_64", Object: file, File: path}
+	m := &target.Module{LoadedModule: target.LoadedModule{Path: path, Arch: "x86_64", File: path}, Object: file}
 	for _, s := range file.Segments() {
 		m.Segments = append(m.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: loadedAt + s.Address, Executable: s.Executable()})
 	}
 	var r sdk.Registers
 	r.Set(16, binary.LittleEndian.AppendUint64(nil, loadedAt)) // rip
-	return e.Attach(&engine.Sample{Arch: "x86_64", ThreadID: "1", Registers: r, Loaded: []*target.Module{m}})
+	return e.Attach(&engine.Sample{SampleState: walk.SampleState{Arch: "x86_64", ThreadID: "1", Registers: r}, Loaded: []*target.Module{m}})
 }
 
 // TestDisassembleEqualsObjdump holds every instruction of functions of libc against

@@ -131,7 +131,7 @@ func TestTheLargestSpaceBoundsComposites(t *testing.T) {
 func TestThreadLocalStorageOfAModuleWithoutAny(t *testing.T) {
 	core := openCrash(t)
 	tried := 0
-	for _, m := range core.Modules() {
+	for _, m := range core.Process.Modules() {
 		if m.Object == nil || slices.ContainsFunc(m.Object.Programs(), func(p object.Program) bool { return p.Type == elf.PT_TLS }) {
 			continue
 		}
@@ -151,7 +151,7 @@ func TestThreadLocalStorageOfAModuleWithoutAny(t *testing.T) {
 
 func TestAModuleOfAnotherTarget(t *testing.T) {
 	core, other := openCrash(t), openCrash(t)
-	err := core.Evaluate(context.Background(), core.Threads()[0], 0, Surroundings{Module: other.Modules()[0]}, nil,
+	err := core.Evaluate(context.Background(), core.Threads()[0], 0, Surroundings{Module: other.Process.Modules()[0]}, nil,
 		func(locexpr.Context, *locexpr.Evaluator) error { t.Error("evaluated"); return nil })
 	if err == nil {
 		t.Error("no error")

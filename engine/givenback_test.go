@@ -13,6 +13,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 )
@@ -32,7 +33,7 @@ func TestRegistersThatWereGivenBack(t *testing.T) {
 	}
 	defer o.Close()
 	at := addressesOf(t, path)
-	m := &target.Module{Path: path, Arch: "x86_64", Object: o}
+	m := &target.Module{LoadedModule: target.LoadedModule{Path: path, Arch: "x86_64"}, Object: o}
 	for _, s := range o.Segments() {
 		m.Segments = append(m.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: s.Address, Executable: s.Executable()})
 	}
@@ -46,7 +47,7 @@ func TestRegistersThatWereGivenBack(t *testing.T) {
 		{"uses", "after_keeping", []string{"uses", "after_keeping"}, StopNoMemory},
 	} {
 		const sp = 0x7ffe0000
-		s := &Sample{Arch: "x86_64", StackStart: sp, Stack: make([]byte, 96), Loaded: []*target.Module{m}}
+		s := &Sample{SampleState: walk.SampleState{Arch: "x86_64", StackStart: sp, Stack: make([]byte, 96)}, Loaded: []*target.Module{m}}
 		binary.LittleEndian.PutUint64(s.Stack, at[tt.back])
 		binary.LittleEndian.PutUint64(s.Stack[80:], at["after_start"])
 		for number, value := range map[uint32]uint64{x86_64.Description().FP: sp + 72, x86_64.Description().SP: sp, x86_64.Description().PC: at[tt.in]} {

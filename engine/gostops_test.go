@@ -18,6 +18,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/recorded"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -95,7 +96,7 @@ func goStops(t *testing.T, program string, module *target.Module, addresses ...u
 		}
 		var samples []*Sample
 		for _, th := range threads {
-			s := &Sample{Arch: "x86_64", Loaded: []*target.Module{module}}
+			s := &Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: []*target.Module{module}}
 			for number, text := range th.Registers {
 				s.Registers.Set(uint32(number), binary.LittleEndian.AppendUint64(nil, parse(t, text, 16)))
 			}
@@ -121,7 +122,7 @@ func wholeModule(t *testing.T, path string) *target.Module {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { o.Close() })
-	m := &target.Module{Path: path, Arch: "x86_64", Object: o, File: path}
+	m := &target.Module{LoadedModule: target.LoadedModule{Path: path, Arch: "x86_64", File: path}, Object: o}
 	for _, s := range o.Segments() {
 		m.Segments = append(m.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: s.Address, Executable: s.Executable()})
 	}

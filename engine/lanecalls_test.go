@@ -304,7 +304,7 @@ func TestLanesThroughCalls(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s\n%v", diff, s.Stopped)
 			}
-			problems := strings.Join(tg.ModuleInfo(d.module).Problems, "; ")
+			problems := strings.Join(tg.ModuleInfo(&d.module.LoadedModule).Problems, "; ")
 			if (c.problem == "") != (problems == "") || !strings.Contains(problems, c.problem) {
 				t.Errorf("problems: %s, expected %q", problems, c.problem)
 			}

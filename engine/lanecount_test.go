@@ -62,9 +62,16 @@ func TestLanesOfTheCodeAThreadExecutes(t *testing.T) {
 		registers.Set(0, littleEndianBytes(c.ip, 4))
 		registers.Set(1, littleEndianBytes(1, 4))
 		th := &target.Thread{ID: "1", Arch: "visa", Processor: "skl", Lanes: c.said, Registers: registers}
-		s := &genState{thread: th, module: &target.Module{Path: o.Path(), Arch: "visa", Object: o, Segments: []target.Segment{
-			{Section: ".text", Size: 0x980, Start: genBase, Executable: true},
-		}}}
+		s := &genState{thread: th, module: &target.Module{
+			LoadedModule: target.LoadedModule{
+				Path: o.Path(),
+				Arch: "visa",
+				Segments: []target.Segment{
+					{Section: ".text", Size: 0x980, Start: genBase, Executable: true},
+				},
+			},
+			Object: o,
+		}}
 		tg := e.Attach(s)
 		for range 2 { // what was found out stays
 			if stack := tg.Walk(context.Background(), th); stack.Lanes != c.want {
@@ -82,7 +89,7 @@ func TestLanesOfTheCodeAThreadExecutes(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if problems := strings.Join(tg.ModuleInfo(s.module).Problems, "\n"); strings.Contains(problems, " lanes, which") != (c.problem != "") || !strings.Contains(problems, c.problem) {
+		if problems := strings.Join(tg.ModuleInfo(&s.module.LoadedModule).Problems, "\n"); strings.Contains(problems, " lanes, which") != (c.problem != "") || !strings.Contains(problems, c.problem) {
 			t.Errorf("%s: %q", c.name, problems)
 		}
 	}

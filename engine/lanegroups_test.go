@@ -16,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/examples/mixed/simt"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
@@ -73,7 +74,7 @@ func openLanes(t *testing.T, file string, lanes int) *divergent {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	m := &target.Module{Path: file, Arch: "amdgpu", Object: o, File: file}
+	m := &target.Module{LoadedModule: target.LoadedModule{Path: file, Arch: "amdgpu", File: file}, Object: o}
 	for _, s := range o.Segments() {
 		m.Segments = append(m.Segments, target.Segment{
 			Address: s.Address, Size: s.MemSize, Start: loadedAt + s.Address, Executable: s.Executable(),
@@ -114,7 +115,7 @@ func (d *divergent) registers(w *simt.Wave) sdk.Registers {
 
 // walk walks the stack of a wave with the registers.
 func (d *divergent) walk(r sdk.Registers) (*engine.Target, *engine.Stack) {
-	t := d.engine.Attach(&engine.Sample{Arch: "amdgpu", ThreadID: "w", Registers: r, Loaded: []*target.Module{d.module}})
+	t := d.engine.Attach(&engine.Sample{SampleState: walk.SampleState{Arch: "amdgpu", ThreadID: "w", Registers: r}, Loaded: []*target.Module{d.module}})
 	return t, t.Walk(context.Background(), t.Threads()[0])
 }
 
@@ -145,7 +146,7 @@ func TestLanesOfDivergentCodeAreWhereTheyLeftIt(t *testing.T) {
 					if len(s.Frames) != 1 || s.Stopped.Reason != engine.StopOutermost {
 						t.Fatalf("at %#x: %d frames, %v", w.PC, len(s.Frames), s.Stopped)
 					}
-					if problems := tg.ModuleInfo(d.module).Problems; len(problems) > 0 {
+					if problems := tg.ModuleInfo(&d.module.LoadedModule).Problems; len(problems) > 0 {
 						t.Fatalf("at %#x: %v", w.PC, problems)
 					}
 					f := &s.Frames[0]

@@ -16,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
@@ -77,7 +78,7 @@ func TestLanesAndIterationsAreThoseOfTheFunction(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	m := &target.Module{Path: file, Arch: "x86_64", Object: code, File: file}
+	m := &target.Module{LoadedModule: target.LoadedModule{Path: file, Arch: "x86_64", File: file}, Object: code}
 	start := uint64(0)
 	for _, s := range code.Segments() {
 		m.Segments = append(m.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: loadedAt + s.Address, Executable: s.Executable()})
@@ -112,7 +113,7 @@ func TestLanesAndIterationsAreThoseOfTheFunction(t *testing.T) {
 		var r sdk.Registers
 		r.Set(16, binary.LittleEndian.AppendUint64(nil, start+c.at)) // rip
 		r.Set(0, binary.LittleEndian.AppendUint64(nil, 7))
-		tg := e.Attach(&engine.Sample{Arch: "x86_64", ThreadID: "1", Registers: r, Loaded: []*target.Module{m}})
+		tg := e.Attach(&engine.Sample{SampleState: walk.SampleState{Arch: "x86_64", ThreadID: "1", Registers: r}, Loaded: []*target.Module{m}})
 		var s engine.Surroundings
 		if c.lane >= 0 {
 			lane := uint32(c.lane)

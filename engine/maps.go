@@ -166,7 +166,7 @@ func (t *Target) mappedModule(group []mapsLine, arch string) *target.Module {
 	if !slices.ContainsFunc(group, func(l mapsLine) bool { return l.isExecutable }) {
 		return nil
 	}
-	m := &target.Module{Path: group[0].path, Arch: arch}
+	m := &target.Module{LoadedModule: target.LoadedModule{Path: group[0].path, Arch: arch}}
 	found := t.findMapped(m.Path)
 	m.Problem = found.Problem
 	o := found.Object

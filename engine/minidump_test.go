@@ -63,8 +63,8 @@ func writeMinidump(t *testing.T, core *Target, path string, identity func(b *min
 	}
 	b.Stream(uint32(minidump.StreamThreadList), threads)
 	b.Stream(uint32(minidump.StreamException), crashed)
-	modules := b.Pack(uint32(len(core.Modules())))
-	for _, m := range core.Modules() {
+	modules := b.Pack(uint32(len(core.Process.Modules())))
+	for _, m := range core.Process.Modules() {
 		low, high := ^uint64(0), uint64(0)
 		for _, s := range m.Segments {
 			low, high = min(low, s.Start&^0xfff), max(high, s.Start+s.Size)
@@ -135,8 +135,8 @@ func TestMinidumpWalksLikeItsCore(t *testing.T) {
 					t.Errorf("thread %s, core stopped: %v (-core +dump)\n%s", th.ID, want.Stopped, d)
 				}
 			}
-			for i, m := range dump.Modules() {
-				if want := core.Modules()[i]; m.Path != want.Path || m.Object != nil && !m.Confirmed() {
+			for i, m := range dump.Process.Modules() {
+				if want := core.Process.Modules()[i]; m.Path != want.Path || m.Object != nil && !m.Confirmed() {
 					t.Errorf("module %d: %s, build ID %x, of the core %s, %x", i, m.Path, m.BuildID, want.Path, want.BuildID)
 				}
 			}

@@ -66,7 +66,7 @@ func writeSnapshot(t *testing.T, core *Target, path string, inside bool) {
 		add(name, stack[:n])
 		memory = append(memory, map[string]any{"file": name, "space": "global", "address": number(sp)})
 	}
-	for i, m := range core.Modules() {
+	for i, m := range core.Process.Modules() {
 		entry := map[string]any{"path": m.Path, "build_id": hex.EncodeToString(m.BuildID), "arch": m.Arch}
 		var segments []any
 		for _, s := range m.Segments {

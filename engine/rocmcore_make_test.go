@@ -326,7 +326,7 @@ func (w *stoppedWaves) held(t testing.TB, like []*target.Thread) *heldState {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	h.module = &target.Module{Path: w.object.Path, Arch: "amdgpu", Object: file}
+	h.module = &target.Module{LoadedModule: target.LoadedModule{Path: w.object.Path, Arch: "amdgpu"}, Object: file}
 	for _, s := range file.Segments() {
 		h.module.Segments = append(h.module.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: gcn.CodeBase + s.Address, Executable: s.Executable()})
 	}

@@ -102,7 +102,7 @@ func (j *coreJudge) judge(im *corefile.Image) (waves int) {
 	}
 	j.check("waves", len(threads)-1, waves)
 	var names []string
-	for _, m := range j.of.Modules() {
+	for _, m := range j.of.Process.Modules() {
 		names = append(names, m.Path)
 		if m.Problem == "" {
 			j.t.Errorf("%s: %s is no file, and nothing is said", j.name, m.Path)

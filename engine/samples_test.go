@@ -21,6 +21,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -92,8 +93,14 @@ func mappedModules(tb testing.TB, maps string) []*target.Module {
 			tb.Fatalf("%s: no segment at %#x", path, offset)
 		}
 		modules = append(modules, &target.Module{
-			ID: len(modules), Path: path, Arch: "x86_64", Object: o, File: path,
-			Segments: []target.Segment{{Address: s.Address - s.Offset + offset, Size: end - start, Start: start, Executable: true}},
+			LoadedModule: target.LoadedModule{
+				ID:       len(modules),
+				Path:     path,
+				Arch:     "x86_64",
+				File:     path,
+				Segments: []target.Segment{{Address: s.Address - s.Offset + offset, Size: end - start, Start: start, Executable: true}},
+			},
+			Object: o,
 		})
 	}
 	return modules
@@ -116,7 +123,7 @@ func (r *replay) read(tb testing.TB, path string, limit int) {
 	}
 	for n := min(word(), uint64(limit)); n > 0; n-- {
 		pcs, size := make([]uint64, word()), word()
-		s := &Sample{Arch: "x86_64", Loaded: r.modules}
+		s := &Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: r.modules}
 		for reg := range uint32(17) {
 			s.Registers.Set(reg, binary.LittleEndian.AppendUint64(nil, word()))
 		}
@@ -180,8 +187,8 @@ func TestSamplesWalkLikeBacktrace(t *testing.T) {
 	}
 	r := record(t, 1500)
 	e := newX86Engine(t, Options{NoSymbols: true})
-	walker := e.Attach(&Sample{Arch: "x86_64", Loaded: r.modules}).Walker()
-	plain := newEngineOf(t, evaluated{x86_64.New()}, Options{NoSymbols: true}).Attach(&Sample{Arch: "x86_64", Loaded: r.modules}).Walker()
+	walker := e.Attach(&Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: r.modules}).Walker()
+	plain := newEngineOf(t, evaluated{x86_64.New()}, Options{NoSymbols: true}).Attach(&Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: r.modules}).Walker()
 	whole, cut, further, differ, frames := 0, 0, 0, 0, 0
 	reasons := map[StopReason]int{}
 	for i, s := range r.samples {
@@ -231,7 +238,7 @@ func cpuTime(tb testing.TB) time.Duration {
 func BenchmarkWalk(b *testing.B) {
 	r := record(b, 3000)
 	e := newX86Engine(b, Options{NoSymbols: true})
-	walker := e.Attach(&Sample{Arch: "x86_64", Loaded: r.modules}).Walker()
+	walker := e.Attach(&Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: r.modules}).Walker()
 	walk := func(s *Sample) *Stack { return walker.Walk(context.Background(), s) }
 	deep := 0
 	for i := range r.pcs {
@@ -293,7 +300,7 @@ func (r *replay) replay(tb testing.TB, process *Target) []lookup {
 func BenchmarkRowCache(b *testing.B) {
 	r := record(b, 1<<20)
 	e := newX86Engine(b, Options{NoSymbols: true})
-	known := e.Attach(&Sample{Arch: "x86_64", Loaded: r.modules})
+	known := e.Attach(&Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: r.modules})
 	lookups := r.replay(b, known)
 	misses, distinct := e.Library().RowMisses(), map[lookup]bool{}
 	for _, l := range lookups {

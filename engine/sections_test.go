@@ -60,7 +60,7 @@ func sectionsState(t *testing.T, path string) (withModules, *target.Module) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { o.Close() })
-	m := &target.Module{Path: path, File: path, Arch: "x86_64", Object: o}
+	m := &target.Module{LoadedModule: target.LoadedModule{Path: path, File: path, Arch: "x86_64"}, Object: o}
 	for _, name := range []string{"first", "second", "inner"} {
 		s := o.Section(".text." + name)
 		if s == nil {
@@ -129,7 +129,7 @@ func TestSectionsOfARelocatableObjectAreLoadedApart(t *testing.T) {
 			if d := cmp.Diff(want, sectionFrames(stack)); d != "" {
 				t.Errorf("(-want +got)\n%s%s", d, stack.Stopped.Detail)
 			}
-			if p := tt.ModuleInfo(m).Problems; len(p) > 0 {
+			if p := tt.ModuleInfo(&m.LoadedModule).Problems; len(p) > 0 {
 				t.Errorf("problems: %q", p)
 			}
 		})
@@ -141,7 +141,7 @@ func TestSectionsOfARelocatableObjectAreLoadedApart(t *testing.T) {
 		oracle.Run(t, "objcopy", "--strip-debug", "--add-gnu-debuglink="+debug, path)
 		s, m := sectionsState(t, path)
 		tt, stack := walkSections(t, x86_64.New(), s)
-		if info := tt.ModuleInfo(m); info.DebugFile != debug {
+		if info := tt.ModuleInfo(&m.LoadedModule); info.DebugFile != debug {
 			t.Fatalf("no debug file: %+v", info)
 		}
 		if d := cmp.Diff(want, sectionFrames(stack)); d != "" {
@@ -187,7 +187,7 @@ func TestAnswersAboutSectionsOfARelocatableObject(t *testing.T) {
 	if d := cmp.Diff(want, sectionFrames(stack)); d != "" || stack.Stopped.Detail != "deep is a kernel" {
 		t.Errorf("(-want +got)\n%s%s", d, stack.Stopped.Detail)
 	}
-	problems := strings.Join(tt.ModuleInfo(m).Problems, "\n")
+	problems := strings.Join(tt.ModuleInfo(&m.LoadedModule).Problems, "\n")
 	for _, text := range []string{"rows of the architecture are of no section", "functions of the architecture are of no section", "the test says so"} {
 		if !strings.Contains(problems, text) {
 			t.Errorf("problems %q, expected %q", problems, text)
@@ -211,7 +211,7 @@ func TestSegmentsThatAreOfNoSectionAreLeftOut(t *testing.T) {
 		c.segment.Start = sectionPlaces["first"]
 		m.Segments = []target.Segment{c.segment}
 		tt, stack := walkSections(t, x86_64.New(), s)
-		if p := strings.Join(tt.ModuleInfo(m).Problems, "\n"); !strings.Contains(p, c.says) {
+		if p := strings.Join(tt.ModuleInfo(&m.LoadedModule).Problems, "\n"); !strings.Contains(p, c.says) {
 			t.Errorf("%s: problems %q, expected %q", c.name, p, c.says)
 		}
 		if f := stack.Frames[0]; f.Module != nil || len(f.Symbols) > 0 {

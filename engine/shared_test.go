@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -114,15 +115,15 @@ func TestModulesOfAProcessChange(t *testing.T) {
 	sp, _ := th.Registers.Uint64(x86_64.Description().SP, sdk.LittleEndian)
 	stack := make([]byte, 16<<10)
 	n, _ := core.State().ReadMemory(0, sp, stack)
-	s := &Sample{Arch: "x86_64", Registers: th.Registers, StackStart: sp, Stack: stack[:n]}
+	s := &Sample{SampleState: walk.SampleState{Arch: "x86_64", Registers: th.Registers, StackStart: sp, Stack: stack[:n]}}
 	whole := pcs(core.Walk(context.Background(), th))
 
-	process := e.Attach(&Sample{Arch: "x86_64"})
+	process := e.Attach(&Sample{SampleState: walk.SampleState{Arch: "x86_64"}})
 	walker := process.Walker()
 	last := 0
-	for i := range len(core.Modules()) + 1 {
-		process.SetModules(core.Modules()[:i])
-		if got := len(process.Modules()); got != i {
+	for i := range len(core.Process.Modules()) + 1 {
+		process.SetModules(core.Process.Modules()[:i])
+		if got := len(process.Process.Modules()); got != i {
 			t.Fatalf("%d modules, expected %d", got, i)
 		}
 		walked := walker.Walk(context.Background(), s)
@@ -135,7 +136,7 @@ func TestModulesOfAProcessChange(t *testing.T) {
 		t.Errorf("%#x, expected %#x", got, whole)
 	}
 	loaded := process.Loaded()
-	process.SetModules(core.Modules())
+	process.SetModules(core.Process.Modules())
 	if !slices.Equal(loaded, process.Loaded()) {
 		t.Error("the same modules were loaded again")
 	}
@@ -151,7 +152,7 @@ func TestModulesOfMaps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	process := newX86Engine(t, Options{}).Attach(&Sample{Arch: "x86_64"})
+	process := newX86Engine(t, Options{}).Attach(&Sample{SampleState: walk.SampleState{Arch: "x86_64"}})
 	problems, err := process.LoadMaps(strings.NewReader(string(maps)), "x86_64")
 	if err != nil {
 		t.Fatal(err)
@@ -232,7 +233,7 @@ func BenchmarkTargetsOfTheSameFiles(b *testing.B) {
 		stack := make([]byte, 16<<10)
 		n, _ := core.State().ReadMemory(0, sp, stack)
 		benchTargets(b, func() *Target {
-			return e.Attach(&Sample{Arch: "x86_64", Registers: th.Registers, StackStart: sp, Stack: stack[:n], Loaded: core.Modules()})
+			return e.Attach(&Sample{SampleState: walk.SampleState{Arch: "x86_64", Registers: th.Registers, StackStart: sp, Stack: stack[:n]}, Loaded: core.Process.Modules()})
 		})
 	})
 }

@@ -107,7 +107,7 @@ func (t *Target) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, er
 	}
 	c.walked = t.engine.shared.Alone(options).NewProcess(state, t.engine.finderOf(t.State()))
 	defer c.walked.Close()
-	c.walked.SetModules(t.Modules())
+	c.walked.SetModules(t.Process.Modules())
 	if err := c.walk(ctx); err != nil {
 		return nil, err
 	}
@@ -468,9 +468,14 @@ func (c *collector) unmapped(placed []target.Segment) []*target.Module {
 				continue
 			}
 		}
-		list = append(list, &target.Module{Arch: c.code[number], Segments: []target.Segment{{
-			Address: start, Size: pageSize, Start: start, Executable: true,
-		}}})
+		list = append(list, &target.Module{
+			LoadedModule: target.LoadedModule{
+				Arch: c.code[number],
+				Segments: []target.Segment{{
+					Address: start, Size: pageSize, Start: start, Executable: true,
+				}},
+			},
+		})
 	}
 	return list
 }

@@ -93,7 +93,7 @@ func genFrames(t *testing.T, g genModule) (frames [][]symbol.Frame, problems []s
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &target.Module{Path: o.Name(), Arch: "visa", Object: o}
+	m := &target.Module{LoadedModule: target.LoadedModule{Path: o.Name(), Arch: "visa"}, Object: o}
 	if g.stream != nil {
 		m.Companion = func(suffix string) (string, []byte, error) {
 			if suffix != ".dbg" {
@@ -127,7 +127,7 @@ func genFrames(t *testing.T, g genModule) (frames [][]symbol.Frame, problems []s
 	for _, th := range tt.Threads() {
 		frames = append(frames, tt.Walk(context.Background(), th).Frames[0].Symbols)
 	}
-	return frames, tt.ModuleInfo(m).Problems
+	return frames, tt.ModuleInfo(&m.LoadedModule).Problems
 }
 
 // sameChain says whether frames are those of another chain. DWARF may leave the
@@ -370,7 +370,7 @@ func sourceFrames(t *testing.T, arch string, data, ir []byte) (list [][]symbol.F
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &target.Module{Path: "k.co", Arch: arch, Object: o}
+	m := &target.Module{LoadedModule: target.LoadedModule{Path: "k.co", Arch: arch}, Object: o}
 	if ir != nil {
 		m.SourceModule = func() ([]byte, error) { return ir, nil }
 	}
@@ -384,7 +384,7 @@ func sourceFrames(t *testing.T, arch string, data, ir []byte) (list [][]symbol.F
 	for at := s.Address; at < s.Address+s.Size; at += 4 {
 		list = append(list, tt.Loaded()[0].Code.Names(at, false))
 	}
-	if p := tt.ModuleInfo(m).Problems; len(p) > 0 {
+	if p := tt.ModuleInfo(&m.LoadedModule).Problems; len(p) > 0 {
 		t.Error(p)
 	}
 	return list

@@ -100,8 +100,8 @@ func plainStacks(t *testing.T, o Options, core string) (stacks [][]plainFrame, f
 		}
 		stacks = append(stacks, list)
 	}
-	for _, m := range c.Modules() {
-		infos[filepath.Base(m.Path)] = c.ModuleInfo(m)
+	for _, m := range c.Process.Modules() {
+		infos[filepath.Base(m.Path)] = c.ModuleInfo(&m.LoadedModule)
 	}
 	return stacks, found, infos
 }

@@ -87,8 +87,14 @@ func TestAnUnknownCFAInstructionCostsItsFDEAndTheWalkGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &target.Module{Path: "toy.so", Arch: "toy", Object: o,
-		Segments: []target.Segment{{Address: 0x1000, Size: 0x30, Start: codeStart, Executable: true}}}
+	m := &target.Module{
+		LoadedModule: target.LoadedModule{
+			Path:     "toy.so",
+			Arch:     "toy",
+			Segments: []target.Segment{{Address: 0x1000, Size: 0x30, Start: codeStart, Executable: true}},
+		},
+		Object: o,
+	}
 	s := withModules{newState(1, 0x1014, 0x1024, 2).thread(0x1004, stackStart, 0, 0), []*target.Module{m}}
 	e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{described{&toy{rows: []cfi.Row{row(0x1000, 0x1010, 16)}}}}}})
 	if err != nil {
@@ -105,7 +111,7 @@ func TestAnUnknownCFAInstructionCostsItsFDEAndTheWalkGoesOn(t *testing.T) {
 	if diff := cmp.Diff([]string{"0x1004 context", "0x1014 rules", "0x1024 cfi", "outermost"}, got); diff != "" {
 		t.Errorf("frames (-want +got):\n%s", diff)
 	}
-	problems := strings.Join(tt.ModuleInfo(m).Problems, "\n")
+	problems := strings.Join(tt.ModuleInfo(&m.LoadedModule).Problems, "\n")
 	if !strings.Contains(problems, ".eh_frame+0x") || !strings.Contains(problems, cfi.ErrInstruction.Error()+": 0x3f") {
 		t.Errorf("problems %q, expected the unknown instruction and its offset", problems)
 	}

@@ -44,6 +44,16 @@ func (t *Target) Close() error {
 	return t.State().Close()
 }
 
+// Modules returns the loaded code objects, by address.
+func (t *Target) Modules() []*target.LoadedModule {
+	modules := t.Process.Modules()
+	list := make([]*target.LoadedModule, len(modules))
+	for i, m := range modules {
+		list[i] = &m.LoadedModule
+	}
+	return list
+}
+
 // HasLocals reports whether the variables of frames are read.
 func (t *Target) HasLocals() bool { return t.engine.options.Locals != nil }
 
@@ -127,7 +137,7 @@ func (t *Target) CodeReader(count int) *CodeReader {
 func (t *Target) Problems() []string {
 	problems := slices.Concat(t.input.problems, t.Process.Problems(), t.registered)
 	problems = append(problems, object.UnusedModules(t.engine.options.Modules, func(is func(name string) bool) bool {
-		return slices.ContainsFunc(t.Modules(), func(m *target.Module) bool { return is(m.Path) })
+		return slices.ContainsFunc(t.Process.Modules(), func(m *target.Module) bool { return is(m.Path) })
 	})...)
 	if t.engine.program != nil {
 		problems = append(problems, t.engine.program.Problems()...)

@@ -72,7 +72,7 @@ type global struct {
 // its debugging information.
 func globals(t *testing.T, core *engine.Target, path, symbols string) map[string]global {
 	t.Helper()
-	modules := core.Modules()
+	modules := core.Process.Modules()
 	i := slices.IndexFunc(modules, func(m *target.Module) bool { return m.Path == path })
 	if i < 0 {
 		t.Fatalf("%s is not in the core", path)
@@ -183,7 +183,7 @@ func testFramesModule(t *testing.T, core *engine.Target, exe string, counter glo
 	for _, th := range core.Threads() {
 		for i, f := range core.Walk(context.Background(), th).Frames {
 			got, at, err := counter.read(core, th, i, nil)
-			want, wantAt, wantErr := counter.read(core, th, 0, f.Module)
+			want, wantAt, wantErr := counter.read(core, th, 0, core.Process.Modules()[f.Module.ID])
 			if err != nil || wantErr != nil || at != wantAt || hex.EncodeToString(got) != hex.EncodeToString(want) {
 				t.Errorf("thread %s frame %d of %s: %x at %#x, %v, expected %x at %#x, %v", th.ID, i, f.Module.Path, got, at, err, want, wantAt, wantErr)
 			}

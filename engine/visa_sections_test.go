@@ -64,7 +64,7 @@ func loadZebin(t *testing.T, path string, at func(o *object.Object, starts map[u
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { o.Close() })
-	m := &target.Module{Path: path, File: path, Arch: "visa", Object: o}
+	m := &target.Module{LoadedModule: target.LoadedModule{Path: path, File: path, Arch: "visa"}, Object: o}
 	starts := map[uint32]uint64{}
 	for _, s := range o.Sections() {
 		if !strings.HasPrefix(s.Name, ".text.") {

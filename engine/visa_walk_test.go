@@ -179,9 +179,15 @@ func newGenWalkWith(t *testing.T, c *genCode, beside genBeside, o Options) *genW
 	}
 	t.Cleanup(func() { e.Close() })
 	last := c.assembly.Instructions[len(c.assembly.Instructions)-1]
-	m := &target.Module{Path: c.elf, Arch: "visa", Segments: []target.Segment{
-		{Section: ".text", Size: last.Offset + last.Size, Start: genBase, Executable: true},
-	}}
+	m := &target.Module{
+		LoadedModule: target.LoadedModule{
+			Path: c.elf,
+			Arch: "visa",
+			Segments: []target.Segment{
+				{Section: ".text", Size: last.Offset + last.Size, Start: genBase, Executable: true},
+			},
+		},
+	}
 	m.Companion = func(suffix string) (string, []byte, error) {
 		if suffix != filepath.Ext(c.dbg) || beside != genBoth {
 			return "", nil, fs.ErrNotExist
@@ -455,7 +461,7 @@ func (w *genWalk) checkParts(class, name string, f walk.Activation, l locexpr.Lo
 func (w *genWalk) log() {
 	w.t.Helper()
 	w.t.Logf("%s, %s: %d instructions, %d stacks", w.code.name, w.beside, len(w.seen), w.stacks)
-	for _, p := range w.target.ModuleInfo(w.state.module).Problems {
+	for _, p := range w.target.ModuleInfo(&w.state.module.LoadedModule).Problems {
 		w.t.Logf("  %s", p)
 	}
 	for _, class := range slices.Sorted(maps.Keys(w.counts)) {

@@ -32,8 +32,8 @@ type FoundIndex uint8
 
 var allFound = [...]FoundBy{ByCFI, ByContext, ByObject, ByRules, ByFramePointer, ByScan, ByCallChain, ByLaunch, ByCallSite, ByBreakpad, ByPE}
 
-// Index returns the FoundBy as a byte.
-func (b FoundBy) Index() FoundIndex {
+// IndexOf returns a FoundBy as a byte.
+func IndexOf(b FoundBy) FoundIndex {
 	if b == ByCFI { // as nearly all frames
 		return 0
 	}

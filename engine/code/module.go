@@ -4,6 +4,7 @@ package code
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync"
@@ -143,11 +144,17 @@ const (
 
 // Info describes a module, as far as it is known.
 type Info struct {
-	DebugFile string // the separate debug file in use; "" when there is none
-	DebugInfo DebugInfo
-	Problems  []string // each a sentence
-	Unused    []string // debug files that are there and could not be used, where no other was; sentences among Problems
-	Searched  []string // other debug files that were looked at and not taken, and why
+	IsMissing   bool   // no code object was found
+	IsBigEndian bool   // the code object is of a big-endian machine
+	DebugFile   string // the separate debug file in use; "" when there is none
+	DebugInfo   DebugInfo
+	Problems    []string // each a sentence
+	Unused      []string // debug files that are there and could not be used, where no other was; sentences among Problems
+	Searched    []string // other debug files that were looked at and not taken, and why
+}
+
+func (m *Module) isBigEndian() bool {
+	return m.Object != nil && m.Object.ByteOrder() == binary.BigEndian
 }
 
 // Info returns the known facts about the module.
@@ -156,12 +163,12 @@ func (m *Module) Info() Info {
 	own := append([]string(nil), m.problems...)
 	m.mu.Unlock()
 	if !m.looked.Load() {
-		return Info{Problems: append(problemOf(m.Module), own...)}
+		return Info{IsMissing: m.Object == nil, IsBigEndian: m.isBigEndian(), Problems: append(problemOf(m.Module), own...)}
 	}
 	o := m.Code
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	info := Info{DebugFile: o.debug.found.Path, DebugInfo: o.debugInfo()}
+	info := Info{IsMissing: m.Object == nil, IsBigEndian: m.isBigEndian(), DebugFile: o.debug.found.Path, DebugInfo: o.debugInfo()}
 	if info.DebugFile == "" && o.File != nil && o.File.DebugOnly() {
 		info.DebugFile = o.File.Path()
 	}
@@ -169,7 +176,7 @@ func (m *Module) Info() Info {
 	if u := o.breakpad.use.Load(); u != nil {
 		tried = slices.Concat(tried, u.tried)
 		info.Problems = u.allProblems()
-		info.takeSymbols(u)
+		takeSymbols(&info, u)
 	}
 	for _, a := range tried {
 		if info.DebugInfo != DebugInfoFound && a.Kind != object.Absent {
@@ -200,7 +207,7 @@ func (m *Module) Info() Info {
 }
 
 // takeSymbols adds the result of looking for a symbol file.
-func (i *Info) takeSymbols(u *symbolUse) {
+func takeSymbols(i *Info, u *symbolUse) {
 	if u.file != nil {
 		i.DebugInfo, i.DebugFile = DebugInfoFound, u.displayPath(u.file.Path())
 		return

@@ -37,7 +37,7 @@ func moduleOf(t testing.TB, store *object.Store, path string) *target.Module {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { o.Close() })
-	m := &target.Module{Path: path, Arch: "x86_64", Object: o, File: path, BuildID: o.BuildID()}
+	m := &target.Module{LoadedModule: target.LoadedModule{Path: path, Arch: "x86_64", File: path, BuildID: o.BuildID()}, Object: o}
 	for _, s := range o.Segments() {
 		m.Segments = append(m.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: s.Address, Executable: s.Executable()})
 	}

@@ -119,7 +119,7 @@ func (c *crash) caller(first int) string {
 		return name
 	}
 	name := ""
-	var module *target.Module
+	var module *target.LoadedModule
 	for i := first + 1; i < len(c.stack.Frames) && i < first+maxNamed; i++ {
 		f := &c.stack.Frames[i]
 		next := nameAt(f)

@@ -23,13 +23,13 @@ func TestStopsOfWavesSayWhatHappened(t *testing.T) {
 		{&target.Stop{Reason: sdk.StopMemoryFault, Address: 8, HasAddress: true}, "null pointer, a wave accessed memory that is not mapped for it at 0x8"},
 		{&target.Stop{Reason: sdk.StopTrap, TrapID: 2, HasTrapID: true}, "a wave executed trap 2"},
 	} {
-		crash := &crash{thread: &target.Thread{Wave: &target.Wave{}, Stop: c.stop}, stack: &walk.Stack{}}
+		crash := &crash{thread: &target.Thread{Wave: &sdk.Wave{}, Stop: c.stop}, stack: &walk.Stack{}}
 		if got := crash.stop(); got != c.want {
 			t.Errorf("%+v: %q, expected %q", c.stop, got, c.want)
 		}
 	}
 	// The runtime ends the process by abort once a wave failed.
-	aborted := &crash{thread: &target.Thread{Wave: &target.Wave{}, Stop: &target.Stop{Reason: sdk.StopMemoryFault}}, stack: &walk.Stack{}, kept: &target.Crash{Sender: &target.Sender{}}, signal: "SIGABRT"}
+	aborted := &crash{thread: &target.Thread{Wave: &sdk.Wave{}, Stop: &target.Stop{Reason: sdk.StopMemoryFault}}, stack: &walk.Stack{}, kept: &target.Crash{Sender: &target.Sender{}}, signal: "SIGABRT"}
 	if got, want := aborted.explainers()[1](aborted), "a wave accessed memory that is not mapped for it"; got != want {
 		t.Errorf("a process that aborts: %q, expected %q", got, want)
 	}

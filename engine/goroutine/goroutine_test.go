@@ -68,7 +68,7 @@ func load(file []byte) *process {
 	if err != nil {
 		return nil
 	}
-	m := &target.Module{Path: "/runtime.elf", Arch: "x86_64", Object: o}
+	m := &target.Module{LoadedModule: target.LoadedModule{Path: "/runtime.elf", Arch: "x86_64"}, Object: o}
 	p := &process{modules: []*target.Module{m}}
 	for _, s := range o.Segments() {
 		if s.Offset > uint64(len(file)) || s.FileSize > uint64(len(file))-s.Offset {

@@ -258,7 +258,7 @@ func (b *profileBuilder) module(p placement, space *codeSpace, f *walk.Step) int
 	case b.met <- framePlace{module: p.module, lookup: f.Named()}:
 	default: // they are opened when they are needed
 	}
-	out := Module{Module: p.module.Module}
+	out := Module{LoadedModule: &p.module.LoadedModule}
 	if segment := space.code.Find(f.PC - uint64(f.Back)); segment != nil && segment.Module == p.module {
 		if m := space.mapped[segment.Start]; m != nil {
 			out.Start, out.End, out.Offset = m.Start, m.End, m.Offset
@@ -274,7 +274,7 @@ func (b *profileBuilder) addModule(p placement, m Module) int32 {
 	index := int32(len(b.out.Modules))
 	b.modules[p] = index
 	// The module's own segments are placed where a process had it.
-	own := *m.Module
+	own := *m.LoadedModule
 	own.ID = int(index)
 	own.Segments = slices.Clone(own.Segments)
 	if !m.Kernel {
@@ -282,7 +282,7 @@ func (b *profileBuilder) addModule(p placement, m Module) int32 {
 			own.Segments[i].Start += p.bias
 		}
 	}
-	m.Module = &own
+	m.LoadedModule = &own
 	b.out.Modules = append(b.out.Modules, m)
 	return index
 }
@@ -304,8 +304,8 @@ func (b *profileBuilder) kernelModule(f *walk.Step, w *walkedBatch) int32 {
 		name += "]"
 	}
 	return b.addModule(key, Module{
-		Module: &target.Module{Path: name, BuildID: m.BuildID, Arch: b.recording.arch},
-		Start:  m.Start, End: m.End, Offset: m.Offset, Kernel: true,
+		LoadedModule: &target.LoadedModule{Path: name, BuildID: m.BuildID, Arch: b.recording.arch},
+		Start:        m.Start, End: m.End, Offset: m.Offset, Kernel: true,
 	})
 }
 
@@ -323,7 +323,7 @@ func (b *profileBuilder) guestModule(context perfdata.Context) int32 {
 	if index, ok := b.modules[key]; ok {
 		return index
 	}
-	return b.addModule(key, Module{Module: &target.Module{Path: guestNames[context], Arch: b.recording.arch}})
+	return b.addModule(key, Module{LoadedModule: &target.LoadedModule{Path: guestNames[context], Arch: b.recording.arch}})
 }
 
 // profile returns the finished profile.

@@ -274,7 +274,7 @@ func (j *gpuJoin) wave(s *gpusamples.Sample) (frame uint32, kernel *gpuKernel, p
 		}
 		return j.inKernel(s, kernel), kernel, ""
 	}
-	f := walk.Step{PC: s.PC, Offset: s.PC, Owner: noProcess, Kind: walk.ProcessCode, Found: code.ByContext.Index(), Exact: true}
+	f := walk.Step{PC: s.PC, Offset: s.PC, Owner: noProcess, Kind: walk.ProcessCode, Found: code.IndexOf(code.ByContext), Exact: true}
 	if s.Module < 0 {
 		if s.HasOffset {
 			return 0, kernel, s.Problem

@@ -106,7 +106,7 @@ func (j *gpuJoin) kernelFrame(k *gpuKernel) uint32 {
 		return k.frame
 	}
 	k.hasFrame = true
-	step := walk.Step{Found: code.ByLaunch.Index(), Exact: true}
+	step := walk.Step{Found: code.IndexOf(code.ByLaunch), Exact: true}
 	if k.module != nil && k.isKnown && k.module.placeCode(&step, k.start) == "" {
 		j.b.placeGPUModule(k.module, &step)
 		k.frame = j.b.frame(&step, &walkedSample{}, &j.batch)
@@ -126,7 +126,7 @@ func (j *gpuJoin) kernelFrame(k *gpuKernel) uint32 {
 // inKernel returns the frame of an offset in a kernel.
 func (j *gpuJoin) inKernel(s *gpusamples.Sample, k *gpuKernel) uint32 {
 	if k.module != nil && k.isKnown && s.Offset < k.end-k.start {
-		f := walk.Step{Found: code.ByContext.Index(), Exact: true}
+		f := walk.Step{Found: code.IndexOf(code.ByContext), Exact: true}
 		if k.module.placeCode(&f, k.start+s.Offset) == "" {
 			j.b.placeGPUModule(k.module, &f)
 			index := j.deviceFrame(&f, s)

@@ -95,9 +95,9 @@ func (b *profileBuilder) placeGPUModule(m *gpuModule, f *walk.Step) {
 	if _, ok := b.modules[key]; ok {
 		return
 	}
-	own := *m.Module.Module
+	own := m.Module.LoadedModule
 	own.ID = len(b.out.Modules)
-	out := Module{Module: &own}
+	out := Module{LoadedModule: &own}
 	i := slices.IndexFunc(m.Placed, func(seg target.Segment) bool { return f.Offset-seg.Address < seg.Size })
 	if i >= 0 && !m.anywhere {
 		segment := &m.Placed[i]
@@ -151,7 +151,7 @@ func (j *gpuJoin) module(index int) *gpuModule {
 		return m
 	}
 	recorded := &j.file.Modules[index]
-	t := &target.Module{Path: recorded.Path, BuildID: recorded.BuildID, Arch: recorded.Arch, Processor: recorded.Processor, Segments: slices.Clone(recorded.Segments)}
+	t := &target.Module{LoadedModule: target.LoadedModule{Path: recorded.Path, BuildID: recorded.BuildID, Arch: recorded.Arch, Processor: recorded.Processor, Segments: slices.Clone(recorded.Segments)}}
 	if recorded.URI != "" {
 		t.Path = recorded.URI
 	}
@@ -186,7 +186,7 @@ func (j *gpuJoin) addModule(t *target.Module, o *object.Object) *gpuModule {
 	}
 	t.Segments = apartSegments(t.Segments, o)
 	for i := range t.Segments {
-		t.Segments[i].Executable = t.Segments[i].HoldsCode(o)
+		t.Segments[i].Executable = target.HoldsCode(o, &t.Segments[i])
 	}
 	m.Module = r.process.AddModule(t, nil)
 	return m

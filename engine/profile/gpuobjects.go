@@ -190,7 +190,7 @@ func (j *gpuJoin) providedModule(o *object.Object) *gpuModule {
 	if m := j.provided.modules[o]; m != nil {
 		return m
 	}
-	t := &target.Module{Path: o.Name(), File: o.Path()}
+	t := &target.Module{LoadedModule: target.LoadedModule{Path: o.Name(), File: o.Path()}}
 	if arch, err := j.provided.arch(o); err == nil {
 		t.Arch = arch.Name()
 	}

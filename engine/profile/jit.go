@@ -138,8 +138,11 @@ func (d *jitDump) module(r *recording, f *perfdata.JITFunction) *code.Module {
 	if mod == nil {
 		generated := &jitFunction{f}
 		mod = r.process.AddModule(&target.Module{
-			Path: f.Name, Arch: r.arch,
-			Segments: []target.Segment{{Address: f.Address, Size: f.Size, Start: f.Address, Executable: true}},
+			LoadedModule: target.LoadedModule{
+				Path:     f.Name,
+				Arch:     r.arch,
+				Segments: []target.Segment{{Address: f.Address, Size: f.Size, Start: f.Address, Executable: true}},
+			},
 		}, &code.JIT{Functions: generated, Read: generated.read})
 		d.generated[f] = mod
 	}

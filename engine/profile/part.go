@@ -28,8 +28,8 @@ type Part struct{ Index, Count int }
 // ErrPart is wrapped by the errors for data that is no part of a recording.
 var ErrPart = errors.New("not a part of the recording")
 
-// check refuses an impossible part.
-func (p Part) check() error {
+// checkPart refuses an impossible part.
+func checkPart(p Part) error {
 	if p.Count < 1 || p.Count > MaxParts || p.Index < 0 || p.Index >= p.Count {
 		return fmt.Errorf("part %d of %d: expected 0 to %d of 1 to %d", p.Index, p.Count, p.Count-1, MaxParts)
 	}
@@ -39,7 +39,7 @@ func (p Part) check() error {
 // MakePart walks the samples of one part of a recording, and writes the data that Options.Parts
 // take. Only the options for walking stacks are used.
 func (k *Maker) MakePart(ctx context.Context, path string, p Part, o Options, w io.Writer) error {
-	if err := p.check(); err != nil {
+	if err := checkPart(p); err != nil {
 		return err
 	}
 	f, err := k.open(ctx, path, &o)

@@ -281,7 +281,7 @@ type Frame struct {
 
 // Module is a code object where one process, or several in the same way, had it mapped.
 type Module struct {
-	*target.Module
+	*target.LoadedModule
 	// Start, End and Offset are the executable mapping, Offset in its file.
 	Start, End, Offset uint64
 	Kernel             bool

@@ -88,7 +88,7 @@ func (k *Maker) newRecording(f *perfdata.File) *recording {
 		r.arch = a.Description().Name
 		r.set = a.Description().RegisterSet(sdk.PerfSample, "", 0)
 	}
-	r.process = k.Shared.NewProcess(&walk.Sample{Arch: r.arch}, k.Finder(""))
+	r.process = k.Shared.NewProcess(&walk.Sample{SampleState: walk.SampleState{Arch: r.arch}}, k.Finder(""))
 	return r
 }
 
@@ -196,7 +196,7 @@ func (r *recording) module(root string, m *perfdata.Mapping) *code.Module {
 	if mod := r.objects[key]; mod != nil {
 		return mod
 	}
-	t := &target.Module{Path: m.Path, BuildID: m.BuildID, Arch: r.arch}
+	t := &target.Module{LoadedModule: target.LoadedModule{Path: m.Path, BuildID: m.BuildID, Arch: r.arch}}
 	found, finder := r.find(root, m)
 	if t.Object = found.Object; t.Object != nil {
 		r.opened = append(r.opened, t.Object)

@@ -68,7 +68,7 @@ type sampler struct {
 }
 
 func (r *recording) sampler() *sampler {
-	s := &sampler{recording: r, walker: r.process.Walker(), sample: walk.Sample{Arch: r.arch}}
+	s := &sampler{recording: r, walker: r.process.Walker(), sample: walk.Sample{SampleState: walk.SampleState{Arch: r.arch}}}
 	if m, err := r.maker.Shared.Library().Machine(r.arch); err == nil {
 		s.desc = m.Description
 	}
@@ -129,7 +129,7 @@ func (s *sampler) kernelFrames(recorded *perfdata.Sample, out *walkedBatch) {
 }
 
 func (s *sampler) kernelFrame(pc uint64, found code.FoundBy, out *walkedBatch) {
-	f := walk.Step{PC: pc, Offset: pc, Kind: walk.KernelCode, Found: found.Index(), Exact: found == code.ByContext}
+	f := walk.Step{PC: pc, Offset: pc, Kind: walk.KernelCode, Found: code.IndexOf(found), Exact: found == code.ByContext}
 	if !f.Exact {
 		f.Back = 1
 	}
@@ -259,7 +259,7 @@ func (s *sampler) guestFrames(recorded *perfdata.Sample, out *walkedBatch) {
 }
 
 func (s *sampler) guestFrame(pc uint64, context perfdata.Context, found code.FoundBy, out *walkedBatch) {
-	f := walk.Step{PC: pc, Offset: pc, Kind: walk.GuestCode, Owner: uint32(context), Found: found.Index(), Exact: found == code.ByContext}
+	f := walk.Step{PC: pc, Offset: pc, Kind: walk.GuestCode, Owner: uint32(context), Found: code.IndexOf(found), Exact: found == code.ByContext}
 	if !f.Exact {
 		f.Back = 1
 	}
@@ -280,7 +280,7 @@ func (s *sampler) placeFrame(ctx context.Context, recorded *perfdata.Sample, spa
 }
 
 func (s *sampler) placeFrameAt(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, pc uint64, found code.FoundBy, isExact bool, out *walkedBatch) {
-	f := walk.Step{PC: pc, Offset: pc, Kind: walk.ProcessCode, Owner: uint32(recorded.PID), Found: found.Index(), Exact: isExact}
+	f := walk.Step{PC: pc, Offset: pc, Kind: walk.ProcessCode, Owner: uint32(recorded.PID), Found: code.IndexOf(found), Exact: isExact}
 	if !f.Exact {
 		f.Back = 1
 	}

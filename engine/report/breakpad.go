@@ -69,7 +69,7 @@ type breakpadJSON struct {
 	indented
 	t      *engine.Target
 	facts  *target.Facts
-	images map[*target.Module]image
+	images map[*target.LoadedModule]image
 	digits int // of an address
 
 	count   int           // of threads
@@ -108,7 +108,7 @@ func (s *Stacks) WriteBreakpad(ctx context.Context, w io.Writer, t *engine.Targe
 }
 
 func newBreakpadJSON(t *engine.Target) *breakpadJSON {
-	j := &breakpadJSON{t: t, facts: t.Info().Facts, images: map[*target.Module]image{}, digits: 16}
+	j := &breakpadJSON{t: t, facts: t.Info().Facts, images: map[*target.LoadedModule]image{}, digits: 16}
 	if j.facts == nil {
 		j.facts = &target.Facts{}
 	}
@@ -119,7 +119,7 @@ func newBreakpadJSON(t *engine.Target) *breakpadJSON {
 }
 
 // image is the address range of a module, from a cache.
-func (j *breakpadJSON) image(m *target.Module) image {
+func (j *breakpadJSON) image(m *target.LoadedModule) image {
 	found, ok := j.images[m]
 	if !ok {
 		found = imageOf(m)
@@ -133,7 +133,7 @@ const page = 0x1000
 
 // imageOf is the address range of a module: the target's own, or from the first page of its
 // segments to the last one.
-func imageOf(m *target.Module) image {
+func imageOf(m *target.LoadedModule) image {
 	if m.Size > 0 {
 		return image{m.Base, m.Base + m.Size}
 	}
@@ -561,7 +561,7 @@ var noDebugID = strings.Repeat("0", 33)
 func (j *breakpadJSON) modules() {
 	list := j.t.Modules()
 	executable := j.facts.Process.Main
-	isMain := func(m *target.Module) bool {
+	isMain := func(m *target.LoadedModule) bool {
 		return executable != 0 && j.image(m).base <= executable && executable < j.image(m).end
 	}
 	if main := slices.IndexFunc(list, isMain); main >= 0 {
@@ -573,7 +573,7 @@ func (j *breakpadJSON) modules() {
 	j.list("modules", len(list), func(i int) { j.module(list[i]) })
 }
 
-func (j *breakpadJSON) module(m *target.Module) {
+func (j *breakpadJSON) module(m *target.LoadedModule) {
 	id, info := m.Symbols, j.t.ModuleInfo(m)
 	if id == (target.SymbolID{}) {
 		id = target.ELFSymbols(object.LastPart(m.Path), m.BuildID)

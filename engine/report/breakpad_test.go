@@ -37,7 +37,7 @@ func TestTrustIsHowAFrameWasFound(t *testing.T) {
 
 // Where a target does not say where an image is, it has the pages of its segments.
 func TestImagesHaveWholePages(t *testing.T) {
-	m := &target.Module{Segments: []target.Segment{{Start: 0x401040, Size: 0x10}, {Start: 0x403000, Size: 0x1001}}}
+	m := &target.LoadedModule{Segments: []target.Segment{{Start: 0x401040, Size: 0x10}, {Start: 0x403000, Size: 0x1001}}}
 	if got := imageOf(m); got != (image{0x401000, 0x405000}) {
 		t.Errorf("%#x", got)
 	}
@@ -45,7 +45,7 @@ func TestImagesHaveWholePages(t *testing.T) {
 	if got := imageOf(m); got != (image{0x400000, 0x406000}) {
 		t.Errorf("%#x", got)
 	}
-	if got := imageOf(&target.Module{}); got != (image{}) {
+	if got := imageOf(&target.LoadedModule{}); got != (image{}) {
 		t.Errorf("%#x", got)
 	}
 }

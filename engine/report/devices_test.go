@@ -14,7 +14,7 @@ import (
 // TestDispatchesSayWhyTheirWavesStopped counts the waves of two dispatches.
 func TestDispatchesSayWhyTheirWavesStopped(t *testing.T) {
 	wave := func(dispatch string, isRunning bool, stop *target.Stop) *target.Thread {
-		return &target.Thread{Wave: &target.Wave{Dispatch: dispatch}, IsRunning: isRunning, Stop: stop}
+		return &target.Thread{Wave: &sdk.Wave{Dispatch: dispatch}, IsRunning: isRunning, Stop: stop}
 	}
 	trap := func(n uint32) *target.Stop {
 		return &target.Stop{Reason: sdk.StopTrap, TrapID: n, HasTrapID: true}

@@ -3,7 +3,6 @@
 package report
 
 import (
-	"encoding/binary"
 	"encoding/hex"
 	"io"
 	"math"
@@ -296,7 +295,7 @@ func firefoxLibOf(m *engine.ProfileModule) firefoxLib {
 	file := oneLine(m.Path)
 	lib := firefoxLib{
 		Arch: m.Arch, Name: path.Base(file), Path: file, DebugName: path.Base(file), DebugPath: file,
-		BreakpadID: breakpadID(m.BuildID, m.Object == nil || m.Object.ByteOrder() == binary.LittleEndian),
+		BreakpadID: breakpadID(m.BuildID, !m.IsBigEndian),
 	}
 	if len(m.BuildID) > 0 {
 		id := hex.EncodeToString(m.BuildID)

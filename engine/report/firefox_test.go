@@ -418,10 +418,10 @@ func TestFirefoxAddressesCountFromTheImage(t *testing.T) {
 		offset uint64
 		want   int64
 	}{
-		{engine.ProfileModule{Module: &target.Module{}}, 0x10, 0x10},
-		{engine.ProfileModule{Module: &target.Module{}, Start: 0xffffffff81000000, Kernel: true}, 0xffffffff81000010, 0x10},
-		{engine.ProfileModule{Module: &target.Module{}, Start: 0xffffffff81000000, Kernel: true}, 0x10, -1},
-		{engine.ProfileModule{Module: &target.Module{}}, 1 << 32, -1},
+		{engine.ProfileModule{LoadedModule: &target.LoadedModule{}}, 0x10, 0x10},
+		{engine.ProfileModule{LoadedModule: &target.LoadedModule{}, Start: 0xffffffff81000000, Kernel: true}, 0xffffffff81000010, 0x10},
+		{engine.ProfileModule{LoadedModule: &target.LoadedModule{}, Start: 0xffffffff81000000, Kernel: true}, 0x10, -1},
+		{engine.ProfileModule{LoadedModule: &target.LoadedModule{}}, 1 << 32, -1},
 	} {
 		t.Run(fmt.Sprintf("%#x", c.offset), func(t *testing.T) {
 			if got := firefoxAddress(&c.m, c.offset); got != c.want {

@@ -148,7 +148,7 @@ func baseOf(m *engine.ProfileModule) uint64 {
 	if m.Kernel {
 		return m.Start
 	}
-	if m.Object == nil || len(m.Segments) == 0 {
+	if m.IsMissing || len(m.Segments) == 0 {
 		return 0
 	}
 	base := uint64(math.MaxUint64)

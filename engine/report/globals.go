@@ -8,6 +8,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -30,7 +31,7 @@ func (t *text) globals(list []Global) {
 
 // global writes one of the globals in a list.
 func (t *text) global(list []Global, g *Global) {
-	t.printf("  %s = %s", g.Name, g.Value.Line(g.Language))
+	t.printf("  %s = %s", g.Name, value.Line(&g.Value, g.Language))
 	if m := t.modulesOf[g.Module.ID]; m != nil && hasOthers(list, g.Name) {
 		t.printf(" %s", t.faint("in "+m.label()))
 	}

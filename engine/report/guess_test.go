@@ -17,9 +17,9 @@ import (
 // endings are stacks that end in an outermost frame: one is complete, one has a
 // guess, one ends where its return address is 0.
 func endings() *given {
-	bare := &target.Module{ID: 4}
+	bare := &target.Module{LoadedModule: target.LoadedModule{ID: 4}}
 	frame := func(pc uint64, found engine.FoundBy, rests bool, names ...string) engine.Frame {
-		f := engine.Frame{PC: pc, FoundBy: found, RestsOnGuess: rests, Module: bare, ModuleOffset: pc - 0x7000}
+		f := engine.Frame{PC: pc, FoundBy: found, RestsOnGuess: rests, Module: &bare.LoadedModule, ModuleOffset: pc - 0x7000}
 		for _, name := range names {
 			f.Symbols = append(f.Symbols, symbol.Frame{Function: name, Inlined: len(f.Symbols) < len(names)-1})
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // waveStack is the stack of a wave in divergent code, which goes on in a host
@@ -22,7 +23,7 @@ func waveStack(id string) *engine.Stack {
 	kernel := symbol.Frame{Function: "grade", File: "grade.cl", Line: 23, Column: 3, Start: 0x1600, HasStart: true}
 	inlined := []symbol.Frame{{Function: "repair", File: "grade.cl", Line: 8, Inlined: true}, kernel}
 	launch := &target.Launch{Thread: "7", Kind: "dispatch", Evidence: target.LaunchWaiting}
-	inGroup := target.Wave{Kernel: "grade", Dispatch: "1", InGroup: 2, HasInGroup: true}
+	inGroup := sdk.Wave{Kernel: "grade", Dispatch: "1", InGroup: 2, HasInGroup: true}
 	return &engine.Stack{
 		Thread: &target.Thread{ID: id, Arch: "amdgpu", LaunchedBy: launch, Wave: &inGroup},
 		Lanes:  4,

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/value"
 )
 
 // This file writes a variable whose value differs in many lanes as a table.
@@ -79,7 +80,7 @@ func laneRuns(values []engine.Variable) (runs []laneRun) {
 	texts := map[uint32]string{}
 	last := uint32(0)
 	for i := range values {
-		text := values[i].Value.Line(values[i].Language)
+		text := value.Line(&values[i].Value, values[i].Language)
 		for lane := range values[i].Lanes.All() {
 			texts[lane] = text
 			last = max(last, lane)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/value"
 )
 
 // localsIndent stands before the variables of a frame.
@@ -92,7 +93,7 @@ func (t *text) variable(v *engine.Variable, all engine.LaneSet) {
 	if v.Lanes != nil && !slices.Equal(v.Lanes, all) {
 		t.printf(" %s", t.faint("lanes "+v.Lanes.String()))
 	}
-	t.printf(" = %s", v.Value.Line(v.Language))
+	t.printf(" = %s", value.Line(&v.Value, v.Language))
 	t.remarks(v)
 	t.printf("\n")
 }

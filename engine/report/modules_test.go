@@ -29,7 +29,7 @@ func TestModulesWithoutFilesAreListedWhereAFrameIsInThem(t *testing.T) {
 			head.Modules = append(head.Modules, Module{ID: i, Path: fmt.Sprintf("lib%d.so", i), Problem: "no file", isMissing: true})
 		}
 		w.setHead(head)
-		w.physical(&engine.Frame{Module: &target.Module{ID: 0}}, 0, 1)
+		w.physical(&engine.Frame{Module: &target.LoadedModule{ID: 0}}, 0, 1)
 		w.modules(tt.all)
 		if err := w.Flush(); err != nil {
 			t.Fatal(err)

@@ -41,7 +41,7 @@ func newRecording(events ...engine.ProfileEvent) *recording {
 
 func (r *recording) module(path string, start, end uint64) int32 {
 	r.Modules = append(r.Modules, engine.ProfileModule{
-		Module: &target.Module{ID: 40 + len(r.Modules), Path: path, Arch: "x86_64"}, Start: start, End: end,
+		LoadedModule: &target.LoadedModule{ID: 40 + len(r.Modules), Path: path, Arch: "x86_64"}, Start: start, End: end,
 		Kernel: strings.HasPrefix(path, "[kernel"),
 	})
 	return int32(len(r.Modules) - 1)

@@ -123,7 +123,7 @@ func (r *Profile) WriteJSON(w io.Writer) error {
 			continue
 		}
 		m := &r.p.Modules[i]
-		out := profileModuleJSON{newModule(m.Module, m.Info, m.Info.DebugInfo), m.Kernel, address(m.Start), address(m.End), address(m.Offset)}
+		out := profileModuleJSON{newModule(m.LoadedModule, m.Info, m.Info.DebugInfo), m.Kernel, address(m.Start), address(m.End), address(m.Offset)}
 		out.ID = i
 		if err := nextJSON(b, n, out); err != nil {
 			return err

@@ -338,11 +338,11 @@ type Stopped struct {
 
 func address(a uint64) string { return fmt.Sprintf("0x%x", a) }
 
-func newModule(m *target.Module, info engine.ModuleInfo, debug engine.DebugInfo) Module {
+func newModule(m *target.LoadedModule, info engine.ModuleInfo, debug engine.DebugInfo) Module {
 	out := Module{
 		ID: m.ID, Path: m.Path, BuildID: hex.EncodeToString(m.BuildID), Arch: m.Arch,
 		DebugID: m.Symbols.DebugID, CodeID: m.Symbols.CodeID, Version: m.Version,
-		File: m.File, DebugFile: info.DebugFile, DebugInfo: string(debug), Problem: strings.Join(info.Problems, "; "), Searched: info.Searched, isMissing: m.Object == nil, isServed: m.Object == nil && info.DebugFile != "" && len(info.Problems) == 1,
+		File: m.File, DebugFile: info.DebugFile, DebugInfo: string(debug), Problem: strings.Join(info.Problems, "; "), Searched: info.Searched, isMissing: info.IsMissing, isServed: info.IsMissing && info.DebugFile != "" && len(info.Problems) == 1,
 		Segments: []Segment{},
 	}
 	for _, s := range m.Segments {

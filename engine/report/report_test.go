@@ -15,7 +15,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-var libm = &target.Module{ID: 3, Path: "/usr/lib/libm.so.6"}
+var libm = &target.Module{LoadedModule: target.LoadedModule{ID: 3, Path: "/usr/lib/libm.so.6"}}
 
 // stacks are those of a crashed thread and of three that are equal.
 func stacks() []*engine.Stack {
@@ -23,8 +23,8 @@ func stacks() []*engine.Stack {
 		return &engine.Stack{
 			Thread: &target.Thread{ID: id, Arch: "x86_64"},
 			Frames: []engine.Frame{
-				{PC: 0x7f01, FoundBy: engine.ByContext, Module: libm, ModuleOffset: 0x1234},
-				{PC: 0x7f02, FoundBy: engine.ByScan, Module: libm, ModuleOffset: 0x1235,
+				{PC: 0x7f01, FoundBy: engine.ByContext, Module: &libm.LoadedModule, ModuleOffset: 0x1234},
+				{PC: 0x7f02, FoundBy: engine.ByScan, Module: &libm.LoadedModule, ModuleOffset: 0x1235,
 					Symbols: []symbol.Frame{{Function: "wait", Start: 0x1230, HasStart: true}}},
 			},
 			Stopped: engine.Stopped{Reason: engine.StopNoRow, Detail: "no call frame information"},
@@ -33,12 +33,12 @@ func stacks() []*engine.Stack {
 	crash := &engine.Stack{
 		Thread: &target.Thread{ID: "12", Name: "main", Arch: "x86_64", Crashed: true},
 		Frames: []engine.Frame{
-			{PC: 0x401012, Exact: true, CFA: 0x7ff0, HasCFA: true, FoundBy: engine.ByContext, Module: libm, ModuleOffset: 0x1012,
+			{PC: 0x401012, Exact: true, CFA: 0x7ff0, HasCFA: true, FoundBy: engine.ByContext, Module: &libm.LoadedModule, ModuleOffset: 0x1012,
 				Symbols: []symbol.Frame{
 					{Function: "ns::inner<int>()", LinkageName: "_ZN2ns5innerIiEEvv", File: "a.h", Line: 7, Inlined: true},
 					{Function: "outer(int)", LinkageName: "_Z5outeri", File: "a.cc", Line: 3, Column: 9, Start: 0x1000, HasStart: true},
 				}},
-			{PC: 0x401100, FoundBy: engine.ByCFI, Module: libm, ModuleOffset: 0x1100, SignalFrame: true,
+			{PC: 0x401100, FoundBy: engine.ByCFI, Module: &libm.LoadedModule, ModuleOffset: 0x1100, SignalFrame: true,
 				Symbols: []symbol.Frame{{Function: "__restore_rt", Start: 0x1101, HasStart: true}}},
 			{PC: 0x66, FoundBy: engine.ByCFI},
 		},

@@ -136,7 +136,7 @@ func (f *stackFolder) add(s *engine.Stack) {
 // shortenLocals reduces variables to their printed parts: a stack is kept until all have
 // come.
 func shortenLocals(frames []engine.Frame) {
-	eachLocal(frames, func(v *engine.Variable) { v.Value = v.Value.Short(v.Language) })
+	eachLocal(frames, func(v *engine.Variable) { v.Value = value.Short(&v.Value, v.Language) })
 }
 
 // restoreLocals restores the parts of a group's variables.

@@ -16,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // maxDeferred bounds the JSON of threads that is deferred until the target's is known.
@@ -348,7 +349,7 @@ func (j *stackJSON) stop(s *target.Stop) {
 	j.close("}")
 }
 
-func (j *stackJSON) wave(w *target.Wave) {
+func (j *stackJSON) wave(w *sdk.Wave) {
 	if w == nil {
 		return
 	}

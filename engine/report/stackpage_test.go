@@ -62,7 +62,7 @@ func hostileReport() *given {
 	s := g.stacks[0]
 	s.Thread.ID, s.Thread.Name, s.Thread.Wave.Kernel = hostile, hostile, hostile
 	f := &s.Frames[len(s.Frames)-1]
-	f.FoundBy, f.Module = engine.FoundBy(hostile), &target.Module{}
+	f.FoundBy, f.Module = engine.FoundBy(hostile), &target.LoadedModule{}
 	f.Symbols = []symbol.Frame{{Function: hostile, File: hostile, Line: 1, Inlined: true}, {Function: hostile, File: hostile, Line: 2}}
 	f.Details = &engine.FrameDetails{Locals: [][]engine.Variable{{}, {{Variable: value.Variable{Value: v}}}}}
 	s.Stopped.Detail = hostile
@@ -118,7 +118,7 @@ func differentStacks(threads, frames int) *given {
 		s := &engine.Stack{Thread: &target.Thread{ID: fmt.Sprint(10000 + i), Name: "worker"}, Stopped: engine.Stopped{Reason: engine.StopOutermost}}
 		for k := range frames {
 			pc := uint64(0x7f0000001000 + 0x1000*i + 0x10*k)
-			s.Frames = append(s.Frames, engine.Frame{PC: pc, FoundBy: engine.ByCFI, Module: libm, ModuleOffset: pc, Symbols: []symbol.Frame{
+			s.Frames = append(s.Frames, engine.Frame{PC: pc, FoundBy: engine.ByCFI, Module: &libm.LoadedModule, ModuleOffset: pc, Symbols: []symbol.Frame{
 				{Function: "std::__invoke_impl<void, worker(int, queue*), int, queue*>", File: "/usr/include/c++/12/bits/invoke.h", Line: 61, Column: 7, Start: pc - 8, HasStart: true}}})
 		}
 		g.stacks = append(g.stacks, s)

@@ -84,7 +84,7 @@ func (p *pageText) parts(v *value.Value, language uint64, depth int) (out []stac
 	p.values -= len(v.Children)
 	for i := range v.Children {
 		c := &v.Children[i]
-		part := stackpage.Value{Name: escape.Text(partName(c)), Type: escape.Text(c.Type), Text: escape.Text(c.Line(language))}
+		part := stackpage.Value{Name: escape.Text(partName(c)), Type: escape.Text(c.Type), Text: escape.Text(value.Line(c, language))}
 		if part.Parts = p.parts(c, language, depth+1); part.Parts != nil {
 			part.Text = cutShort(part.Text, maxPageValueText)
 		}

@@ -134,7 +134,7 @@ func newSender(s *target.Sender) *Sender {
 }
 
 // newProcess is the facts about a process; nil where there are none.
-func newProcess(f *target.Facts, modules []*target.Module) *Process {
+func newProcess(f *target.Facts, modules []*target.LoadedModule) *Process {
 	p := &f.Process
 	out := Process{PID: max(p.ID, 0), Command: p.Command, Executable: executableOf(p, modules), User: p.User}
 	if !p.Kept.IsZero() {
@@ -151,7 +151,7 @@ func newProcess(f *target.Facts, modules []*target.Module) *Process {
 
 // executableOf is the path of a process's executable. A core has 15 characters of a name that
 // the program may have changed; the module that the process began in has more.
-func executableOf(p *target.Process, modules []*target.Module) string {
+func executableOf(p *target.Process, modules []*target.LoadedModule) string {
 	if strings.ContainsAny(p.Executable, `/\`) {
 		return p.Executable
 	}

@@ -47,7 +47,7 @@ func withVariables() *given {
 	f := localsFrame()
 	v := f.Locals()[0][0].Variable
 	v.Kind = value.Global
-	g.globals = []Global{{GlobalVariable: engine.GlobalVariable{Variable: v, Module: libm}}}
+	g.globals = []Global{{GlobalVariable: engine.GlobalVariable{Variable: v, Module: &libm.LoadedModule}}}
 	return g
 }
 
@@ -75,10 +75,10 @@ func everything() *engine.Stack {
 	s := waveStack("w\u2028\n\"<&>")
 	s.Thread.Name, s.Thread.Arch, s.Thread.Processor, s.Thread.Crashed = "näme", "amdgpu", "gfx90a", true
 	s.Thread.Stop = &target.Stop{Reason: sdk.StopTrap, TrapID: 2, HasTrapID: true, Address: 0x10, HasAddress: true, HasPCExact: true}
-	s.Thread.Wave = &target.Wave{Agent: "1", Queue: "2", Dispatch: "3", Kernel: "k", Group: [3]uint32{1, 0, 4294967295}, InGroup: 7, HasGroup: true, HasInGroup: true}
+	s.Thread.Wave = &sdk.Wave{Agent: "1", Queue: "2", Dispatch: "3", Kernel: "k", Group: [3]uint32{1, 0, 4294967295}, InGroup: 7, HasGroup: true, HasInGroup: true}
 	s.Frames = append(s.Frames, engine.Frame{
 		PC: ^uint64(0), CFA: 0x40, HasCFA: true, CFASpace: 5, FoundBy: engine.ByScan, RestsOnGuess: true, Imprecise: true, SignalFrame: true,
-		Module: libm, ModuleOffset: 0x20, Symbols: []symbol.Frame{
+		Module: &libm.LoadedModule, ModuleOffset: 0x20, Symbols: []symbol.Frame{
 			{Function: "in", LinkageName: "_in", File: "a b.c", Line: 1, Column: 2, LineByAssembly: true, ScopeBySource: true},
 			{Function: "out", Start: 0x21, HasStart: true},
 		},
@@ -114,7 +114,7 @@ func TestJSONIsThatOfAReport(t *testing.T) {
 		"variables":   withVariables(),
 		"guesses":     endings(),
 		"goroutines":  goroutineStacks(),
-		"no launcher": reportOf(&engine.Stack{Thread: &target.Thread{Wave: &target.Wave{}, LaunchedBy: &target.Launch{}}}),
+		"no launcher": reportOf(&engine.Stack{Thread: &target.Thread{Wave: &sdk.Wave{}, LaunchedBy: &target.Launch{}}}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got, want bytes.Buffer

@@ -10,6 +10,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // TextOptions are the options of a report for people.
@@ -277,23 +278,23 @@ var facts = []struct {
 	name string
 	text func(*member) string
 }{
-	{"kernel", ofWave(func(_ *member, w *target.Wave) string { return w.Kernel })},
-	{"agent", ofWave(func(_ *member, w *target.Wave) string { return w.Agent })},
-	{"queue", ofWave(func(_ *member, w *target.Wave) string { return w.Queue })},
-	{"dispatch", ofWave(func(_ *member, w *target.Wave) string { return w.Dispatch })},
-	{"group", ofWave(func(_ *member, w *target.Wave) string {
+	{"kernel", ofWave(func(_ *member, w *sdk.Wave) string { return w.Kernel })},
+	{"agent", ofWave(func(_ *member, w *sdk.Wave) string { return w.Agent })},
+	{"queue", ofWave(func(_ *member, w *sdk.Wave) string { return w.Queue })},
+	{"dispatch", ofWave(func(_ *member, w *sdk.Wave) string { return w.Dispatch })},
+	{"group", ofWave(func(_ *member, w *sdk.Wave) string {
 		if !w.HasGroup {
 			return ""
 		}
 		return fmt.Sprintf("(%d,%d,%d)", w.Group[0], w.Group[1], w.Group[2])
 	})},
-	{"wave", ofWave(func(_ *member, w *target.Wave) string {
+	{"wave", ofWave(func(_ *member, w *sdk.Wave) string {
 		if !w.HasInGroup {
 			return ""
 		}
 		return strconv.FormatUint(uint64(w.InGroup), 10)
 	})},
-	{"lane 0 is work-item", ofWave(func(m *member, w *target.Wave) string {
+	{"lane 0 is work-item", ofWave(func(m *member, w *sdk.Wave) string {
 		if !w.HasInGroup || m.lanes <= 1 {
 			return ""
 		}
@@ -302,7 +303,7 @@ var facts = []struct {
 }
 
 // ofWave is a fact about threads that are waves.
-func ofWave(f func(*member, *target.Wave) string) func(*member) string {
+func ofWave(f func(*member, *sdk.Wave) string) func(*member) string {
 	return func(m *member) string {
 		if m.Wave == nil {
 			return ""

@@ -23,7 +23,7 @@ type OneVariable struct {
 func (o *OneVariable) WriteText(w io.Writer, options TextOptions) error {
 	b := NewPrinter(w)
 	t := &text{Printer: b, paint: newPaint(options.Color)}
-	t.printf("%s = %s", o.Name, o.Value.Line(o.Language))
+	t.printf("%s = %s", o.Name, value.Line(&o.Value, o.Language))
 	if options.Verbose {
 		t.printf(" %s", t.faint(about(&engine.Variable{Variable: o.Variable})))
 	}

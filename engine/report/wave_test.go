@@ -25,16 +25,16 @@ func TestWavesSayWhichTheyAreAndWhatLaunchedThem(t *testing.T) {
 		json   string // of the members that it adds
 	}{
 		{"all is known", target.Thread{
-			Wave:       &target.Wave{Agent: "1", Queue: "2", Dispatch: "3", Kernel: "add(int*)", Group: [3]uint32{4, 5, 6}, InGroup: 7, HasGroup: true, HasInGroup: true},
+			Wave:       &sdk.Wave{Agent: "1", Queue: "2", Dispatch: "3", Kernel: "add(int*)", Group: [3]uint32{4, 5, 6}, InGroup: 7, HasGroup: true, HasInGroup: true},
 			LaunchedBy: &target.Launch{Thread: "1200", Kind: "dispatch", Evidence: target.LaunchWaiting, Frames: []uint64{1}},
 		}, "  kernel add(int*), agent 1, queue 2, dispatch 3, group (4,5,6), wave 7, launched by thread 1200 (dispatch, waiting)",
 			`{"wave":{"agent":"1","queue":"2","dispatch":"3","kernel":"add(int*)","group":[4,5,6],"in_group":7},
 			  "launched_by":{"thread":"1200","kind":"dispatch","evidence":"waiting"}}`},
-		{"what is not known is absent", target.Thread{Wave: &target.Wave{Kernel: "k"}}, "  kernel k", `{"wave":{"kernel":"k"}}`},
-		{"the first group is a group", target.Thread{Wave: &target.Wave{HasGroup: true, HasInGroup: true}}, "  group (0,0,0), wave 0", `{"wave":{"group":[0,0,0],"in_group":0}}`},
+		{"what is not known is absent", target.Thread{Wave: &sdk.Wave{Kernel: "k"}}, "  kernel k", `{"wave":{"kernel":"k"}}`},
+		{"the first group is a group", target.Thread{Wave: &sdk.Wave{HasGroup: true, HasInGroup: true}}, "  group (0,0,0), wave 0", `{"wave":{"group":[0,0,0],"in_group":0}}`},
 		{"only the process is known", target.Thread{LaunchedBy: &target.Launch{Thread: "9", Evidence: target.LaunchQueue}},
 			"  launched by thread 9 (queue)", `{"launched_by":{"thread":"9","evidence":"queue"}}`},
-		{"a fault, at an instruction before", target.Thread{Wave: &target.Wave{}, Stop: &target.Stop{Reason: sdk.StopMemoryFault, Address: 0x7f4200f00000, HasAddress: true, HasPCExact: true}},
+		{"a fault, at an instruction before", target.Thread{Wave: &sdk.Wave{}, Stop: &target.Stop{Reason: sdk.StopMemoryFault, Address: 0x7f4200f00000, HasAddress: true, HasPCExact: true}},
 			"  stopped by memory fault at address 0x7f4200f00000, PC not exact", `{"wave":{},"stop":{"reason":"memory-fault","address":"0x7f4200f00000","pc_exact":false}}`},
 		{"a fault at the PC, of address 0", target.Thread{Stop: &target.Stop{Reason: sdk.StopMemoryFault, HasAddress: true, PCExact: true, HasPCExact: true}},
 			"  stopped by memory fault at address 0x0", `{"stop":{"reason":"memory-fault","address":"0x0","pc_exact":true}}`},
@@ -84,7 +84,7 @@ func stoppedWaves(stops ...*target.Stop) *given {
 	r := reportOf()
 	for i, s := range stops {
 		r.stacks = append(r.stacks, &engine.Stack{
-			Thread: &target.Thread{ID: fmt.Sprint("w", i), Wave: &target.Wave{}, Stop: s},
+			Thread: &target.Thread{ID: fmt.Sprint("w", i), Wave: &sdk.Wave{}, Stop: s},
 			Frames: []engine.Frame{{
 				PC: 0x10, FoundBy: engine.ByContext, Imprecise: s != nil && s.HasPCExact && !s.PCExact,
 				Symbols: []symbol.Frame{{Function: "inlined"}, {Function: "kernel"}},
@@ -181,7 +181,7 @@ func TestTheFaultOfAProcessStandsWithItsSignal(t *testing.T) {
 		{"with another reason", "0x10", target.Thread{Crashed: true, Signal: 11, Stop: with(func(s *target.Stop) { s.Reason = sdk.StopAddressError })}, true},
 		{"of a thread that did not crash", "0x10", target.Thread{Signal: 11, Stop: &fault}, true},
 		{"with a PC that is not exact", "0x10", target.Thread{Crashed: true, Signal: 11, Stop: with(func(s *target.Stop) { s.HasPCExact = true })}, true},
-		{"of a wave", "0x10", target.Thread{Crashed: true, Signal: 11, Wave: &target.Wave{}, Stop: &fault}, true},
+		{"of a wave", "0x10", target.Thread{Crashed: true, Signal: 11, Wave: &sdk.Wave{}, Stop: &fault}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.thread.ID = "1"

@@ -24,7 +24,7 @@ func TestWhatIsKnownOfWavesIsInTheSchema(t *testing.T) {
 			PC: 0x1000, Exact: true, FoundBy: engine.ByContext, Device: true, NamedBy: "rocprofv3", Instruction: "s_nop 0",
 			Symbols: []symbol.Frame{{Function: "grade"}},
 		}},
-		Modules: []engine.ProfileModule{{Module: &target.Module{Path: "grade.co"}}},
+		Modules: []engine.ProfileModule{{LoadedModule: &target.LoadedModule{Path: "grade.co"}}},
 		Kernels: []engine.ProfileKernel{{Name: "_Z5gradePi", Dispatches: 1, Time: 5, HasTime: true, Lanes: 64}},
 		Stacks:  []engine.ProfileStack{{}, {}},
 		States:  []gpusamples.State{{}, {Name: "waitcnt", Stalled: true}},

@@ -101,9 +101,9 @@ func ofWave(th *target.Thread) []string {
 
 // reader makes the calls of frames.
 type reader struct {
-	isFirst bool                    // by the rules of the first version
-	names   map[[2]string]name      // by function and file
-	named   map[*target.Module]bool // modules of which a function has a name
+	isFirst bool                          // by the rules of the first version
+	names   map[[2]string]name            // by function and file
+	named   map[*target.LoadedModule]bool // modules of which a function has a name
 	calls   []call
 }
 
@@ -114,7 +114,7 @@ func callsOf(c *Crash, isFirst bool) []call {
 	if !isFirst {
 		frames = frames[min(c.First, len(frames)):]
 	}
-	r := &reader{isFirst: isFirst, names: map[[2]string]name{}, named: map[*target.Module]bool{}}
+	r := &reader{isFirst: isFirst, names: map[[2]string]name{}, named: map[*target.LoadedModule]bool{}}
 	for i := range frames {
 		if m := frames[i].Module; m != nil && slices.ContainsFunc(frames[i].Symbols, func(s symbol.Frame) bool { return s.Function != "" }) {
 			r.named[m] = true

@@ -12,13 +12,13 @@ import (
 )
 
 // HasSaved reports whether a register of the thread lies in the target's memory.
-func (t *Thread) HasSaved(number uint32) bool {
-	_, ok := t.savedRegisters(number)
+func HasSaved(t *Thread, number uint32) bool {
+	_, ok := savedRegisters(t, number)
 	return ok
 }
 
 // savedRegisters returns the saved registers that include a register.
-func (t *Thread) savedRegisters(number uint32) (s *sdk.SavedRegisters, ok bool) {
+func savedRegisters(t *Thread, number uint32) (s *sdk.SavedRegisters, ok bool) {
 	for i := range t.Saved {
 		if s := &t.Saved[i]; number-s.First < s.Count {
 			return s, true
@@ -30,7 +30,7 @@ func (t *Thread) savedRegisters(number uint32) (s *sdk.SavedRegisters, ok bool) 
 // ReadSaved reads a register of a thread from the target's memory; info has its size. ok is
 // false if the register does not lie there, or the target lacks that memory.
 func ReadSaved(t Target, th *Thread, info sdk.RegisterInfo) (value []byte, ok bool) {
-	s, ok := th.savedRegisters(info.Number)
+	s, ok := savedRegisters(th, info.Number)
 	if !ok {
 		return nil, false
 	}
@@ -76,7 +76,7 @@ func AllRegisters(t Target, th *Thread, d *sdk.Description) sdk.Registers {
 // default space that the thread's Memory gives.
 func ReadPlaced(t Target, th *Thread, space locexpr.AddressSpace, address uint64, buf []byte) (n int, err error) {
 	for n < len(buf) {
-		m := th.spaceMemory(space, address+uint64(n))
+		m := spaceMemory(th, space, address+uint64(n))
 		if m == nil {
 			return n, fmt.Errorf("%w: %#x", ErrNoMemory, address+uint64(n))
 		}
@@ -90,7 +90,7 @@ func ReadPlaced(t Target, th *Thread, space locexpr.AddressSpace, address uint64
 	return n, nil
 }
 
-func (t *Thread) spaceMemory(space locexpr.AddressSpace, address uint64) *sdk.SpaceMemory {
+func spaceMemory(t *Thread, space locexpr.AddressSpace, address uint64) *sdk.SpaceMemory {
 	for i := range t.Memory {
 		if m := &t.Memory[i]; m.Space == space && address-m.Start < m.Size {
 			return m

@@ -128,8 +128,8 @@ type Devices struct {
 	Dispatches []sdk.TargetDispatch
 }
 
-// Module is a code object loaded into a target.
-type Module struct {
+// LoadedModule describes a code object that is loaded into a target.
+type LoadedModule struct {
 	ID      int
 	Path    string // in the target
 	BuildID []byte // of the loaded image, if the target has it; see IsAssumed
@@ -147,14 +147,20 @@ type Module struct {
 	Arch       string
 	// Processor is the processor that the code is for; "" if the target does not tell.
 	Processor string
-	// Object is the code object, opened from the file system or from the target's own
-	// memory (the vDSO); nil if it was not found, and Problem says why.
-	Object *object.Object
-	// File is the path of Object's file; "" for memory.
+	// File is the path of the file of the code; "" for code in the target's memory, and if
+	// none was found: Problem says why.
 	File     string
 	Problem  string
-	Tried    []object.Attempt // files that were read for Object and rejected
 	Segments []Segment
+}
+
+// Module is a code object loaded into a target, with its file.
+type Module struct {
+	LoadedModule
+	// Object is the code object, opened from the file system or from the target's own
+	// memory (the vDSO); nil if it was not found.
+	Object *object.Object
+	Tried  []object.Attempt // files that were read for Object and rejected
 	// Companion reads a file that the target has beside the code object: its name is the
 	// code object's with suffix (which begins with a dot) in place of the last dot and
 	// all after it. The path is for messages. The error for a missing file wraps
@@ -199,7 +205,7 @@ func (m *Module) HasCode() bool { return m.Object != nil && !m.Object.DebugOnly(
 
 // HoldsCode reports whether a segment of a code object is executable. Without a code object it
 // may be.
-func (s *Segment) HoldsCode(o *object.Object) bool {
+func HoldsCode(o *object.Object, s *Segment) bool {
 	if o == nil {
 		return true
 	}
@@ -222,7 +228,7 @@ func (s *Segment) HoldsCode(o *object.Object) bool {
 
 // Contains reports whether address lies in an executable segment, and returns its ELF virtual
 // address.
-func (m *Module) Contains(address uint64) (objectAddress uint64, ok bool) {
+func (m *LoadedModule) Contains(address uint64) (objectAddress uint64, ok bool) {
 	for i := range m.Segments {
 		s := &m.Segments[i]
 		if s.Executable && address-s.Start < s.Size {
@@ -233,7 +239,7 @@ func (m *Module) Contains(address uint64) (objectAddress uint64, ok bool) {
 }
 
 // Start returns the target's address of an ELF virtual address of the module.
-func (m *Module) Start(objectAddress uint64) (address uint64, ok bool) {
+func (m *LoadedModule) Start(objectAddress uint64) (address uint64, ok bool) {
 	for i := range m.Segments {
 		s := &m.Segments[i]
 		if objectAddress-s.Address < s.Size {
@@ -279,7 +285,7 @@ type Thread struct {
 	// as the target has them.
 	Spaces []sdk.SpaceBase
 	// Wave is the identity of a wave; nil for other threads.
-	Wave *Wave
+	Wave *sdk.Wave
 	// LaunchedBy is the launch of the thread; nil if it is not known.
 	LaunchedBy *Launch
 	// Goroutine is the goroutine that the thread stands for; nil for other threads.
@@ -295,9 +301,6 @@ type NamedRegister struct {
 	Bits  int
 	Value uint64
 }
-
-// Wave is the identity of a wave.
-type Wave = sdk.Wave
 
 // Launch describes the launch of a thread.
 type Launch struct {

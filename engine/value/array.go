@@ -26,23 +26,23 @@ type extent struct {
 func (r *Reader) array(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
 	dimensions, err := t.Dimensions()
 	if err != nil {
-		v.fail(err)
+		fail(v, err)
 		return
 	}
 	element, err := t.Element()
 	if err != nil {
-		v.fail(err)
+		fail(v, err)
 		return
 	}
 	data, err := r.dataLocation(ctx, t, l)
 	if err != nil {
-		v.fail(err)
+		fail(v, err)
 		return
 	}
 	extents := make([]extent, len(dimensions))
 	for i := range dimensions {
 		if extents[i], err = r.extent(ctx, &dimensions[i], l); err != nil {
-			v.fail(fmt.Errorf("bounds of the array: %w", err))
+			fail(v, fmt.Errorf("bounds of the array: %w", err))
 			return
 		}
 		extents[i].isVector = t.IsVector
@@ -55,7 +55,7 @@ func (r *Reader) array(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.L
 	}
 	size := element.Size
 	if !element.IsSized {
-		v.fail(fmt.Errorf("elements of the array: %w", errNoSize))
+		fail(v, fmt.Errorf("elements of the array: %w", errNoSize))
 		return
 	}
 	if t.Stride > 0 {
@@ -97,16 +97,16 @@ func (r *Reader) elements(ctx context.Context, v *Value, t *dwarf.Type, l locexp
 	x := extents[0]
 	inner, err := distance(extents, size)
 	if err != nil {
-		v.fail(err)
+		fail(v, err)
 		return
 	}
-	v.shape = array
+	v.Shape = array
 	if character := r.character(t); len(extents) == 1 && !x.isVector && character != nil && inner == int64(character.Size()/8) && x.count > 0 {
 		err := r.characters(ctx, v, character, l, x.count)
 		if err == nil {
 			return
 		}
-		if v.fail(err); !isOptimizedOut(err) {
+		if fail(v, err); !isOptimizedOut(err) {
 			return
 		}
 		defer func() {
@@ -127,11 +127,11 @@ func (r *Reader) elements(ctx context.Context, v *Value, t *dwarf.Type, l locexp
 		switch {
 		case err != nil:
 			child = Value{Name: name, Type: t.String()}
-			child.fail(err)
+			fail(&child, err)
 		case len(extents) > 1:
 			child = Value{Name: name, Status: OK, Type: t.String()}
 			if r.left--; r.left < 0 {
-				child.fail(errTooMany)
+				fail(&child, errTooMany)
 			} else {
 				r.elements(ctx, &child, t, place, extents[1:], size, depth)
 			}
@@ -145,7 +145,7 @@ func (r *Reader) elements(ctx context.Context, v *Value, t *dwarf.Type, l locexp
 		}
 	}
 	v.More = x.count - n
-	v.setStatus()
+	setStatus(v)
 }
 
 // distance returns the distance between elements of the outermost dimension, in bytes; size is
@@ -218,8 +218,8 @@ func (r *Reader) characters(ctx context.Context, v *Value, t *locexpr.BaseType, 
 	if n < count && end == len(codes) {
 		text += "..."
 	}
-	v.shape = scalar
-	v.setText(text)
+	v.Shape = scalar
+	setText(v, text)
 	return nil
 }
 
@@ -229,20 +229,20 @@ func (r *Reader) fortranString(ctx context.Context, v *Value, t *dwarf.Type, l l
 	if b, err := t.Bound(dw.AttrStringLength); err == nil && b.HasValue() {
 		n, err := r.bound(ctx, &b, l)
 		if err != nil {
-			v.fail(err)
+			fail(v, err)
 			return
 		}
 		size = uint64(max(n, 0))
 	}
 	l, err := r.dataLocation(ctx, t, l)
 	if err != nil {
-		v.fail(err)
+		fail(v, err)
 		return
 	}
 	n := min(size, uint64(r.limits.Elements))
 	b, err := r.bytes(ctx, l, n)
 	if err != nil {
-		v.fail(err)
+		fail(v, err)
 		return
 	}
 	codes := make([]rune, len(b))
@@ -253,5 +253,5 @@ func (r *Reader) fortranString(ctx context.Context, v *Value, t *dwarf.Type, l l
 	if n < size {
 		text += "..."
 	}
-	v.setText(text)
+	setText(v, text)
 }

@@ -55,7 +55,7 @@ func readAll(ctx context.Context, file []byte) (longest time.Duration) {
 			_ = object.Guard(func() error {
 				for _, limits := range []Limits{{}, {Raw: true, Depth: MaxDepth, Elements: MaxElements}} {
 					v := m.read(ctx, e, limits)
-					v.Value.Line(e.Unit().Language())
+					Line(&v.Value, e.Unit().Language())
 				}
 				return nil
 			})
@@ -172,7 +172,7 @@ func TestTypesThatContainThemselves(t *testing.T) {
 	if depth > MaxNesting || v.Status != Partial && v.Status != Failed {
 		t.Errorf("%d within one another, status %s", depth, v.Status)
 	}
-	if line := v.Value.Line(list[0].Unit().Language()); !strings.Contains(line, "within one another") {
+	if line := Line(&v.Value, list[0].Unit().Language()); !strings.Contains(line, "within one another") {
 		t.Errorf("%.200s", line)
 	}
 }

@@ -218,10 +218,10 @@ func TestGarbageIsNoContainer(t *testing.T) {
 					if all, reads = all+took, reads+1; took > worst {
 						worst, slowest = took, typ
 					}
-					if n := v.count(); n > maxValues+1 {
+					if n := countOf(&v); n > maxValues+1 {
 						t.Fatalf("%s: %d values", typ, n)
 					}
-					_ = v.Line(typ.Unit().Language())
+					_ = Line(&v, typ.Unit().Language())
 				}
 			}
 			t.Logf("%d types, %d reads: %v each, at most %v of %s", len(types), reads, all/time.Duration(reads), worst, slowest)
@@ -232,10 +232,10 @@ func TestGarbageIsNoContainer(t *testing.T) {
 	}
 }
 
-func (v *Value) count() int {
+func countOf(v *Value) int {
 	n := 1
 	for i := range v.Children {
-		n += v.Children[i].count()
+		n += countOf(&v.Children[i])
 	}
 	return n
 }

@@ -84,7 +84,7 @@ func (r *run) value(ctx context.Context, name string, b *bound, o operand, t *dw
 	if b.class == classNumber {
 		v := Value{Name: name, Status: OK}
 		r.r.left--
-		v.setText(strconv.FormatUint(o.n, 10))
+		setText(&v, strconv.FormatUint(o.n, 10))
 		if t != nil {
 			r.r.numberValue(&v, t, o.n)
 		}
@@ -92,7 +92,7 @@ func (r *run) value(ctx context.Context, name string, b *bound, o operand, t *dw
 	}
 	if t == nil {
 		v := Value{Name: name}
-		v.fail(errors.New("nothing says which type it has"))
+		fail(&v, errors.New("nothing says which type it has"))
 		return v
 	}
 	if b.field != nil {
@@ -110,12 +110,12 @@ func (r *Reader) numberValue(v *Value, t *dwarf.Type, n uint64) {
 	}
 	switch {
 	case plain.Base != nil:
-		v.setText(r.baseText(plain.Base, locexpr.TypedValue(plain.Base, n)))
+		setText(v, r.baseText(plain.Base, locexpr.TypedValue(plain.Base, n)))
 	case plain.Kind == dwarf.KindPointer || plain.Kind == dwarf.KindSubroutine:
-		if v.setText(fmt.Sprintf("%#x", n)); n == 0 {
-			v.setText("0x0")
+		if setText(v, fmt.Sprintf("%#x", n)); n == 0 {
+			setText(v, "0x0")
 		} else if name, offset := r.frame.Symbol(n); name != "" {
-			v.setText(v.Text + " " + symbolText(name, offset))
+			setText(v, v.Text+" "+symbolText(name, offset))
 		}
 	}
 }
@@ -138,12 +138,12 @@ func (r *run) entry(ctx context.Context, c *boundClause) error {
 		r.v.IsDeep = true
 		return errEnough
 	}
-	e := Value{Name: "[" + strconv.FormatUint(place, 10) + "]", Role: Entry, Status: OK, shape: structure}
+	e := Value{Name: "[" + strconv.FormatUint(place, 10) + "]", Role: Entry, Status: OK, Shape: structure}
 	e.Children = []Value{
 		r.value(ctx, "key", c.exprs[0], key, keyType),
 		r.value(ctx, "value", c.exprs[1], value, valueType),
 	}
-	e.setStatus()
+	setStatus(&e)
 	r.v.Children = append(r.v.Children, e)
 	return nil
 }
@@ -161,7 +161,7 @@ func (r *run) whole(ctx context.Context, c *boundClause) error {
 			r.v.IsDeep = true
 			return nil
 		}
-		r.v.shape = wrapped
+		r.v.Shape = wrapped
 		r.v.Children = append(r.v.Children, r.value(ctx, "value", b, o, t))
 		return nil
 	}
@@ -197,7 +197,7 @@ func (r *run) summary(ctx context.Context, c *boundClause) error {
 		}
 		b.WriteString(text)
 	}
-	r.v.setText(b.String())
+	setText(r.v, b.String())
 	return nil
 }
 
@@ -295,7 +295,7 @@ func (r *run) text(ctx context.Context, c *boundClause) error {
 	if n < count {
 		text += "..."
 	}
-	r.v.shape = scalar
-	r.v.setText(text)
+	r.v.Shape = scalar
+	setText(r.v, text)
 	return nil
 }

@@ -14,13 +14,13 @@ import (
 // object reads a structure, a class or a union.
 func (r *Reader) object(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
 	if t = t.Complete(); t.IsDeclaration {
-		v.fail(errors.New("the type is declared only: nothing says what it consists of"))
+		fail(v, errors.New("the type is declared only: nothing says what it consists of"))
 		return
 	}
-	v.shape = structure
+	v.Shape = structure
 	parts, err := t.Parts()
 	if err != nil {
-		v.fail(err)
+		fail(v, err)
 		return
 	}
 	if len(parts.Members) > 0 && depth+1 >= r.limits.Depth {
@@ -28,7 +28,7 @@ func (r *Reader) object(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.
 		return
 	}
 	r.members(ctx, v, parts.Members, l, depth)
-	v.setStatus()
+	setStatus(v)
 }
 
 // members reads members, and in variant parts the members of the current variant.
@@ -56,13 +56,13 @@ func (r *Reader) member(ctx context.Context, m *dwarf.Member, l locexpr.Location
 	if t == nil {
 		_, err := m.ValueType()
 		child := Value{Name: m.Name}
-		child.fail(fmt.Errorf("type of the member: %w", err))
+		fail(&child, fmt.Errorf("type of the member: %w", err))
 		return child
 	}
 	place, err := r.memberLocation(ctx, m, l)
 	if err != nil {
 		child := Value{Name: m.Name, Type: t.String()}
-		child.fail(err)
+		fail(&child, err)
 		return child
 	}
 	switch {
@@ -93,17 +93,17 @@ func (r *Reader) field(ctx context.Context, m *dwarf.Member, t *dwarf.Type, l lo
 	v := Value{Name: m.Name, Type: t.String(), Status: OK}
 	r.left--
 	if m.FieldBits > 64 {
-		v.fail(errNoSize)
+		fail(&v, errNoSize)
 		return v
 	}
 	plain, err := t.Plain()
 	if err != nil {
-		v.fail(err)
+		fail(&v, err)
 		return v
 	}
 	b := make([]byte, 8)
 	if err := l.Read(ctx, r.context, b[:(m.FieldBits+7)/8], m.FieldBits); err != nil {
-		v.fail(err)
+		fail(&v, err)
 		return v
 	}
 	n := integer(b[:(m.FieldBits+7)/8], r.context.ByteOrder())
@@ -140,7 +140,7 @@ func (r *Reader) reversedField(ctx context.Context, m *dwarf.Member, t *dwarf.Ty
 		b, err = r.bytes(ctx, l, (uint64(m.Bits&7)+m.FieldBits+7)/8)
 	}
 	if err != nil {
-		v.fail(err)
+		fail(&v, err)
 		return v
 	}
 	r.fieldText(&v, m, plain, bitsOf(b, uint64(m.Bits&7), m.FieldBits, r.context.ByteOrder() == locexpr.LittleEndian))
@@ -168,23 +168,23 @@ func (r *Reader) fieldText(v *Value, m *dwarf.Member, plain *dwarf.Type, n uint6
 		return
 	}
 	if plain.Base == nil {
-		v.fail(errNoSize)
+		fail(v, errNoSize)
 		return
 	}
 	if IsSigned(plain.Base) {
 		n = SignExtended(n, m.FieldBits)
 	}
-	v.setText(r.baseText(plain.Base, locexpr.TypedValue(plain.Base, n)))
+	setText(v, r.baseText(plain.Base, locexpr.TypedValue(plain.Base, n)))
 }
 
 func (r *Reader) fieldOfEnumeration(v *Value, t *dwarf.Type, n, bits uint64) {
 	list, err := t.Enumerators()
 	if err != nil || !t.IsSized || t.Size == 0 || t.Size > 8 {
-		v.fail(errors.Join(err, errNoSize))
+		fail(v, errors.Join(err, errNoSize))
 		return
 	}
 	n, signed := extendedAsEnum(t, n, bits)
-	v.setText(enumText(t, list, n, signed))
+	setText(v, enumText(t, list, n, signed))
 }
 
 // variant reads the members of the current variant, by the discriminant (DWARF 5, 5.7.10).
@@ -192,7 +192,7 @@ func (r *Reader) variant(ctx context.Context, v *Value, m *dwarf.Member, l locex
 	chosen, err := r.chosenVariant(ctx, m, l)
 	if err != nil {
 		child := Value{Name: "<variant>", Role: Variant}
-		child.fail(err)
+		fail(&child, err)
 		v.Children = append(v.Children, child)
 		return
 	}

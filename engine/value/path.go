@@ -303,7 +303,7 @@ func (r *Reader) selectForm(ctx context.Context, t *dwarf.Type, l locexpr.Locati
 	}
 	v := r.read(ctx, "", t, l, 0)
 	for _, s := range steps {
-		next := v.part(s)
+		next := partOf(&v, s)
 		if next == nil {
 			if v.Status == Failed {
 				return v, errors.New(v.Problem)
@@ -315,8 +315,8 @@ func (r *Reader) selectForm(ctx context.Context, t *dwarf.Type, l locexpr.Locati
 	return v, nil
 }
 
-// part returns the child that a step names; nil where there is none.
-func (v *Value) part(s step) *Value {
+// partOf returns the child that a step names; nil where there is none.
+func partOf(v *Value, s step) *Value {
 	name := s.String()
 	for i := range v.Children {
 		c := &v.Children[i]
@@ -326,7 +326,7 @@ func (v *Value) part(s step) *Value {
 	}
 	for i := range v.Children {
 		if c := &v.Children[i]; c.Role == Base || c.Role == Variant || c.Role == Pointee || c.Name == "" {
-			if found := c.part(s); found != nil {
+			if found := partOf(c, s); found != nil {
 				return found
 			}
 		}

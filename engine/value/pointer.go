@@ -19,18 +19,18 @@ func (r *Reader) pointer(ctx context.Context, v *Value, t *dwarf.Type, l locexpr
 	}
 	address, err := r.address(ctx, t, l)
 	if err != nil {
-		v.fail(err)
+		fail(v, err)
 		return
 	}
 	text := hex(address)
 	element, err := t.Element()
 	if err != nil {
-		v.setText(text)
+		setText(v, text)
 		return
 	}
 	character := r.character(element)
 	if element, err = element.Plain(); err != nil {
-		v.setText(text)
+		setText(v, text)
 		return
 	}
 	switch {
@@ -43,7 +43,7 @@ func (r *Reader) pointer(ctx context.Context, v *Value, t *dwarf.Type, l locexpr
 			text += " " + symbolText(name, offset)
 		}
 	}
-	v.setText(text)
+	setText(v, text)
 	// A function of Go is an object, and may have a pointer to it like any other.
 	isCode := element.Kind == dwarf.KindSubroutine && r.language != dw.LangGo
 	if r.followsPointers() && address != 0 && !isCode && element.Kind != dwarf.KindVoid {
@@ -72,7 +72,7 @@ func (r *Reader) follow(ctx context.Context, v *Value, t *dwarf.Type, address ui
 	defer r.leave()
 	child := r.remember(ctx, "*", element, r.memory(t, address), depth+1)
 	child.Role = Pointee
-	v.shape = wrapped
+	v.Shape = wrapped
 	v.Children = append(v.Children, child)
 }
 
@@ -159,7 +159,7 @@ func wholePart(l locexpr.Location, bits uint64) locexpr.Location {
 
 // implicit reads the target of an implicit pointer, as its child.
 func (r *Reader) implicit(ctx context.Context, v *Value, t *dwarf.Type, target locexpr.Location, depth int) {
-	v.setText("<implicit pointer>")
+	setText(v, "<implicit pointer>")
 	element, err := t.Element()
 	if err != nil || depth+1 >= r.limits.Depth {
 		v.IsDeep = err == nil
@@ -168,7 +168,7 @@ func (r *Reader) implicit(ctx context.Context, v *Value, t *dwarf.Type, target l
 	child := r.read(ctx, "*", element, target, depth+1)
 	child.Role = Pointee
 	v.Children = append(v.Children, child)
-	v.shape = wrapped
+	v.Shape = wrapped
 }
 
 // reference reads the object that a reference refers to, as the value itself.
@@ -176,21 +176,21 @@ func (r *Reader) reference(ctx context.Context, v *Value, t *dwarf.Type, l locex
 	target, ok := r.implicitTarget(ctx, t, l)
 	element, err := t.Element()
 	if err != nil {
-		v.fail(err)
+		fail(v, err)
 		return
 	}
 	if !ok {
 		address, err := r.address(ctx, t, l)
 		if err != nil {
-			v.fail(err)
+			fail(v, err)
 			return
 		}
 		if address == 0 {
-			v.setText("<null reference>")
+			setText(v, "<null reference>")
 			return
 		}
 		if !r.visit(address, element) {
-			v.setText(fmt.Sprintf("@%#x", address))
+			setText(v, fmt.Sprintf("@%#x", address))
 			return
 		}
 		defer r.leave()
@@ -206,22 +206,22 @@ func (r *Reader) reference(ctx context.Context, v *Value, t *dwarf.Type, l locex
 func (r *Reader) memberPointer(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location) {
 	b, err := r.bytes(ctx, l, t.Size)
 	if err != nil {
-		v.fail(err)
+		fail(v, err)
 		return
 	}
 	order := r.context.ByteOrder()
 	if t.Size <= 8 {
 		n := integer(b, order)
 		if n == ^uint64(0)>>(64-8*t.Size) {
-			v.setText("NULL")
+			setText(v, "NULL")
 			return
 		}
-		v.setText(r.memberName(t, n))
+		setText(v, r.memberName(t, n))
 		return
 	}
 	half := t.Size / 2
 	if half > 8 {
-		v.fail(errNoSize)
+		fail(v, errNoSize)
 		return
 	}
 	address, adjustment := integer(b[:half], order), integer(b[half:2*half], order)
@@ -235,7 +235,7 @@ func (r *Reader) memberPointer(ctx context.Context, v *Value, t *dwarf.Type, l l
 	if adjustment != 0 {
 		text += fmt.Sprintf(", this adjustment %d", int64(adjustment))
 	}
-	v.setText(text)
+	setText(v, text)
 }
 
 // memberName returns the member at an offset of the class of a pointer to a member.

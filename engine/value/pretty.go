@@ -20,7 +20,7 @@ func (r *Reader) prettyForm(ctx context.Context, v *Value, t, plain *dwarf.Type,
 	for _, f := range formsOf(t, plain) {
 		raw := *v
 		x := run{r: r, form: f, object: l, slots: make([]operand, f.slots), depth: depth, v: v}
-		v.shape = f.shape
+		v.Shape = f.shape
 		err := x.do(ctx, 0)
 		if errors.Is(err, errOtherForm) {
 			*v = raw
@@ -43,7 +43,7 @@ func (r *run) finish(ctx context.Context, raw Value, plain *dwarf.Type, err erro
 		err = r.broken("%d elements are there of %d", r.found, r.expected)
 	}
 	if err == nil {
-		r.v.setStatus()
+		setStatus(r.v)
 		return
 	}
 	if r.hasBegun {

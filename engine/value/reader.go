@@ -79,7 +79,7 @@ func (r *Reader) Variable(ctx context.Context, unit dwarf.Unit, name string, t *
 		if t != nil {
 			v.Type = t.String()
 		}
-		v.fail(err)
+		fail(&v.Value, err)
 		return v
 	}
 	v.Place = l
@@ -114,7 +114,7 @@ func (r *Reader) begin(unit dwarf.Unit) {
 }
 
 // fail sets the status of a value that cannot be read.
-func (v *Value) fail(err error) {
+func fail(v *Value, err error) {
 	if isOptimizedOut(err) {
 		v.Status = OptimizedOut
 		return
@@ -123,9 +123,9 @@ func (v *Value) fail(err error) {
 }
 
 // Fail records why a value is not known; nil: it is.
-func (v *Value) Fail(err error) {
+func Fail(v *Value, err error) {
 	if err != nil {
-		v.fail(err)
+		fail(v, err)
 	}
 }
 
@@ -150,18 +150,18 @@ func (r *Reader) read(ctx context.Context, name string, t *dwarf.Type, l locexpr
 		v.Space, v.Address, v.HasAddress = space, address, true
 	}
 	if r.left--; r.left < 0 {
-		v.fail(errTooMany)
+		fail(&v, errTooMany)
 		return v
 	}
 	if r.nesting++; r.nesting > MaxNesting {
 		r.nesting--
-		v.fail(errNested)
+		fail(&v, errNested)
 		return v
 	}
 	defer func() { r.nesting-- }()
 	plain, err := t.Plain()
 	if err != nil {
-		v.fail(err)
+		fail(&v, err)
 		return v
 	}
 	if l.IsUndefined() {
@@ -182,7 +182,7 @@ func (r *Reader) raw(ctx context.Context, v *Value, t, plain *dwarf.Type, l loce
 	case dwarf.KindArray:
 		r.array(ctx, v, plain, l, depth)
 	case dwarf.KindVoid:
-		v.fail(errors.New("the type is void"))
+		fail(v, errors.New("the type is void"))
 	case dwarf.KindBase, dwarf.KindSubrange:
 		r.base(ctx, v, t, l)
 	case dwarf.KindEnumeration:
@@ -196,13 +196,13 @@ func (r *Reader) raw(ctx context.Context, v *Value, t, plain *dwarf.Type, l loce
 	case dwarf.KindString:
 		r.fortranString(ctx, v, plain, l)
 	case dwarf.KindSubroutine:
-		v.setText(r.symbolText(v.Address))
+		setText(v, r.symbolText(v.Address))
 	default:
-		v.fail(fmt.Errorf("%s: tag %#x is not one of a type", plain.Entry, uint16(plain.Tag())))
+		fail(v, fmt.Errorf("%s: tag %#x is not one of a type", plain.Entry, uint16(plain.Tag())))
 	}
 }
 
-func (v *Value) setText(text string) { v.Text, v.HasText = text, true }
+func setText(v *Value, text string) { v.Text, v.HasText = text, true }
 
 // dataLocation returns where the data of an object is, which may be elsewhere than its
 // descriptor: DW_AT_data_location (DWARF 5, 5.18.1). An array that is not allocated or

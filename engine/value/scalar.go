@@ -28,23 +28,23 @@ func (r *Reader) base(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Lo
 	base := named(t)
 	plain, err := t.Plain()
 	if err == nil && plain.IsSized && plain.Size == 0 {
-		v.setText(plain.Name) // (), the one value of Rust's type of that name
+		setText(v, plain.Name) // (), the one value of Rust's type of that name
 		return
 	}
 	if err != nil || base == nil {
-		v.fail(errors.Join(errNoSize, err))
+		fail(v, errors.Join(errNoSize, err))
 		return
 	}
 	number, err := r.number(ctx, plain, l)
 	if err != nil {
-		v.fail(err)
+		fail(v, err)
 		return
 	}
 	if typ := number.Type(); typ.Format != locexpr.FloatBySize {
 		formatted := *base
 		formatted.Format, base = typ.Format, &formatted
 	}
-	v.setText(r.baseText(base, number))
+	setText(v, r.baseText(base, number))
 }
 
 // isCharacterName reports whether a type with a name has characters. In C such types are names
@@ -342,15 +342,15 @@ func escaped(c rune, bits uint32, quote rune) string {
 func (r *Reader) enumeration(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location) {
 	n, isSigned, err := r.enumNumber(ctx, t, l)
 	if err != nil {
-		v.fail(err)
+		fail(v, err)
 		return
 	}
 	list, err := t.Enumerators()
 	if err != nil {
-		v.fail(err)
+		fail(v, err)
 		return
 	}
-	v.setText(enumText(t, list, n, isSigned))
+	setText(v, enumText(t, list, n, isSigned))
 }
 
 // enumNumber returns the number of an enumeration's value, extended by its type.

@@ -4,8 +4,9 @@ package value
 
 import (
 	"fmt"
-	"github.com/unwindd/unwindd/internal/dw"
 	"strings"
+
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // style is how a language writes values.
@@ -52,7 +53,7 @@ const (
 )
 
 // Line returns the value in one line, in the style of a language, which is a DW_AT_language.
-func (v *Value) Line(language uint64) string {
+func Line(v *Value, language uint64) string {
 	w := lineWriter{style: styleOf(language)}
 	w.value(v)
 	if w.Len() > maxLine {
@@ -63,8 +64,8 @@ func (v *Value) Line(language uint64) string {
 
 // Short returns the value with its Line as its text, and without its parts: enough where only
 // that will be printed.
-func (v *Value) Short(language uint64) Value {
-	return Value{Name: v.Name, Type: v.Type, Text: v.Line(language), HasText: true, Status: OK, Problem: v.Problem}
+func Short(v *Value, language uint64) Value {
+	return Value{Name: v.Name, Type: v.Type, Text: Line(v, language), HasText: true, Status: OK, Problem: v.Problem}
 }
 
 // lineWriter writes a value in one line.
@@ -98,12 +99,12 @@ func (w *lineWriter) value(v *Value) {
 	}
 	switch {
 	case !v.HasText:
-	case v.shape == scalar, v.shape == wrapped && (w.style == styleOfGo || v.IsDeep || len(v.Children) == 0 || v.Children[0].Role == Pointee):
+	case v.Shape == scalar, v.Shape == wrapped && (w.style == styleOfGo || v.IsDeep || len(v.Children) == 0 || v.Children[0].Role == Pointee):
 		w.WriteByte(' ')
 	default:
 		w.WriteString(w.is)
 	}
-	switch v.shape {
+	switch v.Shape {
 	case wrapped:
 		w.wrapped(v)
 	case array:
@@ -118,7 +119,7 @@ func (w *lineWriter) value(v *Value) {
 // empty writes an object without members, or an array without elements.
 func (w *lineWriter) empty(v *Value) {
 	switch {
-	case v.shape == array:
+	case v.Shape == array:
 		w.WriteString(w.openArray + w.closeArray)
 	case w.hasTypes:
 		w.WriteString(shortName(v.Type))
@@ -239,7 +240,7 @@ func (w *lineWriter) structure(v *Value) {
 	isFirst := true
 	for i := range v.Children {
 		c := &v.Children[i]
-		if c.Role == Base && c.isEmpty() {
+		if c.Role == Base && hasNothing(c) {
 			continue
 		}
 		if !isFirst {
@@ -261,13 +262,13 @@ func (w *lineWriter) structure(v *Value) {
 	w.WriteString(w.close)
 }
 
-// isEmpty reports whether a value has nothing to show.
-func (v *Value) isEmpty() bool {
+// hasNothing reports whether a value has nothing to show.
+func hasNothing(v *Value) bool {
 	if v.HasText || v.IsDeep || v.More > 0 || v.Status != OK {
 		return false
 	}
 	for i := range v.Children {
-		if v.Children[i].Role != Base || !v.Children[i].isEmpty() {
+		if v.Children[i].Role != Base || !hasNothing(&v.Children[i]) {
 			return false
 		}
 	}

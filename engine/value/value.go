@@ -50,18 +50,20 @@ type Value struct {
 	More     uint64
 	IsDeep   bool
 
-	shape shape
+	// Shape is how Children are written.
+	Shape shape
 }
 
-// shape is how children are written.
+// shape is how the children of a value are written.
 type shape uint8
 
+// The shapes.
 const (
-	scalar     shape = iota
-	structure        // {a = 1, b = 2}
-	array            // {1, 2}
-	wrapped          // the one child stands for the whole
-	associated       // {[key] = value}
+	scalar     shape = iota // there are none
+	structure               // {a = 1, b = 2}
+	array                   // {1, 2}
+	wrapped                 // the one child stands for the whole
+	associated              // {[key] = value}
 )
 
 // VariableKind is the kind of a Variable.
@@ -125,7 +127,7 @@ const (
 )
 
 // setStatus sets the status of a value that consists of its children.
-func (v *Value) setStatus() {
+func setStatus(v *Value) {
 	known, unknown := 0, 0
 	for i := range v.Children {
 		switch v.Children[i].Status {
@@ -156,7 +158,7 @@ func (v *Value) setStatus() {
 // Equal reports whether two values are the same in everything that is printed of them.
 func (v *Value) Equal(o *Value) bool {
 	if v.Text != o.Text || v.HasText != o.HasText || v.Status != o.Status || v.Problem != o.Problem ||
-		v.Name != o.Name || v.Role != o.Role || v.Type != o.Type || v.More != o.More || v.IsDeep != o.IsDeep || v.shape != o.shape ||
+		v.Name != o.Name || v.Role != o.Role || v.Type != o.Type || v.More != o.More || v.IsDeep != o.IsDeep || v.Shape != o.Shape ||
 		v.HasAddress != o.HasAddress || v.Address != o.Address || v.Space != o.Space || len(v.Children) != len(o.Children) {
 		return false
 	}

@@ -163,7 +163,7 @@ func TestValuesOfGlobals(t *testing.T) {
 						continue
 					}
 					v := m.read(t.Context(), list[0], DefaultLimits)
-					if got := v.Value.Line(list[0].Unit().Language()); got != text {
+					if got := Line(&v.Value, list[0].Unit().Language()); got != text {
 						t.Errorf("%s: %s", name, cmp.Diff(text, got))
 					}
 				}

@@ -139,7 +139,7 @@ func (k *deepWalk) add(ctx context.Context, inner, outer *walker) {
 		outer.describe(ctx)
 		k.segments = append(k.segments, slices.Clone(outer.stack.Frames))
 	case inner.segment.isCounting:
-		k.gap.leaveOut(inner.stack.Frames)
+		k.gap.LeaveOut(inner.stack.Frames)
 	}
 }
 
@@ -165,11 +165,11 @@ func (k *deepWalk) end(ctx context.Context, last, before, first *walker) {
 		before.describe(ctx)
 		frames := before.stack.Frames
 		n := max(len(frames)+len(outermost)-most, 0)
-		k.gap.takeBack(frames[n:])
+		k.gap.TakeBack(frames[n:])
 		outermost = slices.Concat(frames[n:], outermost)
 	}
 	n := max(len(outermost)-most, 0)
-	k.gap.leaveOut(outermost[:n])
+	k.gap.LeaveOut(outermost[:n])
 	k.gap.Outermost = slices.Clone(outermost[n:])
 	if k.gap.LeftOut == 0 {
 		k.stack.Frames, k.gap.Outermost = append(k.stack.Frames, k.gap.Outermost...), nil

@@ -29,7 +29,11 @@ type FrameCode struct {
 	Lines []Line
 	// Problem is why there are no instructions, or none before the PC; else "".
 	Problem string
+}
 
+// targetCode is the code of a frame, and the target for which LLVM disassembles it.
+type targetCode struct {
+	FrameCode
 	llvm sdk.LLVMTarget
 }
 
@@ -41,7 +45,7 @@ type CodeReader struct {
 	program *disassembler.Program // nil: architectures give the texts
 
 	mu    sync.Mutex
-	known map[codePlace]*FrameCode
+	known map[codePlace]*targetCode
 	lines int // of known
 }
 
@@ -55,7 +59,7 @@ type codePlace struct {
 // NewCodeReader makes a CodeReader that reads count instructions of a frame, at most MaxCode,
 // with the texts of a program; nil: of architectures.
 func (p *Process) NewCodeReader(count int, program *disassembler.Program) *CodeReader {
-	return &CodeReader{process: p, count: min(max(count, 1), MaxCode), program: program, known: map[codePlace]*FrameCode{}}
+	return &CodeReader{process: p, count: min(max(count, 1), MaxCode), program: program, known: map[codePlace]*targetCode{}}
 }
 
 // Count returns how many instructions of a frame it reads.
@@ -69,7 +73,7 @@ func (r *CodeReader) Prepare(ctx context.Context, stacks []*Stack) {
 		clear(r.known)
 		r.lines = 0
 	}
-	var found []*FrameCode
+	var found []*targetCode
 	for _, s := range stacks {
 		found = r.frames(ctx, found, s.Thread, s.Lanes, s.Frames)
 		for i := range s.Launchers {
@@ -90,7 +94,7 @@ func (r *CodeReader) Of(ctx context.Context, th *target.Thread, f *Frame) *Frame
 		r.askProgram(ctx, r.frames(ctx, nil, th, 0, []Frame{*f}))
 		c = r.known[placeOf(th, f)]
 	}
-	return c
+	return &c.FrameCode
 }
 
 func placeOf(th *target.Thread, f *Frame) codePlace {
@@ -104,7 +108,7 @@ func placeOf(th *target.Thread, f *Frame) codePlace {
 }
 
 // frames reads the code of frames, and appends code that was not known to found.
-func (r *CodeReader) frames(ctx context.Context, found []*FrameCode, th *target.Thread, lanes uint32, frames []Frame) []*FrameCode {
+func (r *CodeReader) frames(ctx context.Context, found []*targetCode, th *target.Thread, lanes uint32, frames []Frame) []*targetCode {
 	for i := range frames {
 		f := &frames[i]
 		if place := placeOf(th, f); r.known[place] == nil {
@@ -120,10 +124,10 @@ func (r *CodeReader) frames(ctx context.Context, found []*FrameCode, th *target.
 
 // codeAround reads the code of one place: count instructions, half of them before the
 // instruction at the place, except where the function begins or ends nearby.
-func (p *Process) codeAround(ctx context.Context, place codePlace, lanes uint32, count int) *FrameCode {
+func (p *Process) codeAround(ctx context.Context, place codePlace, lanes uint32, count int) *targetCode {
 	arch, err := p.shared.machine(place.arch)
 	if err != nil {
-		return &FrameCode{Problem: err.Error()}
+		return &targetCode{FrameCode: FrameCode{Problem: err.Error()}}
 	}
 	inside := place.pc
 	if place.isReturn {
@@ -140,11 +144,11 @@ func (p *Process) codeAround(ctx context.Context, place codePlace, lanes uint32,
 	})
 	switch {
 	case errors.Is(err, sdk.ErrNotImplemented):
-		return &FrameCode{Problem: fmt.Sprintf("architecture %s shows no code", place.arch)}
+		return &targetCode{FrameCode: FrameCode{Problem: fmt.Sprintf("architecture %s shows no code", place.arch)}}
 	case err != nil:
-		return &FrameCode{Problem: err.Error()}
+		return &targetCode{FrameCode: FrameCode{Problem: err.Error()}}
 	}
-	c := &FrameCode{Lines: middle(lines, count), llvm: d.llvm}
+	c := &targetCode{FrameCode{Lines: middle(lines, count)}, d.llvm}
 	if d.note != "" {
 		c.Problem = "nothing before the PC: " + d.note
 	}
@@ -166,12 +170,12 @@ func middle(lines []Line, count int) []Line {
 
 // askProgram replaces the texts of architectures by the user's program's, in one batch for each
 // of LLVM's targets.
-func (r *CodeReader) askProgram(ctx context.Context, found []*FrameCode) {
+func (r *CodeReader) askProgram(ctx context.Context, found []*targetCode) {
 	if r.program == nil {
 		return
 	}
 	var order []sdk.LLVMTarget
-	batches := map[sdk.LLVMTarget][]*FrameCode{}
+	batches := map[sdk.LLVMTarget][]*targetCode{}
 	for _, c := range found {
 		if c.llvm.Triple == "" || len(c.Lines) == 0 {
 			continue

@@ -75,13 +75,11 @@ func (s LaneSet) All() iter.Seq[uint32] {
 	}
 }
 
-func (s LaneSet) clone() LaneSet { return append(LaneSet(nil), s...) }
+// Add puts a lane into a set that is large enough for it.
+func (s LaneSet) Add(lane uint32) { s[lane/64] |= 1 << (lane % 64) }
 
-// add puts a lane into a set that is large enough for it.
-func (s LaneSet) add(lane uint32) { s[lane/64] |= 1 << (lane % 64) }
-
-// newLaneSet returns an empty set that is large enough for lanes lanes.
-func newLaneSet(lanes uint32) LaneSet { return make(LaneSet, (lanes+63)/64) }
+// NewLaneSet returns an empty set that is large enough for lanes lanes.
+func NewLaneSet(lanes uint32) LaneSet { return make(LaneSet, (lanes+63)/64) }
 
 // String lists the lanes as ranges: "0-3,7".
 func (s LaneSet) String() string {
@@ -262,9 +260,9 @@ func (f *frame) group(mask []laneAnswer, places []lanePlace, told bool) []LaneGr
 			}
 		}
 		if i == len(groups) {
-			groups = append(groups, LaneGroup{Lanes: newLaneSet(uint32(len(mask))), State: state, PC: pc, HasPC: hasPC})
+			groups = append(groups, LaneGroup{Lanes: NewLaneSet(uint32(len(mask))), State: state, PC: pc, HasPC: hasPC})
 		}
-		groups[i].Lanes.add(uint32(lane))
+		groups[i].Lanes.Add(uint32(lane))
 	}
 	for i := range groups {
 		f.nameGroup(&groups[i])

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
@@ -48,22 +49,22 @@ next:
 		l, err := locate()
 		same, isKnown := known.find(ctx, r, s, l, err)
 		if isKnown {
-			list[first+same].Lanes.add(n)
+			list[first+same].Lanes.Add(n)
 			continue
 		}
 		v := r.readAt(ctx, s, l, err)
 		if !f.walker.input.laneUsed && len(list) == first {
-			return append(list, Variable{v, lanes.clone()})
+			return append(list, Variable{v, slices.Clone(lanes)})
 		}
 		for last := max(first, len(list)-maxLaneValues); last < len(list); last++ {
 			if list[last].Equal(&v.Value) {
-				list[last].Lanes.add(n)
+				list[last].Lanes.Add(n)
 				continue next
 			}
 		}
 		known.add(len(list) - first)
 		own := make(LaneSet, len(lanes))
-		own.add(n)
+		own.Add(n)
 		list = append(list, Variable{v, own})
 	}
 	return list
@@ -185,7 +186,7 @@ func laneFrame(ctx context.Context, frames []Activation, index int, lane uint32)
 		groups = frames[i].frame.laneGroups(ctx, groups)
 	}
 	f := frames[index].frame
-	g := groupOf(groups, lane)
+	g := LaneGroupOf(groups, lane)
 	switch {
 	case groups == nil || g != nil && g.State == LaneActive:
 		return f, nil

@@ -201,7 +201,7 @@ func (p *Process) placeRecorded(f *Frame) {
 		return
 	}
 	m, lookup := s.Module, s.ObjectAddress(f.PC-distance)
-	f.Module, f.ModuleOffset = m.Module, m.Code.Offset(lookup)+distance
+	f.Module, f.ModuleOffset = &m.Module.LoadedModule, m.Code.Offset(lookup)+distance
 	if !p.shared.options.NoSymbols {
 		f.Symbols = p.names(m, lookup)
 	}
@@ -215,7 +215,7 @@ func (s *Stack) Lane(lane uint32) (one *Stack, ok bool) {
 	one = &Stack{Thread: s.Thread, Lanes: s.Lanes, Stopped: s.Stopped, Launchers: s.Launchers}
 	for i := range s.Frames {
 		f := &s.Frames[i]
-		g := groupOf(f.Lanes(), lane)
+		g := LaneGroupOf(f.Lanes(), lane)
 		if g == nil {
 			return nil, false
 		}
@@ -224,8 +224,8 @@ func (s *Stack) Lane(lane uint32) (one *Stack, ok bool) {
 		}
 		own := *f
 		only := *g
-		only.Lanes = newLaneSet(lane + 1)
-		only.Lanes.add(lane)
+		only.Lanes = NewLaneSet(lane + 1)
+		only.Lanes.Add(lane)
 		own.Details = &FrameDetails{Registers: f.Registers(), Lanes: []LaneGroup{only}}
 		locals := f.Locals()
 		if g.State != LaneActive {
@@ -245,7 +245,8 @@ func (s *Stack) Lane(lane uint32) (one *Stack, ok bool) {
 	return one, len(one.Frames) > 0
 }
 
-func groupOf(groups []LaneGroup, lane uint32) *LaneGroup {
+// LaneGroupOf returns the group that has a lane; nil where none has.
+func LaneGroupOf(groups []LaneGroup, lane uint32) *LaneGroup {
 	for i := range groups {
 		if groups[i].Lanes.Has(lane) {
 			return &groups[i]

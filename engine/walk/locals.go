@@ -39,7 +39,7 @@ func (w *walker) readLocals(ctx context.Context) {
 			f.module.StateProblem("variables of the frame at %#x: %v", f.offset, err)
 		}
 		f.readWaiting(ctx, *limits)
-		w.stack.Frames[i].setLocals(list)
+		setLocals(&w.stack.Frames[i], list)
 		if err := object.Guard(func() error { f.readTailLocals(ctx, *limits); return nil }); err != nil {
 			f.module.StateProblem("variables of functions that called that at %#x by tail calls: %v", f.offset, err)
 		}
@@ -47,7 +47,7 @@ func (w *walker) readLocals(ctx context.Context) {
 }
 
 // setLocals sets the variables of a frame; nil: there are none.
-func (f *Frame) setLocals(list [][]Variable) {
+func setLocals(f *Frame, list [][]Variable) {
 	if list == nil {
 		return
 	}
@@ -65,7 +65,7 @@ func (f *frame) readTailLocals(ctx context.Context, limits value.Limits) {
 	}
 	out := f.walker.stack.Frames[f.index].TailCallers()
 	for i, tail := range f.called.tails {
-		out[i].setLocals(tail.localsOf(ctx, limits, nil))
+		setLocals(&out[i], tail.localsOf(ctx, limits, nil))
 	}
 }
 
@@ -406,7 +406,7 @@ func (p *Process) moduleAt(address uint64) (*code.Module, uint64) {
 // GlobalVariable is a variable that is in no frame, with the module that has it.
 type GlobalVariable struct {
 	value.Variable
-	Module *target.Module
+	Module *target.LoadedModule
 }
 
 // Globals reads the variables with a name, in all modules that have debug information.
@@ -416,7 +416,7 @@ func (p *Process) Globals(ctx context.Context, th *target.Thread, name string, l
 		r := w.globalReader(m, e, limits)
 		v := r.read(ctx, code.NewScopedVariable(e))
 		v.Name, v.Kind = e.QualifiedName(), value.Global
-		list = append(list, GlobalVariable{v, m.Module})
+		list = append(list, GlobalVariable{v, &m.Module.LoadedModule})
 		return false, nil
 	})
 	return list, err

@@ -46,6 +46,6 @@ func (p *Process) ModuleCode(
 		return nil, false, err
 	}
 	reader := CodeReader{process: p, program: program}
-	reader.askProgram(ctx, []*FrameCode{{Lines: lines, llvm: d.llvm}})
+	reader.askProgram(ctx, []*targetCode{{FrameCode{Lines: lines}, d.llvm}})
 	return lines, d.llvm.Triple == "" || program != nil, nil
 }

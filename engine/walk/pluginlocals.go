@@ -32,7 +32,7 @@ func (f *frame) pluginLocals(ctx context.Context) [][]Variable {
 			v.Place = l
 			err = words(ctx, &v.Value, &l, c)
 		}
-		v.Fail(unknown(err))
+		value.Fail(&v.Variable.Value, unknown(err))
 	}
 	return [][]Variable{list}
 }

@@ -260,7 +260,7 @@ func (p *Process) SpaceName(th *target.Thread, space locexpr.AddressSpace) strin
 }
 
 // ModuleInfo returns the current information about a module of the process.
-func (p *Process) ModuleInfo(m *target.Module) code.Info {
+func (p *Process) ModuleInfo(m *target.LoadedModule) code.Info {
 	if loaded := p.moduleOf(m); loaded != nil {
 		return loaded.Info()
 	}
@@ -269,7 +269,7 @@ func (p *Process) ModuleInfo(m *target.Module) code.Info {
 
 // DebugInfo returns where the debug information of a module of the process is, or why there
 // is none; see code.Module.DebugInfo.
-func (p *Process) DebugInfo(m *target.Module) code.DebugInfo {
+func (p *Process) DebugInfo(m *target.LoadedModule) code.DebugInfo {
 	if loaded := p.moduleOf(m); loaded != nil {
 		return loaded.DebugInfo()
 	}
@@ -277,15 +277,15 @@ func (p *Process) DebugInfo(m *target.Module) code.DebugInfo {
 }
 
 // moduleOf returns a module of the target with its code; nil where it is not in the process.
-func (p *Process) moduleOf(m *target.Module) *code.Module {
+func (p *Process) moduleOf(m *target.LoadedModule) *code.Module {
 	p.loading.Lock()
 	all := p.all
 	p.loading.Unlock()
-	if m.ID < len(all) && all[m.ID].Module == m {
+	if m.ID < len(all) && &all[m.ID].Module.LoadedModule == m {
 		return all[m.ID]
 	}
 	for _, loaded := range all {
-		if loaded.Module == m {
+		if &loaded.Module.LoadedModule == m {
 			return loaded
 		}
 	}
@@ -294,11 +294,11 @@ func (p *Process) moduleOf(m *target.Module) *code.Module {
 
 // CodeObject returns the code object of a module of the process, as it is in its file; nil
 // where there is none. It is open as long as the process.
-func (p *Process) CodeObject(m *target.Module) *object.Object {
+func (p *Process) CodeObject(m *target.LoadedModule) *object.Object {
 	p.loading.Lock()
 	defer p.loading.Unlock()
 	for _, loaded := range p.all {
-		if loaded.Module == m {
+		if &loaded.Module.LoadedModule == m {
 			return loaded.Code.File
 		}
 	}
@@ -486,7 +486,7 @@ func (v *view) ReadRegisters(_ context.Context, handle uint64, numbers []uint32)
 	var some sdk.Registers
 	for _, n := range numbers {
 		value, ok := th.Registers.Get(n)
-		if !ok && m != nil && th.HasSaved(n) {
+		if !ok && m != nil && target.HasSaved(th, n) {
 			if info, isKnown := m.Description.Register(n); isKnown {
 				value, ok = target.ReadSaved(v.process.state, th, info)
 			}

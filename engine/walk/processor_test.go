@@ -35,7 +35,7 @@ func TestProcessorOfAModule(t *testing.T) {
 			state.threads = append(state.threads, &target.Thread{Arch: s[0], Processor: s[1]})
 		}
 		p := &Process{state: state, list: state.threads}
-		if got := cmp.Or(c.module, p.processorOf(&target.Module{Arch: "gpu", Processor: c.module})); got != c.want {
+		if got := cmp.Or(c.module, p.processorOf(&target.Module{LoadedModule: target.LoadedModule{Arch: "gpu", Processor: c.module}})); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

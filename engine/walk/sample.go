@@ -23,13 +23,7 @@ import (
 //		}
 //	}
 type Sample struct {
-	Arch      string // of the thread and of its modules
-	ThreadID  string
-	Registers sdk.Registers
-	// Stack is the bytes from StackStart on, which nearly always is the stack pointer. A walk
-	// that leaves them ends with StopEndOfStack.
-	StackStart uint64
-	Stack      []byte
+	SampleState
 	// Loaded are the modules; their code is read from their objects.
 	Loaded []*target.Module
 
@@ -38,6 +32,17 @@ type Sample struct {
 	Code SampleCode
 
 	threads []*target.Thread
+}
+
+// SampleState is the data that a profiler keeps of one moment of a thread.
+type SampleState struct {
+	Arch      string // of the thread and of its modules
+	ThreadID  string
+	Registers sdk.Registers
+	// Stack is the bytes from StackStart on, which nearly always is the stack pointer. A walk
+	// that leaves them ends with StopEndOfStack.
+	StackStart uint64
+	Stack      []byte
 }
 
 // SampleCode is the code of the process of a sample.

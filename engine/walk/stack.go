@@ -81,19 +81,19 @@ func topOf(frames []Frame, gap Gap, n int) ([]Frame, Gap) {
 	if n >= len(frames) {
 		isOutside := n >= len(frames)+gap.LeftOut+len(gap.Outermost)
 		if !isOutside {
-			gap.leaveOut(gap.Outermost)
+			gap.LeaveOut(gap.Outermost)
 			gap.Outermost = nil
 		}
 		return frames, gap
 	}
-	gap.leaveOut(frames[n:])
-	gap.leaveOut(gap.Outermost)
+	gap.LeaveOut(frames[n:])
+	gap.LeaveOut(gap.Outermost)
 	gap.Outermost = nil
 	return frames[:n:n], gap
 }
 
-// leaveOut adds frames to the gap.
-func (g *Gap) leaveOut(frames []Frame) {
+// LeaveOut adds frames to the gap.
+func (g *Gap) LeaveOut(frames []Frame) {
 	for i := range frames {
 		f := &frames[i]
 		g.LeftOut++
@@ -105,11 +105,11 @@ func (g *Gap) leaveOut(frames []Frame) {
 	}
 }
 
-// takeBack removes frames from the gap, the last ones that leaveOut added. HasGuess stays set
+// TakeBack removes frames from the gap, the last ones that LeaveOut added. HasGuess stays set
 // if one of them is a guess.
-func (g *Gap) takeBack(frames []Frame) {
+func (g *Gap) TakeBack(frames []Frame) {
 	counted := Gap{}
-	counted.leaveOut(frames)
+	counted.LeaveOut(frames)
 	g.LeftOut -= counted.LeftOut
 	g.LeftOutCalls -= counted.LeftOutCalls
 }
@@ -135,7 +135,7 @@ type Frame struct {
 	CFA      uint64
 	CFASpace locexpr.AddressSpace
 	// Module is the module of the code; nil where PC is in none.
-	Module *target.Module
+	Module *target.LoadedModule
 	// ModuleOffset is PC as an ELF virtual address of Module.
 	ModuleOffset uint64
 	FoundBy      code.FoundBy

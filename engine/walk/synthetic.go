@@ -82,7 +82,7 @@ func (s *Synthetic) Mapped(address uint64) (mapped, executable bool) {
 	for _, m := range s.Loaded {
 		for i := range m.Segments {
 			if segment := &m.Segments[i]; address-segment.Start < segment.Size {
-				return true, segment.HoldsCode(m.Object)
+				return true, target.HoldsCode(m.Object, segment)
 			}
 		}
 	}

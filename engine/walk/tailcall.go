@@ -80,7 +80,7 @@ func (w *walker) addTailCallers(out *Frame, tails []*frame) {
 	list := make([]Frame, len(tails))
 	for i, f := range tails {
 		list[i] = Frame{
-			PC: f.pc, FoundBy: f.found, Module: f.module.Module,
+			PC: f.pc, FoundBy: f.found, Module: &f.module.Module.LoadedModule,
 			ModuleOffset: f.module.Code.Offset(f.lookup) + f.offset - f.lookup,
 		}
 		if !w.process.shared.options.NoSymbols {

@@ -23,7 +23,7 @@ func (w *walker) walkUnreadable() {
 	f := Frame{PC: th.PC, Exact: true, FoundBy: code.ByContext}
 	if s := w.segmentAt(th.PC); s != nil {
 		address := s.ObjectAddress(th.PC)
-		f.Module, f.ModuleOffset = s.Module.Module, s.Module.Code.Offset(address)
+		f.Module, f.ModuleOffset = &s.Module.Module.LoadedModule, s.Module.Code.Offset(address)
 		if !w.process.shared.options.NoSymbols {
 			f.Symbols = w.process.names(s.Module, address)
 		}

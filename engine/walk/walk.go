@@ -334,7 +334,7 @@ func (w *walker) add(f *frame) {
 	w.stack.Frames = append(w.stack.Frames, Frame{PC: f.pc, Exact: f.exact, FoundBy: f.found, RestsOnGuess: f.restsOnGuess, PassedOver: f.passed})
 	if f.module != nil {
 		out := &w.stack.Frames[f.index]
-		out.Module, out.ModuleOffset = f.module.Module, f.module.Code.Offset(f.lookup)+f.offset-f.lookup
+		out.Module, out.ModuleOffset = &f.module.Module.LoadedModule, f.module.Code.Offset(f.lookup)+f.offset-f.lookup
 	}
 }
 

@@ -181,7 +181,7 @@ func (k *Walker) Trace(ctx context.Context, s *Sample, owner uint32, steps []Ste
 	k.walker.sampling = true
 	stack := k.walk(ctx, s)
 	for _, f := range k.walker.frames[:k.walker.walked] {
-		step := Step{PC: f.pc, Offset: f.offset, Found: f.found.Index(), Exact: f.exact}
+		step := Step{PC: f.pc, Offset: f.offset, Found: code.IndexOf(f.found), Exact: f.exact}
 		if f.module == nil {
 			step.Offset, step.Kind, step.Owner = f.pc, ProcessCode, owner
 		} else {

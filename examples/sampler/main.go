@@ -23,6 +23,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -36,7 +37,7 @@ func main() {
 	e, err := engine.New(engine.Options{NoSymbols: true, Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
 	fail(err)
 	defer e.Close()
-	process := e.Attach(&engine.Sample{Arch: "x86_64"})
+	process := e.Attach(&engine.Sample{SampleState: walk.SampleState{Arch: "x86_64"}})
 	walker := process.Walker()
 	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
 	fail(err)
@@ -83,7 +84,7 @@ func stop(pid int, memory *os.File) *engine.Sample {
 	fail(err)
 	var r unix.PtraceRegs
 	fail(unix.PtraceGetRegs(pid, &r))
-	s := &engine.Sample{Arch: "x86_64", StackStart: r.Rsp, Stack: make([]byte, 64<<10)}
+	s := &engine.Sample{SampleState: walk.SampleState{Arch: "x86_64", StackStart: r.Rsp, Stack: make([]byte, 64<<10)}}
 	n, _ := memory.ReadAt(s.Stack, int64(r.Rsp))
 	fail(unix.PtraceCont(pid, 0))
 	s.Stack = s.Stack[:n]

@@ -112,7 +112,7 @@ func New(t testing.TB, o *gcn.Object) *Judge {
 	j := &Judge{
 		Tracker: gcn.NewTracker(o),
 		Thread:  &target.Thread{ID: "1", Arch: "amdgpu", Processor: p.Name, Lanes: uint32(p.Lanes)}, //nolint:gosec // 32 or 64
-		module:  &target.Module{Path: o.Path, Arch: "amdgpu", Object: file},
+		module:  &target.Module{LoadedModule: target.LoadedModule{Path: o.Path, Arch: "amdgpu"}, Object: file},
 	}
 	j.causes, j.By = map[string]int{}, code.ByRules
 	for _, s := range file.Segments() {

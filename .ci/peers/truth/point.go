@@ -11,6 +11,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -123,7 +124,7 @@ func (p *point) trace(ctx context.Context) *engine.Stack {
 		n = min(n, m.end-sp)
 	}
 	n = uint64(p.process.read(sp, p.stack[:n])) //nolint:gosec // not negative
-	s := &engine.Sample{Arch: p.thread.Arch, Registers: p.thread.Registers, StackStart: sp, Stack: p.stack[:n], Loaded: p.loaded.Modules()}
+	s := &engine.Sample{SampleState: walk.SampleState{Arch: p.thread.Arch, Registers: p.thread.Registers, StackStart: sp, Stack: p.stack[:n]}, Loaded: p.loaded.Process.Modules()}
 	steps, stopped := p.walker.Trace(ctx, s, 0, nil)
 	p.steps = p.steps[:0]
 	for i := range steps {
@@ -139,7 +140,7 @@ func (p *point) trace(ctx context.Context) *engine.Stack {
 func (p *point) Info() target.Info { return target.Info{Kind: target.LiveProcess} }
 
 // Modules are those that were loaded last.
-func (p *point) Modules() []*target.Module { return p.loaded.Modules() }
+func (p *point) Modules() []*target.Module { return p.loaded.Process.Modules() }
 
 // Threads is the one that is stepped.
 func (p *point) Threads() []*target.Thread { return p.threads }

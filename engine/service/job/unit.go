@@ -64,7 +64,14 @@ func (u *Unit) open(x *Expression, formats object.Formats) error {
 		return errors.Join(err, o.Close())
 	}
 	u.module = &target.Module{
-		Path: u.Path, File: u.Path, Object: o, BuildID: o.BuildID(), Arch: x.d.Name, Processor: x.job.Processor,
+		LoadedModule: target.LoadedModule{
+			Path:      u.Path,
+			File:      u.Path,
+			BuildID:   o.BuildID(),
+			Arch:      x.d.Name,
+			Processor: x.job.Processor,
+		},
+		Object: o,
 	}
 	for _, p := range o.Segments() {
 		u.module.Segments = append(u.module.Segments, target.Segment{

@@ -156,7 +156,7 @@ func TestMemoryIsThatOfTheTarget(t *testing.T) {
 		far := &Target{host: host, head: HeadOf(own), threads: own.Threads(), mappings: map[mappingKey]*pb.MappingAnswer{}}
 		far.memory.ask = host.question
 		var places []uint64
-		for _, m := range own.Modules() {
+		for _, m := range own.Process.Modules() {
 			for _, s := range m.Segments {
 				places = append(places, s.Start, s.Start+s.Size)
 			}

@@ -61,8 +61,21 @@ func (h *Host) Open(head *Head, ask Ask, finder object.Finder) (*Target, error) 
 	for i := range head.Modules {
 		m := &head.Modules[i]
 		t.modules[i] = &target.Module{
-			ID: i, Path: m.Path, BuildID: m.BuildID, Symbols: m.Symbols, Version: m.Version, Base: m.Base, Size: m.Size, Arch: m.Arch, Processor: m.Processor,
-			File: m.File, Problem: m.Problem, Tried: m.Tried, Segments: m.Segments,
+			LoadedModule: target.LoadedModule{
+				ID:        i,
+				Path:      m.Path,
+				BuildID:   m.BuildID,
+				Symbols:   m.Symbols,
+				Version:   m.Version,
+				Base:      m.Base,
+				Size:      m.Size,
+				Arch:      m.Arch,
+				Processor: m.Processor,
+				File:      m.File,
+				Problem:   m.Problem,
+				Segments:  m.Segments,
+			},
+			Tried: m.Tried,
 		}
 		opening.Go(func() error { return t.openModule(uint32(i), m, t.modules[i]) }) //nolint:gosec // bounded
 	}
@@ -159,7 +172,7 @@ func (t *Target) findHere(described *Module, m *target.Module) {
 	}
 	m.Object, m.File, m.Problem, m.Tried = found.Object, found.Path, "", nil
 	for i := range m.Segments {
-		m.Segments[i].Executable = m.Segments[i].HoldsCode(m.Object)
+		m.Segments[i].Executable = target.HoldsCode(m.Object, &m.Segments[i])
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

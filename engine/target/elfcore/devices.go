@@ -133,7 +133,7 @@ func (d *devices) addThreads() {
 		taken[th.ID] = true
 	}
 	launches := d.launches()
-	threads, waves := make([]target.Thread, len(list)), make([]target.Wave, len(list))
+	threads, waves := make([]target.Thread, len(list)), make([]sdk.Wave, len(list))
 	d.process.threads = slices.Grow(d.process.threads, len(list))
 	for i := range list {
 		info, th := &list[i], &threads[i]
@@ -205,7 +205,7 @@ func (d *devices) addObjects() {
 // addObject adds a code object. If neither its file nor its file image is available, its loaded
 // image is read.
 func (d *devices) addObject(described *sdk.TargetObject) {
-	mod := &target.Module{Path: described.URI, Arch: d.description.Name}
+	mod := &target.Module{LoadedModule: target.LoadedModule{Path: described.URI, Arch: d.description.Name}}
 	im, hasHeaders := d.loadedImage(described.Bias)
 	var loaded *image
 	if hasHeaders {

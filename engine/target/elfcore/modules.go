@@ -200,13 +200,15 @@ func (m *modules) add(name string, im *image, isExe bool, found *object.Found) {
 		found = &f
 	}
 	mod := &target.Module{
-		Path:     strings.TrimSuffix(name, deletedSuffix),
-		BuildID:  im.buildID,
-		Object:   found.Object,
-		File:     found.File(),
-		Problem:  found.Problem,
-		Tried:    found.Tried,
-		Segments: m.segments(im),
+		LoadedModule: target.LoadedModule{
+			Path:     strings.TrimSuffix(name, deletedSuffix),
+			BuildID:  im.buildID,
+			File:     found.File(),
+			Problem:  found.Problem,
+			Segments: m.segments(im),
+		},
+		Object: found.Object,
+		Tried:  found.Tried,
 	}
 	if found.Object != nil && !found.Checked && im.headers != nil {
 		// Without a build ID the headers in memory may tell that another file was
@@ -616,7 +618,7 @@ func (m *modules) fit(name string, offset uint64, o *object.Object, group []file
 // loader's entry; without an entry from the first mapping, which is right for
 // all except executables with fixed addresses.
 func (m *modules) addMissing(group []fileRange, problem string) {
-	mod := &target.Module{Path: group[0].path, Problem: problem}
+	mod := &target.Module{LoadedModule: target.LoadedModule{Path: group[0].path, Problem: problem}}
 	bias := group[0].start - group[0].offset
 	if l, ok := m.linkOf(group); ok {
 		bias = l.bias
@@ -698,7 +700,7 @@ func (m *modules) addFromLinks() {
 				found.Tried = append(found.Tried, object.Attempt{Path: found.Path, Reason: found.Problem, Kind: object.Mismatched})
 			}
 		}
-		m.register(&target.Module{Path: name, Problem: found.Problem, Tried: found.Tried})
+		m.register(&target.Module{LoadedModule: target.LoadedModule{Path: name, Problem: found.Problem}, Tried: found.Tried})
 	}
 }
 

@@ -26,8 +26,15 @@ func (t *Target) addModules() {
 	for i := range t.Dump.Modules {
 		recorded := &t.Dump.Modules[i]
 		m := &target.Module{
-			Path: recorded.Name, BuildID: t.buildID(recorded), Symbols: t.symbolID(recorded), Version: t.ModuleVersion(recorded),
-			Base: recorded.Base, Size: uint64(recorded.Size), Arch: t.arch(),
+			LoadedModule: target.LoadedModule{
+				Path:    recorded.Name,
+				BuildID: t.buildID(recorded),
+				Symbols: t.symbolID(recorded),
+				Version: t.ModuleVersion(recorded),
+				Base:    recorded.Base,
+				Size:    uint64(recorded.Size),
+				Arch:    t.arch(),
+			},
 		}
 		isExeUsed = isExeUsed || i == 0
 		t.open(m, t.find(recorded, m, i == 0))

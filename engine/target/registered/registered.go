@@ -164,7 +164,7 @@ func (p *Process) Module(f File, arch string) (*target.Module, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	m := &target.Module{Path: name, Arch: arch, Object: o, Segments: segments(o)}
+	m := &target.Module{LoadedModule: target.LoadedModule{Path: name, Arch: arch, Segments: segments(o)}, Object: o}
 	if len(m.Segments) == 0 {
 		return nil, fmt.Errorf("%s: %w", name, errNoCode)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // The bounds of the lists of a snapshot. The size of the file bounds the memory of all: see
@@ -114,7 +115,7 @@ type spaceEntry struct {
 	base jsontext.Hex
 }
 
-type waveEntry = target.Wave
+type waveEntry = sdk.Wave
 
 type launchEntry struct {
 	thread, kind, evidence string

@@ -35,7 +35,7 @@ type memoryPool struct {
 	seed      maphash.Seed
 	// Memory for the threads.
 	threads slab[target.Thread]
-	waves   slab[target.Wave]
+	waves   slab[sdk.Wave]
 	data    slab[byte]
 }
 
@@ -47,7 +47,7 @@ type layout struct{ numbers, offsets []uint32 }
 
 func newMemoryPool(limit uint64) *memoryPool {
 	return &memoryPool{
-		limit: limit, threads: slab[target.Thread]{size: 256}, waves: slab[target.Wave]{size: 256}, data: slab[byte]{size: 64 << 10},
+		limit: limit, threads: slab[target.Thread]{size: 256}, waves: slab[sdk.Wave]{size: 256}, data: slab[byte]{size: 64 << 10},
 		layouts: map[string]layout{}, launches: map[uint64]*target.Launch{}, seed: maphash.MakeSeed(),
 	}
 }

@@ -23,7 +23,7 @@ func (s *Snapshot) addModules(d *document) {
 	exeUsed := s.finder.Exe == ""
 	for i := range d.modules {
 		e := &d.modules[i]
-		m := &target.Module{Path: e.path, BuildID: e.buildID, Symbols: e.symbols, Version: e.version, Arch: e.arch, Processor: e.processor}
+		m := &target.Module{LoadedModule: target.LoadedModule{Path: e.path, BuildID: e.buildID, Symbols: e.symbols, Version: e.version, Arch: e.arch, Processor: e.processor}}
 		var problems []string
 		problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 		if e.badID != "" {
@@ -272,7 +272,7 @@ func addSegments(m *target.Module, e *moduleEntry, problem func(string, ...any))
 			continue
 		}
 		recount(m, &out)
-		out.Executable = out.HoldsCode(m.Object)
+		out.Executable = target.HoldsCode(m.Object, &out)
 		m.Segments = append(m.Segments, out)
 	}
 }

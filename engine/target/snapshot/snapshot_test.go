@@ -93,11 +93,11 @@ func TestThreadsAreReadWithAllThatIsSaidOfThem(t *testing.T) {
 			Handle: 1, ID: "w0", Arch: "gpu", Processor: "only64", Crashed: true, Signal: 11,
 			Stop: &target.Stop{Reason: sdk.StopMemoryFault, Address: 0x7f0000f00010, HasAddress: true, HasPCExact: true}, Lanes: 64,
 			Spaces:     []sdk.SpaceBase{{Space: 3, Base: 0x20000}, {Space: 6, Base: 0x10000}},
-			Wave:       &target.Wave{Agent: "a0", Queue: "q0", Dispatch: "d0", Kernel: "add(int*)", Group: [3]uint32{1, 2, 3}, HasGroup: true, HasInGroup: true},
+			Wave:       &sdk.Wave{Agent: "a0", Queue: "q0", Dispatch: "d0", Kernel: "add(int*)", Group: [3]uint32{1, 2, 3}, HasGroup: true, HasInGroup: true},
 			LaunchedBy: &target.Launch{Thread: "100", Kind: "dispatch", Evidence: "waiting", Frames: []uint64{0x401010, 0x401020}},
 		},
 		{Handle: 2, ID: "7", Arch: "gpu", Lanes: 32, Stop: &target.Stop{Reason: sdk.StopTrap, TrapID: 2, HasTrapID: true},
-			Wave: &target.Wave{Agent: "a0", Queue: "q0", Dispatch: "1", Group: [3]uint32{1, 2, 4}, InGroup: 1, HasGroup: true, HasInGroup: true}},
+			Wave: &sdk.Wave{Agent: "a0", Queue: "q0", Dispatch: "1", Group: [3]uint32{1, 2, 4}, InGroup: 1, HasGroup: true, HasInGroup: true}},
 	}
 	registers := []map[uint32][]byte{
 		{

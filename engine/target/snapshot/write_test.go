@@ -217,7 +217,7 @@ func TestContentsThatNoReaderTakesAreErrors(t *testing.T) {
 	}
 	wave := &target.Thread{ID: "w", Arch: "gpu", Lanes: 64}
 	segment := func(address, size, start uint64) Module {
-		return Module{Module: &target.Module{Arch: "host", Segments: []target.Segment{{Address: address, Size: size, Start: start}}}}
+		return Module{Module: &target.Module{LoadedModule: target.LoadedModule{Arch: "host", Segments: []target.Segment{{Address: address, Size: size, Start: start}}}}}
 	}
 	thread := func(t target.Thread) *Contents {
 		if t.Arch == "" {
@@ -234,7 +234,7 @@ func TestContentsThatNoReaderTakesAreErrors(t *testing.T) {
 		{"much memory", "memory: 524289 elements", &Contents{Memory: make([]Memory, maxWritten+1)}},
 		{"segments that overlap", "the segments at 0x10 and 0x1f overlap", &Contents{Modules: []Module{segment(0, 16, 16), segment(0, 16, 31)}}},
 		{"a segment past the end", "a segment of 0x10 bytes", &Contents{Modules: []Module{segment(0, 16, ^uint64(0))}}},
-		{"a long path", "modules[0]: a string of 65537 bytes", &Contents{Modules: []Module{{Module: &target.Module{Path: long}}}}},
+		{"a long path", "modules[0]: a string of 65537 bytes", &Contents{Modules: []Module{{Module: &target.Module{LoadedModule: target.LoadedModule{Path: long}}}}}},
 		{"a long id", "threads[0]: a string of 65537 bytes", thread(target.Thread{ID: long})},
 		{"many lanes", "threads[0]: lanes 4097", thread(target.Thread{Lanes: 4097})},
 		{"a negative signal", "threads[0]: lanes 0, signal -1", thread(target.Thread{Signal: -1})},

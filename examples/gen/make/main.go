@@ -207,8 +207,15 @@ func addThreads(s *engine.Snapshot, kernel string, recorded []uint64) error {
 	}
 	text := o.Section(".text")
 	m := &target.Module{
-		ID: len(host), Path: sources + "/sums.elf", Arch: "visa", Processor: "tgllp", Object: o, File: kernel + ".elf",
-		Segments: []target.Segment{{Section: ".text", Size: text.Size, Start: codeStart, Executable: true}},
+		LoadedModule: target.LoadedModule{
+			ID:        len(host),
+			Path:      sources + "/sums.elf",
+			Arch:      "visa",
+			Processor: "tgllp",
+			File:      kernel + ".elf",
+			Segments:  []target.Segment{{Section: ".text", Size: text.Size, Start: codeStart, Executable: true}},
+		},
+		Object: o,
 	}
 	stream, err := os.ReadFile(kernel + ".dbg")
 	if err != nil {
@@ -235,7 +242,7 @@ func addThreads(s *engine.Snapshot, kernel string, recorded []uint64) error {
 		th := &target.Thread{
 			Handle: uint64(len(s.Threads)), ID: fmt.Sprintf("g%d", i),
 			Arch: "visa", Processor: "tgllp", Lanes: uint32(code.Lanes), Registers: registers(g, base),
-			Wave: &target.Wave{
+			Wave: &sdk.Wave{
 				Agent: "1", Queue: "3", Dispatch: "1", Kernel: code.Kernel,
 				HasGroup: true, InGroup: uint32(i), HasInGroup: true,
 			},

@@ -219,8 +219,15 @@ func (d *dispatch) add(s *engine.Snapshot, code string, program *simt.Program, w
 		return err
 	}
 	m := &target.Module{
-		ID: len(s.Modules), Path: "/example/" + d.kernel + ".co", BuildID: o.BuildID(), Arch: "amdgpu", Processor: processor,
-		Object: o, File: code,
+		LoadedModule: target.LoadedModule{
+			ID:        len(s.Modules),
+			Path:      "/example/" + d.kernel + ".co",
+			BuildID:   o.BuildID(),
+			Arch:      "amdgpu",
+			Processor: processor,
+			File:      code,
+		},
+		Object: o,
 	}
 	for _, segment := range o.Segments() {
 		m.Segments = append(m.Segments, target.Segment{
@@ -232,7 +239,7 @@ func (d *dispatch) add(s *engine.Snapshot, code string, program *simt.Program, w
 		th := &target.Thread{
 			Handle: uint64(len(s.Threads)), ID: fmt.Sprintf("w%d", len(s.Threads)-1),
 			Arch: "amdgpu", Processor: processor, Lanes: lanes, Registers: registers(w, program),
-			Wave: &target.Wave{
+			Wave: &sdk.Wave{
 				Agent: "1", Queue: "1", Dispatch: strconv.FormatUint(d.number, 10), Kernel: d.kernel,
 				Group: [3]uint32{uint32(i), 0, 0}, HasGroup: true, HasInGroup: true,
 			},

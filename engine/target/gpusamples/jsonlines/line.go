@@ -12,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // formatVersion is the version of the format that is read.
@@ -161,8 +162,8 @@ func setString[T any](member func(*T) *string) func(*jsontext.Reader, *T) error 
 }
 
 // setWaveID reads an ID, and copies it.
-func setWaveID(member func(*target.Wave) *string) func(*jsontext.Reader, *target.Wave) error {
-	return func(r *jsontext.Reader, into *target.Wave) error {
+func setWaveID(member func(*sdk.Wave) *string) func(*jsontext.Reader, *sdk.Wave) error {
+	return func(r *jsontext.Reader, into *sdk.Wave) error {
 		b, err := identifier(r)
 		*member(into) = string(b)
 		return err
@@ -202,7 +203,7 @@ type sampleLine struct {
 	module        []byte
 	offset, pc    optional
 	mask, lanes   optional
-	wave          target.Wave
+	wave          sdk.Wave
 	launch        launchLine
 	hasLaunchedBy bool
 }
@@ -262,17 +263,17 @@ var (
 			return jsontext.Members(r, &l.launch, launchedByFields)
 		}},
 	}
-	waveFields = []jsontext.Field[target.Wave]{
-		{Name: "agent", Read: setWaveID(func(w *target.Wave) *string { return &w.Agent })},
-		{Name: "queue", Read: setWaveID(func(w *target.Wave) *string { return &w.Queue })},
-		{Name: "dispatch", Read: setWaveID(func(w *target.Wave) *string { return &w.Dispatch })},
-		{Name: "kernel", Read: setString(func(w *target.Wave) *string { return &w.Kernel })},
-		{Name: "group", Read: func(r *jsontext.Reader, w *target.Wave) (err error) {
+	waveFields = []jsontext.Field[sdk.Wave]{
+		{Name: "agent", Read: setWaveID(func(w *sdk.Wave) *string { return &w.Agent })},
+		{Name: "queue", Read: setWaveID(func(w *sdk.Wave) *string { return &w.Queue })},
+		{Name: "dispatch", Read: setWaveID(func(w *sdk.Wave) *string { return &w.Dispatch })},
+		{Name: "kernel", Read: setString(func(w *sdk.Wave) *string { return &w.Kernel })},
+		{Name: "group", Read: func(r *jsontext.Reader, w *sdk.Wave) (err error) {
 			w.Group, err = r.Group()
 			w.HasGroup = true
 			return err
 		}},
-		{Name: "in_group", Read: func(r *jsontext.Reader, w *target.Wave) error {
+		{Name: "in_group", Read: func(r *jsontext.Reader, w *sdk.Wave) error {
 			n, err := r.Integer(math.MaxUint32)
 			w.InGroup, w.HasInGroup = uint32(n), true //nolint:gosec // checked
 			return err
