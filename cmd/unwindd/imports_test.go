@@ -41,6 +41,7 @@ var floors = []string{
 	"engine/symbolize",
 	"engine/symbolfile", // files of symbols, for other tools
 	"engine",
+	"engine/internal/collector", // what a snapshot has
 	"engine/profile",
 	"engine/goroutine",
 	"engine/fact",        // what a crash was, in one line
