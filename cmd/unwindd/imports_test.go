@@ -42,6 +42,7 @@ var floors = []string{
 	"engine/symbolfile", // files of symbols, for other tools
 	"engine",
 	"engine/internal/collector", // what a snapshot has
+	"engine/internal/procmaps",  // what Linux says of a process's code
 	"engine/profile",
 	"engine/goroutine",
 	"engine/fact",        // what a crash was, in one line
