@@ -40,6 +40,7 @@ var floors = []string{
 	"engine/report/look",      // how both look
 	"engine/symbolize",
 	"engine/symbolfile", // files of symbols, for other tools
+	"engine/internal/listing", // what files have, as it is written
 	"engine",
 	"engine/internal/collector", // what a snapshot has
 	"engine/internal/procmaps",  // what Linux says of a process's code
