@@ -505,7 +505,25 @@ var branches = map[string]func(s *State) bool{
 	"s_cbranch_execnz": func(s *State) bool { return s.Exec() != 0 },
 }
 
-// scalarOther compiles the scalar instructions that are in no table.
+// otherScalars are the scalar instructions that are in no other table: the number of their
+// operands, and what executes them.
+var otherScalars = map[string]struct {
+	operands int
+	run      func(s *State, o []Operand) error
+}{
+	"s_cselect_b32": {3, selectScalar(32)}, "s_cselect_b64": {3, selectScalar(64)},
+	"s_getpc_b64": {1, func(s *State, o []Operand) error { return s.writeScalar(&o[0], s.PC, 64) }},
+	"s_setpc_b64": {1, setPC}, "s_swappc_b64": {2, swapPC},
+	"s_endpgm":      {0, func(s *State, _ []Operand) error { s.Ended = true; return nil }},
+	"s_bitset0_b32": {2, setBit(0)}, "s_bitset1_b32": {2, setBit(1)},
+	"s_bitcmp0_b32": {2, compareBit(0)}, "s_bitcmp1_b32": {2, compareBit(1)},
+	"s_cmovk_i32":       {2, moveIf(func(v uint64) uint64 { return uint64(uint32(int16(v))) })}, //nolint:gosec // 16 bits in the instruction
+	"s_cmov_b32":        {2, moveIf(func(v uint64) uint64 { return v })},
+	"s_set_gpr_idx_on":  {2, startIndexing},
+	"s_set_gpr_idx_off": {0, func(s *State, _ []Operand) error { s.gprIndex = ""; return nil }},
+}
+
+// scalarOther compiles the scalar instructions that are in no table of operations.
 func (ins *Instruction) scalarOther() (func(*State) error, error) {
 	o := ins.operands
 	if take := branches[ins.name]; take != nil {
@@ -516,123 +534,125 @@ func (ins *Instruction) scalarOther() (func(*State) error, error) {
 			return nil
 		}, ins.operandsOf(1)
 	}
-	n := map[string]int{
-		"s_cselect_b32": 3, "s_cselect_b64": 3, "s_getpc_b64": 1, "s_setpc_b64": 1, "s_swappc_b64": 2, "s_endpgm": 0,
-		"s_setreg_b32": 2, "s_getreg_b32": 2, "s_setreg_imm32_b32": 2, "s_bitset0_b32": 2, "s_bitset1_b32": 2, "s_bitcmp0_b32": 2, "s_bitcmp1_b32": 2,
-		"s_set_gpr_idx_on": 2, "s_set_gpr_idx_off": 0, "s_cmovk_i32": 2, "s_cmov_b32": 2,
+	switch ins.name {
+	case "s_getreg_b32":
+		if err := ins.operandsOf(2); err != nil {
+			return nil, err
+		}
+		return ins.getRegister()
+	case "s_setreg_b32", "s_setreg_imm32_b32":
+		if err := ins.operandsOf(2); err != nil {
+			return nil, err
+		}
+		return ins.setRegister()
 	}
-	want, ok := n[ins.name]
+	other, ok := otherScalars[ins.name]
 	if !ok {
 		return nil, errUnknown
 	}
-	if err := ins.operandsOf(want); err != nil {
+	if err := ins.operandsOf(other.operands); err != nil {
 		return nil, err
 	}
-	switch ins.name {
-	case "s_cselect_b32", "s_cselect_b64":
-		width := 32
-		if ins.name == "s_cselect_b64" {
-			width = 64
-		}
-		return func(s *State) error {
-			source := &o[2]
-			if s.scc {
-				source = &o[1]
-			}
-			v, err := s.readScalar(source, width)
-			if err != nil {
-				return err
-			}
-			return s.writeScalar(&o[0], v, width)
-		}, nil
-	case "s_getpc_b64":
-		return func(s *State) error { return s.writeScalar(&o[0], s.PC, 64) }, nil
-	case "s_setpc_b64":
-		return func(s *State) error {
-			target, err := s.readScalar(&o[0], 64)
-			if err != nil {
-				return err
-			}
-			s.PC = target
-			return s.OnReturn(target)
-		}, nil
-	case "s_swappc_b64":
-		return func(s *State) error {
-			target, err := s.readScalar(&o[1], 64)
-			if err != nil {
-				return err
-			}
-			back := s.PC
-			s.PC = target
-			if err := s.writeScalar(&o[0], back, 64); err != nil {
-				return err
-			}
-			return s.OnCall(back)
-		}, nil
-	case "s_endpgm":
-		return func(s *State) error { s.Ended = true; return nil }, nil
-	case "s_getreg_b32":
-		return ins.getRegister()
-	case "s_setreg_b32", "s_setreg_imm32_b32":
-		return ins.setRegister()
-	case "s_bitset0_b32", "s_bitset1_b32":
-		return func(s *State) error {
-			n, err := s.readScalar(&o[1], 32)
-			if err != nil {
-				return err
-			}
-			v, err := s.readScalar(&o[0], 32)
-			if err != nil {
-				return err
-			}
-			v &^= 1 << (n & 31)
-			if ins.name == "s_bitset1_b32" {
-				v |= 1 << (n & 31)
-			}
-			return s.writeScalar(&o[0], v, 32)
-		}, nil
-	case "s_bitcmp0_b32", "s_bitcmp1_b32":
-		return func(s *State) error {
-			v, err := s.readScalar(&o[0], 32)
-			if err != nil {
-				return err
-			}
-			n, err := s.readScalar(&o[1], 32)
-			s.scc = v>>(n&31)&1 != 0 == (ins.name == "s_bitcmp1_b32")
-			return err
-		}, nil
-	case "s_cmovk_i32", "s_cmov_b32":
-		return func(s *State) error {
-			v, err := s.readScalar(&o[1], 32)
-			if err != nil || !s.scc {
-				return err
-			}
-			if ins.name == "s_cmovk_i32" {
-				v = uint64(uint32(int16(v))) //nolint:gosec // 16 bits in the instruction
-			}
-			return s.writeScalar(&o[0], v, 32)
-		}, nil
-	case "s_set_gpr_idx_on":
-		if o[1].text != "gpr_idx(DST)" && o[1].text != "gpr_idx(SRC0)" {
-			return nil, fmt.Errorf("%s: %w", o[1].text, errUnknown)
-		}
-		return func(s *State) error {
-			v, err := s.readScalar(&o[0], 32)
-			if err != nil {
-				return err
-			}
-			imm := uint32(1)
-			if o[1].text == "gpr_idx(DST)" {
-				imm = 8
-			}
-			s.Scalar[m0] = s.Scalar[m0]&^0xf0ff | uint32(v&0xff) | imm<<12
-			s.gprIndex = o[1].text
-			return nil
-		}, nil
-	case "s_set_gpr_idx_off":
-		return func(s *State) error { s.gprIndex = ""; return nil }, nil
+	if ins.name == "s_set_gpr_idx_on" && o[1].text != indexDestination && o[1].text != "gpr_idx(SRC0)" {
+		return nil, fmt.Errorf("%s: %w", o[1].text, errUnknown)
 	}
-	return nil, errUnknown
+	return func(s *State) error { return other.run(s, o) }, nil
+}
+
+// selectScalar executes s_cselect: one of two sources, by SCC.
+func selectScalar(width int) func(s *State, o []Operand) error {
+	return func(s *State, o []Operand) error {
+		source := &o[2]
+		if s.scc {
+			source = &o[1]
+		}
+		v, err := s.readScalar(source, width)
+		if err != nil {
+			return err
+		}
+		return s.writeScalar(&o[0], v, width)
+	}
+}
+
+// setPC executes s_setpc, which returns from functions.
+func setPC(s *State, o []Operand) error {
+	target, err := s.readScalar(&o[0], 64)
+	if err != nil {
+		return err
+	}
+	s.PC = target
+	return s.OnReturn(target)
+}
+
+// swapPC executes s_swappc, which calls functions.
+func swapPC(s *State, o []Operand) error {
+	target, err := s.readScalar(&o[1], 64)
+	if err != nil {
+		return err
+	}
+	back := s.PC
+	s.PC = target
+	if err := s.writeScalar(&o[0], back, 64); err != nil {
+		return err
+	}
+	return s.OnCall(back)
+}
+
+// setBit executes s_bitset: a bit of a register gets a value.
+func setBit(value uint64) func(s *State, o []Operand) error {
+	return func(s *State, o []Operand) error {
+		n, err := s.readScalar(&o[1], 32)
+		if err != nil {
+			return err
+		}
+		v, err := s.readScalar(&o[0], 32)
+		if err != nil {
+			return err
+		}
+		return s.writeScalar(&o[0], v&^(1<<(n&31))|value<<(n&31), 32)
+	}
+}
+
+// compareBit executes s_bitcmp: SCC is whether a bit of a register has a value.
+func compareBit(value uint64) func(s *State, o []Operand) error {
+	return func(s *State, o []Operand) error {
+		v, err := s.readScalar(&o[0], 32)
+		if err != nil {
+			return err
+		}
+		n, err := s.readScalar(&o[1], 32)
+		s.scc = v>>(n&31)&1 == value
+		return err
+	}
+}
+
+// moveIf executes s_cmov: a move where SCC is set.
+func moveIf(convert func(v uint64) uint64) func(s *State, o []Operand) error {
+	return func(s *State, o []Operand) error {
+		v, err := s.readScalar(&o[1], 32)
+		if err != nil || !s.scc {
+			return err
+		}
+		return s.writeScalar(&o[0], convert(v), 32)
+	}
+}
+
+// indexDestination selects the indexing of destinations.
+const indexDestination = "gpr_idx(DST)"
+
+// startIndexing executes s_set_gpr_idx_on: vector registers are indexed by M0.
+func startIndexing(s *State, o []Operand) error {
+	v, err := s.readScalar(&o[0], 32)
+	if err != nil {
+		return err
+	}
+	imm := uint32(1)
+	if o[1].text == indexDestination {
+		imm = 8
+	}
+	s.Scalar[m0] = s.Scalar[m0]&^0xf0ff | uint32(v&0xff) | imm<<12
+	s.gprIndex = o[1].text
+	return nil
 }
 
 // getRegister reads the apertures of flat addresses, which older compilers read from the
