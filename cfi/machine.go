@@ -111,8 +111,7 @@ func (m *machine) run() (more bool, err error) {
 		if plain {
 			switch code & dw.CFAHighBits {
 			case dw.CFAAdvanceLoc:
-				if n := uint64(code&dw.CFALowBits) * m.cie.CodeAlignment; n != 0 && n <= m.mask-m.location {
-					m.location += n
+				if m.advance(uint64(code & dw.CFALowBits)) {
 					m.r.pos = pos + 1
 					return true, nil
 				}
@@ -125,12 +124,9 @@ func (m *machine) run() (more bool, err error) {
 				n := 0
 				switch code {
 				case dw.CFAAdvanceLoc1:
-					if pos+1 < len(data) {
-						if n := uint64(data[pos+1]) * m.cie.CodeAlignment; n != 0 && n <= m.mask-m.location {
-							m.location += n
-							m.r.pos = pos + 2
-							return true, nil
-						}
+					if pos+1 < len(data) && m.advance(uint64(data[pos+1])) {
+						m.r.pos = pos + 2
+						return true, nil
 					}
 				case dw.CFADefCFAOffset:
 					if pos+1 < len(data) && data[pos+1] < leb128.More {
@@ -156,16 +152,24 @@ func (m *machine) run() (more bool, err error) {
 			}
 		}
 		m.r.pos = pos + 1
-		if err := m.step(code); err != nil {
-			return false, err
-		}
-		if m.location != m.row.Start {
-			return true, nil
+		if err := m.step(code); err != nil || m.location != m.row.Start {
+			return err == nil, err
 		}
 		pos = m.r.pos
 	}
 	m.r.pos = pos
 	return false, nil
+}
+
+// advance is an advance_loc by a number of code units; false where the location does not
+// move or would wrap around.
+func (m *machine) advance(units uint64) bool {
+	n := units * m.cie.CodeAlignment
+	if n == 0 || n > m.mask-m.location {
+		return false
+	}
+	m.location += n
+	return true
 }
 
 // setCFAOffset is def_cfa_offset; it returns n, or 0 where there is no register

@@ -15,8 +15,6 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -91,66 +89,6 @@ func TestSnapshotsKeepCodeThatIsInNoModule(t *testing.T) {
 	}
 	if p := contents.Problems; len(p) > 0 {
 		t.Errorf("problems %q", p)
-	}
-}
-
-// scopedState is a state in which a wave has memory of its own.
-type scopedState struct{ *state }
-
-func (s scopedState) ReadScoped(space locexpr.AddressSpace, th *target.Thread, address uint64, buf []byte) (int, error) {
-	if space == locexpr.DefaultSpace {
-		return s.ReadMemory(space, address, buf)
-	}
-	for i := range buf {
-		if address+uint64(i) >= 0x100 {
-			return i, target.ErrNoMemory
-		}
-		buf[i] = byte(address) + byte(i) + byte(th.Handle)
-	}
-	return len(buf), nil
-}
-
-func TestRecordersKeepWhatIsReadOfWhom(t *testing.T) {
-	s := scopedState{newState(1, 2).thread(0x1004, stackStart, 0, 0).thread(0x1004, stackStart, 0, 0)}
-	r := &scopedRecorder{&recorder{Target: s, instances: map[instance]*pages{}}, s}
-	for _, c := range []struct {
-		space   locexpr.AddressSpace
-		thread  int
-		address uint64
-		n       int
-	}{{0, 0, 0x1ffe, 4}, {0, 1, 0x2002, 2}, {6, 0, 0xf8, 16}, {6, 1, 0x10, 1}, {0, 0, stackStart + 12, 16}, {6, 0, 0xf8, 2}} {
-		r.ReadScoped(c.space, s.threads[c.thread], c.address, make([]byte, c.n))
-	}
-	r.ReadMemory(0, 0x1000, make([]byte, 1))
-	var got []string
-	for _, k := range []instance{{}, {6, 0}, {6, 1}} {
-		for address, data := range r.instances[k].runs() {
-			got = append(got, fmt.Sprintf("%d %d %#x+%d", k.space, k.thread, address, len(data)))
-		}
-	}
-	want := []string{"0 0 0x1000+1", "0 0 0x1ffe+6", "0 0 0x800c+4", "6 0 0xf8+8", "6 1 0x10+1"}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
-}
-
-func TestPagesKeepWhatTheyHaveAndNoMoreThanTheyMay(t *testing.T) {
-	p := &pages{all: map[uint64]*page{}}
-	if n := p.keep(0xffe, []byte{1, 2, 3, 4}, 9); n != 2 {
-		t.Errorf("%d pages are new, expected 2", n)
-	}
-	if n := p.keep(0xfff, []byte{9, 9, 9, 5}, 9); n != 0 {
-		t.Errorf("%d pages are new, expected none", n)
-	}
-	if n := p.keep(0x1fff, make([]byte, 2*pageSize), 1); n != 1 {
-		t.Errorf("%d pages are new, expected the one that may be", n)
-	}
-	var got []string
-	for address, data := range p.runs() {
-		got = append(got, fmt.Sprintf("%#x+%d %x", address, len(data), data[:min(5, len(data))]))
-	}
-	if d := cmp.Diff([]string{"0xffe+5 0102030405", "0x1fff+4097 0000000000"}, got); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
 	}
 }
 

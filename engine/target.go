@@ -5,8 +5,10 @@ package engine
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/unwindd/unwindd/engine/fact"
+	"github.com/unwindd/unwindd/engine/internal/procmaps"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/signature"
 	"github.com/unwindd/unwindd/engine/source"
@@ -26,7 +28,8 @@ type Target struct {
 	registered []string
 	perfMap    *perfdata.PerfMap // of JIT code; nil: none
 
-	maps    mapsModules // made by LoadMaps
+	loading sync.Mutex       // while LoadMaps loads and sets modules
+	maps    procmaps.Modules // of LoadMaps
 	sources func() *source.Files
 }
 
@@ -37,7 +40,7 @@ func (t *Target) Close() error {
 	delete(t.engine.targets, t)
 	t.engine.mu.Unlock()
 	t.Process.Close()
-	t.maps.close()
+	t.maps.Close()
 	if t.perfMap != nil {
 		_ = t.perfMap.Close() // it was only read
 	}

@@ -106,7 +106,7 @@ func (o *Operation) isPrefix() bool { return o.Operands[0] == userNumber }
 var byName = sync.OnceValue(func() map[string]*Operation {
 	m := map[string]*Operation{}
 	add := func(op Operation) { m[op.Name] = &op }
-	for _, table := range [][]row{standardRows(), gnuRows, vendorRows} {
+	for _, table := range [][]row{standardRows, numberedRows(), gnuRows, vendorRows} {
 		for i := range table {
 			add(table[i].op)
 		}
@@ -116,7 +116,8 @@ var byName = sync.OnceValue(func() map[string]*Operation {
 
 // DWARF5 is the dialect of DWARF 2 to 5: the standard operations, and GNU's.
 var DWARF5 = &Dialect{Name: "dwarf5", make: func(t *tables) {
-	t.add(standardRows())
+	t.add(standardRows)
+	t.add(numberedRows())
 	t.add(gnuRows)
 }}
 

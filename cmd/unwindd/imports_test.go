@@ -39,8 +39,12 @@ var floors = []string{
 	"engine/report/flamepage", // profiles as one
 	"engine/report/look",      // how both look
 	"engine/symbolize",
-	"engine/symbolfile", // files of symbols, for other tools
+	"engine/symbolfile",       // files of symbols, for other tools
+	"engine/internal/listing", // what files have, as it is written
 	"engine",
+	"engine/internal/collector", // what a snapshot has
+	"engine/internal/procmaps",  // what Linux says of a process's code
+	"engine/internal/packaging", // what was written beside a packed core
 	"engine/profile",
 	"engine/goroutine",
 	"engine/fact",        // what a crash was, in one line

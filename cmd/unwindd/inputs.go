@@ -5,6 +5,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -75,7 +77,7 @@ func (f *stackFlags) targets(args []string) (list []targetName, err error) {
 				return nil, err
 			}
 			list = append(list, found...)
-		case len(args) > 1 && engine.IsExecutable(a):
+		case len(args) > 1 && isExecutable(a):
 			if exe != "" || f.exe != "" {
 				return nil, usageError{fmt.Errorf("%s and %s are executables: expected one, and its targets", cmp.Or(exe, f.exe), a)}
 			}
@@ -91,6 +93,42 @@ func (f *stackFlags) targets(args []string) (list []targetName, err error) {
 		return nil, usageError{fmt.Errorf("%s is an executable: expected a target too", exe)}
 	}
 	return list, f.checkTargets(list)
+}
+
+// elfTypeEnd is the end of e_type in an ELF file.
+const elfTypeEnd = 18
+
+// firstBytes returns the bytes of a regular file up to elfTypeEnd; fewer where it ends
+// before or cannot be read.
+func firstBytes(path string) []byte {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	head := make([]byte, elfTypeEnd)
+	n, _ := f.ReadAt(head, 0)
+	return head[:n]
+}
+
+// elfType is the e_type of an ELF file with these first bytes; ET_NONE for another file.
+func elfType(head []byte) elf.Type {
+	if len(head) < elfTypeEnd || string(head[:4]) != elf.ELFMAG {
+		return elf.ET_NONE
+	}
+	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
+		return elf.Type(binary.BigEndian.Uint16(head[16:]))
+	}
+	return elf.Type(binary.LittleEndian.Uint16(head[16:]))
+}
+
+// isExecutable reports whether a path names an ELF executable or shared object.
+func isExecutable(path string) bool {
+	t := elfType(firstBytes(path))
+	return t == elf.ET_EXEC || t == elf.ET_DYN
 }
 
 // checkTargets refuses targets that have no meaning together.

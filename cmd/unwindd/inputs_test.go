@@ -152,6 +152,32 @@ func TestExecutableAndCore(t *testing.T) {
 	}
 }
 
+func TestIsExecutable(t *testing.T) {
+	dir := t.TempDir()
+	core, err := os.ReadFile(filepath.Join(crashDir, "server.core"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string]string{
+		"core": string(core[:200]), "log": "text", "cut": string(core[:17]), "exe": string(core[:16]) + "\x02\x00",
+		"library": "\x7fELF\x02\x02\x01" + strings.Repeat("\x00", 9) + "\x00\x03",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{
+		"exe": true, "library": true, "core": false, "log": false, "cut": false, "fifo": false, ".": false, "none": false,
+	} {
+		if isExecutable(filepath.Join(dir, name)) != want {
+			t.Errorf("%s is an executable: %v", name, !want)
+		}
+	}
+}
+
 // TestAFolderOfCores: each target by name, in every format, and a document for each.
 func TestAFolderOfCores(t *testing.T) {
 	dir, cores := inputsOf(t)

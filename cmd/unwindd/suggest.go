@@ -3,10 +3,9 @@
 package main
 
 import (
-	"encoding/binary"
+	"debug/elf"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -49,31 +48,16 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 
 // commandFor returns the command that reads a file; "" where there is no file.
 func commandFor(path string) string {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
+	if _, err := os.Stat(path); err != nil {
 		return ""
-	case !info.Mode().IsRegular():
-		return "stack"
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return "stack"
-	}
-	defer f.Close()
-	head := make([]byte, 18) // up to e_type
-	if _, err := io.ReadFull(f, head); err != nil {
-		return "stack"
-	}
-	kind := binary.LittleEndian.Uint16(head[16:])
-	if head[5] == 2 { // ELFDATA2MSB
-		kind = binary.BigEndian.Uint16(head[16:])
-	}
-	const core = 4 // ET_CORE
+	head := firstBytes(path)
 	switch {
+	case len(head) < elfTypeEnd:
+		return "stack"
 	case strings.HasPrefix(string(head), "PERFILE2"):
 		return "profile"
-	case strings.HasPrefix(string(head), "\x7fELF") && kind != core:
+	case strings.HasPrefix(string(head), elf.ELFMAG) && elfType(head) != elf.ET_CORE:
 		return "symbolize --obj"
 	}
 	return "stack"

@@ -102,7 +102,7 @@ func (w *bundleWalk) memberData(data []byte) {
 			return
 		}
 		if slices.Contains(deviceMachines, elf.Machine(o.Machine())) {
-			w.emit(Nested{Name: w.member, Form: "archive", Offset: w.base, Data: data})
+			w.emit(Nested{Name: w.member, Format: "archive", Offset: w.base, Data: data})
 			return
 		}
 		w.sections(o)

@@ -125,7 +125,7 @@ func formatEntries(name string, data []byte, formats Formats) (iter.Seq2[Nested,
 			return
 		}
 		for i, r := range list {
-			n := Nested{Index: i, Name: r.Name, Form: "container", Offset: r.Offset}
+			n := Nested{Index: i, Name: r.Name, Format: "container", Offset: r.Offset}
 			var err error
 			var ok bool
 			switch n.Data, ok = slice(data, r.Offset, r.Size); {

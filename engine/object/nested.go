@@ -26,9 +26,9 @@ import (
 // file.
 type Nested struct {
 	Index int // in the file's list of them
-	// Form is its container: "offload bundle", "offload binary", "archive", "container" or
+	// Format is its container: "offload bundle", "offload binary", "archive", "container" or
 	// "section".
-	Form string
+	Format string
 	// Name is the entry's ID: the kind of offloading, the target triple, and the
 	// processor with its features: "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-".
 	Name    string
@@ -164,7 +164,7 @@ func (w *bundleWalk) sections(o *Object) {
 
 func (w *bundleWalk) own(data []byte, s *Section) {
 	offset := w.base + s.Offset
-	w.emit(Nested{Name: strings.TrimPrefix(s.Name, bundleMagic), Form: "offload bundle", Section: s.Name, Bundle: offset, Offset: offset, Data: data})
+	w.emit(Nested{Name: strings.TrimPrefix(s.Name, bundleMagic), Format: "offload bundle", Section: s.Name, Bundle: offset, Offset: offset, Data: data})
 }
 
 func (w *bundleWalk) bundles(data []byte, s *Section) { w.all(data, w.base+s.Offset, s.Name) }
@@ -173,7 +173,7 @@ func (w *bundleWalk) offloads(data []byte, s *Section) { w.offload(data, w.base+
 
 func (w *bundleWalk) spirv(data []byte, s *Section) {
 	offset := w.base + s.Offset
-	w.emit(Nested{Name: "spirv", Image: "spirv", Form: "section", Section: s.Name, Bundle: offset, Offset: offset, Data: data})
+	w.emit(Nested{Name: "spirv", Image: "spirv", Format: "section", Section: s.Name, Bundle: offset, Offset: offset, Data: data})
 }
 
 // format yields the code objects that one of the formats lists in a section.
@@ -302,7 +302,7 @@ func (w *bundleWalk) all(data []byte, offset uint64, section string) {
 		}
 		position += max(b.size, uint64(len(packedMagic)))
 		for _, e := range b.entries {
-			n := Nested{Name: e.name, Form: "offload bundle", Section: section, Bundle: offset + start, Packing: b.packing, Offset: e.offset, Data: e.data}
+			n := Nested{Name: e.name, Format: "offload bundle", Section: section, Bundle: offset + start, Packing: b.packing, Offset: e.offset, Data: e.data}
 			if b.packing == "" {
 				n.Offset += offset + start
 			}
@@ -704,7 +704,7 @@ func (h *entryHost) entry(path, name string) (one Nested, err error) {
 			fmt.Fprintf(text, "%d (%s)", n.Index, n.Name)
 		}
 		return one, fmt.Errorf("%s: %d code objects have that name; name one by its index: %s", path, len(found), text)
-	case len(found[0].Data) == 0 && found[0].Form == "offload binary":
+	case len(found[0].Data) == 0 && found[0].Format == "offload binary":
 		return one, fmt.Errorf("%s: %s has no bytes", path, found[0].Name)
 	case len(found[0].Data) == 0:
 		return one, fmt.Errorf("%s: %s has no bytes: it stands for the host's own code", path, found[0].Name)

@@ -51,7 +51,7 @@ func (w *bundleWalk) offload(data []byte, offset uint64, section string) {
 			return
 		}
 		for _, n := range b.images {
-			n.Form, n.Section, n.Bundle = "offload binary", section, offset+position
+			n.Format, n.Section, n.Bundle = "offload binary", section, offset+position
 			if n.Packing == "" {
 				n.Offset += offset + position
 			}

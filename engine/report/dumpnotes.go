@@ -133,7 +133,7 @@ type dumpModule struct {
 	Version     string           `json:"version,omitempty"`
 	Checksum    string           `json:"checksum"`
 	Timestamp   string           `json:"timestamp"`
-	Form        string           `json:"codeview,omitempty"`
+	Format      string           `json:"codeview,omitempty"`
 	DebugFile   string           `json:"debug_file,omitempty"`
 	DebugID     string           `json:"debug_id,omitempty"`
 	CodeID      string           `json:"code_id,omitempty"`
@@ -369,7 +369,7 @@ func (m *Minidump) addModules(d *minidump.Dump) {
 		out := dumpModule{
 			Base: hexNumber(module.Base), Size: hexNumber(uint64(module.Size)), Name: module.Name, Version: d.ModuleVersion(module),
 			Checksum: hexNumber(uint64(module.Checksum)), Timestamp: hexNumber(uint64(module.Timestamp)),
-			Form: module.Identity.Form, DebugFile: module.Identity.File, DebugID: module.Identity.DebugID(), CodeID: d.CodeID(module),
+			Format: module.Identity.Format, DebugFile: module.Identity.File, DebugID: module.Identity.DebugID(), CodeID: d.CodeID(module),
 			BuildID: hex.EncodeToString(module.Identity.BuildID),
 		}
 		if a := module.Crashpad; a != nil {

@@ -21,11 +21,11 @@ import (
 // Notes is the output of `dump notes`: the notes of a file, and the code objects inside it.
 type Notes struct {
 	File   string
-	Object *object.Object // nil where Form names another format
+	Object *object.Object // nil where Format names another format
 	Nested iter.Seq2[object.Nested, error]
-	// Form is "archive", or "container" for an architecture's own format; "" for an ELF file
+	// Format is "archive", or "container" for an architecture's own format; "" for an ELF file
 	// and for offload bundles and binaries.
-	Form      string
+	Format    string
 	Arch      string // of the object; "" without a description
 	Processor string // of the object, as far as its ELF flags name it
 	// Decode returns the contents of a note that an architecture owns: a Tree or another
@@ -55,25 +55,25 @@ func OpenNotes(path string, formats object.Formats) (*Notes, error) {
 	n := &Notes{File: path, close: m.Close}
 	if nested, ok := object.NestedIn(path, m.Data(), formats); ok {
 		n.Nested = nested
-		if err = n.findForm(m.Data(), err); err == nil {
+		if err = n.findFormat(m.Data(), err); err == nil {
 			return n, nil
 		}
 	}
 	return nil, errors.Join(err, m.Close())
 }
 
-// findForm finds the format of a file that is no ELF file. The error is notELF where it has
+// findFormat finds the format of a file that is no ELF file. The error is notELF where it has
 // no code objects inside, or that a container cannot be read.
-func (n *Notes) findForm(data []byte, notELF error) error {
+func (n *Notes) findFormat(data []byte, notELF error) error {
 	if object.IsBundle(data) {
 		return nil
 	}
-	n.Form = "container"
+	n.Format = "container"
 	if object.IsArchive(data) {
-		n.Form = "archive"
+		n.Format = "archive"
 	}
 	for _, err := range n.Nested {
-		if n.Form == "container" {
+		if n.Format == "container" {
 			return err
 		}
 		return nil
@@ -156,8 +156,8 @@ func (n *Notes) WriteJSON(w io.Writer) error {
 	if o := n.Object; o != nil {
 		doc.Type, doc.ABIVersion, doc.BuildID = fileType(o), o.ABIVersion(), hex.EncodeToString(o.BuildID())
 	}
-	if n.Form != "" {
-		doc.Type = n.Form
+	if n.Format != "" {
+		doc.Type = n.Format
 	}
 	n.each(func(note jsonNote) error {
 		doc.Notes = append(doc.Notes, note)
@@ -204,11 +204,11 @@ func (n *Notes) each(note func(jsonNote) error, nested func(jsonNested) error, p
 		j := jsonNested{
 			Index: x.Index, ID: x.Name, Section: x.Section, Packing: x.Packing, Offset: hexNumber(x.Offset), Size: len(x.Data),
 		}
-		j.Image, j.Member, j.File, j.format = x.Image, x.Member, x.File, x.Form
-		if n.Form != "container" && x.Form != "archive" {
+		j.Image, j.Member, j.File, j.format = x.Image, x.Member, x.File, x.Format
+		if n.Format != "container" && x.Format != "archive" {
 			j.Bundle = hexNumber(x.Bundle)
 		}
-		if x.Form == "offload bundle" || x.Form == "offload binary" {
+		if x.Format == "offload bundle" || x.Format == "offload binary" {
 			j.Kind, j.Triple, j.Processor = splitEntryID(x.Name)
 		}
 		if nested(j) != nil {

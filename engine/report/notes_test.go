@@ -200,11 +200,11 @@ segments
 }
 
 func TestNestedCodeObjectsOfEveryForm(t *testing.T) {
-	n := Notes{File: "lib.a", Form: "archive", Problem: func(error) {}, Nested: func(yield func(object.Nested, error) bool) {
-		_ = yield(object.Nested{Form: "archive", Name: "device.o", Member: "device.o", Offset: 0x44, Data: []byte("ELF")}, nil) &&
-			yield(object.Nested{Index: 1, Form: "offload binary", Name: "hip-amdgcn-amd-amdhsa--gfx90a", Image: "bitcode", Member: "rdc.o", Bundle: 0x108,
+	n := Notes{File: "lib.a", Format: "archive", Problem: func(error) {}, Nested: func(yield func(object.Nested, error) bool) {
+		_ = yield(object.Nested{Format: "archive", Name: "device.o", Member: "device.o", Offset: 0x44, Data: []byte("ELF")}, nil) &&
+			yield(object.Nested{Index: 1, Format: "offload binary", Name: "hip-amdgcn-amd-amdhsa--gfx90a", Image: "bitcode", Member: "rdc.o", Bundle: 0x108,
 				Section: ".llvm.offloading", Offset: 0x200, File: "/lib/rdc.o", Data: []byte("BC")}, nil) &&
-			yield(object.Nested{Index: 2, Form: "section", Name: "spirv", Image: "spirv", Bundle: 0x10, Offset: 0x10, Section: "SPIRV Object"}, nil)
+			yield(object.Nested{Index: 2, Format: "section", Name: "spirv", Image: "spirv", Bundle: 0x10, Offset: 0x10, Section: "SPIRV Object"}, nil)
 	}}
 	var text, js strings.Builder
 	if err := errors.Join(n.WriteText(&text), n.WriteJSON(&js)); err != nil {
@@ -226,9 +226,9 @@ func TestNestedCodeObjectsOfEveryForm(t *testing.T) {
 
 func TestNestedCodeObjectsAreListed(t *testing.T) {
 	n := &Notes{Nested: func(yield func(object.Nested, error) bool) {
-		_ = yield(object.Nested{Form: "offload bundle", Name: "host-x86_64-unknown-linux-gnu-", Offset: 0x40}, nil) &&
+		_ = yield(object.Nested{Format: "offload bundle", Name: "host-x86_64-unknown-linux-gnu-", Offset: 0x40}, nil) &&
 			yield(object.Nested{}, errors.New("one is broken")) &&
-			yield(object.Nested{Form: "offload bundle", Index: 1, Name: "hip-\x1b", Bundle: 0x100, Packing: "zstd", Section: ".hip_fatbin", Data: []byte("abc")}, nil)
+			yield(object.Nested{Format: "offload bundle", Index: 1, Name: "hip-\x1b", Bundle: 0x100, Packing: "zstd", Section: ".hip_fatbin", Data: []byte("abc")}, nil)
 	}}
 	text, problems := textOf(t, n)
 	want := `offload bundle at 0x0

@@ -264,6 +264,6 @@ func (w *worker) part(text []byte, part []int32) []byte {
 // rest releases the pages of a file that the questions of a part needed.
 func (w *worker) rest(part []int32) {
 	if f := w.pending[part[0]].file; f != nil {
-		f.resolver.Rest()
+		f.resolver.ReleasePages()
 	}
 }

@@ -10,9 +10,7 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/unwindd/unwindd/internal/dw"
@@ -166,6 +164,23 @@ func (f *finder) scalarValue(id columnID, c *Call) uint32 {
 // see looks at the state before an instruction in the call c. calls is set where it
 // is a call: memory beyond the stack pointer then belongs to another function.
 func (f *finder) see(pc uint64, c *Call, calls bool) {
+	site := f.siteAt(pc, c)
+	f.top = int64(len(f.State.Scratch))
+	if calls {
+		f.top = f.pointer(32)
+	}
+	site.calls = site.calls || calls
+	f.seeMasks(site, c)
+	if f.search {
+		f.seePlaces(site, c)
+	} else {
+		f.seeMoves(site, c)
+	}
+}
+
+// siteAt returns the state of an instruction, without the distances to the CFA that are
+// different this time.
+func (f *finder) siteAt(pc uint64, c *Call) *siteState {
 	site := f.sites[pc]
 	if site == nil {
 		site = &siteState{columns: make([]columnState, len(f.columns)), cfa: map[int]int64{}}
@@ -179,79 +194,103 @@ func (f *finder) see(pc uint64, c *Call, calls bool) {
 			delete(site.cfa, r)
 		}
 	}
-	s := f.State
-	f.top = int64(len(s.Scratch))
-	if calls {
-		f.top = f.pointer(32)
-	}
-	site.calls = site.calls || calls
-	f.seeMasks(site, c)
-	if !f.search {
-		f.Refresh()
-	}
+	return site
+}
+
+// seeMoves finds the registers that have left their places at the call.
+func (f *finder) seeMoves(site *siteState, c *Call) {
+	f.Refresh()
 	for i := range f.columns {
 		id, column := f.columns[i], &site.columns[i]
-		if !f.search {
-			if r := id.register; column.moved || r != nil && bytes.Equal(f.Live[r.Offset:][:r.Size], c.Registers[r.Offset:][:r.Size]) {
-				continue
-			}
-			column.moved = !f.holds(id, f.own(id), c)
+		if r := id.register; column.moved || r != nil && bytes.Equal(f.Live[r.Offset:][:r.Size], c.Registers[r.Offset:][:r.Size]) {
 			continue
 		}
-		if !column.moved {
-			continue
-		}
-		if column.found {
+		column.moved = !f.holds(id, f.own(id), c)
+	}
+}
+
+// seePlaces finds the places of registers that have moved, the first time, and drops the
+// places that do not have them any more.
+func (f *finder) seePlaces(site *siteState, c *Call) {
+	for i := range f.columns {
+		id, column := f.columns[i], &site.columns[i]
+		switch r := id.register; {
+		case !column.moved:
+		case column.found:
 			column.candidates = slices.DeleteFunc(column.candidates, func(l location) bool { return !f.holds(id, l, c) })
-			continue
+		case r != nil && r.Reg == VCC && r.File == Scalar:
+			column.found = true // its place is of no use
+		default:
+			column.found = true
+			column.candidates = f.candidates(id, site, c)
 		}
-		column.found = true
-		if id.register != nil && id.register.Reg == VCC && id.register.File == Scalar {
-			continue // of no use
+	}
+}
+
+// candidates returns the places that have the register of a column.
+func (f *finder) candidates(id columnID, site *siteState, c *Call) (list []location) {
+	bases := []byte{'m'}
+	if _, ok := site.cfa[33]; !ok {
+		bases = append(bases, 'f')
+	}
+	try := func(l location) {
+		if f.holds(id, l, c) {
+			list = append(list, l)
 		}
-		try := func(l location) {
-			if f.holds(id, l, c) {
-				column.candidates = append(column.candidates, l)
+	}
+	if id.register != nil && id.register.File != Scalar {
+		f.eachVectorPlace(bases, c, try)
+	} else {
+		f.eachWordPlace(f.scalarValue(id, c), bases, c, try)
+	}
+	return list
+}
+
+// slotSize is the size of a vector register in memory.
+func (f *finder) slotSize() int64 { return int64(4 * f.State.Lanes) }
+
+// slots is the number of vector registers between the CFA and the end of the memory that
+// was used.
+func (f *finder) slots(c *Call) int64 {
+	return (int64(f.State.Deepest)-int64(c.CFA))/f.slotSize() + 1 //nolint:gosec // below the size of the memory
+}
+
+// eachVectorPlace calls try with the places where a vector register may be.
+func (f *finder) eachVectorPlace(bases []byte, c *Call, try func(location)) {
+	for r := range 512 {
+		try(location{kind: 'v', reg: r})
+	}
+	end := f.slots(c)
+	for _, base := range bases {
+		for slot := int64(-64); slot < end; slot++ {
+			try(location{kind: base, offset: slot * f.slotSize()})
+		}
+	}
+}
+
+// eachWordPlace calls try with the places where a word may be.
+func (f *finder) eachWordPlace(want uint32, bases []byte, c *Call, try func(location)) {
+	s := f.State
+	for r := range VCC + s.Lanes/32 {
+		try(location{kind: 's', reg: r})
+	}
+	for index, v := range s.Vector {
+		if v == want {
+			try(location{kind: 'l', reg: index / s.Lanes, lane: index % s.Lanes})
+		}
+	}
+	for r := range 512 {
+		try(location{kind: 'l', reg: r, lane: firstLane})
+	}
+	for _, base := range bases {
+		start := f.address(location{kind: base}, c)
+		for offset := int64(0); start >= 0 && start+offset+4 <= int64(s.Deepest); offset += 4 { //nolint:gosec // 32 bits
+			if binary.LittleEndian.Uint32(s.Scratch[start+offset:]) == want {
+				try(location{kind: base, offset: offset})
 			}
 		}
-		end := (int64(s.Deepest)-int64(c.CFA))/int64(4*s.Lanes) + 1 //nolint:gosec // below the size of the memory
-		bases := []byte{'m'}
-		if _, ok := site.cfa[33]; !ok {
-			bases = append(bases, 'f')
-		}
-		if id.register != nil && id.register.File != Scalar {
-			for r := range 512 {
-				try(location{kind: 'v', reg: r})
-			}
-			for _, base := range bases {
-				for slot := int64(-64); slot < end; slot++ {
-					try(location{kind: base, offset: slot * int64(4*s.Lanes)})
-				}
-			}
-			continue
-		}
-		for r := range VCC + s.Lanes/32 {
-			try(location{kind: 's', reg: r})
-		}
-		want := f.scalarValue(id, c)
-		for index, v := range s.Vector {
-			if v == want {
-				try(location{kind: 'l', reg: index / s.Lanes, lane: index % s.Lanes})
-			}
-		}
-		for r := range 512 {
-			try(location{kind: 'l', reg: r, lane: firstLane})
-		}
-		for _, base := range bases {
-			start := f.address(location{kind: base}, c)
-			for offset := int64(0); start >= 0 && start+offset+4 <= int64(s.Deepest); offset += 4 { //nolint:gosec // 32 bits
-				if binary.LittleEndian.Uint32(s.Scratch[start+offset:]) == want {
-					try(location{kind: base, offset: offset})
-				}
-			}
-			for slot := range end {
-				try(location{kind: base, lane: firstLane, offset: slot * int64(4*s.Lanes)})
-			}
+		for slot := range f.slots(c) {
+			try(location{kind: base, lane: firstLane, offset: slot * f.slotSize()})
 		}
 	}
 }
@@ -585,30 +624,20 @@ func (f *finder) chosen(site *siteState, i int, last *location) location {
 	return column.candidates[0]
 }
 
+// sameValue and undefinedRule return a DW_CFA_same_value and a DW_CFA_undefined of a column.
+func sameValue(column uint64) []byte { return binary.AppendUvarint([]byte{dw.CFASameValue}, column) }
+
+func undefinedRule(column uint64) []byte {
+	return binary.AppendUvarint([]byte{dw.CFAUndefined}, column)
+}
+
 // rules returns the rules of an instruction, as the bytes of call frame instructions: the CFA's
 // under ^0, and each column's by its number.
 func (f *finder) rules(site *siteState, previous map[int]location) (map[uint64]string, error) {
-	s := f.State
-	rules := map[uint64]string{}
 	if len(site.cfa) == 0 {
 		return nil, fmt.Errorf("no register says where the CFA is")
 	}
-	r := slices.Min(slices.Collect(maps.Keys(site.cfa)))
-	e := slices.Concat(registerPlace(scalarNumber(r)), []byte{dw.OpDerefSize, 4, dw.OpConsts}, leb128.AppendSigned(nil, site.cfa[r]), []byte{dw.OpPlus}, f.byLanes())
-	rules[^uint64(0)] = string(slices.Concat([]byte{dw.CFADefCFAExpression}, binary.AppendUvarint(nil, uint64(len(e))), e))
-
-	exec := f.exec()
-	same := func(n uint64) {
-		rules[n] = string(slices.Concat([]byte{dw.CFASameValue}, binary.AppendUvarint(nil, n)))
-	}
-	switch m := &site.masks; {
-	case m.unknown || len(m.chosen) == 0:
-		rules[exec] = string(slices.Concat([]byte{dw.CFAUndefined}, binary.AppendUvarint(nil, exec)))
-	case len(m.chosen) == 1 && m.chosen[0] == 0:
-		same(exec)
-	default:
-		rules[exec] = string(expressionRule(exec, f.union(m), []byte{dw.OpStackValue, dw.OpPiece, byte(s.Lanes / 8)}))
-	}
+	rules := map[uint64]string{^uint64(0): string(f.cfaRule(site)), f.exec(): string(f.execRule(&site.masks))}
 	places := make([]location, len(f.columns))
 	for i := range f.columns {
 		var last *location
@@ -621,37 +650,66 @@ func (f *finder) rules(site *siteState, previous map[int]location) (map[uint64]s
 	rules[16] = string(expressionRule(16, f.place(places[0], 0), []byte{dw.OpPiece, 4}, f.place(places[1], 1), []byte{dw.OpPiece, 4}))
 	for i := 2; i < len(f.columns); i++ {
 		id := f.columns[i]
-		n := id.register.Number
-		own := f.own(id)
-		if id.register.File == Scalar {
-			switch l := places[i]; {
-			case l == own:
-				same(n)
-			case l.kind == 'u':
-				rules[n] = string(slices.Concat([]byte{dw.CFAUndefined}, binary.AppendUvarint(nil, n)))
-			case l.kind == 's' && l.reg < VCC:
-				rules[n] = string(slices.Concat([]byte{dw.CFARegister}, binary.AppendUvarint(nil, n), binary.AppendUvarint(nil, scalarNumber(l.reg))))
-			default:
-				rules[n] = string(expressionRule(n, f.place(l, 0)))
-			}
-			continue
-		}
-		inactive, active := places[i], places[i+1]
-		i++
-		switch {
-		case inactive == active && active == own:
-			same(n)
-		case inactive == active && active.kind == 'u':
-			rules[n] = string(slices.Concat([]byte{dw.CFAUndefined}, binary.AppendUvarint(nil, n)))
-		case inactive == active:
-			rules[n] = string(expressionRule(n, f.place(active, 0)))
-		default:
-			rules[n] = string(expressionRule(n, f.place(inactive, 0), f.place(active, 1),
-				[]byte{dw.OpLLVMUser, dw.UserCallFrameEntryReg}, binary.AppendUvarint(nil, exec), []byte{dw.OpDerefSize, byte(s.Lanes / 8)},
-				[]byte{dw.OpLLVMUser, dw.UserSelectBitPiece}, binary.AppendUvarint(nil, 32), binary.AppendUvarint(nil, uint64(s.Lanes)))) //nolint:gosec // positive
+		if n := id.register.Number; id.register.File == Scalar {
+			rules[n] = string(f.scalarRule(id, places[i]))
+		} else {
+			rules[n] = string(f.vectorRule(id, places[i], places[i+1]))
+			i++
 		}
 	}
 	return rules, nil
+}
+
+// cfaRule returns the rule of the CFA, by the first register that it is in a known
+// distance of.
+func (f *finder) cfaRule(site *siteState) []byte {
+	r := slices.Min(slices.Collect(maps.Keys(site.cfa)))
+	e := slices.Concat(registerPlace(scalarNumber(r)), []byte{dw.OpDerefSize, 4, dw.OpConsts}, leb128.AppendSigned(nil, site.cfa[r]), []byte{dw.OpPlus}, f.byLanes())
+	return slices.Concat([]byte{dw.CFADefCFAExpression}, binary.AppendUvarint(nil, uint64(len(e))), e)
+}
+
+// execRule returns the rule of EXEC.
+func (f *finder) execRule(m *maskState) []byte {
+	exec := f.exec()
+	switch {
+	case m.unknown || len(m.chosen) == 0:
+		return undefinedRule(exec)
+	case len(m.chosen) == 1 && m.chosen[0] == 0:
+		return sameValue(exec)
+	}
+	return expressionRule(exec, f.union(m), []byte{dw.OpStackValue, dw.OpPiece, byte(f.State.Lanes / 8)})
+}
+
+// scalarRule returns the rule of a scalar register that is in a place.
+func (f *finder) scalarRule(id columnID, l location) []byte {
+	n := id.register.Number
+	switch {
+	case l == f.own(id):
+		return sameValue(n)
+	case l.kind == 'u':
+		return undefinedRule(n)
+	case l.kind == 's' && l.reg < VCC:
+		return slices.Concat([]byte{dw.CFARegister}, binary.AppendUvarint(nil, n), binary.AppendUvarint(nil, scalarNumber(l.reg)))
+	}
+	return expressionRule(n, f.place(l, 0))
+}
+
+// vectorRule returns the rule of a vector register, by the places of the lanes that were
+// inactive and active at the call.
+func (f *finder) vectorRule(id columnID, inactive, active location) []byte {
+	n := id.register.Number
+	switch {
+	case inactive == active && active == f.own(id):
+		return sameValue(n)
+	case inactive == active && active.kind == 'u':
+		return undefinedRule(n)
+	case inactive == active:
+		return expressionRule(n, f.place(active, 0))
+	}
+	lanes := f.State.Lanes
+	return expressionRule(n, f.place(inactive, 0), f.place(active, 1),
+		[]byte{dw.OpLLVMUser, dw.UserCallFrameEntryReg}, binary.AppendUvarint(nil, f.exec()), []byte{dw.OpDerefSize, byte(lanes / 8)},
+		[]byte{dw.OpLLVMUser, dw.UserSelectBitPiece}, binary.AppendUvarint(nil, 32), binary.AppendUvarint(nil, uint64(lanes))) //nolint:gosec // positive
 }
 
 // union returns the expression of the union of masks.
@@ -672,95 +730,6 @@ func (f *finder) union(m *maskState) (e []byte) {
 		}
 	}
 	return e
-}
-
-var (
-	assemblyLabel = regexp.MustCompile(`^([A-Za-z_][\w$.]*):`)
-	assemblyCode  = regexp.MustCompile(`^\t([a-z]\w*)`)
-)
-
-// annotate returns assembly with the rules in it.
-func (f *finder) annotate(assembly string) (string, error) {
-	c := f.Object.Code
-	kernels := map[string]bool{}
-	for _, k := range f.Object.Kernels {
-		kernels[k.Name] = true
-	}
-	byName := map[string]uint64{}
-	for address, name := range c.Functions {
-		byName[name] = address
-	}
-	var out strings.Builder
-	var current map[uint64]string
-	var places map[int]location
-	address, isInside, name := uint64(0), false, ""
-	escape := func(b string) {
-		out.WriteString("\t.cfi_escape ")
-		for i := range len(b) {
-			if i > 0 {
-				out.WriteByte(',')
-			}
-			fmt.Fprintf(&out, "%#x", b[i])
-		}
-		out.WriteByte('\n')
-	}
-	// annotate writes the rules of the instruction that comes next.
-	annotate := func() error {
-		site := f.sites[CodeBase+address]
-		switch {
-		case kernels[name] && current[16] == "":
-			escape(string([]byte{dw.CFADefCFAExpression, 4, dw.OpLit0, dw.OpLit0 + 6, dw.OpLLVMUser, dw.UserFormAspaceAddress}))
-			current[16] = string([]byte{dw.CFAUndefined, 16})
-			escape(current[16])
-		case !kernels[name] && site != nil:
-			rules, err := f.rules(site, places)
-			if err != nil {
-				return fmt.Errorf("%s: %#x: %w", name, address, err)
-			}
-			for _, n := range slices.Sorted(maps.Keys(rules)) {
-				if rules[n] != current[n] {
-					escape(rules[n])
-				}
-			}
-			current = rules
-		}
-		return nil
-	}
-	for line := range strings.Lines(assembly) {
-		if m := assemblyLabel.FindStringSubmatch(line); m != nil {
-			if entry, ok := byName[m[1]]; ok {
-				address, isInside, name = entry, true, m[1]
-				current, places = map[uint64]string{}, map[int]location{}
-			}
-		}
-		if strings.HasPrefix(line, ".Lfunc_end") {
-			isInside = false
-		}
-		m := assemblyCode.FindStringSubmatch(line)
-		if padding := c.instructions[address]; isInside && strings.HasPrefix(line, "\t.p2align") && padding != nil && padding.name == "s_nop" {
-			if err := annotate(); err != nil { // of executed code, too
-				return "", err
-			}
-		}
-		if !isInside || m == nil {
-			out.WriteString(line)
-			continue
-		}
-		instruction := c.instructions[address]
-		for instruction != nil && instruction.name == "s_nop" && m[1] != "s_nop" { // for alignment
-			address = instruction.next
-			instruction = c.instructions[address]
-		}
-		if instruction == nil || !strings.HasPrefix(instruction.text+" ", m[1]+" ") {
-			return "", fmt.Errorf("%s: %q is not at %#x", name, line, address)
-		}
-		if err := annotate(); err != nil {
-			return "", err
-		}
-		out.WriteString(line)
-		address = instruction.next
-	}
-	return out.String(), nil
 }
 
 // WithCFI returns an object of the same code with rules that are exact for

@@ -247,72 +247,83 @@ func (o *Object) metadata(t testing.TB) {
 	if err != nil {
 		t.Fatalf("%v: %v", cmd.Args, err)
 	}
+	if o.Kernels, err = kernelNotes(string(out)); err != nil {
+		t.Fatalf("%s: %v", o.Path, err)
+	}
+	for _, k := range o.Kernels {
+		if err := o.readDescriptor(k); err != nil {
+			t.Fatalf("%s: %v", o.Path, err)
+		}
+	}
+}
+
+// kernelNotes reads the names and arguments of kernels in the text of llvm-readelf.
+func kernelNotes(text string) (kernels []*Kernel, err error) {
 	var k *Kernel
 	inArguments := false
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
-		indent := len(line) - len(strings.TrimLeft(line, " "))
 		if strings.HasPrefix(line, "  - .") {
 			k = &Kernel{}
-			o.Kernels = append(o.Kernels, k)
+			kernels = append(kernels, k)
 		}
 		if k == nil {
 			continue
 		}
-		if indent <= 4 {
+		if indent := len(line) - len(strings.TrimLeft(line, " ")); indent <= 4 {
 			inArguments = strings.HasPrefix(line, "    .args:") || strings.HasPrefix(line, "  - .args:")
 		}
 		if inArguments && noteArgument.MatchString(line) {
 			k.arguments = append(k.arguments, Argument{})
 		}
 		m := noteMember.FindStringSubmatch(line)
-		if m == nil {
-			continue
-		}
-		if inArguments && len(k.arguments) > 0 {
-			a := &k.arguments[len(k.arguments)-1]
-			n, err := strconv.ParseUint(m[2], 10, 64)
-			switch m[1] {
-			case "offset":
-				a.offset = n
-			case "size":
-				a.size = n
-			default:
-				err = nil
+		switch {
+		case m == nil:
+		case inArguments && len(k.arguments) > 0:
+			if err := k.arguments[len(k.arguments)-1].set(m[1], m[2]); err != nil {
+				return nil, fmt.Errorf("%q: %w", line, err)
 			}
-			if err != nil {
-				t.Fatalf("%s: %q: %v", o.Path, line, err)
-			}
-			switch m[1] {
-			case "value_kind":
-				a.kind = m[2]
-			case "type_name":
-				a.typeName = m[2]
-			}
-			continue
-		}
-		if m[1] == "symbol" {
+		case m[1] == "symbol":
 			k.Name = strings.TrimSuffix(m[2], ".kd")
 		}
 	}
-	for _, k := range o.Kernels {
-		k.Descriptor = o.Symbols[k.Name+".kd"]
-		d := o.read(k.Descriptor, 64)
-		if d == nil {
-			t.Fatalf("%s: no descriptor of %s", o.Path, k.Name)
-		}
-		k.Group = binary.LittleEndian.Uint32(d)
-		k.kernarg = binary.LittleEndian.Uint32(d[8:])
-		k.entry = k.Descriptor + binary.LittleEndian.Uint64(d[16:])
-		k.rsrc2 = binary.LittleEndian.Uint32(d[52:])
-		k.properties = binary.LittleEndian.Uint16(d[56:])
-		if preload := binary.LittleEndian.Uint16(d[58:]); preload != 0 {
-			t.Fatalf("%s: %s preloads arguments: %#x", o.Path, k.Name, preload)
-		}
-		if wave32 := k.properties>>10&1 != 0; wave32 != (o.Processor.Lanes == 32) {
-			t.Fatalf("%s: %s is of waves of another size", o.Path, k.Name)
-		}
+	return kernels, nil
+}
+
+// set sets a member of an argument; others than these are of no use.
+func (a *Argument) set(member, value string) (err error) {
+	switch member {
+	case "offset":
+		a.offset, err = strconv.ParseUint(value, 10, 64)
+	case "size":
+		a.size, err = strconv.ParseUint(value, 10, 64)
+	case "value_kind":
+		a.kind = value
+	case "type_name":
+		a.typeName = value
 	}
+	return err
+}
+
+// readDescriptor reads the descriptor of a kernel.
+func (o *Object) readDescriptor(k *Kernel) error {
+	k.Descriptor = o.Symbols[k.Name+".kd"]
+	d := o.read(k.Descriptor, 64)
+	if d == nil {
+		return fmt.Errorf("no descriptor of %s", k.Name)
+	}
+	k.Group = binary.LittleEndian.Uint32(d)
+	k.kernarg = binary.LittleEndian.Uint32(d[8:])
+	k.entry = k.Descriptor + binary.LittleEndian.Uint64(d[16:])
+	k.rsrc2 = binary.LittleEndian.Uint32(d[52:])
+	k.properties = binary.LittleEndian.Uint16(d[56:])
+	if preload := binary.LittleEndian.Uint16(d[58:]); preload != 0 {
+		return fmt.Errorf("%s preloads arguments: %#x", k.Name, preload)
+	}
+	if wave32 := k.properties>>10&1 != 0; wave32 != (o.Processor.Lanes == 32) {
+		return fmt.Errorf("%s is of waves of another size", k.Name)
+	}
+	return nil
 }
 
 // The addresses of a launch's memory.
@@ -327,6 +338,24 @@ const (
 // Launch returns a wave at the entry of a kernel: its registers follow the ABI, and are random
 // where it has no rule. items of its lanes are work-items.
 func (o *Object) Launch(k *Kernel, random *rand.Rand, items int) (*State, error) {
+	s := o.randomState(k, random)
+	for _, segment := range o.segments {
+		s.put(CodeBase+segment.address, segment.data)
+	}
+	s.put(queueAddress, make([]byte, Page))
+	s.put(dispatchAddress, dispatchPacket(items))
+	s.putArguments(k, random, items)
+	next, err := s.setUserRegisters(k)
+	if err != nil {
+		return nil, err
+	}
+	o.setSystemRegisters(s, k, next)
+	o.setWorkItems(s, k, items)
+	return s, s.setMask(&Operand{reg: Exec, count: 2}, ^uint64(0)>>(64-items))
+}
+
+// randomState returns a wave at the entry of a kernel with random registers and private memory.
+func (o *Object) randomState(k *Kernel, random *rand.Rand) *State {
 	p := o.Processor
 	s := &State{
 		code: o.Code, gen: p.Gen, flat: p.Flat, Lanes: p.Lanes, PC: CodeBase + k.entry,
@@ -342,10 +371,11 @@ func (o *Object) Launch(k *Kernel, random *rand.Rand, items int) (*State, error)
 	for i := 0; i < len(s.Scratch); i += 8 {
 		binary.LittleEndian.PutUint64(s.Scratch[i:], random.Uint64())
 	}
-	for _, segment := range o.segments {
-		s.put(CodeBase+segment.address, segment.data)
-	}
-	s.put(queueAddress, make([]byte, Page))
+	return s
+}
+
+// dispatchPacket returns the packet of a dispatch of one work-group.
+func dispatchPacket(items int) []byte {
 	packet := make([]byte, 64)
 	binary.LittleEndian.PutUint16(packet[4:], uint16(items)) //nolint:gosec // at most 64
 	binary.LittleEndian.PutUint16(packet[6:], 1)
@@ -353,45 +383,46 @@ func (o *Object) Launch(k *Kernel, random *rand.Rand, items int) (*State, error)
 	binary.LittleEndian.PutUint32(packet[12:], uint32(items)) //nolint:gosec // at most 64
 	binary.LittleEndian.PutUint32(packet[16:], 1)
 	binary.LittleEndian.PutUint32(packet[20:], 1)
-	s.put(dispatchAddress, packet)
-	s.putArguments(k, random, items)
+	return packet
+}
 
-	// User registers, in the order of the bits that enable them.
-	next := 0
-	two := func(v uint64) {
-		s.Scalar[next], s.Scalar[next+1] = uint32(v), uint32(v>>32) //nolint:gosec // halves
-		next += 2
+// waveOffset is where the private memory of a wave begins in the memory of all waves.
+const waveOffset = 0x8000
+
+// setUserRegisters sets the user registers, in the order of the bits that enable them. next is
+// the register behind them.
+func (s *State) setUserRegisters(k *Kernel) (next int, err error) {
+	for bit, value := range [][]uint64{
+		{scratchBase - waveOffset, descriptor2 | descriptor3<<32},
+		{dispatchAddress},
+		{queueAddress},
+		{ArgumentsAddress},
+		{1},
+		{scratchBase - waveOffset},
+	} {
+		if k.properties>>bit&1 == 0 {
+			continue
+		}
+		for _, v := range value {
+			s.Scalar[next], s.Scalar[next+1] = uint32(v), uint32(v>>32) //nolint:gosec // halves
+			next += 2
+		}
 	}
-	const waveOffset = 0x8000
-	has := func(n int) bool { return k.properties>>n&1 != 0 }
-	if has(0) {
-		two(scratchBase - waveOffset)
-		two(descriptor2 | descriptor3<<32)
-	}
-	if has(1) {
-		two(dispatchAddress)
-	}
-	if has(2) {
-		two(queueAddress)
-	}
-	if has(3) {
-		two(ArgumentsAddress)
-	}
-	if has(4) {
-		two(1)
-	}
-	if has(5) {
-		two(scratchBase - waveOffset)
-	}
-	if has(6) {
+	if k.properties>>6&1 != 0 { // the size of the private segment
 		s.Scalar[next] = 1 << 14
 		next++
 	}
-	if users := int(k.rsrc2 >> 1 & 31); next > users {
-		return nil, fmt.Errorf("%s: %d user registers, expected at most %d", k.Name, next, users)
-	} else if next < users {
-		next = users
+	users := int(k.rsrc2 >> 1 & 31)
+	if next > users {
+		return 0, fmt.Errorf("%s: %d user registers, expected at most %d", k.Name, next, users)
 	}
+	return users, nil
+}
+
+// setSystemRegisters sets the work-group and the private memory of a wave. next is the register
+// behind the user registers.
+func (o *Object) setSystemRegisters(s *State, k *Kernel, next int) {
+	p := o.Processor
 	if p.Gen >= 12 { // the work-group is in the trap temporaries
 		s.Scalar[ttmp+7], s.Scalar[ttmp+9] = 0, 0
 	}
@@ -411,6 +442,11 @@ func (o *Object) Launch(k *Kernel, random *rand.Rand, items int) (*State, error)
 	if private && p.Flat {
 		s.flatScratch = scratchBase
 	}
+}
+
+// setWorkItems sets the numbers of the work-items.
+func (o *Object) setWorkItems(s *State, k *Kernel, items int) {
+	p := o.Processor
 	for lane := range p.Lanes {
 		if lane < items || p.Packed {
 			s.Vector[lane] = uint32(lane) //nolint:gosec // at most 64
@@ -421,8 +457,6 @@ func (o *Object) Launch(k *Kernel, random *rand.Rand, items int) (*State, error)
 			}
 		}
 	}
-	exec := ^uint64(0) >> (64 - items)
-	return s, s.setMask(&Operand{reg: Exec, count: 2}, exec)
 }
 
 // putArguments writes the arguments: buffers of small numbers, and small numbers.

@@ -41,64 +41,21 @@ func compileMemory(ins *Instruction) (func(*State) error, error) {
 	if !ok {
 		return nil, errUnknown
 	}
-	o := ins.operands
-	var data *Operand
-	var address addressFunc
-	var err error
-	switch kind {
-	case "flat", "global":
-		n := 2
-		if kind == "global" {
-			n = 3
-		}
-		if err := ins.operandsOf(n, caches...); err != nil {
-			return nil, err
-		}
-		source := &o[0]
-		if data = &o[1]; load {
-			data, source = source, data
-		}
-		base := Operand{file: offFile}
-		if n == 3 {
-			base = o[2]
-		}
-		address = ins.globalAddress(source, base)
-	case "scratch":
-		if err := ins.operandsOf(3, caches...); err != nil {
-			return nil, err
-		}
-		source := &o[0]
-		if data = &o[1]; load {
-			data, source = source, data
-		}
-		address = ins.scratchAddress(source, &o[2])
-	case "buffer":
-		if err := ins.operandsOf(4, append(caches, "offen")...); err != nil {
-			return nil, err
-		}
-		data = &o[0]
-		address, err = ins.bufferAddress()
-	case "ds":
-		if err := ins.operandsOf(2, "offset"); err != nil {
-			return nil, err
-		}
-		source := &o[0]
-		if data = &o[1]; load {
-			data, source = source, data
-		}
-		plus := uint64(ins.modifiers["offset"]) //nolint:gosec // not negative
-		address = func(s *State, lane int) (uint64, placeFunc, error) {
-			a, err := s.readLane(source, lane, 32)
-			return uint64(uint32(a + plus)), s.localAt, err //nolint:gosec // an address of 32 bits
-		}
-	default:
-		return nil, errUnknown
+	source, data, err := ins.memoryOperands(kind, load)
+	if err != nil {
+		return nil, err
 	}
+	address, err := ins.laneAddress(kind, source)
 	if err != nil {
 		return nil, err
 	}
 	if data.file != Vector && data.file != Acc || data.count != size.words {
 		return nil, fmt.Errorf("%d words in %s: %w", size.words, data.text, errUnknown)
+	}
+	access := transfer{data: data, size: size.bytes, words: size.words, signed: size.signed}
+	move := access.store
+	if load {
+		move = access.load
 	}
 	return func(s *State) error {
 		return s.Active(func(lane int) error {
@@ -106,30 +63,88 @@ func compileMemory(ins *Instruction) (func(*State) error, error) {
 			if err != nil {
 				return err
 			}
-			var v [4]uint64
-			for i := range size.words {
-				if load {
-					if v[i], err = loadBytes(place, a+uint64(size.bytes*i), size.bytes); err != nil {
-						return err
-					}
-					continue
-				}
-				start := s.index(data, i, lane)
-				if err := storeBytes(place, a+uint64(size.bytes*i), size.bytes, uint64(s.Vector[start])); err != nil {
-					return err
-				}
-			}
-			for i := range size.words {
-				if load {
-					if size.signed {
-						v[i] = field(v[i], 0, uint64(8*size.bytes), 32, true) //nolint:gosec // positive
-					}
-					s.Vector[s.index(data, i, lane)] = uint32(v[i]) //nolint:gosec // the lower half
-				}
-			}
-			return nil
+			return move(s, lane, a, place)
 		})
 	}, nil
+}
+
+// memoryOperands checks the operands of a load or store, and returns the ones with addresses
+// and data.
+func (ins *Instruction) memoryOperands(kind string, load bool) (source, data *Operand, err error) {
+	n, modifiers := map[string]int{"flat": 2, "global": 3, "scratch": 3, "buffer": 4, "ds": 2}[kind], caches
+	switch kind {
+	case "buffer":
+		modifiers = append(caches, "offen")
+	case "ds":
+		modifiers = []string{"offset"}
+	}
+	if n == 0 {
+		return nil, nil, errUnknown
+	}
+	if err := ins.operandsOf(n, modifiers...); err != nil {
+		return nil, nil, err
+	}
+	o := ins.operands
+	if load || kind == "buffer" {
+		return &o[1], &o[0], nil
+	}
+	return &o[0], &o[1], nil
+}
+
+// laneAddress returns the function that finds the address of a lane.
+func (ins *Instruction) laneAddress(kind string, source *Operand) (addressFunc, error) {
+	o := ins.operands
+	switch kind {
+	case "flat":
+		return ins.globalAddress(source, Operand{file: offFile}), nil
+	case "global":
+		return ins.globalAddress(source, o[2]), nil
+	case "scratch":
+		return ins.scratchAddress(source, &o[2]), nil
+	case "buffer":
+		return ins.bufferAddress()
+	}
+	plus := uint64(ins.modifiers["offset"]) //nolint:gosec // not negative
+	return func(s *State, lane int) (uint64, placeFunc, error) {
+		a, err := s.readLane(source, lane, 32)
+		return uint64(uint32(a + plus)), s.localAt, err //nolint:gosec // an address of 32 bits
+	}, nil
+}
+
+// transfer moves words of a lane between registers and memory.
+type transfer struct {
+	data   *Operand
+	size   int // in memory, of a word, in bytes
+	words  int
+	signed bool
+}
+
+// load reads all words before it writes a register, which may have the address.
+func (t *transfer) load(s *State, lane int, address uint64, place placeFunc) error {
+	var v [4]uint64
+	for i := range t.words {
+		var err error
+		if v[i], err = loadBytes(place, address+uint64(t.size*i), t.size); err != nil { //nolint:gosec // positive
+			return err
+		}
+	}
+	for i := range t.words {
+		if t.signed {
+			v[i] = field(v[i], 0, uint64(8*t.size), 32, true) //nolint:gosec // positive
+		}
+		s.Vector[s.index(t.data, i, lane)] = uint32(v[i]) //nolint:gosec // the lower half
+	}
+	return nil
+}
+
+func (t *transfer) store(s *State, lane int, address uint64, place placeFunc) error {
+	for i := range t.words {
+		v := uint64(s.Vector[s.index(t.data, i, lane)])
+		if err := storeBytes(place, address+uint64(t.size*i), t.size, v); err != nil { //nolint:gosec // positive
+			return err
+		}
+	}
+	return nil
 }
 
 // globalAddress finds the address of flat and global instructions: a lane's, or

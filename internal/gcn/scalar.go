@@ -3,9 +3,11 @@
 package gcn
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -245,67 +247,43 @@ var unaryOps = map[string]unaryOp{
 	"s_abs_i32":       {32, 32, func(a uint64) uint64 { return uint64(max(signed32(a), -signed32(a))) }, true}, //nolint:gosec // two's complement
 }
 
+// orders compare numbers by their type; 2: they have no order.
+var orders = map[string]struct {
+	width   int
+	compare func(a, b uint64) int
+}{
+	"i16": {16, func(a, b uint64) int { return cmp.Compare(int16(a), int16(b)) }},   //nolint:gosec // two's complement
+	"u16": {16, func(a, b uint64) int { return cmp.Compare(uint16(a), uint16(b)) }}, //nolint:gosec // 16 bits
+	"i32": {32, func(a, b uint64) int { return cmp.Compare(signed32(a), signed32(b)) }},
+	"u32": {32, cmp.Compare[uint64]},
+	"i64": {64, func(a, b uint64) int { return cmp.Compare(int64(a), int64(b)) }}, //nolint:gosec // two's complement
+	"u64": {64, cmp.Compare[uint64]},
+	"f32": {32, func(a, b uint64) int {
+		x, y := f32(a), f32(b)
+		if x != x || y != y {
+			return 2
+		}
+		return cmp.Compare(x, y)
+	}},
+}
+
+// relations are the orders for which a comparison is true.
+var relations = map[string][]int{"eq": {0}, "ne": {-1, 1}, "lg": {-1, 1}, "lt": {-1}, "gt": {1}, "le": {-1, 0}, "ge": {0, 1}}
+
 // comparison returns a comparison by its name and type.
 func comparison(relation, kind string) (f func(a, b uint64) bool, width int, err error) {
-	var order func(a, b uint64) int
-	cmp := func(less, same bool) int {
-		switch {
-		case same:
-			return 0
-		case less:
-			return -1
-		}
-		return 1
-	}
-	unordered := false
-	switch kind {
-	case "i16":
-		width, order = 16, func(a, b uint64) int { return cmp(int16(a) < int16(b), int16(a) == int16(b)) } //nolint:gosec // two's complement
-	case "u16":
-		width, order = 16, func(a, b uint64) int { return cmp(a&0xffff < b&0xffff, a&0xffff == b&0xffff) }
-	case "i32":
-		width, order = 32, func(a, b uint64) int { return cmp(signed32(a) < signed32(b), a == b) }
-	case "u32":
-		width, order = 32, func(a, b uint64) int { return cmp(a < b, a == b) }
-	case "i64":
-		width, order = 64, func(a, b uint64) int { return cmp(int64(a) < int64(b), a == b) } //nolint:gosec // two's complement
-	case "u64":
-		width, order = 64, func(a, b uint64) int { return cmp(a < b, a == b) }
-	case "f32":
-		unordered = true
-		width, order = 32, func(a, b uint64) int {
-			x, y := f32(a), f32(b)
-			if x != x || y != y {
-				return 2
-			}
-			return cmp(x < y, x == y)
-		}
-	default:
+	order, ok := orders[kind]
+	if !ok {
 		return nil, 0, fmt.Errorf("comparison of %s: %w", kind, errUnknown)
 	}
-	switch relation {
-	case "eq":
-		return func(a, b uint64) bool { return order(a, b) == 0 }, width, nil
-	case "ne", "lg":
-		return func(a, b uint64) bool { n := order(a, b); return n == 1 || n == -1 }, width, nil
-	case "lt":
-		return func(a, b uint64) bool { return order(a, b) == -1 }, width, nil
-	case "gt":
-		return func(a, b uint64) bool { return order(a, b) == 1 }, width, nil
-	case "le":
-		return func(a, b uint64) bool { n := order(a, b); return n == -1 || n == 0 }, width, nil
-	case "ge":
-		return func(a, b uint64) bool { n := order(a, b); return n == 1 || n == 0 }, width, nil
+	accepted, isNot := relations[relation], false
+	if accepted == nil && kind == "f32" { // true without an order, too
+		accepted, isNot = relations[strings.TrimPrefix(relation, "n")], true
 	}
-	if n, ok := strings.CutPrefix(relation, "n"); ok && unordered {
-		f, width, err = comparison(n, kind)
-		if err == nil && n == "eq" {
-			return func(a, b uint64) bool { return order(a, b) != 0 }, width, nil
-		}
-		g := f
-		return func(a, b uint64) bool { return !g(a, b) }, width, err
+	if accepted == nil {
+		return nil, 0, fmt.Errorf("comparison %s: %w", relation, errUnknown)
 	}
-	return nil, 0, fmt.Errorf("comparison %s: %w", relation, errUnknown)
+	return func(a, b uint64) bool { return slices.Contains(accepted, order.compare(a, b)) != isNot }, order.width, nil
 }
 
 // compileScalar makes a scalar instruction executable.
@@ -516,149 +494,165 @@ func wordCount(name string) (int, error) {
 	return n, nil
 }
 
-// scalarOther compiles the scalar instructions that are in no table.
+// branches are the branches, each with its condition.
+var branches = map[string]func(s *State) bool{
+	"s_branch":         func(*State) bool { return true },
+	"s_cbranch_scc0":   func(s *State) bool { return !s.scc },
+	"s_cbranch_scc1":   func(s *State) bool { return s.scc },
+	"s_cbranch_vccz":   func(s *State) bool { return s.mask(VCC) == 0 },
+	"s_cbranch_vccnz":  func(s *State) bool { return s.mask(VCC) != 0 },
+	"s_cbranch_execz":  func(s *State) bool { return s.Exec() == 0 },
+	"s_cbranch_execnz": func(s *State) bool { return s.Exec() != 0 },
+}
+
+// otherScalars are the scalar instructions that are in no other table: the number of their
+// operands, and what executes them.
+var otherScalars = map[string]struct {
+	operands int
+	run      func(s *State, o []Operand) error
+}{
+	"s_cselect_b32": {3, selectScalar(32)}, "s_cselect_b64": {3, selectScalar(64)},
+	"s_getpc_b64": {1, func(s *State, o []Operand) error { return s.writeScalar(&o[0], s.PC, 64) }},
+	"s_setpc_b64": {1, setPC}, "s_swappc_b64": {2, swapPC},
+	"s_endpgm":      {0, func(s *State, _ []Operand) error { s.Ended = true; return nil }},
+	"s_bitset0_b32": {2, setBit(0)}, "s_bitset1_b32": {2, setBit(1)},
+	"s_bitcmp0_b32": {2, compareBit(0)}, "s_bitcmp1_b32": {2, compareBit(1)},
+	"s_cmovk_i32":       {2, moveIf(func(v uint64) uint64 { return uint64(uint32(int16(v))) })}, //nolint:gosec // 16 bits in the instruction
+	"s_cmov_b32":        {2, moveIf(func(v uint64) uint64 { return v })},
+	"s_set_gpr_idx_on":  {2, startIndexing},
+	"s_set_gpr_idx_off": {0, func(s *State, _ []Operand) error { s.gprIndex = ""; return nil }},
+}
+
+// scalarOther compiles the scalar instructions that are in no table of operations.
 func (ins *Instruction) scalarOther() (func(*State) error, error) {
 	o := ins.operands
-	n := map[string]int{
-		"s_cselect_b32": 3, "s_cselect_b64": 3, "s_getpc_b64": 1, "s_setpc_b64": 1, "s_swappc_b64": 2, "s_branch": 1, "s_endpgm": 0,
-		"s_cbranch_scc0": 1, "s_cbranch_scc1": 1, "s_cbranch_vccz": 1, "s_cbranch_vccnz": 1, "s_cbranch_execz": 1, "s_cbranch_execnz": 1,
-		"s_setreg_b32": 2, "s_getreg_b32": 2, "s_setreg_imm32_b32": 2, "s_bitset0_b32": 2, "s_bitset1_b32": 2, "s_bitcmp0_b32": 2, "s_bitcmp1_b32": 2,
-		"s_set_gpr_idx_on": 2, "s_set_gpr_idx_off": 0, "s_cmovk_i32": 2, "s_cmov_b32": 2,
-	}
-	want, ok := n[ins.name]
-	if !ok {
-		return nil, errUnknown
-	}
-	if err := ins.operandsOf(want); err != nil {
-		return nil, err
-	}
-	branch := func(take func(s *State) bool) (func(*State) error, error) {
+	if take := branches[ins.name]; take != nil {
 		return func(s *State) error {
 			if take(s) {
 				s.PC = CodeBase + ins.target
 			}
 			return nil
-		}, nil
+		}, ins.operandsOf(1)
 	}
 	switch ins.name {
-	case "s_cselect_b32", "s_cselect_b64":
-		width := 32
-		if ins.name == "s_cselect_b64" {
-			width = 64
-		}
-		return func(s *State) error {
-			source := &o[2]
-			if s.scc {
-				source = &o[1]
-			}
-			v, err := s.readScalar(source, width)
-			if err != nil {
-				return err
-			}
-			return s.writeScalar(&o[0], v, width)
-		}, nil
-	case "s_getpc_b64":
-		return func(s *State) error { return s.writeScalar(&o[0], s.PC, 64) }, nil
-	case "s_setpc_b64":
-		return func(s *State) error {
-			target, err := s.readScalar(&o[0], 64)
-			if err != nil {
-				return err
-			}
-			s.PC = target
-			return s.OnReturn(target)
-		}, nil
-	case "s_swappc_b64":
-		return func(s *State) error {
-			target, err := s.readScalar(&o[1], 64)
-			if err != nil {
-				return err
-			}
-			back := s.PC
-			s.PC = target
-			if err := s.writeScalar(&o[0], back, 64); err != nil {
-				return err
-			}
-			return s.OnCall(back)
-		}, nil
-	case "s_branch":
-		return branch(func(*State) bool { return true })
-	case "s_cbranch_scc0":
-		return branch(func(s *State) bool { return !s.scc })
-	case "s_cbranch_scc1":
-		return branch(func(s *State) bool { return s.scc })
-	case "s_cbranch_vccz":
-		return branch(func(s *State) bool { return s.mask(VCC) == 0 })
-	case "s_cbranch_vccnz":
-		return branch(func(s *State) bool { return s.mask(VCC) != 0 })
-	case "s_cbranch_execz":
-		return branch(func(s *State) bool { return s.Exec() == 0 })
-	case "s_cbranch_execnz":
-		return branch(func(s *State) bool { return s.Exec() != 0 })
-	case "s_endpgm":
-		return func(s *State) error { s.Ended = true; return nil }, nil
 	case "s_getreg_b32":
+		if err := ins.operandsOf(2); err != nil {
+			return nil, err
+		}
 		return ins.getRegister()
 	case "s_setreg_b32", "s_setreg_imm32_b32":
-		return ins.setRegister()
-	case "s_bitset0_b32", "s_bitset1_b32":
-		return func(s *State) error {
-			n, err := s.readScalar(&o[1], 32)
-			if err != nil {
-				return err
-			}
-			v, err := s.readScalar(&o[0], 32)
-			if err != nil {
-				return err
-			}
-			v &^= 1 << (n & 31)
-			if ins.name == "s_bitset1_b32" {
-				v |= 1 << (n & 31)
-			}
-			return s.writeScalar(&o[0], v, 32)
-		}, nil
-	case "s_bitcmp0_b32", "s_bitcmp1_b32":
-		return func(s *State) error {
-			v, err := s.readScalar(&o[0], 32)
-			if err != nil {
-				return err
-			}
-			n, err := s.readScalar(&o[1], 32)
-			s.scc = v>>(n&31)&1 != 0 == (ins.name == "s_bitcmp1_b32")
-			return err
-		}, nil
-	case "s_cmovk_i32", "s_cmov_b32":
-		return func(s *State) error {
-			v, err := s.readScalar(&o[1], 32)
-			if err != nil || !s.scc {
-				return err
-			}
-			if ins.name == "s_cmovk_i32" {
-				v = uint64(uint32(int16(v))) //nolint:gosec // 16 bits in the instruction
-			}
-			return s.writeScalar(&o[0], v, 32)
-		}, nil
-	case "s_set_gpr_idx_on":
-		if o[1].text != "gpr_idx(DST)" && o[1].text != "gpr_idx(SRC0)" {
-			return nil, fmt.Errorf("%s: %w", o[1].text, errUnknown)
+		if err := ins.operandsOf(2); err != nil {
+			return nil, err
 		}
-		return func(s *State) error {
-			v, err := s.readScalar(&o[0], 32)
-			if err != nil {
-				return err
-			}
-			imm := uint32(1)
-			if o[1].text == "gpr_idx(DST)" {
-				imm = 8
-			}
-			s.Scalar[m0] = s.Scalar[m0]&^0xf0ff | uint32(v&0xff) | imm<<12
-			s.gprIndex = o[1].text
-			return nil
-		}, nil
-	case "s_set_gpr_idx_off":
-		return func(s *State) error { s.gprIndex = ""; return nil }, nil
+		return ins.setRegister()
 	}
-	return nil, errUnknown
+	other, ok := otherScalars[ins.name]
+	if !ok {
+		return nil, errUnknown
+	}
+	if err := ins.operandsOf(other.operands); err != nil {
+		return nil, err
+	}
+	if ins.name == "s_set_gpr_idx_on" && o[1].text != indexDestination && o[1].text != "gpr_idx(SRC0)" {
+		return nil, fmt.Errorf("%s: %w", o[1].text, errUnknown)
+	}
+	return func(s *State) error { return other.run(s, o) }, nil
+}
+
+// selectScalar executes s_cselect: one of two sources, by SCC.
+func selectScalar(width int) func(s *State, o []Operand) error {
+	return func(s *State, o []Operand) error {
+		source := &o[2]
+		if s.scc {
+			source = &o[1]
+		}
+		v, err := s.readScalar(source, width)
+		if err != nil {
+			return err
+		}
+		return s.writeScalar(&o[0], v, width)
+	}
+}
+
+// setPC executes s_setpc, which returns from functions.
+func setPC(s *State, o []Operand) error {
+	target, err := s.readScalar(&o[0], 64)
+	if err != nil {
+		return err
+	}
+	s.PC = target
+	return s.OnReturn(target)
+}
+
+// swapPC executes s_swappc, which calls functions.
+func swapPC(s *State, o []Operand) error {
+	target, err := s.readScalar(&o[1], 64)
+	if err != nil {
+		return err
+	}
+	back := s.PC
+	s.PC = target
+	if err := s.writeScalar(&o[0], back, 64); err != nil {
+		return err
+	}
+	return s.OnCall(back)
+}
+
+// setBit executes s_bitset: a bit of a register gets a value.
+func setBit(value uint64) func(s *State, o []Operand) error {
+	return func(s *State, o []Operand) error {
+		n, err := s.readScalar(&o[1], 32)
+		if err != nil {
+			return err
+		}
+		v, err := s.readScalar(&o[0], 32)
+		if err != nil {
+			return err
+		}
+		return s.writeScalar(&o[0], v&^(1<<(n&31))|value<<(n&31), 32)
+	}
+}
+
+// compareBit executes s_bitcmp: SCC is whether a bit of a register has a value.
+func compareBit(value uint64) func(s *State, o []Operand) error {
+	return func(s *State, o []Operand) error {
+		v, err := s.readScalar(&o[0], 32)
+		if err != nil {
+			return err
+		}
+		n, err := s.readScalar(&o[1], 32)
+		s.scc = v>>(n&31)&1 == value
+		return err
+	}
+}
+
+// moveIf executes s_cmov: a move where SCC is set.
+func moveIf(convert func(v uint64) uint64) func(s *State, o []Operand) error {
+	return func(s *State, o []Operand) error {
+		v, err := s.readScalar(&o[1], 32)
+		if err != nil || !s.scc {
+			return err
+		}
+		return s.writeScalar(&o[0], convert(v), 32)
+	}
+}
+
+// indexDestination selects the indexing of destinations.
+const indexDestination = "gpr_idx(DST)"
+
+// startIndexing executes s_set_gpr_idx_on: vector registers are indexed by M0.
+func startIndexing(s *State, o []Operand) error {
+	v, err := s.readScalar(&o[0], 32)
+	if err != nil {
+		return err
+	}
+	imm := uint32(1)
+	if o[1].text == indexDestination {
+		imm = 8
+	}
+	s.Scalar[m0] = s.Scalar[m0]&^0xf0ff | uint32(v&0xff) | imm<<12
+	s.gprIndex = o[1].text
+	return nil
 }
 
 // getRegister reads the apertures of flat addresses, which older compilers read from the

@@ -192,79 +192,95 @@ func (ins *Instruction) lane() (f laneFunc, width int, err error) {
 	if alias := laneAlias[name]; alias != "" {
 		name = alias
 	}
-	o := ins.operands
 	if op, ok := laneOps[name]; ok {
 		if err := ins.operandsOf(1 + len(op.sources)); err != nil {
 			return nil, 0, err
 		}
-		if op.out == 16 && o[0].size == 0 && !strings.HasPrefix(ins.text, ins.name+"_") {
-			o[0].size = 16 // from gfx10 on, with a single encoding, the upper half stays
-		}
-		return func(s *State, lane int) (uint64, error) {
-			var v [3]uint64
-			for i, size := range op.sources {
-				var err error
-				if v[i], err = s.readLane(&o[1+i], lane, size); err != nil {
-					return 0, err
-				}
-			}
-			return op.do(v[0], v[1], v[2]), nil
-		}, op.out, nil
+		return ins.operation(op.sources, op.do, op.out), op.out, nil
 	}
 	switch name {
 	case "v_fmac_f32", "v_mac_f32":
-		if err := ins.operandsOf(3); err != nil {
-			return nil, 0, err
-		}
-		return func(s *State, lane int) (uint64, error) {
-			a, err1 := s.readLane(&o[1], lane, 32)
-			b, err2 := s.readLane(&o[2], lane, 32)
-			c, err3 := s.readLane(&o[0], lane, 32)
-			return fma32(a, b, c), errors.Join(err1, err2, err3)
-		}, 32, nil
+		return ins.multiplyAdd(), 32, ins.operandsOf(3)
 	case "v_cndmask_b32":
-		if len(o) == 3 { // in dual instructions it is implicit
-			o = append(o, Operand{reg: VCC, count: 2})
-			ins.operands = o
+		if len(ins.operands) == 3 { // in dual instructions it is implicit
+			ins.operands = append(ins.operands, Operand{reg: VCC, count: 2})
 		}
-		if err := ins.operandsOf(4); err != nil {
-			return nil, 0, err
-		}
-		return func(s *State, lane int) (uint64, error) {
-			m, err := s.readScalar(&o[3], s.Lanes)
-			if err != nil {
-				return 0, err
-			}
-			if m>>lane&1 != 0 {
-				return s.readLane(&o[2], lane, 32)
-			}
-			return s.readLane(&o[1], lane, 32)
-		}, 32, nil
+		return ins.selection(), 32, ins.operandsOf(4)
 	case "v_bitop3_b32":
-		if err := ins.operandsOf(4, "bitop3"); err != nil {
-			return nil, 0, err
-		}
-		return func(s *State, lane int) (uint64, error) {
-			a, err1 := s.readLane(&o[1], lane, 32)
-			b, err2 := s.readLane(&o[2], lane, 32)
-			c, err3 := s.readLane(&o[3], lane, 32)
-			return bitop3(a, b, c, ins.modifiers["bitop3"]), errors.Join(err1, err2, err3)
-		}, 32, nil
-	case "v_mbcnt_lo_u32_b32", "v_mbcnt_hi_u32_b32":
-		if err := ins.operandsOf(3); err != nil {
-			return nil, 0, err
-		}
-		return func(s *State, lane int) (uint64, error) {
-			a, err1 := s.readLane(&o[1], lane, 32)
-			b, err2 := s.readLane(&o[2], lane, 32)
-			below := uint64(1)<<lane - 1
-			if name == "v_mbcnt_hi_u32_b32" {
-				below >>= 32
-			}
-			return uint64(bits.OnesCount32(uint32(a&below))) + b, errors.Join(err1, err2) //nolint:gosec // 32 bits
-		}, 32, nil
+		return ins.bitOperation(), 32, ins.operandsOf(4, "bitop3")
+	case "v_mbcnt_lo_u32_b32":
+		return ins.lanesBelow(0), 32, ins.operandsOf(3)
+	case "v_mbcnt_hi_u32_b32":
+		return ins.lanesBelow(32), 32, ins.operandsOf(3)
 	}
 	return nil, 0, errUnknown
+}
+
+// operation executes an operation of a table.
+func (ins *Instruction) operation(sources []int, do func(a, b, c uint64) uint64, width int) laneFunc {
+	o := ins.operands
+	if width == 16 && o[0].size == 0 && !strings.HasPrefix(ins.text, ins.name+"_") {
+		o[0].size = 16 // from gfx10 on, with a single encoding, the upper half stays
+	}
+	return func(s *State, lane int) (uint64, error) {
+		var v [3]uint64
+		for i, size := range sources {
+			var err error
+			if v[i], err = s.readLane(&o[1+i], lane, size); err != nil {
+				return 0, err
+			}
+		}
+		return do(v[0], v[1], v[2]), nil
+	}
+}
+
+// multiplyAdd executes v_fmac: its destination is a source, too.
+func (ins *Instruction) multiplyAdd() laneFunc {
+	o := ins.operands
+	return func(s *State, lane int) (uint64, error) {
+		a, err1 := s.readLane(&o[1], lane, 32)
+		b, err2 := s.readLane(&o[2], lane, 32)
+		c, err3 := s.readLane(&o[0], lane, 32)
+		return fma32(a, b, c), errors.Join(err1, err2, err3)
+	}
+}
+
+// selection executes v_cndmask: one of two sources, by a mask.
+func (ins *Instruction) selection() laneFunc {
+	o := ins.operands
+	return func(s *State, lane int) (uint64, error) {
+		m, err := s.readScalar(&o[3], s.Lanes)
+		if err != nil {
+			return 0, err
+		}
+		if m>>lane&1 != 0 {
+			return s.readLane(&o[2], lane, 32)
+		}
+		return s.readLane(&o[1], lane, 32)
+	}
+}
+
+// bitOperation executes v_bitop3.
+func (ins *Instruction) bitOperation() laneFunc {
+	o, table := ins.operands, ins.modifiers["bitop3"]
+	return func(s *State, lane int) (uint64, error) {
+		a, err1 := s.readLane(&o[1], lane, 32)
+		b, err2 := s.readLane(&o[2], lane, 32)
+		c, err3 := s.readLane(&o[3], lane, 32)
+		return bitop3(a, b, c, table), errors.Join(err1, err2, err3)
+	}
+}
+
+// lanesBelow executes v_mbcnt: it counts the lanes below a lane whose bits are set in a mask
+// that begins with the lane first.
+func (ins *Instruction) lanesBelow(first int) laneFunc {
+	o := ins.operands
+	return func(s *State, lane int) (uint64, error) {
+		a, err1 := s.readLane(&o[1], lane, 32)
+		b, err2 := s.readLane(&o[2], lane, 32)
+		below := (uint64(1)<<lane - 1) >> first
+		return uint64(bits.OnesCount32(uint32(a&below))) + b, errors.Join(err1, err2) //nolint:gosec // 32 bits
+	}
 }
 
 // bitop3 takes each bit of the result from a table, by the bits of three operands.
@@ -455,128 +471,135 @@ var carryOps = map[string]func(a, b, c uint64) uint64{
 	"v_subrev_co_ci_u32": func(a, b, c uint64) uint64 { return b - a - c },
 }
 
-// vectorOther compiles the vector instructions that are in no table.
-func (ins *Instruction) vectorOther() (func(*State) error, error) {
+// carry compiles an operation that writes a carry of each lane, and may read one.
+func (ins *Instruction) carry(f func(a, b, c uint64) uint64) (func(*State) error, error) {
 	o := ins.operands
-	if f := carryOps[ins.name]; f != nil {
-		takes := strings.Contains(ins.name, "addc") || strings.Contains(ins.name, "subb") || strings.Contains(ins.name, "_ci_")
-		n := 4
+	takes := strings.Contains(ins.name, "addc") || strings.Contains(ins.name, "subb") || strings.Contains(ins.name, "_ci_")
+	n := 4
+	if takes {
+		n = 5
+	}
+	if err := ins.operandsOf(n); err != nil {
+		return nil, err
+	}
+	return func(s *State) error {
+		var old, m uint64
 		if takes {
-			n = 5
-		}
-		if err := ins.operandsOf(n); err != nil {
-			return nil, err
-		}
-		return func(s *State) error {
-			var old, m uint64
-			if takes {
-				var err error
-				if old, err = s.readScalar(&o[4], s.Lanes); err != nil {
-					return err
-				}
-			}
-			err := s.Active(func(lane int) error {
-				a, err1 := s.readLane(&o[2], lane, 32)
-				b, err2 := s.readLane(&o[3], lane, 32)
-				r := f(a, b, old>>lane&1)
-				m |= bit(r>>32 != 0) << lane
-				return errors.Join(err1, err2, s.writeLane(&o[0], lane, r, 32))
-			})
-			return errors.Join(err, s.setMask(&o[1], m))
-		}, nil
-	}
-	switch ins.name {
-	case "v_mad_u64_u32", "v_mad_i64_i32":
-		if err := ins.operandsOf(5); err != nil {
-			return nil, err
-		}
-		return func(s *State) error {
-			var m uint64
-			err := s.Active(func(lane int) error {
-				a, err1 := s.readLane(&o[2], lane, 32)
-				b, err2 := s.readLane(&o[3], lane, 32)
-				c, err3 := s.readLane(&o[4], lane, 64)
-				product := a * b
-				if ins.name == "v_mad_i64_i32" {
-					product = uint64(signed32(a) * signed32(b)) //nolint:gosec // two's complement
-				}
-				r, over := bits.Add64(product, c, 0)
-				m |= over << lane
-				return errors.Join(err1, err2, err3, s.writeLane(&o[0], lane, r, 64))
-			})
-			return errors.Join(err, s.setMask(&o[1], m))
-		}, nil
-	case "v_readlane_b32", "v_readfirstlane_b32":
-		n := 3
-		if ins.name == "v_readfirstlane_b32" {
-			n = 2
-		}
-		if err := ins.operandsOf(n); err != nil {
-			return nil, err
-		}
-		return func(s *State) error {
-			lane := uint64(bits.TrailingZeros64(s.Exec() | 1<<63)) //nolint:gosec // not negative
-			if s.Exec() == 0 {
-				lane = 0
-			}
-			if n == 3 {
-				var err error
-				if lane, err = s.readScalar(&o[2], 32); err != nil {
-					return err
-				}
-			}
-			v, err := s.readLane(&o[1], int(lane)%s.Lanes, 32) //nolint:gosec // 6 bits count
-			return errors.Join(err, s.writeScalar(&o[0], v, 32))
-		}, nil
-	case "v_writelane_b32":
-		if err := ins.operandsOf(3); err != nil {
-			return nil, err
-		}
-		return func(s *State) error {
-			v, err := s.readScalar(&o[1], 32)
-			if err != nil {
+			var err error
+			if old, err = s.readScalar(&o[4], s.Lanes); err != nil {
 				return err
 			}
-			lane, err := s.readScalar(&o[2], 32)
-			if err != nil {
-				return err
-			}
-			return s.writeLane(&o[0], int(lane)%s.Lanes, v, 32) //nolint:gosec // 6 bits count
-		}, nil
-	case "v_swap_b32":
-		if err := ins.operandsOf(2); err != nil {
-			return nil, err
 		}
-		return func(s *State) error {
-			return s.Active(func(lane int) error {
-				a, err1 := s.readLane(&o[0], lane, 32)
-				b, err2 := s.readLane(&o[1], lane, 32)
-				return errors.Join(err1, err2, s.writeLane(&o[0], lane, b, 32), s.writeLane(&o[1], lane, a, 32))
-			})
-		}, nil
-	case "v_movreld_b32", "v_movrels_b32", "v_movrelsd_b32":
-		if err := ins.operandsOf(2); err != nil {
-			return nil, err
+		err := s.Active(func(lane int) error {
+			a, err1 := s.readLane(&o[2], lane, 32)
+			b, err2 := s.readLane(&o[3], lane, 32)
+			r := f(a, b, old>>lane&1)
+			m |= bit(r>>32 != 0) << lane
+			return errors.Join(err1, err2, s.writeLane(&o[0], lane, r, 32))
+		})
+		return errors.Join(err, s.setMask(&o[1], m))
+	}, nil
+}
+
+// otherVectors are the vector instructions that are in no other table: the number of their
+// operands, and what executes them.
+var otherVectors = map[string]struct {
+	operands int
+	run      func(s *State, o []Operand) error
+}{
+	"v_mad_u64_u32":   {5, multiplyAdd64(func(a, b uint64) uint64 { return a * b })},
+	"v_mad_i64_i32":   {5, multiplyAdd64(func(a, b uint64) uint64 { return uint64(signed32(a) * signed32(b)) })}, //nolint:gosec // two's complement
+	"v_readlane_b32":  {3, readOneLane},
+	"v_writelane_b32": {3, writeOneLane},
+	"v_readfirstlane_b32": {2, func(s *State, o []Operand) error {
+		lane := bits.TrailingZeros64(s.Exec() | 1<<63)
+		if s.Exec() == 0 {
+			lane = 0
 		}
-		return func(s *State) error {
-			dst, src := o[0], o[1]
-			m := int(s.Scalar[m0])
-			if ins.name != "v_movrels_b32" {
-				dst.reg += m
-			}
-			if ins.name != "v_movreld_b32" {
-				src.reg += m
-			}
-			if dst.reg < 0 || src.reg < 0 || dst.reg > 255 || src.reg > 255 {
-				return fmt.Errorf("M0 is %#x: no such register", m)
-			}
-			return s.Active(func(lane int) error {
-				v, err := s.readLane(&src, lane, 32)
-				return errors.Join(err, s.writeLane(&dst, lane, v, 32))
-			})
-		}, nil
-	case "v_nop":
-		return func(*State) error { return nil }, nil
+		v, err := s.readLane(&o[1], lane%s.Lanes, 32)
+		return errors.Join(err, s.writeScalar(&o[0], v, 32))
+	}},
+	"v_swap_b32": {2, func(s *State, o []Operand) error {
+		return s.Active(func(lane int) error {
+			a, err1 := s.readLane(&o[0], lane, 32)
+			b, err2 := s.readLane(&o[1], lane, 32)
+			return errors.Join(err1, err2, s.writeLane(&o[0], lane, b, 32), s.writeLane(&o[1], lane, a, 32))
+		})
+	}},
+	"v_movreld_b32":  {2, moveRelative(1, 0)},
+	"v_movrels_b32":  {2, moveRelative(0, 1)},
+	"v_movrelsd_b32": {2, moveRelative(1, 1)},
+	"v_nop":          {0, func(*State, []Operand) error { return nil }},
+}
+
+// vectorOther compiles the vector instructions that are in no table of operations of a lane.
+func (ins *Instruction) vectorOther() (func(*State) error, error) {
+	if f := carryOps[ins.name]; f != nil {
+		return ins.carry(f)
 	}
-	return nil, errUnknown
+	other, ok := otherVectors[ins.name]
+	if !ok {
+		return nil, errUnknown
+	}
+	if err := ins.operandsOf(other.operands); err != nil {
+		return nil, err
+	}
+	o := ins.operands
+	return func(s *State) error { return other.run(s, o) }, nil
+}
+
+// multiplyAdd64 executes v_mad of 64 bits.
+func multiplyAdd64(multiply func(a, b uint64) uint64) func(s *State, o []Operand) error {
+	return func(s *State, o []Operand) error {
+		var m uint64
+		err := s.Active(func(lane int) error {
+			a, err1 := s.readLane(&o[2], lane, 32)
+			b, err2 := s.readLane(&o[3], lane, 32)
+			c, err3 := s.readLane(&o[4], lane, 64)
+			r, over := bits.Add64(multiply(a, b), c, 0)
+			m |= over << lane
+			return errors.Join(err1, err2, err3, s.writeLane(&o[0], lane, r, 64))
+		})
+		return errors.Join(err, s.setMask(&o[1], m))
+	}
+}
+
+// readOneLane executes v_readlane.
+func readOneLane(s *State, o []Operand) error {
+	lane, err := s.readScalar(&o[2], 32)
+	if err != nil {
+		return err
+	}
+	v, err := s.readLane(&o[1], int(lane)%s.Lanes, 32) //nolint:gosec // 6 bits count
+	return errors.Join(err, s.writeScalar(&o[0], v, 32))
+}
+
+// writeOneLane executes v_writelane.
+func writeOneLane(s *State, o []Operand) error {
+	v, err := s.readScalar(&o[1], 32)
+	if err != nil {
+		return err
+	}
+	lane, err := s.readScalar(&o[2], 32)
+	if err != nil {
+		return err
+	}
+	return s.writeLane(&o[0], int(lane)%s.Lanes, v, 32) //nolint:gosec // 6 bits count
+}
+
+// moveRelative executes v_movrel: M0 is added to the numbers of the registers so many times.
+func moveRelative(destination, source int) func(s *State, o []Operand) error {
+	return func(s *State, o []Operand) error {
+		dst, src := o[0], o[1]
+		m := int(s.Scalar[m0])
+		dst.reg += m * destination
+		src.reg += m * source
+		if dst.reg < 0 || src.reg < 0 || dst.reg > 255 || src.reg > 255 {
+			return fmt.Errorf("M0 is %#x: no such register", m)
+		}
+		return s.Active(func(lane int) error {
+			v, err := s.readLane(&src, lane, 32)
+			return errors.Join(err, s.writeLane(&dst, lane, v, 32))
+		})
+	}
 }

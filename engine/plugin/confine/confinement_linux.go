@@ -20,15 +20,10 @@ const ownFiles = ownSockets | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_A
 func (c *Confinement) Exec(path string, withMissing func(missing []string) []string, env []string) error {
 	runtime.LockOSThread() // the confinement of a thread applies to the file that it executes
 	var missing []string
-	note := func(what string, err error) {
-		if err != nil {
-			missing = append(missing, fmt.Sprintf("%s: %v", what, err))
-		}
-	}
 	for _, l := range c.limits() {
-		note("rlimit "+l.name, l.apply())
+		note(&missing, "rlimit "+l.name, l.apply())
 	}
-	note("capabilities", dropCapabilities())
+	note(&missing, "capabilities", dropCapabilities())
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}

@@ -26,17 +26,12 @@ func (e *execution) run(report func(missing []string)) error {
 		return err
 	}
 	var missing []string
-	note := func(what string, err error) {
-		if err != nil {
-			missing = append(missing, fmt.Sprintf("%s: %v", what, err))
-		}
-	}
-	note("descriptors", closeOnExec())
+	note(&missing, "descriptors", closeOnExec())
 	if e.reportFD > 0 {
 		unix.CloseOnExec(e.reportFD) // its end means that the exec succeeded
 	}
 	for _, l := range resourceLimits {
-		note("rlimit "+l.name, l.apply())
+		note(&missing, "rlimit "+l.name, l.apply())
 	}
 
 	file, script, err := e.open()
@@ -46,7 +41,7 @@ func (e *execution) run(report func(missing []string)) error {
 	defer file.Close()
 	paths := pluginPaths(e.path, file)
 
-	note("capabilities", dropCapabilities())
+	note(&missing, "capabilities", dropCapabilities())
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}
@@ -71,6 +66,13 @@ func (e *execution) run(report func(missing []string)) error {
 		err = execFile(file, e.args, env)
 	}
 	return fmt.Errorf("execute %s: %w", e.path, err)
+}
+
+// note adds a part of the sandbox that this system lacks to missing, where err is not nil.
+func note(missing *[]string, part string, err error) {
+	if err != nil {
+		*missing = append(*missing, fmt.Sprintf("%s: %v", part, err))
+	}
 }
 
 // dieWithParent asks for SIGKILL when the parent thread dies. A parent that died before

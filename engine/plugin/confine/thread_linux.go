@@ -31,18 +31,13 @@ func ThisThread(path, socketDir string) (t Thread, err error) {
 	if err != nil {
 		return t, err
 	}
-	note := func(what string, err error) {
-		if err != nil {
-			t.Missing = append(t.Missing, fmt.Sprintf("%s: %v", what, err))
-		}
-	}
 	err = unix.Unshare(unix.CLONE_FILES)
-	note("descriptors", err)
+	note(&t.Missing, "descriptors", err)
 	if err == nil {
-		note("descriptors", closeOnExec())
+		note(&t.Missing, "descriptors", closeOnExec())
 		t.open = foreignDescriptors() // by /proc, which Landlock closes
 	}
-	note("capabilities", dropCapabilities())
+	note(&t.Missing, "capabilities", dropCapabilities())
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return t, fmt.Errorf("no_new_privs: %w", err)
 	}

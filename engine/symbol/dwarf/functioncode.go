@@ -75,7 +75,7 @@ func (r *Reader) CodeMap() (*CodeMap, error) {
 		for i, u := range m.units {
 			if passed += u.end - u.offset; passed >= restEvery {
 				passed = 0
-				r.Rest()
+				r.ReleasePages()
 			}
 			if err := m.addUnit(int32(i), u); err != nil {
 				r.failedUnit(u, err)

@@ -45,7 +45,7 @@ func (c *coder) enter(u *unit) error {
 	c.unit, c.holder, c.list = b, holder, x.list
 	if c.passed += holder.end - holder.offset; c.passed >= restEvery {
 		c.passed = 0
-		c.r.Rest()
+		c.r.ReleasePages()
 	}
 	c.budget = int64(holder.end-holder.offset)*stepsPerByte + 1<<20
 	return nil

@@ -16,12 +16,12 @@ func (r *Reader) MemorySize() uint64 {
 	return size
 }
 
-// leastRested is the least size of sections whose pages Rest releases, in bytes.
+// leastRested is the least size of sections whose pages ReleasePages releases, in bytes.
 const leastRested = 1 << 20
 
-// Rest releases the pages of large sections in the mapped file: queries in the order of
+// ReleasePages releases the pages of large sections in the mapped file: queries in the order of
 // addresses do not return to most of them.
-func (r *Reader) Rest() {
+func (r *Reader) ReleasePages() {
 	f := r.main
 	for _, section := range [][]byte{f.info, f.line, f.str, f.rnglists, f.debugRanges} {
 		if len(section) >= leastRested {

@@ -265,14 +265,14 @@ func (r *Resolver) MayBeEqual(address uint64) bool {
 	return r.dwarf() != nil && r.symbols().IsShared(address)
 }
 
-// Rest releases the pages of the mapped files that were read so far. They are read again
+// ReleasePages releases the pages of the mapped files that were read so far. They are read again
 // when needed.
-func (r *Resolver) Rest() {
+func (r *Resolver) ReleasePages() {
 	r.mu.Lock()
 	d := r.reader
 	r.mu.Unlock()
 	if d != nil {
-		d.Rest()
+		d.ReleasePages()
 	}
 }
 

@@ -145,6 +145,19 @@ func notCore(data []byte) error {
 	return fmt.Errorf("%w: offset 0x0: the file begins with %q, expected %q", ErrNotCore, data[:min(len(data), 4)], elf.ELFMAG)
 }
 
+// IsCore reports whether the first bytes of a file are a core's, from its magic to its
+// type.
+func IsCore(head []byte) bool {
+	if len(head) < 18 || !bytes.HasPrefix(head, []byte(elf.ELFMAG)) {
+		return false
+	}
+	order := binary.ByteOrder(binary.LittleEndian)
+	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
+		order = binary.BigEndian
+	}
+	return elf.Type(order.Uint16(head[16:])) == elf.ET_CORE
+}
+
 // readHeader reads the ELF header and the program headers as far as they are there (System V
 // gABI, ELF Header). Problems tell which program headers are missing.
 func readHeader(data []byte) (h coreHeader, problems []string, err error) {

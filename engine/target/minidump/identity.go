@@ -10,17 +10,17 @@ import (
 
 // The formats of a module's identity, by the signature of its CodeView record.
 const (
-	PDB20  = "NB10" // a program database of Visual C++ 2 to 6
-	PDB70  = "RSDS" // a program database of today, and old dumps of Linux and macOS
-	ELFID  = "BpEL" // the build ID of an ELF file
-	CV41   = "NB09" // CodeView within the file
-	CV50   = "NB11" // likewise
-	NoForm = ""     // no record, or one of another format
+	PDB20    = "NB10" // a program database of Visual C++ 2 to 6
+	PDB70    = "RSDS" // a program database of today, and old dumps of Linux and macOS
+	ELFID    = "BpEL" // the build ID of an ELF file
+	CV41     = "NB09" // CodeView within the file
+	CV50     = "NB11" // likewise
+	NoFormat = ""     // no record, or one of another format
 )
 
 // Identity identifies the build of a loaded file: a CodeView record.
 type Identity struct {
-	Form string
+	Format string
 	// GUID has the bytes of a PDB70 record. In dumps of Linux Breakpad has the first 16
 	// bytes of the build ID here, and in dumps of macOS the UUID of a Mach-O file; in both
 	// the first three numbers are in the byte order of the dump.
@@ -46,21 +46,21 @@ func (d *Dump) identity(s *Stream, l location, index int) Identity {
 		d.problem(s, 0, "module %d: its CodeView record has %d bytes, %d are read", index, len(r.b), maxCodeView)
 		r.b = r.b[:maxCodeView]
 	}
-	id := Identity{Form: signatures[r.u32(0)], Raw: r.b}
+	id := Identity{Format: signatures[r.u32(0)], Raw: r.b}
 	least := 4
-	switch id.Form {
+	switch id.Format {
 	case PDB70:
 		least = 24
 	case PDB20:
 		least = 16
-	case NoForm:
+	case NoFormat:
 		if len(r.b) > 0 {
 			d.problem(s, 0, "module %d: its CodeView record at %#x begins with % x, expected RSDS, NB10 or LEpB", index, l.offset, r.b[:min(4, len(r.b))])
 		}
 		return id
 	}
 	if len(r.b) < least {
-		d.problem(s, 0, "module %d: its %s record at %#x has %d bytes, expected %d at least", index, id.Form, l.offset, len(r.b), least)
+		d.problem(s, 0, "module %d: its %s record at %#x has %d bytes, expected %d at least", index, id.Format, l.offset, len(r.b), least)
 		return Identity{Raw: r.b}
 	}
 	d.fillIdentity(&id, r, textKey{offset: l.offset})
@@ -70,7 +70,7 @@ func (d *Dump) identity(s *Stream, l location, index int) Identity {
 // fillIdentity reads the fields of a record that is long enough.
 func (d *Dump) fillIdentity(id *Identity, r record, key textKey) {
 	name := 0
-	switch id.Form {
+	switch id.Format {
 	case PDB70:
 		copy(id.GUID[:], r.b[4:20])
 		id.Age, name = r.u32(20), 24
@@ -115,7 +115,7 @@ func (id *Identity) setBuildID(r record) {
 // GUID and the age, in hexadecimal. It is "" where nothing, or only zeros, identifies the
 // build.
 func (id *Identity) DebugID() string {
-	switch id.Form {
+	switch id.Format {
 	case PDB20:
 		return fmt.Sprintf("%08X%x", id.Signature, id.Age)
 	case PDB70, ELFID:
@@ -145,7 +145,7 @@ func (d *Dump) CodeID(m *Module) string {
 		}
 		return fmt.Sprintf("%08X%x", m.Timestamp, m.Size)
 	case MacOS, IOS:
-		if id := m.Identity.DebugID(); m.Identity.Form == PDB70 && id != "" {
+		if id := m.Identity.DebugID(); m.Identity.Format == PDB70 && id != "" {
 			return id[:32]
 		}
 		return ""

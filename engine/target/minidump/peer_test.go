@@ -358,19 +358,19 @@ func (c *peerCheck) module() answer {
 		version = versionSignature
 	}
 	pair := func(n uint64) string { return fmt.Sprintf("%#x:%#x", n>>32, n&0xffffffff) }
-	signature := map[string]uint32{PDB70: 0x53445352, ELFID: 0x4270454c, PDB20: 0x3031424e}[id.Form]
+	signature := map[string]uint32{PDB70: 0x53445352, ELFID: 0x4270454c, PDB20: 0x3031424e}[id.Format]
 	form := c.d.UUID(id.GUID)
-	if id.Form == PDB20 {
+	if id.Format == PDB20 {
 		form = hexNumber(id.Signature)
 	}
 	code := c.d.CodeID(m)
-	if c.d.os() != Windows && id.Form != ELFID {
+	if c.d.os() != Windows && id.Format != ELFID {
 		code = "id" // the peer knows none, of macOS too
 	}
 	debug := id.DebugID()
 	if debug == "" {
 		debug = strings.Repeat("0", 33) // Breakpad: as above
-		if id.Form == NoForm {
+		if id.Format == NoFormat {
 			debug = ""
 		}
 	}

@@ -153,15 +153,15 @@ func (t *Target) symbolID(m *Module) target.SymbolID {
 func (t *Target) buildID(m *Module) []byte {
 	id := &m.Identity
 	switch {
-	case id.Form == ELFID:
+	case id.Format == ELFID:
 		return id.BuildID
-	case t.os() == Windows && id.Form == PDB70 && id.DebugID() != "":
+	case t.os() == Windows && id.Format == PDB70 && id.DebugID() != "":
 		return binary.BigEndian.AppendUint32(id.printedGUID(), id.Age)
 	case t.os() == Windows && (m.Timestamp != 0 || m.Size != 0):
 		return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, m.Timestamp), m.Size)
 	case (t.os() == MacOS || t.os() == IOS) && id.DebugID() != "":
 		return id.printedGUID()
-	case id.Form == PDB70 && id.DebugID() != "":
+	case id.Format == PDB70 && id.DebugID() != "":
 		return slices.Clone(id.GUID[:])
 	}
 	return nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package procmaps
 
 import (
 	"fmt"
@@ -9,17 +9,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
 )
 
-// readPerfMap reads the names of JIT code that the runtime of a live process wrote: the
+// OpenPerfMap opens the names of JIT code that the runtime of a live process wrote: the
 // functions of /tmp/perf-PID.map, by the process's ID in its own namespace, in its own
-// /tmp. Everyone may write to /tmp: the file has to be root's, this user's, or the user's
-// of the process.
-func (t *Target) readPerfMap() {
-	own := &t.Info().Facts.Process
-	pid, user := int(own.ID), *own.User
+// /tmp; nil where there is none. Everyone may write to /tmp: the file has to be root's,
+// this user's, or user's, the user of the process.
+func OpenPerfMap(pid int, user uint32) (m *perfdata.PerfMap, problems []string) {
 	for _, name := range perfMaps(pid) {
 		var st unix.Stat_t
 		if unix.Stat(name, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Uid != 0 && st.Uid != user && int(st.Uid) != os.Geteuid() {
@@ -27,27 +24,12 @@ func (t *Target) readPerfMap() {
 		}
 		m, err := perfdata.OpenPerfMap(name)
 		if err != nil {
-			t.registered = append(t.registered, err.Error())
+			problems = append(problems, err.Error())
 			continue
 		}
-		t.perfMap = m
-		t.registered = append(t.registered, m.Problems()...)
-		t.nameByMap(m)
-		return
+		return m, append(problems, m.Problems()...)
 	}
-}
-
-// nameByMap names code that is in no module by a map.
-func (t *Target) nameByMap(m *perfdata.PerfMap) {
-	if m == nil {
-		return
-	}
-	t.NameUnplaced(func(address uint64) []symbol.Frame {
-		if name, _, _, ok := m.Find(address); ok {
-			return []symbol.Frame{{Function: name}} // its start would be an offset in a module
-		}
-		return nil
-	})
+	return nil, problems
 }
 
 // perfMaps lists the paths where the map of a process may be, the likely path first.

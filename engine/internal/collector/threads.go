@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// addThreads adds the threads.
+func (c *collector) addThreads() {
+	list := make([]*target.Thread, 0, len(c.Threads()))
+	left, reduced := uint64(keptRegisters), 0
+	for _, th := range c.Threads() {
+		by, isFound := c.launchers[th.Handle]
+		if len(th.Saved) > 0 || isFound {
+			own := *th
+			if isFound {
+				own.LaunchedBy = by
+			}
+			if c.addRegisters(&own, &left) {
+				reduced++
+			}
+			th = &own
+		}
+		list = append(list, th)
+	}
+	c.result.Contents.Threads = list
+	if reduced > 0 {
+		c.problem("of %d threads that did not crash, the snapshot has only the registers that their stacks need: all would be more than %d MiB",
+			reduced, keptRegisters>>20)
+	}
+	for _, th := range c.Threads() {
+		if why := th.Problem + th.Unread; why != "" && len(th.Registers.Numbers) == 0 { // at most one is not ""
+			c.problem("thread %s: the snapshot has no registers of it: %s", th.ID, why)
+		}
+	}
+}
+
+// addRegisters gives a thread the registers that are in memory. Once there are very many,
+// a thread that did not crash keeps only the ones that its stack needs, and the result is
+// true.
+func (c *collector) addRegisters(th *target.Thread, left *uint64) (isReduced bool) {
+	m := c.walked.Machine(th)
+	if m == nil || len(th.Saved) == 0 {
+		return false
+	}
+	size := uint64(0)
+	for _, s := range th.Saved {
+		if info, ok := m.Description.Register(s.First); ok {
+			size += uint64(s.Count) * uint64(info.Bits/8)
+		}
+	}
+	all := target.AllRegisters(c.Target, th, m.Description)
+	th.Saved = nil
+	if isReduced = size > *left && !th.Crashed; !isReduced {
+		*left -= min(size, *left)
+		th.Registers = all
+		return false
+	}
+	needed := c.needed[th.Handle]
+	th.Registers = th.Registers.Clone()
+	for i, number := range all.Numbers {
+		if all.Offsets[i+1]-all.Offsets[i] <= 8 || needed[number] {
+			value, _ := all.Get(number)
+			th.Registers.Set(number, value)
+		}
+	}
+	return true
+}
