@@ -11,6 +11,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -44,10 +45,7 @@ func run(names []string) error {
 		return err
 	}
 	defer os.RemoveAll(temp)
-	cores := os.Getenv("PROGRAMS_CORES")
-	if cores == "" {
-		cores = temp
-	}
+	cores := cmp.Or(os.Getenv("PROGRAMS_CORES"), temp)
 	unwindd, err := cost.Build(temp)
 	if err != nil {
 		return err
