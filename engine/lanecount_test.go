@@ -66,7 +66,7 @@ func TestLanesOfTheCodeAThreadExecutes(t *testing.T) {
 			{Section: ".text", Size: 0x980, Start: genBase, Executable: true},
 		}}}
 		tg := e.Attach(s)
-		for range 2 { // what was found out stays
+		for range 2 { // the facts that were found stay
 			if stack := tg.Walk(context.Background(), th); stack.Lanes != c.want {
 				t.Errorf("%s: %d lanes, want %d", c.name, stack.Lanes, c.want)
 			}

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// annotationsJSON is what the tests read of the JSON of --annotate.
+// annotationsJSON is the part of the JSON of --annotate that tests read.
 type annotationsJSON struct {
 	Annotations []struct {
 		Function, Module string

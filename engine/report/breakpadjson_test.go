@@ -217,7 +217,7 @@ func (c *comparedJSON) compare(path string, want, got any) {
 	}
 }
 
-// isScanned says whether a frame was found by a scan, which takes any address of code.
+// isScanned reports whether a frame was found by a scan, which takes any address of code.
 func isScanned(frame any) bool {
 	f, ok := frame.(map[string]any)
 	return ok && f["trust"] == "scan"

@@ -38,7 +38,7 @@ func (c *numberColumn) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// firefoxFile is what is read of a file.
+// firefoxFile is the part of a file that tests read.
 type firefoxFile struct {
 	Meta   firefoxMeta
 	Libs   []firefoxLib

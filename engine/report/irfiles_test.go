@@ -27,7 +27,7 @@ func irFile(t *testing.T, path string) *report.IR {
 	return &report.IR{File: path, IR: f.IR}
 }
 
-// dumpedIR is what `dump spirv --format json` prints.
+// dumpedIR is the output of `dump spirv --format json`.
 type dumpedIR struct {
 	File, Format string
 	Records      []struct {

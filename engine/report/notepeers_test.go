@@ -266,7 +266,7 @@ func TestABIVersionsOfCodeObjects(t *testing.T) {
 	}
 }
 
-// symbolized is what is printed of addresses of a file.
+// symbolized is the text of addresses of a file.
 func symbolized(t *testing.T, path string, addresses ...string) string {
 	t.Helper()
 	s := symbolize.New(symbolize.Options{Formats: kernelFiles{}})

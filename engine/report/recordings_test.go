@@ -101,7 +101,7 @@ func summaryOf(t testing.TB, r *Profile, o SummaryOptions) string {
 	return formOf(t, func(w io.Writer) error { return r.WriteSummary(w, o) })
 }
 
-// readProfile is what the tests read of the profile's JSON.
+// readProfile is the part of the profile's JSON that tests read.
 type readProfile struct {
 	Target struct {
 		Lost     uint64
