@@ -44,7 +44,7 @@ func disassembled(t *testing.T, program string) func(*enginetest.Ask) {
 	return func(a *enginetest.Ask) { a.Engine.Disassembler, a.Engine.Plugins.Self = program, self }
 }
 
-// mustSay fails unless every text is in what was printed.
+// mustSay fails unless every text is in the output.
 func mustSay(t *testing.T, printed string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {

@@ -159,8 +159,8 @@ func TestRowsGoOnBehindAnEntryThatIsWrong(t *testing.T) {
 	}
 }
 
-// withManyHeaders gives a 64-bit little-endian file n more section headers that
-// are those of a section.
+// withManyHeaders gives a 64-bit little-endian file n more section headers, copies
+// of a section's.
 func withManyHeaders(t *testing.T, path, name string, n int) string {
 	t.Helper()
 	f, err := elf.Open(path)

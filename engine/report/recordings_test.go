@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// wordsRecording is what perf recorded of a program of two processes; its executable
+	// wordsRecording is a recording by perf of a program of two processes; its executable
 	// lies beside it.
 	wordsRecording = "../../examples/profile/perf.data"
 	wordsExe       = "../../examples/profile/words"
