@@ -65,7 +65,7 @@ var gappedFunctions = map[string]string{
 func gappedCode(t *testing.T) *waveCode {
 	t.Helper()
 	needLLVM(t)
-	// With a second section the module's addresses are not those of .text.
+	// With a second section the module's addresses differ from the addresses of .text.
 	text := ".section .before,\"ax\",@progbits\n s_nop 0\n.text\n"
 	for _, name := range slices.Sorted(maps.Keys(gappedFunctions)) {
 		text += ".globl " + name + "\n.type " + name + ",@function\n" + name + ":\n.cfi_startproc\n" + gappedFunctions[name] +
@@ -80,7 +80,7 @@ func gappedCode(t *testing.T) *waveCode {
 	return &waveCode{path: path, processor: "gfx90a", lanes: 64}
 }
 
-// anAnswer is what the walk knows about a PC: a row, or why there is none.
+// anAnswer is the knowledge of the walk about a PC: a row, or why there is none.
 type anAnswer struct {
 	Row    any
 	Reason string

@@ -134,9 +134,9 @@ func (g *generator) step() {
 		g.in(s, g.scalar())
 	case 7: // a scalar in memory
 		g.escape([]byte{dw.CFAOffsetExtended}, uleb(s), uleb(g.random.Uint64N(1<<12)))
-	case 8: // what is lost
+	case 8: // lost
 		g.escape([]byte{dw.CFAUndefined}, uleb([...]uint64{s, v, g.accumulator()}[g.random.IntN(3)]))
-	case 9: // what is not lost any more
+	case 9: // not lost any more
 		g.escape([]byte{dw.CFASameValue}, uleb([...]uint64{s, v}[g.random.IntN(2)]))
 	case 10, 11, 12: // a vector register in memory, for the lanes that were active
 		g.rule(dw.CFAExpression, v, regx(v), []byte{dw.OpSwap}, g.llvm(dw.UserOffsetUconst, g.offset()), selected)

@@ -90,7 +90,7 @@ func listRows(t *testing.T, path string) (fdes [][]listedRow) {
 }
 
 // listedNumber is the number of a register by the name that is printed for it.
-// Names are those of waves of 64 lanes; others are numbers.
+// Names are the names in waves of 64 lanes; others are numbers.
 func listedNumber(t testing.TB, name string) uint64 {
 	t.Helper()
 	switch name {
@@ -130,7 +130,7 @@ type refState struct {
 	scratch  bool // the stack pointer counts the bytes of a lane
 	register map[uint64][]byte
 	seed     uint64
-	written  map[uint64]byte // private_wave bytes that are not those of the seed
+	written  map[uint64]byte // private_wave bytes that differ from the seed
 }
 
 func (s *refState) memory(address uint64) byte {
@@ -188,23 +188,23 @@ type refPart struct {
 }
 
 // slice appends the n bits from bit at on, as parts that are no composites.
-func (p refPlace) slice(dst []refPart, at, n uint64) []refPart {
+func (p refPlace) slice(dst []refPart, start, n uint64) []refPart {
 	if p.kind != 'c' {
-		p.bit += at
+		p.bit += start
 		return append(dst, refPart{n, p})
 	}
-	at += p.bit
+	start += p.bit
 	for _, part := range p.parts {
 		if n == 0 {
 			break
 		}
-		if at >= part.bits {
-			at -= part.bits
+		if start >= part.bits {
+			start -= part.bits
 			continue
 		}
-		k := min(n, part.bits-at)
-		dst = part.slice(dst, at, k)
-		at, n = 0, n-k
+		k := min(n, part.bits-start)
+		dst = part.slice(dst, start, k)
+		start, n = 0, n-k
 	}
 	if n > 0 {
 		dst = append(dst, refPart{n, refPlace{kind: '?'}})
@@ -229,7 +229,7 @@ func merge(parts []refPart) []refPart {
 	return merged
 }
 
-// sameParts says whether bits are at the same places.
+// sameParts reports whether bits are at the same places.
 func sameParts(a, b []refPart) bool {
 	return slices.EqualFunc(a, b, func(a, b refPart) bool {
 		return a.bits == b.bits && a.kind == b.kind && a.reg == b.reg && (a.kind == 'u' || a.bit == b.bit) && bytes.Equal(a.value, b.value)
@@ -394,7 +394,7 @@ func (f *refFrame) saved(n uint64) refPlace {
 	return p
 }
 
-// unknown is what is thrown where undefined bits are needed.
+// unknown is thrown where undefined bits are needed.
 type unknown struct{}
 
 // unlessUnknown calls do, and answers false where that needs undefined bits.
@@ -478,9 +478,9 @@ func (f *refFrame) evaluate(text string, initial *refEntry) refEntry {
 	}
 	push := func(e refEntry) { stack = append(stack, e) }
 	var pieces *refPlace // of the composite that is being made
-	add := func(bits uint64, by uint64) {
+	add := func(bits uint64, distance uint64) {
 		part := pop().place
-		part.bit += by
+		part.bit += distance
 		if pieces == nil {
 			pieces = &refPlace{kind: 'c'}
 		}

@@ -249,7 +249,7 @@ func (w *waveTest) walk() waveWalk {
 }
 
 // flat says where the bits of a location are, as the reference does.
-func flat(dst []refPart, l *locexpr.Location, at, n uint64) []refPart {
+func flat(dst []refPart, l *locexpr.Location, start, n uint64) []refPart {
 	p := l.Place(0)
 	switch {
 	case l.NumPlaces() != 1:
@@ -257,24 +257,24 @@ func flat(dst []refPart, l *locexpr.Location, at, n uint64) []refPart {
 	case p.Storage == locexpr.Undefined:
 		return append(dst, refPart{n, refPlace{kind: 'u'}})
 	case p.Storage == locexpr.Register:
-		return append(dst, refPart{n, refPlace{kind: 'r', reg: p.Register, bit: p.BitOffset + at}})
+		return append(dst, refPart{n, refPlace{kind: 'r', reg: p.Register, bit: p.BitOffset + start}})
 	case p.Storage == locexpr.Memory && p.Space == 6 && p.Scope.Lane == -1 && p.Scope.Thread == 0:
-		return append(dst, refPart{n, refPlace{kind: 'm', bit: p.Address*8 + p.BitOffset + at}})
+		return append(dst, refPart{n, refPlace{kind: 'm', bit: p.Address*8 + p.BitOffset + start}})
 	case p.Storage == locexpr.Implicit:
-		return append(dst, refPart{n, refPlace{kind: 'v', value: p.ImplicitBytes(), bit: p.BitOffset + at}})
+		return append(dst, refPart{n, refPlace{kind: 'v', value: p.ImplicitBytes(), bit: p.BitOffset + start}})
 	case p.Storage == locexpr.Composite:
-		at += p.BitOffset
+		start += p.BitOffset
 		for _, part := range p.Parts() {
 			if n == 0 {
 				break
 			}
-			if at >= part.Bits {
-				at -= part.Bits
+			if start >= part.Bits {
+				start -= part.Bits
 				continue
 			}
-			k := min(n, part.Bits-at)
-			dst = flat(dst, &part.Location, at, k)
-			at, n = 0, n-k
+			k := min(n, part.Bits-start)
+			dst = flat(dst, &part.Location, start, k)
+			start, n = 0, n-k
 		}
 		if n == 0 {
 			return dst
@@ -391,7 +391,7 @@ func TestWavesAtEveryPCOfTheCorpus(t *testing.T) {
 	}
 }
 
-// generatedCode is what is walked besides the corpus.
+// generatedCode is walked besides the corpus.
 var generatedCode = []struct {
 	processor string
 	lanes     uint64
@@ -497,7 +497,7 @@ func (w *waveTest) makeChain(depth int, functions []listedRow, calls, kernel []u
 		c.frames, c.pcs = append(c.frames, f), append(c.pcs, gcn.CodeBase+pc)
 		callee = f
 	}
-	// What was found on the way may have been written since.
+	// Registers that were found on the way may have been written since.
 	callee = nil
 	for i, f := range c.frames {
 		if again := newRefFrame(s, callee, f.row); again.cfa != f.cfa {

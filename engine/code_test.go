@@ -40,7 +40,7 @@ var codeProcessors = []struct {
 	{"gfx1030", 32}, {"gfx1030", 64}, {"gfx1100", 32}, {"gfx1201", 32}, {"gfx1250", 32}, {"gfx1251", 32},
 }
 
-// kernelLibrary is what OpenCL's sources call.
+// kernelLibrary has the functions that OpenCL's sources call.
 const kernelLibrary = `unsigned long __attribute__((overloadable)) get_global_id(unsigned d) {
   return __builtin_amdgcn_workgroup_id_x() * __builtin_amdgcn_workgroup_size_x() + __builtin_amdgcn_workitem_id_x();
 }
@@ -85,20 +85,20 @@ type gpuInstruction struct {
 	text string
 }
 
-// gpuListing is what llvm-objdump says of a file.
-func gpuListing(t *testing.T, path string, args ...string) (at map[uint64]gpuInstruction, order []uint64) {
+// gpuListing reads the listing of a file by llvm-objdump.
+func gpuListing(t *testing.T, path string, args ...string) (instructions map[uint64]gpuInstruction, order []uint64) {
 	t.Helper()
-	at = map[uint64]gpuInstruction{}
+	instructions = map[uint64]gpuInstruction{}
 	out := oracle.Run(t, "llvm-objdump-22", append(args, "-d", path)...)
 	for _, m := range gpuLine.FindAllStringSubmatch(out, -1) {
 		address, err := strconv.ParseUint(m[2], 16, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		at[address] = gpuInstruction{4 * len(strings.Fields(m[3])), m[1]}
+		instructions[address] = gpuInstruction{4 * len(strings.Fields(m[3])), m[1]}
 		order = append(order, address)
 	}
-	return at, order
+	return instructions, order
 }
 
 // A gpuCode is a target with one code object, of which the code is shown.

@@ -43,13 +43,13 @@ type containerBuild struct {
 	// isOptimized says that variables may be optimized out, or not be described.
 	isOptimized bool
 	isMore      bool // it is much like others
-	// other is what is printed of variables whose library has another text for them.
+	// other is the text of variables for which their library has another one.
 	other map[string]string
 }
 
 var cppFunctions = []string{"strings", "sequences", "associative", "others"}
 
-// otherLibrary is what LLVM's library has in another order, or under other names.
+// otherLibrary has the variables that are in another order in LLVM's library, or under other names.
 var otherLibrary = map[string]string{
 	"associative um": "std::unordered_multimap with 2 elements = {[1] = 1, [1] = 2}",
 	"others f1":      "std::function = {target = ADDR <vtable for std::__1::__function::__func<int (*)(int), std::__1::allocator<int (*)(int)>, int (int)>+16>}",
@@ -153,7 +153,7 @@ func localsOf(t *testing.T, core, function string, limits value.Limits) map[stri
 // anyAddress is an address that differs from run to run.
 var anyAddress = regexp.MustCompile(`0x[0-9a-f]{6,}`)
 
-// lambdaNumber is what versions of clang number in their own ways.
+// lambdaNumber matches numbers that depend on the version of clang.
 var lambdaNumber = regexp.MustCompile(`\$_\d+`)
 
 // containerLine is a variable's text without addresses. That of long ones is cut.

@@ -303,7 +303,7 @@ func (c *variablesJudge) frame(f *Frame, scope *code.Variables, lookup uint64, t
 }
 
 // laneRest splits off the values that lanes have of the first variable.
-func laneRest(list []walk.Variable) (of, rest []walk.Variable) {
+func laneRest(list []walk.Variable) (ofLanes, rest []walk.Variable) {
 	for n := 1; n < len(list); n++ {
 		if list[n].Name != list[0].Name || slices.Min(slices.Collect(list[n].Lanes.All())) == slices.Min(slices.Collect(list[0].Lanes.All())) {
 			return list[:n], list[n:]

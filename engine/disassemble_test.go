@@ -149,13 +149,13 @@ func objdump(t *testing.T, path, function string) (lines []engine.Line) {
 	return lines
 }
 
-// sameLines compares addresses and bytes. at is the index of the one asked for.
-func sameLines(got, want []engine.Line, at int) string {
+// sameLines compares addresses and bytes. current is the index of the requested one.
+func sameLines(got, want []engine.Line, current int) string {
 	if len(got) != len(want) {
 		return fmt.Sprintf("%d instructions, objdump has %d", len(got), len(want))
 	}
 	for i := range want {
-		if got[i].Address != want[i].Address || !bytes.Equal(got[i].Bytes, want[i].Bytes) || got[i].IsAt != (i == at) || got[i].Text == "" {
+		if got[i].Address != want[i].Address || !bytes.Equal(got[i].Bytes, want[i].Bytes) || got[i].IsAt != (i == current) || got[i].Text == "" {
 			return fmt.Sprintf("%#x % x %s (at: %v), objdump has %#x % x %s", got[i].Address, got[i].Bytes, got[i].Text, got[i].IsAt,
 				want[i].Address, want[i].Bytes, want[i].Text)
 		}

@@ -342,7 +342,7 @@ func (c *entryComparison) variable(f walk.Activation, v entry.Entry, gdb *gdbFra
 	return outcome, problem
 }
 
-// isCutAtPieces says whether a composite location has the bits of gdb's value up to
+// isCutAtPieces reports whether a composite location has the bits of gdb's value up to
 // its end, and gdb zeros behind that. Clang leaves padding out.
 func isCutAtPieces(ctx locexpr.Context, l locexpr.Location, g *gdbValue) bool {
 	if l.NumPlaces() != 1 || l.Place(0).Storage != locexpr.Composite {
@@ -380,7 +380,7 @@ func (p *gdbPlace) explained(gdb *gdbFrame, outcome, problem string) (string, st
 	return outcome, problem
 }
 
-// readsClobbered says whether the location of a variable uses a register that calls
+// readsClobbered reports whether the location of a variable uses a register that calls
 // may change.
 func readsClobbered(f walk.Activation, v entry.Entry) bool {
 	for e := v; !e.IsZero(); {

@@ -33,7 +33,7 @@ type foreign struct {
 	seen []foreignObject
 }
 
-// foreignObject is what the plugin was given of an object.
+// foreignObject is the part of an object that the plugin was given.
 type foreignObject struct {
 	Path       string
 	Machine    uint16
@@ -273,7 +273,7 @@ func TestASnapshotWithFilesHasTheirCompanions(t *testing.T) {
 	}
 }
 
-// A file that several plugins recognise is nobody's.
+// A file that several plugins recognise belongs to none of them.
 func TestContainersThatTwoPluginsClaimAreAnError(t *testing.T) {
 	m, err := plugin.NewManager(plugin.Options{InProcess: []sdk.Architecture{&foreign{}, &otherForeign{}}})
 	if err != nil {

@@ -39,9 +39,9 @@ func TestRegistersThatWereGivenBack(t *testing.T) {
 	}
 	e := newX86Engine(t, Options{NoSymbols: true})
 	for _, tt := range []struct {
-		in, back string
-		want     []string
-		reason   StopReason
+		function, back string
+		want           []string
+		reason         StopReason
 	}{
 		{"returns", "after_popping", []string{"returns", "after_popping", "after_start"}, StopOutermost},
 		{"uses", "after_keeping", []string{"uses", "after_keeping"}, StopNoMemory},
@@ -50,7 +50,7 @@ func TestRegistersThatWereGivenBack(t *testing.T) {
 		s := &Sample{SampleState: walk.SampleState{Arch: "x86_64", StackStart: sp, Stack: make([]byte, 96)}, Loaded: []*target.Module{m}}
 		binary.LittleEndian.PutUint64(s.Stack, at[tt.back])
 		binary.LittleEndian.PutUint64(s.Stack[80:], at["after_start"])
-		for number, value := range map[uint32]uint64{x86_64.Description().FP: sp + 72, x86_64.Description().SP: sp, x86_64.Description().PC: at[tt.in]} {
+		for number, value := range map[uint32]uint64{x86_64.Description().FP: sp + 72, x86_64.Description().SP: sp, x86_64.Description().PC: at[tt.function]} {
 			s.Registers.Set(number, binary.LittleEndian.AppendUint64(nil, value))
 		}
 		var want []uint64
@@ -60,7 +60,7 @@ func TestRegistersThatWereGivenBack(t *testing.T) {
 		process := e.Attach(s)
 		for manner, got := range map[string]*Stack{"sample": process.Walker().Walk(context.Background(), s), "target": process.Walk(context.Background(), s.Thread())} {
 			if diff := cmp.Diff(want, pcs(got)); diff != "" || got.Stopped.Reason != tt.reason {
-				t.Errorf("%s, as a %s: stopped %v (-want +got)\n%s", tt.in, manner, got.Stopped, diff)
+				t.Errorf("%s, as a %s: stopped %v (-want +got)\n%s", tt.function, manner, got.Stopped, diff)
 			}
 		}
 		process.Close()

@@ -36,7 +36,7 @@ func findGoPlaces(tb testing.TB, path string) *goPlaces {
 	tb.Helper()
 	file := openCodeFile(tb, path)
 	// find returns the first instruction of an operation in a function, and the one after it.
-	find := func(name string, op x86asm.Op) (at, next uint64) {
+	find := func(name string, op x86asm.Op) (address, next uint64) {
 		tb.Helper()
 		named := append(slices.Clone(file.named[name]), file.named[name+".abi0"]...)
 		if len(named) == 0 {
@@ -147,7 +147,7 @@ func returnsOf(s *Stack) (list []uint64) {
 	return list
 }
 
-// below says whether return addresses are those of a chain, as far as both go.
+// below reports whether return addresses are those of a chain, as far as both go.
 func below(returns, chain []uint64) bool {
 	n := min(len(returns), len(chain))
 	return n > 0 && slices.Equal(returns[:n], chain[:n])

@@ -88,7 +88,7 @@ func intelSums(t *testing.T, p *Profile) (places, states map[string]uint64) {
 	return places, states
 }
 
-// One run in three forms is one profile, but for what a form lacks.
+// One run in three forms is one profile, except for data that a form lacks.
 func TestFormsOfIntelAreOneProfile(t *testing.T) {
 	zebin := compileZebin(t, "tgllp", "testdata/visa/rec.cl")
 	run := intelRun(t, zebin)
@@ -137,7 +137,7 @@ func TestFormsOfIntelAreOneProfile(t *testing.T) {
 	}
 }
 
-// hasLineOf says whether a place is a line of a function.
+// hasLineOf reports whether a place is a line of a function.
 func hasLineOf(places map[string]uint64, function string) bool {
 	for text := range places {
 		if strings.Contains(text, " "+function+":") && !strings.Contains(text, " "+function+":0") {

@@ -116,7 +116,7 @@ func TestSamplesOfAWaveStandOnTheStackOfTheirLaunch(t *testing.T) {
 	if d := cmp.Diff(events, p.Events); d != "" {
 		t.Errorf("events (-want +got):\n%s", d)
 	}
-	// The CPU's samples are what they were.
+	// The CPU's samples are unchanged.
 	n := len(alone.Samples)
 	if d := cmp.Diff(gpuTexts(alone), gpuTexts(p)[:n]); d != "" || n == 0 {
 		t.Errorf("%d samples of the CPU (-alone +joined):\n%s", n, d)
@@ -413,7 +413,7 @@ func TestSamplesOfWavesNeedNoRecording(t *testing.T) {
 	}
 }
 
-// What is not known costs its frames, and no sample.
+// An unknown fact costs its frames, and no sample.
 func TestEverySampleOfAWaveIsKept(t *testing.T) {
 	grade, err := filepath.Abs(gpuExample + "grade.co")
 	if err != nil {
@@ -684,7 +684,7 @@ func TestLaunchersAreFoundInWhatWasMappedThen(t *testing.T) {
 		frames := strings.Join(append([]string{library, made, program}, more...), `","`)
 		return fmt.Sprintf(`{"record":"sample","pc":"0x1","launched_by":{"pid":7,"tid":7,%s"frames":["%s"]}}`, time, frames)
 	}
-	at := func(module string, by ...string) string {
+	at := func(module string, frames ...string) string {
 		pc := map[string]string{"one": library, "two": library, "three": made, "program": program}[module]
 		return pc + " /x/" + module + "+0x401275 launch; "
 	}

@@ -111,7 +111,7 @@ func TestPartsOfFunctionsAreReadWithThem(t *testing.T) {
 }
 
 // A scan takes the nearest return address that something speaks for, also where the caller's
-// caller is in code that nobody has.
+// caller is in code that is in no file.
 func TestScansTakeTheNearestCaller(t *testing.T) {
 	t.Parallel()
 	exe := copied(t, subject.Build(t, "reenters"), "reenters")

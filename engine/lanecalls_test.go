@@ -262,10 +262,10 @@ func TestLanesThroughCalls(t *testing.T) {
 			d := openLanes(t, assembleLanes(t, code, c.outer, inner), 64)
 			places := map[uint64]string{}
 			for _, s := range []struct {
-				name string
-				at   uint64
+				name   string
+				offset uint64
 			}{{"before", 4}, {"return", 12}, {"now", 24}, {"wait", 28}} {
-				places[s.at] = s.name
+				places[s.offset] = s.name
 			}
 			// The functions are the first code of the object.
 			start := uint64(0)

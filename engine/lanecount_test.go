@@ -73,7 +73,7 @@ func TestLanesOfTheCodeAThreadExecutes(t *testing.T) {
 			Object: o,
 		}}
 		tg := e.Attach(s)
-		for range 2 { // what was found out stays
+		for range 2 { // the facts that were found stay
 			if stack := tg.Walk(context.Background(), th); stack.Lanes != c.want {
 				t.Errorf("%s: %d lanes, want %d", c.name, stack.Lanes, c.want)
 			}

@@ -97,7 +97,7 @@ func (d *divergent) wave(active uint64, value func(lane int) uint32) *simt.Wave 
 	return w
 }
 
-// registers are those of a wave that a debugger would see.
+// registers are the registers of a wave as a debugger would see them.
 func (d *divergent) registers(w *simt.Wave) sdk.Registers {
 	var r sdk.Registers
 	word := func(v uint64, size int) []byte { return binary.LittleEndian.AppendUint64(nil, v)[:size] }

@@ -42,8 +42,8 @@ var probed = map[uint32]string{
 // probeCounts are values by lanes: equal to the truth, wrong, and not known, with the
 // causes of these; by which frame it was and how it was compiled.
 type probeCounts struct {
-	mutex sync.Mutex
-	of    map[string]*probeCount
+	mutex  sync.Mutex
+	counts map[string]*probeCount
 }
 
 type probeCount struct {
@@ -51,14 +51,14 @@ type probeCount struct {
 	causes                map[string]int
 }
 
-func (c *probeCounts) count(of string) *probeCount {
-	if c.of == nil {
-		c.of = map[string]*probeCount{}
+func (c *probeCounts) count(kind string) *probeCount {
+	if c.counts == nil {
+		c.counts = map[string]*probeCount{}
 	}
-	if c.of[of] == nil {
-		c.of[of] = &probeCount{causes: map[string]int{}}
+	if c.counts[kind] == nil {
+		c.counts[kind] = &probeCount{causes: map[string]int{}}
 	}
-	return c.of[of]
+	return c.counts[kind]
 }
 
 func (c *probeCount) cause(n int, format string, args ...any) {
@@ -66,8 +66,8 @@ func (c *probeCount) cause(n int, format string, args ...any) {
 }
 
 func (c *probeCounts) judge(t *testing.T) {
-	for _, of := range slices.Sorted(maps.Keys(c.of)) {
-		p := c.of[of]
+	for _, of := range slices.Sorted(maps.Keys(c.counts)) {
+		p := c.counts[of]
 		t.Logf("%s: %d values of lanes are equal, %d wrong, %d unknown", of, p.equal, p.wrong, p.unknown)
 		for _, cause := range slices.Sorted(maps.Keys(p.causes)) {
 			t.Logf("%9d × %s", p.causes[cause], cause)
@@ -76,7 +76,7 @@ func (c *probeCounts) judge(t *testing.T) {
 			t.Errorf("%s: some are wrong, or more are not known than expected", of)
 		}
 	}
-	if len(c.of) == 0 {
+	if len(c.counts) == 0 {
 		t.Error("nothing was compared")
 	}
 }

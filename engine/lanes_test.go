@@ -88,7 +88,7 @@ func TestLanesAndIterationsAreThoseOfTheFunction(t *testing.T) {
 	}
 	const none, illFormed, evaluation = "", "ill-formed", "evaluation"
 	for _, c := range []struct {
-		at        uint64 // from the first function
+		pc        uint64 // from the first function
 		lane      int64
 		iteration int64
 		expr      string
@@ -111,7 +111,7 @@ func TestLanesAndIterationsAreThoseOfTheFunction(t *testing.T) {
 		{112, -1, 5, "LLVM_push_iteration", 5, none, ""}, // no function is described: nothing is known
 	} {
 		var r sdk.Registers
-		r.Set(16, binary.LittleEndian.AppendUint64(nil, start+c.at)) // rip
+		r.Set(16, binary.LittleEndian.AppendUint64(nil, start+c.pc)) // rip
 		r.Set(0, binary.LittleEndian.AppendUint64(nil, 7))
 		tg := e.Attach(&engine.Sample{SampleState: walk.SampleState{Arch: "x86_64", ThreadID: "1", Registers: r}, Loaded: []*target.Module{m}})
 		var s engine.Surroundings

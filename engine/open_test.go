@@ -144,7 +144,7 @@ func TestSnapshotWalksLikeItsCore(t *testing.T) {
 	}
 }
 
-// summary is what of a stack does not depend on where it was read from.
+// summary is the part of a stack that does not depend on its source.
 func summary(s *Stack) []string {
 	list := []string{s.Thread.ID, s.Thread.Name, fmt.Sprint(s.Thread.Crashed, s.Stopped)}
 	for _, f := range s.Frames {

@@ -50,7 +50,7 @@ type codeFunction struct {
 type codeSlot struct {
 	symbol string // "" of a function of the file itself
 	local  uint64 // its address
-	chosen bool   // a resolver of the file says what it is
+	chosen bool   // a resolver of the file decides
 }
 
 func openCodeFile(tb testing.TB, path string) *codeFile {
@@ -125,10 +125,10 @@ func loadedVDSO(tb testing.TB) []byte {
 	return nil
 }
 
-func (f *codeFile) readSymbols(in *elf.File) {
+func (f *codeFile) readSymbols(source *elf.File) {
 	// A file may have only one of the tables.
-	static, _ := in.Symbols()
-	dynamic, _ := in.DynamicSymbols()
+	static, _ := source.Symbols()
+	dynamic, _ := source.DynamicSymbols()
 	for _, s := range append(static, dynamic...) {
 		typ := elf.ST_TYPE(s.Info)
 		if s.Section == elf.SHN_UNDEF || s.Section >= elf.SHN_LORESERVE || f.section(s.Value) == nil ||
@@ -144,9 +144,9 @@ func (f *codeFile) readSymbols(in *elf.File) {
 	}
 }
 
-func (f *codeFile) readFrames(tb testing.TB, in *elf.File) {
+func (f *codeFile) readFrames(tb testing.TB, source *elf.File) {
 	tb.Helper()
-	s := in.Section(".eh_frame")
+	s := source.Section(".eh_frame")
 	if s == nil || s.Type == elf.SHT_NOBITS {
 		return
 	}
@@ -167,10 +167,10 @@ func (f *codeFile) readFrames(tb testing.TB, in *elf.File) {
 }
 
 // readSlots reads the relocations of the global offset table.
-func (f *codeFile) readSlots(tb testing.TB, in *elf.File) {
+func (f *codeFile) readSlots(tb testing.TB, source *elf.File) {
 	tb.Helper()
-	symbols, _ := in.DynamicSymbols()
-	for _, s := range in.Sections {
+	symbols, _ := source.DynamicSymbols()
+	for _, s := range source.Sections {
 		if s.Type != elf.SHT_RELA || s.Flags&elf.SHF_ALLOC == 0 {
 			continue
 		}
@@ -316,18 +316,18 @@ func (c *codeChecker) classify(callee, caller *ProfileFrame) string {
 	return c.called(in, functions, of, target)
 }
 
-// isTrampoline says whether code is the call of rt_sigreturn.
+// isTrampoline reports whether code is the call of rt_sigreturn.
 func isTrampoline(code []byte) bool {
 	return bytes.HasPrefix(code, []byte("\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05"))
 }
 
-// inTrampoline says whether an address is before, in or after such a call: a
+// inTrampoline reports whether an address is before, in or after such a call: a
 // sample may be at each of its two instructions, and in the kernel for it.
 func (f *codeFile) inTrampoline(address uint64) bool {
 	return isTrampoline(f.from(address)) || isTrampoline(f.from(address-7)) || isTrampoline(f.from(address-9))
 }
 
-// callBefore says whether a call ends where code does, which is at an address.
+// callBefore reports whether a call ends where code does, which is at an address.
 func callBefore(code []byte, address uint64) (target uint64, direct, call bool) {
 	for length := 2; length <= min(len(code), 15); length++ {
 		at := code[len(code)-length:]
@@ -361,19 +361,19 @@ func begins(list []codeFunction, address uint64) bool {
 }
 
 // called explains a direct call of a target, an address of a file.
-func (c *codeChecker) called(in *codeFile, functions []codeFunction, of *codeFile, target uint64) string {
-	if in == of && begins(functions, target) {
+func (c *codeChecker) called(caller *codeFile, functions []codeFunction, callee *codeFile, target uint64) string {
+	if caller == callee && begins(functions, target) {
 		return callDirect
 	}
-	from := []codePlace{{of, target}}
+	from := []codePlace{{callee, target}}
 	cause := "a jump from the function that was called"
-	if slot, ok := of.linkage(target); ok {
+	if slot, ok := callee.linkage(target); ok {
 		switch {
 		case slot.chosen:
 			return "a linkage table's entry for a function that is chosen when the program starts"
 		case slot.symbol == "":
-			return fmt.Sprintf("unexplained: the linkage table's entry at %#x of %s has no symbol", target, of.path)
-		case in == of && c.inLinkage(in, functions):
+			return fmt.Sprintf("unexplained: the linkage table's entry at %#x of %s has no symbol", target, callee.path)
+		case caller == callee && c.inLinkage(caller, functions):
 			return "a linkage table's entry"
 		case anyNamed(functions, slot.symbol):
 			return callPLT
@@ -388,19 +388,19 @@ func (c *codeChecker) called(in *codeFile, functions []codeFunction, of *codeFil
 		}
 		from = c.definitions(slot.symbol)
 	}
-	if in == of && anyNamed(functions, "runtime.duffzero", "runtime.duffcopy", "runtime.duffzero.abi0", "runtime.duffcopy.abi0") && slices.ContainsFunc(functions, func(f codeFunction) bool { return target > f.start && target < f.end }) {
+	if caller == callee && anyNamed(functions, "runtime.duffzero", "runtime.duffcopy", "runtime.duffzero.abi0", "runtime.duffcopy.abi0") && slices.ContainsFunc(functions, func(f codeFunction) bool { return target > f.start && target < f.end }) {
 		return "Go calls into the middle of runtime.duffzero and runtime.duffcopy"
 	}
-	if said := c.jumps(from, in, functions); said != "" {
+	if said := c.jumps(from, caller, functions); said != "" {
 		return cause + said
 	}
-	return fmt.Sprintf("unexplained: the call is of %#x in %s, %v, the callee is %v of %s", target, of.path, of.holding(target), functions, in.path)
+	return fmt.Sprintf("unexplained: the call is of %#x in %s, %v, the callee is %v of %s", target, callee.path, callee.holding(target), functions, caller.path)
 }
 
-// inLinkage says whether functions are none: the frame is in a linkage table.
-func (c *codeChecker) inLinkage(in *codeFile, functions []codeFunction) bool {
+// inLinkage reports whether functions are none: the frame is in a linkage table.
+func (c *codeChecker) inLinkage(file *codeFile, functions []codeFunction) bool {
 	for _, f := range functions {
-		if s := in.section(f.start); s == nil || !strings.HasPrefix(s.name, ".plt") {
+		if s := file.section(f.start); s == nil || !strings.HasPrefix(s.name, ".plt") {
 			return false
 		}
 	}
@@ -441,9 +441,9 @@ func (c *codeChecker) definitions(name string) (list []codePlace) {
 	return list
 }
 
-// jumps says whether functions are reached from others by jumps; "" if not. A
+// jumps reports whether functions are reached from others by jumps; "" if not. A
 // jump through a register may lead anywhere.
-func (c *codeChecker) jumps(from []codePlace, in *codeFile, functions []codeFunction) string {
+func (c *codeChecker) jumps(from []codePlace, file *codeFile, functions []codeFunction) string {
 	const most = 200
 	seen := map[codePlace]bool{}
 	anywhere := false
@@ -452,7 +452,7 @@ func (c *codeChecker) jumps(from []codePlace, in *codeFile, functions []codeFunc
 		from = from[1:]
 		if slot, ok := at.file.linkage(at.address); ok {
 			switch {
-			case slot.chosen && at.file == in, in.resolvers[slot.symbol]:
+			case slot.chosen && at.file == file, file.resolvers[slot.symbol]:
 				return ", to the linkage table's entry for a function that is chosen when the program starts"
 			case slot.symbol != "":
 				from = append(from, c.definitions(slot.symbol)...)
@@ -465,7 +465,7 @@ func (c *codeChecker) jumps(from []codePlace, in *codeFile, functions []codeFunc
 			continue
 		}
 		seen[key] = true
-		if at.file == in && slices.ContainsFunc(functions, func(f codeFunction) bool { return at.address >= f.start && at.address < max(f.end, f.start+1) }) {
+		if at.file == file && slices.ContainsFunc(functions, func(f codeFunction) bool { return at.address >= f.start && at.address < max(f.end, f.start+1) }) {
 			return ", to its entry or its other part"
 		}
 		for _, line := range at.file.listing(c.tb, start, end) {
@@ -494,7 +494,7 @@ func (c *codeChecker) jumps(from []codePlace, in *codeFile, functions []codeFunc
 			if to >= start && to < end {
 				continue
 			}
-			if at.file == in && slices.ContainsFunc(functions, func(f codeFunction) bool { return to >= f.start && to < max(f.end, f.start+1) }) {
+			if at.file == file && slices.ContainsFunc(functions, func(f codeFunction) bool { return to >= f.start && to < max(f.end, f.start+1) }) {
 				return ", to its entry or its other part"
 			}
 			from = append(from, codePlace{at.file, to})
@@ -525,7 +525,7 @@ func (f *codeFile) extent(address uint64) (start, end uint64) {
 	return start, end
 }
 
-// listing is what objdump says of code, without addresses and bytes.
+// listing is the text of code by objdump, without addresses and bytes.
 func (f *codeFile) listing(tb testing.TB, start, end uint64) []string {
 	tb.Helper()
 	if l, ok := f.listings[start]; ok {

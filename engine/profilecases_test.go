@@ -158,7 +158,7 @@ func TestProfilesDoNotDependOnHowManyWalk(t *testing.T) {
 	}
 }
 
-// isUnmapped says whether a frame that was read of a cut recording is one of the whole
+// isUnmapped reports whether a frame that was read of a cut recording is one of the whole
 // recording but for its mapping. A busy machine writes what one processor did long after
 // what another one did: the record of the mapping may lie behind the cut.
 func isUnmapped(cut, whole perfPC) bool {

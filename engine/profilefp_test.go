@@ -133,7 +133,7 @@ func (c *codeChecker) chainClass(s *ProfileSample, chain []uint64) string {
 	return class
 }
 
-// savesFramePointer says whether the function of a frame pushes rbp.
+// savesFramePointer reports whether the function of a frame pushes rbp.
 func (c *codeChecker) savesFramePointer(f *ProfileFrame) bool {
 	if f.Module < 0 {
 		return false
@@ -145,7 +145,7 @@ func (c *codeChecker) savesFramePointer(f *ProfileFrame) bool {
 	})
 }
 
-// asksForStack says whether a frame is of the function that Go's functions begin
+// asksForStack reports whether a frame is of the function that Go's functions begin
 // with where their stack may be too small.
 func (c *codeChecker) asksForStack(f *ProfileFrame) bool {
 	return f.Module >= 0 && slices.ContainsFunc(c.file(c.profile.Modules[f.Module].Path).holding(f.ModuleOffset), func(f codeFunction) bool {

@@ -91,16 +91,16 @@ func TestProfileNamesTheKernel(t *testing.T) {
 	t.Logf("%d frames of the kernel, %d named, %d differ", len(here), named, differ)
 }
 
-// alias says whether two functions are at one address. A name may be there for
+// alias reports whether two functions are at one address. A name may be there for
 // several.
 func alias(a, b string) bool {
-	return slices.ContainsFunc(kernelAddresses[a], func(at string) bool { return slices.Contains(kernelAddresses[b], at) })
+	return slices.ContainsFunc(kernelAddresses[a], func(address string) bool { return slices.Contains(kernelAddresses[b], address) })
 }
 
 var kernelAddresses = map[string][]string{}
 
 // moveKallsyms copies the kernel's own symbols to other addresses.
-func moveKallsyms(t *testing.T, by uint64) string {
+func moveKallsyms(t *testing.T, distance uint64) string {
 	t.Helper()
 	in, err := os.Open("/proc/kallsyms")
 	if err != nil {
@@ -117,8 +117,8 @@ func moveKallsyms(t *testing.T, by uint64) string {
 		if fields := strings.Fields(rest); len(fields) == 2 {
 			kernelAddresses[fields[1]] = append(kernelAddresses[fields[1]], address)
 		}
-		if a > by {
-			a -= by
+		if a > distance {
+			a -= distance
 		}
 		fmt.Fprintf(&out, "%x %s\n", a, rest)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/unwindd/unwindd/internal/recorded"
 )
 
-// anonymousMemory is what this process has in memory that is of no file, in KiB.
+// anonymousMemory is the size of memory of this process that is of no file, in KiB.
 func anonymousMemory(tb testing.TB) (kib int64) {
 	tb.Helper()
 	status, err := os.ReadFile("/proc/self/status")

@@ -56,7 +56,7 @@ func (k sampleKeys) next(tid int, time uint64) sampleKey {
 	return key
 }
 
-// perfStacks is what perf script says of a recording: the stacks of its samples.
+// perfStacks reads the stacks of the samples of a recording by perf script.
 func perfStacks(tb testing.TB, path string) map[sampleKey][]perfPC {
 	tb.Helper()
 	oracle.Tools(tb, "perf")
@@ -152,7 +152,7 @@ const (
 	perfNoFrames = "longer: the file has no .eh_frame, and perf reads nothing else"
 	perfNoStack  = "longer: perf says nothing of the user of a sample without stack bytes"
 	perfChild    = "different: perf loses frames of processes that were forked or executed something, where each of ours follows a call"
-	// The byte before is nobody's: a trampoline is entered by a return.
+	// The byte before belongs to no function: a trampoline is entered by a return.
 	perfTrampoline = "same, but that perf prints the byte before the code that a handler returns to"
 
 	perfRestoring = "shorter: perf goes on where the kernel may be giving back the registers that a signal saved"
@@ -194,13 +194,13 @@ func perfClass(tb testing.TB, p *Profile, d *perfDifference) string {
 	return ""
 }
 
-// isChild says whether a sample is of a process that is not the one recorded
+// isChild reports whether a sample is of a process that is not the one recorded
 // first.
 func (c *codeChecker) isChild(s *ProfileSample) bool {
 	return c.profile.Threads[s.Thread].PID != c.profile.Threads[c.profile.Samples[0].Thread].PID
 }
 
-// isLeaving says whether a sample was taken in an epilogue, or where the kernel interrupted
+// isLeaving reports whether a sample was taken in an epilogue, or where the kernel interrupted
 // one: at an instruction that returns, pops a register that functions preserve, or jumps to
 // another function after such a pop.
 func (c *codeChecker) isLeaving(d *perfDifference) bool {
@@ -225,7 +225,7 @@ func (c *codeChecker) isLeaving(d *perfDifference) bool {
 	return inst.Op == x86asm.RET || inst.Op == x86asm.POP
 }
 
-// explained says whether all frames of ours that perf does not have follow a call
+// explained reports whether all frames of ours that perf does not have follow a call
 // of the one before.
 func (c *codeChecker) explained(d *perfDifference) bool {
 	for i := max(d.same, 1); i < len(d.frames); i++ {

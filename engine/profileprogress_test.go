@@ -12,11 +12,11 @@ func TestProgressOfAProfile(t *testing.T) {
 		calls := 0
 		p, err := gpuEngine(t, Options{}).Profile(t.Context(), gpuExample+"cpu.data", ProfileOptions{
 			Jobs: jobs, GPU: []string{gpuExample + "gpu.jsonl"},
-			Progress: func(d, of uint64) {
-				if d < done || calls > 0 && of != total {
-					t.Errorf("%d jobs: %d of %d after %d of %d", jobs, d, of, done, total)
+			Progress: func(d, all uint64) {
+				if d < done || calls > 0 && all != total {
+					t.Errorf("%d jobs: %d of %d after %d of %d", jobs, d, all, done, total)
 				}
-				done, total = d, of
+				done, total = d, all
 				calls++
 			},
 		})

@@ -108,7 +108,7 @@ func lbrRecording(t testing.TB) string {
 
 // mappedCode is the offset of a file's executable page, and where its functions are
 // when that page is at an address.
-func mappedCode(t testing.TB, path string, start uint64) (offset uint64, at map[string]uint64) {
+func mappedCode(t testing.TB, path string, start uint64) (offset uint64, addresses map[string]uint64) {
 	t.Helper()
 	f, err := elf.Open(path)
 	if err != nil {
@@ -119,7 +119,7 @@ func mappedCode(t testing.TB, path string, start uint64) (offset uint64, at map[
 	if err != nil {
 		t.Fatal(err)
 	}
-	at = map[string]uint64{}
+	addresses = map[string]uint64{}
 	for _, s := range f.Progs {
 		if s.Type != elf.PT_LOAD || s.Flags&elf.PF_X == 0 {
 			continue
@@ -127,11 +127,11 @@ func mappedCode(t testing.TB, path string, start uint64) (offset uint64, at map[
 		offset = s.Off &^ 0xfff
 		for _, symbol := range symbols {
 			if elf.ST_TYPE(symbol.Info) == elf.STT_FUNC && symbol.Value >= s.Vaddr {
-				at[symbol.Name] = start + symbol.Value - s.Vaddr + s.Off - offset
+				addresses[symbol.Name] = start + symbol.Value - s.Vaddr + s.Off - offset
 			}
 		}
 	}
-	return offset, at
+	return offset, addresses
 }
 
 // The calls that a CPU recorded stand for the kernel's chain of the user's frames.

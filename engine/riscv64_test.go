@@ -30,7 +30,7 @@ var riscv64 = emulated{"riscv64", "rv64", riscv64Root}
 // vendor has the plugin of examples/arch-riscv64 used, in its own process.
 func vendor(t *testing.T) func(*enginetest.Ask) {
 	t.Helper()
-	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // what is cached of plugins
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // the cache of plugins
 	dir := t.TempDir()
 	example := filepath.Join("..", "examples", "arch-riscv64")
 	oracle.With{Dir: example, Env: []string{"CGO_ENABLED=0", "GOWORK="}}.Run(t, "go", "build", "-trimpath", "-o", dir+"/", "./unwindd-arch-riscv64")

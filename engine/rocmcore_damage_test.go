@@ -178,18 +178,18 @@ func TestDamagedCoresOfDevices(t *testing.T) {
 }
 
 // lie sets the spots of a file, every so manieth.
-func (d *damagedCore) lie(of *damagedFile, step int) {
-	f, err := os.OpenFile(of.path, os.O_RDWR, 0)
+func (d *damagedCore) lie(file *damagedFile, step int) {
+	f, err := os.OpenFile(file.path, os.O_RDWR, 0)
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	defer f.Close()
 	n := 0
-	for i := range of.spots {
-		s := &of.spots[i]
+	for i := range file.spots {
+		s := &file.spots[i]
 		// What is said of the file is said of the process too, where it is in the file.
-		isProcess := of.isHost && (strings.HasPrefix(s.Name, "ehdr.") || strings.HasPrefix(s.Name, "phdr["))
-		for _, v := range lies(of.spots, i) {
+		isProcess := file.isHost && (strings.HasPrefix(s.Name, "ehdr.") || strings.HasPrefix(s.Name, "phdr["))
+		for _, v := range lies(file.spots, i) {
 			if n++; n%step != 0 {
 				continue
 			}
@@ -197,7 +197,7 @@ func (d *damagedCore) lie(of *damagedFile, step int) {
 			binary.LittleEndian.PutUint64(b[:], v)
 			_, err := f.WriteAt(b[:s.Size], int64(s.Offset))
 			d.judge(fmt.Sprintf("%s = %#x", s.Name, v), isProcess, isSilent(s.Name))
-			_, again := f.WriteAt(of.contents[s.Offset:][:s.Size], int64(s.Offset))
+			_, again := f.WriteAt(file.contents[s.Offset:][:s.Size], int64(s.Offset))
 			if err := errors.Join(err, again); err != nil {
 				d.t.Fatal(err)
 			}
@@ -205,7 +205,7 @@ func (d *damagedCore) lie(of *damagedFile, step int) {
 	}
 }
 
-// isSilent says whether a core in which a number is another may be whole: a note of another
+// isSilent reports whether a core in which a number is another may be whole: a note of another
 // owner, a queue that copies, fewer XCCs, a save area of zeros, which is that of a queue without
 // waves.
 func isSilent(name string) bool {

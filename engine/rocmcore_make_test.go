@@ -91,7 +91,7 @@ func (w *stoppedWaves) execute(t testing.TB, seed uint64, isChosen func(step int
 	return s.Steps
 }
 
-// scratchSize is what each wave has of private memory.
+// scratchSize is the size of the private memory of each wave.
 func (w *stoppedWaves) scratchSize() (size int) {
 	for i := range w.waves {
 		size = max(size, len(w.waves[i].scratch))
@@ -180,7 +180,7 @@ func (m *coreMaker) queue(w *stoppedWaves, machine *corefile.Machine, id uint32)
 	return q
 }
 
-// described is what the record of a wave holds.
+// described is the content of the record of a wave.
 func (s *stoppedWave) described(w *stoppedWaves, machine *corefile.Machine) corefile.Wave {
 	vectors, accs := w.vectors()
 	lanes := w.object.Processor.Lanes
@@ -343,7 +343,7 @@ func (w *stoppedWaves) held(t testing.TB, like []*target.Thread) *heldState {
 	return h
 }
 
-// registers are those of a wave by the numbers of "Register Identifier".
+// registers are the registers of a wave by the numbers of "Register Identifier".
 func (w *stoppedWaves) registers(s *stoppedWave) (r sdk.Registers) {
 	p := w.object.Processor
 	word := binary.LittleEndian.AppendUint32
@@ -351,8 +351,8 @@ func (w *stoppedWaves) registers(s *stoppedWave) (r sdk.Registers) {
 	if p.Lanes == 32 {
 		exec, vcc, vectorAt, accAt = 1, 512, 1536, 2048
 	}
-	mask := func(at int) []byte {
-		return binary.LittleEndian.AppendUint64(nil, uint64(s.scalar[at])|uint64(s.scalar[at+1])<<32)[:p.Lanes/8]
+	mask := func(first int) []byte {
+		return binary.LittleEndian.AppendUint64(nil, uint64(s.scalar[first])|uint64(s.scalar[first+1])<<32)[:p.Lanes/8]
 	}
 	vectors, accs := w.vectors()
 	machine := corefile.MachineNamed(p.Name)

@@ -181,9 +181,9 @@ func TestLaunchersOfWavesByEvidence(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"waiting wait_for", "waiting wait_for", "queue ", "queue ", "queue "}
-	check := func(what string, of *Target) (launchers []string) {
+	check := func(what string, opened *Target) (launchers []string) {
 		ids := map[string]bool{}
-		for s := range of.Stacks(context.Background()) {
+		for s := range opened.Stacks(context.Background()) {
 			if s.Thread.Wave == nil {
 				continue
 			}

@@ -44,7 +44,7 @@ func TestWavesOfCoresAreWhatWasPutIn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j := &coreJudge{t: t, name: fmt.Sprintf("core %d, %s, layout %d, version %d", i, m.Name, layout, version), core: c, of: of}
+		j := &coreJudge{t: t, name: fmt.Sprintf("core %d, %s, layout %d, version %d", i, m.Name, layout, version), core: c, opened: of}
 		waves += j.judge(im)
 		if err := of.Close(); err != nil {
 			t.Error(err)
@@ -73,10 +73,10 @@ func rocmChildren(t testing.TB) *Engine {
 
 // A coreJudge holds a core that was opened against what was put into it.
 type coreJudge struct {
-	t    *testing.T
-	name string
-	core *corefile.Core
-	of   *Target
+	t      *testing.T
+	name   string
+	core   *corefile.Core
+	opened *Target
 }
 
 func (j *coreJudge) check(what string, got, want any) {
@@ -86,11 +86,11 @@ func (j *coreJudge) check(what string, got, want any) {
 }
 
 func (j *coreJudge) judge(im *corefile.Image) (waves int) {
-	info := j.of.Info()
+	info := j.opened.Info()
 	j.check("kind", info.Kind, target.ROCmCore)
 	j.check("agents", len(info.Devices.Agents), len(j.core.Agents))
 	j.check("queues", len(info.Devices.Queues), len(im.Queues()))
-	threads := j.of.Threads()
+	threads := j.opened.Threads()
 	j.check("the host's thread", threads[0].ID, j.core.PID)
 	if err := im.Waves(func(want *corefile.WaveState) error {
 		if waves++; waves < len(threads) {
@@ -102,7 +102,7 @@ func (j *coreJudge) judge(im *corefile.Image) (waves int) {
 	}
 	j.check("waves", len(threads)-1, waves)
 	var names []string
-	for _, m := range j.of.Process.Modules() {
+	for _, m := range j.opened.Modules() {
 		names = append(names, m.Path)
 		if m.Problem == "" {
 			j.t.Errorf("%s: %s is no file, and nothing is said", j.name, m.Path)
@@ -125,16 +125,16 @@ func (j *coreJudge) wave(th *target.Thread, want *corefile.WaveState) {
 	if w := th.Wave; want.Group != nil {
 		j.check(th.ID+"'s group", w.Group, *want.Group)
 		j.check(th.ID+"'s place", w.InGroup, *want.Position)
-		i := slices.IndexFunc(j.of.Info().Devices.Dispatches, func(d sdk.TargetDispatch) bool { return d.ID == w.Dispatch })
+		i := slices.IndexFunc(j.opened.Info().Devices.Dispatches, func(d sdk.TargetDispatch) bool { return d.ID == w.Dispatch })
 		if i < 0 {
 			j.t.Errorf("%s: %s is of dispatch %q", j.name, th.ID, w.Dispatch)
 			return
 		}
-		j.check(th.ID+"'s grid", j.of.Info().Devices.Dispatches[i].Grid, want.Dispatch.Grid)
+		j.check(th.ID+"'s grid", j.opened.Info().Devices.Dispatches[i].Grid, want.Dispatch.Grid)
 	}
-	a, _ := j.of.engine.Plugins().Find("amdgpu")
+	a, _ := j.opened.engine.Plugins().Find("amdgpu")
 	d := a.Description()
-	registers := target.AllRegisters(j.of.State(), th, d)
+	registers := target.AllRegisters(j.opened.State(), th, d)
 	for i, number := range registers.Numbers {
 		info, _ := d.Register(number)
 		name := writtenName(info.Name)
@@ -193,11 +193,11 @@ func writtenName(name string) string {
 // memory holds the instance of a space that a wave has against its bytes.
 func (j *coreJudge) memory(th *target.Thread, space locexpr.AddressSpace, want string) {
 	b, _ := hex.DecodeString(want)
-	scoped := j.of.State().(target.ScopedMemory)
+	scoped := j.opened.State().(target.ScopedMemory)
 	got := make([]byte, len(b)+4)
 	n, err := scoped.ReadScoped(space, th, 0, got)
 	if space == 3 && len(b) > 0 && n == 0 && err != nil && th.Memory == nil {
-		return // of a group whose first wave nobody has
+		return // of a group whose first wave is absent
 	}
 	if n != len(b) || !bytes.Equal(got[:n], b) {
 		j.t.Errorf("%s: %s: space %d has %d bytes, expected %d, or others", j.name, th.ID, space, n, len(b))

@@ -238,21 +238,21 @@ func sameStacks(t *testing.T, what string, pc uint64, want, got *Stack) {
 
 // sameRegisters holds the registers of every frame against each other, whatever lanes
 // they have.
-func sameRegisters(t *testing.T, first, second *Target, of, other *target.Thread) {
+func sameRegisters(t *testing.T, first, second *Target, thread, other *target.Thread) {
 	t.Helper()
 	d, err := first.engine.Plugins().Find("amdgpu")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, a := first.Activations(context.Background(), of)
+	_, a := first.Activations(context.Background(), thread)
 	_, b := second.Activations(context.Background(), other)
 	if len(a) != len(b) {
 		t.Errorf("%d frames, expected %d", len(b), len(a))
 		return
 	}
 	for i := range a {
-		for k, number := range of.Registers.Numbers {
-			size := int(of.Registers.Offsets[k+1] - of.Registers.Offsets[k])
+		for k, number := range thread.Registers.Numbers {
+			size := int(thread.Registers.Offsets[k+1] - thread.Registers.Offsets[k])
 			info, _ := d.Description().Register(number)
 			if x, y := registerText(a[i], number, size), registerText(b[i], number, size); x != y {
 				t.Errorf("frame %d of %s at %#x: %s is\n%s, expected\n%s", i, other.ID, a[0].Lookup(), info.Name, y, x)

@@ -130,7 +130,7 @@ func genFrames(t *testing.T, g genModule) (frames [][]symbol.Frame, problems []s
 	return frames, tt.ModuleInfo(&m.LoadedModule).Problems
 }
 
-// sameChain says whether frames are those of another chain. DWARF may leave the
+// sameChain reports whether frames are those of another chain. DWARF may leave the
 // column of a call out.
 func sameChain(a, dwarf []symbol.Frame) bool {
 	if len(a) != len(dwarf) {

@@ -55,7 +55,7 @@ func TestAFrameIsMarkedWhereItsThreadStoppedBefore(t *testing.T) {
 			if d := cmp.Diff([]bool{name == "a fault, not exact", false}, got); d != "" {
 				t.Errorf("marks (-want +got):\n%s", d)
 			}
-			// The registers are those of that PC, so rows are looked up by it.
+			// The registers belong to that PC, so rows are looked up by it.
 			if d := cmp.Diff([]uint64{0x1004, 0x1210}, pcs); d != "" {
 				t.Errorf("PCs (-want +got):\n%s", d)
 			}

@@ -59,7 +59,7 @@ func symbolCore(t *testing.T) (dir string) {
 	}}.Make(t)
 }
 
-// A plainFrame is what a symbol file can say of a frame.
+// A plainFrame is the part of a frame that a symbol file can describe.
 type plainFrame struct {
 	PC, CFA uint64
 	// isSignal is a signal trampoline, isExact what it interrupted.

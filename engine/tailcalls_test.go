@@ -131,7 +131,7 @@ func writeTailProgram(t *testing.T, dir string, seed uint64) {
 					b.WriteString("CALL(stop);\n")
 				case kind < 10 || kind < 14 && spread == 3:
 					fmt.Fprintf(&b, "return f%d(t, a * 3 + %d);\n", to, way)
-				case kind == 10 && seed%2 == 0: // where it leads nobody knows
+				case kind == 10 && seed%2 == 0: // where it leads is unknown
 					fmt.Fprintf(&b, "return table[%d](t, a);\n", to)
 				case kind == 10 || kind == 11:
 					fmt.Fprintf(&b, "CALL(table[%d]);\n", to)
@@ -201,7 +201,7 @@ func (c *tailCount) add(o *tailCount) {
 	c.wrong += o.wrong
 }
 
-// isPart says whether functions are some of others, in their order.
+// isPart reports whether functions are some of others, in their order.
 func isPart(some, all []int) bool {
 	for _, n := range all {
 		if len(some) > 0 && some[0] == n {
@@ -211,7 +211,7 @@ func isPart(some, all []int) bool {
 	return len(some) == 0
 }
 
-// compare compares stacks with what is true, by threads.
+// compare compares stacks with the truth, by threads.
 func (c *tailCount) compare(t *testing.T, truth, stacks map[string]tailStack) {
 	for id, want := range truth {
 		got := stacks[id]

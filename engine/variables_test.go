@@ -45,7 +45,7 @@ var variablePrograms = []struct {
 
 const variablesDir = "testdata/variables"
 
-// gdbThread is what variables.py writes.
+// gdbThread is the output of variables.py for a thread.
 type gdbThread struct {
 	ID     string
 	Frames []gdbFrame
@@ -199,7 +199,7 @@ func gdbVariables(t *testing.T, exe, core string, environment ...string) []gdbTh
 	return threads
 }
 
-// class is what pairs are counted by.
+// class is the key by which pairs are counted.
 type class struct{ outcome, location string }
 
 // The outcomes of a comparison. The last two are explained in
@@ -421,7 +421,7 @@ func (a *activation) where(gdb *gdbFrame) string {
 	return fmt.Sprintf("thread %s frame %d at %#x, %s", a.thread.ID, a.index, a.lookup(), gdb.Function)
 }
 
-// expressions are those of a variable's location that are in force.
+// expressions are the expressions of a variable's location that are in force.
 func (a *activation) expressions(x *die) [][]byte {
 	switch v := a.info.attribute(x, dwarf.AttrLocation).(type) {
 	case []byte:
@@ -582,7 +582,7 @@ func compareLeaf(ctx locexpr.Context, l locexpr.Location, leaf gdbLeaf) (outcome
 	return equal, ""
 }
 
-// readsClobbered says whether the location of a variable uses a register that
+// readsClobbered reports whether the location of a variable uses a register that
 // calls may change, in a frame that is in a call of the program's own. The
 // compiler then knew that this one does not change it (-fipa-ra); the rules of
 // the callee do not say so.
@@ -593,7 +593,7 @@ func (a *activation) readsClobbered(x *die) bool {
 	return useClobbered(a.expressions(x))
 }
 
-// useClobbered says whether one of several expressions reads a register that calls
+// useClobbered reports whether one of several expressions reads a register that calls
 // may change.
 func useClobbered(exprs [][]byte) bool {
 	for _, expr := range exprs {
@@ -618,7 +618,7 @@ func useClobbered(exprs [][]byte) bool {
 	return false
 }
 
-// isVisitAt says whether l is right for the parameter at of visit in
+// isVisitAt reports whether l is right for the parameter at of visit in
 // exchange.cpp, which is how many calls of visit there are around this one.
 func (a *activation) isVisitAt(x *die, ctx locexpr.Context, l locexpr.Location) bool {
 	fn := a.function

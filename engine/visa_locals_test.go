@@ -97,10 +97,10 @@ func (g *genPlace) register(number uint64) []byte {
 	return g.file[first:]
 }
 
-func (g *genPlace) execute(in *locexpr.Instruction) (jump int, err error) {
+func (g *genPlace) execute(instruction *locexpr.Instruction) (jump int, err error) {
 	push := func(v uint64) { g.stack = append(g.stack, v) }
 	var small uint64
-	name := in.Op.Name
+	name := instruction.Op.Name
 	for _, kind := range []string{"DW_OP_lit", "DW_OP_reg"} {
 		if n, err := fmt.Sscanf(name, kind+"%d", &small); n == 1 && err == nil {
 			if kind == "DW_OP_lit" {
@@ -116,22 +116,22 @@ func (g *genPlace) execute(in *locexpr.Instruction) (jump int, err error) {
 	case "DW_OP_INTEL_push_simd_lane":
 		push(g.lane)
 	case "DW_OP_regx":
-		g.bytes = g.register(in.Operands[0])
-		push(in.Operands[0])
+		g.bytes = g.register(instruction.Operands[0])
+		push(instruction.Operands[0])
 	case "DW_OP_bit_piece":
 		if g.value {
 			g.bytes = binary.LittleEndian.AppendUint64(nil, g.pop())
 		}
-		bits, offset := in.Operands[0], in.Operands[1]
+		bits, offset := instruction.Operands[0], instruction.Operands[1]
 		if bits%8 != 0 || offset%8 != 0 || (bits+offset)/8 > uint64(len(g.bytes)) {
 			return 0, errNoTruth
 		}
 		g.pieces = append(g.pieces, g.bytes[offset/8:][:bits/8]...)
 		g.bytes, g.stack, g.value = nil, nil, false
 	case "DW_OP_plus_uconst":
-		push(g.pop() + in.Operands[0])
+		push(g.pop() + instruction.Operands[0])
 	case "DW_OP_const1u", "DW_OP_const2u", "DW_OP_const4u", "DW_OP_constu":
-		push(in.Operands[0])
+		push(instruction.Operands[0])
 	case "DW_OP_INTEL_regs": // the number stands for the register
 	case "DW_OP_stack_value":
 		g.value = true
@@ -140,10 +140,10 @@ func (g *genPlace) execute(in *locexpr.Instruction) (jump int, err error) {
 		push(map[string]uint64{"DW_OP_shr": a >> (b & 63), "DW_OP_and": a & b, "DW_OP_mul": a * b, "DW_OP_minus": a - b, "DW_OP_plus": a + b, "DW_OP_ge": truth(a >= b)}[name])
 	case "DW_OP_bra":
 		if g.pop() != 0 {
-			return int(int64(in.Operands[0])), nil //nolint:gosec // a distance
+			return int(int64(instruction.Operands[0])), nil //nolint:gosec // a distance
 		}
 	case "DW_OP_skip":
-		return int(int64(in.Operands[0])), nil //nolint:gosec // a distance
+		return int(int64(instruction.Operands[0])), nil //nolint:gosec // a distance
 	case "DW_OP_INTEL_push_bit_piece_stack":
 		bits, offset := g.pop(), g.pop()
 		r := g.register(g.pop())
@@ -153,7 +153,7 @@ func (g *genPlace) execute(in *locexpr.Instruction) (jump int, err error) {
 		push(integerOf(r[offset/8:][:bits/8]))
 		g.bytes = nil
 	case "DW_OP_implicit_value":
-		g.bytes = in.Block
+		g.bytes = instruction.Block
 	default:
 		return 0, errNoTruth
 	}

@@ -57,7 +57,7 @@ func zebins(t *testing.T) map[string]string {
 
 // loadZebin loads every section of code of a zebin by itself, in another order
 // than that of the file. There is a thread at each of the PCs that at gives.
-func loadZebin(t *testing.T, path string, at func(o *object.Object, starts map[uint32]uint64) []uint64) (*Target, map[uint32]uint64) {
+func loadZebin(t *testing.T, path string, places func(o *object.Object, starts map[uint32]uint64) []uint64) (*Target, map[uint32]uint64) {
 	t.Helper()
 	o, err := object.Open(path)
 	if err != nil {
@@ -75,7 +75,7 @@ func loadZebin(t *testing.T, path string, at func(o *object.Object, starts map[u
 		m.Segments = append(m.Segments, target.Segment{Section: s.Name, Size: s.Size, Start: start, Executable: true})
 	}
 	s := newState()
-	for i, pc := range at(o, starts) {
+	for i, pc := range places(o, starts) {
 		th := &target.Thread{Handle: uint64(i), ID: fmt.Sprint(i), Arch: "visa"}
 		th.Registers.Set(0, binary.LittleEndian.AppendUint32(nil, uint32(pc)))
 		s.threads = append(s.threads, th)
@@ -155,10 +155,10 @@ func TestThreadsInZebinsAreInTheFunctionOfTheirSection(t *testing.T) {
 
 // innermost is the function at an address of a section that begins last. A kernel
 // has the size of its whole section, functions in it included.
-func innermost(symbols []object.Symbol, section uint32, at uint64) string {
+func innermost(symbols []object.Symbol, section uint32, address uint64) string {
 	best := object.Symbol{}
 	for _, s := range symbols {
-		if s.Section == section && s.Size > 0 && s.Name != "_entry" && at-s.Address < s.Size && (best.Name == "" || s.Address >= best.Address) {
+		if s.Section == section && s.Size > 0 && s.Name != "_entry" && address-s.Address < s.Size && (best.Name == "" || s.Address >= best.Address) {
 			best = s
 		}
 	}

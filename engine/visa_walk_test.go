@@ -37,7 +37,7 @@ var genTargets = []string{"skl", "tgllp", "dg2-g10", "pvc"}
 // genLevels are the options of the levels of optimisation.
 var genLevels = []struct{ name, option string }{{"O0", "-cl-opt-disable"}, {"O2", ""}}
 
-// genSources are what is compiled: testdata/visa/NAME.cl.
+// genSources are the sources that are compiled: testdata/visa/NAME.cl.
 var genSources = []string{"rec", "k"}
 
 // compileGen compiles a source, and answers the folder of what the compiler dumps
@@ -425,7 +425,7 @@ var genUnknown = []struct{ beside, class, code, cause string }{
 	{"stream", "ends", "-k-O2 kern", "no-row"},
 }
 
-// mayBeUnknown says whether something may be unknown for a cause.
+// mayBeUnknown reports whether something may be unknown for a cause.
 func (w *genWalk) mayBeUnknown(class, cause string) bool {
 	for _, u := range genUnknown {
 		if (u.beside == "" || u.beside == w.beside.String()) && u.class == class &&
@@ -457,7 +457,7 @@ func (w *genWalk) checkParts(class, name string, f walk.Activation, l locexpr.Lo
 	return some
 }
 
-// log says what was found.
+// log prints the findings.
 func (w *genWalk) log() {
 	w.t.Helper()
 	w.t.Logf("%s, %s: %d instructions, %d stacks", w.code.name, w.beside, len(w.seen), w.stacks)

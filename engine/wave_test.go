@@ -88,7 +88,7 @@ func TestStackOfAWave(t *testing.T) {
 	}
 }
 
-// An evaluation is what the JSON of one says of a location.
+// An evaluation is the location in its JSON.
 type evaluation struct {
 	Read   string
 	Places []struct{ Address string }

@@ -187,7 +187,7 @@ func checkWindowsCrash(t *testing.T, e *Engine, path string, want map[string][]u
 	}
 }
 
-// pcsOf are the PCs of a stack but for frames that tail calls left.
+// pcsOf are the PCs of a stack without frames that tail calls left.
 func pcsOf(s *Stack) (list []uint64) {
 	for _, f := range s.Frames {
 		if f.FoundBy != ByCallSite {

@@ -3,6 +3,7 @@
 package locexpr
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 )
@@ -19,10 +20,7 @@ type listReader struct {
 }
 
 func (r *listReader) start(offset uint64) error {
-	size := r.AddressSize
-	if size == 0 {
-		size = 8
-	}
+	size := cmp.Or(r.AddressSize, 8)
 	if size < 1 || size > 8 {
 		return &ListError{IllFormed, r.Section, offset, fmt.Errorf("address size %d, 1 to 8 expected", size)}
 	}
@@ -287,10 +285,7 @@ func (s *LocationLists) Indexed(base, index uint64) (uint64, error) {
 	fail := func(format string, args ...any) (uint64, error) {
 		return 0, &ListError{IllFormed, s.Section, base, fmt.Errorf("list %d of DW_FORM_loclistx: "+format, append([]any{index}, args...)...)}
 	}
-	size := s.OffsetSize
-	if size == 0 {
-		size = 4
-	}
+	size := cmp.Or(s.OffsetSize, 4)
 	switch length := uint64(len(s.Data)); {
 	case size != 4 && size != 8:
 		return fail("offset size %d, 4 or 8 expected", size)

@@ -24,20 +24,18 @@ func (a *OpenObjectAnswer) Validate(d *Description, req *OpenObjectRequest) erro
 	if err := a.checkSections(req); err != nil {
 		return fmt.Errorf("OpenObjectAnswer.%w", err)
 	}
-	for _, check := range []func(*checker, *OpenObjectAnswer) error{
-		(*checker).objectDialects,
-		(*checker).objectNested,
-		(*checker).objectTables,
-		(*checker).objectFunctions,
-		(*checker).objectPositions,
-		(*checker).objectVariables,
+	for _, check := range []func() error{
+		func() error { return c.objectDialects(a) },
+		func() error { return each("Nested", a.Nested, (*NestedObject).validate) },
+		func() error { return each("Tables", a.Tables, c.objectTable) },
+		func() error { return each("Functions", a.Functions, c.objectFunction) },
+		func() error { return each("PositionMaps", a.PositionMaps, (*PositionMap).validate) },
+		func() error { return each("Variables", a.Variables, c.objectVariable) },
+		func() error { return checkProblems(a.Problems) },
 	} {
-		if err := check(c, a); err != nil {
+		if err := check(); err != nil {
 			return fmt.Errorf("OpenObjectAnswer.%w", err)
 		}
-	}
-	if err := checkProblems(a.Problems); err != nil {
-		return fmt.Errorf("OpenObjectAnswer.%w", err)
 	}
 	return nil
 }
@@ -48,33 +46,17 @@ func (a *OpenObjectAnswer) checkSections(req *OpenObjectRequest) error {
 	if req != nil {
 		known = max(known, len(req.Sections))
 	}
-	check := func(list string, i int, section uint32) error {
+	check := func(section uint32) error {
 		if uint64(section) >= uint64(known) {
-			return fmt.Errorf("%s[%d].Section: %d, expected less than %d, the sections of the object, or 0", list, i, section, known)
+			return fmt.Errorf("Section: %d, expected less than %d, the sections of the object, or 0", section, known)
 		}
 		return nil
 	}
-	for i := range a.Tables {
-		if err := check("Tables", i, a.Tables[i].Section); err != nil {
-			return err
-		}
-	}
-	for i := range a.Functions {
-		if err := check("Functions", i, a.Functions[i].Section); err != nil {
-			return err
-		}
-	}
-	for i := range a.PositionMaps {
-		if err := check("PositionMaps", i, a.PositionMaps[i].Section); err != nil {
-			return err
-		}
-	}
-	for i := range a.Variables {
-		if err := check("Variables", i, a.Variables[i].Section); err != nil {
-			return err
-		}
-	}
-	return nil
+	return first(
+		each("Tables", a.Tables, func(t *RowTable) error { return check(t.Section) }),
+		each("Functions", a.Functions, func(f *Function) error { return check(f.Section) }),
+		each("PositionMaps", a.PositionMaps, func(m *PositionMap) error { return check(m.Section) }),
+		each("Variables", a.Variables, func(v *Variable) error { return check(v.Section) }))
 }
 
 func (c *checker) objectDialects(a *OpenObjectAnswer) error {
@@ -89,22 +71,17 @@ func (c *checker) objectDialects(a *OpenObjectAnswer) error {
 	if len(a.Overrides) > MaxDescriptionList {
 		return fmt.Errorf("Overrides: %d, expected at most %d", len(a.Overrides), MaxDescriptionList)
 	}
-	for i := range a.Overrides {
-		o := &a.Overrides[i]
-		err := c.dialect("Dialect", o.Dialect)
+	err := each("Overrides", a.Overrides, func(o *DialectOverride) error {
 		switch {
-		case err != nil:
 		case (o.Augmentation == "") == (o.Producer == ""):
-			err = fmt.Errorf("Augmentation: %.64q beside Producer %.64q, expected one of them", o.Augmentation, o.Producer)
+			return fmt.Errorf("Augmentation: %.64q beside Producer %.64q, expected one of them", o.Augmentation, o.Producer)
 		case len(o.Augmentation) > MaxName || len(o.Producer) > MaxText:
-			err = fmt.Errorf("Augmentation: %d bytes beside Producer of %d, expected at most %d and %d",
+			return fmt.Errorf("Augmentation: %d bytes beside Producer of %d, expected at most %d and %d",
 				len(o.Augmentation), len(o.Producer), MaxName, MaxText)
 		}
-		if err != nil {
-			return fmt.Errorf("Overrides[%d].%w", i, err)
-		}
-	}
-	return c.rules("DefaultRules", a.DefaultRules)
+		return c.dialect("Dialect", o.Dialect)
+	})
+	return first(err, c.rules("DefaultRules", a.DefaultRules))
 }
 
 // dialect checks the name of a dialect: of the description, built in, or none.
@@ -125,101 +102,75 @@ func (c *checker) dialect(field, name string) error {
 	return fmt.Errorf("%s: %.64q is the name of no dialect", field, name)
 }
 
-func (c *checker) objectNested(a *OpenObjectAnswer) error {
-	for i := range a.Nested {
-		n := &a.Nested[i]
-		err := checkText("Name", n.Name, MaxText)
-		switch {
-		case err != nil:
-		case n.Size == 0:
-			err = fmt.Errorf("Size: 0, expected the bytes of a code object")
-		case n.Size > math.MaxUint64-n.Offset:
-			err = fmt.Errorf("Size: %#x bytes at %#x pass the end of every file", n.Size, n.Offset)
-		}
-		if err != nil {
-			return fmt.Errorf("Nested[%d].%w", i, err)
+func (n *NestedObject) validate() error {
+	err := checkText("Name", n.Name, MaxText)
+	switch {
+	case err != nil:
+		return err
+	case n.Size == 0:
+		return fmt.Errorf("Size: 0, expected the bytes of a code object")
+	case n.Size > math.MaxUint64-n.Offset:
+		return fmt.Errorf("Size: %#x bytes at %#x pass the end of every file", n.Size, n.Offset)
+	}
+	return nil
+}
+
+func (c *checker) objectTable(t *RowTable) error {
+	err := checkText("Reason", t.Reason, MaxText)
+	switch {
+	case err != nil:
+		return err
+	case t.Priority > OverridesCFI:
+		return fmt.Errorf("Priority: %d is not a priority", t.Priority)
+	case t.Priority == OverridesCFI && t.Reason == "":
+		return fmt.Errorf("Reason: empty, expected why the rows override CFI")
+	}
+	return c.rows("Rows", t.Rows, 0, math.MaxUint64)
+}
+
+func (c *checker) objectFunction(f *Function) error {
+	err := checkText("Name", f.Name, MaxText)
+	switch {
+	case err != nil:
+		return err
+	case f.Start >= f.End:
+		return fmt.Errorf("End: %#x, expected above Start, %#x", f.End, f.Start)
+	case f.Lanes > MaxLanes:
+		return fmt.Errorf("Lanes: %d, expected at most %d", f.Lanes, MaxLanes)
+	case f.Kind > StackSwitchFunction:
+		return fmt.Errorf("Kind: %d is not a kind", f.Kind)
+	}
+	return c.rules("DefaultRules", f.DefaultRules)
+}
+
+func (m *PositionMap) validate() error {
+	if err := checkIdentifier("Kind", m.Kind); err != nil {
+		return err
+	}
+	if len(m.Positions) != len(m.PCs) {
+		return fmt.Errorf("Positions: %d for %d PCs, expected as many", len(m.Positions), len(m.PCs))
+	}
+	for j := 1; j < len(m.PCs); j++ {
+		if m.PCs[j] <= m.PCs[j-1] {
+			return fmt.Errorf("PCs[%d]: %#x after %#x, expected ascending PCs", j, m.PCs[j], m.PCs[j-1])
 		}
 	}
 	return nil
 }
 
-func (c *checker) objectTables(a *OpenObjectAnswer) error {
-	for i := range a.Tables {
-		t := &a.Tables[i]
-		err := checkText("Reason", t.Reason, MaxText)
-		switch {
-		case err != nil:
-		case t.Priority > OverridesCFI:
-			err = fmt.Errorf("Priority: %d is not a priority", t.Priority)
-		case t.Priority == OverridesCFI && t.Reason == "":
-			err = fmt.Errorf("Reason: empty, expected why the rows override CFI")
-		default:
-			err = c.rows("Rows", t.Rows, 0, math.MaxUint64)
-		}
-		if err != nil {
-			return fmt.Errorf("Tables[%d].%w", i, err)
-		}
+func (c *checker) objectVariable(v *Variable) error {
+	if err := checkText("Name", v.Name, MaxText); err != nil {
+		return err
 	}
-	return nil
-}
-
-func (c *checker) objectFunctions(a *OpenObjectAnswer) error {
-	for i := range a.Functions {
-		f := &a.Functions[i]
-		err := checkText("Name", f.Name, MaxText)
-		switch {
-		case err != nil:
-		case f.Start >= f.End:
-			err = fmt.Errorf("End: %#x, expected above Start, %#x", f.End, f.Start)
-		case f.Lanes > MaxLanes:
-			err = fmt.Errorf("Lanes: %d, expected at most %d", f.Lanes, MaxLanes)
-		case f.Kind > StackSwitchFunction:
-			err = fmt.Errorf("Kind: %d is not a kind", f.Kind)
-		default:
-			err = c.rules("DefaultRules", f.DefaultRules)
-		}
-		if err != nil {
-			return fmt.Errorf("Functions[%d].%w", i, err)
-		}
+	if len(v.End) != len(v.Start) || len(v.Locations) != len(v.Start) {
+		return fmt.Errorf("Start: %d, with %d of End and %d Locations, expected as many", len(v.Start), len(v.End), len(v.Locations))
 	}
-	return nil
-}
-
-func (c *checker) objectPositions(a *OpenObjectAnswer) error {
-	for i := range a.PositionMaps {
-		m := &a.PositionMaps[i]
-		err := checkIdentifier("Kind", m.Kind)
-		if err == nil && len(m.Positions) != len(m.PCs) {
-			err = fmt.Errorf("Positions: %d for %d PCs, expected as many", len(m.Positions), len(m.PCs))
+	for j := range v.Start {
+		if v.Start[j] >= v.End[j] {
+			return fmt.Errorf("End[%d]: %#x, expected above Start, %#x", j, v.End[j], v.Start[j])
 		}
-		for j := 1; j < len(m.PCs) && err == nil; j++ {
-			if m.PCs[j] <= m.PCs[j-1] {
-				err = fmt.Errorf("PCs[%d]: %#x after %#x, expected ascending PCs", j, m.PCs[j], m.PCs[j-1])
-			}
-		}
-		if err != nil {
-			return fmt.Errorf("PositionMaps[%d].%w", i, err)
-		}
-	}
-	return nil
-}
-
-func (c *checker) objectVariables(a *OpenObjectAnswer) error {
-	for i := range a.Variables {
-		v := &a.Variables[i]
-		err := checkText("Name", v.Name, MaxText)
-		if err == nil && (len(v.End) != len(v.Start) || len(v.Locations) != len(v.Start)) {
-			err = fmt.Errorf("Start: %d, with %d of End and %d Locations, expected as many", len(v.Start), len(v.End), len(v.Locations))
-		}
-		for j := 0; j < len(v.Start) && err == nil; j++ {
-			if v.Start[j] >= v.End[j] {
-				err = fmt.Errorf("End[%d]: %#x, expected above Start, %#x", j, v.End[j], v.Start[j])
-			} else if e := c.expression("", v.Locations[j]); e != nil {
-				err = fmt.Errorf("Locations[%d]%w", j, e)
-			}
-		}
-		if err != nil {
-			return fmt.Errorf("Variables[%d].%w", i, err)
+		if err := c.expression("", v.Locations[j]); err != nil {
+			return fmt.Errorf("Locations[%d]%w", j, err)
 		}
 	}
 	return nil
@@ -235,22 +186,14 @@ func (a *FrameRulesAnswer) Validate(d *Description, req *FrameRulesRequest) erro
 	c := newChecker(d)
 	for i := range a.Functions {
 		f, function := &a.Functions[i], &req.Functions[i]
-		err := checkText("Reason", f.Reason, MaxText)
-		if err == nil {
-			start, code := function.Start, function.Code
-			if len(function.Parts) > 0 {
-				start, code = function.Piece(function.PC)
-			}
-			err = c.rows("Rows", f.Rows, start, uint64(len(code)))
+		start, code := function.Start, function.Code
+		if len(function.Parts) > 0 {
+			start, code = function.Piece(function.PC)
 		}
-		if err == nil {
-			err = checkGaps(f, function)
-		}
-		if err == nil {
-			err = checkRanges("Contradictions", f.Contradictions, function)
-		}
-		if err == nil {
-			err = checkExits(f.Exits, function, lastAddress(d.AddressBits))
+		err := first(checkText("Reason", f.Reason, MaxText), c.rows("Rows", f.Rows, start, uint64(len(code))))
+		if err == nil { // gaps are compared with rows in order
+			err = first(checkGaps(f, function), checkRanges("Contradictions", f.Contradictions, function),
+				checkExits(f.Exits, function, lastAddress(d.AddressBits)))
 		}
 		if err != nil {
 			return fmt.Errorf("FrameRulesAnswer.Functions[%d].%w", i, err)
@@ -336,13 +279,7 @@ func (a *BindThreadsAnswer) Validate(d *Description, req *BindThreadsRequest) er
 	if len(a.Threads) != len(req.Threads) {
 		return fmt.Errorf("BindThreadsAnswer.Threads: %d for %d threads, expected as many", len(a.Threads), len(req.Threads))
 	}
-	c := newChecker(d)
-	for i := range a.Threads {
-		if err := c.binding(&a.Threads[i]); err != nil {
-			return fmt.Errorf("BindThreadsAnswer.Threads[%d].%w", i, err)
-		}
-	}
-	return nil
+	return each("BindThreadsAnswer.Threads", a.Threads, newChecker(d).binding)
 }
 
 func (c *checker) binding(b *ThreadBinding) error {
@@ -375,10 +312,8 @@ func (c *checker) binding(b *ThreadBinding) error {
 	if len(b.Widths) > MaxDescriptionList {
 		return fmt.Errorf("Widths: %d, expected at most %d", len(b.Widths), MaxDescriptionList)
 	}
-	for i := range b.Widths {
-		if err := c.width(&b.Widths[i]); err != nil {
-			return fmt.Errorf("Widths[%d].%w", i, err)
-		}
+	if err := each("Widths", b.Widths, c.width); err != nil {
+		return err
 	}
 	if len(b.Maps) > MaxDescriptionList {
 		return fmt.Errorf("Maps: %d, expected at most %d", len(b.Maps), MaxDescriptionList)
@@ -578,10 +513,5 @@ func checkProblems(problems []string) error {
 	if len(problems) > maxProblems {
 		return fmt.Errorf("Problems: %d, expected at most %d", len(problems), maxProblems)
 	}
-	for i, p := range problems {
-		if err := checkText("", p, MaxText); err != nil {
-			return fmt.Errorf("Problems[%d]%w", i, err)
-		}
-	}
-	return nil
+	return checkTexts("Problems", problems)
 }

@@ -62,10 +62,8 @@ func (d *Description) checkScalars() error {
 			return fmt.Errorf("%s: %d, expected at most %d", list.field, list.length, MaxDescriptionList)
 		}
 	}
-	for i, name := range d.Symbols {
-		if err := checkText(fmt.Sprintf("Symbols[%d]", i), name, MaxText); err != nil {
-			return err
-		}
+	if err := checkTexts("Symbols", d.Symbols); err != nil {
+		return err
 	}
 	switch {
 	case d.ByteOrder > BigEndian:

@@ -29,40 +29,28 @@ func (a *OpenTargetAnswer) validate(c *checker) error {
 		return err
 	}
 	agents, queues, dispatches, threads := uniqueIDs{}, uniqueIDs{}, uniqueIDs{}, uniqueIDs{}
-	if err := each("Agents", a.Agents, func(t *TargetAgent) error {
-		return first(agents.add(t.ID), checkText("Processor", t.Processor, MaxName))
-	}); err != nil {
-		return err
-	}
-	if err := each("Queues", a.Queues, func(q *TargetQueue) error {
-		return first(queues.add(q.ID), agents.known("Agent", q.Agent), checkText("Kind", q.Kind, MaxName))
-	}); err != nil {
-		return err
-	}
-	if err := each("Dispatches", a.Dispatches, func(t *TargetDispatch) error {
-		return first(dispatches.add(t.ID), queues.known("Queue", t.Queue), checkText("Kernel", t.Kernel, MaxText))
-	}); err != nil {
-		return err
-	}
-	if err := each("Threads", a.Threads, func(t *TargetThread) error {
-		return first(threads.add(t.ID),
-			agents.known("Wave.Agent", t.Wave.Agent), queues.known("Wave.Queue", t.Wave.Queue), dispatches.known("Wave.Dispatch", t.Wave.Dispatch),
-			c.targetThread(t))
-	}); err != nil {
-		return err
-	}
-	if err := each("Objects", a.Objects, (*TargetObject).validate); err != nil {
+	if err := first(
+		each("Agents", a.Agents, func(t *TargetAgent) error {
+			return first(agents.add(t.ID), checkText("Processor", t.Processor, MaxName))
+		}),
+		each("Queues", a.Queues, func(q *TargetQueue) error {
+			return first(queues.add(q.ID), agents.known("Agent", q.Agent), checkText("Kind", q.Kind, MaxName))
+		}),
+		each("Dispatches", a.Dispatches, func(t *TargetDispatch) error {
+			return first(dispatches.add(t.ID), queues.known("Queue", t.Queue), checkText("Kernel", t.Kernel, MaxText))
+		}),
+		each("Threads", a.Threads, func(t *TargetThread) error {
+			return first(threads.add(t.ID),
+				agents.known("Wave.Agent", t.Wave.Agent), queues.known("Wave.Queue", t.Wave.Queue), dispatches.known("Wave.Dispatch", t.Wave.Dispatch),
+				c.targetThread(t))
+		}),
+		each("Objects", a.Objects, (*TargetObject).validate)); err != nil {
 		return err
 	}
 	if len(a.WaitFunctions) > MaxDescriptionList {
 		return fmt.Errorf("WaitFunctions: %d, expected at most %d", len(a.WaitFunctions), MaxDescriptionList)
 	}
-	for i, name := range a.WaitFunctions {
-		if err := checkText(fmt.Sprintf("WaitFunctions[%d]", i), name, MaxText); err != nil {
-			return err
-		}
-	}
-	return checkProblems(a.Problems)
+	return first(checkTexts("WaitFunctions", a.WaitFunctions), checkProblems(a.Problems))
 }
 
 // each checks every entry of a list.
@@ -196,35 +184,30 @@ func (c *checker) spaceBases(list []SpaceBase) error {
 	if len(list) > maxSpaces {
 		return fmt.Errorf("Spaces: %d entries, expected at most %d", len(list), maxSpaces)
 	}
-	for i := range list {
-		if _, err := c.space("Space", list[i].Space); err != nil {
-			return fmt.Errorf("Spaces[%d].%w", i, err)
-		}
-	}
-	return nil
+	return each("Spaces", list, func(s *SpaceBase) error {
+		_, err := c.space("Space", s.Space)
+		return err
+	})
 }
 
 func (c *checker) spaceMemory(list []SpaceMemory) error {
 	if len(list) > maxMemory {
 		return fmt.Errorf("Memory: %d entries, expected at most %d", len(list), maxMemory)
 	}
-	for i := range list {
-		m := &list[i]
+	return each("Memory", list, func(m *SpaceMemory) error {
 		bits, err := c.space("Space", m.Space)
 		switch {
 		case err != nil:
+			return err
 		case m.Space == 0:
-			err = fmt.Errorf("Space: the default address space, expected another one")
+			return fmt.Errorf("Space: the default address space, expected another one")
 		case m.Size == 0 || m.Start > lastAddress(bits) || m.Size-1 > lastAddress(bits)-m.Start:
-			err = fmt.Errorf("Size: %#x bytes at %#x, expected some within %d bits", m.Size, m.Start, bits)
+			return fmt.Errorf("Size: %#x bytes at %#x, expected some within %d bits", m.Size, m.Start, bits)
 		case m.Size > math.MaxUint64-m.Address:
-			err = fmt.Errorf("Address: %#x bytes at %#x pass the end of the address space", m.Size, m.Address)
+			return fmt.Errorf("Address: %#x bytes at %#x pass the end of the address space", m.Size, m.Address)
 		}
-		if err != nil {
-			return fmt.Errorf("Memory[%d].%w", i, err)
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func (s *ThreadStop) validate() error {

@@ -38,3 +38,13 @@ func checkText(field, s string, most int) error {
 	}
 	return nil
 }
+
+// checkTexts checks a list of texts.
+func checkTexts(list string, texts []string) error {
+	for i, s := range texts {
+		if err := checkText("", s, MaxText); err != nil {
+			return fmt.Errorf("%s[%d]%w", list, i, err)
+		}
+	}
+	return nil
+}

@@ -99,6 +99,26 @@ func column[T, U any](list []T, get func(*T) U) []U {
 	return c
 }
 
+// listOf decodes a list of n entries; nil for none, or after an error.
+func listOf[T any](d *decoder, n int, entry func(i int) T) []T {
+	if d.err != nil || n == 0 {
+		return nil
+	}
+	list := make([]T, n)
+	for i := range list {
+		list[i] = entry(i)
+	}
+	return list
+}
+
+// result returns a message that was decoded, or the first error in it.
+func result[M any](d *decoder, message *M) (*M, error) {
+	if d.err != nil {
+		return nil, d.err
+	}
+	return message, nil
+}
+
 // blobs builds a column of byte strings from a list.
 func blobs[T any, B ~string | ~[]byte](list []T, get func(*T) B) *pb.Blobs {
 	var size int

@@ -23,13 +23,10 @@ func encodeTranslateRequest(r *TranslateRequest) *pb.TranslateRequest {
 func decodeTranslateRequest(p *pb.TranslateRequest) (*TranslateRequest, error) {
 	d := decoder{message: "TranslateRequest"}
 	d.expression("expression", p.GetExpression())
-	if d.err != nil {
-		return nil, d.err
-	}
-	return &TranslateRequest{
+	return result(&d, &TranslateRequest{
 		Space: locexpr.AddressSpace(p.GetSpace()), Address: p.GetAddress(), Expr: p.GetExpression(),
 		Thread: p.GetThread(), Frame: p.GetFrame(), Lane: p.GetLane(),
-	}, nil
+	})
 }
 
 func encodeTranslateAnswer(a *TranslateAnswer) *pb.TranslateAnswer {
@@ -39,10 +36,7 @@ func encodeTranslateAnswer(a *TranslateAnswer) *pb.TranslateAnswer {
 func decodeTranslateAnswer(p *pb.TranslateAnswer) (*TranslateAnswer, error) {
 	d := decoder{message: "TranslateAnswer"}
 	d.expression("expression", p.GetExpression())
-	if d.err != nil {
-		return nil, d.err
-	}
-	return &TranslateAnswer{Expr: nonEmpty(p.GetExpression())}, nil
+	return result(&d, &TranslateAnswer{Expr: nonEmpty(p.GetExpression())})
 }
 
 func (d *decoder) expression(field string, expr []byte) {
@@ -86,13 +80,10 @@ func decodeClassifyReturnAnswer(p *pb.ClassifyReturnAnswer) (*ClassifyReturnAnsw
 	n := d.entries("classes", len(p.GetClasses()))
 	enums(&d, "classes", p.GetClasses(), n, AfterIndirectCall)
 	d.length("targets", len(p.GetTargets()), n)
-	if d.err != nil {
-		return nil, d.err
-	}
-	return &ClassifyReturnAnswer{
+	return result(&d, &ClassifyReturnAnswer{
 		Classes: column(p.GetClasses(), func(c *pb.ReturnClass) ReturnClass { return ReturnClass(*c) }),
 		Targets: p.GetTargets(),
-	}, nil
+	})
 }
 
 func encodeDisassembleRequest(r *DisassembleRequest) *pb.DisassembleRequest {
@@ -104,10 +95,7 @@ func decodeDisassembleRequest(p *pb.DisassembleRequest) (*DisassembleRequest, er
 	r := &DisassembleRequest{
 		Address: p.GetAddress(), Code: nonEmpty(p.GetCode()), Processor: d.text("processor", p.GetProcessor()), Lanes: p.GetLanes(),
 	}
-	if d.err != nil {
-		return nil, d.err
-	}
-	return r, nil
+	return result(&d, r)
 }
 
 func encodeDisassembleAnswer(a *DisassembleAnswer) *pb.DisassembleAnswer {
@@ -143,20 +131,15 @@ func decodeDisassembleAnswer(p *pb.DisassembleAnswer) (*DisassembleAnswer, error
 	a := &DisassembleAnswer{LLVM: LLVMTarget{
 		Triple: d.text("llvm_triple", p.GetLlvmTriple()), CPU: d.text("llvm_cpu", p.GetLlvmCpu()), Features: d.text("llvm_features", p.GetLlvmFeatures()),
 	}}
-	if d.err != nil {
-		return nil, d.err
-	}
-	if n > 0 {
-		a.Instructions = make([]Instruction, n)
-	}
-	for i := range a.Instructions {
-		a.Instructions[i] = Instruction{Address: p.Addresses[i], Size: p.Sizes[i], Text: texts.next(), Accesses: accesses.next()}
+	a.Instructions = listOf(&d, n, func(i int) Instruction {
+		instruction := Instruction{Address: p.Addresses[i], Size: p.Sizes[i], Text: texts.next(), Accesses: accesses.next()}
 		if len(p.Kinds) > 0 {
-			a.Instructions[i].Kind = InstructionKind(p.Kinds[i]) //nolint:gosec // one of its values
+			instruction.Kind = InstructionKind(p.Kinds[i]) //nolint:gosec // one of its values
 		}
 		if len(p.Registers) > 0 {
-			a.Instructions[i].Register, a.Instructions[i].RegisterBits = p.Registers[i], p.RegisterBits[i]
+			instruction.Register, instruction.RegisterBits = p.Registers[i], p.RegisterBits[i]
 		}
-	}
-	return a, nil
+		return instruction
+	})
+	return result(&d, a)
 }

@@ -160,10 +160,7 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 			TCBBelow: s.GetTcbBelow(), TCBAbove: s.GetTcbAbove(),
 		}
 	}
-	if d.err != nil {
-		return nil, d.err
-	}
-	return description, nil
+	return result(&d, description)
 }
 
 // oneRow decodes a row that may be absent.
@@ -221,17 +218,12 @@ func decodeFields(d *decoder, s *pb.RegisterSet) []RegisterField {
 	d.length("register_sets.sizes", len(s.GetSizes()), n)
 	d.length("register_sets.registers", len(s.GetRegisters()), n)
 	d.length("register_sets.register_offsets", len(s.GetRegisterOffsets()), n)
-	if d.err != nil || n == 0 {
-		return nil
-	}
-	fields := make([]RegisterField, n)
-	for i := range fields {
-		fields[i] = RegisterField{
+	return listOf(d, n, func(i int) RegisterField {
+		return RegisterField{
 			Offset: s.Offsets[i], Size: s.Sizes[i],
 			Register: s.Registers[i], RegisterOffset: s.RegisterOffsets[i],
 		}
-	}
-	return fields
+	})
 }
 
 // nonEmpty returns nil for an empty slice.

@@ -49,24 +49,13 @@ func decodeOpenObjectRequest(p *pb.OpenObjectRequest) (*OpenObjectRequest, error
 	m := d.entries("symbols.addresses", len(y.GetAddresses()))
 	symbols := d.texts("symbols.names", y.GetNames(), m)
 	d.length("symbols.sizes", len(y.GetSizes()), m)
-	if d.err != nil {
-		return nil, d.err
-	}
-	if n > 0 {
-		r.Sections = make([]SectionInfo, n)
-	}
-	for i := range r.Sections {
-		r.Sections[i] = SectionInfo{
-			Name: sections.next(), Type: s.Types[i], Flags: s.Flags[i], Address: s.Addresses[i], Size: s.Sizes[i],
-		}
-	}
-	if m > 0 {
-		r.Symbols = make([]SymbolInfo, m)
-	}
-	for i := range r.Symbols {
-		r.Symbols[i] = SymbolInfo{Name: symbols.next(), Address: y.Addresses[i], Size: y.Sizes[i]}
-	}
-	return r, nil
+	r.Sections = listOf(&d, n, func(i int) SectionInfo {
+		return SectionInfo{Name: sections.next(), Type: s.Types[i], Flags: s.Flags[i], Address: s.Addresses[i], Size: s.Sizes[i]}
+	})
+	r.Symbols = listOf(&d, m, func(i int) SymbolInfo {
+		return SymbolInfo{Name: symbols.next(), Address: y.Addresses[i], Size: y.Sizes[i]}
+	})
+	return result(&d, r)
 }
 
 // checkColumns checks that all columns of a list have the same length.
@@ -163,10 +152,7 @@ func decodeOpenObjectAnswer(p *pb.OpenObjectAnswer) (*OpenObjectAnswer, error) {
 	d.wrap("default_rules", err)
 	a.PositionMaps = decodePositionMaps(&d, p.GetPositionMaps())
 	a.Variables = decodeVariables(&d, p.GetVariables())
-	if d.err != nil {
-		return nil, d.err
-	}
-	return a, nil
+	return result(&d, a)
 }
 
 func decodeOverrides(d *decoder, p *pb.Overrides) []DialectOverride {
@@ -174,28 +160,18 @@ func decodeOverrides(d *decoder, p *pb.Overrides) []DialectOverride {
 	augmentations := d.texts("overrides.augmentations", p.GetAugmentations(), n)
 	producers := d.texts("overrides.producers", p.GetProducers(), n)
 	dialects := d.texts("overrides.dialects", p.GetDialects(), n)
-	if d.err != nil || n == 0 {
-		return nil
-	}
-	list := make([]DialectOverride, n)
-	for i := range list {
-		list[i] = DialectOverride{augmentations.next(), producers.next(), dialects.next()}
-	}
-	return list
+	return listOf(d, n, func(i int) DialectOverride {
+		return DialectOverride{augmentations.next(), producers.next(), dialects.next()}
+	})
 }
 
 func decodeNested(d *decoder, p *pb.Nested) []NestedObject {
 	n := d.entries("nested.offsets", len(p.GetOffsets()))
 	names := d.texts("nested.names", p.GetNames(), n)
 	d.length("nested.sizes", len(p.GetSizes()), n)
-	if d.err != nil || n == 0 {
-		return nil
-	}
-	list := make([]NestedObject, n)
-	for i := range list {
-		list[i] = NestedObject{Name: names.next(), Offset: p.Offsets[i], Size: p.Sizes[i]}
-	}
-	return list
+	return listOf(d, n, func(i int) NestedObject {
+		return NestedObject{Name: names.next(), Offset: p.Offsets[i], Size: p.Sizes[i]}
+	})
 }
 
 func decodeTables(d *decoder, p *pb.Tables) []RowTable {
@@ -203,14 +179,9 @@ func decodeTables(d *decoder, p *pb.Tables) []RowTable {
 	enums(d, "tables.priorities", p.GetPriorities(), n, OverridesCFI)
 	reasons := d.texts("tables.reasons", p.GetReasons(), n)
 	d.length("tables.sections", len(p.GetSections()), n)
-	if d.err != nil || n == 0 {
-		return nil
-	}
-	list := make([]RowTable, n)
-	for i := range list {
-		list[i] = RowTable{Priority: RowPriority(p.Priorities[i]), Reason: reasons.next(), Section: p.Sections[i]}
-	}
-	return list
+	return listOf(d, n, func(i int) RowTable {
+		return RowTable{Priority: RowPriority(p.Priorities[i]), Reason: reasons.next(), Section: p.Sections[i]}
+	})
 }
 
 func decodeFunctions(d *decoder, p *pb.Functions) []Function {
@@ -223,34 +194,23 @@ func decodeFunctions(d *decoder, p *pb.Functions) []Function {
 	d.length("functions.sections", len(p.GetSections()), n)
 	rules, err := decodeRules(p.GetDefaultRules())
 	d.wrap("functions.default_rules", err)
-	var total uint64
-	for _, c := range p.GetDefaultRuleCounts() {
-		if c > 0 {
-			total += uint64(c) - 1
-		}
-	}
-	if total != uint64(len(rules)) {
-		d.fail("functions.default_rule_counts", "a sum of %d, expected %d, the rules there are", total, len(rules))
-	}
-	if d.err != nil || n == 0 {
-		return nil
-	}
+	counts := column(p.GetDefaultRuleCounts(), func(c *uint32) uint32 { return max(*c, 1) - 1 })
+	d.sum("functions.default_rule_counts", counts, len(rules))
 	lists := splitter[cfi.RegisterRule]{rules}
-	list := make([]Function, n)
-	for i := range list {
-		list[i] = Function{
+	return listOf(d, n, func(i int) Function {
+		f := Function{
 			Name: names.next(), Start: p.Starts[i], End: p.Ends[i],
 			Lanes: p.Lanes[i], Kind: FunctionKind(p.Kinds[i]), Section: p.Sections[i],
 		}
 		switch c := p.DefaultRuleCounts[i]; c {
 		case 0:
 		case 1:
-			list[i].DefaultRules = []cfi.RegisterRule{}
+			f.DefaultRules = []cfi.RegisterRule{}
 		default:
-			list[i].DefaultRules = lists.next(c - 1)
+			f.DefaultRules = lists.next(c - 1)
 		}
-	}
-	return list
+		return f
+	})
 }
 
 func decodePositionMaps(d *decoder, p *pb.PositionMaps) []PositionMap {
@@ -259,16 +219,11 @@ func decodePositionMaps(d *decoder, p *pb.PositionMaps) []PositionMap {
 	d.sum("position_maps.counts", p.GetCounts(), len(p.GetPcs()))
 	d.length("position_maps.positions", len(p.GetPositions()), len(p.GetPcs()))
 	d.length("position_maps.sections", len(p.GetSections()), n)
-	if d.err != nil || n == 0 {
-		return nil
-	}
 	pcs, positions := splitter[uint64]{p.GetPcs()}, splitter[uint64]{p.GetPositions()}
-	list := make([]PositionMap, n)
-	for i := range list {
+	return listOf(d, n, func(i int) PositionMap {
 		c := p.Counts[i]
-		list[i] = PositionMap{Kind: kinds.next(), Section: p.Sections[i], PCs: pcs.next(c), Positions: positions.next(c)}
-	}
-	return list
+		return PositionMap{Kind: kinds.next(), Section: p.Sections[i], PCs: pcs.next(c), Positions: positions.next(c)}
+	})
 }
 
 func decodeVariables(d *decoder, p *pb.Variables) []Variable {
@@ -279,19 +234,10 @@ func decodeVariables(d *decoder, p *pb.Variables) []Variable {
 	d.length("variables.ends", len(p.GetEnds()), ranges)
 	d.length("variables.sections", len(p.GetSections()), n)
 	cursor := d.bytes("variables.locations", p.GetLocations(), ranges)
-	if d.err != nil || n == 0 {
-		return nil
-	}
-	expressions := make([][]byte, ranges)
-	for i := range expressions {
-		expressions[i] = cursor.next()
-	}
 	starts, ends := splitter[uint64]{p.GetStarts()}, splitter[uint64]{p.GetEnds()}
-	locations := splitter[[]byte]{expressions}
-	list := make([]Variable, n)
-	for i := range list {
+	locations := splitter[[]byte]{listOf(d, ranges, func(int) []byte { return cursor.next() })}
+	return listOf(d, n, func(i int) Variable {
 		c := p.Counts[i]
-		list[i] = Variable{Name: names.next(), Section: p.Sections[i], Start: starts.next(c), End: ends.next(c), Locations: locations.next(c)}
-	}
-	return list
+		return Variable{Name: names.next(), Section: p.Sections[i], Start: starts.next(c), End: ends.next(c), Locations: locations.next(c)}
+	})
 }

@@ -38,14 +38,10 @@ func decodeCodeParts(p *pb.FrameRulesRequest, functions []CodeRange) error {
 	n := d.entries("part_starts", len(p.GetPartStarts()))
 	d.sum("part_counts", p.GetPartCounts(), n)
 	code := d.bytes("part_code", p.GetPartCode(), n)
+	rest := splitter[CodePart]{listOf(&d, n, func(i int) CodePart { return CodePart{p.PartStarts[i], code.next()} })}
 	if d.err != nil {
 		return d.err
 	}
-	parts := make([]CodePart, n)
-	for i := range parts {
-		parts[i] = CodePart{p.PartStarts[i], code.next()}
-	}
-	rest := splitter[CodePart]{parts}
 	for i := range functions {
 		functions[i].Parts = rest.next(p.PartCounts[i])
 	}
@@ -61,21 +57,17 @@ func decodeFrameRulesRequest(p *pb.FrameRulesRequest) (*FrameRulesRequest, error
 	names := d.texts("names", p.GetNames(), n)
 	d.length("exact", len(p.GetExact()), n)
 	d.length("exits", len(p.GetExits()), n)
-	if d.err != nil {
-		return nil, d.err
-	}
-	r := &FrameRulesRequest{Object: p.GetObject()}
-	if n > 0 {
-		r.Functions = make([]CodeRange, n)
-	}
-	for i := range r.Functions {
-		r.Functions[i] = CodeRange{
+	functions := listOf(&d, n, func(i int) CodeRange {
+		return CodeRange{
 			PC: p.Pcs[i], Start: p.Starts[i], Code: code.next(),
 			Bounded: p.Bounded[i], Name: names.next(), Exact: p.Exact[i],
 			Exits: p.Exits[i],
 		}
+	})
+	if d.err != nil {
+		return nil, d.err
 	}
-	return r, decodeCodeParts(p, r.Functions)
+	return &FrameRulesRequest{Object: p.GetObject(), Functions: functions}, decodeCodeParts(p, functions)
 }
 
 func encodeFrameRulesAnswer(a *FrameRulesAnswer) *pb.FrameRulesAnswer {
@@ -185,14 +177,8 @@ func decodeRowGaps(p *pb.RowGaps) ([]RowGap, error) {
 	n := d.entries("starts", len(p.GetStarts()))
 	d.length("ends", len(p.GetEnds()), n)
 	reasons := d.texts("reasons", p.GetReasons(), n)
-	if d.err != nil {
-		return nil, d.err
-	}
-	gaps := make([]RowGap, n)
-	for i := range gaps {
-		gaps[i] = RowGap{Start: p.Starts[i], End: p.Ends[i], Reason: reasons.next()}
-	}
-	return gaps, nil
+	gaps := listOf(&d, n, func(i int) RowGap { return RowGap{Start: p.Starts[i], End: p.Ends[i], Reason: reasons.next()} })
+	return gaps, d.err
 }
 
 func decodeFrameRulesAnswer(p *pb.FrameRulesAnswer) (*FrameRulesAnswer, error) {
@@ -212,25 +198,15 @@ func decodeFrameRulesAnswer(p *pb.FrameRulesAnswer) (*FrameRulesAnswer, error) {
 	d.wrap("rows", err)
 	gaps, err := decodeRowGaps(p.GetGaps())
 	d.wrap("gaps", err)
-	if d.err != nil {
-		return nil, d.err
-	}
 	lists, gapLists := splitter[cfi.Row]{rows}, splitter[RowGap]{gaps}
-	a := &FrameRulesAnswer{}
-	if n > 0 {
-		a.Functions = make([]FrameRules, n)
-	}
-	for i := range a.Functions {
-		a.Functions[i] = FrameRules{
+	a := &FrameRulesAnswer{Functions: listOf(&d, n, func(i int) FrameRules {
+		return FrameRules{
 			Rows: lists.next(p.RowCounts[i]), Reason: reasons.next(), Trampoline: p.Trampolines[i],
 			Complete: p.Complete[i], Gaps: gapLists.next(p.GapCounts[i]),
 			Uncalled: p.Uncalled[i],
 		}
-	}
+	})}
 	d.wrap("exits", decodeCodeExits(p.GetExits(), a.Functions))
 	d.wrap("contradictions", decodeContradictions(p.GetContradictions(), a.Functions))
-	if d.err != nil {
-		return nil, d.err
-	}
-	return a, nil
+	return result(&d, a)
 }

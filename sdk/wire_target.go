@@ -22,17 +22,8 @@ func decodeOpenTargetRequest(p *pb.OpenTargetRequest) (*OpenTargetRequest, error
 	n := d.entries("types", len(p.GetTypes()))
 	owners := d.texts("owners", p.GetOwners(), n)
 	data := d.bytes("data", p.GetData(), n)
-	if d.err != nil {
-		return nil, d.err
-	}
-	r := &OpenTargetRequest{}
-	if n > 0 {
-		r.Notes = make([]Note, n)
-	}
-	for i := range r.Notes {
-		r.Notes[i] = Note{Owner: owners.next(), Type: p.Types[i], Data: data.next()}
-	}
-	return r, nil
+	notes := listOf(&d, n, func(i int) Note { return Note{Owner: owners.next(), Type: p.Types[i], Data: data.next()} })
+	return result(&d, &OpenTargetRequest{Notes: notes})
 }
 
 // encodeOpenTargetAnswer encodes the answer without its threads, which go in parts of
@@ -101,18 +92,6 @@ func decodeTargetAgents(d *decoder, p *pb.TargetAgents) []TargetAgent {
 	ids := d.texts("agents.ids", p.GetIds(), n)
 	processors := d.texts("agents.processors", p.GetProcessors(), n)
 	return listOf(d, n, func(int) TargetAgent { return TargetAgent{ID: ids.next(), Processor: processors.next()} })
-}
-
-// listOf decodes a list of n entries; nil for none, or after an error.
-func listOf[T any](d *decoder, n int, entry func(i int) T) []T {
-	if d.err != nil || n == 0 {
-		return nil
-	}
-	list := make([]T, n)
-	for i := range list {
-		list[i] = entry(i)
-	}
-	return list
 }
 
 func decodeTargetQueues(d *decoder, p *pb.TargetQueues) []TargetQueue {

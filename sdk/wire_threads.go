@@ -34,25 +34,15 @@ func decodeBindThreadsRequest(p *pb.BindThreadsRequest) (*BindThreadsRequest, er
 	d.length("space_counts", len(p.GetSpaceCounts()), n)
 	spaceLists := splitter[SpaceBase]{decodeSpaceBases(&d, p)}
 	d.sum("space_counts", p.GetSpaceCounts(), len(spaceLists.all))
-	if d.err != nil {
-		return nil, d.err
-	}
 	registers, err := decodeRegisters(p.GetRegisters(), n)
 	d.wrap("registers", err)
-	if d.err != nil {
-		return nil, d.err
-	}
-	r := &BindThreadsRequest{}
-	if n > 0 {
-		r.Threads = make([]ThreadState, n)
-	}
-	for i := range r.Threads {
-		r.Threads[i] = ThreadState{
+	threads := listOf(&d, n, func(i int) ThreadState {
+		return ThreadState{
 			Thread: p.Threads[i], Registers: registers[i], Processor: processors.next(),
 			Lanes: p.Lanes[i], Spaces: spaceLists.next(p.SpaceCounts[i]),
 		}
-	}
-	return r, nil
+	})
+	return result(&d, &BindThreadsRequest{Threads: threads})
 }
 
 // decodeSpaceBases decodes the bases of a message's threads.
@@ -62,14 +52,9 @@ func decodeSpaceBases(d *decoder, p interface {
 }) []SpaceBase {
 	n := d.entries("spaces", len(p.GetSpaces()))
 	d.length("space_bases", len(p.GetSpaceBases()), n)
-	if d.err != nil || n == 0 {
-		return nil
-	}
-	bases := make([]SpaceBase, n)
-	for i := range bases {
-		bases[i] = SpaceBase{Space: locexpr.AddressSpace(p.GetSpaces()[i]), Base: p.GetSpaceBases()[i]}
-	}
-	return bases
+	return listOf(d, n, func(i int) SpaceBase {
+		return SpaceBase{Space: locexpr.AddressSpace(p.GetSpaces()[i]), Base: p.GetSpaceBases()[i]}
+	})
 }
 
 func encodeBindThreadsAnswer(a *BindThreadsAnswer) *pb.BindThreadsAnswer {
@@ -127,15 +112,8 @@ func decodeBindThreadsAnswer(p *pb.BindThreadsAnswer) (*BindThreadsAnswer, error
 	mapLists := splitter[SpaceMap]{decodeMaps(&d, p.GetMaps())}
 	d.sum("map_counts", p.GetMapCounts(), len(mapLists.all))
 	problems := d.texts("problems", p.GetProblems(), n)
-	if d.err != nil {
-		return nil, d.err
-	}
-	a := &BindThreadsAnswer{}
-	if n > 0 {
-		a.Threads = make([]ThreadBinding, n)
-	}
-	for i := range a.Threads {
-		a.Threads[i] = ThreadBinding{
+	threads := listOf(&d, n, func(i int) ThreadBinding {
+		return ThreadBinding{
 			PC: p.Pcs[i], Lanes: p.Lanes[i], ActiveLanes: active.next(), ActiveUnknown: p.ActiveUnknown[i],
 			Widths:            widthLists.next(p.WidthCounts[i]),
 			ReturnAddressMask: p.ReturnAddressMasks[i],
@@ -143,22 +121,17 @@ func decodeBindThreadsAnswer(p *pb.BindThreadsAnswer) (*BindThreadsAnswer, error
 			Maps:    mapLists.next(p.MapCounts[i]),
 			Problem: problems.next(),
 		}
-	}
-	return a, nil
+	})
+	return result(&d, &BindThreadsAnswer{Threads: threads})
 }
 
 func decodeWidths(d *decoder, p *pb.Widths) []RegisterWidth {
 	n := d.entries("widths.firsts", len(p.GetFirsts()))
 	d.length("widths.counts", len(p.GetCounts()), n)
 	d.length("widths.bits", len(p.GetBits()), n)
-	if d.err != nil || n == 0 {
-		return nil
-	}
-	widths := make([]RegisterWidth, n)
-	for i := range widths {
-		widths[i] = RegisterWidth{First: p.Firsts[i], Count: p.Counts[i], Bits: p.Bits[i]}
-	}
-	return widths
+	return listOf(d, n, func(i int) RegisterWidth {
+		return RegisterWidth{First: p.Firsts[i], Count: p.Counts[i], Bits: p.Bits[i]}
+	})
 }
 
 func decodeMaps(d *decoder, p *pb.Maps) []SpaceMap {
@@ -174,21 +147,14 @@ func decodeMaps(d *decoder, p *pb.Maps) []SpaceMap {
 	d.length("maps.ranges.elements", len(r.GetElements()), m)
 	d.length("maps.ranges.strides", len(r.GetStrides()), m)
 	d.length("maps.ranges.registers", len(r.GetRegisters()), m)
-	if d.err != nil || n == 0 {
-		return nil
-	}
-	ranges := make([]MapRange, m)
-	for i := range ranges {
-		ranges[i] = MapRange{
+	lists := splitter[MapRange]{listOf(d, m, func(i int) MapRange {
+		return MapRange{
 			Kind: MapKind(r.Kinds[i]), Start: r.Starts[i], Size: r.Sizes[i],
 			Into: locexpr.AddressSpace(r.Into[i]), Base: r.Bases[i],
 			Element: r.Elements[i], Stride: r.Strides[i], Register: r.Registers[i],
 		}
-	}
-	lists := splitter[MapRange]{ranges}
-	maps := make([]SpaceMap, n)
-	for i := range maps {
-		maps[i] = SpaceMap{Space: locexpr.AddressSpace(p.Spaces[i]), Ranges: lists.next(p.RangeCounts[i])}
-	}
-	return maps
+	})}
+	return listOf(d, n, func(i int) SpaceMap {
+		return SpaceMap{Space: locexpr.AddressSpace(p.Spaces[i]), Ranges: lists.next(p.RangeCounts[i])}
+	})
 }

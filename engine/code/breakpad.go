@@ -3,6 +3,7 @@
 package code
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,10 +115,7 @@ func (o *Object) peSymbolIDs() []target.SymbolID {
 	if err != nil || !id.HasCodeView {
 		return nil
 	}
-	name := id.PDB
-	if name == "" {
-		name = o.path
-	}
+	name := cmp.Or(id.PDB, o.path)
 	return []target.SymbolID{{DebugFile: object.LastPart(name), DebugID: id.DebugID(), CodeID: id.CodeID()}}
 }
 

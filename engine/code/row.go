@@ -5,6 +5,7 @@ package code
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/unwindd/unwindd/cfi"
@@ -219,10 +220,5 @@ func IsOfState(err error) bool {
 	if errors.As(err, &failure) {
 		return true
 	}
-	for _, missing := range []error{target.ErrNoMemory, target.ErrEndOfStack, object.ErrFileShrank, ErrUndefined, locexpr.ErrUndefined} {
-		if errors.Is(err, missing) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]error{target.ErrNoMemory, target.ErrEndOfStack, object.ErrFileShrank, ErrUndefined, locexpr.ErrUndefined}, func(missing error) bool { return errors.Is(err, missing) })
 }

@@ -8,6 +8,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/object"
@@ -42,12 +43,10 @@ func isWrongPLT(o *object.Object, address uint64) bool {
 	if o.Section(".plt.sec") == nil {
 		return false
 	}
-	for _, name := range []string{".plt", ".plt.sec"} {
-		if s := o.Section(name); s != nil && address-s.Address < s.Size {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{".plt", ".plt.sec"}, func(name string) bool {
+		s := o.Section(name)
+		return s != nil && address-s.Address < s.Size
+	})
 }
 
 // sframes are the rows of .sframe, which has less than call frame information.

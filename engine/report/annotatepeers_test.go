@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// annotationsJSON is what the tests read of the JSON of --annotate.
+// annotationsJSON is the part of the JSON of --annotate that tests read.
 type annotationsJSON struct {
 	Annotations []struct {
 		Function, Module string
@@ -88,8 +88,8 @@ type codePlace struct {
 	offset uint64
 }
 
-// perfAnnotate is what perf says of all functions that an event has samples in: how many
-// each instruction has.
+// perfAnnotate counts by perf the samples of each instruction, in all functions that an event
+// has samples in.
 func perfAnnotate(t testing.TB, recording, event string, args ...string) map[codePlace]uint64 {
 	t.Helper()
 	oracle.Tools(t, "perf", "objdump")
@@ -219,7 +219,7 @@ func comparePerf(t *testing.T, recording, event string, least int, perfArgs ...s
 
 // TestInstructionsOfWavesAreThoseOfLLVM: each instruction of a kernel is at the address, has
 // the bytes and, with a disassembler, the text that llvm-objdump gives it, and the samples
-// are those of the file.
+// of the file.
 func TestInstructionsOfWavesAreThoseOfLLVM(t *testing.T) {
 	oracle.Tools(t, "llvm-objdump-22")
 	path, err := exec.LookPath("llvm-objdump-22")
@@ -237,7 +237,7 @@ func TestInstructionsOfWavesAreThoseOfLLVM(t *testing.T) {
 			want = append(want, fmt.Sprintf("0x%s %s %s", strings.ToLower(m[2]), bytesOfWords(m[3]), m[1]))
 		}
 	}
-	// llvm-objdump goes on with what is between the function and the end of the section.
+	// llvm-objdump goes on with the bytes between the function and the end of the section.
 	for len(want) > 0 && strings.HasSuffix(want[len(want)-1], " s_nop 0") {
 		want = want[:len(want)-1]
 	}

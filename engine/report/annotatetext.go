@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path"
@@ -256,10 +257,7 @@ func (t *annotationText) instructions(a *engine.ProfileAnnotation, columns []col
 		instruction := &a.Code[i]
 		t.numbers(columns, func(c *annotationCount) *sampleCount { return &c.code[i] })
 		t.printf("%s  ", t.faint(fmt.Sprintf("%*s", width, address(instruction.Offset))))
-		text := instruction.Text
-		if text == "" {
-			text = "-"
-		}
+		text := cmp.Or(instruction.Text, "-")
 		place := t.placeOf(instruction)
 		if place == "" || place == before {
 			t.printf("%s\n", text)

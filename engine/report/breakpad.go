@@ -175,8 +175,25 @@ func (j *breakpadJSON) orNull(name, value string) {
 		j.null(name)
 		return
 	}
-	j.member(name)
-	j.text(value)
+	j.stringMember(name, value)
+}
+
+// numberOrNull writes a number, and null where it is not known.
+func (j *breakpadJSON) numberOrNull(name string, isKnown bool, n int) {
+	if !isKnown {
+		j.null(name)
+		return
+	}
+	j.numberMember(name, n)
+}
+
+// addressOrNull writes an address, and null where it is not known.
+func (j *breakpadJSON) addressOrNull(name string, isKnown bool, a uint64) {
+	if !isKnown {
+		j.null(name)
+		return
+	}
+	j.addressMember(name, a)
 }
 
 func (j *breakpadJSON) address(a uint64) string { return fmt.Sprintf("0x%0*x", j.digits, a) }
@@ -184,27 +201,6 @@ func (j *breakpadJSON) address(a uint64) string { return fmt.Sprintf("0x%0*x", j
 func (j *breakpadJSON) addressMember(name string, a uint64) {
 	j.member(name)
 	j.put(`"`, j.address(a), `"`)
-}
-
-// list writes a list of objects.
-func (j *breakpadJSON) list(name string, count int, one func(i int)) {
-	j.member(name)
-	j.open("[")
-	for i := range count {
-		j.next()
-		j.open("{")
-		one(i)
-		j.close("}")
-	}
-	j.close("]")
-}
-
-// object writes an object.
-func (j *breakpadJSON) object(name string, members func()) {
-	j.member(name)
-	j.open("{")
-	members()
-	j.close("}")
 }
 
 // thread writes a stack as an element of a list.
@@ -293,13 +289,9 @@ func (j *breakpadJSON) frame(th *target.Thread, f *engine.Frame, index int) {
 	j.numberMember("frame", index)
 	j.orNull("file", own.File)
 	j.orNull("function", own.Function)
-	if own.HasStart && f.ModuleOffset-back >= own.Start {
-		j.addressMember("function_offset", f.ModuleOffset-back-own.Start)
-	} else {
-		j.null("function_offset")
-	}
+	j.addressOrNull("function_offset", own.HasStart && f.ModuleOffset-back >= own.Start, f.ModuleOffset-back-own.Start)
 	j.inlines(f)
-	j.line(own.Line)
+	j.numberOrNull("line", own.Line != 0, own.Line)
 	j.boolMember("missing_symbols", own.Function == "")
 	if f.Module != nil {
 		j.orNull("module", object.LastPart(f.Module.Path))
@@ -314,14 +306,6 @@ func (j *breakpadJSON) frame(th *target.Thread, f *engine.Frame, index int) {
 	j.unloadedAt(f, pc)
 }
 
-func (j *breakpadJSON) line(n int) {
-	if n == 0 {
-		j.null("line")
-		return
-	}
-	j.numberMember("line", n)
-}
-
 // inlines writes the calls that were inlined into a frame, innermost first.
 func (j *breakpadJSON) inlines(f *engine.Frame) {
 	if len(f.Symbols) < 2 {
@@ -332,7 +316,7 @@ func (j *breakpadJSON) inlines(f *engine.Frame) {
 		s := &f.Symbols[i]
 		j.orNull("file", s.File)
 		j.orNull("function", s.Function)
-		j.line(s.Line)
+		j.numberOrNull("line", s.Line != 0, s.Line)
 	})
 }
 
@@ -351,8 +335,7 @@ func (j *breakpadJSON) unloadedAt(f *engine.Frame, pc uint64) {
 	}
 	names := slices.Sorted(maps.Keys(found))
 	j.list("unloaded_modules", len(names), func(i int) {
-		j.member("module")
-		j.text(names[i])
+		j.stringMember("module", names[i])
 		j.member("offsets")
 		j.open("[")
 		offsets := found[names[i]]
@@ -377,11 +360,9 @@ func (j *breakpadJSON) metadata(ctx context.Context) {
 		m := &j.facts.Unloaded[i]
 		j.addressMember("base_addr", m.Base)
 		j.null("cert_subject")
-		j.member("code_id")
-		j.text(strings.ToLower(m.CodeID))
+		j.stringMember("code_id", strings.ToLower(m.CodeID))
 		j.addressMember("end_addr", m.Base+m.Size)
-		j.member("filename")
-		j.text(m.Name)
+		j.stringMember("filename", m.Name)
 	})
 	j.linux()
 	j.macOS()
@@ -397,16 +378,9 @@ func (j *breakpadJSON) metadata(ctx context.Context) {
 // process writes the members of the process.
 func (j *breakpadJSON) process() {
 	p := &j.facts.Process
-	if p.ID != 0 {
-		j.numberMember("pid", int(p.ID))
-	} else {
-		j.null("pid")
-	}
-	if p.Created.IsZero() || p.Kept.IsZero() {
-		j.null("process_uptime")
-	} else {
-		j.numberMember("process_uptime", int(max(p.Kept.Sub(p.Created).Seconds(), 0)))
-	}
+	j.numberOrNull("pid", p.ID != 0, int(p.ID))
+	isDated := !p.Created.IsZero() && !p.Kept.IsZero()
+	j.numberOrNull("process_uptime", isDated, int(max(p.Kept.Sub(p.Created).Seconds(), 0)))
 	if j.facts.Handles == nil {
 		j.null("handles")
 		return
@@ -427,19 +401,11 @@ func (j *breakpadJSON) crash(ctx context.Context) {
 		c = crashBySignal(j.t)
 	}
 	j.object("crash_info", func() {
-		if c.HasAddress {
-			j.addressMember("address", c.Address)
-		} else {
-			j.null("address")
-		}
+		j.addressOrNull("address", c.HasAddress, c.Address)
 		j.null("adjusted_address")
 		j.orNull("assertion", c.Assertion)
 		j.null("crash_inconsistencies")
-		if j.crashed != nil {
-			j.numberMember("crashing_thread", j.index)
-		} else {
-			j.null("crashing_thread")
-		}
+		j.numberOrNull("crashing_thread", j.crashed != nil, j.index)
 		j.orNull("instruction", j.instruction(ctx))
 		j.null("instruction_pointer_update")
 		j.analysis(ctx)
@@ -460,11 +426,7 @@ func (j *breakpadJSON) analysis(ctx context.Context) {
 				j.member("is_likely_guard_page")
 				j.put("true")
 			}
-			if m.Size > 0 {
-				j.numberMember("size", int(m.Size))
-			} else {
-				j.null("size")
-			}
+			j.numberOrNull("size", m.Size > 0, int(m.Size))
 		})
 	} else {
 		j.null("memory_accesses")
@@ -532,13 +494,8 @@ func (j *breakpadJSON) instruction(ctx context.Context) string {
 func (j *breakpadJSON) system() {
 	y := &j.facts.System
 	j.object("system_info", func() {
-		j.member("cpu_arch")
-		j.text(cmp.Or(processorNames[y.Arch], y.Arch))
-		if y.Processors > 0 {
-			j.numberMember("cpu_count", y.Processors)
-		} else {
-			j.null("cpu_count")
-		}
+		j.stringMember("cpu_arch", cmp.Or(processorNames[y.Arch], y.Arch))
+		j.numberOrNull("cpu_count", y.Processors > 0, y.Processors)
 		j.orNull("cpu_info", y.CPU)
 		if y.HasMicrocode {
 			j.hexMember("cpu_microcode_version", y.Microcode)
@@ -564,11 +521,8 @@ func (j *breakpadJSON) modules() {
 	isMain := func(m *target.LoadedModule) bool {
 		return executable != 0 && j.image(m).base <= executable && executable < j.image(m).end
 	}
-	if main := slices.IndexFunc(list, isMain); main >= 0 {
-		j.numberMember("main_module", main)
-	} else {
-		j.null("main_module")
-	}
+	main := slices.IndexFunc(list, isMain)
+	j.numberOrNull("main_module", main >= 0, main)
 	j.boolMember("modules_contains_cert_info", false)
 	j.list("modules", len(list), func(i int) { j.module(list[i]) })
 }
@@ -580,20 +534,16 @@ func (j *breakpadJSON) module(m *target.LoadedModule) {
 	}
 	j.addressMember("base_addr", j.image(m).base)
 	j.null("cert_subject")
-	j.member("code_id")
-	j.text(strings.ToLower(cmp.Or(id.CodeID, hex.EncodeToString(m.BuildID))))
+	j.stringMember("code_id", strings.ToLower(cmp.Or(id.CodeID, hex.EncodeToString(m.BuildID))))
 	j.boolMember("corrupt_symbols", info.DebugInfo == engine.DebugInfoUnreadable)
-	j.member("debug_file")
-	if id.DebugID != "" {
-		j.text(object.LastPart(id.DebugFile))
-	} else { // without an identifier there is no such file
-		j.text("")
+	debugFile := ""
+	if id.DebugID != "" { // without an identifier there is no such file
+		debugFile = object.LastPart(id.DebugFile)
 	}
-	j.member("debug_id")
-	j.text(cmp.Or(id.DebugID, noDebugID))
+	j.stringMember("debug_file", debugFile)
+	j.stringMember("debug_id", cmp.Or(id.DebugID, noDebugID))
 	j.addressMember("end_addr", j.image(m).end)
-	j.member("filename")
-	j.text(object.LastPart(m.Path))
+	j.stringMember("filename", object.LastPart(m.Path))
 	j.boolMember("loaded_symbols", info.DebugInfo == engine.DebugInfoFound)
 	j.boolMember("missing_symbols", info.DebugInfo == engine.DebugInfoNone || info.DebugInfo == engine.DebugInfoMismatch)
 	j.null("symbol_url")
@@ -602,16 +552,11 @@ func (j *breakpadJSON) module(m *target.LoadedModule) {
 
 // linux writes the members for Linux alone.
 func (j *breakpadJSON) linux() {
-	if n := j.facts.Mappings; n > 0 {
-		j.numberMember("linux_memory_map_count", n)
-	} else {
-		j.null("linux_memory_map_count")
-	}
+	j.numberOrNull("linux_memory_map_count", j.facts.Mappings > 0, j.facts.Mappings)
 	if d := j.facts.Distribution; d != nil {
 		j.object("lsb_release", func() {
 			for _, m := range [][2]string{{"codename", d.Codename}, {"description", d.Description}, {"id", d.ID}, {"release", d.Release}} {
-				j.member(m[0])
-				j.text(m[1])
+				j.stringMember(m[0], m[1])
 			}
 		})
 	} else {
@@ -622,11 +567,9 @@ func (j *breakpadJSON) linux() {
 			j.list("limits", len(limits), func(i int) {
 				l := &limits[i]
 				j.limit("hard", l.Hard)
-				j.member("name")
-				j.text(l.Name)
+				j.stringMember("name", l.Name)
 				j.limit("soft", l.Soft)
-				j.member("unit")
-				j.text(cmp.Or(l.Unit, "n/a"))
+				j.stringMember("unit", cmp.Or(l.Unit, "n/a"))
 			})
 		})
 	} else {
@@ -667,21 +610,14 @@ func (j *breakpadJSON) macOS() {
 		j.numberMember("num_records", len(list))
 		j.list("records", len(list), func(i int) {
 			m := &list[i]
-			number := func(name string, isKnown bool, n uint64) {
-				if isKnown {
-					j.addressMember(name, n)
-				} else {
-					j.null(name)
-				}
-			}
-			number("abort_cause", m.HasAbortCause, m.AbortCause)
+			j.addressOrNull("abort_cause", m.HasAbortCause, m.AbortCause)
 			j.orNull("backtrace", m.Backtrace)
-			number("dialog_mode", m.HasThread, m.DialogMode)
+			j.addressOrNull("dialog_mode", m.HasThread, m.DialogMode)
 			j.orNull("message", m.Text)
 			j.orNull("message2", m.TextAgain)
 			j.orNull("module", m.Module)
 			j.orNull("signature_string", m.Signature)
-			number("thread", m.HasThread, m.Thread)
+			j.addressOrNull("thread", m.HasThread, m.Thread)
 		})
 	})
 }

@@ -13,7 +13,7 @@ import (
 // undo that a frame further in was found by a scan.
 func TestTrustIsHowAFrameWasFound(t *testing.T) {
 	for _, tt := range []struct {
-		by         []engine.FoundBy
+		found      []engine.FoundBy
 		want, last string
 	}{
 		{[]engine.FoundBy{engine.ByContext}, "context", "context"},
@@ -26,11 +26,11 @@ func TestTrustIsHowAFrameWasFound(t *testing.T) {
 		{[]engine.FoundBy{"another"}, "none", "none"},
 	} {
 		hasScan, got := false, []string(nil)
-		for _, by := range tt.by {
+		for _, by := range tt.found {
 			got = append(got, trust(&engine.Frame{FoundBy: by}, &hasScan))
 		}
 		if got[0] != tt.want || got[len(got)-1] != tt.last {
-			t.Errorf("%v: %v", tt.by, got)
+			t.Errorf("%v: %v", tt.found, got)
 		}
 	}
 }

@@ -94,9 +94,9 @@ func symbolsOf(t *testing.T, store string) func(*enginetest.Ask) {
 // ofServer has the executable of the example.
 func ofServer(a *enginetest.Ask) { a.Engine.Exe = crashExample }
 
-// A published is what minidump-stackwalk writes of a dump, as rust-minidump's tests have it
-// (minidump-stackwalk/tests/snapshots, under the licence beside it), and where what is
-// written here differs, by class.
+// A published is the text of a dump by minidump-stackwalk, as rust-minidump's tests have it
+// (minidump-stackwalk/tests/snapshots, under the licence beside it), and where the text here
+// differs, by class.
 type published struct {
 	dump, json string
 	err        error  // that the stacks end with
@@ -217,7 +217,7 @@ func (c *comparedJSON) compare(path string, want, got any) {
 	}
 }
 
-// isScanned says whether a frame was found by a scan, which takes any address of code.
+// isScanned reports whether a frame was found by a scan, which takes any address of code.
 func isScanned(frame any) bool {
 	f, ok := frame.(map[string]any)
 	return ok && f["trust"] == "scan"

@@ -156,20 +156,12 @@ func (j *stackJSON) code(th *target.Thread, f *engine.Frame) {
 	if c == nil {
 		return
 	}
-	j.member("code")
-	j.open("[")
-	for i := range c.Lines {
+	j.list("code", len(c.Lines), func(i int) {
 		l := &c.Lines[i]
-		j.next()
-		j.open("{")
 		j.hexMember("pc", l.Address)
-		j.member("bytes")
-		j.text(hex.EncodeToString(l.Bytes))
-		j.member("text")
-		j.text(l.Text)
+		j.stringMember("bytes", hex.EncodeToString(l.Bytes))
+		j.stringMember("text", l.Text)
 		j.boolMember("current", l.IsAt)
-		j.close("}")
-	}
-	j.close("]")
+	})
 	j.textMember("code_problem", c.Problem)
 }

@@ -44,7 +44,7 @@ func disassembled(t *testing.T, program string) func(*enginetest.Ask) {
 	return func(a *enginetest.Ask) { a.Engine.Disassembler, a.Engine.Plugins.Self = program, self }
 }
 
-// mustSay fails unless every text is in what was printed.
+// mustSay fails unless every text is in the output.
 func mustSay(t *testing.T, printed string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -148,7 +148,7 @@ func TestCodeInText(t *testing.T) {
 	}
 }
 
-// TestCodeOfWaves: what is known without a disassembler, and the text of one.
+// TestCodeOfWaves: the facts without a disassembler, and the text of one.
 func TestCodeOfWaves(t *testing.T) {
 	out := enginetest.Text(t, mixedCapture, code(5), func(a *enginetest.Ask) { a.Stack.Thread = "w2" })
 	mustSay(t, out, "      > 0x00007f42001016e0 <compare_sides+0x5c>  08 1e 9e be              .long 0xbe9e1e08  // calls the address in s[8:9], writes s[30:31]\n")

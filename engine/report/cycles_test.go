@@ -96,7 +96,7 @@ func TestRecursionsPrintAsTheirCycles(t *testing.T) {
 			if d := cmp.Diff(c.want, frameHeads(stackText(t, g, TextOptions{}))); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
-			// What is printed is printed of the same frames one by one.
+			// The text of the same frames one by one is equal.
 			for _, line := range c.want {
 				if line[0] == '#' && !slices.Contains(all, line) {
 					t.Errorf("%s is none of the frames", line)

@@ -52,7 +52,7 @@ func TestDispatchesSayWhyTheirWavesStopped(t *testing.T) {
 	}
 }
 
-// TestCodeOfDevicesIsNamedByWhereItIs says what stands beside a frame without a
+// TestCodeOfDevicesIsNamedByWhereItIs reads the text beside a frame without a
 // position.
 func TestCodeOfDevicesIsNamedByWhereItIs(t *testing.T) {
 	for name, want := range map[string]string{

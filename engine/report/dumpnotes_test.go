@@ -17,7 +17,7 @@ import (
 const x86Dump = "../target/minidump/testdata/minidump2.dmp"
 
 // TestDamagedDumpsArePrinted has a dump with each of its first bytes cut off, and with bytes
-// that are wrong: what is left is printed.
+// that are wrong: the rest is printed.
 func TestDamagedDumpsArePrinted(t *testing.T) {
 	whole, err := os.ReadFile(x86Dump)
 	if err != nil {

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -145,10 +146,7 @@ func newValue(v locexpr.Value, order locexpr.ByteOrder) *Value {
 			digits[len(b)-1-i] = x
 		}
 	}
-	text := strings.TrimLeft(hex.EncodeToString(digits), "0")
-	if text == "" {
-		text = "0"
-	}
+	text := cmp.Or(strings.TrimLeft(hex.EncodeToString(digits), "0"), "0")
 	out.Hex = "0x" + text
 	return out
 }

@@ -125,7 +125,7 @@ func ownExpressions(d dumpedExpressions) (list []string, ranges int) {
 }
 
 // TestExpressionsEqualLLVMDwarfdump compares every expression of debugging
-// information entries, those of location lists with their ranges.
+// information entries, and of location lists with their ranges.
 func TestExpressionsEqualLLVMDwarfdump(t *testing.T) {
 	files := map[string][]string{
 		"gcc, DWARF 5":          {"gcc", "-gdwarf-5"},

@@ -38,7 +38,7 @@ func (c *numberColumn) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// firefoxFile is what is read of a file.
+// firefoxFile is the part of a file that tests read.
 type firefoxFile struct {
 	Meta   firefoxMeta
 	Libs   []firefoxLib
@@ -99,7 +99,7 @@ var firefoxColumns = map[string]map[string]string{
 	"samples":             {"stack": "stackTable", "timeDeltas": "", "weight": "", "threadCPUDelta": ""},
 }
 
-// checkFirefox says what of a file is not as the format has it: a column that is
+// checkFirefox lists the differences of a file from the format: a column that is
 // missing, too long or not known, and a number that is of no row.
 func checkFirefox(file []byte) (wrong []string) {
 	var f struct {
@@ -410,8 +410,8 @@ func TestFirefoxTimes(t *testing.T) {
 	}
 }
 
-// TestFirefoxAddressesCountFromTheImage: those of an executable that is linked to lie
-// somewhere are less by that.
+// TestFirefoxAddressesCountFromTheImage: the addresses of an executable that is linked at an
+// address are less by it.
 func TestFirefoxAddressesCountFromTheImage(t *testing.T) {
 	for _, c := range []struct {
 		m      engine.ProfileModule

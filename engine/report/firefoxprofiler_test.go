@@ -141,7 +141,7 @@ func TestFirefoxProfilerReadsTheProfile(t *testing.T) {
 	}
 }
 
-// threadTitle is what a sample's thread is called in Firefox Profiler.
+// threadTitle is the name of a sample's thread in Firefox Profiler.
 func threadTitle(s *readSample) string {
 	return fmt.Sprintf("%d %d %s (%s)", s.PID, s.TID, s.Comm, s.Event)
 }

@@ -105,9 +105,7 @@ func (f *folder) addSamples(v *profileValue) {
 // name is the number of a name in a line, where ";" stands between names.
 func (f *folder) name(text string) uint32 {
 	text = strings.ReplaceAll(text, ";", ":")
-	if text == "" {
-		text = "[unknown]"
-	}
+	text = cmp.Or(text, "[unknown]")
 	i, ok := f.names[text]
 	if !ok {
 		i = uint32(len(f.texts))

@@ -129,7 +129,7 @@ func TestRowsGoOnBehindAnEntryThatIsWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// An instruction that nobody knows, in the first FDE of .eh_frame.
+	// An unknown instruction, in the first FDE of .eh_frame.
 	at := strings.Index(string(b), "\x09\x0e\x0f\x03\x2c\x01")
 	if at < 0 {
 		t.Fatal("DW_CFA_register r14, r15 is not there")
@@ -159,8 +159,8 @@ func TestRowsGoOnBehindAnEntryThatIsWrong(t *testing.T) {
 	}
 }
 
-// withManyHeaders gives a 64-bit little-endian file n more section headers that
-// are those of a section.
+// withManyHeaders gives a 64-bit little-endian file n more section headers, copies
+// of a section's.
 func withManyHeaders(t *testing.T, path, name string, n int) string {
 	t.Helper()
 	f, err := elf.Open(path)

@@ -159,7 +159,7 @@ func TestRowsOfAHostileSectionAreBounded(t *testing.T) {
 	}
 	c := frames(t, hostile, bytes.Repeat([]byte{0x40}, 1<<16))
 	written := 0
-	var tail []byte // of what is written in pieces of 64 KiB
+	var tail []byte // of text that is written in pieces of 64 KiB
 	err := c.WriteRowsJSON(writerFunc(func(b []byte) (int, error) {
 		written += len(b)
 		tail = append(tail[:0], b[max(0, len(b)-1000):]...)

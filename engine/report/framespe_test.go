@@ -22,7 +22,7 @@ func windowsProgram(t *testing.T) string {
 	return filepath.Join(b.Make(t), "crash.exe")
 }
 
-// The rows of unwind codes, and those of DWARF behind them, have the same CFA where both
+// The rows of unwind codes, and the rows of DWARF behind them, have the same CFA where both
 // tell of a PC. GCC's DWARF does not follow the stack pointer where a function with a frame
 // pointer ends: the tests of package pe sort that out.
 func TestRowsOfAPEFile(t *testing.T) {

@@ -47,8 +47,7 @@ func (j *stackJSON) goroutine(th *target.Thread) {
 	j.member("goroutine")
 	j.open("{")
 	j.uintMember("id", g.ID)
-	j.member("state")
-	j.text(g.State)
+	j.stringMember("state", g.State)
 	j.textMember("wait_reason", g.WaitReason)
 	if g.WaitSince != 0 {
 		j.uintMember("wait_since", g.WaitSince)

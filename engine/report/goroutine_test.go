@@ -14,7 +14,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// goroutineStacks are those of a thread that crashed, of one that executes no
+// goroutineStacks are the stacks of a thread that crashed, of one that executes no
 // goroutine, and of goroutines: the first one is the thread's, two are equal, the
 // others wait in the same place as these, each with one thing that tells it from them.
 func goroutineStacks() *given {

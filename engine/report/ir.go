@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -155,12 +156,7 @@ func jsonPositionOf(p *symbol.Position) jsonPosition {
 }
 
 // scopeName is the name of a function in its source.
-func scopeName(f *symbol.Frame) string {
-	if f.Name != "" {
-		return f.Name
-	}
-	return f.Function
-}
+func scopeName(f *symbol.Frame) string { return cmp.Or(f.Name, f.Function) }
 
 func jsonVariableOf(v *symbol.Variable) jsonIRVariable {
 	out := jsonIRVariable{
@@ -304,10 +300,7 @@ func (t *irText) part(name string) {
 }
 
 func (t *irText) record(r *symbol.Record) {
-	id := r.ID
-	if id == "" {
-		id = "-"
-	}
+	id := cmp.Or(r.ID, "-")
 	t.printf("  %s  %-7s %s", t.offset(r.Offset), printable(id), r.Kind)
 	for i := range r.Operands {
 		o := &r.Operands[i]
@@ -396,10 +389,7 @@ func place(f *symbol.Frame) string {
 }
 
 func (t *irText) variable(v *symbol.Variable) {
-	name := v.Name
-	if name == "" {
-		name = "?"
-	}
+	name := cmp.Or(v.Name, "?")
 	t.printf("  %s", printable(name))
 	if v.Type != "" {
 		t.printf(" %s", printable(v.Type))
@@ -459,10 +449,7 @@ func (t *irText) macro(m *symbol.Macro) {
 }
 
 func (t *irText) source(s *symbol.SourceFile) {
-	path := s.Path
-	if path == "" {
-		path = "?"
-	}
+	path := cmp.Or(s.Path, "?")
 	t.printf("  %s", printable(path))
 	if s.Checksum != "" {
 		t.printf(", %s", printable(s.Checksum))

@@ -26,7 +26,7 @@ func irFile(t *testing.T, path string) *report.IR {
 	return r
 }
 
-// dumpedIR is what `dump spirv --format json` prints.
+// dumpedIR is the output of `dump spirv --format json`.
 type dumpedIR struct {
 	File, Format string
 	Records      []struct {

@@ -39,8 +39,7 @@ func (j *stackJSON) variables(list []engine.Variable, space func(locexpr.Address
 func (j *indented) begin(name, kind string) {
 	j.next()
 	j.open("{")
-	j.member("name")
-	j.text(name)
+	j.stringMember("name", name)
 	j.textMember("kind", kind)
 }
 
@@ -60,11 +59,9 @@ func (j *indented) variable(v *value.Variable, space func(locexpr.AddressSpace) 
 func (j *indented) value(v *value.Value, space func(locexpr.AddressSpace) string) {
 	j.textMember("type", v.Type)
 	if v.HasText {
-		j.member("value")
-		j.text(v.Text)
+		j.stringMember("value", v.Text)
 	}
-	j.member("status")
-	j.text(string(v.Status))
+	j.stringMember("status", string(v.Status))
 	j.textMember("problem", v.Problem)
 	if v.HasAddress {
 		j.hexMember("address", v.Address)

@@ -82,7 +82,7 @@ func openNotes(t *testing.T, path string) *report.Notes {
 var noteLine = regexp.MustCompile(`(?m)^  (\S+) +0x([0-9a-f]{8})\t(?:(NT_\w+)|Unknown note type: \(0x([0-9a-f]+)\))`)
 
 // TestNotesAsLLVMListsThem holds owner, size and type of every note of a file
-// against those of llvm-readelf, in their order. Types that it does not know have
+// against the notes by llvm-readelf, in their order. Types that it does not know have
 // their number.
 func TestNotesAsLLVMListsThem(t *testing.T) {
 	tool := llvm(t, "readelf")
@@ -133,7 +133,7 @@ func TestNotesAsLLVMListsThem(t *testing.T) {
 	}
 }
 
-// llvmHeader is what the header says, as llvm-readelf prints it: the version of
+// llvmHeader is the content of the header as llvm-readelf prints it: the version of
 // the ABI and the processor.
 var llvmHeader = regexp.MustCompile(`(?s)ABI Version: +(\d+)\n.*Flags: +0x[0-9a-f]+, ([^,\s]+)`)
 
@@ -263,7 +263,7 @@ func TestABIVersionsOfCodeObjects(t *testing.T) {
 	}
 }
 
-// symbolized is what is printed of addresses of a file.
+// symbolized is the text of addresses of a file.
 func symbolized(t *testing.T, path string, addresses ...string) string {
 	t.Helper()
 	s := symbolize.New(symbolize.Options{Formats: kernelFiles{}})

@@ -38,7 +38,7 @@ func stackPage(t *testing.T, path string, set ...func(*enginetest.Ask)) (url str
 }
 
 // pageTextOf is JavaScript that gives the text form of the page's stacks: their text
-// without what is marked to be the page's alone.
+// without the parts that are marked to be the page's alone.
 const pageTextOf = `[...document.querySelectorAll('.s')].map(s => {
 	const c = s.cloneNode(true);
 	c.querySelectorAll('.x, .m, .by').forEach(e => e.remove());
@@ -59,7 +59,7 @@ func stackTexts(t *testing.T, path string, set ...func(*enginetest.Ask)) []strin
 	return parts
 }
 
-// TestPageSaysWhatTheTextSays: what is copied as text is the text form, line by line, and
+// TestPageSaysWhatTheTextSays: the text that is copied is the text form, line by line, and
 // a page of any target shows without a word on the console or a request.
 func TestPageSaysWhatTheTextSays(t *testing.T) {
 	oracle.Tools(t, "chromium")
@@ -138,8 +138,8 @@ func TestPageIsSearchedAndDrivenByKeys(t *testing.T) {
 	}
 }
 
-// TestPageIsLightAndDark by what the user prefers, and by the page's switch; what is
-// printed is light, and has the stacks that were closed.
+// TestPageIsLightAndDark by what the user prefers, and by the page's switch; the
+// print is light, and has the stacks that were closed.
 func TestPageIsLightAndDark(t *testing.T) {
 	b := oracle.Browse(t, stackPage(t, mixedExample, withLocals))
 	for _, c := range []struct {

@@ -140,8 +140,8 @@ func (c *checked) pastThePrinter(f *ast.File) (wrong []string) {
 	return wrong
 }
 
-// TestTextIsPrintedByThePrinterAlone: what is foreign reaches a terminal through
-// report.Printer, which escapes it. The files named here write what is no text for
+// TestTextIsPrintedByThePrinterAlone: foreign text reaches a terminal through
+// report.Printer, which escapes it. The files named here write no text for
 // people: JSON, which is encoded, the formats of other tools, and bytes.
 func TestTextIsPrintedByThePrinterAlone(t *testing.T) {
 	long(t)

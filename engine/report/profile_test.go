@@ -770,7 +770,7 @@ func TestFormsOfRandomProfilesAgree(t *testing.T) {
 	}
 }
 
-// uncompressedPprof is what WritePprof writes, before it is compressed.
+// uncompressedPprof is the output of WritePprof, before it is compressed.
 func uncompressedPprof(t *testing.T, p *Profile) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -788,7 +788,7 @@ func uncompressedPprof(t *testing.T, p *Profile) []byte {
 	return data
 }
 
-// libraryPprof is what the library of pprof writes of the same profile.
+// libraryPprof is the output of the library of pprof for the same profile.
 func libraryPprof(t *testing.T, p *profile.Profile) []byte {
 	t.Helper()
 	var b bytes.Buffer

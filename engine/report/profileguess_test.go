@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What is a guess says so in the text, the page and the summary; in forms that tools draw, where
+// A guess is marked in the text, the page and the summary; in forms that tools draw, where
 // it was asked for.
 func TestGuessesOfProfilesAreMarked(t *testing.T) {
 	written := func(t *testing.T, name string, p *Profile) string {

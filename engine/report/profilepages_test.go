@@ -31,7 +31,7 @@ func pageStacks(p *profile.Profile) (list []string) {
 }
 
 // TestPagesTellProcessesAndCodeApart: what the pages show has the process, functions
-// with marks, and modules where functions are not known. What is downloaded has not.
+// with marks, and modules where functions are not known. Downloads have not.
 func TestPagesTellProcessesAndCodeApart(t *testing.T) {
 	r := workday().view(t)
 	p, root := r.pagesProfile()

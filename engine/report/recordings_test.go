@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// wordsRecording is what perf recorded of a program of two processes; its executable
+	// wordsRecording is a recording by perf of a program of two processes; its executable
 	// lies beside it.
 	wordsRecording = "../../examples/profile/perf.data"
 	wordsExe       = "../../examples/profile/words"
@@ -101,7 +101,7 @@ func summaryOf(t testing.TB, r *Profile, o SummaryOptions) string {
 	return formOf(t, func(w io.Writer) error { return r.WriteSummary(w, o) })
 }
 
-// readProfile is what the tests read of the profile's JSON.
+// readProfile is the part of the profile's JSON that tests read.
 type readProfile struct {
 	Target struct {
 		Lost     uint64

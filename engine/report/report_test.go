@@ -17,7 +17,7 @@ import (
 
 var libm = &target.Module{LoadedModule: target.LoadedModule{ID: 3, Path: "/usr/lib/libm.so.6"}}
 
-// stacks are those of a crashed thread and of three that are equal.
+// stacks are the stacks of a crashed thread and of three that are equal.
 func stacks() []*engine.Stack {
 	park := func(id string) *engine.Stack {
 		return &engine.Stack{

@@ -107,7 +107,7 @@ type rowText struct {
 	expr func(kind string, b []byte) string
 	// undefined says that the peer tells undefined from unmentioned.
 	undefined bool
-	// rules counts what was compared.
+	// rules counts the compared rules.
 	rules int
 }
 

@@ -94,13 +94,7 @@ func (j *stackJSON) sourceLines(f *engine.Frame, s *symbol.Frame) {
 	j.member("source")
 	j.open("{")
 	j.numberMember("first", l.First)
-	j.member("lines")
-	j.open("[")
-	for _, line := range l.Text {
-		j.next()
-		j.text(line)
-	}
-	j.close("]")
+	j.textsMember("lines", l.Text)
 	j.textMember("warning", l.Warning)
 	j.close("}")
 }

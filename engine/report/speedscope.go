@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -95,10 +96,7 @@ type speedscopeNumbers struct {
 
 func (r *Profile) writeSpeedscopeProfile(b output, thread *threadSamples, numbers *speedscopeNumbers) {
 	v, t, samples := &r.values[thread.value], &r.p.Threads[thread.thread], thread.samples
-	name := oneLine(t.Comm)
-	if name == "" {
-		name = "[unknown]"
-	}
+	name := cmp.Or(oneLine(t.Comm), "[unknown]")
 	if t.TID >= 0 {
 		name += " " + strconv.Itoa(t.TID)
 	}

@@ -161,12 +161,47 @@ func (j *indented) text(s string) {
 	j.put(quoted(s))
 }
 
+func (j *indented) stringMember(name, value string) {
+	j.member(name)
+	j.text(value)
+}
+
 // textMember writes a member, unless it is "".
 func (j *indented) textMember(name, value string) {
 	if value != "" {
-		j.member(name)
-		j.text(value)
+		j.stringMember(name, value)
 	}
+}
+
+// list writes a list of objects.
+func (j *indented) list(name string, count int, one func(i int)) {
+	j.member(name)
+	j.open("[")
+	for i := range count {
+		j.next()
+		j.open("{")
+		one(i)
+		j.close("}")
+	}
+	j.close("]")
+}
+
+func (j *indented) textsMember(name string, list []string) {
+	j.member(name)
+	j.open("[")
+	for _, s := range list {
+		j.next()
+		j.text(s)
+	}
+	j.close("]")
+}
+
+// object writes an object.
+func (j *indented) object(name string, members func()) {
+	j.member(name)
+	j.open("{")
+	members()
+	j.close("}")
 }
 
 func (j *indented) hexMember(name string, value uint64) {
@@ -220,8 +255,7 @@ func (j *stackJSON) thread(s *engine.Stack) {
 	j.next()
 	j.open("{")
 	th := s.Thread
-	j.member("id")
-	j.text(th.ID)
+	j.stringMember("id", th.ID)
 	j.textMember("name", th.Name)
 	j.textMember("arch", th.Arch)
 	j.textMember("processor", th.Processor)
@@ -243,13 +277,11 @@ func (j *stackJSON) thread(s *engine.Stack) {
 	j.close("]")
 	j.gaps()
 	j.cyclesMember()
-	j.member("stopped")
-	j.open("{")
-	e := endingOf(s)
-	j.member("reason")
-	j.text(string(e.Reason))
-	j.textMember("detail", e.detail())
-	j.close("}")
+	j.object("stopped", func() {
+		e := endingOf(s)
+		j.stringMember("reason", string(e.Reason))
+		j.textMember("detail", e.detail())
+	})
 	j.close("}")
 }
 
@@ -286,16 +318,10 @@ func (j *stackJSON) gaps() {
 	if len(j.leftOut) == 0 {
 		return
 	}
-	j.member("left_out")
-	j.open("[")
-	for i := range j.leftOut {
-		j.next()
-		j.open("{")
+	j.list("left_out", len(j.leftOut), func(i int) {
 		j.numberMember("index", j.leftOut[i].Index)
 		j.numberMember("frames", j.leftOut[i].Frames)
-		j.close("}")
-	}
-	j.close("]")
+	})
 }
 
 // cyclesMember writes the ranges of frames that belong to recursions.
@@ -303,21 +329,15 @@ func (j *stackJSON) cyclesMember() {
 	if len(j.cycles) == 0 {
 		return
 	}
-	j.member("cycles")
-	j.open("[")
-	for i := range j.cycles {
+	j.list("cycles", len(j.cycles), func(i int) {
 		c := &j.cycles[i]
-		j.next()
-		j.open("{")
 		j.numberMember("first", c.First)
 		j.numberMember("last", c.Last)
 		if c.Frames > 0 {
 			j.numberMember("frames", c.Frames)
 		}
 		j.numberMember("times", c.Times)
-		j.close("}")
-	}
-	j.close("]")
+	})
 }
 
 func (j *stackJSON) stop(s *target.Stop) {
@@ -326,8 +346,7 @@ func (j *stackJSON) stop(s *target.Stop) {
 	}
 	j.member("stop")
 	j.open("{")
-	j.member("reason")
-	j.text(s.Reason)
+	j.stringMember("reason", s.Reason)
 	if s.HasAddress {
 		j.hexMember("address", s.Address)
 	}
@@ -338,13 +357,7 @@ func (j *stackJSON) stop(s *target.Stop) {
 		j.boolMember("pc_exact", s.PCExact)
 	}
 	if len(s.Details) > 0 {
-		j.member("details")
-		j.open("[")
-		for _, d := range s.Details {
-			j.next()
-			j.text(d)
-		}
-		j.close("]")
+		j.textsMember("details", s.Details)
 	}
 	j.close("}")
 }
@@ -384,8 +397,7 @@ func (j *stackJSON) launch(s *engine.Stack) {
 	j.open("{")
 	j.textMember("thread", l.Thread)
 	j.textMember("kind", l.Kind)
-	j.member("evidence")
-	j.text(l.Evidence)
+	j.stringMember("evidence", l.Evidence)
 	if len(s.Launchers) > 0 && len(s.Launchers[0].Frames) > 0 {
 		j.numberMember("frame", countAll(s.Frames, &s.Gap))
 	}
@@ -416,8 +428,7 @@ func (j *stackJSON) place(thread *target.Thread, id, space string, f *engine.Fra
 	j.open("{")
 	j.numberMember("index", j.index)
 	j.index++
-	j.member("thread")
-	j.text(id)
+	j.stringMember("thread", id)
 	j.hexMember("pc", f.PC)
 	if f.Imprecise {
 		j.boolMember("pc_exact", false)
@@ -426,8 +437,7 @@ func (j *stackJSON) place(thread *target.Thread, id, space string, f *engine.Fra
 		j.hexMember("cfa", f.CFA)
 		j.textMember("cfa_space", space)
 	}
-	j.member("found_by")
-	j.text(string(f.FoundBy))
+	j.stringMember("found_by", string(f.FoundBy))
 	j.trueMember("rests_on_guess", f.RestsOnGuess)
 	if f.PassedOver > 0 {
 		j.numberMember("passed_over", int(f.PassedOver))
@@ -506,19 +516,13 @@ func (j *stackJSON) registers(list []engine.RegisterValue) {
 func (j *stackJSON) lanes(g *engine.LaneGroup, space func(locexpr.AddressSpace) string) {
 	j.next()
 	j.open("{")
-	j.member("lanes")
-	j.text(g.Lanes.String())
-	j.member("state")
-	j.text(string(g.State))
+	j.stringMember("lanes", g.Lanes.String())
+	j.stringMember("state", string(g.State))
 	if g.HasPC {
 		j.hexMember("pc", g.PC)
 	}
-	j.member("frames")
-	j.open("[")
-	for i := range g.Symbols {
+	j.list("frames", len(g.Symbols), func(i int) {
 		s := &g.Symbols[i]
-		j.next()
-		j.open("{")
 		j.textMember("function", s.Function)
 		j.textMember("linkage_name", s.LinkageName)
 		j.position(s)
@@ -529,8 +533,6 @@ func (j *stackJSON) lanes(g *engine.LaneGroup, space func(locexpr.AddressSpace) 
 			j.variables(g.Locals[i], space)
 			j.close("]")
 		}
-		j.close("}")
-	}
-	j.close("]")
+	})
 	j.close("}")
 }

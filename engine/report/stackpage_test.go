@@ -74,7 +74,7 @@ func hostileReport() *given {
 }
 
 // TestPageEscapesWhatIsForeign: nothing of a target becomes an element or a script, and
-// what is shown is escaped as in the text.
+// the shown text is escaped as in the text form.
 func TestPageEscapesWhatIsForeign(t *testing.T) {
 	page := stackPageOf(t, hostileReport())
 	for _, raw := range []string{"<script>d", "<img", "\u202e", "\x01", "\x00", "\x1b", "\u2028", "</style>{"} {

@@ -22,7 +22,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// given are stacks that a test made, and what is said of their target.
+// given are stacks that a test made, and the facts about their target.
 type given struct {
 	Head
 	stacks    []*engine.Stack
@@ -104,8 +104,8 @@ func localsFrame() engine.Frame {
 	}}}
 }
 
-// The JSON is what encoding/json writes of a Report, byte for byte: indent, escapes,
-// order of members and what is left out.
+// The JSON equals the output of encoding/json for a Report, byte for byte: indent, escapes,
+// order of members and omissions.
 func TestJSONIsThatOfAReport(t *testing.T) {
 	for name, g := range map[string]*given{
 		"nothing":     {Head: Head{Target: Target{Problems: []string{}}, Modules: []Module{}}},
@@ -132,7 +132,7 @@ func TestJSONIsThatOfAReport(t *testing.T) {
 }
 
 // Of a target with many threads the first are written before the last are walked,
-// and what is said of the target once all were.
+// and the facts about the target once all were.
 func TestJSONOfManyThreadsIsWrittenAsTheyCome(t *testing.T) {
 	const n = 10000
 	var b bytes.Buffer

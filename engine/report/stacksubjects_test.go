@@ -49,7 +49,7 @@ func TestRecursionsOfEachKind(t *testing.T) {
 	}
 }
 
-// What is printed of the frame of main in examples/crash is what its source says.
+// The frame of main in examples/crash is printed with the values of its source.
 func TestStackPrintsVariables(t *testing.T) {
 	t.Parallel()
 	out := enginetest.Text(t, crashExample+".core", withLocals)

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -425,10 +426,7 @@ func functionOffset(f *engine.Frame, s *symbol.Frame) string {
 // place writes the function at a frame, the frame's offset in it, and its position, or its
 // module without one.
 func (t *text) place(f *engine.Frame, s *symbol.Frame, offset string) {
-	name := s.Function
-	if name == "" {
-		name = "??"
-	}
+	name := cmp.Or(s.Function, "??")
 	t.printf("%s%s", t.function(name), offset)
 	switch {
 	case s.Line > 0:
@@ -484,10 +482,7 @@ func (t *text) lanePlace(g *engine.LaneGroup) {
 		if i > 0 {
 			t.printf(", in")
 		}
-		name := s.Function
-		if name == "" {
-			name = "??"
-		}
+		name := cmp.Or(s.Function, "??")
 		t.printf(" %s", t.function(name))
 		if s.Line > 0 {
 			t.printf(" %s", t.paint.place(position(s.File, s.Line, s.Column)))

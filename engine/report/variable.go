@@ -35,10 +35,8 @@ func (o *OneVariable) WriteText(w io.Writer, options TextOptions) error {
 func (o *OneVariable) WriteJSON(w io.Writer) error {
 	j := &indented{output: newOutput(w)}
 	j.open("{")
-	j.member("name")
-	j.text(o.Name)
-	j.member("kind")
-	j.text(string(o.Kind))
+	j.stringMember("name", o.Name)
+	j.stringMember("kind", string(o.Kind))
 	j.variable(&o.Variable, func(space locexpr.AddressSpace) string { return o.Space(o.Thread, space) })
 	j.close("}")
 	j.put("\n")

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// TestNextFramesHaveNothingOfTheOnesBefore fills every member of a frame's memory: what
-// nextFrame leaves of it is what frame leaves, except for what its caller sets.
+// TestNextFramesHaveNothingOfTheOnesBefore fills every member of a frame's memory: nextFrame
+// leaves the same of it as frame, except for members that its caller sets.
 func TestNextFramesHaveNothingOfTheOnesBefore(t *testing.T) {
 	w := &walker{}
 	top := w.frame(0)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/locexpr"
@@ -95,10 +96,8 @@ func (c frameContext) CallFrameEntryRegister(ctx context.Context, reg uint64) (l
 		}
 		return locexpr.Location{}, fmt.Errorf("call frame information: %w", locexpr.ErrNoContext)
 	}
-	for _, busy := range c.entering {
-		if busy == reg {
-			return locexpr.Location{}, locexpr.IllFormedError(fmt.Errorf("%w: %s on entry", errCircular, c.walker.registerName(reg)))
-		}
+	if slices.Contains(c.entering, reg) {
+		return locexpr.Location{}, locexpr.IllFormedError(fmt.Errorf("%w: %s on entry", errCircular, c.walker.registerName(reg)))
 	}
 	c.entering = append(c.entering, reg)
 	defer func() { c.entering = c.entering[:len(c.entering)-1] }()

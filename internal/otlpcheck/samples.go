@@ -3,6 +3,7 @@
 package otlpcheck
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -213,9 +214,7 @@ func (s Samples) JSON(input io.Reader) error {
 				top.file, top.buildID = m.Path, m.BuildID
 			}
 			if name := f.Linkage; name != "" || f.Function != "" {
-				if name == "" {
-					name = f.Function
-				}
+				name = cmp.Or(name, f.Function)
 				top.lines = append(top.lines, line{systemName: name, file: f.File, line: f.Line, column: f.Column})
 			}
 		}

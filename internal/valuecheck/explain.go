@@ -4,6 +4,7 @@ package valuecheck
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -80,10 +81,7 @@ func (c *comparison) explainGo(v *Value) string {
 // lostLengths reports whether the length of an array of a frame is in a register that
 // calls may change, or nowhere.
 func lostLengths(theirs []*Node, isInner bool) bool {
-	for _, n := range theirs {
-		if lengths.MatchString(n.Name) && (n.Optimized || isInner && volatile.MatchString(n.Place)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(theirs, func(n *Node) bool {
+		return lengths.MatchString(n.Name) && (n.Optimized || isInner && volatile.MatchString(n.Place))
+	})
 }

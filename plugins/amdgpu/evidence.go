@@ -17,7 +17,7 @@ const namedScalars = 106
 type evidence struct {
 	scalars  [isa.VCCHi + 1]scalar // zero where the value is not of the caller
 	exec     scalar                // EXEC's low half
-	masks    masks                 // empty while EXEC is what it was on entry
+	masks    masks                 // empty while EXEC has its value on entry
 	lanes    []laneEvidence        // by place and lane
 	parts    []partEvidence        // by place
 	hasBases bool                  // some place is relative to a stack pointer that the function aligned

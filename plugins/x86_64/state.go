@@ -25,7 +25,7 @@ const (
 	constant             // an address of code or data
 )
 
-// The symbols: 0 to 15 are what the general registers held when the analysis
+// The symbols: 0 to 15 are the values of the general registers when the analysis
 // began; higher ones are addresses that only the machine knows (an aligned
 // stack pointer), one for each instruction that makes one.
 const firstFresh = gprCount

@@ -11,6 +11,7 @@ package archtest
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/unwindd/unwindd/sdk"
@@ -99,12 +100,7 @@ func Verify(ctx context.Context, arch sdk.Architecture, opts Options) []Finding 
 
 // Passed reports whether there is no error among findings.
 func Passed(findings []Finding) bool {
-	for _, f := range findings {
-		if f.Severity == Error {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity == Error })
 }
 
 // T is the part of *testing.T that Test uses.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,12 +32,9 @@ type verifier struct {
 
 func (v *verifier) find(severity Severity, fix, format string, args ...any) {
 	f := Finding{Check: v.check, Severity: severity, Detail: fmt.Sprintf(format, args...), Fix: fix}
-	for _, old := range v.findings {
-		if old == f {
-			return
-		}
+	if !slices.Contains(v.findings, f) {
+		v.findings = append(v.findings, f)
 	}
-	v.findings = append(v.findings, f)
 }
 
 // The outcomes of a call that are wrong for every request.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -159,9 +160,7 @@ func (r *referee) first(e *entry, res *result) (*cost.Cost, error) {
 
 // once runs a tool, with its output in a file or nowhere.
 func (r *referee) once(e *entry, output string) (*cost.Cost, error) {
-	if output == "" {
-		output = os.DevNull
-	}
+	output = cmp.Or(output, os.DevNull)
 	out, err := os.OpenFile(output, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err

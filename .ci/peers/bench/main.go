@@ -33,10 +33,7 @@ func main() {
 	write := flag.Bool("write", false, "put the tables into "+document)
 	only := flag.String("run", "", "only the sections whose names match `REGEXP`")
 	flag.Parse()
-	if err := run(*short, *write, *only); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	cost.Exit("bench", run(*short, *write, *only))
 }
 
 // sections are in the order of the document.

@@ -19,7 +19,7 @@ import (
 // gdbFlags have gdb print all frames, as the others do, and ask no servers.
 var gdbFlags = []string{"-batch", "-nx", "-iex", "set debuginfod enabled off", "-iex", "set backtrace past-main on", "-iex", "set backtrace past-entry on", "-ex", "thread apply all bt"}
 
-// stackContest asks for the stacks of a target: ours is what follows `unwindd stack`, and
+// stackContest asks for the stacks of a target: ours are the arguments of `unwindd stack`, and
 // the peers get their own ways to name it.
 func (b *bench) stackContest(input string, size int, ours, gdb, eu, lldb []string) *contest {
 	argv := append([]string{b.unwindd, "stack", "--no-fold", "--max-frames", "0"}, ours...)

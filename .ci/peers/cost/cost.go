@@ -5,6 +5,7 @@
 package cost
 
 import (
+	"debug/elf"
 	"fmt"
 	"io"
 	"os"
@@ -61,6 +62,32 @@ func Unwindd(variable, dir string, tags ...string) (path string, err error) {
 		return path, nil
 	}
 	return Build(dir, tags...)
+}
+
+// BuildID reads the build ID of an ELF file.
+func BuildID(path string) ([]byte, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	s := f.Section(".note.gnu.build-id")
+	if s == nil {
+		return nil, fmt.Errorf("%s: it has no build ID", path)
+	}
+	note, err := s.Data()
+	if err != nil || len(note) < 17 {
+		return nil, fmt.Errorf("%s: the note of its build ID has %d bytes: %w", path, len(note), err)
+	}
+	return note[16:], nil
+}
+
+// Exit ends a program that failed.
+func Exit(program string, err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, program+":", err)
+		os.Exit(1)
+	}
 }
 
 // Cost is the time and the memory of a run.

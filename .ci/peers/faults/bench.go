@@ -148,7 +148,8 @@ func (b *bench) start(c *command, f *fault) (cmd *exec.Cmd, stdout, stderr *byte
 	cmd.Env = append(b.environment(f), enterVariable+"="+in.text())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: in.namespaces()}
 	if cmd.SysProcAttr.Cloneflags&syscall.CLONE_NEWUSER != 0 {
-		cmd.SysProcAttr.UidMappings, cmd.SysProcAttr.GidMappings = rootOnly(0), rootOnly(0)
+		root := []syscall.SysProcIDMap{{Size: 1}}
+		cmd.SysProcAttr.UidMappings, cmd.SysProcAttr.GidMappings = root, root
 	}
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = stdout, stderr, time.Second
 	if c.stdin != "" {

@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -25,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/unwindd/unwindd/.ci/peers/cost"
+	"github.com/unwindd/unwindd/.ci/peers/smalldisk"
 )
 
 var (
@@ -53,10 +53,7 @@ func main() {
 	if *seed == 0 {
 		*seed = rand.Uint64()
 	}
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "faults:", err)
-		os.Exit(1)
-	}
+	cost.Exit("faults", run())
 }
 
 func run() error {
@@ -86,21 +83,7 @@ func run() error {
 	if err := copyFile(self, filepath.Join(dir, "faults")); err != nil { // which plugins are links to
 		return err
 	}
-	cmd := exec.Command(self, append([]string{"-seed", fmt.Sprint(*seed)}, os.Args[1:]...)...)
-	cmd.Env = append(os.Environ(), apart+"="+dir)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	if os.Getuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = rootOnly(os.Getuid())
-		cmd.SysProcAttr.GidMappings = rootOnly(os.Getgid())
-	}
-	return cmd.Run()
-}
-
-// rootOnly maps root of a user namespace to one user.
-func rootOnly(id int) []syscall.SysProcIDMap {
-	return []syscall.SysProcIDMap{{ContainerID: 0, HostID: id, Size: 1}}
+	return smalldisk.Apart(append([]string{"-seed", fmt.Sprint(*seed)}, os.Args[1:]...), apart+"="+dir)
 }
 
 func runApart(dir string) error {

@@ -4,7 +4,7 @@
 //
 // Two submitters ask for jobs of every kind, half of them twice. Meanwhile workers and the
 // queue's server are killed, a worker is cut off for longer than it takes to be taken for
-// dead, and the server's disk is full. In the end every job has one result, which is what the
+// dead, and the server's disk is full. In the end every job has one result, the text that the
 // command writes, and nothing is left. Then it is the same with servers of NATS, with processes
 // whose clocks jump, and with a cluster of three, which loses one.
 //
@@ -46,10 +46,7 @@ func main() {
 	if *seed == 0 {
 		*seed = rand.Uint64()
 	}
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "fleet:", err)
-		os.Exit(1)
-	}
+	cost.Exit("fleet", run())
 }
 
 // folderVariable is the variable by which this program is told that it has a mount namespace
@@ -69,7 +66,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	return smalldisk.Apart(folderVariable+"="+dir, "FLEET_UNWINDD="+unwindd)
+	return smalldisk.Apart(os.Args[1:], folderVariable+"="+dir, "FLEET_UNWINDD="+unwindd)
 }
 
 // runApart does all of it, one after the other.

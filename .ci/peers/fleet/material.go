@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/unwindd/unwindd/.ci/peers/cost"
 	"github.com/unwindd/unwindd/engine/service/fleet"
 	"github.com/unwindd/unwindd/engine/service/objects"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
@@ -67,7 +67,7 @@ func newMaterial(unwindd, dir string) (*material, error) {
 	if m.crash, err = os.ReadFile(exe); err != nil {
 		return nil, err
 	}
-	if m.crashID, err = buildID(m.crash); err != nil {
+	if m.crashID, err = cost.BuildID(exe); err != nil {
 		return nil, err
 	}
 	core := filepath.Join(examples, "crash", "server.core")
@@ -140,23 +140,6 @@ var absent = regexp.MustCompile(`: (no file with build ID|its file is not here).
 // plain is a report without the parts that depend on the machine rather than on the
 // target.
 func plain(text string) string { return absent.ReplaceAllString(text, ": no file") }
-
-// buildID is the build ID of a file.
-func buildID(file []byte) ([]byte, error) {
-	f, err := elf.NewFile(bytes.NewReader(file))
-	if err != nil {
-		return nil, err
-	}
-	s := f.Section(".note.gnu.build-id")
-	if s == nil {
-		return nil, errors.New("it has no build ID")
-	}
-	note, err := s.Data()
-	if err != nil || len(note) < 17 {
-		return nil, fmt.Errorf("the note of its build ID has %d bytes: %w", len(note), err)
-	}
-	return note[16:], nil
-}
 
 // wanted job, and its right answer.
 type wanted struct {

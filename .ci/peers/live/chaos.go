@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -53,7 +54,7 @@ func churn(unwindd string, count int) error {
 	if err := soonNobodyStopped(0, 10*time.Second); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(mapKeys(outcomes)) {
+	for _, name := range slices.Sorted(maps.Keys(outcomes)) {
 		fmt.Printf("%6d %s\n", outcomes[name], name)
 	}
 	slices.Sort(stops)

@@ -37,10 +37,7 @@ var (
 
 func main() {
 	flag.Parse()
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "machines:", err)
-		os.Exit(1)
-	}
+	cost.Exit("machines", run())
 }
 
 func run() error {

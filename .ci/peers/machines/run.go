@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -20,6 +18,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/.ci/peers/cost"
+	"github.com/unwindd/unwindd/.ci/peers/stacks"
 )
 
 // patience is how long a program has to end, and gdb to say its stacks.
@@ -69,11 +68,11 @@ func (w *work) hideDebug(b *build, exe string) error {
 	case !b.hasNoCFI():
 		return nil
 	}
-	id, err := buildID(exe)
+	id, err := cost.BuildID(exe)
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(hiddenDebug(exe), ".build-id", id[:2], id[2:]+".debug")
+	file := filepath.Join(hiddenDebug(exe), ".build-id", fmt.Sprintf("%x", id[:1]), fmt.Sprintf("%x.debug", id[1:]))
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
@@ -108,39 +107,11 @@ func haveEqualCode(a, b string) error {
 	return nil
 }
 
-// buildID is that of an executable, in hexadecimal digits.
-func buildID(path string) (string, error) {
-	f, err := elf.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	s := f.Section(".note.gnu.build-id")
-	if s == nil {
-		return "", fmt.Errorf("%s: it has no build ID", path)
-	}
-	data, err := s.Data()
-	if err != nil || len(data) < 20 {
-		return "", fmt.Errorf("%s: a build ID of %d bytes: %w", path, len(data), err)
-	}
-	return hex.EncodeToString(data[16:]), nil
-}
-
-// stack is the frames of a thread, innermost first, without inlined calls and functions
-// that were left by tail calls.
-type stack struct {
-	pcs       []uint64
-	found     []string // of ours, how each was found
-	text      []string // and what its line says
-	stopped   string
-	isCrashed bool
-}
-
 // end is a process that ended: its core, and what gdb saw before.
 type end struct {
 	core, snapshot, output string
 	chains                 string // a file with them
-	gdb                    map[string]*stack
+	gdb                    map[string]*stacks.Stack
 }
 
 // limits let qemu write the core of the program, and have the kernel write next to nothing of
@@ -218,7 +189,7 @@ func (w *work) tryUnderGDB(p *program, dir string) (*end, error) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	e := &end{snapshot: filepath.Join(dir, "gdb.snapshot"), chains: filepath.Join(dir, "chains"), gdb: map[string]*stack{}}
+	e := &end{snapshot: filepath.Join(dir, "gdb.snapshot"), chains: filepath.Join(dir, "chains"), gdb: map[string]*stacks.Stack{}}
 	gdb := exec.Command("timeout", w.gdbArguments(p, dir, exe, socket, e.snapshot)...)
 	gdb.Env = append(os.Environ(), "CHAINS="+e.chains)
 	out, err := gdb.CombinedOutput()
@@ -263,63 +234,30 @@ func (w *work) gdbArguments(p *program, dir, exe, socket, snapshot string) []str
 }
 
 // readStacks reads the stacks that gdb printed, by the names of threads.
-func readStacks(output string, stacks map[string]*stack) {
+func readStacks(output string, list map[string]*stacks.Stack) {
 	for line := range strings.Lines(output) {
 		if f := strings.SplitN(strings.TrimSpace(line), " ", 4); len(f) == 4 && f[0] == "PCS" {
-			s := &stack{stopped: f[3]}
+			s := &stacks.Stack{Stopped: f[3]}
 			for _, word := range strings.Split(f[2], ",") {
 				pc, _ := strconv.ParseUint(word, 0, 64)
-				s.pcs = append(s.pcs, pc)
+				s.PCs = append(s.PCs, pc)
 			}
-			stacks[f[1]] = s
+			list[f[1]] = s
 		}
 	}
 }
 
 // stacksOf are unwindd's.
-func (w *work) stacksOf(p *program, target string, args ...string) (map[string]*stack, error) {
+func (w *work) stacksOf(p *program, target string, args ...string) (map[string]*stacks.Stack, error) {
 	out, err := w.run(p, target, append(args, "--format", "json")...)
 	if err != nil {
 		return nil, err
 	}
-	var document struct {
-		Modules []struct{ Path string }
-		Threads []struct {
-			ID      string
-			Crashed bool
-			Frames  []struct {
-				PC       string
-				FoundBy  string `json:"found_by"`
-				Inlined  bool
-				Module   *int
-				Function string
-			}
-			Stopped struct{ Reason, Detail string }
-		}
+	list, _, err := stacks.Unwindd(out)
+	for id, s := range list {
+		list[id] = s.WithoutTailCalls()
 	}
-	if err := json.Unmarshal(out, &document); err != nil {
-		return nil, err
-	}
-	stacks := map[string]*stack{}
-	for _, t := range document.Threads {
-		s := &stack{stopped: t.Stopped.Reason + ": " + t.Stopped.Detail, isCrashed: t.Crashed}
-		for _, f := range t.Frames {
-			if f.Inlined || f.FoundBy == "call-site" {
-				continue
-			}
-			pc, err := strconv.ParseUint(f.PC, 0, 64)
-			if err != nil {
-				return nil, err
-			}
-			text := f.Function
-			if f.Module != nil {
-				text += " in " + document.Modules[*f.Module].Path
-			}
-			s.pcs, s.found, s.text = append(s.pcs, pc), append(s.found, f.FoundBy), append(s.text, text)
-		}
-		stacks[t.ID] = s
-	}
-	return stacks, nil
+	return list, err
 }
 
 // run prints the stacks of a target of a program.

@@ -17,6 +17,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/unwindd/unwindd/.ci/peers/stacks"
 )
 
 // chainMagic begins the chain of a thread; the sizes are from chain.h.
@@ -176,13 +178,13 @@ func (s symbols) at(address uint64) string {
 
 // check compares a stack with the truth, and returns its errors and its missing frames.
 // isKnown reports whether anything is known of the thread.
-func (t *truth) check(thread string, s *stack) (wrong, missing string, isKnown bool) {
+func (t *truth) check(thread string, s *stacks.Stack) (wrong, missing string, isKnown bool) {
 	if chain := t.chains[thread]; len(chain) > 0 {
 		wrong, missing = t.checkChain(chain, s)
 		return wrong, missing, true
 	}
 	wrong, missing, isKnown = t.checkPrinted(s)
-	if !isKnown && s.isCrashed && len(t.printed) > 0 {
+	if !isKnown && s.IsCrashed && len(t.printed) > 0 {
 		return "", fmt.Sprintf("all %d PCs that the program printed", len(t.printed[0])), true
 	}
 	return wrong, missing, isKnown
@@ -190,24 +192,24 @@ func (t *truth) check(thread string, s *stack) (wrong, missing string, isKnown b
 
 // checkChain: the program's own functions are the chain's, in order, and the frame behind
 // each is at its return address. The innermost one may not have recorded itself yet.
-func (t *truth) checkChain(chain []entry, s *stack) (wrong, missing string) {
+func (t *truth) checkChain(chain []entry, s *stacks.Stack) (wrong, missing string) {
 	var want []entry
 	for _, e := range chain {
 		for range e.times {
 			want = append(want, e)
 		}
 	}
-	if wrong, missing = t.follow(want, s, 0); wrong == "" || t.names.at(s.pcs[0]) == "" {
+	if wrong, missing = t.follow(want, s, 0); wrong == "" || t.names.at(s.PCs[0]) == "" {
 		return wrong, missing
 	}
 	return t.follow(want, s, 1)
 }
 
 // follow compares frames from one on with what the chain says.
-func (t *truth) follow(want []entry, s *stack, from int) (wrong, missing string) {
+func (t *truth) follow(want []entry, s *stacks.Stack, from int) (wrong, missing string) {
 	n := 0
-	for i := from; i < len(s.pcs); i++ {
-		name := t.names.at(s.pcs[i] - uint64(min(i, 1))) // all but the first return there, or were interrupted
+	for i := from; i < len(s.PCs); i++ {
+		name := t.names.at(s.PCs[i] - uint64(min(i, 1))) // all but the first return there, or were interrupted
 		switch {
 		case name == "":
 		case hasLeft(s, i):
@@ -215,8 +217,8 @@ func (t *truth) follow(want []entry, s *stack, from int) (wrong, missing string)
 			return fmt.Sprintf("%s (frame %d) is beyond all that were called", name, i), ""
 		case t.names.at(want[n].here) != name:
 			return fmt.Sprintf("frame %d is in %s, the program is in %s", i, name, t.names.at(want[n].here)), ""
-		case i+1 < len(s.pcs) && s.pcs[i+1] != want[n].back:
-			return fmt.Sprintf("%s (frame %d) returns to %#x, not to %#x", name, i, want[n].back, s.pcs[i+1]), ""
+		case i+1 < len(s.PCs) && s.PCs[i+1] != want[n].back:
+			return fmt.Sprintf("%s (frame %d) returns to %#x, not to %#x", name, i, want[n].back, s.PCs[i+1]), ""
 		default:
 			n++
 		}
@@ -230,34 +232,34 @@ func (t *truth) follow(want []entry, s *stack, from int) (wrong, missing string)
 // hasLeft says that a function is on the stack, and in no chain any more: it has done what it does when an
 // exception leaves it, and has called the unwinder to go on; or its last call, which a compiler may
 // make a jump, it made as a call.
-func hasLeft(s *stack, i int) bool {
-	return i > 0 && strings.HasPrefix(s.text[i-1], "_Unwind_Resume in ") || strings.HasPrefix(s.text[i], "t_jumps in ") || strings.HasPrefix(s.text[i], "t_tail in ")
+func hasLeft(s *stacks.Stack, i int) bool {
+	return i > 0 && strings.HasPrefix(s.Text[i-1], "_Unwind_Resume in ") || strings.HasPrefix(s.Text[i], "t_jumps in ") || strings.HasPrefix(s.Text[i], "t_tail in ")
 }
 
 // checkPrinted: the stack that the program printed is this one, from the first frame on that
 // they share: the program has returned from what printed it.
-func (t *truth) checkPrinted(s *stack) (wrong, missing string, isKnown bool) {
+func (t *truth) checkPrinted(s *stacks.Stack) (wrong, missing string, isKnown bool) {
 	for _, want := range t.printed {
 		for skip, pc := range want {
-			i := slices.Index(s.pcs, pc)
+			i := slices.Index(s.PCs, pc)
 			if i < 0 || len(want)-skip < 3 {
 				continue
 			}
 			rest := want[skip:]
 			n := 0
-			for n < min(len(rest), len(s.pcs)-i) && s.pcs[i+n] == rest[n] {
+			for n < min(len(rest), len(s.PCs)-i) && s.PCs[i+n] == rest[n] {
 				n++
 			}
 			switch {
 			case n < 3: // threads share what they wait in, and functions that call it
-			case n == len(rest) && (n == len(s.pcs)-i || n+1 == len(s.pcs)-i && strings.HasPrefix(s.text[i+n], "runtime.clone")):
+			case n == len(rest) && (n == len(s.PCs)-i || n+1 == len(s.PCs)-i && strings.HasPrefix(s.Text[i+n], "runtime.clone")):
 				return "", "", true
 			case n == len(rest):
 				wrong = fmt.Sprintf("frame %d is beyond all that the program printed", i+n)
-			case n == len(s.pcs)-i:
+			case n == len(s.PCs)-i:
 				missing = fmt.Sprintf("the PC %#x, which the program printed, and %d more", rest[n], len(rest)-n-1)
 			default:
-				wrong = fmt.Sprintf("frame %d is at %#x, the program printed %#x", i+n, s.pcs[i+n], rest[n])
+				wrong = fmt.Sprintf("frame %d is at %#x, the program printed %#x", i+n, s.PCs[i+n], rest[n])
 			}
 		}
 	}

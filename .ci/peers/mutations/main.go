@@ -47,10 +47,7 @@ var makeScript string
 
 func main() {
 	flag.Parse()
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "mutations:", err)
-		os.Exit(1)
-	}
+	cost.Exit("mutations", run())
 }
 
 func run() error {

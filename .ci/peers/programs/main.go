@@ -11,33 +11,27 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
-	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/unwindd/unwindd/.ci/peers/cost"
+	"github.com/unwindd/unwindd/.ci/peers/stacks"
 )
 
 //go:embed programs.sh
 var script string
 
-// gdbScript prints the PCs of every thread, of the subjects of tests.
-const gdbScript = "../../internal/subject/testdata/gdb_pcs.py"
-
 func main() {
-	if err := run(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "programs:", err)
-		os.Exit(1)
-	}
+	cost.Exit("programs", run(os.Args[1:]))
 }
 
 func run(names []string) error {
@@ -51,10 +45,7 @@ func run(names []string) error {
 		return err
 	}
 	defer os.RemoveAll(temp)
-	cores := os.Getenv("PROGRAMS_CORES")
-	if cores == "" {
-		cores = temp
-	}
+	cores := cmp.Or(os.Getenv("PROGRAMS_CORES"), temp)
 	unwindd, err := cost.Build(temp)
 	if err != nil {
 		return err
@@ -101,41 +92,18 @@ func takeCore(dir, name string) (string, error) {
 	return core, nil
 }
 
-// stack is the PCs of a thread, innermost first.
-type stack struct {
-	thread  string
-	pcs     []uint64
-	found   []string // of ours, how each frame was found
-	text    []string // and what its line says
-	stopped string
-}
-
-// leaveOutTailCalls leaves out the functions that were left by tail calls, which eu-stack
-// does not have.
-func (s *stack) leaveOutTailCalls() {
-	n := 0
-	for i, by := range s.found {
-		if by != "call-site" {
-			s.pcs[n], s.found[n], s.text[n] = s.pcs[i], by, s.text[i]
-			n++
-		}
-	}
-	s.pcs, s.found, s.text = s.pcs[:n], s.found[:n], s.text[:n]
-}
-
 // tally counts our stacks by comparison with a peer's: equal, with frames beyond the
 // peer's last, with frames missing, or with other PCs.
 type tally struct{ equal, longer, shorter, other int }
 
 func compare(w *tabwriter.Writer, details *bytes.Buffer, unwindd, name, core string) error {
-	var ours, gdb, eu map[string]*stack
+	var ours, gdb, eu map[string]*stacks.Stack
 	var exe string
-	var guesses int
 	times := make([]time.Duration, 3)
 	for i, read := range []func() (err error){
-		func() (err error) { ours, exe, guesses, err = readOurs(unwindd, core); return err },
-		func() (err error) { gdb, err = readGDB(exe, core); return err },
-		func() (err error) { eu, err = readEUStack(exe, core); return err },
+		func() (err error) { ours, exe, err = readOurs(unwindd, core); return err },
+		func() (err error) { gdb, err = stacks.GDB(exe, core); return err },
+		func() error { eu = stacks.EUStack("-e", exe, "--core", core); return nil },
 	} {
 		begin := time.Now()
 		if err := read(); err != nil {
@@ -144,8 +112,14 @@ func compare(w *tabwriter.Writer, details *bytes.Buffer, unwindd, name, core str
 		times[i] = time.Since(begin)
 	}
 	byGDB := judge(details, name, "gdb", ours, gdb)
-	for _, s := range ours {
-		s.leaveOutTailCalls()
+	guesses := 0
+	for id, s := range ours {
+		for _, found := range s.Found {
+			if stacks.IsGuess(found) {
+				guesses++
+			}
+		}
+		ours[id] = s.WithoutTailCalls()
 	}
 	byEU := judge(details, name, "eu-stack", ours, eu)
 	fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.2fs\t%.2fs\t%.2fs\n", name, len(ours),
@@ -155,138 +129,43 @@ func compare(w *tabwriter.Writer, details *bytes.Buffer, unwindd, name, core str
 }
 
 // judge compares stacks, and writes where each that is not equal begins to differ.
-func judge(details *bytes.Buffer, name, peer string, ours, theirs map[string]*stack) tally {
+func judge(details *bytes.Buffer, name, peer string, ours, theirs map[string]*stacks.Stack) tally {
 	var v tally
-	threads := make([]string, 0, len(ours))
-	for thread := range ours {
-		threads = append(threads, thread)
-	}
-	slices.Sort(threads)
-	for _, thread := range threads {
+	for _, thread := range slices.Sorted(maps.Keys(ours)) {
 		a := ours[thread]
 		b := theirs[thread]
 		if b == nil {
-			b = &stack{}
+			b = &stacks.Stack{}
 		}
-		n := 0
-		for n < min(len(a.pcs), len(b.pcs)) && a.pcs[n] == b.pcs[n] {
-			n++
-		}
+		n := stacks.Common(a.PCs, b.PCs)
 		switch {
-		case n == len(a.pcs) && n == len(b.pcs):
+		case n == len(a.PCs) && n == len(b.PCs):
 			v.equal++
 			continue
-		case n == len(b.pcs):
+		case n == len(b.PCs):
 			v.longer++
-		case n == len(a.pcs):
+		case n == len(a.PCs):
 			v.shorter++
 		default:
 			v.other++
 		}
-		fmt.Fprintf(details, "%s thread %s: %d frames, of %s %d, equal up to %d; ours ends: %s\n", name, thread, len(a.pcs), peer, len(b.pcs), n, a.stopped)
-		for i := max(n-1, 0); i < min(n+3, len(a.pcs)); i++ {
-			fmt.Fprintf(details, "\tours %d %#x %s %s\n", i, a.pcs[i], a.found[i], a.text[i])
+		fmt.Fprintf(details, "%s thread %s: %d frames, of %s %d, equal up to %d; ours ends: %s\n", name, thread, len(a.PCs), peer, len(b.PCs), n, a.Stopped)
+		for i := max(n-1, 0); i < min(n+3, len(a.PCs)); i++ {
+			fmt.Fprintf(details, "\tours %d %#x %s %s\n", i, a.PCs[i], a.Found[i], a.Text[i])
 		}
-		for i := n; i < min(n+3, len(b.pcs)); i++ {
-			fmt.Fprintf(details, "\t%s %d %#x\n", peer, i, b.pcs[i])
+		for i := n; i < min(n+3, len(b.PCs)); i++ {
+			fmt.Fprintf(details, "\t%s %d %#x\n", peer, i, b.PCs[i])
 		}
 	}
 	return v
 }
 
-func readOurs(unwindd, core string) (stacks map[string]*stack, exe string, guesses int, err error) {
+func readOurs(unwindd, core string) (list map[string]*stacks.Stack, exe string, err error) {
 	cmd := exec.Command(unwindd, "stack", core, "--format", "json", "--max-frames", "100000")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, "", 0, err
+		return nil, "", err
 	}
-	var document struct {
-		Modules []struct{ Path string }
-		Threads []struct {
-			ID     string
-			Frames []struct {
-				PC       string
-				FoundBy  string `json:"found_by"`
-				Inlined  bool
-				Module   *int
-				Function string
-			}
-			Stopped struct{ Reason, Detail string }
-		}
-	}
-	if err := json.Unmarshal(out, &document); err != nil {
-		return nil, "", 0, err
-	}
-	stacks = map[string]*stack{}
-	for _, t := range document.Threads {
-		s := &stack{thread: t.ID, stopped: t.Stopped.Reason + ": " + t.Stopped.Detail}
-		for _, f := range t.Frames {
-			if f.Inlined {
-				continue
-			}
-			pc, err := strconv.ParseUint(f.PC, 0, 64)
-			if err != nil {
-				return nil, "", 0, err
-			}
-			text := f.Function
-			if f.Module != nil {
-				text += " in " + document.Modules[*f.Module].Path
-			}
-			s.pcs, s.found, s.text = append(s.pcs, pc), append(s.found, f.FoundBy), append(s.text, text)
-			if f.FoundBy == "scan" || f.FoundBy == "frame-pointer" {
-				guesses++
-			}
-		}
-		stacks[t.ID] = s
-	}
-	exe = document.Modules[0].Path
-	return stacks, exe, guesses, nil
-}
-
-func readGDB(exe, core string) (map[string]*stack, error) {
-	out, err := exec.Command("gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", exe, core, "-ex", "source "+gdbScript).Output()
-	if err != nil {
-		return nil, fmt.Errorf("gdb: %w", err)
-	}
-	stacks := map[string]*stack{}
-	for line := range strings.Lines(string(out)) {
-		f := strings.Fields(line)
-		if len(f) < 2 || f[0] != "PCS" {
-			continue
-		}
-		s := &stack{thread: f[1]}
-		for _, word := range f[2:] {
-			pc, err := strconv.ParseUint(word, 0, 64)
-			if err != nil {
-				return nil, err
-			}
-			s.pcs = append(s.pcs, pc)
-		}
-		stacks[s.thread] = s
-	}
-	return stacks, nil
-}
-
-// readEUStack reads the text of eu-stack, whose PCs are return addresses.
-func readEUStack(exe, core string) (map[string]*stack, error) {
-	// Its exit status is 1 where a stack ends in an error.
-	out, _ := exec.Command("eu-stack", "-n", "0", "-e", exe, "--core", core).Output()
-	stacks := map[string]*stack{}
-	var s *stack
-	for line := range strings.Lines(string(out)) {
-		f := strings.Fields(line)
-		switch {
-		case len(f) == 2 && f[0] == "TID":
-			s = &stack{thread: strings.TrimSuffix(f[1], ":")}
-			stacks[s.thread] = s
-		case len(f) >= 2 && strings.HasPrefix(f[0], "#") && s != nil:
-			pc, err := strconv.ParseUint(f[1], 0, 64)
-			if err != nil {
-				return nil, err
-			}
-			s.pcs = append(s.pcs, pc)
-		}
-	}
-	return stacks, nil
+	return stacks.Unwindd(out)
 }

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"text/tabwriter"
 	"time"
+
+	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
 
 // alone has one caller send each target again and again, beside the command.
@@ -138,7 +140,7 @@ func (m *measurement) warm() error {
 	fmt.Printf("\nfirst answers; the large one is a snapshot of a program of %.0f MiB with its debug information\n", float64(len(executable))/(1<<20))
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "ms\tput\tfirst\tfirst after a restart\twarm p50\tfirst / warm\t")
-	id, err := buildID(m.unwindd)
+	id, err := cost.BuildID(m.unwindd)
 	if err != nil {
 		return err
 	}
@@ -148,7 +150,7 @@ func (m *measurement) warm() error {
 	}
 	return errors.Join(
 		m.firsts(w, "core", m.inputs[0], crashID, crash),
-		m.firsts(w, "large", large, id, executable),
+		m.firsts(w, "large", large, fmt.Sprintf("%x", id), executable),
 		w.Flush(),
 	)
 }

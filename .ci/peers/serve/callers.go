@@ -11,6 +11,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -111,12 +112,7 @@ func (c *caller) judge(r *reply, isRight func([]byte) error) (string, error) {
 
 // saysPluginFailed reports whether a report says that a plugin did not do what it was asked for.
 func saysPluginFailed(report []byte) bool {
-	for _, words := range []string{"plugin-failed", "plugin x86_64", "plugin amdgpu"} {
-		if bytes.Contains(report, []byte(words)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"plugin-failed", "plugin x86_64", "plugin amdgpu"}, func(words string) bool { return bytes.Contains(report, []byte(words)) })
 }
 
 // request makes a request by HTTP; read reads the answer.

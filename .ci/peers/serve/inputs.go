@@ -4,8 +4,6 @@ package main
 
 import (
 	"bytes"
-	"debug/elf"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -135,7 +133,7 @@ var absent = regexp.MustCompile(`: (no file with build ID|its file is not here)(
 // target.
 func plain(text []byte) []byte { return absent.ReplaceAll(text, []byte(": no file")) }
 
-// isRight says that an answer is what the command writes.
+// isRight reports whether an answer has the text that the command writes.
 func (i *input) isRight(answer []byte) bool {
 	return bytes.Equal(answer, i.want) || bytes.Equal(plain(answer), i.want)
 }
@@ -149,22 +147,4 @@ func (i *input) difference(answer []byte) string {
 		}
 	}
 	return fmt.Sprintf("%d lines, expected %d", len(got), len(want))
-}
-
-// buildID is the build ID of a file.
-func buildID(path string) (string, error) {
-	f, err := elf.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	s := f.Section(".note.gnu.build-id")
-	if s == nil {
-		return "", fmt.Errorf("%s has no build ID", path)
-	}
-	note, err := s.Data()
-	if err != nil || len(note) < 17 {
-		return "", fmt.Errorf("%s: the note of its build ID has %d bytes: %w", path, len(note), err)
-	}
-	return hex.EncodeToString(note[16:]), nil
 }

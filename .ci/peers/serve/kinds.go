@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/unwindd/unwindd/.ci/peers/cost"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
@@ -94,11 +95,11 @@ func (s *soaking) kindsOf(m *material, prepared []*input) {
 func (s *soaking) putAll() error {
 	c := s.client("unix")
 	defer c.CloseIdleConnections()
-	id, err := buildID(s.unwindd)
+	id, err := cost.BuildID(s.unwindd)
 	if err != nil {
 		return err
 	}
-	for _, file := range []struct{ id, path string }{{crashID, filepath.Join(examples, "crash", "server")}, {id, s.unwindd}} {
+	for _, file := range []struct{ id, path string }{{crashID, filepath.Join(examples, "crash", "server")}, {fmt.Sprintf("%x", id), s.unwindd}} {
 		data, err := os.ReadFile(file.path)
 		if err != nil {
 			return err
@@ -314,7 +315,7 @@ func (c *caller) byServer(i *input) (string, error) {
 	r := &reply{since: since, status: http.StatusOK, body: body}
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {
-		// What it says is for people; the status is what it was told.
+		// Its text is for people; the status is the one that it was told.
 		switch text := string(failed.Stderr); {
 		case strings.Contains(text, "too many requests wait"):
 			r.status, r.retry = http.StatusTooManyRequests, true

@@ -17,7 +17,6 @@ package main
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"time"
@@ -42,10 +41,7 @@ func main() {
 	if *seed == 0 {
 		*seed = rand.Uint64()
 	}
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "serve:", err)
-		os.Exit(1)
-	}
+	cost.Exit("serve", run())
 }
 
 func run() error {

@@ -26,7 +26,7 @@ const soakFolder = "SERVE_SOAK"
 // soakApart executes this program again, as the soak, in a mount namespace of its own: the
 // disk of its server is small, and full at times.
 func soakApart(unwindd, dir string) error {
-	if err := smalldisk.Apart(soakFolder+"="+dir, "SERVE_UNWINDD="+unwindd); err != nil {
+	if err := smalldisk.Apart(os.Args[1:], soakFolder+"="+dir, "SERVE_UNWINDD="+unwindd); err != nil {
 		return fmt.Errorf("the soak: %w", err)
 	}
 	return nil

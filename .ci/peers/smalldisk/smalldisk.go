@@ -13,14 +13,15 @@ import (
 	"time"
 )
 
-// Apart executes this program again, with more variables, in a mount namespace of its own.
+// Apart executes this program again, with arguments and more variables, in a mount namespace
+// of its own.
 // Who is not root is one in a user namespace.
-func Apart(variables ...string) error {
+func Apart(args []string, variables ...string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(self, os.Args[1:]...)
+	cmd := exec.Command(self, args...)
 	cmd.Env = append(os.Environ(), variables...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}

@@ -25,10 +25,7 @@ var (
 
 func main() {
 	flag.Parse()
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "starts:", err)
-		os.Exit(1)
-	}
+	cost.Exit("starts", run())
 }
 
 // commands has the arguments of each run.

@@ -26,10 +26,7 @@ import (
 func main() {
 	details := flag.Int("details", 0, "list `N` differences of each kind")
 	flag.Parse()
-	if err := run(flag.Args(), *details); err != nil {
-		fmt.Fprintln(os.Stderr, "symfiles:", err)
-		os.Exit(1)
-	}
+	cost.Exit("symfiles", run(flag.Args(), *details))
 }
 
 // peer is a folder for files, and the tools.

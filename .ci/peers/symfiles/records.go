@@ -114,7 +114,7 @@ func (r *records) stack(w []string, now rules) rules {
 			return
 		}
 		delete(now, name)
-		if rule := strings.Join(text, " "); rule != name { // else it is what it was
+		if rule := strings.Join(text, " "); rule != name { // else it is unchanged
 			now[name] = rule
 		}
 	}

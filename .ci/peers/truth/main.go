@@ -9,7 +9,6 @@ package main
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"regexp"
 	"runtime"
@@ -38,10 +37,7 @@ const smallSteps = 100_000
 func main() {
 	flag.Parse()
 	runtime.LockOSThread() // which ptrace knows a tracer by
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "truth:", err)
-		os.Exit(1)
-	}
+	cost.Exit("truth", run())
 }
 
 func run() error {

@@ -16,6 +16,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/unwindd/unwindd/.ci/peers/cost"
+	"github.com/unwindd/unwindd/.ci/peers/stacks"
 	"github.com/unwindd/unwindd/engine"
 )
 
@@ -287,14 +288,9 @@ func (p *peers) askGDB() ([][]uint64, error) {
 	return stacks, nil
 }
 
-// askEUStack reads the text of eu-stack.
 func askEUStack(point *peerPoint) (pcs []uint64) {
-	out, _ := exec.Command("eu-stack", "-n", "0", "-e", point.exe, "--core", point.core).Output()
-	for line := range strings.Lines(string(out)) {
-		if f := strings.Fields(line); len(f) > 1 && f[0][0] == '#' {
-			pc, _ := strconv.ParseUint(f[1], 0, 64)
-			pcs = append(pcs, pc)
-		}
+	for _, s := range stacks.EUStack("-e", point.exe, "--core", point.core) {
+		pcs = append(pcs, s.PCs...) // a core of a point has one thread
 	}
 	return pcs
 }

@@ -16,7 +16,7 @@ type decision struct {
 	// frames are how many frames have the return address that was pushed, and guesses how
 	// many of these, or of those behind them, are marked as guesses.
 	frames, guesses int
-	registers       int  // that are what they were at the calls
+	registers       int  // that have the values of the calls
 	isBeyond        bool // the wrong frame is beyond the program's start
 	detail          string
 }

@@ -41,10 +41,7 @@ var (
 
 func main() {
 	flag.Parse()
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "values:", err)
-		os.Exit(1)
-	}
+	cost.Exit("values", run())
 }
 
 // work is the state that all programs share.

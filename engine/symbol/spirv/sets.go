@@ -293,7 +293,7 @@ var shader200Rows = []row{
 	{DebugTypeString, "DebugTypeString", "Name:r BaseType:r DataLocation:r Size:r LengthAddress:r LengthSize:r?"},
 }
 
-// older200Rows are what earlier translators wrote in a set of version 200: they had no
+// older200Rows are the rows that earlier translators wrote in a set of version 200: they had no
 // columns of calls, wrote the base classes with the class, and had no checksums between a
 // file and its text.
 var older200Rows = []row{

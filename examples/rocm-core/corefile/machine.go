@@ -343,7 +343,7 @@ var gfx12 = derive(gfx11, "", 0, func(m *Machine) {
 // hwreg_count 128, ttmps_addr at the end of the SGPR block, vgpr_count in sixteens and
 // wave32 alone, no shared VGPRs), trap_id ttmp11[31:28], can_halt_at_*; the PC's 57 bits
 // are trap_handler_gfx12.s, SQ_WAVE_PC_HI_ADDRESS_MASK, which also shows that ttmp6[27:0]
-// has the cluster; its bits are what LLVM 22 compiles llvm.amdgcn.workgroup.id.x to, and
+// has the cluster; LLVM 22 compiles llvm.amdgcn.workgroup.id.x to its bits, and
 // zeros without a cluster are a guess. Whether a wave has clusters is in IB_STS2, which
 // no source names among the saved registers.
 var gfx125 = derive(gfx12, "", 0, func(m *Machine) {

@@ -2,6 +2,8 @@
 
 package corefile
 
+import "slices"
+
 // registers are the words of a record's hardware block and trap temporaries.
 type registers [numRegs]uint32
 
@@ -135,12 +137,7 @@ func (im *Image) setExceptions(m *Machine, w *Wave, r *registers) {
 }
 
 func (w *Wave) isMasked(e Exception) bool {
-	for _, x := range w.Masked {
-		if x == e {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(w.Masked, e)
 }
 
 func toBit(b bool) uint64 {

@@ -49,7 +49,7 @@ type spotter struct {
 }
 
 // Spots returns every number of a written file that a reader has to check. file
-// is what Bytes returned.
+// has the bytes that Bytes returned.
 func (f *File) Spots(file []byte) []Spot {
 	s := &spotter{f: f, file: file}
 	s.elf()

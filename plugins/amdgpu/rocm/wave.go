@@ -3,6 +3,7 @@
 package rocm
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -152,10 +153,7 @@ func (q *queueReader) identify(ctx context.Context, t *sdk.TargetThread, s *stat
 	// agents, queues, dispatches and waves in the order of the core.
 	number := strconv.Itoa(len(q.reader.answer.Threads) + 1)
 	t.ID = "w" + number
-	dispatch := w.Dispatch
-	if dispatch == "" {
-		dispatch = "?"
-	}
+	dispatch := cmp.Or(w.Dispatch, "?")
 	t.Name = "AMDGPU Wave " + q.agentID + ":" + q.id + ":" + dispatch + ":" + number + " " + group + "/" + inGroup
 }
 
