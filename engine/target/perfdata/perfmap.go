@@ -54,12 +54,7 @@ func OpenPerfMap(path string) (*PerfMap, error) {
 }
 
 // Close unmaps the file.
-func (p *PerfMap) Close() error {
-	if p.mapping == nil {
-		return nil
-	}
-	return p.mapping.Close()
-}
+func (p *PerfMap) Close() error { return p.mapping.Close() }
 
 // Problems returns the lines that could not be read, each as a sentence.
 func (p *PerfMap) Problems() []string {

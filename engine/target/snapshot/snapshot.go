@@ -254,8 +254,5 @@ func (s *Snapshot) Close() error {
 		errs = append(errs, o.Close())
 	}
 	s.objects = nil
-	if s.mapping != nil {
-		errs = append(errs, s.mapping.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.mapping.Close())...)
 }
