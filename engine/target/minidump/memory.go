@@ -10,7 +10,6 @@ import (
 	"sort"
 
 	"github.com/unwindd/unwindd/engine/internal/ranges"
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 )
 
@@ -171,29 +170,22 @@ func (d *Dump) Memory() []Range {
 // ReadMemory reads memory at an address and returns the number of bytes read; with fewer
 // than len(buf) the error wraps target.ErrNoMemory.
 func (d *Dump) ReadMemory(address uint64, buf []byte) (n int, err error) {
-	err = object.Guard(func() error {
-		n = d.copyMemory(address, buf)
-		return nil
+	return target.ReadBytes(address, buf, func(address uint64) ([]byte, error) {
+		b, _ := d.bytesAt(address)
+		return b, nil
 	})
-	if err != nil {
-		return 0, err
-	}
-	if n < len(buf) {
-		return n, fmt.Errorf("%#x: %w", address+uint64(n), target.ErrNoMemory)
-	}
-	return n, nil
 }
 
-func (d *Dump) copyMemory(address uint64, buf []byte) (n int) {
+// bytesAt returns the bytes from an address on that the dump has in one piece; next is the first
+// address from there on that it has.
+func (d *Dump) bytesAt(address uint64) (b []byte, next uint64) {
 	i := sort.Search(len(d.memory), func(i int) bool { return d.memory[i].end() > address })
-	for ; n < len(buf) && i < len(d.memory); i++ {
-		b := &d.memory[i]
-		next := address + uint64(n)
-		if next < address || next < b.Start {
-			break
-		}
-		offset := b.Offset + (next - b.Start)
-		n += copy(buf[n:], d.data[offset:b.Offset+b.Size])
+	if i == len(d.memory) {
+		return nil, ^uint64(0)
 	}
-	return n
+	m := &d.memory[i]
+	if address < m.Start {
+		return nil, m.Start
+	}
+	return d.data[m.Offset+(address-m.Start) : m.Offset+m.Size], address
 }
