@@ -41,58 +41,41 @@ func compileMemory(ins *Instruction) (func(*State) error, error) {
 	if !ok {
 		return nil, errUnknown
 	}
+	n, modifiers := map[string]int{"flat": 2, "global": 3, "scratch": 3, "buffer": 4, "ds": 2}[kind], caches
+	switch kind {
+	case "buffer":
+		modifiers = append(caches, "offen")
+	case "ds":
+		modifiers = []string{"offset"}
+	}
+	if n == 0 {
+		return nil, errUnknown
+	}
+	if err := ins.operandsOf(n, modifiers...); err != nil {
+		return nil, err
+	}
 	o := ins.operands
-	var data *Operand
+	source, data := &o[0], &o[1]
+	if load || kind == "buffer" {
+		source, data = data, source
+	}
 	var address addressFunc
 	var err error
 	switch kind {
-	case "flat", "global":
-		n := 2
-		if kind == "global" {
-			n = 3
-		}
-		if err := ins.operandsOf(n, caches...); err != nil {
-			return nil, err
-		}
-		source := &o[0]
-		if data = &o[1]; load {
-			data, source = source, data
-		}
-		base := Operand{file: offFile}
-		if n == 3 {
-			base = o[2]
-		}
-		address = ins.globalAddress(source, base)
+	case "flat":
+		address = ins.globalAddress(source, Operand{file: offFile})
+	case "global":
+		address = ins.globalAddress(source, o[2])
 	case "scratch":
-		if err := ins.operandsOf(3, caches...); err != nil {
-			return nil, err
-		}
-		source := &o[0]
-		if data = &o[1]; load {
-			data, source = source, data
-		}
 		address = ins.scratchAddress(source, &o[2])
 	case "buffer":
-		if err := ins.operandsOf(4, append(caches, "offen")...); err != nil {
-			return nil, err
-		}
-		data = &o[0]
 		address, err = ins.bufferAddress()
 	case "ds":
-		if err := ins.operandsOf(2, "offset"); err != nil {
-			return nil, err
-		}
-		source := &o[0]
-		if data = &o[1]; load {
-			data, source = source, data
-		}
 		plus := uint64(ins.modifiers["offset"]) //nolint:gosec // not negative
 		address = func(s *State, lane int) (uint64, placeFunc, error) {
 			a, err := s.readLane(source, lane, 32)
 			return uint64(uint32(a + plus)), s.localAt, err //nolint:gosec // an address of 32 bits
 		}
-	default:
-		return nil, errUnknown
 	}
 	if err != nil {
 		return nil, err

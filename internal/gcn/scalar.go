@@ -3,9 +3,11 @@
 package gcn
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -245,67 +247,43 @@ var unaryOps = map[string]unaryOp{
 	"s_abs_i32":       {32, 32, func(a uint64) uint64 { return uint64(max(signed32(a), -signed32(a))) }, true}, //nolint:gosec // two's complement
 }
 
+// orders compare numbers by their type; 2: they have no order.
+var orders = map[string]struct {
+	width   int
+	compare func(a, b uint64) int
+}{
+	"i16": {16, func(a, b uint64) int { return cmp.Compare(int16(a), int16(b)) }},   //nolint:gosec // two's complement
+	"u16": {16, func(a, b uint64) int { return cmp.Compare(uint16(a), uint16(b)) }}, //nolint:gosec // 16 bits
+	"i32": {32, func(a, b uint64) int { return cmp.Compare(signed32(a), signed32(b)) }},
+	"u32": {32, cmp.Compare[uint64]},
+	"i64": {64, func(a, b uint64) int { return cmp.Compare(int64(a), int64(b)) }}, //nolint:gosec // two's complement
+	"u64": {64, cmp.Compare[uint64]},
+	"f32": {32, func(a, b uint64) int {
+		x, y := f32(a), f32(b)
+		if x != x || y != y {
+			return 2
+		}
+		return cmp.Compare(x, y)
+	}},
+}
+
+// relations are the orders for which a comparison is true.
+var relations = map[string][]int{"eq": {0}, "ne": {-1, 1}, "lg": {-1, 1}, "lt": {-1}, "gt": {1}, "le": {-1, 0}, "ge": {0, 1}}
+
 // comparison returns a comparison by its name and type.
 func comparison(relation, kind string) (f func(a, b uint64) bool, width int, err error) {
-	var order func(a, b uint64) int
-	cmp := func(less, same bool) int {
-		switch {
-		case same:
-			return 0
-		case less:
-			return -1
-		}
-		return 1
-	}
-	unordered := false
-	switch kind {
-	case "i16":
-		width, order = 16, func(a, b uint64) int { return cmp(int16(a) < int16(b), int16(a) == int16(b)) } //nolint:gosec // two's complement
-	case "u16":
-		width, order = 16, func(a, b uint64) int { return cmp(a&0xffff < b&0xffff, a&0xffff == b&0xffff) }
-	case "i32":
-		width, order = 32, func(a, b uint64) int { return cmp(signed32(a) < signed32(b), a == b) }
-	case "u32":
-		width, order = 32, func(a, b uint64) int { return cmp(a < b, a == b) }
-	case "i64":
-		width, order = 64, func(a, b uint64) int { return cmp(int64(a) < int64(b), a == b) } //nolint:gosec // two's complement
-	case "u64":
-		width, order = 64, func(a, b uint64) int { return cmp(a < b, a == b) }
-	case "f32":
-		unordered = true
-		width, order = 32, func(a, b uint64) int {
-			x, y := f32(a), f32(b)
-			if x != x || y != y {
-				return 2
-			}
-			return cmp(x < y, x == y)
-		}
-	default:
+	order, ok := orders[kind]
+	if !ok {
 		return nil, 0, fmt.Errorf("comparison of %s: %w", kind, errUnknown)
 	}
-	switch relation {
-	case "eq":
-		return func(a, b uint64) bool { return order(a, b) == 0 }, width, nil
-	case "ne", "lg":
-		return func(a, b uint64) bool { n := order(a, b); return n == 1 || n == -1 }, width, nil
-	case "lt":
-		return func(a, b uint64) bool { return order(a, b) == -1 }, width, nil
-	case "gt":
-		return func(a, b uint64) bool { return order(a, b) == 1 }, width, nil
-	case "le":
-		return func(a, b uint64) bool { n := order(a, b); return n == -1 || n == 0 }, width, nil
-	case "ge":
-		return func(a, b uint64) bool { n := order(a, b); return n == 1 || n == 0 }, width, nil
+	accepted, isNot := relations[relation], false
+	if accepted == nil && kind == "f32" { // true without an order, too
+		accepted, isNot = relations[strings.TrimPrefix(relation, "n")], true
 	}
-	if n, ok := strings.CutPrefix(relation, "n"); ok && unordered {
-		f, width, err = comparison(n, kind)
-		if err == nil && n == "eq" {
-			return func(a, b uint64) bool { return order(a, b) != 0 }, width, nil
-		}
-		g := f
-		return func(a, b uint64) bool { return !g(a, b) }, width, err
+	if accepted == nil {
+		return nil, 0, fmt.Errorf("comparison %s: %w", relation, errUnknown)
 	}
-	return nil, 0, fmt.Errorf("comparison %s: %w", relation, errUnknown)
+	return func(a, b uint64) bool { return slices.Contains(accepted, order.compare(a, b)) != isNot }, order.width, nil
 }
 
 // compileScalar makes a scalar instruction executable.
@@ -516,12 +494,30 @@ func wordCount(name string) (int, error) {
 	return n, nil
 }
 
+// branches are the branches, each with its condition.
+var branches = map[string]func(s *State) bool{
+	"s_branch":         func(*State) bool { return true },
+	"s_cbranch_scc0":   func(s *State) bool { return !s.scc },
+	"s_cbranch_scc1":   func(s *State) bool { return s.scc },
+	"s_cbranch_vccz":   func(s *State) bool { return s.mask(VCC) == 0 },
+	"s_cbranch_vccnz":  func(s *State) bool { return s.mask(VCC) != 0 },
+	"s_cbranch_execz":  func(s *State) bool { return s.Exec() == 0 },
+	"s_cbranch_execnz": func(s *State) bool { return s.Exec() != 0 },
+}
+
 // scalarOther compiles the scalar instructions that are in no table.
 func (ins *Instruction) scalarOther() (func(*State) error, error) {
 	o := ins.operands
+	if take := branches[ins.name]; take != nil {
+		return func(s *State) error {
+			if take(s) {
+				s.PC = CodeBase + ins.target
+			}
+			return nil
+		}, ins.operandsOf(1)
+	}
 	n := map[string]int{
-		"s_cselect_b32": 3, "s_cselect_b64": 3, "s_getpc_b64": 1, "s_setpc_b64": 1, "s_swappc_b64": 2, "s_branch": 1, "s_endpgm": 0,
-		"s_cbranch_scc0": 1, "s_cbranch_scc1": 1, "s_cbranch_vccz": 1, "s_cbranch_vccnz": 1, "s_cbranch_execz": 1, "s_cbranch_execnz": 1,
+		"s_cselect_b32": 3, "s_cselect_b64": 3, "s_getpc_b64": 1, "s_setpc_b64": 1, "s_swappc_b64": 2, "s_endpgm": 0,
 		"s_setreg_b32": 2, "s_getreg_b32": 2, "s_setreg_imm32_b32": 2, "s_bitset0_b32": 2, "s_bitset1_b32": 2, "s_bitcmp0_b32": 2, "s_bitcmp1_b32": 2,
 		"s_set_gpr_idx_on": 2, "s_set_gpr_idx_off": 0, "s_cmovk_i32": 2, "s_cmov_b32": 2,
 	}
@@ -531,14 +527,6 @@ func (ins *Instruction) scalarOther() (func(*State) error, error) {
 	}
 	if err := ins.operandsOf(want); err != nil {
 		return nil, err
-	}
-	branch := func(take func(s *State) bool) (func(*State) error, error) {
-		return func(s *State) error {
-			if take(s) {
-				s.PC = CodeBase + ins.target
-			}
-			return nil
-		}, nil
 	}
 	switch ins.name {
 	case "s_cselect_b32", "s_cselect_b64":
@@ -581,20 +569,6 @@ func (ins *Instruction) scalarOther() (func(*State) error, error) {
 			}
 			return s.OnCall(back)
 		}, nil
-	case "s_branch":
-		return branch(func(*State) bool { return true })
-	case "s_cbranch_scc0":
-		return branch(func(s *State) bool { return !s.scc })
-	case "s_cbranch_scc1":
-		return branch(func(s *State) bool { return s.scc })
-	case "s_cbranch_vccz":
-		return branch(func(s *State) bool { return s.mask(VCC) == 0 })
-	case "s_cbranch_vccnz":
-		return branch(func(s *State) bool { return s.mask(VCC) != 0 })
-	case "s_cbranch_execz":
-		return branch(func(s *State) bool { return s.Exec() == 0 })
-	case "s_cbranch_execnz":
-		return branch(func(s *State) bool { return s.Exec() != 0 })
 	case "s_endpgm":
 		return func(s *State) error { s.Ended = true; return nil }, nil
 	case "s_getreg_b32":

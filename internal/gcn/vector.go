@@ -485,11 +485,18 @@ func (ins *Instruction) vectorOther() (func(*State) error, error) {
 			return errors.Join(err, s.setMask(&o[1], m))
 		}, nil
 	}
+	n, ok := map[string]int{
+		"v_mad_u64_u32": 5, "v_mad_i64_i32": 5, "v_readlane_b32": 3, "v_readfirstlane_b32": 2, "v_writelane_b32": 3, "v_swap_b32": 2,
+		"v_movreld_b32": 2, "v_movrels_b32": 2, "v_movrelsd_b32": 2, "v_nop": 0,
+	}[ins.name]
+	if !ok {
+		return nil, errUnknown
+	}
+	if err := ins.operandsOf(n); err != nil {
+		return nil, err
+	}
 	switch ins.name {
 	case "v_mad_u64_u32", "v_mad_i64_i32":
-		if err := ins.operandsOf(5); err != nil {
-			return nil, err
-		}
 		return func(s *State) error {
 			var m uint64
 			err := s.Active(func(lane int) error {
@@ -507,13 +514,6 @@ func (ins *Instruction) vectorOther() (func(*State) error, error) {
 			return errors.Join(err, s.setMask(&o[1], m))
 		}, nil
 	case "v_readlane_b32", "v_readfirstlane_b32":
-		n := 3
-		if ins.name == "v_readfirstlane_b32" {
-			n = 2
-		}
-		if err := ins.operandsOf(n); err != nil {
-			return nil, err
-		}
 		return func(s *State) error {
 			lane := uint64(bits.TrailingZeros64(s.Exec() | 1<<63)) //nolint:gosec // not negative
 			if s.Exec() == 0 {
@@ -529,9 +529,6 @@ func (ins *Instruction) vectorOther() (func(*State) error, error) {
 			return errors.Join(err, s.writeScalar(&o[0], v, 32))
 		}, nil
 	case "v_writelane_b32":
-		if err := ins.operandsOf(3); err != nil {
-			return nil, err
-		}
 		return func(s *State) error {
 			v, err := s.readScalar(&o[1], 32)
 			if err != nil {
@@ -544,9 +541,6 @@ func (ins *Instruction) vectorOther() (func(*State) error, error) {
 			return s.writeLane(&o[0], int(lane)%s.Lanes, v, 32) //nolint:gosec // 6 bits count
 		}, nil
 	case "v_swap_b32":
-		if err := ins.operandsOf(2); err != nil {
-			return nil, err
-		}
 		return func(s *State) error {
 			return s.Active(func(lane int) error {
 				a, err1 := s.readLane(&o[0], lane, 32)
@@ -555,9 +549,6 @@ func (ins *Instruction) vectorOther() (func(*State) error, error) {
 			})
 		}, nil
 	case "v_movreld_b32", "v_movrels_b32", "v_movrelsd_b32":
-		if err := ins.operandsOf(2); err != nil {
-			return nil, err
-		}
 		return func(s *State) error {
 			dst, src := o[0], o[1]
 			m := int(s.Scalar[m0])
