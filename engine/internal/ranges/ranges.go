@@ -78,7 +78,7 @@ func Flatten(ranges []Range) (out Flat) {
 	})
 	tmp := pool.Get().(*scratch)
 	defer pool.Put(tmp)
-	out.Starts, out.Index = tmp.Starts[:0], tmp.Index[:0]
+	out.Starts, out.Index = slices.Grow(tmp.Starts[:0], len(ranges)+1), slices.Grow(tmp.Index[:0], len(ranges)+1)
 	open := tmp.open[:0]
 	pos := uint64(0)
 	// until writes the open ranges from pos to limit.
@@ -96,12 +96,17 @@ func Flatten(ranges []Range) (out Flat) {
 			out.add(pos, -1)
 		}
 	}
-	for _, r := range ranges {
+	for i, r := range ranges {
 		if r.End <= r.Start {
 			continue
 		}
 		until(r.Start)
 		pos = r.Start
+		if len(open) == 0 && (i+1 == len(ranges) || ranges[i+1].Start >= r.End) { // alone, as nearly all are
+			out.add(pos, r.Index)
+			pos = r.End
+			continue
+		}
 		open.push(r)
 	}
 	for len(open) > 0 {

@@ -145,6 +145,15 @@ func (d *Dump) sayOverlaps(list []block) {
 
 // disjoint cuts blocks so that each address is in one only: the one with the lowest order.
 func disjoint(list []block) []block {
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(a, b block) int { return cmp.Compare(a.Start, b.Start) })
+	isApart := true
+	for i := 1; i < len(sorted) && isApart; i++ {
+		isApart = sorted[i-1].end() <= sorted[i].Start
+	}
+	if isApart {
+		return sorted
+	}
 	overlapping := make([]ranges.Range, len(list))
 	for i := range list {
 		overlapping[i] = ranges.Range{Start: list[i].Start, End: list[i].end(), Index: int32(len(list) - 1 - i)} //nolint:gosec // bounded
