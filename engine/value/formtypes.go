@@ -4,6 +4,7 @@ package value
 
 import (
 	"context"
+
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/locexpr"
 )
