@@ -66,7 +66,7 @@ func ParseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return nil, errors.New("the URL of a server cannot be read: " + reasonOfURL(err))
+		return nil, errors.New("the URL of a server cannot be read: " + download.WithoutURL(err).Error())
 	case u.Scheme == "file" && (u.Host == "" || u.Host == "localhost") && strings.HasPrefix(u.Path, "/"):
 	case (u.Scheme == "http" || u.Scheme == "https") && u.Host != "":
 	default:
@@ -74,15 +74,6 @@ func ParseURL(text string) (*url.URL, error) {
 	}
 	u.RawQuery, u.Fragment, u.RawFragment, u.ForceQuery = "", "", "", false
 	return u, nil
-}
-
-// reasonOfURL returns why a URL is invalid, without the URL, which may have a password.
-func reasonOfURL(err error) string {
-	var e *url.Error
-	if errors.As(err, &e) {
-		return e.Err.Error()
-	}
-	return err.Error()
 }
 
 // seconds reads a number of seconds; 0 or less stands for no bound.

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/unwindd/unwindd/engine/object"
 )
 
@@ -101,8 +103,9 @@ type Client struct {
 	http     *http.Client
 	servers  []*server
 
+	underway singleflight.Group // by the files' paths in the cache
+
 	mu       sync.Mutex
-	underway map[string]*query // by their paths in the cache
 	requests int
 	missed   misses
 
@@ -118,13 +121,6 @@ type server struct {
 	because error     // the last error, where it is silent
 }
 
-// query is a file that is being fetched. Other callers that want it wait for done.
-type query struct {
-	done  chan struct{}
-	path  string
-	tried []object.Attempt
-}
-
 // silence is how long a server that did not answer is not asked. A target has a hundred
 // modules, and each would wait for it.
 const silence = 10 * time.Minute
@@ -138,7 +134,7 @@ func New(p Protocol, o Options) *Client {
 		o.MaxFiles = DefaultMaxFiles
 	}
 	c := &Client{
-		options: o, protocol: p, http: newHTTP(&o), underway: map[string]*query{},
+		options: o, protocol: p, http: newHTTP(&o),
 		cache: Cache{Dir: o.Cache, IsDir: p.IsDir, IsFile: p.IsFile},
 	}
 	seen := map[string]bool{}
@@ -163,24 +159,15 @@ func (c *Client) Fetch(f object.RemoteFile) (path string, tried []object.Attempt
 	if err != nil {
 		return "", []object.Attempt{{Path: c.label(c.servers[0], f), Reason: err.Error(), Kind: object.Unreadable}}
 	}
-	c.mu.Lock()
-	q := c.underway[name.Path()]
-	if q != nil {
-		c.mu.Unlock()
-		<-q.done
-		return q.path, q.tried
+	type outcome struct {
+		path  string
+		tried []object.Attempt
 	}
-	q = &query{done: make(chan struct{})}
-	c.underway[name.Path()] = q
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		delete(c.underway, name.Path())
-		c.mu.Unlock()
-		close(q.done)
-	}()
-	q.path, q.tried = c.find(f, name)
-	return q.path, q.tried
+	o, _, _ := c.underway.Do(name.Path(), func() (any, error) { // others that want the file wait for it
+		path, tried := c.find(f, name)
+		return outcome{path, tried}, nil
+	})
+	return o.(outcome).path, o.(outcome).tried
 }
 
 // find looks in the cache, and asks the servers for a file that is not there.

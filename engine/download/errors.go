@@ -5,6 +5,7 @@ package download
 import (
 	"errors"
 	"io/fs"
+	"net/url"
 
 	"github.com/unwindd/unwindd/engine/object"
 )
@@ -47,6 +48,14 @@ func kindOf(err error) object.AttemptKind {
 // moment only.
 func WithoutPath(err error) error {
 	if e := (*fs.PathError)(nil); errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
+// WithoutURL removes the URL, which may have a password, from an error about it.
+func WithoutURL(err error) error {
+	if e := (*url.Error)(nil); errors.As(err, &e) {
 		return e.Err
 	}
 	return err

@@ -279,11 +279,7 @@ func reasonOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err // without the URL, which stands beside it
-	}
-	return err
+	return WithoutURL(err) // it stands beside the reason
 }
 
 // isSilent reports whether a server did not answer, so that asking it for other files would

@@ -63,7 +63,7 @@ func (s *Section) begin() (c *Contents, err error) {
 			return err
 		}
 		packed, size, open, err := s.packing(b)
-		if err != nil || open == nil || size == 0 || size > plausibleSize(packed) {
+		if err != nil || open == nil || size == 0 || size > plausibleSize(len(packed)) {
 			return err
 		}
 		if err := s.object.grow(size); err != nil {
@@ -122,7 +122,7 @@ func (c *Contents) extend(end uint64) error {
 			err = c.stream.Finish(c.data)
 		}
 		if err != nil {
-			return unpackError(err, size)
+			return unpackError(err, uint64(size))
 		}
 		c.ready.Store(int64(n))
 		c.section.object.keptBytes.Add(int64(n - have))
@@ -144,7 +144,7 @@ func (c *Contents) whole() ([]byte, error) {
 
 // plausibleSize returns how much is allocated before it is known that the packed bytes give as
 // much: writers of debug information compress to a third or a tenth.
-func plausibleSize(packed []byte) uint64 { return 64<<10 + 16*uint64(len(packed)) }
+func plausibleSize(packed int) uint64 { return 64<<10 + 16*uint64(packed) }
 
 // unpack makes exactly size bytes.
 func (s *Section) unpack(packed []byte, size uint64, open openPacked) ([]byte, error) {
@@ -156,29 +156,14 @@ func (s *Section) unpack(packed []byte, size uint64, open openPacked) ([]byte, e
 	if err != nil {
 		return nil, fmt.Errorf("offset %#x: decompressing: %w", s.Offset, err)
 	}
-	out := make([]byte, min(size, plausibleSize(packed)))
-	n := 0
-	for {
-		if n, err = r.Extend(out, n, len(out)); err == nil && n < len(out) {
-			return nil, fmt.Errorf("offset %#x: decompressed to %d bytes, expected %d", s.Offset, n, size)
-		}
-		if err != nil || uint64(n) == size {
-			break
-		}
-		grown := make([]byte, min(2*uint64(len(out)), size))
-		copy(grown, out)
-		out = grown
-	}
-	if err == nil {
-		err = r.Finish(out)
-	}
+	out, err := unpackStream(r, size, plausibleSize(len(packed)))
 	if err != nil {
-		return nil, fmt.Errorf("offset %#x: %w", s.Offset, unpackError(err, int(size)))
+		return nil, fmt.Errorf("offset %#x: %w", s.Offset, err)
 	}
 	return out, nil
 }
 
-func unpackError(err error, size int) error {
+func unpackError(err error, size uint64) error {
 	if errors.Is(err, inflate.ErrMore) {
 		return fmt.Errorf("decompressed to more than the %d bytes that were expected", size)
 	}

@@ -121,7 +121,7 @@ func (r *readStream) Finish([]byte) error {
 	return nil
 }
 
-// An unpacker makes a reader of the unpacked bytes of r. It runs on the
+// An unpacker makes a reader of the size unpacked bytes of r. It runs on the
 // goroutine that reads, so that Guard covers it.
 type unpacker func(r io.Reader, size uint64) (io.ReadCloser, error)
 
@@ -143,39 +143,35 @@ func newZSTD(r io.Reader, size uint64) (io.ReadCloser, error) {
 // unpack makes exactly size bytes of r. The caller has bounded size. No byte behind the end of a
 // zlib stream is read.
 func unpack(packed *bytes.Reader, size uint64, open unpacker) ([]byte, error) {
-	// The claimed size is taken at once where the packed bytes make it
-	// plausible, else as far as they turn out to go.
-	out := make([]byte, 0, min(size, 64<<10+16*uint64(packed.Len())))
+	plausible := plausibleSize(packed.Len())
 	r, err := open(packed, size)
 	if err != nil {
 		return nil, fmt.Errorf("decompressing: %w", err)
 	}
 	defer r.Close()
-	for uint64(len(out)) < size {
-		if len(out) == cap(out) {
-			grown := make([]byte, len(out), min(2*uint64(cap(out)), size))
-			copy(grown, out)
-			out = grown
+	return unpackStream(&readStream{r}, size, plausible)
+}
+
+// unpackStream makes exactly size bytes of a stream. At first it takes memory for the plausible
+// ones, and more as far as the stream turns out to go.
+func unpackStream(s stream, size, plausible uint64) ([]byte, error) {
+	out := make([]byte, min(size, plausible))
+	for n := 0; ; {
+		var err error
+		n, err = s.Extend(out, n, len(out))
+		switch {
+		case err != nil:
+			return nil, unpackError(err, size)
+		case n < len(out):
+			return nil, fmt.Errorf("decompressed to %d bytes, expected %d", n, size)
+		case uint64(n) == size:
+			if err := s.Finish(out); err != nil {
+				return nil, unpackError(err, size)
+			}
+			return out, nil
 		}
-		n, err := r.Read(out[len(out):cap(out)])
-		out = out[:len(out)+n]
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("decompressing: %w", err)
-		}
+		grown := make([]byte, min(2*uint64(len(out)), size))
+		copy(grown, out)
+		out = grown
 	}
-	if uint64(len(out)) < size {
-		return nil, fmt.Errorf("decompressed to %d bytes, expected %d", len(out), size)
-	}
-	// The checksum is checked when the end of the stream is read.
-	var more [1]byte
-	switch n, err := io.ReadFull(r, more[:]); {
-	case n != 0:
-		return nil, fmt.Errorf("decompressed to more than the %d bytes that were expected", size)
-	case err != io.EOF:
-		return nil, fmt.Errorf("decompressing: %w", err)
-	}
-	return out, nil
 }

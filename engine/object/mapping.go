@@ -19,7 +19,8 @@ var pageSize = uintptr(os.Getpagesize())
 // openFlags never block on a FIFO, never take a terminal, and are not inherited.
 const openFlags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_CLOEXEC | unix.O_NOCTTY
 
-// A Mapping is a regular file, mapped read-only.
+// A Mapping is a regular file, mapped read-only. To close nil, or to release its pages, does
+// nothing: whoever reads a file that is mapped reads bytes in memory, too.
 type Mapping struct {
 	path     string
 	resolved string // path without symbolic links; "" when it was not asked for or is not known
@@ -155,6 +156,9 @@ func (m *Mapping) start() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceDa
 // Close unmaps the file. Bytes of it must not be used any more. A second Close
 // does nothing.
 func (m *Mapping) Close() error {
+	if m == nil {
+		return nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {

@@ -17,6 +17,9 @@ func (m *Mapping) ReleasePages(start, end uint64) { m.advise(start, end, unix.MA
 // advise gives the kernel advice on a part of the file, which it need not follow. The lock keeps the
 // file mapped.
 func (m *Mapping) advise(start, end uint64, advice int) {
+	if m == nil {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	start &^= uint64(pageSize) - 1

@@ -35,9 +35,6 @@ func (o *Object) Close() error {
 	if o.forget != nil {
 		o.forget()
 	}
-	if o.mapping == nil {
-		return nil
-	}
 	return o.mapping.Close()
 }
 

@@ -20,13 +20,11 @@ type name struct {
 	shown string
 }
 
-// Name returns a function's name as signatures have it: without parameters, template and
+// nameOf returns a function's name as signatures have it: without parameters, template and
 // generic arguments, the suffixes and numbers of compilers, symbol versions, hashes and inline
 // namespaces. file is the source file of the function, which tells names of Go from names of C;
-// "" where it is not known. The result is "" where nothing is left.
-func Name(function, file string) string { return nameOf(function, file, false).shown }
-
-// nameOf is Name by the rules of the first version or of the current one.
+// "" where it is not known. The result is empty where nothing is left. isFirst asks for the rules of
+// the first version.
 func nameOf(function, file string, isFirst bool) name {
 	if len(function) > maxName {
 		function = function[:maxName]

@@ -79,7 +79,7 @@ var goSpellings = map[string][]string{
 func TestSpellingsOfOneFunctionAreOneName(t *testing.T) {
 	check := func(want, file string, names []string) {
 		for _, n := range names {
-			if got := Name(n, file); got != want {
+			if got := nameOf(n, file, false).shown; got != want {
 				t.Errorf("%q is %q, expected %q", n, got, want)
 			}
 		}
@@ -110,7 +110,7 @@ func TestNamesOfOtherFunctionsDiffer(t *testing.T) {
 		"A::operator int()", "A::operator bool()", "A::A()", "A::~A()", "<A as T>::f", "<B as T>::f", "<A as U>::f", "f::{{closure}}",
 		"f::{lambda()#1}::operator()() const", "main.part", "strlen", "strnlen", "__x64_sys_read", "__ia32_sys_read", "std::f", "absl::f",
 	} {
-		got := Name(n, "")
+		got := nameOf(n, "", false).shown
 		if of, isKnown := seen[got]; isKnown || got == "" {
 			t.Errorf("%q and %q are both %q", of, n, got)
 		}
@@ -147,8 +147,8 @@ func TestTablesAreThoseOfTheVersion(t *testing.T) {
 // TestLongNamesTakeNoTime has names that are nothing but brackets.
 func TestLongNamesTakeNoTime(t *testing.T) {
 	for _, part := range []string{"<", "(", "(*", "{", "[", "<<", "a<b>::", "operator<", "<a as ", "`", "'", "::", " ", "a ", "<'a", "_Z"} {
-		Name(strings.Repeat(part, 1<<20/len(part)), "")
-		Name(strings.Repeat(part, 1<<20/len(part)), "f.go")
+		nameOf(strings.Repeat(part, 1<<20/len(part)), "", false)
+		nameOf(strings.Repeat(part, 1<<20/len(part)), "f.go", false)
 	}
 }
 
@@ -165,7 +165,7 @@ func FuzzName(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, name, file string) {
-		got := Name(name, file)
+		got := nameOf(name, file, false).shown
 		if !utf8.ValidString(got) || strings.ContainsFunc(got, unicode.IsControl) {
 			t.Errorf("%q of %q", got, name)
 		}

@@ -4,8 +4,6 @@ package symbol
 
 import (
 	"iter"
-
-	"github.com/unwindd/unwindd/locexpr"
 )
 
 // IR is code in an intermediate representation (SPIR-V, LLVM IR), which a driver compiles
@@ -143,13 +141,3 @@ const MaxIRTypeBits = 1 << 16
 // compilation unit with an entry for the type: it encodes the size in bits of a base type
 // and its DW_ATE_* encoding.
 func IRTypeOffset(bits uint32, encoding uint8) uint64 { return uint64(bits)<<8 | uint64(encoding) }
-
-// IRType is the base type that IRTypeOffset encoded in an operand, for
-// locexpr.Context.BaseType; ok is false where it encodes none.
-func IRType(offset uint64) (t *locexpr.BaseType, ok bool) {
-	bits, encoding := offset>>8, uint8(offset)
-	if bits == 0 || bits > MaxIRTypeBits || encoding == 0 {
-		return nil, false
-	}
-	return &locexpr.BaseType{Encoding: encoding, Bits: uint32(bits)}, true
-}

@@ -66,7 +66,7 @@ func newStore(text string, o download.Options) (Store, error) {
 		u, err := url.Parse(text)
 		switch {
 		case err != nil:
-			return nil, errors.New("the URL of a store cannot be read: " + reasonOfURL(err))
+			return nil, errors.New("the URL of a store cannot be read: " + download.WithoutURL(err).Error())
 		case scheme == "file" && (u.Host == "" || u.Host == "localhost"):
 			text = filepath.FromSlash(u.Path)
 		case (u.Scheme == "http" || u.Scheme == "https") && u.Host != "":
@@ -86,15 +86,6 @@ func newStore(text string, o download.Options) (Store, error) {
 		return single{text}, nil
 	}
 	return nil, fmt.Errorf("%s: %w, expected a directory, a URL or a symbol file", text, object.ErrNotRegular)
-}
-
-// reasonOfURL returns why a URL is invalid, without the URL, which may have a password.
-func reasonOfURL(err error) string {
-	var e *url.Error
-	if errors.As(err, &e) {
-		return e.Err.Error()
-	}
-	return err.Error()
 }
 
 // errCabinet means that a file is compressed in an unsupported format.

@@ -5,9 +5,38 @@ package target
 import (
 	"cmp"
 	"debug/elf"
+	"fmt"
 	"slices"
 	"sort"
+
+	"github.com/unwindd/unwindd/engine/object"
 )
+
+// ReadBytes fills buf from address on with the bytes that bytesAt returns from an address on: none
+// where the memory is not known. It is the ReadMemory of a Target.
+func ReadBytes(address uint64, buf []byte, bytesAt func(address uint64) ([]byte, error)) (n int, err error) {
+	err = object.Guard(func() error {
+		for n < len(buf) {
+			next := address + uint64(n)
+			if next < address {
+				return nil
+			}
+			b, err := bytesAt(next)
+			if err != nil || len(b) == 0 {
+				return err
+			}
+			n += copy(buf[n:], b)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return n, fmt.Errorf("address %#x: %w", address+uint64(n), err)
+	case n < len(buf):
+		return n, fmt.Errorf("%w: %#x", ErrNoMemory, address+uint64(n))
+	}
+	return n, nil
+}
 
 // FileBytes is the read-only memory of a target whose content the files of its code objects
 // have: parts by address, without overlap. Sections of relocatable objects are not among it,

@@ -5,9 +5,11 @@
 package target
 
 import (
+	"cmp"
 	"debug/elf"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/locexpr"
@@ -247,6 +249,22 @@ func (m *LoadedModule) Start(objectAddress uint64) (address uint64, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// SortModules puts modules in the order of their lowest addresses, those without segments last,
+// and numbers them.
+func SortModules(list []*Module) {
+	lowest := func(m *Module) uint64 {
+		address := ^uint64(0)
+		for i := range m.Segments {
+			address = min(address, m.Segments[i].Start)
+		}
+		return address
+	}
+	slices.SortStableFunc(list, func(a, b *Module) int { return cmp.Compare(lowest(a), lowest(b)) })
+	for i, m := range list {
+		m.ID = i
+	}
 }
 
 // Thread is a thread of the target: an operating system's thread or a wave.

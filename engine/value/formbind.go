@@ -46,6 +46,17 @@ type operand struct {
 	t *dwarf.Type // where the bound has none
 }
 
+// then returns an expression of a class and a type that is computed from the result of x.
+func (x *bound) then(c class, t *dwarf.Type, compute func(context.Context, *run, operand) (operand, error)) *bound {
+	return &bound{class: c, t: t, eval: func(ctx context.Context, r *run) (operand, error) {
+		o, err := x.eval(ctx, r)
+		if err != nil {
+			return operand{}, err
+		}
+		return compute(ctx, r, o)
+	}}
+}
+
 // boundForm is a form for the objects of one type.
 type boundForm struct {
 	*form
@@ -222,7 +233,7 @@ func (b *binder) text(bc *boundClause, exprs []*expr) error {
 		if x, err = loaded(x); err != nil {
 			return err
 		}
-		bc.exprs = append(bc.exprs, &bound{class: classPlace, eval: atAddress(x)})
+		bc.exprs = append(bc.exprs, atAddress(x, nil))
 		return b.numbers(bc, exprs[1])
 	}
 	if x.t == nil {
@@ -335,7 +346,7 @@ func (b *binder) name(name string) (*bound, error) {
 
 // this returns the object.
 func (b *binder) this() *bound {
-	return &bound{class: classPlace, t: b.plain, eval: func(ctx context.Context, r *run) (operand, error) { return operand{l: r.object}, nil }}
+	return &bound{class: classPlace, t: b.plain, eval: func(_ context.Context, r *run) (operand, error) { return operand{l: r.object}, nil }}
 }
 
 func (b *binder) wordSize() uint64 { return uint64(b.t.Unit().AddressSize()) }

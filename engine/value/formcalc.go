@@ -23,19 +23,17 @@ func (b *binder) unary(e *expr) (*bound, error) {
 	if x, err = loaded(x); err != nil {
 		return nil, err
 	}
-	var compute func(n uint64) uint64
-	switch e.text {
-	case "!":
-		compute = func(n uint64) uint64 { return truth(n == 0) }
-	case "-":
-		compute = func(n uint64) uint64 { return -n }
-	default:
-		compute = func(n uint64) uint64 { return ^n }
-	}
-	return &bound{class: classNumber, eval: func(ctx context.Context, r *run) (operand, error) {
-		o, err := x.eval(ctx, r)
-		return operand{n: compute(o.n)}, err
-	}}, nil
+	compute := unaryOperations[e.text]
+	return x.then(classNumber, nil, func(_ context.Context, _ *run, o operand) (operand, error) {
+		return operand{n: compute(o.n)}, nil
+	}), nil
+}
+
+// unaryOperations are the operators before a number.
+var unaryOperations = map[string]func(n uint64) uint64{
+	"!": func(n uint64) uint64 { return truth(n == 0) },
+	"-": func(n uint64) uint64 { return -n },
+	"~": func(n uint64) uint64 { return ^n },
 }
 
 // addressOf returns the address of a place in memory.
@@ -43,17 +41,13 @@ func addressOf(x *bound) (*bound, error) {
 	if x.class != classPlace {
 		return nil, notBound("the address of what is no object")
 	}
-	return &bound{class: classNumber, eval: func(ctx context.Context, r *run) (operand, error) {
-		o, err := x.eval(ctx, r)
-		if err != nil {
-			return o, err
-		}
+	return x.then(classNumber, nil, func(_ context.Context, _ *run, o operand) (operand, error) {
 		_, address, ok := o.l.MemoryAddress()
 		if !ok {
 			return o, errNoAddress
 		}
 		return operand{n: address}, nil
-	}}, nil
+	}), nil
 }
 
 // errNoAddress is the error for an object that is not in memory as a whole.
@@ -88,66 +82,48 @@ func (b *binder) binary(e *expr) (*bound, error) {
 			return operand{n: truth(o.n != 0)}, err
 		}}, nil
 	}
-	signed := isSignedNumber(x) || isSignedNumber(y)
-	return &bound{class: classNumber, eval: func(ctx context.Context, r *run) (operand, error) {
-		m, err := x.eval(ctx, r)
-		if err != nil {
-			return m, err
-		}
+	sign := uint64(0) // flipped, to compare signed numbers as unsigned ones
+	if isSignedNumber(x) || isSignedNumber(y) {
+		sign = 1 << 63
+	}
+	compare, compute := comparisons[op], operations[op]
+	return x.then(classNumber, nil, func(ctx context.Context, r *run, m operand) (operand, error) {
 		n, err := y.eval(ctx, r)
-		if err != nil {
+		switch {
+		case err != nil:
 			return n, err
+		case compare != nil:
+			return operand{n: truth(compare(m.n^sign, n.n^sign))}, nil
+		case n.n == 0 && (op == "/" || op == "%"):
+			return operand{}, errDivision
 		}
-		value, err := calculate(op, m.n, n.n, signed)
-		return operand{n: value}, err
-	}}, nil
+		return operand{n: compute(m.n, n.n)}, nil
+	}), nil
 }
 
 func isSignedNumber(x *bound) bool {
 	return x.t != nil && IsSigned(x.t.Base)
 }
 
-func calculate(op string, a, b uint64, signed bool) (uint64, error) {
-	switch op {
-	case "+":
-		return a + b, nil
-	case "-":
-		return a - b, nil
-	case "*":
-		return a * b, nil
-	case "/", "%":
-		if b == 0 {
-			return 0, errDivision
-		}
-		if op == "/" {
-			return a / b, nil
-		}
-		return a % b, nil
-	case "&":
-		return a & b, nil
-	case "|":
-		return a | b, nil
-	case "^":
-		return a ^ b, nil
-	case "<<":
-		return a << min(b, 64), nil
-	case ">>":
-		return a >> min(b, 64), nil
-	case "==":
-		return truth(a == b), nil
-	case "!=":
-		return truth(a != b), nil
-	}
-	if signed { // flips the sign bit, to compare signed numbers as unsigned ones
-		a, b = a^1<<63, b^1<<63
-	}
-	switch op {
-	case "<":
-		return truth(a < b), nil
-	case "<=":
-		return truth(a <= b), nil
-	case ">":
-		return truth(a > b), nil
-	}
-	return truth(a >= b), nil
+// operations are the operators between two numbers, except comparisons.
+var operations = map[string]func(a, b uint64) uint64{
+	"+":  func(a, b uint64) uint64 { return a + b },
+	"-":  func(a, b uint64) uint64 { return a - b },
+	"*":  func(a, b uint64) uint64 { return a * b },
+	"/":  func(a, b uint64) uint64 { return a / b },
+	"%":  func(a, b uint64) uint64 { return a % b },
+	"&":  func(a, b uint64) uint64 { return a & b },
+	"|":  func(a, b uint64) uint64 { return a | b },
+	"^":  func(a, b uint64) uint64 { return a ^ b },
+	"<<": func(a, b uint64) uint64 { return a << min(b, 64) },
+	">>": func(a, b uint64) uint64 { return a >> min(b, 64) },
+}
+
+var comparisons = map[string]func(a, b uint64) bool{
+	"==": func(a, b uint64) bool { return a == b },
+	"!=": func(a, b uint64) bool { return a != b },
+	"<":  func(a, b uint64) bool { return a < b },
+	"<=": func(a, b uint64) bool { return a <= b },
+	">":  func(a, b uint64) bool { return a > b },
+	">=": func(a, b uint64) bool { return a >= b },
 }

@@ -61,7 +61,13 @@ func (b *binder) typeArg(e *expr) (*dwarf.Type, error) {
 	return x.t, nil
 }
 
-func typeOf(t *dwarf.Type) *bound { return &bound{class: classType, t: t} }
+// typeOf returns an expression that is a type, unless that was not found.
+func typeOf(t *dwarf.Type, err error) (*bound, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &bound{class: classType, t: t}, nil
+}
 
 // callSizeof binds sizeof(T), the size of a type, or of an object's type, in bytes.
 func (b *binder) callSizeof(args []*expr) (*bound, error) {
@@ -77,13 +83,7 @@ func (b *binder) callSizeof(args []*expr) (*bound, error) {
 }
 
 // callTypeof binds typeof(x), the type of an object.
-func (b *binder) callTypeof(args []*expr) (*bound, error) {
-	t, err := b.typeArg(args[0])
-	if err != nil {
-		return nil, err
-	}
-	return typeOf(t), nil
-}
+func (b *binder) callTypeof(args []*expr) (*bound, error) { return typeOf(b.typeArg(args[0])) }
 
 // callElement binds element(T), the type that pointers of a type point to, or that arrays
 // consist of.
@@ -97,30 +97,19 @@ func (b *binder) callElement(args []*expr) (*bound, error) {
 		return nil, err
 	}
 	if plain.Kind == dwarf.KindArray {
-		t, err = plain.Element()
-	} else {
-		t, err = pointee(plain)
+		return typeOf(plain.Element())
 	}
-	if err != nil {
-		return nil, err
-	}
-	return typeOf(t), nil
+	return typeOf(pointee(plain))
 }
 
 // callArg binds arg(n), the n-th argument of the object's template, or arg(n, T), of another
 // type's. Where n is found in the object, so is the type.
 func (b *binder) callArg(args []*expr) (*bound, error) {
-	argument := b.plain
-	if len(args) == 2 {
-		t, err := b.typeArg(args[1])
-		if err != nil {
-			return nil, err
-		}
-		if argument, err = t.Plain(); err != nil {
-			return nil, err
-		}
+	argument, err := b.typeOr(args[1:])
+	if err != nil {
+		return nil, err
 	}
-	parts, err := argument.Parts()
+	_, parts, err := partsOf(argument)
 	if err != nil {
 		return nil, err
 	}
@@ -132,23 +121,23 @@ func (b *binder) callArg(args []*expr) (*bound, error) {
 		if number, ok := templateNumber(parts, n.constant); ok {
 			return constantOf(number), nil
 		}
-		t, err := templateArgument(parts, n.constant)
-		if err != nil {
-			return nil, err
-		}
-		return typeOf(t), nil
+		return typeOf(templateArgument(parts, n.constant))
 	}
-	return &bound{class: classType, eval: func(ctx context.Context, r *run) (operand, error) {
-		o, err := n.eval(ctx, r)
-		if err != nil {
-			return o, err
-		}
+	return n.then(classType, nil, func(_ context.Context, _ *run, o operand) (operand, error) {
 		t, err := templateArgument(parts, o.n)
 		if errors.Is(err, errNotBound) {
 			err = fmt.Errorf("nothing says what its type %d is", o.n)
 		}
 		return operand{t: t}, err
-	}}, nil
+	}), nil
+}
+
+// typeOr binds an argument that is a type; without one it is the object's.
+func (b *binder) typeOr(args []*expr) (*dwarf.Type, error) {
+	if len(args) == 0 {
+		return b.plain, nil
+	}
+	return b.typeArg(args[0])
 }
 
 // templateNumber returns an argument that is a number.
@@ -179,31 +168,20 @@ func (b *binder) callArgs(args []*expr) (*bound, error) {
 // callNested binds nested(name), a type that is declared in the object's class or a base of it,
 // or nested(name, T), in another.
 func (b *binder) callNested(args []*expr) (*bound, error) {
-	nested := b.plain
-	if len(args) == 2 {
-		t, err := b.typeArg(args[1])
-		if err != nil {
-			return nil, err
-		}
-		nested = t
-	}
-	t, err := nestedType(nested, args[0].text, 0)
+	nested, err := b.typeOr(args[1:])
 	if err != nil {
 		return nil, err
 	}
-	if t == nil {
-		return nil, notBound("%s has no type %s", nested, args[0].text)
+	t, err := nestedType(nested, args[0].text, 0)
+	if err == nil && t == nil {
+		err = notBound("%s has no type %s", nested, args[0].text)
 	}
-	return typeOf(t), nil
+	return typeOf(t, err)
 }
 
 func nestedType(t *dwarf.Type, name string, depth int) (*dwarf.Type, error) {
-	plain, err := t.Plain()
+	_, parts, err := partsOf(t)
 	if err != nil || depth > maxBases {
-		return nil, err
-	}
-	parts, err := plain.Parts()
-	if err != nil {
 		return nil, err
 	}
 	for _, e := range parts.Types {
@@ -235,7 +213,7 @@ func (b *binder) callAt(args []*expr) (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	return retyped(&bound{class: classPlace, eval: atAddress(n)}, t), nil
+	return retyped(atAddress(n, nil), t), nil
 }
 
 // callCast binds cast(x, T), the place x as an object of type T, or the number x as one of type
@@ -262,15 +240,11 @@ func retyped(x, t *bound) *bound {
 	if t.t != nil || t.eval == nil {
 		return &y
 	}
-	y.eval = func(ctx context.Context, r *run) (operand, error) {
-		o, err := x.eval(ctx, r)
-		if err != nil {
-			return o, err
-		}
+	y.eval = x.then(x.class, nil, func(ctx context.Context, r *run, o operand) (operand, error) {
 		typed, err := t.eval(ctx, r)
 		o.t = typed.t
 		return o, err
-	}
+	}).eval
 	return &y
 }
 
@@ -284,14 +258,10 @@ func (b *binder) unsigned(args []*expr, size uint64) (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &bound{class: classNumber, eval: func(ctx context.Context, r *run) (operand, error) {
-		o, err := n.eval(ctx, r)
-		if err != nil {
-			return o, err
-		}
+	return n.then(classNumber, nil, func(ctx context.Context, r *run, o operand) (operand, error) {
 		value, err := r.load(ctx, r.memory(o.n), size)
 		return operand{n: value}, err
-	}}, nil
+	}), nil
 }
 
 // callEither binds either(x, y...), the first of its arguments that the type has.
@@ -313,16 +283,12 @@ func (b *binder) callChoose(args []*expr) (*bound, error) {
 			return nil, err
 		}
 	}
-	return &bound{class: classNumber, t: list[1].t, eval: func(ctx context.Context, r *run) (operand, error) {
-		o, err := list[0].eval(ctx, r)
-		if err != nil {
-			return o, err
-		}
+	return list[0].then(classNumber, list[1].t, func(ctx context.Context, r *run, o operand) (operand, error) {
 		if o.n != 0 {
 			return list[1].eval(ctx, r)
 		}
 		return list[2].eval(ctx, r)
-	}}, nil
+	}), nil
 }
 
 // callGoKey and callGoElem bind key() and elem(), the types in Go's description of a map, a
@@ -339,9 +305,5 @@ func (b *binder) referenced(attr dw.Attr) (*bound, error) {
 	if e.IsZero() {
 		return nil, notBound("%s has no %s", b.t, attr)
 	}
-	t, err := e.AsType()
-	if err != nil {
-		return nil, err
-	}
-	return typeOf(t), nil
+	return typeOf(e.AsType())
 }

@@ -56,11 +56,7 @@ type leaf struct {
 const maxLeaves = 256
 
 func collectLeaves(list *[]leaf, x *bound, name string, depth int) error {
-	plain, err := x.t.Plain()
-	if err != nil {
-		return err
-	}
-	parts, err := plain.Parts()
+	_, parts, err := partsOf(x.t)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package value
 
 import (
 	"context"
+
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 )
 
@@ -54,6 +55,14 @@ func moved(x *bound, bits int64) func(context.Context, *run) (operand, error) {
 
 // maxBases bounds the nested classes in which a member is looked for.
 const maxBases = 24
+
+// partsOf returns a type without its names and qualifiers, and its parts.
+func partsOf(t *dwarf.Type) (plain *dwarf.Type, parts *dwarf.Parts, err error) {
+	if plain, err = t.Plain(); err == nil {
+		parts, err = plain.Parts()
+	}
+	return plain, parts, err
+}
 
 // findMember finds a member by its name, and its offset in bits; nil: there is none. Members of
 // virtual bases are left out: only the object has their places.
@@ -202,17 +211,13 @@ func loaded(x *bound) (*bound, error) {
 		return nil, notBound("%s is no number of at most 8 bytes", plain)
 	}
 	signed := IsSigned(plain.Base)
-	return &bound{class: classNumber, t: plain, eval: func(ctx context.Context, r *run) (operand, error) {
-		o, err := x.eval(ctx, r)
-		if err != nil {
-			return operand{}, err
-		}
+	return x.then(classNumber, plain, func(ctx context.Context, r *run, o operand) (operand, error) {
 		n, err := r.load(ctx, o.l, size)
 		if signed {
 			n = SignExtended(n, 8*size)
 		}
 		return operand{n: n}, err
-	}}, nil
+	}), nil
 }
 
 // loadedField returns the number in a bit field.
@@ -221,14 +226,10 @@ func loadedField(x *bound) (*bound, error) {
 	if field.FieldBits > 64 {
 		return nil, notBound("a bit field of %d bits", field.FieldBits)
 	}
-	return &bound{class: classNumber, t: x.t, eval: func(ctx context.Context, r *run) (operand, error) {
-		o, err := x.eval(ctx, r)
-		if err != nil {
-			return operand{}, err
-		}
+	return x.then(classNumber, x.t, func(ctx context.Context, r *run, o operand) (operand, error) {
 		n, err := r.loadBits(ctx, o.l, field.FieldBits)
 		return operand{n: n}, err
-	}}, nil
+	}), nil
 }
 
 // deref returns the target of a pointer.
@@ -241,7 +242,7 @@ func deref(x *bound) (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &bound{class: classPlace, t: t, eval: atAddress(n)}, nil
+	return atAddress(n, t), nil
 }
 
 // pointee returns the type that pointers of a type point to.
@@ -265,12 +266,11 @@ func pointee(t *dwarf.Type) (*dwarf.Type, error) {
 	return e, err
 }
 
-// atAddress returns the place at an address.
-func atAddress(n *bound) func(context.Context, *run) (operand, error) {
-	return func(ctx context.Context, r *run) (operand, error) {
-		o, err := n.eval(ctx, r)
-		return operand{l: r.memory(o.n)}, err
-	}
+// atAddress returns the place of an object of a type at an address.
+func atAddress(n *bound, t *dwarf.Type) *bound {
+	return n.then(classPlace, t, func(_ context.Context, r *run, o operand) (operand, error) {
+		return operand{l: r.memory(o.n)}, nil
+	})
 }
 
 // index returns an element of an array, or of a pointer's target.
@@ -303,18 +303,13 @@ func (b *binder) index(e *expr) (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &bound{class: classPlace, t: element, eval: func(ctx context.Context, r *run) (operand, error) {
-		o, err := x.eval(ctx, r)
-		if err != nil {
-			return o, err
-		}
+	return x.then(classPlace, element, func(ctx context.Context, r *run, o operand) (operand, error) {
 		n, err := i.eval(ctx, r)
-		if err != nil {
-			return n, err
+		if err == nil {
+			o.l, err = offset(o.l, n.n, int64(min(size, 1<<62)))
 		}
-		o.l, err = offset(o.l, n.n, int64(min(size, 1<<62)))
 		return o, err
-	}}, nil
+	}), nil
 }
 
 // sizeOf returns the size of a type, in bytes.

@@ -4,6 +4,7 @@ package value
 
 import (
 	"context"
+
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -14,19 +15,9 @@ import (
 // callClassArg binds classarg(f, "name"), the first argument of the class template with a name
 // that the function f is a member of. The form is not for other functions.
 func (b *binder) callClassArg(args []*expr) (*bound, error) {
-	n, err := b.number(args[0])
-	if err != nil {
-		return nil, err
-	}
-	name := args[1].text
-	return &bound{class: classType, eval: func(ctx context.Context, r *run) (operand, error) {
-		o, err := n.eval(ctx, r)
-		if err != nil {
-			return o, err
-		}
-		t, err := r.classArgument(o.n, name)
-		return operand{t: t}, err
-	}}, nil
+	return b.typeBehind(args, func(_ context.Context, r *run, function uint64) (*dwarf.Type, error) {
+		return r.classArgument(function, args[1].text)
+	})
 }
 
 func (r *run) classArgument(function uint64, name string) (*dwarf.Type, error) {
@@ -88,19 +79,16 @@ func (b *binder) callGoType(args []*expr) (*bound, error) {
 	})
 }
 
+// typeBehind binds a type that is found by a number, the first argument.
 func (b *binder) typeBehind(args []*expr, find func(context.Context, *run, uint64) (*dwarf.Type, error)) (*bound, error) {
 	n, err := b.number(args[0])
 	if err != nil {
 		return nil, err
 	}
-	return &bound{class: classType, eval: func(ctx context.Context, r *run) (operand, error) {
-		o, err := n.eval(ctx, r)
-		if err != nil {
-			return o, err
-		}
+	return n.then(classType, nil, func(ctx context.Context, r *run, o operand) (operand, error) {
 		t, err := find(ctx, r, o.n)
 		return operand{t: t}, err
-	}}, nil
+	}), nil
 }
 
 // goTypes returns the start of the type descriptors, from which DW_AT_go_runtime_type counts:

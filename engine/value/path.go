@@ -165,7 +165,7 @@ func (r *Reader) stepTo(ctx context.Context, t *dwarf.Type, l locexpr.Location, 
 	switch {
 	case s.isIndex && t.Kind == dwarf.KindArray:
 		return r.elementAt(ctx, t, l, s.index)
-	case t.Kind == dwarf.KindPointer && (s.isIndex || s == step{}):
+	case t.Kind == dwarf.KindPointer:
 		element, err := t.Element()
 		if err != nil {
 			return nil, l, err
@@ -174,15 +174,8 @@ func (r *Reader) stepTo(ctx context.Context, t *dwarf.Type, l locexpr.Location, 
 		if err == nil && s.index != 0 {
 			target, err = displaced(target, s.index, element.Size)
 		}
-		return element, target, err
-	case s.member != "" && t.Kind == dwarf.KindPointer:
-		element, err := t.Element()
-		if err != nil {
-			return nil, l, err
-		}
-		target, err := r.target(ctx, t, l)
-		if err != nil {
-			return nil, l, err
+		if err != nil || s.member == "" {
+			return element, target, err
 		}
 		plain, place, err := r.referred(ctx, element, target)
 		if err != nil {

@@ -79,26 +79,17 @@ func (f *File) Problems() []string {
 	return slices.Clone(f.problems.Kept())
 }
 
-// Name returns the name of the file in messages.
-func (f *File) Name() string { return f.name }
-
 // Machine returns the Machine of the file header, as MachineX86_64.
 func (f *File) Machine() uint16 { return f.header.machine }
 
 // TimeDateStamp returns when the file was made, in seconds since 1970, or a hash of it.
 func (f *File) TimeDateStamp() uint32 { return f.header.timeDateStamp }
 
-// Characteristics returns the flags of the file header.
-func (f *File) Characteristics() uint16 { return f.header.characteristics }
-
 // IsDLL reports whether the file is a library (IMAGE_FILE_DLL).
 func (f *File) IsDLL() bool { return f.header.characteristics&isDLL != 0 }
 
 // IsPlus reports whether the file is PE32+, with addresses of 64 bits.
 func (f *File) IsPlus() bool { return f.header.isPlus }
-
-// Subsystem returns the Subsystem of the optional header: 2 with windows, 3 for a console.
-func (f *File) Subsystem() uint16 { return f.header.subsystem }
 
 // ImageBase returns the virtual address that RVAs are relative to, which the file prefers.
 func (f *File) ImageBase() uint64 { return f.base }

@@ -23,7 +23,6 @@ type header struct {
 	imageBase     uint64
 	sizeOfImage   uint32
 	sizeOfHeaders uint32
-	subsystem     uint16
 	directories   []byte // 8 bytes each: RVA, size
 	sectionTable  int    // offset in the file
 }
@@ -110,7 +109,7 @@ func (h *header) readOptional(b []byte) error {
 	} else {
 		h.imageBase = uint64(u32(b, 28))
 	}
-	h.sizeOfImage, h.sizeOfHeaders, h.subsystem = u32(b, 56), u32(b, 60), u16(b, 68)
+	h.sizeOfImage, h.sizeOfHeaders = u32(b, 56), u32(b, 60)
 	if h.imageBase+uint64(h.sizeOfImage) < h.imageBase {
 		return fmt.Errorf("image base %#x and size %#x go beyond the last address", h.imageBase, h.sizeOfImage)
 	}

@@ -107,12 +107,7 @@ func Read(name string, data []byte) (*File, error) {
 }
 
 // Close unmaps the file, which must not be used afterwards.
-func (f *File) Close() error {
-	if f.mapping == nil {
-		return nil
-	}
-	return f.mapping.Close()
-}
+func (f *File) Close() error { return f.mapping.Close() }
 
 // MemorySize is about how many bytes the data read from the File takes, without the mapped
 // file.
@@ -129,11 +124,7 @@ func (f *File) MemorySize() uint64 {
 
 // ReleasePages releases the pages of the mapped file that were read. The file may be read
 // again, and while this runs.
-func (f *File) ReleasePages() {
-	if f.mapping != nil {
-		f.mapping.ReleasePages(0, uint64(len(f.data)))
-	}
-}
+func (f *File) ReleasePages() { f.mapping.ReleasePages(0, uint64(len(f.data))) }
 
 // Path is the path passed to Open, or the name passed to Read.
 func (f *File) Path() string { return f.path }

@@ -80,14 +80,12 @@ func (x *indexer) read() {
 		}
 		x.end = x.lineEnd(x.offset)
 		x.line(fields(x.data[x.offset:x.end]))
-		if x.mapping != nil && x.end-released >= chunk {
+		if x.end-released >= chunk {
 			x.mapping.ReleasePages(released, x.end)
 			released = x.end
 		}
 	}
-	if x.mapping != nil {
-		x.mapping.ReleasePages(released, x.limit)
-	}
+	x.mapping.ReleasePages(released, x.limit)
 }
 
 // lineEnd is the end of the line at an offset, behind its line feed.

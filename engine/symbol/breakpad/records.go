@@ -5,6 +5,8 @@ package breakpad
 import (
 	"cmp"
 	"slices"
+
+	"github.com/unwindd/unwindd/engine/internal/ranges"
 )
 
 // record is the place of the description of a range of code. Its text begins at an offset
@@ -57,33 +59,15 @@ func flatten(list []record) []record {
 	if disjoint {
 		return slices.Clip(list)
 	}
-	return sweep(list)
-}
-
-// sweep is flatten for ranges that overlap, in order of their starts. open are the ranges
-// that began, the last of which has the code from address.
-func sweep(list []record) []record {
+	overlapping := make([]ranges.Range, len(list))
+	for i, r := range list {
+		overlapping[i] = ranges.Range{Start: r.start, End: r.end, Index: int32(i)} //nolint:gosec // a file has fewer lines
+	}
+	flat := ranges.Flatten(overlapping)
 	out := make([]record, 0, len(list))
-	var open []record
-	var address uint64
-	until := func(limit uint64) {
-		for len(open) > 0 && address < limit {
-			top := open[len(open)-1]
-			if end := min(top.end, limit); end > address {
-				out = append(out, record{address, end, top.where})
-				address = end
-			}
-			if top.end <= address {
-				open = open[:len(open)-1]
-			}
-		}
+	for r := range flat.All() {
+		out = append(out, record{r.Start, r.End, list[r.Index].where})
 	}
-	for _, r := range list {
-		until(r.start)
-		address = r.start
-		open = append(open, r)
-	}
-	until(^uint64(0))
 	return slices.Clip(out)
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -646,31 +645,6 @@ func TestAWrongLineTableLeavesNames(t *testing.T) {
 	}
 	if p := strings.Join(r.Problems(), "\n"); !strings.Contains(p, ".debug_line: table at 0x0") {
 		t.Errorf("problems %q do not name the table", p)
-	}
-}
-
-// flatten against its definition: of the ranges that hold an address the last
-// one wins.
-func TestFlattenKeepsTheInnermostRange(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
-	for range 2000 {
-		ranges := make([]segment, random.IntN(8))
-		for i := range ranges {
-			start := random.Uint64N(20)
-			ranges[i] = segment{span{start, start + random.Uint64N(8)}, int32(i)}
-		}
-		x := flatten(slices.Clone(ranges))
-		for a := range uint64(30) {
-			want := -1
-			for i, r := range ranges {
-				if r.holds(a) {
-					want = i
-				}
-			}
-			if got := x.indexAt(a); got != want {
-				t.Fatalf("%v at %d: scope %d, want %d; segments %v", ranges, a, got, want, x)
-			}
-		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/unwindd/unwindd/engine/internal/ranges"
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
@@ -134,7 +135,7 @@ func (r *Reader) appendSharing(list []sharing, b *body, address uint64) ([]shari
 		return list, err
 	}
 	for _, s := range x.equalAt(address) {
-		if other := &x.list[s.index]; other.offset != f.offset && other.hasEntry && other.entry == f.entry {
+		if other := &x.list[s.Index]; other.offset != f.offset && other.hasEntry && other.entry == f.entry {
 			list = append(list, sharing{b, holder, other.offset, other})
 		}
 	}
@@ -176,8 +177,8 @@ func (p *sharing) size() uint64 {
 	if err != nil {
 		return 0
 	}
-	if i := sort.Search(len(x.where.starts), func(i int) bool { return x.where.starts[i] > p.f.entry }); i > 0 && i < len(x.where.starts) {
-		return x.where.starts[i] - x.where.starts[i-1]
+	if i := sort.Search(len(x.where.Starts), func(i int) bool { return x.where.Starts[i] > p.f.entry }); i > 0 && i < len(x.where.Starts) {
+		return x.where.Starts[i] - x.where.Starts[i-1]
 	}
 	return 0
 }
@@ -304,24 +305,26 @@ func (r *Reader) withOtherNames(list []sharing) ([]sharing, error) {
 	return kept, nil
 }
 
-// findEqual keeps the ranges of functions that occur several times; ranges is sorted.
-func (x *functions) findEqual(ranges []segment) {
-	for i := range ranges {
-		isSame := func(k int) bool { return k >= 0 && k < len(ranges) && ranges[k].span == ranges[i].span }
+// findEqual keeps the ranges of functions that occur several times in a sorted list.
+func (x *functions) findEqual(sorted []ranges.Range) {
+	for i := range sorted {
+		isSame := func(k int) bool { return k >= 0 && k < len(sorted) && isSameRange(sorted[k], sorted[i]) }
 		if isSame(i-1) || isSame(i+1) {
-			x.equal = append(x.equal, ranges[i])
+			x.equal = append(x.equal, sorted[i])
 		}
 	}
 }
 
+func isSameRange(a, b ranges.Range) bool { return a.Start == b.Start && a.End == b.End }
+
 // equalAt are the ranges that contain an address and belong to several functions.
-func (x *functions) equalAt(address uint64) []segment {
-	end := sort.Search(len(x.equal), func(i int) bool { return x.equal[i].start > address })
-	if end == 0 || !x.equal[end-1].holds(address) {
+func (x *functions) equalAt(address uint64) []ranges.Range {
+	end := sort.Search(len(x.equal), func(i int) bool { return x.equal[i].Start > address })
+	if end == 0 || address >= x.equal[end-1].End {
 		return nil
 	}
 	start := end - 1
-	for start > 0 && x.equal[start-1].span == x.equal[end-1].span {
+	for start > 0 && isSameRange(x.equal[start-1], x.equal[end-1]) {
 		start--
 	}
 	return x.equal[start:end]

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/unwindd/unwindd/engine/internal/ranges"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/internal/dw"
 )
@@ -219,7 +220,7 @@ func (r *Reader) rangesOf(u *unit, budget *int64) []unitRange {
 	if err == nil && len(list) == 0 && b.hasChildren && b.tag != dw.TagPartialUnit && !b.isSplit() {
 		var x *functions
 		if x, err = b.functions.get(func() (*functions, error) { return b.findFunctions(false) }); err == nil {
-			list = x.where.spans()
+			list = spansOf(&x.where)
 		}
 	}
 	if err != nil {
@@ -240,12 +241,10 @@ func (b *body) ownSpans(budget *int64) ([]span, error) {
 	return mergeSpans(list), err
 }
 
-// spans are the ranges with an index.
-func (s *segments) spans() (list []span) {
-	for i, index := range s.index {
-		if index >= 0 && i+1 < len(s.starts) {
-			list = append(list, span{s.starts[i], s.starts[i+1]})
-		}
+// spansOf are the ranges that have an item.
+func spansOf(flat *ranges.Flat) (list []span) {
+	for s := range flat.All() {
+		list = append(list, span{s.Start, s.End})
 	}
 	return mergeSpans(list)
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/unwindd/unwindd/engine/internal/ranges"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/leb128"
 )
@@ -37,10 +38,10 @@ type removed struct {
 // functions are the functions of a unit, by address.
 type functions struct {
 	list       []function
-	where      segments
-	equal      []segment // of functions that share their code with others, by address and entry
-	removed    []removed // by entry
-	hasSkipped bool      // some entries were skipped
+	where      ranges.Flat
+	equal      []ranges.Range // of functions that share their code with others, by address and entry
+	removed    []removed      // by entry
+	hasSkipped bool           // some entries were skipped
 }
 
 // inlined is a DW_TAG_inlined_subroutine.
@@ -52,7 +53,7 @@ type inlined struct {
 // inlines are the inlined calls of a function, by address.
 type inlines struct {
 	list  []inlined
-	where segments
+	where ranges.Flat
 }
 
 // countRanges counts ranges in the indexes; it is false where they are too many.
@@ -185,9 +186,9 @@ func (b *body) findFunctions(everything bool) (*functions, error) {
 	if !b.file.countRanges(len(tmp.ranges)) {
 		return nil, b.wrong(b.offset, "the ranges of its functions are more than its size makes believable")
 	}
-	x.where = flatten(tmp.ranges)
+	x.where = ranges.Flatten(tmp.ranges)
 	x.findEqual(tmp.ranges)
-	b.file.addKept(sizeOf[function](cap(x.list)) + x.where.memorySize() + sizeOf[segment](cap(x.equal)) + sizeOf[removed](cap(x.removed)))
+	b.file.addKept(sizeOf[function](cap(x.list)) + flatSize(&x.where) + sizeOf[ranges.Range](cap(x.equal)) + sizeOf[removed](cap(x.removed)))
 	return x, nil
 }
 
@@ -203,18 +204,18 @@ func (b *body) addFunction(x *functions, entry uint64, e *extent, tmp *scratch, 
 		}
 		return nil
 	}
-	tmp.ranges = appendSegments(tmp.ranges, tmp.list, int32(len(x.list)))
+	tmp.ranges = appendRanges(tmp.ranges, tmp.list, int32(len(x.list)))
 	pc, hasEntry := b.entryPC(e, tmp.list)
 	x.list = append(x.list, function{offset: uint32(entry - b.offset), entry: pc, hasEntry: hasEntry})
 	return nil
 }
 
-// appendSegments appends the ranges of a numbered item.
-func appendSegments(ranges []segment, list []span, number int32) []segment {
+// appendRanges appends the ranges of a numbered item.
+func appendRanges(to []ranges.Range, list []span, number int32) []ranges.Range {
 	for _, s := range list {
-		ranges = append(ranges, segment{s, number})
+		to = append(to, ranges.Range{Start: s.start, End: s.end, Index: number})
 	}
-	return ranges
+	return to
 }
 
 // extent reads the values of the entry at w.off, and returns those that give the range of
@@ -260,7 +261,7 @@ func (b *body) inlinesOf(f *function) (*inlines, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.file.addKept(sizeOf[inlined](cap(x.list)) + x.where.memorySize())
+	b.file.addKept(sizeOf[inlined](cap(x.list)) + flatSize(&x.where))
 	// Two that read at the same time find the same.
 	f.inlines.Store(x)
 	return x, nil
@@ -299,7 +300,7 @@ func (b *body) findInlines(f *function) (x *inlines, count int, err error) {
 			if tmp.list, err = b.spans(tmp.list[:0], &e, &budget); err != nil {
 				return nil, 0, err
 			}
-			tmp.ranges = appendSegments(tmp.ranges, tmp.list, self)
+			tmp.ranges = appendRanges(tmp.ranges, tmp.list, self)
 		case len(calls.open) > 0 && calls.hidden == 0 && a.hasChildren && canSkip(a):
 			if next := w.sibling(a); next != 0 {
 				w.off = next
@@ -324,7 +325,7 @@ func (b *body) findInlines(f *function) (x *inlines, count int, err error) {
 	if !b.file.countRanges(count) {
 		return nil, 0, b.wrong(b.offset, "the ranges of inlined calls are more than its size makes believable")
 	}
-	return &inlines{list: slices.Clone(tmp.calls), where: flatten(tmp.ranges)}, count, nil
+	return &inlines{list: slices.Clone(tmp.calls), where: ranges.Flatten(tmp.ranges)}, count, nil
 }
 
 // callStack tracks the inlined call that the next entry is in.
@@ -357,7 +358,7 @@ func (s *callStack) leave() (isEnd bool) {
 
 // scratch is the temporary memory for finding functions and inlined calls.
 type scratch struct {
-	ranges []segment
+	ranges []ranges.Range
 	calls  []inlined
 	list   []span
 	stack  []int32

@@ -100,11 +100,8 @@ func (m *CodeMap) addUnit(number int32, u *unit) error {
 	if err != nil {
 		return err
 	}
-	for i, n := range x.where.index {
-		if n >= 0 && i+1 < len(x.where.starts) {
-			s := span{x.where.starts[i], x.where.starts[i+1]}
-			m.pieces = append(m.pieces, codePiece{span: s, unit: number, offset: x.list[n].offset})
-		}
+	for s := range x.where.All() {
+		m.pieces = append(m.pieces, codePiece{span: span{s.Start, s.End}, unit: number, offset: x.list[s.Index].offset})
 	}
 	return nil
 }

@@ -137,12 +137,9 @@ func (c *coder) calls(f *function) error {
 	}
 	c.holder.file.kept.Add(-int64(count)) // they are not kept
 	code := make([][]CodeRange, len(x.list))
-	for i, n := range x.where.index {
-		if n < 0 || i+1 == len(x.where.starts) {
-			continue
-		}
-		part := CodeRange{x.where.starts[i], x.where.starts[i+1]}
-		for ; n >= 0; n = x.list[n].parent {
+	for s := range x.where.All() {
+		part := CodeRange{s.Start, s.End}
+		for n := s.Index; n >= 0; n = x.list[n].parent {
 			if c.budget--; c.budget < 0 {
 				return c.holder.wrong(c.holder.offset+uint64(f.offset), "the ranges of inlined calls are more than the size of the unit makes believable")
 			}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/unwindd/unwindd/engine/internal/ranges"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/internal/dw"
@@ -170,16 +171,16 @@ func FuzzRanges(f *testing.F) {
 				} else {
 					spans, _ = b.rangeList5(0, nil, &budget)
 				}
-				var ranges []segment
+				var list []ranges.Range
 				for i, s := range spans {
 					if s.start >= s.end {
 						t.Fatalf("an empty range [%#x, %#x)", s.start, s.end)
 					}
-					ranges = append(ranges, segment{s, int32(i)})
+					list = append(list, ranges.Range{Start: s.start, End: s.end, Index: int32(i)})
 				}
-				flat := flatten(ranges)
-				for i := 1; i < len(flat.starts); i++ {
-					if flat.starts[i-1] >= flat.starts[i] {
+				flat := ranges.Flatten(list)
+				for i := 1; i < len(flat.Starts); i++ {
+					if flat.Starts[i-1] >= flat.Starts[i] {
 						t.Fatalf("segments out of order: %v", flat)
 					}
 				}

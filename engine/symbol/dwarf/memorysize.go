@@ -2,7 +2,11 @@
 
 package dwarf
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/unwindd/unwindd/engine/internal/ranges"
+)
 
 // MemorySize is about how many bytes the data that the Reader read takes: units,
 // abbreviations, functions and inlined calls by address, line tables, names, and the files
@@ -43,8 +47,8 @@ func sizeOf[T any](n int) int {
 	return n * int(unsafe.Sizeof(zero))
 }
 
-func (s *segments) memorySize() int {
-	return sizeOf[uint64](cap(s.starts)) + sizeOf[int32](cap(s.index))
+func flatSize(f *ranges.Flat) int {
+	return sizeOf[uint64](cap(f.Starts)) + sizeOf[int32](cap(f.Index))
 }
 
 func (t *lineTable) memorySize() int {

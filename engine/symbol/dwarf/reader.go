@@ -258,7 +258,7 @@ func (r *Reader) chainIn(dst []symbol.Frame, holder *body, f *function, place sy
 		return dst, err
 	}
 	dst = append(dst, place)
-	for n := x.where.indexAt(address); n >= 0; n = int(x.list[n].parent) {
+	for n := x.where.At(address); n >= 0; n = int(x.list[n].parent) {
 		call, err := r.readCall(holder, holder.offset+uint64(x.list[n].offset))
 		if err != nil {
 			return dst[:len(dst)-1], err
@@ -384,12 +384,12 @@ func (r *Reader) functionAt(b *body, address uint64) (*body, *function, error) {
 	if err != nil {
 		return holder, nil, err
 	}
-	n := x.where.indexAt(address)
+	n := x.where.At(address)
 	if n < 0 && x.hasSkipped {
 		if x, err = holder.all.get(func() (*functions, error) { return holder.findFunctions(true) }); err != nil {
 			return holder, nil, err
 		}
-		n = x.where.indexAt(address)
+		n = x.where.At(address)
 	}
 	if n < 0 {
 		return holder, nil, nil

@@ -56,7 +56,7 @@ func (r *Reader) scopesIn(b *body, f *function, address uint64) ([]Scope, error)
 	}
 	entry := b.offset + uint64(f.offset)
 	target := entry
-	if n := x.where.indexAt(address); n >= 0 {
+	if n := x.where.At(address); n >= 0 {
 		target = b.offset + uint64(x.list[n].offset)
 	}
 	e, err := b.entryAt(entry)

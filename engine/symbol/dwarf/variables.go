@@ -314,7 +314,7 @@ func (r *Reader) Locals(dst []symbol.Local, address uint64) ([]symbol.Local, err
 			return err
 		}
 		off := b.offset + uint64(f.offset)
-		if n := x.where.indexAt(target); n >= 0 {
+		if n := x.where.At(target); n >= 0 {
 			off = b.offset + uint64(x.list[n].offset)
 		}
 		dst, err = b.locals(dst, off)

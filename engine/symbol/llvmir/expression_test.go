@@ -41,11 +41,11 @@ func (testContext) EntryValue(_ context.Context, expr []byte) (locexpr.Value, er
 }
 
 func (testContext) BaseType(offset uint64) (*locexpr.BaseType, error) {
-	t, ok := symbol.IRType(offset)
-	if !ok {
+	bits, encoding := offset>>8, uint8(offset)
+	if bits == 0 || bits > symbol.MaxIRTypeBits || encoding == 0 {
 		return nil, fmt.Errorf("no type at %#x", offset)
 	}
-	return t, nil
+	return &locexpr.BaseType{Encoding: encoding, Bits: uint32(bits)}, nil
 }
 
 // recordOf is the only record of a function that has it.

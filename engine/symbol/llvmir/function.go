@@ -483,9 +483,6 @@ func (f *Function) Name() string {
 	return strings.TrimPrefix(unquote(l.text(l.tokenAt(int(f.name)))), "\x01")
 }
 
-// Len is the number of instructions of the function, without debug intrinsics.
-func (f *Function) Len() int { return len(f.instructions) }
-
 // Instruction is an instruction of a function.
 type Instruction struct {
 	Index  int    // in the function, from 0, debug intrinsics and records not counted

@@ -40,7 +40,7 @@ func FuzzModule(f *testing.F) {
 			}
 			for range fn.DebugRecords() {
 			}
-			if n := fn.Len(); n > 0 {
+			if n := len(fn.instructions); n > 0 {
 				if _, err := m.Find(fn.Name()+"+0", false); err != nil && fn.Name() != "" {
 					if other, ok := m.Function(fn.Name()); ok && other == fn {
 						t.Fatalf("%q+0: %v", fn.Name(), err)

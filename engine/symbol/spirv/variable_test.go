@@ -212,11 +212,11 @@ func (memory) ReadMemory(_ context.Context, _ locexpr.AddressSpace, _ locexpr.Sc
 func (memory) SpaceBits(locexpr.AddressSpace) (uint32, bool) { return 64, true }
 
 func (memory) BaseType(offset uint64) (*locexpr.BaseType, error) {
-	t, ok := symbol.IRType(offset)
-	if !ok {
+	bits, encoding := offset>>8, uint8(offset)
+	if bits == 0 || bits > symbol.MaxIRTypeBits || encoding == 0 {
 		return nil, fmt.Errorf("no type %d", offset)
 	}
-	return t, nil
+	return &locexpr.BaseType{Encoding: encoding, Bits: uint32(bits)}, nil
 }
 
 // expressionOf translates a DebugExpression of operations.

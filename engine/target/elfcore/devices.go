@@ -199,7 +199,7 @@ func (d *devices) addObjects() {
 		d.addObject(&d.answer.Objects[i])
 	}
 	d.memory.settle()
-	d.sortModules()
+	target.SortModules(d.modules)
 }
 
 // addObject adds a code object. If neither its file nor its file image is available, its loaded

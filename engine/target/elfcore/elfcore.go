@@ -322,10 +322,7 @@ func (c *Core) Close() error {
 		errs = append(errs, o.Close())
 	}
 	c.objects = nil
-	if c.mapping != nil {
-		errs = append(errs, c.mapping.Close())
-	}
-	for _, m := range c.beside {
+	for _, m := range append(c.beside, c.mapping) {
 		errs = append(errs, m.Close())
 	}
 	return errors.Join(errs...)

@@ -74,16 +74,8 @@ func (c *Core) findModules() {
 	m.addInterpreter()
 	c.memory.settle()
 
-	c.sortModules()
+	target.SortModules(c.modules)
 	m.markExecutable()
-}
-
-// sortModules puts the modules in the order of their addresses.
-func (c *Core) sortModules() {
-	slices.SortStableFunc(c.modules, func(a, b *target.Module) int { return cmp.Compare(lowest(a), lowest(b)) })
-	for i, mod := range c.modules {
-		mod.ID = i
-	}
 }
 
 // readLinks reads the dynamic loader's entries, and sorts them by the address of their
@@ -94,16 +86,6 @@ func (m *modules) readLinks() {
 	}
 	m.links = m.Core.links(&m.exe)
 	slices.SortStableFunc(m.links, func(a, b link) int { return cmp.Compare(a.dynamic, b.dynamic) })
-}
-
-// lowest returns the first address of a module, and the highest address for a module without
-// segments.
-func lowest(m *target.Module) uint64 {
-	address := ^uint64(0)
-	for _, s := range m.Segments {
-		address = min(address, s.Start)
-	}
-	return address
 }
 
 // markExecutable marks the mappings of NT_FILE that their modules have as executable.

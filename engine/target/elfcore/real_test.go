@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -604,4 +605,13 @@ func TestCoreThatIsCutWhileItIsOpen(t *testing.T) {
 	if _, err := c.ReadMemory(0, 0x10000, buf); err != nil {
 		t.Error(err)
 	}
+}
+
+// lowest is the first address of a module.
+func lowest(m *target.Module) uint64 {
+	address := ^uint64(0)
+	for _, s := range m.Segments {
+		address = min(address, s.Start)
+	}
+	return address
 }

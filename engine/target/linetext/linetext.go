@@ -68,12 +68,7 @@ func New(path string, data []byte) *File { return &File{MaxKept: maxKept, path: 
 func (f *File) Path() string { return f.path }
 
 // Close unmaps the file.
-func (f *File) Close() error {
-	if f.mapping == nil {
-		return nil
-	}
-	return f.mapping.Close()
-}
+func (f *File) Close() error { return f.mapping.Close() }
 
 // Problem adds a sentence about a line to the problems.
 func (f *File) Problem(number int, format string, args ...any) {
@@ -115,7 +110,10 @@ func (f *File) EachLine(see func(*Line) error) error {
 	released := 0
 	err := object.Guard(func() error {
 		for offset := 0; offset < len(f.data); {
-			released = f.releasePages(released, offset)
+			if offset-released >= window {
+				f.mapping.ReleasePages(uint64(released), uint64(offset)) //nolint:gosec // not negative
+				released = offset
+			}
 			text, _, ended := bytes.Cut(f.data[offset:], []byte("\n"))
 			offset += len(text) + 1
 			l.Text = bytes.TrimSuffix(text, []byte("\r"))
@@ -139,14 +137,4 @@ func (f *File) EachLine(see func(*Line) error) error {
 		return fmt.Errorf("%s:%d: %w", f.path, l.Number, err)
 	}
 	return err
-}
-
-// releasePages releases the pages between two offsets if they are enough, and returns the offset
-// up to which pages are released.
-func (f *File) releasePages(released, seen int) int {
-	if f.mapping == nil || seen-released < window {
-		return released
-	}
-	f.mapping.ReleasePages(uint64(released), uint64(seen)) //nolint:gosec // not negative
-	return seen
 }

@@ -5,12 +5,11 @@ package minidump
 import (
 	"bytes"
 	"cmp"
-	"container/heap"
 	"fmt"
 	"slices"
 	"sort"
 
-	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/internal/ranges"
 	"github.com/unwindd/unwindd/engine/target"
 )
 
@@ -144,64 +143,28 @@ func (d *Dump) sayOverlaps(list []block) {
 	}
 }
 
-// queue is a heap of the blocks that contain an address, the lowest order first.
-type queue []block
-
-func (q queue) Len() int           { return len(q) }
-func (q queue) Less(i, j int) bool { return q[i].order < q[j].order }
-func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(x any)        { *q = append(*q, x.(block)) }
-func (q *queue) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return last
-}
-
-// disjoint cuts blocks so that each address is in one only: the one with the lowest
-// order. It goes through the addresses upward.
+// disjoint cuts blocks so that each address is in one only: the one with the lowest order.
 func disjoint(list []block) []block {
-	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b block) int { return cmp.Compare(a.Start, b.Start) })
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(a, b block) int { return cmp.Compare(a.Start, b.Start) })
+	isApart := true
+	for i := 1; i < len(sorted) && isApart; i++ {
+		isApart = sorted[i-1].end() <= sorted[i].Start
+	}
+	if isApart {
+		return sorted
+	}
+	overlapping := make([]ranges.Range, len(list))
+	for i := range list {
+		overlapping[i] = ranges.Range{Start: list[i].Start, End: list[i].end(), Index: int32(len(list) - 1 - i)} //nolint:gosec // bounded
+	}
+	flat := ranges.Flatten(overlapping)
 	out := make([]block, 0, len(list))
-	var open queue
-	address := uint64(0)
-	for i := 0; i < len(list) || len(open) > 0; {
-		if len(open) == 0 {
-			address = list[i].Start
-			if i+1 == len(list) || list[i+1].Start >= list[i].end() { // alone, as nearly all are
-				out = appendBlock(out, list[i])
-				i++
-				continue
-			}
-		}
-		for i < len(list) && list[i].Start <= address {
-			heap.Push(&open, list[i])
-			i++
-		}
-		top := open[0]
-		if top.end() <= address {
-			heap.Pop(&open)
-			continue
-		}
-		end := top.end()
-		if i < len(list) {
-			end = min(end, list[i].Start)
-		}
-		out = appendBlock(out, block{Range{address, end - address, top.Offset + (address - top.Start)}, top.order})
-		address = end
+	for r := range flat.All() {
+		b := list[len(list)-1-int(r.Index)]
+		out = append(out, block{Range{r.Start, r.End - r.Start, b.Offset + (r.Start - b.Start)}, b.order})
 	}
 	return out
-}
-
-// appendBlock appends a block, joined to the last one where it continues it.
-func appendBlock(list []block, b block) []block {
-	if n := len(list); n > 0 {
-		if last := &list[n-1]; last.order == b.order && last.end() == b.Start && last.Offset+last.Size == b.Offset {
-			last.Size += b.Size
-			return list
-		}
-	}
-	return append(list, b)
 }
 
 // Memory returns the ranges of memory that the dump has, by address, without overlap.
@@ -216,29 +179,22 @@ func (d *Dump) Memory() []Range {
 // ReadMemory reads memory at an address and returns the number of bytes read; with fewer
 // than len(buf) the error wraps target.ErrNoMemory.
 func (d *Dump) ReadMemory(address uint64, buf []byte) (n int, err error) {
-	err = object.Guard(func() error {
-		n = d.copyMemory(address, buf)
-		return nil
+	return target.ReadBytes(address, buf, func(address uint64) ([]byte, error) {
+		b, _ := d.bytesAt(address)
+		return b, nil
 	})
-	if err != nil {
-		return 0, err
-	}
-	if n < len(buf) {
-		return n, fmt.Errorf("%#x: %w", address+uint64(n), target.ErrNoMemory)
-	}
-	return n, nil
 }
 
-func (d *Dump) copyMemory(address uint64, buf []byte) (n int) {
+// bytesAt returns the bytes from an address on that the dump has in one piece; next is the first
+// address from there on that it has.
+func (d *Dump) bytesAt(address uint64) (b []byte, next uint64) {
 	i := sort.Search(len(d.memory), func(i int) bool { return d.memory[i].end() > address })
-	for ; n < len(buf) && i < len(d.memory); i++ {
-		b := &d.memory[i]
-		next := address + uint64(n)
-		if next < address || next < b.Start {
-			break
-		}
-		offset := b.Offset + (next - b.Start)
-		n += copy(buf[n:], d.data[offset:b.Offset+b.Size])
+	if i == len(d.memory) {
+		return nil, ^uint64(0)
 	}
-	return n
+	m := &d.memory[i]
+	if address < m.Start {
+		return nil, m.Start
+	}
+	return d.data[m.Offset+(address-m.Start) : m.Offset+m.Size], address
 }

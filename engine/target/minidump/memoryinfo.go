@@ -11,12 +11,8 @@ type MemoryInfo struct {
 	Type                       uint32 // MEM_PRIVATE, MEM_MAPPED or MEM_IMAGE
 }
 
-// The states of pages.
-const (
-	MemCommit  = 0x1000
-	MemReserve = 0x2000
-	MemFree    = 0x10000
-)
+// MemCommit is the state of pages that are there.
+const MemCommit = 0x1000
 
 const (
 	memoryInfoSize = 48

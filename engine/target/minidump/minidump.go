@@ -120,12 +120,7 @@ func Is(begin []byte) bool {
 }
 
 // Close unmaps the file. Nothing that refers to it may be used after it.
-func (d *Dump) Close() error {
-	if d.mapping == nil {
-		return nil
-	}
-	return d.mapping.Close()
-}
+func (d *Dump) Close() error { return d.mapping.Close() }
 
 // Problems returns the problems of the dump, each a sentence that begins with the
 // path. Of more than 100 the last one has their number.

@@ -451,11 +451,12 @@ func (c *peerCheck) misc() answer {
 
 func (c *peerCheck) threadName(b peerBlock) answer {
 	id, err := strconv.ParseUint(b.list[0].value, 0, 32)
-	t := c.d.Thread(uint32(id))
-	if err != nil || t == nil {
+	i := slices.IndexFunc(c.d.Threads, func(t Thread) bool { return t.ID == uint32(id) })
+	if err != nil || i < 0 {
 		c.t.Errorf("%s: no thread %s", c.d.Path, b.list[0].value)
 		return table(nil)
 	}
+	t := &c.d.Threads[i]
 	return table(map[string]any{"thread_id": hexNumber(t.ID), "thread_name": quoted(t.Name)})
 }
 

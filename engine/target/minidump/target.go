@@ -281,46 +281,26 @@ func (t *Target) ReadMemory(space locexpr.AddressSpace, address uint64, buf []by
 	if space != locexpr.DefaultSpace {
 		return 0, fmt.Errorf("address space %d, address %#x: %w", space, address, target.ErrNoMemory)
 	}
-	err = object.Guard(func() error {
-		for n < len(buf) {
-			next := address + uint64(n)
-			if next < address {
-				return nil
-			}
-			if got := t.copyMemory(next, buf[n:]); got > 0 {
-				n += got
-				continue
-			}
-			b, _ := t.fromFile(next)
-			if len(b) == 0 {
-				return nil
-			}
-			n += copy(buf[n:], b)
-		}
-		return nil
+	return target.ReadBytes(address, buf, func(address uint64) ([]byte, error) {
+		b, _ := t.anyBytes(address)
+		return b, nil
 	})
-	switch {
-	case err != nil:
-		return n, fmt.Errorf("address %#x: %w", address+uint64(n), err)
-	case n < len(buf):
-		return n, fmt.Errorf("%w: %#x", target.ErrNoMemory, address+uint64(n))
-	}
-	return n, nil
 }
 
-// fromFile returns the bytes of a module's file from an address on, up to the next memory
-// of the dump, and the module.
-func (t *Target) fromFile(address uint64) ([]byte, *target.Module) {
+// anyBytes returns the bytes from an address on that the dump has, or else a module's file, up to the
+// next memory of the dump; and the module of the file.
+func (t *Target) anyBytes(address uint64) ([]byte, *target.Module) {
+	b, next := t.bytesAt(address)
+	if len(b) > 0 {
+		return b, nil
+	}
 	b, module, _ := t.files.At(address)
-	return b[:min(uint64(len(b)), t.nextMemory(address)-address)], module
+	return b[:min(uint64(len(b)), next-address)], module
 }
 
 // FromFile returns the module from whose file the memory at an address is read.
 func (t *Target) FromFile(address uint64) (m *target.Module, n uint64) {
-	if here := t.memoryAt(address); here > 0 {
-		return nil, here
-	}
-	b, module := t.fromFile(address)
+	b, module := t.anyBytes(address)
 	if module == nil || module.Object.Path() == "" {
 		module = nil
 	}
@@ -336,11 +316,7 @@ func (t *Target) MemorySize() (n uint64) {
 }
 
 // ReleasePages releases the pages of the dump that were read.
-func (t *Target) ReleasePages() {
-	if t.mapping != nil {
-		t.mapping.ReleasePages(0, ^uint64(0))
-	}
-}
+func (t *Target) ReleasePages() { t.mapping.ReleasePages(0, ^uint64(0)) }
 
 // Close unmaps the dump and closes the files of modules. Nothing that the target returned
 // may be used after it.

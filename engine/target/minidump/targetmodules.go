@@ -54,10 +54,7 @@ func (t *Target) addModules() {
 	if !isExeUsed {
 		t.problem("%s was not used: the dump has no modules", t.finder.Exe)
 	}
-	slices.SortStableFunc(t.modules, func(a, b *target.Module) int { return cmp.Compare(lowest(a), lowest(b)) })
-	for i, m := range t.modules {
-		m.ID = i
-	}
+	target.SortModules(t.modules)
 	t.files = target.NewFileBytes(t.modules)
 }
 
@@ -133,15 +130,6 @@ func (t *Target) findPart(recorded *Module, m *target.Module, found *object.Foun
 	}
 }
 
-// lowest returns the first address of a module.
-func lowest(m *target.Module) uint64 {
-	low := ^uint64(0)
-	for i := range m.Segments {
-		low = min(low, m.Segments[i].Start)
-	}
-	return low
-}
-
 // symbolID returns the IDs of a module in stores of symbol files.
 func (t *Target) symbolID(m *Module) target.SymbolID {
 	return target.SymbolID{DebugFile: object.LastPart(cmp.Or(m.Identity.File, m.Name)), DebugID: m.Identity.DebugID(), CodeID: t.CodeID(m)}
@@ -195,11 +183,11 @@ const maxLoaded = 1 << 20
 // takeLoaded reads the code object of a small module from memory, if the dump has all of
 // it: the kernel's vDSO, for one, has no file.
 func (t *Target) takeLoaded(m *target.Module, recorded *Module) {
-	if recorded.Size == 0 || recorded.Size > maxLoaded || t.memoryAt(recorded.Base) == 0 {
+	if b, _ := t.bytesAt(recorded.Base); recorded.Size == 0 || recorded.Size > maxLoaded || len(b) == 0 {
 		return
 	}
 	image := make([]byte, recorded.Size)
-	if t.copyMemory(recorded.Base, image) < len(image) {
+	if _, err := t.Dump.ReadMemory(recorded.Base, image); err != nil {
 		return
 	}
 	o, err := t.finder.Store.Image(recorded.Name, image, nil)

@@ -108,23 +108,6 @@ func (t *Target) Mapped(address uint64) (mapped, executable bool) {
 			}
 		}
 	}
-	return t.memoryAt(address) > 0, false
-}
-
-// memoryAt returns how many bytes from an address on the dump has in one piece; 0: none.
-func (d *Dump) memoryAt(address uint64) uint64 {
-	i := sort.Search(len(d.memory), func(i int) bool { return d.memory[i].end() > address })
-	if i == len(d.memory) || d.memory[i].Start > address {
-		return 0
-	}
-	return d.memory[i].end() - address
-}
-
-// nextMemory returns the first address from address on that the dump has.
-func (d *Dump) nextMemory(address uint64) uint64 {
-	i := sort.Search(len(d.memory), func(i int) bool { return d.memory[i].end() > address })
-	if i == len(d.memory) {
-		return ^uint64(0)
-	}
-	return max(address, d.memory[i].Start)
+	b, _ := t.bytesAt(address)
+	return len(b) > 0, false
 }

@@ -107,13 +107,3 @@ func (d *Dump) join() {
 	d.threadNames, d.threadInfos = nil, nil
 	d.joinMemory()
 }
-
-// Thread returns a thread by its ID; nil where the dump has none.
-func (d *Dump) Thread(id uint32) *Thread {
-	for i := range d.Threads {
-		if d.Threads[i].ID == id {
-			return &d.Threads[i]
-		}
-	}
-	return nil
-}

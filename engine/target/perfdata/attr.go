@@ -64,9 +64,7 @@ type AttrFlags uint64
 
 // The flags that decide how records are read.
 const (
-	FlagInherit      AttrFlags = 1 << 1
 	FlagFreq         AttrFlags = 1 << 10 // SamplePeriod is a frequency
-	FlagMmapData     AttrFlags = 1 << 17 // mappings of data are recorded too
 	FlagSampleIDAll  AttrFlags = 1 << 18 // records other than SAMPLE have an id
 	FlagNoUserChains AttrFlags = 1 << 22 // chains end where user mode begins
 	FlagMmap2        AttrFlags = 1 << 23

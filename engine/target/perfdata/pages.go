@@ -18,7 +18,7 @@ type pages struct {
 // before; a sample that is still walked gets its pages again. Bytes that were skipped count,
 // too: the kernel maps the pages around each that is touched.
 func (p *pages) pass(size uint64) {
-	if p.passed += size; p.passed < mappedBytes || p.mapping == nil {
+	if p.passed += size; p.passed < mappedBytes {
 		return
 	}
 	p.passed = 0

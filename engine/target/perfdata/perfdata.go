@@ -138,9 +138,6 @@ func (f *File) Close() error {
 // Path returns the path that was opened.
 func (f *File) Path() string { return f.path }
 
-// IsBigEndian reports whether the file is big endian, and so Registers.Values and Stack.
-func (f *File) IsBigEndian() bool { return bool(f.order) }
-
 // Attrs returns the events that were recorded; Sample.Event is an index in it.
 func (f *File) Attrs() []Attr { return f.attrs.list }
 

@@ -4,13 +4,12 @@ package perfdata
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"sort"
 	"strconv"
 
+	"github.com/unwindd/unwindd/engine/internal/ranges"
 	"github.com/unwindd/unwindd/engine/object"
 )
 
@@ -55,12 +54,7 @@ func OpenPerfMap(path string) (*PerfMap, error) {
 }
 
 // Close unmaps the file.
-func (p *PerfMap) Close() error {
-	if p.mapping == nil {
-		return nil
-	}
-	return p.mapping.Close()
-}
+func (p *PerfMap) Close() error { return p.mapping.Close() }
 
 // Problems returns the lines that could not be read, each as a sentence.
 func (p *PerfMap) Problems() []string {
@@ -165,77 +159,19 @@ func parseMapLine(line []byte) (e mapEntry, err error) {
 	return mapEntry{start, start + size, start, uint64(end), uint32(len(name))}, nil
 }
 
-// newest sorts entries by address and resolves overlaps: where several overlap,
-// the last one in the list is valid. It takes n log n steps.
+// newest sorts entries by address and resolves overlaps: where several overlap, the last one
+// in the list is valid.
 func newest(all []mapEntry) []mapEntry {
-	type edge struct {
-		address uint64
-		entry   int
-	}
-	// Edges in the order of address; at each, the newest open entry is on top of a
-	// heap, from which ended entries are removed when they come to the top.
-	starts := make([]edge, 0, len(all))
-	bounds := make([]uint64, 0, 2*len(all))
+	overlapping := make([]ranges.Range, len(all))
 	for i, e := range all {
-		starts = append(starts, edge{e.start, i})
-		bounds = append(bounds, e.start, e.end)
+		overlapping[i] = ranges.Range{Start: e.start, End: e.end, Index: int32(i)} //nolint:gosec // at most maxMapEntries
 	}
-	slices.SortFunc(starts, func(a, b edge) int { return cmp.Or(cmp.Compare(a.address, b.address), cmp.Compare(a.entry, b.entry)) })
-	slices.Sort(bounds)
-	bounds = slices.Compact(bounds)
-	var open newestHeap
+	flat := ranges.Flatten(overlapping)
 	out := make([]mapEntry, 0, len(all))
-	last := -1 // the entry of the last of out
-	for i, bound := range bounds {
-		for len(starts) > 0 && starts[0].address == bound {
-			open.push(starts[0].entry)
-			starts = starts[1:]
-		}
-		for len(open) > 0 && all[open[0]].end <= bound {
-			open.pop()
-		}
-		if len(open) == 0 {
-			continue // always so at the last bound
-		}
-		entry, end := open[0], bounds[i+1]
-		if entry == last && out[len(out)-1].end == bound {
-			out[len(out)-1].end = end
-			continue
-		}
-		e := all[entry]
-		e.start, e.end = bound, end
+	for r := range flat.All() {
+		e := all[r.Index]
+		e.start, e.end = r.Start, r.End
 		out = append(out, e)
-		last = entry
 	}
 	return out
-}
-
-// newestHeap has the largest number on top.
-type newestHeap []int
-
-func (h *newestHeap) push(v int) {
-	*h = append(*h, v)
-	for i := len(*h) - 1; i > 0 && (*h)[(i-1)/2] < (*h)[i]; i = (i - 1) / 2 {
-		(*h)[i], (*h)[(i-1)/2] = (*h)[(i-1)/2], (*h)[i]
-	}
-}
-
-func (h *newestHeap) pop() {
-	s := *h
-	s[0] = s[len(s)-1]
-	s = s[:len(s)-1]
-	*h = s
-	for i := 0; ; {
-		most := i
-		for c := 2*i + 1; c <= 2*i+2 && c < len(s); c++ {
-			if s[c] > s[most] {
-				most = c
-			}
-		}
-		if most == i {
-			return
-		}
-		s[i], s[most] = s[most], s[i]
-		i = most
-	}
 }

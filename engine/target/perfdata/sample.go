@@ -154,16 +154,6 @@ func (c Chain) Has(context Context) bool {
 	return false
 }
 
-// Append appends the addresses of a context to a list.
-func (c Chain) Append(list []uint64, context Context) []uint64 {
-	for each, address := range c.All() {
-		if each == context {
-			list = append(list, address)
-		}
-	}
-	return list
-}
-
 // Calls are the calls that a thread was in, innermost first, as the CPU recorded
 // them: PERF_SAMPLE_BRANCH_STACK with PERF_SAMPLE_BRANCH_CALL_STACK, which perf record
 // --call-graph lbr requests. A CPU records the 8 to 32 innermost.

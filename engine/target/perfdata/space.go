@@ -106,14 +106,6 @@ func (s *Space) All() iter.Seq[*Mapping] {
 	}
 }
 
-// Len returns the number of mappings.
-func (s *Space) Len() int {
-	if s == nil {
-		return 0
-	}
-	return s.root.len()
-}
-
 // node is a node of a treap, a search tree by Start that is a heap by priority. Nodes
 // do not change: an insertion or removal makes new ones along the path, so that
 // versions share the rest. The priorities are random, so that no file can make the

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -199,4 +200,16 @@ func elfFile(machine uint16, buildID []byte) []byte {
 		b.WriteByte(byte(i))
 	}
 	return b.Bytes()
+}
+
+// Open maps a snapshot and opens it.
+func Open(path string, options Options) (*Snapshot, error) {
+	m, err := object.Map(path)
+	if errors.Is(err, object.ErrEmpty) {
+		return nil, fmt.Errorf("%w: the file is empty", ErrNotSnapshot)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return OpenMapped(m, options)
 }

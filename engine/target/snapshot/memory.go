@@ -9,7 +9,6 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
 	"github.com/unwindd/unwindd/locexpr"
@@ -308,35 +307,10 @@ func (s *Snapshot) global(address uint64) (b []byte, module *target.Module, err 
 
 // readGlobal reads the default address space.
 func (s *Snapshot) readGlobal(address uint64, buf []byte) (int, error) {
-	return read(address, buf, func(next uint64) ([]byte, error) {
+	return target.ReadBytes(address, buf, func(next uint64) ([]byte, error) {
 		b, _, err := s.global(next)
 		return b, err
 	})
-}
-
-// read fills buf from address on with the bytes that bytesAt returns.
-func read(address uint64, buf []byte, bytesAt func(next uint64) ([]byte, error)) (n int, err error) {
-	err = object.Guard(func() error {
-		for n < len(buf) {
-			next := address + uint64(n)
-			if next < address {
-				return nil
-			}
-			b, err := bytesAt(next)
-			if err != nil || len(b) == 0 {
-				return err
-			}
-			n += copy(buf[n:], b)
-		}
-		return nil
-	})
-	switch {
-	case err != nil:
-		return n, fmt.Errorf("address %#x: %w", address+uint64(n), err)
-	case n < len(buf):
-		return n, fmt.Errorf("%w: %#x", target.ErrNoMemory, address+uint64(n))
-	}
-	return n, nil
 }
 
 // ReadScoped reads a thread's instance of an address space: the memory whose scope the thread is
@@ -358,7 +332,7 @@ func (s *Snapshot) ReadScoped(space locexpr.AddressSpace, thread *target.Thread,
 		return 0, fmt.Errorf("architecture %s has no address space %d: %w", a.desc.Name, space, target.ErrNoMemory)
 	}
 	name := strings.ToLower(info.Name)
-	n, err := read(address, buf, func(current uint64) ([]byte, error) {
+	n, err := target.ReadBytes(address, buf, func(current uint64) ([]byte, error) {
 		limit := ^uint64(0)
 		for _, members := range s.memory.scopes {
 			sc, ok := s.scopeOf(thread, members)

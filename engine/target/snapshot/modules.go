@@ -54,10 +54,7 @@ func (s *Snapshot) addModules(d *document) {
 	if !exeUsed {
 		s.problem("%s was not used: no module has its name or build ID", s.finder.Exe)
 	}
-	slices.SortStableFunc(s.modules, func(a, b *target.Module) int { return cmp.Compare(lowest(a), lowest(b)) })
-	for i, m := range s.modules {
-		m.ID = i
-	}
+	target.SortModules(s.modules)
 	s.separateModules()
 	s.files = target.NewFileBytes(s.modules)
 }
@@ -300,56 +297,37 @@ func recount(m *target.Module, s *target.Segment) {
 	}
 }
 
-// lowest returns the first address of a module, and the highest address for a module without
-// segments.
-func lowest(m *target.Module) uint64 {
-	address := ^uint64(0)
-	for _, s := range m.Segments {
-		address = min(address, s.Start)
-	}
-	return address
-}
-
 // separateModules leaves out segments that overlap an earlier segment, as an address has one
 // code object.
 func (s *Snapshot) separateModules() {
 	type place struct {
-		module  *target.Module
-		segment int
+		*target.Segment
+		module *target.Module
 	}
 	var all []place
 	for _, m := range s.modules {
 		for i := range m.Segments {
-			all = append(all, place{m, i})
+			all = append(all, place{&m.Segments[i], m})
 		}
 	}
-	segmentOf := func(p place) *target.Segment { return &p.module.Segments[p.segment] }
-	slices.SortStableFunc(all, func(a, b place) int { return cmp.Compare(segmentOf(a).Start, segmentOf(b).Start) })
+	slices.SortStableFunc(all, func(a, b place) int { return cmp.Compare(a.Start, b.Start) })
 	var end uint64
-	dropped := map[*target.Module]map[int]bool{}
+	dropped := map[*target.Segment]bool{}
 	for _, p := range all {
-		seg := segmentOf(p)
-		if seg.Start < end {
+		if p.Start < end {
 			s.problem("module %q: its segment of %#x bytes at %#x overlaps one that starts before it: it is left out",
-				jsontext.Clip(p.module.Path), seg.Size, seg.Start)
-			if dropped[p.module] == nil {
-				dropped[p.module] = map[int]bool{}
-			}
-			dropped[p.module][p.segment] = true
+				jsontext.Clip(p.module.Path), p.Size, p.Start)
+			dropped[p.Segment] = true
 			continue
 		}
-		end = seg.Start + seg.Size
+		end = p.Start + p.Size
+		s.placed = append(s.placed, *p.Segment)
 	}
-	for _, p := range all {
-		if !dropped[p.module][p.segment] {
-			s.placed = append(s.placed, *segmentOf(p))
-		}
-	}
-	for m, list := range dropped {
+	for _, m := range s.modules {
 		kept := m.Segments[:0]
-		for i, seg := range m.Segments {
-			if !list[i] {
-				kept = append(kept, seg)
+		for i := range m.Segments {
+			if !dropped[&m.Segments[i]] {
+				kept = append(kept, m.Segments[i])
 			}
 		}
 		m.Segments = kept

@@ -79,22 +79,10 @@ var (
 	_ target.Sized        = (*Snapshot)(nil)
 )
 
-// Open maps a snapshot, reads its snapshot.json and opens the code objects of its modules. The
-// error for a file that is no snapshot wraps ErrNotSnapshot and names the file's format.
-// Info().Problems lists the defects of single threads, modules and pieces of memory.
-func Open(path string, options Options) (*Snapshot, error) {
-	m, err := object.Map(path)
-	if errors.Is(err, object.ErrEmpty) {
-		return nil, fmt.Errorf("%s: %w: the file is empty", path, ErrNotSnapshot)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return OpenMapped(m, options)
-}
-
-// OpenMapped is Open for a snapshot that is mapped already, under the mapping's path.
-// Close closes the mapping, and so does an error.
+// OpenMapped reads the snapshot.json of a mapped snapshot, and opens the code objects of its modules.
+// The error for a file that is no snapshot wraps ErrNotSnapshot and names the file's format.
+// Info().Problems lists the defects of single threads, modules and pieces of memory. Close closes the
+// mapping, and so does an error.
 func OpenMapped(m *object.Mapping, options Options) (*Snapshot, error) {
 	s := &Snapshot{path: m.Path(), mapping: m}
 	if err := s.open(m.Data(), options); err != nil {
@@ -254,8 +242,5 @@ func (s *Snapshot) Close() error {
 		errs = append(errs, o.Close())
 	}
 	s.objects = nil
-	if s.mapping != nil {
-		errs = append(errs, s.mapping.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.mapping.Close())...)
 }

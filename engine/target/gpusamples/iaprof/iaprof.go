@@ -38,7 +38,7 @@ var states = []string{"active", "control", "pipestall", "send", "dist_acc", "sbi
 // File is a text of iaprof, a gpusamples.File. It may be used concurrently, except for
 // Close.
 type File struct {
-	lines    *linetext.File
+	*linetext.File
 	facts    gpusamples.Facts
 	texts    map[uint64]text // the strings that lines refer to, by ID
 	kernels  map[kernelKey]int32
@@ -78,7 +78,7 @@ func Open(path string) (*File, error) { return linetext.Open(path, gpusamples.Er
 // open reads everything except the samples.
 func open(lines *linetext.File) (*File, error) {
 	f := &File{
-		lines: lines, facts: gpusamples.Facts{Path: lines.Path(), Form: Form, Clock: clock},
+		File: lines, facts: gpusamples.Facts{Path: lines.Path(), Form: Form, Clock: clock},
 		texts: map[uint64]text{}, kernels: map[kernelKey]int32{}, launches: map[launchKey]int32{},
 	}
 	for _, name := range states {
@@ -93,18 +93,11 @@ func open(lines *linetext.File) (*File, error) {
 // Facts returns the kernels, the launches and the states.
 func (f *File) Facts() *gpusamples.Facts { return &f.facts }
 
-// Problems returns the problems of the file, each a sentence that names the file, the
-// line, the field, and the expectation.
-func (f *File) Problems() []string { return f.lines.Problems() }
-
-// Close unmaps the file.
-func (f *File) Close() error { return f.lines.Close() }
-
 // Samples delivers a sample for each count that is not zero, in the order of the file.
 func (f *File) Samples(yield func(*gpusamples.Sample) error) error {
 	p := pass{file: f}
 	var s, one gpusamples.Sample
-	err := f.lines.EachLine(func(l *linetext.Line) error {
+	err := f.EachLine(func(l *linetext.Line) error {
 		if l.Number == f.end {
 			return errEnd
 		}

@@ -42,7 +42,7 @@ func (f *File) index() error {
 	x := indexer{file: f}
 	p := pass{file: f, index: &x}
 	isFirst := true
-	err := f.lines.EachLine(func(l *linetext.Line) error {
+	err := f.EachLine(func(l *linetext.Line) error {
 		err := p.see(l)
 		switch {
 		case errors.Is(err, errEnd):
@@ -52,7 +52,7 @@ func (f *File) index() error {
 		case err != nil && isFirst:
 			return fmt.Errorf("%s: %w: line %d: %w", f.facts.Path, gpusamples.ErrOtherForm, l.Number, err)
 		case err != nil:
-			f.lines.Problem(l.Number, "%v: the line is left out", err)
+			f.Problem(l.Number, "%v: the line is left out", err)
 		case p.isStall:
 			x.count(&p)
 		}
@@ -84,13 +84,13 @@ func (x *indexer) count(p *pass) {
 // IDs.
 func (x *indexer) nextRun(line int, why string) error {
 	x.file.end = line
-	x.file.lines.Problem(line, "%s: another run begins here, which is left out: give it as a file of its own", why)
+	x.file.Problem(line, "%s: another run begins here, which is left out: give it as a file of its own", why)
 	return errEnd
 }
 
 // full returns the error for a file that would need too much memory.
 func (x *indexer) full() error {
-	return fmt.Errorf("there are more than %d bytes of strings, kernels and launches", x.file.lines.MaxKept)
+	return fmt.Errorf("there are more than %d bytes of strings, kernels and launches", x.file.MaxKept)
 }
 
 // takeString checks a string line. IDs count upward from 1.
@@ -107,7 +107,7 @@ func (x *indexer) use(id uint64, line int) error {
 	if _, known := x.file.texts[id]; known {
 		return nil
 	}
-	if !x.file.lines.Keep(128) {
+	if !x.file.Keep(128) {
 		return x.full()
 	}
 	x.file.texts[id] = text{line: line}
@@ -123,14 +123,14 @@ func (x *indexer) takeKernel(o *owner, line int) error {
 		}
 	}
 	if _, known := f.kernels[o.kernel]; !known {
-		if !f.lines.Keep(256) {
+		if !f.Keep(256) {
 			return x.full()
 		}
 		f.kernels[o.kernel] = none
 		x.kernels = append(x.kernels, o.kernel)
 	}
 	if _, known := f.launches[o.launch]; !known {
-		if !f.lines.Keep(384) {
+		if !f.Keep(384) {
 			return x.full()
 		}
 		f.launches[o.launch] = none
@@ -142,7 +142,7 @@ func (x *indexer) takeKernel(o *owner, line int) error {
 // readTexts is the second pass, over the strings alone: it reads the texts that are used.
 func (f *File) readTexts(x *indexer) error {
 	p := pass{file: f}
-	err := f.lines.EachLine(func(l *linetext.Line) error {
+	err := f.EachLine(func(l *linetext.Line) error {
 		if l.Number == f.end {
 			return errEnd
 		}
@@ -158,7 +158,7 @@ func (f *File) readTexts(x *indexer) error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(f.texts)) {
 		if t := f.texts[id]; t.state == isNamed && id != 0 {
-			f.lines.Problem(t.line, "no line describes string %d", id)
+			f.Problem(t.line, "no line describes string %d", id)
 		}
 	}
 	f.describe(x)
@@ -173,10 +173,10 @@ func (f *File) takeText(id uint64, value []byte, line int) {
 	case !isNeeded || t.state == isAmbiguous || t.state == isDescribed && t.value == string(value):
 		return
 	case t.state == isDescribed:
-		f.lines.Problem(line, "string %d is described twice, and differently: neither is used", id)
+		f.Problem(line, "string %d is described twice, and differently: neither is used", id)
 		t.state, t.value = isAmbiguous, ""
-	case !f.lines.Keep(2 * len(value)):
-		f.lines.Problem(line, "there are more than %d bytes of strings, kernels and launches: string %d is left out", f.lines.MaxKept, id)
+	case !f.Keep(2 * len(value)):
+		f.Problem(line, "there are more than %d bytes of strings, kernels and launches: string %d is left out", f.MaxKept, id)
 		t.state = isAmbiguous
 	default:
 		t.state, t.value = isDescribed, string(value)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/target/linetext"
 )
 
 // FuzzSamples reads arbitrary bytes as a file, with and without a first line of
@@ -26,8 +27,8 @@ func FuzzSamples(f *testing.F) {
 }
 
 func exercise(t *testing.T, data []byte) {
-	f := &File{path: "fuzz", data: data, maxKept: maxKept}
-	if f.open() != nil {
+	f, err := open(linetext.New("fuzz", data))
+	if err != nil {
 		return
 	}
 	if n := len(f.Problems()); n > maxProblems+1 {
@@ -35,7 +36,7 @@ func exercise(t *testing.T, data []byte) {
 	}
 	counts := make([]int, len(f.facts.Events))
 	total := 0
-	err := f.Samples(func(s *gpusamples.Sample) error {
+	err = f.Samples(func(s *gpusamples.Sample) error {
 		if s.Module >= len(f.facts.Modules) || s.Module < 0 != (s.Problem != "" || !s.HasOffset && len(modulesAt(f, s.PC)) == 0) {
 			t.Errorf("sample %+v", s)
 		}

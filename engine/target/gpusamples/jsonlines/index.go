@@ -11,57 +11,61 @@ import (
 
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
+	"github.com/unwindd/unwindd/engine/target/linetext"
 )
 
 // index goes once over the lines: it collects modules and launches, and the problems of
 // all lines.
 func (f *File) index() error {
-	s := scanner{data: f.data}
 	first := true
+	var json jsontext.Reader
 	var sample sampleLine
-	for s.next() {
-		f.releasePages(&s)
+	err := f.eachLine(func(l *linetext.Line) error {
 		if first {
-			l, err := readFormat(s.json())
+			format, err := readFormat(&json, l)
 			if err != nil {
-				return fmt.Errorf("%w: line %d: %w", gpusamples.ErrOtherForm, s.number, err)
+				return fmt.Errorf("%s: %w: line %d: %w", f.Path(), gpusamples.ErrOtherForm, l.Number, err)
 			}
-			f.facts.Clock, first = l.clock, false
-			continue
+			f.facts.Clock, first = format.clock, false
+			return nil
 		}
-		if err := f.indexLine(&s, &sample); err != nil {
-			f.problem(s.number, "%v: the line is left out", err)
+		if err := f.indexLine(&json, l, &sample); err != nil {
+			f.Problem(l.Number, "%v: the line is left out", err)
 		}
+		return nil
+	})
+	if err == nil && first {
+		err = fmt.Errorf("%s: %w: it has no lines", f.Path(), gpusamples.ErrOtherForm)
 	}
-	if first {
-		return fmt.Errorf("%w: it has no lines", gpusamples.ErrOtherForm)
+	if err != nil {
+		return err
 	}
 	for i, without := range f.without {
 		if e := &f.facts.Events[i]; !e.Lanes && without < e.Samples {
-			f.problem(1, "%d of the %d samples of event %s have no exec_mask: active lanes are told of none", without, e.Samples, e.Name)
+			f.Problem(1, "%d of the %d samples of event %s have no exec_mask: active lanes are told of none", without, e.Samples, e.Name)
 		}
 	}
 	return nil
 }
 
-func (f *File) indexLine(s *scanner, sample *sampleLine) error {
-	kind, err := recordKind(s.json())
+func (f *File) indexLine(r *jsontext.Reader, line *linetext.Line, sample *sampleLine) error {
+	kind, err := recordKind(r, line)
 	if err != nil {
 		return err
 	}
 	switch kind {
 	case recordModule:
-		return f.addModule(s.json())
+		return f.addModule(r)
 	case recordLaunch:
-		return f.addLaunch(s.json())
+		return f.addLaunch(r)
 	case recordSample:
-		if err := sample.read(s.json()); err != nil {
+		if err := sample.read(r); err != nil {
 			return err
 		}
 		return f.addSample(sample)
 	}
 	// Files may be concatenated.
-	l, err := readFormat(s.json())
+	l, err := readFormat(r, line)
 	if err == nil && l.clock != f.facts.Clock {
 		err = fmt.Errorf("clock is %q, that of lines before it %q: times are of no clock that is known", l.clock, f.facts.Clock)
 		f.facts.Clock = ""
@@ -71,7 +75,7 @@ func (f *File) indexLine(s *scanner, sample *sampleLine) error {
 
 // full returns the error for a file that would need too much memory.
 func (f *File) full() error {
-	return fmt.Errorf("there are more than %d bytes of modules and launches", f.maxKept)
+	return fmt.Errorf("there are more than %d bytes of modules and launches", f.MaxKept)
 }
 
 func (f *File) addModule(r *jsontext.Reader) error {
@@ -95,7 +99,7 @@ func (f *File) addModule(r *jsontext.Reader) error {
 		f.moduleIDs[l.ID] = several
 		return fmt.Errorf("module %s is described twice, and differently: neither is used", l.ID)
 	}
-	if !f.account(len(r.Data) + 256) {
+	if !f.Keep(len(r.Data) + 256) {
 		return f.full()
 	}
 	f.moduleIDs[l.ID] = int32(len(f.facts.Modules)) //nolint:gosec // bounded by keep
@@ -127,7 +131,7 @@ func (f *File) addLaunch(r *jsontext.Reader) error {
 		f.launchIDs[string(l.id)] = several
 		return fmt.Errorf("launch %s is described twice, and differently: neither is used", l.id)
 	}
-	if !f.account(len(l.id) + len(l.comm) + len(l.api) + 200) {
+	if !f.Keep(len(l.id) + len(l.comm) + len(l.api) + 200) {
 		return f.full()
 	}
 	// Few places launch, and often.
@@ -137,7 +141,7 @@ func (f *File) addLaunch(r *jsontext.Reader) error {
 	}
 	frames, known := f.stacks[string(key)]
 	if !known {
-		if !f.account(2*len(key) + 64) {
+		if !f.Keep(2*len(key) + 64) {
 			return f.full()
 		}
 		frames = launch.Frames
@@ -167,7 +171,7 @@ func isSameLaunch(a, b *gpusamples.Launch) bool {
 
 // addPID adds the ID of a process that launches.
 func (f *File) addPID(pid int) bool {
-	if !f.pids[pid] && !f.account(64) {
+	if !f.pids[pid] && !f.Keep(64) {
 		return false
 	}
 	f.pids[pid] = true
@@ -232,7 +236,7 @@ func (f *File) addKernel(l *sampleLine) error {
 	i := f.kernelOf(l)
 	if i < 0 {
 		key := kernelKey{l.wave.Kernel, string(l.module)}
-		if !f.account(len(key.name) + len(key.module) + 160) {
+		if !f.Keep(len(key.name) + len(key.module) + 160) {
 			return f.full()
 		}
 		i = len(f.facts.Kernels)
@@ -249,7 +253,7 @@ func (f *File) addKernel(l *sampleLine) error {
 	if _, known := f.dispatches[id]; known {
 		return nil
 	}
-	if !f.account(40) {
+	if !f.Keep(40) {
 		return f.full()
 	}
 	f.dispatches[id] = struct{}{}

@@ -13,38 +13,30 @@ package jsonlines
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"maps"
 	"math/bits"
 	"slices"
 
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
-	"github.com/unwindd/unwindd/internal/problems"
+	"github.com/unwindd/unwindd/engine/target/linetext"
 )
 
 // Form is the name of the format.
 const Form = "lines of JSON"
 
 const (
-	maxLine     = 1 << 20 // bytes
 	maxText     = 1 << 12 // bytes of a name or path
 	maxFrames   = 1 << 16 // of a launch
 	maxSegments = 1 << 12 // of a module
 	maxEvents   = 64
-	// maxKept bounds the memory of modules and launches.
-	maxKept     = 256 << 20
-	maxProblems = 100
 )
 
 // File is a file of samples, a gpusamples.File. It may be used concurrently, except
 // for Close.
 type File struct {
-	path    string
-	mapping *object.Mapping // nil for bytes in memory
-	data    []byte
+	*linetext.File
 	facts   gpusamples.Facts
 	without []int               // samples of each event that have no mask
 	stacks  map[string][]uint64 // the frames of launches, each once
@@ -56,8 +48,6 @@ type File struct {
 	seed                 maphash.Seed
 	places               gpusamples.Places
 	pids                 map[int]bool
-	kept, maxKept        int
-	problems             problems.List[string]
 }
 
 // several is the index of an ID that two lines use differently.
@@ -75,37 +65,25 @@ type dispatchKey struct {
 
 // Open maps a file and reads its modules and launches. The error for a file that
 // does not begin with a line of format 1 wraps gpusamples.ErrOtherForm.
-func Open(path string) (*File, error) {
-	m, err := object.Map(path)
-	if errors.Is(err, object.ErrEmpty) {
-		return nil, fmt.Errorf("%s: %w: the file is empty", path, gpusamples.ErrOtherForm)
-	}
-	if err != nil {
-		return nil, err
-	}
-	f := &File{path: path, mapping: m, data: m.Data(), maxKept: maxKept}
-	if err := f.open(); err != nil {
-		return nil, errors.Join(err, m.Close())
-	}
-	return f, nil
-}
+func Open(path string) (*File, error) { return linetext.Open(path, gpusamples.ErrOtherForm, open) }
 
 // open reads everything except the samples.
-func (f *File) open() error {
-	f.stacks, f.texts, f.pids = map[string][]uint64{}, map[string]string{}, map[int]bool{}
-	f.moduleIDs, f.launchIDs = map[string]int32{}, map[string]int32{}
-	f.kernels, f.dispatches = map[kernelKey]int32{}, map[uint64]struct{}{}
-	f.seed = maphash.MakeSeed()
-	f.facts = gpusamples.Facts{Path: f.path, Form: Form}
-	if err := object.Guard(f.index); err != nil {
-		return fmt.Errorf("%s: %w", f.path, err)
+func open(lines *linetext.File) (*File, error) {
+	f := &File{
+		File: lines, facts: gpusamples.Facts{Path: lines.Path(), Form: Form},
+		stacks: map[string][]uint64{}, texts: map[string]string{}, pids: map[int]bool{},
+		moduleIDs: map[string]int32{}, launchIDs: map[string]int32{},
+		kernels: map[kernelKey]int32{}, dispatches: map[uint64]struct{}{}, seed: maphash.MakeSeed(),
+	}
+	if err := f.index(); err != nil {
+		return nil, err
 	}
 	for _, pid := range slices.Sorted(maps.Keys(f.pids)) {
 		f.facts.Processes = append(f.facts.Processes, gpusamples.Process{PID: pid})
 	}
 	f.resolve()
 	f.place()
-	return nil
+	return f, nil
 }
 
 // resolve finds modules and launches that come behind the lines that refer to them.
@@ -117,81 +95,43 @@ func (f *File) resolve() {
 	}
 }
 
-// Close unmaps the file.
-func (f *File) Close() error {
-	if f.mapping == nil {
-		return nil
-	}
-	return f.mapping.Close()
-}
-
 // Facts returns everything in the lines that describe no sample.
 func (f *File) Facts() *gpusamples.Facts { return &f.facts }
 
-// Problems returns the problems of the file, each a sentence that names the file,
-// the line, the member, and the expectation.
-func (f *File) Problems() []string {
-	list := f.problems.Kept()
-	if n := f.problems.Dropped(); n > 0 {
-		list = append(list, fmt.Sprintf("%s: %d more problems", f.path, n))
-	}
-	return list
-}
-
-func (f *File) problem(line int, format string, args ...any) {
-	if f.problems.HasRoom(maxProblems) {
-		f.problems.Keep(fmt.Sprintf("%s:%d: ", f.path, line) + fmt.Sprintf(format, args...))
-	}
-}
-
-// account counts bytes of memory in use.
-func (f *File) account(n int) bool {
-	if n > f.maxKept-f.kept {
-		return false
-	}
-	f.kept += n
-	return true
+// eachLine calls see for the lines that are not blank. An end inside the last line is none of JSON.
+func (f *File) eachLine(see func(*linetext.Line) error) error {
+	return f.EachLine(func(l *linetext.Line) error {
+		if errors.Is(l.Err, linetext.ErrCut) {
+			if l.Err = nil; len(bytes.TrimSpace(l.Text)) == 0 {
+				return nil
+			}
+		}
+		return see(l)
+	})
 }
 
 // Samples delivers the samples in the order of the file.
 func (f *File) Samples(yield func(*gpusamples.Sample) error) error {
-	r := reader{file: f, lines: scanner{data: f.data}}
-	err := object.Guard(func() error {
-		for r.next() {
-			if err := yield(&r.sample); err != nil {
-				return err
-			}
+	r := reader{file: f}
+	return f.eachLine(func(l *linetext.Line) error {
+		// The errors of lines were found when the file was opened.
+		if kind, err := recordKind(&r.json, l); err != nil || kind != recordSample {
+			return nil
 		}
-		return nil
+		if r.line.read(&r.json) != nil || !r.take() {
+			return nil
+		}
+		return yield(&r.sample)
 	})
-	if errors.Is(err, object.ErrFileShrank) {
-		return fmt.Errorf("%s:%d: %w", f.path, r.lines.number, err)
-	}
-	return err
 }
 
 // reader reads the samples of a File in its order.
 type reader struct {
 	file   *File
-	lines  scanner
+	json   jsontext.Reader
 	line   sampleLine
 	sample gpusamples.Sample
 	inline gpusamples.Launch
-}
-
-// next reads the next sample; false where there is none.
-func (r *reader) next() bool {
-	for r.lines.next() {
-		r.file.releasePages(&r.lines)
-		if kind, err := recordKind(r.lines.json()); err != nil || kind != recordSample {
-			continue
-		}
-		// Its errors were found when the file was opened.
-		if r.line.read(r.lines.json()) == nil && r.take() {
-			return true
-		}
-	}
-	return false
 }
 
 // take sets the sample from the line that was read; false where there are too many
@@ -260,43 +200,4 @@ func find(ids map[string]int32, id []byte, what string) (index int, problem stri
 	default:
 		return int(i), ""
 	}
-}
-
-// scanner goes over the lines that are not empty.
-type scanner struct {
-	data     []byte // not read yet
-	text     []byte // the line, without its end
-	number   int    // the line's, from 1
-	released int    // bytes of the file whose pages were released
-	reader   jsontext.Reader
-}
-
-// window is how much of the file is mapped at a time: mapped pages count as the process's
-// memory.
-const window = 16 << 20
-
-// releasePages releases the pages that a scanner is done with.
-func (f *File) releasePages(s *scanner) {
-	done := len(f.data) - len(s.data) - len(s.text) - 1
-	if f.mapping != nil && done-s.released >= window {
-		f.mapping.ReleasePages(uint64(s.released), uint64(done)) //nolint:gosec // not negative
-		s.released = done
-	}
-}
-
-// json returns the reader of the line, which all lines share.
-func (s *scanner) json() *jsontext.Reader {
-	s.reader = jsontext.Reader{Data: s.text}
-	return &s.reader
-}
-
-func (s *scanner) next() bool {
-	for len(s.data) > 0 {
-		s.text, s.data, _ = bytes.Cut(s.data, []byte("\n"))
-		s.number++
-		if len(s.text) > maxLine || len(bytes.TrimSpace(s.text)) > 0 {
-			return true
-		}
-	}
-	return false
 }

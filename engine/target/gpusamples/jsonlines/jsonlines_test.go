@@ -16,9 +16,13 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/target/linetext"
 )
 
 const header = `{"record":"format","format_version":1,"clock":"CLOCK_MONOTONIC"}` + "\n"
+
+// maxProblems is how many problems linetext keeps.
+const maxProblems = 100
 
 func write(t testing.TB, text string) string {
 	t.Helper()
@@ -29,8 +33,8 @@ func write(t testing.TB, text string) string {
 	return path
 }
 
-// open opens a text and says what is wrong with it, without its path.
-func open(t testing.TB, text string) (*File, []string) {
+// opened opens a text and says what is wrong with it, without its path.
+func opened(t testing.TB, text string) (*File, []string) {
 	t.Helper()
 	path := write(t, text)
 	f, err := Open(path)
@@ -83,7 +87,7 @@ const whole = header + `
 `
 
 func TestLinesOfEachKindAreRead(t *testing.T) {
-	f, problems := open(t, whole)
+	f, problems := opened(t, whole)
 	if len(problems) > 0 || f.facts.Clock != "CLOCK_MONOTONIC" {
 		t.Errorf("problems %q, clock %q", problems, f.facts.Clock)
 	}
@@ -132,7 +136,7 @@ func TestFilesThatAreNotOfSamplesAreRefused(t *testing.T) {
 		{"another version", `{"record":"format","format_version":2}`, "line 1: format_version is 2, expected 1"},
 		{"a version that is none", `{"record":"format","format_version":"1"}`, "line 1: offset 0x24, format_version: found a string, expected a number"},
 		{"more than an object", header[:len(header)-1] + `{}`, "found an object, expected the end of the text"},
-		{"a long line", header[:len(header)-1] + strings.Repeat(" ", maxLine), "line 1: the line has more than 1048576 bytes"},
+		{"a long line", header[:len(header)-1] + strings.Repeat(" ", linetext.MaxLine), "line 1: the line has more than 1048576 bytes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f, err := Open(write(t, tt.text))
@@ -148,7 +152,7 @@ func TestFilesThatAreNotOfSamplesAreRefused(t *testing.T) {
 
 func TestABadLineCostsOnlyItself(t *testing.T) {
 	const good = `{"record":"sample","pc":"0x10","weight":5}` + "\n"
-	long := `{"record":"sample","pc":"0x1","a":"` + strings.Repeat("x", maxLine) + `"}`
+	long := `{"record":"sample","pc":"0x1","a":"` + strings.Repeat("x", linetext.MaxLine) + `"}`
 	for _, tt := range []struct{ name, line, want string }{
 		{"no JSON", `x`, `2: offset 0x0: found 'x', expected an object`},
 		{"a line that was cut", `{"record":"sample","pc":"0x`, `2: offset 0x1b, pc: the text ends within a string`},
@@ -194,7 +198,7 @@ func TestABadLineCostsOnlyItself(t *testing.T) {
 		{"another clock", `{"record":"format","format_version":1,"clock":"x"}`, `2: clock is "x", that of lines before it "CLOCK_MONOTONIC": times are of no clock that is known`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			f, problems := open(t, header+tt.line+"\n"+good)
+			f, problems := opened(t, header+tt.line+"\n"+good)
 			if len(problems) != 1 || !strings.Contains(problems[0], tt.want) || !strings.HasSuffix(problems[0], ": the line is left out") {
 				t.Errorf("problems %q, expected %q", problems, tt.want)
 			}
@@ -212,7 +216,7 @@ func TestLinesMayEndInAnyWay(t *testing.T) {
 		strings.ReplaceAll(header, "\n", "\r\n") + "\r\n" + `{"record":"sample","pc":"0x10"}` + "\r\n",
 		header + header + ` { "record" : "sample" , "pc" : "0x10" } ` + "\n\n\n",
 	} {
-		f, problems := open(t, text)
+		f, problems := opened(t, text)
 		if got := collect(t, f); len(got) != 1 || got[0].PC != 0x10 || len(problems) > 0 {
 			t.Errorf("%q: %v, problems %q", text, got, problems)
 		}
@@ -222,7 +226,7 @@ func TestLinesMayEndInAnyWay(t *testing.T) {
 // Which of two descriptions is meant nobody knows: neither is used. The samples
 // stay.
 func TestIDsOfSeveralMeanings(t *testing.T) {
-	f, problems := open(t, header+`
+	f, problems := opened(t, header+`
 {"record":"module","id":1,"path":"/a","arch":"gpu","segments":[{"address":"0x0","size":"0x100","start":"0x1000"}]}
 {"record":"module","id":2,"path":"/b","arch":"gpu"}
 {"record":"module","id":"2","path":"/b","arch":"gpu"}
@@ -262,7 +266,7 @@ func TestIDsOfSeveralMeanings(t *testing.T) {
 }
 
 func TestAddressesBelongToTheOneModuleThatIsThere(t *testing.T) {
-	f, _ := open(t, header+`
+	f, _ := opened(t, header+`
 {"record":"module","id":1,"path":"/a","arch":"gpu","segments":[{"address":"0x0","size":"0x100","start":"0x1000"},{"address":"0x100","size":"0x100","start":"0x3000"}]}
 {"record":"module","id":2,"path":"/b","arch":"gpu","segments":[{"address":"0x0","size":"0x100","start":"0x1080"},{"address":"0x0","size":"0x0","start":"0x5000"}]}
 {"record":"module","id":3,"path":"/c","arch":"gpu","segments":[{"address":"0x0","size":"0x100","start":"0x1180"}]}
@@ -286,7 +290,7 @@ func TestAddressesBelongToTheOneModuleThatIsThere(t *testing.T) {
 
 // A mask has bits for more lanes than a wave may have: what they are is not told.
 func TestActiveLanesAreThoseOfTheWave(t *testing.T) {
-	f, problems := open(t, header+`
+	f, problems := opened(t, header+`
 {"record":"sample","pc":"0x1","exec_mask":"0xffffffffffffffff"}
 {"record":"sample","pc":"0x1","exec_mask":"0xffffffffffffffff","lanes":64}
 {"record":"sample","pc":"0x1","exec_mask":"0xdeadbeef0000000f","lanes":32}
@@ -320,7 +324,7 @@ func TestListsAreBounded(t *testing.T) {
 	for range 200 {
 		b.WriteString("x\n")
 	}
-	f, problems := open(t, b.String())
+	f, problems := opened(t, b.String())
 	if n := len(collect(t, f)); n != maxEvents || len(f.facts.Events) != maxEvents {
 		t.Errorf("%d samples of %d events", n, len(f.facts.Events))
 	}
@@ -333,8 +337,10 @@ func TestListsAreBounded(t *testing.T) {
 {"record":"launch","id":3,"pid":1,"tid":1,"frames":["0x1"]}
 {"record":"module","id":1,"path":"/a","arch":"gpu"}
 `
-	f = &File{path: "test", data: []byte(header + lines), maxKept: 564}
-	if err := f.open(); err != nil {
+	bounded := linetext.New("test", []byte(header+lines))
+	bounded.MaxKept = 564
+	f, err := open(bounded)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if len(f.facts.Launches) != 2 || len(f.facts.Modules) != 0 || len(f.Problems()) != 2 || !strings.Contains(f.Problems()[1], "there are more than 564 bytes of modules and launches") {
@@ -385,7 +391,7 @@ func TestAFileThatShrinksIsAnError(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	stop := errors.New("enough")
-	if f, _ := open(t, whole); !errors.Is(f.Samples(func(*gpusamples.Sample) error { return stop }), stop) {
+	if f, _ := opened(t, whole); !errors.Is(f.Samples(func(*gpusamples.Sample) error { return stop }), stop) {
 		t.Error("the error of yield is lost")
 	}
 }

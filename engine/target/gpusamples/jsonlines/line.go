@@ -12,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
+	"github.com/unwindd/unwindd/engine/target/linetext"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -32,16 +33,14 @@ const maxWeight = 1 << 40
 // maxLanes is the number of lanes in an execution mask.
 const maxLanes = 64
 
-// errTooLong is the error for a line that is not read.
-var errTooLong = fmt.Errorf("the line has more than %d bytes", maxLine)
-
 // errFound ends a search in an object.
 var errFound = errors.New("found")
 
-// recordKind returns the kind of a line. Its member may be anywhere in the line.
-func recordKind(r *jsontext.Reader) (kind string, err error) {
-	if len(r.Data) > maxLine {
-		return "", errTooLong
+// recordKind returns the kind of a line, which r reads from then on. Its member may be anywhere in the
+// line.
+func recordKind(r *jsontext.Reader, l *linetext.Line) (kind string, err error) {
+	if *r = (jsontext.Reader{Data: l.Text}); l.Err != nil {
+		return "", l.Err
 	}
 	hasRecord := false
 	err = r.Object(func(name []byte) error {
@@ -382,8 +381,8 @@ func (l *launchLine) launch() gpusamples.Launch {
 }
 
 // readFormat reads the first line.
-func readFormat(r *jsontext.Reader) (*formatLine, error) {
-	kind, err := recordKind(r)
+func readFormat(r *jsontext.Reader, line *linetext.Line) (*formatLine, error) {
+	kind, err := recordKind(r, line)
 	var l formatLine
 	switch {
 	case err != nil:

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/target/jsontext"
+	"github.com/unwindd/unwindd/engine/target/linetext"
 )
 
 type obj = map[string]any
@@ -96,8 +97,8 @@ func TestSchemaRequiresWhatTheReaderDoes(t *testing.T) {
 			default:
 				text, _ = json.Marshal(without)
 			}
-			f := &File{path: "test", data: []byte(header + string(text)), maxKept: maxKept}
-			if err := f.open(); err != nil {
+			f, err := open(linetext.New("test", []byte(header+string(text))))
+			if err != nil {
 				t.Fatal(err)
 			}
 			if refused := len(f.Problems()) > 0; refused != required[member] {
@@ -127,7 +128,7 @@ func TestExamplesOfTheDocumentAreRead(t *testing.T) {
 	if !ok || !ended {
 		t.Fatal("the document has no example")
 	}
-	f, problems := open(t, text)
+	f, problems := opened(t, text)
 	if len(problems) > 0 {
 		t.Errorf("problems %q", problems)
 	}

@@ -58,7 +58,7 @@ func (f *File) read() {
 	if err != nil {
 		f.problem("%v: the rest of the file is not read", err)
 	}
-	f.releasePages(0, len(f.data))
+	f.mapping.ReleasePages(0, uint64(len(f.data)))
 }
 
 // readProcess reads the object of one process.

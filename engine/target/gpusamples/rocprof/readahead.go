@@ -57,7 +57,7 @@ func (f *File) Samples(yield func(*gpusamples.Sample) error) error {
 		}
 		if passed += j.chunk.end - j.chunk.start; passed >= f.maxMapped {
 			// All of it: the kernel maps many pages around each that is touched.
-			f.releasePages(0, len(f.data))
+			f.mapping.ReleasePages(0, uint64(len(f.data)))
 			passed = 0
 		}
 		free <- j

@@ -118,12 +118,7 @@ func (f *File) finish() {
 }
 
 // Close unmaps the file.
-func (f *File) Close() error {
-	if f.mapping == nil {
-		return nil
-	}
-	return f.mapping.Close()
-}
+func (f *File) Close() error { return f.mapping.Close() }
 
 // Facts returns everything in the file except its samples.
 func (f *File) Facts() *gpusamples.Facts { return &f.facts }
@@ -159,14 +154,8 @@ func (f *File) account(n int) error {
 // passed releases pages that were read.
 func (f *File) passed(offset int) {
 	if offset-f.releasedTo >= f.maxMapped || offset < f.releasedTo {
-		f.releasePages(f.releasedTo, offset)
+		f.mapping.ReleasePages(uint64(f.releasedTo), uint64(offset)) //nolint:gosec // offsets in the file
 		f.releasedTo = offset
-	}
-}
-
-func (f *File) releasePages(start, end int) {
-	if f.mapping != nil && start < end {
-		f.mapping.ReleasePages(uint64(start), uint64(end)) //nolint:gosec // offsets in the file
 	}
 }
 

@@ -91,7 +91,7 @@ func (p *pass) see(l *linetext.Line) error {
 // problem adds a problem, with the part that is left out for it.
 func (p *pass) problem(l *linetext.Line, err error, what string) {
 	if p.isFirst {
-		p.file.lines.Problem(l.Number, "%v: the %s is left out", err, what)
+		p.file.Problem(l.Number, "%v: the %s is left out", err, what)
 	}
 }
 
@@ -174,7 +174,7 @@ func (p *pass) state(name string) int {
 	switch {
 	case known:
 		return i
-	case !p.isFirst || !f.lines.Keep(2*len(name)+128):
+	case !p.isFirst || !f.Keep(2*len(name)+128):
 		return -1
 	}
 	i = -1
@@ -271,8 +271,8 @@ func (p *pass) findKernel(name []byte) error {
 	case known:
 	case len(name) == 0:
 		return errors.New("Kernel: has no name")
-	case !p.isFirst || !f.lines.Keep(2*len(name)+160):
-		return fmt.Errorf("there are more than %d bytes of names of kernels", f.lines.MaxKept)
+	case !p.isFirst || !f.Keep(2*len(name)+160):
+		return fmt.Errorf("there are more than %d bytes of names of kernels", f.MaxKept)
 	default:
 		i = int32(len(f.facts.Kernels)) //nolint:gosec // bounded by Keep
 		f.kernels[string(name)] = i

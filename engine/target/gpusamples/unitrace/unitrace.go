@@ -24,7 +24,7 @@ const Form = "unitrace"
 // File is a file of stall tables, a gpusamples.File. It may be used concurrently,
 // except for Close.
 type File struct {
-	lines   *linetext.File
+	*linetext.File
 	facts   gpusamples.Facts
 	kernels map[string]int32 // indices of facts.Kernels by name
 	states  map[string]int   // indices of facts.States by name of the column
@@ -38,7 +38,7 @@ func Open(path string) (*File, error) { return linetext.Open(path, gpusamples.Er
 // open reads everything except the samples.
 func open(lines *linetext.File) (*File, error) {
 	f := &File{
-		lines: lines, facts: gpusamples.Facts{Path: lines.Path(), Form: Form},
+		File: lines, facts: gpusamples.Facts{Path: lines.Path(), Form: Form},
 		kernels: map[string]int32{}, states: map[string]int{},
 	}
 	p := pass{file: f, isFirst: true}
@@ -72,18 +72,11 @@ func open(lines *linetext.File) (*File, error) {
 // Facts returns the kernels and the states.
 func (f *File) Facts() *gpusamples.Facts { return &f.facts }
 
-// Problems returns the problems of the file, each a sentence that names the file, the
-// line, the column, and the expectation.
-func (f *File) Problems() []string { return f.lines.Problems() }
-
-// Close unmaps the file.
-func (f *File) Close() error { return f.lines.Close() }
-
 // Samples delivers a sample for each count that is not zero, in the order of the file.
 func (f *File) Samples(yield func(*gpusamples.Sample) error) error {
 	p := pass{file: f}
 	var s gpusamples.Sample
-	return f.lines.EachLine(func(l *linetext.Line) error {
+	return f.EachLine(func(l *linetext.Line) error {
 		if err := p.see(l); err != nil {
 			return err
 		}
