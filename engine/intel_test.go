@@ -118,7 +118,7 @@ func TestStackOfCodeWhoseSourceModuleIsInTheSnapshot(t *testing.T) {
 		members["snapshot.json"] = text
 		return archive(t, members)
 	}
-	oneFrame := func(a *enginetest.Ask) { a.Stack.MaxFrames = 1 }
+	oneFrame := func(a *enginetest.Ask) { a.Stack.MaxFrames = new(uint32(1)) }
 	whole := enginetest.Report(t, made(map[string][]byte{"objects/k.elf": zebin}, nil), oneFrame)
 	cut := map[string][]byte{
 		"objects/k.elf": bytes.ReplaceAll(zebin, []byte(".debug_"), []byte(".other_")), "objects/k.dbg": stream, "source/k.visaasm": assembly,

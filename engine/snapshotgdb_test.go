@@ -257,7 +257,7 @@ func TestWavesOfROCgdbComeIntoSnapshots(t *testing.T) {
 	}
 	for _, c := range []struct {
 		expr string
-		read uint64
+		read uint32
 		want string
 	}{
 		{"DW_OP_regx v0", 2048, laneNumbers(0, 64)},

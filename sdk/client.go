@@ -166,6 +166,47 @@ func (u *unaryCall[Q, R, A]) do(ctx context.Context, c *Client) (*A, error) {
 	return a, nil
 }
 
+// streamCall is a call whose answer comes in parts: Q is the encoded request and P an encoded
+// part.
+type streamCall[Q, P any] struct {
+	name    string
+	engine  Engine // for the plugin's requests; nil: the call offers none
+	request Q
+	session *uint64 // in request, where the engine's session goes
+	rpc     func(context.Context, Q, ...grpc.CallOption) (grpc.ServerStreamingClient[P], error)
+	add     func(*P) error // decodes a part, and adds it to the answer
+}
+
+// do makes the call. The error is nil where at least one part came.
+func (s *streamCall[Q, P]) do(ctx context.Context, c *Client) error {
+	ctx, session, end, err := c.begin(ctx, s.name, s.engine)
+	if err != nil {
+		return err
+	}
+	defer end()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	*s.session = session
+	stream, err := s.rpc(ctx, s.request, grpc.MaxCallRecvMsgSize(maxAnswer), grpc.MaxCallSendMsgSize(maxRequest))
+	if err != nil {
+		return callError(ctx, s.name, err)
+	}
+	for isFirst := true; ; isFirst = false {
+		part, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF) && isFirst:
+			return fmt.Errorf("%s: %w: no answer", s.name, ErrMalformed)
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return callError(ctx, s.name, err)
+		}
+		if err := s.add(part); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+}
+
 // Describe asks for the description, which is not validated.
 func (c *Client) Describe(ctx context.Context) (*Description, error) {
 	u := unaryCall[*pb.DescribeRequest, *pb.Description, Description]{
@@ -176,100 +217,65 @@ func (c *Client) Describe(ctx context.Context) (*Description, error) {
 
 // OpenTarget makes the call of Architecture.
 func (c *Client) OpenTarget(ctx context.Context, e Engine, req *OpenTargetRequest) (*OpenTargetAnswer, error) {
-	const name = "OpenTarget"
-	ctx, session, end, err := c.begin(ctx, name, e)
-	if err != nil {
+	var a *OpenTargetAnswer
+	var left int    // threads that may come yet
+	var data uint64 // bytes of registers that came
+	p := encodeOpenTargetRequest(req)
+	s := streamCall[*pb.OpenTargetRequest, pb.OpenTargetPart]{
+		name: "OpenTarget", engine: e, request: p, session: &p.Session, rpc: c.rpc.OpenTarget,
+		add: func(part *pb.OpenTargetPart) (err error) {
+			if a == nil {
+				if part.GetAnswer() == nil {
+					return fmt.Errorf("%w: OpenTargetPart: the first part is no answer", ErrMalformed)
+				}
+				a, left, err = decodeOpenTargetAnswer(part.GetAnswer())
+				return err
+			}
+			threads, err := decodeTargetThreads(part.GetThreads())
+			data += uint64(len(part.GetThreads().GetRegisters().GetData()))
+			switch {
+			case err != nil:
+				return err
+			case len(threads) == 0 || len(threads) > left:
+				return fmt.Errorf("%w: OpenTargetPart.threads: %d threads, expected 1 to %d more", ErrMalformed, len(threads), left)
+			case data > MaxRegisterData:
+				return fmt.Errorf("%w: TargetThreads.registers: more than %d bytes in all", ErrMalformed, MaxRegisterData)
+			}
+			left -= len(threads)
+			a.Threads = append(a.Threads, threads...)
+			return nil
+		},
+	}
+	if err := s.do(ctx, c); err != nil {
 		return nil, err
 	}
-	defer end()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	p := encodeOpenTargetRequest(req)
-	p.Session = session
-	stream, err := c.rpc.OpenTarget(ctx, p, grpc.MaxCallRecvMsgSize(maxAnswer), grpc.MaxCallSendMsgSize(maxRequest))
-	if err != nil {
-		return nil, callError(ctx, name, err)
-	}
-	part, err := stream.Recv()
-	if err != nil {
-		return nil, streamError(ctx, name, err)
-	}
-	first := part.GetAnswer()
-	if first == nil {
-		return nil, fmt.Errorf("%s: %w: OpenTargetPart: the first part is no answer", name, ErrMalformed)
-	}
-	a, left, err := decodeOpenTargetAnswer(first)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	var data uint64
-	for {
-		part, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, streamError(ctx, name, err)
-		}
-		threads, err := decodeTargetThreads(part.GetThreads())
-		data += uint64(len(part.GetThreads().GetRegisters().GetData()))
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("%s: %w", name, err)
-		case len(threads) == 0 || len(threads) > left:
-			return nil, fmt.Errorf("%s: %w: OpenTargetPart.threads: %d threads, expected 1 to %d more", name, ErrMalformed, len(threads), left)
-		case data > MaxRegisterData:
-			return nil, fmt.Errorf("%s: %w: TargetThreads.registers: more than %d bytes in all", name, ErrMalformed, MaxRegisterData)
-		}
-		left -= len(threads)
-		a.Threads = append(a.Threads, threads...)
-	}
-	if left > 0 {
-		return nil, fmt.Errorf("%s: %w: OpenTargetAnswer.threads: %d, expected %d, the threads of the parts", name, ErrMalformed, len(a.Threads)+left, len(a.Threads))
+	if n := len(a.Threads); left > 0 {
+		return nil, fmt.Errorf("%s: %w: OpenTargetAnswer.threads: %d, expected %d, the threads of the parts", s.name, ErrMalformed, n+left, n)
 	}
 	return a, nil
 }
 
 // OpenObject makes the call of Architecture.
 func (c *Client) OpenObject(ctx context.Context, e Engine, req *OpenObjectRequest) (*OpenObjectAnswer, error) {
-	const name = "OpenObject"
-	ctx, session, end, err := c.begin(ctx, name, e)
-	if err != nil {
+	var a *OpenObjectAnswer
+	p, left := encodeOpenObjectRequest(req), maxRows(req)
+	s := streamCall[*pb.OpenObjectRequest, pb.OpenObjectPart]{
+		name: "OpenObject", engine: e, request: p, session: &p.Session, rpc: c.rpc.OpenObject,
+		add: func(part *pb.OpenObjectPart) (err error) {
+			switch {
+			case a != nil:
+				return appendRows(a, part.GetRows(), &left)
+			case part.GetAnswer() == nil:
+				return fmt.Errorf("%w: OpenObjectPart: the first part is no answer", ErrMalformed)
+			}
+			a, err = decodeOpenObjectAnswer(part.GetAnswer())
+			return err
+		},
+	}
+	if err := s.do(ctx, c); err != nil {
 		return nil, err
 	}
-	defer end()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	p := encodeOpenObjectRequest(req)
-	p.Session = session
-	stream, err := c.rpc.OpenObject(ctx, p, grpc.MaxCallRecvMsgSize(maxAnswer), grpc.MaxCallSendMsgSize(maxRequest))
-	if err != nil {
-		return nil, callError(ctx, name, err)
-	}
-	part, err := stream.Recv()
-	if err != nil {
-		return nil, streamError(ctx, name, err)
-	}
-	if part.GetAnswer() == nil {
-		return nil, fmt.Errorf("%s: %w: OpenObjectPart: the first part is no answer", name, ErrMalformed)
-	}
-	a, err := decodeOpenObjectAnswer(part.GetAnswer())
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	left := maxRows(req)
-	for {
-		part, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return a, nil
-		}
-		if err != nil {
-			return nil, streamError(ctx, name, err)
-		}
-		if err := appendRows(a, part.GetRows(), &left); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-	}
+	return a, nil
 }
 
 // maxRows returns how many rows the tables of an answer may have in total: no more than
@@ -322,14 +328,6 @@ func appendRows(a *OpenObjectAnswer, p *pb.TableRows, left *int) error {
 		t.Rows = append(t.Rows, rows...)
 	}
 	return nil
-}
-
-// streamError is like callError, for a stream, which must not end before its answer.
-func streamError(ctx context.Context, name string, err error) error {
-	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: %w: no answer", name, ErrMalformed)
-	}
-	return callError(ctx, name, err)
 }
 
 // FrameRules makes the call of Architecture.

@@ -12,7 +12,6 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/job"
-	"github.com/unwindd/unwindd/engine/value"
 )
 
 // evalFlags are the flags of `unwindd eval`.
@@ -20,12 +19,9 @@ type evalFlags struct {
 	*globals
 	targetFlags
 	coreFlags
-	job       job.Evaluate
-	expr      string
-	snapshot  string
-	lane      int64
-	iteration int64
-	unit      string
+	job      job.Evaluate
+	snapshot string
+	unit     string
 }
 
 func newEval(g *globals) *cobra.Command {
@@ -53,43 +49,32 @@ it.`,
 	flags := cmd.Flags()
 	f.targetFlags.add(flags)
 	f.coreFlags.add(flags)
-	flags.StringVar(&f.job.Arch, "arch", "", "the architecture `A`")
-	flags.StringVar(&f.expr, "expr", "", "the expression, as `TEXT`")
 	flags.StringVar(&f.snapshot, "snapshot", "", "take the state from the snapshot `F`")
-	flags.StringVar(&f.job.Thread, "thread", "", "evaluate in the snapshot's thread `ID`")
-	flags.IntVar(&f.job.Frame, "frame", 0, "evaluate in frame `N` of the thread")
-	flags.StringArrayVar(&f.job.Registers, "reg", nil, "a register's contents: `REGISTER=HEX`; may be repeated")
-	flags.StringArrayVar(&f.job.Memory, "mem", nil, "memory: `SPACE:ADDR=HEX`, the bytes in order; may be repeated")
-	flags.StringVar(&f.job.CFA, "cfa", "", "the frame's CFA: `SPACE:ADDR`")
-	flags.Int64Var(&f.lane, "lane", -1, "the current lane is `N`")
-	flags.Int64Var(&f.iteration, "iteration", -1, "the current iteration is `N`")
-	flags.StringVar(&f.job.Object, "object", "", "the current object is at the location `EXPR`")
-	flags.StringVar(&f.job.Processor, "processor", "", "the processor `P`")
-	flags.Uint32Var(&f.job.Wave, "wave", 0, "lanes of the thread: 32 or 64 (by processor)")
-	flags.StringVar(&f.job.Kind, "kind", "", "the result is a `KIND`: value or location")
-	flags.Uint64Var(&f.job.Read, "read", 0, "also read `BITS` bits of the location")
 	flags.StringVar(&f.unit, "unit", "", "the expression is of the unit at `FILE:OFFSET` of .debug_info")
-	flags.StringArrayVar(&f.job.Stack, "stack", nil, "a `VALUE` on the stack before the expression, the bottom first; may be repeated")
-	flags.BoolVar(&f.job.Trace, "trace", false, "say what is on the stack after each operation")
-	flags.StringVar(&f.job.Var, "var", "", "print a variable of the frame, or a part of it, such as `a.b[3]`")
-	addLimits(flags, &f.job.Limits)
+	addEvalFlags(flags, &f.job)
 	return cmd
 }
 
-// check refuses flags that have no meaning.
-func (f *evalFlags) check(cmd *cobra.Command) error {
-	changed := cmd.Flags().Changed
-	f.job.Format = f.format
-	if changed("expr") {
-		f.job.Expr = &f.expr
-	}
-	if changed("lane") {
-		f.job.Lane = &f.lane
-	}
-	if changed("iteration") {
-		f.job.Iteration = &f.iteration
-	}
-	return usage(f.job.Check(f.snapshot != ""))
+// addEvalFlags adds the flags that are options of an evaluation.
+func addEvalFlags(flags *pflag.FlagSet, j *job.Evaluate) {
+	flags.StringVar(&j.Arch, "arch", "", "the architecture `A`")
+	flags.Func("expr", "the expression, as `TEXT`", func(text string) error { j.Expr = &text; return nil })
+	flags.StringVar(&j.Thread, "thread", "", "evaluate in the snapshot's thread `ID`")
+	addNumber(flags, &j.Frame, job.EvaluateRanges, "frame", 0, "evaluate in frame `N` of the thread")
+	flags.StringArrayVar(&j.Reg, "reg", nil, "a register's contents: `REGISTER=HEX`; may be repeated")
+	flags.StringArrayVar(&j.Mem, "mem", nil, "memory: `SPACE:ADDR=HEX`, the bytes in order; may be repeated")
+	flags.StringVar(&j.Cfa, "cfa", "", "the frame's CFA: `SPACE:ADDR`")
+	addNumber(flags, &j.Lane, job.EvaluateRanges, "lane", -1, "the current lane is `N`")
+	addNumber(flags, &j.Iteration, job.EvaluateRanges, "iteration", -1, "the current iteration is `N`")
+	flags.StringVar(&j.Object, "object", "", "the current object is at the location `EXPR`")
+	flags.StringVar(&j.Processor, "processor", "", "the processor `P`")
+	flags.Uint32Var(&j.Wave, "wave", 0, "lanes of the thread: 32 or 64 (by processor)")
+	flags.StringVar(&j.Kind, "kind", "", "the result is a `KIND`: value or location")
+	flags.Uint32Var(&j.Read, "read", 0, "also read `BITS` bits of the location")
+	flags.StringArrayVar(&j.Stack, "stack", nil, "a `VALUE` on the stack before the expression, the bottom first; may be repeated")
+	flags.BoolVar(&j.Trace, "trace", false, "say what is on the stack after each operation")
+	flags.StringVar(&j.Var, "var", "", "print a variable of the frame, or a part of it, such as `a.b[3]`")
+	addLimits(flags, &j.Depth, &j.Elements, &j.Raw)
 }
 
 // usage makes a job's error of usage a usageError.
@@ -101,7 +86,8 @@ func usage(err error) error {
 }
 
 func (f *evalFlags) run(cmd *cobra.Command) error {
-	if err := f.check(cmd); err != nil {
+	f.job.Format = f.format
+	if err := usage(f.job.Check(f.snapshot != "")); err != nil {
 		return err
 	}
 	if err := f.targetFlags.check(); err != nil {
@@ -164,11 +150,4 @@ func (f *evalFlags) evaluate(ctx context.Context, e *engine.Engine) (*job.Evalua
 		}
 	}
 	return x.Evaluate(ctx, t)
-}
-
-// addLimits adds the flags that bound the printing of variables.
-func addLimits(flags *pflag.FlagSet, l *value.Limits) {
-	flags.IntVar(&l.Depth, "depth", value.DefaultLimits.Depth, "print `N` levels of values within one another")
-	flags.IntVar(&l.Elements, "elements", value.DefaultLimits.Elements, "print `N` elements of an array or a container, and characters of a string")
-	flags.BoolVar(&l.Raw, "raw", false, "print containers as their implementation is")
 }

@@ -36,7 +36,10 @@ func TestEvalUsage(t *testing.T) {
 		{[]string{"--arch", "x86_64", "--expr", "", "--unit", server}, "expected FILE:OFFSET"},
 		{[]string{"--arch", "x86_64", "--expr", "", "--unit", server + ":0", "-o", server}, "written over"},
 		{[]string{"--snapshot", serverCore, "--var", "batch["}, "--var"},
-		{[]string{"--snapshot", serverCore, "--var", "batch", "--lane", "-2"}, "--lane -2"},
+		{[]string{"--snapshot", serverCore, "--var", "batch", "--lane", "-2"}, "--lane -2: expected 0 to 2147483647"},
+		{[]string{"--snapshot", serverCore, "--var", "batch", "--frame", "-1"}, "--frame -1: expected 0 or more"},
+		{[]string{"--snapshot", serverCore, "--var", "batch", "--depth", "0"}, "--depth 0: expected 1 to 64"},
+		{[]string{"--arch", "x86_64", "--expr", "", "--iteration", "-1"}, "--iteration -1: expected 0 or more"},
 	} {
 		if stdout, stderr, status := unwindd(t, append([]string{"eval"}, c.args...)...); status != exitUsage || stdout != "" || !strings.Contains(stderr, c.says) {
 			t.Errorf("eval %v: status %d, %q, %s", c.args, status, stdout, stderr)

@@ -107,9 +107,9 @@ func (f *profileFlags) addFlags(flags *pflag.FlagSet) {
 
 // addProfileFlags adds the flags that select the content of a profile.
 func addProfileFlags(flags *pflag.FlagSet, j *job.Profile) {
-	flags.IntVar(&j.MaxStack, "max-stack", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
+	addNumber(flags, &j.MaxStack, job.ProfileRanges, "max-stack", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
 	flags.BoolVar(&j.MarkGuesses, "mark-guesses", false, "mark the functions of guessed frames in pprof, folded, speedscope and firefox, as text and html do")
-	flags.StringArrayVar(&j.Events, "event", nil, "only the samples of `EVENT`; may be repeated")
+	flags.StringArrayVar(&j.Event, "event", nil, "only the samples of `EVENT`; may be repeated")
 	flags.StringArrayVar(&j.Annotate, "annotate", nil, "write only the lines and instructions of `FUNCTION` with their samples, as text or JSON; may be repeated")
 }
 
@@ -138,7 +138,7 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 			return err
 		}
 	}
-	e, end, err := f.newEngine(f.globals, engine.Options{MaxFrames: f.job.MaxStack, NoSymbols: !f.names, Disassembler: f.program})
+	e, end, err := f.newEngine(f.globals, f.job.Engine(engine.Options{Disassembler: f.program}))
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source rec
 		return nil, err
 	}
 	source.describe(p)
-	r, err := report.NewProfile(p, f.job.Events...)
+	r, err := report.NewProfile(p, f.job.Event...)
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func (f *stackFlags) ask(ctx context.Context, c *client.Client, e *engine.Engine
 	reader, pipe := io.Pipe()
 	a.report = bufio.NewReader(reader)
 	isTerminal := f.format == "text" && cmp.Or(f.output, stdoutName) == stdoutName && term.IsTerminal(int(os.Stdout.Fd())) && mayColor()
-	o := &pb.WalkOptions{Stack: f.job.Wire(), Verbose: f.verbose, Color: isTerminal, WithPath: f.job.WithPath}
+	o := &pb.WalkOptions{Stack: f.job.StackOptions, Verbose: f.verbose, Color: isTerminal, WithPath: f.job.WithPath}
 	go func() {
 		defer close(a.ended)
 		_, a.err = c.Walk(ctx, t, o, pipe)

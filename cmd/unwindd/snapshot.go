@@ -14,6 +14,8 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/service/job"
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
 // snapshotFlags are the flags of `unwindd snapshot`.
@@ -22,12 +24,12 @@ type snapshotFlags struct {
 	targetFlags
 	coreFlags
 	inputFlags
-	files   bool
+	job     job.Snapshot
 	anyFile bool
 }
 
 func newSnapshot(g *globals) *cobra.Command {
-	f := &snapshotFlags{globals: g}
+	f := &snapshotFlags{globals: g, job: job.Snapshot{SnapshotOptions: &pb.SnapshotOptions{}}}
 	cmd := &cobra.Command{
 		Use:   "snapshot TARGET -o FILE",
 		Short: "Write what the stacks of a target need into a small file",
@@ -50,7 +52,7 @@ left out, and said, unless --any-file asks for it.`,
 	f.targetFlags.add(flags)
 	f.coreFlags.add(flags)
 	f.inputFlags.add(flags)
-	flags.BoolVar(&f.files, "files", false, "put in the files of the code whose build IDs the target states, for who does not have them")
+	flags.BoolVar(&f.job.Files, "files", false, "put in the files of the code whose build IDs the target states, for who does not have them")
 	flags.BoolVar(&f.anyFile, "any-file", false, "put in also what is of files whose build IDs the target does not state")
 	return cmd
 }
@@ -89,7 +91,7 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 	for _, m := range t.Modules() {
 		f.reads(m.File, t.ModuleInfo(m).DebugFile)
 	}
-	s, err := t.Snapshot(cmd.Context(), engine.SnapshotOptions{Files: f.files, AnyFile: f.anyFile})
+	s, err := t.Snapshot(cmd.Context(), engine.SnapshotOptions{Files: f.job.Files, AnyFile: f.anyFile})
 	if err == nil {
 		err = object.Shrunk()
 	}

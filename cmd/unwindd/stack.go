@@ -79,27 +79,27 @@ of a wave do in each frame.`,
 func addStackFlags(flags *pflag.FlagSet, j *job.Stack) {
 	flags.StringVar(&j.Thread, "thread", "", "only the thread `ID`")
 	flags.BoolVar(&j.Crashed, "crashed", false, "only the threads that crashed")
-	flags.IntVar(&j.Top, "top", 0, "print only the `N` innermost frames of a stack")
+	addNumber(flags, &j.Top, job.StackRanges, "top", 0, "print only the `N` innermost frames of a stack")
 	flags.BoolVar(&j.Registers, "registers", false, "print the registers of every frame")
 	flags.BoolVar(&j.Goroutines, "goroutines", false, "print the goroutines of Go programs too")
 	flags.BoolVar(&j.Lanes, "lanes", false, "print what the lanes of waves do in every frame")
-	flags.IntVar(&j.Lane, "lane", -1, "print the stack of lane `N` of every wave that has it")
+	addNumber(flags, &j.Lane, job.StackRanges, "lane", -1, "print the stack of lane `N` of every wave that has it")
 	flags.BoolVar(&j.Locals, "locals", false, "print the variables of every frame")
 	flags.StringArrayVar(&j.Globals, "globals", nil, "print the variable `NAME` of the target")
-	addLimits(flags, &j.Limits)
-	flags.IntVar(&j.Source, "source", 0, "print `N` lines of source around the line of every frame")
-	flags.IntVar(&j.Code, "code", 0, "print `N` instructions around the PC of every frame")
-	flags.IntVar(&j.MaxFrames, "max-frames", engine.DefaultMaxFrames, "keep at most the `N` innermost frames of a stack, and the 64 outermost ones; 0: all")
+	addLimits(flags, &j.Depth, &j.Elements, &j.Raw)
+	addNumber(flags, &j.Source, job.StackRanges, "source", 0, "print `N` lines of source around the line of every frame")
+	addNumber(flags, &j.Code, job.StackRanges, "code", 0, "print `N` instructions around the PC of every frame")
+	addNumber(flags, &j.MaxFrames, job.StackRanges, "max-frames", engine.DefaultMaxFrames, "keep at most the `N` innermost frames of a stack, and the 64 outermost ones; 0: all")
 	flags.BoolVar(&j.NoInlines, "no-inlines", false, "leave out inlined calls")
 	flags.BoolVar(&j.NoFold, "no-fold", false, "print equal stacks one by one, and every frame of a recursion")
 	flags.BoolVar(&j.Signature, "signature", false, "print the signature of the crash: by what crashes are grouped")
-	flags.IntVar(&j.SignatureVersion, "signature-version", engine.SignatureVersion, "make signatures by the rules of version `N`")
+	addNumber(flags, &j.SignatureVersion, job.StackRanges, "signature-version", engine.SignatureVersion, "make signatures by the rules of version `N`")
 }
 
 // checkFlags refuses flags that have no meaning, before anything is walked.
-func (f *stackFlags) checkFlags(cmd *cobra.Command) error {
+func (f *stackFlags) checkFlags() error {
 	f.job.Format = f.format
-	if err := f.job.Check(cmd.Flags().Changed); err != nil {
+	if err := f.job.Check(); err != nil {
 		return usageError{err}
 	}
 	if f.program != "" && f.job.Code == 0 {
@@ -109,7 +109,7 @@ func (f *stackFlags) checkFlags(cmd *cobra.Command) error {
 }
 
 func (f *stackFlags) run(cmd *cobra.Command, args []string) error {
-	if err := f.checkFlags(cmd); err != nil {
+	if err := f.checkFlags(); err != nil {
 		return err
 	}
 	targets, err := f.targets(args)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/code"
@@ -24,6 +25,7 @@ import (
 	"github.com/unwindd/unwindd/engine/service/fleet"
 	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/engine/service/objects"
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
 // submitFlags are the flags of `unwindd submit`.
@@ -188,7 +190,7 @@ func (f *submitFlags) opener() (e *engine.Engine, end func(), err error) {
 
 // submit submits one file, after the files of code that it needs.
 func (f *submitFlags) submit(cmd *cobra.Command, q *fleet.Queue, e *engine.Engine, path string) (*fleet.Submitted, error) {
-	t, err := f.task(cmd, path)
+	t, err := f.task(path)
 	if err != nil {
 		return nil, err
 	}
@@ -219,23 +221,22 @@ func (f *submitFlags) submit(cmd *cobra.Command, q *fleet.Queue, e *engine.Engin
 }
 
 // task returns the task for a file.
-func (f *submitFlags) task(cmd *cobra.Command, path string) (fleet.Task, error) {
+func (f *submitFlags) task(path string) (fleet.Task, error) {
 	kind := cmp.Or(f.as, kindOf(path))
-	name := filepath.Base(path)
-	var j job.Job
+	f.stack.Name, f.profile.Name = filepath.Base(path), filepath.Base(path)
+	var options proto.Message
 	var err error
 	switch kind {
 	case "stack":
-		j.Stack, err = &f.stack, f.stack.Check(cmd.Flags().Changed)
+		options, err = f.stack, f.stack.Check()
 	case "profile":
-		j.Profile, err = &f.profile, f.profile.Check()
+		options, err = f.profile, f.profile.Check()
 	default:
-		j.Snapshot = &job.Snapshot{}
+		options = &pb.SnapshotOptions{Name: filepath.Base(path)}
 	}
 	if err != nil {
 		return fleet.Task{}, usageError{err}
 	}
-	_, options, _ := j.Wire(name)
 	return fleet.NewTask(kind, options)
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/unwindd/unwindd/engine/service/job"
 )
 
 // maxMistyped bounds the length of a mistyped name, maxDistance the distance of the name
@@ -68,6 +70,10 @@ func commandFor(path string) string {
 func flagError(cmd *cobra.Command, err error) error {
 	if args := cmd.Flags().Args(); len(args) > 0 && cmd.HasSubCommands() {
 		return usageError{noSuchCommand(cmd, args)} // the flags are of that command
+	}
+	var value *pflag.InvalidValueError
+	if errors.As(err, &value) && errors.Is(err, job.ErrUsage) {
+		return usageError{value.Unwrap()} // it names the flag itself
 	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {

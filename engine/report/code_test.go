@@ -30,7 +30,7 @@ const (
 )
 
 // code asks for instructions of every frame.
-func code(count int) func(*enginetest.Ask) {
+func code(count uint32) func(*enginetest.Ask) {
 	return func(a *enginetest.Ask) { a.Stack.Code = count }
 }
 
@@ -74,7 +74,7 @@ func TestCodeOfCoreEqualsObjdump(t *testing.T) {
 		listed[hexOf(t, m[1])] = strings.ReplaceAll(m[2], " ", "") + " " + m[3]
 	}
 	frames := 0
-	for _, count := range []int{1, 4, 7} {
+	for _, count := range []uint32{1, 4, 7} {
 		for _, th := range enginetest.Report(t, serverCore, code(count)).Threads {
 			isTop := true
 			for i := range th.Frames {
@@ -86,7 +86,7 @@ func TestCodeOfCoreEqualsObjdump(t *testing.T) {
 					continue
 				}
 				frames++
-				checkCodeLines(t, f, isTop, count, listed)
+				checkCodeLines(t, f, isTop, int(count), listed)
 				isTop = false
 			}
 		}

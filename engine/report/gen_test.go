@@ -71,7 +71,7 @@ func TestStackOfAGenThreadGoesOnWhereItWasLaunched(t *testing.T) {
 
 // TestGenStackOfALane is about a lane that is active in one thread only.
 func TestGenStackOfALane(t *testing.T) {
-	out := enginetest.Text(t, genSnapshot, func(a *enginetest.Ask) { a.Stack.Lane = 2 })
+	out := enginetest.Text(t, genSnapshot, func(a *enginetest.Ask) { a.Stack.Lane = new(uint32(2)) })
 	for _, want := range []string{
 		"sums.elf+0x4a0\n     lanes 2 inactive\n",                                  // of g0
 		"  #2 0x00000000001401e8 sums+0x1e8 /usr/src/sums.cl:19:14\n  launched by", // of g1

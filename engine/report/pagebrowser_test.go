@@ -74,7 +74,7 @@ func TestPageSaysWhatTheTextSays(t *testing.T) {
 		{"a core, unfolded", crashExample + ".core", func(a *enginetest.Ask) { a.Stack.NoFold, a.Stack.NoInlines = true, true }},
 		{"recursions", recursions, func(*enginetest.Ask) {}},
 		{"recursions, unfolded", recursions, unfolded},
-		{"a cut stack", recursions, func(a *enginetest.Ask) { a.Stack.MaxFrames = 100 }},
+		{"a cut stack", recursions, func(a *enginetest.Ask) { a.Stack.MaxFrames = new(uint32(100)) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			url := stackPage(t, c.path, c.set)

@@ -38,7 +38,7 @@ func TestRecursionsOfEachKind(t *testing.T) {
 			}
 		}
 	}
-	cut := enginetest.Report(t, core, func(a *enginetest.Ask) { a.Stack.MaxFrames, a.Stack.Locals = 50, true }).Threads[0]
+	cut := enginetest.Report(t, core, func(a *enginetest.Ask) { a.Stack.MaxFrames, a.Stack.Locals = new(uint32(50)), true }).Threads[0]
 	if len(cut.LeftOut) != 1 || cut.LeftOut[0].Frames == 0 || cut.Frames[len(cut.Frames)-1].Function != "_start" {
 		t.Errorf("left out %v, %d frames", cut.LeftOut, len(cut.Frames))
 	}

@@ -175,28 +175,29 @@ var evaluating = map[string]func(*job.Evaluate, string) error{
 	"arch":      func(j *job.Evaluate, v string) error { j.Arch = v; return nil },
 	"processor": func(j *job.Evaluate, v string) error { j.Processor = v; return nil },
 	"expr":      func(j *job.Evaluate, v string) error { j.Expr = &v; return nil },
-	"reg":       func(j *job.Evaluate, v string) error { j.Registers = append(j.Registers, v); return nil },
-	"mem":       func(j *job.Evaluate, v string) error { j.Memory = append(j.Memory, v); return nil },
+	"reg":       func(j *job.Evaluate, v string) error { j.Reg = append(j.Reg, v); return nil },
+	"mem":       func(j *job.Evaluate, v string) error { j.Mem = append(j.Mem, v); return nil },
 	"stack":     func(j *job.Evaluate, v string) error { j.Stack = append(j.Stack, v); return nil },
-	"cfa":       func(j *job.Evaluate, v string) error { j.CFA = v; return nil },
+	"cfa":       func(j *job.Evaluate, v string) error { j.Cfa = v; return nil },
 	"object":    func(j *job.Evaluate, v string) error { j.Object = v; return nil },
 	"kind":      func(j *job.Evaluate, v string) error { j.Kind = v; return nil },
 	"var":       func(j *job.Evaluate, v string) error { j.Var = v; return nil },
 	"trace":     func(j *job.Evaluate, _ string) error { j.Trace = true; return nil },
-	"frame":     func(j *job.Evaluate, v string) (err error) { j.Frame, err = strconv.Atoi(v); return err },
-	"depth":     func(j *job.Evaluate, v string) (err error) { j.Limits.Depth, err = strconv.Atoi(v); return err },
-	"elements":  func(j *job.Evaluate, v string) (err error) { j.Limits.Elements, err = strconv.Atoi(v); return err },
-	"read":      func(j *job.Evaluate, v string) (err error) { j.Read, err = strconv.ParseUint(v, 10, 64); return err },
-	"wave": func(j *job.Evaluate, v string) error {
-		lanes, err := strconv.ParseUint(v, 10, 32)
-		j.Wave = uint32(lanes)
-		return err
-	},
+	"frame":     func(j *job.Evaluate, v string) (err error) { j.Frame, err = uintOf(v); return err },
+	"depth":     func(j *job.Evaluate, v string) (err error) { j.Depth, err = uintOf(v); return err },
+	"elements":  func(j *job.Evaluate, v string) (err error) { j.Elements, err = uintOf(v); return err },
+	"read":      func(j *job.Evaluate, v string) (err error) { j.Read, err = uintOf(v); return err },
+	"wave":      func(j *job.Evaluate, v string) (err error) { j.Wave, err = uintOf(v); return err },
 	"lane": func(j *job.Evaluate, v string) error {
-		lane, err := strconv.ParseInt(v, 10, 32)
+		lane, err := uintOf(v)
 		j.Lane = &lane
 		return err
 	},
+}
+
+func uintOf(text string) (uint32, error) {
+	n, err := strconv.ParseUint(text, 10, 32)
+	return uint32(n), err
 }
 
 // evaluatedHere is what an evaluation gives that no server makes.

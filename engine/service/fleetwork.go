@@ -16,8 +16,8 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/service/fleet"
-	"github.com/unwindd/unwindd/engine/service/job"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+	"github.com/unwindd/unwindd/engine/service/worker"
 )
 
 // This file does jobs of a fleet, as if they were requests.
@@ -61,11 +61,11 @@ type fleetReport struct {
 
 // begin receives the input, and starts a worker on it.
 func (r *fleetReport) begin(ctx context.Context, t *fleet.Task, receive func(io.Writer) error) error {
-	j, name, err := r.server.taskJob(t)
+	work, err := r.server.taskWork(t)
 	if err != nil {
 		return err
 	}
-	r.about = fleet.About{Type: contentType(j), Name: name}
+	r.about = fleet.About{Type: contentType(work.Job), Name: work.Name}
 	most := r.server.now().Body
 	for _, size := range t.Joined {
 		most += size
@@ -77,38 +77,33 @@ func (r *fleetReport) begin(ctx context.Context, t *fleet.Task, receive func(io.
 		return err
 	}
 	r.server.metrics.received(r.upload.size)
-	if err := j.CheckInput(r.upload.size > 0); err != nil {
-		return err
-	}
-	r.answer, err = r.server.begin(ctx, r.req, j, r.upload.File, name)
+	r.answer, err = r.server.beginOn(ctx, r.req, work, r.upload)
 	return err
 }
 
-// taskJob returns the job of a task, and the name of its target.
-func (s *Server) taskJob(t *fleet.Task) (j *job.Job, name string, err error) {
-	switch t.Kind {
-	case "stack":
-		return taskOf(t, &pb.StackOptions{}, s.stackJob)
-	case "profile":
-		j, name, err := taskOf(t, &pb.ProfileOptions{}, s.profileJob)
-		if err == nil {
-			j.Profile.Joined, j.Profile.Size = t.Joined, t.Size
-			if t.Part != nil {
-				j.Profile.Part = &engine.ProfilePart{Index: t.Part.Index, Count: t.Part.Count}
-			}
-		}
-		return j, name, err
-	case "snapshot":
-		return taskOf(t, &pb.SnapshotOptions{}, s.snapshotJob)
-	}
-	return nil, "", badRequest.new(fmt.Sprintf("a job of the kind %.100q, expected stack, profile or snapshot", t.Kind))
-}
+// taskOptions are the empty options of tasks, by their kinds.
+var taskOptions = map[string]proto.Message{"stack": &pb.StackOptions{}, "profile": &pb.ProfileOptions{}, "snapshot": &pb.SnapshotOptions{}}
 
-func taskOf[O proto.Message](t *fleet.Task, options O, jobOf func(O) (*job.Job, string, error)) (*job.Job, string, error) {
-	if err := t.ReadOptions(options); err != nil {
-		return nil, "", badRequest.new("options that cannot be read: " + err.Error())
+// taskWork makes the request to a worker for a task. Its input is missing.
+func (s *Server) taskWork(t *fleet.Task) (*worker.Request, error) {
+	if taskOptions[t.Kind] == nil {
+		return nil, badRequest.new(fmt.Sprintf("a job of the kind %.100q, expected stack, profile or snapshot", t.Kind))
 	}
-	return jobOf(options)
+	options := proto.Clone(taskOptions[t.Kind])
+	if err := t.ReadOptions(options); err != nil {
+		return nil, badRequest.new("options that cannot be read: " + err.Error())
+	}
+	work, err := s.work(options)
+	if err != nil {
+		return nil, err
+	}
+	if p := work.Job.Profile; p != nil {
+		p.Joined, p.Size = t.Joined, t.Size
+		if t.Part != nil {
+			p.Part = &engine.ProfilePart{Index: t.Part.Index, Count: t.Part.Count}
+		}
+	}
+	return work, nil
 }
 
 // Read implements io.Reader.

@@ -16,9 +16,10 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
+	"google.golang.org/protobuf/proto"
 
-	"github.com/unwindd/unwindd/engine/service/job"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+	"github.com/unwindd/unwindd/engine/service/worker"
 )
 
 // maxPart bounds the bytes of a report in a message, maxMessage the bytes of a message that
@@ -74,17 +75,17 @@ type part[O any] interface {
 }
 
 // reportOf answers a call with the report of a job on the file that is sent.
-func reportOf[O any, In part[O]](c *calls, kind string, st stream[In], isThere func(O) bool, jobOf func(O) (*job.Job, string, error)) error {
+func reportOf[O proto.Message, In part[O]](c *calls, kind string, st stream[In]) error {
 	return c.counted(st.Context(), kind, func(req *request) error {
 		first, err := st.Recv()
-		if err != nil || !isThere(first.GetOptions()) {
+		if err != nil || !first.GetOptions().ProtoReflect().IsValid() {
 			return badRequest.new("the first message has no options")
 		}
-		j, name, err := jobOf(first.GetOptions())
+		s := c.server
+		work, err := s.work(first.GetOptions())
 		if err != nil {
 			return err
 		}
-		s := c.server
 		input, err := newUpload(s.spoolDir(), s.budget, s.now().Body)
 		if err != nil {
 			return err
@@ -99,10 +100,7 @@ func reportOf[O any, In part[O]](c *calls, kind string, st stream[In], isThere f
 		}); err != nil {
 			return err
 		}
-		if err := j.CheckInput(input.size > 0); err != nil {
-			return err
-		}
-		a, err := s.begin(st.Context(), req, j, input.File, name)
+		a, err := s.beginOn(st.Context(), req, work, input)
 		if err != nil {
 			return err
 		}
@@ -183,28 +181,28 @@ func sendParts(s *Server, a *answer, send func(*pb.Report) error) error {
 
 // Stack implements servicepb.UnwinddServer.
 func (c *calls) Stack(st grpc.BidiStreamingServer[pb.StackRequest, pb.Report]) error {
-	return reportOf(c, "stack", st, func(o *pb.StackOptions) bool { return o != nil }, c.server.stackJob)
+	return reportOf(c, "stack", st)
 }
 
 // Profile implements servicepb.UnwinddServer.
 func (c *calls) Profile(st grpc.BidiStreamingServer[pb.ProfileRequest, pb.Report]) error {
-	return reportOf(c, "profile", st, func(o *pb.ProfileOptions) bool { return o != nil }, c.server.profileJob)
+	return reportOf(c, "profile", st)
 }
 
 // Snapshot implements servicepb.UnwinddServer.
 func (c *calls) Snapshot(st grpc.BidiStreamingServer[pb.SnapshotRequest, pb.Report]) error {
-	return reportOf(c, "snapshot", st, func(o *pb.SnapshotOptions) bool { return o != nil }, c.server.snapshotJob)
+	return reportOf(c, "snapshot", st)
 }
 
 // Evaluate implements servicepb.UnwinddServer.
 func (c *calls) Evaluate(st grpc.BidiStreamingServer[pb.EvaluateRequest, pb.Report]) error {
-	return reportOf(c, "eval", st, func(o *pb.EvaluateOptions) bool { return o != nil }, evaluateJob)
+	return reportOf(c, "eval", st)
 }
 
 // Symbolize implements servicepb.UnwinddServer.
 func (c *calls) Symbolize(st grpc.BidiStreamingServer[pb.SymbolizeRequest, pb.SymbolizeResponse]) error {
 	return c.counted(st.Context(), "symbolize", func(req *request) error {
-		var j *job.Job
+		var work *worker.Request
 		for {
 			batch, err := inTime(c.server.now().Idle, st.Recv)
 			if errors.Is(err, io.EOF) {
@@ -213,18 +211,19 @@ func (c *calls) Symbolize(st grpc.BidiStreamingServer[pb.SymbolizeRequest, pb.Sy
 			if err != nil {
 				return err
 			}
-			if j == nil {
-				if j, err = symbolizeJob(batch.BuildId, batch.NoInlines, batch.Mangled); err != nil {
+			addresses := batch.Addresses
+			if batch.Addresses = nil; work == nil {
+				if work, err = c.server.work(batch); err != nil {
 					return err
 				}
 			}
-			lines, err := c.server.symbolLines(st.Context(), req, j, fromParameter(batch.Addresses))
+			lines, err := c.server.symbolLines(st.Context(), req, work, fromParameter(addresses))
 			if err != nil {
 				return err
 			}
 			answer := &pb.SymbolizeResponse{}
 			for i, line := range lines {
-				one, err := symbolized(batch.Addresses[i], line)
+				one, err := symbolized(addresses[i], line)
 				if err != nil {
 					return err
 				}

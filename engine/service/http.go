@@ -26,30 +26,22 @@ import (
 	"github.com/unwindd/unwindd/engine/service/objects"
 	"github.com/unwindd/unwindd/engine/service/reports"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+	"github.com/unwindd/unwindd/engine/service/worker"
 )
 
 // routes returns the handler of all paths of HTTP.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	stack := func(r *http.Request) (*job.Job, string, error) {
-		return fromParameters(r, &pb.StackOptions{}, s.stackJob)
-	}
-	profile := func(r *http.Request) (*job.Job, string, error) {
-		return fromParameters(r, &pb.ProfileOptions{}, s.profileJob)
-	}
-	mux.Handle("POST /v1/stack", s.job("stack", stack, s.send))
-	mux.Handle("POST /v1/profile", s.job("profile", profile, s.send))
-	mux.Handle("POST /v1/reports/stack", s.job("stack", s.ifKept(stack), s.keep))
-	mux.Handle("POST /v1/reports/profile", s.job("profile", s.ifKept(profile), s.keep))
+	stack, profile := &pb.StackOptions{}, &pb.ProfileOptions{}
+	mux.Handle("POST /v1/stack", s.counted("stack", s.job(stack, s.send)))
+	mux.Handle("POST /v1/profile", s.counted("profile", s.job(profile, s.send)))
+	mux.Handle("POST /v1/reports/stack", s.counted("stack", s.ifKept(s.job(stack, s.keep))))
+	mux.Handle("POST /v1/reports/profile", s.counted("profile", s.ifKept(s.job(profile, s.keep))))
 	mux.Handle("GET "+reportsPath+"{id}", s.counted("reports", s.getReport))
 	mux.Handle("DELETE "+reportsPath+"{id}", s.counted("reports", s.removeReport))
 	mux.Handle("GET /{$}", s.counted("page", s.showPage))
-	mux.Handle("POST /v1/snapshot", s.job("snapshot", func(r *http.Request) (*job.Job, string, error) {
-		return fromParameters(r, &pb.SnapshotOptions{}, s.snapshotJob)
-	}, s.send))
-	mux.Handle("POST /v1/eval", s.job("eval", func(r *http.Request) (*job.Job, string, error) {
-		return fromParameters(r, &pb.EvaluateOptions{}, evaluateJob)
-	}, s.send))
+	mux.Handle("POST /v1/snapshot", s.counted("snapshot", s.job(&pb.SnapshotOptions{}, s.send)))
+	mux.Handle("POST /v1/eval", s.counted("eval", s.job(&pb.EvaluateOptions{}, s.send)))
 	mux.Handle("POST /v1/symbolize", s.counted("symbolize", s.symbolize))
 	mux.Handle("PUT /v1/objects/{id}", s.counted("objects", s.putObject))
 	mux.Handle("GET /v1/objects/{id}", s.counted("objects", s.findObject))
@@ -62,14 +54,6 @@ func (s *Server) routes() http.Handler {
 		p.write(w)
 	})
 	return mux
-}
-
-// fromParameters makes a job from the parameters of a URL.
-func fromParameters[O proto.Message](r *http.Request, options O, jobOf func(O) (*job.Job, string, error)) (*job.Job, string, error) {
-	if err := setParametersOf(options, r); err != nil {
-		return nil, "", err
-	}
-	return jobOf(options)
 }
 
 // setParametersOf sets the fields of options that the parameters of a request name.
@@ -114,13 +98,15 @@ func (s *Server) counted(kind string, answer handler) http.Handler {
 // brokenError is the error of a report that breaks off: a part of it was sent.
 type brokenError struct{ error }
 
-// jobOf makes the job that a request asks for, and returns the name of its target.
-type jobOf func(*http.Request) (*job.Job, string, error)
-
-// job runs a job on the body of a request, and passes its report to give.
-func (s *Server) job(kind string, jobOf jobOf, give func(http.ResponseWriter, *answer, reports.Header) error) http.Handler {
-	return s.counted(kind, func(w http.ResponseWriter, r *http.Request, req *request) error {
-		j, name, err := jobOf(r)
+// job returns a handler that runs a job on the body of a request, and passes its report to give.
+// Parameters set the job's options, which are a message like usual.
+func (s *Server) job(usual proto.Message, give func(http.ResponseWriter, *answer, reports.Header) error) handler {
+	return func(w http.ResponseWriter, r *http.Request, req *request) error {
+		options := proto.Clone(usual)
+		if err := setParametersOf(options, r); err != nil {
+			return err
+		}
+		work, err := s.work(options)
 		if err != nil {
 			return err
 		}
@@ -129,16 +115,13 @@ func (s *Server) job(kind string, jobOf jobOf, give func(http.ResponseWriter, *a
 			return err
 		}
 		defer input.Close()
-		if err := j.CheckInput(input.size > 0); err != nil {
-			return err
-		}
-		a, err := s.begin(r.Context(), req, j, input.File, name)
+		a, err := s.beginOn(r.Context(), req, work, input)
 		if err != nil {
 			return err
 		}
 		defer a.Close()
-		return give(w, a, reports.Header{Name: name, Type: contentType(j)})
-	})
+		return give(w, a, reports.Header{Name: work.Name, Type: contentType(work.Job)})
+	}
 }
 
 // receive takes the body of a request into a file.
@@ -266,16 +249,18 @@ func (s *Server) symbolize(w http.ResponseWriter, r *http.Request, req *request)
 	if err := setParametersOf(&o, r); err != nil {
 		return err
 	}
-	j, err := symbolizeJob(o.BuildId, o.NoInlines, o.Mangled)
+	addresses := fromParameter(o.Addresses)
+	o.Addresses = nil
+	work, err := s.work(&o)
 	if err != nil {
 		return err
 	}
 	body := http.MaxBytesReader(w, io.NopCloser(&patientReader{r.Body, http.NewResponseController(w), s.now().Idle}), maxBatch)
-	batch, err := readBatch(body, fromParameter(o.Addresses))
+	batch, err := readBatch(body, addresses)
 	if err != nil {
 		return err
 	}
-	a, err := s.symbols(r.Context(), req, j, batch)
+	a, err := s.symbols(r.Context(), req, work, batch)
 	if err != nil {
 		return err
 	}
@@ -367,7 +352,7 @@ func fromParameter(list []uint64) (out []address) {
 }
 
 // symbols begins the answer of a job that writes a line for each address.
-func (s *Server) symbols(ctx context.Context, req *request, j *job.Job, addresses []address) (*answer, error) {
+func (s *Server) symbols(ctx context.Context, req *request, work *worker.Request, addresses []address) (*answer, error) {
 	if len(addresses) == 0 || len(addresses) > maxAddresses {
 		return nil, badRequest.new(fmt.Sprintf("%d addresses, expected 1 to %d", len(addresses), maxAddresses))
 	}
@@ -385,12 +370,13 @@ func (s *Server) symbols(ctx context.Context, req *request, j *job.Job, addresse
 	if err := b.Flush(); err != nil {
 		return nil, err
 	}
-	return s.begin(ctx, req, j, input.File, "addresses")
+	work.Input = input.File
+	return s.begin(ctx, req, work)
 }
 
 // symbolLines returns the lines of symbols, which have to fit into a message of gRPC.
-func (s *Server) symbolLines(ctx context.Context, req *request, j *job.Job, addresses []address) ([][]byte, error) {
-	a, err := s.symbols(ctx, req, j, addresses)
+func (s *Server) symbolLines(ctx context.Context, req *request, work *worker.Request, addresses []address) ([][]byte, error) {
+	a, err := s.symbols(ctx, req, work, addresses)
 	if err != nil {
 		return nil, err
 	}

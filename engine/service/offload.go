@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/unwindd/unwindd/engine/service/fleet"
-	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/engine/service/worker"
 )
 
@@ -60,18 +58,18 @@ const (
 
 // handOver begins the answer to a request for which there is no place here. The error is errBusy
 // where the fleet has no place either.
-func (s *Server) handOver(ctx context.Context, r *request, j *job.Job, input *os.File, name string) (*answer, error) {
-	kind, options, ok := j.Wire(name)
-	if s.offload == nil || !ok || r.caller == fleetCaller {
+func (s *Server) handOver(ctx context.Context, r *request, work *worker.Request) (*answer, error) {
+	options := work.Job.Options()
+	if s.offload == nil || options == nil || r.caller == fleetCaller {
 		return nil, errBusy
 	}
-	t, err := fleet.NewTask(kind, options)
+	t, err := fleet.NewTask(work.Job.Name(), options)
 	if err != nil {
 		return nil, err
 	}
 	return s.answer(func(a *answer) error {
 		return s.within(ctx, "fleet", func(ctx context.Context, span trace.Span) error {
-			outcome, err := s.offload.do(ctx, r, t, input, a)
+			outcome, err := s.offload.do(ctx, r, t, work.Input, a)
 			s.metrics.handedOver(outcome)
 			span.SetAttributes(attribute.String("unwindd.job", r.jobID()), attribute.String("unwindd.outcome", outcome))
 			return err

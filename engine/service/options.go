@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"math"
 	"net/url"
 	"path"
 	"slices"
@@ -19,7 +18,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/service/job"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
-	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/service/worker"
 )
 
 // This file makes jobs from options, which come by gRPC or as parameters of HTTP.
@@ -29,7 +28,7 @@ import (
 func setParameters(o proto.Message, parameters url.Values) error {
 	m := o.ProtoReflect()
 	for name, values := range parameters {
-		field := m.Descriptor().Fields().ByName(protoreflect.Name(strings.ReplaceAll(name, "-", "_")))
+		field := job.Field(m, name)
 		if field == nil {
 			return badRequest.new(fmt.Sprintf("there is no parameter %q, expected %s", name, parameterNames(m.Descriptor())))
 		}
@@ -115,86 +114,56 @@ func nameOf(text, usual string) string {
 	return base
 }
 
-// stackJob makes a job of options. A field of options that is not empty is a flag of the
-// command line.
-func (s *Server) stackJob(o *pb.StackOptions) (*job.Job, string, error) {
-	j := job.NewStack()
-	j.Format = cmp.Or(o.Format, "json")
-	j.Thread, j.Crashed, j.Top, j.Registers, j.Goroutines = o.Thread, o.Crashed, int(o.Top), o.Registers, o.Goroutines
-	j.Lanes, j.Locals, j.Globals, j.Source, j.Code = o.Lanes, o.Locals, o.Globals, int(o.Source), int(o.Code)
-	j.NoInlines, j.NoFold, j.Signature, j.Limits = o.NoInlines, o.NoFold, o.Signature, limitsOf(o.Depth, o.Elements, o.Raw)
-	j.SignatureVersion = int(min(o.SignatureVersion, math.MaxInt32))
-	if o.Lane != nil {
-		j.Lane = int(*o.Lane)
+// work makes the request to a worker that options ask for. Its input is missing.
+func (s *Server) work(options proto.Message) (*worker.Request, error) {
+	j, name := &job.Job{}, ""
+	var err error
+	switch o := options.(type) {
+	case *pb.StackOptions:
+		o.Name, o.Format = nameOf(o.Name, "target"), cmp.Or(o.Format, "json")
+		j.Stack, name = &job.Stack{StackOptions: o}, o.Name
+		err = j.Stack.Check()
+		j.Stack.BoundFrames(s.now().Frames)
+	case *pb.WalkOptions:
+		if o.Stack == nil {
+			o.Stack = &pb.StackOptions{}
+		}
+		if _, err := s.work(o.Stack); err != nil {
+			return nil, err
+		}
+		j.Walk, name = &job.Walk{WalkOptions: o}, "target"
+	case *pb.ProfileOptions:
+		o.Name, o.Format = nameOf(o.Name, "perf.data"), cmp.Or(o.Format, "json")
+		o.MaxStack = uint32(min(int(o.MaxStack), s.now().Frames)) //nolint:gosec // positive
+		j.Profile, name = &job.Profile{ProfileOptions: o}, o.Name
+		err = j.Profile.Check()
+	case *pb.SnapshotOptions:
+		o.Name = nameOf(o.Name, "target")
+		j.Snapshot, name = &job.Snapshot{SnapshotOptions: o}, o.Name
+	case *pb.EvaluateOptions:
+		o.Name, o.Format = nameOf(o.Name, "target"), cmp.Or(o.Format, "json")
+		j.Evaluate, name = &job.Evaluate{EvaluateOptions: o}, o.Name
+		err = checkEvaluation(j.Evaluate)
+	case *pb.SymbolizeRequest:
+		j.Symbolize, name = &job.Symbolize{SymbolizeRequest: o}, "addresses"
+		err = j.Symbolize.Check()
 	}
-	if o.MaxFrames != nil {
-		j.MaxFrames = int(*o.MaxFrames)
+	if err != nil {
+		return nil, badRequest.new(err.Error())
 	}
-	err := j.Check(func(flag string) bool {
-		f := o.ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(strings.ReplaceAll(flag, "-", "_")))
-		return f != nil && o.ProtoReflect().Has(f)
-	})
-	if j.MaxFrames = min(j.MaxFrames, s.now().Frames); err != nil {
-		return nil, "", badRequest.new(err.Error())
-	}
-	return &job.Job{Stack: &j}, nameOf(o.Name, "target"), nil
-}
-
-func (s *Server) profileJob(o *pb.ProfileOptions) (*job.Job, string, error) {
-	j := job.NewProfile()
-	j.Format, j.Events, j.NoSymbols, j.Annotate = cmp.Or(o.Format, "json"), o.Event, o.NoSymbols, o.Annotate
-	j.MarkGuesses = o.MarkGuesses
-	if o.MaxStack != 0 {
-		j.MaxStack = min(int(o.MaxStack), s.now().Frames)
-	}
-	if err := j.Check(); err != nil {
-		return nil, "", badRequest.new(err.Error())
-	}
-	return &job.Job{Profile: &j}, nameOf(o.Name, "perf.data"), nil
-}
-
-func (s *Server) snapshotJob(o *pb.SnapshotOptions) (*job.Job, string, error) {
-	return &job.Job{Snapshot: &job.Snapshot{Files: o.Files}}, nameOf(o.Name, "target"), nil
+	return &worker.Request{Job: j, Name: name}, nil
 }
 
 // maxEvaluation bounds the options of an evaluation, in bytes of JSON: a worker gets them in
 // one message.
 const maxEvaluation = 96 << 10
 
-// evaluateJob makes a job of options. They are checked later, when it is known whether
-// there is a target.
-func evaluateJob(o *pb.EvaluateOptions) (*job.Job, string, error) {
-	j := job.NewEvaluate()
-	j.Format, j.Arch, j.Expr, j.Thread, j.Frame = cmp.Or(o.Format, "json"), o.Arch, o.Expr, o.Thread, int(o.Frame)
-	j.Registers, j.Memory, j.CFA, j.Iteration, j.Object = o.Reg, o.Mem, o.Cfa, o.Iteration, o.Object
-	j.Processor, j.Wave, j.Kind, j.Read, j.Trace = o.Processor, o.Wave, o.Kind, uint64(o.Read), o.Trace
-	j.Stack, j.Var, j.Limits = o.Stack, o.Var, limitsOf(o.Depth, o.Elements, o.Raw)
-	if o.Lane != nil {
-		lane := int64(*o.Lane)
-		j.Lane = &lane
+// checkEvaluation refuses options that are too long. The others are checked later, when it is
+// known whether there is a target.
+func checkEvaluation(e *job.Evaluate) error {
+	b, err := json.Marshal(e)
+	if err == nil && len(b) > maxEvaluation {
+		err = fmt.Errorf("the options have %d bytes as JSON, expected at most %d", len(b), maxEvaluation)
 	}
-	b, err := json.Marshal(&j)
-	if err != nil {
-		return nil, "", err
-	}
-	if len(b) > maxEvaluation {
-		return nil, "", badRequest.new(fmt.Sprintf("the options have %d bytes as JSON, expected at most %d", len(b), maxEvaluation))
-	}
-	return &job.Job{Evaluate: &j}, nameOf(o.Name, "target"), nil
-}
-
-// limitsOf makes limits of values; 0 stands for the default.
-func limitsOf(depth, elements uint32, raw bool) value.Limits {
-	return value.Limits{
-		Depth: cmp.Or(int(depth), value.DefaultLimits.Depth), Elements: cmp.Or(int(elements), value.DefaultLimits.Elements), Raw: raw,
-	}
-}
-
-// symbolizeJob makes the job of a stream, from its first batch.
-func symbolizeJob(buildID []byte, noInlines, mangled bool) (*job.Job, error) {
-	j := job.Symbolize{BuildID: hex.EncodeToString(buildID), NoInlines: noInlines, Mangled: mangled}
-	if err := j.Check(); err != nil {
-		return nil, badRequest.new(err.Error())
-	}
-	return &job.Job{Symbolize: &j}, nil
+	return err
 }

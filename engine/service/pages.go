@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/engine/report"
-	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/engine/service/page"
 	"github.com/unwindd/unwindd/engine/service/reports"
 )
@@ -64,13 +63,13 @@ func (s *Server) showPage(w http.ResponseWriter, _ *http.Request, req *request) 
 // errKeepsNone is the error of a server that keeps no reports.
 var errKeepsNone = badRequest.new("this server keeps no reports")
 
-// ifKept returns parse, unless the server keeps no reports.
-func (s *Server) ifKept(parse jobOf) jobOf {
-	return func(r *http.Request) (*job.Job, string, error) {
+// ifKept returns a handler, unless the server keeps no reports.
+func (s *Server) ifKept(h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request, req *request) error {
 		if s.reports == nil {
-			return nil, "", errKeepsNone
+			return errKeepsNone
 		}
-		return parse(r)
+		return h(w, r, req)
 	}
 }
 

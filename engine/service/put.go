@@ -12,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/engine/service/objects"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+	"github.com/unwindd/unwindd/engine/service/worker"
 )
 
 // kept returns which files of a build ID are stored.
@@ -37,7 +38,7 @@ func (s *Server) put(ctx context.Context, req *request, id []byte, send func(io.
 
 // keepPart stores a file that was sent, if it has the build ID.
 func (s *Server) keepPart(ctx context.Context, req *request, part *objects.Part, id []byte) (wasThere bool, err error) {
-	a, err := s.begin(ctx, req, &job.Job{Identify: &job.Identify{}}, part.File, "object")
+	a, err := s.begin(ctx, req, &worker.Request{Job: &job.Job{Identify: &job.Identify{}}, Input: part.File, Name: "object"})
 	if err != nil {
 		return false, err
 	}

@@ -229,17 +229,21 @@ type answer struct {
 	done   chan struct{} // closed when no more comes
 }
 
-// begin has a worker do a job, as soon as it is the caller's turn. It returns when the
-// report, which the caller closes, can be read, or when there will be none.
-func (s *Server) begin(ctx context.Context, r *request, j *job.Job, input *os.File, name string) (*answer, error) {
-	return s.beginAsking(ctx, r, j, input, name, nil)
+// beginOn is begin for work on a file that was sent.
+func (s *Server) beginOn(ctx context.Context, r *request, work *worker.Request, input *upload) (*answer, error) {
+	if err := work.Job.CheckInput(input.size > 0); err != nil {
+		return nil, err
+	}
+	work.Input = input.File
+	return s.begin(ctx, r, work)
 }
 
-// beginAsking is begin for a job that asks questions, which asker answers.
-func (s *Server) beginAsking(ctx context.Context, r *request, j *job.Job, input *os.File, name string, asker worker.Asker) (*answer, error) {
+// begin has a worker do a job, as soon as it is the caller's turn. It returns when the
+// report, which the caller closes, can be read, or when there will be none.
+func (s *Server) begin(ctx context.Context, r *request, work *worker.Request) (*answer, error) {
 	err := s.enqueue(ctx, r)
 	if errors.Is(err, errBusy) {
-		return s.handOver(ctx, r, j, input, name)
+		return s.handOver(ctx, r, work)
 	}
 	if err != nil {
 		return nil, err
@@ -247,9 +251,10 @@ func (s *Server) beginAsking(ctx context.Context, r *request, j *job.Job, input 
 	return s.answer(func(a *answer) error {
 		defer s.queue.leave()
 		return s.within(ctx, "run", func(ctx context.Context, span trace.Span) error {
-			o, err := s.pool.Do(ctx, &worker.Request{Job: j, Input: input, Name: name, Output: a.spool, Asker: asker})
+			work.Output = a.spool
+			o, err := s.pool.Do(ctx, work)
 			a.facts, a.object = factsOf(&o), o.Object
-			s.metrics.done(j.Name(), &o)
+			s.metrics.done(work.Job.Name(), &o)
 			recordOutcome(span, &o)
 			return err
 		})

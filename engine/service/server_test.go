@@ -62,7 +62,7 @@ func TestStacksAreThoseOfTheCommand(t *testing.T) {
 	}{
 		{"format=text", mixed, func(*job.Stack) {}},
 		{"format=text&lanes", mixed, func(j *job.Stack) { j.Lanes = true }},
-		{"format=text&thread=w0&lane=20", mixed, func(j *job.Stack) { j.Thread, j.Lane = "w0", 20 }},
+		{"format=text&thread=w0&lane=20", mixed, func(j *job.Stack) { j.Thread, j.Lane = "w0", new(uint32(20)) }},
 		{"", mixed, func(j *job.Stack) { j.Format = "json" }},
 		{"format=html", mixed, func(j *job.Stack) { j.Format = "html" }},
 		{"format=breakpad", mixed, func(j *job.Stack) { j.Format = "breakpad" }},
@@ -71,7 +71,7 @@ func TestStacksAreThoseOfTheCommand(t *testing.T) {
 	} {
 		j := job.NewStack()
 		c.set(&j)
-		if err := j.Check(func(string) bool { return false }); err != nil {
+		if err := j.Check(); err != nil {
 			t.Fatal(err)
 		}
 		want := local(t, j, "target", c.path)

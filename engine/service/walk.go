@@ -16,7 +16,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/engine/service/objects"
 	"github.com/unwindd/unwindd/engine/service/remote"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
@@ -33,7 +32,7 @@ func (c *calls) Walk(st grpc.BidiStreamingServer[pb.WalkRequest, pb.WalkResponse
 			return badRequest.new("the first message has no options")
 		}
 		s := c.server
-		j, err := s.walkJob(first.GetOptions())
+		work, err := s.work(first.GetOptions())
 		if err != nil {
 			return err
 		}
@@ -42,7 +41,8 @@ func (c *calls) Walk(st grpc.BidiStreamingServer[pb.WalkRequest, pb.WalkResponse
 		if err := w.receiveHead(first.GetOptions().GetHeadSize()); err != nil {
 			return err
 		}
-		a, err := s.beginAsking(w.ctx, req, j, w.head.File, "target", w.ask)
+		work.Input, work.Asker = w.head.File, w.ask
+		a, err := s.begin(w.ctx, req, work)
 		if err != nil {
 			return w.why(err)
 		}
@@ -53,20 +53,6 @@ func (c *calls) Walk(st grpc.BidiStreamingServer[pb.WalkRequest, pb.WalkResponse
 		w.keep(req)
 		return nil
 	})
-}
-
-// walkJob makes a job of options.
-func (s *Server) walkJob(o *pb.WalkOptions) (*job.Job, error) {
-	stack := o.GetStack()
-	if stack == nil {
-		stack = &pb.StackOptions{}
-	}
-	j, _, err := s.stackJob(stack)
-	if err != nil {
-		return nil, err
-	}
-	j.Stack.WithPath = o.GetWithPath()
-	return &job.Job{Walk: &job.Walk{Stack: *j.Stack, Write: job.WriteOptions{Color: o.GetColor(), Verbose: o.GetVerbose()}}}, nil
 }
 
 // errGone ends questions that are not answered any more.

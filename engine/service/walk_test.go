@@ -299,7 +299,7 @@ func walkedThere(t *testing.T, c *client.Client, e *engine.Engine, j *job.Stack,
 	}
 	defer own.Close()
 	var out bytes.Buffer
-	_, err = c.Walk(t.Context(), own, &pb.WalkOptions{Stack: j.Wire(), WithPath: j.WithPath}, &out)
+	_, err = c.Walk(t.Context(), own, &pb.WalkOptions{Stack: j.StackOptions, WithPath: j.WithPath}, &out)
 	return out.String(), err
 }
 
@@ -316,9 +316,9 @@ func TestWalksAreThoseOfThisProcess(t *testing.T) {
 			"plain":             func(*job.Stack) {},
 			"locals, registers": func(j *job.Stack) { j.Locals, j.Registers = true, true },
 			"code":              func(j *job.Stack) { j.Format, j.Locals, j.Registers, j.Code = "json", true, true, 3 },
-			"raw":               func(j *job.Stack) { j.Format, j.Locals, j.Limits.Raw, j.Limits.Depth = "json", true, true, 9 },
+			"raw":               func(j *job.Stack) { j.Format, j.Locals, j.Raw, j.Depth = "json", true, true, 9 },
 			"lanes":             func(j *job.Stack) { j.Lanes, j.NoFold, j.Locals = true, true, true },
-			"a lane":            func(j *job.Stack) { j.Lane = 1 },
+			"a lane":            func(j *job.Stack) { j.Lane = new(uint32(1)) },
 			"a page":            func(j *job.Stack) { j.Format, j.Locals, j.Code = "html", true, 5 },
 			"breakpad":          func(j *job.Stack) { j.Format = "breakpad" },
 			"signature":         func(j *job.Stack) { j.Signature = true },
@@ -326,7 +326,7 @@ func TestWalksAreThoseOfThisProcess(t *testing.T) {
 			"crashed":           func(j *job.Stack) { j.Crashed, j.Top = true, 2 },
 			"a thread":          func(j *job.Stack) { j.Thread = "w1" },
 			"no thread":         func(j *job.Stack) { j.Thread = "nobody" },
-			"few frames":        func(j *job.Stack) { j.MaxFrames = 3 },
+			"few frames":        func(j *job.Stack) { j.MaxFrames = new(uint32(3)) },
 			"no inlined frames": func(j *job.Stack) { j.NoInlines = true },
 			"goroutines":        func(j *job.Stack) { j.Goroutines = true },
 			"a variable":        func(j *job.Stack) { j.Globals = []string{"total"} },
@@ -349,7 +349,7 @@ func sameWalk(t *testing.T, c *client.Client, path, what string, set func(*job.S
 	t.Helper()
 	j := job.NewStack()
 	set(&j)
-	if err := j.Check(func(string) bool { return false }); err != nil {
+	if err := j.Check(); err != nil {
 		t.Fatal(err)
 	}
 	e, err := engine.New(j.Engine(engine.Options{Plugins: inProcess()}))

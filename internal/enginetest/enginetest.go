@@ -56,7 +56,7 @@ func newAsk(t testing.TB, set []func(*Ask)) *Ask {
 	for _, f := range set {
 		f(a)
 	}
-	if err := a.Stack.Check(func(string) bool { return false }); err != nil {
+	if err := a.Stack.Check(); err != nil {
 		t.Fatal(err)
 	}
 	return a

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/valuecheck"
@@ -93,8 +92,8 @@ func valuesOf(t *testing.T, name string) *valuecheck.Result {
 func ourValues(t *testing.T, s *valuecheck.Subject, core string, pretty bool) *valuecheck.Document {
 	t.Helper()
 	written := enginetest.Text(t, core, func(a *enginetest.Ask) {
-		a.Stack.Format, a.Stack.Locals, a.Stack.Globals, a.Stack.MaxFrames = "json", true, s.Globals, 100000
-		a.Stack.Limits = value.Limits{Depth: 16, Elements: 200, Raw: !pretty}
+		a.Stack.Format, a.Stack.Locals, a.Stack.Globals, a.Stack.MaxFrames = "json", true, s.Globals, new(uint32(100000))
+		a.Stack.Depth, a.Stack.Elements, a.Stack.Raw = 16, 200, !pretty
 	})
 	d, err := valuecheck.ReadDocument([]byte(written))
 	if err != nil {

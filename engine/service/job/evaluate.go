@@ -3,6 +3,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/value"
 )
@@ -23,33 +25,19 @@ var EvaluateFormats = []string{"text", "json"}
 // maxRead bounds the bits of a location that are read.
 const maxRead = 1 << 23
 
-// Evaluate asks for the result of an expression in a frame of a target, or in the state
-// that Registers and Memory describe; or for a variable of a frame. NewEvaluate gives the
-// defaults.
+// Evaluate asks for the result of an expression in a frame of a target, or in the state that
+// Reg and Mem describe; or for a variable of a frame. NewEvaluate gives the defaults.
 type Evaluate struct {
-	Format    string   // one of EvaluateFormats
-	Arch      string   // of the expression
-	Expr      *string  // in the canonical dialect; nil: none
-	Thread    string   // the ID of a thread of the target; "": the first
-	Frame     int      // the physical frame of the thread, 0 being the top one
-	Registers []string // each REGISTER=HEX
-	Memory    []string // each SPACE:ADDR=HEX
-	CFA       string   // SPACE:ADDR; "": as the target has it
-	Lane      *int64   // nil: none is current
-	Iteration *int64   // nil: none is current
-	Object    string   // the expression that finds the current object; "": there is none
-	Processor string
-	Wave      uint32 // lanes of the thread; 0: by the processor
-	Kind      string // of the result: value or location; "": either
-	Read      uint64 // bits of the location that are read
-	Trace     bool   // with the stack after each operation
-	Stack     []string
-	Var       string // the variable, or a part of it; "": Expr is evaluated
-	Limits    value.Limits
+	*pb.EvaluateOptions `json:"options"`
 }
 
 // NewEvaluate returns an Evaluate with the defaults: in the top frame, as text.
-func NewEvaluate() Evaluate { return Evaluate{Format: "text", Limits: value.DefaultLimits} }
+func NewEvaluate() Evaluate {
+	return Evaluate{EvaluateOptions: &pb.EvaluateOptions{Format: "text"}}
+}
+
+// EvaluateRanges are the ranges of the options of an Evaluate.
+var EvaluateRanges = Ranges{"frame": {Most: unbounded}, "lane": {Most: math.MaxInt32}, "iteration": {Most: unbounded}}
 
 // Check refuses options that have no meaning, in the words of flags. hasTarget: there is a
 // target, which --snapshot names.
@@ -57,19 +45,14 @@ func (e *Evaluate) Check(hasTarget bool) error {
 	if err := checkFormat(e.Format, EvaluateFormats); err != nil {
 		return err
 	}
+	check := e.checkExpression
 	if e.Var != "" {
-		if err := e.checkVariable(hasTarget); err != nil {
-			return err
-		}
-	} else if err := e.checkExpression(hasTarget); err != nil {
+		check = e.checkVariable
+	}
+	if err := cmp.Or(check(hasTarget), EvaluateRanges.check(e)); err != nil {
 		return err
 	}
-	switch {
-	case e.Lane != nil && (*e.Lane < 0 || *e.Lane > math.MaxInt32):
-		return wrong("--lane %d: expected 0 to %d", *e.Lane, math.MaxInt32)
-	case e.Iteration != nil && *e.Iteration < 0:
-		return wrong("--iteration %d: expected 0 or more", *e.Iteration)
-	case e.Read > maxRead:
+	if e.Read > maxRead {
 		return wrong("--read %d: expected at most %d bits", e.Read, maxRead)
 	}
 	return nil
@@ -86,9 +69,7 @@ func (e *Evaluate) checkExpression(hasTarget bool) error {
 		return wrong("--kind %s: expected value or location", e.Kind)
 	case !hasTarget && (e.Thread != "" || e.Frame != 0):
 		return wrong("--thread and --frame need --snapshot")
-	case e.Frame < 0:
-		return wrong("--frame %d: expected 0 or more", e.Frame)
-	case hasTarget && (len(e.Registers) > 0 || len(e.Memory) > 0):
+	case hasTarget && (len(e.Reg) > 0 || len(e.Mem) > 0):
 		return wrong("--reg and --mem do not go with --snapshot")
 	}
 	return nil
@@ -101,10 +82,8 @@ func (e *Evaluate) checkVariable(hasTarget bool) error {
 		return wrong("--var needs --snapshot")
 	case e.Expr != nil:
 		return wrong("--var does not go with --expr")
-	case e.Frame < 0:
-		return wrong("--frame %d: expected 0 or more", e.Frame)
 	}
-	if err := CheckLimits(e.Limits); err != nil {
+	if err := LimitRanges.check(e); err != nil {
 		return err
 	}
 	if _, err := value.ParsePath(e.Var); err != nil {
@@ -158,7 +137,7 @@ func (e *Evaluate) Variable(ctx context.Context, t *engine.Target) (*Evaluated, 
 	if err != nil {
 		return nil, err
 	}
-	v, err := t.Select(ctx, th, e.Frame, e.lane(), path, e.Limits)
+	v, err := t.Select(ctx, th, int(e.Frame), e.Lane, path, value.Limits{Depth: int(e.Depth), Elements: int(e.Elements), Raw: e.Raw})
 	if err != nil {
 		return nil, fmt.Errorf("--var %s: %w", e.Var, err)
 	}
@@ -176,15 +155,6 @@ func (e *Evaluate) thread(t *engine.Target) (*target.Thread, error) {
 		}
 	}
 	return nil, fmt.Errorf("%s: no thread %s among its %d", t.Info().Path, e.Thread, len(t.Threads()))
-}
-
-// lane returns the current lane, which was checked; nil: there is none.
-func (e *Evaluate) lane() *uint32 {
-	if e.Lane == nil {
-		return nil
-	}
-	n := uint32(*e.Lane) //nolint:gosec // checked
-	return &n
 }
 
 // hasContent reports whether there is something to read.

@@ -30,24 +30,23 @@ func asked(args ...string) (e Evaluate, target, unit string) {
 	e = NewEvaluate()
 	flags := flag.NewFlagSet("eval", flag.PanicOnError)
 	for name, text := range map[string]*string{
-		"arch": &e.Arch, "snapshot": &target, "thread": &e.Thread, "cfa": &e.CFA, "object": &e.Object, "processor": &e.Processor,
+		"arch": &e.Arch, "snapshot": &target, "thread": &e.Thread, "cfa": &e.Cfa, "object": &e.Object, "processor": &e.Processor,
 		"kind": &e.Kind, "unit": &unit, "var": &e.Var,
 	} {
 		flags.StringVar(text, name, "", "")
 	}
-	for name, list := range map[string]*[]string{"reg": &e.Registers, "mem": &e.Memory, "stack": &e.Stack} {
+	for name, list := range map[string]*[]string{"reg": &e.Reg, "mem": &e.Mem, "stack": &e.Stack} {
 		flags.Func(name, "", func(text string) error { *list = append(*list, text); return nil })
 	}
 	flags.Func("expr", "", func(text string) error { e.Expr = &text; return nil })
 	flags.Func("lane", "", func(text string) error {
-		n, err := strconv.ParseInt(text, 10, 64)
-		e.Lane = &n
+		n, err := strconv.ParseUint(text, 10, 32)
+		e.Lane = new(uint32(n))
 		return err
 	})
-	flags.Func("wave", "", func(text string) (err error) { _, err = fmt.Sscan(text, &e.Wave); return err })
-	flags.Uint64Var(&e.Read, "read", 0, "")
-	flags.IntVar(&e.Frame, "frame", 0, "")
-	flags.IntVar(&e.Limits.Depth, "depth", e.Limits.Depth, "")
+	for name, number := range map[string]*uint32{"wave": &e.Wave, "read": &e.Read, "frame": &e.Frame, "depth": &e.Depth} {
+		flags.Func(name, "", func(text string) (err error) { _, err = fmt.Sscan(text, number); return err })
+	}
 	flags.BoolVar(&e.Trace, "trace", false, "")
 	_ = flags.Parse(args) // it panics
 	return e, target, unit
@@ -267,8 +266,8 @@ func TestEvaluationsWithoutMeaning(t *testing.T) {
 		{"--arch", "x86_64", "--expr", "", "--reg", "rsp"}, {"--arch", "x86_64", "--expr", "", "--reg", "nope=1"},
 		{"--arch", "x86_64", "--expr", "", "--mem", "moon:0=00"}, {"--arch", "x86_64", "--expr", "", "--mem", "global:0=0"},
 		{"--arch", "x86_64", "--expr", "", "--thread", "1"}, {"--arch", "amdgpu", "--expr", "", "--wave", "48"},
-		{"--snapshot", "../../../examples/crash/server.core", "--frame", "-1", "--var", "batch"}, {"--snapshot", "../../../examples/crash/server.core", "--var", "batch", "--depth", "0"},
-		{"--snapshot", "../../../examples/crash/server.core", "--var", "batch", "--lane", "-2"}, {"--snapshot", "../../../examples/crash/server.core", "--var", "batch["}, {"--var", "batch"},
+		{"--snapshot", "../../../examples/crash/server.core", "--var", "batch", "--depth", "65"},
+		{"--snapshot", "../../../examples/crash/server.core", "--var", "batch", "--lane", "2147483648"}, {"--snapshot", "../../../examples/crash/server.core", "--var", "batch["}, {"--var", "batch"},
 		{"--arch", "amdgpu", "--expr", "", "--processor", "gfx90a", "--wave", "32"}, {"--arch", "amdgpu", "--expr", "", "--processor", "z80"},
 	} {
 		if found, err := evaluated(t, args...); !errors.Is(err, ErrUsage) || found.json != "" {

@@ -137,14 +137,14 @@ func (x *Expression) synthetic() (*engine.Synthetic, error) {
 	if x.unit != nil {
 		state.Loaded = []*target.Module{x.unit.module}
 	}
-	for _, text := range x.job.Registers {
+	for _, text := range x.job.Reg {
 		number, contents, err := x.registerContents(text)
 		if err != nil {
 			return nil, wrong("--reg %s: %w", text, err)
 		}
 		state.Registers.Set(number, contents)
 	}
-	for _, text := range x.job.Memory {
+	for _, text := range x.job.Mem {
 		piece, err := x.piece(text)
 		if err != nil {
 			return nil, wrong("--mem %s: %w", text, err)
@@ -226,13 +226,13 @@ func (x *Expression) address(text string) (locexpr.AddressSpace, uint64, error) 
 
 // surroundings returns the lane, the iteration and the CFA of the job.
 func (x *Expression) surroundings() (around engine.Surroundings, err error) {
-	around.Lane = x.job.lane()
+	around.Lane = x.job.Lane
 	if x.job.Iteration != nil {
 		iteration := uint64(*x.job.Iteration) //nolint:gosec // checked
 		around.Iteration = &iteration
 	}
-	if x.job.CFA != "" {
-		space, address, err := x.address(x.job.CFA)
+	if x.job.Cfa != "" {
+		space, address, err := x.address(x.job.Cfa)
 		if err != nil {
 			return around, wrong("--cfa: %w", err)
 		}
@@ -277,7 +277,7 @@ func (x *Expression) evaluate(ctx context.Context, t *engine.Target, th *target.
 		Space:    x.names.SpaceName,
 		Thread:   func(uint64) string { return th.ID },
 	}
-	err := t.Evaluate(ctx, th, x.job.Frame, around, nil, func(c locexpr.Context, ev *locexpr.Evaluator) error {
+	err := t.Evaluate(ctx, th, int(x.job.Frame), around, nil, func(c locexpr.Context, ev *locexpr.Evaluator) error {
 		objectOf = ev.Derive() // before the trace is set, which leaves out the object
 		if x.job.Trace {
 			ev.Names = x.names
@@ -300,7 +300,7 @@ func (x *Expression) evaluate(ctx context.Context, t *engine.Target, th *target.
 
 // read reads bits of the result's location.
 func (x *Expression) read(ctx context.Context, out *report.Evaluation, result locexpr.Entry, c locexpr.Context) error {
-	bits := x.job.Read
+	bits := uint64(x.job.Read)
 	if bits == 0 {
 		return nil
 	}

@@ -29,10 +29,11 @@ func FuzzEvaluate(f *testing.F) {
 	f.Cleanup(func() { _ = e.Close() })
 	f.Fuzz(func(t *testing.T, arch, expr, register, memory, cfa, object, stack string, read uint16, lane int64) {
 		j := job.NewEvaluate()
-		j.Arch, j.Expr, j.Registers, j.Memory, j.CFA, j.Object = arch, &expr, []string{register}, []string{memory}, cfa, object
-		j.Read, j.Trace, j.Stack = uint64(read), true, []string{stack}
+		j.Arch, j.Expr, j.Reg, j.Mem, j.Cfa, j.Object = arch, &expr, []string{register}, []string{memory}, cfa, object
+		j.Read, j.Trace, j.Stack = uint32(read), true, []string{stack}
 		if lane != -1 {
-			j.Lane = &lane
+			number := uint32(lane) //nolint:gosec // any number does
+			j.Lane = &number
 		}
 		if err := j.Check(false); err != nil {
 			if !errors.Is(err, job.ErrUsage) {

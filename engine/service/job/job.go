@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/service/remote"
 	"github.com/unwindd/unwindd/engine/symbolize"
@@ -41,6 +43,20 @@ func (j *Job) Name() string {
 		return "walk"
 	}
 	return "objects"
+}
+
+// Options returns the options of the job with the name of its target; nil: it has none, or no
+// other machine does it.
+func (j *Job) Options() proto.Message {
+	switch {
+	case j.Stack != nil:
+		return j.Stack.StackOptions
+	case j.Profile != nil:
+		return j.Profile.ProfileOptions
+	case j.Snapshot != nil:
+		return j.Snapshot.SnapshotOptions
+	}
+	return nil
 }
 
 // CheckInput refuses options that have no meaning with an input, or, where hasInput is false,

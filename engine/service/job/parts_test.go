@@ -48,7 +48,8 @@ func allFormats(tb testing.TB, p *engine.Profile) map[string][]byte {
 	}
 	for _, format := range ProfileFormats {
 		var b bytes.Buffer
-		j := Profile{Format: format, Annotate: nil}
+		j := NewProfile()
+		j.Format = format
 		if err := j.WriteReport(r, &b, report.TextOptions{Verbose: true}); err != nil {
 			tb.Fatal(err)
 		}

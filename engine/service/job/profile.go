@@ -10,6 +10,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
 // ProfileFormats are the formats in which profiles are written.
@@ -18,16 +19,11 @@ var ProfileFormats = []string{"text", "pprof", "otlp", "folded", "speedscope", "
 // DefaultJoinWindow is the time of ten samples at perf's usual 1,000 in a second.
 const DefaultJoinWindow = 10 * time.Millisecond
 
-// Profile asks for the profile of a recording. NewProfile gives the defaults.
+// Profile asks for the profile of a recording. NewProfile gives the defaults. Folded stacks are
+// of the first event.
 type Profile struct {
-	Format   string   // one of ProfileFormats; folded stacks are of the first event
-	Events   []string // none: all
-	MaxStack int      // physical frames of a stack that are walked
-	// MarkGuesses marks functions of guesses in the formats of pprof, folded stacks, speedscope
-	// and Firefox.
-	MarkGuesses bool
-	NoSymbols   bool     // functions and lines are not looked for
-	Annotate    []string // functions whose lines and instructions are written instead
+	*pb.ProfileOptions `json:"options"`
+
 	// Part is the part of the recording that is walked, and written to be joined with the
 	// others; nil: the whole profile is made.
 	Part *engine.ProfilePart `json:",omitempty"`
@@ -38,9 +34,13 @@ type Profile struct {
 }
 
 // NewProfile returns a Profile with the defaults: all events, as text.
-func NewProfile() Profile { return Profile{Format: "text", MaxStack: engine.DefaultMaxFrames} }
+func NewProfile() Profile { return Profile{ProfileOptions: &pb.ProfileOptions{Format: "text"}} }
 
-// Check refuses options that have no meaning, in the words of flags.
+// ProfileRanges are the ranges of the options of a Profile.
+var ProfileRanges = Ranges{"max-stack": {Least: 1, Most: unbounded}}
+
+// Check refuses options that have no meaning, in the words of flags. Equal requests have equal
+// options then.
 func (p *Profile) Check() error {
 	if err := checkFormat(p.Format, ProfileFormats); err != nil {
 		return err
@@ -50,10 +50,17 @@ func (p *Profile) Check() error {
 		return wrong("--annotate writes text or JSON: expected another --format than %s", p.Format)
 	case len(p.Annotate) > 0 && p.NoSymbols:
 		return wrong("--annotate names functions, and writes them: expected no --symbols=false with it")
-	case p.MaxStack < 1:
-		return wrong("--max-stack %d: expected 1 or more", p.MaxStack)
+	}
+	if p.MaxStack == engine.DefaultMaxFrames {
+		p.MaxStack = 0
 	}
 	return nil
+}
+
+// Engine returns the options of an engine with changes that the profile needs.
+func (p *Profile) Engine(o engine.Options) engine.Options {
+	o.MaxFrames, o.NoSymbols = int(p.MaxStack), p.NoSymbols || p.Part != nil
+	return o
 }
 
 // WriteReport writes a profile.
@@ -101,9 +108,7 @@ func (p *Profile) parts(file io.ReaderAt) (list []io.Reader) {
 }
 
 func (p *Profile) run(ctx context.Context, r *Request) (o Outcome, err error) {
-	options := r.Tools.Options
-	options.MaxFrames, options.NoSymbols = p.MaxStack, p.NoSymbols || p.Part != nil
-	e, err := r.Tools.Engine.With(options)
+	e, err := r.Tools.Engine.With(p.Engine(r.Tools.Options))
 	if err != nil {
 		return o, err
 	}
@@ -123,7 +128,7 @@ func (p *Profile) run(ctx context.Context, r *Request) (o Outcome, err error) {
 		return o, renamed(err, path, r.Name)
 	}
 	rename(whole, path, r.Name)
-	selected, err := report.NewProfile(whole, p.Events...)
+	selected, err := report.NewProfile(whole, p.Event...)
 	if err != nil {
 		return o, wrong("%v", renamed(err, path, r.Name))
 	}

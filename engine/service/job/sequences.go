@@ -4,7 +4,6 @@ package job
 
 import (
 	"iter"
-	"strings"
 
 	"github.com/unwindd/unwindd/engine"
 )
@@ -98,6 +97,3 @@ func (k *walked) err() error {
 	}
 	return k.target.NotWalked(k.first)
 }
-
-// inWords joins alternatives for a message.
-func inWords(list []string) string { return strings.Join(list, " or ") }

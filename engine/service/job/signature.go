@@ -19,29 +19,10 @@ var unsigned = []string{
 	"registers", "lanes", "lane", "locals", "globals", "source", "code", "top", "max-frames", "no-inlines", "no-fold",
 }
 
-// checkSignature refuses options that have no meaning for a signature.
-func (s *Stack) checkSignature(isSet func(flag string) bool) error {
-	if s.SignatureVersion == 0 {
-		s.SignatureVersion = engine.SignatureVersion
-	}
-	if v := s.SignatureVersion; v < 1 || v > engine.SignatureVersion {
-		return wrong("--signature-version %d: expected 1 to %d", v, engine.SignatureVersion)
-	}
-	if !s.Signature {
-		return nil
-	}
-	for _, name := range unsigned {
-		if isSet(name) {
-			return wrong("--%s: --signature has no place for it", name)
-		}
-	}
-	return checkFormat(s.Format, []string{"text", "json"})
-}
-
 // signs reports whether the stacks come with signatures: the format has them, and no option cuts
 // the stacks.
 func (s *Stack) signs() bool {
-	return s.Signature || s.Format == "json" && !s.NoInlines && s.MaxFrames >= engine.DefaultMaxFrames
+	return s.Signature || s.Format == "json" && !s.NoInlines && s.frames() >= engine.DefaultMaxFrames
 }
 
 // signed makes the signatures of crashed threads as their stacks pass.
@@ -97,7 +78,7 @@ func (p *Stacks) sign(ctx context.Context, t *engine.Target) error {
 	}
 	p.target, p.walked = t, &walked{target: t}
 	for s := range p.walked.over(t.StacksOf(ctx, []*target.Thread{th})) {
-		one := t.SignatureBy(ctx, p.SignatureVersion, s, t.Fact(ctx))
+		one := t.SignatureBy(ctx, int(p.SignatureVersion), s, t.Fact(ctx))
 		p.signed = report.NewSignature(t.Info().Path, th, &one)
 	}
 	if p.signed == nil {

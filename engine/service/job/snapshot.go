@@ -8,11 +8,12 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine"
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
 // Snapshot asks for the snapshot of a target.
 type Snapshot struct {
-	Files bool // with the files of the code whose build IDs the target states
+	*pb.SnapshotOptions `json:"options"`
 }
 
 func (s *Snapshot) run(ctx context.Context, r *Request) (o Outcome, err error) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 	"github.com/unwindd/unwindd/engine/source"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/value"
@@ -37,25 +38,7 @@ var StackFormats = []string{"text", "json", "html", "breakpad"}
 
 // Stack asks for the stacks of a target. NewStack gives the defaults.
 type Stack struct {
-	Format     string   // one of StackFormats
-	Thread     string   // the ID of the one thread; "": all
-	Crashed    bool     // only the threads that crashed
-	Top        int      // the N innermost frames of each stack; 0: all
-	Registers  bool     // the registers of every frame
-	Goroutines bool     // the goroutines of Go programs too
-	Lanes      bool     // the lanes of waves in every frame
-	Lane       int      // the stack of one lane; -1: of the thread
-	Locals     bool     // the variables of every frame
-	Globals    []string // variables of the target by name
-	Limits     value.Limits
-	Source     int // lines of source around the line of every frame; 0: none
-	Code       int // instructions around the PC of every frame; 0: none
-	MaxFrames  int // physical frames of a stack that are kept; 0: all
-	NoInlines  bool
-	NoFold     bool // equal stacks one by one, and every frame of a recursion
-	Signature  bool // only the signature of the crash
-	// SignatureVersion is the version of the rules of signatures; 0: the newest.
-	SignatureVersion int
+	*pb.StackOptions `json:"options"`
 
 	// WithPath writes the path of the target with the signature, for commands with several
 	// targets.
@@ -63,71 +46,75 @@ type Stack struct {
 }
 
 // NewStack returns a Stack with the defaults: all threads, as text.
-func NewStack() Stack {
-	return Stack{Format: "text", Lane: -1, Limits: value.DefaultLimits, MaxFrames: engine.DefaultMaxFrames}
+func NewStack() Stack { return Stack{StackOptions: &pb.StackOptions{Format: "text"}} }
+
+// StackRanges are the ranges of the options of a Stack.
+var StackRanges = Ranges{
+	"max-frames": {Most: unbounded}, "top": {Least: 1, Most: unbounded}, "lane": {Most: sdk.MaxLanes - 1},
+	"source": {Least: 1, Most: source.MaxLines}, "code": {Least: 1, Most: walk.MaxCode},
+	"signature-version": {Least: 1, Most: engine.SignatureVersion, OrUnset: true},
 }
 
-// Check refuses options that have no meaning, in the words of flags. isSet reports whether a
-// flag was set. MaxFrames of 0 is taken for all.
-func (s *Stack) Check(isSet func(flag string) bool) error {
+// Check refuses options that have no meaning, in the words of flags, and completes the others:
+// equal requests have equal options.
+func (s *Stack) Check() error {
 	if err := checkFormat(s.Format, StackFormats); err != nil {
 		return err
 	}
-	for _, name := range []string{"registers", "lanes", "locals", "globals", "source", "code"} {
-		if s.Format == "breakpad" && isSet(name) {
-			return wrong("--%s: --format breakpad has no place for it", name)
+	if s.Format == "breakpad" {
+		if err := refuse(s, []string{"registers", "lanes", "locals", "globals", "source", "code"}, "--format breakpad"); err != nil {
+			return err
 		}
 	}
-	switch {
-	case s.MaxFrames < 0:
-		return wrong("--max-frames %d: expected 0 or more", s.MaxFrames)
-	case s.MaxFrames == 0 || s.MaxFrames > engine.AllFrames:
-		s.MaxFrames = engine.AllFrames
-	}
-	switch {
-	case s.Top < 0 || s.Top == 0 && isSet("top"):
-		return wrong("--top %d: expected 1 or more", s.Top)
-	case s.Crashed && s.Thread != "":
-		return wrong("--crashed and --thread %s: expected one of them", s.Thread)
-	case isSet("lane") && (s.Lane < 0 || s.Lane >= sdk.MaxLanes):
-		return wrong("--lane %d: expected 0 to %d", s.Lane, sdk.MaxLanes-1)
-	case s.Source < 0 || s.Source > source.MaxLines || s.Source == 0 && isSet("source"):
-		return wrong("--source %d: expected 1 to %d", s.Source, source.MaxLines)
-	case s.Code < 0 || s.Code > walk.MaxCode || s.Code == 0 && isSet("code"):
-		return wrong("--code %d: expected 1 to %d", s.Code, walk.MaxCode)
-	}
-	if err := s.checkSignature(isSet); err != nil {
+	if err := cmp.Or(StackRanges.check(s), LimitRanges.check(s)); err != nil {
 		return err
 	}
-	return CheckLimits(s.Limits)
-}
-
-// checkFormat refuses a format that is not among formats.
-func checkFormat(format string, formats []string) error {
-	if slices.Contains(formats, format) {
-		return nil
+	if s.Crashed && s.Thread != "" {
+		return wrong("--crashed and --thread %s: expected one of them", s.Thread)
 	}
-	return wrong("--format %s: expected %s", format, inWords(formats))
-}
-
-// CheckLimits refuses limits of values that have no meaning.
-func CheckLimits(l value.Limits) error {
-	switch {
-	case l.Depth < 1 || l.Depth > value.MaxDepth:
-		return wrong("--depth %d: expected 1 to %d", l.Depth, value.MaxDepth)
-	case l.Elements < 1 || l.Elements > value.MaxElements:
-		return wrong("--elements %d: expected 1 to %d", l.Elements, value.MaxElements)
+	if s.Signature {
+		if err := cmp.Or(refuse(s, unsigned, "--signature"), checkFormat(s.Format, []string{"text", "json"})); err != nil {
+			return err
+		}
 	}
+	s.Depth, s.Elements = cmp.Or(s.Depth, uint32(value.DefaultLimits.Depth)), cmp.Or(s.Elements, uint32(value.DefaultLimits.Elements)) //nolint:gosec // small
+	s.SignatureVersion = cmp.Or(s.SignatureVersion, engine.SignatureVersion)
+	s.BoundFrames(engine.AllFrames)
 	return nil
+}
+
+// frames returns how many physical frames of a stack are kept.
+func (s *Stack) frames() int {
+	switch {
+	case s.MaxFrames == nil:
+		return engine.DefaultMaxFrames
+	case *s.MaxFrames == 0:
+		return engine.AllFrames
+	}
+	return int(*s.MaxFrames)
+}
+
+// BoundFrames keeps at most n physical frames of a stack.
+func (s *Stack) BoundFrames(n int) {
+	frames := min(s.frames(), n)
+	if s.MaxFrames = nil; frames != engine.DefaultMaxFrames {
+		s.MaxFrames = new(uint32(frames)) //nolint:gosec // positive
+	}
+}
+
+// limits returns the limits of values; 0 is the default.
+func (s *Stack) limits() value.Limits {
+	return value.Limits{Depth: int(s.Depth), Elements: int(s.Elements), Raw: s.Raw}
 }
 
 // Engine returns the options of an engine with changes that the stacks need.
 func (s *Stack) Engine(o engine.Options) engine.Options {
-	o.MaxFrames, o.NoInlines, o.Registers, o.SourceLines = s.MaxFrames, s.NoInlines, s.Registers, s.Source
-	o.Lanes = s.Lanes || s.Lane >= 0 || s.Format == "json" || s.Format == "html"
+	o.MaxFrames, o.NoInlines, o.Registers, o.SourceLines = s.frames(), s.NoInlines, s.Registers, int(s.Source)
+	o.Lanes = s.Lanes || s.Lane != nil || s.Format == "json" || s.Format == "html"
 	o.Locals = nil
 	if s.Locals {
-		o.Locals = &s.Limits
+		limits := s.limits()
+		o.Locals = &limits
 	}
 	return o
 }
@@ -170,21 +157,21 @@ func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 	p.target, p.walked = t, &walked{target: t}
 	stacks := p.walked.over(t.StacksOf(ctx, threads))
 	known, first := t.Happened(ctx)
-	signed := newSigned(ctx, t, known, p.SignatureVersion)
+	signed := newSigned(ctx, t, known, int(p.SignatureVersion))
 	if p.signs() {
 		stacks = signed.over(stacks)
 	}
-	if p.Lane >= 0 {
-		next, stop := iter.Pull(ofLane(stacks, uint32(p.Lane))) //nolint:gosec // checked
+	if p.Lane != nil {
+		next, stop := iter.Pull(ofLane(stacks, *p.Lane))
 		p.ends = append(p.ends, stop)
 		first, ok := next()
 		if !ok {
-			return fmt.Errorf("%s: no thread has a frame of a lane %d", t.Info().Path, p.Lane)
+			return fmt.Errorf("%s: no thread has a frame of a lane %d", t.Info().Path, *p.Lane)
 		}
 		stacks = pulled(first, next)
 	}
 	if p.Top > 0 {
-		stacks = topOf(stacks, p.Top)
+		stacks = topOf(stacks, int(p.Top))
 	}
 	p.stacks = report.NewStacks(t, stacks)
 	if p.stacks.Globals, err = p.readGlobals(ctx, t); err != nil {
@@ -192,7 +179,7 @@ func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 	}
 	p.stacks.Fact, p.stacks.FirstCrash, p.stacks.Signature = known, first, signed.signature
 	if p.Code > 0 {
-		p.stacks.ShowCode(ctx, t.CodeReader(p.Code))
+		p.stacks.ShowCode(ctx, t.CodeReader(int(p.Code)))
 	}
 	return nil
 }
@@ -209,7 +196,7 @@ type WriteOptions struct {
 
 // WriteReport writes the stacks while they are walked.
 func (p *Stacks) WriteReport(ctx context.Context, w io.Writer, o WriteOptions) error {
-	text := report.TextOptions{Color: o.Color, NoFold: p.NoFold, OneLane: p.Lane >= 0, Verbose: o.Verbose}
+	text := report.TextOptions{Color: o.Color, NoFold: p.NoFold, OneLane: p.Lane != nil, Verbose: o.Verbose}
 	switch {
 	case p.signed != nil && p.Format == "json":
 		return report.WriteJSON(w, p.signed)
@@ -254,7 +241,7 @@ func (s *Stack) readGlobals(ctx context.Context, t *engine.Target) (list []repor
 		}
 	}
 	for _, name := range s.Globals {
-		found, err := t.Globals(ctx, thread, name, s.Limits)
+		found, err := t.Globals(ctx, thread, name, s.limits())
 		if len(found) == 0 {
 			return nil, errors.Join(fmt.Errorf("%s: no variable %s in the debug information of its modules", t.Info().Path, name), err)
 		}

@@ -4,9 +4,10 @@ package job_test
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
@@ -67,31 +68,81 @@ func TestCrashedThreadsAndInnermostFramesAlone(t *testing.T) {
 func TestStacksThatHaveNoMeaning(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		set   func(*job.Stack)
-		flags string // that were given
-		says  string
+		set  func(*job.Stack)
+		says string
 	}{
-		{func(s *job.Stack) {}, "top", "--top 0: expected 1 or more"},
-		{func(s *job.Stack) { s.Crashed, s.Thread = true, "5266" }, "crashed thread", "--crashed and --thread 5266"},
-		{func(s *job.Stack) {}, "lane", "--lane -1: expected 0 to"},
-		{func(s *job.Stack) { s.Lane = 99999999 }, "lane", "--lane 99999999: expected 0 to"},
-		{func(s *job.Stack) { s.Signature, s.Top = true, 3 }, "signature top", "--top: --signature has no place for it"},
-		{func(s *job.Stack) { s.Signature, s.Format = true, "breakpad" }, "signature format", "--format breakpad"},
-		{func(s *job.Stack) { s.Signature, s.SignatureVersion = true, 3 }, "", "--signature-version 3: expected 1 to 2"},
-		{func(s *job.Stack) { s.Signature, s.SignatureVersion = true, -1 }, "", "expected 1 to 2"},
-		{func(s *job.Stack) { s.Format = "breakpad" }, "registers", "--registers: --format breakpad has no place for it"},
-		{func(s *job.Stack) { s.Format = "breakpad" }, "lanes", "--lanes: --format breakpad has no place for it"},
-		{func(s *job.Stack) { s.Format = "breakpad" }, "locals", "--locals: --format breakpad has no place for it"},
-		{func(s *job.Stack) { s.Format = "breakpad" }, "globals", "--globals: --format breakpad has no place for it"},
-		{func(s *job.Stack) { s.Format = "breakpad" }, "source", "--source: --format breakpad has no place for it"},
-		{func(s *job.Stack) { s.Format = "breakpad" }, "code", "--code: --format breakpad has no place for it"},
+		{func(s *job.Stack) { s.Crashed, s.Thread = true, "5266" }, "--crashed and --thread 5266"},
+		{func(s *job.Stack) { s.Lane = new(uint32(99999999)) }, "--lane 99999999: expected 0 to"},
+		{func(s *job.Stack) { s.Source = 1001 }, "--source 1001: expected 1 to 1000"},
+		{func(s *job.Stack) { s.Code = 1001 }, "--code 1001: expected 1 to 1000"},
+		{func(s *job.Stack) { s.Depth = 65 }, "--depth 65: expected 1 to 64"},
+		{func(s *job.Stack) { s.Signature, s.Top = true, 3 }, "--top: --signature has no place for it"},
+		{func(s *job.Stack) { s.Signature, s.MaxFrames = true, new(uint32(0)) }, "--max-frames: --signature has no place for it"},
+		{func(s *job.Stack) { s.Signature, s.Format = true, "breakpad" }, "--format breakpad"},
+		{func(s *job.Stack) { s.Signature, s.SignatureVersion = true, 3 }, "--signature-version 3: expected 1 to 2"},
+		{func(s *job.Stack) { s.Format, s.Registers = "breakpad", true }, "--registers: --format breakpad has no place for it"},
+		{func(s *job.Stack) { s.Format, s.Lanes = "breakpad", true }, "--lanes: --format breakpad has no place for it"},
+		{func(s *job.Stack) { s.Format, s.Locals = "breakpad", true }, "--locals: --format breakpad has no place for it"},
+		{func(s *job.Stack) { s.Format, s.Globals = "breakpad", []string{"lock"} }, "--globals: --format breakpad has no place for it"},
+		{func(s *job.Stack) { s.Format, s.Source = "breakpad", 3 }, "--source: --format breakpad has no place for it"},
+		{func(s *job.Stack) { s.Format, s.Code = "breakpad", 3 }, "--code: --format breakpad has no place for it"},
 	} {
 		s := job.NewStack()
 		c.set(&s)
-		err := s.Check(func(flag string) bool { return slices.Contains(strings.Fields(c.flags), flag) })
-		if !errors.Is(err, job.ErrUsage) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%q: %v, expected %q", c.flags, err, c.says)
+		if err := s.Check(); !errors.Is(err, job.ErrUsage) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v, expected %q", err, c.says)
 		}
+	}
+	for _, c := range []struct {
+		ranges job.Ranges
+		flag   string
+		number int64
+		says   string // "": the number is taken
+	}{
+		{job.StackRanges, "top", 0, "--top 0: expected 1 or more"},
+		{job.StackRanges, "top", -1, "--top -1: expected 1 or more"},
+		{job.StackRanges, "lane", -1, "--lane -1: expected 0 to 4095"},
+		{job.StackRanges, "lane", 0, ""},
+		{job.StackRanges, "signature-version", -1, "--signature-version -1: expected 1 to 2"},
+		{job.StackRanges, "signature-version", 0, ""},
+		{job.StackRanges, "max-frames", -1, "--max-frames -1: expected 0 or more"},
+		{job.StackRanges, "max-frames", 0, ""},
+		{job.ProfileRanges, "max-stack", 0, "--max-stack 0: expected 1 or more"},
+		{job.EvaluateRanges, "frame", -1, "--frame -1: expected 0 or more"},
+		{job.EvaluateRanges, "lane", -2, "--lane -2: expected 0 to 2147483647"},
+		{job.EvaluateRanges, "iteration", -1, "--iteration -1: expected 0 or more"},
+		{job.LimitRanges, "depth", 0, "--depth 0: expected 1 to 64"},
+		{job.LimitRanges, "elements", 1 << 21, "--elements 2097152: expected 1 to 1048576"},
+	} {
+		says := ""
+		if err := c.ranges[c.flag].Check(c.flag, c.number); err != nil {
+			says = err.Error()
+		}
+		if says != c.says {
+			t.Errorf("%q, expected %q", says, c.says)
+		}
+	}
+}
+
+// TestEqualStacksHaveEqualOptions completes options that say what is so without them.
+func TestEqualStacksHaveEqualOptions(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ set, like func(*job.Stack) }{
+		{func(s *job.Stack) { s.MaxFrames = new(uint32(engine.DefaultMaxFrames)) }, func(*job.Stack) {}},
+		{func(s *job.Stack) { s.Depth, s.Elements, s.SignatureVersion = 4, 200, engine.SignatureVersion }, func(*job.Stack) {}},
+		{func(s *job.Stack) { s.MaxFrames = new(uint32(0)) }, func(s *job.Stack) { s.MaxFrames = new(uint32(engine.AllFrames)) }},
+	} {
+		got, want := job.NewStack(), job.NewStack()
+		c.set(&got)
+		c.like(&want)
+		if err := errors.Join(got.Check(), got.Check(), want.Check()); err != nil || !proto.Equal(got, want) {
+			t.Errorf("%v, expected %v (%v)", got, want, err)
+		}
+	}
+	p, usual := job.NewProfile(), job.NewProfile()
+	p.MaxStack = engine.DefaultMaxFrames
+	if err := errors.Join(p.Check(), usual.Check()); err != nil || !proto.Equal(p, usual) {
+		t.Errorf("%v, expected %v (%v)", p, usual, err)
 	}
 }
 
@@ -135,7 +186,7 @@ func TestSignatureInJSON(t *testing.T) {
 		t.Errorf("%+v", one)
 	}
 	whole := func(*enginetest.Ask) {}
-	for i, set := range []func(*enginetest.Ask){whole, twoFrames, func(a *enginetest.Ask) { a.Stack.MaxFrames = engine.AllFrames }} {
+	for i, set := range []func(*enginetest.Ask){whole, twoFrames, func(a *enginetest.Ask) { a.Stack.MaxFrames = new(uint32(engine.AllFrames)) }} {
 		for _, th := range enginetest.Report(t, serverCore, set).Threads {
 			if th.Crashed != (th.Signature != nil) || th.Crashed && (th.Signature.Hash != one.Hash || len(th.Signature.Frames) != 5) {
 				t.Errorf("%d: thread %s: %+v", i, th.ID, th.Signature)
@@ -152,7 +203,7 @@ func TestSignatureInJSON(t *testing.T) {
 func TestStackOfALane(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		lane   int
+		lane   uint32
 		thread string
 		says   string // in the text, or the error
 	}{
@@ -161,7 +212,7 @@ func TestStackOfALane(t *testing.T) {
 		// The last wave of grade has work for 36 lanes.
 		{36, "w1", "no thread has a frame of a lane 36"},
 	} {
-		out, err := enginetest.Write(t, mixed, thread(c.thread), func(a *enginetest.Ask) { a.Stack.Lane = c.lane })
+		out, err := enginetest.Write(t, mixed, thread(c.thread), func(a *enginetest.Ask) { a.Stack.Lane = &c.lane })
 		if err != nil {
 			out = err.Error()
 		}
@@ -199,7 +250,7 @@ func TestStackIsAsItsSchemaHasIt(t *testing.T) {
 		set  func(*job.Stack)
 	}{
 		{serverCore, func(s *job.Stack) { s.Locals, s.Registers, s.Globals, s.Source = true, true, []string{"lock"}, 3 }},
-		{serverCore, func(s *job.Stack) { s.Locals, s.Limits.Depth = true, 1 }},
+		{serverCore, func(s *job.Stack) { s.Locals, s.Depth = true, 1 }},
 		{serverCore, func(s *job.Stack) { s.Code = 3 }},
 		{mixed, func(s *job.Stack) { s.Locals = true }},
 		{mixed, func(s *job.Stack) { s.Code = 5 }},
@@ -283,8 +334,8 @@ func TestVariableOfALane(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		thread string
-		frame  int
-		lane   int64
+		frame  uint32
+		lane   uint32
 		name   string
 		want   string
 	}{

@@ -8,40 +8,35 @@ import (
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/object"
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 	"github.com/unwindd/unwindd/engine/symbolize"
 )
 
 // Symbolize asks for the names of the code at addresses of the file with a build ID. The
 // input has a line for each address, decimal or with 0x; the report has a line of
-// llvm-symbolizer's JSON for each.
+// llvm-symbolizer's JSON for each. The options have no addresses.
 type Symbolize struct {
-	BuildID   string // in hexadecimal
-	NoInlines bool
-	Mangled   bool // names as the linker has them
+	*pb.SymbolizeRequest `json:"options"`
 }
 
 // Check refuses a malformed build ID.
 func (s *Symbolize) Check() error {
-	if id, err := hex.DecodeString(s.BuildID); err != nil || len(id) < 2 || len(id) > 64 {
-		return wrong("build ID %q: expected 2 to 64 bytes in hexadecimal", s.BuildID)
+	if n := len(s.BuildId); n < 2 || n > 64 {
+		return wrong("build ID \"%x\": expected 2 to 64 bytes in hexadecimal", s.BuildId)
 	}
 	return nil
 }
 
 func (s *Symbolize) run(r *Request) (o Outcome, err error) {
-	id, err := hex.DecodeString(s.BuildID)
-	if err != nil {
-		return o, wrong("build ID %q: %v", s.BuildID, err)
-	}
-	if _, err := r.Tools.Symbolizer.OpenBuildID(id); err != nil {
+	if _, err := r.Tools.Symbolizer.OpenBuildID(s.BuildId); err != nil {
 		r.Tools.forget()
 		if errors.Is(err, symbolize.ErrNoBuildID) {
-			err = fmt.Errorf("build ID %x: %w", id, ErrNoObject)
+			err = fmt.Errorf("build ID %x: %w", s.BuildId, ErrNoObject)
 		}
 		return o, err
 	}
 	session := symbolize.Session{
-		Symbolizer: r.Tools.Symbolizer, BuildID: id, Inlines: !s.NoInlines, Tool: "unwindd",
+		Symbolizer: r.Tools.Symbolizer, BuildID: s.BuildId, Inlines: !s.NoInlines, Tool: "unwindd",
 		Output: symbolize.WriterOptions{Style: symbolize.StyleJSON, Demangle: !s.Mangled},
 		Refuse: func(string) error { return nil },
 	}

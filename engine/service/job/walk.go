@@ -10,13 +10,13 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/service/remote"
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
 // Walk asks for the stacks of a target that stays with the caller: the input is its
 // description (remote.Head), and the caller is asked for the rest.
 type Walk struct {
-	Stack Stack
-	Write WriteOptions
+	*pb.WalkOptions `json:"options"`
 }
 
 func (w *Walk) run(ctx context.Context, r *Request) (o Outcome, err error) {
@@ -28,7 +28,8 @@ func (w *Walk) run(ctx context.Context, r *Request) (o Outcome, err error) {
 	if err != nil {
 		return o, err
 	}
-	e, err := tools.Engine.With(w.Stack.Engine(tools.Options))
+	stack := &Stack{w.Stack, w.WithPath}
+	e, err := tools.Engine.With(stack.Engine(tools.Options))
 	if err != nil {
 		return o, err
 	}
@@ -40,7 +41,7 @@ func (w *Walk) run(ctx context.Context, r *Request) (o Outcome, err error) {
 	t := e.Attach(state)
 	defer t.Close()
 	t.SetInputProblems(head.Packed)
-	o, err = w.Stack.write(ctx, t, r.Report, w.Write)
+	o, err = stack.write(ctx, t, r.Report, WriteOptions{Color: w.Color, Verbose: w.Verbose})
 	// Unanswered questions leave gaps in the report.
 	return o, errors.Join(tools.host.Err(), err)
 }

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/engine/value"
+)
+
+// number is the value of a flag that sets an option to a number of its range.
+type number[T uint32 | *uint32 | *int64] struct {
+	option *T // not set where the flag is not
+	name   string
+	limits job.Range
+	text   string // the number, or the default
+}
+
+// addNumber adds a flag of an option that is a number. usual is its default.
+func addNumber[T uint32 | *uint32 | *int64](flags *pflag.FlagSet, option *T, ranges job.Ranges, name string, usual int, usage string) {
+	flags.Var(&number[T]{option, name, ranges[name], strconv.Itoa(usual)}, name, usage)
+}
+
+func (n *number[T]) String() string { return n.text }
+func (n *number[T]) Type() string   { return "int" }
+
+// Set implements pflag.Value. A number larger than the option can hold is as good as the largest.
+func (n *number[T]) Set(text string) error {
+	wide, err := strconv.ParseInt(text, 0, 64)
+	if err == nil {
+		err = n.limits.Check(n.name, wide)
+	}
+	if err != nil {
+		return err
+	}
+	n.text = text
+	narrow := uint32(min(wide, math.MaxUint32)) //nolint:gosec // no range has negative numbers
+	switch option := any(n.option).(type) {
+	case *uint32:
+		*option = narrow
+	case **uint32:
+		*option = &narrow
+	case **int64:
+		*option = &wide
+	}
+	return nil
+}
+
+// addLimits adds the flags that bound the printing of variables.
+func addLimits(flags *pflag.FlagSet, depth, elements *uint32, raw *bool) {
+	addNumber(flags, depth, job.LimitRanges, "depth", value.DefaultLimits.Depth, "print `N` levels of values within one another")
+	addNumber(flags, elements, job.LimitRanges, "elements", value.DefaultLimits.Elements, "print `N` elements of an array or a container, and characters of a string")
+	flags.BoolVar(raw, "raw", false, "print containers as their implementation is")
+}
