@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/cfi"
-	"github.com/unwindd/unwindd/engine/plugin/confine"
+	"github.com/unwindd/unwindd/internal/confine"
 	"github.com/unwindd/unwindd/sdk"
 )
 

@@ -5,7 +5,7 @@
 package bundled
 
 import (
-	"github.com/unwindd/unwindd/engine/plugin/confine"
+	"github.com/unwindd/unwindd/internal/confine"
 	"github.com/unwindd/unwindd/plugins/aarch64"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/visa"

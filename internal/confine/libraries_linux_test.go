@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine/plugin/confine/confinetest"
+	"github.com/unwindd/unwindd/internal/confine/confinetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
-	"github.com/unwindd/unwindd/engine/plugin/confine/confinetest"
+	"github.com/unwindd/unwindd/internal/confine/confinetest"
 )
 
 // The test binary is unwindd where it is started as "plugin exec".
