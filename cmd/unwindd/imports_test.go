@@ -39,7 +39,6 @@ var floors = []string{
 	"engine/report/flamepage", // profiles as one
 	"engine/report/look",      // how both look
 	"engine/symbolize",
-	"engine/symbolfile", // files of symbols, for other tools
 	"engine",
 	"engine/profile",
 	"engine/goroutine",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package symbolfile
+package symbolize
 
 import (
 	"cmp"
@@ -24,21 +24,35 @@ var (
 	ErrNoCodeView = errors.New("it has no CodeView record, which says its identifier (link it with --build-id)")
 )
 
-// architectures are Breakpad's names of machines ("MODULE records").
-var architectures = map[elf.Machine]string{
+// breakpadArchitectures are Breakpad's names of machines ("MODULE records").
+var breakpadArchitectures = map[elf.Machine]string{
 	elf.EM_386: "x86", elf.EM_X86_64: "x86_64", elf.EM_ARM: "arm", elf.EM_AARCH64: "arm64", elf.EM_MIPS: "mips",
 	elf.EM_PPC: "ppc", elf.EM_PPC64: "ppc64", elf.EM_S390: "s390", elf.EM_SPARC: "sparc", elf.EM_SPARCV9: "sparcv9", elf.EM_RISCV: "riscv",
 }
 
-// Identify returns the name of a code object in symbol files and in stores of them: its
+// SymbolStorePath returns the path of the symbol file beneath a store: NAME/ID/NAME.sym. It
+// refuses a name that would lead out of the store.
+func (f *File) SymbolStorePath() (string, error) {
+	m, _, err := f.Identify()
+	if err != nil {
+		return "", err
+	}
+	if !filepath.IsLocal(m.Name) || filepath.Base(m.Name) != m.Name {
+		return "", fmt.Errorf("%s: DT_SONAME %q, expected the name of a file", f.Object.Name(), m.Name)
+	}
+	return filepath.Join(m.Name, m.ID, m.Name+".sym"), nil
+}
+
+// Identify returns the name of a file in symbol files and in stores of them: its
 // MODULE record, and the digits of its CODE_ID record. They are as in Breakpad's dump_syms:
 // the name is DT_SONAME, as it is for writers of minidumps, or else the file's. A PE file has
 // its identifier, and perhaps a name, in its CodeView record.
-func Identify(o *object.Object) (m breakpad.Module, codeID string, err error) {
+func (f *File) Identify() (m breakpad.Module, codeID string, err error) {
+	o := f.Object
 	if !o.IsELF() && !o.IsPE() || o.Type() == elf.ET_REL || len(o.Segments()) == 0 {
 		return m, "", fmt.Errorf("%s: %w", o.Name(), ErrNotLoaded)
 	}
-	arch := architectures[elf.Machine(o.Machine())]
+	arch := breakpadArchitectures[elf.Machine(o.Machine())]
 	if arch == "" {
 		return m, "", fmt.Errorf("%s: %w (%s)", o.Name(), ErrNoArch, elf.Machine(o.Machine()))
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package symbolfile
+package symbolize
 
 import (
 	"cmp"
@@ -21,7 +21,7 @@ type framePiece struct {
 
 // tables are the sections of call frame information, in the order of lookup: the object's,
 // and the .debug_frame of its debug file, whose .eh_frame has no bytes.
-func (x *source) tables() (list []code.FrameTable) {
+func (x *symbolSource) tables() (list []code.FrameTable) {
 	all := code.FrameTables(x.Object)
 	if x.Debug != nil {
 		for _, t := range code.FrameTables(x.Debug) {
@@ -40,17 +40,17 @@ func (x *source) tables() (list []code.FrameTable) {
 	return list
 }
 
-// maxProblems bounds the list of problems: each entry of a section may have one.
-const maxProblems = 16
+// maxSymbolProblems bounds the list of problems: each entry of a section may have one.
+const maxSymbolProblems = 16
 
-func (x *source) problem(err error) {
-	if text := err.Error(); len(x.done.Problems) < maxProblems && !slices.Contains(x.done.Problems, text) {
+func (x *symbolSource) problem(err error) {
+	if text := err.Error(); len(x.done.Problems) < maxSymbolProblems && !slices.Contains(x.done.Problems, text) {
 		x.done.Problems = append(x.done.Problems, text)
 	}
 }
 
 // frames calls yield with the code of every FDE, by address.
-func (x *source) frames(yield func(*breakpad.SourceFrame) bool) error {
+func (x *symbolSource) frames(yield func(*breakpad.SourceFrame) bool) error {
 	tables := x.tables()
 	pieces := x.framePieces(tables)
 	var frame breakpad.SourceFrame
@@ -83,7 +83,7 @@ func (x *source) frames(yield func(*breakpad.SourceFrame) bool) error {
 }
 
 // framePieces divides code among FDEs. Most code has one.
-func (x *source) framePieces(tables []code.FrameTable) []framePiece {
+func (x *symbolSource) framePieces(tables []code.FrameTable) []framePiece {
 	var list, out []framePiece
 	for i, t := range tables {
 		for fde, err := range t.FDEs() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package symbolfile_test
+package symbolize_test
 
 import (
 	"bytes"
@@ -11,8 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbolfile"
+	"github.com/unwindd/unwindd/engine/symbolize"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -20,12 +19,7 @@ import (
 func TestIdentity(t *testing.T) {
 	dir := programs(t)
 	fixed := filepath.Join(dir, "gcc-fixed")
-	o, err := object.Open(fixed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer o.Close()
-	m, code, err := symbolfile.Identify(o)
+	m, code, err := openFile(t, fixed).Identify()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,16 +52,12 @@ func TestIdentity(t *testing.T) {
 
 // TestIdentityOfAPEFile: it is what the file's CodeView record says.
 func TestIdentityOfAPEFile(t *testing.T) {
-	o, err := object.Open(filepath.Join(programs(t), "mingw.exe"))
+	f := openFile(t, filepath.Join(programs(t), "mingw.exe"))
+	id, err := f.Object.PE().Identity()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer o.Close()
-	id, err := o.PE().Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, code, err := symbolfile.Identify(o)
+	m, code, err := f.Identify()
 	if err != nil || m.OS != "windows" || m.Arch != "x86_64" || m.ID != id.DebugID() || len(m.ID) < 33 || m.Name != "mingw.exe" || code != id.CodeID()+" mingw.exe" {
 		t.Errorf("%+v, %q, %v", m, code, err)
 	}
@@ -79,13 +69,8 @@ func TestWhatHasNoSymbolFile(t *testing.T) {
 		{"sh", "-c", "echo 'int f(void) { return 1; }' > f.c && gcc -c f.c -o f.o && gcc -shared f.c -o f.so -Wl,-soname,libf.so.1"},
 		{"clang-22", "-target", "bpfel", "-c", "f.c", "-o", "bpf.o"},
 	}}.Make(t)
-	for name, want := range map[string]error{"f.o": symbolfile.ErrNotLoaded, "bpf.o": symbolfile.ErrNotLoaded, "f.so": nil} {
-		o, err := object.Open(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer o.Close()
-		m, _, err := symbolfile.Identify(o)
+	for name, want := range map[string]error{"f.o": symbolize.ErrNotLoaded, "bpf.o": symbolize.ErrNotLoaded, "f.so": nil} {
+		m, _, err := openFile(t, filepath.Join(dir, name)).Identify()
 		if !errors.Is(err, want) || err == nil && m.Name != "libf.so.1" {
 			t.Errorf("%s: %+v, %v, expected %v", name, m, err, want)
 		}
@@ -96,11 +81,11 @@ func TestWhatHasNoSymbolFile(t *testing.T) {
 	}
 	other := bytes.Clone(data)
 	other[18], other[19] = 0xe0, 0 // EM_AMDGPU
-	o, err := object.New("other", other)
-	if err != nil {
+	path := filepath.Join(t.TempDir(), "other")
+	if err := os.WriteFile(path, other, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := symbolfile.Identify(o); !errors.Is(err, symbolfile.ErrNoArch) {
-		t.Errorf("%v, expected %v", err, symbolfile.ErrNoArch)
+	if _, _, err := openFile(t, path).Identify(); !errors.Is(err, symbolize.ErrNoArch) {
+		t.Errorf("%v, expected %v", err, symbolize.ErrNoArch)
 	}
 }

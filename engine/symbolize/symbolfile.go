@@ -1,21 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package symbolfile writes Breakpad's symbol files of code objects, from their debug
-// information, symbols and call frame information:
-//
-//	o, err := object.Open("server")
-//	if err != nil {
-//		return err
-//	}
-//	defer o.Close()
-//	written, err := symbolfile.Write(os.Stdout, symbolfile.File{Object: o, Names: resolve.New(o, nil)})
-//	if err != nil {
-//		return err
-//	}
-//	fmt.Fprintln(os.Stderr, written.Functions, "functions")
-//
-// The file has the names and lines that Names finds, and the rows of the object.
-package symbolfile
+package symbolize
 
 import (
 	"debug/elf"
@@ -27,33 +12,25 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/symbol/breakpad"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
-	"github.com/unwindd/unwindd/engine/symbol/resolve"
 	"github.com/unwindd/unwindd/engine/symbol/symtab"
 )
 
-// File is a code object with its debug information and names.
-type File struct {
-	Object *object.Object
-	Debug  *object.Object    // its separate debug file; nil where there is none
-	Names  *resolve.Resolver // of Object and Debug; not used elsewhere while Write runs
-}
-
-// Written is the contents of a file that Write wrote, and its problems.
-type Written struct {
+// WrittenSymbols counts the records of a symbol file that was written.
+type WrittenSymbols struct {
 	breakpad.Written
 	// HasDebugInfo means that there is debug information: without it, there are neither lines
 	// nor inlined calls.
 	HasDebugInfo bool
-	// Problems are sentences about data that could not be read. The problems of Names are not
-	// among them.
+	// Problems are sentences about data that could not be read, beside File.Problems.
 	Problems []string
 }
 
-// Write writes the symbol file of a code object. The error comes from w, or concerns
-// the object as a whole.
-func Write(w io.Writer, f File) (Written, error) {
-	x := &source{File: f}
-	module, codeID, err := Identify(f.Object)
+// WriteSymbolFile writes Breakpad's symbol file of a file, with the names and lines that
+// Frames has, and the rows of its call frame information. The error comes from w, or concerns
+// the file as a whole. The file must not be used elsewhere meanwhile.
+func (f *File) WriteSymbolFile(w io.Writer) (WrittenSymbols, error) {
+	x := &symbolSource{File: f}
+	module, codeID, err := f.Identify()
 	if err != nil {
 		return x.done, err
 	}
@@ -65,16 +42,16 @@ func Write(w io.Writer, f File) (Written, error) {
 		x.done.Written, err = breakpad.Write(w, &breakpad.Source{
 			Module: module, Infos: []string{"CODE_ID " + codeID},
 			Functions: x.functions, Publics: x.publics, Frames: x.frames,
-			Register: RegisterNames(f.Object.Machine()),
+			Register: BreakpadRegisters(f.Object.Machine()),
 		})
 		return err
 	})
 	return x.done, err
 }
 
-// source produces the records of a file.
-type source struct {
-	File
+// symbolSource produces the records of a symbol file.
+type symbolSource struct {
+	*File
 	base uint64
 	code *dwarf.CodeMap // nil without debug information
 	// bounded are the symbols of code outside functions that become FUNC records: the code
@@ -82,23 +59,23 @@ type source struct {
 	// no end, and its name applies up to the next record.
 	bounded, bare []symbol.Symbol
 	shared        map[uint64]bool // addresses of functions that were folded
-	done          Written
+	done          WrittenSymbols
 	out           breakpad.SourceFunction
 }
 
-// padding is how many bytes may lie between functions, to align them.
-const padding = 15
+// functionPadding is how many bytes may lie between functions, to align them.
+const functionPadding = 15
 
 // open finds the functions, and the symbols outside of them.
-func (x *source) open() (err error) {
-	if d := x.Names.DWARF(); d != nil {
+func (x *symbolSource) open() (err error) {
+	if d := x.resolver.DWARF(); d != nil {
 		x.done.HasDebugInfo = true
 		if x.code, err = d.CodeMap(); err != nil {
 			return err
 		}
 	}
 	x.shared = x.sharedCode()
-	symbols := x.Names.Functions()
+	symbols := x.resolver.Functions()
 	for i, s := range symbols {
 		covered, end := x.covers(s.Start)
 		if s.Start < x.base || covered {
@@ -110,7 +87,7 @@ func (x *source) open() (err error) {
 		if s.End == s.Start { // unknown size
 			s.End = min(end, x.sectionEnd(s.Start))
 		}
-		if s.End > s.Start && s.End < end && end-s.End > padding || len(x.linesOf(&s)) > 0 {
+		if s.End > s.Start && s.End < end && end-s.End > functionPadding || len(x.linesOf(&s)) > 0 {
 			x.bounded = append(x.bounded, s)
 		} else {
 			x.bare = append(x.bare, s)
@@ -121,7 +98,7 @@ func (x *source) open() (err error) {
 
 // sectionEnd is where the section of code at an address ends; the address itself where
 // there is none.
-func (x *source) sectionEnd(address uint64) uint64 {
+func (x *symbolSource) sectionEnd(address uint64) uint64 {
 	for _, s := range x.Object.Sections() {
 		if s.Flags&elf.SHF_EXECINSTR != 0 && address-s.Address < s.Size {
 			return s.Address + s.Size
@@ -131,7 +108,7 @@ func (x *source) sectionEnd(address uint64) uint64 {
 }
 
 // covers reports whether a function has the code at an address, and up to where that holds.
-func (x *source) covers(address uint64) (covered bool, end uint64) {
+func (x *symbolSource) covers(address uint64) (covered bool, end uint64) {
 	if x.code == nil {
 		return false, math.MaxUint64
 	}
@@ -139,7 +116,7 @@ func (x *source) covers(address uint64) (covered bool, end uint64) {
 }
 
 // linesOf are the lines of a symbol's code up to where a function begins.
-func (x *source) linesOf(s *symbol.Symbol) []dwarf.CodeLine {
+func (x *symbolSource) linesOf(s *symbol.Symbol) []dwarf.CodeLine {
 	if x.code == nil || s.Start >= s.End {
 		return nil
 	}
@@ -148,7 +125,7 @@ func (x *source) linesOf(s *symbol.Symbol) []dwarf.CodeLine {
 }
 
 // functions calls yield with all functions.
-func (x *source) functions(yield func(*breakpad.SourceFunction) bool) (err error) {
+func (x *symbolSource) functions(yield func(*breakpad.SourceFunction) bool) (err error) {
 	isMore := true
 	if x.code != nil {
 		err = x.code.Each(func(fn *dwarf.FunctionCode) bool {
@@ -177,7 +154,7 @@ func (x *source) functions(yield func(*breakpad.SourceFunction) bool) (err error
 
 // function calls yield with each range of a function: compilers split functions, and the
 // ranges have names of their own.
-func (x *source) function(fn *dwarf.FunctionCode, yield func(*breakpad.SourceFunction) bool) bool {
+func (x *symbolSource) function(fn *dwarf.FunctionCode, yield func(*breakpad.SourceFunction) bool) bool {
 	inlines := make([]breakpad.Inline, len(fn.Calls))
 	for i := range fn.Calls {
 		c := &fn.Calls[i]
@@ -188,7 +165,7 @@ func (x *source) function(fn *dwarf.FunctionCode, yield func(*breakpad.SourceFun
 			continue
 		}
 		frame := fn.Frame
-		x.Names.Complete(&frame, r.Start)
+		x.resolver.Complete(&frame, r.Start)
 		first := sort.Search(len(fn.Lines), func(i int) bool { return fn.Lines[i].End > r.Start })
 		last := first + sort.Search(len(fn.Lines)-first, func(i int) bool { return fn.Lines[first+i].Start >= r.End })
 		x.out = breakpad.SourceFunction{
@@ -204,11 +181,11 @@ func (x *source) function(fn *dwarf.FunctionCode, yield func(*breakpad.SourceFun
 	return true
 }
 
-func (x *source) rangeOf(r dwarf.CodeRange) breakpad.Range {
+func (x *symbolSource) rangeOf(r dwarf.CodeRange) breakpad.Range {
 	return breakpad.Range{Start: r.Start - x.base, End: r.End - x.base}
 }
 
-func (x *source) ranges(list []dwarf.CodeRange) []breakpad.Range {
+func (x *symbolSource) ranges(list []dwarf.CodeRange) []breakpad.Range {
 	out := make([]breakpad.Range, len(list))
 	for i, r := range list {
 		out[i] = x.rangeOf(r)
@@ -216,7 +193,7 @@ func (x *source) ranges(list []dwarf.CodeRange) []breakpad.Range {
 	return out
 }
 
-func (x *source) lines(dst []breakpad.Line, list []dwarf.CodeLine) []breakpad.Line {
+func (x *symbolSource) lines(dst []breakpad.Line, list []dwarf.CodeLine) []breakpad.Line {
 	for i := range list {
 		l := &list[i]
 		dst = append(dst, breakpad.Line{Start: l.Start - x.base, End: l.End - x.base, File: l.File, Line: l.Line})
@@ -225,7 +202,7 @@ func (x *source) lines(dst []breakpad.Line, list []dwarf.CodeLine) []breakpad.Li
 }
 
 // publics calls yield with the symbols of code that no function has.
-func (x *source) publics(yield func(breakpad.Symbol) bool) error {
+func (x *symbolSource) publics(yield func(breakpad.Symbol) bool) error {
 	for i := range x.bare {
 		s := &x.bare[i]
 		name, _ := symtab.Names(s.Name)

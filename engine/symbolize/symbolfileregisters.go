@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package symbolfile
+package symbolize
 
 import (
 	"debug/elf"
@@ -18,10 +18,10 @@ type registerRange struct {
 	start  uint64
 }
 
-// registers are the names of registers in STACK CFI records ("STACK CFI records"), by the
+// breakpadRegisters are the names of registers in STACK CFI records ("STACK CFI records"), by the
 // DWARF numbers of their ABIs' supplements. Walkers of Breakpad expect a dollar sign before
 // the names of x86.
-var registers = map[elf.Machine][]registerRange{
+var breakpadRegisters = map[elf.Machine][]registerRange{
 	elf.EM_X86_64: {
 		{first: 0, names: "$rax $rdx $rcx $rbx $rsi $rdi $rbp $rsp"},
 		{first: 8, prefix: "$r", count: 8, start: 8},
@@ -64,10 +64,10 @@ var registers = map[elf.Machine][]registerRange{
 	},
 }
 
-// RegisterNames names the registers of a machine (e_machine) by their numbers.
-func RegisterNames(machine uint16) func(number uint64) (string, bool) {
+// BreakpadRegisters names the registers of a machine (e_machine) by their numbers.
+func BreakpadRegisters(machine uint16) func(number uint64) (string, bool) {
 	known := map[uint64]string{}
-	for _, r := range registers[elf.Machine(machine)] {
+	for _, r := range breakpadRegisters[elf.Machine(machine)] {
 		for i, name := range strings.Fields(r.names) {
 			known[r.first+uint64(i)] = name
 		}

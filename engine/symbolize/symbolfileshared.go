@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package symbolfile
+package symbolize
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ type namedAddress struct{ address, hash uint64 }
 // sharedCode finds the addresses of functions that a linker folded: they have symbols of
 // different names. A name that is a part of another is an alias of the same function, as
 // "malloc" and "__libc_malloc" are.
-func (x *source) sharedCode() map[uint64]bool {
+func (x *symbolSource) sharedCode() map[uint64]bool {
 	var list []namedAddress
 	seed := maphash.MakeSeed()
 	x.eachFunctionSymbol(func(s *object.Symbol) {
@@ -54,7 +54,7 @@ func (x *source) sharedCode() map[uint64]bool {
 }
 
 // eachFunctionSymbol calls f with the symbols of functions of the object and its debug file.
-func (x *source) eachFunctionSymbol(f func(s *object.Symbol)) {
+func (x *symbolSource) eachFunctionSymbol(f func(s *object.Symbol)) {
 	for _, o := range []*object.Object{x.Object, x.Debug} {
 		if o == nil {
 			continue

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package symbolfile_test
+package symbolize_test
 
 import (
 	"bytes"
@@ -13,12 +13,9 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/code"
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/symbol/breakpad"
-	"github.com/unwindd/unwindd/engine/symbol/dwarf"
-	"github.com/unwindd/unwindd/engine/symbol/resolve"
-	"github.com/unwindd/unwindd/engine/symbolfile"
+	"github.com/unwindd/unwindd/engine/symbolize"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -55,31 +52,36 @@ func programs(t *testing.T) string {
 
 // A written is a file, and the symbol file that was written of it.
 type written struct {
-	symbolfile.Written
-	file symbolfile.File
+	symbolize.WrittenSymbols
+	file *symbolize.File
 	text string
 	sym  *breakpad.File
 	base uint64
 }
 
-// write writes the symbol file of a file, and reads it.
-func write(t *testing.T, path string) *written {
+// openFile opens a file whose debug file is beside it.
+func openFile(t *testing.T, path string) *symbolize.File {
 	t.Helper()
-	o, err := object.Open(path)
+	s := symbolize.New(symbolize.Options{DebugDirs: []string{filepath.Dir(path)}})
+	t.Cleanup(func() { _ = s.Close() })
+	f, err := s.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	finder := &object.Finder{DebugDirs: []string{filepath.Dir(path)}}
-	debug := finder.FindDebug(o).Object
-	names := resolve.NewWith(o, debug, dwarf.Options{Finder: finder})
-	t.Cleanup(func() { names.Close(); o.Close() })
-	w := &written{file: symbolfile.File{Object: o, Debug: debug, Names: names}}
-	w.base, _ = o.ImageBase()
+	return f
+}
+
+// write writes the symbol file of a file, and reads it.
+func write(t *testing.T, path string) *written {
+	t.Helper()
+	w := &written{file: openFile(t, path)}
+	w.base, _ = w.file.Object.ImageBase()
 	var out bytes.Buffer
-	if w.Written, err = symbolfile.Write(&out, w.file); err != nil {
+	var err error
+	if w.WrittenSymbols, err = w.file.WriteSymbolFile(&out); err != nil {
 		t.Fatal(path, err)
 	}
-	if p := append(names.Problems(), w.Problems...); len(p) > 0 {
+	if p := append(w.file.Problems(), w.Problems...); len(p) > 0 {
 		t.Error(path, p)
 	}
 	w.text = out.String()
@@ -156,7 +158,7 @@ func (w *written) compareNames(t *testing.T, most int) (asked int) {
 	var got []symbol.Frame
 	for address := range w.addresses(most) {
 		asked++
-		want, _ := w.file.Names.Frames(nil, address)
+		want, _ := w.file.Names().Frames(nil, address)
 		got, _ = w.sym.Frames(got[:0], address-w.base)
 		d := frameDifference(want, got)
 		if d == "" {
@@ -220,7 +222,7 @@ func (w *written) compareRows(t *testing.T) {
 }
 
 func registersOf(machine uint16, ra uint64) breakpad.Registers {
-	names := symbolfile.RegisterNames(machine)
+	names := symbolize.BreakpadRegisters(machine)
 	return func(name string) (uint64, bool) {
 		if name == ".ra" {
 			return ra, true
@@ -268,7 +270,7 @@ func TestSymbolFilesSayWhatTheFilesDo(t *testing.T) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			w := write(t, path)
 			if got := w.sym.Counts(); got.Functions != w.Functions || got.Publics != w.Publics || got.Records != w.Records || got.Damaged != 0 {
-				t.Errorf("%+v, written %+v", got, w.Written)
+				t.Errorf("%+v, written %+v", got, w.WrittenSymbols)
 			}
 			w.compareNames(t, 20_000)
 			w.compareRows(t)
@@ -337,6 +339,6 @@ func TestSymbolsOfAssembly(t *testing.T) {
 	}
 	bare := write(t, filepath.Join(programs(t), "bare"))
 	if bare.HasDebugInfo || bare.Records != 0 || bare.CFI == 0 {
-		t.Errorf("%+v: expected no debug information, and call frame information", bare.Written)
+		t.Errorf("%+v: expected no debug information, and call frame information", bare.WrittenSymbols)
 	}
 }
