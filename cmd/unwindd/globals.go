@@ -218,20 +218,15 @@ func (f *targetFlags) newEngine(g *globals, o engine.Options) (e *engine.Engine,
 	if o.Plugins, err = g.plugins(); err != nil {
 		return nil, nil, err
 	}
-	remote, symbols, disconnect, err := remotes(&f.debuginfodFlags, &f.symbolFlags, g.log())
-	if err != nil {
-		return nil, nil, err
-	}
-	o.Sysroot, o.Exe, o.DebugDirs, o.Remote, o.Symbols = f.sysroot, f.exe, f.debugDirs, remote, symbols
+	o.Sysroot, o.Exe, o.DebugDirs, o.Downloads = f.sysroot, f.exe, f.debugDirs, f.downloads(g.log())
+	f.symbolFlags.addTo(&o.Downloads)
 	if o.Modules, err = f.modulesByName(); err != nil {
-		disconnect()
 		return nil, nil, err
 	}
 	if e, err = engine.New(o); err != nil {
-		disconnect()
-		return nil, nil, err
+		return nil, nil, serverUsage(err, f.origin())
 	}
-	return e, func() { _ = e.Close(); disconnect() }, nil
+	return e, func() { _ = e.Close() }, nil
 }
 
 // coreFlags are the flags for files beside a core.

@@ -106,12 +106,14 @@ func (f *symbolizeFlags) run(args []string) error {
 	if err := checkFile("dwp", f.dwp); err != nil {
 		return err
 	}
-	remote, end, err := f.remote(f.log())
+	remotes, err := f.connectServers(f.log())
 	if err != nil {
 		return err
 	}
-	defer end()
-	s := newSymbolSession(f.symbolizerOptions(remote))
+	defer remotes.Close()
+	options := f.symbolizerOptions()
+	options.Remote = remotes.Debuginfod
+	s := newSymbolSession(options)
 	defer s.Symbolizer.Close() // after write has looked for truncated files
 	return f.write(func(w *writer) error {
 		s.Tool, s.Object, s.Inlines, s.Output = "unwindd", f.object, !f.noInlines, output
@@ -172,9 +174,9 @@ func (f *symbolizeFlags) refuse() func(path string) error {
 
 // symbolizerOptions returns options that warn on standard error of debug files that could
 // not be used. The tools that unwindd replaces do not warn of these.
-func (f *symbolizeFlags) symbolizerOptions(remote object.Remote) symbolize.Options {
+func (f *symbolizeFlags) symbolizerOptions() symbolize.Options {
 	return symbolize.Options{
-		DebugDirs: f.debugDirs, Remote: remote, Package: f.dwp, Log: f.log(),
+		DebugDirs: f.debugDirs, Package: f.dwp, Log: f.log(),
 		Warn: func(text string) { messages.Printf("unwindd: %s\n", text) },
 	}
 }

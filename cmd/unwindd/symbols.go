@@ -72,14 +72,14 @@ func (f *symbolsFlags) run(args []string) error {
 	if err := f.check(args); err != nil {
 		return err
 	}
-	remote, end, err := f.remote(f.log())
+	remotes, err := f.connectServers(f.log())
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer remotes.Close()
 	collectOften()
 	options := symbolize.Options{
-		Sysroot: f.sysroot, DebugDirs: f.debugDirs, Remote: remote, Package: f.dwp, Log: f.log(),
+		Sysroot: f.sysroot, DebugDirs: f.debugDirs, Remote: remotes.Debuginfod, Package: f.dwp, Log: f.log(),
 		Warn: func(text string) { messages.Printf("unwindd: %s\n", text) },
 	}
 	var failed []error
