@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/cfi"
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/internal/listing"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/internal/enginetest"
 )
@@ -55,7 +55,7 @@ func TestWavesOfCodeWithoutRulesHaveCallers(t *testing.T) {
 	}
 	defer o.Close()
 	functions := 0
-	for e, err := range engine.CallFrameEntries(o) {
+	for e, err := range listing.CallFrameEntries(o) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
 )
@@ -25,13 +24,13 @@ func (f *dumpExprFlags) file(path string) error {
 		return err
 	}
 	var count tally
-	list := counted(engine.Expressions(o, d), &count)
+	expressions.List = counted(expressions.List, &count)
 	err = object.Guard(func() error {
 		return f.write(func(w *writer) error {
 			if f.format == "json" {
-				return report.WriteExpressionsJSON(w, list, expressions.Text)
+				return expressions.WriteJSON(w)
 			}
-			return report.WriteExpressions(w, list, expressions.Text, complain)
+			return expressions.WriteText(w, complain)
 		})
 	})
 	if err == nil {

@@ -7,12 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
 )
 
-// newDumpIR makes the command for a format of engine.OpenIR; name is the format's proper
+// newDumpIR makes the command for a format of report.OpenIR; name is the format's proper
 // name.
 func newDumpIR(g *globals, format, name string) *cobra.Command {
 	return &cobra.Command{
@@ -34,17 +33,17 @@ func (g *globals) dumpIR(format, path string) error {
 	if err := g.checkFormat("text", "json"); err != nil {
 		return err
 	}
-	f, err := engine.OpenIR(path)
+	r, file, err := report.OpenIR(path)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	if f.Format() != format {
-		return fmt.Errorf("%s: a %s file, expected %s", path, f.Format(), format)
+	defer file.Close()
+	if got := r.IR.Format(); got != format {
+		return fmt.Errorf("%s: a %s file, expected %s", path, got, format)
 	}
 	return object.Guard(func() error {
 		return g.write(func(w *writer) error {
-			r := report.IR{File: path, IR: f.IR, Color: w.isTerminal}
+			r.Color = w.isTerminal
 			if g.format == "json" {
 				return r.WriteJSON(w)
 			}

@@ -39,6 +39,7 @@ var floors = []string{
 	"engine/report/flamepage", // profiles as one
 	"engine/report/look",      // how both look
 	"engine/symbolize",
+	"engine/internal/listing", // what files have, as it is written
 	"engine",
 	"engine/profile",
 	"engine/goroutine",

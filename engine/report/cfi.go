@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/cfi"
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/internal/listing"
 	"github.com/unwindd/unwindd/internal/ehpe"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -102,7 +102,7 @@ func pointer(p cfi.Pointer) string {
 	return fmt.Sprintf("0x%x", p.Address)
 }
 
-func (c *CallFrames) entry(e engine.CallFrameEntry) jsonEntry {
+func (c *CallFrames) entry(e listing.CallFrameEntry) jsonEntry {
 	out := jsonEntry{Section: e.Section, Offset: e.Offset, Kind: "terminator", Length: e.Length, Format: "DWARF32"}
 	if e.DWARF64 {
 		out.Format = "DWARF64"
@@ -131,7 +131,7 @@ func (c *CallFrames) entry(e engine.CallFrameEntry) jsonEntry {
 
 // instructions calls f with the instructions of an entry. Ill-formed instructions that can be
 // read go to problem too.
-func (c *CallFrames) instructions(e engine.CallFrameEntry, problem func(error), f func(*cfi.Instruction) error) (stop error) {
+func (c *CallFrames) instructions(e listing.CallFrameEntry, problem func(error), f func(*cfi.Instruction) error) (stop error) {
 	list := func(yield func(cfi.Instruction, error) bool) {}
 	switch {
 	case e.CIE != nil:
@@ -264,7 +264,7 @@ func (c *CallFrames) WriteCFIText(w io.Writer) error {
 }
 
 // entryText writes the header fields of an entry.
-func (c *CallFrames) entryText(b *Printer, p paint, e engine.CallFrameEntry) {
+func (c *CallFrames) entryText(b *Printer, p paint, e listing.CallFrameEntry) {
 	out := c.entry(e)
 	b.printf("%08x  %s  ", e.Offset, p.function(out.Kind))
 	var fields []string
@@ -321,7 +321,7 @@ func (c *CallFrames) entryText(b *Printer, p paint, e engine.CallFrameEntry) {
 
 // instructionsText writes instructions; consecutive equal ones, which are padding, are one
 // line.
-func (c *CallFrames) instructionsText(b *Printer, e engine.CallFrameEntry) error {
+func (c *CallFrames) instructionsText(b *Printer, e listing.CallFrameEntry) error {
 	nops := 0
 	padding := func() {
 		switch {

@@ -6,9 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"iter"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 )
 
@@ -74,12 +72,11 @@ func rangeAddress(address uint64, index *uint64) string {
 	return fmt.Sprintf("0x%x", address)
 }
 
-// WriteExpressions writes the expressions of a code object, a line each, as formatted by
-// text. Errors of reading go to problem.
-func WriteExpressions(w io.Writer, list iter.Seq2[engine.Expression, error], text func(expr []byte) string, problem func(error)) error {
+// WriteText writes the expressions, a line each. Errors of reading go to problem.
+func (r *ObjectExpressions) WriteText(w io.Writer, problem func(error)) error {
 	p := NewPrinter(w)
 	file := ""
-	for e, err := range list {
+	for e, err := range r.List {
 		if err != nil {
 			problem(err)
 			continue
@@ -88,7 +85,7 @@ func WriteExpressions(w io.Writer, list iter.Seq2[engine.Expression, error], tex
 			file = e.File
 			p.printf("%s\n", file)
 		}
-		p.printf("%-12s 0x%08x  %-28s %s%s\n", e.Section, e.Offset, e.Where, rangeText(e.Range), text(e.Bytes))
+		p.printf("%-12s 0x%08x  %-28s %s%s\n", e.Section, e.Offset, e.Where, rangeText(e.Range), r.Text(e.Bytes))
 		if err := p.check(); err != nil {
 			return err
 		}
@@ -96,17 +93,16 @@ func WriteExpressions(w io.Writer, list iter.Seq2[engine.Expression, error], tex
 	return p.Flush()
 }
 
-// WriteExpressionsJSON writes {"expressions":[...],"problems":[...]}, an expression a
-// line.
-func WriteExpressionsJSON(w io.Writer, list iter.Seq2[engine.Expression, error], text func(expr []byte) string) error {
+// WriteJSON writes {"expressions":[...],"problems":[...]}, an expression a line.
+func (r *ObjectExpressions) WriteJSON(w io.Writer) error {
 	l := newJSONList(w, "expressions")
-	for e, err := range list {
+	for e, err := range r.List {
 		if err != nil {
 			l.problems.add(err)
 			continue
 		}
 		line, err := marshal(Expression{
-			e.File, e.Section, fmt.Sprintf("0x%x", e.Offset), e.Where, newExpressionRange(e.Range), hex.EncodeToString(e.Bytes), text(e.Bytes),
+			e.File, e.Section, fmt.Sprintf("0x%x", e.Offset), e.Where, newExpressionRange(e.Range), hex.EncodeToString(e.Bytes), r.Text(e.Bytes),
 		})
 		if err != nil {
 			return err

@@ -4,7 +4,6 @@ package report_test
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
@@ -41,9 +39,7 @@ func expressionsJSON(t *testing.T, path string, dialect *locexpr.Dialect) (d dum
 	if err != nil {
 		t.Fatal(err)
 	}
-	readJSON(t, func(w io.Writer) error {
-		return report.WriteExpressionsJSON(w, engine.Expressions(o, description), expressions.Text)
-	}, &d)
+	readJSON(t, expressions.WriteJSON, &d)
 	return d
 }
 

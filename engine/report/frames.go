@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"github.com/unwindd/unwindd/cfi"
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/internal/listing"
 	"github.com/unwindd/unwindd/internal/problems"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -18,11 +18,11 @@ import (
 // not grow with the object.
 type CallFrames struct {
 	File    string // the object, named in problems
-	Entries iter.Seq2[engine.CallFrameEntry, error]
+	Entries iter.Seq2[listing.CallFrameEntry, error]
 	// SFrame is the entries of .sframe, which have rows and no instructions; nil: none.
 	SFrame iter.Seq2[*cfi.SFrameFDE, error]
 	// Unwind is the unwind information of a PE file; nil: none.
-	Unwind iter.Seq2[*engine.UnwindEntry, error]
+	Unwind iter.Seq2[*listing.UnwindEntry, error]
 	// Register and Space name registers and address spaces.
 	Register func(number uint64) string
 	Space    func(space locexpr.AddressSpace) string
@@ -40,7 +40,7 @@ type CallFrames struct {
 
 // function is an entry that has rows.
 type function struct {
-	section, code string // code: see engine.CallFrameEntry
+	section, code string // code: see listing.CallFrameEntry
 	offset        uint64 // of the entry in its section
 	start, end    uint64
 	isSignalFrame bool

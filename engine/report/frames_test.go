@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/cfi"
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/internal/listing"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -39,9 +39,9 @@ func frames(t *testing.T, initial []byte, fdes ...[]byte) *CallFrames {
 	}
 	return &CallFrames{
 		File: "f.o",
-		Entries: func(yield func(engine.CallFrameEntry, error) bool) {
+		Entries: func(yield func(listing.CallFrameEntry, error) bool) {
 			for e, err := range table.Entries() {
-				if !yield(engine.CallFrameEntry{Section: ".debug_frame", Size: uint64(len(data)), Entry: e}, err) {
+				if !yield(listing.CallFrameEntry{Section: ".debug_frame", Size: uint64(len(data)), Entry: e}, err) {
 					return
 				}
 			}

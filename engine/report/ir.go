@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/listing"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -20,6 +21,17 @@ type IR struct {
 	File  string
 	IR    symbol.IR
 	Color bool
+}
+
+// OpenIR opens a module in an intermediate representation, SPIR-V or LLVM IR: a file, or
+// FILE#NAME, the part of a file with that name. Its output is written inside object.Guard.
+// The caller closes the file.
+func OpenIR(path string) (*IR, io.Closer, error) {
+	f, err := listing.OpenIR(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &IR{File: path, IR: f.IR}, f, nil
 }
 
 // jsonRecord is a record of debug information.

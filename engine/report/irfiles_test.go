@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 )
 
@@ -19,12 +18,12 @@ const (
 // irFile opens a file in an intermediate representation until the test ends.
 func irFile(t *testing.T, path string) *report.IR {
 	t.Helper()
-	f, err := engine.OpenIR(path)
+	r, file, err := report.OpenIR(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { f.Close() })
-	return &report.IR{File: path, IR: f.IR}
+	t.Cleanup(func() { file.Close() })
+	return r
 }
 
 // dumpedIR is what `dump spirv --format json` prints.

@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/symbolize"
@@ -204,9 +203,7 @@ func writtenAs(t *testing.T, path string) (all map[string]string) {
 	all = map[string]string{}
 	for name, write := range map[string]func(io.Writer) error{
 		"notes": n.WriteText, "rows": c.WriteRowsText, "entries": c.WriteCFIText,
-		"expressions": func(w io.Writer) error {
-			return report.WriteExpressions(w, engine.Expressions(o, d), expressions.Text, problem)
-		},
+		"expressions": func(w io.Writer) error { return expressions.WriteText(w, problem) },
 	} {
 		var b strings.Builder
 		if err := write(&b); err != nil {

@@ -5,8 +5,9 @@ package report
 import (
 	"encoding/binary"
 	"fmt"
+	"iter"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/internal/listing"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
@@ -21,7 +22,7 @@ func NewCallFrames(path string, o *object.Object, d *sdk.Description, dialect *l
 		return nil, err
 	}
 	c := &CallFrames{
-		File: path, Entries: engine.CallFrameEntries(o), SFrame: engine.SFrameEntries(o), Unwind: engine.UnwindEntries(o),
+		File: path, Entries: listing.CallFrameEntries(o), SFrame: listing.SFrameEntries(o), Unwind: listing.UnwindEntries(o),
 		Expression: expressions.Text, Forbidden: expressions.forbidden,
 		Register: registerNames(o, d), Space: SpaceNames(d),
 	}
@@ -73,17 +74,22 @@ func SpaceNames(d *sdk.Description) func(locexpr.AddressSpace) string {
 	}
 }
 
-// ObjectExpressions reads the expressions of a code object.
+// ObjectExpressions writes the expressions of a code object as a stream.
 type ObjectExpressions struct {
+	// List is the expressions in the order in which they are written. An error is about one
+	// entry, and the entries after it follow.
+	List iter.Seq2[listing.Expression, error]
+
 	options  locexpr.TextOptions
 	dialects []*locexpr.Dialect
 }
 
-// NewObjectExpressions returns a reader of an object's expressions in a dialect. With nil it
+// NewObjectExpressions returns the expressions of an object, read in a dialect. With nil it
 // tries the architecture's dialects one after the other for each expression, since a file
 // does not name its dialect.
 func NewObjectExpressions(o *object.Object, d *sdk.Description, dialect *locexpr.Dialect) (*ObjectExpressions, error) {
 	r := &ObjectExpressions{
+		List:     listing.Expressions(o, d),
 		options:  locexpr.TextOptions{AddressSize: o.AddressSize(), Order: locexpr.LittleEndian},
 		dialects: []*locexpr.Dialect{locexpr.DWARF5},
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 )
 
@@ -25,9 +24,7 @@ func TestWhatCannotBeRelocatedIsAProblem(t *testing.T) {
 	c := callFrames(t, unrelocated)
 	for name, write := range map[string]func(io.Writer) error{
 		"rows": c.WriteRowsJSON, "entries": c.WriteCFIJSON,
-		"expressions": func(w io.Writer) error {
-			return report.WriteExpressionsJSON(w, engine.Expressions(o, d), expressions.Text)
-		},
+		"expressions": expressions.WriteJSON,
 	} {
 		var list struct{ Problems []string }
 		readJSON(t, write, &list)

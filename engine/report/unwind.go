@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/cfi"
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/internal/listing"
 	"github.com/unwindd/unwindd/engine/object/pe"
 )
 
@@ -54,7 +54,7 @@ func rangeOf(start, end uint64) jsonRange {
 }
 
 // unwind is an entry in the format of the output.
-func (c *CallFrames) unwind(e *engine.UnwindEntry) jsonUnwind {
+func (c *CallFrames) unwind(e *listing.UnwindEntry) jsonUnwind {
 	u := e.Info
 	r := rangeOf(e.Start, e.End)
 	out := jsonUnwind{

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/internal/listing"
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
@@ -15,8 +15,8 @@ func (s *Session) openIR(path string) (symbol.IR, error) {
 	if f, ok := s.irs[path]; ok {
 		return f, nil
 	}
-	f, err := engine.OpenIR(path)
-	if errors.Is(err, engine.ErrNotIR) {
+	f, err := listing.OpenIR(path)
+	if errors.Is(err, listing.ErrNotIR) {
 		return nil, nil
 	}
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/internal/listing"
 )
 
 const (
@@ -43,7 +43,7 @@ func TestPositionsOfSPIRV(t *testing.T) {
 		}
 	}
 	// By the file's name in a question, and by an offset.
-	f, err := engine.OpenIR(callsModule)
+	f, err := listing.OpenIR(callsModule)
 	if err != nil {
 		t.Fatal(err)
 	}

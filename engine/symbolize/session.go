@@ -10,7 +10,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/internal/listing"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
 )
@@ -49,7 +49,7 @@ type Session struct {
 
 	refusal error           // the first error of Refuse
 	failed  map[string]bool // files that could not be opened, after their message
-	irs     map[string]*engine.IRFile
+	irs     map[string]*listing.IRFile
 }
 
 // Run answers the questions, or where there are none the lines of input, and writes the
@@ -59,7 +59,7 @@ type Session struct {
 // The error of an Object that cannot be opened is a FileError; in JSON its answer was
 // written.
 func (s *Session) Run(w io.Writer, questions []string, input io.Reader) error {
-	s.failed, s.irs, s.refusal = map[string]bool{}, map[string]*engine.IRFile{}, nil
+	s.failed, s.irs, s.refusal = map[string]bool{}, map[string]*listing.IRFile{}, nil
 	defer s.closeIRs()
 	out := bufio.NewWriterSize(w, outputBuffer)
 	if s.Object != "" {

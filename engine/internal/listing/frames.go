@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+// Package listing lists the contents of a file as they are written: call frame information,
+// .sframe, unwind codes and expressions of a code object, and the debug information of a
+// module in an intermediate representation.
+package listing
 
 import (
 	"fmt"
