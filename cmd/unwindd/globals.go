@@ -17,7 +17,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/internal/bundled"
 	"github.com/unwindd/unwindd/sdk"
@@ -110,10 +109,7 @@ func (g *globals) write(f func(*writer) error) error {
 		return err
 	}
 	defer func() { _ = w.file.abandon() }() // for a panic
-	if err = f(w); err == nil {
-		err = object.Shrunk()
-	}
-	return w.file.finish(err)
+	return w.file.finish(engine.Guard(func() error { return f(w) }))
 }
 
 // plugins returns the options for plugins, and warns of processes that were started by

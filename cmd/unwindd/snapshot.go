@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
 )
 
@@ -89,10 +88,11 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 	for _, m := range t.Modules() {
 		f.reads(m.File, t.ModuleInfo(m).DebugFile)
 	}
-	s, err := t.Snapshot(cmd.Context(), engine.SnapshotOptions{Files: f.files, AnyFile: f.anyFile})
-	if err == nil {
-		err = object.Shrunk()
-	}
+	var s *engine.Snapshot
+	err = engine.Guard(func() (err error) {
+		s, err = t.Snapshot(cmd.Context(), engine.SnapshotOptions{Files: f.files, AnyFile: f.anyFile})
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/symbolize"
 	"github.com/unwindd/unwindd/internal/bundled"
@@ -183,7 +182,7 @@ func (f *symbolizeFlags) symbolizerOptions() symbolize.Options {
 
 // newSymbolizer makes a Symbolizer, and opens nothing yet.
 func newSymbolizer(options symbolize.Options) *symbolize.Symbolizer {
-	options.Relocations, options.Formats = relocations, bundledFormats{}
+	options.Relocations, options.Formats = relocations, bundledFormats
 	return symbolize.New(options)
 }
 
@@ -196,13 +195,13 @@ func newSymbolSession(options symbolize.Options) *symbolize.Session {
 	}
 }
 
-// relocations returns the relocation types of a relocatable object's machine, from the
-// built-in descriptions.
-func relocations(o *object.Object) []sdk.Relocation {
+// relocations returns the relocation types of a machine (e_machine), from the built-in
+// descriptions.
+func relocations(machine uint16) []sdk.Relocation {
 	for _, b := range bundled.Architectures {
 		d := b.Description()
 		for _, r := range d.Recognises {
-			if r.ELFMachine != 0 && r.ELFMachine == o.Machine() {
+			if r.ELFMachine != 0 && r.ELFMachine == machine {
 				return d.Relocations
 			}
 		}

@@ -20,6 +20,11 @@ type Bundled struct {
 	// process is started only when a call needs it. The process's own description must be
 	// equal: that is checked where it executes another file than the engine's process.
 	Description func() *sdk.Description
+	// Recognises reports whether a file that begins so has one of the architecture's formats
+	// beside ELF, and Nested lists the code objects inside such a file; nil: there are no such
+	// formats. They need no process.
+	Recognises func(start []byte) bool
+	Nested     func(data []byte) ([]sdk.NestedObject, error)
 }
 
 // ServeMain is `unwindd plugin serve NAME [flags]`: this process is the plugin of a
