@@ -27,7 +27,6 @@ var floors = []string{
 	"engine/service/fleet",     // what other machines do
 	"engine/service/objects",   // what is kept of code
 	"engine/service/worker",    // processes that do it
-	"engine/service/client",    // what a command asks of a server
 	"engine/service/job",       // what is asked of an engine in one go
 	"engine/service/remote",    // targets of other machines
 	"engine/service/objects",   // files that were put

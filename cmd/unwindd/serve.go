@@ -28,7 +28,6 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service"
 	"github.com/unwindd/unwindd/engine/service/fleet"
-	"github.com/unwindd/unwindd/engine/service/worker"
 )
 
 // serveFlags are the flags of `unwindd serve`.
@@ -568,12 +567,9 @@ func absolutePaths(paths []string) (list []string) {
 	return list
 }
 
-// serveWorker runs a process that reads the files that were sent to a server.
-func serveWorker(args []string) error {
-	return worker.Main(args, func(s *worker.Setup) (plugin.Options, error) {
-		g := globals{inProcess: s.InProcess, pluginDir: s.PluginDirs}
-		o, err := g.plugins()
-		o.Pins = s.Pins
-		return o, err
-	})
+// workerPlugins returns the options for plugins of a process that reads the files that were sent
+// to a server.
+func workerPlugins(dirs []string, inProcess bool) (plugin.Options, error) {
+	g := globals{inProcess: inProcess, pluginDir: dirs}
+	return g.plugins()
 }

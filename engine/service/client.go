@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package client lets a server, `unwindd serve`, do the work of an engine. A target stays
-// here: the server asks for the parts that it needs.
-package client
+package service
 
 import (
 	"context"
@@ -23,12 +21,13 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/engine/service/remote"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
-// Options tell how to reach a server.
-type Options struct {
+// ClientOptions tell how to reach a server.
+type ClientOptions struct {
 	// Address is unix:PATH, HOST:PORT, or https://HOST:PORT.
 	Address string
 	// Token is shown to the server; "": none. It goes over TLS, or stays on this machine.
@@ -38,7 +37,8 @@ type Options struct {
 // ErrAddress is wrapped by the errors of options that have no meaning.
 var ErrAddress = errors.New("expected unix:PATH, HOST:PORT or https://HOST:PORT")
 
-// Client asks one server. It may be used concurrently.
+// Client asks one server, `unwindd serve`, to do the work of an engine. A target stays here: the
+// server asks for the parts that it needs. A Client may be used concurrently.
 type Client struct {
 	address string
 	conn    *grpc.ClientConn
@@ -47,15 +47,15 @@ type Client struct {
 	got     atomic.Int64
 }
 
-// New makes a client. The server is reached when it is first asked.
-func New(o Options) (*Client, error) {
+// NewClient makes a client. The server is reached when it is first asked.
+func NewClient(o ClientOptions) (*Client, error) {
 	target, secure, isLocal, err := o.target()
 	if err != nil {
 		return nil, err
 	}
 	c := &Client{address: o.Address}
 	dial := []grpc.DialOption{
-		grpc.WithStatsHandler(counter{c}), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)), grpc.WithDisableServiceConfig(),
+		grpc.WithStatsHandler(byteCounter{c}), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxClientMessage)), grpc.WithDisableServiceConfig(),
 		// The proxies of the environment are for the web.
 		grpc.WithNoProxy(),
 	}
@@ -72,7 +72,7 @@ func New(o Options) (*Client, error) {
 		if secure == nil && !isLocal {
 			return nil, fmt.Errorf("%s: a token is not sent over a network without TLS: %w", o.Address, errors.New("expected https://HOST:PORT"))
 		}
-		dial = append(dial, grpc.WithPerRPCCredentials(token(o.Token)))
+		dial = append(dial, grpc.WithPerRPCCredentials(callToken(o.Token)))
 	}
 	if c.conn, err = grpc.NewClient(target, dial...); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", o.Address, ErrAddress, err)
@@ -81,11 +81,11 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// maxMessage bounds a message of the server.
-const maxMessage = 4 << 20
+// maxClientMessage bounds a message to a Client.
+const maxClientMessage = 4 << 20
 
 // target returns gRPC's syntax of the address. secure is nil without TLS.
-func (o *Options) target() (target string, secure *tls.Config, isLocal bool, err error) {
+func (o *ClientOptions) target() (target string, secure *tls.Config, isLocal bool, err error) {
 	wrong := fmt.Errorf("%q: %w", o.Address, ErrAddress)
 	if path, ok := strings.CutPrefix(o.Address, "unix:"); ok {
 		if path == "" {
@@ -112,16 +112,16 @@ func (o *Options) target() (target string, secure *tls.Config, isLocal bool, err
 	return "dns:///" + place, secure, host == "localhost" || ip != nil && ip.IsLoopback(), nil
 }
 
-// token is a credential of each call.
-type token string
+// callToken is a credential of each call.
+type callToken string
 
 // GetRequestMetadata implements credentials.PerRPCCredentials.
-func (t token) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+func (t callToken) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
 	return map[string]string{"authorization": "Bearer " + string(t)}, nil
 }
 
-// RequireTransportSecurity implements credentials.PerRPCCredentials: New has ensured it.
-func (t token) RequireTransportSecurity() bool { return false }
+// RequireTransportSecurity implements credentials.PerRPCCredentials: NewClient has ensured it.
+func (t callToken) RequireTransportSecurity() bool { return false }
 
 // Close ends the connection.
 func (c *Client) Close() error { return c.conn.Close() }
@@ -132,11 +132,11 @@ func (c *Client) Sent() int64 { return c.sent.Load() }
 // Received returns the number of bytes of messages that came from the server.
 func (c *Client) Received() int64 { return c.got.Load() }
 
-// counter counts bytes.
-type counter struct{ *Client }
+// byteCounter counts the bytes of a Client.
+type byteCounter struct{ *Client }
 
 // HandleRPC implements stats.Handler.
-func (c counter) HandleRPC(_ context.Context, s stats.RPCStats) {
+func (c byteCounter) HandleRPC(_ context.Context, s stats.RPCStats) {
 	switch s := s.(type) {
 	case *stats.OutPayload:
 		c.sent.Add(int64(s.WireLength))
@@ -146,9 +146,9 @@ func (c counter) HandleRPC(_ context.Context, s stats.RPCStats) {
 }
 
 // TagRPC, TagConn and HandleConn implement stats.Handler.
-func (counter) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
-func (counter) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
-func (counter) HandleConn(context.Context, stats.ConnStats)                       {}
+func (byteCounter) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (byteCounter) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (byteCounter) HandleConn(context.Context, stats.ConnStats)                       {}
 
 // Error is the server's reason for refusing or failing a request.
 type Error struct {
@@ -189,7 +189,7 @@ const headPart = 256 << 10
 // Walk has the server walk a target, which must not be used meanwhile, and writes the
 // report. The report's end has facts that are not in the report. The error wraps
 // engine.ErrNotWalked where nothing could be walked.
-func (c *Client) Walk(ctx context.Context, t *engine.Target, o *pb.WalkOptions, w io.Writer) (*pb.ReportEnd, error) {
+func (c *Client) Walk(ctx context.Context, t *engine.Target, j *job.Stack, write job.WriteOptions, w io.Writer) (*pb.ReportEnd, error) {
 	head, err := remote.HeadOf(t).Encode()
 	if err != nil {
 		return nil, fmt.Errorf("%s: its head: %w", t.Info().Path, err)
@@ -200,7 +200,9 @@ func (c *Client) Walk(ctx context.Context, t *engine.Target, o *pb.WalkOptions, 
 	if err != nil {
 		return nil, c.failure(err)
 	}
-	o.HeadSize = uint64(len(head))
+	o := &pb.WalkOptions{
+		Stack: j.Wire(), Verbose: write.Verbose, Color: write.Color, WithPath: j.WithPath, HeadSize: uint64(len(head)),
+	}
 	if err := sendHead(st, o, head); err != nil && !errors.Is(err, io.EOF) { // after io.EOF, Recv returns the reason
 		return nil, c.failure(err)
 	}
