@@ -12,7 +12,6 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/job"
-	"github.com/unwindd/unwindd/engine/value"
 )
 
 // evalFlags are the flags of `unwindd eval`.
@@ -167,8 +166,8 @@ func (f *evalFlags) evaluate(ctx context.Context, e *engine.Engine) (*job.Evalua
 }
 
 // addLimits adds the flags that bound the printing of variables.
-func addLimits(flags *pflag.FlagSet, l *value.Limits) {
-	flags.IntVar(&l.Depth, "depth", value.DefaultLimits.Depth, "print `N` levels of values within one another")
-	flags.IntVar(&l.Elements, "elements", value.DefaultLimits.Elements, "print `N` elements of an array or a container, and characters of a string")
+func addLimits(flags *pflag.FlagSet, l *engine.ValueLimits) {
+	flags.IntVar(&l.Depth, "depth", engine.DefaultValueLimits.Depth, "print `N` levels of values within one another")
+	flags.IntVar(&l.Elements, "elements", engine.DefaultValueLimits.Elements, "print `N` elements of an array or a container, and characters of a string")
 	flags.BoolVar(&l.Raw, "raw", false, "print containers as their implementation is")
 }

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"debug/elf"
 	"fmt"
-	"iter"
 	"maps"
 	"os"
 	"os/exec"
@@ -17,7 +16,8 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/cfi"
-	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/report"
 )
 
 // This file holds the call frame information of libraries against an emulation of their code.
@@ -106,42 +106,28 @@ func disassemble(path string) (list []line, err error) {
 	return list, cmd.Wait()
 }
 
-// entries yields the entries of the .eh_frame sections of a library.
-func entries(o *object.Object) iter.Seq2[cfi.Entry, error] {
-	return func(yield func(cfi.Entry, error) bool) {
-		for _, s := range o.EHFrames() {
-			if s.Err != nil {
-				continue
-			}
-			table, err := cfi.NewTable(cfi.Section{
-				Name: s.Name, Data: s.Data, Address: s.Address, Open: s.Open, EH: true, Order: o.ByteOrder(), AddressSize: o.AddressSize(),
-				Memory: func(dst []byte, address uint64) (int, error) { return o.ReadAddress(dst, address) },
-			})
-			if err != nil {
-				continue
-			}
-			for e, err := range table.Entries() {
-				if !yield(e, err) {
-					return
-				}
-			}
-		}
-	}
-}
-
 func (t *tables) compareLibrary(path string) error {
 	code, err := disassemble(path)
 	if err != nil {
 		return err
 	}
-	o, err := object.Open(path)
+	plugins, err := plugin.NewManager(plugin.Options{})
+	if err != nil {
+		return err
+	}
+	defer plugins.Close()
+	o, _, err := report.OpenObject(path, plugins, nil)
 	if err != nil {
 		return err
 	}
 	defer o.Close()
+	frames, err := report.NewCallFrames(path, o, nil, nil)
+	if err != nil {
+		return err
+	}
 	var functions []function
-	for e, err := range entries(o) {
-		if err != nil || e.FDE == nil {
+	for e, err := range frames.Entries {
+		if err != nil || e.FDE == nil || e.Section != ".eh_frame" {
 			continue
 		}
 		from := sort.Search(len(code), func(i int) bool { return code[i].address >= e.FDE.Start })

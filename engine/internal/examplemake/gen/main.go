@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command make generates gen.snapshot: the state of a process and of three hardware
+// Command gen generates gen.snapshot: the state of a process and of three hardware
 // threads that it launched. It is run in the folder examples/gen, and needs ocloc, gcc,
 // gcore and unshare.
 package main
@@ -34,7 +34,7 @@ import (
 
 func main() {
 	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "make:", err)
+		fmt.Fprintln(os.Stderr, "gen:", err)
 		os.Exit(1)
 	}
 }

@@ -24,7 +24,7 @@ import (
 // the waves have the registers of its waves, and the calls that their stacks say.
 func TestSnapshotIsWhatItsKernelsDo(t *testing.T) {
 	oracle.Tools(t, "llvm-objdump", "llvm-objdump-22")
-	const file = "../mixed.snapshot"
+	const file = "../../../../examples/mixed/mixed.snapshot"
 	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New()}}})
 	if err != nil {
 		t.Fatal(err)

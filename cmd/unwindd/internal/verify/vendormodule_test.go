@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/cmd/unwindd/internal/verify"
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/verify"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
 )
@@ -65,7 +65,7 @@ func TestVendorsModuleInTheCheckout(t *testing.T) {
 }
 
 const (
-	riscv64Example = "../../examples/arch-riscv64"
+	riscv64Example = "../../../../examples/arch-riscv64"
 	// vendorState is the recorded state of the example, beside which its stack lies.
 	vendorState = riscv64Example + "/testdata/crash.snapshot"
 )

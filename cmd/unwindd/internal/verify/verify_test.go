@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/unwindd/unwindd/engine/verify"
+	"github.com/unwindd/unwindd/cmd/unwindd/internal/verify"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/sdk/archtest"
 )
@@ -163,10 +163,10 @@ func TestOurOwnPluginsPass(t *testing.T) {
 	for _, p := range ours {
 		t.Run(filepath.Base(p.pkg), func(t *testing.T) {
 			path := filepath.Join(dir, filepath.Base(p.pkg))
-			oracle.With{Dir: "../.."}.Run(t, "go", "build", "-o", path, "./"+p.pkg)
+			oracle.With{Dir: "../../../.."}.Run(t, "go", "build", "-o", path, "./"+p.pkg)
 			o := verify.Options{Path: path, Grace: 5 * time.Second}
 			for _, name := range p.objects {
-				o.Objects = append(o.Objects, filepath.Join("../..", name))
+				o.Objects = append(o.Objects, filepath.Join("../../../..", name))
 			}
 			if r := examine(t, o); !r.Passed {
 				t.Errorf("findings:\n%s", text(r))
@@ -188,7 +188,7 @@ func stateOf(t *testing.T, expected string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"server", "server.core"} {
-		b, err := os.ReadFile(filepath.Join("../../examples/crash", name))
+		b, err := os.ReadFile(filepath.Join("../../../../examples/crash", name))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), b, 0o755)
 		}
@@ -207,7 +207,7 @@ func stateOf(t *testing.T, expected string) string {
 
 func TestRecordedStatesAreWalked(t *testing.T) {
 	plugin := filepath.Join(t.TempDir(), "unwindd-arch-x86_64")
-	oracle.With{Dir: "../.."}.Run(t, "go", "build", "-o", plugin, "./plugins/x86_64/unwindd-arch-x86_64")
+	oracle.With{Dir: "../../../.."}.Run(t, "go", "build", "-o", plugin, "./plugins/x86_64/unwindd-arch-x86_64")
 	for _, c := range []struct{ name, expected, want string }{
 		{"right", `{"target":{"kind":"elf-core"}}`, ""},
 		{"another value", `{"target":{"kind":"minidump"}}`, `target.kind is "elf-core", expected "minidump"`},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command make generates mixed.snapshot: the state of a process that waits for four waves
+// Command mixed generates mixed.snapshot: the state of a process that waits for four waves
 // of two kernels. It is run in the folder examples/mixed, and needs clang 14, clang 22
 // and lld for amdgcn, gcc, llvm-objdump and gcore.
 package main
@@ -31,7 +31,7 @@ import (
 
 func main() {
 	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "make:", err)
+		fmt.Fprintln(os.Stderr, "mixed:", err)
 		os.Exit(1)
 	}
 }

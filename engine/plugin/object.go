@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package verify
+package plugin
 
 import (
 	"bytes"
-	"context"
 	"debug/elf"
 	"fmt"
 	"os"
@@ -17,25 +16,18 @@ import (
 	"github.com/unwindd/unwindd/sdk/archtest"
 )
 
-// readObjects reads the samples.
-func (v *verifier) readObjects() error {
-	d, err := v.examinee.Describe(v.ctx)
-	if err != nil || d == nil || d.Validate() != nil {
-		return nil //nolint:nilerr // the kit reports the error first
+// ForFile returns the architecture that recognises a code object.
+func (m *Manager) ForFile(path string) (*Arch, error) {
+	file, err := object.Open(path)
+	if err != nil {
+		return nil, err
 	}
-	v.desc = d
-	for i, path := range v.Objects {
-		o, err := ReadObject(path, uint64(i)+1, d)
-		if err != nil {
-			return err
-		}
-		v.objects = append(v.objects, *o)
-	}
-	return nil
+	defer file.Close()
+	return m.ForObject(file.Machine(), file.OSABI(), file.Flags(), nil)
 }
 
-// maxSampleFunction bounds the code of a function in requests, in bytes.
-const maxSampleFunction = 1 << 20
+// maxFunction bounds the code of a function of ReadObject, in bytes.
+const maxFunction = 1 << 20
 
 // ReadObject reads a whole code object into the request that the engine would make of a plugin
 // with that description. handle identifies it in calls.
@@ -91,7 +83,7 @@ func ReadObject(path string, handle uint64, d *sdk.Description) (*archtest.Objec
 
 // codeOf returns the code of a function; nil if it is not complete, or too long.
 func codeOf(file *object.Object, s symbol.Symbol) []byte {
-	if s.End <= s.Start || s.End-s.Start > maxSampleFunction {
+	if s.End <= s.Start || s.End-s.Start > maxFunction {
 		return nil
 	}
 	code := make([]byte, s.End-s.Start)
@@ -109,21 +101,6 @@ func codeOf(file *object.Object, s symbol.Symbol) []byte {
 	return nil
 }
 
-// maxSampleCode bounds the code in requests without an object.
-const maxSampleCode = 256 << 10
-
-// sampleCode returns code of samples: whole functions.
-func sampleCode(objects []archtest.Object) (code []byte) {
-	for i := range objects {
-		for _, f := range objects[i].Functions {
-			if len(code)+len(f.Code) <= maxSampleCode {
-				code = append(code, f.Code...)
-			}
-		}
-	}
-	return code
-}
-
 // magics recognises the files that a description claims by their first bytes.
 type magics struct{ d *sdk.Description }
 
@@ -136,25 +113,3 @@ func (m magics) Recognises(head []byte) bool {
 
 // Nested implements object.Formats: nested objects are not requested.
 func (magics) Nested(string, []byte) ([]object.Range, error) { return nil, nil }
-
-// objectEngine is a target that has one code object.
-type objectEngine struct {
-	nothing
-	object *archtest.Object
-}
-
-// ReadSection implements sdk.Engine.
-func (e objectEngine) ReadSection(_ context.Context, handle uint64, name string) ([]byte, error) {
-	return e.object.Read(handle, name)
-}
-
-// engineOf returns the engine for a call about a sample; nil if the plugin wants none.
-func (v *verifier) engineOf(o *archtest.Object) sdk.Engine {
-	if v.desc.NoEngine {
-		return nil
-	}
-	return EngineOf(o)
-}
-
-// EngineOf returns the engine for a call about a code object: there is nothing else to read.
-func EngineOf(o *archtest.Object) sdk.Engine { return objectEngine{object: o} }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/examples/mixed/parts"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -22,13 +21,13 @@ import (
 func TestVariablesAreWhatTheWorkItemsHave(t *testing.T) {
 	e, err := engine.New(engine.Options{
 		Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New()}},
-		Locals:  &value.Limits{},
+		Locals:  &engine.ValueLimits{},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	target, err := e.Open("../mixed.snapshot")
+	target, err := e.Open("../../../../examples/mixed/mixed.snapshot")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +55,7 @@ func TestVariablesAreWhatTheWorkItemsHave(t *testing.T) {
 				for _, list := range one.Frames[i].Locals() {
 					for k := range list {
 						v := &list[k]
-						if want[v.Name] == "" || v.Status == value.OptimizedOut || v.Name == "wear" && v.Type != "int" {
+						if want[v.Name] == "" || v.Status == engine.OptimizedOut || v.Name == "wear" && v.Type != "int" {
 							continue
 						}
 						known[v.Name]++

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command make generates the files of the example. It is run in the folder
+// Command gpu-profile generates the files of the example. It is run in the folder
 // examples/gpu-profile, by a user who may record with perf and make the folder /example,
 // where the host runs. It needs clang and lld for amdgcn, llvm-objdump, gcc and perf.
 package main
@@ -22,7 +22,7 @@ import (
 
 func main() {
 	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "make:", err)
+		fmt.Fprintln(os.Stderr, "gpu-profile:", err)
 		os.Exit(1)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/verify"
+	"github.com/unwindd/unwindd/cmd/unwindd/internal/verify"
 	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
@@ -24,7 +24,7 @@ func TestAPluginInPython(t *testing.T) {
 			oracle.Missing(t, "%s is missing (Debian: python3, python3-grpcio, python3-protobuf)", needed)
 		}
 	}
-	dir, toy := t.TempDir(), filepath.Join("..", "..", "examples", "arch-toy")
+	dir, toy := t.TempDir(), filepath.Join("..", "..", "..", "..", "examples", "arch-toy")
 	target := filepath.Join(dir, "toy.snapshot")
 	oracle.Run(t, "sh", filepath.Join(toy, "build.sh"), dir)
 	oracle.Run(t, python, filepath.Join(toy, "make.py"), target)
