@@ -10,7 +10,10 @@ import (
 	"github.com/unwindd/unwindd/engine/profile"
 	"github.com/unwindd/unwindd/engine/signature"
 	"github.com/unwindd/unwindd/engine/source"
+	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target/process"
+	"github.com/unwindd/unwindd/engine/target/snapshot"
+	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
@@ -30,6 +33,11 @@ type (
 	SourceLines = source.Lines
 	// Variable is a variable of a frame with its value; see walk.Variable.
 	Variable = walk.Variable
+	// SymbolFrame is a function, or an inlined call, with its source position; see
+	// symbol.Frame.
+	SymbolFrame = symbol.Frame
+	// ValueLimits bound the text of a variable's value; see value.Limits.
+	ValueLimits = value.Limits
 	// GlobalVariable is a variable that is in no frame; see walk.GlobalVariable.
 	GlobalVariable = walk.GlobalVariable
 	// RegisterValue is a general register of a frame.
@@ -123,8 +131,17 @@ const (
 	LaunchRecorded = profile.LaunchRecorded
 )
 
+// SnapshotVersion is the version of the snapshots that are read and written.
+const SnapshotVersion = snapshot.FormatVersion
+
 // SignatureVersion is the newest version of the rules by which signatures are made.
 const SignatureVersion = signature.Version
+
+// OptimizedOut is the Status of a variable without a value at a PC.
+const OptimizedOut = value.OptimizedOut
+
+// DefaultValueLimits are the usual ValueLimits.
+var DefaultValueLimits = value.DefaultLimits
 
 // KernelTimeEvent is the event of dispatches; see profile.KernelTimeEvent.
 const KernelTimeEvent = profile.KernelTimeEvent

@@ -81,12 +81,11 @@ type Options struct {
 	MaxUnpacked uint64
 	// DebugDirs are searched for separate debug files, and for code.
 	DebugDirs []string
-	// Remote fetches files that are not on this machine, as a debuginfod.Client does;
-	// nil: none are fetched.
-	Remote object.Remote
-	// Symbols fetches symbol files from stores, as a symbolstore.Client does; nil: only
-	// files beside a target's own are read.
-	Symbols object.Remote
+	// Downloads names the servers and stores of files that are not on this machine.
+	Downloads Downloads
+	// Remote and Symbols fetch such files instead of Downloads.Debuginfod and
+	// Downloads.Stores; nil: these are asked.
+	Remote, Symbols object.Remote
 	// MaxFrames bounds the physical frames of a stack that are kept; 0 is
 	// DefaultMaxFrames. The rest are counted, and the outermost ones kept: see Gap.
 	MaxFrames int
@@ -120,6 +119,7 @@ type Engine struct {
 	store   *object.Store
 	library *code.Library
 	shared  *walk.Shared
+	remotes *Remotes              // of Options.Downloads
 	program *disassembler.Program // of Options.Disassembler; nil: none
 	isView  bool                  // it shares another engine's parts: see With
 
@@ -127,22 +127,28 @@ type Engine struct {
 	targets map[*Target]struct{}
 }
 
-// New makes an engine. It starts no plugin. The error is about an invalid option, or
-// comes from plugin.NewManager.
+// New makes an engine. It starts no plugin. The error is about an invalid option, wraps a
+// ServerError, or comes from plugin.NewManager.
 func New(options Options) (*Engine, error) {
 	if err := options.complete(); err != nil {
+		return nil, err
+	}
+	remotes, err := options.Downloads.Connect()
+	if err != nil {
 		return nil, err
 	}
 	m, err := plugin.NewManager(options.Plugins)
 	if err != nil {
 		return nil, err
 	}
+	options.fetchFrom(remotes)
 	library := code.NewLibrary(m, options.CacheBytes)
 	if options.NoSymbols {
 		library.ExpectNoNames()
 	}
 	e := &Engine{
-		options: options, plugins: m, store: object.NewStore(), library: library, shared: walk.NewShared(library, options.walks()), targets: map[*Target]struct{}{},
+		options: options, plugins: m, store: object.NewStore(), library: library, shared: walk.NewShared(library, options.walks()),
+		remotes: remotes, targets: map[*Target]struct{}{},
 	}
 	if options.Disassembler != "" {
 		e.program = disassembler.New(options.Disassembler, m)
@@ -161,19 +167,30 @@ func (o *Options) complete() error {
 	return nil
 }
 
+// fetchFrom completes the sources of files that are not on this machine.
+func (o *Options) fetchFrom(r *Remotes) {
+	if o.Remote == nil {
+		o.Remote = r.Debuginfod
+	}
+	if o.Symbols == nil {
+		o.Symbols = r.Stores
+	}
+}
+
 // With is a view of the engine with other options. It shares with e the cache of code
 // objects, the open files and the plugins, and costs nothing to make: a process with many
-// kinds of requests keeps one engine and a view for each kind. Plugins, Disassembler and
-// CacheBytes of the options are e's. Its Close closes its targets alone, and comes before
+// kinds of requests keeps one engine and a view for each kind. Plugins, Downloads, Disassembler
+// and CacheBytes of the options are e's. Its Close closes its targets alone, and comes before
 // e's. The error is about an invalid option.
 func (e *Engine) With(options Options) (*Engine, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
 	}
 	options.Plugins, options.Disassembler, options.CacheBytes = e.options.Plugins, e.options.Disassembler, e.options.CacheBytes
+	options.fetchFrom(e.remotes)
 	return &Engine{
 		options: options, plugins: e.plugins, store: e.store, library: e.library, shared: walk.NewShared(e.library, options.walks()),
-		program: e.program, isView: true, targets: map[*Target]struct{}{},
+		remotes: e.remotes, program: e.program, isView: true, targets: map[*Target]struct{}{},
 	}, nil
 }
 
@@ -201,6 +218,7 @@ func (e *Engine) Close() error {
 	if !e.isView {
 		e.library.Close()
 		e.plugins.Close()
+		e.remotes.Close()
 	}
 	return errors.Join(errs...)
 }

@@ -8,7 +8,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/plugin/confine"
+	"github.com/unwindd/unwindd/internal/confine"
 	"github.com/unwindd/unwindd/internal/recorded"
 )
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -34,9 +35,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/otlpexport"
 	"github.com/unwindd/unwindd/engine/report"
-	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/internal/otlpcheck"
 )
 
@@ -202,29 +201,21 @@ func TestCollectorTakesLargeProfiles(t *testing.T) {
 	want.Pprof(otlpcheck.Full, parsed)
 	collector := collect(t)
 	for _, url := range []string{collector.grpc, collector.http} {
-		e, err := otlpexport.ParseURL(url)
+		c, err := report.NewCollector(url)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := otlpexport.New(e, otlpexport.Options{})
-		if err != nil {
+		c.Message = func(text string) { t.Error(text) }
+		if err := c.Connect(); err != nil {
 			t.Fatal(err)
 		}
-		for request, err := range r.OTLPRequests(otlpexport.MaxRequest) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if answer, err := c.Send(t.Context(), request); err != nil || answer != (otlpexport.Answer{}) {
-				t.Fatalf("%+v, %v", answer, err)
-			}
+		if _, err := c.Export(t.Context(), r); err != nil {
+			t.Fatal(err)
 		}
-		if e.String() == collector.grpc {
-			var whole bytes.Buffer
-			if err := r.WriteOTLP(&whole); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := c.Send(t.Context(), whole.Bytes()); err == nil || !strings.Contains(err.Error(), "ResourceExhausted") {
-				t.Errorf("as one request of %d bytes: %v, expected that it is too large", whole.Len(), err)
+		if c.String() == collector.grpc {
+			c.MaxRequest = math.MaxInt32
+			if _, err := c.Export(t.Context(), r); err == nil || !strings.Contains(err.Error(), "ResourceExhausted") {
+				t.Errorf("as one request: %v, expected that it is too large", err)
 			}
 		}
 		c.Close()
@@ -250,7 +241,7 @@ func largeProfile(samples int) *engine.Profile {
 	}
 	for i := range 1000 {
 		p.Frames = append(p.Frames, engine.ProfileFrame{PC: 0x1000 + uint64(i), Module: -1, Exact: true,
-			Symbols: []symbol.Frame{{Function: fmt.Sprintf("function_%d", i), File: "/src/made.cc", Line: i}}})
+			Symbols: []engine.SymbolFrame{{Function: fmt.Sprintf("function_%d", i), File: "/src/made.cc", Line: i}}})
 	}
 	for i := range samples {
 		at := uint32(0)

@@ -12,8 +12,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/unwindd/unwindd/engine/plugin/confine"
 	"github.com/unwindd/unwindd/internal/bundled"
+	"github.com/unwindd/unwindd/internal/confine"
 )
 
 func main() {

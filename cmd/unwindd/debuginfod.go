@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -13,55 +14,52 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"github.com/unwindd/unwindd/engine/debuginfod"
-	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/internal/escape"
 )
 
 // debuginfodFlags are the flags that name servers of files that are not on this machine.
-type debuginfodFlags struct {
-	servers []string
-	// isBounded: the caller bounds the files of each target itself.
-	isBounded bool
-}
+type debuginfodFlags struct{ servers []string }
 
 func (f *debuginfodFlags) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.servers, "debuginfod", nil,
 		"ask the debuginfod server at `URL` for files that are not here; may be repeated (default $DEBUGINFOD_URLS; '' asks none)")
 }
 
-// remote makes a client of the servers that the flags name, else DEBUGINFOD_URLS; nil where
-// neither names one. log, where it is not nil, gets a sentence for each request. end closes
-// the client.
-func (f *debuginfodFlags) remote(log func(text string)) (remote object.Remote, end func(), err error) {
-	o, wrong := debuginfod.FromEnvironment(os.Getenv)
+// downloads returns the downloads from the servers that the flags name, else DEBUGINFOD_URLS.
+// log, where it is not nil, gets a sentence for each request.
+func (f *debuginfodFlags) downloads(log func(text string)) engine.Downloads {
+	d, wrong := engine.EnvironmentDownloads(os.Getenv)
 	if len(f.servers) > 0 {
-		o.URLs = nil
-		for _, text := range f.servers {
-			if text == "" {
-				continue
-			}
-			u, err := debuginfod.ParseURL(text)
-			if err != nil {
-				return nil, nil, usageError{fmt.Errorf("--debuginfod: %w", err)}
-			}
-			o.URLs = append(o.URLs, u)
-		}
+		d.Debuginfod.URLs = slices.DeleteFunc(slices.Clone(f.servers), func(text string) bool { return text == "" })
 	} else if wrong != nil {
 		complain(wrong)
 	}
-	if len(o.URLs) == 0 {
-		return nil, func() {}, nil
-	}
-	o.Log = log
-	if f.isBounded {
-		o.MaxFiles = -1
-	}
+	d.Log = log
 	if isProgressShown() {
-		o.Progress = (&downloads{}).show
+		d.Progress = (&downloads{}).show
 	}
-	c := debuginfod.New(o)
-	return c, c.Close, nil
+	return d
+}
+
+// connectServers makes the clients of the servers that downloads returns.
+func (f *debuginfodFlags) connectServers(log func(text string)) (*engine.Remotes, error) {
+	d := f.downloads(log)
+	r, err := d.Connect()
+	return r, serverUsage(err, "")
+}
+
+// serverUsage makes the error of a server a usageError. stores is the flag or the variable that
+// names stores.
+func serverUsage(err error, stores string) error {
+	var e *engine.ServerError
+	switch {
+	case !errors.As(err, &e):
+		return err
+	case e.IsStore:
+		return usageError{fmt.Errorf("%s: %w", stores, e.Err)}
+	}
+	return usageError{fmt.Errorf("--debuginfod: %w", e.Err)}
 }
 
 // isProgressShown reports whether transfers are shown.
@@ -72,7 +70,7 @@ func isProgressShown() bool {
 // downloads shows the progress of transfers, one at a time.
 type downloads struct {
 	mu    sync.Mutex
-	shown *debuginfod.Transfer // at its beginning; nil: none is shown
+	shown *engine.Transfer // at its beginning; nil: none is shown
 	since time.Time
 	bar   *progressbar.ProgressBar // nil as long as it has not taken long
 }
@@ -80,14 +78,14 @@ type downloads struct {
 // unshown is the time of a transfer before it is shown.
 const unshown = 300 * time.Millisecond
 
-func (d *downloads) show(t debuginfod.Transfer) {
+func (d *downloads) show(t engine.Transfer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
 	case d.shown == nil && !t.Done:
 		d.shown, d.since = &t, time.Now()
 		return
-	case d.shown == nil || !isSame(&d.shown.RemoteFile, &t.RemoteFile):
+	case d.shown == nil || d.shown.File != t.File:
 		return
 	}
 	if d.bar == nil && !t.Done && time.Since(d.since) > unshown {
@@ -97,7 +95,7 @@ func (d *downloads) show(t debuginfod.Transfer) {
 			size = -1
 		}
 		d.bar = progressbar.NewOptions64(size,
-			progressbar.OptionSetWriter(stderr), progressbar.OptionSetDescription(transferName(&t)),
+			progressbar.OptionSetWriter(stderr), progressbar.OptionSetDescription(escape.Text(t.Server+": "+t.File)),
 			progressbar.OptionShowBytes(true), progressbar.OptionSetWidth(20), progressbar.OptionThrottle(100*time.Millisecond),
 			progressbar.OptionClearOnFinish(), progressbar.OptionSetSpinnerChangeInterval(0))
 	}
@@ -111,20 +109,4 @@ func (d *downloads) show(t debuginfod.Transfer) {
 		}
 		d.shown, d.bar = nil, nil
 	}
-}
-
-func isSame(a, b *object.RemoteFile) bool {
-	return a.Kind == b.Kind && slices.Equal(a.BuildID, b.BuildID) && a.Source == b.Source && a.Name == b.Name && a.ID == b.ID
-}
-
-// transferName makes the name of a transfer, and escapes its foreign parts.
-func transferName(t *debuginfod.Transfer) string {
-	name := t.Source
-	if name == "" && len(t.BuildID) == 0 {
-		name = fmt.Sprintf("%s of %s", t.Kind, t.Name)
-	}
-	if name == "" {
-		name = fmt.Sprintf("%s of %.8x", t.Kind, t.BuildID)
-	}
-	return escape.Text(fmt.Sprintf("%s: %s", t.Server, name))
 }

@@ -10,8 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/locexpr"
@@ -124,36 +122,4 @@ func (f *dumpExprFlags) bytes() error {
 		err = fmt.Errorf("--hex: the bytes cannot all be decoded: %s", text)
 	}
 	return err
-}
-
-// openDescribed opens a code object with the relocations of its architecture, whose
-// description it returns; nil where no architecture has its machine.
-func (g *globals) openDescribed(path string) (*object.Object, *sdk.Description, error) {
-	m, err := g.manager()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer m.Close()
-	o, err := openObject(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	d, err := describe(m, o)
-	if err != nil && !errors.Is(err, plugin.ErrNoArchitecture) {
-		_ = o.Close()
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if d != nil {
-		o.SetRelocations(d.Relocations)
-	}
-	return o, d, nil
-}
-
-// describe returns the description of a code object's architecture.
-func describe(m *plugin.Manager, o *object.Object) (*sdk.Description, error) {
-	a, err := m.ForObject(o.Machine(), o.OSABI(), o.Flags(), nil)
-	if err != nil {
-		return nil, err
-	}
-	return a.Description(), nil
 }

@@ -5,12 +5,16 @@ package main
 import (
 	"fmt"
 
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
 )
 
 func (f *dumpExprFlags) file(path string) error {
-	o, d, err := f.openDescribed(path)
+	m, err := f.manager()
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	o, d, err := report.OpenObject(path, m, bundledFormats)
 	if err != nil {
 		return err
 	}
@@ -25,13 +29,11 @@ func (f *dumpExprFlags) file(path string) error {
 	}
 	var count tally
 	expressions.List = counted(expressions.List, &count)
-	err = object.Guard(func() error {
-		return f.write(func(w *writer) error {
-			if f.format == "json" {
-				return expressions.WriteJSON(w)
-			}
-			return expressions.WriteText(w, complain)
-		})
+	err = f.write(func(w *writer) error {
+		if f.format == "json" {
+			return expressions.WriteJSON(w)
+		}
+		return expressions.WriteText(w, complain)
 	})
 	if err == nil {
 		err = count.failure(path, "expression")

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
 )
 
@@ -62,7 +61,12 @@ rule is the default of the architecture.`,
 }
 
 func (f *dumpFramesFlags) file(path string, write func(*report.CallFrames, *writer) error) error {
-	o, d, err := f.openDescribed(path)
+	m, err := f.manager()
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	o, d, err := report.OpenObject(path, m, bundledFormats)
 	if err != nil {
 		return err
 	}
@@ -81,11 +85,9 @@ func (f *dumpFramesFlags) file(path string, write func(*report.CallFrames, *writ
 	var entries tally
 	c.Entries, c.SFrame, c.Unwind = counted(c.Entries, &entries), counted(c.SFrame, &entries), counted(c.Unwind, &entries)
 	c.Problem = complain
-	err = object.Guard(func() error {
-		return f.write(func(w *writer) error {
-			c.Color = w.isTerminal
-			return write(c, w)
-		})
+	err = f.write(func(w *writer) error {
+		c.Color = w.isTerminal
+		return write(c, w)
 	})
 	if err == nil && entries == (tally{}) && f.format == "text" {
 		messages.Printf("unwindd: %s: no call frame information\n", path)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
 )
 
@@ -41,13 +40,11 @@ func (g *globals) dumpIR(format, path string) error {
 	if got := r.IR.Format(); got != format {
 		return fmt.Errorf("%s: a %s file, expected %s", path, got, format)
 	}
-	return object.Guard(func() error {
-		return g.write(func(w *writer) error {
-			r.Color = w.isTerminal
-			if g.format == "json" {
-				return r.WriteJSON(w)
-			}
-			return r.WriteText(w)
-		})
+	return g.write(func(w *writer) error {
+		r.Color = w.isTerminal
+		if g.format == "json" {
+			return r.WriteJSON(w)
+		}
+		return r.WriteText(w)
 	})
 }

@@ -3,15 +3,9 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/spf13/cobra"
 
-	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
-	"github.com/unwindd/unwindd/engine/target/minidump"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 )
 
@@ -35,15 +29,10 @@ with its meaning, threads with their registers, modules with their identifiers.`
 }
 
 func (g *globals) dumpNotes(path string) error {
-	if isMinidump(path) {
-		d, err := minidump.Open(path)
-		if err != nil {
-			return err
-		}
-		defer d.Close()
-		return g.dumpMinidump(d)
+	if report.IsMinidump(path) {
+		return g.dumpMinidump(path)
 	}
-	n, err := report.OpenNotes(path, bundledFormats{})
+	n, err := report.OpenNotes(path, bundledFormats)
 	if err != nil {
 		return err
 	}
@@ -54,41 +43,30 @@ func (g *globals) dumpNotes(path string) error {
 			return err
 		}
 	}
-	return object.Guard(func() error {
-		return g.write(func(w *writer) error {
-			if g.format == "json" {
-				return n.WriteJSON(w)
-			}
-			n.Color = w.isTerminal
-			return n.WriteText(w)
-		})
+	return g.write(func(w *writer) error {
+		if g.format == "json" {
+			return n.WriteJSON(w)
+		}
+		n.Color = w.isTerminal
+		return n.WriteText(w)
 	})
 }
 
-// isMinidump reports whether a file begins as minidumps do.
-func isMinidump(path string) (is bool) {
-	m, err := object.Map(path)
-	if err != nil {
-		return false
-	}
-	defer m.Close()
-	_ = object.Guard(func() error { is = minidump.Is(m.Data()); return nil }) // a file that was truncated meanwhile is none
-	return is
-}
-
 // dumpMinidump prints the content of a minidump.
-func (g *globals) dumpMinidump(d *minidump.Dump) error {
-	return object.Guard(func() error {
-		m := report.NewMinidump(d)
-		return g.write(func(w *writer) error {
-			if g.format == "json" {
-				return m.WriteJSON(w)
-			}
-			for _, p := range m.Problems {
-				messages.Printf("unwindd: %s\n", p)
-			}
-			return m.WriteText(w, w.isTerminal)
-		})
+func (g *globals) dumpMinidump(path string) error {
+	m, file, err := report.OpenMinidump(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return g.write(func(w *writer) error {
+		if g.format == "json" {
+			return m.WriteJSON(w)
+		}
+		for _, p := range m.Problems {
+			messages.Printf("unwindd: %s\n", p)
+		}
+		return m.WriteText(w, w.isTerminal)
 	})
 }
 
@@ -103,23 +81,15 @@ func (g *globals) describeNotes(n *report.Notes) error {
 	for _, p := range n.Object.Problems() {
 		messages.Printf("unwindd: %s\n", p)
 	}
-	d, err := describe(m, n.Object)
-	switch {
-	case errors.Is(err, plugin.ErrNoArchitecture):
-		return nil
-	case err != nil:
-		return fmt.Errorf("%s: %w", n.File, err)
-	}
-	n.Describe(d)
-	return nil
+	return n.FindArch(m)
 }
 
 // decodeNote decodes the notes of bundled architectures.
-func decodeNote(n *object.Note) (any, error) {
-	if n.Owner != amdgpu.MetadataOwner || n.Type != amdgpu.MetadataNote {
+func decodeNote(owner string, kind uint32, data []byte) (any, error) {
+	if owner != amdgpu.MetadataOwner || kind != amdgpu.MetadataNote {
 		return nil, nil
 	}
-	m, err := amdgpu.DecodeMetadata(n.Data)
+	m, err := amdgpu.DecodeMetadata(data)
 	if err != nil {
 		return nil, err // m would be a nil map inside an interface, which is not nil
 	}

@@ -138,7 +138,7 @@ func (f *evalFlags) evaluate(ctx context.Context, e *engine.Engine) (*job.Evalua
 		if err := f.notOverInput(f.output); err != nil {
 			return nil, err
 		}
-		if err := x.InUnit(unit, bundledFormats{}); err != nil {
+		if err := x.InUnit(unit, bundledFormats); err != nil {
 			return nil, err
 		}
 		defer unit.Close()

@@ -17,7 +17,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/internal/bundled"
 	"github.com/unwindd/unwindd/sdk"
@@ -110,10 +109,7 @@ func (g *globals) write(f func(*writer) error) error {
 		return err
 	}
 	defer func() { _ = w.file.abandon() }() // for a panic
-	if err = f(w); err == nil {
-		err = object.Shrunk()
-	}
-	return w.file.finish(err)
+	return w.file.finish(engine.Guard(func() error { return f(w) }))
 }
 
 // plugins returns the options for plugins, and warns of processes that were started by
@@ -218,20 +214,15 @@ func (f *targetFlags) newEngine(g *globals, o engine.Options) (e *engine.Engine,
 	if o.Plugins, err = g.plugins(); err != nil {
 		return nil, nil, err
 	}
-	remote, symbols, disconnect, err := remotes(&f.debuginfodFlags, &f.symbolFlags, g.log())
-	if err != nil {
-		return nil, nil, err
-	}
-	o.Sysroot, o.Exe, o.DebugDirs, o.Remote, o.Symbols = f.sysroot, f.exe, f.debugDirs, remote, symbols
+	o.Sysroot, o.Exe, o.DebugDirs, o.Downloads = f.sysroot, f.exe, f.debugDirs, f.downloads(g.log())
+	f.symbolFlags.addTo(&o.Downloads)
 	if o.Modules, err = f.modulesByName(); err != nil {
-		disconnect()
 		return nil, nil, err
 	}
 	if e, err = engine.New(o); err != nil {
-		disconnect()
-		return nil, nil, err
+		return nil, nil, serverUsage(err, f.origin())
 	}
-	return e, func() { _ = e.Close(); disconnect() }, nil
+	return e, func() { _ = e.Close() }, nil
 }
 
 // coreFlags are the flags for files beside a core.

@@ -19,27 +19,25 @@ const module = "github.com/unwindd/unwindd/"
 // packages of lower floors, and, of its own floor, only the folder above it.
 var floors = []string{
 	"cmd",
-	"internal/bundled",    // the architectures that executables have compiled in
-	"internal/enginetest", // what tests of whole stacks need
+	"cmd/unwindd/internal/verify", // a vendor's plugin as it will be used
+	"internal/bundled",            // the architectures that executables have compiled in
+	"internal/enginetest",         // what tests of whole stacks need
 	"engine/service",
 	"engine/service/page",      // what people see of it
 	"engine/service/reports",   // what is kept for them
 	"engine/service/fleet",     // what other machines do
 	"engine/service/objects",   // what is kept of code
 	"engine/service/worker",    // processes that do it
-	"engine/service/client",    // what a command asks of a server
 	"engine/service/job",       // what is asked of an engine in one go
 	"engine/service/remote",    // targets of other machines
 	"engine/service/objects",   // files that were put
 	"engine/service/bounded",   // how folders of files are bounded
 	"engine/service/servicepb", // what goes over the wire
-	"engine/verify",            // a vendor's plugin as it will be used
 	"engine/report",
 	"engine/report/stackpage", // stacks as a page
 	"engine/report/flamepage", // profiles as one
 	"engine/report/look",      // how both look
 	"engine/symbolize",
-	"engine/symbolfile",       // files of symbols, for other tools
 	"engine/internal/listing", // what files have, as it is written
 	"engine",
 	"engine/internal/collector", // what a snapshot has
@@ -55,7 +53,7 @@ var floors = []string{
 	"engine/value",
 	"engine/disassembler",
 	"engine/plugin",
-	"engine/plugin/confine", // what a plugin's process gives up, before it serves
+	"internal/confine", // what a plugin's process gives up, before it serves
 	"plugins",
 	"plugins/visa/stream",   // what compilers write, for the plugin and for dump
 	"plugins/amdgpu/isa",    // what code does, for the plugin
@@ -71,9 +69,9 @@ var floors = []string{
 	"engine/target/jsontext", // how its neighbours above read JSON
 	"engine/target/linetext", // how they read lines
 	"sdk",
-	"engine/debuginfod", // files of other machines
-	"engine/download",   // how they come from servers
-	"engine/otlpexport", // sends profiles to collectors
+	"engine/debuginfod",        // files of other machines
+	"engine/download",          // how they come from servers
+	"engine/report/otlpexport", // sends profiles to collectors
 	"engine/object",
 	"engine/internal/ranges", // makes ranges disjoint
 	"engine/object/pe",       // headers and unwind codes of PE files, for its objects
@@ -105,42 +103,42 @@ var floors = []string{
 
 // only lists rooms that may import nothing of the project but these.
 var only = map[string][]string{
-	"sdk":                    {"cfi", "locexpr", "internal/panics", "sdk"},
-	"sdk/reloc":              {},
-	"engine/value":           {"engine/symbol/dwarf", "internal/dw", "locexpr"},
-	"plugins":                {"sdk", "cfi", "internal/dw", "locexpr", "plugins"},
-	"engine/internal/ranges": {},
-	"engine/otlpexport":      {"internal/escape"},
-	"engine/plugin/confine":  {"sdk", "internal/version", "internal/oracle"},
-	"plugins/visa/stream":    {},
-	"plugins/amdgpu/isa":     {},
-	"plugins/amdgpu/rocm":    {"sdk", "locexpr"},
-	"internal/escape":        {},
-	"internal/gcn":           {"internal/dw", "internal/leb128", "internal/oracle", "internal/proof"},
-	"internal/oracle":        {},
-	"internal/recorded":      {"internal/oracle", "internal/proof"},
-	"internal/subject":       {"internal/oracle"},
-	"internal/schema":        {"internal/oracle"},
-	"internal/proof":         {},
-	"internal/valuecheck":    {},
-	"internal/otlpcheck":     {},
-	"internal/damage":        {},
-	"internal/dw":            {},
-	"internal/ehpe":          {},
-	"internal/inflate":       {},
-	"internal/leb128":        {},
-	"internal/problems":      {},
-	"internal/panics":        {},
-	"internal/trie":          {},
-	"internal/manual":        {},
-	"internal/version":       {},
-	"internal/dist":          {},
-	"internal/house":         {},
+	"sdk":                      {"cfi", "locexpr", "internal/panics", "sdk"},
+	"sdk/reloc":                {},
+	"engine/value":             {"engine/symbol/dwarf", "internal/dw", "locexpr"},
+	"plugins":                  {"sdk", "cfi", "internal/dw", "locexpr", "plugins"},
+	"engine/report/otlpexport": {"internal/escape"},
+	"engine/internal/ranges":   {},
+	"internal/confine":         {"sdk", "internal/version", "internal/oracle"},
+	"plugins/visa/stream":      {},
+	"plugins/amdgpu/isa":       {},
+	"plugins/amdgpu/rocm":      {"sdk", "locexpr"},
+	"internal/escape":          {},
+	"internal/gcn":             {"internal/dw", "internal/leb128", "internal/oracle", "internal/proof"},
+	"internal/oracle":          {},
+	"internal/recorded":        {"internal/oracle", "internal/proof"},
+	"internal/subject":         {"internal/oracle"},
+	"internal/schema":          {"internal/oracle"},
+	"internal/proof":           {},
+	"internal/valuecheck":      {},
+	"internal/otlpcheck":       {},
+	"internal/damage":          {},
+	"internal/dw":              {},
+	"internal/ehpe":            {},
+	"internal/inflate":         {},
+	"internal/leb128":          {},
+	"internal/problems":        {},
+	"internal/panics":          {},
+	"internal/trie":            {},
+	"internal/manual":          {},
+	"internal/version":         {},
+	"internal/dist":            {},
+	"internal/house":           {},
 }
 
 // testKits are rooms that tests alone import, and other kits.
 var testKits = []string{
-	"engine/plugin/confine/confinetest", "internal/damage", "internal/enginetest", "internal/gcn", "internal/oracle", "internal/otlpcheck",
+	"internal/confine/confinetest", "internal/damage", "internal/enginetest", "internal/gcn", "internal/oracle", "internal/otlpcheck",
 	"internal/proof", "internal/recorded", "internal/schema", "internal/subject", "internal/valuecheck", "internal/wavecheck",
 }
 
@@ -168,7 +166,7 @@ func TestImportsGoDownward(t *testing.T) {
 			t.Fatal(err)
 		}
 		pkg := strings.TrimPrefix(p.ImportPath, module)
-		if strings.HasPrefix(pkg, "examples/") || strings.Contains(pkg, "testdata") {
+		if strings.HasPrefix(pkg, "examples/") || strings.HasPrefix(pkg, "engine/internal/examplemake/") || strings.Contains(pkg, "testdata") {
 			continue
 		}
 		from := floor(pkg)
@@ -183,6 +181,75 @@ func TestImportsGoDownward(t *testing.T) {
 			if problem := checkImport(pkg, from, strings.TrimPrefix(imported, module)); problem != "" {
 				t.Error(problem)
 			}
+		}
+	}
+}
+
+// sixOfEngine are the packages of engine, beside engine itself, that the command imports.
+var sixOfEngine = []string{"engine/plugin", "engine/report", "engine/service", "engine/service/fleet", "engine/service/job", "engine/symbolize"}
+
+// promised are the packages of which programs of others know that they stay as they are.
+var promised = []string{"engine", "sdk", "sdk/archtest", "sdk/codeflow", "cfi", "locexpr"}
+
+// outside lists the programs outside of engine, and the packages that they may import beside
+// promised ones. A name that ends in a slash stands for all packages beneath.
+var outside = []struct {
+	dir, pattern, tags string
+	tests              bool // what their tests import counts, too
+	may                []string
+}{
+	{"../..", "./cmd/...", "", false, slices.Concat(sixOfEngine, []string{"internal/", "plugins/", "cmd/unwindd/internal/"})},
+	// nats-server is linked where the tag says so.
+	{"../..", "./cmd/...", "fleet", false, slices.Concat(sixOfEngine, []string{"internal/", "plugins/", "cmd/unwindd/internal/", "engine/service/fleet/queueserver"})},
+	{"../..", "./internal/bundled", "", true, []string{"internal/", "plugins/"}},
+	// Callers of a server have its messages, and a program that is single-stepped is a target.
+	{"../../.ci/peers", "./...", "", true, slices.Concat(sixOfEngine, []string{"internal/", "plugins/", ".ci/peers/", "engine/service/servicepb", "engine/target"})},
+	{"../../examples", "./...", "", true, []string{"engine/plugin", "plugins/", "examples/", "internal/oracle"}},
+}
+
+// TestImportsOfPrograms keeps programs from leaning on the rooms behind the engine's doors.
+func TestImportsOfPrograms(t *testing.T) {
+	for _, o := range outside {
+		out := oracle.With{Dir: o.dir}.Run(t, "go", "list", "-tags", o.tags, "-json=ImportPath,Imports,TestImports,XTestImports", o.pattern)
+		for d := json.NewDecoder(strings.NewReader(out)); ; {
+			var p struct {
+				ImportPath                         string
+				Imports, TestImports, XTestImports []string
+			}
+			if err := d.Decode(&p); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			imports := p.Imports
+			if o.tests {
+				imports = slices.Concat(imports, p.TestImports, p.XTestImports)
+			}
+			for _, path := range imports {
+				imported, isOwn := strings.CutPrefix(path, module)
+				if isOwn && !mayImport(imported, o.may) {
+					t.Errorf("%s imports %s, expected only %s", p.ImportPath, imported, strings.Join(slices.Concat(promised, o.may), ", "))
+				}
+			}
+		}
+	}
+}
+
+// mayImport reports whether a program that may import the packages of a list, beside promised
+// ones, may import one.
+func mayImport(imported string, list []string) bool {
+	return slices.Contains(promised, imported) || slices.ContainsFunc(list, func(one string) bool {
+		return imported == one || strings.HasSuffix(one, "/") && strings.HasPrefix(imported, one)
+	})
+}
+
+func TestProgramsThatLeanOnRooms(t *testing.T) {
+	for imported, want := range map[string]bool{
+		"engine": true, "engine/report": true, "engine/object": false, "engine/service/fleet": true, "engine/service/worker": false,
+		"internal/confine": true, "plugins/visa/stream": true, "sdk/archtest": true, "sdk/archpb": false, "cfi": true,
+	} {
+		if got := mayImport(imported, outside[0].may); got != want {
+			t.Errorf("the command may import %s: %v", imported, got)
 		}
 	}
 }

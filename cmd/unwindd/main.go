@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/service/worker"
+	"github.com/unwindd/unwindd/engine/service"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -76,8 +76,8 @@ func execute(args []string) error {
 	if process := pluginProcess(args); process != nil {
 		return process(args[2:])
 	}
-	if worker.IsWorker(args) {
-		return serveWorker(args[len(worker.Args):])
+	if isWorker, err := service.RunWorker(args, workerPlugins); isWorker {
+		return err
 	}
 	collectLate()
 	watchSignals()

@@ -14,9 +14,9 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/plugin/confine"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/internal/bundled"
+	"github.com/unwindd/unwindd/internal/confine"
 	"github.com/unwindd/unwindd/sdk"
 )
 

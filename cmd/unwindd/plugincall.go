@@ -16,10 +16,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/cmd/unwindd/internal/verify"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
-	"github.com/unwindd/unwindd/engine/verify"
 	"github.com/unwindd/unwindd/sdk"
 	"github.com/unwindd/unwindd/sdk/archtest"
 )
@@ -184,12 +183,7 @@ func (f *pluginCallFlags) probe(ctx context.Context, args []string) (*plugin.Pro
 	}
 	defer m.Close()
 	if name == "" {
-		file, err := object.Open(args[0])
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		a, err := m.ForObject(file.Machine(), file.OSABI(), file.Flags(), nil)
+		a, err := m.ForFile(args[0])
 		if err != nil {
 			return nil, err
 		}
@@ -204,7 +198,7 @@ func (c *pluginCall) read(args []string) error {
 		return nil
 	}
 	var err error
-	if c.object, err = verify.ReadObject(args[0], 1, c.description); err != nil {
+	if c.object, err = plugin.ReadObject(args[0], 1, c.description); err != nil {
 		return err
 	}
 	for _, arg := range args[1:] {

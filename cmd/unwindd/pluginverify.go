@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/unwindd/unwindd/cmd/unwindd/internal/verify"
 	"github.com/unwindd/unwindd/engine/report"
-	"github.com/unwindd/unwindd/engine/verify"
 	"github.com/unwindd/unwindd/internal/bundled"
 	"github.com/unwindd/unwindd/sdk"
 	"github.com/unwindd/unwindd/sdk/archtest"

@@ -128,11 +128,13 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 		}
 		defer listener.Close()
 	}
-	exporter, err := f.exporter()
+	collector, err := f.collector()
 	if err != nil {
 		return err
 	}
-	defer exporter.close()
+	if collector != nil {
+		defer collector.Close()
+	}
 	if len(f.job.Annotate) > 0 {
 		if f.program, err = f.disassembler(f.program); err != nil {
 			return err
@@ -161,8 +163,8 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	switch {
-	case exporter != nil:
-		return exporter.export(cmd.Context(), r)
+	case collector != nil:
+		return exportTo(cmd.Context(), collector, r)
 	case listener != nil:
 		return f.serve(cmd.Context(), r, listener)
 	}

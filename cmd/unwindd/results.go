@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unwindd/unwindd/engine/report"
-	"github.com/unwindd/unwindd/engine/service/client"
+	"github.com/unwindd/unwindd/engine/service"
 	"github.com/unwindd/unwindd/engine/service/fleet"
 )
 
@@ -65,7 +65,7 @@ func outcomeOf(r *fleet.Result, path string) error {
 	case r.State != fleet.Done:
 		return fmt.Errorf("%s: %w", path, &failedJobError{r})
 	case r.Unwalked != "":
-		return client.NotWalked(r.Unwalked)
+		return service.NotWalked(r.Unwalked)
 	}
 	return nil
 }

@@ -24,13 +24,10 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
-	"github.com/unwindd/unwindd/engine/debuginfod"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service"
 	"github.com/unwindd/unwindd/engine/service/fleet"
-	"github.com/unwindd/unwindd/engine/service/worker"
-	"github.com/unwindd/unwindd/engine/symbolstore"
 )
 
 // serveFlags are the flags of `unwindd serve`.
@@ -310,16 +307,19 @@ func (f *serveFlags) serverOptions() (o service.Options, end func(), err error) 
 	if o.Queue, err = f.queue(); err != nil {
 		return o, nil, err
 	}
-	log := func(text string) { o.Log.Debug(text) }
-	f.debuginfodFlags.isBounded, f.symbolFlags.isBounded = true, true // by worker.maxFetches
-	if o.Remote, o.Symbols, end, err = remotes(&f.debuginfodFlags, &f.symbolFlags, log); err != nil {
-		return o, nil, err
+	d := f.downloads(func(text string) { o.Log.Debug(text) })
+	f.symbolFlags.addTo(&d)
+	d.MaxFiles = -1 // workers bound the files of each request
+	r, err := d.Connect()
+	if err != nil {
+		return o, nil, serverUsage(err, f.origin())
 	}
-	if d, _ := debuginfod.FromEnvironment(os.Getenv); d.Cache != "" {
-		o.Caches = append(o.Caches, d.Cache)
+	o.Remote, o.Symbols = r.Debuginfod, r.Stores
+	if d.Debuginfod.Cache != "" {
+		o.Caches = append(o.Caches, d.Debuginfod.Cache)
 	}
-	o.Caches = append(o.Caches, symbolstore.CacheDir(os.Getenv))
-	return o, end, nil
+	o.Caches = append(o.Caches, d.Stores.Cache)
+	return o, r.Close, nil
 }
 
 // checkLimits refuses invalid limits, and an invalid level of the log.
@@ -567,12 +567,9 @@ func absolutePaths(paths []string) (list []string) {
 	return list
 }
 
-// serveWorker runs a process that reads the files that were sent to a server.
-func serveWorker(args []string) error {
-	return worker.Main(args, func(s *worker.Setup) (plugin.Options, error) {
-		g := globals{inProcess: s.InProcess, pluginDir: s.PluginDirs}
-		o, err := g.plugins()
-		o.Pins = s.Pins
-		return o, err
-	})
+// workerPlugins returns the options for plugins of a process that reads the files that were sent
+// to a server.
+func workerPlugins(dirs []string, inProcess bool) (plugin.Options, error) {
+	g := globals{inProcess: inProcess, pluginDir: dirs}
+	return g.plugins()
 }

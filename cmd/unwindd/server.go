@@ -16,15 +16,15 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
-	"github.com/unwindd/unwindd/engine/service/client"
-	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+	"github.com/unwindd/unwindd/engine/service"
+	"github.com/unwindd/unwindd/engine/service/job"
 )
 
 // This file lets a server walk stacks. The targets are opened here, and stay here.
 
 // connect makes a client of the server that --server names, else UNWINDD_SERVER; nil where
 // neither names one.
-func (f *stackFlags) connect(cmd *cobra.Command) (*client.Client, error) {
+func (f *stackFlags) connect(cmd *cobra.Command) (*service.Client, error) {
 	origin, address := "--server", f.server
 	if !cmd.Flags().Changed("server") {
 		origin, address = "UNWINDD_SERVER", os.Getenv("UNWINDD_SERVER")
@@ -35,7 +35,7 @@ func (f *stackFlags) connect(cmd *cobra.Command) (*client.Client, error) {
 	if f.program != "" {
 		return nil, usageError{fmt.Errorf("--disassembler %s: the server at %s has its own", f.program, address)}
 	}
-	c, err := client.New(client.Options{Address: address, Token: os.Getenv("UNWINDD_TOKEN")})
+	c, err := service.NewClient(service.ClientOptions{Address: address, Token: os.Getenv("UNWINDD_TOKEN")})
 	if err != nil {
 		return nil, usageError{fmt.Errorf("%s: %w", origin, err)}
 	}
@@ -45,7 +45,7 @@ func (f *stackFlags) connect(cmd *cobra.Command) (*client.Client, error) {
 // servedTarget is a target whose stacks a server writes.
 type servedTarget struct {
 	*stackFlags
-	client *client.Client
+	client *service.Client
 	target *engine.Target
 	report *bufio.Reader
 	end    context.CancelFunc
@@ -55,7 +55,7 @@ type servedTarget struct {
 
 // ask opens a target, and has the server begin. The error may be the server's, before it
 // wrote anything.
-func (f *stackFlags) ask(ctx context.Context, c *client.Client, e *engine.Engine, path string) (prepared, error) {
+func (f *stackFlags) ask(ctx context.Context, c *service.Client, e *engine.Engine, path string) (prepared, error) {
 	t, err := openTarget(e, path)
 	if err != nil {
 		return nil, err
@@ -66,10 +66,10 @@ func (f *stackFlags) ask(ctx context.Context, c *client.Client, e *engine.Engine
 	reader, pipe := io.Pipe()
 	a.report = bufio.NewReader(reader)
 	isTerminal := f.format == "text" && cmp.Or(f.output, stdoutName) == stdoutName && term.IsTerminal(int(os.Stdout.Fd())) && mayColor()
-	o := &pb.WalkOptions{Stack: f.job.StackOptions, Verbose: f.verbose, Color: isTerminal, WithPath: f.job.WithPath}
+	o := job.WriteOptions{Verbose: f.verbose, Color: isTerminal}
 	go func() {
 		defer close(a.ended)
-		_, a.err = c.Walk(ctx, t, o, pipe)
+		_, a.err = c.Walk(ctx, t, &f.job, o, pipe)
 		if errors.Is(a.err, engine.ErrNotWalked) {
 			_ = pipe.Close() // it is whole
 			return
@@ -85,7 +85,7 @@ func (f *stackFlags) ask(ctx context.Context, c *client.Client, e *engine.Engine
 
 // ofServer makes a server's error of usage a usageError.
 func ofServer(err error) error {
-	var e *client.Error
+	var e *service.Error
 	if errors.As(err, &e) && e.IsUsage() {
 		return usageError{err}
 	}

@@ -9,8 +9,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/unpack"
+	"github.com/unwindd/unwindd/engine"
 )
 
 // exitSignal plus the number of a signal is a shell's exit status for a command that the
@@ -70,9 +69,8 @@ func endBy(s syscall.Signal) {
 // leaveNothing removes unfinished files, and ends the processes of plugins. Afterwards
 // neither can be begun.
 func leaveNothing() {
-	plugin.Abandon()
+	engine.Abandon()
 	unfinished.abandon()
-	unpack.Abandon()
 }
 
 // standard is standard output or standard error. Where its reader has gone, writing to it

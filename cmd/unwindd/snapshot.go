@@ -12,10 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/job"
-	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
 // snapshotFlags are the flags of `unwindd snapshot`.
@@ -29,7 +27,7 @@ type snapshotFlags struct {
 }
 
 func newSnapshot(g *globals) *cobra.Command {
-	f := &snapshotFlags{globals: g, job: job.Snapshot{SnapshotOptions: &pb.SnapshotOptions{}}}
+	f := &snapshotFlags{globals: g, job: job.NewSnapshot("")}
 	cmd := &cobra.Command{
 		Use:   "snapshot TARGET -o FILE",
 		Short: "Write what the stacks of a target need into a small file",
@@ -91,10 +89,11 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 	for _, m := range t.Modules() {
 		f.reads(m.File, t.ModuleInfo(m).DebugFile)
 	}
-	s, err := t.Snapshot(cmd.Context(), engine.SnapshotOptions{Files: f.job.Files, AnyFile: f.anyFile})
-	if err == nil {
-		err = object.Shrunk()
-	}
+	var s *engine.Snapshot
+	err = engine.Guard(func() (err error) {
+		s, err = t.Snapshot(cmd.Context(), engine.SnapshotOptions{Files: f.job.Files, AnyFile: f.anyFile})
+		return err
+	})
 	if err != nil {
 		return err
 	}

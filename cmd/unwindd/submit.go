@@ -3,9 +3,7 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,13 +17,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/code"
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/fleet"
 	"github.com/unwindd/unwindd/engine/service/job"
-	"github.com/unwindd/unwindd/engine/service/objects"
-	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
 // submitFlags are the flags of `unwindd submit`.
@@ -203,9 +197,9 @@ func (f *submitFlags) submit(cmd *cobra.Command, q *fleet.Queue, e *engine.Engin
 	if f.deadline > 0 {
 		how.Deadline = time.Now().UTC().Add(f.deadline)
 	}
-	send := f.sendFiles
+	send := q.SendFiles
 	if t.Kind == "profile" {
-		send = f.sendRecorded
+		send = q.SendRecordedFiles
 		info, err := file.Stat()
 		if err != nil {
 			return nil, err
@@ -213,7 +207,7 @@ func (f *submitFlags) submit(cmd *cobra.Command, q *fleet.Queue, e *engine.Engin
 		how.Parts = f.partsOf(info.Size(), isPlainRecording(file))
 	}
 	if e != nil {
-		if err := send(cmd.Context(), q, e, path); err != nil {
+		if err := send(cmd.Context(), e, path); err != nil {
 			return nil, err
 		}
 	}
@@ -232,7 +226,7 @@ func (f *submitFlags) task(path string) (fleet.Task, error) {
 	case "profile":
 		options, err = f.profile, f.profile.Check()
 	default:
-		options = &pb.SnapshotOptions{Name: filepath.Base(path)}
+		options = job.NewSnapshot(filepath.Base(path))
 	}
 	if err != nil {
 		return fleet.Task{}, usageError{err}
@@ -246,51 +240,4 @@ func kindOf(path string) string {
 		return "profile"
 	}
 	return "stack"
-}
-
-// sendFiles sends a target's files of code and debug information that are here and not in the
-// queue.
-func (f *submitFlags) sendFiles(ctx context.Context, q *fleet.Queue, e *engine.Engine, path string) error {
-	t, err := e.Open(path)
-	if err != nil {
-		return nil // the job's result will have the error
-	}
-	defer t.Close()
-	for _, m := range t.Loaded() {
-		if err := f.sendFilesOf(ctx, q, m); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (f *submitFlags) sendFilesOf(ctx context.Context, q *fleet.Queue, m *code.Module) error {
-	if m.Object == nil || len(m.BuildID) < objects.MinID || len(m.BuildID) > objects.MaxID || m.File == "" {
-		return nil
-	}
-	return f.sendCode(ctx, q, m.BuildID, m.Object, m.Code.FindDebug)
-}
-
-// sendCode sends a code object, and its debug information.
-func (f *submitFlags) sendCode(ctx context.Context, q *fleet.Queue, id []byte, o *object.Object, findDebug func() object.Found) error {
-	if err := f.sendObject(ctx, q, id, objects.Executable, o); err != nil {
-		return err
-	}
-	debug := findDebug()
-	if debug.Object == nil {
-		return nil
-	}
-	defer debug.Object.Close()
-	return f.sendObject(ctx, q, id, objects.DebugInfo, debug.Object)
-}
-
-func (f *submitFlags) sendObject(ctx context.Context, q *fleet.Queue, id []byte, kind string, o *object.Object) error {
-	sent, err := q.PutObject(ctx, id, kind, bytes.NewReader(o.Data()))
-	if err != nil {
-		return err
-	}
-	if log := f.log(); sent && log != nil {
-		log(fmt.Sprintf("%s: %d bytes were sent to the queue as %s of %x", o.Name(), len(o.Data()), kind, id))
-	}
-	return nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/symbolize"
 	"github.com/unwindd/unwindd/internal/bundled"
@@ -106,12 +105,14 @@ func (f *symbolizeFlags) run(args []string) error {
 	if err := checkFile("dwp", f.dwp); err != nil {
 		return err
 	}
-	remote, end, err := f.remote(f.log())
+	remotes, err := f.connectServers(f.log())
 	if err != nil {
 		return err
 	}
-	defer end()
-	s := newSymbolSession(f.symbolizerOptions(remote))
+	defer remotes.Close()
+	options := f.symbolizerOptions()
+	options.Remote = remotes.Debuginfod
+	s := newSymbolSession(options)
 	defer s.Symbolizer.Close() // after write has looked for truncated files
 	return f.write(func(w *writer) error {
 		s.Tool, s.Object, s.Inlines, s.Output = "unwindd", f.object, !f.noInlines, output
@@ -172,16 +173,16 @@ func (f *symbolizeFlags) refuse() func(path string) error {
 
 // symbolizerOptions returns options that warn on standard error of debug files that could
 // not be used. The tools that unwindd replaces do not warn of these.
-func (f *symbolizeFlags) symbolizerOptions(remote object.Remote) symbolize.Options {
+func (f *symbolizeFlags) symbolizerOptions() symbolize.Options {
 	return symbolize.Options{
-		DebugDirs: f.debugDirs, Remote: remote, Package: f.dwp, Log: f.log(),
+		DebugDirs: f.debugDirs, Package: f.dwp, Log: f.log(),
 		Warn: func(text string) { messages.Printf("unwindd: %s\n", text) },
 	}
 }
 
 // newSymbolizer makes a Symbolizer, and opens nothing yet.
 func newSymbolizer(options symbolize.Options) *symbolize.Symbolizer {
-	options.Relocations, options.Formats = relocations, bundledFormats{}
+	options.Relocations, options.Formats = relocations, bundledFormats
 	return symbolize.New(options)
 }
 
@@ -194,13 +195,13 @@ func newSymbolSession(options symbolize.Options) *symbolize.Session {
 	}
 }
 
-// relocations returns the relocation types of a relocatable object's machine, from the
-// built-in descriptions.
-func relocations(o *object.Object) []sdk.Relocation {
+// relocations returns the relocation types of a machine (e_machine), from the built-in
+// descriptions.
+func relocations(machine uint16) []sdk.Relocation {
 	for _, b := range bundled.Architectures {
 		d := b.Description()
 		for _, r := range d.Recognises {
-			if r.ELFMachine != 0 && r.ELFMachine == o.Machine() {
+			if r.ELFMachine != 0 && r.ELFMachine == machine {
 				return d.Relocations
 			}
 		}

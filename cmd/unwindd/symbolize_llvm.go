@@ -52,12 +52,12 @@ func llvmSymbolizer(args []string, gnu bool) int {
 	if f.isLocal {
 		f.servers = []string{""}
 	}
-	remote, end, err := f.remote(nil)
+	remotes, err := f.connectServers(nil)
 	if err != nil {
 		return failed(err)
 	}
-	defer end()
-	s := newSymbolSession(symbolize.Options{DebugDirs: f.debugDirs, Remote: remote, Package: f.dwp})
+	defer remotes.Close()
+	s := newSymbolSession(symbolize.Options{DebugDirs: f.debugDirs, Remote: remotes.Debuginfod, Package: f.dwp})
 	defer s.Symbolizer.Close()
 	s.Tool = args[0]
 	if err := f.set(s); err != nil {

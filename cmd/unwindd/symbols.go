@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/unwindd/unwindd/engine/symbolfile"
 	"github.com/unwindd/unwindd/engine/symbolize"
 )
 
@@ -73,14 +72,14 @@ func (f *symbolsFlags) run(args []string) error {
 	if err := f.check(args); err != nil {
 		return err
 	}
-	remote, end, err := f.remote(f.log())
+	remotes, err := f.connectServers(f.log())
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer remotes.Close()
 	collectOften()
 	options := symbolize.Options{
-		Sysroot: f.sysroot, DebugDirs: f.debugDirs, Remote: remote, Package: f.dwp, Log: f.log(),
+		Sysroot: f.sysroot, DebugDirs: f.debugDirs, Remote: remotes.Debuginfod, Package: f.dwp, Log: f.log(),
 		Warn: func(text string) { messages.Printf("unwindd: %s\n", text) },
 	}
 	var failed []error
@@ -109,7 +108,7 @@ func (f *symbolsFlags) file(path string, options symbolize.Options) error {
 		return err
 	}
 	defer func() { _ = w.file.abandon() }() // for a panic
-	written, err := symbolfile.Write(w, symbolfile.File{Object: o.Object, Debug: o.Debug, Names: o.Names()})
+	written, err := o.WriteSymbolFile(w)
 	if err := w.file.finish(err); err != nil {
 		return err
 	}
@@ -122,20 +121,16 @@ func (f *symbolsFlags) target(o *symbolize.File) (string, error) {
 	if f.store == "" {
 		return f.output, nil
 	}
-	m, _, err := symbolfile.Identify(o.Object)
+	path, err := o.SymbolStorePath()
 	if err != nil {
 		return "", err
 	}
-	// The name comes from the file, and must not lead out of the store.
-	if !filepath.IsLocal(m.Name) || filepath.Base(m.Name) != m.Name {
-		return "", fmt.Errorf("%s: DT_SONAME %q, expected the name of a file", o.Object.Name(), m.Name)
-	}
-	dir := filepath.Join(f.store, m.Name, m.ID)
-	return filepath.Join(dir, m.Name+".sym"), os.MkdirAll(dir, 0o777)
+	path = filepath.Join(f.store, path)
+	return path, os.MkdirAll(filepath.Dir(path), 0o777)
 }
 
 // tell reports problems on standard error, and with -v the written records.
-func (f *symbolsFlags) tell(path, out string, o *symbolize.File, w *symbolfile.Written) {
+func (f *symbolsFlags) tell(path, out string, o *symbolize.File, w *symbolize.WrittenSymbols) {
 	for _, p := range append(o.Problems(), w.Problems...) {
 		messages.Printf("unwindd: %s\n", p)
 	}

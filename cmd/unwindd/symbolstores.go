@@ -3,16 +3,13 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 
-	"github.com/unwindd/unwindd/engine/download"
-	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbolstore"
+	"github.com/unwindd/unwindd/engine"
 )
 
 // symbolsVariable is the environment variable that names stores where --symbols does not.
@@ -26,8 +23,6 @@ type symbolFlags struct {
 	// names, where it is not nil, is set by the values false and true, which then are no
 	// stores: it turns looking for names off and on.
 	names *bool
-	// isBounded has the meaning of debuginfodFlags.isBounded.
-	isBounded bool
 }
 
 func (f *symbolFlags) add(flags *pflag.FlagSet) {
@@ -54,43 +49,18 @@ func (f *symbolFlags) Set(text string) error {
 	return nil
 }
 
-// client makes a client of the stores that the flags name, else UNWINDD_SYMBOLS; nil where
-// neither names one. log, where it is not nil, gets a sentence for each request. end closes
-// the client.
-func (f *symbolFlags) client(log func(text string)) (client object.Remote, end func(), err error) {
-	origin, stores := "--symbols", f.stores
-	if !f.isSet {
-		origin, stores = symbolsVariable, strings.Fields(os.Getenv(symbolsVariable))
+// origin is the flag or the variable that names the stores.
+func (f *symbolFlags) origin() string {
+	if f.isSet {
+		return "--symbols"
 	}
-	if len(stores) == 0 {
-		return nil, func() {}, nil
-	}
-	o := download.Options{
-		Timeout: download.DefaultTimeout, Retries: download.DefaultRetries, Cache: symbolstore.CacheDir(os.Getenv), Log: log,
-	}
-	if f.isBounded {
-		o.MaxFiles = -1
-	}
-	if isProgressShown() {
-		o.Progress = (&downloads{}).show
-	}
-	c, err := symbolstore.New(stores, o)
-	if err != nil {
-		return nil, nil, usageError{fmt.Errorf("%s: %w", origin, err)}
-	}
-	return c, c.Close, nil
+	return symbolsVariable
 }
 
-// remotes makes the clients that are asked for files that are not here; end closes the two.
-func remotes(d *debuginfodFlags, s *symbolFlags, log func(text string)) (remote, symbols object.Remote, end func(), err error) {
-	remote, disconnect, err := d.remote(log)
-	if err != nil {
-		return nil, nil, nil, err
+// addTo names the stores of the flags, else of UNWINDD_SYMBOLS, in downloads.
+func (f *symbolFlags) addTo(d *engine.Downloads) {
+	d.Stores.URLs = f.stores
+	if !f.isSet {
+		d.Stores.URLs = strings.Fields(os.Getenv(symbolsVariable))
 	}
-	symbols, leave, err := s.client(log)
-	if err != nil {
-		disconnect()
-		return nil, nil, nil, err
-	}
-	return remote, symbols, func() { disconnect(); leave() }, nil
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
-	"github.com/unwindd/unwindd/engine/target/snapshot"
 	"github.com/unwindd/unwindd/internal/version"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -45,7 +45,7 @@ func (g *globals) printVersion() error {
 	if err := g.checkFormat("text", "json"); err != nil {
 		return err
 	}
-	facts := buildFacts{version.Read(), sdk.ProtocolVersion, report.StackVersion, snapshot.FormatVersion}
+	facts := buildFacts{version.Read(), sdk.ProtocolVersion, report.StackVersion, engine.SnapshotVersion}
 	return g.write(func(w *writer) error {
 		if g.format == "json" {
 			return report.WriteJSON(w, facts)

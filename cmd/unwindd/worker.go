@@ -18,7 +18,6 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service"
 	"github.com/unwindd/unwindd/engine/service/fleet"
-	"github.com/unwindd/unwindd/engine/service/objects"
 )
 
 // workerFlags are the flags of `unwindd worker`.
@@ -145,11 +144,11 @@ func (f *workerFlags) run(ctx context.Context, isSet func(flag string) bool) err
 		return err
 	}
 	defer endQueue()
-	cache, err := objects.Open(filepath.Join(o.State, "fleet"), o.Objects)
-	if err != nil {
+	cache := filepath.Join(o.State, "fleet")
+	if o.Remote, err = fleet.OpenObjects(q, cache, o.Limits.Objects, o.Remote); err != nil {
 		return err
 	}
-	o.Remote, o.Caches = fleet.NewObjects(q, cache, o.Remote), append(o.Caches, cache.Dir())
+	o.Caches = append(o.Caches, cache)
 	s, err := service.New(o)
 	if err != nil {
 		return err

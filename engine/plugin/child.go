@@ -20,7 +20,7 @@ import (
 
 	"github.com/hashicorp/go-plugin/runner"
 
-	"github.com/unwindd/unwindd/engine/plugin/confine"
+	"github.com/unwindd/unwindd/internal/confine"
 )
 
 // memoryInterval is the time between checks of the memory of a process.

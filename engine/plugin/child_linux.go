@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/unwindd/unwindd/engine/plugin/confine"
+	"github.com/unwindd/unwindd/internal/confine"
 )
 
 // thisExecutable is a path of the file that this process executes, even when another file

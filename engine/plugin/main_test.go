@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/cfi"
-	"github.com/unwindd/unwindd/engine/plugin/confine"
-	"github.com/unwindd/unwindd/engine/plugin/confine/confinetest"
+	"github.com/unwindd/unwindd/internal/confine"
+	"github.com/unwindd/unwindd/internal/confine/confinetest"
 	"github.com/unwindd/unwindd/sdk"
 )
 

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/unwindd/unwindd/engine/plugin/confine"
+	"github.com/unwindd/unwindd/internal/confine"
 )
 
 // Program is a confined program other than a plugin: it reads its input, writes its

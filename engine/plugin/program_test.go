@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/unwindd/unwindd/engine/plugin/confine/confinetest"
+	"github.com/unwindd/unwindd/internal/confine/confinetest"
 )
 
 // shellProgram is a script of the shell's, as a Program.

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/unwindd/unwindd/engine/plugin/confine/confinetest"
+	"github.com/unwindd/unwindd/internal/confine/confinetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 

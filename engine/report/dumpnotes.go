@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target/minidump"
 )
 
@@ -214,6 +215,36 @@ type dumpAnnotation struct {
 type dumpBreakpad struct {
 	DumpThread       *uint32 `json:"dump_thread,omitempty"`
 	RequestingThread *uint32 `json:"requesting_thread,omitempty"`
+}
+
+// IsMinidump reports whether a file begins as minidumps do. A file that is truncated meanwhile
+// is none.
+func IsMinidump(path string) (is bool) {
+	m, err := object.Map(path)
+	if err != nil {
+		return false
+	}
+	defer m.Close()
+	_ = object.Guard(func() error { is = minidump.Is(m.Data()); return nil })
+	return is
+}
+
+// OpenMinidump opens a minidump. The caller closes the file.
+func OpenMinidump(path string) (*Minidump, io.Closer, error) {
+	d, err := minidump.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	var m *Minidump
+	err = object.Guard(func() error {
+		m = NewMinidump(d)
+		return nil
+	})
+	if err != nil {
+		_ = d.Close()
+		return nil, nil, err
+	}
+	return m, d, nil
 }
 
 // NewMinidump lists the contents of a dump. It is to be called inside object.Guard.

@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/symbolize"
 	"github.com/unwindd/unwindd/internal/oracle"
@@ -69,11 +68,11 @@ func openNotes(t *testing.T, path string) *report.Notes {
 	}
 	t.Cleanup(func() { n.Close() })
 	n.Problem = func(err error) { t.Error(err) }
-	n.Decode = func(note *object.Note) (any, error) {
-		if note.Owner != amdgpu.MetadataOwner || note.Type != amdgpu.MetadataNote {
+	n.Decode = func(owner string, kind uint32, data []byte) (any, error) {
+		if owner != amdgpu.MetadataOwner || kind != amdgpu.MetadataNote {
 			return nil, nil
 		}
-		return amdgpu.DecodeMetadata(note.Data)
+		return amdgpu.DecodeMetadata(data)
 	}
 	return n
 }

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -28,9 +29,10 @@ type Notes struct {
 	Format    string
 	Arch      string // of the object; "" without a description
 	Processor string // of the object, as far as its ELF flags name it
-	// Decode returns the contents of a note that an architecture owns: a Tree or another
-	// value that JSON can hold; nil where the architecture does not know the note.
-	Decode func(n *object.Note) (any, error)
+	// Decode returns the contents of a note, by its owner and type, that an architecture
+	// owns: a Tree or another value that JSON can hold; nil where the architecture does not
+	// know the note.
+	Decode func(owner string, kind uint32, data []byte) (any, error)
 	// Problem is called with the error of each part that could not be read.
 	Problem func(error)
 	Color   bool
@@ -79,6 +81,18 @@ func (n *Notes) findFormat(data []byte, notELF error) error {
 		return nil
 	}
 	return notELF
+}
+
+// FindArch adds facts of the object's architecture, where m finds one.
+func (n *Notes) FindArch(m *plugin.Manager) error {
+	d, err := describeObject(m, n.Object)
+	if err != nil {
+		return fmt.Errorf("%s: %w", n.File, err)
+	}
+	if d != nil {
+		n.Describe(d)
+	}
+	return nil
 }
 
 // Describe adds facts from the description of the object's architecture.
@@ -257,7 +271,7 @@ func (n *Notes) note(x *object.Note) (jsonNote, error) {
 		j.Text, err = probe(o, x.Data)
 	default:
 		if n.Decode != nil {
-			j.Contents, err = n.Decode(x)
+			j.Contents, err = n.Decode(x.Owner, x.Type, x.Data)
 		}
 	}
 	return j, err

@@ -131,7 +131,7 @@ func TestNotesThatAreCutAreProblems(t *testing.T) {
 		{noteBytes("mine", 1, nil, 4), `owner "mine", type 0x1: no idea`},
 		{noteBytes("GNU", 3, make([]byte, 20), 4)[:30], "note of owner"},
 	} {
-		n := &Notes{Decode: func(*object.Note) (any, error) { return nil, errors.New("no idea") }}
+		n := &Notes{Decode: func(string, uint32, []byte) (any, error) { return nil, errors.New("no idea") }}
 		n.Object = withNotes(t, elf.ET_DYN, 62, 4, c.note)
 		_, problems := textOf(t, n)
 		if len(problems) != 1 || !strings.Contains(problems[0], c.want) {
@@ -165,9 +165,9 @@ func TestContentsOfNotesAsTrees(t *testing.T) {
 	}
 	n := &Notes{
 		Object: withNotes(t, elf.ET_DYN, 224, 4, noteBytes("mine", 7, nil, 4)),
-		Decode: func(x *object.Note) (any, error) {
-			if x.Owner != "mine" || x.Type != 7 {
-				t.Errorf("%+v", x)
+		Decode: func(owner string, kind uint32, _ []byte) (any, error) {
+			if owner != "mine" || kind != 7 {
+				t.Errorf("%q, %d", owner, kind)
 			}
 			return tree, nil
 		},

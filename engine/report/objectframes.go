@@ -4,14 +4,46 @@ package report
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 
 	"github.com/unwindd/unwindd/engine/internal/listing"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
+
+// OpenObject opens a code object, FILE or FILE#NAME, with the relocations of its architecture,
+// which m finds. d is the architecture's description; nil: no architecture has the machine of
+// the object. The caller closes the object.
+func OpenObject(path string, m *plugin.Manager, formats object.Formats) (o *object.Object, d *sdk.Description, err error) {
+	if o, err = object.OpenNested(path, formats); err != nil {
+		return nil, nil, err
+	}
+	if d, err = describeObject(m, o); err != nil {
+		_ = o.Close()
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if d != nil {
+		o.SetRelocations(d.Relocations)
+	}
+	return o, d, nil
+}
+
+// describeObject returns the description of a code object's architecture; nil: no architecture has its
+// machine.
+func describeObject(m *plugin.Manager, o *object.Object) (*sdk.Description, error) {
+	a, err := m.ForObject(o.Machine(), o.OSABI(), o.Flags(), nil)
+	switch {
+	case errors.Is(err, plugin.ErrNoArchitecture):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return a.Description(), nil
+}
 
 // NewCallFrames returns the call frame information of a code object at a path. The
 // description is of its architecture; nil: no architecture has claimed it. For dialect see

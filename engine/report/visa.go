@@ -3,9 +3,11 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/plugins/visa/stream"
 )
 
@@ -13,6 +15,37 @@ import (
 type VISA struct {
 	Stream *stream.Stream
 	Color  bool
+}
+
+// OpenVISA opens a vISA debug stream. The caller closes the file.
+func OpenVISA(path string) (*VISA, io.Closer, error) {
+	m, err := object.Map(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	var s *stream.Stream
+	err = object.Guard(func() error {
+		s, err = stream.Decode(m.Data())
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("%s: %w%s", path, err, insteadOfStream(m))
+		_ = m.Close()
+		return nil, nil, err
+	}
+	return &VISA{Stream: s}, m, nil
+}
+
+// insteadOfStream describes another file of the same compiler, which users pass by mistake:
+// such files do not have the stream.
+func insteadOfStream(m *object.Mapping) string {
+	for magic, kind := range map[string]string{"\x7fELF": "an ELF file", "CTNI": "a container of ELF files"} {
+		var is bool
+		if err := object.Guard(func() error { is = bytes.HasPrefix(m.Data(), []byte(magic)); return nil }); err == nil && is {
+			return ": this is " + kind + "; the compiler writes the stream to a file of its own, KERNEL.dbg"
+		}
+	}
+	return ""
 }
 
 // jsonVISA is a stream, with the stream's own numbers. Pointers are null where the stream has

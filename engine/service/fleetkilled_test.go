@@ -19,7 +19,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/unwindd/unwindd/engine/service/fleet"
-	"github.com/unwindd/unwindd/engine/service/objects"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
@@ -37,7 +36,8 @@ func fleetWorkerMain(url, dir string) error {
 	if err != nil {
 		return err
 	}
-	kept, err := objects.Open(filepath.Join(dir, "kept"), 1<<30)
+	kept := filepath.Join(dir, "kept")
+	files, err := fleet.OpenObjects(q, kept, 1<<30, nil)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func fleetWorkerMain(url, dir string) error {
 	}
 	o := Options{
 		Limits: DefaultLimits, Self: self, State: filepath.Join(dir, "state"), Run: filepath.Join(dir, "run"), Log: hclog.NewNullLogger(),
-		Remote: fleet.NewObjects(q, kept, nil), Caches: []string{kept.Dir()},
+		Remote: files, Caches: []string{kept},
 	}
 	o.Workers = 2
 	s, err := New(o)

@@ -22,7 +22,6 @@ import (
 
 	"github.com/unwindd/unwindd/engine/service/fleet"
 	"github.com/unwindd/unwindd/engine/service/fleet/queueserver"
-	"github.com/unwindd/unwindd/engine/service/objects"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
@@ -66,11 +65,11 @@ func (f *testFleet) options() *fleet.Options {
 // work starts a worker of the fleet, which is a server with processes of its own.
 func (f *testFleet) work(t *testing.T, o Options) *testServer {
 	t.Helper()
-	kept, err := objects.Open(t.TempDir(), 1<<30)
-	if err != nil {
+	o.Caches = []string{t.TempDir()}
+	var err error
+	if o.Remote, err = fleet.OpenObjects(f.Queue, o.Caches[0], 1<<30, nil); err != nil {
 		t.Fatal(err)
 	}
-	o.Remote, o.Caches = fleet.NewObjects(f.Queue, kept, nil), []string{kept.Dir()}
 	s := start(t, o)
 	w, err := fleet.NewWorker(t.Context(), f.Queue, s.Doer(), fleet.WorkOptions{
 		Name: "w", Jobs: o.Workers, Pace: fleetPace,

@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/service/client"
 	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/engine/service/remote"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
@@ -168,9 +167,9 @@ func buildID(t *testing.T) []byte {
 }
 
 // remote is a client as a command has it.
-func (s *testServer) remote(t *testing.T) *client.Client {
+func (s *testServer) remote(t *testing.T) *Client {
 	t.Helper()
-	c, err := client.New(client.Options{Address: strings.TrimPrefix(s.url, "http://")})
+	c, err := NewClient(ClientOptions{Address: strings.TrimPrefix(s.url, "http://")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,10 +178,11 @@ func (s *testServer) remote(t *testing.T) *client.Client {
 }
 
 // clientWalk walks by the client.
-func (s *testServer) clientWalk(t *testing.T, own *engine.Target, out *bytes.Buffer) *client.Client {
+func (s *testServer) clientWalk(t *testing.T, own *engine.Target, out *bytes.Buffer) *Client {
 	t.Helper()
-	c := s.remote(t)
-	if _, err := c.Walk(t.Context(), own, &pb.WalkOptions{}, out); err != nil {
+	c, j := s.remote(t), job.NewStack()
+	j.Format = "json"
+	if _, err := c.Walk(t.Context(), own, &j, job.WriteOptions{}, out); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -291,7 +291,7 @@ func walkedHere(t *testing.T, e *engine.Engine, j *job.Stack, path string) (stri
 }
 
 // walkedThere is what a server writes of it.
-func walkedThere(t *testing.T, c *client.Client, e *engine.Engine, j *job.Stack, path string) (string, error) {
+func walkedThere(t *testing.T, c *Client, e *engine.Engine, j *job.Stack, path string) (string, error) {
 	t.Helper()
 	own, err := e.Open(path)
 	if err != nil {
@@ -299,7 +299,7 @@ func walkedThere(t *testing.T, c *client.Client, e *engine.Engine, j *job.Stack,
 	}
 	defer own.Close()
 	var out bytes.Buffer
-	_, err = c.Walk(t.Context(), own, &pb.WalkOptions{Stack: j.StackOptions, WithPath: j.WithPath}, &out)
+	_, err = c.Walk(t.Context(), own, j, job.WriteOptions{}, &out)
 	return out.String(), err
 }
 
@@ -345,7 +345,7 @@ func TestWalksOfGoroutinesAreThoseOfThisProcess(t *testing.T) {
 }
 
 // sameWalk has a server and this process walk a target.
-func sameWalk(t *testing.T, c *client.Client, path, what string, set func(*job.Stack)) {
+func sameWalk(t *testing.T, c *Client, path, what string, set func(*job.Stack)) {
 	t.Helper()
 	j := job.NewStack()
 	set(&j)

@@ -12,4 +12,6 @@
 // An Addr2line does so by addr2line's protocol. A File gives the answers themselves.
 // Each tool chooses another of the names of code: FramesLLVM and FramesGNU are the two
 // choices.
+//
+// File.WriteSymbolFile writes the names, lines and rows of a file as a symbol file of Breakpad.
 package symbolize

@@ -30,9 +30,9 @@ type Options struct {
 	// Package is a package (.dwp) that has the split units of the files; "": each file's is
 	// looked for beside it.
 	Package string
-	// Relocations are relocation types of the machine of a relocatable object, which take
-	// precedence over those in its System V supplement; nil: none.
-	Relocations func(o *object.Object) []reloc.Entry
+	// Relocations are relocation types of the machine (e_machine) of a relocatable object,
+	// which take precedence over those in its System V supplement; nil: none.
+	Relocations func(machine uint16) []reloc.Entry
 	// Formats are formats of files with code objects inside, other than ELF; nil: none.
 	Formats object.Formats
 	// Warn, where it is not nil, receives a sentence about each problem of a file, each debug
@@ -200,7 +200,7 @@ func (s *Symbolizer) relocate(o *object.Object) {
 		return
 	}
 	if s.options.Relocations != nil {
-		o.SetRelocations(s.options.Relocations(o))
+		o.SetRelocations(s.options.Relocations(o.Machine()))
 	}
 	if s.options.Warn == nil {
 		return

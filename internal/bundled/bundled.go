@@ -5,7 +5,7 @@
 package bundled
 
 import (
-	"github.com/unwindd/unwindd/engine/plugin/confine"
+	"github.com/unwindd/unwindd/internal/confine"
 	"github.com/unwindd/unwindd/plugins/aarch64"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/visa"
@@ -17,5 +17,5 @@ var Architectures = []confine.Bundled{
 	{Name: "x86_64", New: x86_64.New, Description: x86_64.Description},
 	{Name: "aarch64", New: aarch64.New, Description: aarch64.Description},
 	{Name: "amdgpu", New: amdgpu.New, Description: amdgpu.Description},
-	{Name: "visa", New: visa.New, Description: visa.Description},
+	{Name: "visa", New: visa.New, Description: visa.Description, Recognises: visa.Recognises, Nested: visa.Nested},
 }

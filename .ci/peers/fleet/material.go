@@ -18,7 +18,6 @@ import (
 
 	"github.com/unwindd/unwindd/.ci/peers/cost"
 	"github.com/unwindd/unwindd/engine/service/fleet"
-	"github.com/unwindd/unwindd/engine/service/objects"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
@@ -196,6 +195,6 @@ func (w *wanted) wrongWith(ctx context.Context, q *fleet.Queue, r *fleet.Result)
 
 // sendFiles sends the files of code that jobs need.
 func (m *material) sendFiles(ctx context.Context, q *fleet.Queue) error {
-	_, err := q.PutObject(ctx, m.crashID, objects.Executable, bytes.NewReader(m.crash))
+	_, err := q.PutObject(ctx, m.crashID, "executable", bytes.NewReader(m.crash))
 	return err
 }

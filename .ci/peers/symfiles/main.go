@@ -84,7 +84,7 @@ func (p *peer) report() error {
 
 // programs compiles the default files; libc comes with them.
 func (p *peer) programs() (list []string, err error) {
-	source, err := filepath.Abs("../../engine/symbolfile/testdata/shapes.cc")
+	source, err := filepath.Abs("../../engine/symbolize/testdata/shapes.cc")
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,8 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/report"
 )
 
 // This file holds the call frame information of libraries against an emulation of their code.
@@ -134,14 +136,23 @@ func (t *tables) compareLibrary(path string) error {
 	if err != nil {
 		return err
 	}
-	o, err := object.Open(path)
+	plugins, err := plugin.NewManager(plugin.Options{})
+	if err != nil {
+		return err
+	}
+	defer plugins.Close()
+	o, _, err := report.OpenObject(path, plugins, nil)
 	if err != nil {
 		return err
 	}
 	defer o.Close()
+	frames, err := report.NewCallFrames(path, o, nil, nil)
+	if err != nil {
+		return err
+	}
 	var functions []function
-	for e, err := range entries(o) {
-		if err != nil || e.FDE == nil {
+	for e, err := range frames.Entries {
+		if err != nil || e.FDE == nil || e.Section != ".eh_frame" {
 			continue
 		}
 		from := sort.Search(len(code), func(i int) bool { return code[i].address >= e.FDE.Start })

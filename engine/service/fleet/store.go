@@ -157,10 +157,15 @@ type Objects struct {
 	more  object.Remote
 }
 
-// NewObjects returns the code objects of a queue, cached in a store. more is asked for objects
-// that the queue does not have; it may be nil.
-func NewObjects(q *Queue, cache *objects.Store, more object.Remote) *Objects {
-	return &Objects{q, cache, more}
+// OpenObjects opens the code objects of a queue, cached in the folder dir, which it makes if
+// necessary; maxBytes bounds the cache. more is asked for objects that the queue does not have;
+// it may be nil.
+func OpenObjects(q *Queue, dir string, maxBytes int64, more object.Remote) (*Objects, error) {
+	cache, err := objects.Open(dir, maxBytes)
+	if err != nil {
+		return nil, err
+	}
+	return &Objects{q, cache, more}, nil
 }
 
 // remoteKinds maps the kinds of files that the queue has by build ID.

@@ -16,6 +16,9 @@ type Snapshot struct {
 	*pb.SnapshotOptions `json:"options"`
 }
 
+// NewSnapshot returns a Snapshot of a target of a name, with the defaults.
+func NewSnapshot(name string) Snapshot { return Snapshot{&pb.SnapshotOptions{Name: name}} }
+
 func (s *Snapshot) run(ctx context.Context, r *Request) (o Outcome, err error) {
 	t, end, err := r.open(r.Tools.Options)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/plugin/confine"
 	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/internal/confine"
 )
 
 // toWorker is a message to a worker. One field is set.

@@ -21,7 +21,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/download"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/plugin/confine"
+	"github.com/unwindd/unwindd/internal/confine"
 )
 
 // waits measures the time in which a worker waits for answers to its questions.

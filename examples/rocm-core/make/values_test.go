@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/examples/mixed/parts"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
@@ -48,7 +47,7 @@ func TestRegistersAreThoseOfTheExecutor(t *testing.T) {
 // TestVariablesAreThoseOfTheParts holds the variables of the lanes of the wave that
 // accessed memory that is not there against what its work-items were given.
 func TestVariablesAreThoseOfTheParts(t *testing.T) {
-	target := open(t, filepath.Join(committed, "crash.core"), engine.Options{Locals: &value.Limits{}})
+	target := open(t, filepath.Join(committed, "crash.core"), engine.Options{Locals: &engine.ValueLimits{}})
 	stack := target.Walk(t.Context(), target.Threads()[4])
 	known := map[string]int{}
 	for lane := range stack.Lanes {
@@ -64,7 +63,7 @@ func TestVariablesAreThoseOfTheParts(t *testing.T) {
 		for i := range one.Frames {
 			for _, list := range one.Frames[i].Locals() {
 				for _, v := range list {
-					if want[v.Name] == "" || v.Status == value.OptimizedOut {
+					if want[v.Name] == "" || v.Status == engine.OptimizedOut {
 						continue
 					}
 					known[v.Name]++

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package symbolize
+
+import (
+	"debug/elf"
+	"io"
+	"math"
+	"sort"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/symbol/breakpad"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/symbol/symtab"
+)
+
+// WrittenSymbols counts the records of a symbol file that was written.
+type WrittenSymbols struct {
+	breakpad.Written
+	// HasDebugInfo means that there is debug information: without it, there are neither lines
+	// nor inlined calls.
+	HasDebugInfo bool
+	// Problems are sentences about data that could not be read, beside File.Problems.
+	Problems []string
+}
+
+// WriteSymbolFile writes Breakpad's symbol file of a file, with the names and lines that
+// Frames has, and the rows of its call frame information. The error comes from w, or concerns
+// the file as a whole. The file must not be used elsewhere meanwhile.
+func (f *File) WriteSymbolFile(w io.Writer) (WrittenSymbols, error) {
+	x := &symbolSource{File: f}
+	module, codeID, err := f.Identify()
+	if err != nil {
+		return x.done, err
+	}
+	x.base, _ = f.Object.ImageBase() // it is loaded, as Identify has seen
+	err = object.Guard(func() error {
+		if err := x.open(); err != nil {
+			return err
+		}
+		x.done.Written, err = breakpad.Write(w, &breakpad.Source{
+			Module: module, Infos: []string{"CODE_ID " + codeID},
+			Functions: x.functions, Publics: x.publics, Frames: x.frames,
+			Register: BreakpadRegisters(f.Object.Machine()),
+		})
+		return err
+	})
+	return x.done, err
+}
+
+// symbolSource produces the records of a symbol file.
+type symbolSource struct {
+	*File
+	base uint64
+	code *dwarf.CodeMap // nil without debug information
+	// bounded are the symbols of code outside functions that become FUNC records: the code
+	// has lines, or code of no symbol is behind it. bare are the others: a PUBLIC record has
+	// no end, and its name applies up to the next record.
+	bounded, bare []symbol.Symbol
+	shared        map[uint64]bool // addresses of functions that were folded
+	done          WrittenSymbols
+	out           breakpad.SourceFunction
+}
+
+// functionPadding is how many bytes may lie between functions, to align them.
+const functionPadding = 15
+
+// open finds the functions, and the symbols outside of them.
+func (x *symbolSource) open() (err error) {
+	if d := x.resolver.DWARF(); d != nil {
+		x.done.HasDebugInfo = true
+		if x.code, err = d.CodeMap(); err != nil {
+			return err
+		}
+	}
+	x.shared = x.sharedCode()
+	symbols := x.resolver.Functions()
+	for i, s := range symbols {
+		covered, end := x.covers(s.Start)
+		if s.Start < x.base || covered {
+			continue
+		}
+		if i+1 < len(symbols) {
+			end = min(end, symbols[i+1].Start)
+		}
+		if s.End == s.Start { // unknown size
+			s.End = min(end, x.sectionEnd(s.Start))
+		}
+		if s.End > s.Start && s.End < end && end-s.End > functionPadding || len(x.linesOf(&s)) > 0 {
+			x.bounded = append(x.bounded, s)
+		} else {
+			x.bare = append(x.bare, s)
+		}
+	}
+	return nil
+}
+
+// sectionEnd is where the section of code at an address ends; the address itself where
+// there is none.
+func (x *symbolSource) sectionEnd(address uint64) uint64 {
+	for _, s := range x.Object.Sections() {
+		if s.Flags&elf.SHF_EXECINSTR != 0 && address-s.Address < s.Size {
+			return s.Address + s.Size
+		}
+	}
+	return address
+}
+
+// covers reports whether a function has the code at an address, and up to where that holds.
+func (x *symbolSource) covers(address uint64) (covered bool, end uint64) {
+	if x.code == nil {
+		return false, math.MaxUint64
+	}
+	return x.code.Covers(address)
+}
+
+// linesOf are the lines of a symbol's code up to where a function begins.
+func (x *symbolSource) linesOf(s *symbol.Symbol) []dwarf.CodeLine {
+	if x.code == nil || s.Start >= s.End {
+		return nil
+	}
+	_, end := x.covers(s.Start)
+	return x.code.Lines(nil, dwarf.CodeRange{Start: s.Start, End: min(s.End, end)})
+}
+
+// functions calls yield with all functions.
+func (x *symbolSource) functions(yield func(*breakpad.SourceFunction) bool) (err error) {
+	isMore := true
+	if x.code != nil {
+		err = x.code.Each(func(fn *dwarf.FunctionCode) bool {
+			isMore = x.function(fn, yield)
+			return isMore
+		})
+	}
+	if err != nil {
+		return err
+	}
+	for i := range x.bounded {
+		s := &x.bounded[i]
+		_, end := x.covers(s.Start)
+		name, _ := symtab.Names(s.Name)
+		x.out = breakpad.SourceFunction{
+			Name: name, Multiple: x.shared[s.Start],
+			Ranges: append(x.out.Ranges[:0], breakpad.Range{Start: s.Start - x.base, End: min(s.End, end) - x.base}),
+			Lines:  x.lines(x.out.Lines[:0], x.linesOf(s)),
+		}
+		if !isMore || !yield(&x.out) {
+			break
+		}
+	}
+	return nil
+}
+
+// function calls yield with each range of a function: compilers split functions, and the
+// ranges have names of their own.
+func (x *symbolSource) function(fn *dwarf.FunctionCode, yield func(*breakpad.SourceFunction) bool) bool {
+	inlines := make([]breakpad.Inline, len(fn.Calls))
+	for i := range fn.Calls {
+		c := &fn.Calls[i]
+		inlines[i] = breakpad.Inline{Depth: c.Depth, Name: c.Function, CallFile: c.CallFile, CallLine: c.CallLine, Ranges: x.ranges(c.Ranges)}
+	}
+	for _, r := range fn.Ranges {
+		if r.Start < x.base {
+			continue
+		}
+		frame := fn.Frame
+		x.resolver.Complete(&frame, r.Start)
+		first := sort.Search(len(fn.Lines), func(i int) bool { return fn.Lines[i].End > r.Start })
+		last := first + sort.Search(len(fn.Lines)-first, func(i int) bool { return fn.Lines[first+i].Start >= r.End })
+		x.out = breakpad.SourceFunction{
+			Name: frame.Function, Multiple: fn.IsShared || x.shared[r.Start],
+			Ranges:  append(x.out.Ranges[:0], x.rangeOf(r)),
+			Lines:   x.lines(x.out.Lines[:0], fn.Lines[first:last]),
+			Inlines: inlines,
+		}
+		if !yield(&x.out) {
+			return false
+		}
+	}
+	return true
+}
+
+func (x *symbolSource) rangeOf(r dwarf.CodeRange) breakpad.Range {
+	return breakpad.Range{Start: r.Start - x.base, End: r.End - x.base}
+}
+
+func (x *symbolSource) ranges(list []dwarf.CodeRange) []breakpad.Range {
+	out := make([]breakpad.Range, len(list))
+	for i, r := range list {
+		out[i] = x.rangeOf(r)
+	}
+	return out
+}
+
+func (x *symbolSource) lines(dst []breakpad.Line, list []dwarf.CodeLine) []breakpad.Line {
+	for i := range list {
+		l := &list[i]
+		dst = append(dst, breakpad.Line{Start: l.Start - x.base, End: l.End - x.base, File: l.File, Line: l.Line})
+	}
+	return dst
+}
+
+// publics calls yield with the symbols of code that no function has.
+func (x *symbolSource) publics(yield func(breakpad.Symbol) bool) error {
+	for i := range x.bare {
+		s := &x.bare[i]
+		name, _ := symtab.Names(s.Name)
+		if !yield(breakpad.Symbol{Name: name, Address: s.Start - x.base, Multiple: x.shared[s.Start]}) {
+			break
+		}
+	}
+	return nil
+}

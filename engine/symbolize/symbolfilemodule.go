@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package symbolize
+
+import (
+	"cmp"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/object/pe"
+	"github.com/unwindd/unwindd/engine/symbol/breakpad"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// The reasons why an object has no symbol file.
+var (
+	ErrNotLoaded  = errors.New("a symbol file is one of an executable or a shared library")
+	ErrNoArch     = errors.New("Breakpad has no name for its machine")
+	ErrNoIdentity = errors.New("it has no build ID, and no .text to make one of")
+	ErrNoCodeView = errors.New("it has no CodeView record, which says its identifier (link it with --build-id)")
+)
+
+// breakpadArchitectures are Breakpad's names of machines ("MODULE records").
+var breakpadArchitectures = map[elf.Machine]string{
+	elf.EM_386: "x86", elf.EM_X86_64: "x86_64", elf.EM_ARM: "arm", elf.EM_AARCH64: "arm64", elf.EM_MIPS: "mips",
+	elf.EM_PPC: "ppc", elf.EM_PPC64: "ppc64", elf.EM_S390: "s390", elf.EM_SPARC: "sparc", elf.EM_SPARCV9: "sparcv9", elf.EM_RISCV: "riscv",
+}
+
+// SymbolStorePath returns the path of the symbol file beneath a store: NAME/ID/NAME.sym. It
+// refuses a name that would lead out of the store.
+func (f *File) SymbolStorePath() (string, error) {
+	m, _, err := f.Identify()
+	if err != nil {
+		return "", err
+	}
+	if !filepath.IsLocal(m.Name) || filepath.Base(m.Name) != m.Name {
+		return "", fmt.Errorf("%s: DT_SONAME %q, expected the name of a file", f.Object.Name(), m.Name)
+	}
+	return filepath.Join(m.Name, m.ID, m.Name+".sym"), nil
+}
+
+// Identify returns the name of a file in symbol files and in stores of them: its
+// MODULE record, and the digits of its CODE_ID record. They are as in Breakpad's dump_syms:
+// the name is DT_SONAME, as it is for writers of minidumps, or else the file's. A PE file has
+// its identifier, and perhaps a name, in its CodeView record.
+func (f *File) Identify() (m breakpad.Module, codeID string, err error) {
+	o := f.Object
+	if !o.IsELF() && !o.IsPE() || o.Type() == elf.ET_REL || len(o.Segments()) == 0 {
+		return m, "", fmt.Errorf("%s: %w", o.Name(), ErrNotLoaded)
+	}
+	arch := breakpadArchitectures[elf.Machine(o.Machine())]
+	if arch == "" {
+		return m, "", fmt.Errorf("%s: %w (%s)", o.Name(), ErrNoArch, elf.Machine(o.Machine()))
+	}
+	if o.IsPE() {
+		return identifyPE(o, arch)
+	}
+	name := cmp.Or(o.SharedName(), filepath.Base(o.Name()))
+	id := o.BuildID()
+	if len(id) == 0 {
+		id = o.TextID()
+	}
+	if len(id) == 0 {
+		return m, "", fmt.Errorf("%s: %w", o.Name(), ErrNoIdentity)
+	}
+	symbols := target.ELFSymbols(name, id)
+	return breakpad.Module{OS: "Linux", Arch: arch, ID: symbols.DebugID, Name: name}, strings.ToUpper(symbols.CodeID), nil
+}
+
+// identifyPE is Identify of a PE file.
+func identifyPE(o *object.Object, arch string) (m breakpad.Module, codeID string, err error) {
+	var id pe.Identity
+	if err := object.Guard(func() (err error) { id, err = o.PE().Identity(); return err }); err != nil {
+		return m, "", fmt.Errorf("%s: %w", o.Name(), err)
+	}
+	if !id.HasCodeView {
+		return m, "", fmt.Errorf("%s: %w", o.Name(), ErrNoCodeView)
+	}
+	file := filepath.Base(o.Name())
+	name := cmp.Or(object.LastPart(id.PDB), file)
+	return breakpad.Module{OS: "windows", Arch: arch, ID: id.DebugID(), Name: name}, id.CodeID() + " " + file, nil
+}
