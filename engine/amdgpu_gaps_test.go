@@ -89,7 +89,7 @@ type anAnswer struct {
 // textStart is where .text begins in the addresses that the module has inside.
 func textStart(w *waveTest) uint64 {
 	w.t.Helper()
-	for _, s := range w.target.Loaded()[0].Code.Sections() {
+	for _, s := range w.target.process.Loaded()[0].Code.Sections() {
 		if s.Name == ".text" {
 			return s.Address
 		}
@@ -102,7 +102,7 @@ func textStart(w *waveTest) uint64 {
 func (w *waveTest) answers() (pcs []uint64, list []anAnswer) {
 	w.t.Helper()
 	start := textStart(w)
-	for pc := range w.target.Loaded()[0].Object.Section(".text").Size / 2 {
+	for pc := range w.target.process.Loaded()[0].Object.Section(".text").Size / 2 {
 		for _, exact := range []bool{true, false}[:min(1+pc, 2)] {
 			pcs, list = append(pcs, 2*pc), append(list, w.answer(start+2*pc, exact))
 		}
@@ -112,7 +112,7 @@ func (w *waveTest) answers() (pcs []uint64, list []anAnswer) {
 
 func (w *waveTest) answer(pc uint64, exact bool) anAnswer {
 	w.t.Helper()
-	row, err := w.target.Loaded()[0].Row(context.Background(), pc, exact)
+	row, err := w.target.process.Loaded()[0].Row(context.Background(), pc, exact)
 	var none *code.NoRow
 	switch {
 	case errors.As(err, &none):
@@ -170,7 +170,7 @@ func TestRestartedPluginReadsCodeOfOpenObjects(t *testing.T) {
 	pcs, want := newWaveTest(t, code, amdgpu.New()).answers()
 	w := newWaveTestWith(t, code, plugin.Options{Self: self, Bundled: bundledAMDGPU})
 	w.answer(textStart(w), true)
-	arch := w.target.Loaded()[0].Code.Machine().Plugin
+	arch := w.target.process.Loaded()[0].Code.Machine().Plugin
 	got := want[:0:0]
 	for i, pc := range pcs {
 		// There is a process where one was asked since the last was killed.

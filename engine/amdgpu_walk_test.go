@@ -238,10 +238,10 @@ func (w *waveTest) walk() waveWalk {
 			th.Registers.Set(uint32(n), w.state.register[n])
 		}
 	}
-	if err := w.target.Refresh(context.Background(), th); err != nil {
+	if err := w.target.process.Refresh(context.Background(), th); err != nil {
 		w.t.Fatal(err)
 	}
-	stack, frames := w.target.Activations(context.Background(), th)
+	stack, frames := w.target.process.Activations(context.Background(), th)
 	if len(frames) == 0 && len(w.state.missing) == 0 {
 		w.t.Fatal(stack.Stopped)
 	}

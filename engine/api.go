@@ -3,16 +3,12 @@
 package engine
 
 import (
-	"context"
-	"io"
-
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/profile"
 	"github.com/unwindd/unwindd/engine/signature"
 	"github.com/unwindd/unwindd/engine/source"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target/process"
-	"github.com/unwindd/unwindd/engine/target/snapshot"
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/engine/walk"
 )
@@ -56,28 +52,11 @@ type (
 	LaneSet = walk.LaneSet
 	// LaneState is the state of a lane in a frame.
 	LaneState = walk.LaneState
-	// Sample is the state of a thread that a profiler recorded; see walk.Sample.
-	Sample = walk.Sample
-	// Walker walks samples, one after the other; see walk.Walker.
-	Walker = walk.Walker
-	// Synthetic is a target that the caller makes; see walk.Synthetic.
-	Synthetic = walk.Synthetic
-	// Piece is bytes at an address of a Synthetic.
-	Piece = walk.Piece
-	// Surroundings is the context of an evaluation beside its frame; see
-	// walk.Surroundings.
-	Surroundings = walk.Surroundings
-	// InUnit selects the unit of an expression; see walk.InUnit.
-	InUnit = walk.InUnit
-	// Activation is a frame whose registers can still be read; see walk.Activation.
-	Activation = walk.Activation
 	// Line is an instruction that Disassemble shows; see walk.Line.
 	Line = walk.Line
 
 	// FrameCode is the instructions around the PC of a frame; see walk.FrameCode.
 	FrameCode = walk.FrameCode
-	// CodeReader finds the code of frames; see walk.CodeReader.
-	CodeReader = walk.CodeReader
 
 	// FoundBy is how a frame was found; see code.FoundBy.
 	FoundBy = code.FoundBy
@@ -88,9 +67,6 @@ type (
 
 	// Profile has the stacks of all samples of a recording; see profile.Profile.
 	Profile = profile.Profile
-	// RecordOptions has the options of recording a live process; see
-	// process.RecordOptions.
-	RecordOptions = process.RecordOptions
 	// Recorded has the results of recording a live process; see process.Recorded.
 	Recorded = process.Recorded
 	// ProfileOptions has the options of walking a recording.
@@ -130,9 +106,6 @@ const (
 	LaunchProbe    = profile.LaunchProbe
 	LaunchRecorded = profile.LaunchRecorded
 )
-
-// SnapshotVersion is the version of the snapshots that are read and written.
-const SnapshotVersion = snapshot.FormatVersion
 
 // SignatureVersion is the newest version of the rules by which signatures are made.
 const SignatureVersion = signature.Version
@@ -191,30 +164,7 @@ const (
 
 // Errors of walks.
 var (
-	// ErrNoFrame is the error where a stack has fewer frames than were requested.
-	ErrNoFrame = walk.ErrNoFrame
-	// ErrNoCallValue is wrapped by the error of an Activation about an argument of a call
-	// that is unknown.
-	ErrNoCallValue = walk.ErrNoCallValue
 	// ErrNotWalked is wrapped by the error of Walked for a target that was read,
 	// and in which nothing could be walked for lack of an architecture.
 	ErrNotWalked = walk.ErrNotWalked
 )
-
-// Profile walks the stacks of all samples of a perf.data file, and joins samples of
-// accelerators to them. The path may be "" where there are samples of accelerators. A
-// problem with one sample is the reason that its stack ends; the error means that there
-// is no file, or that it is not a recording.
-func (e *Engine) Profile(ctx context.Context, path string, o ProfileOptions) (*Profile, error) {
-	return e.profileMaker().Make(ctx, path, o)
-}
-
-// ProfilePart walks the samples of one part of a perf.data file, and writes the input of
-// ProfileOptions.Parts for the whole. It returns the errors of Profile, and of w.
-func (e *Engine) ProfilePart(ctx context.Context, path string, part ProfilePart, o ProfileOptions, w io.Writer) error {
-	return e.profileMaker().MakePart(ctx, path, part, o, w)
-}
-
-func (e *Engine) profileMaker() *profile.Maker {
-	return &profile.Maker{Shared: e.shared, Plugins: e.plugins, Finder: e.Finder, Sysroot: e.options.Sysroot, Disassembler: e.program}
-}

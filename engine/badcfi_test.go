@@ -168,7 +168,7 @@ func TestCallFrameInformationThatIsIllFormed(t *testing.T) {
 				r.Set(regSGPR0+n, word(v, 4))
 			}
 			module := *d.module
-			tg := d.engine.Attach(&engine.Sample{SampleState: walk.SampleState{Arch: "amdgpu", ThreadID: c.name, Registers: r}, Loaded: []*target.Module{&module}})
+			tg := d.engine.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "amdgpu", ThreadID: c.name, Registers: r}, Loaded: []*target.Module{&module}})
 			th := tg.Threads()[0]
 			s := tg.Walk(context.Background(), th)
 			switch {
@@ -186,7 +186,7 @@ func TestCallFrameInformationThatIsIllFormed(t *testing.T) {
 			if c.register == 0 {
 				return
 			}
-			err := tg.Evaluate(context.Background(), th, 1, engine.Surroundings{}, nil, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
+			err := tg.Process().Evaluate(context.Background(), th, 1, walk.Surroundings{}, nil, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
 				l, err := ev.Location(t.Context(), append([]byte{0x90}, byte(c.register)), ctx)
 				if err == nil && l.String() != c.location {
 					t.Errorf("%s: register %d is %v, expected %s", c.section, c.register, l, c.location)

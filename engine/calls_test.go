@@ -53,14 +53,14 @@ func TestCallsOfEntries(t *testing.T) {
 	}
 	defer e.Close()
 	at := func(pc uint64) walk.Activation {
-		s := &engine.Sample{SampleState: walk.SampleState{Arch: "x86_64", ThreadID: "1", StackStart: 0x7000, Stack: make([]byte, 0x40)}, Loaded: []*target.Module{module}}
+		s := &walk.Sample{SampleState: walk.SampleState{Arch: "x86_64", ThreadID: "1", StackStart: 0x7000, Stack: make([]byte, 0x40)}, Loaded: []*target.Module{module}}
 		copy(s.Stack[0x10:], []byte{0xfe, 0xff, 1, 2})
 		s.Registers.Set(16, binary.LittleEndian.AppendUint64(nil, pc))    // rip
 		s.Registers.Set(3, make([]byte, 8))                               // rbx
 		s.Registers.Set(7, binary.LittleEndian.AppendUint64(nil, 0x7000)) // rsp
 		tg := e.Attach(s)
-		_, frames := tg.Activations(context.Background(), tg.Threads()[0])
-		return frames[0].With(engine.Surroundings{Object: func(context.Context, locexpr.Context) (locexpr.Location, error) {
+		_, frames := tg.Process().Activations(context.Background(), tg.Threads()[0])
+		return frames[0].With(walk.Surroundings{Object: func(context.Context, locexpr.Context) (locexpr.Location, error) {
 			return locexpr.MemoryLocation(locexpr.DefaultSpace, 0xb0b), nil
 		}})
 	}

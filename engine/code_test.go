@@ -130,7 +130,7 @@ func openCode(t *testing.T, path, processor string, lanes uint32, program string
 	for _, s := range file.Segments() {
 		m.Segments = append(m.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: loadedAt + s.Address, Executable: s.Executable()})
 	}
-	tg := e.Attach(&engine.Sample{SampleState: walk.SampleState{Arch: "amdgpu", ThreadID: "1"}, Loaded: []*target.Module{m}})
+	tg := e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "amdgpu", ThreadID: "1"}, Loaded: []*target.Module{m}})
 	return &gpuCode{tg, m, lanes}
 }
 

@@ -241,7 +241,7 @@ func (c *variablesJudge) execute(s *gcn.State) {
 
 func (c *variablesJudge) look() {
 	ctx := context.Background()
-	if err := c.target.Refresh(ctx, c.Thread); err != nil {
+	if err := c.target.process.Refresh(ctx, c.Thread); err != nil {
 		c.t.Fatal(err)
 	}
 	stack := c.target.Walk(ctx, c.Thread)
@@ -263,7 +263,7 @@ func (c *variablesJudge) look() {
 		if i > 0 {
 			lookup--
 		}
-		scope := c.target.Loaded()[0].Code.Variables(lookup)
+		scope := c.target.process.Loaded()[0].Code.Variables(lookup)
 		if scope == nil {
 			continue
 		}

@@ -51,7 +51,7 @@ func TestADebugFileAloneGivesNamesAndLines(t *testing.T) {
 					t.Errorf("thread %s: %+v, with the executable %+v", th.ID, g.Symbols, w.Symbols)
 				}
 			}
-			m := alone.Segment(alone.Walk(t.Context(), alone.Threads()[0]).Frames[0].PC).Module
+			m := alone.process.Segment(alone.Walk(t.Context(), alone.Threads()[0]).Frames[0].PC).Module
 			info := m.Info()
 			if m.HasCode() || m.File != "" || info.DebugFile != debug || info.DebugInfo != code.DebugInfoFound || !strings.Contains(strings.Join(info.Problems, "\n"), "which has no code") {
 				t.Errorf("%s: has code %v, file %q, %+v", m.Path, m.HasCode(), m.File, info)
@@ -79,7 +79,7 @@ func TestCallsAreSeenInDebugInformation(t *testing.T) {
 	calls := 0
 	for _, th := range target.Threads() {
 		for _, f := range target.Walk(t.Context(), th).Frames[1:] {
-			s := target.Segment(f.PC)
+			s := target.process.Segment(f.PC)
 			if s == nil || s.Module.DebugInfo() != code.DebugInfoFound {
 				continue
 			}

@@ -17,7 +17,7 @@ const deepFrames = 16385
 func TestDeepStacksAreWalkedByPartsAsAWhole(t *testing.T) {
 	ctx := context.Background()
 	all := openBounded(t, "testdata/bounds/deep.snapshot", AllFrames)
-	whole, _ := all.Activations(ctx, all.Threads()[0])
+	whole, _ := all.process.Activations(ctx, all.Threads()[0])
 	if len(whole.Frames) != deepFrames {
 		t.Fatalf("%d frames, expected %d", len(whole.Frames), deepFrames)
 	}

@@ -219,7 +219,7 @@ func TestEveryExpressionOfAUnitIsInTheDialectOfItsProducer(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tt, _, th := openDialect(t, file, c.answer)
-			_, frames := tt.Activations(context.Background(), th)
+			_, frames := tt.process.Activations(context.Background(), th)
 			checkUnits(t, frames[0], [2]uint64{c.first, c.second})
 		})
 	}

@@ -58,7 +58,7 @@ func sampleOf(t *testing.T, path string) *engine.Target {
 	}
 	var r sdk.Registers
 	r.Set(16, binary.LittleEndian.AppendUint64(nil, loadedAt)) // rip
-	return e.Attach(&engine.Sample{SampleState: walk.SampleState{Arch: "x86_64", ThreadID: "1", Registers: r}, Loaded: []*target.Module{m}})
+	return e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64", ThreadID: "1", Registers: r}, Loaded: []*target.Module{m}})
 }
 
 // TestDisassembleEqualsObjdump holds every instruction of functions of libc against
@@ -176,7 +176,7 @@ func (mute) Describe(context.Context) (*sdk.Description, error) {
 // the PC on, and that is said. Of a return address there is no current instruction then.
 func TestCodeWhereNoFunctionIsKnown(t *testing.T) {
 	code := []byte{0x90, 0xe8, 0, 0, 0, 0, 0x55, 0x90, 0xc3}
-	loose := &engine.Synthetic{Arch: "x86_64", Memory: []engine.Piece{{Address: 0x1000, Bytes: code}}}
+	loose := &walk.Synthetic{Arch: "x86_64", Memory: []walk.Piece{{Address: 0x1000, Bytes: code}}}
 	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
 	if err != nil {
 		t.Fatal(err)
@@ -280,7 +280,7 @@ func TestDisassembleWithoutCode(t *testing.T) {
 	if _, err := tg.Disassemble(context.Background(), &target.Thread{}, loadedAt, 0, 0); err == nil {
 		t.Error("no error of a thread of no target")
 	}
-	state := &engine.Synthetic{Arch: "mute", Memory: []engine.Piece{{Address: 0x1000, Bytes: make([]byte, 64)}}}
+	state := &walk.Synthetic{Arch: "mute", Memory: []walk.Piece{{Address: 0x1000, Bytes: make([]byte, 64)}}}
 	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{mute{}, x86_64.New()}}})
 	if err != nil {
 		t.Fatal(err)
@@ -295,7 +295,7 @@ func TestDisassembleWithoutCode(t *testing.T) {
 		t.Errorf("mute: %+v", c)
 	}
 	// Code that is in no module is read from memory, from the address on.
-	loose := &engine.Synthetic{Arch: "x86_64", Memory: []engine.Piece{{Address: 0x1000, Bytes: []byte{0x90, 0x55, 0xc3}}}}
+	loose := &walk.Synthetic{Arch: "x86_64", Memory: []walk.Piece{{Address: 0x1000, Bytes: []byte{0x90, 0x55, 0xc3}}}}
 	lines, err := e.Attach(loose).Disassemble(context.Background(), loose.Thread(), 0x1001, 5, 5)
 	if err != nil || len(lines) != 2 || lines[0].Address != 0x1001 || !lines[0].IsAt || len(lines[1].Bytes) != 1 {
 		t.Errorf("loose code: %v, %v", lines, err)

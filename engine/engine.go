@@ -6,7 +6,7 @@
 // threads. Everything that depends on an architecture comes from a plugin; see package
 // sdk for the contract.
 //
-//	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
+//	e, err := engine.New(engine.Options{InProcess: []sdk.Architecture{x86_64.New()}})
 //	if err != nil {
 //		return err
 //	}
@@ -62,7 +62,11 @@ var ErrUnknownTarget = errors.New("not a target")
 // Options has the options of an Engine. The zero value walks with the bundled
 // architectures as child processes of Plugins.Self.
 type Options struct {
-	// Plugins lists the architectures.
+	// InProcess are architectures that run in this process, without a child: with them an
+	// engine needs no plugins.
+	InProcess []sdk.Architecture
+	// Plugins lists further architectures. Its type promises nothing: it is for executables
+	// that start plugins, as unwindd does.
 	Plugins plugin.Options
 	// Sysroot is the folder in which paths of a target are looked up; "" is "/".
 	Sysroot string
@@ -137,6 +141,7 @@ func New(options Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	options.Plugins.InProcess = slices.Concat(options.Plugins.InProcess, options.InProcess)
 	m, err := plugin.NewManager(options.Plugins)
 	if err != nil {
 		return nil, err
@@ -363,9 +368,11 @@ func (e *Engine) OpenProcess(pid int) (*Target, error) {
 
 // RecordProcess samples a live process, and writes the samples to file, a recording that
 // Profile reads; see process.Record, whose errors it returns.
-func (e *Engine) RecordProcess(ctx context.Context, pid int, file io.WriteSeeker, options RecordOptions) (Recorded, error) {
-	options.Describe = func(machine uint16) (*sdk.Description, error) { return prepared(e.plugins.ForMachine(machine)) }
-	return process.Record(ctx, pid, file, options)
+func (e *Engine) RecordProcess(ctx context.Context, pid int, file io.WriteSeeker, o process.RecordOptions) (process.Recorded, error) {
+	files := process.Options{
+		Describe: func(machine uint16) (*sdk.Description, error) { return prepared(e.plugins.ForMachine(machine)) },
+	}
+	return process.Record(ctx, pid, file, files, o)
 }
 
 // located is a target with a Finder of its own.
@@ -384,7 +391,7 @@ func (e *Engine) Attach(state target.Target) *Target { return e.attach(state, e.
 
 // addRegistered adds the JIT code that the program registered for debuggers.
 func (t *Target) addRegistered() {
-	state := t.State()
+	state := t.process.State()
 	list, problems := registered.Modules(state.Modules(), func(address uint64, buf []byte) (n int, err error) {
 		guarded := object.Guard(func() error {
 			n, err = state.ReadMemory(locexpr.DefaultSpace, address, buf)
@@ -399,13 +406,13 @@ func (t *Target) addRegistered() {
 		t.registered = problems // a system without such code has no list
 	}
 	if len(list) > 0 {
-		t.SetModules(slices.Concat(state.Modules(), list))
+		t.process.SetModules(slices.Concat(state.Modules(), list))
 	}
 }
 
 // attach is Attach for a target whose files a finder finds.
 func (e *Engine) attach(state target.Target, finder object.Finder) *Target {
-	t := &Target{Process: e.shared.NewProcess(state, finder), engine: e}
+	t := &Target{process: e.shared.NewProcess(state, finder), engine: e}
 	t.addRegistered()
 	t.sources = sync.OnceValue(func() *source.Files { return source.New(&finder) })
 	e.mu.Lock()

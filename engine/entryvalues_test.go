@@ -111,7 +111,7 @@ func (c *entryComparison) compare(core string, gdb []gdbThread) {
 		threads[th.ID] = th
 	}
 	for i := range gdb {
-		stack, frames := tg.Activations(context.Background(), threads[gdb[i].ID])
+		stack, frames := tg.Process().Activations(context.Background(), threads[gdb[i].ID])
 		index := 0
 		var group []*gdbFrame // inlined calls come before the frame that they are in
 		var tails tailsOfFrame

@@ -14,6 +14,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/ehpe"
 	"github.com/unwindd/unwindd/locexpr"
@@ -45,7 +46,7 @@ func TestVectorRegistersAreThoseOfTheTopFrameOnly(t *testing.T) {
 		t.Fatal("xmm0 is not in the core")
 	}
 	for index, undefined := range []bool{false, true} {
-		err := core.Evaluate(context.Background(), th, index, Surroundings{}, locexpr.DWARF5, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
+		err := core.process.Evaluate(context.Background(), th, index, walk.Surroundings{}, locexpr.DWARF5, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
 			l, err := ev.Location(t.Context(), []byte{0x50 + xmm0}, ctx)
 			if err != nil {
 				return err
@@ -78,7 +79,7 @@ func TestProgramLocationIsInsideTheCall(t *testing.T) {
 		if !f.Exact {
 			want--
 		}
-		err := core.Evaluate(context.Background(), th, index, Surroundings{}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
+		err := core.process.Evaluate(context.Background(), th, index, walk.Surroundings{}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
 			got, err := ctx.(locexpr.LocationContext).ProgramLocation()
 			if got != want {
 				t.Errorf("frame %d: %#x, expected %#x", index, got, want)
@@ -105,7 +106,7 @@ func TestSurroundingsThatAreNotSpecified(t *testing.T) {
 		"variable":            {dw.OpGNUVariableValue, 1, 0, 0, 0},
 		"base of an encoding": {dw.OpGNUEncodedAddr, ehpe.PCRel | ehpe.SData4, 0, 0, 0, 0},
 	} {
-		err := core.Evaluate(context.Background(), core.Threads()[0], 0, Surroundings{}, locexpr.DWARF5, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
+		err := core.process.Evaluate(context.Background(), core.Threads()[0], 0, walk.Surroundings{}, locexpr.DWARF5, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
 			_, err := ev.Location(t.Context(), expr, ctx)
 			return err
 		})
@@ -117,7 +118,7 @@ func TestSurroundingsThatAreNotSpecified(t *testing.T) {
 
 func TestTheLargestSpaceBoundsComposites(t *testing.T) {
 	core := openCrash(t)
-	err := core.Evaluate(context.Background(), core.Threads()[0], 0, Surroundings{}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
+	err := core.process.Evaluate(context.Background(), core.Threads()[0], 0, walk.Surroundings{}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
 		if bits := ctx.(locexpr.SpaceContext).LargestSpaceBits(); bits != 64 {
 			t.Errorf("%d bits, expected 64", bits)
 		}
@@ -131,12 +132,12 @@ func TestTheLargestSpaceBoundsComposites(t *testing.T) {
 func TestThreadLocalStorageOfAModuleWithoutAny(t *testing.T) {
 	core := openCrash(t)
 	tried := 0
-	for _, m := range core.Process.Modules() {
+	for _, m := range core.process.Modules() {
 		if m.Object == nil || slices.ContainsFunc(m.Object.Programs(), func(p object.Program) bool { return p.Type == elf.PT_TLS }) {
 			continue
 		}
 		tried++
-		err := core.Evaluate(context.Background(), core.Threads()[0], 0, Surroundings{Module: m}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
+		err := core.process.Evaluate(context.Background(), core.Threads()[0], 0, walk.Surroundings{Module: m}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
 			_, err := ctx.(locexpr.TLSContext).TLS(t.Context(), 0)
 			return err
 		})
@@ -151,7 +152,7 @@ func TestThreadLocalStorageOfAModuleWithoutAny(t *testing.T) {
 
 func TestAModuleOfAnotherTarget(t *testing.T) {
 	core, other := openCrash(t), openCrash(t)
-	err := core.Evaluate(context.Background(), core.Threads()[0], 0, Surroundings{Module: other.Process.Modules()[0]}, nil,
+	err := core.process.Evaluate(context.Background(), core.Threads()[0], 0, walk.Surroundings{Module: other.process.Modules()[0]}, nil,
 		func(locexpr.Context, *locexpr.Evaluator) error { t.Error("evaluated"); return nil })
 	if err == nil {
 		t.Error("no error")
@@ -166,15 +167,15 @@ func TestAThreadWithoutPC(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	state := &Synthetic{Arch: "x86_64"}
+	state := &walk.Synthetic{Arch: "x86_64"}
 	made := e.Attach(state)
 	s := made.Walk(context.Background(), state.Thread())
 	if len(s.Frames) != 0 || s.Stopped.Reason != StopNoMemory || !strings.Contains(s.Stopped.Detail, "rip") {
 		t.Errorf("stack of %d frames, %+v", len(s.Frames), s.Stopped)
 	}
 	evaluated := 0
-	for index, want := range []error{nil, ErrNoFrame} {
-		err := made.Evaluate(context.Background(), state.Thread(), index, Surroundings{}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
+	for index, want := range []error{nil, walk.ErrNoFrame} {
+		err := made.process.Evaluate(context.Background(), state.Thread(), index, walk.Surroundings{}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
 			evaluated++
 			if pc, err := ctx.(locexpr.LocationContext).ProgramLocation(); !errors.Is(err, locexpr.ErrNoContext) {
 				t.Errorf("program location %#x, %v, expected %v", pc, err, locexpr.ErrNoContext)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -34,7 +35,7 @@ func TestEvaluationsHaveTheirOwnSettings(t *testing.T) {
 		}
 		for index, f := range mixed.Walk(context.Background(), th).Frames {
 			bias := f.PC - f.ModuleOffset // the objects are linked at 0
-			err := mixed.Evaluate(context.Background(), th, index, Surroundings{Lane: &lane}, nil, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
+			err := mixed.process.Evaluate(context.Background(), th, index, walk.Surroundings{Lane: &lane}, nil, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
 				// What the evaluation asks for is found by other evaluators.
 				if v, err := ev.Value(t.Context(), expression(t, "LLVM_call_frame_entry_reg PC; drop; LLVM_push_lane"), ctx); err == nil && v.Uint64() != 20 {
 					t.Errorf("%s frame %d: lane %v", th.ID, index, v)

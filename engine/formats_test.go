@@ -195,7 +195,7 @@ func TestCodeObjectsThatAreNoELFFilesAreThePlugins(t *testing.T) {
 			if d := cmp.Diff(c.want, a.seen); d != "" {
 				t.Error(d)
 			}
-			m := state.Process.Modules()[0]
+			m := state.process.Modules()[0]
 			problems := append(state.ModuleInfo(&m.LoadedModule).Problems, m.Problem)
 			if c.problem == "" {
 				problems = append(problems, "none: ")

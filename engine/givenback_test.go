@@ -47,7 +47,7 @@ func TestRegistersThatWereGivenBack(t *testing.T) {
 		{"uses", "after_keeping", []string{"uses", "after_keeping"}, StopNoMemory},
 	} {
 		const sp = 0x7ffe0000
-		s := &Sample{SampleState: walk.SampleState{Arch: "x86_64", StackStart: sp, Stack: make([]byte, 96)}, Loaded: []*target.Module{m}}
+		s := &walk.Sample{SampleState: walk.SampleState{Arch: "x86_64", StackStart: sp, Stack: make([]byte, 96)}, Loaded: []*target.Module{m}}
 		binary.LittleEndian.PutUint64(s.Stack, at[tt.back])
 		binary.LittleEndian.PutUint64(s.Stack[80:], at["after_start"])
 		for number, value := range map[uint32]uint64{x86_64.Description().FP: sp + 72, x86_64.Description().SP: sp, x86_64.Description().PC: at[tt.function]} {
@@ -58,7 +58,7 @@ func TestRegistersThatWereGivenBack(t *testing.T) {
 			want = append(want, at[name])
 		}
 		process := e.Attach(s)
-		for manner, got := range map[string]*Stack{"sample": process.Walker().Walk(context.Background(), s), "target": process.Walk(context.Background(), s.Thread())} {
+		for manner, got := range map[string]*Stack{"sample": process.Process().Walker().Walk(context.Background(), s), "target": process.Walk(context.Background(), s.Thread())} {
 			if diff := cmp.Diff(want, pcs(got)); diff != "" || got.Stopped.Reason != tt.reason {
 				t.Errorf("%s, as a %s: stopped %v (-want +got)\n%s", tt.function, manner, got.Stopped, diff)
 			}

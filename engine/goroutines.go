@@ -13,7 +13,7 @@ import (
 // found by the DWARF of Go's runtime; where that is missing, the target has a problem.
 // The target must stay open as long as the result is used; they share code objects.
 func (t *Target) WithGoroutines(ctx context.Context) *Target {
-	with := t.engine.attach(goroutine.Of(ctx, t.Process), t.engine.finderOf(t.State()))
+	with := t.engine.attach(goroutine.Of(ctx, t.process), t.engine.finderOf(t.process.State()))
 	with.input = t.input
 	with.nameByMap(t.perfMap)
 	return with

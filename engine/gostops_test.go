@@ -67,7 +67,7 @@ func findGoPlaces(tb testing.TB, path string) *goPlaces {
 
 // goStops are the threads of a Go program that gdb stops once at each of some
 // addresses, with a module that stands for the program.
-func goStops(t *testing.T, program string, module *target.Module, addresses ...uint64) [][]*Sample {
+func goStops(t *testing.T, program string, module *target.Module, addresses ...uint64) [][]*walk.Sample {
 	t.Helper()
 	oracle.Tools(t, "gdb")
 	var list []string
@@ -85,7 +85,7 @@ func goStops(t *testing.T, program string, module *target.Module, addresses ...u
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	var stops [][]*Sample
+	var stops [][]*walk.Sample
 	for line := range strings.Lines(string(text)) {
 		var threads []struct {
 			Registers []string
@@ -94,9 +94,9 @@ func goStops(t *testing.T, program string, module *target.Module, addresses ...u
 		if err := json.Unmarshal([]byte(line), &threads); err != nil {
 			t.Fatal(err)
 		}
-		var samples []*Sample
+		var samples []*walk.Sample
 		for _, th := range threads {
-			s := &Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: []*target.Module{module}}
+			s := &walk.Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: []*target.Module{module}}
 			for number, text := range th.Registers {
 				s.Registers.Set(uint32(number), binary.LittleEndian.AppendUint64(nil, parse(t, text, 16)))
 			}
@@ -129,13 +129,13 @@ func wholeModule(t *testing.T, path string) *target.Module {
 	return m
 }
 
-func registerOf(s *Sample, number uint32) uint64 {
+func registerOf(s *walk.Sample, number uint32) uint64 {
 	v, _ := s.Registers.Uint64(number, x86_64.Description().ByteOrder)
 	return v
 }
 
 // savedReturnsOf are those that the chain of frame pointers leads to.
-func savedReturnsOf(s *Sample) []uint64 {
+func savedReturnsOf(s *walk.Sample) []uint64 {
 	return savedReturns(registerOf(s, x86_64.Description().FP), s.StackStart, s.Stack)
 }
 
@@ -172,7 +172,7 @@ func walkGoStops(t *testing.T, program, path string) {
 	stops := goStops(t, program, wholeModule(t, path), p.returned, p.saving, p.switched, p.interrupted)
 	e := newX86Engine(t, Options{})
 	// at are the threads of a stop that are at an address, walked.
-	at := func(stop []*Sample, address uint64) (samples []*Sample, stacks []*Stack) {
+	at := func(stop []*walk.Sample, address uint64) (samples []*walk.Sample, stacks []*Stack) {
 		t.Helper()
 		for _, s := range stop {
 			if registerOf(s, x86_64.Description().PC) == address {

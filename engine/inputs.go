@@ -109,7 +109,7 @@ func TargetsIn(dir string) (paths []string, others []error, err error) {
 
 // Info has the facts of the target as a whole, with the labels of its packaging.
 func (t *Target) Info() target.Info {
-	info := t.Process.Info()
+	info := t.process.Info()
 	if len(t.input.labels) > 0 {
 		info.Facts = packaging.Facts(info.Facts, t.input.labels)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/visa"
 	"github.com/unwindd/unwindd/sdk"
@@ -79,7 +80,7 @@ func TestLanesOfTheCodeAThreadExecutes(t *testing.T) {
 			}
 		}
 		lane := c.want - 1
-		err = tg.Evaluate(context.Background(), th, 0, Surroundings{Lane: &lane}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
+		err = tg.process.Evaluate(context.Background(), th, 0, walk.Surroundings{Lane: &lane}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
 			_, lanes, err := ctx.(locexpr.LaneContext).Lane()
 			if lanes != uint64(c.want) {
 				t.Errorf("%s: %d lanes in an evaluation", c.name, lanes)

@@ -115,7 +115,7 @@ func (d *divergent) registers(w *simt.Wave) sdk.Registers {
 
 // walk walks the stack of a wave with the registers.
 func (d *divergent) walk(r sdk.Registers) (*engine.Target, *engine.Stack) {
-	t := d.engine.Attach(&engine.Sample{SampleState: walk.SampleState{Arch: "amdgpu", ThreadID: "w", Registers: r}, Loaded: []*target.Module{d.module}})
+	t := d.engine.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "amdgpu", ThreadID: "w", Registers: r}, Loaded: []*target.Module{d.module}})
 	return t, t.Walk(context.Background(), t.Threads()[0])
 }
 

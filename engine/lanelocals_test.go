@@ -158,7 +158,7 @@ func newWave(t testing.TB, o *gcn.Object, options Options) executingWave {
 	t.Cleanup(func() { e.Close() })
 	j := wavecheck.New(t, o)
 	of := e.Attach(j)
-	j.Walker = of
+	j.Walker = of.Process()
 	return executingWave{j, of}
 }
 
@@ -193,7 +193,7 @@ func (p *prober) probe(which string, index int) {
 	}
 	p.Refresh()
 	ctx := context.Background()
-	if err := p.target.Refresh(ctx, p.Thread); err != nil {
+	if err := p.target.process.Refresh(ctx, p.Thread); err != nil {
 		p.t.Error(err)
 		return
 	}

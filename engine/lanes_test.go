@@ -113,8 +113,8 @@ func TestLanesAndIterationsAreThoseOfTheFunction(t *testing.T) {
 		var r sdk.Registers
 		r.Set(16, binary.LittleEndian.AppendUint64(nil, start+c.pc)) // rip
 		r.Set(0, binary.LittleEndian.AppendUint64(nil, 7))
-		tg := e.Attach(&engine.Sample{SampleState: walk.SampleState{Arch: "x86_64", ThreadID: "1", Registers: r}, Loaded: []*target.Module{m}})
-		var s engine.Surroundings
+		tg := e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64", ThreadID: "1", Registers: r}, Loaded: []*target.Module{m}})
+		var s walk.Surroundings
 		if c.lane >= 0 {
 			lane := uint32(c.lane)
 			s.Lane = &lane
@@ -127,7 +127,7 @@ func TestLanesAndIterationsAreThoseOfTheFunction(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = tg.Evaluate(context.Background(), tg.Threads()[0], 0, s, nil, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
+		err = tg.Process().Evaluate(context.Background(), tg.Threads()[0], 0, s, nil, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
 			v, err := ev.Value(t.Context(), expr, ctx)
 			if err == nil && (v.Uint64() != c.want || c.kind != none) {
 				t.Errorf("%+v: %v", c, v)
@@ -152,10 +152,10 @@ func TestMemoryOfALaneThatIsNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	state := &engine.Synthetic{Arch: "amdgpu", Processor: "gfx90a", Memory: []engine.Piece{{Space: 6, Address: 0, Bytes: make([]byte, 0x1000)}}}
+	state := &walk.Synthetic{Arch: "amdgpu", Processor: "gfx90a", Memory: []walk.Piece{{Space: 6, Address: 0, Bytes: make([]byte, 0x1000)}}}
 	tg := e.Attach(state)
 	for lane, reason := range map[uint32]string{0: "", 63: "", 64: "lane 64 of a thread with 64", 1 << 31: "lane 2147483647 of"} {
-		err := tg.Evaluate(context.Background(), state.Thread(), 0, engine.Surroundings{Lane: &lane}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
+		err := tg.Process().Evaluate(context.Background(), state.Thread(), 0, walk.Surroundings{Lane: &lane}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
 			var b [4]byte
 			return locexpr.MemoryLocation(5, 8).WithScope(ctx.Scope()).Read(t.Context(), ctx, b[:], 32)
 		})

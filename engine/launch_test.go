@@ -14,6 +14,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -22,7 +23,7 @@ import (
 // launching is a target of several threads, each in code of which nothing is
 // known: the stack of each is one frame.
 type launching struct {
-	engine.Sample
+	walk.Sample
 	threads []*target.Thread
 }
 

@@ -22,12 +22,12 @@ import (
 func (t *Target) LoadMaps(maps io.Reader, arch string) (problems []string, err error) {
 	t.loading.Lock()
 	defer t.loading.Unlock()
-	finder := t.engine.finderOf(t.State())
+	finder := t.engine.finderOf(t.process.State())
 	modules, problems, err := t.maps.Load(maps, arch, &finder)
 	if err != nil {
 		return nil, err
 	}
-	t.SetModules(modules)
+	t.process.SetModules(modules)
 	return problems, nil
 }
 
@@ -45,7 +45,7 @@ func (t *Target) nameByMap(m *perfdata.PerfMap) {
 	if m == nil {
 		return
 	}
-	t.NameUnplaced(func(address uint64) []symbol.Frame {
+	t.process.NameUnplaced(func(address uint64) []symbol.Frame {
 		if name, _, _, ok := m.Find(address); ok {
 			return []symbol.Frame{{Function: name}} // its start would be an offset in a module
 		}

@@ -50,7 +50,7 @@ func writeMinidump(t *testing.T, core *Target, path string, identity func(b *min
 		}
 		sp, _ := th.Registers.Uint64(d.SP, sdk.LittleEndian)
 		stack := make([]byte, dumpStack)
-		n, _ := core.State().ReadMemory(locexpr.DefaultSpace, sp, stack)
+		n, _ := core.process.State().ReadMemory(locexpr.DefaultSpace, sp, stack)
 		id, err := strconv.ParseUint(th.ID, 10, 32)
 		if err != nil {
 			t.Fatal(err)
@@ -63,8 +63,8 @@ func writeMinidump(t *testing.T, core *Target, path string, identity func(b *min
 	}
 	b.Stream(uint32(minidump.StreamThreadList), threads)
 	b.Stream(uint32(minidump.StreamException), crashed)
-	modules := b.Pack(uint32(len(core.Process.Modules())))
-	for _, m := range core.Process.Modules() {
+	modules := b.Pack(uint32(len(core.process.Modules())))
+	for _, m := range core.process.Modules() {
 		low, high := ^uint64(0), uint64(0)
 		for _, s := range m.Segments {
 			low, high = min(low, s.Start&^0xfff), max(high, s.Start+s.Size)
@@ -135,8 +135,8 @@ func TestMinidumpWalksLikeItsCore(t *testing.T) {
 					t.Errorf("thread %s, core stopped: %v (-core +dump)\n%s", th.ID, want.Stopped, d)
 				}
 			}
-			for i, m := range dump.Process.Modules() {
-				if want := core.Process.Modules()[i]; m.Path != want.Path || m.Object != nil && !m.Confirmed() {
+			for i, m := range dump.process.Modules() {
+				if want := core.process.Modules()[i]; m.Path != want.Path || m.Object != nil && !m.Confirmed() {
 					t.Errorf("module %d: %s, build ID %x, of the core %s, %x", i, m.Path, m.BuildID, want.Path, want.BuildID)
 				}
 			}

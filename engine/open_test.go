@@ -61,12 +61,12 @@ func writeSnapshot(t *testing.T, core *Target, path string, inside bool) {
 		threads = append(threads, map[string]any{"id": th.ID, "name": th.Name, "arch": th.Arch, "crashed": th.Crashed, "signal": th.Signal, "registers": registers})
 		sp, _ := th.Registers.Uint64(d.SP, sdk.LittleEndian)
 		stack := make([]byte, 16<<10)
-		n, _ := core.State().ReadMemory(0, sp, stack)
+		n, _ := core.process.State().ReadMemory(0, sp, stack)
 		name := fmt.Sprintf("memory/%d.bin", i)
 		add(name, stack[:n])
 		memory = append(memory, map[string]any{"file": name, "space": "global", "address": number(sp)})
 	}
-	for i, m := range core.Process.Modules() {
+	for i, m := range core.process.Modules() {
 		entry := map[string]any{"path": m.Path, "build_id": hex.EncodeToString(m.BuildID), "arch": m.Arch}
 		var segments []any
 		for _, s := range m.Segments {

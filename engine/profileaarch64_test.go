@@ -136,7 +136,7 @@ func writeARM64(t *testing.T, path, exe string, core *Target, mask uint64) {
 		s.Registers.Values = binary.LittleEndian.AppendUint64(s.Registers.Values, 4)
 	}
 	stack := make([]byte, perfdata.MaxSampleStack)
-	n, _ := core.State().ReadMemory(locexpr.DefaultSpace, stackPointer, stack)
+	n, _ := core.process.State().ReadMemory(locexpr.DefaultSpace, stackPointer, stack)
 	s.Stack = stack[:n]
 	w.Sample(s)
 	if err := w.Close(); err != nil {

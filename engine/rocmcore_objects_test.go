@@ -73,7 +73,7 @@ func TestCodeObjectsOfCores(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			modules := of.Process.Modules()
+			modules := of.process.Modules()
 			if len(modules) != 1 || !strings.Contains(modules[0].Problem, c.problem) || (c.problem == "") != (modules[0].Problem == "") {
 				t.Errorf("%s, layout %d: %d modules, the first's problem is %q", c.what, layout, len(modules), modules[0].Problem)
 				continue

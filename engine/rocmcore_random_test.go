@@ -134,7 +134,7 @@ func (j *coreJudge) wave(th *target.Thread, want *corefile.WaveState) {
 	}
 	a, _ := j.opened.engine.Plugins().Find("amdgpu")
 	d := a.Description()
-	registers := target.AllRegisters(j.opened.State(), th, d)
+	registers := target.AllRegisters(j.opened.process.State(), th, d)
 	for i, number := range registers.Numbers {
 		info, _ := d.Register(number)
 		name := writtenName(info.Name)
@@ -193,7 +193,7 @@ func writtenName(name string) string {
 // memory holds the instance of a space that a wave has against its bytes.
 func (j *coreJudge) memory(th *target.Thread, space locexpr.AddressSpace, want string) {
 	b, _ := hex.DecodeString(want)
-	scoped := j.opened.State().(target.ScopedMemory)
+	scoped := j.opened.process.State().(target.ScopedMemory)
 	got := make([]byte, len(b)+4)
 	n, err := scoped.ReadScoped(space, th, 0, got)
 	if space == 3 && len(b) > 0 && n == 0 && err != nil && th.Memory == nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/examples/rocm-core/corefile"
 	"github.com/unwindd/unwindd/internal/gcn"
 	"github.com/unwindd/unwindd/internal/oracle"
@@ -244,8 +245,8 @@ func sameRegisters(t *testing.T, first, second *Target, thread, other *target.Th
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, a := first.Activations(context.Background(), thread)
-	_, b := second.Activations(context.Background(), other)
+	_, a := first.process.Activations(context.Background(), thread)
+	_, b := second.process.Activations(context.Background(), other)
 	if len(a) != len(b) {
 		t.Errorf("%d frames, expected %d", len(b), len(a))
 		return
@@ -264,7 +265,7 @@ func sameRegisters(t *testing.T, first, second *Target, thread, other *target.Th
 
 // registerText is a register of a frame in hexadecimal, lane by lane where not all of it is
 // known.
-func registerText(a Activation, number uint32, size int) string {
+func registerText(a walk.Activation, number uint32, size int) string {
 	l, err := a.Location(context.Background(), uint64(number))
 	if err != nil {
 		return err.Error()

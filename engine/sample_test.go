@@ -41,8 +41,8 @@ func TestSampleWalksLikeItsTarget(t *testing.T) {
 			t.Fatal("no stack pointer")
 		}
 		stack := make([]byte, 16<<10)
-		n, _ := core.State().ReadMemory(0, sp, stack)
-		s := &Sample{SampleState: walk.SampleState{Arch: "x86_64", ThreadID: th.ID, Registers: th.Registers, StackStart: sp, Stack: stack[:n]}, Loaded: core.Process.Modules()}
+		n, _ := core.process.State().ReadMemory(0, sp, stack)
+		s := &walk.Sample{SampleState: walk.SampleState{Arch: "x86_64", ThreadID: th.ID, Registers: th.Registers, StackStart: sp, Stack: stack[:n]}, Loaded: core.process.Modules()}
 		sampled := e.Attach(s)
 		got := sampled.Walk(context.Background(), s.Thread())
 		if diff := cmp.Diff(pcs(want), pcs(got)); diff != "" || got.Stopped.Reason != StopOutermost {
@@ -51,7 +51,7 @@ func TestSampleWalksLikeItsTarget(t *testing.T) {
 		sampled.Close()
 
 		// The first part of the stack gives the first part of the frames.
-		s = &Sample{SampleState: walk.SampleState{Arch: "x86_64", Registers: th.Registers, StackStart: sp, Stack: stack[:64]}, Loaded: core.Process.Modules()}
+		s = &walk.Sample{SampleState: walk.SampleState{Arch: "x86_64", Registers: th.Registers, StackStart: sp, Stack: stack[:64]}, Loaded: core.process.Modules()}
 		sampled = e.Attach(s)
 		got = sampled.Walk(context.Background(), s.Thread())
 		if n := len(got.Frames); n == 0 || n >= len(want.Frames) || !cmp.Equal(pcs(want)[:n], pcs(got)) || got.Stopped.Reason != StopEndOfStack {
@@ -61,7 +61,7 @@ func TestSampleWalksLikeItsTarget(t *testing.T) {
 	}
 }
 
-var _ target.Target = (*Sample)(nil)
+var _ target.Target = (*walk.Sample)(nil)
 
 // TestWalkerAllocatesNothing walks the threads of the crash example in turn.
 func TestWalkerAllocatesNothing(t *testing.T) {
@@ -70,14 +70,14 @@ func TestWalkerAllocatesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var samples []*Sample
+	var samples []*walk.Sample
 	for _, th := range core.Threads() {
 		sp, _ := th.Registers.Uint64(x86_64.Description().SP, sdk.LittleEndian)
 		stack := make([]byte, 16<<10)
-		n, _ := core.State().ReadMemory(0, sp, stack)
-		samples = append(samples, &Sample{SampleState: walk.SampleState{Arch: "x86_64", ThreadID: th.ID, Registers: th.Registers, StackStart: sp, Stack: stack[:n]}, Loaded: core.Process.Modules()})
+		n, _ := core.process.State().ReadMemory(0, sp, stack)
+		samples = append(samples, &walk.Sample{SampleState: walk.SampleState{Arch: "x86_64", ThreadID: th.ID, Registers: th.Registers, StackStart: sp, Stack: stack[:n]}, Loaded: core.process.Modules()})
 	}
-	walker := e.Attach(&Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: core.Process.Modules()}).Walker()
+	walker := e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: core.process.Modules()}).Process().Walker()
 	round := func() {
 		for i, s := range samples {
 			stack := walker.Walk(context.Background(), s)
@@ -126,9 +126,9 @@ func TestWalkerBindsOnceUnlessThreadsHaveLanes(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer e.Close()
-			walker := e.Attach(&Sample{SampleState: walk.SampleState{Arch: "toy"}}).Walker()
+			walker := e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "toy"}}).Process().Walker()
 			for _, pc := range []uint64{0x1000, 0x1010, 0x1020} {
-				s := &Sample{SampleState: walk.SampleState{Arch: "toy", Registers: newState().thread(pc, stackStart, 0, 0).threads[0].Registers, StackStart: stackStart}}
+				s := &walk.Sample{SampleState: walk.SampleState{Arch: "toy", Registers: newState().thread(pc, stackStart, 0, 0).threads[0].Registers, StackStart: stackStart}}
 				stack := walker.Walk(context.Background(), s)
 				if got := pcs(stack); !cmp.Equal(got, []uint64{pc}) || stack.Stopped.Reason != StopNoModule {
 					t.Errorf("%#x, %v, expected %#x", got, stack.Stopped, pc)
@@ -143,7 +143,7 @@ func TestWalkerBindsOnceUnlessThreadsHaveLanes(t *testing.T) {
 
 func TestWalkerOfAnArchitectureThatTheTargetDoesNotHave(t *testing.T) {
 	e := newX86Engine(t, Options{})
-	stack := e.Attach(&Sample{SampleState: walk.SampleState{Arch: "x86_64"}}).Walker().Walk(context.Background(), &Sample{SampleState: walk.SampleState{Arch: "toy"}})
+	stack := e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64"}}).Process().Walker().Walk(context.Background(), &walk.Sample{SampleState: walk.SampleState{Arch: "toy"}})
 	if len(stack.Frames) != 0 || stack.Stopped.Reason != StopPluginFailed {
 		t.Errorf("%v, %v", stack.Frames, stack.Stopped)
 	}

@@ -31,7 +31,7 @@ import (
 // taken by testdata/samples/sampler.c.
 type replay struct {
 	modules []*target.Module
-	samples []*Sample
+	samples []*walk.Sample
 	pcs     [][]uint64 // what backtrace() of the C library said, for each sample
 }
 
@@ -123,7 +123,7 @@ func (r *replay) read(tb testing.TB, path string, limit int) {
 	}
 	for n := min(word(), uint64(limit)); n > 0; n-- {
 		pcs, size := make([]uint64, word()), word()
-		s := &Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: r.modules}
+		s := &walk.Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: r.modules}
 		for reg := range uint32(17) {
 			s.Registers.Set(reg, binary.LittleEndian.AppendUint64(nil, word()))
 		}
@@ -187,8 +187,8 @@ func TestSamplesWalkLikeBacktrace(t *testing.T) {
 	}
 	r := record(t, 1500)
 	e := newX86Engine(t, Options{NoSymbols: true})
-	walker := e.Attach(&Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: r.modules}).Walker()
-	plain := newEngineOf(t, evaluated{x86_64.New()}, Options{NoSymbols: true}).Attach(&Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: r.modules}).Walker()
+	walker := e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: r.modules}).Process().Walker()
+	plain := newEngineOf(t, evaluated{x86_64.New()}, Options{NoSymbols: true}).Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: r.modules}).Process().Walker()
 	whole, cut, further, differ, frames := 0, 0, 0, 0, 0
 	reasons := map[StopReason]int{}
 	for i, s := range r.samples {
@@ -238,8 +238,8 @@ func cpuTime(tb testing.TB) time.Duration {
 func BenchmarkWalk(b *testing.B) {
 	r := record(b, 3000)
 	e := newX86Engine(b, Options{NoSymbols: true})
-	walker := e.Attach(&Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: r.modules}).Walker()
-	walk := func(s *Sample) *Stack { return walker.Walk(context.Background(), s) }
+	walker := e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: r.modules}).Process().Walker()
+	walkOne := func(s *walk.Sample) *Stack { return walker.Walk(context.Background(), s) }
 	deep := 0
 	for i := range r.pcs {
 		if len(r.pcs[i]) > len(r.pcs[deep]) {
@@ -247,17 +247,17 @@ func BenchmarkWalk(b *testing.B) {
 		}
 	}
 	// One stack after the other: each is read from memory.
-	b.Run("stream", func(b *testing.B) { benchWalk(b, r.samples, walk) })
+	b.Run("stream", func(b *testing.B) { benchWalk(b, r.samples, walkOne) })
 	// The deepest one again and again, in the processor's caches.
-	b.Run("deep", func(b *testing.B) { benchWalk(b, r.samples[deep:deep+1], walk) })
+	b.Run("deep", func(b *testing.B) { benchWalk(b, r.samples[deep:deep+1], walkOne) })
 	// The same as a target, whose stacks are the caller's to keep.
 	b.Run("target", func(b *testing.B) {
 		process := e.Attach(r.samples[deep])
-		benchWalk(b, r.samples[deep:deep+1], func(s *Sample) *Stack { return process.Walk(context.Background(), s.Thread()) })
+		benchWalk(b, r.samples[deep:deep+1], func(s *walk.Sample) *Stack { return process.Walk(context.Background(), s.Thread()) })
 	})
 }
 
-func benchWalk(b *testing.B, samples []*Sample, walk func(*Sample) *Stack) {
+func benchWalk(b *testing.B, samples []*walk.Sample, walk func(*walk.Sample) *Stack) {
 	b.Helper()
 	for _, s := range samples {
 		walk(s)
@@ -283,12 +283,12 @@ type lookup struct {
 // replay is the look-ups of all walks of a recording, in their order.
 func (r *replay) replay(tb testing.TB, process *Target) []lookup {
 	tb.Helper()
-	walker := process.Walker()
+	walker := process.Process().Walker()
 	var lookups []lookup
 	for _, s := range r.samples {
 		for _, f := range walker.Walk(context.Background(), s).Frames {
 			if f.Module != nil {
-				lookups = append(lookups, lookup{process.Loaded()[f.Module.ID], f.ModuleOffset, f.Exact})
+				lookups = append(lookups, lookup{process.process.Loaded()[f.Module.ID], f.ModuleOffset, f.Exact})
 			}
 		}
 	}
@@ -300,7 +300,7 @@ func (r *replay) replay(tb testing.TB, process *Target) []lookup {
 func BenchmarkRowCache(b *testing.B) {
 	r := record(b, 1<<20)
 	e := newX86Engine(b, Options{NoSymbols: true})
-	known := e.Attach(&Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: r.modules})
+	known := e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: r.modules})
 	lookups := r.replay(b, known)
 	misses, distinct := e.Library().RowMisses(), map[lookup]bool{}
 	for _, l := range lookups {

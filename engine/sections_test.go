@@ -227,12 +227,12 @@ func TestWhatFollowsASectionIsNotTheNextOne(t *testing.T) {
 	tt, _ := walkSections(t, x86_64.New(), s)
 	size := m.Object.Section(".text.first").Size
 	start := sectionPlaces["first"]
-	if tt.Segment(start+size-1) == nil || tt.Segment(start+size) != nil {
-		t.Errorf("segments at the end of a section of %#x bytes: %v %v", size, tt.Segment(start+size-1), tt.Segment(start+size))
+	if tt.process.Segment(start+size-1) == nil || tt.process.Segment(start+size) != nil {
+		t.Errorf("segments at the end of a section of %#x bytes: %v %v", size, tt.process.Segment(start+size-1), tt.process.Segment(start+size))
 	}
-	mod := tt.Loaded()[0]
+	mod := tt.process.Loaded()[0]
 	for name, place := range sectionPlaces {
-		at := tt.Segment(place).ObjectAddress(place)
+		at := tt.process.Segment(place).ObjectAddress(place)
 		if got, ok := mod.Start(at); got != place || !ok || mod.Code.Offset(at) != 0 || mod.Code.Offset(at+1) != 1 {
 			t.Errorf("%s: %#x %v, offset %#x", name, got, ok, mod.Code.Offset(at))
 		}

@@ -114,16 +114,16 @@ func TestModulesOfAProcessChange(t *testing.T) {
 	th := core.Threads()[0]
 	sp, _ := th.Registers.Uint64(x86_64.Description().SP, sdk.LittleEndian)
 	stack := make([]byte, 16<<10)
-	n, _ := core.State().ReadMemory(0, sp, stack)
-	s := &Sample{SampleState: walk.SampleState{Arch: "x86_64", Registers: th.Registers, StackStart: sp, Stack: stack[:n]}}
+	n, _ := core.process.State().ReadMemory(0, sp, stack)
+	s := &walk.Sample{SampleState: walk.SampleState{Arch: "x86_64", Registers: th.Registers, StackStart: sp, Stack: stack[:n]}}
 	whole := pcs(core.Walk(context.Background(), th))
 
-	process := e.Attach(&Sample{SampleState: walk.SampleState{Arch: "x86_64"}})
-	walker := process.Walker()
+	process := e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64"}})
+	walker := process.Process().Walker()
 	last := 0
-	for i := range len(core.Process.Modules()) + 1 {
-		process.SetModules(core.Process.Modules()[:i])
-		if got := len(process.Process.Modules()); got != i {
+	for i := range len(core.process.Modules()) + 1 {
+		process.process.SetModules(core.process.Modules()[:i])
+		if got := len(process.process.Modules()); got != i {
 			t.Fatalf("%d modules, expected %d", got, i)
 		}
 		walked := walker.Walk(context.Background(), s)
@@ -135,12 +135,12 @@ func TestModulesOfAProcessChange(t *testing.T) {
 	if got := pcs(walker.Walk(context.Background(), s)); !slices.Equal(got, whole) {
 		t.Errorf("%#x, expected %#x", got, whole)
 	}
-	loaded := process.Loaded()
-	process.SetModules(core.Process.Modules())
-	if !slices.Equal(loaded, process.Loaded()) {
+	loaded := process.process.Loaded()
+	process.process.SetModules(core.process.Modules())
+	if !slices.Equal(loaded, process.process.Loaded()) {
 		t.Error("the same modules were loaded again")
 	}
-	process.SetModules(nil)
+	process.process.SetModules(nil)
 	if got := walker.Walk(context.Background(), s); len(got.Frames) == len(whole) {
 		t.Error("a stack of modules that are gone")
 	}
@@ -152,7 +152,7 @@ func TestModulesOfMaps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	process := newX86Engine(t, Options{}).Attach(&Sample{SampleState: walk.SampleState{Arch: "x86_64"}})
+	process := newX86Engine(t, Options{}).Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64"}})
 	problems, err := process.LoadMaps(strings.NewReader(string(maps)), "x86_64")
 	if err != nil {
 		t.Fatal(err)
@@ -167,8 +167,8 @@ func TestModulesOfMaps(t *testing.T) {
 	if len(frames) == 0 || !strings.HasSuffix(frames[0].Function, "TestModulesOfMaps") || !strings.HasSuffix(frames[0].File, "shared_test.go") {
 		t.Errorf("%+v", frames)
 	}
-	loaded := process.Loaded()
-	if _, err := process.LoadMaps(strings.NewReader(string(maps)), "x86_64"); err != nil || !slices.Equal(loaded, process.Loaded()) {
+	loaded := process.process.Loaded()
+	if _, err := process.LoadMaps(strings.NewReader(string(maps)), "x86_64"); err != nil || !slices.Equal(loaded, process.process.Loaded()) {
 		t.Errorf("the same text loaded other modules: %v", err)
 	}
 	for _, bad := range []string{"no line", "10-20 r-x", "20-10 r-xp 0 0:0 0 /a", "10-20 r-xp z 0:0 0 /a", "10-1z r-xp 0 0:0 0 /a"} {
@@ -176,7 +176,7 @@ func TestModulesOfMaps(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	if !slices.Equal(loaded, process.Loaded()) {
+	if !slices.Equal(loaded, process.process.Loaded()) {
 		t.Error("a bad text changed the modules")
 	}
 }
@@ -203,9 +203,9 @@ func BenchmarkTargetsOfTheSameFiles(b *testing.B) {
 		th := core.Threads()[0]
 		sp, _ := th.Registers.Uint64(x86_64.Description().SP, sdk.LittleEndian)
 		stack := make([]byte, 16<<10)
-		n, _ := core.State().ReadMemory(0, sp, stack)
+		n, _ := core.process.State().ReadMemory(0, sp, stack)
 		benchTargets(b, func() *Target {
-			return e.Attach(&Sample{SampleState: walk.SampleState{Arch: "x86_64", Registers: th.Registers, StackStart: sp, Stack: stack[:n]}, Loaded: core.Process.Modules()})
+			return e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64", Registers: th.Registers, StackStart: sp, Stack: stack[:n]}, Loaded: core.process.Modules()})
 		})
 	})
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
+// SnapshotVersion is the version of the snapshots that are read and written.
+const SnapshotVersion = snapshot.FormatVersion
+
 // SnapshotOptions selects the contents of a snapshot.
 type SnapshotOptions struct {
 	// Files adds the code objects themselves. Without it a snapshot names them by path
@@ -24,7 +27,6 @@ type SnapshotOptions struct {
 
 // Snapshot is the data that was collected from a target.
 type Snapshot struct {
-	snapshot.Contents
 	// Frames is the number of physical frames of the stacks.
 	Frames int
 	// Problems lists the parts of the target that are missing in the snapshot, each a
@@ -34,13 +36,18 @@ type Snapshot struct {
 	// stack that could be walked.
 	Unwalked error
 
+	contents snapshot.Contents
 	describe func(arch string) (*sdk.Description, error)
 }
+
+// Contents returns what the snapshot has. Its type is internal: it is for packages of unwindd,
+// and promises nothing.
+func (s *Snapshot) Contents() *snapshot.Contents { return &s.contents }
 
 // Write writes the snapshot. Equal snapshots give equal bytes. The error is w's, or names
 // a part of the snapshot that the format cannot have.
 func (s *Snapshot) Write(w io.Writer) error {
-	return snapshot.Write(w, &s.Contents, snapshot.Options{Describe: s.describe})
+	return snapshot.Write(w, &s.contents, snapshot.Options{Describe: s.describe})
 }
 
 // Snapshot walks the stacks of the target and collects what they need: a stack that is
@@ -50,13 +57,13 @@ func (s *Snapshot) Write(w io.Writer) error {
 // error is ctx's; Unwalked means that no stack could be walked.
 func (t *Target) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, error) {
 	r, err := collector.Collect(ctx, &collector.Request{
-		Process: t.Process, Facts: t.Info().Facts, Problems: t.Problems, Shared: t.engine.shared, Finder: t.engine.finderOf(t.State()), Files: o.Files, AnyFile: o.AnyFile,
+		Process: t.process, Facts: t.Info().Facts, Problems: t.Problems, Shared: t.engine.shared, Finder: t.engine.finderOf(t.process.State()), Files: o.Files, AnyFile: o.AnyFile,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &Snapshot{
-		Contents: r.Contents, Frames: r.Frames, Problems: r.Problems, Unwalked: r.Unwalked,
+		contents: r.Contents, Frames: r.Frames, Problems: r.Problems, Unwalked: r.Unwalked,
 		describe: func(arch string) (*sdk.Description, error) { return description(t.engine.plugins.Find(arch)) },
 	}, nil
 }

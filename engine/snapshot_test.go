@@ -84,8 +84,8 @@ func TestSnapshotsKeepCodeThatIsInNoModule(t *testing.T) {
 	if d := cmp.Diff(want, frames(second)); d != "" {
 		t.Errorf("(-target +snapshot of a snapshot):\n%s", d)
 	}
-	if len(contents.Modules) != 1 || contents.Modules[0].Path != "" || contents.Modules[0].Segments[0].Start != codeStart {
-		t.Errorf("modules %+v", contents.Modules)
+	if len(contents.Contents().Modules) != 1 || contents.Contents().Modules[0].Path != "" || contents.Contents().Modules[0].Segments[0].Start != codeStart {
+		t.Errorf("modules %+v", contents.Contents().Modules)
 	}
 	if p := contents.Problems; len(p) > 0 {
 		t.Errorf("problems %q", p)

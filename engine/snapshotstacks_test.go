@@ -61,9 +61,9 @@ func TestStacksOfASnapshotAreThoseOfItsTarget(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("snapshot of %d bytes: %d threads, %d frames", info.Size(), len(s.Threads), s.Frames)
-			if len(s.Threads) != len(want.Threads) || info.Size() > 16<<10+int64(len(s.Threads))*16<<10+int64(s.Frames)*512 {
-				t.Errorf("%d bytes: %d threads with %d frames, of %d", info.Size(), len(s.Threads), s.Frames, len(want.Threads))
+			t.Logf("snapshot of %d bytes: %d threads, %d frames", info.Size(), len(s.Contents().Threads), s.Frames)
+			if len(s.Contents().Threads) != len(want.Threads) || info.Size() > 16<<10+int64(len(s.Contents().Threads))*16<<10+int64(s.Frames)*512 {
+				t.Errorf("%d bytes: %d threads with %d frames, of %d", info.Size(), len(s.Contents().Threads), s.Frames, len(want.Threads))
 			}
 			again, _ := enginetest.Snapshot(t, core, engine.SnapshotOptions{})
 			a, _ := os.ReadFile(first)

@@ -382,7 +382,7 @@ func sourceFrames(t *testing.T, arch string, data, ir []byte) (list [][]symbol.F
 	tt := e.Attach(withModules{newState(), []*target.Module{m}})
 	s := o.Section(".text")
 	for at := s.Address; at < s.Address+s.Size; at += 4 {
-		list = append(list, tt.Loaded()[0].Code.Names(at, false))
+		list = append(list, tt.process.Loaded()[0].Code.Names(at, false))
 	}
 	if p := tt.ModuleInfo(&m.LoadedModule).Problems; len(p) > 0 {
 		t.Error(p)

@@ -100,7 +100,7 @@ func plainStacks(t *testing.T, o engine.Options, core string) (stacks [][]plainF
 		}
 		stacks = append(stacks, list)
 	}
-	for _, m := range c.Process.Modules() {
+	for _, m := range c.Process().Modules() {
 		infos[filepath.Base(m.Path)] = c.ModuleInfo(&m.LoadedModule)
 	}
 	return stacks, found, infos

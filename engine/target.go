@@ -4,9 +4,11 @@ package engine
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"sync"
 
+	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/fact"
 	"github.com/unwindd/unwindd/engine/internal/procmaps"
 	"github.com/unwindd/unwindd/engine/object"
@@ -15,15 +17,17 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/locexpr"
 )
 
 // Target is an opened target: its threads, and its modules with their rows and
 // symbols. It may be used concurrently.
 type Target struct {
-	*walk.Process
-	engine *Engine
-	input  input // its packaging
+	process *walk.Process
+	engine  *Engine
+	input   input // its packaging
 	// registered has the problems of the lists of registered JIT code.
 	registered []string
 	perfMap    *perfdata.PerfMap // of JIT code; nil: none
@@ -39,22 +43,88 @@ func (t *Target) Close() error {
 	t.engine.mu.Lock()
 	delete(t.engine.targets, t)
 	t.engine.mu.Unlock()
-	t.Process.Close()
+	t.process.Close()
 	t.maps.Close()
 	if t.perfMap != nil {
 		_ = t.perfMap.Close() // it was only read
 	}
-	return t.State().Close()
+	return t.process.State().Close()
 }
 
 // Modules returns the loaded code objects, by address.
 func (t *Target) Modules() []*target.LoadedModule {
-	modules := t.Process.Modules()
+	modules := t.process.Modules()
 	list := make([]*target.LoadedModule, len(modules))
 	for i, m := range modules {
 		list[i] = &m.LoadedModule
 	}
 	return list
+}
+
+// Process returns the threads, memory and code of the target. Its type is internal: it is for
+// packages of unwindd, and promises nothing.
+func (t *Target) Process() *walk.Process { return t.process }
+
+// Threads returns the threads in the target's own order.
+func (t *Target) Threads() []*target.Thread { return t.process.Threads() }
+
+// ModuleInfo returns what is known by now about a module: its files, and their problems.
+func (t *Target) ModuleInfo(m *target.LoadedModule) code.Info { return t.process.ModuleInfo(m) }
+
+// DebugInfo returns whether the debug information of a module was found, or why not. It looks
+// for it where no walk has.
+func (t *Target) DebugInfo(m *target.LoadedModule) code.DebugInfo { return t.process.DebugInfo(m) }
+
+// SpaceName returns the name of an address space in the architecture of a thread whose stack
+// was walked.
+func (t *Target) SpaceName(th *target.Thread, space locexpr.AddressSpace) string {
+	return t.process.SpaceName(th, space)
+}
+
+// Stacks walks the threads of the target, in its order, each when the loop gets to it.
+func (t *Target) Stacks(ctx context.Context) iter.Seq[*walk.Stack] { return t.process.Stacks(ctx) }
+
+// StacksOf walks threads of the target, in their order in the list, each when the loop gets to
+// it. A stack belongs to the caller; it shares with others only the names of functions and the
+// stacks of launchers. It ends early when ctx does.
+func (t *Target) StacksOf(ctx context.Context, threads []*target.Thread) iter.Seq[*walk.Stack] {
+	return t.process.StacksOf(ctx, threads)
+}
+
+// Walk walks the stack of one thread of the target. It always returns a stack: a problem is its
+// Stopped, and the frames found before it are kept. The stack of a thread that another one
+// launched continues in its Launchers.
+func (t *Target) Walk(ctx context.Context, th *target.Thread) *walk.Stack {
+	return t.process.Walk(ctx, th)
+}
+
+// Walked returns nil where one of the target's stacks was walked. For a target whose threads
+// have no architecture that reads them the error wraps ErrNotWalked; one without threads could
+// not be read.
+func (t *Target) Walked(stacks []*walk.Stack) error { return t.process.Walked(stacks) }
+
+// NotWalked returns the error of Walked for a target whose first stack, like all others, was
+// not walked; nil: it has none.
+func (t *Target) NotWalked(first *walk.Stack) error { return t.process.NotWalked(first) }
+
+// TopRegisters returns the general registers of a thread, walked or not: by number, or in the
+// target's order for a thread that no architecture reads.
+func (t *Target) TopRegisters(th *target.Thread) []walk.RegisterValue {
+	return t.process.TopRegisters(th)
+}
+
+// Globals reads the variables with a name, in all modules that have debug information.
+// Thread-local storage is read for the thread.
+func (t *Target) Globals(ctx context.Context, th *target.Thread, name string, limits value.Limits) ([]walk.GlobalVariable, error) {
+	return t.process.Globals(ctx, th, name, limits)
+}
+
+// Disassemble returns the instruction that begins at an address, such as a PC of a thread's
+// stack, and up to before instructions before it and after after it: fewer where the function
+// begins or ends, or where there is no more code. The error wraps sdk.ErrNotImplemented for an
+// architecture that does not disassemble.
+func (t *Target) Disassemble(ctx context.Context, th *target.Thread, address uint64, before, after int) ([]walk.Line, error) {
+	return t.process.Disassemble(ctx, th, address, before, after)
 }
 
 // HasLocals reports whether the variables of frames are read.
@@ -69,7 +139,7 @@ func (t *Target) Source(f *Frame, s *symbol.Frame) (source.Lines, error) {
 	p := source.PlaceOf(s)
 	if f.Module != nil {
 		p.BuildID, p.Object = f.Module.BuildID, f.Module.Path
-		if o := t.CodeObject(f.Module); o != nil {
+		if o := t.process.CodeObject(f.Module); o != nil {
 			p.Modified = o.ModTime()
 			if len(p.BuildID) == 0 {
 				p.BuildID = o.BuildID()
@@ -89,7 +159,7 @@ func (t *Target) Fact(ctx context.Context) string {
 // Happened is Fact, with the crash that a handler caught before the process ended.
 func (t *Target) Happened(ctx context.Context) (text string, first *fact.FirstCrash) {
 	err := object.Guard(func() error {
-		text, first = fact.Of(ctx, t.Process)
+		text, first = fact.Of(ctx, t.process)
 		return nil
 	})
 	if err != nil {
@@ -99,7 +169,7 @@ func (t *Target) Happened(ctx context.Context) (text string, first *fact.FirstCr
 }
 
 // Crashed is the thread that Fact is about; nil where none crashed.
-func (t *Target) Crashed() *target.Thread { return fact.Thread(t.Process) }
+func (t *Target) Crashed() *target.Thread { return fact.Thread(t.process) }
 
 // Signature is the key that crashes are grouped by. s is a walked stack with its inlined
 // calls and at least DefaultMaxFrames frames, if it has so many; text is the result of
@@ -112,7 +182,7 @@ func (t *Target) Signature(s *Stack, text string) Signature {
 func (t *Target) SignatureBy(ctx context.Context, version int, s *Stack, text string) Signature {
 	crash := signature.Crash{Stack: s, IsOverflow: fact.IsStackOverflow(text) && s.Thread == t.Crashed()}
 	_ = object.Guard(func() error {
-		if first := fact.FindFirst(ctx, t.Process, s); first != nil {
+		if first := fact.FindFirst(ctx, t.process, s); first != nil {
 			crash.First = first.Frame
 		}
 		return nil
@@ -123,7 +193,7 @@ func (t *Target) SignatureBy(ctx context.Context, version int, s *Stack, text st
 // Analysis has the accesses of the instruction that failed; see fact.Analyze. Unreadable
 // parts are left out.
 func (t *Target) Analysis(ctx context.Context) (a fact.Analysis) {
-	if err := object.Guard(func() error { a = fact.Analyze(ctx, t.Process); return nil }); err != nil {
+	if err := object.Guard(func() error { a = fact.Analyze(ctx, t.process); return nil }); err != nil {
 		return fact.Analysis{}
 	}
 	return a
@@ -131,16 +201,16 @@ func (t *Target) Analysis(ctx context.Context) (a fact.Analysis) {
 
 // CodeReader makes a reader of the code of frames, count instructions of each, at most
 // walk.MaxCode.
-func (t *Target) CodeReader(count int) *CodeReader {
-	return t.NewCodeReader(count, t.engine.program)
+func (t *Target) CodeReader(count int) *walk.CodeReader {
+	return t.process.NewCodeReader(count, t.engine.program)
 }
 
 // Problems lists the problems of the target, and of the plugins and the disassembler that
 // it uses, each a sentence.
 func (t *Target) Problems() []string {
-	problems := slices.Concat(t.input.problems, t.Process.Problems(), t.registered)
+	problems := slices.Concat(t.input.problems, t.process.Problems(), t.registered)
 	problems = append(problems, object.UnusedModules(t.engine.options.Modules, func(is func(name string) bool) bool {
-		return slices.ContainsFunc(t.Process.Modules(), func(m *target.Module) bool { return is(m.Path) })
+		return slices.ContainsFunc(t.process.Modules(), func(m *target.Module) bool { return is(m.Path) })
 	})...)
 	if t.engine.program != nil {
 		problems = append(problems, t.engine.program.Problems()...)
@@ -161,7 +231,7 @@ func (t *Target) AppendSymbols(ctx context.Context, dst [][]symbol.Frame, addres
 	isPhysical := t.engine.options.NoInlines
 	for _, a := range addresses {
 		var frames []symbol.Frame
-		if s := t.Segment(a); s != nil {
+		if s := t.process.Segment(a); s != nil {
 			frames = s.Module.AllNames(ctx, s.ObjectAddress(a), isPhysical)
 		}
 		dst = append(dst, frames)

@@ -20,6 +20,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -72,7 +73,7 @@ type global struct {
 // its debugging information.
 func globals(t *testing.T, core *engine.Target, path, symbols string) map[string]global {
 	t.Helper()
-	modules := core.Process.Modules()
+	modules := core.Process().Modules()
 	i := slices.IndexFunc(modules, func(m *target.Module) bool { return m.Path == path })
 	if i < 0 {
 		t.Fatalf("%s is not in the core", path)
@@ -101,7 +102,7 @@ func globals(t *testing.T, core *engine.Target, path, symbols string) map[string
 // read is the bytes of a variable in a thread, and where they are.
 func (g *global) read(core *engine.Target, th *target.Thread, frame int, module *target.Module) (b []byte, address uint64, err error) {
 	b = make([]byte, g.size)
-	err = core.Evaluate(context.Background(), th, frame, engine.Surroundings{Module: module}, locexpr.DWARF5,
+	err = core.Process().Evaluate(context.Background(), th, frame, walk.Surroundings{Module: module}, locexpr.DWARF5,
 		func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
 			l, err := ev.Location(context.Background(), g.expr, ctx)
 			if err != nil {
@@ -183,7 +184,7 @@ func testFramesModule(t *testing.T, core *engine.Target, exe string, counter glo
 	for _, th := range core.Threads() {
 		for i, f := range core.Walk(context.Background(), th).Frames {
 			got, at, err := counter.read(core, th, i, nil)
-			want, wantAt, wantErr := counter.read(core, th, 0, core.Process.Modules()[f.Module.ID])
+			want, wantAt, wantErr := counter.read(core, th, 0, core.Process().Modules()[f.Module.ID])
 			if err != nil || wantErr != nil || at != wantAt || hex.EncodeToString(got) != hex.EncodeToString(want) {
 				t.Errorf("thread %s frame %d of %s: %x at %#x, %v, expected %x at %#x, %v", th.ID, i, f.Module.Path, got, at, err, want, wantAt, wantErr)
 			}

@@ -308,7 +308,7 @@ func (a *activation) find() error {
 }
 
 func (c *comparison) thread(th *target.Thread, gdb []gdbFrame) {
-	stack, held := c.core.Activations(context.Background(), th)
+	stack, held := c.core.Process().Activations(context.Background(), th)
 	index := 0
 	var group []gdbFrame // inlined calls come before the frame that they are in
 	var tails tailsOfFrame

@@ -220,7 +220,7 @@ func (w *genWalk) variables(total *corpusVariables) {
 		if i > 0 {
 			file, lookup = m.Calls[len(m.Calls)-i].GRF, lookup-1
 		}
-		scope := w.target.Loaded()[0].Code.Variables(lookup)
+		scope := w.target.process.Loaded()[0].Code.Variables(lookup)
 		if scope == nil {
 			continue
 		}

@@ -25,7 +25,7 @@ func TestNamesOfStreamsReachFrames(t *testing.T) {
 		for _, c := range readGenCode(t, filepath.Base(dir), dir) {
 			t.Run(c.name, func(t *testing.T) {
 				w := newGenWalk(t, c, genStream)
-				m := w.target.Loaded()[0].Code
+				m := w.target.process.Loaded()[0].Code
 				if err := m.Open(context.Background()); err != nil {
 					t.Fatal(err)
 				}
@@ -103,7 +103,7 @@ func TestFramesHaveNoMadeUpNames(t *testing.T) {
 	dir := filepath.Dir(oracle.Beside(t, "corpus/visa/skl-rec-O2/*.asm")[0])
 	for _, c := range readGenCode(t, "skl-rec-O2", dir) {
 		w := newGenWalk(t, c, genFrame)
-		m := w.target.Loaded()[0].Code
+		m := w.target.process.Loaded()[0].Code
 		if err := m.Open(context.Background()); err != nil {
 			t.Fatal(err)
 		}

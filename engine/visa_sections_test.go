@@ -118,7 +118,7 @@ func TestThreadsInZebinsAreInTheFunctionOfTheirSection(t *testing.T) {
 				return pcs
 			})
 			lines, kernels := 0, 0
-			o := tt.Loaded()[0].Object
+			o := tt.process.Loaded()[0].Object
 			for i, th := range tt.Threads() {
 				p := places[i]
 				functions[p.name] = true
@@ -171,7 +171,7 @@ func TestCallFrameInformationOfZebinsIsThatOfTheSection(t *testing.T) {
 	found := 0
 	for name, path := range zebins(t) {
 		tt, starts := loadZebin(t, path, func(*object.Object, map[uint32]uint64) []uint64 { return nil })
-		m := tt.Loaded()[0]
+		m := tt.process.Loaded()[0]
 		o := m.Object
 		o.SetRelocations(visa.Description().Relocations)
 		laid, err := o.LaidOut()
@@ -186,7 +186,7 @@ func TestCallFrameInformationOfZebinsIsThatOfTheSection(t *testing.T) {
 					continue
 				}
 				start, ok := starts[f.Code]
-				at := tt.Segment(start).ObjectAddress(start) + m.Code.Offset(f.Start)
+				at := tt.process.Segment(start).ObjectAddress(start) + m.Code.Offset(f.Start)
 				if again, err := table.FDE(at); !ok || errors.Is(err, cfi.ErrNoFDE) || again.Offset != f.Offset {
 					t.Errorf("%s: FDE at %#x: of section %d, found by %#x: %v", name, f.Offset, f.Code, at, err)
 				}

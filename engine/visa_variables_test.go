@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/visa"
 	"github.com/unwindd/unwindd/plugins/visa/stream"
@@ -75,7 +76,7 @@ func TestVariablesOfVISAAreWhereTheStreamSays(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer e.Close()
-		made := &Synthetic{Arch: "visa", Processor: c.processor, Lanes: 16}
+		made := &walk.Synthetic{Arch: "visa", Processor: c.processor, Lanes: 16}
 		file := make([]byte, 128*c.grf+4*c.grf)
 		for i := range file {
 			file[i] = genPattern(i)
@@ -105,7 +106,7 @@ func TestVariablesOfVISAAreWhereTheStreamSays(t *testing.T) {
 		checked := map[stream.Storage]int{}
 		for _, v := range list {
 			for _, expr := range v.Locations {
-				err := target.Evaluate(context.Background(), made.Thread(), 0, Surroundings{}, nil, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
+				err := target.process.Evaluate(context.Background(), made.Thread(), 0, walk.Surroundings{}, nil, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
 					l, err := ev.Location(t.Context(), expr, ctx)
 					if err != nil {
 						return err

@@ -284,7 +284,7 @@ func (w *genWalk) refresh() {
 	th.Registers.Set(272, m.Address)
 	th.Registers.Set(288, m.Flags[:4])
 	th.Registers.Set(289, m.Flags[4:])
-	if err := w.target.Refresh(context.Background(), th); err != nil {
+	if err := w.target.process.Refresh(context.Background(), th); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -295,7 +295,7 @@ func (w *genWalk) walk() {
 	w.stacks++
 	w.refresh()
 	m, th := w.machine, w.state.thread
-	stack, frames := w.target.Activations(context.Background(), th)
+	stack, frames := w.target.process.Activations(context.Background(), th)
 	for i := range max(len(stack.Frames), len(m.Calls)+1) {
 		switch {
 		case i > len(m.Calls):

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/target/process"
 )
 
 // processID parses a name on the command line as the ID of a live process. A file whose
@@ -28,7 +29,7 @@ func processID(name string) (pid int, ok bool) {
 
 // printStops prints with --verbose how long the threads of a live process were stopped.
 func (g *globals) printStops(t *engine.Target) {
-	if s, ok := t.State().(interface {
+	if s, ok := t.Process().State().(interface {
 		Stopped() (all, longest time.Duration)
 	}); ok && g.verbose {
 		all, longest := s.Stopped()
@@ -80,7 +81,7 @@ func (f *profileFlags) record(ctx context.Context, e *engine.Engine, pid int) (r
 	// Without a name it is gone however this process ends.
 	_ = os.Remove(file.Name())
 	r = recording{path: fmt.Sprintf("/proc/self/fd/%d", file.Fd()), file: file, process: fmt.Sprintf("/proc/%d", pid)}
-	done, err := e.RecordProcess(ctx, pid, file, engine.RecordOptions{Repeat: f.repeat, Every: f.every, MaxBytes: spareBytes(file)})
+	done, err := e.RecordProcess(ctx, pid, file, process.RecordOptions{Repeat: f.repeat, Every: f.every, MaxBytes: spareBytes(file)})
 	if err != nil {
 		r.remove()
 		return r, err

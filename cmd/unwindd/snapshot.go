@@ -101,10 +101,10 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 		return s.Unwalked
 	}
 	sum := snapshotSummary{
-		Path: f.output, Threads: len(s.Threads), Frames: s.Frames, Modules: len(s.Modules),
+		Path: f.output, Threads: len(s.Contents().Threads), Frames: s.Frames, Modules: len(s.Contents().Modules),
 		Problems: append(append([]string{}, t.Problems()...), s.Problems...),
 	}
-	for _, m := range s.Memory {
+	for _, m := range s.Contents().Memory {
 		sum.Memory += len(m.Data)
 	}
 	var toStdout bool

@@ -172,14 +172,14 @@ func TestFaultsOfAArch64(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.Crash.Code, s.Crash.HasCode, s.Crash.Fact = c.code, true, ""
+			s.Contents().Crash.Code, s.Contents().Crash.HasCode, s.Contents().Crash.Fact = c.code, true, ""
 			fault := c.address(func(number uint32) uint64 {
 				v, _ := thread.Registers.Uint64(number, sdk.LittleEndian)
 				return v
 			})
-			for i := range s.Threads {
-				if s.Threads[i].Crashed {
-					s.Threads[i].Stop = &enginetarget.Stop{Reason: sdk.StopMemoryFault, Address: fault, HasAddress: true}
+			for i := range s.Contents().Threads {
+				if s.Contents().Threads[i].Crashed {
+					s.Contents().Threads[i].Stop = &enginetarget.Stop{Reason: sdk.StopMemoryFault, Address: fault, HasAddress: true}
 				}
 			}
 			path := filepath.Join(t.TempDir(), "made.snapshot")

@@ -31,7 +31,7 @@ func Of(ctx context.Context, p *walk.Process) (text string, first *FirstCrash) {
 		return text, c.keptFirst()
 	}
 	if text := c.whole(); text != "" {
-		return oneLine(strings.ToValidUTF8(text, "\ufffd")), c.first
+		return oneLine(strings.ToValidUTF8(text, "\ufffd")), c.first.public()
 	}
 	return c.kept.Fact, c.keptFirst()
 }
@@ -159,8 +159,8 @@ type crash struct {
 	order   sdk.ByteOrder
 	stack   *walk.Stack
 	frames  []walk.Activation
-	frame   int         // the index of the first of the stack's frames, 0 unless the crash is a first one
-	first   *FirstCrash // nil: no handler caught another crash before
+	frame   int          // the index of the first of the stack's frames, 0 unless the crash is a first one
+	first   *interrupted // nil: no handler caught another crash before
 	pc      uint64
 	hasPC   bool
 	// instruction is the instruction at the PC, if isDecoded.

@@ -174,12 +174,12 @@ func checkSnapshot(t *testing.T, target *engine.Target, want string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Crash == nil || s.Crash.Fact != want {
-		t.Errorf("the snapshot says %+v, the target %q", s.Crash, want)
+	if s.Contents().Crash == nil || s.Contents().Crash.Fact != want {
+		t.Errorf("the snapshot says %+v, the target %q", s.Contents().Crash, want)
 		return
 	}
 	for _, kept := range []string{want, ""} {
-		s.Crash.Fact = kept
+		s.Contents().Crash.Fact = kept
 		path := filepath.Join(t.TempDir(), "made.snapshot")
 		f, err := os.Create(path)
 		if err != nil {

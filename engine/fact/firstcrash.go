@@ -23,9 +23,21 @@ type FirstCrash struct {
 	// show it.
 	Frame  int
 	Inside []walk.Frame
+}
 
+// interrupted is a FirstCrash with the facts of its signal.
+type interrupted struct {
+	FirstCrash
 	info    target.SignalInfo
 	hasInfo bool // else only the registers tell what happened
+}
+
+// public is the FirstCrash of x, which may be nil.
+func (x *interrupted) public() *FirstCrash {
+	if x == nil {
+		return nil
+	}
+	return &x.FirstCrash
 }
 
 // FindFirst finds the first crash in the stack of a thread; it returns nil where no handler of
@@ -34,14 +46,14 @@ func FindFirst(ctx context.Context, p *walk.Process, s *walk.Stack) *FirstCrash 
 	if !slices.ContainsFunc(s.Frames, func(f walk.Frame) bool { return f.SignalFrame }) {
 		return nil
 	}
-	return newCrash(ctx, p, s.Thread).first
+	return newCrash(ctx, p, s.Thread).first.public()
 }
 
 // keptFirst returns the first crash that a snapshot recorded, whose stack may not show it for
 // want of files.
 func (c *crash) keptFirst() *FirstCrash {
 	if c.first != nil || c.kept.First == nil {
-		return c.first
+		return c.first.public()
 	}
 	x := &FirstCrash{FirstCrash: *c.kept.First}
 	for i := range c.stack.Frames {
@@ -58,7 +70,7 @@ var caught = []string{"SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGTR
 
 // findFirst finds the first crash: the outermost one that a fault of the processor or abort()
 // caused, or else one by a signal that a process sent.
-func (c *crash) findFirst() (first *FirstCrash) {
+func (c *crash) findFirst() (first *interrupted) {
 	if c.machine == nil || c.machine.SignalFrame == nil || c.thread.Wave != nil {
 		return nil
 	}
@@ -80,7 +92,7 @@ func (c *crash) findFirst() (first *FirstCrash) {
 
 // caughtAt returns the crash with a signal frame of the stack; nil where its signal is not one
 // of a crash.
-func (c *crash) caughtAt(i int) *FirstCrash {
+func (c *crash) caughtAt(i int) *interrupted {
 	if i+1 >= len(c.frames) {
 		return nil
 	}
@@ -88,7 +100,7 @@ func (c *crash) caughtAt(i int) *FirstCrash {
 	if err != nil {
 		return nil
 	}
-	x := &FirstCrash{Frame: i + 1, Inside: c.stack.Frames[:i+1]}
+	x := &interrupted{FirstCrash: FirstCrash{Frame: i + 1, Inside: c.stack.Frames[:i+1]}}
 	x.Thread, x.PC, x.Handler = c.thread.ID, c.stack.Frames[i+1].PC, c.functionAt(i-1)
 	trap, hasTrap := c.trapAt(sp)
 	info, ok := c.signalInfo(sp, hasTrap)
@@ -249,7 +261,7 @@ const (
 )
 
 // behind returns the first crash as if it had ended the process.
-func (c *crash) behind(x *FirstCrash, info *target.SignalInfo) *crash {
+func (c *crash) behind(x *interrupted, info *target.SignalInfo) *crash {
 	first := *c
 	first.first, first.frame = nil, x.Frame
 	first.signal = target.SignalName(c.process.Info().Machine, info.Signal)
@@ -299,7 +311,7 @@ func (c *crash) again() string {
 	if !c.isOwn() || c.kept.Code > 0 || c.signal == "SIGABRT" || !slices.Contains(caught, c.signal) || !c.hasPC || c.isBehindCall() {
 		return ""
 	}
-	x := &FirstCrash{FirstCrash: target.FirstCrash{PC: c.pc}}
+	x := &interrupted{FirstCrash: FirstCrash{FirstCrash: target.FirstCrash{PC: c.pc}}}
 	info, ok := c.popped()
 	if x.hasInfo = ok; !ok {
 		info = target.SignalInfo{Signal: c.process.Info().Signal}

@@ -160,7 +160,7 @@ func openGoroutines(t *testing.T) (m *goMemory, with func(*patched) *engine.Targ
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := core.State().(target.Sized)
+	state := core.Process().State().(target.Sized)
 	return readGoMemory(t, exe, state), func(p *patched) *engine.Target {
 		p.Sized = state
 		return e.Attach(p).WithGoroutines(t.Context())
@@ -427,7 +427,7 @@ func TestGoroutinesOfASnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	s.Contents.Memory = nil
+	s.Contents().Memory = nil
 	for _, p := range f.Progs {
 		if p.Type != elf.PT_LOAD || p.Filesz == 0 {
 			continue
@@ -436,7 +436,7 @@ func TestGoroutinesOfASnapshot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Contents.Memory = append(s.Contents.Memory, snapshot.Memory{Address: p.Vaddr, Data: data})
+		s.Contents().Memory = append(s.Contents().Memory, snapshot.Memory{Address: p.Vaddr, Data: data})
 	}
 	want, got := enginetest.Report(t, core, withGoroutines), enginetest.Report(t, write("whole.snapshot"), withGoroutines)
 	if diff := cmp.Diff(want.Threads, got.Threads, cmpopts.IgnoreFields(report.Thread{}, "Stop")); diff != "" || len(got.Threads) < 40 {

@@ -535,8 +535,8 @@ func TestASnapshotOfADumpIsAsTheDump(t *testing.T) {
 	enginetest.SameStacks(t, "server.dmp", enginetest.Report(t, crashExample+".dmp", ofServer), enginetest.Report(t, whole, ofServer))
 	taken, s := enginetest.Snapshot(t, path, engine.SnapshotOptions{})
 	// The memory of the stack begins at the stack pointer.
-	if len(s.Memory) != 1 || len(s.Memory[0].Data) != dumpStack {
-		t.Errorf("%d parts of memory, of which the dump has one of %d bytes", len(s.Memory), dumpStack)
+	if len(s.Contents().Memory) != 1 || len(s.Contents().Memory[0].Data) != dumpStack {
+		t.Errorf("%d parts of memory, of which the dump has one of %d bytes", len(s.Contents().Memory), dumpStack)
 	}
 	want, got := enginetest.Report(t, path), enginetest.Report(t, taken)
 	enginetest.SameStacks(t, "made.dmp", want, got)

@@ -18,11 +18,11 @@ import (
 // frameCodes provides the code of frames; nil: it is not requested.
 type frameCodes struct {
 	ctx    context.Context
-	reader *engine.CodeReader
+	reader *walk.CodeReader
 }
 
 // ShowCode makes the reports include the code at the PC of each physical frame.
-func (s *Stacks) ShowCode(ctx context.Context, reader *engine.CodeReader) {
+func (s *Stacks) ShowCode(ctx context.Context, reader *walk.CodeReader) {
 	s.code = &frameCodes{ctx, reader}
 }
 

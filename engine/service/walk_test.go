@@ -226,7 +226,7 @@ func TestWalkTakesFilesOfTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if own.Process.Modules()[0].Object != nil {
+	if own.Process().Modules()[0].Object != nil {
 		t.Fatal("its executable is here")
 	}
 	var out, want bytes.Buffer

@@ -22,7 +22,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -34,10 +33,10 @@ func main() {
 	fail(err)
 	runtime.LockOSThread() // one thread traces
 	fail(unix.PtraceSeize(pid))
-	e, err := engine.New(engine.Options{NoSymbols: true, Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
+	e, err := engine.New(engine.Options{NoSymbols: true, InProcess: []sdk.Architecture{x86_64.New()}})
 	fail(err)
 	defer e.Close()
-	process := e.Attach(&engine.Sample{SampleState: walk.SampleState{Arch: "x86_64"}})
+	process := e.OpenSamples("x86_64")
 	walker := process.Walker()
 	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
 	fail(err)
@@ -78,13 +77,13 @@ func names(process *engine.Target, stack *engine.Stack) map[string]bool {
 }
 
 // stop stops the process while it copies its state.
-func stop(pid int, memory *os.File) *engine.Sample {
+func stop(pid int, memory *os.File) *walk.SampleState {
 	fail(unix.PtraceInterrupt(pid))
 	_, err := unix.Wait4(pid, nil, unix.WALL, nil)
 	fail(err)
 	var r unix.PtraceRegs
 	fail(unix.PtraceGetRegs(pid, &r))
-	s := &engine.Sample{SampleState: walk.SampleState{Arch: "x86_64", StackStart: r.Rsp, Stack: make([]byte, 64<<10)}}
+	s := &walk.SampleState{Arch: "x86_64", StackStart: r.Rsp, Stack: make([]byte, 64<<10)}
 	n, _ := memory.ReadAt(s.Stack, int64(r.Rsp))
 	fail(unix.PtraceCont(pid, 0))
 	s.Stack = s.Stack[:n]

@@ -25,7 +25,7 @@ func newJudge(t testing.TB, o *gcn.Object, arch sdk.Architecture) *wavecheck.Jud
 	}
 	t.Cleanup(func() { e.Close() })
 	j := wavecheck.New(t, o)
-	j.Walker = e.Attach(j)
+	j.Walker = e.Attach(j).Process()
 	return j
 }
 

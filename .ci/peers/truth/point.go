@@ -36,7 +36,7 @@ type point struct {
 	pages   map[uint64][]byte // of memory that was read at this point
 	free    [][]byte
 	loaded  *engine.Target
-	walker  *engine.Walker
+	walker  *walk.Walker
 	stack   []byte
 	steps   []engine.Frame
 }
@@ -65,7 +65,7 @@ func newPoint(t stopped, e *engine.Engine) *point {
 	p.thread = target.Thread{ID: "1", Arch: t.arch()}
 	p.threads = []*target.Thread{&p.thread}
 	p.loaded = e.Attach(base{p})
-	p.walker = p.loaded.Walker()
+	p.walker = p.loaded.Process().Walker()
 	return p
 }
 
@@ -124,7 +124,7 @@ func (p *point) trace(ctx context.Context) *engine.Stack {
 		n = min(n, m.end-sp)
 	}
 	n = uint64(p.process.read(sp, p.stack[:n])) //nolint:gosec // not negative
-	s := &engine.Sample{SampleState: walk.SampleState{Arch: p.thread.Arch, Registers: p.thread.Registers, StackStart: sp, Stack: p.stack[:n]}, Loaded: p.loaded.Process.Modules()}
+	s := &walk.Sample{SampleState: walk.SampleState{Arch: p.thread.Arch, Registers: p.thread.Registers, StackStart: sp, Stack: p.stack[:n]}, Loaded: p.loaded.Process().Modules()}
 	steps, stopped := p.walker.Trace(ctx, s, 0, nil)
 	p.steps = p.steps[:0]
 	for i := range steps {
@@ -140,7 +140,7 @@ func (p *point) trace(ctx context.Context) *engine.Stack {
 func (p *point) Info() target.Info { return target.Info{Kind: target.LiveProcess} }
 
 // Modules are those that were loaded last.
-func (p *point) Modules() []*target.Module { return p.loaded.Process.Modules() }
+func (p *point) Modules() []*target.Module { return p.loaded.Process().Modules() }
 
 // Threads is the one that is stepped.
 func (p *point) Threads() []*target.Thread { return p.threads }

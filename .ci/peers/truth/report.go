@@ -50,7 +50,7 @@ func (s *stepping) classify(v decision, stack *engine.Stack, isSample bool) (c c
 	if !f.Exact {
 		lookup--
 	}
-	segment := s.point.loaded.Segment(lookup)
+	segment := s.point.loaded.Process().Segment(lookup)
 	if segment != nil {
 		c.module = filepath.Base(segment.Module.Path)
 	}

@@ -24,7 +24,7 @@ func (q *Queue) SendFiles(ctx context.Context, e *engine.Engine, path string) er
 		return nil //nolint:nilerr // as said
 	}
 	defer t.Close()
-	for _, m := range t.Loaded() {
+	for _, m := range t.Process().Loaded() {
 		if m.Object == nil || !isObjectID(m.BuildID) || m.File == "" {
 			continue
 		}

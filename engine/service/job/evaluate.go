@@ -137,7 +137,7 @@ func (e *Evaluate) Variable(ctx context.Context, t *engine.Target) (*Evaluated, 
 	if err != nil {
 		return nil, err
 	}
-	v, err := t.Select(ctx, th, int(e.Frame), e.Lane, path, value.Limits{Depth: int(e.Depth), Elements: int(e.Elements), Raw: e.Raw})
+	v, err := t.Process().Select(ctx, th, int(e.Frame), e.Lane, path, value.Limits{Depth: int(e.Depth), Elements: int(e.Elements), Raw: e.Raw})
 	if err != nil {
 		return nil, fmt.Errorf("--var %s: %w", e.Var, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -132,8 +133,8 @@ func (x *Expression) threadOf(t **engine.Target) (*target.Thread, error) {
 }
 
 // synthetic returns the state that the job describes.
-func (x *Expression) synthetic() (*engine.Synthetic, error) {
-	state := &engine.Synthetic{Arch: x.d.Name, Processor: x.job.Processor, Lanes: x.lanes}
+func (x *Expression) synthetic() (*walk.Synthetic, error) {
+	state := &walk.Synthetic{Arch: x.d.Name, Processor: x.job.Processor, Lanes: x.lanes}
 	if x.unit != nil {
 		state.Loaded = []*target.Module{x.unit.module}
 	}
@@ -188,7 +189,7 @@ func (x *Expression) register(name string) (sdk.RegisterInfo, error) {
 }
 
 // piece reads SPACE:ADDR=HEX.
-func (x *Expression) piece(text string) (p engine.Piece, err error) {
+func (x *Expression) piece(text string) (p walk.Piece, err error) {
 	place, bytes, ok := strings.Cut(text, "=")
 	if !ok {
 		return p, errors.New("expected SPACE:ADDR=HEX")
@@ -225,7 +226,7 @@ func (x *Expression) address(text string) (locexpr.AddressSpace, uint64, error) 
 }
 
 // surroundings returns the lane, the iteration and the CFA of the job.
-func (x *Expression) surroundings() (around engine.Surroundings, err error) {
+func (x *Expression) surroundings() (around walk.Surroundings, err error) {
 	around.Lane = x.job.Lane
 	if x.job.Iteration != nil {
 		iteration := uint64(*x.job.Iteration) //nolint:gosec // checked
@@ -244,7 +245,7 @@ func (x *Expression) surroundings() (around engine.Surroundings, err error) {
 
 // parse reads an expression in the canonical dialect. Its offsets have the size of the unit's
 // offsets.
-func (x *Expression) parse(text string, unit *engine.InUnit) ([]byte, error) {
+func (x *Expression) parse(text string, unit *walk.InUnit) ([]byte, error) {
 	options := TextOptions(x.d, locexpr.Canonical, x.names)
 	if unit != nil {
 		options.AddressSize, options.OffsetSize = unit.Unit.AddressSize(), unit.Unit.OffsetSize()
@@ -256,7 +257,7 @@ func (x *Expression) parse(text string, unit *engine.InUnit) ([]byte, error) {
 var kinds = map[string]locexpr.Kind{"": locexpr.AnyKind, "value": locexpr.ValueKind, "location": locexpr.LocationKind}
 
 // evaluate evaluates the expression, and the object where it needs that.
-func (x *Expression) evaluate(ctx context.Context, t *engine.Target, th *target.Thread, around engine.Surroundings, expr []byte) (*Evaluated, error) {
+func (x *Expression) evaluate(ctx context.Context, t *engine.Target, th *target.Thread, around walk.Surroundings, expr []byte) (*Evaluated, error) {
 	out := &report.Evaluation{}
 	var objectOf *locexpr.Evaluator
 	if x.job.Object != "" {
@@ -277,7 +278,7 @@ func (x *Expression) evaluate(ctx context.Context, t *engine.Target, th *target.
 		Space:    x.names.SpaceName,
 		Thread:   func(uint64) string { return th.ID },
 	}
-	err := t.Evaluate(ctx, th, int(x.job.Frame), around, nil, func(c locexpr.Context, ev *locexpr.Evaluator) error {
+	err := t.Process().Evaluate(ctx, th, int(x.job.Frame), around, nil, func(c locexpr.Context, ev *locexpr.Evaluator) error {
 		objectOf = ev.Derive() // before the trace is set, which leaves out the object
 		if x.job.Trace {
 			ev.Names = x.names

@@ -29,7 +29,7 @@ func (s *Snapshot) run(ctx context.Context, r *Request) (o Outcome, err error) {
 	if err != nil {
 		return o, err
 	}
-	o.Counts = Counts{Stacks: len(taken.Threads)}
+	o.Counts = Counts{Stacks: len(taken.Contents().Threads)}
 	o.Problems = slices.Concat(t.Problems(), taken.Problems)
 	if taken.Unwalked != nil {
 		return o, taken.Unwalked

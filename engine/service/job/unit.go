@@ -14,6 +14,7 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
 )
 
 // Unit is a unit of the debugging information of a file, to which an expression refers:
@@ -83,23 +84,23 @@ func (u *Unit) open(x *Expression, formats object.Formats) error {
 
 // surround adds the unit to the surroundings of the expression, and the module of a
 // snapshot that has the unit.
-func (u *Unit) surround(t *engine.Target, around *engine.Surroundings) error {
+func (u *Unit) surround(t *engine.Target, around *walk.Surroundings) error {
 	var own *code.Module
-	for _, m := range t.Loaded() {
+	for _, m := range t.Process().Loaded() {
 		switch {
 		case m.Module == u.module:
 			own = m
 		case u.isOf(m.Module):
 			around.Module = m.Module
 			if own = m; !u.isReadFor(m) {
-				own = t.AddModule(u.module, nil)
+				own = t.Process().AddModule(u.module, nil)
 			}
 		}
 	}
 	if own == nil {
 		return fmt.Errorf("--unit: %s is the file of no module of %s, by build ID and by path", u.Path, t.Info().Path)
 	}
-	unit := &engine.InUnit{Code: own.Code}
+	unit := &walk.InUnit{Code: own.Code}
 	around.Unit = unit
 	return object.Guard(func() (err error) {
 		d := unit.Code.DWARF()

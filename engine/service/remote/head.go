@@ -81,14 +81,14 @@ const MaxHead = 1 << 30
 func HeadOf(t *engine.Target) *Head {
 	info := t.Info()
 	h := &Head{Version: headVersion, Info: info, Packed: t.InputProblems()}
-	if s, ok := t.State().(target.Sized); ok {
+	if s, ok := t.Process().State().(target.Sized); ok {
 		h.MemorySize = s.MemorySize()
 	}
 	h.Threads = make([]target.Thread, 0, len(t.Threads()))
 	for _, th := range t.Threads() {
 		h.Threads = append(h.Threads, *th)
 	}
-	for _, m := range t.Loaded() {
+	for _, m := range t.Process().Loaded() {
 		out := Module{
 			Path: m.Path, BuildID: m.BuildID, Symbols: m.Symbols, Version: m.Version, Base: m.Base, Size: m.Size, Arch: m.Arch, Processor: m.Processor,
 			File: m.File, Problem: m.Problem, Tried: m.Tried, Segments: m.Segments, HasSource: m.SourceModule != nil,

@@ -156,7 +156,7 @@ func TestMemoryIsThatOfTheTarget(t *testing.T) {
 		far := &Target{host: host, head: HeadOf(own), threads: own.Threads(), mappings: map[mappingKey]*pb.MappingAnswer{}}
 		far.memory.ask = host.question
 		var places []uint64
-		for _, m := range own.Process.Modules() {
+		for _, m := range own.Process().Modules() {
 			for _, s := range m.Segments {
 				places = append(places, s.Start, s.Start+s.Size)
 			}
@@ -176,7 +176,7 @@ func TestMemoryIsThatOfTheTarget(t *testing.T) {
 			for _, before := range []uint64{0, 1, 4000, 70_000} {
 				for _, size := range []int{1, 8, 5000, 140_000} {
 					want, got := make([]byte, size), make([]byte, size)
-					n, err := own.State().ReadMemory(locexpr.DefaultSpace, p-before, want)
+					n, err := own.Process().State().ReadMemory(locexpr.DefaultSpace, p-before, want)
 					m, farErr := far.ReadMemory(locexpr.DefaultSpace, p-before, got)
 					if n != m || !bytes.Equal(want[:n], got[:m]) || (err == nil) != (farErr == nil) || errors.Is(err, target.ErrNoMemory) != errors.Is(farErr, target.ErrNoMemory) {
 						t.Fatalf("%s: %d bytes at %#x: %d and %v, expected %d and %v", path, size, p-before, m, farErr, n, err)
@@ -189,11 +189,11 @@ func TestMemoryIsThatOfTheTarget(t *testing.T) {
 					}
 				}
 			}
-			mapped, executable := own.State().Mapped(p)
+			mapped, executable := own.Process().State().Mapped(p)
 			if m, e := far.Mapped(p); m != mapped || e != executable {
 				t.Errorf("%s: %#x is mapped %v, %v, expected %v, %v", path, p, m, e, mapped, executable)
 			}
-			if mapper, ok := own.State().(target.Mapper); ok {
+			if mapper, ok := own.Process().State().(target.Mapper); ok {
 				below, at, above := mapper.Around(p)
 				b, a, c := far.Around(p)
 				if !reflect.DeepEqual([]*target.Mapping{below, at, above}, []*target.Mapping{b, a, c}) {

@@ -27,7 +27,7 @@ type Responder struct {
 
 // NewResponder makes a Responder for a target, which stays the caller's.
 func NewResponder(t *engine.Target) *Responder {
-	return &Responder{target: t, modules: t.Loaded(), debug: map[uint32]*object.Found{}}
+	return &Responder{target: t, modules: t.Process().Loaded(), debug: map[uint32]*object.Found{}}
 }
 
 // Close closes the files that were opened for answers.
@@ -125,7 +125,7 @@ func (k *Responder) memory(q *pb.MemoryQuestion, a *pb.Answer) error {
 const pageSize = 4096
 
 func (k *Responder) read(space locexpr.AddressSpace, th *target.Thread, address uint64, buf []byte) (n int, err error) {
-	state := k.target.State()
+	state := k.target.Process().State()
 	if s, ok := state.(target.ScopedMemory); ok && th != nil && space != locexpr.DefaultSpace {
 		n, err = s.ReadScoped(space, th, address, buf)
 	} else {
@@ -150,10 +150,10 @@ func (k *Responder) mapping(q *pb.MappingQuestion, a *pb.Answer) {
 	out := &pb.MappingAnswer{}
 	a.About = &pb.Answer_Mapping{Mapping: out}
 	if !q.GetAround() {
-		out.Mapped, out.Executable = k.target.State().Mapped(q.GetAddress())
+		out.Mapped, out.Executable = k.target.Process().State().Mapped(q.GetAddress())
 		return
 	}
-	if m, ok := k.target.State().(target.Mapper); ok {
+	if m, ok := k.target.Process().State().(target.Mapper); ok {
 		below, containing, above := m.Around(q.GetAddress())
 		out.Below, out.At, out.Above = messageOf(below), messageOf(containing), messageOf(above)
 	}

@@ -22,7 +22,6 @@ import (
 
 // RecordOptions sets how often a process is sampled.
 type RecordOptions struct {
-	Options
 	Repeat int           // the number of moments
 	Every  time.Duration // from one moment to the next
 	// MaxBytes bounds the recording; 0 for no bound.
@@ -54,6 +53,7 @@ var errEnough = errors.New("enough")
 
 // recorder samples a process.
 type recorder struct {
+	files     Options
 	options   RecordOptions
 	out       *perfdata.Writer
 	copied    *copied
@@ -76,7 +76,7 @@ type threadName struct {
 // perf: a sample of every thread at every moment, with registers and stack. Its weight is the
 // time since the previous moment. The recording ends, complete, when the process ends or may no
 // longer be stopped.
-func Record(ctx context.Context, pid int, file io.WriteSeeker, options RecordOptions) (Recorded, error) {
+func Record(ctx context.Context, pid int, file io.WriteSeeker, files Options, options RecordOptions) (Recorded, error) {
 	s, err := readStatus(fmt.Sprintf("/proc/%d", pid))
 	if isGone(err) || pid <= 0 {
 		return Recorded{}, ended(pid)
@@ -84,7 +84,7 @@ func Record(ctx context.Context, pid int, file io.WriteSeeker, options RecordOpt
 	if err != nil {
 		return Recorded{}, err
 	}
-	r := &recorder{options: options, names: map[int]*threadName{}, recorded: Recorded{PID: s.leader}}
+	r := &recorder{files: files, options: options, names: map[int]*threadName{}, recorded: Recorded{PID: s.leader}}
 	if err := r.begin(file); err != nil {
 		return r.recorded, err
 	}
@@ -150,7 +150,7 @@ func now() uint64 {
 // again begins anew with a process that executes another program now.
 func (r *recorder) again() error {
 	pid := r.recorded.PID
-	c, s, err := inspect(pid, &r.options.Options)
+	c, s, err := inspect(pid, &r.files)
 	if err != nil {
 		return err
 	}

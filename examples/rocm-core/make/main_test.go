@@ -48,7 +48,7 @@ func executed(t *testing.T, target *engine.Target, memory map[uint64]uint32) (la
 	}
 	defer core.Close()
 	images := map[uint64]string{} // URIs by where they are loaded
-	for _, m := range target.Process.Modules() {
+	for _, m := range target.Process().Modules() {
 		if m.Arch == "amdgpu" && len(m.Segments) > 0 {
 			images[m.Segments[0].Start-m.Segments[0].Address] = m.Path
 		}
@@ -252,7 +252,7 @@ func TestOtherExecutableIsNotUsed(t *testing.T) {
 	}
 	target := open(t, filepath.Join(dir, "crash.core"), engine.Options{})
 	read := 0
-	for _, m := range target.Process.Modules() {
+	for _, m := range target.Process().Modules() {
 		if strings.HasPrefix(m.Path, "file:///srv/example/host#") {
 			if m.Object == nil || !strings.Contains(m.Problem, "is read from the core's memory") {
 				t.Errorf("%s: %s", m.Path, m.Problem)

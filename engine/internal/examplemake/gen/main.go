@@ -199,7 +199,7 @@ func addThreads(s *engine.Snapshot, kernel string, recorded []uint64) error {
 		return err
 	}
 	var host []snapshot.Module
-	for _, m := range s.Modules {
+	for _, m := range s.Contents().Modules {
 		if m.Path != "" && filepath.Base(m.Path) == "host" {
 			m.Path = sources + "/host"
 			host = append(host, m)
@@ -221,8 +221,8 @@ func addThreads(s *engine.Snapshot, kernel string, recorded []uint64) error {
 	if err != nil {
 		return err
 	}
-	s.Modules = append(host, snapshot.Module{Module: m, Keep: true, Companions: []snapshot.Companion{{Suffix: ".dbg", Data: stream}}})
-	launcher := s.Threads[0]
+	s.Contents().Modules = append(host, snapshot.Module{Module: m, Keep: true, Companions: []snapshot.Companion{{Suffix: ".dbg", Data: stream}}})
+	launcher := s.Contents().Threads[0]
 	for i, stop := range stops {
 		g := genasm.New(code, codeStart, 5, rand.New(rand.NewPCG(uint64(i), 4)))
 		seen := 0
@@ -240,7 +240,7 @@ func addThreads(s *engine.Snapshot, kernel string, recorded []uint64) error {
 		}
 		base := scratchStart + uint64(i)*scratchEach
 		th := &target.Thread{
-			Handle: uint64(len(s.Threads)), ID: fmt.Sprintf("g%d", i),
+			Handle: uint64(len(s.Contents().Threads)), ID: fmt.Sprintf("g%d", i),
 			Arch: "visa", Processor: "tgllp", Lanes: uint32(code.Lanes), Registers: registers(g, base),
 			Wave: &sdk.Wave{
 				Agent: "1", Queue: "3", Dispatch: "1", Kernel: code.Kernel,
@@ -248,10 +248,10 @@ func addThreads(s *engine.Snapshot, kernel string, recorded []uint64) error {
 			},
 			LaunchedBy: &target.Launch{Thread: launcher.ID, Kind: "dispatch", Evidence: target.LaunchRecorded, Frames: recorded},
 		}
-		s.Threads = append(s.Threads, th)
+		s.Contents().Threads = append(s.Contents().Threads, th)
 		sp, _ := code.StackPointer()
 		used := uint64(binary.LittleEndian.Uint32(sp.Bytes(g.GRF))) * code.PointerUnit()
-		s.Memory = append(s.Memory, snapshot.Memory{Address: base, Data: g.Scratch[:used]})
+		s.Contents().Memory = append(s.Contents().Memory, snapshot.Memory{Address: base, Data: g.Scratch[:used]})
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func run() error {
 		return err
 	}
 	keepHost(s)
-	launcher := s.Threads[0]
+	launcher := s.Contents().Threads[0]
 	var waves []*simt.Wave
 	for i := range dispatches {
 		d := &dispatches[i]
@@ -174,13 +174,13 @@ var dispatches = []dispatch{{
 // keepHost leaves the executable of the process as the only module.
 func keepHost(s *engine.Snapshot) {
 	var host []snapshot.Module
-	for _, m := range s.Modules {
+	for _, m := range s.Contents().Modules {
 		if m.Path != "" && filepath.Base(m.Path) == "host" {
 			m.Path = "/example/host"
 			host = append(host, m)
 		}
 	}
-	s.Modules = host
+	s.Contents().Modules = host
 }
 
 // start is the address of offset 0 of the dispatch's code object.
@@ -220,7 +220,7 @@ func (d *dispatch) add(s *engine.Snapshot, code string, program *simt.Program, w
 	}
 	m := &target.Module{
 		LoadedModule: target.LoadedModule{
-			ID:        len(s.Modules),
+			ID:        len(s.Contents().Modules),
 			Path:      "/example/" + d.kernel + ".co",
 			BuildID:   o.BuildID(),
 			Arch:      "amdgpu",
@@ -234,10 +234,10 @@ func (d *dispatch) add(s *engine.Snapshot, code string, program *simt.Program, w
 			Address: segment.Address, Size: segment.MemSize, Start: d.start() + segment.Address, Executable: segment.Executable(),
 		})
 	}
-	s.Modules = append(s.Modules, snapshot.Module{Module: m, Keep: true})
+	s.Contents().Modules = append(s.Contents().Modules, snapshot.Module{Module: m, Keep: true})
 	for i, w := range waves {
 		th := &target.Thread{
-			Handle: uint64(len(s.Threads)), ID: fmt.Sprintf("w%d", len(s.Threads)-1),
+			Handle: uint64(len(s.Contents().Threads)), ID: fmt.Sprintf("w%d", len(s.Contents().Threads)-1),
 			Arch: "amdgpu", Processor: processor, Lanes: lanes, Registers: registers(w, program),
 			Wave: &sdk.Wave{
 				Agent: "1", Queue: "1", Dispatch: strconv.FormatUint(d.number, 10), Kernel: d.kernel,
@@ -248,9 +248,9 @@ func (d *dispatch) add(s *engine.Snapshot, code string, program *simt.Program, w
 		if d.stops[i].hasCrashed {
 			th.Crashed, th.Signal = true, 11
 		}
-		s.Threads = append(s.Threads, th)
+		s.Contents().Threads = append(s.Contents().Threads, th)
 		if b := w.Private(privateSize); len(b) > 0 {
-			s.Memory = append(s.Memory, snapshot.Memory{Space: privateWave, Thread: th, Data: b})
+			s.Contents().Memory = append(s.Contents().Memory, snapshot.Memory{Space: privateWave, Thread: th, Data: b})
 		}
 	}
 	return nil

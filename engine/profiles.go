@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"io"
+
+	"github.com/unwindd/unwindd/engine/profile"
+)
+
+// Profile walks the stacks of all samples of a perf.data file, and joins samples of
+// accelerators to them. The path may be "" where there are samples of accelerators. A
+// problem with one sample is the reason that its stack ends; the error means that there
+// is no file, or that it is not a recording.
+func (e *Engine) Profile(ctx context.Context, path string, o ProfileOptions) (*Profile, error) {
+	return e.profileMaker().Make(ctx, path, o)
+}
+
+// ProfilePart walks the samples of one part of a perf.data file, and writes the input of
+// ProfileOptions.Parts for the whole. It returns the errors of Profile, and of w.
+func (e *Engine) ProfilePart(ctx context.Context, path string, part ProfilePart, o ProfileOptions, w io.Writer) error {
+	return e.profileMaker().MakePart(ctx, path, part, o, w)
+}
+
+func (e *Engine) profileMaker() *profile.Maker {
+	return &profile.Maker{Shared: e.shared, Plugins: e.plugins, Finder: e.Finder, Sysroot: e.options.Sysroot, Disassembler: e.program}
+}
