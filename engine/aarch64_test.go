@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
@@ -133,7 +133,7 @@ func TestFrameRecordsOfAArch64(t *testing.T) {
 		if f.Function != "" {
 			names = append(names, f.Function)
 		}
-		if isGuess := code.FoundBy(f.FoundBy).IsGuess(); isGuess != (i > 1) {
+		if isGuess := trace.FoundBy(f.FoundBy).IsGuess(); isGuess != (i > 1) {
 			t.Errorf("frame %d, %s: found by %s", i, f.Function, f.FoundBy)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
@@ -83,7 +83,7 @@ func TestStacksOfAArch64AreGDBs(t *testing.T) {
 				pcs := []string{}
 				for _, f := range th.Frames {
 					// What a call through a null pointer left in the link register is a guess.
-					if !f.Inlined && (!code.FoundBy(f.FoundBy).IsGuess() || th.Frames[0].PC == "0x0") {
+					if !f.Inlined && (!trace.FoundBy(f.FoundBy).IsGuess() || th.Frames[0].PC == "0x0") {
 						pcs = append(pcs, f.PC)
 					}
 				}

@@ -18,6 +18,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/gcn"
 	"github.com/unwindd/unwindd/internal/oracle"
@@ -91,16 +92,16 @@ func (c *waveCode) row(pc uint64) *listedRow {
 // that of the reference.
 type waveState struct {
 	*refState
-	thread *target.Thread
+	thread *trace.Thread
 	module *target.Module
 	last   uint64 // there is private memory up to here, and no further
 
 	missing map[uint64]bool // registers that the target does not have
 }
 
-func (s *waveState) Info() target.Info         { return target.Info{Kind: "waves"} }
+func (s *waveState) Info() trace.Target        { return trace.Target{Kind: "waves"} }
 func (s *waveState) Modules() []*target.Module { return []*target.Module{s.module} }
-func (s *waveState) Threads() []*target.Thread { return []*target.Thread{s.thread} }
+func (s *waveState) Threads() []*trace.Thread  { return []*trace.Thread{s.thread} }
 func (s *waveState) Close() error              { return nil }
 func (s *waveState) Mapped(a uint64) (mapped, executable bool) {
 	_, ok := s.module.Contains(a)
@@ -111,7 +112,7 @@ func (s *waveState) ReadMemory(_ locexpr.AddressSpace, address uint64, _ []byte)
 	return 0, fmt.Errorf("%#x: %w", address, target.ErrNoMemory)
 }
 
-func (s *waveState) ReadScoped(space locexpr.AddressSpace, th *target.Thread, address uint64, buf []byte) (int, error) {
+func (s *waveState) ReadScoped(space locexpr.AddressSpace, th *trace.Thread, address uint64, buf []byte) (int, error) {
 	if space != 6 || th != s.thread {
 		return 0, fmt.Errorf("space %d: %w", space, target.ErrNoMemory)
 	}
@@ -170,17 +171,17 @@ func newWaveTestWith(t *testing.T, c *waveCode, plugins plugin.Options) *waveTes
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { o.Close() })
-	m := &target.Module{LoadedModule: target.LoadedModule{Path: c.path, Arch: "amdgpu"}, Object: o}
+	m := &target.Module{Module: trace.Module{Path: c.path, Arch: "amdgpu"}, Object: o}
 	for _, s := range o.Segments() {
-		m.Segments = append(m.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: gcn.CodeBase + s.Address, Executable: true})
+		m.Segments = append(m.Segments, trace.Segment{Address: s.Address, Size: s.MemSize, Start: gcn.CodeBase + s.Address, Executable: true})
 	}
 	if len(m.Segments) == 0 {
 		text := o.Section(".text")
-		m.Segments = []target.Segment{{Section: ".text", Size: text.Size, Start: gcn.CodeBase, Executable: true}}
+		m.Segments = []trace.Segment{{Section: ".text", Size: text.Size, Start: gcn.CodeBase, Executable: true}}
 	}
 	s := &waveState{
 		refState: &refState{t: t, lanes: c.lanes, scratch: c.scratch, register: map[uint64][]byte{}, written: map[uint64]byte{}},
-		thread:   &target.Thread{ID: "1", Arch: "amdgpu", Processor: c.processor, Lanes: uint32(c.lanes)},
+		thread:   &trace.Thread{ID: "1", Arch: "amdgpu", Processor: c.processor, Lanes: uint32(c.lanes)},
 		module:   m,
 		last:     1<<32 - 1,
 	}
@@ -224,7 +225,7 @@ func (w *waveTest) setPC(pc uint64) { copy(w.state.register[16], littleEndianByt
 
 // A waveWalk is a stack with its frames.
 type waveWalk struct {
-	stack  *Stack
+	stack  *trace.Stack
 	frames []walk.Activation
 }
 
@@ -357,12 +358,12 @@ func (w *waveTest) everyPC() {
 				}
 				ra, known := w.state.read(want.saved(16).slice(nil, 0, 64))
 				if !known {
-					if len(walk.stack.Frames) != 1 || walk.stack.Stopped.Reason != StopOutermost {
+					if len(walk.stack.Frames) != 1 || walk.stack.Stopped.Reason != trace.StopOutermost {
 						w.t.Fatalf("%s: %#x: %d frames, %v, expected the outermost", w.code.path, pc, len(walk.stack.Frames), walk.stack.Stopped)
 					}
 					continue
 				}
-				if len(walk.stack.Frames) != 2 || walk.stack.Frames[1].PC != littleEndian(ra) || walk.stack.Stopped.Reason != StopNoModule {
+				if len(walk.stack.Frames) != 2 || walk.stack.Frames[1].PC != littleEndian(ra) || walk.stack.Stopped.Reason != trace.StopNoModule {
 					w.t.Fatalf("%s: %#x: frames %+v, %v, expected a caller at %#x", w.code.path, pc, walk.stack.Frames, walk.stack.Stopped, ra)
 				}
 				w.compare(walk.frames[1], &refFrame{refState: w.state.refState, callee: want}, numbers)
@@ -520,14 +521,14 @@ func (w *waveTest) walkChain(c *chain) {
 	w.t.Helper()
 	w.counts.stacks++
 	walk := w.walk()
-	if walk.stack.Stopped.Reason != StopOutermost || len(walk.stack.Frames) != len(c.pcs) {
+	if walk.stack.Stopped.Reason != trace.StopOutermost || len(walk.stack.Frames) != len(c.pcs) {
 		w.t.Fatalf("%s: %d frames, %v, expected %d: %#x", w.code.path, len(walk.stack.Frames), walk.stack.Stopped, len(c.pcs), c.pcs)
 	}
 	numbers := w.state.numbers()
 	for i, f := range walk.stack.Frames {
-		by := ByCFI
+		by := trace.ByCFI
 		if i == 0 {
-			by = ByContext
+			by = trace.ByContext
 		}
 		if f.PC != c.pcs[i] || f.CFA != c.frames[i].cfa || f.CFASpace != 6 || !f.HasCFA || f.Exact != (i == 0) || f.FoundBy != by {
 			w.t.Fatalf("%s: frame %d: %+v, expected PC %#x and CFA %#x", w.code.path, i, f, c.pcs[i], c.frames[i].cfa)
@@ -652,7 +653,7 @@ func TestWavesWithPartsMissing(t *testing.T) {
 			t.Fatalf("%s: no calls", c.path)
 		}
 		numbers := w.state.numbers()
-		reasons, found, lost, whole := map[StopReason]int{}, 0, 0, 0
+		reasons, found, lost, whole := map[trace.StopReason]int{}, 0, 0, 0
 		for i := range 80 {
 			w.state.last, w.state.missing = 1<<32-1, nil
 			c := w.chain(4, functions, calls, kernel)
@@ -673,7 +674,7 @@ func TestWavesWithPartsMissing(t *testing.T) {
 			walk := w.walk()
 			if reasons[walk.stack.Stopped.Reason]++; len(walk.stack.Frames) == len(c.pcs) {
 				whole++
-			} else if r := walk.stack.Stopped; r.Reason != StopNoMemory && !strings.HasSuffix(r.Detail, "in the target's registers") {
+			} else if r := walk.stack.Stopped; r.Reason != trace.StopNoMemory && !strings.HasSuffix(r.Detail, "in the target's registers") {
 				t.Errorf("%d of %d frames, %v", len(walk.stack.Frames), len(c.pcs), walk.stack.Stopped)
 			}
 			for j, f := range walk.stack.Frames {
@@ -701,7 +702,7 @@ func TestWavesWithPartsMissing(t *testing.T) {
 			}
 		}
 		t.Logf("%s: %v, %d stacks are whole; %d registers found, %d not", c.path, reasons, whole, found, lost)
-		if found < 10000 || lost < 1000 || reasons[StopNoMemory] < 10 || whole < 10 {
+		if found < 10000 || lost < 1000 || reasons[trace.StopNoMemory] < 10 || whole < 10 {
 			t.Error("too few of some kind")
 		}
 	}
@@ -740,7 +741,7 @@ func TestDialectsOfCIEs(t *testing.T) {
 	}
 	copy(w.state.register[2600][4*4:], littleEndianBytes(gcn.CodeBase>>32, 4))
 	walk := w.walk()
-	if got, want := pcs(walk.stack), []uint64{gcn.CodeBase, gcn.CodeBase + 8, gcn.CodeBase + 16}; !slices.Equal(got, want) || walk.stack.Stopped.Reason != StopOutermost {
+	if got, want := pcs(walk.stack), []uint64{gcn.CodeBase, gcn.CodeBase + 8, gcn.CodeBase + 16}; !slices.Equal(got, want) || walk.stack.Stopped.Reason != trace.StopOutermost {
 		t.Errorf("PCs %#x, %v, expected %#x", got, walk.stack.Stopped, want)
 	}
 }
@@ -754,7 +755,7 @@ func TestFDEWithoutRulesIsNoInformation(t *testing.T) {
 	w.shuffle()
 	w.setPC(gcn.CodeBase + c.fdes[0][0].start + 8)
 	stack := w.walk().stack
-	if len(stack.Frames) != 2 || !stack.Frames[0].HasCFA || stack.Frames[1].FoundBy != ByRules || stack.Stopped.Reason != StopNoModule {
+	if len(stack.Frames) != 2 || !stack.Frames[0].HasCFA || stack.Frames[1].FoundBy != trace.ByRules || stack.Stopped.Reason != trace.StopNoModule {
 		t.Errorf("%+v", *stack)
 	}
 }
@@ -785,7 +786,7 @@ func TestCodeIsReadOncePerFunction(t *testing.T) {
 		for pc := rows[0].start; pc < rows[len(rows)-1].end; pc += 4 {
 			w.shuffle()
 			w.setPC(gcn.CodeBase + pc)
-			if stack := w.walk().stack; len(stack.Frames) == 2 && stack.Frames[1].FoundBy == ByRules {
+			if stack := w.walk().stack; len(stack.Frames) == 2 && stack.Frames[1].FoundBy == trace.ByRules {
 				walks++
 			}
 		}

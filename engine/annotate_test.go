@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/target/gpusamples/inteltest"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // TestInstructionsOfZebinsAreAnnotated: each sample of a kernel of Intel is at an instruction
@@ -21,8 +22,8 @@ func TestInstructionsOfZebinsAreAnnotated(t *testing.T) {
 		t.Fatal(err)
 	}
 	kernel := run.Kernels[0].Name
-	annotate := func(path string, objects ...string) (*Profile, *ProfileAnnotation) {
-		p, err := gpuEngine(t, Options{}).Profile(t.Context(), "", ProfileOptions{Jobs: 1, GPU: []string{path}, Objects: objects, Annotate: []string{kernel}})
+	annotate := func(path string, objects ...string) (*trace.Profile, *trace.ProfileAnnotation) {
+		p, err := gpuEngine(t, Options{}).Profile(t.Context(), "", trace.ProfileOptions{Jobs: 1, GPU: []string{path}, Objects: objects, Annotate: []string{kernel}})
 		if err != nil {
 			t.Fatal(err)
 		}

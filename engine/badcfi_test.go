@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
@@ -38,7 +38,7 @@ const (
 var badCFI = []struct {
 	name, section string
 	cfi           []string // instructions
-	found         engine.FoundBy
+	found         trace.FoundBy
 	stopped       string // why the stack ends in frame 0; "": it does not
 	problem       string // of the module
 	register      uint64 // in frame 1, which is
@@ -46,18 +46,18 @@ var badCFI = []struct {
 	reason        string
 	kind          locexpr.ErrorKind
 }{
-	{name: "good", cfi: []string{cfaOf64, returnIn}, found: engine.ByCFI},
-	{name: "register after an expression", section: "A.6.4.2.2, 5", cfi: []string{cfaExpr, returnIn, "0x0d,0x41"}, found: engine.ByRules,
+	{name: "good", cfi: []string{cfaOf64, returnIn}, found: trace.ByCFI},
+	{name: "register after an expression", section: "A.6.4.2.2, 5", cfi: []string{cfaExpr, returnIn, "0x0d,0x41"}, found: trace.ByRules,
 		problem: illCFI + "CFA rule is not a register and an offset: DW_CFA_def_cfa_register"},
-	{name: "offset after an expression", section: "A.6.4.2.2, 6", cfi: []string{cfaExpr, returnIn, "0x0e,0x10"}, found: engine.ByRules,
+	{name: "offset after an expression", section: "A.6.4.2.2, 6", cfi: []string{cfaExpr, returnIn, "0x0e,0x10"}, found: trace.ByRules,
 		problem: illCFI + "CFA rule is not a register and an offset: DW_CFA_def_cfa_offset"},
-	{name: "factored offset after an expression", section: "A.6.4.2.2, 7", cfi: []string{cfaExpr, returnIn, "0x13,0x10"}, found: engine.ByRules,
+	{name: "factored offset after an expression", section: "A.6.4.2.2, 7", cfi: []string{cfaExpr, returnIn, "0x13,0x10"}, found: trace.ByRules,
 		problem: illCFI + "CFA rule is not a register and an offset: DW_CFA_def_cfa_offset_sf"},
-	{name: "register without a CFA", section: "A.6.4.2.2, 5", cfi: []string{noCFA, "0x0d,0x41"}, found: engine.ByRules,
+	{name: "register without a CFA", section: "A.6.4.2.2, 5", cfi: []string{noCFA, "0x0d,0x41"}, found: trace.ByRules,
 		problem: illCFI + "CFA rule is not a register and an offset: DW_CFA_def_cfa_register"},
 	{name: "address space", section: "A.6.4.2.2, 3", cfi: []string{"0x30,0x40,0x00,0x09", returnIn},
 		stopped: illCFI + "unknown address space: the CFA is in space 9", problem: illCFI + "unknown address space: the CFA is in space 9"},
-	{name: "factored displacement", section: "A.6.4.2.2, 4", cfi: []string{"0x31,0x40,0x04,0x06", returnIn}, found: engine.ByCFI},
+	{name: "factored displacement", section: "A.6.4.2.2, 4", cfi: []string{"0x31,0x40,0x04,0x06", returnIn}, found: trace.ByCFI},
 	{name: "size of the register", section: "A.6.4.2.2, 1", cfi: []string{"0x0c,0x40,0x00", returnIn},
 		stopped: illCFI + "size does not match the register: register 64 has 32 bits, an address 64", problem: "register 64 has 32 bits"},
 	{name: "lane", section: "A.6.4.2", cfi: []string{"0x0f,5,0xe9,3,0x36,0xe9,2", returnIn},
@@ -74,45 +74,45 @@ var badCFI = []struct {
 		stopped: "too many operations", problem: "evaluation error: offset 0: DW_OP_skip: limit exceeded"},
 	{name: "CFA divided by 0", section: "A.2.5", cfi: []string{"0x0f,3,0x31,0x30,0x1b", returnIn},
 		stopped: "division by zero", problem: "evaluation error: offset 2: DW_OP_div: division by zero"},
-	{name: "registers in each other", section: "A.6.4.1", cfi: []string{cfaOf64, returnIn, "0x09,77,78,0x09,78,77"}, found: engine.ByCFI,
+	{name: "registers in each other", section: "A.6.4.1", cfi: []string{cfaOf64, returnIn, "0x09,77,78,0x09,78,77"}, found: trace.ByCFI,
 		problem: illCFI + "register rules lead to themselves: columns [77 78]", register: 77, location: "undefined"},
-	{name: "register in itself", section: "A.6.4.1", cfi: []string{cfaOf64, returnIn, "0x09,77,77"}, found: engine.ByCFI,
+	{name: "register in itself", section: "A.6.4.1", cfi: []string{cfaOf64, returnIn, "0x09,77,77"}, found: trace.ByCFI,
 		problem: illCFI + "register rules lead to themselves: columns [77]", register: 77, location: "undefined"},
 	// No state of this thread; another may have it.
 	{name: "CFA in memory that is missing", section: "A.2.5", cfi: []string{"0x0f,7,0x0a,0,0x10,0x06,0x36,0xe9,2", returnIn}, stopped: "the recorded stack ends here"},
 
-	{name: "frame base", section: "A.6.4.2", cfi: []string{cfaOf64, returnIn, "0x10,77,2,0x91,0"}, found: engine.ByCFI,
+	{name: "frame base", section: "A.6.4.2", cfi: []string{cfaOf64, returnIn, "0x10,77,2,0x91,0"}, found: trace.ByCFI,
 		register: 77, reason: "DW_OP_fbreg: " + notInCFI, kind: locexpr.IllFormed},
-	{name: "entry value", section: "A.6.4.2", cfi: []string{cfaOf64, returnIn, "0x10,77,3,0xa3,1,0x50"}, found: engine.ByCFI,
+	{name: "entry value", section: "A.6.4.2", cfi: []string{cfaOf64, returnIn, "0x10,77,3,0xa3,1,0x50"}, found: trace.ByCFI,
 		register: 77, reason: "DW_OP_entry_value: " + notInCFI, kind: locexpr.IllFormed},
-	{name: "object", section: "A.6.4.2", cfi: []string{cfaOf64, returnIn, "0x10,77,1,0x97"}, found: engine.ByCFI,
+	{name: "object", section: "A.6.4.2", cfi: []string{cfaOf64, returnIn, "0x10,77,1,0x97"}, found: trace.ByCFI,
 		register: 77, reason: "DW_OP_push_object_address: " + notInCFI, kind: locexpr.IllFormed},
-	{name: "registers on entry that need each other", section: "A.6.4.2", found: engine.ByCFI,
+	{name: "registers on entry that need each other", section: "A.6.4.2", found: trace.ByCFI,
 		cfi:      []string{cfaOf64, returnIn, "0x10,77,8,0xe9,7,78,0x94,4,0x36,0xe9,2", "0x10,78,8,0xe9,7,77,0x94,4,0x36,0xe9,2"},
 		register: 77, reason: "circular dependency", kind: locexpr.IllFormed},
-	{name: "register on entry that needs itself", section: "A.6.4.2", cfi: []string{cfaOf64, returnIn, "0x10,77,3,0xe9,7,77"}, found: engine.ByCFI,
+	{name: "register on entry that needs itself", section: "A.6.4.2", cfi: []string{cfaOf64, returnIn, "0x10,77,3,0xe9,7,77"}, found: trace.ByCFI,
 		register: 77, reason: "circular dependency", kind: locexpr.IllFormed},
-	{name: "register in one of another size", section: "A.6.4.1: register(R)", cfi: []string{cfaOf64, returnIn, "0x09,77,17"}, found: engine.ByCFI,
+	{name: "register in one of another size", section: "A.6.4.1: register(R)", cfi: []string{cfaOf64, returnIn, "0x09,77,17"}, found: trace.ByCFI,
 		register: 77, reason: illCFI + "size does not match the register: register 17 has 64 bits, column 32", kind: locexpr.IllFormed},
-	{name: "CFA of 32 bits as a value", section: "A.6.4.1: val_offset(N)", cfi: []string{cfaOf64, returnIn, "0x14,77,4"}, found: engine.ByCFI,
+	{name: "CFA of 32 bits as a value", section: "A.6.4.1: val_offset(N)", cfi: []string{cfaOf64, returnIn, "0x14,77,4"}, found: trace.ByCFI,
 		register: 77, location: "implicit 10040000"},
-	{name: "CFA of 32 bits as a value of 64", section: "A.6.4.1: val_offset(N)", cfi: []string{cfaOf64, returnIn, "0x14,17,4"}, found: engine.ByCFI,
+	{name: "CFA of 32 bits as a value of 64", section: "A.6.4.1: val_offset(N)", cfi: []string{cfaOf64, returnIn, "0x14,17,4"}, found: trace.ByCFI,
 		register: 17, reason: illCFI + "size does not match the register: register 17 has 64 bits, an address 32", kind: locexpr.IllFormed},
-	{name: "value of another size", section: "A.6.4.1: val_expression(E)", cfi: []string{cfaOf64, returnIn, "0x16,77,1,0x35"}, found: engine.ByCFI,
+	{name: "value of another size", section: "A.6.4.1: val_expression(E)", cfi: []string{cfaOf64, returnIn, "0x16,77,1,0x35"}, found: trace.ByCFI,
 		register: 77, reason: illCFI + "size does not match the register: register 77 has 32 bits, the value 64", kind: locexpr.IllFormed},
-	{name: "value", section: "A.6.4.1: val_expression(E)", cfi: []string{cfaOf64, returnIn, "0x16,17,1,0x35"}, found: engine.ByCFI,
+	{name: "value", section: "A.6.4.1: val_expression(E)", cfi: []string{cfaOf64, returnIn, "0x16,17,1,0x35"}, found: trace.ByCFI,
 		register: 17, location: "implicit 0500000000000000"},
-	{name: "undefined place", section: "A.6.4.1: expression(E)", cfi: []string{cfaOf64, returnIn, "0x10,77,2,0xe9,8"}, found: engine.ByCFI,
+	{name: "undefined place", section: "A.6.4.1: expression(E)", cfi: []string{cfaOf64, returnIn, "0x10,77,2,0xe9,8"}, found: trace.ByCFI,
 		register: 77, location: "undefined"},
-	{name: "implicit place", section: "A.6.4.1: expression(E)", cfi: []string{cfaOf64, returnIn, "0x10,77,6,0x9e,4,1,2,3,4"}, found: engine.ByCFI,
+	{name: "implicit place", section: "A.6.4.1: expression(E)", cfi: []string{cfaOf64, returnIn, "0x10,77,6,0x9e,4,1,2,3,4"}, found: trace.ByCFI,
 		register: 77, location: "implicit 01020304"},
-	{name: "the CFA itself", section: "A.6.4.1: expression(E), the initial stack", cfi: []string{cfaOf64, returnIn, "0x10,77,0"}, found: engine.ByCFI,
+	{name: "the CFA itself", section: "A.6.4.1: expression(E), the initial stack", cfi: []string{cfaOf64, returnIn, "0x10,77,0"}, found: trace.ByCFI,
 		register: 77, location: "memory 6:0x400"},
 	{name: "half a return address", section: "A.2.5.4.3.4: undefined storage", cfi: []string{cfaOf64, "0x10,16,6,0x90,62,0x93,4,0x93,4"},
 		stopped: "return address: location is undefined"},
-	{name: "state that was not remembered", section: "DWARF 5, 6.4.2.4", cfi: []string{cfaOf64, returnIn, "0x0b"}, found: engine.ByRules,
+	{name: "state that was not remembered", section: "DWARF 5, 6.4.2.4", cfi: []string{cfaOf64, returnIn, "0x0b"}, found: trace.ByRules,
 		problem: "restore_state without remember_state: DW_CFA_restore_state"},
-	{name: "instruction", section: "DWARF 5, 7.24", cfi: []string{cfaOf64, returnIn, "0x3f"}, found: engine.ByRules,
+	{name: "instruction", section: "DWARF 5, 7.24", cfi: []string{cfaOf64, returnIn, "0x3f"}, found: trace.ByRules,
 		problem: "unknown call frame instruction: 0x3f"},
 }
 
@@ -168,7 +168,7 @@ func TestCallFrameInformationThatIsIllFormed(t *testing.T) {
 				r.Set(regSGPR0+n, word(v, 4))
 			}
 			module := *d.module
-			tg := d.engine.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "amdgpu", ThreadID: c.name, Registers: r}, Loaded: []*target.Module{&module}})
+			tg := d.engine.Attach(&walk.Sample{Sample: trace.Sample{Arch: "amdgpu", ThreadID: c.name, Registers: r}, Loaded: []*target.Module{&module}})
 			th := tg.Threads()[0]
 			s := tg.Walk(context.Background(), th)
 			switch {
@@ -179,7 +179,7 @@ func TestCallFrameInformationThatIsIllFormed(t *testing.T) {
 			case len(s.Frames) != 2 || s.Frames[1].PC != back || s.Frames[1].FoundBy != c.found:
 				t.Fatalf("%s: frames %+v, stopped: %v", c.section, s.Frames, s.Stopped)
 			}
-			problems := strings.Join(tg.ModuleInfo(&module.LoadedModule).Problems, "\n")
+			problems := strings.Join(tg.ModuleInfo(&module.Module).Problems, "\n")
 			if c.problem == "" && problems != "" || !strings.Contains(problems, c.problem) {
 				t.Errorf("%s: problems %q, expected %q", c.section, problems, c.problem)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
@@ -105,9 +106,9 @@ func TestValuesOfMachinesOfBothByteOrders(t *testing.T) {
 			for _, f := range th.Frames[:2] {
 				for _, list := range f.Details.Locals {
 					for i := range list {
-						if v := &list[i]; v.Status == value.OK {
+						if v := &list[i]; v.Status == trace.ValueOK {
 							got = append(got, v.Name+" = "+value.Line(&v.Value, v.Language))
-						} else if v.Status == value.Failed {
+						} else if v.Status == trace.ValueFailed {
 							t.Log(v.Name, v.Problem)
 						}
 					}
@@ -146,9 +147,9 @@ func TestReturnAddressAboveTheCFAMovesNoStackPointer(t *testing.T) {
 }
 
 // stackOf is the stack of the one thread of a snapshot.
-func stackOf(t *testing.T, path string, description func() *sdk.Description) *engine.Stack {
+func stackOf(t *testing.T, path string, description func() *sdk.Description) *trace.Stack {
 	t.Helper()
-	limits := value.DefaultLimits
+	limits := trace.DefaultValueLimits
 	e, err := engine.New(engine.Options{Registers: true, Locals: &limits, Plugins: plugin.Options{InProcess: []sdk.Architecture{described{description: description}}}})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -56,7 +57,7 @@ func TestFramesOfThreadsOverOneStackAreBounded(t *testing.T) {
 		switch {
 		case len(s.Frames) == DefaultMaxFrames:
 			whole++
-		case len(s.Frames) < ownFrames || s.Stopped.Reason != StopFrameLimit || !strings.Contains(s.Stopped.Detail, "room for"):
+		case len(s.Frames) < ownFrames || s.Stopped.Reason != trace.StopFrameLimit || !strings.Contains(s.Stopped.Detail, "room for"):
 			t.Fatalf("%d frames: %v", len(s.Frames), s.Stopped)
 		}
 	}
@@ -73,7 +74,7 @@ func TestFramesOfThreadsOverOneStackAreBounded(t *testing.T) {
 func TestAStackOfReturnAddressesOnlyIsWhole(t *testing.T) {
 	target := openBounded(t, "testdata/bounds/deep.snapshot", 1<<20)
 	s := target.Walk(context.Background(), target.Threads()[0])
-	if len(s.Frames) != 16385 || s.Stopped.Reason == StopFrameLimit {
+	if len(s.Frames) != 16385 || s.Stopped.Reason == trace.StopFrameLimit {
 		t.Errorf("%d frames: %v", len(s.Frames), s.Stopped)
 	}
 	if p := problemsOfBounds(target); len(p) > 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	entry "github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
@@ -36,11 +37,11 @@ func TestCallsOfEntries(t *testing.T) {
 	}
 	defer file.Close()
 	module := &target.Module{
-		LoadedModule: target.LoadedModule{
+		Module: trace.Module{
 			Path: path,
 			Arch: "x86_64",
 			File: path,
-			Segments: []target.Segment{
+			Segments: []trace.Segment{
 				{Address: 0x1000, Size: 0x100, Start: 0x1000, Executable: true},
 			},
 		},
@@ -53,7 +54,7 @@ func TestCallsOfEntries(t *testing.T) {
 	}
 	defer e.Close()
 	at := func(pc uint64) walk.Activation {
-		s := &walk.Sample{SampleState: walk.SampleState{Arch: "x86_64", ThreadID: "1", StackStart: 0x7000, Stack: make([]byte, 0x40)}, Loaded: []*target.Module{module}}
+		s := &walk.Sample{Sample: trace.Sample{Arch: "x86_64", ThreadID: "1", StackStart: 0x7000, Stack: make([]byte, 0x40)}, Loaded: []*target.Module{module}}
 		copy(s.Stack[0x10:], []byte{0xfe, 0xff, 1, 2})
 		s.Registers.Set(16, binary.LittleEndian.AppendUint64(nil, pc))    // rip
 		s.Registers.Set(3, make([]byte, 8))                               // rbx

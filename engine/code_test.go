@@ -20,6 +20,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
@@ -126,25 +127,25 @@ func openCode(t *testing.T, path, processor string, lanes uint32, program string
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	m := &target.Module{LoadedModule: target.LoadedModule{Path: path, Arch: "amdgpu", Processor: processor, File: path}, Object: file}
+	m := &target.Module{Module: trace.Module{Path: path, Arch: "amdgpu", Processor: processor, File: path}, Object: file}
 	for _, s := range file.Segments() {
-		m.Segments = append(m.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: loadedAt + s.Address, Executable: s.Executable()})
+		m.Segments = append(m.Segments, trace.Segment{Address: s.Address, Size: s.MemSize, Start: loadedAt + s.Address, Executable: s.Executable()})
 	}
-	tg := e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "amdgpu", ThreadID: "1"}, Loaded: []*target.Module{m}})
+	tg := e.Attach(&walk.Sample{Sample: trace.Sample{Arch: "amdgpu", ThreadID: "1"}, Loaded: []*target.Module{m}})
 	return &gpuCode{tg, m, lanes}
 }
 
 // shown is the code of frames at PCs, exact ones and return addresses.
-func (g *gpuCode) shown(exact, returns []uint64, count int) (codes []*engine.FrameCode) {
+func (g *gpuCode) shown(exact, returns []uint64, count int) (codes []*trace.FrameCode) {
 	th := g.target.Threads()[0]
-	s := &engine.Stack{Thread: th, Lanes: g.lanes}
+	s := &trace.Stack{Thread: th, Lanes: g.lanes}
 	for i, list := range [][]uint64{exact, returns} {
 		for _, pc := range list {
-			s.Frames = append(s.Frames, engine.Frame{PC: loadedAt + pc, Exact: i == 0, Module: &g.module.LoadedModule})
+			s.Frames = append(s.Frames, trace.Frame{PC: loadedAt + pc, Exact: i == 0, Module: &g.module.Module})
 		}
 	}
 	reader := g.target.CodeReader(count)
-	reader.Prepare(context.Background(), []*engine.Stack{s})
+	reader.Prepare(context.Background(), []*trace.Stack{s})
 	for i := range s.Frames {
 		codes = append(codes, reader.Of(context.Background(), th, &s.Frames[i]))
 	}
@@ -152,7 +153,7 @@ func (g *gpuCode) shown(exact, returns []uint64, count int) (codes []*engine.Fra
 }
 
 // checkCode holds the code at each PC against a listing.
-func checkCode(c *engine.FrameCode, pc uint64, isReturn bool, listed map[uint64]gpuInstruction, hasTexts bool) error {
+func checkCode(c *trace.FrameCode, pc uint64, isReturn bool, listed map[uint64]gpuInstruction, hasTexts bool) error {
 	if c.Problem != "" {
 		return fmt.Errorf("at %#x: %s", pc, c.Problem)
 	}

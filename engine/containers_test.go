@@ -19,6 +19,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
@@ -117,7 +118,7 @@ func (b *containerBuild) make(t testing.TB) string {
 }
 
 // localsOf are the variables of the frame of a function, by name.
-func localsOf(t *testing.T, core, function string, limits value.Limits) map[string]engine.Variable {
+func localsOf(t *testing.T, core, function string, limits trace.ValueLimits) map[string]trace.FrameVariable {
 	t.Helper()
 	e, err := engine.New(engine.Options{Locals: &limits, Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
 	if err != nil {
@@ -136,7 +137,7 @@ func localsOf(t *testing.T, core, function string, limits value.Limits) map[stri
 				if name != function && !strings.HasSuffix(name, "::"+function) && !strings.HasSuffix(name, "."+function) {
 					continue
 				}
-				list := map[string]engine.Variable{}
+				list := map[string]trace.FrameVariable{}
 				if locals := f.Locals(); level < len(locals) {
 					for _, v := range locals[level] {
 						list[v.Name] = v
@@ -157,7 +158,7 @@ var anyAddress = regexp.MustCompile(`0x[0-9a-f]{6,}`)
 var lambdaNumber = regexp.MustCompile(`\$_\d+`)
 
 // containerLine is a variable's text without addresses. That of long ones is cut.
-func containerLine(v *engine.Variable) string {
+func containerLine(v *trace.FrameVariable) string {
 	text := anyAddress.ReplaceAllString(value.Line(&v.Value, v.Language), "ADDR")
 	text = lambdaNumber.ReplaceAllString(text, "$$_N")
 	return text[:min(len(text), 300)]
@@ -198,7 +199,7 @@ func TestContainersHoldWhatTheSourceSays(t *testing.T) {
 			dir := b.make(t)
 			right, missing := 0, 0
 			for _, function := range b.functions {
-				list := localsOf(t, filepath.Join(dir, function+".core"), function, value.DefaultLimits)
+				list := localsOf(t, filepath.Join(dir, function+".core"), function, trace.DefaultValueLimits)
 				for _, key := range slices.Sorted(func(yield func(string) bool) {
 					for key := range want {
 						if strings.HasPrefix(key, function+" ") && !yield(key) {
@@ -296,7 +297,7 @@ func TestContainersAreShownAsByGdb(t *testing.T) {
 		core := filepath.Join(dir, function+".core")
 		out := oracle.Run(t, "gdb", "-nx", "-batch", "-iex", "set auto-load safe-path /", "-iex", printersOfGdb, "-ex", "set print elements 200",
 			"-ex", fmt.Sprintf(selectFrame, function), "-ex", "info locals", filepath.Join(dir, "x"), core)
-		list := localsOf(t, core, function, value.DefaultLimits)
+		list := localsOf(t, core, function, trace.DefaultValueLimits)
 		for _, m := range variable.FindAllStringSubmatch(out, -1) {
 			v, ok := list[m[1]]
 			if !ok {
@@ -376,8 +377,8 @@ func TestDamagedContainersAreReadInBounds(t *testing.T) {
 				for _, function := range b.functions {
 					core := damaged(t, filepath.Join(dir, function+".core"), random)
 					from := time.Now()
-					for _, v := range localsOf(t, core, function, value.Limits{Depth: 8, Elements: 2000}) {
-						if v.Status != value.OK {
+					for _, v := range localsOf(t, core, function, trace.ValueLimits{Depth: 8, Elements: 2000}) {
+						if v.Status != trace.ValueOK {
 							broken++
 						}
 						_ = value.Line(&v.Value, v.Language)
@@ -401,10 +402,10 @@ func TestDamagedContainersAreReadInBounds(t *testing.T) {
 func TestUnmadeContainersAreNone(t *testing.T) {
 	b := containerBuilds[0]
 	b.functions = []string{"unmade"}
-	list := localsOf(t, filepath.Join(b.make(t), "unmade.core"), "unmade", value.DefaultLimits)
+	list := localsOf(t, filepath.Join(b.make(t), "unmade.core"), "unmade", trace.DefaultValueLimits)
 	for _, name := range []string{"v", "s", "m", "u", "l", "d", "p", "w", "o", "a", "b", "t"} {
 		v, ok := list[name]
-		if !ok || v.Status == value.OK || !strings.Contains(v.Problem, "std::") {
+		if !ok || v.Status == trace.ValueOK || !strings.Contains(v.Problem, "std::") {
 			t.Errorf("%s = %s (%s)", name, value.Line(&v.Value, v.Language), v.Status)
 		}
 		if len(v.Children) == 0 {
@@ -416,7 +417,7 @@ func TestUnmadeContainersAreNone(t *testing.T) {
 // BenchmarkContainers reads the containers of a frame, as what they stand for and as
 // they are.
 func BenchmarkContainers(b *testing.B) {
-	for _, limits := range []value.Limits{{}, {Raw: true}} {
+	for _, limits := range []trace.ValueLimits{{}, {Raw: true}} {
 		name := "forms"
 		if limits.Raw {
 			name = "raw"
@@ -451,7 +452,7 @@ var (
 )
 
 // literals are the numbers and strings that a value consists of.
-func literals(v *value.Value) (list []string) {
+func literals(v *trace.Value) (list []string) {
 	if len(v.Children) == 0 && wholeLiteral.MatchString(v.Text) {
 		list = append(list, v.Text)
 	}
@@ -468,7 +469,7 @@ func TestGoValuesAreThoseOfDelve(t *testing.T) {
 	b := &containerBuilds[12]
 	dir := b.make(t)
 	core := filepath.Join(dir, "others.core")
-	list := localsOf(t, core, "others", value.Limits{Depth: 8, Elements: 64})
+	list := localsOf(t, core, "others", trace.ValueLimits{Depth: 8, Elements: 64})
 	// Of large arrays and maps it prints another part, and of channels how they are built.
 	names := []string{
 		"text", "empty", "slice", "nilSlice", "points", "bytes", "nested", "small", "nilMap", "emptyMap", "deleted", "named", "structs",

@@ -18,8 +18,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/code"
-	"github.com/unwindd/unwindd/engine/value"
-	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/gcn"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
@@ -272,7 +271,7 @@ func (c *variablesJudge) look() {
 }
 
 // frame holds the variables of a frame against the truth.
-func (c *variablesJudge) frame(f *Frame, scope *code.Variables, lookup uint64, truth *frameTruth) {
+func (c *variablesJudge) frame(f *trace.Frame, scope *code.Variables, lookup uint64, truth *frameTruth) {
 	lists := slices.Clone(f.Locals())
 	for i := range scope.List {
 		s := &scope.List[i]
@@ -287,7 +286,7 @@ func (c *variablesJudge) frame(f *Frame, scope *code.Variables, lookup uint64, t
 			c.t.Errorf("no variables of level %d", s.Level)
 			return
 		}
-		var of []walk.Variable
+		var of []trace.FrameVariable
 		of, lists[s.Level] = laneRest(lists[s.Level])
 		for k := range of {
 			v := &of[k]
@@ -303,7 +302,7 @@ func (c *variablesJudge) frame(f *Frame, scope *code.Variables, lookup uint64, t
 }
 
 // laneRest splits off the values that lanes have of the first variable.
-func laneRest(list []walk.Variable) (ofLanes, rest []walk.Variable) {
+func laneRest(list []trace.FrameVariable) (ofLanes, rest []trace.FrameVariable) {
 	for n := 1; n < len(list); n++ {
 		if list[n].Name != list[0].Name || slices.Min(slices.Collect(list[n].Lanes.All())) == slices.Min(slices.Collect(list[0].Lanes.All())) {
 			return list[:n], list[n:]
@@ -313,10 +312,10 @@ func laneRest(list []walk.Variable) (ofLanes, rest []walk.Variable) {
 }
 
 // value holds the value that a lane has against the truth.
-func (c *variablesJudge) value(v *walk.Variable, expr string, lane int, size uint64, truth *frameTruth) {
+func (c *variablesJudge) value(v *trace.FrameVariable, expr string, lane int, size uint64, truth *frameTruth) {
 	n := c.counts
 	if expr == "" {
-		if v.Status != value.OptimizedOut {
+		if v.Status != trace.ValueOptimizedOut {
 			n.wrong++
 			c.t.Errorf("%s has no location, and is %s %s", v.Name, v.Status, v.Text)
 		}
@@ -327,7 +326,7 @@ func (c *variablesJudge) value(v *walk.Variable, expr string, lane int, size uin
 	case err != nil:
 		n.elsewhere++
 		n.causes["not held: "+expr]++
-	case v.Status != value.OK && v.Status != value.Partial:
+	case v.Status != trace.ValueOK && v.Status != trace.ValuePartial:
 		n.unknown++
 		n.causes[wavecheck.Numbers.ReplaceAllString(fmt.Sprint(v.Status, " ", v.Problem), "N")]++
 	case want == nil:
@@ -344,7 +343,7 @@ func (c *variablesJudge) value(v *walk.Variable, expr string, lane int, size uin
 }
 
 // sameBytes holds a value against its bytes; "" where they are the same.
-func sameBytes(v *value.Value, b []byte) string {
+func sameBytes(v *trace.Value, b []byte) string {
 	if len(v.Children) > 0 {
 		each := len(b) / (len(v.Children) + int(v.More)) //nolint:gosec // small
 		for i := range v.Children {

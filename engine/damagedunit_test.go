@@ -7,7 +7,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -18,7 +18,7 @@ import (
 // were changed (.ci/peers/mutations -seed 20261128 -first 24823).
 func TestVariablesOfADamagedUnit(t *testing.T) {
 	e, err := engine.New(engine.Options{
-		Locals:  &value.Limits{Depth: 9, Elements: 8},
+		Locals:  &trace.ValueLimits{Depth: 9, Elements: 8},
 		Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New()}},
 	})
 	if err != nil {

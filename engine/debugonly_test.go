@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -53,7 +53,7 @@ func TestADebugFileAloneGivesNamesAndLines(t *testing.T) {
 			}
 			m := alone.process.Segment(alone.Walk(t.Context(), alone.Threads()[0]).Frames[0].PC).Module
 			info := m.Info()
-			if m.HasCode() || m.File != "" || info.DebugFile != debug || info.DebugInfo != code.DebugInfoFound || !strings.Contains(strings.Join(info.Problems, "\n"), "which has no code") {
+			if m.HasCode() || m.File != "" || info.DebugFile != debug || info.DebugInfo != trace.DebugInfoFound || !strings.Contains(strings.Join(info.Problems, "\n"), "which has no code") {
 				t.Errorf("%s: has code %v, file %q, %+v", m.Path, m.HasCode(), m.File, info)
 			}
 			problems := strings.Join(alone.Problems(), "\n")
@@ -80,7 +80,7 @@ func TestCallsAreSeenInDebugInformation(t *testing.T) {
 	for _, th := range target.Threads() {
 		for _, f := range target.Walk(t.Context(), th).Frames[1:] {
 			s := target.process.Segment(f.PC)
-			if s == nil || s.Module.DebugInfo() != code.DebugInfoFound {
+			if s == nil || s.Module.DebugInfo() != trace.DebugInfoFound {
 				continue
 			}
 			pc := s.ObjectAddress(f.PC)

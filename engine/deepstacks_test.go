@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // deepFrames is how many frames the stack of testdata/bounds/deep.snapshot has.
@@ -21,9 +23,9 @@ func TestDeepStacksAreWalkedByPartsAsAWhole(t *testing.T) {
 	if len(whole.Frames) != deepFrames {
 		t.Fatalf("%d frames, expected %d", len(whole.Frames), deepFrames)
 	}
-	equal := func(what string, want, got []Frame) {
+	equal := func(what string, want, got []trace.Frame) {
 		t.Helper()
-		if !slices.EqualFunc(want, got, func(a, b Frame) bool {
+		if !slices.EqualFunc(want, got, func(a, b trace.Frame) bool {
 			return a.PC == b.PC && a.CFA == b.CFA && a.HasCFA == b.HasCFA && a.FoundBy == b.FoundBy && a.ModuleOffset == b.ModuleOffset && a.RestsOnGuess == b.RestsOnGuess
 		}) {
 			t.Errorf("the %s are %d others than those of the whole stack", what, len(got))
@@ -64,7 +66,7 @@ func TestAKeptFrameTakesLittleMemory(t *testing.T) {
 	// What other tests left behind may go at any time, so the same is asked more than once.
 	for range 5 {
 		before, frames := used(), 0
-		stacks := make([]*Stack, 8)
+		stacks := make([]*trace.Stack, 8)
 		for i := range stacks {
 			stacks[i] = one.Walk(ctx, one.Threads()[i])
 			frames += len(stacks[i].Frames)

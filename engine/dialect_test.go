@@ -18,6 +18,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/sdk"
@@ -151,7 +152,7 @@ func TestWavesWalkByTheDialectOfTheirObject(t *testing.T) {
 				got = append(got, fmt.Sprintf("%#x %s", f.ModuleOffset, f.FoundBy))
 			}
 			want := []string{"0x16a4 context", "0x16f8 cfi", "0x18d0 cfi"}
-			if diff := cmp.Diff(want, got); diff != "" || stack.Stopped.Reason != StopOutermost {
+			if diff := cmp.Diff(want, got); diff != "" || stack.Stopped.Reason != trace.StopOutermost {
 				t.Errorf("stopped: %+v, problems %q\n%s", stack.Stopped, snap.Problems(), diff)
 			}
 		})

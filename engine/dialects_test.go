@@ -15,6 +15,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/sdk"
@@ -143,17 +144,17 @@ func dialectObject(t *testing.T) []byte {
 }
 
 // openDialect opens the object as a module about which the plugin says answer.
-func openDialect(t *testing.T, file []byte, answer sdk.OpenObjectAnswer) (*Target, *target.Module, *target.Thread) {
+func openDialect(t *testing.T, file []byte, answer sdk.OpenObjectAnswer) (*Target, *target.Module, *trace.Thread) {
 	t.Helper()
 	o, err := object.New("toy.so", file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := &target.Module{
-		LoadedModule: target.LoadedModule{
+		Module: trace.Module{
 			Path:     "toy.so",
 			Arch:     "toy",
-			Segments: []target.Segment{{Address: 0x1000, Size: 0x30, Start: codeStart, Executable: true}},
+			Segments: []trace.Segment{{Address: 0x1000, Size: 0x30, Start: codeStart, Executable: true}},
 		},
 		Object: o,
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
@@ -52,13 +53,13 @@ func sampleOf(t *testing.T, path string) *engine.Target {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	m := &target.Module{LoadedModule: target.LoadedModule{Path: path, Arch: "x86_64", File: path}, Object: file}
+	m := &target.Module{Module: trace.Module{Path: path, Arch: "x86_64", File: path}, Object: file}
 	for _, s := range file.Segments() {
-		m.Segments = append(m.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: loadedAt + s.Address, Executable: s.Executable()})
+		m.Segments = append(m.Segments, trace.Segment{Address: s.Address, Size: s.MemSize, Start: loadedAt + s.Address, Executable: s.Executable()})
 	}
 	var r sdk.Registers
 	r.Set(16, binary.LittleEndian.AppendUint64(nil, loadedAt)) // rip
-	return e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64", ThreadID: "1", Registers: r}, Loaded: []*target.Module{m}})
+	return e.Attach(&walk.Sample{Sample: trace.Sample{Arch: "x86_64", ThreadID: "1", Registers: r}, Loaded: []*target.Module{m}})
 }
 
 // TestDisassembleEqualsObjdump holds every instruction of functions of libc against
@@ -111,7 +112,7 @@ func TestDisassembleEqualsObjdump(t *testing.T) {
 }
 
 // objdump are the instructions of a function, at the addresses that it is loaded at.
-func objdump(t *testing.T, path, function string) (lines []engine.Line) {
+func objdump(t *testing.T, path, function string) (lines []trace.Instruction) {
 	t.Helper()
 	file, err := elf.Open(path)
 	if err != nil {
@@ -144,13 +145,13 @@ func objdump(t *testing.T, path, function string) (lines []engine.Line) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines = append(lines, engine.Line{Address: loadedAt + address, Bytes: code, Text: m[3]})
+		lines = append(lines, trace.Instruction{Address: loadedAt + address, Bytes: code, Text: m[3]})
 	}
 	return lines
 }
 
 // sameLines compares addresses and bytes. current is the index of the requested one.
-func sameLines(got, want []engine.Line, current int) string {
+func sameLines(got, want []trace.Instruction, current int) string {
 	if len(got) != len(want) {
 		return fmt.Sprintf("%d instructions, objdump has %d", len(got), len(want))
 	}
@@ -185,13 +186,13 @@ func TestCodeWhereNoFunctionIsKnown(t *testing.T) {
 	reader := e.Attach(loose).CodeReader(5)
 	const want = "nothing before the PC: where the function begins is not known"
 	for _, exact := range []bool{true, false} {
-		c := reader.Of(context.Background(), loose.Thread(), &engine.Frame{PC: 0x1006, Exact: exact})
+		c := reader.Of(context.Background(), loose.Thread(), &trace.Frame{PC: 0x1006, Exact: exact})
 		if len(c.Lines) != 3 || c.Lines[0].Address != 0x1006 || c.Lines[0].IsAt != exact || c.Problem != want {
 			t.Errorf("exact %v: %+v", exact, c)
 		}
 	}
 	for _, pc := range []uint64{0, 0x2000, 0x1009, ^uint64(0)} {
-		c := reader.Of(context.Background(), loose.Thread(), &engine.Frame{PC: pc})
+		c := reader.Of(context.Background(), loose.Thread(), &trace.Frame{PC: pc})
 		if c.Lines != nil || !strings.Contains(c.Problem, target.ErrNoMemory.Error()) {
 			t.Errorf("%#x: %+v", pc, c)
 		}
@@ -206,14 +207,14 @@ func TestCodeThatIsOutOfStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(lines, func(l engine.Line) bool { return len(l.Bytes) >= 4 })
+	i := slices.IndexFunc(lines, func(l trace.Instruction) bool { return len(l.Bytes) >= 4 })
 	pc := lines[i].Address + 1
 	reader := tg.CodeReader(4)
-	c := reader.Of(context.Background(), tg.Threads()[0], &engine.Frame{PC: pc, Exact: true})
+	c := reader.Of(context.Background(), tg.Threads()[0], &trace.Frame{PC: pc, Exact: true})
 	if len(c.Lines) != 4 || !c.Lines[0].IsAt || c.Lines[0].Address != pc || !strings.HasPrefix(c.Problem, "nothing before the PC: code that is read from the function's beginning, ") {
 		t.Errorf("%+v", c)
 	}
-	c = reader.Of(context.Background(), tg.Threads()[0], &engine.Frame{PC: pc})
+	c = reader.Of(context.Background(), tg.Threads()[0], &trace.Frame{PC: pc})
 	if len(c.Lines) != 4 || c.Lines[0].IsAt || c.Lines[0].Address != pc || c.Problem == "" {
 		t.Errorf("a return address: %+v", c)
 	}
@@ -248,7 +249,7 @@ func TestCodeOfLongFunctions(t *testing.T) {
 	tg := sampleOf(t, library)
 	reader := tg.CodeReader(5)
 	for _, s := range symbols {
-		c := reader.Of(context.Background(), tg.Threads()[0], &engine.Frame{PC: loadedAt + s.Value + s.Size})
+		c := reader.Of(context.Background(), tg.Threads()[0], &trace.Frame{PC: loadedAt + s.Value + s.Size})
 		switch s.Name {
 		case "long": // its last instruction is the call
 			if len(c.Lines) != 5 || !c.Lines[4].IsAt || len(c.Lines[4].Bytes) != 2 || len(c.Lines[0].Bytes) != 5 || c.Problem != "" {
@@ -277,7 +278,7 @@ func TestDisassembleWithoutCode(t *testing.T) {
 			t.Errorf("%#x: %v", address, lines)
 		}
 	}
-	if _, err := tg.Disassemble(context.Background(), &target.Thread{}, loadedAt, 0, 0); err == nil {
+	if _, err := tg.Disassemble(context.Background(), &trace.Thread{}, loadedAt, 0, 0); err == nil {
 		t.Error("no error of a thread of no target")
 	}
 	state := &walk.Synthetic{Arch: "mute", Memory: []walk.Piece{{Address: 0x1000, Bytes: make([]byte, 64)}}}
@@ -290,7 +291,7 @@ func TestDisassembleWithoutCode(t *testing.T) {
 	if _, err := mutes.Disassemble(context.Background(), state.Thread(), 0x1000, 0, 4); !errors.Is(err, sdk.ErrNotImplemented) {
 		t.Errorf("mute: %v, expected %v", err, sdk.ErrNotImplemented)
 	}
-	c := mutes.CodeReader(3).Of(context.Background(), state.Thread(), &engine.Frame{PC: 0x1000, Exact: true})
+	c := mutes.CodeReader(3).Of(context.Background(), state.Thread(), &trace.Frame{PC: 0x1000, Exact: true})
 	if c.Problem != "architecture mute shows no code" || c.Lines != nil {
 		t.Errorf("mute: %+v", c)
 	}

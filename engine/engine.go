@@ -42,8 +42,8 @@ import (
 	"github.com/unwindd/unwindd/engine/target/process"
 	"github.com/unwindd/unwindd/engine/target/registered"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/unpack"
-	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
@@ -103,7 +103,7 @@ type Options struct {
 	// Lanes finds the states of the lanes of a wave in every frame.
 	Lanes bool
 	// Locals reads the variables of every frame within limits; nil: none are.
-	Locals *value.Limits
+	Locals *trace.ValueLimits
 	// SourceLines is the number of lines of source that Target.Source returns, at most
 	// source.MaxLines; 0: none.
 	SourceLines int
@@ -368,7 +368,7 @@ func (e *Engine) OpenProcess(pid int) (*Target, error) {
 
 // RecordProcess samples a live process, and writes the samples to file, a recording that
 // Profile reads; see process.Record, whose errors it returns.
-func (e *Engine) RecordProcess(ctx context.Context, pid int, file io.WriteSeeker, o process.RecordOptions) (process.Recorded, error) {
+func (e *Engine) RecordProcess(ctx context.Context, pid int, file io.WriteSeeker, o trace.RecordOptions) (trace.Recorded, error) {
 	files := process.Options{
 		Describe: func(machine uint16) (*sdk.Description, error) { return prepared(e.plugins.ForMachine(machine)) },
 	}
@@ -402,7 +402,7 @@ func (t *Target) addRegistered() {
 		}
 		return n, err
 	})
-	if kind := state.Info().Kind; kind == target.ELFCore || kind == target.LiveProcess {
+	if kind := state.Info().Kind; kind == trace.ELFCore || kind == trace.LiveProcess {
 		t.registered = problems // a system without such code has no list
 	}
 	if len(list) > 0 {

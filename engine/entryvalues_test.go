@@ -15,7 +15,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	entry "github.com/unwindd/unwindd/engine/symbol/dwarf"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/oracle"
@@ -106,7 +106,7 @@ func (c *entryComparison) compare(core string, gdb []gdbThread) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	threads := map[string]*target.Thread{}
+	threads := map[string]*trace.Thread{}
 	for _, th := range tg.Threads() {
 		threads[th.ID] = th
 	}
@@ -149,7 +149,7 @@ func (c *entryComparison) compare(core string, gdb []gdbThread) {
 
 // tailsOfFrame are the functions that called that of a frame by tail calls.
 type tailsOfFrame struct {
-	frames      []engine.Frame
+	frames      []trace.Frame
 	activations []walk.Activation
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -120,7 +121,7 @@ func checkEqualProfile(t *testing.T, e *engine.Engine, program string) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("perf record: %v\n%s", err, out)
 	}
-	p, err := e.Profile(context.Background(), data, engine.ProfileOptions{})
+	p, err := e.Profile(context.Background(), data, trace.ProfileOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/ehpe"
@@ -170,7 +171,7 @@ func TestAThreadWithoutPC(t *testing.T) {
 	state := &walk.Synthetic{Arch: "x86_64"}
 	made := e.Attach(state)
 	s := made.Walk(context.Background(), state.Thread())
-	if len(s.Frames) != 0 || s.Stopped.Reason != StopNoMemory || !strings.Contains(s.Stopped.Detail, "rip") {
+	if len(s.Frames) != 0 || s.Stopped.Reason != trace.StopNoMemory || !strings.Contains(s.Stopped.Detail, "rip") {
 		t.Errorf("stack of %d frames, %+v", len(s.Frames), s.Stopped)
 	}
 	evaluated := 0

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/gcn"
 	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/internal/wavecheck"
@@ -27,7 +28,7 @@ func exactCFI(t *testing.T, p gcn.Processor, level string, sources []string, see
 	o := gcn.Open(t, p, plain)
 	with := gcn.WithCFI(t, o, assemblies, gcn.Launches(o, seed, items))
 	j := newWave(t, with, Options{NoSymbols: true}).Judge
-	j.By = ByCFI
+	j.By = trace.ByCFI
 	if err := j.ExecuteAll(seed, items, func() error { return nil }); err != nil {
 		t.Error(err)
 	}

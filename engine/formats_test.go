@@ -21,6 +21,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -148,7 +149,7 @@ func openForeign(t *testing.T, path string) (*foreign, *Target) {
 
 // walkForeign walks the only thread: two frames by the plugin's rows where it was
 // given the code object, else one.
-func walkForeign(t *testing.T, state *Target) *Stack {
+func walkForeign(t *testing.T, state *Target) *trace.Stack {
 	t.Helper()
 	return state.Walk(context.Background(), state.Threads()[0])
 }
@@ -196,7 +197,7 @@ func TestCodeObjectsThatAreNoELFFilesAreThePlugins(t *testing.T) {
 				t.Error(d)
 			}
 			m := state.process.Modules()[0]
-			problems := append(state.ModuleInfo(&m.LoadedModule).Problems, m.Problem)
+			problems := append(state.ModuleInfo(&m.Module).Problems, m.Problem)
 			if c.problem == "" {
 				problems = append(problems, "none: ")
 			}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
@@ -23,7 +23,7 @@ import (
 func walkedPCs(th *report.Thread) []string {
 	pcs := []string{}
 	for _, f := range th.Frames {
-		if !f.Inlined && f.FoundBy != string(engine.ByCallSite) {
+		if !f.Inlined && f.FoundBy != string(trace.ByCallSite) {
 			pcs = append(pcs, f.PC)
 		}
 	}
@@ -36,7 +36,7 @@ func walkedPCs(th *report.Thread) []string {
 func withoutCTails(th *report.Thread) []string {
 	pcs := []string{}
 	for _, f := range th.Frames {
-		if !f.Inlined && (f.FoundBy != string(engine.ByCallSite) || !strings.HasSuffix(f.Function, "qsort")) {
+		if !f.Inlined && (f.FoundBy != string(trace.ByCallSite) || !strings.HasSuffix(f.Function, "qsort")) {
 			pcs = append(pcs, f.PC)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -33,21 +34,21 @@ func TestRegistersThatWereGivenBack(t *testing.T) {
 	}
 	defer o.Close()
 	at := addressesOf(t, path)
-	m := &target.Module{LoadedModule: target.LoadedModule{Path: path, Arch: "x86_64"}, Object: o}
+	m := &target.Module{Module: trace.Module{Path: path, Arch: "x86_64"}, Object: o}
 	for _, s := range o.Segments() {
-		m.Segments = append(m.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: s.Address, Executable: s.Executable()})
+		m.Segments = append(m.Segments, trace.Segment{Address: s.Address, Size: s.MemSize, Start: s.Address, Executable: s.Executable()})
 	}
 	e := newX86Engine(t, Options{NoSymbols: true})
 	for _, tt := range []struct {
 		function, back string
 		want           []string
-		reason         StopReason
+		reason         trace.StopReason
 	}{
-		{"returns", "after_popping", []string{"returns", "after_popping", "after_start"}, StopOutermost},
-		{"uses", "after_keeping", []string{"uses", "after_keeping"}, StopNoMemory},
+		{"returns", "after_popping", []string{"returns", "after_popping", "after_start"}, trace.StopOutermost},
+		{"uses", "after_keeping", []string{"uses", "after_keeping"}, trace.StopNoMemory},
 	} {
 		const sp = 0x7ffe0000
-		s := &walk.Sample{SampleState: walk.SampleState{Arch: "x86_64", StackStart: sp, Stack: make([]byte, 96)}, Loaded: []*target.Module{m}}
+		s := &walk.Sample{Sample: trace.Sample{Arch: "x86_64", StackStart: sp, Stack: make([]byte, 96)}, Loaded: []*target.Module{m}}
 		binary.LittleEndian.PutUint64(s.Stack, at[tt.back])
 		binary.LittleEndian.PutUint64(s.Stack[80:], at["after_start"])
 		for number, value := range map[uint32]uint64{x86_64.Description().FP: sp + 72, x86_64.Description().SP: sp, x86_64.Description().PC: at[tt.function]} {
@@ -58,7 +59,7 @@ func TestRegistersThatWereGivenBack(t *testing.T) {
 			want = append(want, at[name])
 		}
 		process := e.Attach(s)
-		for manner, got := range map[string]*Stack{"sample": process.Process().Walker().Walk(context.Background(), s), "target": process.Walk(context.Background(), s.Thread())} {
+		for manner, got := range map[string]*trace.Stack{"sample": process.Process().Walker().Walk(context.Background(), s), "target": process.Walk(context.Background(), s.Thread())} {
 			if diff := cmp.Diff(want, pcs(got)); diff != "" || got.Stopped.Reason != tt.reason {
 				t.Errorf("%s, as a %s: stopped %v (-want +got)\n%s", tt.function, manner, got.Stopped, diff)
 			}

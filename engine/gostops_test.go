@@ -18,6 +18,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/recorded"
@@ -96,7 +97,7 @@ func goStops(t *testing.T, program string, module *target.Module, addresses ...u
 		}
 		var samples []*walk.Sample
 		for _, th := range threads {
-			s := &walk.Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: []*target.Module{module}}
+			s := &walk.Sample{Sample: trace.Sample{Arch: "x86_64"}, Loaded: []*target.Module{module}}
 			for number, text := range th.Registers {
 				s.Registers.Set(uint32(number), binary.LittleEndian.AppendUint64(nil, parse(t, text, 16)))
 			}
@@ -122,9 +123,9 @@ func wholeModule(t *testing.T, path string) *target.Module {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { o.Close() })
-	m := &target.Module{LoadedModule: target.LoadedModule{Path: path, Arch: "x86_64", File: path}, Object: o}
+	m := &target.Module{Module: trace.Module{Path: path, Arch: "x86_64", File: path}, Object: o}
 	for _, s := range o.Segments() {
-		m.Segments = append(m.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: s.Address, Executable: s.Executable()})
+		m.Segments = append(m.Segments, trace.Segment{Address: s.Address, Size: s.MemSize, Start: s.Address, Executable: s.Executable()})
 	}
 	return m
 }
@@ -140,7 +141,7 @@ func savedReturnsOf(s *walk.Sample) []uint64 {
 }
 
 // returnsOf are the return addresses of a stack.
-func returnsOf(s *Stack) (list []uint64) {
+func returnsOf(s *trace.Stack) (list []uint64) {
 	for _, f := range s.Frames[1:] {
 		list = append(list, f.PC)
 	}
@@ -172,7 +173,7 @@ func walkGoStops(t *testing.T, program, path string) {
 	stops := goStops(t, program, wholeModule(t, path), p.returned, p.saving, p.switched, p.interrupted)
 	e := newX86Engine(t, Options{})
 	// at are the threads of a stop that are at an address, walked.
-	at := func(stop []*walk.Sample, address uint64) (samples []*walk.Sample, stacks []*Stack) {
+	at := func(stop []*walk.Sample, address uint64) (samples []*walk.Sample, stacks []*trace.Stack) {
 		t.Helper()
 		for _, s := range stop {
 			if registerOf(s, x86_64.Description().PC) == address {
@@ -190,10 +191,10 @@ func walkGoStops(t *testing.T, program, path string) {
 	for i, s := range samples {
 		returns, stopped := returnsOf(stacks[i]), stacks[i].Stopped
 		if registerOf(s, 0) == 0 {
-			if made++; len(returns) > 0 || stopped.Reason != StopOutermost {
+			if made++; len(returns) > 0 || stopped.Reason != trace.StopOutermost {
 				t.Errorf("a new thread: %#x, %v", returns, stopped)
 			}
-		} else if len(returns) < 3 || stopped.Reason != StopOutermost {
+		} else if len(returns) < 3 || stopped.Reason != trace.StopOutermost {
 			t.Errorf("the thread that makes another one: %#x, %v", returns, stopped)
 		}
 	}
@@ -207,7 +208,7 @@ func walkGoStops(t *testing.T, program, path string) {
 	}
 
 	_, stacks = at(stops[2], p.switched)
-	if s := stacks[0]; len(s.Frames) != 1 || s.Stopped != (Stopped{Reason: StopOutermost, Detail: "a stack begins in runtime.mcall"}) {
+	if s := stacks[0]; len(s.Frames) != 1 || s.Stopped != (trace.Stopped{Reason: trace.StopOutermost, Detail: "a stack begins in runtime.mcall"}) {
 		t.Errorf("after the stack was left: %#x, %v", returnsOf(s), s.Stopped)
 	}
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target/gpusamples/inteltest"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // intelRun is a made run of the kernels of a zebin, sampled all over their code.
@@ -69,7 +70,7 @@ func functionsIn(t *testing.T, o *object.Object, s *object.Section) []object.Sym
 }
 
 // intelSums are the weights of a profile by place, and by place and state.
-func intelSums(t *testing.T, p *Profile) (places, states map[string]uint64) {
+func intelSums(t *testing.T, p *trace.Profile) (places, states map[string]uint64) {
 	t.Helper()
 	places, states = map[string]uint64{}, map[string]uint64{}
 	for i := range p.Samples {
@@ -93,12 +94,12 @@ func TestFormsOfIntelAreOneProfile(t *testing.T) {
 	zebin := compileZebin(t, "tgllp", "testdata/visa/rec.cl")
 	run := intelRun(t, zebin)
 	dir := t.TempDir()
-	profileOf := func(name string, data []byte, objects ...string) *Profile {
+	profileOf := func(name string, data []byte, objects ...string) *trace.Profile {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p, err := gpuEngine(t, Options{}).Profile(t.Context(), "", ProfileOptions{Jobs: 1, GPU: []string{path}, Objects: objects})
+		p, err := gpuEngine(t, Options{}).Profile(t.Context(), "", trace.ProfileOptions{Jobs: 1, GPU: []string{path}, Objects: objects})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +162,7 @@ func TestKernelsOfIntelInSeveralSections(t *testing.T) {
 		if err := os.WriteFile(path, run.Unitrace(-1, inteltest.PVC), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p, err := gpuEngine(t, Options{}).Profile(t.Context(), "", ProfileOptions{Jobs: 1, GPU: []string{path}, Objects: []string{zebin}})
+		p, err := gpuEngine(t, Options{}).Profile(t.Context(), "", trace.ProfileOptions{Jobs: 1, GPU: []string{path}, Objects: []string{zebin}})
 		if err != nil || len(p.Problems) > 0 {
 			t.Fatal(err, p.Problems)
 		}

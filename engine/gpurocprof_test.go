@@ -16,6 +16,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/gpusamples/rocprof/rocproftest"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // gradeBase is where the example's code object was loaded, as far as rocprofv3 is
@@ -144,7 +145,7 @@ type wave struct {
 }
 
 // waves are the samples of program counters of accelerators.
-func waves(t *testing.T, p *Profile) (list []wave) {
+func waves(t *testing.T, p *trace.Profile) (list []wave) {
 	t.Helper()
 	for i := range p.Samples {
 		s := &p.Samples[i]

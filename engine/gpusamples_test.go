@@ -23,6 +23,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/gpusamples/jsonlines"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/visa"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -33,7 +34,7 @@ const gpuExample = "../examples/gpu-profile/"
 
 // profileOf makes a profile of a recording, where there is one, and of files of
 // GPU samples.
-func profileOf(t testing.TB, o Options, recording string, gpu ...string) *Profile {
+func profileOf(t testing.TB, o Options, recording string, gpu ...string) *trace.Profile {
 	t.Helper()
 	return profileBy(t, gpuEngine(t, o), recording, gpu...)
 }
@@ -49,14 +50,14 @@ func gpuEngine(t testing.TB, o Options) *Engine {
 	return e
 }
 
-func profileBy(t testing.TB, e *Engine, recording string, gpu ...string) *Profile {
+func profileBy(t testing.TB, e *Engine, recording string, gpu ...string) *trace.Profile {
 	t.Helper()
-	p, err := e.Profile(t.Context(), recording, ProfileOptions{Jobs: 1, GPU: gpu})
+	p, err := e.Profile(t.Context(), recording, trace.ProfileOptions{Jobs: 1, GPU: gpu})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if recording != "" {
-		checkParts(t, e, recording, ProfileOptions{Jobs: 1, GPU: gpu}, p)
+		checkParts(t, e, recording, trace.ProfileOptions{Jobs: 1, GPU: gpu}, p)
 	}
 	return p
 }
@@ -75,7 +76,7 @@ func gpuFile(t testing.TB, dir, clock string, lines ...string) string {
 // sampleText is a sample in short: of each frame, innermost first, its functions
 // and lines, or else its address and module, and how it was found; then why the
 // stack ends.
-func sampleText(p *Profile, s *ProfileSample) string {
+func sampleText(p *trace.Profile, s *trace.ProfileSample) string {
 	var out []string
 	for _, i := range p.StackFrames(nil, s.Stack) {
 		f := &p.Frames[i]
@@ -95,7 +96,7 @@ func sampleText(p *Profile, s *ProfileSample) string {
 }
 
 // gpuTexts are the samples of a profile that has no others.
-func gpuTexts(p *Profile) (texts []string) {
+func gpuTexts(p *trace.Profile) (texts []string) {
 	for i := range p.Samples {
 		texts = append(texts, sampleText(p, &p.Samples[i]))
 	}
@@ -109,7 +110,7 @@ func TestSamplesOfAWaveStandOnTheStackOfTheirLaunch(t *testing.T) {
 	if len(p.Problems) > 0 {
 		t.Errorf("problems %q", p.Problems)
 	}
-	events := []ProfileEvent{
+	events := []trace.ProfileEvent{
 		{Name: "cpu-clock", Unit: "nanoseconds"}, {Name: "probe_host:hipLaunchKernel", Unit: "count"},
 		{Name: gpusamples.DefaultEvent, Unit: "count", Lanes: true, Device: true},
 	}
@@ -167,17 +168,17 @@ func TestSamplesOfAWaveStandOnTheStackOfTheirLaunch(t *testing.T) {
 		if th := p.Threads[s.Thread]; th.PID != launch.PID || th.TID != launch.PID || th.Comm != "host" {
 			t.Errorf("sample %d is of %+v", at, th)
 		}
-		if s.Event != 2 || s.Launch != LaunchRecorded || s.Time != l.Time || s.Weight != 1 || int(s.ActiveLanes) != bits.OnesCount64(number(l.Mask)) {
+		if s.Event != 2 || s.Launch != trace.EvidenceRecorded || s.Time != l.Time || s.Weight != 1 || int(s.ActiveLanes) != bits.OnesCount64(number(l.Mask)) {
 			t.Errorf("sample %d is %+v of %+v", at, s, l)
 		}
 		frames := p.StackFrames(nil, s.Stack)
 		top := &p.Frames[frames[0]]
-		if len(frames) != 1+len(launch.Frames) || top.ModuleOffset != number(l.Offset) || !top.Exact || top.FoundBy != ByContext || p.Modules[top.Module].Path != "/example/grade.co" ||
+		if len(frames) != 1+len(launch.Frames) || top.ModuleOffset != number(l.Offset) || !top.Exact || top.FoundBy != trace.ByContext || p.Modules[top.Module].Path != "/example/grade.co" ||
 			top.Symbols[len(top.Symbols)-1].Function != "grade" {
 			t.Errorf("sample %d: %s", at, sampleText(p, s))
 		}
 		for i, pc := range launch.Frames {
-			if f := &p.Frames[frames[i+1]]; f.PC != number(pc) || f.FoundBy != ByLaunch || f.Exact || p.Modules[f.Module].Path != "/example/host" {
+			if f := &p.Frames[frames[i+1]]; f.PC != number(pc) || f.FoundBy != trace.ByLaunch || f.Exact || p.Modules[f.Module].Path != "/example/host" {
 				t.Errorf("sample %d: %s, expected a frame at %s", at, sampleText(p, s), pc)
 			}
 		}
@@ -203,7 +204,7 @@ func TestSamplesOfAWaveStandOnTheStackOfTheirLaunch(t *testing.T) {
 }
 
 // functionsOf are the functions of a sample's stack, innermost first.
-func functionsOf(p *Profile, s *ProfileSample) string {
+func functionsOf(p *trace.Profile, s *trace.ProfileSample) string {
 	var names []string
 	for _, i := range p.StackFrames(nil, s.Stack) {
 		for _, y := range p.Frames[i].Symbols {
@@ -253,7 +254,7 @@ func TestLaunchesWithoutStacksStandOnTheProbesOfTheirCalls(t *testing.T) {
 			continue
 		}
 		joined++
-		if got, want := functionsOf(p, s), functionsOf(recorded, r); got != want || s.Launch != LaunchProbe || p.Stops[s.Stop].Reason != StopOutermost || s.Time != r.Time {
+		if got, want := functionsOf(p, s), functionsOf(recorded, r); got != want || s.Launch != trace.EvidenceProbe || p.Stops[s.Stop].Reason != trace.StopOutermost || s.Time != r.Time {
 			t.Errorf("sample %d: %v %s\nexpected %s", i, s.Launch, got, want)
 		}
 	}
@@ -287,7 +288,7 @@ func TestLaunchesWithoutStacksStandOnTheProbesOfTheirCalls(t *testing.T) {
 		return strings.ReplaceAll(noFrames(line), "CLOCK_BOOTTIME", "CLOCK_REALTIME")
 	}
 	e := gpuEngine(t, Options{})
-	_, err := e.Profile(t.Context(), gpuExample+"cpu.data", ProfileOptions{GPU: []string{without(t, other)}})
+	_, err := e.Profile(t.Context(), gpuExample+"cpu.data", trace.ProfileOptions{GPU: []string{without(t, other)}})
 	if err == nil || !strings.Contains(err.Error(), "by CLOCK_REALTIME, those of "+gpuExample+"cpu.data by CLOCK_MONOTONIC: launches cannot be joined to stacks: record those with `perf record -k CLOCK_REALTIME`") {
 		t.Errorf("another clock: %v", err)
 	}
@@ -306,10 +307,10 @@ func TestOneRunIsOneProfileInAllForms(t *testing.T) {
 		Event, Stack  string
 		Time, Weight  uint64
 		Lanes         uint16
-		Thread        ProfileThread
+		Thread        trace.ProfileThread
 		Kernel, Width string
 	}
-	kernelOf := func(p *Profile, s *ProfileSample) (name, width string) {
+	kernelOf := func(p *trace.Profile, s *trace.ProfileSample) (name, width string) {
 		for _, i := range p.StackFrames(nil, s.Stack) {
 			if k := p.Frames[i].Dispatched; k >= 0 {
 				return p.Kernels[k].Name, fmt.Sprint(p.Kernels[k].Lanes)
@@ -317,13 +318,13 @@ func TestOneRunIsOneProfileInAllForms(t *testing.T) {
 		}
 		return "", ""
 	}
-	texts := func(p *Profile, evidence LaunchEvidence) (all []sample, dispatches int) {
+	texts := func(p *trace.Profile, evidence trace.LaunchEvidence) (all []sample, dispatches int) {
 		for i := range p.Samples {
 			s := &p.Samples[i]
 			if e := &p.Events[s.Event]; e.Device && s.Launch != evidence {
 				t.Errorf("sample %d of %s: %v", i, e.Name, s.Launch)
 			}
-			if p.Events[s.Event].Name == KernelTimeEvent {
+			if p.Events[s.Event].Name == trace.KernelTimeEvent {
 				dispatches++
 				if stack := functionsOf(p, s); s.Weight != 228*500 || !strings.HasPrefix(stack, "grade; hipLaunchKernel; launch; grade_") {
 					t.Errorf("dispatch of %d ns: %s", s.Weight, stack)
@@ -335,8 +336,8 @@ func TestOneRunIsOneProfileInAllForms(t *testing.T) {
 		}
 		return all, dispatches
 	}
-	want, none := texts(lines, LaunchRecorded)
-	got, dispatches := texts(p, LaunchProbe)
+	want, none := texts(lines, trace.EvidenceRecorded)
+	got, dispatches := texts(p, trace.EvidenceProbe)
 	if d := cmp.Diff(want, got); d != "" || none != 0 || dispatches != 10 {
 		t.Errorf("%d and %d dispatches (-lines +rocprofv3):\n%s", none, dispatches, d)
 	}
@@ -346,7 +347,7 @@ func TestOneRunIsOneProfileInAllForms(t *testing.T) {
 	// Without the recording of the CPU the same waves stand on their kernel.
 	alone := profileOf(t, Options{}, "", gpuExample+"gpu_results.json")
 	for i := range alone.Samples {
-		if s := &alone.Samples[i]; !strings.HasSuffix(functionsOf(alone, s), "grade") || s.Launch != LaunchUnknown || alone.Threads[s.Thread].Comm != "host" {
+		if s := &alone.Samples[i]; !strings.HasSuffix(functionsOf(alone, s), "grade") || s.Launch != trace.EvidenceUnknown || alone.Threads[s.Thread].Comm != "host" {
 			t.Errorf("alone, sample %d: %s of %+v", i, functionsOf(alone, s), alone.Threads[s.Thread])
 		}
 	}
@@ -368,8 +369,8 @@ func TestLaunchesWithoutProbesStandOnTheNearestSample(t *testing.T) {
 	}
 	file := without(t, change)
 	e := gpuEngine(t, Options{})
-	for window, want := range map[time.Duration]LaunchEvidence{0: LaunchUnknown, time.Microsecond: LaunchUnknown, 10 * time.Millisecond: LaunchNear} {
-		p, err := e.Profile(t.Context(), recording, ProfileOptions{Jobs: 1, GPU: []string{file}, JoinWindow: window})
+	for window, want := range map[time.Duration]trace.LaunchEvidence{0: trace.EvidenceUnknown, time.Microsecond: trace.EvidenceUnknown, 10 * time.Millisecond: trace.EvidenceNear} {
+		p, err := e.Profile(t.Context(), recording, trace.ProfileOptions{Jobs: 1, GPU: []string{file}, JoinWindow: window})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -380,7 +381,7 @@ func TestLaunchesWithoutProbesStandOnTheNearestSample(t *testing.T) {
 			}
 			names := functionsOf(p, s)
 			isNear := strings.Contains(names, "grade; [launched near]; ") && strings.HasSuffix(names, "; main; _start")
-			if s.Launch != want || isNear != (want == LaunchNear) {
+			if s.Launch != want || isNear != (want == trace.EvidenceNear) {
 				t.Fatalf("within %v sample %d: %v %s", window, i, s.Launch, names)
 			}
 		}
@@ -500,7 +501,7 @@ func TestEverySampleOfAWaveIsKept(t *testing.T) {
 			t.Errorf("sample %d stops with %q, expected %q", i, got, detail)
 		}
 	}
-	if th := p.Threads[p.Samples[4].Thread]; th != (ProfileThread{PID: -1, TID: -1}) {
+	if th := p.Threads[p.Samples[4].Thread]; th != (trace.ProfileThread{PID: -1, TID: -1}) {
 		t.Errorf("a wave of nobody is of %+v", th)
 	}
 	// PCs and where they were loaded.
@@ -542,7 +543,7 @@ func TestEventsOfSeveralFilesAreOne(t *testing.T) {
 	two := gpuFile(t, t.TempDir(), "", `{"record":"sample","pc":"0x2","exec_mask":"0x7"}`, `{"record":"sample","pc":"0x2","event":"a"}`,
 		`{"record":"sample","pc":"0x2","exec_mask":"0xf","event":"b"}`)
 	p := profileOf(t, Options{}, "", one, two)
-	if d := cmp.Diff([]ProfileEvent{{Name: "a", Unit: "count", Device: true}, {Name: gpusamples.DefaultEvent, Unit: "count", Device: true, Lanes: true}, {Name: "b", Unit: "count", Device: true}}, p.Events); d != "" {
+	if d := cmp.Diff([]trace.ProfileEvent{{Name: "a", Unit: "count", Device: true}, {Name: gpusamples.DefaultEvent, Unit: "count", Device: true, Lanes: true}, {Name: "b", Unit: "count", Device: true}}, p.Events); d != "" {
 		t.Errorf("events (-want +got):\n%s", d)
 	}
 	var got []string
@@ -770,10 +771,10 @@ func TestLaunchersAreFoundInWhatWasMappedThen(t *testing.T) {
 
 func TestFilesThatAreNotOfGPUSamplesEndTheProfile(t *testing.T) {
 	e := gpuEngine(t, Options{})
-	if _, err := e.Profile(t.Context(), gpuExample+"cpu.data", ProfileOptions{GPU: []string{gpuExample + "gpu.jsonl", gpuExample + "host.c"}}); !errors.Is(err, gpusamples.ErrOtherForm) {
+	if _, err := e.Profile(t.Context(), gpuExample+"cpu.data", trace.ProfileOptions{GPU: []string{gpuExample + "gpu.jsonl", gpuExample + "host.c"}}); !errors.Is(err, gpusamples.ErrOtherForm) {
 		t.Errorf("%v", err)
 	}
-	if _, err := e.Profile(t.Context(), "", ProfileOptions{}); err == nil {
+	if _, err := e.Profile(t.Context(), "", trace.ProfileOptions{}); err == nil {
 		t.Error("a profile of nothing is no error")
 	}
 }
@@ -813,11 +814,11 @@ func FuzzGPUSamples(f *testing.F) {
 			for i := range p.Samples {
 				s := &p.Samples[i]
 				frames := p.StackFrames(nil, s.Stack)
-				if len(frames) > 100 || len(frames) == 0 != (p.Stops[s.Stop].Reason == StopNoModule) || p.Events[s.Event].Name == "" || s.ActiveLanes > 64 {
+				if len(frames) > 100 || len(frames) == 0 != (p.Stops[s.Stop].Reason == trace.StopNoModule) || p.Events[s.Event].Name == "" || s.ActiveLanes > 64 {
 					t.Errorf("sample %+v of %d frames", s, len(frames))
 				}
 				for j, at := range frames {
-					if f := &p.Frames[at]; f.Kernel || int(f.Module) >= len(p.Modules) || j == 0 != (f.FoundBy == ByContext) || j > 0 != (f.FoundBy == ByLaunch) {
+					if f := &p.Frames[at]; f.Kernel || int(f.Module) >= len(p.Modules) || j == 0 != (f.FoundBy == trace.ByContext) || j > 0 != (f.FoundBy == trace.ByLaunch) {
 						t.Errorf("frame %+v", f)
 					}
 				}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
@@ -33,7 +33,7 @@ func marked(th *report.Thread, from string) []string {
 		switch {
 		case f.Inlined || len(list) == 0 && name != from:
 			continue
-		case engine.FoundBy(f.FoundBy).IsGuess():
+		case trace.FoundBy(f.FoundBy).IsGuess():
 			name += " guess"
 		case f.RestsOnGuess:
 			name += " rests"
@@ -80,7 +80,7 @@ func TestGuessesSurviveWhatCallsLeadTo(t *testing.T) {
 			if f.Inlined {
 				continue
 			}
-			if engine.FoundBy(f.FoundBy).IsGuess() {
+			if trace.FoundBy(f.FoundBy).IsGuess() {
 				guesses++
 			}
 			i := slices.Index(whole[at:], f.PC)

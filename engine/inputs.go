@@ -11,8 +11,8 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/packaging"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/elfcore"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/unpack"
 )
 
@@ -108,7 +108,7 @@ func TargetsIn(dir string) (paths []string, others []error, err error) {
 }
 
 // Info has the facts of the target as a whole, with the labels of its packaging.
-func (t *Target) Info() target.Info {
+func (t *Target) Info() trace.Target {
 	info := t.process.Info()
 	if len(t.input.labels) > 0 {
 		info.Facts = packaging.Facts(info.Facts, t.input.labels)

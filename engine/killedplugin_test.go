@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // pluginProcesses are the processes of plugins that this one has started.
@@ -58,7 +60,7 @@ func stacksByThread(t *testing.T, own *Target) (pcs map[string]string, lost int)
 	t.Helper()
 	pcs = map[string]string{}
 	for s := range own.Stacks(t.Context()) {
-		if s.Stopped.Reason == StopPluginFailed {
+		if s.Stopped.Reason == trace.StopPluginFailed {
 			lost++
 			continue
 		}

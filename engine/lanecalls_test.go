@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -304,7 +304,7 @@ func TestLanesThroughCalls(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s\n%v", diff, s.Stopped)
 			}
-			problems := strings.Join(tg.ModuleInfo(&d.module.LoadedModule).Problems, "; ")
+			problems := strings.Join(tg.ModuleInfo(&d.module.Module).Problems, "; ")
 			if (c.problem == "") != (problems == "") || !strings.Contains(problems, c.problem) {
 				t.Errorf("problems: %s, expected %q", problems, c.problem)
 			}
@@ -314,13 +314,13 @@ func TestLanesThroughCalls(t *testing.T) {
 
 // TestStackOfOneLane is a stack as each of a wave's lanes sees it.
 func TestStackOfOneLane(t *testing.T) {
-	active := engine.LaneGroup{Lanes: engine.LaneSet{0b0011}, State: engine.LaneActive, PC: 0x10, HasPC: true}
-	waits := engine.LaneGroup{Lanes: engine.LaneSet{0b0100}, State: engine.LaneInactive, PC: 0x14, HasPC: true}
-	unknown := engine.LaneGroup{Lanes: engine.LaneSet{0b1000}, State: engine.LaneInactive}
-	absent := engine.LaneGroup{Lanes: engine.LaneSet{0b1100}, State: engine.LaneNotOnEntry}
-	s := &engine.Stack{Frames: []engine.Frame{
-		{PC: 0x10, Details: &engine.FrameDetails{Lanes: []engine.LaneGroup{active, absent}}},
-		{PC: 0x20, Details: &engine.FrameDetails{Lanes: []engine.LaneGroup{active, waits, unknown}}},
+	active := trace.LaneGroup{Lanes: trace.LaneSet{0b0011}, State: trace.LaneActive, PC: 0x10, HasPC: true}
+	waits := trace.LaneGroup{Lanes: trace.LaneSet{0b0100}, State: trace.LaneInactive, PC: 0x14, HasPC: true}
+	unknown := trace.LaneGroup{Lanes: trace.LaneSet{0b1000}, State: trace.LaneInactive}
+	absent := trace.LaneGroup{Lanes: trace.LaneSet{0b1100}, State: trace.LaneNotOnEntry}
+	s := &trace.Stack{Frames: []trace.Frame{
+		{PC: 0x10, Details: &trace.FrameDetails{Lanes: []trace.LaneGroup{active, absent}}},
+		{PC: 0x20, Details: &trace.FrameDetails{Lanes: []trace.LaneGroup{active, waits, unknown}}},
 	}}
 	s.Frames[1].Lanes()[0].PC = 0x20
 	for lane, want := range []string{"0x10 0x20", "0x10 0x20", "0x14", "0x20 unplaced"} {
@@ -349,16 +349,16 @@ func TestStackOfOneLane(t *testing.T) {
 
 func TestLanesAsRanges(t *testing.T) {
 	for _, c := range []struct {
-		set  engine.LaneSet
+		set  trace.LaneSet
 		want string
 		n    int
 	}{
 		{nil, "", 0},
-		{engine.LaneSet{0}, "", 0},
-		{engine.LaneSet{1}, "0", 1},
-		{engine.LaneSet{0b10001111}, "0-3,7", 5},
-		{engine.LaneSet{^uint64(0)}, "0-63", 64},
-		{engine.LaneSet{1 << 63, 1}, "63-64", 2},
+		{trace.LaneSet{0}, "", 0},
+		{trace.LaneSet{1}, "0", 1},
+		{trace.LaneSet{0b10001111}, "0-3,7", 5},
+		{trace.LaneSet{^uint64(0)}, "0-63", 64},
+		{trace.LaneSet{1 << 63, 1}, "63-64", 2},
 	} {
 		if got := c.set.String(); got != c.want || c.set.Len() != c.n {
 			t.Errorf("%x: %q with %d lanes, expected %q with %d", c.set, got, c.set.Len(), c.want, c.n)

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/examples/mixed/simt"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/sdk"
@@ -39,7 +39,7 @@ func TestLanesOfCallersFoundByReadingCode(t *testing.T) {
 	}
 	d := openLanes(t, file, lanes)
 	random := rand.New(rand.NewSource(1))
-	frames, states := 0, map[engine.LaneState]int{}
+	frames, states := 0, map[trace.LaneState]int{}
 	for group := range 4 {
 		w, _ := launch.Wave(group, 0)
 		began := w.Exec
@@ -53,7 +53,7 @@ func TestLanesOfCallersFoundByReadingCode(t *testing.T) {
 		}
 		for done := false; !done; {
 			tg, s := d.walk(d.wholeState(w))
-			if len(s.Frames) != 1+len(w.Calls) || s.Stopped.Reason != engine.StopOutermost {
+			if len(s.Frames) != 1+len(w.Calls) || s.Stopped.Reason != trace.StopOutermost {
 				t.Fatalf("at %#x: %d frames in %d calls, %v", w.PC, len(s.Frames), len(w.Calls), s.Stopped)
 			}
 			pc, executing := w.PC, w.Exec
@@ -64,16 +64,16 @@ func TestLanesOfCallersFoundByReadingCode(t *testing.T) {
 					call = w.Calls[n]
 					entered, kernel = call.Exec, false
 				}
-				if f.ModuleOffset != pc || i > 0 && f.FoundBy != engine.ByRules {
+				if f.ModuleOffset != pc || i > 0 && f.FoundBy != trace.ByRules {
 					t.Fatalf("at %#x: frame %d is at %#x by %s, expected %#x", w.PC, i, f.ModuleOffset, f.FoundBy, pc)
 				}
 				for lane := range uint32(lanes) {
-					want := engine.LaneActive
+					want := trace.LaneActive
 					switch {
 					case entered>>lane&1 == 0 && !kernel: // of a kernel nothing says who began it
-						want = engine.LaneNotOnEntry
+						want = trace.LaneNotOnEntry
 					case executing>>lane&1 == 0:
-						want = engine.LaneInactive
+						want = trace.LaneInactive
 					}
 					got := laneOf(t, f, lane).State
 					if got != want {
@@ -91,7 +91,7 @@ func TestLanesOfCallersFoundByReadingCode(t *testing.T) {
 		}
 	}
 	t.Logf("%d frames, lanes: %v", frames, states)
-	if frames < 1000 || states[engine.LaneNotOnEntry] == 0 || states[engine.LaneInactive] == 0 || states[engine.LaneActive] == 0 {
+	if frames < 1000 || states[trace.LaneNotOnEntry] == 0 || states[trace.LaneInactive] == 0 || states[trace.LaneActive] == 0 {
 		t.Errorf("%d frames, lanes: %v: expected more", frames, states)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/visa"
@@ -62,12 +63,12 @@ func TestLanesOfTheCodeAThreadExecutes(t *testing.T) {
 		var registers sdk.Registers
 		registers.Set(0, littleEndianBytes(c.ip, 4))
 		registers.Set(1, littleEndianBytes(1, 4))
-		th := &target.Thread{ID: "1", Arch: "visa", Processor: "skl", Lanes: c.said, Registers: registers}
+		th := &trace.Thread{ID: "1", Arch: "visa", Processor: "skl", Lanes: c.said, Registers: registers}
 		s := &genState{thread: th, module: &target.Module{
-			LoadedModule: target.LoadedModule{
+			Module: trace.Module{
 				Path: o.Path(),
 				Arch: "visa",
-				Segments: []target.Segment{
+				Segments: []trace.Segment{
 					{Section: ".text", Size: 0x980, Start: genBase, Executable: true},
 				},
 			},
@@ -90,7 +91,7 @@ func TestLanesOfTheCodeAThreadExecutes(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if problems := strings.Join(tg.ModuleInfo(&s.module.LoadedModule).Problems, "\n"); strings.Contains(problems, " lanes, which") != (c.problem != "") || !strings.Contains(problems, c.problem) {
+		if problems := strings.Join(tg.ModuleInfo(&s.module.Module).Problems, "\n"); strings.Contains(problems, " lanes, which") != (c.problem != "") || !strings.Contains(problems, c.problem) {
 			t.Errorf("%s: %q", c.name, problems)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/examples/mixed/simt"
 	"github.com/unwindd/unwindd/internal/oracle"
@@ -74,9 +74,9 @@ func openLanes(t *testing.T, file string, lanes int) *divergent {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	m := &target.Module{LoadedModule: target.LoadedModule{Path: file, Arch: "amdgpu", File: file}, Object: o}
+	m := &target.Module{Module: trace.Module{Path: file, Arch: "amdgpu", File: file}, Object: o}
 	for _, s := range o.Segments() {
-		m.Segments = append(m.Segments, target.Segment{
+		m.Segments = append(m.Segments, trace.Segment{
 			Address: s.Address, Size: s.MemSize, Start: loadedAt + s.Address, Executable: s.Executable(),
 		})
 	}
@@ -114,8 +114,8 @@ func (d *divergent) registers(w *simt.Wave) sdk.Registers {
 }
 
 // walk walks the stack of a wave with the registers.
-func (d *divergent) walk(r sdk.Registers) (*engine.Target, *engine.Stack) {
-	t := d.engine.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "amdgpu", ThreadID: "w", Registers: r}, Loaded: []*target.Module{d.module}})
+func (d *divergent) walk(r sdk.Registers) (*engine.Target, *trace.Stack) {
+	t := d.engine.Attach(&walk.Sample{Sample: trace.Sample{Arch: "amdgpu", ThreadID: "w", Registers: r}, Loaded: []*target.Module{d.module}})
 	return t, t.Walk(context.Background(), t.Threads()[0])
 }
 
@@ -139,14 +139,14 @@ func TestLanesOfDivergentCodeAreWhereTheyLeftIt(t *testing.T) {
 			for range 5 {
 				waves = append(waves, d.wave(random.Uint64()&all, func(int) uint32 { return uint32(random.Intn(30)) }))
 			}
-			states, empty, inlined := map[engine.LaneState]int{}, 0, 0
+			states, empty, inlined := map[trace.LaneState]int{}, 0, 0
 			for _, w := range waves {
 				for done := false; !done; {
 					tg, s := d.walk(d.registers(w))
-					if len(s.Frames) != 1 || s.Stopped.Reason != engine.StopOutermost {
+					if len(s.Frames) != 1 || s.Stopped.Reason != trace.StopOutermost {
 						t.Fatalf("at %#x: %d frames, %v", w.PC, len(s.Frames), s.Stopped)
 					}
-					if problems := tg.ModuleInfo(&d.module.LoadedModule).Problems; len(problems) > 0 {
+					if problems := tg.ModuleInfo(&d.module.Module).Problems; len(problems) > 0 {
 						t.Fatalf("at %#x: %v", w.PC, problems)
 					}
 					f := &s.Frames[0]
@@ -157,11 +157,11 @@ func TestLanesOfDivergentCodeAreWhereTheyLeftIt(t *testing.T) {
 						got := laneOf(t, f, uint32(lane))
 						states[got.State]++
 						pc, began := w.Place(lane)
-						want := engine.LaneGroup{State: engine.LaneNotOnEntry}
+						want := trace.LaneGroup{State: trace.LaneNotOnEntry}
 						if began {
-							want = engine.LaneGroup{State: engine.LaneInactive, PC: loadedAt + pc, HasPC: true}
+							want = trace.LaneGroup{State: trace.LaneInactive, PC: loadedAt + pc, HasPC: true}
 							if w.Exec>>lane&1 != 0 {
-								want.State = engine.LaneActive
+								want.State = trace.LaneActive
 							}
 						}
 						if got.State != want.State || got.HasPC != want.HasPC || got.PC != want.PC {
@@ -174,7 +174,7 @@ func TestLanesOfDivergentCodeAreWhereTheyLeftIt(t *testing.T) {
 						if !slices.Equal(names(got.Symbols), d.symbolsAt(got.PC)) {
 							t.Fatalf("at %#x, lane %d at %#x: %v", w.PC, lane, got.PC, names(got.Symbols))
 						}
-						if len(got.Symbols) > 1 && got.State == engine.LaneInactive {
+						if len(got.Symbols) > 1 && got.State == trace.LaneInactive {
 							inlined++
 						}
 					}
@@ -186,17 +186,17 @@ func TestLanesOfDivergentCodeAreWhereTheyLeftIt(t *testing.T) {
 				}
 			}
 			t.Logf("lanes: %v; %d that wait in an inlined call; %d places with EXEC 0", states, inlined, empty)
-			if states[engine.LaneActive] == 0 || states[engine.LaneInactive] == 0 || states[engine.LaneNotOnEntry] == 0 ||
-				states[engine.LaneUnknown] > 0 || empty == 0 || inlined == 0 {
+			if states[trace.LaneActive] == 0 || states[trace.LaneInactive] == 0 || states[trace.LaneNotOnEntry] == 0 ||
+				states[trace.LaneUnknown] > 0 || empty == 0 || inlined == 0 {
 				t.Error("expected lanes that are active, inactive and not active on entry, some that wait in inlined calls, and EXEC 0")
 			}
 		})
 	}
 }
 
-func laneOf(t *testing.T, f *engine.Frame, lane uint32) engine.LaneGroup {
+func laneOf(t *testing.T, f *trace.Frame, lane uint32) trace.LaneGroup {
 	t.Helper()
-	var found []engine.LaneGroup
+	var found []trace.LaneGroup
 	for _, g := range f.Lanes() {
 		if g.Lanes.Has(lane) {
 			found = append(found, g)
@@ -221,7 +221,7 @@ func (d *divergent) symbolsAt(pc uint64) []string {
 }
 
 // names are functions with their lines.
-func names(frames []symbol.Frame) []string {
+func names(frames []trace.Symbol) []string {
 	list := []string{}
 	for _, f := range frames {
 		list = append(list, fmt.Sprintf("%s:%d", f.Function, f.Line))

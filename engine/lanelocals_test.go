@@ -18,8 +18,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/value"
-	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/gcn"
 	"github.com/unwindd/unwindd/internal/oracle"
@@ -163,7 +162,7 @@ func newWave(t testing.TB, o *gcn.Object, options Options) executingWave {
 }
 
 // withLocals are options by which walks read variables.
-func withLocals() Options { return Options{Locals: &value.Limits{Depth: 6, Elements: 64}} }
+func withLocals() Options { return Options{Locals: &trace.ValueLimits{Depth: 6, Elements: 64}} }
 
 func (p *prober) run(s *gcn.State) {
 	p.Launch(s)
@@ -230,7 +229,7 @@ func (p *prober) probe(which string, index int) {
 }
 
 // laneValue is the value that a lane has of a variable, which no other one hides.
-func laneValue(levels [][]walk.Variable, path string, lane uint32) (*value.Value, string) {
+func laneValue(levels [][]trace.FrameVariable, path string, lane uint32) (*trace.Value, string) {
 	parts := strings.Split(path, ".")
 	for _, list := range levels {
 		for i := range list {
@@ -244,22 +243,22 @@ func laneValue(levels [][]walk.Variable, path string, lane uint32) (*value.Value
 	return nil, "not in scope"
 }
 
-func memberValue(v *value.Value, path []string) (*value.Value, string) {
+func memberValue(v *trace.Value, path []string) (*trace.Value, string) {
 	for _, name := range path {
-		i := slices.IndexFunc(v.Children, func(c value.Value) bool { return c.Name == name })
+		i := slices.IndexFunc(v.Children, func(c trace.Value) bool { return c.Name == name })
 		if i < 0 {
 			break
 		}
 		v = &v.Children[i]
 	}
-	if v.Status != value.OK {
+	if v.Status != trace.ValueOK {
 		return nil, fmt.Sprint(v.Status, " ", v.Problem)
 	}
 	return v, ""
 }
 
 // isSame reports whether a value equals the content of a register.
-func isSame(v *value.Value, bits uint64) bool {
+func isSame(v *trace.Value, bits uint64) bool {
 	text, _, _ := strings.Cut(v.Text, " ")
 	switch v.Type {
 	case "float":

@@ -9,7 +9,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -17,7 +17,7 @@ import (
 
 // BenchmarkVariablesOfWaves walks the waves of examples/mixed.
 func BenchmarkVariablesOfWaves(b *testing.B) {
-	for name, limits := range map[string]*value.Limits{"without": nil, "with": {}} {
+	for name, limits := range map[string]*trace.ValueLimits{"without": nil, "with": {}} {
 		b.Run(name, func(b *testing.B) {
 			e, err := engine.New(engine.Options{
 				Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New()}}, Lanes: true, Locals: limits,

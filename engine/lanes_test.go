@@ -16,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
@@ -78,10 +79,10 @@ func TestLanesAndIterationsAreThoseOfTheFunction(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	m := &target.Module{LoadedModule: target.LoadedModule{Path: file, Arch: "x86_64", File: file}, Object: code}
+	m := &target.Module{Module: trace.Module{Path: file, Arch: "x86_64", File: file}, Object: code}
 	start := uint64(0)
 	for _, s := range code.Segments() {
-		m.Segments = append(m.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: loadedAt + s.Address, Executable: s.Executable()})
+		m.Segments = append(m.Segments, trace.Segment{Address: s.Address, Size: s.MemSize, Start: loadedAt + s.Address, Executable: s.Executable()})
 		if s.Executable() {
 			start = loadedAt + s.Address
 		}
@@ -113,7 +114,7 @@ func TestLanesAndIterationsAreThoseOfTheFunction(t *testing.T) {
 		var r sdk.Registers
 		r.Set(16, binary.LittleEndian.AppendUint64(nil, start+c.pc)) // rip
 		r.Set(0, binary.LittleEndian.AppendUint64(nil, 7))
-		tg := e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64", ThreadID: "1", Registers: r}, Loaded: []*target.Module{m}})
+		tg := e.Attach(&walk.Sample{Sample: trace.Sample{Arch: "x86_64", ThreadID: "1", Registers: r}, Loaded: []*target.Module{m}})
 		var s walk.Surroundings
 		if c.lane >= 0 {
 			lane := uint32(c.lane)

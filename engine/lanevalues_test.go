@@ -9,7 +9,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -24,14 +24,14 @@ func TestVariablesOfLanesWhereverTheyAre(t *testing.T) {
 	}{{"gfx90a", 64, 2560}, {"gfx1030", 32, 1536}} {
 		t.Run(fmt.Sprintf("wave%d", c.lanes), func(t *testing.T) {
 			d := newDivergent(t, c.processor, c.lanes)
-			e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{amdgpu.New()}}, Locals: &value.Limits{}})
+			e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{amdgpu.New()}}, Locals: &trace.ValueLimits{}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer e.Close()
 			d.engine = e
 			random := rand.New(rand.NewSource(2))
-			known := map[engine.LaneState]map[string]int{engine.LaneActive: {}, engine.LaneInactive: {}}
+			known := map[trace.LaneState]map[string]int{trace.LaneActive: {}, trace.LaneInactive: {}}
 			for range 6 {
 				worn := make([]uint32, c.lanes)
 				for i := range worn {
@@ -57,7 +57,7 @@ func TestVariablesOfLanesWhereverTheyAre(t *testing.T) {
 						}
 						for _, list := range levels {
 							for _, v := range list {
-								if v.Type != "int" || v.Status == value.OptimizedOut {
+								if v.Type != "int" || v.Status == trace.ValueOptimizedOut {
 									continue
 								}
 								if known[g.State] == nil || v.Text != want[v.Name] {
@@ -74,7 +74,7 @@ func TestVariablesOfLanesWhereverTheyAre(t *testing.T) {
 				}
 			}
 			t.Log(known)
-			if known[engine.LaneActive]["w"] == 0 || known[engine.LaneInactive]["w"] == 0 || known[engine.LaneInactive]["wear"] == 0 {
+			if known[trace.LaneActive]["w"] == 0 || known[trace.LaneInactive]["w"] == 0 || known[trace.LaneInactive]["wear"] == 0 {
 				t.Errorf("expected values of lanes that execute and of others: %v", known)
 			}
 		})

@@ -13,7 +13,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -24,14 +24,14 @@ import (
 // known: the stack of each is one frame.
 type launching struct {
 	walk.Sample
-	threads []*target.Thread
+	threads []*trace.Thread
 }
 
-func (l *launching) Threads() []*target.Thread { return l.threads }
+func (l *launching) Threads() []*trace.Thread { return l.threads }
 
 // add adds a thread. A wave's ID begins with "w".
-func (l *launching) add(id string, pc uint64, launch *target.Launch) *target.Thread {
-	th := &target.Thread{Handle: uint64(len(l.threads)), ID: id, Arch: "x86_64", LaunchedBy: launch}
+func (l *launching) add(id string, pc uint64, launch *trace.Launch) *trace.Thread {
+	th := &trace.Thread{Handle: uint64(len(l.threads)), ID: id, Arch: "x86_64", LaunchedBy: launch}
 	word := binary.LittleEndian.AppendUint64(nil, pc)
 	if strings.HasPrefix(id, "w") {
 		th.Arch, th.Processor = "amdgpu", "gfx90a"
@@ -45,13 +45,13 @@ func (l *launching) add(id string, pc uint64, launch *target.Launch) *target.Thr
 	return th
 }
 
-func by(thread, evidence string, frames ...uint64) *target.Launch {
-	return &target.Launch{Thread: thread, Kind: "dispatch", Evidence: evidence, Frames: frames}
+func by(thread, evidence string, frames ...uint64) *trace.Launch {
+	return &trace.Launch{Thread: thread, Kind: "dispatch", Evidence: evidence, Frames: frames}
 }
 
 // TestStacksContinueInTheirLaunchers is about what follows a wave's own frames.
 func TestStacksContinueInTheirLaunchers(t *testing.T) {
-	const waiting, recorded, queue = target.LaunchWaiting, target.LaunchRecorded, target.LaunchQueue
+	const waiting, recorded, queue = trace.LaunchWaiting, trace.LaunchRecorded, trace.LaunchQueue
 	for _, c := range []struct {
 		name    string
 		threads func(l *launching)
@@ -136,7 +136,7 @@ func TestLaunchesAreFollowedSoFar(t *testing.T) {
 	var l launching
 	const chain = 100000
 	for i := range chain {
-		l.add(fmt.Sprintf("w%d", i), uint64(i), by(fmt.Sprintf("w%d", i+1), target.LaunchWaiting))
+		l.add(fmt.Sprintf("w%d", i), uint64(i), by(fmt.Sprintf("w%d", i+1), trace.LaunchWaiting))
 	}
 	s := walkFirst(t, &l)
 	last := s.Launchers[len(s.Launchers)-1]
@@ -145,7 +145,7 @@ func TestLaunchesAreFollowedSoFar(t *testing.T) {
 	}
 }
 
-func walkFirst(t *testing.T, l *launching) *engine.Stack {
+func walkFirst(t *testing.T, l *launching) *trace.Stack {
 	t.Helper()
 	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New()}}})
 	if err != nil {

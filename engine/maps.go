@@ -6,8 +6,8 @@ import (
 	"io"
 
 	"github.com/unwindd/unwindd/engine/internal/procmaps"
-	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file has the code of a process as Linux and runtimes describe it: its mappings and
@@ -45,9 +45,9 @@ func (t *Target) nameByMap(m *perfdata.PerfMap) {
 	if m == nil {
 		return
 	}
-	t.process.NameUnplaced(func(address uint64) []symbol.Frame {
+	t.process.NameUnplaced(func(address uint64) []trace.Symbol {
 		if name, _, _, ok := m.Find(address); ok {
-			return []symbol.Frame{{Function: name}} // its start would be an offset in a module
+			return []trace.Symbol{{Function: name}} // its start would be an offset in a module
 		}
 		return nil
 	})

@@ -18,9 +18,9 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/symbolstore"
-	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/minidump"
 	"github.com/unwindd/unwindd/engine/target/minidump/minidumptest"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -119,7 +119,7 @@ func TestMinidumpWalksLikeItsCore(t *testing.T) {
 			if p := dump.Problems(); len(p) > 0 {
 				t.Errorf("problems: %q", p)
 			}
-			if want, got := core.Info(), dump.Info(); got.Kind != target.Minidump || got.Signal != want.Signal || got.Machine != want.Machine ||
+			if want, got := core.Info(), dump.Info(); got.Kind != trace.Minidump || got.Signal != want.Signal || got.Machine != want.Machine ||
 				got.FaultAddress != want.FaultAddress {
 				t.Errorf("%+v, of the core %+v", got, want)
 			}
@@ -131,7 +131,7 @@ func TestMinidumpWalksLikeItsCore(t *testing.T) {
 				got := dump.Walk(context.Background(), dump.Threads()[i])
 				w, g := summary(want), summary(got)
 				w[1], g[1] = "", "" // these dumps have no names of threads
-				if d := cmp.Diff(w, g); d != "" || want.Stopped.Reason != StopOutermost {
+				if d := cmp.Diff(w, g); d != "" || want.Stopped.Reason != trace.StopOutermost {
 					t.Errorf("thread %s, core stopped: %v (-core +dump)\n%s", th.ID, want.Stopped, d)
 				}
 			}
@@ -234,7 +234,7 @@ func TestFramePointersLeadThroughModulesThatAreElsewhere(t *testing.T) {
 			var got []uint64
 			for i, f := range s.Frames {
 				got = append(got, f.PC)
-				if i > 0 && f.FoundBy != ByFramePointer && f.PC != tt.top {
+				if i > 0 && f.FoundBy != trace.ByFramePointer && f.PC != tt.top {
 					t.Errorf("frame %d by %s", i, f.FoundBy)
 				}
 			}
@@ -246,7 +246,7 @@ func TestFramePointersLeadThroughModulesThatAreElsewhere(t *testing.T) {
 }
 
 // walkMade walks the first thread of a dump that was made.
-func walkMade(t *testing.T, b *minidumptest.Builder) *Stack {
+func walkMade(t *testing.T, b *minidumptest.Builder) *trace.Stack {
 	t.Helper()
 	dump := openMade(t, b)
 	defer dump.Close()

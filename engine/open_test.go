@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -127,7 +127,7 @@ func TestSnapshotWalksLikeItsCore(t *testing.T) {
 			if p := snap.Problems(); len(p) > 0 {
 				t.Errorf("problems: %q", p)
 			}
-			if want, got := core.Info(), snap.Info(); got.Kind != target.Snapshot || got.Signal != want.Signal || got.Machine != want.Machine {
+			if want, got := core.Info(), snap.Info(); got.Kind != trace.Snapshot || got.Signal != want.Signal || got.Machine != want.Machine {
 				t.Errorf("%+v, of the core %+v", got, want)
 			}
 			if len(snap.Threads()) != len(core.Threads()) || len(core.Threads()) < 2 {
@@ -136,7 +136,7 @@ func TestSnapshotWalksLikeItsCore(t *testing.T) {
 			for i, th := range core.Threads() {
 				want := core.Walk(context.Background(), th)
 				got := snap.Walk(context.Background(), snap.Threads()[i])
-				if d := cmp.Diff(summary(want), summary(got)); d != "" || want.Stopped.Reason != StopOutermost {
+				if d := cmp.Diff(summary(want), summary(got)); d != "" || want.Stopped.Reason != trace.StopOutermost {
 					t.Errorf("thread %s, core stopped: %v (-core +snapshot)\n%s", th.ID, want.Stopped, d)
 				}
 			}
@@ -145,7 +145,7 @@ func TestSnapshotWalksLikeItsCore(t *testing.T) {
 }
 
 // summary is the part of a stack that does not depend on its source.
-func summary(s *Stack) []string {
+func summary(s *trace.Stack) []string {
 	list := []string{s.Thread.ID, s.Thread.Name, fmt.Sprint(s.Thread.Crashed, s.Stopped)}
 	for _, f := range s.Frames {
 		list = append(list, fmt.Sprintf("%#x %#x %s %#x %v", f.PC, f.CFA, f.FoundBy, f.ModuleOffset, f.Symbols))

@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
 	"github.com/unwindd/unwindd/locexpr"
@@ -66,11 +66,11 @@ func TestProfileOfAArch64(t *testing.T) {
 			for _, mask := range []uint64{arm64Registers, arm64Registers | arm64VG} {
 				recording := filepath.Join(dir, "perf.data")
 				writeARM64(t, recording, exe, core, mask)
-				p, err := e.Profile(t.Context(), recording, ProfileOptions{})
+				p, err := e.Profile(t.Context(), recording, trace.ProfileOptions{})
 				if err != nil {
 					t.Fatal(err)
 				}
-				checkParts(t, e, recording, ProfileOptions{}, p)
+				checkParts(t, e, recording, trace.ProfileOptions{}, p)
 				unchecked := exe + ": the build ID could not be checked" // nothing tells it in the recording
 				if len(p.Samples) != 1 || len(p.Problems) != 1 || !strings.HasPrefix(p.Problems[0], unchecked) {
 					t.Fatalf("%d samples, problems %q", len(p.Samples), p.Problems)
@@ -88,7 +88,7 @@ func TestProfileOfAArch64(t *testing.T) {
 }
 
 // physicalName names the physical function that symbols are of.
-func physicalName(symbols []symbol.Frame) string {
+func physicalName(symbols []trace.Symbol) string {
 	if len(symbols) == 0 {
 		return "?"
 	}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/recorded"
 )
@@ -240,7 +241,7 @@ func (f *codeFile) holding(address uint64) (list []codeFunction) {
 // A codeChecker checks that stacks are chains of calls.
 type codeChecker struct {
 	tb      testing.TB
-	profile *Profile
+	profile *trace.Profile
 	files   map[string]*codeFile
 	edges   map[[2]uint32]string // what was said of a frame and its caller
 }
@@ -252,7 +253,7 @@ const (
 	callIndirect = "an indirect call"
 )
 
-func newCodeChecker(tb testing.TB, p *Profile) *codeChecker {
+func newCodeChecker(tb testing.TB, p *trace.Profile) *codeChecker {
 	return &codeChecker{tb: tb, profile: p, files: map[string]*codeFile{}, edges: map[[2]uint32]string{}}
 }
 
@@ -277,7 +278,7 @@ func (c *codeChecker) edge(callee, caller uint32) string {
 	return cause
 }
 
-func (c *codeChecker) classify(callee, caller *ProfileFrame) string {
+func (c *codeChecker) classify(callee, caller *trace.ProfileFrame) string {
 	switch {
 	case callee.Kernel && caller.Kernel:
 		return "both are of the kernel, whose code is not here"
@@ -551,7 +552,7 @@ func (f *codeFile) listing(tb testing.TB, start, end uint64) []string {
 }
 
 // stack is the stack of a sample as text.
-func (c *codeChecker) stack(s *ProfileSample) string {
+func (c *codeChecker) stack(s *trace.ProfileSample) string {
 	p := c.profile
 	var out strings.Builder
 	fmt.Fprintf(&out, "thread %d at %d\n", p.Threads[s.Thread].TID, s.Time)
@@ -573,7 +574,7 @@ func (c *codeChecker) stack(s *ProfileSample) string {
 
 // checkCalls checks all samples of a profile and returns how many pairs of
 // frames have each cause.
-func checkCalls(t *testing.T, p *Profile) map[string]int {
+func checkCalls(t *testing.T, p *trace.Profile) map[string]int {
 	t.Helper()
 	c := newCodeChecker(t, p)
 	for i := range p.Modules {

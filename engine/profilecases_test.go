@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/recorded"
 )
@@ -59,7 +60,7 @@ func TestProfilesOfCasesEqualPerf(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "perf.data")
 			recorded.Perf(t, path, c.record, c.program...)
 			p := profiled(t, path)
-			if !slices.ContainsFunc(p.Modules, func(m ProfileModule) bool { return m.Path == c.sees }) {
+			if !slices.ContainsFunc(p.Modules, func(m trace.ProfileModule) bool { return m.Path == c.sees }) {
 				t.Errorf("nothing of %s is in the profile", c.sees)
 			}
 			classes := comparePerf(t, path, p)
@@ -114,18 +115,18 @@ func headlessProgram(tb testing.TB) string {
 
 // plainProfile is what a profile says, without what is open.
 type plainProfile struct {
-	Events   []ProfileEvent
-	Samples  []ProfileSample
-	Threads  []ProfileThread
-	Stacks   []ProfileStack
-	Frames   []ProfileFrame
+	Events   []trace.ProfileEvent
+	Samples  []trace.ProfileSample
+	Threads  []trace.ProfileThread
+	Stacks   []trace.ProfileStack
+	Frames   []trace.ProfileFrame
 	Modules  []string
-	Stops    []Stopped
+	Stops    []trace.Stopped
 	Problems []string
 	Lost     uint64
 }
 
-func plain(p *Profile) plainProfile {
+func plain(p *trace.Profile) plainProfile {
 	out := plainProfile{p.Events, p.Samples, p.Threads, p.Stacks, p.Frames, nil, p.Stops, p.Problems, p.Lost}
 	for i := range p.Modules {
 		m := &p.Modules[i]
@@ -142,7 +143,7 @@ func TestProfilesDoNotDependOnHowManyWalk(t *testing.T) {
 	recorded.Perf(t, path, []string{"-F", "4000", "-e", "cpu-clock", "--call-graph", "dwarf,8192"}, program, "children")
 	var want plainProfile
 	for _, jobs := range []int{1, 2, 4, 8} {
-		p, err := newX86Engine(t, Options{}).Profile(t.Context(), path, ProfileOptions{Jobs: jobs})
+		p, err := newX86Engine(t, Options{}).Profile(t.Context(), path, trace.ProfileOptions{Jobs: jobs})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,14 +196,14 @@ func TestCutRecordingsSayWhatIsReadable(t *testing.T) {
 		if err := os.WriteFile(path, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p, err := e.Profile(t.Context(), path, ProfileOptions{})
+		p, err := e.Profile(t.Context(), path, trace.ProfileOptions{})
 		if err != nil {
 			if len(damaged) > 1000 {
 				t.Errorf("%s: %v", name, err)
 			}
 			return
 		}
-		checkParts(t, e, path, ProfileOptions{}, p)
+		checkParts(t, e, path, trace.ProfileOptions{}, p)
 		if len(p.Samples) < len(whole.Samples) && len(p.Problems) == 0 {
 			t.Errorf("%s: %d samples of %d and no problem", name, len(p.Samples), len(whole.Samples))
 		}
@@ -219,7 +220,7 @@ func TestCutRecordingsSayWhatIsReadable(t *testing.T) {
 				case !known: // the record that was cut, before it says its thread and time
 					short++
 					whole = got
-				case len(got) < len(whole) && p.Stops[s.Stop].Reason != StopOutermost: // or behind that
+				case len(got) < len(whole) && p.Stops[s.Stop].Reason != trace.StopOutermost: // or behind that
 					short++
 					whole = whole[:len(got)]
 				}
@@ -260,7 +261,7 @@ func TestCutRecordingsSayWhatIsReadable(t *testing.T) {
 			if err := os.WriteFile(path, damaged, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if p, err := e.Profile(t.Context(), path, ProfileOptions{}); err == nil && len(p.Samples) < len(whole.Samples) && len(p.Problems) == 0 {
+			if p, err := e.Profile(t.Context(), path, trace.ProfileOptions{}); err == nil && len(p.Samples) < len(whole.Samples) && len(p.Problems) == 0 {
 				t.Errorf("the header's field at %d is %#x: %d samples of %d and no problem", field, value, len(p.Samples), len(whole.Samples))
 			}
 		}

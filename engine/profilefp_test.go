@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/recorded"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -92,9 +93,9 @@ func followFramePointers(t *testing.T, program string) {
 // chainClass says how the user's frames of a sample differ from a chain of return
 // addresses. It begins at the outermost ones: functions that call themselves have
 // the same address many times.
-func (c *codeChecker) chainClass(s *ProfileSample, chain []uint64) string {
+func (c *codeChecker) chainClass(s *trace.ProfileSample, chain []uint64) string {
 	p := c.profile
-	var frames []*ProfileFrame
+	var frames []*trace.ProfileFrame
 	for _, i := range p.StackFrames(nil, s.Stack) {
 		if f := &p.Frames[i]; !f.Kernel {
 			if len(frames) > 0 && f.Exact {
@@ -134,7 +135,7 @@ func (c *codeChecker) chainClass(s *ProfileSample, chain []uint64) string {
 }
 
 // savesFramePointer reports whether the function of a frame pushes rbp.
-func (c *codeChecker) savesFramePointer(f *ProfileFrame) bool {
+func (c *codeChecker) savesFramePointer(f *trace.ProfileFrame) bool {
 	if f.Module < 0 {
 		return false
 	}
@@ -147,7 +148,7 @@ func (c *codeChecker) savesFramePointer(f *ProfileFrame) bool {
 
 // asksForStack reports whether a frame is of the function that Go's functions begin
 // with where their stack may be too small.
-func (c *codeChecker) asksForStack(f *ProfileFrame) bool {
+func (c *codeChecker) asksForStack(f *trace.ProfileFrame) bool {
 	return f.Module >= 0 && slices.ContainsFunc(c.file(c.profile.Modules[f.Module].Path).holding(f.ModuleOffset), func(f codeFunction) bool {
 		return strings.HasPrefix(f.name, "runtime.morestack")
 	})

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -31,7 +32,7 @@ func recordKernel(t *testing.T) string {
 
 // kernelNames are the functions of the kernel's frames, by sample, with what is
 // asked for each.
-func kernelNames(p *Profile) (names []string, named int) {
+func kernelNames(p *trace.Profile) (names []string, named int) {
 	for i := range p.Samples {
 		for _, at := range p.StackFrames(nil, p.Samples[i].Stack) {
 			f := &p.Frames[at]
@@ -54,11 +55,11 @@ func TestProfileNamesTheKernel(t *testing.T) {
 	data := recordKernel(t)
 	e := newX86Engine(t, Options{})
 	names := func(kallsyms string) ([]string, int) {
-		p, err := e.Profile(context.Background(), data, ProfileOptions{Kallsyms: kallsyms})
+		p, err := e.Profile(context.Background(), data, trace.ProfileOptions{Kallsyms: kallsyms})
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkParts(t, e, data, ProfileOptions{Kallsyms: kallsyms}, p)
+		checkParts(t, e, data, trace.ProfileOptions{Kallsyms: kallsyms}, p)
 		return kernelNames(p)
 	}
 	if _, named := names(""); named != 0 {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -37,22 +38,22 @@ func recordMade(t *testing.T, source string, arguments ...string) string {
 func TestProfileOfCodeThatARuntimeMade(t *testing.T) {
 	for _, c := range []struct {
 		arguments []string
-		found     []FoundBy // of spin, inner, outer, main
+		found     []trace.FoundBy // of spin, inner, outer, main
 		problem   string
 	}{
-		{[]string{"dump", t.TempDir()}, []FoundBy{ByContext, ByCFI, ByRules, ByRules}, ""},
-		{[]string{"map"}, []FoundBy{ByContext, ByCFI, ByFramePointer, ByFramePointer}, ""},
-		{[]string{"over", t.TempDir()}, []FoundBy{ByContext, ByCFI, ByRules, ByRules}, ""},
-		{[]string{"clock", t.TempDir()}, []FoundBy{ByContext, ByCFI, ByRules, ByRules}, "its times are by a clock of the processor"},
+		{[]string{"dump", t.TempDir()}, []trace.FoundBy{trace.ByContext, trace.ByCFI, trace.ByRules, trace.ByRules}, ""},
+		{[]string{"map"}, []trace.FoundBy{trace.ByContext, trace.ByCFI, trace.ByFramePointer, trace.ByFramePointer}, ""},
+		{[]string{"over", t.TempDir()}, []trace.FoundBy{trace.ByContext, trace.ByCFI, trace.ByRules, trace.ByRules}, ""},
+		{[]string{"clock", t.TempDir()}, []trace.FoundBy{trace.ByContext, trace.ByCFI, trace.ByRules, trace.ByRules}, "its times are by a clock of the processor"},
 	} {
 		t.Run(c.arguments[0], func(t *testing.T) {
 			e := newX86Engine(t, Options{})
 			recording := recordMade(t, "jit.c", c.arguments...)
-			p, err := e.Profile(context.Background(), recording, ProfileOptions{})
+			p, err := e.Profile(context.Background(), recording, trace.ProfileOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkParts(t, e, recording, ProfileOptions{}, p)
+			checkParts(t, e, recording, trace.ProfileOptions{}, p)
 			for _, th := range p.Threads {
 				if c.arguments[0] == "map" {
 					defer os.Remove(filepath.Join("/tmp", fmt.Sprintf("perf-%d.map", th.PID)))
@@ -62,7 +63,7 @@ func TestProfileOfCodeThatARuntimeMade(t *testing.T) {
 			right, spinning := 0, 0
 			for i := range p.Samples {
 				var names []string
-				var found []FoundBy
+				var found []trace.FoundBy
 				for _, at := range p.StackFrames(nil, p.Samples[i].Stack) {
 					f := &p.Frames[at]
 					name := "?"
@@ -99,15 +100,15 @@ func TestProfileOfTracesThatARuntimeMade(t *testing.T) {
 	for _, c := range []struct {
 		arguments []string
 		want      []string
-		found     []FoundBy
+		found     []trace.FoundBy
 	}{
-		{[]string{"dump", t.TempDir()}, []string{"trace(made)", "enter", "main"}, []FoundBy{ByContext, ByScan, ByCFI}},
-		{[]string{"map"}, []string{"trace(made)", "enter", "main"}, []FoundBy{ByContext, ByScan, ByCFI}},
-		{[]string{"back", t.TempDir()}, []string{"trace(made)", "resume(made)", "enter", "main"}, []FoundBy{ByContext, ByRules, ByScan, ByCFI}},
+		{[]string{"dump", t.TempDir()}, []string{"trace(made)", "enter", "main"}, []trace.FoundBy{trace.ByContext, trace.ByScan, trace.ByCFI}},
+		{[]string{"map"}, []string{"trace(made)", "enter", "main"}, []trace.FoundBy{trace.ByContext, trace.ByScan, trace.ByCFI}},
+		{[]string{"back", t.TempDir()}, []string{"trace(made)", "resume(made)", "enter", "main"}, []trace.FoundBy{trace.ByContext, trace.ByRules, trace.ByScan, trace.ByCFI}},
 	} {
 		t.Run(c.arguments[0], func(t *testing.T) {
 			e := newX86Engine(t, Options{})
-			p, err := e.Profile(context.Background(), recordMade(t, "fragment.c", c.arguments...), ProfileOptions{})
+			p, err := e.Profile(context.Background(), recordMade(t, "fragment.c", c.arguments...), trace.ProfileOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,7 +120,7 @@ func TestProfileOfTracesThatARuntimeMade(t *testing.T) {
 			right := 0
 			for i := range p.Samples {
 				var names []string
-				var found []FoundBy
+				var found []trace.FoundBy
 				for _, at := range p.StackFrames(nil, p.Samples[i].Stack) {
 					f := &p.Frames[at]
 					name := "?"

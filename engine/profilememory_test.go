@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/internal/recorded"
 )
@@ -60,7 +61,7 @@ func TestAGigabyteNeedsLittleMemory(t *testing.T) {
 			}
 		}
 	}()
-	p, err := e.Profile(context.Background(), path, ProfileOptions{})
+	p, err := e.Profile(context.Background(), path, trace.ProfileOptions{})
 	close(stop)
 	used := <-most - before
 	if err != nil {

@@ -9,11 +9,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // checkParts holds the profile of a recording that was divided into parts against that of
 // the whole.
-func checkParts(t testing.TB, e *Engine, path string, o ProfileOptions, whole *Profile) {
+func checkParts(t testing.TB, e *Engine, path string, o trace.ProfileOptions, whole *trace.Profile) {
 	t.Helper()
 	if testing.Short() {
 		return
@@ -22,7 +24,7 @@ func checkParts(t testing.TB, e *Engine, path string, o ProfileOptions, whole *P
 	o.Parts = nil
 	for index := range count {
 		var b bytes.Buffer
-		if err := e.ProfilePart(t.Context(), path, ProfilePart{Index: index, Count: count}, o, &b); err != nil {
+		if err := e.ProfilePart(t.Context(), path, trace.ProfilePart{Index: index, Count: count}, o, &b); err != nil {
 			t.Fatalf("%s, part %d of %d: %v", path, index, count, err)
 		}
 		o.Parts = append(o.Parts, io.Reader(&b))

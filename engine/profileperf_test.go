@@ -20,6 +20,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 
 	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/recorded"
 )
@@ -116,11 +117,11 @@ func parse(tb testing.TB, s string, base int) uint64 {
 }
 
 // perfPCs is the stack of a sample as perf would print it.
-func perfPCs(p *Profile, s *ProfileSample) (stack []perfPC) {
+func perfPCs(p *trace.Profile, s *trace.ProfileSample) (stack []perfPC) {
 	for _, i := range p.StackFrames(nil, s.Stack) {
 		f := &p.Frames[i]
 		lookup := f.PC
-		if !f.Exact && f.FoundBy != ByCallChain {
+		if !f.Exact && f.FoundBy != trace.ByCallChain {
 			lookup-- // perf prints the addresses of the kernel's chains as they are
 		}
 		switch {
@@ -138,7 +139,7 @@ func perfPCs(p *Profile, s *ProfileSample) (stack []perfPC) {
 
 // A perfDifference is where the stacks of a sample begin to differ.
 type perfDifference struct {
-	sample       *ProfileSample
+	sample       *trace.ProfileSample
 	raw          *perfdata.Sample
 	ours, theirs []perfPC // after the frames that are the same
 	frames       []uint32 // all of ours
@@ -164,8 +165,8 @@ const (
 )
 
 // perfClass explains a difference; "" if it cannot.
-func perfClass(tb testing.TB, p *Profile, d *perfDifference) string {
-	if len(d.ours) == 0 && p.Stops[d.sample.Stop] == (Stopped{Reason: StopNoRow, Detail: "the kernel may have been giving back the registers that a signal saved"}) && d.raw.Mode == perfdata.ModeKernel {
+func perfClass(tb testing.TB, p *trace.Profile, d *perfDifference) string {
+	if len(d.ours) == 0 && p.Stops[d.sample.Stop] == (trace.Stopped{Reason: trace.StopNoRow, Detail: "the kernel may have been giving back the registers that a signal saved"}) && d.raw.Mode == perfdata.ModeKernel {
 		return perfRestoring
 	}
 	if len(d.theirs) > 0 || len(d.ours) == 0 {
@@ -188,7 +189,7 @@ func perfClass(tb testing.TB, p *Profile, d *perfDifference) string {
 	switch sections := sectionNames(tb, p.Modules[last.Module].Path); {
 	case !slices.Contains(sections, ".eh_frame"):
 		return perfNoFrames
-	case next.FoundBy == ByRules || next.FoundBy == ByObject:
+	case next.FoundBy == trace.ByRules || next.FoundBy == trace.ByObject:
 		return perfByCode
 	}
 	return ""
@@ -196,7 +197,7 @@ func perfClass(tb testing.TB, p *Profile, d *perfDifference) string {
 
 // isChild reports whether a sample is of a process that is not the one recorded
 // first.
-func (c *codeChecker) isChild(s *ProfileSample) bool {
+func (c *codeChecker) isChild(s *trace.ProfileSample) bool {
 	return c.profile.Threads[s.Thread].PID != c.profile.Threads[c.profile.Samples[0].Thread].PID
 }
 
@@ -270,7 +271,7 @@ func rawSampleOf(tb testing.TB, path string) map[sampleKey]*perfdata.Sample {
 
 // comparePerf compares a profile with what perf script says and returns how many
 // samples are of each class; what nothing explains is an error.
-func comparePerf(t *testing.T, path string, p *Profile) map[string]int {
+func comparePerf(t *testing.T, path string, p *trace.Profile) map[string]int {
 	t.Helper()
 	perf, raw := perfStacks(t, path), rawSampleOf(t, path)
 	classes, keys := map[string]int{}, sampleKeys{}
@@ -309,7 +310,7 @@ func comparePerf(t *testing.T, path string, p *Profile) map[string]int {
 				class = perfChild
 			case check.isLeaving(&d):
 				class = perfPopped
-			case p.Frames[d.frames[d.same]].FoundBy == ByRules:
+			case p.Frames[d.frames[d.same]].FoundBy == trace.ByRules:
 				class = perfPointer
 			}
 		}

@@ -2,7 +2,11 @@
 
 package engine
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/unwindd/unwindd/engine/trace"
+)
 
 // TestProgressOfAProfile: what is done grows to the number of all samples, those of
 // accelerators included, whoever walks.
@@ -10,7 +14,7 @@ func TestProgressOfAProfile(t *testing.T) {
 	for _, jobs := range []int{1, 4} {
 		var done, total uint64
 		calls := 0
-		p, err := gpuEngine(t, Options{}).Profile(t.Context(), gpuExample+"cpu.data", ProfileOptions{
+		p, err := gpuEngine(t, Options{}).Profile(t.Context(), gpuExample+"cpu.data", trace.ProfileOptions{
 			Jobs: jobs, GPU: []string{gpuExample + "gpu.jsonl"},
 			Progress: func(d, all uint64) {
 				if d < done || calls > 0 && all != total {

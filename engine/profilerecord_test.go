@@ -8,6 +8,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/confine"
 	"github.com/unwindd/unwindd/internal/recorded"
 )
@@ -35,9 +36,9 @@ func TestMain(m *testing.M) {
 }
 
 // profiled is the profile of a recording, without symbols.
-func profiled(tb testing.TB, path string) *Profile {
+func profiled(tb testing.TB, path string) *trace.Profile {
 	tb.Helper()
-	p, err := newX86Engine(tb, Options{NoSymbols: true}).Profile(context.Background(), path, ProfileOptions{})
+	p, err := newX86Engine(tb, Options{NoSymbols: true}).Profile(context.Background(), path, trace.ProfileOptions{})
 	if err != nil {
 		tb.Fatal(err)
 	}

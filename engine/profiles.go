@@ -7,19 +7,20 @@ import (
 	"io"
 
 	"github.com/unwindd/unwindd/engine/profile"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // Profile walks the stacks of all samples of a perf.data file, and joins samples of
 // accelerators to them. The path may be "" where there are samples of accelerators. A
 // problem with one sample is the reason that its stack ends; the error means that there
 // is no file, or that it is not a recording.
-func (e *Engine) Profile(ctx context.Context, path string, o ProfileOptions) (*Profile, error) {
+func (e *Engine) Profile(ctx context.Context, path string, o trace.ProfileOptions) (*trace.Profile, error) {
 	return e.profileMaker().Make(ctx, path, o)
 }
 
 // ProfilePart walks the samples of one part of a perf.data file, and writes the input of
 // ProfileOptions.Parts for the whole. It returns the errors of Profile, and of w.
-func (e *Engine) ProfilePart(ctx context.Context, path string, part ProfilePart, o ProfileOptions, w io.Writer) error {
+func (e *Engine) ProfilePart(ctx context.Context, path string, part trace.ProfilePart, o trace.ProfileOptions, w io.Writer) error {
 	return e.profileMaker().MakePart(ctx, path, part, o, w)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/recorded"
 )
@@ -68,7 +69,7 @@ func (b *perfStream) write(t testing.TB) string {
 }
 
 // shapeStacks are the stacks of a profile, a line each, with why they end.
-func shapeStacks(p *Profile) (lines []string) {
+func shapeStacks(p *trace.Profile) (lines []string) {
 	for i := range p.Samples {
 		s := &p.Samples[i]
 		var words []string
@@ -149,7 +150,7 @@ func TestCallsThatTheCPURecordedAreTheCallers(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	for i := range p.Frames {
-		if f := &p.Frames[i]; f.PC&0xff == 4 && (!f.Exact || f.FoundBy != ByCallChain) && f.PC != 0x401504 {
+		if f := &p.Frames[i]; f.PC&0xff == 4 && (!f.Exact || f.FoundBy != trace.ByCallChain) && f.PC != 0x401504 {
 			t.Errorf("frame %+v: it is at a call, which the CPU recorded", f)
 		}
 	}
@@ -338,11 +339,11 @@ func TestRootsOfProcesses(t *testing.T) {
 	root := func(name string) string { return filepath.Join(dir, name) }
 	roots := map[int]string{7: root("a"), 12: root("escape"), 13: root("b"), 99: root("outside")}
 	e, path := gpuEngine(t, Options{Sysroot: root("host")}), b.write(t)
-	p, err := e.Profile(t.Context(), path, ProfileOptions{Roots: roots})
+	p, err := e.Profile(t.Context(), path, trace.ProfileOptions{Roots: roots})
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkParts(t, e, path, ProfileOptions{Roots: roots}, p)
+	checkParts(t, e, path, trace.ProfileOptions{Roots: roots}, p)
 	var got []string
 	for i := range p.Samples {
 		f := &p.Frames[p.Stacks[p.Samples[i].Stack].Frame]
@@ -361,7 +362,7 @@ func TestRootsOfProcesses(t *testing.T) {
 		t.Errorf("problems %q", p.Problems)
 	}
 	for _, bad := range []string{root("none"), outside} {
-		if _, err := gpuEngine(t, Options{}).Profile(t.Context(), b.write(t), ProfileOptions{Roots: map[int]string{7: bad}}); err == nil || !strings.Contains(err.Error(), "process 7") {
+		if _, err := gpuEngine(t, Options{}).Profile(t.Context(), b.write(t), trace.ProfileOptions{Roots: map[int]string{7: bad}}); err == nil || !strings.Contains(err.Error(), "process 7") {
 			t.Errorf("the root %s: %v", bad, err)
 		}
 	}
@@ -393,7 +394,7 @@ func TestFilesOfTheHostBeforeARoot(t *testing.T) {
 	b.sample(inUser, 7, 1000, pc)
 	b.sample(inUser, 8, 1001, pc)
 	roots := map[int]string{7: filepath.Join(dir, "empty"), 8: filepath.Join(dir, "empty")}
-	p, err := gpuEngine(t, Options{Sysroot: filepath.Join(dir, "host")}).Profile(t.Context(), b.write(t), ProfileOptions{Roots: roots})
+	p, err := gpuEngine(t, Options{Sysroot: filepath.Join(dir, "host")}).Profile(t.Context(), b.write(t), trace.ProfileOptions{Roots: roots})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -467,9 +468,9 @@ func TestFilesThatPerfSwitchedAreOneRecording(t *testing.T) {
 	}
 	comparePerf(t, files[0], profiled(t, files[0])) // later ones lack what perf needs
 	apart, unknown := 0, 0
-	count := func(p *Profile) {
+	count := func(p *trace.Profile) {
 		for i := range p.Samples {
-			if p.Stops[p.Samples[i].Stop].Reason == StopNoModule {
+			if p.Stops[p.Samples[i].Stop].Reason == trace.StopNoModule {
 				unknown++
 			}
 		}
@@ -486,7 +487,7 @@ func TestFilesThatPerfSwitchedAreOneRecording(t *testing.T) {
 	unknown = 0
 	p := profiled(t, path)
 	for i := range p.Samples { // once in some hundred runs there is one, of which this tells more
-		if stop := p.Stops[p.Samples[i].Stop]; stop.Reason == StopNoModule {
+		if stop := p.Stops[p.Samples[i].Stop]; stop.Reason == trace.StopNoModule {
 			t.Logf("in nothing that is known: %+v of %+v: %+v", p.Samples[i], p.Threads[p.Samples[i].Thread], stop)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
@@ -70,7 +70,7 @@ func TestStacksOfRISCVAreGDBs(t *testing.T) {
 				th := &got.Threads[i]
 				pcs := []string{}
 				for _, f := range th.Frames {
-					if !f.Inlined && !code.FoundBy(f.FoundBy).IsGuess() {
+					if !f.Inlined && !trace.FoundBy(f.FoundBy).IsGuess() {
 						pcs = append(pcs, f.PC)
 					}
 				}

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/examples/rocm-core/corefile"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
@@ -332,7 +332,7 @@ func TestCoresOfDevicesThatNobodyReads(t *testing.T) {
 		err = of.Walked(stacksOf(of))
 		problems := strings.Join(of.Problems(), "\n")
 		t.Logf("%s: %v\n%s", x.what, err, problems)
-		if x.walk != (err == nil) || err != nil && !errors.Is(err, ErrNotWalked) || !strings.Contains(problems, x.want) || problems == "" {
+		if x.walk != (err == nil) || err != nil && !errors.Is(err, trace.ErrNotWalked) || !strings.Contains(problems, x.want) || problems == "" {
 			t.Errorf("%s: %v, problems %s", x.what, err, problems)
 		}
 	}
@@ -370,7 +370,7 @@ func TestAMillionWaves(t *testing.T) {
 		n++
 	}
 	t.Logf("%d threads in %v: %q", n, time.Since(start), of.Problems())
-	if n < 1<<18 || !strings.Contains(strings.Join(of.Problems(), "\n"), "more than") || of.Info().Kind != target.ROCmCore {
+	if n < 1<<18 || !strings.Contains(strings.Join(of.Problems(), "\n"), "more than") || of.Info().Kind != trace.ROCmCore {
 		t.Errorf("%d threads, %q", n, of.Problems())
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/examples/rocm-core/corefile"
 	"github.com/unwindd/unwindd/internal/gcn"
 	"github.com/unwindd/unwindd/locexpr"
@@ -313,12 +314,12 @@ func writeROCmTo(t testing.TB, path string, c *corefile.Core) *corefile.Image {
 type heldState struct {
 	*stoppedWaves
 	module  *target.Module
-	threads []*target.Thread
+	threads []*trace.Thread
 }
 
 // held is the target of waves, behind a thread of the process. They have the names of
 // those that are given, and stopped as those did.
-func (w *stoppedWaves) held(t testing.TB, like []*target.Thread) *heldState {
+func (w *stoppedWaves) held(t testing.TB, like []*trace.Thread) *heldState {
 	t.Helper()
 	h := &heldState{stoppedWaves: w}
 	file, err := object.Open(w.object.Path)
@@ -326,14 +327,14 @@ func (w *stoppedWaves) held(t testing.TB, like []*target.Thread) *heldState {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	h.module = &target.Module{LoadedModule: target.LoadedModule{Path: w.object.Path, Arch: "amdgpu"}, Object: file}
+	h.module = &target.Module{Module: trace.Module{Path: w.object.Path, Arch: "amdgpu"}, Object: file}
 	for _, s := range file.Segments() {
-		h.module.Segments = append(h.module.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: gcn.CodeBase + s.Address, Executable: s.Executable()})
+		h.module.Segments = append(h.module.Segments, trace.Segment{Address: s.Address, Size: s.MemSize, Start: gcn.CodeBase + s.Address, Executable: s.Executable()})
 	}
-	h.threads = append(h.threads, &target.Thread{ID: "1", Arch: "x86_64"})
+	h.threads = append(h.threads, &trace.Thread{ID: "1", Arch: "x86_64"})
 	for i := range w.waves {
 		of := like[i]
-		h.threads = append(h.threads, &target.Thread{
+		h.threads = append(h.threads, &trace.Thread{
 			Handle: uint64(1 + i), ID: of.ID, Name: of.Name, Arch: "amdgpu", Processor: w.object.Processor.Name, //nolint:gosec // not negative
 			Lanes: uint32(w.object.Processor.Lanes), Stop: of.Stop, IsRunning: of.IsRunning, Crashed: of.Crashed, //nolint:gosec // 32 or 64
 			Registers: w.registers(&w.waves[i]),
@@ -381,9 +382,9 @@ func (w *stoppedWaves) registers(s *stoppedWave) (r sdk.Registers) {
 	return r
 }
 
-func (h *heldState) Info() target.Info         { return target.Info{Kind: "waves"} }
+func (h *heldState) Info() trace.Target        { return trace.Target{Kind: "waves"} }
 func (h *heldState) Modules() []*target.Module { return []*target.Module{h.module} }
-func (h *heldState) Threads() []*target.Thread { return h.threads }
+func (h *heldState) Threads() []*trace.Thread  { return h.threads }
 func (h *heldState) Close() error              { return nil }
 
 func (h *heldState) Mapped(a uint64) (mapped, executable bool) {
@@ -403,7 +404,7 @@ func (h *heldState) ReadMemory(_ locexpr.AddressSpace, address uint64, buf []byt
 	return len(buf), nil
 }
 
-func (h *heldState) ReadScoped(space locexpr.AddressSpace, th *target.Thread, address uint64, buf []byte) (int, error) {
+func (h *heldState) ReadScoped(space locexpr.AddressSpace, th *trace.Thread, address uint64, buf []byte) (int, error) {
 	if space == locexpr.DefaultSpace {
 		return h.ReadMemory(space, address, buf)
 	}

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/examples/rocm-core/corefile"
 	"github.com/unwindd/unwindd/internal/gcn"
 	"github.com/unwindd/unwindd/internal/oracle"
@@ -189,7 +189,7 @@ func TestLaunchersOfWavesByEvidence(t *testing.T) {
 			}
 			by := s.LaunchedBy()
 			text := by.Evidence + " "
-			if by.Evidence == target.LaunchWaiting {
+			if by.Evidence == trace.LaunchWaiting {
 				ids[by.Thread] = true
 				for i := range s.Launchers[0].Frames {
 					for _, f := range s.Launchers[0].Frames[i].Symbols {

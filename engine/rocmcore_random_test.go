@@ -15,6 +15,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/examples/rocm-core/corefile"
 	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/locexpr"
@@ -87,7 +88,7 @@ func (j *coreJudge) check(what string, got, want any) {
 
 func (j *coreJudge) judge(im *corefile.Image) (waves int) {
 	info := j.opened.Info()
-	j.check("kind", info.Kind, target.ROCmCore)
+	j.check("kind", info.Kind, trace.ROCmCore)
 	j.check("agents", len(info.Devices.Agents), len(j.core.Agents))
 	j.check("queues", len(info.Devices.Queues), len(im.Queues()))
 	threads := j.opened.Threads()
@@ -118,7 +119,7 @@ func (j *coreJudge) judge(im *corefile.Image) (waves int) {
 	return waves
 }
 
-func (j *coreJudge) wave(th *target.Thread, want *corefile.WaveState) {
+func (j *coreJudge) wave(th *trace.Thread, want *corefile.WaveState) {
 	j.check(th.ID+"'s processor", th.Processor, want.Machine)
 	j.check(th.ID+"'s lanes", th.Lanes, want.Lanes)
 	j.check(th.ID+" has not stopped", th.IsRunning, !want.IsStop)
@@ -167,7 +168,7 @@ func (j *coreJudge) wave(th *target.Thread, want *corefile.WaveState) {
 }
 
 // pc is that of a wave: a trap instruction is where it was, or before what follows it.
-func (j *coreJudge) pc(th *target.Thread, want *corefile.WaveState, got string) {
+func (j *coreJudge) pc(th *trace.Thread, want *corefile.WaveState, got string) {
 	b, _ := hex.DecodeString(got)
 	slices.Reverse(b)
 	pc, _ := strconv.ParseUint(hex.EncodeToString(b), 16, 64)
@@ -191,7 +192,7 @@ func writtenName(name string) string {
 }
 
 // memory holds the instance of a space that a wave has against its bytes.
-func (j *coreJudge) memory(th *target.Thread, space locexpr.AddressSpace, want string) {
+func (j *coreJudge) memory(th *trace.Thread, space locexpr.AddressSpace, want string) {
 	b, _ := hex.DecodeString(want)
 	scoped := j.opened.process.State().(target.ScopedMemory)
 	got := make([]byte, len(b)+4)

@@ -18,8 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/examples/rocm-core/corefile"
 	"github.com/unwindd/unwindd/internal/gcn"
@@ -45,7 +44,7 @@ func rocmEngine(t testing.TB, o Options) *Engine {
 }
 
 func allOfWaves() Options {
-	return Options{Registers: true, Lanes: true, Locals: &value.Limits{Depth: 3, Elements: 16}}
+	return Options{Registers: true, Lanes: true, Locals: &trace.ValueLimits{Depth: 3, Elements: 16}}
 }
 
 // TestCoresAndSnapshotsOfTheSameWaves executes the kernels of the corpus, stops them, and
@@ -185,11 +184,11 @@ func takenPlainly(t *testing.T, e *Engine, core string) *Target {
 }
 
 // knownValues counts the variables of a stack whose values are known.
-func knownValues(s *Stack) (n int) {
+func knownValues(s *trace.Stack) (n int) {
 	for i := range s.Frames {
 		for _, list := range s.Frames[i].Locals() {
 			for k := range list {
-				if list[k].Status == value.OK {
+				if list[k].Status == trace.ValueOK {
 					n++
 				}
 			}
@@ -198,7 +197,7 @@ func knownValues(s *Stack) (n int) {
 	return n
 }
 
-func stacksOf(t *Target) (list []*Stack) {
+func stacksOf(t *Target) (list []*trace.Stack) {
 	for s := range t.Stacks(context.Background()) {
 		list = append(list, s)
 	}
@@ -207,7 +206,7 @@ func stacksOf(t *Target) (list []*Stack) {
 
 // isTrue holds a stack against the calls that the executor has in progress. What is not
 // known may be missing.
-func isTrue(t *testing.T, s *Stack, want []uint64) {
+func isTrue(t *testing.T, s *trace.Stack, want []uint64) {
 	t.Helper()
 	if len(s.Frames) > len(want) {
 		t.Errorf("%s: %d frames, expected %d", s.Thread.ID, len(s.Frames), len(want))
@@ -224,9 +223,9 @@ func isTrue(t *testing.T, s *Stack, want []uint64) {
 }
 
 // sameStacks holds what is known of two stacks against each other.
-func sameStacks(t *testing.T, what string, pc uint64, want, got *Stack) {
+func sameStacks(t *testing.T, what string, pc uint64, want, got *trace.Stack) {
 	t.Helper()
-	for _, s := range []*Stack{want, got} {
+	for _, s := range []*trace.Stack{want, got} {
 		for i := range s.Frames {
 			s.Frames[i].Module = nil
 		}
@@ -239,7 +238,7 @@ func sameStacks(t *testing.T, what string, pc uint64, want, got *Stack) {
 
 // sameRegisters holds the registers of every frame against each other, whatever lanes
 // they have.
-func sameRegisters(t *testing.T, first, second *Target, thread, other *target.Thread) {
+func sameRegisters(t *testing.T, first, second *Target, thread, other *trace.Thread) {
 	t.Helper()
 	d, err := first.engine.Plugins().Find("amdgpu")
 	if err != nil {

@@ -10,12 +10,13 @@ import (
 
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
 )
 
-func pcs(s *Stack) []uint64 {
+func pcs(s *trace.Stack) []uint64 {
 	var out []uint64
 	for _, f := range s.Frames {
 		out = append(out, f.PC)
@@ -42,19 +43,19 @@ func TestSampleWalksLikeItsTarget(t *testing.T) {
 		}
 		stack := make([]byte, 16<<10)
 		n, _ := core.process.State().ReadMemory(0, sp, stack)
-		s := &walk.Sample{SampleState: walk.SampleState{Arch: "x86_64", ThreadID: th.ID, Registers: th.Registers, StackStart: sp, Stack: stack[:n]}, Loaded: core.process.Modules()}
+		s := &walk.Sample{Sample: trace.Sample{Arch: "x86_64", ThreadID: th.ID, Registers: th.Registers, StackStart: sp, Stack: stack[:n]}, Loaded: core.process.Modules()}
 		sampled := e.Attach(s)
 		got := sampled.Walk(context.Background(), s.Thread())
-		if diff := cmp.Diff(pcs(want), pcs(got)); diff != "" || got.Stopped.Reason != StopOutermost {
+		if diff := cmp.Diff(pcs(want), pcs(got)); diff != "" || got.Stopped.Reason != trace.StopOutermost {
 			t.Errorf("thread %s, stopped %v (-core +sample)\n%s", th.ID, got.Stopped, diff)
 		}
 		sampled.Close()
 
 		// The first part of the stack gives the first part of the frames.
-		s = &walk.Sample{SampleState: walk.SampleState{Arch: "x86_64", Registers: th.Registers, StackStart: sp, Stack: stack[:64]}, Loaded: core.process.Modules()}
+		s = &walk.Sample{Sample: trace.Sample{Arch: "x86_64", Registers: th.Registers, StackStart: sp, Stack: stack[:64]}, Loaded: core.process.Modules()}
 		sampled = e.Attach(s)
 		got = sampled.Walk(context.Background(), s.Thread())
-		if n := len(got.Frames); n == 0 || n >= len(want.Frames) || !cmp.Equal(pcs(want)[:n], pcs(got)) || got.Stopped.Reason != StopEndOfStack {
+		if n := len(got.Frames); n == 0 || n >= len(want.Frames) || !cmp.Equal(pcs(want)[:n], pcs(got)) || got.Stopped.Reason != trace.StopEndOfStack {
 			t.Errorf("thread %s: %d frames, stopped %v", th.ID, n, got.Stopped)
 		}
 		sampled.Close()
@@ -75,9 +76,9 @@ func TestWalkerAllocatesNothing(t *testing.T) {
 		sp, _ := th.Registers.Uint64(x86_64.Description().SP, sdk.LittleEndian)
 		stack := make([]byte, 16<<10)
 		n, _ := core.process.State().ReadMemory(0, sp, stack)
-		samples = append(samples, &walk.Sample{SampleState: walk.SampleState{Arch: "x86_64", ThreadID: th.ID, Registers: th.Registers, StackStart: sp, Stack: stack[:n]}, Loaded: core.process.Modules()})
+		samples = append(samples, &walk.Sample{Sample: trace.Sample{Arch: "x86_64", ThreadID: th.ID, Registers: th.Registers, StackStart: sp, Stack: stack[:n]}, Loaded: core.process.Modules()})
 	}
-	walker := e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: core.process.Modules()}).Process().Walker()
+	walker := e.Attach(&walk.Sample{Sample: trace.Sample{Arch: "x86_64"}, Loaded: core.process.Modules()}).Process().Walker()
 	round := func() {
 		for i, s := range samples {
 			stack := walker.Walk(context.Background(), s)
@@ -126,11 +127,11 @@ func TestWalkerBindsOnceUnlessThreadsHaveLanes(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer e.Close()
-			walker := e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "toy"}}).Process().Walker()
+			walker := e.Attach(&walk.Sample{Sample: trace.Sample{Arch: "toy"}}).Process().Walker()
 			for _, pc := range []uint64{0x1000, 0x1010, 0x1020} {
-				s := &walk.Sample{SampleState: walk.SampleState{Arch: "toy", Registers: newState().thread(pc, stackStart, 0, 0).threads[0].Registers, StackStart: stackStart}}
+				s := &walk.Sample{Sample: trace.Sample{Arch: "toy", Registers: newState().thread(pc, stackStart, 0, 0).threads[0].Registers, StackStart: stackStart}}
 				stack := walker.Walk(context.Background(), s)
-				if got := pcs(stack); !cmp.Equal(got, []uint64{pc}) || stack.Stopped.Reason != StopNoModule {
+				if got := pcs(stack); !cmp.Equal(got, []uint64{pc}) || stack.Stopped.Reason != trace.StopNoModule {
 					t.Errorf("%#x, %v, expected %#x", got, stack.Stopped, pc)
 				}
 			}
@@ -143,8 +144,8 @@ func TestWalkerBindsOnceUnlessThreadsHaveLanes(t *testing.T) {
 
 func TestWalkerOfAnArchitectureThatTheTargetDoesNotHave(t *testing.T) {
 	e := newX86Engine(t, Options{})
-	stack := e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64"}}).Process().Walker().Walk(context.Background(), &walk.Sample{SampleState: walk.SampleState{Arch: "toy"}})
-	if len(stack.Frames) != 0 || stack.Stopped.Reason != StopPluginFailed {
+	stack := e.Attach(&walk.Sample{Sample: trace.Sample{Arch: "x86_64"}}).Process().Walker().Walk(context.Background(), &walk.Sample{Sample: trace.Sample{Arch: "toy"}})
+	if len(stack.Frames) != 0 || stack.Stopped.Reason != trace.StopPluginFailed {
 		t.Errorf("%v, %v", stack.Frames, stack.Stopped)
 	}
 }

@@ -5,13 +5,14 @@ package engine
 import (
 	"context"
 
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
 // OpenSamples makes a target for samples of one process of an architecture: it has no threads,
 // and its modules are those of LoadMaps. Walkers walk the samples.
 func (e *Engine) OpenSamples(arch string) *Target {
-	return e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: arch}})
+	return e.Attach(&walk.Sample{Sample: trace.Sample{Arch: arch}})
 }
 
 // Walker walks the stacks of the samples of one process, one after the other, in memory that it
@@ -26,7 +27,7 @@ type Walker struct {
 func (t *Target) Walker() *Walker { return &Walker{walker: t.process.Walker()} }
 
 // Walk walks the stack of a sample. The stack and its frames are valid until the next call.
-func (k *Walker) Walk(ctx context.Context, s *walk.SampleState) *walk.Stack {
-	k.sample = walk.Sample{SampleState: *s}
+func (k *Walker) Walk(ctx context.Context, s *trace.Sample) *trace.Stack {
+	k.sample = walk.Sample{Sample: *s}
 	return k.walker.Walk(ctx, &k.sample)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -93,12 +94,12 @@ func mappedModules(tb testing.TB, maps string) []*target.Module {
 			tb.Fatalf("%s: no segment at %#x", path, offset)
 		}
 		modules = append(modules, &target.Module{
-			LoadedModule: target.LoadedModule{
+			Module: trace.Module{
 				ID:       len(modules),
 				Path:     path,
 				Arch:     "x86_64",
 				File:     path,
-				Segments: []target.Segment{{Address: s.Address - s.Offset + offset, Size: end - start, Start: start, Executable: true}},
+				Segments: []trace.Segment{{Address: s.Address - s.Offset + offset, Size: end - start, Start: start, Executable: true}},
 			},
 			Object: o,
 		})
@@ -123,7 +124,7 @@ func (r *replay) read(tb testing.TB, path string, limit int) {
 	}
 	for n := min(word(), uint64(limit)); n > 0; n-- {
 		pcs, size := make([]uint64, word()), word()
-		s := &walk.Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: r.modules}
+		s := &walk.Sample{Sample: trace.Sample{Arch: "x86_64"}, Loaded: r.modules}
 		for reg := range uint32(17) {
 			s.Registers.Set(reg, binary.LittleEndian.AppendUint64(nil, word()))
 		}
@@ -187,10 +188,10 @@ func TestSamplesWalkLikeBacktrace(t *testing.T) {
 	}
 	r := record(t, 1500)
 	e := newX86Engine(t, Options{NoSymbols: true})
-	walker := e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: r.modules}).Process().Walker()
-	plain := newEngineOf(t, evaluated{x86_64.New()}, Options{NoSymbols: true}).Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: r.modules}).Process().Walker()
+	walker := e.Attach(&walk.Sample{Sample: trace.Sample{Arch: "x86_64"}, Loaded: r.modules}).Process().Walker()
+	plain := newEngineOf(t, evaluated{x86_64.New()}, Options{NoSymbols: true}).Attach(&walk.Sample{Sample: trace.Sample{Arch: "x86_64"}, Loaded: r.modules}).Process().Walker()
 	whole, cut, further, differ, frames := 0, 0, 0, 0, 0
-	reasons := map[StopReason]int{}
+	reasons := map[trace.StopReason]int{}
 	for i, s := range r.samples {
 		stack := walker.Walk(context.Background(), s)
 		got := pcs(stack)
@@ -199,9 +200,9 @@ func TestSamplesWalkLikeBacktrace(t *testing.T) {
 		switch {
 		case slices.Equal(got, r.pcs[i]):
 			whole++
-		case stack.Stopped.Reason == StopEndOfStack && len(got) <= len(r.pcs[i]) && slices.Equal(got, r.pcs[i][:len(got)]):
+		case stack.Stopped.Reason == trace.StopEndOfStack && len(got) <= len(r.pcs[i]) && slices.Equal(got, r.pcs[i][:len(got)]):
 			cut++
-		case len(got) > len(r.pcs[i]) && slices.Equal(got[:len(r.pcs[i])], r.pcs[i]) && stack.Frames[len(r.pcs[i])].FoundBy != ByCFI:
+		case len(got) > len(r.pcs[i]) && slices.Equal(got[:len(r.pcs[i])], r.pcs[i]) && stack.Frames[len(r.pcs[i])].FoundBy != trace.ByCFI:
 			further++ // in code without call frame information, where the other gives up
 		default:
 			if differ++; differ <= 5 {
@@ -209,7 +210,7 @@ func TestSamplesWalkLikeBacktrace(t *testing.T) {
 			}
 		}
 		slow := plain.Walk(context.Background(), s)
-		if !slices.EqualFunc(stack.Frames, slow.Frames, func(a, b Frame) bool {
+		if !slices.EqualFunc(stack.Frames, slow.Frames, func(a, b trace.Frame) bool {
 			return a.PC == b.PC && a.CFA == b.CFA && a.CFASpace == b.CFASpace && a.HasCFA == b.HasCFA
 		}) ||
 			stack.Stopped.Reason != slow.Stopped.Reason {
@@ -238,8 +239,8 @@ func cpuTime(tb testing.TB) time.Duration {
 func BenchmarkWalk(b *testing.B) {
 	r := record(b, 3000)
 	e := newX86Engine(b, Options{NoSymbols: true})
-	walker := e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: r.modules}).Process().Walker()
-	walkOne := func(s *walk.Sample) *Stack { return walker.Walk(context.Background(), s) }
+	walker := e.Attach(&walk.Sample{Sample: trace.Sample{Arch: "x86_64"}, Loaded: r.modules}).Process().Walker()
+	walkOne := func(s *walk.Sample) *trace.Stack { return walker.Walk(context.Background(), s) }
 	deep := 0
 	for i := range r.pcs {
 		if len(r.pcs[i]) > len(r.pcs[deep]) {
@@ -253,11 +254,11 @@ func BenchmarkWalk(b *testing.B) {
 	// The same as a target, whose stacks are the caller's to keep.
 	b.Run("target", func(b *testing.B) {
 		process := e.Attach(r.samples[deep])
-		benchWalk(b, r.samples[deep:deep+1], func(s *walk.Sample) *Stack { return process.Walk(context.Background(), s.Thread()) })
+		benchWalk(b, r.samples[deep:deep+1], func(s *walk.Sample) *trace.Stack { return process.Walk(context.Background(), s.Thread()) })
 	})
 }
 
-func benchWalk(b *testing.B, samples []*walk.Sample, walk func(*walk.Sample) *Stack) {
+func benchWalk(b *testing.B, samples []*walk.Sample, walk func(*walk.Sample) *trace.Stack) {
 	b.Helper()
 	for _, s := range samples {
 		walk(s)
@@ -300,7 +301,7 @@ func (r *replay) replay(tb testing.TB, process *Target) []lookup {
 func BenchmarkRowCache(b *testing.B) {
 	r := record(b, 1<<20)
 	e := newX86Engine(b, Options{NoSymbols: true})
-	known := e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64"}, Loaded: r.modules})
+	known := e.Attach(&walk.Sample{Sample: trace.Sample{Arch: "x86_64"}, Loaded: r.modules})
 	lookups := r.replay(b, known)
 	misses, distinct := e.Library().RowMisses(), map[lookup]bool{}
 	for _, l := range lookups {

@@ -18,6 +18,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -60,16 +61,16 @@ func sectionsState(t *testing.T, path string) (withModules, *target.Module) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { o.Close() })
-	m := &target.Module{LoadedModule: target.LoadedModule{Path: path, File: path, Arch: "x86_64"}, Object: o}
+	m := &target.Module{Module: trace.Module{Path: path, File: path, Arch: "x86_64"}, Object: o}
 	for _, name := range []string{"first", "second", "inner"} {
 		s := o.Section(".text." + name)
 		if s == nil {
 			t.Fatalf("no section of %s", name)
 		}
-		m.Segments = append(m.Segments, target.Segment{Section: s.Name, Size: s.Size + 0x1000, Start: sectionPlaces[name], Executable: true})
+		m.Segments = append(m.Segments, trace.Segment{Section: s.Name, Size: s.Size + 0x1000, Start: sectionPlaces[name], Executable: true})
 	}
 	s := newState(sectionPlaces["second"]+1, sectionPlaces["inner"]+1, 0)
-	th := &target.Thread{ID: "1", Arch: "x86_64"}
+	th := &trace.Thread{ID: "1", Arch: "x86_64"}
 	for number, v := range map[uint32]uint64{16: sectionPlaces["first"], 7: stackStart} {
 		th.Registers.Set(number, binary.LittleEndian.AppendUint64(nil, v))
 	}
@@ -88,7 +89,7 @@ func compileSections(t *testing.T, flags ...string) string {
 	return out
 }
 
-func walkSections(t *testing.T, arch sdk.Architecture, s withModules) (*Target, *Stack) {
+func walkSections(t *testing.T, arch sdk.Architecture, s withModules) (*Target, *trace.Stack) {
 	t.Helper()
 	e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{arch}}})
 	if err != nil {
@@ -99,7 +100,7 @@ func walkSections(t *testing.T, arch sdk.Architecture, s withModules) (*Target, 
 	return target, target.Walk(context.Background(), s.threads[0])
 }
 
-func sectionFrames(s *Stack) (frames []string) {
+func sectionFrames(s *trace.Stack) (frames []string) {
 	for _, f := range s.Frames {
 		text := fmt.Sprintf("%#x %s +%#x", f.PC, f.FoundBy, f.ModuleOffset)
 		for _, y := range f.Symbols {
@@ -129,7 +130,7 @@ func TestSectionsOfARelocatableObjectAreLoadedApart(t *testing.T) {
 			if d := cmp.Diff(want, sectionFrames(stack)); d != "" {
 				t.Errorf("(-want +got)\n%s%s", d, stack.Stopped.Detail)
 			}
-			if p := tt.ModuleInfo(&m.LoadedModule).Problems; len(p) > 0 {
+			if p := tt.ModuleInfo(&m.Module).Problems; len(p) > 0 {
 				t.Errorf("problems: %q", p)
 			}
 		})
@@ -141,7 +142,7 @@ func TestSectionsOfARelocatableObjectAreLoadedApart(t *testing.T) {
 		oracle.Run(t, "objcopy", "--strip-debug", "--add-gnu-debuglink="+debug, path)
 		s, m := sectionsState(t, path)
 		tt, stack := walkSections(t, x86_64.New(), s)
-		if info := tt.ModuleInfo(&m.LoadedModule); info.DebugFile != debug {
+		if info := tt.ModuleInfo(&m.Module); info.DebugFile != debug {
 			t.Fatalf("no debug file: %+v", info)
 		}
 		if d := cmp.Diff(want, sectionFrames(stack)); d != "" {
@@ -187,7 +188,7 @@ func TestAnswersAboutSectionsOfARelocatableObject(t *testing.T) {
 	if d := cmp.Diff(want, sectionFrames(stack)); d != "" || stack.Stopped.Detail != "deep is a kernel" {
 		t.Errorf("(-want +got)\n%s%s", d, stack.Stopped.Detail)
 	}
-	problems := strings.Join(tt.ModuleInfo(&m.LoadedModule).Problems, "\n")
+	problems := strings.Join(tt.ModuleInfo(&m.Module).Problems, "\n")
 	for _, text := range []string{"rows of the architecture are of no section", "functions of the architecture are of no section", "the test says so"} {
 		if !strings.Contains(problems, text) {
 			t.Errorf("problems %q, expected %q", problems, text)
@@ -199,19 +200,19 @@ func TestSegmentsThatAreOfNoSectionAreLeftOut(t *testing.T) {
 	path := compileSections(t)
 	for _, c := range []struct {
 		name    string
-		segment target.Segment
+		segment trace.Segment
 		says    string
 	}{
-		{"no name", target.Segment{Size: 16, Executable: true}, "could be what is loaded"},
-		{"no such name", target.Segment{Section: ".text.last", Size: 16, Executable: true}, `called ".text.last"`},
-		{"a name of no code", target.Segment{Section: ".eh_frame", Size: 16, Executable: true}, `called ".eh_frame"`},
-		{"behind the section", target.Segment{Section: ".text.first", Address: 1 << 20, Size: 16, Executable: true}, "a segment at 0x100000 of section .text.first"},
+		{"no name", trace.Segment{Size: 16, Executable: true}, "could be what is loaded"},
+		{"no such name", trace.Segment{Section: ".text.last", Size: 16, Executable: true}, `called ".text.last"`},
+		{"a name of no code", trace.Segment{Section: ".eh_frame", Size: 16, Executable: true}, `called ".eh_frame"`},
+		{"behind the section", trace.Segment{Section: ".text.first", Address: 1 << 20, Size: 16, Executable: true}, "a segment at 0x100000 of section .text.first"},
 	} {
 		s, m := sectionsState(t, path)
 		c.segment.Start = sectionPlaces["first"]
-		m.Segments = []target.Segment{c.segment}
+		m.Segments = []trace.Segment{c.segment}
 		tt, stack := walkSections(t, x86_64.New(), s)
-		if p := strings.Join(tt.ModuleInfo(&m.LoadedModule).Problems, "\n"); !strings.Contains(p, c.says) {
+		if p := strings.Join(tt.ModuleInfo(&m.Module).Problems, "\n"); !strings.Contains(p, c.says) {
 			t.Errorf("%s: problems %q, expected %q", c.name, p, c.says)
 		}
 		if f := stack.Frames[0]; f.Module != nil || len(f.Symbols) > 0 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -115,10 +116,10 @@ func TestModulesOfAProcessChange(t *testing.T) {
 	sp, _ := th.Registers.Uint64(x86_64.Description().SP, sdk.LittleEndian)
 	stack := make([]byte, 16<<10)
 	n, _ := core.process.State().ReadMemory(0, sp, stack)
-	s := &walk.Sample{SampleState: walk.SampleState{Arch: "x86_64", Registers: th.Registers, StackStart: sp, Stack: stack[:n]}}
+	s := &walk.Sample{Sample: trace.Sample{Arch: "x86_64", Registers: th.Registers, StackStart: sp, Stack: stack[:n]}}
 	whole := pcs(core.Walk(context.Background(), th))
 
-	process := e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64"}})
+	process := e.Attach(&walk.Sample{Sample: trace.Sample{Arch: "x86_64"}})
 	walker := process.Process().Walker()
 	last := 0
 	for i := range len(core.process.Modules()) + 1 {
@@ -152,7 +153,7 @@ func TestModulesOfMaps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	process := newX86Engine(t, Options{}).Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64"}})
+	process := newX86Engine(t, Options{}).Attach(&walk.Sample{Sample: trace.Sample{Arch: "x86_64"}})
 	problems, err := process.LoadMaps(strings.NewReader(string(maps)), "x86_64")
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +206,7 @@ func BenchmarkTargetsOfTheSameFiles(b *testing.B) {
 		stack := make([]byte, 16<<10)
 		n, _ := core.process.State().ReadMemory(0, sp, stack)
 		benchTargets(b, func() *Target {
-			return e.Attach(&walk.Sample{SampleState: walk.SampleState{Arch: "x86_64", Registers: th.Registers, StackStart: sp, Stack: stack[:n]}, Loaded: core.process.Modules()})
+			return e.Attach(&walk.Sample{Sample: trace.Sample{Arch: "x86_64", Registers: th.Registers, StackStart: sp, Stack: stack[:n]}, Loaded: core.process.Modules()})
 		})
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/internal/subject"
@@ -123,7 +123,7 @@ func TestSnapshotOfALivingProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pcs := func(t *engine.Target, th *target.Thread) (list []uint64) {
+	pcs := func(t *engine.Target, th *trace.Thread) (list []uint64) {
 		for _, f := range t.Walk(context.Background(), th).Frames {
 			list = append(list, f.PC)
 		}

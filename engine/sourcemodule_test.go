@@ -15,8 +15,8 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/examples/gen/genasm"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/oracle"
@@ -87,13 +87,13 @@ type genModule struct {
 
 // genFrames are the functions at every place of the first section of code, eight
 // bytes apart, and what was wrong.
-func genFrames(t *testing.T, g genModule) (frames [][]symbol.Frame, problems []string) {
+func genFrames(t *testing.T, g genModule) (frames [][]trace.Symbol, problems []string) {
 	t.Helper()
 	o, err := object.New(g.name+".elf", g.data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &target.Module{LoadedModule: target.LoadedModule{Path: o.Name(), Arch: "visa"}, Object: o}
+	m := &target.Module{Module: trace.Module{Path: o.Name(), Arch: "visa"}, Object: o}
 	if g.stream != nil {
 		m.Companion = func(suffix string) (string, []byte, error) {
 			if suffix != ".dbg" {
@@ -110,9 +110,9 @@ func genFrames(t *testing.T, g genModule) (frames [][]symbol.Frame, problems []s
 		if !strings.HasPrefix(section.Name, ".text") || section.Size == 0 {
 			continue
 		}
-		m.Segments = []target.Segment{{Section: section.Name, Address: section.Address, Size: section.Size, Start: genBase, Executable: true}}
+		m.Segments = []trace.Segment{{Section: section.Name, Address: section.Address, Size: section.Size, Start: genBase, Executable: true}}
 		for at := uint64(0); at < section.Size; at += 8 {
-			th := &target.Thread{Handle: at / 8, ID: fmt.Sprint(at), Arch: "visa", Processor: "tgllp"}
+			th := &trace.Thread{Handle: at / 8, ID: fmt.Sprint(at), Arch: "visa", Processor: "tgllp"}
 			th.Registers.Set(0, littleEndianBytes(genBase+at, 4))
 			s.threads = append(s.threads, th)
 		}
@@ -127,12 +127,12 @@ func genFrames(t *testing.T, g genModule) (frames [][]symbol.Frame, problems []s
 	for _, th := range tt.Threads() {
 		frames = append(frames, tt.Walk(context.Background(), th).Frames[0].Symbols)
 	}
-	return frames, tt.ModuleInfo(&m.LoadedModule).Problems
+	return frames, tt.ModuleInfo(&m.Module).Problems
 }
 
 // sameChain reports whether frames are those of another chain. DWARF may leave the
 // column of a call out.
-func sameChain(a, dwarf []symbol.Frame) bool {
+func sameChain(a, dwarf []trace.Symbol) bool {
 	if len(a) != len(dwarf) {
 		return false
 	}
@@ -163,7 +163,7 @@ func readFile(t *testing.T, pattern string) []byte {
 	return all
 }
 
-func show(f []symbol.Frame) string {
+func show(f []trace.Symbol) string {
 	var b strings.Builder
 	for i := range f {
 		fmt.Fprintf(&b, "%s %s:%d:%d inlined %v, ", f[i].Function, filepath.Base(f[i].File), f[i].Line, f[i].Column, f[i].Inlined)
@@ -174,7 +174,7 @@ func show(f []symbol.Frame) string {
 // wantChains holds chains of a source module against those of DWARF. Places at
 // which nothing was concluded have the one frame that there would be without the
 // source module; these are counted.
-func wantChains(t *testing.T, got, want [][]symbol.Frame) (chains, unknown int) {
+func wantChains(t *testing.T, got, want [][]trace.Symbol) (chains, unknown int) {
 	t.Helper()
 	if len(got) != len(want) || len(got) == 0 {
 		t.Fatalf("%d places, expected %d", len(got), len(want))
@@ -364,13 +364,13 @@ define void @ghost() !dbg !3 { ret void, !dbg !5 }
 
 // sourceFrames are the functions at the addresses of a code object with a source
 // module, four bytes apart.
-func sourceFrames(t *testing.T, arch string, data, ir []byte) (list [][]symbol.Frame) {
+func sourceFrames(t *testing.T, arch string, data, ir []byte) (list [][]trace.Symbol) {
 	t.Helper()
 	o, err := object.New("k.co", data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &target.Module{LoadedModule: target.LoadedModule{Path: "k.co", Arch: arch}, Object: o}
+	m := &target.Module{Module: trace.Module{Path: "k.co", Arch: arch}, Object: o}
 	if ir != nil {
 		m.SourceModule = func() ([]byte, error) { return ir, nil }
 	}
@@ -384,7 +384,7 @@ func sourceFrames(t *testing.T, arch string, data, ir []byte) (list [][]symbol.F
 	for at := s.Address; at < s.Address+s.Size; at += 4 {
 		list = append(list, tt.process.Loaded()[0].Code.Names(at, false))
 	}
-	if p := tt.ModuleInfo(&m.LoadedModule).Problems; len(p) > 0 {
+	if p := tt.ModuleInfo(&m.Module).Problems; len(p) > 0 {
 		t.Error(p)
 	}
 	return list

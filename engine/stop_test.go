@@ -10,7 +10,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -29,8 +29,8 @@ func stopToy(t *testing.T) *Engine {
 }
 
 // stops is every way in which a thread may say why it stopped.
-func stops() map[string]*target.Stop {
-	return map[string]*target.Stop{
+func stops() map[string]*trace.Stop {
+	return map[string]*trace.Stop{
 		"not said":              nil,
 		"only the reason":       {Reason: sdk.StopBreakpoint},
 		"a trap":                {Reason: sdk.StopTrap, TrapID: 3, HasTrapID: true},
@@ -70,10 +70,10 @@ func TestAFrameIsMarkedWhereItsThreadStoppedBefore(t *testing.T) {
 
 // A lane that waits elsewhere did not stop at the frame's PC, nor before it.
 func TestOnlyLanesThatExecuteAreWhereTheirWaveStopped(t *testing.T) {
-	s := &Stack{Frames: []Frame{{PC: 0x10, Imprecise: true, Details: &FrameDetails{Lanes: []LaneGroup{
-		{Lanes: LaneSet{1}, State: LaneActive, PC: 0x10, HasPC: true},
-		{Lanes: LaneSet{2}, State: LaneInactive, PC: 0x14, HasPC: true},
-		{Lanes: LaneSet{4}, State: LaneInactive},
+	s := &trace.Stack{Frames: []trace.Frame{{PC: 0x10, Imprecise: true, Details: &trace.FrameDetails{Lanes: []trace.LaneGroup{
+		{Lanes: trace.LaneSet{1}, State: trace.LaneActive, PC: 0x10, HasPC: true},
+		{Lanes: trace.LaneSet{2}, State: trace.LaneInactive, PC: 0x14, HasPC: true},
+		{Lanes: trace.LaneSet{4}, State: trace.LaneInactive},
 	}}}}}
 	for lane, want := range []bool{true, false, true} {
 		if one, ok := s.Lane(uint32(lane)); !ok || one.Frames[0].Imprecise != want {
@@ -85,7 +85,7 @@ func TestOnlyLanesThatExecuteAreWhereTheirWaveStopped(t *testing.T) {
 func TestSnapshotsKeepWhyThreadsStopped(t *testing.T) {
 	e := stopToy(t)
 	s := newState(1, 0x1210, 2)
-	var want []*target.Stop
+	var want []*trace.Stop
 	for _, stop := range stops() {
 		s.thread(0x1004, stackStart, 0, 0)
 		s.threads[len(want)].Stop = stop
@@ -94,7 +94,7 @@ func TestSnapshotsKeepWhyThreadsStopped(t *testing.T) {
 	first, _ := taken(t, e, e.Attach(s), SnapshotOptions{})
 	second, _ := taken(t, e, first, SnapshotOptions{})
 	for name, of := range map[string]*Target{"a snapshot": first, "a snapshot of a snapshot": second} {
-		var got []*target.Stop
+		var got []*trace.Stop
 		for _, th := range of.Threads() {
 			got = append(got, th.Stop)
 		}

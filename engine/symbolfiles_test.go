@@ -15,10 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/download"
 	"github.com/unwindd/unwindd/engine/symbolize"
 	"github.com/unwindd/unwindd/engine/symbolstore"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
@@ -69,7 +69,7 @@ type plainFrame struct {
 }
 
 // plainStacks are the stacks of a core; found counts how frames were found.
-func plainStacks(t *testing.T, o engine.Options, core string) (stacks [][]plainFrame, found map[code.FoundBy]int, infos map[string]engine.ModuleInfo) {
+func plainStacks(t *testing.T, o engine.Options, core string) (stacks [][]plainFrame, found map[trace.FoundBy]int, infos map[string]trace.ModuleInfo) {
 	t.Helper()
 	e := enginetest.Engine(t, o)
 	c, err := e.Open(core)
@@ -77,12 +77,12 @@ func plainStacks(t *testing.T, o engine.Options, core string) (stacks [][]plainF
 		t.Fatal(err)
 	}
 	defer c.Close()
-	found, infos = map[code.FoundBy]int{}, map[string]engine.ModuleInfo{}
+	found, infos = map[trace.FoundBy]int{}, map[string]trace.ModuleInfo{}
 	for s := range c.Stacks(context.Background()) {
 		var list []plainFrame
 		for i := range s.Frames {
 			f := &s.Frames[i]
-			if f.FoundBy == engine.ByCallSite {
+			if f.FoundBy == trace.ByCallSite {
 				continue // symbol files do not have call sites
 			}
 			found[f.FoundBy]++
@@ -101,7 +101,7 @@ func plainStacks(t *testing.T, o engine.Options, core string) (stacks [][]plainF
 		stacks = append(stacks, list)
 	}
 	for _, m := range c.Process().Modules() {
-		infos[filepath.Base(m.Path)] = c.ModuleInfo(&m.LoadedModule)
+		infos[filepath.Base(m.Path)] = c.ModuleInfo(&m.Module)
 	}
 	return stacks, found, infos
 }
@@ -196,7 +196,7 @@ func TestStacksBySymbolFilesAreThoseByBinaries(t *testing.T) {
 				t.Error(diff)
 			}
 			t.Log(found)
-			if found[engine.ByBreakpad] < 10 || len(found) != 2 {
+			if found[trace.ByBreakpad] < 10 || len(found) != 2 {
 				t.Errorf("frames by %v, expected all but the first by symbol files", found)
 			}
 			all := fmt.Sprint(got)
@@ -206,7 +206,7 @@ func TestStacksBySymbolFilesAreThoseByBinaries(t *testing.T) {
 				}
 			}
 			for _, name := range []string{"x", "libc.so.6"} {
-				if i := infos[name]; i.DebugInfo != engine.DebugInfoFound || !strings.HasSuffix(i.DebugFile, name+".sym") {
+				if i := infos[name]; i.DebugInfo != trace.DebugInfoFound || !strings.HasSuffix(i.DebugFile, name+".sym") {
 					t.Errorf("%s: %+v", name, i)
 				}
 			}
@@ -232,13 +232,13 @@ func TestSymbolFilesBesideATarget(t *testing.T) {
 	}
 	tests := []struct {
 		name, text string
-		want       engine.DebugInfo
+		want       trace.DebugInfo
 		problem    string
 	}{
-		{"the right one", string(text), engine.DebugInfoFound, ""},
-		{"of another build", strings.Replace(string(text), id, strings.Repeat("0", 33), 1), engine.DebugInfoMismatch, "identifier"},
-		{"no symbol file", "hello\n", engine.DebugInfoUnreadable, "MODULE"},
-		{"with STACK WIN", string(text) + "STACK WIN 4 10 10 0 0 0 0 0 0 0 0\n", engine.DebugInfoFound, "1 STACK WIN records"},
+		{"the right one", string(text), trace.DebugInfoFound, ""},
+		{"of another build", strings.Replace(string(text), id, strings.Repeat("0", 33), 1), trace.DebugInfoMismatch, "identifier"},
+		{"no symbol file", "hello\n", trace.DebugInfoUnreadable, "MODULE"},
+		{"with STACK WIN", string(text) + "STACK WIN 4 10 10 0 0 0 0 0 0 0 0\n", trace.DebugInfoFound, "1 STACK WIN records"},
 	}
 	for _, tt := range tests {
 		folder := t.TempDir()

@@ -19,6 +19,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -88,10 +89,10 @@ func TestAnUnknownCFAInstructionCostsItsFDEAndTheWalkGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := &target.Module{
-		LoadedModule: target.LoadedModule{
+		Module: trace.Module{
 			Path:     "toy.so",
 			Arch:     "toy",
-			Segments: []target.Segment{{Address: 0x1000, Size: 0x30, Start: codeStart, Executable: true}},
+			Segments: []trace.Segment{{Address: 0x1000, Size: 0x30, Start: codeStart, Executable: true}},
 		},
 		Object: o,
 	}
@@ -111,7 +112,7 @@ func TestAnUnknownCFAInstructionCostsItsFDEAndTheWalkGoesOn(t *testing.T) {
 	if diff := cmp.Diff([]string{"0x1004 context", "0x1014 rules", "0x1024 cfi", "outermost"}, got); diff != "" {
 		t.Errorf("frames (-want +got):\n%s", diff)
 	}
-	problems := strings.Join(tt.ModuleInfo(&m.LoadedModule).Problems, "\n")
+	problems := strings.Join(tt.ModuleInfo(&m.Module).Problems, "\n")
 	if !strings.Contains(problems, ".eh_frame+0x") || !strings.Contains(problems, cfi.ErrInstruction.Error()+": 0x3f") {
 		t.Errorf("problems %q, expected the unknown instruction and its offset", problems)
 	}
@@ -193,7 +194,7 @@ func TestFDEsOfARelocatableObjectAreThoseOfTheirSection(t *testing.T) {
 
 				// Loaded alone, it is found by address.
 				name := o.Sections()[s.Section].Name
-				loaded, err := code.LoadedTables(o, []target.Segment{{Section: name, Size: s.Size, Start: 0x400000, Executable: true}, {Section: ".data", Start: 0x500000}})
+				loaded, err := code.LoadedTables(o, []trace.Segment{{Section: name, Size: s.Size, Start: 0x400000, Executable: true}, {Section: ".data", Start: 0x500000}})
 				if err != nil || len(loaded) != 1 {
 					t.Fatalf("%d tables, %v", len(loaded), err)
 				}
@@ -216,16 +217,16 @@ func TestFDEsOfARelocatableObjectAreThoseOfTheirSection(t *testing.T) {
 
 func TestSectionsThatCannotBeToldApartAreNotGuessed(t *testing.T) {
 	o := openObject(t, relocatable(t))
-	segment := func(name string) target.Segment { return target.Segment{Section: name, Size: 16, Executable: true} }
+	segment := func(name string) trace.Segment { return trace.Segment{Section: name, Size: 16, Executable: true} }
 	for _, c := range []struct {
 		name     string
-		segments []target.Segment
+		segments []trace.Segment
 		says     string
 	}{
-		{"two of code", []target.Segment{segment(".text._Z5plaini"), segment(".text._ZN5thingILi1EE5twiceEi")}, "several sections of code"},
-		{"none of that name", []target.Segment{segment(".text.other")}, `called ".text.other"`},
-		{"no code", []target.Segment{segment(".eh_frame")}, `called ".eh_frame"`},
-		{"one of three, without a name", []target.Segment{segment("")}, "could be what is loaded"},
+		{"two of code", []trace.Segment{segment(".text._Z5plaini"), segment(".text._ZN5thingILi1EE5twiceEi")}, "several sections of code"},
+		{"none of that name", []trace.Segment{segment(".text.other")}, `called ".text.other"`},
+		{"no code", []trace.Segment{segment(".eh_frame")}, `called ".eh_frame"`},
+		{"one of three, without a name", []trace.Segment{segment("")}, "could be what is loaded"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tables, err := code.LoadedTables(o, c.segments)
@@ -238,7 +239,7 @@ func TestSectionsThatCannotBeToldApartAreNotGuessed(t *testing.T) {
 
 func TestTheOnlySectionOfCodeNeedsNoName(t *testing.T) {
 	o := openObject(t, assemble(t, ".text\nf: .cfi_startproc\nnop\n.cfi_endproc\n", "-c"))
-	tables, err := code.LoadedTables(o, []target.Segment{{Size: 1, Executable: true}})
+	tables, err := code.LoadedTables(o, []trace.Segment{{Size: 1, Executable: true}})
 	if err != nil || len(tables) != 1 {
 		t.Fatalf("%d tables, %v", len(tables), err)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -355,9 +356,9 @@ func ourNames(t *testing.T, core string) map[string][]tailFrame {
 	names := map[string][]tailFrame{}
 	for s := range tg.Stacks(context.Background()) {
 		for i := range s.Frames {
-			for _, f := range append([]engine.Frame{s.Frames[i]}, s.Frames[i].TailCallers()...) {
+			for _, f := range append([]trace.Frame{s.Frames[i]}, s.Frames[i].TailCallers()...) {
 				if n := len(f.Symbols); n > 0 {
-					names[s.Thread.ID] = append(names[s.Thread.ID], tailFrame{f.Symbols[n-1].Function, f.FoundBy == engine.ByCallSite})
+					names[s.Thread.ID] = append(names[s.Thread.ID], tailFrame{f.Symbols[n-1].Function, f.FoundBy == trace.ByCallSite})
 				}
 			}
 		}

@@ -8,16 +8,14 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/fact"
 	"github.com/unwindd/unwindd/engine/internal/procmaps"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/signature"
 	"github.com/unwindd/unwindd/engine/source"
-	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
-	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -52,11 +50,11 @@ func (t *Target) Close() error {
 }
 
 // Modules returns the loaded code objects, by address.
-func (t *Target) Modules() []*target.LoadedModule {
+func (t *Target) Modules() []*trace.Module {
 	modules := t.process.Modules()
-	list := make([]*target.LoadedModule, len(modules))
+	list := make([]*trace.Module, len(modules))
 	for i, m := range modules {
-		list[i] = &m.LoadedModule
+		list[i] = &m.Module
 	}
 	return list
 }
@@ -66,56 +64,56 @@ func (t *Target) Modules() []*target.LoadedModule {
 func (t *Target) Process() *walk.Process { return t.process }
 
 // Threads returns the threads in the target's own order.
-func (t *Target) Threads() []*target.Thread { return t.process.Threads() }
+func (t *Target) Threads() []*trace.Thread { return t.process.Threads() }
 
 // ModuleInfo returns what is known by now about a module: its files, and their problems.
-func (t *Target) ModuleInfo(m *target.LoadedModule) code.Info { return t.process.ModuleInfo(m) }
+func (t *Target) ModuleInfo(m *trace.Module) trace.ModuleInfo { return t.process.ModuleInfo(m) }
 
 // DebugInfo returns whether the debug information of a module was found, or why not. It looks
 // for it where no walk has.
-func (t *Target) DebugInfo(m *target.LoadedModule) code.DebugInfo { return t.process.DebugInfo(m) }
+func (t *Target) DebugInfo(m *trace.Module) trace.DebugInfo { return t.process.DebugInfo(m) }
 
 // SpaceName returns the name of an address space in the architecture of a thread whose stack
 // was walked.
-func (t *Target) SpaceName(th *target.Thread, space locexpr.AddressSpace) string {
+func (t *Target) SpaceName(th *trace.Thread, space locexpr.AddressSpace) string {
 	return t.process.SpaceName(th, space)
 }
 
 // Stacks walks the threads of the target, in its order, each when the loop gets to it.
-func (t *Target) Stacks(ctx context.Context) iter.Seq[*walk.Stack] { return t.process.Stacks(ctx) }
+func (t *Target) Stacks(ctx context.Context) iter.Seq[*trace.Stack] { return t.process.Stacks(ctx) }
 
 // StacksOf walks threads of the target, in their order in the list, each when the loop gets to
 // it. A stack belongs to the caller; it shares with others only the names of functions and the
 // stacks of launchers. It ends early when ctx does.
-func (t *Target) StacksOf(ctx context.Context, threads []*target.Thread) iter.Seq[*walk.Stack] {
+func (t *Target) StacksOf(ctx context.Context, threads []*trace.Thread) iter.Seq[*trace.Stack] {
 	return t.process.StacksOf(ctx, threads)
 }
 
 // Walk walks the stack of one thread of the target. It always returns a stack: a problem is its
 // Stopped, and the frames found before it are kept. The stack of a thread that another one
 // launched continues in its Launchers.
-func (t *Target) Walk(ctx context.Context, th *target.Thread) *walk.Stack {
+func (t *Target) Walk(ctx context.Context, th *trace.Thread) *trace.Stack {
 	return t.process.Walk(ctx, th)
 }
 
 // Walked returns nil where one of the target's stacks was walked. For a target whose threads
 // have no architecture that reads them the error wraps ErrNotWalked; one without threads could
 // not be read.
-func (t *Target) Walked(stacks []*walk.Stack) error { return t.process.Walked(stacks) }
+func (t *Target) Walked(stacks []*trace.Stack) error { return t.process.Walked(stacks) }
 
 // NotWalked returns the error of Walked for a target whose first stack, like all others, was
 // not walked; nil: it has none.
-func (t *Target) NotWalked(first *walk.Stack) error { return t.process.NotWalked(first) }
+func (t *Target) NotWalked(first *trace.Stack) error { return t.process.NotWalked(first) }
 
 // TopRegisters returns the general registers of a thread, walked or not: by number, or in the
 // target's order for a thread that no architecture reads.
-func (t *Target) TopRegisters(th *target.Thread) []walk.RegisterValue {
+func (t *Target) TopRegisters(th *trace.Thread) []trace.RegisterValue {
 	return t.process.TopRegisters(th)
 }
 
 // Globals reads the variables with a name, in all modules that have debug information.
 // Thread-local storage is read for the thread.
-func (t *Target) Globals(ctx context.Context, th *target.Thread, name string, limits value.Limits) ([]walk.GlobalVariable, error) {
+func (t *Target) Globals(ctx context.Context, th *trace.Thread, name string, limits trace.ValueLimits) ([]trace.GlobalVariable, error) {
 	return t.process.Globals(ctx, th, name, limits)
 }
 
@@ -123,7 +121,7 @@ func (t *Target) Globals(ctx context.Context, th *target.Thread, name string, li
 // stack, and up to before instructions before it and after after it: fewer where the function
 // begins or ends, or where there is no more code. The error wraps sdk.ErrNotImplemented for an
 // architecture that does not disassemble.
-func (t *Target) Disassemble(ctx context.Context, th *target.Thread, address uint64, before, after int) ([]walk.Line, error) {
+func (t *Target) Disassemble(ctx context.Context, th *trace.Thread, address uint64, before, after int) ([]trace.Instruction, error) {
 	return t.process.Disassemble(ctx, th, address, before, after)
 }
 
@@ -135,7 +133,7 @@ func (t *Target) HasSource() bool { return t.engine.options.SourceLines > 0 }
 
 // Source returns the lines around the line of a function at a frame, one of its Symbols:
 // about Options.SourceLines of them. The error is the reason that there are none.
-func (t *Target) Source(f *Frame, s *symbol.Frame) (source.Lines, error) {
+func (t *Target) Source(f *trace.Frame, s *trace.Symbol) (trace.SourceLines, error) {
 	p := source.PlaceOf(s)
 	if f.Module != nil {
 		p.BuildID, p.Object = f.Module.BuildID, f.Module.Path
@@ -157,7 +155,7 @@ func (t *Target) Fact(ctx context.Context) string {
 }
 
 // Happened is Fact, with the crash that a handler caught before the process ended.
-func (t *Target) Happened(ctx context.Context) (text string, first *fact.FirstCrash) {
+func (t *Target) Happened(ctx context.Context) (text string, first *trace.CaughtCrash) {
 	err := object.Guard(func() error {
 		text, first = fact.Of(ctx, t.process)
 		return nil
@@ -169,17 +167,17 @@ func (t *Target) Happened(ctx context.Context) (text string, first *fact.FirstCr
 }
 
 // Crashed is the thread that Fact is about; nil where none crashed.
-func (t *Target) Crashed() *target.Thread { return fact.Thread(t.process) }
+func (t *Target) Crashed() *trace.Thread { return fact.Thread(t.process) }
 
 // Signature is the key that crashes are grouped by. s is a walked stack with its inlined
 // calls and at least DefaultMaxFrames frames, if it has so many; text is the result of
 // Fact.
-func (t *Target) Signature(s *Stack, text string) Signature {
-	return t.SignatureBy(context.Background(), SignatureVersion, s, text)
+func (t *Target) Signature(s *trace.Stack, text string) trace.Signature {
+	return t.SignatureBy(context.Background(), trace.SignatureVersion, s, text)
 }
 
 // SignatureBy is Signature by the rules of a version, 1 to SignatureVersion.
-func (t *Target) SignatureBy(ctx context.Context, version int, s *Stack, text string) Signature {
+func (t *Target) SignatureBy(ctx context.Context, version int, s *trace.Stack, text string) trace.Signature {
 	crash := signature.Crash{Stack: s, IsOverflow: fact.IsStackOverflow(text) && s.Thread == t.Crashed()}
 	_ = object.Guard(func() error {
 		if first := fact.FindFirst(ctx, t.process, s); first != nil {
@@ -192,9 +190,9 @@ func (t *Target) SignatureBy(ctx context.Context, version int, s *Stack, text st
 
 // Analysis has the accesses of the instruction that failed; see fact.Analyze. Unreadable
 // parts are left out.
-func (t *Target) Analysis(ctx context.Context) (a fact.Analysis) {
+func (t *Target) Analysis(ctx context.Context) (a trace.Analysis) {
 	if err := object.Guard(func() error { a = fact.Analyze(ctx, t.process); return nil }); err != nil {
-		return fact.Analysis{}
+		return trace.Analysis{}
 	}
 	return a
 }
@@ -221,16 +219,16 @@ func (t *Target) Problems() []string {
 // Symbolize returns the functions at addresses of the target, innermost first, one list
 // for each address: of a return address the caller passes one inside the call. A list is
 // empty where nothing is known. The lists are shared and must not be changed.
-func (t *Target) Symbolize(ctx context.Context, addresses []uint64) [][]symbol.Frame {
-	return t.AppendSymbols(ctx, make([][]symbol.Frame, 0, len(addresses)), addresses)
+func (t *Target) Symbolize(ctx context.Context, addresses []uint64) [][]trace.Symbol {
+	return t.AppendSymbols(ctx, make([][]trace.Symbol, 0, len(addresses)), addresses)
 }
 
 // AppendSymbols is Symbolize into memory of the caller. For addresses that were requested
 // before it allocates nothing.
-func (t *Target) AppendSymbols(ctx context.Context, dst [][]symbol.Frame, addresses []uint64) [][]symbol.Frame {
+func (t *Target) AppendSymbols(ctx context.Context, dst [][]trace.Symbol, addresses []uint64) [][]trace.Symbol {
 	isPhysical := t.engine.options.NoInlines
 	for _, a := range addresses {
-		var frames []symbol.Frame
+		var frames []trace.Symbol
 		if s := t.process.Segment(a); s != nil {
 			frames = s.Module.AllNames(ctx, s.ObjectAddress(a), isPhysical)
 		}

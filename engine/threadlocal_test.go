@@ -20,6 +20,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
@@ -100,7 +101,7 @@ func globals(t *testing.T, core *engine.Target, path, symbols string) map[string
 }
 
 // read is the bytes of a variable in a thread, and where they are.
-func (g *global) read(core *engine.Target, th *target.Thread, frame int, module *target.Module) (b []byte, address uint64, err error) {
+func (g *global) read(core *engine.Target, th *trace.Thread, frame int, module *target.Module) (b []byte, address uint64, err error) {
 	b = make([]byte, g.size)
 	err = core.Process().Evaluate(context.Background(), th, frame, walk.Surroundings{Module: module}, locexpr.DWARF5,
 		func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
@@ -280,7 +281,7 @@ func TestThreadLocalVariablesAreWhereTheProgramSays(t *testing.T) {
 
 func wordOf(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
 
-func idOf(t *testing.T, th *target.Thread) uint64 {
+func idOf(t *testing.T, th *trace.Thread) uint64 {
 	t.Helper()
 	id, err := strconv.ParseUint(th.ID, 10, 64)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	entry "github.com/unwindd/unwindd/engine/symbol/dwarf"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
@@ -245,7 +245,7 @@ func (c *comparison) compare(core string, gdb []gdbThread) {
 		c.t.Fatal(err)
 	}
 	c.info = readDebugInfo(c.t, c.exe)
-	threads := map[string]*target.Thread{}
+	threads := map[string]*trace.Thread{}
 	for _, th := range c.core.Threads() {
 		threads[th.ID] = th
 	}
@@ -262,16 +262,16 @@ func (c *comparison) compare(core string, gdb []gdbThread) {
 // activation is a physical frame.
 type activation struct {
 	*comparison
-	thread *target.Thread
+	thread *trace.Thread
 	index  int
-	frames []engine.Frame
+	frames []trace.Frame
 	held   []walk.Activation // the frames that can be asked
 
 	function *die        // the frame's; nil where that is not the program's
 	entry    entry.Entry // the same, as the engine reads it
 }
 
-func (a *activation) frame() *engine.Frame { return &a.frames[a.index] }
+func (a *activation) frame() *trace.Frame { return &a.frames[a.index] }
 
 // lookup is the frame's PC as an address of the program, inside the call.
 func (a *activation) lookup() uint64 {
@@ -307,7 +307,7 @@ func (a *activation) find() error {
 	return nil
 }
 
-func (c *comparison) thread(th *target.Thread, gdb []gdbFrame) {
+func (c *comparison) thread(th *trace.Thread, gdb []gdbFrame) {
 	stack, held := c.core.Process().Activations(context.Background(), th)
 	index := 0
 	var group []gdbFrame // inlined calls come before the frame that they are in

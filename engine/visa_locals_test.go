@@ -16,8 +16,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/value"
-	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/examples/gen/genasm"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
@@ -189,7 +188,7 @@ func TestVariablesOfGenThreads(t *testing.T) {
 		for _, c := range readGenCode(t, filepath.Base(dir), dir) {
 			t.Run(c.name, func(t *testing.T) {
 				w := newGenWalkWith(t, c, genBoth, Options{
-					Plugins: plugin.Options{InProcess: []sdk.Architecture{visa.New()}}, Locals: &value.Limits{Elements: 64},
+					Plugins: plugin.Options{InProcess: []sdk.Architecture{visa.New()}}, Locals: &trace.ValueLimits{Elements: 64},
 				})
 				w.machine = genasm.New(c.assembly, genBase, genDepth, rand.New(rand.NewPCG(7, 3)))
 				w.state.stack, w.state.filled = w.machine.Scratch, true
@@ -227,7 +226,7 @@ func (w *genWalk) variables(total *corpusVariables) {
 		lists := slices.Clone(f.Locals())
 		for k := range scope.List {
 			s := &scope.List[k]
-			var of []walk.Variable
+			var of []trace.FrameVariable
 			of, lists[s.Level] = laneRest(lists[s.Level])
 			for n := range of {
 				for lane := range of[n].Lanes.All() {
@@ -238,12 +237,12 @@ func (w *genWalk) variables(total *corpusVariables) {
 	}
 }
 
-func (w *genWalk) variable(v *walk.Variable, s *code.ScopedVariable, lookup uint64, lane uint32, file []byte, total *corpusVariables) {
+func (w *genWalk) variable(v *trace.FrameVariable, s *code.ScopedVariable, lookup uint64, lane uint32, file []byte, total *corpusVariables) {
 	var exprs [][]byte
 	if s.Location != nil {
 		var err error
 		if exprs, err = s.Location.At(lookup); err != nil {
-			if v.Status != value.Failed {
+			if v.Status != trace.ValueFailed {
 				w.t.Errorf("%s is %s, its list: %v", v.Name, v.Status, err)
 			}
 			return
@@ -260,7 +259,7 @@ func (w *genWalk) variable(v *walk.Variable, s *code.ScopedVariable, lookup uint
 		total.causes[fmt.Sprintf("not held: %x %v", exprs[0], err)]++
 	case err != nil:
 		w.t.Fatal(err)
-	case v.Status != value.OK && v.Status != value.Partial:
+	case v.Status != trace.ValueOK && v.Status != trace.ValuePartial:
 		total.unknown++
 		total.causes[genCause.ReplaceAllString(fmt.Sprint(v.Status, " ", v.Problem), "N")]++
 	default:
@@ -279,7 +278,7 @@ func TestVariablesOfGenStreams(t *testing.T) {
 	dir := filepath.Dir(oracle.Beside(t, "corpus/visa/tgllp-rec-O2/*.asm")[0])
 	c := readGenCode(t, filepath.Base(dir), dir)[0]
 	w := newGenWalkWith(t, c, genStream, Options{
-		Plugins: plugin.Options{InProcess: []sdk.Architecture{visa.New()}}, Locals: &value.Limits{},
+		Plugins: plugin.Options{InProcess: []sdk.Architecture{visa.New()}}, Locals: &trace.ValueLimits{},
 	})
 	w.machine = genasm.New(c.assembly, genBase, genDepth, rand.New(rand.NewPCG(7, 3)))
 	w.state.stack, w.state.filled = w.machine.Scratch, true
@@ -290,7 +289,7 @@ func TestVariablesOfGenStreams(t *testing.T) {
 		for _, list := range f.Locals() {
 			for _, v := range list {
 				p := v.Place.Place(0)
-				if v.Status != value.OK || p.Storage != locexpr.Register && p.Storage != locexpr.Composite {
+				if v.Status != trace.ValueOK || p.Storage != locexpr.Register && p.Storage != locexpr.Composite {
 					continue
 				}
 				at := p.BitOffset / 8

@@ -16,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/visa"
 	"github.com/unwindd/unwindd/sdk"
@@ -64,7 +65,7 @@ func loadZebin(t *testing.T, path string, places func(o *object.Object, starts m
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { o.Close() })
-	m := &target.Module{LoadedModule: target.LoadedModule{Path: path, File: path, Arch: "visa"}, Object: o}
+	m := &target.Module{Module: trace.Module{Path: path, File: path, Arch: "visa"}, Object: o}
 	starts := map[uint32]uint64{}
 	for _, s := range o.Sections() {
 		if !strings.HasPrefix(s.Name, ".text.") {
@@ -72,11 +73,11 @@ func loadZebin(t *testing.T, path string, places func(o *object.Object, starts m
 		}
 		start := uint64(0x100000 - 0x10000*s.Index)
 		starts[uint32(s.Index)] = start
-		m.Segments = append(m.Segments, target.Segment{Section: s.Name, Size: s.Size, Start: start, Executable: true})
+		m.Segments = append(m.Segments, trace.Segment{Section: s.Name, Size: s.Size, Start: start, Executable: true})
 	}
 	s := newState()
 	for i, pc := range places(o, starts) {
-		th := &target.Thread{Handle: uint64(i), ID: fmt.Sprint(i), Arch: "visa"}
+		th := &trace.Thread{Handle: uint64(i), ID: fmt.Sprint(i), Arch: "visa"}
 		th.Registers.Set(0, binary.LittleEndian.AppendUint32(nil, uint32(pc)))
 		s.threads = append(s.threads, th)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/examples/gen/genasm"
 	"github.com/unwindd/unwindd/internal/oracle"
@@ -100,15 +101,15 @@ const (
 
 // genState is a target of one hardware thread.
 type genState struct {
-	thread *target.Thread
+	thread *trace.Thread
 	module *target.Module
 	stack  []byte
 	filled bool // there is memory everywhere: genPattern of each address
 }
 
-func (s *genState) Info() target.Info         { return target.Info{Kind: target.Snapshot} }
+func (s *genState) Info() trace.Target        { return trace.Target{Kind: trace.Snapshot} }
 func (s *genState) Modules() []*target.Module { return []*target.Module{s.module} }
-func (s *genState) Threads() []*target.Thread { return []*target.Thread{s.thread} }
+func (s *genState) Threads() []*trace.Thread  { return []*trace.Thread{s.thread} }
 func (s *genState) Close() error              { return nil }
 func (s *genState) Mapped(a uint64) (mapped, executable bool) {
 	_, ok := s.module.Contains(a)
@@ -180,10 +181,10 @@ func newGenWalkWith(t *testing.T, c *genCode, beside genBeside, o Options) *genW
 	t.Cleanup(func() { e.Close() })
 	last := c.assembly.Instructions[len(c.assembly.Instructions)-1]
 	m := &target.Module{
-		LoadedModule: target.LoadedModule{
+		Module: trace.Module{
 			Path: c.elf,
 			Arch: "visa",
-			Segments: []target.Segment{
+			Segments: []trace.Segment{
 				{Section: ".text", Size: last.Offset + last.Size, Start: genBase, Executable: true},
 			},
 		},
@@ -210,7 +211,7 @@ func newGenWalkWith(t *testing.T, c *genCode, beside genBeside, o Options) *genW
 	}
 	t.Cleanup(func() { m.Object.Close() })
 	s := &genState{
-		thread: &target.Thread{
+		thread: &trace.Thread{
 			ID: "1", Arch: "visa", Processor: strings.ToLower(strings.TrimSuffix(c.assembly.Platform, "XT")), Lanes: uint32(c.assembly.Lanes),
 		},
 		module: m,
@@ -303,7 +304,7 @@ func (w *genWalk) walk() {
 			w.mistake("frame %d at %#x behind the kernel's", i, stack.Frames[i].PC)
 			return
 		case i == len(stack.Frames):
-			if stack.Stopped.Reason == StopOutermost {
+			if stack.Stopped.Reason == trace.StopOutermost {
 				w.count("return addresses", false, "")
 				w.mistake("frame %d is the outermost: %v", i-1, stack.Stopped)
 				return
@@ -324,7 +325,7 @@ func (w *genWalk) walk() {
 		w.frameBase(i, &stack.Frames[i])
 	}
 	unknown := ""
-	if stack.Stopped.Reason != StopOutermost {
+	if stack.Stopped.Reason != trace.StopOutermost {
 		unknown = fmt.Sprint(stack.Stopped)
 	}
 	w.count("ends", true, unknown)
@@ -332,7 +333,7 @@ func (w *genWalk) walk() {
 
 // frameBase holds the CFA against the stack pointer that the function was called
 // with, which is its frame pointer.
-func (w *genWalk) frameBase(i int, f *Frame) {
+func (w *genWalk) frameBase(i int, f *trace.Frame) {
 	m := w.machine
 	sp, ok := m.StackPointer()
 	if i == len(m.Calls) || !ok || !m.Calls[len(m.Calls)-1-i].Instruction.StackCall() {
@@ -461,7 +462,7 @@ func (w *genWalk) checkParts(class, name string, f walk.Activation, l locexpr.Lo
 func (w *genWalk) log() {
 	w.t.Helper()
 	w.t.Logf("%s, %s: %d instructions, %d stacks", w.code.name, w.beside, len(w.seen), w.stacks)
-	for _, p := range w.target.ModuleInfo(&w.state.module.LoadedModule).Problems {
+	for _, p := range w.target.ModuleInfo(&w.state.module.Module).Problems {
 		w.t.Logf("  %s", p)
 	}
 	for _, class := range slices.Sorted(maps.Keys(w.counts)) {

@@ -14,6 +14,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -114,7 +115,7 @@ func (a *toy) ClassifyReturn(_ context.Context, req *sdk.ClassifyReturnRequest) 
 
 // state is a target of the toy machine: code at 0x1000, a stack at 0x8000.
 type state struct {
-	threads []*target.Thread
+	threads []*trace.Thread
 	stack   []byte
 }
 
@@ -132,7 +133,7 @@ func newState(words ...uint64) *state {
 }
 
 func (s *state) thread(pc, sp, fp, lr uint64) *state {
-	th := &target.Thread{Handle: uint64(len(s.threads)), ID: fmt.Sprint(len(s.threads) + 1), Arch: "toy"}
+	th := &trace.Thread{Handle: uint64(len(s.threads)), ID: fmt.Sprint(len(s.threads) + 1), Arch: "toy"}
 	for n, v := range map[uint32]uint64{toyPC: pc, toySP: sp, toyFP: fp, toyLR: lr} {
 		th.Registers.Set(n, binary.LittleEndian.AppendUint64(nil, v))
 	}
@@ -140,9 +141,9 @@ func (s *state) thread(pc, sp, fp, lr uint64) *state {
 	return s
 }
 
-func (s *state) Info() target.Info         { return target.Info{Kind: "toy"} }
+func (s *state) Info() trace.Target        { return trace.Target{Kind: "toy"} }
 func (s *state) Modules() []*target.Module { return nil }
-func (s *state) Threads() []*target.Thread { return s.threads }
+func (s *state) Threads() []*trace.Thread  { return s.threads }
 func (s *state) Close() error              { return nil }
 
 func (s *state) Mapped(address uint64) (mapped, executable bool) {

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -188,9 +189,9 @@ func checkWindowsCrash(t *testing.T, e *Engine, path string, want map[string][]u
 }
 
 // pcsOf are the PCs of a stack without frames that tail calls left.
-func pcsOf(s *Stack) (list []uint64) {
+func pcsOf(s *trace.Stack) (list []uint64) {
 	for _, f := range s.Frames {
-		if f.FoundBy != ByCallSite {
+		if f.FoundBy != trace.ByCallSite {
 			list = append(list, f.PC)
 		}
 	}
@@ -199,26 +200,26 @@ func pcsOf(s *Stack) (list []uint64) {
 
 // checkHowFound wants frames to be found by what is there of the module of the frame that
 // they were found through, and named by it.
-func checkHowFound(t *testing.T, s *Stack, part string) {
+func checkHowFound(t *testing.T, s *trace.Stack, part string) {
 	t.Helper()
-	var callee *Frame
+	var callee *trace.Frame
 	for i := range s.Frames {
 		f := &s.Frames[i]
 		isOwn := strings.HasSuffix(f.Module.Path, ".exe")
 		if isOwn == (part == "unwind codes") && len(f.Symbols) > 0 && isOwn || !isOwn && len(f.Symbols) == 0 {
 			t.Errorf("%s: %#x in %s is named %v", part, f.PC, f.Module.Path, f.Symbols)
 		}
-		if f.FoundBy == ByCallSite {
+		if f.FoundBy == trace.ByCallSite {
 			continue
 		}
-		want := ByContext
+		want := trace.ByContext
 		if callee != nil {
-			want = ByPE
+			want = trace.ByPE
 			if part == "DWARF" && strings.HasSuffix(callee.Module.Path, ".exe") {
-				want = ByCFI
+				want = trace.ByCFI
 			}
 			if callee.Exact && len(callee.Symbols) > 0 && strings.HasPrefix(callee.Symbols[0].Function, "NtWait") {
-				want = ByRules // a system call: a leaf, which .pdata does not have
+				want = trace.ByRules // a system call: a leaf, which .pdata does not have
 			}
 		}
 		if f.FoundBy != want || f.RestsOnGuess {

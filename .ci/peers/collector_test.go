@@ -34,8 +34,8 @@ import (
 	profiles "go.opentelemetry.io/proto/otlp/profiles/v1development"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/otlpcheck"
 )
 
@@ -233,23 +233,23 @@ func TestCollectorTakesLargeProfiles(t *testing.T) {
 }
 
 // largeProfile is a profile of as many samples, each of a stack of its own.
-func largeProfile(samples int) *engine.Profile {
-	p := &engine.Profile{
-		Path: "made", Events: []engine.ProfileEvent{{Name: "cpu-clock", Unit: "nanoseconds"}},
-		Threads: []engine.ProfileThread{{PID: 1, TID: 2, Comm: "made"}}, Stacks: make([]engine.ProfileStack, 1),
-		Stops: []engine.Stopped{{Reason: engine.StopOutermost}},
+func largeProfile(samples int) *trace.Profile {
+	p := &trace.Profile{
+		Path: "made", Events: []trace.ProfileEvent{{Name: "cpu-clock", Unit: "nanoseconds"}},
+		Threads: []trace.ProfileThread{{PID: 1, TID: 2, Comm: "made"}}, Stacks: make([]trace.ProfileStack, 1),
+		Stops: []trace.Stopped{{Reason: trace.StopOutermost}},
 	}
 	for i := range 1000 {
-		p.Frames = append(p.Frames, engine.ProfileFrame{PC: 0x1000 + uint64(i), Module: -1, Exact: true,
-			Symbols: []engine.SymbolFrame{{Function: fmt.Sprintf("function_%d", i), File: "/src/made.cc", Line: i}}})
+		p.Frames = append(p.Frames, trace.ProfileFrame{PC: 0x1000 + uint64(i), Module: -1, Exact: true,
+			Symbols: []trace.Symbol{{Function: fmt.Sprintf("function_%d", i), File: "/src/made.cc", Line: i}}})
 	}
 	for i := range samples {
 		at := uint32(0)
 		for j := range 10 {
-			p.Stacks = append(p.Stacks, engine.ProfileStack{Caller: at, Frame: uint32((i>>j + j*37) % 1000)})
+			p.Stacks = append(p.Stacks, trace.ProfileStack{Caller: at, Frame: uint32((i>>j + j*37) % 1000)})
 			at = uint32(len(p.Stacks) - 1)
 		}
-		p.Samples = append(p.Samples, engine.ProfileSample{Time: uint64(i), Weight: uint64(1 + i%7), Stack: at})
+		p.Samples = append(p.Samples, trace.ProfileSample{Time: uint64(i), Weight: uint64(1 + i%7), Stack: at})
 	}
 	return p
 }

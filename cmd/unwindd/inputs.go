@@ -18,6 +18,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // stdinName names standard input as a target.
@@ -211,7 +212,7 @@ func (f *stackFlags) printAll(ctx context.Context, e *engine.Engine, list []targ
 				messages.Printf("unwindd: %v: left out\n", err)
 			}
 			return
-		case errors.Is(err, engine.ErrNotWalked):
+		case errors.Is(err, trace.ErrNotWalked):
 			unwalked++
 		default:
 			unread++
@@ -223,7 +224,7 @@ func (f *stackFlags) printAll(ctx context.Context, e *engine.Engine, list []targ
 		case unread > 0:
 			return fmt.Errorf("%d of %d targets could not be printed", unread, len(list))
 		case unwalked > 0:
-			return fmt.Errorf("in %d of %d targets %w", unwalked, len(list), engine.ErrNotWalked)
+			return fmt.Errorf("in %d of %d targets %w", unwalked, len(list), trace.ErrNotWalked)
 		}
 		return nil
 	}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/service"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -66,7 +66,7 @@ func run(args []string) int {
 		return exitUsage
 	}
 	complain(err)
-	if errors.Is(err, engine.ErrNotWalked) {
+	if errors.Is(err, trace.ErrNotWalked) {
 		return exitUnwalked
 	}
 	return exitInput

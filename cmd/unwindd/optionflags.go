@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/unwindd/unwindd/engine/service/job"
-	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // number is the value of a flag that sets an option to a number of its range.
@@ -52,7 +52,7 @@ func (n *number[T]) Set(text string) error {
 
 // addLimits adds the flags that bound the printing of variables.
 func addLimits(flags *pflag.FlagSet, depth, elements *uint32, raw *bool) {
-	addNumber(flags, depth, job.LimitRanges, "depth", value.DefaultLimits.Depth, "print `N` levels of values within one another")
-	addNumber(flags, elements, job.LimitRanges, "elements", value.DefaultLimits.Elements, "print `N` elements of an array or a container, and characters of a string")
+	addNumber(flags, depth, job.LimitRanges, "depth", trace.DefaultValueLimits.Depth, "print `N` levels of values within one another")
+	addNumber(flags, elements, job.LimitRanges, "elements", trace.DefaultValueLimits.Elements, "print `N` elements of an array or a container, and characters of a string")
 	flags.BoolVar(raw, "raw", false, "print containers as their implementation is")
 }

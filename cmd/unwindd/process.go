@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/target/process"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // processID parses a name on the command line as the ID of a live process. A file whose
@@ -61,7 +61,7 @@ func (r *recording) remove() {
 }
 
 // describe names the process in a profile of it.
-func (r *recording) describe(p *engine.Profile) {
+func (r *recording) describe(p *trace.Profile) {
 	if r.file == nil {
 		return
 	}
@@ -81,7 +81,7 @@ func (f *profileFlags) record(ctx context.Context, e *engine.Engine, pid int) (r
 	// Without a name it is gone however this process ends.
 	_ = os.Remove(file.Name())
 	r = recording{path: fmt.Sprintf("/proc/self/fd/%d", file.Fd()), file: file, process: fmt.Sprintf("/proc/%d", pid)}
-	done, err := e.RecordProcess(ctx, pid, file, process.RecordOptions{Repeat: f.repeat, Every: f.every, MaxBytes: spareBytes(file)})
+	done, err := e.RecordProcess(ctx, pid, file, trace.RecordOptions{Repeat: f.repeat, Every: f.every, MaxBytes: spareBytes(file)})
 	if err != nil {
 		r.remove()
 		return r, err

@@ -19,6 +19,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // profileFlags are the flags of `unwindd profile`.
@@ -175,7 +176,7 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source recording) (*report.Profile, error) {
 	shown := newWorkProgress()
 	defer shown.end() // before an error is printed
-	p, err := e.Profile(ctx, source.path, engine.ProfileOptions{
+	p, err := e.Profile(ctx, source.path, trace.ProfileOptions{
 		Jobs: f.jobs, Kallsyms: f.kallsyms, Roots: f.roots, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window,
 		Annotate: f.job.Annotate, Progress: shown.callback(),
 	})

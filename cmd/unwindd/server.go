@@ -18,6 +18,7 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service"
 	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file lets a server walk stacks. The targets are opened here, and stay here.
@@ -70,7 +71,7 @@ func (f *stackFlags) ask(ctx context.Context, c *service.Client, e *engine.Engin
 	go func() {
 		defer close(a.ended)
 		_, a.err = c.Walk(ctx, t, &f.job, o, pipe)
-		if errors.Is(a.err, engine.ErrNotWalked) {
+		if errors.Is(a.err, trace.ErrNotWalked) {
 			_ = pipe.Close() // it is whole
 			return
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // stackFlags are the flags of `unwindd stack`.
@@ -93,7 +94,7 @@ func addStackFlags(flags *pflag.FlagSet, j *job.Stack) {
 	flags.BoolVar(&j.NoInlines, "no-inlines", false, "leave out inlined calls")
 	flags.BoolVar(&j.NoFold, "no-fold", false, "print equal stacks one by one, and every frame of a recursion")
 	flags.BoolVar(&j.Signature, "signature", false, "print the signature of the crash: by what crashes are grouped")
-	addNumber(flags, &j.SignatureVersion, job.StackRanges, "signature-version", engine.SignatureVersion, "make signatures by the rules of version `N`")
+	addNumber(flags, &j.SignatureVersion, job.StackRanges, "signature-version", trace.SignatureVersion, "make signatures by the rules of version `N`")
 }
 
 // checkFlags refuses flags that have no meaning, before anything is walked.

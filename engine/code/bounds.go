@@ -8,7 +8,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/object/pe"
 	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // How much code is read at once, in bytes.
@@ -100,8 +100,8 @@ func (o *Object) codeWindow(pc uint64) Bounds {
 
 // codeSegments yields the executable segments: the module's for an object that is one target's
 // alone, and else the file's.
-func (o *Object) codeSegments() func(yield func(target.Segment) bool) {
-	return func(yield func(target.Segment) bool) {
+func (o *Object) codeSegments() func(yield func(trace.Segment) bool) {
+	return func(yield func(trace.Segment) bool) {
 		if m := o.memory.module; m != nil {
 			for _, s := range m.Placed {
 				if s.Executable && !yield(s) {
@@ -111,7 +111,7 @@ func (o *Object) codeSegments() func(yield func(target.Segment) bool) {
 			return
 		}
 		for _, s := range o.File.Segments() {
-			if s.Executable() && !yield(target.Segment{Address: s.Address, Size: s.MemSize, Executable: true}) {
+			if s.Executable() && !yield(trace.Segment{Address: s.Address, Size: s.MemSize, Executable: true}) {
 				return
 			}
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/symbol/breakpad"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/leb128"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -84,9 +85,9 @@ func (o *Object) symbolBase() (uint64, bool) {
 // symbolIDs returns the names by which stores may know the symbol file. Where the target does
 // not tell, they are made of the build ID; Breakpad's dump_syms takes the name of the file, and
 // its writer of dumps the name by which others depend on it (DT_SONAME).
-func (o *Object) symbolIDs() []target.SymbolID {
+func (o *Object) symbolIDs() []trace.SymbolID {
 	if o.symbolID.DebugID != "" {
-		return []target.SymbolID{o.symbolID}
+		return []trace.SymbolID{o.symbolID}
 	}
 	if o.File != nil && o.File.IsPE() {
 		return o.peSymbolIDs()
@@ -98,7 +99,7 @@ func (o *Object) symbolIDs() []target.SymbolID {
 			names = append(names, name)
 		}
 	}
-	var list []target.SymbolID
+	var list []trace.SymbolID
 	for _, name := range names {
 		if id := target.ELFSymbols(name, buildID); id.DebugID != "" {
 			list = append(list, id)
@@ -109,14 +110,14 @@ func (o *Object) symbolIDs() []target.SymbolID {
 
 // peSymbolIDs returns the symbolIDs of a PE file, by its reference to its debug information, which
 // for MinGW's linker is in no other file.
-func (o *Object) peSymbolIDs() []target.SymbolID {
+func (o *Object) peSymbolIDs() []trace.SymbolID {
 	var id pe.Identity
 	err := object.Guard(func() (err error) { id, err = o.File.PE().Identity(); return err })
 	if err != nil || !id.HasCodeView {
 		return nil
 	}
 	name := cmp.Or(id.PDB, o.path)
-	return []target.SymbolID{{DebugFile: object.LastPart(name), DebugID: id.DebugID(), CodeID: id.CodeID()}}
+	return []trace.SymbolID{{DebugFile: object.LastPart(name), DebugID: id.DebugID(), CodeID: id.CodeID()}}
 }
 
 // deletedSuffix is appended by the kernel to the path of a file that has no name any more.
@@ -255,7 +256,7 @@ func newPublicNames(o *Object) symbol.Source {
 	return breakpadNames{o, true}
 }
 
-func (s breakpadNames) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
+func (s breakpadNames) Frames(dst []trace.Symbol, address uint64) ([]trace.Symbol, error) {
 	u := s.object.symbolFile()
 	address, ok := u.fileAddress(address)
 	if !ok {
@@ -305,7 +306,7 @@ func (s breakpadRows) Row(_ context.Context, l *Lookup) (*Row, error) {
 	}
 	row.Start, row.End = row.Start+u.base, row.End+u.base
 	row.SignalFrame = isTrampoline(row, uint64(o.machine.Description.SP))
-	return &Row{Rules: row, By: ByBreakpad, Outermost: u.outermost(address, l.IsExact)}, nil
+	return &Row{Rules: row, By: trace.ByBreakpad, Outermost: u.outermost(address, l.IsExact)}, nil
 }
 
 // isTrampoline reports whether a signal handler returns to the function of a row, which records

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // callFrames are the .eh_frame and .debug_frame of the object, and the
@@ -87,7 +88,7 @@ func (s callFrames) Row(ctx context.Context, l *Lookup) (*Row, error) {
 			}
 			s.object.machine.countPushed(found)
 			s.object.machine.countPushedBefore(fde, found)
-			return &Row{Rules: found, By: ByCFI, Dialect: dialect, IsEntered: isEntered}, nil
+			return &Row{Rules: found, By: trace.ByCFI, Dialect: dialect, IsEntered: isEntered}, nil
 		case errors.Is(err, cfi.ErrNoFDE):
 		case errors.Is(err, errEmptyFDE):
 			none.Reasons = append(none.Reasons, err.Error())

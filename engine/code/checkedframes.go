@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -45,7 +46,7 @@ func (s checkedFrames) Row(ctx context.Context, l *Lookup) (*Row, error) {
 		return nil, nil
 	}
 	o.problem("call frame information is overridden: rows read from the code: %s", reason)
-	return &Row{Rules: row, By: ByRules, Defaults: o.machine.Defaults, IsComplete: rules.Complete}, nil
+	return &Row{Rules: row, By: trace.ByRules, Defaults: o.machine.Defaults, IsComplete: rules.Complete}, nil
 }
 
 // completeByCode adds to a row of call frame information the rules of registers that it leaves

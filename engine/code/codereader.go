@@ -15,6 +15,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -47,7 +48,7 @@ func (l *Lookup) codeRequest(b Bounds) codeRequest {
 func (r *codeReader) Row(ctx context.Context, l *Lookup) (*Row, error) {
 	o := r.object
 	if row := r.functions.row(l.Address); row != nil && (l.IsExact || !o.isBehindFunction(l.PC, l.Address)) {
-		return &Row{Rules: row, By: ByRules, Defaults: o.machine.Defaults, IsComplete: true}, nil
+		return &Row{Rules: row, By: trace.ByRules, Defaults: o.machine.Defaults, IsComplete: true}, nil
 	}
 	rules, err := r.rules(ctx, l.codeRequest(l.Bounds))
 	if err != nil {
@@ -58,7 +59,7 @@ func (r *codeReader) Row(ctx context.Context, l *Lookup) (*Row, error) {
 		address = l.PC
 	}
 	if row := rowIn(rules.Rows, address); row != nil {
-		found := &Row{Rules: row, By: ByRules, IsComplete: rules.Complete}
+		found := &Row{Rules: row, By: trace.ByRules, IsComplete: rules.Complete}
 		if rules.Complete || o.pe() != nil && !o.pe().IsGo() { // the plugin follows the registers that its own conventions preserve
 			found.Defaults = o.machine.Defaults
 		}
@@ -81,7 +82,7 @@ func (r *codeReader) functionRow(ctx context.Context, f *sdk.Function, req codeR
 		return nil, err
 	}
 	if row := rowIn(rules.Rows, req.lookup); row != nil {
-		return &Row{Rules: row, By: ByRules, Defaults: r.object.plugin.defaults}, nil
+		return &Row{Rules: row, By: trace.ByRules, Defaults: r.object.plugin.defaults}, nil
 	}
 	return nil, noRow("code: " + rules.Reason)
 }
@@ -302,7 +303,7 @@ func UnmappedRow(ctx context.Context, m *Machine, e sdk.Engine, code sdk.CodeRan
 		return nil, err
 	}
 	if row := rowIn(rules.Rows, code.PC); row != nil {
-		return &Row{Rules: row, By: ByRules, Defaults: m.Defaults}, nil
+		return &Row{Rules: row, By: trace.ByRules, Defaults: m.Defaults}, nil
 	}
 	return nil, &NoRow{Reasons: []string{"the PC is in no module", "code: " + rules.Reason}, IsUncalled: rules.Uncalled}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/symbol/resolve"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -25,7 +26,7 @@ type debugFiles struct {
 	laid     *object.Object // the debug file, with the addresses of the object
 
 	glanceOnce sync.Once
-	glanced    DebugInfo // see Object.glance
+	glanced    trace.DebugInfo // see Object.glance
 
 	watchedOnce sync.Once
 	watched     []sdk.SymbolInfo // see Object.watchedSymbols

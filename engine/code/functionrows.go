@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -92,7 +93,7 @@ func (o *Object) pluginRows(override bool) RowSource {
 
 func (s pluginRows) Row(_ context.Context, l *Lookup) (*Row, error) {
 	if row := rowIn(s.rows, l.Address); row != nil {
-		return &Row{Rules: row, By: ByObject}, nil
+		return &Row{Rules: row, By: trace.ByObject}, nil
 	}
 	return nil, nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -34,7 +35,7 @@ func (s goDepths) Row(_ context.Context, l *Lookup) (*Row, error) {
 	if d.Uncertain || d.Bytes < 0 {
 		return nil, nil // the code knows more
 	}
-	return &Row{Rules: goRow(s.object.machine.Description.Entry, d.Start, d.End, d.Bytes), By: ByCFI}, nil
+	return &Row{Rules: goRow(s.object.machine.Description.Entry, d.Start, d.End, d.Bytes), By: trace.ByCFI}, nil
 }
 
 // goTop returns the row of a function of Go that has a caller although its call frame information

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // identity tells a code object from others. It is set when the object is made and never
@@ -17,9 +17,9 @@ type identity struct {
 	path       string
 	arch       string
 	processor  string
-	isUnmapped bool            // see IsUnmapped
-	buildID    []byte          // according to the target
-	symbolID   target.SymbolID // likewise; zero: the target has none
+	isUnmapped bool           // see IsUnmapped
+	buildID    []byte         // according to the target
+	symbolID   trace.SymbolID // likewise; zero: the target has none
 }
 
 // objectKey tells shared code objects apart. A Store gives one pointer for one file.

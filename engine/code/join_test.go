@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/symbol/llvmir"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // joinIR has functions that call each other, one line each. The metadata of a
@@ -149,7 +149,7 @@ func TestOneWayOfCallsIsAChain(t *testing.T) {
 		{"an IR in which it is inlined", "optimized", 34, 0, "leaf:34 optimized:12"},
 		{"in which it is inlined once", "optimized", 43, 0, "twice:43 optimized:12"},
 	} {
-		physical := symbol.Frame{
+		physical := trace.Symbol{
 			Function: "name of " + c.function, LinkageName: c.function, Start: 16, HasStart: true,
 			File: "/src/./a.cl", Line: c.line, Column: c.column, Discriminator: 3,
 		}
@@ -171,7 +171,7 @@ func TestOneWayOfCallsIsAChain(t *testing.T) {
 	}
 	// The same line, inlined at two places.
 	j = joinOf(t, strings.Replace(joinIR, "ret void\n}\nattributes", "add i32 1, 1, !dbg !117\nret void\n}\nattributes", 1))
-	if chain, _ := j.chain(&symbol.Frame{Function: "optimized", File: "/src/a.cl", Line: 43}); chain != nil {
+	if chain, _ := j.chain(&trace.Symbol{Function: "optimized", File: "/src/a.cl", Line: 43}); chain != nil {
 		t.Errorf("of two inlined calls: %s", show(chain))
 	}
 }
@@ -197,18 +197,18 @@ func TestJoinsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []int{1, 2, depth / 2, depth} {
-		if chain, spent := j.chain(&symbol.Frame{Function: "f0", File: "/a.cl", Line: line}); chain != nil || spent {
+		if chain, spent := j.chain(&trace.Symbol{Function: "f0", File: "/a.cl", Line: line}); chain != nil || spent {
 			t.Errorf("line %d: %d frames, spent %v", line, len(chain), spent)
 		}
 	}
 	j.work = depth
-	if chain, spent := j.chain(&symbol.Frame{Function: "f1", File: "/a.cl", Line: depth}); chain != nil || !spent {
+	if chain, spent := j.chain(&trace.Symbol{Function: "f1", File: "/a.cl", Line: depth}); chain != nil || !spent {
 		t.Errorf("without work left: %d frames, spent %v", len(chain), spent)
 	}
 }
 
 // show is a chain in a line.
-func show(f []symbol.Frame) string {
+func show(f []trace.Symbol) string {
 	var b strings.Builder
 	for i := range f {
 		fmt.Fprintf(&b, "%s %s:%d:%d inlined %v, ", f[i].Function, filepath.Base(f[i].File), f[i].Line, f[i].Column, f[i].Inlined)

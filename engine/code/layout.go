@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // layout is the addresses that an object has inside; it is set when the object is made and
@@ -89,7 +89,7 @@ func (m *Module) place() {
 }
 
 // sectionOf finds the section that a segment was loaded from.
-func (l *layout) sectionOf(segment *target.Segment) (found *object.Section, err error) {
+func (l *layout) sectionOf(segment *trace.Segment) (found *object.Section, err error) {
 	for _, s := range l.laid.Sections() {
 		if !s.Occupies() || segment.Executable != (s.Flags&elf.SHF_EXECINSTR != 0) || segment.Section != "" && s.Name != segment.Section {
 			continue

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // A Module is a code object that is loaded into a target.
@@ -20,7 +20,7 @@ type Module struct {
 	*target.Module
 	Code *Object
 	// Placed are Segments by the addresses of Code; see Object.Offset.
-	Placed []target.Segment
+	Placed []trace.Segment
 
 	looked   atomic.Bool // its rows or names were needed
 	mu       sync.Mutex  // guards problems
@@ -119,38 +119,15 @@ func (m *Module) Adopt(ctx context.Context, f Findings, address uint64, isExact 
 }
 
 // Names returns the functions at an address of the module's code object; see Object.Names.
-func (m *Module) Names(address uint64, isPhysical bool) []symbol.Frame {
+func (m *Module) Names(address uint64, isPhysical bool) []trace.Symbol {
 	m.look()
 	return m.Code.Names(address, isPhysical)
 }
 
 // AllNames is Names for addresses at which no walk has been; see Object.AllNames.
-func (m *Module) AllNames(ctx context.Context, address uint64, isPhysical bool) []symbol.Frame {
+func (m *Module) AllNames(ctx context.Context, address uint64, isPhysical bool) []trace.Symbol {
 	m.look()
 	return m.Code.AllNames(ctx, address, isPhysical)
-}
-
-// DebugInfo is the result of looking for a module's debug information (`debug_info` of the
-// output).
-type DebugInfo string
-
-// The results; "" in an Info: it was not looked for.
-const (
-	DebugInfoFound      DebugInfo = "found"      // in the module's file, in a separate one, or in a symbol file or source module
-	DebugInfoNone       DebugInfo = "none"       // there is none of these
-	DebugInfoMismatch   DebugInfo = "mismatch"   // the file that should have it belongs to another module
-	DebugInfoUnreadable DebugInfo = "unreadable" // it is there and cannot be opened or read
-)
-
-// Info describes a module, as far as it is known.
-type Info struct {
-	IsMissing   bool   // no code object was found
-	IsBigEndian bool   // the code object is of a big-endian machine
-	DebugFile   string // the separate debug file in use; "" when there is none
-	DebugInfo   DebugInfo
-	Problems    []string // each a sentence
-	Unused      []string // debug files that are there and could not be used, where no other was; sentences among Problems
-	Searched    []string // other debug files that were looked at and not taken, and why
 }
 
 func (m *Module) isBigEndian() bool {
@@ -158,17 +135,17 @@ func (m *Module) isBigEndian() bool {
 }
 
 // Info returns the known facts about the module.
-func (m *Module) Info() Info {
+func (m *Module) Info() trace.ModuleInfo {
 	m.mu.Lock()
 	own := append([]string(nil), m.problems...)
 	m.mu.Unlock()
 	if !m.looked.Load() {
-		return Info{IsMissing: m.Object == nil, IsBigEndian: m.isBigEndian(), Problems: append(problemOf(m.Module), own...)}
+		return trace.ModuleInfo{IsMissing: m.Object == nil, IsBigEndian: m.isBigEndian(), Problems: append(problemOf(m.Module), own...)}
 	}
 	o := m.Code
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	info := Info{IsMissing: m.Object == nil, IsBigEndian: m.isBigEndian(), DebugFile: o.debug.found.Path, DebugInfo: o.debugInfo()}
+	info := trace.ModuleInfo{IsMissing: m.Object == nil, IsBigEndian: m.isBigEndian(), DebugFile: o.debug.found.Path, DebugInfo: o.debugInfo()}
 	if info.DebugFile == "" && o.File != nil && o.File.DebugOnly() {
 		info.DebugFile = o.File.Path()
 	}
@@ -179,7 +156,7 @@ func (m *Module) Info() Info {
 		takeSymbols(&info, u)
 	}
 	for _, a := range tried {
-		if info.DebugInfo != DebugInfoFound && a.Kind != object.Absent {
+		if info.DebugInfo != trace.DebugInfoFound && a.Kind != object.Absent {
 			info.Unused = append(info.Unused, fmt.Sprintf("debug file %s was not used: %s", a.Path, a.Reason))
 		} else {
 			info.Searched = append(info.Searched, a.Path+": "+a.Reason)
@@ -207,15 +184,15 @@ func (m *Module) Info() Info {
 }
 
 // takeSymbols adds the result of looking for a symbol file.
-func takeSymbols(i *Info, u *symbolUse) {
+func takeSymbols(i *trace.ModuleInfo, u *symbolUse) {
 	if u.file != nil {
-		i.DebugInfo, i.DebugFile = DebugInfoFound, u.displayPath(u.file.Path())
+		i.DebugInfo, i.DebugFile = trace.DebugInfoFound, u.displayPath(u.file.Path())
 		return
 	}
-	if i.DebugInfo != "" && i.DebugInfo != DebugInfoNone {
+	if i.DebugInfo != "" && i.DebugInfo != trace.DebugInfoNone {
 		return
 	}
-	if status := statusOf(u.tried); status != DebugInfoNone {
+	if status := statusOf(u.tried); status != trace.DebugInfoNone {
 		i.DebugInfo = status
 	}
 }
@@ -232,14 +209,14 @@ func problemOf(m *target.Module) []string {
 type problemSource interface{ problems() []string }
 
 // debugInfo returns the result of looking for debug information. The caller holds mu.
-func (o *Object) debugInfo() DebugInfo {
+func (o *Object) debugInfo() trace.DebugInfo {
 	switch r := o.debug.resolver; {
 	case o.File == nil || r == nil:
 		return ""
 	case r.Damaged():
-		return DebugInfoUnreadable
+		return trace.DebugInfoUnreadable
 	case o.hasDebugFile() || r.HasGo() || o.names.lines.hasLines.Load():
-		return DebugInfoFound
+		return trace.DebugInfoFound
 	}
 	return o.withoutDebugInfo(&o.debug.found)
 }
@@ -250,34 +227,34 @@ func (o *Object) hasDebugFile() bool { return o.debug.found.Object != nil || o.F
 
 // withoutDebugInfo returns why a file has no debug information, after a search for a separate file
 // found none.
-func (o *Object) withoutDebugInfo(found *object.Found) DebugInfo {
-	if unused := statusOf(found.Unused()); unused != DebugInfoNone {
+func (o *Object) withoutDebugInfo(found *object.Found) trace.DebugInfo {
+	if unused := statusOf(found.Unused()); unused != trace.DebugInfoNone {
 		return unused
 	}
 	if len(o.File.Sections()) == 0 && len(o.File.Problems()) > 0 {
-		return DebugInfoUnreadable // the section headers
+		return trace.DebugInfoUnreadable // the section headers
 	}
-	return DebugInfoNone
+	return trace.DebugInfoNone
 }
 
 // statusOf returns why the first file that is there was not taken.
-func statusOf(tried []object.Attempt) DebugInfo {
+func statusOf(tried []object.Attempt) trace.DebugInfo {
 	for _, a := range tried {
 		switch a.Kind {
 		case object.Mismatched:
-			return DebugInfoMismatch
+			return trace.DebugInfoMismatch
 		case object.Unreadable:
-			return DebugInfoUnreadable
+			return trace.DebugInfoUnreadable
 		}
 	}
-	return DebugInfoNone
+	return trace.DebugInfoNone
 }
 
 // DebugInfo tells where the module's debug information is, or why there is none. For a module
 // whose rows and names were not needed only files of this machine are looked at: no server and no
 // store of symbol files is asked, and only the identifiers of files are read.
-func (m *Module) DebugInfo() DebugInfo {
-	if status := m.Info().DebugInfo; status != "" && (status != DebugInfoNone || m.Code.File != nil) {
+func (m *Module) DebugInfo() trace.DebugInfo {
+	if status := m.Info().DebugInfo; status != "" && (status != trace.DebugInfoNone || m.Code.File != nil) {
 		return status
 	}
 	if m.Code.File == nil {
@@ -287,17 +264,17 @@ func (m *Module) DebugInfo() DebugInfo {
 }
 
 // glance is debugInfo of an object whose rows and names were not needed.
-func (o *Object) glance() DebugInfo {
+func (o *Object) glance() trace.DebugInfo {
 	d := &o.debug
 	d.glanceOnce.Do(func() {
 		if o.File.HasDebugInfo() || o.File.Section(".gopclntab") != nil {
-			d.glanced = DebugInfoFound
+			d.glanced = trace.DebugInfoFound
 			return
 		}
 		has, tried := o.finder.GlanceDebug(o.File)
 		d.glanced = o.withoutDebugInfo(&object.Found{Tried: tried})
 		if has {
-			d.glanced = DebugInfoFound
+			d.glanced = trace.DebugInfoFound
 		}
 	})
 	return d.glanced

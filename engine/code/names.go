@@ -9,6 +9,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // nameSources make the sources of an object's names, in the order in which they are asked: the
@@ -27,7 +28,7 @@ var nameSources = []func(*Object) symbol.Source{
 type nameFinder struct {
 	once    sync.Once
 	sources []symbol.Source
-	known   cache[nameKey, []symbol.Frame]
+	known   cache[nameKey, []trace.Symbol]
 	lines   sourceLines
 }
 
@@ -42,18 +43,18 @@ type nameKey struct {
 // frameBytes is about how much memory a symbol.Frame takes; its texts are shared.
 const frameBytes = 200
 
-func nameBytes(frames []symbol.Frame) int { return 64 + len(frames)*frameBytes }
+func nameBytes(frames []trace.Symbol) int { return 64 + len(frames)*frameBytes }
 
 // Names returns the functions at an address of the object, innermost first; none where nothing is
 // known. isPhysical leaves out inlined calls: the result is the containing function alone, at
 // the position of the innermost. The slice is shared, and must not be changed.
-func (o *Object) Names(address uint64, isPhysical bool) []symbol.Frame {
+func (o *Object) Names(address uint64, isPhysical bool) []trace.Symbol {
 	return o.NamesIn(address, isPhysical, dwarf.Entry{})
 }
 
 // NamesIn is Names for one of several functions with the same code, which dwarf.Reader.Equals
 // gave. With the zero Entry it is Names.
-func (o *Object) NamesIn(address uint64, isPhysical bool, function dwarf.Entry) []symbol.Frame {
+func (o *Object) NamesIn(address uint64, isPhysical bool, function dwarf.Entry) []trace.Symbol {
 	key := nameKey{address, isPhysical, function}
 	frames, known := o.names.known.find(key)
 	if known {
@@ -64,7 +65,7 @@ func (o *Object) NamesIn(address uint64, isPhysical bool, function dwarf.Entry) 
 	if n := len(frames); n > 1 && isPhysical {
 		physical := frames[n-1]
 		physical.File, physical.Line, physical.Column = frames[0].File, frames[0].Line, frames[0].Column
-		frames = []symbol.Frame{physical}
+		frames = []trace.Symbol{physical}
 	}
 	if isOpen || len(frames) > 0 && !o.hasSourceModule() {
 		keep(o, &o.names.known, key, frames, nameBytes(frames))
@@ -74,7 +75,7 @@ func (o *Object) NamesIn(address uint64, isPhysical bool, function dwarf.Entry) 
 
 // AllNames is Names, and asks the plugin about the object before: it is for addresses at which no
 // walk has been.
-func (o *Object) AllNames(ctx context.Context, address uint64, isPhysical bool) []symbol.Frame {
+func (o *Object) AllNames(ctx context.Context, address uint64, isPhysical bool) []trace.Symbol {
 	if frames, known := o.names.known.find(nameKey{address: address, isPhysical: isPhysical}); known {
 		return frames
 	}
@@ -84,7 +85,7 @@ func (o *Object) AllNames(ctx context.Context, address uint64, isPhysical bool) 
 }
 
 // findNames asks the sources.
-func (o *Object) findNames(address uint64, function dwarf.Entry) (frames []symbol.Frame) {
+func (o *Object) findNames(address uint64, function dwarf.Entry) (frames []trace.Symbol) {
 	if !function.IsZero() {
 		if frames = o.debug.resolver.FramesIn(nil, address, function); len(frames) > 0 {
 			return o.fromSource(frames, address)
@@ -130,7 +131,7 @@ func newSymbolNames(o *Object) symbol.Source {
 	return symbolNames{o}
 }
 
-func (s symbolNames) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
+func (s symbolNames) Frames(dst []trace.Symbol, address uint64) ([]trace.Symbol, error) {
 	before := len(dst)
 	frames, err := s.object.debug.resolver.Frames(dst, address)
 	if base := s.object.base(address); base > 0 {
@@ -149,7 +150,7 @@ type pluginNames struct{ object *Object }
 
 func newPluginNames(o *Object) symbol.Source { return pluginNames{o} }
 
-func (s pluginNames) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
+func (s pluginNames) Frames(dst []trace.Symbol, address uint64) ([]trace.Symbol, error) {
 	o := s.object
 	if !o.hasOpened() { // the plugin's answer is set with it, and constant
 		return dst, nil
@@ -158,5 +159,5 @@ func (s pluginNames) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame,
 	if f == nil || f.Name == "" {
 		return dst, nil
 	}
-	return append(dst, symbol.Frame{Function: f.Name, Start: o.Offset(o.plugin.startOf(f.Start, f.Name)), HasStart: true}), nil
+	return append(dst, trace.Symbol{Function: f.Name, Start: o.Offset(o.plugin.startOf(f.Start, f.Name)), HasStart: true}), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -33,7 +34,7 @@ type rowKey struct {
 // found.
 type Row struct {
 	Rules    *cfi.Row
-	By       FoundBy
+	By       trace.FoundBy
 	Defaults *RuleSet         // the rules of columns that Rules do not mention
 	Dialect  *locexpr.Dialect // of the expressions of call frame information; nil: the row is of another source
 	// Outermost is why no caller is looked for, and Rules may be nil; "": there may be a
@@ -152,7 +153,7 @@ func (m *Module) ReadRow(ctx context.Context, address uint64, isExact bool) (*Ro
 	}
 	var r *Row
 	if row := rowIn(rules.Rows, l.Address); row != nil {
-		r = l.complete(&Row{Rules: row, By: ByRules, IsComplete: rules.Complete})
+		r = l.complete(&Row{Rules: row, By: trace.ByRules, IsComplete: rules.Complete})
 		r.Compile(o.machine)
 	}
 	remember(o, &o.rows.read, key, r, rowBytes)

@@ -10,6 +10,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/visa"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -37,9 +38,9 @@ func moduleOf(t testing.TB, store *object.Store, path string) *target.Module {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { o.Close() })
-	m := &target.Module{LoadedModule: target.LoadedModule{Path: path, Arch: "x86_64", File: path, BuildID: o.BuildID()}, Object: o}
+	m := &target.Module{Module: trace.Module{Path: path, Arch: "x86_64", File: path, BuildID: o.BuildID()}, Object: o}
 	for _, s := range o.Segments() {
-		m.Segments = append(m.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: s.Address, Executable: s.Executable()})
+		m.Segments = append(m.Segments, trace.Segment{Address: s.Address, Size: s.MemSize, Start: s.Address, Executable: s.Executable()})
 	}
 	return m
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // SFrameTable opens the .sframe of an object; nil where it has none. In relocatable files the
@@ -102,7 +103,7 @@ func (s sframes) Row(_ context.Context, l *Lookup) (*Row, error) {
 	case err == nil && !isCFA(row): // an FRE without offsets
 		return &Row{Outermost: cmp.Or(l.outermost, "the return address is undefined")}, nil
 	case err == nil:
-		return &Row{Rules: row, By: ByCFI}, nil
+		return &Row{Rules: row, By: trace.ByCFI}, nil
 	case errors.Is(err, cfi.ErrNoFDE), errors.Is(err, cfi.ErrNoRow):
 		return nil, nil
 	}

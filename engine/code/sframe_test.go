@@ -12,6 +12,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -148,7 +149,7 @@ func TestRowsOfSFrame(t *testing.T) {
 			if (row.Rules != nil) != c.row || row.Outermost != c.after {
 				t.Errorf("row %+v, outermost %q; want %v, %q", row.Rules, row.Outermost, c.row, c.after)
 			}
-			if c.row && row.By != ByCFI {
+			if c.row && row.By != trace.ByCFI {
 				t.Errorf("found by %s", row.By)
 			}
 			var none NoRow

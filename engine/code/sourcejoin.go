@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // A sourceJoin finds by file and line which calls were inlined into a function.
@@ -26,8 +27,8 @@ type sourceJoin struct {
 	texts     map[string]string     // of files, by path
 
 	mu   sync.Mutex
-	work int                        // calls that may still be looked at
-	kept map[joinKey][]symbol.Frame // results of chain
+	work int                          // calls that may still be looked at
+	kept map[joinKey][]trace.Symbol // results of chain
 }
 
 // A joinKey is a position, on which the calls there depend.
@@ -39,14 +40,14 @@ type joinKey struct {
 // A joinSite is a position of instructions in a function, which is the last of the frames.
 type joinSite struct {
 	function string
-	frames   []symbol.Frame
+	frames   []trace.Symbol
 	key      string // equal for equal frames
 }
 
 // A joinCall is a call that may be inlined, with the frames of its position.
 type joinCall struct {
 	callee string
-	frames []symbol.Frame
+	frames []trace.Symbol
 	key    string
 }
 
@@ -57,7 +58,7 @@ func newJoin(ir symbol.IR) (*sourceJoin, error) {
 	j := &sourceJoin{
 		functions: map[string]bool{}, sites: map[int][]joinSite{}, calls: map[string][]joinCall{},
 		callers: map[string][]string{}, texts: map[string]string{},
-		work: maxJoinWork, kept: map[joinKey][]symbol.Frame{},
+		work: maxJoinWork, kept: map[joinKey][]trace.Symbol{},
 	}
 	budget := maxJoinFrames
 	seen := map[string]bool{}
@@ -101,7 +102,7 @@ func newJoin(ir symbol.IR) (*sourceJoin, error) {
 }
 
 // framesKey returns a string that is equal for frames of equal functions and positions.
-func framesKey(frames []symbol.Frame) string {
+func framesKey(frames []trace.Symbol) string {
 	var b strings.Builder
 	for i := range frames {
 		f := &frames[i]
@@ -119,7 +120,7 @@ func (j *sourceJoin) text(file string) string {
 }
 
 // root returns the function of the IR that a physical one was compiled from.
-func (j *sourceJoin) root(f *symbol.Frame) string {
+func (j *sourceJoin) root(f *trace.Symbol) string {
 	for _, name := range []string{f.LinkageName, f.Function, f.Name} {
 		if name != "" && j.functions[name] {
 			return name
@@ -130,7 +131,7 @@ func (j *sourceJoin) root(f *symbol.Frame) string {
 
 // chain returns the calls that were inlined at the position of a physical function, and the
 // function; nil where none was, or that is not known. spent: no more calls are looked for.
-func (j *sourceJoin) chain(physical *symbol.Frame) (chain []symbol.Frame, spent bool) {
+func (j *sourceJoin) chain(physical *trace.Symbol) (chain []trace.Symbol, spent bool) {
 	root := j.root(physical)
 	if root == "" {
 		return nil, false
@@ -152,7 +153,7 @@ func (j *sourceJoin) chain(physical *symbol.Frame) (chain []symbol.Frame, spent 
 }
 
 // find finds a chain.
-func (j *sourceJoin) find(key *joinKey) (found []symbol.Frame) {
+func (j *sourceJoin) find(key *joinKey) (found []trace.Symbol) {
 	sites := j.sitesOf(key)
 	if len(sites) > maxJoinSites {
 		return nil
@@ -185,7 +186,7 @@ func (j *sourceJoin) find(key *joinKey) (found []symbol.Frame) {
 }
 
 // allPlaced reports whether every frame of a chain has a function and a position.
-func allPlaced(chain []symbol.Frame) bool {
+func allPlaced(chain []trace.Symbol) bool {
 	for i := range chain {
 		if chain[i].Function == "" || chain[i].File == "" || chain[i].Line == 0 {
 			return false
@@ -264,7 +265,7 @@ func (j *sourceJoin) path(first, last string) (calls []joinCall, ok bool) {
 
 // join makes the frames of a chain: the innermost one has the position, and the outermost one the
 // name of the physical function.
-func (j *sourceJoin) join(chain []symbol.Frame, physical *symbol.Frame) []symbol.Frame {
+func (j *sourceJoin) join(chain []trace.Symbol, physical *trace.Symbol) []trace.Symbol {
 	last := len(chain) - 1
 	for i := range chain {
 		chain[i].Inlined, chain[i].ScopeBySource = i < last, true

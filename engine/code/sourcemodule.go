@@ -16,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/llvmir"
 	"github.com/unwindd/unwindd/engine/symbol/spirv"
 	"github.com/unwindd/unwindd/engine/symbol/visaasm"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -130,7 +131,7 @@ func (o *Object) hasSourceModule() bool {
 
 // fromSource adds lines or inlined calls of the source module to the functions at an address that
 // debug information and symbols gave.
-func (o *Object) fromSource(frames []symbol.Frame, address uint64) []symbol.Frame {
+func (o *Object) fromSource(frames []trace.Symbol, address uint64) []trace.Symbol {
 	if !o.hasSourceModule() {
 		return frames
 	}
@@ -169,7 +170,7 @@ func (o *Object) isScoped(address uint64) bool {
 //
 // Instructions of one function may be in the code of another: instructions that a compiler adds
 // at the start of a subroutine count as the kernel's last instruction. They have no line.
-func (o *Object) assemblyLine(a *visaasm.Module, frames []symbol.Frame, address uint64) []symbol.Frame {
+func (o *Object) assemblyLine(a *visaasm.Module, frames []trace.Symbol, address uint64) []trace.Symbol {
 	if !o.hasOpened() { // the plugin's answer is set with it, and constant
 		return frames
 	}

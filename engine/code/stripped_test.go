@@ -13,6 +13,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -76,7 +77,7 @@ func TestCodeWithoutSymbolsIsReadOnce(t *testing.T) {
 	t.Cleanup(m.Close)
 	rows := 0
 	for at := function.Value; at < function.Value+function.Size; at += 4 {
-		if row, err := m.Row(t.Context(), at, true); err == nil && row.By == ByRules {
+		if row, err := m.Row(t.Context(), at, true); err == nil && row.By == trace.ByRules {
 			rows++
 		}
 	}

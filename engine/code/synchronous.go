@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file is about synchronous call frame information, which is right at calls alone. LLVM
@@ -37,7 +38,7 @@ func (o *Object) betweenCalls(ctx context.Context, l *Lookup, fde *cfi.FDE, foun
 	if row == nil || !hasFrame(rules.Rows, &atCalls) {
 		return nil
 	}
-	return &Row{Rules: row, By: ByRules, IsComplete: rules.Complete}
+	return &Row{Rules: row, By: trace.ByRules, IsComplete: rules.Complete}
 }
 
 // lastingFrame returns the first row of a function that has the return address in the frame. ok:

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/aarch64"
 )
@@ -84,7 +85,7 @@ func TestCallFrameInformationIsReadBesideTheCodeBetweenCalls(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.By == ByRules {
+			if got.By == trace.ByRules {
 				read++
 			}
 			if !isSameFrame(got.Rules, want.Rules, code[:at]) {

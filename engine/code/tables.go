@@ -10,7 +10,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // A FrameTable is a section of call frame information.
@@ -43,7 +43,7 @@ func (o *Object) loadedTables(file *object.Object) ([]FrameTable, error) {
 // LoadedTables opens the tables of an object, or of its debug file, for the segments that are
 // loaded. Each section of a relocatable object has addresses from 0 on, and an FDE is for one of
 // them. err is why it is not known which FDEs are for the module's addresses.
-func LoadedTables(o *object.Object, segments []target.Segment) (tables []FrameTable, err error) {
+func LoadedTables(o *object.Object, segments []trace.Segment) (tables []FrameTable, err error) {
 	if o.Type() != elf.ET_REL {
 		return FrameTables(o), nil
 	}

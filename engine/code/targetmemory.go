@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -14,7 +15,7 @@ import (
 // the object, and does not change.
 type targetMemory struct {
 	module       *Module
-	segments     []target.Segment
+	segments     []trace.Segment
 	engine       sdk.Engine // the target, as plugins see it; nil: there is none
 	read         func(address uint64, buf []byte) (int, error)
 	jit          *JIT // code that a runtime made; nil: it is not

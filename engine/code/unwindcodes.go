@@ -8,6 +8,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/object/pe"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file has the rows of PE files ("x64 exception handling"). The unwind codes of .pdata and
@@ -89,7 +90,7 @@ func (s unwindCodes) Row(_ context.Context, l *Lookup) (*Row, error) {
 	if row.IsCodeMissing && l.IsExact {
 		return nil, noRow("the function's code is not there to look for epilogues in")
 	}
-	return &Row{Rules: &row.Row, By: ByPE}, nil
+	return &Row{Rules: &row.Row, By: trace.ByPE}, nil
 }
 
 // leaves are functions of a PE file that .pdata does not list: by the document they change
@@ -116,5 +117,5 @@ func (s leaves) Row(_ context.Context, l *Lookup) (*Row, error) {
 	case err != nil || row.Part != pe.Leaf:
 		return nil, nil //nolint:nilerr // the unwind codes have reported it
 	}
-	return &Row{Rules: &row.Row, By: ByPE}, nil
+	return &Row{Rules: &row.Row, By: trace.ByPE}, nil
 }

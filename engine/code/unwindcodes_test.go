@@ -13,6 +13,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/object/pe"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 )
@@ -54,7 +55,7 @@ func TestGoCallsForAStackWithoutAFrame(t *testing.T) {
 	if len(calls) < 100 {
 		t.Fatalf("%d calls for a larger stack", len(calls))
 	}
-	for flags, by := range map[string]FoundBy{"": ByCFI, "-s -w": ByRules} {
+	for flags, by := range map[string]trace.FoundBy{"": trace.ByCFI, "-s -w": trace.ByRules} {
 		path := path
 		if flags != "" {
 			path = goForWindows(t, flags)
@@ -70,7 +71,7 @@ func TestGoCallsForAStackWithoutAFrame(t *testing.T) {
 				row.Rules.CFA.Register != want.Register || row.Rules.CFA.Offset != want.Offset || row.By != by {
 				t.Fatalf("flags %q: %#x: CFA %+v by %s, want rsp+8 by %s", flags, pc, row.Rules.CFA, row.By, by)
 			}
-			if r := row.Defaults.Column(3); by == ByCFI && r.Kind != cfi.Undefined {
+			if r := row.Defaults.Column(3); by == trace.ByCFI && r.Kind != cfi.Undefined {
 				t.Fatalf("flags %q: %#x: rbx has rule %v above a Go function", flags, pc, r.Kind)
 			}
 		}
@@ -100,7 +101,7 @@ func TestRegistersThatWindowsKeeps(t *testing.T) {
 		t.Fatal(err)
 	}
 	row, err := m.Row(t.Context(), address, true)
-	if err != nil || row.By != ByPE {
+	if err != nil || row.By != trace.ByPE {
 		t.Fatalf("%+v, %v", row, err)
 	}
 	for register, want := range map[uint64]cfi.RuleKind{

@@ -15,7 +15,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
-	enginetarget "github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/aarch64"
 	"github.com/unwindd/unwindd/sdk"
@@ -179,7 +179,7 @@ func TestFaultsOfAArch64(t *testing.T) {
 			})
 			for i := range s.Contents().Threads {
 				if s.Contents().Threads[i].Crashed {
-					s.Contents().Threads[i].Stop = &enginetarget.Stop{Reason: sdk.StopMemoryFault, Address: fault, HasAddress: true}
+					s.Contents().Threads[i].Stop = &trace.Stop{Reason: sdk.StopMemoryFault, Address: fault, HasAddress: true}
 				}
 			}
 			path := filepath.Join(t.TempDir(), "made.snapshot")

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // abort explains a SIGABRT by the run-time library that aborted, the innermost one first.
@@ -150,7 +150,7 @@ func (c *crash) variable(frame int, name, member string) string {
 		if c.frames[i].Index() != c.frame+frame {
 			continue
 		}
-		for _, level := range c.frames[i].Locals(c.ctx, value.Limits{Depth: 4, Elements: maxText}) {
+		for _, level := range c.frames[i].Locals(c.ctx, trace.ValueLimits{Depth: 4, Elements: maxText}) {
 			for j := range level {
 				if v := &level[j]; v.Name == name && !v.IsShadowed {
 					return textOf(&v.Value, member)
@@ -167,7 +167,7 @@ const maxParts = 4
 
 // textOf returns the text of a value's member, or, without a member, the text that the value
 // leads to.
-func textOf(v *value.Value, member string) string {
+func textOf(v *trace.Value, member string) string {
 	if member != "" {
 		for i := range v.Children {
 			if v.Children[i].Name == member {

@@ -7,44 +7,14 @@ import (
 	"math"
 
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// Analysis lists the accesses of the failed instruction, and the addresses that may have been meant, as
-// in rust-minidump's minidump-processor (op_analysis.rs, process_state.rs).
-type Analysis struct {
-	// IsDecoded is true where the architecture decoded the instruction's accesses.
-	IsDecoded bool
-	Accesses  []MemoryAccess
-	// BitFlips are addresses that differ from the failed one in one bit.
-	BitFlips []BitFlip
-}
-
-// MemoryAccess is memory that the instruction reads or writes.
-type MemoryAccess struct {
-	Address         uint64
-	Size            uint32 // 0: not known
-	IsRead, IsWrite bool
-	// IsGuardPage is true for memory without rights, of at most 64 KiB, next to memory with
-	// some.
-	IsGuardPage bool
-}
-
-// BitFlip is an address that may have been meant: a guess. Confidence is from 0 to 1.
-type BitFlip struct {
-	Address         uint64
-	WasNonCanonical bool
-	IsNull          bool
-	WasLow          bool // the failed address is low, and Address is null
-	NearbyRegisters int  // how many registers point near Address
-	PoisonRegisters bool // a register has a pattern of freed memory
-	Confidence      float64
-}
-
 // Analyze analyses the instruction that failed; it returns the zero Analysis where no thread
 // did.
-func Analyze(ctx context.Context, p *walk.Process) (a Analysis) {
+func Analyze(ctx context.Context, p *walk.Process) (a trace.Analysis) {
 	thread := Thread(p)
 	if thread == nil || thread.Wave != nil || thread.Unread != "" {
 		return a
@@ -61,7 +31,7 @@ func Analyze(ctx context.Context, p *walk.Process) (a Analysis) {
 		if !ok {
 			continue
 		}
-		a.Accesses = append(a.Accesses, MemoryAccess{accessed, access.Size, access.IsRead, access.IsWrite, c.isGuardPage(accessed)})
+		a.Accesses = append(a.Accesses, trace.MemoryAccess{Address: accessed, Size: access.Size, IsRead: access.IsRead, IsWrite: access.IsWrite, IsGuardPage: c.isGuardPage(accessed)})
 		if !isKnown && c.isSplit(accessed) {
 			address, isKnown = accessed, true
 		}
@@ -87,7 +57,7 @@ func hasRights(m *target.Mapping) bool { return m.IsReadable || m.IsWritable || 
 
 // bitFlips returns the addresses that differ from an address in one bit and are null, or are
 // mapped and allow the access, where the target tells its kind.
-func (c *crash) bitFlips(address uint64) (list []BitFlip) {
+func (c *crash) bitFlips(address uint64) (list []trace.BitFlip) {
 	if c.mayAccess(address) && c.mapped(address) {
 		return nil
 	}
@@ -111,11 +81,11 @@ func (c *crash) mayAccess(address uint64) bool {
 		return true
 	}
 	switch c.kept.Access {
-	case target.AccessRead:
+	case trace.AccessRead:
 		return at.IsReadable
-	case target.AccessWrite:
+	case trace.AccessWrite:
 		return at.IsWritable
-	case target.AccessExecute:
+	case trace.AccessExecute:
 		return at.IsExecutable
 	}
 	return true
@@ -132,8 +102,8 @@ const (
 	nearRegister       = 1 << 12
 )
 
-func (c *crash) bitFlip(from, to uint64) BitFlip {
-	f := BitFlip{Address: to, WasNonCanonical: c.isSplit(from), IsNull: to == 0, WasLow: to == 0 && from <= 2*nearRegister}
+func (c *crash) bitFlip(from, to uint64) trace.BitFlip {
+	f := trace.BitFlip{Address: to, WasNonCanonical: c.isSplit(from), IsNull: to == 0, WasLow: to == 0 && from <= 2*nearRegister}
 	for _, number := range c.thread.Registers.Numbers {
 		info, ok := c.machine.Register(number)
 		v, isKnown := c.register(number)

@@ -11,8 +11,8 @@ import (
 	"math/bits"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
@@ -21,7 +21,7 @@ import (
 // Of returns one line about what happened to a process when the target was recorded, and the
 // crash that a handler caught before. The line is "" where nothing happened, or no more than
 // the signal's name is known; the crash is nil where no handler caught one.
-func Of(ctx context.Context, p *walk.Process) (text string, first *FirstCrash) {
+func Of(ctx context.Context, p *walk.Process) (text string, first *trace.CaughtCrash) {
 	thread := Thread(p)
 	if thread == nil {
 		return "", nil
@@ -131,7 +131,7 @@ func says(what string) func(*crash) string {
 
 // Thread returns the thread that the target marks as crashed: the wave where one failed,
 // although the process got the signal in another thread; nil where none did.
-func Thread(p *walk.Process) (found *target.Thread) {
+func Thread(p *walk.Process) (found *trace.Thread) {
 	for _, th := range p.Threads() {
 		switch {
 		case !th.Crashed:
@@ -148,16 +148,16 @@ func Thread(p *walk.Process) (found *target.Thread) {
 type crash struct {
 	ctx     context.Context
 	process *walk.Process
-	thread  *target.Thread
-	kept    *target.Crash // as the target recorded it; never nil
-	signal  string        // SIGSEGV
+	thread  *trace.Thread
+	kept    *trace.Crash // as the target recorded it; never nil
+	signal  string       // SIGSEGV
 	// address is the accessed address, as the signal has it, if hasAddress.
 	address    uint64
 	hasAddress bool
 
 	machine *sdk.Description // nil: no architecture reads the thread
 	order   sdk.ByteOrder
-	stack   *walk.Stack
+	stack   *trace.Stack
 	frames  []walk.Activation
 	frame   int          // the index of the first of the stack's frames, 0 unless the crash is a first one
 	first   *interrupted // nil: no handler caught another crash before
@@ -168,9 +168,9 @@ type crash struct {
 	isDecoded   bool
 }
 
-func newCrash(ctx context.Context, p *walk.Process, thread *target.Thread) *crash {
+func newCrash(ctx context.Context, p *walk.Process, thread *trace.Thread) *crash {
 	info := p.Info()
-	c := &crash{ctx: ctx, process: p, thread: thread, kept: &target.Crash{}, address: info.FaultAddress, hasAddress: info.HasFaultAddress}
+	c := &crash{ctx: ctx, process: p, thread: thread, kept: &trace.Crash{}, address: info.FaultAddress, hasAddress: info.HasFaultAddress}
 	if info.Facts != nil && info.Facts.Crash != nil {
 		c.kept = info.Facts.Crash
 	}
@@ -342,14 +342,14 @@ func (c *crash) through(a *sdk.Access) string {
 }
 
 // linkageName returns the name of the physical function at a frame, as symbol tables have it.
-func linkageName(f *walk.Frame) string {
+func linkageName(f *trace.Frame) string {
 	if len(f.Symbols) == 0 {
 		return ""
 	}
 	return plainName(&f.Symbols[len(f.Symbols)-1])
 }
 
-func plainName(s *symbol.Frame) string {
+func plainName(s *trace.Symbol) string {
 	name := s.LinkageName
 	if name == "" {
 		name = s.Function

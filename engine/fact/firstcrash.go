@@ -9,41 +9,31 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// FirstCrash is the crash that a signal handler caught, with its place in the stack. The kernel
-// left on the handler's stack why it called the handler.
-type FirstCrash struct {
-	target.FirstCrash
-	// Frame is the index of the interrupted frame among the physical ones of the stack, and
-	// Inside are the frames further in: the handler's. The index is 0 where the stack does not
-	// show it.
-	Frame  int
-	Inside []walk.Frame
-}
-
 // interrupted is a FirstCrash with the facts of its signal.
 type interrupted struct {
-	FirstCrash
+	trace.CaughtCrash
 	info    target.SignalInfo
 	hasInfo bool // else only the registers tell what happened
 }
 
 // public is the FirstCrash of x, which may be nil.
-func (x *interrupted) public() *FirstCrash {
+func (x *interrupted) public() *trace.CaughtCrash {
 	if x == nil {
 		return nil
 	}
-	return &x.FirstCrash
+	return &x.CaughtCrash
 }
 
 // FindFirst finds the first crash in the stack of a thread; it returns nil where no handler of
 // a crash is running there.
-func FindFirst(ctx context.Context, p *walk.Process, s *walk.Stack) *FirstCrash {
-	if !slices.ContainsFunc(s.Frames, func(f walk.Frame) bool { return f.SignalFrame }) {
+func FindFirst(ctx context.Context, p *walk.Process, s *trace.Stack) *trace.CaughtCrash {
+	if !slices.ContainsFunc(s.Frames, func(f trace.Frame) bool { return f.SignalFrame }) {
 		return nil
 	}
 	return newCrash(ctx, p, s.Thread).first.public()
@@ -51,11 +41,11 @@ func FindFirst(ctx context.Context, p *walk.Process, s *walk.Stack) *FirstCrash 
 
 // keptFirst returns the first crash that a snapshot recorded, whose stack may not show it for
 // want of files.
-func (c *crash) keptFirst() *FirstCrash {
+func (c *crash) keptFirst() *trace.CaughtCrash {
 	if c.first != nil || c.kept.First == nil {
 		return c.first.public()
 	}
-	x := &FirstCrash{FirstCrash: *c.kept.First}
+	x := &trace.CaughtCrash{FirstCrash: *c.kept.First}
 	for i := range c.stack.Frames {
 		if i > 0 && c.stack.Frames[i].PC == x.PC {
 			x.Frame, x.Inside = i, c.stack.Frames[:i]
@@ -100,7 +90,7 @@ func (c *crash) caughtAt(i int) *interrupted {
 	if err != nil {
 		return nil
 	}
-	x := &interrupted{FirstCrash: FirstCrash{Frame: i + 1, Inside: c.stack.Frames[:i+1]}}
+	x := &interrupted{CaughtCrash: trace.CaughtCrash{Frame: i + 1, Inside: c.stack.Frames[:i+1]}}
 	x.Thread, x.PC, x.Handler = c.thread.ID, c.stack.Frames[i+1].PC, c.functionAt(i-1)
 	trap, hasTrap := c.trapAt(sp)
 	info, ok := c.signalInfo(sp, hasTrap)
@@ -137,8 +127,8 @@ func (c *crash) isAbort(first int) bool {
 const maxRaise = 5
 
 // itself returns the process as the sender of a signal.
-func (c *crash) itself() *target.Sender {
-	s := &target.Sender{}
+func (c *crash) itself() *trace.Sender {
+	s := &trace.Sender{}
 	if f := c.process.Info().Facts; f != nil {
 		s.ID = int32(f.Process.ID) //nolint:gosec // as in the target
 		if f.Process.User != nil {
@@ -150,7 +140,7 @@ func (c *crash) itself() *target.Sender {
 
 // isOfGo reports whether a frame belongs to Go's runtime, which ends the process by a signal
 // that it handles itself.
-func isOfGo(f *walk.Frame) bool { return strings.HasPrefix(nameAt(f), "runtime.") }
+func isOfGo(f *trace.Frame) bool { return strings.HasPrefix(nameAt(f), "runtime.") }
 
 // usedOfInfo is how many bytes of a siginfo_t the kernel uses.
 const usedOfInfo = 48
@@ -266,7 +256,7 @@ func (c *crash) behind(x *interrupted, info *target.SignalInfo) *crash {
 	first.first, first.frame = nil, x.Frame
 	first.signal = target.SignalName(c.process.Info().Machine, info.Signal)
 	first.address, first.hasAddress = info.Address, info.HasAddress
-	first.kept = &target.Crash{
+	first.kept = &trace.Crash{
 		Code: info.Code, HasCode: x.hasInfo || info.Code != 0, Sender: info.Sender,
 		Name: target.SignalCrash(first.signal, info.Code),
 	}
@@ -311,7 +301,7 @@ func (c *crash) again() string {
 	if !c.isOwn() || c.kept.Code > 0 || c.signal == "SIGABRT" || !slices.Contains(caught, c.signal) || !c.hasPC || c.isBehindCall() {
 		return ""
 	}
-	x := &interrupted{FirstCrash: FirstCrash{FirstCrash: target.FirstCrash{PC: c.pc}}}
+	x := &interrupted{CaughtCrash: trace.CaughtCrash{FirstCrash: trace.FirstCrash{PC: c.pc}}}
 	info, ok := c.popped()
 	if x.hasInfo = ok; !ok {
 		info = target.SignalInfo{Signal: c.process.Info().Signal}

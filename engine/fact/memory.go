@@ -9,6 +9,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -339,7 +340,7 @@ func (c *crash) execution() string {
 		return ""
 	}
 	mapped, executable := c.process.State().Mapped(c.pc)
-	if executable && c.kept.Access != target.AccessExecute {
+	if executable && c.kept.Access != trace.AccessExecute {
 		return ""
 	}
 	caller := c.calledFrom()
@@ -362,7 +363,7 @@ func (c *crash) execution() string {
 // isAccess reports whether the fault is known not to come from fetching the instruction.
 func (c *crash) isAccess() bool {
 	switch {
-	case c.signal == "SIGILL" || c.kept.Access == target.AccessExecute:
+	case c.signal == "SIGILL" || c.kept.Access == trace.AccessExecute:
 		return false
 	case c.kept.Access != "":
 		return true

@@ -14,10 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/fact"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target/minidump"
 	"github.com/unwindd/unwindd/engine/target/minidump/minidumptest"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -229,9 +229,9 @@ func TestFlipsAreWeighedByRegisters(t *testing.T) {
 	defer target.Close()
 	got := target.Analysis(context.Background())
 	// The register is rsp: of three reasons one each holds with 0.25, 0.9 and 0.5.
-	want := fact.Analysis{
-		IsDecoded: true, Accesses: []fact.MemoryAccess{{Address: madeStack + 8 ^ 1<<60, Size: 4, IsRead: true}},
-		BitFlips: []fact.BitFlip{{Address: madeStack + 8, WasNonCanonical: true, NearbyRegisters: 1, Confidence: 0.9625}},
+	want := trace.Analysis{
+		IsDecoded: true, Accesses: []trace.MemoryAccess{{Address: madeStack + 8 ^ 1<<60, Size: 4, IsRead: true}},
+		BitFlips: []trace.BitFlip{{Address: madeStack + 8, WasNonCanonical: true, NearbyRegisters: 1, Confidence: 0.9625}},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-expected +got)\n%s", d)

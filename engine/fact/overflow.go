@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // overflowed begins the text about a stack overflow.
@@ -96,7 +96,7 @@ func (c *crash) recursion() string {
 		return ""
 	}
 	least := ""
-	if c.stack.Stopped.Reason == walk.StopFrameLimit {
+	if c.stack.Stopped.Reason == trace.StopFrameLimit {
 		least = "at least "
 	}
 	if len(cycle) == 1 {
@@ -107,7 +107,7 @@ func (c *crash) recursion() string {
 
 // cycleOf returns the shortest cycle of functions that most frames belong to, a caller before
 // its callee, and how many frames do.
-func cycleOf(frames []walk.Frame) (cycle []string, length int) {
+func cycleOf(frames []trace.Frame) (cycle []string, length int) {
 	ids := make([]string, min(len(frames), maxJudged))
 	for i := range ids {
 		ids[i] = functionOf(&frames[i])
@@ -149,7 +149,7 @@ func rotated(cycle []string) []string {
 }
 
 // functionOf names the physical function of a frame; its PC where it has no name.
-func functionOf(f *walk.Frame) string {
+func functionOf(f *trace.Frame) string {
 	if n := len(f.Symbols); n > 0 {
 		return f.Symbols[n-1].Function
 	}

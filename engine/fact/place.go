@@ -9,8 +9,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file names the places of a crash: the frame that failed, whether it has a name or not,
@@ -68,7 +67,7 @@ func (c *crash) whereInProgram() string {
 
 // place names the place of a frame: its innermost function, or the module and the offset in it,
 // or, outside all modules, what the mapping there is; "" where there is none.
-func (c *crash) place(f *walk.Frame) string {
+func (c *crash) place(f *trace.Frame) string {
 	if name := nameAt(f); name != "" {
 		return name
 	}
@@ -89,7 +88,7 @@ func (c *crash) place(f *walk.Frame) string {
 }
 
 // nameAt returns the innermost function at a frame that has a name; "" where none has.
-func nameAt(f *walk.Frame) string {
+func nameAt(f *trace.Frame) string {
 	for i := range f.Symbols {
 		if name := f.Symbols[i].Function; name != "" {
 			return strings.TrimPrefix(name, "__GI_") // glibc's own calls of what it exports
@@ -119,7 +118,7 @@ func (c *crash) caller(first int) string {
 		return name
 	}
 	name := ""
-	var module *target.LoadedModule
+	var module *trace.Module
 	for i := first + 1; i < len(c.stack.Frames) && i < first+maxNamed; i++ {
 		f := &c.stack.Frames[i]
 		next := nameAt(f)

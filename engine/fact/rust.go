@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -94,7 +94,7 @@ func (c *crash) rustMessage() string {
 }
 
 // frameWords returns the words of the stack between a frame's callee and its caller.
-func (c *crash) frameWords(callee, f *walk.Frame) (words []uint64) {
+func (c *crash) frameWords(callee, f *trace.Frame) (words []uint64) {
 	if !callee.HasCFA || !f.HasCFA || f.CFA <= callee.CFA {
 		return nil
 	}

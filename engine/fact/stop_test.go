@@ -5,31 +5,30 @@ package fact
 import (
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
 // TestStopsOfWavesSayWhatHappened has what the hardware says of waves.
 func TestStopsOfWavesSayWhatHappened(t *testing.T) {
 	for _, c := range []struct {
-		stop *target.Stop
+		stop *trace.Stop
 		want string
 	}{
 		{nil, ""},
-		{&target.Stop{Reason: sdk.StopMemoryFault}, "a wave accessed memory that is not mapped for it"},
-		{&target.Stop{Reason: sdk.StopMemoryFault, Address: 0x7f4200f00000, HasAddress: true, HasPCExact: true},
+		{&trace.Stop{Reason: sdk.StopMemoryFault}, "a wave accessed memory that is not mapped for it"},
+		{&trace.Stop{Reason: sdk.StopMemoryFault, Address: 0x7f4200f00000, HasAddress: true, HasPCExact: true},
 			"a wave accessed memory that is not mapped for it at 0x7f4200f00000 (PC not exact)"},
-		{&target.Stop{Reason: sdk.StopMemoryFault, Address: 8, HasAddress: true}, "null pointer, a wave accessed memory that is not mapped for it at 0x8"},
-		{&target.Stop{Reason: sdk.StopTrap, TrapID: 2, HasTrapID: true}, "a wave executed trap 2"},
+		{&trace.Stop{Reason: sdk.StopMemoryFault, Address: 8, HasAddress: true}, "null pointer, a wave accessed memory that is not mapped for it at 0x8"},
+		{&trace.Stop{Reason: sdk.StopTrap, TrapID: 2, HasTrapID: true}, "a wave executed trap 2"},
 	} {
-		crash := &crash{thread: &target.Thread{Wave: &sdk.Wave{}, Stop: c.stop}, stack: &walk.Stack{}}
+		crash := &crash{thread: &trace.Thread{Wave: &sdk.Wave{}, Stop: c.stop}, stack: &trace.Stack{}}
 		if got := crash.stop(); got != c.want {
 			t.Errorf("%+v: %q, expected %q", c.stop, got, c.want)
 		}
 	}
 	// The runtime ends the process by abort once a wave failed.
-	aborted := &crash{thread: &target.Thread{Wave: &sdk.Wave{}, Stop: &target.Stop{Reason: sdk.StopMemoryFault}}, stack: &walk.Stack{}, kept: &target.Crash{Sender: &target.Sender{}}, signal: "SIGABRT"}
+	aborted := &crash{thread: &trace.Thread{Wave: &sdk.Wave{}, Stop: &trace.Stop{Reason: sdk.StopMemoryFault}}, stack: &trace.Stack{}, kept: &trace.Crash{Sender: &trace.Sender{}}, signal: "SIGABRT"}
 	if got, want := aborted.explainers()[1](aborted), "a wave accessed memory that is not mapped for it"; got != want {
 		t.Errorf("a process that aborts: %q, expected %q", got, want)
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -187,4 +187,4 @@ func (c *crash) half(address uint64) (uint64, bool) {
 }
 
 // verbs are the verbs for the kinds of accesses that targets record.
-var verbs = map[string]string{target.AccessRead: "reads", target.AccessWrite: "writes", target.AccessExecute: "executes"}
+var verbs = map[string]string{trace.AccessRead: "reads", trace.AccessWrite: "writes", trace.AccessExecute: "executes"}

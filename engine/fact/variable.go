@@ -3,8 +3,7 @@
 package fact
 
 import (
-	"github.com/unwindd/unwindd/engine/value"
-	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -19,7 +18,7 @@ func (c *crash) variableIn(register uint32) string {
 	content, ok := c.register(register)
 	loads := c.loadsBefore()
 	name, count := "", 0
-	for _, level := range c.frames[0].Locals(c.ctx, value.Limits{Depth: 1, Elements: 1}) {
+	for _, level := range c.frames[0].Locals(c.ctx, trace.ValueLimits{Depth: 1, Elements: 1}) {
 		for i := range level {
 			v := &level[i]
 			if v.IsShadowed || v.Name == "" || v.Place.NumPlaces() != 1 {
@@ -58,7 +57,7 @@ func (c *crash) isPlaceOf(register uint32, p *locexpr.Place) bool {
 
 // hasParts reports whether a variable is larger than a register: its first member may be in
 // one, but the member is not the variable.
-func hasParts(v *walk.Variable) bool { return len(v.Children) > 0 && !v.HasText }
+func hasParts(v *trace.FrameVariable) bool { return len(v.Children) > 0 && !v.HasText }
 
 // maxBefore is how many instructions before the failed one are looked at for the load of its
 // address.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -18,14 +19,14 @@ import (
 type maker struct {
 	*runtime
 	ctx     context.Context
-	threads map[string]*target.Thread // of the operating system, by ID
+	threads map[string]*trace.Thread // of the operating system, by ID
 	// executes are the goroutines whose registers are the ones of a thread in threads, by its
 	// ID.
-	executes map[string]*target.Thread
+	executes map[string]*trace.Thread
 	suffix   string // of names
-	states   map[target.GoroutineState]*target.GoroutineState
-	origins  map[[2]uint64]*target.GoroutineOrigin // by the addresses of creator and start
-	places   map[placeKey]*target.CodePlace
+	states   map[trace.GoroutineState]*trace.GoroutineState
+	origins  map[[2]uint64]*trace.GoroutineOrigin // by the addresses of creator and start
+	places   map[placeKey]*trace.CodePlace
 	starts   map[uint64]bool // whether a function begins at an address
 
 	// parked has the registers of a goroutine that waits, and away the registers of one that
@@ -38,8 +39,8 @@ type maker struct {
 
 // goroutineThread is a goroutine with its thread. They are allocated by the thousand.
 type goroutineThread struct {
-	thread    target.Thread
-	goroutine target.Goroutine
+	thread    trace.Thread
+	goroutine trace.Goroutine
 }
 
 // slabSize is how many goroutines are allocated together, where there are so many.
@@ -51,18 +52,18 @@ type placeKey struct {
 	isReturn bool
 }
 
-func newMaker(ctx context.Context, r *runtime, threads, executes map[string]*target.Thread) *maker {
+func newMaker(ctx context.Context, r *runtime, threads, executes map[string]*trace.Thread) *maker {
 	return &maker{
 		runtime: r, ctx: ctx, threads: threads, executes: executes,
-		states: map[target.GoroutineState]*target.GoroutineState{}, origins: map[[2]uint64]*target.GoroutineOrigin{},
-		places: map[placeKey]*target.CodePlace{}, starts: map[uint64]bool{},
+		states: map[trace.GoroutineState]*trace.GoroutineState{}, origins: map[[2]uint64]*trace.GoroutineOrigin{},
+		places: map[placeKey]*trace.CodePlace{}, starts: map[uint64]bool{},
 		parked: newRegisterSet(r.description, r.g.pc, r.g.sp, r.g.fp, r.g.lr),
 		away:   newRegisterSet(r.description, r.g.syscallPC, r.g.syscallSP, r.g.syscallFP, field{}),
 	}
 }
 
 // all makes a thread of each goroutine that has not ended.
-func (k *maker) all() (list []*target.Thread) {
+func (k *maker) all() (list []*trace.Thread) {
 	addresses := k.addresses()
 	paged, _ := k.state.(target.Paged)
 	buf := make([]byte, k.g.size)
@@ -93,7 +94,7 @@ func (k *maker) all() (list []*target.Thread) {
 
 // setWaits sets how long goroutines have waited at least: until the latest time that the
 // runtime recorded anywhere. A core does not have its own time.
-func (k *maker) setWaits(list []*target.Thread) {
+func (k *maker) setWaits(list []*trace.Thread) {
 	latest := k.latestTime()
 	for _, th := range list {
 		latest = max(latest, th.Goroutine.WaitSince)
@@ -114,7 +115,7 @@ func hasEnded(state string) bool { return strings.HasPrefix(state, "dead") }
 
 // thread makes a thread of a goroutine. left is how many are still to come. It returns nil
 // where the goroutine has ended, or is none: the runtime lists a goroutine once it has a stack.
-func (k *maker) thread(address uint64, b []byte, left int) *target.Thread {
+func (k *maker) thread(address uint64, b []byte, left int) *trace.Thread {
 	status := k.get(b, k.g.status)
 	state := k.stateName(status &^ k.scan)
 	if hasEnded(state) {
@@ -125,7 +126,7 @@ func (k *maker) thread(address uint64, b []byte, left int) *target.Thread {
 		return nil
 	}
 	th, g := k.next(left)
-	doing := target.GoroutineState{State: state, IsScanned: status&k.scan != 0, IsLocked: k.get(b, k.g.lockedTo) != 0}
+	doing := trace.GoroutineState{State: state, IsScanned: status&k.scan != 0, IsLocked: k.get(b, k.g.lockedTo) != 0}
 	if state == "waiting" {
 		doing.WaitReason = k.reason(k.get(b, k.g.waitReason))
 	}
@@ -157,12 +158,12 @@ func shared[T comparable](all map[T]*T, value T) *T {
 }
 
 // origin returns the go statement and the first function of goroutines.
-func (k *maker) origin(from [2]uint64) *target.GoroutineOrigin {
+func (k *maker) origin(from [2]uint64) *trace.GoroutineOrigin {
 	o := k.origins[from]
 	if o != nil {
 		return o
 	}
-	o = &target.GoroutineOrigin{}
+	o = &trace.GoroutineOrigin{}
 	if from[0] != 0 {
 		o.CreatedBy = k.place(from[0], true)
 	}
@@ -175,7 +176,7 @@ func (k *maker) origin(from [2]uint64) *target.GoroutineOrigin {
 }
 
 // next returns memory for the next goroutine.
-func (k *maker) next(left int) (*target.Thread, *target.Goroutine) {
+func (k *maker) next(left int) (*trace.Thread, *trace.Goroutine) {
 	if len(k.slab) == 0 {
 		k.slab = make([]goroutineThread, min(left, slabSize))
 	}
@@ -196,7 +197,7 @@ func isSystem(function string) bool {
 }
 
 // place names a place, once.
-func (k *maker) place(pc uint64, isReturn bool) *target.CodePlace {
+func (k *maker) place(pc uint64, isReturn bool) *trace.CodePlace {
 	key := placeKey{pc, isReturn}
 	place := k.places[key]
 	if place == nil {
@@ -227,10 +228,10 @@ func (k *maker) isStart(pc uint64) bool {
 
 // findState finds where a goroutine is: with its thread if one executes it, or else where it
 // was parked.
-func (k *maker) findState(th *target.Thread, address uint64, b []byte) {
+func (k *maker) findState(th *trace.Thread, address uint64, b []byte) {
 	g := th.Goroutine
 	m := k.machineAt(k.get(b, k.g.machine))
-	var thread *target.Thread
+	var thread *trace.Thread
 	if m.using == address {
 		g.Thread = m.thread
 		thread = k.threads[m.thread]
@@ -254,7 +255,7 @@ func (k *maker) findState(th *target.Thread, address uint64, b []byte) {
 // isExecuted reports whether the stack of a thread leads to the goroutine that it executes. It
 // does not while the thread is about to continue it; in C, whose callers are not known, its
 // frames may be guesses.
-func (k *maker) isExecuted(thread *target.Thread, b []byte) bool {
+func (k *maker) isExecuted(thread *trace.Thread, b []byte) bool {
 	low, high := k.get(b, k.g.stackLow), k.get(b, k.g.stackHigh)
 	if sp, ok := thread.Registers.Uint64(k.description.SP, k.description.ByteOrder); ok && sp > low && sp <= high {
 		return true
@@ -300,7 +301,7 @@ func newRegisterSet(d *sdk.Description, pc, sp, fp, lr field) (s registerSet) {
 }
 
 // setRegisters gives a thread the registers of a parked goroutine.
-func (k *maker) setRegisters(th *target.Thread, b []byte, set *registerSet) {
+func (k *maker) setRegisters(th *trace.Thread, b []byte, set *registerSet) {
 	pc := k.get(b, set.pc)
 	if pc == 0 {
 		th.Problem = "where the goroutine goes on is not known: its PC is 0"

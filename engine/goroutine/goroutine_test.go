@@ -15,6 +15,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -24,7 +25,7 @@ import (
 // A process is one that has loaded a program, and the memory that it has of it.
 type process struct {
 	modules []*target.Module
-	threads []*target.Thread
+	threads []*trace.Thread
 	memory  []piece
 }
 
@@ -33,9 +34,9 @@ type piece struct {
 	bytes []byte
 }
 
-func (p *process) Info() target.Info         { return target.Info{Path: "process"} }
+func (p *process) Info() trace.Target        { return trace.Target{Path: "process"} }
 func (p *process) Modules() []*target.Module { return p.modules }
-func (p *process) Threads() []*target.Thread { return p.threads }
+func (p *process) Threads() []*trace.Thread  { return p.threads }
 func (p *process) Close() error              { return nil }
 func (p *process) MemorySize() (n uint64) {
 	for _, m := range p.memory {
@@ -68,13 +69,13 @@ func load(file []byte) *process {
 	if err != nil {
 		return nil
 	}
-	m := &target.Module{LoadedModule: target.LoadedModule{Path: "/runtime.elf", Arch: "x86_64"}, Object: o}
+	m := &target.Module{Module: trace.Module{Path: "/runtime.elf", Arch: "x86_64"}, Object: o}
 	p := &process{modules: []*target.Module{m}}
 	for _, s := range o.Segments() {
 		if s.Offset > uint64(len(file)) || s.FileSize > uint64(len(file))-s.Offset {
 			continue
 		}
-		m.Segments = append(m.Segments, target.Segment{Address: s.Address, Start: s.Address, Size: s.MemSize})
+		m.Segments = append(m.Segments, trace.Segment{Address: s.Address, Start: s.Address, Size: s.MemSize})
 		p.memory = append(p.memory, piece{s.Address, file[s.Offset : s.Offset+s.FileSize]})
 	}
 	return p
@@ -93,7 +94,7 @@ func newShared(tb testing.TB) *walk.Shared {
 }
 
 // goroutines are those of a process.
-func goroutines(tb testing.TB, shared *walk.Shared, p *process) (list []*target.Thread, problems []string) {
+func goroutines(tb testing.TB, shared *walk.Shared, p *process) (list []*trace.Thread, problems []string) {
 	own := shared.NewProcess(p, object.Finder{})
 	defer own.Close()
 	of := Of(tb.Context(), own)

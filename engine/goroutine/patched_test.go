@@ -26,6 +26,7 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/subject"
 	"github.com/unwindd/unwindd/locexpr"
@@ -168,7 +169,7 @@ func openGoroutines(t *testing.T) (m *goMemory, with func(*patched) *engine.Targ
 }
 
 // goroutinesOf are the goroutines of a target by their IDs.
-func goroutinesOf(tg *engine.Target) (list []*target.Thread) {
+func goroutinesOf(tg *engine.Target) (list []*trace.Thread) {
 	for _, th := range tg.Threads() {
 		if th.Goroutine != nil {
 			list = append(list, th)
@@ -254,7 +255,7 @@ func TestGoroutinesOfDamagedMemory(t *testing.T) {
 func TestGoroutineStates(t *testing.T) {
 	m, with := openGoroutines(t)
 	waiting := goroutinesOf(with(&patched{}))
-	i := slices.IndexFunc(waiting, func(th *target.Thread) bool { return th.Goroutine.WaitReason == "chan send" })
+	i := slices.IndexFunc(waiting, func(th *trace.Thread) bool { return th.Goroutine.WaitReason == "chan send" })
 	if i < 0 {
 		t.Fatal("no goroutine sends")
 	}
@@ -273,7 +274,7 @@ func TestGoroutineStates(t *testing.T) {
 		got := ""
 		tg := with(p)
 		list := goroutinesOf(tg)
-		i := slices.IndexFunc(list, func(th *target.Thread) bool { return th.Goroutine.ID == id })
+		i := slices.IndexFunc(list, func(th *trace.Thread) bool { return th.Goroutine.ID == id })
 		if i >= 0 {
 			got = list[i].Goroutine.State
 			if r := list[i].Goroutine.WaitReason; r != "" {
@@ -283,7 +284,7 @@ func TestGoroutineStates(t *testing.T) {
 				got += " scanned"
 			}
 			s := tg.Walk(t.Context(), list[i])
-			if isWhole := s.Stopped.Reason == engine.StopOutermost; isWhole == (c.status == 2) {
+			if isWhole := s.Stopped.Reason == trace.StopOutermost; isWhole == (c.status == 2) {
 				t.Errorf("state %#x: stopped %v", c.status, s.Stopped)
 			}
 			if c.status == 2 && !strings.Contains(s.Stopped.Detail, "which executes it, is not in the target") {
@@ -329,15 +330,15 @@ func TestHowLongGoroutinesWait(t *testing.T) {
 func TestOnlyGoroutinesThatWaitAreInACall(t *testing.T) {
 	m, with := openGoroutines(t)
 	waiting := goroutinesOf(with(&patched{}))
-	i := slices.IndexFunc(waiting, func(th *target.Thread) bool { return th.Goroutine.WaitReason == "chan send" })
+	i := slices.IndexFunc(waiting, func(th *trace.Thread) bool { return th.Goroutine.WaitReason == "chan send" })
 	if i < 0 {
 		t.Fatal("no goroutine sends")
 	}
 	id := waiting[i].Goroutine.ID
-	top := func(p *patched) *engine.Frame {
+	top := func(p *patched) *trace.Frame {
 		tg := with(p)
 		list := goroutinesOf(tg)
-		i := slices.IndexFunc(list, func(th *target.Thread) bool { return th.Goroutine.ID == id })
+		i := slices.IndexFunc(list, func(th *trace.Thread) bool { return th.Goroutine.ID == id })
 		return &tg.Walk(t.Context(), list[i]).Frames[0]
 	}
 	if f := top(&patched{}); f.Exact || f.Symbols[0].Function != "runtime.gopark" {

@@ -11,6 +11,7 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
@@ -230,8 +231,8 @@ func (r *runtime) machineAt(address uint64) machine {
 }
 
 // names returns a place in the code with its names.
-func (r *runtime) names(ctx context.Context, pc, lookup uint64) *target.CodePlace {
-	place := &target.CodePlace{PC: pc}
+func (r *runtime) names(ctx context.Context, pc, lookup uint64) *trace.CodePlace {
+	place := &trace.CodePlace{PC: pc}
 	if s := r.process.Segment(lookup); s != nil {
 		if frames := s.Module.AllNames(ctx, s.ObjectAddress(lookup), false); len(frames) > 0 {
 			f := &frames[0]

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -18,12 +19,12 @@ import (
 func Of(ctx context.Context, p *walk.Process) target.Target {
 	own := p.State()
 	t := &withGoroutines{Target: own, threads: slices.Clone(own.Threads())}
-	byID := make(map[string]*target.Thread, len(t.threads))
+	byID := make(map[string]*trace.Thread, len(t.threads))
 	for _, th := range t.threads {
 		byID[th.ID] = th
 	}
 	runtimes, problems := findRuntimes(p)
-	executes := map[string]*target.Thread{} // the goroutines that threads execute, by the threads' IDs
+	executes := map[string]*trace.Thread{} // the goroutines that threads execute, by the threads' IDs
 	for _, r := range runtimes {
 		k := newMaker(ctx, r, byID, executes)
 		if len(runtimes) > 1 {
@@ -53,15 +54,15 @@ func Of(ctx context.Context, p *walk.Process) target.Target {
 // withGoroutines is a target with more threads.
 type withGoroutines struct {
 	target.Target
-	threads []*target.Thread
-	info    target.Info
+	threads []*trace.Thread
+	info    trace.Target
 }
 
-func (t *withGoroutines) Info() target.Info         { return t.info }
-func (t *withGoroutines) Threads() []*target.Thread { return t.threads }
-func (t *withGoroutines) Close() error              { return nil }
+func (t *withGoroutines) Info() trace.Target       { return t.info }
+func (t *withGoroutines) Threads() []*trace.Thread { return t.threads }
+func (t *withGoroutines) Close() error             { return nil }
 
-func (t *withGoroutines) ReadScoped(space locexpr.AddressSpace, th *target.Thread, address uint64, buf []byte) (int, error) {
+func (t *withGoroutines) ReadScoped(space locexpr.AddressSpace, th *trace.Thread, address uint64, buf []byte) (int, error) {
 	if s, ok := t.Target.(target.ScopedMemory); ok && th.Goroutine == nil {
 		return s.ReadScoped(space, th, address, buf)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/source"
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 const (
@@ -55,7 +55,7 @@ func (b *profileBuilder) annotate(ctx context.Context, names []string) error {
 				return err
 			}
 			a.fill(ctx, f)
-			b.out.Annotations = append(b.out.Annotations, f.Annotation)
+			b.out.Annotations = append(b.out.Annotations, f.ProfileAnnotation)
 		}
 	}
 	if program := b.recording.maker.Disassembler; program != nil {
@@ -110,7 +110,7 @@ func (a *annotator) functions() []functionName {
 
 // annotated is a function while it is annotated.
 type annotated struct {
-	Annotation
+	trace.ProfileAnnotation
 	module  *code.Module // nil: of no code object
 	name    functionName
 	samples uint64
@@ -120,7 +120,7 @@ type annotated struct {
 	// ownLines are the function's own lines at each of Code.
 	ownLines []lineKey
 	// symbols are the function's own frames, by line; its source is found by them.
-	symbols map[lineKey]*symbol.Frame
+	symbols map[lineKey]*trace.Symbol
 }
 
 // annotatedFrame is a frame in the function, with the index of the function's symbol.
@@ -144,7 +144,7 @@ type functionKey struct {
 // find finds the frames of functions.
 func (a *annotator) find(wanted map[functionName]bool) (list []*annotated) {
 	index := map[functionKey]*annotated{}
-	add := func(frame int, s *symbol.Frame) *annotated {
+	add := func(frame int, s *trace.Symbol) *annotated {
 		f := &a.out.Frames[frame]
 		key := functionKey{nameOf(s), a.places[frame].module, -1}
 		if key.module == nil {
@@ -152,7 +152,7 @@ func (a *annotator) find(wanted map[functionName]bool) (list []*annotated) {
 		}
 		g := index[key]
 		if g == nil {
-			g = &annotated{module: key.module, name: key.name, symbols: map[lineKey]*symbol.Frame{}, Annotation: Annotation{
+			g = &annotated{module: key.module, name: key.name, symbols: map[lineKey]*trace.Symbol{}, ProfileAnnotation: trace.ProfileAnnotation{
 				Function: s.Function, LinkageName: s.LinkageName, Module: f.Module, Kernel: f.Kernel, Device: f.Device,
 			}}
 			index[key] = g
@@ -162,7 +162,7 @@ func (a *annotator) find(wanted map[functionName]bool) (list []*annotated) {
 	}
 	for i := range a.out.Frames {
 		symbols := a.out.Frames[i].Symbols
-		level := slices.IndexFunc(symbols, func(s symbol.Frame) bool { return wanted[nameOf(&s)] })
+		level := slices.IndexFunc(symbols, func(s trace.Symbol) bool { return wanted[nameOf(&s)] })
 		if level >= 0 {
 			g := add(i, &symbols[level])
 			g.frames = append(g.frames, annotatedFrame{i, level, -1})
@@ -176,7 +176,7 @@ func (a *annotator) find(wanted map[functionName]bool) (list []*annotated) {
 
 // findRecorded finds frames of kernels whose code object was not found: their file of samples
 // has the instruction, and the dispatched kernel is the frame below.
-func (a *annotator) findRecorded(wanted map[functionName]bool, add func(int, *symbol.Frame) *annotated) {
+func (a *annotator) findRecorded(wanted map[functionName]bool, add func(int, *trace.Symbol) *annotated) {
 	type pair struct{ frame, below uint32 }
 	seen := map[pair]bool{}
 	for i := range a.out.Samples {
@@ -226,7 +226,7 @@ func (a *annotator) fill(ctx context.Context, g *annotated) {
 // isEntry reports whether a frame stands for a kernel of which only the dispatch is known.
 func (a *annotator) isEntry(frame int) bool {
 	f := &a.out.Frames[frame]
-	return f.Device && f.FoundBy == code.ByLaunch
+	return f.Device && f.FoundBy == trace.ByLaunch
 }
 
 // place finds the places of frames in the function.
@@ -235,7 +235,7 @@ func (a *annotator) place(g *annotated, lines map[lineKey]int32) {
 		if a.samples[f.frame] == 0 {
 			continue
 		}
-		p := AnnotatedPlace{Frame: uint32(f.frame), Code: -1, Line: -1, IsInlined: f.depth > 0, Kernel: f.kernel} //nolint:gosec // an index of Frames
+		p := trace.AnnotatedPlace{Frame: uint32(f.frame), Code: -1, Line: -1, IsInlined: f.depth > 0, Kernel: f.kernel} //nolint:gosec // an index of Frames
 		if !a.isEntry(f.frame) {
 			s := &a.out.Frames[f.frame].Symbols[f.depth]
 			if line, ok := lines[lineKey{s.File, s.Line}]; ok {

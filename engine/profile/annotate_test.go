@@ -12,20 +12,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
 // annotatedFake is the profile of a file of samples alone, with annotations.
-func annotatedFake(tb testing.TB, f gpusamples.File, names ...string) (*Profile, error) {
+func annotatedFake(tb testing.TB, f gpusamples.File, names ...string) (*trace.Profile, error) {
 	tb.Helper()
 	k := newGPUMaker(tb)
 	r := k.newRecording(nil)
 	defer r.close()
 	b := newProfileBuilder(r)
-	if err := b.addGPU(tb.Context(), []gpusamples.File{f}, &Options{}); err != nil {
+	if err := b.addGPU(tb.Context(), []gpusamples.File{f}, &trace.ProfileOptions{}); err != nil {
 		tb.Fatal(err)
 	}
 	b.name(tb.Context(), 1, nil)
@@ -34,7 +33,7 @@ func annotatedFake(tb testing.TB, f gpusamples.File, names ...string) (*Profile,
 }
 
 // codeOf are the instructions of an annotation that have samples, with how many.
-func codeOf(p *Profile, a *Annotation) (list []string) {
+func codeOf(p *trace.Profile, a *trace.ProfileAnnotation) (list []string) {
 	counts := map[int32]int{}
 	for _, place := range a.Places {
 		for i := range p.Samples {
@@ -64,8 +63,8 @@ func TestInstructionsAreTheRecordedOnesWithoutACodeObject(t *testing.T) {
 	facts := gpusamples.Facts{
 		Path: "x", Form: "rocprofv3", Events: []gpusamples.Event{{Name: gpusamples.DefaultEvent, Samples: 9}},
 		Modules: []gpusamples.Module{
-			{PID: -1, Path: path, Arch: "amdgpu", Segments: []target.Segment{{Address: 0, Size: 0x4000, Start: 0x7f0000000000}}},
-			{PID: -1, URI: "memory://1#offset=0x10&size=99", Size: 99, Arch: "amdgpu", Segments: []target.Segment{{Address: 0, Size: 0x4000, Start: 0x7f0000100000}}},
+			{PID: -1, Path: path, Arch: "amdgpu", Segments: []trace.Segment{{Address: 0, Size: 0x4000, Start: 0x7f0000000000}}},
+			{PID: -1, URI: "memory://1#offset=0x10&size=99", Size: 99, Arch: "amdgpu", Segments: []trace.Segment{{Address: 0, Size: 0x4000, Start: 0x7f0000100000}}},
 		},
 		Kernels: []gpusamples.Kernel{
 			{Name: "grade", Module: 0, Entry: 0x1600, HasEntry: true}, {Name: "_Z4madePi", Module: 1, Entry: 0x1000, HasEntry: true},
@@ -200,9 +199,9 @@ func TestLongFunctionsAreListedAroundTheirCode(t *testing.T) {
 		{[]int{10, 15_000, 19_999}, 10, "7-13 14997-15003 19996-20000"},
 		{[]int{700, 1700}, 0, "700-1700"},
 	} {
-		g := &annotated{symbols: map[lineKey]*symbol.Frame{}}
+		g := &annotated{symbols: map[lineKey]*trace.Symbol{}}
 		for _, line := range c.lines {
-			g.needLine(&symbol.Frame{File: "a.c", Line: line, StartFile: "a.c", StartLine: c.start, Source: text.String()})
+			g.needLine(&trace.Symbol{File: "a.c", Line: line, StartFile: "a.c", StartLine: c.start, Source: text.String()})
 		}
 		a.lines(g)
 		var got []string

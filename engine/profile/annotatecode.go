@@ -9,8 +9,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -114,10 +113,10 @@ func (a *annotator) takeTexts(g *annotated) {
 }
 
 // takeLine adds an instruction.
-func (g *annotated) takeLine(l *walk.Line, symbols []symbol.Frame) {
+func (g *annotated) takeLine(l *trace.Instruction, symbols []trace.Symbol) {
 	own, inner := &symbols[len(symbols)-1], &symbols[0]
 	g.needLine(own)
-	instruction := AnnotatedInstruction{Offset: g.module.Code.Offset(l.Address), Bytes: l.Bytes, Text: l.Text, File: inner.File, InlineLine: inner.Line}
+	instruction := trace.AnnotatedInstruction{Offset: g.module.Code.Offset(l.Address), Bytes: l.Bytes, Text: l.Text, File: inner.File, InlineLine: inner.Line}
 	if len(symbols) > 1 {
 		instruction.Inlined = inner.Function
 	}
@@ -141,7 +140,7 @@ func (a *annotator) takeRecorded(g *annotated) {
 		s := &f.Symbols[place.depth]
 		g.needLine(s)
 		g.starts, g.ends = append(g.starts, address), append(g.ends, address+1)
-		g.Code = append(g.Code, AnnotatedInstruction{Offset: f.ModuleOffset, Text: f.Instruction, File: s.File, InlineLine: s.Line})
+		g.Code = append(g.Code, trace.AnnotatedInstruction{Offset: f.ModuleOffset, Text: f.Instruction, File: s.File, InlineLine: s.Line})
 		g.ownLines = append(g.ownLines, lineKey{s.File, s.Line})
 	}
 	if len(g.Code) > 0 && !g.IsRecorded {

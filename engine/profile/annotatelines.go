@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/source"
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 )
 
 // needLine records a line of the function, by its own frame there.
-func (g *annotated) needLine(s *symbol.Frame) {
+func (g *annotated) needLine(s *trace.Symbol) {
 	if s.File == "" || s.Line < 1 {
 		return
 	}
@@ -92,7 +92,7 @@ func (a *annotator) listFile(g *annotated, file string, lines []int, isMain bool
 		}
 	}
 	for _, n := range list {
-		line := AnnotatedLine{File: file, Line: n}
+		line := trace.AnnotatedLine{File: file, Line: n}
 		line.Text, line.HasText = text(n)
 		if line.HasText || isNear(n, 0) {
 			g.Lines = append(g.Lines, line)
@@ -101,8 +101,8 @@ func (a *annotator) listFile(g *annotated, file string, lines []int, isMain bool
 }
 
 // text returns the lines of the file of a function's frame, most of them after a first.
-func (a *annotator) text(g *annotated, s *symbol.Frame, first int) (lineAt func(line int) (string, bool), problem string) {
-	chunks := map[int]source.Lines{}
+func (a *annotator) text(g *annotated, s *trace.Symbol, first int) (lineAt func(line int) (string, bool), problem string) {
+	chunks := map[int]trace.SourceLines{}
 	p := source.PlaceOf(s)
 	if g.module != nil {
 		p.BuildID, p.Object = g.module.BuildID, g.module.Path
@@ -114,7 +114,7 @@ func (a *annotator) text(g *annotated, s *symbol.Frame, first int) (lineAt func(
 		}
 	}
 	const size = source.MaxLines / 2
-	chunk := func(line int) (source.Lines, error) {
+	chunk := func(line int) (trace.SourceLines, error) {
 		n := line / size
 		l, ok := chunks[n]
 		if ok {

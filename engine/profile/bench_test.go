@@ -16,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/recorded"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -138,7 +139,7 @@ func TestWalkingSamplesAllocatesNothing(t *testing.T) {
 		for _, in := range allSamples(t, f) {
 			out.samples, out.frames = out.samples[:0], out.frames[:0]
 			s.walkSample(context.Background(), in, out)
-			if out.samples[0].stopped.Reason == walk.StopNoMemory {
+			if out.samples[0].stopped.Reason == trace.StopNoMemory {
 				continue // the error is made anew
 			}
 			if !hasExpressions(s.walker, len(out.frames)-out.samples[0].kernel) {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/trie"
 )
@@ -30,11 +30,11 @@ const (
 // not depend on which goroutine walked them.
 type profileBuilder struct {
 	recording *recording
-	out       Profile
-	threads   map[Thread]uint32
-	last      Thread // of the sample before
+	out       trace.Profile
+	threads   map[trace.ProfileThread]uint32
+	last      trace.ProfileThread // of the sample before
 	lastIndex uint32
-	stops     map[walk.Stopped]uint16
+	stops     map[trace.Stopped]uint16
 	modules   map[placement]int32
 	met       chan framePlace // modules whose names will be needed; nil: none will
 	frames    map[walk.Step]uint32
@@ -76,14 +76,14 @@ type placement struct {
 func newProfileBuilder(r *recording) *profileBuilder {
 	b := &profileBuilder{
 		recording: r,
-		threads:   map[Thread]uint32{}, stops: map[walk.Stopped]uint16{}, modules: map[placement]int32{},
+		threads:   map[trace.ProfileThread]uint32{}, stops: map[trace.Stopped]uint16{}, modules: map[placement]int32{},
 		frames: map[walk.Step]uint32{}, kernels: map[kernelKey]int32{}, namedFrames: map[namedFrame]uint32{},
 		entries: map[uint32]bool{}, recordedPlaces: map[uint32]recordedPlace{},
 	}
 	size := 0
 	if r.file != nil {
 		samples := int(min(r.file.Samples(), maxReserved))
-		b.out.Samples = make([]Sample, 0, samples)
+		b.out.Samples = make([]trace.ProfileSample, 0, samples)
 		size = samples * usualStacks
 		b.out.Path = r.file.Path()
 		attrs := r.file.Attrs()
@@ -92,7 +92,7 @@ func newProfileBuilder(r *recording) *profileBuilder {
 		}
 	}
 	b.tree = trie.New(size)
-	b.out.Stacks = make([]Stack, 1, 1+min(size, trie.MaxCapacity))
+	b.out.Stacks = make([]trace.ProfileStack, 1, 1+min(size, trie.MaxCapacity))
 	return b
 }
 
@@ -103,8 +103,8 @@ const (
 	softwareTask  = 1 // task-clock
 )
 
-func profileEvent(a *perfdata.Attr, index int) Event {
-	e := Event{Name: a.Name, Unit: "count"}
+func profileEvent(a *perfdata.Attr, index int) trace.ProfileEvent {
+	e := trace.ProfileEvent{Name: a.Name, Unit: "count"}
 	if e.Name == "" {
 		e.Name = fmt.Sprintf("event %d", index)
 	}
@@ -121,7 +121,7 @@ func (b *profileBuilder) add(w *walkedBatch) {
 	for i := range w.samples {
 		s := &w.samples[i]
 		stack := b.stack(w, s)
-		b.out.Samples = append(b.out.Samples, Sample{
+		b.out.Samples = append(b.out.Samples, trace.ProfileSample{
 			Event: int16(s.event), Thread: b.thread(s), Stack: stack, Stop: b.stop(s.stopped), Time: s.time, Weight: s.weight,
 		})
 		if s.problem != "" {
@@ -134,7 +134,7 @@ func (b *profileBuilder) add(w *walkedBatch) {
 }
 
 func (b *profileBuilder) thread(s *walkedSample) uint32 {
-	t := Thread{PID: s.pid, TID: s.tid, Comm: s.comm}
+	t := trace.ProfileThread{PID: s.pid, TID: s.tid, Comm: s.comm}
 	if len(b.out.Threads) > 0 && t == b.last {
 		return b.lastIndex
 	}
@@ -148,7 +148,7 @@ func (b *profileBuilder) thread(s *walkedSample) uint32 {
 	return index
 }
 
-func (b *profileBuilder) stop(s walk.Stopped) uint16 {
+func (b *profileBuilder) stop(s trace.Stopped) uint16 {
 	index, ok := b.stops[s]
 	if ok {
 		return index
@@ -187,14 +187,14 @@ func (b *profileBuilder) stack(w *walkedBatch, s *walkedSample) (stack uint32) {
 	p.frames, p.stacks = p.frames[:depth], p.stacks[:depth]
 	for i := len(frames) - 1 - depth; i >= 0; i-- {
 		f := &frames[i]
-		stack = b.push(Stack{Caller: stack, Frame: b.frame(f, s, w)})
+		stack = b.push(trace.ProfileStack{Caller: stack, Frame: b.frame(f, s, w)})
 		p.frames, p.stacks = append(p.frames, *f), append(p.stacks, stack)
 	}
 	return stack
 }
 
 // push returns the index of a stack, adding it if needed.
-func (b *profileBuilder) push(s Stack) uint32 {
+func (b *profileBuilder) push(s trace.ProfileStack) uint32 {
 	stack, isNew := b.tree.Child(s.Caller, s.Frame)
 	if isNew {
 		b.out.Stacks = append(trie.Grown(b.out.Stacks), s)
@@ -229,7 +229,7 @@ func (b *profileBuilder) addFrame(f *walk.Step, s *walkedSample, w *walkedBatch)
 	index := uint32(len(b.out.Frames))
 	b.frames[*f] = index
 	place := framePlace{lookup: f.Named(), offset: f.Offset}
-	out := Frame{PC: f.PC, Exact: f.Exact, FoundBy: f.Found.FoundBy(), Module: -1, ModuleOffset: f.Offset, Dispatched: -1}
+	out := trace.ProfileFrame{PC: f.PC, Exact: f.Exact, FoundBy: f.Found.FoundBy(), Module: -1, ModuleOffset: f.Offset, Dispatched: -1}
 	switch f.Kind {
 	case walk.ModuleCode:
 		place.module = b.recording.process.Module(uint64(f.Owner))
@@ -258,7 +258,7 @@ func (b *profileBuilder) module(p placement, space *codeSpace, f *walk.Step) int
 	case b.met <- framePlace{module: p.module, lookup: f.Named()}:
 	default: // they are opened when they are needed
 	}
-	out := Module{LoadedModule: &p.module.LoadedModule}
+	out := trace.ProfileModule{Module: &p.module.Module.Module}
 	if segment := space.code.Find(f.PC - uint64(f.Back)); segment != nil && segment.Module == p.module {
 		if m := space.mapped[segment.Start]; m != nil {
 			out.Start, out.End, out.Offset = m.Start, m.End, m.Offset
@@ -270,11 +270,11 @@ func (b *profileBuilder) module(p placement, space *codeSpace, f *walk.Step) int
 	return b.addModule(p, out)
 }
 
-func (b *profileBuilder) addModule(p placement, m Module) int32 {
+func (b *profileBuilder) addModule(p placement, m trace.ProfileModule) int32 {
 	index := int32(len(b.out.Modules))
 	b.modules[p] = index
 	// The module's own segments are placed where a process had it.
-	own := *m.LoadedModule
+	own := *m.Module
 	own.ID = int(index)
 	own.Segments = slices.Clone(own.Segments)
 	if !m.Kernel {
@@ -282,7 +282,7 @@ func (b *profileBuilder) addModule(p placement, m Module) int32 {
 			own.Segments[i].Start += p.bias
 		}
 	}
-	m.LoadedModule = &own
+	m.Module = &own
 	b.out.Modules = append(b.out.Modules, m)
 	return index
 }
@@ -303,9 +303,9 @@ func (b *profileBuilder) kernelModule(f *walk.Step, w *walkedBatch) int32 {
 	if name != m.Path {
 		name += "]"
 	}
-	return b.addModule(key, Module{
-		LoadedModule: &target.LoadedModule{Path: name, BuildID: m.BuildID, Arch: b.recording.arch},
-		Start:        m.Start, End: m.End, Offset: m.Offset, Kernel: true,
+	return b.addModule(key, trace.ProfileModule{
+		Module: &trace.Module{Path: name, BuildID: m.BuildID, Arch: b.recording.arch},
+		Start:  m.Start, End: m.End, Offset: m.Offset, Kernel: true,
 	})
 }
 
@@ -323,11 +323,11 @@ func (b *profileBuilder) guestModule(context perfdata.Context) int32 {
 	if index, ok := b.modules[key]; ok {
 		return index
 	}
-	return b.addModule(key, Module{LoadedModule: &target.LoadedModule{Path: guestNames[context], Arch: b.recording.arch}})
+	return b.addModule(key, trace.ProfileModule{Module: &trace.Module{Path: guestNames[context], Arch: b.recording.arch}})
 }
 
 // profile returns the finished profile.
-func (b *profileBuilder) profile() *Profile {
+func (b *profileBuilder) profile() *trace.Profile {
 	r := b.recording
 	p := &b.out
 	if r.file != nil {
@@ -366,7 +366,7 @@ func (b *profileBuilder) profile() *Profile {
 	}
 	for placed, index := range b.modules {
 		if placed.module != nil {
-			p.Modules[index].Info = placed.module.Info()
+			p.Modules[index].ModuleInfo = placed.module.Info()
 		}
 	}
 	return p

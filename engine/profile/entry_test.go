@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // Calls cannot be seen in code that is cut off: no more of it than the first instruction is
@@ -29,7 +29,7 @@ func TestStacksDoNotBeginInCodeThatIsCutOff(t *testing.T) {
 	}
 	k := newX86Maker(t)
 	k.Finder = func(string) object.Finder { return object.Finder{Store: object.NewStore(), Folders: []string{dir}} }
-	p, err := k.Make(t.Context(), filepath.Join(dir, "perf.data"), Options{Jobs: 1})
+	p, err := k.Make(t.Context(), filepath.Join(dir, "perf.data"), trace.ProfileOptions{Jobs: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestStacksDoNotBeginInCodeThatIsCutOff(t *testing.T) {
 	outermost := 0
 	for _, s := range p.Samples {
 		frames := p.StackFrames(nil, s.Stack)
-		if p.Stops[s.Stop].Reason != walk.StopOutermost {
+		if p.Stops[s.Stop].Reason != trace.StopOutermost {
 			continue
 		}
 		outermost++

@@ -4,15 +4,15 @@ package profile
 
 import (
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file names frames of code that a linker merged from several functions: by the function
 // that the caller's call site names, as in stacks of threads.
 
 // isEqual reports whether the code of a frame may be that of several functions.
-func (p *framePlace) isEqual(symbols []symbol.Frame) bool {
+func (p *framePlace) isEqual(symbols []trace.Symbol) bool {
 	n, code := len(symbols), p.module.Code
 	return n > 0 && (symbols[n-1].Equals > 0 && code.DWARF() != nil || code.MayBeEqual(p.lookup))
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file finds functions by the names that users give them.
@@ -16,7 +16,7 @@ import (
 // functionName has the names of a function.
 type functionName struct{ function, linkage, plain string }
 
-func nameOf(s *symbol.Frame) functionName { return functionName{s.Function, s.LinkageName, s.Name} }
+func nameOf(s *trace.Symbol) functionName { return functionName{s.Function, s.LinkageName, s.Name} }
 
 // nameMatches are tests for whether a name means a function, the most exact first.
 var nameMatches = []func(function *functionName, name string) bool{

@@ -12,16 +12,13 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
 // This file joins samples of accelerators to the profile of a recording: the frame of a wave's
 // PC, above it the kernel that was dispatched where that is another function, and above these
 // the stack of the thread that launched it.
-
-// KernelTimeEvent is the name of the event whose samples are the dispatches of kernels, each as
-// long as it ran.
-const KernelTimeEvent = "gpu-kernel-time"
 
 // gpuFile is a file of samples that joins a profile.
 type gpuFile struct {
@@ -33,7 +30,7 @@ type gpuFile struct {
 }
 
 // addGPU adds the samples of accelerators after the CPU's.
-func (b *profileBuilder) addGPU(ctx context.Context, files []gpusamples.File, o *Options) error {
+func (b *profileBuilder) addGPU(ctx context.Context, files []gpusamples.File, o *trace.ProfileOptions) error {
 	if len(files) == 0 {
 		return nil
 	}
@@ -75,17 +72,17 @@ func (b *profileBuilder) addGPUEvents(f gpusamples.File) *gpuFile {
 	file := &gpuFile{File: f, Facts: f.Facts(), time: -1}
 	for i := range file.Events {
 		e := &file.Events[i]
-		index := b.gpuEvent(Event{Name: e.Name, Unit: "count", Lanes: true, Device: true})
+		index := b.gpuEvent(trace.ProfileEvent{Name: e.Name, Unit: "count", Lanes: true, Device: true})
 		out := &b.out.Events[index]
 		out.Lanes = out.Lanes && e.Lanes
 		out.States = out.States || len(file.States) > 0
 		file.events = append(file.events, index)
 	}
 	if slices.ContainsFunc(file.Dispatches, func(d gpusamples.Dispatch) bool { return d.HasTime }) {
-		file.time = b.gpuEvent(Event{Name: KernelTimeEvent, Unit: "nanoseconds", Device: true})
+		file.time = b.gpuEvent(trace.ProfileEvent{Name: trace.KernelTimeEvent, Unit: "nanoseconds", Device: true})
 	}
 	if len(b.out.States) == 0 {
-		b.out.States = make([]gpusamples.State, 1)
+		b.out.States = make([]trace.WaveState, 1)
 	}
 	for _, s := range file.States {
 		index := slices.Index(b.out.States[1:], s) + 1
@@ -102,8 +99,8 @@ func (b *profileBuilder) addGPUEvents(f gpusamples.File) *gpuFile {
 }
 
 // gpuEvent returns the index of an event of accelerators.
-func (b *profileBuilder) gpuEvent(e Event) int16 {
-	index := slices.IndexFunc(b.out.Events, func(o Event) bool { return o.Name == e.Name && o.Device })
+func (b *profileBuilder) gpuEvent(e trace.ProfileEvent) int16 {
+	index := slices.IndexFunc(b.out.Events, func(o trace.ProfileEvent) bool { return o.Name == e.Name && o.Device })
 	if index < 0 {
 		index = len(b.out.Events)
 		b.out.Events = append(b.out.Events, e)
@@ -131,7 +128,7 @@ type gpuJoin struct {
 	batch    walkedBatch
 }
 
-func (b *profileBuilder) newGPUJoin(f *gpuFile, provided *providedObjects, o *Options) (*gpuJoin, error) {
+func (b *profileBuilder) newGPUJoin(f *gpuFile, provided *providedObjects, o *trace.ProfileOptions) (*gpuJoin, error) {
 	j := &gpuJoin{
 		b: b, file: f, provided: provided, finder: b.recording.maker.Finder(f.Path),
 		modules: make([]*gpuModule, len(f.Modules)), kernels: make([]*gpuKernel, len(f.Kernels)), launches: make([]launched, len(f.Launches)),
@@ -201,7 +198,7 @@ func (j *gpuJoin) addAll(ctx context.Context) error {
 
 // add adds a sample.
 func (j *gpuJoin) add(ctx context.Context, s *gpusamples.Sample) {
-	out := Sample{Event: j.file.events[s.Event], Time: j.time(s.Time), Weight: s.Weight}
+	out := trace.ProfileSample{Event: j.file.events[s.Event], Time: j.time(s.Time), Weight: s.Weight}
 	if j.b.out.Events[out.Event].Lanes {
 		out.ActiveLanes = uint16(min(s.ActiveLanes, math.MaxUint16)) //nolint:gosec // bounded
 	}
@@ -215,17 +212,17 @@ func (j *gpuJoin) add(ctx context.Context, s *gpusamples.Sample) {
 		kernel.out(j).Lanes = max(kernel.out(j).Lanes, s.Lanes)
 	}
 	if problem != "" && kernel == nil {
-		out.Stop = j.b.stop(walk.Stopped{Reason: walk.StopNoModule, Detail: problem})
+		out.Stop = j.b.stop(trace.Stopped{Reason: trace.StopNoModule, Detail: problem})
 		j.b.out.Samples = append(j.b.out.Samples, out)
 		return
 	}
 	out.Launch, out.Stop = l.evidence, l.stop
 	out.Stack = l.stack
 	if kernel != nil && (problem != "" || !j.isIn(kernel, frame)) {
-		out.Stack = j.b.push(Stack{Caller: out.Stack, Frame: j.kernelFrame(kernel)})
+		out.Stack = j.b.push(trace.ProfileStack{Caller: out.Stack, Frame: j.kernelFrame(kernel)})
 	}
 	if problem == "" {
-		out.Stack = j.b.push(Stack{Caller: out.Stack, Frame: frame})
+		out.Stack = j.b.push(trace.ProfileStack{Caller: out.Stack, Frame: frame})
 	}
 	j.b.out.Samples = append(j.b.out.Samples, out)
 }
@@ -245,9 +242,9 @@ func (j *gpuJoin) addDispatch(ctx context.Context, d *gpusamples.Dispatch) {
 	sum.HasTime = true
 	sum.Time = addUp(sum.Time, d.End-d.Start)
 	l := j.launchedBy(ctx, nil, d.Launch, d.PID)
-	j.b.out.Samples = append(j.b.out.Samples, Sample{
+	j.b.out.Samples = append(j.b.out.Samples, trace.ProfileSample{
 		Event: j.file.time, Time: j.time(d.Start), Weight: d.End - d.Start, Thread: l.thread, Launch: l.evidence, Stop: l.stop,
-		Stack: j.b.push(Stack{Caller: l.stack, Frame: j.kernelFrame(kernel)}),
+		Stack: j.b.push(trace.ProfileStack{Caller: l.stack, Frame: j.kernelFrame(kernel)}),
 	})
 }
 
@@ -274,7 +271,7 @@ func (j *gpuJoin) wave(s *gpusamples.Sample) (frame uint32, kernel *gpuKernel, p
 		}
 		return j.inKernel(s, kernel), kernel, ""
 	}
-	f := walk.Step{PC: s.PC, Offset: s.PC, Owner: noProcess, Kind: walk.ProcessCode, Found: code.IndexOf(code.ByContext), Exact: true}
+	f := walk.Step{PC: s.PC, Offset: s.PC, Owner: noProcess, Kind: walk.ProcessCode, Found: code.IndexOf(trace.ByContext), Exact: true}
 	if s.Module < 0 {
 		if s.HasOffset {
 			return 0, kernel, s.Problem

@@ -17,8 +17,8 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -68,7 +68,7 @@ func newGPUMaker(tb testing.TB) *Maker {
 }
 
 // profileOfFake is the profile of a file of samples alone.
-func profileOfFake(tb testing.TB, f gpusamples.File, o Options) *Profile {
+func profileOfFake(tb testing.TB, f gpusamples.File, o trace.ProfileOptions) *trace.Profile {
 	tb.Helper()
 	k := newGPUMaker(tb)
 	r := k.newRecording(nil)
@@ -83,7 +83,7 @@ func profileOfFake(tb testing.TB, f gpusamples.File, o Options) *Profile {
 
 // stackTexts are the stacks of a profile's samples, outermost first, each function
 // with its line.
-func stackTexts(p *Profile) (texts []string) {
+func stackTexts(p *trace.Profile) (texts []string) {
 	for i := range p.Samples {
 		var names []string
 		for _, at := range p.StackFrames(nil, p.Samples[i].Stack) {
@@ -119,8 +119,8 @@ func TestWavesStandOnTheirKernel(t *testing.T) {
 	facts := gpusamples.Facts{
 		Path: "x", Form: "rocprofv3", Events: []gpusamples.Event{{Name: gpusamples.DefaultEvent, Samples: 5}},
 		Modules: []gpusamples.Module{
-			{PID: -1, Path: path, Arch: "amdgpu", Segments: []target.Segment{{Address: 0, Size: 0x4000, Start: 0x7f0000000000}}},
-			{PID: -1, URI: "memory://1#offset=0x10&size=99", Size: 99, Arch: "amdgpu", Segments: []target.Segment{{Address: 0, Size: 0x4000, Start: 0x7f0000100000}}},
+			{PID: -1, Path: path, Arch: "amdgpu", Segments: []trace.Segment{{Address: 0, Size: 0x4000, Start: 0x7f0000000000}}},
+			{PID: -1, URI: "memory://1#offset=0x10&size=99", Size: 99, Arch: "amdgpu", Segments: []trace.Segment{{Address: 0, Size: 0x4000, Start: 0x7f0000100000}}},
 		},
 		Kernels: []gpusamples.Kernel{
 			{Name: "grade", Module: 0, Entry: 0x1600, HasEntry: true}, {Name: "_Z4madePi", Module: 1, Entry: 0x1000, HasEntry: true},
@@ -136,7 +136,7 @@ func TestWavesStandOnTheirKernel(t *testing.T) {
 		told(gpusamples.Sample{Module: -1, Kernel: 2, Offset: 0x20, InKernel: true}),
 		told(gpusamples.Sample{Module: -1, Kernel: 2, Offset: 1, HasOffset: true, Problem: "no line describes its module"}),
 	)}
-	p := profileOfFake(t, f, Options{})
+	p := profileOfFake(t, f, trace.ProfileOptions{})
 	first := stackTexts(p)[0]
 	if !strings.HasPrefix(first, "grade:") || strings.Contains(first, ";") {
 		t.Errorf("in the kernel: %s", first)
@@ -190,10 +190,10 @@ func TestObjectsThatAreGivenStandForThoseInMemory(t *testing.T) {
 	} {
 		f := &fakeFile{facts: gpusamples.Facts{
 			Path: "x", Form: "rocprofv3", Events: []gpusamples.Event{{Name: gpusamples.DefaultEvent, Samples: 1}},
-			Modules: []gpusamples.Module{{PID: -1, URI: "memory://1", Size: tt.size, Arch: "amdgpu", Segments: []target.Segment{{Size: 0x4000, Start: 0x7f0000000000}}}},
+			Modules: []gpusamples.Module{{PID: -1, URI: "memory://1", Size: tt.size, Arch: "amdgpu", Segments: []trace.Segment{{Size: 0x4000, Start: 0x7f0000000000}}}},
 			Kernels: []gpusamples.Kernel{{Name: tt.kernel, Module: 0, Entry: tt.entry, HasEntry: true}},
 		}, samples: samplesOf(told(gpusamples.Sample{Module: 0, Kernel: 0, Offset: entry + 4, HasOffset: true}))}
-		p := profileOfFake(t, f, Options{Objects: []string{grade}})
+		p := profileOfFake(t, f, trace.ProfileOptions{Objects: []string{grade}})
 		if text := stackTexts(p)[0]; strings.Contains(text, ";") == tt.isFound {
 			t.Errorf("%s: %s", tt.name, text)
 		}
@@ -246,12 +246,12 @@ func TestCodeObjectsInsideOfFiles(t *testing.T) {
 		{"memory, found in a bundle", gpusamples.Module{URI: "memory://1", Size: size}, []string{bundled}, ""},
 	} {
 		tt.module.PID, tt.module.Arch = -1, "amdgpu"
-		tt.module.Segments = []target.Segment{{Size: 0x4000, Start: 0x7f0000000000}}
+		tt.module.Segments = []trace.Segment{{Size: 0x4000, Start: 0x7f0000000000}}
 		f := &fakeFile{facts: gpusamples.Facts{
 			Path: "x", Form: "rocprofv3", Events: []gpusamples.Event{{Name: gpusamples.DefaultEvent, Samples: 1}},
 			Modules: []gpusamples.Module{tt.module}, Kernels: []gpusamples.Kernel{{Name: "grade", Module: 0, Entry: 0x1600, HasEntry: true}},
 		}, samples: samplesOf(told(gpusamples.Sample{Module: 0, Kernel: 0, Offset: 0x1604, HasOffset: true}))}
-		p := profileOfFake(t, f, Options{Objects: tt.objects})
+		p := profileOfFake(t, f, trace.ProfileOptions{Objects: tt.objects})
 		if text := stackTexts(p)[0]; strings.Contains(text, ";") != (tt.problem != "") || !strings.HasPrefix(text, "grade:") {
 			t.Errorf("%s: %s; %s", tt.name, text, p.Modules[0].Problem)
 		}
@@ -283,20 +283,20 @@ func TestDispatchesAreSamplesOfTheirTime(t *testing.T) {
 		},
 		Launches: []gpusamples.Launch{{PID: 5, TID: 6, Names: []string{"inner", "main"}}},
 	}, samples: samplesOf()}
-	p := profileOfFake(t, f, Options{})
-	if d := cmp.Diff([]Event{{Name: KernelTimeEvent, Unit: "nanoseconds", Device: true}}, p.Events); d != "" {
+	p := profileOfFake(t, f, trace.ProfileOptions{})
+	if d := cmp.Diff([]trace.ProfileEvent{{Name: trace.KernelTimeEvent, Unit: "nanoseconds", Device: true}}, p.Events); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]Kernel{{Name: "k", Module: -1, Dispatches: 4, Time: 57, HasTime: true}}, p.Kernels); d != "" {
+	if d := cmp.Diff([]trace.ProfileKernel{{Name: "k", Module: -1, Dispatches: 4, Time: 57, HasTime: true}}, p.Kernels); d != "" {
 		t.Error(d)
 	}
 	if d := cmp.Diff([]string{"main:0;inner:0;k:0", "k:0"}, stackTexts(p)); d != "" {
 		t.Error(d)
 	}
-	if s := p.Samples[0]; s.Weight != 50 || s.Time != 100 || p.Threads[s.Thread] != (Thread{5, 6, "host"}) || s.Launch != LaunchRecorded {
+	if s := p.Samples[0]; s.Weight != 50 || s.Time != 100 || p.Threads[s.Thread] != (trace.ProfileThread{PID: 5, TID: 6, Comm: "host"}) || s.Launch != trace.EvidenceRecorded {
 		t.Errorf("%+v of %+v", s, p.Threads[s.Thread])
 	}
-	if s := p.Samples[1]; s.Weight != 7 || p.Threads[s.Thread] != (Thread{5, -1, "host"}) || s.Launch != LaunchUnknown {
+	if s := p.Samples[1]; s.Weight != 7 || p.Threads[s.Thread] != (trace.ProfileThread{PID: 5, TID: -1, Comm: "host"}) || s.Launch != trace.EvidenceUnknown {
 		t.Errorf("%+v of %+v", s, p.Threads[s.Thread])
 	}
 }
@@ -304,8 +304,8 @@ func TestDispatchesAreSamplesOfTheirTime(t *testing.T) {
 // cpuSamples are samples of one thread: of a clock (event 0) and of probes.
 func cpuSamples(at map[uint64]int16) *callStacks {
 	b := &profileBuilder{}
-	b.out.Events = make([]Event, 4)
-	b.out.Threads = []Thread{{PID: 1, TID: 2}}
+	b.out.Events = make([]trace.ProfileEvent, 4)
+	b.out.Threads = []trace.ProfileThread{{PID: 1, TID: 2}}
 	c := &callStacks{builder: b, probes: []string{"", "hipLaunchKernel", "hsa_signal_store", "hipLaunchKernel__return"}, samples: map[threadID][]int{}}
 	times := make([]uint64, 0, len(at))
 	for t := range at {
@@ -313,7 +313,7 @@ func cpuSamples(at map[uint64]int16) *callStacks {
 	}
 	slices.Sort(times)
 	for i, t := range times {
-		b.out.Samples = append(b.out.Samples, Sample{Time: t, Event: at[t], Stack: 1})
+		b.out.Samples = append(b.out.Samples, trace.ProfileSample{Time: t, Event: at[t], Stack: 1})
 		c.samples[threadID{1, 2}] = append(c.samples[threadID{1, 2}], i)
 	}
 	return c
@@ -327,27 +327,27 @@ func TestALaunchIsFoundAmongTheSamplesOfItsThread(t *testing.T) {
 		tid      int
 		api      string
 		want     uint64
-		evidence LaunchEvidence
+		evidence trace.LaunchEvidence
 	}{
-		{"the probe of the call", map[uint64]int16{1000: 1}, 0, 2, "hipLaunchKernel", 1000, LaunchProbe},
-		{"at its end", map[uint64]int16{1100: 1}, 0, 2, "hipLaunchKernel", 1100, LaunchProbe},
-		{"as it returns", map[uint64]int16{1050: 3}, 0, 2, "hipLaunchKernel", 1050, LaunchProbe},
-		{"after the runtime's own", map[uint64]int16{1020: 2, 1050: 1}, 0, 2, "hipLaunchKernel", 1050, LaunchProbe},
-		{"the runtime's own alone", map[uint64]int16{1020: 2}, 0, 2, "hipLaunchKernel", 1020, LaunchProbe},
-		{"a probe before", map[uint64]int16{999: 1}, 0, 2, "hipLaunchKernel", 0, LaunchUnknown},
-		{"a probe behind", map[uint64]int16{1101: 1}, 0, 2, "hipLaunchKernel", 0, LaunchUnknown},
-		{"a clock", map[uint64]int16{1050: 0}, 0, 2, "hipLaunchKernel", 0, LaunchUnknown},
-		{"a clock in the window", map[uint64]int16{1050: 0}, 10, 2, "hipLaunchKernel", 1050, LaunchNear},
-		{"the nearest before", map[uint64]int16{900: 0, 995: 0, 1110: 0}, 10, 2, "x", 995, LaunchNear},
-		{"the nearest behind", map[uint64]int16{991: 0, 1108: 0}, 10, 2, "x", 1108, LaunchNear},
-		{"at the window's end", map[uint64]int16{990: 0}, 10, 2, "x", 990, LaunchNear},
-		{"out of the window", map[uint64]int16{989: 0, 1111: 0}, 10, 2, "x", 0, LaunchUnknown},
-		{"another thread's", map[uint64]int16{1050: 1}, 10, 3, "hipLaunchKernel", 0, LaunchUnknown},
+		{"the probe of the call", map[uint64]int16{1000: 1}, 0, 2, "hipLaunchKernel", 1000, trace.EvidenceProbe},
+		{"at its end", map[uint64]int16{1100: 1}, 0, 2, "hipLaunchKernel", 1100, trace.EvidenceProbe},
+		{"as it returns", map[uint64]int16{1050: 3}, 0, 2, "hipLaunchKernel", 1050, trace.EvidenceProbe},
+		{"after the runtime's own", map[uint64]int16{1020: 2, 1050: 1}, 0, 2, "hipLaunchKernel", 1050, trace.EvidenceProbe},
+		{"the runtime's own alone", map[uint64]int16{1020: 2}, 0, 2, "hipLaunchKernel", 1020, trace.EvidenceProbe},
+		{"a probe before", map[uint64]int16{999: 1}, 0, 2, "hipLaunchKernel", 0, trace.EvidenceUnknown},
+		{"a probe behind", map[uint64]int16{1101: 1}, 0, 2, "hipLaunchKernel", 0, trace.EvidenceUnknown},
+		{"a clock", map[uint64]int16{1050: 0}, 0, 2, "hipLaunchKernel", 0, trace.EvidenceUnknown},
+		{"a clock in the window", map[uint64]int16{1050: 0}, 10, 2, "hipLaunchKernel", 1050, trace.EvidenceNear},
+		{"the nearest before", map[uint64]int16{900: 0, 995: 0, 1110: 0}, 10, 2, "x", 995, trace.EvidenceNear},
+		{"the nearest behind", map[uint64]int16{991: 0, 1108: 0}, 10, 2, "x", 1108, trace.EvidenceNear},
+		{"at the window's end", map[uint64]int16{990: 0}, 10, 2, "x", 990, trace.EvidenceNear},
+		{"out of the window", map[uint64]int16{989: 0, 1111: 0}, 10, 2, "x", 0, trace.EvidenceUnknown},
+		{"another thread's", map[uint64]int16{1050: 1}, 10, 3, "hipLaunchKernel", 0, trace.EvidenceUnknown},
 	} {
 		c := cpuSamples(tt.at)
 		c.window = tt.window
 		at, evidence := c.find(&gpusamples.Launch{PID: 1, TID: tt.tid, API: tt.api, Time: 1000, End: 1100, HasTime: true, HasEnd: true})
-		if evidence != tt.evidence || evidence != LaunchUnknown && c.time(at) != tt.want {
+		if evidence != tt.evidence || evidence != trace.EvidenceUnknown && c.time(at) != tt.want {
 			t.Errorf("%s: sample %d, %v; expected %d, %v", tt.name, at, evidence, tt.want, tt.evidence)
 		}
 	}
@@ -434,7 +434,7 @@ func BenchmarkGPUSamples(b *testing.B) {
 	}
 	facts := gpusamples.Facts{
 		Path: "x", Form: "rocprofv3", Clock: "CLOCK_BOOTTIME", Events: []gpusamples.Event{{Name: gpusamples.DefaultEvent, Samples: b.N, Lanes: true}},
-		Modules: []gpusamples.Module{{PID: -1, Path: path, Arch: "amdgpu", Segments: []target.Segment{{Size: 0x4000, Start: 0x7f0000000000}}}},
+		Modules: []gpusamples.Module{{PID: -1, Path: path, Arch: "amdgpu", Segments: []trace.Segment{{Size: 0x4000, Start: 0x7f0000000000}}}},
 	}
 	for i := range 10 {
 		facts.Kernels = append(facts.Kernels, gpusamples.Kernel{Name: fmt.Sprint("k", i), Module: 0, Entry: 0x1600 + uint64(i)*16, HasEntry: true})
@@ -457,5 +457,5 @@ func BenchmarkGPUSamples(b *testing.B) {
 	}}
 	b.ReportAllocs()
 	b.ResetTimer()
-	profileOfFake(b, f, Options{})
+	profileOfFake(b, f, trace.ProfileOptions{})
 }

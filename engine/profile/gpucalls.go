@@ -12,6 +12,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // clockNames are the names of clockid_t (linux/time.h).
@@ -37,7 +38,7 @@ func clockOf(f *perfdata.File) string {
 // compareClocks finds how times of the file are converted to the recording's. It is an error if
 // they cannot be and launches are to be joined by them: joined by wrong times, waves would be
 // under stacks that never launched them.
-func (j *gpuJoin) compareClocks(recorded *perfdata.File, o *Options) error {
+func (j *gpuJoin) compareClocks(recorded *perfdata.File, o *trace.ProfileOptions) error {
 	clock := clockOf(recorded)
 	c := j.b.newCallStacks(recorded, j.file.Launches, o.JoinWindow)
 	j.timed = j.file.Clock == "" || j.file.Clock == clock
@@ -72,11 +73,11 @@ type threadID struct{ pid, tid int }
 // callStacks has the CPU's samples of the launching threads, from which launches get stacks.
 type callStacks struct {
 	builder *profileBuilder
-	window  uint64              // nanoseconds
-	ahead   uint64              // of the file's clock, nanoseconds
-	samples map[threadID][]int  // indices of samples, by time
-	probes  []string            // the name of each event that is a probe; "" for the others
-	counts  [LaunchRecorded]int // of launches, by evidence
+	window  uint64                      // nanoseconds
+	ahead   uint64                      // of the file's clock, nanoseconds
+	samples map[threadID][]int          // indices of samples, by time
+	probes  []string                    // the name of each event that is a probe; "" for the others
+	counts  [trace.EvidenceRecorded]int // of launches, by evidence
 }
 
 // newCallStacks finds the samples of the launching threads. It is called before the samples of
@@ -132,7 +133,7 @@ func isOf(probe, function string) bool {
 // find returns the sample whose stack is the stack of a launch, as an index of Profile.Samples:
 // of a probe, in the call or in its callees, in the launching thread while the call was in
 // progress. Where there is none it is the thread's nearest sample.
-func (c *callStacks) find(l *gpusamples.Launch) (sample int, evidence LaunchEvidence) {
+func (c *callStacks) find(l *gpusamples.Launch) (sample int, evidence trace.LaunchEvidence) {
 	defer func() { c.counts[evidence]++ }()
 	list := c.samples[threadID{l.PID, l.TID}]
 	start, end := callTimes(l, c.ahead)
@@ -143,24 +144,24 @@ func (c *callStacks) find(l *gpusamples.Launch) (sample int, evidence LaunchEvid
 		switch {
 		case s.Event < 0 || int(s.Event) >= len(c.probes) || c.probes[s.Event] == "":
 		case isOf(c.probes[s.Event], l.API):
-			return list[i], LaunchProbe
+			return list[i], trace.EvidenceProbe
 		case other < 0:
 			other = list[i]
 		}
 	}
 	// A probe of another function that the call came to: the call is on its stack.
 	if other >= 0 {
-		return other, LaunchProbe
+		return other, trace.EvidenceProbe
 	}
 	return c.nearest(list, first, start, end)
 }
 
 // nearest returns the sample of a list that is nearest to a call, within the window. first is
 // the index of the first sample after its start.
-func (c *callStacks) nearest(list []int, first int, start, end uint64) (sample int, evidence LaunchEvidence) {
+func (c *callStacks) nearest(list []int, first int, start, end uint64) (sample int, evidence trace.LaunchEvidence) {
 	distance := c.window
 	if c.window == 0 {
-		return 0, LaunchUnknown
+		return 0, trace.EvidenceUnknown
 	}
 	if first < len(list) {
 		d := uint64(0) // during the call
@@ -168,12 +169,12 @@ func (c *callStacks) nearest(list []int, first int, start, end uint64) (sample i
 			d = t - end
 		}
 		if d <= distance {
-			sample, evidence, distance = list[first], LaunchNear, d
+			sample, evidence, distance = list[first], trace.EvidenceNear, d
 		}
 	}
 	if first > 0 {
-		if d := start - c.time(list[first-1]); d < distance || d == distance && evidence == LaunchUnknown {
-			sample, evidence = list[first-1], LaunchNear
+		if d := start - c.time(list[first-1]); d < distance || d == distance && evidence == trace.EvidenceUnknown {
+			sample, evidence = list[first-1], trace.EvidenceNear
 		}
 	}
 	return sample, evidence
@@ -301,10 +302,10 @@ func (c *callStacks) report(path string, r *recording) {
 	if c == nil {
 		return
 	}
-	all := c.counts[LaunchUnknown] + c.counts[LaunchNear] + c.counts[LaunchProbe]
-	if all == 0 || all == c.counts[LaunchProbe] {
+	all := c.counts[trace.EvidenceUnknown] + c.counts[trace.EvidenceNear] + c.counts[trace.EvidenceProbe]
+	if all == 0 || all == c.counts[trace.EvidenceProbe] {
 		return
 	}
 	r.problem("%s: of %d launches %d have the stack that a probe sampled, %d that of the nearest sample of their thread, %d none", path, all,
-		c.counts[LaunchProbe], c.counts[LaunchNear], c.counts[LaunchUnknown])
+		c.counts[trace.EvidenceProbe], c.counts[trace.EvidenceNear], c.counts[trace.EvidenceUnknown])
 }

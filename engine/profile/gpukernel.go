@@ -9,6 +9,7 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
@@ -25,7 +26,7 @@ type gpuKernel struct {
 }
 
 // out returns the kernel in the profile.
-func (k *gpuKernel) out(j *gpuJoin) *Kernel { return &j.b.out.Kernels[k.index] }
+func (k *gpuKernel) out(j *gpuJoin) *trace.ProfileKernel { return &j.b.out.Kernels[k.index] }
 
 // kernelKey identifies a kernel of a profile: a kernel that several processes loaded is one.
 type kernelKey struct{ name, module string }
@@ -54,7 +55,7 @@ func (j *gpuJoin) kernel(index int) *gpuKernel {
 	if !known {
 		i = int32(len(j.b.out.Kernels)) //nolint:gosec // the files bound them
 		j.b.kernels[key] = i
-		j.b.out.Kernels = append(j.b.out.Kernels, Kernel{Name: symbol.Demangle(k.Name), Module: -1})
+		j.b.out.Kernels = append(j.b.out.Kernels, trace.ProfileKernel{Name: symbol.Demangle(k.Name), Module: -1})
 	}
 	k.index = i
 	out := k.out(j)
@@ -106,7 +107,7 @@ func (j *gpuJoin) kernelFrame(k *gpuKernel) uint32 {
 		return k.frame
 	}
 	k.hasFrame = true
-	step := walk.Step{Found: code.IndexOf(code.ByLaunch), Exact: true}
+	step := walk.Step{Found: code.IndexOf(trace.ByLaunch), Exact: true}
 	if k.module != nil && k.isKnown && k.module.placeCode(&step, k.start) == "" {
 		j.b.placeGPUModule(k.module, &step)
 		k.frame = j.b.frame(&step, &walkedSample{}, &j.batch)
@@ -126,7 +127,7 @@ func (j *gpuJoin) kernelFrame(k *gpuKernel) uint32 {
 // inKernel returns the frame of an offset in a kernel.
 func (j *gpuJoin) inKernel(s *gpusamples.Sample, k *gpuKernel) uint32 {
 	if k.module != nil && k.isKnown && s.Offset < k.end-k.start {
-		f := walk.Step{Found: code.IndexOf(code.ByContext), Exact: true}
+		f := walk.Step{Found: code.IndexOf(trace.ByContext), Exact: true}
 		if k.module.placeCode(&f, k.start+s.Offset) == "" {
 			j.b.placeGPUModule(k.module, &f)
 			index := j.deviceFrame(&f, s)
@@ -160,18 +161,18 @@ func (b *profileBuilder) named(n namedFrame) uint32 {
 	}
 	index := uint32(len(b.out.Frames)) //nolint:gosec // as in addFrame
 	b.namedFrames[n] = index
-	f := Frame{
-		PC: n.offset, ModuleOffset: n.offset, Exact: true, Module: n.module, PID: -1, FoundBy: code.ByLaunch,
+	f := trace.ProfileFrame{
+		PC: n.offset, ModuleOffset: n.offset, Exact: true, Module: n.module, PID: -1, FoundBy: trace.ByLaunch,
 		Device: n.isDevice, Dispatched: n.kernel, NamedBy: n.namer,
 	}
 	if n.hasOffset {
-		f.FoundBy = code.ByContext
+		f.FoundBy = trace.ByContext
 	}
-	s := symbol.Frame{Function: symbol.Demangle(n.name), File: n.file, HasStart: n.kernel >= 0}
+	s := trace.Symbol{Function: symbol.Demangle(n.name), File: n.file, HasStart: n.kernel >= 0}
 	if s.Function != n.name {
 		s.LinkageName = n.name
 	}
-	f.Symbols = []symbol.Frame{s}
+	f.Symbols = []trace.Symbol{s}
 	b.places = append(b.places, framePlace{isNamed: true})
 	b.out.Frames = append(b.out.Frames, f)
 	return index
@@ -203,12 +204,12 @@ func (b *profileBuilder) nameRecorded() {
 		}
 		f.NamedBy = n.namer
 		for j, l := range n.source {
-			f.Symbols = append(f.Symbols, symbol.Frame{
+			f.Symbols = append(f.Symbols, trace.Symbol{
 				Function: fmt.Sprintf("%s:%d [%s]", path.Base(l.File), l.Line, n.namer), File: l.File, Line: l.Line, Inlined: j+1 < len(n.source),
 			})
 		}
 		if len(n.source) == 0 {
-			f.Symbols = []symbol.Frame{{Function: fmt.Sprintf("%s [%s]", f.Instruction, n.namer)}}
+			f.Symbols = []trace.Symbol{{Function: fmt.Sprintf("%s [%s]", f.Instruction, n.namer)}}
 		}
 	}
 	// A running kernel at an unknown place has no line, and no inlined calls.
@@ -217,11 +218,11 @@ func (b *profileBuilder) nameRecorded() {
 		if n := len(f.Symbols); n > 0 {
 			s := f.Symbols[n-1]
 			s.Line, s.Column, s.Discriminator = 0, 0, 0
-			f.Symbols = []symbol.Frame{s}
+			f.Symbols = []trace.Symbol{s}
 			continue
 		}
 		if f.Dispatched >= 0 {
-			f.Symbols = []symbol.Frame{{Function: b.out.Kernels[f.Dispatched].Name}}
+			f.Symbols = []trace.Symbol{{Function: b.out.Kernels[f.Dispatched].Name}}
 		}
 	}
 }

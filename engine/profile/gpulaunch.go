@@ -10,15 +10,15 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
-	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // The reasons why the stack of a wave ends.
 var (
-	stopLaunch        = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the recorded stack of the launch ends here"}
-	stopNoLaunch      = walk.Stopped{Reason: walk.StopNoRow, Detail: "a wave: its PC is all that is known of it, and not who launched it"}
-	stopNoLaunchStack = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the stack of the launch was not kept"}
-	stopNoCallStack   = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "no stack of the thread was sampled as it launched"}
+	stopLaunch        = trace.Stopped{Reason: trace.StopEndOfStack, Detail: "the recorded stack of the launch ends here"}
+	stopNoLaunch      = trace.Stopped{Reason: trace.StopNoRow, Detail: "a wave: its PC is all that is known of it, and not who launched it"}
+	stopNoLaunchStack = trace.Stopped{Reason: trace.StopEndOfStack, Detail: "the stack of the launch was not kept"}
+	stopNoCallStack   = trace.Stopped{Reason: trace.StopEndOfStack, Detail: "no stack of the thread was sampled as it launched"}
 )
 
 // maxLaunchPCs bounds the return addresses whose places are remembered.
@@ -33,7 +33,7 @@ type launched struct {
 	thread   uint32 // index of Profile.Threads
 	stack    uint32
 	stop     uint16
-	evidence LaunchEvidence
+	evidence trace.LaunchEvidence
 }
 
 // launchPC is a return address of a launch whose time is not known.
@@ -72,11 +72,11 @@ func (j *gpuJoin) newLaunched(ctx context.Context, l *gpusamples.Launch, pid int
 	case !l.HasStack():
 		return j.joined(l, out)
 	case max(len(l.Frames), len(l.Names)) > most:
-		out.stop = j.b.stop(walk.Stopped{Reason: walk.StopFrameLimit, Detail: fmt.Sprintf("%d frames", most+1)})
+		out.stop = j.b.stop(trace.Stopped{Reason: trace.StopFrameLimit, Detail: fmt.Sprintf("%d frames", most+1)})
 	default:
 		out.stop = j.b.stop(stopLaunch)
 	}
-	out.evidence = LaunchRecorded
+	out.evidence = trace.EvidenceRecorded
 	if len(l.Frames) > 0 {
 		out.stack = j.pushLaunch(ctx, l, most)
 	} else {
@@ -93,14 +93,14 @@ func (j *gpuJoin) joined(l *gpusamples.Launch, out launched) launched {
 		return out
 	}
 	sample, evidence := j.calls.find(l)
-	if evidence == LaunchUnknown {
+	if evidence == trace.EvidenceUnknown {
 		out.stop = j.b.stop(stopNoCallStack)
 		return out
 	}
 	s := &j.b.out.Samples[sample]
 	out.evidence, out.stack, out.stop, out.thread = evidence, s.Stack, s.Stop, s.Thread
-	if evidence == LaunchNear {
-		out.stack = j.b.push(Stack{Caller: out.stack, Frame: j.b.named(nearFrame)})
+	if evidence == trace.EvidenceNear {
+		out.stack = j.b.push(trace.ProfileStack{Caller: out.stack, Frame: j.b.named(nearFrame)})
 	}
 	return out
 }
@@ -131,9 +131,9 @@ func (j *gpuJoin) pushLaunch(ctx context.Context, l *gpusamples.Launch, most int
 			j.sampler.code.generated.dump = nil
 		}
 		j.batch.frames = j.batch.frames[:0]
-		j.sampler.placeFrame(ctx, &perfdata.Sample{PID: l.PID}, space, frames[i], code.ByLaunch, &j.batch)
+		j.sampler.placeFrame(ctx, &perfdata.Sample{PID: l.PID}, space, frames[i], trace.ByLaunch, &j.batch)
 		frame := j.b.frame(&j.batch.frames[0], &walkedSample{space: space}, &j.batch)
-		stack = j.b.push(Stack{Caller: stack, Frame: frame})
+		stack = j.b.push(trace.ProfileStack{Caller: stack, Frame: frame})
 	}
 	return stack
 }
@@ -142,7 +142,7 @@ func (j *gpuJoin) pushLaunch(ctx context.Context, l *gpusamples.Launch, most int
 func (j *gpuJoin) pushNames(names []string) (stack uint32) {
 	for _, name := range slices.Backward(names) {
 		frame := j.b.named(namedFrame{name: name, namer: j.file.Form, module: -1, kernel: -1})
-		stack = j.b.push(Stack{Caller: stack, Frame: frame})
+		stack = j.b.push(trace.ProfileStack{Caller: stack, Frame: frame})
 	}
 	return stack
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
@@ -23,7 +24,7 @@ type gpuModule struct {
 
 // placeAt puts a frame, whose PC is known, into the module.
 func (m *gpuModule) placeAt(f *walk.Step) {
-	i := slices.IndexFunc(m.Placed, func(seg target.Segment) bool { return seg.Executable && f.PC-seg.Start < seg.Size })
+	i := slices.IndexFunc(m.Placed, func(seg trace.Segment) bool { return seg.Executable && f.PC-seg.Start < seg.Size })
 	if i >= 0 {
 		m.take(f, &m.Placed[i])
 	}
@@ -37,7 +38,7 @@ func (m *gpuModule) placeOffset(f *walk.Step, offset uint64) (problem string) {
 		f.Owner, f.Kind = uint32(m.ID), walk.ModuleCode
 		return ""
 	}
-	segment, problem := m.segmentOf(offset, func(seg *target.Segment) uint64 { return m.Code.Offset(seg.Address) })
+	segment, problem := m.segmentOf(offset, func(seg *trace.Segment) uint64 { return m.Code.Offset(seg.Address) })
 	if segment == nil {
 		return problem
 	}
@@ -52,7 +53,7 @@ func (m *gpuModule) placeCode(f *walk.Step, address uint64) (problem string) {
 	if m.anywhere {
 		return m.placeOffset(f, address)
 	}
-	segment, problem := m.segmentOf(address, func(seg *target.Segment) uint64 { return seg.Address })
+	segment, problem := m.segmentOf(address, func(seg *trace.Segment) uint64 { return seg.Address })
 	if segment == nil {
 		return problem
 	}
@@ -62,14 +63,14 @@ func (m *gpuModule) placeCode(f *walk.Step, address uint64) (problem string) {
 }
 
 // take puts a frame into a segment of the module.
-func (m *gpuModule) take(f *walk.Step, segment *target.Segment) {
+func (m *gpuModule) take(f *walk.Step, segment *trace.Segment) {
 	f.Offset = f.PC - segment.Start + segment.Address
 	f.Owner, f.Kind = uint32(m.ID), walk.ModuleCode
 }
 
 // segmentOf returns the one placed segment of code that has an address, with starts from start;
 // problem is why there is none.
-func (m *gpuModule) segmentOf(address uint64, start func(*target.Segment) uint64) (segment *target.Segment, problem string) {
+func (m *gpuModule) segmentOf(address uint64, start func(*trace.Segment) uint64) (segment *trace.Segment, problem string) {
 	for i := range m.Placed {
 		seg := &m.Placed[i]
 		if !seg.Executable || address-start(seg) >= seg.Size {
@@ -95,10 +96,10 @@ func (b *profileBuilder) placeGPUModule(m *gpuModule, f *walk.Step) {
 	if _, ok := b.modules[key]; ok {
 		return
 	}
-	own := m.Module.LoadedModule
+	own := m.Module.Module.Module
 	own.ID = len(b.out.Modules)
-	out := Module{LoadedModule: &own}
-	i := slices.IndexFunc(m.Placed, func(seg target.Segment) bool { return f.Offset-seg.Address < seg.Size })
+	out := trace.ProfileModule{Module: &own}
+	i := slices.IndexFunc(m.Placed, func(seg trace.Segment) bool { return f.Offset-seg.Address < seg.Size })
 	if i >= 0 && !m.anywhere {
 		segment := &m.Placed[i]
 		out.Start, out.End = segment.Start, segment.Start+segment.Size
@@ -125,7 +126,7 @@ func (b *profileBuilder) unplacedModule(m *gpuModule) int32 {
 
 // fileOffset returns the offset of a placed segment in the file of its module; 0 where it is
 // not known.
-func fileOffset(m *code.Module, segment *target.Segment) uint64 {
+func fileOffset(m *code.Module, segment *trace.Segment) uint64 {
 	if m.Object == nil {
 		return 0
 	}
@@ -151,7 +152,7 @@ func (j *gpuJoin) module(index int) *gpuModule {
 		return m
 	}
 	recorded := &j.file.Modules[index]
-	t := &target.Module{LoadedModule: target.LoadedModule{Path: recorded.Path, BuildID: recorded.BuildID, Arch: recorded.Arch, Processor: recorded.Processor, Segments: slices.Clone(recorded.Segments)}}
+	t := &target.Module{Module: trace.Module{Path: recorded.Path, BuildID: recorded.BuildID, Arch: recorded.Arch, Processor: recorded.Processor, Segments: slices.Clone(recorded.Segments)}}
 	if recorded.URI != "" {
 		t.Path = recorded.URI
 	}
@@ -308,15 +309,15 @@ func (m *gpuModule) codeAddress(place kernelCode) (address uint64, ok bool) {
 
 // apartSegments returns the segments of an object within a range that is recorded as a whole,
 // as profilers record the load addresses of code objects.
-func apartSegments(list []target.Segment, o *object.Object) []target.Segment {
+func apartSegments(list []trace.Segment, o *object.Object) []trace.Segment {
 	if o == nil || len(list) != 1 || list[0].Section != "" {
 		return list
 	}
 	whole := list[0]
-	var apart []target.Segment
+	var apart []trace.Segment
 	for _, s := range o.Segments() {
 		if s.Address >= whole.Address && s.MemSize <= whole.Size && s.Address-whole.Address <= whole.Size-s.MemSize {
-			apart = append(apart, target.Segment{Address: s.Address, Size: s.MemSize, Start: whole.Start + s.Address - whole.Address})
+			apart = append(apart, trace.Segment{Address: s.Address, Size: s.MemSize, Start: whole.Start + s.Address - whole.Address})
 		}
 	}
 	if len(apart) < 2 {
@@ -327,18 +328,18 @@ func apartSegments(list []target.Segment, o *object.Object) []target.Segment {
 
 // ownSegments returns the segments at an object's own addresses: for a relocatable one its only
 // section of code.
-func ownSegments(o *object.Object) (list []target.Segment) {
+func ownSegments(o *object.Object) (list []trace.Segment) {
 	if o.Type() != elf.ET_REL {
 		for _, s := range o.Segments() {
 			if s.Executable() {
-				list = append(list, target.Segment{Address: s.Address, Size: s.MemSize, Start: s.Address})
+				list = append(list, trace.Segment{Address: s.Address, Size: s.MemSize, Start: s.Address})
 			}
 		}
 		return list
 	}
 	for _, s := range o.Sections() {
 		if s.Occupies() && s.Flags&elf.SHF_EXECINSTR != 0 {
-			list = append(list, target.Segment{Section: s.Name, Size: s.Size})
+			list = append(list, trace.Segment{Section: s.Name, Size: s.Size})
 		}
 	}
 	return list

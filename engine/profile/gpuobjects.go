@@ -13,6 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // providedObjects are the user-provided code objects of accelerators: files, and the objects
@@ -190,7 +191,7 @@ func (j *gpuJoin) providedModule(o *object.Object) *gpuModule {
 	if m := j.provided.modules[o]; m != nil {
 		return m
 	}
-	t := &target.Module{LoadedModule: target.LoadedModule{Path: o.Name(), File: o.Path()}}
+	t := &target.Module{Module: trace.Module{Path: o.Name(), File: o.Path()}}
 	if arch, err := j.provided.arch(o); err == nil {
 		t.Arch = arch.Name()
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // perfMap returns the map of a process's JIT code; nil where there is none. Like perf, it uses
@@ -138,10 +139,10 @@ func (d *jitDump) module(r *recording, f *perfdata.JITFunction) *code.Module {
 	if mod == nil {
 		generated := &jitFunction{f}
 		mod = r.process.AddModule(&target.Module{
-			LoadedModule: target.LoadedModule{
+			Module: trace.Module{
 				Path:     f.Name,
 				Arch:     r.arch,
-				Segments: []target.Segment{{Address: f.Address, Size: f.Size, Start: f.Address, Executable: true}},
+				Segments: []trace.Segment{{Address: f.Address, Size: f.Size, Start: f.Address, Executable: true}},
 			},
 		}, &code.JIT{Functions: generated, Read: generated.read})
 		d.generated[f] = mod
@@ -171,8 +172,8 @@ func (f *jitFunction) Function(uint64) (symbol.Symbol, bool) {
 }
 
 // Frames appends the runtime's name of the function, and its line at an address.
-func (f *jitFunction) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
-	frame := symbol.Frame{Function: f.Name, Start: f.Address, HasStart: true}
+func (f *jitFunction) Frames(dst []trace.Symbol, address uint64) ([]trace.Symbol, error) {
+	frame := trace.Symbol{Function: f.Name, Start: f.Address, HasStart: true}
 	for i := range f.Lines {
 		if l := &f.Lines[i]; l.Address <= address {
 			frame.File, frame.Line, frame.Column = l.File, int(l.Line), int(l.Column)

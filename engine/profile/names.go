@@ -11,8 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/symbol/kallsyms"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // openKernelNames reads the names of the kernel's functions; nil for no file.
@@ -59,7 +59,7 @@ func (b *profileBuilder) prepareNames() (wait func()) {
 }
 
 // names returns the names of the frame.
-func (p *framePlace) names(r *recording) []symbol.Frame {
+func (p *framePlace) names(r *recording) []trace.Symbol {
 	return p.module.Names(p.lookup, r.maker.Shared.Options().NoInlines)
 }
 
@@ -120,7 +120,7 @@ func (b *profileBuilder) name(ctx context.Context, jobs int, kernel *kallsyms.Ta
 }
 
 // nameJIT names code of no module by its runtime's map or dump.
-func (b *profileBuilder) nameJIT(f *Frame, lookup uint64) {
+func (b *profileBuilder) nameJIT(f *trace.ProfileFrame, lookup uint64) {
 	if f.PID < 0 {
 		return
 	}
@@ -133,14 +133,14 @@ func (b *profileBuilder) nameJIT(f *Frame, lookup uint64) {
 		name, start, ok = function, first, true // the end of the code before is not known to be a call
 	}
 	if ok {
-		f.Symbols = []symbol.Frame{{Function: name, Start: start, HasStart: true}}
+		f.Symbols = []trace.Symbol{{Function: name, Start: start, HasStart: true}}
 	}
 }
 
 // nameKernel names code of the kernel. kernelMoved returns how far the code is from its names.
-func (b *profileBuilder) nameKernel(f *Frame, lookup uint64, names *kallsyms.Table, kernelMoved func() (uint64, bool)) {
+func (b *profileBuilder) nameKernel(f *trace.ProfileFrame, lookup uint64, names *kallsyms.Table, kernelMoved func() (uint64, bool)) {
 	if m := b.generated.Find(lookup); m != nil {
-		f.Symbols = []symbol.Frame{{Function: m.Path, Start: m.Start, HasStart: true}}
+		f.Symbols = []trace.Symbol{{Function: m.Path, Start: m.Start, HasStart: true}}
 		return
 	}
 	if names == nil {
@@ -156,7 +156,7 @@ func (b *profileBuilder) nameKernel(f *Frame, lookup uint64, names *kallsyms.Tab
 	if !ok || !known || moved != 0 && s.Module != "" {
 		return // modules are loaded at any free address
 	}
-	f.Symbols = []symbol.Frame{{Function: s.Name, Start: s.Start + moved, HasStart: true}}
+	f.Symbols = []trace.Symbol{{Function: s.Name, Start: s.Start + moved, HasStart: true}}
 }
 
 // kernelMoved returns how far the kernel of the recording is from that of the names: it begins

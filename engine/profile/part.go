@@ -11,6 +11,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file divides the samples of a recording into parts, each of which may be walked by
@@ -21,15 +22,11 @@ import (
 // MaxParts is how many parts a recording may be divided into.
 const MaxParts = 1 << 10
 
-// Part is one of the parts that the samples of a recording are divided into. All of them have
-// equally many samples, give or take one.
-type Part struct{ Index, Count int }
-
 // ErrPart is wrapped by the errors for data that is no part of a recording.
 var ErrPart = errors.New("not a part of the recording")
 
 // checkPart refuses an impossible part.
-func checkPart(p Part) error {
+func checkPart(p trace.ProfilePart) error {
 	if p.Count < 1 || p.Count > MaxParts || p.Index < 0 || p.Index >= p.Count {
 		return fmt.Errorf("part %d of %d: expected 0 to %d of 1 to %d", p.Index, p.Count, p.Count-1, MaxParts)
 	}
@@ -38,7 +35,7 @@ func checkPart(p Part) error {
 
 // MakePart walks the samples of one part of a recording, and writes the data that Options.Parts
 // take. Only the options for walking stacks are used.
-func (k *Maker) MakePart(ctx context.Context, path string, p Part, o Options, w io.Writer) error {
+func (k *Maker) MakePart(ctx context.Context, path string, p trace.ProfilePart, o trace.ProfileOptions, w io.Writer) error {
 	if err := checkPart(p); err != nil {
 		return err
 	}

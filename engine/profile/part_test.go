@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // exampleRecording is the recording of the documentation.
@@ -22,7 +24,7 @@ func partsOf(tb testing.TB, k *Maker, path string, count int) (parts [][]byte) {
 	tb.Helper()
 	for index := range count {
 		var b bytes.Buffer
-		if err := k.MakePart(tb.Context(), path, Part{index, count}, Options{Jobs: 1}, &b); err != nil {
+		if err := k.MakePart(tb.Context(), path, trace.ProfilePart{Index: index, Count: count}, trace.ProfileOptions{Jobs: 1}, &b); err != nil {
 			tb.Fatal(err)
 		}
 		parts = append(parts, b.Bytes())
@@ -59,7 +61,7 @@ func FuzzPart(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, plain []byte) {
 		part := zip.EncodeAll(plain, bytes.Clone(partMagic[:]))
-		p, err := k.Make(t.Context(), exampleRecording, Options{Jobs: 1, Parts: []io.Reader{bytes.NewReader(part)}})
+		p, err := k.Make(t.Context(), exampleRecording, trace.ProfileOptions{Jobs: 1, Parts: []io.Reader{bytes.NewReader(part)}})
 		if err != nil {
 			if !errors.Is(err, ErrPart) {
 				t.Errorf("%v, expected an error that wraps ErrPart", err)
@@ -76,13 +78,13 @@ func FuzzPart(f *testing.F) {
 func TestDamagedPartsAreRefused(t *testing.T) {
 	k := newX86Maker(t)
 	parts := partsOf(t, k, exampleRecording, 2)
-	whole, err := k.Make(t.Context(), exampleRecording, Options{Jobs: 1})
+	whole, err := k.Make(t.Context(), exampleRecording, trace.ProfileOptions{Jobs: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// zstd's header has bits that mean nothing: then the profile is the same.
 	join := func(parts ...[]byte) error {
-		p, err := k.Make(t.Context(), exampleRecording, Options{Jobs: 1, Parts: readers(parts)})
+		p, err := k.Make(t.Context(), exampleRecording, trace.ProfileOptions{Jobs: 1, Parts: readers(parts)})
 		if err == nil && (!slices.Equal(p.Samples, whole.Samples) || !slices.Equal(p.Stacks, whole.Stacks) || !slices.Equal(p.Stops, whole.Stops)) {
 			t.Error("another profile")
 		}

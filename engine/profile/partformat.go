@@ -3,7 +3,7 @@
 package profile
 
 import (
-	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file documents the format of a part.
@@ -47,9 +47,9 @@ const (
 )
 
 // stopReasons are the reasons by their numbers in a part.
-var stopReasons = []walk.StopReason{
-	walk.StopOutermost, walk.StopEndOfStack, walk.StopNoModule, walk.StopNoRow, walk.StopNoProgress, walk.StopFrameLimit,
-	walk.StopPluginFailed, walk.StopNoMemory,
+var stopReasons = []trace.StopReason{
+	trace.StopOutermost, trace.StopEndOfStack, trace.StopNoModule, trace.StopNoRow, trace.StopNoProgress, trace.StopFrameLimit,
+	trace.StopPluginFailed, trace.StopNoMemory,
 }
 
 // partTrail is the stack of the sample before, from its outermost frame on, as numbers of

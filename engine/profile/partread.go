@@ -16,6 +16,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
@@ -69,7 +70,7 @@ func (j *joiner) open(parts []io.Reader) error {
 func (j *joiner) check(index, count int) error {
 	p := j.parts[index]
 	switch {
-	case p.part != Part{index, count}:
+	case p.part != trace.ProfilePart{Index: index, Count: count}:
 		return fmt.Errorf("%w: it is part %d of %d", ErrPart, p.part.Index, p.part.Count)
 	case p.maxFrames != uint64(j.recording.maxFrames()): //nolint:gosec // not negative
 		return fmt.Errorf("%w: its stacks have at most %d frames, expected %d", ErrPart, p.maxFrames, j.recording.maxFrames())
@@ -148,7 +149,7 @@ func (j *joiner) close() {
 // partReader reads a part, whose every byte may be wrong. After the first error, which is kept,
 // reading yields nothing.
 type partReader struct {
-	part      Part
+	part      trace.ProfilePart
 	maxFrames uint64
 	processes []processSamples
 	zip       *zstd.Decoder
@@ -156,7 +157,7 @@ type partReader struct {
 	failed    error // wraps ErrPart, or is an error of reading
 
 	frames []walk.Step
-	stops  []walk.Stopped
+	stops  []trace.Stopped
 	trails [trailCount]partTrail
 	pc     uint64
 }
@@ -338,12 +339,12 @@ func (p *partReader) place(f *walk.Step, c *sampleCode) {
 }
 
 // stop reads why the stack of the next sample ends.
-func (p *partReader) stop() walk.Stopped {
+func (p *partReader) stop() trace.Stopped {
 	if number := p.number(uint64(len(p.stops))); number > 0 {
 		return p.stops[number-1]
 	}
 	reason := p.number(uint64(len(stopReasons) - 1))
-	s := walk.Stopped{Reason: stopReasons[reason], Detail: p.text()}
+	s := trace.Stopped{Reason: stopReasons[reason], Detail: p.text()}
 	if p.failed == nil && len(p.stops) < maxStops {
 		p.stops = append(p.stops, s)
 	}

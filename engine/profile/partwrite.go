@@ -11,20 +11,21 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
 // partWriter writes a part of a recording. It belongs to one goroutine.
 type partWriter struct {
 	recording *recording
-	part      Part
+	part      trace.ProfilePart
 	left      uint64 // samples
 	zip       *zstd.Encoder
 	buffer    []byte // not yet compressed
 	failed    error
 
 	frames   map[walk.Step]uint32 // their numbers
-	stops    map[walk.Stopped]uint64
+	stops    map[trace.Stopped]uint64
 	trails   [trailCount]partTrail
 	pc       uint64 // of the new frame before
 	code     sampleCode
@@ -36,7 +37,7 @@ type partWriter struct {
 // partModule is a module, and the number of its first frame.
 type partModule struct{ owner, frame uint32 }
 
-func newPartWriter(w io.Writer, r *recording, d *division, p Part) (*partWriter, error) {
+func newPartWriter(w io.Writer, r *recording, d *division, p trace.ProfilePart) (*partWriter, error) {
 	if _, err := w.Write(partMagic[:]); err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func newPartWriter(w io.Writer, r *recording, d *division, p Part) (*partWriter,
 	}
 	out := &partWriter{
 		recording: r, part: p, left: d.size(p.Index), zip: zip,
-		frames: map[walk.Step]uint32{}, stops: map[walk.Stopped]uint64{}, met: map[uint32]bool{},
+		frames: map[walk.Step]uint32{}, stops: map[trace.Stopped]uint64{}, met: map[uint32]bool{},
 	}
 	out.code.generated.recording = r
 	out.numbers(uint64(p.Index), uint64(p.Count), uint64(r.maxFrames()), uint64(len(d.processes))) //nolint:gosec // not negative
@@ -181,7 +182,7 @@ func isIn(c *sampleCode, f *walk.Step, distance uint64) bool {
 }
 
 // stop adds why a stack ends.
-func (w *partWriter) stop(s walk.Stopped) {
+func (w *partWriter) stop(s trace.Stopped) {
 	if number, ok := w.stops[s]; ok {
 		w.numbers(number)
 		return

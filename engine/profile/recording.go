@@ -15,6 +15,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -88,7 +89,7 @@ func (k *Maker) newRecording(f *perfdata.File) *recording {
 		r.arch = a.Description().Name
 		r.set = a.Description().RegisterSet(sdk.PerfSample, "", 0)
 	}
-	r.process = k.Shared.NewProcess(&walk.Sample{SampleState: walk.SampleState{Arch: r.arch}}, k.Finder(""))
+	r.process = k.Shared.NewProcess(&walk.Sample{Sample: trace.Sample{Arch: r.arch}}, k.Finder(""))
 	return r
 }
 
@@ -196,7 +197,7 @@ func (r *recording) module(root string, m *perfdata.Mapping) *code.Module {
 	if mod := r.objects[key]; mod != nil {
 		return mod
 	}
-	t := &target.Module{LoadedModule: target.LoadedModule{Path: m.Path, BuildID: m.BuildID, Arch: r.arch}}
+	t := &target.Module{Module: trace.Module{Path: m.Path, BuildID: m.BuildID, Arch: r.arch}}
 	found, finder := r.find(root, m)
 	if t.Object = found.Object; t.Object != nil {
 		r.opened = append(r.opened, t.Object)
@@ -205,7 +206,7 @@ func (r *recording) module(root string, m *perfdata.Mapping) *code.Module {
 			t.BuildID = t.Object.BuildID()
 		}
 		for _, s := range t.Object.Segments() {
-			t.Segments = append(t.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: s.Address, Executable: s.Executable()})
+			t.Segments = append(t.Segments, trace.Segment{Address: s.Address, Size: s.MemSize, Start: s.Address, Executable: s.Executable()})
 		}
 	}
 	t.Problem = found.Problem

@@ -8,6 +8,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/recorded"
 )
@@ -33,7 +34,7 @@ func TestTraceIsTheWayOfWalk(t *testing.T) {
 			s.sample.StackStart, _ = s.sample.Registers.Uint64(s.desc.SP, s.desc.ByteOrder)
 			s.sample.Stack = damaged(in.Stack, i)
 			var steps []walk.Step
-			var stopped walk.Stopped
+			var stopped trace.Stopped
 			err := object.Guard(func() error {
 				steps, stopped = s.walker.Trace(context.Background(), &s.sample, uint32(in.PID), nil)
 				return nil
@@ -71,7 +72,7 @@ func damaged(stack []byte, number int) []byte {
 	return other
 }
 
-func isSameWay(steps []walk.Step, stopped walk.Stopped, stack *walk.Stack) bool {
+func isSameWay(steps []walk.Step, stopped trace.Stopped, stack *trace.Stack) bool {
 	if len(steps) != len(stack.Frames) || stopped.Reason != stack.Stopped.Reason {
 		return false
 	}

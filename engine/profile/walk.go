@@ -12,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -26,7 +27,7 @@ type walkedSample struct {
 	first    int // index of its frames in the batch, innermost first
 	kernel   int // how many of them are the kernel's, or a guest's
 	frames   int
-	stopped  walk.Stopped
+	stopped  trace.Stopped
 	space    *codeSpace
 	problem  string
 }
@@ -68,7 +69,7 @@ type sampler struct {
 }
 
 func (r *recording) sampler() *sampler {
-	s := &sampler{recording: r, walker: r.process.Walker(), sample: walk.Sample{SampleState: walk.SampleState{Arch: r.arch}}}
+	s := &sampler{recording: r, walker: r.process.Walker(), sample: walk.Sample{Sample: trace.Sample{Arch: r.arch}}}
 	if m, err := r.maker.Shared.Library().Machine(r.arch); err == nil {
 		s.desc = m.Description
 	}
@@ -96,7 +97,7 @@ func (s *sampler) walkSample(ctx context.Context, recorded *perfdata.Sample, out
 		return nil
 	})
 	if err != nil {
-		w.stopped = walk.Stopped{Reason: walk.StopNoMemory, Detail: err.Error()}
+		w.stopped = trace.Stopped{Reason: trace.StopNoMemory, Detail: err.Error()}
 	}
 	w.frames = len(out.frames) - w.first
 	out.samples = append(out.samples, w)
@@ -115,21 +116,21 @@ func (s *sampler) spaceOf(v *perfdata.Space) *codeSpace {
 
 // kernelFrames adds the kernel's own frames, as it recorded them.
 func (s *sampler) kernelFrames(recorded *perfdata.Sample, out *walkedBatch) {
-	found := code.ByContext
+	found := trace.ByContext
 	for context, pc := range recorded.Chain.All() {
 		if context != perfdata.ContextKernel && context != perfdata.ContextHypervisor {
 			continue
 		}
 		s.kernelFrame(pc, found, out)
-		found = code.ByCallChain
+		found = trace.ByCallChain
 	}
-	if found == code.ByContext && (recorded.Mode == perfdata.ModeKernel || recorded.Mode == perfdata.ModeHypervisor) && recorded.IP != 0 {
+	if found == trace.ByContext && (recorded.Mode == perfdata.ModeKernel || recorded.Mode == perfdata.ModeHypervisor) && recorded.IP != 0 {
 		s.kernelFrame(recorded.IP, found, out)
 	}
 }
 
-func (s *sampler) kernelFrame(pc uint64, found code.FoundBy, out *walkedBatch) {
-	f := walk.Step{PC: pc, Offset: pc, Kind: walk.KernelCode, Found: code.IndexOf(found), Exact: found == code.ByContext}
+func (s *sampler) kernelFrame(pc uint64, found trace.FoundBy, out *walkedBatch) {
+	f := walk.Step{PC: pc, Offset: pc, Kind: walk.KernelCode, Found: code.IndexOf(found), Exact: found == trace.ByContext}
 	if !f.Exact {
 		f.Back = 1
 	}
@@ -138,23 +139,23 @@ func (s *sampler) kernelFrame(pc uint64, found code.FoundBy, out *walkedBatch) {
 
 // The reasons why the stack of a sample ends that is not walked.
 var (
-	stopNoUser    = walk.Stopped{Reason: walk.StopOutermost, Detail: "a thread of the kernel has no other frames"}
-	stopNoStack   = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the recording has neither registers nor a call chain of the thread"}
-	stopChain     = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the recorded call chain ends here"}
-	stopCalls     = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the calls that the CPU recorded end here"}
-	stopDeferred  = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the thread's call chain should be in a record of its own (CALLCHAIN_DEFERRED), which the recording does not have"}
-	stopGuest     = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the stack of a guest is not recorded"}
-	stopNoProcess = walk.Stopped{Reason: walk.StopNoModule, Detail: "nothing is known of the process"}
+	stopNoUser    = trace.Stopped{Reason: trace.StopOutermost, Detail: "a thread of the kernel has no other frames"}
+	stopNoStack   = trace.Stopped{Reason: trace.StopEndOfStack, Detail: "the recording has neither registers nor a call chain of the thread"}
+	stopChain     = trace.Stopped{Reason: trace.StopEndOfStack, Detail: "the recorded call chain ends here"}
+	stopCalls     = trace.Stopped{Reason: trace.StopEndOfStack, Detail: "the calls that the CPU recorded end here"}
+	stopDeferred  = trace.Stopped{Reason: trace.StopEndOfStack, Detail: "the thread's call chain should be in a record of its own (CALLCHAIN_DEFERRED), which the recording does not have"}
+	stopGuest     = trace.Stopped{Reason: trace.StopEndOfStack, Detail: "the stack of a guest is not recorded"}
+	stopNoProcess = trace.Stopped{Reason: trace.StopNoModule, Detail: "nothing is known of the process"}
 	// The kernel copies them one after the other: the stack pointer may be the
 	// interrupted code's when the PC is not yet.
-	stopRestoring = walk.Stopped{Reason: walk.StopNoRow, Detail: "the kernel may have been giving back the registers that a signal saved"}
-	stop32        = walk.Stopped{Reason: walk.StopPluginFailed, Detail: "the registers are those of a 32-bit process"}
-	stopNoArch    = walk.Stopped{Reason: walk.StopPluginFailed, Detail: "there is no architecture whose registers these are"}
+	stopRestoring = trace.Stopped{Reason: trace.StopNoRow, Detail: "the kernel may have been giving back the registers that a signal saved"}
+	stop32        = trace.Stopped{Reason: trace.StopPluginFailed, Detail: "the registers are those of a 32-bit process"}
+	stopNoArch    = trace.Stopped{Reason: trace.StopPluginFailed, Detail: "there is no architecture whose registers these are"}
 )
 
 // userFrames adds the frames of the thread: walked where its registers and its stack were
 // recorded, else as the kernel or the CPU recorded them.
-func (s *sampler) userFrames(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, out *walkedBatch) walk.Stopped {
+func (s *sampler) userFrames(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, out *walkedBatch) trace.Stopped {
 	set := s.recording.set
 	switch {
 	case recorded.Registers.ABI == perfdata.RegistersNone:
@@ -178,7 +179,7 @@ func (s *sampler) userFrames(ctx context.Context, recorded *perfdata.Sample, spa
 	s.sample.StackStart, _ = s.sample.Registers.Uint64(s.desc.SP, s.desc.ByteOrder)
 	s.sample.Stack = recorded.Stack
 	first := len(out.frames)
-	var stopped walk.Stopped
+	var stopped trace.Stopped
 	out.frames, stopped = s.walker.Trace(ctx, &s.sample, uint32(recorded.PID), out.frames)
 	if len(out.frames) > first+1 && recorded.Mode == perfdata.ModeKernel && s.walker.IsSignalFrame(0) {
 		out.frames, stopped = out.frames[:first+1], stopRestoring
@@ -189,20 +190,20 @@ func (s *sampler) userFrames(ctx context.Context, recorded *perfdata.Sample, spa
 // chainFrames adds the thread's frames as the kernel found them. Where the CPU recorded the
 // calls that the thread was in, they replace all except the innermost, as in perf script: the
 // kernel follows frame pointers, which programs that are recorded so need not have.
-func (s *sampler) chainFrames(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, out *walkedBatch) walk.Stopped {
-	found := code.ByContext
+func (s *sampler) chainFrames(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, out *walkedBatch) trace.Stopped {
+	found := trace.ByContext
 	for context, pc := range recorded.Chain.All() {
 		if context != perfdata.ContextUser {
 			continue
 		}
 		s.placeFrame(ctx, recorded, space, pc, found, out)
-		found = code.ByCallChain
+		found = trace.ByCallChain
 		if recorded.Calls.Len() > 0 {
 			return s.callFrames(ctx, recorded, space, out)
 		}
 	}
 	switch {
-	case found == code.ByCallChain:
+	case found == trace.ByCallChain:
 		return stopChain
 	case recorded.Problem != "": // the record is cut, and its registers are missing
 		return stopNoStack
@@ -222,9 +223,9 @@ func (s *sampler) chainFrames(ctx context.Context, recorded *perfdata.Sample, sp
 
 // callFrames adds the callers of a thread's innermost frame as the CPU recorded their calls.
 // Each is at its call, not at its return address.
-func (s *sampler) callFrames(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, out *walkedBatch) walk.Stopped {
+func (s *sampler) callFrames(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, out *walkedBatch) trace.Stopped {
 	for i := range recorded.Calls.Len() {
-		s.placeFrameAt(ctx, recorded, space, recorded.Calls.From(i), code.ByCallChain, true, out)
+		s.placeFrameAt(ctx, recorded, space, recorded.Calls.From(i), trace.ByCallChain, true, out)
 	}
 	return stopCalls
 }
@@ -242,14 +243,14 @@ func (r *recording) hasUserStacks(event int) bool {
 // guestFrames adds the frames of a virtual machine that the CPU was in. Their addresses are not
 // the host's.
 func (s *sampler) guestFrames(recorded *perfdata.Sample, out *walkedBatch) {
-	found := code.ByContext
+	found := trace.ByContext
 	for context, pc := range recorded.Chain.All() {
 		if context.IsGuest() {
 			s.guestFrame(pc, context, found, out)
-			found = code.ByCallChain
+			found = trace.ByCallChain
 		}
 	}
-	if found == code.ByContext && recorded.Mode.IsGuest() && recorded.IP != 0 {
+	if found == trace.ByContext && recorded.Mode.IsGuest() && recorded.IP != 0 {
 		context := perfdata.ContextGuestUser
 		if recorded.Mode == perfdata.ModeGuestKernel {
 			context = perfdata.ContextGuestKernel
@@ -258,8 +259,8 @@ func (s *sampler) guestFrames(recorded *perfdata.Sample, out *walkedBatch) {
 	}
 }
 
-func (s *sampler) guestFrame(pc uint64, context perfdata.Context, found code.FoundBy, out *walkedBatch) {
-	f := walk.Step{PC: pc, Offset: pc, Kind: walk.GuestCode, Owner: uint32(context), Found: code.IndexOf(found), Exact: found == code.ByContext}
+func (s *sampler) guestFrame(pc uint64, context perfdata.Context, found trace.FoundBy, out *walkedBatch) {
+	f := walk.Step{PC: pc, Offset: pc, Kind: walk.GuestCode, Owner: uint32(context), Found: code.IndexOf(found), Exact: found == trace.ByContext}
 	if !f.Exact {
 		f.Back = 1
 	}
@@ -269,17 +270,17 @@ func (s *sampler) guestFrame(pc uint64, context perfdata.Context, found code.Fou
 // topFrame adds the thread's innermost frame, where only that is known.
 func (s *sampler) topFrame(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, out *walkedBatch) {
 	if recorded.IP != 0 && (recorded.Mode == perfdata.ModeUser || recorded.Mode == perfdata.ModeUnknown) {
-		s.placeFrame(ctx, recorded, space, recorded.IP, code.ByContext, out)
+		s.placeFrame(ctx, recorded, space, recorded.IP, trace.ByContext, out)
 	}
 }
 
 // placeFrame finds the module of a frame that was not walked. The innermost frame has the
 // thread's PC, and the others return addresses.
-func (s *sampler) placeFrame(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, pc uint64, found code.FoundBy, out *walkedBatch) {
-	s.placeFrameAt(ctx, recorded, space, pc, found, found == code.ByContext, out)
+func (s *sampler) placeFrame(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, pc uint64, found trace.FoundBy, out *walkedBatch) {
+	s.placeFrameAt(ctx, recorded, space, pc, found, found == trace.ByContext, out)
 }
 
-func (s *sampler) placeFrameAt(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, pc uint64, found code.FoundBy, isExact bool, out *walkedBatch) {
+func (s *sampler) placeFrameAt(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, pc uint64, found trace.FoundBy, isExact bool, out *walkedBatch) {
 	f := walk.Step{PC: pc, Offset: pc, Kind: walk.ProcessCode, Owner: uint32(recorded.PID), Found: code.IndexOf(found), Exact: isExact}
 	if !f.Exact {
 		f.Back = 1

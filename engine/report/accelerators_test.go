@@ -15,6 +15,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // lanesOfFile is the number of samples in a file, and of bits in their masks.
@@ -137,7 +138,7 @@ func TestProfileOfAcceleratorsAlone(t *testing.T) {
 	if err := os.WriteFile(bad, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := recordedProfile(t, recordedEngine(t, engine.Options{}), "", engine.ProfileOptions{GPU: []string{bad, gpuSamples}})
+	r := recordedProfile(t, recordedEngine(t, engine.Options{}), "", trace.ProfileOptions{GPU: []string{bad, gpuSamples}})
 	out, summary := formOf(t, r.WriteJSON), summaryOf(t, r, SummaryOptions{})
 	for _, want := range []string{`"weight":3,"frames":[0],"stopped":"no-row"`, `"function":"grade"`, `bad.jsonl:3: offset 0x18, pc: found a number, expected a string: the line is left out`} {
 		if !strings.Contains(out, want) {

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // annotationStalls is the number of stall reasons with columns of their own.
@@ -20,7 +20,7 @@ type sampleCount struct {
 	states          []uint64 // weights, by state; nil where none is known
 }
 
-func (c *sampleCount) add(s *engine.ProfileSample, isInlined bool, states int) {
+func (c *sampleCount) add(s *trace.ProfileSample, isInlined bool, states int) {
 	c.samples++
 	c.weight = add(c.weight, s.Weight)
 	c.lanes += uint64(s.ActiveLanes)
@@ -101,7 +101,7 @@ func (r *Profile) countAnnotations(isAll bool) [][]*annotationCount {
 }
 
 // add adds a sample at a place.
-func (c *annotationCount) add(s *engine.ProfileSample, p *engine.ProfileAnnotatedPlace, states int) {
+func (c *annotationCount) add(s *trace.ProfileSample, p *trace.AnnotatedPlace, states int) {
 	c.all.add(s, p.IsInlined, states)
 	if p.Line >= 0 {
 		c.lines[p.Line].add(s, p.IsInlined, states)

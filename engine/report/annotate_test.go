@@ -10,35 +10,35 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // annotatedShift is nightshift with an annotation of a kernel, and of one whose code
 // object is not there.
 func annotatedShift() *recording {
 	r := nightshift()
-	r.Annotations = []engine.ProfileAnnotation{
+	r.Annotations = []trace.ProfileAnnotation{
 		{
 			Function: "grade(int*)", LinkageName: "_Z5gradePi", Module: 1, Device: true, Problems: []string{"no source: it is not there"},
-			Lines: []engine.ProfileAnnotatedLine{
+			Lines: []trace.AnnotatedLine{
 				{File: "/src/grade.cl", Line: 8, Text: "\tint w = wear[id];", HasText: true}, {File: "/src/grade.cl", Line: 9, HasText: true},
 				{File: "/src/grade.cl", Line: 12, Text: "  repair();", HasText: true}, {File: "/src/other.h", Line: 3},
 			},
-			Code: []engine.ProfileAnnotatedInstruction{
+			Code: []trace.AnnotatedInstruction{
 				{Offset: 0x10, Bytes: []byte{1, 2}, Text: "s_load_dwordx2 s[0:1], s[4:5], 0x0", File: "/src/grade.cl", InlineLine: 8},
 				{Offset: 0x18, Text: "s_nop 0", Line: 1, File: "/src/grade.cl", InlineLine: 9},
 				{Offset: 0x20, Text: "v_mov_b32_e32 v1, s3", Line: 1, File: "/src/grade.cl", InlineLine: 9},
 				{Offset: 0x30, Text: "s_waitcnt vmcnt(0)", Line: 2, Inlined: "repair", File: "/src/grade.cl", InlineLine: 3},
 			},
-			Places: []engine.ProfileAnnotatedPlace{
+			Places: []trace.AnnotatedPlace{
 				{Frame: 2, Code: 0, Line: 0, Kernel: -1}, {Frame: 3, Code: 2, Line: 1, Kernel: -1},
 				{Frame: 4, Code: 3, Line: 2, IsInlined: true, Kernel: -1}, {Frame: 5, Code: -1, Line: -1, Kernel: -1},
 			},
 		},
 		{
 			Function: "copy", Module: 2, Device: true, IsRecorded: true,
-			Code:   []engine.ProfileAnnotatedInstruction{{Offset: 0x40, Text: "s_nop 0", Line: -1}},
-			Places: []engine.ProfileAnnotatedPlace{{Frame: 6, Code: 0, Line: -1, Kernel: 1}, {Frame: 2, Code: 0, Line: -1, Kernel: 1}},
+			Code:   []trace.AnnotatedInstruction{{Offset: 0x40, Text: "s_nop 0", Line: -1}},
+			Places: []trace.AnnotatedPlace{{Frame: 6, Code: 0, Line: -1, Kernel: 1}, {Frame: 2, Code: 0, Line: -1, Kernel: 1}},
 		},
 		{Function: "main", Module: 0, InlinedInto: []string{"_start"}},
 	}

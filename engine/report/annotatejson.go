@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 	"io"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // annotationJSON is a function of the JSON of annotations, without its lines and
@@ -75,7 +75,7 @@ func (r *Profile) WriteAnnotationsJSON(w io.Writer) error {
 	return b.Flush()
 }
 
-func (r *Profile) annotationJSON(a *engine.ProfileAnnotation, counts []*annotationCount) *annotationJSON {
+func (r *Profile) annotationJSON(a *trace.ProfileAnnotation, counts []*annotationCount) *annotationJSON {
 	out := &annotationJSON{
 		Function: a.Function, LinkageName: a.LinkageName, Kernel: a.Kernel, Device: a.Device, Recorded: a.IsRecorded, InlinedInto: a.InlinedInto,
 		Problems: append([]string{}, a.Problems...), Events: []annotationEventJSON{}, Lines: []annotationLineJSON{}, Code: []annotationCodeJSON{},

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/confine"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
@@ -73,7 +74,7 @@ type annotationCounts struct {
 }
 
 // annotated are the annotations of functions in a profile, as JSON has them.
-func annotated(t testing.TB, e *engine.Engine, path string, o engine.ProfileOptions, events ...string) (out annotationsJSON) {
+func annotated(t testing.TB, e *engine.Engine, path string, o trace.ProfileOptions, events ...string) (out annotationsJSON) {
 	t.Helper()
 	text := formOf(t, recordedProfile(t, e, path, o, events...).WriteAnnotationsJSON)
 	if err := json.Unmarshal([]byte(text), &out); err != nil {
@@ -169,11 +170,11 @@ func TestInstructionsHaveTheSamplesThatPerfCounts(t *testing.T) {
 func comparePerf(t *testing.T, recording, event string, least int, perfArgs ...string) {
 	want := perfAnnotate(t, recording, event, perfArgs...)
 	e := recordedEngine(t, engine.Options{})
-	names := sampledFunctions(readBack(t, recordedProfile(t, e, recording, engine.ProfileOptions{}, event)))
+	names := sampledFunctions(readBack(t, recordedProfile(t, e, recording, trace.ProfileOptions{}, event)))
 	functions, instructions, samples := 0, 0, uint64(0)
 	missing := maps.Clone(want)
 	var wrong []string
-	for _, a := range annotated(t, e, recording, engine.ProfileOptions{Annotate: names}, event).Annotations {
+	for _, a := range annotated(t, e, recording, trace.ProfileOptions{Annotate: names}, event).Annotations {
 		if len(a.Instructions) == 0 || len(a.Events) == 0 {
 			continue
 		}
@@ -243,7 +244,7 @@ func TestInstructionsOfWavesAreThoseOfLLVM(t *testing.T) {
 	}
 	samples := samplesByOffset(t)
 	all := annotated(t, recordedEngine(t, engine.Options{Disassembler: path}), gpuRecording,
-		engine.ProfileOptions{GPU: []string{gpuSamples}, Annotate: []string{"grade"}}).Annotations
+		trace.ProfileOptions{GPU: []string{gpuSamples}, Annotate: []string{"grade"}}).Annotations
 	if len(all) != 1 {
 		t.Fatalf("%d functions", len(all))
 	}
@@ -307,12 +308,12 @@ func TestAnnotationsAreAsTheirSchemaHasThem(t *testing.T) {
 	gpu := []string{gpuSamples}
 	for _, c := range []struct {
 		path   string
-		o      engine.ProfileOptions
+		o      trace.ProfileOptions
 		events []string
 	}{
-		{wordsRecording, engine.ProfileOptions{Annotate: []string{"insert", "swap"}}, []string{"cpu-clock", "page-faults"}},
-		{gpuRecording, engine.ProfileOptions{GPU: gpu, Annotate: []string{"grade"}}, nil},
-		{gpuRecording, engine.ProfileOptions{GPU: gpu, Annotate: []string{"main"}}, nil},
+		{wordsRecording, trace.ProfileOptions{Annotate: []string{"insert", "swap"}}, []string{"cpu-clock", "page-faults"}},
+		{gpuRecording, trace.ProfileOptions{GPU: gpu, Annotate: []string{"grade"}}, nil},
+		{gpuRecording, trace.ProfileOptions{GPU: gpu, Annotate: []string{"main"}}, nil},
 	} {
 		var out any
 		text := formOf(t, recordedProfile(t, recordedEngine(t, engine.Options{}), c.path, c.o, c.events...).WriteAnnotationsJSON)
@@ -340,7 +341,7 @@ func TestSourcesOfAnnotationsAreFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(string(source), "\n")
-	out := annotated(t, recordedEngine(t, engine.Options{Sysroot: root}), wordsRecording, engine.ProfileOptions{Annotate: []string{"sort", "swap"}}, "cpu-clock")
+	out := annotated(t, recordedEngine(t, engine.Options{Sysroot: root}), wordsRecording, trace.ProfileOptions{Annotate: []string{"sort", "swap"}}, "cpu-clock")
 	if len(out.Annotations) != 2 {
 		t.Fatalf("%d functions", len(out.Annotations))
 	}

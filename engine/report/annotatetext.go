@@ -11,7 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 const (
@@ -38,7 +38,7 @@ func (r *Profile) WriteAnnotations(w io.Writer, o TextOptions) error {
 type annotationText struct{ *profileText }
 
 // annotation writes one function.
-func (t *annotationText) annotation(a *engine.ProfileAnnotation, counts []*annotationCount) {
+func (t *annotationText) annotation(a *trace.ProfileAnnotation, counts []*annotationCount) {
 	t.title(a, counts)
 	columns := t.columns(counts)
 	if len(a.Lines) > 0 {
@@ -61,7 +61,7 @@ func (t *annotationText) rest(c *annotationCount, samples uint64, places int, wh
 }
 
 // title writes the function's name, the amount of each event, and missing data.
-func (t *annotationText) title(a *engine.ProfileAnnotation, counts []*annotationCount) {
+func (t *annotationText) title(a *trace.ProfileAnnotation, counts []*annotationCount) {
 	f := profileFunction{name: oneLine(a.Function)}
 	if a.Module >= 0 {
 		f.module = oneLine(t.r.p.Modules[a.Module].Path)
@@ -193,7 +193,7 @@ func (t *annotationText) numbers(columns []column, count func(c *annotationCount
 }
 
 // lines writes the lines of a function's source.
-func (t *annotationText) lines(a *engine.ProfileAnnotation, columns []column) {
+func (t *annotationText) lines(a *trace.ProfileAnnotation, columns []column) {
 	width := 4
 	hasInlined := false
 	for i := range a.Lines {
@@ -244,7 +244,7 @@ func (t *annotationText) withInlined(columns []column) (list []column) {
 
 // instructions writes the instructions of a function. Where the line differs from the line of
 // the instruction before, it stands behind.
-func (t *annotationText) instructions(a *engine.ProfileAnnotation, columns []column) {
+func (t *annotationText) instructions(a *trace.ProfileAnnotation, columns []column) {
 	width, longest := 6, len("instruction")
 	for i := range a.Code {
 		width = max(width, len(address(a.Code[i].Offset)))
@@ -269,7 +269,7 @@ func (t *annotationText) instructions(a *engine.ProfileAnnotation, columns []col
 }
 
 // placeOf is the line of an instruction, with the function that is inlined there.
-func (t *annotationText) placeOf(instruction *engine.ProfileAnnotatedInstruction) string {
+func (t *annotationText) placeOf(instruction *trace.AnnotatedInstruction) string {
 	if instruction.File == "" {
 		return ""
 	}

@@ -17,10 +17,9 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/fact"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file writes stacks in the machine-readable format of minidump-stackwalk
@@ -29,24 +28,24 @@ import (
 
 // trusts are the trust of a frame by how it was found. A frame that rules found, but further
 // out than a scan, has another: see trust.
-var trusts = map[engine.FoundBy]string{
-	engine.ByContext:      "context",
-	engine.ByCFI:          "cfi",
-	"breakpad":            "cfi",
-	"pe":                  "cfi",
-	engine.ByObject:       "cfi",
-	engine.ByRules:        "cfi",
-	engine.ByCallSite:     "cfi",
-	engine.ByFramePointer: "frame_pointer",
-	engine.ByScan:         "scan",
-	engine.ByCallChain:    "prewalked",
-	engine.ByLaunch:       "prewalked",
+var trusts = map[trace.FoundBy]string{
+	trace.ByContext:      "context",
+	trace.ByCFI:          "cfi",
+	"breakpad":           "cfi",
+	"pe":                 "cfi",
+	trace.ByObject:       "cfi",
+	trace.ByRules:        "cfi",
+	trace.ByCallSite:     "cfi",
+	trace.ByFramePointer: "frame_pointer",
+	trace.ByScan:         "scan",
+	trace.ByCallChain:    "prewalked",
+	trace.ByLaunch:       "prewalked",
 }
 
 // trust names how a frame was found. hasScan means that a frame further in was found by a
 // scan, and is set when this one was.
-func trust(f *engine.Frame, hasScan *bool) string {
-	*hasScan = *hasScan || f.FoundBy == engine.ByScan
+func trust(f *trace.Frame, hasScan *bool) string {
+	*hasScan = *hasScan || f.FoundBy == trace.ByScan
 	name := cmp.Or(trusts[f.FoundBy], "none")
 	if *hasScan && name == "cfi" {
 		return "cfi_scan"
@@ -68,13 +67,13 @@ var callSizes = map[string]uint64{"aarch64": 4, "arm": 2}
 type breakpadJSON struct {
 	indented
 	t      *engine.Target
-	facts  *target.Facts
-	images map[*target.LoadedModule]image
+	facts  *trace.Facts
+	images map[*trace.Module]image
 	digits int // of an address
 
-	count   int           // of threads
-	crashed *engine.Stack // the thread that the target is about; nil: none so far
-	index   int           // of crashed
+	count   int          // of threads
+	crashed *trace.Stack // the thread that the target is about; nil: none so far
+	index   int          // of crashed
 
 	hasScan bool // among the written frames of the stack
 }
@@ -108,9 +107,9 @@ func (s *Stacks) WriteBreakpad(ctx context.Context, w io.Writer, t *engine.Targe
 }
 
 func newBreakpadJSON(t *engine.Target) *breakpadJSON {
-	j := &breakpadJSON{t: t, facts: t.Info().Facts, images: map[*target.LoadedModule]image{}, digits: 16}
+	j := &breakpadJSON{t: t, facts: t.Info().Facts, images: map[*trace.Module]image{}, digits: 16}
 	if j.facts == nil {
-		j.facts = &target.Facts{}
+		j.facts = &trace.Facts{}
 	}
 	if j.facts.System.Bits() == 32 {
 		j.digits = 8
@@ -119,7 +118,7 @@ func newBreakpadJSON(t *engine.Target) *breakpadJSON {
 }
 
 // image is the address range of a module, from a cache.
-func (j *breakpadJSON) image(m *target.LoadedModule) image {
+func (j *breakpadJSON) image(m *trace.Module) image {
 	found, ok := j.images[m]
 	if !ok {
 		found = imageOf(m)
@@ -133,7 +132,7 @@ const page = 0x1000
 
 // imageOf is the address range of a module: the target's own, or from the first page of its
 // segments to the last one.
-func imageOf(m *target.LoadedModule) image {
+func imageOf(m *trace.Module) image {
 	if m.Size > 0 {
 		return image{m.Base, m.Base + m.Size}
 	}
@@ -149,7 +148,7 @@ func imageOf(m *target.LoadedModule) image {
 
 // note keeps the thread that the target is about: the one of the crash, or the first one that
 // crashed.
-func (j *breakpadJSON) note(s *engine.Stack) {
+func (j *breakpadJSON) note(s *trace.Stack) {
 	if id := j.crashID(); id != "" && s.Thread.ID == id || id == "" && s.Thread.Crashed && j.crashed == nil {
 		j.crashed, j.index = s, j.count
 	}
@@ -204,7 +203,7 @@ func (j *breakpadJSON) addressMember(name string, a uint64) {
 }
 
 // thread writes a stack as an element of a list.
-func (j *breakpadJSON) thread(s *engine.Stack, registers []engine.RegisterValue) {
+func (j *breakpadJSON) thread(s *trace.Stack, registers []trace.RegisterValue) {
 	j.next()
 	j.open("{")
 	j.threadMembers(s, registers)
@@ -213,7 +212,7 @@ func (j *breakpadJSON) thread(s *engine.Stack, registers []engine.RegisterValue)
 
 // threadMembers writes the members of a thread; registers are the registers of its first
 // frame, where they are to be written.
-func (j *breakpadJSON) threadMembers(s *engine.Stack, registers []engine.RegisterValue) {
+func (j *breakpadJSON) threadMembers(s *trace.Stack, registers []trace.RegisterValue) {
 	th := s.Thread
 	j.numberMember("frame_count", countFrames(s))
 	j.orNull("last_error_value", j.facts.LastErrors[th.ID])
@@ -239,8 +238,8 @@ func (j *breakpadJSON) threadMembers(s *engine.Stack, registers []engine.Registe
 }
 
 // countFrames counts the written frames of a stack, tail callers too.
-func countFrames(s *engine.Stack) (n int) {
-	count := func(frames []engine.Frame) {
+func countFrames(s *trace.Stack) (n int) {
+	count := func(frames []trace.Frame) {
 		for i := range frames {
 			n += 1 + len(frames[i].TailCallers())
 		}
@@ -253,7 +252,7 @@ func countFrames(s *engine.Stack) (n int) {
 }
 
 // frames writes frames, and the tail callers of each.
-func (j *breakpadJSON) frames(th *target.Thread, list []engine.Frame, index *int, registers []engine.RegisterValue) {
+func (j *breakpadJSON) frames(th *trace.Thread, list []trace.Frame, index *int, registers []trace.RegisterValue) {
 	for i := range list {
 		j.next()
 		j.open("{")
@@ -267,7 +266,7 @@ func (j *breakpadJSON) frames(th *target.Thread, list []engine.Frame, index *int
 	}
 }
 
-func (j *breakpadJSON) registers(list []engine.RegisterValue) {
+func (j *breakpadJSON) registers(list []trace.RegisterValue) {
 	for _, r := range list {
 		j.member(r.Name)
 		j.put(`"`, fmt.Sprintf("0x%0*x", max(int(r.Bits)/4, 1), r.Value), `"`)
@@ -275,8 +274,8 @@ func (j *breakpadJSON) registers(list []engine.RegisterValue) {
 }
 
 // frame writes the members of a frame.
-func (j *breakpadJSON) frame(th *target.Thread, f *engine.Frame, index int) {
-	own := &symbol.Frame{}
+func (j *breakpadJSON) frame(th *trace.Thread, f *trace.Frame, index int) {
+	own := &trace.Symbol{}
 	if n := len(f.Symbols); n > 0 {
 		own = &f.Symbols[n-1]
 	}
@@ -307,7 +306,7 @@ func (j *breakpadJSON) frame(th *target.Thread, f *engine.Frame, index int) {
 }
 
 // inlines writes the calls that were inlined into a frame, innermost first.
-func (j *breakpadJSON) inlines(f *engine.Frame) {
+func (j *breakpadJSON) inlines(f *trace.Frame) {
 	if len(f.Symbols) < 2 {
 		j.null("inlines")
 		return
@@ -322,7 +321,7 @@ func (j *breakpadJSON) inlines(f *engine.Frame) {
 
 // unloadedAt writes the unloaded modules that were mapped at a frame of no module: each name
 // once, with the offsets in it.
-func (j *breakpadJSON) unloadedAt(f *engine.Frame, pc uint64) {
+func (j *breakpadJSON) unloadedAt(f *trace.Frame, pc uint64) {
 	found := map[string][]uint64{}
 	for i := range j.facts.Unloaded {
 		if m := &j.facts.Unloaded[i]; f.Module == nil && m.Contains(pc) {
@@ -454,7 +453,7 @@ func (j *breakpadJSON) analysis(ctx context.Context) {
 	})
 }
 
-func accessType(m *fact.MemoryAccess) string {
+func accessType(m *trace.MemoryAccess) string {
 	switch {
 	case m.IsRead && m.IsWrite:
 		return "readwrite"
@@ -466,13 +465,13 @@ func accessType(m *fact.MemoryAccess) string {
 	return ""
 }
 
-func crashBySignal(t *engine.Target) *target.Crash {
+func crashBySignal(t *engine.Target) *trace.Crash {
 	info := t.Info()
 	if info.Signal == 0 {
-		return &target.Crash{}
+		return &trace.Crash{}
 	}
 	name := cmp.Or(target.SignalName(info.Machine, info.Signal), fmt.Sprintf("signal %d", info.Signal))
-	return &target.Crash{Name: name, Address: info.FaultAddress, HasAddress: info.HasFaultAddress}
+	return &trace.Crash{Name: name, Address: info.FaultAddress, HasAddress: info.HasFaultAddress}
 }
 
 // instruction is the instruction that a thread was about to execute when it crashed; "" where
@@ -518,7 +517,7 @@ var noDebugID = strings.Repeat("0", 33)
 func (j *breakpadJSON) modules() {
 	list := j.t.Modules()
 	executable := j.facts.Process.Main
-	isMain := func(m *target.LoadedModule) bool {
+	isMain := func(m *trace.Module) bool {
 		return executable != 0 && j.image(m).base <= executable && executable < j.image(m).end
 	}
 	main := slices.IndexFunc(list, isMain)
@@ -527,15 +526,15 @@ func (j *breakpadJSON) modules() {
 	j.list("modules", len(list), func(i int) { j.module(list[i]) })
 }
 
-func (j *breakpadJSON) module(m *target.LoadedModule) {
+func (j *breakpadJSON) module(m *trace.Module) {
 	id, info := m.Symbols, j.t.ModuleInfo(m)
-	if id == (target.SymbolID{}) {
+	if id == (trace.SymbolID{}) {
 		id = target.ELFSymbols(object.LastPart(m.Path), m.BuildID)
 	}
 	j.addressMember("base_addr", j.image(m).base)
 	j.null("cert_subject")
 	j.stringMember("code_id", strings.ToLower(cmp.Or(id.CodeID, hex.EncodeToString(m.BuildID))))
-	j.boolMember("corrupt_symbols", info.DebugInfo == engine.DebugInfoUnreadable)
+	j.boolMember("corrupt_symbols", info.DebugInfo == trace.DebugInfoUnreadable)
 	debugFile := ""
 	if id.DebugID != "" { // without an identifier there is no such file
 		debugFile = object.LastPart(id.DebugFile)
@@ -544,8 +543,8 @@ func (j *breakpadJSON) module(m *target.LoadedModule) {
 	j.stringMember("debug_id", cmp.Or(id.DebugID, noDebugID))
 	j.addressMember("end_addr", j.image(m).end)
 	j.stringMember("filename", object.LastPart(m.Path))
-	j.boolMember("loaded_symbols", info.DebugInfo == engine.DebugInfoFound)
-	j.boolMember("missing_symbols", info.DebugInfo == engine.DebugInfoNone || info.DebugInfo == engine.DebugInfoMismatch)
+	j.boolMember("loaded_symbols", info.DebugInfo == trace.DebugInfoFound)
+	j.boolMember("missing_symbols", info.DebugInfo == trace.DebugInfoNone || info.DebugInfo == trace.DebugInfoMismatch)
 	j.null("symbol_url")
 	j.orNull("version", m.Version)
 }
@@ -580,7 +579,7 @@ func (j *breakpadJSON) linux() {
 
 func (j *breakpadJSON) limit(name string, n uint64) {
 	j.member(name)
-	if n == target.Unlimited {
+	if n == trace.Unlimited {
 		j.put(`"unlimited"`)
 		return
 	}

@@ -5,29 +5,28 @@ package report
 import (
 	"testing"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // TestTrustIsHowAFrameWasFound: every way to find a frame has a trust, and rules do not
 // undo that a frame further in was found by a scan.
 func TestTrustIsHowAFrameWasFound(t *testing.T) {
 	for _, tt := range []struct {
-		found      []engine.FoundBy
+		found      []trace.FoundBy
 		want, last string
 	}{
-		{[]engine.FoundBy{engine.ByContext}, "context", "context"},
-		{[]engine.FoundBy{engine.ByContext, engine.ByCFI}, "context", "cfi"},
-		{[]engine.FoundBy{engine.ByCFI, "breakpad", "pe", engine.ByObject, engine.ByRules, engine.ByCallSite}, "cfi", "cfi"},
-		{[]engine.FoundBy{engine.ByFramePointer, engine.ByCFI}, "frame_pointer", "cfi"},
-		{[]engine.FoundBy{engine.ByScan, engine.ByCFI}, "scan", "cfi_scan"},
-		{[]engine.FoundBy{engine.ByScan, engine.ByFramePointer}, "scan", "frame_pointer"},
-		{[]engine.FoundBy{engine.ByLaunch, engine.ByCallChain}, "prewalked", "prewalked"},
-		{[]engine.FoundBy{"another"}, "none", "none"},
+		{[]trace.FoundBy{trace.ByContext}, "context", "context"},
+		{[]trace.FoundBy{trace.ByContext, trace.ByCFI}, "context", "cfi"},
+		{[]trace.FoundBy{trace.ByCFI, "breakpad", "pe", trace.ByObject, trace.ByRules, trace.ByCallSite}, "cfi", "cfi"},
+		{[]trace.FoundBy{trace.ByFramePointer, trace.ByCFI}, "frame_pointer", "cfi"},
+		{[]trace.FoundBy{trace.ByScan, trace.ByCFI}, "scan", "cfi_scan"},
+		{[]trace.FoundBy{trace.ByScan, trace.ByFramePointer}, "scan", "frame_pointer"},
+		{[]trace.FoundBy{trace.ByLaunch, trace.ByCallChain}, "prewalked", "prewalked"},
+		{[]trace.FoundBy{"another"}, "none", "none"},
 	} {
 		hasScan, got := false, []string(nil)
 		for _, by := range tt.found {
-			got = append(got, trust(&engine.Frame{FoundBy: by}, &hasScan))
+			got = append(got, trust(&trace.Frame{FoundBy: by}, &hasScan))
 		}
 		if got[0] != tt.want || got[len(got)-1] != tt.last {
 			t.Errorf("%v: %v", tt.found, got)
@@ -37,7 +36,7 @@ func TestTrustIsHowAFrameWasFound(t *testing.T) {
 
 // Where a target does not say where an image is, it has the pages of its segments.
 func TestImagesHaveWholePages(t *testing.T) {
-	m := &target.LoadedModule{Segments: []target.Segment{{Start: 0x401040, Size: 0x10}, {Start: 0x403000, Size: 0x1001}}}
+	m := &trace.Module{Segments: []trace.Segment{{Start: 0x401040, Size: 0x10}, {Start: 0x403000, Size: 0x1001}}}
 	if got := imageOf(m); got != (image{0x401000, 0x405000}) {
 		t.Errorf("%#x", got)
 	}
@@ -45,7 +44,7 @@ func TestImagesHaveWholePages(t *testing.T) {
 	if got := imageOf(m); got != (image{0x400000, 0x406000}) {
 		t.Errorf("%#x", got)
 	}
-	if got := imageOf(&target.LoadedModule{}); got != (image{}) {
+	if got := imageOf(&trace.Module{}); got != (image{}) {
 		t.Errorf("%#x", got)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbolstore"
 	"github.com/unwindd/unwindd/engine/target/minidump"
 	"github.com/unwindd/unwindd/engine/target/minidump/minidumptest"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/enginetest"
 )
 
@@ -117,7 +118,7 @@ var publishedClasses = map[string]string{
 // ours.
 func TestBreakpadIsAsPublished(t *testing.T) {
 	t.Parallel()
-	list := []published{{x86Dump, "testdata/breakpad/minidump2.json", engine.ErrNotWalked, ""}}
+	list := []published{{x86Dump, "testdata/breakpad/minidump2.json", trace.ErrNotWalked, ""}}
 	if folder := os.Getenv("UNWINDD_MINIDUMPS"); folder != "" {
 		rust := func(name string) string { return filepath.Join(folder, "rust", name) }
 		list = append(list,
@@ -512,7 +513,7 @@ func hexValue(s string) (n uint64) {
 func TestThreadsThatAreNotWalkedShowTheirRegisters(t *testing.T) {
 	t.Parallel()
 	text, err := enginetest.Write(t, x86Dump, func(a *enginetest.Ask) { a.Stack.Registers = true })
-	if !errors.Is(err, engine.ErrNotWalked) {
+	if !errors.Is(err, trace.ErrNotWalked) {
 		t.Error(err)
 	}
 	for _, want := range []string{

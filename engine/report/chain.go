@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // chain writes the frames of a thread in order, and notes in place of omitted ones.
@@ -15,13 +15,13 @@ type chain struct {
 	isWhole bool // all repetitions of a recursion are written
 	// frames writes frames, of which the first has an index, and returns the index of the
 	// next one.
-	frames func(frames []engine.Frame, index int) (next int)
+	frames func(frames []trace.Frame, index int) (next int)
 	note   func(text string) // writes a note in place of frames that are not shown
 }
 
 // write writes frames, of which the first has an index, and the ones outside a gap. It
 // returns the index of the next frame.
-func (c *chain) write(frames []engine.Frame, gap *engine.Gap, index int) (next int) {
+func (c *chain) write(frames []trace.Frame, gap *trace.Gap, index int) (next int) {
 	next = c.folded(frames, index)
 	if gap.LeftOut == 0 {
 		return next
@@ -35,7 +35,7 @@ func (c *chain) write(frames []engine.Frame, gap *engine.Gap, index int) (next i
 }
 
 // folded writes consecutive frames: of a recursion only the first and the last repetition.
-func (c *chain) folded(frames []engine.Frame, index int) (next int) {
+func (c *chain) folded(frames []trace.Frame, index int) (next int) {
 	if !c.isWhole {
 		if parts := cyclesOf(frames); parts != nil {
 			return c.parts(frames, parts, index)
@@ -44,7 +44,7 @@ func (c *chain) folded(frames []engine.Frame, index int) (next int) {
 	return c.frames(frames, index)
 }
 
-func (c *chain) parts(frames []engine.Frame, parts []part, index int) (next int) {
+func (c *chain) parts(frames []trace.Frame, parts []part, index int) (next int) {
 	for i := range parts {
 		p := &parts[i]
 		if p.cycle == nil {
@@ -60,7 +60,7 @@ func (c *chain) parts(frames []engine.Frame, parts []part, index int) (next int)
 }
 
 // describeCycle names the functions that are repeated, and the number of omitted repetitions.
-func describeCycle(frames []engine.Frame, p *cycle) string {
+func describeCycle(frames []trace.Frame, p *cycle) string {
 	names := strings.Join(functionsOf(frames, p.parts[:p.period]), " < ")
 	times := grouped(p.times() - 2)
 	switch n := p.linesOfEach(frames); n {

@@ -9,9 +9,7 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
@@ -30,7 +28,7 @@ func (s *Stacks) ShowCode(ctx context.Context, reader *walk.CodeReader) {
 const codeStacks = 1 << 11
 
 // size is the largest number of instructions of a stack.
-func (c *frameCodes) size(s *engine.Stack) int {
+func (c *frameCodes) size(s *trace.Stack) int {
 	frames := len(s.Frames)
 	for i := range s.Launchers {
 		frames += len(s.Launchers[i].Frames)
@@ -39,12 +37,12 @@ func (c *frameCodes) size(s *engine.Stack) int {
 }
 
 // withCode yields the stacks of each, with their code requested in batches.
-func (s *Stacks) withCode() iter.Seq[*engine.Stack] {
+func (s *Stacks) withCode() iter.Seq[*trace.Stack] {
 	if s.code == nil {
 		return s.each
 	}
-	return func(yield func(*engine.Stack) bool) {
-		var pending []*engine.Stack
+	return func(yield func(*trace.Stack) bool) {
+		var pending []*trace.Stack
 		size := 0
 		pass := func() bool {
 			s.code.reader.Prepare(s.code.ctx, pending)
@@ -72,7 +70,7 @@ func (c *frameCodes) prepare(groups []*group) (count int) {
 	if c == nil {
 		return len(groups)
 	}
-	var stacks []*engine.Stack
+	var stacks []*trace.Stack
 	for size := 0; count < len(groups) && size < walk.MaxPrepared; count++ {
 		stacks = append(stacks, groups[count].first)
 		size += c.size(groups[count].first)
@@ -82,7 +80,7 @@ func (c *frameCodes) prepare(groups []*group) (count int) {
 }
 
 // code is the code of a frame of a thread; nil: it is not requested.
-func (c *frameCodes) code(th *target.Thread, f *engine.Frame) *engine.FrameCode {
+func (c *frameCodes) code(th *trace.Thread, f *trace.Frame) *trace.FrameCode {
 	if c == nil {
 		return nil
 	}
@@ -93,7 +91,7 @@ func (c *frameCodes) code(th *target.Thread, f *engine.Frame) *engine.FrameCode 
 const maxBytesColumn = 29
 
 // code writes the instructions around the PC of a frame.
-func (t *text) code(f *engine.Frame, s *symbol.Frame) {
+func (t *text) code(f *trace.Frame, s *trace.Symbol) {
 	c := t.codes.code(t.thread, f)
 	if c == nil {
 		return
@@ -128,7 +126,7 @@ func (t *text) code(f *engine.Frame, s *symbol.Frame) {
 }
 
 // codeName is the place of an instruction in the function of a frame, or in its module.
-func codeName(f *engine.Frame, s *symbol.Frame, l *engine.Line) string {
+func codeName(f *trace.Frame, s *trace.Symbol, l *trace.Instruction) string {
 	elfAddress := f.ModuleOffset + l.Address - f.PC
 	switch {
 	case f.Module == nil:
@@ -151,7 +149,7 @@ func spaced(code []byte) string {
 }
 
 // code writes the instructions around the PC of a frame as a list.
-func (j *stackJSON) code(th *target.Thread, f *engine.Frame) {
+func (j *stackJSON) code(th *trace.Thread, f *trace.Frame) {
 	c := j.codes.code(th, f)
 	if c == nil {
 		return

@@ -9,8 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file finds recursions: consecutive frames of equal functions, repeated again and
@@ -51,21 +50,21 @@ func (p *cycle) times() int { return len(p.parts) / p.period }
 // frameKind identifies frames whose texts need not be compared: frames at one PC share their
 // symbols.
 type frameKind struct {
-	symbols                  *symbol.Frame
+	symbols                  *trace.Symbol
 	pc                       uint64 // where there are no symbols
 	isGuess, rests, isSignal bool
 }
 
 // cycleFinder gives numbers to functions and to cycles.
 type cycleFinder struct {
-	frames []engine.Frame
+	frames []trace.Frame
 	byText map[string]uint32
 	byKind map[frameKind]uint32
 	text   []byte
 }
 
 // cyclesOf are the parts of consecutive frames; nil where none is a cycle.
-func cyclesOf(frames []engine.Frame) []part {
+func cyclesOf(frames []trace.Frame) []part {
 	if len(frames) <= minHidden {
 		return nil
 	}
@@ -120,7 +119,7 @@ func (c *cycleFinder) frameKey(i int) uint32 {
 }
 
 // appendFunctions appends the names and places of a frame's functions to the text.
-func (c *cycleFinder) appendFunctions(f *engine.Frame) {
+func (c *cycleFinder) appendFunctions(f *trace.Frame) {
 	if f.Module != nil {
 		c.text = fmt.Appendf(c.text, " %d", f.Module.ID)
 	}
@@ -208,13 +207,13 @@ func (c *cycleFinder) cycleKey(parts []part) uint32 {
 }
 
 // linesOf is the number of frames of a report for parts.
-func linesOf(frames []engine.Frame, parts []part) int {
+func linesOf(frames []trace.Frame, parts []part) int {
 	return countLines(frames[parts[0].first:parts[len(parts)-1].end])
 }
 
 // linesOfEach is the number of frames of a report for each repetition of a cycle; 0 where
 // they differ.
-func (p *cycle) linesOfEach(frames []engine.Frame) int {
+func (p *cycle) linesOfEach(frames []trace.Frame) int {
 	n := linesOf(frames, p.parts[:p.period])
 	for i := p.period; i < len(p.parts); i += p.period {
 		if linesOf(frames, p.parts[i:i+p.period]) != n {
@@ -226,7 +225,7 @@ func (p *cycle) linesOfEach(frames []engine.Frame) int {
 
 // functionsOf are the functions of parts, innermost first, each as the next one names it,
 // including cycles within them.
-func functionsOf(frames []engine.Frame, parts []part) []string {
+func functionsOf(frames []trace.Frame, parts []part) []string {
 	var names []string
 	for i := range parts {
 		p := &parts[i]
@@ -243,7 +242,7 @@ func functionsOf(frames []engine.Frame, parts []part) []string {
 	return names
 }
 
-func functionsAt(f *engine.Frame) (names []string) {
+func functionsAt(f *trace.Frame) (names []string) {
 	if len(f.Symbols) == 0 {
 		names = append(names, "??")
 	}

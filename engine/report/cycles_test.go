@@ -11,18 +11,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // recursion is a stack of functions, each a letter: "i+f" is i inlined into f.
 func recursion(functions ...string) *given {
-	s := &engine.Stack{Thread: &target.Thread{ID: "7", Crashed: true}, Stopped: engine.Stopped{Reason: engine.StopOutermost}}
+	s := &trace.Stack{Thread: &trace.Thread{ID: "7", Crashed: true}, Stopped: trace.Stopped{Reason: trace.StopOutermost}}
 	for i, chain := range functions {
-		f := engine.Frame{PC: 0x1000 + uint64(i), FoundBy: engine.ByCFI}
+		f := trace.Frame{PC: 0x1000 + uint64(i), FoundBy: trace.ByCFI}
 		for _, name := range strings.Split(chain, "+") {
-			f.Symbols = append(f.Symbols, symbol.Frame{Function: name})
+			f.Symbols = append(f.Symbols, trace.Symbol{Function: name})
 		}
 		s.Frames = append(s.Frames, f)
 	}
@@ -121,7 +119,7 @@ func TestRecursionsPrintAsTheirCycles(t *testing.T) {
 func TestFramesThatDifferAreNoCycle(t *testing.T) {
 	g := recursion(repeated(60, "f")...)
 	frames := g.stacks[0].Frames
-	frames[20].FoundBy = engine.ByScan
+	frames[20].FoundBy = trace.ByScan
 	for i := 21; i < 60; i++ {
 		frames[i].RestsOnGuess = true
 	}
@@ -138,7 +136,7 @@ func TestFramesThatDifferAreNoCycle(t *testing.T) {
 func TestFramesLeftOutAreCounted(t *testing.T) {
 	g := recursion("f", "i+f", "f")
 	s := g.stacks[0]
-	s.Gap = engine.Gap{LeftOut: 261773, LeftOutCalls: 7, Outermost: []engine.Frame{{PC: 1, Symbols: []symbol.Frame{{Function: "main"}}, FoundBy: engine.ByCFI}}}
+	s.Gap = trace.Gap{LeftOut: 261773, LeftOutCalls: 7, Outermost: []trace.Frame{{PC: 1, Symbols: []trace.Symbol{{Function: "main"}}, FoundBy: trace.ByCFI}}}
 	want := []string{"#0 f", "#1 i", "#2 f", "#3 f", "... 261,773 frames left out", "#261784 main"}
 	if d := cmp.Diff(want, frameHeads(stackText(t, g, TextOptions{}))); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -151,7 +149,7 @@ func TestFramesLeftOutAreCounted(t *testing.T) {
 		t.Errorf("the last frame is %d, %s", last.Index, last.Function)
 	}
 	other := *s
-	other.Thread, other.LeftOut = &target.Thread{ID: "8", Crashed: true}, 3
+	other.Thread, other.LeftOut = &trace.Thread{ID: "8", Crashed: true}, 3
 	if text := stackText(t, reportOf(s, &other), TextOptions{}); !strings.Contains(text, "thread 8") {
 		t.Error("stacks of different lengths are one")
 	}

@@ -10,14 +10,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file describes the devices that executed waves, and counts the waves of each launch by
 // the reason for their stop.
 
 // addDevices adds the devices that executed waves.
-func (t *Target) addDevices(d *target.Devices, threads []*target.Thread) {
+func (t *Target) addDevices(d *trace.Devices, threads []*trace.Thread) {
 	for _, a := range d.Agents {
 		t.Agents = append(t.Agents, Agent{a.ID, a.Processor})
 	}
@@ -51,7 +51,7 @@ type waveState struct {
 }
 
 // countWaves counts the waves of each dispatch, by its ID.
-func countWaves(threads []*target.Thread) map[string]waveCount {
+func countWaves(threads []*trace.Thread) map[string]waveCount {
 	counts := map[string]waveCount{}
 	for _, th := range threads {
 		if th.Wave == nil {
@@ -95,7 +95,7 @@ func (c waveCount) String() string {
 func (s waveState) text() string {
 	switch {
 	case s.reason != "":
-		return "stopped by " + stopName(&target.Stop{Reason: s.reason, TrapID: s.trap, HasTrapID: s.hasTrap})
+		return "stopped by " + stopName(&trace.Stop{Reason: s.reason, TrapID: s.trap, HasTrapID: s.hasTrap})
 	case s.isRunning:
 		return "running"
 	}

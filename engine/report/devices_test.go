@@ -7,21 +7,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
 // TestDispatchesSayWhyTheirWavesStopped counts the waves of two dispatches.
 func TestDispatchesSayWhyTheirWavesStopped(t *testing.T) {
-	wave := func(dispatch string, isRunning bool, stop *target.Stop) *target.Thread {
-		return &target.Thread{Wave: &sdk.Wave{Dispatch: dispatch}, IsRunning: isRunning, Stop: stop}
+	wave := func(dispatch string, isRunning bool, stop *trace.Stop) *trace.Thread {
+		return &trace.Thread{Wave: &sdk.Wave{Dispatch: dispatch}, IsRunning: isRunning, Stop: stop}
 	}
-	trap := func(n uint32) *target.Stop {
-		return &target.Stop{Reason: sdk.StopTrap, TrapID: n, HasTrapID: true}
+	trap := func(n uint32) *trace.Stop {
+		return &trace.Stop{Reason: sdk.StopTrap, TrapID: n, HasTrapID: true}
 	}
-	fault := &target.Stop{Reason: sdk.StopMemoryFault}
+	fault := &trace.Stop{Reason: sdk.StopMemoryFault}
 	var of Target
-	of.addDevices(&target.Devices{
+	of.addDevices(&trace.Devices{
 		Agents: []sdk.TargetAgent{{ID: "1", Processor: "gfx90a"}, {ID: "2"}},
 		Queues: []sdk.TargetQueue{{ID: "1", Agent: "1"}, {ID: "2", Agent: "1"}},
 		Dispatches: []sdk.TargetDispatch{
@@ -29,7 +29,7 @@ func TestDispatchesSayWhyTheirWavesStopped(t *testing.T) {
 			{ID: "2", Queue: "2"},
 			{ID: "3", Queue: "2"},
 		},
-	}, []*target.Thread{
+	}, []*trace.Thread{
 		{}, wave("1", true, nil), wave("1", false, trap(3)), wave("1", false, fault), wave("1", true, nil),
 		wave("1", false, trap(2)), wave("1", false, nil), wave("1", false, trap(2)), wave("2", false, fault),
 	})

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // The versions of Firefox Profiler's processed profile format and of the one that it is
@@ -235,7 +235,7 @@ func (r *Profile) firefoxTimes() (t firefoxTimes) {
 }
 
 // clock is 1 for samples whose times are not by the recording's clock, else 0.
-func (r *Profile) clock(s *engine.ProfileSample) int {
+func (r *Profile) clock(s *trace.ProfileSample) int {
 	if s.Event >= 0 && r.p.Events[s.Event].OtherClock {
 		return 1
 	}
@@ -243,7 +243,7 @@ func (r *Profile) clock(s *engine.ProfileSample) int {
 }
 
 // nanoseconds is the time of a sample from the beginning of the file.
-func (t *firefoxTimes) nanoseconds(r *Profile, s *engine.ProfileSample) uint64 {
+func (t *firefoxTimes) nanoseconds(r *Profile, s *trace.ProfileSample) uint64 {
 	if s.Time == 0 {
 		return 0
 	}
@@ -291,7 +291,7 @@ func (f *firefoxWriter) interval() float64 {
 }
 
 // firefoxLibOf describes a module.
-func firefoxLibOf(m *engine.ProfileModule) firefoxLib {
+func firefoxLibOf(m *trace.ProfileModule) firefoxLib {
 	file := oneLine(m.Path)
 	lib := firefoxLib{
 		Arch: m.Arch, Name: path.Base(file), Path: file, DebugName: path.Base(file), DebugPath: file,

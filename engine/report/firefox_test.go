@@ -14,10 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // numberColumn is a column of a table: numbers, null as NaN.
@@ -309,17 +306,17 @@ Other [no frames]`, "\n")
 
 // waves is a recording of a thread of the CPU, and of waves in several states.
 func waves(times ...uint64) *recording {
-	r := newRecording(engine.ProfileEvent{Name: "cpu-clock", Unit: "nanoseconds"},
-		engine.ProfileEvent{Name: "gpu-pc-sampling", Unit: "count", States: true, Device: true})
-	r.States = []gpusamples.State{{}, {Name: "waitcnt", Stalled: true}, {Name: "valu"}}
+	r := newRecording(trace.ProfileEvent{Name: "cpu-clock", Unit: "nanoseconds"},
+		trace.ProfileEvent{Name: "gpu-pc-sampling", Unit: "count", States: true, Device: true})
+	r.States = []trace.WaveState{{}, {Name: "waitcnt", Stalled: true}, {Name: "valu"}}
 	host, gpu := r.module("host", 0, 0x1000), r.module("grade.co", 0, 0x1000)
-	main := r.frame(engine.ProfileFrame{PC: 0x10, Module: host, ModuleOffset: 0x10, Symbols: []symbol.Frame{{Function: "main"}}})
-	grade := r.frame(engine.ProfileFrame{PC: 0x20, Exact: true, Device: true, Module: gpu, ModuleOffset: 0x20,
-		Symbols: []symbol.Frame{{Function: "repair", Inlined: true}, {Function: "grade"}}})
-	first, stop := r.thread(1, 1, "host"), r.stop(engine.StopOutermost, "")
+	main := r.frame(trace.ProfileFrame{PC: 0x10, Module: host, ModuleOffset: 0x10, Symbols: []trace.Symbol{{Function: "main"}}})
+	grade := r.frame(trace.ProfileFrame{PC: 0x20, Exact: true, Device: true, Module: gpu, ModuleOffset: 0x20,
+		Symbols: []trace.Symbol{{Function: "repair", Inlined: true}, {Function: "grade"}}})
+	first, stop := r.thread(1, 1, "host"), r.stop(trace.StopOutermost, "")
 	cpu, wave := r.stack(main), r.stack(main, grade)
-	r.sample(engine.ProfileSample{Event: 0, Thread: first, Stack: cpu, Stop: stop, Weight: 4e6})
-	for i, s := range []engine.ProfileSample{
+	r.sample(trace.ProfileSample{Event: 0, Thread: first, Stack: cpu, Stop: stop, Weight: 4e6})
+	for i, s := range []trace.ProfileSample{
 		{Stack: wave}, {Stack: wave, State: 1}, {Stack: wave, State: 2}, {Stack: wave, State: 1},
 		{Stack: r.stack(grade), State: 1},
 	} {
@@ -360,8 +357,8 @@ grade;repair: GPU, stalled: waitcnt`, "\n")
 // TestFirefoxHasDispatchesAsMarkers: a run of a kernel is an interval, and a sample.
 func TestFirefoxHasDispatchesAsMarkers(t *testing.T) {
 	r := waves()
-	r.Events = append(r.Events, engine.ProfileEvent{Name: engine.KernelTimeEvent, Unit: "nanoseconds", Device: true})
-	r.sample(engine.ProfileSample{Event: 2, Stack: uint32(len(r.Stacks) - 1), Weight: 2_500_000})
+	r.Events = append(r.Events, trace.ProfileEvent{Name: trace.KernelTimeEvent, Unit: "nanoseconds", Device: true})
+	r.sample(trace.ProfileSample{Event: 2, Stack: uint32(len(r.Stacks) - 1), Weight: 2_500_000})
 	f := firefoxOf(t, r.view(t))
 	of := &f.Threads[2]
 	if diff := cmp.Diff([]numberColumn{{6}, {8.5}, {1}, {2.5}}, []numberColumn{of.Markers.StartTime, of.Markers.EndTime, of.Markers.Phase, of.Samples.Weight}); diff != "" {
@@ -393,7 +390,7 @@ func TestFirefoxTimes(t *testing.T) {
 	} {
 		r := waves(c.times...)
 		r.Events[1].OtherClock = c.isShifted
-		r.sample(engine.ProfileSample{Event: 0, Weight: 1e6}) // 6 ms behind the first
+		r.sample(trace.ProfileSample{Event: 0, Weight: 1e6}) // 6 ms behind the first
 		f := firefoxOf(t, r.view(t))
 		if diff := cmp.Diff(c.want, f.Threads[1].Samples.TimeDeltas); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", c.times, diff)
@@ -414,14 +411,14 @@ func TestFirefoxTimes(t *testing.T) {
 // address are less by it.
 func TestFirefoxAddressesCountFromTheImage(t *testing.T) {
 	for _, c := range []struct {
-		m      engine.ProfileModule
+		m      trace.ProfileModule
 		offset uint64
 		want   int64
 	}{
-		{engine.ProfileModule{LoadedModule: &target.LoadedModule{}}, 0x10, 0x10},
-		{engine.ProfileModule{LoadedModule: &target.LoadedModule{}, Start: 0xffffffff81000000, Kernel: true}, 0xffffffff81000010, 0x10},
-		{engine.ProfileModule{LoadedModule: &target.LoadedModule{}, Start: 0xffffffff81000000, Kernel: true}, 0x10, -1},
-		{engine.ProfileModule{LoadedModule: &target.LoadedModule{}}, 1 << 32, -1},
+		{trace.ProfileModule{Module: &trace.Module{}}, 0x10, 0x10},
+		{trace.ProfileModule{Module: &trace.Module{}, Start: 0xffffffff81000000, Kernel: true}, 0xffffffff81000010, 0x10},
+		{trace.ProfileModule{Module: &trace.Module{}, Start: 0xffffffff81000000, Kernel: true}, 0x10, -1},
+		{trace.ProfileModule{Module: &trace.Module{}}, 1 << 32, -1},
 	} {
 		t.Run(fmt.Sprintf("%#x", c.offset), func(t *testing.T) {
 			if got := firefoxAddress(&c.m, c.offset); got != c.want {
@@ -433,14 +430,14 @@ func TestFirefoxAddressesCountFromTheImage(t *testing.T) {
 
 // TestFirefoxCountsBy32Bits: 32,768 frames of 65,536 inlined calls each are refused.
 func TestFirefoxCountsBy32Bits(t *testing.T) {
-	r := newRecording(engine.ProfileEvent{Name: "cycles", Unit: "count"})
-	deep := r.frame(engine.ProfileFrame{Module: -1, Symbols: make([]symbol.Frame, 1<<16)})
+	r := newRecording(trace.ProfileEvent{Name: "cycles", Unit: "count"})
+	deep := r.frame(trace.ProfileFrame{Module: -1, Symbols: make([]trace.Symbol, 1<<16)})
 	at := uint32(0)
 	for range 1 << 15 {
-		r.Stacks = append(r.Stacks, engine.ProfileStack{Caller: at, Frame: deep})
+		r.Stacks = append(r.Stacks, trace.ProfileStack{Caller: at, Frame: deep})
 		at = uint32(len(r.Stacks) - 1)
 	}
-	r.sample(engine.ProfileSample{Stack: at, Thread: r.thread(1, 1, "deep"), Weight: 1})
+	r.sample(trace.ProfileSample{Stack: at, Thread: r.thread(1, 1, "deep"), Weight: 1})
 	var b bytes.Buffer
 	if err := r.view(t).WriteFirefox(&b); err == nil || !strings.Contains(err.Error(), "more than 1073741824 calls") || b.Len() > 0 {
 		t.Errorf("%v; %d bytes", err, b.Len())

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // firefoxTables are the tables that all threads of the file share (RawProfileSharedData). The
@@ -144,7 +144,7 @@ func (t *firefoxTables) lib(module int32) int32 {
 }
 
 // baseOf is the base of a module's addresses in the viewer: the first byte of its image.
-func baseOf(m *engine.ProfileModule) uint64 {
+func baseOf(m *trace.ProfileModule) uint64 {
 	if m.Kernel {
 		return m.Start
 	}
@@ -202,7 +202,7 @@ func (t *firefoxTables) addFrame(frame uint32) {
 
 // firefoxAddress is an ELF virtual address relative to the module's base; -1 where it does
 // not fit in 32 bits, as the viewer's addresses do.
-func firefoxAddress(m *engine.ProfileModule, offset uint64) int64 {
+func firefoxAddress(m *trace.ProfileModule, offset uint64) int64 {
 	if base := baseOf(m); offset >= base && offset-base <= math.MaxUint32 {
 		return int64(offset - base) //nolint:gosec // 32 bits
 	}
@@ -235,7 +235,7 @@ func (t *firefoxTables) addFunction(f profileFunction) int32 {
 
 // addLeaf adds the stack of a sample where it differs from other samples' by the state of the
 // wave, or where there is no frame.
-func (t *firefoxTables) addLeaf(s *engine.ProfileSample) {
+func (t *firefoxTables) addLeaf(s *trace.ProfileSample) {
 	leaf, isSpecial := t.leafOf(s)
 	if !isSpecial {
 		return
@@ -274,7 +274,7 @@ func (t *firefoxTables) addNoFrames() int32 {
 
 // leafOf reports whether a sample needs a stack of its own, apart from others with the same
 // frames.
-func (t *firefoxTables) leafOf(s *engine.ProfileSample) (leaf firefoxLeaf, isSpecial bool) {
+func (t *firefoxTables) leafOf(s *trace.ProfileSample) (leaf firefoxLeaf, isSpecial bool) {
 	leaf = firefoxLeaf{stack: s.Stack, state: s.State}
 	switch {
 	case s.Stack == 0:
@@ -286,7 +286,7 @@ func (t *firefoxTables) leafOf(s *engine.ProfileSample) (leaf firefoxLeaf, isSpe
 }
 
 // stack is the row of a sample's stack.
-func (t *firefoxTables) stack(s *engine.ProfileSample) int32 {
+func (t *firefoxTables) stack(s *trace.ProfileSample) int32 {
 	if leaf, isSpecial := t.leafOf(s); isSpecial {
 		return t.rowOfLeaf[leaf]
 	}
@@ -294,7 +294,7 @@ func (t *firefoxTables) stack(s *engine.ProfileSample) int32 {
 }
 
 // leafName is the string that names the innermost call of a sample.
-func (t *firefoxTables) leafName(s *engine.ProfileSample) int32 {
+func (t *firefoxTables) leafName(s *trace.ProfileSample) int32 {
 	if s.Stack == 0 {
 		return t.strings.intern(noFrames) // addLeaf added it
 	}

@@ -5,7 +5,7 @@ package report
 import (
 	"strconv"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // firefoxThread is a thread without its samples (RawThread). The viewer groups threads by
@@ -116,7 +116,7 @@ func (f *firefoxWriter) writeMarkers(thread *threadSamples) {
 
 // isOfDispatches reports whether the samples of an event are dispatches of kernels.
 func (r *Profile) isOfDispatches(event int16) bool {
-	return event >= 0 && r.p.Events[event].Device && r.p.Events[event].Name == engine.KernelTimeEvent
+	return event >= 0 && r.p.Events[event].Device && r.p.Events[event].Name == trace.KernelTimeEvent
 }
 
 // writeSamples writes the samples of a thread (RawSamplesTable). Nanoseconds are written as

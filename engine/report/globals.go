@@ -6,16 +6,15 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
 // Global is a variable of a target that was requested by name.
 type Global struct {
-	engine.GlobalVariable
-	Thread *target.Thread // in which it was read
+	trace.GlobalVariable
+	Thread *trace.Thread // in which it was read
 }
 
 // globals writes globals below the description of the target.
@@ -36,7 +35,7 @@ func (t *text) global(list []Global, g *Global) {
 		t.printf(" %s", t.faint("in "+m.label()))
 	}
 	if t.isVerbose {
-		t.printf(" %s", t.faint(about(&engine.Variable{Variable: g.Variable})))
+		t.printf(" %s", t.faint(about(&trace.FrameVariable{Variable: g.Variable})))
 	}
 	t.printf("\n")
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // Goroutine is a goroutine as Go's runtime describes it.
@@ -36,7 +36,7 @@ type CodePlace struct {
 }
 
 // goroutine writes the goroutine that a thread is, or which one it executes.
-func (j *stackJSON) goroutine(th *target.Thread) {
+func (j *stackJSON) goroutine(th *trace.Thread) {
 	if e := th.Executes; e != nil {
 		j.textMember("executes", e.ID)
 	}
@@ -72,7 +72,7 @@ func (j *indented) uintMember(name string, n uint64) {
 	j.put(strconv.FormatUint(n, 10))
 }
 
-func (j *stackJSON) codePlace(name string, place *target.CodePlace) {
+func (j *stackJSON) codePlace(name string, place *trace.CodePlace) {
 	if place == nil {
 		return
 	}
@@ -89,7 +89,7 @@ func (j *stackJSON) codePlace(name string, place *target.CodePlace) {
 
 // goroutineOf is the goroutine that a thread is, or that it executes; nil where there is
 // none.
-func goroutineOf(th *target.Thread) *target.Goroutine {
+func goroutineOf(th *trace.Thread) *trace.Goroutine {
 	if th.Goroutine == nil && th.Executes != nil {
 		th = th.Executes
 	}
@@ -98,7 +98,7 @@ func goroutineOf(th *target.Thread) *target.Goroutine {
 
 // isEqualGoroutine reports whether the goroutines of two threads have the same text, except
 // for their own IDs.
-func isEqualGoroutine(a, b *target.Thread) bool {
+func isEqualGoroutine(a, b *trace.Thread) bool {
 	x, y := goroutineOf(a), goroutineOf(b)
 	if x == nil || y == nil || x == y {
 		return x == y
@@ -108,7 +108,7 @@ func isEqualGoroutine(a, b *target.Thread) bool {
 
 // describe is the state of a goroutine, and its least wait in minutes, in the words of Go's
 // own tracebacks.
-func describe(g *target.Goroutine, minutes uint64) string {
+func describe(g *trace.Goroutine, minutes uint64) string {
 	text := g.State
 	if g.WaitReason != "" {
 		text = g.WaitReason
@@ -133,7 +133,7 @@ func describe(g *target.Goroutine, minutes uint64) string {
 
 // executor is the ID of the operating system's thread that a thread is, or that
 // executes it.
-func executor(th *target.Thread) string {
+func executor(th *trace.Thread) string {
 	if g := th.Goroutine; g != nil {
 		return g.Thread
 	}
@@ -144,8 +144,8 @@ func executor(th *target.Thread) string {
 // where there are none.
 func (t *text) goroutines(g *group) string {
 	var threads, list idList
-	var first *target.Goroutine
-	var thread *target.Thread
+	var first *trace.Goroutine
+	var thread *trace.Thread
 	minutes := ^uint64(0)
 	for i := range g.threads {
 		th := g.threads[i].Thread

@@ -10,35 +10,34 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // goroutineStacks are the stacks of a thread that crashed, of one that executes no
 // goroutine, and of goroutines: the first one is the thread's, two are equal, the
 // others wait in the same place as these, each with one thing that tells it from them.
 func goroutineStacks() *given {
-	origin := &target.GoroutineOrigin{
-		CreatedBy: &target.CodePlace{PC: 0x401, Function: "main.main", File: "/a/b.go", Line: 7},
-		StartedAt: &target.CodePlace{PC: 0x402, Function: "main.work"},
+	origin := &trace.GoroutineOrigin{
+		CreatedBy: &trace.CodePlace{PC: 0x401, Function: "main.main", File: "/a/b.go", Line: 7},
+		StartedAt: &trace.CodePlace{PC: 0x402, Function: "main.work"},
 	}
-	system := &target.GoroutineOrigin{CreatedBy: origin.CreatedBy, StartedAt: origin.StartedAt, IsSystem: true}
-	other := &target.GoroutineOrigin{CreatedBy: &target.CodePlace{PC: 0x403}}
-	waits := target.GoroutineState{State: "waiting", WaitReason: "chan \u202e receive"}
+	system := &trace.GoroutineOrigin{CreatedBy: origin.CreatedBy, StartedAt: origin.StartedAt, IsSystem: true}
+	other := &trace.GoroutineOrigin{CreatedBy: &trace.CodePlace{PC: 0x403}}
+	waits := trace.GoroutineState{State: "waiting", WaitReason: "chan \u202e receive"}
 	scanned, locked := waits, waits
 	scanned.IsScanned, locked.IsLocked = true, true
-	stack := func(id uint64, state target.GoroutineState, origin *target.GoroutineOrigin, parent uint64, pc uint64) *engine.Stack {
-		g := &target.Goroutine{ID: id, GoroutineState: &state, GoroutineOrigin: origin, Parent: parent, WaitSince: id * 1e9, WaitAtLeast: id * 30e9}
-		return &engine.Stack{
-			Thread:  &target.Thread{ID: fmt.Sprint("goroutine ", id), Name: "main.work", Goroutine: g},
-			Frames:  []engine.Frame{{PC: pc, FoundBy: engine.ByContext}},
-			Stopped: engine.Stopped{Reason: engine.StopOutermost},
+	stack := func(id uint64, state trace.GoroutineState, origin *trace.GoroutineOrigin, parent uint64, pc uint64) *trace.Stack {
+		g := &trace.Goroutine{ID: id, GoroutineState: &state, GoroutineOrigin: origin, Parent: parent, WaitSince: id * 1e9, WaitAtLeast: id * 30e9}
+		return &trace.Stack{
+			Thread:  &trace.Thread{ID: fmt.Sprint("goroutine ", id), Name: "main.work", Goroutine: g},
+			Frames:  []trace.Frame{{PC: pc, FoundBy: trace.ByContext}},
+			Stopped: trace.Stopped{Reason: trace.StopOutermost},
 		}
 	}
-	running := stack(1, target.GoroutineState{State: "running"}, &target.GoroutineOrigin{}, 0, 0x10)
+	running := stack(1, trace.GoroutineState{State: "running"}, &trace.GoroutineOrigin{}, 0, 0x10)
 	running.Thread.Crashed, running.Thread.Signal, running.Thread.Goroutine.Thread = true, 11, "4711"
-	thread := &engine.Stack{Thread: &target.Thread{ID: "4711", Name: "server", Crashed: true, Signal: 11, Executes: running.Thread}, Frames: running.Frames, Stopped: running.Stopped}
-	idle := &engine.Stack{Thread: &target.Thread{ID: "4712"}, Frames: stack(0, waits, origin, 0, 0x20).Frames, Stopped: running.Stopped}
+	thread := &trace.Stack{Thread: &trace.Thread{ID: "4711", Name: "server", Crashed: true, Signal: 11, Executes: running.Thread}, Frames: running.Frames, Stopped: running.Stopped}
+	idle := &trace.Stack{Thread: &trace.Thread{ID: "4712"}, Frames: stack(0, waits, origin, 0, 0x20).Frames, Stopped: running.Stopped}
 	return reportOf(thread, idle, running,
 		stack(5, waits, origin, 1, 0x20), stack(6, waits, origin, 1, 0x20), stack(7, waits, origin, 2, 0x20),
 		stack(8, scanned, origin, 1, 0x20), stack(9, locked, origin, 1, 0x20), stack(10, waits, system, 1, 0x20), stack(11, waits, other, 0, 0x20))

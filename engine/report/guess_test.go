@@ -9,35 +9,34 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // endings are stacks that end in an outermost frame: one is complete, one has a
 // guess, one ends where its return address is 0.
 func endings() *given {
-	bare := &target.Module{LoadedModule: target.LoadedModule{ID: 4}}
-	frame := func(pc uint64, found engine.FoundBy, rests bool, names ...string) engine.Frame {
-		f := engine.Frame{PC: pc, FoundBy: found, RestsOnGuess: rests, Module: &bare.LoadedModule, ModuleOffset: pc - 0x7000}
+	bare := &target.Module{Module: trace.Module{ID: 4}}
+	frame := func(pc uint64, found trace.FoundBy, rests bool, names ...string) trace.Frame {
+		f := trace.Frame{PC: pc, FoundBy: found, RestsOnGuess: rests, Module: &bare.Module, ModuleOffset: pc - 0x7000}
 		for _, name := range names {
-			f.Symbols = append(f.Symbols, symbol.Frame{Function: name, Inlined: len(f.Symbols) < len(names)-1})
+			f.Symbols = append(f.Symbols, trace.Symbol{Function: name, Inlined: len(f.Symbols) < len(names)-1})
 		}
 		return f
 	}
-	passing := func(f engine.Frame, n uint16) engine.Frame { f.PassedOver = n; return f }
-	outermost := engine.Stopped{Reason: engine.StopOutermost, Detail: "_start has no caller"}
+	passing := func(f trace.Frame, n uint16) trace.Frame { f.PassedOver = n; return f }
+	outermost := trace.Stopped{Reason: trace.StopOutermost, Detail: "_start has no caller"}
 	return &given{Head: Head{
 		Target:  Target{Kind: "elf-core", Path: "core", Problems: []string{}},
 		Modules: []Module{{ID: 4, Problem: "not found", Segments: []Segment{{Start: "0x7000", Size: "0x1000", Address: "0x0"}}}},
-	}, stacks: []*engine.Stack{
-		{Thread: &target.Thread{ID: "1"}, Stopped: outermost, Frames: []engine.Frame{
-			frame(0x7010, engine.ByContext, false, "f"), frame(0x7020, engine.ByCFI, false, "_start")}},
-		{Thread: &target.Thread{ID: "2"}, Stopped: outermost, Frames: []engine.Frame{
-			frame(0x7010, engine.ByContext, false, "inner", "f"), passing(frame(0x7030, engine.ByScan, false, "inner", "g"), 3),
-			frame(0x7020, engine.ByCFI, true, "inner", "_start")}},
-		{Thread: &target.Thread{ID: "3"}, EndAssumed: true, Stopped: engine.Stopped{Reason: engine.StopOutermost, Detail: "the return address is 0"},
-			Frames: []engine.Frame{frame(0x7010, engine.ByContext, false)}},
+	}, stacks: []*trace.Stack{
+		{Thread: &trace.Thread{ID: "1"}, Stopped: outermost, Frames: []trace.Frame{
+			frame(0x7010, trace.ByContext, false, "f"), frame(0x7020, trace.ByCFI, false, "_start")}},
+		{Thread: &trace.Thread{ID: "2"}, Stopped: outermost, Frames: []trace.Frame{
+			frame(0x7010, trace.ByContext, false, "inner", "f"), passing(frame(0x7030, trace.ByScan, false, "inner", "g"), 3),
+			frame(0x7020, trace.ByCFI, true, "inner", "_start")}},
+		{Thread: &trace.Thread{ID: "3"}, EndAssumed: true, Stopped: trace.Stopped{Reason: trace.StopOutermost, Detail: "the return address is 0"},
+			Frames: []trace.Frame{frame(0x7010, trace.ByContext, false)}},
 	}}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/listing"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -156,7 +157,7 @@ func jsonPositionOf(p *symbol.Position) jsonPosition {
 }
 
 // scopeName is the name of a function in its source.
-func scopeName(f *symbol.Frame) string { return cmp.Or(f.Name, f.Function) }
+func scopeName(f *trace.Symbol) string { return cmp.Or(f.Name, f.Function) }
 
 func jsonVariableOf(v *symbol.Variable) jsonIRVariable {
 	out := jsonIRVariable{
@@ -374,7 +375,7 @@ func (t *irText) position(p *symbol.Position) {
 }
 
 // place is FILE:LINE:COLUMN as far as it is known.
-func place(f *symbol.Frame) string {
+func place(f *trace.Symbol) string {
 	if f.Line == 0 {
 		return ""
 	}
@@ -402,7 +403,7 @@ func (t *irText) variable(v *symbol.Variable) {
 	case v.Function != "":
 		t.printf(", in %s", printable(v.Function))
 	}
-	if position := place(&symbol.Frame{File: v.File, Line: v.Line, Column: v.Column}); position != "" {
+	if position := place(&trace.Symbol{File: v.File, Line: v.Line, Column: v.Column}); position != "" {
 		t.printf(", %s", position)
 	}
 	if v.InlinedAt != "" {
@@ -435,7 +436,7 @@ func (t *irText) variable(v *symbol.Variable) {
 func (t *irText) macro(m *symbol.Macro) {
 	position := "command line"
 	if m.Line != 0 {
-		position = place(&symbol.Frame{File: m.File, Line: m.Line})
+		position = place(&trace.Symbol{File: m.File, Line: m.Line})
 	}
 	what := "#define"
 	if m.IsUndef {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // fakeIR has one of everything.
@@ -30,12 +31,12 @@ func (fakeIR) Records() iter.Seq[symbol.Record] {
 
 func (fakeIR) Positions() iter.Seq[symbol.Position] {
 	return slices.Values([]symbol.Position{
-		{Function: "f", Offset: 50, Frames: []symbol.Frame{{Function: "f"}}, Scopes: []string{""}},
-		{Function: "f", Instruction: 1, Offset: 52, Frames: []symbol.Frame{{Function: "f", File: "a.cl", Line: 2}}, Scopes: []string{""}},
-		{Function: "f", Instruction: 2, Offset: 54, Frames: []symbol.Frame{
+		{Function: "f", Offset: 50, Frames: []trace.Symbol{{Function: "f"}}, Scopes: []string{""}},
+		{Function: "f", Instruction: 1, Offset: 52, Frames: []trace.Symbol{{Function: "f", File: "a.cl", Line: 2}}, Scopes: []string{""}},
+		{Function: "f", Instruction: 2, Offset: 54, Frames: []trace.Symbol{
 			{Function: "g(int)", Name: "g", File: "a.cl", Line: 3, Column: 4, Inlined: true}, {Function: "f", Name: "f", File: "a.cl", Line: 9},
 		}, Scopes: []string{"%11", "%10"}},
-		{Function: "f", Instruction: 3, Offset: 56, Frames: []symbol.Frame{{Function: "f", Name: "f"}}, Scopes: []string{"%10"}},
+		{Function: "f", Instruction: 3, Offset: 56, Frames: []trace.Symbol{{Function: "f", Name: "f"}}, Scopes: []string{"%10"}},
 	})
 }
 

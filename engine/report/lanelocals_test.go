@@ -9,14 +9,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
 // laneVariables are a variable as lanes have it, by the text of each lane's value; "" has
 // none.
-func laneVariables(name string, texts ...string) (list []engine.Variable) {
+func laneVariables(name string, texts ...string) (list []trace.FrameVariable) {
 	words := (len(texts) + 63) / 64
 next:
 	for lane, text := range texts {
@@ -29,8 +28,8 @@ next:
 				continue next
 			}
 		}
-		v := engine.Variable{Variable: value.Variable{Kind: value.Local, Value: value.Value{Name: name, Type: "int", Text: text, HasText: true, Status: value.OK}}}
-		v.Lanes = make(engine.LaneSet, words)
+		v := trace.FrameVariable{Variable: trace.Variable{Kind: trace.KindLocal, Value: trace.Value{Name: name, Type: "int", Text: text, HasText: true, Status: trace.ValueOK}}}
+		v.Lanes = make(trace.LaneSet, words)
 		v.Lanes[lane/64] |= 1 << (lane % 64)
 		list = append(list, v)
 	}
@@ -46,13 +45,13 @@ func numbered(from, to int, text func(lane int) string) (texts []string) {
 	return texts
 }
 
-func localsText(t *testing.T, list []engine.Variable, all engine.LaneSet) string {
+func localsText(t *testing.T, list []trace.FrameVariable, all trace.LaneSet) string {
 	t.Helper()
 	s := waveStack("w")
 	f := &s.Frames[0]
 	f.Symbols = f.Symbols[1:]
-	f.Details.Lanes = []engine.LaneGroup{{Lanes: all, State: engine.LaneActive, PC: f.PC, HasPC: true}}
-	f.Details.Locals = [][]engine.Variable{list}
+	f.Details.Lanes = []trace.LaneGroup{{Lanes: all, State: trace.LaneActive, PC: f.PC, HasPC: true}}
+	f.Details.Locals = [][]trace.FrameVariable{list}
 	out := stackText(t, reportOf(s), TextOptions{})
 	var lines []string
 	for line := range strings.Lines(out) {
@@ -65,10 +64,10 @@ func localsText(t *testing.T, list []engine.Variable, all engine.LaneSet) string
 
 // TestTextOfLanesValues is about 64 lanes: values that all of them have, a few, many.
 func TestTextOfLanesValues(t *testing.T) {
-	all := engine.LaneSet{^uint64(0)}
+	all := trace.LaneSet{^uint64(0)}
 	for _, c := range []struct {
 		name, want string
-		list       []engine.Variable
+		list       []trace.FrameVariable
 	}{
 		{"one", "n = 5\n", laneVariables("n", numbered(0, 64, func(int) string { return "5" })...)},
 		{"of some", "n lanes 8-63 = 5\n", laneVariables("n", numbered(8, 64, func(int) string { return "5" })...)},
@@ -90,19 +89,19 @@ func TestTextOfLanesValues(t *testing.T) {
 		})
 	}
 	two := append(laneVariables("x", "1", "2"), laneVariables("x", "3", "4")...)
-	if diff := cmp.Diff("x lanes 0 = 1\nx lanes 1 = 2\nx lanes 0 = 3\nx lanes 1 = 4\n", localsText(t, two, engine.LaneSet{3})); diff != "" {
+	if diff := cmp.Diff("x lanes 0 = 1\nx lanes 1 = 2\nx lanes 0 = 3\nx lanes 1 = 4\n", localsText(t, two, trace.LaneSet{3})); diff != "" {
 		t.Errorf("two variables of one name (-want +got):\n%s", diff)
 	}
 }
 
 // waitingStack is that of a wave, with variables of the lanes that execute and of one that
 // waits in an inlined call.
-func waitingStack(id string, thread uint64) *engine.Stack {
+func waitingStack(id string, thread uint64) *trace.Stack {
 	s := waveStack(id)
 	d := s.Frames[0].Details
-	d.Locals = [][]engine.Variable{nil, laneVariables("w", "27")}
+	d.Locals = [][]trace.FrameVariable{nil, laneVariables("w", "27")}
 	d.Locals[1][0].Place = locexpr.RegisterLocation(3, locexpr.Scope{Thread: thread})
-	d.Lanes[1].Locals = [][]engine.Variable{laneVariables("wear", "", "18"), laneVariables("w", "", "18")}
+	d.Lanes[1].Locals = [][]trace.FrameVariable{laneVariables("wear", "", "18"), laneVariables("w", "", "18")}
 	return s
 }
 

@@ -11,40 +11,38 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
 // waveStack is the stack of a wave in divergent code, which goes on in a host
 // thread that waits.
-func waveStack(id string) *engine.Stack {
-	kernel := symbol.Frame{Function: "grade", File: "grade.cl", Line: 23, Column: 3, Start: 0x1600, HasStart: true}
-	inlined := []symbol.Frame{{Function: "repair", File: "grade.cl", Line: 8, Inlined: true}, kernel}
-	launch := &target.Launch{Thread: "7", Kind: "dispatch", Evidence: target.LaunchWaiting}
+func waveStack(id string) *trace.Stack {
+	kernel := trace.Symbol{Function: "grade", File: "grade.cl", Line: 23, Column: 3, Start: 0x1600, HasStart: true}
+	inlined := []trace.Symbol{{Function: "repair", File: "grade.cl", Line: 8, Inlined: true}, kernel}
+	launch := &trace.Launch{Thread: "7", Kind: "dispatch", Evidence: trace.LaunchWaiting}
 	inGroup := sdk.Wave{Kernel: "grade", Dispatch: "1", InGroup: 2, HasInGroup: true}
-	return &engine.Stack{
-		Thread: &target.Thread{ID: id, Arch: "amdgpu", LaunchedBy: launch, Wave: &inGroup},
+	return &trace.Stack{
+		Thread: &trace.Thread{ID: id, Arch: "amdgpu", LaunchedBy: launch, Wave: &inGroup},
 		Lanes:  4,
-		Frames: []engine.Frame{{PC: 0x7f0016b4, ModuleOffset: 0x16b4, Exact: true, FoundBy: engine.ByContext, Symbols: inlined, Details: &engine.FrameDetails{Lanes: []engine.LaneGroup{
-			{Lanes: engine.LaneSet{1}, State: engine.LaneActive, PC: 0x7f0016b4, HasPC: true, Symbols: inlined},
-			{Lanes: engine.LaneSet{2}, State: engine.LaneInactive, PC: 0x7f0016c4, HasPC: true, Symbols: []symbol.Frame{
+		Frames: []trace.Frame{{PC: 0x7f0016b4, ModuleOffset: 0x16b4, Exact: true, FoundBy: trace.ByContext, Symbols: inlined, Details: &trace.FrameDetails{Lanes: []trace.LaneGroup{
+			{Lanes: trace.LaneSet{1}, State: trace.LaneActive, PC: 0x7f0016b4, HasPC: true, Symbols: inlined},
+			{Lanes: trace.LaneSet{2}, State: trace.LaneInactive, PC: 0x7f0016c4, HasPC: true, Symbols: []trace.Symbol{
 				{Function: "repair", File: "grade.cl", Line: 11, Column: 2, Inlined: true}, kernel}},
-			{Lanes: engine.LaneSet{4}, State: engine.LaneInactive},
-			{Lanes: engine.LaneSet{8}, State: engine.LaneNotOnEntry},
+			{Lanes: trace.LaneSet{4}, State: trace.LaneInactive},
+			{Lanes: trace.LaneSet{8}, State: trace.LaneNotOnEntry},
 		}}}},
-		Stopped: engine.Stopped{Reason: engine.StopOutermost, Detail: "grade is a kernel"},
-		Launchers: []engine.Launcher{{
+		Stopped: trace.Stopped{Reason: trace.StopOutermost, Detail: "grade is a kernel"},
+		Launchers: []trace.Launcher{{
 			Launch: launch,
-			Frames: []engine.Frame{{PC: 0x401043, FoundBy: engine.ByContext, Symbols: []symbol.Frame{
+			Frames: []trace.Frame{{PC: 0x401043, FoundBy: trace.ByContext, Symbols: []trace.Symbol{
 				{Function: "wait_for", Line: 21, File: "host.c", Inlined: true}, {Function: "main", Line: 32, File: "host.c"}}}},
-			Stopped: engine.Stopped{Reason: engine.StopNoRow, Detail: "no call frame information"},
+			Stopped: trace.Stopped{Reason: trace.StopNoRow, Detail: "no call frame information"},
 		}},
 	}
 }
 
-func reportOf(stacks ...*engine.Stack) *given {
+func reportOf(stacks ...*trace.Stack) *given {
 	return &given{Head: Head{Target: Target{Kind: "snapshot", Path: "s", Problems: []string{}}, Modules: []Module{}}, stacks: stacks}
 }
 
@@ -130,15 +128,15 @@ func TestJSONHasLanesAndTheFramesOfTheLauncher(t *testing.T) {
 // TestWavesThatAreEqualAreOneStack is ten thousand waves at one place, of which
 // some differ in what their lanes do, and two crashed.
 func TestWavesThatAreEqualAreOneStack(t *testing.T) {
-	var stacks []*engine.Stack
+	var stacks []*trace.Stack
 	for i := range 10000 {
 		s := waveStack(fmt.Sprintf("w%d", i))
 		s.Thread.Wave.InGroup = uint32(i)
 		switch i {
 		case 5:
-			s.Frames[0].Lanes()[0].Lanes = engine.LaneSet{3}
+			s.Frames[0].Lanes()[0].Lanes = trace.LaneSet{3}
 		case 6:
-			s.Launchers[0].Launch = &target.Launch{Thread: "8", Evidence: target.LaunchWaiting}
+			s.Launchers[0].Launch = &trace.Launch{Thread: "8", Evidence: trace.LaunchWaiting}
 			s.Thread.LaunchedBy = s.Launchers[0].Launch
 		case 7, 8:
 			s.Thread.Crashed, s.Thread.Signal = true, 11
@@ -171,13 +169,13 @@ func TestWavesThatAreEqualAreOneStack(t *testing.T) {
 
 func TestLauncherWithoutAStack(t *testing.T) {
 	s := waveStack("w")
-	s.Launchers[0].Frames, s.Launchers[0].Stopped = nil, engine.Stopped{}
+	s.Launchers[0].Frames, s.Launchers[0].Stopped = nil, trace.Stopped{}
 	s.Launchers[0].Problem = "thread 7 is not in the target"
 	if text := stackText(t, reportOf(s), TextOptions{}); !strings.HasSuffix(text, "\n  launched by thread 7, whose stack is not known: thread 7 is not in the target\n") {
 		t.Error(text)
 	}
 	s.Launchers[0].Problem = ""
-	s.Thread.LaunchedBy.Evidence = target.LaunchQueue
+	s.Thread.LaunchedBy.Evidence = trace.LaunchQueue
 	if text := stackText(t, reportOf(s), TextOptions{}); !strings.Contains(text, "work-item 8, launched by thread 7 (dispatch, queue)\n") ||
 		!strings.HasSuffix(text, "not active on entry\n") {
 		t.Error(text)

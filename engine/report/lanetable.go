@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/value"
 )
 
@@ -31,7 +31,7 @@ func (r *laneRun) lanes() string {
 
 // laneTable writes the values of a variable in lanes, in the order of the lanes; false where
 // they are few, or have parts.
-func (t *text) laneTable(values []engine.Variable) bool {
+func (t *text) laneTable(values []trace.FrameVariable) bool {
 	if len(values) < manyValues {
 		return false
 	}
@@ -76,7 +76,7 @@ func (t *text) laneTable(values []engine.Variable) bool {
 }
 
 // laneRuns are the lanes that have a value, as runs.
-func laneRuns(values []engine.Variable) (runs []laneRun) {
+func laneRuns(values []trace.FrameVariable) (runs []laneRun) {
 	texts := map[uint32]string{}
 	last := uint32(0)
 	for i := range values {

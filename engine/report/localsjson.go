@@ -3,14 +3,13 @@
 package report
 
 import (
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
 // locals writes the variables of a function of a frame as a list of Variable. space names the
 // address spaces of the architecture.
-func (j *stackJSON) locals(f *engine.Frame, level int, space func(locexpr.AddressSpace) string) {
+func (j *stackJSON) locals(f *trace.Frame, level int, space func(locexpr.AddressSpace) string) {
 	if !j.hasLocals {
 		return
 	}
@@ -23,7 +22,7 @@ func (j *stackJSON) locals(f *engine.Frame, level int, space func(locexpr.Addres
 }
 
 // variables writes variables as a list of Variable.
-func (j *stackJSON) variables(list []engine.Variable, space func(locexpr.AddressSpace) string) {
+func (j *stackJSON) variables(list []trace.FrameVariable, space func(locexpr.AddressSpace) string) {
 	for i := range list {
 		v := &list[i]
 		j.begin(v.Name, string(v.Kind))
@@ -44,7 +43,7 @@ func (j *indented) begin(name, kind string) {
 }
 
 // variable writes the members of a Variable behind its name and kind.
-func (j *indented) variable(v *value.Variable, space func(locexpr.AddressSpace) string) {
+func (j *indented) variable(v *trace.Variable, space func(locexpr.AddressSpace) string) {
 	if v.Line > 0 {
 		j.numberMember("line", v.Line)
 	}
@@ -56,7 +55,7 @@ func (j *indented) variable(v *value.Variable, space func(locexpr.AddressSpace) 
 }
 
 // value writes the members of a Value behind its name.
-func (j *indented) value(v *value.Value, space func(locexpr.AddressSpace) string) {
+func (j *indented) value(v *trace.Value, space func(locexpr.AddressSpace) string) {
 	j.textMember("type", v.Type)
 	if v.HasText {
 		j.stringMember("value", v.Text)

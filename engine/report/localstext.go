@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/value"
 )
 
@@ -14,17 +14,17 @@ import (
 const localsIndent = "        "
 
 // locals writes the variables of a function of a frame.
-func (t *text) locals(f *engine.Frame, level int) {
+func (t *text) locals(f *trace.Frame, level int) {
 	if list := f.Locals(); level < len(list) {
 		t.variables(list[level], lanesThatExecute(f))
 	}
 }
 
 // lanesThatExecute are the active lanes of a frame.
-func lanesThatExecute(f *engine.Frame) (all engine.LaneSet) {
+func lanesThatExecute(f *trace.Frame) (all trace.LaneSet) {
 	groups := f.Lanes()
 	for i := range groups {
-		if groups[i].State == engine.LaneActive {
+		if groups[i].State == trace.LaneActive {
 			all = groups[i].Lanes
 		}
 	}
@@ -32,7 +32,7 @@ func lanesThatExecute(f *engine.Frame) (all engine.LaneSet) {
 }
 
 // waiting writes the variables of lanes that wait at other places.
-func (t *text) waiting(groups []engine.LaneGroup, width int) {
+func (t *text) waiting(groups []trace.LaneGroup, width int) {
 	for i := range groups {
 		g := &groups[i]
 		for level, list := range g.Locals {
@@ -46,7 +46,7 @@ func (t *text) waiting(groups []engine.LaneGroup, width int) {
 }
 
 // waitingIn writes the function in which lanes have the variables that follow.
-func (t *text) waitingIn(g *engine.LaneGroup, level, width int) {
+func (t *text) waitingIn(g *trace.LaneGroup, level, width int) {
 	name := "??"
 	if level < len(g.Symbols) && g.Symbols[level].Function != "" {
 		name = g.Symbols[level].Function
@@ -56,7 +56,7 @@ func (t *text) waitingIn(g *engine.LaneGroup, level, width int) {
 
 // variables writes variables. Where lanes differ several have one name; all are the lanes of
 // the whole list.
-func (t *text) variables(list []engine.Variable, all engine.LaneSet) {
+func (t *text) variables(list []trace.FrameVariable, all trace.LaneSet) {
 	for len(list) > 0 {
 		n := sameVariable(list)
 		if !t.laneTable(list[:n]) {
@@ -69,7 +69,7 @@ func (t *text) variables(list []engine.Variable, all engine.LaneSet) {
 }
 
 // sameVariable is the number of leading elements that are one variable in several lanes.
-func sameVariable(list []engine.Variable) (n int) {
+func sameVariable(list []trace.FrameVariable) (n int) {
 	first := &list[0]
 	seen := slices.Clone(first.Lanes)
 	for n = 1; n < len(list); n++ {
@@ -88,7 +88,7 @@ func sameVariable(list []engine.Variable) (n int) {
 }
 
 // variable writes a variable in a line.
-func (t *text) variable(v *engine.Variable, all engine.LaneSet) {
+func (t *text) variable(v *trace.FrameVariable, all trace.LaneSet) {
 	t.printf(localsIndent+"%s", variableName(v))
 	if v.Lanes != nil && !slices.Equal(v.Lanes, all) {
 		t.printf(" %s", t.faint("lanes "+v.Lanes.String()))
@@ -98,7 +98,7 @@ func (t *text) variable(v *engine.Variable, all engine.LaneSet) {
 	t.printf("\n")
 }
 
-func variableName(v *engine.Variable) string {
+func variableName(v *trace.FrameVariable) string {
 	if v.Name == "" {
 		return "<unnamed " + string(v.Kind) + ">"
 	}
@@ -106,7 +106,7 @@ func variableName(v *engine.Variable) string {
 }
 
 // remarks writes the remarks on a variable behind its value.
-func (t *text) remarks(v *engine.Variable) {
+func (t *text) remarks(v *trace.FrameVariable) {
 	if v.IsShadowed {
 		t.printf(" %s", t.faint("(shadowed)"))
 	}
@@ -116,7 +116,7 @@ func (t *text) remarks(v *engine.Variable) {
 }
 
 // about is the verbose description of a variable beside its value.
-func about(v *engine.Variable) string {
+func about(v *trace.FrameVariable) string {
 	parts := []string{string(v.Kind)}
 	if v.Type != "" {
 		parts = append(parts, v.Type)

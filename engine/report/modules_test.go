@@ -8,8 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // A dump of another machine names hundreds of modules whose files are not here: those that
@@ -29,7 +28,7 @@ func TestModulesWithoutFilesAreListedWhereAFrameIsInThem(t *testing.T) {
 			head.Modules = append(head.Modules, Module{ID: i, Path: fmt.Sprintf("lib%d.so", i), Problem: "no file", isMissing: true})
 		}
 		w.setHead(head)
-		w.physical(&engine.Frame{Module: &target.LoadedModule{ID: 0}}, 0, 1)
+		w.physical(&trace.Frame{Module: &trace.Module{ID: 0}}, 0, 1)
 		w.modules(tt.all)
 		if err := w.Flush(); err != nil {
 			t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // maxOTLP is the largest size of a message of Protocol Buffers.
@@ -153,7 +153,7 @@ func (r *Profile) newOTLP() *otlpBuilder {
 		}
 		b.periods = append(b.periods, period)
 	}
-	g := otlpGroups{b: b, last: make(map[engine.ProfileSample]uint32), processOf: map[int]uint32{}}
+	g := otlpGroups{b: b, last: make(map[trace.ProfileSample]uint32), processOf: map[int]uint32{}}
 	for i := range r.p.Samples {
 		s := &r.p.Samples[i]
 		if !r.isRequested(s) {
@@ -209,13 +209,13 @@ func (b *otlpBuilder) order() []uint32 {
 // otlpGroups finds the groups of samples.
 type otlpGroups struct {
 	b         *otlpBuilder
-	last      map[engine.ProfileSample]uint32 // by the members of a sample that matter
+	last      map[trace.ProfileSample]uint32 // by the members of a sample that matter
 	processOf map[int]uint32
 }
 
 // group is the group of a sample.
-func (g *otlpGroups) group(s *engine.ProfileSample) uint32 {
-	key := engine.ProfileSample{Thread: s.Thread, State: s.State, Launch: s.Launch}
+func (g *otlpGroups) group(s *trace.ProfileSample) uint32 {
+	key := trace.ProfileSample{Thread: s.Thread, State: s.State, Launch: s.Launch}
 	group, ok := g.last[key]
 	if !ok {
 		group = g.find(s)
@@ -225,7 +225,7 @@ func (g *otlpGroups) group(s *engine.ProfileSample) uint32 {
 }
 
 // find is group without the cache.
-func (g *otlpGroups) find(s *engine.ProfileSample) uint32 {
+func (g *otlpGroups) find(s *trace.ProfileSample) uint32 {
 	b, t := g.b, &g.b.r.p.Threads[s.Thread]
 	id := otlpIdentity{pid: max(t.PID, -1), tid: max(t.TID, -1), comm: oneLine(t.Comm), launch: s.Launch.String()}
 	if s.State > 0 && int(s.State) < len(b.r.p.States) {

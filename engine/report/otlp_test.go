@@ -16,9 +16,7 @@ import (
 	profiles "go.opentelemetry.io/proto/otlp/profiles/v1development"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/otlpcheck"
 )
 
@@ -68,24 +66,24 @@ func otlpSamples(messages ...*profiles.ProfilesData) otlpcheck.Samples {
 // names; functions without lines; frames of the kernel, of accelerators and nowhere.
 func anyRecording(random *rand.Rand) *recording {
 	r := newRecording(
-		engine.ProfileEvent{Name: "cpu-clock", Unit: "nanoseconds"}, engine.ProfileEvent{Name: "cpu-clock", Unit: "count"},
-		engine.ProfileEvent{Name: "gpu-pc-sampling", Unit: "count", Lanes: true, States: true, Device: true})
+		trace.ProfileEvent{Name: "cpu-clock", Unit: "nanoseconds"}, trace.ProfileEvent{Name: "cpu-clock", Unit: "count"},
+		trace.ProfileEvent{Name: "gpu-pc-sampling", Unit: "count", Lanes: true, States: true, Device: true})
 	texts := []string{"", "a", "b\xff", "c.c", "/x/d.go", "e.rs", "\n", strings.Repeat("long", 50)}
 	text := func() string { return texts[random.IntN(len(texts))] }
-	r.States = []gpusamples.State{{}, {Name: "waitcnt", Stalled: true}, {Name: "issued"}, {Name: "a\nb"}, {Name: "a\rb"}}
+	r.States = []trace.WaveState{{}, {Name: "waitcnt", Stalled: true}, {Name: "issued"}, {Name: "a\nb"}, {Name: "a\rb"}}
 	for range 5 {
 		m := r.module(text(), random.Uint64N(3)<<12, random.Uint64N(3)<<12)
 		r.Modules[m].Arch = []string{"x86_64", "amdgpu", "visa", ""}[random.IntN(4)]
 		r.Modules[m].BuildID = []byte(text())
 	}
 	for range 20 {
-		f := engine.ProfileFrame{
+		f := trace.ProfileFrame{
 			PC: random.Uint64N(4) * (math.MaxUint64 / 3), Module: int32(random.IntN(len(r.Modules)+1)) - 1,
 			Exact: random.IntN(2) == 0, Kernel: random.IntN(4) == 0, Device: random.IntN(4) == 0,
-			FoundBy: []engine.FoundBy{engine.ByCFI, engine.ByScan, engine.ByFramePointer, engine.ByContext}[random.IntN(4)],
+			FoundBy: []trace.FoundBy{trace.ByCFI, trace.ByScan, trace.ByFramePointer, trace.ByContext}[random.IntN(4)],
 		}
 		for range random.IntN(3) {
-			f.Symbols = append(f.Symbols, symbol.Frame{
+			f.Symbols = append(f.Symbols, trace.Symbol{
 				Function: text(), LinkageName: text(), File: text(), Line: random.IntN(3), Column: random.IntN(2),
 				StartFile: text(), StartLine: random.IntN(3),
 			})
@@ -95,16 +93,16 @@ func anyRecording(random *rand.Rand) *recording {
 	for i := range 4 {
 		r.thread(random.IntN(4)-1, i-1, text())
 	}
-	r.stop(engine.StopOutermost, "")
+	r.stop(trace.StopOutermost, "")
 	for range random.IntN(200) {
 		stack := make([]uint32, random.IntN(6))
 		for i := range stack {
 			stack[i] = uint32(random.IntN(len(r.Frames)))
 		}
-		r.sample(engine.ProfileSample{
+		r.sample(trace.ProfileSample{
 			Event: int16(random.IntN(4)) - 1, Thread: uint32(random.IntN(len(r.Threads))), Stack: r.stack(stack...),
 			Weight: []uint64{0, 1, 7, math.MaxUint64}[random.IntN(4)], ActiveLanes: uint16(random.IntN(65)),
-			State: uint8(random.IntN(len(r.States))), Launch: engine.LaunchEvidence(random.IntN(4)),
+			State: uint8(random.IntN(len(r.States))), Launch: trace.LaunchEvidence(random.IntN(4)),
 		})
 	}
 	return r
@@ -190,20 +188,20 @@ func TestOTLPRequestsAreFewAndFull(t *testing.T) {
 
 // manyStacks is a recording of as many stacks.
 func manyStacks(n int) *recording {
-	r := newRecording(engine.ProfileEvent{Name: "cpu-clock", Unit: "nanoseconds"})
+	r := newRecording(trace.ProfileEvent{Name: "cpu-clock", Unit: "nanoseconds"})
 	m := r.module("/opt/work", 0x400000, 0x500000)
 	for i := range 1000 {
-		r.frame(engine.ProfileFrame{PC: 0x400000 + uint64(i)*16, Module: m, ModuleOffset: uint64(i) * 16,
-			Symbols: []symbol.Frame{{Function: fmt.Sprintf("function_%d", i), File: "/src/work.cc", Line: i}}})
+		r.frame(trace.ProfileFrame{PC: 0x400000 + uint64(i)*16, Module: m, ModuleOffset: uint64(i) * 16,
+			Symbols: []trace.Symbol{{Function: fmt.Sprintf("function_%d", i), File: "/src/work.cc", Line: i}}})
 	}
 	r.thread(1, 1, "work")
-	r.stop(engine.StopOutermost, "")
+	r.stop(trace.StopOutermost, "")
 	for i := range n {
 		frames := make([]uint32, 20)
 		for j := range frames {
 			frames[j] = uint32((i / max(1, 1<<(2*(19-j)))) * 7 % 1000)
 		}
-		r.sample(engine.ProfileSample{Stack: r.stack(frames...), Weight: 1e6})
+		r.sample(trace.ProfileSample{Stack: r.stack(frames...), Weight: 1e6})
 	}
 	return r
 }
@@ -223,31 +221,31 @@ func attributesOf(d *profiles.ProfilesDictionary, indices []int32) string {
 }
 
 func TestOTLPLocationsSayWhatTheyAreOf(t *testing.T) {
-	r := newRecording(engine.ProfileEvent{Name: "cpu-clock", Unit: "nanoseconds"})
+	r := newRecording(trace.ProfileEvent{Name: "cpu-clock", Unit: "nanoseconds"})
 	work, gcn := r.module("work", 0x1000, 0x2000), r.module("grade.co", 0x3000, 0x4000)
 	kernel, xe, odd := r.module("[kernel.kallsyms]", 1<<63, 1<<63+4096), r.module("xe", 0x5000, 0x6000), r.module("odd", 0x7000, 0x8000)
 	r.Modules[gcn].Arch, r.Modules[xe].Arch, r.Modules[odd].Arch = "amdgpu", "visa", "other"
 	r.Modules[work].BuildID = []byte{0xab}
-	in := func(file string) []symbol.Frame {
-		return []symbol.Frame{{Function: "inlined", File: "a.h", Inlined: true}, {Function: "f", File: file}}
+	in := func(file string) []trace.Symbol {
+		return []trace.Symbol{{Function: "inlined", File: "a.h", Inlined: true}, {Function: "f", File: file}}
 	}
 	want := map[uint64]string{}
 	var frames []uint32
 	for i, c := range []struct {
-		frame engine.ProfileFrame
+		frame trace.ProfileFrame
 		want  string
 	}{
-		{engine.ProfileFrame{Module: work}, "profile.frame.type=native"},
-		{engine.ProfileFrame{Module: work, Symbols: in("/src/a.go")}, "profile.frame.type=go"},
-		{engine.ProfileFrame{Module: work, Symbols: in("lib.rs")}, "profile.frame.type=rust"},
-		{engine.ProfileFrame{Module: work, Symbols: in("/src.go/a")}, "profile.frame.type=native"},
-		{engine.ProfileFrame{Module: work, FoundBy: engine.ByScan}, "profile.frame.type=native unwindd.frame.guess=scan"},
-		{engine.ProfileFrame{Module: kernel, Kernel: true, Symbols: in("a.rs")}, "profile.frame.type=kernel"},
-		{engine.ProfileFrame{Module: gcn, Device: true}, "profile.frame.type=amdgpu"},
-		{engine.ProfileFrame{Module: xe, Device: true}, "profile.frame.type=intelgpu"},
-		{engine.ProfileFrame{Module: odd, Device: true}, "profile.frame.type=gpu"},
-		{engine.ProfileFrame{Module: -1, Device: true}, "profile.frame.type=gpu"},
-		{engine.ProfileFrame{Module: -1}, "profile.frame.type=native"},
+		{trace.ProfileFrame{Module: work}, "profile.frame.type=native"},
+		{trace.ProfileFrame{Module: work, Symbols: in("/src/a.go")}, "profile.frame.type=go"},
+		{trace.ProfileFrame{Module: work, Symbols: in("lib.rs")}, "profile.frame.type=rust"},
+		{trace.ProfileFrame{Module: work, Symbols: in("/src.go/a")}, "profile.frame.type=native"},
+		{trace.ProfileFrame{Module: work, FoundBy: trace.ByScan}, "profile.frame.type=native unwindd.frame.guess=scan"},
+		{trace.ProfileFrame{Module: kernel, Kernel: true, Symbols: in("a.rs")}, "profile.frame.type=kernel"},
+		{trace.ProfileFrame{Module: gcn, Device: true}, "profile.frame.type=amdgpu"},
+		{trace.ProfileFrame{Module: xe, Device: true}, "profile.frame.type=intelgpu"},
+		{trace.ProfileFrame{Module: odd, Device: true}, "profile.frame.type=gpu"},
+		{trace.ProfileFrame{Module: -1, Device: true}, "profile.frame.type=gpu"},
+		{trace.ProfileFrame{Module: -1}, "profile.frame.type=native"},
 	} {
 		c.frame.PC, c.frame.Exact = uint64(i+1), true
 		want[c.frame.PC] = c.want
@@ -255,10 +253,10 @@ func TestOTLPLocationsSayWhatTheyAreOf(t *testing.T) {
 	}
 	// Of a name alone nothing else is known.
 	want[0] = ""
-	frames = append(frames, r.frame(engine.ProfileFrame{Module: -1, Exact: true, Symbols: in("")}))
+	frames = append(frames, r.frame(trace.ProfileFrame{Module: -1, Exact: true, Symbols: in("")}))
 	r.thread(1, 1, "")
-	r.stop(engine.StopOutermost, "")
-	r.sample(engine.ProfileSample{Stack: r.stack(frames...), Weight: 1})
+	r.stop(trace.StopOutermost, "")
+	r.sample(trace.ProfileSample{Stack: r.stack(frames...), Weight: 1})
 	d := wholeOTLP(t, r.view(t)).Dictionary
 	got := map[uint64]string{}
 	for _, l := range d.LocationTable[1:] {
@@ -280,15 +278,15 @@ func TestOTLPLocationsSayWhatTheyAreOf(t *testing.T) {
 }
 
 func TestOTLPSamplesSayWhatIsKnownOfWaves(t *testing.T) {
-	r := newRecording(engine.ProfileEvent{Name: "gpu", Unit: "count", Lanes: true, Device: true, States: true})
-	r.States = []gpusamples.State{{}, {Name: "waitcnt", Stalled: true}}
+	r := newRecording(trace.ProfileEvent{Name: "gpu", Unit: "count", Lanes: true, Device: true, States: true})
+	r.States = []trace.WaveState{{}, {Name: "waitcnt", Stalled: true}}
 	r.thread(5, 6, "work")
 	r.thread(-1, -1, "")
-	r.stop(engine.StopOutermost, "")
-	r.sample(engine.ProfileSample{Weight: 1, ActiveLanes: 3, State: 1, Launch: engine.LaunchProbe})
-	r.sample(engine.ProfileSample{Weight: 1, ActiveLanes: 4, State: 1, Launch: engine.LaunchProbe})
-	r.sample(engine.ProfileSample{Weight: 1, Launch: engine.LaunchNear})
-	r.sample(engine.ProfileSample{Weight: 1, Thread: 1})
+	r.stop(trace.StopOutermost, "")
+	r.sample(trace.ProfileSample{Weight: 1, ActiveLanes: 3, State: 1, Launch: trace.EvidenceProbe})
+	r.sample(trace.ProfileSample{Weight: 1, ActiveLanes: 4, State: 1, Launch: trace.EvidenceProbe})
+	r.sample(trace.ProfileSample{Weight: 1, Launch: trace.EvidenceNear})
+	r.sample(trace.ProfileSample{Weight: 1, Thread: 1})
 	d := wholeOTLP(t, r.view(t))
 	got := map[string]int64{}
 	for _, of := range d.ResourceProfiles {
@@ -365,7 +363,7 @@ func TestOTLPTimesAreThoseOfTheDayWhereTheyAreKnown(t *testing.T) {
 }
 
 func TestOTLPOfNoSamplesHasAProfileOfEachValue(t *testing.T) {
-	r := newRecording(engine.ProfileEvent{Name: "cpu-clock", Unit: "nanoseconds"}, engine.ProfileEvent{Name: "x", Unit: "count", Lanes: true})
+	r := newRecording(trace.ProfileEvent{Name: "cpu-clock", Unit: "nanoseconds"}, trace.ProfileEvent{Name: "x", Unit: "count", Lanes: true})
 	d := wholeOTLP(t, r.view(t))
 	if n := len(d.ResourceProfiles[0].ScopeProfiles[0].Profiles); n != 3 {
 		t.Errorf("%d profiles, expected 3", n)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // The attributes, by the semantic conventions of OpenTelemetry where they have a name,
@@ -118,7 +118,7 @@ func (b *otlpBuilder) mapping(m *profile.Mapping) otlpMapping {
 	return out
 }
 
-func (b *otlpBuilder) frameAttributes(f *engine.ProfileFrame) (list []uint32) {
+func (b *otlpBuilder) frameAttributes(f *trace.ProfileFrame) (list []uint32) {
 	if kind := b.r.frameType(f); kind != "" {
 		list = append(list, b.attribute(otlpAttribute{key: otlpFrameType, text: kind}))
 	}
@@ -130,7 +130,7 @@ func (b *otlpBuilder) frameAttributes(f *engine.ProfileFrame) (list []uint32) {
 
 // frameType is the profile.frame.type of a frame; "" where it has no address, so that only a
 // name is known.
-func (r *Profile) frameType(f *engine.ProfileFrame) string {
+func (r *Profile) frameType(f *trace.ProfileFrame) string {
 	kind := ""
 	if f.Module >= 0 {
 		kind = otlpDeviceFrames[r.p.Modules[f.Module].Arch]

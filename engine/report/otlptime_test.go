@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -25,7 +26,7 @@ func TestOTLPHasTheTimeOfTheDay(t *testing.T) {
 		args := append([]string{"record", "-q", "-e", "page-faults:u", "-c", "1", "--call-graph", "dwarf,1024", "-o", path}, c.clock...)
 		oracle.Run(t, "perf", append(args, "--", "true")...)
 		after := time.Now().UnixNano()
-		r := recordedProfile(t, recordedEngine(t, engine.Options{}), path, engine.ProfileOptions{})
+		r := recordedProfile(t, recordedEngine(t, engine.Options{}), path, trace.ProfileOptions{})
 		d := &profiles.ProfilesData{}
 		if err := proto.Unmarshal([]byte(formOf(t, r.WriteOTLP)), d); err != nil {
 			t.Fatal(err)

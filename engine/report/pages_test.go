@@ -16,6 +16,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // servePages serves the pages of a profile until the test ends, which must be well.
@@ -220,7 +221,7 @@ func TestSourcesOutsideTheRootAreNotShown(t *testing.T) {
 	source := filepath.Join(root, "example/words.cc")
 	page := func() string {
 		t.Helper()
-		rooted := recordedProfile(t, recordedEngine(t, engine.Options{Sysroot: root}), wordsRecording, engine.ProfileOptions{})
+		rooted := recordedProfile(t, recordedEngine(t, engine.Options{Sysroot: root}), wordsRecording, trace.ProfileOptions{})
 		url := servePages(t, rooted, ServeOptions{Sysroot: root})
 		status, _, body := ask(t, "GET", url+"/ui/source?f=insert", nil)
 		if status != http.StatusOK || !strings.Contains(body, "words.cc") {

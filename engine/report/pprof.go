@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // pprof is the profile in the format of profile.proto: a sample type for every event, and
@@ -111,7 +111,7 @@ type pprofSums struct {
 
 type pprofSample struct{ stack, thread uint32 }
 
-func (b *pprofBuilder) sample(s *engine.ProfileSample) {
+func (b *pprofBuilder) sample(s *trace.ProfileSample) {
 	key := pprofSample{b.stacks.number(s.Stack), s.Thread}
 	i, ok := b.samples[key]
 	if !ok {
@@ -165,7 +165,7 @@ func (b *pprofBuilder) depth(stack uint32) (n int) {
 }
 
 // label labels a sample with its thread, by the labels of perf_data_converter.
-func (b *pprofBuilder) label(s *profile.Sample, t *engine.ProfileThread) {
+func (b *pprofBuilder) label(s *profile.Sample, t *trace.ProfileThread) {
 	number := func(name string, n int) {
 		if n >= 0 {
 			if s.NumLabel == nil {
@@ -275,7 +275,7 @@ func (b *pprofBuilder) location(frame uint32) *profile.Location {
 }
 
 // mark is the suffix of the names of a frame's functions.
-func (b *pprofBuilder) mark(f *engine.ProfileFrame) string {
+func (b *pprofBuilder) mark(f *trace.ProfileFrame) string {
 	fn := profileFunction{isGuess: b.r.marksGuesses && f.FoundBy.IsGuess()}
 	if b.isMarked {
 		fn.isKernel, fn.isDevice = f.Kernel, f.Device

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // Profile writes the profile of a recording, or of some of its events, in several formats:
@@ -21,7 +21,7 @@ type Profile struct {
 	// The output does not depend on it.
 	Jobs int
 
-	p      *engine.Profile
+	p      *trace.Profile
 	values []profileValue
 	// valueOf is the value of an event's weights, by event, from event -1 on; -1: the event
 	// was not requested. The event's other values follow it.
@@ -60,7 +60,7 @@ const unknownEvent = "unknown"
 const activeLanes = ":active-lanes"
 
 // NewProfile prepares to write a profile: all of it, or the named events.
-func NewProfile(p *engine.Profile, events ...string) (*Profile, error) {
+func NewProfile(p *trace.Profile, events ...string) (*Profile, error) {
 	r := &Profile{p: p, valueOf: make([]int, len(p.Events)+1), isFiltered: len(events) > 0}
 	var names []string
 	for i := range r.valueOf {
@@ -103,7 +103,7 @@ func NewProfile(p *engine.Profile, events ...string) (*Profile, error) {
 // for formats without another sign of them: WritePprof, WriteFolded, WriteSpeedscope and
 // WriteFirefox. The text and the page always show guesses, and JSON and OTLP have a member.
 func (r *Profile) MarkGuesses() *Profile {
-	if r.marksGuesses || !slices.ContainsFunc(r.p.Frames, func(f engine.ProfileFrame) bool { return f.FoundBy.IsGuess() }) {
+	if r.marksGuesses || !slices.ContainsFunc(r.p.Frames, func(f trace.ProfileFrame) bool { return f.FoundBy.IsGuess() }) {
 		return r
 	}
 	marked := *r
@@ -162,10 +162,10 @@ func (r *Profile) isOfWaves(event int16) bool {
 }
 
 // isRequested reports whether a sample is of a requested event.
-func (r *Profile) isRequested(s *engine.ProfileSample) bool { return r.valueOf[s.Event+1] >= 0 }
+func (r *Profile) isRequested(s *trace.ProfileSample) bool { return r.valueOf[s.Event+1] >= 0 }
 
 // amount is the amount of a value in a sample.
-func (v *profileValue) amount(s *engine.ProfileSample) uint64 {
+func (v *profileValue) amount(s *trace.ProfileSample) uint64 {
 	switch {
 	case !v.has(s):
 		return 0
@@ -176,7 +176,7 @@ func (v *profileValue) amount(s *engine.ProfileSample) uint64 {
 }
 
 // has reports whether a sample has the value at all.
-func (v *profileValue) has(s *engine.ProfileSample) bool {
+func (v *profileValue) has(s *trace.ProfileSample) bool {
 	return s.Event == v.event && (v.kind != valueOfState || v.states[s.State])
 }
 
@@ -276,7 +276,7 @@ func (r *Profile) nameFunctions() {
 }
 
 // unknownName names a frame by its address in its module.
-func (r *Profile) unknownName(f *engine.ProfileFrame) string {
+func (r *Profile) unknownName(f *trace.ProfileFrame) string {
 	switch {
 	case f.Module >= 0:
 		return fmt.Sprintf("%s+0x%x", r.moduleName(f), f.ModuleOffset)
@@ -287,7 +287,7 @@ func (r *Profile) unknownName(f *engine.ProfileFrame) string {
 }
 
 // moduleName is the name of a frame's module, in brackets.
-func (r *Profile) moduleName(f *engine.ProfileFrame) string {
+func (r *Profile) moduleName(f *trace.ProfileFrame) string {
 	switch {
 	case f.Module < 0 && f.Kernel:
 		return "[kernel]"
@@ -334,6 +334,6 @@ func oneLine(s string) string {
 }
 
 // comm is the name of a sample's thread.
-func (r *Profile) comm(s *engine.ProfileSample) string {
+func (r *Profile) comm(s *trace.ProfileSample) string {
 	return oneLine(r.p.Threads[s.Thread].Comm)
 }

@@ -20,43 +20,40 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/pprof/profile"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // recording makes profiles by hand.
 type recording struct {
-	engine.Profile
-	stacks map[engine.ProfileStack]uint32
+	trace.Profile
+	stacks map[trace.ProfileStack]uint32
 }
 
-func newRecording(events ...engine.ProfileEvent) *recording {
+func newRecording(events ...trace.ProfileEvent) *recording {
 	return &recording{
-		Profile: engine.Profile{Path: "perf.data", Events: events, Stacks: make([]engine.ProfileStack, 1)},
-		stacks:  map[engine.ProfileStack]uint32{},
+		Profile: trace.Profile{Path: "perf.data", Events: events, Stacks: make([]trace.ProfileStack, 1)},
+		stacks:  map[trace.ProfileStack]uint32{},
 	}
 }
 
 func (r *recording) module(path string, start, end uint64) int32 {
-	r.Modules = append(r.Modules, engine.ProfileModule{
-		LoadedModule: &target.LoadedModule{ID: 40 + len(r.Modules), Path: path, Arch: "x86_64"}, Start: start, End: end,
+	r.Modules = append(r.Modules, trace.ProfileModule{
+		Module: &trace.Module{ID: 40 + len(r.Modules), Path: path, Arch: "x86_64"}, Start: start, End: end,
 		Kernel: strings.HasPrefix(path, "[kernel"),
 	})
 	return int32(len(r.Modules) - 1)
 }
 
-func (r *recording) frame(f engine.ProfileFrame) uint32 {
+func (r *recording) frame(f trace.ProfileFrame) uint32 {
 	if f.FoundBy == "" {
-		f.FoundBy = engine.ByCFI
+		f.FoundBy = trace.ByCFI
 	}
 	r.Frames = append(r.Frames, f)
 	return uint32(len(r.Frames) - 1)
 }
 
-func (r *recording) stop(reason engine.StopReason, detail string) uint16 {
-	s := engine.Stopped{Reason: reason, Detail: detail}
+func (r *recording) stop(reason trace.StopReason, detail string) uint16 {
+	s := trace.Stopped{Reason: reason, Detail: detail}
 	if i := slices.Index(r.Stops, s); i >= 0 {
 		return uint16(i)
 	}
@@ -65,7 +62,7 @@ func (r *recording) stop(reason engine.StopReason, detail string) uint16 {
 }
 
 func (r *recording) thread(pid, tid int, comm string) uint32 {
-	t := engine.ProfileThread{PID: pid, TID: tid, Comm: comm}
+	t := trace.ProfileThread{PID: pid, TID: tid, Comm: comm}
 	if i := slices.Index(r.Threads, t); i >= 0 {
 		return uint32(i)
 	}
@@ -77,7 +74,7 @@ func (r *recording) thread(pid, tid int, comm string) uint32 {
 func (r *recording) stack(frames ...uint32) uint32 {
 	var at uint32
 	for _, f := range frames {
-		key := engine.ProfileStack{Caller: at, Frame: f}
+		key := trace.ProfileStack{Caller: at, Frame: f}
 		next, ok := r.stacks[key]
 		if !ok {
 			next = uint32(len(r.Stacks))
@@ -89,7 +86,7 @@ func (r *recording) stack(frames ...uint32) uint32 {
 	return at
 }
 
-func (r *recording) sample(s engine.ProfileSample) {
+func (r *recording) sample(s trace.ProfileSample) {
 	s.Time = 1e9 + uint64(len(r.Samples))*1e6
 	r.Samples = append(r.Samples, s)
 }
@@ -106,9 +103,9 @@ func (r *recording) view(t testing.TB, events ...string) *Profile {
 // workday is a recording that has one of everything.
 func workday() *recording {
 	r := newRecording(
-		engine.ProfileEvent{Name: "cpu-clock", Unit: "nanoseconds"},
-		engine.ProfileEvent{Name: "page-faults", Unit: "count"},
-		engine.ProfileEvent{Name: "gpu-pc-sampling", Unit: "count", Lanes: true, Device: true},
+		trace.ProfileEvent{Name: "cpu-clock", Unit: "nanoseconds"},
+		trace.ProfileEvent{Name: "page-faults", Unit: "count"},
+		trace.ProfileEvent{Name: "gpu-pc-sampling", Unit: "count", Lanes: true, Device: true},
 	)
 	work := r.module("/opt/work", 0x400000, 0x402000)
 	r.Modules[work].BuildID = []byte{0xab, 0xcd}
@@ -118,47 +115,47 @@ func workday() *recording {
 	r.Modules[kernel].BuildID = []byte{0x12}
 	gpu := r.module("grade.co", 0x100000, 0x101000)
 
-	sym := func(name, linkage string, line, start int) symbol.Frame {
-		return symbol.Frame{Function: name, LinkageName: linkage, File: "/src/work.cc", Line: line,
+	sym := func(name, linkage string, line, start int) trace.Symbol {
+		return trace.Symbol{Function: name, LinkageName: linkage, File: "/src/work.cc", Line: line,
 			StartFile: "/src/work.cc", StartLine: start}
 	}
-	physical := func(s symbol.Frame, start uint64) symbol.Frame { s.Start, s.HasStart = start, true; return s }
-	inlined := func(s symbol.Frame) symbol.Frame { s.Inlined = true; return s }
+	physical := func(s trace.Symbol, start uint64) trace.Symbol { s.Start, s.HasStart = start, true; return s }
+	inlined := func(s trace.Symbol) trace.Symbol { s.Inlined = true; return s }
 
-	start := r.frame(engine.ProfileFrame{PC: 0x400105, Module: work, ModuleOffset: 0x105,
-		Symbols: []symbol.Frame{physical(symbol.Frame{Function: "_start"}, 0x100)}})
-	main := r.frame(engine.ProfileFrame{PC: 0x400210, Module: work, ModuleOffset: 0x210,
-		Symbols: []symbol.Frame{physical(sym("main", "", 40, 38), 0x200)}})
-	spin := r.frame(engine.ProfileFrame{PC: 0x400310, Module: work, ModuleOffset: 0x310,
-		Symbols: []symbol.Frame{
+	start := r.frame(trace.ProfileFrame{PC: 0x400105, Module: work, ModuleOffset: 0x105,
+		Symbols: []trace.Symbol{physical(trace.Symbol{Function: "_start"}, 0x100)}})
+	main := r.frame(trace.ProfileFrame{PC: 0x400210, Module: work, ModuleOffset: 0x210,
+		Symbols: []trace.Symbol{physical(sym("main", "", 40, 38), 0x200)}})
+	spin := r.frame(trace.ProfileFrame{PC: 0x400310, Module: work, ModuleOffset: 0x310,
+		Symbols: []trace.Symbol{
 			inlined(sym("std::min<int>(int, int)", "_ZSt3minIiEii", 7, 5)),
 			physical(sym("spin(int)", "_Z4spini", 22, 20), 0x300),
 		}})
-	deep := r.frame(engine.ProfileFrame{PC: 0x400420, Module: work, ModuleOffset: 0x420,
-		Symbols: []symbol.Frame{physical(sym("deep(int; odd\nname)", "_Z4deepi", 13, 11), 0x400)}})
-	leaf := r.frame(engine.ProfileFrame{PC: 0x400430, Exact: true, FoundBy: engine.ByContext, Module: work, ModuleOffset: 0x430,
-		Symbols: []symbol.Frame{physical(sym("deep(int; odd\nname)", "_Z4deepi", 14, 11), 0x400)}})
-	unnamed := r.frame(engine.ProfileFrame{PC: 0x7f1234, Exact: true, FoundBy: engine.ByContext, Module: libc, ModuleOffset: 0x1234})
-	scanned := r.frame(engine.ProfileFrame{PC: 0x400210, FoundBy: engine.ByScan, Module: work, ModuleOffset: 0x210,
+	deep := r.frame(trace.ProfileFrame{PC: 0x400420, Module: work, ModuleOffset: 0x420,
+		Symbols: []trace.Symbol{physical(sym("deep(int; odd\nname)", "_Z4deepi", 13, 11), 0x400)}})
+	leaf := r.frame(trace.ProfileFrame{PC: 0x400430, Exact: true, FoundBy: trace.ByContext, Module: work, ModuleOffset: 0x430,
+		Symbols: []trace.Symbol{physical(sym("deep(int; odd\nname)", "_Z4deepi", 14, 11), 0x400)}})
+	unnamed := r.frame(trace.ProfileFrame{PC: 0x7f1234, Exact: true, FoundBy: trace.ByContext, Module: libc, ModuleOffset: 0x1234})
+	scanned := r.frame(trace.ProfileFrame{PC: 0x400210, FoundBy: trace.ByScan, Module: work, ModuleOffset: 0x210,
 		Symbols: r.Frames[main].Symbols})
-	nowhere := r.frame(engine.ProfileFrame{PC: 0x66, Exact: true, FoundBy: engine.ByContext, Module: -1})
-	fault := r.frame(engine.ProfileFrame{PC: 0xffffffff81000010, Exact: true, FoundBy: "callchain", Kernel: true, Module: kernel,
-		ModuleOffset: 0xffffffff81000010, Symbols: []symbol.Frame{{Function: "clear_page"}}})
-	entry := r.frame(engine.ProfileFrame{PC: 0xffffffff81000100, FoundBy: "callchain", Kernel: true, Module: kernel,
+	nowhere := r.frame(trace.ProfileFrame{PC: 0x66, Exact: true, FoundBy: trace.ByContext, Module: -1})
+	fault := r.frame(trace.ProfileFrame{PC: 0xffffffff81000010, Exact: true, FoundBy: "callchain", Kernel: true, Module: kernel,
+		ModuleOffset: 0xffffffff81000010, Symbols: []trace.Symbol{{Function: "clear_page"}}})
+	entry := r.frame(trace.ProfileFrame{PC: 0xffffffff81000100, FoundBy: "callchain", Kernel: true, Module: kernel,
 		ModuleOffset: 0xffffffff81000100})
-	grade := r.frame(engine.ProfileFrame{PC: 0x100040, Exact: true, FoundBy: engine.ByContext, Device: true, Module: gpu, ModuleOffset: 0x40,
-		Symbols: []symbol.Frame{{Function: "grade"}}})
+	grade := r.frame(trace.ProfileFrame{PC: 0x100040, Exact: true, FoundBy: trace.ByContext, Device: true, Module: gpu, ModuleOffset: 0x40,
+		Symbols: []trace.Symbol{{Function: "grade"}}})
 
 	first, second := r.thread(10, 10, "work"), r.thread(10, 11, "worker <1>")
 	other := r.thread(20, 20, "odd;\x1bname")
 	nobody := r.thread(-1, -1, "")
-	outermost := r.stop(engine.StopOutermost, "the return address is undefined")
-	cut := r.stop(engine.StopEndOfStack, "the recorded stack ends at 0x7ff0")
-	lostModule := r.stop(engine.StopNoModule, "0x66 is in no code object")
-	launched := r.stop(engine.StopOutermost, "")
+	outermost := r.stop(trace.StopOutermost, "the return address is undefined")
+	cut := r.stop(trace.StopEndOfStack, "the recorded stack ends at 0x7ff0")
+	lostModule := r.stop(trace.StopNoModule, "0x66 is in no code object")
+	launched := r.stop(trace.StopOutermost, "")
 
 	clock := func(thread uint32, stop uint16, frames ...uint32) {
-		r.sample(engine.ProfileSample{Event: 0, Thread: thread, Stack: r.stack(frames...), Stop: stop, Weight: 1e6})
+		r.sample(trace.ProfileSample{Event: 0, Thread: thread, Stack: r.stack(frames...), Stop: stop, Weight: 1e6})
 	}
 	clock(first, outermost, start, main, spin, deep, deep, leaf)
 	clock(first, outermost, start, main, spin, deep, leaf)
@@ -168,12 +165,12 @@ func workday() *recording {
 	clock(second, cut, spin, deep, leaf)
 	clock(first, outermost, start, scanned, unnamed)
 	clock(other, lostModule, nowhere)
-	clock(other, r.stop(engine.StopNoRow, "no registers"))
-	r.sample(engine.ProfileSample{Event: 1, Thread: first, Stack: r.stack(start, main, entry, fault), Stop: outermost, Weight: 3})
-	r.sample(engine.ProfileSample{Event: 1, Thread: first, Stack: r.stack(start, main, entry, fault), Stop: outermost, Weight: 4})
-	r.sample(engine.ProfileSample{Event: 2, Thread: first, Stack: r.stack(start, main, grade), Stop: launched, Weight: 1, ActiveLanes: 48})
-	r.sample(engine.ProfileSample{Event: 2, Thread: nobody, Stack: r.stack(grade), Stop: launched, Weight: 1, ActiveLanes: 16})
-	r.sample(engine.ProfileSample{Event: -1, Thread: second, Stack: r.stack(start, main), Stop: outermost, Weight: 1})
+	clock(other, r.stop(trace.StopNoRow, "no registers"))
+	r.sample(trace.ProfileSample{Event: 1, Thread: first, Stack: r.stack(start, main, entry, fault), Stop: outermost, Weight: 3})
+	r.sample(trace.ProfileSample{Event: 1, Thread: first, Stack: r.stack(start, main, entry, fault), Stop: outermost, Weight: 4})
+	r.sample(trace.ProfileSample{Event: 2, Thread: first, Stack: r.stack(start, main, grade), Stop: launched, Weight: 1, ActiveLanes: 48})
+	r.sample(trace.ProfileSample{Event: 2, Thread: nobody, Stack: r.stack(grade), Stop: launched, Weight: 1, ActiveLanes: 16})
+	r.sample(trace.ProfileSample{Event: -1, Thread: second, Stack: r.stack(start, main), Stop: outermost, Weight: 1})
 	r.Problems = []string{"perf.data: cut at 4096 bytes"}
 	r.Lost = 2
 	return r
@@ -210,12 +207,12 @@ worker <1>;spin(int);std::min<int>(int, int);deep(int: odd?name);deep(int: odd?n
 
 func TestFoldedLinesOfAnyNamesAreSorted(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	r := newRecording(engine.ProfileEvent{Name: "e", Unit: "count"})
+	r := newRecording(trace.ProfileEvent{Name: "e", Unit: "count"})
 	var frames []uint32
 	for _, name := range []string{"a", "a 1", "a;", "a-b", "a:b", "b", "a 1;", "ab", "é", "a\xff"} {
-		frames = append(frames, r.frame(engine.ProfileFrame{Module: -1, Symbols: []symbol.Frame{{Function: name}}}))
+		frames = append(frames, r.frame(trace.ProfileFrame{Module: -1, Symbols: []trace.Symbol{{Function: name}}}))
 	}
-	outermost := r.stop(engine.StopOutermost, "")
+	outermost := r.stop(trace.StopOutermost, "")
 	var total uint64
 	for range 2000 {
 		var stack []uint32
@@ -224,7 +221,7 @@ func TestFoldedLinesOfAnyNamesAreSorted(t *testing.T) {
 		}
 		weight := random.Uint64N(20)
 		total += weight
-		r.sample(engine.ProfileSample{Thread: r.thread(1, 1, []string{"a", "a 1"}[random.IntN(2)]), Stack: r.stack(stack...), Stop: outermost, Weight: weight})
+		r.sample(trace.ProfileSample{Thread: r.thread(1, 1, []string{"a", "a 1"}[random.IntN(2)]), Stack: r.stack(stack...), Stop: outermost, Weight: weight})
 	}
 	var b strings.Builder
 	if err := r.view(t).WriteFolded(&b, "e"); err != nil {
@@ -253,13 +250,13 @@ func TestFoldedLinesOfAnyNamesAreSorted(t *testing.T) {
 }
 
 func TestFoldedStacksMayBeAsDeepAsTheyWere(t *testing.T) {
-	r := newRecording(engine.ProfileEvent{Name: "e", Unit: "count"})
-	f := r.frame(engine.ProfileFrame{Module: -1, Symbols: []symbol.Frame{{Function: "f"}}})
+	r := newRecording(trace.ProfileEvent{Name: "e", Unit: "count"})
+	f := r.frame(trace.ProfileFrame{Module: -1, Symbols: []trace.Symbol{{Function: "f"}}})
 	stack := make([]uint32, 100_000)
 	for i := range stack {
 		stack[i] = f
 	}
-	r.sample(engine.ProfileSample{Thread: r.thread(1, 1, "t"), Stack: r.stack(stack...), Stop: r.stop(engine.StopFrameLimit, ""), Weight: 1})
+	r.sample(trace.ProfileSample{Thread: r.thread(1, 1, "t"), Stack: r.stack(stack...), Stop: r.stop(trace.StopFrameLimit, ""), Weight: 1})
 	p := r.view(t)
 	for name, write := range formats(p) {
 		var b bytes.Buffer
@@ -513,9 +510,9 @@ problem: perf.data: cut at 4096 bytes
 	for i := range 100 {
 		r.Problems = append(r.Problems, fmt.Sprint("problem ", i))
 		m := r.module(fmt.Sprint("/lib", i), 0, 0)
-		r.Events = append(r.Events, engine.ProfileEvent{Name: "e", Unit: "count"})
-		r.sample(engine.ProfileSample{
-			Event: int16(i), Stack: r.stack(r.frame(engine.ProfileFrame{Module: m})), Weight: 1,
+		r.Events = append(r.Events, trace.ProfileEvent{Name: "e", Unit: "count"})
+		r.sample(trace.ProfileSample{
+			Event: int16(i), Stack: r.stack(r.frame(trace.ProfileFrame{Module: m})), Weight: 1,
 			Stop: r.stop(r.Stops[i%len(r.Stops)].Reason, fmt.Sprint(i)),
 		})
 	}
@@ -557,9 +554,9 @@ func TestOnlyTheEventsAskedForAreWritten(t *testing.T) {
 }
 
 func TestEventsOfOneNameAreToldApart(t *testing.T) {
-	r := newRecording(make([]engine.ProfileEvent, 0)...)
+	r := newRecording(make([]trace.ProfileEvent, 0)...)
 	for _, name := range []string{"cycles", "cycles", "", "unknown"} {
-		r.Events = append(r.Events, engine.ProfileEvent{Name: name, Unit: "count"})
+		r.Events = append(r.Events, trace.ProfileEvent{Name: name, Unit: "count"})
 	}
 	want := []string{"cycles", "cycles#2", "#1", "unknown#1"}
 	if diff := cmp.Diff(want, r.view(t).Events()); diff != "" {
@@ -581,7 +578,7 @@ func TestEqualProfilesGiveEqualBytes(t *testing.T) {
 }
 
 func TestARecordingWithoutSamplesIsWritten(t *testing.T) {
-	for _, events := range [][]engine.ProfileEvent{nil, {{Name: "cycles", Unit: "count"}}} {
+	for _, events := range [][]trace.ProfileEvent{nil, {{Name: "cycles", Unit: "count"}}} {
 		p := newRecording(events...).view(t)
 		for name, write := range formats(p) {
 			var b bytes.Buffer
@@ -596,10 +593,10 @@ func TestARecordingWithoutSamplesIsWritten(t *testing.T) {
 }
 
 func TestWeightsDoNotWrapAround(t *testing.T) {
-	r := newRecording(engine.ProfileEvent{Name: "e", Unit: "count"})
-	thread, stop := r.thread(1, 1, "t"), r.stop(engine.StopOutermost, "")
+	r := newRecording(trace.ProfileEvent{Name: "e", Unit: "count"})
+	thread, stop := r.thread(1, 1, "t"), r.stop(trace.StopOutermost, "")
 	for range 3 {
-		r.sample(engine.ProfileSample{Thread: thread, Stop: stop, Weight: math.MaxUint64 - 1})
+		r.sample(trace.ProfileSample{Thread: thread, Stop: stop, Weight: math.MaxUint64 - 1})
 	}
 	p := r.view(t)
 	if got := p.pprof().Sample[0].Value[0]; got != math.MaxInt64 {
@@ -804,31 +801,31 @@ func randomRecording(random *rand.Rand) *recording {
 	name := func() string { return names[random.IntN(len(names))] }
 	r := newRecording()
 	for range 1 + random.IntN(3) {
-		r.Events = append(r.Events, engine.ProfileEvent{
+		r.Events = append(r.Events, trace.ProfileEvent{
 			Name: name(), Unit: []string{"nanoseconds", "count"}[random.IntN(2)], Lanes: random.IntN(3) == 0,
 			States: random.IntN(2) == 0, Device: random.IntN(3) == 0,
 		})
 	}
 	for range 1 + random.IntN(30) {
-		r.States = append(r.States, gpusamples.State{Name: name(), Stalled: random.IntN(2) == 0})
+		r.States = append(r.States, trace.WaveState{Name: name(), Stalled: random.IntN(2) == 0})
 	}
 	for range random.IntN(3) {
 		r.module(name(), random.Uint64(), random.Uint64())
 	}
 	for range random.IntN(3) {
-		r.Kernels = append(r.Kernels, engine.ProfileKernel{
+		r.Kernels = append(r.Kernels, trace.ProfileKernel{
 			Name: name(), Module: int32(random.IntN(len(r.Modules)+1)) - 1, Dispatches: random.Uint64N(2), Time: random.Uint64N(9),
 			HasTime: random.IntN(2) == 0, Lanes: 64 * random.Uint32N(2),
 		})
 	}
 	for range 1 + random.IntN(8) {
-		f := engine.ProfileFrame{
+		f := trace.ProfileFrame{
 			Device: random.IntN(3) == 0, Dispatched: int32(random.IntN(len(r.Kernels)+1)) - 1, NamedBy: name(), Instruction: name(),
 			PC: random.Uint64N(3), Exact: random.IntN(2) == 0, Kernel: random.IntN(3) == 0,
 			Module: int32(random.IntN(len(r.Modules)+1)) - 1, ModuleOffset: random.Uint64N(3),
 		}
 		for range random.IntN(3) {
-			f.Symbols = append(f.Symbols, symbol.Frame{
+			f.Symbols = append(f.Symbols, trace.Symbol{
 				Function: name(), LinkageName: name(), File: name(), Line: random.IntN(3), StartFile: name(), StartLine: random.IntN(3),
 				Start: random.Uint64N(3), HasStart: random.IntN(2) == 0, Inlined: true,
 			})
@@ -840,25 +837,25 @@ func randomRecording(random *rand.Rand) *recording {
 		for i := range stack {
 			stack[i] = uint32(random.IntN(len(r.Frames)))
 		}
-		r.sample(engine.ProfileSample{
+		r.sample(trace.ProfileSample{
 			Event: int16(random.IntN(len(r.Events)+1)) - 1, Stack: r.stack(stack...), Weight: random.Uint64N(100),
 			Thread: r.thread(random.IntN(3)-1, random.IntN(3)-1, name()), ActiveLanes: uint16(random.IntN(65)),
-			State: uint8(random.IntN(len(r.States))), Launch: engine.LaunchEvidence(random.IntN(4)),
-			Stop: r.stop([]engine.StopReason{engine.StopOutermost, engine.StopNoRow, ""}[random.IntN(3)], name()),
+			State: uint8(random.IntN(len(r.States))), Launch: trace.LaunchEvidence(random.IntN(4)),
+			Stop: r.stop([]trace.StopReason{trace.StopOutermost, trace.StopNoRow, ""}[random.IntN(3)], name()),
 		})
 	}
 	return r
 }
 
 func TestTheExecutableIsTheFirstMappingOfPprof(t *testing.T) {
-	r := newRecording(engine.ProfileEvent{Name: "e", Unit: "count"})
-	thread, stop := r.thread(1, 1, "t"), r.stop(engine.StopOutermost, "")
+	r := newRecording(trace.ProfileEvent{Name: "e", Unit: "count"})
+	thread, stop := r.thread(1, 1, "t"), r.stop(trace.StopOutermost, "")
 	for i, path := range []string{"/lib/ld-linux-x86-64.so.2", "[vdso]", "/bin/sh", "/bin/main", "/lib/libc.so"} {
 		m := r.module(path, 0, 0)
-		f := r.frame(engine.ProfileFrame{PC: uint64(i), Module: m})
+		f := r.frame(trace.ProfileFrame{PC: uint64(i), Module: m})
 		for range []int{9, 9, 1, 2, 9}[i] {
-			r.sample(engine.ProfileSample{Thread: thread, Stop: stop, Stack: r.stack(f, f), Weight: 1})
-			f = r.frame(engine.ProfileFrame{PC: uint64(100*len(r.Frames) + i), Module: m})
+			r.sample(trace.ProfileSample{Thread: thread, Stop: stop, Stack: r.stack(f, f), Weight: 1})
+			f = r.frame(trace.ProfileFrame{PC: uint64(100*len(r.Frames) + i), Module: m})
 		}
 	}
 	p := r.view(t).pprof()
@@ -879,11 +876,11 @@ func TestTheExecutableIsTheFirstMappingOfPprof(t *testing.T) {
 }
 
 func TestPprofTimesAreNotMixedOfTwoClocks(t *testing.T) {
-	r := newRecording(engine.ProfileEvent{Name: "gpu", Unit: "count", Lanes: true}, engine.ProfileEvent{Name: "cpu", Unit: "count"})
-	thread, stop := r.thread(1, 1, "t"), r.stop(engine.StopOutermost, "")
+	r := newRecording(trace.ProfileEvent{Name: "gpu", Unit: "count", Lanes: true}, trace.ProfileEvent{Name: "cpu", Unit: "count"})
+	thread, stop := r.thread(1, 1, "t"), r.stop(trace.StopOutermost, "")
 	for event, times := range [][]uint64{{7e18, 7e18 + 30}, {5, 25}} {
 		for _, at := range times {
-			r.sample(engine.ProfileSample{Event: int16(event), Thread: thread, Stop: stop, Weight: 1})
+			r.sample(trace.ProfileSample{Event: int16(event), Thread: thread, Stop: stop, Weight: 1})
 			r.Samples[len(r.Samples)-1].Time = at
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // profileTarget is the member target of a profile's JSON.
@@ -123,7 +123,7 @@ func (r *Profile) WriteJSON(w io.Writer) error {
 			continue
 		}
 		m := &r.p.Modules[i]
-		out := profileModuleJSON{newModule(m.LoadedModule, m.Info, m.Info.DebugInfo), m.Kernel, address(m.Start), address(m.End), address(m.Offset)}
+		out := profileModuleJSON{newModule(m.Module, m.ModuleInfo, m.ModuleInfo.DebugInfo), m.Kernel, address(m.Start), address(m.End), address(m.Offset)}
 		out.ID = i
 		if err := nextJSON(b, n, out); err != nil {
 			return err
@@ -227,7 +227,7 @@ func newSampleWriter(r *Profile) (*sampleWriter, error) {
 		}
 		w.states = append(w.states, text)
 	}
-	for e := range engine.LaunchRecorded + 1 {
+	for e := range trace.EvidenceRecorded + 1 {
 		text, err := stringMember("launched_by", e.String())
 		if err != nil {
 			return nil, err
@@ -239,7 +239,7 @@ func newSampleWriter(r *Profile) (*sampleWriter, error) {
 }
 
 // append appends a sample.
-func (w *sampleWriter) append(line []byte, s *engine.ProfileSample) []byte {
+func (w *sampleWriter) append(line []byte, s *trace.ProfileSample) []byte {
 	line = append(line, '{')
 	line = append(line, w.events[s.Event+1]...)
 	line = append(line, w.threads[s.Thread]...)
@@ -255,7 +255,7 @@ func (w *sampleWriter) append(line []byte, s *engine.ProfileSample) []byte {
 	if int(s.State) < len(w.states) {
 		line = append(line, w.states[s.State]...)
 	}
-	line = append(line, w.launches[min(s.Launch, engine.LaunchRecorded)]...)
+	line = append(line, w.launches[min(s.Launch, trace.EvidenceRecorded)]...)
 	line = append(line, `"frames":[`...)
 	comma := 1 // that the first number goes without
 	for node := s.Stack; node != 0; {
@@ -296,7 +296,7 @@ func stringMember(name, value string) (string, error) {
 }
 
 // threadMembers are the members of a sample for its thread.
-func threadMembers(t *engine.ProfileThread) (string, error) {
+func threadMembers(t *trace.ProfileThread) (string, error) {
 	text, err := stringMember("comm", t.Comm)
 	if t.PID >= 0 {
 		text += `"pid":` + strconv.Itoa(t.PID) + `,`
@@ -308,9 +308,9 @@ func threadMembers(t *engine.ProfileThread) (string, error) {
 }
 
 // stopMembers are the members of a sample for the end of its stack.
-func stopMembers(s engine.Stopped) (string, error) {
+func stopMembers(s trace.Stopped) (string, error) {
 	detail := s.Detail
-	if s.Reason == engine.StopOutermost {
+	if s.Reason == trace.StopOutermost {
 		detail = ""
 	}
 	text, err := stringMember("detail", detail)
@@ -322,7 +322,7 @@ func stopMembers(s engine.Stopped) (string, error) {
 }
 
 // newProfileFrame describes a function at a frame's address: the i-th, innermost first.
-func (r *Profile) newProfileFrame(f *engine.ProfileFrame, i int) *profileFrameJSON {
+func (r *Profile) newProfileFrame(f *trace.ProfileFrame, i int) *profileFrameJSON {
 	out := &profileFrameJSON{
 		PC: address(f.PC), FoundBy: string(f.FoundBy), Inlined: i < len(f.Symbols)-1,
 		Kernel: f.Kernel, Device: f.Device, NamedBy: f.NamedBy, Instruction: f.Instruction,

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // The sizes of the text's tables of kernels.
@@ -21,7 +21,7 @@ const (
 )
 
 // isDispatched reports whether a frame is in a function that was dispatched.
-func (r *Profile) isDispatched(f *engine.ProfileFrame) bool {
+func (r *Profile) isDispatched(f *trace.ProfileFrame) bool {
 	return f.Dispatched >= 0 && int(f.Dispatched) < len(r.p.Kernels)
 }
 
@@ -285,7 +285,7 @@ func (w *kernelWriter) write() {
 }
 
 // occupancy is the average number of active lanes, and the number of all lanes.
-func occupancy(c *kernelCount, k *engine.ProfileKernel) string {
+func occupancy(c *kernelCount, k *trace.ProfileKernel) string {
 	active := mean(c.lanes, c.samples)
 	if k.Lanes == 0 || c.samples == 0 {
 		return active
@@ -302,7 +302,7 @@ func countOrDash(n uint64) string {
 }
 
 // functionOf is a kernel as a function of the text.
-func (w *kernelWriter) functionOf(k *engine.ProfileKernel) *profileFunction {
+func (w *kernelWriter) functionOf(k *trace.ProfileKernel) *profileFunction {
 	f := &profileFunction{name: oneLine(symbol.Demangle(k.Name)), isDevice: true}
 	if k.Module >= 0 {
 		f.module = oneLine(w.r.p.Modules[k.Module].Path)

@@ -12,39 +12,37 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/pprof/profile"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // nightshift is a recording of two kernels, of which one was launched by a stack that
 // is only near.
 func nightshift() *recording {
 	r := newRecording(
-		engine.ProfileEvent{Name: "cpu-clock", Unit: "nanoseconds"},
-		engine.ProfileEvent{Name: "gpu-pc-sampling", Unit: "count", Lanes: true, States: true, Device: true},
-		engine.ProfileEvent{Name: "gpu-kernel-time", Unit: "nanoseconds", Device: true},
+		trace.ProfileEvent{Name: "cpu-clock", Unit: "nanoseconds"},
+		trace.ProfileEvent{Name: "gpu-pc-sampling", Unit: "count", Lanes: true, States: true, Device: true},
+		trace.ProfileEvent{Name: "gpu-kernel-time", Unit: "nanoseconds", Device: true},
 	)
 	work := r.module("/opt/work", 0x400000, 0x402000)
 	gpu := r.module("/opt/grade.co", 0x100000, 0x101000)
 	lost := r.module("memory://7#offset=0x10&size=16", 0, 0)
-	r.Kernels = []engine.ProfileKernel{
+	r.Kernels = []trace.ProfileKernel{
 		{Name: "_Z5gradePi", Module: gpu, Dispatches: 2, Time: 3_000_000, HasTime: true, Lanes: 64},
 		{Name: "copy", Module: lost, Lanes: 32},
 		{Name: "idle", Module: -1, Dispatches: 7},
 	}
-	r.States = []gpusamples.State{
+	r.States = []trace.WaveState{
 		{}, {Name: "issued"}, {Name: "waitcnt", Stalled: true}, {Name: "barrier", Stalled: true},
 		{Name: "alu-dependency", Stalled: true}, {Name: "no-instruction", Stalled: true},
 	}
-	line := func(function string, line int) symbol.Frame {
-		return symbol.Frame{Function: function, File: "/src/grade.cl", Line: line, StartFile: "/src/grade.cl", StartLine: 1}
+	line := func(function string, line int) trace.Symbol {
+		return trace.Symbol{Function: function, File: "/src/grade.cl", Line: line, StartFile: "/src/grade.cl", StartLine: 1}
 	}
-	main := r.frame(engine.ProfileFrame{PC: 0x400110, Module: work, ModuleOffset: 0x110, Dispatched: -1,
-		Symbols: []symbol.Frame{{Function: "main", Start: 0x100, HasStart: true}}})
-	near := r.frame(engine.ProfileFrame{Module: -1, Dispatched: -1, Symbols: []symbol.Frame{{Function: "[near]"}}})
-	wave := func(pc uint64, dispatched int32, symbols ...symbol.Frame) uint32 {
-		return r.frame(engine.ProfileFrame{PC: pc, Exact: true, FoundBy: engine.ByContext, Module: gpu, ModuleOffset: pc - 0x100000,
+	main := r.frame(trace.ProfileFrame{PC: 0x400110, Module: work, ModuleOffset: 0x110, Dispatched: -1,
+		Symbols: []trace.Symbol{{Function: "main", Start: 0x100, HasStart: true}}})
+	near := r.frame(trace.ProfileFrame{Module: -1, Dispatched: -1, Symbols: []trace.Symbol{{Function: "[near]"}}})
+	wave := func(pc uint64, dispatched int32, symbols ...trace.Symbol) uint32 {
+		return r.frame(trace.ProfileFrame{PC: pc, Exact: true, FoundBy: trace.ByContext, Module: gpu, ModuleOffset: pc - 0x100000,
 			Device: true, Dispatched: dispatched, Symbols: symbols})
 	}
 	first, second := wave(0x100010, 0, line("grade(int*)", 8)), wave(0x100020, 0, line("grade(int*)", 9))
@@ -52,25 +50,25 @@ func nightshift() *recording {
 	inlined.Inlined = true
 	third := wave(0x100030, 0, inlined, line("grade(int*)", 12))
 	callee := wave(0x100200, -1, line("helper", 30))
-	unknown := r.frame(engine.ProfileFrame{PC: 0x40, Exact: true, FoundBy: engine.ByContext, Module: lost, ModuleOffset: 0x40, Device: true,
-		Dispatched: 1, NamedBy: "rocprofv3", Instruction: "s_nop 0", Symbols: []symbol.Frame{{Function: "copy"}}})
+	unknown := r.frame(trace.ProfileFrame{PC: 0x40, Exact: true, FoundBy: trace.ByContext, Module: lost, ModuleOffset: 0x40, Device: true,
+		Dispatched: 1, NamedBy: "rocprofv3", Instruction: "s_nop 0", Symbols: []trace.Symbol{{Function: "copy"}}})
 
-	thread, outermost := r.thread(10, 10, "work"), r.stop(engine.StopOutermost, "")
-	sample := func(event int16, weight uint64, lanes uint16, state uint8, launch engine.LaunchEvidence, frames ...uint32) {
-		r.sample(engine.ProfileSample{Event: event, Thread: thread, Stop: outermost, Weight: weight, ActiveLanes: lanes, State: state,
+	thread, outermost := r.thread(10, 10, "work"), r.stop(trace.StopOutermost, "")
+	sample := func(event int16, weight uint64, lanes uint16, state uint8, launch trace.LaunchEvidence, frames ...uint32) {
+		r.sample(trace.ProfileSample{Event: event, Thread: thread, Stop: outermost, Weight: weight, ActiveLanes: lanes, State: state,
 			Launch: launch, Stack: r.stack(frames...)})
 	}
-	sample(0, 1e6, 0, 0, engine.LaunchUnknown, main)
+	sample(0, 1e6, 0, 0, trace.EvidenceUnknown, main)
 	for range 4 {
-		sample(1, 1, 64, 2, engine.LaunchProbe, main, first)
+		sample(1, 1, 64, 2, trace.EvidenceProbe, main, first)
 	}
 	for state := range uint8(6) {
-		sample(1, 1, 32, state, engine.LaunchProbe, main, second)
+		sample(1, 1, 32, state, trace.EvidenceProbe, main, second)
 	}
-	sample(1, 2, 16, 3, engine.LaunchRecorded, main, third)
-	sample(1, 1, 8, 2, engine.LaunchRecorded, main, first, callee)
-	sample(1, 3, 32, 0, engine.LaunchNear, main, near, unknown)
-	sample(2, 3e6, 0, 0, engine.LaunchProbe, main, first)
+	sample(1, 2, 16, 3, trace.EvidenceRecorded, main, third)
+	sample(1, 1, 8, 2, trace.EvidenceRecorded, main, first, callee)
+	sample(1, 3, 32, 0, trace.EvidenceNear, main, near, unknown)
+	sample(2, 3e6, 0, 0, trace.EvidenceProbe, main, first)
 	return r
 }
 
@@ -126,13 +124,13 @@ func TestStatesOfWavesAreValues(t *testing.T) {
 // TestManyStatesAreFewValues: beyond the most frequent they are one value, and names that
 // are the same are told apart.
 func TestManyStatesAreFewValues(t *testing.T) {
-	r := newRecording(engine.ProfileEvent{Name: "e", Unit: "count", States: true, Lanes: true, Device: true})
-	r.States = make([]gpusamples.State, 256)
-	thread, stop := r.thread(1, 1, "t"), r.stop(engine.StopOutermost, "")
+	r := newRecording(trace.ProfileEvent{Name: "e", Unit: "count", States: true, Lanes: true, Device: true})
+	r.States = make([]trace.WaveState, 256)
+	thread, stop := r.thread(1, 1, "t"), r.stop(trace.StopOutermost, "")
 	var total uint64
 	for i := range r.States {
 		r.States[i].Name = fmt.Sprint("s", i)
-		r.sample(engine.ProfileSample{Thread: thread, Stop: stop, Weight: uint64(i), State: uint8(i)})
+		r.sample(trace.ProfileSample{Thread: thread, Stop: stop, Weight: uint64(i), State: uint8(i)})
 		total += uint64(i)
 	}
 	r.States[255].Name, r.States[254].Name, r.States[253].Name = "active-lanes", "s253", "s253"

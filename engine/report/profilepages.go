@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // processLabel is the label of samples by which pprof draws a tree for each process.
@@ -54,7 +54,7 @@ func (r *Profile) processNames() map[int]string {
 }
 
 // nameOfThread is the name of a thread, or [unknown] without one.
-func nameOfThread(t *engine.ProfileThread) string {
+func nameOfThread(t *trace.ProfileThread) string {
 	if name := oneLine(t.Comm); name != "" {
 		return name
 	}

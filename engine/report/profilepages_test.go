@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/pprof/profile"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // pageStacks are the names of a profile's stacks, outermost first, each behind the
@@ -81,7 +81,7 @@ func TestProcessesAreNamedByTheirMainThreads(t *testing.T) {
 		pid, tid int
 		comm     string
 	}{{5, 6, "io"}, {5, 6, "io"}, {5, 5, "sh"}, {5, 5, "cc1"}, {5, 5, "cc1"}, {7, 8, "only"}, {9, 9, ""}, {-1, -1, ""}} {
-		r.sample(engine.ProfileSample{Event: -1, Thread: r.thread(s.pid, s.tid, s.comm)})
+		r.sample(trace.ProfileSample{Event: -1, Thread: r.thread(s.pid, s.tid, s.comm)})
 	}
 	want := map[int]string{5: "cc1", 7: "only", 9: "[unknown]", -1: "[unknown]"}
 	names := r.view(t).processNames()

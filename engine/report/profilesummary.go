@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // maxSummary is the number of lines of one kind in a summary.
@@ -153,8 +153,8 @@ func (t *summary) frames() {
 		t.printf(separator)
 		separator = ", "
 		part := fmt.Sprintf("%s %d", name, counts[name])
-		switch engine.FoundBy(name) {
-		case engine.ByScan, engine.ByFramePointer:
+		switch trace.FoundBy(name) {
+		case trace.ByScan, trace.ByFramePointer:
 			t.printf("%s", t.warn(part+" (a guess)"))
 		default:
 			t.printf("%s", part)
@@ -205,7 +205,7 @@ func (t *summary) stops() {
 	t.printf("stacks end:\n")
 	for _, reason := range byCount(reasons) {
 		detail := ""
-		if engine.StopReason(reason) != engine.StopOutermost {
+		if trace.StopReason(reason) != trace.StopOutermost {
 			most := byCount(details[reason])
 			if len(most) > 1 {
 				detail = fmt.Sprintf("%d of them: %s", details[reason][most[0]], most[0])

@@ -20,6 +20,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/schema"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
@@ -53,7 +54,7 @@ func recordedEngine(t testing.TB, o engine.Options) *engine.Engine {
 }
 
 // recordedProfile is the profile of a recording; of all its events where none is named.
-func recordedProfile(t testing.TB, e *engine.Engine, path string, o engine.ProfileOptions, events ...string) *Profile {
+func recordedProfile(t testing.TB, e *engine.Engine, path string, o trace.ProfileOptions, events ...string) *Profile {
 	t.Helper()
 	p, err := e.Profile(t.Context(), path, o)
 	if err != nil {
@@ -70,13 +71,13 @@ func recordedProfile(t testing.TB, e *engine.Engine, path string, o engine.Profi
 // wordsProfile is the profile of wordsRecording.
 func wordsProfile(t testing.TB, events ...string) *Profile {
 	t.Helper()
-	return recordedProfile(t, recordedEngine(t, engine.Options{}), wordsRecording, engine.ProfileOptions{}, events...)
+	return recordedProfile(t, recordedEngine(t, engine.Options{}), wordsRecording, trace.ProfileOptions{}, events...)
 }
 
 // gpuProfile is the profile of gpuRecording with gpuSamples.
 func gpuProfile(t testing.TB, events ...string) *Profile {
 	t.Helper()
-	return recordedProfile(t, recordedEngine(t, engine.Options{}), gpuRecording, engine.ProfileOptions{GPU: []string{gpuSamples}}, events...)
+	return recordedProfile(t, recordedEngine(t, engine.Options{}), gpuRecording, trace.ProfileOptions{GPU: []string{gpuSamples}}, events...)
 }
 
 // formOf is a profile in a form.
@@ -325,7 +326,7 @@ func TestPprofOfARecordingHasBuildIDsInlinedCallsAndLabels(t *testing.T) {
 }
 
 func TestProfileWithoutSymbolsHasAddresses(t *testing.T) {
-	bare := recordedProfile(t, recordedEngine(t, engine.Options{NoSymbols: true}), wordsRecording, engine.ProfileOptions{})
+	bare := recordedProfile(t, recordedEngine(t, engine.Options{NoSymbols: true}), wordsRecording, trace.ProfileOptions{})
 	with, without := readBack(t, wordsProfile(t)), readBack(t, bare)
 	for i, f := range without.Frames {
 		if f.Function != "" || f.File != "" || f.Inlined || f.PC == "" || f.Offset == "" {
@@ -360,7 +361,7 @@ func TestProfileWithoutSymbolsHasAddresses(t *testing.T) {
 func TestProfileIsAsItsSchemaHasIt(t *testing.T) {
 	described := schema.Docs(t, "profile.schema.json")
 	for _, o := range []engine.Options{{}, {NoSymbols: true}, {MaxFrames: 2}} {
-		r := recordedProfile(t, recordedEngine(t, o), wordsRecording, engine.ProfileOptions{})
+		r := recordedProfile(t, recordedEngine(t, o), wordsRecording, trace.ProfileOptions{})
 		var p any
 		if err := json.Unmarshal([]byte(formOf(t, r.WriteJSON)), &p); err != nil {
 			t.Fatal(err)
@@ -373,7 +374,7 @@ func TestProfileIsAsItsSchemaHasIt(t *testing.T) {
 
 func TestProfileCutsStacksAtTheirLimit(t *testing.T) {
 	cut := 0
-	r := recordedProfile(t, recordedEngine(t, engine.Options{MaxFrames: 3, NoSymbols: true}), wordsRecording, engine.ProfileOptions{})
+	r := recordedProfile(t, recordedEngine(t, engine.Options{MaxFrames: 3, NoSymbols: true}), wordsRecording, trace.ProfileOptions{})
 	for _, s := range readBack(t, r).Samples {
 		if len(s.Frames) > 3 {
 			t.Errorf("%d frames", len(s.Frames))
@@ -389,7 +390,7 @@ func TestProfileCutsStacksAtTheirLimit(t *testing.T) {
 
 func TestProfileDoesNotDependOnTheNumberOfGoroutines(t *testing.T) {
 	profiled := func(jobs int) string {
-		r := recordedProfile(t, recordedEngine(t, engine.Options{}), wordsRecording, engine.ProfileOptions{Jobs: jobs})
+		r := recordedProfile(t, recordedEngine(t, engine.Options{}), wordsRecording, trace.ProfileOptions{Jobs: jobs})
 		return formOf(t, r.WriteJSON)
 	}
 	one := profiled(1)
@@ -415,7 +416,7 @@ func TestProfileOfACutRecordingHasWhatIsThere(t *testing.T) {
 		}
 	}
 	path := filepath.Join(dir, "perf.data")
-	r := recordedProfile(t, recordedEngine(t, engine.Options{}), path, engine.ProfileOptions{})
+	r := recordedProfile(t, recordedEngine(t, engine.Options{}), path, trace.ProfileOptions{})
 	p := readBack(t, r)
 	if len(p.Samples) < 20 || len(p.Target.Problems) == 0 {
 		t.Errorf("%d samples, problems %q", len(p.Samples), p.Target.Problems)

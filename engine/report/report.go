@@ -13,9 +13,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -338,7 +336,7 @@ type Stopped struct {
 
 func address(a uint64) string { return fmt.Sprintf("0x%x", a) }
 
-func newModule(m *target.LoadedModule, info engine.ModuleInfo, debug engine.DebugInfo) Module {
+func newModule(m *trace.Module, info trace.ModuleInfo, debug trace.DebugInfo) Module {
 	out := Module{
 		ID: m.ID, Path: m.Path, BuildID: hex.EncodeToString(m.BuildID), Arch: m.Arch,
 		DebugID: m.Symbols.DebugID, CodeID: m.Symbols.CodeID, Version: m.Version,
@@ -352,10 +350,10 @@ func newModule(m *target.LoadedModule, info engine.ModuleInfo, debug engine.Debu
 }
 
 // spaceNames names an address space by the architecture of a thread.
-type spaceNames func(thread *target.Thread, space locexpr.AddressSpace) string
+type spaceNames func(thread *trace.Thread, space locexpr.AddressSpace) string
 
 // ofCFA is the name of the address space of a frame's CFA; "" for the default one.
-func (name spaceNames) ofCFA(thread *target.Thread, f *engine.Frame) string {
+func (name spaceNames) ofCFA(thread *trace.Thread, f *trace.Frame) string {
 	if !f.HasCFA || f.CFASpace == locexpr.DefaultSpace {
 		return ""
 	}
@@ -368,8 +366,8 @@ const fromSourceModule = "source-module"
 
 // equalFunctions is the least number of functions that share the code of one; 0: no other one
 // is known.
-func equalFunctions(s *symbol.Frame) int {
-	if s.Equals == symbol.SeveralEqual {
+func equalFunctions(s *trace.Symbol) int {
+	if s.Equals == trace.SeveralEqual {
 		return 2
 	}
 	return s.Equals
@@ -377,7 +375,7 @@ func equalFunctions(s *symbol.Frame) int {
 
 // nameSources names the sources of a position and of its inlined calls, where they are not
 // debug information of the code.
-func nameSources(s *symbol.Frame) (line, scope string) {
+func nameSources(s *trace.Symbol) (line, scope string) {
 	if s.LineByAssembly {
 		line = "assembly"
 	}

@@ -10,41 +10,40 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
-var libm = &target.Module{LoadedModule: target.LoadedModule{ID: 3, Path: "/usr/lib/libm.so.6"}}
+var libm = &target.Module{Module: trace.Module{ID: 3, Path: "/usr/lib/libm.so.6"}}
 
 // stacks are the stacks of a crashed thread and of three that are equal.
-func stacks() []*engine.Stack {
-	park := func(id string) *engine.Stack {
-		return &engine.Stack{
-			Thread: &target.Thread{ID: id, Arch: "x86_64"},
-			Frames: []engine.Frame{
-				{PC: 0x7f01, FoundBy: engine.ByContext, Module: &libm.LoadedModule, ModuleOffset: 0x1234},
-				{PC: 0x7f02, FoundBy: engine.ByScan, Module: &libm.LoadedModule, ModuleOffset: 0x1235,
-					Symbols: []symbol.Frame{{Function: "wait", Start: 0x1230, HasStart: true}}},
+func stacks() []*trace.Stack {
+	park := func(id string) *trace.Stack {
+		return &trace.Stack{
+			Thread: &trace.Thread{ID: id, Arch: "x86_64"},
+			Frames: []trace.Frame{
+				{PC: 0x7f01, FoundBy: trace.ByContext, Module: &libm.Module, ModuleOffset: 0x1234},
+				{PC: 0x7f02, FoundBy: trace.ByScan, Module: &libm.Module, ModuleOffset: 0x1235,
+					Symbols: []trace.Symbol{{Function: "wait", Start: 0x1230, HasStart: true}}},
 			},
-			Stopped: engine.Stopped{Reason: engine.StopNoRow, Detail: "no call frame information"},
+			Stopped: trace.Stopped{Reason: trace.StopNoRow, Detail: "no call frame information"},
 		}
 	}
-	crash := &engine.Stack{
-		Thread: &target.Thread{ID: "12", Name: "main", Arch: "x86_64", Crashed: true},
-		Frames: []engine.Frame{
-			{PC: 0x401012, Exact: true, CFA: 0x7ff0, HasCFA: true, FoundBy: engine.ByContext, Module: &libm.LoadedModule, ModuleOffset: 0x1012,
-				Symbols: []symbol.Frame{
+	crash := &trace.Stack{
+		Thread: &trace.Thread{ID: "12", Name: "main", Arch: "x86_64", Crashed: true},
+		Frames: []trace.Frame{
+			{PC: 0x401012, Exact: true, CFA: 0x7ff0, HasCFA: true, FoundBy: trace.ByContext, Module: &libm.Module, ModuleOffset: 0x1012,
+				Symbols: []trace.Symbol{
 					{Function: "ns::inner<int>()", LinkageName: "_ZN2ns5innerIiEEvv", File: "a.h", Line: 7, Inlined: true},
 					{Function: "outer(int)", LinkageName: "_Z5outeri", File: "a.cc", Line: 3, Column: 9, Start: 0x1000, HasStart: true},
 				}},
-			{PC: 0x401100, FoundBy: engine.ByCFI, Module: &libm.LoadedModule, ModuleOffset: 0x1100, SignalFrame: true,
-				Symbols: []symbol.Frame{{Function: "__restore_rt", Start: 0x1101, HasStart: true}}},
-			{PC: 0x66, FoundBy: engine.ByCFI},
+			{PC: 0x401100, FoundBy: trace.ByCFI, Module: &libm.Module, ModuleOffset: 0x1100, SignalFrame: true,
+				Symbols: []trace.Symbol{{Function: "__restore_rt", Start: 0x1101, HasStart: true}}},
+			{PC: 0x66, FoundBy: trace.ByCFI},
 		},
-		Stopped: engine.Stopped{Reason: engine.StopOutermost, Detail: "the return address is undefined"},
+		Stopped: trace.Stopped{Reason: trace.StopOutermost, Detail: "the return address is undefined"},
 	}
-	return []*engine.Stack{park("10"), park("11"), crash, park("13")}
+	return []*trace.Stack{park("10"), park("11"), crash, park("13")}
 }
 
 func testReport() *given {
@@ -154,16 +153,16 @@ func TestJSONHasTheMembersOfTheContract(t *testing.T) {
 // A chain that was concluded is marked on each of its frames, and so is a line that
 // is from elsewhere than debug information.
 func TestFramesOfSourceModulesAreMarked(t *testing.T) {
-	chain := []symbol.Frame{
+	chain := []trace.Symbol{
 		{Function: "inner", File: "a.cl", Line: 7, Inlined: true, LineByAssembly: true, ScopeBySource: true},
 		{Function: "k", File: "a.cl", Line: 3, ScopeBySource: true},
 	}
-	r := reportOf(&engine.Stack{
-		Thread: &target.Thread{ID: "w", Arch: "visa"}, Lanes: 2,
-		Frames: []engine.Frame{{PC: 0x10, FoundBy: engine.ByContext, Symbols: chain, Details: &engine.FrameDetails{Lanes: []engine.LaneGroup{
-			{Lanes: engine.LaneSet{2}, State: engine.LaneInactive, PC: 0x20, HasPC: true, Symbols: chain},
+	r := reportOf(&trace.Stack{
+		Thread: &trace.Thread{ID: "w", Arch: "visa"}, Lanes: 2,
+		Frames: []trace.Frame{{PC: 0x10, FoundBy: trace.ByContext, Symbols: chain, Details: &trace.FrameDetails{Lanes: []trace.LaneGroup{
+			{Lanes: trace.LaneSet{2}, State: trace.LaneInactive, PC: 0x20, HasPC: true, Symbols: chain},
 		}}}},
-		Stopped: engine.Stopped{Reason: engine.StopOutermost},
+		Stopped: trace.Stopped{Reason: trace.StopOutermost},
 	})
 	var b bytes.Buffer
 	if err := r.WriteText(&b, TextOptions{}); err != nil {

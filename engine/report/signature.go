@@ -5,8 +5,7 @@ package report
 import (
 	"io"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // Signature is the key by which a crash is grouped with others; see signature.Signature.
@@ -22,7 +21,7 @@ type Signature struct {
 }
 
 // NewSignature is the signature of a thread of a target.
-func NewSignature(path string, th *target.Thread, s *engine.Signature) *Signature {
+func NewSignature(path string, th *trace.Thread, s *trace.Signature) *Signature {
 	return &Signature{s.Version, path, th.ID, s.String(), s.Hash, s.Frames, s.RestsOnGuess, s.HasOffsets}
 }
 
@@ -51,7 +50,7 @@ func (s *Signature) WriteText(w io.Writer, isOne bool) error {
 }
 
 // signatureOf writes the signature of a thread that has one.
-func (j *stackJSON) signatureOf(th *target.Thread) {
+func (j *stackJSON) signatureOf(th *trace.Thread) {
 	if j.signature == nil {
 		return
 	}

@@ -8,20 +8,19 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // sourceOf returns the source lines around a function's line at a frame; nil: none are
 // requested.
-type sourceOf func(f *engine.Frame, s *symbol.Frame) (engine.SourceLines, error)
+type sourceOf func(f *trace.Frame, s *trace.Symbol) (trace.SourceLines, error)
 
 // tabWidth is the distance of a terminal's tab stops.
 const tabWidth = 8
 
 // sourceLines writes the lines around a function's line at a frame. Why there are none, and
 // why they may be wrong, is written once.
-func (t *text) sourceLines(f *engine.Frame, s *symbol.Frame) {
+func (t *text) sourceLines(f *trace.Frame, s *trace.Symbol) {
 	if t.source == nil || s.Line < 1 || s.File == "" {
 		return
 	}
@@ -83,7 +82,7 @@ func expand(line string) string {
 }
 
 // sourceLines writes the lines around a function's line at a frame.
-func (j *stackJSON) sourceLines(f *engine.Frame, s *symbol.Frame) {
+func (j *stackJSON) sourceLines(f *trace.Frame, s *trace.Symbol) {
 	if j.source == nil || s.Line < 1 || s.File == "" {
 		return
 	}

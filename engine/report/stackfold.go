@@ -8,29 +8,27 @@ import (
 	"hash/maphash"
 	"slices"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/value"
 )
 
 // group is threads whose stacks are equal.
 type group struct {
-	first   *engine.Stack
+	first   *trace.Stack
 	ending  ending // of first
 	threads []member
-	values  []value.Value // of the variables of first, while first has them without parts
+	values  []trace.Value // of the variables of first, while first has them without parts
 }
 
 // member is a thread of a group.
 type member struct {
-	*target.Thread
+	*trace.Thread
 	lanes uint32
 }
 
 // ending is the end of a stack, including its launchers.
 type ending struct {
-	engine.Stopped
+	trace.Stopped
 	assumed  bool // see engine.Stack.EndAssumed
 	launch   int  // whose end it is: 0: the thread's own, n: the n-th launcher's
 	hasGuess bool
@@ -41,13 +39,13 @@ type ending struct {
 
 // endingOf is the ending of a stack. Where it ends in an outermost frame, its end is that of
 // the last launcher in which it continues.
-func endingOf(s *engine.Stack) ending {
+func endingOf(s *trace.Stack) ending {
 	e := ending{Stopped: s.Stopped, assumed: s.EndAssumed}
 	index := e.findGuessIn(s.Frames, &s.Gap, 0)
 	for i := range s.Launchers {
 		l := &s.Launchers[i]
 		index = e.findGuessIn(l.Frames, &l.Gap, index)
-		if e.Reason == engine.StopOutermost && l.Stopped.Reason != "" {
+		if e.Reason == trace.StopOutermost && l.Stopped.Reason != "" {
 			e.Stopped, e.assumed, e.launch = l.Stopped, false, i+1
 		}
 	}
@@ -55,7 +53,7 @@ func endingOf(s *engine.Stack) ending {
 }
 
 // findGuessIn is findGuess for frames of which some may have been omitted.
-func (e *ending) findGuessIn(frames []engine.Frame, gap *engine.Gap, index int) (next int) {
+func (e *ending) findGuessIn(frames []trace.Frame, gap *trace.Gap, index int) (next int) {
 	next = e.findGuess(frames, index)
 	if gap.HasGuess && !e.hasGuess {
 		e.hasGuess, e.isLeftOut = true, true
@@ -65,7 +63,7 @@ func (e *ending) findGuessIn(frames []engine.Frame, gap *engine.Gap, index int) 
 
 // findGuess looks for a guess in frames, of which the first has an index, and returns the
 // index of the next one.
-func (e *ending) findGuess(frames []engine.Frame, index int) (next int) {
+func (e *ending) findGuess(frames []trace.Frame, index int) (next int) {
 	for i := range frames {
 		index += lines(&frames[i])
 		if !e.hasGuess && frames[i].FoundBy.IsGuess() {
@@ -78,27 +76,27 @@ func (e *ending) findGuess(frames []engine.Frame, index int) (next int) {
 
 // lines is the number of frames of a report for a frame: itself and the calls that were
 // inlined into it.
-func lines(f *engine.Frame) int { return max(len(f.Symbols), 1) }
+func lines(f *trace.Frame) int { return max(len(f.Symbols), 1) }
 
 // isWhole reports whether rules or the ABI make the last frame the outermost one, and no
 // frame is a guess.
 func (e *ending) isWhole() bool {
-	return e.Reason == engine.StopOutermost && !e.assumed && !e.hasGuess
+	return e.Reason == trace.StopOutermost && !e.assumed && !e.hasGuess
 }
 
 // detail is the detail of the end; for a stack that ends in an outermost frame, too, that it
 // is complete only if its guesses are right.
 func (e *ending) detail() string {
-	if e.isLeftOut && e.Reason == engine.StopOutermost {
+	if e.isLeftOut && e.Reason == trace.StopOutermost {
 		return e.Detail + ", if a guess among the frames left out, and those after it are right"
 	}
-	if e.hasGuess && e.Reason == engine.StopOutermost {
+	if e.hasGuess && e.Reason == trace.StopOutermost {
 		return e.Detail + fmt.Sprintf(", if frame %d, a guess, and those after it are right", e.guess)
 	}
 	return e.Detail
 }
 
-func newGroup(s *engine.Stack) *group {
+func newGroup(s *trace.Stack) *group {
 	return &group{first: s, ending: endingOf(s), threads: []member{{s.Thread, s.Lanes}}}
 }
 
@@ -113,10 +111,10 @@ type stackFolder struct {
 
 func newStackFolder() *stackFolder { return &stackFolder{seen: map[uint64][]*group{}} }
 
-func (f *stackFolder) add(s *engine.Stack) {
-	var values []value.Value
+func (f *stackFolder) add(s *trace.Stack) {
+	var values []trace.Value
 	if f.hasParts {
-		eachLocal(s.Frames, func(v *engine.Variable) { values = append(values, v.Value) })
+		eachLocal(s.Frames, func(v *trace.FrameVariable) { values = append(values, v.Value) })
 	}
 	shortenLocals(s.Frames)
 	shortenLocals(s.Outermost)
@@ -135,8 +133,8 @@ func (f *stackFolder) add(s *engine.Stack) {
 
 // shortenLocals reduces variables to their printed parts: a stack is kept until all have
 // come.
-func shortenLocals(frames []engine.Frame) {
-	eachLocal(frames, func(v *engine.Variable) { v.Value = value.Short(&v.Value, v.Language) })
+func shortenLocals(frames []trace.Frame) {
+	eachLocal(frames, func(v *trace.FrameVariable) { v.Value = value.Short(&v.Value, v.Language) })
 }
 
 // restoreLocals restores the parts of a group's variables.
@@ -145,14 +143,14 @@ func (g *group) restoreLocals() {
 		return
 	}
 	i := 0
-	eachLocal(g.first.Frames, func(v *engine.Variable) {
+	eachLocal(g.first.Frames, func(v *trace.FrameVariable) {
 		v.Value = g.values[i]
 		i++
 	})
 }
 
 // eachLocal calls do with the variables of frames, always in one order.
-func eachLocal(frames []engine.Frame, do func(*engine.Variable)) {
+func eachLocal(frames []trace.Frame, do func(*trace.FrameVariable)) {
 	for i := range frames {
 		for _, list := range frames[i].Locals() {
 			for k := range list {
@@ -178,7 +176,7 @@ func (f *stackFolder) ordered() []*group {
 }
 
 // sum is equal for equal stacks.
-func (f *stackFolder) sum(s *engine.Stack, e *ending) uint64 {
+func (f *stackFolder) sum(s *trace.Stack, e *ending) uint64 {
 	f.hash.Reset()
 	f.hashFrames(s.Frames)
 	f.hashFrames(s.Outermost)
@@ -195,7 +193,7 @@ func (f *stackFolder) sum(s *engine.Stack, e *ending) uint64 {
 	return f.hash.Sum64()
 }
 
-func (f *stackFolder) hashFrames(frames []engine.Frame) {
+func (f *stackFolder) hashFrames(frames []trace.Frame) {
 	var b [8]byte
 	for i := range frames {
 		binary.LittleEndian.PutUint64(b[:], frames[i].PC)
@@ -215,7 +213,7 @@ func (f *stackFolder) hashFrames(frames []engine.Frame) {
 
 // isEqual reports whether a stack prints like the group's stacks, except for facts about its
 // own thread.
-func (g *group) isEqual(s *engine.Stack, e *ending) bool {
+func (g *group) isEqual(s *trace.Stack, e *ending) bool {
 	a, b := g.first, s
 	return isEqualStop(a.Thread, b.Thread) && isEqualGoroutine(a.Thread, b.Thread) &&
 		g.ending.Reason == e.Reason && g.ending.launch == e.launch && g.ending.isWhole() == e.isWhole() &&
@@ -226,7 +224,7 @@ func (g *group) isEqual(s *engine.Stack, e *ending) bool {
 
 // isEqualStop compares why threads stopped. A crash of a CPU thread is its own; many waves
 // may share one. Equal waves access different addresses.
-func isEqualStop(a, b *target.Thread) bool {
+func isEqualStop(a, b *trace.Thread) bool {
 	if a.Crashed != b.Crashed || a.IsRunning != b.IsRunning || a.Crashed && (a.Signal != b.Signal || (a.Wave == nil) != (b.Wave == nil) || a.Wave == nil && executor(a) != executor(b)) {
 		return false
 	}
@@ -238,9 +236,9 @@ func isEqualStop(a, b *target.Thread) bool {
 }
 
 // isImprecise reports whether the PC is known not to be where a thread stopped.
-func isImprecise(s *target.Stop) bool { return s.HasPCExact && !s.PCExact }
+func isImprecise(s *trace.Stop) bool { return s.HasPCExact && !s.PCExact }
 
-func isEqualFrames(a, b []engine.Frame) bool {
+func isEqualFrames(a, b []trace.Frame) bool {
 	if len(a) != len(b) {
 		return false
 	}
@@ -255,28 +253,28 @@ func isEqualFrames(a, b []engine.Frame) bool {
 	return true
 }
 
-func isEqualFrame(a, b *engine.Frame) bool {
+func isEqualFrame(a, b *trace.Frame) bool {
 	return a.PC == b.PC && a.FoundBy == b.FoundBy && isEqualChain(a.Symbols, b.Symbols) &&
 		(len(a.Registers()) == 0 || a.CFA == b.CFA) &&
-		slices.EqualFunc(a.Registers(), b.Registers(), func(x, y engine.RegisterValue) bool {
+		slices.EqualFunc(a.Registers(), b.Registers(), func(x, y trace.RegisterValue) bool {
 			return x.Number == y.Number && x.Value == y.Value
 		}) &&
 		slices.EqualFunc(a.Locals(), b.Locals(), isEqualLocals) &&
-		slices.EqualFunc(a.Lanes(), b.Lanes(), func(x, y engine.LaneGroup) bool {
+		slices.EqualFunc(a.Lanes(), b.Lanes(), func(x, y trace.LaneGroup) bool {
 			return x.State == y.State && x.HasPC == y.HasPC && x.PC == y.PC && slices.Equal(x.Lanes, y.Lanes) && slices.EqualFunc(x.Locals, y.Locals, isEqualLocals)
 		}) &&
 		isEqualFrames(a.TailCallers(), b.TailCallers())
 }
 
 // isEqualLocals compares variables of a function, ignoring the thread.
-func isEqualLocals(a, b []engine.Variable) bool {
-	return slices.EqualFunc(a, b, func(x, y engine.Variable) bool {
+func isEqualLocals(a, b []trace.FrameVariable) bool {
+	return slices.EqualFunc(a, b, func(x, y trace.FrameVariable) bool {
 		return x.Kind == y.Kind && x.Line == y.Line && x.IsShadowed == y.IsShadowed && slices.Equal(x.Lanes, y.Lanes) && x.Equal(&y.Value)
 	})
 }
 
 // isEqualChain compares inlined calls, which are shared by the frames at one PC.
-func isEqualChain(a, b []symbol.Frame) bool {
+func isEqualChain(a, b []trace.Symbol) bool {
 	if len(a) != len(b) {
 		return false
 	}
@@ -291,11 +289,11 @@ func isEqualChain(a, b []symbol.Frame) bool {
 	return true
 }
 
-func isEqualLauncher(a, b engine.Launcher) bool {
+func isEqualLauncher(a, b trace.Launcher) bool {
 	return a.Launch.Thread == b.Launch.Thread && a.Kind == b.Kind && a.Evidence == b.Evidence && a.Problem == b.Problem &&
 		isEqualFrames(a.Frames, b.Frames) && isEqualGap(&a.Gap, &b.Gap)
 }
 
-func isEqualGap(a, b *engine.Gap) bool {
+func isEqualGap(a, b *trace.Gap) bool {
 	return a.LeftOut == b.LeftOut && a.LeftOutCalls == b.LeftOutCalls && isEqualFrames(a.Outermost, b.Outermost)
 }

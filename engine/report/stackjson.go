@@ -11,9 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
@@ -243,15 +241,15 @@ type stackJSON struct {
 	hasLocals bool // variables were requested
 	source    sourceOf
 	codes     *frameCodes
-	signature func(*target.Thread) *engine.Signature // nil: none has one
-	index     int                                    // of the frame that is written next
+	signature func(*trace.Thread) *trace.Signature // nil: none has one
+	index     int                                  // of the frame that is written next
 
 	leftOut []LeftOut // of the thread that is written
 	cycles  []Cycle   // likewise
 }
 
 // thread writes a stack as a Thread.
-func (j *stackJSON) thread(s *engine.Stack) {
+func (j *stackJSON) thread(s *trace.Stack) {
 	j.next()
 	j.open("{")
 	th := s.Thread
@@ -287,7 +285,7 @@ func (j *stackJSON) thread(s *engine.Stack) {
 
 // chain writes the frames of a thread, and records how many of them were omitted and which
 // are repeated.
-func (j *stackJSON) chain(thread *target.Thread, id string, frames []engine.Frame, gap *engine.Gap) {
+func (j *stackJSON) chain(thread *trace.Thread, id string, frames []trace.Frame, gap *trace.Gap) {
 	j.framesOf(thread, id, frames)
 	if gap.LeftOut == 0 {
 		return
@@ -297,7 +295,7 @@ func (j *stackJSON) chain(thread *target.Thread, id string, frames []engine.Fram
 	j.framesOf(thread, id, gap.Outermost)
 }
 
-func (j *stackJSON) framesOf(thread *target.Thread, id string, frames []engine.Frame) {
+func (j *stackJSON) framesOf(thread *trace.Thread, id string, frames []trace.Frame) {
 	parts := cyclesOf(frames)
 	first := j.index
 	for i := range parts {
@@ -340,7 +338,7 @@ func (j *stackJSON) cyclesMember() {
 	})
 }
 
-func (j *stackJSON) stop(s *target.Stop) {
+func (j *stackJSON) stop(s *trace.Stop) {
 	if s == nil {
 		return
 	}
@@ -388,7 +386,7 @@ func (j *stackJSON) wave(w *sdk.Wave) {
 }
 
 // launch writes the launcher of the thread, and the frame where the stack continues in it.
-func (j *stackJSON) launch(s *engine.Stack) {
+func (j *stackJSON) launch(s *trace.Stack) {
 	l := s.LaunchedBy()
 	if l == nil {
 		return
@@ -406,7 +404,7 @@ func (j *stackJSON) launch(s *engine.Stack) {
 
 // frame writes the calls inlined into a frame, innermost first, the frame itself, and its
 // tail callers. thread is the thread as the target has it, and id its name.
-func (j *stackJSON) frame(thread *target.Thread, id string, f *engine.Frame) {
+func (j *stackJSON) frame(thread *trace.Thread, id string, f *trace.Frame) {
 	space := j.space.ofCFA(thread, f)
 	for i := range max(len(f.Symbols)-1, 0) {
 		j.place(thread, id, space, f, i)
@@ -419,8 +417,8 @@ func (j *stackJSON) frame(thread *target.Thread, id string, f *engine.Frame) {
 }
 
 // place writes a function at a physical frame, by its index among the functions there.
-func (j *stackJSON) place(thread *target.Thread, id, space string, f *engine.Frame, level int) {
-	s, isInlined := &symbol.Frame{}, level+1 < len(f.Symbols)
+func (j *stackJSON) place(thread *trace.Thread, id, space string, f *trace.Frame, level int) {
+	s, isInlined := &trace.Symbol{}, level+1 < len(f.Symbols)
 	if level < len(f.Symbols) {
 		s = &f.Symbols[level]
 	}
@@ -476,7 +474,7 @@ func (j *stackJSON) place(thread *target.Thread, id, space string, f *engine.Fra
 }
 
 // position writes the source position of a function.
-func (j *stackJSON) position(s *symbol.Frame) {
+func (j *stackJSON) position(s *trace.Symbol) {
 	j.textMember("file", s.File)
 	if s.Line != 0 {
 		j.numberMember("line", s.Line)
@@ -490,12 +488,12 @@ func (j *stackJSON) position(s *symbol.Frame) {
 }
 
 // registers writes registers in the order of their names.
-func (j *stackJSON) registers(list []engine.RegisterValue) {
+func (j *stackJSON) registers(list []trace.RegisterValue) {
 	if len(list) == 0 {
 		return
 	}
 	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b engine.RegisterValue) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(list, func(a, b trace.RegisterValue) int { return strings.Compare(a.Name, b.Name) })
 	j.member("registers")
 	j.open("{")
 	for i, r := range list {
@@ -513,7 +511,7 @@ func (j *stackJSON) registers(list []engine.RegisterValue) {
 
 // lanes writes a group of lanes as Lanes. The variables of lanes that execute are the
 // frame's; other lanes have theirs here.
-func (j *stackJSON) lanes(g *engine.LaneGroup, space func(locexpr.AddressSpace) string) {
+func (j *stackJSON) lanes(g *trace.LaneGroup, space func(locexpr.AddressSpace) string) {
 	j.next()
 	j.open("{")
 	j.stringMember("lanes", g.Lanes.String())

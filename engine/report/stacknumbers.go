@@ -2,27 +2,29 @@
 
 package report
 
-import "github.com/unwindd/unwindd/engine"
+import (
+	"github.com/unwindd/unwindd/engine/trace"
+)
 
 // stackNumbers numbers stacks of locations. Two stacks of a profile get the same number where
 // their frames differ only in facts that locations do not have, so that such frames are one
 // location.
 type stackNumbers struct {
-	stacks   []engine.ProfileStack
+	stacks   []trace.ProfileStack
 	location []uint32 // by frame
 	// numbers has the numbers of stacks of locations, from 1 on, and canonical has
 	// that number for each stack of the profile. canonical is nil where each location
 	// is one frame: then a stack's number is its index.
-	numbers   map[engine.ProfileStack]uint32
+	numbers   map[trace.ProfileStack]uint32
 	canonical []uint32
 }
 
 // newStackNumbers prepares to number stacks. location has the number of the location of each
 // frame; isShared means that several frames have the same one.
-func newStackNumbers(stacks []engine.ProfileStack, location []uint32, isShared bool) *stackNumbers {
+func newStackNumbers(stacks []trace.ProfileStack, location []uint32, isShared bool) *stackNumbers {
 	n := &stackNumbers{stacks: stacks, location: location}
 	if isShared {
-		n.numbers = map[engine.ProfileStack]uint32{}
+		n.numbers = map[trace.ProfileStack]uint32{}
 		n.canonical = make([]uint32, len(stacks))
 	}
 	return n
@@ -39,7 +41,7 @@ func (s *stackNumbers) number(n uint32) uint32 {
 	}
 	first := s.canonical[n]
 	for i := len(todo) - 1; i >= 0; i-- {
-		key := engine.ProfileStack{Caller: first, Frame: s.location[s.stacks[todo[i]].Frame]}
+		key := trace.ProfileStack{Caller: first, Frame: s.location[s.stacks[todo[i]].Frame]}
 		next, ok := s.numbers[key]
 		if !ok {
 			next = uint32(len(s.numbers)) + 1

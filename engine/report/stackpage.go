@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report/stackpage"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/escape"
 )
 
@@ -167,7 +167,7 @@ func hasNames(threads []member) bool {
 const outlined = 4
 
 // outline is the innermost functions of a stack that have names.
-func outline(s *engine.Stack) string {
+func outline(s *trace.Stack) string {
 	var names []string
 	for i := range s.Frames {
 		for k := range s.Frames[i].Symbols {
@@ -196,10 +196,10 @@ func cutShort(s string, most int) string {
 }
 
 // chain is the frames of a thread, as the text form has them.
-func (p *pageText) chain(frames []engine.Frame, gap *engine.Gap, index, width int) (list []stackpage.Frame, next int) {
+func (p *pageText) chain(frames []trace.Frame, gap *trace.Gap, index, width int) (list []stackpage.Frame, next int) {
 	c := chain{
 		isWhole: p.noFold,
-		frames: func(frames []engine.Frame, index int) int {
+		frames: func(frames []trace.Frame, index int) int {
 			shown, next := p.frames(frames, index, width)
 			list = append(list, shown...)
 			return next
@@ -214,7 +214,7 @@ func (p *pageText) chain(frames []engine.Frame, gap *engine.Gap, index, width in
 
 // frames are frames and their tail callers, of which the first has an index, and the index of
 // the next.
-func (p *pageText) frames(frames []engine.Frame, index, width int) (list []stackpage.Frame, next int) {
+func (p *pageText) frames(frames []trace.Frame, index, width int) (list []stackpage.Frame, next int) {
 	for i := range frames {
 		f := &frames[i]
 		var out stackpage.Frame
@@ -234,13 +234,13 @@ func (p *pageText) frames(frames []engine.Frame, index, width int) (list []stack
 	return list, index
 }
 
-func (p *pageText) tailCallers(list []stackpage.Frame, f *engine.Frame, index, width int) ([]stackpage.Frame, int) {
+func (p *pageText) tailCallers(list []stackpage.Frame, f *trace.Frame, index, width int) ([]stackpage.Frame, int) {
 	callers, next := p.frames(f.TailCallers(), index, width)
 	return append(list, callers...), next
 }
 
 // call is a function at a frame, with its line of the text.
-func (p *pageText) call(f *engine.Frame, line stackpage.Line) stackpage.Call {
+func (p *pageText) call(f *trace.Frame, line stackpage.Line) stackpage.Call {
 	c := stackpage.Call{Line: p.withAddress(line), FoundBy: escape.Text(string(f.FoundBy)), IsGuess: f.FoundBy.IsGuess() || f.RestsOnGuess}
 	if f.PassedOver > 0 {
 		c.FoundBy += fmt.Sprintf(", passed over %d", f.PassedOver)
@@ -268,7 +268,7 @@ func (p *pageText) withAddress(line stackpage.Line) stackpage.Line {
 }
 
 // physical is the function of a physical frame.
-func (p *pageText) physical(f *engine.Frame, index, width int) stackpage.Call {
+func (p *pageText) physical(f *trace.Frame, index, width int) stackpage.Call {
 	s := ownSymbol(f)
 	c := p.call(f, p.takeLine(func() { p.physicalLine(f, s, index, width) }))
 	c.IsGuess = c.IsGuess || s.ScopeBySource

@@ -11,10 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -47,24 +44,24 @@ const hostile = "</i></details><script>document.title='taken'</script><img src=x
 // hostileReport has hostile text wherever a target has text.
 func hostileReport() *given {
 	g := withVariables()
-	v := value.Value{Name: hostile, Type: hostile, Text: hostile, HasText: true, Status: value.OK, Children: []value.Value{
-		{Name: hostile, Type: hostile, Text: hostile, HasText: true, Children: []value.Value{{Role: value.Role(hostile), Text: hostile, HasText: true}}}}}
+	v := trace.Value{Name: hostile, Type: hostile, Text: hostile, HasText: true, Status: trace.ValueOK, Children: []trace.Value{
+		{Name: hostile, Type: hostile, Text: hostile, HasText: true, Children: []trace.Value{{Role: trace.ValueRole(hostile), Text: hostile, HasText: true}}}}}
 	g.Head = Head{
 		Target: Target{Kind: hostile, Path: hostile, Problems: []string{hostile}, Crash: &Crash{Name: hostile, Assertion: hostile},
 			Agents: []Agent{{hostile, hostile}}, Dispatches: []Dispatch{{ID: hostile, Queue: hostile, Kernel: hostile}}},
 		Modules: []Module{{Path: hostile, DebugFile: hostile, DebugInfo: hostile, Problem: hostile}},
-		facts: &target.Facts{
-			Process:     target.Process{ID: 1, Command: hostile, Executable: hostile, Created: time.Unix(1, 0)},
-			System:      target.System{OS: hostile, Version: hostile, Build: hostile, Arch: hostile, CPU: hostile},
-			Annotations: []target.Annotation{{Name: hostile, Value: hostile}}, Messages: []target.Message{{Module: hostile, Text: hostile}},
+		facts: &trace.Facts{
+			Process:     trace.Process{ID: 1, Command: hostile, Executable: hostile, Created: time.Unix(1, 0)},
+			System:      trace.System{OS: hostile, Version: hostile, Build: hostile, Arch: hostile, CPU: hostile},
+			Annotations: []trace.Annotation{{Name: hostile, Value: hostile}}, Messages: []trace.Message{{Module: hostile, Text: hostile}},
 		},
 	}
 	s := g.stacks[0]
 	s.Thread.ID, s.Thread.Name, s.Thread.Wave.Kernel = hostile, hostile, hostile
 	f := &s.Frames[len(s.Frames)-1]
-	f.FoundBy, f.Module = engine.FoundBy(hostile), &target.LoadedModule{}
-	f.Symbols = []symbol.Frame{{Function: hostile, File: hostile, Line: 1, Inlined: true}, {Function: hostile, File: hostile, Line: 2}}
-	f.Details = &engine.FrameDetails{Locals: [][]engine.Variable{{}, {{Variable: value.Variable{Value: v}}}}}
+	f.FoundBy, f.Module = trace.FoundBy(hostile), &trace.Module{}
+	f.Symbols = []trace.Symbol{{Function: hostile, File: hostile, Line: 1, Inlined: true}, {Function: hostile, File: hostile, Line: 2}}
+	f.Details = &trace.FrameDetails{Locals: [][]trace.FrameVariable{{}, {{Variable: trace.Variable{Value: v}}}}}
 	s.Stopped.Detail = hostile
 	g.globals[0].Value = v
 	second := waveStack(hostile)
@@ -115,10 +112,10 @@ func TestPageRunsNoOtherScript(t *testing.T) {
 func differentStacks(threads, frames int) *given {
 	g := reportOf()
 	for i := range threads {
-		s := &engine.Stack{Thread: &target.Thread{ID: fmt.Sprint(10000 + i), Name: "worker"}, Stopped: engine.Stopped{Reason: engine.StopOutermost}}
+		s := &trace.Stack{Thread: &trace.Thread{ID: fmt.Sprint(10000 + i), Name: "worker"}, Stopped: trace.Stopped{Reason: trace.StopOutermost}}
 		for k := range frames {
 			pc := uint64(0x7f0000001000 + 0x1000*i + 0x10*k)
-			s.Frames = append(s.Frames, engine.Frame{PC: pc, FoundBy: engine.ByCFI, Module: &libm.LoadedModule, ModuleOffset: pc, Symbols: []symbol.Frame{
+			s.Frames = append(s.Frames, trace.Frame{PC: pc, FoundBy: trace.ByCFI, Module: &libm.Module, ModuleOffset: pc, Symbols: []trace.Symbol{
 				{Function: "std::__invoke_impl<void, worker(int, queue*), int, queue*>", File: "/usr/include/c++/12/bits/invoke.h", Line: 61, Column: 7, Start: pc - 8, HasStart: true}}})
 		}
 		g.stacks = append(g.stacks, s)
@@ -144,7 +141,7 @@ func TestPageOfManyThreadsIsSmallAndOpensSoon(t *testing.T) {
 	alike := differentStacks(1, 10)
 	for i := range 2000 {
 		s := *alike.stacks[0]
-		s.Thread = &target.Thread{ID: fmt.Sprint(10000 + i), Name: "worker"}
+		s.Thread = &trace.Thread{ID: fmt.Sprint(10000 + i), Name: "worker"}
 		alike.stacks = append(alike.stacks, &s)
 	}
 	if page := stackPageOf(t, alike); len(page) > 200<<10 {
@@ -157,10 +154,10 @@ func TestPageOfManyThreadsIsSmallAndOpensSoon(t *testing.T) {
 func TestPageKeepsPartsOfFoldedVariables(t *testing.T) {
 	g := reportOf()
 	for i := range 3 {
-		v := value.Value{Name: "p", Type: "struct p", Address: uint64(i), HasAddress: true, Children: []value.Value{{Name: "x", Text: "7", HasText: true, Status: value.OK}}, Status: value.OK}
-		g.stacks = append(g.stacks, &engine.Stack{
-			Thread: &target.Thread{ID: fmt.Sprint(i)}, Stopped: engine.Stopped{Reason: engine.StopOutermost},
-			Frames: []engine.Frame{{PC: 1, FoundBy: engine.ByContext, Details: &engine.FrameDetails{Locals: [][]engine.Variable{{{Variable: value.Variable{Value: v}}}}}}},
+		v := trace.Value{Name: "p", Type: "struct p", Address: uint64(i), HasAddress: true, Children: []trace.Value{{Name: "x", Text: "7", HasText: true, Status: trace.ValueOK}}, Status: trace.ValueOK}
+		g.stacks = append(g.stacks, &trace.Stack{
+			Thread: &trace.Thread{ID: fmt.Sprint(i)}, Stopped: trace.Stopped{Reason: trace.StopOutermost},
+			Frames: []trace.Frame{{PC: 1, FoundBy: trace.ByContext, Details: &trace.FrameDetails{Locals: [][]trace.FrameVariable{{{Variable: trace.Variable{Value: v}}}}}}},
 		})
 	}
 	page := stackPageOf(t, g)
@@ -175,7 +172,7 @@ func TestPageKeepsPartsOfFoldedVariables(t *testing.T) {
 func TestPageThatCannotBeWrittenEndsTheWalk(t *testing.T) {
 	walked := 0
 	r := reportOf().report()
-	r.each = func(yield func(*engine.Stack) bool) {
+	r.each = func(yield func(*trace.Stack) bool) {
 		for i := range 100000 {
 			if walked++; !yield(waveStack(fmt.Sprint("w", i))) {
 				return

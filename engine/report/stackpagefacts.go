@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/engine/report/stackpage"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/escape"
 )
 
@@ -51,10 +51,10 @@ func (p *pageText) facts() []stackpage.Fact {
 	for _, l := range f.Limits {
 		add(l.Name, limit(l.Soft, l.Unit)+", at most "+limit(l.Hard, l.Unit))
 	}
-	some(add, "unloaded modules", f.Unloaded, func(m *target.UnloadedModule) (string, string) {
+	some(add, "unloaded modules", f.Unloaded, func(m *trace.UnloadedModule) (string, string) {
 		return "unloaded module", inWords(m.Name, "at", address(m.Base), "to", address(m.Base+m.Size))
 	})
-	some(add, "handles", f.Handles, func(h *target.Handle) (string, string) {
+	some(add, "handles", f.Handles, func(h *trace.Handle) (string, string) {
 		return "handle " + address(h.Number), inWords(h.Type, h.Name)
 	})
 	return list
@@ -72,7 +72,7 @@ func some[T any](add func(name, value string), kind string, list []T, fact func(
 }
 
 // sender is the process that sent a signal; "" where none did.
-func sender(c *target.Crash) string {
+func sender(c *trace.Crash) string {
 	if c == nil || c.Sender == nil {
 		return ""
 	}
@@ -81,7 +81,7 @@ func sender(c *target.Crash) string {
 
 // limit is one of the limits of a resource.
 func limit(n uint64, unit string) string {
-	if n == target.Unlimited {
+	if n == trace.Unlimited {
 		return "unlimited"
 	}
 	return inWords(strconv.FormatUint(n, 10), unit)
@@ -91,30 +91,30 @@ func limit(n uint64, unit string) string {
 // it is not known.
 var processFacts = []struct {
 	name string
-	text func(*target.Facts) string
+	text func(*trace.Facts) string
 }{
-	{"process", func(f *target.Facts) string { return positive(f.Process.ID) }},
-	{"command", func(f *target.Facts) string { return f.Process.Command }},
-	{"executable", func(f *target.Facts) string { return f.Process.Executable }},
-	{"user", func(f *target.Facts) string {
+	{"process", func(f *trace.Facts) string { return positive(f.Process.ID) }},
+	{"command", func(f *trace.Facts) string { return f.Process.Command }},
+	{"executable", func(f *trace.Facts) string { return f.Process.Executable }},
+	{"user", func(f *trace.Facts) string {
 		if f.Process.User == nil {
 			return ""
 		}
 		return strconv.FormatUint(uint64(*f.Process.User), 10)
 	}},
-	{"started", func(f *target.Facts) string { return moment(f.Process.Created) }},
-	{"ended", func(f *target.Facts) string { return moment(f.Process.Kept) }},
-	{"system", func(f *target.Facts) string { return inWords(f.System.OS, f.System.Version, f.System.Build) }},
-	{"distribution", func(f *target.Facts) string {
+	{"started", func(f *trace.Facts) string { return moment(f.Process.Created) }},
+	{"ended", func(f *trace.Facts) string { return moment(f.Process.Kept) }},
+	{"system", func(f *trace.Facts) string { return inWords(f.System.OS, f.System.Version, f.System.Build) }},
+	{"distribution", func(f *trace.Facts) string {
 		if d := f.Distribution; d != nil {
 			return cmp.Or(d.Description, inWords(d.ID, d.Release))
 		}
 		return ""
 	}},
-	{"machine", func(f *target.Facts) string { return inWords(f.System.Arch, f.System.CPU) }},
-	{"processors", func(f *target.Facts) string { return positive(int64(f.System.Processors)) }},
-	{"mappings", func(f *target.Facts) string { return positive(int64(f.Mappings)) }},
-	{"microcode", func(f *target.Facts) string {
+	{"machine", func(f *trace.Facts) string { return inWords(f.System.Arch, f.System.CPU) }},
+	{"processors", func(f *trace.Facts) string { return positive(int64(f.System.Processors)) }},
+	{"mappings", func(f *trace.Facts) string { return positive(int64(f.Mappings)) }},
+	{"microcode", func(f *trace.Facts) string {
 		if !f.System.HasMicrocode {
 			return ""
 		}

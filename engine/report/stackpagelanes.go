@@ -5,21 +5,21 @@ package report
 import (
 	"strconv"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report/stackpage"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // laneColumns is the number of lanes beside one another in a page.
 const laneColumns = 16
 
 // laneMarks are the letters of states in a page.
-var laneMarks = map[engine.LaneState]string{
-	engine.LaneActive: "A", engine.LaneInactive: "I", engine.LaneNotOnEntry: "N", engine.LaneUnknown: "?",
+var laneMarks = map[trace.LaneState]string{
+	trace.LaneActive: "A", trace.LaneInactive: "I", trace.LaneNotOnEntry: "N", trace.LaneUnknown: "?",
 }
 
 // lanes describes the lanes of a frame, as a grid where their states differ; nil where there
 // are none.
-func (p *pageText) lanes(f *engine.Frame, width int) *stackpage.Lanes {
+func (p *pageText) lanes(f *trace.Frame, width int) *stackpage.Lanes {
 	groups := f.Lanes()
 	lines := p.take(func() { p.text.lanes(groups, width) })
 	if len(lines) == 0 {
@@ -43,8 +43,8 @@ func (p *pageText) lanes(f *engine.Frame, width int) *stackpage.Lanes {
 }
 
 // laneGroupMarks mark groups by their states, and groups with one state by a number too.
-func laneGroupMarks(groups []engine.LaneGroup) []stackpage.Lane {
-	count, seen := map[engine.LaneState]int{}, map[engine.LaneState]int{}
+func laneGroupMarks(groups []trace.LaneGroup) []stackpage.Lane {
+	count, seen := map[trace.LaneState]int{}, map[trace.LaneState]int{}
 	for i := range groups {
 		count[groups[i].State]++
 	}
@@ -60,7 +60,7 @@ func laneGroupMarks(groups []engine.LaneGroup) []stackpage.Lane {
 }
 
 // laneRows are the lanes of groups in their order.
-func laneRows(groups []engine.LaneGroup, marks []stackpage.Lane) (rows []stackpage.LaneRow) {
+func laneRows(groups []trace.LaneGroup, marks []stackpage.Lane) (rows []stackpage.LaneRow) {
 	var all []stackpage.Lane
 	for i := range groups {
 		for lane := range groups[i].Lanes.All() {

@@ -5,8 +5,8 @@ package report
 import (
 	"fmt"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report/stackpage"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/internal/escape"
 )
@@ -23,7 +23,7 @@ const (
 )
 
 // locals are the variables of a function of a frame.
-func (p *pageText) locals(f *engine.Frame, level int) []stackpage.Variables {
+func (p *pageText) locals(f *trace.Frame, level int) []stackpage.Variables {
 	list := f.Locals()
 	if level >= len(list) || len(list[level]) == 0 {
 		return nil
@@ -32,7 +32,7 @@ func (p *pageText) locals(f *engine.Frame, level int) []stackpage.Variables {
 }
 
 // waiting are the variables of lanes that wait at other places.
-func (p *pageText) waiting(f *engine.Frame, width int) (out []stackpage.Variables) {
+func (p *pageText) waiting(f *trace.Frame, width int) (out []stackpage.Variables) {
 	groups := f.Lanes()
 	for i := range groups {
 		g := &groups[i]
@@ -48,7 +48,7 @@ func (p *pageText) waiting(f *engine.Frame, width int) (out []stackpage.Variable
 
 // variables are variables as the text has them: variables of many lanes as a table, others in
 // a line each, with their parts.
-func (p *pageText) variables(list []engine.Variable, all engine.LaneSet) (out []stackpage.Variable) {
+func (p *pageText) variables(list []trace.FrameVariable, all trace.LaneSet) (out []stackpage.Variable) {
 	for len(list) > 0 {
 		n := sameVariable(list)
 		same := list[:n]
@@ -69,7 +69,7 @@ func (p *pageText) variables(list []engine.Variable, all engine.LaneSet) (out []
 }
 
 // typeOf is the type of a variable where its line does not have it.
-func (p *pageText) typeOf(v *value.Value) string {
+func (p *pageText) typeOf(v *trace.Value) string {
 	if p.isVerbose {
 		return ""
 	}
@@ -77,7 +77,7 @@ func (p *pageText) typeOf(v *value.Value) string {
 }
 
 // parts are the parts of a value, as far as the page's limit allows.
-func (p *pageText) parts(v *value.Value, language uint64, depth int) (out []stackpage.Value) {
+func (p *pageText) parts(v *trace.Value, language uint64, depth int) (out []stackpage.Value) {
 	if depth == maxPageDepth || p.values < len(v.Children) {
 		return nil
 	}
@@ -95,8 +95,8 @@ func (p *pageText) parts(v *value.Value, language uint64, depth int) (out []stac
 }
 
 // partName is the name of a part of a value.
-func partName(v *value.Value) string {
-	if v.Name == "" && v.Role != value.Plain {
+func partName(v *trace.Value) string {
+	if v.Name == "" && v.Role != trace.RolePlain {
 		return string(v.Role)
 	}
 	return v.Name
@@ -104,7 +104,7 @@ func partName(v *value.Value) string {
 
 // leftOut describes the parts of a value that a page does not show, beyond the number shown;
 // "" where it shows all.
-func leftOut(v *value.Value, shown int) string {
+func leftOut(v *trace.Value, shown int) string {
 	switch more := v.More + uint64(len(v.Children)-shown); {
 	case more > 0:
 		return fmt.Sprintf("and %d more", more)

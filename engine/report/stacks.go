@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/fact"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // Stacks writes the stacks of a target while they are walked: of a written stack it keeps
 // only facts for later parts.
 type Stacks struct {
-	each  iter.Seq[*engine.Stack]
+	each  iter.Seq[*trace.Stack]
 	head  func(headDetail) Head
 	space spaceNames
 
@@ -27,10 +26,10 @@ type Stacks struct {
 	// Fact is one line about the event that ended the process; "" where it is not known.
 	Fact string
 	// FirstCrash is the crash that a signal handler caught before; nil: there was none.
-	FirstCrash *fact.FirstCrash
+	FirstCrash *trace.CaughtCrash
 	// Signature returns the key by which the crash of a thread is grouped, in JSON; nil, and
 	// its result, where there is none.
-	Signature func(*target.Thread) *engine.Signature
+	Signature func(*trace.Thread) *trace.Signature
 	// Globals are variables that were requested by name: they stand beside the stacks.
 	Globals []Global
 }
@@ -41,13 +40,13 @@ type Head struct {
 	Target  Target   `json:"target"`
 	Modules []Module `json:"modules"`
 
-	machine uint16        // the ELF machine of the process, whose signals these are
-	facts   *target.Facts // nil: the target has none
+	machine uint16       // the ELF machine of the process, whose signals these are
+	facts   *trace.Facts // nil: the target has none
 }
 
 // NewStacks makes the report of stacks of a target, which each yields once. None is read
 // before one of the Write methods.
-func NewStacks(t *engine.Target, each iter.Seq[*engine.Stack]) *Stacks {
+func NewStacks(t *engine.Target, each iter.Seq[*trace.Stack]) *Stacks {
 	s := &Stacks{each: each, space: t.SpaceName, hasLocals: t.HasLocals()}
 	s.head = func(d headDetail) Head {
 		h := newHead(t, d)
@@ -90,7 +89,7 @@ func newHead(t *engine.Target, detail headDetail) Head {
 		h.Target.Problems = []string{}
 	}
 	for _, m := range t.Modules() {
-		var debug engine.DebugInfo
+		var debug trace.DebugInfo
 		if detail == withDebugInfo {
 			debug = t.DebugInfo(m)
 		}
@@ -99,7 +98,7 @@ func newHead(t *engine.Target, detail headDetail) Head {
 	return h
 }
 
-func newCrash(c *target.Crash) *Crash {
+func newCrash(c *trace.Crash) *Crash {
 	if c == nil {
 		return nil
 	}
@@ -111,7 +110,7 @@ func newCrash(c *target.Crash) *Crash {
 	return out
 }
 
-func newFirstCrash(x *fact.FirstCrash) *FirstCrash {
+func newFirstCrash(x *trace.CaughtCrash) *FirstCrash {
 	if x == nil {
 		return nil
 	}
@@ -123,7 +122,7 @@ func newFirstCrash(x *fact.FirstCrash) *FirstCrash {
 	return out
 }
 
-func newSender(s *target.Sender) *Sender {
+func newSender(s *trace.Sender) *Sender {
 	switch {
 	case s == nil:
 		return nil
@@ -134,7 +133,7 @@ func newSender(s *target.Sender) *Sender {
 }
 
 // newProcess is the facts about a process; nil where there are none.
-func newProcess(f *target.Facts, modules []*target.LoadedModule) *Process {
+func newProcess(f *trace.Facts, modules []*trace.Module) *Process {
 	p := &f.Process
 	out := Process{PID: max(p.ID, 0), Command: p.Command, Executable: executableOf(p, modules), User: p.User}
 	if !p.Kept.IsZero() {
@@ -151,7 +150,7 @@ func newProcess(f *target.Facts, modules []*target.LoadedModule) *Process {
 
 // executableOf is the path of a process's executable. A core has 15 characters of a name that
 // the program may have changed; the module that the process began in has more.
-func executableOf(p *target.Process, modules []*target.LoadedModule) string {
+func executableOf(p *trace.Process, modules []*trace.Module) string {
 	if strings.ContainsAny(p.Executable, `/\`) {
 		return p.Executable
 	}

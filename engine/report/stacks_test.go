@@ -14,10 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -25,7 +22,7 @@ import (
 // given are stacks that a test made, and the facts about their target.
 type given struct {
 	Head
-	stacks    []*engine.Stack
+	stacks    []*trace.Stack
 	hasLocals bool
 	globals   []Global
 }
@@ -34,7 +31,7 @@ func (g *given) report() *Stacks {
 	return &Stacks{
 		each:  slices.Values(g.stacks),
 		head:  func(headDetail) Head { return g.Head },
-		space: func(_ *target.Thread, space locexpr.AddressSpace) string { return fmt.Sprint("space ", space) },
+		space: func(_ *trace.Thread, space locexpr.AddressSpace) string { return fmt.Sprint("space ", space) },
 
 		hasLocals: g.hasLocals, Globals: g.globals,
 	}
@@ -46,8 +43,8 @@ func withVariables() *given {
 	g.hasLocals = true
 	f := localsFrame()
 	v := f.Locals()[0][0].Variable
-	v.Kind = value.Global
-	g.globals = []Global{{GlobalVariable: engine.GlobalVariable{Variable: v, Module: &libm.LoadedModule}}}
+	v.Kind = trace.KindGlobal
+	g.globals = []Global{{GlobalVariable: trace.GlobalVariable{Variable: v, Module: &libm.Module}}}
 	return g
 }
 
@@ -71,34 +68,34 @@ func (g *given) read(t *testing.T) *Report {
 }
 
 // everything is a stack with all that one can have.
-func everything() *engine.Stack {
+func everything() *trace.Stack {
 	s := waveStack("w\u2028\n\"<&>")
 	s.Thread.Name, s.Thread.Arch, s.Thread.Processor, s.Thread.Crashed = "näme", "amdgpu", "gfx90a", true
-	s.Thread.Stop = &target.Stop{Reason: sdk.StopTrap, TrapID: 2, HasTrapID: true, Address: 0x10, HasAddress: true, HasPCExact: true}
+	s.Thread.Stop = &trace.Stop{Reason: sdk.StopTrap, TrapID: 2, HasTrapID: true, Address: 0x10, HasAddress: true, HasPCExact: true}
 	s.Thread.Wave = &sdk.Wave{Agent: "1", Queue: "2", Dispatch: "3", Kernel: "k", Group: [3]uint32{1, 0, 4294967295}, InGroup: 7, HasGroup: true, HasInGroup: true}
-	s.Frames = append(s.Frames, engine.Frame{
-		PC: ^uint64(0), CFA: 0x40, HasCFA: true, CFASpace: 5, FoundBy: engine.ByScan, RestsOnGuess: true, Imprecise: true, SignalFrame: true,
-		Module: &libm.LoadedModule, ModuleOffset: 0x20, Symbols: []symbol.Frame{
+	s.Frames = append(s.Frames, trace.Frame{
+		PC: ^uint64(0), CFA: 0x40, HasCFA: true, CFASpace: 5, FoundBy: trace.ByScan, RestsOnGuess: true, Imprecise: true, SignalFrame: true,
+		Module: &libm.Module, ModuleOffset: 0x20, Symbols: []trace.Symbol{
 			{Function: "in", LinkageName: "_in", File: "a b.c", Line: 1, Column: 2, LineByAssembly: true, ScopeBySource: true},
 			{Function: "out", Start: 0x21, HasStart: true},
 		},
-		Details: &engine.FrameDetails{Registers: []engine.RegisterValue{{Name: "s10", Number: 1, Bits: 32, Value: 5}, {Name: "s1", Number: 2, Bits: 32}}},
-	}, localsFrame(), engine.Frame{FoundBy: engine.ByCFI, Details: &engine.FrameDetails{Lanes: []engine.LaneGroup{{Lanes: engine.LaneSet{7}, State: engine.LaneUnknown}}}})
+		Details: &trace.FrameDetails{Registers: []trace.RegisterValue{{Name: "s10", Number: 1, Bits: 32, Value: 5}, {Name: "s1", Number: 2, Bits: 32}}},
+	}, localsFrame(), trace.Frame{FoundBy: trace.ByCFI, Details: &trace.FrameDetails{Lanes: []trace.LaneGroup{{Lanes: trace.LaneSet{7}, State: trace.LaneUnknown}}}})
 	return s
 }
 
 // localsFrame is a frame with all that variables can have.
-func localsFrame() engine.Frame {
-	inner := value.Value{Name: "", Role: value.Base, Type: "B", Status: value.Partial, Children: []value.Value{{Name: "x", Status: value.OptimizedOut}}, More: 1 << 63}
-	point := value.Value{
-		Name: "p", Type: "struct <p>", Text: "\"é\"", HasText: true, Status: value.Failed, Problem: "a problem", Address: 1, Space: 5, HasAddress: true,
-		Children: []value.Value{inner}, IsDeep: true,
+func localsFrame() trace.Frame {
+	inner := trace.Value{Name: "", Role: trace.RoleBase, Type: "B", Status: trace.ValuePartial, Children: []trace.Value{{Name: "x", Status: trace.ValueOptimizedOut}}, More: 1 << 63}
+	point := trace.Value{
+		Name: "p", Type: "struct <p>", Text: "\"é\"", HasText: true, Status: trace.ValueFailed, Problem: "a problem", Address: 1, Space: 5, HasAddress: true,
+		Children: []trace.Value{inner}, IsDeep: true,
 	}
-	x := value.Value{Name: "x", Status: value.OK, HasText: true, HasAddress: true}
-	return engine.Frame{FoundBy: engine.ByCFI, Symbols: []symbol.Frame{{Function: "in"}, {Function: "out"}}, Details: &engine.FrameDetails{Locals: [][]engine.Variable{
+	x := trace.Value{Name: "x", Status: trace.ValueOK, HasText: true, HasAddress: true}
+	return trace.Frame{FoundBy: trace.ByCFI, Symbols: []trace.Symbol{{Function: "in"}, {Function: "out"}}, Details: &trace.FrameDetails{Locals: [][]trace.FrameVariable{
 		{
-			{Variable: value.Variable{Value: point, Kind: value.Parameter, Line: 3, IsArtificial: true, IsShadowed: true, MemorySpace: "group", Place: locexpr.MemoryLocation(0, 16)}, Lanes: engine.LaneSet{7}},
-			{Variable: value.Variable{Value: x, Kind: value.Static}},
+			{Variable: trace.Variable{Value: point, Kind: trace.KindParameter, Line: 3, IsArtificial: true, IsShadowed: true, MemorySpace: "group", Place: locexpr.MemoryLocation(0, 16)}, Lanes: trace.LaneSet{7}},
+			{Variable: trace.Variable{Value: x, Kind: trace.KindStatic}},
 		},
 		{},
 	}}}
@@ -114,7 +111,7 @@ func TestJSONIsThatOfAReport(t *testing.T) {
 		"variables":   withVariables(),
 		"guesses":     endings(),
 		"goroutines":  goroutineStacks(),
-		"no launcher": reportOf(&engine.Stack{Thread: &target.Thread{Wave: &sdk.Wave{}, LaunchedBy: &target.Launch{}}}),
+		"no launcher": reportOf(&trace.Stack{Thread: &trace.Thread{Wave: &sdk.Wave{}, LaunchedBy: &trace.Launch{}}}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got, want bytes.Buffer
@@ -139,7 +136,7 @@ func TestJSONOfManyThreadsIsWrittenAsTheyCome(t *testing.T) {
 	walked, early := 0, -1
 	g := reportOf()
 	r := g.report()
-	r.each = func(yield func(*engine.Stack) bool) {
+	r.each = func(yield func(*trace.Stack) bool) {
 		for i := range n {
 			if early < 0 && b.Len() > 0 {
 				early = i
@@ -193,7 +190,7 @@ func TestWritingThatFailsEndsTheWalk(t *testing.T) {
 	} {
 		walked := 0
 		r := reportOf().report()
-		r.each = func(yield func(*engine.Stack) bool) {
+		r.each = func(yield func(*trace.Stack) bool) {
 			for i := range 100000 {
 				walked++
 				if !yield(waveStack(fmt.Sprint("w", i))) {
@@ -218,7 +215,7 @@ func TestTextOneByOneIsWrittenAsItComes(t *testing.T) {
 	g.Target.Problems = []string{"known before"}
 	r := g.report()
 	early := 0
-	r.each = func(yield func(*engine.Stack) bool) {
+	r.each = func(yield func(*trace.Stack) bool) {
 		for i := range 2000 {
 			if b.Len() > 0 {
 				early++
@@ -244,36 +241,38 @@ func TestTextOneByOneIsWrittenAsItComes(t *testing.T) {
 
 // Stacks that differ in one thing that is printed are not folded.
 func TestOnlyEqualStacksAreFolded(t *testing.T) {
-	crashed := func(s *engine.Stack) { s.Thread.Crashed = true }
-	for name, change := range map[string]func(*engine.Stack){
+	crashed := func(s *trace.Stack) { s.Thread.Crashed = true }
+	for name, change := range map[string]func(*trace.Stack){
 		"nothing":          nil,
-		"thread":           func(s *engine.Stack) { s.Thread.ID, s.Thread.Name = "other", "name" },
+		"thread":           func(s *trace.Stack) { s.Thread.ID, s.Thread.Name = "other", "name" },
 		"crash":            crashed,
-		"signal":           func(s *engine.Stack) { crashed(s); s.Thread.Signal = 6 },
-		"stop":             func(s *engine.Stack) { s.Thread.Stop = &target.Stop{Reason: sdk.StopTrap} },
-		"PC":               func(s *engine.Stack) { s.Frames[0].PC++ },
-		"how it was found": func(s *engine.Stack) { s.Frames[0].FoundBy = engine.ByCFI },
-		"an inlined call":  func(s *engine.Stack) { s.Frames[0].Symbols = s.Frames[0].Symbols[1:] },
-		"a function":       func(s *engine.Stack) { s.Frames[0].Symbols = []symbol.Frame{{Function: "repair"}, {Function: "other"}} },
-		"a frame more":     func(s *engine.Stack) { s.Frames = append(s.Frames, engine.Frame{}) },
-		"lanes":            func(s *engine.Stack) { s.Frames[0].Lanes()[0].Lanes = engine.LaneSet{3} },
-		"what lanes do":    func(s *engine.Stack) { s.Frames[0].Lanes()[2].State = engine.LaneUnknown },
-		"where lanes are":  func(s *engine.Stack) { s.Frames[0].Lanes()[1].PC++ },
-		"a register": func(s *engine.Stack) {
-			s.Frames[0].Details = &engine.FrameDetails{Registers: []engine.RegisterValue{{Name: "s0"}}, Lanes: s.Frames[0].Lanes()}
+		"signal":           func(s *trace.Stack) { crashed(s); s.Thread.Signal = 6 },
+		"stop":             func(s *trace.Stack) { s.Thread.Stop = &trace.Stop{Reason: sdk.StopTrap} },
+		"PC":               func(s *trace.Stack) { s.Frames[0].PC++ },
+		"how it was found": func(s *trace.Stack) { s.Frames[0].FoundBy = trace.ByCFI },
+		"an inlined call":  func(s *trace.Stack) { s.Frames[0].Symbols = s.Frames[0].Symbols[1:] },
+		"a function": func(s *trace.Stack) {
+			s.Frames[0].Symbols = []trace.Symbol{{Function: "repair"}, {Function: "other"}}
 		},
-		"the launcher":           func(s *engine.Stack) { s.Launchers[0].Launch = &target.Launch{Thread: "8"} },
-		"the launcher's frames":  func(s *engine.Stack) { s.Launchers[0].Frames = append(s.Launchers[0].Frames, engine.Frame{}) },
-		"the launcher's problem": func(s *engine.Stack) { s.Launchers[0].Problem = "p" },
-		"the end":                func(s *engine.Stack) { s.Launchers[0].Stopped.Reason = engine.StopNoModule },
-		"why it ends":            func(s *engine.Stack) { s.Launchers[0].Stopped.Detail = "other" },
-		"whose end it is":        func(s *engine.Stack) { s.Stopped = s.Launchers[0].Stopped },
-		"no launcher":            func(s *engine.Stack) { s.Launchers = nil },
-		"registers are its own": func(s *engine.Stack) {
-			s.Frames[0].Details = &engine.FrameDetails{Registers: []engine.RegisterValue{{Name: "s0", Value: 1}}, Lanes: s.Frames[0].Lanes()}
+		"a frame more":    func(s *trace.Stack) { s.Frames = append(s.Frames, trace.Frame{}) },
+		"lanes":           func(s *trace.Stack) { s.Frames[0].Lanes()[0].Lanes = trace.LaneSet{3} },
+		"what lanes do":   func(s *trace.Stack) { s.Frames[0].Lanes()[2].State = trace.LaneUnknown },
+		"where lanes are": func(s *trace.Stack) { s.Frames[0].Lanes()[1].PC++ },
+		"a register": func(s *trace.Stack) {
+			s.Frames[0].Details = &trace.FrameDetails{Registers: []trace.RegisterValue{{Name: "s0"}}, Lanes: s.Frames[0].Lanes()}
 		},
-		"an end that is assumed":  func(s *engine.Stack) { s.Launchers, s.EndAssumed = nil, true },
-		"an end that rests on it": func(s *engine.Stack) { s.Launchers, s.Frames[0].FoundBy = nil, engine.ByScan },
+		"the launcher":           func(s *trace.Stack) { s.Launchers[0].Launch = &trace.Launch{Thread: "8"} },
+		"the launcher's frames":  func(s *trace.Stack) { s.Launchers[0].Frames = append(s.Launchers[0].Frames, trace.Frame{}) },
+		"the launcher's problem": func(s *trace.Stack) { s.Launchers[0].Problem = "p" },
+		"the end":                func(s *trace.Stack) { s.Launchers[0].Stopped.Reason = trace.StopNoModule },
+		"why it ends":            func(s *trace.Stack) { s.Launchers[0].Stopped.Detail = "other" },
+		"whose end it is":        func(s *trace.Stack) { s.Stopped = s.Launchers[0].Stopped },
+		"no launcher":            func(s *trace.Stack) { s.Launchers = nil },
+		"registers are its own": func(s *trace.Stack) {
+			s.Frames[0].Details = &trace.FrameDetails{Registers: []trace.RegisterValue{{Name: "s0", Value: 1}}, Lanes: s.Frames[0].Lanes()}
+		},
+		"an end that is assumed":  func(s *trace.Stack) { s.Launchers, s.EndAssumed = nil, true },
+		"an end that rests on it": func(s *trace.Stack) { s.Launchers, s.Frames[0].FoundBy = nil, trace.ByScan },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newStackFolder()

@@ -8,9 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -38,7 +37,7 @@ type text struct {
 	space      spaceNames
 	source     sourceOf
 	codes      *frameCodes
-	thread     *target.Thread  // whose frames are written; nil: a launcher that is not in the target
+	thread     *trace.Thread   // whose frames are written; nil: a launcher that is not in the target
 	mentioned  map[string]bool // sentences about source files that were written
 	paint
 }
@@ -115,7 +114,7 @@ func (t *text) group(g *group) {
 }
 
 // indexWidth is the number of digits of the frames' indexes.
-func indexWidth(s *engine.Stack) int {
+func indexWidth(s *trace.Stack) int {
 	count := countAll(s.Frames, &s.Gap)
 	for i := range s.Launchers {
 		l := &s.Launchers[i]
@@ -156,7 +155,7 @@ func (t *text) threads(g *group) string {
 
 // crash writes that a thread crashed; for a wave, whose reason may differ from its process's,
 // also how.
-func (h *Head) crash(t *target.Thread) string {
+func (h *Head) crash(t *trace.Thread) string {
 	switch {
 	case !t.Crashed:
 		return ""
@@ -206,7 +205,7 @@ func (t *text) stop(threads []member) {
 }
 
 // addressOf is the address that a thread accessed when it stopped; "" where it is not known.
-func addressOf(s *target.Stop) string {
+func addressOf(s *trace.Stop) string {
 	if !s.HasAddress {
 		return ""
 	}
@@ -214,7 +213,7 @@ func addressOf(s *target.Stop) string {
 }
 
 // stopName is the text's name for the reason of a thread's stop.
-func stopName(s *target.Stop) string {
+func stopName(s *trace.Stop) string {
 	name := strings.ReplaceAll(s.Reason, "-", " ")
 	if s.HasTrapID {
 		name += " " + strconv.FormatUint(uint64(s.TrapID), 10)
@@ -223,12 +222,12 @@ func stopName(s *target.Stop) string {
 }
 
 // launch writes that the frames of a launcher follow, or why there are none.
-func (t *text) launch(l *engine.Launcher) {
+func (t *text) launch(l *trace.Launcher) {
 	switch thread := "launched by thread " + l.Launch.Thread; {
 	case l.Problem != "":
 		t.printf("  %s\n", t.faint(thread+", whose stack is not known: "+l.Problem))
 	case len(l.Frames) == 0: // only the process is known
-	case l.Evidence == target.LaunchRecorded:
+	case l.Evidence == trace.LaunchRecorded:
 		t.printf("  %s\n", t.faint(thread+", from"))
 	default:
 		t.printf("  %s\n", t.faint(thread+", which waits in"))
@@ -262,7 +261,7 @@ func (t *text) identity(g *group) {
 }
 
 // launchText describes the launcher of a thread, and the evidence for it.
-func launchText(launch *target.Launch) string {
+func launchText(launch *trace.Launch) string {
 	who := "by a thread that is not known"
 	if launch.Thread != "" {
 		who = "by thread " + launch.Thread
@@ -315,10 +314,10 @@ func ofWave(f func(*member, *sdk.Wave) string) func(*member) string {
 
 // chain writes the frames of a thread, of which the first has an index, and returns the index
 // of the next frame.
-func (t *text) chain(frames []engine.Frame, gap *engine.Gap, index, width int) (next int) {
+func (t *text) chain(frames []trace.Frame, gap *trace.Gap, index, width int) (next int) {
 	c := chain{
 		isWhole: t.noFold,
-		frames:  func(frames []engine.Frame, index int) int { return t.frames(frames, index, width) },
+		frames:  func(frames []trace.Frame, index int) int { return t.frames(frames, index, width) },
 		note:    func(text string) { t.printf("  %s\n", t.faint(text)) },
 	}
 	return c.write(frames, gap, index)
@@ -326,7 +325,7 @@ func (t *text) chain(frames []engine.Frame, gap *engine.Gap, index, width int) (
 
 // frames writes frames, the calls inlined into them and their tail callers, of which the
 // first has an index, and returns the index of the next.
-func (t *text) frames(frames []engine.Frame, index, width int) (next int) {
+func (t *text) frames(frames []trace.Frame, index, width int) (next int) {
 	for i := range frames {
 		f := &frames[i]
 		for j := range max(len(f.Symbols)-1, 0) {
@@ -343,14 +342,14 @@ func (t *text) frames(frames []engine.Frame, index, width int) (next int) {
 }
 
 // inlinedLine writes a call that was inlined into a frame.
-func (t *text) inlinedLine(f *engine.Frame, s *symbol.Frame, index, width int) {
+func (t *text) inlinedLine(f *trace.Frame, s *trace.Symbol, index, width int) {
 	t.printf("  #%-*d %s", width, index, t.faint(fmt.Sprintf("%-18s ", "inlined")))
 	t.place(f, s, "")
 	t.scopeFrom(s)
 	t.printf("\n")
 }
 
-func countLines(frames []engine.Frame) (n int) {
+func countLines(frames []trace.Frame) (n int) {
 	for i := range frames {
 		n += lines(&frames[i]) + countLines(frames[i].TailCallers())
 	}
@@ -358,12 +357,12 @@ func countLines(frames []engine.Frame) (n int) {
 }
 
 // countAll is countLines of frames and of the ones outside them.
-func countAll(frames []engine.Frame, gap *engine.Gap) int {
+func countAll(frames []trace.Frame, gap *trace.Gap) int {
 	return countLines(frames) + gap.LeftOut + gap.LeftOutCalls + countLines(gap.Outermost)
 }
 
 // physical writes a frame that is no inlined call.
-func (t *text) physical(f *engine.Frame, index, width int) {
+func (t *text) physical(f *trace.Frame, index, width int) {
 	s := ownSymbol(f)
 	t.physicalLine(f, s, index, width)
 	t.sourceLines(f, s)
@@ -375,15 +374,15 @@ func (t *text) physical(f *engine.Frame, index, width int) {
 }
 
 // ownSymbol is the function of a frame itself, into which others were inlined.
-func ownSymbol(f *engine.Frame) *symbol.Frame {
+func ownSymbol(f *trace.Frame) *trace.Symbol {
 	if n := len(f.Symbols); n > 0 {
 		return &f.Symbols[n-1]
 	}
-	return &symbol.Frame{}
+	return &trace.Symbol{}
 }
 
 // physicalLine writes the place of a frame, and how sure it is.
-func (t *text) physicalLine(f *engine.Frame, s *symbol.Frame, index, width int) {
+func (t *text) physicalLine(f *trace.Frame, s *trace.Symbol, index, width int) {
 	t.printf("  #%-*d %-18s ", width, index, fmt.Sprintf("0x%016x", f.PC))
 	t.place(f, s, functionOffset(f, s))
 	if f.Module != nil {
@@ -396,7 +395,7 @@ func (t *text) physicalLine(f *engine.Frame, s *symbol.Frame, index, width int) 
 		t.printf(" %s", t.warn("(PC not exact)"))
 	}
 	switch {
-	case f.FoundBy == engine.ByCallSite:
+	case f.FoundBy == trace.ByCallSite:
 		t.printf(" %s", t.faint("(left by a tail call)"))
 	case f.FoundBy.IsGuess():
 		t.printf(" %s", t.warn("(a guess, by "+string(f.FoundBy)+")"))
@@ -413,7 +412,7 @@ func (t *text) physicalLine(f *engine.Frame, s *symbol.Frame, index, width int) 
 
 // functionOffset is the offset of a frame in its function, with its sign; "" where it is not
 // known.
-func functionOffset(f *engine.Frame, s *symbol.Frame) string {
+func functionOffset(f *trace.Frame, s *trace.Symbol) string {
 	switch {
 	case s.Function == "" || !s.HasStart:
 		return ""
@@ -425,7 +424,7 @@ func functionOffset(f *engine.Frame, s *symbol.Frame) string {
 
 // place writes the function at a frame, the frame's offset in it, and its position, or its
 // module without one.
-func (t *text) place(f *engine.Frame, s *symbol.Frame, offset string) {
+func (t *text) place(f *trace.Frame, s *trace.Symbol, offset string) {
 	name := cmp.Or(s.Function, "??")
 	t.printf("%s%s", t.function(name), offset)
 	switch {
@@ -445,18 +444,18 @@ func (t *text) place(f *engine.Frame, s *symbol.Frame, offset string) {
 
 // lanes writes the states of a frame's lanes. Lanes that execute are where the frame is, so
 // their place is not repeated.
-func (t *text) lanes(groups []engine.LaneGroup, width int) {
+func (t *text) lanes(groups []trace.LaneGroup, width int) {
 	longest := 0
 	for i := range groups {
 		longest = max(longest, len(groups[i].Lanes.String()))
 	}
 	for i := range groups {
 		g := &groups[i]
-		if t.hasOneLane && g.State == engine.LaneActive {
+		if t.hasOneLane && g.State == trace.LaneActive {
 			continue
 		}
 		t.printf("   %*s %s %-*s %s", width, "", t.faint("lanes"), longest, g.Lanes.String(), laneStates[g.State])
-		if g.State != engine.LaneActive {
+		if g.State != trace.LaneActive {
 			t.lanePlace(g)
 		}
 		t.printf("\n")
@@ -464,12 +463,12 @@ func (t *text) lanes(groups []engine.LaneGroup, width int) {
 }
 
 // laneStates are the text's names of the states.
-var laneStates = map[engine.LaneState]string{
-	engine.LaneActive: "active", engine.LaneInactive: "inactive", engine.LaneNotOnEntry: "not active on entry", engine.LaneUnknown: "unknown",
+var laneStates = map[trace.LaneState]string{
+	trace.LaneActive: "active", trace.LaneInactive: "inactive", trace.LaneNotOnEntry: "not active on entry", trace.LaneUnknown: "unknown",
 }
 
 // lanePlace writes the place of lanes, where it is described.
-func (t *text) lanePlace(g *engine.LaneGroup) {
+func (t *text) lanePlace(g *trace.LaneGroup) {
 	if !g.HasPC {
 		return
 	}
@@ -492,17 +491,17 @@ func (t *text) lanePlace(g *engine.LaneGroup) {
 }
 
 // scopeFrom marks a frame of a chain that is a guess.
-func (t *text) scopeFrom(s *symbol.Frame) {
+func (t *text) scopeFrom(s *trace.Symbol) {
 	if s.ScopeBySource {
 		t.printf(" %s", t.warn("(a guess, by source module)"))
 	}
 }
 
 // equals writes that other functions have the same code.
-func (t *text) equals(s *symbol.Frame) {
+func (t *text) equals(s *trace.Symbol) {
 	switch s.Equals {
 	case 0:
-	case symbol.SeveralEqual:
+	case trace.SeveralEqual:
 		t.printf(" %s", t.faint("(one of several equal functions)"))
 	default:
 		t.printf(" %s", t.faint(fmt.Sprintf("(one of %d equal functions)", s.Equals)))
@@ -511,7 +510,7 @@ func (t *text) equals(s *symbol.Frame) {
 
 // registers writes a frame's registers in columns, in the order of their
 // numbers.
-func (t *text) registers(list []engine.RegisterValue) {
+func (t *text) registers(list []trace.RegisterValue) {
 	names, digits := 3, 0
 	for _, r := range list {
 		names, digits = max(names, len(r.Name)), max(digits, int(r.Bits+3)/4)

@@ -5,18 +5,17 @@ package report
 import (
 	"io"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
 // OneVariable is a variable that was requested, or a part of one.
 type OneVariable struct {
-	value.Variable
-	Thread *target.Thread
+	trace.Variable
+	Thread *trace.Thread
 	// Space names an address space by the architecture of a thread.
-	Space func(thread *target.Thread, space locexpr.AddressSpace) string
+	Space func(thread *trace.Thread, space locexpr.AddressSpace) string
 }
 
 // WriteText writes the value in one line.
@@ -25,7 +24,7 @@ func (o *OneVariable) WriteText(w io.Writer, options TextOptions) error {
 	t := &text{Printer: b, paint: newPaint(options.Color)}
 	t.printf("%s = %s", o.Name, value.Line(&o.Value, o.Language))
 	if options.Verbose {
-		t.printf(" %s", t.faint(about(&engine.Variable{Variable: o.Variable})))
+		t.printf(" %s", t.faint(about(&trace.FrameVariable{Variable: o.Variable})))
 	}
 	t.printf("\n")
 	return b.Flush()

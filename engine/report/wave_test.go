@@ -11,41 +11,39 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
 func TestWavesSayWhichTheyAreAndWhatLaunchedThem(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		thread target.Thread
+		thread trace.Thread
 		text   string // the line below the thread's; "" for none
 		json   string // of the members that it adds
 	}{
-		{"all is known", target.Thread{
+		{"all is known", trace.Thread{
 			Wave:       &sdk.Wave{Agent: "1", Queue: "2", Dispatch: "3", Kernel: "add(int*)", Group: [3]uint32{4, 5, 6}, InGroup: 7, HasGroup: true, HasInGroup: true},
-			LaunchedBy: &target.Launch{Thread: "1200", Kind: "dispatch", Evidence: target.LaunchWaiting, Frames: []uint64{1}},
+			LaunchedBy: &trace.Launch{Thread: "1200", Kind: "dispatch", Evidence: trace.LaunchWaiting, Frames: []uint64{1}},
 		}, "  kernel add(int*), agent 1, queue 2, dispatch 3, group (4,5,6), wave 7, launched by thread 1200 (dispatch, waiting)",
 			`{"wave":{"agent":"1","queue":"2","dispatch":"3","kernel":"add(int*)","group":[4,5,6],"in_group":7},
 			  "launched_by":{"thread":"1200","kind":"dispatch","evidence":"waiting"}}`},
-		{"what is not known is absent", target.Thread{Wave: &sdk.Wave{Kernel: "k"}}, "  kernel k", `{"wave":{"kernel":"k"}}`},
-		{"the first group is a group", target.Thread{Wave: &sdk.Wave{HasGroup: true, HasInGroup: true}}, "  group (0,0,0), wave 0", `{"wave":{"group":[0,0,0],"in_group":0}}`},
-		{"only the process is known", target.Thread{LaunchedBy: &target.Launch{Thread: "9", Evidence: target.LaunchQueue}},
+		{"what is not known is absent", trace.Thread{Wave: &sdk.Wave{Kernel: "k"}}, "  kernel k", `{"wave":{"kernel":"k"}}`},
+		{"the first group is a group", trace.Thread{Wave: &sdk.Wave{HasGroup: true, HasInGroup: true}}, "  group (0,0,0), wave 0", `{"wave":{"group":[0,0,0],"in_group":0}}`},
+		{"only the process is known", trace.Thread{LaunchedBy: &trace.Launch{Thread: "9", Evidence: trace.LaunchQueue}},
 			"  launched by thread 9 (queue)", `{"launched_by":{"thread":"9","evidence":"queue"}}`},
-		{"a fault, at an instruction before", target.Thread{Wave: &sdk.Wave{}, Stop: &target.Stop{Reason: sdk.StopMemoryFault, Address: 0x7f4200f00000, HasAddress: true, HasPCExact: true}},
+		{"a fault, at an instruction before", trace.Thread{Wave: &sdk.Wave{}, Stop: &trace.Stop{Reason: sdk.StopMemoryFault, Address: 0x7f4200f00000, HasAddress: true, HasPCExact: true}},
 			"  stopped by memory fault at address 0x7f4200f00000, PC not exact", `{"wave":{},"stop":{"reason":"memory-fault","address":"0x7f4200f00000","pc_exact":false}}`},
-		{"a fault at the PC, of address 0", target.Thread{Stop: &target.Stop{Reason: sdk.StopMemoryFault, HasAddress: true, PCExact: true, HasPCExact: true}},
+		{"a fault at the PC, of address 0", trace.Thread{Stop: &trace.Stop{Reason: sdk.StopMemoryFault, HasAddress: true, PCExact: true, HasPCExact: true}},
 			"  stopped by memory fault at address 0x0", `{"stop":{"reason":"memory-fault","address":"0x0","pc_exact":true}}`},
-		{"a trap", target.Thread{Stop: &target.Stop{Reason: sdk.StopTrap, TrapID: 2, HasTrapID: true}}, "  stopped by trap 2", `{"stop":{"reason":"trap","trap_id":2}}`},
-		{"a trap of number 0", target.Thread{Stop: &target.Stop{Reason: sdk.StopTrap, HasTrapID: true}}, "  stopped by trap 0", `{"stop":{"reason":"trap","trap_id":0}}`},
-		{"only the reason is known", target.Thread{Stop: &target.Stop{Reason: sdk.StopIllegalInstruction}}, "  stopped by illegal instruction", `{"stop":{"reason":"illegal-instruction"}}`},
-		{"a thread of a CPU", target.Thread{}, "", `{}`},
+		{"a trap", trace.Thread{Stop: &trace.Stop{Reason: sdk.StopTrap, TrapID: 2, HasTrapID: true}}, "  stopped by trap 2", `{"stop":{"reason":"trap","trap_id":2}}`},
+		{"a trap of number 0", trace.Thread{Stop: &trace.Stop{Reason: sdk.StopTrap, HasTrapID: true}}, "  stopped by trap 0", `{"stop":{"reason":"trap","trap_id":0}}`},
+		{"only the reason is known", trace.Thread{Stop: &trace.Stop{Reason: sdk.StopIllegalInstruction}}, "  stopped by illegal instruction", `{"stop":{"reason":"illegal-instruction"}}`},
+		{"a thread of a CPU", trace.Thread{}, "", `{}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.thread.ID = "w"
-			r := reportOf(&engine.Stack{Thread: &tt.thread, Stopped: engine.Stopped{Reason: engine.StopOutermost}})
+			r := reportOf(&trace.Stack{Thread: &tt.thread, Stopped: trace.Stopped{Reason: trace.StopOutermost}})
 			var b bytes.Buffer
 			if err := r.WriteText(&b, TextOptions{}); err != nil {
 				t.Fatal(err)
@@ -80,46 +78,46 @@ func TestWavesSayWhichTheyAreAndWhatLaunchedThem(t *testing.T) {
 }
 
 // stoppedWaves are waves with one stack that stopped in ways of their own.
-func stoppedWaves(stops ...*target.Stop) *given {
+func stoppedWaves(stops ...*trace.Stop) *given {
 	r := reportOf()
 	for i, s := range stops {
-		r.stacks = append(r.stacks, &engine.Stack{
-			Thread: &target.Thread{ID: fmt.Sprint("w", i), Wave: &sdk.Wave{}, Stop: s},
-			Frames: []engine.Frame{{
-				PC: 0x10, FoundBy: engine.ByContext, Imprecise: s != nil && s.HasPCExact && !s.PCExact,
-				Symbols: []symbol.Frame{{Function: "inlined"}, {Function: "kernel"}},
-			}, {PC: 0x20, FoundBy: engine.ByCFI}},
-			Stopped: engine.Stopped{Reason: engine.StopOutermost},
+		r.stacks = append(r.stacks, &trace.Stack{
+			Thread: &trace.Thread{ID: fmt.Sprint("w", i), Wave: &sdk.Wave{}, Stop: s},
+			Frames: []trace.Frame{{
+				PC: 0x10, FoundBy: trace.ByContext, Imprecise: s != nil && s.HasPCExact && !s.PCExact,
+				Symbols: []trace.Symbol{{Function: "inlined"}, {Function: "kernel"}},
+			}, {PC: 0x20, FoundBy: trace.ByCFI}},
+			Stopped: trace.Stopped{Reason: trace.StopOutermost},
 		})
 	}
 	return r
 }
 
 func TestWavesThatStoppedForOneReasonAreOneStack(t *testing.T) {
-	fault := func(address uint64, imprecise bool) *target.Stop {
-		return &target.Stop{Reason: sdk.StopMemoryFault, Address: address, HasAddress: true, HasPCExact: imprecise}
+	fault := func(address uint64, imprecise bool) *trace.Stop {
+		return &trace.Stop{Reason: sdk.StopMemoryFault, Address: address, HasAddress: true, HasPCExact: imprecise}
 	}
-	trap := func(id uint32) *target.Stop {
-		return &target.Stop{Reason: sdk.StopTrap, TrapID: id, HasTrapID: true}
+	trap := func(id uint32) *trace.Stop {
+		return &trace.Stop{Reason: sdk.StopTrap, TrapID: id, HasTrapID: true}
 	}
-	nowhere := &target.Stop{Reason: sdk.StopMemoryFault}
+	nowhere := &trace.Stop{Reason: sdk.StopMemoryFault}
 	for _, c := range []struct {
 		name  string
-		stops []*target.Stop
+		stops []*trace.Stop
 		want  []string
 	}{
-		{"at one address", []*target.Stop{fault(16, false), fault(16, false), nowhere}, []string{
+		{"at one address", []*trace.Stop{fault(16, false), fault(16, false), nowhere}, []string{
 			"3 threads: w0-w2", "  stopped by memory fault at address 0x10"}},
-		{"at many addresses", []*target.Stop{fault(0x9, false), fault(0x100, false), fault(0x9, false), fault(0x10, false)}, []string{
+		{"at many addresses", []*trace.Stop{fault(0x9, false), fault(0x100, false), fault(0x9, false), fault(0x10, false)}, []string{
 			"4 threads: w0-w3", "  stopped by memory fault at 3 addresses from 0x9 to 0x100"}},
-		{"at no address that is known", []*target.Stop{nowhere, nowhere}, []string{"2 threads: w0 w1", "  stopped by memory fault"}},
-		{"where one has an exact PC", []*target.Stop{fault(16, false), fault(16, true)}, []string{
+		{"at no address that is known", []*trace.Stop{nowhere, nowhere}, []string{"2 threads: w0 w1", "  stopped by memory fault"}},
+		{"where one has an exact PC", []*trace.Stop{fault(16, false), fault(16, true)}, []string{
 			"thread w0", "  stopped by memory fault at address 0x10", "thread w1", "  stopped by memory fault at address 0x10, PC not exact"}},
-		{"by two traps", []*target.Stop{trap(2), trap(3), trap(2)}, []string{
+		{"by two traps", []*trace.Stop{trap(2), trap(3), trap(2)}, []string{
 			"2 threads: w0 w2", "  stopped by trap 2", "thread w1", "  stopped by trap 3"}},
-		{"by two reasons", []*target.Stop{{Reason: sdk.StopFatalHalt}, {Reason: sdk.StopMathError}}, []string{
+		{"by two reasons", []*trace.Stop{{Reason: sdk.StopFatalHalt}, {Reason: sdk.StopMathError}}, []string{
 			"thread w0", "  stopped by fatal halt", "thread w1", "  stopped by math error"}},
-		{"where of one nothing is known", []*target.Stop{nil, nowhere, nil}, []string{
+		{"where of one nothing is known", []*trace.Stop{nil, nowhere, nil}, []string{
 			"2 threads: w0 w2", "thread w1", "  stopped by memory fault"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -141,7 +139,7 @@ func TestWavesThatStoppedForOneReasonAreOneStack(t *testing.T) {
 }
 
 func TestOnlyTheTopFrameIsMarkedAsNotExact(t *testing.T) {
-	r := stoppedWaves(&target.Stop{Reason: sdk.StopMemoryFault, HasPCExact: true}, &target.Stop{Reason: sdk.StopMemoryFault, PCExact: true, HasPCExact: true})
+	r := stoppedWaves(&trace.Stop{Reason: sdk.StopMemoryFault, HasPCExact: true}, &trace.Stop{Reason: sdk.StopMemoryFault, PCExact: true, HasPCExact: true})
 	for i, want := range []string{"[false,false,null]", "[null,null,null]"} { // the calls inlined into it have its PC
 		var marks []*bool
 		for _, f := range r.read(t).Threads[i].Frames {
@@ -162,30 +160,30 @@ func TestOnlyTheTopFrameIsMarkedAsNotExact(t *testing.T) {
 
 // What the target's signal says is not said again.
 func TestTheFaultOfAProcessStandsWithItsSignal(t *testing.T) {
-	fault := target.Stop{Reason: sdk.StopMemoryFault, Address: 0x10, HasAddress: true}
-	with := func(change func(*target.Stop)) *target.Stop {
+	fault := trace.Stop{Reason: sdk.StopMemoryFault, Address: 0x10, HasAddress: true}
+	with := func(change func(*trace.Stop)) *trace.Stop {
 		s := fault
 		change(&s)
 		return &s
 	}
 	for _, c := range []struct {
 		name, fault string
-		thread      target.Thread
+		thread      trace.Thread
 		want        bool
 	}{
-		{"the crashed thread's", "0x10", target.Thread{Crashed: true, Signal: 11, Stop: &fault}, false},
-		{"of no address", "", target.Thread{Crashed: true, Signal: 8, Stop: &target.Stop{Reason: sdk.StopMathError}}, false},
-		{"at another address", "0x20", target.Thread{Crashed: true, Signal: 11, Stop: &fault}, true},
-		{"without the signal's address", "", target.Thread{Crashed: true, Signal: 11, Stop: &fault}, true},
-		{"with another signal", "0x10", target.Thread{Crashed: true, Signal: 6, Stop: &fault}, true},
-		{"with another reason", "0x10", target.Thread{Crashed: true, Signal: 11, Stop: with(func(s *target.Stop) { s.Reason = sdk.StopAddressError })}, true},
-		{"of a thread that did not crash", "0x10", target.Thread{Signal: 11, Stop: &fault}, true},
-		{"with a PC that is not exact", "0x10", target.Thread{Crashed: true, Signal: 11, Stop: with(func(s *target.Stop) { s.HasPCExact = true })}, true},
-		{"of a wave", "0x10", target.Thread{Crashed: true, Signal: 11, Wave: &sdk.Wave{}, Stop: &fault}, true},
+		{"the crashed thread's", "0x10", trace.Thread{Crashed: true, Signal: 11, Stop: &fault}, false},
+		{"of no address", "", trace.Thread{Crashed: true, Signal: 8, Stop: &trace.Stop{Reason: sdk.StopMathError}}, false},
+		{"at another address", "0x20", trace.Thread{Crashed: true, Signal: 11, Stop: &fault}, true},
+		{"without the signal's address", "", trace.Thread{Crashed: true, Signal: 11, Stop: &fault}, true},
+		{"with another signal", "0x10", trace.Thread{Crashed: true, Signal: 6, Stop: &fault}, true},
+		{"with another reason", "0x10", trace.Thread{Crashed: true, Signal: 11, Stop: with(func(s *trace.Stop) { s.Reason = sdk.StopAddressError })}, true},
+		{"of a thread that did not crash", "0x10", trace.Thread{Signal: 11, Stop: &fault}, true},
+		{"with a PC that is not exact", "0x10", trace.Thread{Crashed: true, Signal: 11, Stop: with(func(s *trace.Stop) { s.HasPCExact = true })}, true},
+		{"of a wave", "0x10", trace.Thread{Crashed: true, Signal: 11, Wave: &sdk.Wave{}, Stop: &fault}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.thread.ID = "1"
-			r := reportOf(&engine.Stack{Thread: &c.thread})
+			r := reportOf(&trace.Stack{Thread: &c.thread})
 			r.Target = Target{Signal: 11, FaultAddress: c.fault}
 			var b bytes.Buffer
 			if err := r.WriteText(&b, TextOptions{}); err != nil {

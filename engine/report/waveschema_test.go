@@ -7,31 +7,28 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/schema"
 )
 
 // TestWhatIsKnownOfWavesIsInTheSchema writes a profile that has every member about waves.
 func TestWhatIsKnownOfWavesIsInTheSchema(t *testing.T) {
-	p := &engine.Profile{
+	p := &trace.Profile{
 		Path:    "gpu.json",
-		Events:  []engine.ProfileEvent{{Name: "gpu-pc-sampling", Unit: "count", Lanes: true, States: true, Device: true}},
-		Threads: []engine.ProfileThread{{PID: 1, TID: 2, Comm: "host"}},
-		Frames: []engine.ProfileFrame{{
-			PC: 0x1000, Exact: true, FoundBy: engine.ByContext, Device: true, NamedBy: "rocprofv3", Instruction: "s_nop 0",
-			Symbols: []symbol.Frame{{Function: "grade"}},
+		Events:  []trace.ProfileEvent{{Name: "gpu-pc-sampling", Unit: "count", Lanes: true, States: true, Device: true}},
+		Threads: []trace.ProfileThread{{PID: 1, TID: 2, Comm: "host"}},
+		Frames: []trace.ProfileFrame{{
+			PC: 0x1000, Exact: true, FoundBy: trace.ByContext, Device: true, NamedBy: "rocprofv3", Instruction: "s_nop 0",
+			Symbols: []trace.Symbol{{Function: "grade"}},
 		}},
-		Modules: []engine.ProfileModule{{LoadedModule: &target.LoadedModule{Path: "grade.co"}}},
-		Kernels: []engine.ProfileKernel{{Name: "_Z5gradePi", Dispatches: 1, Time: 5, HasTime: true, Lanes: 64}},
-		Stacks:  []engine.ProfileStack{{}, {}},
-		States:  []gpusamples.State{{}, {Name: "waitcnt", Stalled: true}},
-		Stops:   []engine.Stopped{{Reason: engine.StopOutermost}},
+		Modules: []trace.ProfileModule{{Module: &trace.Module{Path: "grade.co"}}},
+		Kernels: []trace.ProfileKernel{{Name: "_Z5gradePi", Dispatches: 1, Time: 5, HasTime: true, Lanes: 64}},
+		Stacks:  []trace.ProfileStack{{}, {}},
+		States:  []trace.WaveState{{}, {Name: "waitcnt", Stalled: true}},
+		Stops:   []trace.Stopped{{Reason: trace.StopOutermost}},
 	}
-	for launch := engine.LaunchUnknown; launch <= engine.LaunchRecorded; launch++ {
-		p.Samples = append(p.Samples, engine.ProfileSample{Weight: 1, Stack: 1, ActiveLanes: 3, State: 1, Launch: launch})
+	for launch := trace.EvidenceUnknown; launch <= trace.EvidenceRecorded; launch++ {
+		p.Samples = append(p.Samples, trace.ProfileSample{Weight: 1, Stack: 1, ActiveLanes: 3, State: 1, Launch: launch})
 	}
 	r, err := NewProfile(p)
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/engine/service/remote"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // ClientOptions tell how to reach a server.
@@ -260,4 +261,4 @@ type notWalkedError string
 func (e notWalkedError) Error() string { return string(e) }
 
 // Is reports whether it is engine.ErrNotWalked.
-func (notWalkedError) Is(err error) bool { return err == engine.ErrNotWalked }
+func (notWalkedError) Is(err error) bool { return err == trace.ErrNotWalked }

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.opentelemetry.io/otel/trace"
+	oteltrace "go.opentelemetry.io/otel/trace"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/service/fleet"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 	"github.com/unwindd/unwindd/engine/service/worker"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file does jobs of a fleet, as if they were requests.
@@ -38,7 +38,7 @@ func (d Doer) Begin(ctx context.Context, t *fleet.Task, receive func(io.Writer) 
 	if err != nil {
 		return nil, err
 	}
-	req := &request{id: rand.Text()[:16], caller: fleetCaller, began: time.Now(), span: trace.SpanFromContext(ctx)}
+	req := &request{id: rand.Text()[:16], caller: fleetCaller, began: time.Now(), span: oteltrace.SpanFromContext(ctx)}
 	r := &fleetReport{server: s, req: req, kind: t.Kind, leave: leave}
 	if err := r.begin(context.WithValue(ctx, requestKey, req), t, receive); err != nil {
 		r.err = err
@@ -100,7 +100,7 @@ func (s *Server) taskWork(t *fleet.Task) (*worker.Request, error) {
 	if p := work.Job.Profile; p != nil {
 		p.Joined, p.Size = t.Joined, t.Size
 		if t.Part != nil {
-			p.Part = &engine.ProfilePart{Index: t.Part.Index, Count: t.Part.Count}
+			p.Part = &trace.ProfilePart{Index: t.Part.Index, Count: t.Part.Count}
 		}
 	}
 	return work, nil

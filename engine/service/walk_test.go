@@ -19,7 +19,7 @@ import (
 	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/engine/service/remote"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/subject"
 )
 
@@ -267,7 +267,7 @@ func TestWalkEndsWithItsCaller(t *testing.T) {
 	}
 	var out bytes.Buffer
 	s.clientWalk(t, own, &out)
-	if own.Info().Kind != target.ELFCore || !strings.Contains(out.String(), `"kind": "elf-core"`) {
+	if own.Info().Kind != trace.ELFCore || !strings.Contains(out.String(), `"kind": "elf-core"`) {
 		t.Error(out.String())
 	}
 }

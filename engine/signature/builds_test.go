@@ -13,6 +13,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -145,7 +146,7 @@ func TestBuildsHaveOneSignature(t *testing.T) {
 	}
 }
 
-func signatureOf(t *testing.T, e *engine.Engine, core string) engine.Signature {
+func signatureOf(t *testing.T, e *engine.Engine, core string) trace.Signature {
 	t.Helper()
 	target, err := e.Open(core)
 	if err != nil {

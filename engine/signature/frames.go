@@ -7,9 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // maxCalls bounds the functions of a stack that are looked at.
@@ -31,7 +29,7 @@ type call struct {
 
 // Crash is a stack with how it ended, as far as that is known.
 type Crash struct {
-	Stack *walk.Stack
+	Stack *trace.Stack
 	// IsOverflow is true where the stack overflowed, which only the signal shows: then it is
 	// chance which function of a recursion was the last one.
 	IsOverflow bool
@@ -42,8 +40,8 @@ type Crash struct {
 
 // Of returns the signature of a stack by the rules of a version: of its own frames, and not of
 // a launcher's.
-func Of(version int, c *Crash) Signature {
-	isFirst := version == FirstVersion
+func Of(version int, c *Crash) trace.Signature {
+	isFirst := version == trace.FirstSignatureVersion
 	calls := callsOf(c, isFirst)
 	if len(calls) == 0 {
 		return newSignature(version, ofWave(c.Stack.Thread))
@@ -92,7 +90,7 @@ func shortenLambdas(calls []call) {
 }
 
 // ofWave returns the name of a wave's kernel, where there are no frames of the wave.
-func ofWave(th *target.Thread) []string {
+func ofWave(th *trace.Thread) []string {
 	if th == nil || th.Wave == nil || th.Wave.Kernel == "" {
 		return []string{}
 	}
@@ -101,9 +99,9 @@ func ofWave(th *target.Thread) []string {
 
 // reader makes the calls of frames.
 type reader struct {
-	isFirst bool                          // by the rules of the first version
-	names   map[[2]string]name            // by function and file
-	named   map[*target.LoadedModule]bool // modules of which a function has a name
+	isFirst bool                   // by the rules of the first version
+	names   map[[2]string]name     // by function and file
+	named   map[*trace.Module]bool // modules of which a function has a name
 	calls   []call
 }
 
@@ -114,9 +112,9 @@ func callsOf(c *Crash, isFirst bool) []call {
 	if !isFirst {
 		frames = frames[min(c.First, len(frames)):]
 	}
-	r := &reader{isFirst: isFirst, names: map[[2]string]name{}, named: map[*target.LoadedModule]bool{}}
+	r := &reader{isFirst: isFirst, names: map[[2]string]name{}, named: map[*trace.Module]bool{}}
 	for i := range frames {
-		if m := frames[i].Module; m != nil && slices.ContainsFunc(frames[i].Symbols, func(s symbol.Frame) bool { return s.Function != "" }) {
+		if m := frames[i].Module; m != nil && slices.ContainsFunc(frames[i].Symbols, func(s trace.Symbol) bool { return s.Function != "" }) {
 			r.named[m] = true
 		}
 	}
@@ -129,7 +127,7 @@ func callsOf(c *Crash, isFirst bool) []call {
 	return r.calls
 }
 
-func (r *reader) frame(f *walk.Frame) {
+func (r *reader) frame(f *trace.Frame) {
 	if f.SignalFrame {
 		return
 	}

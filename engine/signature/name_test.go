@@ -9,6 +9,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // spellings are what one function is called by different compilers, builds and tools.
@@ -131,14 +133,14 @@ func TestTablesAreThoseOfTheVersion(t *testing.T) {
 		for _, m := range machinery {
 			fmt.Fprintln(h, m.kind.is, m.kind.strength, m.names)
 		}
-		if version > FirstVersion {
+		if version > trace.FirstSignatureVersion {
 			fmt.Fprintln(h, newSuffixes, newStartup, dLambdas)
 		}
 		if got := fmt.Sprintf("%x", h.Sum(nil))[:16]; got != want {
 			t.Errorf("the tables are %s, not the %s of version %d: a change of them is another Version", got, want, version)
 		}
 	}
-	one := newSignature(FirstVersion, []string{"[abort]", "f", "main"})
+	one := newSignature(trace.FirstSignatureVersion, []string{"[abort]", "f", "main"})
 	if got := one.String(); got != "unwindd-1:a726a71462bf24f9" {
 		t.Error(got)
 	}

@@ -6,18 +6,16 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // stackOf is a stack of frames in modules, by their functions; "" has no name.
-func stackOf(frames ...walk.Frame) *Crash { return &Crash{Stack: &walk.Stack{Frames: frames}} }
+func stackOf(frames ...trace.Frame) *Crash { return &Crash{Stack: &trace.Stack{Frames: frames}} }
 
-func frameIn(m *target.LoadedModule, offset uint64, function string) walk.Frame {
-	f := walk.Frame{Module: m, ModuleOffset: offset}
+func frameIn(m *trace.Module, offset uint64, function string) trace.Frame {
+	f := trace.Frame{Module: m, ModuleOffset: offset}
 	if function != "" {
-		f.Symbols = []symbol.Frame{{Function: function}}
+		f.Symbols = []trace.Symbol{{Function: function}}
 	}
 	return f
 }
@@ -25,7 +23,7 @@ func frameIn(m *target.LoadedModule, offset uint64, function string) walk.Frame 
 // TestFramesOfAStrippedProgramAreOffsets has a program without names, one of which some
 // functions have names, and the C library.
 func TestFramesOfAStrippedProgramAreOffsets(t *testing.T) {
-	program, library, libc := &target.LoadedModule{Path: "/bin/server"}, &target.LoadedModule{Path: "/lib/libx.so.1"}, &target.LoadedModule{Path: "/lib/libc.so.6"}
+	program, library, libc := &trace.Module{Path: "/bin/server"}, &trace.Module{Path: "/lib/libx.so.1"}, &trace.Module{Path: "/lib/libc.so.6"}
 	for _, c := range []struct {
 		version int
 		crash   *Crash
@@ -45,7 +43,7 @@ func TestFramesOfAStrippedProgramAreOffsets(t *testing.T) {
 
 // TestASignatureBeginsAtTheFirstCrash has a handler further in.
 func TestASignatureBeginsAtTheFirstCrash(t *testing.T) {
-	program := &target.LoadedModule{Path: "/bin/server"}
+	program := &trace.Module{Path: "/bin/server"}
 	crash := stackOf(frameIn(program, 1, "raise"), frameIn(program, 2, "handler"), frameIn(program, 3, "trampoline"), frameIn(program, 4, "reader"), frameIn(program, 5, "main"))
 	crash.Stack.Frames[2].SignalFrame = true
 	crash.First = 3
@@ -60,7 +58,7 @@ func TestASignatureBeginsAtTheFirstCrash(t *testing.T) {
 // TestALambdaIsWithoutTheFunctionThatCalledIt has one whose function is further out, and
 // one that something else calls.
 func TestALambdaIsWithoutTheFunctionThatCalledIt(t *testing.T) {
-	program := &target.LoadedModule{Path: "/bin/server"}
+	program := &trace.Module{Path: "/bin/server"}
 	inner, outer, pool := frameIn(program, 1, "m::f(int)::{lambda(int)#1}::operator()(int) const"), frameIn(program, 2, "m::f(int)"), frameIn(program, 3, "pool::run()")
 	if got := Of(2, stackOf(inner, pool, outer)); !slices.Equal(got.Frames, []string{"{lambda}", "pool::run", "m::f"}) {
 		t.Errorf("%q", got.Frames)

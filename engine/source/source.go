@@ -17,7 +17,7 @@ import (
 	"unsafe"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 const (
@@ -28,15 +28,6 @@ const (
 
 // MaxLines bounds the number of lines in a request.
 const MaxLines = 1000
-
-// Lines are lines of a source file.
-type Lines struct {
-	First int // the number of the first line, from 1
-	Text  []string
-	// Warning is why the lines may not be the lines that were compiled; "" if there is no
-	// doubt.
-	Warning string
-}
 
 // Place is a line of a source file of a code object.
 type Place struct {
@@ -54,7 +45,7 @@ type Place struct {
 }
 
 // PlaceOf returns the place of a frame.
-func PlaceOf(f *symbol.Frame) Place {
+func PlaceOf(f *trace.Symbol) Place {
 	return Place{File: f.File, Line: f.Line, Text: f.Source, MD5: f.SourceMD5}
 }
 
@@ -93,15 +84,15 @@ type lineKey struct {
 }
 
 type answer struct {
-	lines Lines
+	lines trace.SourceLines
 	err   error
 }
 
 // Lines returns about count lines, with that of the place in the middle. The error has the reason
 // for each file that was tried.
-func (s *Files) Lines(p Place, count int) (Lines, error) {
+func (s *Files) Lines(p Place, count int) (trace.SourceLines, error) {
 	if p.Line < 1 || p.File == "" {
-		return Lines{}, errors.New("no line is known")
+		return trace.SourceLines{}, errors.New("no line is known")
 	}
 	key := lineKey{fileKey{path: p.File, md5: p.MD5, buildID: string(p.BuildID)}, p.Line, count, p.Modified}
 	if p.Text != "" {
@@ -121,13 +112,13 @@ func (s *Files) Lines(p Place, count int) (Lines, error) {
 	return a.lines, a.err
 }
 
-func (s *Files) find(p *Place, key fileKey, count int) (l Lines, err error) {
+func (s *Files) find(p *Place, key fileKey, count int) (l trace.SourceLines, err error) {
 	f := s.file(p, key)
 	if f.err != nil {
 		return l, f.err
 	}
 	if l.First, l.Text, err = f.text.around(p.Line, min(max(count, 1), MaxLines)); err != nil {
-		return Lines{}, fmt.Errorf("%s: %w", p.File, err)
+		return trace.SourceLines{}, fmt.Errorf("%s: %w", p.File, err)
 	}
 	if !f.modified.IsZero() && !p.Modified.IsZero() && f.modified.After(p.Modified) {
 		l.Warning = fmt.Sprintf("%s is newer than %s", p.File, p.Object)

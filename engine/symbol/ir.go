@@ -4,6 +4,8 @@ package symbol
 
 import (
 	"iter"
+
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // IR is code in an intermediate representation (SPIR-V, LLVM IR), which a driver compiles
@@ -44,7 +46,7 @@ type Position struct {
 	// Frames are the function at the source's position and the functions it was inlined
 	// into, innermost first; the last one is Function. There is at least one, and it has a
 	// name.
-	Frames []Frame
+	Frames []trace.Symbol
 	// Scopes are the IDs of the records of each frame's innermost scope; "" where it is
 	// unknown.
 	Scopes []string

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // Addr2line answers questions about addresses as addr2line does: each is a hexadecimal
@@ -43,7 +43,7 @@ func (l *Addr2line) Run(w io.Writer, questions []string, input io.Reader) error 
 		prepare: func(text string) pending {
 			return pending{Answer: Answer{Module: l.File, Address: leadingHex(text), HasAddress: true}, file: f}
 		},
-		fill: func(p *pending, frames []symbol.Frame) {
+		fill: func(p *pending, frames []trace.Symbol) {
 			switch {
 			case section == nil:
 				p.Frames = f.FramesGNU(frames, p.Address, l.Inlines)

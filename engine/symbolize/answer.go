@@ -2,7 +2,11 @@
 
 package symbolize
 
-import "github.com/unwindd/unwindd/engine/symbol"
+import (
+	"github.com/unwindd/unwindd/engine/symbol"
+
+	"github.com/unwindd/unwindd/engine/trace"
+)
 
 // Answer is the known facts about one address or one name.
 type Answer struct {
@@ -17,9 +21,9 @@ type Answer struct {
 	Error string
 
 	Kind   AnswerKind
-	Frames []symbol.Frame // of Code and Named, innermost first
-	Data   Datum          // of Data
-	Locals []symbol.Local // of Frame
+	Frames []trace.Symbol // of Code and Named, innermost first
+	Data   Datum            // of Data
+	Locals []symbol.Local   // of Frame
 }
 
 // AnswerKind is the kind of a question.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // Questions that are already available are answered together, on all cores, in parts; the
@@ -60,7 +61,7 @@ type answering struct {
 	prepare func(line string) pending
 	// fill answers a question that has a file. It is called concurrently, and may use the
 	// capacity of frames.
-	fill func(p *pending, frames []symbol.Frame)
+	fill func(p *pending, frames []trace.Symbol)
 	// failed receives a question that has an err, in order: it sets the message, or returns
 	// an error, which ends everything before that answer.
 	failed func(p *pending) error
@@ -156,7 +157,7 @@ func (a *answering) writeMessage(p *pending) {
 }
 
 // lookUp completes an answer.
-func (a *answering) lookUp(p *pending, frames []symbol.Frame) {
+func (a *answering) lookUp(p *pending, frames []trace.Symbol) {
 	if p.file != nil || p.ir != nil {
 		p.err = object.Guard(func() error { a.fill(p, frames); return nil })
 	}
@@ -240,7 +241,7 @@ func (a *answering) write() error {
 type worker struct {
 	*answering
 	writer *Writer
-	frames []symbol.Frame
+	frames []trace.Symbol
 }
 
 // part answers questions and appends the text of their answers.

@@ -8,6 +8,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/symbol/resolve"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // File is a code object whose addresses are symbolized. Addresses are
@@ -45,7 +46,7 @@ func (f *File) Problems() []string { return f.resolver.Problems() }
 
 // Frames returns the functions at an address, innermost first, with the names
 // that stacks have. There are none where nothing is known.
-func (f *File) Frames(address uint64) []symbol.Frame {
+func (f *File) Frames(address uint64) []trace.Symbol {
 	frames, _ := f.resolver.Frames(nil, address) // the error is always nil
 	return frames
 }
@@ -53,7 +54,7 @@ func (f *File) Frames(address uint64) []symbol.Frame {
 // described appends the functions at an address from DWARF alone. Function is "" for a name
 // that looks mangled: each tool demangles it in its own style. See dwarf.Reader.RawFrames for
 // isFirst.
-func (f *File) described(dst []symbol.Frame, address uint64, isFirst bool) []symbol.Frame {
+func (f *File) described(dst []trace.Symbol, address uint64, isFirst bool) []trace.Symbol {
 	d := f.resolver.DWARF()
 	if d == nil {
 		return dst
@@ -73,7 +74,7 @@ func (f *File) hasMore() bool {
 }
 
 // rawNames sets the names of frames from symbols to the raw names of the table.
-func rawNames(frames []symbol.Frame) []symbol.Frame {
+func rawNames(frames []trace.Symbol) []trace.Symbol {
 	for i := range frames {
 		if f := &frames[i]; f.LinkageName == "" {
 			f.LinkageName = f.Function

@@ -8,13 +8,13 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // FramesGNU appends the frames at an address as addr2line has them, without inlines a single
 // one; none where it knows nothing. A function without a linkage name has the name of the
 // symbol that addr2line chooses, where no call is inlined into it.
-func (f *File) FramesGNU(dst []symbol.Frame, address uint64, inlines bool) []symbol.Frame {
+func (f *File) FramesGNU(dst []trace.Symbol, address uint64, inlines bool) []trace.Symbol {
 	section, ok := f.sectionAt(address)
 	if !ok {
 		return dst
@@ -24,7 +24,7 @@ func (f *File) FramesGNU(dst []symbol.Frame, address uint64, inlines bool) []sym
 	s, ok := f.symbols().chooseGNU(section, address)
 	if len(frames) == n {
 		if ok {
-			return append(dst, symbol.Frame{LinkageName: s.Name, Start: s.Start, HasStart: true, File: s.File})
+			return append(dst, trace.Symbol{LinkageName: s.Name, Start: s.Start, HasStart: true, File: s.File})
 		}
 		if f.hasMore() {
 			return append(dst, rawNames(f.Frames(address))...)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/listing"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // openIR opens a file in an intermediate representation; nil for any other file.
@@ -38,7 +39,7 @@ func (s *Session) closeIRs() {
 }
 
 // fillIR answers a question about a file in an intermediate representation.
-func (s *Session) fillIR(p *pending, frames []symbol.Frame) {
+func (s *Session) fillIR(p *pending, frames []trace.Symbol) {
 	if p.Kind == AnswerNamed {
 		p.Kind = AnswerCode
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // The members of these types are in the order of their names, as
@@ -102,7 +103,7 @@ func (s *Writer) jsonAnswer(a *Answer) *jsonAnswer {
 	return &out
 }
 
-func (s *Writer) jsonFrame(f *symbol.Frame, context bool) jsonFrame {
+func (s *Writer) jsonFrame(f *trace.Symbol, context bool) jsonFrame {
 	out := jsonFrame{
 		Column: f.Column, Discriminator: f.Discriminator, FileName: s.path(f, f.File), FunctionName: s.function(f),
 		Line: f.Line, StartFileName: s.startFile(f), StartLine: f.StartLine,

@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // FramesLLVM appends the frames at an address as llvm-symbolizer has them, at least one: the
@@ -15,11 +16,11 @@ import (
 // llvm-symbolizer chooses. An address that neither of them knows has the frames of Frames.
 //
 // LinkageName is the raw name, and Name the DW_AT_name where there is no linkage name.
-func (f *File) FramesLLVM(dst []symbol.Frame, address uint64, linkage bool) []symbol.Frame {
+func (f *File) FramesLLVM(dst []trace.Symbol, address uint64, linkage bool) []trace.Symbol {
 	frames := f.described(dst, address, true)
 	described := len(frames) > len(dst)
 	if !described {
-		frames = append(frames, symbol.Frame{})
+		frames = append(frames, trace.Symbol{})
 	}
 	last := &frames[len(frames)-1]
 	if !linkage {

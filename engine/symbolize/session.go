@@ -13,6 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/listing"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // Session answers questions about addresses, in the protocol of llvm-symbolizer: each is
@@ -89,7 +90,7 @@ func (s *Session) prepare(line string) pending {
 	line = strings.ReplaceAll(line, "\r", "")
 	q, err := s.parse(line)
 	if err != nil {
-		p := pending{Answer: Answer{Module: q.module, Frames: []symbol.Frame{{}}}}
+		p := pending{Answer: Answer{Module: q.module, Frames: []trace.Symbol{{}}}}
 		if !errors.Is(err, errNoQuestion) {
 			p.message = s.message(line, err.Error())
 		}
@@ -104,7 +105,7 @@ func (s *Session) prepare(line string) pending {
 	case err != nil && s.failed[q.module]:
 		// The message was written the first time.
 		if !s.Inlines && p.Kind == AnswerCode {
-			p.Frames = []symbol.Frame{{}}
+			p.Frames = []trace.Symbol{{}}
 		}
 	case err != nil:
 		s.failed[q.module] = true
@@ -152,7 +153,7 @@ func (s *Session) open(q *question) (*File, symbol.IR, error) {
 }
 
 // fill answers a question.
-func (s *Session) fill(p *pending, frames []symbol.Frame) {
+func (s *Session) fill(p *pending, frames []trace.Symbol) {
 	q, f := &p.question, p.file
 	address := q.address - s.AdjustVMA
 	switch {
@@ -186,7 +187,7 @@ func (s *Session) fill(p *pending, frames []symbol.Frame) {
 
 // outermost joins the frames of an address into one: the function that has the code, at the
 // position of the innermost.
-func outermost(frames []symbol.Frame) symbol.Frame {
+func outermost(frames []trace.Symbol) trace.Symbol {
 	frame, last := frames[0], &frames[len(frames)-1]
 	if last.HasStart || len(frames) > 1 {
 		frame.Function, frame.LinkageName, frame.Name = last.Function, last.LinkageName, last.Name

@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // maxSource bounds the bytes of a source file whose lines are shown.
@@ -35,7 +35,7 @@ func (c *sourceFile) read(path string) string {
 
 // context is the lines of source around a frame's position, each with its number, as written
 // formats them; "" where none are requested or the source is missing.
-func (s *Writer) context(f *symbol.Frame, written func(line string) string) string {
+func (s *Writer) context(f *trace.Symbol, written func(line string) string) string {
 	lines := s.options.Context
 	if lines <= 0 || f.File == "" {
 		return ""

@@ -164,7 +164,7 @@ func (x *symbolSource) function(fn *dwarf.FunctionCode, yield func(*breakpad.Sou
 		if r.Start < x.base {
 			continue
 		}
-		frame := fn.Frame
+		frame := fn.Symbol
 		x.resolver.Complete(&frame, r.Start)
 		first := sort.Search(len(fn.Lines), func(i int) bool { return fn.Lines[i].End > r.Start })
 		last := first + sort.Search(len(fn.Lines)-first, func(i int) bool { return fn.Lines[first+i].Start >= r.End })

@@ -16,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/symbol/breakpad"
 	"github.com/unwindd/unwindd/engine/symbolize"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -126,7 +127,7 @@ func (w *written) addresses(most int) map[uint64]bool {
 
 // frameDifference says how frames by the symbol file differ from those by the file; "" where they
 // do not. What the format cannot say is in parentheses.
-func frameDifference(want, got []symbol.Frame) string {
+func frameDifference(want, got []trace.Symbol) string {
 	switch {
 	case len(want) == 0 && len(got) == 1 && got[0].File == "":
 		return "(a PUBLIC record has no end)"
@@ -155,7 +156,7 @@ func frameDifference(want, got []symbol.Frame) string {
 func (w *written) compareNames(t *testing.T, most int) (asked int) {
 	t.Helper()
 	differences := map[string]int{}
-	var got []symbol.Frame
+	var got []trace.Symbol
 	for address := range w.addresses(most) {
 		asked++
 		want, _ := w.file.Names().Frames(nil, address)
@@ -175,7 +176,7 @@ func (w *written) compareNames(t *testing.T, most int) (asked int) {
 	return asked
 }
 
-func frameText(list []symbol.Frame) string {
+func frameText(list []trace.Symbol) string {
 	var s []string
 	for i := range list {
 		s = append(s, fmt.Sprintf("%s %s:%d", list[i].Function, list[i].File, list[i].Line))

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/escape"
 )
 
@@ -140,7 +141,7 @@ func (s *Writer) text(dst []byte, a *Answer) []byte {
 	case s.options.Style == StyleAddr2line:
 		return s.addr2line(dst, a.Frames)
 	case len(a.Frames) == 0:
-		dst = s.frame(dst, &symbol.Frame{}, false)
+		dst = s.frame(dst, &trace.Symbol{}, false)
 	default:
 		for i := range a.Frames {
 			dst = s.frame(dst, &a.Frames[i], i > 0 && a.Kind == AnswerCode)
@@ -184,7 +185,7 @@ func known(name string) string {
 	return escape.Text(name)
 }
 
-func (s *Writer) frame(dst []byte, f *symbol.Frame, inlined bool) []byte {
+func (s *Writer) frame(dst []byte, f *trace.Symbol, inlined bool) []byte {
 	if s.options.Functions != NoNames {
 		if s.options.Pretty && inlined {
 			dst = append(dst, " (inlined by) "...)
@@ -212,7 +213,7 @@ func (s *Writer) frame(dst []byte, f *symbol.Frame, inlined bool) []byte {
 }
 
 // verbose appends all known facts of a frame.
-func (s *Writer) verbose(dst []byte, f *symbol.Frame, file string) []byte {
+func (s *Writer) verbose(dst []byte, f *trace.Symbol, file string) []byte {
 	dst = fmt.Appendf(dst, "  Filename: %s\n", known(file))
 	if f.StartLine != 0 {
 		dst = fmt.Appendf(dst, "  Function start filename: %s\n  Function start line: %d\n", escape.Text(s.startFile(f)), f.StartLine)
@@ -228,7 +229,7 @@ func (s *Writer) verbose(dst []byte, f *symbol.Frame, file string) []byte {
 }
 
 // addr2line appends the frames of an address.
-func (s *Writer) addr2line(dst []byte, frames []symbol.Frame) []byte {
+func (s *Writer) addr2line(dst []byte, frames []trace.Symbol) []byte {
 	if len(frames) == 0 {
 		if s.options.Functions != NoNames {
 			if s.options.Pretty {
@@ -267,7 +268,7 @@ func (s *Writer) addr2line(dst []byte, frames []symbol.Frame) []byte {
 }
 
 // function is the written name of a function; "" where none is known.
-func (s *Writer) function(f *symbol.Frame) string {
+func (s *Writer) function(f *trace.Symbol) string {
 	name := f.LinkageName
 	switch {
 	case s.options.Functions == NoNames:
@@ -286,7 +287,7 @@ func (s *Writer) function(f *symbol.Frame) string {
 }
 
 // startFile is the file of a function's declaration, where llvm-symbolizer has it.
-func (s *Writer) startFile(f *symbol.Frame) string {
+func (s *Writer) startFile(f *trace.Symbol) string {
 	if f.ImplicitStartFile {
 		return ""
 	}
@@ -294,7 +295,7 @@ func (s *Writer) startFile(f *symbol.Frame) string {
 }
 
 // path is the written form of a file's path.
-func (s *Writer) path(f *symbol.Frame, file string) string {
+func (s *Writer) path(f *trace.Symbol, file string) string {
 	switch {
 	case file == "":
 		return ""

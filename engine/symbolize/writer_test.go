@@ -9,27 +9,27 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 func TestNamesOfFunctionsAsLinkersHaveThem(t *testing.T) {
 	for _, c := range []struct {
-		frame       symbol.Frame
+		frame       trace.Symbol
 		want, short string
 	}{
-		{symbol.Frame{Function: "ns::f(int)", LinkageName: "_ZN2ns1fEi", Name: "f"}, "_ZN2ns1fEi", "f"},
-		{symbol.Frame{Function: "f", Name: "f"}, "f", "f"},
+		{trace.Symbol{Function: "ns::f(int)", LinkageName: "_ZN2ns1fEi", Name: "f"}, "_ZN2ns1fEi", "f"},
+		{trace.Symbol{Function: "f", Name: "f"}, "f", "f"},
 		// Without a linkage name what is around the function is left out.
-		{symbol.Frame{Function: "ns::f", Name: "f"}, "f", "f"},
+		{trace.Symbol{Function: "ns::f", Name: "f"}, "f", "f"},
 		// A linkage name that is not mangled is Function itself.
-		{symbol.Frame{Function: "label", Name: "f"}, "label", "f"},
-		{symbol.Frame{Function: "__clang_ocl_kern_imp_f", Name: "f"}, "__clang_ocl_kern_imp_f", "f"},
-		{symbol.Frame{Function: "f"}, "f", "f"},
+		{trace.Symbol{Function: "label", Name: "f"}, "label", "f"},
+		{trace.Symbol{Function: "__clang_ocl_kern_imp_f", Name: "f"}, "__clang_ocl_kern_imp_f", "f"},
+		{trace.Symbol{Function: "f"}, "f", "f"},
 	} {
 		for want, functions := range map[*string]FunctionNames{&c.want: LinkageNames, &c.short: ShortNames} {
 			var b strings.Builder
 			w := NewWriter(&b, WriterOptions{Functions: functions})
-			w.Write(&Answer{HasAddress: true, Frames: []symbol.Frame{c.frame}})
+			w.Write(&Answer{HasAddress: true, Frames: []trace.Symbol{c.frame}})
 			if got, _, _ := strings.Cut(b.String(), "\n"); got != *want {
 				t.Errorf("%+v: %q, want %q", c.frame, got, *want)
 			}

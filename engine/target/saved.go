@@ -7,18 +7,19 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
 
 // HasSaved reports whether a register of the thread lies in the target's memory.
-func HasSaved(t *Thread, number uint32) bool {
+func HasSaved(t *trace.Thread, number uint32) bool {
 	_, ok := savedRegisters(t, number)
 	return ok
 }
 
 // savedRegisters returns the saved registers that include a register.
-func savedRegisters(t *Thread, number uint32) (s *sdk.SavedRegisters, ok bool) {
+func savedRegisters(t *trace.Thread, number uint32) (s *sdk.SavedRegisters, ok bool) {
 	for i := range t.Saved {
 		if s := &t.Saved[i]; number-s.First < s.Count {
 			return s, true
@@ -29,7 +30,7 @@ func savedRegisters(t *Thread, number uint32) (s *sdk.SavedRegisters, ok bool) {
 
 // ReadSaved reads a register of a thread from the target's memory; info has its size. ok is
 // false if the register does not lie there, or the target lacks that memory.
-func ReadSaved(t Target, th *Thread, info sdk.RegisterInfo) (value []byte, ok bool) {
+func ReadSaved(t Target, th *trace.Thread, info sdk.RegisterInfo) (value []byte, ok bool) {
 	s, ok := savedRegisters(th, info.Number)
 	if !ok {
 		return nil, false
@@ -42,7 +43,7 @@ func ReadSaved(t Target, th *Thread, info sdk.RegisterInfo) (value []byte, ok bo
 
 // AllRegisters returns the registers of a thread's top frame, including the registers that
 // lie in memory as far as the target has it.
-func AllRegisters(t Target, th *Thread, d *sdk.Description) sdk.Registers {
+func AllRegisters(t Target, th *trace.Thread, d *sdk.Description) sdk.Registers {
 	if len(th.Saved) == 0 {
 		return th.Registers
 	}
@@ -74,7 +75,7 @@ func AllRegisters(t Target, th *Thread, d *sdk.Description) sdk.Registers {
 
 // ReadPlaced reads an address of a thread's instance of an address space, at the place in the
 // default space that the thread's Memory gives.
-func ReadPlaced(t Target, th *Thread, space locexpr.AddressSpace, address uint64, buf []byte) (n int, err error) {
+func ReadPlaced(t Target, th *trace.Thread, space locexpr.AddressSpace, address uint64, buf []byte) (n int, err error) {
 	for n < len(buf) {
 		m := spaceMemory(th, space, address+uint64(n))
 		if m == nil {
@@ -90,7 +91,7 @@ func ReadPlaced(t Target, th *Thread, space locexpr.AddressSpace, address uint64
 	return n, nil
 }
 
-func spaceMemory(t *Thread, space locexpr.AddressSpace, address uint64) *sdk.SpaceMemory {
+func spaceMemory(t *trace.Thread, space locexpr.AddressSpace, address uint64) *sdk.SpaceMemory {
 	for i := range t.Memory {
 		if m := &t.Memory[i]; m.Space == space && address-m.Start < m.Size {
 			return m

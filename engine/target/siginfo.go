@@ -6,6 +6,8 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"slices"
+
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // SignalInfoSize is the size of a siginfo_t of Linux.
@@ -20,8 +22,8 @@ type SignalInfo struct {
 	// that is not canonical), and not SEGV_CPERR, which comes without an address.
 	Address    uint64
 	HasAddress bool
-	Sender     *Sender     // nil if the kernel sent the signal
-	SystemCall *SystemCall // of SIGSYS of a filter
+	Sender     *trace.Sender     // nil if the kernel sent the signal
+	SystemCall *trace.SystemCall // of SIGSYS of a filter
 }
 
 // Values of si_code that senders has too, and whose siginfo_t has no sender: timers and I/O
@@ -64,9 +66,9 @@ func ReadSignalInfo(data []byte, machine uint16, order binary.ByteOrder, wordSiz
 	}
 	switch {
 	case IsFromProcess(x.Code) && len(data) >= offset+8:
-		x.Sender = &Sender{ID: int32(half(offset)), User: half(offset + 4)} //nolint:gosec // its bits
+		x.Sender = &trace.Sender{ID: int32(half(offset)), User: half(offset + 4)} //nolint:gosec // its bits
 	case name == "SIGSYS" && x.Code > 0 && len(data) >= offset+wordSize+8:
-		x.SystemCall = &SystemCall{Address: word(offset), Number: int32(half(offset + wordSize)), Arch: half(offset + wordSize + 4)} //nolint:gosec // its bits
+		x.SystemCall = &trace.SystemCall{Address: word(offset), Number: int32(half(offset + wordSize)), Arch: half(offset + wordSize + 4)} //nolint:gosec // its bits
 	case x.Code > 0 && x.Code < SignalFromKernel && slices.Contains(addressed, name) && SignalCode(name, x.Code) != "SEGV_CPERR":
 		x.Address, x.HasAddress = word(offset), true
 	}

@@ -12,20 +12,8 @@ import (
 	"slices"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
-	"github.com/unwindd/unwindd/sdk"
-)
-
-// Kind names a format of target, as in the `kind` of the output.
-type Kind string
-
-// The kinds.
-const (
-	ELFCore     Kind = "elf-core"
-	Snapshot    Kind = "snapshot"
-	Minidump    Kind = "minidump"
-	LiveProcess Kind = "process"   // a live process, whose threads were stopped while their stacks were copied
-	ROCmCore    Kind = "rocm-core" // the state of AMD's graphics processors, perhaps with the process that used them
 )
 
 // ErrNoMemory means that an address is not in the target: not mapped, or mapped
@@ -51,11 +39,11 @@ var ErrEndOfStack = errors.New("the recorded stack ends here")
 
 // Target is a process, or a recording of one. It may be read concurrently.
 type Target interface {
-	Info() Info
+	Info() trace.Target
 	// Modules are the code objects loaded, by address.
 	Modules() []*Module
 	// Threads are in the target's own order.
-	Threads() []*Thread
+	Threads() []*trace.Thread
 	// ReadMemory reads at an address of a space. It returns the number of bytes read; if
 	// they are fewer than len(buf) it also returns ErrNoMemory (wrapped, with the address)
 	// or the error of reading.
@@ -79,7 +67,7 @@ type Sized interface {
 type ScopedMemory interface {
 	Target
 	// ReadScoped reads like ReadMemory, from the thread's instance of space.
-	ReadScoped(space locexpr.AddressSpace, thread *Thread, address uint64, buf []byte) (int, error)
+	ReadScoped(space locexpr.AddressSpace, thread *trace.Thread, address uint64, buf []byte) (int, error)
 }
 
 // FileMemory is a Target that reads memory of its modules that it lacks from their files.
@@ -99,66 +87,9 @@ type Paged interface {
 	ReleasePages()
 }
 
-// Info describes a target as a whole.
-type Info struct {
-	Kind   Kind
-	Path   string
-	Signal int // that ended the process; 0 if none did
-	// FaultAddress is the address of the fault, if HasFaultAddress.
-	FaultAddress    uint64
-	HasFaultAddress bool
-	// Machine is the ELF machine of the process.
-	Machine uint16
-	// Problems list the defects of the target as a whole, each a sentence that names the
-	// file, the offset and the consequence.
-	Problems []string
-	// Unread means that the target has state of graphics processors that no reader here
-	// understands. Problems describe it.
-	Unread bool
-	// Notes are the notes that no reader here owns, for plugins.
-	Notes []sdk.Note
-	// Devices are the devices that executed threads, and the work submitted to them.
-	Devices Devices
-	// Facts are further facts about the process; nil if the target has none.
-	Facts *Facts
-}
-
-// Devices lists the agents, queues and dispatches of a target.
-type Devices struct {
-	Agents     []sdk.TargetAgent
-	Queues     []sdk.TargetQueue
-	Dispatches []sdk.TargetDispatch
-}
-
-// LoadedModule describes a code object that is loaded into a target.
-type LoadedModule struct {
-	ID      int
-	Path    string // in the target
-	BuildID []byte // of the loaded image, if the target has it; see IsAssumed
-	// IsAssumed means that BuildID is the build ID of the file that was found: the target
-	// does not have one.
-	IsAssumed bool
-	// Symbols names the build as stores of symbol files do; zero if the target does not
-	// tell.
-	Symbols SymbolID
-	// Version is the version of the file: "10.0.19041.546".
-	Version string
-	// Base and Size are the range of the whole image, if the target tells; else Size is 0,
-	// and only its Segments are known.
-	Base, Size uint64
-	Arch       string
-	// Processor is the processor that the code is for; "" if the target does not tell.
-	Processor string
-	// File is the path of the file of the code; "" for code in the target's memory, and if
-	// none was found: Problem says why.
-	File     string
-	Problem  string
-	Segments []Segment
-}
-
 // Module is a code object loaded into a target, with its file.
 type Module struct {
-	LoadedModule
+	trace.Module
 	// Object is the code object, opened from the file system or from the target's own
 	// memory (the vDSO); nil if it was not found.
 	Object *object.Object
@@ -175,27 +106,6 @@ type Module struct {
 	SourceModule func() ([]byte, error)
 }
 
-// Segment is a contiguous part of a module.
-type Segment struct {
-	Section    string // of a relocatable object; "" for segments
-	Address    uint64 // ELF virtual address in the object
-	Size       uint64
-	Start      uint64 // the target's address of Address
-	Executable bool
-}
-
-// SymbolID identifies a build in stores of symbol files, Breakpad's and Microsoft's.
-type SymbolID struct {
-	// DebugFile is the base name of the file that has the debug information:
-	// "kernel32.pdb", "libc.so.6".
-	DebugFile string
-	// DebugID has the digits of its identifier: of a GUID and of an age.
-	DebugID string
-	// CodeID identifies the file of the code: the digits of a build ID, or of a PE
-	// file's time and size.
-	CodeID string
-}
-
 // Confirmed reports whether the target states the build ID of Object, so that Object is known
 // to be the file that was loaded.
 func (m *Module) Confirmed() bool {
@@ -207,7 +117,7 @@ func (m *Module) HasCode() bool { return m.Object != nil && !m.Object.DebugOnly(
 
 // HoldsCode reports whether a segment of a code object is executable. Without a code object it
 // may be.
-func HoldsCode(o *object.Object, s *Segment) bool {
+func HoldsCode(o *object.Object, s *trace.Segment) bool {
 	if o == nil {
 		return true
 	}
@@ -228,29 +138,6 @@ func HoldsCode(o *object.Object, s *Segment) bool {
 	return executable || !known
 }
 
-// Contains reports whether address lies in an executable segment, and returns its ELF virtual
-// address.
-func (m *LoadedModule) Contains(address uint64) (objectAddress uint64, ok bool) {
-	for i := range m.Segments {
-		s := &m.Segments[i]
-		if s.Executable && address-s.Start < s.Size {
-			return address - s.Start + s.Address, true
-		}
-	}
-	return 0, false
-}
-
-// Start returns the target's address of an ELF virtual address of the module.
-func (m *LoadedModule) Start(objectAddress uint64) (address uint64, ok bool) {
-	for i := range m.Segments {
-		s := &m.Segments[i]
-		if objectAddress-s.Address < s.Size {
-			return objectAddress - s.Address + s.Start, true
-		}
-	}
-	return 0, false
-}
-
 // SortModules puts modules in the order of their lowest addresses, those without segments last,
 // and numbers them.
 func SortModules(list []*Module) {
@@ -266,78 +153,3 @@ func SortModules(list []*Module) {
 		m.ID = i
 	}
 }
-
-// Thread is a thread of the target: an operating system's thread or a wave.
-type Thread struct {
-	Handle    uint64 // identifies the thread in Scope and in plugin calls: its index in Threads
-	ID        string // decimal LWP for a CPU thread
-	Name      string
-	Arch      string
-	Processor string
-	Crashed   bool
-	Signal    int
-	Stop      *Stop         // why it stopped; nil if that is not known
-	IsRunning bool          // it was not stopped when it was dumped
-	Registers sdk.Registers // of the top frame
-	// Saved are further registers of the top frame, which stay in the target's memory: ten
-	// thousand waves have half a gigabyte of registers.
-	Saved []sdk.SavedRegisters
-	// Memory has the places of the thread's instances of address spaces in the default
-	// one, if the target's ScopedMemory reads them there.
-	Memory  []sdk.SpaceMemory
-	Problem string // why its registers could not be read
-	// Unread is why no architecture reads its registers, so that its stack is not walked;
-	// "" if one does.
-	Unread string
-	// PC is the PC of a thread that no architecture reads, if HasPC.
-	PC    uint64
-	HasPC bool
-	// Named are registers of such a thread, by their names in the target.
-	Named []NamedRegister
-	// IsInCall means that the PC among Registers is a return address: the thread was
-	// suspended in a call whose frame is not recorded.
-	IsInCall bool
-	// Lanes is the number of the thread's lanes; 0 if the target does not tell.
-	Lanes uint32
-	// Spaces are the bases of the thread's instances of address spaces, by space, as far
-	// as the target has them.
-	Spaces []sdk.SpaceBase
-	// Wave is the identity of a wave; nil for other threads.
-	Wave *sdk.Wave
-	// LaunchedBy is the launch of the thread; nil if it is not known.
-	LaunchedBy *Launch
-	// Goroutine is the goroutine that the thread stands for; nil for other threads.
-	Goroutine *Goroutine
-	// Executes is the thread of the goroutine that an operating system's thread executes;
-	// nil if there is none.
-	Executes *Thread
-}
-
-// NamedRegister is a register of at most 64 bits.
-type NamedRegister struct {
-	Name  string
-	Bits  int
-	Value uint64
-}
-
-// Launch describes the launch of a thread.
-type Launch struct {
-	Thread   string // the ID of the launching thread, which need not be in the target
-	Kind     string // "dispatch"
-	Evidence string // one of the constants below
-	// Frames are the PCs of the launcher's stack at the launch, innermost first,
-	// where it was recorded.
-	Frames []uint64
-	// Signal is a number that a thread has in a register or on its stack while it waits
-	// for the end of the launch in one of WaitFunctions (linkage names). With LaunchQueue
-	// it may tell the launcher; 0 if there is no such number.
-	Signal        uint64
-	WaitFunctions []string
-}
-
-// The evidence for the launcher of a thread (`evidence` in the output).
-const (
-	LaunchRecorded = "recorded" // the launcher's stack was captured at the launch
-	LaunchWaiting  = "waiting"  // the launcher is blocked on this launch now
-	LaunchQueue    = "queue"    // only the process is known
-)

@@ -9,6 +9,7 @@ import (
 	"math/bits"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -23,7 +24,7 @@ type extent struct {
 }
 
 // array reads an array.
-func (r *Reader) array(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
+func (r *Reader) array(ctx context.Context, v *trace.Value, t *dwarf.Type, l locexpr.Location, depth int) {
 	dimensions, err := t.Dimensions()
 	if err != nil {
 		fail(v, err)
@@ -93,14 +94,14 @@ func (r *Reader) extent(ctx context.Context, d *dwarf.Dimension, object locexpr.
 
 // elements reads the elements of an array with dimensions. size is the size of an element, in
 // bytes.
-func (r *Reader) elements(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location, extents []extent, size uint64, depth int) {
+func (r *Reader) elements(ctx context.Context, v *trace.Value, t *dwarf.Type, l locexpr.Location, extents []extent, size uint64, depth int) {
 	x := extents[0]
 	inner, err := distance(extents, size)
 	if err != nil {
 		fail(v, err)
 		return
 	}
-	v.Shape = array
+	v.Shape = trace.ShapeArray
 	if character := r.character(t); len(extents) == 1 && !x.isVector && character != nil && inner == int64(character.Size()/8) && x.count > 0 {
 		err := r.characters(ctx, v, character, l, x.count)
 		if err == nil {
@@ -110,7 +111,7 @@ func (r *Reader) elements(ctx context.Context, v *Value, t *dwarf.Type, l locexp
 			return
 		}
 		defer func() {
-			if v.Status == OptimizedOut { // else some of them are not
+			if v.Status == trace.ValueOptimizedOut { // else some of them are not
 				v.Children, v.More = nil, 0
 			}
 		}()
@@ -123,13 +124,13 @@ func (r *Reader) elements(ctx context.Context, v *Value, t *dwarf.Type, l locexp
 	for i := range n {
 		place, err := offset(l, i, inner)
 		name := fmt.Sprintf("[%d]", x.lower+int64(i))
-		var child Value
+		var child trace.Value
 		switch {
 		case err != nil:
-			child = Value{Name: name, Type: t.String()}
+			child = trace.Value{Name: name, Type: t.String()}
 			fail(&child, err)
 		case len(extents) > 1:
-			child = Value{Name: name, Status: OK, Type: t.String()}
+			child = trace.Value{Name: name, Status: trace.ValueOK, Type: t.String()}
 			if r.left--; r.left < 0 {
 				fail(&child, errTooMany)
 			} else {
@@ -167,9 +168,9 @@ func distance(extents []extent, size uint64) (int64, error) {
 // maxFailures is the number of unreadable elements after which the rest is not tried.
 const maxFailures = 16
 
-func allFailed(list []Value) bool {
+func allFailed(list []trace.Value) bool {
 	for i := range list {
-		if list[i].Status != Failed {
+		if list[i].Status != trace.ValueFailed {
 			return false
 		}
 	}
@@ -200,7 +201,7 @@ func isSimple(t *dwarf.Type) bool {
 
 // characters reads an array of characters as a string. Characters 0 at its end are left out.
 // Where one of them cannot be read v is unchanged.
-func (r *Reader) characters(ctx context.Context, v *Value, t *locexpr.BaseType, l locexpr.Location, count uint64) error {
+func (r *Reader) characters(ctx context.Context, v *trace.Value, t *locexpr.BaseType, l locexpr.Location, count uint64) error {
 	n, size := min(count, uint64(r.limits.Elements)), t.Size()/8
 	b, err := r.bytes(ctx, l, n*size)
 	if err != nil {
@@ -218,13 +219,13 @@ func (r *Reader) characters(ctx context.Context, v *Value, t *locexpr.BaseType, 
 	if n < count && end == len(codes) {
 		text += "..."
 	}
-	v.Shape = scalar
+	v.Shape = trace.ShapeScalar
 	setText(v, text)
 	return nil
 }
 
 // fortranString reads a value of a DW_TAG_string_type (DWARF 5, 5.11).
-func (r *Reader) fortranString(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location) {
+func (r *Reader) fortranString(ctx context.Context, v *trace.Value, t *dwarf.Type, l locexpr.Location) {
 	size := t.Size
 	if b, err := t.Bound(dw.AttrStringLength); err == nil && b.HasValue() {
 		n, err := r.bound(ctx, &b, l)

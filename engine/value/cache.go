@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -27,7 +28,7 @@ type objectKey struct {
 }
 
 type remembered struct {
-	Value
+	trace.Value
 	values int // it and all values in it
 }
 
@@ -55,7 +56,7 @@ func (c *Cache) add(key objectKey, v remembered) {
 
 // remember reads the target of a pointer or a reference through the cache. Values that depend
 // on the frame, or on the path to them, are read anew.
-func (r *Reader) remember(ctx context.Context, name string, t *dwarf.Type, l locexpr.Location, depth int) Value {
+func (r *Reader) remember(ctx context.Context, name string, t *dwarf.Type, l locexpr.Location, depth int) trace.Value {
 	space, address, ok := l.MemoryAddress()
 	if r.cache == nil || !ok || space != locexpr.DefaultSpace || l.Place(0).Scope.Lane >= 0 {
 		return r.read(ctx, name, t, l, depth)

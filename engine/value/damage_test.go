@@ -15,6 +15,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -53,7 +54,7 @@ func readAll(ctx context.Context, file []byte) (longest time.Duration) {
 		for _, e := range list {
 			begin := time.Now()
 			_ = object.Guard(func() error {
-				for _, limits := range []Limits{{}, {Raw: true, Depth: MaxDepth, Elements: MaxElements}} {
+				for _, limits := range []trace.ValueLimits{{}, {Raw: true, Depth: MaxDepth, Elements: MaxElements}} {
 					v := m.read(ctx, e, limits)
 					Line(&v.Value, e.Unit().Language())
 				}
@@ -164,12 +165,12 @@ func TestTypesThatContainThemselves(t *testing.T) {
 		t.Fatalf("%d variables: %v", len(list), err)
 	}
 	m := &image{object: again}
-	v := m.read(t.Context(), list[0], Limits{Raw: true, Depth: MaxDepth})
+	v := m.read(t.Context(), list[0], trace.ValueLimits{Raw: true, Depth: MaxDepth})
 	depth := 0
 	for inner := &v.Value; len(inner.Children) > 0; inner = &inner.Children[0] {
 		depth++
 	}
-	if depth > MaxNesting || v.Status != Partial && v.Status != Failed {
+	if depth > MaxNesting || v.Status != trace.ValuePartial && v.Status != trace.ValueFailed {
 		t.Errorf("%d within one another, status %s", depth, v.Status)
 	}
 	if line := Line(&v.Value, list[0].Unit().Language()); !strings.Contains(line, "within one another") {

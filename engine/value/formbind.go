@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -64,7 +65,7 @@ type boundForm struct {
 	short   string // the type as people write it
 	clauses []boundClause
 	slots   int // variables
-	shape   shape
+	shape   trace.ValueShape
 }
 
 // boundClause is a clause for the objects of one type.
@@ -101,7 +102,7 @@ func notBound(format string, args ...any) error {
 // bind binds a form to a type.
 func bind(f *form, t, plain *dwarf.Type) (*boundForm, error) {
 	b := &binder{t: t, plain: plain}
-	out := &boundForm{form: f, shape: structure, name: shownName(t), short: typeText(t)}
+	out := &boundForm{form: f, shape: trace.ShapeStructure, name: shownName(t), short: typeText(t)}
 	for i := range f.clauses {
 		bc := boundClause{clause: &f.clauses[i]}
 		if err := b.clause(&bc); err != nil {
@@ -110,9 +111,9 @@ func bind(f *form, t, plain *dwarf.Type) (*boundForm, error) {
 		out.clauses = append(out.clauses, bc)
 		switch bc.op {
 		case opItem, opLeaves:
-			out.shape = array
+			out.shape = trace.ShapeArray
 		case opEntry:
-			out.shape = associated
+			out.shape = trace.ShapeAssociated
 		}
 	}
 	out.slots = b.slots

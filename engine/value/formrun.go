@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -21,7 +22,7 @@ type run struct {
 	object locexpr.Location
 	slots  []operand
 	depth  int
-	v      *Value
+	v      *trace.Value
 
 	isWhole   bool   // the value was replaced by the one that it stands for
 	hasBegun  bool   // elements are being read: an error is a problem of the rest
@@ -161,17 +162,17 @@ func (r *run) one(ctx context.Context, c *boundClause) (err error) {
 	case opLeaves:
 		for i, x := range c.leaves {
 			r.hasBegun = true
-			if err := r.emit(ctx, "["+strconv.Itoa(i)+"]", Plain, x); err != nil {
+			if err := r.emit(ctx, "["+strconv.Itoa(i)+"]", trace.RolePlain, x); err != nil {
 				return err
 			}
 		}
 		return nil
 	case opItem:
-		return r.emit(ctx, "["+strconv.FormatUint(r.found, 10)+"]", Plain, c.exprs[0])
+		return r.emit(ctx, "["+strconv.FormatUint(r.found, 10)+"]", trace.RolePlain, c.exprs[0])
 	case opEntry:
 		return r.entry(ctx, c)
 	case opMember:
-		return r.emit(ctx, c.name, Plain, c.exprs[0])
+		return r.emit(ctx, c.name, trace.RolePlain, c.exprs[0])
 	case opWhole:
 		return r.whole(ctx, c)
 	}

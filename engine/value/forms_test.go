@@ -14,6 +14,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
@@ -204,7 +205,7 @@ func TestGarbageIsNoContainer(t *testing.T) {
 			}
 			g := &garbage{data: make([]byte, 1<<16)}
 			random := rand.New(rand.NewPCG(1, 2))
-			limits := DefaultLimits
+			limits := trace.DefaultValueLimits
 			var worst, all time.Duration
 			var slowest *dwarf.Type
 			reads := 0
@@ -232,7 +233,7 @@ func TestGarbageIsNoContainer(t *testing.T) {
 	}
 }
 
-func countOf(v *Value) int {
+func countOf(v *trace.Value) int {
 	n := 1
 	for i := range v.Children {
 		n += countOf(&v.Children[i])

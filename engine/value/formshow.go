@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -51,7 +52,7 @@ func (r *run) isTooDeep(types ...*dwarf.Type) bool {
 }
 
 // emit reads an element or a part.
-func (r *run) emit(ctx context.Context, name string, role Role, b *bound) error {
+func (r *run) emit(ctx context.Context, name string, role trace.ValueRole, b *bound) error {
 	if full, err := r.isFull(); full || err != nil {
 		return err
 	}
@@ -80,9 +81,9 @@ func (r *run) object1(ctx context.Context, b *bound) (operand, *dwarf.Type, erro
 }
 
 // value reads the result of an expression.
-func (r *run) value(ctx context.Context, name string, b *bound, o operand, t *dwarf.Type) Value {
+func (r *run) value(ctx context.Context, name string, b *bound, o operand, t *dwarf.Type) trace.Value {
 	if b.class == classNumber {
-		v := Value{Name: name, Status: OK}
+		v := trace.Value{Name: name, Status: trace.ValueOK}
 		r.r.left--
 		setText(&v, strconv.FormatUint(o.n, 10))
 		if t != nil {
@@ -91,7 +92,7 @@ func (r *run) value(ctx context.Context, name string, b *bound, o operand, t *dw
 		return v
 	}
 	if t == nil {
-		v := Value{Name: name}
+		v := trace.Value{Name: name}
 		fail(&v, errors.New("nothing says which type it has"))
 		return v
 	}
@@ -102,7 +103,7 @@ func (r *run) value(ctx context.Context, name string, b *bound, o operand, t *dw
 }
 
 // numberValue makes the value of a number with a type.
-func (r *Reader) numberValue(v *Value, t *dwarf.Type, n uint64) {
+func (r *Reader) numberValue(v *trace.Value, t *dwarf.Type, n uint64) {
 	v.Type = t.String()
 	plain, err := t.Plain()
 	if err != nil {
@@ -138,8 +139,8 @@ func (r *run) entry(ctx context.Context, c *boundClause) error {
 		r.v.IsDeep = true
 		return errEnough
 	}
-	e := Value{Name: "[" + strconv.FormatUint(place, 10) + "]", Role: Entry, Status: OK, Shape: structure}
-	e.Children = []Value{
+	e := trace.Value{Name: "[" + strconv.FormatUint(place, 10) + "]", Role: trace.RoleEntry, Status: trace.ValueOK, Shape: trace.ShapeStructure}
+	e.Children = []trace.Value{
 		r.value(ctx, "key", c.exprs[0], key, keyType),
 		r.value(ctx, "value", c.exprs[1], value, valueType),
 	}
@@ -161,7 +162,7 @@ func (r *run) whole(ctx context.Context, c *boundClause) error {
 			r.v.IsDeep = true
 			return nil
 		}
-		r.v.Shape = wrapped
+		r.v.Shape = trace.ShapeWrapped
 		r.v.Children = append(r.v.Children, r.value(ctx, "value", b, o, t))
 		return nil
 	}
@@ -295,7 +296,7 @@ func (r *run) text(ctx context.Context, c *boundClause) error {
 	if n < count {
 		text += "..."
 	}
-	r.v.Shape = scalar
+	r.v.Shape = trace.ShapeScalar
 	setText(r.v, text)
 	return nil
 }

@@ -8,16 +8,17 @@ import (
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
 // object reads a structure, a class or a union.
-func (r *Reader) object(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
+func (r *Reader) object(ctx context.Context, v *trace.Value, t *dwarf.Type, l locexpr.Location, depth int) {
 	if t = t.Complete(); t.IsDeclaration {
 		fail(v, errors.New("the type is declared only: nothing says what it consists of"))
 		return
 	}
-	v.Shape = structure
+	v.Shape = trace.ShapeStructure
 	parts, err := t.Parts()
 	if err != nil {
 		fail(v, err)
@@ -32,9 +33,9 @@ func (r *Reader) object(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.
 }
 
 // members reads members, and in variant parts the members of the current variant.
-func (r *Reader) members(ctx context.Context, v *Value, list []dwarf.Member, l locexpr.Location, depth int) {
+func (r *Reader) members(ctx context.Context, v *trace.Value, list []dwarf.Member, l locexpr.Location, depth int) {
 	if v.Children == nil && len(list) > 0 {
-		v.Children = make([]Value, 0, len(list))
+		v.Children = make([]trace.Value, 0, len(list))
 	}
 	for i := range list {
 		if r.left < 0 {
@@ -51,17 +52,17 @@ func (r *Reader) members(ctx context.Context, v *Value, list []dwarf.Member, l l
 }
 
 // member reads a member of an object.
-func (r *Reader) member(ctx context.Context, m *dwarf.Member, l locexpr.Location, depth int) Value {
+func (r *Reader) member(ctx context.Context, m *dwarf.Member, l locexpr.Location, depth int) trace.Value {
 	t := m.Type
 	if t == nil {
 		_, err := m.ValueType()
-		child := Value{Name: m.Name}
+		child := trace.Value{Name: m.Name}
 		fail(&child, fmt.Errorf("type of the member: %w", err))
 		return child
 	}
 	place, err := r.memberLocation(ctx, m, l)
 	if err != nil {
-		child := Value{Name: m.Name, Type: t.String()}
+		child := trace.Value{Name: m.Name, Type: t.String()}
 		fail(&child, err)
 		return child
 	}
@@ -72,7 +73,7 @@ func (r *Reader) member(ctx context.Context, m *dwarf.Member, l locexpr.Location
 		return r.field(ctx, m, t, place)
 	case m.Role == dwarf.BaseClass: // its members are the object's own
 		child := r.read(ctx, "", t, place, depth)
-		child.Name, child.Role = child.Type, Base
+		child.Name, child.Role = child.Type, trace.RoleBase
 		return child
 	case m.Name == "": // an unnamed structure's or union's members likewise
 		return r.read(ctx, "", t, place, depth)
@@ -89,8 +90,8 @@ func (r *Reader) memberLocation(ctx context.Context, m *dwarf.Member, object loc
 }
 
 // field reads a bit field.
-func (r *Reader) field(ctx context.Context, m *dwarf.Member, t *dwarf.Type, l locexpr.Location) Value {
-	v := Value{Name: m.Name, Type: t.String(), Status: OK}
+func (r *Reader) field(ctx context.Context, m *dwarf.Member, t *dwarf.Type, l locexpr.Location) trace.Value {
+	v := trace.Value{Name: m.Name, Type: t.String(), Status: trace.ValueOK}
 	r.left--
 	if m.FieldBits > 64 {
 		fail(&v, errNoSize)
@@ -125,8 +126,8 @@ func (r *Reader) isReversed(t *dwarf.Type) bool {
 
 // reversedField reads a bit field of an object at l whose bits are counted in the byte order
 // opposite to the machine's (DW_AT_endianity).
-func (r *Reader) reversedField(ctx context.Context, m *dwarf.Member, t *dwarf.Type, l locexpr.Location) Value {
-	v := Value{Name: m.Name, Type: t.String(), Status: OK}
+func (r *Reader) reversedField(ctx context.Context, m *dwarf.Member, t *dwarf.Type, l locexpr.Location) trace.Value {
+	v := trace.Value{Name: m.Name, Type: t.String(), Status: trace.ValueOK}
 	r.left--
 	plain, err := t.Plain()
 	if err == nil && (m.FieldBits > 64 || m.Bits < 0) {
@@ -162,7 +163,7 @@ func bitsOf(b []byte, offset, count uint64, isBig bool) (n uint64) {
 }
 
 // fieldText sets the text of a bit field that has a number.
-func (r *Reader) fieldText(v *Value, m *dwarf.Member, plain *dwarf.Type, n uint64) {
+func (r *Reader) fieldText(v *trace.Value, m *dwarf.Member, plain *dwarf.Type, n uint64) {
 	if plain.Kind == dwarf.KindEnumeration {
 		r.fieldOfEnumeration(v, plain, n, m.FieldBits)
 		return
@@ -177,7 +178,7 @@ func (r *Reader) fieldText(v *Value, m *dwarf.Member, plain *dwarf.Type, n uint6
 	setText(v, r.baseText(plain.Base, locexpr.TypedValue(plain.Base, n)))
 }
 
-func (r *Reader) fieldOfEnumeration(v *Value, t *dwarf.Type, n, bits uint64) {
+func (r *Reader) fieldOfEnumeration(v *trace.Value, t *dwarf.Type, n, bits uint64) {
 	list, err := t.Enumerators()
 	if err != nil || !t.IsSized || t.Size == 0 || t.Size > 8 {
 		fail(v, errors.Join(err, errNoSize))
@@ -188,10 +189,10 @@ func (r *Reader) fieldOfEnumeration(v *Value, t *dwarf.Type, n, bits uint64) {
 }
 
 // variant reads the members of the current variant, by the discriminant (DWARF 5, 5.7.10).
-func (r *Reader) variant(ctx context.Context, v *Value, m *dwarf.Member, l locexpr.Location, depth int) {
+func (r *Reader) variant(ctx context.Context, v *trace.Value, m *dwarf.Member, l locexpr.Location, depth int) {
 	chosen, err := r.chosenVariant(ctx, m, l)
 	if err != nil {
-		child := Value{Name: "<variant>", Role: Variant}
+		child := trace.Value{Name: "<variant>", Role: trace.RoleVariant}
 		fail(&child, err)
 		v.Children = append(v.Children, child)
 		return
@@ -202,7 +203,7 @@ func (r *Reader) variant(ctx context.Context, v *Value, m *dwarf.Member, l locex
 	count := len(v.Children)
 	r.members(ctx, v, chosen.Members, l, depth)
 	for i := count; i < len(v.Children); i++ {
-		v.Children[i].Role = Variant
+		v.Children[i].Role = trace.RoleVariant
 	}
 }
 

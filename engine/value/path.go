@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -103,13 +104,13 @@ func (p Path) String() string { return p.text }
 
 // Select reads the part of a variable that a path names. The variable has a type, and is at a
 // location from an expression of a unit.
-func (r *Reader) Select(ctx context.Context, unit dwarf.Unit, p Path, t *dwarf.Type, l locexpr.Location) (Value, locexpr.Location, error) {
+func (r *Reader) Select(ctx context.Context, unit dwarf.Unit, p Path, t *dwarf.Type, l locexpr.Location) (trace.Value, locexpr.Location, error) {
 	r.begin(unit)
 	l = r.objectAt(t, l)
 	for i, s := range p.steps {
 		plain, object, err := r.referred(ctx, t, l)
 		if err != nil {
-			return Value{}, l, err
+			return trace.Value{}, l, err
 		}
 		next, place, err := r.stepTo(ctx, plain, object, s)
 		if errors.Is(err, errNoStep) { // in a container, whose elements only its form knows
@@ -118,7 +119,7 @@ func (r *Reader) Select(ctx context.Context, unit dwarf.Unit, p Path, t *dwarf.T
 			return v, locexpr.UndefinedLocation(), err
 		}
 		if err != nil {
-			return Value{}, l, err
+			return trace.Value{}, l, err
 		}
 		t, l = next, place
 	}
@@ -285,7 +286,7 @@ func (r *Reader) memberNamed(ctx context.Context, t *dwarf.Type, l locexpr.Locat
 }
 
 // selectForm reads an object as a whole and returns the part of it that steps name.
-func (r *Reader) selectForm(ctx context.Context, t *dwarf.Type, l locexpr.Location, steps []step) (Value, error) {
+func (r *Reader) selectForm(ctx context.Context, t *dwarf.Type, l locexpr.Location, steps []step) (trace.Value, error) {
 	limits := r.limits
 	defer func() { r.limits = limits }()
 	r.limits.Depth = min(limits.Depth+len(steps), MaxDepth)
@@ -298,7 +299,7 @@ func (r *Reader) selectForm(ctx context.Context, t *dwarf.Type, l locexpr.Locati
 	for _, s := range steps {
 		next := partOf(&v, s)
 		if next == nil {
-			if v.Status == Failed {
+			if v.Status == trace.ValueFailed {
 				return v, errors.New(v.Problem)
 			}
 			return v, fmt.Errorf("a %s has no part %s", v.Type, s)
@@ -309,16 +310,16 @@ func (r *Reader) selectForm(ctx context.Context, t *dwarf.Type, l locexpr.Locati
 }
 
 // partOf returns the child that a step names; nil where there is none.
-func partOf(v *Value, s step) *Value {
+func partOf(v *trace.Value, s step) *trace.Value {
 	name := s.String()
 	for i := range v.Children {
 		c := &v.Children[i]
-		if c.Name == name || s.member != "" && c.Name == s.member || (s == step{}) && c.Role == Pointee {
+		if c.Name == name || s.member != "" && c.Name == s.member || (s == step{}) && c.Role == trace.RolePointee {
 			return c
 		}
 	}
 	for i := range v.Children {
-		if c := &v.Children[i]; c.Role == Base || c.Role == Variant || c.Role == Pointee || c.Name == "" {
+		if c := &v.Children[i]; c.Role == trace.RoleBase || c.Role == trace.RoleVariant || c.Role == trace.RolePointee || c.Name == "" {
 			if found := partOf(c, s); found != nil {
 				return found
 			}

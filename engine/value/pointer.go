@@ -7,12 +7,13 @@ import (
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
 // pointer reads a pointer. If only the target is left of it, that is read.
-func (r *Reader) pointer(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
+func (r *Reader) pointer(ctx context.Context, v *trace.Value, t *dwarf.Type, l locexpr.Location, depth int) {
 	if target, ok := r.implicitTarget(ctx, t, l); ok {
 		r.implicit(ctx, v, t, target, depth)
 		return
@@ -57,7 +58,7 @@ func (r *Reader) followsPointers() bool {
 }
 
 // follow reads the target of a pointer, as its child.
-func (r *Reader) follow(ctx context.Context, v *Value, t *dwarf.Type, address uint64, depth int) {
+func (r *Reader) follow(ctx context.Context, v *trace.Value, t *dwarf.Type, address uint64, depth int) {
 	element, err := t.Element()
 	if err != nil {
 		return
@@ -71,8 +72,8 @@ func (r *Reader) follow(ctx context.Context, v *Value, t *dwarf.Type, address ui
 	}
 	defer r.leave()
 	child := r.remember(ctx, "*", element, r.memory(t, address), depth+1)
-	child.Role = Pointee
-	v.Shape = wrapped
+	child.Role = trace.RolePointee
+	v.Shape = trace.ShapeWrapped
 	v.Children = append(v.Children, child)
 }
 
@@ -158,7 +159,7 @@ func wholePart(l locexpr.Location, bits uint64) locexpr.Location {
 }
 
 // implicit reads the target of an implicit pointer, as its child.
-func (r *Reader) implicit(ctx context.Context, v *Value, t *dwarf.Type, target locexpr.Location, depth int) {
+func (r *Reader) implicit(ctx context.Context, v *trace.Value, t *dwarf.Type, target locexpr.Location, depth int) {
 	setText(v, "<implicit pointer>")
 	element, err := t.Element()
 	if err != nil || depth+1 >= r.limits.Depth {
@@ -166,13 +167,13 @@ func (r *Reader) implicit(ctx context.Context, v *Value, t *dwarf.Type, target l
 		return
 	}
 	child := r.read(ctx, "*", element, target, depth+1)
-	child.Role = Pointee
+	child.Role = trace.RolePointee
 	v.Children = append(v.Children, child)
-	v.Shape = wrapped
+	v.Shape = trace.ShapeWrapped
 }
 
 // reference reads the object that a reference refers to, as the value itself.
-func (r *Reader) reference(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
+func (r *Reader) reference(ctx context.Context, v *trace.Value, t *dwarf.Type, l locexpr.Location, depth int) {
 	target, ok := r.implicitTarget(ctx, t, l)
 	element, err := t.Element()
 	if err != nil {
@@ -203,7 +204,7 @@ func (r *Reader) reference(ctx context.Context, v *Value, t *dwarf.Type, l locex
 
 // memberPointer reads a pointer to a member: for data an offset, for a function its address and
 // the adjustment of this (Itanium C++ ABI, 2.3).
-func (r *Reader) memberPointer(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location) {
+func (r *Reader) memberPointer(ctx context.Context, v *trace.Value, t *dwarf.Type, l locexpr.Location) {
 	b, err := r.bytes(ctx, l, t.Size)
 	if err != nil {
 		fail(v, err)

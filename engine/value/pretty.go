@@ -10,13 +10,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
 // prettyForm reads an object by a form of its type, where a table has one. It returns false
 // where none applies.
-func (r *Reader) prettyForm(ctx context.Context, v *Value, t, plain *dwarf.Type, l locexpr.Location, depth int) bool {
+func (r *Reader) prettyForm(ctx context.Context, v *trace.Value, t, plain *dwarf.Type, l locexpr.Location, depth int) bool {
 	for _, f := range formsOf(t, plain) {
 		raw := *v
 		x := run{r: r, form: f, object: l, slots: make([]operand, f.slots), depth: depth, v: v}
@@ -33,7 +34,7 @@ func (r *Reader) prettyForm(ctx context.Context, v *Value, t, plain *dwarf.Type,
 }
 
 // finish sets the status of the value after reading.
-func (r *run) finish(ctx context.Context, raw Value, plain *dwarf.Type, err error) {
+func (r *run) finish(ctx context.Context, raw trace.Value, plain *dwarf.Type, err error) {
 	if r.isWhole {
 		return
 	}
@@ -51,7 +52,7 @@ func (r *run) finish(ctx context.Context, raw Value, plain *dwarf.Type, err erro
 		if r.isCounted && r.expected > uint64(len(r.v.Children)) {
 			r.v.More = r.expected - uint64(len(r.v.Children))
 		}
-		r.v.Status, r.v.Problem = Partial, err.Error()
+		r.v.Status, r.v.Problem = trace.ValuePartial, err.Error()
 		return
 	}
 	// Nothing is certain: the object is shown raw.
@@ -63,7 +64,7 @@ func (r *run) finish(ctx context.Context, raw Value, plain *dwarf.Type, err erro
 	if b := new(brokenError); !errors.As(err, &b) { // such as memory that the target does not have
 		err = fmt.Errorf("%s: %w", r.form.name, err)
 	}
-	r.v.Status, r.v.Problem = Failed, err.Error()
+	r.v.Status, r.v.Problem = trace.ValueFailed, err.Error()
 }
 
 // formBytes is about the size of a boundForm.

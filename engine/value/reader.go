@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -37,7 +38,7 @@ type Frame interface {
 // Reader reads the values of variables in a frame.
 type Reader struct {
 	frame    Frame
-	limits   Limits
+	limits   trace.ValueLimits
 	language uint64
 	context  locexpr.Context // of the unit of the variable
 
@@ -59,12 +60,12 @@ type visit struct {
 
 // NewReader makes a Reader for variables of functions in a language: a DW_AT_language. Readers
 // with one cache have the same limits.
-func NewReader(frame Frame, language uint64, limits Limits, cache *Cache) *Reader {
+func NewReader(frame Frame, language uint64, limits trace.ValueLimits, cache *Cache) *Reader {
 	if limits.Depth <= 0 {
-		limits.Depth = DefaultLimits.Depth
+		limits.Depth = trace.DefaultValueLimits.Depth
 	}
 	if limits.Elements <= 0 {
-		limits.Elements = DefaultLimits.Elements
+		limits.Elements = trace.DefaultValueLimits.Elements
 	}
 	limits.Depth, limits.Elements = min(limits.Depth, MaxDepth), min(limits.Elements, MaxElements)
 	return &Reader{frame: frame, limits: limits, language: language, cache: cache}
@@ -72,8 +73,8 @@ func NewReader(frame Frame, language uint64, limits Limits, cache *Cache) *Reade
 
 // Variable reads a variable of a type at l, by an expression of a unit; err is why l is not
 // known. It always returns one: a problem is its Status.
-func (r *Reader) Variable(ctx context.Context, unit dwarf.Unit, name string, t *dwarf.Type, l locexpr.Location, err error) Variable {
-	v := Variable{Language: r.language}
+func (r *Reader) Variable(ctx context.Context, unit dwarf.Unit, name string, t *dwarf.Type, l locexpr.Location, err error) trace.Variable {
+	v := trace.Variable{Language: r.language}
 	if err != nil {
 		v.Name = name
 		if t != nil {
@@ -88,7 +89,7 @@ func (r *Reader) Variable(ctx context.Context, unit dwarf.Unit, name string, t *
 }
 
 // Read reads a value of a type at a location that an expression of a unit gave.
-func (r *Reader) Read(ctx context.Context, unit dwarf.Unit, name string, t *dwarf.Type, l locexpr.Location) Value {
+func (r *Reader) Read(ctx context.Context, unit dwarf.Unit, name string, t *dwarf.Type, l locexpr.Location) trace.Value {
 	r.begin(unit)
 	return r.read(ctx, name, t, r.objectAt(t, l), 0)
 }
@@ -114,16 +115,16 @@ func (r *Reader) begin(unit dwarf.Unit) {
 }
 
 // fail sets the status of a value that cannot be read.
-func fail(v *Value, err error) {
+func fail(v *trace.Value, err error) {
 	if isOptimizedOut(err) {
-		v.Status = OptimizedOut
+		v.Status = trace.ValueOptimizedOut
 		return
 	}
-	v.Status, v.Problem = Failed, err.Error()
+	v.Status, v.Problem = trace.ValueFailed, err.Error()
 }
 
 // Fail records why a value is not known; nil: it is.
-func Fail(v *Value, err error) {
+func Fail(v *trace.Value, err error) {
 	if err != nil {
 		fail(v, err)
 	}
@@ -144,8 +145,8 @@ var errTooMany = fmt.Errorf("more than %d values", maxValues)
 var errNested = fmt.Errorf("more than %d values within one another", MaxNesting)
 
 // read reads a value of a type.
-func (r *Reader) read(ctx context.Context, name string, t *dwarf.Type, l locexpr.Location, depth int) Value {
-	v := Value{Name: name, Type: t.String(), Status: OK}
+func (r *Reader) read(ctx context.Context, name string, t *dwarf.Type, l locexpr.Location, depth int) trace.Value {
+	v := trace.Value{Name: name, Type: t.String(), Status: trace.ValueOK}
 	if space, address, ok := l.MemoryAddress(); ok {
 		v.Space, v.Address, v.HasAddress = space, address, true
 	}
@@ -165,7 +166,7 @@ func (r *Reader) read(ctx context.Context, name string, t *dwarf.Type, l locexpr
 		return v
 	}
 	if l.IsUndefined() {
-		v.Status = OptimizedOut
+		v.Status = trace.ValueOptimizedOut
 		return v
 	}
 	if r.limits.Raw || !r.prettyForm(ctx, &v, t, plain, l, depth) {
@@ -175,7 +176,7 @@ func (r *Reader) read(ctx context.Context, name string, t *dwarf.Type, l locexpr
 }
 
 // raw reads a value by the structure of its type.
-func (r *Reader) raw(ctx context.Context, v *Value, t, plain *dwarf.Type, l locexpr.Location, depth int) {
+func (r *Reader) raw(ctx context.Context, v *trace.Value, t, plain *dwarf.Type, l locexpr.Location, depth int) {
 	switch plain.Kind {
 	case dwarf.KindStructure, dwarf.KindUnion:
 		r.object(ctx, v, plain, l, depth)
@@ -202,7 +203,7 @@ func (r *Reader) raw(ctx context.Context, v *Value, t, plain *dwarf.Type, l loce
 	}
 }
 
-func setText(v *Value, text string) { v.Text, v.HasText = text, true }
+func setText(v *trace.Value, text string) { v.Text, v.HasText = text, true }
 
 // dataLocation returns where the data of an object is, which may be elsewhere than its
 // descriptor: DW_AT_data_location (DWARF 5, 5.18.1). An array that is not allocated or

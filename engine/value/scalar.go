@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -24,7 +25,7 @@ import (
 var errNoSize = errors.New("the size of the type is not known")
 
 // base reads a value of a base type, which t is or is a name of.
-func (r *Reader) base(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location) {
+func (r *Reader) base(ctx context.Context, v *trace.Value, t *dwarf.Type, l locexpr.Location) {
 	base := named(t)
 	plain, err := t.Plain()
 	if err == nil && plain.IsSized && plain.Size == 0 {
@@ -339,7 +340,7 @@ func escaped(c rune, bits uint32, quote rune) string {
 }
 
 // enumeration reads a value of an enumeration.
-func (r *Reader) enumeration(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location) {
+func (r *Reader) enumeration(ctx context.Context, v *trace.Value, t *dwarf.Type, l locexpr.Location) {
 	n, isSigned, err := r.enumNumber(ctx, t, l)
 	if err != nil {
 		fail(v, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
@@ -53,7 +54,7 @@ const (
 )
 
 // Line returns the value in one line, in the style of a language, which is a DW_AT_language.
-func Line(v *Value, language uint64) string {
+func Line(v *trace.Value, language uint64) string {
 	w := lineWriter{style: styleOf(language)}
 	w.value(v)
 	if w.Len() > maxLine {
@@ -64,8 +65,8 @@ func Line(v *Value, language uint64) string {
 
 // Short returns the value with its Line as its text, and without its parts: enough where only
 // that will be printed.
-func Short(v *Value, language uint64) Value {
-	return Value{Name: v.Name, Type: v.Type, Text: Line(v, language), HasText: true, Status: OK, Problem: v.Problem}
+func Short(v *trace.Value, language uint64) trace.Value {
+	return trace.Value{Name: v.Name, Type: v.Type, Text: Line(v, language), HasText: true, Status: trace.ValueOK, Problem: v.Problem}
 }
 
 // lineWriter writes a value in one line.
@@ -76,12 +77,12 @@ type lineWriter struct {
 
 func (w *lineWriter) isFull() bool { return w.Len() > maxLine }
 
-func (w *lineWriter) value(v *Value) {
+func (w *lineWriter) value(v *trace.Value) {
 	switch v.Status {
-	case OptimizedOut:
+	case trace.ValueOptimizedOut:
 		w.WriteString("<optimized out>")
 		return
-	case Failed:
+	case trace.ValueFailed:
 		w.WriteString("<" + v.Problem + ">")
 		return
 	}
@@ -99,17 +100,17 @@ func (w *lineWriter) value(v *Value) {
 	}
 	switch {
 	case !v.HasText:
-	case v.Shape == scalar, v.Shape == wrapped && (w.style == styleOfGo || v.IsDeep || len(v.Children) == 0 || v.Children[0].Role == Pointee):
+	case v.Shape == trace.ShapeScalar, v.Shape == trace.ShapeWrapped && (w.style == styleOfGo || v.IsDeep || len(v.Children) == 0 || v.Children[0].Role == trace.RolePointee):
 		w.WriteByte(' ')
 	default:
 		w.WriteString(w.is)
 	}
 	switch v.Shape {
-	case wrapped:
+	case trace.ShapeWrapped:
 		w.wrapped(v)
-	case array:
+	case trace.ShapeArray:
 		w.list(v, w.openArray, w.closeArray)
-	case associated:
+	case trace.ShapeAssociated:
 		w.entries(v)
 	default:
 		w.structure(v)
@@ -117,9 +118,9 @@ func (w *lineWriter) value(v *Value) {
 }
 
 // empty writes an object without members, or an array without elements.
-func (w *lineWriter) empty(v *Value) {
+func (w *lineWriter) empty(v *trace.Value) {
 	switch {
-	case v.Shape == array:
+	case v.Shape == trace.ShapeArray:
 		w.WriteString(w.openArray + w.closeArray)
 	case w.hasTypes:
 		w.WriteString(shortName(v.Type))
@@ -129,19 +130,19 @@ func (w *lineWriter) empty(v *Value) {
 }
 
 // wrapped writes the value that stands for the whole: the target of a pointer.
-func (w *lineWriter) wrapped(v *Value) {
+func (w *lineWriter) wrapped(v *trace.Value) {
 	if v.IsDeep || len(v.Children) == 0 {
 		w.WriteString("{...}")
 		return
 	}
-	if v.HasText && v.Children[0].Role == Pointee {
+	if v.HasText && v.Children[0].Role == trace.RolePointee {
 		w.WriteString("-> ")
 	}
 	w.value(&v.Children[0])
 }
 
 // list writes elements, of consecutive equal ones only the first.
-func (w *lineWriter) list(v *Value, open, closing string) {
+func (w *lineWriter) list(v *trace.Value, open, closing string) {
 	w.WriteString(open)
 	for i := 0; i < len(v.Children); {
 		if i > 0 {
@@ -169,8 +170,8 @@ func (w *lineWriter) list(v *Value, open, closing string) {
 }
 
 // isSame reports whether a value has a text.
-func (w *lineWriter) isSame(v *Value, text string) bool {
-	if v.HasText && len(v.Children) == 0 && v.Status == OK {
+func (w *lineWriter) isSame(v *trace.Value, text string) bool {
+	if v.HasText && len(v.Children) == 0 && v.Status == trace.ValueOK {
 		return v.Text == text
 	}
 	other := lineWriter{style: w.style}
@@ -179,9 +180,9 @@ func (w *lineWriter) isSame(v *Value, text string) bool {
 }
 
 // rest writes that there is more, or why there is no more.
-func (w *lineWriter) rest(v *Value) {
+func (w *lineWriter) rest(v *trace.Value) {
 	switch {
-	case v.Status == Partial && v.Problem != "":
+	case v.Status == trace.ValuePartial && v.Problem != "":
 		if len(v.Children) > 0 {
 			w.WriteString(", ")
 		}
@@ -194,7 +195,7 @@ func (w *lineWriter) rest(v *Value) {
 }
 
 // entries writes the entries of a map: each has a key and a value.
-func (w *lineWriter) entries(v *Value) {
+func (w *lineWriter) entries(v *trace.Value) {
 	w.WriteString(w.openMap)
 	for i := range v.Children {
 		if i > 0 {
@@ -218,13 +219,13 @@ func (w *lineWriter) entries(v *Value) {
 }
 
 // structure writes an object with its members.
-func (w *lineWriter) structure(v *Value) {
-	if w.hasTypes && len(v.Children) == 1 && v.Children[0].Role == Variant {
+func (w *lineWriter) structure(v *trace.Value) {
+	if w.hasTypes && len(v.Children) == 1 && v.Children[0].Role == trace.RoleVariant {
 		w.variant(&v.Children[0])
 		return
 	}
 	name := ""
-	if w.hasTypes && !v.HasText && v.Role != Variant {
+	if w.hasTypes && !v.HasText && v.Role != trace.RoleVariant {
 		name = shortName(v.Type)
 	}
 	w.WriteString(name)
@@ -240,7 +241,7 @@ func (w *lineWriter) structure(v *Value) {
 	isFirst := true
 	for i := range v.Children {
 		c := &v.Children[i]
-		if c.Role == Base && hasNothing(c) {
+		if c.Role == trace.RoleBase && hasNothing(c) {
 			continue
 		}
 		if !isFirst {
@@ -251,7 +252,7 @@ func (w *lineWriter) structure(v *Value) {
 			break
 		}
 		switch {
-		case c.Role == Base:
+		case c.Role == trace.RoleBase:
 			w.WriteString("<" + c.Name + ">" + w.equals)
 		case c.Name != "":
 			w.WriteString(c.Name + w.equals)
@@ -263,12 +264,12 @@ func (w *lineWriter) structure(v *Value) {
 }
 
 // hasNothing reports whether a value has nothing to show.
-func hasNothing(v *Value) bool {
-	if v.HasText || v.IsDeep || v.More > 0 || v.Status != OK {
+func hasNothing(v *trace.Value) bool {
+	if v.HasText || v.IsDeep || v.More > 0 || v.Status != trace.ValueOK {
 		return false
 	}
 	for i := range v.Children {
-		if v.Children[i].Role != Base || !hasNothing(&v.Children[i]) {
+		if v.Children[i].Role != trace.RoleBase || !hasNothing(&v.Children[i]) {
 			return false
 		}
 	}
@@ -276,10 +277,10 @@ func hasNothing(v *Value) bool {
 }
 
 // variant writes a variant of a Rust enum: its name, and its members if it has some.
-func (w *lineWriter) variant(v *Value) {
+func (w *lineWriter) variant(v *trace.Value) {
 	w.WriteString(v.Name)
 	switch {
-	case v.Status != OK && v.Status != Partial:
+	case v.Status != trace.ValueOK && v.Status != trace.ValuePartial:
 		w.value(v)
 	case len(v.Children) == 0 && !v.IsDeep:
 	case isTuple(v.Children):
@@ -291,7 +292,7 @@ func (w *lineWriter) variant(v *Value) {
 }
 
 // tuple writes members that have numbers for names.
-func (w *lineWriter) tuple(v *Value) {
+func (w *lineWriter) tuple(v *trace.Value) {
 	w.WriteByte('(')
 	for i := range v.Children {
 		if i > 0 {
@@ -304,7 +305,7 @@ func (w *lineWriter) tuple(v *Value) {
 }
 
 // isTuple reports whether members are numbered, as rustc names a tuple's.
-func isTuple(list []Value) bool {
+func isTuple(list []trace.Value) bool {
 	for i := range list {
 		if list[i].Name != fmt.Sprintf("__%d", i) {
 			return false

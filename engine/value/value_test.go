@@ -17,6 +17,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -79,7 +80,7 @@ func (m *image) Number(ctx context.Context, l *dwarf.Location, _ locexpr.Locatio
 func (m *image) VariableNumber(context.Context, dwarf.Entry) (int64, error) { return 0, errNotThere }
 
 // read reads a global of the file.
-func (m *image) read(ctx context.Context, e dwarf.Entry, limits Limits) Variable {
+func (m *image) read(ctx context.Context, e dwarf.Entry, limits trace.ValueLimits) trace.Variable {
 	r := NewReader(m, e.Unit().Language(), limits, nil)
 	t, err := e.ValueType()
 	var l locexpr.Location
@@ -162,7 +163,7 @@ func TestValuesOfGlobals(t *testing.T) {
 						t.Errorf("%s: %d variables: %v", name, len(list), err)
 						continue
 					}
-					v := m.read(t.Context(), list[0], DefaultLimits)
+					v := m.read(t.Context(), list[0], trace.DefaultValueLimits)
 					if got := Line(&v.Value, list[0].Unit().Language()); got != text {
 						t.Errorf("%s: %s", name, cmp.Diff(text, got))
 					}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -19,11 +19,11 @@ type Activation struct {
 
 // Activations walks the stack of a thread as Walk does, without launchers, and also returns its
 // frames, the top one first.
-func (p *Process) Activations(ctx context.Context, th *target.Thread) (*Stack, []Activation) {
-	stack := &Stack{Thread: th}
+func (p *Process) Activations(ctx context.Context, th *trace.Thread) (*trace.Stack, []Activation) {
+	stack := &trace.Stack{Thread: th}
 	state := p.stateOf(ctx, th)
 	if state == nil {
-		stack.Stopped = Stopped{StopNoMemory, "the thread is not of this target"}
+		stack.Stopped = trace.Stopped{Reason: trace.StopNoMemory, Detail: "the thread is not of this target"}
 		return stack, nil
 	}
 	stack.Lanes = state.lanes()
@@ -40,7 +40,7 @@ func (p *Process) Activations(ctx context.Context, th *target.Thread) (*Stack, [
 
 // Refresh asks the plugin about a thread whose state in the target has changed. The error is
 // the plugin's.
-func (p *Process) Refresh(ctx context.Context, th *target.Thread) error {
+func (p *Process) Refresh(ctx context.Context, th *trace.Thread) error {
 	s := p.stateOf(ctx, th)
 	if s == nil || s.arch == nil {
 		return nil // a walk reports why

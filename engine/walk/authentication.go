@@ -2,8 +2,12 @@
 
 package walk
 
-import "context"
-import "github.com/unwindd/unwindd/engine/code"
+import (
+	"context"
+
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/trace"
+)
 
 // withoutSignature returns a return address without the signature that pointer authentication
 // left in the bits of the thread's mask. Where a row marks the address as not signed and there
@@ -25,7 +29,7 @@ func (w *walker) withoutSignature(ctx context.Context, f *frame, source *code.Ro
 // addresses, and f's is not marked.
 func (w *walker) saysUnsigned(ctx context.Context, f *frame, source *code.Row) bool {
 	column := uint64(w.machine.Description.SignState)
-	if column == 0 || source.By != code.ByCFI && source.By != code.ByObject && source.By != code.ByRules {
+	if column == 0 || source.By != trace.ByCFI && source.By != trace.ByObject && source.By != trace.ByRules {
 		return false
 	}
 	rules := source.Rules

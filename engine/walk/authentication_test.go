@@ -7,7 +7,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/code"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/plugins/aarch64"
 )
@@ -24,7 +24,7 @@ func (w *wide) Mapped(address uint64) (mapped, executable bool) {
 func TestSignaturesAreTakenAwayAsRowsSay(t *testing.T) {
 	const signState, mask = 34, uint64(0x7f) << 48
 	const far, signed = uint64(8)<<48 | 0x1000, uint64(0x5a)<<48 | 0x1000
-	state := &wide{hashed{thread: &target.Thread{ID: "1", Arch: "aarch64"}}}
+	state := &wide{hashed{thread: &trace.Thread{ID: "1", Arch: "aarch64"}}}
 	p := newProcess(t, aarch64.New(), Options{MaxFrames: 64}, state)
 	p.Bind()
 	w := newWalker(p, p.stateOf(t.Context(), state.thread))
@@ -39,18 +39,18 @@ func TestSignaturesAreTakenAwayAsRowsSay(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		row      *cfi.Row
-		found    code.FoundBy
+		found    trace.FoundBy
 		pc, want uint64
 	}{
-		{"no bit of a signature", plain(false), code.ByCFI, 0x1000, 0x1000},
-		{"signed", plain(true), code.ByCFI, signed, 0x1000},
-		{"signed, where there is code as it stands", plain(true), code.ByCFI, far, 0x1000},
-		{"not signed", plain(false), code.ByCFI, far, far},
-		{"not signed, by the code", plain(false), code.ByRules, far, far},
-		{"signed without a word", plain(false), code.ByCFI, signed, 0x1000},
-		{"a source that says nothing", plain(false), code.ByBreakpad, far, 0x1000},
-		{"signed by an expression", expression(dw.OpLit0 + 1), code.ByCFI, far, 0x1000},
-		{"not signed by an expression", expression(dw.OpLit0), code.ByCFI, far, far},
+		{"no bit of a signature", plain(false), trace.ByCFI, 0x1000, 0x1000},
+		{"signed", plain(true), trace.ByCFI, signed, 0x1000},
+		{"signed, where there is code as it stands", plain(true), trace.ByCFI, far, 0x1000},
+		{"not signed", plain(false), trace.ByCFI, far, far},
+		{"not signed, by the code", plain(false), trace.ByRules, far, far},
+		{"signed without a word", plain(false), trace.ByCFI, signed, 0x1000},
+		{"a source that says nothing", plain(false), trace.ByBreakpad, far, 0x1000},
+		{"signed by an expression", expression(dw.OpLit0 + 1), trace.ByCFI, far, 0x1000},
+		{"not signed by an expression", expression(dw.OpLit0), trace.ByCFI, far, far},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			source := &code.Row{Rules: c.row, By: c.found, Defaults: w.machine.Defaults}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // bounds keep the work on all stacks of a target in proportion to its bytes. A return address
@@ -76,13 +77,13 @@ func (b *bounds) countable(most int) int {
 }
 
 // walked takes the frames of a stack off the budget. limit of most were allowed.
-func (b *bounds) walked(stack *Stack, limit, most int) {
+func (b *bounds) walked(stack *trace.Stack, limit, most int) {
 	if !b.limited {
 		return
 	}
 	n := len(stack.Frames)
 	b.frames.Add(-int64(n))
-	if limit < most && n == limit && stack.Stopped.Reason == StopFrameLimit {
+	if limit < most && n == limit && stack.Stopped.Reason == trace.StopFrameLimit {
 		stack.Stopped.Detail = fmt.Sprintf("%d frames: the stacks of the target have more than its memory has room for", n)
 		b.cut.Add(1)
 	}

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // sized is a target with some memory and no threads.
 type sized struct{ target.Target }
 
-func (sized) MemorySize() uint64        { return 1 << 10 }
-func (sized) Threads() []*target.Thread { return nil }
+func (sized) MemorySize() uint64       { return 1 << 10 }
+func (sized) Threads() []*trace.Thread { return nil }
 
 func TestChecksOfGuessesAreBounded(t *testing.T) {
 	b := newBounds(sized{})

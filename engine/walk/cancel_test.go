@@ -7,7 +7,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -41,12 +41,12 @@ func (a *translator) Translate(ctx context.Context, _ sdk.Engine, _ *sdk.Transla
 // A call of a plugin that a walk, an evaluation or a read of memory makes ends with the context of
 // its caller.
 func TestCallsOfPluginsEndWithTheirCallers(t *testing.T) {
-	thread := &target.Thread{ID: "1", Arch: "x86_64"}
+	thread := &trace.Thread{ID: "1", Arch: "x86_64"}
 	d := x86_64.Description()
 	thread.Registers.Set(d.PC, []byte{0, 0x30, 0, 0, 0, 0, 0, 0})
 	thread.Registers.Set(d.SP, []byte{0, 0x10, 0, 0, 0, 0, 0, 0})
 	arch := &translator{x86_64.New(), make(chan struct{})}
-	p := newProcess(t, arch, Options{MaxFrames: 8}, &many{threads: []*target.Thread{thread}})
+	p := newProcess(t, arch, Options{MaxFrames: 8}, &many{threads: []*trace.Thread{thread}})
 	for name, call := range map[string]func(context.Context) error{
 		"walk": func(ctx context.Context) error {
 			p.Walk(ctx, thread)

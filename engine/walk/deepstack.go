@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file walks deep stacks, which overflowed: only the reported parts of each frame are
@@ -58,7 +59,7 @@ func (w *walker) canWalkDeep() bool {
 // continueFrom makes the walker ready for the segment after another one.
 func (w *walker) continueFrom(ctx context.Context, inner *walker) {
 	next := inner.segment.next
-	w.startThread(inner.process, inner.thread, &Stack{Thread: inner.stack.Thread, Lanes: inner.stack.Lanes, Frames: w.results[:0]})
+	w.startThread(inner.process, inner.thread, &trace.Stack{Thread: inner.stack.Thread, Lanes: inner.stack.Lanes, Frames: w.results[:0]})
 	w.segment.before, w.segment.cycle = inner.segment.before+inner.walked, inner.segment.cycle
 	columns := w.machine.Compiler.Columns()
 	b := &base{slots: make([]slot, len(columns)), errs: make([]error, len(columns)), before: w.segment.before}
@@ -72,7 +73,7 @@ func (w *walker) continueFrom(ctx context.Context, inner *walker) {
 		cfa: next.callee.cfa, cfaSpace: next.callee.cfaSpace, hasCFA: next.callee.hasCFA,
 	}
 	if next.isGuessed() {
-		callee.found = code.ByScan
+		callee.found = trace.ByScan
 	}
 	f := w.frame(0)
 	f.pc, f.exact, f.found, f.restsOnGuess = next.pc, next.exact, next.found, next.restsOnGuess
@@ -83,7 +84,7 @@ func (w *walker) continueFrom(ctx context.Context, inner *walker) {
 // walkDeep continues a stack with as many frames as a segment has, or as are kept: up to the
 // number of kept frames, and then to its end.
 func (w *walker) walkDeep(ctx context.Context, kept int) {
-	k := &deepWalk{stack: w.stack, kept: kept, segments: [][]Frame{w.stack.Frames}, count: w.walked}
+	k := &deepWalk{stack: w.stack, kept: kept, segments: [][]trace.Frame{w.stack.Frames}, count: w.walked}
 	w.segment.cycle = w.cycle.continueDeep()
 	p, inner := w.process, w
 	var spare *walker
@@ -115,11 +116,11 @@ func (w *walker) walkDeep(ctx context.Context, kept int) {
 
 // deepWalk is a walk by segments.
 type deepWalk struct {
-	stack    *Stack
-	kept     int       // how many frames are kept
-	segments [][]Frame // the kept ones
-	count    int       // frames of all segments
-	gap      Gap       // of the frames of finished segments
+	stack    *trace.Stack
+	kept     int             // how many frames are kept
+	segments [][]trace.Frame // the kept ones
+	count    int             // frames of all segments
+	gap      trace.Gap       // of the frames of finished segments
 }
 
 // segmentLimit returns how many frames the next segment may have; 0: there were enough.
@@ -152,7 +153,7 @@ func (k *deepWalk) end(ctx context.Context, last, before, first *walker) {
 		return
 	}
 	if last.segment.next != nil && ctx.Err() == nil {
-		k.stack.Stopped = Stopped{StopFrameLimit, fmt.Sprintf("%d frames", k.count)}
+		k.stack.Stopped = trace.Stopped{Reason: trace.StopFrameLimit, Detail: fmt.Sprintf("%d frames", k.count)}
 	}
 	if !last.segment.isCounting {
 		return
@@ -184,11 +185,11 @@ func (k *deepWalk) endCycle(c *deepCycleCheck) {
 		a, b := &frames[first], &frames[first+c.period]
 		if a.PC == b.PC && a.CFA == b.CFA && a.CFASpace == b.CFASpace && a.HasCFA && b.HasCFA {
 			k.stack.Frames = slices.Clip(frames[:first+c.period])
-			k.stack.Stopped = Stopped{StopNoProgress, fmt.Sprintf("frame %d would be frame %d again", first+c.period, first)}
+			k.stack.Stopped = trace.Stopped{Reason: trace.StopNoProgress, Detail: fmt.Sprintf("frame %d would be frame %d again", first+c.period, first)}
 			return
 		}
 	}
-	k.stack.Stopped = Stopped{StopNoProgress, fmt.Sprintf("outside frame %d, %d frames follow each other again and again", len(frames)-1, c.period)}
+	k.stack.Stopped = trace.Stopped{Reason: trace.StopNoProgress, Detail: fmt.Sprintf("outside frame %d, %d frames follow each other again and again", len(frames)-1, c.period)}
 }
 
 // returnToPool returns a walker of segments to the pool.

@@ -12,17 +12,10 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
-
-// Line is an instruction of a target.
-type Line struct {
-	Address uint64
-	Bytes   []byte
-	Text    string // as the architecture's plugin writes it, or the disassembler of Options
-	IsAt    bool   // it is at the requested address
-}
 
 // Bounds of one disassembly.
 const (
@@ -39,7 +32,7 @@ const (
 // Where neither has it, or where no instruction that is read from there begins at the address,
 // none come before it. The error wraps sdk.ErrNotImplemented for an architecture that does not
 // disassemble, and target.ErrNoMemory where there is no code.
-func (p *Process) Disassemble(ctx context.Context, th *target.Thread, address uint64, before, after int) (lines []Line, err error) {
+func (p *Process) Disassemble(ctx context.Context, th *trace.Thread, address uint64, before, after int) (lines []trace.Instruction, err error) {
 	s := p.stateOf(ctx, th)
 	switch {
 	case s == nil:
@@ -71,7 +64,7 @@ type disassembly struct {
 	note string         // why the instructions before the address are not known; "": they are
 }
 
-func (d *disassembly) lines(ctx context.Context, before, after int) ([]Line, error) {
+func (d *disassembly) lines(ctx context.Context, before, after int) ([]trace.Instruction, error) {
 	start, end := d.bounds()
 	if size := uint64(after+1) * d.maxInstruction(); end-d.address > size {
 		end = d.address + size
@@ -105,8 +98,8 @@ func (d *disassembly) maxInstruction() uint64 {
 }
 
 // find returns the index of the wanted instruction; negative: there is none.
-func (d *disassembly) find(lines []Line) int {
-	return slices.IndexFunc(lines, func(l Line) bool {
+func (d *disassembly) find(lines []trace.Instruction) int {
+	return slices.IndexFunc(lines, func(l trace.Instruction) bool {
 		if d.isReturn {
 			return l.Address+uint64(len(l.Bytes)) == d.address
 		}
@@ -148,7 +141,7 @@ func (d *disassembly) bounds() (start, end uint64) {
 
 // decode disassembles code, as far as it is there, and keeps the instructions from keep before
 // the address on.
-func (d *disassembly) decode(ctx context.Context, start, end uint64, keep int) (lines []Line, err error) {
+func (d *disassembly) decode(ctx context.Context, start, end uint64, keep int) (lines []trace.Instruction, err error) {
 	for from := start; from < end; {
 		code := make([]byte, min(end-from, decodedAtOnce))
 		n, err := d.readCode(from, code)
@@ -166,7 +159,7 @@ func (d *disassembly) decode(ctx context.Context, start, end uint64, keep int) (
 		last := &more[len(more)-1]
 		from = last.Address + uint64(len(last.Bytes))
 		lines = append(lines, more...)
-		if i := slices.IndexFunc(lines, func(l Line) bool { return l.Address >= d.address }); i < 0 && len(lines) > keep {
+		if i := slices.IndexFunc(lines, func(l trace.Instruction) bool { return l.Address >= d.address }); i < 0 && len(lines) > keep {
 			lines = slices.Clone(lines[len(lines)-keep:])
 		}
 		if isWhole {
@@ -178,7 +171,7 @@ func (d *disassembly) decode(ctx context.Context, start, end uint64, keep int) (
 
 // decodeSome disassembles code. Where there is more of it, instructions at its end are left
 // out, which may be cut.
-func (d *disassembly) decodeSome(ctx context.Context, start uint64, code []byte, isWhole bool) ([]Line, error) {
+func (d *disassembly) decodeSome(ctx context.Context, start uint64, code []byte, isWhole bool) ([]trace.Instruction, error) {
 	processor := d.processor
 	if d.segment != nil {
 		processor = cmp.Or(processor, d.segment.Module.Processor)
@@ -188,14 +181,14 @@ func (d *disassembly) decodeSome(ctx context.Context, start uint64, code []byte,
 		return nil, err
 	}
 	d.llvm = answer.LLVM
-	lines := make([]Line, 0, len(answer.Instructions))
+	lines := make([]trace.Instruction, 0, len(answer.Instructions))
 	for i := range answer.Instructions {
 		instruction := &answer.Instructions[i]
 		offset := instruction.Address - start
 		if !isWhole && offset+d.maxInstruction() > uint64(len(code)) {
 			break
 		}
-		lines = append(lines, Line{Address: instruction.Address, Bytes: code[offset : offset+uint64(instruction.Size)], Text: instruction.Text})
+		lines = append(lines, trace.Instruction{Address: instruction.Address, Bytes: code[offset : offset+uint64(instruction.Size)], Text: instruction.Text})
 	}
 	return lines, nil
 }

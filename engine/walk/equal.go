@@ -4,8 +4,8 @@ package walk
 
 import (
 	"github.com/unwindd/unwindd/engine/code"
-	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file finds out which of several functions a frame belongs to whose code a linker merged:
@@ -103,7 +103,7 @@ func (w *walker) choose(f *frame, function dwarf.Entry) {
 }
 
 // namesIn returns the names at an address in one of several functions that have the same code.
-func (p *Process) namesIn(m *code.Module, address uint64, function dwarf.Entry) []symbol.Frame {
+func (p *Process) namesIn(m *code.Module, address uint64, function dwarf.Entry) []trace.Symbol {
 	if function.IsZero() {
 		return p.names(m, address)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -54,7 +55,7 @@ var ErrNoFrame = errors.New("no such frame")
 // yields can be read in that context, while f runs. A thread has a top frame even where the
 // target does not have its PC; the program location is then a context element that is not
 // specified.
-func (p *Process) Evaluate(ctx context.Context, th *target.Thread, index int, s Surroundings, dialect *locexpr.Dialect,
+func (p *Process) Evaluate(ctx context.Context, th *trace.Thread, index int, s Surroundings, dialect *locexpr.Dialect,
 	f func(locexpr.Context, *locexpr.Evaluator) error) error {
 	state := p.stateOf(ctx, th)
 	if state == nil {

@@ -4,6 +4,7 @@ package walk
 
 import (
 	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -31,7 +32,7 @@ func newEvaluators(m *machine) evaluators {
 // forRow returns the evaluator for the expressions of a row.
 func (e *evaluators) forRow(row *code.Row) *locexpr.Evaluator {
 	switch {
-	case row.By != code.ByCFI:
+	case row.By != trace.ByCFI:
 		return e.plugin
 	case row.Dialect == nil || row.Dialect == locexpr.DWARF5:
 		return e.cfi

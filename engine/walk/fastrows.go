@@ -7,6 +7,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -86,7 +87,7 @@ func (w *walker) fastRow(f *frame) *fastRow {
 func (w *walker) newFastRow(row *code.Row) (r fastRow, ok bool) {
 	compiled := &row.Fast
 	columns := w.machine.Compiler.Columns()
-	if !row.IsCompiled || row.By == code.ByRules || row.Outermost != "" || row.Switches != "" || row.IsEntered || row.IsInjected || compiled.SignalFrame {
+	if !row.IsCompiled || row.By == trace.ByRules || row.Outermost != "" || row.Switches != "" || row.IsEntered || row.IsInjected || compiled.SignalFrame {
 		return r, false
 	}
 	back := compiled.Rule(int(compiled.Return))

@@ -10,6 +10,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -47,7 +48,7 @@ type frame struct {
 	index  int
 	pc     uint64
 	exact  bool
-	found  code.FoundBy
+	found  trace.FoundBy
 
 	restsOnGuess bool   // a frame further in is a guess
 	passed       uint16 // possible return addresses nearer than the one that the scan took for this frame

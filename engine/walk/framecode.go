@@ -10,7 +10,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/disassembler"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -21,19 +21,9 @@ const MaxCode = 1000
 // 200 bytes. A CodeReader keeps about twice as many for the next stacks.
 const MaxPrepared = 1 << 17
 
-// FrameCode is the instructions around the PC of a frame.
-type FrameCode struct {
-	// Lines are consecutive instructions. IsAt marks the one at the PC of a frame whose PC is
-	// exact, and else the call that ends at the PC. Where the beginning of the function is not
-	// known they begin at the PC, so that the call is not among them.
-	Lines []Line
-	// Problem is why there are no instructions, or none before the PC; else "".
-	Problem string
-}
-
 // targetCode is the code of a frame, and the target for which LLVM disassembles it.
 type targetCode struct {
-	FrameCode
+	trace.FrameCode
 	llvm sdk.LLVMTarget
 }
 
@@ -66,7 +56,7 @@ func (p *Process) NewCodeReader(count int, program *disassembler.Program) *CodeR
 func (r *CodeReader) Count() int { return r.count }
 
 // Prepare finds the code of all frames of stacks that is not known yet.
-func (r *CodeReader) Prepare(ctx context.Context, stacks []*Stack) {
+func (r *CodeReader) Prepare(ctx context.Context, stacks []*trace.Stack) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lines+len(r.known) > MaxPrepared {
@@ -86,18 +76,18 @@ func (r *CodeReader) Prepare(ctx context.Context, stacks []*Stack) {
 
 // Of returns the code of a frame of a thread, which is nil where a launcher is not in the
 // target. It prepares the stack if that was not done.
-func (r *CodeReader) Of(ctx context.Context, th *target.Thread, f *Frame) *FrameCode {
+func (r *CodeReader) Of(ctx context.Context, th *trace.Thread, f *trace.Frame) *trace.FrameCode {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.known[placeOf(th, f)]
 	if c == nil {
-		r.askProgram(ctx, r.frames(ctx, nil, th, 0, []Frame{*f}))
+		r.askProgram(ctx, r.frames(ctx, nil, th, 0, []trace.Frame{*f}))
 		c = r.known[placeOf(th, f)]
 	}
 	return &c.FrameCode
 }
 
-func placeOf(th *target.Thread, f *Frame) codePlace {
+func placeOf(th *trace.Thread, f *trace.Frame) codePlace {
 	k := codePlace{pc: f.PC, isReturn: !f.Exact}
 	if th != nil {
 		k.arch, k.processor = th.Arch, th.Processor
@@ -108,7 +98,7 @@ func placeOf(th *target.Thread, f *Frame) codePlace {
 }
 
 // frames reads the code of frames, and appends code that was not known to found.
-func (r *CodeReader) frames(ctx context.Context, found []*targetCode, th *target.Thread, lanes uint32, frames []Frame) []*targetCode {
+func (r *CodeReader) frames(ctx context.Context, found []*targetCode, th *trace.Thread, lanes uint32, frames []trace.Frame) []*targetCode {
 	for i := range frames {
 		f := &frames[i]
 		if place := placeOf(th, f); r.known[place] == nil {
@@ -127,7 +117,7 @@ func (r *CodeReader) frames(ctx context.Context, found []*targetCode, th *target
 func (p *Process) codeAround(ctx context.Context, place codePlace, lanes uint32, count int) *targetCode {
 	arch, err := p.shared.machine(place.arch)
 	if err != nil {
-		return &targetCode{FrameCode: FrameCode{Problem: err.Error()}}
+		return &targetCode{FrameCode: trace.FrameCode{Problem: err.Error()}}
 	}
 	inside := place.pc
 	if place.isReturn {
@@ -137,18 +127,18 @@ func (p *Process) codeAround(ctx context.Context, place codePlace, lanes uint32,
 		Process: p, arch: arch, processor: place.processor, lanes: lanes,
 		segment: p.Segment(inside), address: place.pc, isReturn: place.isReturn,
 	}
-	var lines []Line
+	var lines []trace.Instruction
 	err = object.Guard(func() (err error) {
 		lines, err = d.lines(ctx, count-1, count-1)
 		return err
 	})
 	switch {
 	case errors.Is(err, sdk.ErrNotImplemented):
-		return &targetCode{FrameCode: FrameCode{Problem: fmt.Sprintf("architecture %s shows no code", place.arch)}}
+		return &targetCode{FrameCode: trace.FrameCode{Problem: fmt.Sprintf("architecture %s shows no code", place.arch)}}
 	case err != nil:
-		return &targetCode{FrameCode: FrameCode{Problem: err.Error()}}
+		return &targetCode{FrameCode: trace.FrameCode{Problem: err.Error()}}
 	}
-	c := &targetCode{FrameCode{Lines: middle(lines, count)}, d.llvm}
+	c := &targetCode{trace.FrameCode{Lines: middle(lines, count)}, d.llvm}
 	if d.note != "" {
 		c.Problem = "nothing before the PC: " + d.note
 	}
@@ -156,7 +146,7 @@ func (p *Process) codeAround(ctx context.Context, place codePlace, lanes uint32,
 }
 
 // middle returns count of the lines, with the wanted one in their middle.
-func middle(lines []Line, count int) []Line {
+func middle(lines []trace.Instruction, count int) []trace.Instruction {
 	index := 0
 	for i := range lines {
 		if lines[i].IsAt {
@@ -187,7 +177,7 @@ func (r *CodeReader) askProgram(ctx context.Context, found []*targetCode) {
 	}
 	for _, llvm := range order {
 		var list []disassembler.Stretch
-		var lines [][]Line
+		var lines [][]trace.Instruction
 		for _, c := range batches[llvm] {
 			for rest := c.Lines; len(rest) > 0; {
 				s := stretchOf(rest)
@@ -206,7 +196,7 @@ func (r *CodeReader) askProgram(ctx context.Context, found []*targetCode) {
 }
 
 // stretchOf returns the first instructions that are consecutive.
-func stretchOf(lines []Line) disassembler.Stretch {
+func stretchOf(lines []trace.Instruction) disassembler.Stretch {
 	s := disassembler.Stretch{Address: lines[0].Address}
 	for i := range lines {
 		if lines[i].Address != s.Address+uint64(len(s.Bytes)) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -53,13 +54,13 @@ func (g *guesses) mayCheck() bool {
 var errNoCode = errors.New("the PC is not in executable memory")
 
 // withoutRow goes on where no row is known, as far as that can be justified.
-func (w *walker) withoutRow(ctx context.Context, f *frame, err error) (*frame, Stopped) {
+func (w *walker) withoutRow(ctx context.Context, f *frame, err error) (*frame, trace.Stopped) {
 	switch {
 	case errors.Is(err, errNoCode) && f.exact:
 		// A call through a bad pointer: not one instruction was executed since, except in the
 		// handler of the signal that it raised.
 		if caller, ok := w.byEntry(ctx, f); ok {
-			return caller, Stopped{}
+			return caller, trace.Stopped{}
 		}
 		f.forget()
 		return w.afterBadJump(ctx, f, err)
@@ -73,35 +74,35 @@ func (w *walker) withoutRow(ctx context.Context, f *frame, err error) (*frame, S
 
 // afterBadJump goes on above a jump through a bad pointer, in the tail of a function or in one
 // without calls: the record of that function may still be the innermost one.
-func (w *walker) afterBadJump(ctx context.Context, f *frame, cause error) (*frame, Stopped) {
+func (w *walker) afterBadJump(ctx context.Context, f *frame, cause error) (*frame, trace.Stopped) {
 	caller, err := w.byFramePointer(ctx, f)
 	switch {
 	case err != nil:
 		return nil, w.stopFor(err)
 	case caller != nil:
-		return caller, Stopped{}
+		return caller, trace.Stopped{}
 	}
 	f.forget()
-	return nil, Stopped{StopNoModule, cause.Error()}
+	return nil, trace.Stopped{Reason: trace.StopNoModule, Detail: cause.Error()}
 }
 
 // afterBadReturn goes on above a return address that is no code: it was overwritten. The frame
 // pointer that was saved beside it may be intact.
-func (w *walker) afterBadReturn(ctx context.Context, f *frame, cause error) (*frame, Stopped) {
+func (w *walker) afterBadReturn(ctx context.Context, f *frame, cause error) (*frame, trace.Stopped) {
 	if f.callee != nil && !f.exact {
 		caller, err := w.byFramePointer(ctx, f)
 		switch {
 		case err != nil:
 			return nil, w.stopFor(err)
 		case caller != nil:
-			return caller, Stopped{}
+			return caller, trace.Stopped{}
 		}
 		f.forget()
 		if f.pc == 0 && !w.sampling {
 			cause = fmt.Errorf("the return address at %#x is 0, and the stack goes on above it: it was written over", w.returnPlace(ctx, f.callee))
 		}
 	}
-	return nil, Stopped{StopNoModule, cause.Error()}
+	return nil, trace.Stopped{Reason: trace.StopNoModule, Detail: cause.Error()}
 }
 
 // returnPlace returns the place of a frame's return address: by its row, else right below its
@@ -124,14 +125,14 @@ func isNoRow(err error) bool {
 
 // guess finds the caller by the frame-pointer convention, else by scanning. Its result is
 // marked as a guess.
-func (w *walker) guess(ctx context.Context, f *frame, cause error) (*frame, Stopped) {
-	stop := Stopped{StopNoRow, cause.Error()}
+func (w *walker) guess(ctx context.Context, f *frame, cause error) (*frame, trace.Stopped) {
+	stop := trace.Stopped{Reason: trace.StopNoRow, Detail: cause.Error()}
 	if f.module == nil {
-		stop.Reason = StopNoModule
+		stop.Reason = trace.StopNoModule
 	}
 	f.forget()
 	if caller, ok := w.byLink(ctx, f); ok {
-		return caller, Stopped{}
+		return caller, trace.Stopped{}
 	}
 	f.forget()
 	caller, err := w.byFramePointer(ctx, f)
@@ -148,7 +149,7 @@ func (w *walker) guess(ctx context.Context, f *frame, cause error) (*frame, Stop
 		f.forget()
 		return nil, stop
 	}
-	return caller, Stopped{}
+	return caller, trace.Stopped{}
 }
 
 // byFramePointer applies the architecture's frame-pointer rule. It is believed when the frame
@@ -362,7 +363,7 @@ func (s *scan) isReadBack(ctx context.Context, f *frame, i int) (bool, error) {
 		return false, err
 	}
 	defer f.forget()
-	f.source = &code.Row{Rules: rules, By: code.ByScan, Defaults: s.machine.Defaults}
+	f.source = &code.Row{Rules: rules, By: trace.ByScan, Defaults: s.machine.Defaults}
 	if caller, err := s.recover(ctx, f, f.source); err != nil || caller == nil || caller.pc != s.pcs[i] {
 		return false, nil // it does not begin there
 	}
@@ -386,7 +387,7 @@ func (w *walker) scanned(ctx context.Context, f *frame, pc, place uint64) (*fram
 // function too, and its return address is then any word: the caller is guessed, if possible.
 // Otherwise the return address of a function was overwritten, and it is shown; in JIT code
 // there are no bounds that tell these two cases apart.
-func (w *walker) insteadOfRead(ctx context.Context, f *frame, source *code.Row) (*frame, Stopped) {
+func (w *walker) insteadOfRead(ctx context.Context, f *frame, source *code.Row) (*frame, trace.Stopped) {
 	caller, stop := w.guess(ctx, f, errNoReturn)
 	if caller != nil || f.module == nil || f.module.Code.IsJIT() {
 		return caller, stop
@@ -396,7 +397,7 @@ func (w *walker) insteadOfRead(ctx context.Context, f *frame, source *code.Row) 
 	if err != nil {
 		return nil, w.stopFor(err)
 	}
-	return caller, Stopped{}
+	return caller, trace.Stopped{}
 }
 
 // errNoReturn is the error where reading code gave an impossible return address.
@@ -499,11 +500,11 @@ func (w *walker) stackFloor(ctx context.Context, f *frame) (uint64, error) {
 // afterReturn returns the caller whose return address is pc, the word below sp, and whose stack
 // pointer after the return is sp. Its other registers follow from row and others.
 func (w *walker) afterReturn(f *frame, pc, sp uint64, row *cfi.Row, others cfi.RuleKind) *frame {
-	f.source = &code.Row{Rules: row, By: code.ByScan, Defaults: code.AllColumns(others)}
+	f.source = &code.Row{Rules: row, By: trace.ByScan, Defaults: code.AllColumns(others)}
 	f.cfa, f.cfaSpace, f.hasCFA = sp, locexpr.DefaultSpace, true
 	f.settle(0)
 	caller := w.frame(f.index + 1)
-	caller.callee, caller.pc, caller.found, caller.restsOnGuess = f, pc, code.ByScan, f.isGuess()
+	caller.callee, caller.pc, caller.found, caller.restsOnGuess = f, pc, trace.ByScan, f.isGuess()
 	w.place(caller)
 	return caller
 }

@@ -8,8 +8,7 @@ import (
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -17,7 +16,7 @@ import (
 // thread decodes it, with its accesses, where the architecture has them. The error wraps
 // sdk.ErrNotImplemented for one that does not disassemble, and target.ErrNoMemory where there
 // is no code.
-func (p *Process) Instruction(ctx context.Context, th *target.Thread, address uint64) (instruction sdk.Instruction, err error) {
+func (p *Process) Instruction(ctx context.Context, th *trace.Thread, address uint64) (instruction sdk.Instruction, err error) {
 	s := p.stateOf(ctx, th)
 	switch {
 	case s == nil:
@@ -48,7 +47,7 @@ func (p *Process) Instruction(ctx context.Context, th *target.Thread, address ui
 
 // Locals returns the variables of the frame, by the function that has them, as FrameDetails has
 // them.
-func (a Activation) Locals(ctx context.Context, limits value.Limits) (list [][]Variable) {
+func (a Activation) Locals(ctx context.Context, limits trace.ValueLimits) (list [][]trace.FrameVariable) {
 	_ = object.Guard(func() error { // unreadable ones are left out
 		if a.frame.module != nil {
 			list = a.frame.localsOf(ctx, limits, nil)

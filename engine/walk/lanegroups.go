@@ -6,103 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"math/bits"
-	"strconv"
-	"strings"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/code"
-	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
-
-// LaneState is the state of a lane in a frame.
-type LaneState string
-
-// The states.
-const (
-	LaneActive     LaneState = "active"       // it executes at its thread's place
-	LaneInactive   LaneState = "inactive"     // it is in the function, and waits elsewhere in it
-	LaneNotOnEntry LaneState = "not-on-entry" // it did not call the function: the frame is not its own
-	LaneUnknown    LaneState = "unknown"
-)
-
-// LaneGroup is the lanes of a frame that are in one state at one place.
-type LaneGroup struct {
-	Lanes LaneSet
-	State LaneState
-	// PC is the place of the lanes: the frame's own, or the logical one that DW_AT_LLVM_lane_pc
-	// gives a waiting lane. HasPC is false where nothing describes it.
-	PC    uint64
-	HasPC bool
-	// ModuleOffset is PC as an ELF virtual address of its module.
-	ModuleOffset uint64
-	// Symbols are the functions at PC, innermost first; see Frame.Symbols.
-	Symbols []symbol.Frame
-	// Locals are the variables at PC, for lanes that wait there; see FrameDetails. Executing
-	// lanes have the frame's.
-	Locals [][]Variable
-}
-
-// LaneSet is a set of lanes, lane 0 in the lowest bit of the first word.
-type LaneSet []uint64
-
-// Has reports whether a lane is in the set.
-func (s LaneSet) Has(lane uint32) bool {
-	return int(lane/64) < len(s) && s[lane/64]>>(lane%64)&1 != 0
-}
-
-// Len returns how many lanes are in the set.
-func (s LaneSet) Len() (n int) {
-	for _, word := range s {
-		n += bits.OnesCount64(word)
-	}
-	return n
-}
-
-// All iterates over the lanes of the set, the lowest first.
-func (s LaneSet) All() iter.Seq[uint32] {
-	return func(yield func(uint32) bool) {
-		for i, word := range s {
-			for ; word != 0; word &= word - 1 {
-				if !yield(uint32(i*64 + bits.TrailingZeros64(word))) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// Add puts a lane into a set that is large enough for it.
-func (s LaneSet) Add(lane uint32) { s[lane/64] |= 1 << (lane % 64) }
-
-// NewLaneSet returns an empty set that is large enough for lanes lanes.
-func NewLaneSet(lanes uint32) LaneSet { return make(LaneSet, (lanes+63)/64) }
-
-// String lists the lanes as ranges: "0-3,7".
-func (s LaneSet) String() string {
-	var b strings.Builder
-	for lane, end := uint32(0), uint32(len(s)*64); lane < end; lane++ {
-		if !s.Has(lane) {
-			continue
-		}
-		first := lane
-		for s.Has(lane + 1) {
-			lane++
-		}
-		if b.Len() > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.FormatUint(uint64(first), 10))
-		if lane > first {
-			b.WriteByte('-')
-			b.WriteString(strconv.FormatUint(uint64(lane), 10))
-		}
-	}
-	return b.String()
-}
 
 // laneAnswer is yes, no, or not known.
 type laneAnswer uint8
@@ -131,7 +41,7 @@ type lanePlace struct {
 
 // laneGroups returns the groups of a frame's lanes. below are the groups of the frame that it
 // called.
-func (f *frame) laneGroups(ctx context.Context, below []LaneGroup) []LaneGroup {
+func (f *frame) laneGroups(ctx context.Context, below []trace.LaneGroup) []trace.LaneGroup {
 	b := f.walker.thread.binding
 	if b == nil || b.Lanes <= 1 {
 		return nil
@@ -166,7 +76,7 @@ func (f *frame) laneGroups(ctx context.Context, below []LaneGroup) []LaneGroup {
 // caller's execution mask, where the row in force has its place. Where call frame information
 // leaves it unchanged nothing is known: compilers do not describe the effect of divergent code
 // on it. Rows from the code itself do.
-func (f *frame) entryMask(ctx context.Context, lanes uint32) (LaneSet, bool) {
+func (f *frame) entryMask(ctx context.Context, lanes uint32) (trace.LaneSet, bool) {
 	if f.source == nil || f.source.Rules == nil || f.isGuessed() {
 		return nil, false
 	}
@@ -188,19 +98,19 @@ func (f *frame) entryMask(ctx context.Context, lanes uint32) (LaneSet, bool) {
 		return nil, false
 	}
 	v, err := f.read(ctx, &s, reg, lanes)
-	return LaneSet{v}, err == nil
+	return trace.LaneSet{v}, err == nil
 }
 
 // called sets what follows for the lanes of a frame from the groups of the frame that it
 // called: a lane of that frame, executing or waiting, was active at the call.
-func called(mask []laneAnswer, below []LaneGroup) {
+func called(mask []laneAnswer, below []trace.LaneGroup) {
 	for i := range below {
 		g := &below[i]
 		var a laneAnswer
 		switch {
-		case g.State == LaneActive, g.State == LaneInactive && g.HasPC:
+		case g.State == trace.LaneActive, g.State == trace.LaneInactive && g.HasPC:
 			a = laneYes
-		case g.State == LaneNotOnEntry:
+		case g.State == trace.LaneNotOnEntry:
 			a = laneNo
 		}
 		for lane := range mask {
@@ -212,7 +122,7 @@ func called(mask []laneAnswer, below []LaneGroup) {
 }
 
 // calling sets the lanes that are not known yet by the caller's execution mask.
-func calling(mask []laneAnswer, entry LaneSet) {
+func calling(mask []laneAnswer, entry trace.LaneSet) {
 	for lane := range mask {
 		switch {
 		case mask[lane] != laneUnsaid:
@@ -227,7 +137,7 @@ func calling(mask []laneAnswer, entry LaneSet) {
 // within leaves out the lanes that were not active on entry. Where such a lane executes, the
 // function has made more lanes active than called it, for an operation of the whole wave, and
 // which of them execute for themselves is known only from DW_AT_LLVM_active_lane.
-func within(mask []laneAnswer, entry LaneSet, told bool) {
+func within(mask []laneAnswer, entry trace.LaneSet, told bool) {
 	whole := false
 	for lane, a := range mask {
 		whole = whole || a == laneYes && !entry.Has(uint32(lane))
@@ -249,8 +159,8 @@ func within(mask []laneAnswer, entry LaneSet, told bool) {
 
 // group puts together the lanes that are in one state at one place. told is true where mask
 // comes from DW_AT_LLVM_active_lane, which a place does not overrule.
-func (f *frame) group(mask []laneAnswer, places []lanePlace, told bool) []LaneGroup {
-	var groups []LaneGroup
+func (f *frame) group(mask []laneAnswer, places []lanePlace, told bool) []trace.LaneGroup {
+	var groups []trace.LaneGroup
 	for lane := range mask {
 		state, pc, hasPC := f.laneState(mask[lane], &places[lane], told)
 		i := 0
@@ -260,7 +170,7 @@ func (f *frame) group(mask []laneAnswer, places []lanePlace, told bool) []LaneGr
 			}
 		}
 		if i == len(groups) {
-			groups = append(groups, LaneGroup{Lanes: NewLaneSet(uint32(len(mask))), State: state, PC: pc, HasPC: hasPC})
+			groups = append(groups, trace.LaneGroup{Lanes: trace.NewLaneSet(uint32(len(mask))), State: state, PC: pc, HasPC: hasPC})
 		}
 		groups[i].Lanes.Add(uint32(lane))
 	}
@@ -273,34 +183,34 @@ func (f *frame) group(mask []laneAnswer, places []lanePlace, told bool) []LaneGr
 // laneState combines the facts about a lane. Where DW_AT_LLVM_active_lane, DW_AT_LLVM_lane_pc
 // and call frame information contradict each other the state is not known; the execution mask,
 // which code may change for its own ends, counts less than all of them.
-func (f *frame) laneState(active laneAnswer, place *lanePlace, told bool) (state LaneState, pc uint64, hasPC bool) {
+func (f *frame) laneState(active laneAnswer, place *lanePlace, told bool) (state trace.LaneState, pc uint64, hasPC bool) {
 	switch {
 	case place.kind == undescribed && active == laneYes:
-		return LaneActive, f.pc, true
+		return trace.LaneActive, f.pc, true
 	case place.kind == undescribed && active == laneNo:
-		return LaneInactive, 0, false
+		return trace.LaneInactive, 0, false
 	case place.kind == undescribed && active == laneAbsent:
-		return LaneNotOnEntry, 0, false
+		return trace.LaneNotOnEntry, 0, false
 	case place.kind == undescribed:
-		return LaneUnknown, 0, false
+		return trace.LaneUnknown, 0, false
 	case place.kind == placed && place.pc == f.pc && active != laneNo && active != laneAbsent:
-		return LaneActive, f.pc, true
+		return trace.LaneActive, f.pc, true
 	case told && active == laneYes, place.kind == placed && active == laneAbsent:
-		return LaneUnknown, 0, false
+		return trace.LaneUnknown, 0, false
 	case place.kind == absent:
-		return LaneNotOnEntry, 0, false
+		return trace.LaneNotOnEntry, 0, false
 	}
-	return LaneInactive, place.pc, true
+	return trace.LaneInactive, place.pc, true
 }
 
 // nameGroup finds the functions at a group's place. The lanes that execute are at the frame's
 // place, inside its call if it has called something; a lane that waits is about to go on at its
 // place.
-func (f *frame) nameGroup(g *LaneGroup) {
+func (f *frame) nameGroup(g *trace.LaneGroup) {
 	if !g.HasPC {
 		return
 	}
-	if g.State == LaneActive {
+	if g.State == trace.LaneActive {
 		out := &f.walker.stack.Frames[f.index]
 		g.ModuleOffset, g.Symbols = out.ModuleOffset, out.Symbols
 		return

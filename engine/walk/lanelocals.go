@@ -13,7 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
-	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -22,7 +22,7 @@ import (
 // laneLocals are variables lane by lane, in list by the function that has them: one for
 // each group of lanes that have the same value. A value that does not depend on the lane
 // is read once.
-func (f *frame) laneLocals(ctx context.Context, list [][]Variable, scope *code.Variables, limits value.Limits, lanes LaneSet) {
+func (f *frame) laneLocals(ctx context.Context, list [][]trace.FrameVariable, scope *code.Variables, limits trace.ValueLimits, lanes trace.LaneSet) {
 	var lane uint32
 	r := f.newReader(scope, limits, &lane)
 	for i := range scope.List {
@@ -37,7 +37,7 @@ func (f *frame) laneLocals(ctx context.Context, list [][]Variable, scope *code.V
 const maxLaneValues = 256
 
 // laneVariable appends the values of a variable. r reads the current lane's.
-func (f *frame) laneVariable(ctx context.Context, list []Variable, r *localsReader, s *code.ScopedVariable, lanes LaneSet, lane *uint32) []Variable {
+func (f *frame) laneVariable(ctx context.Context, list []trace.FrameVariable, r *localsReader, s *code.ScopedVariable, lanes trace.LaneSet, lane *uint32) []trace.FrameVariable {
 	first := len(list)
 	locate := r.laneLocator(ctx, s)
 	var known laneBytes
@@ -54,7 +54,7 @@ next:
 		}
 		v := r.readAt(ctx, s, l, err)
 		if !f.walker.input.laneUsed && len(list) == first {
-			return append(list, Variable{v, slices.Clone(lanes)})
+			return append(list, trace.FrameVariable{Variable: v, Lanes: slices.Clone(lanes)})
 		}
 		for last := max(first, len(list)-maxLaneValues); last < len(list); last++ {
 			if list[last].Equal(&v.Value) {
@@ -63,9 +63,9 @@ next:
 			}
 		}
 		known.add(len(list) - first)
-		own := make(LaneSet, len(lanes))
+		own := make(trace.LaneSet, len(lanes))
 		own.Add(n)
-		list = append(list, Variable{v, own})
+		list = append(list, trace.FrameVariable{Variable: v, Lanes: own})
 	}
 	return list
 }
@@ -148,11 +148,11 @@ func (u *unitContext) forgetLane() {
 // readWaiting reads the variables of lanes that wait at places of their own. The program
 // location of an evaluation with a current lane is the lane's (heterogeneous extension,
 // A.2.5.1).
-func (f *frame) readWaiting(ctx context.Context, limits value.Limits) {
+func (f *frame) readWaiting(ctx context.Context, limits trace.ValueLimits) {
 	groups := f.walker.stack.Frames[f.index].Lanes()
 	for i := range groups {
 		g := &groups[i]
-		if g.State != LaneInactive || !g.HasPC {
+		if g.State != trace.LaneInactive || !g.HasPC {
 			continue
 		}
 		waiting, ok := f.waitingAt(g.PC)
@@ -181,18 +181,18 @@ func (f *frame) waitingAt(pc uint64) (*frame, bool) {
 
 // laneFrame returns a frame at the place of a lane in it.
 func laneFrame(ctx context.Context, frames []Activation, index int, lane uint32) (*frame, error) {
-	var groups []LaneGroup
+	var groups []trace.LaneGroup
 	for i := range index + 1 {
 		groups = frames[i].frame.laneGroups(ctx, groups)
 	}
 	f := frames[index].frame
-	g := LaneGroupOf(groups, lane)
+	g := trace.LaneGroupOf(groups, lane)
 	switch {
-	case groups == nil || g != nil && g.State == LaneActive:
+	case groups == nil || g != nil && g.State == trace.LaneActive:
 		return f, nil
 	case g == nil:
 		return nil, fmt.Errorf("lane %d of a thread with %d", lane, f.walker.thread.lanes())
-	case g.State == LaneNotOnEntry:
+	case g.State == trace.LaneNotOnEntry:
 		return nil, fmt.Errorf("lane %d did not call the function of frame %d", lane, index)
 	case g.HasPC:
 		if waiting, ok := f.waitingAt(g.PC); ok {

@@ -7,27 +7,9 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
-
-// Launcher is the thread that launched another one, with its stack where the other one's
-// continues in it.
-type Launcher struct {
-	// Launch is the launching thread and how that is known, as the target has it.
-	*target.Launch
-	// Thread is the launcher where it is in the target; nil where it is not.
-	Thread *target.Thread
-	// Frames are the launcher's, innermost first: as recorded at the launch, with FoundBy
-	// code.ByLaunch, or of the thread as it waits. They may be shared with other stacks. There
-	// are none where only the process is known.
-	Frames []Frame
-	Gap
-	Stopped Stopped // why the launcher's stack ends; zero where it was recorded
-	// Problem is why there are no frames where there could be some; else "".
-	Problem string
-}
 
 // maxLaunches bounds a chain of launches.
 const maxLaunches = 64
@@ -39,10 +21,10 @@ type launchers struct {
 	byID map[string]launcher
 
 	mu     sync.Mutex
-	stacks map[*target.Thread]*launcherStack
+	stacks map[*trace.Thread]*launcherStack
 	// recorded are the frames of launches that were recorded. Waves that were launched together
 	// have one launch.
-	recorded map[*target.Launch][]Frame
+	recorded map[*trace.Launch][]trace.Frame
 
 	waits waits
 }
@@ -52,17 +34,17 @@ const maxRecorded = 64
 
 // launcher is a thread whose ID others have as their launcher's.
 type launcher struct {
-	thread *target.Thread // nil: no thread of the target has the ID
-	isMany bool           // several have it
+	thread *trace.Thread // nil: no thread of the target has the ID
+	isMany bool          // several have it
 }
 
 type launcherStack struct {
 	mu    sync.Mutex
-	stack *Stack // nil until it was walked to its end
+	stack *trace.Stack // nil until it was walked to its end
 }
 
 // thread finds a launcher.
-func (l *launchers) thread(p *Process, id string) (*target.Thread, error) {
+func (l *launchers) thread(p *Process, id string) (*trace.Thread, error) {
 	l.once.Do(func() {
 		l.byID = map[string]launcher{}
 		for _, th := range p.list {
@@ -87,12 +69,12 @@ func (l *launchers) thread(p *Process, id string) (*target.Thread, error) {
 }
 
 // stack returns the current stack of a launcher.
-func (l *launchers) stack(ctx context.Context, p *Process, th *target.Thread) *Stack {
+func (l *launchers) stack(ctx context.Context, p *Process, th *trace.Thread) *trace.Stack {
 	l.mu.Lock()
 	s := l.stacks[th]
 	if s == nil {
 		if l.stacks == nil {
-			l.stacks = map[*target.Thread]*launcherStack{}
+			l.stacks = map[*trace.Thread]*launcherStack{}
 		}
 		s = &launcherStack{}
 		l.stacks[th] = s
@@ -112,14 +94,14 @@ func (l *launchers) stack(ctx context.Context, p *Process, th *target.Thread) *S
 
 // joinLaunchers continues a stack in the threads that launched it. A launch of which only the
 // queue is known only names the launcher.
-func (p *Process) joinLaunchers(ctx context.Context, s *Stack) {
+func (p *Process) joinLaunchers(ctx context.Context, s *trace.Stack) {
 	if s.Thread.LaunchedBy == nil {
 		return
 	}
 	seen := map[string]bool{s.Thread.ID: true}
 	for th := s.Thread; th != nil && th.LaunchedBy != nil; {
 		found := p.launchOf(ctx, th)
-		l := Launcher{Launch: found.launch, Thread: found.thread}
+		l := trace.Launcher{Launch: found.launch, Thread: found.thread}
 		id := l.Launch.Thread
 		var missing error
 		if l.Thread == nil {
@@ -132,11 +114,11 @@ func (p *Process) joinLaunchers(ctx context.Context, s *Stack) {
 		case len(s.Launchers) == maxLaunches:
 			l.Thread = nil
 			l.Problem = fmt.Sprintf("more than %d launches one after the other", maxLaunches)
-		case l.Evidence == target.LaunchQueue:
+		case l.Evidence == trace.LaunchQueue:
 			l.Thread = nil // a thread in a cycle is no caller
-		case l.Evidence == target.LaunchRecorded && len(l.Launch.Frames) == 0:
+		case l.Evidence == trace.LaunchRecorded && len(l.Launch.Frames) == 0:
 			l.Problem = "the stack of the launch was not kept"
-		case l.Evidence == target.LaunchRecorded:
+		case l.Evidence == trace.LaunchRecorded:
 			l.Frames = p.launchFrames(l.Launch)
 		case missing != nil:
 			l.Problem = missing.Error()
@@ -153,7 +135,7 @@ func (p *Process) joinLaunchers(ctx context.Context, s *Stack) {
 }
 
 // launchFrames returns the frames of a launch that was recorded.
-func (p *Process) launchFrames(l *target.Launch) []Frame {
+func (p *Process) launchFrames(l *trace.Launch) []trace.Frame {
 	launchers := &p.launchers
 	launchers.mu.Lock()
 	frames, isKnown := launchers.recorded[l]
@@ -165,7 +147,7 @@ func (p *Process) launchFrames(l *target.Launch) []Frame {
 	launchers.mu.Lock()
 	defer launchers.mu.Unlock()
 	if launchers.recorded == nil || len(launchers.recorded) == maxRecorded {
-		launchers.recorded = map[*target.Launch][]Frame{}
+		launchers.recorded = map[*trace.Launch][]trace.Frame{}
 	}
 	launchers.recorded[l] = frames
 	return frames
@@ -173,10 +155,10 @@ func (p *Process) launchFrames(l *target.Launch) []Frame {
 
 // recordedFrames returns the frames of PCs that were recorded at a launch. Each is a return
 // address: the innermost one follows the call that launched.
-func (p *Process) recordedFrames(pcs []uint64) []Frame {
-	frames := make([]Frame, min(len(pcs), p.shared.options.MaxFrames))
+func (p *Process) recordedFrames(pcs []uint64) []trace.Frame {
+	frames := make([]trace.Frame, min(len(pcs), p.shared.options.MaxFrames))
 	for i := range frames {
-		frames[i] = Frame{PC: pcs[i], FoundBy: code.ByLaunch}
+		frames[i] = trace.Frame{PC: pcs[i], FoundBy: trace.ByLaunch}
 	}
 	// If a file shrinks only the names are lost.
 	_ = object.Guard(func() error {
@@ -189,7 +171,7 @@ func (p *Process) recordedFrames(pcs []uint64) []Frame {
 }
 
 // placeRecorded finds the module and the functions of a return address.
-func (p *Process) placeRecorded(f *Frame) {
+func (p *Process) placeRecorded(f *trace.Frame) {
 	distance := uint64(1)
 	if s := p.Segment(f.PC); s != nil {
 		if m := s.Module.Code.Machine(); m != nil {
@@ -201,56 +183,8 @@ func (p *Process) placeRecorded(f *Frame) {
 		return
 	}
 	m, lookup := s.Module, s.ObjectAddress(f.PC-distance)
-	f.Module, f.ModuleOffset = &m.Module.LoadedModule, m.Code.Offset(lookup)+distance
+	f.Module, f.ModuleOffset = &m.Module.Module, m.Code.Offset(lookup)+distance
 	if !p.shared.options.NoSymbols {
 		f.Symbols = p.names(m, lookup)
 	}
-}
-
-// Lane returns the stack of one lane: the frames that it is in, each at the lane's place. A
-// lane that waits has its logical PC; a frame in which its place is not described has no
-// Symbols. Frames that are not its own are left out. ok is false where all are: the thread has
-// no such lane, it had nothing to do, or lanes were not requested.
-func (s *Stack) Lane(lane uint32) (one *Stack, ok bool) {
-	one = &Stack{Thread: s.Thread, Lanes: s.Lanes, Stopped: s.Stopped, Launchers: s.Launchers}
-	for i := range s.Frames {
-		f := &s.Frames[i]
-		g := LaneGroupOf(f.Lanes(), lane)
-		if g == nil {
-			return nil, false
-		}
-		if g.State == LaneNotOnEntry {
-			continue
-		}
-		own := *f
-		only := *g
-		only.Lanes = NewLaneSet(lane + 1)
-		only.Lanes.Add(lane)
-		own.Details = &FrameDetails{Registers: f.Registers(), Lanes: []LaneGroup{only}}
-		locals := f.Locals()
-		if g.State != LaneActive {
-			locals = g.Locals
-		}
-		own.Details.Locals, own.Details.Lanes[0].Locals = ofLane(locals, lane), nil
-		switch {
-		case g.State == LaneActive:
-		case g.HasPC:
-			own.PC, own.ModuleOffset, own.Symbols, own.Exact = g.PC, g.ModuleOffset, g.Symbols, true
-			own.Imprecise = false // the lane waits there
-		default:
-			own.Symbols = nil
-		}
-		one.Frames = append(one.Frames, own)
-	}
-	return one, len(one.Frames) > 0
-}
-
-// LaneGroupOf returns the group that has a lane; nil where none has.
-func LaneGroupOf(groups []LaneGroup, lane uint32) *LaneGroup {
-	for i := range groups {
-		if groups[i].Lanes.Has(lane) {
-			return &groups[i]
-		}
-	}
-	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"errors"
 
 	"github.com/unwindd/unwindd/cfi"
-	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file is about return addresses that a call leaves in a register, the link register, and
@@ -91,17 +91,17 @@ func (w *walker) ifReturn(ctx context.Context, f, caller *frame) (*frame, error)
 
 // withoutLink returns the caller of f where its row has the return address in a register that
 // does not have it any more. ok is false where the row may be right.
-func (w *walker) withoutLink(ctx context.Context, f, caller *frame) (instead *frame, stop Stopped, ok bool) {
+func (w *walker) withoutLink(ctx context.Context, f, caller *frame) (instead *frame, stop trace.Stopped, ok bool) {
 	switch rule, _ := f.rule(f.source.Rules.ReturnAddress); {
-	case f.module == nil, caller == nil && (rule.Kind != cfi.Register || f.source.By != code.ByRules || f.exact):
-		return nil, Stopped{}, false
+	case f.module == nil, caller == nil && (rule.Kind != cfi.Register || f.source.By != trace.ByRules || f.exact):
+		return nil, trace.Stopped{}, false
 	case caller != nil:
 		is, err := w.isLinkOverwritten(ctx, f, caller)
 		if err != nil {
 			return nil, w.stopFor(err), true
 		}
 		if !is {
-			return nil, Stopped{}, false
+			return nil, trace.Stopped{}, false
 		}
 	}
 	instead, err := w.byReadLink(ctx, f)
@@ -109,7 +109,7 @@ func (w *walker) withoutLink(ctx context.Context, f, caller *frame) (instead *fr
 	case err != nil:
 		return nil, w.stopFor(err), true
 	case instead != nil:
-		return instead, Stopped{}, true
+		return instead, trace.Stopped{}, true
 	}
 	instead, stop = w.guess(ctx, f, errLinkOverwritten)
 	return instead, stop, true

@@ -10,7 +10,7 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
@@ -33,7 +33,7 @@ func (w *walker) readLocals(ctx context.Context) {
 		if f.module == nil {
 			continue
 		}
-		var list [][]Variable
+		var list [][]trace.FrameVariable
 		err := object.Guard(func() error { list = f.localsOf(ctx, *limits, f.activeLanes()); return nil })
 		if err != nil {
 			f.module.StateProblem("variables of the frame at %#x: %v", f.offset, err)
@@ -47,19 +47,19 @@ func (w *walker) readLocals(ctx context.Context) {
 }
 
 // setLocals sets the variables of a frame; nil: there are none.
-func setLocals(f *Frame, list [][]Variable) {
+func setLocals(f *trace.Frame, list [][]trace.FrameVariable) {
 	if list == nil {
 		return
 	}
 	if f.Details == nil {
-		f.Details = &FrameDetails{}
+		f.Details = &trace.FrameDetails{}
 	}
 	f.Details.Locals = list
 }
 
 // readTailLocals reads the variables of the functions that called a frame's function by tail
 // calls: of most only the arguments are left.
-func (f *frame) readTailLocals(ctx context.Context, limits value.Limits) {
+func (f *frame) readTailLocals(ctx context.Context, limits trace.ValueLimits) {
 	if f.called == nil {
 		return
 	}
@@ -71,7 +71,7 @@ func (f *frame) readTailLocals(ctx context.Context, limits value.Limits) {
 
 // localsOf returns the variables of a frame by the function that has them; nil where none is
 // described. lanes are the lanes to read them for; nil: none.
-func (f *frame) localsOf(ctx context.Context, limits value.Limits, lanes LaneSet) [][]Variable {
+func (f *frame) localsOf(ctx context.Context, limits trace.ValueLimits, lanes trace.LaneSet) [][]trace.FrameVariable {
 	scope := f.module.Code.VariablesIn(f.lookup, f.function())
 	if scope == nil {
 		return f.pluginLocals(ctx)
@@ -87,15 +87,15 @@ func (f *frame) localsOf(ctx context.Context, limits value.Limits, lanes LaneSet
 	if f.walker.process.shared.options.NoInlines {
 		levels = 1
 	}
-	list := make([][]Variable, levels)
+	list := make([][]trace.FrameVariable, levels)
 	if lanes == nil {
 		r := f.newReader(scope, limits, nil)
 		for i := range scope.List {
 			level := min(scope.List[i].Level, levels-1)
 			if list[level] == nil {
-				list[level] = make([]Variable, 0, scope.AlikeFrom(i, levels == 1))
+				list[level] = make([]trace.FrameVariable, 0, scope.AlikeFrom(i, levels == 1))
 			}
-			list[level] = append(list[level], Variable{Variable: r.read(ctx, &scope.List[i])})
+			list[level] = append(list[level], trace.FrameVariable{Variable: r.read(ctx, &scope.List[i])})
 		}
 		return list
 	}
@@ -105,31 +105,14 @@ func (f *frame) localsOf(ctx context.Context, limits value.Limits, lanes LaneSet
 
 // activeLanes returns the lanes of a wave at the frame's PC; nil for a CPU thread, and where
 // none is known to be there.
-func (f *frame) activeLanes() LaneSet {
+func (f *frame) activeLanes() trace.LaneSet {
 	groups := f.walker.stack.Frames[f.index].Lanes()
 	for i := range groups {
-		if groups[i].State == LaneActive {
+		if groups[i].State == trace.LaneActive {
 			return groups[i].Lanes
 		}
 	}
 	return nil
-}
-
-// ofLane returns the variables that a lane has.
-func ofLane(levels [][]Variable, lane uint32) [][]Variable {
-	if levels == nil {
-		return nil
-	}
-	own := make([][]Variable, len(levels))
-	for i, list := range levels {
-		for _, v := range list {
-			if v.Lanes == nil || v.Lanes.Has(lane) {
-				v.Lanes = nil
-				own[i] = append(own[i], v)
-			}
-		}
-	}
-	return own
 }
 
 // localsReader reads the variables of a frame, for a wave as one lane has them.
@@ -138,13 +121,13 @@ type localsReader struct {
 	reader *value.Reader
 }
 
-func (f *frame) newReader(scope *code.Variables, limits value.Limits, lane *uint32) *localsReader {
+func (f *frame) newReader(scope *code.Variables, limits trace.ValueLimits, lane *uint32) *localsReader {
 	u := f.unitContext(scope.Function, lane)
 	return &localsReader{u, value.NewReader(localsFrame{u}, scope.Function.Unit().Language(), limits, f.walker.process.values)}
 }
 
 // read reads a variable.
-func (r *localsReader) read(ctx context.Context, s *code.ScopedVariable) value.Variable {
+func (r *localsReader) read(ctx context.Context, s *code.ScopedVariable) trace.Variable {
 	l, err := r.locate(ctx, s)
 	return r.readAt(ctx, s, l, err)
 }
@@ -159,7 +142,7 @@ func (r *localsReader) locate(ctx context.Context, s *code.ScopedVariable) (loce
 }
 
 // readAt reads a variable at its place; err is why that is not known.
-func (r *localsReader) readAt(ctx context.Context, s *code.ScopedVariable, l locexpr.Location, err error) value.Variable {
+func (r *localsReader) readAt(ctx context.Context, s *code.ScopedVariable, l locexpr.Location, err error) trace.Variable {
 	v := r.reader.Variable(ctx, s.Unit(), s.Name, s.Type, l, unknown(err))
 	v.Kind, v.Line, v.IsArtificial, v.IsShadowed = kindOf(s), s.Line, s.IsArtificial, s.IsShadowed
 	if len(r.u.frame.walker.machine.Description.AddressSpaces) > 1 {
@@ -198,22 +181,22 @@ func isNowhereInList(l *dwarf.Location, place locexpr.Location) bool {
 }
 
 // kindOf returns the kind of variable that an entry describes.
-func kindOf(s *code.ScopedVariable) value.VariableKind {
+func kindOf(s *code.ScopedVariable) trace.VariableKind {
 	switch {
 	case s.IsParameter:
-		return value.Parameter
+		return trace.KindParameter
 	case s.Tag() == dw.TagConstant:
-		return value.Constant
+		return trace.KindConstant
 	case s.IsStatic:
-		return value.Static
+		return trace.KindStatic
 	}
-	return value.Local
+	return trace.KindLocal
 }
 
 // Select reads a variable, or a part of one, in a physical frame of a thread, 0 being the top
 // one: in the innermost function there that has it, else a global of the target. lane is the
 // current lane; nil: there is none.
-func (p *Process) Select(ctx context.Context, th *target.Thread, index int, lane *uint32, path value.Path, limits value.Limits) (v value.Variable, err error) {
+func (p *Process) Select(ctx context.Context, th *trace.Thread, index int, lane *uint32, path value.Path, limits trace.ValueLimits) (v trace.Variable, err error) {
 	_, frames := p.Activations(ctx, th)
 	if index >= len(frames) {
 		return v, fmt.Errorf("%w: %d, the stack has %d", ErrNoFrame, index, len(frames))
@@ -230,7 +213,7 @@ func (p *Process) Select(ctx context.Context, th *target.Thread, index int, lane
 }
 
 // selectIn reads a part of a variable in a frame, where the lane is in it.
-func selectIn(ctx context.Context, frames []Activation, index int, lane *uint32, path value.Path, limits value.Limits) (v value.Variable, found bool, err error) {
+func selectIn(ctx context.Context, frames []Activation, index int, lane *uint32, path value.Path, limits trace.ValueLimits) (v trace.Variable, found bool, err error) {
 	f := frames[index].frame
 	if lane != nil {
 		if f, err = laneFrame(ctx, frames, index, *lane); err != nil {
@@ -241,7 +224,7 @@ func selectIn(ctx context.Context, frames []Activation, index int, lane *uint32,
 }
 
 // selected reads a part of a variable of the frame.
-func (f *frame) selected(ctx context.Context, lane *uint32, path value.Path, limits value.Limits) (v value.Variable, found bool, err error) {
+func (f *frame) selected(ctx context.Context, lane *uint32, path value.Path, limits trace.ValueLimits) (v trace.Variable, found bool, err error) {
 	if f.module == nil {
 		return v, false, nil
 	}
@@ -259,8 +242,8 @@ func (f *frame) selected(ctx context.Context, lane *uint32, path value.Path, lim
 }
 
 // selected reads a part of a variable.
-func (r *localsReader) selected(ctx context.Context, s *code.ScopedVariable, path value.Path) (v value.Variable, err error) {
-	v = value.Variable{Kind: kindOf(s), Line: s.Line, Language: s.Unit().Language(), IsArtificial: s.IsArtificial}
+func (r *localsReader) selected(ctx context.Context, s *code.ScopedVariable, path value.Path) (v trace.Variable, err error) {
+	v = trace.Variable{Kind: kindOf(s), Line: s.Line, Language: s.Unit().Language(), IsArtificial: s.IsArtificial}
 	l, err := r.locate(ctx, s)
 	if err != nil {
 		return v, err
@@ -270,11 +253,11 @@ func (r *localsReader) selected(ctx context.Context, s *code.ScopedVariable, pat
 }
 
 // selectGlobal reads a part of a global of the target.
-func (p *Process) selectGlobal(ctx context.Context, th *target.Thread, path value.Path, limits value.Limits) (v value.Variable, err error) {
+func (p *Process) selectGlobal(ctx context.Context, th *trace.Thread, path value.Path, limits trace.ValueLimits) (v trace.Variable, err error) {
 	err = p.eachGlobal(ctx, th, path.Name, func(w *walker, m *code.Module, e dwarf.Entry) (isEnough bool, err error) {
 		r := w.globalReader(m, e, limits)
 		v, err = r.selected(ctx, code.NewScopedVariable(e), path)
-		v.Kind = value.Global
+		v.Kind = trace.KindGlobal
 		return true, err
 	})
 	if err == nil && v.Kind == "" {
@@ -403,20 +386,14 @@ func (p *Process) moduleAt(address uint64) (*code.Module, uint64) {
 	return nil, 0
 }
 
-// GlobalVariable is a variable that is in no frame, with the module that has it.
-type GlobalVariable struct {
-	value.Variable
-	Module *target.LoadedModule
-}
-
 // Globals reads the variables with a name, in all modules that have debug information.
 // Thread-local storage is read for the thread.
-func (p *Process) Globals(ctx context.Context, th *target.Thread, name string, limits value.Limits) (list []GlobalVariable, err error) {
+func (p *Process) Globals(ctx context.Context, th *trace.Thread, name string, limits trace.ValueLimits) (list []trace.GlobalVariable, err error) {
 	err = p.eachGlobal(ctx, th, name, func(w *walker, m *code.Module, e dwarf.Entry) (bool, error) {
 		r := w.globalReader(m, e, limits)
 		v := r.read(ctx, code.NewScopedVariable(e))
-		v.Name, v.Kind = e.QualifiedName(), value.Global
-		list = append(list, GlobalVariable{v, &m.Module.LoadedModule})
+		v.Name, v.Kind = e.QualifiedName(), trace.KindGlobal
+		list = append(list, trace.GlobalVariable{Variable: v, Module: &m.Module.Module})
 		return false, nil
 	})
 	return list, err
@@ -424,7 +401,7 @@ func (p *Process) Globals(ctx context.Context, th *target.Thread, name string, l
 
 // eachGlobal calls one with the variables with a name, in all modules that have debug
 // information, until one returns false or an error.
-func (p *Process) eachGlobal(ctx context.Context, th *target.Thread, name string, one func(*walker, *code.Module, dwarf.Entry) (bool, error)) error {
+func (p *Process) eachGlobal(ctx context.Context, th *trace.Thread, name string, one func(*walker, *code.Module, dwarf.Entry) (bool, error)) error {
 	state := p.stateOf(ctx, th)
 	if state == nil || state.arch == nil {
 		return errors.New("the thread is none of this target, or its architecture is not known")
@@ -460,7 +437,7 @@ func (p *Process) eachGlobal(ctx context.Context, th *target.Thread, name string
 }
 
 // globalReader reads variables of a module that are in no frame.
-func (w *walker) globalReader(m *code.Module, e dwarf.Entry, limits value.Limits) *localsReader {
+func (w *walker) globalReader(m *code.Module, e dwarf.Entry, limits trace.ValueLimits) *localsReader {
 	f := &frame{walker: w, module: m, pc: loadBias(m.Module)}
 	u := f.unitContext(dwarf.Entry{}, nil)
 	u.around.Module = m.Module

@@ -8,6 +8,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -62,7 +63,7 @@ func newMachine(architecture *code.Machine) *machine {
 	m.addresses = ^uint64(0) >> (64 - min(max(d.AddressBits, 1), 64))
 	m.namedPC = uint64(sdk.NoRegister)
 	if row := d.Entry; row != nil {
-		m.entrySource = &code.Row{Rules: row, By: code.ByScan, Defaults: code.AllColumns(cfi.SameValue)}
+		m.entrySource = &code.Row{Rules: row, By: trace.ByScan, Defaults: code.AllColumns(cfi.SameValue)}
 		back, _ := row.Rule(row.ReturnAddress)
 		m.hasLink = back.Kind != cfi.Offset
 		if d.PC != d.ReturnAddress {
@@ -71,7 +72,7 @@ func newMachine(architecture *code.Machine) *machine {
 	}
 	m.returnRow = m.newReturnRow()
 	if row := d.FramePointer; row != nil {
-		m.recordSource = &code.Row{Rules: row, By: code.ByFramePointer, Defaults: architecture.Defaults}
+		m.recordSource = &code.Row{Rules: row, By: trace.ByFramePointer, Defaults: architecture.Defaults}
 	}
 	if m.record, m.hasRecords = newRecordShape(d); m.hasRecords {
 		saved := cfi.Rule{Kind: cfi.Offset, Offset: m.record.saved}

@@ -5,6 +5,7 @@ package walk
 import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -13,7 +14,7 @@ type Memory interface {
 	Code
 	// ReadMemory reads as target.Target does: for another space than the default one the
 	// instance that belongs to a thread; nil where none is meant.
-	ReadMemory(space locexpr.AddressSpace, thread *target.Thread, address uint64, buf []byte) (int, error)
+	ReadMemory(space locexpr.AddressSpace, thread *trace.Thread, address uint64, buf []byte) (int, error)
 	// Mapped is as in target.Target.
 	Mapped(address uint64) (mapped, executable bool)
 }
@@ -30,7 +31,7 @@ type targetMemory struct {
 	segments code.Segments
 }
 
-func (m *targetMemory) ReadMemory(space locexpr.AddressSpace, th *target.Thread, address uint64, buf []byte) (int, error) {
+func (m *targetMemory) ReadMemory(space locexpr.AddressSpace, th *trace.Thread, address uint64, buf []byte) (int, error) {
 	if space == locexpr.DefaultSpace { // nearly always
 		return m.state.ReadMemory(space, address, buf)
 	}
@@ -44,7 +45,7 @@ func (m *targetMemory) Segment(address uint64) *code.Segment { return m.segments
 
 // readMemory reads global memory, or the instance of another space that belongs
 // to a thread, which is nil where none is meant.
-func readMemory(state target.Target, space locexpr.AddressSpace, th *target.Thread, address uint64, buf []byte) (int, error) {
+func readMemory(state target.Target, space locexpr.AddressSpace, th *trace.Thread, address uint64, buf []byte) (int, error) {
 	if s, ok := state.(target.ScopedMemory); ok && th != nil && space != locexpr.DefaultSpace {
 		return s.ReadScoped(space, th, address, buf)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/disassembler"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // ModuleCode disassembles code of a module from start up to end, which are addresses of its
@@ -19,7 +20,7 @@ import (
 // where there is no code.
 func (p *Process) ModuleCode(
 	ctx context.Context, m *code.Module, start, end uint64, lanes uint32, program *disassembler.Program,
-) (lines []Line, isNamed bool, err error) {
+) (lines []trace.Instruction, isNamed bool, err error) {
 	arch, err := p.shared.machine(m.Arch)
 	if err != nil {
 		return nil, false, err
@@ -46,6 +47,6 @@ func (p *Process) ModuleCode(
 		return nil, false, err
 	}
 	reader := CodeReader{process: p, program: program}
-	reader.askProgram(ctx, []*targetCode{{FrameCode{Lines: lines}, d.llvm}})
+	reader.askProgram(ctx, []*targetCode{{trace.FrameCode{Lines: lines}, d.llvm}})
 	return lines, d.llvm.Triple == "" || program != nil, nil
 }

@@ -6,17 +6,17 @@ import (
 	"context"
 	"runtime"
 
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // walkParallel walks threads on all processors, and yields their stacks in order. It is for
 // stacks that take long, such as stacks with variables: others cost less than handing them
 // over.
-func (p *Process) walkParallel(ctx context.Context, threads []*target.Thread, k *threadPass, yield func(*target.Thread, *Stack) bool) {
+func (p *Process) walkParallel(ctx context.Context, threads []*trace.Thread, k *threadPass, yield func(*trace.Thread, *trace.Stack) bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	type walked struct {
-		thread *target.Thread
-		stack  chan *Stack
+		thread *trace.Thread
+		stack  chan *trace.Stack
 	}
 	workers := runtime.GOMAXPROCS(0)
 	list := make(chan walked, workers) // bounds the pending stacks
@@ -30,7 +30,7 @@ func (p *Process) walkParallel(ctx context.Context, threads []*target.Thread, k 
 				return
 			}
 			k.begin(th)
-			w := walked{th, make(chan *Stack, 1)}
+			w := walked{th, make(chan *trace.Stack, 1)}
 			go func() {
 				w.stack <- p.Walk(ctx, th)
 				<-busy

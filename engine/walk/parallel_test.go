@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 )
 
@@ -17,7 +17,7 @@ import (
 func TestStacksWithVariablesAreWalkedAtOnce(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	p, _ := crowd(t, maxBound+100, "")
-	with := newProcess(t, x86_64.New(), Options{MaxFrames: 8, Locals: &value.DefaultLimits}, p.State())
+	with := newProcess(t, x86_64.New(), Options{MaxFrames: 8, Locals: &trace.DefaultValueLimits}, p.State())
 	for _, most := range []int{0, 1, 50, len(p.Threads())} {
 		ctx, cancel := context.WithCancel(context.Background())
 		n := 0

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -17,16 +18,16 @@ import (
 const maxPluginBytes = 32
 
 // pluginLocals returns the variables that the plugin describes; nil where it does not.
-func (f *frame) pluginLocals(ctx context.Context) [][]Variable {
+func (f *frame) pluginLocals(ctx context.Context) [][]trace.FrameVariable {
 	known := f.module.Code.PluginVariables(f.lookup)
 	if len(known) == 0 || f.place != nil {
 		return nil
 	}
-	list := make([]Variable, len(known))
+	list := make([]trace.FrameVariable, len(known))
 	c := frameContext{frame: f}
 	for i := range known {
 		v := &list[i]
-		v.Name, v.Kind = known[i].Name, value.Local
+		v.Name, v.Kind = known[i].Name, trace.KindLocal
 		l, err := f.walker.evals.plugin.Location(ctx, known[i].Expr, c)
 		if err == nil {
 			v.Place = l
@@ -34,11 +35,11 @@ func (f *frame) pluginLocals(ctx context.Context) [][]Variable {
 		}
 		value.Fail(&v.Variable.Value, unknown(err))
 	}
-	return [][]Variable{list}
+	return [][]trace.FrameVariable{list}
 }
 
 // words sets a value to the bytes at a location, as far as there are some, in words of 32 bits.
-func words(ctx context.Context, v *value.Value, l *locexpr.Location, c locexpr.Context) error {
+func words(ctx context.Context, v *trace.Value, l *locexpr.Location, c locexpr.Context) error {
 	word := func(offset int64) (string, error) {
 		var b [4]byte
 		part, err := l.Offset(8 * offset)
@@ -56,6 +57,6 @@ func words(ctx context.Context, v *value.Value, l *locexpr.Location, c locexpr.C
 			text += " " + more
 		}
 	}
-	v.Text, v.HasText, v.Status = text, true, value.OK
+	v.Text, v.HasText, v.Status = text, true, trace.ValueOK
 	return nil
 }

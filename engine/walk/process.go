@@ -13,8 +13,8 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
@@ -34,7 +34,7 @@ type Options struct {
 	// Lanes finds the state of a wave's lanes in every frame.
 	Lanes bool
 	// Locals reads the variables of every frame within limits; nil: none are read.
-	Locals *value.Limits
+	Locals *trace.ValueLimits
 	// TailCalls finds the functions that were left by tail calls, in threads of targets.
 	TailCalls bool
 }
@@ -88,7 +88,7 @@ func (s *Shared) machine(name string) (*machine, error) {
 type Process struct {
 	shared *Shared
 	state  target.Target
-	list   []*target.Thread // the target's
+	list   []*trace.Thread // the target's
 	finder object.Finder
 	bounds *bounds
 
@@ -105,8 +105,8 @@ type Process struct {
 	missing  map[string]error    // why an architecture is missing, by name
 	threads  threadStates
 
-	unplaced  func(address uint64) []symbol.Frame // names code of no module; nil: it has no names
-	values    *value.Cache                        // nil: variables are not read
+	unplaced  func(address uint64) []trace.Symbol // names code of no module; nil: it has no names
+	values    *value.Cache                          // nil: variables are not read
 	tls       tlsBlocks
 	tails     tailChains
 	launchers launchers
@@ -153,7 +153,7 @@ func (p *Process) SetModules(modules []*target.Module) {
 }
 
 // NameUnplaced sets the function that names code in no module, from now on.
-func (p *Process) NameUnplaced(name func(address uint64) []symbol.Frame) { p.unplaced = name }
+func (p *Process) NameUnplaced(name func(address uint64) []trace.Symbol) { p.unplaced = name }
 
 // load loads a module. The caller has locked loading.
 func (p *Process) load(m *target.Module, o code.Loading) *code.Module {
@@ -229,7 +229,7 @@ func (p *Process) processorOf(m *target.Module) string {
 }
 
 // Info returns information about the target as a whole.
-func (p *Process) Info() target.Info { return p.state.Info() }
+func (p *Process) Info() trace.Target { return p.state.Info() }
 
 // Modules returns the loaded code objects, as the target or SetModules lists them.
 func (p *Process) Modules() []*target.Module {
@@ -245,14 +245,14 @@ func (p *Process) Loaded() []*code.Module { return *p.loaded.Load() }
 func (p *Process) Segment(address uint64) *code.Segment { return p.code.Load().Find(address) }
 
 // Threads returns the threads in the target's own order.
-func (p *Process) Threads() []*target.Thread { return p.list }
+func (p *Process) Threads() []*trace.Thread { return p.list }
 
 // State returns the target with the memory and registers.
 func (p *Process) State() target.Target { return p.state }
 
 // SpaceName returns the name of an address space in the architecture of a thread, whose stack
 // was walked.
-func (p *Process) SpaceName(th *target.Thread, space locexpr.AddressSpace) string {
+func (p *Process) SpaceName(th *trace.Thread, space locexpr.AddressSpace) string {
 	if m := p.machineOf(th); m != nil {
 		return m.SpaceName(space)
 	}
@@ -260,32 +260,32 @@ func (p *Process) SpaceName(th *target.Thread, space locexpr.AddressSpace) strin
 }
 
 // ModuleInfo returns the current information about a module of the process.
-func (p *Process) ModuleInfo(m *target.LoadedModule) code.Info {
+func (p *Process) ModuleInfo(m *trace.Module) trace.ModuleInfo {
 	if loaded := p.moduleOf(m); loaded != nil {
 		return loaded.Info()
 	}
-	return code.Info{}
+	return trace.ModuleInfo{}
 }
 
 // DebugInfo returns where the debug information of a module of the process is, or why there
 // is none; see code.Module.DebugInfo.
-func (p *Process) DebugInfo(m *target.LoadedModule) code.DebugInfo {
+func (p *Process) DebugInfo(m *trace.Module) trace.DebugInfo {
 	if loaded := p.moduleOf(m); loaded != nil {
 		return loaded.DebugInfo()
 	}
-	return code.DebugInfoNone
+	return trace.DebugInfoNone
 }
 
 // moduleOf returns a module of the target with its code; nil where it is not in the process.
-func (p *Process) moduleOf(m *target.LoadedModule) *code.Module {
+func (p *Process) moduleOf(m *trace.Module) *code.Module {
 	p.loading.Lock()
 	all := p.all
 	p.loading.Unlock()
-	if m.ID < len(all) && &all[m.ID].Module.LoadedModule == m {
+	if m.ID < len(all) && &all[m.ID].Module.Module == m {
 		return all[m.ID]
 	}
 	for _, loaded := range all {
-		if &loaded.Module.LoadedModule == m {
+		if &loaded.Module.Module == m {
 			return loaded
 		}
 	}
@@ -294,11 +294,11 @@ func (p *Process) moduleOf(m *target.LoadedModule) *code.Module {
 
 // CodeObject returns the code object of a module of the process, as it is in its file; nil
 // where there is none. It is open as long as the process.
-func (p *Process) CodeObject(m *target.LoadedModule) *object.Object {
+func (p *Process) CodeObject(m *trace.Module) *object.Object {
 	p.loading.Lock()
 	defer p.loading.Unlock()
 	for _, loaded := range p.all {
-		if &loaded.Module.LoadedModule == m {
+		if &loaded.Module.Module == m {
 			return loaded.Code.File
 		}
 	}
@@ -336,17 +336,17 @@ func countEqual(sentences []string) []string {
 }
 
 // Stacks walks the threads of the target, in its order, each when the loop gets to it.
-func (p *Process) Stacks(ctx context.Context) iter.Seq[*Stack] { return p.StacksOf(ctx, p.list) }
+func (p *Process) Stacks(ctx context.Context) iter.Seq[*trace.Stack] { return p.StacksOf(ctx, p.list) }
 
 // StacksOf walks threads of the target, in their order in the list, each when the loop gets to
 // it. A stack belongs to the caller: only data that many stacks share is kept here (names of
 // functions, stacks of launchers). It ends early when ctx does.
-func (p *Process) StacksOf(ctx context.Context, threads []*target.Thread) iter.Seq[*Stack] {
-	return func(yield func(*Stack) bool) {
+func (p *Process) StacksOf(ctx context.Context, threads []*trace.Thread) iter.Seq[*trace.Stack] {
+	return func(yield func(*trace.Stack) bool) {
 		k := p.newPass(threads)
 		paged, _ := p.state.(target.Paged)
 		n := 0
-		pass := func(th *target.Thread, stack *Stack) bool {
+		pass := func(th *trace.Thread, stack *trace.Stack) bool {
 			if ctx.Err() != nil || !yield(stack) {
 				return false
 			}
@@ -376,22 +376,22 @@ const releaseEvery = 256
 // Walk walks the stack of one thread of the target. It always returns a stack: a problem is its
 // Stopped, and the frames found before it are kept. The stack of a thread that another one
 // launched continues in its Launchers.
-func (p *Process) Walk(ctx context.Context, th *target.Thread) *Stack {
+func (p *Process) Walk(ctx context.Context, th *trace.Thread) *trace.Stack {
 	stack := p.walkThread(ctx, th)
 	p.joinLaunchers(ctx, stack)
 	return stack
 }
 
 // walkThread walks the stack of a thread without its launchers.
-func (p *Process) walkThread(ctx context.Context, th *target.Thread) *Stack {
+func (p *Process) walkThread(ctx context.Context, th *trace.Thread) *trace.Stack {
 	state := p.stateOf(ctx, th)
 	if state == nil {
-		return &Stack{Thread: th, Stopped: Stopped{StopNoMemory, "the thread is not of this target"}}
+		return &trace.Stack{Thread: th, Stopped: trace.Stopped{Reason: trace.StopNoMemory, Detail: "the thread is not of this target"}}
 	}
 	p.rebind(ctx, state)
 	p.countLanes(ctx, state)
 	w := p.shared.walkers.Get().(*walker)
-	stack := &Stack{Thread: th, Frames: w.results[:0], Lanes: state.lanes()}
+	stack := &trace.Stack{Thread: th, Frames: w.results[:0], Lanes: state.lanes()}
 	w.startThread(p, state, stack)
 	most := w.segment.limit
 	limit := p.bounds.framesOf(most)
@@ -428,7 +428,7 @@ func (w *walker) guardedFrom(ctx context.Context, f *frame) {
 		return nil
 	})
 	if err != nil {
-		w.stack.Stopped, w.segment.next = Stopped{StopNoMemory, err.Error()}, nil
+		w.stack.Stopped, w.segment.next = trace.Stopped{Reason: trace.StopNoMemory, Detail: err.Error()}, nil
 	}
 }
 
@@ -442,7 +442,7 @@ func (w *walker) describe(ctx context.Context) {
 	for i := range w.stack.Frames {
 		f := &w.stack.Frames[i]
 		if f.Details == nil {
-			f.Details = &FrameDetails{}
+			f.Details = &trace.FrameDetails{}
 		}
 		f.Details.Registers = w.frames[i].registers(ctx)
 	}
@@ -463,7 +463,7 @@ func (v *view) ReadMemory(_ context.Context, m sdk.MemoryRange, buf []byte) (n i
 }
 
 func (v *view) read(m sdk.MemoryRange, buf []byte) (int, error) {
-	var th *target.Thread
+	var th *trace.Thread
 	if threads := v.process.list; m.Thread < uint64(len(threads)) {
 		th = threads[m.Thread]
 	}
@@ -503,6 +503,6 @@ func (v *view) ReadSection(_ context.Context, handle uint64, name string) ([]byt
 }
 
 // names returns the functions at an address of a module's object, as the options want them.
-func (p *Process) names(m *code.Module, address uint64) []symbol.Frame {
+func (p *Process) names(m *code.Module, address uint64) []trace.Symbol {
 	return m.Names(address, p.shared.options.NoInlines)
 }

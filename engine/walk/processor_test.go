@@ -7,15 +7,16 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // threadsOnly is a target of threads.
 type threadsOnly struct {
 	target.Target
-	threads []*target.Thread
+	threads []*trace.Thread
 }
 
-func (t threadsOnly) Threads() []*target.Thread { return t.threads }
+func (t threadsOnly) Threads() []*trace.Thread { return t.threads }
 
 func TestProcessorOfAModule(t *testing.T) {
 	for _, c := range []struct {
@@ -32,10 +33,10 @@ func TestProcessorOfAModule(t *testing.T) {
 	} {
 		var state threadsOnly
 		for _, s := range c.threads {
-			state.threads = append(state.threads, &target.Thread{Arch: s[0], Processor: s[1]})
+			state.threads = append(state.threads, &trace.Thread{Arch: s[0], Processor: s[1]})
 		}
 		p := &Process{state: state, list: state.threads}
-		if got := cmp.Or(c.module, p.processorOf(&target.Module{LoadedModule: target.LoadedModule{Arch: "gpu", Processor: c.module}})); got != c.want {
+		if got := cmp.Or(c.module, p.processorOf(&target.Module{Module: trace.Module{Arch: "gpu", Processor: c.module}})); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -25,11 +26,11 @@ import (
 
 // hashed is a target whose memory is a hash of the address, and not there where
 // the hash says so.
-type hashed struct{ thread *target.Thread }
+type hashed struct{ thread *trace.Thread }
 
-func (h *hashed) Info() target.Info           { return target.Info{Kind: "hashed"} }
+func (h *hashed) Info() trace.Target          { return trace.Target{Kind: "hashed"} }
 func (h *hashed) Modules() []*target.Module   { return nil }
-func (h *hashed) Threads() []*target.Thread   { return []*target.Thread{h.thread} }
+func (h *hashed) Threads() []*trace.Thread    { return []*trace.Thread{h.thread} }
 func (h *hashed) Mapped(uint64) (m, x bool)   { return true, true }
 func (h *hashed) Close() error                { return nil }
 func hashOf(address uint64) (v uint64)        { return (address ^ address>>29) * 0x9e3779b97f4a7c15 }
@@ -158,7 +159,7 @@ func TestWalkSaysWhatTheRulesSay(t *testing.T) {
 		}
 		files = append(files, large[0], golang)
 	}
-	state := &hashed{thread: &target.Thread{ID: "1", Arch: "x86_64"}}
+	state := &hashed{thread: &trace.Thread{ID: "1", Arch: "x86_64"}}
 	desc := x86_64.Description()
 	for _, path := range files {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -173,7 +174,7 @@ func TestWalkSaysWhatTheRulesSay(t *testing.T) {
 			reasons := map[string]int{}
 			compiled := 0
 			for i, row := range rows {
-				s := &code.Row{Rules: row, By: code.ByCFI, Defaults: w.machine.Defaults}
+				s := &code.Row{Rules: row, By: trace.ByCFI, Defaults: w.machine.Defaults}
 				s.Compile(w.machine.Machine)
 				if sources[i] = s; s.IsCompiled {
 					compiled++
@@ -190,7 +191,7 @@ func TestWalkSaysWhatTheRulesSay(t *testing.T) {
 			// from walks a state with a row in force, and depth-1 others above it.
 			from := func(first, depth int, next func() int) {
 				state.set(randomRegisters(random))
-				w.startThread(tt, tt.stateOf(t.Context(), state.thread), &Stack{})
+				w.startThread(tt, tt.stateOf(t.Context(), state.thread), &trace.Stack{})
 				f := w.frame(0)
 				ref := &reference{state: state, desc: desc, ev: ev, defaults: w.machine.Defaults}
 				for row := first; f != nil && depth > 0; depth-- {

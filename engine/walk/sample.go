@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
-	"github.com/unwindd/unwindd/sdk"
 )
 
 // Sample is a target made of the data that a profiler keeps of one moment: registers, the bytes
@@ -23,7 +23,7 @@ import (
 //		}
 //	}
 type Sample struct {
-	SampleState
+	trace.Sample
 	// Loaded are the modules; their code is read from their objects.
 	Loaded []*target.Module
 
@@ -31,18 +31,7 @@ type Sample struct {
 	// differ; nil: the Walker's process's.
 	Code SampleCode
 
-	threads []*target.Thread
-}
-
-// SampleState is the data that a profiler keeps of one moment of a thread.
-type SampleState struct {
-	Arch      string // of the thread and of its modules
-	ThreadID  string
-	Registers sdk.Registers
-	// Stack is the bytes from StackStart on, which nearly always is the stack pointer. A walk
-	// that leaves them ends with StopEndOfStack.
-	StackStart uint64
-	Stack      []byte
+	threads []*trace.Thread
 }
 
 // SampleCode is the code of the process of a sample.
@@ -53,18 +42,18 @@ type SampleCode interface {
 }
 
 // Thread returns the sample's one thread.
-func (s *Sample) Thread() *target.Thread { return s.Threads()[0] }
+func (s *Sample) Thread() *trace.Thread { return s.Threads()[0] }
 
 // Info returns the kind alone: a sample has no file and no signal.
-func (s *Sample) Info() target.Info { return target.Info{Kind: "sample"} }
+func (s *Sample) Info() trace.Target { return trace.Target{Kind: "sample"} }
 
 // Modules returns Loaded.
 func (s *Sample) Modules() []*target.Module { return s.Loaded }
 
 // Threads returns the one thread.
-func (s *Sample) Threads() []*target.Thread {
+func (s *Sample) Threads() []*trace.Thread {
 	if s.threads == nil {
-		s.threads = []*target.Thread{{ID: s.ThreadID, Arch: s.Arch, Registers: s.Registers}}
+		s.threads = []*trace.Thread{{ID: s.ThreadID, Arch: s.Arch, Registers: s.Registers}}
 	}
 	return s.threads
 }

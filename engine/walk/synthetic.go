@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -21,7 +22,7 @@ type Synthetic struct {
 	Memory    []Piece
 	Loaded    []*target.Module // whose objects are the caller's
 
-	threads []*target.Thread
+	threads []*trace.Thread
 }
 
 // Piece is bytes at an address of an address space.
@@ -34,18 +35,18 @@ type Piece struct {
 var _ target.ScopedMemory = (*Synthetic)(nil)
 
 // Thread returns the one thread.
-func (s *Synthetic) Thread() *target.Thread { return s.Threads()[0] }
+func (s *Synthetic) Thread() *trace.Thread { return s.Threads()[0] }
 
 // Info returns the kind alone.
-func (s *Synthetic) Info() target.Info { return target.Info{Kind: "synthetic"} }
+func (s *Synthetic) Info() trace.Target { return trace.Target{Kind: "synthetic"} }
 
 // Modules returns Loaded.
 func (s *Synthetic) Modules() []*target.Module { return s.Loaded }
 
 // Threads returns the one thread.
-func (s *Synthetic) Threads() []*target.Thread {
+func (s *Synthetic) Threads() []*trace.Thread {
 	if s.threads == nil {
-		s.threads = []*target.Thread{{ID: "1", Arch: s.Arch, Processor: s.Processor, Lanes: s.Lanes, Registers: s.Registers}}
+		s.threads = []*trace.Thread{{ID: "1", Arch: s.Arch, Processor: s.Processor, Lanes: s.Lanes, Registers: s.Registers}}
 	}
 	return s.threads
 }
@@ -72,7 +73,7 @@ func (s *Synthetic) byteAt(space locexpr.AddressSpace, address uint64) (byte, bo
 }
 
 // ReadScoped reads from the pieces: there is one instance of each space.
-func (s *Synthetic) ReadScoped(space locexpr.AddressSpace, _ *target.Thread, address uint64, buf []byte) (int, error) {
+func (s *Synthetic) ReadScoped(space locexpr.AddressSpace, _ *trace.Thread, address uint64, buf []byte) (int, error) {
 	return s.ReadMemory(space, address, buf)
 }
 

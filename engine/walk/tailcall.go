@@ -10,6 +10,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file finds the functions that were left by tail calls between a frame and its caller
@@ -73,14 +74,14 @@ func (w *walker) describeCalls(ctx context.Context, hasTails bool) {
 }
 
 // addTailCallers adds the frames of functions that were left by tail calls to the result.
-func (w *walker) addTailCallers(out *Frame, tails []*frame) {
+func (w *walker) addTailCallers(out *trace.Frame, tails []*frame) {
 	if len(tails) == 0 {
 		return
 	}
-	list := make([]Frame, len(tails))
+	list := make([]trace.Frame, len(tails))
 	for i, f := range tails {
-		list[i] = Frame{
-			PC: f.pc, FoundBy: f.found, Module: &f.module.Module.LoadedModule,
+		list[i] = trace.Frame{
+			PC: f.pc, FoundBy: f.found, Module: &f.module.Module.Module,
 			ModuleOffset: f.module.Code.Offset(f.lookup) + f.offset - f.lookup,
 		}
 		if !w.process.shared.options.NoSymbols {
@@ -88,7 +89,7 @@ func (w *walker) addTailCallers(out *Frame, tails []*frame) {
 		}
 	}
 	if out.Details == nil {
-		out.Details = &FrameDetails{}
+		out.Details = &trace.FrameDetails{}
 	}
 	out.Details.TailCallers = list
 }
@@ -230,7 +231,7 @@ func (w *walker) tailFrame(ctx context.Context, f *frame, t tailCall) (*frame, e
 	}
 	d := w.machine.Description
 	tail := &frame{
-		walker: w, callee: f, index: f.index, found: code.ByCallSite, module: t.from.module,
+		walker: w, callee: f, index: f.index, found: trace.ByCallSite, module: t.from.module,
 		called: &calledBy{callee: f, tail: t},
 	}
 	if end == 0 { // clang writes the instruction's start, gcc its end

@@ -8,13 +8,13 @@ import (
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/code"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
 // thread is a thread with its architecture and its plugin's answers.
 type thread struct {
-	*target.Thread
+	*trace.Thread
 	arch *machine
 
 	mu       sync.Mutex // locked while the thread is bound again
@@ -37,7 +37,7 @@ func (s *thread) lanes() uint32 {
 // may have a million waves.
 type threadStates struct {
 	once    sync.Once
-	index   map[*target.Thread]int // where handles are not indices; nil: they are
+	index   map[*trace.Thread]int // where handles are not indices; nil: they are
 	batches []threadBatch
 }
 
@@ -73,7 +73,7 @@ func (p *Process) Bind() {
 
 // machineOf returns the architecture of a thread; nil where there is none that reads it, and
 // before Bind.
-func (p *Process) machineOf(th *target.Thread) *machine {
+func (p *Process) machineOf(th *trace.Thread) *machine {
 	if th.Unread != "" {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (p *Process) machineOf(th *target.Thread) *machine {
 }
 
 // Machine returns the architecture of a thread; nil where there is none.
-func (p *Process) Machine(th *target.Thread) *code.Machine {
+func (p *Process) Machine(th *trace.Thread) *code.Machine {
 	p.Bind()
 	if m := p.machineOf(th); m != nil {
 		return m.Machine
@@ -90,13 +90,13 @@ func (p *Process) Machine(th *target.Thread) *code.Machine {
 }
 
 // indexOf returns the index of a thread in the target's list.
-func (p *Process) indexOf(th *target.Thread) (i int, ok bool) {
+func (p *Process) indexOf(th *trace.Thread) (i int, ok bool) {
 	t := &p.threads
 	t.once.Do(func() {
 		t.batches = make([]threadBatch, (len(p.list)+maxBound-1)/maxBound)
 		for i, th := range p.list {
 			if th.Handle != uint64(i) {
-				t.index = make(map[*target.Thread]int, len(p.list))
+				t.index = make(map[*trace.Thread]int, len(p.list))
 				break
 			}
 		}
@@ -116,7 +116,7 @@ func (p *Process) indexOf(th *target.Thread) (i int, ok bool) {
 
 // stateOf returns a thread with its plugin's answers; nil for a thread that is not in the
 // process.
-func (p *Process) stateOf(ctx context.Context, th *target.Thread) *thread {
+func (p *Process) stateOf(ctx context.Context, th *trace.Thread) *thread {
 	p.Bind()
 	i, ok := p.indexOf(th)
 	if !ok {
@@ -155,7 +155,7 @@ type threadPass struct {
 	isBegun []bool
 }
 
-func (p *Process) newPass(threads []*target.Thread) *threadPass {
+func (p *Process) newPass(threads []*trace.Thread) *threadPass {
 	k := &threadPass{process: p}
 	if len(threads) <= maxBound {
 		return k // the next pass may find them bound
@@ -172,7 +172,7 @@ func (p *Process) newPass(threads []*target.Thread) *threadPass {
 }
 
 // begin makes the batch of a thread be asked about as a whole.
-func (k *threadPass) begin(th *target.Thread) {
+func (k *threadPass) begin(th *trace.Thread) {
 	i, ok := k.process.indexOf(th)
 	if k.left == nil || !ok || k.isBegun[i/maxBound] {
 		return
@@ -185,7 +185,7 @@ func (k *threadPass) begin(th *target.Thread) {
 }
 
 // end drops plugins' answers about a batch whose last thread was walked.
-func (k *threadPass) end(th *target.Thread) {
+func (k *threadPass) end(th *trace.Thread) {
 	i, ok := k.process.indexOf(th)
 	if k.left == nil || !ok {
 		return
@@ -200,7 +200,7 @@ func (k *threadPass) end(th *target.Thread) {
 }
 
 // bindBatch asks the plugins about threads, one call for each architecture.
-func (p *Process) bindBatch(ctx context.Context, states []thread, list []*target.Thread) {
+func (p *Process) bindBatch(ctx context.Context, states []thread, list []*trace.Thread) {
 	batches := map[*machine][]*thread{}
 	for i, th := range list {
 		s := &states[i]

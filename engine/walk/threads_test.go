@@ -9,7 +9,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -30,11 +30,11 @@ func crowd(t *testing.T, n int, launcher string) (*Process, *requested) {
 	t.Helper()
 	state := &many{hashed: hashed{}}
 	for i := range n {
-		th := &target.Thread{Handle: uint64(i), ID: fmt.Sprint(i), Arch: "x86_64"}
+		th := &trace.Thread{Handle: uint64(i), ID: fmt.Sprint(i), Arch: "x86_64"}
 		d := x86_64.Description()
 		th.Registers.Set(d.PC, []byte{byte(i), byte(i >> 8), byte(i >> 16), 1, 0, 0, 0, 0})
 		if launcher != "" && i > 0 {
-			th.LaunchedBy = &target.Launch{Thread: launcher, Evidence: target.LaunchWaiting}
+			th.LaunchedBy = &trace.Launch{Thread: launcher, Evidence: trace.LaunchWaiting}
 		}
 		state.threads = append(state.threads, th)
 	}
@@ -44,10 +44,10 @@ func crowd(t *testing.T, n int, launcher string) (*Process, *requested) {
 
 type many struct {
 	hashed
-	threads []*target.Thread
+	threads []*trace.Thread
 }
 
-func (m *many) Threads() []*target.Thread           { return m.threads }
+func (m *many) Threads() []*trace.Thread            { return m.threads }
 func (m *many) Mapped(uint64) (mapped, isCode bool) { return true, false }
 
 // countBound is how many threads' answers are kept.
@@ -61,7 +61,7 @@ func (p *Process) countBound() (n int) {
 func TestThreadsAreAskedAboutByBatches(t *testing.T) {
 	const n = 2*maxBound + 10
 	p, arch := crowd(t, n, "")
-	pass := func(threads []*target.Thread) {
+	pass := func(threads []*trace.Thread) {
 		t.Helper()
 		arch.calls, arch.threads = 0, 0
 		i, most := 0, 0
@@ -85,7 +85,7 @@ func TestThreadsAreAskedAboutByBatches(t *testing.T) {
 	pass(p.Threads())
 	pass(p.Threads()) // again, as whoever looks at a target twice does
 	mixed := slices.Clone(p.Threads())
-	slices.SortStableFunc(mixed, func(a, b *target.Thread) int { return int(a.Handle%2) - int(b.Handle%2) })
+	slices.SortStableFunc(mixed, func(a, b *trace.Thread) int { return int(a.Handle%2) - int(b.Handle%2) })
 	pass(mixed)
 
 	// After that one thread is asked about alone, and many are a batch again.
@@ -120,8 +120,8 @@ func TestALauncherOfManyIsAskedAboutOnce(t *testing.T) {
 func TestThreadsOfOtherTargetsAreNotWalked(t *testing.T) {
 	p, _ := crowd(t, 3, "")
 	for _, handle := range []uint64{0, 2, 3, 1 << 63} {
-		s := p.Walk(t.Context(), &target.Thread{Handle: handle, ID: "0", Arch: "x86_64"})
-		if s.Stopped.Reason != StopNoMemory || len(s.Frames) != 0 {
+		s := p.Walk(t.Context(), &trace.Thread{Handle: handle, ID: "0", Arch: "x86_64"})
+		if s.Stopped.Reason != trace.StopNoMemory || len(s.Frames) != 0 {
 			t.Errorf("handle %d: %+v", handle, s)
 		}
 	}
@@ -139,7 +139,7 @@ func TestThreadsOfOtherTargetsAreNotWalked(t *testing.T) {
 
 // Stacks may be kept by the hundred thousand.
 func TestFramesAreSmall(t *testing.T) {
-	if n := unsafe.Sizeof(Frame{}); n > 96 {
+	if n := unsafe.Sizeof(trace.Frame{}); n > 96 {
 		t.Errorf("a frame has %d bytes, expected at most 96", n)
 	}
 }
@@ -147,14 +147,14 @@ func TestFramesAreSmall(t *testing.T) {
 // Frames that were recorded at a launch are one list for all that it launched.
 func TestRecordedFramesAreShared(t *testing.T) {
 	p, _ := crowd(t, 10, "")
-	launches := []*target.Launch{
-		{Thread: "0", Evidence: target.LaunchRecorded, Frames: []uint64{0x10, 0x20}},
-		{Thread: "0", Evidence: target.LaunchRecorded, Frames: []uint64{0x10, 0x30}},
+	launches := []*trace.Launch{
+		{Thread: "0", Evidence: trace.LaunchRecorded, Frames: []uint64{0x10, 0x20}},
+		{Thread: "0", Evidence: trace.LaunchRecorded, Frames: []uint64{0x10, 0x30}},
 	}
 	for i, th := range p.Threads()[1:] {
 		th.LaunchedBy = launches[i%2]
 	}
-	var first [2][]Frame
+	var first [2][]trace.Frame
 	for s := range p.StacksOf(t.Context(), p.Threads()[1:]) {
 		k := int(s.Thread.Handle-1) % 2
 		frames := s.Launchers[0].Frames

@@ -7,7 +7,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -16,7 +16,7 @@ type ThreadView struct{ walker *walker }
 
 // View returns the state of a thread whose stack was walked; ok is false where no architecture
 // reads it.
-func (p *Process) View(ctx context.Context, th *target.Thread) (v *ThreadView, ok bool) {
+func (p *Process) View(ctx context.Context, th *trace.Thread) (v *ThreadView, ok bool) {
 	s := p.stateOf(ctx, th)
 	if s == nil || s.arch == nil {
 		return nil, false

@@ -9,6 +9,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/aarch64"
 )
@@ -41,7 +42,7 @@ func TestATrampolineIsLookedUpAtItsOwnAddress(t *testing.T) {
 	const trampoline, nothing = 0x10000, 0x20000
 	sigreturn := []byte{0x68, 0x11, 0x80, 0xd2, 1, 0, 0, 0xd4} // mov x8, #139; svc #0
 	nop := []byte{0x1f, 0x20, 0x03, 0xd5}
-	state := &pages{hashed{thread: &target.Thread{ID: "1", Arch: "aarch64"}}, map[uint64][]byte{
+	state := &pages{hashed{thread: &trace.Thread{ID: "1", Arch: "aarch64"}}, map[uint64][]byte{
 		trampoline: append(sigreturn, make([]byte, testPage-len(sigreturn))...),
 		nothing:    bytes.Repeat(nop, testPage/len(nop)),
 	}}

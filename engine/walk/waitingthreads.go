@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file finds the launcher of a wave where only its queue is recorded: the thread that
@@ -24,27 +24,27 @@ type waits struct {
 	threads []waiting
 
 	mu    sync.Mutex
-	found map[*target.Launch]foundLaunch
+	found map[*trace.Launch]foundLaunch
 }
 
 // foundLaunch is a launch with the launching thread of the target; nil where only its ID is
 // known, if anything is.
 type foundLaunch struct {
-	launch *target.Launch
-	thread *target.Thread
+	launch *trace.Launch
+	thread *trace.Thread
 }
 
 // waiting is a thread that waits in one of the functions for waiting.
 type waiting struct {
-	thread *target.Thread
+	thread *trace.Thread
 	words  []uint64 // the contents of its registers and of its stack down to the wait; sorted
 }
 
 // launchOf returns the launch of a thread, as the target has it, or by the one thread that
 // waits for the launch to end. Where several wait for it, the launcher is not known.
-func (p *Process) launchOf(ctx context.Context, th *target.Thread) foundLaunch {
+func (p *Process) launchOf(ctx context.Context, th *trace.Thread) foundLaunch {
 	l := th.LaunchedBy
-	if l.Evidence != target.LaunchQueue || l.Signal == 0 || len(l.WaitFunctions) == 0 {
+	if l.Evidence != trace.LaunchQueue || l.Signal == 0 || len(l.WaitFunctions) == 0 {
 		return foundLaunch{l, nil}
 	}
 	w := &p.launchers.waits
@@ -60,14 +60,14 @@ func (p *Process) launchOf(ctx context.Context, th *target.Thread) foundLaunch {
 		if _, has := slices.BinarySearch(w.threads[i].words, l.Signal); has {
 			count++
 			launcher := w.threads[i].thread
-			found = foundLaunch{&target.Launch{Thread: launcher.ID, Kind: l.Kind, Evidence: target.LaunchWaiting}, launcher}
+			found = foundLaunch{&trace.Launch{Thread: launcher.ID, Kind: l.Kind, Evidence: trace.LaunchWaiting}, launcher}
 		}
 	}
 	if count > 1 {
 		found = foundLaunch{l, nil}
 	}
 	if w.found == nil {
-		w.found = map[*target.Launch]foundLaunch{}
+		w.found = map[*trace.Launch]foundLaunch{}
 	}
 	w.found[l] = found
 	return found
@@ -93,7 +93,7 @@ func (p *Process) findWaiting(ctx context.Context, functions []string) (list []w
 }
 
 // waitFrame returns the index of the outermost frame in one of the functions; -1 for none.
-func (p *Process) waitFrame(ctx context.Context, stack *Stack, functions map[string]bool) int {
+func (p *Process) waitFrame(ctx context.Context, stack *trace.Stack, functions map[string]bool) int {
 	m := p.machineOf(stack.Thread)
 	if m == nil {
 		return -1
@@ -121,7 +121,7 @@ func (p *Process) waitFrame(ctx context.Context, stack *Stack, functions map[str
 // waitWords returns the words in a thread's general registers, and on its stack from its top to
 // the end of the frame that called the wait: registers with the signal in that frame were saved
 // there by the frames further in.
-func (p *Process) waitWords(ctx context.Context, th *target.Thread, stack *Stack, wait int) (words []uint64) {
+func (p *Process) waitWords(ctx context.Context, th *trace.Thread, stack *trace.Stack, wait int) (words []uint64) {
 	view, ok := p.View(ctx, th)
 	if !ok {
 		return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -20,7 +21,7 @@ type walker struct {
 	process *Process
 	thread  *thread
 	machine *machine // nil: no architecture reads the thread
-	stack   *Stack
+	stack   *trace.Stack
 
 	// sampling is true where many stacks are walked, of which only the PCs are needed: names
 	// are found later, and the reasons of stops leave out their addresses, whose text would
@@ -29,8 +30,8 @@ type walker struct {
 	compiles bool // compiled rows are valid for this thread
 
 	frames  []*frame
-	walked  int     // how many of them are the stack's
-	results []Frame // of the walk before, to be overwritten
+	walked  int           // how many of them are the stack's
+	results []trace.Frame // of the walk before, to be overwritten
 
 	input    input
 	evals    evaluators
@@ -50,19 +51,19 @@ type recentCode struct {
 
 func newWalker(p *Process, th *thread) *walker {
 	w := &walker{}
-	w.startThread(p, th, &Stack{Thread: th.Thread})
+	w.startThread(p, th, &trace.Stack{Thread: th.Thread})
 	return w
 }
 
 // startThread makes the walker ready for a thread of a target.
-func (w *walker) startThread(p *Process, th *thread, stack *Stack) {
+func (w *walker) startThread(p *Process, th *thread, stack *trace.Stack) {
 	w.process = p
 	w.input.setTarget(p)
 	w.start(th, stack)
 }
 
 // startSample makes the walker ready for a sample of its process.
-func (w *walker) startSample(s *Sample, th *thread, stack *Stack) {
+func (w *walker) startSample(s *Sample, th *thread, stack *trace.Stack) {
 	w.input.setSample(s, w.process)
 	w.start(th, stack)
 }
@@ -76,7 +77,7 @@ func (w *walker) release() {
 }
 
 // start makes the walker ready for a thread whose memory is set.
-func (w *walker) start(th *thread, stack *Stack) {
+func (w *walker) start(th *thread, stack *trace.Stack) {
 	w.thread, w.stack, w.walked, w.input.saved = th, stack, 0, nil
 	w.recent, w.cycle = recentCode{}, newCycleCheck()
 	w.segment = segmentState{limit: w.process.shared.options.MaxFrames}
@@ -238,10 +239,10 @@ func (w *walker) walkFrom(ctx context.Context, f *frame) {
 		case w.repeats(f):
 			return
 		case f.index+1 == w.segment.limit:
-			w.stack.Stopped, w.segment.next = Stopped{StopFrameLimit, fmt.Sprintf("%d frames", f.index+1)}, caller
+			w.stack.Stopped, w.segment.next = trace.Stopped{Reason: trace.StopFrameLimit, Detail: fmt.Sprintf("%d frames", f.index+1)}, caller
 			return
 		case ctx.Err() != nil:
-			w.stack.Stopped = Stopped{StopFrameLimit, "the walk was interrupted: " + ctx.Err().Error()}
+			w.stack.Stopped = trace.Stopped{Reason: trace.StopFrameLimit, Detail: "the walk was interrupted: " + ctx.Err().Error()}
 			return
 		}
 		f = caller
@@ -257,17 +258,17 @@ func (w *walker) top() *frame {
 		w.walkUnreadable()
 		return nil
 	case th.Problem != "" && !th.noPC:
-		w.stack.Stopped = Stopped{StopNoMemory, th.Problem}
+		w.stack.Stopped = trace.Stopped{Reason: trace.StopNoMemory, Detail: th.Problem}
 		return nil
 	case w.machine == nil:
-		w.stack.Stopped = Stopped{StopPluginFailed, th.failure.Error()}
+		w.stack.Stopped = trace.Stopped{Reason: trace.StopPluginFailed, Detail: th.failure.Error()}
 		return nil
 	}
 	f := w.frame(0)
-	f.exact, f.found = !th.IsInCall, code.ByContext
+	f.exact, f.found = !th.IsInCall, trace.ByContext
 	switch {
 	case th.binding != nil && th.binding.Problem != "":
-		w.stack.Stopped = Stopped{StopNoMemory, th.binding.Problem}
+		w.stack.Stopped = trace.Stopped{Reason: trace.StopNoMemory, Detail: th.binding.Problem}
 		return nil
 	case th.binding != nil:
 		f.pc = th.binding.PC
@@ -276,7 +277,7 @@ func (w *walker) top() *frame {
 		// has the thread's place, and nothing more.
 		pc, err := w.liveRegister(uint64(w.machine.Description.PC))
 		if err != nil {
-			w.stack.Stopped = Stopped{StopPluginFailed, th.failure.Error()}
+			w.stack.Stopped = trace.Stopped{Reason: trace.StopPluginFailed, Detail: th.failure.Error()}
 			return nil
 		}
 		f.pc = pc
@@ -331,10 +332,10 @@ func (w *walker) add(f *frame) {
 	if w.sampling {
 		return
 	}
-	w.stack.Frames = append(w.stack.Frames, Frame{PC: f.pc, Exact: f.exact, FoundBy: f.found, RestsOnGuess: f.restsOnGuess, PassedOver: f.passed})
+	w.stack.Frames = append(w.stack.Frames, trace.Frame{PC: f.pc, Exact: f.exact, FoundBy: f.found, RestsOnGuess: f.restsOnGuess, PassedOver: f.passed})
 	if f.module != nil {
 		out := &w.stack.Frames[f.index]
-		out.Module, out.ModuleOffset = &f.module.Module.LoadedModule, f.module.Code.Offset(f.lookup)+f.offset-f.lookup
+		out.Module, out.ModuleOffset = &f.module.Module.Module, f.module.Code.Offset(f.lookup)+f.offset-f.lookup
 	}
 }
 
@@ -361,9 +362,9 @@ func (w *walker) finish(ctx context.Context, f *frame) {
 	if !options.Lanes && !options.Registers && options.Locals == nil {
 		return
 	}
-	var d FrameDetails // copied only where it is not empty, to allocate nothing else
+	var d trace.FrameDetails // copied only where it is not empty, to allocate nothing else
 	if options.Lanes || options.Locals != nil {
-		var below []LaneGroup
+		var below []trace.LaneGroup
 		if f.index > 0 {
 			below = w.stack.Frames[f.index-1].Lanes()
 		}
@@ -373,7 +374,7 @@ func (w *walker) finish(ctx context.Context, f *frame) {
 		d.Registers = f.registers(ctx)
 	}
 	if d.Lanes != nil || d.Registers != nil {
-		out.Details = &FrameDetails{Registers: d.Registers, Lanes: d.Lanes}
+		out.Details = &trace.FrameDetails{Registers: d.Registers, Lanes: d.Lanes}
 	}
 }
 
@@ -396,10 +397,10 @@ func (f *frame) named() uint64 {
 }
 
 // registers returns the general registers of a frame that have a value.
-func (f *frame) registers(ctx context.Context) []RegisterValue {
+func (f *frame) registers(ctx context.Context) []trace.RegisterValue {
 	w := f.walker
 	lanes := w.thread.lanes()
-	var values []RegisterValue
+	var values []trace.RegisterValue
 	f.listed = make([]slot, len(w.machine.general))
 	for i, r := range w.machine.general {
 		if r.lanes != 0 && r.lanes != lanes {
@@ -411,7 +412,7 @@ func (f *frame) registers(ctx context.Context) []RegisterValue {
 		}
 		f.listed[i] = s
 		if v, err := f.read(ctx, &s, r.number, r.bits); err == nil {
-			values = append(values, RegisterValue{w.registerName(r.number), r.number, r.bits, v})
+			values = append(values, trace.RegisterValue{Name: w.registerName(r.number), Number: r.number, Bits: r.bits, Value: v})
 		}
 	}
 	return values
@@ -449,15 +450,15 @@ func (w *walker) repeats(f *frame) bool {
 	if !w.sampling {
 		w.stack.Frames = w.stack.Frames[:w.walked]
 	}
-	w.stack.Stopped = Stopped{StopNoProgress, fmt.Sprintf("frame %d would be frame %d again", first+period, first)}
+	w.stack.Stopped = trace.Stopped{Reason: trace.StopNoProgress, Detail: fmt.Sprintf("frame %d would be frame %d again", first+period, first)}
 	return true
 }
 
 // step finds the row of f and recovers its caller. Without a caller it returns why the stack
 // ends.
-func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
+func (w *walker) step(ctx context.Context, f *frame) (*frame, trace.Stopped) {
 	if w.thread.binding == nil {
-		return nil, Stopped{StopPluginFailed, w.thread.failure.Error()}
+		return nil, trace.Stopped{Reason: trace.StopPluginFailed, Detail: w.thread.failure.Error()}
 	}
 	source, err := w.findRow(ctx, f)
 	if err != nil {
@@ -465,13 +466,13 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 	}
 	f.source = source
 	if source.Rules == nil {
-		return nil, Stopped{StopOutermost, source.Outermost}
+		return nil, trace.Stopped{Reason: trace.StopOutermost, Detail: source.Outermost}
 	}
 	if source.IsSignalFrame() || source.IsEntered {
 		f.exact = true
 	}
 	if source.Switches != "" && w.hasOneStack() {
-		return nil, Stopped{StopOutermost, source.Switches}
+		return nil, trace.Stopped{Reason: trace.StopOutermost, Detail: source.Switches}
 	}
 	caller, err := w.recover(ctx, f, source)
 	if w.machine.hasLink && err == nil && source.Outermost == "" && source.Switches == "" {
@@ -480,12 +481,12 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 		}
 	}
 	if source.Outermost != "" {
-		return nil, Stopped{StopOutermost, source.Outermost}
+		return nil, trace.Stopped{Reason: trace.StopOutermost, Detail: source.Outermost}
 	}
 	if err != nil {
 		if source.Switches != "" {
 			reason, _ := stopReason(err)
-			return nil, Stopped{reason, fmt.Sprintf("%s, and the way to the one that it was called on cannot be read: %v", source.Switches, err)}
+			return nil, trace.Stopped{Reason: reason, Detail: fmt.Sprintf("%s, and the way to the one that it was called on cannot be read: %v", source.Switches, err)}
 		}
 		if errors.Is(err, code.ErrUndefined) {
 			return w.withoutRegister(ctx, f, err)
@@ -493,12 +494,12 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 		return nil, w.stopFor(err)
 	}
 	if caller == nil && source.Switches != "" {
-		return nil, Stopped{StopOutermost, source.Switches}
+		return nil, trace.Stopped{Reason: trace.StopOutermost, Detail: source.Switches}
 	}
 	if caller == nil {
-		return nil, Stopped{StopOutermost, "the return address is undefined"}
+		return nil, trace.Stopped{Reason: trace.StopOutermost, Detail: "the return address is undefined"}
 	}
-	if source.By == code.ByRules && caller.pc != 0 {
+	if source.By == trace.ByRules && caller.pc != 0 {
 		if may, err := w.mayReturnTo(ctx, caller); err != nil {
 			return nil, w.stopFor(err)
 		} else if !may {
@@ -507,20 +508,20 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 	}
 	if source.IsEntered && !w.isCode(caller.pc) {
 		// The code that put the function there gave it no return address.
-		return nil, Stopped{StopOutermost, "nothing called the function: it was returned to"}
+		return nil, trace.Stopped{Reason: trace.StopOutermost, Detail: "nothing called the function: it was returned to"}
 	}
 	if caller.pc == 0 {
 		return w.zeroReturn(ctx, f, caller)
 	}
-	return caller, Stopped{}
+	return caller, trace.Stopped{}
 }
 
 // withoutRegister goes on where the row of f needs a register that is not known.
-func (w *walker) withoutRegister(ctx context.Context, f *frame, cause error) (*frame, Stopped) {
+func (w *walker) withoutRegister(ctx context.Context, f *frame, cause error) (*frame, trace.Stopped) {
 	rules := f.source.Rules
 	switch rule, ok := rules.Rule(rules.ReturnAddress); {
 	case ok && rule.Kind == cfi.Undefined:
-		return nil, Stopped{StopOutermost, "the return address is undefined"}
+		return nil, trace.Stopped{Reason: trace.StopOutermost, Detail: "the return address is undefined"}
 	case f.isGuessed():
 		return w.guess(ctx, f, cause)
 	case f.hasRecordBelow():
@@ -530,7 +531,7 @@ func (w *walker) withoutRegister(ctx context.Context, f *frame, cause error) (*f
 		case err != nil:
 			return nil, w.stopFor(err)
 		case caller != nil:
-			return caller, Stopped{}
+			return caller, trace.Stopped{}
 		}
 		f.forget()
 	}
@@ -541,7 +542,7 @@ func (w *walker) withoutRegister(ctx context.Context, f *frame, cause error) (*f
 // frame record, which need not give the stack pointer.
 func (f *frame) hasRecordBelow() bool {
 	for ; f != nil; f = f.callee {
-		if f.found == code.ByFramePointer {
+		if f.found == trace.ByFramePointer {
 			return true
 		}
 	}
@@ -566,16 +567,16 @@ func (w *walker) isCode(address uint64) bool {
 // zeroReturn goes on above a return address of 0. It ends a stack whose first function got it
 // as its return address, as coroutines do. But where frames lie above, the return address of a
 // called function was overwritten.
-func (w *walker) zeroReturn(ctx context.Context, f, caller *frame) (*frame, Stopped) {
-	stop := Stopped{StopOutermost, "the return address is 0"}
+func (w *walker) zeroReturn(ctx context.Context, f, caller *frame) (*frame, trace.Stopped) {
+	stop := trace.Stopped{Reason: trace.StopOutermost, Detail: "the return address is 0"}
 	column := f.source.Rules.ReturnAddress
 	i, indexed := w.index(column)
 	if s, err := f.findSaved(ctx, column, i, indexed); err != nil || s.kind != slotMemory {
 		return nil, stop // it is 0 by a rule, or in the register of a first function
 	}
-	if f.source.By == code.ByRules {
+	if f.source.By == trace.ByRules {
 		// The code was read as if the function had been called.
-		stop = Stopped{StopNoRow, "the return address is 0"}
+		stop = trace.Stopped{Reason: trace.StopNoRow, Detail: "the return address is 0"}
 	}
 	above, err := w.byFramePointer(ctx, caller)
 	if err != nil {
@@ -589,9 +590,9 @@ func (w *walker) zeroReturn(ctx context.Context, f, caller *frame) (*frame, Stop
 		}
 	}
 	if overwritten {
-		return caller, Stopped{}
+		return caller, trace.Stopped{}
 	}
-	w.stack.EndAssumed = stop.Reason == StopOutermost
+	w.stack.EndAssumed = stop.Reason == trace.StopOutermost
 	return nil, stop
 }
 
@@ -599,7 +600,7 @@ func (w *walker) zeroReturn(ctx context.Context, f, caller *frame) (*frame, Stop
 // registers unknown.
 func (f *frame) isGuessed() bool {
 	for ; f != nil; f = f.callee {
-		if f.found == code.ByScan {
+		if f.found == trace.ByScan {
 			return true
 		}
 	}
@@ -607,41 +608,41 @@ func (f *frame) isGuessed() bool {
 }
 
 // stopFor converts an error of a walk to a stop.
-func (w *walker) stopFor(err error) Stopped {
+func (w *walker) stopFor(err error) trace.Stopped {
 	if w.sampling {
 		return sampleStop(err)
 	}
 	reason, _ := stopReason(err)
-	return Stopped{reason, err.Error()}
+	return trace.Stopped{Reason: reason, Detail: err.Error()}
 }
 
 // sampleStop leaves out the parts that differ from sample to sample. Nearly all samples end at
 // the end of their bytes.
-func sampleStop(err error) Stopped {
+func sampleStop(err error) trace.Stopped {
 	if errors.Is(err, target.ErrEndOfStack) {
-		return Stopped{StopEndOfStack, target.ErrEndOfStack.Error()}
+		return trace.Stopped{Reason: trace.StopEndOfStack, Detail: target.ErrEndOfStack.Error()}
 	}
 	reason, general := stopReason(err)
-	return Stopped{reason, general.Error()}
+	return trace.Stopped{Reason: reason, Detail: general.Error()}
 }
 
 // stopReason returns the reason for an error, and the error without its details, where others
 // have it too.
-func stopReason(err error) (reason StopReason, general error) {
+func stopReason(err error) (reason trace.StopReason, general error) {
 	var failure *plugin.Failure
 	switch {
 	case errors.As(err, &failure):
-		return StopPluginFailed, err
+		return trace.StopPluginFailed, err
 	case errors.Is(err, target.ErrEndOfStack):
-		return StopEndOfStack, target.ErrEndOfStack
+		return trace.StopEndOfStack, target.ErrEndOfStack
 	case errors.Is(err, target.ErrNoMemory):
-		return StopNoMemory, target.ErrNoMemory
+		return trace.StopNoMemory, target.ErrNoMemory
 	case errors.Is(err, object.ErrFileShrank):
-		return StopNoMemory, object.ErrFileShrank
+		return trace.StopNoMemory, object.ErrFileShrank
 	case errors.Is(err, code.ErrUndefined):
-		return StopNoRow, code.ErrUndefined
+		return trace.StopNoRow, code.ErrUndefined
 	}
-	return StopNoRow, err
+	return trace.StopNoRow, err
 }
 
 // rowError adds the part of a row to an error about it.
@@ -734,7 +735,7 @@ func (w *walker) recover(ctx context.Context, f *frame, source *code.Row) (*fram
 
 // cfaProblem reports that the CFA of a frame cannot be evaluated.
 func (f *frame) cfaProblem(err error) {
-	if f.module != nil && f.source.By != code.ByFramePointer && f.source.By != code.ByScan {
+	if f.module != nil && f.source.By != trace.ByFramePointer && f.source.By != trace.ByScan {
 		f.module.CFAProblem(f.source, err)
 	}
 }

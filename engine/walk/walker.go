@@ -9,6 +9,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -20,7 +21,7 @@ type sampleMemory struct {
 
 // ReadMemory reads the stack's bytes, and read-only memory of the modules. The errors of a
 // recording's samples, of which there are millions, have no text of their own.
-func (m *sampleMemory) ReadMemory(space locexpr.AddressSpace, _ *target.Thread, address uint64, buf []byte) (n int, err error) {
+func (m *sampleMemory) ReadMemory(space locexpr.AddressSpace, _ *trace.Thread, address uint64, buf []byte) (n int, err error) {
 	s := m.sample
 	switch offset := address - s.StackStart; {
 	case space != locexpr.DefaultSpace:
@@ -72,9 +73,9 @@ func (p *Process) IsCode(address uint64) bool { return p.Segment(address) != nil
 // the text of an error that ends it. It is not for concurrent use; a Process may have several.
 type Walker struct {
 	walker walker
-	sample target.Thread
+	sample trace.Thread
 	thread thread
-	stack  Stack
+	stack  trace.Stack
 	plain  *machine // samples of it are bound alike, except for the PC
 }
 
@@ -88,20 +89,20 @@ func (p *Process) Walker() *Walker {
 
 // Walk walks the stack of a sample, which has the modules of the target. The
 // Stack and what it refers to are valid until the next call.
-func (k *Walker) Walk(ctx context.Context, s *Sample) *Stack {
+func (k *Walker) Walk(ctx context.Context, s *Sample) *trace.Stack {
 	k.walker.sampling = false
 	return k.walk(ctx, s)
 }
 
-func (k *Walker) walk(ctx context.Context, s *Sample) *Stack {
+func (k *Walker) walk(ctx context.Context, s *Sample) *trace.Stack {
 	p := k.walker.process
 	k.walker.walked = 0 // also where the sample is not walked here
 	p.Bind()
-	k.stack = Stack{Thread: &k.sample, Frames: k.stack.Frames[:0]}
-	k.sample = target.Thread{ID: s.ThreadID, Arch: s.Arch, Registers: s.Registers}
+	k.stack = trace.Stack{Thread: &k.sample, Frames: k.stack.Frames[:0]}
+	k.sample = trace.Thread{ID: s.ThreadID, Arch: s.Arch, Registers: s.Registers}
 	m := p.machines[s.Arch]
 	if m == nil {
-		k.stack.Stopped = Stopped{StopPluginFailed, fmt.Sprintf("the target has no thread of architecture %q", s.Arch)}
+		k.stack.Stopped = trace.Stopped{Reason: trace.StopPluginFailed, Detail: fmt.Sprintf("the target has no thread of architecture %q", s.Arch)}
 		return &k.stack
 	}
 	if !k.bind(ctx, m, s) {
@@ -177,7 +178,7 @@ const (
 // Trace walks the stack of a sample, of which only the PCs are needed: it appends the frames,
 // innermost first, and returns why the stack ends, without the addresses of this sample. owner
 // is the Owner of code in no module.
-func (k *Walker) Trace(ctx context.Context, s *Sample, owner uint32, steps []Step) ([]Step, Stopped) {
+func (k *Walker) Trace(ctx context.Context, s *Sample, owner uint32, steps []Step) ([]Step, trace.Stopped) {
 	k.walker.sampling = true
 	stack := k.walk(ctx, s)
 	for _, f := range k.walker.frames[:k.walker.walked] {

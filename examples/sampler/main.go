@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -60,7 +60,7 @@ func main() {
 }
 
 // names returns the functions of a stack, each once.
-func names(process *engine.Target, stack *engine.Stack) map[string]bool {
+func names(process *engine.Target, stack *trace.Stack) map[string]bool {
 	met, addresses := map[string]bool{}, []uint64{}
 	for _, f := range stack.Frames {
 		if !f.Exact {
@@ -77,13 +77,13 @@ func names(process *engine.Target, stack *engine.Stack) map[string]bool {
 }
 
 // stop stops the process while it copies its state.
-func stop(pid int, memory *os.File) *walk.SampleState {
+func stop(pid int, memory *os.File) *trace.Sample {
 	fail(unix.PtraceInterrupt(pid))
 	_, err := unix.Wait4(pid, nil, unix.WALL, nil)
 	fail(err)
 	var r unix.PtraceRegs
 	fail(unix.PtraceGetRegs(pid, &r))
-	s := &walk.SampleState{Arch: "x86_64", StackStart: r.Rsp, Stack: make([]byte, 64<<10)}
+	s := &trace.Sample{Arch: "x86_64", StackStart: r.Rsp, Stack: make([]byte, 64<<10)}
 	n, _ := memory.ReadAt(s.Stack, int64(r.Rsp))
 	fail(unix.PtraceCont(pid, 0))
 	s.Stack = s.Stack[:n]

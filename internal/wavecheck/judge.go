@@ -15,9 +15,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/gcn"
 	"github.com/unwindd/unwindd/internal/proof"
@@ -77,8 +77,8 @@ func (c *Counts) String() string {
 
 // Walker walks the stack of a thread, as an engine's target does.
 type Walker interface {
-	Refresh(ctx context.Context, th *target.Thread) error
-	Activations(ctx context.Context, th *target.Thread) (*walk.Stack, []walk.Activation)
+	Refresh(ctx context.Context, th *trace.Thread) error
+	Activations(ctx context.Context, th *trace.Thread) (*trace.Stack, []walk.Activation)
 }
 
 // Judge walks a wave that executes, and compares every walk with the calls
@@ -87,16 +87,16 @@ type Judge struct {
 	Counts
 	*gcn.Tracker
 	Walker Walker
-	Thread *target.Thread
+	Thread *trace.Thread
 	module *target.Module
 	visits map[uint64]int // of states
 	// compared counts the comparisons of registers with the calls, by PC and
 	// return address.
 	compared map[[2]uint64]int
 	Problems []string
-	quiet    bool         // only execute
-	walks    int          // of this execution
-	By       code.FoundBy // how frames must be found; "": by call frame information or, where the code contradicts that, by the code
+	quiet    bool          // only execute
+	walks    int           // of this execution
+	By       trace.FoundBy // how frames must be found; "": by call frame information or, where the code contradicts that, by the code
 }
 
 // New returns a judge, which is the target to walk. Its Walker must be set before it executes a
@@ -111,12 +111,12 @@ func New(t testing.TB, o *gcn.Object) *Judge {
 	p := o.Processor
 	j := &Judge{
 		Tracker: gcn.NewTracker(o),
-		Thread:  &target.Thread{ID: "1", Arch: "amdgpu", Processor: p.Name, Lanes: uint32(p.Lanes)}, //nolint:gosec // 32 or 64
-		module:  &target.Module{LoadedModule: target.LoadedModule{Path: o.Path, Arch: "amdgpu"}, Object: file},
+		Thread:  &trace.Thread{ID: "1", Arch: "amdgpu", Processor: p.Name, Lanes: uint32(p.Lanes)}, //nolint:gosec // 32 or 64
+		module:  &target.Module{Module: trace.Module{Path: o.Path, Arch: "amdgpu"}, Object: file},
 	}
-	j.causes, j.By = map[string]int{}, code.ByRules
+	j.causes, j.By = map[string]int{}, trace.ByRules
 	for _, s := range file.Segments() {
-		j.module.Segments = append(j.module.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: gcn.CodeBase + s.Address, Executable: true})
+		j.module.Segments = append(j.module.Segments, trace.Segment{Address: s.Address, Size: s.MemSize, Start: gcn.CodeBase + s.Address, Executable: true})
 	}
 	for _, r := range j.Registers {
 		j.Thread.Registers.Set(uint32(r.Number), j.Live[r.Offset:][:r.Size])
@@ -126,13 +126,13 @@ func New(t testing.TB, o *gcn.Object) *Judge {
 }
 
 // Info is of target.Target: a Judge is a process of one wave, its code, and its private memory.
-func (j *Judge) Info() target.Info { return target.Info{Kind: "waves"} }
+func (j *Judge) Info() trace.Target { return trace.Target{Kind: "waves"} }
 
 // Modules is of target.Target.
 func (j *Judge) Modules() []*target.Module { return []*target.Module{j.module} }
 
 // Threads is of target.Target.
-func (j *Judge) Threads() []*target.Thread { return []*target.Thread{j.Thread} }
+func (j *Judge) Threads() []*trace.Thread { return []*trace.Thread{j.Thread} }
 
 // Close is of target.Target.
 func (j *Judge) Close() error { return nil }
@@ -149,7 +149,7 @@ func (j *Judge) ReadMemory(_ locexpr.AddressSpace, address uint64, _ []byte) (in
 }
 
 // ReadScoped is of target.ScopedMemory: it reads local and private memory.
-func (j *Judge) ReadScoped(space locexpr.AddressSpace, th *target.Thread, address uint64, buf []byte) (int, error) {
+func (j *Judge) ReadScoped(space locexpr.AddressSpace, th *trace.Thread, address uint64, buf []byte) (int, error) {
 	memory := map[locexpr.AddressSpace][]byte{3: j.State.Local, 6: j.State.Scratch}[space]
 	if th != j.Thread || address >= uint64(len(memory)) {
 		return 0, fmt.Errorf("space %d, %#x: %w", space, address, target.ErrNoMemory)
@@ -264,7 +264,7 @@ func (j *Judge) cause(what, why string, n int) {
 }
 
 // judge compares a walk with the calls, with the registers of so many callers.
-func (j *Judge) judge(stack *walk.Stack, activations []walk.Activation, search int) {
+func (j *Judge) judge(stack *trace.Stack, activations []walk.Activation, search int) {
 	frames := stack.Frames
 	depth := len(j.Calls)
 	j.Frames += depth + 1
@@ -284,8 +284,8 @@ func (j *Judge) judge(stack *walk.Stack, activations []walk.Activation, search i
 			return
 		}
 		switch found := frames[i].FoundBy; {
-		case i == 0 || found == j.By || j.By == "" && found == code.ByCFI:
-		case j.By == "" && found == code.ByRules:
+		case i == 0 || found == j.By || j.By == "" && found == trace.ByCFI:
+		case j.By == "" && found == trace.ByRules:
 			j.ByCode++
 		default:
 			j.problem("frame %d was found by %s, expected %s", i, found, j.By)
@@ -304,7 +304,7 @@ func (j *Judge) judge(stack *walk.Stack, activations []walk.Activation, search i
 		j.problem("%d frames, expected %d; the one after the kernel's at %#x", len(frames), depth+1, frames[depth+1].PC)
 		return
 	}
-	if len(frames) == depth+1 && stack.Stopped.Reason != walk.StopOutermost {
+	if len(frames) == depth+1 && stack.Stopped.Reason != trace.StopOutermost {
 		j.Unknown++
 		j.cause("end", string(stack.Stopped.Reason)+", "+stack.Stopped.Detail, 1)
 	}

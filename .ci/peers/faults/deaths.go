@@ -24,6 +24,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/confine"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/visa"
@@ -189,7 +190,7 @@ func (b *bench) walkWith(w mortalWalk, n int, isOnce bool) (r *result, deaths in
 	r.answer = out.Bytes()
 	if err != nil {
 		r.status, r.stderr = 1, "unwindd: "+err.Error() // as the command says it
-		if errors.Is(err, engine.ErrNotWalked) {
+		if errors.Is(err, trace.ErrNotWalked) {
 			r.status = 3
 		}
 	}
@@ -212,7 +213,7 @@ func (b *bench) walk(ctx context.Context, w mortalWalk, dir string, out io.Write
 	defer e.Close()
 	file := filepath.Join(b.material(), w.file)
 	if w.file == "perf.data" {
-		p, err := e.Profile(ctx, file, engine.ProfileOptions{})
+		p, err := e.Profile(ctx, file, trace.ProfileOptions{})
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/unwindd/unwindd/.ci/peers/cost"
 	"github.com/unwindd/unwindd/.ci/peers/stacks"
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file asks peers for the stacks of some of the points: gdb and eu-stack by cores of
@@ -143,7 +143,7 @@ func (p *peers) close() {
 }
 
 // take asks about the point that a process stands at: libunwind now, the others later.
-func (p *peers) take(s *stepping, ours *engine.Stack, v decision) {
+func (p *peers) take(s *stepping, ours *trace.Stack, v decision) {
 	p.left--
 	truth := s.shadow.freeze()
 	p.count("unwindd", v, len(ours.Frames))
@@ -193,9 +193,9 @@ func (p *peers) askLibunwind(t *tracee) (pcs []uint64, err error) {
 
 // judge counts a peer's stack.
 func (p *peers) judge(name string, truth *shadow, pcs []uint64, place string) {
-	s := &engine.Stack{}
+	s := &trace.Stack{}
 	for _, pc := range pcs {
-		s.Frames = append(s.Frames, engine.Frame{PC: pc})
+		s.Frames = append(s.Frames, trace.Frame{PC: pc})
 	}
 	v := truth.judge(s)
 	p.count(name, v, len(pcs))

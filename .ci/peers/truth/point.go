@@ -11,6 +11,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
@@ -30,15 +31,15 @@ type stopped interface {
 // are loaded's.
 type point struct {
 	process stopped
-	thread  target.Thread
-	threads []*target.Thread
+	thread  trace.Thread
+	threads []*trace.Thread
 	maps    []mapping
 	pages   map[uint64][]byte // of memory that was read at this point
 	free    [][]byte
 	loaded  *engine.Target
 	walker  *walk.Walker
 	stack   []byte
-	steps   []engine.Frame
+	steps   []trace.Frame
 }
 
 // mapping is a line of /proc/PID/maps.
@@ -62,8 +63,8 @@ func (base) Modules() []*target.Module { return nil }
 
 func newPoint(t stopped, e *engine.Engine) *point {
 	p := &point{process: t, pages: map[uint64][]byte{}, stack: make([]byte, sampled)}
-	p.thread = target.Thread{ID: "1", Arch: t.arch()}
-	p.threads = []*target.Thread{&p.thread}
+	p.thread = trace.Thread{ID: "1", Arch: t.arch()}
+	p.threads = []*trace.Thread{&p.thread}
 	p.loaded = e.Attach(base{p})
 	p.walker = p.loaded.Process().Walker()
 	return p
@@ -111,39 +112,39 @@ func (p *point) arrive() {
 }
 
 // walk walks the stack.
-func (p *point) walk(ctx context.Context, e *engine.Engine) (*engine.Stack, func()) {
+func (p *point) walk(ctx context.Context, e *engine.Engine) (*trace.Stack, func()) {
 	t := e.Attach(p)
 	return t.Walk(ctx, &p.thread), func() { _ = t.Close() }
 }
 
 // trace walks the stack as profiles do, from the registers and some bytes of it.
-func (p *point) trace(ctx context.Context) *engine.Stack {
+func (p *point) trace(ctx context.Context) *trace.Stack {
 	_, sp := p.process.position()
 	n := uint64(sampled)
 	if m := p.at(sp); m != nil {
 		n = min(n, m.end-sp)
 	}
 	n = uint64(p.process.read(sp, p.stack[:n])) //nolint:gosec // not negative
-	s := &walk.Sample{SampleState: walk.SampleState{Arch: p.thread.Arch, Registers: p.thread.Registers, StackStart: sp, Stack: p.stack[:n]}, Loaded: p.loaded.Process().Modules()}
+	s := &walk.Sample{Sample: trace.Sample{Arch: p.thread.Arch, Registers: p.thread.Registers, StackStart: sp, Stack: p.stack[:n]}, Loaded: p.loaded.Process().Modules()}
 	steps, stopped := p.walker.Trace(ctx, s, 0, nil)
 	p.steps = p.steps[:0]
 	for i := range steps {
-		p.steps = append(p.steps, engine.Frame{PC: steps[i].PC, FoundBy: steps[i].Found.FoundBy(), Exact: steps[i].Exact})
+		p.steps = append(p.steps, trace.Frame{PC: steps[i].PC, FoundBy: steps[i].Found.FoundBy(), Exact: steps[i].Exact})
 	}
 	for i := 1; i < len(p.steps); i++ {
 		p.steps[i].RestsOnGuess = p.steps[i-1].RestsOnGuess || p.steps[i-1].FoundBy.IsGuess()
 	}
-	return &engine.Stack{Frames: p.steps, Stopped: stopped}
+	return &trace.Stack{Frames: p.steps, Stopped: stopped}
 }
 
 // Info says that it is a process.
-func (p *point) Info() target.Info { return target.Info{Kind: target.LiveProcess} }
+func (p *point) Info() trace.Target { return trace.Target{Kind: trace.LiveProcess} }
 
 // Modules are those that were loaded last.
 func (p *point) Modules() []*target.Module { return p.loaded.Process().Modules() }
 
 // Threads is the one that is stepped.
-func (p *point) Threads() []*target.Thread { return p.threads }
+func (p *point) Threads() []*trace.Thread { return p.threads }
 
 // ReadMemory reads the memory of the process, pages of which are kept for this point.
 func (p *point) ReadMemory(space locexpr.AddressSpace, address uint64, buf []byte) (int, error) {

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/arch/arm64/arm64asm"
 	"golang.org/x/arch/x86/x86asm"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // class is mismatches at one instruction.
@@ -39,7 +39,7 @@ type mismatch struct {
 }
 
 // classify says where a mismatch is.
-func (s *stepping) classify(v decision, stack *engine.Stack, isSample bool) (c class, pc uint64) {
+func (s *stepping) classify(v decision, stack *trace.Stack, isSample bool) (c class, pc uint64) {
 	c = class{kind: v.kind, isSample: isSample, function: "?"}
 	if v.frame >= len(stack.Frames) {
 		return c, 0
@@ -80,7 +80,7 @@ func (s *stepping) isInJump() bool {
 }
 
 // note takes a mismatch.
-func (s *stepping) note(v decision, stack *engine.Stack, isSample bool) {
+func (s *stepping) note(v decision, stack *trace.Stack, isSample bool) {
 	c, pc := s.classify(v, stack, isSample)
 	m := s.classes[c]
 	if m == nil {
@@ -122,7 +122,7 @@ func (s *stepping) text(pc uint64) string {
 }
 
 // example shows a stack beside the truth.
-func (s *stepping) example(v decision, stack *engine.Stack) string {
+func (s *stepping) example(v decision, stack *trace.Stack) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\t%s, step %d: frame %d: %s; stopped: %s %s\n", s.program.name, s.tally.steps, v.frame, v.detail, stack.Stopped.Reason, stack.Stopped.Detail)
 	for i := max(v.frame-2, 0); i < min(v.frame+4, len(stack.Frames)); i++ {

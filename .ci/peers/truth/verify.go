@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // decision is the result of comparing a stack with the truth.
@@ -50,7 +50,7 @@ type edge struct {
 }
 
 // judge compares the frames of a stack with what the processor will do.
-func (h *shadow) judge(s *engine.Stack) decision {
+func (h *shadow) judge(s *trace.Stack) decision {
 	v := decision{}
 	if len(s.Frames) == 0 {
 		return decision{kind: missing, detail: s.Stopped.Detail}
@@ -59,7 +59,7 @@ func (h *shadow) judge(s *engine.Stack) decision {
 	changed := -1 // a frame whose return address was written over
 	for i := 1; i < len(s.Frames); i++ {
 		f := &s.Frames[i]
-		if f.FoundBy == engine.ByCallSite {
+		if f.FoundBy == trace.ByCallSite {
 			continue
 		}
 		isGuess := f.RestsOnGuess || f.FoundBy.IsGuess()
@@ -107,7 +107,7 @@ func (h *shadow) judge(s *engine.Stack) decision {
 }
 
 // judgeFrame compares a frame's CFA, and registers of its caller, with what they were at the call.
-func (h *shadow) judgeFrame(v *decision, callee, caller *engine.Frame, p *place) {
+func (h *shadow) judgeFrame(v *decision, callee, caller *trace.Frame, p *place) {
 	cfa := p.slot
 	if !h.hasLink {
 		cfa += 8

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // work is the state that all programs share.
@@ -290,7 +291,7 @@ func (s *stepping) verify() {
 	release()
 	sample := s.point.trace(context.Background())
 	switch v := s.shadow.judge(sample); {
-	case v.kind == missing && (sample.Stopped.Reason == engine.StopEndOfStack || s.shadow.current.isBelow): // other stacks are not in it
+	case v.kind == missing && (sample.Stopped.Reason == trace.StopEndOfStack || s.shadow.current.isBelow): // other stacks are not in it
 		t.cut++
 	case v.kind != right:
 		s.note(v, sample, true)

@@ -15,6 +15,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
@@ -45,7 +46,7 @@ const (
 // Request asks for the contents of a snapshot.
 type Request struct {
 	Process  *walk.Process
-	Facts    *target.Facts   // of the target with its packaging; nil: it has none
+	Facts    *trace.Facts    // of the target with its packaging; nil: it has none
 	Problems func() []string // lists the problems of the target, once it was walked
 	Shared   *walk.Shared    // has the options of walks
 	Finder   object.Finder   // of the target's files
@@ -71,7 +72,7 @@ func Collect(ctx context.Context, r *Request) (*Result, error) {
 			Target: original, instances: map[instance]*pages{}, withheld: map[*target.Module]bool{}, needed: map[uint64]map[uint32]bool{},
 		},
 		request:   r,
-		launchers: map[uint64]*target.Launch{},
+		launchers: map[uint64]*trace.Launch{},
 		result:    &Result{},
 	}
 	if !r.AnyFile {
@@ -125,7 +126,7 @@ func (c *collector) explain(ctx context.Context, state target.Target) {
 	}
 	// Unreadable parts are left out of the line.
 	_ = object.Guard(func() error {
-		var first *fact.FirstCrash
+		var first *trace.CaughtCrash
 		if crash.Fact, first = fact.Of(ctx, process); first != nil {
 			crash.First = &first.FirstCrash
 		}
@@ -145,7 +146,7 @@ type collector struct {
 	result  *Result
 	kept    int // bytes of keptStacks
 	// launchers has the launchers that walks found, by handle of the launched thread.
-	launchers map[uint64]*target.Launch
+	launchers map[uint64]*trace.Launch
 	failed    int // stacks that end where a plugin failed
 }
 
@@ -156,10 +157,10 @@ func (c *collector) problem(format string, args ...any) {
 // walk walks all stacks. Frames are kept of crashed threads first.
 func (c *collector) walk(ctx context.Context) error {
 	threads := slices.Clone(c.Threads())
-	slices.SortStableFunc(threads, func(a, b *target.Thread) int {
+	slices.SortStableFunc(threads, func(a, b *trace.Thread) int {
 		return cmp.Compare(boolInt(b.Crashed), boolInt(a.Crashed))
 	})
-	var first *walk.Stack
+	var first *trace.Stack
 	isWalked := false
 	paged, _ := c.Target.(target.Paged)
 	for i, th := range threads {
@@ -178,7 +179,7 @@ func (c *collector) walk(ctx context.Context) error {
 			first = s
 		}
 		isWalked = isWalked || s.IsWalked()
-		if s.Stopped.Reason == walk.StopPluginFailed {
+		if s.Stopped.Reason == trace.StopPluginFailed {
 			c.failed++
 		}
 		c.result.Frames += len(s.Frames)

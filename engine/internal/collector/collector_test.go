@@ -12,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -35,7 +36,7 @@ func (*waves) ReadMemory(_ locexpr.AddressSpace, address uint64, buf []byte) (in
 	return len(buf), nil
 }
 
-func (s *waves) ReadScoped(space locexpr.AddressSpace, th *target.Thread, address uint64, buf []byte) (int, error) {
+func (s *waves) ReadScoped(space locexpr.AddressSpace, th *trace.Thread, address uint64, buf []byte) (int, error) {
 	if space == locexpr.DefaultSpace {
 		return s.ReadMemory(space, address, buf)
 	}
@@ -57,7 +58,7 @@ func TestRecordersKeepWhatIsReadOfWhom(t *testing.T) {
 		address uint64
 		n       int
 	}{{0, 0, 0x1ffe, 4}, {0, 1, 0x2002, 2}, {6, 0, 0xf8, 16}, {6, 1, 0x10, 1}, {0, 0, stackStart + 12, 16}, {6, 0, 0xf8, 2}} {
-		r.ReadScoped(c.space, &target.Thread{Handle: c.thread}, c.address, make([]byte, c.n))
+		r.ReadScoped(c.space, &trace.Thread{Handle: c.thread}, c.address, make([]byte, c.n))
 	}
 	r.ReadMemory(0, 0x1000, make([]byte, 1))
 	var got []string

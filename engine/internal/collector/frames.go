@@ -6,7 +6,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
@@ -15,7 +15,7 @@ import (
 // keepFrames reads the bytes of a stack's frames. From one frame's CFA to the next it is
 // the frame's; a stack that continues elsewhere, after a signal on a stack of its own, is
 // kept around its CFA.
-func (c *collector) keepFrames(ctx context.Context, s *walk.Stack) {
+func (c *collector) keepFrames(ctx context.Context, s *trace.Stack) {
 	view, ok := c.walked.View(ctx, s.Thread)
 	if !ok {
 		return
@@ -58,7 +58,7 @@ func (c *collector) keepFrames(ctx context.Context, s *walk.Stack) {
 
 // top is the end of a thread's stack in the default address space, if that is known: the
 // stack pointer of an architecture with several spaces is in the space of its CFAs.
-func top(view *walk.ThreadView, s *walk.Stack) (address uint64, known bool) {
+func top(view *walk.ThreadView, s *trace.Stack) (address uint64, known bool) {
 	if len(s.Frames) > 0 && s.Frames[0].HasCFA && s.Frames[0].CFASpace != locexpr.DefaultSpace {
 		return 0, false
 	}
@@ -71,12 +71,12 @@ func top(view *walk.ThreadView, s *walk.Stack) (address uint64, known bool) {
 // stack grows up: its top frame is above the first CFA, and the kernel's frame, which has
 // no CFA, is at the beginning of the memory. Where there are too many waves to keep all
 // their frames, it does nothing.
-func (c *collector) keepEnds(s *walk.Stack, keep func(space locexpr.AddressSpace, from, to, beyond uint64)) {
+func (c *collector) keepEnds(s *trace.Stack, keep func(space locexpr.AddressSpace, from, to, beyond uint64)) {
 	n := len(s.Frames)
 	if n == 0 || c.kept > keptStacks/2 {
 		return
 	}
-	var first, last *walk.Frame
+	var first, last *trace.Frame
 	for i := range s.Frames {
 		if f := &s.Frames[i]; f.HasCFA && f.CFASpace != locexpr.DefaultSpace {
 			if first == nil {
@@ -139,7 +139,7 @@ func touchWords(ctx context.Context, view *walk.ThreadView, space locexpr.Addres
 }
 
 // keepOwn keeps the private memory of a crashed thread.
-func (c *collector) keepOwn(ctx context.Context, th *target.Thread) {
+func (c *collector) keepOwn(ctx context.Context, th *trace.Thread) {
 	view, ok := c.walked.View(ctx, th)
 	if !ok || !th.Crashed {
 		return

@@ -7,8 +7,8 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -29,7 +29,7 @@ func (c *collector) addMemory() {
 		return cmp.Or(cmp.Compare(a.space, b.space), cmp.Compare(a.thread, b.thread))
 	})
 	for _, k := range keys {
-		var owner *target.Thread
+		var owner *trace.Thread
 		if k.space != locexpr.DefaultSpace {
 			owner = c.Threads()[k.thread]
 			if owner.ID == "" || unique[owner.ID] > 1 {

@@ -11,13 +11,14 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // addModules adds the code objects, and the code that is in none. modules are the
 // target's, which are open as long as the snapshot is valid.
 func (c *collector) addModules(modules []*code.Module) {
 	type place struct {
-		target.Segment
+		trace.Segment
 		module int
 	}
 	r := c.request
@@ -42,7 +43,7 @@ func (c *collector) addModules(modules []*code.Module) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b place) int { return cmp.Compare(a.Start, b.Start) })
-	var placed []target.Segment
+	var placed []trace.Segment
 	end := uint64(0)
 	for _, p := range all {
 		m := c.result.Modules[p.module]
@@ -92,7 +93,7 @@ func (c *collector) companions(m *code.Module) (list []snapshot.Companion) {
 
 // unmapped makes modules of the JIT code that the walks met, which is in no module.
 // placed are the segments of modules, by start.
-func (c *collector) unmapped(placed []target.Segment) []*target.Module {
+func (c *collector) unmapped(placed []trace.Segment) []*target.Module {
 	if p := c.instances[instance{}]; p != nil {
 		for number := range p.all {
 			start, _, _ := p.all[number].run(0)
@@ -120,7 +121,7 @@ func (c *collector) unmapped(placed []target.Segment) []*target.Module {
 				continue
 			}
 		}
-		list = append(list, &target.Module{LoadedModule: target.LoadedModule{Arch: c.code[number], Segments: []target.Segment{{
+		list = append(list, &target.Module{Module: trace.Module{Arch: c.code[number], Segments: []trace.Segment{{
 			Address: start, Size: pageSize, Start: start, Executable: true,
 		}}}})
 	}

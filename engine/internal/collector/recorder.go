@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -21,7 +22,7 @@ type recorder struct {
 	count       int                        // of pages
 	code        map[uint64]string          // pages with code, and the architecture of the thread that met it
 	arch        string                     // of the thread that is walked
-	thread      *target.Thread             // that is walked
+	thread      *trace.Thread              // that is walked
 	description *sdk.Description           // of its architecture; nil: there is none
 	needed      map[uint64]map[uint32]bool // by handle: registers of threads in memory that were read
 	mappings    map[uint64]target.Mapping  // by start: the requested ones; nil while walking
@@ -154,7 +155,7 @@ type scopedRecorder struct {
 	scoped target.ScopedMemory
 }
 
-func (r *scopedRecorder) ReadScoped(space locexpr.AddressSpace, thread *target.Thread, address uint64, buf []byte) (int, error) {
+func (r *scopedRecorder) ReadScoped(space locexpr.AddressSpace, thread *trace.Thread, address uint64, buf []byte) (int, error) {
 	n, err := r.scoped.ReadScoped(space, thread, address, buf)
 	if k := (instance{}); space == locexpr.DefaultSpace {
 		r.keep(k, address, buf[:n])

@@ -4,11 +4,12 @@ package collector
 
 import (
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // addThreads adds the threads.
 func (c *collector) addThreads() {
-	list := make([]*target.Thread, 0, len(c.Threads()))
+	list := make([]*trace.Thread, 0, len(c.Threads()))
 	left, reduced := uint64(keptRegisters), 0
 	for _, th := range c.Threads() {
 		by, isFound := c.launchers[th.Handle]
@@ -39,7 +40,7 @@ func (c *collector) addThreads() {
 // addRegisters gives a thread the registers that are in memory. Once there are very many,
 // a thread that did not crash keeps only the ones that its stack needs, and the result is
 // true.
-func (c *collector) addRegisters(th *target.Thread, left *uint64) (isReduced bool) {
+func (c *collector) addRegisters(th *trace.Thread, left *uint64) (isReduced bool) {
 	m := c.walked.Machine(th)
 	if m == nil || len(th.Saved) == 0 {
 		return false

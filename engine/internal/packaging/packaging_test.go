@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/unpack"
 )
 
@@ -16,21 +16,21 @@ func TestFacts(t *testing.T) {
 	at := time.Unix(1764000000, 0)
 	for _, c := range []struct {
 		name   string
-		own    *target.Facts
+		own    *trace.Facts
 		labels []unpack.Label
-		want   target.Facts
+		want   trace.Facts
 	}{
-		{"better than the core's", &target.Facts{Process: target.Process{ID: 5, Executable: "server"}},
+		{"better than the core's", &trace.Facts{Process: trace.Process{ID: 5, Executable: "server"}},
 			[]unpack.Label{{Name: "coredump.exe", Value: "/srv/server"}, {Name: "coredump.pid", Value: "77"}},
-			target.Facts{Process: target.Process{ID: 5, Executable: "/srv/server"}}},
-		{"microseconds", nil, []unpack.Label{{Name: "coredump.timestamp", Value: "1764000000000000"}}, target.Facts{Process: target.Process{Kept: at}}},
-		{"seconds", nil, []unpack.Label{{Name: "coredump.timestamp", Value: "1764000000"}}, target.Facts{Process: target.Process{Kept: at}}},
-		{"no number", nil, []unpack.Label{{Name: "coredump.timestamp", Value: "noon"}, {Name: "coredump.pid", Value: ""}}, target.Facts{}},
+			trace.Facts{Process: trace.Process{ID: 5, Executable: "/srv/server"}}},
+		{"microseconds", nil, []unpack.Label{{Name: "coredump.timestamp", Value: "1764000000000000"}}, trace.Facts{Process: trace.Process{Kept: at}}},
+		{"seconds", nil, []unpack.Label{{Name: "coredump.timestamp", Value: "1764000000"}}, trace.Facts{Process: trace.Process{Kept: at}}},
+		{"no number", nil, []unpack.Label{{Name: "coredump.timestamp", Value: "noon"}, {Name: "coredump.pid", Value: ""}}, trace.Facts{}},
 	} {
 		for _, l := range c.labels {
-			c.want.Annotations = append(c.want.Annotations, target.Annotation{Name: l.Name, Value: l.Value})
+			c.want.Annotations = append(c.want.Annotations, trace.Annotation{Name: l.Name, Value: l.Value})
 		}
-		var before target.Facts
+		var before trace.Facts
 		if c.own != nil {
 			before = *c.own
 		}

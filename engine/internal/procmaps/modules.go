@@ -12,6 +12,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // Modules has the modules of a process, and the files that they keep open. The zero value
@@ -75,7 +76,7 @@ func (l *Modules) module(group []line, arch string, finder *object.Finder) *targ
 	if !slices.ContainsFunc(group, func(l line) bool { return l.isExecutable }) {
 		return nil
 	}
-	m := &target.Module{LoadedModule: target.LoadedModule{Path: group[0].path, Arch: arch}}
+	m := &target.Module{Module: trace.Module{Path: group[0].path, Arch: arch}}
 	found := find(m.Path, finder)
 	m.Problem = found.Problem
 	o := found.Object
@@ -84,7 +85,7 @@ func (l *Modules) module(group []line, arch string, finder *object.Finder) *targ
 		m.Object, m.File, m.BuildID = o, found.File(), o.BuildID()
 	}
 	for _, g := range group {
-		s := target.Segment{Address: g.offset, Size: g.end - g.start, Start: g.start, Executable: g.isExecutable}
+		s := trace.Segment{Address: g.offset, Size: g.end - g.start, Start: g.start, Executable: g.isExecutable}
 		if o != nil {
 			in, ok := o.SegmentForMapping(g.offset, s.Size, g.isExecutable)
 			if !ok {

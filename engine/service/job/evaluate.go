@@ -15,7 +15,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/value"
 )
 
@@ -137,18 +137,18 @@ func (e *Evaluate) Variable(ctx context.Context, t *engine.Target) (*Evaluated, 
 	if err != nil {
 		return nil, err
 	}
-	v, err := t.Process().Select(ctx, th, int(e.Frame), e.Lane, path, value.Limits{Depth: int(e.Depth), Elements: int(e.Elements), Raw: e.Raw})
+	v, err := t.Process().Select(ctx, th, int(e.Frame), e.Lane, path, trace.ValueLimits{Depth: int(e.Depth), Elements: int(e.Elements), Raw: e.Raw})
 	if err != nil {
 		return nil, fmt.Errorf("--var %s: %w", e.Var, err)
 	}
-	if v.Status == value.Failed {
+	if v.Status == trace.ValueFailed {
 		err = fmt.Errorf("--var %s: %s", e.Var, v.Problem)
 	}
 	return &Evaluated{Err: err, variable: &report.OneVariable{Variable: v, Thread: th, Space: t.SpaceName}}, nil
 }
 
 // thread returns the requested thread, or the first one.
-func (e *Evaluate) thread(t *engine.Target) (*target.Thread, error) {
+func (e *Evaluate) thread(t *engine.Target) (*trace.Thread, error) {
 	for _, th := range t.Threads() {
 		if e.Thread == "" || th.ID == e.Thread {
 			return th, nil

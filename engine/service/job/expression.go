@@ -15,6 +15,7 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
@@ -113,7 +114,7 @@ func (x *Expression) Evaluate(ctx context.Context, t *engine.Target) (*Evaluated
 }
 
 // threadOf returns the thread to evaluate in. It makes a target where there is none.
-func (x *Expression) threadOf(t **engine.Target) (*target.Thread, error) {
+func (x *Expression) threadOf(t **engine.Target) (*trace.Thread, error) {
 	if *t == nil {
 		state, err := x.synthetic()
 		if err != nil {
@@ -257,7 +258,7 @@ func (x *Expression) parse(text string, unit *walk.InUnit) ([]byte, error) {
 var kinds = map[string]locexpr.Kind{"": locexpr.AnyKind, "value": locexpr.ValueKind, "location": locexpr.LocationKind}
 
 // evaluate evaluates the expression, and the object where it needs that.
-func (x *Expression) evaluate(ctx context.Context, t *engine.Target, th *target.Thread, around walk.Surroundings, expr []byte) (*Evaluated, error) {
+func (x *Expression) evaluate(ctx context.Context, t *engine.Target, th *trace.Thread, around walk.Surroundings, expr []byte) (*Evaluated, error) {
 	out := &report.Evaluation{}
 	var objectOf *locexpr.Evaluator
 	if x.job.Object != "" {

@@ -13,6 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/service/remote"
 	"github.com/unwindd/unwindd/engine/symbolize"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // Job is one task for an engine, with its options. One field is set.
@@ -173,7 +174,7 @@ func (s *Stack) write(ctx context.Context, t *engine.Target, out io.Writer, w Wr
 		return o, err
 	}
 	o.Counts = stacks.Counts()
-	if err = stacks.Err(); errors.Is(err, engine.ErrNotWalked) {
+	if err = stacks.Err(); errors.Is(err, trace.ErrNotWalked) {
 		o.Unwalked = err.Error()
 		return o, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/internal/recorded"
 	"github.com/unwindd/unwindd/plugins/aarch64"
@@ -39,7 +40,7 @@ func newEngine(tb testing.TB, noSymbols bool) *engine.Engine {
 }
 
 // allFormats are what a profile is in every format.
-func allFormats(tb testing.TB, p *engine.Profile) map[string][]byte {
+func allFormats(tb testing.TB, p *trace.Profile) map[string][]byte {
 	tb.Helper()
 	all := map[string][]byte{}
 	r, err := report.NewProfile(p)
@@ -64,7 +65,7 @@ func allFormats(tb testing.TB, p *engine.Profile) map[string][]byte {
 }
 
 // checkParts holds the profiles of a recording that was divided against that of the whole.
-func checkParts(t *testing.T, path string, noSymbols bool, o engine.ProfileOptions) {
+func checkParts(t *testing.T, path string, noSymbols bool, o trace.ProfileOptions) {
 	t.Helper()
 	whole, err := newEngine(t, noSymbols).Profile(t.Context(), path, o)
 	if err != nil {
@@ -80,7 +81,7 @@ func checkParts(t *testing.T, path string, noSymbols bool, o engine.ProfileOptio
 		with.Parts = nil
 		for index := range count {
 			var b bytes.Buffer
-			if err := newEngine(t, true).ProfilePart(t.Context(), path, engine.ProfilePart{Index: index, Count: count}, o, &b); err != nil {
+			if err := newEngine(t, true).ProfilePart(t.Context(), path, trace.ProfilePart{Index: index, Count: count}, o, &b); err != nil {
 				t.Fatalf("%s, part %d of %d: %v", path, index, count, err)
 			}
 			with.Parts = append(with.Parts, io.Reader(&b))
@@ -118,7 +119,7 @@ func TestPartsAreTheWhole(t *testing.T) {
 	}
 	for _, program := range recorded.Programs {
 		for _, noSymbols := range without {
-			checkParts(t, recorded.Recording(t, program.Name, recorded.Samples()), noSymbols, engine.ProfileOptions{})
+			checkParts(t, recorded.Recording(t, program.Name, recorded.Samples()), noSymbols, trace.ProfileOptions{})
 		}
 	}
 }
@@ -138,11 +139,11 @@ func TestPartsOfSeveralProcesses(t *testing.T) {
 		"bare":       {"-F", "2000", "-e", "cpu-clock"},
 	} {
 		path := recorded.Once(t, name+".data", func(path string) { recorded.Perf(t, path, args, "bash", "-c", script) })
-		checkParts(t, path, false, engine.ProfileOptions{})
+		checkParts(t, path, false, trace.ProfileOptions{})
 	}
 }
 
 // TestPartsOfTheExample divides the recording of the documentation.
 func TestPartsOfTheExample(t *testing.T) {
-	checkParts(t, filepath.Join("..", "..", "..", "examples", "profile", "perf.data"), false, engine.ProfileOptions{})
+	checkParts(t, filepath.Join("..", "..", "..", "examples", "profile", "perf.data"), false, trace.ProfileOptions{})
 }

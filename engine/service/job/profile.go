@@ -11,6 +11,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // ProfileFormats are the formats in which profiles are written.
@@ -26,7 +27,7 @@ type Profile struct {
 
 	// Part is the part of the recording that is walked, and written to be joined with the
 	// others; nil: the whole profile is made.
-	Part *engine.ProfilePart `json:",omitempty"`
+	Part *trace.ProfilePart `json:",omitempty"`
 	// Joined are the sizes of the results of parts. They follow the Size bytes of the
 	// recording. None: the samples are walked here.
 	Joined []int64 `json:",omitempty"`
@@ -116,12 +117,12 @@ func (p *Profile) run(ctx context.Context, r *Request) (o Outcome, err error) {
 	// A recording is opened by its path, because it may be a folder.
 	path := fmt.Sprintf("/proc/self/fd/%d", r.Input.Fd())
 	if p.Part != nil {
-		if err := e.ProfilePart(ctx, path, *p.Part, engine.ProfileOptions{}, r.Report); err != nil {
+		if err := e.ProfilePart(ctx, path, *p.Part, trace.ProfileOptions{}, r.Report); err != nil {
 			return o, renamed(err, path, r.Name)
 		}
 		return o, nil
 	}
-	whole, err := e.Profile(ctx, path, engine.ProfileOptions{
+	whole, err := e.Profile(ctx, path, trace.ProfileOptions{
 		JoinWindow: DefaultJoinWindow, Annotate: p.Annotate, Parts: p.parts(r.Input), Size: p.Size,
 	})
 	if err != nil {

@@ -6,11 +6,12 @@ import (
 	"iter"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // ofLane yields the stacks of one lane, of the threads that have it.
-func ofLane(stacks iter.Seq[*engine.Stack], lane uint32) iter.Seq[*engine.Stack] {
-	return func(yield func(*engine.Stack) bool) {
+func ofLane(stacks iter.Seq[*trace.Stack], lane uint32) iter.Seq[*trace.Stack] {
+	return func(yield func(*trace.Stack) bool) {
 		for s := range stacks {
 			if one, ok := s.Lane(lane); ok && !yield(one) {
 				return
@@ -20,8 +21,8 @@ func ofLane(stacks iter.Seq[*engine.Stack], lane uint32) iter.Seq[*engine.Stack]
 }
 
 // topOf yields stacks with their n innermost frames.
-func topOf(stacks iter.Seq[*engine.Stack], n int) iter.Seq[*engine.Stack] {
-	return func(yield func(*engine.Stack) bool) {
+func topOf(stacks iter.Seq[*trace.Stack], n int) iter.Seq[*trace.Stack] {
+	return func(yield func(*trace.Stack) bool) {
 		for s := range stacks {
 			if !yield(s.Top(n)) {
 				return
@@ -31,8 +32,8 @@ func topOf(stacks iter.Seq[*engine.Stack], n int) iter.Seq[*engine.Stack] {
 }
 
 // pulled yields first, then the stacks of next.
-func pulled(first *engine.Stack, next func() (*engine.Stack, bool)) iter.Seq[*engine.Stack] {
-	return func(yield func(*engine.Stack) bool) {
+func pulled(first *trace.Stack, next func() (*trace.Stack, bool)) iter.Seq[*trace.Stack] {
+	return func(yield func(*trace.Stack) bool) {
 		for s, ok := first, true; ok && yield(s); {
 			s, ok = next()
 		}
@@ -42,17 +43,17 @@ func pulled(first *engine.Stack, next func() (*engine.Stack, bool)) iter.Seq[*en
 // walked counts stacks as they pass, and remembers whether any was walked.
 type walked struct {
 	target   *engine.Target
-	first    *engine.Stack // only the thread, and why it stopped
-	isWalked bool          // at least one stack was walked
+	first    *trace.Stack // only the thread, and why it stopped
+	isWalked bool         // at least one stack was walked
 	counts   Counts
 }
 
 // over yields the stacks that it counts.
-func (k *walked) over(stacks iter.Seq[*engine.Stack]) iter.Seq[*engine.Stack] {
-	return func(yield func(*engine.Stack) bool) {
+func (k *walked) over(stacks iter.Seq[*trace.Stack]) iter.Seq[*trace.Stack] {
+	return func(yield func(*trace.Stack) bool) {
 		for s := range stacks {
 			if k.first == nil {
-				k.first = &engine.Stack{Thread: s.Thread, Stopped: s.Stopped}
+				k.first = &trace.Stack{Thread: s.Thread, Stopped: s.Stopped}
 			}
 			k.isWalked = k.isWalked || s.IsWalked()
 			k.counts.add(s)
@@ -66,14 +67,14 @@ func (k *walked) over(stacks iter.Seq[*engine.Stack]) iter.Seq[*engine.Stack] {
 // Counts counts the stacks that were written, their frames, without inlined calls, by the
 // method that found them, and the reasons why the stacks ended.
 type Counts struct {
-	Stacks int                       `json:",omitempty"`
-	Frames map[engine.FoundBy]int    `json:",omitempty"`
-	Stops  map[engine.StopReason]int `json:",omitempty"`
+	Stacks int                      `json:",omitempty"`
+	Frames map[trace.FoundBy]int    `json:",omitempty"`
+	Stops  map[trace.StopReason]int `json:",omitempty"`
 }
 
-func (c *Counts) add(s *engine.Stack) {
+func (c *Counts) add(s *trace.Stack) {
 	if c.Frames == nil {
-		c.Frames, c.Stops = map[engine.FoundBy]int{}, map[engine.StopReason]int{}
+		c.Frames, c.Stops = map[trace.FoundBy]int{}, map[trace.StopReason]int{}
 	}
 	c.Stacks++
 	c.Stops[s.Stopped.Reason]++

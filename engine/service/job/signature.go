@@ -10,7 +10,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // unsigned are the flags that have no meaning for a signature: they choose how stacks are
@@ -31,16 +31,16 @@ type signed struct {
 	target  *engine.Target
 	fact    string
 	version int
-	known   map[*target.Thread]*engine.Signature
+	known   map[*trace.Thread]*trace.Signature
 }
 
 func newSigned(ctx context.Context, t *engine.Target, fact string, version int) *signed {
-	return &signed{ctx, t, fact, version, map[*target.Thread]*engine.Signature{}}
+	return &signed{ctx, t, fact, version, map[*trace.Thread]*trace.Signature{}}
 }
 
 // over yields the stacks, and makes their signatures.
-func (k *signed) over(stacks iter.Seq[*engine.Stack]) iter.Seq[*engine.Stack] {
-	return func(yield func(*engine.Stack) bool) {
+func (k *signed) over(stacks iter.Seq[*trace.Stack]) iter.Seq[*trace.Stack] {
+	return func(yield func(*trace.Stack) bool) {
 		for s := range stacks {
 			if s.Thread.Crashed {
 				one := k.target.SignatureBy(k.ctx, k.version, s, k.fact)
@@ -53,10 +53,10 @@ func (k *signed) over(stacks iter.Seq[*engine.Stack]) iter.Seq[*engine.Stack] {
 	}
 }
 
-func (k *signed) signature(th *target.Thread) *engine.Signature { return k.known[th] }
+func (k *signed) signature(th *trace.Thread) *trace.Signature { return k.known[th] }
 
 // signatureThread returns the thread whose signature is requested.
-func (s *Stack) signatureThread(t *engine.Target) (*target.Thread, error) {
+func (s *Stack) signatureThread(t *engine.Target) (*trace.Thread, error) {
 	if s.Thread != "" {
 		list, err := s.selected(t)
 		if err != nil {
@@ -77,7 +77,7 @@ func (p *Stacks) sign(ctx context.Context, t *engine.Target) error {
 		return err
 	}
 	p.target, p.walked = t, &walked{target: t}
-	for s := range p.walked.over(t.StacksOf(ctx, []*target.Thread{th})) {
+	for s := range p.walked.over(t.StacksOf(ctx, []*trace.Thread{th})) {
 		one := t.SignatureBy(ctx, int(p.SignatureVersion), s, t.Fact(ctx))
 		p.signed = report.NewSignature(t.Info().Path, th, &one)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // Snapshot asks for the snapshot of a target.
@@ -52,7 +53,7 @@ func renamed(err error, name, newName string) error {
 }
 
 // rename changes the name of a profile's file.
-func rename(p *engine.Profile, name, newName string) {
+func rename(p *trace.Profile, name, newName string) {
 	p.Path = newName
 	for i, problem := range p.Problems {
 		p.Problems[i] = strings.ReplaceAll(problem, name, newName)

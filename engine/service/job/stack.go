@@ -17,8 +17,7 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 	"github.com/unwindd/unwindd/engine/source"
-	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -52,7 +51,7 @@ func NewStack() Stack { return Stack{StackOptions: &pb.StackOptions{Format: "tex
 var StackRanges = Ranges{
 	"max-frames": {Most: unbounded}, "top": {Least: 1, Most: unbounded}, "lane": {Most: sdk.MaxLanes - 1},
 	"source": {Least: 1, Most: source.MaxLines}, "code": {Least: 1, Most: walk.MaxCode},
-	"signature-version": {Least: 1, Most: engine.SignatureVersion, OrUnset: true},
+	"signature-version": {Least: 1, Most: trace.SignatureVersion, OrUnset: true},
 }
 
 // Check refuses options that have no meaning, in the words of flags, and completes the others:
@@ -77,8 +76,8 @@ func (s *Stack) Check() error {
 			return err
 		}
 	}
-	s.Depth, s.Elements = cmp.Or(s.Depth, uint32(value.DefaultLimits.Depth)), cmp.Or(s.Elements, uint32(value.DefaultLimits.Elements)) //nolint:gosec // small
-	s.SignatureVersion = cmp.Or(s.SignatureVersion, engine.SignatureVersion)
+	s.Depth, s.Elements = cmp.Or(s.Depth, uint32(trace.DefaultValueLimits.Depth)), cmp.Or(s.Elements, uint32(trace.DefaultValueLimits.Elements)) //nolint:gosec // small
+	s.SignatureVersion = cmp.Or(s.SignatureVersion, trace.SignatureVersion)
 	s.BoundFrames(engine.AllFrames)
 	return nil
 }
@@ -103,8 +102,8 @@ func (s *Stack) BoundFrames(n int) {
 }
 
 // limits returns the limits of values; 0 is the default.
-func (s *Stack) limits() value.Limits {
-	return value.Limits{Depth: int(s.Depth), Elements: int(s.Elements), Raw: s.Raw}
+func (s *Stack) limits() trace.ValueLimits {
+	return trace.ValueLimits{Depth: int(s.Depth), Elements: int(s.Elements), Raw: s.Raw}
 }
 
 // Engine returns the options of an engine with changes that the stacks need.
@@ -254,9 +253,9 @@ func (s *Stack) readGlobals(ctx context.Context, t *engine.Target) (list []repor
 
 // selected returns the threads to write. Crashed ones come first where each is written by
 // itself, as text or HTML.
-func (s *Stack) selected(t *engine.Target) ([]*target.Thread, error) {
+func (s *Stack) selected(t *engine.Target) ([]*trace.Thread, error) {
 	if s.Crashed {
-		list := slices.DeleteFunc(slices.Clone(t.Threads()), func(th *target.Thread) bool { return !th.Crashed })
+		list := slices.DeleteFunc(slices.Clone(t.Threads()), func(th *trace.Thread) bool { return !th.Crashed })
 		if len(list) == 0 {
 			return nil, fmt.Errorf("%s: none of its %d threads crashed", t.Info().Path, len(t.Threads()))
 		}
@@ -264,7 +263,7 @@ func (s *Stack) selected(t *engine.Target) ([]*target.Thread, error) {
 	}
 	if s.Thread == "" && s.NoFold && (s.Format == "text" || s.Format == "html") {
 		list := slices.Clone(t.Threads())
-		slices.SortStableFunc(list, func(a, b *target.Thread) int { return cmp.Compare(isLast(a), isLast(b)) })
+		slices.SortStableFunc(list, func(a, b *trace.Thread) int { return cmp.Compare(isLast(a), isLast(b)) })
 		return list, nil
 	}
 	if s.Thread == "" {
@@ -272,14 +271,14 @@ func (s *Stack) selected(t *engine.Target) ([]*target.Thread, error) {
 	}
 	for _, th := range t.Threads() {
 		if th.ID == s.Thread {
-			return []*target.Thread{th}, nil
+			return []*trace.Thread{th}, nil
 		}
 	}
 	return nil, fmt.Errorf("%s: no thread %s among its %d", t.Info().Path, s.Thread, len(t.Threads()))
 }
 
 // isLast returns 0 for a thread that crashed, and 1 for others.
-func isLast(th *target.Thread) int {
+func isLast(th *trace.Thread) int {
 	if th.Crashed {
 		return 0
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/enginetest"
 )
 
@@ -129,7 +130,7 @@ func TestEqualStacksHaveEqualOptions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ set, like func(*job.Stack) }{
 		{func(s *job.Stack) { s.MaxFrames = new(uint32(engine.DefaultMaxFrames)) }, func(*job.Stack) {}},
-		{func(s *job.Stack) { s.Depth, s.Elements, s.SignatureVersion = 4, 200, engine.SignatureVersion }, func(*job.Stack) {}},
+		{func(s *job.Stack) { s.Depth, s.Elements, s.SignatureVersion = 4, 200, trace.SignatureVersion }, func(*job.Stack) {}},
 		{func(s *job.Stack) { s.MaxFrames = new(uint32(0)) }, func(s *job.Stack) { s.MaxFrames = new(uint32(engine.AllFrames)) }},
 	} {
 		got, want := job.NewStack(), job.NewStack()

@@ -14,6 +14,7 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
@@ -65,7 +66,7 @@ func (u *Unit) open(x *Expression, formats object.Formats) error {
 		return errors.Join(err, o.Close())
 	}
 	u.module = &target.Module{
-		LoadedModule: target.LoadedModule{
+		Module: trace.Module{
 			Path:      u.Path,
 			File:      u.Path,
 			BuildID:   o.BuildID(),
@@ -75,7 +76,7 @@ func (u *Unit) open(x *Expression, formats object.Formats) error {
 		Object: o,
 	}
 	for _, p := range o.Segments() {
-		u.module.Segments = append(u.module.Segments, target.Segment{
+		u.module.Segments = append(u.module.Segments, trace.Segment{
 			Address: p.Address, Start: p.Address, Size: p.MemSize, Executable: p.Executable(),
 		})
 	}

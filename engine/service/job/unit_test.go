@@ -15,7 +15,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -226,12 +226,12 @@ func TestExpressionsInAUnitWithASupplementaryFile(t *testing.T) {
 }
 
 // indexOf is the index of the frame of a function.
-func indexOf(frames []engine.Frame, function string) int {
-	return slices.IndexFunc(frames, func(f engine.Frame) bool { return strings.TrimSuffix(functionOf(&f), ".cold") == function })
+func indexOf(frames []trace.Frame, function string) int {
+	return slices.IndexFunc(frames, func(f trace.Frame) bool { return strings.TrimSuffix(functionOf(&f), ".cold") == function })
 }
 
 // functionOf is the function that a frame belongs to.
-func functionOf(f *engine.Frame) string {
+func functionOf(f *trace.Frame) string {
 	if len(f.Symbols) == 0 {
 		return ""
 	}
@@ -277,7 +277,7 @@ func TestExpressionsInAUnitOfAFrame(t *testing.T) {
 func openTarget(t *testing.T, path string) *engine.Target {
 	t.Helper()
 	e, err := engine.New(engine.Options{
-		Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}, MaxFrames: engine.DefaultMaxFrames, Locals: &value.DefaultLimits,
+		Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}, MaxFrames: engine.DefaultMaxFrames, Locals: &trace.DefaultValueLimits,
 	})
 	if err != nil {
 		t.Fatal(err)

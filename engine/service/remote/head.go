@@ -20,6 +20,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -29,8 +30,8 @@ const headVersion = 1
 // Head describes a target without its memory and its files.
 type Head struct {
 	Version    int
-	Info       target.Info
-	Threads    []target.Thread
+	Info       trace.Target
+	Threads    []trace.Thread
 	Modules    []Module
 	MemorySize uint64 // of target.Sized
 	// Packed are the problems of the packed file that the target came in.
@@ -41,7 +42,7 @@ type Head struct {
 type Module struct {
 	Path       string
 	BuildID    []byte
-	Symbols    target.SymbolID
+	Symbols    trace.SymbolID
 	Version    string
 	Base, Size uint64
 	Arch       string
@@ -49,7 +50,7 @@ type Module struct {
 	File       string
 	Problem    string
 	Tried      []object.Attempt
-	Segments   []target.Segment
+	Segments   []trace.Segment
 	Object     *Object // nil: none was found
 	Companions []string
 	HasSource  bool // the source module of the code is there
@@ -84,7 +85,7 @@ func HeadOf(t *engine.Target) *Head {
 	if s, ok := t.Process().State().(target.Sized); ok {
 		h.MemorySize = s.MemorySize()
 	}
-	h.Threads = make([]target.Thread, 0, len(t.Threads()))
+	h.Threads = make([]trace.Thread, 0, len(t.Threads()))
 	for _, th := range t.Threads() {
 		h.Threads = append(h.Threads, *th)
 	}
@@ -170,7 +171,7 @@ func (h *Head) check() error {
 	return nil
 }
 
-func checkThread(i int, t *target.Thread) error {
+func checkThread(i int, t *trace.Thread) error {
 	if t.Handle != uint64(i) { //nolint:gosec // an index
 		return fmt.Errorf("handle %d, expected the index", t.Handle)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -70,8 +71,8 @@ func TestHeadSaysAllThatTheTargetSays(t *testing.T) {
 func TestHeadKeepsWhatJSONWouldNot(t *testing.T) {
 	user := uint32(0)
 	h := &Head{
-		Version: headVersion, Threads: []target.Thread{{ID: "1", Name: "caf\xc3"}},
-		Info: target.Info{Facts: &target.Facts{Process: target.Process{User: &user}, Handles: []target.Handle{}, Crash: &target.Crash{Sender: &target.Sender{}}}},
+		Version: headVersion, Threads: []trace.Thread{{ID: "1", Name: "caf\xc3"}},
+		Info: trace.Target{Facts: &trace.Facts{Process: trace.Process{User: &user}, Handles: []trace.Handle{}, Crash: &trace.Crash{Sender: &trace.Sender{}}}},
 	}
 	b, err := h.Encode()
 	if err != nil {
@@ -91,22 +92,22 @@ func TestHeadsThatAreRefused(t *testing.T) {
 	for words, change := range map[string]func(*Head){
 		"version 2":             func(h *Head) { h.Version = 2 },
 		"handle 7":              func(h *Head) { h.Threads[0].Handle = 7 },
-		"a goroutine":           func(h *Head) { h.Threads[0].Executes = &target.Thread{} },
+		"a goroutine":           func(h *Head) { h.Threads[0].Executes = &trace.Thread{} },
 		"Registers.Offsets":     func(h *Head) { h.Threads[0].Registers.Numbers = []uint32{1} },
 		"lanes":                 func(h *Head) { h.Threads[0].Lanes = math.MaxUint32 },
 		"registers 5 to":        func(h *Head) { h.Threads[0].Saved = []sdk.SavedRegisters{{First: 5, Count: math.MaxUint32}} },
 		"its memory of":         func(h *Head) { h.Threads[0].Memory = []sdk.SpaceMemory{{Start: 5, Size: math.MaxUint64}} },
-		"its segment of":        func(h *Head) { h.Modules[0].Segments = []target.Segment{{Start: 5, Size: math.MaxUint64}} },
+		"its segment of":        func(h *Head) { h.Modules[0].Segments = []trace.Segment{{Start: 5, Size: math.MaxUint64}} },
 		"its image of":          func(h *Head) { h.Modules[0].Base, h.Modules[0].Size = 5, math.MaxUint64 },
 		"its code object has":   func(h *Head) { h.Modules[0].Object = &Object{Size: math.MaxUint64} },
 		"16385 modules":         func(h *Head) { h.Modules = make([]Module, maxModules+1) },
-		"number of elements":    func(h *Head) { h.Threads = make([]target.Thread, maxThreads+1) },
+		"number of elements":    func(h *Head) { h.Threads = make([]trace.Thread, maxThreads+1) },
 		"exceeded max nested":   nil,
 		"not the head of a tar": nil,
 	} {
 		b := bytes.Repeat([]byte{0x81}, 1000)
 		if change != nil {
-			h := &Head{Version: headVersion, Threads: make([]target.Thread, 1), Modules: make([]Module, 1)}
+			h := &Head{Version: headVersion, Threads: make([]trace.Thread, 1), Modules: make([]Module, 1)}
 			change(h)
 			var err error
 			if b, err = h.Encode(); err != nil {

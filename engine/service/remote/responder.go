@@ -13,6 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -96,7 +97,7 @@ func (k *Responder) memory(q *pb.MemoryQuestion, a *pb.Answer) error {
 	if size > most || most == 0 || most > maxRead || most&(most-1) != 0 {
 		return fmt.Errorf("a question for %d bytes of %d, expected a power of two of at most %d", size, most, maxRead)
 	}
-	var th *target.Thread
+	var th *trace.Thread
 	if q.Thread != nil {
 		if q.GetThread() >= uint64(len(k.target.Threads())) {
 			return fmt.Errorf("a question for memory of thread %d of %d", q.GetThread(), len(k.target.Threads()))
@@ -124,7 +125,7 @@ func (k *Responder) memory(q *pb.MemoryQuestion, a *pb.Answer) error {
 // pageSize is the size of the smallest pages.
 const pageSize = 4096
 
-func (k *Responder) read(space locexpr.AddressSpace, th *target.Thread, address uint64, buf []byte) (n int, err error) {
+func (k *Responder) read(space locexpr.AddressSpace, th *trace.Thread, address uint64, buf []byte) (n int, err error) {
 	state := k.target.Process().State()
 	if s, ok := state.(target.ScopedMemory); ok && th != nil && space != locexpr.DefaultSpace {
 		n, err = s.ReadScoped(space, th, address, buf)

@@ -12,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -20,7 +21,7 @@ import (
 type Target struct {
 	host    *Host
 	head    *Head
-	threads []*target.Thread
+	threads []*trace.Thread
 	modules []*target.Module
 	objects []*object.Object // to be closed
 	finder  object.Finder
@@ -61,7 +62,7 @@ func (h *Host) Open(head *Head, ask Ask, finder object.Finder) (*Target, error) 
 	for i := range head.Modules {
 		m := &head.Modules[i]
 		t.modules[i] = &target.Module{
-			LoadedModule: target.LoadedModule{
+			Module: trace.Module{
 				ID:        i,
 				Path:      m.Path,
 				BuildID:   m.BuildID,
@@ -194,13 +195,13 @@ func (t *Target) companion(index uint32, suffixes []string) func(suffix string) 
 }
 
 // Info implements target.Target.
-func (t *Target) Info() target.Info { return t.head.Info }
+func (t *Target) Info() trace.Target { return t.head.Info }
 
 // Modules implements target.Target.
 func (t *Target) Modules() []*target.Module { return t.modules }
 
 // Threads implements target.Target.
-func (t *Target) Threads() []*target.Thread { return t.threads }
+func (t *Target) Threads() []*trace.Thread { return t.threads }
 
 // MemorySize implements target.Sized.
 func (t *Target) MemorySize() uint64 { return t.head.MemorySize }
@@ -236,7 +237,7 @@ func (t *Target) ReadMemory(space locexpr.AddressSpace, address uint64, buf []by
 }
 
 // ReadScoped implements target.ScopedMemory.
-func (t *Target) ReadScoped(space locexpr.AddressSpace, th *target.Thread, address uint64, buf []byte) (int, error) {
+func (t *Target) ReadScoped(space locexpr.AddressSpace, th *trace.Thread, address uint64, buf []byte) (int, error) {
 	if space == locexpr.DefaultSpace || th == nil || th.Handle >= uint64(len(t.threads)) {
 		return t.ReadMemory(space, address, buf)
 	}

@@ -8,6 +8,7 @@ import (
 	"iter"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // Function is a FUNC record ("FUNC records").
@@ -49,7 +50,7 @@ const maxInline = 512
 // innermost first. Without a function it appends a public symbol, which extends to the next
 // symbol or function, but not past the end of a function or the start of call frame
 // information. The error is returned for a truncated file.
-func (f *File) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
+func (f *File) Frames(dst []trace.Symbol, address uint64) ([]trace.Symbol, error) {
 	before := len(dst)
 	err := f.guard(func() error {
 		dst = f.frames(dst, address)
@@ -61,7 +62,7 @@ func (f *File) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error
 	return dst, nil
 }
 
-func (f *File) frames(dst []symbol.Frame, address uint64) []symbol.Frame {
+func (f *File) frames(dst []trace.Symbol, address uint64) []trace.Symbol {
 	r := find(f.functions, address)
 	if r == nil {
 		return f.publicFrames(dst, address)
@@ -78,17 +79,17 @@ func (f *File) frames(dst []symbol.Frame, address uint64) []symbol.Frame {
 		dst = append(dst, frame)
 		pos = f.callOf(&l, i, f.body(r), fn.Start)
 	}
-	frame := symbol.Frame{Start: fn.Start, HasStart: true, File: f.file(pos.file), Line: pos.line}
+	frame := trace.Symbol{Start: fn.Start, HasStart: true, File: f.file(pos.file), Line: pos.line}
 	frame.Function, frame.LinkageName = names([]byte(fn.Name))
 	if fn.Multiple {
-		frame.Equals = symbol.SeveralEqual
+		frame.Equals = trace.SeveralEqual
 	}
 	return append(dst, frame)
 }
 
 // frame is the frame of an inlined function at a position.
-func (f *File) frame(origin int, position place) symbol.Frame {
-	frame := symbol.Frame{Inlined: true, File: f.file(position.file), Line: position.line}
+func (f *File) frame(origin int, position place) trace.Symbol {
+	frame := trace.Symbol{Inlined: true, File: f.file(position.file), Line: position.line}
 	name, _ := f.origin(origin)
 	frame.Function, frame.LinkageName = names(name)
 	return frame
@@ -150,7 +151,7 @@ func uniquePublics(list []record) []record {
 // windows is the operating system of a MODULE record whose rows come from unwind codes.
 const windows = "windows"
 
-func (f *File) publicFrames(dst []symbol.Frame, address uint64) []symbol.Frame {
+func (f *File) publicFrames(dst []trace.Symbol, address uint64) []trace.Symbol {
 	p := before(f.publics, address)
 	if p == nil {
 		return dst
@@ -167,7 +168,7 @@ func (f *File) publicFrames(dst []symbol.Frame, address uint64) []symbol.Frame {
 	if !ok {
 		return dst
 	}
-	frame := symbol.Frame{Start: s.Address, HasStart: true}
+	frame := trace.Symbol{Start: s.Address, HasStart: true}
 	frame.Function, frame.LinkageName = names([]byte(s.Name))
 	return append(dst, frame)
 }

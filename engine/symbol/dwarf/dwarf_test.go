@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
@@ -42,7 +42,7 @@ func openReader(t testing.TB, path string) *Reader {
 }
 
 // brief writes a chain as "function file:line:column" from the innermost on.
-func brief(frames []symbol.Frame) string {
+func brief(frames []trace.Symbol) string {
 	var parts []string
 	for _, f := range frames {
 		kind := ""
@@ -108,12 +108,12 @@ func TestFramesAreTheInlinedCallsAtAnAddress(t *testing.T) {
 
 func TestFramesCarryLinkageNameAndStart(t *testing.T) {
 	r := openReader(t, "testdata/small5")
-	got, err := r.Frames([]symbol.Frame{{Function: "before"}}, 0x4000e0)
+	got, err := r.Frames([]trace.Symbol{{Function: "before"}}, 0x4000e0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const file = "/src/small.cc"
-	want := []symbol.Frame{
+	want := []trace.Symbol{
 		{Function: "before"},
 		{
 			Function: "outer::twice(int)", LinkageName: "_ZN5outer5twiceEi", Name: "twice", File: file, Line: 9, Column: 45, Inlined: true,
@@ -601,7 +601,7 @@ func TestDamageIsAnErrorThatSaysWhere(t *testing.T) {
 			test.damage(&s)
 			r, err := newTestReader("damaged", s)
 			if err == nil {
-				var frames []symbol.Frame
+				var frames []trace.Symbol
 				if frames, err = r.Frames(nil, 0x1001); len(frames) > 0 {
 					t.Errorf("frames %+v from a damaged unit", frames)
 				}

@@ -8,7 +8,7 @@ import (
 	"sort"
 
 	"github.com/unwindd/unwindd/engine/internal/ranges"
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file tells apart functions that a linker merged because their code is identical
@@ -333,7 +333,7 @@ func (x *functions) equalAt(address uint64) []ranges.Range {
 // FramesIn appends the frames at an address of an object that is not relocatable, as Frames
 // does, for one of several functions that share the code there: an entry of Equals or
 // EqualTo, or the zero Entry for the first one. The position is also of that function.
-func (r *Reader) FramesIn(dst []symbol.Frame, address uint64, function Entry) ([]symbol.Frame, error) {
+func (r *Reader) FramesIn(dst []trace.Symbol, address uint64, function Entry) ([]trace.Symbol, error) {
 	before := len(dst)
 	err := r.protect(func() error {
 		list, p, err := r.chosen(address, function)
@@ -386,13 +386,13 @@ func (r *Reader) chosen(address uint64, function Entry) (list []sharing, p *shar
 
 // removedIn appends the frame of a function whose entry has no addresses: its inlined calls
 // are unknown. The position is left out where it belongs to another, inlined, function.
-func (r *Reader) removedIn(dst []symbol.Frame, p *sharing, place symbol.Frame, list []sharing) ([]symbol.Frame, error) {
+func (r *Reader) removedIn(dst []trace.Symbol, p *sharing, place trace.Symbol, list []sharing) ([]trace.Symbol, error) {
 	name, err := r.functionName(p.holder, p.entry())
 	if err != nil {
 		return dst, err
 	}
 	if place.File != name.file || place.Line < name.line {
-		place = symbol.Frame{}
+		place = trace.Symbol{}
 	}
 	ownFrameStyle.give(name, &place)
 	for i := range list {
@@ -405,7 +405,7 @@ func (r *Reader) removedIn(dst []symbol.Frame, p *sharing, place symbol.Frame, l
 
 // placeIn is the position of an address in one of several functions that have the same
 // code.
-func (r *Reader) placeIn(list []sharing, p *sharing, address uint64) (place symbol.Frame, isKnown bool) {
+func (r *Reader) placeIn(list []sharing, p *sharing, address uint64) (place trace.Symbol, isKnown bool) {
 	t, err := p.lines.lineTable()
 	kept := slices.IndexFunc(list, func(p sharing) bool { return p.f != nil })
 	if err != nil || t == nil || kept < 0 {

@@ -7,13 +7,13 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // FunctionCode is a function that has code, with the frames that Frames gives for its
 // addresses.
 type FunctionCode struct {
-	symbol.Frame // of the function itself: its names and start
+	trace.Symbol // of the function itself: its names and start
 	// Ranges are the code for which Frames names the function, by address and disjoint.
 	Ranges []CodeRange
 	// IsShared is set where another function, of another name, shares some of the code:

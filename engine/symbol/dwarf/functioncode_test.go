@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // chainAt is what a function says at an address, as Frames writes it.
@@ -35,7 +35,7 @@ func chainAt(fn *FunctionCode, address uint64) []string {
 	return append(list, fmt.Sprintf("%s %s:%d", fn.Function, file, line))
 }
 
-func framesText(list []symbol.Frame) (text []string) {
+func framesText(list []trace.Symbol) (text []string) {
 	for i := range list {
 		text = append(text, fmt.Sprintf("%s %s:%d", list[i].Function, list[i].File, list[i].Line))
 	}

@@ -93,7 +93,7 @@ func (c *coder) read(u *unit, pieces []codePiece) (isRead bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	name.give(&fn.Frame)
+	name.give(&fn.Symbol)
 	fn.Start, fn.HasStart = f.entry, f.hasEntry
 	for _, p := range pieces {
 		fn.Ranges = append(fn.Ranges, p.exported())

@@ -10,7 +10,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/ranges"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
@@ -25,7 +25,7 @@ func fuzzReader(s sections) *Reader {
 
 // askAll asks everything that there is to ask.
 func askAll(r *Reader, addresses []uint64) {
-	var frames []symbol.Frame
+	var frames []trace.Symbol
 	for _, a := range addresses {
 		frames, _ = r.Frames(frames[:0], a)
 		_ = object.Guard(func() error {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -73,7 +73,7 @@ func TestSectionsOfARelocatableFileAreToldApart(t *testing.T) {
 			if inlined == 0 {
 				t.Error("no inlined call was compared")
 			}
-			if frames, err := apart.Frames([]symbol.Frame{}, 1<<20); len(frames) != 0 || err != nil {
+			if frames, err := apart.Frames([]trace.Symbol{}, 1<<20); len(frames) != 0 || err != nil {
 				t.Errorf("behind all sections: frames %+v, error %v, want none", frames, err)
 			}
 		})

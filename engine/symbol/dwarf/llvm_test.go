@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
 )
@@ -199,7 +199,7 @@ func llvmFrames(t testing.TB, path string, addresses []uint64) [][]llvmFrame {
 }
 
 // asLLVM writes frames as llvm-symbolizer does.
-func asLLVM(frames []symbol.Frame) []llvmFrame {
+func asLLVM(frames []trace.Symbol) []llvmFrame {
 	list := []llvmFrame{}
 	for _, f := range frames {
 		x := llvmFrame{

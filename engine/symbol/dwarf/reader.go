@@ -23,7 +23,7 @@ import (
 	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
@@ -153,7 +153,7 @@ func (r *Reader) Problems() []string {
 // sections of code that is large enough, as it is for llvm-symbolizer. Where a unit has
 // only a line table (assembly, a split unit whose file is missing) the one frame has a
 // position and no name. An error names the unit.
-func (r *Reader) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
+func (r *Reader) Frames(dst []trace.Symbol, address uint64) ([]trace.Symbol, error) {
 	if r.main.layout == nil {
 		if frames, err := r.FramesIn(dst, address, Entry{}); err == nil && len(frames) > len(dst) {
 			return frames, nil
@@ -166,19 +166,19 @@ func (r *Reader) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, err
 // function whose linkage name looks mangled. Where several functions share code, name and
 // position may be of different ones, as in other tools: llvm-symbolizer takes the position
 // of the first sequence of the line table, addr2line that of the last.
-func (r *Reader) RawFrames(dst []symbol.Frame, address uint64, isFirst bool) ([]symbol.Frame, error) {
+func (r *Reader) RawFrames(dst []trace.Symbol, address uint64, isFirst bool) ([]trace.Symbol, error) {
 	return r.framesAt(dst, address, &frameStyle{give: (*functionName).giveRaw, isFirst: isFirst})
 }
 
 // frameStyle is a tool's style of frames.
 type frameStyle struct {
-	give    func(n *functionName, f *symbol.Frame) // puts a function's name into a frame
-	isFirst bool                                   // take the first of the sequences at one address, not the last
+	give    func(n *functionName, f *trace.Symbol) // puts a function's name into a frame
+	isFirst bool                                     // take the first of the sequences at one address, not the last
 }
 
 var ownFrameStyle = frameStyle{give: (*functionName).give}
 
-func (r *Reader) framesAt(dst []symbol.Frame, address uint64, style *frameStyle) ([]symbol.Frame, error) {
+func (r *Reader) framesAt(dst []trace.Symbol, address uint64, style *frameStyle) ([]trace.Symbol, error) {
 	before := len(dst)
 	base := uint64(0)
 	if l := r.main.layout; l != nil {
@@ -203,7 +203,7 @@ func (r *Reader) framesAt(dst []symbol.Frame, address uint64, style *frameStyle)
 	return dst, nil
 }
 
-func (r *Reader) frames(dst []symbol.Frame, address uint64, style *frameStyle) ([]symbol.Frame, error) {
+func (r *Reader) frames(dst []trace.Symbol, address uint64, style *frameStyle) ([]trace.Symbol, error) {
 	n := len(dst)
 	err := r.maps(func(m *unitMap) (isFound bool, err error) {
 		dst, err = r.framesBy(m, dst, address, style)
@@ -214,7 +214,7 @@ func (r *Reader) frames(dst []symbol.Frame, address uint64, style *frameStyle) (
 
 // framesBy tries the units that a map names. A unit that knows the function is preferred to
 // one that has only a line.
-func (r *Reader) framesBy(m *unitMap, dst []symbol.Frame, address uint64, style *frameStyle) ([]symbol.Frame, error) {
+func (r *Reader) framesBy(m *unitMap, dst []trace.Symbol, address uint64, style *frameStyle) ([]trace.Symbol, error) {
 	var failed error
 	n := len(dst)
 	r.main.candidates(m, address, maxCandidates, func(u *unit) bool {
@@ -234,8 +234,8 @@ func (r *Reader) framesBy(m *unitMap, dst []symbol.Frame, address uint64, style 
 }
 
 // chain appends the frames of one unit.
-func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64, style *frameStyle) ([]symbol.Frame, error) {
-	place := symbol.Frame{}
+func (r *Reader) chain(dst []trace.Symbol, b *body, address uint64, style *frameStyle) ([]trace.Symbol, error) {
+	place := trace.Symbol{}
 	known := r.place(&place, b, address, style.isFirst)
 	holder, f, err := r.functionAt(b, address)
 	if err != nil {
@@ -252,7 +252,7 @@ func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64, style *frame
 
 // chainIn appends the frames of a function at an address whose position is known; b is the
 // unit that has the lines.
-func (r *Reader) chainIn(dst []symbol.Frame, holder *body, f *function, place symbol.Frame, b *body, address uint64, style *frameStyle) ([]symbol.Frame, error) {
+func (r *Reader) chainIn(dst []trace.Symbol, holder *body, f *function, place trace.Symbol, b *body, address uint64, style *frameStyle) ([]trace.Symbol, error) {
 	x, err := holder.inlinesOf(f)
 	if err != nil {
 		return dst, err
@@ -270,7 +270,7 @@ func (r *Reader) chainIn(dst []symbol.Frame, holder *body, f *function, place sy
 			inner.Start, err = holder.address(&call.low)
 			inner.HasStart = err == nil
 		}
-		dst = append(dst, symbol.Frame{Line: int(call.line), Column: int(call.column), Discriminator: uint64(call.discriminator)})
+		dst = append(dst, trace.Symbol{Line: int(call.line), Column: int(call.column), Discriminator: uint64(call.discriminator)})
 		b.fileName(uint64(call.file)).give(&dst[len(dst)-1])
 	}
 	name, err := r.functionName(holder, holder.offset+uint64(f.offset))
@@ -333,25 +333,25 @@ func (t *abbrevTable) hasScopes() bool {
 }
 
 // give puts a function's name into a frame.
-func (n *functionName) give(f *symbol.Frame) {
+func (n *functionName) give(f *trace.Symbol) {
 	n.giveRaw(f)
 	f.Function, f.LinkageName = n.names()
 	f.IsDecoded = n.decoded != ""
 }
 
-func (n *functionName) giveRaw(f *symbol.Frame) {
+func (n *functionName) giveRaw(f *trace.Symbol) {
 	f.Function, f.LinkageName, f.Name = n.readable, n.linkage, n.name
 	f.StartFile, f.StartLine, f.ImplicitStartFile = n.file, n.line, n.isFileImplicit
 }
 
 // give puts a file into a frame.
-func (n *fileName) give(f *symbol.Frame) {
+func (n *fileName) give(f *trace.Symbol) {
 	f.File, f.CompDir, f.Source, f.SourceMD5 = n.path, n.compDir, n.source, n.md5
 }
 
 // place sets the position of an address by the line table. Faults of the table become
 // problems: names need no positions.
-func (r *Reader) place(f *symbol.Frame, b *body, address uint64, isFirst bool) (known bool) {
+func (r *Reader) place(f *trace.Symbol, b *body, address uint64, isFirst bool) (known bool) {
 	t, err := b.lineTable()
 	if err != nil {
 		r.failedUnit(b.unit, err)
@@ -364,7 +364,7 @@ func (r *Reader) place(f *symbol.Frame, b *body, address uint64, isFirst bool) (
 }
 
 // giveRow sets the position by a row of a unit's line table.
-func (r *Reader) giveRow(f *symbol.Frame, b *body, t *lineTable, row *row) (known bool) {
+func (r *Reader) giveRow(f *trace.Symbol, b *body, t *lineTable, row *row) (known bool) {
 	if uint64(row.file) >= uint64(len(t.files)) {
 		return false
 	}

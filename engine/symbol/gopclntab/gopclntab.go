@@ -19,6 +19,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // ErrNoTable is returned for an object without .gopclntab.
@@ -332,7 +333,7 @@ func zigzag(v uint32) int32 { return int32(v>>1) ^ -int32(v&1) }
 
 // Frames appends the frames at an ELF virtual address; see symbol.Source. An error tells
 // which part of the table is wrong.
-func (t *Table) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
+func (t *Table) Frames(dst []trace.Symbol, address uint64) ([]trace.Symbol, error) {
 	before := len(dst)
 	err := object.Guard(func() (err error) {
 		dst, err = t.frames(dst, address)
@@ -344,7 +345,7 @@ func (t *Table) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, erro
 	return dst, nil
 }
 
-func (t *Table) frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
+func (t *Table) frames(dst []trace.Symbol, address uint64) ([]trace.Symbol, error) {
 	f, ok, err := t.find(address)
 	if err != nil || !ok {
 		return dst, err
@@ -353,7 +354,7 @@ func (t *Table) frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, erro
 	if _, ok := t.value(&f, f.pcln, address); !ok && f.pcln != 0 {
 		return dst, nil
 	}
-	outer := symbol.Frame{Function: t.text(f.name), StartLine: int(max(f.line, 0)), Start: f.start, HasStart: true}
+	outer := trace.Symbol{Function: t.text(f.name), StartLine: int(max(f.line, 0)), Start: f.start, HasStart: true}
 	before := len(dst)
 	tree := t.tree(t.gofunc, &f)
 	for range maxInline {
@@ -366,7 +367,7 @@ func (t *Table) frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, erro
 		if !ok {
 			return append(dst[:before], outer), nil
 		}
-		frame := symbol.Frame{}
+		frame := trace.Symbol{}
 		frame.File, frame.Line = t.position(&f, address)
 		frame.Function, frame.StartLine, frame.Inlined = t.text(call.name), int(max(call.line, 0)), true
 		dst = append(dst, frame)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 const (
@@ -30,7 +31,7 @@ type scope struct {
 	// Of a DILexicalBlockFile.
 	discriminator uint64
 	err           error // why the fields are empty
-	frame         symbol.Frame
+	frame         trace.Symbol
 	id            string
 }
 
@@ -158,9 +159,9 @@ func (m *Module) readScope(r Ref) *scope {
 }
 
 // functionFrame returns the names and the declaration of a DISubprogram.
-func (m *Module) functionFrame(n *Node) symbol.Frame {
+func (m *Module) functionFrame(n *Node) trace.Symbol {
 	name, linkage, line := n.Field("name"), m.linkageName(n), n.Field("line")
-	f := symbol.Frame{Name: name.str(), StartFile: m.file(n.Field("file")).path, StartLine: line.line()}
+	f := trace.Symbol{Name: name.str(), StartFile: m.file(n.Field("file")).path, StartLine: line.line()}
 	if linkage == "" {
 		f.Function = m.qualified(n)
 		return f
@@ -364,7 +365,7 @@ func (m *Module) position(f *Function, index int) symbol.Position {
 		p.Frames, p.Scopes = append(p.Frames, s.frame), append(p.Scopes, "")
 		return p
 	}
-	frame := symbol.Frame{Function: symbol.Demangle(p.Function)}
+	frame := trace.Symbol{Function: symbol.Demangle(p.Function)}
 	if frame.Function != p.Function {
 		frame.LinkageName = p.Function
 	}

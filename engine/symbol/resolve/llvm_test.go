@@ -14,6 +14,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/symbol/symtab"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -45,7 +46,7 @@ func textAddresses(t testing.TB, path string, n int) []uint64 {
 }
 
 // llvmChains asks llvm-symbolizer, names as they are in the file.
-func llvmChains(t testing.TB, path string, addresses []uint64) [][]symbol.Frame {
+func llvmChains(t testing.TB, path string, addresses []uint64) [][]trace.Symbol {
 	t.Helper()
 	var in strings.Builder
 	for _, a := range addresses {
@@ -56,11 +57,11 @@ func llvmChains(t testing.TB, path string, addresses []uint64) [][]symbol.Frame 
 	if len(blocks) != len(addresses) {
 		t.Fatalf("llvm-symbolizer gave %d answers, expected %d", len(blocks), len(addresses))
 	}
-	chains := make([][]symbol.Frame, len(blocks))
+	chains := make([][]trace.Symbol, len(blocks))
 	for i, block := range blocks {
 		lines := strings.Split(strings.TrimSpace(block), "\n")
 		for k := 0; k+1 < len(lines); k += 2 {
-			f := symbol.Frame{Function: lines[k]}
+			f := trace.Symbol{Function: lines[k]}
 			place := lines[k+1]
 			for _, to := range []*int{&f.Column, &f.Line} {
 				at := strings.LastIndexByte(place, ':')
@@ -85,8 +86,8 @@ const (
 )
 
 // compare sorts how a chain differs.
-func compare(got, want []symbol.Frame, aliases map[uint64][]string) string {
-	if len(got) == 0 && len(want) == 1 && want[0] == (symbol.Frame{Function: "??"}) {
+func compare(got, want []trace.Symbol, aliases map[uint64][]string) string {
+	if len(got) == 0 && len(want) == 1 && want[0] == (trace.Symbol{Function: "??"}) {
 		return same
 	}
 	if len(got) != len(want) {
@@ -160,7 +161,7 @@ func checkChains(t *testing.T, path string, o, debug *object.Object) map[string]
 	return classes
 }
 
-func chainText(frames []symbol.Frame) string {
+func chainText(frames []trace.Symbol) string {
 	var b strings.Builder
 	for _, f := range frames {
 		fmt.Fprintf(&b, "\n\t%s [%s] %s:%d:%d inlined=%v", f.Function, f.LinkageName, f.File, f.Line, f.Column, f.Inlined)

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // isFullerName reports whether the symbol at an address has a fuller name of the function
 // that DWARF has there: of a piece that the compiler cut out of the function or of a clone
 // (f.cold, f.part.0, f.isra.0), or, where DWARF has no linkage name, a mangled name of the
 // same function: gcc leaves the linkage names of static functions out.
-func isFullerName(s *symbol.Symbol, f *symbol.Frame) bool {
+func isFullerName(s *symbol.Symbol, f *trace.Symbol) bool {
 	name := f.LinkageName
 	if name == "" {
 		name = f.Function

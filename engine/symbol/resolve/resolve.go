@@ -15,6 +15,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/symbol/gopclntab"
 	"github.com/unwindd/unwindd/engine/symbol/symtab"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // maxProblems bounds the list of problems.
@@ -173,7 +174,7 @@ func (r *Resolver) Problems() []string {
 // The physical function has its name from DWARF, except where its symbol has a fuller one,
 // and where the compiler cut or cloned the function: the symbol tells that, and where the
 // piece begins.
-func (r *Resolver) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
+func (r *Resolver) Frames(dst []trace.Symbol, address uint64) ([]trace.Symbol, error) {
 	before := len(dst)
 	for _, s := range r.sources {
 		names := s.names()
@@ -196,7 +197,7 @@ func (r *Resolver) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, e
 
 // FramesIn is Frames for one of several functions with the same code, an entry of
 // dwarf.Reader.Equals.
-func (r *Resolver) FramesIn(dst []symbol.Frame, address uint64, function dwarf.Entry) []symbol.Frame {
+func (r *Resolver) FramesIn(dst []trace.Symbol, address uint64, function dwarf.Entry) []trace.Symbol {
 	dst, err := r.dwarf().FramesIn(dst, address, function)
 	r.Note(err)
 	return dst
@@ -204,7 +205,7 @@ func (r *Resolver) FramesIn(dst []symbol.Frame, address uint64, function dwarf.E
 
 // complete improves the physical function, the last of the frames at an address, by its
 // symbol.
-func (r *Resolver) complete(frames []symbol.Frame, address uint64) {
+func (r *Resolver) complete(frames []trace.Symbol, address uint64) {
 	last := &frames[len(frames)-1]
 	if last.Inlined || last.Equals > 0 {
 		return // the symbol may belong to another function with the same code
@@ -221,14 +222,14 @@ func (r *Resolver) complete(frames []symbol.Frame, address uint64) {
 
 // Complete improves a function that DWARF names at an address by its symbol, as Frames
 // does.
-func (r *Resolver) Complete(f *symbol.Frame, address uint64) {
+func (r *Resolver) Complete(f *trace.Symbol, address uint64) {
 	if s, ok := r.symbols().Function(address); ok {
 		completeName(f, &s)
 	}
 }
 
 // completeName improves the name of a physical function by its symbol.
-func completeName(last *symbol.Frame, s *symbol.Symbol) {
+func completeName(last *trace.Symbol, s *symbol.Symbol) {
 	if last.IsDecoded {
 		completeDecoded(last, s)
 		return
@@ -245,7 +246,7 @@ func completeName(last *symbol.Frame, s *symbol.Symbol) {
 
 // completeDecoded adds to a decoded name the part or the copy that the symbol names.
 // Compilers number nested functions.
-func completeDecoded(last *symbol.Frame, s *symbol.Symbol) {
+func completeDecoded(last *trace.Symbol, s *symbol.Symbol) {
 	rest, isPart := strings.CutPrefix(s.Name, last.LinkageName)
 	if !isPart || rest != "" && rest[0] != '.' {
 		return

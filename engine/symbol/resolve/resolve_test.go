@@ -14,14 +14,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 const small = "../dwarf/testdata/small5"
 
 // basic leaves out what frames have of declarations, which symbols do not change.
-func basic(frames []symbol.Frame) []symbol.Frame {
+func basic(frames []trace.Symbol) []trace.Symbol {
 	for i := range frames {
 		f := &frames[i]
 		f.Name, f.StartFile, f.StartLine, f.CompDir = "", "", 0, ""
@@ -34,15 +34,15 @@ func basic(frames []symbol.Frame) []symbol.Frame {
 
 func TestSymbolsGiveWhatDWARFLacks(t *testing.T) {
 	const file = "/src/small.cc"
-	inlined := symbol.Frame{Function: "outer::mix", File: file, Line: 11, Column: 3, Inlined: true}
+	inlined := trace.Symbol{Function: "outer::mix", File: file, Line: 11, Column: 3, Inlined: true}
 	tests := []struct {
 		address uint64
-		want    []symbol.Frame
+		want    []trace.Symbol
 	}{
 		// C linkage in a namespace: DWARF has no linkage name, the symbol is it.
-		{0x4000b0, []symbol.Frame{inlined, {
+		{0x4000b0, []trace.Symbol{inlined, {
 			Function: "outer::c_name", LinkageName: "c_name", Start: 0x4000b0, HasStart: true, File: file, Line: 14, Column: 68}}},
-		{0x4000d0, []symbol.Frame{{
+		{0x4000d0, []trace.Symbol{{
 			Function: "outer::work(int)", LinkageName: "_ZN5outer4workEi", Start: 0x4000d0, HasStart: true, File: file, Line: 18, Column: 21}}},
 		{0x3fffff, nil},
 	}
@@ -95,7 +95,7 @@ func TestDamagedDWARFDegradesToSymbolsAndSaysWhy(t *testing.T) {
 		{".debug_abbrev", 12, ".debug_"},
 		{".debug_line", 12, ".debug_line: table at 0x0"},
 	}
-	want := []symbol.Frame{{Function: "outer::work(int)", LinkageName: "_ZN5outer4workEi", Start: 0x4000d0, HasStart: true}}
+	want := []trace.Symbol{{Function: "outer::work(int)", LinkageName: "_ZN5outer4workEi", Start: 0x4000d0, HasStart: true}}
 	for _, test := range tests {
 		t.Run(fmt.Sprint(test.section, test.from), func(t *testing.T) {
 			r := New(damaged(t, test.section, test.from), nil)

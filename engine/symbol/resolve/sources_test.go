@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // made is a source of one function.
@@ -18,12 +19,12 @@ type made struct {
 	asked int
 }
 
-func (m *made) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
+func (m *made) Frames(dst []trace.Symbol, address uint64) ([]trace.Symbol, error) {
 	m.asked++
 	if _, ok := m.Function(address); !ok {
 		return dst, m.err
 	}
-	return append(dst, symbol.Frame{Function: m.is.Name, Start: m.is.Start, HasStart: true}), m.err
+	return append(dst, trace.Symbol{Function: m.is.Name, Start: m.is.Start, HasStart: true}), m.err
 }
 
 func (m *made) Function(address uint64) (symbol.Symbol, bool) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // lineState is the position of the last OpLine or DebugLine. OpLine names a file by an
@@ -136,7 +137,7 @@ func (m *Module) Positions() iter.Seq[symbol.Position] {
 		for i := range m.functions {
 			f := &m.functions[i]
 			var last place
-			var frames []symbol.Frame
+			var frames []trace.Symbol
 			var scopes []string
 			more := true
 			m.walk(f, func(s step) bool {
@@ -186,8 +187,8 @@ func (m *Module) Calls() iter.Seq[symbol.Call] {
 }
 
 // frames are the function at a place and the functions it was inlined into.
-func (m *Module) frames(f *function, p place) (frames []symbol.Frame, scopes []string) {
-	first := symbol.Frame{Line: int(p.line), Column: int(p.column)}
+func (m *Module) frames(f *function, p place) (frames []trace.Symbol, scopes []string) {
+	first := trace.Symbol{Line: int(p.line), Column: int(p.column)}
 	first.File, first.Source = m.file(p.file)
 	scope, inlined := p.scope, p.inlined
 	for {
@@ -208,7 +209,7 @@ func (m *Module) frames(f *function, p place) (frames []symbol.Frame, scopes []s
 		if call == nil {
 			return frames, scopes
 		}
-		first = symbol.Frame{Line: m.line(call, "Line"), Column: m.line(call, "Column")}
+		first = trace.Symbol{Line: m.line(call, "Line"), Column: m.line(call, "Column")}
 		scope, _ = call.id("Scope")
 		if m.find(scope) != nil {
 			first.File, first.Source = m.file(m.infos[m.byID[scope]].source)
@@ -222,7 +223,7 @@ func (m *Module) frames(f *function, p place) (frames []symbol.Frame, scopes []s
 }
 
 // describeFrame fills a frame with the function that a scope is in.
-func (m *Module) describeFrame(frame *symbol.Frame, f *function, scope uint32) {
+func (m *Module) describeFrame(frame *trace.Symbol, f *function, scope uint32) {
 	info := m.infos[m.byID[scope]]
 	frame.Discriminator = info.discriminator
 	if info.function < 0 {

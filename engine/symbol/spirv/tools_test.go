@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -115,7 +116,7 @@ func chain(p *symbol.Position) string {
 	return strings.Join(parts, " < ")
 }
 
-func lineText(f *symbol.Frame) string {
+func lineText(f *trace.Symbol) string {
 	switch {
 	case f.Line == 0:
 		return ""

@@ -14,6 +14,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // Table has the functions of one code object, by address. It implements symbol.Source, does
@@ -344,12 +345,12 @@ func (t *Table) find(address uint64) *entry {
 // Frames appends one frame for the function that contains an ELF virtual address. It has no
 // line; a local function has the file of its STT_FILE symbol, without a directory. The
 // error is always nil.
-func (t *Table) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
+func (t *Table) Frames(dst []trace.Symbol, address uint64) ([]trace.Symbol, error) {
 	e := t.find(address)
 	if e == nil {
 		return dst, nil
 	}
-	f := symbol.Frame{Start: e.start, HasStart: true, File: e.file}
+	f := trace.Symbol{Start: e.start, HasStart: true, File: e.file}
 	f.Function, f.LinkageName = Names(e.name)
 	return append(dst, f), nil
 }

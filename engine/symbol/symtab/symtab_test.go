@@ -15,6 +15,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -183,7 +184,7 @@ func TestFramesAreDemangled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []symbol.Frame{{Function: "n::f(int)", LinkageName: "_ZN1n1fEi", Start: 0x10, HasStart: true, File: "f.cc"}}
+	want := []trace.Symbol{{Function: "n::f(int)", LinkageName: "_ZN1n1fEi", Start: 0x10, HasStart: true, File: "f.cc"}}
 	if diff := cmp.Diff(want, frames); diff != "" {
 		t.Error(diff)
 	}

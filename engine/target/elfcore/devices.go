@@ -13,6 +13,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -72,7 +73,7 @@ func (c *Core) openNotes(owner string, reader NoteReader, notes []sdk.Note) {
 	if a.Kind == "" && len(a.Threads) == 0 && len(a.Objects) == 0 {
 		return
 	}
-	c.kind = target.Kind(a.Kind)
+	c.kind = trace.Kind(a.Kind)
 	d := devices{Core: c, description: reader.Description(), answer: a}
 	if c.ofDevices == nil {
 		c.ofDevices = map[string]*sdk.Description{}
@@ -133,11 +134,11 @@ func (d *devices) addThreads() {
 		taken[th.ID] = true
 	}
 	launches := d.launches()
-	threads, waves := make([]target.Thread, len(list)), make([]sdk.Wave, len(list))
+	threads, waves := make([]trace.Thread, len(list)), make([]sdk.Wave, len(list))
 	d.process.threads = slices.Grow(d.process.threads, len(list))
 	for i := range list {
 		info, th := &list[i], &threads[i]
-		*th = target.Thread{
+		*th = trace.Thread{
 			Handle: uint64(len(d.process.threads)), ID: info.ID, Name: info.Name, Arch: d.description.Name, Processor: info.Processor,
 			Crashed: info.HasCrashed, IsRunning: info.IsRunning, Stop: stopOf(&info.Stop), Registers: info.Registers, Saved: info.Saved,
 			Problem: info.Problem, Lanes: info.Lanes, Spaces: info.Spaces, Memory: info.Memory, LaunchedBy: launches[info.Wave.Dispatch],
@@ -150,7 +151,7 @@ func (d *devices) addThreads() {
 			th.Wave = &waves[i]
 		}
 		if info.LauncherThread != "" {
-			th.LaunchedBy = &target.Launch{Thread: info.LauncherThread, Kind: info.LaunchKind, Evidence: info.LaunchEvidence}
+			th.LaunchedBy = &trace.Launch{Thread: info.LauncherThread, Kind: info.LaunchKind, Evidence: info.LaunchEvidence}
 		}
 		d.process.threads = append(d.process.threads, th)
 	}
@@ -161,23 +162,23 @@ func (d *devices) addThreads() {
 
 // launches returns the launch of the threads of each dispatch by its ID: by a thread of the
 // process, perhaps the thread that waits for it.
-func (d *devices) launches() map[string]*target.Launch {
-	launches := make(map[string]*target.Launch, len(d.answer.Dispatches))
+func (d *devices) launches() map[string]*trace.Launch {
+	launches := make(map[string]*trace.Launch, len(d.answer.Dispatches))
 	for i := range d.answer.Dispatches {
 		dispatch := &d.answer.Dispatches[i]
-		launches[dispatch.ID] = &target.Launch{
-			Kind: "dispatch", Evidence: target.LaunchQueue, Signal: dispatch.Signal, WaitFunctions: d.answer.WaitFunctions,
+		launches[dispatch.ID] = &trace.Launch{
+			Kind: "dispatch", Evidence: trace.LaunchQueue, Signal: dispatch.Signal, WaitFunctions: d.answer.WaitFunctions,
 		}
 	}
 	return launches
 }
 
-func stopOf(s *sdk.ThreadStop) *target.Stop {
+func stopOf(s *sdk.ThreadStop) *trace.Stop {
 	reason, ok := sdk.FindStopReason(s.Reason)
 	if !ok {
 		return nil
 	}
-	stop := &target.Stop{Reason: s.Reason, Details: s.Details, PCExact: s.IsPCExact, HasPCExact: s.HasPCExact}
+	stop := &trace.Stop{Reason: s.Reason, Details: s.Details, PCExact: s.IsPCExact, HasPCExact: s.HasPCExact}
 	// For a reason that has no address or trap ID, the details alone have it.
 	if reason.HasAddress {
 		stop.Address, stop.HasAddress = s.Address, s.HasAddress
@@ -205,7 +206,7 @@ func (d *devices) addObjects() {
 // addObject adds a code object. If neither its file nor its file image is available, its loaded
 // image is read.
 func (d *devices) addObject(described *sdk.TargetObject) {
-	mod := &target.Module{LoadedModule: target.LoadedModule{Path: described.URI, Arch: d.description.Name}}
+	mod := &target.Module{Module: trace.Module{Path: described.URI, Arch: d.description.Name}}
 	im, hasHeaders := d.loadedImage(described.Bias)
 	var loaded *image
 	if hasHeaders {

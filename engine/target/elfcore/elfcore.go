@@ -22,6 +22,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -43,7 +44,7 @@ type Options struct {
 	// Kind is target.LiveProcess if New reads the copy of a live process; "" is
 	// target.ELFCore. NT_FILE lists all mappings of such a process, so the list of its
 	// dynamic loader, which is not among the copied memory, is not read.
-	Kind target.Kind
+	Kind trace.Kind
 	// Devices is the path of a second core, with the memory of processors beside the CPU
 	// and notes about them; "" looks for one beside the core.
 	Devices string
@@ -74,8 +75,8 @@ type Core struct {
 	silenced     int  // number of problems beyond maxProblems
 	hasSoughtExe bool // the executable was looked for
 	hasUnread    bool // there is state that no reader here understands
-	kind         target.Kind
-	info         target.Devices
+	kind         trace.Kind
+	info         trace.Devices
 	ofDevices    map[string]*sdk.Description // of the architectures of their threads
 }
 
@@ -140,7 +141,7 @@ func (c *Core) read(data []byte, options Options) error {
 	if err != nil {
 		return err
 	}
-	c.header, c.kind = header, cmp.Or(options.Kind, target.ELFCore)
+	c.header, c.kind = header, cmp.Or(options.Kind, trace.ELFCore)
 	c.addProblems(problems)
 	c.memory, problems = newMemory(data, &c.header)
 	c.addProblems(problems)
@@ -204,7 +205,7 @@ func (c *Core) describe(options Options) (unread string) {
 
 // noun returns the word for the target in messages.
 func (c *Core) noun() string {
-	if c.kind == target.LiveProcess {
+	if c.kind == trace.LiveProcess {
 		return "copy"
 	}
 	return "core"
@@ -226,8 +227,8 @@ func (c *Core) addProblems(problems []string) {
 }
 
 // Info describes the process as a whole.
-func (c *Core) Info() target.Info {
-	return target.Info{
+func (c *Core) Info() trace.Target {
+	return trace.Target{
 		Kind:            c.kind,
 		Path:            c.path,
 		Signal:          c.process.signal,
@@ -247,7 +248,7 @@ func (c *Core) Modules() []*target.Module { return c.modules }
 
 // Threads returns the threads in the core's order: writers put the thread that took the signal
 // first.
-func (c *Core) Threads() []*target.Thread { return c.process.threads }
+func (c *Core) Threads() []*trace.Thread { return c.process.threads }
 
 // MemorySize returns the size of the core, which has the stacks of all threads.
 func (c *Core) MemorySize() uint64 {
@@ -260,7 +261,7 @@ func (c *Core) MemorySize() uint64 {
 
 // ReadScoped reads a thread's instance of an address space, at the place that the thread's
 // Memory gives.
-func (c *Core) ReadScoped(space locexpr.AddressSpace, thread *target.Thread, address uint64, buf []byte) (int, error) {
+func (c *Core) ReadScoped(space locexpr.AddressSpace, thread *trace.Thread, address uint64, buf []byte) (int, error) {
 	if space == locexpr.DefaultSpace || thread == nil {
 		return c.ReadMemory(space, address, buf)
 	}

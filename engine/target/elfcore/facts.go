@@ -6,17 +6,18 @@ import (
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // facts returns the facts that the notes have about the process.
-func (c *Core) facts() *target.Facts {
+func (c *Core) facts() *trace.Facts {
 	p := &c.process
-	f := &target.Facts{
-		Process: target.Process{ID: p.pid, User: p.user, Executable: p.name, Command: p.command, Main: p.auxv[atEntry]},
-		System:  target.System{OS: "Linux", Arch: c.header.arch()},
+	f := &trace.Facts{
+		Process: trace.Process{ID: p.pid, User: p.user, Executable: p.name, Command: p.command, Main: p.auxv[atEntry]},
+		System:  trace.System{OS: "Linux", Arch: c.header.arch()},
 	}
-	if c.kind != target.ELFCore && c.kind != target.LiveProcess {
-		f.System = target.System{}
+	if c.kind != trace.ELFCore && c.kind != trace.LiveProcess {
+		f.System = trace.System{}
 	}
 	if p.signal == 0 {
 		return f
@@ -25,7 +26,7 @@ func (c *Core) facts() *target.Facts {
 	if name == "" {
 		name = fmt.Sprintf("signal %d", p.signal)
 	}
-	f.Crash = &target.Crash{
+	f.Crash = &trace.Crash{
 		Name: target.SignalCrash(name, p.code), Address: p.fault, HasAddress: p.hasFault,
 		Code: p.code, HasCode: p.hasCode, Sender: p.sender, SystemCall: p.call,
 	}

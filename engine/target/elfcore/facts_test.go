@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // TestFactsAreWhatTheNotesSay has a core of a process that accessed what it had not mapped.
@@ -23,10 +23,10 @@ func TestFactsAreWhatTheNotesSay(t *testing.T) {
 	notes = b.note(notes, coreOwner, ntAUXV, b.words(nil, atEntry, 0x401040, 0, 0))
 	b.parts = []part{{typ: elf.PT_NOTE, data: notes}}
 	c := openBytes(t, b.numbers, b.core())
-	want := &target.Facts{
-		Process: target.Process{ID: 12, Executable: "server", Command: "./server --port 80", Main: 0x401040, User: new(uint32)},
-		System:  target.System{OS: "Linux", Arch: c.header.arch()},
-		Crash:   &target.Crash{Name: "SIGSEGV / SEGV_MAPERR", Address: 0xdead, HasAddress: true, Thread: "10", Code: 1, HasCode: true},
+	want := &trace.Facts{
+		Process: trace.Process{ID: 12, Executable: "server", Command: "./server --port 80", Main: 0x401040, User: new(uint32)},
+		System:  trace.System{OS: "Linux", Arch: c.header.arch()},
+		Crash:   &trace.Crash{Name: "SIGSEGV / SEGV_MAPERR", Address: 0xdead, HasAddress: true, Thread: "10", Code: 1, HasCode: true},
 	}
 	if diff := cmp.Diff(want, c.Info().Facts); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -7,7 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // The note with the state of AMD's graphics processors (LLVM, User Guide for
@@ -81,7 +81,7 @@ func (c *Core) reportGraphics(isRead map[string]bool) {
 		c.problem("the core is of %s, and has no state of theirs that this version knows; %s", alone.what, alone.reader)
 	}
 	if elf.Machine(c.header.machine) == elf.EM_AMDGPU {
-		c.kind = target.ROCmCore
+		c.kind = trace.ROCmCore
 	}
 }
 

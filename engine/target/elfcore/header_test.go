@@ -15,6 +15,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -107,7 +108,7 @@ func TestCoresOfBothClassesAndByteOrders(t *testing.T) {
 			if diff := cmp.Diff("", problemsOf(c)); diff != "" {
 				t.Error(diff)
 			}
-			if got := c.Info(); got.Machine != uint16(b.machine) || got.Signal != 11 || got.Kind != target.ELFCore {
+			if got := c.Info(); got.Machine != uint16(b.machine) || got.Signal != 11 || got.Kind != trace.ELFCore {
 				t.Errorf("%+v", got)
 			}
 			if len(c.Threads()) != 1 {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -273,17 +274,17 @@ func TestStateOfGraphicsProcessorsIsSaid(t *testing.T) {
 		machine elf.Machine
 		note    []byte // nil: none
 		says    string // of the problems; "": none
-		kind    target.Kind
+		kind    trace.Kind
 	}{
-		"in the core of a process": {elf.EM_X86_64, whole, "the state of AMD's graphics processors (2 agents, 1 queue), which no plugin here reads: no waves are shown; ROCgdb reads it", target.ELFCore},
-		"by itself":                {elf.EM_AMDGPU, whole, "(2 agents, 1 queue), which no plugin here reads: no waves are shown; ROCgdb reads it, with the core of the process", target.ROCmCore},
-		"cut":                      {elf.EM_X86_64, whole[:100], "(2 agents, 1 queue, but cut: 100 bytes)", target.ELFCore},
-		"cut within its header":    {elf.EM_X86_64, whole[:39], "(cut: 39 bytes, expected at least 40)", target.ELFCore},
-		"of another version":       {elf.EM_X86_64, gpuNoteBytes(2, 1, 1), "(version 2, expected 1)", target.ELFCore},
-		"of sizes that wrap":       {elf.EM_X86_64, huge, "but cut", target.ELFCore},
-		"a core without the note":  {elf.EM_AMDGPU, nil, "has no state of theirs that this version knows; ROCgdb", target.ROCmCore},
-		"of CUDA":                  {elf.EM_CUDA, nil, "the core is of NVIDIA's graphics processors, and has no state of theirs that this version knows; cuda-gdb", target.ELFCore},
-		"a process":                {elf.EM_X86_64, nil, "", target.ELFCore},
+		"in the core of a process": {elf.EM_X86_64, whole, "the state of AMD's graphics processors (2 agents, 1 queue), which no plugin here reads: no waves are shown; ROCgdb reads it", trace.ELFCore},
+		"by itself":                {elf.EM_AMDGPU, whole, "(2 agents, 1 queue), which no plugin here reads: no waves are shown; ROCgdb reads it, with the core of the process", trace.ROCmCore},
+		"cut":                      {elf.EM_X86_64, whole[:100], "(2 agents, 1 queue, but cut: 100 bytes)", trace.ELFCore},
+		"cut within its header":    {elf.EM_X86_64, whole[:39], "(cut: 39 bytes, expected at least 40)", trace.ELFCore},
+		"of another version":       {elf.EM_X86_64, gpuNoteBytes(2, 1, 1), "(version 2, expected 1)", trace.ELFCore},
+		"of sizes that wrap":       {elf.EM_X86_64, huge, "but cut", trace.ELFCore},
+		"a core without the note":  {elf.EM_AMDGPU, nil, "has no state of theirs that this version knows; ROCgdb", trace.ROCmCore},
+		"of CUDA":                  {elf.EM_CUDA, nil, "the core is of NVIDIA's graphics processors, and has no state of theirs that this version knows; cuda-gdb", trace.ELFCore},
+		"a process":                {elf.EM_X86_64, nil, "", trace.ELFCore},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := little64()

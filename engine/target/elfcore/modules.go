@@ -14,6 +14,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // maxModules bounds the code objects of a process, each of which may be a file that is mapped
@@ -81,7 +82,7 @@ func (c *Core) findModules() {
 // readLinks reads the dynamic loader's entries, and sorts them by the address of their
 // PT_DYNAMIC.
 func (m *modules) readLinks() {
-	if m.kind == target.LiveProcess {
+	if m.kind == trace.LiveProcess {
 		return // NT_FILE has all
 	}
 	m.links = m.Core.links(&m.exe)
@@ -182,7 +183,7 @@ func (m *modules) add(name string, im *image, isExe bool, found *object.Found) {
 		found = &f
 	}
 	mod := &target.Module{
-		LoadedModule: target.LoadedModule{
+		Module: trace.Module{
 			Path:     strings.TrimSuffix(name, deletedSuffix),
 			BuildID:  im.buildID,
 			File:     found.File(),
@@ -258,14 +259,14 @@ func (m *modules) register(mod *target.Module) {
 }
 
 // segments returns the segments of an image as they were loaded.
-func (m *modules) segments(im *image) []target.Segment {
-	var list []target.Segment
+func (m *modules) segments(im *image) []trace.Segment {
+	var list []trace.Segment
 	for _, p := range im.programs {
 		if p.Type != elf.PT_LOAD || p.MemSize == 0 {
 			continue
 		}
 		start := m.header.mask(p.Address + im.bias)
-		list = append(list, target.Segment{
+		list = append(list, trace.Segment{
 			Address:    p.Address,
 			Size:       min(p.MemSize, m.header.mask(^uint64(0))-start),
 			Start:      start,
@@ -600,7 +601,7 @@ func (m *modules) fit(name string, offset uint64, o *object.Object, group []file
 // loader's entry; without an entry from the first mapping, which is right for
 // all except executables with fixed addresses.
 func (m *modules) addMissing(group []fileRange, problem string) {
-	mod := &target.Module{LoadedModule: target.LoadedModule{Path: group[0].path, Problem: problem}}
+	mod := &target.Module{Module: trace.Module{Path: group[0].path, Problem: problem}}
 	bias := group[0].start - group[0].offset
 	if l, ok := m.linkOf(group); ok {
 		bias = l.bias
@@ -610,7 +611,7 @@ func (m *modules) addMissing(group []fileRange, problem string) {
 	}
 	for _, r := range group {
 		s := m.memory.segment(r.start)
-		mod.Segments = append(mod.Segments, target.Segment{
+		mod.Segments = append(mod.Segments, trace.Segment{
 			Address:    m.header.mask(r.start - bias),
 			Size:       r.end - r.start,
 			Start:      r.start,
@@ -682,7 +683,7 @@ func (m *modules) addFromLinks() {
 				found.Tried = append(found.Tried, object.Attempt{Path: found.Path, Reason: found.Problem, Kind: object.Mismatched})
 			}
 		}
-		m.register(&target.Module{LoadedModule: target.LoadedModule{Path: name, Problem: found.Problem}, Tried: found.Tried})
+		m.register(&target.Module{Module: trace.Module{Path: name, Problem: found.Problem}, Tried: found.Tried})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // Some programs move their code to memory without a file, to have it in large pages: Chromium,
@@ -36,14 +37,14 @@ const maxCompared = 1 << 20
 // unless that memory has the bytes of the file.
 func (m *modules) keepMoved(mod *target.Module, im *image, name string) {
 	path := m.mappedPath(name, im)
-	isOfFile := func(s target.Segment) bool {
+	isOfFile := func(s trace.Segment) bool {
 		r := m.process.files.containing(s.Start)
 		return r != nil && r.path == path
 	}
 	if mod.Object == nil || !slices.ContainsFunc(mod.Segments, isOfFile) {
 		return // NT_FILE does not have it
 	}
-	var list []target.Segment
+	var list []trace.Segment
 	for _, s := range mod.Segments {
 		if !s.Executable {
 			list = append(list, s)
@@ -70,7 +71,7 @@ func (m *modules) keepMoved(mod *target.Module, im *image, name string) {
 }
 
 // appendPart appends a part of a segment, unless it is empty.
-func appendPart(list []target.Segment, s target.Segment, start, end uint64) []target.Segment {
+func appendPart(list []trace.Segment, s trace.Segment, start, end uint64) []trace.Segment {
 	if start >= end {
 		return list
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -49,12 +50,12 @@ type process struct {
 	hasInfo   bool
 	auxv      map[uint64]uint64
 	files     *fileRanges // nil without NT_FILE
-	threads   []*target.Thread
+	threads   []*trace.Thread
 	signal    int
 	code      int32 // si_code of signal
 	hasCode   bool
-	sender    *target.Sender
-	call      *target.SystemCall
+	sender    *trace.Sender
+	call      *trace.SystemCall
 	user      *uint32
 	fault     uint64
 	hasFault  bool
@@ -63,7 +64,7 @@ type process struct {
 
 // thread is a thread while its notes are read.
 type thread struct {
-	*target.Thread
+	*trace.Thread
 	lwp          int64
 	status       note
 	siginfo      []byte
@@ -85,7 +86,7 @@ func readProcess(h *coreHeader, notes []note, d *sdk.Description, unread string)
 		}
 		isStatus := nt.owner == coreOwner && nt.typ == ntPRSTATUS
 		if isStatus {
-			current = &thread{Thread: &target.Thread{}, status: nt, isByDebugger: p.hasInfo && len(threads) == 0}
+			current = &thread{Thread: &trace.Thread{}, status: nt, isByDebugger: p.hasInfo && len(threads) == 0}
 			if problem := h.readStatus(current); problem != "" {
 				problems = append(problems, problem)
 			}
@@ -238,7 +239,7 @@ func (p *process) finish(h *coreHeader, threads []*thread, d *sdk.Description, u
 				p.readSignalInfo(h, t.siginfo, t.Signal)
 			}
 			if reason, ok := target.StopOfSignal(h.machine, t.Signal); ok && p.hasFault {
-				t.Stop = &target.Stop{Reason: reason.Name}
+				t.Stop = &trace.Stop{Reason: reason.Name}
 				if reason.HasAddress {
 					t.Stop.Address, t.Stop.HasAddress = p.fault, true
 				}

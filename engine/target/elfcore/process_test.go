@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -138,15 +138,15 @@ func TestWhatACrashIs(t *testing.T) {
 			if info.Signal != test.signal || info.HasFaultAddress != test.fault || test.fault && info.FaultAddress != 0x1234 {
 				t.Errorf("signal %d, fault %v at %#x", info.Signal, info.HasFaultAddress, info.FaultAddress)
 			}
-			var stop *target.Stop
+			var stop *trace.Stop
 			switch test.stop {
 			case "":
 			case sdk.StopMathError: // its address is that of the instruction
-				stop = &target.Stop{Reason: test.stop}
+				stop = &trace.Stop{Reason: test.stop}
 			default:
-				stop = &target.Stop{Reason: test.stop, Address: 0x1234, HasAddress: true}
+				stop = &trace.Stop{Reason: test.stop, Address: 0x1234, HasAddress: true}
 			}
-			if diff := cmp.Diff([]*target.Stop{stop, nil}, []*target.Stop{c.Threads()[0].Stop, c.Threads()[1].Stop}); diff != "" {
+			if diff := cmp.Diff([]*trace.Stop{stop, nil}, []*trace.Stop{c.Threads()[0].Stop, c.Threads()[1].Stop}); diff != "" {
 				t.Errorf("why the threads stopped (-want +got):\n%s", diff)
 			}
 		})

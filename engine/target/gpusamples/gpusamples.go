@@ -18,7 +18,7 @@ package gpusamples
 import (
 	"errors"
 
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // ErrOtherForm is the error for a file that does not begin as files of a format do. The
@@ -58,8 +58,8 @@ type Facts struct {
 	// Clock is the name of the clock of all times ("CLOCK_BOOTTIME"); "" where it is
 	// unknown.
 	Clock      string
-	Events     []Event // by first appearance
-	States     []State // of waves as they were sampled; at most MaxStates
+	Events     []Event           // by first appearance
+	States     []trace.WaveState // of waves as they were sampled; at most MaxStates
 	Processes  []Process
 	Modules    []Module
 	Kernels    []Kernel
@@ -73,14 +73,6 @@ type Event struct {
 	Samples int
 	// Lanes is true where all its samples have an execution mask.
 	Lanes bool
-}
-
-// State is the activity of a sampled wave, or the reason why it waited.
-type State struct {
-	Name string // in the profiler's words, short and lower case: "waitcnt", "sbid"
-	// Stalled is true where the wave waited. Else it issued an instruction, or was
-	// active.
-	Stalled bool
 }
 
 // Process is a process that launched kernels.
@@ -109,7 +101,7 @@ type Module struct {
 	Processor    string
 	// Segments are the addresses at which it was loaded; none where they are unknown.
 	// Executable is not set.
-	Segments []target.Segment
+	Segments []trace.Segment
 }
 
 // Kernel is a function that is dispatched.

@@ -15,11 +15,12 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // Facts returns what the dump says apart from the state of its threads.
-func (d *Dump) Facts() *target.Facts {
-	f := &target.Facts{}
+func (d *Dump) Facts() *trace.Facts {
+	f := &trace.Facts{}
 	// Parts that were cut off meanwhile are left out.
 	_ = object.Guard(func() error {
 		f.Process, f.System, f.Crash = d.processFacts(), d.systemFacts(), d.crashFacts()
@@ -28,7 +29,7 @@ func (d *Dump) Facts() *target.Facts {
 		}
 		for i := range d.Handles {
 			h := &d.Handles[i]
-			f.Handles = append(f.Handles, target.Handle{Number: h.Handle, Type: h.Type, Name: h.Object})
+			f.Handles = append(f.Handles, trace.Handle{Number: h.Handle, Type: h.Type, Name: h.Object})
 		}
 		f.LastErrors = d.lastErrors()
 		f.Distribution, f.Limits, f.Mappings = distribution(d.Linux.LSBRelease), limits(d.Linux.Limits), len(d.Linux.Maps)
@@ -40,8 +41,8 @@ func (d *Dump) Facts() *target.Facts {
 	return f
 }
 
-func (d *Dump) processFacts() target.Process {
-	p := target.Process{Kept: time.Unix(int64(d.Header.Time), 0).UTC()}
+func (d *Dump) processFacts() trace.Process {
+	p := trace.Process{Kept: time.Unix(int64(d.Header.Time), 0).UTC()}
 	if d.Header.Time == 0 {
 		p.Kept = time.Time{}
 	}
@@ -76,12 +77,12 @@ func keys(text []byte, separator string) func(key string) string {
 	return func(key string) string { return all[key] }
 }
 
-func (d *Dump) systemFacts() target.System {
+func (d *Dump) systemFacts() trace.System {
 	s := d.System
 	if s == nil {
-		return target.System{}
+		return trace.System{}
 	}
-	y := target.System{
+	y := trace.System{
 		OS: s.OS(), Version: s.Version(), Build: strings.TrimSpace(s.ServicePack), Arch: s.Arch(), Platform: s.Platform,
 		CPU: s.describeCPU(), Processors: int(s.Processors),
 	}
@@ -156,8 +157,8 @@ var (
 
 // crashFacts describes the first exception; without one, the thread that requested the
 // dump.
-func (d *Dump) crashFacts() *target.Crash {
-	c := &target.Crash{}
+func (d *Dump) crashFacts() *trace.Crash {
+	c := &trace.Crash{}
 	switch {
 	case len(d.Exceptions) > 0:
 		x := &d.Exceptions[0]
@@ -186,7 +187,7 @@ func (d *Dump) crashFacts() *target.Crash {
 // the address. Crashpad has si_pid and si_uid as parameters of signals that the hardware
 // does not raise, and for SIGSYS the number of the system call and its architecture. For
 // signals that the hardware can raise, but a sender did, they are in the address.
-func (d *Dump) addSignalFacts(c *target.Crash, x *Exception) {
+func (d *Dump) addSignalFacts(c *trace.Crash, x *Exception) {
 	if os := d.os(); c.IsRequest || x.Flags == lldbFlags || os != LinuxOS && os != Android {
 		return
 	}
@@ -199,11 +200,11 @@ func (d *Dump) addSignalFacts(c *target.Crash, x *Exception) {
 		}
 	case len(p) < 2 || !strings.HasPrefix(name, "SIG"):
 	case name == "SIGSYS":
-		c.SystemCall = &target.SystemCall{Number: int32(p[0]), Arch: uint32(p[1]), Address: d.address(x.Address)} //nolint:gosec // their bits
+		c.SystemCall = &trace.SystemCall{Number: int32(p[0]), Arch: uint32(p[1]), Address: d.address(x.Address)} //nolint:gosec // their bits
 	case slices.Contains(timers, name) || c.Code > 0:
 	default:
 		c.HasCode = true
-		c.Sender = &target.Sender{ID: int32(p[0]), User: uint32(p[1])} //nolint:gosec // their bits
+		c.Sender = &trace.Sender{ID: int32(p[0]), User: uint32(p[1])} //nolint:gosec // their bits
 	}
 }
 
@@ -215,15 +216,15 @@ func (d *Dump) signalCode(x *Exception) (code int32, isKnown bool) {
 
 // senderAt returns the sender of a signal whose si_pid and si_uid are stored as an address;
 // 32 bits have only si_pid.
-func (d *Dump) senderAt(address uint64) *target.Sender {
+func (d *Dump) senderAt(address uint64) *trace.Sender {
 	first, second := uint32(address), uint32(address>>32) //nolint:gosec // its halves
 	if d.word() == 4 {
-		return &target.Sender{ID: int32(first), NoUser: true} //nolint:gosec // its bits
+		return &trace.Sender{ID: int32(first), NoUser: true} //nolint:gosec // its bits
 	}
 	if d.Order == binary.BigEndian {
 		first, second = second, first
 	}
-	return &target.Sender{ID: int32(first), User: second} //nolint:gosec // its bits
+	return &trace.Sender{ID: int32(first), User: second} //nolint:gosec // its bits
 }
 
 // hasInstruction reports whether the address of an exception that is not about memory is the
@@ -259,8 +260,8 @@ func (a *Assertion) String() string {
 	return strings.Join(parts, ", ")
 }
 
-func (d *Dump) unloadedFact(m *UnloadedModule) target.UnloadedModule {
-	return target.UnloadedModule{Name: m.Name, Base: m.Base, Size: uint64(m.Size), CodeID: fmt.Sprintf("%08X%x", m.Timestamp, m.Size)}
+func (d *Dump) unloadedFact(m *UnloadedModule) trace.UnloadedModule {
+	return trace.UnloadedModule{Name: m.Name, Base: m.Base, Size: uint64(m.Size), CodeID: fmt.Sprintf("%08X%x", m.Timestamp, m.Size)}
 }
 
 // lastErrors reads LastErrorValue of the thread environment blocks (TEB), which is
@@ -282,7 +283,7 @@ func (d *Dump) lastErrors() map[string]string {
 }
 
 // distribution reads /etc/lsb-release or /etc/os-release.
-func distribution(text []byte) *target.Distribution {
+func distribution(text []byte) *trace.Distribution {
 	if len(text) == 0 {
 		return nil
 	}
@@ -295,7 +296,7 @@ func distribution(text []byte) *target.Distribution {
 		}
 		return ""
 	}
-	return &target.Distribution{
+	return &trace.Distribution{
 		ID: first("DISTRIB_ID", "ID"), Release: first("DISTRIB_RELEASE", "VERSION_ID"),
 		Codename: first("DISTRIB_CODENAME", "VERSION_CODENAME"), Description: first("DISTRIB_DESCRIPTION", "PRETTY_NAME"),
 	}
@@ -303,16 +304,16 @@ func distribution(text []byte) *target.Distribution {
 
 // limits reads /proc/PID/limits, whose columns have two blanks between them at least:
 // the name, the soft limit, the hard limit, and a unit.
-func limits(text []byte) (list []target.Limit) {
+func limits(text []byte) (list []trace.Limit) {
 	for i, line := range strings.Split(string(text[:min(len(text), maxText)]), "\n") {
 		columns := slices.DeleteFunc(strings.Split(line, "  "), func(s string) bool { return strings.TrimSpace(s) == "" })
 		if i == 0 || len(columns) < 3 {
 			continue
 		}
-		l := target.Limit{Name: strings.ToValidUTF8(strings.TrimSpace(columns[0]), "\ufffd")}
+		l := trace.Limit{Name: strings.ToValidUTF8(strings.TrimSpace(columns[0]), "\ufffd")}
 		var errs [2]error
 		for j, n := range []*uint64{&l.Soft, &l.Hard} {
-			if *n = target.Unlimited; strings.TrimSpace(columns[1+j]) != "unlimited" {
+			if *n = trace.Unlimited; strings.TrimSpace(columns[1+j]) != "unlimited" {
 				*n, errs[j] = strconv.ParseUint(strings.TrimSpace(columns[1+j]), 10, 64)
 			}
 		}
@@ -327,11 +328,11 @@ func limits(text []byte) (list []target.Limit) {
 }
 
 // annotationFacts returns the texts of Crashpad.
-func (d *Dump) annotationFacts() (list []target.Annotation) {
+func (d *Dump) annotationFacts() (list []trace.Annotation) {
 	add := func(module string, annotations []Annotation) {
 		for i := range annotations {
 			if a := &annotations[i]; a.Type == AnnotationText {
-				list = append(list, target.Annotation{Module: module, Name: a.Name, Value: a.Text})
+				list = append(list, trace.Annotation{Module: module, Name: a.Name, Value: a.Text})
 			}
 		}
 	}
@@ -344,7 +345,7 @@ func (d *Dump) annotationFacts() (list []target.Annotation) {
 			continue
 		}
 		for _, text := range m.Crashpad.List {
-			list = append(list, target.Annotation{Module: m.Name, Value: text})
+			list = append(list, trace.Annotation{Module: m.Name, Value: text})
 		}
 		add(m.Name, m.Crashpad.Simple)
 		add(m.Name, m.Crashpad.Objects)

@@ -7,30 +7,30 @@ import (
 	"testing"
 	"time"
 
-	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/minidump/minidumptest"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 func TestFactsAreInBothByteOrders(t *testing.T) {
 	for _, order := range orders {
 		f := read(t, everything(order)).Facts()
-		same(t, "process", f.Process, target.Process{ID: 4242, Main: 0x400000, Created: time.Unix(1600000000, 0).UTC(), Kept: time.Unix(1700000000, 0).UTC()})
-		same(t, "system", f.System, target.System{
+		same(t, "process", f.Process, trace.Process{ID: 4242, Main: 0x400000, Created: time.Unix(1600000000, 0).UTC(), Kept: time.Unix(1700000000, 0).UTC()})
+		same(t, "system", f.System, trace.System{
 			OS: Windows, Version: "10.0.19045", Build: "Service Pack 9", Arch: ArchAMD64, Platform: 2, CPU: "family 6 model 58 stepping 9", Processors: 8,
 		})
-		same(t, "crash", f.Crash, &target.Crash{
+		same(t, "crash", f.Crash, &trace.Crash{
 			Name: "EXCEPTION_ACCESS_VIOLATION_WRITE", Address: 0x45, HasAddress: true, Thread: "7", Assertion: "p != NULL, main, main.c:12",
-			Access: target.AccessWrite, Parameters: []uint64{1, 0x45},
+			Access: trace.AccessWrite, Parameters: []uint64{1, 0x45},
 		})
-		same(t, "unloaded", f.Unloaded, []target.UnloadedModule{{Name: "gone.dll", Base: 0x700000, Size: 0x3000, CodeID: "000000053000"}})
-		same(t, "handles", f.Handles, []target.Handle{{Number: 0x44, Type: "File", Name: `\Device\Null`}})
-		same(t, "annotations", f.Annotations, []target.Annotation{
+		same(t, "unloaded", f.Unloaded, []trace.UnloadedModule{{Name: "gone.dll", Base: 0x700000, Size: 0x3000, CodeID: "000000053000"}})
+		same(t, "handles", f.Handles, []trace.Handle{{Number: 0x44, Type: "File", Name: `\Device\Null`}})
+		same(t, "annotations", f.Annotations, []trace.Annotation{
 			{Name: "prod", Value: "Thing"}, {Module: "old.dll", Value: "said"}, {Module: "old.dll", Name: "prod", Value: "Thing"},
 			{Module: "old.dll", Name: "why", Value: "because"},
 		})
 		l := read(t, linux(order)).Facts()
 		same(t, "Linux", []any{l.Process.Command, l.Crash.Name, l.Mappings, *l.Distribution, l.LastErrors == nil},
-			[]any{"crash -v", "SIGSEGV / SEGV_MAPERR", 2, target.Distribution{ID: "x"}, true})
+			[]any{"crash -v", "SIGSEGV / SEGV_MAPERR", 2, trace.Distribution{ID: "x"}, true})
 	}
 }
 
@@ -124,7 +124,7 @@ func TestWhatLibrariesOfMacOSLeftIsRead(t *testing.T) {
 		b.Stream(uint32(StreamMozMacCrashInfo), head, make([]byte, 16*8))
 		b.Stream(uint32(StreamMozMacBootArgs), uint32(StreamMozMacBootArgs), uint64(b.Text("-v debug=1")))
 		f := read(t, b).Facts()
-		same(t, "messages", f.Messages, []target.Message{
+		same(t, "messages", f.Messages, []trace.Message{
 			{Thread: 0x11, DialogMode: 0x22, AbortCause: 0x33, HasThread: true, HasAbortCause: true,
 				Module: "/usr/lib/libc", Text: "abort() called", Signature: "sig", Backtrace: "back", TextAgain: "again"},
 			{Thread: 0x44, DialogMode: 0x55, HasThread: true, Module: "/usr/lib/x", Text: "cut"},
@@ -163,14 +163,14 @@ func TestSendersOfSignals(t *testing.T) {
 		machine     uint16
 		code, flags uint32
 		isCrashpad  bool
-		want        *target.Sender
+		want        *trace.Sender
 		reason      string
 	}{
-		{amd64, 11, 0, true, &target.Sender{ID: pid, User: 1000}, "SIGSEGV: SI_USER"},
-		{amd64, 5, 0, true, &target.Sender{ID: pid, User: 1000}, "SIGTRAP: SI_USER"},
-		{x86, 11, 0, true, &target.Sender{ID: pid, NoUser: true}, "SIGSEGV: SI_USER"},
-		{amd64, 7, 0xfffffffa, false, &target.Sender{ID: pid, User: 1000}, "SIGBUS: SI_TKILL"},
-		{amd64, 4, 0xffffffff, false, &target.Sender{ID: pid, User: 1000}, "SIGILL: SI_QUEUE"},
+		{amd64, 11, 0, true, &trace.Sender{ID: pid, User: 1000}, "SIGSEGV: SI_USER"},
+		{amd64, 5, 0, true, &trace.Sender{ID: pid, User: 1000}, "SIGTRAP: SI_USER"},
+		{x86, 11, 0, true, &trace.Sender{ID: pid, NoUser: true}, "SIGSEGV: SI_USER"},
+		{amd64, 7, 0xfffffffa, false, &trace.Sender{ID: pid, User: 1000}, "SIGBUS: SI_TKILL"},
+		{amd64, 4, 0xffffffff, false, &trace.Sender{ID: pid, User: 1000}, "SIGILL: SI_QUEUE"},
 		{amd64, 11, 0, false, nil, "SIGSEGV: SI_USER, or si_code is not in the dump, at 0x3e800001267"},
 		{amd64, 11, 1, true, nil, "SIGSEGV: SEGV_MAPERR, at 0x3e800001267"},
 		{amd64, 11, 0xfffffffe, true, nil, "SIGSEGV: SI_TIMER"},

@@ -5,7 +5,7 @@ package minidump
 import (
 	"bytes"
 
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file reads the streams of macOS that Mozilla added to Breakpad
@@ -23,7 +23,7 @@ const (
 )
 
 // macMessages reads the messages that libraries of macOS left for a crash report.
-func (d *Dump) macMessages() (list []target.Message) {
+func (d *Dump) macMessages() (list []trace.Message) {
 	header := record{d.Data(StreamMozMacCrashInfo), d.Order}
 	count, start := header.u32(4), header.u32(8)
 	for i := range min(int(count), macRecords) {
@@ -31,7 +31,7 @@ func (d *Dump) macMessages() (list []target.Message) {
 		if problem != "" || len(r.b) == 0 || uint64(start) > uint64(len(r.b)) {
 			continue
 		}
-		m := target.Message{}
+		m := trace.Message{}
 		version := r.u64(8)
 		if m.HasThread = version >= macThreadVersion; m.HasThread {
 			m.Thread, m.DialogMode = r.u64(16), r.u64(24)

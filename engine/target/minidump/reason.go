@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // Reason is the meaning of an exception.
@@ -103,7 +104,7 @@ func (d *Dump) windowsReason(x *Exception) Reason {
 }
 
 // accesses are the values of an access violation's first parameter.
-var accesses = map[uint64]string{0: target.AccessRead, 1: target.AccessWrite, 8: target.AccessExecute}
+var accesses = map[uint64]string{0: trace.AccessRead, 1: trace.AccessWrite, 8: trace.AccessExecute}
 
 // signalReason reads the parts of a siginfo_t that Breakpad and Crashpad write: the
 // signal's number as code, si_code as flags, si_addr as address.

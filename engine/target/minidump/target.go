@@ -11,6 +11,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -34,11 +35,11 @@ type Target struct {
 	describe     func(arch string) (*sdk.Description, error)
 	descriptions map[string]described // by architecture
 
-	threads  []*target.Thread
+	threads  []*trace.Thread
 	modules  []*target.Module
 	files    target.FileBytes
 	regions  []region // by address; nil where the dump has no mappings
-	info     target.Info
+	info     trace.Target
 	problems []string
 }
 
@@ -89,8 +90,8 @@ func (t *Target) fill() {
 	t.addThreads()
 	t.addRegions()
 	t.addModules()
-	t.info = target.Info{
-		Kind: target.Minidump, Path: t.Path, Machine: elfMachines[t.arch()],
+	t.info = trace.Target{
+		Kind: trace.Minidump, Path: t.Path, Machine: elfMachines[t.arch()],
 		Problems: append(t.Dump.Problems(), t.problems...),
 		Facts:    t.Facts(),
 	}
@@ -153,7 +154,7 @@ func (t *Target) addThreads() {
 	}
 	for i := range t.Dump.Threads {
 		thread := &t.Dump.Threads[i]
-		th := &target.Thread{Handle: uint64(i), ID: strconv.FormatUint(uint64(thread.ID), 10), Name: thread.Name}
+		th := &trace.Thread{Handle: uint64(i), ID: strconv.FormatUint(uint64(thread.ID), 10), Name: thread.Name}
 		context := &thread.Context
 		if x := exceptions[thread.ID]; x != nil {
 			delete(exceptions, thread.ID) // not for another thread of the same ID
@@ -179,14 +180,14 @@ func (t *Target) addThreads() {
 }
 
 // addException sets the reason why a thread stopped.
-func (t *Target) addException(th *target.Thread, x *Exception) {
+func (t *Target) addException(th *trace.Thread, x *Exception) {
 	r := t.Reason(x)
 	th.Crashed = !r.IsRequest
 	if os := t.os(); th.Crashed && (os == LinuxOS || os == Android) && x.Code <= maxSignal {
 		th.Signal = int(x.Code)
 	}
 	if reason, ok := target.StopOfSignal(elfMachines[t.arch()], th.Signal); ok && r.HasAddress {
-		th.Stop = &target.Stop{Reason: reason.Name}
+		th.Stop = &trace.Stop{Reason: reason.Name}
 		if reason.HasAddress {
 			th.Stop.Address, th.Stop.HasAddress = r.Address, true
 		}
@@ -195,7 +196,7 @@ func (t *Target) addException(th *target.Thread, x *Exception) {
 
 // addRegisters reads a thread's registers by the context's layout in the architecture's
 // description.
-func (t *Target) addRegisters(th *target.Thread, c *Context, teb uint64) {
+func (t *Target) addRegisters(th *trace.Thread, c *Context, teb uint64) {
 	if c.format == nil {
 		th.Arch = t.arch()
 		_, _ = t.description(th.Arch) // adds the problem that there is none
@@ -247,11 +248,11 @@ var blockRegisters = map[system]string{
 
 // show sets the PC and the general registers of a thread whose architecture has no
 // plugin.
-func (c *Context) show(th *target.Thread) {
+func (c *Context) show(th *trace.Thread) {
 	th.PC, th.HasPC = c.PC()
 	for _, name := range c.format.general() {
 		if v, ok := c.Uint64(name); ok {
-			th.Named = append(th.Named, target.NamedRegister{Name: name, Bits: c.format.bits(), Value: v})
+			th.Named = append(th.Named, trace.NamedRegister{Name: name, Bits: c.format.bits(), Value: v})
 		}
 	}
 }
@@ -267,10 +268,10 @@ func (c *Context) has(offset int) bool {
 }
 
 // Info returns information about the process as a whole.
-func (t *Target) Info() target.Info { return t.info }
+func (t *Target) Info() trace.Target { return t.info }
 
 // Threads returns the threads in the dump's order.
-func (t *Target) Threads() []*target.Thread { return t.threads }
+func (t *Target) Threads() []*trace.Thread { return t.threads }
 
 // Modules returns the code objects that were loaded, by address.
 func (t *Target) Modules() []*target.Module { return t.modules }

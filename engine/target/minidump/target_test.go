@@ -15,6 +15,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/minidump/minidumptest"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -43,7 +44,7 @@ func openTarget(t *testing.T, b *minidumptest.Builder) *Target {
 	return state
 }
 
-func register(t *testing.T, th *target.Thread, name string) uint64 {
+func register(t *testing.T, th *trace.Thread, name string) uint64 {
 	t.Helper()
 	info, ok := x86_64.Description().RegisterByName(name)
 	if !ok {
@@ -84,7 +85,7 @@ func TestTheCrashedThreadHasTheRegistersOfTheException(t *testing.T) {
 	if !th.Crashed || th.Signal != 11 || register(t, th, "rip") != 0x3333 {
 		t.Errorf("thread 7: %+v", th)
 	}
-	want := &target.Stop{Reason: sdk.StopMemoryFault, Address: 0x45, HasAddress: true}
+	want := &trace.Stop{Reason: sdk.StopMemoryFault, Address: 0x45, HasAddress: true}
 	if d := cmp.Diff(want, th.Stop); d != "" {
 		t.Error(d)
 	}
@@ -94,7 +95,7 @@ func TestTheCrashedThreadHasTheRegistersOfTheException(t *testing.T) {
 		t.Error("ds is there, which the flags do not say")
 	}
 	info := state.Info()
-	if info.Kind != target.Minidump || info.Signal != 11 || info.FaultAddress != 0x45 || !info.HasFaultAddress || info.Machine != 62 || len(info.Problems) > 0 {
+	if info.Kind != trace.Minidump || info.Signal != 11 || info.FaultAddress != 0x45 || !info.HasFaultAddress || info.Machine != 62 || len(info.Problems) > 0 {
 		t.Errorf("%+v", info)
 	}
 }
@@ -165,7 +166,7 @@ func TestModulesAreNamedAsStoresKnowThem(t *testing.T) {
 	type seen struct {
 		path    string
 		id      string
-		symbols target.SymbolID
+		symbols trace.SymbolID
 	}
 	var got []seen
 	for _, m := range state.Modules() {
@@ -173,10 +174,10 @@ func TestModulesAreNamedAsStoresKnowThem(t *testing.T) {
 	}
 	want := []seen{
 		{`c:\app.exe`, "\x5a\x98\x32\xe5\x28\x72\x41\xc1\x83\x8e\xd9\x89\x14\xe9\xb7\xff\x00\x00\x00\x01",
-			target.SymbolID{DebugFile: "app.pdb", DebugID: "5A9832E5287241C1838ED98914E9B7FF1", CodeID: "45D35F6C2000"}},
-		{"old.dll", "\x45\xd3\x5f\x6c\x00\x00\x20\x00", target.SymbolID{DebugFile: "old.pdb", DebugID: "3C4D5E6F2", CodeID: "45D35F6C2000"}},
+			trace.SymbolID{DebugFile: "app.pdb", DebugID: "5A9832E5287241C1838ED98914E9B7FF1", CodeID: "45D35F6C2000"}},
+		{"old.dll", "\x45\xd3\x5f\x6c\x00\x00\x20\x00", trace.SymbolID{DebugFile: "old.pdb", DebugID: "3C4D5E6F2", CodeID: "45D35F6C2000"}},
 		{"libx.so", "\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x12\x13\x14",
-			target.SymbolID{DebugFile: "libx.so", DebugID: "0403020106050807090A0B0C0D0E0F100", CodeID: "45D35F6C2000"}},
+			trace.SymbolID{DebugFile: "libx.so", DebugID: "0403020106050807090A0B0C0D0E0F100", CodeID: "45D35F6C2000"}},
 	}
 	if d := cmp.Diff(want, got, cmp.AllowUnexported(seen{})); d != "" {
 		t.Error(d)
@@ -188,7 +189,7 @@ func TestModulesAreNamedAsStoresKnowThem(t *testing.T) {
 func TestModulesWithoutFilesAreWhereTheDumpSays(t *testing.T) {
 	state := openTarget(t, everything(binary.LittleEndian))
 	list := state.Modules()
-	want := [][]target.Segment{
+	want := [][]trace.Segment{
 		{{Address: 0, Size: 0x1000, Start: 0x400000, Executable: true}}, // as the region
 		{{Address: 0, Size: 0x2000, Start: 0x500000, Executable: true}}, // as nothing is said
 		{{Address: 0, Size: 0x2000, Start: 0x600000, Executable: true}},
@@ -234,7 +235,7 @@ func TestAModuleIsAsLargeAsWhatIsMappedOfItsFile(t *testing.T) {
 00024000-00025000 r--p 00002000 08:01 1 /usr/lib/twice.so
 00025000-00026000 r-xp 00000000 08:01 1 /usr/lib/twice.so
 `)
-	want := [][]target.Segment{
+	want := [][]trace.Segment{
 		{{Size: 0x1000, Start: 0x10000}, {Address: 0x1000, Size: 0x3000, Start: 0x11000, Executable: true}, {Address: 0x4000, Size: 0x1000, Start: 0x14000}},
 		{{Size: 0x1000, Start: 0x20000}, {Address: 0x1000, Size: 0x800, Start: 0x21000, Executable: true}},
 		{{Size: 0x1000, Start: 0x22000}, {Address: 0x1000, Size: 0x1000, Start: 0x23000, Executable: true}}, // up to the next module

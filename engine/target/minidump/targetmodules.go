@@ -11,6 +11,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // pageSize is the size of the smallest pages: the first mapping of a file begins at one.
@@ -26,7 +27,7 @@ func (t *Target) addModules() {
 	for i := range t.Dump.Modules {
 		recorded := &t.Dump.Modules[i]
 		m := &target.Module{
-			LoadedModule: target.LoadedModule{
+			Module: trace.Module{
 				Path:    recorded.Name,
 				BuildID: t.buildID(recorded),
 				Symbols: t.symbolID(recorded),
@@ -131,8 +132,8 @@ func (t *Target) findPart(recorded *Module, m *target.Module, found *object.Foun
 }
 
 // symbolID returns the IDs of a module in stores of symbol files.
-func (t *Target) symbolID(m *Module) target.SymbolID {
-	return target.SymbolID{DebugFile: object.LastPart(cmp.Or(m.Identity.File, m.Name)), DebugID: m.Identity.DebugID(), CodeID: t.CodeID(m)}
+func (t *Target) symbolID(m *Module) trace.SymbolID {
+	return trace.SymbolID{DebugFile: object.LastPart(cmp.Or(m.Identity.File, m.Name)), DebugID: m.Identity.DebugID(), CodeID: t.CodeID(m)}
 }
 
 // buildID returns the identity of a module's file: the build ID of an ELF file, of which
@@ -215,12 +216,12 @@ func isAsLoaded(o *object.Object) bool {
 
 // segments returns the addresses of a module's parts. Without a file they are the dump's
 // mappings, or the whole module, and addresses count from its base.
-func (t *Target) segments(o *object.Object, m *Module, bases map[uint64]bool) (list []target.Segment) {
+func (t *Target) segments(o *object.Object, m *Module, bases map[uint64]bool) (list []trace.Segment) {
 	if o != nil {
 		bias := m.Base - t.addressAt(o, m.Base)
 		for _, s := range o.Segments() {
 			if start := s.Address + bias; s.MemSize > 0 && start+s.MemSize > start {
-				list = append(list, target.Segment{Address: s.Address, Size: s.MemSize, Start: start, Executable: s.Flags&elf.PF_X != 0})
+				list = append(list, trace.Segment{Address: s.Address, Size: s.MemSize, Start: start, Executable: s.Flags&elf.PF_X != 0})
 			}
 		}
 		return list
@@ -231,10 +232,10 @@ func (t *Target) segments(o *object.Object, m *Module, bases map[uint64]bool) (l
 	}
 	for _, r := range t.regionsOf(m.Base, end) {
 		start, stop := max(r.start, m.Base), min(r.end, end)
-		list = append(list, target.Segment{Address: start - m.Base, Size: stop - start, Start: start, Executable: r.isExecutable})
+		list = append(list, trace.Segment{Address: start - m.Base, Size: stop - start, Start: start, Executable: r.isExecutable})
 	}
 	if list == nil {
-		list = []target.Segment{{Size: uint64(m.Size), Start: m.Base, Executable: true}}
+		list = []trace.Segment{{Size: uint64(m.Size), Start: m.Base, Executable: true}}
 	}
 	return list
 }

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/elfcore"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -33,8 +33,8 @@ type Options struct {
 // used concurrently.
 type Target struct {
 	*elfcore.Core
-	threads []*target.Thread
-	info    target.Info
+	threads []*trace.Thread
+	info    trace.Target
 	finder  object.Finder
 	stopped time.Duration
 	longest time.Duration
@@ -251,7 +251,7 @@ func open(c *copied, o *outline, options Options) (*Target, error) {
 	t.finder.Sysroot, t.finder.Elsewhere = o.root, o.elsewhere
 	var err error
 	t.Core, err = elfcore.New(fmt.Sprintf("/proc/%d", c.pid), c.image(o.status.name), elfcore.Options{
-		Finder: t.finder, Describe: options.Describe, Kind: target.LiveProcess,
+		Finder: t.finder, Describe: options.Describe, Kind: trace.LiveProcess,
 	})
 	if err != nil {
 		return nil, err
@@ -287,7 +287,7 @@ func (t *Target) describe(c *copied, o *outline) {
 		if !ok {
 			continue
 		}
-		t.threads = append(t.threads, &target.Thread{
+		t.threads = append(t.threads, &trace.Thread{
 			Handle: uint64(len(t.threads)), ID: strconv.Itoa(th.id), Name: o.names[th.id], Arch: arch, IsRunning: true,
 			Problem: fmt.Sprintf("it did not stop within %v: its state is %c, and a thread in an uninterruptible wait (D) stops after that", stopDeadline, state),
 		})
@@ -303,11 +303,11 @@ func (t *Target) describe(c *copied, o *outline) {
 
 // Info describes the process. Facts have its command line, its executable, when it started and
 // when it was stopped.
-func (t *Target) Info() target.Info { return t.info }
+func (t *Target) Info() trace.Target { return t.info }
 
 // Threads returns the threads in the order of their IDs. Threads that did not stop come last,
 // with a Problem.
-func (t *Target) Threads() []*target.Thread { return t.threads }
+func (t *Target) Threads() []*trace.Thread { return t.threads }
 
 // Finder returns the finder of the process's files.
 func (t *Target) Finder() object.Finder { return t.finder }

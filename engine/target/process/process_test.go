@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -151,7 +152,7 @@ func TestThreadsAreCopiedAndGoOn(t *testing.T) {
 	if len(info.Problems) > 0 {
 		t.Errorf("problems: %q", info.Problems)
 	}
-	if info.Kind != target.LiveProcess || info.Signal != 0 || info.Facts.Crash != nil {
+	if info.Kind != trace.LiveProcess || info.Signal != 0 || info.Facts.Crash != nil {
 		t.Errorf("kind %q, signal %d, crash %v", info.Kind, info.Signal, info.Facts.Crash)
 	}
 	f := info.Facts.Process
@@ -489,7 +490,7 @@ func TestAProcessThatExecutesAnotherProgram(t *testing.T) {
 					t.Errorf("thread %s: %s", th.ID, th.Problem)
 				}
 			}
-			if len(p.Info().Problems) > 0 && !slices.ContainsFunc(p.Threads(), func(th *target.Thread) bool { return isStarved(th.Problem) }) {
+			if len(p.Info().Problems) > 0 && !slices.ContainsFunc(p.Threads(), func(th *trace.Thread) bool { return isStarved(th.Problem) }) {
 				t.Errorf("problems: %q", p.Info().Problems)
 			}
 			_ = p.Close()

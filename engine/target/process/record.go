@@ -17,33 +17,9 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
-
-// RecordOptions sets how often a process is sampled.
-type RecordOptions struct {
-	Repeat int           // the number of moments
-	Every  time.Duration // from one moment to the next
-	// MaxBytes bounds the recording; 0 for no bound.
-	MaxBytes uint64
-}
-
-// Recorded describes a recording.
-type Recorded struct {
-	PID     int
-	Moments int // at which the process was stopped
-	Samples int // of threads
-	// Missed is the number of moments that passed while an earlier one was copied.
-	Missed int
-	// Stopped is how long the threads stood still in all, and Longest the longest time at
-	// one moment.
-	Stopped, Longest time.Duration
-	// Root is the directory that the paths of files are relative to, if the process has
-	// other mounts; else "". It is valid as long as the recording process lives.
-	Root string
-	// Problems are the reasons why the recording ended early, a sentence each.
-	Problems []string
-}
 
 // WallEvent is the name of the event of samples that are taken by wall-clock time.
 const WallEvent = "wall"
@@ -54,7 +30,7 @@ var errEnough = errors.New("enough")
 // recorder samples a process.
 type recorder struct {
 	files     Options
-	options   RecordOptions
+	options   trace.RecordOptions
 	out       *perfdata.Writer
 	copied    *copied
 	order     []uint32 // the registers of a sample, as PerfSample has them
@@ -63,7 +39,7 @@ type recorder struct {
 	names     map[int]*threadName
 	mapped    []mapping // already written
 	moment    uint64
-	recorded  Recorded
+	recorded  trace.Recorded
 }
 
 // threadName is the name of a thread when it was last read.
@@ -76,15 +52,15 @@ type threadName struct {
 // perf: a sample of every thread at every moment, with registers and stack. Its weight is the
 // time since the previous moment. The recording ends, complete, when the process ends or may no
 // longer be stopped.
-func Record(ctx context.Context, pid int, file io.WriteSeeker, files Options, options RecordOptions) (Recorded, error) {
+func Record(ctx context.Context, pid int, file io.WriteSeeker, files Options, options trace.RecordOptions) (trace.Recorded, error) {
 	s, err := readStatus(fmt.Sprintf("/proc/%d", pid))
 	if isGone(err) || pid <= 0 {
-		return Recorded{}, ended(pid)
+		return trace.Recorded{}, ended(pid)
 	}
 	if err != nil {
-		return Recorded{}, err
+		return trace.Recorded{}, err
 	}
-	r := &recorder{files: files, options: options, names: map[int]*threadName{}, recorded: Recorded{PID: s.leader}}
+	r := &recorder{files: files, options: options, names: map[int]*threadName{}, recorded: trace.Recorded{PID: s.leader}}
 	if err := r.begin(file); err != nil {
 		return r.recorded, err
 	}

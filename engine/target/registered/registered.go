@@ -16,6 +16,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // descriptor is the variable that leads to the list. It may be in any code object.
@@ -164,7 +165,7 @@ func (p *Process) Module(f File, arch string) (*target.Module, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	m := &target.Module{LoadedModule: target.LoadedModule{Path: name, Arch: arch, Segments: segments(o)}, Object: o}
+	m := &target.Module{Module: trace.Module{Path: name, Arch: arch, Segments: segments(o)}, Object: o}
 	if len(m.Segments) == 0 {
 		return nil, fmt.Errorf("%s: %w", name, errNoCode)
 	}
@@ -175,10 +176,10 @@ var errNoCode = errors.New("no section of code has an address")
 
 // segments returns the places of an object file's code, whose addresses the program has set: in
 // the sections of most, in the program headers alone of some.
-func segments(o *object.Object) (list []target.Segment) {
+func segments(o *object.Object) (list []trace.Segment) {
 	add := func(address, size uint64) {
 		if address != 0 && size > 0 && address+size > address {
-			list = append(list, target.Segment{Address: address, Size: size, Start: address, Executable: true})
+			list = append(list, trace.Segment{Address: address, Size: size, Start: address, Executable: true})
 		}
 	}
 	for _, s := range o.Sections() {
@@ -242,7 +243,7 @@ func start(m *target.Module, address uint64) (uint64, bool) {
 }
 
 // places are the segments of modules, by address.
-type places []target.Segment
+type places []trace.Segment
 
 func placesOf(modules []*target.Module) (p places) {
 	for _, m := range modules {
@@ -262,7 +263,7 @@ func (p *places) add(m *target.Module) bool {
 			continue
 		}
 		kept = append(kept, s)
-		*p = append(*p, target.Segment{})
+		*p = append(*p, trace.Segment{})
 		copy((*p)[i+1:], (*p)[i:])
 		(*p)[i] = s
 	}

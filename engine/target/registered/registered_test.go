@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // memory is what a process has, by address.
@@ -91,12 +92,12 @@ func TestLists(t *testing.T) {
 
 // Code of two files that lie about the same place is that of the first.
 func TestSegmentsThatOverlap(t *testing.T) {
-	taken := placesOf([]*target.Module{{LoadedModule: target.LoadedModule{Segments: []target.Segment{{Start: 0x1000, Size: 0x1000}}}}})
+	taken := placesOf([]*target.Module{{Module: trace.Module{Segments: []trace.Segment{{Start: 0x1000, Size: 0x1000}}}}})
 	for _, c := range []struct {
 		start, size uint64
 		want        bool
 	}{{0x1800, 0x10, false}, {0x800, 0x1000, false}, {0x2000, 0x100, true}, {0x20ff, 1, false}, {0x2100, 1, true}, {0, 0x1000, true}, {0, ^uint64(0), false}} {
-		m := &target.Module{LoadedModule: target.LoadedModule{Segments: []target.Segment{{Start: c.start, Size: c.size}}}}
+		m := &target.Module{Module: trace.Module{Segments: []trace.Segment{{Start: c.start, Size: c.size}}}}
 		if got := taken.add(m); got != c.want {
 			t.Errorf("%#x bytes at %#x are added: %v", c.size, c.start, got)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // Beside its threads a snapshot describes how a process ended: the crash, the process, and the
@@ -35,7 +36,7 @@ var (
 			return err
 		}},
 		{Name: "sender", Read: func(r *jsontext.Reader, c *crashEntry) error {
-			c.Sender = &target.Sender{NoUser: true}
+			c.Sender = &trace.Sender{NoUser: true}
 			return jsontext.Members(r, c.Sender, senderFields)
 		}},
 		{Name: "first", Read: func(r *jsontext.Reader, c *crashEntry) error {
@@ -43,7 +44,7 @@ var (
 			return jsontext.Members(r, c.first, firstFields)
 		}},
 		{Name: "system_call", Read: func(r *jsontext.Reader, c *crashEntry) error {
-			c.SystemCall = &target.SystemCall{}
+			c.SystemCall = &trace.SystemCall{}
 			return jsontext.Members(r, c, callFields)
 		}},
 		{Name: "access", Read: jsontext.SetName(func(c *crashEntry) *string { return &c.Access })},
@@ -58,13 +59,13 @@ var (
 			})
 		}},
 	}
-	senderFields = []jsontext.Field[target.Sender]{
-		{Name: "process", Read: func(r *jsontext.Reader, s *target.Sender) error {
+	senderFields = []jsontext.Field[trace.Sender]{
+		{Name: "process", Read: func(r *jsontext.Reader, s *trace.Sender) error {
 			n, err := r.Integer(math.MaxInt32)
 			s.ID = int32(n) //nolint:gosec // bounded
 			return err
 		}},
-		{Name: "user", Read: func(r *jsontext.Reader, s *target.Sender) error {
+		{Name: "user", Read: func(r *jsontext.Reader, s *trace.Sender) error {
 			n, err := r.Integer(math.MaxUint32)
 			s.User, s.NoUser = uint32(n), false //nolint:gosec // bounded
 			return err
@@ -83,7 +84,7 @@ var (
 			return err
 		}},
 		{Name: "sender", Read: func(r *jsontext.Reader, x *firstEntry) error {
-			x.Sender = &target.Sender{NoUser: true}
+			x.Sender = &trace.Sender{NoUser: true}
 			return jsontext.Members(r, x.Sender, senderFields)
 		}},
 		{Name: "thread", Read: jsontext.SetID(func(x *firstEntry) *string { return &x.Thread })},
@@ -103,20 +104,20 @@ var (
 		}},
 		{Name: "address", Read: jsontext.SetHex(func(c *crashEntry) *jsontext.Hex { return &c.callAddress })},
 	}
-	processFields = []jsontext.Field[target.Process]{
-		{Name: "id", Read: func(r *jsontext.Reader, p *target.Process) error {
+	processFields = []jsontext.Field[trace.Process]{
+		{Name: "id", Read: func(r *jsontext.Reader, p *trace.Process) error {
 			n, err := r.Integer(math.MaxInt64)
 			p.ID = int64(n) //nolint:gosec // bounded
 			return err
 		}},
-		{Name: "user", Read: func(r *jsontext.Reader, p *target.Process) error {
+		{Name: "user", Read: func(r *jsontext.Reader, p *trace.Process) error {
 			n, err := r.Integer(math.MaxUint32)
 			user := uint32(n) //nolint:gosec // bounded
 			p.User = &user
 			return err
 		}},
-		{Name: "executable", Read: jsontext.SetName(func(p *target.Process) *string { return &p.Executable })},
-		{Name: "command", Read: jsontext.SetName(func(p *target.Process) *string { return &p.Command })},
+		{Name: "executable", Read: jsontext.SetName(func(p *trace.Process) *string { return &p.Executable })},
+		{Name: "command", Read: jsontext.SetName(func(p *trace.Process) *string { return &p.Command })},
 	}
 	mappingFields = []jsontext.Field[mappingEntry]{
 		{Name: "start", Read: jsontext.SetHex(func(m *mappingEntry) *jsontext.Hex { return &m.start })},
@@ -133,7 +134,7 @@ func (s *Snapshot) addCrash(d *document) {
 	if c == nil && d.process == nil {
 		return
 	}
-	s.facts = &target.Facts{}
+	s.facts = &trace.Facts{}
 	if d.process != nil {
 		s.facts.Process = *d.process
 	}
@@ -273,7 +274,7 @@ type (
 
 // crash writes the crash. Members that no reader accepts are left out: negative IDs of processes
 // and numbers of system calls.
-func (w *writer) crash(c *target.Crash) error {
+func (w *writer) crash(c *trace.Crash) error {
 	if c == nil {
 		return nil
 	}
@@ -306,7 +307,7 @@ func (w *writer) crash(c *target.Crash) error {
 	return w.member("crash", out)
 }
 
-func newSenderText(s *target.Sender) *senderText {
+func newSenderText(s *trace.Sender) *senderText {
 	switch {
 	case s == nil || s.ID < 0:
 		return nil
@@ -317,7 +318,7 @@ func newSenderText(s *target.Sender) *senderText {
 }
 
 // process writes the process.
-func (w *writer) process(p *target.Process) error {
+func (w *writer) process(p *trace.Process) error {
 	if p == nil {
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -40,7 +40,7 @@ type document struct {
 	segments int // of all modules
 	pieces   []pieceEntry
 	crash    *crashEntry
-	process  *target.Process
+	process  *trace.Process
 	mappings []mappingEntry
 	// thread takes the threads one by one, and does not keep the entry: there may be a
 	// million.
@@ -53,7 +53,7 @@ type moduleEntry struct {
 	path, arch, processor string
 	buildID               []byte
 	badID                 string // the error in build_id
-	symbols               target.SymbolID
+	symbols               trace.SymbolID
 	version               string
 	image                 imageEntry
 	file, source          string
@@ -65,7 +65,7 @@ type imageEntry struct{ start, size jsontext.Hex }
 
 // crashEntry is the crash.
 type crashEntry struct {
-	target.Crash
+	trace.Crash
 	address, code jsontext.Hex
 	callAddress   jsontext.Hex
 	parameters    []jsontext.Hex
@@ -74,7 +74,7 @@ type crashEntry struct {
 
 // firstEntry is the earlier crash that a signal handler caught.
 type firstEntry struct {
-	target.FirstCrash
+	trace.FirstCrash
 	address, pc jsontext.Hex
 }
 
@@ -151,7 +151,7 @@ var (
 			return jsontext.Members(r, d.crash, crashFields)
 		}},
 		{Name: "process", Read: func(r *jsontext.Reader, d *document) error {
-			d.process = &target.Process{}
+			d.process = &trace.Process{}
 			return jsontext.Members(r, d.process, processFields)
 		}},
 		{Name: "mappings", Read: func(r *jsontext.Reader, d *document) error {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // TestSegmentsCountFromTheImageUntilTheFileIsFound: where a file was not there when a
@@ -38,11 +38,11 @@ func TestSegmentsCountFromTheImageUntilTheFileIsFound(t *testing.T) {
 	} {
 		s := openDocument(t, map[string]any{"format_version": 1, "modules": []any{module(tt.file, tt.address)}}, file{name: "modules/x.elf", data: code})
 		m := s.Modules()[0]
-		want := []target.Segment{{Address: tt.want, Size: 0x40, Start: at, Executable: true}}
+		want := []trace.Segment{{Address: tt.want, Size: 0x40, Start: at, Executable: true}}
 		if d := cmp.Diff(want, m.Segments); d != "" {
 			t.Errorf("%s:\n%s", tt.what, d)
 		}
-		if m.Base != at || m.Size != 0x3000 || m.Version != "1.2" || m.Symbols != (target.SymbolID{DebugFile: "server.pdb", DebugID: "AB1", CodeID: "CD2"}) {
+		if m.Base != at || m.Size != 0x3000 || m.Version != "1.2" || m.Symbols != (trace.SymbolID{DebugFile: "server.pdb", DebugID: "AB1", CodeID: "CD2"}) {
 			t.Errorf("%s: %+v", tt.what, m)
 		}
 	}
@@ -60,13 +60,13 @@ func TestAnImageThatCannotBeIsLeftOut(t *testing.T) {
 
 // Why a target was kept is written and read again.
 func TestWhyATargetWasKeptIsReadAgain(t *testing.T) {
-	for _, crash := range []target.Crash{
+	for _, crash := range []trace.Crash{
 		{Name: "EXCEPTION_ACCESS_VIOLATION_READ", Address: 0x45, HasAddress: true, Thread: "7", Assertion: "p"},
 		{Name: "SIGABRT"}, {Name: "DUMP_REQUESTED", IsRequest: true},
 		{Name: "X", HasAddress: true},
 	} {
 		s := openBytes(t, writeBytes(t, &Contents{Crash: &crash}))
-		if d := cmp.Diff(&target.Facts{Crash: &crash}, s.Info().Facts); d != "" || len(problems(s)) > 0 {
+		if d := cmp.Diff(&trace.Facts{Crash: &crash}, s.Info().Facts); d != "" || len(problems(s)) > 0 {
 			t.Errorf("%s, problems %q", d, problems(s))
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -175,7 +176,7 @@ func (s *Snapshot) checkSpace(e *pieceEntry) (problem string) {
 }
 
 // scopeOf returns the scope with these members that a thread is in.
-func (s *Snapshot) scopeOf(t *target.Thread, members scopeMembers) (sc scope, ok bool) {
+func (s *Snapshot) scopeOf(t *trace.Thread, members scopeMembers) (sc scope, ok bool) {
 	sc.members = members
 	who := &s.identities[t.Handle]
 	if members&waveBit != 0 {
@@ -316,7 +317,7 @@ func (s *Snapshot) readGlobal(address uint64, buf []byte) (int, error) {
 // ReadScoped reads a thread's instance of an address space: the memory whose scope the thread is
 // in. If several scopes have an address, the narrowest counts: a wave before
 // its group, dispatch, queue and agent, and these before memory without a scope.
-func (s *Snapshot) ReadScoped(space locexpr.AddressSpace, thread *target.Thread, address uint64, buf []byte) (int, error) {
+func (s *Snapshot) ReadScoped(space locexpr.AddressSpace, thread *trace.Thread, address uint64, buf []byte) (int, error) {
 	if space == locexpr.DefaultSpace {
 		return s.readGlobal(address, buf)
 	}

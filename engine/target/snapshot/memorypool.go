@@ -7,8 +7,8 @@ import (
 	"hash/maphash"
 	"slices"
 
-	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -31,10 +31,10 @@ type memoryPool struct {
 
 	registers registerReader
 	layouts   map[string]layout
-	launches  map[uint64]*target.Launch // by hash
+	launches  map[uint64]*trace.Launch // by hash
 	seed      maphash.Seed
 	// Memory for the threads.
-	threads slab[target.Thread]
+	threads slab[trace.Thread]
 	waves   slab[sdk.Wave]
 	data    slab[byte]
 }
@@ -47,8 +47,8 @@ type layout struct{ numbers, offsets []uint32 }
 
 func newMemoryPool(limit uint64) *memoryPool {
 	return &memoryPool{
-		limit: limit, threads: slab[target.Thread]{size: 256}, waves: slab[sdk.Wave]{size: 256}, data: slab[byte]{size: 64 << 10},
-		layouts: map[string]layout{}, launches: map[uint64]*target.Launch{}, seed: maphash.MakeSeed(),
+		limit: limit, threads: slab[trace.Thread]{size: 256}, waves: slab[sdk.Wave]{size: 256}, data: slab[byte]{size: 64 << 10},
+		layouts: map[string]layout{}, launches: map[uint64]*trace.Launch{}, seed: maphash.MakeSeed(),
 	}
 }
 
@@ -111,7 +111,7 @@ func (pool *memoryPool) pack(p *registerReader) sdk.Registers {
 }
 
 // launch returns the launch of a thread. Threads that were launched together share it.
-func (pool *memoryPool) launch(e *launchEntry) *target.Launch {
+func (pool *memoryPool) launch(e *launchEntry) *trace.Launch {
 	var h maphash.Hash
 	h.SetSeed(pool.seed)
 	for _, s := range []string{e.thread, e.kind, e.evidence} {
@@ -127,7 +127,7 @@ func (pool *memoryPool) launch(e *launchEntry) *target.Launch {
 	if l := pool.launches[sum]; l != nil && l.Thread == e.thread && l.Kind == e.kind && l.Evidence == e.evidence && slices.Equal(l.Frames, e.frames) {
 		return l
 	}
-	l := &target.Launch{Thread: e.thread, Kind: e.kind, Evidence: e.evidence, Frames: slices.Clone(e.frames)}
+	l := &trace.Launch{Thread: e.thread, Kind: e.kind, Evidence: e.evidence, Frames: slices.Clone(e.frames)}
 	pool.kept += uint64(launchBytes + 8*len(e.frames)) //nolint:gosec // a size
 	if len(pool.launches) < maxShared {
 		pool.launches[sum] = l

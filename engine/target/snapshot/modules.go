@@ -14,6 +14,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // addModules opens the code objects of the modules.
@@ -23,7 +24,7 @@ func (s *Snapshot) addModules(d *document) {
 	exeUsed := s.finder.Exe == ""
 	for i := range d.modules {
 		e := &d.modules[i]
-		m := &target.Module{LoadedModule: target.LoadedModule{Path: e.path, BuildID: e.buildID, Symbols: e.symbols, Version: e.version, Arch: e.arch, Processor: e.processor}}
+		m := &target.Module{Module: trace.Module{Path: e.path, BuildID: e.buildID, Symbols: e.symbols, Version: e.version, Arch: e.arch, Processor: e.processor}}
 		var problems []string
 		problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 		if e.badID != "" {
@@ -257,7 +258,7 @@ func addSegments(m *target.Module, e *moduleEntry, problem func(string, ...any))
 				wrong = fmt.Sprintf("segments[%d].%s %s", i, n.name, p)
 			}
 		}
-		out := target.Segment{Section: seg.section, Address: seg.address.Value, Size: seg.size.Value, Start: seg.start.Value}
+		out := trace.Segment{Section: seg.section, Address: seg.address.Value, Size: seg.size.Value, Start: seg.start.Value}
 		switch {
 		case wrong != "":
 			problem("%s: the segment is left out", wrong)
@@ -279,7 +280,7 @@ const pageSize = 4096
 
 // recount sets a segment's address to that of the code object that was found. Without a code
 // object addresses count from the start of the image, in the snapshot as here.
-func recount(m *target.Module, s *target.Segment) {
+func recount(m *target.Module, s *trace.Segment) {
 	if m.Size == 0 || s.Section != "" || s.Start < m.Base {
 		return
 	}
@@ -301,7 +302,7 @@ func recount(m *target.Module, s *target.Segment) {
 // code object.
 func (s *Snapshot) separateModules() {
 	type place struct {
-		*target.Segment
+		*trace.Segment
 		module *target.Module
 	}
 	var all []place
@@ -312,7 +313,7 @@ func (s *Snapshot) separateModules() {
 	}
 	slices.SortStableFunc(all, func(a, b place) int { return cmp.Compare(a.Start, b.Start) })
 	var end uint64
-	dropped := map[*target.Segment]bool{}
+	dropped := map[*trace.Segment]bool{}
 	for _, p := range all {
 		if p.Start < end {
 			s.problem("module %q: its segment of %#x bytes at %#x overlaps one that starts before it: it is left out",

@@ -18,6 +18,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -53,13 +54,13 @@ type Snapshot struct {
 	finder  object.Finder
 	archs   archs
 
-	threads    []*target.Thread
+	threads    []*trace.Thread
 	identities []identity // of threads
 	modules    []*target.Module
 	objects    []*object.Object // to be closed
 	opened     opened
 	memory     memory
-	placed     []target.Segment // of all modules, by start, without overlap
+	placed     []trace.Segment // of all modules, by start, without overlap
 	files      target.FileBytes
 	mappings   []target.Mapping // by address, without overlap
 
@@ -67,7 +68,7 @@ type Snapshot struct {
 	fault    uint64 // address of the fault of the thread with the signal, where hasFault
 	hasFault bool
 	machine  uint16
-	facts    *target.Facts
+	facts    *trace.Facts
 	problems []string
 	silenced int // number of problems beyond maxProblems
 }
@@ -177,9 +178,9 @@ func (s *Snapshot) silence() bool {
 
 // Info describes the process as a whole. Machine is the ELF machine of the first module whose
 // code object is known.
-func (s *Snapshot) Info() target.Info {
-	return target.Info{
-		Kind:            target.Snapshot,
+func (s *Snapshot) Info() trace.Target {
+	return trace.Target{
+		Kind:            trace.Snapshot,
 		Path:            s.path,
 		Signal:          s.signal,
 		FaultAddress:    s.fault,
@@ -194,7 +195,7 @@ func (s *Snapshot) Info() target.Info {
 func (s *Snapshot) Modules() []*target.Module { return s.modules }
 
 // Threads returns the threads in the snapshot's order.
-func (s *Snapshot) Threads() []*target.Thread { return s.threads }
+func (s *Snapshot) Threads() []*trace.Thread { return s.threads }
 
 // ReadMemory reads the default address space. Other spaces have instances for threads: see
 // ReadScoped.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -87,16 +88,16 @@ func openFull(t testing.TB) *Snapshot {
 
 func TestThreadsAreReadWithAllThatIsSaidOfThem(t *testing.T) {
 	s := openFull(t)
-	want := []*target.Thread{
+	want := []*trace.Thread{
 		{Handle: 0, ID: "100", Name: "app", Arch: "host"},
 		{
 			Handle: 1, ID: "w0", Arch: "gpu", Processor: "only64", Crashed: true, Signal: 11,
-			Stop: &target.Stop{Reason: sdk.StopMemoryFault, Address: 0x7f0000f00010, HasAddress: true, HasPCExact: true}, Lanes: 64,
+			Stop: &trace.Stop{Reason: sdk.StopMemoryFault, Address: 0x7f0000f00010, HasAddress: true, HasPCExact: true}, Lanes: 64,
 			Spaces:     []sdk.SpaceBase{{Space: 3, Base: 0x20000}, {Space: 6, Base: 0x10000}},
 			Wave:       &sdk.Wave{Agent: "a0", Queue: "q0", Dispatch: "d0", Kernel: "add(int*)", Group: [3]uint32{1, 2, 3}, HasGroup: true, HasInGroup: true},
-			LaunchedBy: &target.Launch{Thread: "100", Kind: "dispatch", Evidence: "waiting", Frames: []uint64{0x401010, 0x401020}},
+			LaunchedBy: &trace.Launch{Thread: "100", Kind: "dispatch", Evidence: "waiting", Frames: []uint64{0x401010, 0x401020}},
 		},
-		{Handle: 2, ID: "7", Arch: "gpu", Lanes: 32, Stop: &target.Stop{Reason: sdk.StopTrap, TrapID: 2, HasTrapID: true},
+		{Handle: 2, ID: "7", Arch: "gpu", Lanes: 32, Stop: &trace.Stop{Reason: sdk.StopTrap, TrapID: 2, HasTrapID: true},
 			Wave: &sdk.Wave{Agent: "a0", Queue: "q0", Dispatch: "1", Group: [3]uint32{1, 2, 4}, InGroup: 1, HasGroup: true, HasInGroup: true}},
 	}
 	registers := []map[uint32][]byte{
@@ -128,7 +129,7 @@ func TestThreadsAreReadWithAllThatIsSaidOfThem(t *testing.T) {
 		}
 	}
 	info := s.Info()
-	if info.Kind != target.Snapshot || info.Signal != 11 || !info.HasFaultAddress || info.FaultAddress != 0x7f0000f00010 ||
+	if info.Kind != trace.Snapshot || info.Signal != 11 || !info.HasFaultAddress || info.FaultAddress != 0x7f0000f00010 ||
 		info.Machine != 62 || len(info.Problems) > 0 {
 		t.Errorf("%+v", info)
 	}
@@ -156,7 +157,7 @@ func TestModulesComeFromMembersAndFiles(t *testing.T) {
 		Processor string
 		Machine   uint16
 		Problem   bool
-		Segments  []target.Segment
+		Segments  []trace.Segment
 	}
 	var got []summary
 	for _, m := range mods {
@@ -170,10 +171,10 @@ func TestModulesComeFromMembersAndFiles(t *testing.T) {
 		got = append(got, sum)
 	}
 	want := []summary{
-		{0, "/usr/bin/app", "abcd", "host", "", 62, false, []target.Segment{
+		{0, "/usr/bin/app", "abcd", "host", "", 62, false, []trace.Segment{
 			{Address: 0x1000, Size: 0x40, Start: 0x401000, Executable: true}, {Address: 0x2000, Size: 0x40, Start: 0x402000}}},
-		{1, "/usr/bin/gone", "00ff", "host", "", 0, true, []target.Segment{{Size: 0x100, Start: 0x900000, Executable: true}}},
-		{2, "file:///tmp/kernel.co", "01", "gpu", "only64", 224, false, []target.Segment{
+		{1, "/usr/bin/gone", "00ff", "host", "", 0, true, []trace.Segment{{Size: 0x100, Start: 0x900000, Executable: true}}},
+		{2, "file:///tmp/kernel.co", "01", "gpu", "only64", 224, false, []trace.Segment{
 			{Address: 0x1000, Size: 0x40, Start: 0x7f0000001000, Executable: true}}},
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -299,7 +300,7 @@ func TestSpacesHaveInstances(t *testing.T) {
 	copied := *w0
 	for _, tt := range []struct {
 		what    string
-		thread  *target.Thread
+		thread  *trace.Thread
 		space   locexpr.AddressSpace
 		address uint64
 		want    []byte // nil: ErrNoMemory
@@ -316,7 +317,7 @@ func TestSpacesHaveInstances(t *testing.T) {
 		{"a space that is not there", w0, 99, 0, nil},
 		{"another architecture's", host, 6, 0x40, nil},
 		{"nobody's", nil, 6, 0x40, nil},
-		{"a thread of another target", &target.Thread{Handle: 1, Arch: "gpu"}, 6, 0x40, nil},
+		{"a thread of another target", &trace.Thread{Handle: 1, Arch: "gpu"}, 6, 0x40, nil},
 		{"a thread of another target that looks like one", &copied, 6, 0x40, nil},
 		{"past the end", w0, 6, 0x60, nil},
 	} {

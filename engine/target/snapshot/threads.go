@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -24,7 +24,7 @@ type identity struct {
 func (s *Snapshot) addThread(e *threadEntry, pool *memoryPool) error {
 	pool.kept += uint64(threadBytes + len(e.spaces)*spaceBytes) //nolint:gosec // a size
 	t := &pool.threads.take(1)[0]
-	*t = target.Thread{
+	*t = trace.Thread{
 		Handle: uint64(len(s.threads)), ID: e.id, Name: e.name, Arch: e.arch, Processor: e.processor,
 		Crashed: e.hasCrashed, IsRunning: e.isRunning, Signal: e.signal,
 	}
@@ -76,14 +76,14 @@ func (s *Snapshot) addThread(e *threadEntry, pool *memoryPool) error {
 }
 
 // threadName returns the name of a thread in messages.
-func threadName(t *target.Thread) string {
+func threadName(t *trace.Thread) string {
 	if t.ID == "" {
 		return fmt.Sprintf("threads[%d]", t.Handle)
 	}
 	return fmt.Sprintf("thread %q", jsontext.Clip(t.ID))
 }
 
-func (s *Snapshot) addRegisters(t *target.Thread, e *threadEntry, a *arch, pool *memoryPool, problem func(string, ...any)) error {
+func (s *Snapshot) addRegisters(t *trace.Thread, e *threadEntry, a *arch, pool *memoryPool, problem func(string, ...any)) error {
 	if e.registers.Data == nil {
 		t.Problem = "the snapshot has no registers of it"
 		return nil
@@ -107,7 +107,7 @@ func (s *Snapshot) addRegisters(t *target.Thread, e *threadEntry, a *arch, pool 
 }
 
 // addStop sets why a thread stopped.
-func addStop(t *target.Thread, e *stopEntry, problem func(string, ...any)) {
+func addStop(t *trace.Thread, e *stopEntry, problem func(string, ...any)) {
 	if e == nil {
 		return
 	}
@@ -116,7 +116,7 @@ func addStop(t *target.Thread, e *stopEntry, problem func(string, ...any)) {
 		problem("stop.reason is %q, expected %s: why it stopped is left out", jsontext.Clip(e.reason), stopReasons())
 		return
 	}
-	t.Stop = &target.Stop{Reason: reason.Name, PCExact: e.isPCExact, HasPCExact: e.hasPCExact, Details: e.details}
+	t.Stop = &trace.Stop{Reason: reason.Name, PCExact: e.isPCExact, HasPCExact: e.hasPCExact, Details: e.details}
 	switch {
 	case !e.address.IsPresent:
 	case e.address.Wrong != "":
@@ -146,7 +146,7 @@ func stopReasons() string {
 }
 
 // addLaunch sets the launch of a thread.
-func addLaunch(t *target.Thread, l *launchEntry, pool *memoryPool, problem func(string, ...any)) {
+func addLaunch(t *trace.Thread, l *launchEntry, pool *memoryPool, problem func(string, ...any)) {
 	if l == nil {
 		return
 	}
@@ -155,17 +155,17 @@ func addLaunch(t *target.Thread, l *launchEntry, pool *memoryPool, problem func(
 		l.frames = nil
 	}
 	switch l.evidence {
-	case target.LaunchRecorded, target.LaunchWaiting, target.LaunchQueue:
+	case trace.LaunchRecorded, trace.LaunchWaiting, trace.LaunchQueue:
 	default:
 		problem("launched_by.evidence is %q, expected %s, %s or %s: who launched it is left out",
-			jsontext.Clip(l.evidence), target.LaunchRecorded, target.LaunchWaiting, target.LaunchQueue)
+			jsontext.Clip(l.evidence), trace.LaunchRecorded, trace.LaunchWaiting, trace.LaunchQueue)
 		return
 	}
 	t.LaunchedBy = pool.launch(l)
 }
 
 // addSpaces sets the bases of a thread's instances of address spaces.
-func addSpaces(t *target.Thread, e *threadEntry, a *arch, problem func(string, ...any)) {
+func addSpaces(t *trace.Thread, e *threadEntry, a *arch, problem func(string, ...any)) {
 	for _, entry := range e.spaces {
 		space, ok := a.space(entry.name)
 		switch wrong := entry.base.Problem(); {

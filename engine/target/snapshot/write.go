@@ -22,6 +22,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -31,12 +32,12 @@ type Contents struct {
 	Modules []Module
 	// Threads keep their order. The names of their registers and address spaces come from
 	// Write's Options.Describe.
-	Threads []*target.Thread
+	Threads []*trace.Thread
 	Memory  []Memory
 	// Crash is the crash; nil if the target has no more than the signals of its threads.
-	Crash *target.Crash
+	Crash *trace.Crash
 	// Process is the process, of which readers take some members; nil if it is not known.
-	Process *target.Process
+	Process *trace.Process
 	// Mappings are the mappings around the addresses that explain the crash, by address.
 	Mappings []target.Mapping
 }
@@ -60,7 +61,7 @@ type Companion struct {
 // Memory is a range of memory of an instance of an address space.
 type Memory struct {
 	Space   locexpr.AddressSpace
-	Thread  *target.Thread // the owner of the instance; nil for the default space
+	Thread  *trace.Thread // the owner of the instance; nil for the default space
 	Address uint64
 	Data    []byte
 }
@@ -263,14 +264,14 @@ func checkTexts(texts ...string) error {
 }
 
 func (w *writer) modules(modules []Module) error {
-	var placed []target.Segment
+	var placed []trace.Segment
 	for _, m := range modules {
 		placed = append(placed, m.Segments...)
 	}
 	if len(placed) > maxSegments {
 		return fmt.Errorf("modules: %d segments, expected at most %d", len(placed), maxSegments)
 	}
-	slices.SortFunc(placed, func(a, b target.Segment) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortFunc(placed, func(a, b trace.Segment) int { return cmp.Compare(a.Start, b.Start) })
 	for i := range placed {
 		s := &placed[i]
 		if s.Size == 0 || s.Start+s.Size < s.Start || s.Address+s.Size < s.Address {
@@ -321,8 +322,8 @@ func (w *writer) modules(modules []Module) error {
 	})
 }
 
-func (w *writer) threads(threads []*target.Thread) error {
-	return writeList(w, "threads", threads, func(_ int, t *target.Thread) (any, error) {
+func (w *writer) threads(threads []*trace.Thread) error {
+	return writeList(w, "threads", threads, func(_ int, t *trace.Thread) (any, error) {
 		out := threadText{
 			ID: t.ID, Name: t.Name, Arch: t.Arch, Processor: t.Processor, Lanes: t.Lanes, Crashed: t.Crashed, Running: t.IsRunning, Signal: t.Signal,
 			Registers: map[string]string{},
@@ -373,7 +374,7 @@ func (w *writer) threads(threads []*target.Thread) error {
 	})
 }
 
-func stopTexts(t *target.Thread, out *threadText) error {
+func stopTexts(t *trace.Thread, out *threadText) error {
 	s := t.Stop
 	if s == nil {
 		return nil
@@ -403,13 +404,13 @@ func stopTexts(t *target.Thread, out *threadText) error {
 	return checkTexts(s.Details...)
 }
 
-func launchTexts(t *target.Thread, out *threadText) error {
+func launchTexts(t *trace.Thread, out *threadText) error {
 	l := t.LaunchedBy
 	if l == nil {
 		return nil
 	}
 	switch l.Evidence {
-	case target.LaunchRecorded, target.LaunchWaiting, target.LaunchQueue:
+	case trace.LaunchRecorded, trace.LaunchWaiting, trace.LaunchQueue:
 	default:
 		return fmt.Errorf("evidence %q of who launched it", jsontext.Clip(l.Evidence))
 	}
@@ -425,7 +426,7 @@ func launchTexts(t *target.Thread, out *threadText) error {
 
 // registerTexts writes registers by their names. If several share a name, the lane count that
 // distinguishes them is written too.
-func registerTexts(a *arch, t *target.Thread, out *threadText) error {
+func registerTexts(a *arch, t *trace.Thread, out *threadText) error {
 	if len(t.Registers.Numbers) > sdk.MaxRegisters {
 		return fmt.Errorf("%d registers, expected at most %d", len(t.Registers.Numbers), sdk.MaxRegisters)
 	}

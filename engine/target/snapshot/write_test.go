@@ -16,6 +16,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -181,7 +182,7 @@ func TestMemoryThatCodeObjectsHaveIsLeftOut(t *testing.T) {
 func TestEqualMembersAreStoredOnce(t *testing.T) {
 	c := &Contents{}
 	for i := range 1000 {
-		th := &target.Thread{Handle: uint64(i), ID: fmt.Sprint("w", i), Arch: "gpu", Lanes: 64}
+		th := &trace.Thread{Handle: uint64(i), ID: fmt.Sprint("w", i), Arch: "gpu", Lanes: 64}
 		c.Threads = append(c.Threads, th)
 		c.Memory = append(c.Memory, Memory{Space: 6, Thread: th, Address: 0x40, Data: fill(1, 64)})
 	}
@@ -215,48 +216,48 @@ func TestContentsThatNoReaderTakesAreErrors(t *testing.T) {
 		}
 		return r
 	}
-	wave := &target.Thread{ID: "w", Arch: "gpu", Lanes: 64}
+	wave := &trace.Thread{ID: "w", Arch: "gpu", Lanes: 64}
 	segment := func(address, size, start uint64) Module {
-		return Module{Module: &target.Module{LoadedModule: target.LoadedModule{Arch: "host", Segments: []target.Segment{{Address: address, Size: size, Start: start}}}}}
+		return Module{Module: &target.Module{Module: trace.Module{Arch: "host", Segments: []trace.Segment{{Address: address, Size: size, Start: start}}}}}
 	}
-	thread := func(t target.Thread) *Contents {
+	thread := func(t trace.Thread) *Contents {
 		if t.Arch == "" {
 			t.Arch = "host"
 		}
-		return &Contents{Threads: []*target.Thread{&t}}
+		return &Contents{Threads: []*trace.Thread{&t}}
 	}
 	for _, tt := range []struct {
 		name, want string
 		c          *Contents
 	}{
 		{"many modules", "modules: 16385 elements, expected at most 16384", &Contents{Modules: make([]Module, maxModules+1)}},
-		{"many threads", "threads: 1048577 elements", &Contents{Threads: make([]*target.Thread, maxThreads+1)}},
+		{"many threads", "threads: 1048577 elements", &Contents{Threads: make([]*trace.Thread, maxThreads+1)}},
 		{"much memory", "memory: 524289 elements", &Contents{Memory: make([]Memory, maxWritten+1)}},
 		{"segments that overlap", "the segments at 0x10 and 0x1f overlap", &Contents{Modules: []Module{segment(0, 16, 16), segment(0, 16, 31)}}},
 		{"a segment past the end", "a segment of 0x10 bytes", &Contents{Modules: []Module{segment(0, 16, ^uint64(0))}}},
-		{"a long path", "modules[0]: a string of 65537 bytes", &Contents{Modules: []Module{{Module: &target.Module{LoadedModule: target.LoadedModule{Path: long}}}}}},
-		{"a long id", "threads[0]: a string of 65537 bytes", thread(target.Thread{ID: long})},
-		{"many lanes", "threads[0]: lanes 4097", thread(target.Thread{Lanes: 4097})},
-		{"a negative signal", "threads[0]: lanes 0, signal -1", thread(target.Thread{Signal: -1})},
-		{"a reason of another kind", `"boredom" is why it stopped, expected breakpoint, watchpoint`, thread(target.Thread{Stop: &target.Stop{Reason: "boredom"}})},
-		{"an address of what has none", "it stopped by trap, which has no address or trap ID", thread(target.Thread{Stop: &target.Stop{Reason: sdk.StopTrap, HasAddress: true}})},
-		{"a trap's number of what has none", "it stopped by ecc-error, which has no address or trap ID", thread(target.Thread{Stop: &target.Stop{Reason: sdk.StopECCError, HasTrapID: true}})},
-		{"a trap's number of many bits", "it stopped by trap 65536, expected at most 65535", thread(target.Thread{Stop: &target.Stop{Reason: sdk.StopTrap, TrapID: 65536, HasTrapID: true}})},
-		{"registers of no architecture", "there is no architecture of that name", thread(target.Thread{Arch: "vax", Registers: registers(map[uint32][]byte{1: {1}})})},
-		{"a register that is none", "architecture host has no register 77", thread(target.Thread{Registers: registers(map[uint32][]byte{77: {1}})})},
-		{"a register with too many bits", "flags is 0x1f, expected at most 4 bits", thread(target.Thread{Registers: registers(map[uint32][]byte{hostFlags: {0x1f}})})},
-		{"a part of a vector", "x0 has 5 bytes, expected 64", thread(target.Thread{Registers: registers(map[uint32][]byte{hostX0: fill(0, 5)})})},
-		{"registers of two lane counts", "is of threads with 64 lanes, the thread has 32", thread(target.Thread{Arch: "gpu", Registers: registers(map[uint32][]byte{gpuExec32: fill(0, 4), gpuExec64: fill(0, 8)})})},
-		{"registers that are none", "Registers.Offsets", thread(target.Thread{Registers: sdk.Registers{Numbers: []uint32{1}}})},
-		{"a base of the default space", "a base of address space 0", thread(target.Thread{Spaces: []sdk.SpaceBase{{Space: 0}}})},
-		{"evidence of another kind", `evidence "rumour"`, thread(target.Thread{LaunchedBy: &target.Launch{Evidence: "rumour"}})},
-		{"many frames of a launcher", "65537 frames of its launcher", thread(target.Thread{LaunchedBy: &target.Launch{Evidence: "queue", Frames: make([]uint64, maxFrames+1)}})},
+		{"a long path", "modules[0]: a string of 65537 bytes", &Contents{Modules: []Module{{Module: &target.Module{Module: trace.Module{Path: long}}}}}},
+		{"a long id", "threads[0]: a string of 65537 bytes", thread(trace.Thread{ID: long})},
+		{"many lanes", "threads[0]: lanes 4097", thread(trace.Thread{Lanes: 4097})},
+		{"a negative signal", "threads[0]: lanes 0, signal -1", thread(trace.Thread{Signal: -1})},
+		{"a reason of another kind", `"boredom" is why it stopped, expected breakpoint, watchpoint`, thread(trace.Thread{Stop: &trace.Stop{Reason: "boredom"}})},
+		{"an address of what has none", "it stopped by trap, which has no address or trap ID", thread(trace.Thread{Stop: &trace.Stop{Reason: sdk.StopTrap, HasAddress: true}})},
+		{"a trap's number of what has none", "it stopped by ecc-error, which has no address or trap ID", thread(trace.Thread{Stop: &trace.Stop{Reason: sdk.StopECCError, HasTrapID: true}})},
+		{"a trap's number of many bits", "it stopped by trap 65536, expected at most 65535", thread(trace.Thread{Stop: &trace.Stop{Reason: sdk.StopTrap, TrapID: 65536, HasTrapID: true}})},
+		{"registers of no architecture", "there is no architecture of that name", thread(trace.Thread{Arch: "vax", Registers: registers(map[uint32][]byte{1: {1}})})},
+		{"a register that is none", "architecture host has no register 77", thread(trace.Thread{Registers: registers(map[uint32][]byte{77: {1}})})},
+		{"a register with too many bits", "flags is 0x1f, expected at most 4 bits", thread(trace.Thread{Registers: registers(map[uint32][]byte{hostFlags: {0x1f}})})},
+		{"a part of a vector", "x0 has 5 bytes, expected 64", thread(trace.Thread{Registers: registers(map[uint32][]byte{hostX0: fill(0, 5)})})},
+		{"registers of two lane counts", "is of threads with 64 lanes, the thread has 32", thread(trace.Thread{Arch: "gpu", Registers: registers(map[uint32][]byte{gpuExec32: fill(0, 4), gpuExec64: fill(0, 8)})})},
+		{"registers that are none", "Registers.Offsets", thread(trace.Thread{Registers: sdk.Registers{Numbers: []uint32{1}}})},
+		{"a base of the default space", "a base of address space 0", thread(trace.Thread{Spaces: []sdk.SpaceBase{{Space: 0}}})},
+		{"evidence of another kind", `evidence "rumour"`, thread(trace.Thread{LaunchedBy: &trace.Launch{Evidence: "rumour"}})},
+		{"many frames of a launcher", "65537 frames of its launcher", thread(trace.Thread{LaunchedBy: &trace.Launch{Evidence: "queue", Frames: make([]uint64, maxFrames+1)}})},
 		{"memory that overlaps", "memory[0] and memory[1] overlap at address 0x1001", &Contents{Memory: []Memory{{Address: 0x1000, Data: fill(0, 2)}, {Address: 0x1001, Data: fill(0, 1)}}}},
 		{"memory of no bytes", "memory[0]: 0 bytes", &Contents{Memory: []Memory{{}}}},
 		{"memory past the end", "memory[0]: 2 bytes at address 0xffffffffffffffff", &Contents{Memory: []Memory{{Address: ^uint64(0), Data: fill(0, 2)}}}},
 		{"memory of nobody", "memory[0]: address space 6, address 0x0: of no thread", &Contents{Memory: []Memory{{Space: 6, Data: fill(0, 2)}}}},
-		{"memory of twins", "or of one whose ID is not its alone", &Contents{Threads: []*target.Thread{wave, wave}, Memory: []Memory{{Space: 6, Thread: wave, Data: fill(0, 2)}}}},
-		{"memory of a lane", "no address space 5 that a thread has an instance of", &Contents{Threads: []*target.Thread{wave}, Memory: []Memory{{Space: 5, Thread: wave, Data: fill(0, 2)}}}},
+		{"memory of twins", "or of one whose ID is not its alone", &Contents{Threads: []*trace.Thread{wave, wave}, Memory: []Memory{{Space: 6, Thread: wave, Data: fill(0, 2)}}}},
+		{"memory of a lane", "no address space 5 that a thread has an instance of", &Contents{Threads: []*trace.Thread{wave}, Memory: []Memory{{Space: 5, Thread: wave, Data: fill(0, 2)}}}},
 		{"a source module that cannot be read", "gone", &Contents{Modules: []Module{{Module: &target.Module{SourceModule: func() ([]byte, error) { return nil, errors.New("gone") }}}}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/examples/mixed/parts"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
@@ -47,7 +48,7 @@ func TestRegistersAreThoseOfTheExecutor(t *testing.T) {
 // TestVariablesAreThoseOfTheParts holds the variables of the lanes of the wave that
 // accessed memory that is not there against what its work-items were given.
 func TestVariablesAreThoseOfTheParts(t *testing.T) {
-	target := open(t, filepath.Join(committed, "crash.core"), engine.Options{Locals: &engine.ValueLimits{}})
+	target := open(t, filepath.Join(committed, "crash.core"), engine.Options{Locals: &trace.ValueLimits{}})
 	stack := target.Walk(t.Context(), target.Threads()[4])
 	known := map[string]int{}
 	for lane := range stack.Lanes {
@@ -63,7 +64,7 @@ func TestVariablesAreThoseOfTheParts(t *testing.T) {
 		for i := range one.Frames {
 			for _, list := range one.Frames[i].Locals() {
 				for _, v := range list {
-					if want[v.Name] == "" || v.Status == engine.OptimizedOut {
+					if want[v.Name] == "" || v.Status == trace.ValueOptimizedOut {
 						continue
 					}
 					known[v.Name]++

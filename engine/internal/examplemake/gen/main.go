@@ -26,6 +26,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/examples/gen/genasm"
 	"github.com/unwindd/unwindd/plugins/visa"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -159,7 +160,7 @@ func callers(e *engine.Engine, core string) ([]uint64, error) {
 	}
 	defer t.Close()
 	stack := t.Walk(context.Background(), t.Threads()[0])
-	if stack.Stopped.Reason != engine.StopOutermost || len(stack.Frames) < 3 {
+	if stack.Stopped.Reason != trace.StopOutermost || len(stack.Frames) < 3 {
 		return nil, fmt.Errorf("%d frames of the launcher: %v", len(stack.Frames), stack.Stopped)
 	}
 	var pcs []uint64
@@ -207,13 +208,13 @@ func addThreads(s *engine.Snapshot, kernel string, recorded []uint64) error {
 	}
 	text := o.Section(".text")
 	m := &target.Module{
-		LoadedModule: target.LoadedModule{
+		Module: trace.Module{
 			ID:        len(host),
 			Path:      sources + "/sums.elf",
 			Arch:      "visa",
 			Processor: "tgllp",
 			File:      kernel + ".elf",
-			Segments:  []target.Segment{{Section: ".text", Size: text.Size, Start: codeStart, Executable: true}},
+			Segments:  []trace.Segment{{Section: ".text", Size: text.Size, Start: codeStart, Executable: true}},
 		},
 		Object: o,
 	}
@@ -239,14 +240,14 @@ func addThreads(s *engine.Snapshot, kernel string, recorded []uint64) error {
 			return fmt.Errorf("the thread came by %d of %d %s", seen, stop.n, stop.op)
 		}
 		base := scratchStart + uint64(i)*scratchEach
-		th := &target.Thread{
+		th := &trace.Thread{
 			Handle: uint64(len(s.Contents().Threads)), ID: fmt.Sprintf("g%d", i),
 			Arch: "visa", Processor: "tgllp", Lanes: uint32(code.Lanes), Registers: registers(g, base),
 			Wave: &sdk.Wave{
 				Agent: "1", Queue: "3", Dispatch: "1", Kernel: code.Kernel,
 				HasGroup: true, InGroup: uint32(i), HasInGroup: true,
 			},
-			LaunchedBy: &target.Launch{Thread: launcher.ID, Kind: "dispatch", Evidence: target.LaunchRecorded, Frames: recorded},
+			LaunchedBy: &trace.Launch{Thread: launcher.ID, Kind: "dispatch", Evidence: trace.LaunchRecorded, Frames: recorded},
 		}
 		s.Contents().Threads = append(s.Contents().Threads, th)
 		sp, _ := code.StackPointer()

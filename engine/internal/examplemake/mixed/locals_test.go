@@ -10,6 +10,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/examples/mixed/parts"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -21,7 +22,7 @@ import (
 func TestVariablesAreWhatTheWorkItemsHave(t *testing.T) {
 	e, err := engine.New(engine.Options{
 		Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New()}},
-		Locals:  &engine.ValueLimits{},
+		Locals:  &trace.ValueLimits{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +56,7 @@ func TestVariablesAreWhatTheWorkItemsHave(t *testing.T) {
 				for _, list := range one.Frames[i].Locals() {
 					for k := range list {
 						v := &list[k]
-						if want[v.Name] == "" || v.Status == engine.OptimizedOut || v.Name == "wear" && v.Type != "int" {
+						if want[v.Name] == "" || v.Status == trace.ValueOptimizedOut || v.Name == "wear" && v.Type != "int" {
 							continue
 						}
 						known[v.Name]++

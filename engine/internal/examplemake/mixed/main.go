@@ -22,6 +22,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/examples/mixed/parts"
 	"github.com/unwindd/unwindd/examples/mixed/simt"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
@@ -219,7 +220,7 @@ func (d *dispatch) add(s *engine.Snapshot, code string, program *simt.Program, w
 		return err
 	}
 	m := &target.Module{
-		LoadedModule: target.LoadedModule{
+		Module: trace.Module{
 			ID:        len(s.Contents().Modules),
 			Path:      "/example/" + d.kernel + ".co",
 			BuildID:   o.BuildID(),
@@ -230,20 +231,20 @@ func (d *dispatch) add(s *engine.Snapshot, code string, program *simt.Program, w
 		Object: o,
 	}
 	for _, segment := range o.Segments() {
-		m.Segments = append(m.Segments, target.Segment{
+		m.Segments = append(m.Segments, trace.Segment{
 			Address: segment.Address, Size: segment.MemSize, Start: d.start() + segment.Address, Executable: segment.Executable(),
 		})
 	}
 	s.Contents().Modules = append(s.Contents().Modules, snapshot.Module{Module: m, Keep: true})
 	for i, w := range waves {
-		th := &target.Thread{
+		th := &trace.Thread{
 			Handle: uint64(len(s.Contents().Threads)), ID: fmt.Sprintf("w%d", len(s.Contents().Threads)-1),
 			Arch: "amdgpu", Processor: processor, Lanes: lanes, Registers: registers(w, program),
 			Wave: &sdk.Wave{
 				Agent: "1", Queue: "1", Dispatch: strconv.FormatUint(d.number, 10), Kernel: d.kernel,
 				Group: [3]uint32{uint32(i), 0, 0}, HasGroup: true, HasInGroup: true,
 			},
-			LaunchedBy: &target.Launch{Thread: launcher, Kind: "dispatch", Evidence: target.LaunchWaiting},
+			LaunchedBy: &trace.Launch{Thread: launcher, Kind: "dispatch", Evidence: trace.LaunchWaiting},
 		}
 		if d.stops[i].hasCrashed {
 			th.Crashed, th.Signal = true, 11

@@ -24,6 +24,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/linetext"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // Form is the name of the format.
@@ -82,7 +83,7 @@ func open(lines *linetext.File) (*File, error) {
 		texts: map[uint64]text{}, kernels: map[kernelKey]int32{}, launches: map[launchKey]int32{},
 	}
 	for _, name := range states {
-		f.facts.States = append(f.facts.States, gpusamples.State{Name: name, Stalled: name != "active"})
+		f.facts.States = append(f.facts.States, trace.WaveState{Name: name, Stalled: name != "active"})
 	}
 	if err := f.index(); err != nil {
 		return nil, err

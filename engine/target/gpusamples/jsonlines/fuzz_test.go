@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/linetext"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // FuzzSamples reads arbitrary bytes as a file, with and without a first line of
@@ -66,7 +66,7 @@ func exercise(t *testing.T, data []byte) {
 // modulesAt are the modules that have a segment at an address.
 func modulesAt(f *File, pc uint64) (at []int) {
 	for i, m := range f.facts.Modules {
-		if f.moduleIDs[m.ID] != several && slices.ContainsFunc(m.Segments, func(s target.Segment) bool { return pc >= s.Start && pc-s.Start < s.Size }) {
+		if f.moduleIDs[m.ID] != several && slices.ContainsFunc(m.Segments, func(s trace.Segment) bool { return pc >= s.Start && pc-s.Start < s.Size }) {
 			at = append(at, i)
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/linetext"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 const header = `{"record":"format","format_version":1,"clock":"CLOCK_MONOTONIC"}` + "\n"
@@ -93,7 +93,7 @@ func TestLinesOfEachKindAreRead(t *testing.T) {
 	}
 	modules := []gpusamples.Module{{
 		ID: "1", PID: -1, Path: "/app/grade.co", BuildID: []byte{0, 0xff}, Arch: "amdgpu", Processor: "gfx90a",
-		Segments: []target.Segment{{Section: ".text", Address: 0x1000, Size: 0x2000, Start: 0x7f0000001000}},
+		Segments: []trace.Segment{{Section: ".text", Address: 0x1000, Size: 0x2000, Start: 0x7f0000001000}},
 	}}
 	if d := cmp.Diff(modules, f.facts.Modules); d != "" {
 		t.Errorf("modules (-want +got):\n%s", d)

@@ -9,10 +9,10 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
 	"github.com/unwindd/unwindd/engine/target/linetext"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -307,7 +307,7 @@ func readSegments(r *jsontext.Reader, l *moduleLine) error {
 		if !s.address.isPresent || !s.size.isPresent || !s.start.isPresent {
 			return r.Fail(start, "expected address, size and start")
 		}
-		out := target.Segment{Section: s.section, Address: s.address.value, Size: s.size.value, Start: s.start.value}
+		out := trace.Segment{Section: s.section, Address: s.address.value, Size: s.size.value, Start: s.start.value}
 		if out.Start+out.Size < out.Start || out.Address+out.Size < out.Address {
 			return r.Fail(start, "%#x bytes at %#x reach past the last address", out.Size, out.Start)
 		}

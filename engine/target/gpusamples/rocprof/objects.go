@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // The members of a code object (rocprofiler_callback_tracing_code_object_load_data_t).
@@ -64,7 +64,7 @@ func (p *process) addObject(v *values) error {
 		p.problem("code object %d: load_base %#x and load_size %#x reach past the last address: where it was loaded is not known", id, o.base, o.size)
 		o.base, o.size, o.delta = 0, 0, 0
 	} else if o.size > 0 {
-		m.Segments = []target.Segment{{Address: o.base - o.delta, Size: o.size, Start: o.base}}
+		m.Segments = []trace.Segment{{Address: o.base - o.delta, Size: o.size, Start: o.base}}
 	}
 	if err := locate(&m); err != nil {
 		p.problem("code object %d: uri %q: %v: it is known by its name only", id, jsontext.Clip(uri), err)

@@ -20,9 +20,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/gpusamples/rocprof/rocproftest"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // open opens bytes as a file.
@@ -62,11 +62,11 @@ func TestFactsOfARun(t *testing.T) {
 		Modules: []gpusamples.Module{
 			{
 				ID: "1", PID: 4711, URI: "memory://4711#offset=0x563c46cf5a40&size=32968", Size: 32968, Arch: "amdgpu", Processor: "gfx942",
-				Segments: []target.Segment{{Size: 36864, Start: runtimeBase}},
+				Segments: []trace.Segment{{Size: 36864, Start: runtimeBase}},
 			},
 			{
 				ID: "2", PID: 4711, Path: "/app/my tests/vcopy", URI: "file:///app/my%20tests/vcopy#offset=12288&size=8064", Offset: 12288, Size: 8064,
-				Arch: "amdgpu", Processor: "gfx942", Segments: []target.Segment{{Size: 17649, Start: base}},
+				Arch: "amdgpu", Processor: "gfx942", Segments: []trace.Segment{{Size: 17649, Start: base}},
 			},
 		},
 		Kernels: []gpusamples.Kernel{
@@ -153,7 +153,7 @@ func TestStatesOfStochasticSamples(t *testing.T) {
 	p := run()
 	p.IsStochastic = true
 	f := open(t, text(t, one(p)))
-	want := []gpusamples.State{{Name: "issued"}, {Name: "alu_dependency", Stalled: true}, {Name: "not_issued", Stalled: true}, {Name: "waitcnt", Stalled: true}}
+	want := []trace.WaveState{{Name: "issued"}, {Name: "alu_dependency", Stalled: true}, {Name: "not_issued", Stalled: true}, {Name: "waitcnt", Stalled: true}}
 	if d := cmp.Diff(want, f.Facts().States); d != "" {
 		t.Error(d)
 	}

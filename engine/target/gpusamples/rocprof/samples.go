@@ -11,6 +11,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // The members of a sample (rocprofiler_pc_sampling_record_host_trap_v0_t, which has no
@@ -130,7 +131,7 @@ func (f *File) state(reason []byte, isIssued bool) int16 {
 	if i, ok := f.states[string(key)]; ok {
 		return i
 	}
-	state := gpusamples.State{Name: stateName(string(reason), isIssued), Stalled: !isIssued}
+	state := trace.WaveState{Name: stateName(string(reason), isIssued), Stalled: !isIssued}
 	i := int16(slices.Index(f.facts.States, state)) //nolint:gosec // there are few
 	switch {
 	case i >= 0:

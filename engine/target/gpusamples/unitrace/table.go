@@ -12,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
 	"github.com/unwindd/unwindd/engine/target/linetext"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 const (
@@ -191,10 +192,10 @@ func (f *File) addState(metric string) int {
 	if name == "" {
 		name = strings.ToLower(metric)
 	}
-	i := slices.IndexFunc(f.facts.States, func(s gpusamples.State) bool { return s.Name == name })
+	i := slices.IndexFunc(f.facts.States, func(s trace.WaveState) bool { return s.Name == name })
 	if i < 0 && len(f.facts.States) < gpusamples.MaxStates {
 		i = len(f.facts.States)
-		f.facts.States = append(f.facts.States, gpusamples.State{Name: name, Stalled: name != "active"})
+		f.facts.States = append(f.facts.States, trace.WaveState{Name: name, Stalled: name != "active"})
 	}
 	return i
 }

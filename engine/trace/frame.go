@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// FoundBy is the method by which a frame was found. A guess is never presented as a fact:
+// ByFramePointer and ByScan are guesses.
+type FoundBy string
+
+// The methods to find a frame.
+const (
+	ByContext      FoundBy = "context"       // the thread's own registers
+	ByCFI          FoundBy = "cfi"           // .eh_frame, .debug_frame, .sframe or .gopclntab of the callee
+	ByBreakpad     FoundBy = "breakpad"      // STACK CFI of the callee's Breakpad symbol file
+	ByPE           FoundBy = "pe"            // .pdata and .xdata of the callee, a PE file
+	ByObject       FoundBy = "object"        // rows that the architecture's plugin read from the callee's code object
+	ByRules        FoundBy = "rules"         // rows that the plugin found by reading the callee's code
+	ByFramePointer FoundBy = "frame-pointer" // the architecture's frame-pointer convention
+	ByScan         FoundBy = "scan"          // a word of the stack that follows a call
+	ByCallChain    FoundBy = "callchain"     // recorded by the kernel when the sample was taken
+	ByLaunch       FoundBy = "launch"        // recorded when its thread launched another
+	ByCallSite     FoundBy = "call-site"     // left by a tail call; its caller's call site and its own say so
+)
+
+// IsGuess reports whether the method is a guess.
+func (b FoundBy) IsGuess() bool { return b == ByFramePointer || b == ByScan }
+
+// IsDescribed reports whether a compiler's description of the callee's code was used.
+func (b FoundBy) IsDescribed() bool { return b == ByCFI || b == ByBreakpad || b == ByPE }
+
+// GlobalVariable is a variable that is in no frame, with the module that has it.
+type GlobalVariable struct {
+	Variable
+	Module *Module
+}
+
+// Frame is one activation of a function: a physical frame. Calls that were inlined into it are
+// in Symbols. It is small, since stacks may be kept by the hundred thousand.
+type Frame struct {
+	// PC is the address of the next instruction. In every frame but the top
+	// one and those next to a signal it is a return address (design of the
+	// walk: lookups use the byte before it).
+	PC uint64
+	// CFA is the canonical frame address, in CFASpace. HasCFA is false where no
+	// row was found for the frame.
+	CFA      uint64
+	CFASpace locexpr.AddressSpace
+	// Module is the module of the code; nil where PC is in none.
+	Module *Module
+	// ModuleOffset is PC as an ELF virtual address of Module.
+	ModuleOffset uint64
+	FoundBy      FoundBy
+	// Symbols are the functions at PC, innermost first; the last one is the function that the
+	// frame belongs to, the others were inlined. Empty where nothing is known. All frames at
+	// one PC of a code object share them: they must not be changed.
+	Symbols []Symbol
+	// Details are requested by Options; nil: there are none.
+	Details *FrameDetails
+	HasCFA  bool
+	// Exact is true where PC is an instruction that was about to execute, not a return address.
+	Exact bool
+	// Imprecise is true where the thread did not stop at PC, but at an instruction that it
+	// executed before: PC, and everything found by it, is where it would go on.
+	Imprecise bool
+	// RestsOnGuess is true where a frame further in is a guess: this one is right only if that
+	// one is.
+	RestsOnGuess bool
+	// PassedOver is how many words of the stack that may be return addresses lie nearer than
+	// the one that a scan took for this frame: there may be frames between it and the
+	// one further in.
+	PassedOver uint16
+	// SignalFrame is true for a signal trampoline.
+	SignalFrame bool
+}
+
+// FrameDetails are details of a frame that Options ask for.
+type FrameDetails struct {
+	// Registers are the frame's general registers that could be recovered, by
+	// number (engine.Options.Registers).
+	Registers []RegisterValue
+	// Lanes are the states of a wave's lanes in the frame: the groups in the order of their
+	// first lanes (engine.Options.Lanes). A CPU thread has none.
+	Lanes []LaneGroup
+	// Locals are the variables in scope, by the function in Symbols that has them
+	// (engine.Options.Locals). A function that is not described has none.
+	Locals [][]FrameVariable
+	// TailCallers are the functions that called the frame's by tail calls, innermost first,
+	// where call sites leave only one path from its caller to it. They have no physical frame
+	// any more: PC is the address after the tail call, FoundBy is ByCallSite, and there is no
+	// CFA.
+	TailCallers []Frame
+}
+
+// FrameVariable is a variable of a frame with its value.
+type FrameVariable struct {
+	Variable
+	// Lanes are the lanes of a wave that have this value; nil for a CPU thread, and where no
+	// lane is known to be there.
+	Lanes LaneSet
+}
+
+// Locals returns the variables in the frame's details.
+func (f *Frame) Locals() [][]FrameVariable {
+	if f.Details == nil {
+		return nil
+	}
+	return f.Details.Locals
+}
+
+// Registers returns the registers in the frame's details.
+func (f *Frame) Registers() []RegisterValue {
+	if f.Details == nil {
+		return nil
+	}
+	return f.Details.Registers
+}
+
+// TailCallers returns the frames in the frame's details.
+func (f *Frame) TailCallers() []Frame {
+	if f.Details == nil {
+		return nil
+	}
+	return f.Details.TailCallers
+}
+
+// Lanes returns the groups of lanes in the frame's details.
+func (f *Frame) Lanes() []LaneGroup {
+	if f.Details == nil {
+		return nil
+	}
+	return f.Details.Lanes
+}
+
+// RegisterValue is a general register of a frame.
+type RegisterValue struct {
+	Name   string
+	Number uint64
+	Bits   uint32
+	Value  uint64
+}
