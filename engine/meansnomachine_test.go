@@ -29,6 +29,9 @@ func TestTheEngineMeansNoMachine(t *testing.T) {
 			if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 				return err
 			}
+			if strings.HasPrefix(d.Name(), "symbolfile") {
+				return nil // Breakpad's files name machines and registers
+			}
 			files++
 			set := token.NewFileSet()
 			f, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)

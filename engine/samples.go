@@ -9,8 +9,8 @@ import (
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
-// OpenSamples makes a target for samples of one process of an architecture: it has no threads,
-// and its modules are those of LoadMaps. Walkers walk the samples.
+// OpenSamples makes a target for samples of one process of an architecture. It has no threads;
+// LoadMaps sets its modules, and Walkers walk the samples.
 func (e *Engine) OpenSamples(arch string) *Target {
 	return e.Attach(&walk.Sample{Sample: trace.Sample{Arch: arch}})
 }

@@ -66,7 +66,7 @@ func (t *Target) Process() *walk.Process { return t.process }
 // Threads returns the threads in the target's own order.
 func (t *Target) Threads() []*trace.Thread { return t.process.Threads() }
 
-// ModuleInfo returns what is known by now about a module: its files, and their problems.
+// ModuleInfo returns the files of a module and their problems, as far as they are known by now.
 func (t *Target) ModuleInfo(m *trace.Module) trace.ModuleInfo { return t.process.ModuleInfo(m) }
 
 // DebugInfo returns whether the debug information of a module was found, or why not. It looks

@@ -63,11 +63,11 @@ func TestWrongGoExamplesAreFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := newExampleBuild(t, root)
-	b.document(t, []example{{"statements:1", "e, err := engine.New(engine.Options{InProcess: nil})\n"}})
+	b.document(t, []example{{"statements:1", "e, err := engine.New(engine.Options{OutOfProcess: nil})\n"}})
 	b.document(t, []example{{"file:1", "package main\n\nfunc main() { greet() }\n"}, {"rest:1", "func greet(ctx context.Context) {}\n"}})
 	b.document(t, []example{{"right:1", "fmt.Println(object.Open)\n"}})
 	said := b.run(t)
-	for _, want := range []string{"statements:1, line of the file:7:37: unknown field InProcess", "file:1, line of the file:3:15: not enough arguments"} {
+	for _, want := range []string{"statements:1, line of the file:7:37: unknown field OutOfProcess", "file:1, line of the file:3:15: not enough arguments"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("not said: %q", want)
 		}

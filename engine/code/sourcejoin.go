@@ -27,7 +27,7 @@ type sourceJoin struct {
 	texts     map[string]string     // of files, by path
 
 	mu   sync.Mutex
-	work int                          // calls that may still be looked at
+	work int                        // calls that may still be looked at
 	kept map[joinKey][]trace.Symbol // results of chain
 }
 

@@ -22,8 +22,8 @@ type Answer struct {
 
 	Kind   AnswerKind
 	Frames []trace.Symbol // of Code and Named, innermost first
-	Data   Datum            // of Data
-	Locals []symbol.Local   // of Frame
+	Data   Datum          // of Data
+	Locals []symbol.Local // of Frame
 }
 
 // AnswerKind is the kind of a question.

@@ -106,7 +106,7 @@ type Process struct {
 	threads  threadStates
 
 	unplaced  func(address uint64) []trace.Symbol // names code of no module; nil: it has no names
-	values    *value.Cache                          // nil: variables are not read
+	values    *value.Cache                        // nil: variables are not read
 	tls       tlsBlocks
 	tails     tailChains
 	launchers launchers

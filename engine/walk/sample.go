@@ -11,17 +11,8 @@ import (
 )
 
 // Sample is a target made of the data that a profiler keeps of one moment: registers, the bytes
-// at the top of a stack, and the modules loaded. Attach walks it. The samples of a stream are
-// walked by a Walker of one Target, which keeps its findings about the modules:
-//
-//	func walkAll(ctx context.Context, e *engine.Engine, modules []*target.Module, samples []*engine.Sample) {
-//		process := e.Attach(&engine.Sample{Arch: "x86_64", Loaded: modules})
-//		w := process.Walker() // one for each goroutine
-//		for _, s := range samples {
-//			stack := w.Walk(ctx, s)
-//			fmt.Println(len(stack.Frames), stack.Stopped)
-//		}
-//	}
+// at the top of a stack, and the modules loaded. The samples of a stream are walked by a Walker
+// of one Process, which keeps its findings about the modules.
 type Sample struct {
 	trace.Sample
 	// Loaded are the modules; their code is read from their objects.

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"debug/elf"
 	"fmt"
-	"iter"
 	"maps"
 	"os"
 	"os/exec"
@@ -17,7 +16,6 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/cfi"
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
 )
@@ -106,29 +104,6 @@ func disassemble(path string) (list []line, err error) {
 		}
 	}
 	return list, cmd.Wait()
-}
-
-// entries yields the entries of the .eh_frame sections of a library.
-func entries(o *object.Object) iter.Seq2[cfi.Entry, error] {
-	return func(yield func(cfi.Entry, error) bool) {
-		for _, s := range o.EHFrames() {
-			if s.Err != nil {
-				continue
-			}
-			table, err := cfi.NewTable(cfi.Section{
-				Name: s.Name, Data: s.Data, Address: s.Address, Open: s.Open, EH: true, Order: o.ByteOrder(), AddressSize: o.AddressSize(),
-				Memory: func(dst []byte, address uint64) (int, error) { return o.ReadAddress(dst, address) },
-			})
-			if err != nil {
-				continue
-			}
-			for e, err := range table.Entries() {
-				if !yield(e, err) {
-					return
-				}
-			}
-		}
-	}
 }
 
 func (t *tables) compareLibrary(path string) error {

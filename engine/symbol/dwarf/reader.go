@@ -173,7 +173,7 @@ func (r *Reader) RawFrames(dst []trace.Symbol, address uint64, isFirst bool) ([]
 // frameStyle is a tool's style of frames.
 type frameStyle struct {
 	give    func(n *functionName, f *trace.Symbol) // puts a function's name into a frame
-	isFirst bool                                     // take the first of the sequences at one address, not the last
+	isFirst bool                                   // take the first of the sequences at one address, not the last
 }
 
 var ownFrameStyle = frameStyle{give: (*functionName).give}
