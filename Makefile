@@ -35,9 +35,9 @@ test-all: ## all tests, those that compile, wait and compare too
 # large comparisons. Of the others, the tests in which goroutines share something.
 # The race detector's run time waits a second at the end of every process for races
 # to come, and the tests start processes by the hundred.
-RACE_WHOLE = ./engine/debuginfod ./engine/report/otlpexport ./engine/plugin ./internal/confine ./engine/profile ./engine/service ./engine/service/fleet ./engine/service/objects ./engine/service/page ./engine/service/remote ./engine/service/worker ./engine/symbolize ./engine/target/process
-RACE_SHARED = ./cfi ./cmd/unwindd ./engine ./engine/code ./engine/object ./engine/report ./engine/symbol ./engine/symbol/breakpad ./engine/symbol/dwarf ./engine/symbol/llvmir ./engine/symbol/resolve ./engine/walk \
-	./engine/target/elfcore ./engine/target/gpusamples/rocprof ./engine/target/snapshot ./cmd/unwindd/internal/verify ./engine/unpack ./internal/oracle ./locexpr ./plugins/amdgpu ./sdk ./sdk/archtest
+RACE_WHOLE = ./engine/internal/debuginfod ./engine/internal/otlpexport ./engine/plugin ./internal/confine ./engine/internal/profile ./engine/service ./engine/service/fleet ./engine/service/internal/objects ./engine/service/internal/page ./engine/service/internal/remote ./engine/service/internal/worker ./engine/symbolize ./engine/internal/target/process
+RACE_SHARED = ./cfi ./cmd/unwindd ./engine ./engine/internal/code ./engine/object ./engine/report ./engine/internal/symbol ./engine/internal/symbol/breakpad ./engine/internal/symbol/dwarf ./engine/internal/symbol/llvmir ./engine/internal/symbol/resolve ./engine/walk \
+	./engine/internal/target/elfcore ./engine/internal/target/gpusamples/rocprof ./engine/internal/target/snapshot ./cmd/unwindd/internal/verify ./engine/internal/unpack ./internal/oracle ./locexpr ./plugins/amdgpu ./sdk ./sdk/archtest
 RACE_TESTS = AsFarAs|EndWithTheirCallers|ASoundPlugin|Concurrent|Shared|Share|AtOnce|PipeIsReadOnce|NobodyReads|ReadsEnd|NothingReads|Cancelling|WhoeverAsks|OfALibrary|PerGoroutine|LookedThrough|OnlyRegular|ByLocexpr|Signals|Killed|RowsEqualReadelf|PagesAreServed|NumberOfGoroutines|SamplesOfARun|ShapesReadTheSame|PartsAreTheWhole|ServeTraces|SocketActivation|NeedsLittleMemory|PackedSections
 race: ## the tests of what runs concurrently under the race detector
 	UNWINDD_TESTS=all GORACE=atexit_sleep_ms=0 $(GO) test -vet=off -race -short -timeout 20m $(RACE_WHOLE)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/internal/confine"
 	"github.com/unwindd/unwindd/plugins/amdgpu"

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/target/gpusamples/inteltest"
+	"github.com/unwindd/unwindd/engine/internal/target/gpusamples/inteltest"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/gcn"
 	"github.com/unwindd/unwindd/internal/oracle"

@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/unwindd/unwindd/engine/debuginfod"
-	"github.com/unwindd/unwindd/engine/download"
+	"github.com/unwindd/unwindd/engine/internal/debuginfod"
+	"github.com/unwindd/unwindd/engine/internal/download"
+	"github.com/unwindd/unwindd/engine/internal/symbolstore"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbolstore"
 )
 
 // Downloads names servers and stores that have files which are not on this machine. The zero

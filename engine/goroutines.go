@@ -5,7 +5,7 @@ package engine
 import (
 	"context"
 
-	"github.com/unwindd/unwindd/engine/goroutine"
+	"github.com/unwindd/unwindd/engine/internal/goroutine"
 )
 
 // WithGoroutines is the target with the goroutines of its Go programs as additional

@@ -14,8 +14,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/unwindd/unwindd/engine/internal/target/gpusamples/inteltest"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/target/gpusamples/inteltest"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 

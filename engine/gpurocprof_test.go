@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine/target/gpusamples"
-	"github.com/unwindd/unwindd/engine/target/gpusamples/rocprof/rocproftest"
+	"github.com/unwindd/unwindd/engine/internal/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/internal/target/gpusamples/rocprof/rocproftest"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 

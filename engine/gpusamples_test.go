@@ -19,10 +19,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/unwindd/unwindd/engine/internal/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/internal/target/gpusamples/jsonlines"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/target/gpusamples"
-	"github.com/unwindd/unwindd/engine/target/gpusamples/jsonlines"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/visa"

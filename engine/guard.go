@@ -3,9 +3,9 @@
 package engine
 
 import (
+	"github.com/unwindd/unwindd/engine/internal/unpack"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/unpack"
 )
 
 // Guard runs f, which reads files. The error is f's, or that of a file that was truncated

@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/packaging"
+	"github.com/unwindd/unwindd/engine/internal/target/elfcore"
+	"github.com/unwindd/unwindd/engine/internal/unpack"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/target/elfcore"
 	"github.com/unwindd/unwindd/engine/trace"
-	"github.com/unwindd/unwindd/engine/unpack"
 )
 
 // This file opens packed targets, and keeps the labels and problems of their packaging.

@@ -121,9 +121,9 @@ func TestStackOfCodeWhoseSourceModuleIsInTheSnapshot(t *testing.T) {
 	oneFrame := func(a *enginetest.Ask) { a.Stack.MaxFrames = new(uint32(1)) }
 	whole := enginetest.Report(t, made(map[string][]byte{"objects/k.elf": zebin}, nil), oneFrame)
 	cut := map[string][]byte{
-		"objects/k.elf": bytes.ReplaceAll(zebin, []byte(".debug_"), []byte(".other_")), "objects/k.dbg": stream, "source/k.visaasm": assembly,
+		"objects/k.elf": bytes.ReplaceAll(zebin, []byte(".debug_"), []byte(".other_")), "objects/k.dbg": stream, "internal/source/k.visaasm": assembly,
 	}
-	named := map[string]any{"source_module": "source/k.visaasm"}
+	named := map[string]any{"source_module": "internal/source/k.visaasm"}
 	got := enginetest.Report(t, made(cut, named), oneFrame)
 	chains := 0
 	for i := range got.Threads {
@@ -152,7 +152,7 @@ func TestStackOfCodeWhoseSourceModuleIsInTheSnapshot(t *testing.T) {
 		"kernel":             "source module: expected SPIR-V, LLVM IR or vISA assembly",
 		"BC\xc0\xde\x35\x14": "source module: LLVM bitcode, expected LLVM IR as text: llvm-dis writes it, `llvm-dis FILE -o FILE.ll`",
 	} {
-		cut["source/k.visaasm"] = []byte(source)
+		cut["internal/source/k.visaasm"] = []byte(source)
 		got = enginetest.Report(t, made(cut, named), oneFrame)
 		if p := got.Modules[0].Problem; p != expected || got.Threads[0].Frames[0].Line != 0 {
 			t.Errorf("problem %q, expected %q", p, expected)

@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/unwindd/unwindd/engine/internal/procmaps"
-	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/internal/target/perfdata"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 

@@ -14,12 +14,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine/download"
+	"github.com/unwindd/unwindd/engine/internal/download"
+	"github.com/unwindd/unwindd/engine/internal/symbolstore"
+	"github.com/unwindd/unwindd/engine/internal/target/minidump"
+	"github.com/unwindd/unwindd/engine/internal/target/minidump/minidumptest"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/symbolstore"
-	"github.com/unwindd/unwindd/engine/target/minidump"
-	"github.com/unwindd/unwindd/engine/target/minidump/minidumptest"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"

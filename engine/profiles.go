@@ -6,7 +6,7 @@ import (
 	"context"
 	"io"
 
-	"github.com/unwindd/unwindd/engine/profile"
+	"github.com/unwindd/unwindd/engine/internal/profile"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 

@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"github.com/unwindd/unwindd/engine/internal/collector"
-	"github.com/unwindd/unwindd/engine/target/snapshot"
+	"github.com/unwindd/unwindd/engine/internal/target/snapshot"
 	"github.com/unwindd/unwindd/sdk"
 )
 

@@ -398,7 +398,7 @@ func TestInlinedCallsOfALargeProgram(t *testing.T) {
 	compile := func(args ...string) []byte {
 		t.Helper()
 		out := filepath.Join(t.TempDir(), "out")
-		cmd := exec.Command("clang++-22", append([]string{"-O2", "-g", "-fPIC", "symbol/dwarf/testdata/large.cc", "-o", out}, args...)...)
+		cmd := exec.Command("clang++-22", append([]string{"-O2", "-g", "-fPIC", "internal/symbol/dwarf/testdata/large.cc", "-o", out}, args...)...)
 		if b, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", cmd.Args, err, b)
 		}

@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/download"
+	"github.com/unwindd/unwindd/engine/internal/download"
+	"github.com/unwindd/unwindd/engine/internal/symbolstore"
 	"github.com/unwindd/unwindd/engine/symbolize"
-	"github.com/unwindd/unwindd/engine/symbolstore"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	callsModule   = "../../engine/symbol/spirv/testdata/calls.spv"
-	inlinedModule = "../../engine/symbol/llvmir/testdata/inlined.ll"
+	callsModule   = "../../engine/internal/symbol/spirv/testdata/calls.spv"
+	inlinedModule = "../../engine/internal/symbol/llvmir/testdata/inlined.ll"
 )
 
 // TestFilesOfIR runs each command once: what is printed is for other packages to test.

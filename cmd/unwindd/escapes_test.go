@@ -131,10 +131,10 @@ func TestTextIsEscaped(t *testing.T) {
 	core := poisonedFile(t, filepath.Join(crashDir, "server.core"), dir, "/srv/example/server")
 	words := poisonedFile(t, "../../examples/profile/words", dir, "count_by_sort", "words.cc")
 	recording := poisonedFile(t, wordsRecording, dir, "sorter")
-	spirv := poisonedFile(t, "../../engine/symbol/spirv/testdata/calls.spv", dir, "/example/calls.cl", "middle")
+	spirv := poisonedFile(t, "../../engine/internal/symbol/spirv/testdata/calls.spv", dir, "/example/calls.cl", "middle")
 	visa := poisonedFile(t, "../../plugins/visa/stream/testdata/skl-rec-O2-1.dbg", dir, "reck", "fact0")
 	llvm := filepath.Join(dir, "poisoned.ll")
-	b, err := os.ReadFile("../../engine/symbol/llvmir/testdata/inlined.ll")
+	b, err := os.ReadFile("../../engine/internal/symbol/llvmir/testdata/inlined.ll")
 	if err != nil {
 		t.Fatal(err)
 	}

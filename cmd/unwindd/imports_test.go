@@ -23,59 +23,60 @@ var floors = []string{
 	"internal/bundled",            // the architectures that executables have compiled in
 	"internal/enginetest",         // what tests of whole stacks need
 	"engine/service",
-	"engine/service/page",      // what people see of it
-	"engine/service/reports",   // what is kept for them
-	"engine/service/fleet",     // what other machines do
-	"engine/service/objects",   // what is kept of code
-	"engine/service/worker",    // processes that do it
-	"engine/service/job",       // what is asked of an engine in one go
-	"engine/service/remote",    // targets of other machines
-	"engine/service/objects",   // files that were put
-	"engine/service/bounded",   // how folders of files are bounded
-	"engine/service/servicepb", // what goes over the wire
+	"engine/service/internal/page",    // what people see of it
+	"engine/service/internal/reports", // what is kept for them
+	"engine/service/fleet",            // what other machines do
+	"engine/service/internal/objects", // what is kept of code
+	"engine/service/internal/worker",  // processes that do it
+	"engine/service/job",              // what is asked of an engine in one go
+	"engine/service/internal/remote",  // targets of other machines
+	"engine/service/internal/objects", // files that were put
+	"engine/service/internal/bounded", // how folders of files are bounded
+	"engine/service/servicepb",        // what goes over the wire
 	"engine/report",
-	"engine/report/stackpage", // stacks as a page
-	"engine/report/flamepage", // profiles as one
-	"engine/report/look",      // how both look
+	"engine/internal/stackpage", // stacks as a page
+	"engine/internal/flamepage", // profiles as one
+	"engine/internal/look",      // how both look
 	"engine/symbolize",
 	"engine/internal/listing", // what files have, as it is written
 	"engine",
 	"engine/internal/collector", // what a snapshot has
 	"engine/internal/procmaps",  // what Linux says of a process's code
 	"engine/internal/packaging", // what was written beside a packed core
-	"engine/profile",
-	"engine/goroutine",
-	"engine/fact",        // what a crash was, in one line
-	"engine/signature",   // by what crashes are grouped
-	"internal/wavecheck", // what tests need: walks of executing waves
+	"engine/internal/profile",
+	"engine/internal/goroutine",
+	"engine/internal/fact",      // what a crash was, in one line
+	"engine/internal/signature", // by what crashes are grouped
+	"internal/wavecheck",        // what tests need: walks of executing waves
 	"engine/walk",
-	"engine/code",
-	"engine/value",
-	"engine/disassembler",
+	"engine/internal/code",
+	"engine/internal/value",
+	"engine/internal/disassembler",
 	"engine/plugin",
 	"internal/confine", // what a plugin's process gives up, before it serves
 	"plugins",
-	"plugins/visa/stream",   // what compilers write, for the plugin and for dump
-	"plugins/amdgpu/isa",    // what code does, for the plugin
-	"plugins/amdgpu/rocm",   // what cores hold, for the plugin
-	"engine/source",         // the text of source files
-	"engine/symbolstore",    // symbol files of other machines
-	"engine/symbol/resolve", // joins its neighbours below into one source
-	"engine/symbol",
-	"engine/symbol/dname",   // how names of D read
-	"engine/target/process", // copies a process as its neighbour below reads cores
+	"plugins/visa/stream",            // what compilers write, for the plugin and for dump
+	"plugins/amdgpu/isa",             // what code does, for the plugin
+	"plugins/amdgpu/rocm",            // what cores hold, for the plugin
+	"engine/internal/source",         // the text of source files
+	"engine/internal/symbolstore",    // symbol files of other machines
+	"engine/internal/symbol/resolve", // joins its neighbours below into one source
+	"engine/internal/symbol",
+	"engine/internal/symbol/dname",   // how names of D read
+	"engine/internal/target/process", // copies a process as its neighbour below reads cores
+	"engine/internal/target",         // formats of state
 	"engine/target",
-	"engine/unpack",          // what its files come packed in
-	"engine/target/jsontext", // how its neighbours above read JSON
-	"engine/target/linetext", // how they read lines
-	"engine/trace",           // what walks and profiles yield
+	"engine/internal/unpack",          // what its files come packed in
+	"engine/internal/target/jsontext", // how its neighbours above read JSON
+	"engine/internal/target/linetext", // how they read lines
+	"engine/trace",                    // what walks and profiles yield
 	"sdk",
-	"engine/debuginfod",        // files of other machines
-	"engine/download",          // how they come from servers
-	"engine/report/otlpexport", // sends profiles to collectors
+	"engine/internal/debuginfod", // files of other machines
+	"engine/internal/download",   // how they come from servers
+	"engine/internal/otlpexport", // sends profiles to collectors
 	"engine/object",
 	"engine/internal/ranges", // makes ranges disjoint
-	"engine/object/pe",       // headers and unwind codes of PE files, for its objects
+	"engine/internal/pe",     // headers and unwind codes of PE files, for its objects
 	"cfi",
 	"locexpr",
 	"sdk/reloc", // relocation types, for what describes them and what applies them
@@ -104,38 +105,38 @@ var floors = []string{
 
 // only lists rooms that may import nothing of the project but these.
 var only = map[string][]string{
-	"sdk":                      {"cfi", "locexpr", "internal/panics", "sdk"},
-	"sdk/reloc":                {},
-	"engine/value":             {"engine/symbol/dwarf", "engine/trace", "internal/dw", "locexpr"},
-	"engine/trace":             {"sdk", "locexpr"},
-	"plugins":                  {"sdk", "cfi", "internal/dw", "locexpr", "plugins"},
-	"engine/report/otlpexport": {"internal/escape"},
-	"engine/internal/ranges":   {},
-	"internal/confine":         {"sdk", "internal/version", "internal/oracle"},
-	"plugins/visa/stream":      {},
-	"plugins/amdgpu/isa":       {},
-	"plugins/amdgpu/rocm":      {"sdk", "locexpr"},
-	"internal/escape":          {},
-	"internal/gcn":             {"internal/dw", "internal/leb128", "internal/oracle", "internal/proof"},
-	"internal/oracle":          {},
-	"internal/recorded":        {"internal/oracle", "internal/proof"},
-	"internal/subject":         {"internal/oracle"},
-	"internal/schema":          {"internal/oracle"},
-	"internal/proof":           {},
-	"internal/valuecheck":      {},
-	"internal/otlpcheck":       {},
-	"internal/damage":          {},
-	"internal/dw":              {},
-	"internal/ehpe":            {},
-	"internal/inflate":         {},
-	"internal/leb128":          {},
-	"internal/problems":        {},
-	"internal/panics":          {},
-	"internal/trie":            {},
-	"internal/manual":          {},
-	"internal/version":         {},
-	"internal/dist":            {},
-	"internal/house":           {},
+	"sdk":                        {"cfi", "locexpr", "internal/panics", "sdk"},
+	"sdk/reloc":                  {},
+	"engine/internal/value":      {"engine/internal/symbol/dwarf", "engine/trace", "internal/dw", "locexpr"},
+	"engine/trace":               {"sdk", "locexpr"},
+	"plugins":                    {"sdk", "cfi", "internal/dw", "locexpr", "plugins"},
+	"engine/internal/otlpexport": {"internal/escape"},
+	"engine/internal/ranges":     {},
+	"internal/confine":           {"sdk", "internal/version", "internal/oracle"},
+	"plugins/visa/stream":        {},
+	"plugins/amdgpu/isa":         {},
+	"plugins/amdgpu/rocm":        {"sdk", "locexpr"},
+	"internal/escape":            {},
+	"internal/gcn":               {"internal/dw", "internal/leb128", "internal/oracle", "internal/proof"},
+	"internal/oracle":            {},
+	"internal/recorded":          {"internal/oracle", "internal/proof"},
+	"internal/subject":           {"internal/oracle"},
+	"internal/schema":            {"internal/oracle"},
+	"internal/proof":             {},
+	"internal/valuecheck":        {},
+	"internal/otlpcheck":         {},
+	"internal/damage":            {},
+	"internal/dw":                {},
+	"internal/ehpe":              {},
+	"internal/inflate":           {},
+	"internal/leb128":            {},
+	"internal/problems":          {},
+	"internal/panics":            {},
+	"internal/trie":              {},
+	"internal/manual":            {},
+	"internal/version":           {},
+	"internal/dist":              {},
+	"internal/house":             {},
 }
 
 // testKits are rooms that tests alone import, and other kits.
@@ -248,7 +249,7 @@ func mayImport(imported string, list []string) bool {
 
 func TestProgramsThatLeanOnRooms(t *testing.T) {
 	for imported, want := range map[string]bool{
-		"engine": true, "engine/report": true, "engine/object": false, "engine/service/fleet": true, "engine/service/worker": false,
+		"engine": true, "engine/report": true, "engine/object": false, "engine/service/fleet": true, "engine/service/internal/worker": false,
 		"internal/confine": true, "plugins/visa/stream": true, "sdk/archtest": true, "sdk/archpb": false, "cfi": true,
 	} {
 		if got := mayImport(imported, outside[0].may); got != want {
@@ -286,8 +287,8 @@ func TestImportsThatAreRefused(t *testing.T) {
 		{"sdk", "sdk/reloc", ""},
 		{"engine/object", "sdk/reloc", ""},
 		{"engine/object", "sdk", "above"},
-		{"engine/target/elfcore", "engine/target/minidump", "beside"},
-		{"engine/symbol/dwarf", "engine/symbol/symtab", "beside"},
+		{"engine/internal/target/elfcore", "engine/internal/target/minidump", "beside"},
+		{"engine/internal/symbol/dwarf", "engine/internal/symbol/symtab", "beside"},
 		{"plugins/x86_64", "engine/object", "only"},
 		{"plugins/x86_64", "plugins/visa", "beside"},
 		{"plugins/visa/stream", "sdk", "only"},
@@ -296,17 +297,17 @@ func TestImportsThatAreRefused(t *testing.T) {
 		{"plugins/amdgpu/isa", "cfi", "only"},
 		{"plugins/amdgpu", "internal/dw", ""},
 		{"plugins/amdgpu", "internal/gcn", "for tests"},
-		{"engine/code", "internal/wavecheck", "above"},
+		{"engine/internal/code", "internal/wavecheck", "above"},
 		{"engine", "internal/wavecheck", "for tests"},
 		{"internal/wavecheck", "internal/gcn", ""},
-		{"engine/target/elfcore", "engine/target", ""},
-		{"engine/symbol/resolve", "engine/symbol/dwarf", ""},
+		{"engine/internal/target/elfcore", "engine/target", ""},
+		{"engine/internal/symbol/resolve", "engine/internal/symbol/dwarf", ""},
 		{"engine", "engine/plugin", ""},
-		{"engine/code", "engine/walk", "above"},
-		{"engine/walk", "engine/profile", "above"},
-		{"engine/profile", "engine", "above"},
-		{"engine/walk", "engine/code", ""},
-		{"engine/walk", "engine/target/elfcore", ""},
+		{"engine/internal/code", "engine/walk", "above"},
+		{"engine/walk", "engine/internal/profile", "above"},
+		{"engine/internal/profile", "engine", "above"},
+		{"engine/walk", "engine/internal/code", ""},
+		{"engine/walk", "engine/internal/target/elfcore", ""},
 		{"engine", "engine/symbolize", "above"},
 		{"engine/symbolize", "engine", ""},
 		{"engine/symbolize", "engine/report", "above"},

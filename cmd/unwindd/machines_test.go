@@ -15,7 +15,7 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 )
 
-const machinesDir = "../../engine/target/elfcore/testdata/machines"
+const machinesDir = "../../engine/internal/target/elfcore/testdata/machines"
 
 // machineCore puts the core and the executable of a machine into a folder.
 func machineCore(t *testing.T, name string) (core string) {

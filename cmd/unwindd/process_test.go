@@ -18,7 +18,7 @@ import (
 // waiting starts a program of four threads that wait in C.
 func waiting(t *testing.T) (pid string) {
 	t.Helper()
-	source := oracle.Checkout(t, "engine/target/process/testdata/victim.c")
+	source := oracle.Checkout(t, "engine/internal/target/process/testdata/victim.c")
 	program := filepath.Join(oracle.Build{Sources: []string{source}, Commands: [][]string{
 		{"gcc", "-g", "-O1", "-fno-optimize-sibling-calls", "-pthread", "-o", "waiting", source},
 	}}.Make(t), "waiting")

@@ -172,8 +172,8 @@ func commandLines() map[string][]string {
 		"dump rows":   {"dump", "rows", server},
 		"dump notes":  {"dump", "notes", server},
 		"dump visa":   {"dump", "visa", "../../plugins/visa/stream/testdata/skl-rec-O2-1.dbg"},
-		"dump spirv":  {"dump", "spirv", "../../engine/symbol/spirv/testdata/calls.spv"},
-		"dump llvmir": {"dump", "llvmir", "../../engine/symbol/llvmir/testdata/inlined.ll"},
+		"dump spirv":  {"dump", "spirv", "../../engine/internal/symbol/spirv/testdata/calls.spv"},
+		"dump llvmir": {"dump", "llvmir", "../../engine/internal/symbol/llvmir/testdata/inlined.ll"},
 		"plugin list": {"plugin", "list"},
 		"plugin info": {"plugin", "info", "x86_64"},
 	}

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/unwindd/unwindd/engine/object/pe"
+	"github.com/unwindd/unwindd/engine/internal/pe"
 )
 
 // An Object is a code object: an ELF file of either class and byte order, a PE file, or a file of

@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/unwindd/unwindd/engine/object/pe"
+	"github.com/unwindd/unwindd/engine/internal/pe"
 )
 
 // This file makes objects of PE files ("PE Format") in terms of ELF: sections have types and flags,

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine/object/pe"
+	"github.com/unwindd/unwindd/engine/internal/pe"
 )
 
 // A peSymbols yields the symbols of a PE file: its symbol table, then its exports, which are dynamic

@@ -9,9 +9,9 @@ import (
 	"os"
 	"slices"
 
+	"github.com/unwindd/unwindd/engine/internal/symbol"
+	"github.com/unwindd/unwindd/engine/internal/symbol/symtab"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/symbol/symtab"
 	"github.com/unwindd/unwindd/sdk"
 	"github.com/unwindd/unwindd/sdk/archtest"
 )

@@ -19,17 +19,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/download"
+	"github.com/unwindd/unwindd/engine/internal/download"
+	"github.com/unwindd/unwindd/engine/internal/symbolstore"
+	"github.com/unwindd/unwindd/engine/internal/target/minidump"
+	"github.com/unwindd/unwindd/engine/internal/target/minidump/minidumptest"
 	"github.com/unwindd/unwindd/engine/report"
-	"github.com/unwindd/unwindd/engine/symbolstore"
-	"github.com/unwindd/unwindd/engine/target/minidump"
-	"github.com/unwindd/unwindd/engine/target/minidump/minidumptest"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/enginetest"
 )
 
 const (
-	dumpsFolder = "../target/minidump/testdata/"
+	dumpsFolder = "../internal/target/minidump/testdata/"
 	x86Dump     = dumpsFolder + "minidump2.dmp"
 )
 

@@ -6,7 +6,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/unwindd/unwindd/engine/report/otlpexport"
+	"github.com/unwindd/unwindd/engine/internal/otlpexport"
 )
 
 // Collector is a collector of OpenTelemetry, to which profiles are sent.

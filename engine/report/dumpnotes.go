@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/unwindd/unwindd/engine/internal/target/minidump"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/target/minidump"
 )
 
 // Minidump is the output of `dump notes` for a minidump: all of it except the bytes of its

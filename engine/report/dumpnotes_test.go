@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/engine/internal/target/minidump"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/target/minidump"
 )
 
-const x86Dump = "../target/minidump/testdata/minidump2.dmp"
+const x86Dump = "../internal/target/minidump/testdata/minidump2.dmp"
 
 // TestDamagedDumpsArePrinted has a dump with each of its first bytes cut off, and with bytes
 // that are wrong: the rest is printed.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
 )
 
 // Expression is an expression of `dump expr`, in JSON. File is a split file, and Offset the

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/unwindd/unwindd/engine/report/flamepage"
+	"github.com/unwindd/unwindd/engine/internal/flamepage"
 	"github.com/unwindd/unwindd/internal/escape"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine/report/flamepage"
+	"github.com/unwindd/unwindd/engine/internal/flamepage"
 )
 
 // graphsOf are the flame graphs of a page, each as folded stacks are written.

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/listing"
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	callsModule = "../symbol/spirv/testdata/calls.spv"
+	callsModule = "../internal/symbol/spirv/testdata/calls.spv"
 	// inlinedModule is the LLVM IR of inlined.c, in which f calls inl.
-	inlinedModule = "../symbol/llvmir/testdata/inlined.ll"
+	inlinedModule = "../internal/symbol/llvmir/testdata/inlined.ll"
 )
 
 // irFile opens a file in an intermediate representation until the test ends.

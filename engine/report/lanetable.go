@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/value"
 	"github.com/unwindd/unwindd/engine/trace"
-	"github.com/unwindd/unwindd/engine/value"
 )
 
 // This file writes a variable whose value differs in many lanes as a table.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/value"
 	"github.com/unwindd/unwindd/engine/trace"
-	"github.com/unwindd/unwindd/engine/value"
 )
 
 // localsIndent stands before the variables of a frame.

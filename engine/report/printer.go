@@ -11,7 +11,7 @@ import (
 
 	"github.com/fatih/color"
 
-	"github.com/unwindd/unwindd/engine/report/stackpage"
+	"github.com/unwindd/unwindd/engine/internal/stackpage"
 	"github.com/unwindd/unwindd/internal/escape"
 )
 

@@ -8,8 +8,8 @@ import (
 	"hash/maphash"
 	"slices"
 
+	"github.com/unwindd/unwindd/engine/internal/value"
 	"github.com/unwindd/unwindd/engine/trace"
-	"github.com/unwindd/unwindd/engine/value"
 )
 
 // group is threads whose stacks are equal.

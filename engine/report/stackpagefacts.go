@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unwindd/unwindd/engine/report/stackpage"
+	"github.com/unwindd/unwindd/engine/internal/stackpage"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/escape"
 )

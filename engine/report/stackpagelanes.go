@@ -5,7 +5,7 @@ package report
 import (
 	"strconv"
 
-	"github.com/unwindd/unwindd/engine/report/stackpage"
+	"github.com/unwindd/unwindd/engine/internal/stackpage"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 

@@ -5,9 +5,9 @@ package report
 import (
 	"fmt"
 
-	"github.com/unwindd/unwindd/engine/report/stackpage"
+	"github.com/unwindd/unwindd/engine/internal/stackpage"
+	"github.com/unwindd/unwindd/engine/internal/value"
 	"github.com/unwindd/unwindd/engine/trace"
-	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/internal/escape"
 )
 

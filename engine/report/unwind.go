@@ -8,7 +8,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/internal/listing"
-	"github.com/unwindd/unwindd/engine/object/pe"
+	"github.com/unwindd/unwindd/engine/internal/pe"
 )
 
 // jsonUnwind is the unwind information of an entry of .pdata, in `dump cfi`.

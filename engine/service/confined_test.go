@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/unwindd/unwindd/engine/service/worker"
+	"github.com/unwindd/unwindd/engine/service/internal/worker"
 )
 
 // probe is the pin that has a worker try what it must not be able to do.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/engine/service/fleet"
-	"github.com/unwindd/unwindd/engine/service/objects"
+	"github.com/unwindd/unwindd/engine/service/internal/objects"
 )
 
 // This file keeps a server connected to the queue of a fleet, and sends the queue the objects

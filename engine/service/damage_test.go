@@ -85,8 +85,8 @@ func damagedRequests(t *testing.T) (list []damagedRequest) {
 	}
 	add("examples/crash/server.core", targetPaths...)
 	add("examples/crash/server.dmp", targetPaths...)
-	add("engine/target/minidump/testdata/*.dmp", targetPaths...)
-	add("engine/target/elfcore/testdata/machines/*.core.bz2", targetPaths...)
+	add("engine/internal/target/minidump/testdata/*.dmp", targetPaths...)
+	add("engine/internal/target/elfcore/testdata/machines/*.core.bz2", targetPaths...)
 	add("examples/*/*.snapshot", targetPaths...)
 	if !testing.Short() { // their depth takes the race detector a minute on a busy machine
 		add("engine/testdata/bounds/*.snapshot", targetPaths[:2]...)
@@ -108,7 +108,7 @@ func sourceModules(t *testing.T) (list []damagedRequest) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, pattern := range []string{"../../engine/symbol/spirv/testdata/*.spv", "../../engine/symbol/llvmir/testdata/*.ll"} {
+	for _, pattern := range []string{"../internal/symbol/spirv/testdata/*.spv", "../internal/symbol/llvmir/testdata/*.ll"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %q, %v", pattern, found, err)

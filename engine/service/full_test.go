@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/unwindd/unwindd/engine/service/worker"
+	"github.com/unwindd/unwindd/engine/service/internal/worker"
 )
 
 // TestProblemsOfTheMachine has errors told that are neither the caller's nor the server's.

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/unwindd/unwindd/engine/service/internal/worker"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
-	"github.com/unwindd/unwindd/engine/service/worker"
 )
 
 // maxPart bounds the bytes of a report in a message, maxMessage the bytes of a message that

@@ -22,11 +22,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/service/internal/objects"
+	"github.com/unwindd/unwindd/engine/service/internal/reports"
+	"github.com/unwindd/unwindd/engine/service/internal/worker"
 	"github.com/unwindd/unwindd/engine/service/job"
-	"github.com/unwindd/unwindd/engine/service/objects"
-	"github.com/unwindd/unwindd/engine/service/reports"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
-	"github.com/unwindd/unwindd/engine/service/worker"
 )
 
 // routes returns the handler of all paths of HTTP.

@@ -11,9 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/service/bounded"
+	"github.com/unwindd/unwindd/engine/service/internal/bounded"
+	"github.com/unwindd/unwindd/engine/service/internal/worker"
 	"github.com/unwindd/unwindd/engine/service/job"
-	"github.com/unwindd/unwindd/engine/service/worker"
 )
 
 // metrics are the figures that Prometheus reads at /metrics.

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/debuginfod"
+	"github.com/unwindd/unwindd/engine/internal/debuginfod"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 

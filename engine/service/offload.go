@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/unwindd/unwindd/engine/service/fleet"
-	"github.com/unwindd/unwindd/engine/service/worker"
+	"github.com/unwindd/unwindd/engine/service/internal/worker"
 )
 
 // This file passes requests for which there is no place here to a fleet.

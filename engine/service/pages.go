@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/engine/report"
-	"github.com/unwindd/unwindd/engine/service/page"
-	"github.com/unwindd/unwindd/engine/service/reports"
+	"github.com/unwindd/unwindd/engine/service/internal/page"
+	"github.com/unwindd/unwindd/engine/service/internal/reports"
 )
 
 // This file answers with pages, and with reports that are kept for them.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/service/page"
+	"github.com/unwindd/unwindd/engine/service/internal/page"
 )
 
 // keepMixed keeps the report of a snapshot, and returns its path.

@@ -18,9 +18,9 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/unwindd/unwindd/engine/service/internal/reports"
+	"github.com/unwindd/unwindd/engine/service/internal/worker"
 	"github.com/unwindd/unwindd/engine/service/job"
-	"github.com/unwindd/unwindd/engine/service/reports"
-	"github.com/unwindd/unwindd/engine/service/worker"
 )
 
 // problem is the reason why a request is not answered: problem details in HTTP (RFC 9457),

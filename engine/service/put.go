@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/unwindd/unwindd/engine/service/internal/objects"
+	"github.com/unwindd/unwindd/engine/service/internal/worker"
 	"github.com/unwindd/unwindd/engine/service/job"
-	"github.com/unwindd/unwindd/engine/service/objects"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
-	"github.com/unwindd/unwindd/engine/service/worker"
 )
 
 // kept returns which files of a build ID are stored.

@@ -28,10 +28,10 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/service/fleet"
+	"github.com/unwindd/unwindd/engine/service/internal/objects"
+	"github.com/unwindd/unwindd/engine/service/internal/reports"
+	"github.com/unwindd/unwindd/engine/service/internal/worker"
 	"github.com/unwindd/unwindd/engine/service/job"
-	"github.com/unwindd/unwindd/engine/service/objects"
-	"github.com/unwindd/unwindd/engine/service/reports"
-	"github.com/unwindd/unwindd/engine/service/worker"
 )
 
 // Limits bound the resources of requests: of each, and of all together.

@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/unwindd/unwindd/engine/service/remote"
+	"github.com/unwindd/unwindd/engine/service/internal/remote"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 

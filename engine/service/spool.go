@@ -10,7 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/unwindd/unwindd/engine/unpack"
+	"github.com/unwindd/unwindd/engine/internal/unpack"
 )
 
 // budget bounds the bytes of all files of a folder that requests have at a time.

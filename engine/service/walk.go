@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/service/objects"
-	"github.com/unwindd/unwindd/engine/service/remote"
+	"github.com/unwindd/unwindd/engine/service/internal/objects"
+	"github.com/unwindd/unwindd/engine/service/internal/remote"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 

@@ -4,7 +4,7 @@ package service
 
 import (
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/service/worker"
+	"github.com/unwindd/unwindd/engine/service/internal/worker"
 )
 
 // RunWorker runs a worker where args, the arguments of this process after its name, are those

@@ -3,7 +3,7 @@
 package symbolize
 
 import (
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/internal/symbol"
 
 	"github.com/unwindd/unwindd/engine/trace"
 )

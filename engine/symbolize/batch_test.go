@@ -15,7 +15,7 @@ import (
 // Many questions at once, of several files, some of them wrong, are answered in their
 // order, as each alone is.
 func TestAnswersComeInTheOrderOfTheQuestions(t *testing.T) {
-	files := []string{"../symbol/dwarf/testdata/small5", "../symbol/dwarf/testdata/small4", "testdata/none", "../symbol/dwarf/testdata/small2"}
+	files := []string{"../internal/symbol/dwarf/testdata/small5", "../internal/symbol/dwarf/testdata/small4", "testdata/none", "../internal/symbol/dwarf/testdata/small2"}
 	random := rand.New(rand.NewPCG(1, 2))
 	var questions []string
 	for range 700 {

@@ -5,7 +5,7 @@ package symbolize
 import (
 	"encoding/binary"
 
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/internal/symbol"
 )
 
 func (s *Writer) demangle(name string) string {

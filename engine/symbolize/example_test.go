@@ -16,7 +16,7 @@ func Example() {
 	s := symbolize.New(symbolize.Options{})
 	defer s.Close()
 	session := symbolize.Session{
-		Symbolizer: s, Object: "../symbol/dwarf/testdata/small5", Inlines: true,
+		Symbolizer: s, Object: "../internal/symbol/dwarf/testdata/small5", Inlines: true,
 		Output: symbolize.WriterOptions{Demangle: true},
 	}
 	if err := session.Run(os.Stdout, []string{"0x4000b0"}, nil); err != nil {
@@ -34,7 +34,7 @@ func ExampleAddr2line() {
 	s := symbolize.New(symbolize.Options{})
 	defer s.Close()
 	a := symbolize.Addr2line{
-		Symbolizer: s, File: "../symbol/dwarf/testdata/small5", Inlines: true,
+		Symbolizer: s, File: "../internal/symbol/dwarf/testdata/small5", Inlines: true,
 		Output: symbolize.WriterOptions{Style: symbolize.StyleAddr2line, Pretty: true},
 	}
 	if err := a.Run(os.Stdout, nil, strings.NewReader("4000b0\n1\n")); err != nil {
@@ -50,7 +50,7 @@ func ExampleAddr2line() {
 func ExampleFile() {
 	s := symbolize.New(symbolize.Options{})
 	defer s.Close()
-	f, err := s.Open("../symbol/dwarf/testdata/small5")
+	f, err := s.Open("../internal/symbol/dwarf/testdata/small5")
 	if err != nil {
 		log.Println(err)
 		return

@@ -5,9 +5,9 @@ package symbolize
 import (
 	"errors"
 
+	"github.com/unwindd/unwindd/engine/internal/symbol"
+	"github.com/unwindd/unwindd/engine/internal/symbol/resolve"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/symbol/resolve"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/internal/listing"
-	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	callsModule   = "../symbol/spirv/testdata/calls.spv"
-	inlinedModule = "../symbol/llvmir/testdata/inlined.ll"
+	callsModule   = "../internal/symbol/spirv/testdata/calls.spv"
+	inlinedModule = "../internal/symbol/llvmir/testdata/inlined.ll"
 )
 
 // askIR asks about a file in an intermediate representation. The words are options, and then

@@ -393,7 +393,7 @@ func TestDebugFilesAreFound(t *testing.T) {
 // which is asked of the same program without them.
 func TestDataAndFramesEqualLLVMSymbolizer(t *testing.T) {
 	long(t)
-	source, err := filepath.Abs("../symbol/dwarf/testdata/variables.cc")
+	source, err := filepath.Abs("../internal/symbol/dwarf/testdata/variables.cc")
 	if err != nil {
 		t.Fatal(err)
 	}

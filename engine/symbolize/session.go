@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/listing"
+	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-const small = "../symbol/dwarf/testdata/small5"
+const small = "../internal/symbol/dwarf/testdata/small5"
 
 // newSession is a session of one file that is closed with the test.
 func newSession(t testing.TB, file string) *Session {

@@ -8,11 +8,11 @@ import (
 	"math"
 	"sort"
 
+	"github.com/unwindd/unwindd/engine/internal/symbol"
+	"github.com/unwindd/unwindd/engine/internal/symbol/breakpad"
+	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/internal/symbol/symtab"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/symbol/breakpad"
-	"github.com/unwindd/unwindd/engine/symbol/dwarf"
-	"github.com/unwindd/unwindd/engine/symbol/symtab"
 )
 
 // WrittenSymbols counts the records of a symbol file that was written.

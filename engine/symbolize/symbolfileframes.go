@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
-	"github.com/unwindd/unwindd/engine/code"
-	"github.com/unwindd/unwindd/engine/symbol/breakpad"
+	"github.com/unwindd/unwindd/engine/internal/code"
+	"github.com/unwindd/unwindd/engine/internal/symbol/breakpad"
 )
 
 // framePiece is a range of code whose rows an FDE has.

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/pe"
+	"github.com/unwindd/unwindd/engine/internal/symbol/breakpad"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/object/pe"
-	"github.com/unwindd/unwindd/engine/symbol/breakpad"
 	"github.com/unwindd/unwindd/engine/target"
 )
 

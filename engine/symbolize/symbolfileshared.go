@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/symbol/symtab"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbol/symtab"
 )
 
 // maxNames bounds the names of one address that are compared.

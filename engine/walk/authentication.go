@@ -5,7 +5,7 @@ package walk
 import (
 	"context"
 
-	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 

@@ -6,7 +6,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/locexpr"
 )
 

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/unwindd/unwindd/engine/disassembler"
+	"github.com/unwindd/unwindd/engine/internal/disassembler"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/locexpr"
 )
 

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/internal/code"
+	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/internal/value"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/trace"
-	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )

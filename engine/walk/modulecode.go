@@ -5,8 +5,8 @@ package walk
 import (
 	"context"
 
-	"github.com/unwindd/unwindd/engine/code"
-	"github.com/unwindd/unwindd/engine/disassembler"
+	"github.com/unwindd/unwindd/engine/internal/code"
+	"github.com/unwindd/unwindd/engine/internal/disassembler"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/trace"
 )

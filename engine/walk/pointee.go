@@ -5,8 +5,8 @@ package walk
 import (
 	"strconv"
 
+	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 )
 
 // maxMemberDepth is how deep a member may lie in members of members.

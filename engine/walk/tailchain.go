@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/unwindd/unwindd/engine/code"
-	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/internal/code"
+	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
 )
 
 // This file finds the functions on the path of tail calls to a function (DWARF 5, 3.4), where

@@ -42,8 +42,8 @@ func TestDamage(t *testing.T) {
 func TestDamageWhereItHurts(t *testing.T) {
 	for path, hasFields := range map[string]bool{
 		"examples/crash/server.core": true, "examples/crash/server.dmp": true, "examples/gpu-profile/cpu.data": true, "examples/gpu-profile/grade.co": true,
-		"examples/mixed/mixed.snapshot": true, "engine/symbol/spirv/testdata/calls.spv": true, "engine/object/testdata/bundles/plain.hipfb": true,
-		"engine/target/elfcore/testdata/machines/ppc": true, "engine/symbol/llvmir/testdata/foo.ll": false, "examples/gpu-profile/gpu.jsonl": false,
+		"examples/mixed/mixed.snapshot": true, "engine/internal/symbol/spirv/testdata/calls.spv": true, "engine/object/testdata/bundles/plain.hipfb": true,
+		"engine/internal/target/elfcore/testdata/machines/ppc": true, "engine/internal/symbol/llvmir/testdata/foo.ll": false, "examples/gpu-profile/gpu.jsonl": false,
 	} {
 		content, err := os.ReadFile(filepath.Join("..", "..", path))
 		if err != nil {

@@ -41,9 +41,9 @@ type facts struct {
 }
 
 // factDumps are the dumps of this repository, and those of public ones in the folder that
-// UNWINDD_MINIDUMPS names, which testdata/public.sh of engine/target/minidump makes.
+// UNWINDD_MINIDUMPS names, which testdata/public.sh of engine/internal/target/minidump makes.
 func factDumps(t *testing.T) []string {
-	list := []string{"../../../examples/crash/server.dmp", "../../../engine/target/minidump/testdata/minidump2.dmp"}
+	list := []string{"../../../examples/crash/server.dmp", "../../../engine/internal/target/minidump/testdata/minidump2.dmp"}
 	if public := os.Getenv("UNWINDD_MINIDUMPS"); public != "" {
 		more, err := filepath.Glob(filepath.Join(public, "*", "*.dmp"))
 		if err != nil || len(more) < 40 {

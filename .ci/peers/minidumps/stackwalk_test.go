@@ -255,7 +255,7 @@ func (s *store) compare(t testing.TB, c *tally, name, path string) {
 	c.add(t, name, readStacks(t, path, "--symbols", s.folder, "--sysroot", t.TempDir()), stackwalk(t, path, s.folder))
 }
 
-// publicDumps names a folder that testdata/public.sh of engine/target/minidump made.
+// publicDumps names a folder that testdata/public.sh of engine/internal/target/minidump made.
 const publicDumps = "UNWINDD_MINIDUMPS"
 
 // TestPublicDumpsGiveTheStacksThatBreakpadWalks walks every public dump with the symbols

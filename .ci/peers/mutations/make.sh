@@ -8,7 +8,7 @@
 set -eu
 ulimit -c unlimited
 repository=$1 unwindd=$2
-machines=$repository/engine/target/elfcore/testdata/machines
+machines=$repository/engine/internal/target/elfcore/testdata/machines
 crash=$repository/examples/crash
 shopt -s nullglob
 mkdir debug pe go cores dumps snapshots perf packed spirv llvmir kallsyms gpu symbols config visa apart jit
@@ -127,7 +127,7 @@ gcc -g -O0 -o dumps/stands stands.c
 lldb-22 --batch -o run -k 'process save-core --plugin-name=minidump --style=stack dumps/lldb.dmp' -k kill dumps/stands >/dev/null 2>&1 </dev/null || true
 [ -s dumps/lldb.dmp ]
 cp "$crash/server.dmp" dumps/breakpad.dmp
-cp "$repository"/engine/target/minidump/testdata/*.dmp dumps/
+cp "$repository"/engine/internal/target/minidump/testdata/*.dmp dumps/
 mkdir store && "$unwindd" symbols --store store "$crash/server"
 cp "$(find store -name '*.sym')" symbols/server.sym
 for object in gcc5 frame sframe aarch64; do "$unwindd" symbols "debug/$object" -o "symbols/$object.sym"; done
@@ -161,9 +161,9 @@ awk '$3 ~ /[tT]/' /proc/kallsyms | head -n 400 >kallsyms/kallsyms || true
 for i in $(seq 300); do printf 'ffffffff81%06x t made_%d\nffffffffc0%06x t in_module_%d\t[module%d]\n' $((i * 64)) "$i" $((i * 32)) "$i" $((i / 50)); done | sort >kallsyms/made
 
 cp "$repository/examples/gpu-profile/gpu.jsonl" "$repository/examples/gpu-profile/gpu_results.json" gpu/
-for text in "$repository"/engine/symbol/spirv/testdata/*.spvasm; do spirv-as --target-env spv1.6 -o "spirv/$(basename "$text" asm)" "$text" 2>/dev/null || true; done
-cp "$repository"/engine/symbol/spirv/testdata/*.spv spirv/
-cp "$repository"/engine/symbol/llvmir/testdata/*.ll llvmir/
+for text in "$repository"/engine/internal/symbol/spirv/testdata/*.spvasm; do spirv-as --target-env spv1.6 -o "spirv/$(basename "$text" asm)" "$text" 2>/dev/null || true; done
+cp "$repository"/engine/internal/symbol/spirv/testdata/*.spv spirv/
+cp "$repository"/engine/internal/symbol/llvmir/testdata/*.ll llvmir/
 clang++-22 -O1 -g -S -emit-llvm -ffreestanding -o llvmir/now.ll small.cc
 clang++-22 -O1 -g -c -emit-llvm -ffreestanding -o llvmir/now.bc small.cc
 cp "$repository"/plugins/visa/testdata/*.elf "$repository"/plugins/visa/testdata/*.zebin visa/

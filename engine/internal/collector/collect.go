@@ -11,10 +11,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/unwindd/unwindd/engine/fact"
+	"github.com/unwindd/unwindd/engine/internal/fact"
+	"github.com/unwindd/unwindd/engine/internal/target/snapshot"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/engine/target/snapshot"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 )

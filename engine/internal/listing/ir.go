@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/symbol"
+	"github.com/unwindd/unwindd/engine/internal/symbol/llvmir"
+	"github.com/unwindd/unwindd/engine/internal/symbol/spirv"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/symbol/llvmir"
-	"github.com/unwindd/unwindd/engine/symbol/spirv"
 )
 
 // irFormat is an intermediate representation that is read.

@@ -5,8 +5,8 @@ package listing
 import (
 	"iter"
 
+	"github.com/unwindd/unwindd/engine/internal/pe"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/object/pe"
 )
 
 // UnwindEntry is an entry of .pdata of a PE file, with its unwind information.

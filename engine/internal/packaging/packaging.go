@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/unwindd/unwindd/engine/internal/unpack"
 	"github.com/unwindd/unwindd/engine/trace"
-	"github.com/unwindd/unwindd/engine/unpack"
 )
 
 // labelFacts has the facts in the labels of systemd-coredump (systemd-coredump(8)) and of

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/internal/target/perfdata"
 )
 
 // OpenPerfMap opens the names of JIT code that the runtime of a live process wrote: the

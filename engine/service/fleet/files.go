@@ -10,9 +10,9 @@ import (
 	"slices"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/internal/target/perfdata"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/service/objects"
-	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/service/internal/objects"
 )
 
 // SendFiles stores the files of code and debug information of a target at path, which e opens,

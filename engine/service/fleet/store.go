@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/service/objects"
+	"github.com/unwindd/unwindd/engine/service/internal/objects"
 )
 
 // transferPatience bounds the time of a file's transfer, where the caller sets none: without a

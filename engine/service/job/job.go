@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/service/remote"
+	"github.com/unwindd/unwindd/engine/service/internal/remote"
 	"github.com/unwindd/unwindd/engine/symbolize"
 	"github.com/unwindd/unwindd/engine/trace"
 )

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/internal/value"
 )
 
 // The options of jobs are messages of servicepb: flags of the command write to their fields,

@@ -9,7 +9,7 @@ import (
 	"os"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/service/remote"
+	"github.com/unwindd/unwindd/engine/service/internal/remote"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 

@@ -23,11 +23,12 @@
 package servicepb
 
 import (
-	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
-	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
+
+	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
+	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 )
 
 const (
@@ -506,7 +507,7 @@ func (x *WalkOptions) GetHeadSize() uint64 {
 }
 
 // WalkRequest has the options first, then the head in parts, and then answers. The head is
-// what Go's package engine/service/remote writes of a target (Head): CBOR (RFC 8949).
+// what Go's package engine/service/internal/remote writes of a target (Head): CBOR (RFC 8949).
 type WalkRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Part:

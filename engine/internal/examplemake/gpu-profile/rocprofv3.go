@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/unwindd/unwindd/engine/internal/target/gpusamples/rocprof/rocproftest"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/target/gpusamples/rocprof/rocproftest"
 	"github.com/unwindd/unwindd/examples/mixed/simt"
 )
 

@@ -18,10 +18,10 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/internal/target/snapshot"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/engine/target/snapshot"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/examples/mixed/parts"
 	"github.com/unwindd/unwindd/examples/mixed/simt"

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package code
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/internal/pe"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/trace"
+	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/plugins/x86_64"
+)
+
+const goProgram = `package main
+
+//go:noinline
+func deeper(n int) int {
+	var a [100]int
+	if n > 0 {
+		a[n%100] = deeper(n - 1)
+	}
+	return a[n%100] + n
+}
+
+func main() { println(deeper(10)) }
+`
+
+// goForWindows compiles a Go program for Windows.
+func goForWindows(t *testing.T, flags string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"main.go": goProgram, "go.mod": "module program\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	oracle.With{Dir: dir, Env: []string{"GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0"}}.Run(t, "go", "build", "-ldflags="+flags, "-o", "program.exe", ".")
+	return filepath.Join(dir, "program.exe")
+}
+
+// Behind its code a Go function calls for a larger stack before it has a frame. Its unwind
+// codes say that it has one there; DWARF, and the code, say that it has none.
+func TestGoCallsForAStackWithoutAFrame(t *testing.T) {
+	const objdump = "x86_64-w64-mingw32-objdump"
+	oracle.Tools(t, objdump)
+	path := goForWindows(t, "")
+	calls := callsOf(oracle.Run(t, objdump, "-d", "--no-show-raw-insn", "-j", ".text", path), "<runtime.morestack_noctxt")
+	if len(calls) < 100 {
+		t.Fatalf("%d calls for a larger stack", len(calls))
+	}
+	for flags, by := range map[string]trace.FoundBy{"": trace.ByCFI, "-s -w": trace.ByRules} {
+		path := path
+		if flags != "" {
+			path = goForWindows(t, flags)
+		}
+		m := newLibrary(t, 0, x86_64.New()).Load(moduleOf(t, object.NewStore(), path), Loading{})
+		defer m.Close()
+		for _, pc := range calls {
+			row, err := m.Row(t.Context(), pc, false)
+			if err != nil {
+				t.Fatalf("%#x: %v", pc, err)
+			}
+			if want := (cfi.CFARule{Kind: cfi.CFARegister, Register: 7, Offset: 8}); row.Rules.CFA.Kind != want.Kind ||
+				row.Rules.CFA.Register != want.Register || row.Rules.CFA.Offset != want.Offset || row.By != by {
+				t.Fatalf("flags %q: %#x: CFA %+v by %s, want rsp+8 by %s", flags, pc, row.Rules.CFA, row.By, by)
+			}
+			if r := row.Defaults.Column(3); by == trace.ByCFI && r.Kind != cfi.Undefined {
+				t.Fatalf("flags %q: %#x: rbx has rule %v above a Go function", flags, pc, r.Kind)
+			}
+		}
+	}
+}
+
+// callsOf are the return addresses of the calls of a function in a disassembly.
+func callsOf(text, name string) (list []uint64) {
+	isCall := false
+	for _, line := range strings.Split(text, "\n") {
+		digits, instruction, ok := strings.Cut(strings.TrimSpace(line), ":\t")
+		if address, err := strconv.ParseUint(digits, 16, 64); ok && err == nil && isCall {
+			list = append(list, address)
+		}
+		isCall = strings.HasPrefix(instruction, "call") && strings.Contains(instruction, name)
+	}
+	return list
+}
+
+// Registers that Windows keeps have the caller's value beside unwind codes, and those that
+// it does not have none.
+func TestRegistersThatWindowsKeeps(t *testing.T) {
+	const rax, rbx, rsi, rdi, xmm5, xmm6 = 0, 3, 4, 5, 22, 23
+	m := windowsModule(t)
+	var address uint64
+	if err := m.Object.PE().Functions(func(fn pe.Function) bool { address = fn.Start; return false }); err != nil {
+		t.Fatal(err)
+	}
+	row, err := m.Row(t.Context(), address, true)
+	if err != nil || row.By != trace.ByPE {
+		t.Fatalf("%+v, %v", row, err)
+	}
+	for register, want := range map[uint64]cfi.RuleKind{
+		rax: cfi.Undefined, rbx: cfi.SameValue, rsi: cfi.SameValue, rdi: cfi.SameValue, xmm5: cfi.Undefined, xmm6: cfi.SameValue,
+	} {
+		if r := row.Defaults.Column(register); r.Kind != want {
+			t.Errorf("register %d has rule %v, want %v", register, r.Kind, want)
+		}
+	}
+}
+
+// The names of a program by Microsoft's conventions are in a PDB file. What would do instead
+// is said once.
+func TestAPDBFileIsAskedForAsASymbolFile(t *testing.T) {
+	m := windowsModule(t)
+	id, err := m.Object.PE().Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := m.Object.Entry()
+	for _, address := range []uint64{start, start + 1} {
+		if names := m.Names(address, false); len(names) > 0 {
+			t.Fatalf("%#x is %v", address, names)
+		}
+	}
+	want := m.Object.Name() + ": its names are in app.pdb, which is not read; the symbol file app.pdb/" + id.DebugID() +
+		"/app.sym would do, which `dump_syms app.pdb` writes"
+	if p := m.Info().Problems; !slices.Equal(p, []string{want}) {
+		t.Errorf("problems %q, want %q", p, want)
+	}
+}
+
+// windowsModule is a program that clang and LLD write as Microsoft's tools do, without
+// symbols.
+func windowsModule(t *testing.T) *Module {
+	t.Helper()
+	source, err := filepath.Abs("testdata/windows.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := oracle.Build{Sources: []string{source}, Commands: [][]string{
+		{"clang-22", "--target=x86_64-pc-windows-msvc", "-g", "-gcodeview", "-O1", "-c", "-o", "app.obj", source},
+		{"lld-link-22", "/entry:start", "/subsystem:console", "/debug", `/pdbaltpath:C:\build\app.pdb`, "/pdb:app.pdb", "/nodefaultlib", "/out:app.exe", "app.obj"},
+	}}.Make(t)
+	m := newLibrary(t, 0, x86_64.New()).Load(moduleOf(t, object.NewStore(), filepath.Join(dir, "app.exe")), Loading{})
+	t.Cleanup(m.Close)
+	return m
+}

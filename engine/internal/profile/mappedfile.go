@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/engine/internal/code"
+	"github.com/unwindd/unwindd/engine/internal/target/perfdata"
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+// This file decides whether the file at a recorded path is the one that was mapped: a record of
+// a mapping without a build ID has the device and the inode (perf_event_open(2),
+// PERF_RECORD_MMAP2), which identify it on the machine that was recorded. perf takes the build
+// IDs of a recording's header from the paths, after the processes have ended: for a process in
+// a container or a chroot they belong to the host's files.
+
+// sameness is how sure it is that a file at the path of a mapping is the mapped one.
+type sameness int
+
+const (
+	unknownFile sameness = iota
+	sameFile             // it was mapped, and not written to since
+	mayBeOther           // it has another inode, on a file system that does not report the mapping's
+	otherFile
+)
+
+// checkMapped returns the file found for a mapping, or none if it is not the one that was
+// mapped.
+func (r *recording) checkMapped(finder *object.Finder, m *perfdata.Mapping, found object.Found) object.Found {
+	if found.Object == nil || !isAtPath(finder, m, found.Path) {
+		return found
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(found.Path, &st); err != nil {
+		return found
+	}
+	about := fmt.Sprintf("it is inode %d of device %x:%x, and inode %d of %x:%x was mapped",
+		st.Ino, unix.Major(uint64(st.Dev)), unix.Minor(uint64(st.Dev)), m.Inode, m.Major, m.Minor) //nolint:unconvert // the type of Dev depends on the machine
+	switch r.compare(m, found.Path, &st) {
+	case sameFile:
+		if !found.Checked {
+			found.Checked, found.Problem = true, ""
+		}
+	case mayBeOther:
+		r.problem("%s: it may be another file than was mapped: %s%s", found.Path, about, adviceOnFiles)
+	case otherFile:
+		if found.Checked && bornAfter(found.Path, &st, r.ended()) {
+			return found // it was replaced by a file with the build ID of the recording
+		}
+		_ = found.Object.Close()
+		reason := "it is another file than was mapped: " + about
+		text := fmt.Sprintf("%s was not used: %s%s", found.Path, reason, adviceOnFiles)
+		r.problem("%s", text)
+		return object.Found{Problem: text, Tried: append(found.Tried, object.Attempt{Path: found.Path, Reason: reason, Kind: object.Mismatched})}
+	}
+	return found
+}
+
+// adviceOnFiles is advice about a file of another root.
+const adviceOnFiles = "; `perf record --buildid-mmap` records the build IDs of what is mapped, and --root or --sysroot says where the files of the process are, --module NAME=FILE which one it is"
+
+// isAtPath reports whether a file was found at the recorded path of a mapping, rather than
+// provided by the user.
+func isAtPath(finder *object.Finder, m *perfdata.Mapping, file string) bool {
+	return m.Inode != 0 && file == m.Path && (finder.Sysroot == "" || finder.Sysroot == "/") && finder.Exe != file &&
+		finder.Provided[m.Path] == "" && finder.Provided[m.Path[strings.LastIndexByte(m.Path, '/')+1:]] == ""
+}
+
+// compare compares a file of this machine with a mapping's.
+func (r *recording) compare(m *perfdata.Mapping, file string, st *unix.Stat_t) sameness {
+	host, err := os.Hostname()
+	if err != nil || host != r.file.Features().Hostname {
+		return unknownFile
+	}
+	dev := uint64(st.Dev) //nolint:unconvert // its type depends on the machine
+	isSameDevice := unix.Major(dev) == m.Major && unix.Minor(dev) == m.Minor
+	isSameInode := st.Ino == m.Inode
+	switch {
+	case isSameDevice && isSameInode && time.Unix(st.Mtim.Unix()).Before(r.ended()):
+		return sameFile
+	case isSameInode: // on a file system with another name for its device, or from another boot
+		return unknownFile
+	case m.Major == 0 && m.Minor == 0: // the device was not recorded
+		return mayBeOther
+	}
+	// Numbers of devices without a disk, and inodes of overlayfs, which may be the numbers of
+	// the file beneath, prove less.
+	isPlain := unix.Major(dev) != 0
+	if isPlain && isSameDevice || isSameDevice && r.isOfThisBoot() && !isOverlay(file) || isPlain && r.isOfThisBoot() {
+		return otherFile
+	}
+	return mayBeOther
+}
+
+// ended returns when the recording was written.
+func (r *recording) ended() time.Time {
+	info, err := os.Stat(r.file.Path())
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// isOfThisBoot reports whether the recording was made since this machine was started, when
+// devices got their numbers.
+func (r *recording) isOfThisBoot() bool {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return false
+	}
+	started := time.Now().Add(-time.Duration(info.Uptime) * time.Second)
+	return r.file.Features().OSRelease == osRelease() && r.ended().After(started)
+}
+
+// isOverlay reports whether a file is on overlayfs.
+func isOverlay(file string) bool {
+	var fs unix.Statfs_t
+	return unix.Statfs(file, &fs) != nil || int64(fs.Type) == unix.OVERLAYFS_SUPER_MAGIC //nolint:unconvert // its type depends on the machine
+}
+
+// bornAfter reports whether a file was created after a moment, as far as its file system
+// records that.
+func bornAfter(file string, st *unix.Stat_t, moment time.Time) bool {
+	var x unix.Statx_t
+	if unix.Statx(unix.AT_FDCWD, file, 0, unix.STATX_BTIME, &x) == nil && x.Mask&unix.STATX_BTIME != 0 {
+		return time.Unix(x.Btime.Sec, int64(x.Btime.Nsec)).After(moment)
+	}
+	return time.Unix(st.Ctim.Unix()).After(moment)
+}
+
+// maxNamedFiles is how many files a sentence names.
+const maxNamedFiles = 4
+
+// uncheckedFiles names the files of modules without any evidence that they were mapped; "" for
+// none.
+func (r *recording) uncheckedFiles(modules map[*code.Module]bool) string {
+	var names []string
+	for m := range modules {
+		if r.unchecked[m] && !slices.Contains(names, m.File) {
+			names = append(names, m.File)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	text := strings.Join(names[:min(len(names), maxNamedFiles)], ", ")
+	if more := len(names) - maxNamedFiles; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("%s: the build ID could not be checked, so names may be of another build; `perf record --buildid-mmap` records build IDs", text)
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"cmp"
+	"context"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/unwindd/unwindd/engine/internal/symbol/kallsyms"
+	"github.com/unwindd/unwindd/engine/trace"
+)
+
+// openKernelNames reads the names of the kernel's functions; nil for no file.
+func openKernelNames(path string) (*kallsyms.Table, error) {
+	if path == "" {
+		return nil, nil //nolint:nilnil // no names were requested
+	}
+	return kallsyms.Open(path)
+}
+
+// recordedKernelNames returns the names in a recording that is a directory with the kernel's
+// files (perf record --kcore); nil where there are none.
+func (r *recording) recordedKernelNames() *kallsyms.Table {
+	names, err := openKernelNames(r.file.Kallsyms())
+	if err != nil {
+		r.problem("%v: the kernel's code is not named", err)
+		return nil
+	}
+	return names
+}
+
+// nameChunk is how many frames a goroutine names at a time: neighbours are of one unit.
+const nameChunk = 64
+
+// prepareNames opens the debug information of modules as they occur, while samples are walked:
+// unpacking that of a C library takes longer than naming all its frames. wait ends it.
+func (b *profileBuilder) prepareNames() (wait func()) {
+	if b.recording.maker.Shared.Options().NoSymbols {
+		return func() {}
+	}
+	met := make(chan framePlace, 64)
+	b.met = met
+	var opening sync.WaitGroup
+	opening.Go(func() {
+		for p := range met {
+			p.names(b.recording)
+		}
+	})
+	return sync.OnceFunc(func() {
+		close(met)
+		b.met = nil
+		opening.Wait()
+	})
+}
+
+// names returns the names of the frame.
+func (p *framePlace) names(r *recording) []trace.Symbol {
+	return p.module.Names(p.lookup, r.maker.Shared.Options().NoInlines)
+}
+
+// name names the frames of modules, each once, by a number of goroutines, and then the others.
+func (b *profileBuilder) name(ctx context.Context, jobs int, kernel *kallsyms.Table) {
+	frames := b.out.Frames
+	order := make([]uint32, 0, len(frames))
+	for i := range frames {
+		if b.places[i].module != nil {
+			order = append(order, uint32(i))
+		}
+	}
+	slices.SortFunc(order, func(i, j uint32) int {
+		p, q := &b.places[i], &b.places[j]
+		if p.module != q.module {
+			return cmp.Compare(p.module.ID, q.module.ID)
+		}
+		return cmp.Compare(p.lookup, q.lookup)
+	})
+	if jobs <= 0 {
+		jobs = runtime.GOMAXPROCS(0)
+	}
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(jobs, (len(order)+nameChunk-1)/nameChunk) {
+		workers.Go(func() {
+			for {
+				start := int(next.Add(nameChunk)) - nameChunk
+				if start >= len(order) {
+					return
+				}
+				for _, i := range order[start:min(start+nameChunk, len(order))] {
+					p := &b.places[i]
+					if frames[i].Device {
+						// No walk reached this place, so the plugin was not asked about the
+						// object.
+						frames[i].Symbols = p.module.AllNames(ctx, p.lookup, b.recording.maker.Shared.Options().NoInlines)
+						continue
+					}
+					frames[i].Symbols = p.names(b.recording)
+					p.mayBeEqual = p.isEqual(frames[i].Symbols)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	moved := sync.OnceValues(func() (uint64, bool) { return b.kernelMoved(kernel) })
+	for i := range frames {
+		switch f := &frames[i]; {
+		case f.Kernel:
+			b.nameKernel(f, b.places[i].lookup, kernel, moved)
+		case f.Module < 0 && !b.places[i].isNamed:
+			b.nameJIT(f, b.places[i].lookup)
+		}
+	}
+	b.nameRecorded()
+	b.chooseEqual()
+}
+
+// nameJIT names code of no module by its runtime's map or dump.
+func (b *profileBuilder) nameJIT(f *trace.ProfileFrame, lookup uint64) {
+	if f.PID < 0 {
+		return
+	}
+	m := b.recording.perfMap(f.PID)
+	if m == nil {
+		return
+	}
+	name, start, _, ok := m.Find(lookup)
+	if function, first, _, found := m.Find(f.PC); found && first == f.PC {
+		name, start, ok = function, first, true // the end of the code before is not known to be a call
+	}
+	if ok {
+		f.Symbols = []trace.Symbol{{Function: name, Start: start, HasStart: true}}
+	}
+}
+
+// nameKernel names code of the kernel. kernelMoved returns how far the code is from its names.
+func (b *profileBuilder) nameKernel(f *trace.ProfileFrame, lookup uint64, names *kallsyms.Table, kernelMoved func() (uint64, bool)) {
+	if m := b.generated.Find(lookup); m != nil {
+		f.Symbols = []trace.Symbol{{Function: m.Path, Start: m.Start, HasStart: true}}
+		return
+	}
+	if names == nil {
+		return
+	}
+	moved, known := kernelMoved()
+	s, ok := names.Find(lookup - moved)
+	if function, found := names.Find(f.PC - moved); found && function.Start == f.PC-moved {
+		// Before a function of the kernel there is padding, and no call: it was interrupted at
+		// its first instruction.
+		s, ok = function, true
+	}
+	if !ok || !known || moved != 0 && s.Module != "" {
+		return // modules are loaded at any free address
+	}
+	f.Symbols = []trace.Symbol{{Function: s.Name, Start: s.Start + moved, HasStart: true}}
+}
+
+// kernelMoved returns how far the kernel of the recording is from that of the names: it begins
+// at another address after each boot. perf records the address of one of its symbols.
+func (b *profileBuilder) kernelMoved(names *kallsyms.Table) (moved uint64, known bool) {
+	known = true
+	for m := range b.kernel.All() {
+		name, ok := strings.CutPrefix(m.Path, kernelName)
+		if !ok || name == "" {
+			continue
+		}
+		address, ok := names.Address(name)
+		if !ok {
+			b.recording.problem("%s has no symbol %s, by which the kernel's address would be known: the kernel's code is not named", names.Path(), name)
+			known = false
+		} else {
+			moved = m.Offset - address
+		}
+		break
+	}
+	return moved, known
+}
+
+// kernelName is perf's name of the kernel; the name of a symbol follows it.
+const kernelName = "[kernel.kallsyms]"

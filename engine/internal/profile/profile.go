@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"context"
+
+	"github.com/unwindd/unwindd/engine/internal/disassembler"
+	"github.com/unwindd/unwindd/engine/internal/target/perfdata"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/trace"
+	"github.com/unwindd/unwindd/engine/walk"
+)
+
+// Maker makes profiles with an engine's plugins and files.
+type Maker struct {
+	Shared  *walk.Shared
+	Plugins *plugin.Manager
+	// Finder returns where the files of a recording at a path are looked for.
+	Finder func(path string) object.Finder
+	// Sysroot is where paths of a recording are looked up; "" is "/".
+	Sysroot string
+	// Disassembler gives the text of instructions of annotations; nil: architectures do.
+	Disassembler *disassembler.Program
+}
+
+// Make walks the stacks of all samples of a perf.data file, and joins samples of accelerators
+// to them. The path may be "" where there are such. A problem with a single sample is the
+// reason why its stack ends; the error is that there is no file, that it is no recording, or
+// that a file became shorter meanwhile (object.ErrFileShrank).
+func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (*trace.Profile, error) {
+	gpu, err := openAllGPU(o.GPU)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = closeAllGPU(gpu) }()
+	var f *perfdata.File
+	if path != "" || len(gpu) == 0 {
+		if f, err = k.open(ctx, path, &o); err != nil {
+			return nil, err
+		}
+		defer f.Close()
+	} else if err := openRoots(o.Roots); err != nil {
+		return nil, err
+	}
+	kernel, err := openKernelNames(o.Kallsyms)
+	if err != nil {
+		return nil, err
+	}
+	r := k.newRecording(f)
+	defer r.close()
+	if kernel == nil && f != nil {
+		kernel = r.recordedKernelNames()
+	}
+	b := newProfileBuilder(r)
+	b.progress = newProgress(o.Progress, f, gpu)
+	prepared := b.prepareNames()
+	defer prepared() // before the files it reads are closed
+	if f != nil {
+		if err := b.addAll(ctx, &o); err != nil {
+			return nil, err
+		}
+		r.checkRoots(o.Roots)
+	} else {
+		b.out.Path = gpu[0].Facts().Path
+	}
+	if err := b.addGPU(ctx, gpu, &o); err != nil {
+		return nil, err
+	}
+	prepared()
+	if !k.Shared.Options().NoSymbols {
+		b.name(ctx, o.Jobs, kernel)
+	}
+	if err := b.annotate(ctx, o.Annotate); err != nil {
+		return nil, err
+	}
+	if err := object.Shrunk(); err != nil { // before its files are closed
+		return nil, err
+	}
+	return b.profile(), nil
+}
+
+// open opens a recording, while the plugin of its architecture starts.
+func (k *Maker) open(ctx context.Context, path string, o *trace.ProfileOptions) (*perfdata.File, error) {
+	if err := openRoots(o.Roots); err != nil {
+		return nil, err
+	}
+	k.startPlugin(ctx, perfdata.Machine(path))
+	f, err := perfdata.OpenStart(path, o.Size)
+	if err == nil {
+		f.SetRoots(o.Roots)
+	}
+	return f, err
+}
+
+// addAll adds all samples of the recording: walked here, or with the stacks from its parts.
+func (b *profileBuilder) addAll(ctx context.Context, o *trace.ProfileOptions) error {
+	if len(o.Parts) > 0 {
+		return b.join(ctx, o.Parts)
+	}
+	return b.recording.walkAll(ctx, o.Jobs, nil, b.add)
+}

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/engine/internal/target/perfdata"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/trace"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// WallEvent is the name of the event of samples that are taken by wall-clock time.
+const WallEvent = "wall"
+
+// errEnough ends a recording without an error.
+var errEnough = errors.New("enough")
+
+// recorder samples a process.
+type recorder struct {
+	files     Options
+	options   trace.RecordOptions
+	out       *perfdata.Writer
+	copied    *copied
+	order     []uint32 // the registers of a sample, as PerfSample has them
+	registers sdk.Registers
+	values    []byte
+	names     map[int]*threadName
+	mapped    []mapping // already written
+	moment    uint64
+	recorded  trace.Recorded
+}
+
+// threadName is the name of a thread when it was last read.
+type threadName struct {
+	name  string
+	reads int // how often it was read
+}
+
+// Record stops the threads of a process repeatedly, and writes the copies as a recording of
+// perf: a sample of every thread at every moment, with registers and stack. Its weight is the
+// time since the previous moment. The recording ends, complete, when the process ends or may no
+// longer be stopped.
+func Record(ctx context.Context, pid int, file io.WriteSeeker, files Options, options trace.RecordOptions) (trace.Recorded, error) {
+	s, err := readStatus(fmt.Sprintf("/proc/%d", pid))
+	if isGone(err) || pid <= 0 {
+		return trace.Recorded{}, ended(pid)
+	}
+	if err != nil {
+		return trace.Recorded{}, err
+	}
+	r := &recorder{files: files, options: options, names: map[int]*threadName{}, recorded: trace.Recorded{PID: s.leader}}
+	if err := r.begin(file); err != nil {
+		return r.recorded, err
+	}
+	err = r.sampleAll(ctx)
+	return r.recorded, errors.Join(err, r.out.Close())
+}
+
+// begin reads the state of a process that is needed before it is stopped, and writes the part of
+// the recording before the samples.
+func (r *recorder) begin(file io.WriteSeeker) error {
+	if err := r.again(); err != nil {
+		return err
+	}
+	c := r.copied
+	var set *sdk.RegisterSet
+	if c.description != nil {
+		set = c.description.RegisterSet(sdk.PerfSample, "", 0)
+	}
+	if set == nil || order.Uint16([]byte{1, 0}) != 1 {
+		return fmt.Errorf("process %d: no architecture says which registers are in samples of its machine (%v)", c.pid, elf.Machine(c.machine.elf))
+	}
+	if hasOwnMounts(c) {
+		// An open folder can still be reached when the process has ended.
+		root, err := unix.Open(c.dir()+"/root", unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("process %d: its root directory: %w", c.pid, err)
+		}
+		r.recorded.Root = fmt.Sprintf("/proc/self/fd/%d", root)
+	}
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return err
+	}
+	o := perfdata.WriterOptions{
+		Event: WallEvent, Arch: unix.ByteSliceToString(name.Machine[:]), OSRelease: unix.ByteSliceToString(name.Release[:]), Hostname: unix.ByteSliceToString(name.Nodename[:]),
+		WallClock: uint64(time.Now().UnixNano()), Clock: now(), ClockID: unix.CLOCK_MONOTONIC, //nolint:gosec // after 1970
+	}
+	o.Registers, r.order = sampled(set)
+	r.out = perfdata.NewWriter(file, o)
+	return nil
+}
+
+// sampled returns the registers of a perf register set: as the bits of sample_regs_user, and as
+// numbers in the order of these bits.
+func sampled(set *sdk.RegisterSet) (mask uint64, inOrder []uint32) {
+	for bit := range uint32(64) {
+		i := slices.IndexFunc(set.Fields, func(f sdk.RegisterField) bool { return f.Offset == bit })
+		if i >= 0 {
+			mask |= 1 << bit
+			inOrder = append(inOrder, set.Fields[i].Register)
+		}
+	}
+	return mask, inOrder
+}
+
+// now returns the time of samples.
+func now() uint64 {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // there is always one
+	return uint64(t.Nano())                         //nolint:gosec // since the boot
+}
+
+// again begins anew with a process that executes another program now.
+func (r *recorder) again() error {
+	pid := r.recorded.PID
+	c, s, err := inspect(pid, &r.files)
+	if err != nil {
+		return err
+	}
+	if c.undescribed != nil {
+		return fmt.Errorf("process %d: %w", pid, c.undescribed)
+	}
+	c.isSample = true
+	if err := c.prepare(isNeverLost); err != nil {
+		return s.deny(pid, err)
+	}
+	r.copied, r.mapped = c, nil
+	return nil
+}
+
+// isNeverLost is isLost for callers that need no code of a process.
+func isNeverLost(*mapping) bool { return false }
+
+// sampleAll takes the samples of all moments.
+func (r *recorder) sampleAll(ctx context.Context) error {
+	begun := time.Now()
+	due := time.Duration(0)
+	for r.recorded.Moments < r.options.Repeat {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(due - time.Since(begun)):
+		}
+		switch err := r.sample(); {
+		case errors.Is(err, errEnough):
+			return nil
+		case err != nil && r.recorded.Moments == 0:
+			return err
+		case err != nil:
+			r.problem("%v: what was recorded until then is here", err)
+			return nil
+		}
+		due += r.options.Every
+		if late := time.Since(begun) - due; late > 0 && r.options.Every > 0 {
+			missed := int(late/r.options.Every) + 1
+			missed = min(missed, r.options.Repeat-r.recorded.Moments)
+			r.recorded.Missed += missed
+			due += time.Duration(missed) * r.options.Every
+		}
+	}
+	return nil
+}
+
+func (r *recorder) problem(format string, args ...any) {
+	r.recorded.Problems = append(r.recorded.Problems, fmt.Sprintf(format, args...))
+}
+
+// sample takes the samples of one moment.
+func (r *recorder) sample() error {
+	for attempt := 1; ; attempt++ {
+		err := r.stop()
+		switch {
+		case err == nil:
+			r.write()
+			if most := r.options.MaxBytes; most > 0 && r.out.Size() > most {
+				r.problem("process %d: the recording has %d bytes after %d of %d moments, which is all that there is room for", r.recorded.PID, r.out.Size(), r.recorded.Moments, r.options.Repeat)
+				return errEnough
+			}
+			return nil
+		case !isThere(r.recorded.PID):
+			return ended(r.recorded.PID)
+		case attempt == maxAttempts:
+			return err
+		case !isGone(err) && !errors.Is(err, ErrEnded) && !errors.Is(err, errChanged):
+			s, e := readStatus(fmt.Sprintf("/proc/%d", r.recorded.PID))
+			if e != nil {
+				return err
+			}
+			return s.deny(r.recorded.PID, err)
+		}
+		time.Sleep(time.Millisecond << attempt)
+		if err := r.again(); err != nil && attempt+1 == maxAttempts {
+			return err
+		}
+	}
+}
+
+// stop copies the threads. Copied code is kept as long as the mappings are the same.
+func (r *recorder) stop() error {
+	c := r.copied
+	c.pieces = c.pieces[:0]
+	c.buffer.used = 0
+	if err := c.copyStopped(isNeverLost); err != nil {
+		return err
+	}
+	r.recorded.Moments++
+	r.recorded.Stopped += c.stopped
+	r.recorded.Longest = max(r.recorded.Longest, c.longest)
+	return nil
+}
+
+// write writes the samples of one moment.
+func (r *recorder) write() {
+	moment, c := now(), r.copied
+	weight := uint64(r.options.Every) //nolint:gosec // not negative
+	if r.moment > 0 {
+		weight = moment - r.moment
+	}
+	r.moment = moment
+	r.writeMappings(moment)
+	seen := make(map[int]*threadName, len(c.threads))
+	for _, th := range c.threads {
+		if !th.isStopped || len(th.registers) == 0 {
+			continue
+		}
+		seen[th.id] = r.writeName(th.id, moment)
+		r.registers = sdk.Registers{}
+		for i := range c.description.RegisterSets {
+			set := &c.description.RegisterSets[i]
+			if set.Source == sdk.CoreNote && set.Type == ntPRSTATUS {
+				set.Decode(th.registers[0].data, &r.registers)
+			}
+		}
+		r.writeSample(th.id, moment, weight)
+	}
+	r.names = seen // IDs of threads that have ended may be reused
+}
+
+// writeMappings writes the mappings with code that are new.
+func (r *recorder) writeMappings(moment uint64) {
+	c := r.copied
+	if r.mapped == nil {
+		r.out.Comm(c.pid, c.pid, moment, r.nameOf(c.pid), true)
+	}
+	for i := range c.maps {
+		m := &c.maps[i]
+		if old := find(r.mapped, m.start); m.flags&elf.PF_X == 0 || old != nil && *old == *m {
+			continue
+		}
+		w := perfdata.Mapping{Start: m.start, End: m.end, Offset: m.offset, Prot: uint32(elfRights(m.flags)), Flags: 2, Inode: m.inode, Path: m.path}
+		_, _ = fmt.Sscanf(m.device, "%x:%x", &w.Major, &w.Minor)
+		switch {
+		case m.path == "":
+			w.Path = "//anon"
+		case m.path == object.VDSOName:
+			w.BuildID = r.vdsoID(m)
+		case m.isDeleted():
+			w.Path = fmt.Sprintf("/proc/%d/map_files/%x-%x", c.pid, m.start, m.end)
+			if _, err := os.Stat(w.Path); err != nil {
+				w.Path = strings.TrimSuffix(m.path, deletedSuffix)
+			}
+		}
+		r.out.Map(c.pid, moment, &w)
+	}
+	r.mapped = c.maps
+}
+
+// elfRights returns the protection of a mapping as mmap(2) takes it.
+func elfRights(flags elf.ProgFlag) (prot int) {
+	for flag, bit := range map[elf.ProgFlag]int{elf.PF_R: unix.PROT_READ, elf.PF_W: unix.PROT_WRITE, elf.PF_X: unix.PROT_EXEC} {
+		if flags&flag != 0 {
+			prot |= bit
+		}
+	}
+	return prot
+}
+
+// vdsoID returns the build ID of the process's vDSO, or nil.
+func (r *recorder) vdsoID(m *mapping) []byte {
+	c := copied{lead: r.copied.lead}
+	if m.end-m.start > maxVDSO {
+		return nil
+	}
+	c.copy(m.start, m.end)
+	if len(c.pieces) == 0 {
+		return nil
+	}
+	o, err := object.New(object.VDSOName, c.pieces[0].data)
+	if err != nil {
+		return nil
+	}
+	defer o.Close()
+	return o.BuildID()
+}
+
+// writeName writes the name of a thread if it is new. As threads usually get their names soon
+// after their start, later it is read less often.
+func (r *recorder) writeName(id int, moment uint64) *threadName {
+	n := r.names[id]
+	if n == nil {
+		n = &threadName{}
+	}
+	if n.reads++; n.reads > 4 && n.reads%64 != 0 {
+		return n
+	}
+	if name := r.nameOf(id); name != "" && name != n.name {
+		n.name = name
+		r.out.Comm(r.copied.pid, id, moment, name, false)
+	}
+	return n
+}
+
+func (r *recorder) nameOf(id int) string {
+	data, err := readFile(fmt.Sprintf("/proc/%d/task/%d/comm", r.copied.pid, id), nil)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(string(data), "\n")
+}
+
+// writeSample writes the sample of a thread.
+func (r *recorder) writeSample(id int, moment, weight uint64) {
+	d := r.copied.description
+	s := perfdata.Sample{PID: r.copied.pid, TID: id, Time: moment, Period: weight}
+	s.IP, _ = r.registers.Uint64(d.PC, d.ByteOrder)
+	sp, _ := r.registers.Uint64(d.SP, d.ByteOrder)
+	s.Registers.ABI = perfdata.Registers64
+	if r.copied.machine.class != elf.ELFCLASS64 {
+		s.Registers.ABI = perfdata.Registers32
+	}
+	r.values = r.values[:0]
+	for _, register := range r.order {
+		value, _ := r.registers.Uint64(register, d.ByteOrder)
+		r.values = order.AppendUint64(r.values, value)
+	}
+	s.Registers.Values = r.values
+	for i := range r.copied.pieces {
+		if p := &r.copied.pieces[i]; sp >= p.address && sp < p.end() {
+			s.Stack = p.data[sp-p.address:]
+			break
+		}
+	}
+	r.out.Sample(&s)
+	r.recorded.Samples++
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"cmp"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine/internal/target/jsontext"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// partBytes is the unit of the size of a vector register whose low part alone is known: the size
+// of the smallest vector register on machines with such parts (xmm of zmm).
+const partBytes = 16
+
+// IsVector reports whether a register is written as a vector: bare hexadecimal bytes, the lowest
+// first. Other registers are numbers with 0x.
+func IsVector(info sdk.RegisterInfo) bool {
+	return info.Class == sdk.Vector || info.Bits > 64 && info.Class != sdk.Float
+}
+
+// ParseRegister reads the value of a register as a snapshot writes it, and
+// returns its bytes in the byte order of the architecture.
+//
+// A scalar register is a number, 0x and hexadecimal digits, of at most the
+// register's bits. A vector register is as many pairs of hexadecimal digits as
+// it has bytes, the lowest byte first, without 0x. If only its low part is known,
+// that is written alone: a multiple of 16 bytes.
+func ParseRegister(info sdk.RegisterInfo, order sdk.ByteOrder, text string) ([]byte, error) {
+	return appendRegister(nil, info, order, []byte(text))
+}
+
+// appendRegister appends the bytes of a register.
+func appendRegister(dst []byte, info sdk.RegisterInfo, order sdk.ByteOrder, text []byte) ([]byte, error) {
+	size := (int(info.Bits) + 7) / 8
+	start := len(dst)
+	if IsVector(info) {
+		n := len(text) / 2
+		if len(text)%2 != 0 || n != size && (n == 0 || n > size || n%partBytes != 0) {
+			return dst, fmt.Errorf("%s has %d hexadecimal digits, expected %d", info.Name, len(text), 2*size)
+		}
+		dst = slices.Grow(dst, n)[:start+n]
+		if _, err := hex.Decode(dst[start:], text); err != nil {
+			return dst[:start], fmt.Errorf("%s is not hexadecimal: %w", info.Name, err)
+		}
+	} else {
+		digits, ok := jsontext.HexDigits(text)
+		if !ok {
+			return dst, fmt.Errorf("%s is %q, expected 0x and hexadecimal digits", info.Name, jsontext.Clip(string(text)))
+		}
+		for len(digits) > 1 && digits[0] == '0' {
+			digits = digits[1:]
+		}
+		dst = slices.Grow(dst, size)[:start+size]
+		value := dst[start:]
+		clear(value)
+		bits := 0
+		for i := range digits {
+			d := digit(digits[len(digits)-1-i])
+			if d == 0 {
+				continue
+			}
+			for j := range 4 {
+				if d>>j&1 != 0 {
+					bits = 4*i + j + 1
+				}
+			}
+			if i/2 < size {
+				value[i/2] |= d << (i % 2 * 4)
+			}
+		}
+		if bits > int(info.Bits) {
+			return dst[:start], fmt.Errorf("%s is %s, expected at most %d bits", info.Name, jsontext.Clip(string(text)), info.Bits)
+		}
+	}
+	if order == sdk.BigEndian {
+		slices.Reverse(dst[start:])
+	}
+	return dst, nil
+}
+
+// digit returns the value of a hexadecimal digit.
+func digit(c byte) byte {
+	if c <= '9' {
+		return c - '0'
+	}
+	return c | 0x20 - 'a' + 10
+}
+
+// value is a register of a thread whose bytes are data[start:end] of its registerReader.
+type value struct {
+	number     uint32
+	start, end int
+}
+
+// registerReader reads the registers of threads. Its memory is reused for the next thread.
+type registerReader struct {
+	values []value
+	data   []byte
+	key    []byte // of a layout
+}
+
+// read reads an object of registers by name. Registers with an error are left out: problems has
+// a sentence without a subject for each.
+func (p *registerReader) read(a *arch, t *threadEntry) (problems []string, err error) {
+	p.values, p.data = p.values[:0], p.data[:0]
+	lanes := a.lanes(t)
+	r := t.registers.Reader()
+	count := 0
+	err = r.Object(func(name []byte) error {
+		if count++; count > sdk.MaxRegisters {
+			return r.Fail(r.Offset(), "more than %d registers", sdk.MaxRegisters)
+		}
+		text, err := r.Text()
+		if err != nil {
+			return err
+		}
+		info, problem := a.register(name, text, lanes)
+		if problem != "" {
+			problems = append(problems, problem)
+			return nil
+		}
+		start := len(p.data)
+		var wrong error
+		if p.data, wrong = appendRegister(p.data, info, a.desc.ByteOrder, text); wrong != nil {
+			problems = append(problems, "register "+wrong.Error())
+		} else {
+			p.values = append(p.values, value{info.Number, start, len(p.data)})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(p.data) > math.MaxUint32 {
+		return nil, r.Fail(t.registers.Offset, "the registers have %d bytes", len(p.data))
+	}
+	return append(problems, p.sort(a.desc)...), nil
+}
+
+// sort puts the values in the order of their numbers. A register with two different values is
+// left out, as either may be right.
+func (p *registerReader) sort(d *sdk.Description) (problems []string) {
+	slices.SortStableFunc(p.values, func(a, b value) int { return cmp.Compare(a.number, b.number) })
+	kept := p.values[:0]
+	for i := 0; i < len(p.values); {
+		v := p.values[i]
+		same := true
+		j := i + 1
+		for ; j < len(p.values) && p.values[j].number == v.number; j++ {
+			other := p.values[j]
+			same = same && string(p.data[v.start:v.end]) == string(p.data[other.start:other.end])
+		}
+		if j > i+1 {
+			info, _ := d.Register(v.number)
+			what := "with two values: it is left out"
+			if same {
+				what = "with one value"
+			}
+			problems = append(problems, fmt.Sprintf("register %s is given %d times, %s", info.Name, j-i, what))
+		}
+		if same {
+			kept = append(kept, v)
+		}
+		i = j
+	}
+	p.values = kept
+	return problems
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package value
+
+import (
+	"context"
+	"sync"
+
+	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/trace"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// Cache remembers the values of objects in memory, for all frames of a target whose memory does
+// not change: a recursion passes one object to every frame, and threads share the objects that
+// they work on. It may be used concurrently. nil is a Cache that remembers nothing.
+type Cache struct {
+	mu     sync.Mutex
+	known  map[objectKey]remembered
+	values int // the number of values in known
+}
+
+// objectKey is an object of a type, read with a number of levels left.
+type objectKey struct {
+	t       *dwarf.Type
+	address uint64
+	levels  int
+}
+
+type remembered struct {
+	trace.Value
+	values int // it and all values in it
+}
+
+// maxRemembered bounds the values that a Cache remembers.
+const maxRemembered = 1 << 17
+
+// NewCache makes a Cache.
+func NewCache() *Cache { return &Cache{known: map[objectKey]remembered{}} }
+
+func (c *Cache) find(key objectKey) (remembered, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v, ok := c.known[key]
+	return v, ok
+}
+
+func (c *Cache) add(key objectKey, v remembered) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.values += v.values; c.values > maxRemembered {
+		c.known, c.values = map[objectKey]remembered{}, v.values
+	}
+	c.known[key] = v
+}
+
+// remember reads the target of a pointer or a reference through the cache. Values that depend
+// on the frame, or on the path to them, are read anew.
+func (r *Reader) remember(ctx context.Context, name string, t *dwarf.Type, l locexpr.Location, depth int) trace.Value {
+	space, address, ok := l.MemoryAddress()
+	if r.cache == nil || !ok || space != locexpr.DefaultSpace || l.Place(0).Scope.Lane >= 0 {
+		return r.read(ctx, name, t, l, depth)
+	}
+	key := objectKey{t, address, r.limits.Depth - depth}
+	if known, ok := r.cache.find(key); ok && known.values <= r.left {
+		r.left -= known.values
+		known.Name = name
+		return known.Value
+	}
+	left, wasOwn := r.left, r.isOwn
+	r.isOwn = false
+	v := r.read(ctx, name, t, l, depth)
+	if !r.isOwn && r.left >= 0 {
+		r.cache.add(key, remembered{v, left - r.left})
+	}
+	r.isOwn = r.isOwn || wasOwn
+	return v
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package objects keeps files of code and of debug information on disk, by build ID, so
+// that each is sent once. A store has a bounded number of bytes: the least recently used
+// files go first. It stays whole however a process that writes to it ends.
+package objects
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/service/internal/bounded"
+)
+
+// The kinds of files of an object. A file with code and debug information is of both kinds.
+const (
+	Executable = "executable"
+	DebugInfo  = "debuginfo"
+)
+
+// MaxID and MinID bound the bytes of a build ID: linkers write 8 to 20.
+const (
+	MinID = 2
+	MaxID = 64
+)
+
+// Store is a folder of files, and an object.Remote that has them. It may be used
+// concurrently, and by several processes.
+type Store struct {
+	dir      string
+	maxBytes int64
+
+	mu  sync.Mutex
+	has bounded.Amount // an estimate: other processes write, too
+}
+
+// Open opens the store in a folder, which it makes if necessary. maxBytes bounds the store.
+func Open(dir string, maxBytes int64) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	s := &Store{dir: dir, maxBytes: maxBytes}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s, s.evict(0)
+}
+
+// Resize changes the bound of the store. Files beyond it are removed when the next file
+// comes.
+func (s *Store) Resize(maxBytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.maxBytes = maxBytes
+}
+
+// Dir returns the store's folder.
+func (s *Store) Dir() string { return s.dir }
+
+// Amount returns about how many files and bytes the store has.
+func (s *Store) Amount() bounded.Amount {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.has
+}
+
+// folder returns the folder of a build ID's files; "" where the ID is malformed.
+func (s *Store) folder(id []byte) string {
+	if len(id) < MinID || len(id) > MaxID {
+		return ""
+	}
+	name := hex.EncodeToString(id)
+	return filepath.Join(s.dir, name[:2], name[2:])
+}
+
+// Find returns the path of a file of a build ID; "" where the store does not have it.
+func (s *Store) Find(id []byte, kind string) string {
+	folder := s.folder(id)
+	if folder == "" {
+		return ""
+	}
+	path := filepath.Join(folder, kind)
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	// The folder records the use. The file's own times stay: a worker recognizes an open file
+	// by them.
+	now := time.Now()
+	_ = os.Chtimes(folder, now, now)
+	return path
+}
+
+// Fetch implements object.Remote.
+func (s *Store) Fetch(f object.RemoteFile) (path string, tried []object.Attempt) {
+	switch f.Kind {
+	case object.RemoteDebuginfo:
+		return s.Find(f.BuildID, DebugInfo), nil
+	case object.RemoteExecutable, object.RemoteCode:
+		return s.Find(f.BuildID, Executable), nil
+	}
+	return "", nil
+}
+
+// Part is a file that is being sent. Close removes it unless it was kept.
+type Part struct {
+	*os.File
+	store *Store
+}
+
+// Create begins a file.
+func (s *Store) Create() (*Part, error) {
+	for {
+		f, err := os.CreateTemp(s.dir, partPrefix)
+		if err != nil {
+			return nil, err
+		}
+		// The lock marks it as being written; it ends with the process.
+		err = lock(f, unix.LOCK_EX)
+		var info unix.Stat_t
+		if err == nil {
+			err = unix.Fstat(int(f.Fd()), &info)
+		}
+		if err == nil && info.Nlink > 0 {
+			return &Part{f, s}, nil
+		}
+		_ = f.Close()
+		if err != nil {
+			_ = os.Remove(f.Name())
+			return nil, err
+		}
+		// Another process has removed it before it was locked.
+	}
+}
+
+// lock locks a file.
+func lock(f *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// removeLeft removes a part that no process writes any more.
+func removeLeft(path string) {
+	f, err := os.Open(path)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if lock(f, unix.LOCK_EX|unix.LOCK_NB) == nil {
+		_ = os.Remove(path)
+	}
+}
+
+// partPrefix begins the names of parts. Names of objects have no such character.
+const partPrefix = "part-"
+
+// Keep stores the file under a build ID, as each of kinds.
+func (p *Part) Keep(id []byte, kinds ...string) error {
+	folder := p.store.folder(id)
+	if folder == "" {
+		return fmt.Errorf("a build ID of %d bytes, expected %d to %d", len(id), MinID, MaxID)
+	}
+	info, err := p.Stat()
+	if err != nil {
+		return err
+	}
+	if err := p.Sync(); err != nil {
+		return err
+	}
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	if err := p.store.evict(info.Size()); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	for _, kind := range kinds {
+		// Two names share one file, so it is stored once.
+		link := p.Name() + "." + kind
+		if err := os.Link(p.Name(), link); err != nil {
+			return err
+		}
+		if err := os.Rename(link, filepath.Join(folder, kind)); err != nil {
+			_ = os.Remove(link)
+			return err
+		}
+	}
+	p.store.has = p.store.has.Plus(bounded.Amount{Files: 1, Bytes: info.Size()})
+	return nil
+}
+
+// Close closes the file, and removes its first name.
+func (p *Part) Close() error { return errors.Join(p.File.Close(), os.Remove(p.Name())) }
+
+// evict removes the least recently used files, until more bytes fit. It fails where they
+// never do.
+func (s *Store) evict(more int64) error {
+	if more > s.maxBytes {
+		return fmt.Errorf("a file of %d bytes, expected at most %d", more, s.maxBytes)
+	}
+	added, most := bounded.Amount{Files: 1, Bytes: more}, bounded.Amount{Bytes: s.maxBytes}
+	if s.has.Bytes > 0 && s.has.Plus(added).IsIn(most) {
+		return nil
+	}
+	list, err := s.list()
+	if err != nil {
+		return err
+	}
+	s.has, _ = bounded.Evict(list, added, most) // files that cannot be removed stay
+	for _, f := range list {
+		_ = os.Remove(filepath.Dir(f.Paths[0])) // fails where it is not empty
+	}
+	return nil
+}
+
+// list lists the files, each once, and removes abandoned parts.
+func (s *Store) list() (list []*bounded.File, err error) {
+	known := map[uint64]*bounded.File{} // by inode
+	err = filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return skipAbsent(err)
+		}
+		info, err := d.Info()
+		if err != nil {
+			return skipAbsent(err)
+		}
+		if strings.HasPrefix(d.Name(), partPrefix) {
+			removeLeft(path)
+			return nil
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		if !ok {
+			return nil
+		}
+		f := known[st.Ino]
+		if f == nil {
+			f = &bounded.File{Size: info.Size(), Used: usedAt(filepath.Dir(path))}
+			known[st.Ino] = f
+			list = append(list, f)
+		}
+		f.Paths = append(f.Paths, path)
+		return nil
+	})
+	return list, err
+}
+
+// File is a file of a store.
+type File struct {
+	ID   []byte
+	Kind string
+	Path string
+	used time.Time
+}
+
+// All lists the files, the most recently used first. Listing does not count as a use.
+func (s *Store) All() (files []File, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list, err := s.list()
+	for _, f := range list {
+		for _, path := range f.Paths {
+			name, err := filepath.Rel(s.dir, filepath.Dir(path))
+			if err != nil {
+				return nil, err
+			}
+			if id, err := hex.DecodeString(strings.ReplaceAll(name, string(filepath.Separator), "")); err == nil && len(id) >= MinID {
+				files = append(files, File{id, filepath.Base(path), path, f.Used})
+			}
+		}
+	}
+	slices.SortStableFunc(files, func(a, b File) int { return b.used.Compare(a.used) })
+	return files, err
+}
+
+// usedAt returns the time when a file of a build ID's folder was used last, or put.
+func usedAt(folder string) time.Time {
+	info, err := os.Stat(folder)
+	if err != nil {
+		return time.Time{} // it is gone
+	}
+	return info.ModTime()
+}
+
+// skipAbsent returns the error, except that of a file that is gone.
+func skipAbsent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+var _ io.Writer = (*Part)(nil)
