@@ -168,7 +168,7 @@ func TestRowsOfSFrame(t *testing.T) {
 
 // Version 3 marks signal trampolines, which are returned to at their start.
 func TestSignalFramesOfSFrame(t *testing.T) {
-	table, err := SFrameTable(openObject(t, filepath.Join("..", "..", "cfi", "testdata", "sframe3", "x86_64.elf")))
+	table, err := SFrameTable(openObject(t, filepath.Join("..", "..", "..", "cfi", "testdata", "sframe3", "x86_64.elf")))
 	if err != nil {
 		t.Fatal(err)
 	}

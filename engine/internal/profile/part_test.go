@@ -17,7 +17,7 @@ import (
 )
 
 // exampleRecording is the recording of the documentation.
-var exampleRecording = filepath.Join("..", "..", "examples", "profile", "perf.data")
+var exampleRecording = filepath.Join("..", "..", "..", "examples", "profile", "perf.data")
 
 // partsOf walks a recording in parts.
 func partsOf(tb testing.TB, k *Maker, path string, count int) (parts [][]byte) {
