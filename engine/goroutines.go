@@ -9,7 +9,7 @@ import (
 )
 
 // WithGoroutines is the target with the goroutines of its Go programs as additional
-// threads, behind the target's threads: target.Thread.Goroutine describes each. They are
+// threads, behind the target's threads: trace.Thread.Goroutine describes each. They are
 // found by the DWARF of Go's runtime; where that is missing, the target has a problem.
 // The target must stay open as long as the result is used; they share code objects.
 func (t *Target) WithGoroutines(ctx context.Context) *Target {

@@ -16,10 +16,10 @@ const (
 	otlpProcessID  = "process.pid" // of resources
 	otlpThreadID   = "thread.id"   // of samples
 	otlpThreadName = "thread.name"
-	otlpState      = "unwindd.wave.state"              // the wave's state: a name of gpusamples.State
+	otlpState      = "unwindd.wave.state"              // the wave's state: a name of trace.WaveState
 	otlpLaunch     = "unwindd.launch"                  // the evidence of the wave's launcher: LaunchEvidence
 	otlpFrameType  = "profile.frame.type"              // of locations
-	otlpGuess      = "unwindd.frame.guess"             // how a frame was guessed: code.FoundBy
+	otlpGuess      = "unwindd.frame.guess"             // how a frame was guessed: trace.FoundBy
 	otlpBuildID    = "process.executable.build_id.gnu" // of mappings
 )
 

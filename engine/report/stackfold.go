@@ -29,7 +29,7 @@ type member struct {
 // ending is the end of a stack, including its launchers.
 type ending struct {
 	trace.Stopped
-	assumed  bool // see engine.Stack.EndAssumed
+	assumed  bool // see trace.Stack.EndAssumed
 	launch   int  // whose end it is: 0: the thread's own, n: the n-th launcher's
 	hasGuess bool
 	guess    int // the index of the first frame that is a guess, where hasGuess

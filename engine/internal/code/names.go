@@ -40,7 +40,7 @@ type nameKey struct {
 	function   dwarf.Entry
 }
 
-// frameBytes is about how much memory a symbol.Frame takes; its texts are shared.
+// frameBytes is about how much memory a trace.Symbol takes; its texts are shared.
 const frameBytes = 200
 
 func nameBytes(frames []trace.Symbol) int { return 64 + len(frames)*frameBytes }

@@ -18,7 +18,7 @@ type fileNames struct {
 	names []atomic.Pointer[fileName]
 }
 
-// fileName has the fields of symbol.Frame that belong to a file.
+// fileName has the fields of trace.Symbol that belong to a file.
 type fileName struct {
 	path    string
 	compDir string // the directory that the path was made absolute with; "": none

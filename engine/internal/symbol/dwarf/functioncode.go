@@ -36,7 +36,7 @@ type CodeLine struct {
 
 // InlinedCall is a call that was inlined into a function.
 type InlinedCall struct {
-	Function string // as in symbol.Frame
+	Function string // as in trace.Symbol
 	// Depth is 0 for a call in the function itself, and one more than the depth of the call
 	// around it for others.
 	Depth    int

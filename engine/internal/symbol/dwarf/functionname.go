@@ -13,7 +13,7 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// functionName has the fields of symbol.Frame that belong to a function.
+// functionName has the fields of trace.Symbol that belong to a function.
 type functionName struct {
 	// readable is the function's name; linkage is its linkage name, where it differs.
 	// readable is "" for a mangled name until it is needed.
