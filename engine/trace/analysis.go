@@ -2,8 +2,8 @@
 
 package trace
 
-// Analysis lists the accesses of the failed instruction, and the addresses that may have been meant, as
-// in rust-minidump's minidump-processor (op_analysis.rs, process_state.rs).
+// Analysis lists the accesses of the failed instruction, and the addresses that may have been
+// meant, as in rust-minidump's minidump-processor (op_analysis.rs, process_state.rs).
 type Analysis struct {
 	// IsDecoded is true where the architecture decoded the instruction's accesses.
 	IsDecoded bool

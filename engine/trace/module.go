@@ -6,7 +6,7 @@ package trace
 // output).
 type DebugInfo string
 
-// The results; "" in an Info: it was not looked for.
+// The results; "" in a ModuleInfo: it was not looked for.
 const (
 	DebugInfoFound      DebugInfo = "found"      // in the module's file, in a separate one, or in a symbol file or source module
 	DebugInfoNone       DebugInfo = "none"       // there is none of these

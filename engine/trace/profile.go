@@ -6,8 +6,8 @@ package trace
 // long as it ran.
 const KernelTimeEvent = "gpu-kernel-time"
 
-// Profile is the stacks of all samples of a recording. engine.Engine.Profile makes one. It is plain data:
-// nothing of it changes after that, and it does not depend on how many goroutines made it.
+// Profile is the stacks of all samples of a recording. engine.Engine.Profile makes one. It does
+// not depend on how many goroutines made it.
 type Profile struct {
 	Path   string
 	Events []ProfileEvent

@@ -3,6 +3,7 @@
 package trace
 
 import (
+	"errors"
 	"io"
 	"time"
 )
@@ -11,6 +12,9 @@ import (
 // equally many samples, give or take one.
 type ProfilePart struct{ Index, Count int }
 
+// ErrPart is wrapped by the errors for data that is no part of a recording.
+var ErrPart = errors.New("not a part of the recording")
+
 // ProfileOptions say how a recording is walked.
 type ProfileOptions struct {
 	// Jobs is how many goroutines walk; 0: one for each CPU.
@@ -18,8 +22,8 @@ type ProfileOptions struct {
 	// Kallsyms is a file like /proc/kallsyms, which names the kernel's code; "": the file in
 	// the recording's directory, where it is one with such a file.
 	Kallsyms string
-	// Roots are directories under which the files of processes are looked up, in place of the
-	// Maker's Sysroot, by process ID. Children of such a process have its root.
+	// Roots are directories under which the files of processes are looked up, in place of
+	// engine.Options.Sysroot, by process ID. Children of such a process have its root.
 	Roots map[int]string
 	// GPU are files of samples of accelerators, which join the profile: of any known format,
 	// recognised by their contents (docs/profile.md, "Accelerators").
@@ -33,8 +37,8 @@ type ProfileOptions struct {
 	// Annotate are names of functions to annotate: as they are printed, or without parameters,
 	// or as they are called in the source. A name that no function has is an error.
 	Annotate []string
-	// Parts are the data that engine.Engine.ProfilePart wrote of each part of the recording, in their
-	// order: no sample is walked, and the profile is the same as if all were. Errors of data
+	// Parts are the data that engine.Engine.ProfilePart wrote of each part of the recording, in
+	// their order: no sample is walked, and the profile is the same as if all were. Errors of data
 	// that is no part of the recording wrap ErrPart. None: the samples are walked here.
 	Parts []io.Reader
 	// Size is how many bytes of the file are the recording, from the first on; 0: all.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// Version is the version of the rules by which signatures are made; FirstVersion can still be
-// requested. Any change to the signature of a stack, an entry of a table too, needs another
-// version.
+// SignatureVersion is the newest version of the rules by which signatures are made;
+// FirstSignatureVersion can still be requested. Any change to the signature of a stack, an entry
+// of a table too, needs another version.
 const (
 	FirstSignatureVersion = 1
 	SignatureVersion      = 2
@@ -18,8 +18,8 @@ const (
 type Signature struct {
 	// Version is the version of the rules.
 	Version int
-	// Frames are the normalized names of the innermost functions, innermost first, at most
-	// MaxFrames. A name in brackets stands for functions of a run-time library that failed in
+	// Frames are the normalized names of the innermost functions, innermost first, at
+	// most 5. A name in brackets stands for functions of a run-time library that failed in
 	// one style: [abort]. Empty where nothing is known of a stack.
 	Frames []string
 	// Hash is the SHA-256 of the version and the frames, as hexadecimal.

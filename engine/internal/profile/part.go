@@ -22,9 +22,6 @@ import (
 // MaxParts is how many parts a recording may be divided into.
 const MaxParts = 1 << 10
 
-// ErrPart is wrapped by the errors for data that is no part of a recording.
-var ErrPart = errors.New("not a part of the recording")
-
 // checkPart refuses an impossible part.
 func checkPart(p trace.ProfilePart) error {
 	if p.Count < 1 || p.Count > MaxParts || p.Index < 0 || p.Index >= p.Count {

@@ -63,7 +63,7 @@ func FuzzPart(f *testing.F) {
 		part := zip.EncodeAll(plain, bytes.Clone(partMagic[:]))
 		p, err := k.Make(t.Context(), exampleRecording, trace.ProfileOptions{Jobs: 1, Parts: []io.Reader{bytes.NewReader(part)}})
 		if err != nil {
-			if !errors.Is(err, ErrPart) {
+			if !errors.Is(err, trace.ErrPart) {
 				t.Errorf("%v, expected an error that wraps ErrPart", err)
 			}
 			return
@@ -96,14 +96,14 @@ func TestDamagedPartsAreRefused(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test's
 	refused := func(what string, parts ...[]byte) {
 		t.Helper()
-		if err := join(parts...); !errors.Is(err, ErrPart) {
+		if err := join(parts...); !errors.Is(err, trace.ErrPart) {
 			t.Errorf("%s: %v, expected an error that wraps ErrPart", what, err)
 		}
 	}
 	for range 200 {
 		bad := bytes.Clone(parts[1])
 		bad[random.IntN(len(bad))] ^= byte(1 << random.IntN(8))
-		if err := join(parts[0], bad); err != nil && !errors.Is(err, ErrPart) {
+		if err := join(parts[0], bad); err != nil && !errors.Is(err, trace.ErrPart) {
 			t.Errorf("a bit is changed: %v, expected an error that wraps ErrPart", err)
 		}
 		refused("it is cut", parts[0], parts[1][:random.IntN(len(parts[1]))])

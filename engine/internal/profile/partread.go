@@ -50,7 +50,7 @@ type joiner struct {
 // open reads the beginning of each part.
 func (j *joiner) open(parts []io.Reader) error {
 	if len(parts) > MaxParts {
-		return fmt.Errorf("%d parts: %w: expected at most %d", len(parts), ErrPart, MaxParts)
+		return fmt.Errorf("%d parts: %w: expected at most %d", len(parts), trace.ErrPart, MaxParts)
 	}
 	for i, part := range parts {
 		p, err := newPartReader(part, j.recording.file.Samples())
@@ -71,11 +71,11 @@ func (j *joiner) check(index, count int) error {
 	p := j.parts[index]
 	switch {
 	case p.part != trace.ProfilePart{Index: index, Count: count}:
-		return fmt.Errorf("%w: it is part %d of %d", ErrPart, p.part.Index, p.part.Count)
+		return fmt.Errorf("%w: it is part %d of %d", trace.ErrPart, p.part.Index, p.part.Count)
 	case p.maxFrames != uint64(j.recording.maxFrames()): //nolint:gosec // not negative
-		return fmt.Errorf("%w: its stacks have at most %d frames, expected %d", ErrPart, p.maxFrames, j.recording.maxFrames())
+		return fmt.Errorf("%w: its stacks have at most %d frames, expected %d", trace.ErrPart, p.maxFrames, j.recording.maxFrames())
 	case !slices.Equal(p.processes, j.parts[0].processes):
-		return fmt.Errorf("%w: its samples are divided in another way than those of part 0", ErrPart)
+		return fmt.Errorf("%w: its samples are divided in another way than those of part 0", trace.ErrPart)
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (j *joiner) read(ctx context.Context, r *perfdata.Reader, take func(*walked
 func (j *joiner) sample(sample *perfdata.Sample, out *walkedBatch) error {
 	part := j.division.part(sample.PID)
 	if part < 0 {
-		return fmt.Errorf("%w: more samples of process %d than the parts have", ErrPart, sample.PID)
+		return fmt.Errorf("%w: more samples of process %d than the parts have", trace.ErrPart, sample.PID)
 	}
 	if sample.Space == nil {
 		j.version, j.space = 0, nil
@@ -166,10 +166,10 @@ type partReader struct {
 func newPartReader(input io.Reader, samples uint64) (*partReader, error) {
 	var magic [len(partMagic)]byte
 	if _, err := io.ReadFull(input, magic[:]); err != nil {
-		return nil, fmt.Errorf("%w: it ends in its first %d bytes: %w", ErrPart, len(magic), err)
+		return nil, fmt.Errorf("%w: it ends in its first %d bytes: %w", trace.ErrPart, len(magic), err)
 	}
 	if magic != partMagic {
-		return nil, fmt.Errorf("%w: it begins with %q, expected %q", ErrPart, magic, partMagic)
+		return nil, fmt.Errorf("%w: it begins with %q, expected %q", trace.ErrPart, magic, partMagic)
 	}
 	zip, err := zstd.NewReader(input, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(partWindow))
 	if err != nil {
@@ -194,17 +194,17 @@ func newPartReader(input io.Reader, samples uint64) (*partReader, error) {
 // fail records the first error.
 func (p *partReader) fail(format string, args ...any) {
 	if p.failed == nil {
-		p.failed = fmt.Errorf("%w: %s", ErrPart, fmt.Sprintf(format, args...))
+		p.failed = fmt.Errorf("%w: %s", trace.ErrPart, fmt.Sprintf(format, args...))
 	}
 }
 
 // failWith records an error of reading.
 func (p *partReader) failWith(err error) {
 	if p.failed == nil {
-		p.failed = fmt.Errorf("%w: %w", ErrPart, err)
+		p.failed = fmt.Errorf("%w: %w", trace.ErrPart, err)
 	}
 	if errors.Is(err, io.EOF) {
-		p.failed = fmt.Errorf("%w: it ends too early", ErrPart)
+		p.failed = fmt.Errorf("%w: it ends too early", trace.ErrPart)
 	}
 }
 
