@@ -225,7 +225,7 @@ func (b *exampleBuild) document(t *testing.T, list []example) {
 			text = declared
 		}
 		if file == "" || isFile || i == 0 {
-			b.dirs = append(b.dirs, fmt.Sprintf("internal/example%d", len(b.dirs)))
+			b.dirs = append(b.dirs, fmt.Sprintf("engine/internal/example%d", len(b.dirs)))
 		}
 		b.add(t, e, text)
 	}
