@@ -109,7 +109,7 @@ func (b *binder) callArg(args []*expr) (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, parts, err := partsOf(argument)
+	parts, err := partsOf(argument)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (b *binder) callNested(args []*expr) (*bound, error) {
 }
 
 func nestedType(t *dwarf.Type, name string, depth int) (*dwarf.Type, error) {
-	_, parts, err := partsOf(t)
+	parts, err := partsOf(t)
 	if err != nil || depth > maxBases {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ type leaf struct {
 const maxLeaves = 256
 
 func collectLeaves(list *[]leaf, x *bound, name string, depth int) error {
-	_, parts, err := partsOf(x.t)
+	parts, err := partsOf(x.t)
 	if err != nil {
 		return err
 	}

@@ -56,12 +56,13 @@ func moved(x *bound, bits int64) func(context.Context, *run) (operand, error) {
 // maxBases bounds the nested classes in which a member is looked for.
 const maxBases = 24
 
-// partsOf returns a type without its names and qualifiers, and its parts.
-func partsOf(t *dwarf.Type) (plain *dwarf.Type, parts *dwarf.Parts, err error) {
-	if plain, err = t.Plain(); err == nil {
-		parts, err = plain.Parts()
+// partsOf returns the parts of a type without its names and qualifiers.
+func partsOf(t *dwarf.Type) (*dwarf.Parts, error) {
+	plain, err := t.Plain()
+	if err != nil {
+		return nil, err
 	}
-	return plain, parts, err
+	return plain.Parts()
 }
 
 // findMember finds a member by its name, and its offset in bits; nil: there is none. Members of

@@ -21,7 +21,7 @@ import (
 func (q *Queue) SendFiles(ctx context.Context, e *engine.Engine, path string) error {
 	t, err := e.Open(path)
 	if err != nil {
-		return nil //nolint:nilerr // as said
+		return nil
 	}
 	defer t.Close()
 	for _, m := range t.Process().Loaded() {

@@ -115,13 +115,11 @@ func (f *File) Samples(yield func(*gpusamples.Sample) error) error {
 	r := reader{file: f}
 	return f.eachLine(func(l *linetext.Line) error {
 		// The errors of lines were found when the file was opened.
-		if kind, err := recordKind(&r.json, l); err != nil || kind != recordSample {
-			return nil
+		kind, err := recordKind(&r.json, l)
+		if err == nil && kind == recordSample && r.line.read(&r.json) == nil && r.take() {
+			return yield(&r.sample)
 		}
-		if r.line.read(&r.json) != nil || !r.take() {
-			return nil
-		}
-		return yield(&r.sample)
+		return nil
 	})
 }
 
