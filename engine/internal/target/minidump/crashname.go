@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/unwindd/unwindd/engine/target"
 )
@@ -14,25 +15,26 @@ import (
 // This file has minidump-stackwalk's names of crash reasons, by which crash statistics
 // are compared.
 
-// winerror has a line for each error of Windows: its number and its name, by number.
+// winerror returns a line for each error of Windows: its number and its name, by number.
 // It was generated from the winerror.h of mingw-w64, which is in the public domain, and
 // from its _wsa_errnos.h, whose numbers count from WSABASEERR, 10000:
 //
 //	awk '/^#define [A-Z][A-Za-z0-9_]+ +__MSABI_LONG\([0-9]+\)/ {
-//		v = $3; gsub(/[^0-9]/, "", v); if ($2 !~ /_BASE$/ && !seen[v]++) print v, $2 }' winerror.h | sort -n
-//
-//go:embed winerror.txt
-var winerror string
+//		v = $3; gsub(/[^0-9]/, "", v); if ($2 !~ /_BASE$/ && !seen[v]++) print v, $2 }' winerror.h | sort -n | gzip -9n >winerror.txt.gz
+var winerror = sync.OnceValue(func() string { return unpacked(winerrorGz) })
+
+//go:embed winerror.txt.gz
+var winerrorGz string
 
 // errorName returns the name of a result of GetLastError: an error, or a status.
 func errorName(code uint32) string {
 	digits := strconv.FormatUint(uint64(code), 10) + " "
-	start := 0
-	if !strings.HasPrefix(winerror, digits) {
-		start = strings.Index(winerror, "\n"+digits) + 1
+	list, start := winerror(), 0
+	if !strings.HasPrefix(list, digits) {
+		start = strings.Index(list, "\n"+digits) + 1
 	}
 	if start > 0 || code == 0 {
-		name, _, _ := strings.Cut(winerror[start+len(digits):], "\n")
+		name, _, _ := strings.Cut(list[start+len(digits):], "\n")
 		return name
 	}
 	if name, ok := statusOf(code); ok {

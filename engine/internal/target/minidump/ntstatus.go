@@ -3,20 +3,38 @@
 package minidump
 
 import (
+	"compress/gzip"
 	_ "embed"
 	"fmt"
+	"io"
 	"strings"
+	"sync"
 )
 
-// ntstatus has a line for each NTSTATUS: eight digits and its name, by number. It
+// ntstatus returns a line for each NTSTATUS: eight digits and its name, by number. It
 // was generated from the ntstatus.h of mingw-w64, which is in the public domain:
 //
 //	awk '/^#define (STATUS|DBG|RPC|EXCEPTION)_[A-Z0-9_]+ +\(\(NTSTATUS\)0x/ {
 //		v = $3; sub(/.*0x/, "", v); gsub(/[^0-9A-Fa-f]/, "", v); print toupper(v), $2 }' ntstatus.h |
-//	awk 'length($1) == 8 && !seen[$1]++' | sort
-//
-//go:embed ntstatus.txt
-var ntstatus string
+//	awk 'length($1) == 8 && !seen[$1]++' | sort | gzip -9n >ntstatus.txt.gz
+var ntstatus = sync.OnceValue(func() string { return unpacked(ntstatusGz) })
+
+//go:embed ntstatus.txt.gz
+var ntstatusGz string
+
+// unpacked returns the text of an embedded list: executables have them packed, since few
+// processes read one.
+func unpacked(gz string) string {
+	r, err := gzip.NewReader(strings.NewReader(gz))
+	if err != nil {
+		panic(err) // it is part of the executable
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
 
 // The codes whose parameters are read.
 const (
@@ -76,13 +94,13 @@ func statusOf(code uint32) (name string, ok bool) {
 	}
 	digits := fmt.Sprintf("%08X ", code)
 	start := 0
-	if !strings.HasPrefix(ntstatus, digits) {
-		if start = strings.Index(ntstatus, "\n"+digits); start < 0 {
+	if !strings.HasPrefix(ntstatus(), digits) {
+		if start = strings.Index(ntstatus(), "\n"+digits); start < 0 {
 			return "", false
 		}
 		start++
 	}
-	name, _, _ = strings.Cut(ntstatus[start+len(digits):], "\n")
+	name, _, _ = strings.Cut(ntstatus()[start+len(digits):], "\n")
 	return name, true
 }
 
