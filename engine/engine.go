@@ -184,9 +184,9 @@ func (o *Options) fetchFrom(r *Remotes) {
 
 // With is a view of the engine with other options. It shares with e the cache of code
 // objects, the open files and the plugins, and costs nothing to make: a process with many
-// kinds of requests keeps one engine and a view for each kind. Plugins, Downloads, Disassembler
-// and CacheBytes of the options are e's. Its Close closes its targets alone, and comes before
-// e's. The error is about an invalid option.
+// kinds of requests keeps one engine and a view for each kind. InProcess, Plugins, Downloads,
+// Disassembler and CacheBytes of the options are e's. Its Close closes its targets alone, and
+// comes before e's. The error is about an invalid option.
 func (e *Engine) With(options Options) (*Engine, error) {
 	if err := options.complete(); err != nil {
 		return nil, err

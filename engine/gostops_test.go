@@ -148,7 +148,7 @@ func returnsOf(s *trace.Stack) (list []uint64) {
 	return list
 }
 
-// below reports whether return addresses are those of a chain, as far as both go.
+// below reports whether a list of return addresses equals a chain, up to the end of the shorter.
 func below(returns, chain []uint64) bool {
 	n := min(len(returns), len(chain))
 	return n > 0 && slices.Equal(returns[:n], chain[:n])

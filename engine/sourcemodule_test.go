@@ -130,7 +130,7 @@ func genFrames(t *testing.T, g genModule) (frames [][]trace.Symbol, problems []s
 	return frames, tt.ModuleInfo(&m.Module).Problems
 }
 
-// sameChain reports whether frames are those of another chain. DWARF may leave the
+// sameChain reports whether two chains have the same frames. DWARF may leave the
 // column of a call out.
 func sameChain(a, dwarf []trace.Symbol) bool {
 	if len(a) != len(dwarf) {

@@ -11,7 +11,7 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
-// symbolFile is what is checked of a symbol file.
+// symbolFile has the facts of a symbol file that tests compare.
 type symbolFile struct {
 	id, name string         // of its MODULE record
 	records  map[string]int // by their first word; lines have none

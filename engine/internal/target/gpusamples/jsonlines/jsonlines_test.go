@@ -33,7 +33,7 @@ func write(t testing.TB, text string) string {
 	return path
 }
 
-// opened opens a text and says what is wrong with it, without its path.
+// opened opens a text, and returns its problems, without its path.
 func opened(t testing.TB, text string) (*File, []string) {
 	t.Helper()
 	path := write(t, text)
