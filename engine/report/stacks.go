@@ -176,7 +176,7 @@ func executableOf(p *trace.Process, modules []*trace.Module) string {
 // that only walking shows stand at the end.
 func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
 	b := NewPrinter(w)
-	t := &text{Printer: b, framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, paint: newPaint(o.Color), space: s.space, source: s.source, codes: s.code}
+	t := &text{Printer: b, framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, detail: headDetail(o.Verbose), paint: newPaint(o.Color), space: s.space, source: s.source, codes: s.code}
 	if o.NoFold {
 		t.oneByOne(s)
 	} else {
@@ -186,6 +186,7 @@ func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
 		}
 		t.folded(s, f.ordered())
 	}
+	t.noSource(o.Verbose)
 	t.modules(o.Verbose)
 	return b.Flush()
 }
@@ -194,7 +195,7 @@ func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
 func (t *text) folded(s *Stacks, groups []*group) {
 	ready := s.code.prepare(groups)
 	isWhole := ready == len(groups)
-	t.setHead(s.head(headDetail(t.isVerbose)))
+	t.setHead(s.head(t.detail))
 	t.target()
 	t.globals(s.Globals)
 	for i, g := range groups {
@@ -210,7 +211,7 @@ func (t *text) folded(s *Stacks, groups []*group) {
 
 // oneByOne writes each stack when it comes.
 func (t *text) oneByOne(s *Stacks) {
-	t.setHead(s.head(headDetail(t.isVerbose)))
+	t.setHead(s.head(t.detail))
 	t.target()
 	t.globals(s.Globals)
 	for stack := range s.withCode() {
@@ -228,7 +229,7 @@ func (t *text) newProblems(s *Stacks) {
 	for _, p := range t.about.Target.Problems {
 		known[p] = true
 	}
-	t.setHead(s.head(headDetail(t.isVerbose)))
+	t.setHead(s.head(t.detail))
 	for _, p := range t.about.Target.Problems {
 		if !known[p] {
 			t.printf("\n%s %s\n", t.warn("problem:"), p)

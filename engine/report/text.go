@@ -31,6 +31,7 @@ type text struct {
 	about      Head
 	modulesOf  map[int]*Module // of about, by ID
 	framed     map[int]bool    // modules that a frame is in, by ID
+	detail     headDetail      // of about
 	isVerbose  bool            // variables with their types
 	hasOneLane bool
 	noFold     bool // each frame of a recursion
@@ -39,6 +40,7 @@ type text struct {
 	codes      *frameCodes
 	thread     *trace.Thread   // whose frames are written; nil: a launcher that is not in the target
 	mentioned  map[string]bool // sentences about source files that were written
+	sourceless []string        // why there are no lines of source files, for each once
 	paint
 }
 
@@ -52,7 +54,7 @@ func (t *text) setHead(h Head) {
 
 func (t *text) target() {
 	target := &t.about.Target
-	line := target.Kind + " " + target.Path
+	line := t.about.subject()
 	if target.Signal != 0 {
 		line += ": " + t.about.signalName(target.Signal)
 		if target.FaultAddress != "" {
