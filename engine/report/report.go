@@ -45,8 +45,8 @@ type Target struct {
 	// Deadlocks are lists of the IDs of threads, each of which waits for the next one, and
 	// the last one for the first; not of newHead.
 	Deadlocks [][]string `json:"deadlocks,omitempty"`
-	Process    *Process    `json:"process,omitempty"` // nil where nothing is known
-	Problems   []string    `json:"problems"`
+	Process   *Process   `json:"process,omitempty"` // nil where nothing is known
+	Problems  []string   `json:"problems"`
 	// Agents, Queues and Dispatches are the devices that executed threads, and their work;
 	// nil for a target without such.
 	Agents     []Agent    `json:"agents,omitempty"`

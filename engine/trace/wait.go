@@ -12,7 +12,7 @@ import (
 const (
 	WaitMutex     = "mutex"
 	WaitRWLock    = "rwlock"
-	WaitCondition = "condition" // nobody holds one: another thread signals it
+	WaitCondition = "condition" // it has no owner: another thread signals it
 	WaitThread    = "thread"    // its end
 	WaitSemaphore = "semaphore"
 	WaitBarrier   = "barrier"
@@ -51,7 +51,7 @@ func (w *Wait) Text(waiting *Thread) string {
 		if w.Owner == nil {
 			return "the end of a thread"
 		}
-		return "the end of " + w.Owner.label()
+		return "the end of " + w.Owner.label(waiting)
 	}
 	text := "a " + nouns[w.Kind]
 	if w.HasAddress {
@@ -64,9 +64,9 @@ func (w *Wait) Text(waiting *Thread) string {
 	case w.Owner != nil && w.Owner == waiting:
 		text += ", which it holds itself"
 	case w.Owner != nil && w.Kind == WaitRWLock:
-		text += " held for writing by " + w.Owner.label()
+		text += " held for writing by " + w.Owner.label(waiting)
 	case w.Owner != nil:
-		text += " held by " + w.Owner.label()
+		text += " held by " + w.Owner.label(waiting)
 	case w.Readers == 1:
 		text += " held by 1 reader"
 	case w.Readers > 1:
@@ -77,9 +77,9 @@ func (w *Wait) Text(waiting *Thread) string {
 	return text
 }
 
-// label names a thread by its ID and its name.
-func (t *Thread) label() string {
-	if t.Name == "" {
+// label names a thread by its ID, and by its name where another thread has another one.
+func (t *Thread) label(other *Thread) string {
+	if t.Name == "" || other != nil && other.Name == t.Name {
 		return "thread " + t.ID
 	}
 	return "thread " + t.ID + " " + strconv.Quote(t.Name)
@@ -108,7 +108,7 @@ func (d *Deadlock) String() string {
 		isTimed = isTimed || l.Wait.IsTimed
 		switch {
 		case i == 0:
-			b.WriteString(l.Thread.label() + " waits for ")
+			b.WriteString(l.Thread.label(l.Wait.Owner) + " waits for ")
 		case i < maxLinks:
 			b.WriteString(", which waits for ")
 		case i == maxLinks:

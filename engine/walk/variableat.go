@@ -85,7 +85,8 @@ func isAddress(l *dwarf.Location, address uint64) bool {
 
 // NameOf names the object at an address by a variable of the frame that it is, or is within, or
 // that points to it: "queue.lock", "this->lock", "to.m". isOwn reports whether the variables of a
-// function are looked at, by its index among those of the frame. "" means that there is none.
+// function are looked at, by its index among the functions of the frame. "" means that there is
+// none.
 func (a Activation) NameOf(ctx context.Context, address uint64, isOwn func(level int) bool) (name string) {
 	_ = object.Guard(func() error { // an unreadable one has no name
 		f := a.frame

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/binary"
 
-	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
@@ -150,11 +149,4 @@ func circleFrom(next []int, node int) (circle []int) {
 		circle = append(circle, i)
 	}
 	return circle
-}
-
-// Near returns the memory that shows what a thread may wait for: its address and size. ok is
-// false where the thread waits in no futex.
-func (f *Finder) Near(th *trace.Thread) (address uint64, size int, ok bool) {
-	call, _, ok := f.call(th)
-	return call.Address - target.LockBefore, target.LockBefore + target.LockBehind, ok
 }

@@ -40,8 +40,12 @@ func NewFinder(p *walk.Process) *Finder {
 		if th.Wave != nil || th.Goroutine != nil {
 			continue
 		}
-		if id, err := strconv.ParseUint(th.ID, 10, 32); err == nil {
-			f.reader.Threads[uint32(id)] = th
+		id, err := strconv.ParseUint(th.ID, 10, 32)
+		if th.OwnID != 0 {
+			id, err = uint64(th.OwnID), nil //nolint:gosec // positive
+		}
+		if err == nil && id != 0 {
+			f.reader.Threads[uint32(id)] = th //nolint:gosec // at most 2^22
 		}
 	}
 	return f
@@ -194,4 +198,13 @@ var libraryFunctions = []string{"_", "std::", "core::", "alloc::", "<std::", "<c
 
 func isLibrary(name string) bool {
 	return slices.ContainsFunc(libraryFunctions, func(begin string) bool { return strings.HasPrefix(name, begin) })
+}
+
+// Touch reads the memory that shows what a thread waits for.
+func (f *Finder) Touch(th *trace.Thread) {
+	if call, _, ok := f.call(th); ok {
+		var b [target.LockBefore + target.LockBehind]byte
+		f.read(call.Address-target.LockBefore, b[:])
+		f.read(call.Address, b[:target.LockBehind]) // before it there may be no memory
+	}
 }
