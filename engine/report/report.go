@@ -47,6 +47,8 @@ type Target struct {
 	Deadlocks [][]string `json:"deadlocks,omitempty"`
 	Process   *Process   `json:"process,omitempty"` // nil where nothing is known
 	Problems  []string   `json:"problems"`
+	// Hints name what the frames lack and the flag or server that would give it, the most important first.
+	Hints []Hint `json:"hints,omitempty"`
 	// Agents, Queues and Dispatches are the devices that executed threads, and their work;
 	// nil for a target without such.
 	Agents     []Agent    `json:"agents,omitempty"`
