@@ -83,6 +83,7 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, strings.Join(args, "")) },
 	}
 	f.addFlags(cmd.Flags())
+	cmd.ValidArgsFunction = completeTargets(1)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(job.ProfileFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -107,6 +107,7 @@ func TestAThreadInAnUninterruptibleWaitIsNotWaitedFor(t *testing.T) {
 // TestHowLongThreadsAreWaitedFor has the bounds, of threads in different states.
 func TestHowLongThreadsAreWaitedFor(t *testing.T) {
 	stopped := &tracee{isStopped: true}
+	stopping := &tracee{late: lateness{state: 't'}} // since it was asked
 	scheduled, waiting := &tracee{late: lateness{state: 'R'}}, &tracee{late: lateness{state: 'D'}}
 	for _, c := range []struct {
 		about    string
@@ -120,6 +121,7 @@ func TestHowLongThreadsAreWaitedFor(t *testing.T) {
 		{"in time", stopDeadline, stopDeadline, []*tracee{waiting}, []*tracee{stopped}, false, false},
 		{"in an uninterruptible wait", 2 * stopDeadline, 2 * stopDeadline, []*tracee{waiting}, []*tracee{stopped}, false, true},
 		{"without a processor", 2 * stopDeadline, 2 * stopDeadline, []*tracee{scheduled, waiting}, []*tracee{stopped}, false, false},
+		{"stopped just now", 2 * stopDeadline, 2 * stopDeadline, []*tracee{stopping}, []*tracee{stopped}, false, false},
 		{"for a moment of a profile", 2 * stopDeadline, 2 * stopDeadline, []*tracee{scheduled}, []*tracee{stopped}, true, true},
 		{"while none stands still", 2 * stopDeadline, 2 * stopDeadline, []*tracee{waiting}, nil, true, false},
 		{"too long", 2 * stopPatience, 2 * stopPatience, []*tracee{scheduled}, []*tracee{stopped}, false, true},

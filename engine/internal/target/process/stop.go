@@ -236,31 +236,35 @@ func (t *tracer) await(threads []*tracee) {
 	for {
 		pending = slices.DeleteFunc(pending, func(th *tracee) bool { return th.isGone || th.hasStopped() })
 		past := time.Since(begun)
+		if past >= 2*time.Millisecond {
+			t.look(pending, past)
+		}
 		if len(pending) == 0 || t.mayGiveUp(pending, past) {
 			return
 		}
 		time.Sleep(pause)
 		pause = min(2*pause, time.Millisecond)
-		if past < 2*time.Millisecond {
-			continue
-		}
+	}
+}
+
+// look reads the states of threads that have not stopped since past.
+func (t *tracer) look(pending []*tracee, past time.Duration) {
+	for _, th := range pending {
 		// Threads that ended are not waited for. After another thread's execve the
 		// thread that has such an ID now was perhaps never interrupted.
-		for _, th := range pending {
-			s, err := readStatus(fmt.Sprintf("/proc/%d/task/%d", t.pid, th.id))
-			th.isGone = isGone(err) || err == nil && (s.state == 'Z' || s.state == 'X')
-			th.late = lateness{s.state, past}
-			if !th.isGone {
-				_ = unix.PtraceInterrupt(th.id)
-			}
+		s, err := readStatus(fmt.Sprintf("/proc/%d/task/%d", t.pid, th.id))
+		th.isGone = isGone(err) || err == nil && (s.state == 'Z' || s.state == 'X')
+		th.late = lateness{s.state, past}
+		if !th.isGone {
+			_ = unix.PtraceInterrupt(th.id)
 		}
 	}
 }
 
-// mayGiveUp reports whether threads that have not stopped since past are no longer waited for. A
-// thread in state R has been interrupted, and stops when it is scheduled next: where many want
-// a processor that may be after the deadline, which is for threads that wait for something else.
-// While no thread stands still for the others there is time, too.
+// mayGiveUp reports whether threads that have not stopped since past are no longer waited for. All
+// of them are in uninterruptible waits then: a thread in another state has been interrupted, and
+// stops when it is scheduled next, which may take longer where many want a processor. While no
+// thread stands still for the others there is time, too.
 func (t *tracer) mayGiveUp(pending []*tracee, past time.Duration) bool {
 	switch {
 	case past <= t.deadline:
@@ -270,7 +274,9 @@ func (t *tracer) mayGiveUp(pending []*tracee, past time.Duration) bool {
 	case !t.hasStopped():
 		return false
 	}
-	return t.isSample || !slices.ContainsFunc(pending, func(th *tracee) bool { return th.late.state == 'R' })
+	return !slices.ContainsFunc(pending, func(th *tracee) bool {
+		return th.late.state != 'D' && (th.late.state != 'R' || !t.isSample)
+	})
 }
 
 // hasStopped reports whether a thread has stopped. The exit status of a thread is left to its
