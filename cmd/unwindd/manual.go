@@ -24,7 +24,7 @@ var book = manual.Book{
 		{Name: "1", Text: "An input could not be read, the output could not be written, or an expression could not be evaluated."},
 		{Name: "2", Text: "The command line is wrong."},
 		{Name: "3", Text: "The input was read, but nothing in it could be walked for lack of an architecture."},
-		{Name: "130, 143", Text: "SIGINT or SIGTERM ended the command. Output that was not whole was removed."},
+		{Name: "130, 143", Text: "SIGINT or SIGTERM ended the command. Output that was not whole was removed. The first SIGINT while a living process is sampled ends the sampling, and its profile is written."},
 	},
 	Environment: []manual.Entry{
 		{Name: "UNWINDD_PLUGIN_DIR", Text: "Directories of plugins, separated by colons, beside those of --plugin-dir.", Flag: "plugin-dir"},

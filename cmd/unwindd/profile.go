@@ -55,7 +55,8 @@ every sample. Record the stacks with
 
 The ID of a living process stands for a recording that is made now: its threads are
 stopped --repeat times, one moment --every so often, as short as copying their stacks
-takes. Threads that wait are in it like those that execute.
+takes. Threads that wait are in it like those that execute. Ctrl-C ends that, and
+what was sampled until then is shown.
 
 Samples of accelerators join the profile with --gpu, on the stacks of the threads
 that launched what was sampled: files of rocprofv3 (its JSON), of unitrace and
@@ -82,6 +83,7 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, strings.Join(args, "")) },
 	}
 	f.addFlags(cmd.Flags())
+	cmd.ValidArgsFunction = completeTargets(1)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(job.ProfileFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

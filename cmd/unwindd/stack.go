@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -72,6 +73,8 @@ of a wave do in each frame.`,
 	f.inputFlags.add(flags)
 	addStackFlags(flags, &f.job)
 	flags.StringVar(&f.program, "disassembler", "", "with --code, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
+	cmd.ValidArgsFunction = completeTargets(math.MaxInt)
+	_ = cmd.RegisterFlagCompletionFunc("thread", completeThreads)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(job.StackFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
