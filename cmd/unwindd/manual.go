@@ -40,6 +40,7 @@ var book = manual.Book{
 		{Name: "DEBUGINFOD_CACHE_PATH", Text: "The directory of files that debuginfod servers gave.", Flag: "debuginfod"},
 		{Name: "DEBUGINFOD_TIMEOUT, DEBUGINFOD_MAXTIME, DEBUGINFOD_MAXSIZE, DEBUGINFOD_RETRY_LIMIT, DEBUGINFOD_HEADERS_FILE, DEBUGINFOD_PROGRESS",
 			Text: "What other clients of debuginfod take them for.", Flag: "debuginfod"},
+		{Name: "HTTPS_PROXY, HTTP_PROXY, NO_PROXY", Text: "Proxies for requests to servers of files, stores of symbol files and collectors, as for other programs.", Flag: "debuginfod"},
 		{Name: "OTEL_EXPORTER_OTLP_PROFILES_HEADERS, OTEL_EXPORTER_OTLP_HEADERS", Text: "Headers of requests to the collector of --otlp. The first that is set is taken.", Flag: "otlp"},
 		{Name: "LLVM_SYMBOLIZER_OPTS, LLVM_ADDR2LINE_OPTS", Text: "Options of the executable under the names llvm-symbolizer and llvm-addr2line.", Flag: "output-style"},
 		{Name: "TMPDIR", Text: "Where packed targets are unpacked to, and where sockets of plugins are, instead of /var/tmp and /tmp."},
