@@ -226,9 +226,9 @@ func (f *profileFlags) checkFlags(cmd *cobra.Command) error {
 		return wrong("--every %v: expected 0 or more", f.every)
 	case f.window < 0:
 		return wrong("--join-window %v: expected 0 or more", f.window)
-	case len(f.objects) > 0 && len(f.gpu) == 0:
+	case cmd.Flags().Changed("objects") && len(f.gpu) == 0:
 		return wrong("--objects are looked at for what --gpu FILE has samples of: expected both")
-	case f.program != "" && len(f.job.Annotate) == 0:
+	case cmd.Flags().Changed("disassembler") && f.program != "" && len(f.job.Annotate) == 0:
 		return wrong("--disassembler %s: expected --annotate FUNCTION too", f.program)
 	case len(f.job.Annotate) > 0 && (f.http != "" || !f.names):
 		return wrong("--annotate names functions, and writes them: expected neither --http nor --symbols=false with it")
