@@ -50,6 +50,33 @@ func (n *number[T]) Set(text string) error {
 	return nil
 }
 
+// toggle is the value of a flag that turns an option on or off, whose default depends.
+type toggle struct{ option **bool }
+
+// addSwitch adds a flag of an option that is on, off or not set.
+func addSwitch(flags *pflag.FlagSet, option **bool, name, usage string) {
+	flags.VarPF(toggle{option}, name, "", usage).NoOptDefVal = "true"
+}
+
+func (s toggle) Type() string     { return "bool" }
+func (s toggle) IsBoolFlag() bool { return true }
+
+func (s toggle) String() string {
+	if s.option == nil || *s.option == nil {
+		return ""
+	}
+	return strconv.FormatBool(**s.option)
+}
+
+// Set implements pflag.Value.
+func (s toggle) Set(text string) error {
+	isOn, err := strconv.ParseBool(text)
+	if err == nil {
+		*s.option = &isOn
+	}
+	return err
+}
+
 // addLimits adds the flags that bound the printing of variables.
 func addLimits(flags *pflag.FlagSet, depth, elements *uint32, raw *bool) {
 	addNumber(flags, depth, job.LimitRanges, "depth", trace.DefaultValueLimits.Depth, "print `N` levels of values within one another")

@@ -13,6 +13,7 @@ import (
 // chain writes the frames of a thread in order, and notes in place of omitted ones.
 type chain struct {
 	isWhole bool // all repetitions of a recursion are written
+	names   names
 	// frames writes frames, of which the first has an index, and returns the index of the
 	// next one.
 	frames func(frames []trace.Frame, index int) (next int)
@@ -53,15 +54,15 @@ func (c *chain) parts(frames []trace.Frame, parts []part, index int) (next int) 
 		}
 		index = c.parts(frames, p.parts[:p.period], index)
 		hidden := linesOf(frames, p.middle())
-		c.note(describeCycle(frames, p.cycle) + fmt.Sprintf(" (frames #%d to #%d)", index, index+hidden-1))
+		c.note(c.describeCycle(frames, p.cycle) + fmt.Sprintf(" (frames #%d to #%d)", index, index+hidden-1))
 		index = c.parts(frames, p.parts[len(p.parts)-p.period:], index+hidden)
 	}
 	return index
 }
 
 // describeCycle names the functions that are repeated, and the number of omitted repetitions.
-func describeCycle(frames []trace.Frame, p *cycle) string {
-	names := strings.Join(functionsOf(frames, p.parts[:p.period]), " < ")
+func (c *chain) describeCycle(frames []trace.Frame, p *cycle) string {
+	names := strings.Join(c.functionsOf(frames, p.parts[:p.period]), " < ")
 	times := grouped(p.times() - 2)
 	switch n := p.linesOfEach(frames); n {
 	case 0:

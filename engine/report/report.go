@@ -252,6 +252,7 @@ type Frame struct {
 	Module         *int              `json:"module,omitempty"`
 	ModuleOffset   string            `json:"module_offset,omitempty"`
 	Function       string            `json:"function,omitempty"`
+	ShortName      string            `json:"short_name,omitempty"` // for people, where it differs
 	LinkageName    string            `json:"linkage_name,omitempty"`
 	FunctionOffset string            `json:"function_offset,omitempty"`
 	File           string            `json:"file,omitempty"`
@@ -319,6 +320,7 @@ type Lanes struct {
 // LaneFrame is a function where lanes are, or a call inlined into one.
 type LaneFrame struct {
 	Function    string `json:"function,omitempty"`
+	ShortName   string `json:"short_name,omitempty"`
 	LinkageName string `json:"linkage_name,omitempty"`
 	File        string `json:"file,omitempty"`
 	Line        int    `json:"line,omitempty"`

@@ -444,8 +444,7 @@ func (j *stackJSON) place(thread *trace.Thread, id, space string, f *trace.Frame
 		j.numberMember("module", f.Module.ID)
 		j.hexMember("module_offset", f.ModuleOffset)
 	}
-	j.textMember("function", s.Function)
-	j.textMember("linkage_name", s.LinkageName)
+	j.function(s)
 	if s.HasStart && !isInlined {
 		j.textMember("function_offset", offset(f.ModuleOffset, s.Start))
 	}
@@ -471,6 +470,15 @@ func (j *stackJSON) place(thread *trace.Thread, id, space string, f *trace.Frame
 	}
 	j.close("]")
 	j.close("}")
+}
+
+// function writes the names of a function.
+func (j *stackJSON) function(s *trace.Symbol) {
+	j.textMember("function", s.Function)
+	if short := shortOf(s); s.Function != "" && short != s.Function {
+		j.stringMember("short_name", short)
+	}
+	j.textMember("linkage_name", s.LinkageName)
 }
 
 // position writes the source position of a function.
@@ -521,8 +529,7 @@ func (j *stackJSON) lanes(g *trace.LaneGroup, space func(locexpr.AddressSpace) s
 	}
 	j.list("frames", len(g.Symbols), func(i int) {
 		s := &g.Symbols[i]
-		j.textMember("function", s.Function)
-		j.textMember("linkage_name", s.LinkageName)
+		j.function(s)
 		j.position(s)
 		j.boolMember("inlined", i < len(g.Symbols)-1)
 		if i < len(g.Locals) {

@@ -62,7 +62,7 @@ type pageText struct {
 func newPageText(s *Stacks, o TextOptions) *pageText {
 	p := &pageText{values: maxPageValues}
 	p.text = text{
-		framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, paint: piecePaint(),
+		framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, names: names{o.FullNames, pageName}, paint: piecePaint(),
 		space: s.space, source: s.source, codes: s.code,
 	}
 	p.Printer = NewPrinter(&p.written)
@@ -199,6 +199,7 @@ func cutShort(s string, most int) string {
 func (p *pageText) chain(frames []trace.Frame, gap *trace.Gap, index, width int) (list []stackpage.Frame, next int) {
 	c := chain{
 		isWhole: p.noFold,
+		names:   p.names,
 		frames: func(frames []trace.Frame, index int) int {
 			shown, next := p.frames(frames, index, width)
 			list = append(list, shown...)

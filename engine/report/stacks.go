@@ -176,7 +176,7 @@ func executableOf(p *trace.Process, modules []*trace.Module) string {
 // that only walking shows stand at the end.
 func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
 	b := NewPrinter(w)
-	t := &text{Printer: b, framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, paint: newPaint(o.Color), space: s.space, source: s.source, codes: s.code}
+	t := &text{Printer: b, framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, names: names{o.FullNames, textName}, paint: newPaint(o.Color), space: s.space, source: s.source, codes: s.code}
 	if o.NoFold {
 		t.oneByOne(s)
 	} else {

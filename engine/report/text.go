@@ -3,7 +3,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -19,6 +18,8 @@ type TextOptions struct {
 	// NoFold prints equal stacks one by one instead of once with the list of their threads,
 	// and each frame of a recursion instead of its cycle.
 	NoFold bool
+	// FullNames writes the names of functions whole.
+	FullNames bool
 	// OneLane means that the stacks are of single lanes: a frame mentions only unusual facts
 	// about its lane.
 	OneLane bool
@@ -37,6 +38,7 @@ type text struct {
 	space      spaceNames
 	source     sourceOf
 	codes      *frameCodes
+	names      names
 	thread     *trace.Thread   // whose frames are written; nil: a launcher that is not in the target
 	mentioned  map[string]bool // sentences about source files that were written
 	paint
@@ -317,6 +319,7 @@ func ofWave(f func(*member, *sdk.Wave) string) func(*member) string {
 func (t *text) chain(frames []trace.Frame, gap *trace.Gap, index, width int) (next int) {
 	c := chain{
 		isWhole: t.noFold,
+		names:   t.names,
 		frames:  func(frames []trace.Frame, index int) int { return t.frames(frames, index, width) },
 		note:    func(text string) { t.printf("  %s\n", t.faint(text)) },
 	}
@@ -425,8 +428,7 @@ func functionOffset(f *trace.Frame, s *trace.Symbol) string {
 // place writes the function at a frame, the frame's offset in it, and its position, or its
 // module without one.
 func (t *text) place(f *trace.Frame, s *trace.Symbol, offset string) {
-	name := cmp.Or(s.Function, "??")
-	t.printf("%s%s", t.function(name), offset)
+	t.printf("%s%s", t.function(t.names.of(s)), offset)
 	switch {
 	case s.Line > 0:
 		t.printf(" %s", t.paint.place(position(s.File, s.Line, s.Column)))
@@ -481,8 +483,7 @@ func (t *text) lanePlace(g *trace.LaneGroup) {
 		if i > 0 {
 			t.printf(", in")
 		}
-		name := cmp.Or(s.Function, "??")
-		t.printf(" %s", t.function(name))
+		t.printf(" %s", t.function(t.names.of(s)))
 		if s.Line > 0 {
 			t.printf(" %s", t.paint.place(position(s.File, s.Line, s.Column)))
 		}

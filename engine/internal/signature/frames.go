@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/funcname"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
@@ -83,8 +84,8 @@ func shortenLambdas(calls []call) {
 	}
 	for i := range calls {
 		c := &calls[i]
-		if outer, isLambda := strings.CutSuffix(c.shown, "::"+lambda); isLambda && c.isNamed && last[outer] > i {
-			c.name = name{lambda, lambda}
+		if outer, isLambda := strings.CutSuffix(c.shown, "::"+funcname.Lambda); isLambda && c.isNamed && last[outer] > i {
+			c.name = name{funcname.Lambda, funcname.Lambda}
 		}
 	}
 }

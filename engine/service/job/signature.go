@@ -16,7 +16,7 @@ import (
 // unsigned are the flags that have no meaning for a signature: they choose how stacks are
 // written, or cut the stack that a signature is made of.
 var unsigned = []string{
-	"registers", "lanes", "lane", "locals", "globals", "source", "code", "top", "max-frames", "no-inlines", "no-fold",
+	"registers", "lanes", "lane", "locals", "globals", "source", "code", "top", "max-frames", "no-inlines", "no-fold", "full-names",
 }
 
 // signs reports whether the stacks come with signatures: the format has them, and no option cuts

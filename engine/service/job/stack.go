@@ -50,7 +50,7 @@ func NewStack() Stack { return Stack{StackOptions: &pb.StackOptions{Format: "tex
 // StackRanges are the ranges of the options of a Stack.
 var StackRanges = Ranges{
 	"max-frames": {Most: unbounded}, "top": {Least: 1, Most: unbounded}, "lane": {Most: sdk.MaxLanes - 1},
-	"source": {Least: 1, Most: source.MaxLines}, "code": {Least: 1, Most: walk.MaxCode},
+	"source": {Most: source.MaxLines}, "code": {Least: 1, Most: walk.MaxCode},
 	"signature-version": {Least: 1, Most: trace.SignatureVersion, OrUnset: true},
 }
 
@@ -108,7 +108,7 @@ func (s *Stack) limits() trace.ValueLimits {
 
 // Engine returns the options of an engine with changes that the stacks need.
 func (s *Stack) Engine(o engine.Options) engine.Options {
-	o.MaxFrames, o.NoInlines, o.Registers, o.SourceLines = s.frames(), s.NoInlines, s.Registers, int(s.Source)
+	o.MaxFrames, o.NoInlines, o.Registers, o.SourceLines = s.frames(), s.NoInlines, s.Registers, int(s.GetSource())
 	o.Lanes = s.Lanes || s.Lane != nil || s.Format == "json" || s.Format == "html"
 	o.Locals = nil
 	if s.Locals {
@@ -141,7 +141,7 @@ func (s *Stack) Of(ctx context.Context, t *engine.Target) (*Stacks, error) {
 
 // fill sets the stacks, or the signature.
 func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
-	if p.Goroutines {
+	if p.GetGoroutines() {
 		all := t.WithGoroutines(ctx)
 		p.ends = append(p.ends, func() { _ = all.Close() })
 		t = all
@@ -196,7 +196,7 @@ type WriteOptions struct {
 
 // WriteReport writes the stacks while they are walked.
 func (p *Stacks) WriteReport(ctx context.Context, w io.Writer, o WriteOptions) error {
-	text := report.TextOptions{Color: o.Color, NoFold: p.NoFold, OneLane: p.Lane != nil, Verbose: o.Verbose}
+	text := report.TextOptions{Color: o.Color, NoFold: p.NoFold, FullNames: p.FullNames, OneLane: p.Lane != nil, Verbose: o.Verbose}
 	switch {
 	case p.signed != nil && p.Format == "json":
 		return report.WriteJSON(w, p.signed)
