@@ -110,7 +110,9 @@ func (f *profileFlags) addFlags(flags *pflag.FlagSet) {
 func addProfileFlags(flags *pflag.FlagSet, j *job.Profile) {
 	addNumber(flags, &j.MaxStack, job.ProfileRanges, "max-stack", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
 	flags.BoolVar(&j.MarkGuesses, "mark-guesses", false, "mark the functions of guessed frames in pprof, folded, speedscope and firefox, as text and html do")
-	flags.BoolVar(&j.FullNames, "full-names", false, "print the names of functions whole in text: with results, parameters and template arguments")
+	if flags.Lookup("full-names") == nil { // `unwindd submit` has the flag for stacks, too
+		flags.BoolVar(&j.FullNames, "full-names", false, "print the names of functions whole in text: with results, parameters and template arguments")
+	}
 	flags.StringArrayVar(&j.Event, "event", nil, "only the samples of `EVENT`; may be repeated")
 	flags.StringArrayVar(&j.Annotate, "annotate", nil, "write only the lines and instructions of `FUNCTION` with their samples, as text or JSON; may be repeated")
 }

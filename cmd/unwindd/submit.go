@@ -141,7 +141,7 @@ func writeSubmitted(w io.Writer, list []submission) error {
 
 // checkFlags refuses flags that have no meaning, alone or together.
 func (f *submitFlags) checkFlags() error {
-	f.profile.NoSymbols = !f.names
+	f.profile.NoSymbols, f.profile.FullNames = !f.names, f.stack.FullNames
 	f.stack.Format, f.profile.Format = f.format, f.format
 	if f.group {
 		f.stack.Signature, f.stack.Format = true, "json"
