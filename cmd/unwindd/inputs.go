@@ -239,8 +239,10 @@ func (f *stackFlags) printAll(ctx context.Context, e *engine.Engine, list []targ
 		}
 		return nil
 	}
+	parts := newSections(f, len(list))
 	err := f.write(func(w *writer) error {
 		for _, name := range list {
+			parts.next()
 			p, err := prepare(ctx, e, name.path)
 			if err != nil {
 				note(name, err)
@@ -253,7 +255,7 @@ func (f *stackFlags) printAll(ctx context.Context, e *engine.Engine, list []targ
 					return err
 				}
 			}
-			err = p.write(ctx, w)
+			err = parts.write(ctx, p, w)
 			p.close()
 			if err != nil {
 				return err
@@ -265,7 +267,7 @@ func (f *stackFlags) printAll(ctx context.Context, e *engine.Engine, list []targ
 		if printed == 0 {
 			return failed()
 		}
-		return nil
+		return parts.end(w)
 	})
 	return errors.Join(err, failed())
 }

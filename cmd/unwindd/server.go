@@ -66,7 +66,7 @@ func (f *stackFlags) ask(ctx context.Context, c *service.Client, e *engine.Engin
 	reader, pipe := io.Pipe()
 	a.report = bufio.NewReader(reader)
 	isTerminal := f.format == "text" && cmp.Or(f.output, stdoutName) == stdoutName && term.IsTerminal(int(os.Stdout.Fd())) && mayColor()
-	o := job.WriteOptions{Verbose: f.verbose, Color: isTerminal}
+	o := job.WriteOptions{Verbose: f.verbose, Color: isTerminal, Most: f.most}
 	go func() {
 		defer close(a.ended)
 		_, a.err = c.Walk(ctx, t, &f.job, o, pipe)

@@ -24,6 +24,7 @@ type stackFlags struct {
 	inputFlags
 	job     job.Stack
 	program string // a disassembler
+	most    int    // bytes of a section of Markdown; 0: as many as an issue takes
 
 	failOnCrash bool
 	crashed     int // targets in which a thread crashed
@@ -66,12 +67,13 @@ of a wave do in each frame.`,
   unwindd stack core --format json -o stacks.json
   unwindd stack cores/ --fail-on-crash
   unwindd stack core --locals --source 5 --format html -o report.html
+  unwindd stack core --format markdown | gh issue create --title 'A crash' --body-file -
   unwindd stack crash.dmp --format breakpad`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&g.format, "format", "text", "print as `FORMAT`: text, json, html, which is a page in one file, or breakpad, which is minidump-stackwalk's JSON")
+	flags.StringVar(&g.format, "format", "text", "print as `FORMAT`: text, json, html, which is a page in one file, markdown, which is the text of an issue, or breakpad, which is minidump-stackwalk's JSON")
 	f.targetFlags.add(flags)
 	f.coreFlags.add(flags)
 	f.inputFlags.add(flags)
@@ -229,7 +231,7 @@ func (f *stackFlags) prepare(ctx context.Context, e *engine.Engine, path string)
 
 // write writes the stacks.
 func (p *preparedTarget) write(ctx context.Context, w *writer) error {
-	if err := p.stacks.WriteReport(ctx, w, job.WriteOptions{Color: w.isTerminal, Verbose: p.verbose}); err != nil {
+	if err := p.stacks.WriteReport(ctx, w, job.WriteOptions{Color: w.isTerminal, Verbose: p.verbose, Most: p.most}); err != nil {
 		return err
 	}
 	return p.notOverFiles(p.stacks.Target())

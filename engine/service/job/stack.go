@@ -33,7 +33,7 @@ func (usageError) Is(target error) bool { return target == ErrUsage }
 func wrong(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // StackFormats are the formats in which stacks are written.
-var StackFormats = []string{"text", "json", "html", "breakpad"}
+var StackFormats = []string{"text", "json", "html", "markdown", "breakpad"}
 
 // Stack asks for the stacks of a target. NewStack gives the defaults.
 type Stack struct {
@@ -192,6 +192,7 @@ func (p *Stacks) Target() *engine.Target { return p.target }
 type WriteOptions struct {
 	Color   bool // colours of terminals
 	Verbose bool // with the files that were looked for
+	Most    int  // bytes of Markdown at most; 0: as many as an issue takes
 }
 
 // WriteReport writes the stacks while they are walked.
@@ -208,6 +209,8 @@ func (p *Stacks) WriteReport(ctx context.Context, w io.Writer, o WriteOptions) e
 		return p.stacks.WriteBreakpad(ctx, w, p.target)
 	case p.Format == "html":
 		return p.stacks.WritePage(w, text)
+	case p.Format == "markdown":
+		return p.stacks.WriteMarkdown(w, text, o.Most)
 	}
 	return p.stacks.WriteText(w, text)
 }
@@ -262,7 +265,7 @@ func (s *Stack) selected(t *engine.Target) ([]*trace.Thread, error) {
 		}
 		return list, nil
 	}
-	if s.Thread == "" && s.NoFold && (s.Format == "text" || s.Format == "html") {
+	if s.Thread == "" && s.NoFold && slices.Contains([]string{"text", "html", "markdown"}, s.Format) {
 		list := slices.Clone(t.Threads())
 		slices.SortStableFunc(list, func(a, b *trace.Thread) int { return cmp.Compare(isLast(a), isLast(b)) })
 		return list, nil
