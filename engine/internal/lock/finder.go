@@ -73,10 +73,16 @@ func (f *Finder) Of(ctx context.Context, s *trace.Stack) *trace.Wait {
 	return w
 }
 
-// framesOf returns the innermost frames of a stack.
+// maxOuter is how many of the outermost frames tell the library of a stack.
+const maxOuter = 4
+
+// framesOf returns the innermost and the outermost frames of a stack.
 func framesOf(s *trace.Stack) []Frame {
 	var list []Frame
-	for i := range s.Frames[:min(len(s.Frames), maxInner)] {
+	for i := range s.Frames {
+		if i >= maxInner && i < len(s.Frames)-maxOuter {
+			continue
+		}
 		f := &s.Frames[i]
 		list = append(list, frameOf(f))
 		for _, tail := range f.TailCallers() {

@@ -17,11 +17,16 @@ const (
 // mutex reads a mutex: int lock, unsigned count, int owner, unsigned nusers, int kind.
 func (w *waiter) mutex() {
 	w.wait.IsTimed = w.call.IsTimed
-	switch w.library() {
-	case musl:
+	switch library := w.library(); {
+	case library == musl:
 		w.muslMutex()
 		return
-	case otherLibrary:
+	case library == otherLibrary && w.isInheriting():
+		w.inherited(w.call.Address)
+		w.noAddress()
+		return
+	case library == otherLibrary:
+		w.noAddress()
 		w.wait.Why = "its layout is not known"
 		return
 	}

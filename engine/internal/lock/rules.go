@@ -4,6 +4,7 @@ package lock
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/trace"
@@ -75,7 +76,7 @@ func (w *waiter) find() (found rule, ok bool) {
 		}
 		for _, names := range f.Functions {
 			if found, ok = ruleOf(names[0], names[1]); ok {
-				w.inner, w.module = w.inner[:i+1], f.Module
+				w.inner, w.outer, w.module = w.inner[:i+1], w.inner[i+1:], f.Module
 				return found, true
 			}
 		}
@@ -107,6 +108,24 @@ func plainName(name string) string {
 	name, _, _ = strings.Cut(name, "@")
 	name = strings.TrimLeft(name, "_")
 	return strings.TrimLeft(strings.TrimPrefix(name, "GI_"), "_")
+}
+
+// futexNames are in the names of functions that call futex.
+var futexNames = []string{"futex", "__platform_wait", "__atomic_wait"}
+
+// hasFutexName reports whether one of the innermost functions calls futex, by its name.
+func (w *waiter) hasFutexName() bool {
+	for i := range w.inner[:min(len(w.inner), maxInner)] {
+		for _, names := range w.inner[i].Functions {
+			if w.inner[i].IsSignal {
+				return false
+			}
+			if slices.ContainsFunc(futexNames, func(part string) bool { return strings.Contains(names[1], part) }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // says returns a reader for locks without an owner, whose only word is the one that is waited for.
@@ -153,8 +172,11 @@ var innerNames = []struct {
 	{"lll_", glibc}, {"futex_", glibc}, {"timedwait", musl}, {"wait", musl}, {"new_sem_wait", glibc},
 }
 
-// library returns the library that the thread waits in: by the file of the function, or by the
-// functions that this one called.
+// outerNames are the functions in which stacks begin in the libraries.
+var outerNames = map[string]library{"start_thread": glibc, "libc_start_call_main": glibc, "libc_start_main_stage2": musl}
+
+// library returns the library that the thread waits in: by the file of the function, by the
+// functions that it called, or by those in which the stack begins.
 func (w *waiter) library() library {
 	base := path.Base(w.module)
 	for _, n := range libraryNames {
@@ -172,6 +194,13 @@ func (w *waiter) library() library {
 				if strings.HasPrefix(plain, n.begins) {
 					return n.library
 				}
+			}
+		}
+	}
+	for i := range w.outer {
+		for _, names := range w.outer[i].Functions {
+			if found := outerNames[plainName(names[0])]; found != otherLibrary {
+				return found
 			}
 		}
 	}
