@@ -35,7 +35,7 @@ const maxNameWalks = 256
 // NewFinder makes a Finder for a target.
 func NewFinder(p *walk.Process) *Finder {
 	f := &Finder{process: p, globals: map[uint64]string{}}
-	f.reader = Reader{Memory: f.read, Threads: map[uint32]*trace.Thread{}}
+	f.reader = Reader{Memory: f.read, Pointer: f.pointer, Threads: map[uint32]*trace.Thread{}}
 	for _, th := range p.Threads() {
 		if th.Wave != nil || th.Goroutine != nil {
 			continue
@@ -58,6 +58,15 @@ func (f *Finder) read(address uint64, buf []byte) (n int) {
 		return nil
 	})
 	return n
+}
+
+// pointer returns the thread pointer of a thread.
+func (f *Finder) pointer(th *trace.Thread) (uint64, bool) {
+	m := f.process.Machine(th)
+	if m == nil || m.Description.ThreadLocal == nil {
+		return 0, false
+	}
+	return th.Registers.Uint64(m.Description.ThreadLocal.Pointer, m.Description.ByteOrder)
 }
 
 // Of returns what the thread of a walked stack waits for; nil where that is not known.

@@ -178,6 +178,27 @@ func (w *waiter) join() {
 	w.noAddress()
 }
 
+// maxControlBlock bounds the control block of a thread, which lies below the thread pointer or
+// above it.
+const maxControlBlock = 1 << 12
+
+// isJoin reports whether the word is the ID of a thread in that thread's own control block, and
+// sets the thread: a library without names waits for the end of a thread there.
+func (w *waiter) isJoin() bool {
+	id, ok := w.word(w.call.Address, 0)
+	th := w.Threads[id]
+	if !ok || th == nil {
+		return false
+	}
+	pointer, ok := w.Pointer(th)
+	if !ok || w.call.Address-pointer+maxControlBlock >= 2*maxControlBlock {
+		return false
+	}
+	w.wait.Owner = th
+	w.noAddress()
+	return true
+}
+
 // semaphore reads nothing: a semaphore begins with the word that is waited for.
 func (w *waiter) semaphore() {
 	w.timed()

@@ -113,17 +113,16 @@ func plainName(name string) string {
 // futexNames are in the names of functions that call futex.
 var futexNames = []string{"futex", "__platform_wait", "__atomic_wait"}
 
-// hasFutexName reports whether one of the innermost functions calls futex, by its name.
+// hasFutexName reports whether the function that made the system call has such a name.
 func (w *waiter) hasFutexName() bool {
-	for i := range w.inner[:min(len(w.inner), maxInner)] {
-		for _, names := range w.inner[i].Functions {
-			if w.inner[i].IsSignal {
-				return false
-			}
-			if slices.ContainsFunc(futexNames, func(part string) bool { return strings.Contains(names[1], part) }) {
-				return true
-			}
+	for i := range w.inner {
+		names := w.inner[i].Functions
+		if n := len(names); n > 0 && plainName(names[n-1][0]) == "syscall" {
+			continue
 		}
+		return slices.ContainsFunc(names, func(one [2]string) bool {
+			return slices.ContainsFunc(futexNames, func(part string) bool { return strings.Contains(one[1], part) })
+		})
 	}
 	return false
 }
