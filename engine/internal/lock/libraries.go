@@ -30,6 +30,12 @@ func (w *waiter) mutex() {
 		w.wait.Why = "its layout is not known"
 		return
 	}
+	if w.call.Value == 0 && !w.isInheriting() {
+		// glibc lets a thread wait forever for a word on its stack (nptl/pthread_mutex_lock.c).
+		w.noAddress()
+		w.wait.Why = "the kernel refused it, as its owner has ended or waits for this thread"
+		return
+	}
 	m := w.words(w.call.Address, 0, 5)
 	if m == nil {
 		w.wait.Why = notThere

@@ -84,6 +84,8 @@ func (w *waiter) find() (found rule, ok bool) {
 	return rule{}, false
 }
 
+var angles = strings.NewReplacer("<", "", ">", "")
+
 func ruleOf(linkageName, name string) (rule, bool) {
 	plain := plainName(linkageName)
 	for _, r := range rules {
@@ -94,6 +96,7 @@ func ruleOf(linkageName, name string) (rule, bool) {
 	if !strings.Contains(name, "::") {
 		return rule{}, false
 	}
+	name = angles.Replace(name) // <std::sys::sync::mutex::futex::Mutex>::lock_contended
 	for i := range rustRules {
 		if r := &rustRules[i]; strings.HasSuffix(name, r.ends) && strings.Contains(name, r.contains) {
 			return r.rule, true
