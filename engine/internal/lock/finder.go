@@ -123,7 +123,7 @@ func frameOf(f *trace.Frame) Frame {
 // maxCode is how many bytes before the PC are searched for the number of the system call.
 const maxCode = 48
 
-// instructions are those of a system call, by architecture.
+// instructions make a system call, by architecture.
 var instructions = map[string]struct {
 	call    []byte   // that enters the kernel
 	numbers [][]byte // that set the number of futex
@@ -222,7 +222,7 @@ func localName(ctx context.Context, stack *trace.Stack, frames []walk.Activation
 	return ""
 }
 
-// libraryFunctions begin the names of functions whose variables nobody else knows.
+// libraryFunctions begin the names of functions that are not the program's.
 var libraryFunctions = []string{"_", "std::", "core::", "alloc::", "<std::", "<core::", "<alloc::", "pthread_", "futex_", "lll_", "sem_", "boost::", "parking_lot", "lock_api::", "runtime.", "sync.", "internal/sync."}
 
 func isLibrary(name string) bool {

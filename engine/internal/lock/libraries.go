@@ -2,9 +2,9 @@
 
 package lock
 
-// The layouts of locks in memory. Those of glibc are of version 2.25 and later unless said
-// otherwise (sysdeps/nptl/bits/struct_mutex.h, struct_rwlock.h, thread-shared-types.h); those of
-// musl are of all versions since 1.1 (src/internal/pthread_impl.h).
+// This file has the layouts of locks in memory: of glibc 2.25 and later unless a comment names
+// other versions (sysdeps/nptl/bits/struct_mutex.h, struct_rwlock.h, thread-shared-types.h), and
+// of musl 1.1 and later (src/internal/pthread_impl.h).
 
 // Kinds of glibc's mutexes (nptl/pthreadP.h).
 const (

@@ -146,7 +146,7 @@ func elsewhere(why string) func(*waiter) {
 // futex is the reader of words that only their program understands.
 func (w *waiter) futex() {}
 
-// timed is the reader of objects that nobody holds.
+// timed is the reader of objects without an owner.
 func (w *waiter) timed() { w.wait.IsTimed = w.call.IsTimed }
 
 // The libraries of threads that are told apart.
