@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -26,6 +27,7 @@ import (
 type globals struct {
 	format    string
 	output    string
+	color     colorWhen
 	verbose   bool
 	logs      bool // verbose twice
 	pluginLog string
@@ -55,6 +57,8 @@ func (v *verbosity) Set(s string) error {
 func (g *globals) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&g.format, "format", "text", "print as `FORMAT`: text or json")
 	f.StringVarP(&g.output, "output", "o", "", "write to `FILE` instead of standard output; - is standard output")
+	g.color = "auto"
+	f.Var(&g.color, "color", "colour text: `WHEN` auto, which is on terminals unless $NO_COLOR is set, always or never")
 	f.VarPF(&verbosity{g}, "verbose", "v", "say more: what was looked for and where; given twice: also what plugins log").NoOptDefVal = "true"
 	f.StringArrayVar(&g.pluginDir, "plugin-dir", nil, "look for unwindd-arch-NAME executables in `DIR` (also $UNWINDD_PLUGIN_DIR); may be repeated")
 	f.StringVar(&g.pluginLog, "plugin-log", "", "show what plugins write to standard error from `LEVEL` on: trace, debug, info, warn or error; lines without a level are debug")
@@ -76,12 +80,37 @@ func (g *globals) checkFormat(formats ...string) error {
 // writer is the output of a command.
 type writer struct {
 	io.Writer
-	isTerminal bool
-	file       *outputFile
+	isColored bool // text has colours
+	file      *outputFile
 }
 
-// mayColor reports whether output on a terminal is coloured.
-func mayColor() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
+// colors reports whether text that is written to a file has colours. --color decides before
+// NO_COLOR does, which is set and not empty for who wants none (no-color.org).
+func (g *globals) colors(f *os.File) bool {
+	switch g.color {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+}
+
+// colorWhen is the value of --color.
+type colorWhen string
+
+var colorValues = []string{"auto", "always", "never"}
+
+func (c *colorWhen) String() string { return string(*c) }
+func (c *colorWhen) Type() string   { return "WHEN" }
+
+func (c *colorWhen) Set(text string) error {
+	if !slices.Contains(colorValues, text) {
+		return errors.New("expected auto, always or never")
+	}
+	*c = colorWhen(text)
+	return nil
+}
 
 // open begins the output, or another output file.
 func (g *globals) open(path string) (*writer, error) {
@@ -96,9 +125,9 @@ func (g *globals) open(path string) (*writer, error) {
 		return nil, err
 	}
 	if f.File == os.Stdout {
-		return &writer{stdout, term.IsTerminal(int(os.Stdout.Fd())) && mayColor(), f}, nil
+		return &writer{stdout, g.colors(os.Stdout), f}, nil
 	}
-	return &writer{f, false, f}, nil
+	return &writer{f, g.color == "always", f}, nil
 }
 
 // write begins the output, has f write it, and finishes it. Where f fails, or a file that

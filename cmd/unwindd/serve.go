@@ -101,7 +101,8 @@ What its flags say can be in the table [serve] of the TOML file of --config too,
 same names; flags count more.`,
 		Example: `  unwindd serve
   unwindd serve --listen localhost:8080 --sysroot /srv/roots/debian-12
-  curl --unix-socket $XDG_RUNTIME_DIR/unwindd.sock --data-binary @core http://localhost/v1/stack`,
+  curl --unix-socket $XDG_RUNTIME_DIR/unwindd.sock --data-binary @core \
+      http://localhost/v1/stack`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.applyConfig(cmd.Flags()); err != nil {

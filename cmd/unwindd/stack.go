@@ -72,6 +72,7 @@ of a wave do in each frame.`,
 	f.coreFlags.add(flags)
 	f.inputFlags.add(flags)
 	addStackFlags(flags, &f.job)
+	addOtherName(flags, "max-stack", "max-frames")
 	flags.StringVar(&f.program, "disassembler", "", "with --code, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
 	cmd.ValidArgsFunction = completeTargets(math.MaxInt)
 	_ = cmd.RegisterFlagCompletionFunc("thread", completeThreads)
@@ -87,7 +88,7 @@ func addStackFlags(flags *pflag.FlagSet, j *job.Stack) {
 	flags.BoolVar(&j.Registers, "registers", false, "print the registers of every frame")
 	flags.BoolVar(&j.Goroutines, "goroutines", false, "print the goroutines of Go programs too")
 	flags.BoolVar(&j.Lanes, "lanes", false, "print what the lanes of waves do in every frame")
-	addNumber(flags, &j.Lane, job.StackRanges, "lane", -1, "print the stack of lane `N` of every wave that has it")
+	addNumber(flags, &j.Lane, job.StackRanges, "lane", 0, "print the stack of lane `N` of every wave that has it")
 	flags.BoolVar(&j.Locals, "locals", false, "print the variables of every frame")
 	flags.StringArrayVar(&j.Globals, "globals", nil, "print the variable `NAME` of the target")
 	addLimits(flags, &j.Depth, &j.Elements, &j.Raw)
@@ -199,7 +200,7 @@ func (f *stackFlags) prepare(ctx context.Context, e *engine.Engine, path string)
 
 // write writes the stacks.
 func (p *preparedTarget) write(ctx context.Context, w *writer) error {
-	if err := p.stacks.WriteReport(ctx, w, job.WriteOptions{Color: w.isTerminal, Verbose: p.verbose}); err != nil {
+	if err := p.stacks.WriteReport(ctx, w, job.WriteOptions{Color: w.isColored, Verbose: p.verbose}); err != nil {
 		return err
 	}
 	return p.notOverFiles(p.stacks.Target())
