@@ -218,21 +218,30 @@ func (g *globals) disassembler(flag string) (string, error) {
 	return s.Disassembler, nil
 }
 
-// targetFlags are the flags that locate the files of a target.
-type targetFlags struct {
+// fileFlags are the flags that locate the files of a target on this machine.
+type fileFlags struct {
 	exe       string
 	sysroot   string
 	debugDirs []string
 	modules   []string
+}
+
+func (f *fileFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.exe, "exe", "", "the target's main executable is `FILE`")
+	flags.StringVar(&f.sysroot, "sysroot", "/", "look up the target's files under `DIR`")
+	flags.StringArrayVar(&f.modules, "module", nil, "the target's module of a path or name is a file: `NAME=FILE`; may be repeated")
+	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files, and for code, under `DIR`; may be repeated")
+}
+
+// targetFlags are the flags that locate the files of a target.
+type targetFlags struct {
+	fileFlags
 	debuginfodFlags
 	symbolFlags
 }
 
 func (f *targetFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.exe, "exe", "", "the target's main executable is `FILE`")
-	flags.StringVar(&f.sysroot, "sysroot", "/", "look up the target's files under `DIR`")
-	flags.StringArrayVar(&f.modules, "module", nil, "the target's module of a path or name is a file: `NAME=FILE`; may be repeated")
-	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files, and for code, under `DIR`; may be repeated")
+	f.fileFlags.add(flags)
 	f.debuginfodFlags.add(flags)
 	f.symbolFlags.add(flags)
 }

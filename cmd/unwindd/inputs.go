@@ -63,9 +63,17 @@ type targetName struct {
 	folder string // in which it was found; "": it was named itself
 }
 
-// targets returns the targets among the arguments, and sets the executable among them: an
-// executable beside other arguments is no target, as with debuggers.
+// targets returns the targets among the arguments, and sets the executable among them.
 func (f *stackFlags) targets(args []string) (list []targetName, err error) {
+	if list, err = f.findTargets(args, &f.exe); err != nil {
+		return nil, err
+	}
+	return list, f.checkTargets(list)
+}
+
+// findTargets returns the targets among arguments, and sets the executable among them: one beside
+// other arguments is no target, as with debuggers.
+func (g *globals) findTargets(args []string, executable *string) (list []targetName, err error) {
 	exe := ""
 	for _, a := range args {
 		info, statErr := os.Stat(a)
@@ -73,14 +81,14 @@ func (f *stackFlags) targets(args []string) (list []targetName, err error) {
 		case a == stdinName:
 			list = append(list, targetName{path: a})
 		case statErr == nil && info.IsDir():
-			found, err := f.targetsIn(a)
+			found, err := g.targetsIn(a)
 			if err != nil {
 				return nil, err
 			}
 			list = append(list, found...)
 		case len(args) > 1 && isExecutable(a):
-			if exe != "" || f.exe != "" {
-				return nil, usageError{fmt.Errorf("%s and %s are executables: expected one, and its targets", cmp.Or(exe, f.exe), a)}
+			if exe != "" || *executable != "" {
+				return nil, usageError{fmt.Errorf("%s and %s are executables: expected one, and its targets", cmp.Or(exe, *executable), a)}
 			}
 			exe = a
 		default:
@@ -88,12 +96,30 @@ func (f *stackFlags) targets(args []string) (list []targetName, err error) {
 		}
 	}
 	if exe != "" {
-		f.exe = exe
+		*executable = exe
 	}
 	if len(list) == 0 {
 		return nil, usageError{fmt.Errorf("%s is an executable: expected a target too", exe)}
 	}
-	return list, f.checkTargets(list)
+	return list, g.checkStdin(list)
+}
+
+// checkStdin refuses standard input as several targets, and where it is a terminal.
+func (g *globals) checkStdin(list []targetName) error {
+	count := 0
+	for _, n := range list {
+		g.reads(n.path)
+		if n.path == stdinName {
+			count++
+		}
+	}
+	switch {
+	case count > 1:
+		return usageError{errors.New("-: standard input is one target")}
+	case count == 1 && term.IsTerminal(int(os.Stdin.Fd())):
+		return usageError{errors.New("-: standard input is a terminal, expected a target")}
+	}
+	return nil
 }
 
 // elfTypeEnd is the end of e_type in an ELF file.
@@ -134,33 +160,21 @@ func isExecutable(path string) bool {
 
 // checkTargets refuses targets that have no meaning together.
 func (f *stackFlags) checkTargets(list []targetName) error {
-	count := 0
-	for _, n := range list {
-		f.reads(n.path)
-		if n.path == stdinName {
-			count++
-		}
-	}
-	switch {
-	case count > 1:
-		return usageError{errors.New("-: standard input is one target")}
-	case count == 1 && term.IsTerminal(int(os.Stdin.Fd())):
-		return usageError{errors.New("-: standard input is a terminal, expected a target")}
-	case len(list) > 1 && f.gpuCore != "":
+	if len(list) > 1 && f.gpuCore != "" {
 		return usageError{fmt.Errorf("--gpu-core %s: expected one target, that it belongs to", f.gpuCore)}
 	}
 	return nil
 }
 
 // targetsIn returns the targets in a folder.
-func (f *stackFlags) targetsIn(dir string) (list []targetName, err error) {
+func (g *globals) targetsIn(dir string) (list []targetName, err error) {
 	paths, others, err := engine.TargetsIn(dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, other := range others {
 		switch {
-		case f.verbose:
+		case g.verbose:
 			messages.Printf("unwindd: %v: left out\n", other)
 		case errors.Is(other, os.ErrPermission):
 			complain(other)
