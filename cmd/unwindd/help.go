@@ -4,6 +4,7 @@ package main
 
 import (
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -25,7 +26,7 @@ var flagGroups = []struct{ title, flags string }{
 	{"Common flags", `obj thread crashed top source locals full-names goroutines fail-on-crash signature
 		functions event http annotate gpu repeat every
 		files expr var arch reg mem hex as wait group
-		listen queue workers check cancel
+		listen queue workers check cancel state
 		format output color verbose help version`},
 	{"What is printed", `globals registers code depth elements raw no-inlines no-fold max-frames max-stack
 		signature-version mark-guesses disassembler
@@ -39,12 +40,16 @@ var flagGroups = []struct{ title, flags string }{
 	{"The queue", `queue-listen queue-ca queue-cert queue-key queue-creds queue-config queue-keep queue-replicas queue-size`},
 	{"Who is let in", `tls-cert tls-key client-ca tokens host`},
 	{"Bounds", `max-body max-answer max-time max-memory max-idle max-waiting max-waiting-each max-handed-over max-spool max-objects max-reports drain`},
-	{"Work and log", `state log-level log-json`},
+	{"The log", `log-level log-json`},
 	{"Settings and plugins", `config server in-process plugin-dir plugin-log`},
 }
 
-// otherFlags is the title of flags that are in no group.
-const otherFlags = "Other flags"
+const (
+	// otherFlags is the title of flags that are in no group.
+	otherFlags = "Other flags"
+	// fewFlags is how many flags a command has of its own that are all common.
+	fewFlags = 6
+)
 
 // groupsOf returns the visible flags of a command, its own and those that all commands have, in
 // groups.
@@ -56,8 +61,13 @@ func groupsOf(cmd *cobra.Command) (groups []manual.Group) {
 			left[f.Name] = f
 		}
 	}
-	cmd.InheritedFlags().VisitAll(note)
 	cmd.LocalFlags().VisitAll(note)
+	var own []string
+	if len(left) <= fewFlags {
+		own = slices.Sorted(maps.Keys(left))
+		own = slices.DeleteFunc(own, func(name string) bool { return name == "help" })
+	}
+	cmd.InheritedFlags().VisitAll(note)
 	add := func(title string, names []string) {
 		g := manual.Group{Title: title}
 		for _, name := range names {
@@ -70,15 +80,14 @@ func groupsOf(cmd *cobra.Command) (groups []manual.Group) {
 			groups = append(groups, g)
 		}
 	}
-	for _, g := range flagGroups {
-		add(g.title, strings.Fields(g.flags))
+	for i, g := range flagGroups {
+		names := strings.Fields(g.flags)
+		if i == 0 {
+			names = append(own, names...)
+		}
+		add(g.title, names)
 	}
-	names := make([]string, 0, len(left))
-	for name := range left {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	add(otherFlags, names)
+	add(otherFlags, slices.Sorted(maps.Keys(left)))
 	return groups
 }
 

@@ -107,7 +107,7 @@ func TestFlagsHaveGroups(t *testing.T) {
 // TestDefaultsHaveAMeaning looks for defaults that stand for none.
 func TestDefaultsHaveAMeaning(t *testing.T) {
 	for _, cmd := range documented() {
-		for _, none := range []string{"(default -1)", "(default 0)", "(default [])", `(default "")`, "(default 0s)", "(default false)"} {
+		for _, none := range []string{"(default -1)", "(default 0)", `(default "0")`, "(default [])", `(default "")`, "(default 0s)", "(default false)", "(default true)"} {
 			if strings.Contains(helpOf(cmd), none) {
 				t.Errorf("%s: %s", cmd.CommandPath(), none)
 			}

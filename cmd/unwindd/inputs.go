@@ -39,7 +39,11 @@ func (s *byteSize) String() string {
 	if *s == 0 {
 		return ""
 	}
-	return strconv.FormatUint(uint64(*s), 10)
+	n, unit := uint64(*s), 0
+	for ; n%1024 == 0 && unit < 4; unit++ {
+		n /= 1024
+	}
+	return strconv.FormatUint(n, 10) + []string{"", "K", "M", "G", "T"}[unit]
 }
 
 func (s *byteSize) Type() string { return "SIZE" }

@@ -69,7 +69,8 @@ the queue does not have them. With --wait the report is printed as 'unwindd stac
 	flags.StringVar(&g.format, "format", "text", "the report is written as `FORMAT`: one of `unwindd stack`, or of a recording one of `unwindd profile`")
 	f.fileFlags.add(flags)
 	f.inputFlags.add(flags)
-	flags.BoolVar(&f.names, "symbols", true, "look for functions and lines of a recording; with --symbols=false there are addresses only")
+	flags.BoolVar(&f.names, "symbols", true, "with --symbols=false look for no functions and lines of a recording: there are addresses only")
+	flags.Lookup("symbols").DefValue = "" // true
 	f.queueFlags.add(flags)
 	addStackFlags(flags, &f.stack)
 	addProfileFlags(flags, &f.profile)
