@@ -54,8 +54,8 @@ func (n *number[T]) Set(text string) error {
 	return nil
 }
 
-// otherName is the value of a flag that other commands, or older versions of this one, have for
-// what is another flag here.
+// otherName is the value of a flag that does what another one does: other commands, or older
+// versions of this one, call it so.
 type otherName struct {
 	pflag.Value
 	name, here string
