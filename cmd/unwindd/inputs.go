@@ -39,7 +39,11 @@ func (s *byteSize) String() string {
 	if *s == 0 {
 		return ""
 	}
-	return strconv.FormatUint(uint64(*s), 10)
+	n, unit := uint64(*s), 0
+	for ; n%1024 == 0 && unit < 4; unit++ {
+		n /= 1024
+	}
+	return strconv.FormatUint(n, 10) + []string{"", "K", "M", "G", "T"}[unit]
 }
 
 func (s *byteSize) Type() string { return "SIZE" }
@@ -63,9 +67,18 @@ type targetName struct {
 	folder string // in which it was found; "": it was named itself
 }
 
-// targets returns the targets among the arguments, and sets the executable among them: an
-// executable beside other arguments is no target, as with debuggers.
+// targets returns the targets among the arguments, and sets the executable among them.
 func (f *stackFlags) targets(args []string) (list []targetName, err error) {
+	if list, err = f.findTargets(args, &f.exe, f.failOnCrash); err != nil {
+		return nil, err
+	}
+	return list, f.checkTargets(list)
+}
+
+// findTargets returns the targets among arguments, and sets the executable among them: one beside
+// other arguments is no target, as with debuggers. mayBeNone: files that are not there, and
+// folders without targets, are no error.
+func (g *globals) findTargets(args []string, executable *string, mayBeNone bool) (list []targetName, err error) {
 	exe := ""
 	for _, a := range args {
 		info, statErr := os.Stat(a)
@@ -73,16 +86,16 @@ func (f *stackFlags) targets(args []string) (list []targetName, err error) {
 		case a == stdinName:
 			list = append(list, targetName{path: a})
 		case statErr == nil && info.IsDir():
-			found, err := f.targetsIn(a)
+			found, err := g.targetsIn(a, mayBeNone)
 			if err != nil {
 				return nil, err
 			}
 			list = append(list, found...)
-		case f.failOnCrash && isNothing(a, statErr):
+		case mayBeNone && isNothing(a, statErr):
 			messages.Printf("unwindd: %s: it is not there, so nothing in it crashed\n", a)
 		case len(args) > 1 && isExecutable(a):
-			if exe != "" || f.exe != "" {
-				return nil, usageError{fmt.Errorf("%s and %s are executables: expected one, and its targets", cmp.Or(exe, f.exe), a)}
+			if exe != "" || *executable != "" {
+				return nil, usageError{fmt.Errorf("%s and %s are executables: expected one, and its targets", cmp.Or(exe, *executable), a)}
 			}
 			exe = a
 		default:
@@ -90,12 +103,30 @@ func (f *stackFlags) targets(args []string) (list []targetName, err error) {
 		}
 	}
 	if exe != "" {
-		f.exe = exe
+		*executable = exe
 	}
-	if len(list) == 0 && !f.failOnCrash {
+	if len(list) == 0 && !mayBeNone {
 		return nil, usageError{fmt.Errorf("%s is an executable: expected a target too", exe)}
 	}
-	return list, f.checkTargets(list)
+	return list, g.checkStdin(list)
+}
+
+// checkStdin refuses standard input as several targets, and where it is a terminal.
+func (g *globals) checkStdin(list []targetName) error {
+	count := 0
+	for _, n := range list {
+		g.reads(n.path)
+		if n.path == stdinName {
+			count++
+		}
+	}
+	switch {
+	case count > 1:
+		return usageError{errors.New("-: standard input is one target")}
+	case count == 1 && term.IsTerminal(int(os.Stdin.Fd())):
+		return usageError{errors.New("-: standard input is a terminal, expected a target")}
+	}
+	return nil
 }
 
 // isNothing reports whether a path, with the error of os.Stat, names neither a file nor a
@@ -143,41 +174,29 @@ func isExecutable(path string) bool {
 
 // checkTargets refuses targets that have no meaning together.
 func (f *stackFlags) checkTargets(list []targetName) error {
-	count := 0
-	for _, n := range list {
-		f.reads(n.path)
-		if n.path == stdinName {
-			count++
-		}
-	}
-	switch {
-	case count > 1:
-		return usageError{errors.New("-: standard input is one target")}
-	case count == 1 && term.IsTerminal(int(os.Stdin.Fd())):
-		return usageError{errors.New("-: standard input is a terminal, expected a target")}
-	case len(list) > 1 && f.gpuCore != "":
+	if len(list) > 1 && f.gpuCore != "" {
 		return usageError{fmt.Errorf("--gpu-core %s: expected one target, that it belongs to", f.gpuCore)}
 	}
 	return nil
 }
 
-// targetsIn returns the targets in a folder.
-func (f *stackFlags) targetsIn(dir string) (list []targetName, err error) {
+// targetsIn returns the targets in a folder, in which there is one unless mayBeNone.
+func (g *globals) targetsIn(dir string, mayBeNone bool) (list []targetName, err error) {
 	paths, others, err := engine.TargetsIn(dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, other := range others {
 		switch {
-		case f.failOnCrash && errors.Is(other, os.ErrPermission):
+		case mayBeNone && errors.Is(other, os.ErrPermission):
 			return nil, other // it may be of a crash
-		case f.verbose:
+		case g.verbose:
 			messages.Printf("unwindd: %v: left out\n", other)
 		case errors.Is(other, os.ErrPermission):
 			complain(other)
 		}
 	}
-	if len(paths) == 0 && !f.failOnCrash {
+	if len(paths) == 0 && !mayBeNone {
 		return nil, fmt.Errorf("%s: none of its %d files is a core, a minidump or a snapshot", dir, len(others))
 	}
 	for _, path := range paths {

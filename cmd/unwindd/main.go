@@ -100,11 +100,11 @@ func newRootOf(g *globals) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "unwindd",
 		Short: "Unwind and symbolize stacks across CPUs and accelerators",
-		Example: `  unwindd stack core                    the stacks of a core, a minidump or a snapshot
-  unwindd stack core --format json      the same for programs
-  unwindd profile perf.data             a profile of what perf recorded
-  unwindd symbolize --obj server 0x1257 the functions and lines at an address
-  unwindd plugin list                   the architectures it knows`,
+		Example: `  unwindd stack core                     the stacks of a core or a minidump
+  unwindd stack 4711                     those of a living process
+  unwindd profile perf.data              a profile of what perf recorded
+  unwindd symbolize --obj server 0x1257  the functions and lines at an address
+  unwindd plugin list                    the architectures it knows`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          usageArgs(noSuchCommand),
@@ -118,7 +118,9 @@ func newRootOf(g *globals) *cobra.Command {
 	}
 	root.PersistentPreRunE = g.prepare
 	root.SetFlagErrorFunc(flagError)
+	root.SetHelpFunc(printHelp)
 	g.addFlags(root.PersistentFlags())
+	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colorValues, cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(newStack(g), newProfile(g), newSnapshot(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g), newServe(g), newWorker(g), newSubmit(g), newResults(g), newVersion(g), newManual())
 	return root
 }

@@ -302,11 +302,15 @@ func (g *globals) prepare(cmd *cobra.Command, args []string) error {
 		if f.Name == "output" {
 			return
 		}
-		if list, ok := f.Value.(pflag.SliceValue); ok {
+		value := f.Value
+		if other, ok := value.(*otherName); ok {
+			value = other.Value
+		}
+		if list, ok := value.(pflag.SliceValue); ok {
 			g.reads(list.GetSlice()...)
 			return
 		}
-		g.reads(f.Value.String())
+		g.reads(value.String())
 	})
 	if g.server != "" && cmd.Name() != "stack" {
 		return usageError{fmt.Errorf("--server %s: expected the command stack: %s is done here", g.server, cmd.Name())}

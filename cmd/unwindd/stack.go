@@ -78,6 +78,7 @@ of a wave do in each frame.`,
 	f.coreFlags.add(flags)
 	f.inputFlags.add(flags)
 	addStackFlags(flags, &f.job)
+	addOtherName(flags, "max-stack", "max-frames")
 	flags.StringVar(&f.program, "disassembler", "", "with --code, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
 	flags.BoolVar(&f.failOnCrash, "fail-on-crash", false, "end with the exit status 4 where a thread of a target crashed; a folder without targets, or no file at all, is no error then")
 	cmd.ValidArgsFunction = completeTargets(math.MaxInt)
@@ -94,7 +95,7 @@ func addStackFlags(flags *pflag.FlagSet, j *job.Stack) {
 	flags.BoolVar(&j.Registers, "registers", false, "print the registers of every frame")
 	addSwitch(flags, &j.Goroutines, "goroutines", "print the goroutines of Go programs too: without it, of programs that crashed")
 	flags.BoolVar(&j.Lanes, "lanes", false, "print what the lanes of waves do in every frame")
-	addNumber(flags, &j.Lane, job.StackRanges, "lane", -1, "print the stack of lane `N` of every wave that has it")
+	addNumber(flags, &j.Lane, job.StackRanges, "lane", 0, "print the stack of lane `N` of every wave that has it")
 	flags.BoolVar(&j.Locals, "locals", false, "print the variables of every frame")
 	flags.StringArrayVar(&j.Globals, "globals", nil, "print the variable `NAME` of the target")
 	addLimits(flags, &j.Depth, &j.Elements, &j.Raw)
@@ -231,7 +232,7 @@ func (f *stackFlags) prepare(ctx context.Context, e *engine.Engine, path string)
 
 // write writes the stacks.
 func (p *preparedTarget) write(ctx context.Context, w *writer) error {
-	if err := p.stacks.WriteReport(ctx, w, job.WriteOptions{Color: w.isTerminal, Verbose: p.verbose, Most: p.most}); err != nil {
+	if err := p.stacks.WriteReport(ctx, w, job.WriteOptions{Color: w.isColored, Verbose: p.verbose, Most: p.most}); err != nil {
 		return err
 	}
 	return p.notOverFiles(p.stacks.Target())
