@@ -75,6 +75,7 @@ func TestWrongValuesOfFlagsAreNamedWithTheirLines(t *testing.T) {
 		{"[stack]\noutput = 'a'\n", `:2: there is no setting "stack.output"`},
 		{"[stack]\nconfig = 'a'\n", `:2: there is no setting "stack.config"`},
 		{"[serve]\ncheck = true\n", `:2: there is no setting "serve.check"`},
+		{"[stack]\na = 1\ntop = 0\n[profile]\nb = 1\n", `:2: there is no setting "stack.a", expected `},
 		{"stack = 3\n", ":1: stack: expected a table of settings that have the names of flags"},
 		{"[stack.top]\nx = 3\n", ":1: stack.top: expected a number"},
 	} {
@@ -82,6 +83,11 @@ func TestWrongValuesOfFlagsAreNamedWithTheirLines(t *testing.T) {
 		if _, err := (&globals{config: path}).settings(); err == nil || !strings.HasPrefix(err.Error(), path+c.want) {
 			t.Errorf("%q: %v\nexpected %s", c.text, err, c.want)
 		}
+	}
+	path := writeConfig(t, "[stack]\ntop = 0\n[symbols]\na = 1\n[profile]\nb = 1\n")
+	_, err := (&globals{config: path}).settings()
+	if lines := strings.Split(err.Error(), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[1], path+":4: ") || !strings.HasPrefix(lines[2], path+":6: ") {
+		t.Errorf("not all errors, or not in order:\n%v", err)
 	}
 }
 

@@ -436,6 +436,7 @@ func TestServeSettings(t *testing.T) {
 	given := startDaemon(t, dir, nil, "--config", path, "--max-body", "1G", "--listen", "unix:"+filepath.Join(dir, "given.sock"))
 	given.socket = filepath.Join(dir, "given.sock")
 	given.walk(t)
+	write("[serve]\nmax-body = \"900\"\n")
 	given.signal(t, syscall.SIGHUP)
 	await(t, "reloaded", func() bool { return strings.Contains(given.log.String(), "reloaded") })
 	given.walk(t) // the flag counts
