@@ -47,7 +47,7 @@ func (g *globals) settings() (*settings, error) {
 	}
 	text, err := os.ReadFile(g.config)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--config: %w", err)
 	}
 	err = toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&s)
 	var unknown *toml.StrictMissingError

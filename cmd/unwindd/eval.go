@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -87,6 +88,9 @@ func usage(err error) error {
 
 func (f *evalFlags) run(cmd *cobra.Command) error {
 	f.job.Format = f.format
+	if f.job.Arch == "" && f.snapshot == "" && f.job.Expr == nil && f.job.Var == "" {
+		return usageError{fmt.Errorf("expected --arch ARCH and --expr TEXT, or --snapshot FILE and --var NAME, as in: %s", firstExample(cmd))}
+	}
 	if err := usage(f.job.Check(f.snapshot != "")); err != nil {
 		return err
 	}

@@ -5,8 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"debug/elf"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -96,40 +94,10 @@ func (f *stackFlags) targets(args []string) (list []targetName, err error) {
 	return list, f.checkTargets(list)
 }
 
-// elfTypeEnd is the end of e_type in an ELF file.
-const elfTypeEnd = 18
-
-// firstBytes returns the bytes of a regular file up to elfTypeEnd; fewer where it ends
-// before or cannot be read.
-func firstBytes(path string) []byte {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	head := make([]byte, elfTypeEnd)
-	n, _ := f.ReadAt(head, 0)
-	return head[:n]
-}
-
-// elfType is the e_type of an ELF file with these first bytes; ET_NONE for another file.
-func elfType(head []byte) elf.Type {
-	if len(head) < elfTypeEnd || string(head[:4]) != elf.ELFMAG {
-		return elf.ET_NONE
-	}
-	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
-		return elf.Type(binary.BigEndian.Uint16(head[16:]))
-	}
-	return elf.Type(binary.LittleEndian.Uint16(head[16:]))
-}
-
 // isExecutable reports whether a path names an ELF executable or shared object.
 func isExecutable(path string) bool {
-	t := elfType(firstBytes(path))
-	return t == elf.ET_EXEC || t == elf.ET_DYN
+	kind := engine.KindOf(path)
+	return kind.IsProgram
 }
 
 // checkTargets refuses targets that have no meaning together.
@@ -178,7 +146,11 @@ func (f *stackFlags) targetsIn(dir string) (list []targetName, err error) {
 // openTarget opens the target of a name.
 func openTarget(e *engine.Engine, path string) (*engine.Target, error) {
 	if pid, ok := processID(path); ok {
-		return e.OpenProcess(pid)
+		t, err := e.OpenProcess(pid)
+		if err != nil && !isThere(fmt.Sprintf("/proc/%d", pid)) {
+			err = fmt.Errorf("%w, and no file has that name", err)
+		}
+		return t, err
 	}
 	if path == stdinName || isPipe(path) {
 		f := os.Stdin

@@ -55,14 +55,14 @@ func pluginProcess(args []string) func(args []string) error {
 
 // run executes the command, and returns the exit status.
 func run(args []string) int {
-	err := execute(args)
+	command, err := execute(args)
 	var usage usageError
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &usage):
 		complain(err)
-		messages.Printf("Run 'unwindd --help' for usage.\n")
+		messages.Printf("Run '%s --help' for usage.\n", command)
 		return exitUsage
 	}
 	complain(err)
@@ -72,12 +72,13 @@ func run(args []string) int {
 	return exitInput
 }
 
-func execute(args []string) error {
+// execute executes the command, and returns its name.
+func execute(args []string) (command string, err error) {
 	if process := pluginProcess(args); process != nil {
-		return process(args[2:])
+		return "unwindd", process(args[2:])
 	}
 	if isWorker, err := service.RunWorker(args, workerPlugins); isWorker {
-		return err
+		return "unwindd", err
 	}
 	collectLate()
 	watchSignals()
@@ -85,7 +86,9 @@ func execute(args []string) error {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(messageWriter{})
-	return root.ExecuteContext(context.Background())
+	root.SetFlagErrorFunc(flagError(args))
+	executed, err := root.ExecuteContextC(context.Background())
+	return executed.CommandPath(), err
 }
 
 func newRoot() *cobra.Command {
@@ -110,18 +113,7 @@ func newRoot() *cobra.Command {
 		return cmd.Help()
 	}
 	root.PersistentPreRunE = g.recordInputs
-	root.SetFlagErrorFunc(flagError)
 	g.addFlags(root.PersistentFlags())
 	root.AddCommand(newStack(g), newProfile(g), newSnapshot(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g), newServe(g), newWorker(g), newSubmit(g), newResults(g), newVersion(g), newManual())
 	return root
-}
-
-// usageArgs makes the errors of a check of arguments usageErrors.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usageError{err}
-		}
-		return nil
-	}
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,6 +106,9 @@ func (f *stackFlags) checkFlags() error {
 	}
 	if f.program != "" && f.job.Code == 0 {
 		return usageError{fmt.Errorf("--disassembler %s: expected --code N too", f.program)}
+	}
+	if err := cmp.Or(checkFile("gpu-core", f.gpuCore), checkFile("disassembler", f.program)); err != nil {
+		return err
 	}
 	return f.check()
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/symbolize"
 )
@@ -17,7 +18,10 @@ func (f *symbolizeFlags) hint(s *symbolize.Session, args []string) {
 		hints = append(hints, report.FileHint(l.Path, l.BuildID, l.Asked, l.HasNames))
 	}
 	line := report.HintLine(hints)
+	kind := engine.KindOf(f.object)
 	switch unknown := s.Unknown(); {
+	case kind.What != "" && kind.Command != "symbolize --obj" && !strings.Contains(kind.What, "PE file"):
+		line = kind.Sentence("symbolize", f.object)
 	case f.object == "" && len(args) > 1 && !strings.Contains(args[0], " ") && isThere(args[0]):
 		line = "the file has a flag of its own: unwindd symbolize --obj " + strings.Join(args, " ")
 	case unknown != "":
