@@ -19,11 +19,14 @@ import (
 // type promises nothing beyond its fields and methods.
 type FileKind = filekind.Kind
 
-// KindOf tells the kind of the regular file at a path, as it is, or unpacked where it is packed. It
-// is the zero FileKind where the kind is not known, or the file cannot be read.
+// KindOf tells the kind of the regular file at a path, as it is, or unpacked where it is packed, or of
+// a folder. It is the zero FileKind where the kind is not known, or the file cannot be read.
 func KindOf(path string) FileKind {
 	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
+	switch {
+	case err == nil && info.IsDir():
+		return filekind.OfFolder(path)
+	case err != nil || !info.Mode().IsRegular():
 		return FileKind{}
 	}
 	head, err := unpack.Head(path)
@@ -52,6 +55,8 @@ func unknownTarget(name, head string, err error) error {
 	case head == "":
 		text = name + ": the file is empty, expected a core, a minidump or a snapshot"
 	case kind.Command == "stack": // it is one, and damaged: the reader says where
+	case kind.Command == "profile" && isPacked(name):
+		text = packedRecording(name)
 	case kind.What != "":
 		text = kind.Sentence("stack", name)
 	case !strings.HasPrefix(head, elf.ELFMAG):
@@ -71,11 +76,16 @@ func notRecording(path string, err error) error {
 	kind := KindOf(path)
 	switch {
 	case kind.Command == "profile" && isPacked(path):
-		return &wrongFile{path + " is " + kind.What + ", packed: unpack it first", []error{err}}
+		return &wrongFile{packedRecording(path), []error{err}}
 	case kind.What != "" && kind.Command != "profile":
 		return &wrongFile{kind.Sentence("profile", path), []error{err}}
 	}
 	return err
+}
+
+// packedRecording is the sentence about a recording that is packed, which no command reads.
+func packedRecording(path string) string {
+	return path + " is a recording of perf, packed: unpack it first, and use `unwindd profile`"
 }
 
 // isPacked reports whether a file is of a kind inside and of another one as it is.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/job"
 )
@@ -107,6 +108,9 @@ func (f *evalFlags) run(cmd *cobra.Command) error {
 		find = f.readVariable
 	}
 	found, err := find(cmd.Context(), e)
+	if errors.Is(err, plugin.ErrNoArchitecture) {
+		return fmt.Errorf("%w; `unwindd plugin list` names those that there are", err)
+	}
 	if err != nil {
 		return usage(err)
 	}

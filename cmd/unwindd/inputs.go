@@ -135,12 +135,25 @@ func (f *stackFlags) targetsIn(dir string) (list []targetName, err error) {
 		}
 	}
 	if len(paths) == 0 {
-		return nil, fmt.Errorf("%s: none of its %d files is a core, a minidump or a snapshot", dir, len(others))
+		return nil, noTargets(dir, len(others))
 	}
 	for _, path := range paths {
 		list = append(list, targetName{path, dir})
 	}
 	return list, nil
+}
+
+// noTargets is the error of a folder with a number of files of which none is a target.
+func noTargets(dir string, files int) error {
+	const elsewhere = "where the kernel puts cores is in /proc/sys/kernel/core_pattern"
+	kind := engine.KindOf(dir)
+	switch {
+	case kind.What != "":
+		return errors.New(kind.Sentence("stack", dir))
+	case files == 0:
+		return fmt.Errorf("%s: no file is in the folder, expected a core, a minidump or a snapshot (%s)", dir, elsewhere)
+	}
+	return fmt.Errorf("%s: none of its %d files is a core, a minidump or a snapshot (%s)", dir, files, elsewhere)
 }
 
 // openTarget opens the target of a name.
@@ -228,5 +241,8 @@ func (f *stackFlags) printAll(ctx context.Context, e *engine.Engine, list []targ
 		}
 		return nil
 	})
+	if printed == 0 {
+		return err
+	}
 	return errors.Join(err, failed())
 }

@@ -78,7 +78,7 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
 			if err := cobra.ExactArgs(1)(cmd, args); err != nil || args[0] != "" {
 				return err
 			}
-			return errors.New("unwindd profile: RECORDING has no name")
+			return errors.New("profile: RECORDING has no name")
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, strings.Join(args, "")) },
 	}

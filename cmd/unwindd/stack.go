@@ -117,6 +117,9 @@ func (f *stackFlags) run(cmd *cobra.Command, args []string) error {
 	if err := f.checkFlags(); err != nil {
 		return err
 	}
+	if len(args) == 1 && args[0] == "help" && !isThere(args[0]) {
+		return usageError{errors.New("stack: expected TARGET, found the word help")}
+	}
 	targets, err := f.targets(args)
 	if err != nil {
 		return err

@@ -40,9 +40,9 @@ func isCount(err error) bool {
 func wrongCount(cmd *cobra.Command, args []string) error {
 	_, expected, _ := strings.Cut(cmd.UseLine(), cmd.Name()+" ")
 	expected = strings.TrimSuffix(expected, " [flags]")
-	text := fmt.Sprintf("%s: expected %s", cmd.CommandPath(), expected)
+	text := fmt.Sprintf("%s: expected %s", nameOf(cmd), expected)
 	if expected == "" || expected == "[flags]" {
-		text = cmd.CommandPath() + ": expected no arguments"
+		text = nameOf(cmd) + ": expected no arguments"
 	}
 	if len(args) > 0 {
 		text += fmt.Sprintf(", found %s", strings.Join(args[:min(len(args), 4)], " "))
@@ -52,6 +52,9 @@ func wrongCount(cmd *cobra.Command, args []string) error {
 	}
 	return errors.New(text)
 }
+
+// nameOf is the name of a command without the program's, which all messages begin with.
+func nameOf(cmd *cobra.Command) string { return strings.TrimPrefix(cmd.CommandPath(), "unwindd ") }
 
 // firstExample is the first line of a command's examples.
 func firstExample(cmd *cobra.Command) string {
@@ -142,7 +145,7 @@ func unknownFlag(cmd *cobra.Command, err *pflag.NotExistError, args []string) er
 			name, _, _ = strings.Cut(letters, "=") // -thread for --thread
 		}
 	}
-	unknown := fmt.Errorf("%s has no flag %s", cmd.CommandPath(), written)
+	unknown := fmt.Errorf("%s has no flag %s", nameOf(cmd), written)
 	if text := meantByOthers(cmd, name, args); text != "" {
 		return fmt.Errorf("%w; %s", unknown, text)
 	}

@@ -17,7 +17,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
-	"github.com/unwindd/unwindd/engine/internal/filekind"
 )
 
 // A Nested is a code object inside another file: an entry of an offload bundle
@@ -569,10 +568,7 @@ func notItself(path string, data []byte, list iter.Seq2[Nested, error]) error {
 		case !found && isArchive:
 			return fmt.Errorf("%s: %w, but an archive without code of accelerators", path, ErrNotELF)
 		case !found:
-			if kind := filekind.Of(data[:min(len(data), filekind.HeadSize)]); kind.What != "" {
-				return fmt.Errorf("%s: %w, but %s", path, ErrNotELF, kind.Advice(path))
-			}
-			return fmt.Errorf("%s: %w (%s)", path, ErrNotELF, filekind.Begins(data))
+			return fmt.Errorf("%s: %w", path, ErrNotELF)
 		}
 	}
 	return fmt.Errorf("%s: %w, but %s: name a code object in it, as %s#NAME or %s#INDEX; `dump notes` lists them", path, ErrNotELF, what, path, path)

@@ -24,6 +24,8 @@ type Kind struct {
 	Command string
 	// IsProgram is true for executables and shared libraries.
 	IsProgram bool
+	// IsELF is true for ELF files.
+	IsELF bool
 	// next is what to do with such a file, and profile what to do where a recording was expected
 	// and that is something else; FILE stands for its path.
 	next, profile string
@@ -48,9 +50,6 @@ func (k *Kind) Sentence(command, path string) string {
 	return path + " is " + k.with(k.Next(command, path))
 }
 
-// Advice says what a file is, and what to do with it, without its path in front.
-func (k *Kind) Advice(path string) string { return k.with(k.Next("", path)) }
-
 // with is what a file is, and what to do next.
 func (k *Kind) with(next string) string {
 	if next == "" {
@@ -69,6 +68,14 @@ const (
 	isText       = "it has no state of a process: give the core or the dump that it was made from"
 )
 
+// OfFolder returns the kind of a folder, by its name.
+func OfFolder(path string) Kind {
+	if strings.HasSuffix(strings.TrimRight(path, "/"), ".dSYM") {
+		return Kind{What: "debug information of macOS", next: "it is not read"}
+	}
+	return Kind{}
+}
+
 // magics are the kinds by first bytes. Of two that match the first counts.
 var magics = []struct {
 	magic string
@@ -84,7 +91,7 @@ var magics = []struct {
 	{"Microsoft C/C++ MSF 7.00\r\n", Kind{What: "a PDB, debug information of Windows", next: "give the dump, and the store that has it: unwindd stack DUMP --symbols DIR"}},
 	{"PAGEDU", Kind{What: "a dump of the Windows kernel", next: "WinDbg reads it"}},
 	{"KDUMP   ", Kind{What: "a dump of the Linux kernel", next: "crash and drgn read it"}},
-	{"MZ", Kind{What: "a PE file, a program or a library of Windows", next: "give the dump, and then it: unwindd stack DUMP --exe FILE"}},
+	{"MZ", Kind{What: "a PE file, a program or a library of Windows", Command: "symbolize --obj", next: "give the dump, and then it: unwindd stack DUMP --exe FILE"}},
 	{"\xcf\xfa\xed\xfe", Kind{What: "a Mach-O file of macOS", next: "programs and debug information of macOS are not read"}},
 	{"\xce\xfa\xed\xfe", Kind{What: "a Mach-O file of macOS", next: "programs and debug information of macOS are not read"}},
 	{"\xca\xfe\xba\xbe", Kind{What: "a universal binary of macOS, or a class of Java", next: "neither is read"}},
@@ -133,7 +140,9 @@ func executable(what string) Kind {
 // here.
 func Of(head []byte) Kind {
 	if bytes.HasPrefix(head, []byte(elf.ELFMAG)) {
-		return elfKinds[elfType(head)]
+		kind := elfKinds[elfType(head)]
+		kind.IsELF = true
+		return kind
 	}
 	for i := range magics {
 		if bytes.HasPrefix(head, []byte(magics[i].magic)) {
