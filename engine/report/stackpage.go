@@ -131,7 +131,7 @@ func (p *pageText) stack(g *group) *stackpage.Stack {
 	first := g.first
 	out := &stackpage.Stack{
 		Title:     p.takeLine(func() { p.printf("%s\n", p.paint.header(p.threads(g))) }),
-		IsCrashed: first.Thread.Crashed, IsOpen: first.Thread.Crashed || p.isShort || !p.isBegun, Outline: outline(first),
+		IsCrashed: first.Thread.Crashed, IsOpen: first.Thread.Crashed || p.isShort || !p.isBegun, Outline: p.outline(first),
 		About: p.take(func() {
 			p.identity(g)
 			p.creator(g)
@@ -225,18 +225,18 @@ func threadLists(threads []member) (lists []stackpage.Threads) {
 const outlined = 4
 
 // outline is the innermost functions of a stack that have names.
-func outline(s *trace.Stack) string {
+func (p *pageText) outline(s *trace.Stack) string {
 	var names []string
 	for i := range s.Frames {
 		for k := range s.Frames[i].Symbols {
-			name := s.Frames[i].Symbols[k].Function
-			if name == "" {
+			symbol := &s.Frames[i].Symbols[k]
+			if symbol.Function == "" {
 				continue
 			}
 			if len(names) == outlined {
 				return strings.Join(names, " ← ") + " ← …"
 			}
-			names = append(names, escape.Text(cutShort(name, 60)))
+			names = append(names, escape.Text(cutShort(p.names.of(symbol), 60)))
 		}
 	}
 	return strings.Join(names, " ← ")
@@ -279,7 +279,7 @@ func (p *pageText) frames(frames []trace.Frame, index, width int) (list []stackp
 		var out stackpage.Frame
 		for level := range max(len(f.Symbols)-1, 0) {
 			s := &f.Symbols[level]
-			c := p.call(f, p.takeLine(func() { p.inlinedLine(f, s, index, width) }))
+			c := p.call(f, s, p.takeLine(func() { p.inlinedLine(f, s, index, width) }))
 			c.Line = withoutAddress(c.Line)
 			c.IsInlined, c.IsGuess, c.FoundBy, c.Module = true, c.IsGuess || s.ScopeBySource, "", ""
 			c.Source = p.marked(func() { p.sourceLines(f, s) })
@@ -300,7 +300,8 @@ func (p *pageText) tailCallers(list []stackpage.Frame, f *trace.Frame, index, wi
 }
 
 // call is a function at a frame, with its line of the text.
-func (p *pageText) call(f *trace.Frame, line stackpage.Line) stackpage.Call {
+func (p *pageText) call(f *trace.Frame, s *trace.Symbol, line stackpage.Line) stackpage.Call {
+	withFullName(line, s)
 	c := stackpage.Call{Line: p.withAddress(line), FoundBy: escape.Text(string(f.FoundBy)), IsGuess: f.FoundBy.IsGuess() || f.RestsOnGuess}
 	switch {
 	case f.FoundBy.IsGuess():
@@ -333,6 +334,17 @@ func (p *pageText) withAddress(line stackpage.Line) stackpage.Line {
 	return append(stackpage.Line{{Text: before}, {Kind: stackpage.Address, Text: "0x" + after}}, line[1:]...)
 }
 
+// withFullName adds a function's full name to the piece of a line that has its short one.
+func withFullName(line stackpage.Line, s *trace.Symbol) {
+	i := slices.IndexFunc(line, func(p stackpage.Piece) bool { return p.Kind == stackpage.Function })
+	if full := escape.Text(s.Function); i >= 0 && s.Function != "" && line[i].Text != full {
+		line[i].Full = cutShort(full, maxFullName)
+	}
+}
+
+// maxFullName bounds a function's full name on a page, in bytes: a name may have megabytes.
+const maxFullName = 4096
+
 // withoutAddress makes the word that stands in the front of an inlined call's line, in place of an
 // address, a piece of its own.
 func withoutAddress(line stackpage.Line) stackpage.Line {
@@ -345,7 +357,7 @@ func withoutAddress(line stackpage.Line) stackpage.Line {
 // physical is the function of a physical frame.
 func (p *pageText) physical(f *trace.Frame, index, width int) stackpage.Call {
 	s := ownSymbol(f)
-	c := p.call(f, p.takeLine(func() { p.physicalLine(f, s, index, width) }))
+	c := p.call(f, s, p.takeLine(func() { p.physicalLine(f, s, index, width) }))
 	c.IsGuess = c.IsGuess || s.ScopeBySource
 	c.Source = p.marked(func() { p.sourceLines(f, s) })
 	c.Code = p.marked(func() { p.code(f, s) })

@@ -149,6 +149,27 @@ func TestPageOfManyThreadsIsSmallAndOpensSoon(t *testing.T) {
 	}
 }
 
+// TestPageHasFullNamesBesideShortOnes: a key shows them, the search finds what is in them, and the
+// copied text keeps the short ones.
+func TestPageHasFullNamesBesideShortOnes(t *testing.T) {
+	b, _ := browsed(t, stackPageOf(t, differentStacks(1, 2)))
+	const full, short = "std::__invoke_impl<void, worker(int, queue*), int, queue*>", "std::__invoke_impl<...>"
+	var got []any
+	const read = `(n => [n.title, n.textContent, getComputedStyle(n, '::after').content, document.querySelector('#full').hidden])(document.querySelector('.r .n'))`
+	if b.Eval(&got, read); fmt.Sprint(got) != fmt.Sprint([]any{full, short, "none", false}) {
+		t.Errorf("%q", got)
+	}
+	b.Press("f")
+	if b.Eval(&got, read); fmt.Sprint(got) != fmt.Sprint([]any{full, short, `"` + full + `"`, false}) {
+		t.Errorf("f: %q", got)
+	}
+	var found string
+	b.Eval(&found, `(f => { f.value = 'WORKER(INT'; f.dispatchEvent(new Event('input')); return new Promise(done => setTimeout(() => done(document.querySelector('#found').textContent), 100)); })(document.querySelector('#find'))`)
+	if found != "1 of 1 stack, 2 places" {
+		t.Errorf("%q is found", found)
+	}
+}
+
 // TestPageKeepsGoroutinesAndThreadsApart: goroutines come before threads, each kind below its title,
 // and a thread is not counted as one more goroutine.
 func TestPageKeepsGoroutinesAndThreadsApart(t *testing.T) {

@@ -36,6 +36,7 @@ const (
 type Piece struct {
 	Kind Kind
 	Text string
+	Full string // the text that Text is short for; "" where it is not
 }
 
 // Line is a line of the text form, without its end.
