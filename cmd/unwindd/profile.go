@@ -163,7 +163,7 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	color := term.IsTerminal(int(os.Stderr.Fd())) && mayColor()
-	if err := r.WriteSummary(stderr, report.SummaryOptions{Color: color, NoSymbols: !f.names}); err != nil {
+	if err := r.WriteSummary(stderr, report.SummaryOptions{Color: color, Verbose: f.verbose}); err != nil {
 		return err
 	}
 	switch {
@@ -191,7 +191,7 @@ func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source rec
 	if err != nil {
 		return nil, err
 	}
-	r.Jobs = f.jobs
+	r.Jobs, r.NoSymbols = f.jobs, !f.names
 	if f.job.MarkGuesses && f.http != "" {
 		r = r.MarkGuesses()
 	}

@@ -44,6 +44,8 @@ type Target struct {
 	FirstCrash *FirstCrash `json:"first_crash,omitempty"`
 	Process    *Process    `json:"process,omitempty"` // nil where nothing is known
 	Problems   []string    `json:"problems"`
+	// Hints say what the frames lack and what would give it, the most important first.
+	Hints []Hint `json:"hints,omitempty"`
 	// Agents, Queues and Dispatches are the devices that executed threads, and their work;
 	// nil for a target without such.
 	Agents     []Agent    `json:"agents,omitempty"`

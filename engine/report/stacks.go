@@ -47,9 +47,11 @@ type Head struct {
 // NewStacks makes the report of stacks of a target, which each yields once. None is read
 // before one of the Write methods.
 func NewStacks(t *engine.Target, each iter.Seq[*trace.Stack]) *Stacks {
-	s := &Stacks{each: each, space: t.SpaceName, hasLocals: t.HasLocals()}
+	missing := &lacks{}
+	s := &Stacks{each: missing.noted(each), space: t.SpaceName, hasLocals: t.HasLocals()}
 	s.head = func(d headDetail) Head {
 		h := newHead(t, d)
+		h.Target.Hints = missing.list(t, h.Target.executable())
 		h.Target.Fact, h.Target.FirstCrash = s.Fact, newFirstCrash(s.FirstCrash)
 		return h
 	}
@@ -188,6 +190,7 @@ func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
 	}
 	t.noSource(o.Verbose)
 	t.modules(o.Verbose)
+	t.hints(o.Verbose)
 	return b.Flush()
 }
 
