@@ -27,6 +27,8 @@ type Stacks struct {
 	Fact string
 	// FirstCrash is the crash that a signal handler caught before; nil: there was none.
 	FirstCrash *trace.CaughtCrash
+	// Deadlocks are the threads that wait for each other.
+	Deadlocks []trace.Deadlock
 	// Signature returns the key by which the crash of a thread is grouped, in JSON; nil, and
 	// its result, where there is none.
 	Signature func(*trace.Thread) *trace.Signature
@@ -42,6 +44,8 @@ type Head struct {
 
 	machine uint16       // the ELF machine of the process, whose signals these are
 	facts   *trace.Facts // nil: the target has none
+
+	deadlocks []trace.Deadlock
 }
 
 // NewStacks makes the report of stacks of a target, which each yields once. None is read
@@ -53,6 +57,7 @@ func NewStacks(t *engine.Target, each iter.Seq[*trace.Stack]) *Stacks {
 		h := newHead(t, d)
 		h.Target.Hints = missing.list(t, h.Target.executable())
 		h.Target.Fact, h.Target.FirstCrash = s.Fact, newFirstCrash(s.FirstCrash)
+		h.Target.Deadlocks, h.deadlocks = newDeadlocks(s.Deadlocks), s.Deadlocks
 		return h
 	}
 	if t.HasSource() {

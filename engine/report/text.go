@@ -72,6 +72,7 @@ func (t *text) target() {
 	if c := target.Crash; c != nil && c.Assertion != "" {
 		t.printf("%s %s\n", t.warn("assertion failed:"), c.Assertion)
 	}
+	t.deadlocks(t.about.deadlocks)
 	for _, p := range target.Problems {
 		t.printf("%s %s\n", t.warn("problem:"), p)
 	}
@@ -103,6 +104,7 @@ func (t *text) group(g *group) {
 	t.identity(g)
 	t.creator(g)
 	t.stop(g.threads)
+	t.waits(g.threads)
 	first := g.first
 	width := indexWidth(first)
 	t.thread = first.Thread

@@ -29,6 +29,7 @@ type Stop struct {
 type Thread struct {
 	Handle    uint64 // identifies the thread in Scope and in plugin calls: its index in Threads
 	ID        string // decimal LWP for a CPU thread
+	OwnID     int64  // its LWP in its own PID namespace; 0: it is the one of ID
 	Name      string
 	Arch      string
 	Processor string

@@ -177,6 +177,7 @@ func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 		return err
 	}
 	p.stacks.Fact, p.stacks.FirstCrash, p.stacks.Signature = known, first, signed.signature
+	p.stacks.Deadlocks = t.Deadlocks(ctx)
 	if p.Code > 0 {
 		p.stacks.ShowCode(ctx, t.CodeReader(int(p.Code)))
 	}

@@ -277,6 +277,9 @@ func (c *copied) copyThreads(t *tracer, isLost func(*mapping) bool) error {
 		return nil
 	}
 	c.copyStacks(c.readRegisters(t))
+	if !c.isSample {
+		c.copyLocks(t)
+	}
 	c.copyRegistered()
 	return nil
 }
@@ -295,8 +298,8 @@ const ntPRSTATUS = 1
 // maxRegisters bounds a set of registers: XSAVE's has 11 kB with AMX.
 const maxRegisters = 64 << 10
 
-// readRegisters reads the register sets of the description, and returns the stack pointers. No
-// other register is decoded while the threads stand still.
+// readRegisters reads the register sets of the description, and returns the stack pointers. Few
+// other registers are decoded while the threads stand still.
 func (c *copied) readRegisters(t *tracer) (pointers []uint64) {
 	d := c.description
 	pointers = make([]uint64, 0, len(t.threads))
@@ -315,7 +318,7 @@ func (c *copied) readRegisters(t *tracer) (pointers []uint64) {
 				continue
 			}
 			th.registers = append(th.registers, n)
-			if sp, ok := c.stackPointer(set, n.data); ok {
+			if sp, ok := field(set, n.data, d.SP); ok {
 				pointers = append(pointers, sp)
 			}
 		}
@@ -323,18 +326,18 @@ func (c *copied) readRegisters(t *tracer) (pointers []uint64) {
 	return pointers
 }
 
-// stackPointer returns the stack pointer of a set of registers, if it has one.
-func (c *copied) stackPointer(set *sdk.RegisterSet, data []byte) (sp uint64, ok bool) {
+// field returns a register of a set of registers, if the set has it.
+func field(set *sdk.RegisterSet, data []byte, number uint32) (value uint64, ok bool) {
 	for i := range set.Fields {
 		f := &set.Fields[i]
-		if f.Register != c.description.SP || f.RegisterOffset != 0 || uint64(f.Offset)+uint64(f.Size) > uint64(len(data)) {
+		if f.Register != number || f.RegisterOffset != 0 || uint64(f.Offset)+uint64(f.Size) > uint64(len(data)) {
 			continue
 		}
-		switch field := data[f.Offset:]; f.Size {
+		switch b := data[f.Offset:]; f.Size {
 		case 8:
-			return order.Uint64(field), true
+			return order.Uint64(b), true
 		case 4:
-			return uint64(order.Uint32(field)), true
+			return uint64(order.Uint32(b)), true
 		}
 	}
 	return 0, false

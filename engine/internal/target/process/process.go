@@ -4,6 +4,7 @@ package process
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -173,6 +174,7 @@ type outline struct {
 	elsewhere  map[string]string // other paths of files that are not at their own
 	lost       map[string]bool   // by path; see isLost
 	names      map[int]string    // of threads
+	own        map[int]int       // IDs of threads in their own PID namespace; nil: the same
 	stuck      map[int]byte      // the states of threads that did not stop
 }
 
@@ -186,7 +188,7 @@ func (o *outline) describe(c *copied) {
 		o.command = string(bytes.ReplaceAll(data, []byte{0}, []byte{' '}))
 	}
 	o.executable, _ = os.Readlink(c.dir() + "/exe")
-	o.names, o.stuck = map[int]string{}, map[int]byte{}
+	o.names, o.stuck, o.own = map[int]string{}, map[int]byte{}, c.ownIDs()
 	for _, th := range c.threads {
 		dir := fmt.Sprintf("/proc/%d/task/%d", c.pid, th.id)
 		if name, err := readFile(dir+"/comm", nil); err == nil {
@@ -273,8 +275,8 @@ func hasOwnMounts(c *copied) bool {
 func (t *Target) describe(c *copied, o *outline) {
 	t.threads = t.Core.Threads()
 	for _, th := range t.threads {
-		if id, err := strconv.Atoi(th.ID); err == nil && o.names[id] != "" {
-			th.Name = o.names[id]
+		if id, err := strconv.Atoi(th.ID); err == nil {
+			th.Name, th.OwnID = cmp.Or(o.names[id], th.Name), int64(o.own[id])
 		}
 	}
 	t.info = t.Core.Info()
