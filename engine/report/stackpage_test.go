@@ -47,7 +47,7 @@ func hostileReport() *given {
 	v := trace.Value{Name: hostile, Type: hostile, Text: hostile, HasText: true, Status: trace.ValueOK, Children: []trace.Value{
 		{Name: hostile, Type: hostile, Text: hostile, HasText: true, Children: []trace.Value{{Role: trace.ValueRole(hostile), Text: hostile, HasText: true}}}}}
 	g.Head = Head{
-		Target: Target{Kind: hostile, Path: hostile, Problems: []string{hostile}, Crash: &Crash{Name: hostile, Assertion: hostile},
+		Target: Target{Kind: hostile, Path: hostile, Problems: []string{hostile}, Hints: []Hint{{Module: hostile, BuildID: hostile, Needs: Need(hostile), Text: hostile}}, Crash: &Crash{Name: hostile, Assertion: hostile},
 			Agents: []Agent{{hostile, hostile}}, Dispatches: []Dispatch{{ID: hostile, Queue: hostile, Kernel: hostile}}},
 		Modules: []Module{{Path: hostile, DebugFile: hostile, DebugInfo: hostile, Problem: hostile}},
 		facts: &trace.Facts{
