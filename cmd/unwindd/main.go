@@ -112,7 +112,7 @@ func newRoot() *cobra.Command {
 	root.PersistentPreRunE = g.recordInputs
 	root.SetFlagErrorFunc(flagError)
 	g.addFlags(root.PersistentFlags())
-	root.AddCommand(newStack(g), newProfile(g), newSnapshot(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g), newServe(g), newWorker(g), newSubmit(g), newResults(g), newVersion(g), newManual())
+	root.AddCommand(newStack(g), newProfile(g), newSnapshot(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g), newServe(g), newWorker(g), newSubmit(g), newResults(g), newMCP(g), newVersion(g), newManual())
 	return root
 }
 

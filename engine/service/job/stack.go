@@ -42,6 +42,9 @@ type Stack struct {
 	// WithPath writes the path of the target with the signature, for commands with several
 	// targets.
 	WithPath bool
+	// Most bounds the threads, crashed ones first, for callers that take a part of an answer;
+	// 0: all.
+	Most int `json:"-"`
 }
 
 // NewStack returns a Stack with the defaults: all threads, as text.
@@ -127,6 +130,8 @@ type Stacks struct {
 	signed *report.Signature // if not nil, there are no stacks
 	walked *walked
 	ends   []func() // in reverse
+
+	leftOut int // threads beyond Most
 }
 
 // Of selects the stacks of a target.
@@ -152,6 +157,10 @@ func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 	threads, err := p.selected(t)
 	if err != nil {
 		return err
+	}
+	if p.Most > 0 && len(threads) > p.Most {
+		threads = crashedFirst(threads)
+		threads, p.leftOut = threads[:p.Most], len(threads)-p.Most
 	}
 	p.target, p.walked = t, &walked{target: t}
 	stacks := p.walked.over(t.StacksOf(ctx, threads))
@@ -218,6 +227,9 @@ func (p *Stacks) WriteReport(ctx context.Context, w io.Writer, o WriteOptions) e
 // walked for lack of an architecture.
 func (p *Stacks) Err() error { return p.walked.err() }
 
+// LeftOut returns how many threads Most left out.
+func (p *Stacks) LeftOut() int { return p.leftOut }
+
 // Counts returns the counts of the stacks that were written so far.
 func (p *Stacks) Counts() Counts { return p.walked.counts }
 
@@ -265,9 +277,7 @@ func (s *Stack) selected(t *engine.Target) ([]*trace.Thread, error) {
 		return list, nil
 	}
 	if s.Thread == "" && s.NoFold && slices.Contains([]string{"text", "html", "markdown"}, s.Format) {
-		list := slices.Clone(t.Threads())
-		slices.SortStableFunc(list, func(a, b *trace.Thread) int { return cmp.Compare(isLast(a), isLast(b)) })
-		return list, nil
+		return crashedFirst(t.Threads()), nil
 	}
 	if s.Thread == "" {
 		return t.Threads(), nil
@@ -278,6 +288,13 @@ func (s *Stack) selected(t *engine.Target) ([]*trace.Thread, error) {
 		}
 	}
 	return nil, fmt.Errorf("%s: no thread %s among its %d", t.Info().Path, s.Thread, len(t.Threads()))
+}
+
+// crashedFirst returns threads with the crashed ones before the others.
+func crashedFirst(threads []*trace.Thread) []*trace.Thread {
+	list := slices.Clone(threads)
+	slices.SortStableFunc(list, func(a, b *trace.Thread) int { return cmp.Compare(isLast(a), isLast(b)) })
+	return list
 }
 
 // isLast returns 0 for a thread that crashed, and 1 for others.
