@@ -209,7 +209,7 @@ func (m *markdown) table(s *Stacks, groups []*group) string {
 	var b strings.Builder
 	b.WriteString("| | |\n|---|---|\n")
 	for _, row := range [][2]string{
-		{"Program", m.program()}, {"Command", process.Command}, {"Signal", signal}, {"Failed in", m.failed}, {"Crashed thread", thread}, {"Time", process.Time},
+		{"Program", m.program()}, {"Signal", signal}, {"Failed in", m.failed}, {"Crashed thread", thread}, {"Time", process.Time},
 		{"Kernel", process.Kernel}, {"Target", inWords(target.Kind, path.Base(target.Path))}, {"Signature", signature},
 	} {
 		if row[1] != "" {

@@ -46,12 +46,12 @@ var atOnce = max(1, min(4, runtime.NumCPU()/2))
 
 // Server is a server of the Model Context Protocol for one client.
 type Server struct {
-	roots   roots
-	targets *targets
-	places  chan struct{} // of the calls that are worked on
+	roots    roots
+	targets  *targets
+	places   chan struct{} // of the calls that are worked on
 	profiles profiles
-	server  *mcp.Server
-	time    time.Duration // for a call
+	server   *mcp.Server
+	time     time.Duration // for a call
 }
 
 // New makes a server. Close closes its files, and comes before that of the engine.

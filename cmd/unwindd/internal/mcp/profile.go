@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"runtime"
-	"strings"
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/report"
@@ -107,17 +105,13 @@ func (s *Server) profile(ctx context.Context, f *file) (*trace.Profile, error) {
 		return nil, err
 	}
 	defer view.Close()
-	path := f.path
-	if runtime.GOOS == "linux" { // the file that was opened, whatever has its path now
-		path = fmt.Sprintf("/proc/self/fd/%d", f.Fd())
-	}
-	p, err := view.Profile(ctx, path, trace.ProfileOptions{JoinWindow: job.DefaultJoinWindow})
+	// By its path, beside which programs are looked for.
+	p, err := view.Profile(ctx, f.path, trace.ProfileOptions{JoinWindow: job.DefaultJoinWindow})
 	if err != nil {
-		return nil, fmt.Errorf("%s: give the path of a recording of perf", strings.ReplaceAll(err.Error(), path, f.path))
+		return nil, fmt.Errorf("%w: give the path of a recording of perf", err)
 	}
-	p.Path = f.path
-	for i := range p.Problems {
-		p.Problems[i] = strings.ReplaceAll(p.Problems[i], path, f.path)
+	if now, err := os.Lstat(f.path); err != nil || !isSame(now, f.info) {
+		return nil, fmt.Errorf("%s has changed meanwhile: ask again", f.path)
 	}
 	last.path, last.info, last.profile = f.path, f.info, p
 	return p, nil

@@ -186,8 +186,9 @@ func (r roots) near(path string) string {
 }
 
 // find opens a source file by the path that debug information has: that path where it is beneath
-// a root, else the longest end of it that is. exact is false for the latter.
-func (r roots) find(recorded string) (f *file, exact bool, err error) {
+// a root, else the longest end of it that is beneath a root, or in the folder of the file beside;
+// "": there is none. exact is false for an end.
+func (r roots) find(recorded, beside string) (f *file, exact bool, err error) {
 	if len(recorded) > maxPath || strings.ContainsRune(recorded, 0) {
 		return nil, false, errors.New("the debug information has no usable path of the file")
 	}
@@ -207,6 +208,13 @@ func (r roots) find(recorded string) (f *file, exact bool, err error) {
 		name := filepath.FromSlash(strings.Join(parts[n:], "/"))
 		for i := range r {
 			if f, err := r[i].open(name); err == nil {
+				return f, false, nil
+			}
+			folder, ok := r[i].relative(filepath.Dir(beside))
+			if beside == "" || !ok {
+				continue
+			}
+			if f, err := r[i].open(filepath.Join(folder, name)); err == nil {
 				return f, false, nil
 			}
 		}

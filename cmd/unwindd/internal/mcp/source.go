@@ -17,7 +17,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/escape"
 )
 
@@ -79,6 +78,7 @@ func source(ctx context.Context, s *Server, arguments json.RawMessage) (*answer,
 type wanted struct {
 	file     string
 	line     int
+	beside   string // the path of the crash; "" where there is none
 	text     string // of the file, where the debug information has it; else ""
 	md5      string // of the file; "" where it is not known
 	modified time.Time
@@ -114,14 +114,14 @@ func (s *Server) lineOf(ctx context.Context, p place) (*framed, wanted, error) {
 	if at.symbol == nil || at.symbol.Line < 1 || at.symbol.File == "" {
 		return nil, wanted{}, fmt.Errorf("frame %d of thread %s has no line: its module has no debug information here", p.Frame, th.ID)
 	}
-	return &about, s.wanted(t, at.frame, at.symbol), nil
+	return &about, wantedAt(f.path, at), nil
 }
 
-// wanted returns the line of a function at a frame.
-func (s *Server) wanted(t *target, f *trace.Frame, symbol *trace.Symbol) wanted {
-	w := wanted{file: symbol.File, line: symbol.Line, text: symbol.Source, md5: symbol.SourceMD5}
-	if f.Module != nil {
-		if info, err := os.Stat(cmp.Or(f.Module.File, f.Module.Path)); err == nil && t != nil {
+// wantedAt returns the line of a frame of a crash.
+func wantedAt(crash string, at *frameAtIndex) wanted {
+	w := wanted{file: at.symbol.File, line: at.symbol.Line, beside: crash, text: at.symbol.Source, md5: at.symbol.SourceMD5}
+	if m := at.frame.Module; m != nil {
+		if info, err := os.Stat(cmp.Or(m.File, m.Path)); err == nil {
 			w.modified = info.ModTime()
 		}
 	}
@@ -133,7 +133,7 @@ func (s *Server) read(out *sourceAnswer, w wanted, count int) error {
 	out.File, out.Line, out.Found = w.file, w.line, "the debug information"
 	all := w.text
 	if all == "" {
-		f, exact, err := s.roots.find(w.file)
+		f, exact, err := s.roots.find(w.file, w.beside)
 		if err != nil {
 			return err
 		}
@@ -211,23 +211,23 @@ func (a *sourceAnswer) String() string {
 	return b.String()
 }
 
-// firstSource is the text of the source around the innermost frame of the first thread whose
-// line is found beneath the roots; "" where there is none.
-func (s *Server) firstSource(doc object) string {
-	threads := list(doc, "threads")
-	if len(threads) == 0 {
-		return ""
-	}
-	th, _ := threads[0].(object)
-	for _, f := range list(th, "frames") {
-		f, _ := f.(object)
-		file, line := text(f, "file"), number(f, "line")
-		if file == "" || line < 1 {
-			continue
-		}
-		var out sourceAnswer
-		if s.read(&out, wanted{file: file, line: line}, 5) == nil {
-			return fmt.Sprintf("source of frame %d: %s", number(f, "index"), &out)
+// failedLine is the text of the source around the line where the program failed: of its own
+// innermost function, in the first thread that crashed; "" where it is not beneath the roots.
+func (s *Server) failedLine(doc object, crash string) string {
+	for _, th := range list(doc, "threads") {
+		th, _ := th.(object)
+		own := number(th, "first_own_frame")
+		for _, f := range list(th, "frames") {
+			f, _ := f.(object)
+			file, line := text(f, "file"), number(f, "line")
+			if number(f, "index") != own || file == "" || line < 1 {
+				continue
+			}
+			var out sourceAnswer
+			if s.read(&out, wanted{file: file, line: line, beside: crash}, 5) == nil {
+				return fmt.Sprintf("source of frame %d of thread %s, %s", own, text(th, "id"), &out)
+			}
+			return ""
 		}
 	}
 	return ""

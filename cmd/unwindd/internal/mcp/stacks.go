@@ -108,7 +108,7 @@ func stack(ctx context.Context, s *Server, arguments json.RawMessage) (*answer, 
 	if err != nil {
 		return nil, err
 	}
-	return &answer{doc, s.textOf(b.String(), doc)}, nil
+	return &answer{doc, s.textOf(b.String(), doc, f.path)}, nil
 }
 
 // newJob makes the job of a report about stacks. A goroutine is a thread only where all are.
@@ -250,20 +250,18 @@ func clipAll(v any) any {
 	return v
 }
 
-// textOf completes the text about stacks: with the source line of the first frame that has one,
-// and what is left out.
-func (s *Server) textOf(all string, doc object) string {
+// textOf completes the text about the stacks of a crash: with the source line where the program
+// failed, and the number of threads that are left out.
+func (s *Server) textOf(all string, doc object, crash string) string {
 	var b strings.Builder
 	b.WriteString(clip(all, maxAnswer/2))
-	if !strings.HasSuffix(b.String(), "\n") {
+	if len(all) > maxAnswer/2 {
 		b.WriteString("\n(the text is cut off here: ask for one thread)\n")
 	}
-	for _, left := range []struct{ name, what string }{{"threads_left_out", "threads"}} {
-		if n, ok := doc[left.name].(int); ok {
-			fmt.Fprintf(&b, "(%d more %s: ask for more threads, or for one by its id)\n", n, left.what)
-		}
+	if n, ok := doc["threads_left_out"].(int); ok {
+		fmt.Fprintf(&b, "(%d threads left out: ask for more threads, or for one by its id)\n", n)
 	}
-	if line := s.firstSource(doc); line != "" {
+	if line := s.failedLine(doc, crash); line != "" {
 		b.WriteString("\n" + line)
 	}
 	return b.String()
@@ -502,7 +500,7 @@ func evaluate(ctx context.Context, in *engine.Target, th *trace.Thread, at *fram
 	}
 	found, err := e.Variable(ctx, in)
 	if err != nil {
-		return nil, fmt.Errorf("%w: variables lists the variables of the frame", err)
+		return nil, fmt.Errorf("%s: variables lists the variables of the frame", strings.TrimPrefix(err.Error(), "--var "))
 	}
 	var b limited
 	if err := errors.Join(found.WriteJSON(&b), ctx.Err()); err != nil {
