@@ -34,7 +34,10 @@ type globals struct {
 	inProcess bool
 	server    string // the address of a server that walks; "": this process walks
 
-	inputs []string // files that are read
+	inputs        []string  // files that are read
+	isConfigFound bool      // the command line does not name the configuration file
+	file          *settings // of the configuration file, when it was read
+	applied       []string  // names of flags that it sets
 }
 
 // verbosity is the flag --verbose, which may be set twice.
@@ -58,9 +61,10 @@ func (g *globals) addFlags(f *pflag.FlagSet) {
 	f.VarPF(&verbosity{g}, "verbose", "v", "say more: what was looked for and where; given twice: also what plugins log").NoOptDefVal = "true"
 	f.StringArrayVar(&g.pluginDir, "plugin-dir", nil, "look for unwindd-arch-NAME executables in `DIR` (also $UNWINDD_PLUGIN_DIR); may be repeated")
 	f.StringVar(&g.pluginLog, "plugin-log", "", "show what plugins write to standard error from `LEVEL` on: trace, debug, info, warn or error; lines without a level are debug")
-	f.StringVar(&g.config, "config", "", "read settings from the TOML `FILE`")
+	f.StringVar(&g.config, "config", "", "read settings from the TOML `FILE` (default $UNWINDD_CONFIG, else unwindd/config.toml in $XDG_CONFIG_HOME, ~/.config or /etc); '' reads none")
 	f.StringVar(&g.server, "server", "", "have the server at `ADDR`, unix:PATH, HOST:PORT or https://HOST:PORT, walk the stacks of targets that stay here (also $UNWINDD_SERVER); '' is none")
 	f.BoolVar(&g.inProcess, "in-process", false, "run the bundled architectures without child processes")
+	forCommandLine(f, "config", "output")
 }
 
 // checkFormat refuses a --format that the command does not have.
@@ -201,8 +205,14 @@ type targetFlags struct {
 
 func (f *targetFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.exe, "exe", "", "the target's main executable is `FILE`")
-	flags.StringVar(&f.sysroot, "sysroot", "/", "look up the target's files under `DIR`")
 	flags.StringArrayVar(&f.modules, "module", nil, "the target's module of a path or name is a file: `NAME=FILE`; may be repeated")
+	f.addPlaces(flags)
+}
+
+// addPlaces adds the flags that say where files of any target are: the settings of the table
+// symbols.
+func (f *targetFlags) addPlaces(flags *pflag.FlagSet) {
+	flags.StringVar(&f.sysroot, "sysroot", "/", "look up the target's files under `DIR`")
 	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files, and for code, under `DIR`; may be repeated")
 	f.debuginfodFlags.add(flags)
 	f.symbolFlags.add(flags)

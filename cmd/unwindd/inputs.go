@@ -78,6 +78,8 @@ func (f *stackFlags) targets(args []string) (list []targetName, err error) {
 				return nil, err
 			}
 			list = append(list, found...)
+		case f.failOnCrash && isNothing(a, statErr):
+			messages.Printf("unwindd: %s: it is not there, so nothing in it crashed\n", a)
 		case len(args) > 1 && isExecutable(a):
 			if exe != "" || f.exe != "" {
 				return nil, usageError{fmt.Errorf("%s and %s are executables: expected one, and its targets", cmp.Or(exe, f.exe), a)}
@@ -90,10 +92,17 @@ func (f *stackFlags) targets(args []string) (list []targetName, err error) {
 	if exe != "" {
 		f.exe = exe
 	}
-	if len(list) == 0 {
+	if len(list) == 0 && !f.failOnCrash {
 		return nil, usageError{fmt.Errorf("%s is an executable: expected a target too", exe)}
 	}
 	return list, f.checkTargets(list)
+}
+
+// isNothing reports whether a path, with the error of os.Stat, names neither a file nor a
+// process.
+func isNothing(path string, err error) bool {
+	_, isProcess := processID(path)
+	return errors.Is(err, os.ErrNotExist) && !isProcess
 }
 
 // elfTypeEnd is the end of e_type in an ELF file.
@@ -160,13 +169,15 @@ func (f *stackFlags) targetsIn(dir string) (list []targetName, err error) {
 	}
 	for _, other := range others {
 		switch {
+		case f.failOnCrash && errors.Is(other, os.ErrPermission):
+			return nil, other // it may be of a crash
 		case f.verbose:
 			messages.Printf("unwindd: %v: left out\n", other)
 		case errors.Is(other, os.ErrPermission):
 			complain(other)
 		}
 	}
-	if len(paths) == 0 {
+	if len(paths) == 0 && !f.failOnCrash {
 		return nil, fmt.Errorf("%s: none of its %d files is a core, a minidump or a snapshot", dir, len(others))
 	}
 	for _, path := range paths {

@@ -25,6 +25,7 @@ const (
 	exitInput    = 1 // the input could not be read
 	exitUsage    = 2 // the command line is wrong
 	exitUnwalked = 3 // it was read, but nothing in it could be walked for lack of an architecture
+	exitCrashed  = 4 // with --fail-on-crash, a thread of a target crashed
 )
 
 // usageError is an error in the command line itself.
@@ -66,7 +67,10 @@ func run(args []string) int {
 		return exitUsage
 	}
 	complain(err)
-	if errors.Is(err, trace.ErrNotWalked) {
+	switch {
+	case errors.Is(err, errCrashed):
+		return exitCrashed
+	case errors.Is(err, trace.ErrNotWalked):
 		return exitUnwalked
 	}
 	return exitInput
@@ -81,15 +85,18 @@ func execute(args []string) error {
 	}
 	collectLate()
 	watchSignals()
-	root := newRoot()
+	g := &globals{}
+	root := newRootOf(g)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(messageWriter{})
-	return root.ExecuteContext(context.Background())
+	return g.withSettings(root.ExecuteContext(context.Background()))
 }
 
-func newRoot() *cobra.Command {
-	g := &globals{}
+func newRoot() *cobra.Command { return newRootOf(&globals{}) }
+
+// newRootOf makes all commands, with flags that set g.
+func newRootOf(g *globals) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "unwindd",
 		Short: "Unwind and symbolize stacks across CPUs and accelerators",
@@ -109,7 +116,7 @@ func newRoot() *cobra.Command {
 		}
 		return cmd.Help()
 	}
-	root.PersistentPreRunE = g.recordInputs
+	root.PersistentPreRunE = g.prepare
 	root.SetFlagErrorFunc(flagError)
 	g.addFlags(root.PersistentFlags())
 	root.AddCommand(newStack(g), newProfile(g), newSnapshot(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g), newServe(g), newWorker(g), newSubmit(g), newResults(g), newMCP(g), newVersion(g), newManual())

@@ -290,9 +290,13 @@ func (o *outputFile) copyTo(file *os.File) error {
 	return err
 }
 
-// recordInputs records the files that the command line names, and refuses to overwrite one
-// of them.
-func (g *globals) recordInputs(cmd *cobra.Command, args []string) error {
+// prepare takes the settings of the configuration file, records the files that the command
+// line names, and refuses to overwrite one of them.
+func (g *globals) prepare(cmd *cobra.Command, args []string) error {
+	g.findConfig(cmd.Flags().Changed("config"))
+	if err := g.applySettings(cmd); err != nil {
+		return err
+	}
 	g.reads(args...)
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if f.Name == "output" {
@@ -304,7 +308,7 @@ func (g *globals) recordInputs(cmd *cobra.Command, args []string) error {
 		}
 		g.reads(f.Value.String())
 	})
-	if f := cmd.Flags().Lookup("server"); f.Changed && g.server != "" && cmd.Name() != "stack" {
+	if g.server != "" && cmd.Name() != "stack" {
 		return usageError{fmt.Errorf("--server %s: expected the command stack: %s is done here", g.server, cmd.Name())}
 	}
 	return g.notOverInput(g.output)

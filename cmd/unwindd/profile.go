@@ -55,7 +55,8 @@ every sample. Record the stacks with
 
 The ID of a living process stands for a recording that is made now: its threads are
 stopped --repeat times, one moment --every so often, as short as copying their stacks
-takes. Threads that wait are in it like those that execute.
+takes. Threads that wait are in it like those that execute. Ctrl-C ends that, and
+what was sampled until then is shown.
 
 Samples of accelerators join the profile with --gpu, on the stacks of the threads
 that launched what was sampled: files of rocprofv3 (its JSON), of unitrace and
@@ -82,6 +83,7 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, strings.Join(args, "")) },
 	}
 	f.addFlags(cmd.Flags())
+	cmd.ValidArgsFunction = completeTargets(1)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(job.ProfileFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -163,7 +165,7 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	color := term.IsTerminal(int(os.Stderr.Fd())) && mayColor()
-	if err := r.WriteSummary(stderr, report.SummaryOptions{Color: color, NoSymbols: !f.names}); err != nil {
+	if err := r.WriteSummary(stderr, report.SummaryOptions{Color: color, Verbose: f.verbose}); err != nil {
 		return err
 	}
 	switch {
@@ -191,7 +193,7 @@ func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source rec
 	if err != nil {
 		return nil, err
 	}
-	r.Jobs = f.jobs
+	r.Jobs, r.NoSymbols = f.jobs, !f.names
 	if f.job.MarkGuesses && f.http != "" {
 		r = r.MarkGuesses()
 	}
@@ -224,9 +226,9 @@ func (f *profileFlags) checkFlags(cmd *cobra.Command) error {
 		return wrong("--every %v: expected 0 or more", f.every)
 	case f.window < 0:
 		return wrong("--join-window %v: expected 0 or more", f.window)
-	case len(f.objects) > 0 && len(f.gpu) == 0:
+	case cmd.Flags().Changed("objects") && len(f.gpu) == 0:
 		return wrong("--objects are looked at for what --gpu FILE has samples of: expected both")
-	case f.program != "" && len(f.job.Annotate) == 0:
+	case cmd.Flags().Changed("disassembler") && f.program != "" && len(f.job.Annotate) == 0:
 		return wrong("--disassembler %s: expected --annotate FUNCTION too", f.program)
 	case len(f.job.Annotate) > 0 && (f.http != "" || !f.names):
 		return wrong("--annotate names functions, and writes them: expected neither --http nor --symbols=false with it")

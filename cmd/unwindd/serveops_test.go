@@ -462,12 +462,6 @@ func TestWrongServeSettings(t *testing.T) {
 			t.Errorf("%q: %v\nexpected %s", c.text, err, c.want)
 		}
 	}
-	flags := newServe(&globals{}).Flags()
-	for _, f := range serveFields {
-		if name := f.Tag.Get("toml"); flags.Lookup(name) == nil && name != "in-process" {
-			t.Errorf("there is a setting %s, and no flag", name)
-		}
-	}
 }
 
 // TestServeCheck asks a server whether it takes requests.

@@ -27,7 +27,7 @@ import (
 // neither names one.
 func (f *stackFlags) connect(cmd *cobra.Command) (*service.Client, error) {
 	origin, address := "--server", f.server
-	if !cmd.Flags().Changed("server") {
+	if address == "" && !cmd.Flags().Changed("server") {
 		origin, address = "UNWINDD_SERVER", os.Getenv("UNWINDD_SERVER")
 	}
 	if address == "" {
@@ -57,11 +57,10 @@ type servedTarget struct {
 // ask opens a target, and has the server begin. The error may be the server's, before it
 // wrote anything.
 func (f *stackFlags) ask(ctx context.Context, c *service.Client, e *engine.Engine, path string) (prepared, error) {
-	t, err := openTarget(e, path)
+	t, err := f.openCounted(e, path)
 	if err != nil {
 		return nil, err
 	}
-	f.printStops(t)
 	a := &servedTarget{stackFlags: f, client: c, target: t, ended: make(chan struct{})}
 	ctx, a.end = context.WithCancel(ctx)
 	reader, pipe := io.Pipe()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -24,6 +25,9 @@ type stackFlags struct {
 	job     job.Stack
 	program string // a disassembler
 	most    int    // bytes of a section of Markdown; 0: as many as an issue takes
+
+	failOnCrash bool
+	crashed     int // targets in which a thread crashed
 }
 
 func newStack(g *globals) *cobra.Command {
@@ -61,6 +65,7 @@ of a wave do in each frame.`,
   unwindd stack core --code 5
   unwindd stack core --goroutines --thread 'goroutine 17'
   unwindd stack core --format json -o stacks.json
+  unwindd stack cores/ --fail-on-crash
   unwindd stack core --locals --source 5 --format html -o report.html
   unwindd stack core --format markdown | gh issue create --title 'A crash' --body-file -
   unwindd stack crash.dmp --format breakpad`,
@@ -74,6 +79,9 @@ of a wave do in each frame.`,
 	f.inputFlags.add(flags)
 	addStackFlags(flags, &f.job)
 	flags.StringVar(&f.program, "disassembler", "", "with --code, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
+	flags.BoolVar(&f.failOnCrash, "fail-on-crash", false, "end with the exit status 4 where a thread of a target crashed; a folder without targets, or no file at all, is no error then")
+	cmd.ValidArgsFunction = completeTargets(math.MaxInt)
+	_ = cmd.RegisterFlagCompletionFunc("thread", completeThreads)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(job.StackFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -101,23 +109,23 @@ func addStackFlags(flags *pflag.FlagSet, j *job.Stack) {
 }
 
 // checkFlags refuses flags that have no meaning, before anything is walked.
-func (f *stackFlags) checkFlags() error {
+func (f *stackFlags) checkFlags(flags *pflag.FlagSet) error {
 	f.job.Format = f.format
 	if err := f.job.Check(); err != nil {
 		return usageError{err}
 	}
-	if f.program != "" && f.job.Code == 0 {
+	if flags.Changed("disassembler") && f.program != "" && f.job.Code == 0 {
 		return usageError{fmt.Errorf("--disassembler %s: expected --code N too", f.program)}
 	}
 	return f.check()
 }
 
 func (f *stackFlags) run(cmd *cobra.Command, args []string) error {
-	if err := f.checkFlags(); err != nil {
+	if err := f.checkFlags(cmd.Flags()); err != nil {
 		return err
 	}
 	targets, err := f.targets(args)
-	if err != nil {
+	if err != nil || len(targets) == 0 {
 		return err
 	}
 	if isOne := len(targets) == 1 && targets[0].folder == ""; f.format == "html" && !isOne {
@@ -149,15 +157,27 @@ func (f *stackFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer end()
-	if f.job.WithPath {
-		return f.printAll(cmd.Context(), e, targets, prepare)
+	err = f.print(cmd.Context(), e, targets, prepare)
+	if f.failOnCrash && f.crashed > 0 {
+		err = errors.Join(err, fmt.Errorf("--fail-on-crash: %w in %d of %d targets", errCrashed, f.crashed, len(targets)))
 	}
-	t, err := prepare(cmd.Context(), e, targets[0].path)
+	return err
+}
+
+// errCrashed is the error of --fail-on-crash.
+var errCrashed = errors.New("a thread crashed")
+
+// print prints the targets.
+func (f *stackFlags) print(ctx context.Context, e *engine.Engine, targets []targetName, prepare preparer) error {
+	if f.job.WithPath {
+		return f.printAll(ctx, e, targets, prepare)
+	}
+	t, err := prepare(ctx, e, targets[0].path)
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	if err := f.write(func(w *writer) error { return t.write(cmd.Context(), w) }); err != nil {
+	if err := f.write(func(w *writer) error { return t.write(ctx, w) }); err != nil {
 		return err
 	}
 	return t.unwalked()
@@ -182,13 +202,25 @@ type preparedTarget struct {
 	stacks *job.Stacks
 }
 
-// prepare opens a target and selects its stacks.
-func (f *stackFlags) prepare(ctx context.Context, e *engine.Engine, path string) (prepared, error) {
+// openCounted opens a target, and counts it where a thread of it crashed.
+func (f *stackFlags) openCounted(e *engine.Engine, path string) (*engine.Target, error) {
 	t, err := openTarget(e, path)
 	if err != nil {
 		return nil, err
 	}
+	if t.Crashed() != nil {
+		f.crashed++
+	}
 	f.printStops(t)
+	return t, nil
+}
+
+// prepare opens a target and selects its stacks.
+func (f *stackFlags) prepare(ctx context.Context, e *engine.Engine, path string) (prepared, error) {
+	t, err := f.openCounted(e, path)
+	if err != nil {
+		return nil, err
+	}
 	stacks, err := f.job.Of(ctx, t)
 	if err != nil {
 		_ = t.Close()

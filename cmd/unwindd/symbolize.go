@@ -118,7 +118,9 @@ func (f *symbolizeFlags) run(args []string) error {
 		s.Tool, s.Object, s.Inlines, s.Output = "unwindd", f.object, !f.noInlines, output
 		s.Hex, s.AdjustVMA = output.Style == symbolize.StyleAddr2line, adjust
 		s.IR, s.Log, s.Refuse = true, f.log(), f.refuse()
-		return s.Run(w, args, os.Stdin)
+		err := s.Run(w, args, os.Stdin)
+		f.hint(s, args)
+		return err
 	})
 }
 

@@ -55,9 +55,7 @@ figures of the queue at /metrics.`,
   unwindd worker --queue-listen localhost:0 --workers 4`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.applyConfig(cmd.Flags()); err != nil {
-				return err
-			}
+			f.set = cmd.Flags()
 			return f.run(cmd.Context(), cmd.Flags().Changed)
 		},
 	}

@@ -94,6 +94,7 @@ func (m *markdown) collect(s *Stacks) (groups []*group, rest int) {
 // section writes all parts.
 func (m *markdown) section(s *Stacks, groups []*group, rest int) {
 	first := m.lines(func() {
+		m.deadlocks(m.about.deadlocks)
 		m.devices(&m.about.Target)
 		if len(groups) > 0 {
 			m.group(groups[0])
@@ -170,7 +171,11 @@ func (m *markdown) lines(write func()) []string {
 func (m *markdown) title() {
 	target := &m.about.Target
 	parts := []string{codeSpan(path.Base(m.program()))}
-	if what := cmp.Or(target.Fact, m.about.why()); what != "" {
+	deadlock := ""
+	if len(m.about.deadlocks) > 0 {
+		deadlock = "deadlock: " + m.about.deadlocks[0].String()
+	}
+	if what := cmp.Or(target.Fact, deadlock, m.about.why()); what != "" {
 		parts = append(parts, codeSpan(what))
 	}
 	line := "## " + strings.Join(parts, ": ") + "\n"

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path"
@@ -30,9 +31,9 @@ func (s *Stacks) WritePage(w io.Writer, o TextOptions) error {
 	for stack := range s.each {
 		f.add(stack)
 	}
-	groups := f.ordered()
+	groups := byKind(f.ordered())
 	ready := s.code.prepare(groups)
-	p.setHead(s.head(withDebugInfo))
+	p.setHead(s.head(p.detail))
 	out := stackpage.NewWriter(w, p.aboutTarget(s.Globals))
 	p.isShort = len(groups) <= shownStacks
 	for i, g := range groups {
@@ -63,7 +64,7 @@ type pageText struct {
 func newPageText(s *Stacks, o TextOptions) *pageText {
 	p := &pageText{values: maxPageValues}
 	p.text = text{
-		framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, names: names{o.FullNames, pageName}, paint: piecePaint(),
+		framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, detail: withDebugInfo, names: names{o.FullNames, pageName}, paint: piecePaint(),
 		space: s.space, source: s.source, codes: s.code, caught: s.FirstCrash, ownOnly: s.OwnSourceOnly,
 	}
 	p.Printer = NewPrinter(&p.written)
@@ -72,7 +73,7 @@ func newPageText(s *Stacks, o TextOptions) *pageText {
 
 // oneByOne writes each stack when it comes.
 func (p *pageText) oneByOne(s *Stacks, w io.Writer) error {
-	p.setHead(s.head(withDebugInfo))
+	p.setHead(s.head(p.detail))
 	out := stackpage.NewWriter(w, p.aboutTarget(s.Globals))
 	for stack := range s.withCode() {
 		if err := out.Stack(p.stack(newGroup(stack))); err != nil {
@@ -139,9 +140,12 @@ func (p *pageText) stack(g *group) *stackpage.Stack {
 		}),
 	}
 	p.isBegun = true
-	if len(g.threads) > 1 && hasNames(g.threads) {
-		for _, m := range g.threads {
-			out.Threads = append(out.Threads, stackpage.Thread{ID: escape.Text(m.ID), Name: escape.Text(m.Name)})
+	out.Threads = threadLists(g.threads)
+	out.Kind = threadKinds[g.kind()]
+	if e := &g.ending; !e.isWhole() {
+		out.Flag = "ends early"
+		if e.hasGuess {
+			out.Flag = "has a guess"
 		}
 	}
 	width := indexWidth(first)
@@ -159,9 +163,63 @@ func (p *pageText) stack(g *group) *stackpage.Stack {
 	return out
 }
 
-// hasNames reports whether threads have names, which the text does not list.
-func hasNames(threads []member) bool {
-	return slices.ContainsFunc(threads, func(m member) bool { return m.Name != "" })
+// threadKind is a kind of threads, by its place on a page.
+type threadKind int
+
+const (
+	ownGoroutine threadKind = iota
+	systemGoroutine
+	cpuThread
+)
+
+// threadKinds are the titles of the kinds.
+var threadKinds = map[threadKind]string{ownGoroutine: "goroutines", systemGoroutine: "goroutines of Go's runtime", cpuThread: stackpage.Usual}
+
+// kind is the kind of the threads of a group. A thread that executes a goroutine of the group is
+// counted as that.
+func (g *group) kind() threadKind {
+	i := slices.IndexFunc(g.threads, func(m member) bool { return m.Goroutine != nil })
+	switch {
+	case i < 0:
+		return cpuThread
+	case g.threads[i].Goroutine.IsSystem:
+		return systemGoroutine
+	}
+	return ownGoroutine
+}
+
+// place is the place of a group on a page: before the kinds stand the threads that crashed.
+func (g *group) place() threadKind {
+	if g.first.Thread.Crashed {
+		return -1
+	}
+	return g.kind()
+}
+
+// byKind sorts groups by their kind, after the ones of threads that crashed.
+func byKind(groups []*group) []*group {
+	slices.SortStableFunc(groups, func(a, b *group) int {
+		return cmp.Compare(a.place(), b.place())
+	})
+	return groups
+}
+
+// threadLists are the goroutines and the threads of a stack with their names, which the text does
+// not have: each kind where it has several and one has a name.
+func threadLists(threads []member) (lists []stackpage.Threads) {
+	for _, kind := range []threadKind{ownGoroutine, cpuThread} {
+		list, isNamed := stackpage.Threads{Kind: threadKinds[kind]}, false
+		for _, m := range threads {
+			if (m.Goroutine != nil) == (kind == ownGoroutine) {
+				list.List = append(list.List, stackpage.Thread{ID: escape.Text(m.ID), Name: escape.Text(m.Name)})
+				isNamed = isNamed || m.Name != ""
+			}
+		}
+		if len(list.List) > 1 && isNamed {
+			lists = append(lists, list)
+		}
+	}
+	return lists
 }
 
 // outlined is the number of functions in a stack's outline.
@@ -224,6 +282,7 @@ func (p *pageText) frames(frames []trace.Frame, index, width int) (list []stackp
 		for level := range max(len(f.Symbols)-1, 0) {
 			s := &f.Symbols[level]
 			c := p.call(f, p.takeLine(func() { p.inlinedLine(f, s, index, width) }))
+			c.Line = withoutAddress(c.Line)
 			c.IsInlined, c.IsGuess, c.FoundBy, c.Module = true, c.IsGuess || s.ScopeBySource, "", ""
 			c.Source = p.marked(func() { p.sourceLines(f, s) })
 			c.Locals = p.locals(f, level)
@@ -245,6 +304,12 @@ func (p *pageText) tailCallers(list []stackpage.Frame, f *trace.Frame, index, wi
 // call is a function at a frame, with its line of the text.
 func (p *pageText) call(f *trace.Frame, line stackpage.Line) stackpage.Call {
 	c := stackpage.Call{Line: p.withAddress(line), FoundBy: escape.Text(string(f.FoundBy)), IsGuess: f.FoundBy.IsGuess() || f.RestsOnGuess}
+	switch {
+	case f.FoundBy.IsGuess():
+		c.FoundBy = "guess: " + c.FoundBy
+	case f.RestsOnGuess:
+		c.FoundBy += ", rests on a guess"
+	}
 	if f.PassedOver > 0 {
 		c.FoundBy += fmt.Sprintf(", passed over %d", f.PassedOver)
 	}
@@ -268,6 +333,15 @@ func (p *pageText) withAddress(line stackpage.Line) stackpage.Line {
 		return line
 	}
 	return append(stackpage.Line{{Text: before}, {Kind: stackpage.Address, Text: "0x" + after}}, line[1:]...)
+}
+
+// withoutAddress makes the word that stands in the front of an inlined call's line, in place of an
+// address, a piece of its own.
+func withoutAddress(line stackpage.Line) stackpage.Line {
+	if len(line) > 1 && line[1].Kind == stackpage.Faint {
+		line[1].Kind = stackpage.Address
+	}
+	return line
 }
 
 // physical is the function of a physical frame.
@@ -302,7 +376,7 @@ func (p *pageText) marked(write func()) []stackpage.Line {
 // aboutTarget describes the target above the stacks.
 func (p *pageText) aboutTarget(globals []Global) *stackpage.About {
 	target := &p.about.Target
-	name := path.Base(target.Path)
+	name := cmp.Or(p.about.processName(), path.Base(target.Path))
 	out := &stackpage.About{Lines: p.take(p.target), Facts: p.facts()}
 	if why := p.about.why(); why != "" {
 		name += ": " + why
@@ -331,6 +405,9 @@ func (h *Head) why() string {
 // end is the part below the stacks.
 func (p *pageText) end(s *Stacks) *stackpage.End {
 	out := &stackpage.End{Problems: p.take(func() { p.newProblems(s) })}
+	for _, why := range p.sourceless {
+		out.Sourceless = append(out.Sourceless, escape.Text(why))
+	}
 	for i := range p.about.Modules {
 		m := &p.about.Modules[i]
 		row := stackpage.Module{
@@ -364,12 +441,12 @@ func isAfter(m stackpage.Module) int {
 // moduleStatus is the state of a module's debug information, in the words of the JSON, and
 // its source where that is not the module's file.
 func moduleStatus(m *Module) string {
-	status := escape.Text(m.DebugInfo)
+	where := ""
 	switch {
 	case m.isServed:
-		return status + ", in a symbol file"
+		where = "in a symbol file"
 	case m.isMissing:
-		return status + ", no file"
+		where = "no file"
 	}
-	return status
+	return escape.Text(strings.Join(slices.DeleteFunc([]string{m.DebugInfo, where}, func(s string) bool { return s == "" }), ", "))
 }

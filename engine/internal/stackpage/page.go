@@ -60,8 +60,19 @@ type Stack struct {
 	IsCrashed bool
 	Outline   string // the innermost functions
 	About     []Line
-	Threads   []Thread // all, where Title leaves some out
+	Flag      string    // what the stack lacks, in a word or two
+	Kind      string    // of its threads: a title above the stacks of a kind
+	Threads   []Threads // with names, which Title does not have
 	Parts     []Part
+}
+
+// Usual is the kind of threads that need no title where no others stand before them.
+const Usual = "threads"
+
+// Threads are the threads of a Stack of one kind.
+type Threads struct {
+	Kind string
+	List []Thread
 }
 
 // Thread is a thread of a Stack.
@@ -167,8 +178,9 @@ type Modules struct {
 
 // End is the part below the stacks.
 type End struct {
-	Problems []Line // that were met since the head was written
-	Modules  Modules
+	Problems   []Line   // that were met since the head was written
+	Sourceless []string // why there are no lines of source files
+	Modules    Modules
 }
 
 var (
@@ -189,13 +201,14 @@ func Sources() (code, styled string) { return look.Script + script, look.Style +
 
 // Writer writes a page from its head to its end.
 type Writer struct {
-	b   *bufio.Writer
-	err error
+	b    *bufio.Writer
+	kind string // of the last stack
+	err  error
 }
 
 // NewWriter makes a Writer of a page that begins with the description of the target.
 func NewWriter(w io.Writer, about *About) *Writer {
-	p := &Writer{b: bufio.NewWriterSize(w, 1<<16)}
+	p := &Writer{b: bufio.NewWriterSize(w, 1<<16), kind: Usual}
 	p.execute("head", struct {
 		*About
 		Policy string
@@ -206,6 +219,10 @@ func NewWriter(w io.Writer, about *About) *Writer {
 
 // Stack writes a stack. The error is the first one of all writes.
 func (p *Writer) Stack(s *Stack) error {
+	if s.Kind != p.kind {
+		p.execute("kind", s.Kind)
+		p.kind = s.Kind
+	}
 	p.execute("stack", s)
 	return p.err
 }
