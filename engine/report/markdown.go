@@ -35,7 +35,7 @@ func (s *Stacks) WriteMarkdown(w io.Writer, o TextOptions, most int) error {
 	m := &markdown{most: max(cmp.Or(most, MaxMarkdown), minMarkdownSection)}
 	m.text = text{
 		framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, names: names{o.FullNames, pageName}, paint: newPaint(false),
-		space: s.space, source: s.source, codes: s.code,
+		space: s.space, source: s.source, codes: s.code, caught: s.FirstCrash, ownOnly: s.OwnSourceOnly,
 	}
 	m.Printer = NewPrinter(&m.written)
 	groups, rest := m.collect(s)
@@ -52,6 +52,20 @@ type markdown struct {
 	written strings.Builder // by text
 	out     strings.Builder
 	most    int
+	failed  string // the program's own function at which the crashed thread failed, and its line
+}
+
+// ownPlace is the program's own function in the stack that was written last, and its line; ""
+// where there is none.
+func (m *markdown) ownPlace() string {
+	if m.own == nil {
+		return ""
+	}
+	place := m.names.of(m.own)
+	if m.own.Line > 0 {
+		place += " " + position(m.own.File, m.own.Line, m.own.Column)
+	}
+	return place
 }
 
 // collect returns the groups of equal stacks, and the number of stacks beyond the bound.
@@ -79,14 +93,14 @@ func (m *markdown) collect(s *Stacks) (groups []*group, rest int) {
 
 // section writes all parts.
 func (m *markdown) section(s *Stacks, groups []*group, rest int) {
-	var first, others []string
-	frames := m.lines(func() {
+	first := m.lines(func() {
+		m.deadlocks(m.about.deadlocks)
 		m.devices(&m.about.Target)
 		if len(groups) > 0 {
 			m.group(groups[0])
 		}
 	})
-	first = append(first, frames...)
+	m.failed = m.ownPlace()
 	m.title()
 	m.add(m.table(s, groups))
 	m.add(m.moduleTable())
@@ -95,9 +109,14 @@ func (m *markdown) section(s *Stacks, groups []*group, rest int) {
 		m.add(fenced(clipped(m.lines(func() { m.globals(s.Globals) }), m.room()/4)))
 	}
 	m.add(fenced(clipped(first, m.room()*3/5)))
-	if len(groups) < 2 {
-		return
+	if len(groups) > 1 {
+		m.others(groups, rest)
 	}
+}
+
+// others writes the stacks behind the first one, as many as fit.
+func (m *markdown) others(groups []*group, rest int) {
+	var others []string
 	room, shown, threads := m.room()-len(detailsOf(nil, ""))-200, 1, 0
 	for _, g := range groups[1:] {
 		lines := clipped(m.lines(func() { m.group(g) }), maxGroupBytes)
@@ -152,7 +171,11 @@ func (m *markdown) lines(write func()) []string {
 func (m *markdown) title() {
 	target := &m.about.Target
 	parts := []string{codeSpan(path.Base(m.program()))}
-	if what := cmp.Or(target.Fact, m.about.why()); what != "" {
+	deadlock := ""
+	if len(m.about.deadlocks) > 0 {
+		deadlock = "deadlock: " + m.about.deadlocks[0].String()
+	}
+	if what := cmp.Or(target.Fact, deadlock, m.about.why()); what != "" {
 		parts = append(parts, codeSpan(what))
 	}
 	line := "## " + strings.Join(parts, ": ") + "\n"
@@ -191,7 +214,7 @@ func (m *markdown) table(s *Stacks, groups []*group) string {
 	var b strings.Builder
 	b.WriteString("| | |\n|---|---|\n")
 	for _, row := range [][2]string{
-		{"Program", m.program()}, {"Command", process.Command}, {"Signal", signal}, {"Crashed thread", thread}, {"Time", process.Time},
+		{"Program", m.program()}, {"Signal", signal}, {"Failed in", m.failed}, {"Crashed thread", thread}, {"Time", process.Time},
 		{"Kernel", process.Kernel}, {"Target", inWords(target.Kind, path.Base(target.Path))}, {"Signature", signature},
 	} {
 		if row[1] != "" {

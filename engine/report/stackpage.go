@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/signature"
 	"github.com/unwindd/unwindd/engine/internal/stackpage"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/escape"
@@ -72,7 +73,7 @@ func newPageText(s *Stacks, o TextOptions) *pageText {
 	}
 	p.text = text{
 		framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, detail: withDebugInfo, names: names{o.FullNames, pageName}, paint: piecePaint(),
-		space: s.space, source: s.source, codes: s.code,
+		space: s.space, source: s.source, codes: s.code, caught: s.FirstCrash, ownOnly: s.OwnSourceOnly,
 	}
 	p.Printer = NewPrinter(&p.written)
 	return p
@@ -152,13 +153,13 @@ func (p *pageText) stack(g *group) *stackpage.Stack {
 	out.Kind = threadKinds[g.kind()]
 	out.Flags = p.flags(g)
 	width := indexWidth(first)
-	p.thread = first.Thread
+	p.read(first)
 	own, next := p.chain(first.Frames, &first.Gap, 0, width)
 	out.Parts = append(out.Parts, stackpage.Part{Frames: own, End: p.take(func() { p.text.end(g, 0) })})
 	for i := range first.Launchers {
 		l := &first.Launchers[i]
 		part := stackpage.Part{Launch: p.take(func() { p.launch(l) })}
-		p.thread = l.Thread
+		p.thread, p.reading = l.Thread, &signature.Reading{}
 		part.Frames, next = p.chain(l.Frames, &l.Gap, next, width)
 		part.End = p.take(func() { p.text.end(g, i+1) })
 		out.Parts = append(out.Parts, part)
@@ -284,6 +285,7 @@ func (p *pageText) chain(frames []trace.Frame, gap *trace.Gap, index, width int)
 	c := chain{
 		isWhole: p.noFold,
 		names:   p.names,
+		rows:    p.reading.Rows,
 		frames: func(frames []trace.Frame, index int) int {
 			shown, next := p.frames(frames, index, width)
 			list = append(list, shown...)

@@ -42,6 +42,9 @@ type Stack struct {
 	// WithPath writes the path of the target with the signature, for commands with several
 	// targets.
 	WithPath bool
+	// Most bounds the threads, crashed ones first, for callers that take a part of an answer;
+	// 0: all.
+	Most int `json:"-"`
 }
 
 // NewStack returns a Stack with the defaults: all threads, as text.
@@ -109,6 +112,9 @@ func (s *Stack) limits() trace.ValueLimits {
 // Engine returns the options of an engine with changes that the stacks need.
 func (s *Stack) Engine(o engine.Options) engine.Options {
 	o.MaxFrames, o.NoInlines, o.Registers, o.SourceLines = s.frames(), s.NoInlines, s.Registers, int(s.GetSource())
+	if s.readsOwnSource() {
+		o.SourceLines = 1
+	}
 	o.Lanes = s.Lanes || s.Lane != nil || s.Format == "json" || s.Format == "html"
 	o.Locals = nil
 	if s.Locals {
@@ -117,6 +123,14 @@ func (s *Stack) Engine(o engine.Options) engine.Options {
 	}
 	return o
 }
+
+// isForPeople reports whether the stacks are written for people, and not for programs.
+func (s *Stack) isForPeople() bool {
+	return s.Format == "text" || s.Format == "html" || s.Format == "markdown"
+}
+
+// readsOwnSource reports whether the source line is written at which the program failed.
+func (s *Stack) readsOwnSource() bool { return s.Source == nil && s.isForPeople() }
 
 // Stacks are the requested stacks of a target. Close closes the files that were opened for
 // them, but not the target.
@@ -127,6 +141,8 @@ type Stacks struct {
 	signed *report.Signature // if not nil, there are no stacks
 	walked *walked
 	ends   []func() // in reverse
+
+	leftOut int // threads beyond Most
 }
 
 // Of selects the stacks of a target.
@@ -141,10 +157,12 @@ func (s *Stack) Of(ctx context.Context, t *engine.Target) (*Stacks, error) {
 
 // fill sets the stacks, or the signature.
 func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
-	if p.GetGoroutines() {
+	if p.GetGoroutines() || p.showsGoroutines(t) {
 		all := t.WithGoroutines(ctx)
 		p.ends = append(p.ends, func() { _ = all.Close() })
-		t = all
+		if p.GetGoroutines() || len(all.Threads()) > len(t.Threads()) {
+			t = all
+		}
 	}
 	if p.Signature {
 		return p.sign(ctx, t)
@@ -152,6 +170,10 @@ func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 	threads, err := p.selected(t)
 	if err != nil {
 		return err
+	}
+	if p.Most > 0 && len(threads) > p.Most {
+		threads = crashedFirst(threads)
+		threads, p.leftOut = threads[:p.Most], len(threads)-p.Most
 	}
 	p.target, p.walked = t, &walked{target: t}
 	stacks := p.walked.over(t.StacksOf(ctx, threads))
@@ -177,11 +199,18 @@ func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 		return err
 	}
 	p.stacks.Fact, p.stacks.FirstCrash, p.stacks.Signature = known, first, signed.signature
+	p.stacks.OwnSourceOnly = p.readsOwnSource()
 	p.stacks.Deadlocks = t.Deadlocks(ctx)
 	if p.Code > 0 {
 		p.stacks.ShowCode(ctx, t.CodeReader(int(p.Code)))
 	}
 	return nil
+}
+
+// showsGoroutines reports whether the goroutines of a target are written, though nothing was
+// said about them: it is a Go program that crashed.
+func (s *Stack) showsGoroutines(t *engine.Target) bool {
+	return s.Goroutines == nil && !s.Signature && s.isForPeople() && t.Info().Kind != trace.LiveProcess && t.Crashed() != nil && t.HasGo()
 }
 
 // Target returns the target whose stacks are written: the caller's, or one with its goroutines
@@ -218,6 +247,9 @@ func (p *Stacks) WriteReport(ctx context.Context, w io.Writer, o WriteOptions) e
 // Err returns, after WriteReport, an error that wraps engine.ErrNotWalked where nothing could be
 // walked for lack of an architecture.
 func (p *Stacks) Err() error { return p.walked.err() }
+
+// LeftOut returns how many threads Most left out.
+func (p *Stacks) LeftOut() int { return p.leftOut }
 
 // Counts returns the counts of the stacks that were written so far.
 func (p *Stacks) Counts() Counts { return p.walked.counts }
@@ -265,10 +297,8 @@ func (s *Stack) selected(t *engine.Target) ([]*trace.Thread, error) {
 		}
 		return list, nil
 	}
-	if s.Thread == "" && s.NoFold && slices.Contains([]string{"text", "html", "markdown"}, s.Format) {
-		list := slices.Clone(t.Threads())
-		slices.SortStableFunc(list, func(a, b *trace.Thread) int { return cmp.Compare(isLast(a), isLast(b)) })
-		return list, nil
+	if s.Thread == "" && s.NoFold && s.isForPeople() {
+		return crashedFirst(t.Threads()), nil
 	}
 	if s.Thread == "" {
 		return t.Threads(), nil
@@ -279,6 +309,13 @@ func (s *Stack) selected(t *engine.Target) ([]*trace.Thread, error) {
 		}
 	}
 	return nil, noThread(t, s.Thread)
+}
+
+// crashedFirst returns threads with the crashed ones before the others.
+func crashedFirst(threads []*trace.Thread) []*trace.Thread {
+	list := slices.Clone(threads)
+	slices.SortStableFunc(list, func(a, b *trace.Thread) int { return cmp.Compare(isLast(a), isLast(b)) })
+	return list
 }
 
 // isLast returns 0 for a thread that crashed, and 1 for others.

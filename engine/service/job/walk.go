@@ -28,7 +28,7 @@ func (w *Walk) run(ctx context.Context, r *Request) (o Outcome, err error) {
 	if err != nil {
 		return o, err
 	}
-	stack := &Stack{w.Stack, w.WithPath}
+	stack := &Stack{StackOptions: w.Stack, WithPath: w.WithPath}
 	e, err := tools.Engine.With(stack.Engine(tools.Options))
 	if err != nil {
 		return o, err
