@@ -63,7 +63,7 @@ type pageText struct {
 func newPageText(s *Stacks, o TextOptions) *pageText {
 	p := &pageText{values: maxPageValues}
 	p.text = text{
-		framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, names: names{o.FullNames, pageName}, paint: piecePaint(),
+		framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, names: names{o.FullNames, wideName}, paint: piecePaint(),
 		space: s.space, source: s.source, codes: s.code, caught: s.FirstCrash, ownOnly: s.OwnSourceOnly,
 	}
 	p.Printer = NewPrinter(&p.written)
