@@ -72,7 +72,7 @@ func newPageText(s *Stacks, o TextOptions) *pageText {
 		}
 	}
 	p.text = text{
-		framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, detail: withDebugInfo, names: names{o.FullNames, pageName}, paint: piecePaint(),
+		framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, detail: withDebugInfo, names: names{o.FullNames, wideName}, paint: piecePaint(),
 		space: s.space, source: s.source, codes: s.code, caught: s.FirstCrash, ownOnly: s.OwnSourceOnly,
 	}
 	p.Printer = NewPrinter(&p.written)

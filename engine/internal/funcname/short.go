@@ -71,8 +71,10 @@ func isPath(function string) bool {
 	for i := 0; i < len(function); i++ {
 		switch c := function[i]; {
 		case closers[c] != 0:
-			hasMark = true
+			hasMark = hasMark || c != '['
 			i = g.End(function, i) - 1
+		case c == '"' && !strings.HasSuffix(function[:i], "operator") && !strings.HasSuffix(function[:i], `operator"`): // of Ada
+			return false
 		case c == '/' && !strings.HasSuffix(function[:i], "operator"):
 			return false
 		case c == '`' || c == '\'':
@@ -213,7 +215,7 @@ func Fit(name string, most int) string {
 	if utf8.RuneCountInString(name) <= most {
 		return name
 	}
-	for _, shorten := range []func(string) string{bareTypes, noArguments} {
+	for _, shorten := range []func(string) string{bareTypes, noArguments, noTrait} {
 		if name = shorten(name); utf8.RuneCountInString(name) <= most {
 			return name
 		}
@@ -256,6 +258,7 @@ func cutMiddle(name string, most int) string {
 		name, end, most = rest, folded, most-len(folded)
 	}
 	runes := []rune(name)
+	most = max(most, 2)
 	if len(runes) <= most {
 		return name + end
 	}
@@ -307,7 +310,29 @@ func noArguments(name string) string {
 	}
 	var g Groups
 	end := g.End(name, 0)
-	return strings.ReplaceAll(name[:end], folded, "") + name[end:]
+	var b strings.Builder
+	for i := 0; i < end; i++ {
+		if i > 0 && name[i] == '<' && isIdentifier(name[i-1]) {
+			i = g.End(name, i) - 1
+			continue
+		}
+		b.WriteByte(name[i])
+	}
+	return b.String() + name[end:]
+}
+
+// noTrait returns a path of Rust that begins with <A as B> without B.
+func noTrait(name string) string {
+	if !strings.HasPrefix(name, "<") {
+		return name
+	}
+	var g Groups
+	end := g.End(name, 0)
+	implementer, _, isTrait := cutAs(strings.TrimSuffix(name[1:end], ">"))
+	if !isTrait {
+		return name
+	}
+	return "<" + implementer + " as " + cut + ">" + name[end:]
 }
 
 // bareType returns the last part of a type's path, with the marks before it.
@@ -316,7 +341,7 @@ func bareType(text string) string {
 		return text
 	}
 	parts, _ := pathParts(text)
-	marks := parts[0][:len(parts[0])-len(strings.TrimLeft(parts[0], "&*[(! "))]
+	marks := parts[0][:len(parts[0])-len(strings.TrimLeft(parts[0], "&*! "))]
 	if len(parts) == 1 {
 		return text
 	}
