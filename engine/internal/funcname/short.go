@@ -182,8 +182,8 @@ func isUsual(argument, kind string) bool {
 		rest = after
 	}
 	name, rest, _ := strings.Cut(rest, "<")
-	of, after, _ := strings.Cut(rest, ">")
-	return (name == "char_traits" || name == "allocator" || name == "regex_traits") && of == kind && strings.TrimSpace(after) == ""
+	element, after, _ := strings.Cut(rest, ">")
+	return (name == "char_traits" || name == "allocator" || name == "regex_traits") && element == kind && strings.TrimSpace(after) == ""
 }
 
 // shortD shortens a name of D: without parameters, and with !(...) for arguments.
@@ -266,8 +266,8 @@ func cutMiddle(name string, most int) string {
 	return string(runes[:most-1-tail]) + cut + string(runes[len(runes)-tail:]) + end
 }
 
-// pathParts returns the parts of a path and what is between them: of C++ and Rust, or the folders
-// of a package of Go.
+// pathParts returns the parts of a path of C++ or Rust, or the folders of a package of Go, and the
+// separator between them.
 func pathParts(name string) (parts []string, separator string) {
 	separator = "::"
 	if !strings.Contains(name, separator) {
