@@ -5,6 +5,7 @@ package report
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -184,17 +185,25 @@ func (t *text) hints(isVerbose bool) {
 	}
 }
 
+// inOrder returns what modules lack, the most important first.
+func (l *lacks) inOrder() []*lack {
+	return slices.SortedFunc(maps.Values(l.modules), func(a, b *lack) int {
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.order, b.order))
+	})
+}
+
+// wanted returns the module with what is known about it.
+func (k *lack) wanted(info trace.ModuleInfo, executable string) *wanted {
+	return &wanted{
+		Module: k.module, info: info, isExecutable: k.module.Path == executable,
+		isFailing: k.isFailing, isPlace: k.isLine, isRows: k.isRows, frames: k.frames,
+	}
+}
+
 // list returns the hints about a target, the most important one first. executable is the path of
 // the process's executable.
 func (l *lacks) list(t *engine.Target, executable string) (hints []Hint) {
-	var all []*lack
-	for _, k := range l.modules {
-		all = append(all, k)
-	}
-	slices.SortFunc(all, func(a, b *lack) int {
-		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.order, b.order))
-	})
-	for _, k := range all {
+	for _, k := range l.inOrder() {
 		if len(hints) == maxHints {
 			return hints
 		}
@@ -202,8 +211,7 @@ func (l *lacks) list(t *engine.Target, executable string) (hints []Hint) {
 		if info.DebugInfo == "" || info.IsMissing {
 			info.DebugInfo = t.DebugInfo(k.module)
 		}
-		w := wanted{Module: k.module, info: info, isExecutable: k.module.Path == executable, isFailing: k.isFailing, isPlace: k.isLine, isRows: k.isRows, frames: k.frames}
-		if h, ok := w.hint(); ok {
+		if h, ok := k.wanted(info, executable).hint(); ok {
 			hints = append(hints, h)
 		}
 	}

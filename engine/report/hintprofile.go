@@ -6,8 +6,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-
-	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // hints are what the frames of the profile's samples lack, the most frequent first. Without
@@ -52,6 +50,9 @@ type profileLacks struct {
 	generated      uint64 // in no module
 }
 
+// lowest is the least address of code: below it are addresses that a program jumped to by mistake.
+const lowest = 1 << 16
+
 // moduleLacks counts frames of a module without a function, and those whose callers are guesses.
 type moduleLacks struct{ unnamed, guessed uint64 }
 
@@ -92,7 +93,7 @@ func (r *Profile) countLacks() profileLacks {
 				m.unnamed += n
 			}
 			c.modules[f.Module] = m
-		case f.Module < 0 && !isNamed && f.FoundBy != trace.ByScan && f.FoundBy != trace.ByFramePointer:
+		case f.Module < 0 && !isNamed && !f.FoundBy.IsGuess() && f.PC >= lowest:
 			c.generated += n // a guess may be no code at all
 		}
 	}

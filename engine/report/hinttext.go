@@ -82,7 +82,7 @@ func (w *wanted) text(need Need) string {
 	switch {
 	case w.info.DebugInfo == trace.DebugInfoMismatch:
 		known = append(known, "what was found is of another build")
-	case w.info.DebugInfo == trace.DebugInfoUnreadable:
+	case w.info.DebugInfo == trace.DebugInfoUnreadable && len(w.info.Asked) == 0: // a server that cannot be asked is one, too
 		known = append(known, "what was found cannot be read")
 	}
 	text += " (" + strings.Join(known, "; ") + "): give " + w.ways(need, name)
@@ -182,10 +182,8 @@ func HintLine(hints []Hint) string {
 	switch n := len(hints) - 1; {
 	case n < 0:
 		return ""
-	case n == 1:
-		return hints[0].Text + "; 1 module more lacks something (-v)"
-	case n > 1:
-		return fmt.Sprintf("%s; %d modules more lack something (-v)", hints[0].Text, n)
+	case n > 0:
+		return fmt.Sprintf("%s; and %d more (-v)", hints[0].Text, n)
 	}
 	return hints[0].Text
 }

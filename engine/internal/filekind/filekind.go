@@ -53,7 +53,7 @@ func (k *Kind) Sentence(command, path string) string {
 // with is what a file is, and what to do next.
 func (k *Kind) with(next string) string {
 	if next == "" {
-		return k.What
+		return k.What + ", which no command reads"
 	}
 	return k.What + ": " + next
 }
