@@ -19,10 +19,10 @@ type Hint struct {
 	Module  string `json:"module,omitempty"` // its path in the target; "" for code in no module
 	BuildID string `json:"build_id,omitempty"`
 	Needs   Need   `json:"needs"`
-	Text    string `json:"text"` // a sentence: what is missing, and the options that may help
+	Text    string `json:"text"` // a sentence: the lack, and the options that may help
 }
 
-// Need is the kind of what is missing.
+// Need is the kind of a lack.
 type Need string
 
 // The kinds.
@@ -45,7 +45,7 @@ type lacks struct {
 // maxGenerated bounds the addresses that are looked at for code made at run time.
 const maxGenerated = 64
 
-// lack is what the frames in a module lack.
+// lack has the lacks of the frames in a module.
 type lack struct {
 	module *trace.Module
 	order  int // of its first such frame
@@ -57,8 +57,8 @@ type lack struct {
 	isFailing, isCrashed bool
 }
 
-// noted yields stacks, and notes what their frames lack.
-func (l *lacks) noted(each iter.Seq[*trace.Stack]) iter.Seq[*trace.Stack] {
+// recorded yields stacks, and records what their frames lack.
+func (l *lacks) recorded(each iter.Seq[*trace.Stack]) iter.Seq[*trace.Stack] {
 	return func(yield func(*trace.Stack) bool) {
 		for s := range each {
 			l.note(s)
@@ -69,7 +69,7 @@ func (l *lacks) noted(each iter.Seq[*trace.Stack]) iter.Seq[*trace.Stack] {
 	}
 }
 
-// note notes what the frames of a stack lack.
+// note records what the frames of a stack lack.
 func (l *lacks) note(s *trace.Stack) {
 	failing := failingFrame(s)
 	l.frames(s, s.Frames, failing)
@@ -120,7 +120,7 @@ func (l *lacks) of(s *trace.Stack, m *trace.Module) *lack {
 	return found
 }
 
-// frames notes what frames lack, of which one may be the failing one.
+// frames records what frames lack, of which one may be the failing one.
 func (l *lacks) frames(s *trace.Stack, frames []trace.Frame, failing int) {
 	for i := range frames {
 		f := &frames[i]
@@ -149,7 +149,7 @@ func (l *lacks) frames(s *trace.Stack, frames []trace.Frame, failing int) {
 	}
 }
 
-// rank orders what is missing: first what the failing frame lacks, then stacks of threads that
+// rank orders lacks: first what the failing frame lacks, then stacks of threads that
 // crashed, and system libraries last.
 func (k *lack) rank() int {
 	switch isSystem := isSystemLibrary(k.module.Path); {
@@ -175,7 +175,7 @@ func (t *Target) executable() string {
 	return t.Process.Executable
 }
 
-// hints writes what is missing: one line, or all where that is verbose.
+// hints writes the hints: one line, or all where that is verbose.
 func (t *text) hints(isVerbose bool) {
 	for i, line := range hintLines(t.about.Target.Hints, isVerbose) {
 		if i == 0 {
@@ -192,7 +192,7 @@ func (l *lacks) inOrder() []*lack {
 	})
 }
 
-// wanted returns the module with what is known about it.
+// wanted returns the module with the facts about it.
 func (k *lack) wanted(info trace.ModuleInfo, executable string) *wanted {
 	return &wanted{
 		Module: k.module, info: info, isExecutable: k.module.Path == executable,

@@ -11,7 +11,7 @@ import (
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
-// TestWhichModuleMatters notes made stacks, and holds the order of what they lack.
+// TestWhichModuleMatters records made stacks, and holds the order of what they lack.
 func TestWhichModuleMatters(t *testing.T) {
 	libc, app, plugin := &trace.Module{Path: "/lib/libc.so.6"}, &trace.Module{Path: "/srv/app"}, &trace.Module{Path: "/srv/plugin.so"}
 	at := func(m *trace.Module, function string, line int) trace.Frame {
@@ -49,7 +49,7 @@ func TestWhichModuleMatters(t *testing.T) {
 		{"no rows", []*trace.Stack{{Thread: &trace.Thread{}, Frames: []trace.Frame{at(app, "f", 1)}, Stopped: trace.Stopped{Reason: trace.StopNoRow}}}, "app rows"},
 	} {
 		l := &lacks{}
-		for range l.noted(slices.Values(c.stacks)) { //nolint:revive // it notes them
+		for range l.recorded(slices.Values(c.stacks)) { //nolint:revive // it records them
 		}
 		var got []string
 		for _, k := range l.inOrder() {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// hints are what the frames of the profile's samples lack, the most frequent first. Without
+// hints are about the frames of the profile's samples, the most frequent lack first. Without
 // symbols nothing is missing.
 func (r *Profile) hints() (hints []Hint) {
 	if r.NoSymbols {
@@ -43,7 +43,7 @@ func (r *Profile) hints() (hints []Hint) {
 // profileLacks counts the samples with frames that lack something.
 type profileLacks struct {
 	modules map[int32]moduleLacks
-	// unnamed and named are those of the kernel's code, isPlaced is true where the recording
+	// unnamed and named count the kernel's code, isPlaced is true where the recording
 	// has the kernel's address.
 	unnamed, named uint64
 	isPlaced       bool

@@ -44,7 +44,7 @@ type Target struct {
 	FirstCrash *FirstCrash `json:"first_crash,omitempty"`
 	Process    *Process    `json:"process,omitempty"` // nil where nothing is known
 	Problems   []string    `json:"problems"`
-	// Hints say what the frames lack and what would give it, the most important first.
+	// Hints name the lacks of the frames and their remedies, the most important first.
 	Hints []Hint `json:"hints,omitempty"`
 	// Agents, Queues and Dispatches are the devices that executed threads, and their work;
 	// nil for a target without such.
