@@ -15,9 +15,26 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/unpack"
 )
 
-// FileKind is a kind of file, told by its first bytes: what it is, and which command reads it. Its
-// type promises nothing beyond its fields and methods.
-type FileKind = filekind.Kind
+// FileKind is a kind of file, told by its first bytes.
+type FileKind struct {
+	// What describes the kind, with an article: "a recording of perf"; "": it is not known.
+	What string
+	// Command is the command of unwindd whose argument such a file is: "stack"; "": there is none.
+	Command string
+	// IsProgram is true for executables and shared libraries, IsELF for ELF files.
+	IsProgram, IsELF bool
+
+	kind filekind.Kind
+}
+
+// Sentence describes a file of the kind and gives advice about it; "" for an unknown kind. command is
+// the command that was to read it.
+func (k *FileKind) Sentence(command, path string) string { return k.kind.Sentence(command, path) }
+
+// newFileKind is the FileKind of a kind.
+func newFileKind(kind filekind.Kind) FileKind {
+	return FileKind{What: kind.What, Command: kind.Command, IsProgram: kind.IsProgram, IsELF: kind.IsELF, kind: kind}
+}
 
 // KindOf tells the kind of the regular file at a path, as it is, or unpacked where it is packed, or of
 // a folder. It is the zero FileKind where the kind is not known, or the file cannot be read.
@@ -25,7 +42,7 @@ func KindOf(path string) FileKind {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
-		return filekind.OfFolder(path)
+		return newFileKind(filekind.OfFolder(path))
 	case err != nil || !info.Mode().IsRegular():
 		return FileKind{}
 	}
@@ -33,11 +50,11 @@ func KindOf(path string) FileKind {
 	if err != nil {
 		return FileKind{}
 	}
-	return filekind.Of(head)
+	return newFileKind(filekind.Of(head))
 }
 
-// wrongFile is the error for a file of another kind than a command reads. Its text says what the
-// file is, and what to do with it.
+// wrongFile is the error for a file of another kind than a command reads. Its text
+// describes the file and gives advice.
 type wrongFile struct {
 	text string
 	errs []error // that it wraps

@@ -140,7 +140,7 @@ func TestExecutableAndCore(t *testing.T) {
 	}{
 		{[]string{exe, exe, core}, exitUsage, "are executables: expected one"},
 		{[]string{"--exe", exe, exe, core}, exitUsage, "are executables: expected one"},
-		{[]string{exe}, exitInput, "not an ELF core: the file is an ELF executable"},
+		{[]string{exe}, exitInput, "is an executable: give the core, then the executable: unwindd stack CORE "},
 		{[]string{"-", "-"}, exitUsage, "standard input is one target"},
 		{[]string{core, core, "--gpu-core", core}, exitUsage, "expected one target"},
 		{[]string{core, "--max-unpacked", "0"}, exitUsage, "expected bytes"},

@@ -16,7 +16,7 @@ import (
 func (f *symbolizeFlags) hint(s *symbolize.Session, args []string) {
 	var hints []report.Hint
 	for _, l := range s.Symbolizer.Lacking() {
-		hints = append(hints, report.FileHint(l.Path, l.BuildID, l.Asked, l.HasNames))
+		hints = append(hints, report.FileHint(l.Path, l.BuildID, l.Answers, l.HasNames))
 	}
 	line := report.HintLine(hints)
 	switch unknown := s.Unknown(); {
@@ -36,7 +36,7 @@ func (f *symbolizeFlags) hint(s *symbolize.Session, args []string) {
 	}
 }
 
-// otherKind says what the file is where another command reads it; "" where it may have code.
+// otherKind describes a file that another command reads; "" where it may have code.
 func (f *symbolizeFlags) otherKind() string {
 	if kind := engine.KindOf(f.object); kind.What != "" && kind.Command != "symbolize --obj" {
 		return kind.Sentence("symbolize", f.object)

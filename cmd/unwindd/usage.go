@@ -14,8 +14,8 @@ import (
 	"github.com/unwindd/unwindd/engine/service/job"
 )
 
-// This file words the errors of command lines: which argument is wrong, what it may be, and what was
-// probably meant.
+// This file words the errors of command lines: which argument is wrong, what it may be, and its
+// likely meaning.
 
 // usageArgs makes the errors of a check of arguments usageErrors.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
@@ -119,7 +119,7 @@ type otherFlag struct {
 	names    []string
 	commands []string // the commands that it may be meant for; nil: all
 	isPrefix bool     // a name that begins one of names means it, too
-	text     string   // what to write instead; COMMAND and VALUE stand for what was written
+	text     string   // what to write instead; COMMAND and VALUE stand for the words of the command line
 }
 
 // otherFlags are flags of debuggers and profilers, and habits: gdb, eu-stack, pstack, lldb, perf, py-spy.

@@ -17,7 +17,7 @@ const HeadSize = 512
 
 // Kind is a kind of file.
 type Kind struct {
-	// What is the kind as a noun with its article: "a recording of perf".
+	// What describes the kind, with an article: "a recording of perf".
 	What string
 	// Command is the command of unwindd whose argument such a file is: "stack"; "" where there is
 	// none.
@@ -26,12 +26,12 @@ type Kind struct {
 	IsProgram bool
 	// IsELF is true for ELF files.
 	IsELF bool
-	// next is what to do with such a file, and profile what to do where a recording was expected
-	// and that is something else; FILE stands for its path.
+	// next is the advice about such a file, and profile the advice where a recording was expected;
+	// FILE stands for its path.
 	next, profile string
 }
 
-// Next is what to do with a file of the kind; "" where nothing is known. command is the command
+// Next is the advice about a file of the kind; "" where nothing is known. command is the command
 // that was to read it.
 func (k *Kind) Next(command, path string) string {
 	text := k.next
@@ -41,7 +41,7 @@ func (k *Kind) Next(command, path string) string {
 	return strings.ReplaceAll(text, "FILE", path)
 }
 
-// Sentence says what a file is, and what to do with it; "" for an unknown kind. command is the
+// Sentence describes a file and gives advice about it; "" for an unknown kind. command is the
 // command that was to read it.
 func (k *Kind) Sentence(command, path string) string {
 	if k.What == "" {
@@ -50,10 +50,10 @@ func (k *Kind) Sentence(command, path string) string {
 	return path + " is " + k.with(k.Next(command, path))
 }
 
-// with is what a file is, and what to do next.
+// with joins a description and advice.
 func (k *Kind) with(next string) string {
 	if next == "" {
-		return k.What
+		return k.What + ", which no command reads"
 	}
 	return k.What + ": " + next
 }
@@ -175,7 +175,7 @@ func elfType(head []byte) elf.Type {
 	return elf.Type(binary.LittleEndian.Uint16(head[16:]))
 }
 
-// IsELF reports whether the first bytes of a file are those of an ELF file of one of the types.
+// IsELF reports whether the first bytes of a file begin an ELF file of one of the types.
 func IsELF(head []byte, types ...elf.Type) bool {
 	if !bytes.HasPrefix(head, []byte(elf.ELFMAG)) || len(head) < elfTypeEnd {
 		return false
