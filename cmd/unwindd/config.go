@@ -65,7 +65,7 @@ func (g *globals) readSettings() (*settings, error) {
 	}
 	text, err := g.readConfig()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--config: %w", err)
 	}
 	err = toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&s)
 	var unknown *toml.StrictMissingError

@@ -5,11 +5,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/job"
 )
@@ -89,6 +91,9 @@ func usage(err error) error {
 
 func (f *evalFlags) run(cmd *cobra.Command) error {
 	f.job.Format = f.format
+	if f.job.Arch == "" && f.snapshot == "" && f.job.Expr == nil && f.job.Var == "" {
+		return usageError{fmt.Errorf("expected --arch ARCH and --expr TEXT, or --snapshot FILE and --var NAME, as in: %s", firstExample(cmd))}
+	}
 	if err := usage(f.job.Check(f.snapshot != "")); err != nil {
 		return err
 	}
@@ -105,6 +110,9 @@ func (f *evalFlags) run(cmd *cobra.Command) error {
 		find = f.readVariable
 	}
 	found, err := find(cmd.Context(), e)
+	if errors.Is(err, plugin.ErrNoArchitecture) {
+		return fmt.Errorf("%w; `unwindd plugin list` names those that there are", err)
+	}
 	if err != nil {
 		return usage(err)
 	}

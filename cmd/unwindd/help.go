@@ -45,8 +45,8 @@ var flagGroups = []struct{ title, flags string }{
 }
 
 const (
-	// otherFlags is the title of flags that are in no group.
-	otherFlags = "Other flags"
+	// otherGroup is the title of flags that are in no group.
+	otherGroup = "Other flags"
 	// fewFlags is how many flags a command has of its own that are all common.
 	fewFlags = 6
 )
@@ -87,7 +87,7 @@ func groupsOf(cmd *cobra.Command) (groups []manual.Group) {
 		}
 		add(g.title, names)
 	}
-	add(otherFlags, slices.Sorted(maps.Keys(left)))
+	add(otherGroup, slices.Sorted(maps.Keys(left)))
 	return groups
 }
 

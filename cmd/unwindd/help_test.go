@@ -95,7 +95,7 @@ func TestFlagsHaveGroups(t *testing.T) {
 			all += len(g.Flags)
 		}
 		last := groups[len(groups)-1]
-		if all <= few || last.Title != otherFlags {
+		if all <= few || last.Title != otherGroup {
 			continue
 		}
 		for _, f := range last.Flags {

@@ -5,8 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"debug/elf"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -136,40 +134,9 @@ func isNothing(path string, err error) bool {
 	return errors.Is(err, os.ErrNotExist) && !isProcess
 }
 
-// elfTypeEnd is the end of e_type in an ELF file.
-const elfTypeEnd = 18
-
-// firstBytes returns the bytes of a regular file up to elfTypeEnd; fewer where it ends
-// before or cannot be read.
-func firstBytes(path string) []byte {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	head := make([]byte, elfTypeEnd)
-	n, _ := f.ReadAt(head, 0)
-	return head[:n]
-}
-
-// elfType is the e_type of an ELF file with these first bytes; ET_NONE for another file.
-func elfType(head []byte) elf.Type {
-	if len(head) < elfTypeEnd || string(head[:4]) != elf.ELFMAG {
-		return elf.ET_NONE
-	}
-	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
-		return elf.Type(binary.BigEndian.Uint16(head[16:]))
-	}
-	return elf.Type(binary.LittleEndian.Uint16(head[16:]))
-}
-
 // isExecutable reports whether a path names an ELF executable or shared object.
 func isExecutable(path string) bool {
-	t := elfType(firstBytes(path))
-	return t == elf.ET_EXEC || t == elf.ET_DYN
+	return engine.KindOf(path).IsProgram
 }
 
 // checkTargets refuses targets that have no meaning together.
@@ -197,7 +164,7 @@ func (g *globals) targetsIn(dir string, mayBeNone bool) (list []targetName, err 
 		}
 	}
 	if len(paths) == 0 && !mayBeNone {
-		return nil, fmt.Errorf("%s: none of its %d files is a core, a minidump or a snapshot", dir, len(others))
+		return nil, noTargets(dir, len(others))
 	}
 	for _, path := range paths {
 		list = append(list, targetName{path, dir})
@@ -205,10 +172,27 @@ func (g *globals) targetsIn(dir string, mayBeNone bool) (list []targetName, err 
 	return list, nil
 }
 
+// noTargets is the error of a folder with a number of files of which none is a target.
+func noTargets(dir string, files int) error {
+	const elsewhere = "where the kernel puts cores is in /proc/sys/kernel/core_pattern"
+	kind := engine.KindOf(dir)
+	switch {
+	case kind.What != "":
+		return errors.New(kind.Sentence("stack", dir))
+	case files == 0:
+		return fmt.Errorf("%s: no file is in the folder, expected a core, a minidump or a snapshot (%s)", dir, elsewhere)
+	}
+	return fmt.Errorf("%s: none of its %d files is a core, a minidump or a snapshot (%s)", dir, files, elsewhere)
+}
+
 // openTarget opens the target of a name.
 func openTarget(e *engine.Engine, path string) (*engine.Target, error) {
 	if pid, ok := processID(path); ok {
-		return e.OpenProcess(pid)
+		t, err := e.OpenProcess(pid)
+		if err != nil && !isThere(fmt.Sprintf("/proc/%d", pid)) {
+			err = fmt.Errorf("%w, and no file has that name", err)
+		}
+		return t, err
 	}
 	if path == stdinName || isPipe(path) {
 		f := os.Stdin
@@ -288,5 +272,8 @@ func (f *stackFlags) printAll(ctx context.Context, e *engine.Engine, list []targ
 		}
 		return parts.end(w)
 	})
+	if printed == 0 {
+		return err
+	}
 	return errors.Join(err, failed())
 }

@@ -106,9 +106,21 @@ func createOutput(path string, private bool) (*outputFile, error) {
 		err = o.begin(os.TempDir(), 0o600)
 	}
 	if err != nil {
-		return nil, err
+		return nil, outputError(path, filepath.Dir(o.path), err)
 	}
 	return o, nil
+}
+
+// outputError names the file that cannot be begun, and not the temporary one.
+func outputError(path, dir string, err error) error {
+	var failed *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !isThere(dir):
+		return fmt.Errorf("-o %s: the folder %s does not exist", path, dir)
+	case errors.As(err, &failed):
+		return fmt.Errorf("-o %s: %w", path, failed.Err)
+	}
+	return fmt.Errorf("-o %s: %w", path, err)
 }
 
 // begin creates the file in a folder. Without a name it is gone however this process ends.

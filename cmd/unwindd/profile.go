@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
 			if err := cobra.ExactArgs(1)(cmd, args); err != nil || args[0] != "" {
 				return err
 			}
-			return errors.New("RECORDING has no name")
+			return errors.New("profile: RECORDING has no name")
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, strings.Join(args, "")) },
 	}
@@ -124,7 +125,7 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 	if err := f.checkFlags(cmd); err != nil {
 		return err
 	}
-	if err := f.check(); err != nil {
+	if err := cmp.Or(f.check(), checkFile("disassembler", f.program), checkFile("kallsyms", f.kallsyms)); err != nil {
 		return err
 	}
 	var listener net.Listener

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,12 +119,18 @@ func (f *stackFlags) checkFlags(flags *pflag.FlagSet) error {
 	if flags.Changed("disassembler") && f.program != "" && f.job.Code == 0 {
 		return usageError{fmt.Errorf("--disassembler %s: expected --code N too", f.program)}
 	}
+	if err := cmp.Or(checkFile("gpu-core", f.gpuCore), checkFile("disassembler", f.program)); err != nil {
+		return err
+	}
 	return f.check()
 }
 
 func (f *stackFlags) run(cmd *cobra.Command, args []string) error {
 	if err := f.checkFlags(cmd.Flags()); err != nil {
 		return err
+	}
+	if len(args) == 1 && args[0] == "help" && !isThere(args[0]) {
+		return usageError{errors.New("stack: expected TARGET, found the word help")}
 	}
 	targets, err := f.targets(args)
 	if err != nil || len(targets) == 0 {

@@ -119,9 +119,11 @@ func (f *symbolizeFlags) run(args []string) error {
 		s.Tool, s.Object, s.Inlines, s.Output = "unwindd", f.object, !f.noInlines, output
 		s.Hex, s.AdjustVMA = output.Style == symbolize.StyleAddr2line, adjust
 		s.IR, s.Log, s.Refuse = true, f.log(), f.refuse()
-		err := s.Run(w, args, os.Stdin)
+		if err := s.Run(w, args, os.Stdin); err != nil {
+			return f.explained(err)
+		}
 		f.hint(s, args)
-		return err
+		return nil
 	})
 }
 

@@ -70,7 +70,7 @@ func TestPageSaysWhatTheTextSays(t *testing.T) {
 		set        func(*enginetest.Ask)
 	}{
 		{"waves", mixedExample, func(a *enginetest.Ask) { a.Stack.Locals, a.Stack.Registers = true, true }},
-		{"a core", crashExample + ".core", func(a *enginetest.Ask) { a.Stack.Locals, a.Stack.Source, a.Stack.Code = true, 5, 6 }},
+		{"a core", crashExample + ".core", func(a *enginetest.Ask) { a.Stack.Locals, a.Stack.Source, a.Stack.Code = true, new(uint32(5)), 6 }},
 		{"a core, unfolded", crashExample + ".core", func(a *enginetest.Ask) { a.Stack.NoFold, a.Stack.NoInlines = true, true }},
 		{"recursions", recursions, func(*enginetest.Ask) {}},
 		{"recursions, unfolded", recursions, unfolded},

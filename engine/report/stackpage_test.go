@@ -47,7 +47,7 @@ func hostileReport() *given {
 	v := trace.Value{Name: hostile, Type: hostile, Text: hostile, HasText: true, Status: trace.ValueOK, Children: []trace.Value{
 		{Name: hostile, Type: hostile, Text: hostile, HasText: true, Children: []trace.Value{{Role: trace.ValueRole(hostile), Text: hostile, HasText: true}}}}}
 	g.Head = Head{
-		Target: Target{Kind: hostile, Path: hostile, Problems: []string{hostile}, Crash: &Crash{Name: hostile, Assertion: hostile},
+		Target: Target{Kind: hostile, Path: hostile, Problems: []string{hostile}, Hints: []Hint{{Module: hostile, BuildID: hostile, Needs: Need(hostile), Text: hostile}}, Crash: &Crash{Name: hostile, Assertion: hostile},
 			Agents: []Agent{{hostile, hostile}}, Dispatches: []Dispatch{{ID: hostile, Queue: hostile, Kernel: hostile}}},
 		Modules: []Module{{Path: hostile, DebugFile: hostile, DebugInfo: hostile, Problem: hostile}},
 		facts: &trace.Facts{
@@ -146,6 +146,27 @@ func TestPageOfManyThreadsIsSmallAndOpensSoon(t *testing.T) {
 	}
 	if page := stackPageOf(t, alike); len(page) > 200<<10 {
 		t.Errorf("threads that are alike take %d bytes", len(page))
+	}
+}
+
+// TestPageHasFullNamesBesideShortOnes: a key shows them, the search finds what is in them, and the
+// copied text keeps the short ones.
+func TestPageHasFullNamesBesideShortOnes(t *testing.T) {
+	b, _ := browsed(t, stackPageOf(t, differentStacks(1, 2)))
+	const full, short = "std::__invoke_impl<void, worker(int, queue*), int, queue*>", "std::__invoke_impl<...>"
+	var got []any
+	const read = `(n => [n.title, n.textContent, getComputedStyle(n, '::after').content, document.querySelector('#full').hidden])(document.querySelector('.r .n'))`
+	if b.Eval(&got, read); fmt.Sprint(got) != fmt.Sprint([]any{full, short, "none", false}) {
+		t.Errorf("%q", got)
+	}
+	b.Press("f")
+	if b.Eval(&got, read); fmt.Sprint(got) != fmt.Sprint([]any{full, short, `"` + full + `"`, false}) {
+		t.Errorf("f: %q", got)
+	}
+	var found string
+	b.Eval(&found, `(f => { f.value = 'WORKER(INT'; f.dispatchEvent(new Event('input')); return new Promise(done => setTimeout(() => done(document.querySelector('#found').textContent), 100)); })(document.querySelector('#find'))`)
+	if found != "1 of 1 stack, 2 places" {
+		t.Errorf("%q is found", found)
 	}
 }
 

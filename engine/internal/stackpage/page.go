@@ -36,6 +36,7 @@ const (
 type Piece struct {
 	Kind Kind
 	Text string
+	Full string // the text that Text is short for; "" where it is not
 }
 
 // Line is a line of the text form, without its end.
@@ -45,10 +46,15 @@ type Line []Piece
 type About struct {
 	Name  string // the title of the page
 	Lines []Line // the first is the target, and why it was kept
+	Hints []Hint
 	Facts []Fact
 	// Globals are variables beside the stacks.
 	Globals []Variable
 }
+
+// Hint names something that the frames lack, and what would give it. All but Text is for programs
+// that read the page.
+type Hint struct{ Text, Needs, Module, BuildID string }
 
 // Fact is a fact about a process or a machine.
 type Fact struct{ Name, Value string }
@@ -60,7 +66,7 @@ type Stack struct {
 	IsCrashed bool
 	Outline   string // the innermost functions
 	About     []Line
-	Flag      string    // what the stack lacks, in a word or two
+	Flags     []string  // a word or two each
 	Kind      string    // of its threads: a title above the stacks of a kind
 	Threads   []Threads // with names, which Title does not have
 	Parts     []Part
@@ -179,6 +185,7 @@ type Modules struct {
 // End is the part below the stacks.
 type End struct {
 	Problems   []Line   // that were met since the head was written
+	Hints      []Hint   // which the head does not have
 	Sourceless []string // why there are no lines of source files
 	Modules    Modules
 }
