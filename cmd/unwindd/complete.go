@@ -121,16 +121,19 @@ func threadsOf(target string) []named {
 		return nil
 	}
 	defer e.Close()
-	t, err := e.Open(target)
-	if err != nil {
-		return nil
-	}
-	defer t.Close()
 	var list []named
-	for _, th := range t.Threads() {
-		if list = append(list, named{th.ID, th.Name}); len(list) == maxOffered {
-			break
+	_ = engine.Guard(func() error { // the file may be truncated meanwhile
+		t, err := e.Open(target)
+		if err != nil {
+			return err
 		}
-	}
+		defer t.Close()
+		for _, th := range t.Threads() {
+			if list = append(list, named{th.ID, th.Name}); len(list) == maxOffered {
+				break
+			}
+		}
+		return nil
+	})
 	return list
 }

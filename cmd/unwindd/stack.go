@@ -68,7 +68,7 @@ of a wave do in each frame.`,
   unwindd stack core --format json -o stacks.json
   unwindd stack cores/ --fail-on-crash
   unwindd stack core --locals --source 5 --format html -o report.html
-  unwindd stack core --format markdown | gh issue create --title 'A crash' --body-file -
+  unwindd stack core --format markdown | gh issue create -t 'A crash' -F -
   unwindd stack crash.dmp --format breakpad`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
