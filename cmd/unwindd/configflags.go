@@ -39,7 +39,7 @@ func tableFlags(table string) *pflag.FlagSet {
 	cmd, _, _ := newRoot().Find([]string{table})
 	for _, set := range []*pflag.FlagSet{cmd.LocalFlags(), cmd.InheritedFlags()} {
 		set.VisitAll(func(f *pflag.Flag) {
-			if _, isNone := f.Annotations[onlyOnCommandLine]; !isNone {
+			if _, isNone := f.Annotations[onlyOnCommandLine]; !isNone && !f.Hidden {
 				all.AddFlag(f)
 			}
 		})
@@ -190,7 +190,7 @@ func (g *globals) applySettings(cmd *cobra.Command) error {
 	maps.Copy(values, s.flags[table])
 	for name, texts := range values {
 		flag := cmd.Flags().Lookup(name)
-		if flag == nil || flag.Changed { // a worker has no fleet to hand over to
+		if flag == nil || isOnCommandLine(cmd.Flags(), flag) { // a worker has no fleet to hand over to
 			continue
 		}
 		for _, text := range texts {
@@ -203,6 +203,16 @@ func (g *globals) applySettings(cmd *cobra.Command) error {
 	}
 	slices.Sort(g.applied)
 	return nil
+}
+
+// isOnCommandLine reports whether the command line sets a flag, by whichever of its names.
+func isOnCommandLine(flags *pflag.FlagSet, flag *pflag.Flag) bool {
+	isSet := flag.Changed
+	flags.Visit(func(f *pflag.Flag) {
+		other, ok := f.Value.(*otherName)
+		isSet = isSet || ok && other.here == flag.Name
+	})
+	return isSet
 }
 
 // hasOneOf reports whether a command has one of the flags of a table.
