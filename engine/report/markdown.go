@@ -52,7 +52,7 @@ type markdown struct {
 	written strings.Builder // by text
 	out     strings.Builder
 	most    int
-	failed  string // the program's own function at which the crashed thread failed, and its line
+	failed  string // the innermost function of the program itself, and its line
 }
 
 // ownPlace is the program's own function in the stack that was written last, and its line; ""
@@ -169,13 +169,8 @@ func (m *markdown) lines(write func()) []string {
 
 // title writes the program and the fact as a heading.
 func (m *markdown) title() {
-	target := &m.about.Target
 	parts := []string{codeSpan(path.Base(m.program()))}
-	deadlock := ""
-	if len(m.about.deadlocks) > 0 {
-		deadlock = "deadlock: " + m.about.deadlocks[0].String()
-	}
-	if what := cmp.Or(target.Fact, deadlock, m.about.why()); what != "" {
+	if what := m.what(); what != "" {
 		parts = append(parts, codeSpan(what))
 	}
 	line := "## " + strings.Join(parts, ": ") + "\n"
@@ -183,6 +178,18 @@ func (m *markdown) title() {
 		line = "## A crash\n"
 	}
 	m.out.WriteString(line)
+}
+
+// what is the event in one line: a deadlock before a signal that somebody sent to end it.
+func (m *markdown) what() string {
+	deadlock, fact := "", m.about.Target.Fact
+	if len(m.about.deadlocks) > 0 {
+		deadlock = "deadlock: " + m.about.deadlocks[0].String()
+	}
+	if c := m.about.Target.Crash; c != nil && c.Sender != nil {
+		return cmp.Or(deadlock, fact, m.about.why())
+	}
+	return cmp.Or(fact, deadlock, m.about.why())
 }
 
 // program is the path of the program, or of the target.
@@ -214,7 +221,7 @@ func (m *markdown) table(s *Stacks, groups []*group) string {
 	var b strings.Builder
 	b.WriteString("| | |\n|---|---|\n")
 	for _, row := range [][2]string{
-		{"Program", m.program()}, {"Signal", signal}, {"Failed in", m.failed}, {"Crashed thread", thread}, {"Time", process.Time},
+		{"Program", m.program()}, {"Signal", signal}, {"First own frame", m.failed}, {"Crashed thread", thread}, {"Time", process.Time},
 		{"Kernel", process.Kernel}, {"Target", inWords(target.Kind, path.Base(target.Path))}, {"Signature", signature},
 	} {
 		if row[1] != "" {

@@ -10,6 +10,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -137,15 +138,17 @@ const maxMessageText = 4 << 10
 
 // result makes the result of a call.
 func (a *answer) result() (*mcp.CallToolResult, error) {
-	value, err := json.Marshal(a.value)
-	if err != nil {
+	var value bytes.Buffer
+	e := json.NewEncoder(&value)
+	e.SetEscapeHTML(false) // names have < and >
+	if err := e.Encode(a.value); err != nil {
 		return nil, err
 	}
 	text := a.text
 	if text == "" {
-		text = string(value)
+		text = strings.TrimSuffix(value.String(), "\n")
 	}
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, StructuredContent: json.RawMessage(value)}, nil
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, StructuredContent: json.RawMessage(value.Bytes())}, nil
 }
 
 // call answers a call within the server's time. What does not end by then goes on until it
