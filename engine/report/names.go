@@ -3,9 +3,8 @@
 package report
 
 import (
-	"cmp"
-
 	"github.com/unwindd/unwindd/engine/internal/funcname"
+	"github.com/unwindd/unwindd/engine/internal/signature"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/escape"
 )
@@ -26,17 +25,30 @@ type names struct {
 
 // of returns the name of a function; ?? where it has none.
 func (n names) of(s *trace.Symbol) string {
-	name := cmp.Or(s.Function, "??")
-	if n.isFull {
-		return name
+	switch {
+	case s.Function == "":
+		return "??"
+	case n.isFull:
+		return s.Function
 	}
-	return funcname.Fit(escape.Text(shortOf(s)), n.most)
+	return funcname.Fit(escape.Text(funcname.Of(s)), n.most)
 }
 
-// shortOf returns the name of a function for people; see funcname.Short.
-func shortOf(s *trace.Symbol) string {
-	if s.IsDecoded {
-		return cmp.Or(s.Function, "??")
+// readStack finds the frames of a stack that readers look for. caught is the crash that a handler
+// caught before; nil: there was none.
+func readStack(s *trace.Stack, caught *trace.CaughtCrash) *signature.Reading {
+	first := 0
+	if caught != nil && caught.Thread == s.Thread.ID {
+		first = min(len(caught.Inside), len(s.Frames))
 	}
-	return cmp.Or(funcname.Short(s.Function, s.LinkageName, s.File), "??")
+	return signature.Read(s, first)
+}
+
+// ownIndex returns the index, in a report, of the program's own function that is the innermost
+// one; -1: there is none.
+func ownIndex(s *trace.Stack, r *signature.Reading) int {
+	if !r.HasOwn {
+		return -1
+	}
+	return countLines(s.Frames[:r.Own]) + r.Level
 }

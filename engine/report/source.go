@@ -21,10 +21,16 @@ const tabWidth = 8
 // sourceLines writes the lines around a function's line at a frame. Why they may be wrong is
 // written once, and why there are none at the end, by noSource.
 func (t *text) sourceLines(f *trace.Frame, s *trace.Symbol) {
-	if t.source == nil || s.Line < 1 || s.File == "" {
+	if t.source == nil || s.Line < 1 || s.File == "" || t.ownOnly && (s != t.own || f != t.ownFrame) {
 		return
 	}
 	l, err := t.source(f, s)
+	if t.ownOnly {
+		t.ownShown = true
+		if err != nil || l.Warning != "" {
+			return // it was not requested: a line that may be wrong is not shown
+		}
+	}
 	if err != nil {
 		if t.isNew(err.Error()) {
 			t.sourceless = append(t.sourceless, err.Error())

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/funcname"
 	"github.com/unwindd/unwindd/engine/internal/value"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
@@ -27,7 +28,7 @@ const maxDeferred = 4 << 20
 func (s *Stacks) WriteJSON(w io.Writer) error {
 	version := fmt.Sprintf(" \"version\": %d,\n", StackVersion)
 	return writeDeferred(w, version, func(w io.Writer) error {
-		j := &stackJSON{indented: indented{output: newOutput(w)}, space: s.space, hasLocals: s.hasLocals, source: s.source, codes: s.code, signature: s.Signature}
+		j := &stackJSON{indented: indented{output: newOutput(w)}, space: s.space, hasLocals: s.hasLocals, source: s.source, codes: s.code, signature: s.Signature, caught: s.FirstCrash}
 		j.depth = 1
 		j.open("[")
 		for stack := range s.withCode() {
@@ -242,6 +243,7 @@ type stackJSON struct {
 	source    sourceOf
 	codes     *frameCodes
 	signature func(*trace.Thread) *trace.Signature // nil: none has one
+	caught    *trace.CaughtCrash                   // see Stacks.FirstCrash
 	index     int                                  // of the frame that is written next
 
 	leftOut []LeftOut // of the thread that is written
@@ -265,6 +267,11 @@ func (j *stackJSON) thread(s *trace.Stack) {
 	j.wait(s.Wait)
 	j.goroutine(th)
 	j.signatureOf(th)
+	if th.Crashed {
+		if own := ownIndex(s, readStack(s, j.caught)); own >= 0 {
+			j.numberMember("first_own_frame", own)
+		}
+	}
 	j.member("frames")
 	j.open("[")
 	j.index, j.leftOut, j.cycles = 0, j.leftOut[:0], j.cycles[:0]
@@ -498,7 +505,7 @@ func (j *stackJSON) place(thread *trace.Thread, id, space string, f *trace.Frame
 // function writes the names of a function.
 func (j *stackJSON) function(s *trace.Symbol) {
 	j.textMember("function", s.Function)
-	if short := shortOf(s); s.Function != "" && short != s.Function {
+	if short := funcname.Of(s); short != s.Function {
 		j.stringMember("short_name", short)
 	}
 	j.textMember("linkage_name", s.LinkageName)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/signature"
 	"github.com/unwindd/unwindd/engine/internal/stackpage"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/escape"
@@ -60,6 +61,10 @@ type pageText struct {
 	values  int  // parts of variables that may still be written
 	isTold  bool // the hints were written
 
+	isOwnShown bool
+	// ownCall is the program's own function in which it failed; nil: it is not known.
+	ownCall *trace.Symbol
+
 	deadlocked map[string]bool // IDs of threads
 }
 
@@ -72,7 +77,7 @@ func newPageText(s *Stacks, o TextOptions) *pageText {
 	}
 	p.text = text{
 		framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, detail: withDebugInfo, names: names{o.FullNames, pageName}, paint: piecePaint(),
-		space: s.space, source: s.source, codes: s.code,
+		space: s.space, source: s.source, codes: s.code, caught: s.FirstCrash, ownOnly: s.OwnSourceOnly,
 	}
 	p.Printer = NewPrinter(&p.written)
 	return p
@@ -152,13 +157,17 @@ func (p *pageText) stack(g *group) *stackpage.Stack {
 	out.Kind = threadKinds[g.kind()]
 	out.Flags = p.flags(g)
 	width := indexWidth(first)
-	p.thread = first.Thread
+	p.read(first)
+	p.ownCall = nil
+	if r := p.reading; r.HasOwn && first.Thread.Crashed && !p.isOwnShown {
+		p.ownCall, p.isOwnShown = &first.Frames[r.Own].Symbols[r.Level], true
+	}
 	own, next := p.chain(first.Frames, &first.Gap, 0, width)
 	out.Parts = append(out.Parts, stackpage.Part{Frames: own, End: p.take(func() { p.text.end(g, 0) })})
 	for i := range first.Launchers {
 		l := &first.Launchers[i]
 		part := stackpage.Part{Launch: p.take(func() { p.launch(l) })}
-		p.thread = l.Thread
+		p.thread, p.reading = l.Thread, &signature.Reading{}
 		part.Frames, next = p.chain(l.Frames, &l.Gap, next, width)
 		part.End = p.take(func() { p.text.end(g, i+1) })
 		out.Parts = append(out.Parts, part)
@@ -284,6 +293,7 @@ func (p *pageText) chain(frames []trace.Frame, gap *trace.Gap, index, width int)
 	c := chain{
 		isWhole: p.noFold,
 		names:   p.names,
+		rows:    p.reading.Rows,
 		frames: func(frames []trace.Frame, index int) int {
 			shown, next := p.frames(frames, index, width)
 			list = append(list, shown...)
@@ -292,6 +302,9 @@ func (p *pageText) chain(frames []trace.Frame, gap *trace.Gap, index, width int)
 		note: func(text string) {
 			line := p.takeLine(func() { p.printf("  %s\n", p.paint.faint(text)) })
 			list = append(list, stackpage.Frame{Note: line})
+		},
+		behind: func(frames []trace.Frame, index int) {
+			list[len(list)-1].Folded, _ = p.frames(frames, index, width)
 		},
 	}
 	return list, c.write(frames, gap, index)
@@ -328,7 +341,7 @@ func (p *pageText) tailCallers(list []stackpage.Frame, f *trace.Frame, index, wi
 // call is a function at a frame, with its line of the text.
 func (p *pageText) call(f *trace.Frame, s *trace.Symbol, line stackpage.Line) stackpage.Call {
 	withFullName(line, s)
-	c := stackpage.Call{Line: p.withAddress(line), FoundBy: escape.Text(string(f.FoundBy)), IsGuess: f.FoundBy.IsGuess() || f.RestsOnGuess}
+	c := stackpage.Call{Line: p.withAddress(line), IsOwn: s == p.ownCall, FoundBy: escape.Text(string(f.FoundBy)), IsGuess: f.FoundBy.IsGuess() || f.RestsOnGuess}
 	switch {
 	case f.FoundBy.IsGuess():
 		c.FoundBy = "guess: " + c.FoundBy

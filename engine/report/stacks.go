@@ -32,6 +32,9 @@ type Stacks struct {
 	// Signature returns the key by which the crash of a thread is grouped, in JSON; nil, and
 	// its result, where there is none.
 	Signature func(*trace.Thread) *trace.Signature
+	// OwnSourceOnly means that of source lines only those at the program's own function are
+	// written, of the crashed thread that comes first, and only if they are certain.
+	OwnSourceOnly bool
 	// Globals are variables that were requested by name: they stand beside the stacks.
 	Globals []Global
 }
@@ -183,7 +186,7 @@ func executableOf(p *trace.Process, modules []*trace.Module) string {
 // that only walking shows stand at the end.
 func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
 	b := NewPrinter(w)
-	t := &text{Printer: b, framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, detail: headDetail(o.Verbose), names: names{o.FullNames, textName}, paint: newPaint(o.Color), space: s.space, source: s.source, codes: s.code}
+	t := &text{Printer: b, framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, detail: headDetail(o.Verbose), names: names{o.FullNames, textName}, paint: newPaint(o.Color), space: s.space, source: s.source, codes: s.code, caught: s.FirstCrash, ownOnly: s.OwnSourceOnly}
 	if o.NoFold {
 		t.oneByOne(s)
 	} else {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/signature"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
@@ -40,6 +41,14 @@ type text struct {
 	source     sourceOf
 	codes      *frameCodes
 	names      names
+	caught     *trace.CaughtCrash // see Stacks.FirstCrash
+	reading    *signature.Reading // of the stack that is written
+	ownOnly    bool               // of source lines only the program's own one is written
+	ownShown   bool
+	// own is the program's own function at which the crashed thread failed, and ownFrame its
+	// frame; nil: it is not to be written with its line.
+	own        *trace.Symbol
+	ownFrame   *trace.Frame
 	thread     *trace.Thread   // whose frames are written; nil: a launcher that is not in the target
 	mentioned  map[string]bool // sentences about source files that were written
 	sourceless []string        // why there are no lines of source files, for each once
@@ -107,15 +116,25 @@ func (t *text) group(g *group) {
 	t.waits(g.threads)
 	first := g.first
 	width := indexWidth(first)
-	t.thread = first.Thread
+	t.read(first)
 	next := t.chain(first.Frames, &first.Gap, 0, width)
 	t.end(g, 0)
 	for i := range first.Launchers {
 		l := &first.Launchers[i]
 		t.launch(l)
-		t.thread = l.Thread
+		t.thread, t.reading = l.Thread, &signature.Reading{}
 		next = t.chain(l.Frames, &l.Gap, next, width)
 		t.end(g, i+1)
+	}
+}
+
+// read prepares to write the frames of a stack.
+func (t *text) read(s *trace.Stack) {
+	t.thread, t.reading = s.Thread, readStack(s, t.caught)
+	t.own = nil
+	if r := t.reading; r.HasOwn && s.Thread.Crashed && !t.ownShown {
+		t.own = &s.Frames[r.Own].Symbols[r.Level]
+		t.ownFrame = &s.Frames[r.Own]
 	}
 }
 
@@ -324,6 +343,7 @@ func (t *text) chain(frames []trace.Frame, gap *trace.Gap, index, width int) (ne
 	c := chain{
 		isWhole: t.noFold,
 		names:   t.names,
+		rows:    t.reading.Rows,
 		frames:  func(frames []trace.Frame, index int) int { return t.frames(frames, index, width) },
 		note:    func(text string) { t.printf("  %s\n", t.faint(text)) },
 	}

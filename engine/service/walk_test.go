@@ -328,7 +328,7 @@ func TestWalksAreThoseOfThisProcess(t *testing.T) {
 			"no thread":         func(j *job.Stack) { j.Thread = "nobody" },
 			"few frames":        func(j *job.Stack) { j.MaxFrames = new(uint32(3)) },
 			"no inlined frames": func(j *job.Stack) { j.NoInlines = true },
-			"goroutines":        func(j *job.Stack) { j.Goroutines = true },
+			"goroutines":        func(j *job.Stack) { j.Goroutines = new(true) },
 			"a variable":        func(j *job.Stack) { j.Globals = []string{"total"} },
 		} {
 			sameWalk(t, c, path, what, set)

@@ -7,6 +7,8 @@ package funcname
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 const (
@@ -19,6 +21,14 @@ const (
 	// dFile ends the names of D's source files, dMangled begins its linkage names.
 	dFile, dMangled = ".d", "_D"
 )
+
+// Of returns the name of a function for people; see Short. It is "" where it has none.
+func Of(s *trace.Symbol) string {
+	if s.IsDecoded {
+		return s.Function
+	}
+	return Short(s.Function, s.LinkageName, s.File)
+}
 
 // Short returns the name of a function for people: without result type, parameters, the inline
 // namespaces of libraries and hashes, and with <...> for arguments. Names of C, Ada, Fortran and
@@ -203,8 +213,8 @@ func Fit(name string, most int) string {
 	if utf8.RuneCountInString(name) <= most {
 		return name
 	}
-	if short := bareTypes(name); short != name {
-		if name = short; utf8.RuneCountInString(name) <= most {
+	for _, shorten := range []func(string) string{bareTypes, noArguments} {
+		if name = shorten(name); utf8.RuneCountInString(name) <= most {
 			return name
 		}
 	}
@@ -288,6 +298,16 @@ func bareTypes(name string) string {
 		return name
 	}
 	return "<" + bareType(implementer) + " as " + bareType(trait) + ">" + name[end:]
+}
+
+// noArguments returns a path of Rust that begins with <A as B> without the arguments of A and B.
+func noArguments(name string) string {
+	if !strings.HasPrefix(name, "<") {
+		return name
+	}
+	var g Groups
+	end := g.End(name, 0)
+	return strings.ReplaceAll(name[:end], folded, "") + name[end:]
 }
 
 // bareType returns the last part of a type's path, with the marks before it.

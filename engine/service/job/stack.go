@@ -109,6 +109,9 @@ func (s *Stack) limits() trace.ValueLimits {
 // Engine returns the options of an engine with changes that the stacks need.
 func (s *Stack) Engine(o engine.Options) engine.Options {
 	o.MaxFrames, o.NoInlines, o.Registers, o.SourceLines = s.frames(), s.NoInlines, s.Registers, int(s.GetSource())
+	if s.readsOwnSource() {
+		o.SourceLines = 1
+	}
 	o.Lanes = s.Lanes || s.Lane != nil || s.Format == "json" || s.Format == "html"
 	o.Locals = nil
 	if s.Locals {
@@ -117,6 +120,12 @@ func (s *Stack) Engine(o engine.Options) engine.Options {
 	}
 	return o
 }
+
+// isForPeople reports whether the stacks are written for people, and not for programs.
+func (s *Stack) isForPeople() bool { return s.Format == "text" || s.Format == "html" }
+
+// readsOwnSource reports whether the source line is written at which the program failed.
+func (s *Stack) readsOwnSource() bool { return s.Source == nil && s.isForPeople() }
 
 // Stacks are the requested stacks of a target. Close closes the files that were opened for
 // them, but not the target.
@@ -141,10 +150,12 @@ func (s *Stack) Of(ctx context.Context, t *engine.Target) (*Stacks, error) {
 
 // fill sets the stacks, or the signature.
 func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
-	if p.GetGoroutines() {
+	if p.GetGoroutines() || p.showsGoroutines(t) {
 		all := t.WithGoroutines(ctx)
 		p.ends = append(p.ends, func() { _ = all.Close() })
-		t = all
+		if p.GetGoroutines() || len(all.Threads()) > len(t.Threads()) {
+			t = all
+		}
 	}
 	if p.Signature {
 		return p.sign(ctx, t)
@@ -178,10 +189,17 @@ func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 	}
 	p.stacks.Fact, p.stacks.FirstCrash, p.stacks.Signature = known, first, signed.signature
 	p.stacks.Deadlocks = t.Deadlocks(ctx)
+	p.stacks.OwnSourceOnly = p.readsOwnSource()
 	if p.Code > 0 {
 		p.stacks.ShowCode(ctx, t.CodeReader(int(p.Code)))
 	}
 	return nil
+}
+
+// showsGoroutines reports whether the goroutines of a target are written, though nothing was
+// said about them: it is a Go program that crashed.
+func (s *Stack) showsGoroutines(t *engine.Target) bool {
+	return s.Goroutines == nil && !s.Signature && s.isForPeople() && t.Info().Kind != trace.LiveProcess && t.Crashed() != nil && t.HasGo()
 }
 
 // Target returns the target whose stacks are written: the caller's, or one with its goroutines
@@ -262,7 +280,7 @@ func (s *Stack) selected(t *engine.Target) ([]*trace.Thread, error) {
 		}
 		return list, nil
 	}
-	if s.Thread == "" && s.NoFold && (s.Format == "text" || s.Format == "html") {
+	if s.Thread == "" && s.NoFold && s.isForPeople() {
 		list := slices.Clone(t.Threads())
 		slices.SortStableFunc(list, func(a, b *trace.Thread) int { return cmp.Compare(isLast(a), isLast(b)) })
 		return list, nil
