@@ -149,6 +149,46 @@ func TestPageOfManyThreadsIsSmallAndOpensSoon(t *testing.T) {
 	}
 }
 
+// abortedStack is a thread that ended itself far from the program's own function, with source.
+func abortedStack() *Stacks {
+	s := &trace.Stack{Thread: &trace.Thread{ID: "1", Crashed: true, Signal: 6}, Stopped: trace.Stopped{Reason: trace.StopOutermost}}
+	for i, name := range []string{
+		"__pthread_kill_implementation", "raise", "abort", "__gnu_cxx::__verbose_terminate_handler()", "__cxxabiv1::__terminate(void (*)())", "std::terminate()",
+		"__cxa_throw", "bank::pay(int)", "bank::run()", "main",
+	} {
+		s.Frames = append(s.Frames, trace.Frame{PC: uint64(0x1000 * (i + 1)), FoundBy: trace.ByCFI, Module: &libm.Module, Symbols: []trace.Symbol{{Function: name, File: "a.cc", Line: 15}}})
+	}
+	r := reportOf(s).report()
+	r.source = func(*trace.Frame, *trace.Symbol) (trace.SourceLines, error) {
+		return trace.SourceLines{First: 1, Text: make([]string, 30)}, nil
+	}
+	return r
+}
+
+// TestPageOpensAtTheProgramsOwnFrame: the machinery that ended the program is folded, and can be
+// opened; where it is not folded, the page is scrolled to the frame.
+func TestPageOpensAtTheProgramsOwnFrame(t *testing.T) {
+	for _, noFold := range []bool{false, true} {
+		var page bytes.Buffer
+		if err := abortedStack().WritePage(&page, TextOptions{NoFold: noFold}); err != nil {
+			t.Fatal(err)
+		}
+		b, url := browsed(t, page.String())
+		b.Resize(1280, 900)
+		b.Go(url)
+		var got struct {
+			Own         string
+			Top, Bottom float64
+			Folded      []int
+		}
+		b.Eval(&got, `(own => ({Own: own.querySelector('.n').textContent, Top: own.getBoundingClientRect().top, Bottom: own.getBoundingClientRect().bottom,
+			Folded: [...document.querySelectorAll('.folded > .x')].map(e => e.querySelectorAll('.r').length)}))(document.querySelector('.own'))`)
+		if got.Own != "bank::pay" || got.Top < 40 || got.Bottom > 900 || fmt.Sprint(got.Folded) != map[bool]string{false: "[7]", true: "[]"}[noFold] {
+			t.Errorf("not folded %v: %+v, expected the function bank::pay in the window, and 7 frames folded", noFold, got)
+		}
+	}
+}
+
 // TestPageHasFullNamesBesideShortOnes: a key shows them, the search finds what is in them, and the
 // copied text keeps the short ones.
 func TestPageHasFullNamesBesideShortOnes(t *testing.T) {

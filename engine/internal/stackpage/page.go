@@ -92,10 +92,12 @@ type Part struct {
 }
 
 // Frame is a frame: the calls that were inlined into it, innermost first, and then the
-// function itself. Where frames were omitted it is a Note instead, which describes them.
+// function itself. Where frames were omitted it is a Note instead, which describes them; Folded are
+// these frames, where they are on the page.
 type Frame struct {
-	Calls []Call
-	Note  Line
+	Calls  []Call
+	Note   Line
+	Folded []Frame
 }
 
 // HasInlined reports whether calls were inlined into the frame.
@@ -106,6 +108,7 @@ type Call struct {
 	Line      Line
 	IsInlined bool
 	IsGuess   bool
+	IsOwn     bool   // the program's own function in which it failed
 	Module    string // "" of an inlined call, as FoundBy: these are the frame's
 	FoundBy   string
 	Source    []Line

@@ -160,7 +160,7 @@
 
   // Keys move through what is seen: stacks, and the frames and variables of those that are open.
   const step = (by) => {
-    const rows = every('.s > summary, .s[open] .r, .s[open] .k summary, .under > summary').filter(isSeen);
+    const rows = every('.s > summary, .s[open] .r, .s[open] .folded > summary, .s[open] .k summary, .under > summary').filter(isSeen);
     let at = rows.indexOf(document.activeElement);
     if (at < 0) {
       at = by > 0 ? -1 : 0;
@@ -254,4 +254,10 @@
   addEventListener('afterprint', () => printed.splice(0).forEach((s) => { s.open = false; }));
 
   one('nav').hidden = false;
+
+  // The page opens where the program failed, unless it was somewhere else before.
+  const own = one('.own');
+  if (own && !location.hash && scrollY === 0 && own.getBoundingClientRect().bottom > innerHeight) {
+    own.scrollIntoView({ block: 'center' });
+  }
 })();
