@@ -135,6 +135,7 @@ func (p *pageText) stack(g *group) *stackpage.Stack {
 			p.identity(g)
 			p.creator(g)
 			p.stop(g.threads)
+			p.waits(g.threads)
 		}),
 	}
 	p.isBegun = true

@@ -55,7 +55,7 @@ func NewStacks(t *engine.Target, each iter.Seq[*trace.Stack]) *Stacks {
 	s.head = func(d headDetail) Head {
 		h := newHead(t, d)
 		h.Target.Fact, h.Target.FirstCrash = s.Fact, newFirstCrash(s.FirstCrash)
-		h.Target.Deadlocks, h.deadlocks = newDeadlocks(s.Deadlocks), s.Deadlocks
+		h.setDeadlocks(s.Deadlocks)
 		return h
 	}
 	if t.HasSource() {
