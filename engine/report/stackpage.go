@@ -146,6 +146,7 @@ func (p *pageText) stack(g *group) *stackpage.Stack {
 			p.creator(g)
 			p.waits(g.threads)
 			p.stop(g.threads)
+			p.waits(g.threads)
 		}),
 	}
 	p.isBegun = true
