@@ -33,6 +33,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/internal/disassembler"
+	"github.com/unwindd/unwindd/engine/internal/lock"
 	"github.com/unwindd/unwindd/engine/internal/source"
 	"github.com/unwindd/unwindd/engine/internal/target/elfcore"
 	"github.com/unwindd/unwindd/engine/internal/target/minidump"
@@ -417,6 +418,7 @@ func (e *Engine) attach(state target.Target, finder object.Finder) *Target {
 	t := &Target{process: e.shared.NewProcess(state, finder), engine: e}
 	t.addRegistered()
 	t.sources = sync.OnceValue(func() *source.Files { return source.New(&finder) })
+	t.locks = sync.OnceValue(func() *lock.Finder { return lock.NewFinder(t.process) })
 	e.mu.Lock()
 	e.targets[t] = struct{}{}
 	e.mu.Unlock()

@@ -46,6 +46,7 @@ var floors = []string{
 	"engine/internal/profile",
 	"engine/internal/goroutine",
 	"engine/internal/fact",      // what a crash was, in one line
+	"engine/internal/lock",      // what threads wait for
 	"engine/internal/signature", // by what crashes are grouped
 	"internal/wavecheck",        // what tests need: walks of executing waves
 	"engine/walk",

@@ -225,7 +225,7 @@ func (s *debugSearch) try(p place) *Object {
 		return nil
 	}
 	if s.object.mapping != nil && o.mapping.id.fileID == s.object.mapping.id.fileID {
-		s.tried = append(s.tried, Attempt{p.path(), "is the file itself", Absent})
+		s.tried = append(s.tried, Attempt{Path: p.path(), Reason: "is the file itself", Kind: Absent})
 	} else if a := s.unusable(o); a != nil {
 		a.Path = p.path()
 		if p.guess && !o.described() && len(o.Problems()) == 0 {

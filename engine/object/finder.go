@@ -95,7 +95,14 @@ type Attempt struct {
 	Path   string
 	Reason string
 	Kind   AttemptKind
+	// IsRemote is true where Path is on a server or in a store (Finder.Remote, Finder.Symbols),
+	// which was asked for it.
+	IsRemote bool
 }
+
+// NotThereLately is the Reason of an Attempt whose servers were not asked again, because none had
+// the file a short time ago.
+const NotThereLately = "no server had it a short time ago"
 
 // AttemptKind is the kind of the reason of an Attempt.
 type AttemptKind int
@@ -549,7 +556,7 @@ func (s *search) keepDebugOnly(p place) {
 	case o.DebugOnly() && o.HasID(s.want):
 		s.debugOnly = o
 	default:
-		s.tried = append(s.tried, Attempt{p.path(), cmp.Or(otherID(o.BuildID(), s.want), "is no debug file"), Mismatched})
+		s.tried = append(s.tried, Attempt{Path: p.path(), Reason: cmp.Or(otherID(o.BuildID(), s.want), "is no debug file"), Kind: Mismatched})
 		_ = o.Close()
 	}
 }
@@ -603,7 +610,7 @@ func (s *search) try(p place) *Object {
 		reason = "holds debug information only"
 		if s.debugOnly == nil && o.HasID(s.want) {
 			s.debugOnly = o
-			s.tried = append(s.tried, Attempt{p.path(), reason, Mismatched})
+			s.tried = append(s.tried, Attempt{Path: p.path(), Reason: reason, Kind: Mismatched})
 			return nil
 		}
 	case o.HasID(s.want):
@@ -620,7 +627,7 @@ func (s *search) try(p place) *Object {
 			return nil
 		}
 	}
-	s.tried = append(s.tried, Attempt{p.path(), reason, Mismatched})
+	s.tried = append(s.tried, Attempt{Path: p.path(), Reason: reason, Kind: Mismatched})
 	_ = o.Close()
 	return nil
 }
@@ -657,7 +664,7 @@ func newAttempt(p place, err error) Attempt {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		kind = Absent
 	}
-	return Attempt{p.path(), strings.TrimPrefix(short(err), p.path()+": "), kind}
+	return Attempt{Path: p.path(), Reason: strings.TrimPrefix(short(err), p.path()+": "), Kind: kind}
 }
 
 // found returns the result of a search that took o, or nil and then the unchecked file.
@@ -671,7 +678,7 @@ func (s *search) found(o *Object, problem string) Found {
 		}
 		problem += o.Path() + ": " + s.why
 	case s.unchecked != nil:
-		s.tried = append(s.tried, Attempt{s.unchecked.Path(), s.why, Mismatched})
+		s.tried = append(s.tried, Attempt{Path: s.unchecked.Path(), Reason: s.why, Kind: Mismatched})
 	}
 	return Found{Object: o, Path: o.Path(), Checked: checked, Problem: problem, Tried: s.tried}
 }

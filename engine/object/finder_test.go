@@ -516,7 +516,7 @@ func (r remote) Fetch(f RemoteFile) (string, []Attempt) {
 		return path, nil
 	}
 	r[key+" asked"] = ""
-	return "", []Attempt{{"http://remote/" + key, "not there", Absent}}
+	return "", []Attempt{{Path: "http://remote/" + key, Reason: "not there", Kind: Absent}}
 }
 
 // TestRemoteIsAskedLast: only for what has a build ID and was found nowhere.

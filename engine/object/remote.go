@@ -5,7 +5,9 @@ package object
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -68,15 +70,38 @@ func (f *Finder) fetch(kind RemoteKind, buildID []byte, name, source string) (pa
 // ask asks a Remote. Which servers it asks, and where it keeps files, concerns this machine.
 func (f *Finder) ask(r Remote, file RemoteFile) (path string, tried []Attempt) {
 	path, tried = r.Fetch(file)
+	for i := range tried {
+		tried[i].IsRemote = true
+	}
 	if !f.IsUnseen {
 		return path, tried
 	}
 	for _, a := range tried {
 		if a.Kind != Absent {
-			return path, []Attempt{{cmp.Or(file.Name, file.Source, "the file"), "a server that may have it does not give it", a.Kind}}
+			return path, []Attempt{{Path: cmp.Or(file.Name, file.Source, "the file"), Reason: "a server that may have it does not give it", Kind: a.Kind}}
 		}
 	}
 	return path, nil
+}
+
+// Answers returns the servers and stores among the places that were tried, each once with its answer:
+// "http://a.example: the server does not have it".
+func Answers(tried []Attempt) (list []string) {
+	for _, a := range tried {
+		if !a.IsRemote {
+			continue
+		}
+		answer := a.Path + ": " + a.Reason
+		if u, err := url.Parse(a.Path); a.Reason == NotThereLately {
+			answer = a.Reason
+		} else if err == nil && u.Host != "" {
+			answer = u.Scheme + "://" + u.Host + ": " + a.Reason
+		}
+		if !slices.Contains(list, answer) {
+			list = append(list, answer)
+		}
+	}
+	return list
 }
 
 // SymbolFiles yields paths of Breakpad symbol files that may belong to a build, until yield returns
@@ -169,7 +194,7 @@ func (s *search) tryAny(p place) *Object {
 		return nil
 	}
 	if reason := otherID(o.BuildID(), s.want); reason != "" {
-		s.tried = append(s.tried, Attempt{p.path(), reason, Mismatched})
+		s.tried = append(s.tried, Attempt{Path: p.path(), Reason: reason, Kind: Mismatched})
 		_ = o.Close()
 		return nil
 	}

@@ -20,6 +20,8 @@ type Profile struct {
 	// Jobs is the number of goroutines that make the text of samples; 0: one for each CPU.
 	// The output does not depend on it.
 	Jobs int
+	// NoSymbols means that no symbols were requested: then no hint says that they are missing.
+	NoSymbols bool
 
 	p      *trace.Profile
 	values []profileValue

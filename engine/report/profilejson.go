@@ -17,6 +17,7 @@ type profileTarget struct {
 	Path     string   `json:"path"`
 	Lost     uint64   `json:"lost"`
 	Problems []string `json:"problems"`
+	Hints    []Hint   `json:"hints,omitempty"`
 }
 
 type profileEventJSON struct {
@@ -62,7 +63,7 @@ type profileModuleJSON struct {
 
 // writeTargetJSON begins a JSON value with its member target.
 func (r *Profile) writeTargetJSON(b output) error {
-	t := profileTarget{r.p.Path, r.p.Lost, r.p.Problems}
+	t := profileTarget{r.p.Path, r.p.Lost, r.p.Problems, r.hints()}
 	if t.Problems == nil {
 		t.Problems = []string{}
 	}

@@ -20,9 +20,8 @@ const maxSummary = 5
 // SummaryOptions are the options of a summary.
 type SummaryOptions struct {
 	Color bool
-	// NoSymbols means that no symbols were requested: then modules without any are not
-	// listed.
-	NoSymbols bool
+	// Verbose lists all hints.
+	Verbose bool
 }
 
 // WriteSummary summarizes the quality of the profile in a few lines: samples, how their
@@ -36,7 +35,7 @@ func (r *Profile) WriteSummary(w io.Writer, o SummaryOptions) error {
 	t.samples()
 	t.frames()
 	t.stops()
-	if !o.NoSymbols {
+	if !r.NoSymbols {
 		t.unnamed()
 	}
 	problems := slices.Clone(r.p.Problems)
@@ -51,6 +50,9 @@ func (r *Profile) WriteSummary(w io.Writer, o SummaryOptions) error {
 			break
 		}
 		t.printf("%s %s\n", t.warn("problem:"), p)
+	}
+	for _, line := range hintLines(r.hints(), o.Verbose) {
+		t.printf("%s %s\n", t.warn("hint:"), line)
 	}
 	return b.Flush()
 }
@@ -111,7 +113,7 @@ func (t *summary) samples() {
 	if len(parts) > maxSummary {
 		parts = append(parts[:maxSummary], fmt.Sprintf("%d events more", len(parts)-maxSummary))
 	}
-	t.printf("%s %s", t.header(t.r.p.Path+":"), plural(int(t.count), "sample", "samples"))
+	t.printf("%s %s", t.header(t.r.subject()+":"), plural(int(t.count), "sample", "samples"))
 	if len(threads) > 0 {
 		t.printf(" of %s in %s", plural(len(threads), "thread", "threads"), plural(len(processes), "process", "processes"))
 	}

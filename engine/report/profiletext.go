@@ -40,7 +40,7 @@ func (r *Profile) WriteText(w io.Writer, o TextOptions) error {
 		t.event(v)
 	}
 	if first {
-		t.printf("%s: no samples\n", r.p.Path)
+		t.printf("%s: no samples\n", r.subject())
 	}
 	t.kernels()
 	return b.Flush()
@@ -105,7 +105,7 @@ func (t *profileText) name(f *profileFunction) string {
 func (t *profileText) event(v *profileValue) {
 	c := t.count(v)
 	a := newAmounts(c.total, v.unit)
-	t.printf("%s\n", t.header(fmt.Sprintf("%s: %s, %s, %s", t.r.p.Path, v.name, plural(c.samples, "sample", "samples"), a.text(c.total))))
+	t.printf("%s\n", t.header(fmt.Sprintf("%s: %s, %s, %s", t.r.subject(), v.name, plural(c.samples, "sample", "samples"), a.text(c.total))))
 	if c.total == 0 {
 		return
 	}

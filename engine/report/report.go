@@ -42,8 +42,13 @@ type Target struct {
 	Fact         string `json:"fact,omitempty"` // the event in one line; not of newHead
 	// FirstCrash is the crash that a signal handler caught; not of newHead.
 	FirstCrash *FirstCrash `json:"first_crash,omitempty"`
-	Process    *Process    `json:"process,omitempty"` // nil where nothing is known
-	Problems   []string    `json:"problems"`
+	// Deadlocks are lists of the IDs of threads, each of which waits for the next one, and
+	// the last one for the first; not of newHead.
+	Deadlocks [][]string `json:"deadlocks,omitempty"`
+	Process   *Process   `json:"process,omitempty"` // nil where nothing is known
+	Problems  []string   `json:"problems"`
+	// Hints name what the frames lack and the flag or server that would give it, the most important first.
+	Hints []Hint `json:"hints,omitempty"`
 	// Agents, Queues and Dispatches are the devices that executed threads, and their work;
 	// nil for a target without such.
 	Agents     []Agent    `json:"agents,omitempty"`
@@ -155,6 +160,7 @@ type Thread struct {
 	Stop       *Stop   `json:"stop,omitempty"`        // why the thread stopped; nil where nothing is known
 	Wave       *Wave   `json:"wave,omitempty"`        // of a wave
 	LaunchedBy *Launch `json:"launched_by,omitempty"` // nil where nothing is known
+	WaitsFor   *Wait   `json:"waits_for,omitempty"`   // nil where nothing is known
 	// Executes is the ID of the goroutine that a thread of the operating system executes,
 	// Goroutine describes a thread that is one.
 	Executes  string     `json:"executes,omitempty"`
@@ -192,6 +198,17 @@ type Stop struct {
 	PCExact *bool   `json:"pc_exact,omitempty"` // whether the PC is that of the instruction that stopped it
 	// Details are the machine's own facts, in its own words.
 	Details []string `json:"details,omitempty"`
+}
+
+// Wait is the object that a blocked thread waits for.
+type Wait struct {
+	Kind    string `json:"kind"` // mutex, rwlock, condition, thread, semaphore, barrier or futex
+	Address string `json:"address,omitempty"`
+	Name    string `json:"name,omitempty"`    // the variable at the address
+	Owner   string `json:"owner,omitempty"`   // the ID of the thread that holds it, or that ends
+	Readers int    `json:"readers,omitempty"` // how many threads have a read-write lock for reading
+	Timed   bool   `json:"timed,omitempty"`   // the wait ends at a given time
+	Why     string `json:"why,omitempty"`     // the owner is not known, for people
 }
 
 // Wave is the identity of a wave of an accelerator.

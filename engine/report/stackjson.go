@@ -264,6 +264,7 @@ func (j *stackJSON) thread(s *trace.Stack) {
 	j.stop(th.Stop)
 	j.wave(th.Wave)
 	j.launch(s)
+	j.wait(s.Wait)
 	j.goroutine(th)
 	j.signatureOf(th)
 	if th.Crashed {
@@ -407,6 +408,28 @@ func (j *stackJSON) launch(s *trace.Stack) {
 		j.numberMember("frame", countAll(s.Frames, &s.Gap))
 	}
 	j.close("}")
+}
+
+// wait writes what the thread waits for.
+func (j *stackJSON) wait(w *trace.Wait) {
+	if w == nil {
+		return
+	}
+	j.object("waits_for", func() {
+		j.stringMember("kind", w.Kind)
+		if w.HasAddress {
+			j.hexMember("address", w.Address)
+		}
+		j.textMember("name", w.Name)
+		if w.Owner != nil {
+			j.stringMember("owner", w.Owner.ID)
+		}
+		if w.Readers > 0 {
+			j.numberMember("readers", w.Readers)
+		}
+		j.trueMember("timed", w.IsTimed)
+		j.textMember("why", w.Why)
+	})
 }
 
 // frame writes the calls inlined into a frame, innermost first, the frame itself, and its

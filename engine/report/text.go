@@ -33,6 +33,7 @@ type text struct {
 	about      Head
 	modulesOf  map[int]*Module // of about, by ID
 	framed     map[int]bool    // modules that a frame is in, by ID
+	detail     headDetail      // of about
 	isVerbose  bool            // variables with their types
 	hasOneLane bool
 	noFold     bool // each frame of a recursion
@@ -46,10 +47,11 @@ type text struct {
 	ownShown   bool
 	// own is the program's own function at which the crashed thread failed, and ownFrame its
 	// frame; nil: it is not to be written with its line.
-	own       *trace.Symbol
-	ownFrame  *trace.Frame
-	thread    *trace.Thread   // whose frames are written; nil: a launcher that is not in the target
-	mentioned map[string]bool // sentences about source files that were written
+	own        *trace.Symbol
+	ownFrame   *trace.Frame
+	thread     *trace.Thread   // whose frames are written; nil: a launcher that is not in the target
+	mentioned  map[string]bool // sentences about source files that were written
+	sourceless []string        // why there are no lines of source files, for each once
 	paint
 }
 
@@ -63,7 +65,7 @@ func (t *text) setHead(h Head) {
 
 func (t *text) target() {
 	target := &t.about.Target
-	line := target.Kind + " " + target.Path
+	line := t.about.subject()
 	if target.Signal != 0 {
 		line += ": " + t.about.signalName(target.Signal)
 		if target.FaultAddress != "" {
@@ -79,6 +81,7 @@ func (t *text) target() {
 	if c := target.Crash; c != nil && c.Assertion != "" {
 		t.printf("%s %s\n", t.warn("assertion failed:"), c.Assertion)
 	}
+	t.deadlocks(t.about.deadlocks)
 	for _, p := range target.Problems {
 		t.printf("%s %s\n", t.warn("problem:"), p)
 	}
@@ -110,6 +113,7 @@ func (t *text) group(g *group) {
 	t.identity(g)
 	t.creator(g)
 	t.stop(g.threads)
+	t.waits(g.threads)
 	first := g.first
 	width := indexWidth(first)
 	t.read(first)

@@ -4,6 +4,7 @@ package symbolize
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/internal/symbol/resolve"
@@ -20,6 +21,40 @@ type File struct {
 
 	resolver *resolve.Resolver
 	symbols  func() *aliases
+	answers  []string    // of servers that lack its debug file: see object.Answers
+	isNoName atomic.Bool // an answer had no function
+	isNoLine atomic.Bool // an answer had no line
+}
+
+// A Lack is a file without debug information, for lack of which answers are incomplete.
+type Lack struct {
+	Path    string
+	BuildID []byte
+	Answers []string // of the servers that lack it
+	// HasNames is true where all answers have functions, and lines are missing alone.
+	HasNames bool
+}
+
+// note notes what an answer about the file's code lacks.
+func (f *File) note(frames []trace.Symbol) {
+	for i := range frames {
+		if s := &frames[i]; s.Function == "" && s.LinkageName == "" && s.Name == "" {
+			f.isNoName.Store(true)
+		} else if s.Line == 0 {
+			f.isNoLine.Store(true)
+		}
+	}
+}
+
+// lack returns what answers lack; ok is false where that is nothing, or no other file would give
+// it.
+func (f *File) lack(path string) (l Lack, ok bool) {
+	if f.Debug != nil || f.Object.HasDebugInfo() || f.Object.Section(".gopclntab") != nil {
+		return l, false
+	}
+	isNoName := f.isNoName.Load() && f.Object.Section(".symtab") == nil
+	l = Lack{Path: path, BuildID: f.Object.BuildID(), Answers: f.answers, HasNames: !isNoName}
+	return l, isNoName || f.isNoLine.Load()
 }
 
 // readSymbols reads the names that tools choose from: the symbols of the object itself,

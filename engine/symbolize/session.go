@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/internal/listing"
 	"github.com/unwindd/unwindd/engine/internal/symbol"
@@ -48,8 +49,9 @@ type Session struct {
 	// error is the error of the session, after all answers.
 	Refuse func(path string) error
 
-	refusal error           // the first error of Refuse
-	failed  map[string]bool // files that could not be opened, after their message
+	unknown atomic.Pointer[string] // a name that no file has
+	refusal error                  // the first error of Refuse
+	failed  map[string]bool        // files that could not be opened, after their message
 	irs     map[string]*listing.IRFile
 }
 
@@ -75,6 +77,14 @@ func (s *Session) Run(w io.Writer, questions []string, input io.Reader) error {
 	a := answering{out: out, message: s.Message, options: s.Output, prepare: s.prepare, fill: s.fill, failed: s.faulted}
 	err := a.run(questions, input)
 	return errors.Join(s.refusal, err)
+}
+
+// Unknown returns the name of a question that the file has no function of; "" where there was none.
+func (s *Session) Unknown() string {
+	if name := s.unknown.Load(); name != nil {
+		return *name
+	}
+	return ""
 }
 
 // hasLinkageNames reports whether functions are written with their linkage names.
@@ -169,6 +179,9 @@ func (s *Session) fill(p *pending, frames []trace.Symbol) {
 				p.Frames = append(p.Frames, frame)
 			}
 		}
+		if len(f.Lookup(q.symbol)) == 0 {
+			s.unknown.Store(&q.symbol)
+		}
 	case q.symbol != "": // variables are found by address only
 	case p.Kind == AnswerData:
 		p.Data = f.Data(address)
@@ -182,6 +195,9 @@ func (s *Session) fill(p *pending, frames []trace.Symbol) {
 		p.Frames = f.FramesLLVM(frames, address, s.hasLinkageNames())[:1]
 	default:
 		p.Frames = append(frames, outermost(f.FramesLLVM(frames, address, s.hasLinkageNames())))
+	}
+	if f != nil && p.Kind == AnswerCode {
+		f.note(p.Frames)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
@@ -152,19 +154,19 @@ func (s *Symbolizer) newFile(o *object.Object) *File {
 	finder := object.Finder{Sysroot: s.options.Sysroot, IsUnseen: s.options.IsUnseen, DebugDirs: s.options.DebugDirs, Remote: s.options.Remote}
 	s.warn(o)
 	s.relocate(o)
-	debug := s.findDebug(&finder, o)
-	f := &File{Object: o, Debug: debug}
+	debug, answers := s.findDebug(&finder, o)
+	f := &File{Object: o, Debug: debug, answers: answers}
 	f.resolver = resolve.NewWith(o, debug, dwarf.Options{Finder: &finder, Package: s.options.Package})
 	f.symbols = sync.OnceValue(f.readSymbols)
 	return f
 }
 
 // findDebug finds the separate debug file of an object without debug information of its own;
-// nil: there is none.
-func (s *Symbolizer) findDebug(finder *object.Finder, o *object.Object) *object.Object {
+// nil: there is none, and answers are of the servers that lack it.
+func (s *Symbolizer) findDebug(finder *object.Finder, o *object.Object) (debug *object.Object, answers []string) {
 	if o.HasDebugInfo() {
 		s.log("%s: it has debug information itself", o.Name())
-		return nil
+		return nil, nil
 	}
 	found := finder.FindDebug(o)
 	for _, a := range found.Tried {
@@ -174,7 +176,7 @@ func (s *Symbolizer) findDebug(finder *object.Finder, o *object.Object) *object.
 		s.log("%s: debug file %s: taken", o.Name(), found.Path)
 		s.warn(found.Object)
 		s.relocate(found.Object)
-		return found.Object
+		return found.Object, nil
 	}
 	s.log("%s: it has no debug information, and no separate debug file was found", o.Name())
 	for _, a := range found.Unused() {
@@ -182,7 +184,23 @@ func (s *Symbolizer) findDebug(finder *object.Finder, o *object.Object) *object.
 			s.options.Warn(fmt.Sprintf("%s: debug file %s was not used: %s", o.Name(), a.Path, a.Reason))
 		}
 	}
-	return nil
+	return nil, object.Answers(found.Tried)
+}
+
+// Lacking returns the files without debug information whose answers are incomplete so far, by path.
+func (s *Symbolizer) Lacking() (list []Lack) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.files {
+		if f.file == nil {
+			continue
+		}
+		if l, ok := f.file.lack(f.file.Object.Name()); ok {
+			list = append(list, l)
+		}
+	}
+	slices.SortFunc(list, func(a, b Lack) int { return strings.Compare(a.Path, b.Path) })
+	return list
 }
 
 // warn reports problems with the headers of a file, for instance that it is cut.

@@ -17,12 +17,14 @@ const (
 // ModuleInfo describes a module, as far as it is known.
 type ModuleInfo struct {
 	IsMissing   bool   // no code object was found
+	HasSymbols  bool   // the code object has a symbol table of all its functions (.symtab)
 	IsBigEndian bool   // the code object is of a big-endian machine
 	DebugFile   string // the separate debug file in use; "" when there is none
 	DebugInfo   DebugInfo
 	Problems    []string // each a sentence
 	Unused      []string // debug files that are there and could not be used, where no other was; sentences among Problems
 	Searched    []string // other debug files that were looked at and not taken, and why
+	Answers     []string // of the servers and stores that lack its files: "http://a.example: the server does not have it"
 }
 
 // Module describes a code object that is loaded into a target.

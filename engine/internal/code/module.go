@@ -140,7 +140,7 @@ func (m *Module) Info() trace.ModuleInfo {
 	own := append([]string(nil), m.problems...)
 	m.mu.Unlock()
 	if !m.looked.Load() {
-		return trace.ModuleInfo{IsMissing: m.Object == nil, IsBigEndian: m.isBigEndian(), Problems: append(problemOf(m.Module), own...)}
+		return trace.ModuleInfo{IsMissing: m.Object == nil, IsBigEndian: m.isBigEndian(), Problems: append(problemOf(m.Module), own...), Answers: object.Answers(m.Tried)}
 	}
 	o := m.Code
 	o.mu.Lock()
@@ -149,11 +149,15 @@ func (m *Module) Info() trace.ModuleInfo {
 	if info.DebugFile == "" && o.File != nil && o.File.DebugOnly() {
 		info.DebugFile = o.File.Path()
 	}
+	info.HasSymbols = o.File != nil && o.File.Section(".symtab") != nil
 	tried := o.debug.found.Tried
 	if u := o.breakpad.use.Load(); u != nil {
 		tried = slices.Concat(tried, u.tried)
 		info.Problems = u.allProblems()
 		takeSymbols(&info, u)
+	}
+	if info.DebugInfo != trace.DebugInfoFound {
+		info.Answers = object.Answers(slices.Concat(m.Tried, tried))
 	}
 	for _, a := range tried {
 		if info.DebugInfo != trace.DebugInfoFound && a.Kind != object.Absent {

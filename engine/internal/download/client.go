@@ -188,7 +188,7 @@ func (c *Client) find(f object.RemoteFile, name Name) (path string, tried []obje
 		tried = append(tried, object.Attempt{Path: path, Reason: err.Error(), Kind: kindOf(err)})
 	case missed:
 		c.log("%s is remembered: no server had the file; it is asked for again when that is %v old", path, c.cache.missAge())
-		return "", []object.Attempt{{Path: path, Reason: "no server had it a short time ago", Kind: object.Absent}}
+		return "", []object.Attempt{{Path: path, Reason: object.NotThereLately, Kind: object.Absent}}
 	}
 	if err := c.mayAsk(); err != nil {
 		return "", append(tried, object.Attempt{Path: path, Reason: err.Error(), Kind: object.Unreadable})

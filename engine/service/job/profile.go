@@ -134,5 +134,6 @@ func (p *Profile) run(ctx context.Context, r *Request) (o Outcome, err error) {
 	if err != nil {
 		return o, wrong("%v", renamed(err, path, r.Name))
 	}
+	selected.NoSymbols = p.NoSymbols
 	return o, p.WriteReport(selected, r.Report, report.TextOptions{})
 }
