@@ -50,7 +50,7 @@ func completeTargets(most int) completer {
 				file += "/"
 			}
 			if !strings.HasPrefix(file, ".") {
-				list = append(list, cobra.Completion(plain(file)))
+				list = append(list, cobra.Completion(printable(file)))
 			}
 		}
 		directive := cobra.ShellCompDirectiveNoFileComp
@@ -89,14 +89,14 @@ type named struct{ id, name string }
 func offer(list []named, word string) (offered []cobra.Completion) {
 	for _, n := range list {
 		if strings.HasPrefix(n.id, word) && len(offered) < maxOffered {
-			offered = append(offered, cobra.CompletionWithDesc(plain(n.id), plain(n.name)))
+			offered = append(offered, cobra.CompletionWithDesc(printable(n.id), printable(n.name)))
 		}
 	}
 	return offered
 }
 
-// plain returns text without anything that a terminal would obey, or that ends a line.
-func plain(text string) string {
+// printable returns text without anything that a terminal would obey, or that ends a line.
+func printable(text string) string {
 	var b bytes.Buffer
 	report.NewLinePrinter(&b).Printf("%s", text)
 	return b.String()
@@ -121,16 +121,19 @@ func threadsOf(target string) []named {
 		return nil
 	}
 	defer e.Close()
-	t, err := e.Open(target)
-	if err != nil {
-		return nil
-	}
-	defer t.Close()
 	var list []named
-	for _, th := range t.Threads() {
-		if list = append(list, named{th.ID, th.Name}); len(list) == maxOffered {
-			break
+	_ = engine.Guard(func() error { // the file may be truncated meanwhile
+		t, err := e.Open(target)
+		if err != nil {
+			return err
 		}
-	}
+		defer t.Close()
+		for _, th := range t.Threads() {
+			if list = append(list, named{th.ID, th.Name}); len(list) == maxOffered {
+				break
+			}
+		}
+		return nil
+	})
 	return list
 }

@@ -65,14 +65,14 @@ func (g *globals) readSettings() (*settings, error) {
 	}
 	text, err := g.readConfig()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--config: %w", err)
 	}
 	err = toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&s)
 	var unknown *toml.StrictMissingError
 	var wrong *toml.DecodeError
 	switch {
 	case err == nil:
-		return &s, g.takeFlagTables(&s, text)
+		return &s, g.addFlagTables(&s, text)
 	case errors.As(err, &unknown):
 		var all []error
 		for i := range unknown.Errors {
@@ -151,8 +151,8 @@ const maxConfig = 1 << 20
 
 // findConfig finds the configuration file: --config, UNWINDD_CONFIG, or the first that is
 // there of the user's own and the machine's. An empty name is none.
-func (g *globals) findConfig(isGiven bool) {
-	if isGiven {
+func (g *globals) findConfig(isOnCommandLine bool) {
+	if isOnCommandLine {
 		return
 	}
 	var isSet bool

@@ -68,13 +68,14 @@ func TestWrongValuesOfFlagsAreNamedWithTheirLines(t *testing.T) {
 		{"[profile]\nroot = [\"1=/\", \"x\"]\n", ":2: profile.root: expected the number of a process, =, and a directory"},
 		{"x = { y = 1 }\n[profile]\nnone = 1\n", `:1: there is no setting "x"`},
 		{"[profile]\njobs = 3\nevery = 3\n", `:3: profile.every: expected a string with a duration, as "90s" or "2m"`},
-		{"[profile]\nnone = 3\n", `:2: there is no setting "profile.none", expected annotate, debug-dir,`},
+		{"[profile]\nnone = 3\n", `:2: there is no setting "profile.none", expected annotate, color, debug-dir,`},
 		{"stack = { top = 1, none = 3 }\n", `:1: there is no setting "stack.none"`},
 		{"[symbols]\n\nexe = 'a'\n", `:3: there is no setting "symbols.exe", expected debug-dir, debuginfod, symbols or sysroot`},
 		{"[symbols]\nsymbols = true\n", ":2: symbols.symbols: expected a list of strings"},
 		{"[stack]\noutput = 'a'\n", `:2: there is no setting "stack.output"`},
 		{"[stack]\nconfig = 'a'\n", `:2: there is no setting "stack.config"`},
 		{"[serve]\ncheck = true\n", `:2: there is no setting "serve.check"`},
+		{"[stack]\na = 1\ntop = 0\n[profile]\nb = 1\n", `:2: there is no setting "stack.a", expected `},
 		{"stack = 3\n", ":1: stack: expected a table of settings that have the names of flags"},
 		{"[stack.top]\nx = 3\n", ":1: stack.top: expected a number"},
 	} {
@@ -82,6 +83,11 @@ func TestWrongValuesOfFlagsAreNamedWithTheirLines(t *testing.T) {
 		if _, err := (&globals{config: path}).settings(); err == nil || !strings.HasPrefix(err.Error(), path+c.want) {
 			t.Errorf("%q: %v\nexpected %s", c.text, err, c.want)
 		}
+	}
+	path := writeConfig(t, "[stack]\ntop = 0\n[symbols]\na = 1\n[profile]\nb = 1\n")
+	_, err := (&globals{config: path}).settings()
+	if lines := strings.Split(err.Error(), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[1], path+":4: ") || !strings.HasPrefix(lines[2], path+":6: ") {
+		t.Errorf("not all errors, or not in order:\n%v", err)
 	}
 }
 
@@ -102,7 +108,11 @@ func TestEveryFlagIsASetting(t *testing.T) {
 		count := 0
 		tableFlags(table).VisitAll(func(f *pflag.Flag) {
 			count++
-			path := writeConfig(t, "["+table+"]\n"+f.Name+" = "+sampleValues[settingKind(f).says]+"\n")
+			sample := sampleValues[settingKind(f).says]
+			if f.Name == "color" {
+				sample = `"never"`
+			}
+			path := writeConfig(t, "["+table+"]\n"+f.Name+" = "+sample+"\n")
 			g := &globals{}
 			root := newRootOf(g)
 			g.config = path
@@ -155,6 +165,7 @@ func TestTablesOfTheFile(t *testing.T) {
 	const file = `
 [stack]
 top = 3
+max-frames = 4
 debug-dir = ["/stack"]
 [profile]
 event = ["a", "b"]
@@ -171,6 +182,7 @@ workers = 9
 	}{
 		{"stack core", "top", "3"},
 		{"stack core --top 5", "top", "5"},
+		{"stack core --max-stack 6", "max-frames", "6"}, // by its other name
 		{"stack core", "debug-dir", "[/stack]"},
 		{"stack core --debug-dir /given", "debug-dir", "[/given]"},
 		{"stack core", "debuginfod", "[http://localhost:1]"},
@@ -290,7 +302,8 @@ func TestErrorsNameTheFileOfAFlag(t *testing.T) {
 
 // TestSettingsThatNeedOthers: a setting waits for the flag that it belongs to.
 func TestSettingsThatNeedOthers(t *testing.T) {
-	path := writeConfig(t, "[stack]\ndisassembler = \"/none\"\n[profile]\ndisassembler = \"/none\"\nobjects = [\"/none\"]\nformat = \"pprof\"\n")
+	program := filepath.Join(crashDir, "server") // it is not started
+	path := writeConfig(t, "[stack]\ndisassembler = \""+program+"\"\n[profile]\ndisassembler = \""+program+"\"\nobjects = [\"/none\"]\nformat = \"pprof\"\n")
 	if _, stderr, status := unwindd(t, "stack", filepath.Join(crashDir, "server.core"), "--config", path); status != exitDone {
 		t.Error(stderr)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -38,7 +39,7 @@ func tableFlags(table string) *pflag.FlagSet {
 	cmd, _, _ := newRoot().Find([]string{table})
 	for _, set := range []*pflag.FlagSet{cmd.LocalFlags(), cmd.InheritedFlags()} {
 		set.VisitAll(func(f *pflag.Flag) {
-			if _, isNone := f.Annotations[onlyOnCommandLine]; !isNone {
+			if _, isNone := f.Annotations[onlyOnCommandLine]; !isNone && !f.Hidden {
 				all.AddFlag(f)
 			}
 		})
@@ -56,11 +57,12 @@ func forCommandLine(flags *pflag.FlagSet, names ...string) {
 	}
 }
 
-// takeFlagTables checks the values of the tables of flags, and keeps them in the syntax of
-// the command line.
-func (g *globals) takeFlagTables(s *settings, text []byte) error {
+// addFlagTables checks the values of the tables of flags, and keeps them in the syntax of the
+// command line. The errors are in the order of their lines.
+func (g *globals) addFlagTables(s *settings, text []byte) error {
 	s.flags = map[string]flagValues{}
 	var lines map[string]int
+	wrong := map[int]error{}
 	for table, values := range map[string]map[string]any{"serve": s.Serve, "stack": s.Stack, "profile": s.Profile, symbolsTable: s.Symbols} {
 		if len(values) == 0 {
 			continue
@@ -68,22 +70,25 @@ func (g *globals) takeFlagTables(s *settings, text []byte) error {
 		if lines == nil {
 			lines = settingLines(text)
 		}
-		flags, taken := tableFlags(table), flagValues{}
-		for _, name := range slices.SortedFunc(maps.Keys(values), func(a, b string) int {
-			return cmp.Compare(lines[table+"."+a], lines[table+"."+b])
-		}) {
-			texts, err := settingOf(flags, name, values[name])
-			switch line := lines[table+"."+name]; {
-			case errors.Is(err, errNoSetting):
-				return fmt.Errorf("%s:%d: there is no setting %q, expected %s", g.config, line, table+"."+name, oneOf(flags))
-			case err != nil:
-				return fmt.Errorf("%s:%d: %s.%s: %w", g.config, line, table, name, err)
+		flags, texts := tableFlags(table), flagValues{}
+		for name, value := range values {
+			key, err := table+"."+name, error(nil)
+			if texts[name], err = settingOf(flags, name, value); errors.Is(err, errNoSetting) {
+				err = fmt.Errorf("there is no setting %q, expected %s", key, oneOf(flags))
+			} else if err != nil {
+				err = fmt.Errorf("%s: %w", key, err)
 			}
-			taken[name] = texts
+			if line := lines[key]; err != nil {
+				wrong[line] = errors.Join(wrong[line], fmt.Errorf("%s:%d: %w", g.config, line, err))
+			}
 		}
-		s.flags[table] = taken
+		s.flags[table] = texts
 	}
-	return nil
+	var all []error
+	for _, line := range slices.Sorted(maps.Keys(wrong)) {
+		all = append(all, wrong[line])
+	}
+	return errors.Join(all...)
 }
 
 var errNoSetting = errors.New("no setting")
@@ -110,7 +115,7 @@ func settingOf(flags *pflag.FlagSet, name string, value any) (texts []string, er
 // valueKind is a kind of values of settings.
 type valueKind struct {
 	says  string
-	wrong string // what is expected of a value that the flag refuses; "": the flag's own error says it
+	wrong string // the error of a value that the flag refuses; "": the flag's own
 	texts func(value any) (texts []string, ok bool)
 }
 
@@ -162,12 +167,15 @@ func oneOf(flags *pflag.FlagSet) string {
 // applySettings sets the flags that are not on the command line to the values of the
 // configuration file. A command's own table counts more than the table symbols.
 func (g *globals) applySettings(cmd *cobra.Command) error {
+	if g.config == "" || cmd.Parent() != cmd.Root() {
+		return nil
+	}
 	table, hasTable := flagTables[cmd.Name()]
 	var places *pflag.FlagSet
 	if table != "serve" { // a server serves others: its files are named in its own table alone
 		places = tableFlags(symbolsTable)
 	}
-	if g.config == "" || cmd.Parent() != cmd.Root() || !hasTable && !hasOneOf(cmd.Flags(), places) {
+	if !hasTable && !hasOneOf(cmd.Flags(), places) {
 		return nil
 	}
 	s, err := g.settings()
@@ -182,7 +190,7 @@ func (g *globals) applySettings(cmd *cobra.Command) error {
 	maps.Copy(values, s.flags[table])
 	for name, texts := range values {
 		flag := cmd.Flags().Lookup(name)
-		if flag == nil || flag.Changed { // a worker has no fleet to hand over to
+		if flag == nil || isOnCommandLine(cmd.Flags(), flag) { // a worker has no fleet to hand over to
 			continue
 		}
 		for _, text := range texts {
@@ -195,6 +203,16 @@ func (g *globals) applySettings(cmd *cobra.Command) error {
 	}
 	slices.Sort(g.applied)
 	return nil
+}
+
+// isOnCommandLine reports whether the command line sets a flag, by whichever of its names.
+func isOnCommandLine(flags *pflag.FlagSet, flag *pflag.Flag) bool {
+	isSet := flag.Changed
+	flags.Visit(func(f *pflag.Flag) {
+		other, ok := f.Value.(*otherName)
+		isSet = isSet || ok && other.here == flag.Name
+	})
+	return isSet
 }
 
 // hasOneOf reports whether a command has one of the flags of a table.
@@ -212,13 +230,17 @@ func isSame(flags *pflag.FlagSet, flag *pflag.Flag) bool {
 	return own != nil && own.Value.Type() == flag.Value.Type()
 }
 
+// flagNames are the flags that an error names.
+var flagNames = regexp.MustCompile(`--[a-z][a-z-]*`)
+
 // withSettings adds to an error about a flag that the configuration file sets it.
 func (g *globals) withSettings(err error) error {
 	if err == nil {
 		return nil
 	}
+	named := flagNames.FindAllString(err.Error(), -1)
 	for _, name := range g.applied {
-		if strings.Contains(err.Error(), "--"+name) {
+		if slices.Contains(named, "--"+name) {
 			return errors.Join(err, fmt.Errorf("%s sets --%s", g.config, name))
 		}
 	}

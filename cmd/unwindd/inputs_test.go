@@ -140,7 +140,7 @@ func TestExecutableAndCore(t *testing.T) {
 	}{
 		{[]string{exe, exe, core}, exitUsage, "are executables: expected one"},
 		{[]string{"--exe", exe, exe, core}, exitUsage, "are executables: expected one"},
-		{[]string{exe}, exitInput, "not an ELF core: the file is an ELF executable"},
+		{[]string{exe}, exitInput, "is an executable: give the core, then the executable: unwindd stack CORE "},
 		{[]string{"-", "-"}, exitUsage, "standard input is one target"},
 		{[]string{core, core, "--gpu-core", core}, exitUsage, "expected one target"},
 		{[]string{core, "--max-unpacked", "0"}, exitUsage, "expected bytes"},
@@ -366,7 +366,7 @@ func TestFailOnCrash(t *testing.T) {
 		{[]string{missing, core}, exitCrashed, "a thread crashed in 1 of 1 targets"},
 		{[]string{exe, none}, exitDone, ""},
 		{[]string{filepath.Join(others, "README"), core}, exitCrashed, "1 of 2 targets could not be printed"},
-		{[]string{filepath.Join(others, "README")}, exitInput, "not a target"},
+		{[]string{filepath.Join(others, "README")}, exitInput, "not a core, minidump or snapshot"},
 		{[]string{strconv.Itoa(idle.Process.Pid)}, exitDone, ""},
 		{[]string{"99999999"}, exitInput, "no such process"}, // a number is no folder
 	} {

@@ -56,14 +56,14 @@ func pluginProcess(args []string) func(args []string) error {
 
 // run executes the command, and returns the exit status.
 func run(args []string) int {
-	err := execute(args)
+	command, err := execute(args)
 	var usage usageError
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &usage):
 		complain(err)
-		messages.Printf("Run 'unwindd --help' for usage.\n")
+		messages.Printf("Run '%s --help' for usage.\n", command)
 		return exitUsage
 	}
 	complain(err)
@@ -76,12 +76,13 @@ func run(args []string) int {
 	return exitInput
 }
 
-func execute(args []string) error {
+// execute executes the command, and returns its name.
+func execute(args []string) (command string, err error) {
 	if process := pluginProcess(args); process != nil {
-		return process(args[2:])
+		return "unwindd", process(args[2:])
 	}
 	if isWorker, err := service.RunWorker(args, workerPlugins); isWorker {
-		return err
+		return "unwindd", err
 	}
 	collectLate()
 	watchSignals()
@@ -90,7 +91,9 @@ func execute(args []string) error {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(messageWriter{})
-	return g.withSettings(root.ExecuteContext(context.Background()))
+	root.SetFlagErrorFunc(flagError(args))
+	executed, err := root.ExecuteContextC(context.Background())
+	return executed.CommandPath(), g.withSettings(err)
 }
 
 func newRoot() *cobra.Command { return newRootOf(&globals{}) }
@@ -100,11 +103,11 @@ func newRootOf(g *globals) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "unwindd",
 		Short: "Unwind and symbolize stacks across CPUs and accelerators",
-		Example: `  unwindd stack core                    the stacks of a core, a minidump or a snapshot
-  unwindd stack core --format json      the same for programs
-  unwindd profile perf.data             a profile of what perf recorded
-  unwindd symbolize --obj server 0x1257 the functions and lines at an address
-  unwindd plugin list                   the architectures it knows`,
+		Example: `  unwindd stack core                     the stacks of a core or a minidump
+  unwindd stack 4711                     those of a living process
+  unwindd profile perf.data              a profile of what perf recorded
+  unwindd symbolize --obj server 0x1257  the functions and lines at an address
+  unwindd plugin list                    the architectures it knows`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          usageArgs(noSuchCommand),
@@ -117,18 +120,9 @@ func newRootOf(g *globals) *cobra.Command {
 		return cmd.Help()
 	}
 	root.PersistentPreRunE = g.prepare
-	root.SetFlagErrorFunc(flagError)
+	root.SetHelpFunc(printHelp)
 	g.addFlags(root.PersistentFlags())
+	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colorValues, cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(newStack(g), newProfile(g), newSnapshot(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g), newServe(g), newWorker(g), newSubmit(g), newResults(g), newMCP(g), newVersion(g), newManual())
 	return root
-}
-
-// usageArgs makes the errors of a check of arguments usageErrors.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usageError{err}
-		}
-		return nil
-	}
 }

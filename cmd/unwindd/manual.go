@@ -52,7 +52,7 @@ var book = manual.Book{
 		{Name: "XDG_CONFIG_HOME", Text: "Where unwindd/config.toml is looked for, instead of ~/.config."},
 		{Name: "XDG_RUNTIME_DIR", Text: "Where sockets of plugins are if the path of TMPDIR is too long for them."},
 		{Name: "XDG_CACHE_HOME", Text: "Where files are kept that can be made or fetched again, instead of ~/.cache."},
-		{Name: "NO_COLOR, TERM", Text: "Terminals are not written to in colour where NO_COLOR is set or TERM is dumb."},
+		{Name: "NO_COLOR, TERM", Text: "Terminals are not written to in colour where NO_COLOR is set and not empty, or TERM is dumb, unless --color says so."},
 		{Name: "GOGC", Text: "How often garbage is collected, as in other programs in Go."},
 	},
 	Files: []manual.Entry{
@@ -88,6 +88,7 @@ func newManual() *cobra.Command {
 func writeManual(root *cobra.Command, dir string) error {
 	build := version.Read()
 	b := book
+	b.Groups = groupsOf
 	b.Version = build.Version
 	b.Date, _ = time.Parse(time.RFC3339, build.CommitTime)
 	if text := os.Getenv("SOURCE_DATE_EPOCH"); text != "" {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
 			if err := cobra.ExactArgs(1)(cmd, args); err != nil || args[0] != "" {
 				return err
 			}
-			return errors.New("RECORDING has no name")
+			return errors.New("profile: RECORDING has no name")
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, strings.Join(args, "")) },
 	}
@@ -98,7 +99,8 @@ func (f *profileFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kallsyms, "kallsyms", "", "name the kernel's code by `FILE`, a copy of /proc/kallsyms")
 	flags.Var(rootsValue(f.roots), "root", "look up the files of a process, and of those that it forks, under a directory: `PID=DIR`; may be repeated")
 	flags.StringArrayVar(&f.gpu, "gpu", nil, "join the samples of accelerators in `FILE`, of rocprofv3, unitrace, iaprof, or lines of JSON; may be repeated")
-	flags.Var(flags.Lookup("gpu").Value, "gpu-samples", "the same as --gpu `FILE`")
+	addOtherName(flags, "gpu-samples", "gpu")
+	addOtherName(flags, "max-frames", "max-stack")
 	flags.StringArrayVar(&f.objects, "objects", nil, "look for code of accelerators in `FILE`, too, a code object or what has some inside; may be repeated")
 	flags.DurationVar(&f.window, "join-window", job.DefaultJoinWindow, "where no probe sampled a launch, take the thread's nearest sample within `DURATION`, marked as near; 0: none")
 	flags.StringVar(&f.program, "disassembler", "", "with --annotate, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
@@ -123,7 +125,7 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 	if err := f.checkFlags(cmd); err != nil {
 		return err
 	}
-	if err := f.check(); err != nil {
+	if err := cmp.Or(f.check(), checkFile("disassembler", f.program), checkFile("kallsyms", f.kallsyms)); err != nil {
 		return err
 	}
 	var listener net.Listener
@@ -164,8 +166,7 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	color := term.IsTerminal(int(os.Stderr.Fd())) && mayColor()
-	if err := r.WriteSummary(stderr, report.SummaryOptions{Color: color, Verbose: f.verbose}); err != nil {
+	if err := r.WriteSummary(stderr, report.SummaryOptions{Color: f.colors(os.Stderr), Verbose: f.verbose}); err != nil {
 		return err
 	}
 	switch {
@@ -264,7 +265,7 @@ func (f *profileFlags) writeProfile(r *report.Profile) error {
 		return f.writeFolded(r, events)
 	}
 	return f.write(func(w *writer) error {
-		return f.job.WriteReport(r, w, report.TextOptions{Color: w.isTerminal, Verbose: f.verbose})
+		return f.job.WriteReport(r, w, report.TextOptions{Color: w.isColored, Verbose: f.verbose})
 	})
 }
 

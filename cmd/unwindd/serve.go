@@ -99,7 +99,8 @@ What its flags say can be in the table [serve] of the configuration file too, by
 same names; flags count more.`,
 		Example: `  unwindd serve
   unwindd serve --listen localhost:8080 --sysroot /srv/roots/debian-12
-  curl --unix-socket $XDG_RUNTIME_DIR/unwindd.sock --data-binary @core http://localhost/v1/stack`,
+  curl --unix-socket $XDG_RUNTIME_DIR/unwindd.sock --data-binary @core \
+      http://localhost/v1/stack`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.set = cmd.Flags()

@@ -12,7 +12,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
@@ -65,8 +64,9 @@ func (f *stackFlags) ask(ctx context.Context, c *service.Client, e *engine.Engin
 	ctx, a.end = context.WithCancel(ctx)
 	reader, pipe := io.Pipe()
 	a.report = bufio.NewReader(reader)
-	isTerminal := f.format == "text" && cmp.Or(f.output, stdoutName) == stdoutName && term.IsTerminal(int(os.Stdout.Fd())) && mayColor()
-	o := job.WriteOptions{Verbose: f.verbose, Color: isTerminal, Most: f.most}
+	toStdout := cmp.Or(f.output, stdoutName) == stdoutName
+	isColored := f.format == "text" && (toStdout && f.colors(os.Stdout) || f.color == "always")
+	o := job.WriteOptions{Verbose: f.verbose, Color: isColored, Most: f.most}
 	go func() {
 		defer close(a.ended)
 		_, a.err = c.Walk(ctx, t, &f.job, o, pipe)
@@ -96,7 +96,7 @@ func ofServer(err error) error {
 func (a *servedTarget) write(_ context.Context, w *writer) error {
 	var err error
 	if a.format == "text" {
-		err = report.Relay(w, a.report, w.isTerminal)
+		err = report.Relay(w, a.report, w.isColored)
 	} else {
 		_, err = io.Copy(w, a.report)
 	}

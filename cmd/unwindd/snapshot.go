@@ -5,7 +5,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -72,7 +72,7 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	if f.output == "" {
-		return usageError{errors.New("snapshot: expected -o FILE")}
+		return usageError{fmt.Errorf("expected -o FILE, which the snapshot is written to, as in: unwindd snapshot %s -o crash.snapshot", path)}
 	}
 	if err := f.check(); err != nil {
 		return err

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +68,7 @@ of a wave do in each frame.`,
   unwindd stack core --format json -o stacks.json
   unwindd stack cores/ --fail-on-crash
   unwindd stack core --locals --source 5 --format html -o report.html
-  unwindd stack core --format markdown | gh issue create --title 'A crash' --body-file -
+  unwindd stack core --format markdown | gh issue create -t 'A crash' -F -
   unwindd stack crash.dmp --format breakpad`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
@@ -78,6 +79,7 @@ of a wave do in each frame.`,
 	f.coreFlags.add(flags)
 	f.inputFlags.add(flags)
 	addStackFlags(flags, &f.job)
+	addOtherName(flags, "max-stack", "max-frames")
 	flags.StringVar(&f.program, "disassembler", "", "with --code, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
 	flags.BoolVar(&f.failOnCrash, "fail-on-crash", false, "end with the exit status 4 where a thread of a target crashed; a folder without targets, or no file at all, is no error then")
 	cmd.ValidArgsFunction = completeTargets(math.MaxInt)
@@ -94,7 +96,7 @@ func addStackFlags(flags *pflag.FlagSet, j *job.Stack) {
 	flags.BoolVar(&j.Registers, "registers", false, "print the registers of every frame")
 	addSwitch(flags, &j.Goroutines, "goroutines", "print the goroutines of Go programs too: without it, of programs that crashed")
 	flags.BoolVar(&j.Lanes, "lanes", false, "print what the lanes of waves do in every frame")
-	addNumber(flags, &j.Lane, job.StackRanges, "lane", -1, "print the stack of lane `N` of every wave that has it")
+	addNumber(flags, &j.Lane, job.StackRanges, "lane", 0, "print the stack of lane `N` of every wave that has it")
 	flags.BoolVar(&j.Locals, "locals", false, "print the variables of every frame")
 	flags.StringArrayVar(&j.Globals, "globals", nil, "print the variable `NAME` of the target")
 	addLimits(flags, &j.Depth, &j.Elements, &j.Raw)
@@ -117,12 +119,18 @@ func (f *stackFlags) checkFlags(flags *pflag.FlagSet) error {
 	if flags.Changed("disassembler") && f.program != "" && f.job.Code == 0 {
 		return usageError{fmt.Errorf("--disassembler %s: expected --code N too", f.program)}
 	}
+	if err := cmp.Or(checkFile("gpu-core", f.gpuCore), checkFile("disassembler", f.program)); err != nil {
+		return err
+	}
 	return f.check()
 }
 
 func (f *stackFlags) run(cmd *cobra.Command, args []string) error {
 	if err := f.checkFlags(cmd.Flags()); err != nil {
 		return err
+	}
+	if len(args) == 1 && args[0] == "help" && !isThere(args[0]) {
+		return usageError{errors.New("stack: expected TARGET, found the word help")}
 	}
 	targets, err := f.targets(args)
 	if err != nil || len(targets) == 0 {
@@ -231,7 +239,7 @@ func (f *stackFlags) prepare(ctx context.Context, e *engine.Engine, path string)
 
 // write writes the stacks.
 func (p *preparedTarget) write(ctx context.Context, w *writer) error {
-	if err := p.stacks.WriteReport(ctx, w, job.WriteOptions{Color: w.isTerminal, Verbose: p.verbose, Most: p.most}); err != nil {
+	if err := p.stacks.WriteReport(ctx, w, job.WriteOptions{Color: w.isColored, Verbose: p.verbose, Most: p.most}); err != nil {
 		return err
 	}
 	return p.notOverFiles(p.stacks.Target())

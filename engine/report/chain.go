@@ -20,6 +20,8 @@ type chain struct {
 	// next one.
 	frames func(frames []trace.Frame, index int) (next int)
 	note   func(text string) // writes a note in place of frames that are not shown
+	// behind takes the frames that the last note stands for; nil: they are not needed.
+	behind func(frames []trace.Frame, index int)
 }
 
 // write writes frames, of which the first has an index, and the ones outside a gap. It
@@ -50,6 +52,9 @@ func (c *chain) unread(frames []trace.Frame, index int) (next int) {
 		}
 		next = c.folded(frames[start:r.First], next)
 		c.note(fmt.Sprintf("... %s frames of %s (frames #%d to #%d)", grouped(count), r.Subject, next, next+count-1))
+		if c.behind != nil {
+			c.behind(frames[r.First:r.End], next)
+		}
 		start, next = r.End, next+count
 	}
 	return c.folded(frames[start:], next)

@@ -34,7 +34,7 @@ const (
 func (s *Stacks) WriteMarkdown(w io.Writer, o TextOptions, most int) error {
 	m := &markdown{most: max(cmp.Or(most, MaxMarkdown), minMarkdownSection)}
 	m.text = text{
-		framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, names: names{o.FullNames, pageName}, paint: newPaint(false),
+		framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, names: names{o.FullNames, wideName}, paint: newPaint(false),
 		space: s.space, source: s.source, codes: s.code, caught: s.FirstCrash, ownOnly: s.OwnSourceOnly,
 	}
 	m.Printer = NewPrinter(&m.written)

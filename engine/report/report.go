@@ -166,10 +166,13 @@ type Thread struct {
 	Executes  string     `json:"executes,omitempty"`
 	Goroutine *Goroutine `json:"goroutine,omitempty"`
 	Signature *Signature `json:"signature,omitempty"` // of a thread that crashed
-	Frames    []Frame    `json:"frames"`
-	LeftOut   []LeftOut  `json:"left_out,omitempty"`
-	Cycles    []Cycle    `json:"cycles,omitempty"`
-	Stopped   Stopped    `json:"stopped"`
+	// FirstOwnFrame is the index of the innermost function of the program's own, of a thread that
+	// crashed; nil: there is none.
+	FirstOwnFrame *int      `json:"first_own_frame,omitempty"`
+	Frames        []Frame   `json:"frames"`
+	LeftOut       []LeftOut `json:"left_out,omitempty"`
+	Cycles        []Cycle   `json:"cycles,omitempty"`
+	Stopped       Stopped   `json:"stopped"`
 }
 
 // LeftOut is physical frames that are not in the list, from an index on.

@@ -31,7 +31,7 @@ func (s *Stacks) WritePage(w io.Writer, o TextOptions) error {
 	for stack := range s.each {
 		f.add(stack)
 	}
-	groups := byKind(f.ordered())
+	groups := p.sorted(f.ordered())
 	ready := s.code.prepare(groups)
 	p.setHead(s.head(p.detail))
 	out := stackpage.NewWriter(w, p.aboutTarget(s.Globals))
@@ -59,12 +59,20 @@ type pageText struct {
 	isShort bool // all stacks are open
 	isBegun bool // a stack was written
 	values  int  // parts of variables that may still be written
+	isTold  bool // the hints were written
+
+	deadlocked map[string]bool // IDs of threads
 }
 
 func newPageText(s *Stacks, o TextOptions) *pageText {
-	p := &pageText{values: maxPageValues}
+	p := &pageText{values: maxPageValues, deadlocked: map[string]bool{}}
+	for _, ids := range newDeadlocks(s.Deadlocks) {
+		for _, id := range ids {
+			p.deadlocked[id] = true
+		}
+	}
 	p.text = text{
-		framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, detail: withDebugInfo, names: names{o.FullNames, pageName}, paint: piecePaint(),
+		framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, detail: withDebugInfo, names: names{o.FullNames, wideName}, paint: piecePaint(),
 		space: s.space, source: s.source, codes: s.code, caught: s.FirstCrash, ownOnly: s.OwnSourceOnly,
 	}
 	p.Printer = NewPrinter(&p.written)
@@ -132,22 +140,18 @@ func (p *pageText) stack(g *group) *stackpage.Stack {
 	first := g.first
 	out := &stackpage.Stack{
 		Title:     p.takeLine(func() { p.printf("%s\n", p.paint.header(p.threads(g))) }),
-		IsCrashed: first.Thread.Crashed, IsOpen: first.Thread.Crashed || p.isShort || !p.isBegun, Outline: outline(first),
+		IsCrashed: first.Thread.Crashed, IsOpen: first.Thread.Crashed || p.isShort || !p.isBegun, Outline: p.outline(first),
 		About: p.take(func() {
 			p.identity(g)
 			p.creator(g)
+			p.waits(g.threads)
 			p.stop(g.threads)
 		}),
 	}
 	p.isBegun = true
 	out.Threads = threadLists(g.threads)
 	out.Kind = threadKinds[g.kind()]
-	if e := &g.ending; !e.isWhole() {
-		out.Flag = "ends early"
-		if e.hasGuess {
-			out.Flag = "has a guess"
-		}
-	}
+	out.Flags = p.flags(g)
 	width := indexWidth(first)
 	p.read(first)
 	own, next := p.chain(first.Frames, &first.Gap, 0, width)
@@ -161,6 +165,20 @@ func (p *pageText) stack(g *group) *stackpage.Stack {
 		out.Parts = append(out.Parts, part)
 	}
 	return out
+}
+
+// flags are marks in the title of a stack.
+func (p *pageText) flags(g *group) (list []string) {
+	if p.isDeadlocked(g) {
+		list = append(list, "deadlock")
+	}
+	switch e := &g.ending; {
+	case e.hasGuess:
+		list = append(list, "has a guess")
+	case !e.isWhole():
+		list = append(list, "ends early")
+	}
+	return list
 }
 
 // threadKind is a kind of threads, by its place on a page.
@@ -188,19 +206,27 @@ func (g *group) kind() threadKind {
 	return ownGoroutine
 }
 
-// place is the place of a group on a page: before the kinds stand the threads that crashed.
-func (g *group) place() threadKind {
-	if g.first.Thread.Crashed {
-		return -1
-	}
-	return g.kind()
+// isDeadlocked reports whether threads of a group wait for each other, or for others that wait for
+// them.
+func (p *pageText) isDeadlocked(g *group) bool {
+	return slices.ContainsFunc(g.threads, func(m member) bool { return p.deadlocked[m.ID] })
 }
 
-// byKind sorts groups by their kind, after the ones of threads that crashed.
-func byKind(groups []*group) []*group {
-	slices.SortStableFunc(groups, func(a, b *group) int {
-		return cmp.Compare(a.place(), b.place())
-	})
+// place is the place of a group on a page: first come the threads that crashed, then those of
+// deadlocks, then the kinds.
+func (p *pageText) place(g *group) int {
+	switch {
+	case g.first.Thread.Crashed:
+		return 0
+	case p.isDeadlocked(g):
+		return 1
+	}
+	return 2 + int(g.kind())
+}
+
+// sorted sorts groups by their place.
+func (p *pageText) sorted(groups []*group) []*group {
+	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(p.place(a), p.place(b)) })
 	return groups
 }
 
@@ -226,18 +252,18 @@ func threadLists(threads []member) (lists []stackpage.Threads) {
 const outlined = 4
 
 // outline is the innermost functions of a stack that have names.
-func outline(s *trace.Stack) string {
+func (p *pageText) outline(s *trace.Stack) string {
 	var names []string
 	for i := range s.Frames {
 		for k := range s.Frames[i].Symbols {
-			name := s.Frames[i].Symbols[k].Function
-			if name == "" {
+			symbol := &s.Frames[i].Symbols[k]
+			if symbol.Function == "" {
 				continue
 			}
 			if len(names) == outlined {
 				return strings.Join(names, " ← ") + " ← …"
 			}
-			names = append(names, escape.Text(cutShort(name, 60)))
+			names = append(names, escape.Text(cutShort(p.names.of(symbol), 60)))
 		}
 	}
 	return strings.Join(names, " ← ")
@@ -281,7 +307,7 @@ func (p *pageText) frames(frames []trace.Frame, index, width int) (list []stackp
 		var out stackpage.Frame
 		for level := range max(len(f.Symbols)-1, 0) {
 			s := &f.Symbols[level]
-			c := p.call(f, p.takeLine(func() { p.inlinedLine(f, s, index, width) }))
+			c := p.call(f, s, p.takeLine(func() { p.inlinedLine(f, s, index, width) }))
 			c.Line = withoutAddress(c.Line)
 			c.IsInlined, c.IsGuess, c.FoundBy, c.Module = true, c.IsGuess || s.ScopeBySource, "", ""
 			c.Source = p.marked(func() { p.sourceLines(f, s) })
@@ -302,7 +328,8 @@ func (p *pageText) tailCallers(list []stackpage.Frame, f *trace.Frame, index, wi
 }
 
 // call is a function at a frame, with its line of the text.
-func (p *pageText) call(f *trace.Frame, line stackpage.Line) stackpage.Call {
+func (p *pageText) call(f *trace.Frame, s *trace.Symbol, line stackpage.Line) stackpage.Call {
+	withFullName(line, s)
 	c := stackpage.Call{Line: p.withAddress(line), FoundBy: escape.Text(string(f.FoundBy)), IsGuess: f.FoundBy.IsGuess() || f.RestsOnGuess}
 	switch {
 	case f.FoundBy.IsGuess():
@@ -335,6 +362,17 @@ func (p *pageText) withAddress(line stackpage.Line) stackpage.Line {
 	return append(stackpage.Line{{Text: before}, {Kind: stackpage.Address, Text: "0x" + after}}, line[1:]...)
 }
 
+// withFullName adds a function's full name to the piece of a line that has its short one.
+func withFullName(line stackpage.Line, s *trace.Symbol) {
+	i := slices.IndexFunc(line, func(p stackpage.Piece) bool { return p.Kind == stackpage.Function })
+	if full := escape.Text(s.Function); i >= 0 && s.Function != "" && line[i].Text != full {
+		line[i].Full = cutShort(full, maxFullName)
+	}
+}
+
+// maxFullName bounds a function's full name on a page, in bytes: a name may have megabytes.
+const maxFullName = 4096
+
 // withoutAddress makes the word that stands in the front of an inlined call's line, in place of an
 // address, a piece of its own.
 func withoutAddress(line stackpage.Line) stackpage.Line {
@@ -347,7 +385,7 @@ func withoutAddress(line stackpage.Line) stackpage.Line {
 // physical is the function of a physical frame.
 func (p *pageText) physical(f *trace.Frame, index, width int) stackpage.Call {
 	s := ownSymbol(f)
-	c := p.call(f, p.takeLine(func() { p.physicalLine(f, s, index, width) }))
+	c := p.call(f, s, p.takeLine(func() { p.physicalLine(f, s, index, width) }))
 	c.IsGuess = c.IsGuess || s.ScopeBySource
 	c.Source = p.marked(func() { p.sourceLines(f, s) })
 	c.Code = p.marked(func() { p.code(f, s) })
@@ -377,7 +415,7 @@ func (p *pageText) marked(write func()) []stackpage.Line {
 func (p *pageText) aboutTarget(globals []Global) *stackpage.About {
 	target := &p.about.Target
 	name := cmp.Or(p.about.processName(), path.Base(target.Path))
-	out := &stackpage.About{Lines: p.take(p.target), Facts: p.facts()}
+	out := &stackpage.About{Lines: p.take(p.target), Hints: p.hintsOnce(), Facts: p.facts()}
 	if why := p.about.why(); why != "" {
 		name += ": " + why
 	}
@@ -389,6 +427,20 @@ func (p *pageText) aboutTarget(globals []Global) *stackpage.About {
 		out.Globals = append(out.Globals, v)
 	}
 	return out
+}
+
+// hintsOnce are the hints, the first time that there are any: where each stack is written when it
+// comes, the head has none.
+func (p *pageText) hintsOnce() (list []stackpage.Hint) {
+	if p.isTold {
+		return nil
+	}
+	for i := range p.about.Target.Hints {
+		h := &p.about.Target.Hints[i]
+		list = append(list, stackpage.Hint{Text: escape.Text(h.Text), Needs: escape.Text(string(h.Needs)), Module: escape.Text(h.Module), BuildID: escape.Text(h.BuildID)})
+	}
+	p.isTold = len(list) > 0
+	return list
 }
 
 // why describes in a few words why the target was kept; "" where that is not known.
@@ -405,6 +457,7 @@ func (h *Head) why() string {
 // end is the part below the stacks.
 func (p *pageText) end(s *Stacks) *stackpage.End {
 	out := &stackpage.End{Problems: p.take(func() { p.newProblems(s) })}
+	out.Hints = p.hintsOnce()
 	for _, why := range p.sourceless {
 		out.Sourceless = append(out.Sourceless, escape.Text(why))
 	}

@@ -47,7 +47,7 @@ func hostileReport() *given {
 	v := trace.Value{Name: hostile, Type: hostile, Text: hostile, HasText: true, Status: trace.ValueOK, Children: []trace.Value{
 		{Name: hostile, Type: hostile, Text: hostile, HasText: true, Children: []trace.Value{{Role: trace.ValueRole(hostile), Text: hostile, HasText: true}}}}}
 	g.Head = Head{
-		Target: Target{Kind: hostile, Path: hostile, Problems: []string{hostile}, Crash: &Crash{Name: hostile, Assertion: hostile},
+		Target: Target{Kind: hostile, Path: hostile, Problems: []string{hostile}, Hints: []Hint{{Module: hostile, BuildID: hostile, Needs: Need(hostile), Text: hostile}}, Crash: &Crash{Name: hostile, Assertion: hostile},
 			Agents: []Agent{{hostile, hostile}}, Dispatches: []Dispatch{{ID: hostile, Queue: hostile, Kernel: hostile}}},
 		Modules: []Module{{Path: hostile, DebugFile: hostile, DebugInfo: hostile, Problem: hostile}},
 		facts: &trace.Facts{
@@ -146,6 +146,67 @@ func TestPageOfManyThreadsIsSmallAndOpensSoon(t *testing.T) {
 	}
 	if page := stackPageOf(t, alike); len(page) > 200<<10 {
 		t.Errorf("threads that are alike take %d bytes", len(page))
+	}
+}
+
+// abortedStack is a thread that ended itself far from the program's own function, with source.
+func abortedStack() *Stacks {
+	s := &trace.Stack{Thread: &trace.Thread{ID: "1", Crashed: true, Signal: 6}, Stopped: trace.Stopped{Reason: trace.StopOutermost}}
+	for i, name := range []string{
+		"__pthread_kill_implementation", "raise", "abort", "__gnu_cxx::__verbose_terminate_handler()", "__cxxabiv1::__terminate(void (*)())", "std::terminate()",
+		"__cxa_throw", "bank::pay(int)", "bank::run()", "main",
+	} {
+		s.Frames = append(s.Frames, trace.Frame{PC: uint64(0x1000 * (i + 1)), FoundBy: trace.ByCFI, Module: &libm.Module, Symbols: []trace.Symbol{{Function: name, File: "a.cc", Line: 15}}})
+	}
+	r := reportOf(s).report()
+	r.source = func(*trace.Frame, *trace.Symbol) (trace.SourceLines, error) {
+		return trace.SourceLines{First: 1, Text: make([]string, 30)}, nil
+	}
+	return r
+}
+
+// TestPageOpensAtTheProgramsOwnFrame: the machinery that ended the program is folded, and can be
+// opened; where it is not folded, the page is scrolled to the frame.
+func TestPageOpensAtTheProgramsOwnFrame(t *testing.T) {
+	for _, noFold := range []bool{false, true} {
+		var page bytes.Buffer
+		if err := abortedStack().WritePage(&page, TextOptions{NoFold: noFold}); err != nil {
+			t.Fatal(err)
+		}
+		b, url := browsed(t, page.String())
+		b.Resize(1280, 900)
+		b.Go(url)
+		var got struct {
+			Own         string
+			Top, Bottom float64
+			Folded      []int
+		}
+		b.Eval(&got, `(own => ({Own: own.querySelector('.n').textContent, Top: own.getBoundingClientRect().top, Bottom: own.getBoundingClientRect().bottom,
+			Folded: [...document.querySelectorAll('.folded > .x')].map(e => e.querySelectorAll('.r').length)}))(document.querySelector('.own'))`)
+		if got.Own != "bank::pay" || got.Top < 40 || got.Bottom > 900 || fmt.Sprint(got.Folded) != map[bool]string{false: "[7]", true: "[]"}[noFold] {
+			t.Errorf("not folded %v: %+v, expected the function bank::pay in the window, and 7 frames folded", noFold, got)
+		}
+	}
+}
+
+// TestPageHasFullNamesBesideShortOnes: a key shows them, the search finds what is in them, and the
+// copied text keeps the short ones.
+func TestPageHasFullNamesBesideShortOnes(t *testing.T) {
+	b, _ := browsed(t, stackPageOf(t, differentStacks(1, 2)))
+	const full, short = "std::__invoke_impl<void, worker(int, queue*), int, queue*>", "std::__invoke_impl<...>"
+	var got []any
+	const read = `(n => [n.title, n.textContent, getComputedStyle(n, '::after').content, document.querySelector('#full').hidden])(document.querySelector('.r .n'))`
+	if b.Eval(&got, read); fmt.Sprint(got) != fmt.Sprint([]any{full, short, "none", false}) {
+		t.Errorf("%q", got)
+	}
+	b.Press("f")
+	if b.Eval(&got, read); fmt.Sprint(got) != fmt.Sprint([]any{full, short, `"` + full + `"`, false}) {
+		t.Errorf("f: %q", got)
+	}
+	var found string
+	b.Eval(&found, `(f => { f.value = 'WORKER(INT'; f.dispatchEvent(new Event('input')); return new Promise(done => setTimeout(() => done(document.querySelector('#found').textContent), 100)); })(document.querySelector('#find'))`)
+	if found != "1 of 1 stack, 2 places" {
+		t.Errorf("%q is found", found)
 	}
 }
 

@@ -157,11 +157,16 @@ type Error struct {
 	Server string
 	Code   codes.Code
 	Detail string // a sentence
+
+	isAbsent bool // no server is there
 }
 
 func (e *Error) Error() string {
-	if e.Code == codes.InvalidArgument || e.Code == codes.FailedPrecondition {
+	switch {
+	case e.Code == codes.InvalidArgument || e.Code == codes.FailedPrecondition:
 		return e.Detail // it is about the target or the request
+	case e.isAbsent:
+		return fmt.Sprintf("no server answers at %s (%s): start one with `unwindd serve --listen %s`", e.Server, e.Detail, e.Server)
 	}
 	return fmt.Sprintf("server %s: %s", e.Server, e.Detail)
 }
@@ -182,8 +187,16 @@ func (c *Client) failure(err error) error {
 	case detail == "":
 		detail = s.Code().String()
 	}
-	return &Error{c.address, s.Code(), detail}
+	e := &Error{Server: c.address, Code: s.Code(), Detail: detail}
+	if s.Code() == codes.Unavailable && strings.Contains(detail, dialing) {
+		parts := strings.Split(strings.TrimRight(detail, `"`), ": ")
+		e.Detail, e.isAbsent = parts[len(parts)-1], true
+	}
+	return e
 }
+
+// dialing is in gRPC's description of a server that is not there.
+const dialing = "Error while dialing"
 
 // headPart bounds the bytes of a head in a message.
 const headPart = 256 << 10

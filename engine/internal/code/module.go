@@ -140,7 +140,7 @@ func (m *Module) Info() trace.ModuleInfo {
 	own := append([]string(nil), m.problems...)
 	m.mu.Unlock()
 	if !m.looked.Load() {
-		return trace.ModuleInfo{IsMissing: m.Object == nil, IsBigEndian: m.isBigEndian(), Problems: append(problemOf(m.Module), own...), Asked: object.Asked(m.Tried)}
+		return trace.ModuleInfo{IsMissing: m.Object == nil, IsBigEndian: m.isBigEndian(), Problems: append(problemOf(m.Module), own...), Answers: object.Answers(m.Tried)}
 	}
 	o := m.Code
 	o.mu.Lock()
@@ -157,7 +157,7 @@ func (m *Module) Info() trace.ModuleInfo {
 		takeSymbols(&info, u)
 	}
 	if info.DebugInfo != trace.DebugInfoFound {
-		info.Asked = object.Asked(slices.Concat(m.Tried, tried))
+		info.Answers = object.Answers(slices.Concat(m.Tried, tried))
 	}
 	for _, a := range tried {
 		if info.DebugInfo != trace.DebugInfoFound && a.Kind != object.Absent {

@@ -28,18 +28,21 @@ type Reader struct {
 	Memory func(address uint64, buf []byte) int
 	// Threads are the threads of the process, by their IDs as the process knows them.
 	Threads map[uint32]*trace.Thread
+	// Pointer returns the thread pointer of a thread; ok is false where it is not known.
+	Pointer func(*trace.Thread) (address uint64, ok bool)
 }
 
 // waiter is a thread that waits in a futex, with the words around it.
 type waiter struct {
 	*Reader
 	call   target.FutexCall
-	inner  []Frame // up to the frame of the function that is known, at least
+	inner  []Frame // up to the frame of the function that is known
+	outer  []Frame // the others
 	module string  // of that function
 	wait   trace.Wait
 }
 
-// Of returns what a thread waits for in a futex, by its innermost frames. isCertain means that the
+// Of returns what a thread waits for in a futex, by its frames, innermost first. isCertain means that the
 // code shows that the system call is one. The result is nil where it is not known what the thread
 // waits for, and where it only has nothing to do.
 func (r *Reader) Of(call target.FutexCall, frames []Frame, isCertain bool) *trace.Wait {
@@ -52,16 +55,23 @@ func (r *Reader) Of(call target.FutexCall, frames []Frame, isCertain bool) *trac
 	case isKnown:
 		w.wait.Kind = rule.kind
 		rule.read(w)
-	case call.Operation == target.FutexLockPI || call.Operation == target.FutexLockPI2:
-		// The kernel finds the owner in the word, so that every lock of this kind has it there.
+	case w.isInheriting():
 		w.wait.Kind = trace.WaitMutex
 		w.inherited(call.Address)
-	case !isCertain:
+	case w.isJoin():
+		w.wait.Kind = trace.WaitThread
+	case !isCertain && !w.hasFutexName():
 		return nil
 	default:
 		w.wait.Kind = trace.WaitFutex
 	}
 	return &w.wait
+}
+
+// isInheriting reports whether the kernel finds the owner in the word, to lend it the priority of
+// the thread that waits.
+func (w *waiter) isInheriting() bool {
+	return w.call.Operation == target.FutexLockPI || w.call.Operation == target.FutexLockPI2
 }
 
 // word returns the 32-bit word at a distance from an address; ok is false where it cannot be read.

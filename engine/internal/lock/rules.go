@@ -4,6 +4,7 @@ package lock
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/trace"
@@ -75,13 +76,15 @@ func (w *waiter) find() (found rule, ok bool) {
 		}
 		for _, names := range f.Functions {
 			if found, ok = ruleOf(names[0], names[1]); ok {
-				w.inner, w.module = w.inner[:i+1], f.Module
+				w.inner, w.outer, w.module = w.inner[:i+1], w.inner[i+1:], f.Module
 				return found, true
 			}
 		}
 	}
 	return rule{}, false
 }
+
+var angles = strings.NewReplacer("<", "", ">", "")
 
 func ruleOf(linkageName, name string) (rule, bool) {
 	plain := plainName(linkageName)
@@ -93,6 +96,7 @@ func ruleOf(linkageName, name string) (rule, bool) {
 	if !strings.Contains(name, "::") {
 		return rule{}, false
 	}
+	name = angles.Replace(name) // <std::sys::sync::mutex::futex::Mutex>::lock_contended
 	for i := range rustRules {
 		if r := &rustRules[i]; strings.HasSuffix(name, r.ends) && strings.Contains(name, r.contains) {
 			return r.rule, true
@@ -107,6 +111,23 @@ func plainName(name string) string {
 	name, _, _ = strings.Cut(name, "@")
 	name = strings.TrimLeft(name, "_")
 	return strings.TrimLeft(strings.TrimPrefix(name, "GI_"), "_")
+}
+
+// futexNames are in the names of functions that call futex.
+var futexNames = []string{"futex", "__platform_wait", "__atomic_wait"}
+
+// hasFutexName reports whether the function that made the system call has such a name.
+func (w *waiter) hasFutexName() bool {
+	for i := range w.inner {
+		names := w.inner[i].Functions
+		if n := len(names); n > 0 && plainName(names[n-1][0]) == "syscall" {
+			continue
+		}
+		return slices.ContainsFunc(names, func(one [2]string) bool {
+			return slices.ContainsFunc(futexNames, func(part string) bool { return strings.Contains(one[1], part) })
+		})
+	}
+	return false
 }
 
 // says returns a reader for locks without an owner, whose only word is the one that is waited for.
@@ -125,7 +146,7 @@ func elsewhere(why string) func(*waiter) {
 // futex is the reader of words that only their program understands.
 func (w *waiter) futex() {}
 
-// timed is the reader of objects that nobody holds.
+// timed is the reader of objects without an owner.
 func (w *waiter) timed() { w.wait.IsTimed = w.call.IsTimed }
 
 // The libraries of threads that are told apart.
@@ -153,8 +174,11 @@ var innerNames = []struct {
 	{"lll_", glibc}, {"futex_", glibc}, {"timedwait", musl}, {"wait", musl}, {"new_sem_wait", glibc},
 }
 
-// library returns the library that the thread waits in: by the file of the function, or by the
-// functions that this one called.
+// outerNames are the functions in which stacks begin in the libraries.
+var outerNames = map[string]library{"start_thread": glibc, "libc_start_call_main": glibc, "libc_start_main_stage2": musl}
+
+// library returns the library that the thread waits in: by the file of the function, by the
+// functions that it called, or by those in which the stack begins.
 func (w *waiter) library() library {
 	base := path.Base(w.module)
 	for _, n := range libraryNames {
@@ -172,6 +196,13 @@ func (w *waiter) library() library {
 				if strings.HasPrefix(plain, n.begins) {
 					return n.library
 				}
+			}
+		}
+	}
+	for i := range w.outer {
+		for _, names := range w.outer[i].Functions {
+			if found := outerNames[plainName(names[0])]; found != otherLibrary {
+				return found
 			}
 		}
 	}

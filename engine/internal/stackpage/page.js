@@ -59,7 +59,11 @@
   const places = '.y, .t, .r, pre > span, .k li, .ids span';
   const placesOf = (stack) => every(places, stack)
     .map((e) => one(':scope > details > summary', e) || e) // of a value with parts its own line
-    .map((element) => ({ element, text: element.textContent.toLowerCase() }));
+    .map((element) => ({
+      element, text: element.textContent.toLowerCase(),
+      full: every('.n[title]', element).map((e) => e.title).join('\n').toLowerCase(),
+    }));
+  const isIn = (place, word) => place.text.includes(word) || place.full.includes(word);
   const mostOpened = 400; // elements that a search opens
   const opened = new Set();
   const reveal = (element) => {
@@ -112,13 +116,13 @@
     }
     let shown = 0;
     stacks.forEach((stack, i) => {
-      const isShown = words.every((word) => known[i].some((place) => place.text.includes(word)));
+      const isShown = words.every((word) => known[i].some((place) => isIn(place, word)));
       stack.classList.toggle('miss', !isShown);
       if (!isShown || words.length === 0) {
         return;
       }
       shown++;
-      known[i].filter((place) => words.some((word) => place.text.includes(word))).forEach((place) => {
+      known[i].filter((place) => words.some((word) => isIn(place, word))).forEach((place) => {
         place.element.classList.add('hit');
         hits.push(place.element);
         reveal(place.element);
@@ -156,7 +160,7 @@
 
   // Keys move through what is seen: stacks, and the frames and variables of those that are open.
   const step = (by) => {
-    const rows = every('.s > summary, .s[open] .r, .s[open] .k summary, .under > summary').filter(isSeen);
+    const rows = every('.s > summary, .s[open] .r, .s[open] .folded > summary, .s[open] .k summary, .under > summary').filter(isSeen);
     let at = rows.indexOf(document.activeElement);
     if (at < 0) {
       at = by > 0 ? -1 : 0;
@@ -186,6 +190,15 @@
     help.hidden = !help.hidden;
     keysButton.setAttribute('aria-expanded', String(!help.hidden));
   };
+  // Names are short, with the full ones beside them.
+  const full = one('#full');
+  const toggleFull = () => {
+    const isFull = document.documentElement.classList.toggle('full');
+    full.setAttribute('aria-pressed', String(isFull));
+    full.textContent = isFull ? 'Short names' : 'Full names';
+  };
+  full.hidden = !one('.n[title]');
+  full.addEventListener('click', toggleFull);
   const keys = {
     j: () => step(1),
     k: () => step(-1),
@@ -193,6 +206,7 @@
     n: () => stepHit(1),
     N: () => stepHit(-1),
     '?': toggleHelp,
+    f: toggleFull,
     c: () => {
       const stack = document.activeElement.closest('.s') || stacks.find(isSeen);
       if (stack) {
@@ -240,4 +254,10 @@
   addEventListener('afterprint', () => printed.splice(0).forEach((s) => { s.open = false; }));
 
   one('nav').hidden = false;
+
+  // The page opens where the program failed, unless it was somewhere else before.
+  const own = one('.own');
+  if (own && !location.hash && scrollY === 0 && own.getBoundingClientRect().bottom > innerHeight) {
+    own.scrollIntoView({ block: 'center' });
+  }
 })();

@@ -187,7 +187,7 @@ func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 		p.ends = append(p.ends, stop)
 		first, ok := next()
 		if !ok {
-			return fmt.Errorf("%s: no thread has a frame of a lane %d", t.Info().Path, *p.Lane)
+			return noLane(t, *p.Lane)
 		}
 		stacks = pulled(first, next)
 	}
@@ -308,7 +308,7 @@ func (s *Stack) selected(t *engine.Target) ([]*trace.Thread, error) {
 			return []*trace.Thread{th}, nil
 		}
 	}
-	return nil, fmt.Errorf("%s: no thread %s among its %d", t.Info().Path, s.Thread, len(t.Threads()))
+	return nil, noThread(t, s.Thread)
 }
 
 // crashedFirst returns threads with the crashed ones before the others.

@@ -91,7 +91,7 @@ type segmentEntry struct {
 
 type threadEntry struct {
 	id, name, arch, processor string
-	lanes                     uint64
+	ownID, lanes              uint64
 	hasCrashed, isRunning     bool
 	notStopped                string // why it has no registers; "": it was stopped
 	signal                    int
@@ -197,6 +197,7 @@ var (
 		{Name: "name", Read: jsontext.SetName(func(t *threadEntry) *string { return &t.name })},
 		{Name: "arch", Read: jsontext.SetName(func(t *threadEntry) *string { return &t.arch })},
 		{Name: "processor", Read: jsontext.SetName(func(t *threadEntry) *string { return &t.processor })},
+		{Name: "own_id", Read: func(r *jsontext.Reader, t *threadEntry) (err error) { t.ownID, err = r.Integer(math.MaxInt32); return }},
 		{Name: "lanes", Read: func(r *jsontext.Reader, t *threadEntry) (err error) { t.lanes, err = r.Integer(math.MaxUint32); return }},
 		{Name: "crashed", Read: func(r *jsontext.Reader, t *threadEntry) (err error) { t.hasCrashed, err = r.Boolean(); return }},
 		{Name: "running", Read: func(r *jsontext.Reader, t *threadEntry) (err error) { t.isRunning, err = r.Boolean(); return }},

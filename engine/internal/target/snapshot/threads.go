@@ -25,7 +25,8 @@ func (s *Snapshot) addThread(e *threadEntry, pool *memoryPool) error {
 	pool.kept += uint64(threadBytes + len(e.spaces)*spaceBytes) //nolint:gosec // a size
 	t := &pool.threads.take(1)[0]
 	*t = trace.Thread{
-		Handle: uint64(len(s.threads)), ID: e.id, Name: e.name, Arch: e.arch, Processor: e.processor,
+		Handle: uint64(len(s.threads)), ID: e.id, OwnID: int64(e.ownID), Name: e.name, //nolint:gosec // 31 bits
+		Arch: e.arch, Processor: e.processor,
 		Crashed: e.hasCrashed, IsRunning: e.isRunning, Signal: e.signal,
 	}
 	problem := func(format string, args ...any) {

@@ -204,6 +204,7 @@ type (
 	threadText struct {
 		ID         string               `json:"id"`
 		Name       string               `json:"name,omitempty"`
+		OwnID      int64                `json:"own_id,omitempty"`
 		Arch       string               `json:"arch"`
 		Processor  string               `json:"processor,omitempty"`
 		Lanes      uint32               `json:"lanes,omitempty"`
@@ -326,7 +327,7 @@ func (w *writer) modules(modules []Module) error {
 func (w *writer) threads(threads []*trace.Thread) error {
 	return writeList(w, "threads", threads, func(_ int, t *trace.Thread) (any, error) {
 		out := threadText{
-			ID: t.ID, Name: t.Name, Arch: t.Arch, Processor: t.Processor, Lanes: t.Lanes, Crashed: t.Crashed, Running: t.IsRunning, Signal: t.Signal,
+			ID: t.ID, OwnID: t.OwnID, Name: t.Name, Arch: t.Arch, Processor: t.Processor, Lanes: t.Lanes, Crashed: t.Crashed, Running: t.IsRunning, Signal: t.Signal,
 			Registers: map[string]string{},
 		}
 		if t.IsUnstopped {
