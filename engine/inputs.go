@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/filekind"
 	"github.com/unwindd/unwindd/engine/internal/packaging"
 	"github.com/unwindd/unwindd/engine/internal/target/elfcore"
 	"github.com/unwindd/unwindd/engine/internal/unpack"
@@ -29,19 +30,20 @@ func (e *Engine) unpacking() unpack.Options { return unpack.Options{MaxBytes: e.
 // openInput opens the target in an input, if there is one.
 func (e *Engine) openInput(name string, packed *unpack.Input, err error) (*Target, error) {
 	if errors.Is(err, object.ErrEmpty) {
-		return nil, fmt.Errorf("%w: %s: %w: the file is empty", ErrUnknownTarget, name, elfcore.ErrNotCore)
+		return nil, unknownTarget(name, "", elfcore.ErrNotCore)
 	}
 	if err != nil {
 		return nil, err
 	}
-	o := openerOf(firstBytes(packed.Mapping))
+	head := firstBytes(packed.Mapping)
+	o := openerOf(head)
 	state, err := o.open(e, packed.Mapping)
 	if err != nil && len(packed.Problems) > 0 {
 		err = fmt.Errorf("%w; %s", err, strings.Join(packed.Problems, "; "))
 	}
 	switch {
 	case errors.Is(err, o.not):
-		return nil, fmt.Errorf("%w: %w", ErrUnknownTarget, err)
+		return nil, unknownTarget(name, head, err)
 	case err != nil:
 		return nil, err
 	}
@@ -72,7 +74,7 @@ func openerOf(head string) *opener {
 // firstBytes returns the bytes by which openers tell formats.
 func firstBytes(m *object.Mapping) (head string) {
 	// A file that is cut meanwhile counts as unreadable.
-	_ = object.Guard(func() error { head = string(m.Data()[:min(len(m.Data()), 4)]); return nil })
+	_ = object.Guard(func() error { head = string(m.Data()[:min(len(m.Data()), filekind.HeadSize)]); return nil })
 	return head
 }
 

@@ -180,11 +180,11 @@ func TestOpenTellsTargetsByTheirFirstBytes(t *testing.T) {
 		unknown bool
 		want    string
 	}{
-		{filepath.Join(dir, "other.zip"), true, "not a target: " + filepath.Join(dir, "other.zip") + ": not a snapshot: the file is a ZIP file without a member snapshot.json"},
-		{filepath.Join(dir, "empty"), true, "not an ELF core: the file is empty"},
-		{filepath.Join(dir, "text"), true, `not an ELF core: offset 0x0: the file begins with "hell"`},
+		{filepath.Join(dir, "other.zip"), true, filepath.Join(dir, "other.zip") + ": not a snapshot: the file is a ZIP file without a member snapshot.json"},
+		{filepath.Join(dir, "empty"), true, ": the file is empty, expected a core, a minidump or a snapshot"},
+		{filepath.Join(dir, "text"), true, `not a core, minidump or snapshot (it begins with "hell")`},
 		{filepath.Join(dir, "minidump"), false, "the header has 32 bytes, the file has 6"},
-		{"../examples/crash/server", true, "not an ELF core: the file is an ELF executable"},
+		{"../examples/crash/server", true, "server is an executable: give the core"},
 		{filepath.Join(dir, "none"), false, "no such file"},
 		{dir, false, "not a regular file"},
 	} {

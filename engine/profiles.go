@@ -15,7 +15,11 @@ import (
 // problem with one sample is the reason that its stack ends; the error means that there
 // is no file, or that it is not a recording.
 func (e *Engine) Profile(ctx context.Context, path string, o trace.ProfileOptions) (*trace.Profile, error) {
-	return e.profileMaker().Make(ctx, path, o)
+	p, err := e.profileMaker().Make(ctx, path, o)
+	if err != nil {
+		return nil, notRecording(path, err)
+	}
+	return p, nil
 }
 
 // ProfilePart walks the samples of one part of a perf.data file, and writes the input of

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"sync"
@@ -56,6 +57,8 @@ func serverUsage(err error, stores string) error {
 	switch {
 	case !errors.As(err, &e):
 		return err
+	case e.IsStore && errors.Is(err, fs.ErrNotExist): // as with other paths
+		return fmt.Errorf("%s: %w", stores, e.Err)
 	case e.IsStore:
 		return usageError{fmt.Errorf("%s: %w", stores, e.Err)}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/locexpr"
@@ -20,12 +21,34 @@ func newDump(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dump",
 		Short: "Print what is in a file",
-		Args:  usageArgs(noSuchCommand),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: `  unwindd dump cfi ./server
+  unwindd dump rows ./server
+  unwindd dump notes core`,
+		Args: usageArgs(noSuchCommand),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newDumpCFI(g), newDumpRows(g), newDumpExpr(g), newDumpNotes(g), newDumpVISA(g),
 		newDumpIR(g, "spirv", "SPIR-V"), newDumpIR(g, "llvmir", "LLVM IR"))
+	for _, c := range cmd.Commands() {
+		c.RunE = explained(c.RunE)
+	}
 	return cmd
+}
+
+// explained is the function of a command that reads one file of code. Where that is a file of another
+// command, its error says so.
+func explained(run func(cmd *cobra.Command, args []string) error) func(cmd *cobra.Command, args []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		err := run(cmd, args)
+		if err == nil || len(args) != 1 || errors.As(err, new(usageError)) {
+			return err
+		}
+		// A core has notes, which are read, and may be damaged.
+		if kind := engine.KindOf(args[0]); kind.What != "" && !kind.IsELF && kind.Command != "symbolize --obj" {
+			return fmt.Errorf("%w; %s", err, kind.Sentence("dump", args[0]))
+		}
+		return err
+	}
 }
 
 // dumpExprFlags are the flags of `unwindd dump expr`.

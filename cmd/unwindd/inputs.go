@@ -5,8 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"debug/elf"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -39,7 +37,11 @@ func (s *byteSize) String() string {
 	if *s == 0 {
 		return ""
 	}
-	return strconv.FormatUint(uint64(*s), 10)
+	n, unit := uint64(*s), 0
+	for ; n%1024 == 0 && unit < 4; unit++ {
+		n /= 1024
+	}
+	return strconv.FormatUint(n, 10) + []string{"", "K", "M", "G", "T"}[unit]
 }
 
 func (s *byteSize) Type() string { return "SIZE" }
@@ -63,9 +65,18 @@ type targetName struct {
 	folder string // in which it was found; "": it was named itself
 }
 
-// targets returns the targets among the arguments, and sets the executable among them: an
-// executable beside other arguments is no target, as with debuggers.
+// targets returns the targets among the arguments, and sets the executable among them.
 func (f *stackFlags) targets(args []string) (list []targetName, err error) {
+	if list, err = f.findTargets(args, &f.exe, f.failOnCrash); err != nil {
+		return nil, err
+	}
+	return list, f.checkTargets(list)
+}
+
+// findTargets returns the targets among arguments, and sets the executable among them: one beside
+// other arguments is no target, as with debuggers. mayBeNone: files that are not there, and
+// folders without targets, are no error.
+func (g *globals) findTargets(args []string, executable *string, mayBeNone bool) (list []targetName, err error) {
 	exe := ""
 	for _, a := range args {
 		info, statErr := os.Stat(a)
@@ -73,14 +84,16 @@ func (f *stackFlags) targets(args []string) (list []targetName, err error) {
 		case a == stdinName:
 			list = append(list, targetName{path: a})
 		case statErr == nil && info.IsDir():
-			found, err := f.targetsIn(a)
+			found, err := g.targetsIn(a, mayBeNone)
 			if err != nil {
 				return nil, err
 			}
 			list = append(list, found...)
+		case mayBeNone && isNothing(a, statErr):
+			messages.Printf("unwindd: %s: it is not there, so nothing in it crashed\n", a)
 		case len(args) > 1 && isExecutable(a):
-			if exe != "" || f.exe != "" {
-				return nil, usageError{fmt.Errorf("%s and %s are executables: expected one, and its targets", cmp.Or(exe, f.exe), a)}
+			if exe != "" || *executable != "" {
+				return nil, usageError{fmt.Errorf("%s and %s are executables: expected one, and its targets", cmp.Or(exe, *executable), a)}
 			}
 			exe = a
 		default:
@@ -88,55 +101,19 @@ func (f *stackFlags) targets(args []string) (list []targetName, err error) {
 		}
 	}
 	if exe != "" {
-		f.exe = exe
+		*executable = exe
 	}
-	if len(list) == 0 {
+	if len(list) == 0 && !mayBeNone {
 		return nil, usageError{fmt.Errorf("%s is an executable: expected a target too", exe)}
 	}
-	return list, f.checkTargets(list)
+	return list, g.checkStdin(list)
 }
 
-// elfTypeEnd is the end of e_type in an ELF file.
-const elfTypeEnd = 18
-
-// firstBytes returns the bytes of a regular file up to elfTypeEnd; fewer where it ends
-// before or cannot be read.
-func firstBytes(path string) []byte {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	head := make([]byte, elfTypeEnd)
-	n, _ := f.ReadAt(head, 0)
-	return head[:n]
-}
-
-// elfType is the e_type of an ELF file with these first bytes; ET_NONE for another file.
-func elfType(head []byte) elf.Type {
-	if len(head) < elfTypeEnd || string(head[:4]) != elf.ELFMAG {
-		return elf.ET_NONE
-	}
-	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
-		return elf.Type(binary.BigEndian.Uint16(head[16:]))
-	}
-	return elf.Type(binary.LittleEndian.Uint16(head[16:]))
-}
-
-// isExecutable reports whether a path names an ELF executable or shared object.
-func isExecutable(path string) bool {
-	t := elfType(firstBytes(path))
-	return t == elf.ET_EXEC || t == elf.ET_DYN
-}
-
-// checkTargets refuses targets that have no meaning together.
-func (f *stackFlags) checkTargets(list []targetName) error {
+// checkStdin refuses standard input as several targets, and where it is a terminal.
+func (g *globals) checkStdin(list []targetName) error {
 	count := 0
 	for _, n := range list {
-		f.reads(n.path)
+		g.reads(n.path)
 		if n.path == stdinName {
 			count++
 		}
@@ -146,28 +123,48 @@ func (f *stackFlags) checkTargets(list []targetName) error {
 		return usageError{errors.New("-: standard input is one target")}
 	case count == 1 && term.IsTerminal(int(os.Stdin.Fd())):
 		return usageError{errors.New("-: standard input is a terminal, expected a target")}
-	case len(list) > 1 && f.gpuCore != "":
+	}
+	return nil
+}
+
+// isNothing reports whether a path, with the error of os.Stat, names neither a file nor a
+// process.
+func isNothing(path string, err error) bool {
+	_, isProcess := processID(path)
+	return errors.Is(err, os.ErrNotExist) && !isProcess
+}
+
+// isExecutable reports whether a path names an ELF executable or shared object.
+func isExecutable(path string) bool {
+	return engine.KindOf(path).IsProgram
+}
+
+// checkTargets refuses targets that have no meaning together.
+func (f *stackFlags) checkTargets(list []targetName) error {
+	if len(list) > 1 && f.gpuCore != "" {
 		return usageError{fmt.Errorf("--gpu-core %s: expected one target, that it belongs to", f.gpuCore)}
 	}
 	return nil
 }
 
-// targetsIn returns the targets in a folder.
-func (f *stackFlags) targetsIn(dir string) (list []targetName, err error) {
+// targetsIn returns the targets in a folder, in which there is one unless mayBeNone.
+func (g *globals) targetsIn(dir string, mayBeNone bool) (list []targetName, err error) {
 	paths, others, err := engine.TargetsIn(dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, other := range others {
 		switch {
-		case f.verbose:
+		case mayBeNone && errors.Is(other, os.ErrPermission):
+			return nil, other // it may be of a crash
+		case g.verbose:
 			messages.Printf("unwindd: %v: left out\n", other)
 		case errors.Is(other, os.ErrPermission):
 			complain(other)
 		}
 	}
-	if len(paths) == 0 {
-		return nil, fmt.Errorf("%s: none of its %d files is a core, a minidump or a snapshot", dir, len(others))
+	if len(paths) == 0 && !mayBeNone {
+		return nil, noTargets(dir, len(others))
 	}
 	for _, path := range paths {
 		list = append(list, targetName{path, dir})
@@ -175,10 +172,27 @@ func (f *stackFlags) targetsIn(dir string) (list []targetName, err error) {
 	return list, nil
 }
 
+// noTargets is the error of a folder with a number of files of which none is a target.
+func noTargets(dir string, files int) error {
+	const elsewhere = "where the kernel puts cores is in /proc/sys/kernel/core_pattern"
+	kind := engine.KindOf(dir)
+	switch {
+	case kind.What != "":
+		return errors.New(kind.Sentence("stack", dir))
+	case files == 0:
+		return fmt.Errorf("%s: no file is in the folder, expected a core, a minidump or a snapshot (%s)", dir, elsewhere)
+	}
+	return fmt.Errorf("%s: none of its %d files is a core, a minidump or a snapshot (%s)", dir, files, elsewhere)
+}
+
 // openTarget opens the target of a name.
 func openTarget(e *engine.Engine, path string) (*engine.Target, error) {
 	if pid, ok := processID(path); ok {
-		return e.OpenProcess(pid)
+		t, err := e.OpenProcess(pid)
+		if err != nil && !isThere(fmt.Sprintf("/proc/%d", pid)) {
+			err = fmt.Errorf("%w, and no file has that name", err)
+		}
+		return t, err
 	}
 	if path == stdinName || isPipe(path) {
 		f := os.Stdin
@@ -228,8 +242,10 @@ func (f *stackFlags) printAll(ctx context.Context, e *engine.Engine, list []targ
 		}
 		return nil
 	}
+	parts := newSections(f, len(list))
 	err := f.write(func(w *writer) error {
 		for _, name := range list {
+			parts.next()
 			p, err := prepare(ctx, e, name.path)
 			if err != nil {
 				note(name, err)
@@ -242,7 +258,7 @@ func (f *stackFlags) printAll(ctx context.Context, e *engine.Engine, list []targ
 					return err
 				}
 			}
-			err = p.write(ctx, w)
+			err = parts.write(ctx, p, w)
 			p.close()
 			if err != nil {
 				return err
@@ -254,7 +270,10 @@ func (f *stackFlags) printAll(ctx context.Context, e *engine.Engine, list []targ
 		if printed == 0 {
 			return failed()
 		}
-		return nil
+		return parts.end(w)
 	})
+	if printed == 0 {
+		return err
+	}
 	return errors.Join(err, failed())
 }

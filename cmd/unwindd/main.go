@@ -25,6 +25,7 @@ const (
 	exitInput    = 1 // the input could not be read
 	exitUsage    = 2 // the command line is wrong
 	exitUnwalked = 3 // it was read, but nothing in it could be walked for lack of an architecture
+	exitCrashed  = 4 // with --fail-on-crash, a thread of a target crashed
 )
 
 // usageError is an error in the command line itself.
@@ -55,49 +56,58 @@ func pluginProcess(args []string) func(args []string) error {
 
 // run executes the command, and returns the exit status.
 func run(args []string) int {
-	err := execute(args)
+	command, err := execute(args)
 	var usage usageError
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &usage):
 		complain(err)
-		messages.Printf("Run 'unwindd --help' for usage.\n")
+		messages.Printf("Run '%s --help' for usage.\n", command)
 		return exitUsage
 	}
 	complain(err)
-	if errors.Is(err, trace.ErrNotWalked) {
+	switch {
+	case errors.Is(err, errCrashed):
+		return exitCrashed
+	case errors.Is(err, trace.ErrNotWalked):
 		return exitUnwalked
 	}
 	return exitInput
 }
 
-func execute(args []string) error {
+// execute executes the command, and returns its name.
+func execute(args []string) (command string, err error) {
 	if process := pluginProcess(args); process != nil {
-		return process(args[2:])
+		return "unwindd", process(args[2:])
 	}
 	if isWorker, err := service.RunWorker(args, workerPlugins); isWorker {
-		return err
+		return "unwindd", err
 	}
 	collectLate()
 	watchSignals()
-	root := newRoot()
+	g := &globals{}
+	root := newRootOf(g)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(messageWriter{})
-	return root.ExecuteContext(context.Background())
+	root.SetFlagErrorFunc(flagError(args))
+	executed, err := root.ExecuteContextC(context.Background())
+	return executed.CommandPath(), g.withSettings(err)
 }
 
-func newRoot() *cobra.Command {
-	g := &globals{}
+func newRoot() *cobra.Command { return newRootOf(&globals{}) }
+
+// newRootOf makes all commands, with flags that set g.
+func newRootOf(g *globals) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "unwindd",
 		Short: "Unwind and symbolize stacks across CPUs and accelerators",
-		Example: `  unwindd stack core                    the stacks of a core, a minidump or a snapshot
-  unwindd stack core --format json      the same for programs
-  unwindd profile perf.data             a profile of what perf recorded
-  unwindd symbolize --obj server 0x1257 the functions and lines at an address
-  unwindd plugin list                   the architectures it knows`,
+		Example: `  unwindd stack core                     the stacks of a core or a minidump
+  unwindd stack 4711                     those of a living process
+  unwindd profile perf.data              a profile of what perf recorded
+  unwindd symbolize --obj server 0x1257  the functions and lines at an address
+  unwindd plugin list                    the architectures it knows`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          usageArgs(noSuchCommand),
@@ -109,19 +119,10 @@ func newRoot() *cobra.Command {
 		}
 		return cmd.Help()
 	}
-	root.PersistentPreRunE = g.recordInputs
-	root.SetFlagErrorFunc(flagError)
+	root.PersistentPreRunE = g.prepare
+	root.SetHelpFunc(printHelp)
 	g.addFlags(root.PersistentFlags())
-	root.AddCommand(newStack(g), newProfile(g), newSnapshot(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g), newServe(g), newWorker(g), newSubmit(g), newResults(g), newVersion(g), newManual())
+	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colorValues, cobra.ShellCompDirectiveNoFileComp))
+	root.AddCommand(newStack(g), newProfile(g), newSnapshot(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g), newServe(g), newWorker(g), newSubmit(g), newResults(g), newMCP(g), newVersion(g), newManual())
 	return root
-}
-
-// usageArgs makes the errors of a check of arguments usageErrors.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usageError{err}
-		}
-		return nil
-	}
 }

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/report"
@@ -14,8 +16,25 @@ var messages = report.NewLinePrinter(stderr)
 // complain prints an error; joined ones have a line each.
 func complain(err error) {
 	for _, one := range joined(err) {
-		messages.Printf("unwindd: %v\n", one)
+		messages.Printf("unwindd: %s\n", plain(one))
 	}
+}
+
+// plain is the text of an error without the names of system calls, and with the file that was
+// probably meant where one does not exist.
+func plain(err error) string {
+	text := err.Error()
+	var failed *fs.PathError
+	if !errors.As(err, &failed) {
+		return text
+	}
+	text = strings.Replace(text, failed.Op+" "+failed.Path+": ", failed.Path+": ", 1)
+	if errors.Is(failed, fs.ErrNotExist) {
+		if meant := nearestFile(failed.Path); meant != "" {
+			text += "; did you mean: " + meant
+		}
+	}
+	return text
 }
 
 // joined returns the errors that errors.Join has joined. A line break in the text of a

@@ -20,9 +20,13 @@ type number[T uint32 | *uint32 | *int64] struct {
 	text   string // the number, or the default
 }
 
-// addNumber adds a flag of an option that is a number. usual is its default.
+// addNumber adds a flag of an option that is a number. usual is its default; 0: it has none.
 func addNumber[T uint32 | *uint32 | *int64](flags *pflag.FlagSet, option *T, ranges job.Ranges, name string, usual int, usage string) {
-	flags.Var(&number[T]{option, name, ranges[name], strconv.Itoa(usual)}, name, usage)
+	text := ""
+	if usual > 0 {
+		text = strconv.Itoa(usual)
+	}
+	flags.Var(&number[T]{option, name, ranges[name], text}, name, usage)
 }
 
 func (n *number[T]) String() string { return n.text }
@@ -75,6 +79,27 @@ func (s toggle) Set(text string) error {
 		*s.option = &isOn
 	}
 	return err
+}
+
+// otherName is the value of a flag that does what another one does: other commands, or older
+// versions of this one, call it so.
+type otherName struct {
+	pflag.Value
+	name, here string
+}
+
+// Set implements pflag.Value.
+func (o *otherName) Set(text string) error {
+	messages.Printf("unwindd: --%s is --%s here\n", o.name, o.here)
+	return o.Value.Set(text)
+}
+
+// addOtherName adds a hidden flag that does what another one does.
+func addOtherName(flags *pflag.FlagSet, name, here string) {
+	f := flags.Lookup(here)
+	flags.AddFlag(&pflag.Flag{
+		Name: name, Usage: "the same as --" + here, Value: &otherName{f.Value, name, here}, DefValue: f.DefValue, NoOptDefVal: f.NoOptDefVal, Hidden: true,
+	})
 }
 
 // addLimits adds the flags that bound the printing of variables.

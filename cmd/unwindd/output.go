@@ -106,9 +106,21 @@ func createOutput(path string, private bool) (*outputFile, error) {
 		err = o.begin(os.TempDir(), 0o600)
 	}
 	if err != nil {
-		return nil, err
+		return nil, outputError(path, filepath.Dir(o.path), err)
 	}
 	return o, nil
+}
+
+// outputError names the file that cannot be begun, and not the temporary one.
+func outputError(path, dir string, err error) error {
+	var failed *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !isThere(dir):
+		return fmt.Errorf("-o %s: the folder %s does not exist", path, dir)
+	case errors.As(err, &failed):
+		return fmt.Errorf("-o %s: %w", path, failed.Err)
+	}
+	return fmt.Errorf("-o %s: %w", path, err)
 }
 
 // begin creates the file in a folder. Without a name it is gone however this process ends.
@@ -290,21 +302,29 @@ func (o *outputFile) copyTo(file *os.File) error {
 	return err
 }
 
-// recordInputs records the files that the command line names, and refuses to overwrite one
-// of them.
-func (g *globals) recordInputs(cmd *cobra.Command, args []string) error {
+// prepare takes the settings of the configuration file, records the files that the command
+// line names, and refuses to overwrite one of them.
+func (g *globals) prepare(cmd *cobra.Command, args []string) error {
+	g.findConfig(cmd.Flags().Changed("config"))
+	if err := g.applySettings(cmd); err != nil {
+		return err
+	}
 	g.reads(args...)
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if f.Name == "output" {
 			return
 		}
-		if list, ok := f.Value.(pflag.SliceValue); ok {
+		value := f.Value
+		if other, ok := value.(*otherName); ok {
+			value = other.Value
+		}
+		if list, ok := value.(pflag.SliceValue); ok {
 			g.reads(list.GetSlice()...)
 			return
 		}
-		g.reads(f.Value.String())
+		g.reads(value.String())
 	})
-	if f := cmd.Flags().Lookup("server"); f.Changed && g.server != "" && cmd.Name() != "stack" {
+	if g.server != "" && cmd.Name() != "stack" {
 		return usageError{fmt.Errorf("--server %s: expected the command stack: %s is done here", g.server, cmd.Name())}
 	}
 	return g.notOverInput(g.output)

@@ -94,12 +94,12 @@ func TestProfileRefusesWhatItCannotDo(t *testing.T) {
 		status int
 		says   string
 	}{
-		{[]string{}, exitUsage, "accepts 1 arg"},
+		{[]string{}, exitUsage, "profile: expected [RECORDING|PID], as in"},
 		{[]string{"", "--gpu-samples", gpuSamples}, exitUsage, "RECORDING has no name"},
-		{[]string{wordsRecording, wordsRecording, "--gpu-samples", gpuSamples}, exitUsage, "accepts 1 arg"},
+		{[]string{wordsRecording, wordsRecording, "--gpu-samples", gpuSamples}, exitUsage, "profile: expected [RECORDING|PID], found "},
 		{[]string{"--gpu-samples", wordsRecording}, exitInput, wordsRecording + ": not a file of samples of accelerators: as rocprofv3: offset 0x0: "},
 		{[]string{wordsRecording, "--gpu-samples", "nothing"}, exitInput, "nothing"},
-		{[]string{wordsRecording, "--format", "svg"}, exitUsage, "--format svg: expected text or pprof or otlp or folded or speedscope or firefox or html or json"},
+		{[]string{wordsRecording, "--format", "svg"}, exitUsage, "--format svg: expected text, pprof, otlp, folded, speedscope, firefox, html or json"},
 		{[]string{wordsRecording, "-j", "-1"}, exitUsage, "--jobs -1"},
 		{[]string{wordsRecording, "--max-stack", "0"}, exitUsage, "--max-stack 0"},
 		{[]string{wordsRecording, "--http", "localhost"}, exitUsage, "--http localhost: expected HOST:PORT"},
@@ -163,7 +163,7 @@ func TestProfileOnATerminal(t *testing.T) {
 		says   string
 	}{
 		{"pprof", exitUsage, "expected -o FILE"},
-		{"text", exitDone, "\x1b[33minsert(Node*, unsigned int)"},
+		{"text", exitDone, "\x1b[33minsert\x1b"},
 	} {
 		ours, theirs := terminal(t)
 		cmd := command("profile", "--in-process", wordsRecording, "--format", c.format)

@@ -57,8 +57,12 @@ func (f *queueFlags) connect(ctx context.Context, log func(string)) (*fleet.Queu
 	if o.URL == "" {
 		dir := queueDir(xdg("XDG_STATE_HOME", ".local/state"))
 		if o.URL = fleet.ReadAddress(dir); o.URL == "" {
-			return nil, usageError{fmt.Errorf("no queue: expected --queue URL, or a worker of this user, whose queue is in %s", dir)}
+			return nil, usageError{fmt.Errorf("no queue: expected --queue URL, or a worker of this user, whose queue is in %s: start one with `unwindd worker`", dir)}
 		}
 	}
-	return fleet.Connect(ctx, o)
+	q, err := fleet.Connect(ctx, o)
+	if errors.Is(err, fleet.ErrNoQueue) {
+		return nil, fmt.Errorf("%w: start a worker with `unwindd worker`, or name another queue with --queue URL", err)
+	}
+	return q, err
 }

@@ -148,12 +148,12 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"--tls-cert", "x"}, "expected both"},
 		{[]string{"--client-ca", "x"}, "expected --tls-cert and --tls-key too"},
 		{[]string{"--workers", "0"}, "--workers"},
-		{[]string{"--sysroot", "/nowhere"}, "--sysroot: stat /nowhere"},
+		{[]string{"--sysroot", "/nowhere"}, "--sysroot: /nowhere: no such file"},
 		{[]string{"--tokens", "/dev/null"}, "no tokens"},
 		{[]string{"--queue-creds", "x"}, "expected --queue too"},
 		{[]string{"--queue", "nats://127.0.0.1:1", "--queue-key", "x"}, "expected both"},
 		{[]string{"--queue", "nats://127.0.0.1:1", "--max-handed-over", "0"}, "--max-handed-over 0: expected 1 or more"},
-		{[]string{"extra"}, "unknown command"},
+		{[]string{"extra"}, "serve: expected no arguments, found extra"},
 	} {
 		_, stderr, status := unwindd(t, append([]string{"serve"}, c.args...)...)
 		if status == 0 || !strings.Contains(stderr, c.words) {

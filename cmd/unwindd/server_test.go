@@ -132,7 +132,7 @@ func TestServerRefuses(t *testing.T) {
 		{[]string{"stack", "--server", "https://user@x:1/", serverCore}, "expected unix:PATH", exitUsage},
 		{[]string{"stack", "--server", "unix:/nowhere", "--code", "3", "--disassembler", "/bin/true", serverCore}, "has its own", exitUsage},
 		{[]string{"profile", "--server", "unix:/nowhere", "x"}, "expected the command stack", exitUsage},
-		{[]string{"stack", "--server", "unix:/nowhere", serverCore}, "server unix:/nowhere: ", exitInput},
+		{[]string{"stack", "--server", "unix:/nowhere", serverCore}, "no server answers at unix:/nowhere (no such file or directory)", exitInput},
 		{[]string{"stack", "--server", "unix:/nowhere", "/nowhere.core"}, "/nowhere.core: no such file", exitInput},
 	} {
 		out, said, status := unwindd(t, c.args...)
@@ -141,7 +141,7 @@ func TestServerRefuses(t *testing.T) {
 		}
 	}
 	t.Setenv("UNWINDD_SERVER", "unix:/nowhere")
-	if _, said, status := unwindd(t, "stack", serverCore); status != exitInput || !strings.Contains(said, "server unix:/nowhere: ") {
+	if _, said, status := unwindd(t, "stack", serverCore); status != exitInput || !strings.Contains(said, "no server answers at unix:/nowhere (no such file or directory)") {
 		t.Errorf("UNWINDD_SERVER: status %d, %q", status, said)
 	}
 	if _, said, status := unwindd(t, "stack", "--server", "", serverCore); status != exitDone {

@@ -5,7 +5,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -46,6 +46,7 @@ left out, and said, unless --any-file asks for it.`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
+	cmd.ValidArgsFunction = completeTargets(1)
 	flags := cmd.Flags()
 	f.targetFlags.add(flags)
 	f.coreFlags.add(flags)
@@ -71,7 +72,7 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	if f.output == "" {
-		return usageError{errors.New("snapshot: expected -o FILE")}
+		return usageError{fmt.Errorf("expected -o FILE, which the snapshot is written to, as in: unwindd snapshot %s -o crash.snapshot", path)}
 	}
 	if err := f.check(); err != nil {
 		return err

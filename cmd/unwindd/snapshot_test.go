@@ -79,7 +79,7 @@ func TestSnapshotsAreWrittenWholeOrNotAtAll(t *testing.T) {
 	if _, stderr, status := unwindd(t, "snapshot", core); status != 2 || !strings.Contains(stderr, "-o FILE") {
 		t.Errorf("without -o: status %d, %s", status, stderr)
 	}
-	if _, stderr, status := unwindd(t, "snapshot", core, "-o", filepath.Join(dir, "no", "folder")); status != 1 || !strings.Contains(stderr, "no such file") {
+	if _, stderr, status := unwindd(t, "snapshot", core, "-o", filepath.Join(dir, "no", "folder")); status != 1 || !strings.Contains(stderr, "does not exist") {
 		t.Errorf("without its folder: status %d, %s", status, stderr)
 	}
 }

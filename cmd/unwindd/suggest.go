@@ -3,16 +3,17 @@
 package main
 
 import (
-	"debug/elf"
-	"errors"
+	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/engine"
 )
 
 // maxMistyped bounds the length of a mistyped name, maxDistance the distance of the name
@@ -50,43 +51,11 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 
 // commandFor returns the command that reads a file; "" where there is no file.
 func commandFor(path string) string {
-	if _, err := os.Stat(path); err != nil {
+	if !isThere(path) {
 		return ""
 	}
-	head := firstBytes(path)
-	switch {
-	case len(head) < elfTypeEnd:
-		return "stack"
-	case strings.HasPrefix(string(head), "PERFILE2"):
-		return "profile"
-	case strings.HasPrefix(string(head), elf.ELFMAG) && elfType(head) != elf.ET_CORE:
-		return "symbolize --obj"
-	}
-	return "stack"
-}
-
-// flagError makes the error of flags that cannot be parsed. An unknown name may be
-// mistyped, or belong to a command that does not exist.
-func flagError(cmd *cobra.Command, err error) error {
-	if args := cmd.Flags().Args(); len(args) > 0 && cmd.HasSubCommands() {
-		return usageError{noSuchCommand(cmd, args)} // the flags are of that command
-	}
-	var value *pflag.InvalidValueError
-	if errors.As(err, &value) && errors.Is(err, job.ErrUsage) {
-		return usageError{value.Unwrap()} // it names the flag itself
-	}
-	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) {
-		return usageError{err}
-	}
-	name := unknown.GetSpecifiedName()
-	if letters := unknown.GetSpecifiedShortnames(); len(letters) > 1 {
-		name, _, _ = strings.Cut(letters, "=") // -thread for --thread
-	}
-	if meant := nearestFlag(cmd.Flags(), name); meant != "" {
-		err = fmt.Errorf("%w; did you mean: --%s", err, meant)
-	}
-	return usageError{err}
+	kind := engine.KindOf(path)
+	return cmp.Or(kind.Command, "stack")
 }
 
 // nearestFlag returns the flag of a set whose name is nearest to a mistyped one; "" where
@@ -105,6 +74,32 @@ func nearestFlag(set *pflag.FlagSet, name string) string {
 			nearest, least = f.Name, d
 		}
 	})
+	return nearest
+}
+
+// maxNeighbours bounds the files of a folder among which a mistyped one is looked for.
+const maxNeighbours = 1000
+
+// nearestFile returns the path of a file in the folder of a mistyped one whose name is nearest; ""
+// where none is near.
+func nearestFile(path string) string {
+	dir, name := filepath.Split(path)
+	if len(name) < 2 || len(name) > maxMistyped {
+		return ""
+	}
+	folder, err := os.Open(cmp.Or(dir, "."))
+	if err != nil {
+		return ""
+	}
+	defer folder.Close()
+	names, _ := folder.Readdirnames(maxNeighbours)
+	slices.Sort(names)
+	nearest, least := "", min(maxDistance, (len(name)+1)/3)+1
+	for _, n := range names {
+		if d := distance(name, n); len(n) <= maxMistyped && !strings.HasPrefix(n, ".") && d < least {
+			nearest, least = dir+n, d
+		}
+	}
 	return nearest
 }
 

@@ -36,7 +36,7 @@ func TestMistypedNamesAreUnderstood(t *testing.T) {
 		{"dump " + serverCore, ""},
 		{"quux", ""},
 		{strings.Repeat("stack", 1000), ""},
-		{"stack --thraed 1 core", "unknown flag: --thraed; did you mean: --thread\n"},
+		{"stack --thraed 1 core", "stack has no flag --thraed; did you mean: --thread\n"},
 		{"stack --thread-id=1 core", ""},
 		{"stack --threads=1 core", "; did you mean: --thread\n"},
 		{"stack --max 3 core", "; did you mean: --max-frames\n"},

@@ -72,6 +72,7 @@ and what addr2line does under the name addr2line, with their options.`,
 	flags.BoolVar(&f.relative, "relativenames", false, "print files without the compilation directory")
 	flags.Int64Var(&f.context, "print-source-context-lines", 0, "print `N` lines of source around each line")
 	flags.StringVar(&f.adjustVMA, "adjust-vma", "0", "subtract `OFFSET` from addresses")
+	flags.Lookup("adjust-vma").DefValue = ""
 	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
 	f.debuginfodFlags.add(flags)
 	flags.StringVar(&f.dwp, "dwp", "", "read split units from the package `FILE`")
@@ -118,9 +119,11 @@ func (f *symbolizeFlags) run(args []string) error {
 		s.Tool, s.Object, s.Inlines, s.Output = "unwindd", f.object, !f.noInlines, output
 		s.Hex, s.AdjustVMA = output.Style == symbolize.StyleAddr2line, adjust
 		s.IR, s.Log, s.Refuse = true, f.log(), f.refuse()
-		err := s.Run(w, args, os.Stdin)
+		if err := s.Run(w, args, os.Stdin); err != nil {
+			return f.explained(err)
+		}
 		f.hint(s, args)
-		return err
+		return nil
 	})
 }
 

@@ -3,9 +3,11 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/symbolize"
 )
@@ -14,10 +16,12 @@ import (
 func (f *symbolizeFlags) hint(s *symbolize.Session, args []string) {
 	var hints []report.Hint
 	for _, l := range s.Symbolizer.Lacking() {
-		hints = append(hints, report.FileHint(l.Path, l.BuildID, l.Asked, l.HasNames))
+		hints = append(hints, report.FileHint(l.Path, l.BuildID, l.Answers, l.HasNames))
 	}
 	line := report.HintLine(hints)
 	switch unknown := s.Unknown(); {
+	case f.otherKind() != "":
+		line = f.otherKind()
 	case f.object == "" && len(args) > 1 && !strings.Contains(args[0], " ") && isThere(args[0]):
 		line = "the file has a flag of its own: unwindd symbolize --obj " + strings.Join(args, " ")
 	case unknown != "":
@@ -30,6 +34,22 @@ func (f *symbolizeFlags) hint(s *symbolize.Session, args []string) {
 	if line != "" {
 		messages.Printf("unwindd: hint: %s\n", line)
 	}
+}
+
+// otherKind describes a file that another command reads; "" where it may have code.
+func (f *symbolizeFlags) otherKind() string {
+	if kind := engine.KindOf(f.object); kind.What != "" && kind.Command != "symbolize --obj" {
+		return kind.Sentence("symbolize", f.object)
+	}
+	return ""
+}
+
+// explained adds to an error what the file is.
+func (f *symbolizeFlags) explained(err error) error {
+	if text := f.otherKind(); text != "" {
+		return fmt.Errorf("%w; %s", err, text)
+	}
+	return err
 }
 
 // isThere reports whether a path names something.

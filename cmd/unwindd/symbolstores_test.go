@@ -59,8 +59,8 @@ func TestStoresOfSymbolFiles(t *testing.T) {
 	if got := placesOf(t, "stack", "--sysroot", none, "--symbols", "", core); len(got) > 0 {
 		t.Errorf("with --symbols '': %q", got)
 	}
-	for _, wrong := range []string{"/no/such/directory", "ftp://host/", "http://"} {
-		if _, stderr, status := unwindd(t, "stack", "--symbols", wrong, core); status != 2 || !strings.Contains(stderr, "--symbols") {
+	for wrong, want := range map[string]int{"/no/such/directory": exitInput, "ftp://host/": exitUsage, "http://": exitUsage} {
+		if _, stderr, status := unwindd(t, "stack", "--symbols", wrong, core); status != want || !strings.Contains(stderr, "--symbols") {
 			t.Errorf("%s: status %d, %s", wrong, status, stderr)
 		}
 	}

@@ -84,9 +84,9 @@ func (f *Finder) ask(r Remote, file RemoteFile) (path string, tried []Attempt) {
 	return path, nil
 }
 
-// Asked returns the servers and stores among the places that were tried, each once with its answer:
+// Answers returns the servers and stores among the places that were tried, each once with its answer:
 // "http://a.example: the server does not have it".
-func Asked(tried []Attempt) (list []string) {
+func Answers(tried []Attempt) (list []string) {
 	for _, a := range tried {
 		if !a.IsRemote {
 			continue

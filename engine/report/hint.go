@@ -5,6 +5,7 @@ package report
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,10 +19,10 @@ type Hint struct {
 	Module  string `json:"module,omitempty"` // its path in the target; "" for code in no module
 	BuildID string `json:"build_id,omitempty"`
 	Needs   Need   `json:"needs"`
-	Text    string `json:"text"` // a sentence: what is missing, and the options that may help
+	Text    string `json:"text"` // a sentence: the lack, and the options that may help
 }
 
-// Need is the kind of what is missing.
+// Need is the kind of a lack.
 type Need string
 
 // The kinds.
@@ -44,7 +45,7 @@ type lacks struct {
 // maxGenerated bounds the addresses that are looked at for code made at run time.
 const maxGenerated = 64
 
-// lack is what the frames in a module lack.
+// lack has the lacks of the frames in a module.
 type lack struct {
 	module *trace.Module
 	order  int // of its first such frame
@@ -56,8 +57,8 @@ type lack struct {
 	isFailing, isCrashed bool
 }
 
-// noted yields stacks, and notes what their frames lack.
-func (l *lacks) noted(each iter.Seq[*trace.Stack]) iter.Seq[*trace.Stack] {
+// recorded yields stacks, and records what their frames lack.
+func (l *lacks) recorded(each iter.Seq[*trace.Stack]) iter.Seq[*trace.Stack] {
 	return func(yield func(*trace.Stack) bool) {
 		for s := range each {
 			l.note(s)
@@ -68,7 +69,7 @@ func (l *lacks) noted(each iter.Seq[*trace.Stack]) iter.Seq[*trace.Stack] {
 	}
 }
 
-// note notes what the frames of a stack lack.
+// note records what the frames of a stack lack.
 func (l *lacks) note(s *trace.Stack) {
 	failing := failingFrame(s)
 	l.frames(s, s.Frames, failing)
@@ -119,7 +120,7 @@ func (l *lacks) of(s *trace.Stack, m *trace.Module) *lack {
 	return found
 }
 
-// frames notes what frames lack, of which one may be the failing one.
+// frames records what frames lack, of which one may be the failing one.
 func (l *lacks) frames(s *trace.Stack, frames []trace.Frame, failing int) {
 	for i := range frames {
 		f := &frames[i]
@@ -148,7 +149,7 @@ func (l *lacks) frames(s *trace.Stack, frames []trace.Frame, failing int) {
 	}
 }
 
-// rank orders what is missing: first what the failing frame lacks, then stacks of threads that
+// rank orders lacks: first what the failing frame lacks, then stacks of threads that
 // crashed, and system libraries last.
 func (k *lack) rank() int {
 	switch isSystem := isSystemLibrary(k.module.Path); {
@@ -174,7 +175,7 @@ func (t *Target) executable() string {
 	return t.Process.Executable
 }
 
-// hints writes what is missing: one line, or all where that is verbose.
+// hints writes the hints: one line, or all where that is verbose.
 func (t *text) hints(isVerbose bool) {
 	for i, line := range hintLines(t.about.Target.Hints, isVerbose) {
 		if i == 0 {
@@ -184,17 +185,25 @@ func (t *text) hints(isVerbose bool) {
 	}
 }
 
+// inOrder returns what modules lack, the most important first.
+func (l *lacks) inOrder() []*lack {
+	return slices.SortedFunc(maps.Values(l.modules), func(a, b *lack) int {
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.order, b.order))
+	})
+}
+
+// wanted returns the module with the facts about it.
+func (k *lack) wanted(info trace.ModuleInfo, executable string) *wanted {
+	return &wanted{
+		Module: k.module, info: info, isExecutable: k.module.Path == executable,
+		isFailing: k.isFailing, isPlace: k.isLine, isRows: k.isRows, frames: k.frames,
+	}
+}
+
 // list returns the hints about a target, the most important one first. executable is the path of
 // the process's executable.
 func (l *lacks) list(t *engine.Target, executable string) (hints []Hint) {
-	var all []*lack
-	for _, k := range l.modules {
-		all = append(all, k)
-	}
-	slices.SortFunc(all, func(a, b *lack) int {
-		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.order, b.order))
-	})
-	for _, k := range all {
+	for _, k := range l.inOrder() {
 		if len(hints) == maxHints {
 			return hints
 		}
@@ -202,8 +211,7 @@ func (l *lacks) list(t *engine.Target, executable string) (hints []Hint) {
 		if info.DebugInfo == "" || info.IsMissing {
 			info.DebugInfo = t.DebugInfo(k.module)
 		}
-		w := wanted{Module: k.module, info: info, isExecutable: k.module.Path == executable, isFailing: k.isFailing, isPlace: k.isLine, isRows: k.isRows, frames: k.frames}
-		if h, ok := w.hint(); ok {
+		if h, ok := k.wanted(info, executable).hint(); ok {
 			hints = append(hints, h)
 		}
 	}

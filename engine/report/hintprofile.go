@@ -6,11 +6,9 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-
-	"github.com/unwindd/unwindd/engine/trace"
 )
 
-// hints are what the frames of the profile's samples lack, the most frequent first. Without
+// hints are about the frames of the profile's samples, the most frequent lack first. Without
 // symbols nothing is missing.
 func (r *Profile) hints() (hints []Hint) {
 	if r.NoSymbols {
@@ -45,12 +43,15 @@ func (r *Profile) hints() (hints []Hint) {
 // profileLacks counts the samples with frames that lack something.
 type profileLacks struct {
 	modules map[int32]moduleLacks
-	// unnamed and named are those of the kernel's code, isPlaced is true where the recording
+	// unnamed and named count the kernel's code, isPlaced is true where the recording
 	// has the kernel's address.
 	unnamed, named uint64
 	isPlaced       bool
 	generated      uint64 // in no module
 }
+
+// lowest is the least address of code: below it are addresses that a program jumped to by mistake.
+const lowest = 1 << 16
 
 // moduleLacks counts frames of a module without a function, and those whose callers are guesses.
 type moduleLacks struct{ unnamed, guessed uint64 }
@@ -92,7 +93,7 @@ func (r *Profile) countLacks() profileLacks {
 				m.unnamed += n
 			}
 			c.modules[f.Module] = m
-		case f.Module < 0 && !isNamed && f.FoundBy != trace.ByScan && f.FoundBy != trace.ByFramePointer:
+		case f.Module < 0 && !isNamed && !f.FoundBy.IsGuess() && f.PC >= lowest:
 			c.generated += n // a guess may be no code at all
 		}
 	}

@@ -24,13 +24,13 @@ type wanted struct {
 }
 
 // FileHint is the hint about a file of the command line without debug information: it has names
-// and no lines, or no names either. asked are the servers that do not have it.
-func FileHint(path string, buildID []byte, asked []string, hasNames bool) Hint {
+// and no lines, or no names either. answers are of the servers that lack it.
+func FileHint(path string, buildID []byte, answers []string, hasNames bool) Hint {
 	need := NeedNames
 	if hasNames {
 		need = NeedLines
 	}
-	w := wanted{Module: &trace.Module{Path: path, BuildID: buildID}, info: trace.ModuleInfo{Asked: asked}, isFile: true}
+	w := wanted{Module: &trace.Module{Path: path, BuildID: buildID}, info: trace.ModuleInfo{Answers: answers}, isFile: true}
 	return Hint{Module: path, BuildID: hex.EncodeToString(buildID), Needs: need, Text: w.text(need)}
 }
 
@@ -43,7 +43,7 @@ func (w *wanted) hint() (h Hint, ok bool) {
 	h = Hint{Module: w.Path, BuildID: hex.EncodeToString(w.BuildID)}
 	hasNone := w.info.DebugInfo != trace.DebugInfoFound
 	switch {
-	case w.info.IsMissing && (w.frames > 0 || w.isRows) && hasNone:
+	case (w.info.IsMissing || w.info.IsDebugOnly) && (w.isRows || w.frames > 0 && hasNone):
 		h.Needs = NeedFile
 	case w.frames > 0 && hasNone && !w.info.HasSymbols && (w.isFailing || !isSystemLibrary(w.Path)):
 		h.Needs = NeedNames
@@ -58,7 +58,7 @@ func (w *wanted) hint() (h Hint, ok bool) {
 	return h, true
 }
 
-// lackTexts say what a module lacks.
+// lackTexts describe the lacks of modules.
 var lackTexts = map[Need]string{
 	NeedFile:  "is not here",
 	NeedNames: "has no names here",
@@ -66,7 +66,7 @@ var lackTexts = map[Need]string{
 	NeedLines: "has no lines here",
 }
 
-// text is the sentence of a hint: what is missing and what would give it.
+// text is the sentence of a hint: the lack, and the options that may help.
 func (w *wanted) text(need Need) string {
 	name := strings.TrimSuffix(object.LastPart(w.Path), " (deleted)")
 	text := name + " " + lackTexts[need]
@@ -80,51 +80,53 @@ func (w *wanted) text(need Need) string {
 		known = append(known, "no build ID is known")
 	}
 	switch {
+	case w.info.IsDebugOnly:
+		known = append(known, "only its debug file is, so that callers are guesses")
 	case w.info.DebugInfo == trace.DebugInfoMismatch:
 		known = append(known, "what was found is of another build")
-	case w.info.DebugInfo == trace.DebugInfoUnreadable:
+	case w.info.DebugInfo == trace.DebugInfoUnreadable && len(w.info.Answers) == 0: // a server that cannot be asked is one, too
 		known = append(known, "what was found cannot be read")
 	}
-	text += " (" + strings.Join(known, "; ") + "): give " + w.ways(need, name)
-	if len(w.info.Asked) > 0 {
-		text += " (asked: " + strings.Join(w.info.Asked, ", ") + ")"
+	text += " (" + strings.Join(known, "; ") + "): give " + w.remedies(need, name)
+	if len(w.info.Answers) > 0 {
+		text += " (asked: " + strings.Join(w.info.Answers, ", ") + ")"
 	}
 	return text
 }
 
-// ways lists what may give what is missing.
-func (w *wanted) ways(need Need, name string) string {
+// remedies lists the options that may help.
+func (w *wanted) remedies(need Need, name string) string {
 	own := fmt.Sprintf("--module %s=FILE", name)
 	if w.isExecutable {
 		own = "--exe FILE"
 	}
 	isByID, isByDebugID := len(w.BuildID) > 0, w.Symbols.DebugID != ""
-	var ways []string
+	var list []string
 	switch {
 	case need == NeedFile && isByID:
-		ways = append(ways, "the file with "+own, "the files of its machine with --sysroot DIR")
+		list = append(list, "the file with "+own, "the files of its machine with --sysroot DIR")
 	case need == NeedFile:
-		ways = append(ways, "the file with "+own)
+		list = append(list, "the file with "+own)
 	case isByID:
-		ways = append(ways, "a file that has them with --debug-dir DIR")
+		list = append(list, "a file that has them with --debug-dir DIR")
 		if need == NeedRows {
-			ways[0] = "a file that has it with --debug-dir DIR"
+			list[0] = "a file that has it with --debug-dir DIR"
 		}
 	case w.isFile:
-		ways = append(ways, "the file before it was stripped")
+		list = append(list, "the file before it was stripped")
 	default:
-		ways = append(ways, "the file before it was stripped with "+own)
+		list = append(list, "the file before it was stripped with "+own)
 	}
 	switch {
-	case len(w.info.Asked) > 0: // one more server may not be there
+	case len(w.info.Answers) > 0: // one more server may not be there
 	case isByID && w.isFile:
-		ways = append(ways, "a server with --debuginfod URL")
+		list = append(list, "a server with --debuginfod URL")
 	case isByID:
-		ways = append(ways, "a server with --debuginfod URL or --symbols URL")
+		list = append(list, "a server with --debuginfod URL or --symbols URL")
 	case isByDebugID:
-		ways = append(ways, "a store of symbols with --symbols URL")
+		list = append(list, "a store of symbols with --symbols URL")
 	}
-	return strings.Join(ways, ", or ")
+	return strings.Join(list, ", or ")
 }
 
 // codeMaker is a runtime that makes code while it runs.
@@ -182,10 +184,8 @@ func HintLine(hints []Hint) string {
 	switch n := len(hints) - 1; {
 	case n < 0:
 		return ""
-	case n == 1:
-		return hints[0].Text + "; 1 module more lacks something (-v)"
-	case n > 1:
-		return fmt.Sprintf("%s; %d modules more lack something (-v)", hints[0].Text, n)
+	case n > 0:
+		return fmt.Sprintf("%s; and %d more (-v)", hints[0].Text, n)
 	}
 	return hints[0].Text
 }

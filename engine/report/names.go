@@ -3,6 +3,8 @@
 package report
 
 import (
+	"strings"
+
 	"github.com/unwindd/unwindd/engine/internal/funcname"
 	"github.com/unwindd/unwindd/engine/internal/signature"
 	"github.com/unwindd/unwindd/engine/trace"
@@ -14,13 +16,14 @@ const (
 	// textName is for terminals: behind an address, and with an offset, such a name leaves room
 	// for the begin of the place in a line of 80 characters.
 	textName = 40
-	pageName = 80
+	// wideName is for pages, and for tables of functions.
+	wideName = 80
 )
 
 // names writes the names of functions.
 type names struct {
 	isFull bool
-	most   int // characters of a short name
+	most   int // characters of a short name; 0: all names are full
 }
 
 // of returns the name of a function; ?? where it has none.
@@ -28,10 +31,20 @@ func (n names) of(s *trace.Symbol) string {
 	switch {
 	case s.Function == "":
 		return "??"
-	case n.isFull:
+	case n.isFull || n.most == 0:
 		return s.Function
 	}
 	return funcname.Fit(escape.Text(funcname.Of(s)), n.most)
+}
+
+// ofProfile returns the name of a function of a profile. A mark at its end stays.
+func (n names) ofProfile(f *profileFunction) string {
+	mark := " [" + f.namedBy + "]"
+	name, isMarked := strings.CutSuffix(f.name, mark)
+	if name = n.of(&trace.Symbol{Function: name, File: f.file}); isMarked {
+		name += mark
+	}
+	return name
 }
 
 // readStack finds the frames of a stack that readers look for. caught is the crash that a handler

@@ -348,6 +348,7 @@ func TestProfileWithoutSymbolsHasAddresses(t *testing.T) {
 	if diff := cmp.Diff(pcs(with), pcs(without)); diff != "" {
 		t.Error(diff)
 	}
+	bare.NoSymbols = true
 	if said := summaryOf(t, bare, SummaryOptions{}); strings.Contains(said, "without a function") {
 		t.Errorf("the summary misses symbols that were not asked for:\n%s", said)
 	}

@@ -47,7 +47,7 @@ type Target struct {
 	Deadlocks [][]string `json:"deadlocks,omitempty"`
 	Process   *Process   `json:"process,omitempty"` // nil where nothing is known
 	Problems  []string   `json:"problems"`
-	// Hints say what the frames lack and what would give it, the most important first.
+	// Hints name what the frames lack and the flag or server that would give it, the most important first.
 	Hints []Hint `json:"hints,omitempty"`
 	// Agents, Queues and Dispatches are the devices that executed threads, and their work;
 	// nil for a target without such.
@@ -166,10 +166,13 @@ type Thread struct {
 	Executes  string     `json:"executes,omitempty"`
 	Goroutine *Goroutine `json:"goroutine,omitempty"`
 	Signature *Signature `json:"signature,omitempty"` // of a thread that crashed
-	Frames    []Frame    `json:"frames"`
-	LeftOut   []LeftOut  `json:"left_out,omitempty"`
-	Cycles    []Cycle    `json:"cycles,omitempty"`
-	Stopped   Stopped    `json:"stopped"`
+	// FirstOwnFrame is the index of the innermost function of the program's own, of a thread that
+	// crashed; nil: there is none.
+	FirstOwnFrame *int      `json:"first_own_frame,omitempty"`
+	Frames        []Frame   `json:"frames"`
+	LeftOut       []LeftOut `json:"left_out,omitempty"`
+	Cycles        []Cycle   `json:"cycles,omitempty"`
+	Stopped       Stopped   `json:"stopped"`
 }
 
 // LeftOut is physical frames that are not in the list, from an index on.

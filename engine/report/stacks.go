@@ -55,12 +55,12 @@ type Head struct {
 // before one of the Write methods.
 func NewStacks(t *engine.Target, each iter.Seq[*trace.Stack]) *Stacks {
 	missing := &lacks{}
-	s := &Stacks{each: missing.noted(each), space: t.SpaceName, hasLocals: t.HasLocals()}
+	s := &Stacks{each: missing.recorded(each), space: t.SpaceName, hasLocals: t.HasLocals()}
 	s.head = func(d headDetail) Head {
 		h := newHead(t, d)
 		h.Target.Hints = missing.list(t, h.Target.executable())
 		h.Target.Fact, h.Target.FirstCrash = s.Fact, newFirstCrash(s.FirstCrash)
-		h.Target.Deadlocks, h.deadlocks = newDeadlocks(s.Deadlocks), s.Deadlocks
+		h.setDeadlocks(s.Deadlocks)
 		return h
 	}
 	if t.HasSource() {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/url"
 	"strings"
@@ -156,11 +157,16 @@ type Error struct {
 	Server string
 	Code   codes.Code
 	Detail string // a sentence
+
+	isAbsent bool // no server is there
 }
 
 func (e *Error) Error() string {
-	if e.Code == codes.InvalidArgument || e.Code == codes.FailedPrecondition {
+	switch {
+	case e.Code == codes.InvalidArgument || e.Code == codes.FailedPrecondition:
 		return e.Detail // it is about the target or the request
+	case e.isAbsent:
+		return fmt.Sprintf("no server answers at %s (%s): start one with `unwindd serve --listen %s`", e.Server, e.Detail, e.Server)
 	}
 	return fmt.Sprintf("server %s: %s", e.Server, e.Detail)
 }
@@ -181,8 +187,16 @@ func (c *Client) failure(err error) error {
 	case detail == "":
 		detail = s.Code().String()
 	}
-	return &Error{c.address, s.Code(), detail}
+	e := &Error{Server: c.address, Code: s.Code(), Detail: detail}
+	if s.Code() == codes.Unavailable && strings.Contains(detail, dialing) {
+		parts := strings.Split(strings.TrimRight(detail, `"`), ": ")
+		e.Detail, e.isAbsent = parts[len(parts)-1], true
+	}
+	return e
 }
+
+// dialing is in gRPC's description of a server that is not there.
+const dialing = "Error while dialing"
 
 // headPart bounds the bytes of a head in a message.
 const headPart = 256 << 10
@@ -203,6 +217,7 @@ func (c *Client) Walk(ctx context.Context, t *engine.Target, j *job.Stack, write
 	}
 	o := &pb.WalkOptions{
 		Stack: j.StackOptions, Verbose: write.Verbose, Color: write.Color, WithPath: j.WithPath, HeadSize: uint64(len(head)),
+		MostBytes: uint32(min(max(write.Most, 0), math.MaxUint32)), //nolint:gosec // in range
 	}
 	if err := sendHead(st, o, head); err != nil && !errors.Is(err, io.EOF) { // after io.EOF, Recv returns the reason
 		return nil, c.failure(err)

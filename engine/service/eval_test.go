@@ -120,7 +120,7 @@ func TestEvaluationsThatAreNone(t *testing.T) {
 		{"var=batch&expr=lit1", core, badRequest, "--var does not go with --expr"},
 		{"var=a[", core, badRequest, "--var: "},
 		{"var=batch&depth=4000000000", core, badRequest, "--depth"},
-		{"var=batch&frame=7", "no target", unreadable, "not a target"},
+		{"var=batch&frame=7", "no target", unreadable, "not a core, minidump or snapshot"},
 		{"var=nope&frame=7", core, unreadable, "--var nope"},
 		{"var=batch&frame=4294967295", core, unreadable, "no such frame"},
 		{"var=batch&thread=nobody&name=the.core", core, unreadable, "the.core: no thread nobody among its 4"},

@@ -171,7 +171,7 @@ func TestStatuses(t *testing.T) {
 		code    codes.Code
 		words   string
 	}{
-		{&pb.StackOptions{}, "no target", codes.FailedPrecondition, "not a target"},
+		{&pb.StackOptions{}, "no target", codes.FailedPrecondition, "not a core, minidump or snapshot"},
 		{&pb.StackOptions{}, "", codes.InvalidArgument, "no data"},
 		{&pb.StackOptions{Format: "xml"}, "x", codes.InvalidArgument, "--format xml"},
 		{nil, "x", codes.InvalidArgument, "the first message has no options"},

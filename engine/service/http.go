@@ -222,7 +222,7 @@ func (s *Server) send(w http.ResponseWriter, a *answer, h reports.Header) error 
 
 // contentTypes has the types of the formats of reports.
 var contentTypes = map[string]string{
-	"text": "text/plain; charset=utf-8", "json": "application/json", "html": "text/html; charset=utf-8", "breakpad": "application/json",
+	"text": "text/plain; charset=utf-8", "json": "application/json", "html": "text/html; charset=utf-8", "markdown": "text/markdown; charset=utf-8", "breakpad": "application/json",
 	"folded": "text/plain; charset=utf-8", "speedscope": "application/json", "firefox": "application/json",
 	"pprof": "application/octet-stream", "otlp": "application/x-protobuf",
 }

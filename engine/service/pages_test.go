@@ -76,7 +76,7 @@ func TestReportsAreKeptWholeOrNotAtAll(t *testing.T) {
 	o.Reports = 2000
 	s := start(t, o)
 	answer, text := s.ask(t, http.MethodPost, "/v1/reports/stack", strings.NewReader("nothing"))
-	wantProblem(t, answer, text, unreadable, "not a target")
+	wantProblem(t, answer, text, unreadable, "not a core, minidump or snapshot")
 	answer, text = s.ask(t, http.MethodPost, "/v1/reports/stack?format=svg", strings.NewReader("nothing"))
 	wantProblem(t, answer, text, badRequest, "--format svg")
 	answer, text = s.ask(t, http.MethodPost, "/v1/reports/stack", bytes.NewReader(file(t, mixed)))

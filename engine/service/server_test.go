@@ -220,8 +220,8 @@ func TestProblems(t *testing.T) {
 		kind               *problemKind
 		words              string
 	}{
-		{"POST", "/v1/stack", "no target at all", unreadable, "not a target: target: not an ELF core"},
-		{"POST", "/v1/stack?name=core.17", "no target at all", unreadable, "core.17: not an ELF core"},
+		{"POST", "/v1/stack", "no target at all", unreadable, "target: not a core, minidump or snapshot"},
+		{"POST", "/v1/stack?name=core.17", "no target at all", unreadable, "core.17: not a core, minidump or snapshot"},
 		{"POST", "/v1/stack", "", badRequest, "no data"},
 		{"POST", "/v1/stack?depht=3", "x", badRequest, `no parameter "depht", expected code, crashed, depth`},
 		{"POST", "/v1/stack?top=-1", "x", badRequest, `parameter top is "-1", expected a number from 0`},

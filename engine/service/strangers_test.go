@@ -107,7 +107,7 @@ func TestQueriesOfStrangers(t *testing.T) {
 		{"POST", "/v1/stack?source=4294967295", "x", badRequest, "--source"},
 		{"POST", "/v1/stack?lane=4294967295", "x", badRequest, "--lane"},
 		{"POST", "/v1/stack?format=../", "x", badRequest, "--format ../"},
-		{"POST", "/v1/stack?name=../../etc/passwd", "x", unreadable, "passwd: not an ELF core"},
+		{"POST", "/v1/stack?name=../../etc/passwd", "x", unreadable, "passwd: not a core, minidump or snapshot"},
 		{"POST", "/v1/symbolize?build-id=0102", `{"addresses":[-1]}`, badRequest, "expected a number"},
 		{"POST", "/v1/symbolize?build-id=0102", `{"addresses":["0x1ffffffffffffffff"]}`, badRequest, "expected a number"},
 		{"POST", "/v1/symbolize?build-id=0102", `{"addresses":[1e3]}`, badRequest, "expected a number"},

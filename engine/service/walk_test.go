@@ -340,8 +340,8 @@ func TestWalksAreThoseOfThisProcess(t *testing.T) {
 func TestWalksOfGoroutinesAreThoseOfThisProcess(t *testing.T) {
 	core, _ := subject.Crash(t, subject.BuildGoroutines(t, "goroutines", "local"), "panic", "10")
 	c := start(t, testOptions(t)).remote(t)
-	sameWalk(t, c, core, "JSON", func(j *job.Stack) { j.Format, j.Goroutines = "json", true })
-	sameWalk(t, c, core, "text", func(j *job.Stack) { j.Goroutines, j.Locals = true, true })
+	sameWalk(t, c, core, "JSON", func(j *job.Stack) { j.Format, j.Goroutines = "json", new(true) })
+	sameWalk(t, c, core, "text", func(j *job.Stack) { j.Goroutines, j.Locals = new(true), true })
 }
 
 // sameWalk has a server and this process walk a target.

@@ -21,7 +21,7 @@ type File struct {
 
 	resolver *resolve.Resolver
 	symbols  func() *aliases
-	asked    []string    // servers that do not have its debug file: see object.Asked
+	answers  []string    // of servers that lack its debug file: see object.Answers
 	isNoName atomic.Bool // an answer had no function
 	isNoLine atomic.Bool // an answer had no line
 }
@@ -30,7 +30,7 @@ type File struct {
 type Lack struct {
 	Path    string
 	BuildID []byte
-	Asked   []string // the servers that do not have it, each with its answer
+	Answers []string // of the servers that lack it
 	// HasNames is true where all answers have functions, and lines are missing alone.
 	HasNames bool
 }
@@ -53,7 +53,7 @@ func (f *File) lack(path string) (l Lack, ok bool) {
 		return l, false
 	}
 	isNoName := f.isNoName.Load() && f.Object.Section(".symtab") == nil
-	l = Lack{Path: path, BuildID: f.Object.BuildID(), Asked: f.asked, HasNames: !isNoName}
+	l = Lack{Path: path, BuildID: f.Object.BuildID(), Answers: f.answers, HasNames: !isNoName}
 	return l, isNoName || f.isNoLine.Load()
 }
 

@@ -154,16 +154,16 @@ func (s *Symbolizer) newFile(o *object.Object) *File {
 	finder := object.Finder{Sysroot: s.options.Sysroot, IsUnseen: s.options.IsUnseen, DebugDirs: s.options.DebugDirs, Remote: s.options.Remote}
 	s.warn(o)
 	s.relocate(o)
-	debug, asked := s.findDebug(&finder, o)
-	f := &File{Object: o, Debug: debug, asked: asked}
+	debug, answers := s.findDebug(&finder, o)
+	f := &File{Object: o, Debug: debug, answers: answers}
 	f.resolver = resolve.NewWith(o, debug, dwarf.Options{Finder: &finder, Package: s.options.Package})
 	f.symbols = sync.OnceValue(f.readSymbols)
 	return f
 }
 
 // findDebug finds the separate debug file of an object without debug information of its own;
-// nil: there is none, and asked are the servers that do not have it.
-func (s *Symbolizer) findDebug(finder *object.Finder, o *object.Object) (debug *object.Object, asked []string) {
+// nil: there is none, and answers are of the servers that lack it.
+func (s *Symbolizer) findDebug(finder *object.Finder, o *object.Object) (debug *object.Object, answers []string) {
 	if o.HasDebugInfo() {
 		s.log("%s: it has debug information itself", o.Name())
 		return nil, nil
@@ -184,7 +184,7 @@ func (s *Symbolizer) findDebug(finder *object.Finder, o *object.Object) (debug *
 			s.options.Warn(fmt.Sprintf("%s: debug file %s was not used: %s", o.Name(), a.Path, a.Reason))
 		}
 	}
-	return nil, object.Asked(found.Tried)
+	return nil, object.Answers(found.Tried)
 }
 
 // Lacking returns the files without debug information whose answers are incomplete so far, by path.

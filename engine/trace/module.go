@@ -17,6 +17,7 @@ const (
 // ModuleInfo describes a module, as far as it is known.
 type ModuleInfo struct {
 	IsMissing   bool   // no code object was found
+	IsDebugOnly bool   // the file that was found has debug information and no code
 	HasSymbols  bool   // the code object has a symbol table of all its functions (.symtab)
 	IsBigEndian bool   // the code object is of a big-endian machine
 	DebugFile   string // the separate debug file in use; "" when there is none
@@ -24,7 +25,7 @@ type ModuleInfo struct {
 	Problems    []string // each a sentence
 	Unused      []string // debug files that are there and could not be used, where no other was; sentences among Problems
 	Searched    []string // other debug files that were looked at and not taken, and why
-	Asked       []string // the servers and stores that do not have what was missing, each with its answer: "http://a.example: the server does not have it"
+	Answers     []string // of the servers and stores that lack its files: "http://a.example: the server does not have it"
 }
 
 // Module describes a code object that is loaded into a target.

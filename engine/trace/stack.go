@@ -92,6 +92,7 @@ const (
 	StopFrameLimit   StopReason = "frame-limit"   // the most frames allowed
 	StopPluginFailed StopReason = "plugin-failed" // the architecture's plugin gave no usable answer
 	StopNoMemory     StopReason = "no-memory"     // a saved register is at an address that is not in the target
+	StopNotStopped   StopReason = "not-stopped"   // the thread of a living process did not stop, so that its registers are not known
 )
 
 // Stopped is why a stack ends, with the details.

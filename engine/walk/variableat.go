@@ -20,6 +20,9 @@ import (
 // internals begin the parts of a lock: the name of a lock ends before the first of them.
 var internals = []string{".__", "._M_", ".inner.futex", ".inner.state"}
 
+// wholeTypes are locks whose parts have names like other members.
+var wholeTypes = map[string]bool{"sync.Mutex": true, "sync.RWMutex": true, "sync.Cond": true}
+
 // outer returns a path of members without the parts of a lock.
 func outer(path string) string {
 	for _, begin := range internals {
@@ -44,7 +47,7 @@ func (p *Process) GlobalAt(address uint64) (name string) {
 		}
 		name = symbol
 		if typ := globalType(m, symbol, inObject-offset); typ != nil {
-			name += outer(memberAt(plain(typ), offset, maxMemberDepth))
+			name += outer(memberAt(plain(typ), offset, wholeTypes, maxMemberDepth))
 		} else if offset > 0 {
 			name += fmt.Sprintf("+%#x", offset)
 		}
@@ -53,11 +56,15 @@ func (p *Process) GlobalAt(address uint64) (name string) {
 	return name
 }
 
+// maxSearched bounds the debug information that is searched for the type of a variable: all of it
+// is read.
+const maxSearched = 64 << 20
+
 // globalType returns the type of the variable of a name at an address of its object; nil where
 // that is not known.
 func globalType(m *code.Module, name string, address uint64) *dwarf.Type {
 	d := m.Code.DWARF()
-	if d == nil {
+	if d == nil || m.Code.DebugInfoSize() > maxSearched {
 		return nil
 	}
 	entries, _ := d.Globals(name)
@@ -120,7 +127,7 @@ func (u *unitContext) nameBy(ctx context.Context, v *code.ScopedVariable, addres
 	}
 	typ := plain(v.Type)
 	if p := l.Place(0); typ != nil && p.Storage == locexpr.Memory && p.Space == locexpr.DefaultSpace && address-p.Address < sizeOf(typ) {
-		return v.Name + outer(memberAt(typ, address-p.Address, maxMemberDepth))
+		return v.Name + outer(memberAt(typ, address-p.Address, wholeTypes, maxMemberDepth))
 	}
 	target := pointee(v.Type)
 	machine := u.frame.walker.machine
@@ -133,7 +140,7 @@ func (u *unitContext) nameBy(ctx context.Context, v *code.ScopedVariable, addres
 		return ""
 	}
 	isPointer := typ.Kind == dwarf.KindPointer
-	member := strings.TrimPrefix(outer(memberAt(target, offset, maxMemberDepth)), ".")
+	member := strings.TrimPrefix(outer(memberAt(target, offset, wholeTypes, maxMemberDepth)), ".")
 	switch {
 	case member == "" && isPointer:
 		return "*" + v.Name

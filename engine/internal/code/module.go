@@ -140,7 +140,7 @@ func (m *Module) Info() trace.ModuleInfo {
 	own := append([]string(nil), m.problems...)
 	m.mu.Unlock()
 	if !m.looked.Load() {
-		return trace.ModuleInfo{IsMissing: m.Object == nil, IsBigEndian: m.isBigEndian(), Problems: append(problemOf(m.Module), own...), Asked: object.Asked(m.Tried)}
+		return trace.ModuleInfo{IsMissing: m.Object == nil, IsBigEndian: m.isBigEndian(), Problems: append(problemOf(m.Module), own...), Answers: object.Answers(m.Tried)}
 	}
 	o := m.Code
 	o.mu.Lock()
@@ -149,6 +149,7 @@ func (m *Module) Info() trace.ModuleInfo {
 	if info.DebugFile == "" && o.File != nil && o.File.DebugOnly() {
 		info.DebugFile = o.File.Path()
 	}
+	info.IsDebugOnly = m.Object != nil && !m.HasCode()
 	info.HasSymbols = o.File != nil && o.File.Section(".symtab") != nil
 	tried := o.debug.found.Tried
 	if u := o.breakpad.use.Load(); u != nil {
@@ -157,7 +158,7 @@ func (m *Module) Info() trace.ModuleInfo {
 		takeSymbols(&info, u)
 	}
 	if info.DebugInfo != trace.DebugInfoFound {
-		info.Asked = object.Asked(slices.Concat(m.Tried, tried))
+		info.Answers = object.Answers(slices.Concat(m.Tried, tried))
 	}
 	for _, a := range tried {
 		if info.DebugInfo != trace.DebugInfoFound && a.Kind != object.Absent {

@@ -115,15 +115,15 @@ func IsGo(function, file string) bool {
 	return strings.HasSuffix(file, ".go") || strings.Contains(function, ".(*") || strings.HasPrefix(function, "runtime.")
 }
 
-// FoldBrackets replaces the type arguments of a name of Go.
-func FoldBrackets(s, by string) string {
+// FoldBrackets replaces the type arguments of a name of Go by a text.
+func FoldBrackets(s, text string) string {
 	var out []byte
 	depth := 0
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c == '[':
 			if depth == 0 {
-				out = append(out, by...)
+				out = append(out, text...)
 			}
 			depth++
 		case c == ']' && depth > 0:

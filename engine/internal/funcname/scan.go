@@ -23,7 +23,7 @@ type scanner struct {
 	group  Groups
 	parts  []part // complete parts
 	part   []byte // the part being read
-	// arguments are those of the part being read, folded.
+	// arguments are the folded arguments of the part being read.
 	arguments string
 	// isOver is true after the part's parameters: up to the next part there are only
 	// qualifiers.

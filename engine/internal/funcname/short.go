@@ -15,8 +15,8 @@ const (
 	// maxName is the longest name that is shortened.
 	maxName = 1 << 16
 
-	// folded stands for the arguments of a template, or generic ones.
-	folded = "<...>"
+	// folded stands for the arguments of a template, or generic ones, and foldedD in D.
+	folded, foldedD = "<...>", "!(...)"
 
 	// dFile ends the names of D's source files, dMangled begins its linkage names.
 	dFile, dMangled = ".d", "_D"
@@ -71,8 +71,10 @@ func isPath(function string) bool {
 	for i := 0; i < len(function); i++ {
 		switch c := function[i]; {
 		case closers[c] != 0:
-			hasMark = true
+			hasMark = hasMark || c != '['
 			i = g.End(function, i) - 1
+		case c == '"' && !strings.HasSuffix(function[:i], "operator") && !strings.HasSuffix(function[:i], `operator"`): // of Ada
+			return false
 		case c == '/' && !strings.HasSuffix(function[:i], "operator"):
 			return false
 		case c == '`' || c == '\'':
@@ -180,8 +182,8 @@ func isUsual(argument, kind string) bool {
 		rest = after
 	}
 	name, rest, _ := strings.Cut(rest, "<")
-	of, after, _ := strings.Cut(rest, ">")
-	return (name == "char_traits" || name == "allocator" || name == "regex_traits") && of == kind && strings.TrimSpace(after) == ""
+	element, after, _ := strings.Cut(rest, ">")
+	return (name == "char_traits" || name == "allocator" || name == "regex_traits") && element == kind && strings.TrimSpace(after) == ""
 }
 
 // shortD shortens a name of D: without parameters, and with !(...) for arguments.
@@ -191,7 +193,7 @@ func shortD(function string) string {
 	for i := 0; i < len(function); i++ {
 		switch c := function[i]; {
 		case c == '!' && i+1 < len(function) && function[i+1] == '(':
-			b.WriteString("!(...)")
+			b.WriteString(foldedD)
 			i = g.End(function, i+1) - 1
 		case c == '(':
 			i = g.End(function, i) - 1
@@ -213,7 +215,7 @@ func Fit(name string, most int) string {
 	if utf8.RuneCountInString(name) <= most {
 		return name
 	}
-	for _, shorten := range []func(string) string{bareTypes, noArguments} {
+	for _, shorten := range []func(string) string{bareTypes, noArguments, noTrait} {
 		if name = shorten(name); utf8.RuneCountInString(name) <= most {
 			return name
 		}
@@ -256,6 +258,7 @@ func cutMiddle(name string, most int) string {
 		name, end, most = rest, folded, most-len(folded)
 	}
 	runes := []rune(name)
+	most = max(most, 2)
 	if len(runes) <= most {
 		return name + end
 	}
@@ -263,11 +266,15 @@ func cutMiddle(name string, most int) string {
 	return string(runes[:most-1-tail]) + cut + string(runes[len(runes)-tail:]) + end
 }
 
-// pathParts returns the parts of a path and what is between them: of C++ and Rust, or the folders
-// of a package of Go.
+// pathParts returns the parts of a path of C++, Rust or D, or the folders of a package of Go, and
+// the separator between them.
 func pathParts(name string) (parts []string, separator string) {
-	separator = "::"
-	if !strings.Contains(name, separator) {
+	switch {
+	case strings.Contains(name, "::"):
+		separator = "::"
+	case strings.Contains(name, foldedD):
+		separator = "."
+	default:
 		separator = "/"
 	}
 	var g Groups
@@ -307,7 +314,29 @@ func noArguments(name string) string {
 	}
 	var g Groups
 	end := g.End(name, 0)
-	return strings.ReplaceAll(name[:end], folded, "") + name[end:]
+	var b strings.Builder
+	for i := 0; i < end; i++ {
+		if i > 0 && name[i] == '<' && isIdentifier(name[i-1]) {
+			i = g.End(name, i) - 1
+			continue
+		}
+		b.WriteByte(name[i])
+	}
+	return b.String() + name[end:]
+}
+
+// noTrait returns a path of Rust that begins with <A as B> without B.
+func noTrait(name string) string {
+	if !strings.HasPrefix(name, "<") {
+		return name
+	}
+	var g Groups
+	end := g.End(name, 0)
+	implementer, _, isTrait := cutAs(strings.TrimSuffix(name[1:end], ">"))
+	if !isTrait {
+		return name
+	}
+	return "<" + implementer + " as " + cut + ">" + name[end:]
 }
 
 // bareType returns the last part of a type's path, with the marks before it.
@@ -316,7 +345,7 @@ func bareType(text string) string {
 		return text
 	}
 	parts, _ := pathParts(text)
-	marks := parts[0][:len(parts[0])-len(strings.TrimLeft(parts[0], "&*[(! "))]
+	marks := parts[0][:len(parts[0])-len(strings.TrimLeft(parts[0], "&*! "))]
 	if len(parts) == 1 {
 		return text
 	}

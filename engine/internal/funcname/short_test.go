@@ -12,7 +12,7 @@ import (
 var shortened = []struct{ name, want string }{
 	// C, and other languages without marks.
 	{"main", "main"}, {"memcpy@plt", "memcpy@plt"}, {"f.part.0", "f.part.0"}, {"f(int)", "f"}, {"", ""},
-	{"pack__proc", "pack__proc"}, {`pack."+"`, `pack."+"`}, {"mod_MOD_f", "mod_MOD_f"}, {"pack.proc", "pack.proc"}, {"mod::f", "mod::f"},
+	{"pack__proc", "pack__proc"}, {`pack."+"`, `pack."+"`}, {"mod_MOD_f", "mod_MOD_f"}, {"pack.proc", "pack.proc"}, {"mod::f", "mod::f"}, {`pack."<"`, `pack."<"`}, {"f [gpu]", "f [gpu]"},
 	// C++.
 	{"Catalog::with(std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> > const&) const", "Catalog::with"},
 	{"std::optional<Order> Catalog::with<std::function<bool (Order const&)>, 3ul>(std::function<bool (Order const&)>)", "Catalog::with<...>"},
@@ -77,6 +77,10 @@ func TestFit(t *testing.T) {
 		{"std::sys::backtrace::__rust_begin_short_backtrace<...>", 46, "std::…::__rust_begin_short_backtrace<...>"},
 		{"<alloc::boxed::Box<...> as core::ops::function::FnOnce<...>>::call_once", 40, "<Box<...> as FnOnce<...>>::call_once"},
 		{"<&mut dyn core::fmt::Write as core::fmt::Write>::write_str", 40, "<&mut dyn Write as Write>::write_str"},
+		{"<core::panic::unwind_safe::AssertUnwindSafe<F> as core::ops::function::FnOnce<...>>::call_once", 40, "<AssertUnwindSafe as FnOnce>::call_once"},
+		{"<krate::normalize::AssocTypeNormalizer as krate::fold::TypeFolderOfTypes>::fold", 40, "<AssocTypeNormalizer as …>::fold"},
+		{"<u8 as [_]::to_vec_in::ConvertVec>::to_vec<...>", 40, "<u8 as ConvertVec>::to_vec<...>"},
+		{"std.uni.MultiArray!(...).MultiArray.length!(...).length", 40, "std.….MultiArray.length!(...).length"},
 		{"a::b::c::d::e", 10, "a::…::d::e"},
 		{"github.com/a/b/c/pkg.(*Type[...]).Method", 36, "github.com/…/pkg.(*Type[...]).Method"},
 		{"aaaaaaaaaaaaaaaaaaaa::f", 10, "…::f"},

@@ -35,7 +35,7 @@ const maxNameWalks = 256
 // NewFinder makes a Finder for a target.
 func NewFinder(p *walk.Process) *Finder {
 	f := &Finder{process: p, globals: map[uint64]string{}}
-	f.reader = Reader{Memory: f.read, Threads: map[uint32]*trace.Thread{}}
+	f.reader = Reader{Memory: f.read, Pointer: f.pointer, Threads: map[uint32]*trace.Thread{}}
 	for _, th := range p.Threads() {
 		if th.Wave != nil || th.Goroutine != nil {
 			continue
@@ -60,8 +60,20 @@ func (f *Finder) read(address uint64, buf []byte) (n int) {
 	return n
 }
 
+// pointer returns the thread pointer of a thread.
+func (f *Finder) pointer(th *trace.Thread) (uint64, bool) {
+	m := f.process.Machine(th)
+	if m == nil || m.Description.ThreadLocal == nil {
+		return 0, false
+	}
+	return th.Registers.Uint64(m.Description.ThreadLocal.Pointer, m.Description.ByteOrder)
+}
+
 // Of returns what the thread of a walked stack waits for; nil where that is not known.
 func (f *Finder) Of(ctx context.Context, s *trace.Stack) *trace.Wait {
+	if s.Thread.Goroutine != nil {
+		return f.goroutine(ctx, s)
+	}
 	call, isCertain, ok := f.call(s.Thread)
 	if !ok {
 		return nil
@@ -111,7 +123,7 @@ func frameOf(f *trace.Frame) Frame {
 // maxCode is how many bytes before the PC are searched for the number of the system call.
 const maxCode = 48
 
-// instructions are those of a system call, by architecture.
+// instructions make a system call, by architecture.
 var instructions = map[string]struct {
 	call    []byte   // that enters the kernel
 	numbers [][]byte // that set the number of futex
@@ -157,36 +169,47 @@ func (f *Finder) call(th *trace.Thread) (call target.FutexCall, isCertain, ok bo
 	return call, isCertain, true
 }
 
+// globalName returns the variable of a module at an address.
+func (f *Finder) globalName(address uint64) string {
+	f.mu.Lock()
+	name, isKnown := f.globals[address]
+	f.mu.Unlock()
+	if isKnown {
+		return name
+	}
+	name = f.process.GlobalAt(address)
+	f.mu.Lock()
+	f.globals[address] = name
+	f.mu.Unlock()
+	return name
+}
+
 // name returns the variable at the address of a lock, or one that leads to it.
 func (f *Finder) name(ctx context.Context, s *trace.Stack, w *trace.Wait) string {
-	f.mu.Lock()
-	name, isKnown := f.globals[w.Address]
-	f.mu.Unlock()
-	if !isKnown {
-		name = f.process.GlobalAt(w.Address)
-		f.mu.Lock()
-		f.globals[w.Address] = name
-		f.mu.Unlock()
-	}
+	name := f.globalName(w.Address)
 	if name != "" || w.Kind == trace.WaitFutex {
 		return name
 	}
-	f.mu.Lock()
-	f.walks++
-	isEnough := f.walks > maxNameWalks
-	f.mu.Unlock()
-	if isEnough {
+	if !f.mayWalk() {
 		return ""
 	}
-	return f.localName(ctx, s.Thread, w.Address)
+	stack, frames := f.process.Activations(ctx, s.Thread)
+	return localName(ctx, stack, frames, w.Address)
+}
+
+// mayWalk counts the stacks that are walked again, and reports whether one more may be.
+func (f *Finder) mayWalk() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.walks++
+	return f.walks <= maxNameWalks
 }
 
 // maxNamed is how many frames are searched for a variable that leads to a lock.
 const maxNamed = 16
 
 // localName returns a variable of the innermost function of the program that leads to an address.
-func (f *Finder) localName(ctx context.Context, th *trace.Thread, address uint64) string {
-	stack, frames := f.process.Activations(ctx, th)
+func localName(ctx context.Context, stack *trace.Stack, frames []walk.Activation, address uint64) string {
 	for i := range frames[:min(len(frames), maxNamed, len(stack.Frames))] {
 		frame := &stack.Frames[i]
 		isOwn := func(level int) bool {
@@ -199,8 +222,8 @@ func (f *Finder) localName(ctx context.Context, th *trace.Thread, address uint64
 	return ""
 }
 
-// libraryFunctions begin the names of functions whose variables nobody else knows.
-var libraryFunctions = []string{"_", "std::", "core::", "alloc::", "<std::", "<core::", "<alloc::", "pthread_", "futex_", "lll_", "sem_", "boost::", "parking_lot", "lock_api::"}
+// libraryFunctions begin the names of functions that are not the program's.
+var libraryFunctions = []string{"_", "std::", "core::", "alloc::", "<std::", "<core::", "<alloc::", "pthread_", "futex_", "lll_", "sem_", "boost::", "parking_lot", "lock_api::", "runtime.", "sync.", "internal/sync."}
 
 func isLibrary(name string) bool {
 	return slices.ContainsFunc(libraryFunctions, func(begin string) bool { return strings.HasPrefix(name, begin) })

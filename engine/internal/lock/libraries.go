@@ -2,9 +2,9 @@
 
 package lock
 
-// The layouts of locks in memory. Those of glibc are of version 2.25 and later unless said
-// otherwise (sysdeps/nptl/bits/struct_mutex.h, struct_rwlock.h, thread-shared-types.h); those of
-// musl are of all versions since 1.1 (src/internal/pthread_impl.h).
+// This file has the layouts of locks in memory: of glibc 2.25 and later unless a comment names
+// other versions (sysdeps/nptl/bits/struct_mutex.h, struct_rwlock.h, thread-shared-types.h), and
+// of musl 1.1 and later (src/internal/pthread_impl.h).
 
 // Kinds of glibc's mutexes (nptl/pthreadP.h).
 const (
@@ -28,6 +28,12 @@ func (w *waiter) mutex() {
 	case library == otherLibrary:
 		w.noAddress()
 		w.wait.Why = "its layout is not known"
+		return
+	}
+	if w.call.Value == 0 && !w.isInheriting() {
+		// glibc lets a thread wait forever for a word on its stack (nptl/pthread_mutex_lock.c).
+		w.noAddress()
+		w.wait.Why = "the kernel refused it, as its owner has ended or waits for this thread"
 		return
 	}
 	m := w.words(w.call.Address, 0, 5)
@@ -176,6 +182,27 @@ func (w *waiter) join() {
 		w.wait.Owner = w.Threads[id]
 	}
 	w.noAddress()
+}
+
+// maxControlBlock bounds the control block of a thread, which lies below the thread pointer or
+// above it.
+const maxControlBlock = 1 << 12
+
+// isJoin reports whether the word is the ID of a thread in that thread's own control block, and
+// sets the thread: a library without names waits for the end of a thread there.
+func (w *waiter) isJoin() bool {
+	id, ok := w.word(w.call.Address, 0)
+	th := w.Threads[id]
+	if !ok || th == nil {
+		return false
+	}
+	pointer, ok := w.Pointer(th)
+	if !ok || w.call.Address-pointer+maxControlBlock >= 2*maxControlBlock {
+		return false
+	}
+	w.wait.Owner = th
+	w.noAddress()
+	return true
 }
 
 // semaphore reads nothing: a semaphore begins with the word that is waited for.

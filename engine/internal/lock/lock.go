@@ -28,6 +28,8 @@ type Reader struct {
 	Memory func(address uint64, buf []byte) int
 	// Threads are the threads of the process, by their IDs as the process knows them.
 	Threads map[uint32]*trace.Thread
+	// Pointer returns the thread pointer of a thread; ok is false where it is not known.
+	Pointer func(*trace.Thread) (address uint64, ok bool)
 }
 
 // waiter is a thread that waits in a futex, with the words around it.
@@ -56,6 +58,8 @@ func (r *Reader) Of(call target.FutexCall, frames []Frame, isCertain bool) *trac
 	case w.isInheriting():
 		w.wait.Kind = trace.WaitMutex
 		w.inherited(call.Address)
+	case w.isJoin():
+		w.wait.Kind = trace.WaitThread
 	case !isCertain && !w.hasFutexName():
 		return nil
 	default:

@@ -84,6 +84,8 @@ func (w *waiter) find() (found rule, ok bool) {
 	return rule{}, false
 }
 
+var angles = strings.NewReplacer("<", "", ">", "")
+
 func ruleOf(linkageName, name string) (rule, bool) {
 	plain := plainName(linkageName)
 	for _, r := range rules {
@@ -94,6 +96,7 @@ func ruleOf(linkageName, name string) (rule, bool) {
 	if !strings.Contains(name, "::") {
 		return rule{}, false
 	}
+	name = angles.Replace(name) // <std::sys::sync::mutex::futex::Mutex>::lock_contended
 	for i := range rustRules {
 		if r := &rustRules[i]; strings.HasSuffix(name, r.ends) && strings.Contains(name, r.contains) {
 			return r.rule, true
@@ -113,17 +116,16 @@ func plainName(name string) string {
 // futexNames are in the names of functions that call futex.
 var futexNames = []string{"futex", "__platform_wait", "__atomic_wait"}
 
-// hasFutexName reports whether one of the innermost functions calls futex, by its name.
+// hasFutexName reports whether the function that made the system call has such a name.
 func (w *waiter) hasFutexName() bool {
-	for i := range w.inner[:min(len(w.inner), maxInner)] {
-		for _, names := range w.inner[i].Functions {
-			if w.inner[i].IsSignal {
-				return false
-			}
-			if slices.ContainsFunc(futexNames, func(part string) bool { return strings.Contains(names[1], part) }) {
-				return true
-			}
+	for i := range w.inner {
+		names := w.inner[i].Functions
+		if n := len(names); n > 0 && plainName(names[n-1][0]) == "syscall" {
+			continue
 		}
+		return slices.ContainsFunc(names, func(one [2]string) bool {
+			return slices.ContainsFunc(futexNames, func(part string) bool { return strings.Contains(one[1], part) })
+		})
 	}
 	return false
 }
@@ -144,7 +146,7 @@ func elsewhere(why string) func(*waiter) {
 // futex is the reader of words that only their program understands.
 func (w *waiter) futex() {}
 
-// timed is the reader of objects that nobody holds.
+// timed is the reader of objects without an owner.
 func (w *waiter) timed() { w.wait.IsTimed = w.call.IsTimed }
 
 // The libraries of threads that are told apart.

@@ -62,9 +62,9 @@ func (e *Evaluate) Check(hasTarget bool) error {
 func (e *Evaluate) checkExpression(hasTarget bool) error {
 	switch {
 	case e.Arch == "":
-		return wrong("--arch is missing")
+		return wrong("--arch is missing: expected one that `unwindd plugin list` has, as --arch x86_64")
 	case e.Expr == nil:
-		return wrong("--expr is missing")
+		return wrong("--expr is missing: expected operations, as --expr 'DW_OP_breg7 8; DW_OP_deref'")
 	case e.Kind != "" && e.Kind != "value" && e.Kind != "location":
 		return wrong("--kind %s: expected value or location", e.Kind)
 	case !hasTarget && (e.Thread != "" || e.Frame != 0):

@@ -84,5 +84,5 @@ func checkFormat(format string, formats []string) error {
 	if slices.Contains(formats, format) {
 		return nil
 	}
-	return wrong("--format %s: expected %s", format, strings.Join(formats, " or "))
+	return wrong("--format %s: expected %s", format, inWords(formats))
 }

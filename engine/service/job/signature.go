@@ -22,7 +22,7 @@ var unsigned = []string{
 // signs reports whether the stacks come with signatures: the format has them, and no option cuts
 // the stacks.
 func (s *Stack) signs() bool {
-	return s.Signature || s.Format == "json" && !s.NoInlines && s.frames() >= engine.DefaultMaxFrames
+	return s.Signature || (s.Format == "json" || s.Format == "markdown") && !s.NoInlines && s.frames() >= engine.DefaultMaxFrames
 }
 
 // signed makes the signatures of crashed threads as their stacks pass.

@@ -33,7 +33,7 @@ func (usageError) Is(target error) bool { return target == ErrUsage }
 func wrong(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // StackFormats are the formats in which stacks are written.
-var StackFormats = []string{"text", "json", "html", "breakpad"}
+var StackFormats = []string{"text", "json", "html", "markdown", "breakpad"}
 
 // Stack asks for the stacks of a target. NewStack gives the defaults.
 type Stack struct {
@@ -42,6 +42,9 @@ type Stack struct {
 	// WithPath writes the path of the target with the signature, for commands with several
 	// targets.
 	WithPath bool
+	// Most bounds the threads, crashed ones first, for callers that take a part of an answer;
+	// 0: all.
+	Most int `json:"-"`
 }
 
 // NewStack returns a Stack with the defaults: all threads, as text.
@@ -110,7 +113,7 @@ func (s *Stack) limits() trace.ValueLimits {
 func (s *Stack) Engine(o engine.Options) engine.Options {
 	o.MaxFrames, o.NoInlines, o.Registers, o.SourceLines = s.frames(), s.NoInlines, s.Registers, int(s.GetSource())
 	if s.readsOwnSource() {
-		o.SourceLines = 1
+		o.SourceLines, o.LocalSource = 1, true
 	}
 	o.Lanes = s.Lanes || s.Lane != nil || s.Format == "json" || s.Format == "html"
 	o.Locals = nil
@@ -122,7 +125,9 @@ func (s *Stack) Engine(o engine.Options) engine.Options {
 }
 
 // isForPeople reports whether the stacks are written for people, and not for programs.
-func (s *Stack) isForPeople() bool { return s.Format == "text" || s.Format == "html" }
+func (s *Stack) isForPeople() bool {
+	return s.Format == "text" || s.Format == "html" || s.Format == "markdown"
+}
 
 // readsOwnSource reports whether the source line is written at which the program failed.
 func (s *Stack) readsOwnSource() bool { return s.Source == nil && s.isForPeople() }
@@ -136,6 +141,8 @@ type Stacks struct {
 	signed *report.Signature // if not nil, there are no stacks
 	walked *walked
 	ends   []func() // in reverse
+
+	leftOut int // threads beyond Most
 }
 
 // Of selects the stacks of a target.
@@ -164,6 +171,10 @@ func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 	if err != nil {
 		return err
 	}
+	if p.Most > 0 && len(threads) > p.Most {
+		threads = crashedFirst(threads)
+		threads, p.leftOut = threads[:p.Most], len(threads)-p.Most
+	}
 	p.target, p.walked = t, &walked{target: t}
 	stacks := p.walked.over(t.StacksOf(ctx, threads))
 	known, first := t.Happened(ctx)
@@ -176,7 +187,7 @@ func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 		p.ends = append(p.ends, stop)
 		first, ok := next()
 		if !ok {
-			return fmt.Errorf("%s: no thread has a frame of a lane %d", t.Info().Path, *p.Lane)
+			return noLane(t, *p.Lane)
 		}
 		stacks = pulled(first, next)
 	}
@@ -188,8 +199,8 @@ func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 		return err
 	}
 	p.stacks.Fact, p.stacks.FirstCrash, p.stacks.Signature = known, first, signed.signature
-	p.stacks.Deadlocks = t.Deadlocks(ctx)
 	p.stacks.OwnSourceOnly = p.readsOwnSource()
+	p.stacks.Deadlocks = t.Deadlocks(ctx)
 	if p.Code > 0 {
 		p.stacks.ShowCode(ctx, t.CodeReader(int(p.Code)))
 	}
@@ -210,6 +221,7 @@ func (p *Stacks) Target() *engine.Target { return p.target }
 type WriteOptions struct {
 	Color   bool // colours of terminals
 	Verbose bool // with the files that were looked for
+	Most    int  // bytes of Markdown at most; 0: as many as an issue takes
 }
 
 // WriteReport writes the stacks while they are walked.
@@ -226,6 +238,8 @@ func (p *Stacks) WriteReport(ctx context.Context, w io.Writer, o WriteOptions) e
 		return p.stacks.WriteBreakpad(ctx, w, p.target)
 	case p.Format == "html":
 		return p.stacks.WritePage(w, text)
+	case p.Format == "markdown":
+		return p.stacks.WriteMarkdown(w, text, o.Most)
 	}
 	return p.stacks.WriteText(w, text)
 }
@@ -233,6 +247,9 @@ func (p *Stacks) WriteReport(ctx context.Context, w io.Writer, o WriteOptions) e
 // Err returns, after WriteReport, an error that wraps engine.ErrNotWalked where nothing could be
 // walked for lack of an architecture.
 func (p *Stacks) Err() error { return p.walked.err() }
+
+// LeftOut returns how many threads Most left out.
+func (p *Stacks) LeftOut() int { return p.leftOut }
 
 // Counts returns the counts of the stacks that were written so far.
 func (p *Stacks) Counts() Counts { return p.walked.counts }
@@ -281,9 +298,7 @@ func (s *Stack) selected(t *engine.Target) ([]*trace.Thread, error) {
 		return list, nil
 	}
 	if s.Thread == "" && s.NoFold && s.isForPeople() {
-		list := slices.Clone(t.Threads())
-		slices.SortStableFunc(list, func(a, b *trace.Thread) int { return cmp.Compare(isLast(a), isLast(b)) })
-		return list, nil
+		return crashedFirst(t.Threads()), nil
 	}
 	if s.Thread == "" {
 		return t.Threads(), nil
@@ -293,7 +308,14 @@ func (s *Stack) selected(t *engine.Target) ([]*trace.Thread, error) {
 			return []*trace.Thread{th}, nil
 		}
 	}
-	return nil, fmt.Errorf("%s: no thread %s among its %d", t.Info().Path, s.Thread, len(t.Threads()))
+	return nil, noThread(t, s.Thread)
+}
+
+// crashedFirst returns threads with the crashed ones before the others.
+func crashedFirst(threads []*trace.Thread) []*trace.Thread {
+	list := slices.Clone(threads)
+	slices.SortStableFunc(list, func(a, b *trace.Thread) int { return cmp.Compare(isLast(a), isLast(b)) })
+	return list
 }
 
 // isLast returns 0 for a thread that crashed, and 1 for others.

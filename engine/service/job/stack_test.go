@@ -250,7 +250,9 @@ func TestStackIsAsItsSchemaHasIt(t *testing.T) {
 		path string
 		set  func(*job.Stack)
 	}{
-		{serverCore, func(s *job.Stack) { s.Locals, s.Registers, s.Globals, s.Source = true, true, []string{"lock"}, new(uint32(3)) }},
+		{serverCore, func(s *job.Stack) {
+			s.Locals, s.Registers, s.Globals, s.Source = true, true, []string{"lock"}, new(uint32(3))
+		}},
 		{serverCore, func(s *job.Stack) { s.Locals, s.Depth = true, 1 }},
 		{serverCore, func(s *job.Stack) { s.Code = 3 }},
 		{mixed, func(s *job.Stack) { s.Locals = true }},

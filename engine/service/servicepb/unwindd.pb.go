@@ -145,7 +145,7 @@ func (MemoryAnswer_Kind) EnumDescriptor() ([]byte, []int) {
 type StackOptions struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Name      string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`        // of the target, in the report; "target" where it is empty
-	Format    string                 `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`    // text, json, html or breakpad; json where it is empty
+	Format    string                 `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`    // text, json, html, markdown or breakpad; json where it is empty
 	Thread    string                 `protobuf:"bytes,3,opt,name=thread,proto3" json:"thread,omitempty"`    // the ID of the one thread that is wanted
 	Crashed   bool                   `protobuf:"varint,4,opt,name=crashed,proto3" json:"crashed,omitempty"` // only threads that crashed
 	Top       uint32                 `protobuf:"varint,5,opt,name=top,proto3" json:"top,omitempty"`         // how many frames of each stack, the innermost ones; 0: all
@@ -443,10 +443,11 @@ func (*StackRequest_Data) isStackRequest_Part() {}
 type WalkOptions struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stack         *StackOptions          `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
-	Verbose       bool                   `protobuf:"varint,2,opt,name=verbose,proto3" json:"verbose,omitempty"`                   // also what was looked for
-	Color         bool                   `protobuf:"varint,3,opt,name=color,proto3" json:"color,omitempty"`                       // colours of terminals, of the form text
-	WithPath      bool                   `protobuf:"varint,4,opt,name=with_path,json=withPath,proto3" json:"with_path,omitempty"` // a signature says which target it is of
-	HeadSize      uint64                 `protobuf:"varint,5,opt,name=head_size,json=headSize,proto3" json:"head_size,omitempty"` // bytes of the head
+	Verbose       bool                   `protobuf:"varint,2,opt,name=verbose,proto3" json:"verbose,omitempty"`                      // also what was looked for
+	Color         bool                   `protobuf:"varint,3,opt,name=color,proto3" json:"color,omitempty"`                          // colours of terminals, of the form text
+	WithPath      bool                   `protobuf:"varint,4,opt,name=with_path,json=withPath,proto3" json:"with_path,omitempty"`    // a signature says which target it is of
+	HeadSize      uint64                 `protobuf:"varint,5,opt,name=head_size,json=headSize,proto3" json:"head_size,omitempty"`    // bytes of the head
+	MostBytes     uint32                 `protobuf:"varint,6,opt,name=most_bytes,json=mostBytes,proto3" json:"most_bytes,omitempty"` // of the form markdown; 0: as many as an issue takes
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -512,6 +513,13 @@ func (x *WalkOptions) GetWithPath() bool {
 func (x *WalkOptions) GetHeadSize() uint64 {
 	if x != nil {
 		return x.HeadSize
+	}
+	return 0
+}
+
+func (x *WalkOptions) GetMostBytes() uint32 {
+	if x != nil {
+		return x.MostBytes
 	}
 	return 0
 }
@@ -3023,13 +3031,15 @@ const file_unwindd_proto_rawDesc = "" +
 	"\fStackRequest\x124\n" +
 	"\aoptions\x18\x01 \x01(\v2\x18.unwindd.v1.StackOptionsH\x00R\aoptions\x12\x14\n" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +
-	"\x04part\"\xa7\x01\n" +
+	"\x04part\"\xc6\x01\n" +
 	"\vWalkOptions\x12.\n" +
 	"\x05stack\x18\x01 \x01(\v2\x18.unwindd.v1.StackOptionsR\x05stack\x12\x18\n" +
 	"\averbose\x18\x02 \x01(\bR\averbose\x12\x14\n" +
 	"\x05color\x18\x03 \x01(\bR\x05color\x12\x1b\n" +
 	"\twith_path\x18\x04 \x01(\bR\bwithPath\x12\x1b\n" +
-	"\thead_size\x18\x05 \x01(\x04R\bheadSize\"\x8e\x01\n" +
+	"\thead_size\x18\x05 \x01(\x04R\bheadSize\x12\x1d\n" +
+	"\n" +
+	"most_bytes\x18\x06 \x01(\rR\tmostBytes\"\x8e\x01\n" +
 	"\vWalkRequest\x123\n" +
 	"\aoptions\x18\x01 \x01(\v2\x17.unwindd.v1.WalkOptionsH\x00R\aoptions\x12\x14\n" +
 	"\x04head\x18\x02 \x01(\fH\x00R\x04head\x12,\n" +

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/unwindd/unwindd/engine/internal/filekind"
 	"github.com/unwindd/unwindd/engine/object"
 )
 
@@ -110,53 +111,17 @@ func (h *coreHeader) arch() string {
 	return object.ArchName(h.machine, class, h.order)
 }
 
-// magics has the first bytes of files that users take for cores.
-var magics = []struct{ magic, what string }{
-	{"MDMP", "a minidump"},
-	{"PERFILE2", "a perf.data file"},
-	{"\x28\xb5\x2f\xfd", "compressed by zstd: decompress it first"},
-	{"\x1f\x8b", "compressed by gzip: decompress it first"},
-	{"\xfd7zXZ\x00", "compressed by xz: decompress it first"},
-	{"\x04\x22\x4d\x18", "compressed by lz4: decompress it first"},
-	{"BZh", "compressed by bzip2: decompress it first"},
-	{"PK\x03\x04", "a ZIP file"},
-	{"!<arch>\n", "an archive of object files"},
-	{"\xcf\xfa\xed\xfe", "a Mach-O file"},
-	{"\xce\xfa\xed\xfe", "a Mach-O file"},
-	{"MZ", "a PE file"},
-	{"#!", "a script"},
-}
-
-// elfTypes names the types of ELF files that are no cores.
-var elfTypes = map[elf.Type]string{
-	elf.ET_NONE: "an ELF file of no type",
-	elf.ET_REL:  "an ELF relocatable file",
-	elf.ET_EXEC: "an ELF executable",
-	elf.ET_DYN:  "an ELF shared object or position-independent executable",
-}
-
 // notCore returns the error for data that is no core.
 func notCore(data []byte) error {
-	for _, m := range magics {
-		if bytes.HasPrefix(data, []byte(m.magic)) {
-			return fmt.Errorf("%w: the file is %s", ErrNotCore, m.what)
-		}
+	if kind := filekind.Of(data); kind.What != "" {
+		return fmt.Errorf("%w: the file is %s", ErrNotCore, kind.What)
 	}
 	return fmt.Errorf("%w: offset 0x0: the file begins with %q, expected %q", ErrNotCore, data[:min(len(data), 4)], elf.ELFMAG)
 }
 
 // IsCore reports whether the first bytes of a file are a core's, from its magic to its
 // type.
-func IsCore(head []byte) bool {
-	if len(head) < 18 || !bytes.HasPrefix(head, []byte(elf.ELFMAG)) {
-		return false
-	}
-	order := binary.ByteOrder(binary.LittleEndian)
-	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
-		order = binary.BigEndian
-	}
-	return elf.Type(order.Uint16(head[16:])) == elf.ET_CORE
-}
+func IsCore(head []byte) bool { return filekind.IsELF(head, elf.ET_CORE) }
 
 // readHeader reads the ELF header and the program headers as far as they are there (System V
 // gABI, ELF Header). Problems tell which program headers are missing.
@@ -192,11 +157,10 @@ func readStart(data []byte) (h coreHeader, err error) {
 		return h, fmt.Errorf("%w: offset %#x: ELF byte order %d, expected 1 or 2", ErrNotCore, elf.EI_DATA, data[elf.EI_DATA])
 	}
 	if t := elf.Type(h.order.Uint16(data[16:])); t != elf.ET_CORE {
-		what := elfTypes[t]
-		if what == "" {
-			what = fmt.Sprintf("an ELF file of type %#x", uint16(t))
+		if kind := filekind.Of(data); kind.What != "" {
+			return h, fmt.Errorf("%w: the file is %s", ErrNotCore, kind.What)
 		}
-		return h, fmt.Errorf("%w: the file is %s", ErrNotCore, what)
+		return h, fmt.Errorf("%w: offset 0x10: an ELF file of type %#x, expected %d", ErrNotCore, uint16(t), elf.ET_CORE)
 	}
 	size := h.offset(52, 64)
 	if len(data) < size {

@@ -191,9 +191,13 @@ func (c *copied) keep(start uint64, data []byte) {
 	}
 }
 
-// stopDeadline bounds the wait for threads to stop. A runnable thread stops when it is next
-// executed; a thread in an uninterruptible wait may not for hours, while the others stand still.
-const stopDeadline = 100 * time.Millisecond
+// Bounds of the wait for threads to stop. Most stop within microseconds. One in an
+// uninterruptible wait stops after it, and one in state R when it is scheduled next: that is
+// certain to come, so it is waited for longer. A moment of a profile can do without it.
+const (
+	stopDeadline = 100 * time.Millisecond
+	stopPatience = 2 * time.Second
+)
 
 // copyStopped stops the threads, copies, and releases them. It executes on its own thread, which
 // ends with it: whatever happens, the kernel then releases all threads that are still seized.
@@ -220,7 +224,7 @@ func (c *copied) copyStopped(isLost func(*mapping) bool) (err error) {
 
 // trace is copyStopped on the calling thread.
 func (c *copied) trace(isLost func(*mapping) bool) error {
-	t := &tracer{pid: c.pid, deadline: stopDeadline}
+	t := &tracer{pid: c.pid, deadline: stopDeadline, patience: stopPatience, isSample: c.isSample}
 	done := make(chan struct{})
 	go t.reap(done)
 	err := func() error {
@@ -243,7 +247,7 @@ func (c *copied) copyThreads(t *tracer, isLost func(*mapping) bool) error {
 	i := slices.IndexFunc(t.threads, func(th *tracee) bool { return th.isStopped })
 	if i < 0 {
 		if slices.ContainsFunc(t.threads, func(th *tracee) bool { return !th.isGone }) {
-			return fmt.Errorf("none of its %d threads stopped within %v: they are in uninterruptible waits", len(t.threads), patience*t.deadline)
+			return fmt.Errorf("none of its %d threads stopped within %v: %v", len(t.threads), t.patience, t.threads[0].late)
 		}
 		return ended(c.pid)
 	}

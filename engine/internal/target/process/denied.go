@@ -32,7 +32,7 @@ func ended(pid int) error { return fmt.Errorf("process %d: %w", pid, ErrEnded) }
 func (s *status) refuse(pid int, threads []int) error {
 	switch {
 	case s.isKernel:
-		return fmt.Errorf("process %d (%s): %w: it is a thread of the kernel", pid, s.name, ErrNoStacks)
+		return fmt.Errorf("process %d (%s): %w: it is a thread of the kernel, whose stack root finds in /proc/%d/stack", pid, s.name, ErrNoStacks, pid)
 	case (s.state == 'Z' || s.state == 'X') && len(threads) <= 1:
 		return fmt.Errorf("process %d (%s): %w", pid, s.name, errZombie)
 	case pid == os.Getpid():

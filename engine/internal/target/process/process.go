@@ -175,7 +175,6 @@ type outline struct {
 	lost       map[string]bool   // by path; see isLost
 	names      map[int]string    // of threads
 	own        map[int]int       // IDs of threads in their own PID namespace; nil: the same
-	stuck      map[int]byte      // the states of threads that did not stop
 }
 
 // maxCommand bounds the command line.
@@ -188,15 +187,11 @@ func (o *outline) describe(c *copied) {
 		o.command = string(bytes.ReplaceAll(data, []byte{0}, []byte{' '}))
 	}
 	o.executable, _ = os.Readlink(c.dir() + "/exe")
-	o.names, o.stuck, o.own = map[int]string{}, map[int]byte{}, c.ownIDs()
+	o.names, o.own = map[int]string{}, c.ownIDs()
 	for _, th := range c.threads {
 		dir := fmt.Sprintf("/proc/%d/task/%d", c.pid, th.id)
 		if name, err := readFile(dir+"/comm", nil); err == nil {
 			o.names[th.id] = strings.TrimSuffix(string(name), "\n")
-		}
-		if !th.isStopped && !th.isGone {
-			s, _ := readStatus(dir)
-			o.stuck[th.id] = s.state
 		}
 	}
 }
@@ -285,13 +280,12 @@ func (t *Target) describe(c *copied, o *outline) {
 		arch = t.threads[0].Arch
 	}
 	for _, th := range c.threads {
-		state, ok := o.stuck[th.id]
-		if !ok {
+		if th.isStopped || th.isGone {
 			continue
 		}
 		t.threads = append(t.threads, &trace.Thread{
-			Handle: uint64(len(t.threads)), ID: strconv.Itoa(th.id), Name: o.names[th.id], Arch: arch, IsRunning: true,
-			Problem: fmt.Sprintf("it did not stop within %v: its state is %c, and a thread in an uninterruptible wait (D) stops after that", stopDeadline, state),
+			Handle: uint64(len(t.threads)), ID: strconv.Itoa(th.id), Name: o.names[th.id], Arch: arch,
+			IsUnstopped: true, Problem: th.late.String(),
 		})
 	}
 	facts := *t.info.Facts
@@ -307,8 +301,7 @@ func (t *Target) describe(c *copied, o *outline) {
 // when it was stopped.
 func (t *Target) Info() trace.Target { return t.info }
 
-// Threads returns the threads in the order of their IDs. Threads that did not stop come last,
-// with a Problem.
+// Threads returns the threads in the order of their IDs. Threads that did not stop come last.
 func (t *Target) Threads() []*trace.Thread { return t.threads }
 
 // Finder returns the finder of the process's files.

@@ -26,9 +26,9 @@ import (
 func TestWhatIsNoSnapshotIsSaidToBeWhatItIs(t *testing.T) {
 	for _, tt := range []struct{ name, data, want string }{
 		{"empty", "", "the file is empty"},
-		{"a core", "\x7fELF\x02\x01\x01", "an ELF file"},
+		{"a core", "\x7fELF\x02\x01\x01", `the file begins with "\x7fELF"`},
 		{"a minidump", "MDMP\x93\xa7", "a minidump"},
-		{"gzip", "\x1f\x8b\x08", "compressed by gzip: decompress it first"},
+		{"gzip", "\x1f\x8b\x08", "compressed by gzip"},
 		{"JSON", `{"format_version":1}`, "JSON by itself: a snapshot is a ZIP file"},
 		{"text", "hello", `offset 0x0: the file begins with "hell", expected "PK\x03\x04"`},
 		{"one byte", "P", `the file begins with "P"`},

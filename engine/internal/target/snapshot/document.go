@@ -93,6 +93,7 @@ type threadEntry struct {
 	id, name, arch, processor string
 	ownID, lanes              uint64
 	hasCrashed, isRunning     bool
+	notStopped                string // why it has no registers; "": it was stopped
 	signal                    int
 	stop                      *stopEntry
 	registers                 jsontext.Raw // the object of registers; without Data if there is none
@@ -200,6 +201,7 @@ var (
 		{Name: "lanes", Read: func(r *jsontext.Reader, t *threadEntry) (err error) { t.lanes, err = r.Integer(math.MaxUint32); return }},
 		{Name: "crashed", Read: func(r *jsontext.Reader, t *threadEntry) (err error) { t.hasCrashed, err = r.Boolean(); return }},
 		{Name: "running", Read: func(r *jsontext.Reader, t *threadEntry) (err error) { t.isRunning, err = r.Boolean(); return }},
+		{Name: "not_stopped", Read: jsontext.SetName(func(t *threadEntry) *string { return &t.notStopped })},
 		{Name: "signal", Read: func(r *jsontext.Reader, t *threadEntry) error {
 			n, err := r.Integer(math.MaxInt32)
 			t.signal = int(n)

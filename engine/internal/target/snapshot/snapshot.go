@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/unwindd/unwindd/engine/internal/filekind"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
@@ -137,16 +138,6 @@ func (s *Snapshot) read(data []byte) (err error) {
 var magics = []struct{ magic, what string }{
 	{"PK\x05\x06", "a ZIP file without a member " + documentName},
 	{"{", "JSON by itself: a snapshot is a ZIP file that has it as its member " + documentName},
-	{"\x7fELF", "an ELF file"},
-	{"MDMP", "a minidump"},
-	{"PERFILE2", "a perf.data file"},
-	{"\x28\xb5\x2f\xfd", "compressed by zstd: decompress it first"},
-	{"\x1f\x8b", "compressed by gzip: decompress it first"},
-	{"\xfd7zXZ\x00", "compressed by xz: decompress it first"},
-	{"BZh", "compressed by bzip2: decompress it first"},
-	{"7z\xbc\xaf\x27\x1c", "a 7z archive"},
-	{"Rar!", "a RAR archive"},
-	{"#!", "a script"},
 }
 
 // notSnapshot returns the error for data that is no snapshot.
@@ -155,6 +146,9 @@ func notSnapshot(data []byte) error {
 		if bytes.HasPrefix(data, []byte(m.magic)) {
 			return fmt.Errorf("%w: the file is %s", ErrNotSnapshot, m.what)
 		}
+	}
+	if kind := filekind.Of(data); kind.What != "" {
+		return fmt.Errorf("%w: the file is %s", ErrNotSnapshot, kind.What)
 	}
 	return fmt.Errorf("%w: offset 0x0: the file begins with %q, expected %q", ErrNotSnapshot, data[:min(len(data), 4)], localMagic)
 }

@@ -85,7 +85,11 @@ func threadName(t *trace.Thread) string {
 }
 
 func (s *Snapshot) addRegisters(t *trace.Thread, e *threadEntry, a *arch, pool *memoryPool, problem func(string, ...any)) error {
-	if e.registers.Data == nil {
+	switch {
+	case e.notStopped != "":
+		t.IsUnstopped, t.Problem = true, e.notStopped
+		return nil
+	case e.registers.Data == nil:
 		t.Problem = "the snapshot has no registers of it"
 		return nil
 	}

@@ -210,6 +210,7 @@ type (
 		Lanes      uint32               `json:"lanes,omitempty"`
 		Crashed    bool                 `json:"crashed,omitempty"`
 		Running    bool                 `json:"running,omitempty"`
+		NotStopped string               `json:"not_stopped,omitempty"`
 		Signal     int                  `json:"signal,omitempty"`
 		Stop       *stopText            `json:"stop,omitempty"`
 		Registers  map[string]string    `json:"registers"`
@@ -329,7 +330,10 @@ func (w *writer) threads(threads []*trace.Thread) error {
 			ID: t.ID, OwnID: t.OwnID, Name: t.Name, Arch: t.Arch, Processor: t.Processor, Lanes: t.Lanes, Crashed: t.Crashed, Running: t.IsRunning, Signal: t.Signal,
 			Registers: map[string]string{},
 		}
-		if err := checkTexts(t.ID, t.Name, t.Arch, t.Processor); err != nil {
+		if t.IsUnstopped {
+			out.NotStopped = t.Problem
+		}
+		if err := checkTexts(t.ID, t.Name, t.Arch, t.Processor, out.NotStopped); err != nil {
 			return nil, err
 		}
 		if t.Lanes > sdk.MaxLanes || t.Signal < 0 {

@@ -203,7 +203,7 @@ func TestServePageShowsReports(t *testing.T) {
 	b.Drop("#drop", pageFile(t, mixed), bad, pageFile(t, words))
 	const openers = `document.querySelectorAll('#sent button[aria-label^=Open]')`
 	wait(t, b, "three files more", openers+`.length === 3 && document.querySelectorAll('#sent .failed').length === 1`)
-	expect("the problem", `document.querySelector('#sent .failed').innerText`, "What was sent cannot be read: not a target: bad.core: not an ELF core: offset 0x4")
+	expect("the problem", `document.querySelector('#sent .failed').innerText`, "What was sent cannot be read: bad.core: not an ELF core: offset 0x4")
 	expect("its request", `document.querySelector('#sent .failed').innerText`, "The server's log has it as request ")
 	expect("what is said", `document.querySelector('#said').textContent`, "perf.data is ready")
 	b.Eval(new(any), openers+`[1].click()`)

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package filekind tells kinds of files by their first bytes: what they are, for messages, and which
+// command reads them. All errors about a file of the wrong kind take their words from here.
+package filekind
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"strings"
+)
+
+// HeadSize is the number of first bytes of a file that Of looks at.
+const HeadSize = 512
+
+// Kind is a kind of file.
+type Kind struct {
+	// What describes the kind, with an article: "a recording of perf".
+	What string
+	// Command is the command of unwindd whose argument such a file is: "stack"; "" where there is
+	// none.
+	Command string
+	// IsProgram is true for executables and shared libraries.
+	IsProgram bool
+	// IsELF is true for ELF files.
+	IsELF bool
+	// next is the advice about such a file, and profile the advice where a recording was expected;
+	// FILE stands for its path.
+	next, profile string
+}
+
+// Next is the advice about a file of the kind; "" where nothing is known. command is the command
+// that was to read it.
+func (k *Kind) Next(command, path string) string {
+	text := k.next
+	if command == "profile" && k.profile != "" {
+		text = k.profile
+	}
+	return strings.ReplaceAll(text, "FILE", path)
+}
+
+// Sentence describes a file and gives advice about it; "" for an unknown kind. command is the
+// command that was to read it.
+func (k *Kind) Sentence(command, path string) string {
+	if k.What == "" {
+		return ""
+	}
+	return path + " is " + k.with(k.Next(command, path))
+}
+
+// with joins a description and advice.
+func (k *Kind) with(next string) string {
+	if next == "" {
+		return k.What + ", which no command reads"
+	}
+	return k.What + ": " + next
+}
+
+// Begins describes the first bytes of a file of no known kind.
+func Begins(head []byte) string { return fmt.Sprintf("it begins with %q", head[:min(len(head), 4)]) }
+
+const (
+	forStack     = "use `unwindd stack FILE`"
+	forSymbols   = "give it with the dump: unwindd stack DUMP --symbols FILE"
+	forUnpacking = "unpack it first"
+	isText       = "it has no state of a process: give the core or the dump that it was made from"
+)
+
+// OfFolder returns the kind of a folder, by its name.
+func OfFolder(path string) Kind {
+	if strings.HasSuffix(strings.TrimRight(path, "/"), ".dSYM") {
+		return Kind{What: "debug information of macOS", next: "it is not read"}
+	}
+	return Kind{}
+}
+
+// magics are the kinds by first bytes. Of two that match the first counts.
+var magics = []struct {
+	magic string
+	Kind
+}{
+	{"PERFILE2", Kind{What: "a recording of perf", Command: "profile", next: "use `unwindd profile FILE`"}},
+	{"2ELIFREP", Kind{What: "a recording of perf", Command: "profile", next: "use `unwindd profile FILE`"}},
+	{"MDMP", Kind{What: "a minidump", Command: "stack", next: forStack}},
+	{"PMDM", Kind{What: "a minidump", Command: "stack", next: forStack}},
+	{"PK\x03\x04", Kind{What: "a ZIP file, perhaps a snapshot", Command: "stack", next: forStack}},
+	{"PK\x05\x06", Kind{What: "a ZIP file without members"}},
+	{"MODULE ", Kind{What: "a symbol file of Breakpad", next: forSymbols}},
+	{"Microsoft C/C++ MSF 7.00\r\n", Kind{What: "a PDB, debug information of Windows", next: "give the dump, and the store that has it: unwindd stack DUMP --symbols DIR"}},
+	{"PAGEDU", Kind{What: "a dump of the Windows kernel", next: "WinDbg reads it"}},
+	{"KDUMP   ", Kind{What: "a dump of the Linux kernel", next: "crash and drgn read it"}},
+	{"MZ", Kind{What: "a PE file, a program or a library of Windows", Command: "symbolize --obj", next: "give the dump, and then it: unwindd stack DUMP --exe FILE"}},
+	{"\xcf\xfa\xed\xfe", Kind{What: "a Mach-O file of macOS", next: "programs and debug information of macOS are not read"}},
+	{"\xce\xfa\xed\xfe", Kind{What: "a Mach-O file of macOS", next: "programs and debug information of macOS are not read"}},
+	{"\xca\xfe\xba\xbe", Kind{What: "a universal binary of macOS, or a class of Java", next: "neither is read"}},
+	{"\x28\xb5\x2f\xfd", Kind{What: "compressed by zstd", next: forUnpacking}},
+	{"\x1f\x8b", Kind{What: "compressed by gzip", next: forUnpacking}},
+	{"\xfd7zXZ\x00", Kind{What: "compressed by xz", next: forUnpacking}},
+	{"\x04\x22\x4d\x18", Kind{What: "compressed by lz4", next: forUnpacking}},
+	{"BZh", Kind{What: "compressed by bzip2", next: forUnpacking}},
+	{"7z\xbc\xaf\x27\x1c", Kind{What: "a 7z archive", next: forUnpacking}},
+	{"Rar!", Kind{What: "a RAR archive", next: forUnpacking}},
+	{"!<arch>\n", Kind{What: "an archive of object files", next: "its members are read after `ar x FILE`"}},
+	{"\x03\x02\x23\x07", Kind{What: "a SPIR-V module", Command: "symbolize --obj", next: "use `unwindd symbolize --obj FILE FUNCTION+N`, or `unwindd dump spirv FILE`"}},
+	{"BC\xc0\xde", Kind{What: "LLVM bitcode", Command: "symbolize --obj", next: "use `unwindd symbolize --obj FILE FUNCTION+N`, or `unwindd dump llvmir FILE`"}},
+	{"\x00asm", Kind{What: "a WebAssembly module"}},
+	{"JiTD", Kind{What: "a jitdump of a runtime", next: "it is read with the recording that it belongs to, where that says so: unwindd profile perf.data"}},
+	{"DTiJ", Kind{What: "a jitdump of a runtime", next: "it is read with the recording that it belongs to, where that says so: unwindd profile perf.data"}},
+	{"JAVA PROFILE", Kind{What: "a heap dump of Java", next: "it has no stacks that are read here: take a core, or give the process's ID: unwindd stack PID"}},
+	{"\xd4\xc3\xb2\xa1", Kind{What: "a capture of network packets"}},
+	{"\xa1\xb2\xc3\xd4", Kind{What: "a capture of network packets"}},
+	{"\x0a\x0d\x0d\x0a", Kind{What: "a capture of network packets"}},
+	{"SQLite format 3\x00", Kind{What: "a database of SQLite"}},
+	{"#!", Kind{What: "a script", next: "give the core of its interpreter, or the ID of its process: unwindd stack PID", profile: "record it first: perf record --call-graph dwarf -- FILE"}},
+	{"{\n \"version\"", Kind{What: "JSON, perhaps of `unwindd stack`", next: isText}},
+	{"{", Kind{What: "JSON", next: "what `unwindd stack --format json` writes is read by programs, a profiler's by `unwindd profile --gpu FILE`"}},
+	{"[", Kind{What: "JSON", next: "a profiler's is read by `unwindd profile --gpu FILE`"}},
+}
+
+// elfKinds are the kinds of ELF files by type.
+var elfKinds = map[elf.Type]Kind{
+	elf.ET_CORE: {What: "a core", Command: "stack", next: forStack},
+	elf.ET_EXEC: executable("an executable"),
+	elf.ET_DYN:  executable("an executable or a shared library"),
+	elf.ET_REL:  {What: "an object file of a compiler", Command: "symbolize --obj", next: "use `unwindd symbolize --obj FILE ADDRESS`, or `unwindd dump rows FILE`", profile: "record the program first: perf record --call-graph dwarf -- PROGRAM"},
+}
+
+// executable is the kind of programs and libraries.
+func executable(what string) Kind {
+	return Kind{
+		What: what, Command: "symbolize --obj", IsProgram: true,
+		next:    "give the core, then the executable: unwindd stack CORE FILE; or the ID of a process of it: unwindd stack PID",
+		profile: "record it first: perf record --call-graph dwarf -- FILE; or give the ID of a process of it: unwindd profile PID",
+	}
+}
+
+// Of returns the kind of a file with these first bytes; the zero Kind where it is none that is known
+// here.
+func Of(head []byte) Kind {
+	if bytes.HasPrefix(head, []byte(elf.ELFMAG)) {
+		kind := elfKinds[elfType(head)]
+		kind.IsELF = true
+		return kind
+	}
+	for i := range magics {
+		if bytes.HasPrefix(head, []byte(magics[i].magic)) {
+			return magics[i].Kind
+		}
+	}
+	if isPage(head) {
+		return Kind{What: "a page of HTML", next: "open it in a browser; " + isText}
+	}
+	return Kind{}
+}
+
+// isPage reports whether a file begins as a page of HTML.
+func isPage(head []byte) bool {
+	text := strings.ToLower(string(bytes.TrimLeft(head[:min(len(head), HeadSize)], " \r\n\t\ufeff")))
+	return strings.HasPrefix(text, "<!doctype html") || strings.HasPrefix(text, "<html")
+}
+
+// elfTypeEnd is the end of e_type in an ELF file.
+const elfTypeEnd = 18
+
+// elfType is the e_type of an ELF file with these first bytes; ET_NONE where it is cut.
+func elfType(head []byte) elf.Type {
+	if len(head) < elfTypeEnd {
+		return elf.ET_NONE
+	}
+	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
+		return elf.Type(binary.BigEndian.Uint16(head[16:]))
+	}
+	return elf.Type(binary.LittleEndian.Uint16(head[16:]))
+}
+
+// IsELF reports whether the first bytes of a file begin an ELF file of one of the types.
+func IsELF(head []byte, types ...elf.Type) bool {
+	if !bytes.HasPrefix(head, []byte(elf.ELFMAG)) || len(head) < elfTypeEnd {
+		return false
+	}
+	t := elfType(head)
+	for _, one := range types {
+		if one == t {
+			return true
+		}
+	}
+	return false
+}
