@@ -15,8 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // A Finder opens the files that a target names. It opens regular ELF or PE files with the build
@@ -654,7 +653,7 @@ func (s *search) fetch(f *Finder, name string) *Object {
 // newAttempt returns the attempt of a file that could not be opened.
 func newAttempt(p place, err error) Attempt {
 	kind := Unreadable
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		kind = Absent
 	}
 	return Attempt{p.path(), strings.TrimPrefix(short(err), p.path()+": "), kind}
@@ -748,7 +747,7 @@ func (f *Finder) folder(dir string) *folderIndex {
 		f.folders = make(map[string]*folderIndex)
 	}
 	f.folders[dir] = index
-	d, err := os.OpenFile(dir, openFlags|unix.O_DIRECTORY, 0)
+	d, err := os.OpenFile(dir, openDirFlags, 0)
 	if err != nil {
 		return index
 	}

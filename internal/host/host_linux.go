@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Nameless makes a file without a name in a folder; name is for messages. A file system may not
+// have such files.
+func Nameless(dir, name string, mode fs.FileMode) (*os.File, error) {
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, uint32(mode))
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil //nolint:gosec // a descriptor
+}
+
+// Link gives a file without a name a free name.
+func Link(f *os.File, name string) error {
+	self := fmt.Sprintf("/proc/self/fd/%d", f.Fd())
+	if err := unix.Linkat(unix.AT_FDCWD, self, unix.AT_FDCWD, name, unix.AT_SYMLINK_FOLLOW); err != nil {
+		return &os.LinkError{Op: "link", Old: self, New: name, Err: err}
+	}
+	return nil
+}
+
+// Accessed returns the time when a file was read last.
+func Accessed(info fs.FileInfo) time.Time {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return time.Unix(st.Atim.Unix())
+	}
+	return info.ModTime()
+}
+
+// Machine returns the output of uname -m.
+func Machine() string { return uname(func(u *unix.Utsname) []byte { return u.Machine[:] }) }
+
+// Release returns the output of uname -r.
+func Release() string { return uname(func(u *unix.Utsname) []byte { return u.Release[:] }) }
+
+func uname(member func(u *unix.Utsname) []byte) string {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(member(&u))
+}
