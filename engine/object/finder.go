@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // A Finder opens the files that a target names. It opens regular ELF or PE files with the build
@@ -184,12 +186,13 @@ func (s *search) look(f *Finder, name, clean string) *Object {
 	if name != "" {
 		// The file that is now at the path of a deleted one is another, unless its
 		// build ID is the same.
-		s.mustCheck = clean != name
+		isOther := clean != name
 		for p := range f.places(clean) {
+			s.mustCheck = isOther || p.isForeign
 			if o := s.try(p); o != nil {
 				return o
 			}
-			s.mustCheck = false
+			isOther = false
 		}
 	}
 	s.mustCheck = true
@@ -388,6 +391,7 @@ func (f *Finder) rootPlace(name string) place {
 	p := place{file: root + absolute(name), root: root, name: name}
 	if root == "/" {
 		p = hostPlace(absolute(name))
+		p.isForeign = f.Sysroot == "" && !host.IsLinux
 	}
 	if f.IsUnseen {
 		p.displayed = absolute(name)
@@ -480,7 +484,7 @@ func (f *Finder) root() string {
 	if f.Sysroot == "" {
 		return "/"
 	}
-	return filepath.Clean(f.Sysroot)
+	return filepath.ToSlash(filepath.Clean(f.Sysroot))
 }
 
 // A search looks at files one after another.

@@ -12,6 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Root is the directory beneath which the paths of targets are, if no other is named.
+const Root = "/"
+
 // Nameless makes a file without a name in a folder; name is for messages. A file system may not
 // have such files.
 func Nameless(dir, name string, mode fs.FileMode) (*os.File, error) {
@@ -37,6 +40,19 @@ func Accessed(info fs.FileInfo) time.Time {
 		return time.Unix(st.Atim.Unix())
 	}
 	return info.ModTime()
+}
+
+// Uptime returns the time of CLOCK_MONOTONIC.
+func Uptime() time.Duration {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // there is always one
+	return time.Duration(now.Nano())
+}
+
+// OnlyOwner has new files open to their owner alone until the function that it returns is called.
+func OnlyOwner() (end func()) {
+	old := unix.Umask(0o077)
+	return func() { unix.Umask(old) }
 }
 
 // Machine returns the output of uname -m.

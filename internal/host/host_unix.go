@@ -35,6 +35,9 @@ func Inode(info fs.FileInfo) (n uint64, ok bool) {
 	return st.Ino, true
 }
 
+// CloseOnExec keeps a descriptor from programs that this process starts.
+func CloseOnExec(fd int) { syscall.CloseOnExec(fd) }
+
 // FreeBytes returns the bytes that are free on the disk of a file; ok is false where they are not
 // known.
 func FreeBytes(f *os.File) (n uint64, ok bool) {

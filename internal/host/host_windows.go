@@ -22,6 +22,9 @@ func Owner(fs.FileInfo) (user, group int, ok bool) { return 0, 0, false }
 // Inode is not known.
 func Inode(fs.FileInfo) (n uint64, ok bool) { return 0, false }
 
+// CloseOnExec does nothing: programs get no files that they are not started with.
+func CloseOnExec(int) {}
+
 // FreeBytes returns the bytes that are free on the disk of a file; ok is false where they are not
 // known.
 func FreeBytes(f *os.File) (n uint64, ok bool) {
