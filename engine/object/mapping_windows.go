@@ -3,6 +3,7 @@
 package object
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -71,12 +72,30 @@ func identify(path string) (identity, error) {
 func openRegular(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err.(*fs.PathError).Err} //nolint:errorlint // Stat returns no other
+		return nil, &fs.PathError{Op: "open", Path: path, Err: inWords(err)}
 	}
 	if err := checkRegular(path, info); err != nil {
 		return nil, err
 	}
 	return os.Open(path)
+}
+
+// missing is the error of a file that does not exist, in the words of other systems.
+type missing struct{}
+
+func (missing) Error() string        { return "no such file or directory" }
+func (missing) Is(target error) bool { return target == fs.ErrNotExist }
+
+// inWords returns an error of a file without its path.
+func inWords(err error) error {
+	var inner *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return missing{}
+	case errors.As(err, &inner):
+		return inner.Err
+	}
+	return err
 }
 
 func checkRegular(path string, info fs.FileInfo) error {

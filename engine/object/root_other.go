@@ -6,7 +6,6 @@ package object
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -79,7 +78,7 @@ func Locate(root, name string) (path string, size int64, err error) {
 func openUnder(root, name, shown string) (f *os.File, resolved string, err error) {
 	dir, err := openRoot(root)
 	if err != nil {
-		return nil, "", err
+		return nil, "", &fs.PathError{Op: "open", Path: root, Err: inWords(err)}
 	}
 	defer closeRoot(dir)
 	inside, info, err := resolveIn(dir, name)
@@ -87,10 +86,7 @@ func openUnder(root, name, shown string) (f *os.File, resolved string, err error
 		f, err = dir.OpenFile(inside, openFlags, 0)
 	}
 	if err != nil {
-		if inner := (*fs.PathError)(nil); errors.As(err, &inner) {
-			err = inner.Err
-		}
-		return nil, "", &fs.PathError{Op: "open", Path: shown, Err: err}
+		return nil, "", &fs.PathError{Op: "open", Path: shown, Err: inWords(err)}
 	}
 	if f == nil {
 		return nil, "", fmt.Errorf("%s: %w (%s)", shown, ErrNotRegular, info.Mode().Type())
