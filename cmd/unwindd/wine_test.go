@@ -7,6 +7,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,13 +29,13 @@ const winePatience = 3 * time.Minute
 
 // onWindows are the packages whose tests run on Windows: they read what was written on Linux.
 var onWindows = []string{
-	"engine/internal/target/elfcore", "engine/internal/target/minidump", "engine/internal/target/snapshot",
-	"engine/internal/unpack", "engine/symbolize", "engine/object",
+	"engine/internal/target/elfcore", "engine/internal/target/minidump", "engine/internal/target/perfdata",
+	"engine/internal/unpack", "engine/symbolize",
 }
 
 // needsLinuxTests are tests among them of files that are cut while they are mapped, which Windows
 // refuses, and of pages as /proc shows them.
-const needsLinuxTests = "^(TestPagesAreGivenBack|TestCoreThatIsCutWhileItIsOpen)$"
+const needsLinuxTests = "^(TestPagesAreGivenBack|TestCoreThatIsCutWhileItIsOpen|TestAFileThatIsCutUnderIt|TestHistoryOfAFileThatShrinksIsAnError|TestFileThatShrinksIsAnError)$"
 
 // windowsCommands are commands that print the same on Windows as here, in the folder examples.
 var windowsCommands = []struct {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -207,7 +208,7 @@ func TestHolesStayHoles(t *testing.T) {
 		if n := oracle.OnDisk(f); n > 64<<10 {
 			t.Errorf("%d bytes on the disk", n)
 		}
-		if left, _ := os.ReadDir(dir); len(left) > 0 {
+		if left, _ := os.ReadDir(dir); len(left) > 0 && runtime.GOOS != "windows" { // where it goes when it is closed
 			t.Errorf("it has a name: %v", left)
 		}
 		f.Close()
