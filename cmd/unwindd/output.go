@@ -203,7 +203,11 @@ func (o *outputFile) commit() error {
 	if err == nil && o.isInPlace {
 		err = o.writeOver()
 	}
-	return errors.Join(err, o.Close())
+	closing := o.Close()
+	if errors.Is(closing, fs.ErrClosed) { // by rename
+		closing = nil
+	}
+	return errors.Join(err, closing)
 }
 
 // rename gives the file its name, and replaces a file that has it.

@@ -15,7 +15,7 @@ import (
 // HasProcesses reports whether plugins run as processes of their own on this system.
 const HasProcesses = false
 
-var errNoProcesses = errors.New("plugins run as confined processes, which needs Linux: here the bundled architectures run in unwindd itself (--in-process), and a vendor's does not run; take a snapshot on Linux with it (unwindd snapshot TARGET -o FILE), and read that here")
+var errNoProcesses = errors.New("plugins run as confined processes, which needs Linux (those that are bundled run without: --in-process): take a snapshot there (unwindd snapshot TARGET -o FILE), and read it here")
 
 // directory is a private directory for sockets, of which there are none.
 type directory struct{ path string }

@@ -32,6 +32,15 @@ func ProcessorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+// PeakMemory returns the most memory that a process had, in KiB; 0 where it is not known.
+func PeakMemory(p *os.ProcessState) int64 {
+	u, ok := p.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return 0
+	}
+	return int64(u.Maxrss) //nolint:unconvert // its type depends on the machine
+}
+
 // OnDisk returns the bytes that a file takes on its disk.
 func OnDisk(f *os.File) int64 {
 	var st syscall.Stat_t

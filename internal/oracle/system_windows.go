@@ -34,6 +34,9 @@ func ProcessorTime() time.Duration {
 	return time.Duration(ticks(kernel)+ticks(user)) * 100
 }
 
+// PeakMemory is not known.
+func PeakMemory(*os.ProcessState) int64 { return 0 }
+
 // OnDisk is 0: not all disks have holes in files.
 func OnDisk(*os.File) int64 { return 0 }
 
