@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Plugins are confined on Linux alone. What is not confined is not started: the bundled
-// architectures run in this process.
+// Plugins are confined on Linux alone, and none runs unconfined: the bundled architectures run in
+// this process.
 
 // HasProcesses reports whether plugins run as processes of their own on this system.
 const HasProcesses = false

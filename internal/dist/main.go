@@ -79,7 +79,7 @@ func (b *builder) release(arch string, common []file, output map[string][]byte) 
 	return err
 }
 
-// built builds unwindd, and returns it with the licences of what is in it.
+// built builds unwindd, and returns it with the licences of its modules.
 func (b *builder) built(system, arch string) ([]file, []*linkedModule, error) {
 	exe, err := b.executable("unwindd", system, arch)
 	if err != nil {
@@ -108,8 +108,8 @@ func (b *builder) built(system, arch string) ([]file, []*linkedModule, error) {
 // others are the systems besides Linux that are released, by architecture.
 var others = map[string][]string{"amd64": {"darwin", "windows"}, "arm64": {"darwin"}}
 
-// releaseOther adds the archive of a system that only reads what was written on Linux to the
-// output: it has no service, and starts no plugins.
+// releaseOther adds the archive of a system that reads files of Linux to the output: it
+// has no service, and starts no plugins.
 func (b *builder) releaseOther(system, arch string, common []file, output map[string][]byte) error {
 	files, _, err := b.built(system, arch)
 	if err != nil {

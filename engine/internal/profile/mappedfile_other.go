@@ -4,7 +4,7 @@
 
 package profile
 
-// lookAt looks at no file: what is mapped where perf records is not on this machine.
+// lookAt looks at no file: perf records no file of this machine.
 func lookAt(string) (h hostFile, ok bool) { return h, false }
 
 func (r *recording) isOfThisBoot() bool { return false }
