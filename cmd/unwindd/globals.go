@@ -20,6 +20,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/internal/bundled"
+	"github.com/unwindd/unwindd/internal/host"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -67,7 +68,7 @@ func (g *globals) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&g.pluginLog, "plugin-log", "", "show what plugins write to standard error from `LEVEL` on: trace, debug, info, warn or error; lines without a level are debug")
 	f.StringVar(&g.config, "config", "", "read settings from the TOML `FILE` (default $UNWINDD_CONFIG, else unwindd/config.toml in $XDG_CONFIG_HOME, ~/.config or /etc); '' reads none")
 	f.StringVar(&g.server, "server", "", "have the server at `ADDR`, unix:PATH, HOST:PORT or https://HOST:PORT, walk the stacks of targets that stay here (also $UNWINDD_SERVER); '' is none")
-	f.BoolVar(&g.inProcess, "in-process", false, "run the bundled architectures without child processes")
+	f.BoolVar(&g.inProcess, "in-process", !plugin.HasProcesses, "run the bundled architectures without child processes")
 	forCommandLine(f, "config", "output")
 }
 
@@ -243,7 +244,7 @@ func (f *fileFlags) addNamed(flags *pflag.FlagSet) {
 
 // addPlaces adds the flags of folders in which files of any target are.
 func (f *fileFlags) addPlaces(flags *pflag.FlagSet) {
-	flags.StringVar(&f.sysroot, "sysroot", "/", "look up the target's files under `DIR`")
+	flags.StringVar(&f.sysroot, "sysroot", host.Root, "look up the target's files under `DIR`")
 	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files, and for code, under `DIR`; may be repeated")
 }
 
