@@ -60,7 +60,7 @@ func madeTable(name string) string {
 			if e.Flag != "" {
 				flag = "`--" + e.Flag + "`"
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", strings.ReplaceAll(e.Name, ", ", "`, `"), inTable(e.Text), flag)
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", strings.ReplaceAll(e.Name, ", ", "`, `"), inPageTable(e.Text), flag)
 		}
 	default:
 		b.WriteString("| key | value | |\n|---|---|---|\n")
@@ -76,14 +76,14 @@ func madeTable(name string) string {
 		tableFlags(table).VisitAll(func(f *pflag.Flag) {
 			if !elsewhere(f) {
 				_, usage := pflag.UnquoteUsage(f)
-				fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Name, settingKind(f).says, inTable(usage))
+				fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Name, settingKind(f).says, inPageTable(usage))
 			}
 		})
 	}
 	return b.String()
 }
 
-// inTable escapes text for a table of Markdown.
-func inTable(text string) string {
+// inPageTable escapes text for a table of Markdown.
+func inPageTable(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`).Replace(text)
 }
