@@ -140,8 +140,11 @@ func word32(v uint32) []byte { return binary.LittleEndian.AppendUint32(nil, v) }
 // call returns the call of futex(2) in which a thread may wait, by its registers and the code
 // before its PC. isCertain means that the code shows the number of the system call.
 func (f *Finder) call(th *trace.Thread) (call target.FutexCall, isCertain, ok bool) {
+	if th.Wave != nil || th.Goroutine != nil || th.IsRunning {
+		return call, false, false
+	}
 	m := f.process.Machine(th)
-	if m == nil || th.Wave != nil || th.Goroutine != nil || th.IsRunning {
+	if m == nil {
 		return call, false, false
 	}
 	register := func(number uint32) (uint64, bool) {

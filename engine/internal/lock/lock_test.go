@@ -109,6 +109,10 @@ var lockCases = []struct {
 
 	{"a name with futex", target.FutexCall{}, []uint32{0}, []string{"syscall", "std::__atomic_futex_unsigned_base::_M_futex_wait_until"}, "the futex at 0x10000"},
 	{"futex further out", target.FutexCall{}, []uint32{0}, []string{"nanosleep", "drop_futexes"}, ""},
+	{"a function of the program with such a name", target.FutexCall{}, []uint32{2, 0, 12, 1, 0}, []string{glibcFile + "nanosleep", "sem_wait"}, ""},
+	{"a name that begins so", target.FutexCall{}, []uint32{2, 0, 12, 1, 0}, []string{"nanosleep", "pthread_join_all", "start_thread"}, ""},
+	{"once", target.FutexCall{}, []uint32{1}, []string{glibcFile + "__pthread_once_slow"}, "the futex at 0x10000"},
+	{"a function called once", target.FutexCall{}, []uint32{1}, []string{glibcFile + "nanosleep", "slow", glibcFile + "__pthread_once_slow"}, ""},
 	{"Go's runtime", target.FutexCall{}, []uint32{0}, []string{"runtime.futex.abi0", "runtime.futexsleep", "runtime.notesleep"}, ""},
 	{"no names", target.FutexCall{}, []uint32{0}, nil, ""},
 	{"behind a signal", target.FutexCall{}, []uint32{2, 0, 12, 1, 0}, []string{"poll", "signal", glibcFile + "pthread_mutex_lock"}, ""},
