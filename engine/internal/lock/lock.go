@@ -55,13 +55,13 @@ func (r *Reader) Of(call target.FutexCall, frames []Frame, isCertain bool) *trac
 	case isKnown:
 		w.wait.Kind = rule.kind
 		rule.read(w)
+	case w.isJoin():
+		w.wait.Kind = trace.WaitThread
+	case !isCertain && !w.hasFutexName(): // poll, with so many descriptors, looks like one
+		return nil
 	case w.isInheriting():
 		w.wait.Kind = trace.WaitMutex
 		w.inherited(call.Address)
-	case w.isJoin():
-		w.wait.Kind = trace.WaitThread
-	case !isCertain && !w.hasFutexName():
-		return nil
 	default:
 		w.wait.Kind = trace.WaitFutex
 	}
