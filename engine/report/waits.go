@@ -37,21 +37,11 @@ func (t *text) deadlocks(list []trace.Deadlock) {
 const maxWaits = 8
 
 // waits writes what the threads of a group wait for: each object once, with its threads where
-// they wait for several.
+// they wait for several. Of several objects without a name and an owner only the kind is written.
 func (t *text) waits(threads []member) {
-	var texts []string
-	waiting := map[string]*idList{}
-	for i := range threads {
-		m := &threads[i]
-		if m.wait == nil {
-			continue
-		}
-		text := m.wait.Text(m.Thread)
-		if waiting[text] == nil {
-			waiting[text] = &idList{}
-			texts = append(texts, text)
-		}
-		waiting[text].add(m.ID)
+	texts, waiting := textsOfWaits(threads, false)
+	if len(texts) > 1 {
+		texts, waiting = textsOfWaits(threads, true)
 	}
 	for i, text := range texts {
 		ids := waiting[text]
@@ -69,4 +59,27 @@ func (t *text) waits(threads []member) {
 			t.printf("  %s wait for %s\n", ids.String(), text)
 		}
 	}
+}
+
+// textsOfWaits returns the texts of what threads wait for, in the order of the threads, and the
+// threads of each. isShort leaves out addresses that are all that is known.
+func textsOfWaits(threads []member, isShort bool) (texts []string, waiting map[string]*idList) {
+	waiting = map[string]*idList{}
+	for i := range threads {
+		m := &threads[i]
+		if m.wait == nil {
+			continue
+		}
+		w := *m.wait
+		if isShort && w.Owner == nil && w.Name == "" && w.Readers == 0 && w.Why == "" {
+			w.HasAddress = false
+		}
+		text := w.Text(m.Thread)
+		if waiting[text] == nil {
+			waiting[text] = &idList{}
+			texts = append(texts, text)
+		}
+		waiting[text].add(m.ID)
+	}
+	return texts, waiting
 }

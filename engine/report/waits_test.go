@@ -32,7 +32,9 @@ func waitingStacks() *given {
 		stack(6, 0x30, &trace.Wait{Kind: trace.WaitRWLock, Readers: 2}), stack(7, 0x30, &trace.Wait{Kind: trace.WaitRWLock, Readers: 2}),
 	}
 	for i := range 10 {
-		list = append(list, stack(30+i, 0x40, &trace.Wait{Kind: trace.WaitFutex, Address: uint64(i) * 16, HasAddress: true}))
+		list = append(list, stack(30+i, 0x40, &trace.Wait{Kind: trace.WaitFutex, Address: uint64(i) * 16, HasAddress: true, Name: "word"}))
+		list = append(list, stack(50+i, 0x50, &trace.Wait{Kind: trace.WaitCondition, Address: uint64(i) * 16, HasAddress: true}))
+		list = append(list, stack(70+i, 0x60, &trace.Wait{Kind: trace.WaitCondition, Address: 16, HasAddress: true}))
 	}
 	return reportOf(list...)
 }
@@ -54,7 +56,9 @@ func TestTextOfWaits(t *testing.T) {
 		"4 threads: 1-4\n  1 2 wait for the mutex at 0x100 (a\\x1b.lock) held by thread 20 \"main\"\n  3 waits for the mutex at 0x200 (a\\x1b.lock) held by thread 20 \"main\"\n",
 		"thread 5 \"worker\"\n  waits for the end of thread 20 \"main\"\n",
 		"2 threads: 6 7\n  wait for a read-write lock held by 2 readers\n",
-		"  37 waits for the futex at 0x70\n  and for 2 other objects\n",
+		"  37 waits for the futex at 0x70 (word)\n  and for 2 other objects\n",
+		"10 threads: 50-59\n  wait for a condition\n",
+		"10 threads: 70-79\n  wait for the condition at 0x10\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

@@ -45,9 +45,9 @@ var futexCalls = map[string]futexRegisters{
 const restartFirst, restartLast = -516, -512
 
 // FutexArguments returns the arguments of the futex that a thread of an architecture may be
-// waiting for, by a function that returns the value of a register. ok is false where it is in no such system call.
-// Other calls of three arguments may look alike: the code before the PC, or the function that it
-// is in, has to confirm it.
+// waiting for, by a function that returns the value of a register. ok is false where it is in no
+// such system call. Other calls of three arguments may look alike: the code before the PC, or the
+// function that it is in, has to confirm it.
 func FutexArguments(arch string, register func(number uint32) (uint64, bool)) (c FutexCall, ok bool) {
 	r, ok := futexCalls[arch]
 	if !ok {

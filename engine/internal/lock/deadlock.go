@@ -12,27 +12,31 @@ import (
 // Deadlocks returns the threads of the target that wait for each other, in circles. Only threads
 // are walked of which the words near their futexes name one another. It ends early when ctx does.
 func (f *Finder) Deadlocks(ctx context.Context) (list []trace.Deadlock) {
-	threads := f.process.Threads()
-	named := make([][]int, len(threads))
+	threads, named := f.blocked()
 	index := make(map[*trace.Thread]int, len(threads))
 	for i, th := range threads {
 		index[th] = i
 	}
-	for i, th := range threads {
-		if call, _, ok := f.call(th); ok {
-			named[i] = f.namedNear(call.Address, index)
+	edges := make([][]int, len(threads))
+	for i := range threads {
+		for _, th := range named[i] {
+			if to, isBlocked := index[th]; isBlocked {
+				edges[i] = append(edges[i], to)
+			}
 		}
 	}
 	next := make([]int, len(threads))
 	waits := make([]*trace.Wait, len(threads))
-	for i, isSuspect := range circling(named) {
+	for i, isSuspect := range circling(edges) {
 		next[i] = -1
 		if !isSuspect || ctx.Err() != nil {
 			continue
 		}
-		waits[i] = f.Of(ctx, f.process.Walk(ctx, threads[i]))
-		if w := waits[i]; w != nil && w.Owner != nil {
-			next[i] = index[w.Owner]
+		if waits[i] = f.Of(ctx, f.process.Walk(ctx, threads[i])); waits[i] == nil {
+			continue
+		}
+		if to, isBlocked := index[waits[i].Owner]; isBlocked {
+			next[i] = to
 		}
 	}
 	for _, circle := range circles(next) {
@@ -45,11 +49,22 @@ func (f *Finder) Deadlocks(ctx context.Context) (list []trace.Deadlock) {
 	return list
 }
 
+// blocked returns the threads that may wait in a futex, and of each the threads whose IDs are in
+// the words around it.
+func (f *Finder) blocked() (threads []*trace.Thread, named [][]*trace.Thread) {
+	for _, th := range f.process.Threads() {
+		if call, _, ok := f.call(th); ok {
+			threads, named = append(threads, th), append(named, f.namedNear(call.Address))
+		}
+	}
+	return threads, named
+}
+
 // idMask is the bits of a word that may be the ID of a thread: the others are flags of futexes.
 const idMask = ownerMask
 
 // namedNear returns the threads whose IDs are in words around an address.
-func (f *Finder) namedNear(address uint64, index map[*trace.Thread]int) (list []int) {
+func (f *Finder) namedNear(address uint64) (list []*trace.Thread) {
 	const before, size = 16, 48
 	b := make([]byte, size)
 	start := address - before
@@ -59,7 +74,7 @@ func (f *Finder) namedNear(address uint64, index map[*trace.Thread]int) (list []
 	}
 	for ; len(b) >= 4; b = b[4:] {
 		if th := f.reader.Threads[binary.LittleEndian.Uint32(b)&idMask]; th != nil {
-			list = append(list, index[th])
+			list = append(list, th)
 		}
 	}
 	return list

@@ -125,23 +125,53 @@ const maxCode = 48
 
 // instructions make a system call, by architecture.
 var instructions = map[string]struct {
-	call    []byte   // that enters the kernel
-	numbers [][]byte // that set the number of futex
-	isAtPC  bool     // the PC may be at call, which is executed again
+	call   []byte // enters the kernel
+	isAtPC bool   // the PC may be at call, which is executed again
+	futex  uint32 // the number of the system call
+	// sets returns the number that the instruction at the beginning of code gives a call.
+	sets func(code []byte) (number uint32, ok bool)
 }{
-	"x86_64": {call: []byte{0x0f, 0x05}, numbers: [][]byte{{0xb8, 202, 0, 0, 0}}},
-	"aarch64": {call: word32(0xd4000001), isAtPC: true, numbers: [][]byte{
-		word32(0xd2800000 | 98<<5 | 8), word32(0x52800000 | 98<<5 | 8), // mov x8, mov w8
+	"x86_64": {call: []byte{0x0f, 0x05}, futex: 202, sets: func(code []byte) (uint32, bool) { // mov $NUMBER, %eax
+		if len(code) < 5 || code[0] != 0xb8 {
+			return 0, false
+		}
+		number := binary.LittleEndian.Uint32(code[1:])
+		return number, number < maxNumber
+	}},
+	"aarch64": {call: []byte{0x01, 0, 0, 0xd4}, isAtPC: true, futex: 98, sets: func(code []byte) (uint32, bool) { // mov x8, #NUMBER
+		if len(code) < 4 {
+			return 0, false
+		}
+		word := binary.LittleEndian.Uint32(code)
+		return word >> 5 & 0xffff, word&0x7fe0001f == 0x52800008
 	}},
 }
 
-func word32(v uint32) []byte { return binary.LittleEndian.AppendUint32(nil, v) }
+// maxNumber bounds the numbers of system calls.
+const maxNumber = 1 << 12
+
+// isFutex reports whether code that ends with a system call gives it the number of futex.
+func isFutex(arch string, code []byte) bool {
+	known := instructions[arch]
+	for i := len(code) - len(known.call) - 1; i >= 0; i-- {
+		if bytes.HasPrefix(code[i:], known.call) {
+			return false // another one
+		}
+		if number, ok := known.sets(code[i : len(code)-len(known.call)]); ok {
+			return number == known.futex
+		}
+	}
+	return false
+}
 
 // call returns the call of futex(2) in which a thread may wait, by its registers and the code
 // before its PC. isCertain means that the code shows the number of the system call.
 func (f *Finder) call(th *trace.Thread) (call target.FutexCall, isCertain, ok bool) {
+	if th.Wave != nil || th.Goroutine != nil || th.IsRunning {
+		return call, false, false
+	}
 	m := f.process.Machine(th)
-	if m == nil || th.Wave != nil || th.Goroutine != nil || th.IsRunning {
+	if m == nil {
 		return call, false, false
 	}
 	register := func(number uint32) (uint64, bool) {
@@ -165,8 +195,7 @@ func (f *Finder) call(th *trace.Thread) (call target.FutexCall, isCertain, ok bo
 	if !bytes.HasSuffix(code, known.call) {
 		return call, false, false
 	}
-	isCertain = slices.ContainsFunc(known.numbers, func(set []byte) bool { return bytes.Contains(code, set) })
-	return call, isCertain, true
+	return call, isFutex(m.Description.Name, code), true
 }
 
 // globalName returns the variable of a module at an address.

@@ -42,9 +42,9 @@ type waiter struct {
 	wait   trace.Wait
 }
 
-// Of returns what a thread waits for in a futex, by its frames, innermost first. isCertain means that the
-// code shows that the system call is one. The result is nil where it is not known what the thread
-// waits for, and where it only has nothing to do.
+// Of returns what a thread waits for in a futex, by its frames, innermost first. isCertain means
+// that the code shows that the system call is one. The result is nil where it is not known what
+// the thread waits for, and where it only has nothing to do.
 func (r *Reader) Of(call target.FutexCall, frames []Frame, isCertain bool) *trace.Wait {
 	w := &waiter{Reader: r, call: call, inner: frames}
 	w.wait.Address, w.wait.HasAddress = call.Address, true
@@ -55,13 +55,13 @@ func (r *Reader) Of(call target.FutexCall, frames []Frame, isCertain bool) *trac
 	case isKnown:
 		w.wait.Kind = rule.kind
 		rule.read(w)
+	case w.isJoin():
+		w.wait.Kind = trace.WaitThread
+	case !isCertain && !w.hasFutexName(): // poll, with so many descriptors, looks like one
+		return nil
 	case w.isInheriting():
 		w.wait.Kind = trace.WaitMutex
 		w.inherited(call.Address)
-	case w.isJoin():
-		w.wait.Kind = trace.WaitThread
-	case !isCertain && !w.hasFutexName():
-		return nil
 	default:
 		w.wait.Kind = trace.WaitFutex
 	}

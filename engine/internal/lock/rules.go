@@ -12,62 +12,64 @@ import (
 
 // rule describes a function in which threads wait.
 type rule struct {
-	begins string // its name, without underscores before it
-	kind   string
-	read   func(*waiter) // reads the lock; nil: the thread waits for nothing in particular
+	kind string
+	read func(*waiter) // reads the lock; nil: the thread waits for nothing in particular
 }
 
-// rules are by the names of symbol tables: the first that fits counts.
-var rules = []rule{
-	{"pthread_mutex_", trace.WaitMutex, (*waiter).mutex},
-	{"pthread_rwlock_rdlock", trace.WaitRWLock, (*waiter).rwlock},
-	{"pthread_rwlock_timedrdlock", trace.WaitRWLock, (*waiter).rwlock},
-	{"pthread_rwlock_clockrdlock", trace.WaitRWLock, (*waiter).rwlock},
-	{"pthread_rwlock_wrlock", trace.WaitRWLock, (*waiter).rwlock},
-	{"pthread_rwlock_timedwrlock", trace.WaitRWLock, (*waiter).rwlock},
-	{"pthread_rwlock_clockwrlock", trace.WaitRWLock, (*waiter).rwlock},
-	{"pthread_cond_wait", trace.WaitCondition, (*waiter).condition},
-	{"pthread_cond_timedwait", trace.WaitCondition, (*waiter).condition},
-	{"pthread_cond_clockwait", trace.WaitCondition, (*waiter).condition},
-	{"pthread_join", trace.WaitThread, (*waiter).join},
-	{"pthread_timedjoin", trace.WaitThread, (*waiter).join},
-	{"pthread_clockjoin", trace.WaitThread, (*waiter).join},
-	{"sem_wait", trace.WaitSemaphore, (*waiter).semaphore},
-	{"sem_timedwait", trace.WaitSemaphore, (*waiter).semaphore},
-	{"sem_clockwait", trace.WaitSemaphore, (*waiter).semaphore},
-	{"new_sem_wait", trace.WaitSemaphore, (*waiter).semaphore},
-	{"pthread_barrier_wait", trace.WaitBarrier, (*waiter).barrier},
-	{"pthread_once", trace.WaitFutex, (*waiter).futex},
-	{"cxa_guard_acquire", trace.WaitFutex, (*waiter).futex},
-	// A thread of Go's runtime that has nothing to do.
-	{"runtime.", "", nil},
+// rules are the functions of libraries of threads, by their plain names.
+var rules = map[string]rule{
+	"pthread_mutex_lock":         {trace.WaitMutex, (*waiter).mutex},
+	"pthread_mutex_timedlock":    {trace.WaitMutex, (*waiter).mutex},
+	"pthread_mutex_clocklock":    {trace.WaitMutex, (*waiter).mutex},
+	"pthread_mutex_cond_lock":    {trace.WaitMutex, (*waiter).mutex},
+	"pthread_rwlock_rdlock":      {trace.WaitRWLock, (*waiter).rwlock},
+	"pthread_rwlock_timedrdlock": {trace.WaitRWLock, (*waiter).rwlock},
+	"pthread_rwlock_clockrdlock": {trace.WaitRWLock, (*waiter).rwlock},
+	"pthread_rwlock_wrlock":      {trace.WaitRWLock, (*waiter).rwlock},
+	"pthread_rwlock_timedwrlock": {trace.WaitRWLock, (*waiter).rwlock},
+	"pthread_rwlock_clockwrlock": {trace.WaitRWLock, (*waiter).rwlock},
+	"pthread_cond_wait":          {trace.WaitCondition, (*waiter).condition},
+	"pthread_cond_timedwait":     {trace.WaitCondition, (*waiter).condition},
+	"pthread_cond_clockwait":     {trace.WaitCondition, (*waiter).condition},
+	"pthread_join":               {trace.WaitThread, (*waiter).join},
+	"pthread_timedjoin":          {trace.WaitThread, (*waiter).join},
+	"pthread_clockjoin":          {trace.WaitThread, (*waiter).join},
+	"sem_wait":                   {trace.WaitSemaphore, (*waiter).semaphore},
+	"sem_timedwait":              {trace.WaitSemaphore, (*waiter).semaphore},
+	"sem_clockwait":              {trace.WaitSemaphore, (*waiter).semaphore},
+	"new_sem_wait":               {trace.WaitSemaphore, (*waiter).semaphore},
+	"pthread_barrier_wait":       {trace.WaitBarrier, (*waiter).barrier},
 }
 
-// rustRules are by names as people have them: of a function of a type, whatever the module.
+// goRuntime begins the names of Go's runtime: a thread that waits in it has nothing to do.
+const goRuntime = "runtime."
+
+// endings end the names of parts of a library's function.
+var endings = []string{"_full", "_common", "_slow", "_ex", "_np", "_pi"}
+
+// rustRules are the functions of Rust's locks: by the module and the type of each.
 var rustRules = []struct {
 	contains, ends string
 	rule
 }{
-	{"std::sys", "Mutex::lock_contended", rule{"", trace.WaitMutex, says("Rust's mutex does not record its owner")}},
-	{"std::sys", "RwLock::read_contended", rule{"", trace.WaitRWLock, (*waiter).rustRead}},
-	{"std::sys", "RwLock::write_contended", rule{"", trace.WaitRWLock, (*waiter).rustWrite}},
-	{"std::sys", "Condvar::wait", rule{"", trace.WaitCondition, (*waiter).timed}},
-	{"std::sys", "Condvar::wait_timeout", rule{"", trace.WaitCondition, (*waiter).timed}},
-	{"std::sys", "Condvar::wait_optional_timeout", rule{"", trace.WaitCondition, (*waiter).timed}},
-	{"std::sys", "Once::call", rule{"", trace.WaitFutex, (*waiter).futex}},
-	{"std::sys", "Once::wait", rule{"", trace.WaitFutex, (*waiter).futex}},
-	{"std::sys", "Parker::park", rule{"", "", nil}},
+	{"std::sys", "Mutex::lock_contended", rule{trace.WaitMutex, says("Rust's mutex does not record its owner")}},
+	{"std::sys", "RwLock::read_contended", rule{trace.WaitRWLock, (*waiter).rustRead}},
+	{"std::sys", "RwLock::write_contended", rule{trace.WaitRWLock, (*waiter).rustWrite}},
+	{"std::sys", "Condvar::wait", rule{trace.WaitCondition, (*waiter).timed}},
+	{"std::sys", "Condvar::wait_timeout", rule{trace.WaitCondition, (*waiter).timed}},
+	{"std::sys", "Condvar::wait_optional_timeout", rule{trace.WaitCondition, (*waiter).timed}},
+	{"std::sys", "Parker::park", rule{"", nil}},
 	// A thread waits for a word of its own.
-	{"parking_lot", "RawMutex::lock_slow", rule{"", trace.WaitMutex, elsewhere("parking_lot's mutex does not record its owner")}},
-	{"parking_lot", "RawRwLock::lock_exclusive_slow", rule{"", trace.WaitRWLock, elsewhere("parking_lot's lock does not record its owner")}},
-	{"parking_lot", "RawRwLock::lock_shared_slow", rule{"", trace.WaitRWLock, elsewhere("parking_lot's lock does not record its owner")}},
-	{"parking_lot", "Condvar::wait_until_internal", rule{"", trace.WaitCondition, elsewhere("")}},
+	{"parking_lot", "RawMutex::lock_slow", rule{trace.WaitMutex, elsewhere("parking_lot's mutex does not record its owner")}},
+	{"parking_lot", "RawRwLock::lock_exclusive_slow", rule{trace.WaitRWLock, elsewhere("parking_lot's lock does not record its owner")}},
+	{"parking_lot", "RawRwLock::lock_shared_slow", rule{trace.WaitRWLock, elsewhere("parking_lot's lock does not record its owner")}},
+	{"parking_lot", "Condvar::wait_until_internal", rule{trace.WaitCondition, elsewhere("")}},
 }
 
 // maxInner is how many of the innermost frames are looked at: libraries have few of their own.
 const maxInner = 8
 
-// find returns the rule of the innermost function that has one, and cuts the frames behind it.
+// find returns the rule of the innermost function that has one, and divides the frames there.
 func (w *waiter) find() (found rule, ok bool) {
 	for i := range w.inner {
 		f := &w.inner[i]
@@ -75,7 +77,11 @@ func (w *waiter) find() (found rule, ok bool) {
 			break
 		}
 		for _, names := range f.Functions {
-			if found, ok = ruleOf(names[0], names[1]); ok {
+			// A library's function calls the kernel by the library's own code.
+			if found, ok = ruleOf(names[0]); !ok || f.Module != w.inner[0].Module {
+				found, ok = rustRuleOf(names[1])
+			}
+			if ok {
 				w.inner, w.outer, w.module = w.inner[:i+1], w.inner[i+1:], f.Module
 				return found, true
 			}
@@ -84,15 +90,25 @@ func (w *waiter) find() (found rule, ok bool) {
 	return rule{}, false
 }
 
+// ruleOf returns the rule of a name of a symbol table.
+func ruleOf(name string) (rule, bool) {
+	name = plainName(name)
+	if strings.HasPrefix(name, goRuntime) {
+		return rule{}, true
+	}
+	name, _, _ = strings.Cut(name, ".") // pthread_mutex_lock.part.0
+	name = strings.TrimSuffix(name, "64")
+	for _, ending := range endings {
+		name = strings.TrimSuffix(name, ending)
+	}
+	found, ok := rules[name]
+	return found, ok
+}
+
 var angles = strings.NewReplacer("<", "", ">", "")
 
-func ruleOf(linkageName, name string) (rule, bool) {
-	plain := plainName(linkageName)
-	for _, r := range rules {
-		if strings.HasPrefix(plain, r.begins) {
-			return r, true
-		}
-	}
+// rustRuleOf returns the rule of a name as people have it.
+func rustRuleOf(name string) (rule, bool) {
 	if !strings.Contains(name, "::") {
 		return rule{}, false
 	}
@@ -114,7 +130,7 @@ func plainName(name string) string {
 }
 
 // futexNames are in the names of functions that call futex.
-var futexNames = []string{"futex", "__platform_wait", "__atomic_wait"}
+var futexNames = []string{"futex", "__platform_wait", "__atomic_wait", "pthread_once", "__cxa_guard_acquire"}
 
 // hasFutexName reports whether the function that made the system call has such a name.
 func (w *waiter) hasFutexName() bool {
@@ -142,9 +158,6 @@ func elsewhere(why string) func(*waiter) {
 		w.wait.Why = why
 	}
 }
-
-// futex is the reader of words that only their program understands.
-func (w *waiter) futex() {}
 
 // timed is the reader of objects without an owner.
 func (w *waiter) timed() { w.wait.IsTimed = w.call.IsTimed }
