@@ -55,6 +55,9 @@ func Read(s *trace.Stack, first int) *Reading {
 			i++
 			continue
 		}
+		for i+n < len(calls) && calls[i+n].isSystem { // without a name, in the same library
+			n++
+		}
 		if subject := subjects[kind]; subject != "" && i+n < len(calls) {
 			out.add(r.calls, i, i+n, subject)
 		}
