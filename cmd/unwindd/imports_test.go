@@ -20,6 +20,7 @@ const module = "github.com/unwindd/unwindd/"
 var floors = []string{
 	"cmd",
 	"cmd/unwindd/internal/verify", // a vendor's plugin as it will be used
+	"cmd/unwindd/internal/mcp",    // tools for language models
 	"internal/bundled",            // the architectures that executables have compiled in
 	"internal/enginetest",         // what tests of whole stacks need
 	"engine/service",

@@ -141,7 +141,7 @@ func (m *markdown) others(groups []*group, rest int) {
 // maxGroupBytes bounds the text of one of the other stacks.
 const maxGroupBytes = 8 << 10
 
-// room is the number of bytes that are left, without those of the fences around a part.
+// room is the number of bytes that are left for a part within fences.
 func (m *markdown) room() int { return max(m.most-m.out.Len()-fenceRoom, 0) }
 
 // fenceRoom is the room for the fences, of which long ones are rare, and blank lines of a part.
@@ -170,8 +170,8 @@ func (m *markdown) lines(write func()) []string {
 // title writes the program and the fact as a heading.
 func (m *markdown) title() {
 	parts := []string{codeSpan(path.Base(m.program()))}
-	if what := m.what(); what != "" {
-		parts = append(parts, codeSpan(what))
+	if event := m.event(); event != "" {
+		parts = append(parts, codeSpan(event))
 	}
 	line := "## " + strings.Join(parts, ": ") + "\n"
 	if len(line) > m.most {
@@ -180,8 +180,8 @@ func (m *markdown) title() {
 	m.out.WriteString(line)
 }
 
-// what is the event in one line: a deadlock before a signal that somebody sent to end it.
-func (m *markdown) what() string {
+// event is the cause of the crash in one line: a deadlock before a signal that ended it.
+func (m *markdown) event() string {
 	deadlock, fact := "", m.about.Target.Fact
 	if len(m.about.deadlocks) > 0 {
 		deadlock = "deadlock: " + m.about.deadlocks[0].String()

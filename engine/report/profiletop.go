@@ -9,8 +9,8 @@ type EventTop struct {
 	Samples   int           `json:"samples"`
 	Total     uint64        `json:"total"`
 	Functions []TopFunction `json:"functions"`
-	// LeftOut counts the functions beyond the requested number, and LeftOutSelf is what happened
-	// in them.
+	// LeftOut counts the functions beyond the requested number, and LeftOutSelf is the part of the
+	// event in them.
 	LeftOut     int    `json:"left_out"`
 	LeftOutSelf uint64 `json:"left_out_self"`
 }

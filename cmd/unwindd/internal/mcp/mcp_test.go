@@ -290,7 +290,10 @@ func TestCallsEnd(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.call(ctx, tool{name: "late", answer: func(ctx context.Context, _ *Server, _ json.RawMessage) (*answer, error) { <-ctx.Done(); return nil, nil }}, nil); !errors.Is(err, context.Canceled) {
+	if _, err := s.call(ctx, tool{name: "late", answer: func(ctx context.Context, _ *Server, _ json.RawMessage) (*answer, error) {
+		<-ctx.Done()
+		return nil, nil
+	}}, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("a call that was cancelled: %v", err)
 	}
 }

@@ -144,7 +144,7 @@ func (r *root) open(name string) (*file, error) {
 	return &file{f, shown, info}, nil
 }
 
-// explain makes the errors of opening say what they are about.
+// explain returns an error of opening a file, with its reason for a path that leads out.
 func (r *root) explain(name string, err error) error {
 	var in *fs.PathError
 	switch {

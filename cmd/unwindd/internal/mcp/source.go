@@ -118,9 +118,9 @@ func (s *Server) lineOf(ctx context.Context, p place) (*framed, wanted, error) {
 }
 
 // wantedAt returns the line of a frame of a crash.
-func wantedAt(crash string, at *frameAtIndex) wanted {
-	w := wanted{file: at.symbol.File, line: at.symbol.Line, beside: crash, text: at.symbol.Source, md5: at.symbol.SourceMD5}
-	if m := at.frame.Module; m != nil {
+func wantedAt(crash string, f *frameAtIndex) wanted {
+	w := wanted{file: f.symbol.File, line: f.symbol.Line, beside: crash, text: f.symbol.Source, md5: f.symbol.SourceMD5}
+	if m := f.frame.Module; m != nil {
 		if info, err := os.Stat(cmp.Or(m.File, m.Path)); err == nil {
 			w.modified = info.ModTime()
 		}

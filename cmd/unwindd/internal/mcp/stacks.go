@@ -491,14 +491,14 @@ func eval(ctx context.Context, s *Server, arguments json.RawMessage) (*answer, e
 }
 
 // evaluate reads the variable in a frame.
-func evaluate(ctx context.Context, in *engine.Target, th *trace.Thread, at *frameAtIndex, a *evalArguments) (*answer, error) {
+func evaluate(ctx context.Context, t *engine.Target, th *trace.Thread, frame *frameAtIndex, a *evalArguments) (*answer, error) {
 	e := job.NewEvaluate()
 	e.Format, e.Thread, e.Var = "json", th.ID, a.Expression
-	e.Frame, e.Depth, e.Elements = uint32(at.physical), uint32(a.Depth), uint32(a.Elements) //nolint:gosec // in range
+	e.Frame, e.Depth, e.Elements = uint32(frame.physical), uint32(a.Depth), uint32(a.Elements) //nolint:gosec // in range
 	if err := e.Check(true); err != nil {
 		return nil, err
 	}
-	found, err := e.Variable(ctx, in)
+	found, err := e.Variable(ctx, t)
 	if err != nil {
 		return nil, fmt.Errorf("%s: variables lists the variables of the frame", strings.TrimPrefix(err.Error(), "--var "))
 	}
@@ -506,7 +506,7 @@ func evaluate(ctx context.Context, in *engine.Target, th *trace.Thread, at *fram
 	if err := errors.Join(found.WriteJSON(&b), ctx.Err()); err != nil {
 		return nil, err
 	}
-	out := evalAnswer{framed: at.about(th.ID, a.Frame)}
+	out := evalAnswer{framed: frame.about(th.ID, a.Frame)}
 	if err := parse(&b.Buffer, &out.Variable); err != nil {
 		return nil, err
 	}

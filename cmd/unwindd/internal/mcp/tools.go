@@ -99,7 +99,7 @@ var tools = sync.OnceValue(func() []tool {
 	}
 })
 
-// stackOutput is the schema of the JSON of stacks, with the counts of what is left out.
+// stackOutput is the schema of the JSON of stacks, with two counts more.
 func stackOutput() string {
 	r, err := gzip.NewReader(bytes.NewReader(stackSchema))
 	if err != nil {
