@@ -60,6 +60,17 @@ func (c *chain) unread(frames []trace.Frame, index int) (next int) {
 	return c.folded(frames[start:], next)
 }
 
+// FramesFor returns how many physical frames of a stack are n and the frames of rows that are folded
+// among them.
+func FramesFor(s *trace.Stack, n int) int {
+	for _, r := range signature.Read(s, 0).Rows {
+		if r.First < n && countLines(s.Frames[r.First:r.End]) >= leastFolded {
+			n += r.End - r.First
+		}
+	}
+	return n
+}
+
 // folded writes consecutive frames: of a recursion only the first and the last repetition.
 func (c *chain) folded(frames []trace.Frame, index int) (next int) {
 	if !c.isWhole {

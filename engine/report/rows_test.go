@@ -31,6 +31,7 @@ var rows = []struct {
 		[]string{"... 3 frames of the panic (frames #0 to #2)", "#3 main.cleanup", "... 3 frames of the panic (frames #4 to #6)", "#7 main.f"}, 3},
 	{"C++", "raise abort __gnu_cxx::__verbose_terminate_handler __cxxabiv1::__terminate std::terminate __cxa_throw std::__throw_out_of_range_fmt std::vector<int>::at bank::pay main",
 		[]string{"... 7 frames of the exception (frames #0 to #6)", "#7 std::vector<int>::at", "#8 bank::pay", "#9 main"}, 8},
+	{"unnamed functions of the library", "raise abort libc: libc: f main", []string{"... 4 frames of the abort (frames #0 to #3)", "#4 f", "#5 main"}, 4},
 	{"assert", "raise abort __assert_fail_base __assert_fail check main", []string{"... 4 frames of the failed assertion (frames #0 to #3)", "#4 check", "#5 main"}, 4},
 	{"fortify", "raise abort __fortify_fail __chk_fail __strcpy_chk copy main", []string{"... 4 frames of the buffer's check (frames #0 to #3)", "#4 __strcpy_chk", "#5 copy", "#6 main"}, 4},
 	{"heap", "raise abort __libc_message malloc_printerr _int_free free close main", []string{"... 6 frames of the heap's check (frames #0 to #5)", "#6 close", "#7 main"}, 6},
@@ -43,7 +44,11 @@ var rows = []struct {
 	{"no function of its own", "std::terminate core::f", []string{"#0 std::terminate", "#1 core::f"}, 1},
 }
 
-var program, python = &trace.Module{ID: 1, Path: "/srv/app"}, &trace.Module{ID: 2, Path: "/usr/bin/python3.11"}
+var (
+	program = &trace.Module{ID: 1, Path: "/srv/app"}
+	python  = &trace.Module{ID: 2, Path: "/usr/bin/python3.11"}
+	libc    = &trace.Module{ID: 4, Path: "/usr/lib/libc.so.6"}
+)
 
 // stackWith is the stack of a crashed thread.
 func stackWith(functions string) *trace.Stack {
@@ -51,6 +56,10 @@ func stackWith(functions string) *trace.Stack {
 	for i, calls := range strings.Fields(functions) {
 		f := trace.Frame{PC: 0x1000 + uint64(i), FoundBy: trace.ByCFI, Module: program}
 		for name := range strings.SplitSeq(calls, "+") {
+			if name == "libc:" {
+				f.Module = libc
+				continue
+			}
 			if rest, isPython := strings.CutPrefix(name, "py:"); isPython {
 				name, f.Module = rest, python
 			}
@@ -107,6 +116,21 @@ func TestTheOwnFrameIsTheOneThatFailed(t *testing.T) {
 	}
 }
 
+func TestFoldedFramesDoNotCount(t *testing.T) {
+	for _, c := range []struct {
+		frames  string
+		n, want int
+	}{
+		{"raise abort f g main", 1, 3}, {"raise abort f g main", 2, 4}, {"abort f g", 1, 1}, {"f g main", 2, 2},
+		{"runtime.raise runtime.gopanic main.f runtime.gopanic runtime.sigpanic main.g main.main", 1, 3},
+		{"runtime.raise runtime.gopanic main.f runtime.gopanic runtime.sigpanic main.g main.main", 2, 6},
+	} {
+		if got := FramesFor(stackWith(c.frames), c.n); got != c.want {
+			t.Errorf("%d frames of %s: %d, expected %d", c.n, c.frames, got, c.want)
+		}
+	}
+}
+
 // TestTheFailingLineIsShown has the line of the program's own function, of one thread.
 func TestTheFailingLineIsShown(t *testing.T) {
 	other := stackWith("g main")
@@ -114,20 +138,18 @@ func TestTheFailingLineIsShown(t *testing.T) {
 	second := stackWith("raise abort h main")
 	second.Thread = &trace.Thread{ID: "9", Crashed: true}
 	for _, c := range []struct {
-		name    string
-		lines   trace.SourceLines
-		err     error
-		ownOnly bool
-		want    []string
+		name  string
+		lines trace.SourceLines
+		err   error
+		want  []string
 	}{
-		{"the line", trace.SourceLines{First: 3, Text: []string{"\tfail();"}}, nil, true, []string{"      > 3          fail();"}},
-		{"no file", trace.SourceLines{}, errors.New("no such file"), true, nil},
-		{"another file", trace.SourceLines{First: 3, Text: []string{"x"}, Warning: "it is newer"}, nil, true, nil},
-		{"no file, requested", trace.SourceLines{}, errors.New("no such file"), false, []string{"        no source: no such file"}},
+		{"the line", trace.SourceLines{First: 3, Text: []string{"\tfail();"}}, nil, []string{"      > 3          fail();"}},
+		{"no file", trace.SourceLines{}, errors.New("no such file"), nil},
+		{"another file", trace.SourceLines{First: 3, Text: []string{"x"}, Warning: "it is newer"}, nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := reportOf(stackWith("raise abort f main"), other, second).report()
-			r.OwnSourceOnly = c.ownOnly
+			r.OwnSourceOnly = true
 			var asked []int
 			r.source = func(_ *trace.Frame, s *trace.Symbol) (trace.SourceLines, error) {
 				asked = append(asked, s.Line)
@@ -146,7 +168,7 @@ func TestTheFailingLineIsShown(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s\n%s", diff, b.String())
 			}
-			if c.ownOnly && !slices.Equal(asked, []int{3}) {
+			if !slices.Equal(asked, []int{3}) {
 				t.Errorf("the lines %d were read, expected 3", asked)
 			}
 		})

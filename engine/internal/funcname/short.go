@@ -133,8 +133,8 @@ func shortPath(function string) string {
 	return b.String()
 }
 
-// usualNames are the names that programs use for templates of std, by the templates' names. The
-// last argument is left out: it is std::allocator for strings.
+// usualNames are the names that programs use for templates of std with default arguments, by the
+// templates' names. For other characters than char they begin as characters has it.
 var usualNames = map[string]string{
 	"basic_string": "string", "basic_string_view": "string_view", "basic_istream": "istream", "basic_ostream": "ostream", "basic_iostream": "iostream",
 	"basic_ios": "ios", "basic_streambuf": "streambuf", "basic_filebuf": "filebuf", "basic_ifstream": "ifstream", "basic_ofstream": "ofstream",

@@ -24,7 +24,7 @@ var subjects = map[*kind]string{
 	sanitized: "the sanitizer", undefined: "the sanitizer", overflowed: "the stack overflow",
 }
 
-// fatalPython are functions by which Python ends itself. Signatures have them as they are.
+// fatalPython are functions by which Python ends itself. Signatures keep their names.
 var fatalPython = tableOf([]string{"Py_FatalError", "_Py_FatalError*", "fatal_error", "fatal_error_exit", "faulthandler_fatal_error"})
 
 // Reading is the frames of a stack that readers look for.
@@ -36,8 +36,9 @@ type Reading struct {
 	Own, Level int
 }
 
-// Read finds the rows of machinery in a stack that something called, and the program's own function that is the
-// innermost one, from the frame first on: a handler of the failure may be further in.
+// Read finds the rows of machinery in a stack that other functions called, and the innermost
+// function of the program's own, from the frame first on: a handler of the failure may be further
+// in.
 func Read(s *trace.Stack, first int) *Reading {
 	r := &reader{names: map[[2]string]name{}, named: map[*trace.Module]bool{}, hasPython: true}
 	for i := range s.Frames {
@@ -54,6 +55,9 @@ func Read(s *trace.Stack, first int) *Reading {
 		if n == 0 {
 			i++
 			continue
+		}
+		for i+n < len(calls) && calls[i+n].isSystem { // without a name, in the same library
+			n++
 		}
 		if subject := subjects[kind]; subject != "" && i+n < len(calls) {
 			out.add(r.calls, i, i+n, subject)
@@ -159,7 +163,8 @@ func isWithSystem(m *trace.Module) bool {
 	return false
 }
 
-// isFatalPython reports whether a function ends Python: names of its own are not specific.
+// isFatalPython reports whether a function ends Python. Some of the names are common: the module has
+// to be Python's.
 func isFatalPython(n string, m *trace.Module) bool {
 	is, _ := fatalPython.find(n)
 	return is && m != nil && strings.Contains(moduleName(m.Path), "python")

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
@@ -20,11 +21,16 @@ func ofLane(stacks iter.Seq[*trace.Stack], lane uint32) iter.Seq[*trace.Stack] {
 	}
 }
 
-// topOf yields stacks with their n innermost frames.
-func topOf(stacks iter.Seq[*trace.Stack], n int) iter.Seq[*trace.Stack] {
+// topOf yields stacks with their n innermost frames. isFolded means that frames which a report folds
+// into a line do not count.
+func topOf(stacks iter.Seq[*trace.Stack], n int, isFolded bool) iter.Seq[*trace.Stack] {
 	return func(yield func(*trace.Stack) bool) {
 		for s := range stacks {
-			if !yield(s.Top(n)) {
+			count := n
+			if isFolded {
+				count = report.FramesFor(s, n)
+			}
+			if !yield(s.Top(count)) {
 				return
 			}
 		}

@@ -192,7 +192,7 @@ func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 		stacks = pulled(first, next)
 	}
 	if p.Top > 0 {
-		stacks = topOf(stacks, int(p.Top))
+		stacks = topOf(stacks, int(p.Top), p.isForPeople() && !p.NoFold)
 	}
 	p.stacks = report.NewStacks(t, stacks)
 	if p.stacks.Globals, err = p.readGlobals(ctx, t); err != nil {
