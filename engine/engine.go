@@ -108,6 +108,8 @@ type Options struct {
 	// SourceLines is the number of lines of source that Target.Source returns, at most
 	// source.MaxLines; 0: none.
 	SourceLines int
+	// LocalSource looks for source files on this machine alone: no server is asked for one.
+	LocalSource bool
 	// Disassembler is the path of an llvm-mc or llvm-objdump, whose text CodeReaders show
 	// where an architecture has no disassembler; "": they show instructions without it.
 	// It runs confined, which needs Plugins.Self.

@@ -166,6 +166,7 @@ func (t *Target) HasSource() bool { return t.engine.options.SourceLines > 0 }
 // about Options.SourceLines of them. The error is the reason that there are none.
 func (t *Target) Source(f *trace.Frame, s *trace.Symbol) (trace.SourceLines, error) {
 	p := source.PlaceOf(s)
+	p.IsLocal = t.engine.options.LocalSource
 	if f.Module != nil {
 		p.BuildID, p.Object = f.Module.BuildID, f.Module.Path
 		if o := t.process.CodeObject(f.Module); o != nil {

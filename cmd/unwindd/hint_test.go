@@ -65,6 +65,7 @@ func TestHintsNameWhatIsMissing(t *testing.T) {
 		{"the executable", []string{alone}, report.NeedFile, missing + files},
 		{"an executable of another build", []string{alone, "--exe", "/bin/true"}, report.NeedFile, missing + "; what was found is of another build" + files},
 		{"nothing, with the executable", []string{alone, "--exe", filepath.Join(crashDir, "server")}, "", ""},
+		{"the code, with the debug file", []string{alone, "--debug-dir", debugDir}, report.NeedFile, missing + "; only its debug file is, so that callers are guesses" + files},
 		{"names, with the stripped executable", []string{alone, "--exe", s.exe}, report.NeedNames, names + ways},
 		{"lines", []string{alone, "--exe", symbolsOnly}, report.NeedLines, "server has no lines here (build ID " + serverID + ways},
 	} {

@@ -125,3 +125,46 @@ func TestAHintGivesTheOptionsThatFit(t *testing.T) {
 		}
 	}
 }
+
+// TestAProfileHintsAtTheKernelAndAtRuntimes makes profiles of one sample of one frame.
+func TestAProfileHintsAtTheKernelAndAtRuntimes(t *testing.T) {
+	named := []trace.Symbol{{Function: "schedule"}}
+	kernel := trace.Module{Path: "[kernel.kallsyms]_text"}
+	guest := trace.Module{Path: "[guest.kernel.kallsyms]"}
+	const copyIt = "give a copy of the /proc/kallsyms of that boot"
+	for _, c := range []struct {
+		name   string
+		frame  trace.ProfileFrame
+		module *trace.Module
+		comm   string
+		want   string // part of the only hint; "": there is none
+	}{
+		{"the kernel", trace.ProfileFrame{Kernel: true}, &kernel, "", copyIt},
+		{"the kernel with names", trace.ProfileFrame{Kernel: true, Symbols: named}, &kernel, "", ""},
+		{"the kernel, whose addresses were hidden", trace.ProfileFrame{Kernel: true, Module: -1}, &kernel, "", "kernel.kptr_restrict"},
+		{"a guest's kernel", trace.ProfileFrame{Kernel: true}, &guest, "", ""},
+		{"code of Node.js", trace.ProfileFrame{Module: -1, PC: 0x7f0000001000}, &kernel, "node", "start it with `node --perf-basic-prof`, and it is named in a new recording"},
+		{"code of Java by its library", trace.ProfileFrame{Module: -1, PC: 0x7f0000001000}, &trace.Module{Path: "/usr/lib/jvm/libjvm.so"}, "main", "Compiler.perfmap"},
+		{"code that something made", trace.ProfileFrame{Module: -1, PC: 0x7f0000001000}, &kernel, "app", "its runtime would have to write /tmp/perf-PID.map"},
+		{"code with a name of a perf map", trace.ProfileFrame{Module: -1, PC: 0x7f0000001000, Symbols: named}, &kernel, "node", ""},
+		{"a jump to an address that is none", trace.ProfileFrame{Module: -1, PC: 0x66}, &kernel, "node", ""},
+		{"a guess that may be no code", trace.ProfileFrame{Module: -1, PC: 0x7f0000001000, FoundBy: trace.ByScan}, &kernel, "node", ""},
+	} {
+		p := &trace.Profile{
+			Path: "perf.data", Events: []trace.ProfileEvent{{Name: "cycles"}}, Samples: []trace.ProfileSample{{Weight: 1, Stack: 1}},
+			Threads: []trace.ProfileThread{{PID: 1, TID: 1, Comm: c.comm}}, Stacks: []trace.ProfileStack{{}, {}}, Frames: []trace.ProfileFrame{c.frame},
+			Modules: []trace.ProfileModule{{Module: c.module, Kernel: c.module == &kernel}}, States: []trace.WaveState{{}}, Stops: []trace.Stopped{{Reason: trace.StopOutermost}},
+		}
+		r, err := NewProfile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hints := r.hints()
+		if c.want == "" && len(hints) > 0 || c.want != "" && (len(hints) != 1 || !strings.Contains(hints[0].Text, c.want) || hints[0].Needs != NeedNames) {
+			t.Errorf("%s: %+v, expected %q", c.name, hints, c.want)
+		}
+		if r.NoSymbols = true; len(r.hints()) != 0 {
+			t.Errorf("%s: without symbols nothing is missing: %+v", c.name, r.hints())
+		}
+	}
+}

@@ -43,7 +43,7 @@ func (w *wanted) hint() (h Hint, ok bool) {
 	h = Hint{Module: w.Path, BuildID: hex.EncodeToString(w.BuildID)}
 	hasNone := w.info.DebugInfo != trace.DebugInfoFound
 	switch {
-	case w.info.IsMissing && (w.frames > 0 || w.isRows) && hasNone:
+	case (w.info.IsMissing || w.info.IsDebugOnly) && (w.isRows || w.frames > 0 && hasNone):
 		h.Needs = NeedFile
 	case w.frames > 0 && hasNone && !w.info.HasSymbols && (w.isFailing || !isSystemLibrary(w.Path)):
 		h.Needs = NeedNames
@@ -80,6 +80,8 @@ func (w *wanted) text(need Need) string {
 		known = append(known, "no build ID is known")
 	}
 	switch {
+	case w.info.IsDebugOnly:
+		known = append(known, "only its debug file is, so that callers are guesses")
 	case w.info.DebugInfo == trace.DebugInfoMismatch:
 		known = append(known, "what was found is of another build")
 	case w.info.DebugInfo == trace.DebugInfoUnreadable && len(w.info.Answers) == 0: // a server that cannot be asked is one, too

@@ -66,9 +66,9 @@ type pageText struct {
 
 func newPageText(s *Stacks, o TextOptions) *pageText {
 	p := &pageText{values: maxPageValues, deadlocked: map[string]bool{}}
-	for _, ids := range newDeadlocks(s.Deadlocks) {
-		for _, id := range ids {
-			p.deadlocked[id] = true
+	for i := range s.Deadlocks {
+		for _, link := range s.Deadlocks[i].Links {
+			p.deadlocked[link.Thread.ID] = true
 		}
 	}
 	p.text = text{
@@ -146,6 +146,7 @@ func (p *pageText) stack(g *group) *stackpage.Stack {
 			p.creator(g)
 			p.waits(g.threads)
 			p.stop(g.threads)
+			p.waits(g.threads)
 		}),
 	}
 	p.isBegun = true
@@ -212,7 +213,7 @@ func (p *pageText) isDeadlocked(g *group) bool {
 	return slices.ContainsFunc(g.threads, func(m member) bool { return p.deadlocked[m.ID] })
 }
 
-// place is the place of a group on a page: first come the threads that crashed, then those of
+// place is the place of a group on a page: first come the threads that crashed, then the threads of
 // deadlocks, then the kinds.
 func (p *pageText) place(g *group) int {
 	switch {

@@ -60,7 +60,7 @@ func NewStacks(t *engine.Target, each iter.Seq[*trace.Stack]) *Stacks {
 		h := newHead(t, d)
 		h.Target.Hints = missing.list(t, h.Target.executable())
 		h.Target.Fact, h.Target.FirstCrash = s.Fact, newFirstCrash(s.FirstCrash)
-		h.Target.Deadlocks, h.deadlocks = newDeadlocks(s.Deadlocks), s.Deadlocks
+		h.setDeadlocks(s.Deadlocks)
 		return h
 	}
 	if t.HasSource() {

@@ -8,16 +8,16 @@ import (
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
-// newDeadlocks is the IDs of the threads of deadlocks.
-func newDeadlocks(list []trace.Deadlock) (all [][]string) {
+// setDeadlocks sets the deadlocks, for the text and as IDs of threads.
+func (h *Head) setDeadlocks(list []trace.Deadlock) {
+	h.deadlocks = list
 	for i := range list {
 		var ids []string
 		for k := range list[i].Links {
 			ids = append(ids, list[i].Links[k].Thread.ID)
 		}
-		all = append(all, ids)
+		h.Target.Deadlocks = append(h.Target.Deadlocks, ids)
 	}
-	return all
 }
 
 // maxDeadlocks is how many deadlocks the text describes.

@@ -56,11 +56,15 @@ func (p *Process) GlobalAt(address uint64) (name string) {
 	return name
 }
 
+// maxSearched bounds the debug information that is searched for the type of a variable: all of it
+// is read.
+const maxSearched = 64 << 20
+
 // globalType returns the type of the variable of a name at an address of its object; nil where
 // that is not known.
 func globalType(m *code.Module, name string, address uint64) *dwarf.Type {
 	d := m.Code.DWARF()
-	if d == nil {
+	if d == nil || m.Code.DebugInfoSize() > maxSearched {
 		return nil
 	}
 	entries, _ := d.Globals(name)

@@ -149,6 +149,7 @@ func (m *Module) Info() trace.ModuleInfo {
 	if info.DebugFile == "" && o.File != nil && o.File.DebugOnly() {
 		info.DebugFile = o.File.Path()
 	}
+	info.IsDebugOnly = m.Object != nil && !m.HasCode()
 	info.HasSymbols = o.File != nil && o.File.Section(".symtab") != nil
 	tried := o.debug.found.Tried
 	if u := o.breakpad.use.Load(); u != nil {

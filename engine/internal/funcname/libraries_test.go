@@ -70,7 +70,7 @@ func TestNamesOfLibraries(t *testing.T) {
 			t.Logf("%s: %d names", file, len(seen)-count)
 		}
 	}
-	t.Logf("%d names, %d shortened, %d of these cut to 40; the longest is %q", len(seen), shortened, cut, longest)
+	t.Logf("%d names, %d shortened, %d of all cut to 40; the longest is %q", len(seen), shortened, cut, longest)
 	if len(seen) == 0 {
 		t.Skip("there is none of these libraries")
 	}

@@ -15,8 +15,8 @@ const (
 	// maxName is the longest name that is shortened.
 	maxName = 1 << 16
 
-	// folded stands for the arguments of a template, or generic ones.
-	folded = "<...>"
+	// folded stands for the arguments of a template, or generic ones, and foldedD in D.
+	folded, foldedD = "<...>", "!(...)"
 
 	// dFile ends the names of D's source files, dMangled begins its linkage names.
 	dFile, dMangled = ".d", "_D"
@@ -193,7 +193,7 @@ func shortD(function string) string {
 	for i := 0; i < len(function); i++ {
 		switch c := function[i]; {
 		case c == '!' && i+1 < len(function) && function[i+1] == '(':
-			b.WriteString("!(...)")
+			b.WriteString(foldedD)
 			i = g.End(function, i+1) - 1
 		case c == '(':
 			i = g.End(function, i) - 1
@@ -266,11 +266,15 @@ func cutMiddle(name string, most int) string {
 	return string(runes[:most-1-tail]) + cut + string(runes[len(runes)-tail:]) + end
 }
 
-// pathParts returns the parts of a path of C++ or Rust, or the folders of a package of Go, and the
-// separator between them.
+// pathParts returns the parts of a path of C++, Rust or D, or the folders of a package of Go, and
+// the separator between them.
 func pathParts(name string) (parts []string, separator string) {
-	separator = "::"
-	if !strings.Contains(name, separator) {
+	switch {
+	case strings.Contains(name, "::"):
+		separator = "::"
+	case strings.Contains(name, foldedD):
+		separator = "."
+	default:
 		separator = "/"
 	}
 	var g Groups

@@ -80,6 +80,7 @@ func TestFit(t *testing.T) {
 		{"<core::panic::unwind_safe::AssertUnwindSafe<F> as core::ops::function::FnOnce<...>>::call_once", 40, "<AssertUnwindSafe as FnOnce>::call_once"},
 		{"<krate::normalize::AssocTypeNormalizer as krate::fold::TypeFolderOfTypes>::fold", 40, "<AssocTypeNormalizer as …>::fold"},
 		{"<u8 as [_]::to_vec_in::ConvertVec>::to_vec<...>", 40, "<u8 as ConvertVec>::to_vec<...>"},
+		{"std.uni.MultiArray!(...).MultiArray.length!(...).length", 40, "std.….MultiArray.length!(...).length"},
 		{"a::b::c::d::e", 10, "a::…::d::e"},
 		{"github.com/a/b/c/pkg.(*Type[...]).Method", 36, "github.com/…/pkg.(*Type[...]).Method"},
 		{"aaaaaaaaaaaaaaaaaaaa::f", 10, "…::f"},

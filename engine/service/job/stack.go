@@ -113,7 +113,7 @@ func (s *Stack) limits() trace.ValueLimits {
 func (s *Stack) Engine(o engine.Options) engine.Options {
 	o.MaxFrames, o.NoInlines, o.Registers, o.SourceLines = s.frames(), s.NoInlines, s.Registers, int(s.GetSource())
 	if s.readsOwnSource() {
-		o.SourceLines = 1
+		o.SourceLines, o.LocalSource = 1, true
 	}
 	o.Lanes = s.Lanes || s.Lane != nil || s.Format == "json" || s.Format == "html"
 	o.Locals = nil

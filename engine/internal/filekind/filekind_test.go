@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filekind
+
+import (
+	"debug/elf"
+	"strings"
+	"testing"
+)
+
+// TestEveryKindIsFound: none is hidden behind another one whose first bytes it begins with, and each
+// has its own description.
+func TestEveryKindIsFound(t *testing.T) {
+	for i := range magics {
+		m := &magics[i]
+		if got := Of([]byte(m.magic + "rest")); got != m.Kind {
+			t.Errorf("%q is %+v, expected %+v", m.magic, got, m.Kind)
+		}
+		if m.What == "" {
+			t.Errorf("%q has no description", m.magic)
+		}
+	}
+	for _, head := range []string{"", "x", "hello", "\x7fEL", "<html", "<"} {
+		if got := Of([]byte(head)); (got.What != "") != (head == "<html") {
+			t.Errorf("%q is %+v", head, got)
+		}
+	}
+}
+
+// TestELFFilesAreToldByType: of both byte orders, and cut anywhere.
+func TestELFFilesAreToldByType(t *testing.T) {
+	for order, at := range map[elf.Data]int{elf.ELFDATA2LSB: 16, elf.ELFDATA2MSB: 17} {
+		for kind, command := range map[elf.Type]string{elf.ET_CORE: "stack", elf.ET_EXEC: "symbolize --obj", elf.ET_DYN: "symbolize --obj", elf.ET_REL: "symbolize --obj", 9: ""} {
+			head := make([]byte, 64)
+			copy(head, elf.ELFMAG)
+			head[elf.EI_DATA], head[at] = byte(order), byte(kind)
+			got := Of(head)
+			if got.Command != command || !got.IsELF || got.IsProgram != (kind == elf.ET_EXEC || kind == elf.ET_DYN) || IsELF(head, kind) == IsELF(head, kind+100) {
+				t.Errorf("%v %v: %+v", order, kind, got)
+			}
+			for n := range elfTypeEnd {
+				if got := Of(head[:n]); got.What != "" || IsELF(head[:n], kind) {
+					t.Errorf("%v %v cut to %d bytes: %+v", order, kind, n, got)
+				}
+			}
+		}
+	}
+}
+
+// TestAdviceNamesTheFileAndACommandThatFits holds some sentences.
+func TestAdviceNamesTheFileAndACommandThatFits(t *testing.T) {
+	exe := elfKinds[elf.ET_EXEC]
+	for command, want := range map[string]string{
+		"stack":   "a.out is an executable: give the core, then the executable: unwindd stack CORE a.out; or the ID of a process of it: unwindd stack PID",
+		"profile": "a.out is an executable: record it first: perf record --call-graph dwarf -- a.out; or give the ID of a process of it: unwindd profile PID",
+	} {
+		if got := exe.Sentence(command, "a.out"); got != want {
+			t.Errorf("%s: %q, expected %q", command, got, want)
+		}
+	}
+	none := Kind{}
+	folder := OfFolder("x/a.dSYM/")
+	if got := none.Sentence("stack", "f"); got != "" || folder.What == "" || OfFolder("x") != none || !strings.Contains(Begins([]byte("%PDF-1.4")), `"%PDF"`) || Begins(nil) == "" {
+		t.Errorf("%q, %+v", got, folder)
+	}
+}
