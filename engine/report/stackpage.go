@@ -67,8 +67,8 @@ type pageText struct {
 func newPageText(s *Stacks, o TextOptions) *pageText {
 	p := &pageText{values: maxPageValues, deadlocked: map[string]bool{}}
 	for i := range s.Deadlocks {
-		for _, link := range s.Deadlocks[i].Links {
-			p.deadlocked[link.Thread.ID] = true
+		for k := range s.Deadlocks[i].Links {
+			p.deadlocked[s.Deadlocks[i].Links[k].Thread.ID] = true
 		}
 	}
 	p.text = text{
@@ -144,7 +144,6 @@ func (p *pageText) stack(g *group) *stackpage.Stack {
 		About: p.take(func() {
 			p.identity(g)
 			p.creator(g)
-			p.waits(g.threads)
 			p.stop(g.threads)
 			p.waits(g.threads)
 		}),
@@ -213,8 +212,8 @@ func (p *pageText) isDeadlocked(g *group) bool {
 	return slices.ContainsFunc(g.threads, func(m member) bool { return p.deadlocked[m.ID] })
 }
 
-// place is the place of a group on a page: first come the threads that crashed, then the threads of
-// deadlocks, then the kinds.
+// place is the place of a group on a page: first come the threads that crashed, then the
+// ones of deadlocks, then the kinds.
 func (p *pageText) place(g *group) int {
 	switch {
 	case g.first.Thread.Crashed:

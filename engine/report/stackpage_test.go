@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,11 +154,12 @@ func TestPageOfManyThreadsIsSmallAndOpensSoon(t *testing.T) {
 // abortedStack is a thread that ended itself far from the program's own function, with source.
 func abortedStack() *Stacks {
 	s := &trace.Stack{Thread: &trace.Thread{ID: "1", Crashed: true, Signal: 6}, Stopped: trace.Stopped{Reason: trace.StopOutermost}}
+	bank := &trace.Module{Path: "/srv/bank"}
 	for i, name := range []string{
 		"__pthread_kill_implementation", "raise", "abort", "__gnu_cxx::__verbose_terminate_handler()", "__cxxabiv1::__terminate(void (*)())", "std::terminate()",
 		"__cxa_throw", "bank::pay(int)", "bank::run()", "main",
 	} {
-		s.Frames = append(s.Frames, trace.Frame{PC: uint64(0x1000 * (i + 1)), FoundBy: trace.ByCFI, Module: &libm.Module, Symbols: []trace.Symbol{{Function: name, File: "a.cc", Line: 15}}})
+		s.Frames = append(s.Frames, trace.Frame{PC: uint64(0x1000 * (i + 1)), FoundBy: trace.ByCFI, Module: bank, Symbols: []trace.Symbol{{Function: name, File: "a.cc", Line: 15}}})
 	}
 	r := reportOf(s).report()
 	r.source = func(*trace.Frame, *trace.Symbol) (trace.SourceLines, error) {
@@ -227,6 +230,36 @@ func TestPageKeepsGoroutinesAndThreadsApart(t *testing.T) {
 	}
 	if strings.Contains(page, "all 2 threads") {
 		t.Error("a goroutine is listed as a thread")
+	}
+}
+
+// TestPageBeginsWithDeadlocks: threads that wait for each other come before others, and say so.
+func TestPageBeginsWithDeadlocks(t *testing.T) {
+	g := differentStacks(3, 2)
+	r := g.report()
+	r.Deadlocks = []trace.Deadlock{{Links: []trace.DeadlockLink{{Thread: g.stacks[1].Thread, Wait: &trace.Wait{}}, {Thread: g.stacks[2].Thread, Wait: &trace.Wait{}}}}}
+	var page bytes.Buffer
+	if err := r.WritePage(&page, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var titles []string
+	for _, part := range strings.Split(page.String(), "<span class=y>")[1:] {
+		title, _, _ := strings.Cut(part, "</summary>")
+		titles = append(titles, regexp.MustCompile(`<[^>]*>`).ReplaceAllString(title[:strings.Index(title, `<span class="x o">`)], ""))
+	}
+	if want := []string{`thread 10001 &#34;worker&#34;deadlock`, `thread 10002 &#34;worker&#34;deadlock`, `thread 10000 &#34;worker&#34;`}; !slices.Equal(titles, want) {
+		t.Errorf("%q, expected %q", titles, want)
+	}
+}
+
+// TestPageHasHints above the stacks, in words and for a program that reads the page.
+func TestPageHasHints(t *testing.T) {
+	g := reportOf(waveStack("w"))
+	g.Head.Target.Hints = []Hint{{Module: "/srv/a&b", BuildID: "0102", Needs: NeedFile, Text: "a&b is not here"}, {Needs: NeedNames, Text: "second"}}
+	page := stackPageOf(t, g)
+	const first = `data-needs="file" data-module="/srv/a&amp;b" data-build-id="0102"><i class=w>hint:</i> a&amp;b is not here</p>`
+	if i := strings.Index(page, first); i < 0 || i > strings.Index(page, `<section id="stacks">`) || strings.Count(page, "hint:</i>") != 2 || !strings.Contains(page, ">1 more</summary>") {
+		t.Errorf("hints are at %d, %d of them", i, strings.Count(page, "hint:</i>"))
 	}
 }
 
