@@ -33,6 +33,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/internal/disassembler"
+	"github.com/unwindd/unwindd/engine/internal/lock"
 	"github.com/unwindd/unwindd/engine/internal/source"
 	"github.com/unwindd/unwindd/engine/internal/target/elfcore"
 	"github.com/unwindd/unwindd/engine/internal/target/minidump"
@@ -107,6 +108,8 @@ type Options struct {
 	// SourceLines is the number of lines of source that Target.Source returns, at most
 	// source.MaxLines; 0: none.
 	SourceLines int
+	// LocalSource looks for source files on this machine alone: no server is asked for one.
+	LocalSource bool
 	// Disassembler is the path of an llvm-mc or llvm-objdump, whose text CodeReaders show
 	// where an architecture has no disassembler; "": they show instructions without it.
 	// It runs confined, which needs Plugins.Self.
@@ -415,6 +418,7 @@ func (e *Engine) attach(state target.Target, finder object.Finder) *Target {
 	t := &Target{process: e.shared.NewProcess(state, finder), engine: e}
 	t.addRegistered()
 	t.sources = sync.OnceValue(func() *source.Files { return source.New(&finder) })
+	t.locks = sync.OnceValue(func() *lock.Finder { return lock.NewFinder(t.process) })
 	e.mu.Lock()
 	e.targets[t] = struct{}{}
 	e.mu.Unlock()

@@ -8,6 +8,9 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/goroutine"
 )
 
+// HasGo reports whether a code object of the target is of Go.
+func (t *Target) HasGo() bool { return goroutine.HasGo(t.process) }
+
 // WithGoroutines is the target with the goroutines of its Go programs as additional
 // threads, behind the target's threads: trace.Thread.Goroutine describes each. They are
 // found by the DWARF of Go's runtime; where that is missing, the target has a problem.

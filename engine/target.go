@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/internal/fact"
+	"github.com/unwindd/unwindd/engine/internal/lock"
 	"github.com/unwindd/unwindd/engine/internal/procmaps"
 	"github.com/unwindd/unwindd/engine/internal/signature"
 	"github.com/unwindd/unwindd/engine/internal/source"
@@ -33,6 +34,7 @@ type Target struct {
 	loading sync.Mutex       // while LoadMaps loads and sets modules
 	maps    procmaps.Modules // of LoadMaps
 	sources func() *source.Files
+	locks   func() *lock.Finder
 }
 
 // Close closes the target and the files it mapped. The error is that of closing the file
@@ -80,20 +82,49 @@ func (t *Target) SpaceName(th *trace.Thread, space locexpr.AddressSpace) string 
 }
 
 // Stacks walks the threads of the target, in its order, each when the loop gets to it.
-func (t *Target) Stacks(ctx context.Context) iter.Seq[*trace.Stack] { return t.process.Stacks(ctx) }
+func (t *Target) Stacks(ctx context.Context) iter.Seq[*trace.Stack] {
+	return t.StacksOf(ctx, t.Threads())
+}
 
 // StacksOf walks threads of the target, in their order in the list, each when the loop gets to
 // it. A stack belongs to the caller; it shares with others only the names of functions and the
 // stacks of launchers. It ends early when ctx does.
 func (t *Target) StacksOf(ctx context.Context, threads []*trace.Thread) iter.Seq[*trace.Stack] {
-	return t.process.StacksOf(ctx, threads)
+	return func(yield func(*trace.Stack) bool) {
+		for s := range t.process.StacksOf(ctx, threads) {
+			t.setWait(ctx, s)
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// setWait sets what the thread of a stack waits for.
+func (t *Target) setWait(ctx context.Context, s *trace.Stack) {
+	_ = object.Guard(func() error { // where that cannot be read, it is not known
+		s.Wait = t.locks().Of(ctx, s)
+		return nil
+	})
+}
+
+// Deadlocks returns the threads that wait for each other, each for a lock that the next one holds
+// or for its end. Unreadable parts are left out.
+func (t *Target) Deadlocks(ctx context.Context) (list []trace.Deadlock) {
+	_ = object.Guard(func() error {
+		list = t.locks().Deadlocks(ctx)
+		return nil
+	})
+	return list
 }
 
 // Walk walks the stack of one thread of the target. It always returns a stack: a problem is its
 // Stopped, and the frames found before it are kept. The stack of a thread that another one
 // launched continues in its Launchers.
 func (t *Target) Walk(ctx context.Context, th *trace.Thread) *trace.Stack {
-	return t.process.Walk(ctx, th)
+	s := t.process.Walk(ctx, th)
+	t.setWait(ctx, s)
+	return s
 }
 
 // Walked returns nil where one of the target's stacks was walked. For a target whose threads
@@ -135,6 +166,7 @@ func (t *Target) HasSource() bool { return t.engine.options.SourceLines > 0 }
 // about Options.SourceLines of them. The error is the reason that there are none.
 func (t *Target) Source(f *trace.Frame, s *trace.Symbol) (trace.SourceLines, error) {
 	p := source.PlaceOf(s)
+	p.IsLocal = t.engine.options.LocalSource
 	if f.Module != nil {
 		p.BuildID, p.Object = f.Module.BuildID, f.Module.Path
 		if o := t.process.CodeObject(f.Module); o != nil {

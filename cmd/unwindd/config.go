@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
 )
 
 // settings is the configuration file.
@@ -19,33 +20,50 @@ type settings struct {
 		// Pins gives the SHA-256 that a plugin's executable must have, by name.
 		Pins map[string]string `toml:"pins"`
 	} `toml:"plugins"`
-	Serve serveSettings `toml:"serve"`
 	// Disassembler is the path of an llvm-mc or llvm-objdump.
 	Disassembler string `toml:"disassembler"`
+	// The tables whose keys are names of flags: see flagTables.
+	Serve   map[string]any `toml:"serve"`
+	Stack   map[string]any `toml:"stack"`
+	Profile map[string]any `toml:"profile"`
+	Symbols map[string]any `toml:"symbols"`
+
+	flags map[string]flagValues // the values of those tables, by the table's name
 }
 
-// settingTypes describes the values of each setting, for messages about other values.
+// settingTypes describes the values of settings that are no flags, for messages about other
+// values.
 var settingTypes = map[string]string{
 	"plugins":      "a table with dirs and pins",
 	"plugins.dirs": "a list of strings",
 	"plugins.pins": "a table of strings: the SHA-256 of each plugin by its name",
-	"serve":        "a table of settings that have the names of flags",
 	"disassembler": "a string: the path of an llvm-mc or llvm-objdump",
+	"serve":        "a table of settings that have the names of flags",
+	"stack":        "a table of settings that have the names of flags",
+	"profile":      "a table of settings that have the names of flags",
+	"symbols":      "a table of settings that have the names of flags",
 }
 
-func init() {
-	for _, f := range serveFields {
-		settingTypes["serve."+f.Tag.Get("toml")] = settingKinds[f.Type]
-	}
-}
-
-// settings reads the configuration file. An error names its lines.
+// settings returns the settings of the configuration file, which is read once.
 func (g *globals) settings() (*settings, error) {
+	if g.file != nil {
+		return g.file, nil
+	}
+	s, err := g.readSettings()
+	if err != nil {
+		return nil, err
+	}
+	g.file = s
+	return s, nil
+}
+
+// readSettings reads the configuration file. An error names its lines.
+func (g *globals) readSettings() (*settings, error) {
 	var s settings
 	if g.config == "" {
 		return &s, nil
 	}
-	text, err := os.ReadFile(g.config)
+	text, err := g.readConfig()
 	if err != nil {
 		return nil, fmt.Errorf("--config: %w", err)
 	}
@@ -54,10 +72,7 @@ func (g *globals) settings() (*settings, error) {
 	var wrong *toml.DecodeError
 	switch {
 	case err == nil:
-		if line, err := s.Serve.check(text); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", g.config, line, err)
-		}
-		return &s, nil
+		return &s, g.addFlagTables(&s, text)
 	case errors.As(err, &unknown):
 		var all []error
 		for i := range unknown.Errors {
@@ -70,15 +85,12 @@ func (g *globals) settings() (*settings, error) {
 	return nil, fmt.Errorf("%s: %w", g.config, err)
 }
 
-// unknownSetting returns the error of a key that is no setting.
+// unknownSetting returns the error of a key outside the tables of flags that is no setting.
 func (g *globals) unknownSetting(e *toml.DecodeError) error {
 	line, _ := e.Position()
 	key := e.Key()
-	expected := "[plugins], [serve] or disassembler"
-	switch {
-	case len(key) > 1 && key[0] == "serve":
-		expected = serveNames()
-	case len(key) > 1:
+	expected := "[plugins], [serve], [stack], [profile], [symbols] or disassembler"
+	if len(key) > 1 {
 		expected = "dirs or pins"
 	}
 	return fmt.Errorf("%s:%d: there is no setting %q, expected %s", g.config, line, strings.Join(key, "."), expected)
@@ -97,4 +109,94 @@ func (g *globals) wrongSetting(e *toml.DecodeError) error {
 		}
 	}
 	return fmt.Errorf("%s:%d:%d: %s", g.config, line, column, message)
+}
+
+// settingLines returns the lines of the keys of valid TOML, by their dotted names.
+func settingLines(text []byte) map[string]int {
+	var p unstable.Parser
+	p.Reset(text)
+	lines := map[string]int{}
+	var note func(e *unstable.Node, prefix string) string
+	note = func(e *unstable.Node, prefix string) string {
+		name := prefix
+		for it := e.Key(); it.Next(); {
+			part := it.Node()
+			name = strings.TrimPrefix(name+"."+string(part.Data), ".")
+			lines[name] = p.Shape(part.Raw).Start.Line
+		}
+		if e.Kind == unstable.KeyValue && e.Value().Kind == unstable.InlineTable {
+			for it := e.Value().Children(); it.Next(); {
+				note(it.Node(), name)
+			}
+		}
+		return name
+	}
+	table := ""
+	for p.NextExpression() {
+		if e := p.Expression(); e.Kind == unstable.KeyValue {
+			note(e, table)
+		} else if e.Kind != unstable.Comment {
+			table = note(e, "")
+		}
+	}
+	return lines
+}
+
+// configVariable is the environment variable that names the configuration file where
+// --config does not.
+const configVariable = "UNWINDD_CONFIG"
+
+// maxConfig bounds the size of a configuration file.
+const maxConfig = 1 << 20
+
+// findConfig finds the configuration file: --config, UNWINDD_CONFIG, or the first that is
+// there of the user's own and the machine's. An empty name is none.
+func (g *globals) findConfig(isOnCommandLine bool) {
+	if isOnCommandLine {
+		return
+	}
+	var isSet bool
+	if g.config, isSet = os.LookupEnv(configVariable); isSet {
+		g.isConfigFound = true
+		return
+	}
+	for _, path := range usualConfigs() {
+		if _, err := os.Stat(path); err == nil {
+			g.config, g.isConfigFound = path, true
+			return
+		}
+	}
+}
+
+// readConfig reads the text of the configuration file. One that the command line does not
+// name is read only where others cannot have written it.
+func (g *globals) readConfig() ([]byte, error) {
+	if !g.isConfigFound {
+		return os.ReadFile(g.config)
+	}
+	f, err := openWithoutWaiting(g.config)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	why := writtenByOthers(info)
+	switch {
+	case !info.Mode().IsRegular():
+		why = "it is no regular file"
+	case info.Size() > maxConfig:
+		why = fmt.Sprintf("it has %d bytes, expected at most %d", info.Size(), maxConfig)
+	}
+	if why != "" {
+		return nil, fmt.Errorf("%s: %s, so its settings are not taken; --config '' does without them, and --config %s takes them all the same", g.config, why, g.config)
+	}
+	text := make([]byte, info.Size())
+	n, err := f.ReadAt(text, 0)
+	if err != nil && n < len(text) {
+		return nil, err
+	}
+	return text, nil
 }

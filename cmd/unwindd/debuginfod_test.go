@@ -132,6 +132,11 @@ func TestACoreOfAnotherMachine(t *testing.T) {
 			}
 		}
 	})
+	t.Run("no source where none is requested", func(t *testing.T) {
+		if out, _ := f.with(t, t.TempDir(), nil, asks...); strings.Contains(out, "return b->height") {
+			t.Errorf("a server was asked for a source file:\n%s", out)
+		}
+	})
 	t.Run("source", func(t *testing.T) {
 		out, _ := f.with(t, t.TempDir(), nil, append(slices.Clone(asks), "--source", "3")...)
 		mustSay(t, out, "/src/faraway.c:13:10\n"+
@@ -298,8 +303,8 @@ func TestWrongServers(t *testing.T) {
 			t.Errorf("%s: status %d\n%s%s", url, status, said, out)
 		}
 	}
-	for _, lines := range []string{"0", "-1", "1001"} {
-		if _, said, status := unwindd(t, "stack", "--source", lines, filepath.Join(crashDir, "server.core")); status != exitUsage || !strings.Contains(said, "--source "+lines+": expected 1 to 1000") {
+	for _, lines := range []string{"-1", "1001"} {
+		if _, said, status := unwindd(t, "stack", "--source", lines, filepath.Join(crashDir, "server.core")); status != exitUsage || !strings.Contains(said, "--source "+lines+": expected 0 to 1000") {
 			t.Errorf("--source %s: status %d\n%s", lines, status, said)
 		}
 	}

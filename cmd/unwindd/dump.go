@@ -21,8 +21,11 @@ func newDump(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dump",
 		Short: "Print what is in a file",
-		Args:  usageArgs(noSuchCommand),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: `  unwindd dump cfi ./server
+  unwindd dump rows ./server
+  unwindd dump notes core`,
+		Args: usageArgs(noSuchCommand),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newDumpCFI(g), newDumpRows(g), newDumpExpr(g), newDumpNotes(g), newDumpVISA(g),
 		newDumpIR(g, "spirv", "SPIR-V"), newDumpIR(g, "llvmir", "LLVM IR"))

@@ -86,7 +86,7 @@ func (f *dumpFramesFlags) file(path string, write func(*report.CallFrames, *writ
 	c.Entries, c.SFrame, c.Unwind = counted(c.Entries, &entries), counted(c.SFrame, &entries), counted(c.Unwind, &entries)
 	c.Problem = complain
 	err = f.write(func(w *writer) error {
-		c.Color = w.isTerminal
+		c.Color = w.isColored
 		return write(c, w)
 	})
 	if err == nil && entries == (tally{}) && f.format == "text" {

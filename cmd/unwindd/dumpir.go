@@ -41,7 +41,7 @@ func (g *globals) dumpIR(format, path string) error {
 		return fmt.Errorf("%s: a %s file, expected %s", path, got, format)
 	}
 	return g.write(func(w *writer) error {
-		r.Color = w.isTerminal
+		r.Color = w.isColored
 		if g.format == "json" {
 			return r.WriteJSON(w)
 		}

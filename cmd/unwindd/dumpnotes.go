@@ -47,7 +47,7 @@ func (g *globals) dumpNotes(path string) error {
 		if g.format == "json" {
 			return n.WriteJSON(w)
 		}
-		n.Color = w.isTerminal
+		n.Color = w.isColored
 		return n.WriteText(w)
 	})
 }
@@ -66,7 +66,7 @@ func (g *globals) dumpMinidump(path string) error {
 		for _, p := range m.Problems {
 			messages.Printf("unwindd: %s\n", p)
 		}
-		return m.WriteText(w, w.isTerminal)
+		return m.WriteText(w, w.isColored)
 	})
 }
 

@@ -36,7 +36,7 @@ func (g *globals) dumpVISA(path string) error {
 		if g.format == "json" {
 			return v.WriteJSON(w)
 		}
-		v.Color = w.isTerminal
+		v.Color = w.isColored
 		return v.WriteText(w)
 	})
 }

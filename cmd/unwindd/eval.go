@@ -41,10 +41,12 @@ Registers and address spaces are names or numbers.
 With --var it is a variable of the frame, by its name in the source, or a part of
 it.`,
 		Example: `  unwindd eval --arch x86_64 --expr 'DW_OP_breg7 8' --reg rsp=0x7ffc0000
-  unwindd eval --arch x86_64 --expr 'bregx rbp, -24; deref' --reg rbp=0x1018 --mem global:0x1000=2a00000000000000 --kind value
-  unwindd eval --arch amdgpu --expr 'regx v3; LLVM_offset_uconst 20' --wave 32 --trace
   unwindd eval --snapshot crash.snapshot --frame 2 --var 'list->next[0].name'
-  unwindd eval --arch x86_64 --unit ./server:0x2d --expr 'fbreg -24' --reg rip=0x1139 --reg rbp=0x7ffc0000`,
+  unwindd eval --arch amdgpu --expr 'regx v3; LLVM_offset_uconst 20' --wave 32
+  unwindd eval --arch x86_64 --expr 'bregx rbp, -24; deref' --kind value \
+      --reg rbp=0x1018 --mem global:0x1000=2a00000000000000 --trace
+  unwindd eval --arch x86_64 --unit ./server:0x2d --expr 'fbreg -24' \
+      --reg rip=0x1139 --reg rbp=0x7ffc0000`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -66,8 +68,8 @@ func addEvalFlags(flags *pflag.FlagSet, j *job.Evaluate) {
 	flags.StringArrayVar(&j.Reg, "reg", nil, "a register's contents: `REGISTER=HEX`; may be repeated")
 	flags.StringArrayVar(&j.Mem, "mem", nil, "memory: `SPACE:ADDR=HEX`, the bytes in order; may be repeated")
 	flags.StringVar(&j.Cfa, "cfa", "", "the frame's CFA: `SPACE:ADDR`")
-	addNumber(flags, &j.Lane, job.EvaluateRanges, "lane", -1, "the current lane is `N`")
-	addNumber(flags, &j.Iteration, job.EvaluateRanges, "iteration", -1, "the current iteration is `N`")
+	addNumber(flags, &j.Lane, job.EvaluateRanges, "lane", 0, "the current lane is `N`")
+	addNumber(flags, &j.Iteration, job.EvaluateRanges, "iteration", 0, "the current iteration is `N`")
 	flags.StringVar(&j.Object, "object", "", "the current object is at the location `EXPR`")
 	flags.StringVar(&j.Processor, "processor", "", "the processor `P`")
 	flags.Uint32Var(&j.Wave, "wave", 0, "lanes of the thread: 32 or 64 (by processor)")
@@ -118,7 +120,7 @@ func (f *evalFlags) run(cmd *cobra.Command) error {
 		return errors.Join(found.Err, f.write(func(w *writer) error { return found.WriteJSON(w) }))
 	}
 	return f.write(func(w *writer) error {
-		return errors.Join(found.Err, found.WriteText(w, report.TextOptions{Color: w.isTerminal, Verbose: f.verbose}))
+		return errors.Join(found.Err, found.WriteText(w, report.TextOptions{Color: w.isColored, Verbose: f.verbose}))
 	})
 }
 

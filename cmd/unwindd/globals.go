@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -26,6 +27,7 @@ import (
 type globals struct {
 	format    string
 	output    string
+	color     colorWhen
 	verbose   bool
 	logs      bool // verbose twice
 	pluginLog string
@@ -34,7 +36,10 @@ type globals struct {
 	inProcess bool
 	server    string // the address of a server that walks; "": this process walks
 
-	inputs []string // files that are read
+	inputs        []string  // files that are read
+	isConfigFound bool      // the command line does not name the configuration file
+	file          *settings // of the configuration file, when it was read
+	applied       []string  // names of flags that it sets
 }
 
 // verbosity is the flag --verbose, which may be set twice.
@@ -55,12 +60,15 @@ func (v *verbosity) Set(s string) error {
 func (g *globals) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&g.format, "format", "text", "print as `FORMAT`: text or json")
 	f.StringVarP(&g.output, "output", "o", "", "write to `FILE` instead of standard output; - is standard output")
+	g.color = "auto"
+	f.Var(&g.color, "color", "colour text: `WHEN` auto, which is on terminals unless $NO_COLOR is set, always or never")
 	f.VarPF(&verbosity{g}, "verbose", "v", "say more: what was looked for and where; given twice: also what plugins log").NoOptDefVal = "true"
 	f.StringArrayVar(&g.pluginDir, "plugin-dir", nil, "look for unwindd-arch-NAME executables in `DIR` (also $UNWINDD_PLUGIN_DIR); may be repeated")
 	f.StringVar(&g.pluginLog, "plugin-log", "", "show what plugins write to standard error from `LEVEL` on: trace, debug, info, warn or error; lines without a level are debug")
-	f.StringVar(&g.config, "config", "", "read settings from the TOML `FILE`")
+	f.StringVar(&g.config, "config", "", "read settings from the TOML `FILE` (default $UNWINDD_CONFIG, else unwindd/config.toml in $XDG_CONFIG_HOME, ~/.config or /etc); '' reads none")
 	f.StringVar(&g.server, "server", "", "have the server at `ADDR`, unix:PATH, HOST:PORT or https://HOST:PORT, walk the stacks of targets that stay here (also $UNWINDD_SERVER); '' is none")
 	f.BoolVar(&g.inProcess, "in-process", false, "run the bundled architectures without child processes")
+	forCommandLine(f, "config", "output")
 }
 
 // checkFormat refuses a --format that the command does not have.
@@ -76,12 +84,37 @@ func (g *globals) checkFormat(formats ...string) error {
 // writer is the output of a command.
 type writer struct {
 	io.Writer
-	isTerminal bool
-	file       *outputFile
+	isColored bool // text has colours
+	file      *outputFile
 }
 
-// mayColor reports whether output on a terminal is coloured.
-func mayColor() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
+// colors reports whether text that is written to a file has colours. --color decides before
+// NO_COLOR does, which is set and not empty for who wants none (no-color.org).
+func (g *globals) colors(f *os.File) bool {
+	switch g.color {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+}
+
+// colorWhen is the value of --color.
+type colorWhen string
+
+var colorValues = []string{"auto", "always", "never"}
+
+func (c *colorWhen) String() string { return string(*c) }
+func (c *colorWhen) Type() string   { return "WHEN" }
+
+func (c *colorWhen) Set(text string) error {
+	if !slices.Contains(colorValues, text) {
+		return errors.New("expected auto, always or never")
+	}
+	*c = colorWhen(text)
+	return nil
+}
 
 // open begins the output, or another output file.
 func (g *globals) open(path string) (*writer, error) {
@@ -96,9 +129,9 @@ func (g *globals) open(path string) (*writer, error) {
 		return nil, err
 	}
 	if f.File == os.Stdout {
-		return &writer{stdout, term.IsTerminal(int(os.Stdout.Fd())) && mayColor(), f}, nil
+		return &writer{stdout, g.colors(os.Stdout), f}, nil
 	}
-	return &writer{f, false, f}, nil
+	return &writer{f, g.color == "always", f}, nil
 }
 
 // write begins the output, has f write it, and finishes it. Where f fails, or a file that
@@ -189,21 +222,47 @@ func (g *globals) disassembler(flag string) (string, error) {
 	return s.Disassembler, nil
 }
 
-// targetFlags are the flags that locate the files of a target.
-type targetFlags struct {
+// fileFlags are the flags that locate the files of a target on this machine.
+type fileFlags struct {
 	exe       string
 	sysroot   string
 	debugDirs []string
 	modules   []string
+}
+
+func (f *fileFlags) add(flags *pflag.FlagSet) {
+	f.addNamed(flags)
+	f.addPlaces(flags)
+}
+
+// addNamed adds the flags that name files of one target.
+func (f *fileFlags) addNamed(flags *pflag.FlagSet) {
+	flags.StringVar(&f.exe, "exe", "", "the target's main executable is `FILE`")
+	flags.StringArrayVar(&f.modules, "module", nil, "the target's module of a path or name is a file: `NAME=FILE`; may be repeated")
+}
+
+// addPlaces adds the flags of folders in which files of any target are.
+func (f *fileFlags) addPlaces(flags *pflag.FlagSet) {
+	flags.StringVar(&f.sysroot, "sysroot", "/", "look up the target's files under `DIR`")
+	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files, and for code, under `DIR`; may be repeated")
+}
+
+// targetFlags are the flags that locate the files of a target.
+type targetFlags struct {
+	fileFlags
 	debuginfodFlags
 	symbolFlags
 }
 
 func (f *targetFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.exe, "exe", "", "the target's main executable is `FILE`")
-	flags.StringVar(&f.sysroot, "sysroot", "/", "look up the target's files under `DIR`")
-	flags.StringArrayVar(&f.modules, "module", nil, "the target's module of a path or name is a file: `NAME=FILE`; may be repeated")
-	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files, and for code, under `DIR`; may be repeated")
+	f.addNamed(flags)
+	f.addPlaces(flags)
+}
+
+// addPlaces adds the flags that say where files of any target are: the settings of the table
+// symbols.
+func (f *targetFlags) addPlaces(flags *pflag.FlagSet) {
+	f.fileFlags.addPlaces(flags)
 	f.debuginfodFlags.add(flags)
 	f.symbolFlags.add(flags)
 }

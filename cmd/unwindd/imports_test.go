@@ -20,6 +20,7 @@ const module = "github.com/unwindd/unwindd/"
 var floors = []string{
 	"cmd",
 	"cmd/unwindd/internal/verify", // a vendor's plugin as it will be used
+	"cmd/unwindd/internal/mcp",    // tools for language models
 	"internal/bundled",            // the architectures that executables have compiled in
 	"internal/enginetest",         // what tests of whole stacks need
 	"engine/service",
@@ -46,6 +47,7 @@ var floors = []string{
 	"engine/internal/profile",
 	"engine/internal/goroutine",
 	"engine/internal/fact",      // what a crash was, in one line
+	"engine/internal/lock",      // what threads wait for
 	"engine/internal/signature", // by what crashes are grouped
 	"internal/wavecheck",        // what tests need: walks of executing waves
 	"engine/walk",

@@ -37,7 +37,11 @@ func (s *byteSize) String() string {
 	if *s == 0 {
 		return ""
 	}
-	return strconv.FormatUint(uint64(*s), 10)
+	n, unit := uint64(*s), 0
+	for ; n%1024 == 0 && unit < 4; unit++ {
+		n /= 1024
+	}
+	return strconv.FormatUint(n, 10) + []string{"", "K", "M", "G", "T"}[unit]
 }
 
 func (s *byteSize) Type() string { return "SIZE" }
@@ -61,9 +65,18 @@ type targetName struct {
 	folder string // in which it was found; "": it was named itself
 }
 
-// targets returns the targets among the arguments, and sets the executable among them: an
-// executable beside other arguments is no target, as with debuggers.
+// targets returns the targets among the arguments, and sets the executable among them.
 func (f *stackFlags) targets(args []string) (list []targetName, err error) {
+	if list, err = f.findTargets(args, &f.exe, f.failOnCrash); err != nil {
+		return nil, err
+	}
+	return list, f.checkTargets(list)
+}
+
+// findTargets returns the targets among arguments, and sets the executable among them: one beside
+// other arguments is no target, as with debuggers. mayBeNone: files that are not there, and
+// folders without targets, are no error.
+func (g *globals) findTargets(args []string, executable *string, mayBeNone bool) (list []targetName, err error) {
 	exe := ""
 	for _, a := range args {
 		info, statErr := os.Stat(a)
@@ -71,14 +84,16 @@ func (f *stackFlags) targets(args []string) (list []targetName, err error) {
 		case a == stdinName:
 			list = append(list, targetName{path: a})
 		case statErr == nil && info.IsDir():
-			found, err := f.targetsIn(a)
+			found, err := g.targetsIn(a, mayBeNone)
 			if err != nil {
 				return nil, err
 			}
 			list = append(list, found...)
+		case mayBeNone && isNothing(a, statErr):
+			messages.Printf("unwindd: %s: it is not there, so nothing in it crashed\n", a)
 		case len(args) > 1 && isExecutable(a):
-			if exe != "" || f.exe != "" {
-				return nil, usageError{fmt.Errorf("%s and %s are executables: expected one, and its targets", cmp.Or(exe, f.exe), a)}
+			if exe != "" || *executable != "" {
+				return nil, usageError{fmt.Errorf("%s and %s are executables: expected one, and its targets", cmp.Or(exe, *executable), a)}
 			}
 			exe = a
 		default:
@@ -86,25 +101,19 @@ func (f *stackFlags) targets(args []string) (list []targetName, err error) {
 		}
 	}
 	if exe != "" {
-		f.exe = exe
+		*executable = exe
 	}
-	if len(list) == 0 {
+	if len(list) == 0 && !mayBeNone {
 		return nil, usageError{fmt.Errorf("%s is an executable: expected a target too", exe)}
 	}
-	return list, f.checkTargets(list)
+	return list, g.checkStdin(list)
 }
 
-// isExecutable reports whether a path names an ELF executable or shared object.
-func isExecutable(path string) bool {
-	kind := engine.KindOf(path)
-	return kind.IsProgram
-}
-
-// checkTargets refuses targets that have no meaning together.
-func (f *stackFlags) checkTargets(list []targetName) error {
+// checkStdin refuses standard input as several targets, and where it is a terminal.
+func (g *globals) checkStdin(list []targetName) error {
 	count := 0
 	for _, n := range list {
-		f.reads(n.path)
+		g.reads(n.path)
 		if n.path == stdinName {
 			count++
 		}
@@ -114,27 +123,47 @@ func (f *stackFlags) checkTargets(list []targetName) error {
 		return usageError{errors.New("-: standard input is one target")}
 	case count == 1 && term.IsTerminal(int(os.Stdin.Fd())):
 		return usageError{errors.New("-: standard input is a terminal, expected a target")}
-	case len(list) > 1 && f.gpuCore != "":
+	}
+	return nil
+}
+
+// isNothing reports whether a path, with the error of os.Stat, names neither a file nor a
+// process.
+func isNothing(path string, err error) bool {
+	_, isProcess := processID(path)
+	return errors.Is(err, os.ErrNotExist) && !isProcess
+}
+
+// isExecutable reports whether a path names an ELF executable or shared object.
+func isExecutable(path string) bool {
+	return engine.KindOf(path).IsProgram
+}
+
+// checkTargets refuses targets that have no meaning together.
+func (f *stackFlags) checkTargets(list []targetName) error {
+	if len(list) > 1 && f.gpuCore != "" {
 		return usageError{fmt.Errorf("--gpu-core %s: expected one target, that it belongs to", f.gpuCore)}
 	}
 	return nil
 }
 
-// targetsIn returns the targets in a folder.
-func (f *stackFlags) targetsIn(dir string) (list []targetName, err error) {
+// targetsIn returns the targets in a folder, in which there is one unless mayBeNone.
+func (g *globals) targetsIn(dir string, mayBeNone bool) (list []targetName, err error) {
 	paths, others, err := engine.TargetsIn(dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, other := range others {
 		switch {
-		case f.verbose:
+		case mayBeNone && errors.Is(other, os.ErrPermission):
+			return nil, other // it may be of a crash
+		case g.verbose:
 			messages.Printf("unwindd: %v: left out\n", other)
 		case errors.Is(other, os.ErrPermission):
 			complain(other)
 		}
 	}
-	if len(paths) == 0 {
+	if len(paths) == 0 && !mayBeNone {
 		return nil, noTargets(dir, len(others))
 	}
 	for _, path := range paths {
@@ -213,8 +242,10 @@ func (f *stackFlags) printAll(ctx context.Context, e *engine.Engine, list []targ
 		}
 		return nil
 	}
+	parts := newSections(f, len(list))
 	err := f.write(func(w *writer) error {
 		for _, name := range list {
+			parts.next()
 			p, err := prepare(ctx, e, name.path)
 			if err != nil {
 				note(name, err)
@@ -227,7 +258,7 @@ func (f *stackFlags) printAll(ctx context.Context, e *engine.Engine, list []targ
 					return err
 				}
 			}
-			err = p.write(ctx, w)
+			err = parts.write(ctx, p, w)
 			p.close()
 			if err != nil {
 				return err
@@ -239,7 +270,7 @@ func (f *stackFlags) printAll(ctx context.Context, e *engine.Engine, list []targ
 		if printed == 0 {
 			return failed()
 		}
-		return nil
+		return parts.end(w)
 	})
 	if printed == 0 {
 		return err

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -337,5 +338,44 @@ func TestSnapshotOfAPackedCore(t *testing.T) {
 		if got, _, _ := unwindd(t, "stack", out); stacksOnly(got) != stacksOnly(want) {
 			t.Errorf("%s:\n%s", from, got)
 		}
+	}
+}
+
+// TestFailOnCrash: the status of its own, of what crashed and did not, and of what is not there.
+func TestFailOnCrash(t *testing.T) {
+	none, others, dir := t.TempDir(), t.TempDir(), t.TempDir()
+	core, exe := filepath.Join(crashDir, "server.core"), filepath.Join(crashDir, "server")
+	err := errors.Join(os.WriteFile(filepath.Join(others, "README"), []byte("no core\n"), 0o600), os.Symlink(mustAbs(t, core), filepath.Join(dir, "a")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	idle := startWaiting(t, "stack", "-") // a living process
+	defer idle.ends(t, syscall.SIGTERM)
+	missing := filepath.Join(none, "cores")
+	for _, c := range []struct {
+		args []string
+		want int
+		says string
+	}{
+		{[]string{core}, exitCrashed, "--fail-on-crash: a thread crashed in 1 of 1 targets"},
+		{[]string{core, "--thread", "5267"}, exitCrashed, "a thread crashed"}, // not the one that is printed
+		{[]string{dir}, exitCrashed, "a thread crashed in 1 of 1 targets"},
+		{[]string{none}, exitDone, ""},
+		{[]string{others}, exitDone, ""},
+		{[]string{missing}, exitDone, missing + ": it is not there, so nothing in it crashed"},
+		{[]string{missing, core}, exitCrashed, "a thread crashed in 1 of 1 targets"},
+		{[]string{exe, none}, exitDone, ""},
+		{[]string{filepath.Join(others, "README"), core}, exitCrashed, "1 of 2 targets could not be printed"},
+		{[]string{filepath.Join(others, "README")}, exitInput, "not a core, minidump or snapshot"},
+		{[]string{strconv.Itoa(idle.Process.Pid)}, exitDone, ""},
+		{[]string{"99999999"}, exitInput, "no such process"}, // a number is no folder
+	} {
+		_, stderr, status := unwindd(t, append([]string{"stack", "--fail-on-crash"}, c.args...)...)
+		if status != c.want || !strings.Contains(stderr, c.says) {
+			t.Errorf("%v: status %d, expected %d and %q:\n%s", c.args, status, c.want, c.says, stderr)
+		}
+	}
+	if _, _, status := unwindd(t, "stack", none); status != exitInput {
+		t.Errorf("an empty folder without the flag: status %d", status)
 	}
 }

@@ -25,6 +25,7 @@ const (
 	exitInput    = 1 // the input could not be read
 	exitUsage    = 2 // the command line is wrong
 	exitUnwalked = 3 // it was read, but nothing in it could be walked for lack of an architecture
+	exitCrashed  = 4 // with --fail-on-crash, a thread of a target crashed
 )
 
 // usageError is an error in the command line itself.
@@ -66,7 +67,10 @@ func run(args []string) int {
 		return exitUsage
 	}
 	complain(err)
-	if errors.Is(err, trace.ErrNotWalked) {
+	switch {
+	case errors.Is(err, errCrashed):
+		return exitCrashed
+	case errors.Is(err, trace.ErrNotWalked):
 		return exitUnwalked
 	}
 	return exitInput
@@ -82,25 +86,28 @@ func execute(args []string) (command string, err error) {
 	}
 	collectLate()
 	watchSignals()
-	root := newRoot()
+	g := &globals{}
+	root := newRootOf(g)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(messageWriter{})
 	root.SetFlagErrorFunc(flagError(args))
 	executed, err := root.ExecuteContextC(context.Background())
-	return executed.CommandPath(), err
+	return executed.CommandPath(), g.withSettings(err)
 }
 
-func newRoot() *cobra.Command {
-	g := &globals{}
+func newRoot() *cobra.Command { return newRootOf(&globals{}) }
+
+// newRootOf makes all commands, with flags that set g.
+func newRootOf(g *globals) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "unwindd",
 		Short: "Unwind and symbolize stacks across CPUs and accelerators",
-		Example: `  unwindd stack core                    the stacks of a core, a minidump or a snapshot
-  unwindd stack core --format json      the same for programs
-  unwindd profile perf.data             a profile of what perf recorded
-  unwindd symbolize --obj server 0x1257 the functions and lines at an address
-  unwindd plugin list                   the architectures it knows`,
+		Example: `  unwindd stack core                     the stacks of a core or a minidump
+  unwindd stack 4711                     those of a living process
+  unwindd profile perf.data              a profile of what perf recorded
+  unwindd symbolize --obj server 0x1257  the functions and lines at an address
+  unwindd plugin list                    the architectures it knows`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          usageArgs(noSuchCommand),
@@ -112,8 +119,10 @@ func newRoot() *cobra.Command {
 		}
 		return cmd.Help()
 	}
-	root.PersistentPreRunE = g.recordInputs
+	root.PersistentPreRunE = g.prepare
+	root.SetHelpFunc(printHelp)
 	g.addFlags(root.PersistentFlags())
-	root.AddCommand(newStack(g), newProfile(g), newSnapshot(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g), newServe(g), newWorker(g), newSubmit(g), newResults(g), newVersion(g), newManual())
+	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colorValues, cobra.ShellCompDirectiveNoFileComp))
+	root.AddCommand(newStack(g), newProfile(g), newSnapshot(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g), newServe(g), newWorker(g), newSubmit(g), newResults(g), newMCP(g), newVersion(g), newManual())
 	return root
 }

@@ -44,6 +44,7 @@ func TestMain(m *testing.M) {
 	}
 	cacheDir = cache
 	os.Unsetenv("DEBUGINFOD_URLS") // no test asks a server that it did not start
+	os.Setenv(configVariable, "")  // nor takes settings of who runs it
 	status := m.Run()
 	os.RemoveAll(cache)
 	os.Exit(status)

@@ -24,9 +24,11 @@ var book = manual.Book{
 		{Name: "1", Text: "An input could not be read, the output could not be written, or an expression could not be evaluated."},
 		{Name: "2", Text: "The command line is wrong."},
 		{Name: "3", Text: "The input was read, but nothing in it could be walked for lack of an architecture."},
-		{Name: "130, 143", Text: "SIGINT or SIGTERM ended the command. Output that was not whole was removed."},
+		{Name: "4", Text: "With --fail-on-crash, a thread of a target crashed."},
+		{Name: "130, 143", Text: "SIGINT or SIGTERM ended the command. Output that was not whole was removed. The first SIGINT while a living process is sampled ends the sampling, and its profile is written."},
 	},
 	Environment: []manual.Entry{
+		{Name: "UNWINDD_CONFIG", Text: "The configuration file, where --config names none; empty, none is read.", Flag: "config"},
 		{Name: "UNWINDD_PLUGIN_DIR", Text: "Directories of plugins, separated by colons, beside those of --plugin-dir.", Flag: "plugin-dir"},
 		{Name: "UNWINDD_REATTACH_PLUGINS", Text: "Processes of plugins that run in debuggers, as those print it: they are used as they are, unconfined, in place of those that would be started.", Flag: "plugin-dir"},
 		{Name: "UNWINDD_SYMBOLS", Text: "Stores of symbol files, separated by blanks, where --symbols names none.", Flag: "symbols"},
@@ -38,6 +40,7 @@ var book = manual.Book{
 		{Name: "DEBUGINFOD_CACHE_PATH", Text: "The directory of files that debuginfod servers gave.", Flag: "debuginfod"},
 		{Name: "DEBUGINFOD_TIMEOUT, DEBUGINFOD_MAXTIME, DEBUGINFOD_MAXSIZE, DEBUGINFOD_RETRY_LIMIT, DEBUGINFOD_HEADERS_FILE, DEBUGINFOD_PROGRESS",
 			Text: "What other clients of debuginfod take them for.", Flag: "debuginfod"},
+		{Name: "HTTPS_PROXY, HTTP_PROXY, NO_PROXY", Text: "Proxies for requests to servers of files, stores of symbol files and collectors, as for other programs.", Flag: "debuginfod"},
 		{Name: "OTEL_EXPORTER_OTLP_PROFILES_HEADERS, OTEL_EXPORTER_OTLP_HEADERS", Text: "Headers of requests to the collector of --otlp. The first that is set is taken.", Flag: "otlp"},
 		{Name: "LLVM_SYMBOLIZER_OPTS, LLVM_ADDR2LINE_OPTS", Text: "Options of the executable under the names llvm-symbolizer and llvm-addr2line.", Flag: "output-style"},
 		{Name: "TMPDIR", Text: "Where packed targets are unpacked to, and where sockets of plugins are, instead of /var/tmp and /tmp."},
@@ -46,12 +49,14 @@ var book = manual.Book{
 		{Name: "NOTIFY_SOCKET", Text: "Where a server tells systemd what it does.", Flag: "listen"},
 		{Name: "OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_PROTOCOL, OTEL_TRACES_EXPORTER, OTEL_SDK_DISABLED",
 			Text: "Where a server sends traces to, how, and whether it does, as for other programs with OpenTelemetry.", Flag: "listen"},
+		{Name: "XDG_CONFIG_HOME", Text: "Where unwindd/config.toml is looked for, instead of ~/.config."},
 		{Name: "XDG_RUNTIME_DIR", Text: "Where sockets of plugins are if the path of TMPDIR is too long for them."},
 		{Name: "XDG_CACHE_HOME", Text: "Where files are kept that can be made or fetched again, instead of ~/.cache."},
-		{Name: "NO_COLOR, TERM", Text: "Terminals are not written to in colour where NO_COLOR is set or TERM is dumb."},
+		{Name: "NO_COLOR, TERM", Text: "Terminals are not written to in colour where NO_COLOR is set and not empty, or TERM is dumb, unless --color says so."},
 		{Name: "GOGC", Text: "How often garbage is collected, as in other programs in Go."},
 	},
 	Files: []manual.Entry{
+		{Name: "~/.config/unwindd/config.toml, /etc/unwindd/config.toml", Text: "Settings. The first that is there is read."},
 		{Name: "/usr/lib/debug", Text: "Separate debug files, by build ID or by path; also under --sysroot.", Flag: "debug-dir"},
 		{Name: "~/.cache/unwindd/symbols", Text: "Symbol files that stores gave.", Flag: "symbols"},
 		{Name: "~/.cache/debuginfod_client", Text: "Files that debuginfod servers gave, for other clients too.", Flag: "debuginfod"},
@@ -83,6 +88,7 @@ func newManual() *cobra.Command {
 func writeManual(root *cobra.Command, dir string) error {
 	build := version.Read()
 	b := book
+	b.Groups = groupsOf
 	b.Version = build.Version
 	b.Date, _ = time.Parse(time.RFC3339, build.CommitTime)
 	if text := os.Getenv("SOURCE_DATE_EPOCH"); text != "" {

@@ -203,7 +203,7 @@ func TestMistakes(t *testing.T) {
 		}
 		if before != "" {
 			old, oldStatus := tried(t, dir, before, m.args)
-			t.Logf("%d|%s|%s|%s", i+1, m.args, inTable(old, oldStatus), inTable(said, status))
+			t.Logf("%d|%s|%s|%s", i+1, m.args, tableCell(old, oldStatus), tableCell(said, status))
 		}
 	}
 }
@@ -217,8 +217,8 @@ func isKernels(pid int) bool {
 // hasLine reports whether a line of a text begins with another one.
 func hasLine(said, line string) bool { return strings.Contains("\n"+said, "\n"+line) }
 
-// inTable is what was said as one cell: its messages, or the first lines of what was printed.
-func inTable(said string, status int) string {
+// tableCell is what was said as one cell: its messages, or the first lines of what was printed.
+func tableCell(said string, status int) string {
 	var lines []string
 	for line := range strings.Lines(said) {
 		if text := strings.TrimSuffix(line, "\n"); !strings.HasPrefix(text, "out: ") {

@@ -24,7 +24,7 @@ func TestModulesOfTheCommandLine(t *testing.T) {
 		{[]string{"libx.so=."}, nil, "not a regular file"},
 		{[]string{"libx.so=" + file, "libx.so=main.go"}, nil, "libx.so is both paths.go and main.go"},
 	} {
-		f := targetFlags{modules: test.flags}
+		f := fileFlags{modules: test.flags}
 		got, err := f.modulesByName()
 		switch {
 		case test.problem == "" && (err != nil || !maps.Equal(got, test.want)):

@@ -20,9 +20,13 @@ type number[T uint32 | *uint32 | *int64] struct {
 	text   string // the number, or the default
 }
 
-// addNumber adds a flag of an option that is a number. usual is its default.
+// addNumber adds a flag of an option that is a number. usual is its default; 0: it has none.
 func addNumber[T uint32 | *uint32 | *int64](flags *pflag.FlagSet, option *T, ranges job.Ranges, name string, usual int, usage string) {
-	flags.Var(&number[T]{option, name, ranges[name], strconv.Itoa(usual)}, name, usage)
+	text := ""
+	if usual > 0 {
+		text = strconv.Itoa(usual)
+	}
+	flags.Var(&number[T]{option, name, ranges[name], text}, name, usage)
 }
 
 func (n *number[T]) String() string { return n.text }
@@ -48,6 +52,54 @@ func (n *number[T]) Set(text string) error {
 		*option = &wide
 	}
 	return nil
+}
+
+// toggle is the value of a flag that turns an option on or off, whose default depends.
+type toggle struct{ option **bool }
+
+// addSwitch adds a flag of an option that is on, off or not set.
+func addSwitch(flags *pflag.FlagSet, option **bool, name, usage string) {
+	flags.VarPF(toggle{option}, name, "", usage).NoOptDefVal = "true"
+}
+
+func (s toggle) Type() string     { return "bool" }
+func (s toggle) IsBoolFlag() bool { return true }
+
+func (s toggle) String() string {
+	if s.option == nil || *s.option == nil {
+		return ""
+	}
+	return strconv.FormatBool(**s.option)
+}
+
+// Set implements pflag.Value.
+func (s toggle) Set(text string) error {
+	isOn, err := strconv.ParseBool(text)
+	if err == nil {
+		*s.option = &isOn
+	}
+	return err
+}
+
+// otherName is the value of a flag that does what another one does: other commands, or older
+// versions of this one, call it so.
+type otherName struct {
+	pflag.Value
+	name, here string
+}
+
+// Set implements pflag.Value.
+func (o *otherName) Set(text string) error {
+	messages.Printf("unwindd: --%s is --%s here\n", o.name, o.here)
+	return o.Value.Set(text)
+}
+
+// addOtherName adds a hidden flag that does what another one does.
+func addOtherName(flags *pflag.FlagSet, name, here string) {
+	f := flags.Lookup(here)
+	flags.AddFlag(&pflag.Flag{
+		Name: name, Usage: "the same as --" + here, Value: &otherName{f.Value, name, here}, DefValue: f.DefValue, NoOptDefVal: f.NoOptDefVal, Hidden: true,
+	})
 }
 
 // addLimits adds the flags that bound the printing of variables.

@@ -302,21 +302,29 @@ func (o *outputFile) copyTo(file *os.File) error {
 	return err
 }
 
-// recordInputs records the files that the command line names, and refuses to overwrite one
-// of them.
-func (g *globals) recordInputs(cmd *cobra.Command, args []string) error {
+// prepare takes the settings of the configuration file, records the files that the command
+// line names, and refuses to overwrite one of them.
+func (g *globals) prepare(cmd *cobra.Command, args []string) error {
+	g.findConfig(cmd.Flags().Changed("config"))
+	if err := g.applySettings(cmd); err != nil {
+		return err
+	}
 	g.reads(args...)
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if f.Name == "output" {
 			return
 		}
-		if list, ok := f.Value.(pflag.SliceValue); ok {
+		value := f.Value
+		if other, ok := value.(*otherName); ok {
+			value = other.Value
+		}
+		if list, ok := value.(pflag.SliceValue); ok {
 			g.reads(list.GetSlice()...)
 			return
 		}
-		g.reads(f.Value.String())
+		g.reads(value.String())
 	})
-	if f := cmd.Flags().Lookup("server"); f.Changed && g.server != "" && cmd.Name() != "stack" {
+	if g.server != "" && cmd.Name() != "stack" {
 		return usageError{fmt.Errorf("--server %s: expected the command stack: %s is done here", g.server, cmd.Name())}
 	}
 	return g.notOverInput(g.output)

@@ -41,7 +41,7 @@ func checkDirs(flag string, paths ...string) error {
 }
 
 // check refuses flags whose files or directories are not there.
-func (f *targetFlags) check() error {
+func (f *fileFlags) check() error {
 	if err := checkFile("exe", f.exe); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (f *targetFlags) check() error {
 }
 
 // modulesByName returns the files of --module, by name.
-func (f *targetFlags) modulesByName() (map[string]string, error) {
+func (f *fileFlags) modulesByName() (map[string]string, error) {
 	modules := map[string]string{}
 	for _, text := range f.modules {
 		i := strings.LastIndexByte(text, '=')

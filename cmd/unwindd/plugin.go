@@ -24,20 +24,25 @@ func newPlugin(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugin",
 		Short: "Architecture plugins: which there are and what they say",
-		Args:  usageArgs(noSuchCommand),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: `  unwindd plugin list
+  unwindd plugin info x86_64
+  unwindd plugin verify ./unwindd-arch-mychip`,
+		Args: usageArgs(noSuchCommand),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
 		&cobra.Command{
 			Use:   "list",
 			Short: "List the architectures that are known",
-			Args:  usageArgs(cobra.NoArgs),
-			RunE:  func(*cobra.Command, []string) error { return g.listPlugins() },
+			Example: `  unwindd plugin list
+  unwindd plugin list --plugin-dir ./plugins -v`,
+			Args: usageArgs(cobra.NoArgs),
+			RunE: func(*cobra.Command, []string) error { return g.listPlugins() },
 		},
 		&cobra.Command{
 			Use:     "info NAME",
 			Short:   "Print what an architecture says of itself",
-			Example: "  unwindd plugin info x86_64",
+			Example: "  unwindd plugin info x86_64\n  unwindd plugin info amdgpu --format json",
 			Args:    usageArgs(cobra.ExactArgs(1)),
 			RunE:    func(_ *cobra.Command, args []string) error { return g.pluginInfo(args[0]) },
 		},

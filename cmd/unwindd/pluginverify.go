@@ -40,7 +40,7 @@ may be left out.
 
 The exit status is 1 if a finding is an error.`,
 		Example: `  unwindd plugin verify ./unwindd-arch-mychip
-  unwindd plugin verify ./unwindd-arch-mychip --object kernel.elf --state crash.snapshot
+  unwindd plugin verify ./unwindd-arch-mychip --object a.elf --state a.snapshot
   unwindd plugin verify ./unwindd-arch-mychip --format json`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },

@@ -81,7 +81,11 @@ func (f *profileFlags) record(ctx context.Context, e *engine.Engine, pid int) (r
 	// Without a name it is gone however this process ends.
 	_ = os.Remove(file.Name())
 	r = recording{path: fmt.Sprintf("/proc/self/fd/%d", file.Fd()), file: file, process: fmt.Sprintf("/proc/%d", pid)}
-	done, err := e.RecordProcess(ctx, pid, file, trace.RecordOptions{Repeat: f.repeat, Every: f.every, MaxBytes: spareBytes(file)})
+	s := newSampling(pid, f.repeat)
+	done, err := e.RecordProcess(ctx, pid, file, trace.RecordOptions{
+		Repeat: f.repeat, Every: f.every, MaxBytes: spareBytes(file), Enough: s.enough, Progress: s.progress,
+	})
+	s.end()
 	if err != nil {
 		r.remove()
 		return r, err

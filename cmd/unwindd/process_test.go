@@ -18,11 +18,17 @@ import (
 // waiting starts a program of four threads that wait in C.
 func waiting(t *testing.T) (pid string) {
 	t.Helper()
+	return victim(t, "threads", "3")
+}
+
+// victim starts the program whose threads do what its first argument says.
+func victim(t *testing.T, args ...string) (pid string) {
+	t.Helper()
 	source := oracle.Checkout(t, "engine/internal/target/process/testdata/victim.c")
 	program := filepath.Join(oracle.Build{Sources: []string{source}, Commands: [][]string{
 		{"gcc", "-g", "-O1", "-fno-optimize-sibling-calls", "-pthread", "-o", "waiting", source},
 	}}.Make(t), "waiting")
-	cmd := exec.Command(program, "threads", "3")
+	cmd := exec.Command(program, args...)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()

@@ -56,7 +56,8 @@ every sample. Record the stacks with
 
 The ID of a living process stands for a recording that is made now: its threads are
 stopped --repeat times, one moment --every so often, as short as copying their stacks
-takes. Threads that wait are in it like those that execute.
+takes. Threads that wait are in it like those that execute. Ctrl-C ends that, and
+what was sampled until then is shown.
 
 Samples of accelerators join the profile with --gpu, on the stacks of the threads
 that launched what was sampled: files of rocprofv3 (its JSON), of unitrace and
@@ -83,6 +84,7 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, strings.Join(args, "")) },
 	}
 	f.addFlags(cmd.Flags())
+	cmd.ValidArgsFunction = completeTargets(1)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(job.ProfileFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -97,7 +99,8 @@ func (f *profileFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kallsyms, "kallsyms", "", "name the kernel's code by `FILE`, a copy of /proc/kallsyms")
 	flags.Var(rootsValue(f.roots), "root", "look up the files of a process, and of those that it forks, under a directory: `PID=DIR`; may be repeated")
 	flags.StringArrayVar(&f.gpu, "gpu", nil, "join the samples of accelerators in `FILE`, of rocprofv3, unitrace, iaprof, or lines of JSON; may be repeated")
-	flags.Var(flags.Lookup("gpu").Value, "gpu-samples", "the same as --gpu `FILE`")
+	addOtherName(flags, "gpu-samples", "gpu")
+	addOtherName(flags, "max-frames", "max-stack")
 	flags.StringArrayVar(&f.objects, "objects", nil, "look for code of accelerators in `FILE`, too, a code object or what has some inside; may be repeated")
 	flags.DurationVar(&f.window, "join-window", job.DefaultJoinWindow, "where no probe sampled a launch, take the thread's nearest sample within `DURATION`, marked as near; 0: none")
 	flags.StringVar(&f.program, "disassembler", "", "with --annotate, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
@@ -111,6 +114,9 @@ func (f *profileFlags) addFlags(flags *pflag.FlagSet) {
 func addProfileFlags(flags *pflag.FlagSet, j *job.Profile) {
 	addNumber(flags, &j.MaxStack, job.ProfileRanges, "max-stack", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
 	flags.BoolVar(&j.MarkGuesses, "mark-guesses", false, "mark the functions of guessed frames in pprof, folded, speedscope and firefox, as text and html do")
+	if flags.Lookup("full-names") == nil { // `unwindd submit` has the flag for stacks, too
+		flags.BoolVar(&j.FullNames, "full-names", false, "print the names of functions whole in text: with results, parameters and template arguments")
+	}
 	flags.StringArrayVar(&j.Event, "event", nil, "only the samples of `EVENT`; may be repeated")
 	flags.StringArrayVar(&j.Annotate, "annotate", nil, "write only the lines and instructions of `FUNCTION` with their samples, as text or JSON; may be repeated")
 }
@@ -160,8 +166,7 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	color := term.IsTerminal(int(os.Stderr.Fd())) && mayColor()
-	if err := r.WriteSummary(stderr, report.SummaryOptions{Color: color, Verbose: f.verbose}); err != nil {
+	if err := r.WriteSummary(stderr, report.SummaryOptions{Color: f.colors(os.Stderr), Verbose: f.verbose}); err != nil {
 		return err
 	}
 	switch {
@@ -222,9 +227,9 @@ func (f *profileFlags) checkFlags(cmd *cobra.Command) error {
 		return wrong("--every %v: expected 0 or more", f.every)
 	case f.window < 0:
 		return wrong("--join-window %v: expected 0 or more", f.window)
-	case len(f.objects) > 0 && len(f.gpu) == 0:
+	case cmd.Flags().Changed("objects") && len(f.gpu) == 0:
 		return wrong("--objects are looked at for what --gpu FILE has samples of: expected both")
-	case f.program != "" && len(f.job.Annotate) == 0:
+	case cmd.Flags().Changed("disassembler") && f.program != "" && len(f.job.Annotate) == 0:
 		return wrong("--disassembler %s: expected --annotate FUNCTION too", f.program)
 	case len(f.job.Annotate) > 0 && (f.http != "" || !f.names):
 		return wrong("--annotate names functions, and writes them: expected neither --http nor --symbols=false with it")
@@ -260,7 +265,7 @@ func (f *profileFlags) writeProfile(r *report.Profile) error {
 		return f.writeFolded(r, events)
 	}
 	return f.write(func(w *writer) error {
-		return f.job.WriteReport(r, w, report.TextOptions{Color: w.isTerminal, Verbose: f.verbose})
+		return f.job.WriteReport(r, w, report.TextOptions{Color: w.isColored, Verbose: f.verbose})
 	})
 }
 

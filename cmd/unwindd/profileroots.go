@@ -17,11 +17,29 @@ type rootsValue map[int]string
 func (r rootsValue) Type() string { return "PID=DIR" }
 
 func (r rootsValue) String() string {
-	var all []string
-	for _, pid := range slices.Sorted(maps.Keys(r)) {
-		all = append(all, fmt.Sprintf("%d=%s", pid, r[pid]))
+	return strings.Join(r.GetSlice(), ",")
+}
+
+// Append adds a directory, as Set does.
+func (r rootsValue) Append(text string) error { return r.Set(text) }
+
+// Replace sets the directories.
+func (r rootsValue) Replace(texts []string) error {
+	clear(r)
+	for _, text := range texts {
+		if err := r.Set(text); err != nil {
+			return err
+		}
 	}
-	return strings.Join(all, ",")
+	return nil
+}
+
+// GetSlice returns the directories in the syntax of the flag.
+func (r rootsValue) GetSlice() (texts []string) {
+	for _, pid := range slices.Sorted(maps.Keys(r)) {
+		texts = append(texts, fmt.Sprintf("%d=%s", pid, r[pid]))
+	}
+	return texts
 }
 
 // Set adds a directory.

@@ -77,7 +77,7 @@ func (g *globals) writeResult(ctx context.Context, q *fleet.Queue, r *fleet.Resu
 	}
 	err := g.write(func(w *writer) error {
 		if strings.HasPrefix(r.Type, "text/plain") {
-			return relayed(w, func(out io.Writer) error { return q.Report(ctx, r, out) }, w.isTerminal)
+			return relayed(w, func(out io.Writer) error { return q.Report(ctx, r, out) }, w.isColored)
 		}
 		return q.Report(ctx, r, w)
 	})
@@ -88,10 +88,10 @@ func (g *globals) writeResult(ctx context.Context, q *fleet.Queue, r *fleet.Resu
 }
 
 // relayed writes a foreign text, without sequences that a terminal would execute.
-func relayed(w io.Writer, write func(io.Writer) error, isTerminal bool) error {
+func relayed(w io.Writer, write func(io.Writer) error, isColored bool) error {
 	reader, pipe := io.Pipe()
 	go func() { _ = pipe.CloseWithError(write(pipe)) }()
-	err := report.Relay(w, reader, isTerminal)
+	err := report.Relay(w, reader, isColored)
 	_ = reader.CloseWithError(err) // the writing goroutine waits for a reader
 	return err
 }

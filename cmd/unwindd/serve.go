@@ -58,10 +58,8 @@ type serveFlags struct {
 	objects     byteSize
 	reports     optionalSize
 
-	set           *pflag.FlagSet  // all flags
-	onCommandLine map[string]bool // names of flags
-	read          serveSettings   // from the configuration file
-	isOpen        bool            // other machines reach it
+	set    *pflag.FlagSet // all flags
+	isOpen bool           // other machines reach it
 
 	isEnding bool // by a signal
 }
@@ -97,16 +95,15 @@ has it read its tokens, its certificates and the configuration file again.
 
 With --queue, the workers of a fleet ('unwindd worker') do what there is no place for.
 
-What its flags say can be in the table [serve] of the TOML file of --config too, by the
+What its flags say can be in the table [serve] of the configuration file too, by the
 same names; flags count more.`,
 		Example: `  unwindd serve
   unwindd serve --listen localhost:8080 --sysroot /srv/roots/debian-12
-  curl --unix-socket $XDG_RUNTIME_DIR/unwindd.sock --data-binary @core http://localhost/v1/stack`,
+  curl --unix-socket $XDG_RUNTIME_DIR/unwindd.sock --data-binary @core \
+      http://localhost/v1/stack`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.applyConfig(cmd.Flags()); err != nil {
-				return err
-			}
+			f.set = cmd.Flags()
 			if f.isCheck {
 				return f.checkServer(cmd.Context())
 			}
@@ -116,6 +113,7 @@ same names; flags count more.`,
 	f.add(cmd.Flags())
 	f.addFleet(cmd.Flags())
 	cmd.Flags().BoolVar(&f.isCheck, "check", false, "ask the server that listens there whether it takes requests, and end")
+	forCommandLine(cmd.Flags(), "check")
 	return cmd
 }
 

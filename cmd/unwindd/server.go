@@ -12,7 +12,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
@@ -27,7 +26,7 @@ import (
 // neither names one.
 func (f *stackFlags) connect(cmd *cobra.Command) (*service.Client, error) {
 	origin, address := "--server", f.server
-	if !cmd.Flags().Changed("server") {
+	if address == "" && !cmd.Flags().Changed("server") {
 		origin, address = "UNWINDD_SERVER", os.Getenv("UNWINDD_SERVER")
 	}
 	if address == "" {
@@ -57,17 +56,17 @@ type servedTarget struct {
 // ask opens a target, and has the server begin. The error may be the server's, before it
 // wrote anything.
 func (f *stackFlags) ask(ctx context.Context, c *service.Client, e *engine.Engine, path string) (prepared, error) {
-	t, err := openTarget(e, path)
+	t, err := f.openCounted(e, path)
 	if err != nil {
 		return nil, err
 	}
-	f.printStops(t)
 	a := &servedTarget{stackFlags: f, client: c, target: t, ended: make(chan struct{})}
 	ctx, a.end = context.WithCancel(ctx)
 	reader, pipe := io.Pipe()
 	a.report = bufio.NewReader(reader)
-	isTerminal := f.format == "text" && cmp.Or(f.output, stdoutName) == stdoutName && term.IsTerminal(int(os.Stdout.Fd())) && mayColor()
-	o := job.WriteOptions{Verbose: f.verbose, Color: isTerminal}
+	toStdout := cmp.Or(f.output, stdoutName) == stdoutName
+	isColored := f.format == "text" && (toStdout && f.colors(os.Stdout) || f.color == "always")
+	o := job.WriteOptions{Verbose: f.verbose, Color: isColored, Most: f.most}
 	go func() {
 		defer close(a.ended)
 		_, a.err = c.Walk(ctx, t, &f.job, o, pipe)
@@ -97,7 +96,7 @@ func ofServer(err error) error {
 func (a *servedTarget) write(_ context.Context, w *writer) error {
 	var err error
 	if a.format == "text" {
-		err = report.Relay(w, a.report, w.isTerminal)
+		err = report.Relay(w, a.report, w.isColored)
 	} else {
 		_, err = io.Copy(w, a.report)
 	}

@@ -46,6 +46,7 @@ left out, and said, unless --any-file asks for it.`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
+	cmd.ValidArgsFunction = completeTargets(1)
 	flags := cmd.Flags()
 	f.targetFlags.add(flags)
 	f.coreFlags.add(flags)

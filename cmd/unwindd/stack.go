@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -24,6 +25,10 @@ type stackFlags struct {
 	inputFlags
 	job     job.Stack
 	program string // a disassembler
+	most    int    // bytes of a section of Markdown; 0: as many as an issue takes
+
+	failOnCrash bool
+	crashed     int // targets in which a thread crashed
 }
 
 func newStack(g *globals) *cobra.Command {
@@ -61,18 +66,24 @@ of a wave do in each frame.`,
   unwindd stack core --code 5
   unwindd stack core --goroutines --thread 'goroutine 17'
   unwindd stack core --format json -o stacks.json
+  unwindd stack cores/ --fail-on-crash
   unwindd stack core --locals --source 5 --format html -o report.html
+  unwindd stack core --format markdown | gh issue create -t 'A crash' -F -
   unwindd stack crash.dmp --format breakpad`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&g.format, "format", "text", "print as `FORMAT`: text, json, html, which is a page in one file, or breakpad, which is minidump-stackwalk's JSON")
+	flags.StringVar(&g.format, "format", "text", "print as `FORMAT`: text, json, html, which is a page in one file, markdown, which is the text of an issue, or breakpad, which is minidump-stackwalk's JSON")
 	f.targetFlags.add(flags)
 	f.coreFlags.add(flags)
 	f.inputFlags.add(flags)
 	addStackFlags(flags, &f.job)
+	addOtherName(flags, "max-stack", "max-frames")
 	flags.StringVar(&f.program, "disassembler", "", "with --code, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
+	flags.BoolVar(&f.failOnCrash, "fail-on-crash", false, "end with the exit status 4 where a thread of a target crashed; a folder without targets, or no file at all, is no error then")
+	cmd.ValidArgsFunction = completeTargets(math.MaxInt)
+	_ = cmd.RegisterFlagCompletionFunc("thread", completeThreads)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(job.StackFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -83,28 +94,29 @@ func addStackFlags(flags *pflag.FlagSet, j *job.Stack) {
 	flags.BoolVar(&j.Crashed, "crashed", false, "only the threads that crashed")
 	addNumber(flags, &j.Top, job.StackRanges, "top", 0, "print only the `N` innermost frames of a stack")
 	flags.BoolVar(&j.Registers, "registers", false, "print the registers of every frame")
-	flags.BoolVar(&j.Goroutines, "goroutines", false, "print the goroutines of Go programs too")
+	addSwitch(flags, &j.Goroutines, "goroutines", "print the goroutines of Go programs too: without it, of programs that crashed")
 	flags.BoolVar(&j.Lanes, "lanes", false, "print what the lanes of waves do in every frame")
-	addNumber(flags, &j.Lane, job.StackRanges, "lane", -1, "print the stack of lane `N` of every wave that has it")
+	addNumber(flags, &j.Lane, job.StackRanges, "lane", 0, "print the stack of lane `N` of every wave that has it")
 	flags.BoolVar(&j.Locals, "locals", false, "print the variables of every frame")
 	flags.StringArrayVar(&j.Globals, "globals", nil, "print the variable `NAME` of the target")
 	addLimits(flags, &j.Depth, &j.Elements, &j.Raw)
-	addNumber(flags, &j.Source, job.StackRanges, "source", 0, "print `N` lines of source around the line of every frame")
+	addNumber(flags, &j.Source, job.StackRanges, "source", -1, "print `N` lines of source around the line of every frame; 0: none. Without it, the line at which the program failed")
 	addNumber(flags, &j.Code, job.StackRanges, "code", 0, "print `N` instructions around the PC of every frame")
 	addNumber(flags, &j.MaxFrames, job.StackRanges, "max-frames", engine.DefaultMaxFrames, "keep at most the `N` innermost frames of a stack, and the 64 outermost ones; 0: all")
 	flags.BoolVar(&j.NoInlines, "no-inlines", false, "leave out inlined calls")
 	flags.BoolVar(&j.NoFold, "no-fold", false, "print equal stacks one by one, and every frame of a recursion")
+	flags.BoolVar(&j.FullNames, "full-names", false, "print the names of functions whole: with results, parameters and template arguments")
 	flags.BoolVar(&j.Signature, "signature", false, "print the signature of the crash: by what crashes are grouped")
 	addNumber(flags, &j.SignatureVersion, job.StackRanges, "signature-version", trace.SignatureVersion, "make signatures by the rules of version `N`")
 }
 
 // checkFlags refuses flags that have no meaning, before anything is walked.
-func (f *stackFlags) checkFlags() error {
+func (f *stackFlags) checkFlags(flags *pflag.FlagSet) error {
 	f.job.Format = f.format
 	if err := f.job.Check(); err != nil {
 		return usageError{err}
 	}
-	if f.program != "" && f.job.Code == 0 {
+	if flags.Changed("disassembler") && f.program != "" && f.job.Code == 0 {
 		return usageError{fmt.Errorf("--disassembler %s: expected --code N too", f.program)}
 	}
 	if err := cmp.Or(checkFile("gpu-core", f.gpuCore), checkFile("disassembler", f.program)); err != nil {
@@ -114,14 +126,14 @@ func (f *stackFlags) checkFlags() error {
 }
 
 func (f *stackFlags) run(cmd *cobra.Command, args []string) error {
-	if err := f.checkFlags(); err != nil {
+	if err := f.checkFlags(cmd.Flags()); err != nil {
 		return err
 	}
 	if len(args) == 1 && args[0] == "help" && !isThere(args[0]) {
 		return usageError{errors.New("stack: expected TARGET, found the word help")}
 	}
 	targets, err := f.targets(args)
-	if err != nil {
+	if err != nil || len(targets) == 0 {
 		return err
 	}
 	if isOne := len(targets) == 1 && targets[0].folder == ""; f.format == "html" && !isOne {
@@ -153,15 +165,27 @@ func (f *stackFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer end()
-	if f.job.WithPath {
-		return f.printAll(cmd.Context(), e, targets, prepare)
+	err = f.print(cmd.Context(), e, targets, prepare)
+	if f.failOnCrash && f.crashed > 0 {
+		err = errors.Join(err, fmt.Errorf("--fail-on-crash: %w in %d of %d targets", errCrashed, f.crashed, len(targets)))
 	}
-	t, err := prepare(cmd.Context(), e, targets[0].path)
+	return err
+}
+
+// errCrashed is the error of --fail-on-crash.
+var errCrashed = errors.New("a thread crashed")
+
+// print prints the targets.
+func (f *stackFlags) print(ctx context.Context, e *engine.Engine, targets []targetName, prepare preparer) error {
+	if f.job.WithPath {
+		return f.printAll(ctx, e, targets, prepare)
+	}
+	t, err := prepare(ctx, e, targets[0].path)
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	if err := f.write(func(w *writer) error { return t.write(cmd.Context(), w) }); err != nil {
+	if err := f.write(func(w *writer) error { return t.write(ctx, w) }); err != nil {
 		return err
 	}
 	return t.unwalked()
@@ -186,13 +210,25 @@ type preparedTarget struct {
 	stacks *job.Stacks
 }
 
-// prepare opens a target and selects its stacks.
-func (f *stackFlags) prepare(ctx context.Context, e *engine.Engine, path string) (prepared, error) {
+// openCounted opens a target, and counts it where a thread of it crashed.
+func (f *stackFlags) openCounted(e *engine.Engine, path string) (*engine.Target, error) {
 	t, err := openTarget(e, path)
 	if err != nil {
 		return nil, err
 	}
+	if t.Crashed() != nil {
+		f.crashed++
+	}
 	f.printStops(t)
+	return t, nil
+}
+
+// prepare opens a target and selects its stacks.
+func (f *stackFlags) prepare(ctx context.Context, e *engine.Engine, path string) (prepared, error) {
+	t, err := f.openCounted(e, path)
+	if err != nil {
+		return nil, err
+	}
 	stacks, err := f.job.Of(ctx, t)
 	if err != nil {
 		_ = t.Close()
@@ -203,7 +239,7 @@ func (f *stackFlags) prepare(ctx context.Context, e *engine.Engine, path string)
 
 // write writes the stacks.
 func (p *preparedTarget) write(ctx context.Context, w *writer) error {
-	if err := p.stacks.WriteReport(ctx, w, job.WriteOptions{Color: w.isTerminal, Verbose: p.verbose}); err != nil {
+	if err := p.stacks.WriteReport(ctx, w, job.WriteOptions{Color: w.isColored, Verbose: p.verbose, Most: p.most}); err != nil {
 		return err
 	}
 	return p.notOverFiles(p.stacks.Target())

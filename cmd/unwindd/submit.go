@@ -7,8 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -26,11 +25,11 @@ import (
 type submitFlags struct {
 	*globals
 	queueFlags
-	exe, sysroot string // as in targetFlags
-	debugDirs    []string
-	stack        job.Stack
-	profile      job.Profile
-	names        bool // of a recording: functions and lines are looked for
+	fileFlags
+	inputFlags
+	stack   job.Stack
+	profile job.Profile
+	names   bool // of a recording: functions and lines are looked for
 
 	as       string
 	priority string
@@ -45,10 +44,13 @@ type submitFlags struct {
 func newSubmit(g *globals) *cobra.Command {
 	f := &submitFlags{globals: g, stack: job.NewStack(), profile: job.NewProfile(), names: true}
 	cmd := &cobra.Command{
-		Use:   "submit FILE...",
+		Use:   "submit TARGET... [EXECUTABLE]",
 		Short: "Have the workers of a fleet walk cores and recordings",
 		Long: `Put cores, minidumps, snapshots and recordings of perf into the queue of a fleet,
-whose workers walk them. Each is a job, and has an ID: that of what is asked, and of
+whose workers walk them. Targets are named as with 'unwindd stack': they may be
+packed, a folder stands for the targets in it, - for standard input, and an executable
+beside targets is theirs. Of a living process it is a snapshot that is sent, taken
+now. Each target is a job, and has an ID: that of what is asked, and of
 what it is asked of. What was asked before is not asked again. A large recording is
 done in parts, by several workers, and has one report.
 
@@ -58,19 +60,21 @@ the queue does not have them. With --wait the report is printed as 'unwindd stac
 		Example: `  unwindd submit core
   unwindd submit core --wait --locals
   unwindd submit perf.data --wait --format pprof -o cpu.pb.gz
-  unwindd submit /var/crash/* --wait --group`,
+  unwindd submit /var/crash --wait --group
+  unwindd submit core.zst ./server --priority high`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&g.format, "format", "text", "the report is written as `FORMAT`: one of `unwindd stack`, or of a recording one of `unwindd profile`")
-	flags.StringVar(&f.exe, "exe", "", "the target's main executable is `FILE`")
-	flags.StringVar(&f.sysroot, "sysroot", "/", "look up the target's files under `DIR`")
-	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
-	flags.BoolVar(&f.names, "symbols", true, "look for functions and lines of a recording; with --symbols=false there are addresses only")
+	f.fileFlags.add(flags)
+	f.inputFlags.add(flags)
+	flags.BoolVar(&f.names, "symbols", true, "with --symbols=false look for no functions and lines of a recording: there are addresses only")
+	flags.Lookup("symbols").DefValue = "" // true
 	f.queueFlags.add(flags)
 	addStackFlags(flags, &f.stack)
 	addProfileFlags(flags, &f.profile)
+	flags.Lookup("max-stack").Hidden = true // max-frames is for recordings, too
 	flags.StringVar(&f.as, "as", "", "ask for a `KIND` of report: stack, profile or snapshot; the default is told by the file")
 	flags.StringVar(&f.priority, "priority", "normal", "before or after others: `PRIORITY` high, normal or low")
 	flags.DurationVar(&f.deadline, "deadline", 0, "nobody needs the report after `DURATION`")
@@ -79,17 +83,23 @@ the queue does not have them. With --wait the report is printed as 'unwindd stac
 	flags.BoolVar(&f.wait, "wait", false, "wait for the reports, and print them")
 	flags.BoolVar(&f.group, "group", false, "with --wait, count crashes by their signatures, and print no reports")
 	flags.BoolVar(&f.noFiles, "no-files", false, "send no files of code")
+	cmd.ValidArgsFunction = completeTargets(math.MaxInt)
+	_ = cmd.RegisterFlagCompletionFunc("thread", completeThreads)
 	return cmd
 }
 
-// submission is a file that was submitted.
+// submission is a target that was submitted.
 type submission struct {
 	path string
 	*fleet.Submitted
 }
 
-func (f *submitFlags) run(cmd *cobra.Command, paths []string) error {
-	if err := f.checkFlags(); err != nil {
+func (f *submitFlags) run(cmd *cobra.Command, args []string) error {
+	if err := f.checkFlags(cmd); err != nil {
+		return err
+	}
+	targets, err := f.findTargets(args, &f.exe, false)
+	if err != nil {
 		return err
 	}
 	q, err := f.connect(cmd.Context(), f.log())
@@ -104,16 +114,16 @@ func (f *submitFlags) run(cmd *cobra.Command, paths []string) error {
 	defer end()
 	var list []submission
 	var failures []error
-	for _, path := range paths {
-		s, err := f.submit(cmd, q, e, path)
+	for _, target := range targets {
+		s, err := f.submit(cmd, q, e, target.path)
 		if err != nil {
-			failures = append(failures, fmt.Errorf("%s: %w", path, err))
+			failures = append(failures, ofTarget(target.path, err))
 			if errors.Is(err, fleet.ErrFull) {
 				break // the next one would not fit either
 			}
 			continue
 		}
-		list = append(list, submission{path, s})
+		list = append(list, submission{target.path, s})
 	}
 	if !f.wait {
 		err = f.write(func(w *writer) error { return writeSubmitted(w, list) })
@@ -140,8 +150,11 @@ func writeSubmitted(w io.Writer, list []submission) error {
 }
 
 // checkFlags refuses flags that have no meaning, alone or together.
-func (f *submitFlags) checkFlags() error {
-	f.profile.NoSymbols = !f.names
+func (f *submitFlags) checkFlags(cmd *cobra.Command) error {
+	if most := f.stack.MaxFrames; most != nil && !cmd.Flags().Changed("max-stack") {
+		f.profile.MaxStack = *most
+	}
+	f.profile.NoSymbols, f.profile.FullNames = !f.names, f.stack.FullNames
 	f.stack.Format, f.profile.Format = f.format, f.format
 	if f.group {
 		f.stack.Signature, f.stack.Format = true, "json"
@@ -162,37 +175,40 @@ func (f *submitFlags) checkFlags() error {
 	case !slices.Contains(job.StackFormats, f.format) && !slices.Contains(job.ProfileFormats, f.format):
 		return usageError{fmt.Errorf("--format %s: expected %s", f.format, strings.Join(slices.Concat(job.StackFormats, job.ProfileFormats), ", "))}
 	}
-	return f.queueFlags.check()
+	if err := f.queueFlags.check(); err != nil {
+		return err
+	}
+	return f.fileFlags.check()
 }
 
-// opener makes an engine that opens targets, and walks nothing; nil: no files are sent.
+// opener makes an engine that opens targets here.
 func (f *submitFlags) opener() (e *engine.Engine, end func(), err error) {
-	if f.noFiles {
-		return nil, func() {}, nil
-	}
-	f.inProcess = true // nothing is walked here
+	f.inProcess = true // only the snapshots of living processes are walked here
 	plugins, err := f.plugins()
 	if err != nil {
 		return nil, nil, err
 	}
-	e, err = engine.New(engine.Options{Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs})
-	if err != nil {
+	o := engine.Options{Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, MaxUnpacked: uint64(f.maxUnpacked)}
+	if o.Modules, err = f.modulesByName(); err != nil {
+		return nil, nil, err
+	}
+	if e, err = engine.New(o); err != nil {
 		return nil, nil, err
 	}
 	return e, func() { _ = e.Close() }, nil
 }
 
-// submit submits one file, after the files of code that it needs.
-func (f *submitFlags) submit(cmd *cobra.Command, q *fleet.Queue, e *engine.Engine, path string) (*fleet.Submitted, error) {
-	t, err := f.task(path)
+// submit submits one target, after the files of code that it needs.
+func (f *submitFlags) submit(cmd *cobra.Command, q *fleet.Queue, e *engine.Engine, name string) (*fleet.Submitted, error) {
+	input, err := f.input(cmd.Context(), e, name)
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.Open(path)
+	defer input.Close()
+	t, err := f.task(input)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
 	how := fleet.How{Priority: f.priority, Again: f.again}
 	if f.deadline > 0 {
 		how.Deadline = time.Now().UTC().Add(f.deadline)
@@ -200,24 +216,24 @@ func (f *submitFlags) submit(cmd *cobra.Command, q *fleet.Queue, e *engine.Engin
 	send := q.SendFiles
 	if t.Kind == "profile" {
 		send = q.SendRecordedFiles
-		info, err := file.Stat()
+		info, err := input.Stat()
 		if err != nil {
 			return nil, err
 		}
-		how.Parts = f.partsOf(info.Size(), isPlainRecording(file))
+		how.Parts = f.partsOf(info.Size(), isPlainRecording(input))
 	}
-	if e != nil {
-		if err := send(cmd.Context(), e, path); err != nil {
+	if !f.noFiles {
+		if err := send(cmd.Context(), e, input.path); err != nil {
 			return nil, err
 		}
 	}
-	return q.Submit(cmd.Context(), t, file, how)
+	return q.Submit(cmd.Context(), t, input, how)
 }
 
-// task returns the task for a file.
-func (f *submitFlags) task(path string) (fleet.Task, error) {
-	kind := cmp.Or(f.as, kindOf(path))
-	f.stack.Name, f.profile.Name = filepath.Base(path), filepath.Base(path)
+// task returns the task for an input.
+func (f *submitFlags) task(input *jobInput) (fleet.Task, error) {
+	kind := cmp.Or(f.as, kindOf(input.path))
+	f.stack.Name, f.profile.Name = input.name, input.name
 	var options proto.Message
 	var err error
 	switch kind {
@@ -226,7 +242,7 @@ func (f *submitFlags) task(path string) (fleet.Task, error) {
 	case "profile":
 		options, err = f.profile, f.profile.Check()
 	default:
-		options = job.NewSnapshot(filepath.Base(path))
+		options = job.NewSnapshot(input.name)
 	}
 	if err != nil {
 		return fleet.Task{}, usageError{err}

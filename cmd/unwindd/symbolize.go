@@ -72,6 +72,7 @@ and what addr2line does under the name addr2line, with their options.`,
 	flags.BoolVar(&f.relative, "relativenames", false, "print files without the compilation directory")
 	flags.Int64Var(&f.context, "print-source-context-lines", 0, "print `N` lines of source around each line")
 	flags.StringVar(&f.adjustVMA, "adjust-vma", "0", "subtract `OFFSET` from addresses")
+	flags.Lookup("adjust-vma").DefValue = ""
 	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
 	f.debuginfodFlags.add(flags)
 	flags.StringVar(&f.dwp, "dwp", "", "read split units from the package `FILE`")

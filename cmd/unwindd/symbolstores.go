@@ -30,7 +30,7 @@ func (f *symbolFlags) add(flags *pflag.FlagSet) {
 		"take symbol files and code from the store at `URL|DIR`, or the symbols of one FILE.sym; may be repeated (default $UNWINDD_SYMBOLS; '' asks none)")
 }
 
-// String, Set and Type implement pflag.Value.
+// String, Set and Type implement pflag.Value; Append, Replace and GetSlice pflag.SliceValue.
 func (f *symbolFlags) String() string { return strings.Join(f.stores, " ") }
 
 func (f *symbolFlags) Type() string { return "URL|DIR" }
@@ -48,6 +48,18 @@ func (f *symbolFlags) Set(text string) error {
 	}
 	return nil
 }
+
+// Append adds a store.
+func (f *symbolFlags) Append(text string) error { return f.Set(text) }
+
+// Replace sets the stores.
+func (f *symbolFlags) Replace(texts []string) error {
+	f.stores, f.isSet = texts, true
+	return nil
+}
+
+// GetSlice returns the stores.
+func (f *symbolFlags) GetSlice() []string { return f.stores }
 
 // origin is the flag or the variable that names the stores.
 func (f *symbolFlags) origin() string {

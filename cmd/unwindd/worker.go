@@ -51,13 +51,11 @@ What it reads is confined and bounded as with 'unwindd serve', whose flags it ha
 whose settings in the table [serve]. With --listen it answers requests, too, and has the
 figures of the queue at /metrics.`,
 		Example: `  unwindd worker
-  unwindd worker --queue nats://queue.example.org:4222 --queue-creds worker.creds
+  unwindd worker --queue nats://queue.example.org:4222 --queue-creds my.creds
   unwindd worker --queue-listen localhost:0 --workers 4`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.applyConfig(cmd.Flags()); err != nil {
-				return err
-			}
+			f.set = cmd.Flags()
 			return f.run(cmd.Context(), cmd.Flags().Changed)
 		},
 	}

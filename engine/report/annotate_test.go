@@ -50,7 +50,7 @@ func TestAnnotationsHaveWhyWavesWaited(t *testing.T) {
 	if err := annotatedShift().view(t, "gpu-pc-sampling").WriteAnnotations(&b, TextOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	want := `gpu grade(int*) in grade.co
+	want := `gpu grade in grade.co
   gpu-pc-sampling: 12 samples, 13, 39.3 lanes active, stalled by waitcnt 46.2%, barrier 23.1%, alu-dependency 7.7%, no-instruction 7.7%
   no source: it is not there
 

@@ -25,7 +25,7 @@ const (
 // of its source, then its instructions, with the number of samples at each.
 func (r *Profile) WriteAnnotations(w io.Writer, o TextOptions) error {
 	b := NewPrinter(w)
-	t := &annotationText{profileText: &profileText{Printer: b, r: r, paint: newPaint(o.Color), isWhole: o.Verbose}}
+	t := &annotationText{profileText: &profileText{Printer: b, r: r, paint: newPaint(o.Color), isWhole: o.Verbose, naming: names{o.FullNames || o.Verbose, wideName}}}
 	for i, counts := range r.countAnnotations(false) {
 		if i > 0 {
 			t.printf("\n")
@@ -95,7 +95,7 @@ func (t *annotationText) title(a *trace.ProfileAnnotation, counts []*annotationC
 	if len(a.InlinedInto) > 0 {
 		names := make([]string, len(a.InlinedInto))
 		for i, name := range a.InlinedInto {
-			names[i] = shortName(oneLine(name))
+			names[i] = t.naming.of(&trace.Symbol{Function: name})
 		}
 		t.printf("  %s\n", t.faint("inlined into "+strings.Join(names, ", ")))
 	}
@@ -281,11 +281,7 @@ func (t *annotationText) placeOf(instruction *trace.AnnotatedInstruction) string
 		place = position(place, instruction.InlineLine, 0)
 	}
 	if instruction.Inlined != "" {
-		name := oneLine(instruction.Inlined)
-		if !t.isWhole {
-			name = shortName(name)
-		}
-		place += " " + name
+		place += " " + t.naming.of(&trace.Symbol{Function: instruction.Inlined, File: instruction.File})
 	}
 	return place
 }

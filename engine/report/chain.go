@@ -7,22 +7,27 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/signature"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // chain writes the frames of a thread in order, and notes in place of omitted ones.
 type chain struct {
 	isWhole bool // all repetitions of a recursion are written
+	names   names
+	rows    []signature.Row // of the frames: their notes stand in their place, unless isWhole
 	// frames writes frames, of which the first has an index, and returns the index of the
 	// next one.
 	frames func(frames []trace.Frame, index int) (next int)
 	note   func(text string) // writes a note in place of frames that are not shown
+	// behind takes the frames that the last note stands for; nil: they are not needed.
+	behind func(frames []trace.Frame, index int)
 }
 
 // write writes frames, of which the first has an index, and the ones outside a gap. It
 // returns the index of the next frame.
 func (c *chain) write(frames []trace.Frame, gap *trace.Gap, index int) (next int) {
-	next = c.folded(frames, index)
+	next = c.unread(frames, index)
 	if gap.LeftOut == 0 {
 		return next
 	}
@@ -32,6 +37,27 @@ func (c *chain) write(frames []trace.Frame, gap *trace.Gap, index int) (next int
 	}
 	c.note(fmt.Sprintf("... %s %s left out", grouped(gap.LeftOut), left))
 	return c.folded(gap.Outermost, next+gap.LeftOut+gap.LeftOutCalls)
+}
+
+// leastFolded is the least number of lines that the note of a row stands for.
+const leastFolded = 2
+
+// unread writes frames without the rows of a run-time library that ended the program.
+func (c *chain) unread(frames []trace.Frame, index int) (next int) {
+	start, next := 0, index
+	for _, r := range c.rows {
+		count := countLines(frames[r.First:r.End])
+		if c.isWhole || count < leastFolded {
+			continue
+		}
+		next = c.folded(frames[start:r.First], next)
+		c.note(fmt.Sprintf("... %s frames of %s (frames #%d to #%d)", grouped(count), r.Subject, next, next+count-1))
+		if c.behind != nil {
+			c.behind(frames[r.First:r.End], next)
+		}
+		start, next = r.End, next+count
+	}
+	return c.folded(frames[start:], next)
 }
 
 // folded writes consecutive frames: of a recursion only the first and the last repetition.
@@ -53,15 +79,15 @@ func (c *chain) parts(frames []trace.Frame, parts []part, index int) (next int) 
 		}
 		index = c.parts(frames, p.parts[:p.period], index)
 		hidden := linesOf(frames, p.middle())
-		c.note(describeCycle(frames, p.cycle) + fmt.Sprintf(" (frames #%d to #%d)", index, index+hidden-1))
+		c.note(c.describeCycle(frames, p.cycle) + fmt.Sprintf(" (frames #%d to #%d)", index, index+hidden-1))
 		index = c.parts(frames, p.parts[len(p.parts)-p.period:], index+hidden)
 	}
 	return index
 }
 
 // describeCycle names the functions that are repeated, and the number of omitted repetitions.
-func describeCycle(frames []trace.Frame, p *cycle) string {
-	names := strings.Join(functionsOf(frames, p.parts[:p.period]), " < ")
+func (c *chain) describeCycle(frames []trace.Frame, p *cycle) string {
+	names := strings.Join(c.functionsOf(frames, p.parts[:p.period]), " < ")
 	times := grouped(p.times() - 2)
 	switch n := p.linesOfEach(frames); n {
 	case 0:

@@ -134,9 +134,9 @@ func codeName(f *trace.Frame, s *trace.Symbol, l *trace.Instruction) string {
 	case s.Function == "" || !s.HasStart:
 		return "<" + address(elfAddress) + ">"
 	case elfAddress < s.Start:
-		return "<" + s.Function + offset(elfAddress, s.Start) + ">"
+		return "<" + offset(elfAddress, s.Start) + ">"
 	}
-	return "<" + s.Function + "+" + offset(elfAddress, s.Start) + ">"
+	return "<+" + offset(elfAddress, s.Start) + ">"
 }
 
 // spaced is bytes in hexadecimal.

@@ -139,7 +139,7 @@ func TestCodeInText(t *testing.T) {
 	if d := cmp.Diff(plain, strings.Join(without, "")); d != "" {
 		t.Errorf("besides code (-without +with):\n%s", d)
 	}
-	mustSay(t, out, "      > 0x000000000040193c <serve+0xc>   e8 4f ff ff ff  callq 0x401890\n        0x0000000000401941 <serve+0x11>  8b 54 24 0c     mov 0xc(%rsp),%edx\n")
+	mustSay(t, out, "      > 0x000000000040193c <+0xc>   e8 4f ff ff ff  callq 0x401890\n        0x0000000000401941 <+0x11>  8b 54 24 0c     mov 0xc(%rsp),%edx\n")
 	one := enginetest.Text(t, serverCore, code(3), func(a *enginetest.Ask) { a.Stack.NoFold = true })
 	for line := range strings.Lines(out) {
 		if strings.HasPrefix(line, "      > 0x") && !strings.Contains(one, line) {
@@ -151,13 +151,13 @@ func TestCodeInText(t *testing.T) {
 // TestCodeOfWaves: the facts without a disassembler, and the text of one.
 func TestCodeOfWaves(t *testing.T) {
 	out := enginetest.Text(t, mixedCapture, code(5), func(a *enginetest.Ask) { a.Stack.Thread = "w2" })
-	mustSay(t, out, "      > 0x00007f42001016e0 <compare_sides+0x5c>  08 1e 9e be              .long 0xbe9e1e08  // calls the address in s[8:9], writes s[30:31]\n")
-	mustSay(t, out, "<measure+0x44>  00 00 51 dc 00 00 00 04  .long 0xdc510000, 0x04000000  // writes v4\n")
+	mustSay(t, out, "      > 0x00007f42001016e0 <+0x5c>  08 1e 9e be              .long 0xbe9e1e08  // calls the address in s[8:9], writes s[30:31]\n")
+	mustSay(t, out, "<+0x44>  00 00 51 dc 00 00 00 04  .long 0xdc510000, 0x04000000  // writes v4\n")
 
 	for _, tool := range []string{"llvm-mc-22", "llvm-objdump-22"} {
 		program := oracle.Tool(t, tool)
 		out := enginetest.Text(t, mixedCapture, code(5), disassembled(t, program))
-		mustSay(t, out, "      > 0x00007f42001016e0 <compare_sides+0x5c>  08 1e 9e be              s_swappc_b64 s[30:31], s[8:9]\n")
+		mustSay(t, out, "      > 0x00007f42001016e0 <+0x5c>  08 1e 9e be              s_swappc_b64 s[30:31], s[8:9]\n")
 		mustSay(t, out, "\n2 threads: w2 w3\n")
 		if strings.Contains(out, ".long") || strings.Contains(out, "problem:") {
 			t.Errorf("%s:\n%s", tool, out)

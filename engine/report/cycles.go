@@ -3,7 +3,6 @@
 package report
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -225,16 +224,16 @@ func (p *cycle) linesOfEach(frames []trace.Frame) int {
 
 // functionsOf are the functions of parts, innermost first, each as the next one names it,
 // including cycles within them.
-func functionsOf(frames []trace.Frame, parts []part) []string {
+func (c *chain) functionsOf(frames []trace.Frame, parts []part) []string {
 	var names []string
 	for i := range parts {
 		p := &parts[i]
 		if p.cycle != nil {
-			inner := functionsOf(frames, p.parts[:p.period])
+			inner := c.functionsOf(frames, p.parts[:p.period])
 			names = append(names, "("+strings.Join(inner, " < ")+" repeated)")
 			continue
 		}
-		names = append(names, functionsAt(&frames[p.first])...)
+		names = append(names, c.functionsAt(&frames[p.first])...)
 	}
 	if n := len(names) - maxNamed; n > 1 {
 		names = append(names[:maxNamed], fmt.Sprintf("%d more", n))
@@ -242,16 +241,16 @@ func functionsOf(frames []trace.Frame, parts []part) []string {
 	return names
 }
 
-func functionsAt(f *trace.Frame) (names []string) {
+func (c *chain) functionsAt(f *trace.Frame) (names []string) {
 	if len(f.Symbols) == 0 {
 		names = append(names, "??")
 	}
 	for i := range f.Symbols {
-		names = append(names, cmp.Or(f.Symbols[i].Function, "??"))
+		names = append(names, c.names.of(&f.Symbols[i]))
 	}
 	tails := f.TailCallers()
 	for i := range tails {
-		names = append(names, functionsAt(&tails[i])...)
+		names = append(names, c.functionsAt(&tails[i])...)
 	}
 	return names
 }

@@ -145,7 +145,7 @@ func (r *Profile) WriteFirefox(w io.Writer) error {
 func (f *firefoxWriter) meta() *firefoxMeta {
 	m := &firefoxMeta{
 		Version: firefoxGeckoVersion, PreprocessedProfileVersion: firefoxProcessedVersion,
-		Product: path.Base(oneLine(f.r.p.Path)), ImportedFrom: "unwindd",
+		Product: f.r.title(), ImportedFrom: "unwindd",
 		Interval: f.interval(), Stackwalk: 1,
 		// Without it the viewer would send the build IDs to a server of symbols.
 		Symbolicated:         true,

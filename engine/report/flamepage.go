@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"path"
 	"slices"
 	"strconv"
 
@@ -24,7 +23,7 @@ func (r *Profile) WritePage(w io.Writer) error {
 	t := &profileText{Printer: NewPrinter(io.Discard), r: r}
 	t.nameLines()
 	r = r.MarkGuesses()
-	page := &flamepage.Page{Name: escape.Text(path.Base(r.p.Path))}
+	page := &flamepage.Page{Name: escape.Text(r.title())}
 	events := len(r.Events())
 	threads := map[string]int32{}
 	page.Functions = make([]flamepage.Function, len(r.functions))

@@ -235,7 +235,7 @@ func (t *text) creator(g *group) {
 		return
 	}
 	place := first.CreatedBy
-	line := "created by " + place.Function
+	line := "created by " + t.names.of(&trace.Symbol{Function: place.Function, File: place.File})
 	if place.Function == "" {
 		line = "created by " + address(place.PC)
 	}

@@ -51,7 +51,7 @@ func stackTexts(t *testing.T, path string, set ...func(*enginetest.Ask)) []strin
 	out := enginetest.Text(t, path, append(set, func(a *enginetest.Ask) { a.Stack.Lanes = true })...)
 	parts := strings.Split(strings.TrimSuffix(out, "\n"), "\n\n")[1:]
 	parts = slices.DeleteFunc(parts, func(s string) bool {
-		return strings.HasPrefix(s, "modules\n") || strings.HasPrefix(s, "globals\n") || strings.HasPrefix(s, "problem:")
+		return strings.HasPrefix(s, "modules\n") || strings.HasPrefix(s, "globals\n") || strings.HasPrefix(s, "problem:") || strings.HasPrefix(s, "no source")
 	})
 	for i := range parts {
 		parts[i] += "\n"
@@ -70,7 +70,7 @@ func TestPageSaysWhatTheTextSays(t *testing.T) {
 		set        func(*enginetest.Ask)
 	}{
 		{"waves", mixedExample, func(a *enginetest.Ask) { a.Stack.Locals, a.Stack.Registers = true, true }},
-		{"a core", crashExample + ".core", func(a *enginetest.Ask) { a.Stack.Locals, a.Stack.Source, a.Stack.Code = true, 5, 6 }},
+		{"a core", crashExample + ".core", func(a *enginetest.Ask) { a.Stack.Locals, a.Stack.Source, a.Stack.Code = true, new(uint32(5)), 6 }},
 		{"a core, unfolded", crashExample + ".core", func(a *enginetest.Ask) { a.Stack.NoFold, a.Stack.NoInlines = true, true }},
 		{"recursions", recursions, func(*enginetest.Ask) {}},
 		{"recursions, unfolded", recursions, unfolded},
@@ -127,7 +127,7 @@ func TestPageIsSearchedAndDrivenByKeys(t *testing.T) {
 	b.Eval(new(any), `new Promise(done => setTimeout(done, 300))`)
 	expect("stacks in measure", shown, 1)
 	expect("frames in measure", `[...document.querySelectorAll('.hit')].every(e => e.textContent.includes('measure'))`, true)
-	expect("what was found", `document.querySelector('#found').textContent`, "1 of 4 stacks, 1 frames")
+	expect("what was found", `document.querySelector('#found').textContent`, "1 of 4 stacks, 1 place")
 	b.Press("Escape")
 	expect("the end of the search", shown, 4)
 	expect("the end of the search", `document.querySelectorAll('.hit').length`, 0)
@@ -135,6 +135,110 @@ func TestPageIsSearchedAndDrivenByKeys(t *testing.T) {
 	expect("?", `document.querySelector('#help').hidden`, false)
 	if said := b.Said(url); len(said) > 0 {
 		t.Errorf("the browser said %q", said)
+	}
+}
+
+// TestPageMarksWhatItCounts looks for words that are in the title of a stack, in a frame, in an
+// instruction, in a value, and in a part of a value that is closed: each place that is counted is
+// marked, has one of the words, and can be seen.
+func TestPageMarksWhatItCounts(t *testing.T) {
+	url := stackPage(t, crashExample+".core", withLocals, func(a *enginetest.Ask) { a.Stack.Code = 4 })
+	b := oracle.Browse(t, url)
+	for _, c := range []struct {
+		words  string
+		stacks int
+	}{
+		{"crashed", 1}, {"content_length", 1}, {"movzbl", 1}, {"example.org", 1}, {"headers", 1}, {"5268", 1},
+		{"server.c serve+0x11", 1}, {"SERVER", 4}, {"nothing-of-it", 0}, {"crashed nothing-of-it", 0}, {"0x0", 4},
+	} {
+		var got struct {
+			Found                       string
+			Shown, Marked, Seen, Others int
+			Last                        bool
+		}
+		b.Eval(&got, fmt.Sprintf(`(async words => {
+			const find = document.querySelector('#find');
+			find.value = words;
+			find.dispatchEvent(new Event('input'));
+			await new Promise(done => setTimeout(done, 100));
+			const hits = [...document.querySelectorAll('.hit')];
+			const has = e => words.toLowerCase().split(' ').some(w => e.textContent.toLowerCase().includes(w));
+			return {
+				Found: document.querySelector('#found').textContent,
+				Shown: [...document.querySelectorAll('.s')].filter(e => e.getClientRects().length).length,
+				Marked: hits.length, Seen: hits.filter(e => e.getClientRects().length).length, Others: hits.filter(e => !has(e)).length,
+				Last: [...document.querySelectorAll('.s:not(.miss)')].every(e => e.querySelector('.hit')),
+			};
+		})(%q)`, c.words))
+		want := fmt.Sprintf("%d of 4 stacks, %d place", c.stacks, got.Marked)
+		if !strings.HasPrefix(got.Found, want) || got.Shown != c.stacks || got.Seen != got.Marked || got.Others > 0 || !got.Last || (got.Marked > 0) != (c.stacks > 0) {
+			t.Errorf("%q: %+v, expected %s", c.words, got, want)
+		}
+	}
+	var open []int
+	const opened = `[document.querySelectorAll('.k[open]').length, document.querySelectorAll('.k details[open]').length]`
+	b.Eval(new(any), `(f => { f.value = 'example.org'; f.dispatchEvent(new Event('input')); })(document.querySelector('#find'))`)
+	b.Eval(&open, `new Promise(done => setTimeout(() => done(`+opened+`), 100))`)
+	if open[0] == 0 || open[1] == 0 {
+		t.Errorf("a value that is found is not open: %v", open)
+	}
+	b.Eval(new(any), `document.querySelector('#find').focus()`)
+	b.Press("Enter", "n", "n", "N")
+	var focused string
+	b.Eval(&focused, `document.activeElement.textContent`)
+	if !strings.Contains(focused, "example.org") {
+		t.Errorf("the focus is at %q, expected a place that was found", focused)
+	}
+	b.Press("/", "Escape")
+	if b.Eval(&open, opened); open[0] > 0 || open[1] > 0 {
+		t.Errorf("what the search opened stays open: %v", open)
+	}
+	if said := b.Said(url); len(said) > 0 {
+		t.Errorf("the browser said %q", said)
+	}
+}
+
+// TestPageIsReadOnNarrowScreens: nothing but code and tables, which scroll by themselves, is wider
+// than the window.
+func TestPageIsReadOnNarrowScreens(t *testing.T) {
+	for _, path := range []string{mixedExample, crashExample + ".core"} {
+		b := oracle.Browse(t, stackPage(t, path, withLocals, func(a *enginetest.Ask) { a.Stack.Code, a.Stack.Registers = 4, true }))
+		b.Resize(400, 860)
+		var wide []string
+		b.Eval(&wide, `(document.querySelectorAll('details').forEach(e => { e.open = true; }),
+			[...document.querySelectorAll('body *')].filter(e => !e.closest('pre, .wide, .lanes') && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 100)))`)
+		if len(wide) > 0 {
+			t.Errorf("%s: %d elements are wider than the window: %q", path, len(wide), wide[:min(3, len(wide))])
+		}
+	}
+}
+
+// TestPageSaysWhichDebugInformationIsThere without -v, too.
+func TestPageSaysWhichDebugInformationIsThere(t *testing.T) {
+	lone := filepath.Join(t.TempDir(), "lone.core")
+	core, err := os.ReadFile(crashExample + ".core")
+	if err == nil {
+		err = os.WriteFile(lone, core, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{crashExample + ".core": "/srv/example/server: found", lone: "/srv/example/server: none, no file"} {
+		page := enginetest.Text(t, path, func(a *enginetest.Ask) { a.Stack.Format = "html" })
+		_, table, _ := strings.Cut(page, "<th>build ID")
+		var rows []string
+		for _, row := range strings.Split(table, "<tr")[1:] {
+			cells := strings.Split(row, "<td")
+			name, _, _ := strings.Cut(strings.TrimPrefix(cells[2], ">"), "<")
+			status, _, _ := strings.Cut(strings.TrimPrefix(cells[3], ">"), "<")
+			rows = append(rows, name+": "+status)
+			if status == "" || strings.HasPrefix(status, ",") {
+				t.Errorf("the debug information of %s is %q", name, status)
+			}
+		}
+		if !slices.Contains(rows, want) {
+			t.Errorf("%q, expected %q", rows, want)
+		}
 	}
 }
 

@@ -409,31 +409,31 @@ func TestTextHasTheFunctionsAndTheTreeOfEveryEvent(t *testing.T) {
 	want := `perf.data: cpu-clock, 9 samples, 9.00 ms
 
    flat    flat%      cum     cum%  function
-5.00 ms    55.6%  5.00 ms    55.6%  deep(int; odd?name) /src/work.cc:11 in work
+5.00 ms    55.6%  5.00 ms    55.6%  deep /src/work.cc:11 in work
 2.00 ms    22.2%  2.00 ms    22.2%  ?? in libc.so.6
 1.00 ms    11.1%  1.00 ms    11.1%  ??
       0     0.0%  6.00 ms    66.7%  _start in work
       0     0.0%  6.00 ms    66.7%  main /src/work.cc:38 in work (a guess in 16.7%)
-      0     0.0%  5.00 ms    55.6%  spin(int) /src/work.cc:20 in work
-      0     0.0%  5.00 ms    55.6%  std::min<int>(int, int) /src/work.cc:5 in work
+      0     0.0%  5.00 ms    55.6%  spin /src/work.cc:20 in work
+      0     0.0%  5.00 ms    55.6%  std::min<int> /src/work.cc:5 in work
 
  total    self  calls
  55.6%          ├ "work"
  55.6%          │ _start in work
  55.6%          │ main work.cc:38 (a guess in 20.0%)
- 33.3%          │ ├ spin(int) work.cc:20
- 33.3%          │ │ std::min<int>(int, int) work.cc:5
- 33.3%   33.3%  │ │ deep(int; odd?name) work.cc:11 (recursive)
+ 33.3%          │ ├ spin work.cc:20
+ 33.3%          │ │ std::min<int> work.cc:5
+ 33.3%   33.3%  │ │ deep work.cc:11 (recursive)
  22.2%   22.2%  │ └ ?? in libc.so.6
  22.2%          ├ "worker <1>"
  11.1%          │ ├ _start in work
  11.1%          │ │ main work.cc:38
- 11.1%          │ │ spin(int) work.cc:20
- 11.1%          │ │ std::min<int>(int, int) work.cc:5
- 11.1%   11.1%  │ │ deep(int; odd?name) work.cc:11 (recursive)
- 11.1%          │ └ spin(int) work.cc:20
- 11.1%          │   std::min<int>(int, int) work.cc:5
- 11.1%   11.1%  │   deep(int; odd?name) work.cc:11 (recursive)
+ 11.1%          │ │ spin work.cc:20
+ 11.1%          │ │ std::min<int> work.cc:5
+ 11.1%   11.1%  │ │ deep work.cc:11 (recursive)
+ 11.1%          │ └ spin work.cc:20
+ 11.1%          │   std::min<int> work.cc:5
+ 11.1%   11.1%  │   deep work.cc:11 (recursive)
  22.2%   11.1%  └ "odd;\x1bname"
  11.1%   11.1%    ??
 
@@ -480,6 +480,24 @@ flat    flat%   cum     cum%  function
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", b.String())
+	}
+	b.Reset()
+	if err := workday().view(t).WriteText(&b, TextOptions{FullNames: true}); err != nil {
+		t.Fatal(err)
+	}
+	if line := " 33.3%          │ │ std::min<int>(int, int) work.cc:5\n"; !strings.Contains(b.String(), line) {
+		t.Errorf("%q is not in:\n%s", line, b.String())
+	}
+}
+
+// Functions whose short names are equal have their full names, which tell them apart.
+func TestFunctionsOfOneShortNameAreToldApart(t *testing.T) {
+	p := &profileText{naming: names{most: wideName}, lines: []profileFunction{{name: "f<Item>(int)"}, {name: "f<Order>(int)"}, {name: "g<Order>(int)"}}}
+	p.findAlike()
+	for i, want := range []string{"f<Item>(int)", "f<Order>(int)", "g<...>"} {
+		if got := p.name(&p.lines[i]); got != want {
+			t.Errorf("%q is %q, expected %q", p.lines[i].name, got, want)
+		}
 	}
 }
 
@@ -606,27 +624,6 @@ func TestWeightsDoNotWrapAround(t *testing.T) {
 	var b strings.Builder
 	if err := p.WriteFolded(&b, "e"); err != nil || b.String() != "t 18446744073709551615\n" {
 		t.Errorf("folded: %q, %v", b.String(), err)
-	}
-}
-
-func TestLongNamesAreShortened(t *testing.T) {
-	long := strings.Repeat("x", 90)
-	for name, want := range map[string]string{
-		"short<a>(b)":                              "short<a>(b)",
-		"f<" + long + ">(int)":                     "f<...>(int)",
-		"f<a<" + long + ">, b>::g(" + long + ")":   "f<...>::g(...)",
-		"(anonymous namespace)::f(" + long + ")":   "(anonymous namespace)::f(...)",
-		"A::operator<(" + long + "<int>) const":    "A::operator<(" + long[:25] + "..." + long[:26] + "<int>) const",
-		"A<" + long + ">::operator->() const":      "A<...>::operator->() const",
-		"<Vec<" + long + "> as Drop>::drop":        "<Vec<...> as Drop>::drop",
-		"f<" + long:                                "f<" + long[:36] + "..." + long[:38],
-		"f(" + long + ")::{lambda(int)#1}::g()":    "f(...)::{lambda(int)#1}::g()",
-		strings.Repeat("é", 100):                   strings.Repeat("é", 38) + "..." + strings.Repeat("é", 38),
-		"f<(E)1>(" + strings.Repeat(long, 2) + ")": "f<...>(...)",
-	} {
-		if got := shortName(name); got != want {
-			t.Errorf("%s: %s, expected %s", name, got, want)
-		}
 	}
 }
 

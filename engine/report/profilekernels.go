@@ -254,7 +254,7 @@ func (w *kernelWriter) write() {
 	if w.event != nil {
 		title += " of " + w.event.name
 	}
-	w.printf("\n%s\n\n%s\n", w.header(w.r.p.Path+": "+title), w.header(header.String()+"kernel"))
+	w.printf("\n%s\n\n%s\n", w.header(w.r.subject()+": "+title), w.header(header.String()+"kernel"))
 	for i, c := range w.list[:min(len(w.list), topKernels)] {
 		k := &w.r.p.Kernels[c.kernel]
 		if w.event != nil {

@@ -165,7 +165,7 @@ func TestTextHasTheKernels(t *testing.T) {
 	want := `, 13 samples, 16
 
 flat    flat%   cum     cum%  lanes      function
-  10    62.5%    13    81.2%   44.8  gpu grade(int*) /src/grade.cl:1 in grade.co
+  10    62.5%    13    81.2%   44.8  gpu grade /src/grade.cl:1 in grade.co
    3    18.8%     3    18.8%   32.0  gpu copy in memory://7#offset=0x10&size=16 (named by rocprofv3)
    2    12.5%     2    12.5%   16.0  gpu repair /src/grade.cl:1 in grade.co
    1     6.2%     1     6.2%    8.0  gpu helper /src/grade.cl:1 in grade.co
@@ -175,7 +175,7 @@ flat    flat%   cum     cum%  lanes      function
  total    self      calls
 100.0%              "work"
 100.0%              main in work
- 81.2%   62.5%  gpu ├ grade(int*) grade.cl:1
+ 81.2%   62.5%  gpu ├ grade grade.cl:1
  12.5%   12.5%  gpu │ ├ repair grade.cl:1
   6.2%    6.2%  gpu │ └ helper grade.cl:1
  18.8%              └ [near]
@@ -184,18 +184,18 @@ flat    flat%   cum     cum%  lanes      function
 perf.data: gpu-kernel-time, 1 sample, 3.00 ms
 
    flat    flat%      cum     cum%      function
-3.00 ms   100.0%  3.00 ms   100.0%  gpu grade(int*) /src/grade.cl:1 in grade.co
+3.00 ms   100.0%  3.00 ms   100.0%  gpu grade /src/grade.cl:1 in grade.co
       0     0.0%  3.00 ms   100.0%      main in work
 
  total    self      calls
 100.0%              "work"
 100.0%              main in work
-100.0%  100.0%  gpu grade(int*) grade.cl:1
+100.0%  100.0%  gpu grade grade.cl:1
 
 perf.data: kernels of gpu-pc-sampling
 
 samples        %      lanes     time    time%  dispatches  kernel
-     13    81.2%    39.3/64  3.00 ms   100.0%           2  grade(int*) in grade.co
+     13    81.2%    39.3/64  3.00 ms   100.0%           2  grade in grade.co
          stalled 84.6%: waitcnt 46.2%, barrier 23.1%, alu-dependency 7.7%
          lines: grade.cl:9 46.2%, grade.cl:8 30.8%, grade.cl:3 15.4%
       3    18.8%    32.0/32        -        -           -  copy in memory://7#offset=0x10&size=16
@@ -206,7 +206,7 @@ samples        %      lanes     time    time%  dispatches  kernel
 	}
 	_, got, _ = strings.Cut(text("gpu-kernel-time"), ": kernels\n\n")
 	want = `   time    time%  dispatches  kernel
-3.00 ms   100.0%           2  grade(int*) in grade.co
+3.00 ms   100.0%           2  grade in grade.co
       -        -           7  idle
 `
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -113,7 +113,7 @@ func (t *summary) samples() {
 	if len(parts) > maxSummary {
 		parts = append(parts[:maxSummary], fmt.Sprintf("%d events more", len(parts)-maxSummary))
 	}
-	t.printf("%s %s", t.header(t.r.p.Path+":"), plural(int(t.count), "sample", "samples"))
+	t.printf("%s %s", t.header(t.r.subject()+":"), plural(int(t.count), "sample", "samples"))
 	if len(threads) > 0 {
 		t.printf(" of %s in %s", plural(len(threads), "thread", "threads"), plural(len(processes), "process", "processes"))
 	}

@@ -17,16 +17,15 @@ import (
 const (
 	topFunctions = 30    // lines of the table of functions
 	treeShare    = 0.005 // the least share of all for a call in the tree
-	longName     = 80    // runes of a name; longer ones are shortened
-	longPath     = 50    // bytes of a path, likewise
+	longPath     = 50    // bytes of a path; longer ones are shortened
 )
 
 // WriteText writes the profile for people: for every event the functions in
-// which most of it happened, then the tree of calls. With o.Verbose names are
-// not shortened.
+// which most of it happened, then the tree of calls. With o.Verbose names and paths
+// are not shortened.
 func (r *Profile) WriteText(w io.Writer, o TextOptions) error {
 	b := NewPrinter(w)
-	t := &profileText{Printer: b, r: r, paint: newPaint(o.Color), isWhole: o.Verbose}
+	t := &profileText{Printer: b, r: r, paint: newPaint(o.Color), isWhole: o.Verbose, naming: names{o.FullNames || o.Verbose, wideName}}
 	t.nameLines()
 	first := true
 	for i := range r.values {
@@ -41,7 +40,7 @@ func (r *Profile) WriteText(w io.Writer, o TextOptions) error {
 		t.event(v)
 	}
 	if first {
-		t.printf("%s: no samples\n", r.p.Path)
+		t.printf("%s: no samples\n", r.subject())
 	}
 	t.kernels()
 	return b.Flush()
@@ -52,10 +51,13 @@ type profileText struct {
 	paint
 	r       *Profile
 	isWhole bool
+	naming  names
 	// lines are the functions of the text, lineOf their indices by function. Unknown
 	// functions of a module share a line.
 	lines  []profileFunction
 	lineOf []int32
+	// alike are the short names that several functions have.
+	alike map[string]bool
 }
 
 func (t *profileText) nameLines() {
@@ -73,13 +75,37 @@ func (t *profileText) nameLines() {
 		}
 		t.lineOf[i] = n
 	}
+	t.findAlike()
+}
+
+// findAlike finds the short names that several functions have.
+func (t *profileText) findAlike() {
+	first := map[string]string{} // of each short name
+	t.alike = map[string]bool{}
+	for i := range t.lines {
+		full, short := t.lines[i].name, t.naming.ofProfile(&t.lines[i])
+		if first[short] == "" {
+			first[short] = full
+		}
+		t.alike[short] = t.alike[short] || first[short] != full
+	}
+}
+
+// name returns the name of a function: the short one, unless others have it too and the full one
+// is not long.
+func (t *profileText) name(f *profileFunction) string {
+	short := t.naming.ofProfile(f)
+	if t.alike[short] && utf8.RuneCountInString(f.name) <= t.naming.most {
+		return f.name
+	}
+	return short
 }
 
 // event writes the tables of one event.
 func (t *profileText) event(v *profileValue) {
 	c := t.count(v)
 	a := newAmounts(c.total, v.unit)
-	t.printf("%s\n", t.header(fmt.Sprintf("%s: %s, %s, %s", t.r.p.Path, v.name, plural(c.samples, "sample", "samples"), a.text(c.total))))
+	t.printf("%s\n", t.header(fmt.Sprintf("%s: %s, %s, %s", t.r.subject(), v.name, plural(c.samples, "sample", "samples"), a.text(c.total))))
 	if c.total == 0 {
 		return
 	}
@@ -304,11 +330,7 @@ func compareLines(a, b *profileFunction) int {
 
 // function writes a function with its place, or with its module where there is none.
 func (t *profileText) function(f *profileFunction, file string) {
-	name := f.name
-	if !t.isWhole {
-		name = shortName(name)
-	}
-	t.printf("%s", t.paint.function(name))
+	t.printf("%s", t.paint.function(t.name(f)))
 	switch {
 	case f.line > 0:
 		t.printf(" %s", t.place(position(file, f.line, 0)))
@@ -502,56 +524,4 @@ func (t *profileText) path(file string) string {
 		return "..." + tail[i:]
 	}
 	return path.Base(file)
-}
-
-// shortName shortens a long name: first the parts in angle brackets, then in parentheses,
-// then its middle.
-func shortName(name string) string {
-	if utf8.RuneCountInString(name) <= longName {
-		return name
-	}
-	name = elide(name, '<', '>')
-	if utf8.RuneCountInString(name) > longName {
-		name = elide(name, '(', ')')
-	}
-	if runes := []rune(name); len(runes) > longName {
-		const half = (longName - len("...")) / 2
-		name = string(runes[:half]) + "..." + string(runes[len(runes)-half:])
-	}
-	return name
-}
-
-// elide replaces the parts between brackets. Brackets at the start of the name stay: they
-// have the type of a Rust method. So do brackets in operators, and the anonymous namespace.
-func elide(name string, open, end byte) string {
-	var b strings.Builder
-	depth, start := 0, 0
-	for i := 0; i < len(name); i++ {
-		c := name[i]
-		operator := strings.HasSuffix(strings.TrimRight(name[:i], "<>-=("), "operator") || strings.HasSuffix(name[:i+1], "->")
-		switch {
-		case c == open && i > 0 && !operator:
-			if depth == 0 {
-				start = i + 1
-			}
-			depth++
-		case c == end && depth > 0 && !operator:
-			if depth--; depth > 0 {
-				continue
-			}
-			inside := name[start:i]
-			if inside != "anonymous namespace" && len(inside) > len("...") {
-				inside = "..."
-			}
-			b.WriteByte(open)
-			b.WriteString(inside)
-			b.WriteByte(end)
-		case depth == 0:
-			b.WriteByte(c)
-		}
-	}
-	if depth != 0 {
-		return name
-	}
-	return b.String()
 }

@@ -42,9 +42,12 @@ type Target struct {
 	Fact         string `json:"fact,omitempty"` // the event in one line; not of newHead
 	// FirstCrash is the crash that a signal handler caught; not of newHead.
 	FirstCrash *FirstCrash `json:"first_crash,omitempty"`
-	Process    *Process    `json:"process,omitempty"` // nil where nothing is known
-	Problems   []string    `json:"problems"`
-	// Hints name the lacks of the frames and their remedies, the most important first.
+	// Deadlocks are lists of the IDs of threads, each of which waits for the next one, and
+	// the last one for the first; not of newHead.
+	Deadlocks [][]string `json:"deadlocks,omitempty"`
+	Process   *Process   `json:"process,omitempty"` // nil where nothing is known
+	Problems  []string   `json:"problems"`
+	// Hints name what the frames lack and the flag or server that would give it, the most important first.
 	Hints []Hint `json:"hints,omitempty"`
 	// Agents, Queues and Dispatches are the devices that executed threads, and their work;
 	// nil for a target without such.
@@ -157,15 +160,19 @@ type Thread struct {
 	Stop       *Stop   `json:"stop,omitempty"`        // why the thread stopped; nil where nothing is known
 	Wave       *Wave   `json:"wave,omitempty"`        // of a wave
 	LaunchedBy *Launch `json:"launched_by,omitempty"` // nil where nothing is known
+	WaitsFor   *Wait   `json:"waits_for,omitempty"`   // nil where nothing is known
 	// Executes is the ID of the goroutine that a thread of the operating system executes,
 	// Goroutine describes a thread that is one.
 	Executes  string     `json:"executes,omitempty"`
 	Goroutine *Goroutine `json:"goroutine,omitempty"`
 	Signature *Signature `json:"signature,omitempty"` // of a thread that crashed
-	Frames    []Frame    `json:"frames"`
-	LeftOut   []LeftOut  `json:"left_out,omitempty"`
-	Cycles    []Cycle    `json:"cycles,omitempty"`
-	Stopped   Stopped    `json:"stopped"`
+	// FirstOwnFrame is the index of the innermost function of the program's own, of a thread that
+	// crashed; nil: there is none.
+	FirstOwnFrame *int      `json:"first_own_frame,omitempty"`
+	Frames        []Frame   `json:"frames"`
+	LeftOut       []LeftOut `json:"left_out,omitempty"`
+	Cycles        []Cycle   `json:"cycles,omitempty"`
+	Stopped       Stopped   `json:"stopped"`
 }
 
 // LeftOut is physical frames that are not in the list, from an index on.
@@ -191,6 +198,17 @@ type Stop struct {
 	PCExact *bool   `json:"pc_exact,omitempty"` // whether the PC is that of the instruction that stopped it
 	// Details are the machine's own facts, in its own words.
 	Details []string `json:"details,omitempty"`
+}
+
+// Wait is the object that a blocked thread waits for.
+type Wait struct {
+	Kind    string `json:"kind"` // mutex, rwlock, condition, thread, semaphore, barrier or futex
+	Address string `json:"address,omitempty"`
+	Name    string `json:"name,omitempty"`    // the variable at the address
+	Owner   string `json:"owner,omitempty"`   // the ID of the thread that holds it, or that ends
+	Readers int    `json:"readers,omitempty"` // how many threads have a read-write lock for reading
+	Timed   bool   `json:"timed,omitempty"`   // the wait ends at a given time
+	Why     string `json:"why,omitempty"`     // the owner is not known, for people
 }
 
 // Wave is the identity of a wave of an accelerator.
@@ -254,6 +272,7 @@ type Frame struct {
 	Module         *int              `json:"module,omitempty"`
 	ModuleOffset   string            `json:"module_offset,omitempty"`
 	Function       string            `json:"function,omitempty"`
+	ShortName      string            `json:"short_name,omitempty"` // for people, where it differs
 	LinkageName    string            `json:"linkage_name,omitempty"`
 	FunctionOffset string            `json:"function_offset,omitempty"`
 	File           string            `json:"file,omitempty"`
@@ -321,6 +340,7 @@ type Lanes struct {
 // LaneFrame is a function where lanes are, or a call inlined into one.
 type LaneFrame struct {
 	Function    string `json:"function,omitempty"`
+	ShortName   string `json:"short_name,omitempty"`
 	LinkageName string `json:"linkage_name,omitempty"`
 	File        string `json:"file,omitempty"`
 	Line        int    `json:"line,omitempty"`

@@ -62,8 +62,8 @@ func TestTextPutsTheCrashFirstAndFoldsEqualStacks(t *testing.T) {
 problem: core: cut at 4096 bytes
 
 thread 12 "main", crashed
-  #0 inlined            ns::inner<int>() a.h:7
-  #1 0x0000000000401012 outer(int)+0x12 a.cc:3:9
+  #0 inlined            ns::inner<int> a.h:7
+  #1 0x0000000000401012 outer+0x12 a.cc:3:9
   #2 0x0000000000401100 __restore_rt-0x1 in libm.so.6 <signal handler called>
   #3 0x0000000000000066 ??
 
@@ -76,6 +76,14 @@ modules
   /usr/lib/libm.so.6
     problem: not found
 `
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Error(diff)
+	}
+	b.Reset()
+	if err := testReport().WriteText(&b, TextOptions{FullNames: true}); err != nil {
+		t.Fatal(err)
+	}
+	want = strings.NewReplacer("ns::inner<int>", "ns::inner<int>()", "outer", "outer(int)").Replace(want)
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Error(diff)
 	}
@@ -114,12 +122,12 @@ func TestJSONHasTheMembersOfTheContract(t *testing.T) {
 	want := []any{
 		map[string]any{
 			"index": 0.0, "thread": "12", "pc": "0x401012", "cfa": "0x7ff0", "found_by": "context", "module": 3.0,
-			"module_offset": "0x1012", "function": "ns::inner<int>()", "linkage_name": "_ZN2ns5innerIiEEvv", "file": "a.h",
+			"module_offset": "0x1012", "function": "ns::inner<int>()", "short_name": "ns::inner<int>", "linkage_name": "_ZN2ns5innerIiEEvv", "file": "a.h",
 			"line": 7.0, "inlined": true, "signal_frame": false, "lanes": []any{},
 		},
 		map[string]any{
 			"index": 1.0, "thread": "12", "pc": "0x401012", "cfa": "0x7ff0", "found_by": "context", "module": 3.0,
-			"module_offset": "0x1012", "function": "outer(int)", "linkage_name": "_Z5outeri", "function_offset": "0x12",
+			"module_offset": "0x1012", "function": "outer(int)", "short_name": "outer", "linkage_name": "_Z5outeri", "function_offset": "0x12",
 			"file": "a.cc", "line": 3.0, "column": 9.0, "inlined": false, "signal_frame": false, "lanes": []any{},
 		},
 		map[string]any{
@@ -135,7 +143,7 @@ func TestJSONHasTheMembersOfTheContract(t *testing.T) {
 	}
 	delete(thread, "frames")
 	if diff := cmp.Diff(map[string]any{
-		"id": "12", "name": "main", "arch": "x86_64", "crashed": true,
+		"id": "12", "name": "main", "arch": "x86_64", "crashed": true, "first_own_frame": 0.0,
 		"stopped": map[string]any{"reason": "outermost", "detail": "the return address is undefined"},
 	}, thread); diff != "" {
 		t.Error(diff)

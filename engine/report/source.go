@@ -18,16 +18,22 @@ type sourceOf func(f *trace.Frame, s *trace.Symbol) (trace.SourceLines, error)
 // tabWidth is the distance of a terminal's tab stops.
 const tabWidth = 8
 
-// sourceLines writes the lines around a function's line at a frame. Why there are none, and
-// why they may be wrong, is written once.
+// sourceLines writes the lines around a function's line at a frame. Why they may be wrong is
+// written once, and why there are none at the end, by noSource.
 func (t *text) sourceLines(f *trace.Frame, s *trace.Symbol) {
-	if t.source == nil || s.Line < 1 || s.File == "" {
+	if t.source == nil || s.Line < 1 || s.File == "" || t.ownOnly && (s != t.own || f != t.ownFrame) {
 		return
 	}
 	l, err := t.source(f, s)
+	if t.ownOnly {
+		t.ownShown = true
+		if err != nil || l.Warning != "" {
+			return // it was not requested: a line that may be wrong is not shown
+		}
+	}
 	if err != nil {
 		if t.isNew(err.Error()) {
-			t.printf(localsIndent+"%s\n", t.faint("no source: "+err.Error()))
+			t.sourceless = append(t.sourceless, err.Error())
 		}
 		return
 	}
@@ -46,6 +52,22 @@ func (t *text) sourceLines(f *trace.Frame, s *trace.Symbol) {
 			t.printf("  %s", expand(line))
 		}
 		t.printf("\n")
+	}
+}
+
+// noSource writes for which files there are no lines: the first one, or all.
+func (t *text) noSource(all bool) {
+	switch n := len(t.sourceless); {
+	case n == 0:
+	case n == 1:
+		t.printf("\n%s\n", t.faint("no source: "+t.sourceless[0]))
+	case all:
+		t.printf("\n%s\n", t.faint(fmt.Sprintf("no source of %d files:", n)))
+		for _, why := range t.sourceless {
+			t.printf("  %s\n", t.faint(why))
+		}
+	default:
+		t.printf("\n%s\n", t.faint(fmt.Sprintf("no source of %d files (-v lists them), the first one: %s", n, t.sourceless[0])))
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"path"
 	"slices"
 	"strconv"
 )
@@ -27,7 +26,7 @@ func (r *Profile) WriteSpeedscope(w io.Writer) error {
 	b := newOutput(w)
 	frames, numbers := r.speedscopeFrames()
 	header, err := json.Marshal(map[string]string{
-		"$schema": speedscopeSchema, "exporter": "unwindd", "name": path.Base(oneLine(r.p.Path)),
+		"$schema": speedscopeSchema, "exporter": "unwindd", "name": r.title(),
 	})
 	if err != nil {
 		return err

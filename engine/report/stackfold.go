@@ -24,6 +24,7 @@ type group struct {
 type member struct {
 	*trace.Thread
 	lanes uint32
+	wait  *trace.Wait // nil: it waits for nothing that is known
 }
 
 // ending is the end of a stack, including its launchers.
@@ -97,7 +98,7 @@ func (e *ending) detail() string {
 }
 
 func newGroup(s *trace.Stack) *group {
-	return &group{first: s, ending: endingOf(s), threads: []member{{s.Thread, s.Lanes}}}
+	return &group{first: s, ending: endingOf(s), threads: []member{{s.Thread, s.Lanes, s.Wait}}}
 }
 
 // stackFolder merges equal stacks as they come. It keeps the first of each kind.
@@ -122,11 +123,11 @@ func (f *stackFolder) add(s *trace.Stack) {
 	key := f.sum(s, &e)
 	for _, g := range f.seen[key] {
 		if g.isEqual(s, &e) {
-			g.threads = append(g.threads, member{s.Thread, s.Lanes})
+			g.threads = append(g.threads, member{s.Thread, s.Lanes, s.Wait})
 			return
 		}
 	}
-	g := &group{first: s, ending: e, threads: []member{{s.Thread, s.Lanes}}, values: values}
+	g := &group{first: s, ending: e, threads: []member{{s.Thread, s.Lanes, s.Wait}}, values: values}
 	f.groups = append(f.groups, g)
 	f.seen[key] = append(f.seen[key], g)
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/funcname"
 	"github.com/unwindd/unwindd/engine/internal/value"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
@@ -27,7 +28,7 @@ const maxDeferred = 4 << 20
 func (s *Stacks) WriteJSON(w io.Writer) error {
 	version := fmt.Sprintf(" \"version\": %d,\n", StackVersion)
 	return writeDeferred(w, version, func(w io.Writer) error {
-		j := &stackJSON{indented: indented{output: newOutput(w)}, space: s.space, hasLocals: s.hasLocals, source: s.source, codes: s.code, signature: s.Signature}
+		j := &stackJSON{indented: indented{output: newOutput(w)}, space: s.space, hasLocals: s.hasLocals, source: s.source, codes: s.code, signature: s.Signature, caught: s.FirstCrash}
 		j.depth = 1
 		j.open("[")
 		for stack := range s.withCode() {
@@ -242,6 +243,7 @@ type stackJSON struct {
 	source    sourceOf
 	codes     *frameCodes
 	signature func(*trace.Thread) *trace.Signature // nil: none has one
+	caught    *trace.CaughtCrash                   // see Stacks.FirstCrash
 	index     int                                  // of the frame that is written next
 
 	leftOut []LeftOut // of the thread that is written
@@ -262,8 +264,14 @@ func (j *stackJSON) thread(s *trace.Stack) {
 	j.stop(th.Stop)
 	j.wave(th.Wave)
 	j.launch(s)
+	j.wait(s.Wait)
 	j.goroutine(th)
 	j.signatureOf(th)
+	if th.Crashed {
+		if own := ownIndex(s, readStack(s, j.caught)); own >= 0 {
+			j.numberMember("first_own_frame", own)
+		}
+	}
 	j.member("frames")
 	j.open("[")
 	j.index, j.leftOut, j.cycles = 0, j.leftOut[:0], j.cycles[:0]
@@ -402,6 +410,28 @@ func (j *stackJSON) launch(s *trace.Stack) {
 	j.close("}")
 }
 
+// wait writes what the thread waits for.
+func (j *stackJSON) wait(w *trace.Wait) {
+	if w == nil {
+		return
+	}
+	j.object("waits_for", func() {
+		j.stringMember("kind", w.Kind)
+		if w.HasAddress {
+			j.hexMember("address", w.Address)
+		}
+		j.textMember("name", w.Name)
+		if w.Owner != nil {
+			j.stringMember("owner", w.Owner.ID)
+		}
+		if w.Readers > 0 {
+			j.numberMember("readers", w.Readers)
+		}
+		j.trueMember("timed", w.IsTimed)
+		j.textMember("why", w.Why)
+	})
+}
+
 // frame writes the calls inlined into a frame, innermost first, the frame itself, and its
 // tail callers. thread is the thread as the target has it, and id its name.
 func (j *stackJSON) frame(thread *trace.Thread, id string, f *trace.Frame) {
@@ -444,8 +474,7 @@ func (j *stackJSON) place(thread *trace.Thread, id, space string, f *trace.Frame
 		j.numberMember("module", f.Module.ID)
 		j.hexMember("module_offset", f.ModuleOffset)
 	}
-	j.textMember("function", s.Function)
-	j.textMember("linkage_name", s.LinkageName)
+	j.function(s)
 	if s.HasStart && !isInlined {
 		j.textMember("function_offset", offset(f.ModuleOffset, s.Start))
 	}
@@ -471,6 +500,15 @@ func (j *stackJSON) place(thread *trace.Thread, id, space string, f *trace.Frame
 	}
 	j.close("]")
 	j.close("}")
+}
+
+// function writes the names of a function.
+func (j *stackJSON) function(s *trace.Symbol) {
+	j.textMember("function", s.Function)
+	if short := funcname.Of(s); short != s.Function {
+		j.stringMember("short_name", short)
+	}
+	j.textMember("linkage_name", s.LinkageName)
 }
 
 // position writes the source position of a function.
@@ -521,8 +559,7 @@ func (j *stackJSON) lanes(g *trace.LaneGroup, space func(locexpr.AddressSpace) s
 	}
 	j.list("frames", len(g.Symbols), func(i int) {
 		s := &g.Symbols[i]
-		j.textMember("function", s.Function)
-		j.textMember("linkage_name", s.LinkageName)
+		j.function(s)
 		j.position(s)
 		j.boolMember("inlined", i < len(g.Symbols)-1)
 		if i < len(g.Locals) {

@@ -3,12 +3,14 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/signature"
 	"github.com/unwindd/unwindd/engine/internal/stackpage"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/escape"
@@ -29,9 +31,9 @@ func (s *Stacks) WritePage(w io.Writer, o TextOptions) error {
 	for stack := range s.each {
 		f.add(stack)
 	}
-	groups := f.ordered()
+	groups := p.sorted(f.ordered())
 	ready := s.code.prepare(groups)
-	p.setHead(s.head(withDebugInfo))
+	p.setHead(s.head(p.detail))
 	out := stackpage.NewWriter(w, p.aboutTarget(s.Globals))
 	p.isShort = len(groups) <= shownStacks
 	for i, g := range groups {
@@ -57,13 +59,21 @@ type pageText struct {
 	isShort bool // all stacks are open
 	isBegun bool // a stack was written
 	values  int  // parts of variables that may still be written
+	isTold  bool // the hints were written
+
+	deadlocked map[string]bool // IDs of threads
 }
 
 func newPageText(s *Stacks, o TextOptions) *pageText {
-	p := &pageText{values: maxPageValues}
+	p := &pageText{values: maxPageValues, deadlocked: map[string]bool{}}
+	for i := range s.Deadlocks {
+		for _, link := range s.Deadlocks[i].Links {
+			p.deadlocked[link.Thread.ID] = true
+		}
+	}
 	p.text = text{
-		framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, paint: piecePaint(),
-		space: s.space, source: s.source, codes: s.code,
+		framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, detail: withDebugInfo, names: names{o.FullNames, wideName}, paint: piecePaint(),
+		space: s.space, source: s.source, codes: s.code, caught: s.FirstCrash, ownOnly: s.OwnSourceOnly,
 	}
 	p.Printer = NewPrinter(&p.written)
 	return p
@@ -71,7 +81,7 @@ func newPageText(s *Stacks, o TextOptions) *pageText {
 
 // oneByOne writes each stack when it comes.
 func (p *pageText) oneByOne(s *Stacks, w io.Writer) error {
-	p.setHead(s.head(withDebugInfo))
+	p.setHead(s.head(p.detail))
 	out := stackpage.NewWriter(w, p.aboutTarget(s.Globals))
 	for stack := range s.withCode() {
 		if err := out.Stack(p.stack(newGroup(stack))); err != nil {
@@ -130,27 +140,27 @@ func (p *pageText) stack(g *group) *stackpage.Stack {
 	first := g.first
 	out := &stackpage.Stack{
 		Title:     p.takeLine(func() { p.printf("%s\n", p.paint.header(p.threads(g))) }),
-		IsCrashed: first.Thread.Crashed, IsOpen: first.Thread.Crashed || p.isShort || !p.isBegun, Outline: outline(first),
+		IsCrashed: first.Thread.Crashed, IsOpen: first.Thread.Crashed || p.isShort || !p.isBegun, Outline: p.outline(first),
 		About: p.take(func() {
 			p.identity(g)
 			p.creator(g)
+			p.waits(g.threads)
 			p.stop(g.threads)
+			p.waits(g.threads)
 		}),
 	}
 	p.isBegun = true
-	if len(g.threads) > 1 && hasNames(g.threads) {
-		for _, m := range g.threads {
-			out.Threads = append(out.Threads, stackpage.Thread{ID: escape.Text(m.ID), Name: escape.Text(m.Name)})
-		}
-	}
+	out.Threads = threadLists(g.threads)
+	out.Kind = threadKinds[g.kind()]
+	out.Flags = p.flags(g)
 	width := indexWidth(first)
-	p.thread = first.Thread
+	p.read(first)
 	own, next := p.chain(first.Frames, &first.Gap, 0, width)
 	out.Parts = append(out.Parts, stackpage.Part{Frames: own, End: p.take(func() { p.text.end(g, 0) })})
 	for i := range first.Launchers {
 		l := &first.Launchers[i]
 		part := stackpage.Part{Launch: p.take(func() { p.launch(l) })}
-		p.thread = l.Thread
+		p.thread, p.reading = l.Thread, &signature.Reading{}
 		part.Frames, next = p.chain(l.Frames, &l.Gap, next, width)
 		part.End = p.take(func() { p.text.end(g, i+1) })
 		out.Parts = append(out.Parts, part)
@@ -158,27 +168,103 @@ func (p *pageText) stack(g *group) *stackpage.Stack {
 	return out
 }
 
-// hasNames reports whether threads have names, which the text does not list.
-func hasNames(threads []member) bool {
-	return slices.ContainsFunc(threads, func(m member) bool { return m.Name != "" })
+// flags are marks in the title of a stack.
+func (p *pageText) flags(g *group) (list []string) {
+	if p.isDeadlocked(g) {
+		list = append(list, "deadlock")
+	}
+	switch e := &g.ending; {
+	case e.hasGuess:
+		list = append(list, "has a guess")
+	case !e.isWhole():
+		list = append(list, "ends early")
+	}
+	return list
+}
+
+// threadKind is a kind of threads, by its place on a page.
+type threadKind int
+
+const (
+	ownGoroutine threadKind = iota
+	systemGoroutine
+	cpuThread
+)
+
+// threadKinds are the titles of the kinds.
+var threadKinds = map[threadKind]string{ownGoroutine: "goroutines", systemGoroutine: "goroutines of Go's runtime", cpuThread: stackpage.Usual}
+
+// kind is the kind of the threads of a group. A thread that executes a goroutine of the group is
+// counted as that.
+func (g *group) kind() threadKind {
+	i := slices.IndexFunc(g.threads, func(m member) bool { return m.Goroutine != nil })
+	switch {
+	case i < 0:
+		return cpuThread
+	case g.threads[i].Goroutine.IsSystem:
+		return systemGoroutine
+	}
+	return ownGoroutine
+}
+
+// isDeadlocked reports whether threads of a group wait for each other, or for others that wait for
+// them.
+func (p *pageText) isDeadlocked(g *group) bool {
+	return slices.ContainsFunc(g.threads, func(m member) bool { return p.deadlocked[m.ID] })
+}
+
+// place is the place of a group on a page: first come the threads that crashed, then the threads of
+// deadlocks, then the kinds.
+func (p *pageText) place(g *group) int {
+	switch {
+	case g.first.Thread.Crashed:
+		return 0
+	case p.isDeadlocked(g):
+		return 1
+	}
+	return 2 + int(g.kind())
+}
+
+// sorted sorts groups by their place.
+func (p *pageText) sorted(groups []*group) []*group {
+	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(p.place(a), p.place(b)) })
+	return groups
+}
+
+// threadLists are the goroutines and the threads of a stack with their names, which the text does
+// not have: each kind where it has several and one has a name.
+func threadLists(threads []member) (lists []stackpage.Threads) {
+	for _, kind := range []threadKind{ownGoroutine, cpuThread} {
+		list, isNamed := stackpage.Threads{Kind: threadKinds[kind]}, false
+		for _, m := range threads {
+			if (m.Goroutine != nil) == (kind == ownGoroutine) {
+				list.List = append(list.List, stackpage.Thread{ID: escape.Text(m.ID), Name: escape.Text(m.Name)})
+				isNamed = isNamed || m.Name != ""
+			}
+		}
+		if len(list.List) > 1 && isNamed {
+			lists = append(lists, list)
+		}
+	}
+	return lists
 }
 
 // outlined is the number of functions in a stack's outline.
 const outlined = 4
 
 // outline is the innermost functions of a stack that have names.
-func outline(s *trace.Stack) string {
+func (p *pageText) outline(s *trace.Stack) string {
 	var names []string
 	for i := range s.Frames {
 		for k := range s.Frames[i].Symbols {
-			name := s.Frames[i].Symbols[k].Function
-			if name == "" {
+			symbol := &s.Frames[i].Symbols[k]
+			if symbol.Function == "" {
 				continue
 			}
 			if len(names) == outlined {
 				return strings.Join(names, " ← ") + " ← …"
 			}
-			names = append(names, escape.Text(cutShort(name, 60)))
+			names = append(names, escape.Text(cutShort(p.names.of(symbol), 60)))
 		}
 	}
 	return strings.Join(names, " ← ")
@@ -199,6 +285,8 @@ func cutShort(s string, most int) string {
 func (p *pageText) chain(frames []trace.Frame, gap *trace.Gap, index, width int) (list []stackpage.Frame, next int) {
 	c := chain{
 		isWhole: p.noFold,
+		names:   p.names,
+		rows:    p.reading.Rows,
 		frames: func(frames []trace.Frame, index int) int {
 			shown, next := p.frames(frames, index, width)
 			list = append(list, shown...)
@@ -220,7 +308,8 @@ func (p *pageText) frames(frames []trace.Frame, index, width int) (list []stackp
 		var out stackpage.Frame
 		for level := range max(len(f.Symbols)-1, 0) {
 			s := &f.Symbols[level]
-			c := p.call(f, p.takeLine(func() { p.inlinedLine(f, s, index, width) }))
+			c := p.call(f, s, p.takeLine(func() { p.inlinedLine(f, s, index, width) }))
+			c.Line = withoutAddress(c.Line)
 			c.IsInlined, c.IsGuess, c.FoundBy, c.Module = true, c.IsGuess || s.ScopeBySource, "", ""
 			c.Source = p.marked(func() { p.sourceLines(f, s) })
 			c.Locals = p.locals(f, level)
@@ -240,8 +329,15 @@ func (p *pageText) tailCallers(list []stackpage.Frame, f *trace.Frame, index, wi
 }
 
 // call is a function at a frame, with its line of the text.
-func (p *pageText) call(f *trace.Frame, line stackpage.Line) stackpage.Call {
+func (p *pageText) call(f *trace.Frame, s *trace.Symbol, line stackpage.Line) stackpage.Call {
+	withFullName(line, s)
 	c := stackpage.Call{Line: p.withAddress(line), FoundBy: escape.Text(string(f.FoundBy)), IsGuess: f.FoundBy.IsGuess() || f.RestsOnGuess}
+	switch {
+	case f.FoundBy.IsGuess():
+		c.FoundBy = "guess: " + c.FoundBy
+	case f.RestsOnGuess:
+		c.FoundBy += ", rests on a guess"
+	}
 	if f.PassedOver > 0 {
 		c.FoundBy += fmt.Sprintf(", passed over %d", f.PassedOver)
 	}
@@ -267,10 +363,30 @@ func (p *pageText) withAddress(line stackpage.Line) stackpage.Line {
 	return append(stackpage.Line{{Text: before}, {Kind: stackpage.Address, Text: "0x" + after}}, line[1:]...)
 }
 
+// withFullName adds a function's full name to the piece of a line that has its short one.
+func withFullName(line stackpage.Line, s *trace.Symbol) {
+	i := slices.IndexFunc(line, func(p stackpage.Piece) bool { return p.Kind == stackpage.Function })
+	if full := escape.Text(s.Function); i >= 0 && s.Function != "" && line[i].Text != full {
+		line[i].Full = cutShort(full, maxFullName)
+	}
+}
+
+// maxFullName bounds a function's full name on a page, in bytes: a name may have megabytes.
+const maxFullName = 4096
+
+// withoutAddress makes the word that stands in the front of an inlined call's line, in place of an
+// address, a piece of its own.
+func withoutAddress(line stackpage.Line) stackpage.Line {
+	if len(line) > 1 && line[1].Kind == stackpage.Faint {
+		line[1].Kind = stackpage.Address
+	}
+	return line
+}
+
 // physical is the function of a physical frame.
 func (p *pageText) physical(f *trace.Frame, index, width int) stackpage.Call {
 	s := ownSymbol(f)
-	c := p.call(f, p.takeLine(func() { p.physicalLine(f, s, index, width) }))
+	c := p.call(f, s, p.takeLine(func() { p.physicalLine(f, s, index, width) }))
 	c.IsGuess = c.IsGuess || s.ScopeBySource
 	c.Source = p.marked(func() { p.sourceLines(f, s) })
 	c.Code = p.marked(func() { p.code(f, s) })
@@ -299,8 +415,8 @@ func (p *pageText) marked(write func()) []stackpage.Line {
 // aboutTarget describes the target above the stacks.
 func (p *pageText) aboutTarget(globals []Global) *stackpage.About {
 	target := &p.about.Target
-	name := path.Base(target.Path)
-	out := &stackpage.About{Lines: p.take(p.target), Facts: p.facts()}
+	name := cmp.Or(p.about.processName(), path.Base(target.Path))
+	out := &stackpage.About{Lines: p.take(p.target), Hints: p.hintsOnce(), Facts: p.facts()}
 	if why := p.about.why(); why != "" {
 		name += ": " + why
 	}
@@ -312,6 +428,20 @@ func (p *pageText) aboutTarget(globals []Global) *stackpage.About {
 		out.Globals = append(out.Globals, v)
 	}
 	return out
+}
+
+// hintsOnce are the hints, the first time that there are any: where each stack is written when it
+// comes, the head has none.
+func (p *pageText) hintsOnce() (list []stackpage.Hint) {
+	if p.isTold {
+		return nil
+	}
+	for i := range p.about.Target.Hints {
+		h := &p.about.Target.Hints[i]
+		list = append(list, stackpage.Hint{Text: escape.Text(h.Text), Needs: escape.Text(string(h.Needs)), Module: escape.Text(h.Module), BuildID: escape.Text(h.BuildID)})
+	}
+	p.isTold = len(list) > 0
+	return list
 }
 
 // why describes in a few words why the target was kept; "" where that is not known.
@@ -328,6 +458,10 @@ func (h *Head) why() string {
 // end is the part below the stacks.
 func (p *pageText) end(s *Stacks) *stackpage.End {
 	out := &stackpage.End{Problems: p.take(func() { p.newProblems(s) })}
+	out.Hints = p.hintsOnce()
+	for _, why := range p.sourceless {
+		out.Sourceless = append(out.Sourceless, escape.Text(why))
+	}
 	for i := range p.about.Modules {
 		m := &p.about.Modules[i]
 		row := stackpage.Module{
@@ -361,12 +495,12 @@ func isAfter(m stackpage.Module) int {
 // moduleStatus is the state of a module's debug information, in the words of the JSON, and
 // its source where that is not the module's file.
 func moduleStatus(m *Module) string {
-	status := escape.Text(m.DebugInfo)
+	where := ""
 	switch {
 	case m.isServed:
-		return status + ", in a symbol file"
+		where = "in a symbol file"
 	case m.isMissing:
-		return status + ", no file"
+		where = "no file"
 	}
-	return status
+	return escape.Text(strings.Join(slices.DeleteFunc([]string{m.DebugInfo, where}, func(s string) bool { return s == "" }), ", "))
 }

@@ -47,7 +47,7 @@ func hostileReport() *given {
 	v := trace.Value{Name: hostile, Type: hostile, Text: hostile, HasText: true, Status: trace.ValueOK, Children: []trace.Value{
 		{Name: hostile, Type: hostile, Text: hostile, HasText: true, Children: []trace.Value{{Role: trace.ValueRole(hostile), Text: hostile, HasText: true}}}}}
 	g.Head = Head{
-		Target: Target{Kind: hostile, Path: hostile, Problems: []string{hostile}, Crash: &Crash{Name: hostile, Assertion: hostile},
+		Target: Target{Kind: hostile, Path: hostile, Problems: []string{hostile}, Hints: []Hint{{Module: hostile, BuildID: hostile, Needs: Need(hostile), Text: hostile}}, Crash: &Crash{Name: hostile, Assertion: hostile},
 			Agents: []Agent{{hostile, hostile}}, Dispatches: []Dispatch{{ID: hostile, Queue: hostile, Kernel: hostile}}},
 		Modules: []Module{{Path: hostile, DebugFile: hostile, DebugInfo: hostile, Problem: hostile}},
 		facts: &trace.Facts{
@@ -146,6 +146,173 @@ func TestPageOfManyThreadsIsSmallAndOpensSoon(t *testing.T) {
 	}
 	if page := stackPageOf(t, alike); len(page) > 200<<10 {
 		t.Errorf("threads that are alike take %d bytes", len(page))
+	}
+}
+
+// abortedStack is a thread that ended itself far from the program's own function, with source.
+func abortedStack() *Stacks {
+	s := &trace.Stack{Thread: &trace.Thread{ID: "1", Crashed: true, Signal: 6}, Stopped: trace.Stopped{Reason: trace.StopOutermost}}
+	for i, name := range []string{
+		"__pthread_kill_implementation", "raise", "abort", "__gnu_cxx::__verbose_terminate_handler()", "__cxxabiv1::__terminate(void (*)())", "std::terminate()",
+		"__cxa_throw", "bank::pay(int)", "bank::run()", "main",
+	} {
+		s.Frames = append(s.Frames, trace.Frame{PC: uint64(0x1000 * (i + 1)), FoundBy: trace.ByCFI, Module: &libm.Module, Symbols: []trace.Symbol{{Function: name, File: "a.cc", Line: 15}}})
+	}
+	r := reportOf(s).report()
+	r.source = func(*trace.Frame, *trace.Symbol) (trace.SourceLines, error) {
+		return trace.SourceLines{First: 1, Text: make([]string, 30)}, nil
+	}
+	return r
+}
+
+// TestPageOpensAtTheProgramsOwnFrame: the machinery that ended the program is folded, and can be
+// opened; where it is not folded, the page is scrolled to the frame.
+func TestPageOpensAtTheProgramsOwnFrame(t *testing.T) {
+	for _, noFold := range []bool{false, true} {
+		var page bytes.Buffer
+		if err := abortedStack().WritePage(&page, TextOptions{NoFold: noFold}); err != nil {
+			t.Fatal(err)
+		}
+		b, url := browsed(t, page.String())
+		b.Resize(1280, 900)
+		b.Go(url)
+		var got struct {
+			Own         string
+			Top, Bottom float64
+			Folded      []int
+		}
+		b.Eval(&got, `(own => ({Own: own.querySelector('.n').textContent, Top: own.getBoundingClientRect().top, Bottom: own.getBoundingClientRect().bottom,
+			Folded: [...document.querySelectorAll('.folded > .x')].map(e => e.querySelectorAll('.r').length)}))(document.querySelector('.own'))`)
+		if got.Own != "bank::pay" || got.Top < 40 || got.Bottom > 900 || fmt.Sprint(got.Folded) != map[bool]string{false: "[7]", true: "[]"}[noFold] {
+			t.Errorf("not folded %v: %+v, expected the function bank::pay in the window, and 7 frames folded", noFold, got)
+		}
+	}
+}
+
+// TestPageHasFullNamesBesideShortOnes: a key shows them, the search finds what is in them, and the
+// copied text keeps the short ones.
+func TestPageHasFullNamesBesideShortOnes(t *testing.T) {
+	b, _ := browsed(t, stackPageOf(t, differentStacks(1, 2)))
+	const full, short = "std::__invoke_impl<void, worker(int, queue*), int, queue*>", "std::__invoke_impl<...>"
+	var got []any
+	const read = `(n => [n.title, n.textContent, getComputedStyle(n, '::after').content, document.querySelector('#full').hidden])(document.querySelector('.r .n'))`
+	if b.Eval(&got, read); fmt.Sprint(got) != fmt.Sprint([]any{full, short, "none", false}) {
+		t.Errorf("%q", got)
+	}
+	b.Press("f")
+	if b.Eval(&got, read); fmt.Sprint(got) != fmt.Sprint([]any{full, short, `"` + full + `"`, false}) {
+		t.Errorf("f: %q", got)
+	}
+	var found string
+	b.Eval(&found, `(f => { f.value = 'WORKER(INT'; f.dispatchEvent(new Event('input')); return new Promise(done => setTimeout(() => done(document.querySelector('#found').textContent), 100)); })(document.querySelector('#find'))`)
+	if found != "1 of 1 stack, 2 places" {
+		t.Errorf("%q is found", found)
+	}
+}
+
+// TestPageKeepsGoroutinesAndThreadsApart: goroutines come before threads, each kind below its title,
+// and a thread is not counted as one more goroutine.
+func TestPageKeepsGoroutinesAndThreadsApart(t *testing.T) {
+	page := stackPageOf(t, goroutineStacks())
+	last := -1
+	for _, want := range []string{
+		`<h2 class="kind">goroutines</h2>`, "goroutine 1 [running], thread 4711 &#34;server&#34;, crashed", "3 goroutines [chan \\u202e receive, at least 2 minutes]: 5-7",
+		"all 3 goroutines", `<h2 class="kind">goroutines of Go&#39;s runtime</h2>`, "goroutine 10 [", `<h2 class="kind">threads</h2>`, "thread 4712",
+	} {
+		i := strings.Index(page, want)
+		if i < 0 || i < last || strings.Count(page, want) != 1 {
+			t.Errorf("%q is at %d, %d times, expected once after %d", want, i, strings.Count(page, want), last)
+		}
+		last = i
+	}
+	if strings.Contains(page, "all 2 threads") {
+		t.Error("a goroutine is listed as a thread")
+	}
+}
+
+// TestLivingProcessesAreNamed by their IDs and executables, on the page and in the text: they have
+// not ended.
+func TestLivingProcessesAreNamed(t *testing.T) {
+	began := time.Date(2026, 11, 28, 19, 21, 26, 0, time.UTC)
+	g := reportOf(waveStack("w"))
+	g.Head.Target = Target{Kind: string(trace.LiveProcess), Path: "/proc/29542", Process: &Process{PID: 29542, Executable: "/srv/bank"}}
+	g.Head.facts = &trace.Facts{Process: trace.Process{ID: 29542, Executable: "/srv/bank", Created: began, Kept: began.Add(time.Minute)}}
+	const want = "process 29542 (bank), taken 2026-11-28 19:22:26 UTC\n"
+	if got := stackText(t, g, TextOptions{}); !strings.HasPrefix(got, want) {
+		t.Errorf("%q, expected %q", got, want)
+	}
+	page := stackPageOf(t, g)
+	for _, want := range []string{"<title>process 29542 (bank)</title>", "<i class=h>" + strings.TrimSpace(want) + "</i>", "<dt>taken</dt><dd>2026-11-28 19:22:26 UTC"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	g.Head.Target.Signal, g.Head.Target.Kind = 11, "elf-core"
+	if page := stackPageOf(t, g); !strings.Contains(page, "<dt>ended</dt>") || strings.Contains(page, "<dt>taken</dt>") {
+		t.Error("a process that crashed has not ended")
+	}
+	p, err := NewProfile(&trace.Profile{Path: "/proc/29542", Threads: []trace.ProfileThread{{PID: 29542, TID: 29543, Comm: "worker"}, {PID: 29542, TID: 29542, Comm: "bank/0"}}})
+	if err != nil || p.subject() != "process 29542 (bank/0)" || p.title() != p.subject() {
+		t.Errorf("a profile is called %q, %q: %v", p.subject(), p.title(), err)
+	}
+}
+
+// TestMissingSourceIsSaidOnce below the stacks, for all files.
+func TestMissingSourceIsSaidOnce(t *testing.T) {
+	g := differentStacks(3, 2)
+	for i, s := range g.stacks {
+		for k := range s.Frames {
+			s.Frames[k].Symbols[0].File = fmt.Sprintf("/build/%d.c", i)
+		}
+	}
+	lacking := func(page bool) string {
+		r := g.report()
+		r.source = func(_ *trace.Frame, s *trace.Symbol) (trace.SourceLines, error) {
+			return trace.SourceLines{}, fmt.Errorf("open %s: no such file", s.File)
+		}
+		var b bytes.Buffer
+		write := r.WriteText
+		if page {
+			write = r.WritePage
+		}
+		if err := write(&b, TextOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	text, page := lacking(false), lacking(true)
+	if strings.Count(text, "no source") != 1 || !strings.Contains(text, "\nno source of 3 files (-v lists them), the first one: open /build/0.c: no such file\n") {
+		t.Error(text)
+	}
+	if strings.Count(page, "no source") != 1 || !strings.Contains(page, "<summary>no source of 3 files</summary><ul><li>open /build/0.c: no such file<li>open /build/1.c: no such file<li>") {
+		t.Errorf("the page says %d times that there is no source", strings.Count(page, "no source"))
+	}
+}
+
+// TestPageShowsGuessesAndGaps: guesses have their mark and their reason, and a stack that ends early
+// says so while it is closed.
+func TestPageShowsGuessesAndGaps(t *testing.T) {
+	g := differentStacks(2, 3)
+	g.stacks[0].Frames[1].FoundBy = trace.ByScan
+	g.stacks[0].Frames[2].RestsOnGuess = true
+	g.stacks[1].Stopped = trace.Stopped{Reason: trace.StopNoRow, Detail: "why"}
+	b, _ := browsed(t, stackPageOf(t, g))
+	for expression, want := range map[string]string{
+		`[...document.querySelectorAll('.r.guess .by')].map(e => e.textContent).join()`:                        "guess: scan,cfi, rests on a guess",
+		`getComputedStyle(document.querySelector('.r.guess')).boxShadow === 'none'`:                            "false",
+		`[...document.querySelectorAll('.v')].map(e => e.textContent).join()`:                                  "has a guess,ends early",
+		`document.querySelectorAll('.s')[1].querySelector('.e').textContent.trim()`:                            "stopped: no-row: why",
+		`(s => (s.open = false, s.querySelector('.v').getClientRects().length))(document.querySelector('.s'))`: "1",
+	} {
+		var got any
+		if b.Eval(&got, expression); fmt.Sprint(got) != want {
+			t.Errorf("%s is %v, expected %s", expression, got, want)
+		}
+	}
+	b.Resize(400, 800)
+	var seen bool
+	if b.Eval(&seen, `document.querySelector('.r.guess .by').getClientRects().length > 0`); !seen {
+		t.Error("on a narrow screen a guess is not marked")
 	}
 }
 

@@ -36,7 +36,11 @@ func (p *pageText) facts() []stackpage.Fact {
 		if process := p.about.Target.Process; fact.name == "executable" && process != nil {
 			value = process.Executable
 		}
-		add(fact.name, value)
+		name := fact.name
+		if name == momentFact && p.about.isEnd() {
+			name = "ended"
+		}
+		add(name, value)
 	}
 	add("signal sent by", sender(f.Crash))
 	for _, m := range f.Messages {
@@ -87,6 +91,14 @@ func limit(n uint64, unit string) string {
 	return inWords(strconv.FormatUint(n, 10), unit)
 }
 
+// momentFact is the fact when a target was written: of a process that goes on.
+const momentFact = "taken"
+
+// isEnd reports whether the process ended when the target was written.
+func (h *Head) isEnd() bool {
+	return h.Target.Signal != 0 || h.Target.Crash != nil && !h.Target.Crash.Requested
+}
+
 // processFacts are a page's facts about a process and its machine, each by its name; "" where
 // it is not known.
 var processFacts = []struct {
@@ -103,7 +115,7 @@ var processFacts = []struct {
 		return strconv.FormatUint(uint64(*f.Process.User), 10)
 	}},
 	{"started", func(f *trace.Facts) string { return moment(f.Process.Created) }},
-	{"ended", func(f *trace.Facts) string { return moment(f.Process.Kept) }},
+	{momentFact, func(f *trace.Facts) string { return moment(f.Process.Kept) }},
 	{"system", func(f *trace.Facts) string { return inWords(f.System.OS, f.System.Version, f.System.Build) }},
 	{"distribution", func(f *trace.Facts) string {
 		if d := f.Distribution; d != nil {

@@ -27,9 +27,14 @@ type Stacks struct {
 	Fact string
 	// FirstCrash is the crash that a signal handler caught before; nil: there was none.
 	FirstCrash *trace.CaughtCrash
+	// Deadlocks are the threads that wait for each other.
+	Deadlocks []trace.Deadlock
 	// Signature returns the key by which the crash of a thread is grouped, in JSON; nil, and
 	// its result, where there is none.
 	Signature func(*trace.Thread) *trace.Signature
+	// OwnSourceOnly means that of source lines only those at the program's own function are
+	// written, of the crashed thread that comes first, and only if they are certain.
+	OwnSourceOnly bool
 	// Globals are variables that were requested by name: they stand beside the stacks.
 	Globals []Global
 }
@@ -42,6 +47,8 @@ type Head struct {
 
 	machine uint16       // the ELF machine of the process, whose signals these are
 	facts   *trace.Facts // nil: the target has none
+
+	deadlocks []trace.Deadlock
 }
 
 // NewStacks makes the report of stacks of a target, which each yields once. None is read
@@ -53,6 +60,7 @@ func NewStacks(t *engine.Target, each iter.Seq[*trace.Stack]) *Stacks {
 		h := newHead(t, d)
 		h.Target.Hints = missing.list(t, h.Target.executable())
 		h.Target.Fact, h.Target.FirstCrash = s.Fact, newFirstCrash(s.FirstCrash)
+		h.setDeadlocks(s.Deadlocks)
 		return h
 	}
 	if t.HasSource() {
@@ -178,7 +186,7 @@ func executableOf(p *trace.Process, modules []*trace.Module) string {
 // that only walking shows stand at the end.
 func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
 	b := NewPrinter(w)
-	t := &text{Printer: b, framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, paint: newPaint(o.Color), space: s.space, source: s.source, codes: s.code}
+	t := &text{Printer: b, framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, detail: headDetail(o.Verbose), names: names{o.FullNames, textName}, paint: newPaint(o.Color), space: s.space, source: s.source, codes: s.code, caught: s.FirstCrash, ownOnly: s.OwnSourceOnly}
 	if o.NoFold {
 		t.oneByOne(s)
 	} else {
@@ -188,6 +196,7 @@ func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
 		}
 		t.folded(s, f.ordered())
 	}
+	t.noSource(o.Verbose)
 	t.modules(o.Verbose)
 	t.hints(o.Verbose)
 	return b.Flush()
@@ -197,7 +206,7 @@ func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
 func (t *text) folded(s *Stacks, groups []*group) {
 	ready := s.code.prepare(groups)
 	isWhole := ready == len(groups)
-	t.setHead(s.head(headDetail(t.isVerbose)))
+	t.setHead(s.head(t.detail))
 	t.target()
 	t.globals(s.Globals)
 	for i, g := range groups {
@@ -213,7 +222,7 @@ func (t *text) folded(s *Stacks, groups []*group) {
 
 // oneByOne writes each stack when it comes.
 func (t *text) oneByOne(s *Stacks) {
-	t.setHead(s.head(headDetail(t.isVerbose)))
+	t.setHead(s.head(t.detail))
 	t.target()
 	t.globals(s.Globals)
 	for stack := range s.withCode() {
@@ -231,7 +240,7 @@ func (t *text) newProblems(s *Stacks) {
 	for _, p := range t.about.Target.Problems {
 		known[p] = true
 	}
-	t.setHead(s.head(headDetail(t.isVerbose)))
+	t.setHead(s.head(t.detail))
 	for _, p := range t.about.Target.Problems {
 		if !known[p] {
 			t.printf("\n%s %s\n", t.warn("problem:"), p)

@@ -3,11 +3,11 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/signature"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
@@ -19,6 +19,8 @@ type TextOptions struct {
 	// NoFold prints equal stacks one by one instead of once with the list of their threads,
 	// and each frame of a recursion instead of its cycle.
 	NoFold bool
+	// FullNames writes the names of functions whole.
+	FullNames bool
 	// OneLane means that the stacks are of single lanes: a frame mentions only unusual facts
 	// about its lane.
 	OneLane bool
@@ -31,14 +33,25 @@ type text struct {
 	about      Head
 	modulesOf  map[int]*Module // of about, by ID
 	framed     map[int]bool    // modules that a frame is in, by ID
+	detail     headDetail      // of about
 	isVerbose  bool            // variables with their types
 	hasOneLane bool
 	noFold     bool // each frame of a recursion
 	space      spaceNames
 	source     sourceOf
 	codes      *frameCodes
+	names      names
+	caught     *trace.CaughtCrash // see Stacks.FirstCrash
+	reading    *signature.Reading // of the stack that is written
+	ownOnly    bool               // of source lines only the program's own one is written
+	ownShown   bool
+	// own is the program's own function at which the crashed thread failed, and ownFrame its
+	// frame; nil: it is not to be written with its line.
+	own        *trace.Symbol
+	ownFrame   *trace.Frame
 	thread     *trace.Thread   // whose frames are written; nil: a launcher that is not in the target
 	mentioned  map[string]bool // sentences about source files that were written
+	sourceless []string        // why there are no lines of source files, for each once
 	paint
 }
 
@@ -52,7 +65,7 @@ func (t *text) setHead(h Head) {
 
 func (t *text) target() {
 	target := &t.about.Target
-	line := target.Kind + " " + target.Path
+	line := t.about.subject()
 	if target.Signal != 0 {
 		line += ": " + t.about.signalName(target.Signal)
 		if target.FaultAddress != "" {
@@ -68,6 +81,7 @@ func (t *text) target() {
 	if c := target.Crash; c != nil && c.Assertion != "" {
 		t.printf("%s %s\n", t.warn("assertion failed:"), c.Assertion)
 	}
+	t.deadlocks(t.about.deadlocks)
 	for _, p := range target.Problems {
 		t.printf("%s %s\n", t.warn("problem:"), p)
 	}
@@ -99,17 +113,28 @@ func (t *text) group(g *group) {
 	t.identity(g)
 	t.creator(g)
 	t.stop(g.threads)
+	t.waits(g.threads)
 	first := g.first
 	width := indexWidth(first)
-	t.thread = first.Thread
+	t.read(first)
 	next := t.chain(first.Frames, &first.Gap, 0, width)
 	t.end(g, 0)
 	for i := range first.Launchers {
 		l := &first.Launchers[i]
 		t.launch(l)
-		t.thread = l.Thread
+		t.thread, t.reading = l.Thread, &signature.Reading{}
 		next = t.chain(l.Frames, &l.Gap, next, width)
 		t.end(g, i+1)
+	}
+}
+
+// read prepares to write the frames of a stack.
+func (t *text) read(s *trace.Stack) {
+	t.thread, t.reading = s.Thread, readStack(s, t.caught)
+	t.own = nil
+	if r := t.reading; r.HasOwn && s.Thread.Crashed && !t.ownShown {
+		t.own = &s.Frames[r.Own].Symbols[r.Level]
+		t.ownFrame = &s.Frames[r.Own]
 	}
 }
 
@@ -317,6 +342,8 @@ func ofWave(f func(*member, *sdk.Wave) string) func(*member) string {
 func (t *text) chain(frames []trace.Frame, gap *trace.Gap, index, width int) (next int) {
 	c := chain{
 		isWhole: t.noFold,
+		names:   t.names,
+		rows:    t.reading.Rows,
 		frames:  func(frames []trace.Frame, index int) int { return t.frames(frames, index, width) },
 		note:    func(text string) { t.printf("  %s\n", t.faint(text)) },
 	}
@@ -425,8 +452,7 @@ func functionOffset(f *trace.Frame, s *trace.Symbol) string {
 // place writes the function at a frame, the frame's offset in it, and its position, or its
 // module without one.
 func (t *text) place(f *trace.Frame, s *trace.Symbol, offset string) {
-	name := cmp.Or(s.Function, "??")
-	t.printf("%s%s", t.function(name), offset)
+	t.printf("%s%s", t.function(t.names.of(s)), offset)
 	switch {
 	case s.Line > 0:
 		t.printf(" %s", t.paint.place(position(s.File, s.Line, s.Column)))
@@ -481,8 +507,7 @@ func (t *text) lanePlace(g *trace.LaneGroup) {
 		if i > 0 {
 			t.printf(", in")
 		}
-		name := cmp.Or(s.Function, "??")
-		t.printf(" %s", t.function(name))
+		t.printf(" %s", t.function(t.names.of(s)))
 		if s.Line > 0 {
 			t.printf(" %s", t.paint.place(position(s.File, s.Line, s.Column)))
 		}

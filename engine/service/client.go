@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/url"
 	"strings"
@@ -216,6 +217,7 @@ func (c *Client) Walk(ctx context.Context, t *engine.Target, j *job.Stack, write
 	}
 	o := &pb.WalkOptions{
 		Stack: j.StackOptions, Verbose: write.Verbose, Color: write.Color, WithPath: j.WithPath, HeadSize: uint64(len(head)),
+		MostBytes: uint32(min(max(write.Most, 0), math.MaxUint32)), //nolint:gosec // in range
 	}
 	if err := sendHead(st, o, head); err != nil && !errors.Is(err, io.EOF) { // after io.EOF, Recv returns the reason
 		return nil, c.failure(err)

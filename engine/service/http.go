@@ -29,6 +29,9 @@ import (
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
+// objectsPath is the path of objects, each by its build ID.
+const objectsPath = "/v1/objects/"
+
 // routes returns the handler of all paths of HTTP.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
@@ -43,8 +46,9 @@ func (s *Server) routes() http.Handler {
 	mux.Handle("POST /v1/snapshot", s.counted("snapshot", s.job(&pb.SnapshotOptions{}, s.send)))
 	mux.Handle("POST /v1/eval", s.counted("eval", s.job(&pb.EvaluateOptions{}, s.send)))
 	mux.Handle("POST /v1/symbolize", s.counted("symbolize", s.symbolize))
-	mux.Handle("PUT /v1/objects/{id}", s.counted("objects", s.putObject))
-	mux.Handle("GET /v1/objects/{id}", s.counted("objects", s.findObject))
+	mux.Handle("POST /v1/objects", s.counted("objects", s.addObject))
+	mux.Handle("PUT "+objectsPath+"{id}", s.counted("objects", s.putObject))
+	mux.Handle("GET "+objectsPath+"{id}", s.counted("objects", s.findObject))
 	mux.HandleFunc("GET "+problemPath+"{name}", aboutProblem)
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.Handle("GET /metrics", s.metrics.handler())
@@ -218,7 +222,7 @@ func (s *Server) send(w http.ResponseWriter, a *answer, h reports.Header) error 
 
 // contentTypes has the types of the formats of reports.
 var contentTypes = map[string]string{
-	"text": "text/plain; charset=utf-8", "json": "application/json", "html": "text/html; charset=utf-8", "breakpad": "application/json",
+	"text": "text/plain; charset=utf-8", "json": "application/json", "html": "text/html; charset=utf-8", "markdown": "text/markdown; charset=utf-8", "breakpad": "application/json",
 	"folded": "text/plain; charset=utf-8", "speedscope": "application/json", "firefox": "application/json",
 	"pprof": "application/octet-stream", "otlp": "application/x-protobuf",
 }
@@ -415,13 +419,7 @@ func (s *Server) putObject(w http.ResponseWriter, r *http.Request, req *request)
 	if err != nil {
 		return err
 	}
-	was, err := s.put(r.Context(), req, id, func(out io.Writer) error {
-		return s.within(r.Context(), "receive", func(context.Context, trace.Span) error {
-			n, err := io.Copy(out, &patientReader{r.Body, http.NewResponseController(w), s.now().Idle})
-			s.metrics.received(n)
-			return cutShort(err)
-		})
-	})
+	_, was, err := s.takeObject(w, r, req, sentObject{unnamedObject, id})
 	if err != nil {
 		return err
 	}
@@ -431,6 +429,48 @@ func (s *Server) putObject(w http.ResponseWriter, r *http.Request, req *request)
 		w.WriteHeader(http.StatusCreated)
 	}
 	return nil
+}
+
+// addObject stores a file that was sent under the build ID that it has, and answers with the ID.
+func (s *Server) addObject(w http.ResponseWriter, r *http.Request, req *request) error {
+	parameters, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return badRequest.new("the parameters cannot be read: " + err.Error())
+	}
+	for name := range parameters {
+		if name != "name" {
+			return badRequest.new(fmt.Sprintf("there is no parameter %q, expected name", name))
+		}
+	}
+	name := nameOf(parameters.Get("name"), unnamedObject)
+	id, was, err := s.takeObject(w, r, req, sentObject{name: name})
+	if err != nil {
+		return err
+	}
+	files := s.kept(id)
+	if !files.Executable && !files.Debuginfo {
+		return unreadable.new(name + ": it has neither code nor debug information")
+	}
+	w.Header().Set("Content-Type", contentTypes["json"])
+	w.Header().Set("Location", fmt.Sprintf("%s%x", objectsPath, id))
+	if !was {
+		w.WriteHeader(http.StatusCreated)
+	}
+	return writeObject(w, id, files)
+}
+
+// takeObject stores the body of a request as an object.
+func (s *Server) takeObject(w http.ResponseWriter, r *http.Request, req *request, o sentObject) (id []byte, was bool, err error) {
+	if r.ContentLength > s.now().Body {
+		return nil, false, &tooLargeError{s.now().Body}
+	}
+	return s.put(r.Context(), req, o, func(out io.Writer) error {
+		return s.within(r.Context(), "receive", func(context.Context, trace.Span) error {
+			n, err := io.Copy(out, &patientReader{r.Body, http.NewResponseController(w), s.now().Idle})
+			s.metrics.received(n)
+			return cutShort(err)
+		})
+	})
 }
 
 // findObject answers with the files of a build ID that are stored.
@@ -443,7 +483,12 @@ func (s *Server) findObject(w http.ResponseWriter, r *http.Request, _ *request) 
 	if !files.Executable && !files.Debuginfo {
 		return notFound.new(fmt.Sprintf("no file of build ID %x is kept here", id))
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", contentTypes["json"])
+	return writeObject(w, id, files)
+}
+
+// writeObject writes which files of a build ID are stored.
+func writeObject(w io.Writer, id []byte, files *pb.ObjectFiles) error {
 	return report.WriteJSON(w, struct {
 		BuildID    string `json:"build_id"`
 		Executable bool   `json:"executable"`

@@ -63,9 +63,9 @@ func TestEveryOptionIsTaken(t *testing.T) {
 			}
 		}
 	}
-	got := atWorker(t, s, overWire(t, &pb.WalkOptions{Stack: &pb.StackOptions{Format: "text", Top: 3}, Verbose: true, Color: true, WithPath: true, HeadSize: 7}))
+	got := atWorker(t, s, overWire(t, &pb.WalkOptions{Stack: &pb.StackOptions{Format: "text", Top: 3}, Verbose: true, Color: true, WithPath: true, HeadSize: 7, MostBytes: 8}))
 	stack := &pb.StackOptions{Name: "target", Format: "text", Top: 3, Depth: 4, Elements: 200, SignatureVersion: 2}
-	if want := (&pb.WalkOptions{Stack: stack, Verbose: true, Color: true, WithPath: true, HeadSize: 7}); !proto.Equal(got, want) {
+	if want := (&pb.WalkOptions{Stack: stack, Verbose: true, Color: true, WithPath: true, HeadSize: 7, MostBytes: 8}); !proto.Equal(got, want) {
 		t.Errorf("a worker has %v, expected %v", got, want)
 	}
 }

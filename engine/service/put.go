@@ -3,6 +3,7 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -15,44 +16,49 @@ import (
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
+// unnamedObject is the name of an object in problems, where its caller gave none.
+const unnamedObject = "object"
+
 // kept returns which files of a build ID are stored.
 func (s *Server) kept(id []byte) *pb.ObjectFiles {
 	return &pb.ObjectFiles{Executable: s.store.Find(id, objects.Executable) != "", Debuginfo: s.store.Find(id, objects.DebugInfo) != ""}
 }
 
-// put stores a file, which send writes, if a worker finds that it has the build ID.
+// sentObject is a file of code or debug information that a caller sends.
+type sentObject struct {
+	name string // in problems
+	id   []byte // the build ID that it has to have; nil: any
+}
+
+// put stores a file, which send writes, under the build ID that a worker finds in it.
 // wasThere: all of it was stored before.
-func (s *Server) put(ctx context.Context, req *request, id []byte, send func(io.Writer) error) (wasThere bool, err error) {
+func (s *Server) put(ctx context.Context, req *request, o sentObject, send func(io.Writer) error) (id []byte, wasThere bool, err error) {
 	part, err := s.store.Create()
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	defer part.Close()
 	out := &limited{Writer: part, most: s.now().Body, budget: s.budget}
 	defer out.release()
 	if err := send(out); err != nil {
-		return false, err
+		return nil, false, err
 	}
-	return s.keepPart(ctx, req, part, id)
+	return s.keepPart(ctx, req, o, part)
 }
 
-// keepPart stores a file that was sent, if it has the build ID.
-func (s *Server) keepPart(ctx context.Context, req *request, part *objects.Part, id []byte) (wasThere bool, err error) {
-	a, err := s.begin(ctx, req, &worker.Request{Job: &job.Job{Identify: &job.Identify{}}, Input: part.File, Name: "object"})
+// keepPart stores a file that was sent, if it has the build ID that it has to have.
+func (s *Server) keepPart(ctx context.Context, req *request, o sentObject, part *objects.Part) (id []byte, wasThere bool, err error) {
+	found, err := s.identify(ctx, req, o, part)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
-	defer a.Close()
-	if _, err := a.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		return false, err
-	}
-	<-a.done
-	found := a.object
-	if found == nil {
-		return false, errors.New("a worker has identified a file, and does not say what it is")
-	}
-	if found.BuildID != hex.EncodeToString(id) {
-		return false, mismatch.new(fmt.Sprintf("the file has build ID %s, expected %x", found.BuildID, id))
+	switch id, err = hex.DecodeString(found.BuildID); {
+	case err != nil:
+		return nil, false, err
+	case o.id != nil && !bytes.Equal(id, o.id):
+		return nil, false, mismatch.new(fmt.Sprintf("the file has build ID %x, expected %x", id, o.id))
+	case len(id) < objects.MinID || len(id) > objects.MaxID:
+		return nil, false, unreadable.new(fmt.Sprintf("%s: its build ID has %d bytes, expected %d to %d", o.name, len(id), objects.MinID, objects.MaxID))
 	}
 	var kinds []string
 	if !found.IsDebugFile {
@@ -66,15 +72,32 @@ func (s *Server) keepPart(ctx context.Context, req *request, part *objects.Part,
 		wasThere = wasThere && s.store.Find(id, kind) != ""
 	}
 	if wasThere || len(kinds) == 0 {
-		return wasThere, nil
+		return id, wasThere, nil
 	}
 	if err := part.Keep(id, kinds...); err != nil {
-		return false, err
+		return nil, false, err
 	}
 	if s.offload != nil {
 		s.offload.connection.share(ctx, id, kinds)
 	}
-	return false, nil
+	return id, false, nil
+}
+
+// identify has a worker read which code object a file is.
+func (s *Server) identify(ctx context.Context, req *request, o sentObject, part *objects.Part) (*job.Object, error) {
+	a, err := s.begin(ctx, req, &worker.Request{Job: &job.Job{Identify: &job.Identify{}}, Input: part.File, Name: o.name})
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	if _, err := a.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	<-a.done
+	if a.object == nil {
+		return nil, errors.New("a worker has identified a file, and does not say what it is")
+	}
+	return a.object, nil
 }
 
 // limited bounds the bytes that are written, and takes them from the budget of all

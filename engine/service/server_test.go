@@ -96,6 +96,43 @@ func TestSymbolTablesNameAddresses(t *testing.T) {
 	}
 }
 
+// TestObjectsAreFiledByTheirOwnBuildID: the server reads the build ID of a file that is sent
+// without one, and refuses what it could not find again.
+func TestObjectsAreFiledByTheirOwnBuildID(t *testing.T) {
+	oracle.Tools(t, "objcopy", "strip")
+	dir := t.TempDir()
+	made := func(name string, args ...string) []byte {
+		path := filepath.Join(dir, name)
+		oracle.Run(t, args[0], append(args[1:], crashExe, path)...)
+		return file(t, path)
+	}
+	s := start(t, testOptions(t))
+	for _, c := range []struct {
+		path string
+		body []byte
+		kind *problemKind
+		want string
+	}{
+		{"/v1/objects", file(t, crashCore), unreadable, "object: it has no build ID"},
+		{"/v1/objects?name=/tmp/../%2e%2e/server", made("unnamed", "objcopy", "--remove-section=.note.gnu.build-id"), unreadable, "server: it has no build ID, by which files are kept here. Run `unwindd stack CORE FILE`"},
+		{"/v1/objects?name=server.debug", made("empty", "objcopy", "--only-keep-debug", "--strip-debug"), unreadable, "server.debug: it has neither code nor debug information"},
+		{"/v1/objects?name=x", []byte("no object"), unreadable, "x: "},
+		{"/v1/objects?build-id=00", nil, badRequest, `no parameter "build-id", expected name`},
+	} {
+		answer, text := s.ask(t, http.MethodPost, c.path, bytes.NewReader(c.body))
+		wantProblem(t, answer, text, c.kind, c.want)
+	}
+	for _, want := range []int{http.StatusCreated, http.StatusOK} {
+		answer, text := s.ask(t, http.MethodPost, "/v1/objects?name=server", bytes.NewReader(file(t, crashExe)))
+		if answer.StatusCode != want || answer.Header.Get("Location") != "/v1/objects/"+crashID || !strings.Contains(text, `"build_id": "`+crashID+`"`) || !strings.Contains(text, `"executable": true`) {
+			t.Errorf("%s, at %q:\n%s", answer.Status, answer.Header.Get("Location"), text)
+		}
+	}
+	if text := s.post(t, "/v1/stack?format=text", file(t, crashCore)); !strings.Contains(text, "read_body.cold+0x0 /example/server.c:47:11") {
+		t.Error(text)
+	}
+}
+
 // TestObjectsArePutOnce has a core walked whose executable is put by its build ID, and put
 // again.
 func TestObjectsArePutOnce(t *testing.T) {

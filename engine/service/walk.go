@@ -368,7 +368,7 @@ func (w *walk) keep(req *request) {
 		if len(f.buildID) == 0 {
 			continue
 		}
-		if _, err := w.server.keepPart(ctx, req, f.Part, f.buildID); err != nil {
+		if _, _, err := w.server.keepPart(ctx, req, sentObject{unnamedObject, f.buildID}, f.Part); err != nil {
 			w.server.Log.Warn("a file of a target is not kept", "request", req.id, "reason", err.Error())
 		}
 	}

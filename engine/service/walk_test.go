@@ -328,7 +328,7 @@ func TestWalksAreThoseOfThisProcess(t *testing.T) {
 			"no thread":         func(j *job.Stack) { j.Thread = "nobody" },
 			"few frames":        func(j *job.Stack) { j.MaxFrames = new(uint32(3)) },
 			"no inlined frames": func(j *job.Stack) { j.NoInlines = true },
-			"goroutines":        func(j *job.Stack) { j.Goroutines = true },
+			"goroutines":        func(j *job.Stack) { j.Goroutines = new(true) },
 			"a variable":        func(j *job.Stack) { j.Globals = []string{"total"} },
 		} {
 			sameWalk(t, c, path, what, set)
@@ -340,8 +340,8 @@ func TestWalksAreThoseOfThisProcess(t *testing.T) {
 func TestWalksOfGoroutinesAreThoseOfThisProcess(t *testing.T) {
 	core, _ := subject.Crash(t, subject.BuildGoroutines(t, "goroutines", "local"), "panic", "10")
 	c := start(t, testOptions(t)).remote(t)
-	sameWalk(t, c, core, "JSON", func(j *job.Stack) { j.Format, j.Goroutines = "json", true })
-	sameWalk(t, c, core, "text", func(j *job.Stack) { j.Goroutines, j.Locals = true, true })
+	sameWalk(t, c, core, "JSON", func(j *job.Stack) { j.Format, j.Goroutines = "json", new(true) })
+	sameWalk(t, c, core, "text", func(j *job.Stack) { j.Goroutines, j.Locals = new(true), true })
 }
 
 // sameWalk has a server and this process walk a target.

@@ -73,7 +73,7 @@ func TestAnswersDoNotDependOnCores(t *testing.T) {
 		want := answers{}
 		for _, cores := range []int{1, 2, 7} {
 			runtime.GOMAXPROCS(cores)
-			got := Options{}.ask(t, Session{}, []string{style}, nil, questions.String())
+			got := Options{}.ask(t, &Session{}, []string{style}, nil, questions.String())
 			if cores == 1 {
 				want = got
 			}

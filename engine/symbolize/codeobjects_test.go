@@ -65,7 +65,7 @@ func TestCodeObjectsSymbolizeAsLLVM(t *testing.T) {
 			return list
 		}
 		want := split("llvm-symbolizer", askTool(t, "llvm-symbolizer-22", in, c.args...))
-		got := split("unwindd", Options{}.ask(t, Session{}, c.args, nil, in))
+		got := split("unwindd", Options{}.ask(t, &Session{}, c.args, nil, in))
 		differ := 0
 		for i, q := range c.questions {
 			if want[i] == got[i] {

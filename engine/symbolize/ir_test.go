@@ -21,7 +21,7 @@ const (
 func askIR(t *testing.T, file string, words ...string) answers {
 	t.Helper()
 	n := slices.IndexFunc(words, func(w string) bool { return !strings.HasPrefix(w, "-") })
-	return Options{}.ask(t, Session{Object: file, IR: true}, words[:n], words[n:], "")
+	return Options{}.ask(t, &Session{Object: file, IR: true}, words[:n], words[n:], "")
 }
 
 func TestPositionsOfSPIRV(t *testing.T) {
@@ -51,7 +51,7 @@ func TestPositionsOfSPIRV(t *testing.T) {
 	for p := range f.Positions() {
 		if p.Function == "calls" && p.Instruction == 66 {
 			number, _ := json.Marshal(p.Offset)
-			if got := (Options{}).ask(t, Session{IR: true}, nil, nil, callsModule+" "+string(number)+"\n"); got.Stdout != deepest {
+			if got := (Options{}).ask(t, &Session{IR: true}, nil, nil, callsModule+" "+string(number)+"\n"); got.Stdout != deepest {
 				t.Errorf("word %d: %+v", p.Offset, got)
 			}
 		}

@@ -72,13 +72,13 @@ var options = map[string]func(*Session){
 
 // ask asks a session, with the options of a command line. The questions are arguments, or
 // read.
-func (o Options) ask(t *testing.T, s Session, words []string, questions []string, input string) (a answers) {
+func (o Options) ask(t *testing.T, s *Session, words []string, questions []string, input string) (a answers) {
 	t.Helper()
 	s.Symbolizer = New(o)
 	defer s.Symbolizer.Close()
 	s.Tool, s.Inlines, s.Output = "tool", true, WriterOptions{Demangle: true}
 	for _, word := range words {
-		options[word](&s)
+		options[word](s)
 	}
 	var stdout, stderr strings.Builder
 	s.Message = func(text string) { fmt.Fprintln(&stderr, text) }
@@ -236,7 +236,7 @@ func compare(t *testing.T, o Options, object, questions string, words ...string)
 	if o.Package != "" {
 		args = append(args[:len(args):len(args)], "--dwp="+o.Package)
 	}
-	want, got := askTool(t, "llvm-symbolizer-22", questions, args...), o.ask(t, Session{Object: object}, words, nil, questions)
+	want, got := askTool(t, "llvm-symbolizer-22", questions, args...), o.ask(t, &Session{Object: object}, words, nil, questions)
 	for _, a := range []*answers{&want, &got} {
 		a.Stdout = startFile.ReplaceAllString(a.Stdout, "")
 		a.Stderr = strings.TrimSuffix(a.Stderr, "\n")
@@ -378,7 +378,7 @@ func TestDebugFilesAreFound(t *testing.T) {
 			oracle.With{Env: []string{"GCC=" + filepath.Join(dir, "gcc")}}.Run(t, "sh", "-ec", "mkdir dir && "+script)
 			var log strings.Builder
 			o := Options{DebugDirs: []string{"dir"}, Log: func(text string) { fmt.Fprintln(&log, text) }}
-			if got := o.ask(t, Session{Object: "x"}, nil, []string{address}, ""); got.Stdout != whole {
+			if got := o.ask(t, &Session{Object: "x"}, nil, []string{address}, ""); got.Stdout != whole {
 				t.Errorf("%s%s\nwant\n%s", got.Stdout, got.Stderr, whole)
 			}
 			if !strings.Contains(log.String(), ": taken") {
@@ -419,7 +419,7 @@ func TestDataAndFramesEqualLLVMSymbolizer(t *testing.T) {
 			t.Run(c.name+" "+style, func(t *testing.T) {
 				word := "--output-style=" + style
 				want := askTool(t, "llvm-symbolizer-22", questions, word, "-e", whole)
-				got := Options{}.ask(t, Session{Object: c.name}, []string{word}, nil, questions)
+				got := Options{}.ask(t, &Session{Object: c.name}, []string{word}, nil, questions)
 				got.Stdout = strings.ReplaceAll(got.Stdout, c.name, whole)
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("(-llvm-symbolizer +ours)\n%.3000s", diff)
@@ -470,7 +470,7 @@ func TestPackageEqualsLLVMSymbolizer(t *testing.T) {
 	for _, file := range []string{"package", "missing"} {
 		compare(t, Options{Package: file}, "split", questions)
 	}
-	with, without := Options{Package: "package"}.ask(t, Session{Object: "split"}, nil, nil, questions), Options{}.ask(t, Session{Object: "split"}, nil, nil, questions)
+	with, without := Options{Package: "package"}.ask(t, &Session{Object: "split"}, nil, nil, questions), Options{}.ask(t, &Session{Object: "split"}, nil, nil, questions)
 	if with == without {
 		t.Error("the package changes nothing")
 	}

@@ -12,6 +12,10 @@ type RecordOptions struct {
 	Every  time.Duration // from one moment to the next
 	// MaxBytes bounds the recording; 0 for no bound.
 	MaxBytes uint64
+	// Enough, where it is not nil, ends the recording, complete, once it is closed.
+	Enough <-chan struct{}
+	// Progress, where it is not nil, is called after every moment, with the number of them.
+	Progress func(moments int)
 }
 
 // Recorded describes a recording.

@@ -29,7 +29,7 @@ type Launcher struct {
 // Symbols. Frames that are not its own are left out. ok is false where all are: the thread has
 // no such lane, it had nothing to do, or lanes were not requested.
 func (s *Stack) Lane(lane uint32) (one *Stack, ok bool) {
-	one = &Stack{Thread: s.Thread, Lanes: s.Lanes, Stopped: s.Stopped, Launchers: s.Launchers}
+	one = &Stack{Thread: s.Thread, Lanes: s.Lanes, Stopped: s.Stopped, Wait: s.Wait, Launchers: s.Launchers}
 	for i := range s.Frames {
 		f := &s.Frames[i]
 		g := LaneGroupOf(f.Lanes(), lane)
@@ -92,6 +92,7 @@ const (
 	StopFrameLimit   StopReason = "frame-limit"   // the most frames allowed
 	StopPluginFailed StopReason = "plugin-failed" // the architecture's plugin gave no usable answer
 	StopNoMemory     StopReason = "no-memory"     // a saved register is at an address that is not in the target
+	StopNotStopped   StopReason = "not-stopped"   // the thread of a living process did not stop, so that its registers are not known
 )
 
 // Stopped is why a stack ends, with the details.
@@ -123,6 +124,9 @@ type Stack struct {
 	// EndAssumed is true where the last frame is taken for the outermost one only because its
 	// return address is 0: no rule and no ABI marks it.
 	EndAssumed bool
+	// Wait is the lock, or another object, that the thread waits for; nil if it waits for none
+	// that is known.
+	Wait *Wait
 	// Launchers continue the stack in the thread that launched this one, in the
 	// thread that launched that, and so on, as far as it is known.
 	Launchers []Launcher

@@ -29,13 +29,14 @@ type Stop struct {
 type Thread struct {
 	Handle    uint64 // identifies the thread in Scope and in plugin calls: its index in Threads
 	ID        string // decimal LWP for a CPU thread
+	OwnID     int64  // its LWP in its own PID namespace; 0: it is the one of ID
 	Name      string
 	Arch      string
 	Processor string
 	Crashed   bool
 	Signal    int
 	Stop      *Stop         // why it stopped; nil if that is not known
-	IsRunning bool          // it was not stopped when it was dumped
+	IsRunning bool          // a wave that was only interrupted to be dumped
 	Registers sdk.Registers // of the top frame
 	// Saved are further registers of the top frame, which stay in the target's memory: ten
 	// thousand waves have half a gigabyte of registers.
@@ -44,6 +45,9 @@ type Thread struct {
 	// one, if the target's ScopedMemory reads them there.
 	Memory  []sdk.SpaceMemory
 	Problem string // why its registers could not be read
+	// IsUnstopped means that a thread of a living process did not stop in the time that it was
+	// given, for the reason in Problem.
+	IsUnstopped bool
 	// Unread is why no architecture reads its registers, so that its stack is not walked;
 	// "" if one does.
 	Unread string

@@ -33,7 +33,7 @@ func (a Activation) MemberAt(variable string, offset int64) (path string) {
 				typ = v.Type
 			}
 		}
-		path = memberAt(pointee(typ), uint64(offset), maxMemberDepth)
+		path = memberAt(pointee(typ), uint64(offset), nil, maxMemberDepth)
 		if path != "" && path[0] == '.' {
 			path = path[1:]
 		}
@@ -71,9 +71,10 @@ func plain(t *dwarf.Type) *dwarf.Type {
 }
 
 // memberAt returns the path of the innermost member that has a byte at an offset, with the dot
-// or bracket that begins it. In a union it is the first one.
-func memberAt(t *dwarf.Type, offset uint64, depth int) string {
-	if t == nil || depth == 0 {
+// or bracket that begins it. In a union it is the first one. Of types with names in whole the
+// members are left out.
+func memberAt(t *dwarf.Type, offset uint64, whole map[string]bool, depth int) string {
+	if t == nil || depth == 0 || whole[t.Name] {
 		return ""
 	}
 	switch t.Kind {
@@ -85,7 +86,7 @@ func memberAt(t *dwarf.Type, offset uint64, depth int) string {
 		if element = plain(element); err != nil || element == nil || !element.IsSized || element.Size == 0 {
 			return ""
 		}
-		return "[" + strconv.FormatUint(offset/element.Size, 10) + "]" + memberAt(element, offset%element.Size, depth-1)
+		return "[" + strconv.FormatUint(offset/element.Size, 10) + "]" + memberAt(element, offset%element.Size, whole, depth-1)
 	case dwarf.KindStructure, dwarf.KindUnion:
 	default:
 		return ""
@@ -103,7 +104,7 @@ func memberAt(t *dwarf.Type, offset uint64, depth int) string {
 		}
 		switch {
 		case m.Role == dwarf.BaseClass:
-			if path := memberAt(element, offset-begin, depth-1); path != "" {
+			if path := memberAt(element, offset-begin, whole, depth-1); path != "" {
 				return path
 			}
 		case m.Role == dwarf.DataMember:
@@ -111,7 +112,7 @@ func memberAt(t *dwarf.Type, offset uint64, depth int) string {
 			if m.Name != "" {
 				name = "." + m.Name
 			}
-			return name + memberAt(element, offset-begin, depth-1)
+			return name + memberAt(element, offset-begin, whole, depth-1)
 		}
 	}
 	return ""

@@ -257,6 +257,9 @@ func (w *walker) top() *frame {
 	case th.Unread != "":
 		w.walkUnreadable()
 		return nil
+	case th.IsUnstopped:
+		w.stack.Stopped = trace.Stopped{Reason: trace.StopNotStopped, Detail: th.Problem}
+		return nil
 	case th.Problem != "" && !th.noPC:
 		w.stack.Stopped = trace.Stopped{Reason: trace.StopNoMemory, Detail: th.Problem}
 		return nil

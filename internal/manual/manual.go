@@ -38,8 +38,16 @@ type Book struct {
 	Files       []Entry
 	// SeeAlso names other pages, as gdb(1), by the path of the command.
 	SeeAlso map[string][]string
+	// Groups returns the visible flags of a command in groups.
+	Groups func(*cobra.Command) []Group
 	// Home is the URL of the rest of the documentation.
 	Home string
+}
+
+// Group is flags of a command under a title.
+type Group struct {
+	Title string
+	Flags []*pflag.Flag
 }
 
 // Name returns the name of a command's page, without its section.
@@ -52,7 +60,7 @@ func Commands(root *cobra.Command) []*cobra.Command {
 		root.InitDefaultCompletionCmd()
 	}
 	list := []*cobra.Command{root}
-	for _, cmd := range visible(root) {
+	for _, cmd := range Visible(root) {
 		if cmd.Name() == "completion" {
 			list = append(list, cmd)
 			continue
@@ -62,8 +70,8 @@ func Commands(root *cobra.Command) []*cobra.Command {
 	return list
 }
 
-// visible returns the commands below one that users see.
-func visible(cmd *cobra.Command) []*cobra.Command {
+// Visible returns the commands below one that users see.
+func Visible(cmd *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool {
 		return !c.IsAvailableCommand() || c.Name() == "help"
 	})
@@ -71,7 +79,6 @@ func visible(cmd *cobra.Command) []*cobra.Command {
 
 // WritePage writes the page of a command.
 func (b *Book) WritePage(w io.Writer, cmd *cobra.Command) error {
-	cmd.InitDefaultHelpFlag()
 	p := &page{}
 	date := ""
 	if !b.Date.IsZero() {
@@ -86,8 +93,11 @@ func (b *Book) WritePage(w io.Writer, cmd *cobra.Command) error {
 	p.heading("DESCRIPTION")
 	p.text(cmp.Or(cmd.Long, cmd.Short+"."))
 	p.commands(cmd)
-	p.flags("OPTIONS", cmd.NonInheritedFlags())
-	p.flags("OPTIONS OF ALL COMMANDS", cmd.InheritedFlags())
+	p.heading("OPTIONS")
+	for _, g := range b.Groups(cmd) {
+		p.printf(".SS %s\n", escape(g.Title))
+		p.flags(g.Flags)
+	}
 	if cmd.Example != "" {
 		p.heading("EXAMPLES")
 		p.literal(strings.Split(cmd.Example, "\n"))
@@ -222,7 +232,7 @@ func (p *page) literal(lines []string) {
 
 // commands lists the commands below one.
 func (p *page) commands(cmd *cobra.Command) {
-	list := visible(cmd)
+	list := Visible(cmd)
 	if len(list) == 0 {
 		return
 	}
@@ -232,16 +242,9 @@ func (p *page) commands(cmd *cobra.Command) {
 	}
 }
 
-// flags lists flags in the order of their names.
-func (p *page) flags(heading string, set *pflag.FlagSet) {
-	if !set.HasAvailableFlags() {
-		return
-	}
-	p.heading(heading)
-	set.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
-			return
-		}
+// flags lists flags.
+func (p *page) flags(list []*pflag.Flag) {
+	for _, f := range list {
 		value, usage := pflag.UnquoteUsage(f)
 		p.printf(".TP\n")
 		if f.Shorthand != "" {
@@ -252,13 +255,13 @@ func (p *page) flags(heading string, set *pflag.FlagSet) {
 			p.printf(" \\fI%s\\fR", escape(value))
 		}
 		p.printf("\n%s", filled([]string{strings.ToUpper(usage[:min(1, len(usage))]) + usage[min(1, len(usage)):] + standard(f) + "."}))
-	})
+	}
 }
 
 // standard returns the text of a flag's default value; "" where there is
 // none.
 func standard(f *pflag.Flag) string {
-	if slices.Contains([]string{"", "0", "0s", "[]", "false", "-1"}, f.DefValue) || strings.Contains(f.Usage, "(default ") {
+	if slices.Contains([]string{"", "0", "0s", "[]", "false"}, f.DefValue) || strings.Contains(f.Usage, "(default ") {
 		return ""
 	}
 	return " (default " + f.DefValue + ")"
@@ -293,11 +296,11 @@ func (p *page) seeAlso(cmd *cobra.Command, others []string) {
 	if cmd.HasParent() {
 		add(cmd.Parent())
 		if cmd.Parent().HasParent() {
-			add(visible(cmd.Parent())...)
+			add(Visible(cmd.Parent())...)
 		}
 	}
 	if cmd.Name() != "completion" {
-		add(visible(cmd)...)
+		add(Visible(cmd)...)
 	}
 	for _, other := range others {
 		name, section, _ := strings.Cut(other, "(")

@@ -213,9 +213,20 @@ func (b *Browser) Press(keys ...string) {
 // Drop drops files on the element of a selector, as a user who drags them there.
 func (b *Browser) Drop(selector string, files ...string) {
 	b.t.Helper()
+	b.drag(selector, files, "dragEnter", "dragOver", "drop")
+}
+
+// DragOver drags files over the element of a selector.
+func (b *Browser) DragOver(selector string, files ...string) {
+	b.t.Helper()
+	b.drag(selector, files, "dragEnter", "dragOver")
+}
+
+func (b *Browser) drag(selector string, files []string, kinds ...string) {
+	b.t.Helper()
 	var at struct{ X, Y float64 }
 	b.Eval(&at, `(r => ({X: r.left + r.width / 2, Y: r.top + r.height / 2}))(document.querySelector('`+selector+`').getBoundingClientRect())`)
-	for _, kind := range []string{"dragEnter", "dragOver", "drop"} {
+	for _, kind := range kinds {
 		b.into(nil, "Input.dispatchDragEvent", map[string]any{
 			"type": kind, "x": at.X, "y": at.Y,
 			"data": map[string]any{"items": []any{}, "files": files, "dragOperationsMask": 1},

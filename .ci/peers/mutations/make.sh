@@ -191,5 +191,16 @@ log-json = true
 workers = 2
 max-time = "20s"
 max-memory = "2G"
+[stack]
+top = 3
+locals = true
+max-unpacked = "1G"
+[profile]
+event = ["cpu-clock"]
+every = "20ms"
+root = ["1=/"]
+[symbols]
+debug-dir = ["/"]
+debuginfod = [""]
 CODE
 cp "$repository/examples/container/config.toml" config/

@@ -234,16 +234,27 @@ func (o *Object) DataSymbol(address uint64) (name string, offset uint64) {
 	return symbol.Demangle(symbol.StripVersion(list[i].name)), address - list[i].start
 }
 
-func (o *Object) findData() {
+// DebugInfoSize returns the bytes of .debug_info in the files of the object.
+func (o *Object) DebugInfoSize() (size uint64) {
+	for _, file := range o.laidFiles() {
+		if s := file.Section(".debug_info"); s != nil {
+			size += s.Size
+		}
+	}
+	return size
+}
+
+// laidFiles returns the object's file and its debug file, as far as there are such.
+func (o *Object) laidFiles() []*object.Object {
 	o.resolver()
 	o.mu.Lock()
-	files := []*object.Object{o.laid, o.debug.laid}
-	o.mu.Unlock()
+	defer o.mu.Unlock()
+	return slices.DeleteFunc([]*object.Object{o.laid, o.debug.laid}, func(file *object.Object) bool { return file == nil })
+}
+
+func (o *Object) findData() {
 	d := &o.answers.data
-	for _, file := range files {
-		if file == nil {
-			continue
-		}
+	for _, file := range o.laidFiles() {
 		err := file.EachSymbol(func(s *object.Symbol) {
 			if s.Type == elf.STT_OBJECT && s.Defined() && s.Name != "" {
 				d.list = append(d.list, dataSymbol{s.Address, s.Size, s.Name})

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/unwindd/unwindd/engine/internal/fact"
+	"github.com/unwindd/unwindd/engine/internal/lock"
 	"github.com/unwindd/unwindd/engine/internal/target/snapshot"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
@@ -163,6 +164,7 @@ func (c *collector) walk(ctx context.Context) error {
 	var first *trace.Stack
 	isWalked := false
 	paged, _ := c.Target.(target.Paged)
+	locks := lock.NewFinder(c.walked)
 	for i, th := range threads {
 		if paged != nil && i%releaseEvery == releaseEvery-1 {
 			paged.ReleasePages()
@@ -185,6 +187,7 @@ func (c *collector) walk(ctx context.Context) error {
 		c.result.Frames += len(s.Frames)
 		c.keepFrames(ctx, s)
 		c.keepOwn(ctx, th)
+		locks.Touch(th)
 		if by := s.LaunchedBy(); by != th.LaunchedBy {
 			c.launchers[th.Handle] = by
 		}

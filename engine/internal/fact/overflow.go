@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/funcname"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
@@ -131,6 +132,10 @@ func cycleOf(frames []trace.Frame) (cycle []string, length int) {
 		length++
 	}
 	for i := first + best - 1; i >= first; i-- {
+		if n := len(frames[i].Symbols); n > 0 {
+			cycle = append(cycle, funcname.Of(&frames[i].Symbols[n-1]))
+			continue
+		}
 		cycle = append(cycle, ids[i])
 	}
 	return rotated(cycle), length

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/funcname"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/trace"
 )
@@ -90,11 +91,16 @@ func (c *crash) place(f *trace.Frame) string {
 // nameAt returns the innermost function at a frame that has a name; "" where none has.
 func nameAt(f *trace.Frame) string {
 	for i := range f.Symbols {
-		if name := f.Symbols[i].Function; name != "" {
-			return strings.TrimPrefix(name, "__GI_") // glibc's own calls of what it exports
+		if name := nameOf(&f.Symbols[i]); name != "" {
+			return name
 		}
 	}
 	return ""
+}
+
+// nameOf returns the short name of a function; "" where it has none.
+func nameOf(s *trace.Symbol) string {
+	return strings.TrimPrefix(funcname.Of(s), "__GI_") // glibc's own calls of functions that it exports
 }
 
 // functionAt returns the physical function of a frame, whatever was inlined there, or its
@@ -102,7 +108,7 @@ func nameAt(f *trace.Frame) string {
 func (c *crash) functionAt(i int) string {
 	f := &c.stack.Frames[i]
 	if n := len(f.Symbols); n > 0 && f.Symbols[n-1].Function != "" {
-		return strings.TrimPrefix(f.Symbols[n-1].Function, "__GI_")
+		return nameOf(&f.Symbols[n-1])
 	}
 	return c.place(f)
 }
@@ -156,13 +162,14 @@ func (c *crash) culprit(first int) (name, position string) {
 		}
 		for j := range f.Symbols {
 			s := &f.Symbols[j]
-			if s.Function == "" || isLibrary(s.Function) || isSystemHeader(s.File) {
+			name := nameOf(s)
+			if name == "" || isLibrary(name) || isSystemHeader(s.File) {
 				continue
 			}
 			if s.Line > 0 {
 				position = fmt.Sprintf("%s:%d", path.Base(s.File), s.Line)
 			}
-			return s.Function, position
+			return name, position
 		}
 	}
 	return "", ""

@@ -21,7 +21,7 @@ import (
 )
 
 // withGoroutines asks for goroutines too.
-func withGoroutines(a *enginetest.Ask) { a.Stack.Goroutines = true }
+func withGoroutines(a *enginetest.Ask) { a.Stack.Goroutines = new(true) }
 
 // goToolchains are versions of Go whose runtimes keep goroutines in different ways:
 // without and with atomic types, without and with the goroutine's parent, the frame

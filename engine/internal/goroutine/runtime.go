@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/object"
@@ -51,6 +52,11 @@ func findRuntimes(p *walk.Process) (list []*runtime, problems []string) {
 		problems = append(problems, p.Info().Path+": no goroutines: no code object that was found is of Go")
 	}
 	return list, problems
+}
+
+// HasGo reports whether a code object of a process is of Go.
+func HasGo(p *walk.Process) bool {
+	return slices.ContainsFunc(p.Loaded(), func(m *code.Module) bool { return m.Object != nil && isGo(m.Object) })
 }
 
 // isGo reports whether the Go linker made a code object.

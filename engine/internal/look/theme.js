@@ -15,5 +15,16 @@
     nameTheme();
   });
   prefersDark.addEventListener('change', nameTheme);
+
+  // A page in a frame does not take files: it tells the page around it that they are dragged here.
+  const tell = (event) => {
+    if (parent !== self && Array.from(event.dataTransfer.types).includes('Files')) {
+      event.preventDefault();
+      if (event.type !== 'drop') {
+        parent.postMessage('unwindd: files', '*');
+      }
+    }
+  };
+  ['dragenter', 'dragover', 'drop'].forEach((kind) => addEventListener(kind, tell));
   nameTheme();
 })();

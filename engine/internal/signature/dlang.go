@@ -2,24 +2,25 @@
 
 package signature
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/internal/funcname"
+)
 
 // dFile ends the names of D's source files. It stands for the source file of a function whose
 // linkage name is D's.
 const dFile = ".d"
 
-// dLambdas begin the names that compilers of D give to functions without one.
-var dLambdas = []string{"__lambda", "__funcliteral", "__dgliteral", "__foreachbody"}
-
 // dName returns a name of D without parameters, template arguments, the text after them, and
 // the numbers of functions without a name.
 func dName(function string) string {
-	var g groupEnder
+	var g funcname.Groups
 	var out []byte
 	for i := 0; i < len(function); i++ {
 		switch c := function[i]; {
 		case c == '(':
-			i = g.end(function, i) - 1
+			i = g.End(function, i) - 1
 		case c == '!' && i+1 < len(function) && function[i+1] == '(':
 		case c == ' ' && len(out) > 0 && strings.IndexByte(function[:i], '(') >= 0: // const
 			i = len(function)
@@ -29,9 +30,9 @@ func dName(function string) string {
 	}
 	parts := strings.Split(string(out), ".")
 	for i, p := range parts {
-		for _, l := range dLambdas {
+		for _, l := range funcname.DLambdas {
 			if strings.HasPrefix(p, l) {
-				parts[i] = lambda
+				parts[i] = funcname.Lambda
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/funcname"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
@@ -25,6 +26,8 @@ type call struct {
 	isGuess  bool
 	isOffset bool  // it is an offset in its module
 	kind     *kind // nil: it is not machinery
+
+	frame, level int // the frame's index, and that of its symbol; level is -1 where there is none
 }
 
 // Crash is a stack with how it ended, as far as that is known.
@@ -83,8 +86,8 @@ func shortenLambdas(calls []call) {
 	}
 	for i := range calls {
 		c := &calls[i]
-		if outer, isLambda := strings.CutSuffix(c.shown, "::"+lambda); isLambda && c.isNamed && last[outer] > i {
-			c.name = name{lambda, lambda}
+		if outer, isLambda := strings.CutSuffix(c.shown, "::"+funcname.Lambda); isLambda && c.isNamed && last[outer] > i {
+			c.name = name{funcname.Lambda, funcname.Lambda}
 		}
 	}
 }
@@ -103,6 +106,9 @@ type reader struct {
 	names   map[[2]string]name     // by function and file
 	named   map[*trace.Module]bool // modules of which a function has a name
 	calls   []call
+
+	index     int  // of the frame that is read
+	hasPython bool // the functions by which Python ends itself are machinery
 }
 
 // callsOf returns the calls of a stack's innermost frames, innermost first, without signal
@@ -148,14 +154,17 @@ func (r *reader) frame(f *trace.Frame) {
 			continue
 		}
 		kind, _ := kinds.find(n.plain)
-		r.calls = append(r.calls, call{name: n, isNamed: true, isGuess: isGuess || s.ScopeBySource, kind: kind})
+		if r.hasPython && kind == nil && isFatalPython(n.plain, f.Module) {
+			kind = thrown
+		}
+		r.calls = append(r.calls, call{name: n, isNamed: true, isGuess: isGuess || s.ScopeBySource, kind: kind, frame: r.index, level: i})
 	}
 	if len(r.calls) == count {
 		n := noCode
 		if f.Module != nil {
 			n = moduleName(f.Module.Path)
 		}
-		c := call{name: name{n, n}, isSystem: isSystem(n), isGuess: isGuess}
+		c := call{name: name{n, n}, isSystem: isSystem(n), isGuess: isGuess, frame: r.index, level: -1}
 		if f.Module != nil && !r.isFirst && !c.isSystem && !r.named[f.Module] {
 			c.shown, c.isOffset = fmt.Sprintf("%s@%#x", n, f.ModuleOffset), true
 		}
@@ -163,7 +172,11 @@ func (r *reader) frame(f *trace.Frame) {
 	}
 	tails := f.TailCallers()
 	for i := range tails {
+		count := len(r.calls)
 		r.frame(&tails[i])
+		for k := range r.calls[count:] {
+			r.calls[count+k].level = -1 // its symbol is another frame's
+		}
 	}
 }
 

@@ -2,18 +2,16 @@
 
 package signature
 
-import "strings"
+import (
+	"strings"
 
-// isGo reports whether a function is a Go function. A dot in its name alone does not tell: Go
-// has dots between packages and functions, but suffixes of other compilers begin with them too.
-func isGo(function, file string) bool {
-	return strings.HasSuffix(file, ".go") || strings.Contains(function, ".(*") || strings.HasPrefix(function, "runtime.")
-}
+	"github.com/unwindd/unwindd/engine/internal/funcname"
+)
 
 // goName returns a name of Go without type arguments, the numbers of closures, and the wrappers
 // that the compiler makes.
 func goName(function string) string {
-	function = withoutBrackets(function)
+	function = funcname.FoldBrackets(function, "")
 	slash := strings.LastIndexByte(function, '/') + 1
 	parts := strings.Split(function[slash:], ".")
 	out := parts[:1]
@@ -35,21 +33,4 @@ func goName(function string) string {
 		out = append(out, p)
 	}
 	return strings.ReplaceAll(function[:slash]+strings.Join(out, "."), "%2e", ".")
-}
-
-// withoutBrackets returns a name without type arguments.
-func withoutBrackets(s string) string {
-	var out []byte
-	depth := 0
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '[':
-			depth++
-		case c == ']' && depth > 0:
-			depth--
-		case depth == 0:
-			out = append(out, c)
-		}
-	}
-	return string(out)
 }

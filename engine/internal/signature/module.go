@@ -5,6 +5,8 @@ package signature
 import (
 	"path"
 	"strings"
+
+	"github.com/unwindd/unwindd/engine/internal/funcname"
 )
 
 // moduleName returns the name of a module without its folder and versions. It stands for the
@@ -13,7 +15,7 @@ func moduleName(file string) string {
 	if _, rest, isURI := strings.Cut(file, "://"); isURI { // from a device's runtime
 		file, _, _ = strings.Cut(rest, "#")
 	}
-	file = strings.TrimSuffix(strings.Map(printable, file), " (deleted)")
+	file = strings.TrimSuffix(strings.Map(funcname.Printable, file), " (deleted)")
 	file = path.Base(strings.ReplaceAll(file, `\`, "/"))
 	if lower := strings.ToLower(file); strings.HasSuffix(lower, ".dll") || strings.HasSuffix(lower, ".exe") {
 		return lower

@@ -4,8 +4,8 @@ package signature
 
 import (
 	"strings"
-	"unicode"
 
+	"github.com/unwindd/unwindd/engine/internal/funcname"
 	"github.com/unwindd/unwindd/engine/internal/symbol"
 )
 
@@ -29,8 +29,8 @@ func nameOf(function, file string, isFirst bool) name {
 	if len(function) > maxName {
 		function = function[:maxName]
 	}
-	function = strings.Map(printable, strings.TrimSpace(function))
-	if isGo(function, file) {
+	function = strings.Map(funcname.Printable, strings.TrimSpace(function))
+	if funcname.IsGo(function, file) {
 		n := goName(function)
 		return name{n, n}
 	}
@@ -56,69 +56,19 @@ func nameOf(function, file string, isFirst bool) name {
 	return name{n, cName(n)}
 }
 
-// printable replaces characters that would not be in one line.
-func printable(r rune) rune {
-	if r == unicode.ReplacementChar || unicode.IsControl(r) {
-		return '?'
-	}
-	return r
-}
-
 // pathOf returns the parts of a name, before tables are applied to them.
 func pathOf(function string, isFirst bool) []string {
-	parts := partsOf(function, 0)
-	out := parts[:0]
-	for i, p := range parts {
-		if i == len(parts)-1 {
-			p = cutSuffixes(p)
-			if !isFirst {
-				p = cutNewSuffixes(p)
-			}
+	out := funcname.Parts(function, func(last string) string {
+		last = cutSuffixes(last)
+		if !isFirst {
+			last = cutNewSuffixes(last)
 		}
-		if strings.HasPrefix(p, "$_") || strings.HasPrefix(p, "_GLOBAL__N_") {
-			p = map[byte]string{'$': unnamedType, '_': unnamedSpace}[p[0]]
-		}
-		switch {
-		case p == "" || isNumber(p) || unsaid[p]:
-		case isHash(p) && i == len(parts)-1 && i > 0:
-		case len(out) > 0 && isInline(out[0], p):
-		case len(out) > 0 && isUnnamed(out[len(out)-1]) && isInvocation(p):
-			out[len(out)-1] = lambda // a lambda's operator, and its caller
-		default:
-			out = append(out, p)
-		}
-	}
+		return last
+	})
 	if len(out) > 1 && out[0] == "std" && abbreviations[out[1]] != "" {
 		out[1] = abbreviations[out[1]]
 	}
 	return out
-}
-
-// isInline reports whether a namespace is an inline one, for a version of a library.
-func isInline(library, part string) bool {
-	for _, v := range inlineSpaces[library] {
-		if part == v || strings.HasSuffix(v, "*") && strings.HasPrefix(part, v[:len(v)-1]) && isNumber(part[len(v)-1:]) {
-			return true
-		}
-	}
-	return false
-}
-
-func isUnnamed(part string) bool { return part == lambda || part == unnamedType }
-
-// isInvocation reports whether a part is the operator of a lambda, or a function that compilers
-// make for a pointer to it.
-func isInvocation(part string) bool {
-	return part == "operator()" || part == "_FUN" || part == "__invoke" || part == lambda || strings.HasPrefix(part, "operator ")
-}
-
-// isHash reports whether a part is the hash that ends a legacy name of Rust.
-func isHash(part string) bool {
-	return len(part) == 17 && part[0] == 'h' && strings.Trim(part[1:], "0123456789abcdef") == ""
-}
-
-func isNumber(s string) bool {
-	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
 // cutSuffixes removes from a name the suffixes of compilers and linkers: words that begin with
@@ -129,7 +79,7 @@ func cutSuffixes(part string) string {
 			continue
 		}
 		word, _, _ := strings.Cut(part[i+1:], ".")
-		if suffixes[word] || isNumber(word) || strings.HasPrefix(word, "__uniq") {
+		if suffixes[word] || funcname.IsNumber(word) || strings.HasPrefix(word, "__uniq") {
 			return part[:i]
 		}
 	}

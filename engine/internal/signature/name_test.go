@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/unwindd/unwindd/engine/internal/funcname"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
@@ -128,13 +129,13 @@ var pinned = map[int]string{1: "f97dd3a1402ae221", 2: "865e2410092bbdb3"}
 func TestTablesAreThoseOfTheVersion(t *testing.T) {
 	for version, want := range pinned {
 		h := sha256.New()
-		fmt.Fprintln(h, version, MaxFrames, maxCalls, minRecursion, braces, unsaid, inlineSpaces, abbreviations, suffixes, interceptors, processors,
+		fmt.Fprintln(h, version, MaxFrames, maxCalls, minRecursion, funcname.Braces, funcname.Unsaid, funcname.InlineSpaces, abbreviations, suffixes, interceptors, processors,
 			reservedSuffixes, aliases, goWrappers, goSuffixes, startup, plumbing, rustLibrary, systemModules)
 		for _, m := range machinery {
 			fmt.Fprintln(h, m.kind.is, m.kind.strength, m.names)
 		}
 		if version > trace.FirstSignatureVersion {
-			fmt.Fprintln(h, newSuffixes, newStartup, dLambdas)
+			fmt.Fprintln(h, newSuffixes, newStartup, funcname.DLambdas)
 		}
 		if got := fmt.Sprintf("%x", h.Sum(nil))[:16]; got != want {
 			t.Errorf("the tables are %s, not the %s of version %d: a change of them is another Version", got, want, version)

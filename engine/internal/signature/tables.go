@@ -2,32 +2,8 @@
 
 package signature
 
-// The tables of parts that are left out of names. A change of an entry here, or in
-// machinery.go, changes signatures: it needs a new Version.
-
-// The texts for things without a name, which each compiler writes in its own style.
-const (
-	lambda       = "{lambda}"
-	unnamedType  = "{unnamed}"
-	unnamedSpace = "(anonymous namespace)"
-)
-
-// braces are the texts for names in braces, by their beginning.
-var braces = []struct{ begins, is string }{
-	{"lambda", lambda}, {"unnamed", unnamedType}, {"anonymous", unnamedSpace},
-	{"closure_env", ""}, {"closure", "{closure}"}, {"vtable.shim", ""}, {"shim", ""}, {"impl", "{impl}"},
-}
-
-// unsaid are parts without information.
-var unsaid = map[string]bool{"{}": true, "_": true}
-
-// inlineSpaces are the inline namespaces of libraries, for a version of them; * stands for a
-// number.
-var inlineSpaces = map[string][]string{
-	"std":  {"__cxx11", "__cxx1998", "__debug", "__ndk*", "__Cr", "__fs", "_V*", "__*"},
-	"absl": {"lts_*"},
-	"fmt":  {"v*"},
-}
+// The tables of parts that are left out of names. A change of an entry here, in machinery.go, or
+// in the tables of package funcname changes signatures: it needs a new Version.
 
 // abbreviations are the names that demanglers have for templates of std.
 var abbreviations = map[string]string{

@@ -42,6 +42,7 @@ type Place struct {
 	// zero if that is not known.
 	Object   string
 	Modified time.Time
+	IsLocal  bool // no server is asked for the file
 }
 
 // PlaceOf returns the place of a frame.
@@ -67,6 +68,7 @@ func New(finder *object.Finder) *Files {
 // fileKey identifies a file. Units may embed different texts for one path.
 type fileKey struct {
 	path, md5, buildID string
+	isLocal            bool
 	embedded           *byte // the start of the embedded text; nil if there is none
 }
 
@@ -94,7 +96,7 @@ func (s *Files) Lines(p Place, count int) (trace.SourceLines, error) {
 	if p.Line < 1 || p.File == "" {
 		return trace.SourceLines{}, errors.New("no line is known")
 	}
-	key := lineKey{fileKey{path: p.File, md5: p.MD5, buildID: string(p.BuildID)}, p.Line, count, p.Modified}
+	key := lineKey{fileKey{path: p.File, md5: p.MD5, buildID: string(p.BuildID), isLocal: p.IsLocal}, p.Line, count, p.Modified}
 	if p.Text != "" {
 		key.embedded = unsafe.StringData(p.Text)
 	}
@@ -164,6 +166,9 @@ func (s *Files) read(p *Place) *file {
 			}
 			return f
 		}
+	}
+	if p.IsLocal {
+		return f
 	}
 	path, tried := s.finder.FetchSource(p.BuildID, p.File)
 	if path != "" {

@@ -36,6 +36,7 @@ const (
 type Piece struct {
 	Kind Kind
 	Text string
+	Full string // the text that Text is short for; "" where it is not
 }
 
 // Line is a line of the text form, without its end.
@@ -45,10 +46,15 @@ type Line []Piece
 type About struct {
 	Name  string // the title of the page
 	Lines []Line // the first is the target, and why it was kept
+	Hints []Hint
 	Facts []Fact
 	// Globals are variables beside the stacks.
 	Globals []Variable
 }
+
+// Hint names something that the frames lack, and what would give it. All but Text is for programs
+// that read the page.
+type Hint struct{ Text, Needs, Module, BuildID string }
 
 // Fact is a fact about a process or a machine.
 type Fact struct{ Name, Value string }
@@ -60,8 +66,19 @@ type Stack struct {
 	IsCrashed bool
 	Outline   string // the innermost functions
 	About     []Line
-	Threads   []Thread // all, where Title leaves some out
+	Flags     []string  // a word or two each
+	Kind      string    // of its threads: a title above the stacks of a kind
+	Threads   []Threads // with names, which Title does not have
 	Parts     []Part
+}
+
+// Usual is the kind of threads that need no title where no others stand before them.
+const Usual = "threads"
+
+// Threads are the threads of a Stack of one kind.
+type Threads struct {
+	Kind string
+	List []Thread
 }
 
 // Thread is a thread of a Stack.
@@ -75,10 +92,12 @@ type Part struct {
 }
 
 // Frame is a frame: the calls that were inlined into it, innermost first, and then the
-// function itself. Where frames were omitted it is a Note instead, which describes them.
+// function itself. Where frames were omitted it is a Note instead, which describes them; Folded are
+// these frames, where they are on the page.
 type Frame struct {
-	Calls []Call
-	Note  Line
+	Calls  []Call
+	Note   Line
+	Folded []Frame
 }
 
 // HasInlined reports whether calls were inlined into the frame.
@@ -89,6 +108,7 @@ type Call struct {
 	Line      Line
 	IsInlined bool
 	IsGuess   bool
+	IsOwn     bool   // the program's own function in which it failed
 	Module    string // "" of an inlined call, as FoundBy: these are the frame's
 	FoundBy   string
 	Source    []Line
@@ -167,8 +187,10 @@ type Modules struct {
 
 // End is the part below the stacks.
 type End struct {
-	Problems []Line // that were met since the head was written
-	Modules  Modules
+	Problems   []Line   // that were met since the head was written
+	Hints      []Hint   // which the head does not have
+	Sourceless []string // why there are no lines of source files
+	Modules    Modules
 }
 
 var (
@@ -189,13 +211,14 @@ func Sources() (code, styled string) { return look.Script + script, look.Style +
 
 // Writer writes a page from its head to its end.
 type Writer struct {
-	b   *bufio.Writer
-	err error
+	b    *bufio.Writer
+	kind string // of the last stack
+	err  error
 }
 
 // NewWriter makes a Writer of a page that begins with the description of the target.
 func NewWriter(w io.Writer, about *About) *Writer {
-	p := &Writer{b: bufio.NewWriterSize(w, 1<<16)}
+	p := &Writer{b: bufio.NewWriterSize(w, 1<<16), kind: Usual}
 	p.execute("head", struct {
 		*About
 		Policy string
@@ -206,6 +229,10 @@ func NewWriter(w io.Writer, about *About) *Writer {
 
 // Stack writes a stack. The error is the first one of all writes.
 func (p *Writer) Stack(s *Stack) error {
+	if s.Kind != p.kind {
+		p.execute("kind", s.Kind)
+		p.kind = s.Kind
+	}
 	p.execute("stack", s)
 	return p.err
 }

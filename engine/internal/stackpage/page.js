@@ -53,41 +53,104 @@
     stack.addEventListener('toggle', () => addButton(stack));
   });
 
-  // Search: a stack stays where each word is somewhere in it, and of its frames those that
-  // have one are marked. What the search opened is closed again by its end.
-  let texts = null;
+  // Search: a stack stays where each word is in a place of it, and the places that have one are
+  // marked, and counted. A place is a line, or a part of a value. What the search opened is closed
+  // again by its end.
+  const places = '.y, .t, .r, pre > span, .k li, .ids span';
+  const placesOf = (stack) => every(places, stack)
+    .map((e) => one(':scope > details > summary', e) || e) // of a value with parts its own line
+    .map((element) => ({
+      element, text: element.textContent.toLowerCase(),
+      full: every('.n[title]', element).map((e) => e.title).join('\n').toLowerCase(),
+    }));
+  const isIn = (place, word) => place.text.includes(word) || place.full.includes(word);
+  const mostOpened = 400; // elements that a search opens
   const opened = new Set();
+  const reveal = (element) => {
+    for (let e = element.closest('details'); e; e = e.parentElement.closest('details')) {
+      const isItsTitle = e.firstElementChild.contains(element);
+      if (!e.open && !isItsTitle && opened.size < mostOpened) {
+        e.open = true;
+        opened.add(e);
+      }
+    }
+  };
+  // The words themselves are marked where the browser can mark what is no element.
+  const highlight = typeof Highlight === 'function' && CSS.highlights ? new Highlight() : null;
+  if (highlight) {
+    CSS.highlights.set('found', highlight);
+    document.documentElement.classList.add('marks');
+  }
+  const mostMarked = 5000;
+  const markWords = (place, words) => {
+    const nodes = [], walker = document.createTreeWalker(place.element, NodeFilter.SHOW_TEXT);
+    let length = 0;
+    while (walker.nextNode()) {
+      nodes.push({ node: walker.currentNode, start: length });
+      length += walker.currentNode.data.length;
+    }
+    if (length !== place.text.length) {
+      return; // a letter has another length as a small one
+    }
+    const at = (offset) => nodes.findLast((n) => n.start <= offset);
+    words.forEach((word) => {
+      for (let i = place.text.indexOf(word); i >= 0 && highlight.size < mostMarked; i = place.text.indexOf(word, i + word.length)) {
+        const from = at(i), to = at(i + word.length - 1), range = new Range();
+        range.setStart(from.node, i - from.start);
+        range.setEnd(to.node, i + word.length - to.start);
+        highlight.add(range);
+      }
+    });
+  };
+  const plural = (n, name) => `${n} ${name}${n === 1 ? '' : 's'}`;
+  let known = null, hits = [];
   const search = () => {
     const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
-    texts = texts || stacks.map((stack) => stack.textContent.toLowerCase());
-    every('.hit').forEach((row) => row.classList.remove('hit'));
-    let shown = 0, frames = 0;
+    known = known || stacks.map(placesOf);
+    hits.forEach((e) => e.classList.remove('hit'));
+    hits = [];
+    opened.forEach((e) => { e.open = false; });
+    opened.clear();
+    if (highlight) {
+      highlight.clear();
+    }
+    let shown = 0;
     stacks.forEach((stack, i) => {
-      const isShown = words.every((word) => texts[i].includes(word));
+      const isShown = words.every((word) => known[i].some((place) => isIn(place, word)));
       stack.classList.toggle('miss', !isShown);
-      if (!isShown) {
+      if (!isShown || words.length === 0) {
         return;
       }
       shown++;
-      if (words.length === 0) {
-        return;
-      }
-      const hits = every('.r', stack).filter((row) => {
-        const text = row.textContent.toLowerCase();
-        return words.some((word) => text.includes(word));
+      known[i].filter((place) => words.some((word) => isIn(place, word))).forEach((place) => {
+        place.element.classList.add('hit');
+        hits.push(place.element);
+        reveal(place.element);
+        if (highlight) {
+          markWords(place, words);
+        }
       });
-      hits.forEach((row) => row.classList.add('hit'));
-      frames += hits.length;
-      if (hits.length > 0 && !stack.open && opened.size < 50) {
-        stack.open = true;
-        opened.add(stack);
-      }
     });
-    if (words.length === 0) {
-      opened.forEach((stack) => { stack.open = false; });
-      opened.clear();
+    found.textContent = words.length === 0 ? '' : `${shown} of ${plural(stacks.length, 'stack')}, ${plural(hits.length, 'place')}`;
+  };
+  const goTo = (e) => {
+    if (e.tabIndex < 0) {
+      e.tabIndex = -1;
     }
-    found.textContent = words.length === 0 ? '' : `${shown} of ${stacks.length} stacks, ${frames} frames`;
+    e.focus();
+    e.scrollIntoView({ block: 'nearest' });
+  };
+  const isSeen = (e) => e.getClientRects().length > 0;
+  const focusOf = (hit) => hit.closest('summary') || hit;
+  const stepHit = (by) => {
+    const seen = hits.filter(isSeen);
+    let at = seen.findIndex((hit) => focusOf(hit) === document.activeElement);
+    if (at < 0) {
+      at = by > 0 ? -1 : seen.length;
+    }
+    if (seen.length > 0) {
+      goTo(focusOf(seen[(at + by + seen.length) % seen.length]));
+    }
   };
   let later = 0;
   find.addEventListener('input', () => {
@@ -96,20 +159,15 @@
   });
 
   // Keys move through what is seen: stacks, and the frames and variables of those that are open.
-  const isSeen = (e) => e.getClientRects().length > 0;
   const step = (by) => {
-    const rows = every('.s > summary, .s[open] .r, .s[open] .k summary, #modules > summary').filter(isSeen);
+    const rows = every('.s > summary, .s[open] .r, .s[open] .folded > summary, .s[open] .k summary, .under > summary').filter(isSeen);
     let at = rows.indexOf(document.activeElement);
     if (at < 0) {
       at = by > 0 ? -1 : 0;
     }
     const next = rows[Math.min(Math.max(at + by, 0), rows.length - 1)];
     if (next) {
-      if (next.tabIndex < 0) {
-        next.tabIndex = -1;
-      }
-      next.focus();
-      next.scrollIntoView({ block: 'nearest' });
+      goTo(next);
     }
   };
   const enter = () => {
@@ -132,11 +190,23 @@
     help.hidden = !help.hidden;
     keysButton.setAttribute('aria-expanded', String(!help.hidden));
   };
+  // Names are short, with the full ones beside them.
+  const full = one('#full');
+  const toggleFull = () => {
+    const isFull = document.documentElement.classList.toggle('full');
+    full.setAttribute('aria-pressed', String(isFull));
+    full.textContent = isFull ? 'Short names' : 'Full names';
+  };
+  full.hidden = !one('.n[title]');
+  full.addEventListener('click', toggleFull);
   const keys = {
     j: () => step(1),
     k: () => step(-1),
     '/': () => find.focus(),
+    n: () => stepHit(1),
+    N: () => stepHit(-1),
     '?': toggleHelp,
+    f: toggleFull,
     c: () => {
       const stack = document.activeElement.closest('.s') || stacks.find(isSeen);
       if (stack) {
@@ -158,7 +228,7 @@
         clearTimeout(later);
         search();
         find.blur();
-        step(1);
+        stepHit(1);
         event.preventDefault();
       }
       return;
@@ -184,4 +254,10 @@
   addEventListener('afterprint', () => printed.splice(0).forEach((s) => { s.open = false; }));
 
   one('nav').hidden = false;
+
+  // The page opens where the program failed, unless it was somewhere else before.
+  const own = one('.own');
+  if (own && !location.hash && scrollY === 0 && own.getBoundingClientRect().bottom > innerHeight) {
+    own.scrollIntoView({ block: 'center' });
+  }
 })();

@@ -66,6 +66,7 @@ func (p *Profile) Engine(o engine.Options) engine.Options {
 
 // WriteReport writes a profile.
 func (p *Profile) WriteReport(r *report.Profile, w io.Writer, o report.TextOptions) error {
+	o.FullNames = p.FullNames
 	if len(p.Annotate) > 0 {
 		if p.Format == "json" {
 			return r.WriteAnnotationsJSON(w)

@@ -16,13 +16,13 @@ import (
 // unsigned are the flags that have no meaning for a signature: they choose how stacks are
 // written, or cut the stack that a signature is made of.
 var unsigned = []string{
-	"registers", "lanes", "lane", "locals", "globals", "source", "code", "top", "max-frames", "no-inlines", "no-fold",
+	"registers", "lanes", "lane", "locals", "globals", "source", "code", "top", "max-frames", "no-inlines", "no-fold", "full-names",
 }
 
 // signs reports whether the stacks come with signatures: the format has them, and no option cuts
 // the stacks.
 func (s *Stack) signs() bool {
-	return s.Signature || s.Format == "json" && !s.NoInlines && s.frames() >= engine.DefaultMaxFrames
+	return s.Signature || (s.Format == "json" || s.Format == "markdown") && !s.NoInlines && s.frames() >= engine.DefaultMaxFrames
 }
 
 // signed makes the signatures of crashed threads as their stacks pass.

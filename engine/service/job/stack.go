@@ -33,7 +33,7 @@ func (usageError) Is(target error) bool { return target == ErrUsage }
 func wrong(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // StackFormats are the formats in which stacks are written.
-var StackFormats = []string{"text", "json", "html", "breakpad"}
+var StackFormats = []string{"text", "json", "html", "markdown", "breakpad"}
 
 // Stack asks for the stacks of a target. NewStack gives the defaults.
 type Stack struct {
@@ -42,6 +42,9 @@ type Stack struct {
 	// WithPath writes the path of the target with the signature, for commands with several
 	// targets.
 	WithPath bool
+	// Most bounds the threads, crashed ones first, for callers that take a part of an answer;
+	// 0: all.
+	Most int `json:"-"`
 }
 
 // NewStack returns a Stack with the defaults: all threads, as text.
@@ -50,7 +53,7 @@ func NewStack() Stack { return Stack{StackOptions: &pb.StackOptions{Format: "tex
 // StackRanges are the ranges of the options of a Stack.
 var StackRanges = Ranges{
 	"max-frames": {Most: unbounded}, "top": {Least: 1, Most: unbounded}, "lane": {Most: sdk.MaxLanes - 1},
-	"source": {Least: 1, Most: source.MaxLines}, "code": {Least: 1, Most: walk.MaxCode},
+	"source": {Most: source.MaxLines}, "code": {Least: 1, Most: walk.MaxCode},
 	"signature-version": {Least: 1, Most: trace.SignatureVersion, OrUnset: true},
 }
 
@@ -108,7 +111,10 @@ func (s *Stack) limits() trace.ValueLimits {
 
 // Engine returns the options of an engine with changes that the stacks need.
 func (s *Stack) Engine(o engine.Options) engine.Options {
-	o.MaxFrames, o.NoInlines, o.Registers, o.SourceLines = s.frames(), s.NoInlines, s.Registers, int(s.Source)
+	o.MaxFrames, o.NoInlines, o.Registers, o.SourceLines = s.frames(), s.NoInlines, s.Registers, int(s.GetSource())
+	if s.readsOwnSource() {
+		o.SourceLines, o.LocalSource = 1, true
+	}
 	o.Lanes = s.Lanes || s.Lane != nil || s.Format == "json" || s.Format == "html"
 	o.Locals = nil
 	if s.Locals {
@@ -117,6 +123,14 @@ func (s *Stack) Engine(o engine.Options) engine.Options {
 	}
 	return o
 }
+
+// isForPeople reports whether the stacks are written for people, and not for programs.
+func (s *Stack) isForPeople() bool {
+	return s.Format == "text" || s.Format == "html" || s.Format == "markdown"
+}
+
+// readsOwnSource reports whether the source line is written at which the program failed.
+func (s *Stack) readsOwnSource() bool { return s.Source == nil && s.isForPeople() }
 
 // Stacks are the requested stacks of a target. Close closes the files that were opened for
 // them, but not the target.
@@ -127,6 +141,8 @@ type Stacks struct {
 	signed *report.Signature // if not nil, there are no stacks
 	walked *walked
 	ends   []func() // in reverse
+
+	leftOut int // threads beyond Most
 }
 
 // Of selects the stacks of a target.
@@ -141,10 +157,12 @@ func (s *Stack) Of(ctx context.Context, t *engine.Target) (*Stacks, error) {
 
 // fill sets the stacks, or the signature.
 func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
-	if p.Goroutines {
+	if p.GetGoroutines() || p.showsGoroutines(t) {
 		all := t.WithGoroutines(ctx)
 		p.ends = append(p.ends, func() { _ = all.Close() })
-		t = all
+		if p.GetGoroutines() || len(all.Threads()) > len(t.Threads()) {
+			t = all
+		}
 	}
 	if p.Signature {
 		return p.sign(ctx, t)
@@ -152,6 +170,10 @@ func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 	threads, err := p.selected(t)
 	if err != nil {
 		return err
+	}
+	if p.Most > 0 && len(threads) > p.Most {
+		threads = crashedFirst(threads)
+		threads, p.leftOut = threads[:p.Most], len(threads)-p.Most
 	}
 	p.target, p.walked = t, &walked{target: t}
 	stacks := p.walked.over(t.StacksOf(ctx, threads))
@@ -177,10 +199,18 @@ func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 		return err
 	}
 	p.stacks.Fact, p.stacks.FirstCrash, p.stacks.Signature = known, first, signed.signature
+	p.stacks.OwnSourceOnly = p.readsOwnSource()
+	p.stacks.Deadlocks = t.Deadlocks(ctx)
 	if p.Code > 0 {
 		p.stacks.ShowCode(ctx, t.CodeReader(int(p.Code)))
 	}
 	return nil
+}
+
+// showsGoroutines reports whether the goroutines of a target are written, though nothing was
+// said about them: it is a Go program that crashed.
+func (s *Stack) showsGoroutines(t *engine.Target) bool {
+	return s.Goroutines == nil && !s.Signature && s.isForPeople() && t.Info().Kind != trace.LiveProcess && t.Crashed() != nil && t.HasGo()
 }
 
 // Target returns the target whose stacks are written: the caller's, or one with its goroutines
@@ -191,11 +221,12 @@ func (p *Stacks) Target() *engine.Target { return p.target }
 type WriteOptions struct {
 	Color   bool // colours of terminals
 	Verbose bool // with the files that were looked for
+	Most    int  // bytes of Markdown at most; 0: as many as an issue takes
 }
 
 // WriteReport writes the stacks while they are walked.
 func (p *Stacks) WriteReport(ctx context.Context, w io.Writer, o WriteOptions) error {
-	text := report.TextOptions{Color: o.Color, NoFold: p.NoFold, OneLane: p.Lane != nil, Verbose: o.Verbose}
+	text := report.TextOptions{Color: o.Color, NoFold: p.NoFold, FullNames: p.FullNames, OneLane: p.Lane != nil, Verbose: o.Verbose}
 	switch {
 	case p.signed != nil && p.Format == "json":
 		return report.WriteJSON(w, p.signed)
@@ -207,6 +238,8 @@ func (p *Stacks) WriteReport(ctx context.Context, w io.Writer, o WriteOptions) e
 		return p.stacks.WriteBreakpad(ctx, w, p.target)
 	case p.Format == "html":
 		return p.stacks.WritePage(w, text)
+	case p.Format == "markdown":
+		return p.stacks.WriteMarkdown(w, text, o.Most)
 	}
 	return p.stacks.WriteText(w, text)
 }
@@ -214,6 +247,9 @@ func (p *Stacks) WriteReport(ctx context.Context, w io.Writer, o WriteOptions) e
 // Err returns, after WriteReport, an error that wraps engine.ErrNotWalked where nothing could be
 // walked for lack of an architecture.
 func (p *Stacks) Err() error { return p.walked.err() }
+
+// LeftOut returns how many threads Most left out.
+func (p *Stacks) LeftOut() int { return p.leftOut }
 
 // Counts returns the counts of the stacks that were written so far.
 func (p *Stacks) Counts() Counts { return p.walked.counts }
@@ -261,10 +297,8 @@ func (s *Stack) selected(t *engine.Target) ([]*trace.Thread, error) {
 		}
 		return list, nil
 	}
-	if s.Thread == "" && s.NoFold && (s.Format == "text" || s.Format == "html") {
-		list := slices.Clone(t.Threads())
-		slices.SortStableFunc(list, func(a, b *trace.Thread) int { return cmp.Compare(isLast(a), isLast(b)) })
-		return list, nil
+	if s.Thread == "" && s.NoFold && s.isForPeople() {
+		return crashedFirst(t.Threads()), nil
 	}
 	if s.Thread == "" {
 		return t.Threads(), nil
@@ -275,6 +309,13 @@ func (s *Stack) selected(t *engine.Target) ([]*trace.Thread, error) {
 		}
 	}
 	return nil, noThread(t, s.Thread)
+}
+
+// crashedFirst returns threads with the crashed ones before the others.
+func crashedFirst(threads []*trace.Thread) []*trace.Thread {
+	list := slices.Clone(threads)
+	slices.SortStableFunc(list, func(a, b *trace.Thread) int { return cmp.Compare(isLast(a), isLast(b)) })
+	return list
 }
 
 // isLast returns 0 for a thread that crashed, and 1 for others.

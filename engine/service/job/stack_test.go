@@ -74,7 +74,7 @@ func TestStacksThatHaveNoMeaning(t *testing.T) {
 	}{
 		{func(s *job.Stack) { s.Crashed, s.Thread = true, "5266" }, "--crashed and --thread 5266"},
 		{func(s *job.Stack) { s.Lane = new(uint32(99999999)) }, "--lane 99999999: expected 0 to"},
-		{func(s *job.Stack) { s.Source = 1001 }, "--source 1001: expected 1 to 1000"},
+		{func(s *job.Stack) { s.Source = new(uint32(1001)) }, "--source 1001: expected 0 to 1000"},
 		{func(s *job.Stack) { s.Code = 1001 }, "--code 1001: expected 1 to 1000"},
 		{func(s *job.Stack) { s.Depth = 65 }, "--depth 65: expected 1 to 64"},
 		{func(s *job.Stack) { s.Signature, s.Top = true, 3 }, "--top: --signature has no place for it"},
@@ -85,7 +85,7 @@ func TestStacksThatHaveNoMeaning(t *testing.T) {
 		{func(s *job.Stack) { s.Format, s.Lanes = "breakpad", true }, "--lanes: --format breakpad has no place for it"},
 		{func(s *job.Stack) { s.Format, s.Locals = "breakpad", true }, "--locals: --format breakpad has no place for it"},
 		{func(s *job.Stack) { s.Format, s.Globals = "breakpad", []string{"lock"} }, "--globals: --format breakpad has no place for it"},
-		{func(s *job.Stack) { s.Format, s.Source = "breakpad", 3 }, "--source: --format breakpad has no place for it"},
+		{func(s *job.Stack) { s.Format, s.Source = "breakpad", new(uint32(3)) }, "--source: --format breakpad has no place for it"},
 		{func(s *job.Stack) { s.Format, s.Code = "breakpad", 3 }, "--code: --format breakpad has no place for it"},
 	} {
 		s := job.NewStack()
@@ -250,7 +250,9 @@ func TestStackIsAsItsSchemaHasIt(t *testing.T) {
 		path string
 		set  func(*job.Stack)
 	}{
-		{serverCore, func(s *job.Stack) { s.Locals, s.Registers, s.Globals, s.Source = true, true, []string{"lock"}, 3 }},
+		{serverCore, func(s *job.Stack) {
+			s.Locals, s.Registers, s.Globals, s.Source = true, true, []string{"lock"}, new(uint32(3))
+		}},
 		{serverCore, func(s *job.Stack) { s.Locals, s.Depth = true, 1 }},
 		{serverCore, func(s *job.Stack) { s.Code = 3 }},
 		{mixed, func(s *job.Stack) { s.Locals = true }},

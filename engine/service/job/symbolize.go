@@ -70,7 +70,7 @@ func (*Identify) run(r *Request) (o Outcome, err error) {
 		}
 		defer file.Close()
 		if len(file.BuildID()) == 0 {
-			return fmt.Errorf("%s: it has no build ID", r.Name)
+			return fmt.Errorf("%s: it has no build ID, by which files are kept here. Run `unwindd stack CORE FILE` where both files are; link the next build with --build-id", r.Name)
 		}
 		o.Object = &Object{
 			BuildID: hex.EncodeToString(file.BuildID()), Machine: file.Machine(), HasDebugInfo: file.HasDebugInfo(), IsDebugFile: file.DebugOnly(),

@@ -28,7 +28,7 @@ func (w *Walk) run(ctx context.Context, r *Request) (o Outcome, err error) {
 	if err != nil {
 		return o, err
 	}
-	stack := &Stack{w.Stack, w.WithPath}
+	stack := &Stack{StackOptions: w.Stack, WithPath: w.WithPath}
 	e, err := tools.Engine.With(stack.Engine(tools.Options))
 	if err != nil {
 		return o, err
@@ -41,7 +41,7 @@ func (w *Walk) run(ctx context.Context, r *Request) (o Outcome, err error) {
 	t := e.Attach(state)
 	defer t.Close()
 	t.SetInputProblems(head.Packed)
-	o, err = stack.write(ctx, t, r.Report, WriteOptions{Color: w.Color, Verbose: w.Verbose})
+	o, err = stack.write(ctx, t, r.Report, WriteOptions{Color: w.Color, Verbose: w.Verbose, Most: int(w.MostBytes)})
 	// Unanswered questions leave gaps in the report.
 	return o, errors.Join(tools.host.Err(), err)
 }

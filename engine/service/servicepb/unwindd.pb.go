@@ -143,28 +143,32 @@ func (MemoryAnswer_Kind) EnumDescriptor() ([]byte, []int) {
 
 // StackOptions are the flags of `unwindd stack`.
 type StackOptions struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	Name             string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`        // of the target, in the report; "target" where it is empty
-	Format           string                 `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`    // text, json, html or breakpad; json where it is empty
-	Thread           string                 `protobuf:"bytes,3,opt,name=thread,proto3" json:"thread,omitempty"`    // the ID of the one thread that is wanted
-	Crashed          bool                   `protobuf:"varint,4,opt,name=crashed,proto3" json:"crashed,omitempty"` // only threads that crashed
-	Top              uint32                 `protobuf:"varint,5,opt,name=top,proto3" json:"top,omitempty"`         // how many frames of each stack, the innermost ones; 0: all
-	Registers        bool                   `protobuf:"varint,6,opt,name=registers,proto3" json:"registers,omitempty"`
-	Goroutines       bool                   `protobuf:"varint,7,opt,name=goroutines,proto3" json:"goroutines,omitempty"`
-	Lanes            bool                   `protobuf:"varint,8,opt,name=lanes,proto3" json:"lanes,omitempty"`
-	Lane             *uint32                `protobuf:"varint,9,opt,name=lane,proto3,oneof" json:"lane,omitempty"` // the stack of one lane of every wave
-	Locals           bool                   `protobuf:"varint,10,opt,name=locals,proto3" json:"locals,omitempty"`
-	Globals          []string               `protobuf:"bytes,11,rep,name=globals,proto3" json:"globals,omitempty"`
-	Depth            uint32                 `protobuf:"varint,12,opt,name=depth,proto3" json:"depth,omitempty"`       // levels of values within one another; 0: the default
-	Elements         uint32                 `protobuf:"varint,13,opt,name=elements,proto3" json:"elements,omitempty"` // elements of an array or a container; 0: the default
-	Raw              bool                   `protobuf:"varint,14,opt,name=raw,proto3" json:"raw,omitempty"`
-	Source           uint32                 `protobuf:"varint,15,opt,name=source,proto3" json:"source,omitempty"`                              // lines around the line of every frame
-	Code             uint32                 `protobuf:"varint,16,opt,name=code,proto3" json:"code,omitempty"`                                  // instructions around the PC of every frame
-	MaxFrames        *uint32                `protobuf:"varint,17,opt,name=max_frames,json=maxFrames,proto3,oneof" json:"max_frames,omitempty"` // kept of a stack; 0: all
-	NoInlines        bool                   `protobuf:"varint,18,opt,name=no_inlines,json=noInlines,proto3" json:"no_inlines,omitempty"`
-	NoFold           bool                   `protobuf:"varint,19,opt,name=no_fold,json=noFold,proto3" json:"no_fold,omitempty"`
-	Signature        bool                   `protobuf:"varint,20,opt,name=signature,proto3" json:"signature,omitempty"`
-	SignatureVersion uint32                 `protobuf:"varint,21,opt,name=signature_version,json=signatureVersion,proto3" json:"signature_version,omitempty"` // of its rules; 0: the newest
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Name      string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`        // of the target, in the report; "target" where it is empty
+	Format    string                 `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`    // text, json, html, markdown or breakpad; json where it is empty
+	Thread    string                 `protobuf:"bytes,3,opt,name=thread,proto3" json:"thread,omitempty"`    // the ID of the one thread that is wanted
+	Crashed   bool                   `protobuf:"varint,4,opt,name=crashed,proto3" json:"crashed,omitempty"` // only threads that crashed
+	Top       uint32                 `protobuf:"varint,5,opt,name=top,proto3" json:"top,omitempty"`         // how many frames of each stack, the innermost ones; 0: all
+	Registers bool                   `protobuf:"varint,6,opt,name=registers,proto3" json:"registers,omitempty"`
+	// The goroutines of Go programs too; where it is not set, of crashed ones, in text and html.
+	Goroutines *bool    `protobuf:"varint,7,opt,name=goroutines,proto3,oneof" json:"goroutines,omitempty"`
+	Lanes      bool     `protobuf:"varint,8,opt,name=lanes,proto3" json:"lanes,omitempty"`
+	Lane       *uint32  `protobuf:"varint,9,opt,name=lane,proto3,oneof" json:"lane,omitempty"` // the stack of one lane of every wave
+	Locals     bool     `protobuf:"varint,10,opt,name=locals,proto3" json:"locals,omitempty"`
+	Globals    []string `protobuf:"bytes,11,rep,name=globals,proto3" json:"globals,omitempty"`
+	Depth      uint32   `protobuf:"varint,12,opt,name=depth,proto3" json:"depth,omitempty"`       // levels of values within one another; 0: the default
+	Elements   uint32   `protobuf:"varint,13,opt,name=elements,proto3" json:"elements,omitempty"` // elements of an array or a container; 0: the default
+	Raw        bool     `protobuf:"varint,14,opt,name=raw,proto3" json:"raw,omitempty"`
+	// Lines around the line of every frame; where it is not set, the line at which the program's own
+	// function failed, in text and html.
+	Source           *uint32 `protobuf:"varint,15,opt,name=source,proto3,oneof" json:"source,omitempty"`
+	Code             uint32  `protobuf:"varint,16,opt,name=code,proto3" json:"code,omitempty"`                                  // instructions around the PC of every frame
+	MaxFrames        *uint32 `protobuf:"varint,17,opt,name=max_frames,json=maxFrames,proto3,oneof" json:"max_frames,omitempty"` // kept of a stack; 0: all
+	NoInlines        bool    `protobuf:"varint,18,opt,name=no_inlines,json=noInlines,proto3" json:"no_inlines,omitempty"`
+	NoFold           bool    `protobuf:"varint,19,opt,name=no_fold,json=noFold,proto3" json:"no_fold,omitempty"`
+	Signature        bool    `protobuf:"varint,20,opt,name=signature,proto3" json:"signature,omitempty"`
+	SignatureVersion uint32  `protobuf:"varint,21,opt,name=signature_version,json=signatureVersion,proto3" json:"signature_version,omitempty"` // of its rules; 0: the newest
+	FullNames        bool    `protobuf:"varint,22,opt,name=full_names,json=fullNames,proto3" json:"full_names,omitempty"`                      // of functions, in text and html
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -242,8 +246,8 @@ func (x *StackOptions) GetRegisters() bool {
 }
 
 func (x *StackOptions) GetGoroutines() bool {
-	if x != nil {
-		return x.Goroutines
+	if x != nil && x.Goroutines != nil {
+		return *x.Goroutines
 	}
 	return false
 }
@@ -298,8 +302,8 @@ func (x *StackOptions) GetRaw() bool {
 }
 
 func (x *StackOptions) GetSource() uint32 {
-	if x != nil {
-		return x.Source
+	if x != nil && x.Source != nil {
+		return *x.Source
 	}
 	return 0
 }
@@ -344,6 +348,13 @@ func (x *StackOptions) GetSignatureVersion() uint32 {
 		return x.SignatureVersion
 	}
 	return 0
+}
+
+func (x *StackOptions) GetFullNames() bool {
+	if x != nil {
+		return x.FullNames
+	}
+	return false
 }
 
 type StackRequest struct {
@@ -432,10 +443,11 @@ func (*StackRequest_Data) isStackRequest_Part() {}
 type WalkOptions struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stack         *StackOptions          `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
-	Verbose       bool                   `protobuf:"varint,2,opt,name=verbose,proto3" json:"verbose,omitempty"`                   // also what was looked for
-	Color         bool                   `protobuf:"varint,3,opt,name=color,proto3" json:"color,omitempty"`                       // colours of terminals, of the form text
-	WithPath      bool                   `protobuf:"varint,4,opt,name=with_path,json=withPath,proto3" json:"with_path,omitempty"` // a signature says which target it is of
-	HeadSize      uint64                 `protobuf:"varint,5,opt,name=head_size,json=headSize,proto3" json:"head_size,omitempty"` // bytes of the head
+	Verbose       bool                   `protobuf:"varint,2,opt,name=verbose,proto3" json:"verbose,omitempty"`                      // also what was looked for
+	Color         bool                   `protobuf:"varint,3,opt,name=color,proto3" json:"color,omitempty"`                          // colours of terminals, of the form text
+	WithPath      bool                   `protobuf:"varint,4,opt,name=with_path,json=withPath,proto3" json:"with_path,omitempty"`    // a signature says which target it is of
+	HeadSize      uint64                 `protobuf:"varint,5,opt,name=head_size,json=headSize,proto3" json:"head_size,omitempty"`    // bytes of the head
+	MostBytes     uint32                 `protobuf:"varint,6,opt,name=most_bytes,json=mostBytes,proto3" json:"most_bytes,omitempty"` // of the form markdown; 0: as many as an issue takes
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -501,6 +513,13 @@ func (x *WalkOptions) GetWithPath() bool {
 func (x *WalkOptions) GetHeadSize() uint64 {
 	if x != nil {
 		return x.HeadSize
+	}
+	return 0
+}
+
+func (x *WalkOptions) GetMostBytes() uint32 {
+	if x != nil {
+		return x.MostBytes
 	}
 	return 0
 }
@@ -1678,6 +1697,7 @@ type ProfileOptions struct {
 	NoSymbols     bool                   `protobuf:"varint,5,opt,name=no_symbols,json=noSymbols,proto3" json:"no_symbols,omitempty"`
 	Annotate      []string               `protobuf:"bytes,6,rep,name=annotate,proto3" json:"annotate,omitempty"` // write the lines and instructions of these functions instead
 	MarkGuesses   bool                   `protobuf:"varint,7,opt,name=mark_guesses,json=markGuesses,proto3" json:"mark_guesses,omitempty"`
+	FullNames     bool                   `protobuf:"varint,8,opt,name=full_names,json=fullNames,proto3" json:"full_names,omitempty"` // of functions, in text
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1757,6 +1777,13 @@ func (x *ProfileOptions) GetAnnotate() []string {
 func (x *ProfileOptions) GetMarkGuesses() bool {
 	if x != nil {
 		return x.MarkGuesses
+	}
+	return false
+}
+
+func (x *ProfileOptions) GetFullNames() bool {
+	if x != nil {
+		return x.FullNames
 	}
 	return false
 }
@@ -2967,46 +2994,52 @@ var File_unwindd_proto protoreflect.FileDescriptor
 const file_unwindd_proto_rawDesc = "" +
 	"\n" +
 	"\runwindd.proto\x12\n" +
-	"unwindd.v1\"\xcc\x04\n" +
+	"unwindd.v1\"\x8f\x05\n" +
 	"\fStackOptions\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x16\n" +
 	"\x06thread\x18\x03 \x01(\tR\x06thread\x12\x18\n" +
 	"\acrashed\x18\x04 \x01(\bR\acrashed\x12\x10\n" +
 	"\x03top\x18\x05 \x01(\rR\x03top\x12\x1c\n" +
-	"\tregisters\x18\x06 \x01(\bR\tregisters\x12\x1e\n" +
+	"\tregisters\x18\x06 \x01(\bR\tregisters\x12#\n" +
 	"\n" +
-	"goroutines\x18\a \x01(\bR\n" +
-	"goroutines\x12\x14\n" +
+	"goroutines\x18\a \x01(\bH\x00R\n" +
+	"goroutines\x88\x01\x01\x12\x14\n" +
 	"\x05lanes\x18\b \x01(\bR\x05lanes\x12\x17\n" +
-	"\x04lane\x18\t \x01(\rH\x00R\x04lane\x88\x01\x01\x12\x16\n" +
+	"\x04lane\x18\t \x01(\rH\x01R\x04lane\x88\x01\x01\x12\x16\n" +
 	"\x06locals\x18\n" +
 	" \x01(\bR\x06locals\x12\x18\n" +
 	"\aglobals\x18\v \x03(\tR\aglobals\x12\x14\n" +
 	"\x05depth\x18\f \x01(\rR\x05depth\x12\x1a\n" +
 	"\belements\x18\r \x01(\rR\belements\x12\x10\n" +
-	"\x03raw\x18\x0e \x01(\bR\x03raw\x12\x16\n" +
-	"\x06source\x18\x0f \x01(\rR\x06source\x12\x12\n" +
+	"\x03raw\x18\x0e \x01(\bR\x03raw\x12\x1b\n" +
+	"\x06source\x18\x0f \x01(\rH\x02R\x06source\x88\x01\x01\x12\x12\n" +
 	"\x04code\x18\x10 \x01(\rR\x04code\x12\"\n" +
 	"\n" +
-	"max_frames\x18\x11 \x01(\rH\x01R\tmaxFrames\x88\x01\x01\x12\x1d\n" +
+	"max_frames\x18\x11 \x01(\rH\x03R\tmaxFrames\x88\x01\x01\x12\x1d\n" +
 	"\n" +
 	"no_inlines\x18\x12 \x01(\bR\tnoInlines\x12\x17\n" +
 	"\ano_fold\x18\x13 \x01(\bR\x06noFold\x12\x1c\n" +
 	"\tsignature\x18\x14 \x01(\bR\tsignature\x12+\n" +
-	"\x11signature_version\x18\x15 \x01(\rR\x10signatureVersionB\a\n" +
-	"\x05_laneB\r\n" +
+	"\x11signature_version\x18\x15 \x01(\rR\x10signatureVersion\x12\x1d\n" +
+	"\n" +
+	"full_names\x18\x16 \x01(\bR\tfullNamesB\r\n" +
+	"\v_goroutinesB\a\n" +
+	"\x05_laneB\t\n" +
+	"\a_sourceB\r\n" +
 	"\v_max_frames\"b\n" +
 	"\fStackRequest\x124\n" +
 	"\aoptions\x18\x01 \x01(\v2\x18.unwindd.v1.StackOptionsH\x00R\aoptions\x12\x14\n" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +
-	"\x04part\"\xa7\x01\n" +
+	"\x04part\"\xc6\x01\n" +
 	"\vWalkOptions\x12.\n" +
 	"\x05stack\x18\x01 \x01(\v2\x18.unwindd.v1.StackOptionsR\x05stack\x12\x18\n" +
 	"\averbose\x18\x02 \x01(\bR\averbose\x12\x14\n" +
 	"\x05color\x18\x03 \x01(\bR\x05color\x12\x1b\n" +
 	"\twith_path\x18\x04 \x01(\bR\bwithPath\x12\x1b\n" +
-	"\thead_size\x18\x05 \x01(\x04R\bheadSize\"\x8e\x01\n" +
+	"\thead_size\x18\x05 \x01(\x04R\bheadSize\x12\x1d\n" +
+	"\n" +
+	"most_bytes\x18\x06 \x01(\rR\tmostBytes\"\x8e\x01\n" +
 	"\vWalkRequest\x123\n" +
 	"\aoptions\x18\x01 \x01(\v2\x17.unwindd.v1.WalkOptionsH\x00R\aoptions\x12\x14\n" +
 	"\x04head\x18\x02 \x01(\fH\x00R\x04head\x12,\n" +
@@ -3102,7 +3135,7 @@ const file_unwindd_proto_rawDesc = "" +
 	"FileAnswer\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x14\n" +
 	"\x05ended\x18\x02 \x01(\bR\x05ended\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\fR\x04name\"\xcd\x01\n" +
+	"\x04name\x18\x03 \x01(\fR\x04name\"\xec\x01\n" +
 	"\x0eProfileOptions\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x14\n" +
@@ -3111,7 +3144,9 @@ const file_unwindd_proto_rawDesc = "" +
 	"\n" +
 	"no_symbols\x18\x05 \x01(\bR\tnoSymbols\x12\x1a\n" +
 	"\bannotate\x18\x06 \x03(\tR\bannotate\x12!\n" +
-	"\fmark_guesses\x18\a \x01(\bR\vmarkGuesses\"f\n" +
+	"\fmark_guesses\x18\a \x01(\bR\vmarkGuesses\x12\x1d\n" +
+	"\n" +
+	"full_names\x18\b \x01(\bR\tfullNames\"f\n" +
 	"\x0eProfileRequest\x126\n" +
 	"\aoptions\x18\x01 \x01(\v2\x1a.unwindd.v1.ProfileOptionsH\x00R\aoptions\x12\x14\n" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +

@@ -191,9 +191,13 @@ func (c *copied) keep(start uint64, data []byte) {
 	}
 }
 
-// stopDeadline bounds the wait for threads to stop. A runnable thread stops when it is next
-// executed; a thread in an uninterruptible wait may not for hours, while the others stand still.
-const stopDeadline = 100 * time.Millisecond
+// Bounds of the wait for threads to stop. Most stop within microseconds. One in an
+// uninterruptible wait stops after it, and one in state R when it is scheduled next: that is
+// certain to come, so it is waited for longer. A moment of a profile can do without it.
+const (
+	stopDeadline = 100 * time.Millisecond
+	stopPatience = 2 * time.Second
+)
 
 // copyStopped stops the threads, copies, and releases them. It executes on its own thread, which
 // ends with it: whatever happens, the kernel then releases all threads that are still seized.
@@ -220,7 +224,7 @@ func (c *copied) copyStopped(isLost func(*mapping) bool) (err error) {
 
 // trace is copyStopped on the calling thread.
 func (c *copied) trace(isLost func(*mapping) bool) error {
-	t := &tracer{pid: c.pid, deadline: stopDeadline}
+	t := &tracer{pid: c.pid, deadline: stopDeadline, patience: stopPatience, isSample: c.isSample}
 	done := make(chan struct{})
 	go t.reap(done)
 	err := func() error {
@@ -243,7 +247,7 @@ func (c *copied) copyThreads(t *tracer, isLost func(*mapping) bool) error {
 	i := slices.IndexFunc(t.threads, func(th *tracee) bool { return th.isStopped })
 	if i < 0 {
 		if slices.ContainsFunc(t.threads, func(th *tracee) bool { return !th.isGone }) {
-			return fmt.Errorf("none of its %d threads stopped within %v: they are in uninterruptible waits", len(t.threads), patience*t.deadline)
+			return fmt.Errorf("none of its %d threads stopped within %v: %v", len(t.threads), t.patience, t.threads[0].late)
 		}
 		return ended(c.pid)
 	}
@@ -277,6 +281,9 @@ func (c *copied) copyThreads(t *tracer, isLost func(*mapping) bool) error {
 		return nil
 	}
 	c.copyStacks(c.readRegisters(t))
+	if !c.isSample {
+		c.copyLocks(t)
+	}
 	c.copyRegistered()
 	return nil
 }
@@ -295,8 +302,8 @@ const ntPRSTATUS = 1
 // maxRegisters bounds a set of registers: XSAVE's has 11 kB with AMX.
 const maxRegisters = 64 << 10
 
-// readRegisters reads the register sets of the description, and returns the stack pointers. No
-// other register is decoded while the threads stand still.
+// readRegisters reads the register sets of the description, and returns the stack pointers. Few
+// other registers are decoded while the threads stand still.
 func (c *copied) readRegisters(t *tracer) (pointers []uint64) {
 	d := c.description
 	pointers = make([]uint64, 0, len(t.threads))
@@ -315,7 +322,7 @@ func (c *copied) readRegisters(t *tracer) (pointers []uint64) {
 				continue
 			}
 			th.registers = append(th.registers, n)
-			if sp, ok := c.stackPointer(set, n.data); ok {
+			if sp, ok := field(set, n.data, d.SP); ok {
 				pointers = append(pointers, sp)
 			}
 		}
@@ -323,18 +330,18 @@ func (c *copied) readRegisters(t *tracer) (pointers []uint64) {
 	return pointers
 }
 
-// stackPointer returns the stack pointer of a set of registers, if it has one.
-func (c *copied) stackPointer(set *sdk.RegisterSet, data []byte) (sp uint64, ok bool) {
+// field returns a register of a set of registers, if the set has it.
+func field(set *sdk.RegisterSet, data []byte, number uint32) (value uint64, ok bool) {
 	for i := range set.Fields {
 		f := &set.Fields[i]
-		if f.Register != c.description.SP || f.RegisterOffset != 0 || uint64(f.Offset)+uint64(f.Size) > uint64(len(data)) {
+		if f.Register != number || f.RegisterOffset != 0 || uint64(f.Offset)+uint64(f.Size) > uint64(len(data)) {
 			continue
 		}
-		switch field := data[f.Offset:]; f.Size {
+		switch b := data[f.Offset:]; f.Size {
 		case 8:
-			return order.Uint64(field), true
+			return order.Uint64(b), true
 		case 4:
-			return uint64(order.Uint32(field)), true
+			return uint64(order.Uint32(b)), true
 		}
 	}
 	return 0, false

@@ -4,6 +4,7 @@ package process
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -173,7 +174,7 @@ type outline struct {
 	elsewhere  map[string]string // other paths of files that are not at their own
 	lost       map[string]bool   // by path; see isLost
 	names      map[int]string    // of threads
-	stuck      map[int]byte      // the states of threads that did not stop
+	own        map[int]int       // IDs of threads in their own PID namespace; nil: the same
 }
 
 // maxCommand bounds the command line.
@@ -186,15 +187,11 @@ func (o *outline) describe(c *copied) {
 		o.command = string(bytes.ReplaceAll(data, []byte{0}, []byte{' '}))
 	}
 	o.executable, _ = os.Readlink(c.dir() + "/exe")
-	o.names, o.stuck = map[int]string{}, map[int]byte{}
+	o.names, o.own = map[int]string{}, c.ownIDs()
 	for _, th := range c.threads {
 		dir := fmt.Sprintf("/proc/%d/task/%d", c.pid, th.id)
 		if name, err := readFile(dir+"/comm", nil); err == nil {
 			o.names[th.id] = strings.TrimSuffix(string(name), "\n")
-		}
-		if !th.isStopped && !th.isGone {
-			s, _ := readStatus(dir)
-			o.stuck[th.id] = s.state
 		}
 	}
 }
@@ -273,8 +270,8 @@ func hasOwnMounts(c *copied) bool {
 func (t *Target) describe(c *copied, o *outline) {
 	t.threads = t.Core.Threads()
 	for _, th := range t.threads {
-		if id, err := strconv.Atoi(th.ID); err == nil && o.names[id] != "" {
-			th.Name = o.names[id]
+		if id, err := strconv.Atoi(th.ID); err == nil {
+			th.Name, th.OwnID = cmp.Or(o.names[id], th.Name), int64(o.own[id])
 		}
 	}
 	t.info = t.Core.Info()
@@ -283,13 +280,12 @@ func (t *Target) describe(c *copied, o *outline) {
 		arch = t.threads[0].Arch
 	}
 	for _, th := range c.threads {
-		state, ok := o.stuck[th.id]
-		if !ok {
+		if th.isStopped || th.isGone {
 			continue
 		}
 		t.threads = append(t.threads, &trace.Thread{
-			Handle: uint64(len(t.threads)), ID: strconv.Itoa(th.id), Name: o.names[th.id], Arch: arch, IsRunning: true,
-			Problem: fmt.Sprintf("it did not stop within %v: its state is %c, and a thread in an uninterruptible wait (D) stops after that", stopDeadline, state),
+			Handle: uint64(len(t.threads)), ID: strconv.Itoa(th.id), Name: o.names[th.id], Arch: arch,
+			IsUnstopped: true, Problem: th.late.String(),
 		})
 	}
 	facts := *t.info.Facts
@@ -305,8 +301,7 @@ func (t *Target) describe(c *copied, o *outline) {
 // when it was stopped.
 func (t *Target) Info() trace.Target { return t.info }
 
-// Threads returns the threads in the order of their IDs. Threads that did not stop come last,
-// with a Problem.
+// Threads returns the threads in the order of their IDs. Threads that did not stop come last.
 func (t *Target) Threads() []*trace.Thread { return t.threads }
 
 // Finder returns the finder of the process's files.

@@ -426,9 +426,6 @@ func TestMemoryIsCopiedByTheThreadOfTheProcessID(t *testing.T) {
 	}
 }
 
-// isStarved says that a thread had no processor to stop on: others work on this machine, too.
-func isStarved(problem string) bool { return strings.HasPrefix(problem, "it did not stop within") }
-
 func TestThreadsThatStartAndEnd(t *testing.T) {
 	program, _ := victim(t)
 	cmd := start(t, exec.Command(program, "churn"), true)
@@ -441,7 +438,7 @@ func TestThreadsThatStartAndEnd(t *testing.T) {
 		p := openOne(t, cmd.Process.Pid)
 		for _, th := range p.Threads() {
 			switch {
-			case isStarved(th.Problem):
+			case th.IsUnstopped: // others work on this machine, too
 				starved++
 			case th.Problem != "":
 				t.Fatalf("thread %s: %s", th.ID, th.Problem)
@@ -486,11 +483,11 @@ func TestAProcessThatExecutesAnotherProgram(t *testing.T) {
 				}
 			}
 			for _, th := range p.Threads() {
-				if th.Problem != "" && !isStarved(th.Problem) {
+				if th.Problem != "" && !th.IsUnstopped {
 					t.Errorf("thread %s: %s", th.ID, th.Problem)
 				}
 			}
-			if len(p.Info().Problems) > 0 && !slices.ContainsFunc(p.Threads(), func(th *trace.Thread) bool { return isStarved(th.Problem) }) {
+			if len(p.Info().Problems) > 0 && !slices.ContainsFunc(p.Threads(), func(th *trace.Thread) bool { return th.IsUnstopped }) {
 				t.Errorf("problems: %q", p.Info().Problems)
 			}
 			_ = p.Close()

@@ -152,6 +152,9 @@ func (r *recorder) sampleAll(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-r.options.Enough:
+			r.problem("process %d: the recording was ended after %d of %d moments", r.recorded.PID, r.recorded.Moments, r.options.Repeat)
+			return nil
 		case <-time.After(due - time.Since(begun)):
 		}
 		switch err := r.sample(); {
@@ -162,6 +165,9 @@ func (r *recorder) sampleAll(ctx context.Context) error {
 		case err != nil:
 			r.problem("%v: what was recorded until then is here", err)
 			return nil
+		}
+		if r.options.Progress != nil {
+			r.options.Progress(r.recorded.Moments)
 		}
 		due += r.options.Every
 		if late := time.Since(begun) - due; late > 0 && r.options.Every > 0 {

@@ -30,6 +30,27 @@ type tracee struct {
 	since     time.Time
 	stopped   time.Duration // an upper bound
 	registers []registerNote
+	late      lateness // of a thread that did not stop
+}
+
+// lateness is how long a thread was waited for in vain, and its state then.
+type lateness struct {
+	state  byte
+	waited time.Duration
+}
+
+// String says why a thread has no registers.
+func (l lateness) String() string {
+	waited := l.waited.Round(10 * time.Millisecond)
+	switch l.state {
+	case 'R':
+		return fmt.Sprintf("it got no processor to stop on for %v (state R), as where many want one", waited)
+	case 'D':
+		return fmt.Sprintf("it is in an uninterruptible wait (state D), and did not leave it for %v", waited)
+	case 0:
+		return fmt.Sprintf("it did not stop for %v", waited)
+	}
+	return fmt.Sprintf("it did not stop for %v: its state is %c", waited, l.state)
 }
 
 // registerNote is a set of registers as in a core.
@@ -45,7 +66,9 @@ type tracer struct {
 	threads  []*tracee
 	begun    time.Time     // when the first thread was interrupted; zero if none was
 	longest  time.Duration // the longest stop of one thread
-	deadline time.Duration // for the threads to stop
+	deadline time.Duration // for threads to stop that wait for something
+	patience time.Duration // for all threads to stop, since begun; see mayGiveUp
+	isSample bool          // threads that wait for a processor have no more time than others
 
 	mu     sync.Mutex
 	seized []int // IDs that reap looks at
@@ -157,7 +180,7 @@ func (t *tracer) seizeThread(id int) (ok bool, err error) {
 	// and longer while no thread stands still for it.
 	attempts := 6
 	if !t.hasStopped() {
-		attempts *= patience
+		attempts *= 20
 	}
 	for attempt := range attempts {
 		if attempt > 1 {
@@ -199,16 +222,13 @@ func (w *waited) hasExited() bool { return w.pid != 0 && w.code >= 1 && w.code <
 // eventStop is PTRACE_EVENT_STOP, the event in waitid's status of a stop without a signal.
 const eventStop = unix.PTRACE_EVENT_STOP
 
-// patience multiplies the deadline while no thread stands still: a process that executes another
-// program on a busy machine is not at fault.
-const patience = 20
-
 // hasStopped reports whether any thread has been stopped.
 func (t *tracer) hasStopped() bool {
 	return slices.ContainsFunc(t.threads, func(th *tracee) bool { return th.isStopped && !th.isGone })
 }
 
-// await waits until threads have stopped, as long as the deadline lets it.
+// await waits until threads have stopped, as long as the tracer's bounds let it. The others stand
+// still meanwhile.
 func (t *tracer) await(threads []*tracee) {
 	pending := slices.Clone(threads)
 	begun := time.Now()
@@ -216,24 +236,47 @@ func (t *tracer) await(threads []*tracee) {
 	for {
 		pending = slices.DeleteFunc(pending, func(th *tracee) bool { return th.isGone || th.hasStopped() })
 		past := time.Since(begun)
-		if len(pending) == 0 || past > t.deadline && (t.hasStopped() || past > patience*t.deadline) {
+		if past >= 2*time.Millisecond {
+			t.look(pending, past)
+		}
+		if len(pending) == 0 || t.mayGiveUp(pending, past) {
 			return
 		}
 		time.Sleep(pause)
 		pause = min(2*pause, time.Millisecond)
-		if past < 2*time.Millisecond {
-			continue
-		}
+	}
+}
+
+// look reads the states of threads that have not stopped since past.
+func (t *tracer) look(pending []*tracee, past time.Duration) {
+	for _, th := range pending {
 		// Threads that ended are not waited for. After another thread's execve the
 		// thread that has such an ID now was perhaps never interrupted.
-		for _, th := range pending {
-			s, err := readStatus(fmt.Sprintf("/proc/%d/task/%d", t.pid, th.id))
-			th.isGone = isGone(err) || err == nil && (s.state == 'Z' || s.state == 'X')
-			if !th.isGone {
-				_ = unix.PtraceInterrupt(th.id)
-			}
+		s, err := readStatus(fmt.Sprintf("/proc/%d/task/%d", t.pid, th.id))
+		th.isGone = isGone(err) || err == nil && (s.state == 'Z' || s.state == 'X')
+		th.late = lateness{s.state, past}
+		if !th.isGone {
+			_ = unix.PtraceInterrupt(th.id)
 		}
 	}
+}
+
+// mayGiveUp reports whether threads that have not stopped since past are no longer waited for. All
+// of them are in uninterruptible waits then: a thread in another state has been interrupted, and
+// stops when it is scheduled next, which may take longer where many want a processor. While no
+// thread stands still for the others there is time, too.
+func (t *tracer) mayGiveUp(pending []*tracee, past time.Duration) bool {
+	switch {
+	case past <= t.deadline:
+		return false
+	case time.Since(t.begun) > t.patience:
+		return true
+	case !t.hasStopped():
+		return false
+	}
+	return !slices.ContainsFunc(pending, func(th *tracee) bool {
+		return th.late.state != 'D' && (th.late.state != 'R' || !t.isSample)
+	})
 }
 
 // hasStopped reports whether a thread has stopped. The exit status of a thread is left to its

@@ -91,8 +91,9 @@ type segmentEntry struct {
 
 type threadEntry struct {
 	id, name, arch, processor string
-	lanes                     uint64
+	ownID, lanes              uint64
 	hasCrashed, isRunning     bool
+	notStopped                string // why it has no registers; "": it was stopped
 	signal                    int
 	stop                      *stopEntry
 	registers                 jsontext.Raw // the object of registers; without Data if there is none
@@ -196,9 +197,11 @@ var (
 		{Name: "name", Read: jsontext.SetName(func(t *threadEntry) *string { return &t.name })},
 		{Name: "arch", Read: jsontext.SetName(func(t *threadEntry) *string { return &t.arch })},
 		{Name: "processor", Read: jsontext.SetName(func(t *threadEntry) *string { return &t.processor })},
+		{Name: "own_id", Read: func(r *jsontext.Reader, t *threadEntry) (err error) { t.ownID, err = r.Integer(math.MaxInt32); return }},
 		{Name: "lanes", Read: func(r *jsontext.Reader, t *threadEntry) (err error) { t.lanes, err = r.Integer(math.MaxUint32); return }},
 		{Name: "crashed", Read: func(r *jsontext.Reader, t *threadEntry) (err error) { t.hasCrashed, err = r.Boolean(); return }},
 		{Name: "running", Read: func(r *jsontext.Reader, t *threadEntry) (err error) { t.isRunning, err = r.Boolean(); return }},
+		{Name: "not_stopped", Read: jsontext.SetName(func(t *threadEntry) *string { return &t.notStopped })},
 		{Name: "signal", Read: func(r *jsontext.Reader, t *threadEntry) error {
 			n, err := r.Integer(math.MaxInt32)
 			t.signal = int(n)

@@ -25,7 +25,8 @@ func (s *Snapshot) addThread(e *threadEntry, pool *memoryPool) error {
 	pool.kept += uint64(threadBytes + len(e.spaces)*spaceBytes) //nolint:gosec // a size
 	t := &pool.threads.take(1)[0]
 	*t = trace.Thread{
-		Handle: uint64(len(s.threads)), ID: e.id, Name: e.name, Arch: e.arch, Processor: e.processor,
+		Handle: uint64(len(s.threads)), ID: e.id, OwnID: int64(e.ownID), Name: e.name, //nolint:gosec // 31 bits
+		Arch: e.arch, Processor: e.processor,
 		Crashed: e.hasCrashed, IsRunning: e.isRunning, Signal: e.signal,
 	}
 	problem := func(format string, args ...any) {
@@ -84,7 +85,11 @@ func threadName(t *trace.Thread) string {
 }
 
 func (s *Snapshot) addRegisters(t *trace.Thread, e *threadEntry, a *arch, pool *memoryPool, problem func(string, ...any)) error {
-	if e.registers.Data == nil {
+	switch {
+	case e.notStopped != "":
+		t.IsUnstopped, t.Problem = true, e.notStopped
+		return nil
+	case e.registers.Data == nil:
 		t.Problem = "the snapshot has no registers of it"
 		return nil
 	}

@@ -204,11 +204,13 @@ type (
 	threadText struct {
 		ID         string               `json:"id"`
 		Name       string               `json:"name,omitempty"`
+		OwnID      int64                `json:"own_id,omitempty"`
 		Arch       string               `json:"arch"`
 		Processor  string               `json:"processor,omitempty"`
 		Lanes      uint32               `json:"lanes,omitempty"`
 		Crashed    bool                 `json:"crashed,omitempty"`
 		Running    bool                 `json:"running,omitempty"`
+		NotStopped string               `json:"not_stopped,omitempty"`
 		Signal     int                  `json:"signal,omitempty"`
 		Stop       *stopText            `json:"stop,omitempty"`
 		Registers  map[string]string    `json:"registers"`
@@ -325,10 +327,13 @@ func (w *writer) modules(modules []Module) error {
 func (w *writer) threads(threads []*trace.Thread) error {
 	return writeList(w, "threads", threads, func(_ int, t *trace.Thread) (any, error) {
 		out := threadText{
-			ID: t.ID, Name: t.Name, Arch: t.Arch, Processor: t.Processor, Lanes: t.Lanes, Crashed: t.Crashed, Running: t.IsRunning, Signal: t.Signal,
+			ID: t.ID, OwnID: t.OwnID, Name: t.Name, Arch: t.Arch, Processor: t.Processor, Lanes: t.Lanes, Crashed: t.Crashed, Running: t.IsRunning, Signal: t.Signal,
 			Registers: map[string]string{},
 		}
-		if err := checkTexts(t.ID, t.Name, t.Arch, t.Processor); err != nil {
+		if t.IsUnstopped {
+			out.NotStopped = t.Problem
+		}
+		if err := checkTexts(t.ID, t.Name, t.Arch, t.Processor, out.NotStopped); err != nil {
 			return nil, err
 		}
 		if t.Lanes > sdk.MaxLanes || t.Signal < 0 {

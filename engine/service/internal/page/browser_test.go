@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"debug/elf"
+	"encoding/hex"
 	"fmt"
 	"net"
 	"net/http"
@@ -45,6 +46,7 @@ func TestMain(m *testing.M) {
 
 const (
 	crashCore = "../../../../examples/crash/server.core"
+	crashID   = "01092ed6fbfc989c60cdda4dd2cc30a56e23db6d" // of crashExe
 	crashExe  = "../../../../examples/crash/server"
 	mixed     = "../../../../examples/mixed/mixed.snapshot"
 	words     = "../../../../examples/profile/perf.data"
@@ -212,6 +214,97 @@ func TestServePageShowsReports(t *testing.T) {
 	b.Eval(new(any), openers+`[2].click()`)
 	wait(t, b, "the recording", isShown)
 	expect("the flame graph", inFrame(`doc.querySelector('#data').textContent`), "insert(Node*, unsigned int)")
+	if said := spoke(b, url); len(said) > 0 {
+		t.Errorf("the browser said %q", said)
+	}
+}
+
+// dropOver drops files on a report. When they come over its frame, it is covered.
+func dropOver(t *testing.T, b *oracle.Browser, files ...string) {
+	t.Helper()
+	wait(t, b, "the report", `document.activeElement.tagName === 'IFRAME'`) // it was loaded
+	b.DragOver("#view", files...)
+	wait(t, b, "the cover", `!document.querySelector('#over').hidden`)
+	b.Screenshot() // the browser finds by what is painted what files are dropped on
+	b.Drop("#over", files...)
+}
+
+// TestServePageTakesWhatACoreIsMissing: the report of a core names the executable that it is missing,
+// an executable of another build is told from it, and when the right one is dropped on the report,
+// the core is done again.
+func TestServePageTakesWhatACoreIsMissing(t *testing.T) {
+	oracle.Tools(t, "objcopy")
+	url, _ := serveAt(t, t.TempDir(), nil)
+	b := oracle.Browse(t, url+"/")
+	dir := t.TempDir()
+	other, unnamed := filepath.Join(dir, "server"), filepath.Join(dir, "unnamed")
+	oracle.Run(t, "objcopy", "--remove-section=.note.gnu.build-id", crashExe, unnamed)
+	exe, err := os.ReadFile(crashExe)
+	id, _ := hex.DecodeString(crashID)
+	if err == nil {
+		err = os.WriteFile(other, bytes.ReplaceAll(exe, id, bytes.Repeat([]byte{7}, len(id))), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const wants = "Drop /srv/example/server here, too, to have names (build ID " + crashID + ")."
+	b.Drop("#drop", pageFile(t, crashCore))
+	wait(t, b, "the core", isShown)
+	wait(t, b, "what it is missing", `!document.querySelector('#wants').hidden && document.querySelector('#wants').innerText.startsWith('`+wants+`')`)
+	var got []any
+	b.Eval(&got, `[`+inFrame(`doc.querySelectorAll('[data-needs]').length`)+`, document.querySelector('#sent .missing').textContent, document.querySelector('#said').textContent.endsWith('`+wants+`')]`)
+	if want := []any{0., wants, true}; !slices.Equal(got, want) {
+		t.Errorf("%v, expected %v", got, want)
+	}
+	dropOver(t, b, other, unnamed)
+	wait(t, b, "two other files", `document.querySelector('#sent').innerText.includes('It is another build than the one that is missing, which has build ID `+crashID+`') &&
+		document.querySelector('#sent').innerText.includes('unnamed: it has no build ID, by which files are kept here. Run')`)
+	b.Eval(&got, `[document.querySelector('#view iframe') !== null, document.querySelector('#over').hidden, `+inFrame(`doc.body.textContent.includes('content_length')`)+`]`)
+	if want := []any{true, true, false}; !slices.Equal(got, want) {
+		t.Errorf("%v, expected %v", got, want)
+	}
+	dropOver(t, b, pageFile(t, crashExe))
+	wait(t, b, "the names", isShown+` && `+inFrame(`doc.querySelector('.s.crashed').textContent.includes('content_length /example/server.c:40:9')`)+` && document.querySelector('#wants').hidden`)
+	b.Eval(&got, `[document.querySelectorAll('#sent li').length - document.querySelectorAll('#sent li li').length, document.querySelector('#sent .missing').hidden]`)
+	if want := []any{4., true}; !slices.Equal(got, want) {
+		t.Errorf("%v, expected %v", got, want)
+	}
+	if said := spoke(b, url); len(said) > 0 {
+		t.Errorf("the browser said %q", said)
+	}
+}
+
+// TestServePageTakesABundle: what is dropped together is sent in an order in which a core finds its
+// executable, and each once; the report is opened.
+func TestServePageTakesABundle(t *testing.T) {
+	url, _ := serveAt(t, t.TempDir(), nil)
+	b := oracle.Browse(t, url+"/")
+	b.Eval(new(any), `(open => { window.asked = []; XMLHttpRequest.prototype.open = function (method, url) { asked.push(method + ' ' + url.split('?')[0]); return open.call(this, method, url); }; })(XMLHttpRequest.prototype.open)`)
+	b.Drop("#drop", pageFile(t, crashCore), pageFile(t, crashExe))
+	wait(t, b, "the core", isShown)
+	var got []any
+	b.Eval(&got, `[asked.join(), `+inFrame(`doc.querySelector('.s.crashed').textContent.includes('content_length /example/server.c:40:9')`)+`, document.querySelector('#wants').hidden]`)
+	if want := []any{"POST /v1/objects,POST /v1/stack", true, true}; !slices.Equal(got, want) {
+		t.Errorf("%v, expected %v", got, want)
+	}
+}
+
+// TestServePageTakesFilesOverAReport: the report in its frame tells that files are dragged over it,
+// and the page takes them: another core leads to the list.
+func TestServePageTakesFilesOverAReport(t *testing.T) {
+	url, _ := serveAt(t, t.TempDir(), nil)
+	b := oracle.Browse(t, url+"/")
+	b.Drop("#drop", pageFile(t, mixed))
+	wait(t, b, "the snapshot", isShown)
+	b.Eval(new(any), `(f => { f.contentWindow.postMessage('unwindd: files', '*'); dispatchEvent(new MessageEvent('message', { data: 'unwindd: files', source: window })); })(document.querySelector('#view iframe'))`)
+	var over bool
+	if b.Eval(&over, `document.querySelector('#over').hidden`); !over {
+		t.Error("a message that is not the report's covers it")
+	}
+	b.Eval(new(any), `(f => dispatchEvent(new MessageEvent('message', { data: 'unwindd: files', source: f.contentWindow })))(document.querySelector('#view iframe'))`)
+	wait(t, b, "the cover", `!document.querySelector('#over').hidden && getComputedStyle(document.querySelector('#over')).position === 'fixed'`)
+	b.Drop("#over", pageFile(t, words))
+	wait(t, b, "the list", `document.querySelector('#over').hidden && !document.querySelector('#start').hidden && document.querySelectorAll('#sent button[aria-label^=Open]').length === 2`)
 	if said := spoke(b, url); len(said) > 0 {
 		t.Errorf("the browser said %q", said)
 	}

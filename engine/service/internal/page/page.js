@@ -15,7 +15,8 @@
     b.addEventListener('click', act);
     return b;
   };
-  const said = one('#said'), start = one('#start'), work = one('#work'), view = one('#view'), bar = one('#bar'), keep = one('#keep');
+  const plural = (n, name) => `${n} ${name}${n === 1 ? '' : 's'}`;
+  const said = one('#said'), start = one('#start'), work = one('#work'), view = one('#view'), bar = one('#bar'), keep = one('#keep'), onState = one('#state');
   const say = (text) => { said.textContent = text; };
   const most = Number(document.body.dataset.most);
 
@@ -183,6 +184,7 @@
 
   // A report is shown in a frame that is nobody's origin: it reaches nothing of this page,
   // and its script is let in by the policy of the page because it is that of reports.
+  const hints = /<section class="hints">[^]*?<\/section>/; // of the command line, where the page's own are shown
   const tooLong = 256e6; // bytes; a browser shows no page of more
   let open = null, cameFrom = null;
   const show = async (report, isNew) => {
@@ -191,6 +193,7 @@
     one('#shown').textContent = report.name;
     document.title = `${report.name} - unwindd`;
     one('#link').hidden = !report.id;
+    tellMissing();
     if (isNew) {
       history.pushState({ id: report.id || '' }, '', report.id ? pathOf(report.id) : '#report');
     }
@@ -202,7 +205,8 @@
       const frame = document.createElement('iframe');
       frame.setAttribute('sandbox', 'allow-scripts');
       frame.title = `Report of ${report.name}`;
-      frame.srcdoc = await report.blob.text();
+      const text = await report.blob.text();
+      frame.srcdoc = report.job && report.job.isTold ? text.replace(hints, '') : text;
       view.replaceChildren(frame);
       frame.addEventListener('load', () => frame.focus());
     }
@@ -215,6 +219,7 @@
       return;
     }
     open = null;
+    tellMissing();
     view.replaceChildren();
     view.hidden = bar.hidden = true;
     start.hidden = one('#theme').hidden = false;
@@ -280,10 +285,11 @@
     if (size) {
       title.append(make('span', 'f', bytes(size)));
     }
-    const buttons = make('span', 'buttons'), progress = document.createElement('progress'), state = make('span', 'state');
+    const buttons = make('span', 'buttons'), progress = document.createElement('progress'), state = make('span', 'state'), missing = make('ul', 'missing');
     progress.setAttribute('aria-label', `Progress of ${name}`);
     progress.hidden = true;
-    row.append(title, buttons, progress, state);
+    missing.hidden = true;
+    row.append(title, buttons, progress, state, missing);
     one('#sent').append(row);
     one('#sentPart').hidden = false;
     return {
@@ -291,6 +297,7 @@
       // set says how far it is: part is a share, or null where nobody knows one.
       set(text, part) {
         state.textContent = text;
+        onState.textContent = part === undefined ? '' : text;
         progress.hidden = part === undefined;
         if (part === null) {
           progress.removeAttribute('value');
@@ -305,8 +312,13 @@
           list[0].focus();
         }
       },
+      misses(list) {
+        missing.replaceChildren(...list.map((text) => make('li', '', text)));
+        missing.hidden = list.length === 0;
+      },
       fail(p) {
         row.className = 'failed';
+        this.misses([]);
         this.set('');
         state.replaceChildren(make('b', '', p.title), `: ${p.detail}`);
         if (p.request) {
@@ -334,21 +346,46 @@
     });
     return list;
   };
-  // Recordings of perf begin so, those of machines of the other byte order in reverse.
-  const isRecording = async (file) => ['PERFILE2', '2ELIFREP'].includes(await file.slice(0, 8).text());
-
-  const add = (files) => {
-    for (const file of files) {
-      const job = { file, row: addRow(file.name, file.size) };
-      job.row.set('It waits for those before it.');
-      enqueue(job);
+  // kindOf is how a file is sent, by how it begins. Recordings of perf of machines of the other byte
+  // order begin in reverse. An ELF file that is no core, and a PE file, is code or debug information.
+  const codeTypes = [1, 2, 3]; // of e_type: ET_REL, ET_EXEC, ET_DYN
+  const kindOf = async (file) => {
+    const head = new Uint8Array(await file.slice(0, 18).arrayBuffer());
+    const text = String.fromCharCode(...head);
+    if (['PERFILE2', '2ELIFREP'].includes(text.slice(0, 8))) {
+      return 'profile';
     }
+    const type = head[5] === 1 ? head[16] + 256 * head[17] : head[17] + 256 * head[16];
+    return text.startsWith('MZ') || text.startsWith('\x7fELF') && codeTypes.includes(type) ? 'object' : 'stack';
   };
+
+  const jobs = [];
+  const add = async (files) => {
+    const added = files.map((file) => ({ file, kind: '', row: addRow(file.name, file.size), missing: [], isTold: false }));
+    added.forEach((job) => job.row.set('It waits for those before it.'));
+    jobs.push(...added);
+    for (const job of added) {
+      try {
+        job.kind = await kindOf(job.file);
+        enqueue(job);
+      } catch {
+        end(job, { title: 'The browser cannot read it', detail: 'Expected a file, not a folder, that is still there.' });
+      }
+    }
+    next();
+  };
+  // Executables and debug files go first: what waits behind them may be missing them.
   const enqueue = (job) => {
     job.isCanceled = false;
     job.row.element.className = '';
+    job.row.set('It waits for those before it.');
+    job.row.misses([]);
     job.row.offer(button('Cancel', () => cancel(job)));
-    waiting.push(job);
+    const at = job.kind === 'object' ? waiting.findIndex((other) => other.kind !== 'object') : -1;
+    waiting.splice(at < 0 ? waiting.length : at, 0, job);
+  };
+  const again = (job) => {
+    enqueue(job);
     next();
   };
   const cancel = (job) => {
@@ -364,7 +401,7 @@
   };
   const end = (job, problem) => {
     job.row.fail(problem);
-    job.row.offer(button('Try again', () => enqueue(job)));
+    job.row.offer(button('Try again', () => again(job)));
   };
   const next = async () => {
     if (current || waiting.length === 0) {
@@ -382,24 +419,22 @@
   };
 
   const send = async (job) => {
-    const { file, row } = job;
+    const { file } = job;
     if (file.size > most) {
-      return end(job, { title: 'Too much to send', detail: `The file has ${bytes(file.size)}, expected at most ${bytes(most)}. A snapshot of a core is small: unwindd snapshot makes one.` });
+      const instead = job.kind === 'stack' ? ' A snapshot of a core is small: unwindd snapshot makes one.' : '';
+      return end(job, { title: 'Too much to send', detail: `The file has ${bytes(file.size)}, expected at most ${bytes(most)}.${instead}` });
     }
-    let kind;
-    try {
-      kind = await isRecording(file) ? 'profile' : 'stack';
-    } catch {
-      return end(job, { title: 'The browser cannot read it', detail: 'Expected a file, not a folder, that is still there.' });
-    }
-    const isKept = keep && keep.checked;
-    const parameters = parametersOf(kind);
-    parameters.set('name', file.name);
+    return job.kind === 'object' ? sendObject(job) : sendTarget(job);
+  };
+
+  // upload sends a job's file, and says how far it is; hasReport: the answer is the report.
+  const upload = async (job, url, hasReport) => {
+    const { file, row } = job;
     say(`${file.name} is sent.`);
     const timer = { at: 0, every: 0 };
     const request = () => {
       row.set('0% sent', 0);
-      job.request = ask('POST', `${isKept ? '/v1/reports' : '/v1'}/${kind}?${parameters}`, file, {
+      job.request = ask('POST', url, file, {
         sent: (done, all) => {
           if (done < all) {
             return row.set(`${Math.floor(100 * done / all)}% sent: ${bytes(done)} of ${bytes(all)}`, done / all);
@@ -413,7 +448,7 @@
           }
         },
         came: (loaded) => {
-          if (!isKept) {
+          if (hasReport) {
             clearInterval(timer.every);
             row.set(`The report comes: ${bytes(loaded)}`, null);
           }
@@ -427,50 +462,145 @@
     const answer = await withToken(request);
     job.request = null;
     if (answer.isCanceled) {
-      return end(job, { title: 'Canceled', detail: 'Nobody waits for the report any more.' });
+      end(job, { title: 'Canceled', detail: 'Nobody waits for the answer any more.' });
+      return null;
     }
     if (answer.status !== 200 && answer.status !== 201) {
-      return end(job, await problemOf(answer));
+      end(job, await problemOf(answer));
+      return null;
     }
-    const report = { name: file.name, blob: answer.blob };
+    return answer;
+  };
+
+  const sendTarget = async (job) => {
+    const { file, kind } = job;
+    const isKept = keep && keep.checked;
+    const parameters = parametersOf(kind);
+    parameters.set('name', file.name);
+    const answer = await upload(job, `${isKept ? '/v1/reports' : '/v1'}/${kind}?${parameters}`, !isKept);
+    if (!answer) {
+      return;
+    }
+    const report = { name: file.name, blob: answer.blob, job };
     if (isKept) {
       const kept = JSON.parse(await answer.blob.text());
       report.id = kept.id;
       remember([{ id: kept.id, name: file.name, date: new Date().toISOString() }, ...keptReports()]);
+      report.blob = (await withToken(() => ask('GET', pathOf(kept.id)).answer)).blob;
     }
-    finish(job, report, kind);
+    const missing = kind === 'stack' ? await missingOf(report.blob) : [];
+    job.missing = missing.filter((m) => m.path);
+    job.isTold = missing.length > 0 && job.missing.length === missing.length;
+    finish(job, report);
   };
 
-  const finish = (job, report, kind) => {
-    const what = kind === 'profile' ? 'flame graph' : 'stacks';
-    const openIt = () => report.id ? openKept(report.id, report.name, true) : show(report, true);
-    const opener = button(`Open the ${what}`, openIt);
+  const finish = (job, report) => {
+    const what = job.kind === 'profile' ? 'flame graph' : 'stacks';
+    const openIt = () => show(report, true);
+    const opener = button(`Open the ${what}`, openIt), repeat = button('Do it again', () => again(job));
     opener.setAttribute('aria-label', `Open the ${what} of ${report.name}`);
-    job.row.offer(opener);
+    repeat.setAttribute('aria-label', `Do ${report.name} again`);
+    job.row.offer(opener, repeat);
     job.row.set(report.id ? 'The report is kept on the server.' : `The report is here, ${bytes(report.blob.size)}, and nowhere else: it is gone with this page.`);
-    say(`The report of ${report.name} is ready.`);
-    if (waiting.length === 0 && one('#sent').children.length === 1 && !open) {
-      opener.focus();
-      openIt(); // it is the only one
+    job.row.misses(missingTexts(job));
+    say([`The report of ${report.name} is ready.`, ...missingTexts(job).slice(0, 1)].join(' '));
+    if (open && open.job === job) {
+      return show(report, false).then(() => report.id && history.replaceState({ id: report.id }, '', pathOf(report.id)));
     }
+    const isOnly = jobs.filter((other) => other.kind !== 'object').length === 1;
+    if (waiting.length === 0 && isOnly && !open) {
+      opener.focus();
+      openIt();
+    }
+  };
+
+  // What a report misses, it has in attributes: modules without a file, or without names.
+  const mostRead = 64e6; // bytes of a report that is searched
+  const missingOf = async (blob) => {
+    if (!blob || blob.size > mostRead || !blob.type.startsWith('text/html')) {
+      return [];
+    }
+    const doc = new DOMParser().parseFromString(await blob.text(), 'text/html'); // which runs nothing
+    return Array.from(doc.querySelectorAll('[data-needs]'), (e) => ({ needs: e.dataset.needs, path: e.dataset.module || '', id: e.dataset.buildId || '' }));
+  };
+  const baseName = (path) => path.replace(/ \(deleted\)$/, '').split(/[\\/]/).pop();
+  const gains = { file: 'to have names', names: 'to have names', rows: 'to have callers that are no guesses', lines: 'to have lines' };
+  const mostNamed = 3;
+  // missingTexts say what to do about a job's missing files.
+  const missingTexts = (job) => {
+    const list = job.missing.slice(0, mostNamed).map(({ needs, path, id }) => id ?
+      `Drop ${path} here, too, ${gains[needs] || 'to know more'} (build ID ${id}).` :
+      `${path} has no build ID, by which files are found here. Run unwindd stack CORE FILE where both files are.`);
+    const more = job.missing.length - list.length;
+    return more > 0 ? [...list, `${plural(more, 'module')} more ${more === 1 ? 'lacks' : 'lack'} something.`] : list;
+  };
+  // tellMissing says it above the report that is open.
+  const tellMissing = () => {
+    const texts = open && open.job ? missingTexts(open.job) : [];
+    one('#wants').hidden = texts.length === 0;
+    one('#wanted-files').replaceChildren(...texts.slice(0, 1).map((text) => make('span', '', text)));
+  };
+
+  const sendObject = async (job) => {
+    const { file, row } = job;
+    const answer = await upload(job, `/v1/objects?${new URLSearchParams({ name: file.name })}`, false);
+    if (!answer) {
+      return;
+    }
+    const object = JSON.parse(await answer.blob.text()), id = String(object.build_id);
+    const has = [object.executable && 'code', object.debuginfo && 'debug information'].filter(Boolean).join(' and ');
+    const waitsFor = jobs.filter((other) => other.missing.some((m) => m.id === id) && !waiting.includes(other));
+    waitsFor.forEach(enqueue);
+    // A file of the right name may be of another build.
+    const missed = jobs.flatMap((other) => other.missing), name = file.name.replace(/\.debug$/, '');
+    const other = waitsFor.length === 0 && missed.find((m) => m.id && m.id !== id && baseName(m.path) === name);
+    row.offer();
+    row.set(`The server keeps its ${has}, by build ID ${id}.`);
+    row.misses(other ? [`It is another build than the one that is missing, which has build ID ${other.id}.`] : []);
+    say([`${file.name} is kept.`, ...waitsFor.map((job) => `${job.file.name} is done again.`)].join(' '));
   };
 
   // Files are dropped anywhere, or picked.
-  const drop = one('#drop'), input = one('#files');
+  const drop = one('#drop'), input = one('#files'), over = one('#over');
+  const take = (files) => {
+    if (open) {
+      stayIfObjects(files);
+    }
+    add(files);
+  };
+  // A report stays open for what it is missing; for others the list is shown.
+  const stayIfObjects = async (files) => {
+    const kinds = await Promise.all(files.map((file) => kindOf(file).catch(() => '')));
+    if (open && !(open.job && kinds.every((kind) => kind === 'object'))) {
+      goBack();
+    }
+  };
   input.addEventListener('change', () => {
-    add(Array.from(input.files));
+    take(Array.from(input.files));
     input.value = '';
   });
+  one('#choose').addEventListener('click', () => input.click());
   const isOfFiles = (event) => Array.from(event.dataTransfer.types).includes('Files');
   addEventListener('dragover', (event) => {
     if (isOfFiles(event)) {
       event.preventDefault();
       drop.classList.add('over');
+      over.hidden = !open;
     }
   });
   addEventListener('dragleave', (event) => {
     if (!event.relatedTarget) {
       drop.classList.remove('over');
+      over.hidden = true;
+    }
+  });
+  over.addEventListener('pointermove', () => { over.hidden = true; }); // none comes while files are dragged
+  // A report tells that files are dragged over it: what covers it then takes them. That is all that
+  // it can tell.
+  addEventListener('message', (event) => {
+    const frame = view.querySelector('iframe');
+    if (frame && event.source === frame.contentWindow && event.data === 'unwindd: files') {
+      over.hidden = !open;
     }
   });
   addEventListener('drop', (event) => {
@@ -479,8 +609,9 @@
     }
     event.preventDefault();
     drop.classList.remove('over');
+    over.hidden = true;
     if (!work.hidden) {
-      add(Array.from(event.dataTransfer.files));
+      take(Array.from(event.dataTransfer.files));
     }
   });
   one('#wanted').addEventListener('submit', (event) => event.preventDefault());

@@ -5,6 +5,8 @@
  *   churn        threads start and end all the time
  *   exec N       a thread executes this program again and again, at most N times
  *   leader       the first thread ends, another one waits
+ *   spin N       it needs its processor for N milliseconds
+ *   vfork        a thread is in an uninterruptible wait, for the child that it made
  *   handler      it waits in a signal handler on a stack of its own
  *   coroutine    the only thread waits on a stack that the program made
  *   call FILE    it waits in wait_in_library of a shared object, which is deleted meanwhile
@@ -19,6 +21,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -48,6 +52,21 @@ static void NOINLINE wait_inner(void) {
 }
 static void NOINLINE wait_middle(void) { wait_inner(); sink++; }
 static void *waiter(void *arg) { wait_middle(); sink++; return arg; }
+
+static void *parent(void *arg) {
+	if (vfork() == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return arg;
+}
+
+static long now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
 
 static void *ender(void *arg) { sink++; return arg; }
 
@@ -107,6 +126,15 @@ int main(int argc, char **argv) {
 		pthread_create(&t, NULL, waiter, NULL);
 		ready();
 		pthread_exit(NULL);
+	} else if (!strcmp(mode, "vfork")) {
+		pthread_create(&t, NULL, parent, NULL);
+		ready();
+		wait_middle();
+	} else if (!strcmp(mode, "spin")) {
+		getchar();
+		ready();
+		for (long end = now() + left; now() < end;)
+			;
 	} else if (!strcmp(mode, "handler")) {
 		static char room[65536];
 		stack_t ss = {.ss_sp = room, .ss_size = sizeof room};

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package signature
+package funcname
 
 // This file finds the ends of bracketed text within names.
 
 // closers are the brackets that end groups.
 var closers = map[byte]byte{'<': '>', '(': ')', '[': ']', '{': '}'}
 
-// groupEnder finds the ends of groups. Its memory is used again.
-type groupEnder struct{ open []byte }
+// Groups finds the ends of groups. Its memory is used again.
+type Groups struct{ open []byte }
 
-// end returns the index after the group that begins with the bracket at an index; the end of
+// End returns the index after the group that begins with the bracket at an index; the end of
 // the text where the group is not closed. Angle brackets of operators, arrows and comparisons
 // do not count.
-func (g *groupEnder) end(s string, start int) int {
+func (g *Groups) End(s string, start int) int {
 	g.open = g.open[:0]
 	for i := start; i < len(s); i++ {
 		switch c := s[i]; c {
@@ -37,7 +37,7 @@ func (g *groupEnder) end(s string, start int) int {
 }
 
 // close ends the group that a bracket closes, and the groups within it that are not closed.
-func (g *groupEnder) close(c byte) {
+func (g *Groups) close(c byte) {
 	for i := len(g.open) - 1; i >= 0; i-- {
 		if g.open[i] == c {
 			g.open = g.open[:i]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package signature
+package funcname
 
 import (
 	"bytes"
@@ -18,18 +18,27 @@ const maxQualified = 8
 type scanner struct {
 	text   string
 	offset int
-	depth  int // of nested types that stand for a part of a path
-	group  groupEnder
-	parts  []string // complete parts
-	part   []byte   // the part being read
+	depth  int  // of nested types that stand for a part of a path
+	folds  bool // arguments become <...>, and are not left out
+	group  Groups
+	parts  []part // complete parts
+	part   []byte // the part being read
+	// arguments are the folded arguments of the part being read.
+	arguments string
 	// isOver is true after the part's parameters: up to the next part there are only
 	// qualifiers.
 	isOver bool
 }
 
+// part is a part of a path.
+type part struct {
+	text      string
+	arguments string // of a template, or generic ones: folded, with their brackets
+}
+
 // partsOf returns the parts of a name; empty where it has none.
-func partsOf(text string, depth int) []string {
-	s := &scanner{text: text, depth: depth}
+func partsOf(text string, depth int, folds bool) []part {
+	s := &scanner{text: text, depth: depth, folds: folds}
 	for s.offset < len(s.text) && s.next() {
 	}
 	s.flush()
@@ -39,9 +48,9 @@ func partsOf(text string, depth int) []string {
 // flush ends a part.
 func (s *scanner) flush() {
 	if len(s.part) > 0 {
-		s.parts = append(s.parts, string(s.part))
+		s.parts = append(s.parts, part{string(s.part), s.arguments})
 	}
-	s.part, s.isOver = s.part[:0], false
+	s.part, s.isOver, s.arguments = s.part[:0], false, ""
 }
 
 // rest returns the text that was not read yet.
@@ -61,7 +70,7 @@ func (s *scanner) next() bool {
 	case c == '{':
 		s.brace()
 	case c == '[':
-		s.offset = s.group.end(s.text, s.offset) // [abi:cxx11]
+		s.offset = s.group.End(s.text, s.offset) // [abi:cxx11]
 	case s.isOver:
 		s.offset++ // const, &, noexcept
 	case c == ' ':
@@ -87,7 +96,7 @@ func (s *scanner) blank() bool {
 	} else if strings.HasPrefix(rest, "<") && len(s.part) > 0 {
 		return true // operator< <int>
 	}
-	s.parts, s.part = s.parts[:0], s.part[:0] // it was of the return type
+	s.parts, s.part, s.arguments = s.parts[:0], s.part[:0], "" // it was of the return type
 	return true
 }
 
@@ -97,7 +106,7 @@ var notCalled = map[string]bool{"decltype": true, "typeof": true, "__typeof__": 
 // round reads parameters, an unnamed namespace, or a function that returns a pointer to
 // a function.
 func (s *scanner) round() bool {
-	end := s.group.end(s.text, s.offset)
+	end := s.group.End(s.text, s.offset)
 	inner := strings.TrimSuffix(s.text[s.offset+1:end], ")")
 	s.offset = end
 	switch {
@@ -105,10 +114,10 @@ func (s *scanner) round() bool {
 		s.isOver = !notCalled[string(s.part)]
 	case s.isOver:
 	case strings.HasPrefix(inner, "anonymous"):
-		s.part = append(s.part, unnamedSpace...)
+		s.part = append(s.part, UnnamedSpace...)
 	case strings.HasPrefix(inner, "*") || strings.HasPrefix(inner, "&"):
 		if s.depth < maxQualified {
-			s.parts = partsOf(strings.TrimLeft(inner, "*&"), s.depth+1)
+			s.parts = partsOf(strings.TrimLeft(inner, "*&"), s.depth+1, s.folds)
 		}
 		return false
 	}
@@ -117,34 +126,63 @@ func (s *scanner) round() bool {
 
 // angle reads template arguments, or a type that stands for a part of a path.
 func (s *scanner) angle() {
-	end := s.group.end(s.text, s.offset)
+	end := s.group.End(s.text, s.offset)
 	inner := strings.TrimSuffix(s.text[s.offset+1:end], ">")
 	s.offset = end
 	switch {
-	case len(s.part) > 0 || s.isOver:
+	case s.isOver:
+	case len(s.part) > 0:
+		s.fold(inner)
 	case strings.HasPrefix(inner, "lambda"):
-		s.part = append(s.part, lambda...)
+		s.part = append(s.part, Lambda...)
 	case inner == "unnamed":
-		s.part = append(s.part, unnamedSpace...)
+		s.part = append(s.part, UnnamedSpace...)
 	case strings.HasPrefix(inner, "unnamed"):
-		s.part = append(s.part, unnamedType...)
+		s.part = append(s.part, UnnamedType...)
 	case inner == "name omitted": // by a program that wrote a symbol file
 	case len(s.parts) == 0:
-		s.part = append(s.part, qualified(inner, s.depth)...)
+		s.part = append(s.part, s.qualified(inner, s.depth)...)
+	case s.folds && strings.HasPrefix(inner, "impl "): // of a trait, in a path of Rust
+		s.part = append(s.part, "<"+s.typeName(inner, s.depth)+">"...)
+	case inner != "": // f::<T>
+		s.parts[len(s.parts)-1].arguments = fold(inner)
 	}
+}
+
+// fold reads the arguments of the part being read: a template of std with the arguments that it has
+// by default gets its usual name.
+func (s *scanner) fold(inner string) {
+	if !s.folds {
+		return
+	}
+	if usual := usualName(string(s.part), inner); usual != "" && s.isStd() {
+		s.part = append(s.part[:0], usual...)
+		return
+	}
+	s.arguments = fold(inner)
+}
+
+// isStd reports whether the part being read is directly in std, or in an inline namespace of it.
+func (s *scanner) isStd() bool {
+	for i, p := range s.parts {
+		if i == 0 && p.text != "std" || i > 0 && !isInline("std", p.text) {
+			return false
+		}
+	}
+	return len(s.parts) > 0
 }
 
 // brace reads something without a name: {lambda(int)#1}, {{closure}}, {closure#0}, {impl#2}.
 func (s *scanner) brace() {
-	end := s.group.end(s.text, s.offset)
+	end := s.group.End(s.text, s.offset)
 	inner := strings.Trim(s.text[s.offset:end], "{}")
 	s.offset = end
 	if len(s.part) > 0 || s.isOver {
 		return
 	}
-	for _, b := range braces {
-		if strings.HasPrefix(inner, b.begins) {
-			s.part = append(s.part, b.is...)
+	for _, b := range Braces {
+		if strings.HasPrefix(inner, b.Begins) {
+			s.part = append(s.part, b.Is...)
 			return
 		}
 	}
@@ -164,11 +202,11 @@ func (s *scanner) quoted(quote byte) {
 	name = strings.TrimRight(name, "0123456789")
 	switch {
 	case strings.HasPrefix(name, "lambda"):
-		s.part = append(s.part, lambda...)
+		s.part = append(s.part, Lambda...)
 	case strings.HasPrefix(name, "unnamed"):
-		s.part = append(s.part, unnamedType...)
+		s.part = append(s.part, UnnamedType...)
 	case strings.HasPrefix(name, "anonymous"):
-		s.part = append(s.part, unnamedSpace...)
+		s.part = append(s.part, UnnamedSpace...)
 	case name != "" && quote == '`':
 		s.part = append(s.part, "`"+name+"'"...)
 	case name != "":
@@ -205,7 +243,11 @@ func (s *scanner) conversion() {
 	for s.offset < len(s.text) && s.text[s.offset] != '(' {
 		if c := s.text[s.offset]; c == '<' || c == '{' {
 			s.part = append(s.part, s.text[start:s.offset]...)
-			s.offset = s.group.end(s.text, s.offset)
+			end := s.group.End(s.text, s.offset)
+			if s.folds && c == '<' {
+				s.part = append(s.part, fold(strings.TrimSuffix(s.text[s.offset+1:end], ">"))...)
+			}
+			s.offset = end
 			start = s.offset
 			continue
 		}
@@ -216,23 +258,23 @@ func (s *scanner) conversion() {
 
 // qualified returns the text in the angle brackets at the beginning of a path of Rust: a type,
 // or a type and the trait that it implements.
-func qualified(text string, depth int) string {
+func (s *scanner) qualified(text string, depth int) string {
 	if depth >= maxQualified {
 		return "<>"
 	}
 	implementer, trait, isTrait := cutAs(text)
 	if !isTrait {
-		return typeName(implementer, depth)
+		return s.typeName(implementer, depth)
 	}
-	return "<" + typeName(implementer, depth) + " as " + typeName(trait, depth) + ">"
+	return "<" + s.typeName(implementer, depth) + " as " + s.typeName(trait, depth) + ">"
 }
 
 // cutAs cuts a type from its trait.
 func cutAs(text string) (implementer, trait string, isTrait bool) {
-	var g groupEnder
+	var g Groups
 	for i := 0; i < len(text); i++ {
 		if closers[text[i]] != 0 {
-			i = g.end(text, i) - 1
+			i = g.End(text, i) - 1
 		} else if hasPrefixAt(text, i, " as ") {
 			return text[:i], text[i+len(" as "):], true
 		}
@@ -240,18 +282,21 @@ func cutAs(text string) (implementer, trait string, isTrait bool) {
 	return text, "", false
 }
 
-// typeName returns a type without its arguments and lifetimes.
-func typeName(text string, depth int) string {
-	var g groupEnder
+// typeName returns a type without its lifetimes, and with its arguments folded or left out.
+func (s *scanner) typeName(text string, depth int) string {
+	var g Groups
 	var out []byte
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '<':
-			end := g.end(text, i)
+			end := g.End(text, i)
 			if i == 0 {
-				out = append(out, qualified(strings.TrimSuffix(text[1:end], ">"), depth+1)...)
+				out = append(out, s.qualified(strings.TrimSuffix(text[1:end], ">"), depth+1)...)
 			} else {
 				out = bytes.TrimSuffix(out, []byte("::"))
+				if s.folds {
+					out = append(out, fold(strings.TrimSuffix(text[i+1:end], ">"))...)
+				}
 			}
 			i = end - 1
 		case c == '\'': // 'a
