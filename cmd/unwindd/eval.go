@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,7 +98,7 @@ func (f *evalFlags) run(cmd *cobra.Command) error {
 	if err := usage(f.job.Check(f.snapshot != "")); err != nil {
 		return err
 	}
-	if err := f.targetFlags.check(); err != nil {
+	if err := cmp.Or(f.targetFlags.check(), checkFile("gpu-core", f.gpuCore)); err != nil {
 		return err
 	}
 	e, end, err := f.newEngine(f.globals, f.job.Engine(engine.Options{DeviceCore: f.gpuCore}))

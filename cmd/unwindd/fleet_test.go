@@ -181,7 +181,7 @@ func TestFleetRefuses(t *testing.T) {
 		{[]string{"worker", "--workers", "-1"}, "--workers"},
 		{[]string{"worker", "--queue-replicas", "9"}, "--queue-replicas"},
 		{[]string{"worker", "--queue-cert", "x"}, "expected both"},
-		{[]string{"submit"}, "expected FILE..."},
+		{[]string{"submit"}, "expected TARGET..."},
 		{[]string{"submit", "core"}, "no queue"},
 		{[]string{"submit", "core", "--group"}, "--wait"},
 		{[]string{"submit", "core", "--priority", "now"}, "--priority now"},

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -74,7 +75,7 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 	if f.output == "" {
 		return usageError{fmt.Errorf("expected -o FILE, which the snapshot is written to, as in: unwindd snapshot %s -o crash.snapshot", path)}
 	}
-	if err := f.check(); err != nil {
+	if err := cmp.Or(f.check(), checkFile("gpu-core", f.gpuCore)); err != nil {
 		return err
 	}
 	e, end, err := f.newEngine(f.globals, engine.Options{DeviceCore: f.gpuCore, MaxUnpacked: uint64(f.maxUnpacked)})

@@ -97,7 +97,7 @@ func TestSymbolsRefuses(t *testing.T) {
 		status int
 		says   string
 	}{
-		{[]string{"symbols"}, 2, "at least 1"},
+		{[]string{"symbols"}, 2, "symbols: expected FILE"},
 		{[]string{"symbols", server, server}, 2, "--store"},
 		{[]string{"symbols", server, "--store", store, "-o", "x"}, 2, "expected one of them"},
 		{[]string{"symbols", server, "--format", "json"}, 2, "--format"},

@@ -49,9 +49,9 @@ type Session struct {
 	// error is the error of the session, after all answers.
 	Refuse func(path string) error
 
-	unknown atomic.Pointer[string] // a name that no file has
-	refusal error                  // the first error of Refuse
-	failed  map[string]bool        // files that could not be opened, after their message
+	unknown *atomic.Pointer[string] // a name that no file has
+	refusal error                   // the first error of Refuse
+	failed  map[string]bool         // files that could not be opened, after their message
 	irs     map[string]*listing.IRFile
 }
 
@@ -62,6 +62,7 @@ type Session struct {
 // The error of an Object that cannot be opened is a FileError; in JSON its answer was
 // written.
 func (s *Session) Run(w io.Writer, questions []string, input io.Reader) error {
+	s.unknown = new(atomic.Pointer[string])
 	s.failed, s.irs, s.refusal = map[string]bool{}, map[string]*listing.IRFile{}, nil
 	defer s.closeIRs()
 	out := bufio.NewWriterSize(w, outputBuffer)
@@ -81,10 +82,10 @@ func (s *Session) Run(w io.Writer, questions []string, input io.Reader) error {
 
 // Unknown returns the name of a question that the file has no function of; "" where there was none.
 func (s *Session) Unknown() string {
-	if name := s.unknown.Load(); name != nil {
-		return *name
+	if s.unknown == nil || s.unknown.Load() == nil {
+		return ""
 	}
-	return ""
+	return *s.unknown.Load()
 }
 
 // hasLinkageNames reports whether functions are written with their linkage names.

@@ -383,7 +383,7 @@ func TestOneGoroutineByItsID(t *testing.T) {
 		}
 	}
 	_, err := enginetest.Write(t, core, func(a *enginetest.Ask) { a.Stack.Thread = "goroutine 1" })
-	if err == nil || !strings.Contains(err.Error(), "no thread goroutine 1 among its") {
+	if err == nil || !strings.Contains(err.Error(), "there is no thread goroutine 1: goroutines are among the threads with --goroutines") {
 		t.Errorf("without goroutines: %v", err)
 	}
 }

@@ -20,11 +20,14 @@ const maxListed = 8
 func noThread(t *engine.Target, id string) error {
 	all := t.Threads()
 	text := fmt.Sprintf("%s: there is no thread %s", t.Info().Path, id)
+	isGoroutine := func(th *trace.Thread) bool { return th.Goroutine != nil }
 	named := slices.DeleteFunc(slices.Clone(all), func(th *trace.Thread) bool { return th.Name != id })
 	info := t.Info()
 	switch {
 	case len(all) == 0:
 		return fmt.Errorf("%s, nor any other one", text)
+	case strings.HasPrefix(id, "goroutine ") && !slices.ContainsFunc(all, isGoroutine):
+		return fmt.Errorf("%s: goroutines are among the threads with --goroutines", text)
 	case len(named) > 0:
 		return fmt.Errorf("%s: --thread takes an ID, and threads of that name are %s", text, listed(named))
 	case id == "main" && info.Facts != nil && hasThread(all, info.Facts.Process.ID):

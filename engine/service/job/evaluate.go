@@ -154,7 +154,7 @@ func (e *Evaluate) thread(t *engine.Target) (*trace.Thread, error) {
 			return th, nil
 		}
 	}
-	return nil, fmt.Errorf("%s: no thread %s among its %d", t.Info().Path, e.Thread, len(t.Threads()))
+	return nil, noThread(t, e.Thread)
 }
 
 // hasContent reports whether there is something to read.
