@@ -61,6 +61,10 @@ type pageText struct {
 	values  int  // parts of variables that may still be written
 	isTold  bool // the hints were written
 
+	isOwnShown bool
+	// ownCall is the program's own function in which it failed; nil: it is not known.
+	ownCall *trace.Symbol
+
 	deadlocked map[string]bool // IDs of threads
 }
 
@@ -154,6 +158,10 @@ func (p *pageText) stack(g *group) *stackpage.Stack {
 	out.Flags = p.flags(g)
 	width := indexWidth(first)
 	p.read(first)
+	p.ownCall = nil
+	if r := p.reading; r.HasOwn && first.Thread.Crashed && !p.isOwnShown {
+		p.ownCall, p.isOwnShown = &first.Frames[r.Own].Symbols[r.Level], true
+	}
 	own, next := p.chain(first.Frames, &first.Gap, 0, width)
 	out.Parts = append(out.Parts, stackpage.Part{Frames: own, End: p.take(func() { p.text.end(g, 0) })})
 	for i := range first.Launchers {
@@ -295,6 +303,9 @@ func (p *pageText) chain(frames []trace.Frame, gap *trace.Gap, index, width int)
 			line := p.takeLine(func() { p.printf("  %s\n", p.paint.faint(text)) })
 			list = append(list, stackpage.Frame{Note: line})
 		},
+		behind: func(frames []trace.Frame, index int) {
+			list[len(list)-1].Folded, _ = p.frames(frames, index, width)
+		},
 	}
 	return list, c.write(frames, gap, index)
 }
@@ -330,7 +341,7 @@ func (p *pageText) tailCallers(list []stackpage.Frame, f *trace.Frame, index, wi
 // call is a function at a frame, with its line of the text.
 func (p *pageText) call(f *trace.Frame, s *trace.Symbol, line stackpage.Line) stackpage.Call {
 	withFullName(line, s)
-	c := stackpage.Call{Line: p.withAddress(line), FoundBy: escape.Text(string(f.FoundBy)), IsGuess: f.FoundBy.IsGuess() || f.RestsOnGuess}
+	c := stackpage.Call{Line: p.withAddress(line), IsOwn: s == p.ownCall, FoundBy: escape.Text(string(f.FoundBy)), IsGuess: f.FoundBy.IsGuess() || f.RestsOnGuess}
 	switch {
 	case f.FoundBy.IsGuess():
 		c.FoundBy = "guess: " + c.FoundBy
