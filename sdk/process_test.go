@@ -24,10 +24,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/unwindd/unwindd/internal/oracle"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // processArch is served by this test's own executable.

@@ -141,6 +141,14 @@ func TestWindowsExecutable(t *testing.T) {
 			}
 		})
 	}
+	crash, out := oracle.Checkout(t, "examples/crash"), filepath.Join(w.prefix, "out.txt")
+	want, _, _ := w.run(t, crash, exe, "stack", "server.core")
+	for _, how := range []string{"made", "replaced"} {
+		_, errs, err := w.run(t, crash, exe, "stack", "-o", "z:"+out, "server.core")
+		if got, readErr := os.ReadFile(out); err != nil || readErr != nil || string(got) != want {
+			t.Errorf("a file that is %s: %v, %v\n%s\n%s", how, err, readErr, errs, got)
+		}
+	}
 	for _, args := range [][]string{{"stack", "4"}, {"serve"}, {"worker"}} {
 		_, errs, err := w.run(t, "", exe, args...)
 		if err == nil || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "needs Linux") {

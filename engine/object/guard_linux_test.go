@@ -11,8 +11,9 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/unwindd/unwindd/internal/oracle"
 	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 func TestGuardLetsOtherPanicsGo(t *testing.T) {

@@ -9,8 +9,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/unwindd/unwindd/internal/oracle"
 	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // TestPathsStayBeneathTheSysroot resolves paths by openat2 and by the walk that
