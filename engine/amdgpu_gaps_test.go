@@ -19,6 +19,7 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/internal/confine"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -175,7 +176,7 @@ func TestRestartedPluginReadsCodeOfOpenObjects(t *testing.T) {
 	for i, pc := range pcs {
 		// There is a process where one was asked since the last was killed.
 		if pid := arch.PID(); pid != 0 {
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			if err := oracle.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 				t.Fatal(err)
 			}
 		}

@@ -21,10 +21,8 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -36,7 +34,6 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/source"
 	"github.com/unwindd/unwindd/engine/internal/target/elfcore"
 	"github.com/unwindd/unwindd/engine/internal/target/minidump"
-	"github.com/unwindd/unwindd/engine/internal/target/process"
 	"github.com/unwindd/unwindd/engine/internal/target/registered"
 	"github.com/unwindd/unwindd/engine/internal/target/snapshot"
 	"github.com/unwindd/unwindd/engine/internal/unpack"
@@ -349,30 +346,6 @@ func description(a *plugin.Arch, err error) (*sdk.Description, error) {
 		return nil, err
 	}
 	return a.Description(), nil
-}
-
-// OpenProcess copies the registers and stacks of a live process, whose threads are
-// stopped meanwhile; see process.Open, whose errors it returns.
-func (e *Engine) OpenProcess(pid int) (*Target, error) {
-	t, err := process.Open(pid, process.Options{
-		Finder:   e.Finder(""),
-		Describe: func(machine uint16) (*sdk.Description, error) { return prepared(e.plugins.ForMachine(machine)) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	own := e.Attach(t)
-	own.readPerfMap()
-	return own, nil
-}
-
-// RecordProcess samples a live process, and writes the samples to file, a recording that
-// Profile reads; see process.Record, whose errors it returns.
-func (e *Engine) RecordProcess(ctx context.Context, pid int, file io.WriteSeeker, o trace.RecordOptions) (trace.Recorded, error) {
-	files := process.Options{
-		Describe: func(machine uint16) (*sdk.Description, error) { return prepared(e.plugins.ForMachine(machine)) },
-	}
-	return process.Record(ctx, pid, file, files, o)
 }
 
 // located is a target with a Finder of its own.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -32,7 +31,7 @@ func TestFactsBesideATarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, value := range map[string]string{"exe": "/srv/example/server", "timestamp": "1764000000000000", "pid": "77", "hostname": "box"} {
-		if err := syscall.Setxattr(packed, "user.coredump."+name, []byte(value), 0); err != nil {
+		if err := oracle.SetAttribute(packed, "user.coredump."+name, value); err != nil {
 			oracle.Missing(t, "extended attributes: %v", err)
 		}
 	}
@@ -94,7 +93,7 @@ func TestTargetsIn(t *testing.T) {
 	}
 	for _, f := range []func(string) error{
 		func(p string) error { return os.Mkdir(p+"sub", 0o700) },
-		func(p string) error { return syscall.Mkfifo(p+"fifo", 0o600) },
+		func(p string) error { return oracle.Mkfifo(p + "fifo") },
 		func(p string) error { return os.Symlink("core.2", p+"link") },
 	} {
 		if err := f(dir + "/"); err != nil {

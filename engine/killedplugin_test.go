@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/engine/trace"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // pluginProcesses are the processes of plugins that this one has started.
@@ -46,7 +47,7 @@ func killPlugins(most int, stop <-chan struct{}) <-chan int {
 			}
 			time.Sleep(100 * time.Microsecond)
 			for _, pid := range pluginProcesses() {
-				if len(dead) < most && !slices.Contains(dead, pid) && syscall.Kill(pid, syscall.SIGKILL) == nil {
+				if len(dead) < most && !slices.Contains(dead, pid) && oracle.Kill(pid, syscall.SIGKILL) == nil {
 					dead = append(dead, pid)
 				}
 			}

@@ -13,9 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/object"
@@ -223,17 +221,6 @@ func TestSamplesWalkLikeBacktrace(t *testing.T) {
 	}
 }
 
-// cpuTime is the processor time that this process has used. Other processes
-// may keep the machine busy, and wall-clock time is theirs too.
-func cpuTime(tb testing.TB) time.Duration {
-	tb.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		tb.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // BenchmarkWalk walks recorded stacks without symbols, when every row is known.
 // cpu-ns/frame is of processor time.
 func BenchmarkWalk(b *testing.B) {
@@ -264,13 +251,13 @@ func benchWalk(b *testing.B, samples []*walk.Sample, walk func(*walk.Sample) *tr
 		walk(s)
 	}
 	frames, i := 0, 0
-	before := cpuTime(b)
+	before := oracle.ProcessorTime()
 	b.ReportAllocs()
 	for b.Loop() {
 		frames += len(walk(samples[i]).Frames)
 		i = (i + 1) % len(samples)
 	}
-	b.ReportMetric(float64(cpuTime(b)-before)/float64(frames), "cpu-ns/frame")
+	b.ReportMetric(float64(oracle.ProcessorTime()-before)/float64(frames), "cpu-ns/frame")
 	b.ReportMetric(float64(frames)/float64(b.N), "frames/op")
 }
 
@@ -307,7 +294,7 @@ func BenchmarkRowCache(b *testing.B) {
 	for _, l := range lookups {
 		distinct[l] = true
 	}
-	before, n := cpuTime(b), 0
+	before, n := oracle.ProcessorTime(), 0
 	b.ReportAllocs()
 	for b.Loop() {
 		l := lookups[n%len(lookups)]
@@ -316,7 +303,7 @@ func BenchmarkRowCache(b *testing.B) {
 		}
 		n++
 	}
-	b.ReportMetric(float64(cpuTime(b)-before)/float64(n), "cpu-ns/op")
+	b.ReportMetric(float64(oracle.ProcessorTime()-before)/float64(n), "cpu-ns/op")
 	b.ReportMetric(100*(1-float64(misses)/float64(len(lookups))), "hit-%")
 	b.ReportMetric(float64(len(distinct)), "distinct")
 }

@@ -95,7 +95,7 @@ func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
 		} else {
 			list = append(list, hostPlace(filepath.Join(dir, name)), hostPlace(filepath.Join(dir, ".debug", name)))
 		}
-		if filepath.IsAbs(inTarget) {
+		if path.IsAbs(filepath.ToSlash(inTarget)) {
 			inDebugDirs(path.Join(inTarget, name))
 		}
 		if other, ok := otherUsr(inTarget); ok {
@@ -183,7 +183,7 @@ func (s *debugSearch) fetch(f *Finder) *Object {
 func (f *Finder) inTarget(dir string) (name string, isIn bool) {
 	root := f.root()
 	if root == "/" || f.IsUnseen {
-		return dir, filepath.IsAbs(dir)
+		return dir, path.IsAbs(filepath.ToSlash(dir))
 	}
 	roots := []string{root}
 	// The path of an object without links has none of Sysroot's either.
@@ -193,7 +193,7 @@ func (f *Finder) inTarget(dir string) (name string, isIn bool) {
 		}
 	}
 	for _, root := range roots {
-		if rest, ok := strings.CutPrefix(dir, root); ok && (rest == "" || rest[0] == '/') {
+		if rest, ok := strings.CutPrefix(filepath.ToSlash(dir), filepath.ToSlash(root)); ok && (rest == "" || rest[0] == '/') {
 			return path.Join("/", rest), true
 		}
 	}

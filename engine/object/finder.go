@@ -15,8 +15,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // A Finder opens the files that a target names. It opens regular ELF or PE files with the build
@@ -185,12 +186,13 @@ func (s *search) look(f *Finder, name, clean string) *Object {
 	if name != "" {
 		// The file that is now at the path of a deleted one is another, unless its
 		// build ID is the same.
-		s.mustCheck = clean != name
+		isOther := clean != name
 		for p := range f.places(clean) {
+			s.mustCheck = isOther || p.isForeign
 			if o := s.try(p); o != nil {
 				return o
 			}
-			s.mustCheck = false
+			isOther = false
 		}
 	}
 	s.mustCheck = true
@@ -389,6 +391,7 @@ func (f *Finder) rootPlace(name string) place {
 	p := place{file: root + absolute(name), root: root, name: name}
 	if root == "/" {
 		p = hostPlace(absolute(name))
+		p.isForeign = f.Sysroot == "" && !host.IsLinux
 	}
 	if f.IsUnseen {
 		p.displayed = absolute(name)
@@ -481,7 +484,7 @@ func (f *Finder) root() string {
 	if f.Sysroot == "" {
 		return "/"
 	}
-	return filepath.Clean(f.Sysroot)
+	return filepath.ToSlash(filepath.Clean(f.Sysroot))
 }
 
 // A search looks at files one after another.
@@ -654,7 +657,7 @@ func (s *search) fetch(f *Finder, name string) *Object {
 // newAttempt returns the attempt of a file that could not be opened.
 func newAttempt(p place, err error) Attempt {
 	kind := Unreadable
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		kind = Absent
 	}
 	return Attempt{p.path(), strings.TrimPrefix(short(err), p.path()+": "), kind}
@@ -748,7 +751,7 @@ func (f *Finder) folder(dir string) *folderIndex {
 		f.folders = make(map[string]*folderIndex)
 	}
 	f.folders[dir] = index
-	d, err := os.OpenFile(dir, openFlags|unix.O_DIRECTORY, 0)
+	d, err := os.OpenFile(dir, openDirFlags, 0)
 	if err != nil {
 		return index
 	}

@@ -250,7 +250,7 @@ func (f *Finder) glob(pattern loaderDir) []string {
 	if err != nil {
 		return nil
 	}
-	defer closeFD(fd)
+	defer closeRoot(fd)
 	list := []string{""}
 	for component := range strings.SplitSeq(strings.Trim(path.Clean(pattern.path), "/"), "/") {
 		var next []string

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 func TestLocateStaysBeneathTheRoot(t *testing.T) {
@@ -25,7 +26,7 @@ func TestLocateStaysBeneathTheRoot(t *testing.T) {
 		os.Symlink("../../../outside", filepath.Join(root, "src/up")),
 		os.Symlink(filepath.Join(dir, "outside"), filepath.Join(root, "out")),
 		os.Symlink("loop", filepath.Join(root, "loop")),
-		syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600),
+		oracle.Mkfifo(filepath.Join(root, "fifo")),
 	} {
 		if err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ type place struct {
 	entry     string // the name of the code object in the file; "" for the file itself
 	guess     bool   // a file of this name may be there for another reason
 	displayed string // the path in messages; "": file
+	isForeign bool   // the target's path on a machine that does not run such targets
 }
 
 // hostPlace returns the place of a path that the user gave.

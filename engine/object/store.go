@@ -224,7 +224,7 @@ const tick = 20 * time.Millisecond
 // unsettled is how long to wait before a file is read, so that every later change
 // gives it another time.
 func (id *identity) unsettled(now time.Time) time.Duration {
-	wait := time.Unix(id.ctime.Unix()).Add(tick).Sub(now)
+	wait := time.Unix(0, id.ctime).Add(tick).Sub(now)
 	if wait < 0 || wait > tick { // it is old, or another machine's clock is ahead
 		return 0
 	}

@@ -611,7 +611,7 @@ func TestRelocationsThatAreGivenAgainChangeNothing(t *testing.T) {
 func TestFilesAreWaitedForOnlyWhileTheirTimeMayStay(t *testing.T) {
 	changed := time.Unix(1e9, 5e8)
 	id := identity{}
-	id.ctime.Sec, id.ctime.Nsec = changed.Unix(), int64(changed.Nanosecond())
+	id.ctime = changed.UnixNano()
 	for after, want := range map[time.Duration]time.Duration{
 		0:                     tick,
 		tick / 4:              tick * 3 / 4,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -23,6 +24,9 @@ const maxOwnVDSO = 1 << 20
 // kernel have the same.
 func OwnVDSO() ([]byte, error) {
 	maps, err := os.Open("/proc/self/maps")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errNoVDSO
+	}
 	if err != nil {
 		return nil, err
 	}

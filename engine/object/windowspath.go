@@ -71,7 +71,7 @@ func (f *Finder) inRightCase(slashed string) string {
 	if err != nil {
 		return slashed
 	}
-	defer closeFD(root)
+	defer closeRoot(root)
 	right, rest := "", strings.TrimPrefix(slashed, "/")
 	for range maxWindowsDepth {
 		component, more, isMore := strings.Cut(rest, "/")
@@ -97,7 +97,7 @@ const maxWindowsDepth = 64
 
 // namesIn returns the names in a directory beneath Sysroot, as they are and in lower case. A
 // directory is listed once; links do not lead out of Sysroot.
-func (f *Finder) namesIn(root int, dir string) map[string]string {
+func (f *Finder) namesIn(root rootDir, dir string) map[string]string {
 	foldersMu.Lock()
 	defer foldersMu.Unlock()
 	if names, ok := f.rightCase[dir]; ok {

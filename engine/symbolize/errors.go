@@ -5,6 +5,7 @@ package symbolize
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
 
@@ -31,9 +32,9 @@ func reason(name string, err error) string {
 	switch {
 	case errors.Is(err, ErrNoBuildID):
 		return ErrNoBuildID.Error()
-	case errors.Is(err, syscall.ENOENT):
+	case errors.Is(err, fs.ErrNotExist):
 		return "No such file or directory"
-	case errors.Is(err, syscall.EACCES):
+	case errors.Is(err, fs.ErrPermission):
 		return "Permission denied"
 	case errors.Is(err, object.ErrNotRegular) && isDirectory(name):
 		return "Is a directory"

@@ -6,8 +6,6 @@ import (
 	"debug/elf"
 	"fmt"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // The numbers of the signals of Linux differ between machines
@@ -29,6 +27,14 @@ var ownSignals = map[elf.Machine]map[int]string{
 	},
 }
 
+// commonSignals are the signals of x86 and of most machines.
+var commonSignals = map[int]string{
+	1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
+	10: "SIGUSR1", 11: "SIGSEGV", 12: "SIGUSR2", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 16: "SIGSTKFLT", 17: "SIGCHLD",
+	18: "SIGCONT", 19: "SIGSTOP", 20: "SIGTSTP", 21: "SIGTTIN", 22: "SIGTTOU", 23: "SIGURG", 24: "SIGXCPU", 25: "SIGXFSZ",
+	26: "SIGVTALRM", 27: "SIGPROF", 28: "SIGWINCH", 29: "SIGIO", 30: "SIGPWR", 31: "SIGSYS",
+}
+
 var mipsSignals = map[int]string{
 	7: "SIGEMT", 10: "SIGBUS", 12: "SIGSYS", 16: "SIGUSR1", 17: "SIGUSR2", 18: "SIGCHLD", 19: "SIGPWR", 20: "SIGWINCH",
 	21: "SIGURG", 22: "SIGIO", 23: "SIGSTOP", 24: "SIGTSTP", 25: "SIGCONT", 26: "SIGTTIN", 27: "SIGTTOU", 28: "SIGVTALRM",
@@ -47,7 +53,7 @@ func SignalName(machine uint16, signal int) string {
 	if name, ok := ownSignals[elf.Machine(machine)][signal]; ok {
 		return name
 	}
-	return unix.SignalName(unix.Signal(signal))
+	return commonSignals[signal]
 }
 
 // signalCodes are the values of si_code of the signals of faults, from 1 on

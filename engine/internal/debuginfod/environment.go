@@ -18,6 +18,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/unwindd/unwindd/engine/internal/download"
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // FromEnvironment returns the Options that environment variables set
@@ -99,19 +100,14 @@ func cacheDir(getenv func(string) string) string {
 	if dir := getenv("DEBUGINFOD_CACHE_PATH"); dir != "" {
 		return dir
 	}
-	home := getenv("HOME")
-	if home != "" {
+	if home := getenv("HOME"); home != "" {
 		old := filepath.Join(home, ".debuginfod_client_cache")
 		if _, err := os.Stat(old); err == nil {
 			return old
 		}
 	}
-	base := getenv("XDG_CACHE_HOME")
-	switch {
-	case base != "":
-	case home != "":
-		base = filepath.Join(home, ".cache")
-	default:
+	base := host.CacheDir(getenv)
+	if base == "" {
 		return ""
 	}
 	return filepath.Join(base, "debuginfod_client")

@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -223,7 +222,7 @@ func TestARealServerThatIsKilled(t *testing.T) {
 // TestARealServerThatIsStopped accepts connections and says nothing.
 func TestARealServerThatIsStopped(t *testing.T) {
 	s := startServer(t, 0)
-	if err := s.process.Signal(syscall.SIGSTOP); err != nil {
+	if err := s.process.Signal(oracle.Stop); err != nil {
 		t.Fatal(err)
 	}
 	second := startServer(t, 0)

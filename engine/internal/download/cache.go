@@ -12,10 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // Cache is a directory of directories of files, as clients of elfutils' debuginfod share it,
@@ -88,7 +87,7 @@ func (c *Cache) setting(s setting) time.Duration {
 
 // read reads a setting. The usual value stands in for a text that is no number of seconds.
 func (c *Cache) read(s setting) time.Duration {
-	f, err := os.OpenFile(filepath.Join(c.Dir, s.file), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	f, err := os.OpenFile(filepath.Join(c.Dir, s.file), os.O_RDONLY|host.WithoutWaiting, 0)
 	if err != nil {
 		return s.usual
 	}
@@ -222,13 +221,12 @@ func (c *Cache) create(name Name) (*part, error) {
 		if err = os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
-		var fd int
-		if fd, err = unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o400); err == nil {
-			return &part{file: os.NewFile(uintptr(fd), dir), cache: c, name: name}, nil //nolint:gosec // a descriptor
+		var f *os.File
+		if f, err = host.Nameless(dir, dir, 0o400); err == nil {
+			return &part{file: f, cache: c, name: name}, nil
 		}
 		path := filepath.Join(dir, temporaryName(name.Names[0]))
-		var f *os.File
-		if f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o400); err == nil {
+		if f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
 			return &part{file: f, cache: c, name: name, path: path}, nil
 		}
 	}
@@ -239,7 +237,12 @@ func (c *Cache) create(name Name) (*part, error) {
 func temporaryName(name string) string { return name + "." + rand.Text()[:TemporaryBytes-1] }
 
 // open returns a path that leads to the file as long as it is open.
-func (p *part) open() string { return fmt.Sprintf("/proc/self/fd/%d", p.file.Fd()) }
+func (p *part) open() string {
+	if p.path != "" {
+		return p.path
+	}
+	return fmt.Sprintf("/proc/self/fd/%d", p.file.Fd())
+}
 
 // keep links the file under its names, if check finds nothing wrong with it, and returns
 // its path.
@@ -247,14 +250,15 @@ func (p *part) keep(check func(path string) error) (path string, err error) {
 	dir := filepath.Join(p.cache.Dir, p.name.Dir)
 	if p.path == "" {
 		temporary := filepath.Join(dir, temporaryName(p.name.Names[0]))
-		if err := unix.Linkat(unix.AT_FDCWD, p.open(), unix.AT_FDCWD, temporary, unix.AT_SYMLINK_FOLLOW); err != nil {
-			return "", &os.LinkError{Op: "link", Old: p.open(), New: temporary, Err: err}
+		if err := host.Link(p.file, temporary); err != nil {
+			return "", err
 		}
 		p.path = temporary
 	}
 	if err := check(p.path); err != nil {
 		return "", err
 	}
+	_ = p.file.Close() // Windows renames no open file
 	for _, n := range p.name.Names[1:] {
 		other := filepath.Join(dir, temporaryName(n))
 		if os.Link(p.path, other) == nil && os.Rename(other, filepath.Join(dir, n)) != nil {
@@ -293,7 +297,7 @@ func (c *Cache) clean(since time.Time) {
 		}
 		for _, e := range entries(root, d.Name()) {
 			info, err := e.Info()
-			if err == nil && info.Mode().IsRegular() && c.IsFile(e.Name()) && accessed(info).Before(since) {
+			if err == nil && info.Mode().IsRegular() && c.IsFile(e.Name()) && host.Accessed(info).Before(since) {
 				_ = root.Remove(filepath.Join(d.Name(), e.Name()))
 			}
 		}
@@ -311,12 +315,4 @@ func entries(root *os.Root, dir string) []fs.DirEntry {
 	defer f.Close()
 	list, _ := f.ReadDir(-1)
 	return list
-}
-
-// accessed returns the time when a file was read last.
-func accessed(info fs.FileInfo) time.Time {
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return time.Unix(st.Atim.Unix())
-	}
-	return info.ModTime()
 }

@@ -11,13 +11,12 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 const (
@@ -174,8 +173,8 @@ func (c *Client) sizeOf(answer *http.Response, f object.RemoteFile) (int64, erro
 
 // copyFile copies the file that a file: URL names.
 func (c *Client) copyFile(path string, f object.RemoteFile, file *os.File) (modified time.Time, err error) {
-	source, err := os.OpenFile(filepath.FromSlash(path), os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+	source, err := os.OpenFile(host.PathOfURL(path), os.O_RDONLY|host.WithoutWaiting, 0)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return time.Time{}, errAbsent
 	} else if err != nil {
 		return time.Time{}, WithoutPath(err)

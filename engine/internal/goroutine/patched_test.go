@@ -14,7 +14,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -28,6 +27,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/enginetest"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -178,16 +178,6 @@ func goroutinesOf(tg *engine.Target) (list []*trace.Thread) {
 	return list
 }
 
-// processorTime is how long this process has executed.
-func processorTime(t *testing.T) time.Duration {
-	t.Helper()
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
-}
-
 func TestGoroutinesOfDamagedMemory(t *testing.T) {
 	m, with := openGoroutines(t)
 	whole := len(goroutinesOf(with(&patched{})))
@@ -224,7 +214,7 @@ func TestGoroutinesOfDamagedMemory(t *testing.T) {
 			c.patch(p)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			began := processorTime(t)
+			began := oracle.ProcessorTime()
 			tg := with(p)
 			list := goroutinesOf(tg)
 			for s := range tg.Stacks(t.Context()) {
@@ -233,7 +223,7 @@ func TestGoroutinesOfDamagedMemory(t *testing.T) {
 				}
 			}
 			runtime.ReadMemStats(&after)
-			if took := processorTime(t) - began; took > 20*time.Second {
+			if took := oracle.ProcessorTime() - began; took > 20*time.Second {
 				t.Errorf("took %v of a processor", took)
 			}
 			if grown := after.TotalAlloc - before.TotalAlloc; grown > 64<<20 {

@@ -6,7 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"path/filepath"
+	"path"
 
 	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/object"
@@ -89,9 +89,9 @@ func newRuntime(p *walk.Process, m *code.Module) (*runtime, error) {
 
 // name returns text that tells the runtime's goroutines from the others' goroutines.
 func (r *runtime) name(all []*runtime) string {
-	name := filepath.Base(r.module.Path)
+	name := path.Base(r.module.Path)
 	for _, other := range all {
-		if other != r && filepath.Base(other.module.Path) == name && len(r.module.Segments) > 0 {
+		if other != r && path.Base(other.module.Path) == name && len(r.module.Segments) > 0 {
 			return fmt.Sprintf("%s at %#x", name, r.module.Segments[0].Start)
 		}
 	}

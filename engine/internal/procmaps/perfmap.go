@@ -7,9 +7,8 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/unwindd/unwindd/engine/internal/target/perfdata"
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // OpenPerfMap opens the names of JIT code that the runtime of a live process wrote: the
@@ -18,8 +17,11 @@ import (
 // this user's, or user's, the user of the process.
 func OpenPerfMap(pid int, user uint32) (m *perfdata.PerfMap, problems []string) {
 	for _, name := range perfMaps(pid) {
-		var st unix.Stat_t
-		if unix.Stat(name, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Uid != 0 && st.Uid != user && int(st.Uid) != os.Geteuid() {
+		info, err := os.Stat(name)
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if owner, _, ok := host.Owner(info); !ok || owner != int(user) && !host.IsOwn(info) {
 			continue
 		}
 		m, err := perfdata.OpenPerfMap(name)

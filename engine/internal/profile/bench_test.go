@@ -8,9 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/internal/target/perfdata"
@@ -18,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/recorded"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -46,7 +45,7 @@ func BenchmarkProfileWalk(b *testing.B) {
 			}
 			misses := library.RowMisses()
 			frames, next := 0, 0
-			before := cpuTime(b)
+			before := oracle.ProcessorTime()
 			b.ReportAllocs()
 			for b.Loop() {
 				out.samples, out.frames = out.samples[:0], out.frames[:0]
@@ -54,7 +53,7 @@ func BenchmarkProfileWalk(b *testing.B) {
 				frames += len(out.frames)
 				next = (next + 1) % len(samples)
 			}
-			b.ReportMetric(float64(cpuTime(b)-before)/float64(frames), "cpu-ns/frame")
+			b.ReportMetric(float64(oracle.ProcessorTime()-before)/float64(frames), "cpu-ns/frame")
 			b.ReportMetric(float64(frames)/float64(b.N), "frames/op")
 			b.ReportMetric(100*(1-float64(misses)/float64(lookups)), "hit-%")
 		})
@@ -76,16 +75,6 @@ func newX86Maker(tb testing.TB) *Maker {
 		Plugins: plugins,
 		Finder:  func(string) object.Finder { return object.Finder{Store: object.NewStore()} },
 	}
-}
-
-// cpuTime is the processor time that this process has used.
-func cpuTime(tb testing.TB) time.Duration {
-	tb.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		tb.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func TestMain(m *testing.M) {

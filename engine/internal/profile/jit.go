@@ -5,6 +5,7 @@ package profile
 import (
 	"fmt"
 	"math"
+	"os"
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/internal/code"
@@ -12,6 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/target/perfdata"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // perfMap returns the map of a process's JIT code; nil where there is none. Like perf, it uses
@@ -22,7 +24,7 @@ func (r *recording) perfMap(pid int) *perfdata.PerfMap {
 	}
 	r.maps[pid] = nil
 	name, err := r.locate(r.roots[pid], fmt.Sprintf("/tmp/perf-%d.map", pid))
-	if err != nil || !ownFile(name) {
+	if err != nil || !isOwn(name) {
 		return nil
 	}
 	m, err := perfdata.OpenPerfMap(name)
@@ -35,6 +37,12 @@ func (r *recording) perfMap(pid int) *perfdata.PerfMap {
 	}
 	r.maps[pid] = m
 	return m
+}
+
+// isOwn reports whether a file exists and belongs to this user or to root.
+func isOwn(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && host.IsOwn(info)
 }
 
 // jitDump is a dump with a module for each of its functions that is in a stack.
@@ -71,7 +79,7 @@ func (r *recording) dump(root, name string) *jitDump {
 		r.problem("%v", err)
 		return nil
 	}
-	if !ownFile(file) {
+	if !isOwn(file) {
 		r.problem("%s: it is neither this user's nor root's: it is not read", file)
 		return nil
 	}

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/internal/target/perfdata"
 	"github.com/unwindd/unwindd/engine/object"
@@ -38,13 +36,13 @@ func (r *recording) checkMapped(finder *object.Finder, m *perfdata.Mapping, foun
 	if found.Object == nil || !isAtPath(finder, m, found.Path) {
 		return found
 	}
-	var st unix.Stat_t
-	if err := unix.Stat(found.Path, &st); err != nil {
+	h, ok := lookAt(found.Path)
+	if !ok {
 		return found
 	}
 	about := fmt.Sprintf("it is inode %d of device %x:%x, and inode %d of %x:%x was mapped",
-		st.Ino, unix.Major(uint64(st.Dev)), unix.Minor(uint64(st.Dev)), m.Inode, m.Major, m.Minor) //nolint:unconvert // the type of Dev depends on the machine
-	switch r.compare(m, found.Path, &st) {
+		h.inode, h.major, h.minor, m.Inode, m.Major, m.Minor)
+	switch r.compare(m, found.Path, &h) {
 	case sameFile:
 		if !found.Checked {
 			found.Checked, found.Problem = true, ""
@@ -52,7 +50,7 @@ func (r *recording) checkMapped(finder *object.Finder, m *perfdata.Mapping, foun
 	case mayBeOther:
 		r.problem("%s: it may be another file than was mapped: %s%s", found.Path, about, adviceOnFiles)
 	case otherFile:
-		if found.Checked && bornAfter(found.Path, &st, r.ended()) {
+		if found.Checked && h.born.After(r.ended()) {
 			return found // it was replaced by a file with the build ID of the recording
 		}
 		_ = found.Object.Close()
@@ -67,6 +65,13 @@ func (r *recording) checkMapped(finder *object.Finder, m *perfdata.Mapping, foun
 // adviceOnFiles is advice about a file of another root.
 const adviceOnFiles = "; `perf record --buildid-mmap` records the build IDs of what is mapped, and --root or --sysroot says where the files of the process are, --module NAME=FILE which one it is"
 
+// hostFile is a file of this machine.
+type hostFile struct {
+	inode          uint64
+	major, minor   uint32 // its device
+	modified, born time.Time
+}
+
 // isAtPath reports whether a file was found at the recorded path of a mapping, rather than
 // provided by the user.
 func isAtPath(finder *object.Finder, m *perfdata.Mapping, file string) bool {
@@ -75,16 +80,15 @@ func isAtPath(finder *object.Finder, m *perfdata.Mapping, file string) bool {
 }
 
 // compare compares a file of this machine with a mapping's.
-func (r *recording) compare(m *perfdata.Mapping, file string, st *unix.Stat_t) sameness {
+func (r *recording) compare(m *perfdata.Mapping, file string, h *hostFile) sameness {
 	host, err := os.Hostname()
 	if err != nil || host != r.file.Features().Hostname {
 		return unknownFile
 	}
-	dev := uint64(st.Dev) //nolint:unconvert // its type depends on the machine
-	isSameDevice := unix.Major(dev) == m.Major && unix.Minor(dev) == m.Minor
-	isSameInode := st.Ino == m.Inode
+	isSameDevice := h.major == m.Major && h.minor == m.Minor
+	isSameInode := h.inode == m.Inode
 	switch {
-	case isSameDevice && isSameInode && time.Unix(st.Mtim.Unix()).Before(r.ended()):
+	case isSameDevice && isSameInode && h.modified.Before(r.ended()):
 		return sameFile
 	case isSameInode: // on a file system with another name for its device, or from another boot
 		return unknownFile
@@ -93,7 +97,7 @@ func (r *recording) compare(m *perfdata.Mapping, file string, st *unix.Stat_t) s
 	}
 	// Numbers of devices without a disk, and inodes of overlayfs, which may be the numbers of
 	// the file beneath, prove less.
-	isPlain := unix.Major(dev) != 0
+	isPlain := h.major != 0
 	if isPlain && isSameDevice || isSameDevice && r.isOfThisBoot() && !isOverlay(file) || isPlain && r.isOfThisBoot() {
 		return otherFile
 	}
@@ -107,33 +111,6 @@ func (r *recording) ended() time.Time {
 		return time.Time{}
 	}
 	return info.ModTime()
-}
-
-// isOfThisBoot reports whether the recording was made since this machine was started, when
-// devices got their numbers.
-func (r *recording) isOfThisBoot() bool {
-	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) != nil {
-		return false
-	}
-	started := time.Now().Add(-time.Duration(info.Uptime) * time.Second)
-	return r.file.Features().OSRelease == osRelease() && r.ended().After(started)
-}
-
-// isOverlay reports whether a file is on overlayfs.
-func isOverlay(file string) bool {
-	var fs unix.Statfs_t
-	return unix.Statfs(file, &fs) != nil || int64(fs.Type) == unix.OVERLAYFS_SUPER_MAGIC //nolint:unconvert // its type depends on the machine
-}
-
-// bornAfter reports whether a file was created after a moment, as far as its file system
-// records that.
-func bornAfter(file string, st *unix.Stat_t, moment time.Time) bool {
-	var x unix.Statx_t
-	if unix.Statx(unix.AT_FDCWD, file, 0, unix.STATX_BTIME, &x) == nil && x.Mask&unix.STATX_BTIME != 0 {
-		return time.Unix(x.Btime.Sec, int64(x.Btime.Nsec)).After(moment)
-	}
-	return time.Unix(st.Ctim.Unix()).After(moment)
 }
 
 // maxNamedFiles is how many files a sentence names.

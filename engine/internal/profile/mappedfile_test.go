@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package profile
 
 import (
@@ -13,17 +15,18 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/target/perfdata"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // recordingOf is a recording of a host that ended at a moment.
-func recordingOf(t *testing.T, host string, ended time.Time) *recording {
+func recordingOf(t *testing.T, hostname string, ended time.Time) *recording {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "perf.data")
 	out, err := os.Create(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := perfdata.NewWriter(out, perfdata.WriterOptions{Event: "wall", Arch: hostMachine(), OSRelease: osRelease(), Hostname: host, ClockID: 1})
+	w := perfdata.NewWriter(out, perfdata.WriterOptions{Event: "wall", Arch: host.Machine(), OSRelease: host.Release(), Hostname: hostname, ClockID: 1})
 	w.Comm(1, 1, 1, "app", true)
 	if err := w.Close(); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/internal/host"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -76,7 +77,7 @@ func (k *Maker) newRecording(f *perfdata.File) *recording {
 	r.exeID = r.finder.ExeID()
 	name := f.Features().Arch
 	if name == "" {
-		name = hostMachine()
+		name = host.Machine()
 		r.problem("%s does not say of what architecture it is: %s, as this machine, is taken", f.Path(), name)
 	}
 	r.arch = name
@@ -261,7 +262,7 @@ func (r *recording) machine() elf.Machine {
 	if name := r.file.Features().Arch; name != "" {
 		return machines[name]
 	}
-	return machines[hostMachine()]
+	return machines[host.Machine()]
 }
 
 // findVDSO takes the vDSO of this process: it is in no file, and the same for all processes of
@@ -280,7 +281,7 @@ func (r *recording) findVDSO(buildID []byte) object.Found {
 		return object.Found{Object: o, Checked: true}
 	case len(buildID) > 0:
 		return object.Found{Problem: fmt.Sprintf("%s: the build ID is %x, that of this machine's is %x", object.VDSOName, buildID, o.BuildID())}
-	case r.file.Features().OSRelease == osRelease():
+	case r.file.Features().OSRelease == host.Release():
 		return object.Found{Object: o, Problem: "the recording does not tell its build ID: that of the same kernel release was taken"}
 	}
 	return object.Found{Problem: fmt.Sprintf("%s: it is that of Linux %s, and this is another", object.VDSOName, r.file.Features().OSRelease)}

@@ -5,9 +5,11 @@ package profile
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // openRoots checks that the roots of processes are directories.
@@ -54,7 +56,10 @@ func (r *recording) finderOf(root string) *object.Finder {
 // locate returns the path on this machine of a file that a runtime wrote, under the root of its
 // process. No symbolic link leads out of it.
 func (r *recording) locate(root, name string) (string, error) {
-	if root = cmp.Or(root, r.maker.Sysroot, "/"); root == "/" {
+	if root = cmp.Or(root, r.maker.Sysroot); root == "" && !host.IsLinux {
+		return "", &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	if root = cmp.Or(root, "/"); root == "/" {
 		return name, nil
 	}
 	path, _, err := object.Locate(root, name)

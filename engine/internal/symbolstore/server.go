@@ -11,18 +11,15 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/download"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // CacheDir returns the directory of the cache: beneath XDG_CACHE_HOME, or .cache of HOME; "" if
 // neither is set. getenv reads a variable.
 func CacheDir(getenv func(string) string) string {
-	base := getenv("XDG_CACHE_HOME")
+	base := host.CacheDir(getenv)
 	if base == "" {
-		home := getenv("HOME")
-		if home == "" {
-			return ""
-		}
-		base = filepath.Join(home, ".cache")
+		return ""
 	}
 	return filepath.Join(base, "unwindd", "symbols")
 }

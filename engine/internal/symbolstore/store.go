@@ -10,12 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"github.com/unwindd/unwindd/engine/internal/download"
 	"github.com/unwindd/unwindd/engine/internal/symbol/breakpad"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // Store has symbol files and code.
@@ -68,7 +68,7 @@ func newStore(text string, o download.Options) (Store, error) {
 		case err != nil:
 			return nil, errors.New("the URL of a store cannot be read: " + download.WithoutURL(err).Error())
 		case scheme == "file" && (u.Host == "" || u.Host == "localhost"):
-			text = filepath.FromSlash(u.Path)
+			text = host.PathOfURL(u.Path)
 		case (u.Scheme == "http" || u.Scheme == "https") && u.Host != "":
 			u.RawQuery, u.Fragment, u.RawFragment, u.ForceQuery = "", "", "", false
 			return newServer(u, o), nil
@@ -159,7 +159,7 @@ func attempt(path string, err error) object.Attempt {
 	a := object.Attempt{Path: path, Reason: download.WithoutPath(err).Error(), Kind: object.Unreadable}
 	var wrong download.WrongError
 	switch {
-	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR):
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
 		a.Kind = object.Absent
 	case errors.As(err, &wrong):
 		a.Kind = object.Mismatched

@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // attributePrefix begins the names of the extended attributes that systemd-coredump gives
@@ -20,16 +20,13 @@ const maxAttributes = 64 << 10
 // none, and copies of a file often lack them.
 func attributes(f *os.File) (list []Label) {
 	names := make([]byte, maxAttributes)
-	n, err := unix.Flistxattr(int(f.Fd()), names)
-	if err != nil {
-		return nil
-	}
+	n := host.Attributes(f, names)
 	value := make([]byte, maxField)
 	for name := range strings.SplitSeq(string(names[:n]), "\x00") {
 		if !strings.HasPrefix(name, attributePrefix) || len(list) == maxFields {
 			continue
 		}
-		if n, err := unix.Fgetxattr(int(f.Fd()), name, value); err == nil {
+		if n, ok := host.Attribute(f, name, value); ok {
 			list = append(list, Label{strings.TrimPrefix(name, "user."), strings.ToValidUTF8(string(value[:n]), "\uFFFD")})
 		}
 	}

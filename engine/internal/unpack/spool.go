@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"golang.org/x/sys/unix"
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // blockSize is the size of the blocks of zeros that become holes: the size of pages, and of
@@ -56,9 +56,8 @@ func newSpool(o Options) (*spool, error) {
 		if s.file, err = Nameless(dir); err != nil {
 			continue
 		}
-		var st unix.Statfs_t
-		if !s.isRequested && unix.Fstatfs(int(s.file.Fd()), &st) == nil {
-			s.bound(dir, int64(min(st.Bavail, 1<<40))*st.Bsize) //nolint:gosec // bounded
+		if free, ok := host.FreeBytes(s.file); ok && !s.isRequested {
+			s.bound(dir, int64(min(free, 1<<62))) //nolint:gosec // bounded
 		}
 		return s, nil
 	}
@@ -82,9 +81,8 @@ func Abandon() { naming.Lock() }
 // Nameless makes a file without a name, which is gone once no process has it open or
 // mapped, however this one ends.
 func Nameless(dir string) (*os.File, error) {
-	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
-	if err == nil {
-		return os.NewFile(uintptr(fd), filepath.Join(dir, "(unpacked)")), nil
+	if f, err := host.Nameless(dir, filepath.Join(dir, "(unpacked)"), 0o600); err == nil {
+		return f, nil
 	}
 	return unlinked(dir)
 }
@@ -95,14 +93,14 @@ func unlinked(dir string) (*os.File, error) {
 	defer naming.Unlock()
 	for {
 		name := filepath.Join(dir, fmt.Sprintf(".unwindd-%d", rand.Uint32()))
-		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|host.RemovedAtEnd, 0o600)
 		if errors.Is(err, os.ErrExist) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := os.Remove(name); err != nil {
+		if err := host.RemoveName(f); err != nil {
 			f.Close()
 			return nil, err
 		}

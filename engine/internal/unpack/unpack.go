@@ -21,9 +21,8 @@ import (
 	"io/fs"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // Options bound the unpacking. The bounds of the zero value fit cores of real programs.
@@ -83,7 +82,7 @@ func open(path string) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: %w (%s)", path, object.ErrNotRegular, kindOf(info.Mode()))
 	}
-	return os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	return os.OpenFile(path, os.O_RDONLY|host.WithoutWaiting, 0)
 }
 
 // kindOf names the type of a file that is not regular.

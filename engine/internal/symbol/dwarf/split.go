@@ -5,6 +5,7 @@ package dwarf
 import (
 	"errors"
 	"fmt"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -99,17 +100,17 @@ type place struct {
 // the object.
 func (r *Reader) splitPaths(b *body) []place {
 	var list []place
-	if filepath.IsAbs(b.dwoName) {
+	if path.IsAbs(b.dwoName) {
 		list = append(list, place{b.dwoName, true})
 	} else if b.compDir != "" {
-		list = append(list, place{filepath.Join(b.compDir, b.dwoName), filepath.IsAbs(b.compDir)})
+		list = append(list, place{path.Join(b.compDir, b.dwoName), path.IsAbs(b.compDir)})
 	}
 	if o := r.main.object; o != nil && o.Path() != "" {
 		dir := filepath.Dir(o.Path())
-		if !filepath.IsAbs(b.dwoName) {
+		if !path.IsAbs(b.dwoName) {
 			list = append(list, place{filepath.Join(dir, b.dwoName), false})
 		}
-		list = append(list, place{filepath.Join(dir, filepath.Base(b.dwoName)), false})
+		list = append(list, place{filepath.Join(dir, path.Base(b.dwoName)), false})
 	}
 	return list
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -85,12 +86,12 @@ func (f *file) supplement() (*file, error) {
 // linkPaths are the possible paths of a supplementary file.
 func (f *file) linkPaths(l *link) []place {
 	list := []place{{l.path, true}}
-	if !filepath.IsAbs(l.path) {
+	if !path.IsAbs(l.path) {
 		list[0] = place{filepath.Join(filepath.Dir(f.object.Path()), l.path), false}
 	}
 	if l.section == ".gnu_debugaltlink" && len(l.id) > 1 {
 		name := fmt.Sprintf(".build-id/%x/%x.debug", l.id[:1], l.id[1:])
-		list = append(list, place{filepath.Join(object.DebugDir, name), true})
+		list = append(list, place{path.Join(object.DebugDir, name), true})
 		if finder := f.reader.options.Finder; finder != nil {
 			for _, dir := range finder.DebugDirs {
 				list = append(list, place{filepath.Join(dir, name), false})

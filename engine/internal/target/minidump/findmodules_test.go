@@ -57,7 +57,7 @@ func TestModulesAreFoundWithoutTheirFolders(t *testing.T) {
 	defer state.Close()
 	want := map[string]string{"libapp.so": "/opt/app/libapp.so", "libx.so.1": "/usr/lib/aarch64-linux-gnu/libx.so.1", "/data/base.apk+0x3000": "/data/base.apk"}
 	for _, m := range state.Modules() {
-		if got := strings.TrimPrefix(m.File, root); got != want[m.Path] {
+		if got := strings.TrimPrefix(m.File, filepath.ToSlash(root)); got != want[m.Path] {
 			t.Errorf("%s is %q, expected %q: %s", m.Path, got, want[m.Path], m.Problem)
 		}
 		delete(want, m.Path)

@@ -88,7 +88,7 @@ func spill(source *payload) (*object.Mapping, error) {
 		return nil, err
 	}
 	defer d.Close()
-	file, path, err := unnamedFile()
+	file, err := unpack.Nameless(os.TempDir())
 	if err != nil {
 		return nil, err
 	}
@@ -97,25 +97,11 @@ func spill(source *payload) (*object.Mapping, error) {
 	if written == 0 {
 		return nil, problem
 	}
-	m, err := object.Map(path)
+	m, err := object.MapFile(file, file.Name())
 	if err != nil {
 		return nil, err
 	}
 	return m, problem
-}
-
-// unnamedFile creates a temporary file without a name, and returns a path that opens it.
-func unnamedFile() (*os.File, string, error) {
-	file, err := unpack.Nameless(os.TempDir())
-	if err != nil {
-		return nil, "", err
-	}
-	path := fmt.Sprintf("/proc/self/fd/%d", file.Fd())
-	if _, err := os.Stat(path); err != nil {
-		file.Close()
-		return nil, "", fmt.Errorf("a temporary file needs /proc: %w", err)
-	}
-	return file, path, nil
 }
 
 // pour copies a decoder's output, up to a plausible size.

@@ -4,8 +4,6 @@ package perfdata
 
 import (
 	"os"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -64,7 +62,7 @@ func (s *scanner) next(offset uint64, r *record) (next uint64, done bool, err er
 
 // sample reads the prefix of a large sample; ok is false for any other record.
 func (s *scanner) sample(offset uint64, r *record) (next uint64, ok bool) {
-	if n, err := unix.Pread(s.fd, s.prefix[:], int64(offset)); err != nil || n < prefixBytes {
+	if n, err := readAt(s, s.prefix[:], int64(offset)); err != nil || n < prefixBytes {
 		return 0, false
 	}
 	order := s.area.order

@@ -122,7 +122,7 @@ func TestDirectories(t *testing.T) {
 	if got, want := f.Kallsyms(), filepath.Join(dir, "kcore_dir", "kallsyms"); got != want {
 		t.Errorf("%q, expected %q", got, want)
 	}
-	if _, err := Open(t.TempDir()); !os.IsNotExist(err) {
+	if _, err := Open(t.TempDir()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("an empty directory: %v", err)
 	}
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 // Package process makes a target of a live process.
 //
 // The threads of the process are stopped by ptrace (PTRACE_SEIZE and

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/internal/host"
+)
+
+// lookAt looks at a file of this machine. It was created when its file system recorded that, or
+// else at its last change.
+func lookAt(file string) (h hostFile, ok bool) {
+	var st unix.Stat_t
+	if unix.Stat(file, &st) != nil {
+		return h, false
+	}
+	dev := uint64(st.Dev) //nolint:unconvert // its type depends on the machine
+	h = hostFile{st.Ino, unix.Major(dev), unix.Minor(dev), time.Unix(st.Mtim.Unix()), time.Unix(st.Ctim.Unix())}
+	var x unix.Statx_t
+	if unix.Statx(unix.AT_FDCWD, file, 0, unix.STATX_BTIME, &x) == nil && x.Mask&unix.STATX_BTIME != 0 {
+		h.born = time.Unix(x.Btime.Sec, int64(x.Btime.Nsec))
+	}
+	return h, true
+}
+
+// isOfThisBoot reports whether the recording was made since this machine was started, when
+// devices got their numbers.
+func (r *recording) isOfThisBoot() bool {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return false
+	}
+	started := time.Now().Add(-time.Duration(info.Uptime) * time.Second)
+	return r.file.Features().OSRelease == host.Release() && r.ended().After(started)
+}
+
+// isOverlay reports whether a file is on overlayfs.
+func isOverlay(file string) bool {
+	var fs unix.Statfs_t
+	return unix.Statfs(file, &fs) != nil || int64(fs.Type) == unix.OVERLAYFS_SUPER_MAGIC //nolint:unconvert // its type depends on the machine
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"io"
+
+	"github.com/unwindd/unwindd/engine/internal/target/process"
+	"github.com/unwindd/unwindd/engine/trace"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// OpenProcess copies the registers and stacks of a live process, whose threads are
+// stopped meanwhile; see process.Open, whose errors it returns.
+func (e *Engine) OpenProcess(pid int) (*Target, error) {
+	t, err := process.Open(pid, process.Options{
+		Finder:   e.Finder(""),
+		Describe: func(machine uint16) (*sdk.Description, error) { return prepared(e.plugins.ForMachine(machine)) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	own := e.Attach(t)
+	own.readPerfMap()
+	return own, nil
+}
+
+// RecordProcess samples a live process, and writes the samples to file, a recording that
+// Profile reads; see process.Record, whose errors it returns.
+func (e *Engine) RecordProcess(ctx context.Context, pid int, file io.WriteSeeker, o trace.RecordOptions) (trace.Recorded, error) {
+	files := process.Options{
+		Describe: func(machine uint16) (*sdk.Description, error) { return prepared(e.plugins.ForMachine(machine)) },
+	}
+	return process.Record(ctx, pid, file, files, o)
+}
