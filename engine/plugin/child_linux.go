@@ -13,6 +13,9 @@ import (
 	"github.com/unwindd/unwindd/internal/confine"
 )
 
+// HasProcesses reports whether plugins run as processes of their own on this system.
+const HasProcesses = true
+
 // thisExecutable is a path of the file that this process executes, even when another file
 // replaces it.
 const thisExecutable = "/proc/self/exe"
@@ -78,3 +81,34 @@ func (c *child) liveHere(files []uintptr, started chan<- error) {
 }
 
 func killGroup(pid int) error { return unix.Kill(-pid, unix.SIGKILL) }
+
+// begin starts the process with files as its first descriptors. A process that Kill was
+// called for already is killed at once.
+func (c *child) begin(files []uintptr) (pid int, err error) {
+	pid, err = syscall.ForkExec(c.path, c.command, &syscall.ProcAttr{Dir: "/", Env: c.env, Files: files, Sys: processAttributes()})
+	if err != nil {
+		return 0, &os.PathError{Op: "fork/exec", Path: c.path, Err: err}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pid = pid
+	if c.isKilled {
+		_ = killGroup(pid)
+	}
+	return pid, nil
+}
+
+// reap waits for the end of the process and reaps it.
+func (c *child) reap(pid int) {
+	var state syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(pid, &state, 0, nil)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	c.mu.Lock()
+	c.isDead, c.state = true, &state
+	c.mu.Unlock()
+	close(c.exited)
+}

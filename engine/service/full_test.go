@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package service
 
 import (
@@ -7,9 +9,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -23,8 +25,8 @@ func TestProblemsOfTheMachine(t *testing.T) {
 		kind  *problemKind
 		retry string
 	}{
-		{&os.PathError{Op: "write", Path: "/secret", Err: unix.ENOSPC}, noRoom, "2"},
-		{errors.Join(&os.PathError{Op: "write", Path: "/secret", Err: unix.EDQUOT}), noRoom, "2"},
+		{&os.PathError{Op: "write", Path: "/secret", Err: syscall.ENOSPC}, noRoom, "2"},
+		{errors.Join(&os.PathError{Op: "write", Path: "/secret", Err: syscall.EDQUOT}), noRoom, "2"},
 		{&worker.Failure{Kind: worker.NoRoom, Detail: "write /secret: no space left on device"}, noRoom, "2"},
 		{&worker.Failure{Kind: worker.TooLarge, Detail: "the answer has more than 10 bytes"}, longAnswer, ""},
 		{status.Error(codes.Canceled, "context canceled"), canceled, ""},

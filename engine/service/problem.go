@@ -10,9 +10,9 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -114,7 +114,7 @@ func problemOf(err error) *problem {
 	switch {
 	case errors.As(err, &p):
 		return p
-	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.As(err, &f) && f.Kind == worker.NoRoom:
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.As(err, &f) && f.Kind == worker.NoRoom:
 		p = noRoom.new("the server's disk is full")
 		p.retry, p.cause = retryAfter, err // which names a folder of this machine
 		return p

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // runPrefix begins the names of the folders of running servers.
@@ -23,7 +23,7 @@ func claimRun(all string) (dir string, end func(), err error) {
 		return "", nil, err
 	}
 	// Servers that start at the same time take turns.
-	turn, err := locked(all, unix.LOCK_EX)
+	turn, err := locked(all, true)
 	if err != nil {
 		return "", nil, err
 	}
@@ -35,7 +35,7 @@ func claimRun(all string) (dir string, end func(), err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", nil, err
 	}
-	lock, err := locked(dir, unix.LOCK_EX|unix.LOCK_NB)
+	lock, err := locked(dir, false)
 	if err != nil {
 		return "", nil, err
 	}
@@ -53,7 +53,7 @@ func removeLeft(all string) error {
 			continue
 		}
 		dir := filepath.Join(all, e.Name())
-		lock, err := locked(dir, unix.LOCK_EX|unix.LOCK_NB)
+		lock, err := locked(dir, false)
 		if err != nil {
 			continue // its server lives
 		}
@@ -66,18 +66,13 @@ func removeLeft(all string) error {
 	return nil
 }
 
-// locked locks a folder, until the file that it returns is closed.
-func locked(dir string, how int) (*os.File, error) {
+// locked locks a folder, until the file that it returns is closed, and waits for that if it is to.
+func locked(dir string, waits bool) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	for {
-		if err = unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err != nil {
+	if err := host.Lock(f, waits); err != nil {
 		_ = f.Close()
 		return nil, &os.PathError{Op: "lock", Path: dir, Err: err}
 	}

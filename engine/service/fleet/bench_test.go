@@ -7,10 +7,10 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
-	"syscall"
 	"testing"
 
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // An echo is a Doer that answers with what it gets: what a job costs then is the queue's.
@@ -78,9 +78,5 @@ func benchmarkJobs(b *testing.B, size, atATime int) {
 // processorTime is what this process has used of the processors, in microseconds.
 func processorTime(b *testing.B) float64 {
 	b.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e3
+	return float64(oracle.ProcessorTime().Nanoseconds()) / 1e3
 }

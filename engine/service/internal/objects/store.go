@@ -16,13 +16,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/service/internal/bounded"
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // The kinds of files of an object. A file with code and debug information is of both kinds.
@@ -127,12 +125,7 @@ func (s *Store) Create() (*Part, error) {
 			return nil, err
 		}
 		// The lock marks it as being written; it ends with the process.
-		err = lock(f, unix.LOCK_EX)
-		var info unix.Stat_t
-		if err == nil {
-			err = unix.Fstat(int(f.Fd()), &info)
-		}
-		if err == nil && info.Nlink > 0 {
+		if err = host.Lock(f, true); err == nil && isAt(f) {
 			return &Part{f, s}, nil
 		}
 		_ = f.Close()
@@ -144,13 +137,11 @@ func (s *Store) Create() (*Part, error) {
 	}
 }
 
-// lock locks a file.
-func lock(f *os.File, how int) error {
-	for {
-		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
+// isAt reports whether a file still has its name.
+func isAt(f *os.File) bool {
+	info, err := f.Stat()
+	named, nameErr := os.Lstat(f.Name())
+	return err == nil && nameErr == nil && os.SameFile(info, named)
 }
 
 // removeLeft removes a part that no process writes any more.
@@ -160,7 +151,7 @@ func removeLeft(path string) {
 		return
 	}
 	defer f.Close()
-	if lock(f, unix.LOCK_EX|unix.LOCK_NB) == nil {
+	if host.Lock(f, false) == nil {
 		_ = os.Remove(path)
 	}
 }
@@ -243,14 +234,14 @@ func (s *Store) list() (list []*bounded.File, err error) {
 			removeLeft(path)
 			return nil
 		}
-		st, ok := info.Sys().(*syscall.Stat_t)
+		inode, ok := host.Inode(info)
 		if !ok {
 			return nil
 		}
-		f := known[st.Ino]
+		f := known[inode]
 		if f == nil {
 			f = &bounded.File{Size: info.Size(), Used: usedAt(filepath.Dir(path))}
-			known[st.Ino] = f
+			known[inode] = f
 			list = append(list, f)
 		}
 		f.Paths = append(f.Paths, path)

@@ -6,8 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"github.com/unwindd/unwindd/engine/service/job"
 )
@@ -48,9 +47,9 @@ func failureOf(ctx context.Context, err error) *Failure {
 		f.Kind = Usage
 	case errors.Is(err, job.ErrNoObject):
 		f.Kind = Absent
-	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		f.Kind = NoRoom
-	case errors.Is(err, unix.EFBIG), errors.Is(err, os.ErrClosed), errors.Is(err, unix.EPIPE):
+	case errors.Is(err, syscall.EFBIG), errors.Is(err, os.ErrClosed), errors.Is(err, syscall.EPIPE):
 		f.Kind = TooLarge // the server stopped reading it
 	}
 	return f

@@ -9,14 +9,13 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/unwindd/unwindd/engine"
@@ -72,7 +71,7 @@ func Main(args []string, plugins func(*Setup) (plugin.Options, error)) error {
 // confineProcess reads the first message and executes this executable again, confined.
 func confineProcess() error {
 	b := make([]byte, maxMessage)
-	n, err := unix.Read(socketFD, b)
+	n, err := syscall.Read(socketFD, b)
 	if err != nil {
 		return fmt.Errorf("read descriptor %d: %w", socketFD, err)
 	}
@@ -155,7 +154,7 @@ func (w *worker) open(s *Setup, plugins func(*Setup) (plugin.Options, error)) er
 	if err != nil {
 		return err
 	}
-	signal.Ignore(unix.SIGXFSZ) // a file that is too large is an error of a write
+	ignoreLargeFiles()
 	if s.Memory > 0 && s.Memory < math.MaxInt64 {
 		debug.SetMemoryLimit(int64(s.Memory / 8 * 7))
 	}

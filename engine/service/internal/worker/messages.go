@@ -18,8 +18,6 @@ import (
 	"os"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/internal/confine"
@@ -124,11 +122,7 @@ func (c *conn) send(message any, files ...*os.File) error {
 	}
 	var rights []byte
 	if len(files) > 0 {
-		fds := make([]int, len(files))
-		for i, f := range files {
-			fds[i] = int(f.Fd())
-		}
-		rights = unix.UnixRights(fds...)
+		rights = rightsOf(files)
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -138,7 +132,7 @@ func (c *conn) send(message any, files ...*os.File) error {
 
 // receive reads a message and its descriptors. It is for one goroutine.
 func (c *conn) receive(message any) (files []*os.File, err error) {
-	rights := make([]byte, unix.CmsgSpace(4*maxFiles))
+	rights := make([]byte, rightsSize)
 	n, m, flags, _, err := c.ReadMsgUnix(c.buffer, rights)
 	if m > 0 {
 		files = received(rights[:m])
@@ -147,7 +141,7 @@ func (c *conn) receive(message any) (files []*os.File, err error) {
 	case err != nil:
 	case n == 0:
 		err = io.EOF
-	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
+	case flags&cutFlags != 0:
 		err = fmt.Errorf("a message of more than %d bytes", maxMessage)
 	default:
 		err = json.Unmarshal(c.buffer[:n], message)
@@ -161,25 +155,6 @@ func (c *conn) receive(message any) (files []*os.File, err error) {
 
 // maxFiles bounds the descriptors of a message.
 const maxFiles = 2
-
-// received returns the descriptors that came with a message.
-func received(rights []byte) (files []*os.File) {
-	messages, err := unix.ParseSocketControlMessage(rights)
-	if err != nil {
-		return nil
-	}
-	for i := range messages {
-		fds, err := unix.ParseUnixRights(&messages[i])
-		if err != nil {
-			continue
-		}
-		for _, fd := range fds {
-			unix.CloseOnExec(fd)
-			files = append(files, os.NewFile(uintptr(fd), "request")) //nolint:gosec // a descriptor
-		}
-	}
-	return files
-}
 
 func closeAll(files []*os.File) {
 	for _, f := range files {

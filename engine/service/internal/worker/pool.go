@@ -12,9 +12,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
@@ -321,7 +320,7 @@ func (p *Pool) finish(w *process, d *done, copied error) (job.Outcome, *Failure)
 		p.release(w)
 	}
 	switch {
-	case errors.Is(copied, unix.ENOSPC), errors.Is(copied, unix.EDQUOT):
+	case errors.Is(copied, syscall.ENOSPC), errors.Is(copied, syscall.EDQUOT):
 		return d.Outcome, &Failure{NoRoom, copied.Error()}
 	case copied != nil:
 		return d.Outcome, &Failure{TooLarge, copied.Error()}

@@ -17,8 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/unwindd/unwindd/engine/internal/download"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/internal/confine"
@@ -91,7 +89,7 @@ func (p *Pool) start() (*process, []string, error) {
 	w.command = exec.Command(p.Self, Args...) //nolint:gosec // this executable
 	w.command.Dir, w.command.ExtraFiles, w.command.Stderr = dir, []*os.File{theirs}, &w.stderr
 	w.command.Env = []string{"TMPDIR=" + dir, "HOME=" + dir}
-	w.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it has no terminal, and no keys reach it
+	w.command.SysProcAttr = ownSession()
 	err = w.command.Start()
 	_ = theirs.Close()
 	if err != nil {
@@ -132,19 +130,6 @@ func newFolder(parent string) (dir string, err error) {
 			return dir, err
 		}
 	}
-}
-
-// socketPair makes the two ends of a worker's socket.
-func socketPair() (ours *conn, theirs *os.File, err error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	theirs = os.NewFile(uintptr(fds[1]), "worker")                              //nolint:gosec // a descriptor
-	if ours, err = newConn(os.NewFile(uintptr(fds[0]), "worker")); err != nil { //nolint:gosec // a descriptor
-		_ = theirs.Close()
-	}
-	return ours, theirs, err
 }
 
 func (w *process) shakeHands(p *Pool, dir string) (missing []string, err error) {
