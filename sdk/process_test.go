@@ -27,6 +27,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // processArch is served by this test's own executable.
@@ -214,7 +216,7 @@ func TestOutputIsShown(t *testing.T) {
 		!strings.Contains(remote.Place, "talkingArch).FrameRules (process_test.go:") {
 		t.Fatalf("%v", err)
 	}
-	_ = syscall.Kill(s.pid, syscall.SIGKILL)
+	_ = oracle.Kill(s.pid, syscall.SIGKILL)
 	_ = s.wait()
 	text, entry, _ := strings.Cut(s.stderr.String(), "\n")
 	var e map[string]any
@@ -239,7 +241,7 @@ func (*talkingArch) FrameRules(context.Context, Engine, *FrameRulesRequest) (*Fr
 func TestDeadProcessIsNotARemoteError(t *testing.T) {
 	s := start(t, "reads", newTestIdentity(t))
 	c := s.client
-	if err := syscall.Kill(s.pid, syscall.SIGKILL); err != nil {
+	if err := oracle.Kill(s.pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -341,7 +343,7 @@ func TestProcessEndsWithItsEngine(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+			_ = oracle.Kill(pid, syscall.SIGKILL)
 			t.Fatalf("process %d outlived its engine", pid)
 		}
 	}
@@ -349,7 +351,7 @@ func TestProcessEndsWithItsEngine(t *testing.T) {
 
 // gone says whether a process has ended; one that nobody waits for has too.
 func gone(pid int) bool {
-	if err := syscall.Kill(pid, 0); err != nil {
+	if err := oracle.Kill(pid, 0); err != nil {
 		return true
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

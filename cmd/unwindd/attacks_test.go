@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -453,7 +452,7 @@ func outlives(t *testing.T, name, text string, args []string) {
 	_ = cmd.Wait()
 	timer.Stop()
 	took := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	memory := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
+	memory := oracle.PeakMemory(cmd.ProcessState) << 10
 	status := cmd.ProcessState.ExitCode()
 	t.Logf("%s, %s: status %d, %v, %d MB, %d bytes", name, text, status, took, memory>>20, out.Len())
 	if status < 0 || status > exitUnwalked || status == exitUsage || took > attackTime || memory > attackMemory || goTrace.Match(out.Bytes()) {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/unwindd/unwindd/internal/oracle"
@@ -54,7 +53,7 @@ func TestTargetsThatCannotBeRead(t *testing.T) {
 		return p
 	}
 	fifo := filepath.Join(dir, "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+	if err := oracle.Mkfifo(fifo); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

@@ -19,6 +19,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/internal/bundled"
+	"github.com/unwindd/unwindd/internal/host"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -60,7 +61,7 @@ func (g *globals) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&g.pluginLog, "plugin-log", "", "show what plugins write to standard error from `LEVEL` on: trace, debug, info, warn or error; lines without a level are debug")
 	f.StringVar(&g.config, "config", "", "read settings from the TOML `FILE`")
 	f.StringVar(&g.server, "server", "", "have the server at `ADDR`, unix:PATH, HOST:PORT or https://HOST:PORT, walk the stacks of targets that stay here (also $UNWINDD_SERVER); '' is none")
-	f.BoolVar(&g.inProcess, "in-process", false, "run the bundled architectures without child processes")
+	f.BoolVar(&g.inProcess, "in-process", !plugin.HasProcesses, "run the bundled architectures without child processes")
 }
 
 // checkFormat refuses a --format that the command does not have.
@@ -201,7 +202,7 @@ type targetFlags struct {
 
 func (f *targetFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.exe, "exe", "", "the target's main executable is `FILE`")
-	flags.StringVar(&f.sysroot, "sysroot", "/", "look up the target's files under `DIR`")
+	flags.StringVar(&f.sysroot, "sysroot", host.Root, "look up the target's files under `DIR`")
 	flags.StringArrayVar(&f.modules, "module", nil, "the target's module of a path or name is a file: `NAME=FILE`; may be repeated")
 	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files, and for code, under `DIR`; may be repeated")
 	f.debuginfodFlags.add(flags)

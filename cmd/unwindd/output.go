@@ -10,13 +10,15 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // outputFile is a file that a command writes. A regular one has no name until it is whole,
@@ -114,9 +116,8 @@ func createOutput(path string, private bool) (*outputFile, error) {
 // begin creates the file in a folder. Without a name it is gone however this process ends.
 func (o *outputFile) begin(dir string, mode fs.FileMode) error {
 	o.isPending = true
-	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, uint32(mode))
-	if err == nil {
-		o.File = os.NewFile(uintptr(fd), o.path) //nolint:gosec // a descriptor
+	var err error
+	if o.File, err = host.Nameless(dir, o.path, mode); err == nil {
 		return nil
 	}
 	if o.File, err = unfinished.create(dir, mode); err != nil {
@@ -203,7 +204,11 @@ func (o *outputFile) commit() error {
 	if err == nil && o.isInPlace {
 		err = o.writeOver()
 	}
-	return errors.Join(err, o.Close())
+	closing := o.Close()
+	if errors.Is(closing, fs.ErrClosed) { // by rename
+		closing = nil
+	}
+	return errors.Join(err, closing)
 }
 
 // rename gives the file its name, and replaces a file that has it.
@@ -213,18 +218,23 @@ func (o *outputFile) rename() error {
 	}
 	if o.temporary == "" {
 		// A link replaces nothing.
-		err := o.link(o.path)
+		err := host.Link(o.File, o.path)
 		if err == nil {
 			return nil
 		}
 		isTaken := errors.Is(err, fs.ErrExist)
 		o.temporary, err = atFreeName(filepath.Dir(o.path), func(name string) error {
-			if isTaken && o.link(name) == nil {
+			if isTaken && host.Link(o.File, name) == nil {
 				return nil
 			}
 			return o.copyAs(name) // without /proc nothing can be linked
 		})
 		if err != nil {
+			return err
+		}
+	}
+	if runtime.GOOS == "windows" { // which renames no open file
+		if err := o.Close(); err != nil {
 			return err
 		}
 	}
@@ -236,19 +246,10 @@ func (o *outputFile) resemble(f *os.File) error {
 	if o.old == nil || o.isPrivate {
 		return nil
 	}
-	if st, ok := o.old.Sys().(*syscall.Stat_t); ok {
-		_ = f.Chown(int(st.Uid), int(st.Gid)) // as far as that is allowed
+	if user, group, ok := host.Owner(o.old); ok {
+		_ = f.Chown(user, group) // as far as that is allowed
 	}
 	return f.Chmod(o.old.Mode().Perm())
-}
-
-// link gives a nameless file a free name.
-func (o *outputFile) link(name string) error {
-	self := fmt.Sprintf("/proc/self/fd/%d", o.Fd())
-	if err := unix.Linkat(unix.AT_FDCWD, self, unix.AT_FDCWD, name, unix.AT_SYMLINK_FOLLOW); err != nil {
-		return &os.LinkError{Op: "link", Old: self, New: name, Err: err}
-	}
-	return nil
 }
 
 // copyAs copies the file to a free name.

@@ -8,10 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // onlyFiles fails unless a folder has just these files.
@@ -88,7 +87,7 @@ func TestOutputThatIsNoFile(t *testing.T) {
 		t.Fatalf("/dev/null is %v, %v", info.Mode(), err)
 	}
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+	if err := oracle.Mkfifo(fifo); err != nil {
 		t.Fatal(err)
 	}
 	cmd := command(append(args, "-o", fifo)...)
@@ -273,9 +272,9 @@ func TestOutputInPlaces(t *testing.T) {
 	if err := os.Symlink("made", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	old := syscall.Umask(0o027)
+	old := oracle.Umask(0o027)
 	_, stderr, status := unwindd(t, append(args, "-o", filepath.Join(dir, "link"))...)
-	syscall.Umask(old)
+	oracle.Umask(old)
 	info, err := os.Lstat(filepath.Join(dir, "made"))
 	if status != 0 || err != nil {
 		t.Fatalf("status %d, %v: %s", status, err, stderr)
@@ -319,8 +318,9 @@ func TestOutputWhereFilesNeedAName(t *testing.T) {
 			return err
 		},
 		"it cannot be linked": func(o *outputFile) error {
-			fd, err := unix.MemfdCreate("in no folder", 0)
-			o.File, o.temporary = os.NewFile(uintptr(fd), o.path), ""
+			var err error
+			o.File, err = oracle.Memory(o.path)
+			o.temporary = ""
 			return errors.Join(err, o.Chmod(0o640))
 		},
 	} {

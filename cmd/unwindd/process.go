@@ -10,10 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/trace"
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // processID parses a name on the command line as the ID of a live process. A file whose
@@ -84,6 +83,7 @@ func (f *profileFlags) record(ctx context.Context, e *engine.Engine, pid int) (r
 	done, err := e.RecordProcess(ctx, pid, file, trace.RecordOptions{Repeat: f.repeat, Every: f.every, MaxBytes: spareBytes(file)})
 	if err != nil {
 		r.remove()
+		_ = os.Remove(file.Name()) // Windows removes no open file
 		return r, err
 	}
 	r.problems = done.Problems
@@ -107,9 +107,9 @@ const maxRecording = 16 << 30
 
 // spareBytes returns half of the free bytes of a file's disk, bounded.
 func spareBytes(file *os.File) uint64 {
-	var s unix.Statfs_t
-	if err := unix.Fstatfs(int(file.Fd()), &s); err != nil {
+	free, ok := host.FreeBytes(file)
+	if !ok {
 		return maxRecording
 	}
-	return min(maxRecording, s.Bavail*uint64(s.Bsize)/2) //nolint:gosec // a size
+	return min(maxRecording, free/2)
 }

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -19,7 +18,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 const (
@@ -134,28 +134,6 @@ func TestProfileFormatsAreCompleted(t *testing.T) {
 	}
 }
 
-// terminal is both ends of a terminal.
-func terminal(t *testing.T) (ours, theirs *os.File) {
-	t.Helper()
-	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ours.Close() })
-	n, err := unix.IoctlGetInt(int(ours.Fd()), unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	theirs, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ours, theirs
-}
-
 func TestProfileOnATerminal(t *testing.T) {
 	for _, c := range []struct {
 		format string
@@ -165,7 +143,7 @@ func TestProfileOnATerminal(t *testing.T) {
 		{"pprof", exitUsage, "expected -o FILE"},
 		{"text", exitDone, "\x1b[33minsert(Node*, unsigned int)"},
 	} {
-		ours, theirs := terminal(t)
+		ours, theirs := oracle.Terminal(t)
 		cmd := command("profile", "--in-process", wordsRecording, "--format", c.format)
 		cmd.Env = slices.DeleteFunc(cmd.Env, func(v string) bool { return strings.HasPrefix(v, "NO_COLOR=") })
 		cmd.Env = append(cmd.Env, "TERM=xterm")

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // TestProgressIsShownAndCleared: how far work is, stands on a line that is empty when
@@ -76,7 +78,7 @@ func TestProfileShowsProgressOnATerminal(t *testing.T) {
 	if err := os.WriteFile(file, []byte(head.String()+strings.Repeat(samples.String(), times)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ours, theirs := terminal(t)
+	ours, theirs := oracle.Terminal(t)
 	cmd := command("profile", "--in-process", "--gpu-samples", file, "-o", os.DevNull)
 	cmd.Env, cmd.Stderr = append(cmd.Env, "NO_COLOR=1"), theirs
 	if err := cmd.Start(); err != nil {

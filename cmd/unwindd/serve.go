@@ -22,12 +22,12 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
 
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service"
 	"github.com/unwindd/unwindd/engine/service/fleet"
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // serveFlags are the flags of `unwindd serve`.
@@ -196,7 +196,18 @@ func (s *optionalSize) Set(text string) error {
 	return (*byteSize)(s).Set(text)
 }
 
+// needsLinux refuses a command on another system.
+func needsLinux(command string) error {
+	if host.IsLinux {
+		return nil
+	}
+	return fmt.Errorf("%s needs Linux, whose Landlock and seccomp confine its processes: run it there, and use it from here (stack --server, submit --queue)", command)
+}
+
 func (f *serveFlags) run(ctx context.Context) error {
+	if err := needsLinux("serve"); err != nil {
+		return err
+	}
 	o, end, err := f.serverOptions()
 	if err != nil {
 		return err
@@ -485,8 +496,7 @@ func listenAt(ctx context.Context, address string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	old := unix.Umask(0o077) // only its user opens it
-	defer unix.Umask(old)
+	defer host.OnlyOwner()() // only its user opens it
 	return c.Listen(ctx, "unix", path)
 }
 
@@ -503,7 +513,7 @@ func activated() (list []net.Listener, err error) {
 		return nil, fmt.Errorf("LISTEN_FDS is %q, expected a number of sockets", os.Getenv("LISTEN_FDS"))
 	}
 	for fd := firstSocket; fd < firstSocket+count; fd++ {
-		unix.CloseOnExec(fd)
+		host.CloseOnExec(fd)
 		file := os.NewFile(uintptr(fd), "socket")
 		l, err := net.FileListener(file)
 		_ = file.Close()

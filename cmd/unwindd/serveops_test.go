@@ -21,6 +21,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // A daemon is a server that is operated: its log, its signals, what it leaves.
@@ -108,7 +110,7 @@ func (d *daemon) run(t *testing.T) {
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		for _, pid := range descendants(d.command.Process.Pid) { // a tracer that is killed leaves the server
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+			_ = oracle.Kill(pid, syscall.SIGKILL)
 		}
 		_ = d.command.Process.Kill()
 		<-d.ended

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // notify sends states of this process to the service manager, if it asked for them
@@ -21,9 +21,8 @@ func notify(states ...string) {
 		return
 	}
 	if states[0] == "RELOADING=1" {
-		var now unix.Timespec
-		if unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) == nil {
-			states = append(states, fmt.Sprintf("MONOTONIC_USEC=%d", now.Nano()/1000))
+		if now := host.Uptime(); now > 0 {
+			states = append(states, fmt.Sprintf("MONOTONIC_USEC=%d", now.Microseconds()))
 		}
 	}
 	if name[0] == '@' { // an abstract socket

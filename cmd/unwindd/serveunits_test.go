@@ -126,7 +126,7 @@ func TestUnitsLetServeDoWhatItDoes(t *testing.T) {
 	}
 	d.walk(t)
 	for _, pid := range descendants(d.command.Process.Pid)[:1] {
-		_ = syscall.Kill(pid, syscall.SIGTERM)
+		_ = oracle.Kill(pid, syscall.SIGTERM)
 	}
 	d.wait(t)
 	b, err := os.ReadFile(trace)

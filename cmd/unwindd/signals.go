@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // exitSignal plus the number of a signal is a shell's exit status for a command that the
@@ -62,8 +63,7 @@ func endBy(s syscall.Signal) {
 	// The others have their default effect on a Go program: SIGQUIT prints the stacks of
 	// goroutines.
 	signal.Reset(s)
-	_ = syscall.Kill(os.Getpid(), s)
-	select {}
+	host.Raise(s)
 }
 
 // leaveNothing removes unfinished files, and ends the processes of plugins. Afterwards

@@ -16,8 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/unwindd/unwindd/internal/host"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -187,7 +186,7 @@ func TestSignalsEndEveryCommand(t *testing.T) {
 			t.Run(name+"/"+s.String(), func(t *testing.T) {
 				t.Parallel()
 				fifo := filepath.Join(temporaryDir(t), "fifo")
-				if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+				if err := oracle.Mkfifo(fifo); err != nil {
 					t.Fatal(err)
 				}
 				r := startWaiting(t, append(args, "-o", fifo)...)
@@ -253,7 +252,7 @@ func TestSignalsWhileItWaits(t *testing.T) {
 func withoutNames(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	f, err := os.OpenFile(dir, unix.O_TMPFILE|os.O_RDWR, 0o600)
+	f, err := host.Nameless(dir, "", 0o600)
 	if err != nil {
 		oracle.Missing(t, "a file system with O_TMPFILE: %v", err)
 	}

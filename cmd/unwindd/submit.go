@@ -20,6 +20,7 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/fleet"
 	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // submitFlags are the flags of `unwindd submit`.
@@ -65,7 +66,7 @@ the queue does not have them. With --wait the report is printed as 'unwindd stac
 	flags := cmd.Flags()
 	flags.StringVar(&g.format, "format", "text", "the report is written as `FORMAT`: one of `unwindd stack`, or of a recording one of `unwindd profile`")
 	flags.StringVar(&f.exe, "exe", "", "the target's main executable is `FILE`")
-	flags.StringVar(&f.sysroot, "sysroot", "/", "look up the target's files under `DIR`")
+	flags.StringVar(&f.sysroot, "sysroot", host.Root, "look up the target's files under `DIR`")
 	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
 	flags.BoolVar(&f.names, "symbols", true, "look for functions and lines of a recording; with --symbols=false there are addresses only")
 	f.queueFlags.add(flags)

@@ -13,7 +13,7 @@ import (
 // started; nil for unwindd itself. The name may have a version or a target:
 // llvm-symbolizer-22, x86_64-linux-gnu-addr2line.
 func toolNamed(path string) func(args []string) int {
-	name := filepath.Base(path)
+	name := strings.TrimSuffix(filepath.Base(path), ".exe")
 	switch {
 	case strings.HasPrefix(name, "llvm-symbolizer"):
 		return func(args []string) int { return llvmSymbolizer(args, false) }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/internal/version"
 	"github.com/unwindd/unwindd/sdk"
@@ -62,7 +63,11 @@ func (g *globals) printVersion() error {
 		line("of", facts.CommitTime)
 		line("built by", facts.Go)
 		line("platform", facts.Platform)
-		p.Printf("plugins\tprotocol %d\n", facts.Plugins)
+		where := ""
+		if !plugin.HasProcesses {
+			where = ", in this process: confined ones need Linux"
+		}
+		p.Printf("plugins\tprotocol %d%s\n", facts.Plugins, where)
 		p.Printf("JSON of stacks\tversion %d\n", facts.Stacks)
 		p.Printf("snapshots\tversion %d\n", facts.Snapshots)
 		return errors.Join(p.Flush(), t.Flush())

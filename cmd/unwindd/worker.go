@@ -128,7 +128,7 @@ func (f *workerFlags) openQueue(ctx context.Context, log hclog.Logger) (q *fleet
 }
 
 func (f *workerFlags) run(ctx context.Context, isSet func(flag string) bool) error {
-	if err := f.checkQueue(isSet); err != nil {
+	if err := errors.Join(needsLinux("worker"), f.checkQueue(isSet)); err != nil {
 		return err
 	}
 	if f.limits.Workers == 0 {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 // Command sampler is a sampling profiler for x86-64 Linux: 100 times a second it copies
 // registers and the top of the stack of a process, and walks them by an engine.Walker.
 //

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -57,7 +56,7 @@ func Browse(t testing.TB, url string, flags ...string) *Browser {
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--window-size=1400,1000", "--user-data-dir=" + t.TempDir(), "--remote-debugging-pipe",
 	}, flags...)...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its children write into its folder until they are gone
+	cmd.SysProcAttr = ownGroup() // its children write into its folder until they are gone
 	cmd.ExtraFiles = []*os.File{commands, events}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -76,7 +75,7 @@ func Browse(t testing.TB, url string, flags ...string) *Browser {
 		case <-ended:
 		case <-time.After(browserPatience):
 		}
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		killGroup(cmd.Process)
 		_ = cmd.Wait()
 	})
 	var target struct{ TargetID, SessionID string }
