@@ -4,8 +4,10 @@ package main
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -43,6 +45,25 @@ func tarGz(files []file, modified time.Time) ([]byte, error) {
 		return nil, err
 	}
 	return compressed(packed.Bytes())
+}
+
+// zipped packs files for Windows, in the order of their names, all with one modification time.
+func zipped(files []file, modified time.Time) ([]byte, error) {
+	var packed bytes.Buffer
+	z := zip.NewWriter(&packed)
+	for _, f := range slices.SortedFunc(slices.Values(files), func(a, b file) int { return strings.Compare(a.path, b.path) }) {
+		h := &zip.FileHeader{Name: f.path, Method: zip.Deflate, Modified: modified}
+		h.SetMode(fs.FileMode(f.mode)) //nolint:gosec // permissions
+		w, err := z.CreateHeader(h)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(f.content); err != nil {
+			return nil, err
+		}
+	}
+	err := z.Close()
+	return packed.Bytes(), err
 }
 
 // compressed packs bytes like `gzip -9n`: without a name and a time.

@@ -35,7 +35,7 @@ func newComponent(kind, path, version string, identifiers ...string) component {
 }
 
 // billOfMaterials lists the modules of an executable in CycloneDX 1.5.
-func billOfMaterials(r revision, arch string, linked []*linkedModule) ([]byte, error) {
+func billOfMaterials(r revision, platform string, linked []*linkedModule) ([]byte, error) {
 	components := []component{}
 	for _, m := range linked {
 		components = append(components, newComponent("library", m.path, m.version, m.identifiers...))
@@ -46,7 +46,7 @@ func billOfMaterials(r revision, arch string, linked []*linkedModule) ([]byte, e
 		"metadata": map[string]any{
 			"timestamp":  r.time.Format(time.RFC3339),
 			"component":  self,
-			"properties": []map[string]string{{"name": "platform", "value": "linux/" + arch}, {"name": "commit", "value": r.commit}},
+			"properties": []map[string]string{{"name": "platform", "value": platform}, {"name": "commit", "value": r.commit}},
 		},
 		"components": components,
 	}, "", " ")

@@ -4,6 +4,7 @@ package main
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
@@ -90,7 +91,7 @@ func TestLicencesOfWhatIsLinked(t *testing.T) {
 	t.Chdir("../..")
 	exe := filepath.Join(t.TempDir(), "unwindd")
 	oracle.With{Env: []string{"CGO_ENABLED=0"}}.Run(t, "go", "build", "-trimpath", "-tags=fleet", "-o", exe, "./cmd/unwindd")
-	linked, err := linkedModules(exe, "amd64")
+	linked, err := linkedModules(exe, "linux", "amd64")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func TestLicencesOfWhatIsLinked(t *testing.T) {
 			t.Errorf("the licences lack %q", want)
 		}
 	}
-	b, err := billOfMaterials(testRevision, "amd64", linked)
+	b, err := billOfMaterials(testRevision, "linux/amd64", linked)
 	var bill struct{ Components []component }
 	if err != nil || json.Unmarshal(b, &bill) != nil || len(bill.Components) != len(linked) {
 		t.Errorf("%v: %d components, %d modules are linked", err, len(bill.Components), len(linked))
@@ -155,6 +156,28 @@ func TestArchivesHaveNothingOfThisMachine(t *testing.T) {
 		}
 	}
 	if got := strings.Join(names, " "); got != "./ ./usr/ ./usr/x b/ b/a b/z/ b/z/x" {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestZipsHaveNothingOfThisMachine(t *testing.T) {
+	files := []file{{"b/bin/x.exe", 0o755, []byte("MZ")}, {"b/a", 0o644, []byte("text")}}
+	b, err := zipped(files, testRevision.time)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range z.File {
+		names = append(names, f.Name)
+		if !f.Modified.Equal(testRevision.time) || f.Mode().Perm() != 0o755 && f.Name == "b/bin/x.exe" {
+			t.Errorf("%+v", f.FileHeader)
+		}
+	}
+	if got := strings.Join(names, " "); got != "b/a b/bin/x.exe" {
 		t.Errorf("%s", got)
 	}
 }

@@ -60,13 +60,13 @@ var needsNone = regexp.MustCompile(`(?i)^(notice|patents)`)
 
 // linkedModules lists the modules in an executable with their licences, Go's own library
 // among them. A module without a known licence is an error.
-func linkedModules(exe, arch string) ([]*linkedModule, error) {
+func linkedModules(exe, system, arch string) ([]*linkedModule, error) {
 	info, err := buildinfo.ReadFile(exe)
 	if err != nil {
 		return nil, err
 	}
 	list := exec.Command("go", "list", "-tags=fleet", "-deps", "-json=ImportPath,Dir,Standard,Module", "./cmd/unwindd")
-	list.Env = append(append(os.Environ(), fixed...), "GOOS=linux", "GOARCH="+arch)
+	list.Env = append(append(os.Environ(), fixed...), "GOOS="+system, "GOARCH="+arch)
 	out, err := output(list)
 	if err != nil {
 		return nil, err
