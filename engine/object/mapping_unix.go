@@ -86,7 +86,7 @@ func mapFD(fd int, path string, resolve bool) (*Mapping, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "mmap", Path: path, Err: err}
 	}
-	m := &Mapping{path: path, data: data, id: identityOf(&st)}
+	m := &Mapping{path: path, data: data, id: identityOf(&st), open: openFile{}}
 	if resolve {
 		// Debug files lie beside the file itself, not beside links to it.
 		m.resolved = resolvedPath(fd, path)

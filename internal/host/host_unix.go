@@ -45,7 +45,7 @@ func FreeBytes(f *os.File) (n uint64, ok bool) {
 	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil {
 		return 0, false
 	}
-	return min(st.Bavail, 1<<40) * uint64(st.Bsize), true //nolint:gosec,unconvert // a size, whose type depends on the system
+	return min(st.Bavail, 1<<40) * uint64(st.Bsize), true //nolint:gosec // a size
 }
 
 // Lock locks an open file or folder until it is closed, and waits for the lock if it is to.
