@@ -40,13 +40,21 @@ var fixed = []string{
 	"GOFIPS140=off", "GODEBUG=", "GOTOOLCHAIN=local",
 }
 
+// tags returns the flag of tags of a build. A machine that has the package may be one of a fleet,
+// so the queue's server is inside. Workers of a fleet run on Linux alone.
+func tags(system string) string {
+	if system == "linux" {
+		return "-tags=fleet"
+	}
+	return "-tags="
+}
+
 // executable builds a command, and returns its path. Paths of this machine and symbols are
-// left out, except the tables that Go's own stack traces need. A machine that has the package
-// may be one of a fleet, so the queue's server is inside.
+// left out, except the tables that Go's own stack traces need.
 func (b *builder) executable(command, system, arch string) (string, error) {
 	path := filepath.Join(b.dir, command+"-"+system+"-"+arch)
 	const flag = " -X " + module + "/internal/version."
-	cmd := exec.Command("go", "build", "-trimpath", "-tags=fleet", "-buildvcs=false", "-o", path,
+	cmd := exec.Command("go", "build", "-trimpath", tags(system), "-buildvcs=false", "-o", path,
 		"-ldflags=-s -w"+flag+"version="+b.version+flag+"commit="+b.commit+flag+"date="+b.time.Format(time.RFC3339), "./cmd/"+command)
 	cmd.Env = append(append(os.Environ(), fixed...), "GOOS="+system, "GOARCH="+arch)
 	_, err := output(cmd)

@@ -65,7 +65,7 @@ func linkedModules(exe, system, arch string) ([]*linkedModule, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := exec.Command("go", "list", "-tags=fleet", "-deps", "-json=ImportPath,Dir,Standard,Module", "./cmd/unwindd")
+	list := exec.Command("go", "list", tags(system), "-deps", "-json=ImportPath,Dir,Standard,Module", "./cmd/unwindd")
 	list.Env = append(append(os.Environ(), fixed...), "GOOS="+system, "GOARCH="+arch)
 	out, err := output(list)
 	if err != nil {
