@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unwindd/unwindd/internal/manual"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // documented returns all commands that users see and that are not cobra's own.
@@ -165,7 +166,7 @@ func TestColors(t *testing.T) {
 
 // TestColorsOfATerminal has the flag, and NO_COLOR.
 func TestColorsOfATerminal(t *testing.T) {
-	_, theirs := terminal(t)
+	_, theirs := oracle.Terminal(t)
 	defer theirs.Close()
 	for _, c := range []struct {
 		when              colorWhen

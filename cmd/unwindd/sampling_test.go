@@ -71,7 +71,7 @@ func TestInterruptedProfile(t *testing.T) {
 		signal syscall.Signal
 		status int
 	}{{syscall.SIGINT, 0}, {syscall.SIGTERM, 143}} {
-		ours, theirs := terminal(t)
+		ours, theirs := oracle.Terminal(t)
 		cmd := command("profile", "--in-process", pid, "--repeat", "100000", "--every", "2ms", "--format", "folded")
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, theirs
