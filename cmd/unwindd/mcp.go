@@ -37,7 +37,7 @@ process; the network is asked where --debuginfod or --symbols says so.
 Answers are bounded, and count what they leave out.`,
 		Example: `  unwindd mcp
   unwindd mcp --root /var/crash --root ~/src/server
-  claude mcp add unwindd -- unwindd mcp --root /var/crash`,
+  unwindd mcp --root /var/crash --debuginfod https://debuginfod.example.org`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	}
