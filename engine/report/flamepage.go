@@ -20,7 +20,7 @@ const maxFlameCalls = 200_000
 // WritePage writes the profile as a page of HTML: one file that needs no other, with a
 // flame graph for every event and the functions in which most of it happened.
 func (r *Profile) WritePage(w io.Writer) error {
-	t := &profileText{Printer: NewPrinter(io.Discard), r: r}
+	t := &profileText{Printer: NewPrinter(io.Discard), r: r, naming: names{most: wideName}}
 	t.nameLines()
 	r = r.MarkGuesses()
 	page := &flamepage.Page{Name: escape.Text(r.title())}
@@ -28,7 +28,7 @@ func (r *Profile) WritePage(w io.Writer) error {
 	threads := map[string]int32{}
 	page.Functions = make([]flamepage.Function, len(r.functions))
 	for i := range r.functions {
-		page.Functions[i] = flameFunction(&r.functions[i])
+		page.Functions[i] = t.flameFunction(&r.functions[i])
 	}
 	for i := range r.values {
 		v := &r.values[i]
@@ -49,7 +49,7 @@ func (r *Profile) WritePage(w io.Writer) error {
 }
 
 // flameFunction is a function in the page's format.
-func flameFunction(f *profileFunction) flamepage.Function {
+func (t *profileText) flameFunction(f *profileFunction) flamepage.Function {
 	out := flamepage.Function{Name: escape.Text(f.name), Kind: flamepage.CPU}
 	switch {
 	case f.isDevice:
@@ -57,8 +57,11 @@ func flameFunction(f *profileFunction) flamepage.Function {
 	case f.isKernel:
 		out.Kind = flamepage.Kernel
 	}
+	if short := t.name(f); short != f.name {
+		out.Short = escape.Text(short)
+	}
 	if f.isGuess {
-		out.Name += guessText(1, 1)
+		mark(&out, guessText(1, 1))
 	}
 	switch {
 	case f.line > 0:
@@ -72,6 +75,14 @@ func flameFunction(f *profileFunction) flamepage.Function {
 	return out
 }
 
+// mark adds a remark to both names of a function.
+func mark(f *flamepage.Function, text string) {
+	f.Name += text
+	if f.Short != "" {
+		f.Short += text
+	}
+}
+
 // flameEvent is an event with its table of functions, which is the text's.
 func (t *profileText) flameEvent(v *profileValue) flamepage.Event {
 	c := t.count(v)
@@ -83,8 +94,8 @@ func (t *profileText) flameEvent(v *profileValue) flamepage.Event {
 			e.Rest = fmt.Sprintf("%s more", plural(len(list)-i, "function", "functions"))
 			break
 		}
-		f := flameFunction(&t.lines[line])
-		f.Name += guessText(c.guessed[line], c.cum[line])
+		f := t.flameFunction(&t.lines[line])
+		mark(&f, guessText(c.guessed[line], c.cum[line]))
 		e.Top = append(e.Top, flamepage.Row{
 			Flat: a.text(c.flat[line]), FlatShare: percent(c.flat[line], c.total), Cum: a.text(c.cum[line]), CumShare: percent(c.cum[line], c.total),
 			Function: f,

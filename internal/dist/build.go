@@ -74,7 +74,7 @@ type fileSet struct{ pattern, dir string }
 // documents are the released documents.
 var documents = []fileSet{
 	{"LICENSE", docDir}, {"README.md", docDir}, {"CHANGELOG.md", docDir}, {"CONTRIBUTING.md", docDir},
-	{"docs/*.md", docDir + "/docs"}, {"docs/*.json", docDir + "/docs"},
+	{"docs/*.md", docDir + "/docs"}, {"docs/*.json", docDir + "/docs"}, {"docs/pictures/*.png", docDir + "/docs/pictures"},
 }
 
 // common makes the files that are the same for all architectures. unwindd itself, built for

@@ -8,6 +8,7 @@ package flamepage
 
 import (
 	"bufio"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"html/template"
@@ -43,6 +44,7 @@ const (
 // Function is the contents of a box of the graph.
 type Function struct {
 	Name   string `json:"n"`
+	Short  string `json:"s,omitempty"` // shown in the place of Name; "": Name is
 	Kind   Kind   `json:"k"`
 	Place  string `json:"p,omitempty"` // its file and line, as far as they are known
 	Module string `json:"m,omitempty"`
@@ -78,6 +80,9 @@ type Row struct {
 	Flat, FlatShare, Cum, CumShare string
 	Function
 }
+
+// Shown is the name in boxes and tables.
+func (f Function) Shown() string { return cmp.Or(f.Short, f.Name) }
 
 // KindName names the processor of a function, unless it is a program on the CPU.
 func (f Function) KindName() string { return [...]string{"", "", "kernel", "GPU"}[f.Kind] }

@@ -53,7 +53,7 @@
   const percent = (n) => (tree.event.total > 0 ? 100 * n / tree.event.total : 0).toFixed(1) + '%';
 
   let tree = null, zoomed = 0, focused = -1, words = [], boxes = new Map();
-  const isHit = (f) => words.length > 0 && words.every((word) => f.n.toLowerCase().includes(word));
+  const isHit = (f) => words.length > 0 && words.every((word) => `${f.n} ${f.s || ''}`.toLowerCase().includes(word));
 
   const about = (call) => {
     if (call === tree.whole) {
@@ -88,7 +88,7 @@
     if (pixels < 24) {
       e.className = 'thin';
     } else {
-      e.textContent = isWhole ? 'all' : tree.of(call).n;
+      e.textContent = isWhole ? 'all' : tree.of(call).s || tree.of(call).n;
     }
     if (!isWhole && isHit(tree.of(call))) {
       e.classList.add('hit');
@@ -198,7 +198,7 @@
     draw();
     every('.event:not([hidden]) tr').forEach((row) => {
       const name = row.querySelector('.n');
-      row.classList.toggle('miss', words.length > 0 && name !== null && !words.every((word) => name.textContent.toLowerCase().includes(word)));
+      row.classList.toggle('miss', words.length > 0 && name !== null && !words.every((word) => `${name.textContent} ${name.title}`.toLowerCase().includes(word)));
     });
     if (words.length === 0) {
       found.textContent = '';
