@@ -62,7 +62,7 @@ var mistakes = []mistake{
 	{"symbolize core 0x1234", 0, "unwindd: hint: the file has a flag of its own: unwindd symbolize --obj core 0x1234"},
 	{"symbolize --obj orders zzz", 0, "unwindd: hint: zzz is neither an address nor a function in the symbol table of orders: give an address, as 0x1257, or the name as the linker has it"},
 	{"stack core cpp/core", 0, "out: elf-core cpp/core: signal 11 (SIGSEGV)"},
-	{"stakc core", 2, `unwindd: there is no command "stakc" of unwindd; did you mean: unwindd stack`},
+	{"stakc core", 2, `unwindd: there is no command "stakc" of unwindd; did you mean: unwindd stack core`},
 	{"./core", 2, `unwindd: there is no command "./core" of unwindd; did you mean: unwindd stack ./core`},
 	{"profile", 2, "unwindd: profile: expected [RECORDING|PID], as in: unwindd profile perf.data"},
 	{"snapshot core", 2, "unwindd: expected -o FILE, which the snapshot is written to, as in: unwindd snapshot core -o crash.snapshot"},

@@ -40,13 +40,30 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	}
 	switch {
 	case meant != "":
-		return fmt.Errorf("%w; did you mean: %s %s", err, cmd.CommandPath(), meant)
+		line := strings.Join(append([]string{cmd.CommandPath(), meant}, args[1:]...), " ")
+		return fmt.Errorf("%w; did you mean: %s", err, line)
 	case !cmd.HasParent():
 		if line := commandFor(args[0]); line != "" {
 			return fmt.Errorf("%w; did you mean: unwindd %s %s", err, line, args[0])
 		}
 	}
 	return err
+}
+
+// checkHelp has `unwindd help` refuse what is no command.
+func checkHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "help" {
+			cmd.Args = usageArgs(func(_ *cobra.Command, args []string) error {
+				found, rest, err := root.Find(args)
+				if err != nil {
+					return err
+				}
+				return noSuchCommand(found, rest)
+			})
+		}
+	}
 }
 
 // commandFor returns the command that reads a file; "" where there is no file.

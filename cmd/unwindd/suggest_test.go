@@ -19,13 +19,14 @@ func TestMistypedNamesAreUnderstood(t *testing.T) {
 		args string
 		want string // "": nothing is like it
 	}{
-		{"stck core", "there is no command \"stck\" of unwindd; did you mean: unwindd stack\n"},
+		{"stck core", "there is no command \"stck\" of unwindd; did you mean: unwindd stack core\n"},
 		{"stakc", "; did you mean: unwindd stack\n"},
-		{"prof perf.data", "; did you mean: unwindd profile\n"},
+		{"help stak", "; did you mean: unwindd stack\n"},
+		{"prof perf.data", "; did you mean: unwindd profile perf.data\n"},
 		{"symbolise", "; did you mean: unwindd symbolize\n"},
 		{"symbls", "; did you mean: unwindd symbols\n"},
 		{"stck --thread 1 core", "; did you mean: unwindd stack\n"},
-		{"dump nots core", "of unwindd dump; did you mean: unwindd dump notes\n"},
+		{"dump nots core", "of unwindd dump; did you mean: unwindd dump notes core\n"},
 		{"plugin lst", "; did you mean: unwindd plugin list\n"},
 		{"plugin lst --sha", "; did you mean: unwindd plugin list\n"},
 		{serverCore, "; did you mean: unwindd stack " + serverCore + "\n"},
