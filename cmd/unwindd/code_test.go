@@ -24,7 +24,7 @@ func TestDisassemblers(t *testing.T) {
 		if status != exitDone {
 			t.Errorf("%v: status %d: %s", args, status, said)
 		}
-		mustSay(t, out, "      > 0x00007f42001016e0 <compare_sides+0x5c>  08 1e 9e be              s_swappc_b64 s[30:31], s[8:9]\n")
+		mustSay(t, out, "      > 0x00007f42001016e0 <+0x5c>  08 1e 9e be              s_swappc_b64 s[30:31], s[8:9]\n")
 	}
 }
 

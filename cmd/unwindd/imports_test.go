@@ -49,6 +49,7 @@ var floors = []string{
 	"engine/internal/fact",      // what a crash was, in one line
 	"engine/internal/lock",      // what threads wait for
 	"engine/internal/signature", // by what crashes are grouped
+	"engine/internal/funcname",  // how names are shortened
 	"internal/wavecheck",        // what tests need: walks of executing waves
 	"engine/walk",
 	"engine/internal/code",
@@ -68,6 +69,7 @@ var floors = []string{
 	"engine/internal/target/process", // copies a process as its neighbour below reads cores
 	"engine/internal/target",         // formats of state
 	"engine/target",
+	"engine/internal/filekind",        // which command reads a file
 	"engine/internal/unpack",          // what its files come packed in
 	"engine/internal/target/jsontext", // how its neighbours above read JSON
 	"engine/internal/target/linetext", // how they read lines
@@ -98,6 +100,7 @@ var floors = []string{
 	"internal/leb128",
 	"internal/problems",
 	"internal/panics",
+	"internal/host", // what each system does in its own way
 	"internal/trie",
 	"internal/manual",  // pages of the commands
 	"internal/version", // of the build

@@ -226,7 +226,7 @@ func TestAFolderOfCores(t *testing.T) {
 	_, stderr, _ = unwindd(t, "stack", "-v", dir)
 	mustSay(t, stderr, dir+"/README: not a target: left out", dir+"/server: not a target: left out")
 	empty := t.TempDir()
-	if _, stderr, status := unwindd(t, "stack", empty); status != exitInput || !strings.Contains(stderr, "none of its 0 files") {
+	if _, stderr, status := unwindd(t, "stack", empty); status != exitInput || !strings.Contains(stderr, "no file is in the folder") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 }

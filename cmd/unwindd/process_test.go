@@ -80,7 +80,7 @@ func TestProfileOfALivingProcess(t *testing.T) {
 	pid := waiting(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	out, stderr, status := unwindd(t, "profile", pid, "-v", "--repeat", "20", "--every", "5ms", "--format", "folded")
-	if status != 0 || !strings.Contains(stderr, "80 samples at 20 moments") || !strings.Contains(stderr, "/proc/"+pid+": 80 samples of 4 threads") {
+	if status != 0 || !strings.Contains(stderr, "80 samples at 20 moments") || !strings.Contains(stderr, "process "+pid+" (waiting): 80 samples of 4 threads") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 	for _, want := range []string{";main;wait_middle;wait_inner;", ";start_thread;waiter;wait_middle;wait_inner;"} {

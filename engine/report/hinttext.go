@@ -101,6 +101,10 @@ func (w *wanted) remedies(need Need, name string) string {
 		own = "--exe FILE"
 	}
 	isByID, isByDebugID := len(w.BuildID) > 0, w.Symbols.DebugID != ""
+	whole := "the file before it was stripped"
+	if need == NeedLines {
+		whole = "a build with debug information" // it may never have had any
+	}
 	var list []string
 	switch {
 	case need == NeedFile && isByID:
@@ -113,9 +117,9 @@ func (w *wanted) remedies(need Need, name string) string {
 			list[0] = "a file that has it with --debug-dir DIR"
 		}
 	case w.isFile:
-		list = append(list, "the file before it was stripped")
+		list = append(list, whole)
 	default:
-		list = append(list, "the file before it was stripped with "+own)
+		list = append(list, whole+" with "+own)
 	}
 	switch {
 	case len(w.info.Answers) > 0: // one more server may not be there
