@@ -24,7 +24,7 @@ type weight struct {
 }
 
 var weights = []weight{
-	{"unwindd", []string{"version"}, 41_000_000, 640, 305, []string{"github.com/nats-io/nats-server/v2/server"}},
+	{"unwindd", []string{"version"}, 43_300_000, 650, 318, []string{"github.com/nats-io/nats-server/v2/server"}},
 	{"unwindd-plugins", nil, 17_000_000, 350, 162, []string{"github.com/hashicorp/go-plugin", "net/http/pprof"}},
 }
 
