@@ -71,7 +71,7 @@ func (m *markdown) ownPlace() string {
 // collect returns the groups of equal stacks, and the number of stacks beyond the bound.
 func (m *markdown) collect(s *Stacks) (groups []*group, rest int) {
 	if !m.noFold {
-		f := newStackFolder()
+		f := newStackFolder(s.Deadlocks)
 		for stack := range s.each {
 			f.add(stack)
 		}

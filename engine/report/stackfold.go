@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
@@ -108,9 +109,19 @@ type stackFolder struct {
 	hash   maphash.Hash        // with a secret seed, so that no file has stacks of one hash
 
 	hasParts bool // the groups' variables keep their parts
+
+	deadlocked map[string]bool // IDs of threads that wait for each other
 }
 
-func newStackFolder() *stackFolder { return &stackFolder{seen: map[uint64][]*group{}} }
+func newStackFolder(deadlocks []trace.Deadlock) *stackFolder {
+	f := &stackFolder{seen: map[uint64][]*group{}, deadlocked: map[string]bool{}}
+	for i := range deadlocks {
+		for k := range deadlocks[i].Links {
+			f.deadlocked[deadlocks[i].Links[k].Thread.ID] = true
+		}
+	}
+	return f
+}
 
 func (f *stackFolder) add(s *trace.Stack) {
 	var values []trace.Value
@@ -162,18 +173,26 @@ func eachLocal(frames []trace.Frame, do func(*trace.FrameVariable)) {
 	}
 }
 
-// ordered are the groups in the order of their first threads, crashed ones first.
+// ordered are the groups in the order of their first threads, behind the ones that crashed and
+// the ones of deadlocks.
 func (f *stackFolder) ordered() []*group {
-	slices.SortStableFunc(f.groups, func(a, b *group) int {
-		switch {
-		case a.first.Thread.Crashed == b.first.Thread.Crashed:
-			return 0
-		case a.first.Thread.Crashed:
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(f.groups, func(a, b *group) int { return cmp.Compare(f.place(a), f.place(b)) })
 	return f.groups
+}
+
+func (f *stackFolder) place(g *group) int {
+	switch {
+	case g.first.Thread.Crashed:
+		return 0
+	case f.isDeadlocked(g):
+		return 1
+	}
+	return 2
+}
+
+// isDeadlocked reports whether a thread of a group is in a deadlock.
+func (f *stackFolder) isDeadlocked(g *group) bool {
+	return slices.ContainsFunc(g.threads, func(m member) bool { return f.deadlocked[m.ID] })
 }
 
 // sum is equal for equal stacks.

@@ -26,7 +26,7 @@ func (s *Stacks) WritePage(w io.Writer, o TextOptions) error {
 	if o.NoFold {
 		return p.oneByOne(s, w)
 	}
-	f := newStackFolder()
+	f := p.folder
 	f.hasParts = true
 	for stack := range s.each {
 		f.add(stack)
@@ -65,16 +65,11 @@ type pageText struct {
 	// ownCall is the program's own function in which it failed; nil: it is not known.
 	ownCall *trace.Symbol
 
-	deadlocked map[string]bool // IDs of threads
+	folder *stackFolder
 }
 
 func newPageText(s *Stacks, o TextOptions) *pageText {
-	p := &pageText{values: maxPageValues, deadlocked: map[string]bool{}}
-	for i := range s.Deadlocks {
-		for k := range s.Deadlocks[i].Links {
-			p.deadlocked[s.Deadlocks[i].Links[k].Thread.ID] = true
-		}
-	}
+	p := &pageText{values: maxPageValues, folder: newStackFolder(s.Deadlocks)}
 	p.text = text{
 		framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, detail: withDebugInfo, names: names{o.FullNames, wideName}, paint: piecePaint(),
 		space: s.space, source: s.source, codes: s.code, caught: s.FirstCrash, ownOnly: s.OwnSourceOnly,
@@ -177,7 +172,7 @@ func (p *pageText) stack(g *group) *stackpage.Stack {
 
 // flags are marks in the title of a stack.
 func (p *pageText) flags(g *group) (list []string) {
-	if p.isDeadlocked(g) {
+	if p.folder.isDeadlocked(g) {
 		list = append(list, "deadlock")
 	}
 	switch e := &g.ending; {
@@ -214,23 +209,8 @@ func (g *group) kind() threadKind {
 	return ownGoroutine
 }
 
-// isDeadlocked reports whether threads of a group wait for each other, or for others that wait for
-// them.
-func (p *pageText) isDeadlocked(g *group) bool {
-	return slices.ContainsFunc(g.threads, func(m member) bool { return p.deadlocked[m.ID] })
-}
-
-// place is the place of a group on a page: first come the threads that crashed, then the
-// ones of deadlocks, then the kinds.
-func (p *pageText) place(g *group) int {
-	switch {
-	case g.first.Thread.Crashed:
-		return 0
-	case p.isDeadlocked(g):
-		return 1
-	}
-	return 2 + int(g.kind())
-}
+// place is the place of a group on a page: as in the text, and then by their kinds.
+func (p *pageText) place(g *group) int { return p.folder.place(g)<<8 + int(g.kind()) }
 
 // sorted sorts groups by their place.
 func (p *pageText) sorted(groups []*group) []*group {

@@ -190,7 +190,7 @@ func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
 	if o.NoFold {
 		t.oneByOne(s)
 	} else {
-		f := newStackFolder()
+		f := newStackFolder(s.Deadlocks)
 		for stack := range s.each {
 			f.add(stack)
 		}

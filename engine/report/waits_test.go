@@ -66,6 +66,22 @@ func TestTextOfWaits(t *testing.T) {
 	}
 }
 
+// TestThreadsOfADeadlockComeFirst has a thread of a deadlock behind others, and one that crashed.
+func TestThreadsOfADeadlockComeFirst(t *testing.T) {
+	given := waitingStacks()
+	given.stacks[5].Thread.Crashed = true
+	s := given.report()
+	s.Deadlocks = []trace.Deadlock{{Links: []trace.DeadlockLink{{Thread: &trace.Thread{ID: "5"}, Wait: &trace.Wait{Kind: trace.WaitMutex}}}}}
+	var b bytes.Buffer
+	if err := s.WriteText(&b, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	crashed, deadlocked, others := strings.Index(b.String(), "\nthread 6 "), strings.Index(b.String(), "\nthread 5 "), strings.Index(b.String(), "\n4 threads: 1-4\n")
+	if crashed < 0 || deadlocked < crashed || others < deadlocked {
+		t.Errorf("at %d, %d, %d:\n%s", crashed, deadlocked, others, b.String())
+	}
+}
+
 func TestWaitsAreWrittenAsTheyAre(t *testing.T) {
 	s := waitingStacks()
 	link := func(id string) trace.DeadlockLink { return trace.DeadlockLink{Thread: &trace.Thread{ID: id}} }

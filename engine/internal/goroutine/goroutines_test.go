@@ -382,7 +382,7 @@ func TestOneGoroutineByItsID(t *testing.T) {
 			t.Errorf("--thread %q (-among all +alone):\n%s", th.ID, diff)
 		}
 	}
-	_, err := enginetest.Write(t, core, func(a *enginetest.Ask) { a.Stack.Thread = "goroutine 1" })
+	_, err := enginetest.Write(t, core, func(a *enginetest.Ask) { a.Stack.Thread, a.Stack.Goroutines = "goroutine 1", new(false) })
 	if err == nil || !strings.Contains(err.Error(), "there is no thread goroutine 1: goroutines are among the threads with --goroutines") {
 		t.Errorf("without goroutines: %v", err)
 	}
