@@ -149,7 +149,7 @@ func TestTextIsPrintedByThePrinterAlone(t *testing.T) {
 		"engine/report": {
 			"printer.go": "the printer", "jsonlist.go": "JSON", "profilejson.go": "JSON", "speedscope.go": "JSON", "stackjson.go": "JSON",
 			"folded.go": "names that were escaped once, each of which is in many lines", "pprofwrite.go": "bytes", "httpguard.go": "pages",
-			"profilepages.go": "pages", "firefoxcolumns.go": "JSON", "otlpmessage.go": "bytes",
+			"profilepages.go": "pages", "firefoxcolumns.go": "JSON", "otlpmessage.go": "bytes", "markdown.go": "what the printer wrote, which TestMarkdownIsInert looks at",
 		},
 		"engine/symbolize": {
 			"writer.go": "answers, which TestAnswersAreEscaped looks at", "batch.go": "likewise",
@@ -160,6 +160,9 @@ func TestTextIsPrintedByThePrinterAlone(t *testing.T) {
 			"debuginfod.go": "whether standard error is a terminal", "progress.go": "likewise",
 			"server.go":       "JSON and pages of a server, and whether standard output is a terminal",
 			"servesystemd.go": "what systemd is told, which no terminal shows",
+			"help.go":         "its own words, which no input changes",
+			"sampling.go":     "a line that the printer wrote, which is cleared, and whether standard error is a terminal",
+			"sections.go":     "what the printer wrote", "submitinput.go": "bytes, to a file",
 		},
 	} {
 		c := checkPackage(t, path)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/unwindd/unwindd/internal/oracle"
 )
@@ -37,6 +38,13 @@ func hostile() *cobra.Command {
 	return root
 }
 
+// oneGroup is all flags of a command in one group, whose title is hostile.
+func oneGroup(cmd *cobra.Command) []Group {
+	g := Group{Title: ".so flags"}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { g.Flags = append(g.Flags, f) })
+	return []Group{g}
+}
+
 func TestTextsAreNoRequests(t *testing.T) {
 	oracle.Tools(t, "man", "mandoc", "groff")
 	dir := t.TempDir()
@@ -44,7 +52,7 @@ func TestTextsAreNoRequests(t *testing.T) {
 	for _, cmd := range Commands(hostile()) {
 		names = append(names, Name(cmd))
 		var b strings.Builder
-		book := Book{Version: `v1 "x"`, Date: time.Unix(1795468087, 0), Files: []Entry{{Name: ".a-b", Text: ".text"}, {Name: "c", Text: "-", Flag: "none"}}}
+		book := Book{Version: `v1 "x"`, Groups: oneGroup, Date: time.Unix(1795468087, 0), Files: []Entry{{Name: ".a-b", Text: ".text"}, {Name: "c", Text: "-", Flag: "none"}}}
 		if err := book.WritePage(&b, cmd); err != nil {
 			t.Fatal(err)
 		}
