@@ -50,7 +50,7 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// checkHelp has `unwindd help` refuse what is no command.
+// checkHelp has `unwindd help` refuse words that name no command.
 func checkHelp(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {
