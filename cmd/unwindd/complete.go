@@ -50,7 +50,7 @@ func completeTargets(most int) completer {
 				file += "/"
 			}
 			if !strings.HasPrefix(file, ".") {
-				list = append(list, cobra.Completion(printable(file)))
+				list = append(list, printable(file))
 			}
 		}
 		directive := cobra.ShellCompDirectiveNoFileComp

@@ -72,8 +72,10 @@ func (g *globals) addFlagTables(s *settings, text []byte) error {
 		}
 		flags, texts := tableFlags(table), flagValues{}
 		for name, value := range values {
-			key, err := table+"."+name, error(nil)
-			if texts[name], err = settingOf(flags, name, value); errors.Is(err, errNoSetting) {
+			key := table + "." + name
+			value, err := settingOf(flags, name, value)
+			texts[name] = value
+			if errors.Is(err, errNoSetting) {
 				err = fmt.Errorf("there is no setting %q, expected %s", key, oneOf(flags))
 			} else if err != nil {
 				err = fmt.Errorf("%s: %w", key, err)

@@ -53,6 +53,8 @@ func (f *symbolFlags) Set(text string) error {
 func (f *symbolFlags) Append(text string) error { return f.Set(text) }
 
 // Replace sets the stores.
+//
+//nolint:unparam // pflag.SliceValue
 func (f *symbolFlags) Replace(texts []string) error {
 	f.stores, f.isSet = texts, true
 	return nil

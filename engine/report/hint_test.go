@@ -49,7 +49,7 @@ func TestWhichModuleMatters(t *testing.T) {
 		{"no rows", []*trace.Stack{{Thread: &trace.Thread{}, Frames: []trace.Frame{at(app, "f", 1)}, Stopped: trace.Stopped{Reason: trace.StopNoRow}}}, "app rows"},
 	} {
 		l := &lacks{}
-		for range l.recorded(slices.Values(c.stacks)) { //nolint:revive // it records them
+		for range l.recorded(slices.Values(c.stacks)) { // it records them
 		}
 		var got []string
 		for _, k := range l.inOrder() {

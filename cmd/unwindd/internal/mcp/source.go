@@ -91,7 +91,7 @@ func (s *Server) lineOf(ctx context.Context, p place) (*framed, wanted, error) {
 		return nil, wanted{}, err
 	}
 	defer f.Close()
-	j := newJob("json", p.Thread)
+	j := newJob(p.Thread)
 	t, err := s.open(f, &j)
 	if err != nil {
 		return nil, wanted{}, err

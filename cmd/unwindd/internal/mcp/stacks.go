@@ -88,7 +88,7 @@ func stack(ctx context.Context, s *Server, arguments json.RawMessage) (*answer, 
 		return nil, err
 	}
 	defer f.Close()
-	j := newJob("json", a.Thread)
+	j := newJob(a.Thread)
 	j.Most, j.Top = a.Threads, uint32(a.Frames) //nolint:gosec // in range
 	if a.Goroutines {
 		j.Goroutines = &a.Goroutines
@@ -112,9 +112,9 @@ func stack(ctx context.Context, s *Server, arguments json.RawMessage) (*answer, 
 }
 
 // newJob makes the job of a report about stacks. A goroutine is a thread only where all are.
-func newJob(format, thread string) job.Stack {
+func newJob(thread string) job.Stack {
 	j := job.NewStack()
-	j.Format, j.Thread = format, thread
+	j.Format, j.Thread = "json", thread
 	if isGoroutine(thread) {
 		all := true
 		j.Goroutines = &all
@@ -294,7 +294,7 @@ func (s *Server) frameOf(ctx context.Context, p place, change func(j *job.Stack)
 		return nil, about, err
 	}
 	defer f.Close()
-	j := newJob("json", p.Thread)
+	j := newJob(p.Thread)
 	j.Top = uint32(p.Frame) + 1 //nolint:gosec // in range
 	change(&j)
 	t, err := s.open(f, &j)
@@ -313,19 +313,20 @@ func (s *Server) frameOf(ctx context.Context, p place, change func(j *job.Stack)
 	if err != nil {
 		return nil, about, err
 	}
-	for _, th := range list(doc, "threads") {
-		th, _ := th.(object)
-		frames := list(th, "frames")
-		for _, f := range frames {
-			f, _ := f.(object)
-			if number(f, "index") == p.Frame {
-				about = framed{text(th, "id"), p.Frame, clip(text(f, "function"), maxText), text(f, "file"), max(number(f, "line"), 0)}
-				return f, about, nil
-			}
-		}
-		return nil, about, fmt.Errorf("thread %s has no frame %d: stack lists its frames, %d of them up to this one", text(th, "id"), p.Frame, len(frames))
+	threads := list(doc, "threads")
+	if len(threads) == 0 {
+		return nil, about, errors.New("the target has no threads")
 	}
-	return nil, about, errors.New("the target has no threads")
+	th, _ := threads[0].(object)
+	frames := list(th, "frames")
+	for _, f := range frames {
+		f, _ := f.(object)
+		if number(f, "index") == p.Frame {
+			about = framed{text(th, "id"), p.Frame, clip(text(f, "function"), maxText), text(f, "file"), max(number(f, "line"), 0)}
+			return f, about, nil
+		}
+	}
+	return nil, about, fmt.Errorf("thread %s has no frame %d: stack lists its frames, %d of them up to this one", text(th, "id"), p.Frame, len(frames))
 }
 
 // firstThread is the first thread that crashed, else the first one; nil where there is none.
@@ -468,7 +469,7 @@ func eval(ctx context.Context, s *Server, arguments json.RawMessage) (*answer, e
 		return nil, err
 	}
 	defer f.Close()
-	j := newJob("json", a.Thread)
+	j := newJob(a.Thread)
 	t, err := s.open(f, &j)
 	if err != nil {
 		return nil, err
