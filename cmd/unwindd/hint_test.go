@@ -47,7 +47,7 @@ func TestHintsNameWhatIsMissing(t *testing.T) {
 	put(t, wrongDir, s.byID, otherID(t, s))
 	symbolsOnly := filepath.Join(t.TempDir(), "server")
 	objcopy(t, "--strip-debug", filepath.Join(crashDir, "server"), symbolsOnly)
-	const names = "server has no names here (build ID " + serverID
+	const names = "server lacks names here (build ID " + serverID
 	const missing = "server is not here (build ID " + serverID
 	const ways = "): give a file that has them with --debug-dir DIR, or a server with --debuginfod URL or --symbols URL"
 	const files = "): give the file with --exe FILE, or the files of its machine with --sysroot DIR, or a server with --debuginfod URL or --symbols URL"
@@ -88,7 +88,7 @@ func TestAHintDoesNotProposeAServerThatWasAsked(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	t.Setenv("DEBUGINFOD_CACHE_PATH", t.TempDir())
-	text := "server has no names here (build ID " + serverID + "): give a file that has them with --debug-dir DIR (asked: "
+	text := "server lacks names here (build ID " + serverID + "): give a file that has them with --debug-dir DIR (asked: "
 	for _, want := range []string{server.URL + ": the server does not have it)", "no server had it a short time ago)"} {
 		if lines, _ := hintsOf(t, s.core, "--debuginfod", server.URL); len(lines) != 1 || lines[0] != text+want {
 			t.Errorf("%q, expected %q", lines, text+want)
@@ -119,7 +119,7 @@ func TestCodeThatAProgramMadeHasAHint(t *testing.T) {
 	source := put(t, dir, "jit.c", []byte(jitSource))
 	exe := filepath.Join(dir, "jit")
 	oracle.Run(t, "gcc", "-g", "-o", exe, source)
-	if lines, _ := hintsOf(t, subject.Core(t, exe), "--exe", exe, "--crashed"); len(lines) != 1 || !strings.HasPrefix(lines[0], "code that the program made while it ran has no names here") {
+	if lines, _ := hintsOf(t, subject.Core(t, exe), "--exe", exe, "--crashed"); len(lines) != 1 || !strings.HasPrefix(lines[0], "code that the program made while it ran lacks names here") {
 		t.Errorf("code in memory: %q", lines)
 	}
 	if lines, _ := hintsOf(t, subject.Core(t, exe, "wild"), "--exe", exe, "--crashed"); len(lines) != 0 {
@@ -130,7 +130,7 @@ func TestCodeThatAProgramMadeHasAHint(t *testing.T) {
 // TestSymbolizeHintsOnStandardError: standard output stays llvm-symbolizer's.
 func TestSymbolizeHintsOnStandardError(t *testing.T) {
 	s := strip(t)
-	const want = "unwindd: hint: server has no names here (build ID " + serverID + "): give a file that has them with --debug-dir DIR, or a server with --debuginfod URL\n"
+	const want = "unwindd: hint: server lacks names here (build ID " + serverID + "): give a file that has them with --debug-dir DIR, or a server with --debuginfod URL\n"
 	stdout, stderr, status := unwindd(t, "symbolize", "--obj", s.exe, "0x401209", "0x401300")
 	if status != exitDone || stdout != "??\n??:0:0\n\n??\n??:0:0\n\n" || stderr != want {
 		t.Errorf("status %d, %q, %q, expected %q", status, stdout, stderr, want)

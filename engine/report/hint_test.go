@@ -114,8 +114,8 @@ func TestAHintGivesTheOptionsThatFit(t *testing.T) {
 	}{
 		{wanted{Module: &trace.Module{Path: "/bin/app (deleted)", BuildID: id}, frames: 1, info: trace.ModuleInfo{IsMissing: true}}, "app is not here (build ID abcd): give the file with --module app=FILE, or the files of its machine with --sysroot DIR, or a server with --debuginfod URL or --symbols URL"},
 		{wanted{Module: &trace.Module{Path: `C:\app.exe`, Symbols: trace.SymbolID{DebugID: "A1"}}, frames: 1, isExecutable: true, info: trace.ModuleInfo{IsMissing: true}}, "app.exe is not here (debug ID A1): give the file with --exe FILE, or a store of symbols with --symbols URL"},
-		{wanted{Module: &trace.Module{Path: "/bin/app"}, frames: 1}, "app has no names here (no build ID is known): give the file before it was stripped with --module app=FILE"},
-		{wanted{Module: &trace.Module{Path: "/bin/app", BuildID: id}, frames: 1, info: trace.ModuleInfo{DebugInfo: trace.DebugInfoUnreadable}}, "app has no names here (build ID abcd; what was found cannot be read): give a file that has them with --debug-dir DIR, or a server with --debuginfod URL or --symbols URL"},
+		{wanted{Module: &trace.Module{Path: "/bin/app"}, frames: 1}, "app lacks names here (no build ID is known): give the file before it was stripped with --module app=FILE"},
+		{wanted{Module: &trace.Module{Path: "/bin/app", BuildID: id}, frames: 1, info: trace.ModuleInfo{DebugInfo: trace.DebugInfoUnreadable}}, "app lacks names here (build ID abcd; what was found cannot be read): give a file that has them with --debug-dir DIR, or a server with --debuginfod URL or --symbols URL"},
 		{wanted{Module: &trace.Module{Path: "/bin/app", BuildID: id}, isRows: true}, "app has no call frame information here, so that its callers are guesses (build ID abcd): give a file that has it with --debug-dir DIR, or a server with --debuginfod URL or --symbols URL"},
 		{wanted{Module: &trace.Module{Path: "/bin/app", BuildID: id}, frames: 1, info: trace.ModuleInfo{HasSymbols: true}}, ""},
 	} {

@@ -107,10 +107,10 @@ func (c *profileLacks) otherHints(r *Profile) (hints []Hint) {
 	case c.unnamed == 0 || c.named > 0:
 	case c.isPlaced:
 		hints = append(hints, Hint{Module: kernelModule, Needs: NeedNames, Text: kernelModule +
-			" has no names here: give a copy of the /proc/kallsyms of that boot, made by root, with --kallsyms FILE"})
+			" lacks names here: give a copy of the /proc/kallsyms of that boot, made by root, with --kallsyms FILE"})
 	default:
 		hints = append(hints, Hint{Module: kernelModule, Needs: NeedNames, Text: kernelModule +
-			" has no names here, and the recording does not say where the kernel was, since it hid its addresses from perf (kernel.kptr_restrict): record as root, and give a copy of /proc/kallsyms, made by root, with --kallsyms FILE"})
+			" lacks names here, and the recording does not say where the kernel was, since it hid its addresses from perf (kernel.kptr_restrict): record as root, and give a copy of /proc/kallsyms, made by root, with --kallsyms FILE"})
 	}
 	if c.generated == 0 {
 		return hints

@@ -61,7 +61,7 @@ func (w *wanted) hint() (h Hint, ok bool) {
 // lackTexts describe the lacks of modules.
 var lackTexts = map[Need]string{
 	NeedFile:  "is not here",
-	NeedNames: "has no names here",
+	NeedNames: "lacks names here",
 	NeedRows:  "has no call frame information here, so that its callers are guesses",
 	NeedLines: "has no lines here",
 }
@@ -177,9 +177,9 @@ func isNamed(name, program string) bool {
 // where says where its names are used then.
 func generatedText(maker *codeMaker, where string) string {
 	if maker == nil {
-		return "code that the program made while it ran has no names here: its runtime would have to write /tmp/perf-PID.map or a jitdump, which name it " + where
+		return "code that the program made while it ran lacks names here: its runtime would have to write /tmp/perf-PID.map or a jitdump, which name it " + where
 	}
-	return fmt.Sprintf("code that %s made has no names here: %s, and it is named %s", maker.name, maker.how, where)
+	return fmt.Sprintf("code that %s made lacks names here: %s, and it is named %s", maker.name, maker.how, where)
 }
 
 // HintLine is the last line of a report: the most important hint, and how many there are more; ""

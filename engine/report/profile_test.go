@@ -355,7 +355,7 @@ func TestJSONHasAnEntryForEverySample(t *testing.T) {
 	if err := r.view(t).WriteJSON(&b); err != nil {
 		t.Fatal(err)
 	}
-	want := `{"target":{"path":"perf.data","lost":2,"problems":["perf.data: cut at 4096 bytes"],"hints":[{"module":"/usr/lib/libc.so.6","needs":"names","text":"libc.so.6 has no names here (no build ID is known): give the file before it was stripped with --module libc.so.6=FILE"}]},
+	want := `{"target":{"path":"perf.data","lost":2,"problems":["perf.data: cut at 4096 bytes"],"hints":[{"module":"/usr/lib/libc.so.6","needs":"names","text":"libc.so.6 lacks names here (no build ID is known): give the file before it was stripped with --module libc.so.6=FILE"}]},
 "events":[
 {"name":"cpu-clock","unit":"nanoseconds","lanes":false},
 {"name":"page-faults","unit":"count","lanes":false},
@@ -521,7 +521,7 @@ frames without a function:
          2    4.4%  in [kernel.kallsyms]
          1    2.2%  in no module
 problem: perf.data: cut at 4096 bytes
-hint: libc.so.6 has no names here (no build ID is known): give the file before it was stripped with --module libc.so.6=FILE
+hint: libc.so.6 lacks names here (no build ID is known): give the file before it was stripped with --module libc.so.6=FILE
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", b.String())
