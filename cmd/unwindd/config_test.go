@@ -12,7 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // TestWrongConfigurationIsNamedWithItsLine: the key, the line, and what is
@@ -251,7 +252,7 @@ func TestAFileOfOthersIsNoConfiguration(t *testing.T) {
 	cases := []struct{ path, want string }{
 		{place("group", func(path string) error { return os.Chmod(path, 0o660) }), "others may write to it (its mode is 0660; chmod go-w), so its settings are not taken"},
 		{place("world", func(path string) error { return os.Chmod(path, 0o602) }), "others may write to it"},
-		{place("pipe", func(path string) error { return errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600)) }), "it is no regular file"},
+		{place("pipe", func(path string) error { return errors.Join(os.Remove(path), oracle.Mkfifo(path)) }), "it is no regular file"},
 		{place("large", func(path string) error { return os.Truncate(path, maxConfig+1) }), "it has 1048577 bytes, expected at most 1048576"},
 		{dir, "it is no regular file"},
 		{filepath.Join(dir, "none"), "no such file"},

@@ -343,7 +343,9 @@ func TestWalksOfGoroutinesAreThoseOfThisProcess(t *testing.T) {
 	core, _ := subject.Crash(t, subject.BuildGoroutines(t, "goroutines", "local"), "panic", "10")
 	c := start(t, testOptions(t)).remote(t)
 	sameWalk(t, c, core, "JSON", func(j *job.Stack) { j.Format, j.Goroutines = "json", new(true) })
-	sameWalk(t, c, core, "text", func(j *job.Stack) { j.Goroutines, j.Locals = new(true), true })
+	sameWalk(t, c, core, "text", func(j *job.Stack) {
+		j.Goroutines, j.Locals, j.Source = new(true), true, new(uint32(0)) // a server lacks the program's source
+	})
 }
 
 // sameWalk has a server and this process walk a target.
