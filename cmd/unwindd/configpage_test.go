@@ -19,8 +19,8 @@ var updatePage = flag.Bool("update", false, "write the tables of docs/configurat
 // pageTables are the parts of docs/configuration.md that are made here: what is between the comments.
 var pageTables = regexp.MustCompile(`(?s)(<!-- made: (\w+) -->\n).*?(<!-- end -->)`)
 
-// TestConfigurationPage: docs/configuration.md has every key with the words of its flag, and every variable
-// with those of the manual. `go test ./cmd/unwindd -run TestConfigurationPage -update` writes them.
+// TestConfigurationPage compares docs/configuration.md with the flags, whose words describe the keys, and
+// with the manual, whose words describe the variables. With -update it writes the page.
 func TestConfigurationPage(t *testing.T) {
 	const path = "../../docs/configuration.md"
 	text, err := os.ReadFile(path)

@@ -18,7 +18,7 @@ import (
 
 const serverID = "01092ed6fbfc989c60cdda4dd2cc30a56e23db6d"
 
-// hintsOf returns the hints that a command prints, and those of its JSON.
+// hintsOf returns the hints of a command, as it prints them and as its JSON has them.
 func hintsOf(t *testing.T, args ...string) (lines []string, hints []report.Hint) {
 	t.Helper()
 	stdout, stderr, status := unwindd(t, append([]string{"stack"}, args...)...)

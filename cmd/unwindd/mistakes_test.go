@@ -213,7 +213,7 @@ func isKernels(pid int) bool {
 // hasLine reports whether a line of a text begins with another one.
 func hasLine(said, line string) bool { return strings.Contains("\n"+said, "\n"+line) }
 
-// tableCell is what was said as one cell: its messages, or the first lines of what was printed.
+// tableCell makes a cell of the output of a command: its messages, or else its first line.
 func tableCell(said string, status int) string {
 	var lines []string
 	for line := range strings.Lines(said) {

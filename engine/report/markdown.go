@@ -33,11 +33,8 @@ const (
 // left out. Stacks are folded as by WriteText.
 func (s *Stacks) WriteMarkdown(w io.Writer, o TextOptions, most int) error {
 	m := &markdown{most: max(cmp.Or(most, MaxMarkdown), minMarkdownSection)}
-	m.text = text{
-		framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, names: names{o.FullNames, wideName}, paint: newPaint(false),
-		space: s.space, source: s.source, codes: s.code, caught: s.FirstCrash, ownOnly: s.OwnSourceOnly,
-	}
-	m.Printer = NewPrinter(&m.written)
+	m.text = s.newText(NewPrinter(&m.written), o, wideName)
+	m.paint, m.isVerbose = newPaint(false), false
 	groups, rest := m.collect(s)
 	s.code.prepare(groups)
 	m.setHead(s.head(withDebugInfo))
@@ -131,10 +128,10 @@ func (m *markdown) others(groups []*group, rest int) {
 		threads += len(g.threads)
 	}
 	if shown > 1 {
-		m.add(detailsOf(others, counted(threads, "other thread")))
+		m.add(detailsOf(others, plural(threads, "other thread", "other threads")))
 	}
 	if n := len(groups) - shown + rest; n > 0 {
-		m.add(counted(n, "more stack") + " left out: `unwindd stack` prints all.\n")
+		m.add(plural(n, "more stack", "more stacks") + " left out: `unwindd stack` prints all.\n")
 	}
 }
 
@@ -250,7 +247,7 @@ func (m *markdown) moduleTable() string {
 		b.WriteString("| " + cell(module.short()) + " | " + cell(cmp.Or(module.BuildID, module.DebugID, "none")) + " | " + cell(cmp.Or(module.DebugInfo, "none")) + " |\n")
 	}
 	if more > 0 {
-		b.WriteString("\n" + counted(more, "more module") + " left out.\n")
+		b.WriteString("\n" + plural(more, "more module", "more modules") + " left out.\n")
 	}
 	return b.String()
 }
@@ -261,20 +258,12 @@ func (m *markdown) problems() string {
 	list := m.about.Target.Problems
 	for i, p := range list {
 		if i == maxMarkdownRows {
-			b.WriteString("- " + counted(len(list)-i, "more problem") + " left out\n")
+			b.WriteString("- " + plural(len(list)-i, "more problem", "more problems") + " left out\n")
 			break
 		}
 		b.WriteString("- problem: " + codeSpan(p) + "\n")
 	}
 	return b.String()
-}
-
-// counted is a number with a noun.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // size is the number of bytes of lines.

@@ -70,11 +70,8 @@ type pageText struct {
 
 func newPageText(s *Stacks, o TextOptions) *pageText {
 	p := &pageText{values: maxPageValues, folder: newStackFolder(s.Deadlocks)}
-	p.text = text{
-		framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, detail: withDebugInfo, names: names{o.FullNames, wideName}, paint: piecePaint(),
-		space: s.space, source: s.source, codes: s.code, caught: s.FirstCrash, ownOnly: s.OwnSourceOnly,
-	}
-	p.Printer = NewPrinter(&p.written)
+	p.text = s.newText(NewPrinter(&p.written), o, wideName)
+	p.detail, p.paint = withDebugInfo, piecePaint()
 	return p
 }
 

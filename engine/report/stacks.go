@@ -180,13 +180,21 @@ func executableOf(p *trace.Process, modules []*trace.Module) string {
 	return p.Executable
 }
 
+// newText makes the text form of the stacks, with names of at most so many characters.
+func (s *Stacks) newText(b *Printer, o TextOptions, most int) text {
+	return text{
+		Printer: b, framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, detail: headDetail(o.Verbose),
+		names: names{o.FullNames, most}, paint: newPaint(o.Color), space: s.space, source: s.source, codes: s.code, caught: s.FirstCrash, ownOnly: s.OwnSourceOnly,
+	}
+}
+
 // WriteText writes the stacks for people. Equal stacks are folded into one, the crashed
 // thread's first, when all have come: one stack of each kind, and its threads, are kept. With
 // NoFold each is written when it comes, so the crashed thread's is to be the first; problems
 // that only walking shows stand at the end.
 func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
 	b := NewPrinter(w)
-	t := &text{Printer: b, framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, detail: headDetail(o.Verbose), names: names{o.FullNames, textName}, paint: newPaint(o.Color), space: s.space, source: s.source, codes: s.code, caught: s.FirstCrash, ownOnly: s.OwnSourceOnly}
+	t := s.newText(b, o, textName)
 	if o.NoFold {
 		t.oneByOne(s)
 	} else {

@@ -18,7 +18,7 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
-// addresses are what the program does not say of its locks.
+// addresses matches the addresses of locks, which the program does not print.
 var addresses = regexp.MustCompile(`0x[0-9a-f]+`)
 
 // start starts the program, and returns its process and its lines, by thread.

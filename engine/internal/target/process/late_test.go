@@ -19,8 +19,8 @@ import (
 )
 
 // onFirstProcessor has a thread execute on the first processor that this process may use, with a
-// real-time priority: the kernel sees to it that others get some time beside such threads, and
-// not such threads beside those of higher priority.
+// real-time priority. The kernel keeps some time for threads without such a priority, and none for a
+// thread whose priority is lower than another one's.
 func onFirstProcessor(id int, priority uint32) error {
 	var all, first unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
