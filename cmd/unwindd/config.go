@@ -11,6 +11,8 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // settings is the configuration file.
@@ -174,7 +176,7 @@ func (g *globals) readConfig() ([]byte, error) {
 	if !g.isConfigFound {
 		return os.ReadFile(g.config)
 	}
-	f, err := openWithoutWaiting(g.config)
+	f, err := os.OpenFile(g.config, os.O_RDONLY|host.WithoutWaiting, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,5 @@ func usualConfigs() (paths []string) {
 	return paths
 }
 
-func openWithoutWaiting(path string) (*os.File, error) { return os.Open(path) }
-
 // writtenByOthers returns "": the folder of usualConfigs is the user's alone.
 func writtenByOthers(fs.FileInfo) string { return "" }

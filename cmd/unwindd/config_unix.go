@@ -21,11 +21,6 @@ func usualConfigs() (paths []string) {
 	return append(paths, "/etc/unwindd/config.toml")
 }
 
-// openWithoutWaiting opens a file, and waits for no writer where it is a pipe.
-func openWithoutWaiting(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-}
-
 // writtenByOthers returns why others than this user and root may have written a file; "" if
 // they cannot have.
 func writtenByOthers(info fs.FileInfo) string {

@@ -9,7 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // maxPath bounds the bytes of a path in a request.
@@ -130,7 +131,7 @@ func (r *root) open(name string) (*file, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is no regular file: give the path of a core, a minidump, a snapshot or a recording", shown)
 	}
-	f, err := r.folder.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := r.folder.OpenFile(name, os.O_RDONLY|host.WithoutWaiting, 0)
 	if err != nil {
 		return nil, r.explain(name, err)
 	}
