@@ -66,7 +66,7 @@ func (c *RuntimeClient) ManagedFrames(ctx context.Context, e RuntimeEngine, req 
 // ManagedThreads makes the call of Runtime.
 func (c *RuntimeClient) ManagedThreads(ctx context.Context, e RuntimeEngine, req *ManagedThreadsRequest) (*ManagedThreadsAnswer, error) {
 	a, isFirst := &ManagedThreadsAnswer{}, true
-	p := &pb.ManagedThreadsRequest{Runtime: req.Runtime, Frames: req.Frames}
+	p := encodeManagedThreadsRequest(req)
 	s := streamCall[*pb.ManagedThreadsRequest, pb.ManagedThreadsPart]{
 		name: "ManagedThreads", engine: e, request: p, session: &p.Session, rpc: c.rpc.ManagedThreads,
 		add: func(part *pb.ManagedThreadsPart) error {

@@ -56,10 +56,7 @@ func (s *runtimeServer) ManagedFrames(ctx context.Context, p *pb.ManagedFramesRe
 }
 
 func (s *runtimeServer) ManagedThreads(p *pb.ManagedThreadsRequest, stream grpc.ServerStreamingServer[pb.ManagedThreadsPart]) error {
-	parts, err := answer(&s.host, "ManagedThreads", p,
-		func(p *pb.ManagedThreadsRequest) (*ManagedThreadsRequest, error) {
-			return &ManagedThreadsRequest{Runtime: p.GetRuntime(), Frames: p.GetFrames()}, nil
-		},
+	parts, err := answer(&s.host, "ManagedThreads", p, decodeManagedThreadsRequest,
 		func(req *ManagedThreadsRequest) (*ManagedThreadsAnswer, error) {
 			return s.runtime.ManagedThreads(stream.Context(), s.engineOf(p.GetSession()), req)
 		}, managedThreadsParts)

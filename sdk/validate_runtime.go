@@ -61,11 +61,11 @@ func (t *RuntimeType) validate() error {
 	return first(checkText("Unit", t.Unit, MaxText), checkText("Name", t.Name, MaxText), checkTexts("Members", t.Members))
 }
 
-// The methods below check the answers of a runtime. Each takes the description of the
-// module's architecture, which must be valid, and the request that was answered.
+// The methods below check the answers of a runtime, as far as its description and the request
+// go. Rows and registers are an architecture's: see ValidateRows and ValidateRegisters.
 
 // Validate checks an answer to OpenRuntime.
-func (a *OpenRuntimeAnswer) Validate(_ *Description, req *OpenRuntimeRequest) error {
+func (a *OpenRuntimeAnswer) Validate(_ *RuntimeDescription, req *OpenRuntimeRequest) error {
 	err := first(checkText("Version", a.Version, MaxName), checkProblems(a.Problems))
 	end := uint64(0)
 	if err == nil {
@@ -104,20 +104,19 @@ func validateHandles(threads []uint64, req *OpenRuntimeRequest) error {
 }
 
 // Validate checks an answer to CodeRules.
-func (a *CodeRulesAnswer) Validate(d *Description, req *CodeRulesRequest) error {
+func (a *CodeRulesAnswer) Validate(_ *RuntimeDescription, req *CodeRulesRequest) error {
 	if len(a.Code) != len(req.PCs) {
 		return fmt.Errorf("CodeRulesAnswer.Code: %d entries, expected %d, one for each PC", len(a.Code), len(req.PCs))
 	}
-	c := newChecker(d)
 	for i := range a.Code {
-		if err := c.codeRules(&a.Code[i], req.PCs[i]); err != nil {
+		if err := a.Code[i].validate(req.PCs[i]); err != nil {
 			return fmt.Errorf("CodeRulesAnswer.Code[%d].%w", i, err)
 		}
 	}
 	return nil
 }
 
-func (c *checker) codeRules(r *CodeRules, pc uint64) error {
+func (r *CodeRules) validate(pc uint64) error {
 	if err := first(checkText("Reason", r.Reason, MaxText), each("Frames", r.Frames, (*ManagedFrame).validate)); err != nil {
 		return err
 	}
@@ -127,14 +126,19 @@ func (c *checker) codeRules(r *CodeRules, pc uint64) error {
 	case pc < r.Start || pc >= r.End:
 		return fmt.Errorf("Start: %#x to %#x, expected a range with %#x", r.Start, r.End, pc)
 	}
-	return c.rows("Rows", r.Rows, r.Start, r.End-r.Start)
+	return nil
+}
+
+// ValidateRows checks the rows against the architecture of the code.
+func (r *CodeRules) ValidateRows(d *Description) error {
+	return newChecker(d).rows("Rows", r.Rows, r.Start, r.End-r.Start)
 }
 
 // maxManagedFrames is how many frames of the language one stack may have.
 const maxManagedFrames = 1 << 16
 
 // Validate checks an answer to ManagedFrames.
-func (a *ManagedFramesAnswer) Validate(_ *Description, req *ManagedFramesRequest) error {
+func (a *ManagedFramesAnswer) Validate(_ *RuntimeDescription, req *ManagedFramesRequest) error {
 	if len(a.Stacks) != len(req.Threads) {
 		return fmt.Errorf("ManagedFramesAnswer.Stacks: %d entries, expected %d, one for each thread", len(a.Stacks), len(req.Threads))
 	}
@@ -193,14 +197,14 @@ func (v *ManagedVariable) validate(depth int) error {
 }
 
 // Validate checks an answer to ManagedThreads.
-func (a *ManagedThreadsAnswer) Validate(d *Description, _ *ManagedThreadsRequest) error {
-	c, numbers := newChecker(d), make(map[uint64]struct{}, len(a.Threads))
+func (a *ManagedThreadsAnswer) Validate(_ *RuntimeDescription, _ *ManagedThreadsRequest) error {
+	numbers := make(map[uint64]struct{}, len(a.Threads))
 	err := each("Threads", a.Threads, func(t *ManagedThread) error {
 		if _, isTwice := numbers[t.Number]; isTwice {
 			return fmt.Errorf("Number: %d is another thread's", t.Number)
 		}
 		numbers[t.Number] = struct{}{}
-		return c.managedThread(t)
+		return t.validate()
 	})
 	if err = first(err, checkProblems(a.Problems)); err != nil {
 		return fmt.Errorf("ManagedThreadsAnswer.%w", err)
@@ -211,7 +215,7 @@ func (a *ManagedThreadsAnswer) Validate(d *Description, _ *ManagedThreadsRequest
 // maxWaitsFor is how many threads a thread may wait for.
 const maxWaitsFor = 1 << 12
 
-func (c *checker) managedThread(t *ManagedThread) error {
+func (t *ManagedThread) validate() error {
 	switch {
 	case t.StackLow > t.StackHigh:
 		return fmt.Errorf("StackLow: %#x, expected at most StackHigh, %#x", t.StackLow, t.StackHigh)
@@ -220,11 +224,15 @@ func (c *checker) managedThread(t *ManagedThread) error {
 	case slices.Contains(t.WaitsFor, t.Number):
 		return fmt.Errorf("WaitsFor: %d, the thread itself", t.Number)
 	}
-	if err := first(
+	return first(
 		checkText("Name", t.Name, MaxText), checkText("State", t.State, MaxName), checkText("Reason", t.Reason, MaxText),
 		checkText("Carrier", t.Carrier, MaxName), checkText("Problem", t.Problem, MaxText),
-		each("Frames", t.Frames, (*ManagedFrame).validate)); err != nil {
-		return err
-	}
-	return c.targetRegisters(&t.Registers)
+		each("Frames", t.Frames, (*ManagedFrame).validate), t.Registers.Validate())
+}
+
+// ValidateRegisters checks the registers of threads against the architecture of the module
+// that has the runtime.
+func (a *ManagedThreadsAnswer) ValidateRegisters(d *Description) error {
+	c := newChecker(d)
+	return each("Threads", a.Threads, func(t *ManagedThread) error { return c.targetRegisters(&t.Registers) })
 }

@@ -179,6 +179,7 @@ func encodeManagedFramesRequest(r *ManagedFramesRequest) *pb.ManagedFramesReques
 	return &pb.ManagedFramesRequest{
 		Runtime: r.Runtime, Variables: r.Variables, Depth: r.Depth, Elements: r.Elements,
 		Threads:     column(r.Threads, func(t *NativeStack) uint64 { return t.Thread }),
+		Cut:         column(r.Threads, func(t *NativeStack) bool { return t.IsCut }),
 		FrameCounts: column(r.Threads, func(t *NativeStack) uint32 { return uint32(len(t.Frames)) }), //nolint:gosec // a count
 		Frames: &pb.NativeFrames{
 			Pcs:       column(frames, func(f *NativeFrame) uint64 { return f.PC }),
@@ -194,6 +195,7 @@ func decodeManagedFramesRequest(p *pb.ManagedFramesRequest) (*ManagedFramesReque
 	d := decoder{message: "ManagedFramesRequest"}
 	n := d.entries("threads", len(p.GetThreads()))
 	d.length("frame_counts", len(p.GetFrameCounts()), n)
+	d.length("cut", len(p.GetCut()), n)
 	f := p.GetFrames()
 	m := d.entries("frames.pcs", len(f.GetPcs()))
 	d.sum("frame_counts", p.GetFrameCounts(), m)
@@ -207,7 +209,7 @@ func decodeManagedFramesRequest(p *pb.ManagedFramesRequest) (*ManagedFramesReque
 	return result(&d, &ManagedFramesRequest{
 		Runtime: p.GetRuntime(), Variables: p.GetVariables(), Depth: p.GetDepth(), Elements: p.GetElements(),
 		Threads: listOf(&d, n, func(i int) NativeStack {
-			return NativeStack{Thread: p.Threads[i], Frames: frames.next(p.FrameCounts[i])}
+			return NativeStack{Thread: p.Threads[i], Frames: frames.next(p.FrameCounts[i]), IsCut: p.Cut[i]}
 		}),
 	})
 }

@@ -8,6 +8,14 @@ import (
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
 
+func encodeManagedThreadsRequest(r *ManagedThreadsRequest) *pb.ManagedThreadsRequest {
+	return &pb.ManagedThreadsRequest{Runtime: r.Runtime, Frames: r.Frames}
+}
+
+func decodeManagedThreadsRequest(p *pb.ManagedThreadsRequest) (*ManagedThreadsRequest, error) {
+	return &ManagedThreadsRequest{Runtime: p.GetRuntime(), Frames: p.GetFrames()}, nil
+}
+
 func encodeManagedThreads(list []ManagedThread) (*pb.ManagedThreadsPart, error) {
 	frames, err := encodeManagedFrames(flat(list, func(t *ManagedThread) []ManagedFrame { return t.Frames }))
 	if err != nil {

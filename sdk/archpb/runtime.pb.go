@@ -1395,6 +1395,7 @@ type ManagedFramesRequest struct {
 	Threads       []uint64               `protobuf:"varint,6,rep,packed,name=threads,proto3" json:"threads,omitempty"`
 	FrameCounts   []uint32               `protobuf:"varint,7,rep,packed,name=frame_counts,json=frameCounts,proto3" json:"frame_counts,omitempty"`
 	Frames        *NativeFrames          `protobuf:"bytes,8,opt,name=frames,proto3" json:"frames,omitempty"`
+	Cut           []bool                 `protobuf:"varint,9,rep,packed,name=cut,proto3" json:"cut,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1481,6 +1482,13 @@ func (x *ManagedFramesRequest) GetFrameCounts() []uint32 {
 func (x *ManagedFramesRequest) GetFrames() *NativeFrames {
 	if x != nil {
 		return x.Frames
+	}
+	return nil
+}
+
+func (x *ManagedFramesRequest) GetCut() []bool {
+	if x != nil {
+		return x.Cut
 	}
 	return nil
 }
@@ -2052,7 +2060,7 @@ const file_runtime_proto_rawDesc = "" +
 	"parameters\x18\x05 \x03(\bR\n" +
 	"parameters\x12!\n" +
 	"\fchild_counts\x18\x06 \x03(\rR\vchildCounts\x12\x12\n" +
-	"\x04more\x18\a \x03(\x04R\x04more\"\x8e\x02\n" +
+	"\x04more\x18\a \x03(\x04R\x04more\"\xa0\x02\n" +
 	"\x14ManagedFramesRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x18\n" +
 	"\aruntime\x18\x02 \x01(\x04R\aruntime\x12\x1c\n" +
@@ -2061,7 +2069,8 @@ const file_runtime_proto_rawDesc = "" +
 	"\belements\x18\x05 \x01(\rR\belements\x12\x18\n" +
 	"\athreads\x18\x06 \x03(\x04R\athreads\x12!\n" +
 	"\fframe_counts\x18\a \x03(\rR\vframeCounts\x125\n" +
-	"\x06frames\x18\b \x01(\v2\x1d.unwindd.arch.v2.NativeFramesR\x06frames\"\xa0\x01\n" +
+	"\x06frames\x18\b \x01(\v2\x1d.unwindd.arch.v2.NativeFramesR\x06frames\x12\x10\n" +
+	"\x03cut\x18\t \x03(\bR\x03cut\"\xa0\x01\n" +
 	"\fNativeFrames\x12\x10\n" +
 	"\x03pcs\x18\x01 \x03(\x04R\x03pcs\x12\x12\n" +
 	"\x04cfas\x18\x02 \x03(\x04R\x04cfas\x12\x17\n" +
