@@ -30,6 +30,7 @@ type Reattachment struct {
 	ProtocolVersion int    // ProtocolVersion
 	Pid             int    // of the process
 	Addr            Addr
+	Kind            string `json:",omitempty"` // "runtime" of a language runtime; "" of an architecture
 }
 
 // Addr is the address that a process listens on.
@@ -54,7 +55,7 @@ func serveDebug(plugin service) error {
 	defer stop()
 	context.AfterFunc(interrupted, s.Stop)
 	line, err := json.Marshal(map[string]Reattachment{
-		nameOf(plugin): {"grpc", ProtocolVersion, os.Getpid(), Addr{"unix", l.Addr().String()}},
+		nameOf(plugin): {"grpc", ProtocolVersion, os.Getpid(), Addr{"unix", l.Addr().String()}, plugin.kind},
 	})
 	if err != nil {
 		return err

@@ -41,6 +41,7 @@ func ServeRuntime(r Runtime) {
 // service is a plugin of one of the two kinds.
 type service struct {
 	prefix   string // of the names of such plugins' executables
+	kind     string // as in Reattachment
 	register func(*grpc.Server)
 	// describe returns the name in the plugin's description.
 	describe func(context.Context) (string, error)
@@ -64,7 +65,7 @@ func architectureService(arch Architecture) service {
 
 func runtimeService(r Runtime) service {
 	return service{
-		prefix: RuntimePrefix,
+		prefix: RuntimePrefix, kind: "runtime",
 		register: func(s *grpc.Server) {
 			pb.RegisterRuntimeServer(s, &runtimeServer{runtime: r, host: host{log: os.Stderr}})
 		},
