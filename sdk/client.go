@@ -210,7 +210,7 @@ func (s *streamCall[Q, P]) do(ctx context.Context, c *Client) error {
 // Describe asks for the description, which is not validated.
 func (c *Client) Describe(ctx context.Context) (*Description, error) {
 	u := unaryCall[*pb.DescribeRequest, *pb.Description, Description]{
-		name: "Describe", request: &pb.DescribeRequest{}, rpc: c.rpc.Describe, maxAnswer: maxDescription, decode: decodeDescription,
+		name: "Describe", request: &pb.DescribeRequest{Feature: Feature}, rpc: c.rpc.Describe, maxAnswer: maxDescription, decode: decodeDescription,
 	}
 	return u.do(ctx, c)
 }

@@ -132,8 +132,16 @@ func sure[A, R any](encode func(*A) R) func(*A) (R, error) {
 
 func (s *architectureServer) Describe(ctx context.Context, p *pb.DescribeRequest) (*pb.Description, error) {
 	return answer(s, "Describe", p,
-		func(*pb.DescribeRequest) (*struct{}, error) { return nil, nil },
-		func(*struct{}) (*Description, error) { return s.arch.Describe(ctx) },
+		func(p *pb.DescribeRequest) (*uint32, error) { return &p.Feature, nil },
+		func(feature *uint32) (*Description, error) {
+			d, err := s.arch.Describe(context.WithValue(ctx, engineFeature{}, *feature))
+			if err != nil || d == nil {
+				return nil, err
+			}
+			described := *d
+			described.Feature = Feature
+			return &described, nil
+		},
 		bounded(maxDescription, sure(encodeDescription)))
 }
 

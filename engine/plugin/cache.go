@@ -49,7 +49,7 @@ func openCache() descriptionCache {
 }
 
 func (c descriptionCache) file(sum string) string {
-	return filepath.Join(c.dir, fmt.Sprintf("%s-%d.%d", sum, sdk.ProtocolVersion, cacheFormat))
+	return filepath.Join(c.dir, fmt.Sprintf("%s-%d.%d.%d", sum, sdk.ProtocolVersion, sdk.Feature, cacheFormat))
 }
 
 // get is the description of an executable; nil where no complete and valid one is cached.

@@ -166,7 +166,7 @@ func inProcessPlug(arch sdk.Architecture) *plug {
 			return nil, err
 		}
 		t.name = d.Name
-		return &Arch{plugin: d.Name, origin: p.origin, desc: d, transport: t}, nil
+		return &Arch{plugin: d.Name, origin: p.origin, desc: ofThisBuild(d), transport: t}, nil
 	})
 	p.find = find
 	// An architecture of this process is described at once: it costs no process.
@@ -179,9 +179,20 @@ func inProcessPlug(arch sdk.Architecture) *plug {
 	return p
 }
 
+// ofThisBuild returns the description of an architecture that is compiled in, with the
+// features that Serve says of one in another process; nil for nil.
+func ofThisBuild(d *sdk.Description) *sdk.Description {
+	if d == nil {
+		return nil
+	}
+	known := *d
+	known.Feature = sdk.Feature
+	return &known
+}
+
 func bundledPlug(o *Options, b confine.Bundled) *plug {
 	p := &plug{name: b.Name, origin: originBundled}
-	description := sync.OnceValue(b.Description)
+	description := sync.OnceValue(func() *sdk.Description { return ofThisBuild(b.Description()) })
 	l := launch{
 		name: b.Name, self: o.Self, build: o.Build, command: []string{"plugin", "serve", b.Name}, isBundled: true,
 		memory: confine.DataLimit, limit: deadlineOf(o.StartDeadline), logger: o.Logger.Named(b.Name),
