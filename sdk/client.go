@@ -40,7 +40,7 @@ func NewClient(gone context.Context, conn grpc.ClientConnInterface, ready time.D
 // Describe asks for the description, which is not validated.
 func (c *Client) Describe(ctx context.Context) (*Description, error) {
 	u := unaryCall[*pb.DescribeRequest, *pb.Description, Description]{
-		name: "Describe", request: &pb.DescribeRequest{}, rpc: c.rpc.Describe, maxAnswer: maxDescription, decode: decodeDescription,
+		name: "Describe", request: &pb.DescribeRequest{Feature: Feature}, rpc: c.rpc.Describe, maxAnswer: maxDescription, decode: decodeDescription,
 	}
 	return u.do(ctx, &c.link)
 }
