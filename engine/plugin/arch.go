@@ -81,7 +81,7 @@ func ask[A, R any, P answer[A, R]](ctx context.Context, a *Arch, call string, re
 	}
 	err := a.transport.do(ctx, call, func(ctx context.Context, arch sdk.Architecture) error {
 		isRefused = false
-		got, err := f(ctx, arch)
+		got, err := f(ctx, sdk.WithBase(arch, a.desc))
 		switch {
 		case errors.Is(err, sdk.ErrMalformed):
 			return refuse(err)
@@ -139,7 +139,7 @@ func (a *Arch) FrameRules(ctx context.Context, e sdk.Engine, req *sdk.FrameRules
 // follows from its description.
 func (a *Arch) BindThreads(ctx context.Context, e sdk.Engine, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, error) {
 	return ask(ctx, a, "BindThreads", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.BindThreadsAnswer, error) {
-		return sdk.BindThreads(ctx, arch, a.engine(e), req)
+		return arch.BindThreads(ctx, a.engine(e), req)
 	})
 }
 
