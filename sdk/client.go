@@ -22,6 +22,9 @@ import (
 // the context's error where that ended, wraps ErrMalformed where the answer
 // could not be decoded, and is gRPC's otherwise: then the process or the
 // connection is gone.
+//
+// A call that the plugin does not serve answers ErrNotImplemented; WithBase makes Base's
+// answer of that.
 type Client struct {
 	link
 	rpc pb.ArchitectureClient

@@ -356,7 +356,8 @@ type AddressSpace struct {
 // Dialect is a table of vendor operations of DWARF expressions. Opcodes of
 // vendors collide, so the dialect in force belongs to a code object. A dialect with
 // the name of one that is built into locexpr declares that the architecture uses it,
-// and has the same encodings.
+// and has the same encodings: it need not list its operations, and what it lists is
+// compared.
 type Dialect struct {
 	Name       string
 	Operations []DialectOperation

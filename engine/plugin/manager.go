@@ -443,11 +443,11 @@ type Status struct {
 	Pinned      bool             // the configuration has its hash
 	Description *sdk.Description // of an architecture; nil when Problem is set
 	// Runtime is the description of a language runtime.
-	Runtime     *sdk.RuntimeDescription
-	Problem     string           // why it cannot be used
-	PID         int              // of the running process; 0: none
-	Generation  uint64           // processes started so far
-	Problems    []string         // its events so far
+	Runtime    *sdk.RuntimeDescription
+	Problem    string   // why it cannot be used
+	PID        int      // of the running process; 0: none
+	Generation uint64   // processes started so far
+	Problems   []string // its events so far
 }
 
 // List returns the states of all plugins: in-process ones, bundled ones, vendors' by

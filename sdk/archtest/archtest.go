@@ -85,7 +85,7 @@ func Checks() []string {
 // are returned. It ends early, with the findings so far, when ctx does.
 func Verify(ctx context.Context, arch sdk.Architecture, opts Options) []Finding {
 	v := &verifier{
-		ctx: ctx, arch: arch, code: opts.Code, samples: opts.Objects,
+		ctx: ctx, arch: sdk.WithBase(arch, nil), code: opts.Code, samples: opts.Objects,
 		deadline: cmp.Or(opts.Deadline, 5*time.Second), failures: map[string]int{},
 	}
 	for _, c := range checks {

@@ -65,7 +65,7 @@ func (v *verifier) frameRulesOf(e sdk.Engine, what string, req *sdk.FrameRulesRe
 
 func (v *verifier) bindThreads(what string, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, bool) {
 	answer, ok := ask(v, "BindThreads", what, func(ctx context.Context) (*sdk.BindThreadsAnswer, error) {
-		return sdk.BindThreads(ctx, v.arch, v.offer(emptyEngine{}), req)
+		return v.arch.BindThreads(ctx, v.offer(emptyEngine{}), req)
 	}, func(a *sdk.BindThreadsAnswer) error { return a.Validate(v.desc, req) })
 	if ok {
 		for i := range answer.Threads {
@@ -314,7 +314,7 @@ func (v *verifier) concurrency() {
 	calls := func(ctx context.Context) ([3]any, error) {
 		rules, err1 := v.arch.FrameRules(ctx, v.offer(emptyEngine{}), req)
 		classes, err2 := v.arch.ClassifyReturn(ctx, returns)
-		bound, err3 := sdk.BindThreads(ctx, v.arch, v.offer(emptyEngine{}), threads)
+		bound, err3 := v.arch.BindThreads(ctx, v.offer(emptyEngine{}), threads)
 		return [3]any{rules, classes, bound}, errors.Join(err1, err2, err3)
 	}
 	ctx, cancel := context.WithTimeout(v.ctx, v.deadline)
