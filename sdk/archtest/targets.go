@@ -43,7 +43,7 @@ func (v *verifier) openTargets() {
 			v.openTarget(t)
 		}
 		if threads := t.Threads[:min(len(t.Threads), maxTargetThreads)]; len(threads) > 0 {
-			v.bindTarget(t, "threads", threads)
+			v.bindTarget(t, t.reads(), "threads", threads)
 		}
 	}
 }
@@ -64,14 +64,56 @@ func (v *verifier) openTarget(t *Target) {
 			v.find(c.severity, c.fix, "OpenTarget of %s: %s", t.Name, fmt.Sprintf(format, args...))
 		})
 	}
-	threads := make([]sdk.ThreadState, min(len(answer.Threads), maxTargetThreads))
-	for i := range threads {
-		threads[i] = v.stateOf(t, uint64(i), &answer.Threads[i])
+	if len(t.Threads) > 0 {
+		return // those are the same, as the target has them
 	}
-	threads = slices.DeleteFunc(threads, func(s sdk.ThreadState) bool { return answer.Threads[s.Thread].Problem != "" })
-	if len(threads) > 0 && len(t.Threads) == 0 {
-		v.bindTarget(t, "threads of OpenTarget's answer", threads)
+	var threads []sdk.ThreadState
+	for i := range answer.Threads[:min(len(answer.Threads), maxTargetThreads)] {
+		if th := &answer.Threads[i]; th.Problem == "" {
+			threads = append(threads, sdk.ThreadState{Thread: uint64(i), Registers: th.Registers, Processor: th.Processor, Lanes: th.Lanes, Spaces: th.Spaces})
+		}
 	}
+	if len(threads) > 0 {
+		v.bindTarget(t, openedEngine{t.reads(), v.desc, answer}, "threads of OpenTarget's answer", threads)
+	}
+}
+
+// openedEngine reads a target whose threads are those of an answer to OpenTarget, by their
+// indices.
+type openedEngine struct {
+	sdk.Engine
+	description *sdk.Description
+	answer      *sdk.OpenTargetAnswer
+}
+
+// ReadRegisters implements sdk.Engine. Registers that are in memory are read there.
+func (e openedEngine) ReadRegisters(ctx context.Context, thread uint64, numbers []uint32) (sdk.Registers, error) {
+	if thread >= uint64(len(e.answer.Threads)) {
+		return sdk.Registers{}, errThread
+	}
+	th := &e.answer.Threads[thread]
+	all := th.Registers.Clone()
+	for i := range th.Saved {
+		saved := &th.Saved[i]
+		info, _ := e.description.Register(saved.First)
+		size := uint64(info.Bits+7) / 8
+		for j := range saved.Count {
+			value := make([]byte, size)
+			if n, _ := e.ReadMemory(ctx, sdk.MemoryRange{Address: saved.Address + uint64(j)*size, Lane: -1}, value); n == len(value) {
+				all.Set(saved.First+j, value)
+			}
+		}
+	}
+	if len(numbers) == 0 {
+		return all, nil
+	}
+	var some sdk.Registers
+	for _, n := range numbers {
+		if value, ok := all.Get(n); ok {
+			some.Set(n, value)
+		}
+	}
+	return some, nil
 }
 
 func (v *verifier) openNotes(e sdk.Engine, what string, req *sdk.OpenTargetRequest) (*sdk.OpenTargetAnswer, bool) {
@@ -80,28 +122,10 @@ func (v *verifier) openNotes(e sdk.Engine, what string, req *sdk.OpenTargetReque
 	}, func(a *sdk.OpenTargetAnswer) error { return a.Validate(v.desc, req) })
 }
 
-// stateOf returns the top frame of a thread that OpenTarget answered, with the registers
-// that are in memory.
-func (v *verifier) stateOf(t *Target, handle uint64, th *sdk.TargetThread) sdk.ThreadState {
-	s := sdk.ThreadState{Thread: handle, Registers: th.Registers.Clone(), Processor: th.Processor, Lanes: th.Lanes, Spaces: th.Spaces}
-	for i := range th.Saved {
-		saved := &th.Saved[i]
-		info, _ := v.desc.Register(saved.First)
-		size := uint64(info.Bits+7) / 8
-		for j := range saved.Count {
-			value := make([]byte, size)
-			if n, _ := t.reads().ReadMemory(v.ctx, sdk.MemoryRange{Address: saved.Address + uint64(j)*size, Lane: -1}, value); n == len(value) {
-				s.Registers.Set(saved.First+j, value)
-			}
-		}
-	}
-	return s
-}
-
 // bindTarget binds threads of a target.
-func (v *verifier) bindTarget(t *Target, what string, threads []sdk.ThreadState) {
+func (v *verifier) bindTarget(t *Target, e sdk.Engine, what string, threads []sdk.ThreadState) {
 	what = fmt.Sprintf("%d %s of %s", len(threads), what, t.Name)
-	answer, ok := v.bindThreadsOf(t.reads(), what, &sdk.BindThreadsRequest{Threads: threads})
+	answer, ok := v.bindThreadsOf(e, what, &sdk.BindThreadsRequest{Threads: threads})
 	v.unanswered(Error, "BindThreads", what)
 	if !ok {
 		return
