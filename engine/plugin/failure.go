@@ -3,6 +3,7 @@
 package plugin
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -34,6 +35,15 @@ type Failure struct {
 	Call   string // "FrameRules"; "start" when it could not be started
 	Reason string
 	Err    error
+
+	isAnswered bool
+}
+
+// IsAnswered reports whether a call failed by an answer: an error, or one that was refused. The
+// plugin did not die or hang, and smaller requests may have answers.
+func IsAnswered(err error) bool {
+	var failure *Failure
+	return errors.As(err, &failure) && failure.isAnswered
 }
 
 func (f *Failure) Error() string {
@@ -48,5 +58,5 @@ type nonsense struct{ error }
 func (n *nonsense) Unwrap() error { return n.error }
 
 func nonsenseFailure(plugin, call string, n *nonsense) *Failure {
-	return &Failure{Plugin: plugin, Call: call, Reason: "answered nonsense: " + clip(printable(n.Error())), Err: n.error}
+	return &Failure{Plugin: plugin, Call: call, Reason: "answered nonsense: " + clip(printable(n.Error())), Err: n.error, isAnswered: true}
 }
