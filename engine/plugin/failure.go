@@ -3,6 +3,7 @@
 package plugin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -36,14 +37,14 @@ type Failure struct {
 	Reason string
 	Err    error
 
-	isAnswered bool
+	isAnswered bool // see IsAnswered
 }
 
 // IsAnswered reports whether a call failed by an answer: an error, or one that was refused. The
-// plugin did not die or hang, and smaller requests may have answers.
+// plugin did not die and was not late, and a part of the request may have an answer.
 func IsAnswered(err error) bool {
 	var failure *Failure
-	return errors.As(err, &failure) && failure.isAnswered
+	return errors.As(err, &failure) && failure.isAnswered && !errors.Is(err, context.DeadlineExceeded)
 }
 
 func (f *Failure) Error() string {

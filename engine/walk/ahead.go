@@ -35,10 +35,18 @@ func (a *lookahead) start(w *walker) { a.walker, a.f, a.sites = w, nil, 0 }
 // isOff reports whether nothing may be read ahead: a recorder keeps what a walk reads.
 func (a *lookahead) isOff() bool { return a.f == nil || a.walker.process.shared.isAlone }
 
+// places returns the look-ahead for rows of modules; nil where nothing may be read ahead.
+func (a *lookahead) places() code.Ahead {
+	if a.isOff() {
+		return nil
+	}
+	return a
+}
+
 // Places implements code.Ahead.
 func (a *lookahead) Places(o *code.Object, most int) []code.Place {
 	f := a.f
-	if a.isOff() || f.module == nil || f.module.Code != o {
+	if f.module == nil || f.module.Code != o {
 		return nil
 	}
 	var segment trace.Segment

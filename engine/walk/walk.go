@@ -689,7 +689,7 @@ func (w *walker) row(ctx context.Context, f *frame, isExact bool) (*code.Row, er
 		w.recent.module = f.module
 	}
 	w.ahead.f = f
-	return f.module.RowAhead(ctx, f.offset, isExact, &w.ahead)
+	return f.module.RowAhead(ctx, f.offset, isExact, w.ahead.places())
 }
 
 // recover computes the CFA of f and the state of its caller. A nil caller without an error
