@@ -33,7 +33,7 @@ import (
 // dial connects a Client to an architecture in this process, over a socket.
 func dial(t *testing.T, arch Architecture) *Client {
 	t.Helper()
-	return dialServer(t, &architectureServer{arch: arch, log: io.Discard})
+	return dialServer(t, &architectureServer{arch: arch, host: host{log: io.Discard}})
 }
 
 // dialServer connects a Client to a server in this process.

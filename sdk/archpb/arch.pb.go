@@ -6106,6 +6106,7 @@ type EngineRequest struct {
 	//	*EngineRequest_ReadMemory
 	//	*EngineRequest_ReadRegisters
 	//	*EngineRequest_ReadSection
+	//	*EngineRequest_FindFunctions
 	Request       isEngineRequest_Request `protobuf_oneof:"request"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -6189,6 +6190,15 @@ func (x *EngineRequest) GetReadSection() *ReadSectionRequest {
 	return nil
 }
 
+func (x *EngineRequest) GetFindFunctions() *FindFunctionsRequest {
+	if x != nil {
+		if x, ok := x.Request.(*EngineRequest_FindFunctions); ok {
+			return x.FindFunctions
+		}
+	}
+	return nil
+}
+
 type isEngineRequest_Request interface {
 	isEngineRequest_Request()
 }
@@ -6205,11 +6215,17 @@ type EngineRequest_ReadSection struct {
 	ReadSection *ReadSectionRequest `protobuf:"bytes,5,opt,name=read_section,json=readSection,proto3,oneof"`
 }
 
+type EngineRequest_FindFunctions struct {
+	FindFunctions *FindFunctionsRequest `protobuf:"bytes,6,opt,name=find_functions,json=findFunctions,proto3,oneof"` // of a runtime's plugin
+}
+
 func (*EngineRequest_ReadMemory) isEngineRequest_Request() {}
 
 func (*EngineRequest_ReadRegisters) isEngineRequest_Request() {}
 
 func (*EngineRequest_ReadSection) isEngineRequest_Request() {}
+
+func (*EngineRequest_FindFunctions) isEngineRequest_Request() {}
 
 // EngineAnswer answers the request of its id. Each request gets its answer, or an
 // error, even where its call ends before.
@@ -6223,6 +6239,7 @@ type EngineAnswer struct {
 	//	*EngineAnswer_ReadMemory
 	//	*EngineAnswer_ReadRegisters
 	//	*EngineAnswer_ReadSection
+	//	*EngineAnswer_FindFunctions
 	Answer        isEngineAnswer_Answer `protobuf_oneof:"answer"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -6315,6 +6332,15 @@ func (x *EngineAnswer) GetReadSection() *SectionPart {
 	return nil
 }
 
+func (x *EngineAnswer) GetFindFunctions() *FindFunctionsAnswer {
+	if x != nil {
+		if x, ok := x.Answer.(*EngineAnswer_FindFunctions); ok {
+			return x.FindFunctions
+		}
+	}
+	return nil
+}
+
 type isEngineAnswer_Answer interface {
 	isEngineAnswer_Answer()
 }
@@ -6335,6 +6361,10 @@ type EngineAnswer_ReadSection struct {
 	ReadSection *SectionPart `protobuf:"bytes,6,opt,name=read_section,json=readSection,proto3,oneof"`
 }
 
+type EngineAnswer_FindFunctions struct {
+	FindFunctions *FindFunctionsAnswer `protobuf:"bytes,7,opt,name=find_functions,json=findFunctions,proto3,oneof"`
+}
+
 func (*EngineAnswer_Error) isEngineAnswer_Answer() {}
 
 func (*EngineAnswer_ReadMemory) isEngineAnswer_Answer() {}
@@ -6342,6 +6372,8 @@ func (*EngineAnswer_ReadMemory) isEngineAnswer_Answer() {}
 func (*EngineAnswer_ReadRegisters) isEngineAnswer_Answer() {}
 
 func (*EngineAnswer_ReadSection) isEngineAnswer_Answer() {}
+
+func (*EngineAnswer_FindFunctions) isEngineAnswer_Answer() {}
 
 // EngineError is why a request has no answer.
 type EngineError struct {
@@ -6642,6 +6674,111 @@ func (x *ReadRegistersAnswer) GetRegisters() *RegistersColumn {
 	return nil
 }
 
+// At most 65536 addresses.
+type FindFunctionsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Addresses     []uint64               `protobuf:"fixed64,1,rep,packed,name=addresses,proto3" json:"addresses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindFunctionsRequest) Reset() {
+	*x = FindFunctionsRequest{}
+	mi := &file_arch_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindFunctionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindFunctionsRequest) ProtoMessage() {}
+
+func (x *FindFunctionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindFunctionsRequest.ProtoReflect.Descriptor instead.
+func (*FindFunctionsRequest) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{68}
+}
+
+func (x *FindFunctionsRequest) GetAddresses() []uint64 {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+type FindFunctionsAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Names         *Blobs                 `protobuf:"bytes,1,opt,name=names,proto3" json:"names,omitempty"` // "": there is no function
+	Starts        []uint64               `protobuf:"varint,2,rep,packed,name=starts,proto3" json:"starts,omitempty"`
+	HasStart      []bool                 `protobuf:"varint,3,rep,packed,name=has_start,json=hasStart,proto3" json:"has_start,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindFunctionsAnswer) Reset() {
+	*x = FindFunctionsAnswer{}
+	mi := &file_arch_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindFunctionsAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindFunctionsAnswer) ProtoMessage() {}
+
+func (x *FindFunctionsAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindFunctionsAnswer.ProtoReflect.Descriptor instead.
+func (*FindFunctionsAnswer) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *FindFunctionsAnswer) GetNames() *Blobs {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *FindFunctionsAnswer) GetStarts() []uint64 {
+	if x != nil {
+		return x.Starts
+	}
+	return nil
+}
+
+func (x *FindFunctionsAnswer) GetHasStart() []bool {
+	if x != nil {
+		return x.HasStart
+	}
+	return nil
+}
+
 type ReadSectionRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Object        uint64                 `protobuf:"varint,1,opt,name=object,proto3" json:"object,omitempty"`
@@ -6652,7 +6789,7 @@ type ReadSectionRequest struct {
 
 func (x *ReadSectionRequest) Reset() {
 	*x = ReadSectionRequest{}
-	mi := &file_arch_proto_msgTypes[68]
+	mi := &file_arch_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6664,7 +6801,7 @@ func (x *ReadSectionRequest) String() string {
 func (*ReadSectionRequest) ProtoMessage() {}
 
 func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[68]
+	mi := &file_arch_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6677,7 +6814,7 @@ func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSectionRequest.ProtoReflect.Descriptor instead.
 func (*ReadSectionRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{68}
+	return file_arch_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ReadSectionRequest) GetObject() uint64 {
@@ -6705,7 +6842,7 @@ type SectionPart struct {
 
 func (x *SectionPart) Reset() {
 	*x = SectionPart{}
-	mi := &file_arch_proto_msgTypes[69]
+	mi := &file_arch_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6717,7 +6854,7 @@ func (x *SectionPart) String() string {
 func (*SectionPart) ProtoMessage() {}
 
 func (x *SectionPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[69]
+	mi := &file_arch_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6730,7 +6867,7 @@ func (x *SectionPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionPart.ProtoReflect.Descriptor instead.
 func (*SectionPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{69}
+	return file_arch_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *SectionPart) GetData() []byte {
@@ -7244,15 +7381,16 @@ const file_arch_proto_rawDesc = "" +
 	" \x03(\rR\vaddressBits\x12\x1d\n" +
 	"\n" +
 	"index_bits\x18\v \x03(\rR\tindexBits\x12%\n" +
-	"\x0eindexes_signed\x18\f \x03(\bR\rindexesSigned\"\xa5\x02\n" +
+	"\x0eindexes_signed\x18\f \x03(\bR\rindexesSigned\"\xf5\x02\n" +
 	"\rEngineRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
 	"\asession\x18\x02 \x01(\x04R\asession\x12E\n" +
 	"\vread_memory\x18\x03 \x01(\v2\".unwindd.arch.v2.ReadMemoryRequestH\x00R\n" +
 	"readMemory\x12N\n" +
 	"\x0eread_registers\x18\x04 \x01(\v2%.unwindd.arch.v2.ReadRegistersRequestH\x00R\rreadRegisters\x12H\n" +
-	"\fread_section\x18\x05 \x01(\v2#.unwindd.arch.v2.ReadSectionRequestH\x00R\vreadSectionB\t\n" +
-	"\arequest\"\xd0\x02\n" +
+	"\fread_section\x18\x05 \x01(\v2#.unwindd.arch.v2.ReadSectionRequestH\x00R\vreadSection\x12N\n" +
+	"\x0efind_functions\x18\x06 \x01(\v2%.unwindd.arch.v2.FindFunctionsRequestH\x00R\rfindFunctionsB\t\n" +
+	"\arequest\"\x9f\x03\n" +
 	"\fEngineAnswer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
 	"\apartial\x18\x02 \x01(\bR\apartial\x124\n" +
@@ -7260,7 +7398,8 @@ const file_arch_proto_rawDesc = "" +
 	"\vread_memory\x18\x04 \x01(\v2!.unwindd.arch.v2.ReadMemoryAnswerH\x00R\n" +
 	"readMemory\x12M\n" +
 	"\x0eread_registers\x18\x05 \x01(\v2$.unwindd.arch.v2.ReadRegistersAnswerH\x00R\rreadRegisters\x12A\n" +
-	"\fread_section\x18\x06 \x01(\v2\x1c.unwindd.arch.v2.SectionPartH\x00R\vreadSectionB\b\n" +
+	"\fread_section\x18\x06 \x01(\v2\x1c.unwindd.arch.v2.SectionPartH\x00R\vreadSection\x12M\n" +
+	"\x0efind_functions\x18\a \x01(\v2$.unwindd.arch.v2.FindFunctionsAnswerH\x00R\rfindFunctionsB\b\n" +
 	"\x06answer\";\n" +
 	"\vEngineError\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\rR\x04code\x12\x18\n" +
@@ -7280,7 +7419,13 @@ const file_arch_proto_rawDesc = "" +
 	"\x06thread\x18\x01 \x01(\x04R\x06thread\x12\x18\n" +
 	"\anumbers\x18\x02 \x03(\rR\anumbers\"U\n" +
 	"\x13ReadRegistersAnswer\x12>\n" +
-	"\tregisters\x18\x01 \x01(\v2 .unwindd.arch.v2.RegistersColumnR\tregisters\"@\n" +
+	"\tregisters\x18\x01 \x01(\v2 .unwindd.arch.v2.RegistersColumnR\tregisters\"4\n" +
+	"\x14FindFunctionsRequest\x12\x1c\n" +
+	"\taddresses\x18\x01 \x03(\x06R\taddresses\"x\n" +
+	"\x13FindFunctionsAnswer\x12,\n" +
+	"\x05names\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05names\x12\x16\n" +
+	"\x06starts\x18\x02 \x03(\x04R\x06starts\x12\x1b\n" +
+	"\thas_start\x18\x03 \x03(\bR\bhasStart\"@\n" +
 	"\x12ReadSectionRequest\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\x04R\x06object\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\fR\x04name\"5\n" +
@@ -7416,7 +7561,7 @@ func file_arch_proto_rawDescGZIP() []byte {
 }
 
 var file_arch_proto_enumTypes = make([]protoimpl.EnumInfo, 16)
-var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
+var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
 var file_arch_proto_goTypes = []any{
 	(RuleKind)(0),                 // 0: unwindd.arch.v2.RuleKind
 	(CFAKind)(0),                  // 1: unwindd.arch.v2.CFAKind
@@ -7502,8 +7647,10 @@ var file_arch_proto_goTypes = []any{
 	(*ReadMemoryAnswer)(nil),      // 81: unwindd.arch.v2.ReadMemoryAnswer
 	(*ReadRegistersRequest)(nil),  // 82: unwindd.arch.v2.ReadRegistersRequest
 	(*ReadRegistersAnswer)(nil),   // 83: unwindd.arch.v2.ReadRegistersAnswer
-	(*ReadSectionRequest)(nil),    // 84: unwindd.arch.v2.ReadSectionRequest
-	(*SectionPart)(nil),           // 85: unwindd.arch.v2.SectionPart
+	(*FindFunctionsRequest)(nil),  // 84: unwindd.arch.v2.FindFunctionsRequest
+	(*FindFunctionsAnswer)(nil),   // 85: unwindd.arch.v2.FindFunctionsAnswer
+	(*ReadSectionRequest)(nil),    // 86: unwindd.arch.v2.ReadSectionRequest
+	(*SectionPart)(nil),           // 87: unwindd.arch.v2.SectionPart
 }
 var file_arch_proto_depIdxs = []int32{
 	0,   // 0: unwindd.arch.v2.Rules.kinds:type_name -> unwindd.arch.v2.RuleKind
@@ -7631,35 +7778,38 @@ var file_arch_proto_depIdxs = []int32{
 	76,  // 122: unwindd.arch.v2.DisassembleAnswer.accesses:type_name -> unwindd.arch.v2.Accesses
 	80,  // 123: unwindd.arch.v2.EngineRequest.read_memory:type_name -> unwindd.arch.v2.ReadMemoryRequest
 	82,  // 124: unwindd.arch.v2.EngineRequest.read_registers:type_name -> unwindd.arch.v2.ReadRegistersRequest
-	84,  // 125: unwindd.arch.v2.EngineRequest.read_section:type_name -> unwindd.arch.v2.ReadSectionRequest
-	79,  // 126: unwindd.arch.v2.EngineAnswer.error:type_name -> unwindd.arch.v2.EngineError
-	81,  // 127: unwindd.arch.v2.EngineAnswer.read_memory:type_name -> unwindd.arch.v2.ReadMemoryAnswer
-	83,  // 128: unwindd.arch.v2.EngineAnswer.read_registers:type_name -> unwindd.arch.v2.ReadRegistersAnswer
-	85,  // 129: unwindd.arch.v2.EngineAnswer.read_section:type_name -> unwindd.arch.v2.SectionPart
-	18,  // 130: unwindd.arch.v2.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	21,  // 131: unwindd.arch.v2.Architecture.Describe:input_type -> unwindd.arch.v2.DescribeRequest
-	78,  // 132: unwindd.arch.v2.Architecture.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
-	35,  // 133: unwindd.arch.v2.Architecture.OpenTarget:input_type -> unwindd.arch.v2.OpenTargetRequest
-	47,  // 134: unwindd.arch.v2.Architecture.OpenObject:input_type -> unwindd.arch.v2.OpenObjectRequest
-	61,  // 135: unwindd.arch.v2.Architecture.FrameRules:input_type -> unwindd.arch.v2.FrameRulesRequest
-	65,  // 136: unwindd.arch.v2.Architecture.BindThreads:input_type -> unwindd.arch.v2.BindThreadsRequest
-	70,  // 137: unwindd.arch.v2.Architecture.Translate:input_type -> unwindd.arch.v2.TranslateRequest
-	72,  // 138: unwindd.arch.v2.Architecture.ClassifyReturn:input_type -> unwindd.arch.v2.ClassifyReturnRequest
-	74,  // 139: unwindd.arch.v2.Architecture.Disassemble:input_type -> unwindd.arch.v2.DisassembleRequest
-	22,  // 140: unwindd.arch.v2.Architecture.Describe:output_type -> unwindd.arch.v2.Description
-	77,  // 141: unwindd.arch.v2.Architecture.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
-	36,  // 142: unwindd.arch.v2.Architecture.OpenTarget:output_type -> unwindd.arch.v2.OpenTargetPart
-	51,  // 143: unwindd.arch.v2.Architecture.OpenObject:output_type -> unwindd.arch.v2.OpenObjectPart
-	63,  // 144: unwindd.arch.v2.Architecture.FrameRules:output_type -> unwindd.arch.v2.FrameRulesAnswer
-	66,  // 145: unwindd.arch.v2.Architecture.BindThreads:output_type -> unwindd.arch.v2.BindThreadsAnswer
-	71,  // 146: unwindd.arch.v2.Architecture.Translate:output_type -> unwindd.arch.v2.TranslateAnswer
-	73,  // 147: unwindd.arch.v2.Architecture.ClassifyReturn:output_type -> unwindd.arch.v2.ClassifyReturnAnswer
-	75,  // 148: unwindd.arch.v2.Architecture.Disassemble:output_type -> unwindd.arch.v2.DisassembleAnswer
-	140, // [140:149] is the sub-list for method output_type
-	131, // [131:140] is the sub-list for method input_type
-	131, // [131:131] is the sub-list for extension type_name
-	131, // [131:131] is the sub-list for extension extendee
-	0,   // [0:131] is the sub-list for field type_name
+	86,  // 125: unwindd.arch.v2.EngineRequest.read_section:type_name -> unwindd.arch.v2.ReadSectionRequest
+	84,  // 126: unwindd.arch.v2.EngineRequest.find_functions:type_name -> unwindd.arch.v2.FindFunctionsRequest
+	79,  // 127: unwindd.arch.v2.EngineAnswer.error:type_name -> unwindd.arch.v2.EngineError
+	81,  // 128: unwindd.arch.v2.EngineAnswer.read_memory:type_name -> unwindd.arch.v2.ReadMemoryAnswer
+	83,  // 129: unwindd.arch.v2.EngineAnswer.read_registers:type_name -> unwindd.arch.v2.ReadRegistersAnswer
+	87,  // 130: unwindd.arch.v2.EngineAnswer.read_section:type_name -> unwindd.arch.v2.SectionPart
+	85,  // 131: unwindd.arch.v2.EngineAnswer.find_functions:type_name -> unwindd.arch.v2.FindFunctionsAnswer
+	18,  // 132: unwindd.arch.v2.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	17,  // 133: unwindd.arch.v2.FindFunctionsAnswer.names:type_name -> unwindd.arch.v2.Blobs
+	21,  // 134: unwindd.arch.v2.Architecture.Describe:input_type -> unwindd.arch.v2.DescribeRequest
+	78,  // 135: unwindd.arch.v2.Architecture.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
+	35,  // 136: unwindd.arch.v2.Architecture.OpenTarget:input_type -> unwindd.arch.v2.OpenTargetRequest
+	47,  // 137: unwindd.arch.v2.Architecture.OpenObject:input_type -> unwindd.arch.v2.OpenObjectRequest
+	61,  // 138: unwindd.arch.v2.Architecture.FrameRules:input_type -> unwindd.arch.v2.FrameRulesRequest
+	65,  // 139: unwindd.arch.v2.Architecture.BindThreads:input_type -> unwindd.arch.v2.BindThreadsRequest
+	70,  // 140: unwindd.arch.v2.Architecture.Translate:input_type -> unwindd.arch.v2.TranslateRequest
+	72,  // 141: unwindd.arch.v2.Architecture.ClassifyReturn:input_type -> unwindd.arch.v2.ClassifyReturnRequest
+	74,  // 142: unwindd.arch.v2.Architecture.Disassemble:input_type -> unwindd.arch.v2.DisassembleRequest
+	22,  // 143: unwindd.arch.v2.Architecture.Describe:output_type -> unwindd.arch.v2.Description
+	77,  // 144: unwindd.arch.v2.Architecture.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
+	36,  // 145: unwindd.arch.v2.Architecture.OpenTarget:output_type -> unwindd.arch.v2.OpenTargetPart
+	51,  // 146: unwindd.arch.v2.Architecture.OpenObject:output_type -> unwindd.arch.v2.OpenObjectPart
+	63,  // 147: unwindd.arch.v2.Architecture.FrameRules:output_type -> unwindd.arch.v2.FrameRulesAnswer
+	66,  // 148: unwindd.arch.v2.Architecture.BindThreads:output_type -> unwindd.arch.v2.BindThreadsAnswer
+	71,  // 149: unwindd.arch.v2.Architecture.Translate:output_type -> unwindd.arch.v2.TranslateAnswer
+	73,  // 150: unwindd.arch.v2.Architecture.ClassifyReturn:output_type -> unwindd.arch.v2.ClassifyReturnAnswer
+	75,  // 151: unwindd.arch.v2.Architecture.Disassemble:output_type -> unwindd.arch.v2.DisassembleAnswer
+	143, // [143:152] is the sub-list for method output_type
+	134, // [134:143] is the sub-list for method input_type
+	134, // [134:134] is the sub-list for extension type_name
+	134, // [134:134] is the sub-list for extension extendee
+	0,   // [0:134] is the sub-list for field type_name
 }
 
 func init() { file_arch_proto_init() }
@@ -7682,12 +7832,14 @@ func file_arch_proto_init() {
 		(*EngineRequest_ReadMemory)(nil),
 		(*EngineRequest_ReadRegisters)(nil),
 		(*EngineRequest_ReadSection)(nil),
+		(*EngineRequest_FindFunctions)(nil),
 	}
 	file_arch_proto_msgTypes[62].OneofWrappers = []any{
 		(*EngineAnswer_Error)(nil),
 		(*EngineAnswer_ReadMemory)(nil),
 		(*EngineAnswer_ReadRegisters)(nil),
 		(*EngineAnswer_ReadSection)(nil),
+		(*EngineAnswer_FindFunctions)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -7695,7 +7847,7 @@ func file_arch_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_arch_proto_rawDesc), len(file_arch_proto_rawDesc)),
 			NumEnums:      16,
-			NumMessages:   70,
+			NumMessages:   72,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
