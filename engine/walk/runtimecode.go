@@ -13,10 +13,10 @@ import (
 // be used concurrently.
 type RuntimeCode interface {
 	// HasCodeIn reports whether a runtime made code in the segments of a module.
-	HasCodeIn(m *code.Module) bool
+	HasCodeIn(ctx context.Context, m *code.Module) bool
 	// Function returns the function at an address to look up, in the stack of a thread; nil
-	// where no runtime knows one. The error is a plugin's.
-	Function(ctx context.Context, th *trace.Thread, address uint64) (*RuntimeFunction, error)
+	// where no runtime knows one.
+	Function(ctx context.Context, th *trace.Thread, address uint64) *RuntimeFunction
 }
 
 // RuntimeFunction is a function that a language runtime made. It does not change.
@@ -35,27 +35,23 @@ func (p *Process) SetRuntimeCode(c RuntimeCode) { p.made = c }
 
 // mayBeMade reports whether a runtime may have made the code at an address of a module; nil: of
 // no module.
-func (p *Process) mayBeMade(m *code.Module) bool {
-	return p.made != nil && (m == nil || m.Code.IsUnmapped() || p.made.HasCodeIn(m))
+func (p *Process) mayBeMade(ctx context.Context, m *code.Module) bool {
+	return p.made != nil && (m == nil || m.Code.IsUnmapped() || p.made.HasCodeIn(ctx, m))
 }
 
 // notMade stands for code that no runtime made.
 var notMade = &RuntimeFunction{}
 
 // madeAt returns the function that a runtime made at the PC of a frame; nil where none did.
-func (w *walker) madeAt(ctx context.Context, f *frame) (*RuntimeFunction, error) {
-	if f.made == nil && !w.sampling && w.process.mayBeMade(f.module) {
-		made, err := w.process.made.Function(ctx, w.thread.Thread, w.callOf(f))
-		if err != nil {
-			return nil, err
+func (w *walker) madeAt(ctx context.Context, f *frame) *RuntimeFunction {
+	if f.made == nil && !w.sampling && w.process.mayBeMade(ctx, f.module) {
+		f.made = w.process.made.Function(ctx, w.thread.Thread, w.callOf(f))
+		if f.made == nil || f.made.Machine != w.machine.Machine {
+			f.made = notMade
 		}
-		if made == nil || made.Machine != w.machine.Machine {
-			made = notMade
-		}
-		f.made = made
 	}
 	if f.made == notMade {
-		return nil, nil //nolint:nilnil // there is none
+		return nil
 	}
-	return f.made, nil
+	return f.made
 }

@@ -56,10 +56,8 @@ var unmappedSources = []unmappedSource{
 // execute; else it follows a call.
 func (w *walker) rowAt(ctx context.Context, f *frame, isExact bool) (*code.Row, error) {
 	if f.module != nil {
-		if w.process.mayBeMade(f.module) {
-			if row, err := (runtimeRows{}).row(ctx, w, f, isExact); row != nil || err != nil {
-				return row, err
-			}
+		if row, err := (runtimeRows{}).row(ctx, w, f, isExact); row != nil || err != nil {
+			return row, err
 		}
 		return w.row(ctx, f.module, f.offset, isExact)
 	}
@@ -107,11 +105,10 @@ func (w *walker) unmappedRow(ctx context.Context, f *frame, isExact bool) (*code
 type runtimeRows struct{}
 
 func (runtimeRows) row(ctx context.Context, w *walker, f *frame, _ bool) (*code.Row, error) {
-	made, err := w.madeAt(ctx, f)
-	if made == nil || err != nil {
-		return nil, err
+	if made := w.madeAt(ctx, f); made != nil {
+		return made.Rows.At(w.callOf(f)), nil
 	}
-	return made.Rows.At(w.callOf(f)), nil
+	return nil, nil
 }
 
 // readRows are the rows that the plugin reads from code.
@@ -122,7 +119,7 @@ func (readRows) row(ctx context.Context, w *walker, f *frame, isExact bool) (*co
 	if !isExact {
 		lookup -= uint64(w.machine.Description.CallDistance)
 	}
-	r := w.unmappedCode(f, lookup)
+	r := w.unmappedCode(f.made, lookup)
 	bytes := make([]byte, r.End-r.Start)
 	n, err := w.input.memory.ReadMemory(locexpr.DefaultSpace, nil, r.Start, bytes)
 	if r.Start+uint64(n) <= lookup {
@@ -135,8 +132,8 @@ func (readRows) row(ctx context.Context, w *walker, f *frame, isExact bool) (*co
 
 // unmappedCode returns the code to read for the row at an address: the function that a runtime
 // knows there, or what is around.
-func (w *walker) unmappedCode(f *frame, lookup uint64) code.Bounds {
-	if m := f.made; m != nil && m != notMade && m.End-m.Start <= code.MaxFunctionCode {
+func (w *walker) unmappedCode(m *RuntimeFunction, lookup uint64) code.Bounds {
+	if m != nil && m != notMade && m.End-m.Start <= code.MaxFunctionCode {
 		b := code.Bounds{Start: m.Start, End: m.End, IsKnown: true}
 		if n := len(m.Symbols); n > 0 {
 			b.Name = m.Symbols[n-1].Function

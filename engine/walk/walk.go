@@ -355,7 +355,7 @@ func (w *walker) finish(ctx context.Context, f *frame) {
 	if f.source != nil {
 		out.SignalFrame = f.source.IsSignalFrame()
 	}
-	made, _ := w.madeAt(ctx, f) // the row's look-up has reported the error
+	made := w.madeAt(ctx, f)
 	switch {
 	case options.NoSymbols:
 	case made != nil && len(made.Symbols) > 0:
