@@ -32,6 +32,9 @@ func (s *Stack) Lane(lane uint32) (one *Stack, ok bool) {
 	one = &Stack{Thread: s.Thread, Lanes: s.Lanes, Stopped: s.Stopped, Wait: s.Wait, Launchers: s.Launchers}
 	for i := range s.Frames {
 		f := &s.Frames[i]
+		if !f.IsNative() {
+			continue // runtimes execute one function at a time
+		}
 		g := LaneGroupOf(f.Lanes(), lane)
 		if g == nil {
 			return nil, false
@@ -130,6 +133,20 @@ type Stack struct {
 	// Launchers continue the stack in the thread that launched this one, in the
 	// thread that launched that, and so on, as far as it is known.
 	Launchers []Launcher
+}
+
+// NativeIndex returns the index in Frames of the n-th native frame, 0 being the top one: the
+// walk numbers these alone. It returns len(Frames) where there is none.
+func (s *Stack) NativeIndex(n int) int {
+	for i := range s.Frames {
+		if !s.Frames[i].IsNative() {
+			continue
+		}
+		if n--; n < 0 {
+			return i
+		}
+	}
+	return len(s.Frames)
 }
 
 // Top returns the stack with its n innermost physical frames, with the frames of its launchers

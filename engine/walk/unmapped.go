@@ -117,6 +117,11 @@ func (u *unmappedCode) forget() {
 // rowAt finds the row for the PC of a frame. isExact is true where the code there is about to
 // execute; else it follows a call.
 func (w *walker) rowAt(ctx context.Context, f *frame, isExact bool) (*code.Row, error) {
+	if made := w.madeAt(ctx, f); made != nil {
+		if row := made.Rows.At(w.callOf(f)); row != nil {
+			return row, nil
+		}
+	}
 	if f.module != nil {
 		return w.row(ctx, f, isExact)
 	}
@@ -146,7 +151,11 @@ func (w *walker) rowAt(ctx context.Context, f *frame, isExact bool) (*code.Row, 
 func (w *walker) unmappedRow(ctx context.Context, needed code.Place) (*code.Row, error) {
 	known := &w.process.unmapped
 	places := []code.Place{needed}
-	if most := min(known.next(), w.machine.MostAhead(2*code.CodeWindow)); most > 0 {
+	most := min(known.next(), w.machine.MostAhead(2*code.CodeWindow))
+	if w.process.mayBeMade(ctx, nil) {
+		most = 0 // the bounds of a runtime's function are known where a frame is in it
+	}
+	if most > 0 {
 		places = known.lacking(w.machine, append(places, w.ahead.unmapped(most)...))
 	}
 	rows, err := w.readUnmappedRows(ctx, places)
@@ -184,21 +193,37 @@ func (w *walker) readUnmappedRows(ctx context.Context, places []code.Place) ([]c
 	return rows, err
 }
 
-// unmappedCode reads the code around a place that is in no module.
+// unmappedCode reads the code of a place that is in no module: of the function that a runtime
+// made there, or what is around.
 func (w *walker) unmappedCode(p code.Place) (sdk.CodeRange, error) {
 	lookup := p.Address
 	if !p.IsExact {
 		lookup -= uint64(w.machine.Description.CallDistance)
+	}
+	b := w.unmappedBounds(p, lookup)
+	bytes := make([]byte, b.End-b.Start)
+	n, err := w.input.memory.ReadMemory(locexpr.DefaultSpace, nil, b.Start, bytes)
+	if b.Start+uint64(n) <= lookup {
+		return sdk.CodeRange{}, err
+	}
+	return sdk.CodeRange{
+		PC: lookup, Start: b.Start, Code: bytes[:n], Exact: p.IsExact, Bounded: b.IsKnown && n == len(bytes), Name: b.Name,
+	}, nil
+}
+
+// unmappedBounds returns the code to read for the row at a place.
+func (w *walker) unmappedBounds(p code.Place, lookup uint64) code.Bounds {
+	if f := w.ahead.f; f != nil && f.pc == p.Address && f.made != nil && f.made != notMade && f.made.End-f.made.Start <= code.MaxFunctionCode {
+		b := code.Bounds{Start: f.made.Start, End: f.made.End, IsKnown: true}
+		if n := len(f.made.Symbols); n > 0 {
+			b.Name = f.made.Symbols[n-1].Function
+		}
+		return b
 	}
 	// Mappings are of whole pages, so executable code is there from its page's start on.
 	start := lookup &^ (code.CodeWindow - 1)
 	if w.isCode(start-1) && start > 0 {
 		start -= code.CodeWindow
 	}
-	bytes := make([]byte, lookup-start+code.CodeWindow)
-	n, err := w.input.memory.ReadMemory(locexpr.DefaultSpace, nil, start, bytes)
-	if start+uint64(n) <= lookup {
-		return sdk.CodeRange{}, err
-	}
-	return sdk.CodeRange{PC: lookup, Start: start, Code: bytes[:n], Exact: p.IsExact}, nil
+	return code.Bounds{Start: start, End: lookup + code.CodeWindow}
 }

@@ -102,7 +102,7 @@ func (r *codeReader) rules(ctx context.Context, req codeRequest) (*sdk.FrameRule
 		return rules, err
 	}
 	bounds := req.bounds
-	if !bounds.IsKnown || bounds.size() > maxFunctionCode || req.lookup < bounds.Start {
+	if !bounds.IsKnown || bounds.size() > MaxFunctionCode || req.lookup < bounds.Start {
 		bounds = o.codeWindow(req.pc)
 	}
 	if rules := r.known(bounds, req.lookup); rules != nil {

@@ -42,6 +42,7 @@ type Object struct {
 	beside   companionFiles
 	names    nameFinder
 	answers  addressAnswers
+	named    namedPlaces
 
 	mu       sync.Mutex // guards the rest
 	machine  *Machine   // nil until it is needed
