@@ -56,7 +56,7 @@ type check struct {
 
 // broken is a change that breaks a promise.
 type broken struct {
-	name string // of Go, as sdk.Row.Start; "" where no note excuses it
+	name string // of Go, as sdk.Description.Name; "" where no note excuses it
 	what string
 }
 
