@@ -72,7 +72,7 @@ func callPlugin[A any](ctx context.Context, e *examinee, f func(context.Context,
 		return nil, err
 	}
 	err = p.Call(ctx, func(ctx context.Context, arch sdk.Architecture) (err error) {
-		answer, err = f(ctx, arch)
+		answer, err = f(ctx, sdk.WithBase(arch, nil))
 		return err
 	})
 	var gone *plugin.Gone
