@@ -22,6 +22,9 @@ import (
 // the context's error where that ended, wraps ErrMalformed where the answer
 // could not be decoded, and is gRPC's otherwise: then the process or the
 // connection is gone.
+//
+// A call that the plugin does not serve answers ErrNotImplemented; WithBase makes Base's
+// answer of that.
 type Client struct {
 	link
 	rpc pb.ArchitectureClient
@@ -40,7 +43,7 @@ func NewClient(gone context.Context, conn grpc.ClientConnInterface, ready time.D
 // Describe asks for the description, which is not validated.
 func (c *Client) Describe(ctx context.Context) (*Description, error) {
 	u := unaryCall[*pb.DescribeRequest, *pb.Description, Description]{
-		name: "Describe", request: &pb.DescribeRequest{}, rpc: c.rpc.Describe, maxAnswer: maxDescription, decode: decodeDescription,
+		name: "Describe", request: &pb.DescribeRequest{Feature: Feature}, rpc: c.rpc.Describe, maxAnswer: maxDescription, decode: decodeDescription,
 	}
 	return u.do(ctx, &c.link)
 }

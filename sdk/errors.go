@@ -3,6 +3,7 @@
 package sdk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ type RemoteError struct {
 	Panicked bool
 	Place    string // where it panicked: "isa.decode (decode.go:12), called by ..."
 	is       error  // ErrNotImplemented, ErrObjectNotOpen, or nil
+	// isDetailed: it came with an ArchitectureError, which no gRPC library sends by itself.
+	isDetailed bool
 }
 
 func (e *RemoteError) Error() string {
@@ -76,6 +79,7 @@ func callError(ctx context.Context, call string, err error) error {
 			own = d
 		}
 	}
+	isDetailed := own != nil
 	if own == nil && isServersOwn(s.Code()) {
 		own = &pb.ArchitectureError{} // the server sends no details
 	}
@@ -89,10 +93,11 @@ func callError(ctx context.Context, call string, err error) error {
 		// The other side's clock was a little faster.
 		return fmt.Errorf("%s: %w", call, context.DeadlineExceeded)
 	case own != nil:
-		e := &RemoteError{Call: call, Message: s.Message(), Panicked: own.GetPanicked(), Place: own.GetPlace()}
+		e := &RemoteError{Call: call, Message: s.Message(), Panicked: own.GetPanicked(), Place: own.GetPlace(), isDetailed: isDetailed}
 		switch s.Code() {
 		case codes.Unimplemented:
 			e.is = ErrNotImplemented
+			e.Message = cmp.Or(e.Message, ErrNotImplemented.Error()) // C++'s has none
 		case codes.FailedPrecondition:
 			e.is = ErrObjectNotOpen
 		}

@@ -194,7 +194,9 @@ func FuzzDecodeRuntimeAnswers(f *testing.F) {
 	seed(f, sure(encodeOpenRuntimeAnswer))
 	seed(f, encodeCodeRulesAnswer)
 	seed(f, encodeManagedFramesAnswer)
-	seed(f, func(t *ManagedThread) (*pb.ManagedThreadsPart, error) { return encodeManagedThreads([]ManagedThread{*t}) })
+	seed(f, func(t *ManagedThread) (*pb.ManagedThreadsPart, error) {
+		return encodeManagedThreads([]ManagedThread{*t})
+	})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		checkRuntimeAnswer(t, b, decodeOpenRuntimeAnswer, sure(encodeOpenRuntimeAnswer), func(a *OpenRuntimeAnswer) error {
 			return a.Validate(nil, &OpenRuntimeRequest{Threads: []RuntimeThread{{Thread: 1}, {Thread: 2}}})

@@ -23,6 +23,7 @@ type link struct {
 	gone    context.Context // ends with the process
 	ready   time.Duration
 	engines engineServer
+	lacks   lacking
 
 	mu         sync.Mutex
 	attachment *attachment
@@ -127,6 +128,9 @@ type unaryCall[Q, R, A any] struct {
 
 // do makes the call.
 func (u *unaryCall[Q, R, A]) do(ctx context.Context, c *link) (*A, error) {
+	if err := c.lacks.find(u.name); err != nil {
+		return nil, err
+	}
 	ctx, session, end, err := c.begin(ctx, u.name, u.engine)
 	if err != nil {
 		return nil, err
@@ -137,7 +141,7 @@ func (u *unaryCall[Q, R, A]) do(ctx context.Context, c *link) (*A, error) {
 	}
 	r, err := u.rpc(ctx, u.request, grpc.MaxCallRecvMsgSize(u.maxAnswer), grpc.MaxCallSendMsgSize(maxRequest))
 	if err != nil {
-		return nil, callError(ctx, u.name, err)
+		return nil, c.lacks.learn(u.name, callError(ctx, u.name, err))
 	}
 	a, err := u.decode(r)
 	if err != nil {
@@ -159,6 +163,9 @@ type streamCall[Q, P any] struct {
 
 // do makes the call. The error is nil where at least one part came.
 func (s *streamCall[Q, P]) do(ctx context.Context, c *link) error {
+	if err := c.lacks.find(s.name); err != nil {
+		return err
+	}
 	ctx, session, end, err := c.begin(ctx, s.name, s.engine)
 	if err != nil {
 		return err
@@ -179,7 +186,7 @@ func (s *streamCall[Q, P]) do(ctx context.Context, c *link) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return callError(ctx, s.name, err)
+			return c.lacks.learn(s.name, callError(ctx, s.name, err))
 		}
 		if err := s.add(part); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)

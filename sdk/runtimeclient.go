@@ -31,7 +31,7 @@ func NewRuntimeClient(gone context.Context, conn grpc.ClientConnInterface, ready
 // Describe asks for the description, which is not validated.
 func (c *RuntimeClient) Describe(ctx context.Context) (*RuntimeDescription, error) {
 	u := unaryCall[*pb.DescribeRequest, *pb.RuntimeDescription, RuntimeDescription]{
-		name: "Describe", request: &pb.DescribeRequest{}, rpc: c.rpc.Describe, maxAnswer: maxDescription, decode: decodeRuntimeDescription,
+		name: "Describe", request: &pb.DescribeRequest{Feature: Feature}, rpc: c.rpc.Describe, maxAnswer: maxDescription, decode: decodeRuntimeDescription,
 	}
 	return u.do(ctx, &c.link)
 }

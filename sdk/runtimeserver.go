@@ -26,8 +26,16 @@ func (s *runtimeServer) ServeEngine(stream grpc.BidiStreamingServer[pb.EngineAns
 
 func (s *runtimeServer) Describe(ctx context.Context, p *pb.DescribeRequest) (*pb.RuntimeDescription, error) {
 	return answer(&s.host, "Describe", p,
-		func(*pb.DescribeRequest) (*struct{}, error) { return nil, nil },
-		func(*struct{}) (*RuntimeDescription, error) { return s.runtime.Describe(ctx) },
+		func(p *pb.DescribeRequest) (*uint32, error) { return &p.Feature, nil },
+		func(feature *uint32) (*RuntimeDescription, error) {
+			d, err := s.runtime.Describe(context.WithValue(ctx, engineFeature{}, *feature))
+			if err != nil || d == nil {
+				return nil, err
+			}
+			described := *d
+			described.Feature = Feature
+			return &described, nil
+		},
 		bounded(maxDescription, sure(encodeRuntimeDescription)))
 }
 

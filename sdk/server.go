@@ -142,8 +142,16 @@ func (s *architectureServer) ServeEngine(stream grpc.BidiStreamingServer[pb.Engi
 
 func (s *architectureServer) Describe(ctx context.Context, p *pb.DescribeRequest) (*pb.Description, error) {
 	return answer(&s.host, "Describe", p,
-		func(*pb.DescribeRequest) (*struct{}, error) { return nil, nil },
-		func(*struct{}) (*Description, error) { return s.arch.Describe(ctx) },
+		func(p *pb.DescribeRequest) (*uint32, error) { return &p.Feature, nil },
+		func(feature *uint32) (*Description, error) {
+			d, err := s.arch.Describe(context.WithValue(ctx, engineFeature{}, *feature))
+			if err != nil || d == nil {
+				return nil, err
+			}
+			described := *d
+			described.Feature = Feature
+			return &described, nil
+		},
 		bounded(maxDescription, sure(encodeDescription)))
 }
 

@@ -19,6 +19,8 @@ func encodeOpenObjectRequest(r *OpenObjectRequest) *pb.OpenObjectRequest {
 			Names:     blobs(r.Symbols, func(s *SymbolInfo) string { return s.Name }),
 			Addresses: column(r.Symbols, func(s *SymbolInfo) uint64 { return s.Address }),
 			Sizes:     column(r.Symbols, func(s *SymbolInfo) uint64 { return s.Size }),
+			Others:    unlessZero(column(r.Symbols, func(s *SymbolInfo) uint32 { return uint32(s.Other) })),
+			Sections:  unlessZero(column(r.Symbols, func(s *SymbolInfo) uint32 { return s.Section })),
 		},
 		Companions: column(r.Companions, func(c *Companion) *pb.Companion { return &pb.Companion{Suffix: c.Suffix, Object: c.Object} }),
 	}
@@ -38,8 +40,11 @@ func decodeOpenObjectRequest(p *pb.OpenObjectRequest) (*OpenObjectRequest, error
 	m := d.entries("symbols.addresses", len(y.GetAddresses()))
 	symbols := d.texts("symbols.names", y.GetNames(), m)
 	d.length("symbols.sizes", len(y.GetSizes()), m)
+	others := d.sparse("symbols.others", y.GetOthers(), m)
+	homes := d.sparse("symbols.sections", y.GetSections(), m)
 	r.Symbols = listOf(&d, m, func(i int) SymbolInfo {
-		return SymbolInfo{Name: symbols.next(), Address: y.Addresses[i], Size: y.Sizes[i]}
+		d.small("symbols.others", others[i], math.MaxUint8)
+		return SymbolInfo{Name: symbols.next(), Address: y.Addresses[i], Size: y.Sizes[i], Other: uint8(others[i]), Section: homes[i]}
 	})
 	return result(&d, r)
 }

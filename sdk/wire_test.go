@@ -486,3 +486,27 @@ func constantsOf(t *testing.T, typ reflect.Type) int {
 	}
 	return count
 }
+
+// TestColumnsOfZerosAreLeftOut: symbols of an engine that is older than st_other and the
+// sections of symbols have neither column.
+func TestColumnsOfZerosAreLeftOut(t *testing.T) {
+	m := &OpenObjectRequest{Symbols: []SymbolInfo{{Name: "a"}, {Name: "b", Address: 8}}}
+	p := encodeOpenObjectRequest(m)
+	if p.Symbols.Others != nil || p.Symbols.Sections != nil {
+		t.Errorf("columns %v and %v of nothing but zeros", p.Symbols.Others, p.Symbols.Sections)
+	}
+	if back, err := decodeOpenObjectRequest(p); err != nil || !cmp.Equal(m, back) {
+		t.Errorf("%v: %s", err, cmp.Diff(m, back))
+	}
+	for field, spoil := range map[string]func(){
+		"symbols.others: 1 elements":   func() { p.Symbols.Others = []uint32{1} },
+		"symbols.others: 256":          func() { p.Symbols.Others = []uint32{0, 256} },
+		"symbols.sections: 3 elements": func() { p.Symbols.Others, p.Symbols.Sections = nil, []uint32{0, 1, 2} },
+	} {
+		spoil()
+		if _, err := decodeOpenObjectRequest(p); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v", field, err)
+		}
+		p.Symbols.Others, p.Symbols.Sections = nil, nil
+	}
+}

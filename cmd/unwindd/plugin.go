@@ -17,6 +17,7 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/internal/bundled"
 	"github.com/unwindd/unwindd/internal/confine"
+	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -232,7 +233,11 @@ func writeDescription(w io.Writer, origin string, d *sdk.Description) error {
 		p.line("register set", "%s %s %#x: %d fields", source, s.Owner, s.Type, len(s.Fields))
 	}
 	for _, dialect := range d.Dialects {
-		p.line("dialect", "%s: %d operations", dialect.Name, len(dialect.Operations))
+		operations := fmt.Sprintf("%d operations", len(dialect.Operations))
+		if _, isBuiltIn := locexpr.DialectByName(dialect.Name); isBuiltIn && len(dialect.Operations) == 0 {
+			operations = "as built in"
+		}
+		p.line("dialect", "%s: %s", dialect.Name, operations)
 	}
 	return errors.Join(p.printer.Flush(), t.Flush())
 }

@@ -122,21 +122,21 @@ func (a *Arch) engine(e sdk.Engine) sdk.Engine {
 // OpenTarget asks for the contents of a vendor's own dump format.
 func (a *Arch) OpenTarget(ctx context.Context, e sdk.Engine, req *sdk.OpenTargetRequest) (*sdk.OpenTargetAnswer, error) {
 	return ask(ctx, &a.caller, a.desc, "OpenTarget", req, func(ctx context.Context, p peer) (*sdk.OpenTargetAnswer, error) {
-		return p.arch.OpenTarget(ctx, a.engine(e), req)
+		return p.withBase(a.desc).OpenTarget(ctx, a.engine(e), req)
 	})
 }
 
 // OpenObject asks for the peculiarities of a code object.
 func (a *Arch) OpenObject(ctx context.Context, e sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
 	return ask(ctx, &a.caller, a.desc, "OpenObject", req, func(ctx context.Context, p peer) (*sdk.OpenObjectAnswer, error) {
-		return p.arch.OpenObject(ctx, a.engine(e), req)
+		return p.withBase(a.desc).OpenObject(ctx, a.engine(e), req)
 	})
 }
 
 // FrameRules asks for rows of functions that have none.
 func (a *Arch) FrameRules(ctx context.Context, e sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
 	return ask(ctx, &a.caller, a.desc, "FrameRules", req, func(ctx context.Context, p peer) (*sdk.FrameRulesAnswer, error) {
-		return p.arch.FrameRules(ctx, a.engine(e), req)
+		return p.withBase(a.desc).FrameRules(ctx, a.engine(e), req)
 	})
 }
 
@@ -144,7 +144,7 @@ func (a *Arch) FrameRules(ctx context.Context, e sdk.Engine, req *sdk.FrameRules
 // follows from its description.
 func (a *Arch) BindThreads(ctx context.Context, e sdk.Engine, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, error) {
 	return ask(ctx, &a.caller, a.desc, "BindThreads", req, func(ctx context.Context, p peer) (*sdk.BindThreadsAnswer, error) {
-		return sdk.BindThreads(ctx, p.arch, a.engine(e), req)
+		return p.withBase(a.desc).BindThreads(ctx, a.engine(e), req)
 	})
 }
 
@@ -152,20 +152,20 @@ func (a *Arch) BindThreads(ctx context.Context, e sdk.Engine, req *sdk.BindThrea
 // an opaque range.
 func (a *Arch) Translate(ctx context.Context, e sdk.Engine, req *sdk.TranslateRequest) (*sdk.TranslateAnswer, error) {
 	return ask(ctx, &a.caller, a.desc, "Translate", req, func(ctx context.Context, p peer) (*sdk.TranslateAnswer, error) {
-		return p.arch.Translate(ctx, a.engine(e), req)
+		return p.withBase(a.desc).Translate(ctx, a.engine(e), req)
 	})
 }
 
 // ClassifyReturn asks whether addresses are return addresses.
 func (a *Arch) ClassifyReturn(ctx context.Context, req *sdk.ClassifyReturnRequest) (*sdk.ClassifyReturnAnswer, error) {
 	return ask(ctx, &a.caller, a.desc, "ClassifyReturn", req, func(ctx context.Context, p peer) (*sdk.ClassifyReturnAnswer, error) {
-		return p.arch.ClassifyReturn(ctx, req)
+		return p.withBase(a.desc).ClassifyReturn(ctx, req)
 	})
 }
 
 // Disassemble asks for instructions.
 func (a *Arch) Disassemble(ctx context.Context, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
 	return ask(ctx, &a.caller, a.desc, "Disassemble", req, func(ctx context.Context, p peer) (*sdk.DisassembleAnswer, error) {
-		return p.arch.Disassemble(ctx, req)
+		return p.withBase(a.desc).Disassemble(ctx, req)
 	})
 }

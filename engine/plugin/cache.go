@@ -49,7 +49,7 @@ func openCache() descriptionCache {
 }
 
 func (c descriptionCache) file(k *kind, sum string) string {
-	return filepath.Join(c.dir, fmt.Sprintf("%s-%d.%d%s", sum, sdk.ProtocolVersion, cacheFormat, k.suffix))
+	return filepath.Join(c.dir, fmt.Sprintf("%s-%d.%d.%d%s", sum, sdk.ProtocolVersion, sdk.Feature, cacheFormat, k.suffix))
 }
 
 // get is the description of an executable; nil where no complete and valid one is cached.

@@ -35,7 +35,7 @@ func (p *inProcess) do(ctx context.Context, call string, f func(context.Context,
 	defer func() {
 		if r := recover(); r != nil {
 			err = &Failure{Plugin: p.name, Call: call, Reason: "panicked: " + printable(panics.Line(fmt.Sprint(r), panics.Place())),
-				Err: fmt.Errorf("panic: %v\n%s", r, debug.Stack())}
+				Err: fmt.Errorf("panic: %v\n%s", r, debug.Stack()), isAnswered: true}
 		}
 	}()
 	return callFailure(ctx, p.name, call, f(ctx, p.peer))
@@ -53,7 +53,7 @@ func callFailure(ctx context.Context, name, call string, err error) error {
 	case errors.As(err, &bad):
 		return nonsenseFailure(name, call, bad)
 	}
-	return &Failure{Plugin: name, Call: call, Reason: clip(printable(err.Error())), Err: err}
+	return &Failure{Plugin: name, Call: call, Reason: clip(printable(err.Error())), Err: err, isAnswered: true}
 }
 
 func (p *inProcess) prepare()           {}

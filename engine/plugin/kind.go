@@ -17,6 +17,10 @@ type peer struct {
 	runtime sdk.Runtime
 }
 
+// withBase returns the architecture, with the answers of sdk.Base for calls that its plugin
+// does not serve.
+func (p peer) withBase(d *sdk.Description) sdk.Architecture { return sdk.WithBase(p.arch, d) }
+
 // description is a description of a plugin: a *sdk.Description or a *sdk.RuntimeDescription.
 type description interface{ Validate() error }
 

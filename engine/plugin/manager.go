@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -180,6 +179,9 @@ func (p *plug) described(name string) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
+	if _, isHere := p.transport.(*inProcess); isHere {
+		d = ofThisBuild(d)
+	}
 	return p.kind.use(caller{plugin: name, origin: p.origin, transport: p.transport, refused: &refusals{}}, d), nil
 }
 
@@ -200,9 +202,29 @@ func inProcessPlug(k *kind, in peer) *plug {
 	return p
 }
 
+// ofThisBuild returns a description that is compiled in, with the features that Serve says
+// of a plugin in another process; nil for nil.
+func ofThisBuild(d description) description {
+	switch d := d.(type) {
+	case *sdk.Description:
+		if d != nil {
+			known := *d
+			known.Feature = sdk.Feature
+			return &known
+		}
+	case *sdk.RuntimeDescription:
+		if d != nil {
+			known := *d
+			known.Feature = sdk.Feature
+			return &known
+		}
+	}
+	return nil
+}
+
 func bundledPlug(o *Options, k *kind, name string, describe func() description) *plug {
 	p := &plug{kind: k, name: name, origin: originBundled}
-	compiled := sync.OnceValue(describe)
+	compiled := sync.OnceValue(func() description { return ofThisBuild(describe()) })
 	l := launch{
 		name: name, self: o.Self, build: o.Build, command: []string{"plugin", "serve", name}, isBundled: true,
 		memory: confine.DataLimit, limit: deadlineOf(o.StartDeadline), logger: o.Logger.Named(name),
@@ -217,7 +239,7 @@ func bundledPlug(o *Options, k *kind, name string, describe func() description) 
 	p.transport = s
 	p.find = sync.OnceValues(func() (found, error) {
 		d := compiled()
-		if d == nil || reflect.ValueOf(d).IsNil() {
+		if d == nil {
 			return found{}, fmt.Errorf("plugin %s: no description is compiled in", name)
 		}
 		valid := sync.OnceValue(func() error {
@@ -421,11 +443,11 @@ type Status struct {
 	Pinned      bool             // the configuration has its hash
 	Description *sdk.Description // of an architecture; nil when Problem is set
 	// Runtime is the description of a language runtime.
-	Runtime     *sdk.RuntimeDescription
-	Problem     string           // why it cannot be used
-	PID         int              // of the running process; 0: none
-	Generation  uint64           // processes started so far
-	Problems    []string         // its events so far
+	Runtime    *sdk.RuntimeDescription
+	Problem    string   // why it cannot be used
+	PID        int      // of the running process; 0: none
+	Generation uint64   // processes started so far
+	Problems   []string // its events so far
 }
 
 // List returns the states of all plugins: in-process ones, bundled ones, vendors' by

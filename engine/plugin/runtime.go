@@ -26,28 +26,28 @@ func (r *Runtime) Description() *sdk.RuntimeDescription { return r.desc }
 // OpenRuntime examines the runtime in a module of a target.
 func (r *Runtime) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.OpenRuntimeRequest) (*sdk.OpenRuntimeAnswer, error) {
 	return ask(ctx, &r.caller, r.desc, "OpenRuntime", req, func(ctx context.Context, p peer) (*sdk.OpenRuntimeAnswer, error) {
-		return p.runtime.OpenRuntime(ctx, e, req)
+		return sdk.WithRuntimeBase(p.runtime).OpenRuntime(ctx, e, req)
 	})
 }
 
 // CodeRules asks for the rows and functions of code that the runtime made.
 func (r *Runtime) CodeRules(ctx context.Context, e sdk.RuntimeEngine, req *sdk.CodeRulesRequest) (*sdk.CodeRulesAnswer, error) {
 	return ask(ctx, &r.caller, r.desc, "CodeRules", req, func(ctx context.Context, p peer) (*sdk.CodeRulesAnswer, error) {
-		return p.runtime.CodeRules(ctx, e, req)
+		return sdk.WithRuntimeBase(p.runtime).CodeRules(ctx, e, req)
 	})
 }
 
 // ManagedFrames asks for the frames of the language in native stacks.
 func (r *Runtime) ManagedFrames(ctx context.Context, e sdk.RuntimeEngine, req *sdk.ManagedFramesRequest) (*sdk.ManagedFramesAnswer, error) {
 	return ask(ctx, &r.caller, r.desc, "ManagedFrames", req, func(ctx context.Context, p peer) (*sdk.ManagedFramesAnswer, error) {
-		return p.runtime.ManagedFrames(ctx, e, req)
+		return sdk.WithRuntimeBase(p.runtime).ManagedFrames(ctx, e, req)
 	})
 }
 
 // ManagedThreads asks for the threads that the runtime schedules.
 func (r *Runtime) ManagedThreads(ctx context.Context, e sdk.RuntimeEngine, req *sdk.ManagedThreadsRequest) (*sdk.ManagedThreadsAnswer, error) {
 	return ask(ctx, &r.caller, r.desc, "ManagedThreads", req, func(ctx context.Context, p peer) (*sdk.ManagedThreadsAnswer, error) {
-		return p.runtime.ManagedThreads(ctx, e, req)
+		return sdk.WithRuntimeBase(p.runtime).ManagedThreads(ctx, e, req)
 	})
 }
 

@@ -164,7 +164,7 @@ func (s *supervisor) try(ctx context.Context, p *process, call string, f func(co
 	case dead:
 		return p.died(), err
 	}
-	return "", &Failure{Plugin: s.launch.name, Call: call, Reason: clip(printable(err.Error())), Err: err}
+	return "", &Failure{Plugin: s.launch.name, Call: call, Reason: clip(printable(err.Error())), Err: err, isAnswered: true}
 }
 
 // isLate reports whether a call ended because its time was over. The process knows the

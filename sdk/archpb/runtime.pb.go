@@ -140,6 +140,7 @@ type RuntimeDescription struct {
 	Types         []*RuntimeType         `protobuf:"bytes,5,rep,name=types,proto3" json:"types,omitempty"`
 	Constants     []*RuntimeConstants    `protobuf:"bytes,6,rep,name=constants,proto3" json:"constants,omitempty"`
 	ThreadKind    string                 `protobuf:"bytes,7,opt,name=thread_kind,json=threadKind,proto3" json:"thread_kind,omitempty"`
+	Feature       uint32                 `protobuf:"varint,8,opt,name=feature,proto3" json:"feature,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -221,6 +222,13 @@ func (x *RuntimeDescription) GetThreadKind() string {
 		return x.ThreadKind
 	}
 	return ""
+}
+
+func (x *RuntimeDescription) GetFeature() uint32 {
+	if x != nil {
+		return x.Feature
+	}
+	return 0
 }
 
 type RuntimeRecogniser struct {
@@ -1949,7 +1957,7 @@ var File_runtime_proto protoreflect.FileDescriptor
 const file_runtime_proto_rawDesc = "" +
 	"\n" +
 	"\rruntime.proto\x12\x0funwindd.arch.v2\x1a\n" +
-	"arch.proto\"\xb6\x02\n" +
+	"arch.proto\"\xd0\x02\n" +
 	"\x12RuntimeDescription\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12B\n" +
@@ -1960,7 +1968,8 @@ const file_runtime_proto_rawDesc = "" +
 	"\x05types\x18\x05 \x03(\v2\x1c.unwindd.arch.v2.RuntimeTypeR\x05types\x12?\n" +
 	"\tconstants\x18\x06 \x03(\v2!.unwindd.arch.v2.RuntimeConstantsR\tconstants\x12\x1f\n" +
 	"\vthread_kind\x18\a \x01(\tR\n" +
-	"threadKind\"`\n" +
+	"threadKind\x12\x18\n" +
+	"\afeature\x18\b \x01(\rR\afeature\"`\n" +
 	"\x11RuntimeRecogniser\x12\x18\n" +
 	"\asection\x18\x01 \x01(\tR\asection\x12\x16\n" +
 	"\x06symbol\x18\x02 \x01(\tR\x06symbol\x12\x19\n" +
