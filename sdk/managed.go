@@ -30,12 +30,6 @@ type CodeRules struct {
 	Reason string // why there is nothing; "" where there is something
 }
 
-// ValidateRows checks the rows against the architecture of the code, in a way in which no
-// answer of a runtime alone can be checked.
-func (r *CodeRules) ValidateRows(d *Description) error {
-	return newChecker(d).rows("Rows", r.Rows, r.Start, r.End-r.Start)
-}
-
 // ManagedFramesRequest asks for the frames of the language in native stacks.
 type ManagedFramesRequest struct {
 	Runtime uint64 // handle

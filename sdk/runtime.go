@@ -61,6 +61,8 @@ type RuntimeDescription struct {
 	// Constants are prefixes of named constants and enumerators of the debug information
 	// that the request lists.
 	Constants []RuntimeConstants
+	// Feature is the sdk's Feature with which the plugin was built: Serve sets it.
+	Feature uint32
 	// ThreadKind is the word for the threads that the runtime schedules: "goroutine",
 	// "task"; "" where it has none.
 	ThreadKind string

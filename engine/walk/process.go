@@ -105,6 +105,7 @@ type Process struct {
 	missing  map[string]error    // why an architecture is missing, by name
 	threads  threadStates
 
+	unmapped  unmappedCode
 	unplaced  func(address uint64) []trace.Symbol // names code of no module; nil: it has no names
 	made      RuntimeCode                         // nil: the process has no runtimes
 	values    *value.Cache                        // nil: variables are not read
@@ -151,6 +152,7 @@ func (p *Process) SetModules(modules []*target.Module) {
 	}
 	p.setLoaded(list)
 	p.listed = modules
+	p.unmapped.forget()
 }
 
 // NameUnplaced sets the function that names code in no module, from now on.
