@@ -147,6 +147,7 @@ func New(options Options) (*Engine, error) {
 		return nil, err
 	}
 	options.Plugins.InProcess = slices.Concat(options.Plugins.InProcess, options.InProcess)
+	options.Plugins.InProcessRuntimes = slices.Concat(options.Plugins.InProcessRuntimes, options.InProcessRuntimes)
 	m, err := plugin.NewManager(options.Plugins)
 	if err != nil {
 		return nil, err
@@ -158,7 +159,12 @@ func New(options Options) (*Engine, error) {
 	}
 	e := &Engine{
 		options: options, plugins: m, store: object.NewStore(), library: library, shared: walk.NewShared(library, options.walks()),
-		remotes: remotes, targets: map[*Target]struct{}{}, runtimes: func() []managed.Runtime { return nil },
+		remotes: remotes, targets: map[*Target]struct{}{}, runtimes: sync.OnceValue(func() (list []managed.Runtime) {
+			for _, r := range m.Runtimes() {
+				list = append(list, r)
+			}
+			return list
+		}),
 	}
 	if options.Disassembler != "" {
 		e.program = disassembler.New(options.Disassembler, m)
@@ -189,8 +195,8 @@ func (o *Options) fetchFrom(r *Remotes) {
 
 // With is a view of the engine with other options. It shares with e the cache of code
 // objects, the open files and the plugins, and costs nothing to make: a process with many
-// kinds of requests keeps one engine and a view for each kind. InProcess, Plugins, Downloads,
-// Disassembler and CacheBytes of the options are e's. Its Close closes its targets alone, and
+// kinds of requests keeps one engine and a view for each kind. InProcess, InProcessRuntimes, Plugins,
+// Downloads, Disassembler and CacheBytes of the options are e's. Its Close closes its targets alone, and
 // comes before e's. The error is about an invalid option.
 func (e *Engine) With(options Options) (*Engine, error) {
 	if err := options.complete(); err != nil {
