@@ -135,15 +135,15 @@ type Stack struct {
 	Launchers []Launcher
 }
 
-// NativeIndex returns the index in Frames of the n-th native frame, 0 being the top one: the
-// walk numbers these alone. It returns len(Frames) where there is none.
-func (s *Stack) NativeIndex(n int) int {
+// IndexBehind returns the index in Frames of the frame that follows the n innermost native ones,
+// which a walk counts alone; len(Frames) where none does.
+func (s *Stack) IndexBehind(n int) int {
 	for i := range s.Frames {
-		if !s.Frames[i].IsNative() {
-			continue
-		}
-		if n--; n < 0 {
+		if n == 0 {
 			return i
+		}
+		if s.Frames[i].IsNative() {
+			n--
 		}
 	}
 	return len(s.Frames)

@@ -39,6 +39,17 @@ func (p *Process) mayBeMade(ctx context.Context, m *code.Module) bool {
 	return p.made != nil && (m == nil || m.Code.IsUnmapped() || p.made.HasCodeIn(ctx, m))
 }
 
+// runtimeRows are the rows of code that language runtimes made.
+type runtimeRows struct{}
+
+func (runtimeRows) row(ctx context.Context, w *walker, f *frame, _ bool) (*code.Row, error) {
+	made := w.madeAt(ctx, f)
+	if made == nil || !w.isCode(f.pc) {
+		return nil, nil //nolint:nilnil // the next source is asked
+	}
+	return made.Rows.At(w.callOf(f)), nil
+}
+
 // notMade stands for code that no runtime made.
 var notMade = &RuntimeFunction{}
 

@@ -93,6 +93,15 @@ func (x *Process) Function(ctx context.Context, th *trace.Thread, address uint64
 	return nil
 }
 
+// Symbols returns the functions of runtimes at an address to look up, innermost first; none where
+// it is in no code of theirs.
+func (x *Process) Symbols(ctx context.Context, address uint64) []trace.Symbol {
+	if f := x.Function(ctx, nil, address); f != nil {
+		return f.Symbols
+	}
+	return nil
+}
+
 // Prepare asks about the code that stacks of threads will lead to, in one call for each runtime.
 func (x *Process) Prepare(ctx context.Context, threads []*trace.Thread) {
 	for _, i := range x.all(ctx) {
@@ -111,9 +120,13 @@ func (x *Process) Prepare(ctx context.Context, threads []*trace.Thread) {
 	}
 }
 
-// pcsOf appends the addresses to look up that a thread's PC and the words of its stack lead to.
+// pcsOf appends the addresses to look up that a thread's PC and the words of its stack lead to;
+// none for no thread.
 func (i *instance) pcsOf(pcs []uint64, th *trace.Thread, most uint64) []uint64 {
 	d := i.machine.Description
+	if th == nil {
+		return pcs
+	}
 	if pc, ok := th.Registers.Uint64(d.PC, d.ByteOrder); ok && i.code.has(pc) {
 		pcs = append(pcs, pc)
 	}

@@ -44,7 +44,7 @@ type Options struct {
 // Process has the language runtimes of a process. It may be used concurrently.
 type Process struct {
 	process  *walk.Process
-	runtimes []Runtime
+	runtimes func() []Runtime
 	options  Options
 	engine   *engine
 
@@ -59,13 +59,11 @@ type Process struct {
 }
 
 // New returns the runtimes of a process, which has rows and names of their code from now on.
-// Nothing is looked for yet.
-func New(p *walk.Process, runtimes []Runtime, options Options) *Process {
+// Nothing is looked for, and runtimes is not called, until a stack is walked.
+func New(p *walk.Process, runtimes func() []Runtime, options Options) *Process {
 	x := &Process{process: p, runtimes: runtimes, options: options}
 	x.engine = &engine{p.Engine(), p}
-	if len(runtimes) > 0 {
-		p.SetRuntimeCode(x)
-	}
+	p.SetRuntimeCode(x)
 	return x
 }
 
@@ -101,16 +99,13 @@ func (x *Process) all(ctx context.Context) []*instance {
 	if list := x.opened.Load(); list != nil {
 		return *list
 	}
-	if len(x.runtimes) == 0 {
-		return nil
-	}
 	x.opening.Lock()
 	defer x.opening.Unlock()
 	if list := x.opened.Load(); list != nil {
 		return *list
 	}
 	var list []*instance
-	for _, found := range recognise(x.runtimes, x.process.Loaded()) {
+	for _, found := range recognise(x.runtimes(), x.process.Loaded()) {
 		i, err := x.open(ctx, found)
 		if ctx.Err() != nil {
 			return nil // the next caller looks for them again

@@ -23,8 +23,8 @@ const (
 	batchFrames = 1 << 16
 )
 
-// hasFrames reports whether a runtime of the process may know frames.
-func (x *Process) hasFrames(ctx context.Context) bool {
+// HasFrames reports whether a runtime of the process may know frames.
+func (x *Process) HasFrames(ctx context.Context) bool {
 	for _, i := range x.all(ctx) {
 		if i.answer.HasFrames && !i.hasFailed() {
 			return true
@@ -55,7 +55,7 @@ func (x *Process) Over(ctx context.Context, threads []*trace.Thread, each iter.S
 				x.Prepare(ctx, next)
 			}
 		}
-		if !x.hasFrames(ctx) {
+		if !x.HasFrames(ctx) {
 			prepare()
 			each(yield)
 			return
@@ -90,7 +90,7 @@ func (x *Process) Over(ctx context.Context, threads []*trace.Thread, each iter.S
 
 // Extend adds the frames of runtimes to native stacks, and to the stacks of their launchers.
 func (x *Process) Extend(ctx context.Context, stacks []*trace.Stack) {
-	if !x.hasFrames(ctx) {
+	if !x.HasFrames(ctx) {
 		return
 	}
 	list := make([]*extended, len(stacks))
