@@ -179,7 +179,7 @@ func (f *pluginCallFlags) probe(ctx context.Context, args []string) (*plugin.Pro
 	}
 	m, err := plugin.NewManager(o)
 	if err != nil {
-		return nil, err
+		return nil, f.ofSetting(err)
 	}
 	defer m.Close()
 	if name == "" {

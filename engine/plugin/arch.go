@@ -19,6 +19,7 @@ import (
 type Arch struct {
 	plugin    string // the name of the plugin
 	origin    string // "bundled", "in-process", or the path of the executable
+	replaces  string // the name of the plugin whose place it takes; "": none
 	desc      *sdk.Description
 	transport transport
 	valid     func() error // validates desc; nil where that is done

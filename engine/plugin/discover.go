@@ -22,6 +22,8 @@ const maxVendors = 256
 type candidate struct {
 	name    string // NAME of unwindd-arch-NAME
 	path    string // with symbolic links resolved, so that a file is one plugin
+	folder  string // the plugin directory that it was found in
+	data    string // the folder of its data; "": there is none
 	problem string // why it cannot be used; "" when it can
 }
 
@@ -35,16 +37,20 @@ func discover(dirs []string) ([]candidate, error) {
 		if err != nil {
 			return nil, fmt.Errorf("plugin directory %s: %w", dir, errors.Unwrap(err))
 		}
+		if err := checkTrust(dir); err != nil {
+			return nil, fmt.Errorf("plugin directory %s is not used: %w", dir, err)
+		}
 		here := 0
 		for _, entry := range entries {
 			name, ok := strings.CutPrefix(entry.Name(), vendorPrefix)
-			if !ok {
+			if !ok || entry.IsDir() && strings.HasSuffix(name, dataSuffix) {
 				continue
 			}
 			if here++; here > maxVendors {
 				return nil, fmt.Errorf("plugin directory %s: more than %d files named %sNAME", dir, maxVendors, vendorPrefix)
 			}
 			c := examine(name, filepath.Join(dir, entry.Name()))
+			c.folder = dir
 			if !seen[c.path] {
 				seen[c.path] = true
 				found = append(found, c)
@@ -78,6 +84,11 @@ func examine(name, path string) candidate {
 		c.problem = fmt.Sprintf("it is not a regular file (%s)", info.Mode().Type())
 	case info.Mode().Perm()&0o111 == 0:
 		c.problem = fmt.Sprintf("it is not executable (%s)", info.Mode().Perm())
+	default:
+		c.data, err = dataFolder(path)
+		if err = errors.Join(checkTrust(path), err); err != nil {
+			c.problem = "it is not started: " + err.Error()
+		}
 	}
 	return c
 }
