@@ -210,7 +210,8 @@ const (
 )
 
 // Recogniser selects the code objects and dumps of an architecture. Every member that
-// is set must match; ELF machine 0 matches any file.
+// is set must match; ELF machine 0 matches any file. Of several architectures that match, the
+// one with the most members set is used.
 type Recogniser struct {
 	ELFMachine uint16
 	OSABI      int32  // -1: any
@@ -218,6 +219,10 @@ type Recogniser struct {
 	Flags      uint32
 	Magic      []byte // first bytes of a file that is not ELF
 	NoteOwner  string // core notes of this owner make the target this architecture's too
+	// ELFClass is the class in e_ident, 1 (32-bit) or 2 (64-bit), and ELFData the encoding of
+	// data there, 1 (little-endian) or 2 (big-endian); 0: any. Both need ELFMachine. They tell
+	// apart architectures that share a machine, as 64-bit POWER of both byte orders does.
+	ELFClass, ELFData uint8
 }
 
 // RegisterClass groups registers by use.

@@ -18,6 +18,7 @@ func encodeDescription(d *Description) *pb.Description {
 				ElfMachine: uint32(r.ELFMachine), OsAbi: r.OSABI,
 				FlagsMask: r.FlagsMask, Flags: r.Flags,
 				Magic: r.Magic, NoteOwner: r.NoteOwner,
+				ElfClass: uint32(r.ELFClass), ElfData: uint32(r.ELFData),
 			}
 		}),
 		ByteOrder:   pb.ByteOrder(d.ByteOrder),
@@ -212,10 +213,13 @@ func (d *decoder) registerRange(p **pb.RegisterRange) RegisterRange {
 func (d *decoder) recogniser(p **pb.Recogniser) Recogniser {
 	r := *p
 	d.small("recognises.elf_machine", r.GetElfMachine(), math.MaxUint16)
+	d.small("recognises.elf_class", r.GetElfClass(), math.MaxUint8)
+	d.small("recognises.elf_data", r.GetElfData(), math.MaxUint8)
 	return Recogniser{
 		ELFMachine: uint16(r.GetElfMachine()), OSABI: r.GetOsAbi(),
 		FlagsMask: r.GetFlagsMask(), Flags: r.GetFlags(),
 		Magic: nonEmpty(r.GetMagic()), NoteOwner: r.GetNoteOwner(),
+		ELFClass: uint8(r.GetElfClass()), ELFData: uint8(r.GetElfData()), //nolint:gosec // small
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 
 	"github.com/unwindd/unwindd/internal/confine"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // memoryInterval is the time between checks of the memory of a process.
@@ -51,9 +52,10 @@ type child struct {
 	pid      int // 0: not started
 	isDead   bool
 	isKilled bool                // by Kill, before it was dead
-	excess   string              // why watchMemory killed it; "": it did not
+	excess   string              // why watch killed it; "": it did not
 	state    *syscall.WaitStatus // how it ended
 	open     []string            // parts of the sandbox that this side could not apply
+	awaited  string              // what the start waits for
 	said     confine.Report
 	read     chan struct{} // closed when said is complete
 }
@@ -81,6 +83,10 @@ func (c *child) prepare(l *launch, socketDir string, env []string) {
 		return
 	}
 	args := slices.Concat([]string{l.self, "plugin", "exec"}, flags, []string{"--parent", strconv.Itoa(os.Getpid()), "--socket-dir", socketDir})
+	if l.data != "" {
+		args = append(args, "--data-dir", l.data)
+		c.env = append(slices.Clone(env), sdk.DataVariable+"="+l.data)
+	}
 	if l.sha256 != "" {
 		args = append(args, "--sha256", l.sha256)
 	}
@@ -126,9 +132,7 @@ func (c *child) Start(context.Context) error {
 		f.Close()
 	}
 	go c.readReport()
-	if c.memory < confine.Unlimited {
-		go c.watchMemory()
-	}
+	go c.watch()
 	return nil
 }
 
@@ -141,10 +145,10 @@ func (c *child) openInput() (input *os.File, err error) {
 	return input, err
 }
 
-// watchMemory kills the process when it has more memory than it may. Its rlimits count
-// writable memory only, when it is mapped: memory that was written and then protected is
-// beyond them.
-func (c *child) watchMemory() {
+// watch kills the process when it has more memory, or more threads, than it may. Its rlimits
+// count writable memory only, when it is mapped: memory that was written and then protected is
+// beyond them. They count threads with all others of the user, or not at all.
+func (c *child) watch() {
 	ticks := time.NewTicker(memoryInterval)
 	defer ticks.Stop()
 	for {
@@ -154,14 +158,37 @@ func (c *child) watchMemory() {
 		case <-ticks.C:
 		}
 		c.mu.Lock()
-		if used := ResidentMemory(c.pid); !c.isDead && used > c.memory {
-			c.excess = fmt.Sprintf("used %d MiB of memory, expected at most %d MiB, and was killed", used>>20, c.memory>>20)
+		if !c.isDead {
+			c.excess = excess(c.pid, c.memory)
+		}
+		isOver := c.excess != ""
+		if isOver {
 			_ = killGroup(c.pid)
-			c.mu.Unlock()
-			return
 		}
 		c.mu.Unlock()
+		if isOver {
+			return
+		}
 	}
+}
+
+// excess describes what a process has more of than it may; "": nothing.
+func excess(pid int, memory uint64) string {
+	s := usageOf(pid)
+	switch {
+	case memory < confine.Unlimited && s.memory > memory:
+		return fmt.Sprintf("used %d MiB of memory, expected at most %d MiB, and was killed", s.memory>>20, memory>>20)
+	case s.threads > confine.MaxThreads:
+		return fmt.Sprintf("had %d threads, expected at most %d, and was killed", s.threads, confine.MaxThreads)
+	}
+	return ""
+}
+
+// await records what the start of the process waits for.
+func (c *child) await(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.awaited = what
 }
 
 // readReport reads the process's report of its sandbox, which ends when it is confined.

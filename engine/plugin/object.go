@@ -23,7 +23,7 @@ func (m *Manager) ForFile(path string) (*Arch, error) {
 		return nil, err
 	}
 	defer file.Close()
-	return m.ForObject(file.Machine(), file.OSABI(), file.Flags(), nil)
+	return m.ForObject(FileOf(file))
 }
 
 // maxFunction bounds the code of a function of ReadObject, in bytes.

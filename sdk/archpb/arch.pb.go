@@ -2160,6 +2160,8 @@ type Recogniser struct {
 	Flags         uint32                 `protobuf:"varint,4,opt,name=flags,proto3" json:"flags,omitempty"`
 	Magic         []byte                 `protobuf:"bytes,5,opt,name=magic,proto3" json:"magic,omitempty"`
 	NoteOwner     string                 `protobuf:"bytes,6,opt,name=note_owner,json=noteOwner,proto3" json:"note_owner,omitempty"`
+	ElfClass      uint32                 `protobuf:"varint,7,opt,name=elf_class,json=elfClass,proto3" json:"elf_class,omitempty"` // 0: any, 1: 32-bit, 2: 64-bit
+	ElfData       uint32                 `protobuf:"varint,8,opt,name=elf_data,json=elfData,proto3" json:"elf_data,omitempty"`    // 0: any, 1: little-endian, 2: big-endian
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2234,6 +2236,20 @@ func (x *Recogniser) GetNoteOwner() string {
 		return x.NoteOwner
 	}
 	return ""
+}
+
+func (x *Recogniser) GetElfClass() uint32 {
+	if x != nil {
+		return x.ElfClass
+	}
+	return 0
+}
+
+func (x *Recogniser) GetElfData() uint32 {
+	if x != nil {
+		return x.ElfData
+	}
+	return 0
 }
 
 type RegisterRange struct {
@@ -7188,7 +7204,7 @@ const file_arch_proto_rawDesc = "" +
 	"\x05lanes\x18\x02 \x03(\rR\x05lanes\x12\x1d\n" +
 	"\n" +
 	"flags_mask\x18\x03 \x01(\rR\tflagsMask\x12\x14\n" +
-	"\x05flags\x18\x04 \x01(\rR\x05flags\"\xae\x01\n" +
+	"\x05flags\x18\x04 \x01(\rR\x05flags\"\xe6\x01\n" +
 	"\n" +
 	"Recogniser\x12\x1f\n" +
 	"\velf_machine\x18\x01 \x01(\rR\n" +
@@ -7199,7 +7215,9 @@ const file_arch_proto_rawDesc = "" +
 	"\x05flags\x18\x04 \x01(\rR\x05flags\x12\x14\n" +
 	"\x05magic\x18\x05 \x01(\fR\x05magic\x12\x1d\n" +
 	"\n" +
-	"note_owner\x18\x06 \x01(\tR\tnoteOwner\"\x9d\x02\n" +
+	"note_owner\x18\x06 \x01(\tR\tnoteOwner\x12\x1b\n" +
+	"\telf_class\x18\a \x01(\rR\belfClass\x12\x19\n" +
+	"\belf_data\x18\b \x01(\rR\aelfData\"\x9d\x02\n" +
 	"\rRegisterRange\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\rR\x05first\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\rR\x05count\x12\x14\n" +

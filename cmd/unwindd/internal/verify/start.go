@@ -18,12 +18,13 @@ var startFixes = []struct{ words, fix string }{
 	{"no such file", "Name the plugin's executable."},
 	{"not a regular file", "Name the plugin's executable."},
 	{"exec format error", "Build it for this machine, or begin a script with #! and the path of its interpreter."},
-	{"expected go-plugin's handshake", "Write nothing to standard output before the handshake line, and that as the first thing: logs belong to standard error. sdk.Serve writes it; docs/plugins.md says what it is in other languages."},
-	{"before go-plugin's handshake", "Write the handshake line and listen until the connection ends: in Go, main calls sdk.Serve."},
+	{"to standard output, expected", "Write nothing to standard output before the handshake line, and that as the first thing: logs belong to standard error. sdk.Serve writes it; docs/plugins.md says what it is in other languages."},
+	{"before it wrote", "Write the handshake line and listen until the connection ends: in Go, main calls sdk.Serve."},
 	{"version", "Build it with the package sdk, or the arch.proto, of this unwindd: the numbers of the handshake line are those of the protocol's version."},
 	{"listens", "Listen at a Unix socket in the directory that PLUGIN_UNIX_SOCKET_DIR names, and say so in the handshake line."},
 	{"did not start within", "Shake hands first, and read what takes long when it is asked for: a start has 3 seconds of processor time, and 30 by the clock."},
 	{"before it was ready", "Mend what ended it. It runs confined: files, the network and other processes are not there, and of the environment only what the handshake needs."},
+	{"it is not started: ", "Let nobody but the owner write to it, and to the folders above it: the command is behind the reason."},
 	{"peer of", "Let the process that was started listen itself, not one that it starts."},
 }
 
@@ -49,6 +50,6 @@ func (v *verifier) start() bool {
 			break
 		}
 	}
-	v.find(archtest.Error, fix, "it "+reason)
+	v.find(archtest.Error, fix, "it "+strings.TrimPrefix(reason, "it "))
 	return false
 }

@@ -87,13 +87,20 @@ func isRival(a, b *sdk.Description) bool {
 	}
 	for _, r := range a.Recognises {
 		if slices.ContainsFunc(b.Recognises, func(o sdk.Recogniser) bool {
-			return r.ELFMachine != 0 && r.ELFMachine == o.ELFMachine || r.NoteOwner != "" && r.NoteOwner == o.NoteOwner ||
+			return isRivalMachine(&r, &o) || r.NoteOwner != "" && r.NoteOwner == o.NoteOwner ||
 				len(r.Magic) > 0 && len(o.Magic) > 0 && (bytes.HasPrefix(r.Magic, o.Magic) || bytes.HasPrefix(o.Magic, r.Magic))
 		}) {
 			return true
 		}
 	}
 	return false
+}
+
+// isRivalMachine reports whether two recognisers claim files of one machine, class and encoding
+// of data.
+func isRivalMachine(a, b *sdk.Recogniser) bool {
+	isSame := func(a, b uint8) bool { return a == b || a == 0 || b == 0 }
+	return a.ELFMachine != 0 && a.ELFMachine == b.ELFMachine && isSame(a.ELFClass, b.ELFClass) && isSame(a.ELFData, b.ELFData)
 }
 
 // state walks a recorded state and compares its report.
