@@ -93,6 +93,14 @@ func examine(name, path string) candidate {
 	return c
 }
 
+// reason is the error of an executable that cannot be used.
+func (c *candidate) reason() error {
+	if strings.Contains(c.problem, c.path) {
+		return errors.New(c.problem)
+	}
+	return fmt.Errorf("%s: %s", c.path, c.problem)
+}
+
 func isValidName(s string) bool {
 	if s == "" || len(s) > 64 {
 		return false

@@ -4,6 +4,7 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -46,6 +47,8 @@ type Options struct {
 	// Bundled are the architectures in Self.
 	Bundled []confine.Bundled
 	Choice
+	// Elsewhere, where it is not nil, has architectures for what none here claims.
+	Elsewhere *Elsewhere
 	// Waiting gets a sentence when a process takes long to start; nil: it is dropped.
 	Waiting func(text string)
 	// Attached are processes, by the names of their plugins, that replace other plugins
@@ -67,8 +70,9 @@ type Manager struct {
 	plugins []*plug
 	pinned  map[string]string
 	cache   func() descriptionCache
-	self    string // Options.Self
-	build   string // Options.Build
+	self    string                  // Options.Self
+	build   string                  // Options.Build
+	others  func() ([]*Arch, error) // of Options.Elsewhere; nil: there are none
 	logger  hclog.Logger
 
 	close sync.Once
@@ -114,6 +118,9 @@ func NewManager(o Options) (*Manager, error) {
 		o.Logger = hclog.NewNullLogger()
 	}
 	m := &Manager{pinned: map[string]string{}, cache: sync.OnceValue(openCache), self: o.Self, build: o.Build, logger: o.Logger}
+	if o.Elsewhere != nil {
+		m.others = elsewhere(o.Elsewhere)
+	}
 	for name, pin := range o.Pins {
 		pin = strings.ToLower(pin)
 		if len(pin) != 64 || strings.Trim(pin, "0123456789abcdef") != "" {
@@ -249,7 +256,7 @@ func (m *Manager) vendorPlug(o *Options, c candidate) *plug {
 	p.isPinned = pinned
 	if c.problem != "" {
 		p.sha256 = func() (string, error) { return "", nil }
-		p.find = func() (*Arch, error) { return nil, &unusable{c.name, fmt.Errorf("%s: %s", c.path, c.problem)} }
+		p.find = func() (*Arch, error) { return nil, &unusable{c.name, c.reason()} }
 		return p
 	}
 	p.sha256 = sync.OnceValues(func() (string, error) { return hashFile(c.path) })
@@ -323,6 +330,19 @@ func (m *Manager) archs() (found []*Arch, unusable []error) {
 // choose is the one architecture with the largest claim, which is 0 for one that has none.
 func (m *Manager) choose(what string, claim func(*Arch) int) (*Arch, error) {
 	all, unusable := m.archs()
+	a, err := chooseAmong(all, unusable, what, claim)
+	if m.others == nil || !errors.Is(err, ErrNoArchitecture) {
+		return a, err
+	}
+	others, failure := m.others()
+	if failure != nil {
+		unusable = append(unusable, failure)
+	}
+	return chooseAmong(others, unusable, what, claim)
+}
+
+// chooseAmong is choose among some architectures; unusable are the errors of others.
+func chooseAmong(all []*Arch, unusable []error, what string, claim func(*Arch) int) (*Arch, error) {
 	var found []*Arch
 	largest := 0
 	for _, a := range all {
@@ -386,7 +406,15 @@ func (m *Manager) ForNote(owner string) (*Arch, error) {
 
 // Find is the architecture of a name: its description's or its plugin's.
 func (m *Manager) Find(name string) (*Arch, error) {
-	return m.choose(fmt.Sprintf("architecture %q", clip(name)), func(a *Arch) int { return named(a, name) })
+	a, err := m.choose(fmt.Sprintf("architecture %q", clip(name)), func(a *Arch) int { return named(a, name) })
+	if errors.Is(err, ErrNoArchitecture) {
+		for _, p := range m.plugins {
+			if _, own := p.find(); p.name == name && own != nil {
+				return nil, own // the others are of no interest
+			}
+		}
+	}
+	return a, err
 }
 
 // FindOrdered is Find among the architectures of a byte order.
@@ -397,6 +425,21 @@ func (m *Manager) FindOrdered(name string, order sdk.ByteOrder) (*Arch, error) {
 		}
 		return named(a, name)
 	})
+}
+
+// VendorDescriptions returns the descriptions of the architectures of vendors' executables that
+// can be used.
+func (m *Manager) VendorDescriptions() []*sdk.Description {
+	list := []*sdk.Description{}
+	for _, p := range m.plugins {
+		if !p.isVendor {
+			continue
+		}
+		if a, err := p.find(); err == nil {
+			list = append(list, a.desc)
+		}
+	}
+	return list
 }
 
 // Descriptions returns the descriptions of all architectures that can be used.

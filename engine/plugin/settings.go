@@ -167,7 +167,7 @@ func FindExecutable(dirs []string, name string) (Executable, error) {
 	case len(found) > 1:
 		return Executable{}, fmt.Errorf("plugin %s: there are %d: %s and %s; a pin is of one name: rename or remove all but one", name, len(found), found[0].path, found[1].path)
 	case found[0].problem != "":
-		return Executable{}, fmt.Errorf("plugin %s: %s: %s", name, found[0].path, found[0].problem)
+		return Executable{}, &unusable{name, found[0].reason()}
 	}
 	sum, err := hashFile(found[0].path)
 	return Executable{name, found[0].folder, found[0].path, sum}, err

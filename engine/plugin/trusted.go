@@ -57,7 +57,7 @@ func checkOwner(path string, isAbove bool) error {
 	case !isKnown: // a system without owners
 		return nil
 	case user != 0 && user != os.Geteuid():
-		return fmt.Errorf("%s belongs to user %d, who could change it; it has to be root's, or of user %d, who runs unwindd: chown %s %s", path, user, os.Geteuid(), ownerName(), path)
+		return fmt.Errorf("%s belongs to user %d, who could change it, expected %s: chown %d %s", path, user, expectedOwner(), os.Geteuid(), path)
 	case mode.Type() == fs.ModeSymlink: // its own mode says nothing
 		return nil
 	case isAbove && mode.IsDir() && mode&fs.ModeSticky != 0:
@@ -79,12 +79,12 @@ func remedyOf(mode fs.FileMode) string {
 	return "chmod go-w"
 }
 
-// ownerName names this user for chown.
-func ownerName() string {
+// expectedOwner describes the users that own what is trusted.
+func expectedOwner() string {
 	if id := os.Geteuid(); id != 0 {
-		return fmt.Sprint(id)
+		return fmt.Sprintf("root or user %d, who runs unwindd", id)
 	}
-	return "root"
+	return "root, who runs unwindd"
 }
 
 // withoutCall returns an error of a file without the name of the system call.
