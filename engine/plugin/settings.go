@@ -159,6 +159,9 @@ func FindExecutable(dirs []string, name string) (Executable, error) {
 			found = append(found, c)
 		}
 	}
+	if len(names) == 0 {
+		names = []string{"none"}
+	}
 	switch {
 	case len(dirs) == 0:
 		return Executable{}, fmt.Errorf("plugin %s: no plugin directory is known: --plugin-dir, UNWINDD_PLUGIN_DIR or dirs under [plugins] in the configuration file name one", clip(printable(name)))
