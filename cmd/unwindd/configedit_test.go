@@ -67,6 +67,9 @@ func FuzzWithPin(f *testing.F) {
 // name is an error with its line, whichever command needs plugins.
 func TestPluginPin(t *testing.T) {
 	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil { // whatever the umask is
+		t.Fatal(err)
+	}
 	started := filepath.Join(t.TempDir(), "started")
 	path := filepath.Join(dir, "unwindd-arch-mychip")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\ntouch "+started+"\n"), 0o755); err != nil {

@@ -43,7 +43,7 @@ func discover(dirs []string) ([]candidate, error) {
 		here := 0
 		for _, entry := range entries {
 			name, ok := strings.CutPrefix(entry.Name(), vendorPrefix)
-			if !ok || entry.IsDir() && strings.HasSuffix(name, dataSuffix) {
+			if !ok || strings.HasSuffix(name, DataSuffix) && isFolder(filepath.Join(dir, entry.Name())) {
 				continue
 			}
 			if here++; here > maxVendors {

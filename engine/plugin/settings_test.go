@@ -127,7 +127,7 @@ func TestWhatOthersMayWriteToIsNotUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := script(t, dir, "mychip")
-	data := path + dataSuffix
+	data := path + DataSuffix
 	if err := os.Mkdir(data, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestPluginReadsItsData(t *testing.T) {
 	ownCache(t)
 	dir := t.TempDir()
 	path := vendor(t, dir, "good", "")
-	data := path + dataSuffix
+	data := path + DataSuffix
 	if err := os.MkdirAll(filepath.Join(data, "deep"), 0o755); err != nil {
 		t.Fatal(err)
 	}
