@@ -94,7 +94,7 @@ func TestPluginPin(t *testing.T) {
 		t.Errorf("%d: %s", status, errs)
 	}
 
-	// The executable changes: it does not run, and the message says what to do.
+	// The executable changes: it does not run, and the message names the command that pins it.
 	if err := os.WriteFile(path, []byte("#!/bin/sh\nexit 3\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,8 @@ import (
 )
 
 // What nothing here claims is of another machine's architecture: its description is known, and a
-// call says where the plugin is. What is here is asked first, and then the other machine is not.
+// call names the place of the plugin. Plugins here go first, and where one claims it the other machine
+// is not asked.
 func TestArchitecturesOfAnotherMachine(t *testing.T) {
 	asked := 0
 	d := testDescription(good)

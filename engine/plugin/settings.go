@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Choice is what the user has settled about which plugins run.
+// Choice selects the plugins that run, of all that are there.
 type Choice struct {
 	// Disabled are names of plugins, bundled ones too, that are not used.
 	Disabled []string
@@ -32,7 +32,7 @@ type SettingError struct {
 func (e *SettingError) Error() string { return strings.Join(e.Path, ".") + ": " + e.Reason }
 
 // settle applies the options that name plugins. Every name has to be that of a plugin: a slip in
-// one would leave on what is to be off, or unpinned what is to be pinned.
+// one would pin nothing, or leave a plugin on that is to be off.
 func (m *Manager) settle(o *Options) error {
 	for _, name := range slices.Sorted(maps.Keys(o.Pins)) {
 		if len(o.Dirs) == 0 {

@@ -152,7 +152,7 @@ func TestWhatOthersMayWriteToIsNotUsed(t *testing.T) {
 		{dir, 0o757, "chmod o-w " + dir},
 		{dir, os.ModeSticky | 0o777, "chmod go-w " + dir},
 		{base, 0o777, "chmod go-w " + base},
-		{base, os.ModeSticky | 0o777, ""}, // as /tmp: nobody replaces the entries of others
+		{base, os.ModeSticky | 0o777, ""}, // as /tmp: only owners replace its entries
 		{path, 0o777, "chmod go-w " + path},
 		{path, 0o775, "chmod g-w " + path},
 		{data, 0o777, "chmod go-w " + data},
@@ -172,7 +172,7 @@ func TestWhatOthersMayWriteToIsNotUsed(t *testing.T) {
 		}
 	}
 	if os.Geteuid() != 0 {
-		return // nobody else gives files away
+		return // only root gives files away
 	}
 	for _, p := range []string{base, dir, path, data} {
 		if err := os.Chown(p, 4711, -1); err != nil {

@@ -16,12 +16,12 @@ import (
 // A plugin is code that runs as whoever runs unwindd, and a folder of plugins is a place from
 // which it is taken. So neither is used where somebody else could have put it there: as ssh does
 // with the files of a user's keys, the owner of each file and folder on the way has to be root or
-// this user, and nobody else may write to it.
+// this user, and no other user may write to it.
 
 // checkTrust returns an error if another user could have put something else at a path: by writing
 // to it, or by replacing it, or a folder above it. Symbolic links are followed, and each folder
-// on the way counts. A folder that anybody may write to, but in which nobody may replace the
-// entries of others (/tmp), may be above the path.
+// on the way counts. A folder that all may write to and in which only owners
+// may replace entries (/tmp) may be above the path.
 func checkTrust(path string) error {
 	absolute, err := filepath.Abs(path)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A start that hangs says after a moment what is waited for, and all starts together have the
-// time of one: the next call is told at once.
+// The user is told after a moment which step of a start hangs, and all starts together have the
+// time of one: the next call fails at once.
 func TestAStartThatHangsIsAnnouncedOnce(t *testing.T) {
 	ownCache(t)
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ func TestAStartThatHangsIsAnnouncedOnce(t *testing.T) {
 	}
 }
 
-// The errors of go-plugin about a line become what is wrong with the line.
+// The errors of go-plugin about a line become sentences about the line.
 func TestHandshakesAreDescribedWithoutGoPlugin(t *testing.T) {
 	for message, want := range map[string]string{
 		"Unrecognized remote plugin message: \nFailed to read any lines from plugin's stdout\nThis usually means": "ended, or closed its standard output, before it wrote " + handshakeLine,
