@@ -280,9 +280,11 @@ func (f *targetFlags) addPlaces(flags *pflag.FlagSet) {
 // newEngine makes an engine with options, the plugins of g, and the flags' ways of finding
 // files. end closes it.
 func (f *targetFlags) newEngine(g *globals, o engine.Options) (e *engine.Engine, end func(), err error) {
+	others := o.Plugins.Elsewhere
 	if o.Plugins, err = g.plugins(); err != nil {
 		return nil, nil, err
 	}
+	o.Plugins.Elsewhere = others
 	o.Sysroot, o.Exe, o.DebugDirs, o.Downloads = f.sysroot, f.exe, f.debugDirs, f.downloads(g.log())
 	f.symbolFlags.addTo(&o.Downloads)
 	if o.Modules, err = f.modulesByName(); err != nil {

@@ -31,7 +31,7 @@ none. With pinned_only = true in it, plugins without a pin do not run.`,
 	}
 }
 
-// pinned is what `plugin pin` has done.
+// pinned is the result of `plugin pin`.
 type pinned struct {
 	Name   string `json:"name"`
 	Path   string `json:"path"`

@@ -4,6 +4,7 @@ package plugin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,6 +40,7 @@ type child struct {
 	isBundled bool // command is this project's own, which confines itself
 	socketDir string
 	memory    uint64 // bytes that it may have
+	threads   uint64 // that it may have
 	hasInput  bool   // it reads stdin; else its input is empty
 	stdin     *os.File
 	stdout    *os.File
@@ -63,7 +65,7 @@ type child struct {
 var _ runner.Runner = (*child)(nil)
 
 func newChild(memory uint64) *child {
-	return &child{memory: memory, exited: make(chan struct{}), silent: make(chan struct{}), read: make(chan struct{})}
+	return &child{memory: memory, threads: confine.MaxThreads, exited: make(chan struct{}), silent: make(chan struct{}), read: make(chan struct{})}
 }
 
 // prepare sets the command that is executed: a vendor's as `self plugin exec ... --
@@ -75,6 +77,7 @@ func (c *child) prepare(l *launch, socketDir string, env []string) {
 		flags = append(flags, "--build", l.build)
 	}
 	c.env, c.socketDir, c.isBundled = env, socketDir, l.isBundled
+	c.threads = cmp.Or(l.threads, c.threads)
 	if c.path = l.self; l.isThis {
 		c.path = thisExecutable
 	}
@@ -159,7 +162,7 @@ func (c *child) watch() {
 		}
 		c.mu.Lock()
 		if !c.isDead {
-			c.excess = excess(c.pid, c.memory)
+			c.excess = c.excessOf(usageOf(c.pid))
 		}
 		isOver := c.excess != ""
 		if isOver {
@@ -172,14 +175,13 @@ func (c *child) watch() {
 	}
 }
 
-// excess describes what a process has more of than it may; "": nothing.
-func excess(pid int, memory uint64) string {
-	s := usageOf(pid)
+// excessOf describes what the process has more of than it may; "": nothing.
+func (c *child) excessOf(u usage) string {
 	switch {
-	case memory < confine.Unlimited && s.memory > memory:
-		return fmt.Sprintf("used %d MiB of memory, expected at most %d MiB, and was killed", s.memory>>20, memory>>20)
-	case s.threads > confine.MaxThreads:
-		return fmt.Sprintf("had %d threads, expected at most %d, and was killed", s.threads, confine.MaxThreads)
+	case c.memory < confine.Unlimited && u.memory > c.memory:
+		return fmt.Sprintf("used %d MiB of memory, expected at most %d MiB, and was killed", u.memory>>20, c.memory>>20)
+	case u.threads > c.threads:
+		return fmt.Sprintf("had %d threads, expected at most %d, and was killed", u.threads, c.threads)
 	}
 	return ""
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/unwindd/unwindd/internal/confine"
 )
 
-// dataSuffix ends the name of the folder of a plugin's data, which lies beside its executable:
+// DataSuffix ends the name of the folder of a plugin's data, which lies beside its executable:
 // unwindd-arch-NAME.data.
-const dataSuffix = ".data"
+const DataSuffix = ".data"
 
 // dataFolder returns the folder of the data of the plugin at a path, with symbolic links
 // resolved; "" where there is none. It is an error if others may write to it.
 func dataFolder(path string) (string, error) {
-	dir, err := filepath.Abs(path + dataSuffix)
+	dir, err := filepath.Abs(path + DataSuffix)
 	if err != nil {
 		return "", err
 	}
@@ -36,6 +36,12 @@ func dataFolder(path string) (string, error) {
 		return "", err
 	}
 	return filepath.EvalSymlinks(dir)
+}
+
+// isFolder reports whether a path leads to a folder.
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // hashFile returns the SHA-256 of a file.

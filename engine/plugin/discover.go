@@ -41,7 +41,7 @@ func discover(dirs []string) ([]candidate, error) {
 		here := 0
 		for _, entry := range entries {
 			k, name := kindOf(entry.Name())
-			if k == nil || entry.IsDir() && strings.HasSuffix(name, dataSuffix) {
+			if k == nil || strings.HasSuffix(name, DataSuffix) && isFolder(filepath.Join(dir, entry.Name())) {
 				continue
 			}
 			if here++; here > maxVendors {
@@ -101,6 +101,14 @@ func examine(name, path string) candidate {
 		}
 	}
 	return c
+}
+
+// reason is the error of an executable that cannot be used.
+func (c *candidate) reason() error {
+	if strings.Contains(c.problem, c.path) {
+		return errors.New(c.problem)
+	}
+	return fmt.Errorf("%s: %s", c.path, c.problem)
 }
 
 func isValidName(s string) bool {

@@ -13,11 +13,11 @@ import (
 // notStarted begins the reasons of starts that no process came of.
 const notStarted = "could not be started: "
 
-// handshakeLine is what a plugin has to write to standard output first.
+// handshakeLine describes the first line that a plugin writes to standard output.
 var handshakeLine = fmt.Sprintf("`1|%d|unix|PATH|grpc`, the line with its address", sdk.ProtocolVersion)
 
-// handshakeProblems turn the errors of go-plugin about the line of a plugin into what is wrong
-// with it: the library's own advice is for programs that use the library on both sides.
+// handshakeProblems turn the errors of go-plugin about the line of a plugin into sentences about the
+// line: the library's own advice is for programs that use the library on both sides.
 var handshakeProblems = []struct {
 	matches func() *regexp.Regexp
 	says    string // with what the parentheses matched

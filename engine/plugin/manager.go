@@ -4,6 +4,7 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -49,6 +50,8 @@ type Options struct {
 	Bundled         []confine.Bundled
 	BundledRuntimes []confine.BundledRuntime
 	Choice
+	// Elsewhere, where it is not nil, has architectures for what none here claims.
+	Elsewhere *Elsewhere
 	// Waiting gets a sentence when a process takes long to start; nil: it is dropped.
 	Waiting func(text string)
 	// Attached are processes, by the names of their plugins, that replace other plugins
@@ -70,8 +73,9 @@ type Manager struct {
 	plugins []*plug
 	pinned  map[string]string
 	cache   func() descriptionCache
-	self    string // Options.Self
-	build   string // Options.Build
+	self    string                  // Options.Self
+	build   string                  // Options.Build
+	others  func() ([]*Arch, error) // of Options.Elsewhere; nil: there are none
 	logger  hclog.Logger
 
 	close sync.Once
@@ -118,6 +122,9 @@ func NewManager(o Options) (*Manager, error) {
 		o.Logger = hclog.NewNullLogger()
 	}
 	m := &Manager{pinned: map[string]string{}, cache: sync.OnceValue(openCache), self: o.Self, build: o.Build, logger: o.Logger}
+	if o.Elsewhere != nil {
+		m.others = elsewhere(o.Elsewhere)
+	}
 	for name, pin := range o.Pins {
 		pin = strings.ToLower(pin)
 		if len(pin) != 64 || strings.Trim(pin, "0123456789abcdef") != "" {
@@ -293,7 +300,7 @@ func (m *Manager) vendorPlug(o *Options, c candidate) *plug {
 	p.isPinned = pinned
 	if c.problem != "" {
 		p.sha256 = func() (string, error) { return "", nil }
-		p.find = func() (found, error) { return found{}, &unusable{c.name, fmt.Errorf("%s: %s", c.path, c.problem)} }
+		p.find = func() (found, error) { return found{}, &unusable{c.name, c.reason()} }
 		return p
 	}
 	p.sha256 = sync.OnceValues(func() (string, error) { return hashFile(c.path) })
@@ -379,6 +386,19 @@ func (m *Manager) archs() (list []*Arch, unusable []error) {
 // choose is the one architecture with the largest claim, which is 0 for one that has none.
 func (m *Manager) choose(what string, claim func(*Arch) int) (*Arch, error) {
 	all, unusable := m.archs()
+	a, err := chooseAmong(all, unusable, what, claim)
+	if m.others == nil || !errors.Is(err, ErrNoArchitecture) {
+		return a, err
+	}
+	others, failure := m.others()
+	if failure != nil {
+		unusable = append(unusable, failure)
+	}
+	return chooseAmong(others, unusable, what, claim)
+}
+
+// chooseAmong is choose among some architectures; unusable are the errors of others.
+func chooseAmong(all []*Arch, unusable []error, what string, claim func(*Arch) int) (*Arch, error) {
 	var found []*Arch
 	largest := 0
 	for _, a := range all {
@@ -442,7 +462,18 @@ func (m *Manager) ForNote(owner string) (*Arch, error) {
 
 // Find is the architecture of a name: its description's or its plugin's.
 func (m *Manager) Find(name string) (*Arch, error) {
-	return m.choose(fmt.Sprintf("architecture %q", clip(name)), func(a *Arch) int { return named(a, name) })
+	a, err := m.choose(fmt.Sprintf("architecture %q", clip(name)), func(a *Arch) int { return named(a, name) })
+	if errors.Is(err, ErrNoArchitecture) {
+		for _, p := range m.plugins {
+			if p.name != name {
+				continue
+			}
+			if _, own := p.find(); own != nil {
+				return nil, own // the others are of no interest
+			}
+		}
+	}
+	return a, err
 }
 
 // FindOrdered is Find among the architectures of a byte order.
@@ -453,6 +484,21 @@ func (m *Manager) FindOrdered(name string, order sdk.ByteOrder) (*Arch, error) {
 		}
 		return named(a, name)
 	})
+}
+
+// VendorDescriptions returns the descriptions of the architectures of vendors' executables that
+// can be used.
+func (m *Manager) VendorDescriptions() []*sdk.Description {
+	list := []*sdk.Description{}
+	for _, p := range m.plugins {
+		if !p.isVendor || p.kind != architectures {
+			continue
+		}
+		if f, err := p.find(); err == nil {
+			list = append(list, f.arch.desc)
+		}
+	}
+	return list
 }
 
 // Descriptions returns the descriptions of all architectures that can be used.

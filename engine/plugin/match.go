@@ -9,7 +9,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// File is what recognisers compare of a file: its ELF header, or its first bytes.
+// File has the parts of a file that recognisers compare: of its ELF header, or its first bytes.
 type File struct {
 	Machine object.ELFMachine // its number is 0 for a file that is not ELF
 	OSABI   uint8
@@ -27,7 +27,7 @@ func FileOf(o *object.Object) File {
 }
 
 // members returns the number of the members that a recogniser sets: of two that match, the one
-// with more says more of what it is for.
+// with more is the more specific.
 func members(r *sdk.Recogniser) int {
 	n := 0
 	for _, isSet := range []bool{

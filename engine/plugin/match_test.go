@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package plugin
 
 import (
@@ -70,7 +72,7 @@ func TestAMachineOfAnotherByteOrderIsNamed(t *testing.T) {
 }
 
 // The recogniser that sets more members wins; a machine alone, without flags, is of the one that
-// claims all of it. Two that set as many are an error that says what to do.
+// claims all of it. Two that set as many are an error that names the settings which decide.
 func TestTheMostSpecificRecogniserWins(t *testing.T) {
 	all := sdk.Recogniser{ELFMachine: 224, OSABI: -1}
 	one := sdk.Recogniser{ELFMachine: 224, OSABI: -1, FlagsMask: 0xff, Flags: 0x49}

@@ -50,6 +50,7 @@ type launch struct {
 	data      string // the folder of a vendor's data, which it may read; "": there is none
 	waiting   func(text string)
 	memory    uint64   // bytes that it may have
+	threads   uint64   // that it may have; 0: confine.MaxThreads
 	limit     deadline // until it has described itself
 	logger    hclog.Logger
 }

@@ -38,7 +38,7 @@ func processorTime(int) (time.Duration, error) { return 0, errors.ErrUnsupported
 // ResidentMemory is unsupported here.
 func ResidentMemory(int) uint64 { return 0 }
 
-// usage is what a process uses of what it may have a limited amount of.
+// usage has the amounts that a process uses and that are bounded.
 type usage struct{ memory, threads uint64 }
 
 // usageOf is unsupported here.

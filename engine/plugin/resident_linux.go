@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// usage is what a process uses of what it may have a limited amount of.
+// usage has the amounts that a process uses and that are bounded.
 type usage struct{ memory, threads uint64 }
 
 // ResidentMemory is the number of bytes of a process's private memory, swapped out or

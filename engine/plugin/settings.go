@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Choice is what the user has settled about which plugins run.
+// Choice selects the plugins that run, of all that are there.
 type Choice struct {
 	// Disabled are names of plugins, bundled ones too, that are not used.
 	Disabled []string
@@ -32,7 +32,7 @@ type SettingError struct {
 func (e *SettingError) Error() string { return strings.Join(e.Path, ".") + ": " + e.Reason }
 
 // settle applies the options that name plugins. Every name has to be that of a plugin: a slip in
-// one would leave on what is to be off, or unpinned what is to be pinned.
+// one would pin nothing, or leave a plugin on that is to be off.
 func (m *Manager) settle(o *Options) error {
 	for _, name := range slices.Sorted(maps.Keys(o.Pins)) {
 		if len(o.Dirs) == 0 {
@@ -167,6 +167,9 @@ func FindExecutable(dirs []string, name string) (Executable, error) {
 			found = append(found, c)
 		}
 	}
+	if len(names) == 0 {
+		names = []string{"none"}
+	}
 	switch {
 	case len(dirs) == 0:
 		return Executable{}, fmt.Errorf("plugin %s: no plugin directory is known: --plugin-dir, UNWINDD_PLUGIN_DIR or dirs under [plugins] in the configuration file name one", clip(printable(name)))
@@ -175,7 +178,7 @@ func FindExecutable(dirs []string, name string) (Executable, error) {
 	case len(found) > 1:
 		return Executable{}, fmt.Errorf("plugin %s: there are %d: %s and %s; a pin is of one name: rename or remove all but one", name, len(found), found[0].path, found[1].path)
 	case found[0].problem != "":
-		return Executable{}, fmt.Errorf("plugin %s: %s: %s", name, found[0].path, found[0].problem)
+		return Executable{}, &unusable{name, found[0].reason()}
 	}
 	sum, err := hashFile(found[0].path)
 	return Executable{name, found[0].folder, found[0].path, sum}, err

@@ -16,12 +16,12 @@ import (
 // A plugin is code that runs as whoever runs unwindd, and a folder of plugins is a place from
 // which it is taken. So neither is used where somebody else could have put it there: as ssh does
 // with the files of a user's keys, the owner of each file and folder on the way has to be root or
-// this user, and nobody else may write to it.
+// this user, and no other user may write to it.
 
 // checkTrust returns an error if another user could have put something else at a path: by writing
 // to it, or by replacing it, or a folder above it. Symbolic links are followed, and each folder
-// on the way counts. A folder that anybody may write to, but in which nobody may replace the
-// entries of others (/tmp), may be above the path.
+// on the way counts. A folder that all may write to and in which only owners
+// may replace entries (/tmp) may be above the path.
 func checkTrust(path string) error {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -57,7 +57,7 @@ func checkOwner(path string, isAbove bool) error {
 	case !isKnown: // a system without owners
 		return nil
 	case user != 0 && user != os.Geteuid():
-		return fmt.Errorf("%s belongs to user %d, who could change it; it has to be root's, or of user %d, who runs unwindd: chown %s %s", path, user, os.Geteuid(), ownerName(), path)
+		return fmt.Errorf("%s belongs to user %d, who could change it, expected %s: chown %d %s", path, user, expectedOwner(), os.Geteuid(), path)
 	case mode.Type() == fs.ModeSymlink: // its own mode says nothing
 		return nil
 	case isAbove && mode.IsDir() && mode&fs.ModeSticky != 0:
@@ -79,12 +79,12 @@ func remedyOf(mode fs.FileMode) string {
 	return "chmod go-w"
 }
 
-// ownerName names this user for chown.
-func ownerName() string {
+// expectedOwner describes the users that own what is trusted.
+func expectedOwner() string {
 	if id := os.Geteuid(); id != 0 {
-		return fmt.Sprint(id)
+		return fmt.Sprintf("root or user %d, who runs unwindd", id)
 	}
-	return "root"
+	return "root, who runs unwindd"
 }
 
 // withoutCall returns an error of a file without the name of the system call.

@@ -68,7 +68,14 @@ func (v *verifier) newEngine(ask *job.Stack) (e *engine.Engine, dir string, err 
 	if name == "" {
 		name = "examined"
 	}
-	if err = os.Symlink(path, filepath.Join(dir, "unwindd-arch-"+name)); err == nil {
+	executable := filepath.Join(dir, "unwindd-arch-"+name)
+	if data := path + plugin.DataSuffix; isFolder(data) {
+		err = os.Symlink(data, executable+plugin.DataSuffix)
+	}
+	if err == nil {
+		err = os.Symlink(path, executable)
+	}
+	if err == nil {
 		others := slices.DeleteFunc(slices.Clone(v.Bundled), func(b confine.Bundled) bool { return isRival(b.Description(), v.desc) })
 		e, err = engine.New(ask.Engine(engine.Options{Plugins: plugin.Options{
 			Self: v.Self, Build: v.Build, Dirs: []string{dir}, Bundled: others, Logger: v.Logger, StartDeadline: v.StartDeadline, CallDeadline: v.CallDeadline,
@@ -78,6 +85,11 @@ func (v *verifier) newEngine(ask *job.Stack) (e *engine.Engine, dir string, err 
 		os.RemoveAll(dir)
 	}
 	return e, dir, err
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // isRival reports whether two descriptions claim the same code objects or notes.
