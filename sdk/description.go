@@ -50,10 +50,6 @@ type Description struct {
 	ReturnSlot *ReturnSlot
 	// CallSites are the rules of callers by the instruction that they return to.
 	CallSites []CallSite
-	// FunctionDescriptors is the name of the section with the descriptors of functions, to
-	// which their symbols lead instead of their code (".opd" of 64-bit POWER's first ELF ABI):
-	// the first word of a descriptor is the address of the code. "": symbols lead to code.
-	FunctionDescriptors string
 	// Feature is the number of the features of the protocol that the plugin knows (see the
 	// constant Feature). Serve sets it. 0: the plugin is older than the number.
 	Feature        uint32

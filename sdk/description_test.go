@@ -55,8 +55,8 @@ func testDescription() *Description {
 			Code: []byte{0x18, 0, 0x41, 0xe8}, Mask: []byte{0xff, 0, 0xff, 0xff},
 			Rules: []cfi.RegisterRule{{Column: 2, Rule: cfi.Rule{Kind: cfi.Offset, Offset: -24}}},
 		}},
-		FramePointerIsABI: true, FunctionDescriptors: ".opd",
-		SignalFrame: &SignalFrame{Address: 304, Trap: 600, TrapRecord: 0x45535201, TrapShift: 26, Traps: []Trap{{Number: 36, Signal: 11}}},
+		FramePointerIsABI: true,
+		SignalFrame:       &SignalFrame{Address: 304, Trap: 600, TrapRecord: 0x45535201, TrapShift: 26, Traps: []Trap{{Number: 36, Signal: 11}}},
 	}
 }
 
@@ -189,7 +189,6 @@ func TestDescriptionValidateNamesTheField(t *testing.T) {
 		"Entry.CFA.Space: 9":           func(d *Description) { d.Entry.CFA.Space = 9 },
 		"Entry.CFA.Expr":               func(d *Description) { d.Entry.CFA = cfi.CFARule{Kind: cfi.CFAExpression, Expr: []byte{0xff}} },
 		"FramePointerIsABI":            func(d *Description) { d.FramePointer = nil },
-		"FunctionDescriptors":          func(d *Description) { d.FunctionDescriptors = "\xff" },
 		"ReturnSlot: of an":            func(d *Description) { d.SP, d.Entry, d.EntryPushed = NoRegister, nil, 0 },
 		"ReturnSlot.Offset: 65537":     func(d *Description) { d.ReturnSlot.Offset = 1<<16 + 1 },
 		"ReturnSlot.Offset: 16, but": func(d *Description) {

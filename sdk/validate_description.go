@@ -69,9 +69,6 @@ func (d *Description) checkScalars() error {
 	if err := checkTexts("Symbols", d.Symbols); err != nil {
 		return err
 	}
-	if err := checkText("FunctionDescriptors", d.FunctionDescriptors, MaxName); err != nil {
-		return err
-	}
 	switch {
 	case d.ByteOrder > BigEndian:
 		return fmt.Errorf("ByteOrder: %d is not a byte order", d.ByteOrder)

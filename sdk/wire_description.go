@@ -51,10 +51,9 @@ func encodeDescription(d *Description) *pb.Description {
 		CallSites: column(d.CallSites, func(s *CallSite) *pb.CallSite {
 			return &pb.CallSite{Code: s.Code, Mask: s.Mask, Rules: encodeRules(s.Rules)}
 		}),
-		FunctionDescriptors: d.FunctionDescriptors,
-		Feature:             d.Feature,
-		NoEngine:            d.NoEngine,
-		Symbols:             texts(d.Symbols),
+		Feature:  d.Feature,
+		NoEngine: d.NoEngine,
+		Symbols:  texts(d.Symbols),
 		Relocations: column(d.Relocations, func(r *Relocation) *pb.Relocation {
 			return &pb.Relocation{Type: r.Type, Size: uint32(r.Size), Kind: pb.RelocationKind(r.Kind), Field: pb.RelocationField(r.Field)}
 		}),
@@ -142,13 +141,12 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 			f := *p
 			return FloatFormat{Bits: f.GetBits(), Name: d.text("float_formats.name", f.GetName()), Format: enum(&d, "float_formats.encoding", f.GetEncoding(), locexpr.FloatDoubleDouble)}
 		}),
-		FramePointerIsABI:   p.GetFramePointerIsAbi(),
-		CallSites:           column(p.GetCallSites(), d.callSite),
-		FunctionDescriptors: d.text("function_descriptors", p.GetFunctionDescriptors()),
-		Feature:             p.GetFeature(),
-		NoEngine:            p.GetNoEngine(),
-		Symbols:             d.textList("symbols", p.GetSymbols()),
-		Relocations:         column(p.GetRelocations(), d.relocation),
+		FramePointerIsABI: p.GetFramePointerIsAbi(),
+		CallSites:         column(p.GetCallSites(), d.callSite),
+		Feature:           p.GetFeature(),
+		NoEngine:          p.GetNoEngine(),
+		Symbols:           d.textList("symbols", p.GetSymbols()),
+		Relocations:       column(p.GetRelocations(), d.relocation),
 		Dialects: column(p.GetDialects(), func(p **pb.Dialect) Dialect {
 			return Dialect{Name: (*p).GetName(), Operations: column((*p).GetOperations(), d.dialectOperation)}
 		}),

@@ -19,7 +19,7 @@ import (
 // script puts an executable into a folder that is no plugin.
 func script(t *testing.T, dir, name string) string {
 	t.Helper()
-	path := filepath.Join(dir, vendorPrefix+name)
+	path := filepath.Join(dir, architectures.prefix+name)
 	if err := os.WriteFile(path, []byte("#!/bin/sh\nexit 3\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
