@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -157,7 +158,10 @@ var faults = map[string]hooks{
 			a.Functions[0].Reason = fmt.Sprint("call ", n)
 		}
 	}},
-	"recurses-without-end": {frameRules: func(req *sdk.FrameRulesRequest, _ *sdk.FrameRulesAnswer) { recurse(len(req.Functions)) }},
+	"recurses-without-end": {frameRules: func(req *sdk.FrameRulesRequest, _ *sdk.FrameRulesAnswer) {
+		debug.SetMaxStack(1 << 20) // Go's own limit takes seconds to reach
+		recurse(len(req.Functions))
+	}},
 	"exits-in-a-call": {frameRules: func(*sdk.FrameRulesRequest, *sdk.FrameRulesAnswer) {
 		os.Exit(0)
 	}},
