@@ -122,7 +122,7 @@ var misbehaviours = []misbehaviour{
 	{fault: "outlives-its-engine", check: "end", detail: "still runs", fix: "sdk.Serve does"},
 
 	{fault: "writes-half-a-line", check: "start", detail: "did not start within", fix: "Shake hands first", change: quick},
-	{fault: "speaks-another-protocol", check: "start", detail: "netrpc", fix: "sdk.Serve writes it"},
+	{fault: "speaks-another-protocol", check: "start", detail: "netrpc", fix: "Write grpc as the fifth field"},
 	{fault: "listens-in-another-folder", check: "start", detail: "/tmp/s", fix: "PLUGIN_UNIX_SOCKET_DIR"},
 	{fault: "listens-nowhere", check: "start", detail: "no such file", fix: "PLUGIN_UNIX_SOCKET_DIR"},
 	{fault: "writes-without-end", check: "start", detail: "closed its standard output", fix: "Write the handshake line"},
