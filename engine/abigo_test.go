@@ -46,6 +46,8 @@ func TestGoroutinesOfOtherABIsAreGos(t *testing.T) {
 				t.Fatalf("%d cores of qemu:\n%s", len(cores), said)
 			}
 			got := enginetest.Report(t, cores[0], madeOf(filepath.Join(dir, "subject")), func(a *enginetest.Ask) {
+				isRequested := true
+				a.Stack.Goroutines = &isRequested
 				a.Engine.Plugins.InProcess = append(a.Engine.Plugins.InProcess, m.arch)
 			})
 			compared := 0
