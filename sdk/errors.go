@@ -16,7 +16,7 @@ import (
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
 
-// RemoteError is an error of an architecture's method in another process, or its
+// RemoteError is an error of a plugin's method in another process, or its
 // panic. The process itself is well. Every other error of a Client, except errors of the
 // caller's context, means that the process or the connection is not.
 type RemoteError struct {
@@ -31,7 +31,7 @@ type RemoteError struct {
 
 func (e *RemoteError) Error() string {
 	if e.Panicked {
-		return fmt.Sprintf("%s: the architecture panicked: %s", e.Call, panics.Line(e.Message, e.Place))
+		return fmt.Sprintf("%s: the plugin panicked: %s", e.Call, panics.Line(e.Message, e.Place))
 	}
 	return fmt.Sprintf("%s: %s", e.Call, e.Message)
 }

@@ -16,6 +16,7 @@ type lacking struct {
 
 var baseAnswers = map[string]bool{
 	"OpenTarget": true, "OpenObject": true, "FrameRules": true, "BindThreads": true, "ClassifyReturn": true,
+	"OpenRuntime": true, "CodeRules": true, "ManagedFrames": true, "ManagedThreads": true,
 }
 
 // find returns the error of a call that is not served; nil where it may be.

@@ -58,6 +58,9 @@ var floors = []string{
 	"engine/plugin",
 	"internal/confine", // what a plugin's process gives up, before it serves
 	"plugins",
+	"internal/fixture/power", // architectures that tests use, and the part that they share
+	"internal/fixture/s390x",
+	"internal/fixture",
 	"plugins/visa/stream",            // what compilers write, for the plugin and for dump
 	"plugins/amdgpu/isa",             // what code does, for the plugin
 	"plugins/amdgpu/rocm",            // what cores hold, for the plugin
@@ -119,6 +122,9 @@ var only = map[string][]string{
 	"engine/internal/ranges":     {},
 	"internal/confine":           {"sdk", "internal/version", "internal/oracle"},
 	"plugins/visa/stream":        {},
+	"internal/fixture":           {"sdk", "cfi"},
+	"internal/fixture/power":     {"internal/fixture", "sdk", "cfi", "locexpr"},
+	"internal/fixture/s390x":     {"internal/fixture", "sdk", "cfi", "locexpr"},
 	"plugins/amdgpu/isa":         {},
 	"plugins/amdgpu/rocm":        {"sdk", "locexpr"},
 	"internal/escape":            {},

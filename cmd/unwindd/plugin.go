@@ -76,7 +76,7 @@ func newPlugin(g *globals) *cobra.Command {
 	return cmd
 }
 
-func servePlugin(args []string) error { return asUsage(confine.ServeMain(args, bundled.Architectures)) }
+func servePlugin(args []string) error { return asUsage(confine.ServeMain(args, bundled.Architectures, nil)) }
 
 func execPlugin(args []string) error { return asUsage(confine.ExecMain(args)) }
 
@@ -104,6 +104,7 @@ func (g *globals) manager() (*plugin.Manager, error) {
 type pluginStatus struct {
 	Name       string   `json:"name"`
 	Arch       string   `json:"arch,omitempty"`
+	Runtime    string   `json:"runtime,omitempty"`
 	Version    string   `json:"version,omitempty"`
 	Origin     string   `json:"origin"`
 	SHA256     string   `json:"sha256,omitempty"`
@@ -124,6 +125,10 @@ func (g *globals) listPlugins() error {
 		if d := s.Description; d != nil {
 			p.Arch, p.Version = d.Name, d.Version
 			p.Recognises = recognises(d)
+		}
+		if d := s.Runtime; d != nil {
+			p.Runtime, p.Version = d.Name, d.Version
+			p.Recognises = recognisesModules(d)
 		}
 		list = append(list, p)
 	}
@@ -164,6 +169,25 @@ func recognises(d *sdk.Description) []string {
 		}
 		if r.NoteOwner != "" {
 			parts = append(parts, "notes of "+r.NoteOwner)
+		}
+		out = append(out, strings.Join(parts, " "))
+	}
+	return out
+}
+
+// recognisesModules describes the modules that have a runtime.
+func recognisesModules(d *sdk.RuntimeDescription) []string {
+	out := []string{}
+	for _, r := range d.Recognises {
+		var parts []string
+		if r.Section != "" {
+			parts = append(parts, "section "+r.Section)
+		}
+		if r.Symbol != "" {
+			parts = append(parts, "symbol "+r.Symbol)
+		}
+		if len(r.BuildID) > 0 {
+			parts = append(parts, fmt.Sprintf("build ID %x", r.BuildID))
 		}
 		out = append(out, strings.Join(parts, " "))
 	}

@@ -105,6 +105,7 @@ type Process struct {
 	missing  map[string]error    // why an architecture is missing, by name
 	threads  threadStates
 
+	unmapped  unmappedCode
 	unplaced  func(address uint64) []trace.Symbol // names code of no module; nil: it has no names
 	values    *value.Cache                        // nil: variables are not read
 	tls       tlsBlocks
@@ -150,6 +151,7 @@ func (p *Process) SetModules(modules []*target.Module) {
 	}
 	p.setLoaded(list)
 	p.listed = modules
+	p.unmapped.forget()
 }
 
 // NameUnplaced sets the function that names code in no module, from now on.

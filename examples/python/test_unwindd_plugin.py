@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from unwindd_plugin import (
-    NO_REGISTER, Architecture, Binding, CodeRange, Engine, FrameRules, Note, ObjectNotOpen, ReadError, Refusal, Return,
-    ReturnSite, Row, Rule, Stop, TargetAnswer, TargetThread, Thread, Wave, kit, pack_rows, registers, unpack_rows,
+    NO_REGISTER, Architecture, Binding, CodeRange, Engine, FrameRules, Note, ObjectAnswer, ObjectNotOpen, ObjectRequest,
+    ReadError, Refusal, Return, ReturnSite, Row, Rule, Stop, Symbol, TargetAnswer, TargetThread, Thread, Wave, kit, pack_rows, registers, unpack_rows,
 )  # fmt: skip
 from unwindd_plugin import arch_pb2 as pb
 from unwindd_plugin import columns, errors
@@ -102,6 +102,21 @@ class Calls(unittest.TestCase):
         last = parts[2].threads
         self.assertEqual((b"2499", [1, 2, 3]), (columns.split(last.ids)[-1], list(last.waves.groups[-3:])))
         self.assertEqual((True, False, True), (last.stops.has_address[0], last.stops.has_trap_id[0], last.stops.has_pc_exact[0]))
+
+    def test_symbols_may_have_less(self) -> None:
+        seen: list[Symbol] = []
+
+        class Objects(Good):
+            def open_object(self, engine: Engine, request: ObjectRequest) -> ObjectAnswer:
+                seen.extend(request.symbols)
+                return ObjectAnswer()
+
+        symbols = pb.Symbols(names=columns.blobs([b"f"]), addresses=[1], sizes=[2])
+        self.ask(Objects(), "OpenObject", pb.OpenObjectRequest(symbols=symbols))
+        symbols.others.append(0x60)
+        symbols.sections.append(4)
+        self.ask(Objects(), "OpenObject", pb.OpenObjectRequest(symbols=symbols))
+        self.assertEqual([Symbol("f", 1, 2), Symbol("f", 1, 2, 0x60, 4)], seen)
 
     def test_an_answer_of_another_length_is_a_fault(self) -> None:
         class Short(Good):
