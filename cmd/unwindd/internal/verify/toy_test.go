@@ -33,7 +33,7 @@ func example(name ...string) string {
 // its own: what the README of the example shows. It runs confined, as every plugin does.
 func TestAPluginInPython(t *testing.T) {
 	leftOutOfShort(t)
-	oracle.Tools(t, "sh", "protoc", "mktemp", "mkdir", "cp", "rm", "python3")
+	oracle.Tools(t, "sh", "protoc", "mktemp", "mkdir", "cp", "rm", "sed", "python3")
 	needPython(t)
 	walksAsItsReadme(t, "arch-toy")
 }
@@ -79,7 +79,7 @@ func walksAsItsReadme(t *testing.T, folder string) {
 // mypy check the types of all.
 func TestPythonPackage(t *testing.T) {
 	leftOutOfShort(t)
-	oracle.Tools(t, "sh", "protoc", "mkdir", "cp", "mypy")
+	oracle.Tools(t, "sh", "protoc", "mkdir", "cp", "sed", "mypy")
 	needPython(t)
 	dir := t.TempDir()
 	oracle.Run(t, "sh", example("python", "build.sh"), example("arch-toy", "toy"), dir+"/")
