@@ -66,6 +66,9 @@ type RuntimeDescription struct {
 	// ThreadKind is the word for the threads that the runtime schedules: "goroutine",
 	// "task"; "" where it has none.
 	ThreadKind string
+	// ThreadsOnly says that the runtime has such threads and nothing else, neither code nor
+	// frames: it is opened only where its threads are asked for.
+	ThreadsOnly bool
 }
 
 // RuntimeRecogniser selects the modules that have the runtime. Every member that is set must

@@ -10,7 +10,7 @@ import (
 
 func encodeRuntimeDescription(r *RuntimeDescription) *pb.RuntimeDescription {
 	return &pb.RuntimeDescription{
-		Name: r.Name, Version: r.Version, Symbols: r.Symbols, ThreadKind: r.ThreadKind, Feature: r.Feature,
+		Name: r.Name, Version: r.Version, Symbols: r.Symbols, ThreadKind: r.ThreadKind, ThreadsOnly: r.ThreadsOnly, Feature: r.Feature,
 		Recognises: column(r.Recognises, func(x *RuntimeRecogniser) *pb.RuntimeRecogniser {
 			return &pb.RuntimeRecogniser{Section: x.Section, Symbol: x.Symbol, BuildId: x.BuildID}
 		}),
@@ -25,7 +25,7 @@ func encodeRuntimeDescription(r *RuntimeDescription) *pb.RuntimeDescription {
 
 func decodeRuntimeDescription(p *pb.RuntimeDescription) (*RuntimeDescription, error) {
 	return &RuntimeDescription{
-		Name: p.GetName(), Version: p.GetVersion(), Symbols: p.GetSymbols(), ThreadKind: p.GetThreadKind(), Feature: p.GetFeature(),
+		Name: p.GetName(), Version: p.GetVersion(), Symbols: p.GetSymbols(), ThreadKind: p.GetThreadKind(), ThreadsOnly: p.GetThreadsOnly(), Feature: p.GetFeature(),
 		Recognises: column(p.GetRecognises(), func(x **pb.RuntimeRecogniser) RuntimeRecogniser {
 			return RuntimeRecogniser{Section: (*x).GetSection(), Symbol: (*x).GetSymbol(), BuildID: (*x).GetBuildId()}
 		}),

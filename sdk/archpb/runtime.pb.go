@@ -141,6 +141,7 @@ type RuntimeDescription struct {
 	Constants     []*RuntimeConstants    `protobuf:"bytes,6,rep,name=constants,proto3" json:"constants,omitempty"`
 	ThreadKind    string                 `protobuf:"bytes,7,opt,name=thread_kind,json=threadKind,proto3" json:"thread_kind,omitempty"`
 	Feature       uint32                 `protobuf:"varint,8,opt,name=feature,proto3" json:"feature,omitempty"`
+	ThreadsOnly   bool                   `protobuf:"varint,9,opt,name=threads_only,json=threadsOnly,proto3" json:"threads_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -229,6 +230,13 @@ func (x *RuntimeDescription) GetFeature() uint32 {
 		return x.Feature
 	}
 	return 0
+}
+
+func (x *RuntimeDescription) GetThreadsOnly() bool {
+	if x != nil {
+		return x.ThreadsOnly
+	}
+	return false
 }
 
 type RuntimeRecogniser struct {
@@ -1957,7 +1965,7 @@ var File_runtime_proto protoreflect.FileDescriptor
 const file_runtime_proto_rawDesc = "" +
 	"\n" +
 	"\rruntime.proto\x12\x0funwindd.arch.v2\x1a\n" +
-	"arch.proto\"\xd0\x02\n" +
+	"arch.proto\"\xf3\x02\n" +
 	"\x12RuntimeDescription\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12B\n" +
@@ -1969,7 +1977,8 @@ const file_runtime_proto_rawDesc = "" +
 	"\tconstants\x18\x06 \x03(\v2!.unwindd.arch.v2.RuntimeConstantsR\tconstants\x12\x1f\n" +
 	"\vthread_kind\x18\a \x01(\tR\n" +
 	"threadKind\x12\x18\n" +
-	"\afeature\x18\b \x01(\rR\afeature\"`\n" +
+	"\afeature\x18\b \x01(\rR\afeature\x12!\n" +
+	"\fthreads_only\x18\t \x01(\bR\vthreadsOnly\"`\n" +
 	"\x11RuntimeRecogniser\x12\x18\n" +
 	"\asection\x18\x01 \x01(\tR\asection\x12\x16\n" +
 	"\x06symbol\x18\x02 \x01(\tR\x06symbol\x12\x19\n" +

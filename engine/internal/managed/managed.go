@@ -48,8 +48,8 @@ type Process struct {
 	options  Options
 	engine   *engine
 
-	opening sync.Mutex
-	opened  atomic.Pointer[[]*instance] // nil: they were not looked for yet
+	own        opened // the runtimes that may have code or frames
+	schedulers opened // the others, which have threads alone
 
 	launchers launchers
 	symbols   symbols
@@ -94,18 +94,27 @@ const maxFailures = 3
 // hasFailed reports whether no further call is made.
 func (i *instance) hasFailed() bool { return i.failures.Load() >= maxFailures }
 
-// all returns the runtimes of the process, which it finds and opens once.
-func (x *Process) all(ctx context.Context) []*instance {
-	if list := x.opened.Load(); list != nil {
+// opened are runtimes of a process that are found and opened once.
+type opened struct {
+	opening sync.Mutex
+	list    atomic.Pointer[[]*instance] // nil: they were not looked for yet
+}
+
+// get returns the runtimes for which is is true.
+func (o *opened) get(ctx context.Context, x *Process, is func(*sdk.RuntimeDescription) bool) []*instance {
+	if list := o.list.Load(); list != nil {
 		return *list
 	}
-	x.opening.Lock()
-	defer x.opening.Unlock()
-	if list := x.opened.Load(); list != nil {
+	o.opening.Lock()
+	defer o.opening.Unlock()
+	if list := o.list.Load(); list != nil {
 		return *list
 	}
 	var list []*instance
 	for _, found := range recognise(x.runtimes(), x.process.Loaded()) {
+		if !is(found.runtime.Description()) {
+			continue
+		}
 		i, err := x.open(ctx, found)
 		if ctx.Err() != nil {
 			return nil // the next caller looks for them again
@@ -117,7 +126,23 @@ func (x *Process) all(ctx context.Context) []*instance {
 		i.index = len(list)
 		list = append(list, i)
 	}
-	x.opened.Store(&list)
+	o.list.Store(&list)
+	return list
+}
+
+// all returns the runtimes of the process that may have code or frames.
+func (x *Process) all(ctx context.Context) []*instance {
+	return x.own.get(ctx, x, func(d *sdk.RuntimeDescription) bool { return !d.ThreadsOnly })
+}
+
+// withThreads returns the runtimes of the process that schedule threads of a kind; "": of any.
+func (x *Process) withThreads(ctx context.Context, kind string) (list []*instance) {
+	only := x.schedulers.get(ctx, x, func(d *sdk.RuntimeDescription) bool { return d.ThreadsOnly })
+	for _, i := range slices.Concat(only, x.all(ctx)) {
+		if i.schedules(kind) {
+			list = append(list, i)
+		}
+	}
 	return list
 }
 
@@ -143,15 +168,17 @@ func (x *Process) Problems() []string {
 	x.mu.Lock()
 	list := slices.Clone(x.problems)
 	x.mu.Unlock()
-	opened := x.opened.Load()
-	if opened == nil {
-		return list
-	}
 	seen := map[Runtime]bool{}
-	for _, i := range *opened {
-		if r, ok := i.runtime.(interface{ Problems() []string }); ok && !seen[i.runtime] {
-			seen[i.runtime] = true
-			list = append(list, r.Problems()...)
+	for _, o := range []*opened{&x.own, &x.schedulers} {
+		all := o.list.Load()
+		if all == nil {
+			continue
+		}
+		for _, i := range *all {
+			if r, ok := i.runtime.(interface{ Problems() []string }); ok && !seen[i.runtime] {
+				seen[i.runtime] = true
+				list = append(list, r.Problems()...)
+			}
 		}
 	}
 	return list

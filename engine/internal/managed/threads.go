@@ -20,12 +20,7 @@ import (
 
 // HasThreads reports whether a runtime of the process schedules threads of a kind; "": of any.
 func (x *Process) HasThreads(ctx context.Context, kind string) bool {
-	for _, i := range x.all(ctx) {
-		if i.schedules(kind) {
-			return true
-		}
-	}
-	return false
+	return len(x.withThreads(ctx, kind)) > 0
 }
 
 func (i *instance) schedules(kind string) bool {
@@ -47,15 +42,12 @@ func (x *Process) Threads(ctx context.Context, kind string, state target.Target)
 		states: map[trace.GoroutineState]*trace.GoroutineState{}, origins: map[originKey]*trace.GoroutineOrigin{},
 		places: map[placeKey]*trace.CodePlace{},
 	}
-	var of []*instance
-	for _, i := range x.all(ctx) {
-		if i.schedules(kind) {
-			of = append(of, i)
+	all := x.withThreads(ctx, kind)
+	for _, i := range all {
+		k.instance, k.suffix = i, suffixOf(i, all)
+		if k.scheduler = nil; i.kind() != goroutine {
+			k.scheduler = &trace.Scheduler{Runtime: i.about.Name, Kind: i.kind()}
 		}
-	}
-	for _, i := range of {
-		k.instance, k.suffix = i, suffixOf(i, of)
-		k.scheduler = &trace.Scheduler{Runtime: i.about.Name, Kind: i.kind()}
 		for _, th := range k.all() {
 			th.Handle = uint64(len(threads))
 			threads = append(threads, th)
@@ -72,6 +64,9 @@ func (x *Process) Threads(ctx context.Context, kind string, state target.Target)
 	info.Problems = append(slices.Clone(info.Problems), k.problems...)
 	return target.WithThreads(state, threads, info)
 }
+
+// goroutine is the word for threads that the runtime of Go schedules.
+const goroutine = "goroutine"
 
 // kind returns the word for the threads that the runtime schedules.
 func (i *instance) kind() string { return cmp.Or(i.about.ThreadKind, i.about.Name+" thread") }
