@@ -46,6 +46,7 @@ var floors = []string{
 	"engine/internal/packaging", // what was written beside a packed core
 	"engine/internal/profile",
 	"engine/internal/goroutine",
+	"engine/internal/managed",   // what language runtimes add to stacks
 	"engine/internal/fact",      // what a crash was, in one line
 	"engine/internal/lock",      // what threads wait for
 	"engine/internal/signature", // by what crashes are grouped
@@ -65,6 +66,7 @@ var floors = []string{
 	"plugins/amdgpu/isa",             // what code does, for the plugin
 	"plugins/amdgpu/rocm",            // what cores hold, for the plugin
 	"engine/internal/source",         // the text of source files
+	"engine/internal/typelayout",     // where types have their members
 	"engine/internal/symbolstore",    // symbol files of other machines
 	"engine/internal/symbol/resolve", // joins its neighbours below into one source
 	"engine/internal/symbol",
@@ -152,7 +154,9 @@ var only = map[string][]string{
 
 // testKits are rooms that tests alone import, and other kits.
 var testKits = []string{
-	"internal/confine/confinetest", "internal/damage", "internal/enginetest", "internal/gcn", "internal/oracle", "internal/otlpcheck",
+	"internal/confine/confinetest", "internal/damage", "internal/enginetest", "internal/fixture", "internal/fixture/power",
+	"internal/fixture/power/unwindd-arch-ppc64", "internal/fixture/power/unwindd-arch-ppc64le", "internal/fixture/s390x",
+	"internal/fixture/s390x/unwindd-arch-s390x", "internal/gcn", "internal/oracle", "internal/otlpcheck",
 	"internal/proof", "internal/recorded", "internal/schema", "internal/subject", "internal/valuecheck", "internal/wavecheck",
 }
 

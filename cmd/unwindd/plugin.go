@@ -76,7 +76,9 @@ func newPlugin(g *globals) *cobra.Command {
 	return cmd
 }
 
-func servePlugin(args []string) error { return asUsage(confine.ServeMain(args, bundled.Architectures, nil)) }
+func servePlugin(args []string) error {
+	return asUsage(confine.ServeMain(args, bundled.Architectures, nil))
+}
 
 func execPlugin(args []string) error { return asUsage(confine.ExecMain(args)) }
 

@@ -294,7 +294,7 @@ func (w *walker) leadsTo(ctx context.Context, address uint64, f *frame) (next []
 	if segment == nil || !segment.Module.Code.IsKnown() {
 		return nil, false, nil
 	}
-	e, err := segment.Module.Code.Exits(ctx, segment.ObjectAddress(address))
+	e, err := segment.Module.Code.ExitsAhead(ctx, segment.ObjectAddress(address), func() []uint64 { return w.ahead.called(segment) })
 	if err != nil || e == nil || e.IsOpen {
 		return nil, false, err
 	}

@@ -107,6 +107,7 @@ type Process struct {
 
 	unmapped  unmappedCode
 	unplaced  func(address uint64) []trace.Symbol // names code of no module; nil: it has no names
+	made      RuntimeCode                         // nil: the process has no runtimes
 	values    *value.Cache                        // nil: variables are not read
 	tls       tlsBlocks
 	tails     tailChains
@@ -449,6 +450,9 @@ func (w *walker) describe(ctx context.Context) {
 		f.Details.Registers = w.frames[i].registers(ctx)
 	}
 }
+
+// Engine returns the process as plugins read it during calls about it.
+func (p *Process) Engine() sdk.Engine { return &view{p} }
 
 // view is the process as a plugin reads it during a call about it.
 type view struct{ process *Process }

@@ -114,12 +114,49 @@ func (u *unmappedCode) forget() {
 	u.rows, u.sites, u.guess = nil, nil, code.Foresight{}
 }
 
+// A rowSource is where the row for the PC of a frame comes from.
+type rowSource interface {
+	// row returns the row; nil without an error where the next source is to be asked. isExact is
+	// true where the code at the PC is about to execute; else it follows a call.
+	row(ctx context.Context, w *walker, f *frame, isExact bool) (*code.Row, error)
+}
+
+// rowSources are the sources, in the order in which they are asked. The last ones answer for all
+// frames.
+var rowSources = []rowSource{
+	runtimeRows{},  // the language runtime that made the code
+	moduleRows{},   // the module that has the code
+	unmappedRows{}, // the architecture's plugin, which reads code that is in no module
+}
+
 // rowAt finds the row for the PC of a frame. isExact is true where the code there is about to
 // execute; else it follows a call.
 func (w *walker) rowAt(ctx context.Context, f *frame, isExact bool) (*code.Row, error) {
-	if f.module != nil {
+	if w.process.made == nil && f.module != nil { // nearly all frames of samples
 		return w.row(ctx, f, isExact)
 	}
+	for _, s := range rowSources {
+		if row, err := s.row(ctx, w, f, isExact); row != nil || err != nil {
+			return row, err
+		}
+	}
+	return nil, errNoCode
+}
+
+// moduleRows are the rows of the module that has the code.
+type moduleRows struct{}
+
+func (moduleRows) row(ctx context.Context, w *walker, f *frame, isExact bool) (*code.Row, error) {
+	if f.module == nil {
+		return nil, nil //nolint:nilnil // the next source is asked
+	}
+	return w.row(ctx, f, isExact)
+}
+
+// unmappedRows are the rows of code in no module, which the plugin reads from the code.
+type unmappedRows struct{}
+
+func (unmappedRows) row(ctx context.Context, w *walker, f *frame, isExact bool) (*code.Row, error) {
 	w.ahead.f = f
 	place := code.Place{Address: f.pc, IsExact: isExact}
 	if w.input.sample != nil { // samples of other processes have other code there
@@ -146,7 +183,11 @@ func (w *walker) rowAt(ctx context.Context, f *frame, isExact bool) (*code.Row, 
 func (w *walker) unmappedRow(ctx context.Context, needed code.Place) (*code.Row, error) {
 	known := &w.process.unmapped
 	places := []code.Place{needed}
-	if most := min(known.next(), w.machine.MostAhead(2*code.CodeWindow)); most > 0 {
+	most := min(known.next(), w.machine.MostAhead(2*code.CodeWindow))
+	if w.process.mayBeMade(ctx, nil) {
+		most = 0 // the bounds of a runtime's function are known where a frame is in it
+	}
+	if most > 0 {
 		places = known.lacking(w.machine, append(places, w.ahead.unmapped(most)...))
 	}
 	rows, err := w.readUnmappedRows(ctx, places)
@@ -184,21 +225,36 @@ func (w *walker) readUnmappedRows(ctx context.Context, places []code.Place) ([]c
 	return rows, err
 }
 
-// unmappedCode reads the code around a place that is in no module.
+// unmappedCode reads the code of a place that is in no module: of the function that a runtime
+// made there, or what is around.
 func (w *walker) unmappedCode(p code.Place) (sdk.CodeRange, error) {
 	lookup := p.Address
 	if !p.IsExact {
 		lookup -= uint64(w.machine.Description.CallDistance)
+	}
+	b := w.unmappedBounds(lookup)
+	bytes := make([]byte, b.End-b.Start)
+	n, err := w.input.memory.ReadMemory(locexpr.DefaultSpace, nil, b.Start, bytes)
+	if b.Start+uint64(n) <= lookup {
+		return sdk.CodeRange{}, err
+	}
+	return sdk.CodeRange{PC: lookup, Start: b.Start, Code: bytes[:n], Exact: p.IsExact, Bounded: b.IsKnown && n == len(bytes), Name: b.Name}, nil
+}
+
+// unmappedBounds returns the bounds of the code to read for a row at an address: of the function
+// that a runtime knows at the frame's PC, or what is around.
+func (w *walker) unmappedBounds(lookup uint64) code.Bounds {
+	if f := w.ahead.f; f != nil && f.made != nil && lookup-f.made.Start < f.made.End-f.made.Start && f.made.End-f.made.Start <= code.MaxFunctionCode {
+		b := code.Bounds{Start: f.made.Start, End: f.made.End, IsKnown: true}
+		if n := len(f.made.Symbols); n > 0 {
+			b.Name = f.made.Symbols[n-1].Function
+		}
+		return b
 	}
 	// Mappings are of whole pages, so executable code is there from its page's start on.
 	start := lookup &^ (code.CodeWindow - 1)
 	if w.isCode(start-1) && start > 0 {
 		start -= code.CodeWindow
 	}
-	bytes := make([]byte, lookup-start+code.CodeWindow)
-	n, err := w.input.memory.ReadMemory(locexpr.DefaultSpace, nil, start, bytes)
-	if start+uint64(n) <= lookup {
-		return sdk.CodeRange{}, err
-	}
-	return sdk.CodeRange{PC: lookup, Start: start, Code: bytes[:n], Exact: p.IsExact}, nil
+	return code.Bounds{Start: start, End: lookup + code.CodeWindow}
 }

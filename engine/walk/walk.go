@@ -356,12 +356,18 @@ func (w *walker) finish(ctx context.Context, f *frame) {
 	if f.source != nil {
 		out.SignalFrame = f.source.IsSignalFrame()
 	}
+	made := w.madeAt(ctx, f)
 	switch {
 	case options.NoSymbols:
+	case made != nil && len(made.Symbols) > 0:
+		out.Symbols = made.Symbols
 	case f.module != nil:
 		out.Symbols = w.process.names(f.module, f.named())
 	case w.process.unplaced != nil:
 		out.Symbols = w.process.unplaced(w.callOf(f))
+	}
+	if made != nil && made.Managed != nil {
+		out.Details = &trace.FrameDetails{Managed: made.Managed}
 	}
 	if !options.Lanes && !options.Registers && options.Locals == nil {
 		return
@@ -378,7 +384,7 @@ func (w *walker) finish(ctx context.Context, f *frame) {
 		d.Registers = f.registers(ctx)
 	}
 	if d.Lanes != nil || d.Registers != nil {
-		out.Details = &trace.FrameDetails{Registers: d.Registers, Lanes: d.Lanes}
+		out.Details = &trace.FrameDetails{Managed: out.Managed(), Registers: d.Registers, Lanes: d.Lanes}
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // protos are the protocols that are promised.
 var protos = []string{"sdk/archpb/arch.proto", "engine/service/servicepb/unwindd.proto"}
 
-// rules are those that are kept: what is generated, what goes over the wire, and its JSON.
+// rules configure buf: FILE is about generated code, WIRE_JSON about both encodings.
 const rules = "version: v2\nbreaking:\n  use: [FILE, WIRE_JSON]\n"
 
 // protocols are the changes of protocols that break who was made for the release.

@@ -189,7 +189,7 @@ func (n *nextCode) addFunction(b Bounds, pc, lookup uint64, isExact bool) {
 	if _, isPart := sdk.PartOf(b.Name); isPart {
 		return
 	}
-	if !b.IsKnown || b.size() > maxFunctionCode || lookup < b.Start {
+	if !b.IsKnown || b.size() > MaxFunctionCode || lookup < b.Start {
 		b = o.codeWindow(pc)
 	}
 	if b.size() > uint64(n.left) || r.known(b, lookup) != nil { //nolint:gosec // left is never negative
