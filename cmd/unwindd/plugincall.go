@@ -69,7 +69,7 @@ type pluginCall struct {
 	places      []sdk.CodeRange  // in it
 }
 
-// callSubject is what a method is about.
+// callSubject is the subject of a method.
 type callSubject uint8
 
 const (
