@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
@@ -34,6 +35,7 @@ type Client struct {
 	gone    context.Context // ends with the process
 	ready   time.Duration
 	engines engineServer
+	ignored ignoredMembers
 
 	mu         sync.Mutex
 	attachment *attachment
@@ -135,7 +137,7 @@ func (c *Client) begin(ctx context.Context, call string, e Engine) (sessionCtx c
 
 // unaryCall is a call whose answer is one message: Q is the encoded request, R the
 // encoded answer and A the decoded one.
-type unaryCall[Q, R, A any] struct {
+type unaryCall[Q any, R proto.Message, A any] struct {
 	name      string
 	engine    Engine // for the plugin's requests; nil: the call offers none
 	request   Q
@@ -159,6 +161,7 @@ func (u *unaryCall[Q, R, A]) do(ctx context.Context, c *Client) (*A, error) {
 	if err != nil {
 		return nil, callError(ctx, u.name, err)
 	}
+	c.ignored.look(r.ProtoReflect())
 	a, err := u.decode(r)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", u.name, err)
@@ -200,6 +203,9 @@ func (s *streamCall[Q, P]) do(ctx context.Context, c *Client) error {
 			return nil
 		case err != nil:
 			return callError(ctx, s.name, err)
+		}
+		if m, ok := any(part).(proto.Message); ok {
+			c.ignored.look(m.ProtoReflect())
 		}
 		if err := s.add(part); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)

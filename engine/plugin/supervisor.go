@@ -143,6 +143,7 @@ func (s *supervisor) try(ctx context.Context, p *process, call string, f func(co
 	switch {
 	case err == nil:
 		s.succeeded(p)
+		s.logIgnored(p)
 		return "", nil
 	case errors.As(err, &bad):
 		return "", nonsenseFailure(s.launch.name, call, bad)
@@ -167,6 +168,19 @@ func (s *supervisor) try(ctx context.Context, p *process, call string, f func(co
 		return p.died(), err
 	}
 	return "", &Failure{Plugin: s.launch.name, Call: call, Reason: clip(printable(err.Error())), Err: err}
+}
+
+// logIgnored logs the members of a newer plugin's answers that were ignored, once for each that
+// is new.
+func (s *supervisor) logIgnored(p *process) {
+	newer, ok := p.arch.(interface{ Ignored() []string })
+	if !ok {
+		return
+	}
+	list := newer.Ignored()
+	if n := int32(len(list)); n > 0 && p.ignored.Swap(n) != n { //nolint:gosec // at most 64
+		s.launch.logger.Debug("members of its answers are ignored: the plugin knows more of the protocol", "members", strings.Join(list, ", "), "feature", sdk.Feature)
+	}
 }
 
 // isLate reports whether a call ended because its time was over. The process knows the
