@@ -4,50 +4,69 @@ package sdk
 
 import (
 	"fmt"
-	"maps"
 	"slices"
+	"sync"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-const (
-	maxIgnored      = 64 // members that are named
-	maxIgnoredDepth = 16 // messages within messages
-)
+// maxIgnored bounds how many members are remembered that this version does not know.
+const maxIgnored = 64
 
-// ignoredMembers lists the members of a message, and of the messages in it, that this package
-// does not know, by the names of the members that lead there and a number: "recognises.9". A
-// newer plugin sends such members. The list is sorted, and has no more than maxIgnored.
-func ignoredMembers(m protoreflect.Message) []string {
-	found := map[string]bool{}
-	addIgnored(found, "", m, 0)
-	return slices.Sorted(maps.Keys(found))
+// ignoredMembers are the members of a plugin's answers that this version does not know.
+type ignoredMembers struct {
+	mu   sync.Mutex
+	list []string
 }
 
-func addIgnored(found map[string]bool, path string, m protoreflect.Message, depth int) {
-	for rest := m.GetUnknown(); len(rest) > 0 && len(found) < maxIgnored; {
-		number, _, n := protowire.ConsumeField(rest)
-		if n < 0 {
-			return // a message that was read has none
-		}
-		found[fmt.Sprintf("%s%d", path, number)] = true
-		rest = rest[n:]
+// Ignored returns the members of the plugin's answers so far that this version of the protocol
+// does not know, and that were ignored, as "Description member 57", sorted; at most 64. They are
+// of a plugin with a higher Feature.
+func (c *link) Ignored() []string {
+	c.ignored.mu.Lock()
+	defer c.ignored.mu.Unlock()
+	return slices.Clone(c.ignored.list)
+}
+
+// lookAt notes the unknown members of an answer.
+func (g *ignoredMembers) lookAt(answer any) {
+	if m, ok := answer.(proto.Message); ok {
+		g.look(m.ProtoReflect())
 	}
-	if depth == maxIgnoredDepth {
-		return
-	}
+}
+
+// look notes the unknown members of a message and of those inside it.
+func (g *ignoredMembers) look(m protoreflect.Message) {
+	g.note(m)
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
-		inner := fmt.Sprintf("%s%s.", path, field.Name())
 		switch {
-		case field.Kind() != protoreflect.MessageKind || field.IsMap():
+		case field.Message() == nil: // and no message has a map
 		case field.IsList():
 			for i := range value.List().Len() {
-				addIgnored(found, inner, value.List().Get(i).Message(), depth+1)
+				g.look(value.List().Get(i).Message())
 			}
 		default:
-			addIgnored(found, inner, value.Message(), depth+1)
+			g.look(value.Message())
 		}
-		return len(found) < maxIgnored
+		return true
 	})
+}
+
+// note notes the unknown members of one message.
+func (g *ignoredMembers) note(m protoreflect.Message) {
+	for b := m.GetUnknown(); len(b) > 0; {
+		number, _, n := protowire.ConsumeField(b)
+		if n <= 0 {
+			return // not after it was decoded
+		}
+		b = b[n:]
+		name := fmt.Sprintf("%s member %d", m.Descriptor().Name(), number)
+		g.mu.Lock()
+		if i, isKnown := slices.BinarySearch(g.list, name); !isKnown && len(g.list) < maxIgnored {
+			g.list = slices.Insert(g.list, i, name)
+		}
+		g.mu.Unlock()
+	}
 }

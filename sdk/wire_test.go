@@ -52,13 +52,7 @@ func tripOf[M any, P any, PP interface {
 
 func trips() []trip {
 	return []trip{
-		{new(Description), func(m any) (any, error) {
-			back, err := tripOf(sure(encodeDescription), decodeDescription).over(m)
-			if err == nil {
-				back.(*Description).Ignored = m.(*Description).Ignored // which is not sent
-			}
-			return back, err
-		}},
+		tripOf(sure(encodeDescription), decodeDescription),
 		tripOf(sure(encodeOpenTargetRequest), decodeOpenTargetRequest),
 		tripOf(sure(encodeOpenObjectRequest), decodeOpenObjectRequest),
 		tripOf(sure(encodeFrameRulesRequest), decodeFrameRulesRequest),
