@@ -134,7 +134,7 @@ type nextCode struct {
 	left      int // bytes of their code
 	functions []sdk.CodeRange
 	keys      []aheadKey        // of functions
-	listed    map[aheadKey]bool // keys, and those of whole functions
+	listed    map[aheadKey]bool // keys, and the keys of whole functions
 }
 
 func newNextCode(r *codeReader, needed sdk.CodeRange, key aheadKey) *nextCode {
