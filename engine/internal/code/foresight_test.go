@@ -30,7 +30,7 @@ func TestAForesightLearns(t *testing.T) {
 		for range calls {
 			n := f.Next()
 			if n > 0 {
-				f.Asked(n)
+				f.Requested(n)
 			}
 			for range used(n) {
 				f.Used()
