@@ -83,7 +83,7 @@ func (u *unmappedCode) lacking(m *machine, places []code.Place) []code.Place {
 			left = append(left, p)
 		}
 	}
-	u.guess.Asked(len(left) - 1)
+	u.guess.Requested(len(left) - 1)
 	return left
 }
 
@@ -207,19 +207,19 @@ func (w *walker) unmappedRow(ctx context.Context, needed code.Place) (*code.Row,
 func (w *walker) readUnmappedRows(ctx context.Context, places []code.Place) ([]code.UnmappedRow, error) {
 	rows := make([]code.UnmappedRow, len(places))
 	var codes []sdk.CodeRange
-	var asked []int // indices of places
+	var requested []int // indices of places
 	for i, p := range places {
 		query, err := w.unmappedCode(p)
 		switch {
 		case err == nil:
-			codes, asked = append(codes, query), append(asked, i)
+			codes, requested = append(codes, query), append(requested, i)
 		case i == 0:
 			rows[0].None = &code.NoRow{Reasons: []string{err.Error()}}
 			return rows, nil
 		}
 	}
 	answers, err := w.machine.UnmappedRows(ctx, &view{w.process}, codes)
-	for k, i := range asked {
+	for k, i := range requested {
 		rows[i] = answers[k]
 	}
 	return rows, err
