@@ -11,7 +11,8 @@ import (
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
-// Goroutine is a goroutine as Go's runtime describes it.
+// Goroutine is a goroutine, or another thread that a language runtime schedules, as the runtime
+// describes it.
 type Goroutine struct {
 	ID         uint64     `json:"id"`
 	State      string     `json:"state"`
@@ -25,6 +26,11 @@ type Goroutine struct {
 	Parent     uint64     `json:"parent,omitempty"`        // the goroutine that created it
 	CreatedBy  *CodePlace `json:"created_by,omitempty"`    // the go statement
 	StartedAt  *CodePlace `json:"started_at,omitempty"`    // the function that it calls
+	// Runtime schedules it, Kind is its word for such a thread, and WaitsFor are the threads whose
+	// end it waits for: of other threads than goroutines.
+	Runtime  string   `json:"runtime,omitempty"`
+	Kind     string   `json:"kind,omitempty"`
+	WaitsFor []uint64 `json:"waits_for,omitempty"`
 }
 
 // CodePlace is a place in the code.
@@ -44,8 +50,15 @@ func (j *stackJSON) goroutine(th *trace.Thread) {
 	if g == nil {
 		return
 	}
-	j.member("goroutine")
-	j.open("{")
+	if g.Word() == "goroutine" {
+		j.member("goroutine")
+		j.open("{")
+	} else {
+		j.member("managed_thread")
+		j.open("{")
+		j.stringMember("runtime", g.Scheduler.Runtime)
+		j.stringMember("kind", g.Scheduler.Kind)
+	}
 	j.uintMember("id", g.ID)
 	j.stringMember("state", g.State)
 	j.textMember("wait_reason", g.WaitReason)
@@ -61,6 +74,15 @@ func (j *stackJSON) goroutine(th *trace.Thread) {
 	j.trueMember("scanned", g.IsScanned)
 	if g.Parent != 0 {
 		j.uintMember("parent", g.Parent)
+	}
+	if len(g.WaitsFor) > 0 {
+		j.member("waits_for")
+		j.open("[")
+		for _, id := range g.WaitsFor {
+			j.next()
+			j.put(strconv.FormatUint(id, 10))
+		}
+		j.close("]")
 	}
 	j.codePlace("created_by", g.CreatedBy)
 	j.codePlace("started_at", g.StartedAt)
@@ -103,7 +125,7 @@ func isEqualGoroutine(a, b *trace.Thread) bool {
 	if x == nil || y == nil || x == y {
 		return x == y
 	}
-	return *x.GoroutineState == *y.GoroutineState && x.CreatedBy == y.CreatedBy && x.IsSystem == y.IsSystem
+	return x.Word() == y.Word() && *x.GoroutineState == *y.GoroutineState && x.CreatedBy == y.CreatedBy && x.IsSystem == y.IsSystem
 }
 
 // describe is the state of a goroutine, and its least wait in minutes, in the words of Go's
@@ -156,15 +178,15 @@ func (t *text) goroutines(g *group) string {
 		}
 		first = th.Goroutine
 		minutes = min(minutes, first.WaitAtLeast/uint64(time.Minute))
-		list.add(strings.TrimPrefix(th.ID, "goroutine "))
+		list.add(strings.TrimPrefix(th.ID, first.Word()+" "))
 	}
 	if first == nil {
 		return ""
 	}
 	state := " [" + describe(first, minutes) + "]"
-	line := "goroutine " + list.String() + state
+	line := first.Word() + " " + list.String() + state
 	if list.count > 1 {
-		line = fmt.Sprintf("%d goroutines%s: %s", list.count, state, list.String())
+		line = fmt.Sprintf("%d %ss%s: %s", list.count, first.Word(), state, list.String())
 	}
 	switch {
 	case threads.count == 1 && thread.Name != "":

@@ -165,7 +165,9 @@ type Thread struct {
 	// Goroutine describes a thread that is one.
 	Executes  string     `json:"executes,omitempty"`
 	Goroutine *Goroutine `json:"goroutine,omitempty"`
-	Signature *Signature `json:"signature,omitempty"` // of a thread that crashed
+	// ManagedThread describes a thread that another runtime than Go's schedules.
+	ManagedThread *Goroutine `json:"managed_thread,omitempty"`
+	Signature     *Signature `json:"signature,omitempty"` // of a thread that crashed
 	// FirstOwnFrame is the index of the innermost function of the program's own, of a thread that
 	// crashed; nil: there is none.
 	FirstOwnFrame *int      `json:"first_own_frame,omitempty"`

@@ -2,8 +2,9 @@
 
 package trace
 
-// Goroutine describes a goroutine as Go's runtime does; empty members are not known. There
-// may be a million goroutines: those that are alike share their state and origin.
+// Goroutine describes a goroutine, or another thread that a language runtime schedules, as the
+// runtime does; empty members are not known. There may be a million goroutines: those that are
+// alike share their state and origin.
 type Goroutine struct {
 	ID uint64
 	*GoroutineState
@@ -18,6 +19,24 @@ type Goroutine struct {
 	Thread string
 	// Parent is the ID of the goroutine that created it; 0 if unknown.
 	Parent uint64
+	// WaitsFor are the IDs of goroutines whose end it waits for.
+	WaitsFor []uint64
+	// Scheduler is the runtime that schedules it; nil: Go's.
+	Scheduler *Scheduler
+}
+
+// Scheduler is a language runtime that schedules threads.
+type Scheduler struct {
+	Runtime string // "asyncio"
+	Kind    string // its word for such a thread: "task"
+}
+
+// Word returns the runtime's word for such a thread: "goroutine", "task".
+func (g *Goroutine) Word() string {
+	if g.Scheduler == nil {
+		return "goroutine"
+	}
+	return g.Scheduler.Kind
 }
 
 // GoroutineState is the scheduling state of a goroutine.

@@ -70,6 +70,9 @@ type Thread struct {
 	LaunchedBy *Launch
 	// Goroutine is the goroutine that the thread stands for; nil for other threads.
 	Goroutine *Goroutine
+	// ManagedFrames are the frames of a thread that a language runtime schedules and that has no
+	// native stack, innermost first.
+	ManagedFrames []Frame
 	// Executes is the thread of the goroutine that an operating system's thread executes;
 	// nil if there is none.
 	Executes *Thread

@@ -244,7 +244,7 @@ func (w *walker) judgeCaller(ctx context.Context, f, caller *frame) (decision, e
 		return refuted, err
 	}
 	if !site.IsAfterCall {
-		if caller.module == nil || w.isEnteredByReturn(caller) {
+		if caller.module == nil || w.isEnteredByReturn(caller) || w.isTrampoline(ctx, caller) {
 			return possible, nil
 		}
 		return refuted, nil

@@ -387,6 +387,12 @@ func (p *Process) Walk(ctx context.Context, th *trace.Thread) *trace.Stack {
 
 // walkThread walks the stack of a thread without its launchers.
 func (p *Process) walkThread(ctx context.Context, th *trace.Thread) *trace.Stack {
+	if len(th.ManagedFrames) > 0 {
+		return &trace.Stack{
+			Thread: th, Frames: slices.Clone(th.ManagedFrames),
+			Stopped: trace.Stopped{Reason: trace.StopOutermost, Detail: "the runtime has no frame outside it"},
+		}
+	}
 	state := p.stateOf(ctx, th)
 	if state == nil {
 		return &trace.Stack{Thread: th, Stopped: trace.Stopped{Reason: trace.StopNoMemory, Detail: "the thread is not of this target"}}

@@ -210,6 +210,8 @@ func (p *Process) bindBatch(ctx context.Context, states []thread, list []*trace.
 		switch {
 		case th.Unread != "":
 			s.failure = errors.New(th.Unread)
+		case len(th.ManagedFrames) > 0:
+			s.failure = errors.New("the thread has no registers: a language runtime schedules it, and it has no native stack")
 		case s.arch == nil:
 			s.failure = p.missing[th.Arch]
 		case th.Problem == "":

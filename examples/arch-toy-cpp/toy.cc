@@ -172,6 +172,7 @@ class Toy final : public pb::Architecture::Service {
     d->set_call_distance(1);
     d->set_max_instruction(4);
     d->set_stack_align(4);
+    d->set_feature(1);  // of the protocol that this file was written against
     return grpc::Status::OK;
   }
 

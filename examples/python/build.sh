@@ -19,7 +19,9 @@ esac
 mkdir -p "$work/unwindd_plugin" "$(dirname "$out")"
 cp "$here"/unwindd_plugin/*.py "$work/unwindd_plugin"
 cp "$modules"/*.py "$work"
-protoc --proto_path="$here/../../sdk/archpb" --python_out="$work/unwindd_plugin" --pyi_out="$work/unwindd_plugin" arch.proto
+protoc --proto_path="$here/../../sdk/archpb" --python_out="$work/unwindd_plugin" --pyi_out="$work/unwindd_plugin" arch.proto runtime.proto
+# What is generated looks for the other module outside of the package.
+sed -i 's/^import arch_pb2/from . import arch_pb2/' "$work"/unwindd_plugin/runtime_pb2.py*
 case $out in
 */) cp "$here/mypy.ini" "$work" ;;
 *) /usr/bin/python3 -m zipapp "$work" -p /usr/bin/python3 -o "$out" ;;

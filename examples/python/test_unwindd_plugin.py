@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run beside the modules: build.sh FOLDER DIRECTORY/, then python3 -m unittest there."""
 
+import contextlib
 import dataclasses
+import io
 import queue
+import tempfile
 import threading
 import time
 import unittest
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import grpc
+
 from unwindd_plugin import (
-    NO_REGISTER, Architecture, Binding, CodeRange, Engine, FrameRules, Note, ObjectNotOpen, ReadError, Refusal, Return,
-    ReturnSite, Row, Rule, Stop, TargetAnswer, TargetThread, Thread, Wave, kit, pack_rows, registers, unpack_rows,
+    NO_REGISTER, Architecture, ArchitectureService, Binding, CodeRange, Engine, FrameRules, Note, ObjectAnswer, ObjectNotOpen, ObjectRequest,
+    ReadError, Refusal, Return, ReturnSite, Row, Rule, Stop, Symbol, TargetAnswer, TargetThread, Thread, Wave, kit, pack_rows, registers, unpack_rows,
 )  # fmt: skip
 from unwindd_plugin import arch_pb2 as pb
-from unwindd_plugin import columns, errors
+from unwindd_plugin import columns, errors, service
 from unwindd_plugin.engine import Stream
 from unwindd_plugin.wire import CALLS, served
 
@@ -103,6 +108,21 @@ class Calls(unittest.TestCase):
         self.assertEqual((b"2499", [1, 2, 3]), (columns.split(last.ids)[-1], list(last.waves.groups[-3:])))
         self.assertEqual((True, False, True), (last.stops.has_address[0], last.stops.has_trap_id[0], last.stops.has_pc_exact[0]))
 
+    def test_symbols_may_have_less(self) -> None:
+        seen: list[Symbol] = []
+
+        class Objects(Good):
+            def open_object(self, engine: Engine, request: ObjectRequest) -> ObjectAnswer:
+                seen.extend(request.symbols)
+                return ObjectAnswer()
+
+        symbols = pb.Symbols(names=columns.blobs([b"f"]), addresses=[1], sizes=[2])
+        self.ask(Objects(), "OpenObject", pb.OpenObjectRequest(symbols=symbols))
+        symbols.others.append(0x60)
+        symbols.sections.append(4)
+        self.ask(Objects(), "OpenObject", pb.OpenObjectRequest(symbols=symbols))
+        self.assertEqual([Symbol("f", 1, 2), Symbol("f", 1, 2, 0x60, 4)], seen)
+
     def test_an_answer_of_another_length_is_a_fault(self) -> None:
         class Short(Good):
             def classify_return(self, sites: Sequence[ReturnSite]) -> Sequence[Return]:
@@ -140,6 +160,34 @@ class Errors(unittest.TestCase):
             errors.fail(context, "OpenObject", error)
             self.assertEqual(status, context.status)
             self.assertIn(pb.ArchitectureError(call="OpenObject").SerializeToString(), context.trailer)
+
+
+class Server(unittest.TestCase):
+    def test_errors_over_grpc(self) -> None:
+        class Faulty(Good):
+            def bind_threads(self, engine: Engine, threads: Sequence[Thread]) -> Sequence[Binding]:
+                return [Binding(pc=1 // len(threads))]
+
+        with tempfile.TemporaryDirectory() as folder:
+            listening = service._listen((ArchitectureService(Faulty()),), folder, None)
+            with grpc.insecure_channel("unix:" + listening.path) as channel:
+                for name, code, text, detail in (
+                    ("ClassifyReturn", grpc.StatusCode.UNIMPLEMENTED, "", b""),
+                    ("BindThreads", grpc.StatusCode.INTERNAL, "ZeroDivisionError: ", b"bind_threads (test_unwindd_plugin.py:"),
+                    ("FrameRules", grpc.StatusCode.UNKNOWN, "FrameRulesRequest.starts: 0 entries, expected 1", b"ArchitectureError"),
+                ):
+                    request = CALLS[name].request()
+                    if name == "FrameRules":
+                        request.pcs.append(1)
+                    call = channel.unary_unary(f"/{ArchitectureService.name}/{name}", lambda m: m.SerializeToString())
+                    with self.subTest(name), self.assertRaises(grpc.RpcError) as caught, contextlib.redirect_stderr(io.StringIO()):
+                        call(request)
+                    trailer = dict(caught.exception.trailing_metadata()).get("grpc-status-details-bin", b"")
+                    self.assertEqual(code, caught.exception.code())
+                    self.assertIn(text, caught.exception.details())
+                    self.assertIn(detail, trailer)
+                    self.assertEqual(bool(detail), bool(trailer))
+            listening.server.stop(None).wait()
 
 
 class Streams(unittest.TestCase):

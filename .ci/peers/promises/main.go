@@ -91,7 +91,7 @@ func (c *check) run() error {
 	if isBroken {
 		return fmt.Errorf("this tree breaks what %s promises, as listed: undo that%s", r.name, r.advice())
 	}
-	fmt.Printf("%d packages, %d protocols and %d schemas have all that %s promises\n", len(c.packages), len(protos), len(schemas), r.name)
+	fmt.Printf("%d packages, the protocols and %d schemas have all that %s promises\n", len(c.packages), len(schemas), r.name)
 	return nil
 }
 
@@ -109,18 +109,22 @@ func write(top, name string) error {
 	if err := mayBeCalled(c, name); err != nil {
 		return err
 	}
-	files := map[string]string{"api.txt": "internal/house/testdata/api.txt"}
+	files := map[string]string{"api.txt": filepath.Join(top, "internal/house/testdata/api.txt")}
+	protos, err := protosOf(top)
+	if err != nil {
+		return err
+	}
 	for _, p := range protos {
 		files[filepath.Base(p)] = p
 	}
 	for _, s := range schemas {
-		files[filepath.Base(s.path)] = s.path
+		files[filepath.Base(s.path)] = filepath.Join(top, s.path)
 	}
 	if err := os.MkdirAll(c.released(""), 0o755); err != nil {
 		return err
 	}
 	for to, path := range files {
-		text, err := os.ReadFile(filepath.Join(top, path))
+		text, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}

@@ -183,7 +183,7 @@ func (x *Process) ask(ctx context.Context, list []*extended) {
 		var batch []*extended
 		frames := 0
 		for _, e := range list {
-			if !i.answer.HasFrames || e.thread.Arch != i.module.Arch || e.thread.Unread != "" || !i.hasThread(e.thread.Handle) {
+			if !i.answer.HasFrames || e.thread.Arch != i.module.Arch || e.thread.Unread != "" || e.thread.Goroutine != nil || !i.hasThread(e.thread.Handle) {
 				continue
 			}
 			if frames += len(e.native); len(batch) == batchStacks || len(batch) > 0 && frames > batchFrames {

@@ -33,6 +33,8 @@ class Symbol:
     name: str
     address: int
     size: int
+    other: int = 0  # st_other
+    section: int = 0  # index into the request's sections
 
 
 @dataclass(slots=True)

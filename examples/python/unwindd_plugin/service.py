@@ -26,9 +26,11 @@ CONNECT_TIMEOUT = 60.0  # seconds
 
 
 class Service(Protocol):
-    """A service that unwindd knows: a name of its package and its calls."""
+    """A service that unwindd knows."""
 
-    name: str
+    name: str  # with that of its package
+    prefix: str  # of the names of such plugins' executables
+    kind: str  # in a setting for debuggers
 
     def handlers(self) -> dict[str, grpc.RpcMethodHandler]:
         """The handlers of the calls that are served, by their names."""
@@ -38,6 +40,8 @@ class ArchitectureService:
     """The service of an architecture."""
 
     name = "unwindd.arch.v2.Architecture"
+    prefix = "unwindd-arch-"
+    kind = ""
 
     def __init__(self, arch: Architecture) -> None:
         self._arch = arch
@@ -75,6 +79,7 @@ class _Lifeline:
     """The stream that is opened with unwindd's connection: the process ends when it does."""
 
     name = "plugin.GRPCStdio"
+    prefix = kind = ""
 
     def __init__(self) -> None:
         self._late = threading.Timer(CONNECT_TIMEOUT, os._exit, (1,))
@@ -122,13 +127,15 @@ def _serve(service: Service, environment: "os._Environ[str]") -> None:
 def _serve_debug(service: Service) -> None:
     with tempfile.TemporaryDirectory(prefix="unwindd-debug") as folder:
         address = _listen((service,), folder, None)
-        name = Path(sys.argv[0]).name.removeprefix("unwindd-arch-")
+        name = Path(sys.argv[0]).name.removeprefix(service.prefix)
         setting = {
             "Protocol": "grpc",
             "ProtocolVersion": PROTOCOL,
             "Pid": os.getpid(),
             "Addr": {"Network": "unix", "String": address.path},
         }
+        if service.kind:
+            setting["Kind"] = service.kind
         shown = json.dumps({name: setting}).replace("'", "\\u0027")
         ended = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):

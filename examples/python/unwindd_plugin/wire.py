@@ -2,6 +2,7 @@
 """The calls of an architecture as messages: each takes a request, and answers one message or parts."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple, TypeVar
 
 from . import arch_pb2 as pb
@@ -15,6 +16,7 @@ from .rows import pack_rows, pack_rules
 from .target import Note, pack_target
 
 ROWS = 1 << 15  # in a part
+FEATURE = 1  # the number of the features of the protocol that are known here
 
 T = TypeVar("T")
 Answers = Iterator[Any]
@@ -30,7 +32,9 @@ class Call(NamedTuple):
 
 
 def _describe(arch: Architecture, engine: Engine, p: pb.DescribeRequest) -> Answers:
-    yield arch.describe()
+    d = arch.describe()
+    d.feature = d.feature or FEATURE
+    yield d
 
 
 def _open_target(arch: Architecture, engine: Engine, p: pb.OpenTargetRequest) -> Answers:
@@ -41,6 +45,7 @@ def _open_target(arch: Architecture, engine: Engine, p: pb.OpenTargetRequest) ->
 
 def _open_object(arch: Architecture, engine: Engine, p: pb.OpenObjectRequest) -> Answers:
     s, y = p.sections, p.symbols
+    others, sections = y.others or repeat(0), y.sections or repeat(0)
     request = ObjectRequest(
         object=p.object,
         path=p.path.decode("utf-8", "surrogateescape"),
@@ -49,7 +54,7 @@ def _open_object(arch: Architecture, engine: Engine, p: pb.OpenObjectRequest) ->
         flags=p.flags,
         processor=p.processor,
         sections=[Section(*i) for i in zip(split_texts(s.names, len(s.types)), s.types, s.flags, s.addresses, s.sizes)],
-        symbols=[Symbol(*i) for i in zip(split_texts(y.names, len(y.addresses)), y.addresses, y.sizes)],
+        symbols=[Symbol(*i) for i in zip(split_texts(y.names, len(y.addresses)), y.addresses, y.sizes, others, sections)],
         companions={c.suffix: c.object for c in p.companions},
     )
     answer = arch.open_object(engine, request)

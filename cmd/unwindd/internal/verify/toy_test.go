@@ -33,18 +33,30 @@ func example(name ...string) string {
 // its own: what the README of the example shows. It runs confined, as every plugin does.
 func TestAPluginInPython(t *testing.T) {
 	leftOutOfShort(t)
-	oracle.Tools(t, "sh", "protoc", "mktemp", "cp", "rm")
+	oracle.Tools(t, "sh", "protoc", "mktemp", "mkdir", "cp", "rm", "sed", "python3")
 	needPython(t)
 	walksAsItsReadme(t, "arch-toy")
 }
 
-// walksAsItsReadme builds an example of the toy machine, and verifies it.
+// TestAPluginInCpp builds the plugin of examples/arch-toy-cpp: the two answer the same.
+func TestAPluginInCpp(t *testing.T) {
+	leftOutOfShort(t)
+	oracle.Tools(t, "sh", "protoc", "grpc_cpp_plugin", "g++", "mktemp", "mkdir", "rm", "python3")
+	if _, err := os.Stat("/usr/include/grpcpp/grpcpp.h"); err != nil {
+		oracle.Missing(t, "grpcpp/grpcpp.h is missing (Debian: libgrpc++-dev)")
+	}
+	t.Setenv("CXXFLAGS", "-O0")
+	walksAsItsReadme(t, "arch-toy-cpp")
+}
+
+// walksAsItsReadme builds the toy machine's plugin that is in a folder of the examples, and verifies it. The
+// stack is that of the README of arch-toy.
 func walksAsItsReadme(t *testing.T, folder string) {
 	t.Helper()
 	dir := t.TempDir()
 	target := filepath.Join(dir, "toy.snapshot")
 	oracle.Run(t, "sh", example(folder, "build.sh"), dir)
-	oracle.Run(t, debianPython, example("arch-toy", "make.py"), target)
+	oracle.Run(t, "python3", example("arch-toy", "make.py"), target)
 
 	readme, err := os.ReadFile(example("arch-toy", "README.md"))
 	if err != nil {
@@ -67,7 +79,7 @@ func walksAsItsReadme(t *testing.T, folder string) {
 // mypy check the types of all.
 func TestPythonPackage(t *testing.T) {
 	leftOutOfShort(t)
-	oracle.Tools(t, "sh", "protoc", "mkdir", "cp", "mypy")
+	oracle.Tools(t, "sh", "protoc", "mkdir", "cp", "sed", "mypy")
 	needPython(t)
 	dir := t.TempDir()
 	oracle.Run(t, "sh", example("python", "build.sh"), example("arch-toy", "toy"), dir+"/")
