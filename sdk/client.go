@@ -43,7 +43,14 @@ func NewClient(gone context.Context, conn grpc.ClientConnInterface, ready time.D
 // Describe asks for the description, which is not validated.
 func (c *Client) Describe(ctx context.Context) (*Description, error) {
 	u := unaryCall[*pb.DescribeRequest, *pb.Description, Description]{
-		name: "Describe", request: &pb.DescribeRequest{Feature: Feature}, rpc: c.rpc.Describe, maxAnswer: maxDescription, decode: decodeDescription,
+		name: "Describe", request: &pb.DescribeRequest{Feature: Feature}, rpc: c.rpc.Describe, maxAnswer: maxDescription,
+		decode: func(p *pb.Description) (*Description, error) {
+			d, err := decodeDescription(p)
+			if err == nil {
+				d.Ignored = ignoredMembers(p.ProtoReflect())
+			}
+			return d, err
+		},
 	}
 	return u.do(ctx, &c.link)
 }

@@ -52,7 +52,13 @@ func tripOf[M any, P any, PP interface {
 
 func trips() []trip {
 	return []trip{
-		tripOf(sure(encodeDescription), decodeDescription),
+		{new(Description), func(m any) (any, error) {
+			back, err := tripOf(sure(encodeDescription), decodeDescription).over(m)
+			if err == nil {
+				back.(*Description).Ignored = m.(*Description).Ignored // which is not sent
+			}
+			return back, err
+		}},
 		tripOf(sure(encodeOpenTargetRequest), decodeOpenTargetRequest),
 		tripOf(sure(encodeOpenObjectRequest), decodeOpenObjectRequest),
 		tripOf(sure(encodeFrameRulesRequest), decodeFrameRulesRequest),

@@ -290,6 +290,9 @@ func (p descriptionPrinter) general(origin string) {
 	p.line("architecture", "%s %s", p.Name, p.Version)
 	p.line("origin", "%s", origin)
 	p.line("recognises", "%s", strings.Join(recognises(p.Description), ", "))
+	if len(p.Ignored) > 0 {
+		p.line("ignored", "members %s, which are newer than this unwindd (the plugin knows feature %d, unwindd %d)", strings.Join(p.Ignored, ", "), p.Feature, sdk.Feature)
+	}
 	p.line("addresses", "%d bits, %s", p.AddressBits, order)
 	if p.CanonicalBits > 0 {
 		p.line("canonical", "addresses of %d bits", p.CanonicalBits)

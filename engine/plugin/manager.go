@@ -341,6 +341,9 @@ func (m *Manager) vendorPlug(o *Options, c candidate) *plug {
 				o.Logger.Warn("the description is not cached", "plugin", c.name, "error", err)
 			}
 		}
+		if d, isArch := known.(*sdk.Description); isArch && len(d.Ignored) > 0 {
+			o.Logger.Warn("members of its description are ignored, as they are newer than this unwindd", "plugin", c.name, "members", d.Ignored, "feature", d.Feature, "known", sdk.Feature)
+		}
 		return k.use(caller{plugin: c.name, origin: c.path, transport: s, refused: &refusals{}}, known), nil
 	})
 	return p
