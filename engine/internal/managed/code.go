@@ -193,16 +193,12 @@ func (i *instance) ask(ctx context.Context, pcs []uint64) {
 	if ctx.Err() != nil {
 		return
 	}
-	if err == nil && len(answer.Code) != len(pcs) {
-		i.problem("CodeRules: %d answers for %d PCs: they are not used", len(answer.Code), len(pcs))
-		answer = nil
-	}
 	for k, pc := range pcs {
 		var f *walk.RuntimeFunction
-		if answer != nil {
-			f, err = i.function(pc, &answer.Code[k])
-			if err != nil {
-				i.problem("CodeRules: %v", err)
+		if err == nil {
+			var wrong error
+			if f, wrong = i.function(pc, &answer.Code[k]); wrong != nil {
+				i.problem("CodeRules: %v", wrong)
 			}
 		}
 		i.code.keep(pc, f)
@@ -219,13 +215,12 @@ func (c *generatedCode) keep(pc uint64, f *walk.RuntimeFunction) {
 	c.known[pc] = f
 }
 
-// function checks an answer about a PC against the process; nil: there is no function.
+// function checks an answer about a PC, which is in the function, against the process; nil: there
+// is no function.
 func (i *instance) function(pc uint64, r *sdk.CodeRules) (*walk.RuntimeFunction, error) {
 	switch {
 	case r.Start == 0 && r.End == 0:
 		return nil, nil //nolint:nilnil // there is none
-	case pc < r.Start || pc >= r.End:
-		return nil, fmt.Errorf("the function at %#x is from %#x to %#x: expected one that has the PC", pc, r.Start, r.End)
 	case !i.code.has(r.Start) || !i.code.has(r.End-1):
 		return nil, fmt.Errorf("the function at %#x is from %#x to %#x: expected one in the code of OpenRuntime's answer", pc, r.Start, r.End)
 	case len(r.Frames) > maxChain:

@@ -4,7 +4,6 @@ package managed
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -41,22 +40,9 @@ func (r *run) overlaps(o *run) bool {
 	return r.first > o.first && r.first < o.first+o.count
 }
 
-// take checks the runs of a stack, and takes them. Where another runtime has said something of
-// the same frames, that counts.
-func (i *instance) take(e *extended, runs []sdk.ManagedRun) error {
-	end := 0
-	for k := range runs {
-		r := &runs[k]
-		switch n := uint64(len(e.native)); {
-		case uint64(r.First)+uint64(r.Count) > n:
-			return fmt.Errorf("run %d stands for %d native frames from %d on, of %d", k, r.Count, r.First, n)
-		case int(r.First) < end:
-			return fmt.Errorf("run %d begins at native frame %d, which is before the end of the run before it, %d", k, r.First, end)
-		case len(r.Frames) == 0:
-			return fmt.Errorf("run %d has no frames", k)
-		}
-		end = int(r.First) + int(r.Count)
-	}
+// take takes the runs of a stack. Where another runtime has said something of the same frames,
+// that counts.
+func (i *instance) take(e *extended, runs []sdk.ManagedRun) {
 	left := 0
 	for k := range runs {
 		own := run{first: int(runs[k].First), count: int(runs[k].Count)}
@@ -79,7 +65,6 @@ func (i *instance) take(e *extended, runs []sdk.ManagedRun) error {
 	if left > 0 {
 		i.problem("thread %s: %d frames outside its %d innermost are left out", e.thread.ID, left, i.owner.options.MaxFrames)
 	}
-	return nil
 }
 
 // framesOf makes the frames of a run. They have the place of the native frame that they stand

@@ -185,18 +185,12 @@ func (i *instance) askFrames(ctx context.Context, batch []*extended) {
 	if err != nil {
 		return
 	}
-	if len(answer.Stacks) != len(batch) {
-		i.problem("ManagedFrames: %d answers for %d stacks: they are not used", len(answer.Stacks), len(batch))
-		return
-	}
 	for k, e := range batch {
 		s := &answer.Stacks[k]
 		if s.Problem != "" {
 			i.problem("thread %s: %s", e.thread.ID, s.Problem)
 		}
-		if err := i.take(e, s.Runs); err != nil {
-			i.problem("thread %s: its frames are not used: %v", e.thread.ID, err)
-		}
+		i.take(e, s.Runs)
 	}
 }
 
