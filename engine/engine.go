@@ -296,9 +296,14 @@ func (e *Engine) OpenFile(f *os.File, name string) (*Target, error) {
 	return e.openInput(name, in, err)
 }
 
+// describe returns the description of a machine's architecture, whose plugin starts meanwhile.
+func (e *Engine) describe(machine object.ELFMachine) (*sdk.Description, error) {
+	return prepared(e.plugins.ForMachine(machine))
+}
+
 func (e *Engine) openCore(m *object.Mapping) (target.Target, error) {
 	options := elfcore.Options{
-		Describe: func(machine uint16) (*sdk.Description, error) { return prepared(e.plugins.ForMachine(machine)) },
+		Describe: e.describe,
 		ForNote:  e.noteReader,
 		Devices:  e.options.DeviceCore,
 		Map:      e.mapPacked,
@@ -333,8 +338,10 @@ func (e *Engine) openSnapshot(m *object.Mapping) (target.Target, error) {
 
 func (e *Engine) openMinidump(m *object.Mapping) (target.Target, error) {
 	return orNil(minidump.OpenMapped(m, minidump.Options{
-		Finder:   e.Finder(m.Path()),
-		Describe: func(arch string) (*sdk.Description, error) { return prepared(e.plugins.Find(arch)) },
+		Finder: e.Finder(m.Path()),
+		Describe: func(arch string) (*sdk.Description, error) {
+			return prepared(e.plugins.FindOrdered(arch, sdk.LittleEndian))
+		},
 	}))
 }
 

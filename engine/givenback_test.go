@@ -69,7 +69,7 @@ func TestRegistersThatWereGivenBack(t *testing.T) {
 }
 
 // addressesOf are the symbols of a file.
-func addressesOf(t *testing.T, path string) map[string]uint64 {
+func addressesOf(t testing.TB, path string) map[string]uint64 {
 	t.Helper()
 	f, err := elf.Open(path)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/target/process"
 	"github.com/unwindd/unwindd/engine/trace"
-	"github.com/unwindd/unwindd/sdk"
 )
 
 // OpenProcess copies the registers and stacks of a live process, whose threads are
@@ -16,7 +15,7 @@ import (
 func (e *Engine) OpenProcess(pid int) (*Target, error) {
 	t, err := process.Open(pid, process.Options{
 		Finder:   e.Finder(""),
-		Describe: func(machine uint16) (*sdk.Description, error) { return prepared(e.plugins.ForMachine(machine)) },
+		Describe: e.describe,
 	})
 	if err != nil {
 		return nil, err
@@ -30,7 +29,7 @@ func (e *Engine) OpenProcess(pid int) (*Target, error) {
 // Profile reads; see process.Record, whose errors it returns.
 func (e *Engine) RecordProcess(ctx context.Context, pid int, file io.WriteSeeker, o trace.RecordOptions) (trace.Recorded, error) {
 	files := process.Options{
-		Describe: func(machine uint16) (*sdk.Description, error) { return prepared(e.plugins.ForMachine(machine)) },
+		Describe: e.describe,
 	}
 	return process.Record(ctx, pid, file, files, o)
 }

@@ -34,7 +34,7 @@ type withModules struct {
 func (s withModules) Modules() []*target.Module { return s.modules }
 
 // assemble makes a file of assembler text with gcc.
-func assemble(t *testing.T, text string, args ...string) string {
+func assemble(t testing.TB, text string, args ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "in.s"), filepath.Join(dir, "out")
@@ -45,7 +45,7 @@ func assemble(t *testing.T, text string, args ...string) string {
 	return out
 }
 
-func openObject(t *testing.T, path string) *object.Object {
+func openObject(t testing.TB, path string) *object.Object {
 	t.Helper()
 	o, err := object.Open(path)
 	if err != nil {

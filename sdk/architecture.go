@@ -140,13 +140,13 @@ type SectionInfo struct {
 // SymbolInfo is a function symbol.
 type SymbolInfo struct {
 	Name    string // as in the table: mangled
-	Address uint64 // virtual address in the file
+	Address uint64 // virtual address in the file; the code's where the symbol leads to a descriptor of the function
 	Size    uint64 // bytes
 	// Other is st_other: the visibility, and what the architecture keeps in the bits above it
 	// (64-bit POWER: how far behind the global entry point the local one is).
 	Other uint8
-	// Section is the index in the request's Sections of the section that the symbol is in; 0:
-	// in none of them.
+	// Section is the index in the request's Sections of the section that the function's code is
+	// in; 0: in none of them.
 	Section uint32
 }
 

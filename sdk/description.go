@@ -50,10 +50,6 @@ type Description struct {
 	ReturnSlot *ReturnSlot
 	// CallSites are the rules of callers by the instruction that they return to.
 	CallSites []CallSite
-	// FunctionDescriptors is the name of the section with the descriptors of functions, to
-	// which their symbols lead instead of their code (".opd" of 64-bit POWER's first ELF ABI):
-	// the first word of a descriptor is the address of the code. "": symbols lead to code.
-	FunctionDescriptors string
 	// Feature is the number of the features of the protocol that the plugin knows (see the
 	// constant Feature). Serve sets it. 0: the plugin is older than the number.
 	Feature        uint32
@@ -210,7 +206,8 @@ const (
 )
 
 // Recogniser selects the code objects and dumps of an architecture. Every member that
-// is set must match; ELF machine 0 matches any file.
+// is set must match; ELF machine 0 matches any file. Of several architectures that match, the
+// one with the most members set is used.
 type Recogniser struct {
 	ELFMachine uint16
 	OSABI      int32  // -1: any
@@ -218,6 +215,10 @@ type Recogniser struct {
 	Flags      uint32
 	Magic      []byte // first bytes of a file that is not ELF
 	NoteOwner  string // core notes of this owner make the target this architecture's too
+	// ELFClass is the class in e_ident, 1 (32-bit) or 2 (64-bit), and ELFData the encoding of
+	// data there, 1 (little-endian) or 2 (big-endian); 0: any. Both need ELFMachine. They tell
+	// apart architectures that share a machine, as 64-bit POWER of both byte orders does.
+	ELFClass, ELFData uint8
 }
 
 // RegisterClass groups registers by use.

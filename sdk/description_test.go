@@ -14,7 +14,7 @@ import (
 func testDescription() *Description {
 	return &Description{
 		Name: "test", Version: "1.0",
-		Recognises:  []Recogniser{{ELFMachine: 0x1234, OSABI: -1, FlagsMask: 0xf0, Flags: 0x10}, {NoteOwner: "TEST"}},
+		Recognises:  []Recogniser{{ELFMachine: 0x1234, OSABI: -1, FlagsMask: 0xf0, Flags: 0x10, ELFClass: 2, ELFData: 1}, {NoteOwner: "TEST"}},
 		AddressBits: 64,
 		Registers: []RegisterRange{
 			{First: 0, Count: 8, Names: []string{"r%d"}, Bits: 64},
@@ -55,8 +55,8 @@ func testDescription() *Description {
 			Code: []byte{0x18, 0, 0x41, 0xe8}, Mask: []byte{0xff, 0, 0xff, 0xff},
 			Rules: []cfi.RegisterRule{{Column: 2, Rule: cfi.Rule{Kind: cfi.Offset, Offset: -24}}},
 		}},
-		FramePointerIsABI: true, FunctionDescriptors: ".opd",
-		SignalFrame: &SignalFrame{Address: 304, Trap: 600, TrapRecord: 0x45535201, TrapShift: 26, Traps: []Trap{{Number: 36, Signal: 11}}},
+		FramePointerIsABI: true,
+		SignalFrame:       &SignalFrame{Address: 304, Trap: 600, TrapRecord: 0x45535201, TrapShift: 26, Traps: []Trap{{Number: 36, Signal: 11}}},
 	}
 }
 
@@ -97,6 +97,9 @@ func TestDescriptionValidateNamesTheField(t *testing.T) {
 		"Recognises[0]: none":                  func(d *Description) { d.Recognises[0] = Recogniser{} },
 		"Recognises[0].OSABI":                  func(d *Description) { d.Recognises[0].OSABI = -2 },
 		"Recognises[0].Flags":                  func(d *Description) { d.Recognises[0].Flags = 1 },
+		"Recognises[0].ELFClass":               func(d *Description) { d.Recognises[0].ELFClass = 3 },
+		"Recognises[0].ELFData":                func(d *Description) { d.Recognises[0].ELFData = 3 },
+		"Recognises[1]: ELFClass and ELFData":  func(d *Description) { d.Recognises[1].ELFData = 2 },
 		"Recognises[0].Magic":                  func(d *Description) { d.Recognises[0].Magic = make([]byte, 1000) },
 		"Recognises[1].NoteOwner":              func(d *Description) { d.Recognises[1].NoteOwner = strings.Repeat("x", 1000) },
 		"Registers[0].Count":                   func(d *Description) { d.Registers[0].Count = 0 },
@@ -186,7 +189,6 @@ func TestDescriptionValidateNamesTheField(t *testing.T) {
 		"Entry.CFA.Space: 9":           func(d *Description) { d.Entry.CFA.Space = 9 },
 		"Entry.CFA.Expr":               func(d *Description) { d.Entry.CFA = cfi.CFARule{Kind: cfi.CFAExpression, Expr: []byte{0xff}} },
 		"FramePointerIsABI":            func(d *Description) { d.FramePointer = nil },
-		"FunctionDescriptors":          func(d *Description) { d.FunctionDescriptors = "\xff" },
 		"ReturnSlot: of an":            func(d *Description) { d.SP, d.Entry, d.EntryPushed = NoRegister, nil, 0 },
 		"ReturnSlot.Offset: 65537":     func(d *Description) { d.ReturnSlot.Offset = 1<<16 + 1 },
 		"ReturnSlot.Offset: 16, but": func(d *Description) {

@@ -3,6 +3,7 @@
 package sdk
 
 import (
+	"debug/elf"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,9 +69,6 @@ func (d *Description) checkScalars() error {
 	if err := checkTexts("Symbols", d.Symbols); err != nil {
 		return err
 	}
-	if err := checkText("FunctionDescriptors", d.FunctionDescriptors, MaxName); err != nil {
-		return err
-	}
 	switch {
 	case d.ByteOrder > BigEndian:
 		return fmt.Errorf("ByteOrder: %d is not a byte order", d.ByteOrder)
@@ -125,6 +123,12 @@ func (d *Description) checkRecognisers() error {
 			return fmt.Errorf("Recognises[%d].OSABI: %d, expected -1 (any) to 255", i, r.OSABI)
 		case r.Flags&^r.FlagsMask != 0:
 			return fmt.Errorf("Recognises[%d].Flags: %#x has bits outside FlagsMask %#x, so it never matches", i, r.Flags, r.FlagsMask)
+		case r.ELFClass > uint8(elf.ELFCLASS64):
+			return fmt.Errorf("Recognises[%d].ELFClass: %d, expected 0 (any), 1 (32-bit) or 2 (64-bit)", i, r.ELFClass)
+		case r.ELFData > uint8(elf.ELFDATA2MSB):
+			return fmt.Errorf("Recognises[%d].ELFData: %d, expected 0 (any), 1 (little-endian) or 2 (big-endian)", i, r.ELFData)
+		case r.ELFMachine == 0 && (r.ELFClass != 0 || r.ELFData != 0):
+			return fmt.Errorf("Recognises[%d]: ELFClass and ELFData are set and ELFMachine is not; set all of them", i)
 		case len(r.Magic) > MaxName:
 			return fmt.Errorf("Recognises[%d].Magic: %d bytes, expected at most %d", i, len(r.Magic), MaxName)
 		}

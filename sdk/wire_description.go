@@ -18,6 +18,7 @@ func encodeDescription(d *Description) *pb.Description {
 				ElfMachine: uint32(r.ELFMachine), OsAbi: r.OSABI,
 				FlagsMask: r.FlagsMask, Flags: r.Flags,
 				Magic: r.Magic, NoteOwner: r.NoteOwner,
+				ElfClass: uint32(r.ELFClass), ElfData: uint32(r.ELFData),
 			}
 		}),
 		ByteOrder:   pb.ByteOrder(d.ByteOrder),
@@ -50,10 +51,9 @@ func encodeDescription(d *Description) *pb.Description {
 		CallSites: column(d.CallSites, func(s *CallSite) *pb.CallSite {
 			return &pb.CallSite{Code: s.Code, Mask: s.Mask, Rules: encodeRules(s.Rules)}
 		}),
-		FunctionDescriptors: d.FunctionDescriptors,
-		Feature:             d.Feature,
-		NoEngine:            d.NoEngine,
-		Symbols:             texts(d.Symbols),
+		Feature:  d.Feature,
+		NoEngine: d.NoEngine,
+		Symbols:  texts(d.Symbols),
 		Relocations: column(d.Relocations, func(r *Relocation) *pb.Relocation {
 			return &pb.Relocation{Type: r.Type, Size: uint32(r.Size), Kind: pb.RelocationKind(r.Kind), Field: pb.RelocationField(r.Field)}
 		}),
@@ -141,13 +141,12 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 			f := *p
 			return FloatFormat{Bits: f.GetBits(), Name: d.text("float_formats.name", f.GetName()), Format: enum(&d, "float_formats.encoding", f.GetEncoding(), locexpr.FloatDoubleDouble)}
 		}),
-		FramePointerIsABI:   p.GetFramePointerIsAbi(),
-		CallSites:           column(p.GetCallSites(), d.callSite),
-		FunctionDescriptors: d.text("function_descriptors", p.GetFunctionDescriptors()),
-		Feature:             p.GetFeature(),
-		NoEngine:            p.GetNoEngine(),
-		Symbols:             d.textList("symbols", p.GetSymbols()),
-		Relocations:         column(p.GetRelocations(), d.relocation),
+		FramePointerIsABI: p.GetFramePointerIsAbi(),
+		CallSites:         column(p.GetCallSites(), d.callSite),
+		Feature:           p.GetFeature(),
+		NoEngine:          p.GetNoEngine(),
+		Symbols:           d.textList("symbols", p.GetSymbols()),
+		Relocations:       column(p.GetRelocations(), d.relocation),
 		Dialects: column(p.GetDialects(), func(p **pb.Dialect) Dialect {
 			return Dialect{Name: (*p).GetName(), Operations: column((*p).GetOperations(), d.dialectOperation)}
 		}),
@@ -212,10 +211,13 @@ func (d *decoder) registerRange(p **pb.RegisterRange) RegisterRange {
 func (d *decoder) recogniser(p **pb.Recogniser) Recogniser {
 	r := *p
 	d.small("recognises.elf_machine", r.GetElfMachine(), math.MaxUint16)
+	d.small("recognises.elf_class", r.GetElfClass(), math.MaxUint8)
+	d.small("recognises.elf_data", r.GetElfData(), math.MaxUint8)
 	return Recogniser{
 		ELFMachine: uint16(r.GetElfMachine()), OSABI: r.GetOsAbi(),
 		FlagsMask: r.GetFlagsMask(), Flags: r.GetFlags(),
 		Magic: nonEmpty(r.GetMagic()), NoteOwner: r.GetNoteOwner(),
+		ELFClass: uint8(r.GetElfClass()), ELFData: uint8(r.GetElfData()), //nolint:gosec // small
 	}
 }
 

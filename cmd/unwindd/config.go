@@ -12,6 +12,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 
+	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/internal/host"
 )
 
@@ -21,6 +22,11 @@ type settings struct {
 		Dirs []string `toml:"dirs"`
 		// Pins gives the SHA-256 that a plugin's executable must have, by name.
 		Pins map[string]string `toml:"pins"`
+		// Disabled are names of plugins that are not used, Replace gives the name of the plugin
+		// that takes the place of another.
+		Disabled   []string          `toml:"disabled"`
+		Replace    map[string]string `toml:"replace"`
+		PinnedOnly bool              `toml:"pinned_only"`
 	} `toml:"plugins"`
 	// Disassembler is the path of an llvm-mc or llvm-objdump.
 	Disassembler string `toml:"disassembler"`
@@ -31,19 +37,26 @@ type settings struct {
 	Symbols map[string]any `toml:"symbols"`
 
 	flags map[string]flagValues // the values of those tables, by the table's name
+	lines map[string]int        // of the settings of plugins
 }
+
+// pluginSettings lists the settings of plugins.
+const pluginSettings = "dirs, pins, pinned_only, disabled or replace"
 
 // settingTypes describes the values of settings that are no flags, for messages about other
 // values.
 var settingTypes = map[string]string{
-	"plugins":      "a table with dirs and pins",
-	"plugins.dirs": "a list of strings",
-	"plugins.pins": "a table of strings: the SHA-256 of each plugin by its name",
-	"disassembler": "a string: the path of an llvm-mc or llvm-objdump",
-	"serve":        "a table of settings that have the names of flags",
-	"stack":        "a table of settings that have the names of flags",
-	"profile":      "a table of settings that have the names of flags",
-	"symbols":      "a table of settings that have the names of flags",
+	"plugins":             "a table with " + pluginSettings,
+	"plugins.dirs":        "a list of strings",
+	"plugins.pins":        "a table of strings: the SHA-256 of each plugin by its name",
+	"plugins.disabled":    "a list of strings: the names of plugins",
+	"plugins.replace":     "a table of strings: the plugin that takes the place of another, by the name of that one",
+	"plugins.pinned_only": "true or false",
+	"disassembler":        "a string: the path of an llvm-mc or llvm-objdump",
+	"serve":               "a table of settings that have the names of flags",
+	"stack":               "a table of settings that have the names of flags",
+	"profile":             "a table of settings that have the names of flags",
+	"symbols":             "a table of settings that have the names of flags",
 }
 
 // settings returns the settings of the configuration file, which is read once.
@@ -74,6 +87,7 @@ func (g *globals) readSettings() (*settings, error) {
 	var wrong *toml.DecodeError
 	switch {
 	case err == nil:
+		s.lines = settingLines(text)
 		return &s, g.addFlagTables(&s, text)
 	case errors.As(err, &unknown):
 		var all []error
@@ -93,7 +107,7 @@ func (g *globals) unknownSetting(e *toml.DecodeError) error {
 	key := e.Key()
 	expected := "[plugins], [serve], [stack], [profile], [symbols] or disassembler"
 	if len(key) > 1 {
-		expected = "dirs or pins"
+		expected = pluginSettings
 	}
 	return fmt.Errorf("%s:%d: there is no setting %q, expected %s", g.config, line, strings.Join(key, "."), expected)
 }
@@ -144,6 +158,19 @@ func settingLines(text []byte) map[string]int {
 	return lines
 }
 
+// ofSetting adds the line of the configuration file to the error of a setting of plugins.
+func (g *globals) ofSetting(err error) error {
+	var wrong *plugin.SettingError
+	if g.file == nil || !errors.As(err, &wrong) {
+		return err
+	}
+	line, ok := g.file.lines[strings.Join(wrong.Path, ".")]
+	if !ok {
+		return err
+	}
+	return fmt.Errorf("%s:%d: %w", g.config, line, err)
+}
+
 // configVariable is the environment variable that names the configuration file where
 // --config does not.
 const configVariable = "UNWINDD_CONFIG"
@@ -155,6 +182,7 @@ const maxConfig = 1 << 20
 // there of the user's own and the machine's. An empty name is none.
 func (g *globals) findConfig(isOnCommandLine bool) {
 	if isOnCommandLine {
+		g.isNoConfig = g.config == ""
 		return
 	}
 	var isSet bool

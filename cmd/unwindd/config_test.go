@@ -21,9 +21,9 @@ import (
 func TestWrongConfigurationIsNamedWithItsLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.toml")
 	for _, c := range []struct{ text, want string }{
-		{"[plugins]\n\ndir = []\n", `:3: there is no setting "plugins.dir", expected dirs or pins`},
+		{"[plugins]\n\ndir = []\n", `:3: there is no setting "plugins.dir", expected dirs, pins, pinned_only, disabled or replace`},
 		{"\n[plugin]\ndirs = []\n", `:2: there is no setting "plugin", expected [plugins], [serve], [stack], [profile], [symbols] or disassembler`},
-		{"x = 1\n[plugins]\ny = 2\n", ":1: there is no setting \"x\", expected [plugins], [serve], [stack], [profile], [symbols] or disassembler\nPATH:3: there is no setting \"plugins.y\", expected dirs or pins"},
+		{"x = 1\n[plugins]\ny = 2\n", ":1: there is no setting \"x\", expected [plugins], [serve], [stack], [profile], [symbols] or disassembler\nPATH:3: there is no setting \"plugins.y\", expected dirs, pins, pinned_only, disabled or replace"},
 		{"[plugins]\ndirs = \"/x\"\n", ":2: plugins.dirs: expected a list of strings"},
 		{"[plugins]\ndirs = [\n\"/x\",\n3]\n", ":4: plugins.dirs: expected a list of strings"},
 		{"[plugins]\npins = { a = 3 }\n", ":2: plugins.pins: expected a table of strings: the SHA-256 of each plugin by its name"},

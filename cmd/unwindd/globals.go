@@ -39,6 +39,7 @@ type globals struct {
 
 	inputs        []string  // files that are read
 	isConfigFound bool      // the command line does not name the configuration file
+	isNoConfig    bool      // the command line says that there is none
 	file          *settings // of the configuration file, when it was read
 	applied       []string  // names of flags that it sets
 }
@@ -164,6 +165,15 @@ func (g *globals) plugins() (plugin.Options, error) {
 	return o, nil
 }
 
+// pluginDirs returns the plugin directories.
+func (g *globals) pluginDirs(s *settings) []string {
+	dirs := append(append([]string(nil), g.pluginDir...), s.Plugins.Dirs...)
+	if env := os.Getenv("UNWINDD_PLUGIN_DIR"); env != "" {
+		dirs = append(dirs, filepath.SplitList(env)...)
+	}
+	return dirs
+}
+
 // ownPlugins returns the options for plugins whose processes unwindd starts.
 func (g *globals) ownPlugins() (plugin.Options, error) {
 	s, err := g.settings()
@@ -182,12 +192,11 @@ func (g *globals) ownPlugins() (plugin.Options, error) {
 		level = hclog.Info
 	}
 	o := plugin.Options{
-		Dirs:   append(append([]string(nil), g.pluginDir...), s.Plugins.Dirs...),
-		Pins:   s.Plugins.Pins,
-		Logger: hclog.New(&hclog.LoggerOptions{Name: "unwindd", Level: level, Output: messageWriter{}}),
-	}
-	if env := os.Getenv("UNWINDD_PLUGIN_DIR"); env != "" {
-		o.Dirs = append(o.Dirs, filepath.SplitList(env)...)
+		Dirs:    g.pluginDirs(s),
+		Pins:    s.Plugins.Pins,
+		Choice:  plugin.Choice{Disabled: s.Plugins.Disabled, Replace: s.Plugins.Replace, PinnedOnly: s.Plugins.PinnedOnly},
+		Waiting: func(text string) { messages.Printf("unwindd: %s\n", text) },
+		Logger:  hclog.New(&hclog.LoggerOptions{Name: "unwindd", Level: level, Output: messageWriter{}}),
 	}
 	if o.Self, o.Build, err = pluginStarter(); err != nil {
 		return plugin.Options{}, fmt.Errorf("finding this executable, to start plugins with: %w", err)
@@ -271,16 +280,18 @@ func (f *targetFlags) addPlaces(flags *pflag.FlagSet) {
 // newEngine makes an engine with options, the plugins of g, and the flags' ways of finding
 // files. end closes it.
 func (f *targetFlags) newEngine(g *globals, o engine.Options) (e *engine.Engine, end func(), err error) {
+	others := o.Plugins.Elsewhere
 	if o.Plugins, err = g.plugins(); err != nil {
 		return nil, nil, err
 	}
+	o.Plugins.Elsewhere = others
 	o.Sysroot, o.Exe, o.DebugDirs, o.Downloads = f.sysroot, f.exe, f.debugDirs, f.downloads(g.log())
 	f.symbolFlags.addTo(&o.Downloads)
 	if o.Modules, err = f.modulesByName(); err != nil {
 		return nil, nil, err
 	}
 	if e, err = engine.New(o); err != nil {
-		return nil, nil, serverUsage(err, f.origin())
+		return nil, nil, serverUsage(g.ofSetting(err), f.origin())
 	}
 	return e, func() { _ = e.Close() }, nil
 }

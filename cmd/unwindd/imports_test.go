@@ -154,7 +154,9 @@ var only = map[string][]string{
 
 // testKits are rooms that tests alone import, and other kits.
 var testKits = []string{
-	"internal/confine/confinetest", "internal/damage", "internal/enginetest", "internal/gcn", "internal/oracle", "internal/otlpcheck",
+	"internal/confine/confinetest", "internal/damage", "internal/enginetest", "internal/fixture", "internal/fixture/power",
+	"internal/fixture/power/unwindd-arch-ppc64", "internal/fixture/power/unwindd-arch-ppc64le", "internal/fixture/s390x",
+	"internal/fixture/s390x/unwindd-arch-s390x", "internal/gcn", "internal/oracle", "internal/otlpcheck",
 	"internal/proof", "internal/recorded", "internal/schema", "internal/subject", "internal/valuecheck", "internal/wavecheck",
 }
 

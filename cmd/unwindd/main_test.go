@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // cacheDir is the cache directory of the commands under test.
@@ -37,6 +38,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (!strings.HasPrefix(os.Args[1], "-") || os.Args[1] == "--version") {
 		os.Exit(run(os.Args[1:]))
 	}
+	oracle.Umask(0o022) // plugins that others may write to are refused
 	// What is cached of plugins is of this run alone.
 	cache, err := os.MkdirTemp("", "unwindd-cache-")
 	if err != nil {

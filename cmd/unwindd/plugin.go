@@ -47,6 +47,7 @@ func newPlugin(g *globals) *cobra.Command {
 			Args:    usageArgs(cobra.ExactArgs(1)),
 			RunE:    func(_ *cobra.Command, args []string) error { return g.pluginInfo(args[0]) },
 		},
+		newPluginPin(g),
 		newPluginVerify(g),
 		newPluginCall(g),
 		&cobra.Command{
@@ -76,7 +77,9 @@ func newPlugin(g *globals) *cobra.Command {
 	return cmd
 }
 
-func servePlugin(args []string) error { return asUsage(confine.ServeMain(args, bundled.Architectures, nil)) }
+func servePlugin(args []string) error {
+	return asUsage(confine.ServeMain(args, bundled.Architectures, nil))
+}
 
 func execPlugin(args []string) error { return asUsage(confine.ExecMain(args)) }
 
@@ -97,7 +100,19 @@ func (g *globals) manager() (*plugin.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	return plugin.NewManager(o)
+	m, err := plugin.NewManager(o)
+	return m, g.ofSetting(err)
+}
+
+// checkPlugins finds the plugins of options, and starts none: an error is better told at once
+// than by each worker.
+func (g *globals) checkPlugins(o plugin.Options) error {
+	m, err := plugin.NewManager(o)
+	if err != nil {
+		return g.ofSetting(err)
+	}
+	m.Close()
+	return nil
 }
 
 // pluginStatus is a line of `plugin list`.
@@ -160,6 +175,12 @@ func recognises(d *sdk.Description) []string {
 		}
 		if r.OSABI >= 0 {
 			parts = append(parts, fmt.Sprintf("OS ABI %d", r.OSABI))
+		}
+		if r.ELFClass != 0 {
+			parts = append(parts, fmt.Sprintf("%d-bit", 32*uint(r.ELFClass)))
+		}
+		if r.ELFData != 0 {
+			parts = append(parts, map[uint8]string{1: "little-endian", 2: "big-endian"}[r.ELFData])
 		}
 		if r.FlagsMask != 0 {
 			parts = append(parts, fmt.Sprintf("flags %#x/%#x", r.Flags, r.FlagsMask))

@@ -318,7 +318,7 @@ func (f *pluginCallFlags) probe(ctx context.Context, method *callMethod, args []
 	}
 	m, err := plugin.NewManager(o)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, f.ofSetting(err)
 	}
 	defer m.Close()
 	if method.subject == aboutTarget {

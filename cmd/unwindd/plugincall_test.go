@@ -54,7 +54,7 @@ func TestPluginCall(t *testing.T) {
 		{"Translate " + serverCore + " 5267 none 0x10", "unwindd: Translate: the architecture does not implement this call", 1},
 		{"Translate " + serverCore + " 5267 7 zz", `"zz" is no address in hex`, 1},
 		{"Translate " + serverCore + " 5267 nowhere 0", `"nowhere" is neither the name nor the number of an address space`, 1},
-		{"Translate " + serverCore + " 5267 0 0 -1", `"-1" is no lane`, 1},
+		{"Translate " + serverCore + " 5267 0 0 x", `"x" is no lane`, 1},
 		{"Translate " + serverCore + " 5267 none", "expected an ADDRESS in it", 2},
 		{"Describe --arch ./nothing", "no such file", 1},
 		{"Describe --arch x86_64 --plugin-log loud", "expected trace, debug, info, warn or error", 2},

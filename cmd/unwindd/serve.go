@@ -301,13 +301,16 @@ func (f *serveFlags) serverOptions() (o service.Options, end func(), err error) 
 	if err != nil {
 		return o, nil, err
 	}
+	if err := f.checkPlugins(plugins); err != nil {
+		return o, nil, err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return o, nil, err
 	}
 	o = service.Options{
 		Limits: f.allLimits(), Self: self, Starter: plugins.Self, Sysroot: absolutePath(f.sysroot), DebugDirs: absolutePaths(f.debugDirs),
-		PluginDirs: absolutePaths(plugins.Dirs), Pins: plugins.Pins, InProcess: f.inProcess, Hosts: f.hosts, Log: f.logger(),
+		PluginDirs: absolutePaths(plugins.Dirs), Pins: plugins.Pins, Choice: plugins.Choice, InProcess: f.inProcess, Hosts: f.hosts, Log: f.logger(),
 		State: f.stateDir(), Run: runDir(),
 	}
 	if o.Tokens, err = f.readTokens(); err != nil {

@@ -14,10 +14,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service"
 	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/engine/trace"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // This file lets a server walk stacks. The targets are opened here, and stay here.
@@ -40,6 +42,15 @@ func (f *stackFlags) connect(cmd *cobra.Command) (*service.Client, error) {
 		return nil, usageError{fmt.Errorf("%s: %w", origin, err)}
 	}
 	return c, nil
+}
+
+// elsewhere returns options with the architectures of a server, whose plugins read registers of
+// targets here by their descriptions; without a server there are none.
+func elsewhere(ctx context.Context, c *service.Client) (o plugin.Options) {
+	if c != nil {
+		o.Elsewhere = &plugin.Elsewhere{Where: "the server", Describe: func() ([]*sdk.Description, error) { return c.Architectures(ctx) }}
+	}
+	return o
 }
 
 // servedTarget is a target whose stacks a server writes.

@@ -159,7 +159,7 @@ func (f *stackFlags) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	e, end, err := f.newEngine(f.globals, f.job.Engine(engine.Options{
-		DeviceCore: f.gpuCore, MaxUnpacked: uint64(f.maxUnpacked), Disassembler: f.program,
+		Plugins: elsewhere(cmd.Context(), server), DeviceCore: f.gpuCore, MaxUnpacked: uint64(f.maxUnpacked), Disassembler: f.program,
 	}))
 	if err != nil {
 		return err

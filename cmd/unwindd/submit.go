@@ -193,7 +193,7 @@ func (f *submitFlags) opener() (e *engine.Engine, end func(), err error) {
 		return nil, nil, err
 	}
 	if e, err = engine.New(o); err != nil {
-		return nil, nil, err
+		return nil, nil, f.ofSetting(err)
 	}
 	return e, func() { _ = e.Close() }, nil
 }

@@ -109,3 +109,14 @@ func (o *Object) newSynthetic(name string, typ elf.SectionType, flags elf.Sectio
 	}
 	return &Section{Name: name, Type: typ, Flags: flags, Address: address, Offset: segment.Offset + (address - segment.Address), Size: size, object: o}
 }
+
+// CodeSection returns the index among SyntheticSections of the section of code that has an address;
+// 0 where none has.
+func (o *Object) CodeSection(address uint64) uint32 {
+	for i, s := range o.SyntheticSections() {
+		if s.Flags&elf.SHF_EXECINSTR != 0 && s.Flags&elf.SHF_ALLOC != 0 && address-s.Address < s.Size {
+			return uint32(i) //nolint:gosec // ELF counts sections in 32 bits
+		}
+	}
+	return 0
+}

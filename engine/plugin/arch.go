@@ -35,7 +35,8 @@ func (c *caller) check() error {
 // there; see caller for how they are made.
 type Arch struct {
 	caller
-	desc *sdk.Description
+	desc     *sdk.Description
+	replaces string // the name of the plugin whose place it takes; "": none
 }
 
 // Prepare begins to start the process, where there is one and none runs, for calls that

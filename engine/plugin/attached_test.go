@@ -96,7 +96,7 @@ func TestAttachedProcessIsUsed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := m.ForMachine(testMachine)
+		a, err := m.ForMachine(machine(testMachine))
 		if err != nil {
 			t.Fatal(err)
 		}

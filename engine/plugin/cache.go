@@ -17,7 +17,7 @@ import (
 
 // cacheFormat is the version of the cache's files. It is part of their names, as is the
 // version of the protocol: entries of other versions are other files.
-const cacheFormat = 2
+const cacheFormat = 3
 
 // maxCacheEntry bounds the size of an entry that is read, in bytes.
 const maxCacheEntry = 16 << 20

@@ -4,6 +4,7 @@ package plugin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 
 	"github.com/unwindd/unwindd/internal/confine"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // memoryInterval is the time between checks of the memory of a process.
@@ -38,6 +40,7 @@ type child struct {
 	isBundled bool // command is this project's own, which confines itself
 	socketDir string
 	memory    uint64 // bytes that it may have
+	threads   uint64 // that it may have
 	hasInput  bool   // it reads stdin; else its input is empty
 	stdin     *os.File
 	stdout    *os.File
@@ -51,9 +54,10 @@ type child struct {
 	pid      int // 0: not started
 	isDead   bool
 	isKilled bool                // by Kill, before it was dead
-	excess   string              // why watchMemory killed it; "": it did not
+	excess   string              // why watch killed it; "": it did not
 	state    *syscall.WaitStatus // how it ended
 	open     []string            // parts of the sandbox that this side could not apply
+	awaited  string              // what the start waits for
 	said     confine.Report
 	read     chan struct{} // closed when said is complete
 }
@@ -61,7 +65,7 @@ type child struct {
 var _ runner.Runner = (*child)(nil)
 
 func newChild(memory uint64) *child {
-	return &child{memory: memory, exited: make(chan struct{}), silent: make(chan struct{}), read: make(chan struct{})}
+	return &child{memory: memory, threads: confine.MaxThreads, exited: make(chan struct{}), silent: make(chan struct{}), read: make(chan struct{})}
 }
 
 // prepare sets the command that is executed: a vendor's as `self plugin exec ... --
@@ -73,6 +77,7 @@ func (c *child) prepare(l *launch, socketDir string, env []string) {
 		flags = append(flags, "--build", l.build)
 	}
 	c.env, c.socketDir, c.isBundled = env, socketDir, l.isBundled
+	c.threads = cmp.Or(l.threads, c.threads)
 	if c.path = l.self; l.isThis {
 		c.path = thisExecutable
 	}
@@ -81,6 +86,10 @@ func (c *child) prepare(l *launch, socketDir string, env []string) {
 		return
 	}
 	args := slices.Concat([]string{l.self, "plugin", "exec"}, flags, []string{"--parent", strconv.Itoa(os.Getpid()), "--socket-dir", socketDir})
+	if l.data != "" {
+		args = append(args, "--data-dir", l.data)
+		c.env = append(slices.Clone(env), sdk.DataVariable+"="+l.data)
+	}
 	if l.sha256 != "" {
 		args = append(args, "--sha256", l.sha256)
 	}
@@ -126,9 +135,7 @@ func (c *child) Start(context.Context) error {
 		f.Close()
 	}
 	go c.readReport()
-	if c.memory < confine.Unlimited {
-		go c.watchMemory()
-	}
+	go c.watch()
 	return nil
 }
 
@@ -141,10 +148,10 @@ func (c *child) openInput() (input *os.File, err error) {
 	return input, err
 }
 
-// watchMemory kills the process when it has more memory than it may. Its rlimits count
-// writable memory only, when it is mapped: memory that was written and then protected is
-// beyond them.
-func (c *child) watchMemory() {
+// watch kills the process when it has more memory, or more threads, than it may. Its rlimits
+// count writable memory only, when it is mapped: memory that was written and then protected is
+// beyond them. They count threads with all others of the user, or not at all.
+func (c *child) watch() {
 	ticks := time.NewTicker(memoryInterval)
 	defer ticks.Stop()
 	for {
@@ -154,14 +161,36 @@ func (c *child) watchMemory() {
 		case <-ticks.C:
 		}
 		c.mu.Lock()
-		if used := ResidentMemory(c.pid); !c.isDead && used > c.memory {
-			c.excess = fmt.Sprintf("used %d MiB of memory, expected at most %d MiB, and was killed", used>>20, c.memory>>20)
+		if !c.isDead {
+			c.excess = c.excessOf(usageOf(c.pid))
+		}
+		isOver := c.excess != ""
+		if isOver {
 			_ = killGroup(c.pid)
-			c.mu.Unlock()
-			return
 		}
 		c.mu.Unlock()
+		if isOver {
+			return
+		}
 	}
+}
+
+// excessOf describes what the process has more of than it may; "": nothing.
+func (c *child) excessOf(u usage) string {
+	switch {
+	case c.memory < confine.Unlimited && u.memory > c.memory:
+		return fmt.Sprintf("used %d MiB of memory, expected at most %d MiB, and was killed", u.memory>>20, c.memory>>20)
+	case u.threads > c.threads:
+		return fmt.Sprintf("had %d threads, expected at most %d, and was killed", u.threads, c.threads)
+	}
+	return ""
+}
+
+// await records what the start of the process waits for.
+func (c *child) await(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.awaited = what
 }
 
 // readReport reads the process's report of its sandbox, which ends when it is confined.

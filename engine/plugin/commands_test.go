@@ -68,6 +68,28 @@ var commands = map[string]func(argument string, req *sdk.DisassembleRequest) (*s
 		burn(n)
 		return said("burnt", req)
 	},
+	// So many threads, for a while.
+	"threads": func(argument string, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+		n, err := strconv.Atoi(argument)
+		if err != nil {
+			return nil, err
+		}
+		var there sync.WaitGroup
+		for range n {
+			there.Add(1)
+			go func() {
+				runtime.LockOSThread()
+				there.Done()
+				syscallSleep(3 * time.Second)
+			}()
+		}
+		there.Wait()
+		time.Sleep(time.Duration(10*n) * time.Millisecond)
+		return said(argument, req)
+	},
+	"data-folder": func(_ string, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+		return said(sdk.DataFolder(), req)
+	},
 	"outside": func(_ string, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
 		return &sdk.DisassembleAnswer{Instructions: []sdk.Instruction{{Address: req.Address + uint64(len(req.Code)), Size: 1, Text: "nop"}}}, nil
 	},
@@ -385,4 +407,10 @@ func privileges() error {
 		err = fmt.Errorf("no_new_privs is %d", v)
 	}
 	return err
+}
+
+// syscallSleep sleeps and keeps its thread.
+func syscallSleep(d time.Duration) {
+	at := unix.NsecToTimespec(d.Nanoseconds())
+	_ = unix.Nanosleep(&at, nil)
 }

@@ -20,6 +20,8 @@ type candidate struct {
 	kind    *kind
 	name    string // what follows the prefix of its kind
 	path    string // with symbolic links resolved, so that a file is one plugin
+	folder  string // the plugin directory that it was found in
+	data    string // the folder of its data; "": there is none
 	problem string // why it cannot be used; "" when it can
 }
 
@@ -33,10 +35,13 @@ func discover(dirs []string) ([]candidate, error) {
 		if err != nil {
 			return nil, fmt.Errorf("plugin directory %s: %w", dir, errors.Unwrap(err))
 		}
+		if err := checkTrust(dir); err != nil {
+			return nil, fmt.Errorf("plugin directory %s is not used: %w", dir, err)
+		}
 		here := 0
 		for _, entry := range entries {
 			k, name := kindOf(entry.Name())
-			if k == nil {
+			if k == nil || strings.HasSuffix(name, DataSuffix) && isFolder(filepath.Join(dir, entry.Name())) {
 				continue
 			}
 			if here++; here > maxVendors {
@@ -44,6 +49,7 @@ func discover(dirs []string) ([]candidate, error) {
 			}
 			c := examine(name, filepath.Join(dir, entry.Name()))
 			c.kind = k
+			c.folder = dir
 			if !seen[c.path] {
 				seen[c.path] = true
 				found = append(found, c)
@@ -88,8 +94,21 @@ func examine(name, path string) candidate {
 		c.problem = fmt.Sprintf("it is not a regular file (%s)", info.Mode().Type())
 	case info.Mode().Perm()&0o111 == 0:
 		c.problem = fmt.Sprintf("it is not executable (%s)", info.Mode().Perm())
+	default:
+		c.data, err = dataFolder(path)
+		if err = errors.Join(checkTrust(path), err); err != nil {
+			c.problem = "it is not started: " + err.Error()
+		}
 	}
 	return c
+}
+
+// reason is the error of an executable that cannot be used.
+func (c *candidate) reason() error {
+	if strings.Contains(c.problem, c.path) {
+		return errors.New(c.problem)
+	}
+	return fmt.Errorf("%s: %s", c.path, c.problem)
 }
 
 func isValidName(s string) bool {

@@ -15,16 +15,22 @@ import (
 // architecture.
 var ErrNoArchitecture = target.ErrNoArchitecture
 
-// ErrAmbiguous is the error where more than one plugin claims the same thing. The engine
-// does not choose: the user has to remove one.
+// ErrAmbiguous is the error where more than one plugin claims the same thing as specifically
+// as any other. The engine does not choose: the user has to say which is used.
 type ErrAmbiguous struct {
 	What  string   // "ELF machine 62, OS ABI 0"
 	Names []string // of the plugins, each with where it comes from
+
+	isSameName bool // of all plugins: their names do not tell them apart
 }
 
 func (e *ErrAmbiguous) Error() string {
-	return fmt.Sprintf("%s is claimed by %d plugins: %s; remove all but one from the plugin directories",
-		e.What, len(e.Names), strings.Join(e.Names, " and "))
+	advice := `say in the configuration file which are not used: disabled = ["NAME"] under [plugins], or NAME = "OTHER" under [plugins.replace] for one that OTHER takes the place of`
+	if e.isSameName {
+		advice = "they have the same name: remove or rename all but one, or, where one is bundled, say in the configuration file that the other takes its place: NAME = \"NAME\" under [plugins.replace]"
+	}
+	return fmt.Sprintf("%s is claimed by %d plugins, none of which is more specific than the others: %s; %s",
+		e.What, len(e.Names), strings.Join(e.Names, " and "), advice)
 }
 
 // Failure is the reason that a call of a plugin has no answer: it could not be started,
@@ -48,8 +54,14 @@ func IsAnswered(err error) bool {
 }
 
 func (f *Failure) Error() string {
+	if f.Call == startCall {
+		return fmt.Sprintf("plugin %s: %s", f.Plugin, f.Reason) // which says that it is of the start
+	}
 	return fmt.Sprintf("plugin %s: %s: %s", f.Plugin, f.Call, f.Reason)
 }
+
+// startCall is the Call of a Failure of a start.
+const startCall = "start"
 
 func (f *Failure) Unwrap() error { return f.Err }
 

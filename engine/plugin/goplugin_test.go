@@ -76,7 +76,7 @@ func (*servedByGoPlugin) Disassemble(_ context.Context, req *pb.DisassembleReque
 // for the rest as every other.
 func TestUnservedCallsAreAnsweredByBase(t *testing.T) {
 	m := manager(t, Options{InProcess: []sdk.Architecture{unserved{}}})
-	inside, err := m.ForMachine(testMachine + 1)
+	inside, err := m.ForMachine(machine(testMachine + 1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,6 +62,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "no such command: %q\n", os.Args[1])
 		os.Exit(2)
 	}
+	syscall.Umask(0o022) // plugins that others may write to are refused
 	// Keep the user's cache out of it.
 	dir, err := os.MkdirTemp("", "cache-")
 	if err != nil {

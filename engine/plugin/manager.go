@@ -4,6 +4,7 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -48,6 +49,11 @@ type Options struct {
 	// Bundled are the architectures in Self, BundledRuntimes the language runtimes.
 	Bundled         []confine.Bundled
 	BundledRuntimes []confine.BundledRuntime
+	Choice
+	// Elsewhere, where it is not nil, has architectures for what none here claims.
+	Elsewhere *Elsewhere
+	// Waiting gets a sentence when a process takes long to start; nil: it is dropped.
+	Waiting func(text string)
 	// Attached are processes, by the names of their plugins, that replace other plugins
 	// of that name, and are neither confined nor ended: see sdk.Reattach and
 	// ParseReattach.
@@ -67,8 +73,9 @@ type Manager struct {
 	plugins []*plug
 	pinned  map[string]string
 	cache   func() descriptionCache
-	self    string // Options.Self
-	build   string // Options.Build
+	self    string                  // Options.Self
+	build   string                  // Options.Build
+	others  func() ([]*Arch, error) // of Options.Elsewhere; nil: there are none
 	logger  hclog.Logger
 
 	close sync.Once
@@ -115,6 +122,9 @@ func NewManager(o Options) (*Manager, error) {
 		o.Logger = hclog.NewNullLogger()
 	}
 	m := &Manager{pinned: map[string]string{}, cache: sync.OnceValue(openCache), self: o.Self, build: o.Build, logger: o.Logger}
+	if o.Elsewhere != nil {
+		m.others = elsewhere(o.Elsewhere)
+	}
 	for name, pin := range o.Pins {
 		pin = strings.ToLower(pin)
 		if len(pin) != 64 || strings.Trim(pin, "0123456789abcdef") != "" {
@@ -146,6 +156,9 @@ func NewManager(o Options) (*Manager, error) {
 	}
 	for _, c := range candidates {
 		m.plugins = append(m.plugins, m.vendorPlug(&o, c))
+	}
+	if err := m.settle(&o); err != nil {
+		return nil, err
 	}
 	if err := m.attach(o.Attached); err != nil {
 		return nil, err
@@ -287,14 +300,14 @@ func (m *Manager) vendorPlug(o *Options, c candidate) *plug {
 	p.isPinned = pinned
 	if c.problem != "" {
 		p.sha256 = func() (string, error) { return "", nil }
-		p.find = func() (found, error) { return found{}, fmt.Errorf("plugin %s: %s: %s", c.name, c.path, c.problem) }
+		p.find = func() (found, error) { return found{}, &unusable{c.name, c.reason()} }
 		return p
 	}
-	p.sha256 = sync.OnceValues(func() (string, error) { return confine.HashFile(c.path) })
+	p.sha256 = sync.OnceValues(func() (string, error) { return hashFile(c.path) })
 	// The description that the process must have, once it is known.
 	var known, described description
 	l := launch{
-		name: c.name, self: o.Self, build: o.Build, command: []string{c.path},
+		name: c.name, self: o.Self, build: o.Build, command: []string{c.path}, data: c.data, waiting: o.Waiting,
 		memory: confine.DataLimit, limit: deadlineOf(o.StartDeadline), logger: o.Logger.Named(c.name),
 	}
 	s := newSupervisor(l, deadlineOf(o.CallDeadline), func(ctx context.Context, with peer) (err error) {
@@ -308,10 +321,10 @@ func (m *Manager) vendorPlug(o *Options, c candidate) *plug {
 	p.find = sync.OnceValues(func() (found, error) {
 		sum, err := p.sha256()
 		if err != nil {
-			return found{}, fmt.Errorf("plugin %s: %w", c.name, err)
+			return found{}, &unusable{c.name, err}
 		}
 		if pinned && sum != pin {
-			return found{}, fmt.Errorf("plugin %s: %s has SHA-256 %s, and %s is pinned", c.name, c.path, sum, pin)
+			return found{}, &unusable{c.name, fmt.Errorf("%s has SHA-256 %s, and %s is pinned; if it is to run: unwindd plugin pin %s", c.path, sum, pin, c.name)}
 		}
 		// From here on only this executable is started, even if its path changes.
 		s.launch.sha256 = sum
@@ -370,17 +383,40 @@ func (m *Manager) archs() (list []*Arch, unusable []error) {
 	return list, unusable
 }
 
-// choose is the one architecture for which claims is true.
-func (m *Manager) choose(what string, claims func(*Arch) bool) (*Arch, error) {
-	found, unusable := m.archs()
-	found = slices.DeleteFunc(found, func(a *Arch) bool { return !claims(a) })
-	found = slices.DeleteFunc(found, func(a *Arch) bool {
-		err := a.check()
-		if err != nil {
-			unusable = append(unusable, err)
+// choose is the one architecture with the largest claim, which is 0 for one that has none.
+func (m *Manager) choose(what string, claim func(*Arch) int) (*Arch, error) {
+	all, unusable := m.archs()
+	a, err := chooseAmong(all, unusable, what, claim)
+	if m.others == nil || !errors.Is(err, ErrNoArchitecture) {
+		return a, err
+	}
+	others, failure := m.others()
+	if failure != nil {
+		unusable = append(unusable, failure)
+	}
+	return chooseAmong(others, unusable, what, claim)
+}
+
+// chooseAmong is choose among some architectures; unusable are the errors of others.
+func chooseAmong(all []*Arch, unusable []error, what string, claim func(*Arch) int) (*Arch, error) {
+	var found []*Arch
+	largest := 0
+	for _, a := range all {
+		n := claim(a)
+		if n == 0 {
+			continue
 		}
-		return err != nil
-	})
+		if err := a.check(); err != nil {
+			unusable = append(unusable, err)
+			continue
+		}
+		if n > largest {
+			largest, found = n, nil
+		}
+		if n == largest {
+			found = append(found, a)
+		}
+	}
 	switch len(found) {
 	case 1:
 		return found[0], nil
@@ -390,37 +426,79 @@ func (m *Manager) choose(what string, claims func(*Arch) bool) (*Arch, error) {
 		}
 		return nil, fmt.Errorf("%w for %s", ErrNoArchitecture, what)
 	}
-	e := &ErrAmbiguous{What: what}
+	e := &ErrAmbiguous{What: what, isSameName: true}
 	for _, a := range found {
 		e.Names = append(e.Names, fmt.Sprintf("%s (%s)", a.plugin, a.origin))
+		e.isSameName = e.isSameName && a.plugin == found[0].plugin
 	}
 	return nil, e
 }
 
-// ForObject is the architecture that recognises a code object: by its ELF
-// header, or, where machine is 0, by the file's first bytes. The errors are
-// ErrNoArchitecture and *ErrAmbiguous.
-func (m *Manager) ForObject(machine uint16, osabi uint8, flags uint32, magic []byte) (*Arch, error) {
-	what := fmt.Sprintf("%s, OS ABI %d, flags %#x", object.DescribeMachine(machine), osabi, flags)
-	if machine == 0 {
-		what = fmt.Sprintf("a file that begins with % x", magic[:min(len(magic), 16)])
+// ForObject is the architecture that recognises a code object, the most specifically if
+// several do. The errors are ErrNoArchitecture and *ErrAmbiguous.
+func (m *Manager) ForObject(f File) (*Arch, error) {
+	what := fmt.Sprintf("%s, OS ABI %d, flags %#x", f.Machine, f.OSABI, f.Flags)
+	if f.Machine.Number == 0 {
+		what = fmt.Sprintf("a file that begins with % x", f.Magic[:min(len(f.Magic), 16)])
 	}
-	return m.choose(what, func(a *Arch) bool { return recognises(a.desc, machine, osabi, flags, magic) })
+	return m.choose(what, func(a *Arch) int { return recognises(a.desc, &f) })
 }
 
-// ForMachine is the architecture of an ELF machine, for any OS ABI.
-func (m *Manager) ForMachine(machine uint16) (*Arch, error) {
-	return m.choose(object.DescribeMachine(machine), func(a *Arch) bool { return recognisesMachine(a.desc, machine) })
+// ForMachine is the architecture of an ELF machine, for any OS ABI and flags.
+func (m *Manager) ForMachine(machine object.ELFMachine) (*Arch, error) {
+	what := object.DescribeMachine(machine.Number)
+	for _, d := range m.Descriptions() {
+		if recognisesMachine(d, object.ELFMachine{Number: machine.Number}) > 0 {
+			what = machine.String() // others of the number are there
+		}
+	}
+	return m.choose(what, func(a *Arch) int { return recognisesMachine(a.desc, machine) })
 }
 
 // ForNote is the architecture of a dump with notes of an owner, beside its processor's.
 func (m *Manager) ForNote(owner string) (*Arch, error) {
-	return m.choose(fmt.Sprintf("notes of %q", clip(owner)), func(a *Arch) bool { return recognisesNote(a.desc, owner) })
+	return m.choose(fmt.Sprintf("notes of %q", clip(owner)), func(a *Arch) int { return recognisesNote(a.desc, owner) })
 }
 
 // Find is the architecture of a name: its description's or its plugin's.
 func (m *Manager) Find(name string) (*Arch, error) {
-	return m.choose(fmt.Sprintf("architecture %q", clip(name)), func(a *Arch) bool { return a.Name() == name || a.plugin == name })
+	a, err := m.choose(fmt.Sprintf("architecture %q", clip(name)), func(a *Arch) int { return named(a, name) })
+	if errors.Is(err, ErrNoArchitecture) {
+		for _, p := range m.plugins {
+			if p.name != name {
+				continue
+			}
+			if _, own := p.find(); own != nil {
+				return nil, own // the others are of no interest
+			}
+		}
+	}
+	return a, err
+}
+
+// FindOrdered is Find among the architectures of a byte order.
+func (m *Manager) FindOrdered(name string, order sdk.ByteOrder) (*Arch, error) {
+	return m.choose(fmt.Sprintf("architecture %q", clip(name)), func(a *Arch) int {
+		if a.desc.ByteOrder != order {
+			return 0
+		}
+		return named(a, name)
+	})
+}
+
+// VendorDescriptions returns the descriptions of the architectures of vendors' executables that
+// can be used.
+func (m *Manager) VendorDescriptions() []*sdk.Description {
+	list := []*sdk.Description{}
+	for _, p := range m.plugins {
+		if !p.isVendor || p.kind != architectures {
+			continue
+		}
+		if f, err := p.find(); err == nil {
+			list = append(list, f.arch.desc)
+		}
+	}
+	return list
 }
 
 // Descriptions returns the descriptions of all architectures that can be used.
@@ -468,7 +546,7 @@ func (m *Manager) List() []Status {
 		}
 		switch {
 		case err != nil:
-			s.Problem = err.Error()
+			s.Problem = problemOf(p.name, err)
 		case f.arch != nil:
 			s.Description = f.arch.desc
 		default:

@@ -70,7 +70,7 @@ func TestVendorIsDescribedOnceAndCached(t *testing.T) {
 	generations := func(want uint64) *Arch {
 		t.Helper()
 		m := manager(t, Options{Dirs: []string{dir}})
-		a, err := m.ForObject(testMachine, 3, 7, nil)
+		a, err := m.ForObject(File{Machine: machine(testMachine), OSABI: 3, Flags: 7})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func TestPins(t *testing.T) {
 		{"wrong", strings.Repeat("0", 64), "has SHA-256 " + sum + ", and " + strings.Repeat("0", 64) + " is pinned"},
 	} {
 		m := manager(t, Options{Dirs: []string{dir}, Pins: map[string]string{"good": c.pin}})
-		a, err := m.ForMachine(testMachine)
+		a, err := m.ForMachine(machine(testMachine))
 		if c.want != "" {
 			if !errors.Is(err, ErrNoArchitecture) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v", c.name, err)
@@ -209,7 +209,7 @@ func TestExecutableThatChangesIsNotStarted(t *testing.T) {
 	dir := t.TempDir()
 	path := vendor(t, dir, "good", "")
 	m := manager(t, Options{Dirs: []string{dir}})
-	a, err := m.ForMachine(testMachine)
+	a, err := m.ForMachine(machine(testMachine))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestTwoThatClaimTheSameAreNamedBoth(t *testing.T) {
 	dir := t.TempDir()
 	one, two := vendor(t, dir, "good", ""), vendor(t, dir, "good+2", "2")
 	m := manager(t, Options{Dirs: []string{dir}, Bundled: bundledTest(other)})
-	_, err := m.ForObject(testMachine, 0, 0, nil)
+	_, err := m.ForObject(File{Machine: machine(testMachine)})
 	var ambiguous *ErrAmbiguous
 	if !errors.As(err, &ambiguous) {
 		t.Fatal(err)
@@ -244,13 +244,13 @@ func TestTwoThatClaimTheSameAreNamedBoth(t *testing.T) {
 	if n := len(m.Descriptions()); n != 3 {
 		t.Errorf("%d descriptions, expected 3", n)
 	}
-	if a, err := m.ForMachine(testMachine + 1); err != nil || a.Origin() != "bundled" {
+	if a, err := m.ForMachine(machine(testMachine + 1)); err != nil || a.Origin() != "bundled" {
 		t.Errorf("the third: %v", err)
 	}
 	if _, err := m.Find("test-good"); !errors.As(err, &ambiguous) {
 		t.Errorf("by name: %v", err)
 	}
-	if _, err := m.ForMachine(1); !errors.Is(err, ErrNoArchitecture) {
+	if _, err := m.ForMachine(machine(1)); !errors.Is(err, ErrNoArchitecture) {
 		t.Errorf("a machine of nobody: %v", err)
 	}
 	if _, err := m.ForNote("TEST"); !errors.As(err, &ambiguous) || len(ambiguous.Names) != 3 {
@@ -305,7 +305,7 @@ func TestDiscoveryTakesExecutablesOnly(t *testing.T) {
 		t.Error(d)
 	}
 	// The bad ones cost nobody anything.
-	if _, err := m.ForMachine(testMachine); err != nil {
+	if _, err := m.ForMachine(machine(testMachine)); err != nil {
 		t.Error(err)
 	}
 	if _, err := NewManager(Options{Dirs: []string{filepath.Join(dir, "none")}}); err == nil || !errors.Is(err, os.ErrNotExist) {
@@ -340,11 +340,12 @@ func TestRecognisers(t *testing.T) {
 		{"note only", d(sdk.Recogniser{OSABI: -1, NoteOwner: "AMD"}), object{machine: 2, magic: "\x7fELF"}, false},
 		{"nothing set", d(sdk.Recogniser{OSABI: -1}), object{machine: 2}, false},
 	} {
-		if got := recognises(c.d, c.o.machine, c.o.osabi, c.o.flags, []byte(c.o.magic)); got != c.want {
+		f := File{Machine: machine(c.o.machine), OSABI: c.o.osabi, Flags: c.o.flags, Magic: []byte(c.o.magic)}
+		if got := recognises(c.d, &f) > 0; got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
-	if recognisesMachine(d(sdk.Recogniser{OSABI: -1, Magic: []byte("x")}), 0) || recognisesNote(d(sdk.Recogniser{ELFMachine: 1}), "") {
+	if recognisesMachine(d(sdk.Recogniser{OSABI: -1, Magic: []byte("x")}), machine(0)) > 0 || recognisesNote(d(sdk.Recogniser{ELFMachine: 1}), "") > 0 {
 		t.Error("nothing is claimed")
 	}
 }

@@ -22,7 +22,7 @@ func functionNamed(name string) *sdk.FrameRulesRequest {
 // transports are the same architecture in a process and in none.
 func transports(t *testing.T) map[string]*Arch {
 	m := manager(t, Options{InProcess: []sdk.Architecture{newTestArch(other)}})
-	inside, err := m.ForMachine(testMachine + 1)
+	inside, err := m.ForMachine(machine(testMachine + 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func (c counting) FrameRules(_ context.Context, _ sdk.Engine, req *sdk.FrameRule
 func TestWhatWasRefusedIsNotAskedAgain(t *testing.T) {
 	asked := 0
 	m := manager(t, Options{InProcess: []sdk.Architecture{counting{newTestArch(other), &asked}}})
-	a, err := m.ForMachine(testMachine + 1)
+	a, err := m.ForMachine(machine(testMachine + 1))
 	if err != nil {
 		t.Fatal(err)
 	}

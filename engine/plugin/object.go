@@ -23,7 +23,7 @@ func (m *Manager) ForFile(path string) (*Arch, error) {
 		return nil, err
 	}
 	defer file.Close()
-	return m.ForObject(file.Machine(), file.OSABI(), file.Flags(), nil)
+	return m.ForObject(FileOf(file))
 }
 
 // maxFunction bounds the code of a function of ReadObject, in bytes.
@@ -72,7 +72,9 @@ func ReadObject(path string, handle uint64, d *sdk.Description) (*archtest.Objec
 	}
 	for _, s := range table.Functions() {
 		if slices.Contains(d.Symbols, s.Name) {
-			o.Request.Symbols = append(o.Request.Symbols, sdk.SymbolInfo{Name: s.Name, Address: s.Start, Size: s.End - s.Start})
+			o.Request.Symbols = append(o.Request.Symbols, sdk.SymbolInfo{
+				Name: s.Name, Address: s.Start, Size: s.End - s.Start, Other: s.Other, Section: file.CodeSection(s.Start),
+			})
 		}
 		if code := codeOf(file, s); code != nil {
 			o.Functions = append(o.Functions, sdk.CodeRange{PC: s.Start, Start: s.Start, Code: code, Bounded: true, Name: s.Name, Exact: true})

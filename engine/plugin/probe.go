@@ -73,6 +73,7 @@ func StartProbe(ctx context.Context, o ProbeOptions) (*Probe, error) {
 	l := &launch{
 		name: c.name, self: o.Self, build: o.Build, command: []string{c.path}, isThis: isThisExecutable(o.Self),
 		memory: cmp.Or(o.Memory, confine.DataLimit), limit: deadlineOf(cmp.Or(o.StartDeadline, DefaultStartDeadline)), logger: o.Logger.Named(c.name),
+		data: c.data,
 	}
 	return l.probe(ctx, deadlineOf(cmp.Or(o.CallDeadline, DefaultCallDeadline)))
 }

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,8 +46,11 @@ type launch struct {
 	// isBundled means that the plugin is in self, which confines itself. A vendor's is
 	// started by `self plugin exec`.
 	isBundled bool
-	isThis    bool     // self is the executable of this process
+	isThis    bool   // self is the executable of this process
+	data      string // the folder of a vendor's data, which it may read; "": there is none
+	waiting   func(text string)
 	memory    uint64   // bytes that it may have
+	threads   uint64   // that it may have; 0: confine.MaxThreads
 	limit     deadline // until it has described itself
 	logger    hclog.Logger
 }
@@ -132,10 +134,12 @@ func (l *launch) security() (*tls.Config, []string, error) {
 // connect makes the one connection, checks its peer, starts gRPC over it and gets the
 // peer.
 func (p *process) connect() error {
+	p.child.await("the line with its address on standard output")
 	address, err := p.client.Start()
 	if err != nil {
 		return err
 	}
+	p.child.await("an answer on its socket " + clip(printable(address.String())))
 	unix, ok := address.(*net.UnixAddr)
 	if !ok {
 		return fmt.Errorf("listens at %s, expected a Unix socket", address)
@@ -161,7 +165,7 @@ func (p *process) connect() error {
 func (p *process) explain(ctx context.Context, err error, limit deadline) error {
 	switch {
 	case p.child.PID() == 0:
-		return fmt.Errorf("could not be started: %w", err)
+		return fmt.Errorf(notStarted+"%w", err)
 	case isOutOfTime(ctx):
 		p.child.waitSilent(pipeGrace)
 		return fmt.Errorf("did not start within %s%s", limit.passed(ctx), p.lastWords())
@@ -188,14 +192,7 @@ func (p *process) explain(ctx context.Context, err error, limit deadline) error 
 	if speaks := otherVersion.FindStringSubmatch(message); speaks != nil {
 		return fmt.Errorf("speaks version %s of the plugin protocol, expected %d: %s", speaks[1], sdk.ProtocolVersion, remedy(speaks[1]))
 	}
-	if strings.Contains(message, "Unrecognized remote plugin message") {
-		line, _, _ := strings.Cut(strings.TrimPrefix(message, "Unrecognized remote plugin message: "), "\n")
-		if line == "" {
-			return fmt.Errorf("ended, or closed its standard output, before go-plugin's handshake%s", p.lastWords())
-		}
-		return fmt.Errorf("wrote %q to standard output, expected go-plugin's handshake%s", clip(line), p.lastWords())
-	}
-	return fmt.Errorf("%s%s", clip(printable(message)), p.lastWords())
+	return fmt.Errorf("%s%s", handshakeProblem(message), p.lastWords())
 }
 
 // otherVersion matches the error of go-plugin about a plugin of another version.

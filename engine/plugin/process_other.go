@@ -38,6 +38,12 @@ func processorTime(int) (time.Duration, error) { return 0, errors.ErrUnsupported
 // ResidentMemory is unsupported here.
 func ResidentMemory(int) uint64 { return 0 }
 
+// usage has the amounts that a process uses and that are bounded.
+type usage struct{ memory, threads uint64 }
+
+// usageOf is unsupported here.
+func usageOf(int) usage { return usage{} }
+
 // knowsPeers means that checkPeer checks.
 const knowsPeers = false
 

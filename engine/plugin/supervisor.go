@@ -34,6 +34,8 @@ const (
 	// succeed in between, but no process lives for healthyTime: a plugin must not cost
 	// its deadline again and again.
 	maxUnhealthy = 12
+	// minStart is the least time that a start has.
+	minStart = 100 * time.Millisecond
 	// deathGrace is the time to wait for the death of a process whose connection broke.
 	deathGrace = time.Second
 	// deadlineSkew is the time by which a process may see a deadline earlier than this
@@ -67,6 +69,7 @@ type supervisor struct {
 	unhealthy  int
 	history    []string // the failures that inARow and unhealthy count
 	disabled   *Failure
+	startTime  time.Duration // that starts in a row have failed after
 	generation uint64
 	failures   uint64
 	calls      map[string]int // under way in current
@@ -250,6 +253,7 @@ func (s *supervisor) start(st *starting) {
 			t.Stop()
 		}
 	}
+	began := time.Now()
 	p, err := s.launchChecked()
 
 	s.mu.Lock()
@@ -260,6 +264,7 @@ func (s *supervisor) start(st *starting) {
 	if err == nil {
 		s.current, s.startedAt, s.killing = p, time.Now(), ""
 		s.calls = map[string]int{}
+		s.startTime = 0
 		s.generation++
 		s.tasks.Add(1)
 		go s.watch(p)
@@ -275,22 +280,46 @@ func (s *supervisor) start(st *starting) {
 	if p != nil {
 		p.stop()
 	}
-	st.failure = &Failure{Plugin: s.launch.name, Call: "start", Reason: err.Error(), Err: err}
+	st.failure = &Failure{Plugin: s.launch.name, Call: startCall, Reason: err.Error(), Err: err}
 	if !errors.Is(err, errClosed) {
-		s.events.add("could not be started: " + err.Error())
-		s.failed(nil, "start: "+err.Error(), 1)
+		s.events.add(notStarted + strings.TrimPrefix(err.Error(), notStarted))
+		s.failed(nil, "start: "+err.Error(), s.countStart(time.Since(began)))
 	}
+}
+
+// countStart counts a start that failed after some time, and returns the number of failures that
+// it counts for: all starts in a row have the time of one.
+func (s *supervisor) countStart(took time.Duration) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.startTime += took; s.startTime >= s.launch.limit.wall {
+		return maxInARow
+	}
+	return 1
+}
+
+// startLimit is the deadline of the next start.
+func (s *supervisor) startLimit() deadline {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	limit := s.launch.limit
+	limit.wall = max(limit.wall-s.startTime, minStart)
+	return limit
 }
 
 // launchChecked starts a process and asks for its description.
 func (s *supervisor) launchChecked() (*process, error) {
 	c := newChild(s.launch.memory)
-	ctx, release := s.launch.limit.limit(s.ctx, c.processorTime)
+	l := s.launch
+	l.limit = s.startLimit()
+	ctx, release := l.limit.limit(s.ctx, c.processorTime)
 	defer release()
-	p, err := s.launch.start(ctx, c)
+	defer l.announce(c)()
+	p, err := l.start(ctx, c)
 	if err != nil {
 		return nil, err
 	}
+	c.await("its description")
 	err = s.check(ctx, p.peer)
 	var bad *nonsense
 	switch {
@@ -301,7 +330,7 @@ func (s *supervisor) launchChecked() (*process, error) {
 	case s.ctx.Err() != nil:
 		err = errClosed
 	case isLate(ctx, err):
-		err = fmt.Errorf("gave no description within %s of its start%s", s.launch.limit.passed(ctx), p.lastWords())
+		err = fmt.Errorf("gave no description within %s of its start%s", l.limit.passed(ctx), p.lastWords())
 	case p.child.waitExit(deathGrace):
 		err = fmt.Errorf("%s when asked for its description%s", p.child.died(), p.lastWords())
 	default:
@@ -381,6 +410,9 @@ func (s *supervisor) failed(p *process, what string, counts int) {
 		}
 	}
 	reason := fmt.Sprintf("given up after %d failures: %s", len(s.history), clip(strings.Join(told, "; ")))
+	if len(s.history) == 1 {
+		reason = "given up: " + clip(told[0])
+	}
 	s.disabled = &Failure{Plugin: s.launch.name, Reason: reason}
 	s.events.add("is " + reason)
 }

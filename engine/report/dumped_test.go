@@ -51,7 +51,7 @@ func described(t *testing.T, path string) (*object.Object, *sdk.Description) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { o.Close() })
-	a, err := m.ForObject(o.Machine(), o.OSABI(), o.Flags(), nil)
+	a, err := m.ForObject(plugin.FileOf(o))
 	if errors.Is(err, plugin.ErrNoArchitecture) {
 		return o, nil
 	}

@@ -35,7 +35,7 @@ func OpenObject(path string, m *plugin.Manager, formats object.Formats) (o *obje
 // describeObject returns the description of a code object's architecture; nil: no architecture has its
 // machine.
 func describeObject(m *plugin.Manager, o *object.Object) (*sdk.Description, error) {
-	a, err := m.ForObject(o.Machine(), o.OSABI(), o.Flags(), nil)
+	a, err := m.ForObject(plugin.FileOf(o))
 	switch {
 	case errors.Is(err, plugin.ErrNoArchitecture):
 		return nil, nil

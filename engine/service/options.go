@@ -147,6 +147,8 @@ func (s *Server) work(options proto.Message) (*worker.Request, error) {
 	case *pb.SymbolizeRequest:
 		j.Symbolize, name = &job.Symbolize{SymbolizeRequest: o}, "addresses"
 		err = j.Symbolize.Check()
+	case *pb.ArchitecturesRequest:
+		j.Architectures, name = &job.Architectures{}, "architectures"
 	}
 	if err != nil {
 		return nil, badRequest.new(err.Error())

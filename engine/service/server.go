@@ -75,9 +75,10 @@ type Options struct {
 	DebugDirs  []string // searched for separate debug files
 	PluginDirs []string // of vendors' plugins
 	Pins       map[string]string
-	InProcess  bool     // the bundled architectures run in the workers
-	Hosts      []string // names of the server in requests, besides this machine's own
-	Tokens     Tokens   // of callers; nil: every caller is let in
+	Choice     plugin.Choice // of plugins
+	InProcess  bool          // the bundled architectures run in the workers
+	Hosts      []string      // names of the server in requests, besides this machine's own
+	Tokens     Tokens        // of callers; nil: every caller is let in
 	// Remote and Symbols are asked for files that are not here; nil: none is asked. Caches
 	// are the folders of their files.
 	Remote, Symbols object.Remote
@@ -161,7 +162,7 @@ func New(o Options) (*Server, error) {
 		Self: o.Self, Dir: workers, Count: o.Workers, Time: o.Time, MaxFile: o.Unpack, MaxAnswer: o.Answer,
 		Read: append([]string{sysroot, s.store.Dir(), s.spoolDir()}, append(append([]string{}, o.DebugDirs...), o.Caches...)...), Execute: o.executables(),
 		Setup: worker.Setup{
-			Sysroot: sysroot, DebugDirs: o.DebugDirs, PluginDirs: o.PluginDirs, Pins: o.Pins, InProcess: o.InProcess,
+			Sysroot: sysroot, DebugDirs: o.DebugDirs, PluginDirs: o.PluginDirs, Pins: o.Pins, Choice: o.Choice, InProcess: o.InProcess,
 			MaxUnpacked: o.Unpack, Memory: o.Memory,
 		},
 		Remote: remotes{s.store, o.Remote, s.metrics}, Symbols: o.Symbols, Watch: s.watch, RequestOf: requestID,

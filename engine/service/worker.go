@@ -18,7 +18,7 @@ func RunWorker(args []string, plugins func(dirs []string, inProcess bool) (plugi
 	}
 	return true, worker.Main(args[len(worker.Args):], func(s *worker.Setup) (plugin.Options, error) {
 		o, err := plugins(s.PluginDirs, s.InProcess)
-		o.Pins = s.Pins
+		o.Pins, o.Choice = s.Pins, s.Choice
 		return o, err
 	})
 }

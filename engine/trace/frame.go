@@ -19,6 +19,7 @@ const (
 	ByObject       FoundBy = "object"        // rows that the architecture's plugin read from the callee's code object
 	ByRules        FoundBy = "rules"         // rows that the plugin found by reading the callee's code
 	ByFramePointer FoundBy = "frame-pointer" // the architecture's frame-pointer convention
+	ByBackChain    FoundBy = "back-chain"    // the chain of frames that the architecture's ABI prescribes
 	ByScan         FoundBy = "scan"          // a word of the stack that follows a call
 	ByCallChain    FoundBy = "callchain"     // recorded by the kernel when the sample was taken
 	ByLaunch       FoundBy = "launch"        // recorded when its thread launched another

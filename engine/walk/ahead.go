@@ -27,10 +27,12 @@ type lookahead struct {
 	f      *frame // whose row is looked up
 	words  []byte
 	sites  int // calls about call sites in this stack
+	// targets are of the calls whose return addresses a scan has still to judge.
+	targets []uint64
 }
 
 // start makes the look-ahead ready for another stack.
-func (a *lookahead) start(w *walker) { a.walker, a.f, a.sites = w, nil, 0 }
+func (a *lookahead) start(w *walker) { a.walker, a.f, a.sites, a.targets = w, nil, 0, nil }
 
 // isOff reports whether nothing may be read ahead: a recorder keeps what a walk reads.
 func (a *lookahead) isOff() bool { return a.f == nil || a.walker.process.shared.isAlone }
@@ -99,6 +101,29 @@ func (a *lookahead) callSites() (pcs []uint64) {
 		pcs = append(pcs, p.Address)
 	}
 	return pcs
+}
+
+// scan records the targets of the calls before words of the stack that a scan is about to judge.
+func (a *lookahead) scan(s *scan) {
+	a.targets = a.targets[:0]
+	for i, site := range s.sites {
+		if site.IsAfterCall && site.IsDirect && len(a.targets) < maxSites {
+			a.targets = append(a.targets, (s.pcs[i]+uint64(site.Target))&s.machine.addresses) //nolint:gosec // it wraps, as addresses do
+		}
+	}
+}
+
+// called returns the targets that are in a segment, by address of its object.
+func (a *lookahead) called(s *code.Segment) (list []uint64) {
+	if a.isOff() {
+		return nil
+	}
+	for _, target := range a.targets {
+		if target >= s.Start && target < s.End {
+			list = append(list, s.ObjectAddress(target))
+		}
+	}
+	return list
 }
 
 // among returns at most so many places that find accepts: half of them of other threads, where

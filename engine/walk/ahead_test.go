@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -393,4 +394,44 @@ func TestABadThreadCostsNoOther(t *testing.T) {
 			t.Errorf("%s: %d threads are not bound after %d calls, expected %d after %d at most", tt.what, bad, arch.calls, tt.bad, tt.calls)
 		}
 	}
+}
+
+// TestConcurrentWalksShareWhatIsAskedAhead walks threads in functions without call frame
+// information, and in code of no module, from several goroutines. It is for the race detector.
+func TestConcurrentWalksShareWhatIsAskedAhead(t *testing.T) {
+	const n = 200
+	c := newChain(t, n)
+	for i := range uint64(n - 2) {
+		c.add(chainStart+(n-2-i)*chainSize+2, (i+1)*chainSize)
+		c.add(looseStart+0x2000+i*16, 0)
+	}
+	p := newProcess(t, &concurrentReading{Architecture: x86_64.New(), arch: &reading{}}, Options{MaxFrames: 64}, c)
+	var wg sync.WaitGroup
+	stacks := make([][]string, 4)
+	for k := range stacks {
+		wg.Go(func() {
+			for _, th := range c.threads {
+				stacks[k] = append(stacks[k], pcsOf(p.Walk(context.Background(), th))...)
+			}
+		})
+	}
+	wg.Wait()
+	for _, s := range stacks[1:] {
+		if diff := cmp.Diff(stacks[0], s); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// concurrentReading is a reading that several goroutines ask.
+type concurrentReading struct {
+	sdk.Architecture
+	mu   sync.Mutex
+	arch *reading
+}
+
+func (a *concurrentReading) FrameRules(ctx context.Context, e sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.arch.FrameRules(ctx, e, req)
 }

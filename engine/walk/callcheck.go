@@ -244,7 +244,7 @@ func (w *walker) judgeCaller(ctx context.Context, f, caller *frame) (decision, e
 		return refuted, err
 	}
 	if !site.IsAfterCall {
-		if caller.module == nil || w.isEnteredByReturn(caller) {
+		if caller.module == nil || w.isEnteredByReturn(caller) || w.isTrampoline(ctx, caller) {
 			return possible, nil
 		}
 		return refuted, nil
@@ -294,7 +294,7 @@ func (w *walker) leadsTo(ctx context.Context, address uint64, f *frame) (next []
 	if segment == nil || !segment.Module.Code.IsKnown() {
 		return nil, false, nil
 	}
-	e, err := segment.Module.Code.Exits(ctx, segment.ObjectAddress(address))
+	e, err := segment.Module.Code.ExitsAhead(ctx, segment.ObjectAddress(address), func() []uint64 { return w.ahead.called(segment) })
 	if err != nil || e == nil || e.IsOpen {
 		return nil, false, err
 	}

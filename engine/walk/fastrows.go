@@ -47,8 +47,8 @@ type fastState struct {
 // setFast makes the walker's cache ready for its machine.
 func (w *walker) setFast() {
 	w.fast.isUsable = false
-	if w.machine == nil || w.machine.Compiler == nil {
-		return
+	if w.machine == nil || w.machine.Compiler == nil || w.machine.Behind > 0 {
+		return // rules by the code behind a call are put in force by recover
 	}
 	sp, ok := w.machine.Compiler.Index(uint64(w.machine.Description.SP))
 	if w.fast.sp, w.fast.isUsable = uint8(sp), ok; !ok {

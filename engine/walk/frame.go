@@ -192,7 +192,7 @@ func (f *frame) findSaved(ctx context.Context, reg uint64, i int, indexed bool) 
 
 // settle marks the CFA and the call-site rules of a frame as in force. same has the registers
 // that its row leaves unchanged, by index in compiled rows; the frame keeps the ones that every
-// row of its span leaves.
+// row of its span leaves, and that no call-site rule places.
 //
 // A register that no function of a deep stack touches would be looked for through all of it by
 // each frame. So frame n-1 stands for a span of the frames up to it, as many as the lowest bit
@@ -200,6 +200,11 @@ func (f *frame) findSaved(ctx context.Context, reg uint64, i int, indexed bool) 
 // steps is logarithmic.
 func (f *frame) settle(same uint16) {
 	f.settled, f.same = true, same
+	for i := range f.callSite {
+		if column, indexed := f.walker.index(f.callSite[i].register); indexed {
+			f.same &^= 1 << column
+		}
+	}
 	inner := f.callee
 	for size := 1; size < f.span() && f.same != 0; size *= 2 {
 		f.same &= inner.same

@@ -105,8 +105,8 @@ func (w *walker) afterBadReturn(ctx context.Context, f *frame, cause error) (*fr
 	return nil, trace.Stopped{Reason: trace.StopNoModule, Detail: cause.Error()}
 }
 
-// returnPlace returns the place of a frame's return address: by its row, else right below its
-// CFA.
+// returnPlace returns the place of a frame's return address: by its row, else where the
+// architecture has it.
 func (w *walker) returnPlace(ctx context.Context, f *frame) uint64 {
 	if f.source != nil && f.source.Rules != nil {
 		if l, err := f.saved(ctx, f.source.Rules.ReturnAddress); err == nil {
@@ -115,7 +115,7 @@ func (w *walker) returnPlace(ctx context.Context, f *frame) uint64 {
 			}
 		}
 	}
-	return f.cfa - uint64(w.machine.Description.AddressBits+7)/8
+	return f.cfa + uint64(w.machine.returns) //nolint:gosec // it wraps, as addresses do
 }
 
 func isNoRow(err error) bool {
@@ -124,7 +124,7 @@ func isNoRow(err error) bool {
 }
 
 // guess finds the caller by the frame-pointer convention, else by scanning. Its result is
-// marked as a guess.
+// marked as a guess, unless the convention is the ABI's.
 func (w *walker) guess(ctx context.Context, f *frame, cause error) (*frame, trace.Stopped) {
 	stop := trace.Stopped{Reason: trace.StopNoRow, Detail: cause.Error()}
 	if f.module == nil {
@@ -135,6 +135,9 @@ func (w *walker) guess(ctx context.Context, f *frame, cause error) (*frame, trac
 		return caller, trace.Stopped{}
 	}
 	f.forget()
+	if w.isLastOfChain(ctx, f) {
+		return nil, trace.Stopped{Reason: trace.StopOutermost, Detail: "the chain of frames ends"}
+	}
 	caller, err := w.byFramePointer(ctx, f)
 	var none *code.NoRow
 	uncalled := errors.As(cause, &none) && none.IsUncalled
@@ -154,11 +157,15 @@ func (w *walker) guess(ctx context.Context, f *frame, cause error) (*frame, trac
 
 // byFramePointer applies the architecture's frame-pointer rule. It is believed when the frame
 // lies above the stack pointer and the return address follows a call that may have led to f, or
-// is in JIT code that was not recorded, or begins a chain of such frames, or of frames whose
-// code is not here: runtimes and macOS have frame pointers so that their stacks can be walked.
+// is the place of a signal's trampoline, is in JIT code that was not recorded, or begins a chain of
+// such frames, or of frames whose code is not here: runtimes and macOS have frame pointers so that
+// their stacks can be walked.
 func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 	if w.machine.recordSource == nil {
 		return nil, nil
+	}
+	if caller := w.byBackChain(ctx, f); caller != nil {
+		return caller, nil
 	}
 	f.source = w.machine.recordSource
 	caller, err := w.recover(ctx, f, f.source)
@@ -190,7 +197,20 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 		caller.forget()
 		return caller, nil
 	}
+	if w.isTrampoline(ctx, caller) {
+		return caller, nil
+	}
 	return nil, nil
+}
+
+// isTrampoline reports whether a frame whose PC follows no call is at a signal's trampoline, by
+// the rows of its code, which the architecture is asked to read where it has no symbol.
+func (w *walker) isTrampoline(ctx context.Context, f *frame) bool {
+	if !w.isCode(f.pc) || !w.mayCheck() {
+		return false
+	}
+	row, err := w.findRow(ctx, f)
+	return err == nil && row.IsSignalFrame()
 }
 
 // isUnkept reports whether an address is in executable memory of no module, whose bytes are not
@@ -219,10 +239,13 @@ func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
 	s := &scan{walker: w, f: f}
 	var read int
 	s.pcs, s.places, read = w.stackWords(sp, scanBytes)
+	s.skipOwn(sp)
 	if s.sites, err = w.callSites(ctx, s.pcs...); err != nil {
 		return nil, err
 	}
+	w.ahead.scan(s)
 	best, passed, err := s.best(ctx)
+	w.ahead.targets = w.ahead.targets[:0]
 	if err != nil {
 		return nil, err
 	}
@@ -246,6 +269,23 @@ type scan struct {
 	sites       []code.CallSite
 	possible    []int // words whose callers are not known
 	reads       int   // how often code was read from the target of a call
+}
+
+// skipOwn leaves out the word at the place where functions that f called keep their return
+// address, if that is at or above the stack pointer of their caller: it leads back to f.
+func (s *scan) skipOwn(sp uint64) {
+	slot := s.machine.Description.ReturnSlot
+	if slot == nil || slot.Offset < 0 {
+		return
+	}
+	i := slices.Index(s.places, sp+uint64(slot.Offset))
+	if i < 0 {
+		return
+	}
+	own := s.boundsOf(s.f)
+	if isOwn := s.pcs[i]-1-own.Start < own.End-own.Start; isOwn || !s.f.exact {
+		s.pcs, s.places = slices.Delete(s.pcs, i, i+1), slices.Delete(s.places, i, i+1)
+	}
 }
 
 // maxReads bounds how often a scan reads code.
@@ -374,12 +414,12 @@ func (s *scan) isReadBack(ctx context.Context, f *frame, i int) (bool, error) {
 
 // scanned returns the frame of a return address that a scan found at a place of the stack.
 func (w *walker) scanned(ctx context.Context, f *frame, pc, place uint64) (*frame, error) {
-	cfa := place + uint64(w.machine.Description.AddressBits+7)/8
+	cfa := place - uint64(w.machine.returns) //nolint:gosec // it wraps, as addresses do
 	row, err := w.scannedRow(ctx, f, cfa)
 	if err != nil {
 		return nil, err
 	}
-	return w.afterReturn(f, pc, cfa, row, cfi.Undefined), nil
+	return w.afterReturn(ctx, f, pc, cfa, row, cfi.Undefined), nil
 }
 
 // insteadOfRead returns the caller of f where reading its code gave an impossible return
@@ -458,6 +498,9 @@ func (w *walker) entryReturn(ctx context.Context, f *frame) (pc uint64, err erro
 	row := w.machine.entrySource.Rules
 	switch back, _ := row.Rule(row.ReturnAddress); back.Kind {
 	case cfi.Offset:
+		if row.CFA.Kind != cfi.CFARegister || row.CFA.Space != locexpr.DefaultSpace {
+			return w.placedReturn(ctx, f)
+		}
 		if pc, err = f.value(ctx, uint64(w.machine.Description.SP)); err == nil {
 			pc, err = w.word(ctx, pc+uint64(row.CFA.Offset+back.Offset), w.machine.Description.AddressBits) //nolint:gosec // its bits
 		}
@@ -467,6 +510,21 @@ func (w *walker) entryReturn(ctx context.Context, f *frame) (pc uint64, err erro
 		pc, err = f.value(ctx, row.ReturnAddress)
 	}
 	return pc &^ w.thread.binding.ReturnAddressMask, err
+}
+
+// placedReturn returns the return address of a function that has executed nothing, where its CFA
+// is in another space, or has to be evaluated.
+func (w *walker) placedReturn(ctx context.Context, f *frame) (uint64, error) {
+	f.source = w.machine.entrySource
+	defer f.forget()
+	caller, err := w.recover(ctx, f, f.source)
+	if err != nil {
+		return 0, err
+	}
+	if caller == nil {
+		return 0, errNoEntry
+	}
+	return caller.pc, nil
 }
 
 // byLink finds the caller of the top frame, or of one that a signal interrupted, where a call
@@ -497,11 +555,12 @@ func (w *walker) stackFloor(ctx context.Context, f *frame) (uint64, error) {
 	return sp, err
 }
 
-// afterReturn returns the caller whose return address is pc, the word below sp, and whose stack
-// pointer after the return is sp. Its other registers follow from row and others.
-func (w *walker) afterReturn(f *frame, pc, sp uint64, row *cfi.Row, others cfi.RuleKind) *frame {
+// afterReturn returns the caller whose return address is pc, where that of f is by its CFA. Its
+// registers follow from row and others.
+func (w *walker) afterReturn(ctx context.Context, f *frame, pc, cfa uint64, row *cfi.Row, others cfi.RuleKind) *frame {
 	f.source = &code.Row{Rules: row, By: trace.ByScan, Defaults: code.AllColumns(others)}
-	f.cfa, f.cfaSpace, f.hasCFA = sp, locexpr.DefaultSpace, true
+	f.cfa, f.cfaSpace, f.hasCFA = cfa, locexpr.DefaultSpace, true
+	w.placeBehindCall(ctx, f)
 	f.settle(0)
 	caller := w.frame(f.index + 1)
 	caller.callee, caller.pc, caller.found, caller.restsOnGuess = f, pc, trace.ByScan, f.isGuess()

@@ -28,8 +28,11 @@ type listedRegister struct {
 type machine struct {
 	*code.Machine
 	general []listedRegister
-	// returnRow is the row of code of which only the place of its return address is known,
-	// right below its CFA.
+	// returns is the place of such a return address, from the CFA, and stackPointer the rule of
+	// the caller's stack pointer there.
+	returns      int64
+	stackPointer cfi.Rule
+	// returnRow is the row of code of which only the place of its return address is known.
 	returnRow *cfi.Row
 	// recordRow is such a row for code that saves its caller's frame pointer in a frame record,
 	// keptRow for code that leaves the frame pointer unchanged. Both are there where
@@ -38,6 +41,7 @@ type machine struct {
 	record             recordShape
 	recordSource       *code.Row // the frame-pointer rule; nil where there is none
 	hasRecords         bool
+	chainSource        *code.Row // the frame-pointer rule where such frames are the ABI's; else nil
 	entrySource        *code.Row // of a function that has executed nothing; nil where it is not known
 	// hasLink is true where a call leaves its return address in a register.
 	hasLink bool
@@ -74,9 +78,13 @@ func newMachine(architecture *code.Machine) *machine {
 			m.namedPC = uint64(d.PC)
 		}
 	}
+	m.returns, m.stackPointer = returnPlaceOf(d, m.hasLink)
 	m.returnRow = m.newReturnRow()
 	if row := d.FramePointer; row != nil {
 		m.recordSource = &code.Row{Rules: row, By: trace.ByFramePointer, Defaults: architecture.Defaults}
+		if d.FramePointerIsABI {
+			m.chainSource = &code.Row{Rules: row, By: trace.ByBackChain, Defaults: architecture.Defaults}
+		}
 	}
 	if m.record, m.hasRecords = newRecordShape(d); m.hasRecords {
 		saved := cfi.Rule{Kind: cfi.Offset, Offset: m.record.saved}
@@ -86,21 +94,36 @@ func newMachine(architecture *code.Machine) *machine {
 	return m
 }
 
-// newReturnRow returns the row of a frame whose return address is the word below an address,
-// which is where a return leaves the stack pointer if a call pushed that word. Where a function
-// stored it, it may be anywhere in the frame.
+// returnPlaceOf returns where return addresses are that are found without a row, from the CFA,
+// and the rule of the caller's stack pointer. It is the slot that the architecture has for
+// them, or the word below the address where a return leaves the stack pointer, if a call pushed
+// that word. Where a function stored it, it may be anywhere in the frame.
+func returnPlaceOf(d *sdk.Description, hasLink bool) (place int64, sp cfi.Rule) {
+	sp.Kind = cfi.ValOffset
+	if d.ReturnSlot == nil {
+		if hasLink {
+			sp.Kind = cfi.Undefined
+		}
+		return -int64(d.AddressBits+7) / 8, sp
+	}
+	for i := range d.DefaultRules {
+		if r := &d.DefaultRules[i]; r.Column == uint64(d.SP) && r.Rule.Kind == cfi.ValOffset {
+			sp.Offset = r.Rule.Offset // the CFA is that of other rows
+		}
+	}
+	return sp.Offset + d.ReturnSlot.Offset, sp
+}
+
+// newReturnRow returns the row of a frame whose return address is at the place of those that
+// are found without a row.
 func (m *machine) newReturnRow(more ...cfi.RegisterRule) *cfi.Row {
 	d := m.Description
-	back := cfi.Rule{Kind: cfi.Offset, Offset: -int64(d.AddressBits+7) / 8}
+	back := cfi.Rule{Kind: cfi.Offset, Offset: m.returns}
 	rules := append(more, cfi.RegisterRule{Column: uint64(d.PC), Rule: back})
 	if d.ReturnAddress != d.PC {
 		rules = append(rules, cfi.RegisterRule{Column: uint64(d.ReturnAddress), Rule: back})
 	}
-	sp := cfi.Rule{Kind: cfi.ValOffset}
-	if m.hasLink {
-		sp.Kind = cfi.Undefined
-	}
-	rules = append(rules, cfi.RegisterRule{Column: uint64(d.SP), Rule: sp})
+	rules = append(rules, cfi.RegisterRule{Column: uint64(d.SP), Rule: m.stackPointer})
 	slices.SortFunc(rules, func(a, b cfi.RegisterRule) int { return cmp.Compare(a.Column, b.Column) })
 	return &cfi.Row{Rules: rules, ReturnAddress: uint64(d.ReturnAddress)}
 }

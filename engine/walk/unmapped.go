@@ -183,7 +183,11 @@ func (unmappedRows) row(ctx context.Context, w *walker, f *frame, isExact bool) 
 func (w *walker) unmappedRow(ctx context.Context, needed code.Place) (*code.Row, error) {
 	known := &w.process.unmapped
 	places := []code.Place{needed}
-	if most := min(known.next(), w.machine.MostAhead(2*code.CodeWindow)); most > 0 {
+	most := min(known.next(), w.machine.MostAhead(2*code.CodeWindow))
+	if w.process.mayBeMade(ctx, nil) {
+		most = 0 // the bounds of a runtime's function are known where a frame is in it
+	}
+	if most > 0 {
 		places = known.lacking(w.machine, append(places, w.ahead.unmapped(most)...))
 	}
 	rows, err := w.readUnmappedRows(ctx, places)
@@ -221,7 +225,8 @@ func (w *walker) readUnmappedRows(ctx context.Context, places []code.Place) ([]c
 	return rows, err
 }
 
-// unmappedCode reads the code around a place that is in no module.
+// unmappedCode reads the code of a place that is in no module: of the function that a runtime
+// made there, or what is around.
 func (w *walker) unmappedCode(p code.Place) (sdk.CodeRange, error) {
 	lookup := p.Address
 	if !p.IsExact {

@@ -347,6 +347,9 @@ func (w *walker) finish(ctx context.Context, f *frame) {
 	if w.sampling {
 		return
 	}
+	if !f.settled {
+		w.placeBehindCall(ctx, f)
+	}
 	options := &w.process.shared.options
 	out := &w.stack.Frames[f.index]
 	out.Exact = f.exact
@@ -552,7 +555,7 @@ func (w *walker) withoutRegister(ctx context.Context, f *frame, cause error) (*f
 // frame record, which need not give the stack pointer.
 func (f *frame) hasRecordBelow() bool {
 	for ; f != nil; f = f.callee {
-		if f.found == trace.ByFramePointer {
+		if f.found == trace.ByFramePointer || f.found == trace.ByBackChain {
 			return true
 		}
 	}
@@ -709,6 +712,7 @@ func (w *walker) recover(ctx context.Context, f *frame, source *code.Row) (*fram
 	var i int
 	indexed := true
 	if f.compiled {
+		w.placeBehindCall(ctx, f)
 		f.settle(source.Fast.Same)
 		i = int(source.Fast.Return)
 		column = w.machine.Compiler.Columns()[i].Number
@@ -716,6 +720,7 @@ func (w *walker) recover(ctx context.Context, f *frame, source *code.Row) (*fram
 		if err := f.applyCallSite(ctx); err != nil {
 			return nil, w.rowError("call site", err)
 		}
+		w.placeBehindCall(ctx, f)
 		f.settle(0)
 		f.evaluateRules(ctx)
 		column = source.Rules.ReturnAddress
@@ -746,7 +751,7 @@ func (w *walker) recover(ctx context.Context, f *frame, source *code.Row) (*fram
 
 // cfaProblem reports that the CFA of a frame cannot be evaluated.
 func (f *frame) cfaProblem(err error) {
-	if f.module != nil && f.source.By != trace.ByFramePointer && f.source.By != trace.ByScan {
+	if f.module != nil && f.source.By != trace.ByFramePointer && f.source.By != trace.ByBackChain && f.source.By != trace.ByScan {
 		f.module.CFAProblem(f.source, err)
 	}
 }

@@ -22,6 +22,7 @@ var ErrUsage = errors.New("wrong usage")
 // execution is the command line of `plugin exec`.
 type execution struct {
 	socketDir string // the only directory that the plugin may write to
+	dataDir   string // a directory that the plugin may read, with its contents; "": none
 	parent    int    // process that must still be the parent; 0: any
 	reportFD  int    // descriptor of the report; 0: standard error
 	build     string // the build that this executable must have; "": any
@@ -46,6 +47,7 @@ type Report struct {
 // lacks are reported and skipped.
 //
 //	--socket-dir DIR  the only directory that the plugin may write to
+//	--data-dir DIR    a directory that the plugin may read, with its contents
 //	--parent PID      fail unless PID is the parent
 //	--report-fd N     write the report, JSON, to descriptor N; else one line of JSON to standard error
 //	--build BUILD     fail unless this executable is of the build
@@ -96,6 +98,7 @@ func parseExecution(args []string) (*execution, error) {
 	f := flag.NewFlagSet("plugin exec", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	f.StringVar(&e.socketDir, "socket-dir", "", "")
+	f.StringVar(&e.dataDir, "data-dir", "", "")
 	f.IntVar(&e.parent, "parent", 0, "")
 	f.IntVar(&e.reportFD, "report-fd", 0, "")
 	f.StringVar(&e.build, "build", "", "")

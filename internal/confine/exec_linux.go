@@ -33,6 +33,9 @@ func (e *execution) run(report func(missing []string)) error {
 	for _, l := range resourceLimits {
 		note(&missing, "rlimit "+l.name, l.apply())
 	}
+	if l, ok := threadLimit(); ok {
+		note(&missing, "rlimit "+l.name, l.apply())
+	}
 
 	file, script, err := e.open()
 	if err != nil {
@@ -40,6 +43,9 @@ func (e *execution) run(report func(missing []string)) error {
 	}
 	defer file.Close()
 	paths := pluginPaths(e.path, file)
+	if e.dataDir != "" {
+		paths = append(paths, pathRule{e.dataDir, readTree})
+	}
 
 	note(&missing, "capabilities", dropCapabilities())
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {

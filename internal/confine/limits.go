@@ -13,6 +13,10 @@ import (
 // Unlimited is the value of a limit that allows everything.
 const Unlimited = ^uint64(0)
 
+// MaxThreads bounds the threads of a plugin. A Go program has some more than the machine has
+// processors, a Java one a few hundred.
+const MaxThreads = 1024
+
 // ReportFD is the descriptor that a plugin's process reports its sandbox to.
 const ReportFD = 3
 

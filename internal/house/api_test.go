@@ -141,6 +141,31 @@ func (r *reachable) named(t *types.Named, from string) {
 	}
 }
 
+// A plugin that embeds the base type of an interface has each method that the interface gets.
+func TestBasesHaveEveryMethod(t *testing.T) {
+	found := packages(t)
+	lookup := func(name string) types.Type {
+		path, name, _ := strings.Cut(name, ".")
+		o := found[path].Scope().Lookup(name)
+		if o == nil {
+			t.Fatalf("package %s has no %s", path, name)
+		}
+		return o.Type()
+	}
+	for name, base := range Growing {
+		interfaceType := lookup(name).Underlying().(*types.Interface)
+		if base == "" {
+			continue
+		}
+		has := types.NewMethodSet(lookup(base))
+		for m := range interfaceType.Methods() {
+			if m.Name() != "Describe" && has.Lookup(nil, m.Name()) == nil {
+				t.Errorf("%s has a method %s, and %s has none: plugins that embed it no longer compile", name, m.Name(), base)
+			}
+		}
+	}
+}
+
 // testdata/api.txt lists the promised names with their types. A name that is gone, or has
 // another type, breaks programs of others: that takes a new major version, or, before the first
 // one, a line in CHANGELOG.md. New names are written by -update.

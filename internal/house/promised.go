@@ -18,6 +18,7 @@ var Inner = []string{
 	"engine.Snapshot.Contents", "engine.Target.CodeReader", "engine.Target.Process",
 }
 
-// Growing are the promised interfaces that may get methods: of those of a plugin the base type
-// that plugins embed has each new method, and the others are implemented by the engine.
+// Growing are the promised interfaces that may get methods. A plugin implements those with a
+// name beside them, the type that it embeds, which has each new method; the engine implements
+// the others.
 var Growing = map[string]string{"sdk.Architecture": "sdk.Base", "sdk.Engine": ""}

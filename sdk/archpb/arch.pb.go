@@ -1395,22 +1395,21 @@ type Description struct {
 	Processors     []*Processor    `protobuf:"bytes,21,rep,name=processors,proto3" json:"processors,omitempty"`
 	Companions     []string        `protobuf:"bytes,22,rep,name=companions,proto3" json:"companions,omitempty"`
 	// Its calls ask nothing of the engine: there is no ServeEngine, and no session.
-	NoEngine            bool           `protobuf:"varint,23,opt,name=no_engine,json=noEngine,proto3" json:"no_engine,omitempty"`
-	Entry               *Rows          `protobuf:"bytes,24,opt,name=entry,proto3" json:"entry,omitempty"`                           // one row, or absent
-	SignState           uint32         `protobuf:"varint,25,opt,name=sign_state,json=signState,proto3" json:"sign_state,omitempty"` // 0: there is none
-	CanonicalBits       uint32         `protobuf:"varint,26,opt,name=canonical_bits,json=canonicalBits,proto3" json:"canonical_bits,omitempty"`
-	ThreadLocalStorage  *ThreadLocal   `protobuf:"bytes,27,opt,name=thread_local_storage,json=threadLocalStorage,proto3" json:"thread_local_storage,omitempty"` // absent: it is not known
-	TagBits             uint32         `protobuf:"varint,28,opt,name=tag_bits,json=tagBits,proto3" json:"tag_bits,omitempty"`
-	EntryPushed         uint32         `protobuf:"varint,29,opt,name=entry_pushed,json=entryPushed,proto3" json:"entry_pushed,omitempty"` // bytes; 0: there are no functions that are entered so
-	FloatFormats        []*FloatFormat `protobuf:"bytes,30,rep,name=float_formats,json=floatFormats,proto3" json:"float_formats,omitempty"`
-	SignalFrame         *SignalFrame   `protobuf:"bytes,31,opt,name=signal_frame,json=signalFrame,proto3" json:"signal_frame,omitempty"` // absent: it is not known
-	ReturnSlot          *ReturnSlot    `protobuf:"bytes,40,opt,name=return_slot,json=returnSlot,proto3" json:"return_slot,omitempty"`    // absent: there is none
-	FramePointerIsAbi   bool           `protobuf:"varint,41,opt,name=frame_pointer_is_abi,json=framePointerIsAbi,proto3" json:"frame_pointer_is_abi,omitempty"`
-	CallSites           []*CallSite    `protobuf:"bytes,42,rep,name=call_sites,json=callSites,proto3" json:"call_sites,omitempty"`
-	FunctionDescriptors string         `protobuf:"bytes,43,opt,name=function_descriptors,json=functionDescriptors,proto3" json:"function_descriptors,omitempty"` // the name of a section; "": there are none
-	Feature             uint32         `protobuf:"varint,44,opt,name=feature,proto3" json:"feature,omitempty"`                                                   // that the plugin knows, as in DescribeRequest
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	NoEngine           bool           `protobuf:"varint,23,opt,name=no_engine,json=noEngine,proto3" json:"no_engine,omitempty"`
+	Entry              *Rows          `protobuf:"bytes,24,opt,name=entry,proto3" json:"entry,omitempty"`                           // one row, or absent
+	SignState          uint32         `protobuf:"varint,25,opt,name=sign_state,json=signState,proto3" json:"sign_state,omitempty"` // 0: there is none
+	CanonicalBits      uint32         `protobuf:"varint,26,opt,name=canonical_bits,json=canonicalBits,proto3" json:"canonical_bits,omitempty"`
+	ThreadLocalStorage *ThreadLocal   `protobuf:"bytes,27,opt,name=thread_local_storage,json=threadLocalStorage,proto3" json:"thread_local_storage,omitempty"` // absent: it is not known
+	TagBits            uint32         `protobuf:"varint,28,opt,name=tag_bits,json=tagBits,proto3" json:"tag_bits,omitempty"`
+	EntryPushed        uint32         `protobuf:"varint,29,opt,name=entry_pushed,json=entryPushed,proto3" json:"entry_pushed,omitempty"` // bytes; 0: there are no functions that are entered so
+	FloatFormats       []*FloatFormat `protobuf:"bytes,30,rep,name=float_formats,json=floatFormats,proto3" json:"float_formats,omitempty"`
+	SignalFrame        *SignalFrame   `protobuf:"bytes,31,opt,name=signal_frame,json=signalFrame,proto3" json:"signal_frame,omitempty"` // absent: it is not known
+	ReturnSlot         *ReturnSlot    `protobuf:"bytes,40,opt,name=return_slot,json=returnSlot,proto3" json:"return_slot,omitempty"`    // absent: there is none
+	FramePointerIsAbi  bool           `protobuf:"varint,41,opt,name=frame_pointer_is_abi,json=framePointerIsAbi,proto3" json:"frame_pointer_is_abi,omitempty"`
+	CallSites          []*CallSite    `protobuf:"bytes,42,rep,name=call_sites,json=callSites,proto3" json:"call_sites,omitempty"`
+	Feature            uint32         `protobuf:"varint,43,opt,name=feature,proto3" json:"feature,omitempty"` // that the plugin knows, as in DescribeRequest
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *Description) Reset() {
@@ -1679,13 +1678,6 @@ func (x *Description) GetCallSites() []*CallSite {
 		return x.CallSites
 	}
 	return nil
-}
-
-func (x *Description) GetFunctionDescriptors() string {
-	if x != nil {
-		return x.FunctionDescriptors
-	}
-	return ""
 }
 
 func (x *Description) GetFeature() uint32 {
@@ -2160,6 +2152,8 @@ type Recogniser struct {
 	Flags         uint32                 `protobuf:"varint,4,opt,name=flags,proto3" json:"flags,omitempty"`
 	Magic         []byte                 `protobuf:"bytes,5,opt,name=magic,proto3" json:"magic,omitempty"`
 	NoteOwner     string                 `protobuf:"bytes,6,opt,name=note_owner,json=noteOwner,proto3" json:"note_owner,omitempty"`
+	ElfClass      uint32                 `protobuf:"varint,7,opt,name=elf_class,json=elfClass,proto3" json:"elf_class,omitempty"` // 0: any, 1: 32-bit, 2: 64-bit
+	ElfData       uint32                 `protobuf:"varint,8,opt,name=elf_data,json=elfData,proto3" json:"elf_data,omitempty"`    // 0: any, 1: little-endian, 2: big-endian
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2234,6 +2228,20 @@ func (x *Recogniser) GetNoteOwner() string {
 		return x.NoteOwner
 	}
 	return ""
+}
+
+func (x *Recogniser) GetElfClass() uint32 {
+	if x != nil {
+		return x.ElfClass
+	}
+	return 0
+}
+
+func (x *Recogniser) GetElfData() uint32 {
+	if x != nil {
+		return x.ElfData
+	}
+	return 0
 }
 
 type RegisterRange struct {
@@ -7102,7 +7110,7 @@ const file_arch_proto_rawDesc = "" +
 	"\rsignal_frames\x18\r \x03(\bR\fsignalFrames\x12!\n" +
 	"\fwindow_saves\x18\x0e \x03(\bR\vwindowSaves\"+\n" +
 	"\x0fDescribeRequest\x12\x18\n" +
-	"\afeature\x18\x01 \x01(\rR\afeature\"\xf7\f\n" +
+	"\afeature\x18\x01 \x01(\rR\afeature\"\xc4\f\n" +
 	"\vDescription\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12;\n" +
@@ -7149,9 +7157,8 @@ const file_arch_proto_rawDesc = "" +
 	"returnSlot\x12/\n" +
 	"\x14frame_pointer_is_abi\x18) \x01(\bR\x11framePointerIsAbi\x128\n" +
 	"\n" +
-	"call_sites\x18* \x03(\v2\x19.unwindd.arch.v2.CallSiteR\tcallSites\x121\n" +
-	"\x14function_descriptors\x18+ \x01(\tR\x13functionDescriptors\x12\x18\n" +
-	"\afeature\x18, \x01(\rR\afeature\"$\n" +
+	"call_sites\x18* \x03(\v2\x19.unwindd.arch.v2.CallSiteR\tcallSites\x12\x18\n" +
+	"\afeature\x18+ \x01(\rR\afeature\"$\n" +
 	"\n" +
 	"ReturnSlot\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\x12R\x06offset\"`\n" +
@@ -7188,7 +7195,7 @@ const file_arch_proto_rawDesc = "" +
 	"\x05lanes\x18\x02 \x03(\rR\x05lanes\x12\x1d\n" +
 	"\n" +
 	"flags_mask\x18\x03 \x01(\rR\tflagsMask\x12\x14\n" +
-	"\x05flags\x18\x04 \x01(\rR\x05flags\"\xae\x01\n" +
+	"\x05flags\x18\x04 \x01(\rR\x05flags\"\xe6\x01\n" +
 	"\n" +
 	"Recogniser\x12\x1f\n" +
 	"\velf_machine\x18\x01 \x01(\rR\n" +
@@ -7199,7 +7206,9 @@ const file_arch_proto_rawDesc = "" +
 	"\x05flags\x18\x04 \x01(\rR\x05flags\x12\x14\n" +
 	"\x05magic\x18\x05 \x01(\fR\x05magic\x12\x1d\n" +
 	"\n" +
-	"note_owner\x18\x06 \x01(\tR\tnoteOwner\"\x9d\x02\n" +
+	"note_owner\x18\x06 \x01(\tR\tnoteOwner\x12\x1b\n" +
+	"\telf_class\x18\a \x01(\rR\belfClass\x12\x19\n" +
+	"\belf_data\x18\b \x01(\rR\aelfData\"\x9d\x02\n" +
 	"\rRegisterRange\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\rR\x05first\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\rR\x05count\x12\x14\n" +

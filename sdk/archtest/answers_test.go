@@ -237,8 +237,10 @@ func dump() *sdk.OpenTargetAnswer {
 		Objects:       []sdk.TargetObject{{URI: "memory://", MemoryAddress: 0x1000, Size: 0x100}},
 	}
 	for i := range uint32(2) {
+		var pc sdk.Registers
+		pc.Set(3, []byte{0, 1, 0, 0})
 		a.Threads = append(a.Threads, sdk.TargetThread{
-			ID: fmt.Sprint("w", i), Processor: "tiny1", Lanes: 32, Saved: []sdk.SavedRegisters{{Count: 4, Address: 0x1800}},
+			ID: fmt.Sprint("w", i), Processor: "tiny1", Lanes: 32, Registers: pc, Saved: []sdk.SavedRegisters{{Count: 3, Address: 0x1800}},
 			Wave: sdk.Wave{Agent: "a0", Queue: "q0", Dispatch: "d0", Group: [3]uint32{1, 0, 0}, HasGroup: true, InGroup: i, HasInGroup: true},
 		})
 	}
@@ -264,9 +266,9 @@ func TestContradictionsOfARecordedTarget(t *testing.T) {
 		{"too many waves", "Threads[1].Wave.InGroup is 2, and a work-group of dispatch d0 has 2 waves of 32 lanes", "from 0 on", archtest.Error, thread(func(th *sdk.TargetThread) { th.Wave.InGroup = 2 })},
 		{"a wave twice", "Threads[0] and Threads[1] are both wave 0", "each once", archtest.Error, thread(func(th *sdk.TargetThread) { th.Wave.InGroup = 0 })},
 		{"an agent that is none", `Wave.Agent: "a7" is the ID of none`, "Mend the field", archtest.Error, thread(func(th *sdk.TargetThread) { th.Wave.Agent = "a7" })},
-		{"registers in no memory", "Threads[1].Saved[0]: the target does not have the 0x10 bytes at 0x1ff8", "the core has the bytes", archtest.Error, thread(func(th *sdk.TargetThread) { th.Saved[0].Address = 0x1ff8 })},
+		{"registers in no memory", "Threads[1].Saved[0]: the target does not have the 0xc bytes at 0x1ff8", "the core has the bytes", archtest.Error, thread(func(th *sdk.TargetThread) { th.Saved[0].Address = 0x1ff8 })},
 		{"an object in no memory", "Objects[0]: the target does not have the 0x100 bytes at 0x1f80", "the core has the bytes", archtest.Error, func(a *sdk.OpenTargetAnswer) { a.Objects[0].MemoryAddress = 0x1f80 }},
-		{"no PC", "Threads[1], w1, has neither its PC nor a Problem", "Give the PC", archtest.Warning, thread(func(th *sdk.TargetThread) { th.Saved[0].Count = 3 })},
+		{"no PC", "Threads[1], w1, has neither its PC among Registers nor a Problem", "Give the PC", archtest.Warning, thread(func(th *sdk.TargetThread) { th.Registers = sdk.Registers{} })},
 		{"a value that is not used", "Threads[1].Stop.Address is set and Stop.HasAddress is not", "Has member", archtest.Warning, thread(func(th *sdk.TargetThread) { th.Stop.Address = 4 })},
 		{"nobody waits", "Dispatches[0].Signal is 0x7, and WaitFunctions is empty", "WaitFunctions", archtest.Warning, func(a *sdk.OpenTargetAnswer) { a.WaitFunctions = nil }},
 		{"an unknown processor", `Threads[1].Processor "tiny2" is none of the description's`, "Processors", archtest.Warning, thread(func(th *sdk.TargetThread) { th.Processor = "tiny2" })},

@@ -127,7 +127,13 @@ func Test(t T, arch sdk.Architecture, opts ...Options) {
 	if len(opts) > 0 {
 		o = opts[0]
 	}
-	for _, f := range Verify(t.Context(), arch, o) {
+	log(t, Verify(t.Context(), arch, o))
+}
+
+// log fails a test for errors, and logs warnings.
+func log(t T, findings []Finding) {
+	t.Helper()
+	for _, f := range findings {
 		report := t.Logf
 		if f.Severity == Error {
 			report = t.Errorf

@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
-	"sync"
 
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
@@ -325,24 +324,5 @@ func (v *verifier) concurrency() {
 		bound, err3 := v.arch.BindThreads(ctx, v.offer(emptyEngine{}), threads)
 		return [3]any{rules, classes, bound}, errors.Join(err1, err2, err3)
 	}
-	ctx, cancel := context.WithTimeout(v.ctx, v.deadline)
-	defer cancel()
-	const sides = 8
-	var answers [sides][3]any
-	var errs [sides]error
-	var group sync.WaitGroup
-	for i := range sides {
-		group.Go(func() { answers[i], errs[i] = guarded(ctx, v.deadline+grace, calls) })
-	}
-	group.Wait()
-	const fix = "The methods are called from many goroutines: share nothing that is written, or lock it."
-	for i := range sides {
-		if errs[i] != nil && v.wrong("FrameRules, ClassifyReturn and BindThreads", "several callers at once", errs[i]) {
-			return
-		}
-		if (errs[i] == nil) != (errs[0] == nil) || errs[i] == nil && !reflect.DeepEqual(answers[i], answers[0]) {
-			v.find(Error, fix, "the same calls, made at once, gave different answers")
-			return
-		}
-	}
+	v.atOnce("FrameRules, ClassifyReturn and BindThreads", calls)
 }

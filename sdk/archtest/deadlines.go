@@ -22,10 +22,7 @@ func (v *verifier) deadlines() {
 	}
 	threads := &sdk.BindThreadsRequest{Threads: v.threads(4)}
 	e := v.offer(slowEngine{})
-	calls := []struct {
-		name string
-		call func(context.Context) error
-	}{
+	calls := []timedCall{
 		{"Describe", func(ctx context.Context) error { _, err := v.arch.Describe(ctx); return err }},
 		{"OpenTarget", func(ctx context.Context) error { _, err := v.arch.OpenTarget(ctx, e, target); return err }},
 		{"OpenObject", func(ctx context.Context) error { _, err := v.arch.OpenObject(ctx, e, object); return err }},
@@ -42,23 +39,38 @@ func (v *verifier) deadlines() {
 		}},
 	}
 	for _, c := range calls {
-		if v.failures[c.name] >= maxFailures {
-			continue
-		}
-		for _, left := range []time.Duration{0, 50 * time.Millisecond} {
-			ctx, cancel := context.WithTimeout(v.ctx, left)
-			_, err := guarded(ctx, left+grace, func(ctx context.Context) (struct{}, error) { return struct{}{}, c.call(ctx) })
-			cancel()
-			switch {
-			case v.ctx.Err() != nil:
-				return
-			case errors.Is(err, errLate):
-				v.find(Error, "Return when the context of the call ends; pass it on to every read from the engine.",
-					"%s: no return %v after its context ended", c.name, grace)
-			case errors.Is(err, context.DeadlineExceeded):
-			case err != nil:
-				v.wrong(c.name, "a request whose context ended", err)
-			}
+		if !v.timed(c) {
+			return
 		}
 	}
+}
+
+// timedCall is a call whose context ends.
+type timedCall struct {
+	name string
+	call func(context.Context) error
+}
+
+// timed makes a call with a context that has ended, and with one that ends meanwhile. It is
+// false where the kit's own context ended.
+func (v *session) timed(c timedCall) bool {
+	if v.failures[c.name] >= maxFailures {
+		return true
+	}
+	for _, left := range []time.Duration{0, 50 * time.Millisecond} {
+		ctx, cancel := context.WithTimeout(v.ctx, left)
+		_, err := guarded(ctx, left+grace, func(ctx context.Context) (struct{}, error) { return struct{}{}, c.call(ctx) })
+		cancel()
+		switch {
+		case v.ctx.Err() != nil:
+			return false
+		case errors.Is(err, errLate):
+			v.find(Error, "Return when the context of the call ends; pass it on to every read from the engine.",
+				"%s: no return %v after its context ended", c.name, grace)
+		case errors.Is(err, context.DeadlineExceeded):
+		case err != nil:
+			v.wrong(c.name, "a request whose context ended", err)
+		}
+	}
+	return true
 }

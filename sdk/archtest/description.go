@@ -75,6 +75,15 @@ func Difference(a, b *sdk.Description) string {
 	return difference("Description", reflect.ValueOf(*a), reflect.ValueOf(*b))
 }
 
+// RuntimeDifference names the first field in which two descriptions of runtimes differ; ""
+// where they are the same.
+func RuntimeDifference(a, b *sdk.RuntimeDescription) string {
+	if reflect.DeepEqual(a, b) {
+		return ""
+	}
+	return difference("RuntimeDescription", reflect.ValueOf(*a), reflect.ValueOf(*b))
+}
+
 // difference names the first field in which two values differ.
 func difference(field string, a, b reflect.Value) string {
 	if a.Kind() == reflect.Struct {

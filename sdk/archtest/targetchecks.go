@@ -23,7 +23,7 @@ var targetChecks = []targetCheck{
 	{Error, "Count groups in work-groups, from 0 on, and Grid and Group in work-items.", groupsOfGrids},
 	{Error, "Number the waves of a work-group from 0 on, each once.", wavesOfGroups},
 	{Error, "Give addresses of the default address space at which the core has the bytes.", placesInMemory},
-	{Warning, "Give the PC, or say in Problem why the thread cannot be walked.", pcsOfThreads},
+	{Warning, "Give the PC among Registers, or say in Problem why the thread cannot be walked.", pcsOfThreads},
 	{Warning, "Set the Has member beside it: without it the value is not used.", halfKnown},
 	{Warning, "Name in WaitFunctions where the process waits for a dispatch: without them no Signal is looked for.", signalsWaitedFor},
 	{Warning, "Name one of the description's Processors with one of its lane counts, or say in Problem why the thread's state could not be read.", processorsOfThreads},
@@ -165,9 +165,8 @@ func pcsOfThreads(v *verifier, _ *Target, a *sdk.OpenTargetAnswer, found func(st
 	for i := range a.Threads {
 		th := &a.Threads[i]
 		_, has := th.Registers.Get(pc)
-		has = has || slices.ContainsFunc(th.Saved, func(s sdk.SavedRegisters) bool { return pc-s.First < s.Count })
 		if pc != sdk.NoRegister && !has && th.Problem == "" {
-			found("Threads[%d], %s, has neither its PC nor a Problem", i, th.ID)
+			found("Threads[%d], %s, has neither its PC among Registers nor a Problem", i, th.ID)
 			return
 		}
 	}

@@ -152,10 +152,14 @@ const maxFailures = 2
 
 // unanswered adds a finding for a sensible call that was answered by an error.
 func (v *session) unanswered(severity Severity, name, what string) {
-	if v.refusal != nil && !errors.Is(v.refusal, sdk.ErrNotImplemented) {
-		v.find(severity, "Answer what is known, and say in a reason or a problem what is not: an error ends everything that needed the answer.",
-			"%s of %s: an error: %v", name, what, v.refusal)
+	if v.refusal == nil || errors.Is(v.refusal, sdk.ErrNotImplemented) {
+		return
 	}
+	fix := "Answer what is known, and say in a reason or a problem what is not: an error ends everything that needed the answer."
+	if strings.Contains(v.refusal.Error(), name+"Answer.") { // package sdk refused to send it
+		fix = "Mend the field of the answer that the detail names: it cannot be sent."
+	}
+	v.find(severity, fix, "%s of %s: an error: %v", name, what, v.refusal)
 }
 
 // confined adds a finding for an error about an action that a plugin is not allowed.

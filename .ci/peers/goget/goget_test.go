@@ -125,8 +125,7 @@ func checkout(t *testing.T) string {
 	return top
 }
 
-// A vendor's module gets the sdk by its version, and builds the smallest plugin, which says what
-// it was built with.
+// A vendor's module gets the sdk by its version, and builds the smallest plugin from it.
 func TestTheSDKByItsVersion(t *testing.T) {
 	oracle.All(t)
 	proxy := t.TempDir()

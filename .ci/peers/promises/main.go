@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command promises holds this tree against the last release, as docs/stability.md has it: the
-// promised names of Go by apidiff, the protocols by buf's rules FILE and WIRE_JSON. It ends with
-// the status 1 where a program, a plugin or a caller that was made for that release would break.
+// promised names of Go by apidiff, the protocols by buf's rules FILE and WIRE_JSON, and the JSON
+// by its schemas. It ends with the status 1 where a program, a plugin or a caller that was made
+// for that release would break.
 //
 //	go run ./promises [-base REF] [-buf PATH] [-tree DIR] [-packages PATH,...]
 //	go run ./promises -write NAME
 //
 // The last release is the tag that internal/house/testdata/released/base names. A clone that
-// lacks it (a shallow one) has the protocols and a list of the names in that folder, which are
-// used then. -write NAME writes the folder for a release NAME of this tree.
+// lacks it (a shallow one) has the protocols, the schemas and a list of the names in that folder,
+// which are used then. -write NAME writes the folder for a release NAME of this tree.
 //
-// Before v1.0.0 a name of Go may change or go where CHANGELOG.md has it, in backquotes, under a
-// heading Breaking of what is not released. A protocol may not.
+// Before v1.0.0 a name of Go may change or go where CHANGELOG.md has it, in backquotes, under
+// the heading Breaking of its section Unreleased. Protocols and formats with a version may not.
 package main
 
 import (
@@ -45,7 +46,7 @@ func main() {
 	cost.Exit("promises", c.run())
 }
 
-// check is what is looked at.
+// check looks at a tree.
 type check struct {
 	top      string // the tree
 	base     string // "" is that of folder released
@@ -55,31 +56,31 @@ type check struct {
 
 // broken is a change that breaks a promise.
 type broken struct {
-	name string // of Go, as sdk.Row.Start; "" where no note excuses it
+	name string // of Go, as sdk.Description.Name; "" where no note excuses it
 	what string
 }
 
-// run prints what is broken, and returns an error where something is.
+// run prints each broken promise, and returns an error where there is one.
 func (c *check) run() error {
 	r, err := c.release()
 	if err != nil {
 		return err
 	}
 	defer r.remove()
-	names, err := c.names(r)
-	if err != nil {
-		return err
-	}
-	protocols, err := c.protocols(r)
-	if err != nil {
-		return err
+	var found []broken
+	for _, look := range []func(*release) ([]broken, error){c.names, c.protocols, c.documents} {
+		more, err := look(r)
+		if err != nil {
+			return err
+		}
+		found = append(found, more...)
 	}
 	noted, err := notes(filepath.Join(c.top, "CHANGELOG.md"))
 	if err != nil {
 		return err
 	}
 	isBroken := false
-	for _, b := range append(names, protocols...) {
+	for _, b := range found {
 		if b.name != "" && r.mayBreak() && noted.have(b.name) {
 			fmt.Printf("noted in CHANGELOG.md: %s\n", b.what)
 			continue
@@ -90,11 +91,11 @@ func (c *check) run() error {
 	if isBroken {
 		return fmt.Errorf("this tree breaks what %s promises, as listed: undo that%s", r.name, r.advice())
 	}
-	fmt.Printf("%d packages and %d protocols have all that %s promises\n", len(c.packages), len(protos), r.name)
+	fmt.Printf("%d packages, the protocols and %d schemas have all that %s promises\n", len(c.packages), len(schemas), r.name)
 	return nil
 }
 
-// errNoRelease says what the folder of the last release lacks.
+// errNoRelease is the advice where the folder of the last release lacks a file.
 var errNoRelease = errors.New("expected what `go run ./promises -write NAME` writes")
 
 // released is the folder of what the last release promises.
@@ -108,15 +109,22 @@ func write(top, name string) error {
 	if err := mayBeCalled(c, name); err != nil {
 		return err
 	}
-	files := map[string]string{"api.txt": "internal/house/testdata/api.txt"}
+	files := map[string]string{"api.txt": filepath.Join(top, "internal/house/testdata/api.txt")}
+	protos, err := protosOf(top)
+	if err != nil {
+		return err
+	}
 	for _, p := range protos {
 		files[filepath.Base(p)] = p
+	}
+	for _, s := range schemas {
+		files[filepath.Base(s.path)] = filepath.Join(top, s.path)
 	}
 	if err := os.MkdirAll(c.released(""), 0o755); err != nil {
 		return err
 	}
 	for to, path := range files {
-		text, err := os.ReadFile(filepath.Join(top, path))
+		text, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}

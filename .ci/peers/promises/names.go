@@ -47,7 +47,7 @@ func (c *check) names(r *release) ([]broken, error) {
 	return found, nil
 }
 
-// nameOf is the name that a message of apidiff is about, as sdk.Row.Start.
+// nameOf is the name that a message of apidiff is about, as sdk.Description.Name.
 func nameOf(path, message string) string {
 	name, _, _ := strings.Cut(message, ": ")
 	name = strings.NewReplacer("(*", "", "(", "", ")", "").Replace(name)

@@ -14,8 +14,8 @@ type breaking string
 
 var section = regexp.MustCompile(`(?m)^#{2,3} .*$`)
 
-// notes are what a change log has under Breaking, of what is not released; "" where there is
-// nothing.
+// notes returns the text under Breaking in the section Unreleased of a change log; "" without
+// such a heading.
 func notes(path string) (breaking, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -38,6 +38,9 @@ sdk: Row.Size() uint64
 	"CHANGELOG.md": "# Changelog\n\n## Unreleased\n\n- A line.\n\n## v0.9.0\n\n### Breaking\n\n- `sdk.Row` is of that version.\n",
 }
 
+// The files of two protocols.
+const arch, service = "sdk/archpb/arch.proto", "engine/service/servicepb/unwindd.proto"
+
 // released makes a clone of a module whose last release is tagged, with a check of it.
 func released(t *testing.T, version string) *check {
 	t.Helper()
@@ -45,7 +48,11 @@ func released(t *testing.T, version string) *check {
 	for path, text := range small {
 		put(t, filepath.Join(dir, path), text)
 	}
-	for _, p := range protos {
+	promised := []string{arch, service}
+	for _, s := range schemas {
+		promised = append(promised, s.path)
+	}
+	for _, p := range promised {
 		text, err := os.ReadFile(filepath.Join("../../..", p))
 		if err != nil {
 			t.Fatal(err)
@@ -77,10 +84,16 @@ func git(t *testing.T, dir string, args ...string) {
 	oracle.Run(t, "git", append([]string{"-C", dir, "-c", "user.name=n", "-c", "user.email=n@example.com"}, args...)...)
 }
 
-// replace changes a text in a file of the tree that is checked.
+// replace changes a text in a file of the tree that is checked; without a text it removes the file.
 func (c *check) replace(t *testing.T, path, from, to string) {
 	t.Helper()
 	path = filepath.Join(c.top, path)
+	if from == "" {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
 	text, err := os.ReadFile(path)
 	if err != nil || !strings.Contains(string(text), from) {
 		t.Fatalf("%s has no %q: %v", path, from, err)
@@ -102,6 +115,13 @@ func (c *check) broken(t *testing.T) (names []string) {
 	protocols, err := c.protocols(r)
 	if err != nil {
 		t.Fatal(err)
+	}
+	documents, err := c.documents(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range documents {
+		names = append(names, b.what)
 	}
 	for _, b := range append(found, protocols...) {
 		if name := b.name; name != "" {
@@ -135,10 +155,11 @@ func TestChangesThatBreak(t *testing.T) {
 			{listed, "{Describe() string}", "{Describe() string; Open()}"}}, "", ""},
 		{"the plugin's has another method", [][3]string{{source, "Describe() string", "Describe() int"}, {listed, "Describe() string", "Describe() int"}}, "sdk.Architecture.Describe", "sdk.Architecture"},
 		{"a member of unwindd's own", [][3]string{{"engine/engine.go", "Plugins []string", "Plugins []int"}}, "", ""},
-		{"a field of a message has another number", [][3]string{{protos[0], "uint64 session = 1;", "uint64 session = 1001;"}}, "FIELD_NO_DELETE FIELD_NO_DELETE_UNLESS_NAME_RESERVED FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED", ""},
-		{"a field has another name", [][3]string{{protos[1], "bool crashed = 4", "bool ended = 4"}}, "FIELD_SAME_JSON_NAME FIELD_SAME_NAME", ""},
-		{"a new field of a message", [][3]string{{protos[1], "bool crashed = 4", "string more_of_it = 1000; bool crashed = 4"}}, "", ""},
-		{"a call is gone", [][3]string{{protos[0], "  rpc Describe(DescribeRequest) returns (Description);\n", ""}}, "RPC_NO_DELETE", ""},
+		{"a field of a message has another number", [][3]string{{arch, "uint64 session = 1;", "uint64 session = 1001;"}}, "FIELD_NO_DELETE FIELD_NO_DELETE_UNLESS_NAME_RESERVED FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED", ""},
+		{"a field has another name", [][3]string{{service, "bool crashed = 4", "bool ended = 4"}}, "FIELD_SAME_JSON_NAME FIELD_SAME_NAME", ""},
+		{"a new field of a message", [][3]string{{service, "bool crashed = 4", "string more_of_it = 1000; bool crashed = 4"}}, "", ""},
+		{"a file is gone", [][3]string{{service, "", ""}}, "FILE_NO_DELETE", ""},
+		{"a call is gone", [][3]string{{arch, "  rpc Describe(DescribeRequest) returns (Description);\n", ""}}, "RPC_NO_DELETE", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := released(t, "v0.9.0")
@@ -160,6 +181,32 @@ func TestChangesThatBreak(t *testing.T) {
 	}
 }
 
+// Of schemas, members of which nothing may be taken, and to which may be added.
+func TestSchemasThatBreak(t *testing.T) {
+	for _, test := range []struct {
+		name, path, from, to string
+		broken               string // the beginning of the finding; "": none
+	}{
+		{"a member is gone", "docs/stack.schema.json", `"kernel": {`, `"system": {`, `docs/stack.schema.json#/properties/target/properties/process: "kernel" is gone`},
+		{"a new member", "docs/stack.schema.json", `"kernel": {`, `"more": {"type": "string"}, "kernel": {`, ""},
+		{"a member becomes optional", "docs/stack.schema.json", `["version", "target", "modules", "threads"]`, `["version", "target", "modules"]`, `docs/stack.schema.json#: "threads" is required no longer`},
+		{"a member becomes required", "docs/stack.schema.json", `["version", "target", "modules", "threads"]`, `["version", "target", "modules", "threads", "more"]`, ""},
+		{"another version", "docs/stack.schema.json", `"const": 1`, `"const": 2`, "docs/stack.schema.json#/properties/version: const is 2, and was 1"},
+		{"another type", "docs/stack.schema.json", `Linux 6.8.0.", "type": "string"`, `Linux 6.8.0.", "type": "integer"`, "docs/stack.schema.json#/properties/target/properties/process/properties/kernel: type is integer"},
+		{"a value is gone", "docs/profile.schema.json", `["nanoseconds", "count"]`, `["nanoseconds"]`, "docs/profile.schema.json#/properties/events/items/properties/unit: the value count is gone"},
+		{"snapshots must have more", "docs/snapshot.schema.json", `"required": ["format_version"]`, `"required": ["format_version", "modules"]`, `docs/snapshot.schema.json#: "modules" was not required`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := released(t, "v0.9.0")
+			c.replace(t, test.path, test.from, test.to)
+			got := c.broken(t)
+			if test.broken == "" && len(got) > 0 || test.broken != "" && (len(got) != 1 || !strings.HasPrefix(got[0], test.broken)) {
+				t.Errorf("%q, want %q", got, test.broken)
+			}
+		})
+	}
+}
+
 // A note excuses a name of Go before the first major version, and a protocol never.
 func TestNotesExcuseNames(t *testing.T) {
 	const note = "## Unreleased\n\n### Breaking\n\n- `sdk.Row.End` is gone: add the size.\n"
@@ -173,7 +220,9 @@ func TestNotesExcuseNames(t *testing.T) {
 		{"of the type", "v0.9.0", [][3]string{{"sdk/sdk.go", "Start, End", "Start"}, {"CHANGELOG.md", "## Unreleased\n", strings.Replace(note, ".End", "", 1)}}, ""},
 		{"of another member", "v0.9.0", [][3]string{{"sdk/sdk.go", "Start, End", "End"}, {"CHANGELOG.md", "## Unreleased\n", note}}, "this tree breaks"},
 		{"of a major version", "v1.0.0", [][3]string{{"sdk/sdk.go", "Start, End", "Start"}, {"CHANGELOG.md", "## Unreleased\n", note}}, "this tree breaks what v1.0.0 promises, as listed: undo that"},
-		{"a protocol", "v0.9.0", [][3]string{{protos[0], "uint64 session = 1;", ""}, {"CHANGELOG.md", "## Unreleased\n", note + "- `session`\n"}}, "this tree breaks"},
+		{"JSON without a version", "v0.9.0", [][3]string{{"docs/profile.schema.json", `"nanoseconds", "count"`, `"count"`}, {"CHANGELOG.md", "## Unreleased\n", note + "- `docs/profile.schema.json`: no unit is nanoseconds.\n"}}, ""},
+		{"JSON with one", "v0.9.0", [][3]string{{"docs/stack.schema.json", `"const": 1`, `"const": 2`}, {"CHANGELOG.md", "## Unreleased\n", note + "- `docs/stack.schema.json`\n"}}, "this tree breaks"},
+		{"a protocol", "v0.9.0", [][3]string{{arch, "uint64 session = 1;", ""}, {"CHANGELOG.md", "## Unreleased\n", note + "- `session`\n"}}, "this tree breaks"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := released(t, test.version)
@@ -222,11 +271,10 @@ func TestAPatchBreaksNothing(t *testing.T) {
 func TestACopyThatBreaks(t *testing.T) {
 	oracle.All(t)
 	dir := t.TempDir()
-	real := &check{top: "../../.."}
-	if err := real.unpack("HEAD", dir); err != nil {
+	checkout := &check{top: "../../.."}
+	if err := checkout.unpack("HEAD", dir); err != nil {
 		oracle.Missing(t, "a checkout by git is needed: %v", err)
 	}
-	real.top = dir
 	if err := write(dir, "v0.9.0"); err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,10 @@ import (
 	"path/filepath"
 )
 
-// protos are the protocols that are promised.
-var protos = []string{"sdk/archpb/arch.proto", "engine/service/servicepb/unwindd.proto"}
+// protos are the files of the protocols that are promised, as patterns in a tree.
+var protos = []string{"sdk/archpb/*.proto", "engine/service/servicepb/*.proto"}
 
-// rules are those that are kept: what is generated, what goes over the wire, and its JSON.
+// rules configure buf: FILE is about generated code, WIRE_JSON about both encodings.
 const rules = "version: v2\nbreaking:\n  use: [FILE, WIRE_JSON]\n"
 
 // protocols are the changes of protocols that break who was made for the release.
@@ -26,14 +26,21 @@ func (c *check) protocols(r *release) ([]broken, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	before := func(path string) string { return c.released(filepath.Base(path)) }
+	before, err := filepath.Glob(c.released("*.proto"))
 	if r.tree != "" {
-		before = func(path string) string { return filepath.Join(r.tree, path) }
+		before, err = protosOf(r.tree)
+	}
+	if err != nil {
+		return nil, err
+	}
+	after, err := protosOf(c.top)
+	if err != nil {
+		return nil, err
 	}
 	if err := gather(filepath.Join(dir, "before"), before); err != nil {
 		return nil, err
 	}
-	if err := gather(filepath.Join(dir, "after"), func(path string) string { return filepath.Join(c.top, path) }); err != nil {
+	if err := gather(filepath.Join(dir, "after"), after); err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(c.buf, "breaking", ".", "--against", "../before", "--error-format", "json")
@@ -55,13 +62,28 @@ func (c *check) protocols(r *release) ([]broken, error) {
 	return parsed(out)
 }
 
+// protosOf lists the files of the protocols in a tree.
+func protosOf(top string) (paths []string, err error) {
+	for _, pattern := range protos {
+		found, err := filepath.Glob(filepath.Join(top, pattern))
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, found...)
+	}
+	return paths, nil
+}
+
 // gather copies the protocols into a new folder, with the rules beside them.
-func gather(dir string, path func(proto string) string) error {
+func gather(dir string, paths []string) error {
+	if len(paths) == 0 {
+		return fmt.Errorf("there is no file of a protocol: %w", errNoRelease)
+	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
-	for _, p := range protos {
-		text, err := os.ReadFile(path(p))
+	for _, p := range paths {
+		text, err := os.ReadFile(p)
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// release is what this tree is held against.
+// release is the version that this tree is held against.
 type release struct {
 	name   string
 	tree   string // a folder of its sources; "" where this clone has none
@@ -27,7 +27,7 @@ func (r *release) mayBreak() bool {
 	return m == nil || m[1] == "0"
 }
 
-// advice is what else there is to do than to undo a change.
+// advice names the other way out than to undo a change.
 func (r *release) advice() string {
 	if !r.mayBreak() {
 		return ""
@@ -68,7 +68,7 @@ func (c *check) release() (*release, error) {
 	return r, nil
 }
 
-// git is what a command of git prints; "" where it fails.
+// git returns the output of a command of git; "" where it fails.
 func (c *check) git(args ...string) string {
 	out, err := exec.Command("git", append([]string{"-C", c.top}, args...)...).Output()
 	if err != nil {

@@ -21,14 +21,14 @@ import (
 
 // codeReader has the plugin read code of an object: it is the source of rows for functions
 // without call frame information. The callers of its methods hold Object.mu, which guards the
-// lists; size is atomic, and exits has a lock of its own.
+// lists; size is atomic, and what is known of exits has a lock of its own.
 type codeReader struct {
 	object    *Object
 	functions readList     // functions with known bounds
 	covered   readList     // code without known bounds, as far as rows cover it
 	size      atomic.Int64 // bytes that the lists and ahead take
 	ahead     readAhead
-	exits     cache[uint64, *Exits]
+	exits     exitAnswers
 }
 
 func newCodeReader(o *Object) RowSource { return &o.code }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
 )
 
 // A Companion is a file that belongs to a code object.
@@ -98,11 +99,7 @@ func (o *Object) openBeside(suffix string) (*object.Object, error) {
 // isRecognised reports whether an architecture recognises a file.
 func isRecognised(arch *Machine, o *object.Object) (is bool) {
 	err := object.Guard(func() error {
-		var data []byte
-		if o.IsForeign() {
-			data = o.Data()
-		}
-		is = arch.Plugin.Recognises(o.Machine(), o.OSABI(), o.Flags(), data)
+		is = arch.Plugin.Recognises(plugin.FileOf(o))
 		return nil
 	})
 	return is && err == nil

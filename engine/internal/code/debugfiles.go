@@ -125,7 +125,10 @@ func (o *Object) watchedSymbols(m *Machine) []sdk.SymbolInfo {
 
 // symbolInfo describes a function to the plugin.
 func (o *Object) symbolInfo(s *symbol.Symbol) sdk.SymbolInfo {
-	return sdk.SymbolInfo{Name: s.Name, Address: o.Offset(s.Start), Size: s.End - s.Start}
+	return sdk.SymbolInfo{
+		Name: s.Name, Address: o.Offset(s.Start), Size: s.End - s.Start,
+		Other: s.Other, Section: o.laid.CodeSection(s.Start),
+	}
 }
 
 // hasDebugInfo reports whether the object or its debug file has debug information.

@@ -37,7 +37,7 @@ func (o *Object) isAtEntryPoint(ctx context.Context, pc uint64, exact bool) bool
 	if o.File == nil || !o.File.IsELF() || o.isLaid() {
 		return false
 	}
-	entry := o.File.Entry()
+	entry := o.File.EntryCode()
 	if typ := o.File.Type(); entry == 0 || typ != elf.ET_EXEC && typ != elf.ET_DYN || pc-entry > maxEntryCode {
 		return false
 	}

@@ -24,14 +24,14 @@ type formats struct{ plugins *plugin.Manager }
 // Recognises reports whether an architecture claims a file with such a beginning. That several do
 // is an error of Nested.
 func (f formats) Recognises(beginning []byte) bool {
-	_, err := f.plugins.ForObject(0, 0, 0, beginning)
+	_, err := f.plugins.ForObject(plugin.File{Magic: beginning})
 	var several *plugin.ErrAmbiguous
 	return err == nil || errors.As(err, &several)
 }
 
 // Nested asks the plugin of the architecture.
 func (f formats) Nested(name string, data []byte) ([]object.Range, error) {
-	arch, err := f.plugins.ForObject(0, 0, 0, data[:min(len(data), object.MaxMagic)])
+	arch, err := f.plugins.ForObject(plugin.File{Magic: data[:min(len(data), object.MaxMagic)]})
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,8 @@ type Machine struct {
 	Compiler *cfi.Compiler
 	// Defaults are the rules of columns that no row mentions.
 	Defaults *RuleSet
+	// Behind is how many bytes of code behind a call decide about rules of the caller; 0: none do.
+	Behind int
 
 	registerNames
 
@@ -41,6 +43,7 @@ func newMachine(a *plugin.Arch) *Machine {
 	}
 	m.Defaults = NewRuleSet(m.Description.DefaultRules)
 	m.Compiler = newCompiler(m.Description)
+	m.Behind = behindBytes(m)
 	return m
 }
 

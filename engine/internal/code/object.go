@@ -99,7 +99,7 @@ func (o *Object) findMachine() *Machine {
 
 // forgetFound forgets what can be found out again.
 func (o *Object) forgetFound() {
-	freed := o.rows.forget() + o.code.exits.forget() + o.names.known.forget() + o.answers.forget()
+	freed := o.rows.forget() + o.code.exits.known.forget() + o.names.known.forget() + o.answers.forget()
 	o.usage.bytes.Add(-int64(freed))
 	o.library.bytes.Add(-int64(freed))
 }

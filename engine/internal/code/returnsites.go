@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -22,9 +23,10 @@ const siteBytes = 48 // about how much memory a CallSite takes in a map
 // addressAnswers are answers about addresses of an object: of debug information, and of the
 // plugin about call sites. Each has its own lock.
 type addressAnswers struct {
-	sites     cache[uint64, CallSite]    // by return address
-	calls     cache[nameKey, *Call]      // by return address
-	variables cache[nameKey, *Variables] // nil where no function is described
+	sites     cache[uint64, CallSite]           // by return address
+	behind    cache[uint64, []cfi.RegisterRule] // by return address
+	calls     cache[nameKey, *Call]             // by return address
+	variables cache[nameKey, *Variables]        // nil where no function is described
 	functions cache[uint64, dwarf.Entry]
 	lanes     cache[uint64, *LaneAttributes]
 	byName    namedFunctions
@@ -33,7 +35,7 @@ type addressAnswers struct {
 
 // forget empties the caches, and returns how much memory they took. Symbols of data stay.
 func (a *addressAnswers) forget() int {
-	return a.sites.forget() + a.calls.forget() + a.variables.forget() + a.functions.forget() + a.lanes.forget() + a.byName.forget()
+	return a.sites.forget() + a.behind.forget() + a.calls.forget() + a.variables.forget() + a.functions.forget() + a.lanes.forget() + a.byName.forget()
 }
 
 // KnownSite returns the remembered call site before an address of the object.

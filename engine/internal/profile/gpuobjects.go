@@ -111,7 +111,7 @@ func (g *providedObjects) isDevice(o *object.Object) bool {
 		return false
 	}
 	for _, machine := range machines {
-		if uint16(machine) == o.Machine() {
+		if machine.Number == o.Machine() {
 			return false
 		}
 	}
@@ -120,11 +120,7 @@ func (g *providedObjects) isDevice(o *object.Object) bool {
 
 // arch returns the architecture of an object.
 func (g *providedObjects) arch(o *object.Object) (*plugin.Arch, error) {
-	machine, data := o.Machine(), o.Data()
-	if o.IsForeign() {
-		machine = 0
-	}
-	return g.recording.maker.Plugins.ForObject(machine, o.OSABI(), o.Flags(), data[:min(len(data), object.MaxMagic)])
+	return g.recording.maker.Plugins.ForObject(plugin.FileOf(o))
 }
 
 // module finds the object that a module was loaded from: by its build ID, by its name, or by

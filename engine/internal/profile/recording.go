@@ -57,9 +57,21 @@ type recording struct {
 type objectKey struct{ root, path, buildID string }
 
 // machines are the ELF machines by the output of uname -m.
-var machines = map[string]elf.Machine{
-	"x86_64": elf.EM_X86_64, "aarch64": elf.EM_AARCH64, "riscv64": elf.EM_RISCV, "ppc64le": elf.EM_PPC64,
-	"ppc64": elf.EM_PPC64, "s390x": elf.EM_S390, "loongarch64": elf.EM_LOONGARCH, "i686": elf.EM_386, "armv7l": elf.EM_ARM,
+var machines = map[string]object.ELFMachine{
+	"x86_64":      machine(elf.EM_X86_64, elf.ELFCLASS64, elf.ELFDATA2LSB),
+	"aarch64":     machine(elf.EM_AARCH64, elf.ELFCLASS64, elf.ELFDATA2LSB),
+	"riscv64":     machine(elf.EM_RISCV, elf.ELFCLASS64, elf.ELFDATA2LSB),
+	"ppc64le":     machine(elf.EM_PPC64, elf.ELFCLASS64, elf.ELFDATA2LSB),
+	"ppc64":       machine(elf.EM_PPC64, elf.ELFCLASS64, elf.ELFDATA2MSB),
+	"s390x":       machine(elf.EM_S390, elf.ELFCLASS64, elf.ELFDATA2MSB),
+	"loongarch64": machine(elf.EM_LOONGARCH, elf.ELFCLASS64, elf.ELFDATA2LSB),
+	"i686":        machine(elf.EM_386, elf.ELFCLASS32, elf.ELFDATA2LSB),
+	"armv7l":      machine(elf.EM_ARM, elf.ELFCLASS32, elf.ELFDATA2LSB),
+}
+
+// machine returns a machine of package elf's constants.
+func machine(number elf.Machine, class elf.Class, data elf.Data) object.ELFMachine {
+	return object.ELFMachine{Number: uint16(number), Class: class, Data: data}
 }
 
 // newRecording finds the architecture of a recording.
@@ -84,7 +96,7 @@ func (k *Maker) newRecording(f *perfdata.File) *recording {
 	number, ok := machines[name]
 	if !ok {
 		r.problem("%s: the architecture %q is not known: its stacks are not walked", f.Path(), name)
-	} else if a, err := k.Plugins.ForMachine(uint16(number)); err != nil {
+	} else if a, err := k.Plugins.ForMachine(number); err != nil {
 		r.problem("%s: stacks are not walked: %v", f.Path(), err)
 	} else {
 		r.arch = a.Description().Name
@@ -101,7 +113,7 @@ func (k *Maker) startPlugin(ctx context.Context, machine string) {
 	if !ok {
 		return
 	}
-	if a, err := k.Plugins.ForMachine(uint16(number)); err == nil {
+	if a, err := k.Plugins.ForMachine(number); err == nil {
 		go func() { _, _ = a.BindThreads(ctx, nothing{}, &sdk.BindThreadsRequest{}) }()
 	}
 }
@@ -249,7 +261,7 @@ func (r *recording) findBy(finder *object.Finder, m *perfdata.Mapping) object.Fo
 	isExe := finder.IsExe(r.exeID, m.Path, m.BuildID)
 	r.exeUsed = r.exeUsed || isExe
 	found := r.checkMapped(finder, m, finder.Find(m.Path, m.BuildID, isExe))
-	if machine := r.machine(); found.Object != nil && machine != elf.EM_NONE && (found.Object.IsForeign() || elf.Machine(found.Object.Machine()) != machine) {
+	if machine := r.machine(); found.Object != nil && machine.Number != 0 && !found.Object.ELFMachine().IsLike(machine) {
 		o := found.Object
 		found = object.Found{Problem: fmt.Sprintf("%s was not used: it is for %s", found.Path, object.DescribeMachine(o.Machine()))}
 		o.Close()
@@ -257,8 +269,8 @@ func (r *recording) findBy(finder *object.Finder, m *perfdata.Mapping) object.Fo
 	return found
 }
 
-// machine returns the machine of the recording's code; EM_NONE where it is not known.
-func (r *recording) machine() elf.Machine {
+// machine returns the machine of the recording's code; its number is 0 where it is not known.
+func (r *recording) machine() object.ELFMachine {
 	if name := r.file.Features().Arch; name != "" {
 		return machines[name]
 	}

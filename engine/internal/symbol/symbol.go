@@ -32,4 +32,5 @@ type Source interface {
 type Symbol struct {
 	Name       string // without @VERSION
 	Start, End uint64 // ELF virtual addresses; End is Start where the size is unknown
+	Other      uint8  // st_other; 0 where the table has none
 }

@@ -25,6 +25,8 @@ type Job struct {
 	Identify  *Identify  `json:",omitempty"`
 	Evaluate  *Evaluate  `json:",omitempty"`
 	Walk      *Walk      `json:",omitempty"`
+
+	Architectures *Architectures `json:",omitempty"`
 }
 
 // Name returns the name of the job's command.
@@ -42,6 +44,8 @@ func (j *Job) Name() string {
 		return "eval"
 	case j.Walk != nil:
 		return "walk"
+	case j.Architectures != nil:
+		return "architectures"
 	}
 	return "objects"
 }
@@ -134,6 +138,8 @@ func (j *Job) run(ctx context.Context, r *Request) (Outcome, error) {
 		return j.Evaluate.run(ctx, r)
 	case j.Walk != nil:
 		return j.Walk.run(ctx, r)
+	case j.Architectures != nil:
+		return j.Architectures.run(r)
 	}
 	return Outcome{}, wrong("a job of no kind")
 }

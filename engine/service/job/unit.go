@@ -58,7 +58,7 @@ func (u *Unit) open(x *Expression, formats object.Formats) error {
 	if err != nil {
 		return err
 	}
-	a, err := x.engine.Plugins().ForMachine(o.Machine())
+	a, err := x.engine.Plugins().ForMachine(o.ELFMachine())
 	if err == nil && a.Description().Name != x.d.Name {
 		err = fmt.Errorf("%s: is of %s, expected %s", u.Path, a.Description().Name, x.d.Name)
 	}

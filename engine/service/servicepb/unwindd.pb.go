@@ -2847,6 +2847,42 @@ func (x *PutObjectResponse) GetWasThere() bool {
 	return false
 }
 
+type ArchitecturesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArchitecturesRequest) Reset() {
+	*x = ArchitecturesRequest{}
+	mi := &file_unwindd_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArchitecturesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArchitecturesRequest) ProtoMessage() {}
+
+func (x *ArchitecturesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_unwindd_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArchitecturesRequest.ProtoReflect.Descriptor instead.
+func (*ArchitecturesRequest) Descriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{31}
+}
+
 type FindObjectsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	BuildIds      [][]byte               `protobuf:"bytes,1,rep,name=build_ids,json=buildIds,proto3" json:"build_ids,omitempty"`
@@ -2856,7 +2892,7 @@ type FindObjectsRequest struct {
 
 func (x *FindObjectsRequest) Reset() {
 	*x = FindObjectsRequest{}
-	mi := &file_unwindd_proto_msgTypes[31]
+	mi := &file_unwindd_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2868,7 +2904,7 @@ func (x *FindObjectsRequest) String() string {
 func (*FindObjectsRequest) ProtoMessage() {}
 
 func (x *FindObjectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[31]
+	mi := &file_unwindd_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2881,7 +2917,7 @@ func (x *FindObjectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindObjectsRequest.ProtoReflect.Descriptor instead.
 func (*FindObjectsRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{31}
+	return file_unwindd_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *FindObjectsRequest) GetBuildIds() [][]byte {
@@ -2901,7 +2937,7 @@ type FindObjectsResponse struct {
 
 func (x *FindObjectsResponse) Reset() {
 	*x = FindObjectsResponse{}
-	mi := &file_unwindd_proto_msgTypes[32]
+	mi := &file_unwindd_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2913,7 +2949,7 @@ func (x *FindObjectsResponse) String() string {
 func (*FindObjectsResponse) ProtoMessage() {}
 
 func (x *FindObjectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[32]
+	mi := &file_unwindd_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2926,7 +2962,7 @@ func (x *FindObjectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindObjectsResponse.ProtoReflect.Descriptor instead.
 func (*FindObjectsResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{32}
+	return file_unwindd_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *FindObjectsResponse) GetObjects() []*ObjectFiles {
@@ -2947,7 +2983,7 @@ type ObjectFiles struct {
 
 func (x *ObjectFiles) Reset() {
 	*x = ObjectFiles{}
-	mi := &file_unwindd_proto_msgTypes[33]
+	mi := &file_unwindd_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2959,7 +2995,7 @@ func (x *ObjectFiles) String() string {
 func (*ObjectFiles) ProtoMessage() {}
 
 func (x *ObjectFiles) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[33]
+	mi := &file_unwindd_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2972,7 +3008,7 @@ func (x *ObjectFiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectFiles.ProtoReflect.Descriptor instead.
 func (*ObjectFiles) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{33}
+	return file_unwindd_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ObjectFiles) GetExecutable() bool {
@@ -3226,7 +3262,8 @@ const file_unwindd_proto_rawDesc = "" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +
 	"\x04part\"0\n" +
 	"\x11PutObjectResponse\x12\x1b\n" +
-	"\twas_there\x18\x01 \x01(\bR\bwasThere\"1\n" +
+	"\twas_there\x18\x01 \x01(\bR\bwasThere\"\x16\n" +
+	"\x14ArchitecturesRequest\"1\n" +
 	"\x12FindObjectsRequest\x12\x1b\n" +
 	"\tbuild_ids\x18\x01 \x03(\fR\bbuildIds\"H\n" +
 	"\x13FindObjectsResponse\x121\n" +
@@ -3235,7 +3272,7 @@ const file_unwindd_proto_rawDesc = "" +
 	"\n" +
 	"executable\x18\x01 \x01(\bR\n" +
 	"executable\x12\x1c\n" +
-	"\tdebuginfo\x18\x02 \x01(\bR\tdebuginfo2\xae\x04\n" +
+	"\tdebuginfo\x18\x02 \x01(\bR\tdebuginfo2\xf7\x04\n" +
 	"\aUnwindd\x129\n" +
 	"\x05Stack\x12\x18.unwindd.v1.StackRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12=\n" +
 	"\x04Walk\x12\x17.unwindd.v1.WalkRequest\x1a\x18.unwindd.v1.WalkResponse(\x010\x01\x12=\n" +
@@ -3243,7 +3280,8 @@ const file_unwindd_proto_rawDesc = "" +
 	"\bSnapshot\x12\x1b.unwindd.v1.SnapshotRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12?\n" +
 	"\bEvaluate\x12\x1b.unwindd.v1.EvaluateRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12L\n" +
 	"\tSymbolize\x12\x1c.unwindd.v1.SymbolizeRequest\x1a\x1d.unwindd.v1.SymbolizeResponse(\x010\x01\x12J\n" +
-	"\tPutObject\x12\x1c.unwindd.v1.PutObjectRequest\x1a\x1d.unwindd.v1.PutObjectResponse(\x01\x12N\n" +
+	"\tPutObject\x12\x1c.unwindd.v1.PutObjectRequest\x1a\x1d.unwindd.v1.PutObjectResponse(\x01\x12G\n" +
+	"\rArchitectures\x12 .unwindd.v1.ArchitecturesRequest\x1a\x12.unwindd.v1.Report0\x01\x12N\n" +
 	"\vFindObjects\x12\x1e.unwindd.v1.FindObjectsRequest\x1a\x1f.unwindd.v1.FindObjectsResponseB5Z3github.com/unwindd/unwindd/engine/service/servicepbb\x06proto3"
 
 var (
@@ -3259,44 +3297,45 @@ func file_unwindd_proto_rawDescGZIP() []byte {
 }
 
 var file_unwindd_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_unwindd_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_unwindd_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_unwindd_proto_goTypes = []any{
-	(FileQuestion_Kind)(0),      // 0: unwindd.v1.FileQuestion.Kind
-	(MemoryAnswer_Kind)(0),      // 1: unwindd.v1.MemoryAnswer.Kind
-	(*StackOptions)(nil),        // 2: unwindd.v1.StackOptions
-	(*StackRequest)(nil),        // 3: unwindd.v1.StackRequest
-	(*WalkOptions)(nil),         // 4: unwindd.v1.WalkOptions
-	(*WalkRequest)(nil),         // 5: unwindd.v1.WalkRequest
-	(*WalkResponse)(nil),        // 6: unwindd.v1.WalkResponse
-	(*Question)(nil),            // 7: unwindd.v1.Question
-	(*MemoryQuestion)(nil),      // 8: unwindd.v1.MemoryQuestion
-	(*MappingQuestion)(nil),     // 9: unwindd.v1.MappingQuestion
-	(*DebugQuestion)(nil),       // 10: unwindd.v1.DebugQuestion
-	(*FileQuestion)(nil),        // 11: unwindd.v1.FileQuestion
-	(*Answer)(nil),              // 12: unwindd.v1.Answer
-	(*MemoryAnswer)(nil),        // 13: unwindd.v1.MemoryAnswer
-	(*MappingAnswer)(nil),       // 14: unwindd.v1.MappingAnswer
-	(*MemoryMapping)(nil),       // 15: unwindd.v1.MemoryMapping
-	(*DebugAnswer)(nil),         // 16: unwindd.v1.DebugAnswer
-	(*TriedFile)(nil),           // 17: unwindd.v1.TriedFile
-	(*FileAnswer)(nil),          // 18: unwindd.v1.FileAnswer
-	(*ProfileOptions)(nil),      // 19: unwindd.v1.ProfileOptions
-	(*ProfileRequest)(nil),      // 20: unwindd.v1.ProfileRequest
-	(*SnapshotOptions)(nil),     // 21: unwindd.v1.SnapshotOptions
-	(*SnapshotRequest)(nil),     // 22: unwindd.v1.SnapshotRequest
-	(*EvaluateOptions)(nil),     // 23: unwindd.v1.EvaluateOptions
-	(*EvaluateRequest)(nil),     // 24: unwindd.v1.EvaluateRequest
-	(*Report)(nil),              // 25: unwindd.v1.Report
-	(*ReportEnd)(nil),           // 26: unwindd.v1.ReportEnd
-	(*SymbolizeRequest)(nil),    // 27: unwindd.v1.SymbolizeRequest
-	(*SymbolizeResponse)(nil),   // 28: unwindd.v1.SymbolizeResponse
-	(*SymbolizedAddress)(nil),   // 29: unwindd.v1.SymbolizedAddress
-	(*SymbolizedFrame)(nil),     // 30: unwindd.v1.SymbolizedFrame
-	(*PutObjectRequest)(nil),    // 31: unwindd.v1.PutObjectRequest
-	(*PutObjectResponse)(nil),   // 32: unwindd.v1.PutObjectResponse
-	(*FindObjectsRequest)(nil),  // 33: unwindd.v1.FindObjectsRequest
-	(*FindObjectsResponse)(nil), // 34: unwindd.v1.FindObjectsResponse
-	(*ObjectFiles)(nil),         // 35: unwindd.v1.ObjectFiles
+	(FileQuestion_Kind)(0),       // 0: unwindd.v1.FileQuestion.Kind
+	(MemoryAnswer_Kind)(0),       // 1: unwindd.v1.MemoryAnswer.Kind
+	(*StackOptions)(nil),         // 2: unwindd.v1.StackOptions
+	(*StackRequest)(nil),         // 3: unwindd.v1.StackRequest
+	(*WalkOptions)(nil),          // 4: unwindd.v1.WalkOptions
+	(*WalkRequest)(nil),          // 5: unwindd.v1.WalkRequest
+	(*WalkResponse)(nil),         // 6: unwindd.v1.WalkResponse
+	(*Question)(nil),             // 7: unwindd.v1.Question
+	(*MemoryQuestion)(nil),       // 8: unwindd.v1.MemoryQuestion
+	(*MappingQuestion)(nil),      // 9: unwindd.v1.MappingQuestion
+	(*DebugQuestion)(nil),        // 10: unwindd.v1.DebugQuestion
+	(*FileQuestion)(nil),         // 11: unwindd.v1.FileQuestion
+	(*Answer)(nil),               // 12: unwindd.v1.Answer
+	(*MemoryAnswer)(nil),         // 13: unwindd.v1.MemoryAnswer
+	(*MappingAnswer)(nil),        // 14: unwindd.v1.MappingAnswer
+	(*MemoryMapping)(nil),        // 15: unwindd.v1.MemoryMapping
+	(*DebugAnswer)(nil),          // 16: unwindd.v1.DebugAnswer
+	(*TriedFile)(nil),            // 17: unwindd.v1.TriedFile
+	(*FileAnswer)(nil),           // 18: unwindd.v1.FileAnswer
+	(*ProfileOptions)(nil),       // 19: unwindd.v1.ProfileOptions
+	(*ProfileRequest)(nil),       // 20: unwindd.v1.ProfileRequest
+	(*SnapshotOptions)(nil),      // 21: unwindd.v1.SnapshotOptions
+	(*SnapshotRequest)(nil),      // 22: unwindd.v1.SnapshotRequest
+	(*EvaluateOptions)(nil),      // 23: unwindd.v1.EvaluateOptions
+	(*EvaluateRequest)(nil),      // 24: unwindd.v1.EvaluateRequest
+	(*Report)(nil),               // 25: unwindd.v1.Report
+	(*ReportEnd)(nil),            // 26: unwindd.v1.ReportEnd
+	(*SymbolizeRequest)(nil),     // 27: unwindd.v1.SymbolizeRequest
+	(*SymbolizeResponse)(nil),    // 28: unwindd.v1.SymbolizeResponse
+	(*SymbolizedAddress)(nil),    // 29: unwindd.v1.SymbolizedAddress
+	(*SymbolizedFrame)(nil),      // 30: unwindd.v1.SymbolizedFrame
+	(*PutObjectRequest)(nil),     // 31: unwindd.v1.PutObjectRequest
+	(*PutObjectResponse)(nil),    // 32: unwindd.v1.PutObjectResponse
+	(*ArchitecturesRequest)(nil), // 33: unwindd.v1.ArchitecturesRequest
+	(*FindObjectsRequest)(nil),   // 34: unwindd.v1.FindObjectsRequest
+	(*FindObjectsResponse)(nil),  // 35: unwindd.v1.FindObjectsResponse
+	(*ObjectFiles)(nil),          // 36: unwindd.v1.ObjectFiles
 }
 var file_unwindd_proto_depIdxs = []int32{
 	2,  // 0: unwindd.v1.StackRequest.options:type_name -> unwindd.v1.StackOptions
@@ -3325,7 +3364,7 @@ var file_unwindd_proto_depIdxs = []int32{
 	26, // 23: unwindd.v1.Report.end:type_name -> unwindd.v1.ReportEnd
 	29, // 24: unwindd.v1.SymbolizeResponse.addresses:type_name -> unwindd.v1.SymbolizedAddress
 	30, // 25: unwindd.v1.SymbolizedAddress.frames:type_name -> unwindd.v1.SymbolizedFrame
-	35, // 26: unwindd.v1.FindObjectsResponse.objects:type_name -> unwindd.v1.ObjectFiles
+	36, // 26: unwindd.v1.FindObjectsResponse.objects:type_name -> unwindd.v1.ObjectFiles
 	3,  // 27: unwindd.v1.Unwindd.Stack:input_type -> unwindd.v1.StackRequest
 	5,  // 28: unwindd.v1.Unwindd.Walk:input_type -> unwindd.v1.WalkRequest
 	20, // 29: unwindd.v1.Unwindd.Profile:input_type -> unwindd.v1.ProfileRequest
@@ -3333,17 +3372,19 @@ var file_unwindd_proto_depIdxs = []int32{
 	24, // 31: unwindd.v1.Unwindd.Evaluate:input_type -> unwindd.v1.EvaluateRequest
 	27, // 32: unwindd.v1.Unwindd.Symbolize:input_type -> unwindd.v1.SymbolizeRequest
 	31, // 33: unwindd.v1.Unwindd.PutObject:input_type -> unwindd.v1.PutObjectRequest
-	33, // 34: unwindd.v1.Unwindd.FindObjects:input_type -> unwindd.v1.FindObjectsRequest
-	25, // 35: unwindd.v1.Unwindd.Stack:output_type -> unwindd.v1.Report
-	6,  // 36: unwindd.v1.Unwindd.Walk:output_type -> unwindd.v1.WalkResponse
-	25, // 37: unwindd.v1.Unwindd.Profile:output_type -> unwindd.v1.Report
-	25, // 38: unwindd.v1.Unwindd.Snapshot:output_type -> unwindd.v1.Report
-	25, // 39: unwindd.v1.Unwindd.Evaluate:output_type -> unwindd.v1.Report
-	28, // 40: unwindd.v1.Unwindd.Symbolize:output_type -> unwindd.v1.SymbolizeResponse
-	32, // 41: unwindd.v1.Unwindd.PutObject:output_type -> unwindd.v1.PutObjectResponse
-	34, // 42: unwindd.v1.Unwindd.FindObjects:output_type -> unwindd.v1.FindObjectsResponse
-	35, // [35:43] is the sub-list for method output_type
-	27, // [27:35] is the sub-list for method input_type
+	33, // 34: unwindd.v1.Unwindd.Architectures:input_type -> unwindd.v1.ArchitecturesRequest
+	34, // 35: unwindd.v1.Unwindd.FindObjects:input_type -> unwindd.v1.FindObjectsRequest
+	25, // 36: unwindd.v1.Unwindd.Stack:output_type -> unwindd.v1.Report
+	6,  // 37: unwindd.v1.Unwindd.Walk:output_type -> unwindd.v1.WalkResponse
+	25, // 38: unwindd.v1.Unwindd.Profile:output_type -> unwindd.v1.Report
+	25, // 39: unwindd.v1.Unwindd.Snapshot:output_type -> unwindd.v1.Report
+	25, // 40: unwindd.v1.Unwindd.Evaluate:output_type -> unwindd.v1.Report
+	28, // 41: unwindd.v1.Unwindd.Symbolize:output_type -> unwindd.v1.SymbolizeResponse
+	32, // 42: unwindd.v1.Unwindd.PutObject:output_type -> unwindd.v1.PutObjectResponse
+	25, // 43: unwindd.v1.Unwindd.Architectures:output_type -> unwindd.v1.Report
+	35, // 44: unwindd.v1.Unwindd.FindObjects:output_type -> unwindd.v1.FindObjectsResponse
+	36, // [36:45] is the sub-list for method output_type
+	27, // [27:36] is the sub-list for method input_type
 	27, // [27:27] is the sub-list for extension type_name
 	27, // [27:27] is the sub-list for extension extendee
 	0,  // [0:27] is the sub-list for field type_name
@@ -3410,7 +3451,7 @@ func file_unwindd_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_unwindd_proto_rawDesc), len(file_unwindd_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   34,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

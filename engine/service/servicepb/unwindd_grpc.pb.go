@@ -35,14 +35,15 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Unwindd_Stack_FullMethodName       = "/unwindd.v1.Unwindd/Stack"
-	Unwindd_Walk_FullMethodName        = "/unwindd.v1.Unwindd/Walk"
-	Unwindd_Profile_FullMethodName     = "/unwindd.v1.Unwindd/Profile"
-	Unwindd_Snapshot_FullMethodName    = "/unwindd.v1.Unwindd/Snapshot"
-	Unwindd_Evaluate_FullMethodName    = "/unwindd.v1.Unwindd/Evaluate"
-	Unwindd_Symbolize_FullMethodName   = "/unwindd.v1.Unwindd/Symbolize"
-	Unwindd_PutObject_FullMethodName   = "/unwindd.v1.Unwindd/PutObject"
-	Unwindd_FindObjects_FullMethodName = "/unwindd.v1.Unwindd/FindObjects"
+	Unwindd_Stack_FullMethodName         = "/unwindd.v1.Unwindd/Stack"
+	Unwindd_Walk_FullMethodName          = "/unwindd.v1.Unwindd/Walk"
+	Unwindd_Profile_FullMethodName       = "/unwindd.v1.Unwindd/Profile"
+	Unwindd_Snapshot_FullMethodName      = "/unwindd.v1.Unwindd/Snapshot"
+	Unwindd_Evaluate_FullMethodName      = "/unwindd.v1.Unwindd/Evaluate"
+	Unwindd_Symbolize_FullMethodName     = "/unwindd.v1.Unwindd/Symbolize"
+	Unwindd_PutObject_FullMethodName     = "/unwindd.v1.Unwindd/PutObject"
+	Unwindd_Architectures_FullMethodName = "/unwindd.v1.Unwindd/Architectures"
+	Unwindd_FindObjects_FullMethodName   = "/unwindd.v1.Unwindd/FindObjects"
 )
 
 // UnwinddClient is the client API for Unwindd service.
@@ -71,6 +72,9 @@ type UnwinddClient interface {
 	// PutObject keeps a file of code or debug information, for whoever asks about its build
 	// ID. It is refused where the file has another one. What is there already is kept.
 	PutObject(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutObjectRequest, PutObjectResponse], error)
+	// Architectures writes the descriptions of the architectures of vendors' plugins, as JSON: a
+	// caller of Walk who has not got a plugin reads registers by them.
+	Architectures(ctx context.Context, in *ArchitecturesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Report], error)
 	// FindObjects says which files are kept.
 	FindObjects(ctx context.Context, in *FindObjectsRequest, opts ...grpc.CallOption) (*FindObjectsResponse, error)
 }
@@ -174,6 +178,25 @@ func (c *unwinddClient) PutObject(ctx context.Context, opts ...grpc.CallOption) 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Unwindd_PutObjectClient = grpc.ClientStreamingClient[PutObjectRequest, PutObjectResponse]
 
+func (c *unwinddClient) Architectures(ctx context.Context, in *ArchitecturesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Report], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[7], Unwindd_Architectures_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ArchitecturesRequest, Report]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Unwindd_ArchitecturesClient = grpc.ServerStreamingClient[Report]
+
 func (c *unwinddClient) FindObjects(ctx context.Context, in *FindObjectsRequest, opts ...grpc.CallOption) (*FindObjectsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(FindObjectsResponse)
@@ -210,6 +233,9 @@ type UnwinddServer interface {
 	// PutObject keeps a file of code or debug information, for whoever asks about its build
 	// ID. It is refused where the file has another one. What is there already is kept.
 	PutObject(grpc.ClientStreamingServer[PutObjectRequest, PutObjectResponse]) error
+	// Architectures writes the descriptions of the architectures of vendors' plugins, as JSON: a
+	// caller of Walk who has not got a plugin reads registers by them.
+	Architectures(*ArchitecturesRequest, grpc.ServerStreamingServer[Report]) error
 	// FindObjects says which files are kept.
 	FindObjects(context.Context, *FindObjectsRequest) (*FindObjectsResponse, error)
 	mustEmbedUnimplementedUnwinddServer()
@@ -242,6 +268,9 @@ func (UnimplementedUnwinddServer) Symbolize(grpc.BidiStreamingServer[SymbolizeRe
 }
 func (UnimplementedUnwinddServer) PutObject(grpc.ClientStreamingServer[PutObjectRequest, PutObjectResponse]) error {
 	return status.Error(codes.Unimplemented, "method PutObject not implemented")
+}
+func (UnimplementedUnwinddServer) Architectures(*ArchitecturesRequest, grpc.ServerStreamingServer[Report]) error {
+	return status.Error(codes.Unimplemented, "method Architectures not implemented")
 }
 func (UnimplementedUnwinddServer) FindObjects(context.Context, *FindObjectsRequest) (*FindObjectsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method FindObjects not implemented")
@@ -316,6 +345,17 @@ func _Unwindd_PutObject_Handler(srv interface{}, stream grpc.ServerStream) error
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Unwindd_PutObjectServer = grpc.ClientStreamingServer[PutObjectRequest, PutObjectResponse]
 
+func _Unwindd_Architectures_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ArchitecturesRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(UnwinddServer).Architectures(m, &grpc.GenericServerStream[ArchitecturesRequest, Report]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Unwindd_ArchitecturesServer = grpc.ServerStreamingServer[Report]
+
 func _Unwindd_FindObjects_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(FindObjectsRequest)
 	if err := dec(in); err != nil {
@@ -387,6 +427,11 @@ var Unwindd_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "PutObject",
 			Handler:       _Unwindd_PutObject_Handler,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "Architectures",
+			Handler:       _Unwindd_Architectures_Handler,
+			ServerStreams: true,
 		},
 	},
 	Metadata: "unwindd.proto",

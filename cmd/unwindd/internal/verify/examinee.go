@@ -68,13 +68,23 @@ func (e *examinee) rest() {
 
 func (e *examinee) close() { e.rest() }
 
-// call makes a call with the process.
+// call makes a call of the architecture with the process.
 func (e *examinee) call(ctx context.Context, f func(context.Context, sdk.Architecture) error) error {
+	return e.with(ctx, func(p *plugin.Probe) error { return p.Call(ctx, f) })
+}
+
+// callRuntime makes a call of the runtime with the process.
+func (e *examinee) callRuntime(ctx context.Context, f func(context.Context, sdk.Runtime) error) error {
+	return e.with(ctx, func(p *plugin.Probe) error { return p.CallRuntime(ctx, f) })
+}
+
+// with makes a call with the process.
+func (e *examinee) with(ctx context.Context, call func(*plugin.Probe) error) error {
 	p, err := e.running(ctx)
 	if err != nil {
 		return err
 	}
-	err = p.Call(ctx, f)
+	err = call(p)
 	var gone *plugin.Gone
 	if errors.As(err, &gone) {
 		return &archtest.ProcessError{How: gone.How, IsLate: gone.IsLate}

@@ -9,7 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -21,7 +21,11 @@ import (
 var handshakes = map[string]func(){
 	"writes-half-a-line": func() { fmt.Print("1|2|unix|"); time.Sleep(time.Hour) },
 	"speaks-another-protocol": func() {
-		fmt.Printf("1|%d|unix|%s|netrpc|\n", sdk.ProtocolVersion, filepath.Join(os.Getenv("PLUGIN_UNIX_SOCKET_DIR"), "s"))
+		path := filepath.Join(os.Getenv("PLUGIN_UNIX_SOCKET_DIR"), "s")
+		if _, err := net.Listen("unix", path); err != nil {
+			panic(err)
+		}
+		fmt.Printf("1|%d|unix|%s|netrpc|\n", sdk.ProtocolVersion, path)
 		time.Sleep(time.Hour)
 	},
 	"listens-in-another-folder": func() { fmt.Printf("1|%d|unix|/tmp/s|grpc|\n", sdk.ProtocolVersion); time.Sleep(time.Hour) },
@@ -157,7 +161,10 @@ var faults = map[string]hooks{
 			a.Functions[0].Reason = fmt.Sprint("call ", n)
 		}
 	}},
-	"recurses-without-end": {frameRules: func(req *sdk.FrameRulesRequest, _ *sdk.FrameRulesAnswer) { recurse(len(req.Functions)) }},
+	"recurses-without-end": {frameRules: func(req *sdk.FrameRulesRequest, _ *sdk.FrameRulesAnswer) {
+		debug.SetMaxStack(1 << 20) // Go's own limit takes seconds to reach
+		recurse(len(req.Functions))
+	}},
 	"exits-in-a-call": {frameRules: func(*sdk.FrameRulesRequest, *sdk.FrameRulesAnswer) {
 		os.Exit(0)
 	}},
@@ -170,10 +177,12 @@ var faults = map[string]hooks{
 			go spin()
 		}
 	}},
-	"connects": {frameRules: func(*sdk.FrameRulesRequest, *sdk.FrameRulesAnswer) {
-		if _, err := net.Dial("tcp", "127.0.0.1:9"); err != nil && strings.Contains(err.Error(), "not permitted") {
-			panic(err)
+	"connects": {disassemble: func(*sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+		c, err := net.Dial("tcp", "127.0.0.1:9")
+		if err == nil {
+			c.Close()
 		}
+		return nil, err
 	}},
 
 	"more-threads-than-asked": {bindThreads: func(a *sdk.BindThreadsAnswer) { a.Threads = append(a.Threads, sdk.ThreadBinding{Lanes: 1}) }},

@@ -23,10 +23,15 @@ import (
 const prefix = "unwindd-arch-"
 
 // The test binary is unwindd, which confines plugins, where its first argument says so,
-// and a plugin that misbehaves as its name says where it is called unwindd-arch-NAME.
+// and a plugin that misbehaves as its name says where it is called unwindd-arch-NAME or
+// unwindd-runtime-NAME.
 func TestMain(m *testing.M) {
 	if name, ok := strings.CutPrefix(filepath.Base(os.Args[0]), prefix); ok {
 		misbehave(name)
+		return
+	}
+	if name, ok := strings.CutPrefix(filepath.Base(os.Args[0]), sdk.RuntimePrefix); ok {
+		sdk.ServeRuntime(oddRuntime{fault: name})
 		return
 	}
 	if len(os.Args) > 2 && os.Args[1] == "plugin" {

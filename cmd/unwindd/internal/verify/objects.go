@@ -12,6 +12,9 @@ import (
 
 // readObjects reads the samples.
 func (v *verifier) readObjects() error {
+	if v.kind != kinds[sdk.ExecutablePrefix] {
+		return nil
+	}
 	d, err := v.examinee.Describe(v.ctx)
 	if err != nil || d == nil || d.Validate() != nil {
 		return nil //nolint:nilerr // the kit reports the error first

@@ -64,8 +64,9 @@ func (v *verifier) engine(n nothing) sdk.Engine {
 	return n
 }
 
-// requests returns a request for each call, large enough to be cancelled while it is answered.
-func (v *verifier) requests(e sdk.Engine) []request {
+// architectureRequests returns a request for each call of an architecture.
+func (v *verifier) architectureRequests(n nothing) []request {
+	e := v.engine(n)
 	object := &sdk.OpenObjectRequest{Object: 1, Path: "object", Sections: []sdk.SectionInfo{{}, {Name: ".text", Type: 1, Flags: 6, Size: 4096}}}
 	notes := &sdk.OpenTargetRequest{}
 	for _, r := range v.desc.Recognises {
@@ -111,7 +112,7 @@ const (
 // cancellation cancels calls, and checks whether the process goes on computing.
 func (v *verifier) cancellation() {
 	reads := make(chan struct{}, 1)
-	for _, r := range v.requests(v.engine(nothing{isSlow: true, reads: reads})) {
+	for _, r := range v.kind.requests(v, nothing{isSlow: true, reads: reads}) {
 		p := v.idle()
 		if p == nil {
 			return
@@ -233,7 +234,7 @@ func (v *verifier) memory() {
 
 // makeAll makes every call once, and opens every sample. Other checks judge the answers.
 func (v *verifier) makeAll() {
-	for _, r := range v.requests(v.engine(nothing{})) {
+	for _, r := range v.kind.requests(v, nothing{}) {
 		_ = r.make(v.ctx)
 	}
 	for i := range v.objects {
@@ -251,21 +252,26 @@ func (v *verifier) memoryUsed() uint64 {
 	return p.Memory()
 }
 
-// restart makes calls of a new process that presume an earlier one: the engine restarts a plugin
-// that has died, and continues.
+// restart describes the plugin by a new process: the engine restarts a plugin that has died, and
+// continues.
 func (v *verifier) restart() {
 	v.examinee.rest()
-	again, err := v.examinee.Describe(v.ctx)
+	field, err := v.kind.describe(v)
 	const constant = "Describe what is constant: nothing of the time, the process or the machine that it runs on. The engine refuses a process that is not what it was."
 	switch {
 	case v.ctx.Err() != nil:
-		return
 	case err != nil:
 		v.find(archtest.Error, "A process is started again after each failure. Keep nothing that a second one trips over.", fmt.Sprintf("Describe in a second process: %v", err))
-		return
-	}
-	if field := archtest.Difference(v.desc, again); field != "" {
+	case field != "":
 		v.find(archtest.Error, constant, "Describe: a second process is described in another way, first in "+field)
+	}
+}
+
+// restartArchitecture makes calls of a new process besides that presume an earlier one.
+func (v *verifier) restartArchitecture() {
+	v.restart()
+	if v.ctx.Err() != nil {
+		return
 	}
 	v.unknownObject()
 	for i := range v.objects {
@@ -337,7 +343,7 @@ func (v *verifier) end() {
 	if err != nil {
 		return
 	}
-	if _, err := v.examinee.Describe(v.ctx); err != nil {
+	if _, err := v.kind.describe(v); err != nil {
 		return
 	}
 	family := p.Family()

@@ -14,23 +14,25 @@ import (
 // startFixes has the fixes for a process that does not start, by words of the reason. The first
 // match counts.
 var startFixes = []struct{ words, fix string }{
+	{"listens", "Listen at a Unix socket in the directory that PLUGIN_UNIX_SOCKET_DIR names, and say so in the handshake line."},
+	{"unsupported plugin protocol", "Write grpc as the fifth field of the handshake line, and serve gRPC: sdk.Serve does both."},
 	{"not executable", "Give it the right to be executed: chmod +x."},
 	{"no such file", "Name the plugin's executable."},
 	{"not a regular file", "Name the plugin's executable."},
 	{"exec format error", "Build it for this machine, or begin a script with #! and the path of its interpreter."},
-	{"expected go-plugin's handshake", "Write nothing to standard output before the handshake line, and that as the first thing: logs belong to standard error. sdk.Serve writes it; docs/plugins.md says what it is in other languages."},
-	{"before go-plugin's handshake", "Write the handshake line and listen until the connection ends: in Go, main calls sdk.Serve."},
+	{"to standard output, expected", "Write nothing to standard output before the handshake line, and that as the first thing: logs belong to standard error. sdk.Serve writes it; docs/plugins.md says what it is in other languages."},
+	{"before it wrote", "Write the handshake line and listen until the connection ends: in Go, main calls sdk.Serve."},
 	{"version", "Build it with the package sdk, or the arch.proto, of this unwindd: the numbers of the handshake line are those of the protocol's version."},
-	{"listens", "Listen at a Unix socket in the directory that PLUGIN_UNIX_SOCKET_DIR names, and say so in the handshake line."},
 	{"did not start within", "Shake hands first, and read what takes long when it is asked for: a start has 3 seconds of processor time, and 30 by the clock."},
 	{"before it was ready", "Mend what ended it. It runs confined: files, the network and other processes are not there, and of the environment only what the handshake needs."},
+	{"it is not started: ", "Let nobody but the owner write to it, and to the folders above it: the command is behind the reason."},
 	{"peer of", "Let the process that was started listen itself, not one that it starts."},
 }
 
 // start starts the process for the first time, and reports whether that succeeded.
 func (v *verifier) start() bool {
 	if plugin.NameOf(v.Path) == "" {
-		v.find(archtest.Warning, "Call the executable unwindd-arch-NAME; NAME has letters, digits, '.', '_', '+' and '-'.",
+		v.find(archtest.Warning, "Call the executable unwindd-arch-NAME, or unwindd-runtime-NAME if it teaches a language runtime; NAME has letters, digits, '.', '_', '+' and '-'.",
 			fmt.Sprintf("%s would not be found in a plugin directory", v.Path))
 	}
 	_, err := v.examinee.running(v.ctx)
@@ -49,6 +51,6 @@ func (v *verifier) start() bool {
 			break
 		}
 	}
-	v.find(archtest.Error, fix, "it "+reason)
+	v.find(archtest.Error, fix, "it "+strings.TrimPrefix(reason, "it "))
 	return false
 }

@@ -68,7 +68,14 @@ func (v *verifier) newEngine(ask *job.Stack) (e *engine.Engine, dir string, err 
 	if name == "" {
 		name = "examined"
 	}
-	if err = os.Symlink(path, filepath.Join(dir, "unwindd-arch-"+name)); err == nil {
+	executable := filepath.Join(dir, "unwindd-arch-"+name)
+	if data := path + plugin.DataSuffix; isFolder(data) {
+		err = os.Symlink(data, executable+plugin.DataSuffix)
+	}
+	if err == nil {
+		err = os.Symlink(path, executable)
+	}
+	if err == nil {
 		others := slices.DeleteFunc(slices.Clone(v.Bundled), func(b confine.Bundled) bool { return isRival(b.Description(), v.desc) })
 		e, err = engine.New(ask.Engine(engine.Options{Plugins: plugin.Options{
 			Self: v.Self, Build: v.Build, Dirs: []string{dir}, Bundled: others, Logger: v.Logger, StartDeadline: v.StartDeadline, CallDeadline: v.CallDeadline,
@@ -80,6 +87,11 @@ func (v *verifier) newEngine(ask *job.Stack) (e *engine.Engine, dir string, err 
 	return e, dir, err
 }
 
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
 // isRival reports whether two descriptions claim the same code objects or notes.
 func isRival(a, b *sdk.Description) bool {
 	if a.Name == b.Name {
@@ -87,13 +99,20 @@ func isRival(a, b *sdk.Description) bool {
 	}
 	for _, r := range a.Recognises {
 		if slices.ContainsFunc(b.Recognises, func(o sdk.Recogniser) bool {
-			return r.ELFMachine != 0 && r.ELFMachine == o.ELFMachine || r.NoteOwner != "" && r.NoteOwner == o.NoteOwner ||
+			return isRivalMachine(&r, &o) || r.NoteOwner != "" && r.NoteOwner == o.NoteOwner ||
 				len(r.Magic) > 0 && len(o.Magic) > 0 && (bytes.HasPrefix(r.Magic, o.Magic) || bytes.HasPrefix(o.Magic, r.Magic))
 		}) {
 			return true
 		}
 	}
 	return false
+}
+
+// isRivalMachine reports whether two recognisers claim files of one machine, class and encoding
+// of data.
+func isRivalMachine(a, b *sdk.Recogniser) bool {
+	isSame := func(a, b uint8) bool { return a == b || a == 0 || b == 0 }
+	return a.ELFMachine != 0 && a.ELFMachine == b.ELFMachine && isSame(a.ELFClass, b.ELFClass) && isSame(a.ELFData, b.ELFData)
 }
 
 // state walks a recorded state and compares its report.

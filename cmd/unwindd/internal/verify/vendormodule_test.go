@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/cmd/unwindd/internal/verify"
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
@@ -36,7 +37,7 @@ func TestVendorsModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if a, err := m.Find("riscv64"); err != nil || !a.Recognises(uint16(elf.EM_RISCV), 0, 0, nil) {
+	if a, err := m.Find("riscv64"); err != nil || !a.Recognises(plugin.File{Machine: object.ELFMachine{Number: uint16(elf.EM_RISCV)}}) {
 		t.Errorf("an architecture of ELF machine %d: %v, %v", elf.EM_RISCV, a, err)
 	}
 	verifyVendor(t, plugins, vendorState)

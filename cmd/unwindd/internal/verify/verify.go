@@ -9,6 +9,8 @@ package verify
 import (
 	"cmp"
 	"context"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -58,21 +60,69 @@ type check struct {
 // startCheck is the name of the first check, that the process starts.
 const startCheck = "start"
 
-// processChecks are made after the checks of archtest.
-var processChecks = []check{
-	{"cancellation", (*verifier).cancellation},
-	{"idle", (*verifier).unasked},
-	{"memory", (*verifier).memory},
-	{"restart", (*verifier).restart},
-	{"processes", (*verifier).processes},
-	{"end", (*verifier).end},
-	{"states", (*verifier).states},
+// kind is a kind of plugins.
+type kind struct {
+	// kit returns the names of the checks of the kit for such plugins.
+	kit func() []string
+	// examine makes these checks, and sets what later ones need. It reports whether there is
+	// a valid description to check against.
+	examine func(*verifier) bool
+	// describe makes the call of Describe, and names the first field in which the answer
+	// differs from what the plugin said first; "" if it is the same.
+	describe func(*verifier) (difference string, err error)
+	// requests returns a request for each call, large enough to be cancelled while it is
+	// answered.
+	requests func(*verifier, nothing) []request
+	// checks are made after those of the kit.
+	checks []check
 }
 
-// Checks returns the names of all checks, in the order in which they are made.
-func Checks() []string {
-	names := append([]string{startCheck}, archtest.Checks()...)
-	for _, c := range processChecks {
+// kinds are the kinds of plugins, by the prefixes of their executables' names. An executable with
+// another name is taken for an architecture's.
+var kinds = map[string]*kind{
+	sdk.ExecutablePrefix: {
+		kit: archtest.Checks, examine: (*verifier).examineArchitecture, describe: (*verifier).describeArchitecture,
+		requests: (*verifier).architectureRequests,
+		checks: []check{
+			{"cancellation", (*verifier).cancellation},
+			{"idle", (*verifier).unasked},
+			{"memory", (*verifier).memory},
+			{"restart", (*verifier).restartArchitecture},
+			{"processes", (*verifier).processes},
+			{"end", (*verifier).end},
+			{"states", (*verifier).states},
+		},
+	},
+	sdk.RuntimePrefix: {
+		kit: archtest.RuntimeChecks, examine: (*verifier).examineRuntime, describe: (*verifier).describeRuntime,
+		requests: (*verifier).runtimeRequests,
+		checks: []check{
+			{"cancellation", (*verifier).cancellation},
+			{"idle", (*verifier).unasked},
+			{"memory", (*verifier).memory},
+			{"restart", (*verifier).restart},
+			{"processes", (*verifier).processes},
+			{"end", (*verifier).end},
+		},
+	},
+}
+
+// kindOf returns the kind of a plugin's executable.
+func kindOf(path string) *kind {
+	for prefix, k := range kinds {
+		if strings.HasPrefix(filepath.Base(path), prefix) {
+			return k
+		}
+	}
+	return kinds[sdk.ExecutablePrefix]
+}
+
+// Checks returns the names of all checks of a plugin's executable, in the order in which they
+// are made.
+func Checks(path string) []string {
+	k := kindOf(path)
+	names := append([]string{startCheck}, k.kit()...)
+	for _, c := range k.checks {
 		names = append(names, c.name)
 	}
 	return names
@@ -82,8 +132,10 @@ func Checks() []string {
 type verifier struct {
 	Options
 	ctx      context.Context
+	kind     *kind
 	examinee *examinee
-	desc     *sdk.Description
+	desc     *sdk.Description        // of an architecture, once it is valid
+	runtime  *sdk.RuntimeDescription // of a runtime, likewise
 	objects  []archtest.Object
 	targets  []*Target
 
@@ -99,7 +151,7 @@ func (v *verifier) find(severity archtest.Severity, fix, detail string) {
 // failed: a sample cannot be read, or ctx ended.
 func Plugin(ctx context.Context, o Options) (*Report, error) {
 	o.Grace = cmp.Or(o.Grace, 2*time.Second)
-	v := &verifier{Options: o, ctx: ctx, check: startCheck}
+	v := &verifier{Options: o, ctx: ctx, kind: kindOf(o.Path), check: startCheck}
 	v.examinee = newExaminee(plugin.ProbeOptions{
 		Self: o.Self, Build: o.Build, Path: o.Path, Logger: o.Logger,
 		StartDeadline: o.StartDeadline, CallDeadline: o.CallDeadline, Memory: o.Memory,
@@ -115,7 +167,7 @@ func Plugin(ctx context.Context, o Options) (*Report, error) {
 		if err := v.readObjects(); err != nil {
 			return nil, err
 		}
-		checks = Checks()
+		checks = Checks(o.Path)
 		if !v.ask() {
 			checks = checks[:2] // without a valid description there is nothing to check against
 		}
@@ -129,19 +181,10 @@ func Plugin(ctx context.Context, o Options) (*Report, error) {
 // ask makes all checks except that of the start. It reports whether there is a valid description
 // to check against.
 func (v *verifier) ask() bool {
-	var targets []archtest.Target
-	if v.desc != nil {
-		targets = v.openTargets()
-	}
-	v.findings = append(v.findings, archtest.Verify(v.ctx, v.examinee, archtest.Options{
-		Objects: v.objects, Code: sampleCode(v.objects), Targets: targets,
-		// The engine has deadlines for the process. The kit's is never reached.
-		Deadline: 10 * max(cmp.Or(v.CallDeadline, plugin.DefaultCallDeadline), time.Minute),
-	})...)
-	if v.desc == nil {
+	if !v.kind.examine(v) {
 		return false
 	}
-	for _, c := range processChecks {
+	for _, c := range v.kind.checks {
 		if v.ctx.Err() != nil {
 			break
 		}
@@ -149,4 +192,31 @@ func (v *verifier) ask() bool {
 		c.run(v)
 	}
 	return true
+}
+
+// kitDeadline is the deadline of the kit. The engine has deadlines for the process, and this one is
+// never reached.
+func (v *verifier) kitDeadline() time.Duration {
+	return 10 * max(cmp.Or(v.CallDeadline, plugin.DefaultCallDeadline), time.Minute)
+}
+
+// examineArchitecture makes the checks of the kit for architectures.
+func (v *verifier) examineArchitecture() bool {
+	var targets []archtest.Target
+	if v.desc != nil {
+		targets = v.openTargets()
+	}
+	v.findings = append(v.findings, archtest.Verify(v.ctx, v.examinee, archtest.Options{
+		Objects: v.objects, Code: sampleCode(v.objects), Targets: targets, Deadline: v.kitDeadline(),
+	})...)
+	return v.desc != nil
+}
+
+// describeArchitecture describes the architecture again.
+func (v *verifier) describeArchitecture() (difference string, err error) {
+	again, err := v.examinee.Describe(v.ctx)
+	if err != nil {
+		return "", err
+	}
+	return archtest.Difference(v.desc, again), nil
 }

@@ -62,7 +62,7 @@ type namedAddress struct {
 // symbols that could be read.
 func NewAddresses(isExported bool, objects ...*object.Object) (*Addresses, error) {
 	a := &Addresses{maphash.MakeSeed(), map[uint64]namedAddress{}}
-	read := collector{keep: func(x *candidate) bool {
+	read := collector{objects: objects, keep: func(x *candidate) bool {
 		if x.dynamic || !isExported {
 			a.add(x)
 		}

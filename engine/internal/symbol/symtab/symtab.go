@@ -39,6 +39,7 @@ type entry struct {
 	// outer is the entry, before this one, of the nearest function that ends
 	// later; -1. Entries nest where assembly defines functions in functions.
 	outer int32
+	other uint8 // st_other
 	sized bool
 	// isShared is set where functions of other names have its code.
 	isShared bool
@@ -48,7 +49,8 @@ type entry struct {
 // all the objects together, which are the object and its separate debug file in either
 // order; nil ones are left out. Objects without symbols make a table without entries.
 //
-// Symbols of type STT_FUNC and STT_GNU_IFUNC count, and STT_NOTYPE in sections of code. A
+// Symbols of type STT_FUNC and STT_GNU_IFUNC count, and STT_NOTYPE in sections of code. Those
+// that lead to descriptors of functions have the address of the code. A
 // symbol without a size ends at the next one or at the end of its section, and inside a
 // function that has a size it is a label and left out.
 //
@@ -62,6 +64,7 @@ func New(objects ...*object.Object) (*Table, error) {
 // addAll adds the symbols of objects; nil ones are left out.
 func (c *collector) addAll(objects []*object.Object) error {
 	var failed []error
+	c.objects = objects
 	for _, o := range objects {
 		if o == nil {
 			continue
@@ -84,14 +87,16 @@ type candidate struct {
 	limit      uint64 // end of the section; 0: unknown
 	name, file string
 	binding    elf.SymBind
+	other      uint8
 	typed      bool
 	dynamic    bool // in .dynsym
 	indirect   bool // STT_GNU_IFUNC: it chooses the function
 }
 
 type collector struct {
-	list []candidate
-	keep func(*candidate) bool // nil: keep all
+	list    []candidate
+	objects []*object.Object      // all of the object's files; nil ones are none
+	keep    func(*candidate) bool // nil: keep all
 }
 
 func (c *collector) add(o *object.Object) error {
@@ -108,16 +113,21 @@ func (c *collector) add(o *object.Object) error {
 		if !typed && s.Type != elf.STT_NOTYPE || s.Name == "" || !s.Defined() || s.Section == uint32(elf.SHN_ABS) || s.Section == uint32(elf.SHN_COMMON) {
 			return
 		}
-		x := candidate{start: s.Address, name: s.Name, binding: s.Binding, typed: typed, dynamic: s.Dynamic, indirect: s.Type == elf.STT_GNU_IFUNC}
+		x := candidate{start: s.Address, name: s.Name, binding: s.Binding, other: s.Other, typed: typed, dynamic: s.Dynamic, indirect: s.Type == elf.STT_GNU_IFUNC}
 		if s.Binding == elf.STB_LOCAL && !s.Dynamic {
 			x.file = file
 		}
 		if uint64(s.Section) < uint64(len(sections)) {
 			section := sections[s.Section]
-			if section.Flags&elf.SHF_EXECINSTR == 0 {
-				return
-			}
-			if o.Type() == elf.ET_REL {
+			switch {
+			case section.Flags&elf.SHF_EXECINSTR == 0:
+				if !typed || !section.IsDescriptors() {
+					return
+				}
+				if section = c.describe(&x, o, section); section == nil {
+					return
+				}
+			case o.Type() == elf.ET_REL:
 				x.start += section.Address
 			}
 			if section.Size <= ^section.Address {
@@ -143,6 +153,30 @@ func (c *collector) add(o *object.Object) error {
 			c.list = append(c.list, x)
 		}
 	})
+}
+
+// describe moves a symbol that leads to the descriptor of a function to its code, and returns the
+// section that this is in; nil where it is not known. A separate debug file has no bytes of the
+// descriptors.
+func (c *collector) describe(x *candidate, o *object.Object, descriptors *object.Section) *object.Section {
+	offset := x.start
+	if o.Type() != elf.ET_REL {
+		offset -= descriptors.Address
+	}
+	for _, other := range append([]*object.Object{o}, c.objects...) {
+		if other == nil {
+			continue
+		}
+		s := other.Section(descriptors.Name)
+		if s == nil || s.Address != descriptors.Address {
+			continue
+		}
+		if address, in, ok := s.DescribedCode(offset); ok {
+			x.start = address
+			return in
+		}
+	}
+	return nil
 }
 
 // IsMarker reports whether a name, which is not empty, names no function: it marks a kind
@@ -246,7 +280,7 @@ func build(list []candidate) *Table {
 			continue // a label
 		}
 		covered = max(covered, s.end)
-		t.entries = append(t.entries, entry{start: s.start, end: s.end, name: s.name, file: s.file, sized: sized})
+		t.entries = append(t.entries, entry{start: s.start, end: s.end, name: s.name, file: s.file, other: s.other, sized: sized})
 		limits = append(limits, s.limit)
 	}
 	t.entries = slices.Clone(t.entries)
@@ -401,7 +435,7 @@ func (t *Table) File(address uint64) string {
 }
 
 func (e *entry) symbol() symbol.Symbol {
-	s := symbol.Symbol{Name: symbol.StripVersion(e.name), Start: e.start, End: e.start}
+	s := symbol.Symbol{Name: symbol.StripVersion(e.name), Start: e.start, End: e.start, Other: e.other}
 	if e.sized {
 		s.End = e.end
 	}

@@ -61,7 +61,7 @@ func BenchmarkOpenKnownFiles(b *testing.B) {
 func benchmarkOpen(b *testing.B, path string, store *object.Store) {
 	options := Options{
 		Finder:   object.Finder{Store: store, Folders: []string{filepath.Dir(path)}},
-		Describe: func(uint16) (*sdk.Description, error) { return amd64Description(), nil },
+		Describe: func(object.ELFMachine) (*sdk.Description, error) { return amd64Description(), nil },
 	}
 	first, err := Open(path, options)
 	if err != nil {

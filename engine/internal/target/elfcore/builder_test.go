@@ -246,8 +246,8 @@ func testDescription(n numbers) *sdk.Description {
 	}
 }
 
-func describe(d *sdk.Description) func(uint16) (*sdk.Description, error) {
-	return func(uint16) (*sdk.Description, error) {
+func describe(d *sdk.Description) func(object.ELFMachine) (*sdk.Description, error) {
+	return func(object.ELFMachine) (*sdk.Description, error) {
 		if d == nil {
 			return nil, errors.New("no architecture")
 		}

@@ -37,7 +37,7 @@ type Options struct {
 	// Describe returns the description of an ELF machine's architecture, whose register
 	// sets (sdk.CoreNote) define the register notes. Its error is the reason why threads
 	// have no registers.
-	Describe func(machine uint16) (*sdk.Description, error)
+	Describe func(machine object.ELFMachine) (*sdk.Description, error)
 	// ForNote returns the reader of an owner's notes that this package does not read. Its
 	// error wraps target.ErrNoArchitecture if there is none.
 	ForNote func(owner string) (NoteReader, error)
@@ -182,7 +182,7 @@ func (c *Core) describe(options Options) (unread string) {
 	var d *sdk.Description
 	err := errors.New("no architectures were given")
 	if options.Describe != nil {
-		d, err = options.Describe(c.header.machine)
+		d, err = options.Describe(c.header.elfMachine())
 	}
 	switch {
 	case err != nil:

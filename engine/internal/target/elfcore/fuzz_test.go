@@ -55,7 +55,7 @@ func FuzzCore(f *testing.F) {
 			unread.Close()
 		}
 		c := &Core{path: "fuzz"}
-		describe := func(uint16) (*sdk.Description, error) {
+		describe := func(object.ELFMachine) (*sdk.Description, error) {
 			n := numbers{binary.LittleEndian, len(data) > 4 && data[4] == 2}
 			if len(data) > 5 && data[5] == 2 {
 				n.order = binary.BigEndian

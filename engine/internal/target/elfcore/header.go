@@ -102,14 +102,21 @@ type coreHeader struct {
 	programs []program
 }
 
-// arch returns the name of the architecture of the core's process.
-func (h *coreHeader) arch() string {
-	class := elf.ELFCLASS32
+// class returns the class of the core.
+func (h *coreHeader) class() elf.Class {
 	if h.is64 {
-		class = elf.ELFCLASS64
+		return elf.ELFCLASS64
 	}
-	return object.ArchName(h.machine, class, h.order)
+	return elf.ELFCLASS32
 }
+
+// elfMachine returns the machine of the core's process.
+func (h *coreHeader) elfMachine() object.ELFMachine {
+	return object.NewELFMachine(h.machine, h.class(), h.order)
+}
+
+// arch returns the name of the architecture of the core's process.
+func (h *coreHeader) arch() string { return object.ArchName(h.machine, h.class(), h.order) }
 
 // notCore returns the error for data that is no core.
 func notCore(data []byte) error {

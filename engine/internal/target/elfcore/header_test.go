@@ -221,7 +221,7 @@ func TestRegistersNeedTheRightArchitecture(t *testing.T) {
 	b := little64()
 	data := smallCore(b)
 	for name, test := range map[string]struct {
-		describe func(uint16) (*sdk.Description, error)
+		describe func(object.ELFMachine) (*sdk.Description, error)
 		want     string
 	}{
 		"none":       {describe(nil), "the process is of x86_64: only the PCs of its threads are shown, since nothing here reads their registers: no architecture"},

@@ -44,8 +44,8 @@ func unpackMachine(t *testing.T, dir, name string) (core string) {
 	return filepath.Join(dir, name+".core")
 }
 
-func noArchitecture(machine uint16) (*sdk.Description, error) {
-	return nil, fmt.Errorf("%w for %s", target.ErrNoArchitecture, object.DescribeMachine(machine))
+func noArchitecture(machine object.ELFMachine) (*sdk.Description, error) {
+	return nil, fmt.Errorf("%w for %s", target.ErrNoArchitecture, object.DescribeMachine(machine.Number))
 }
 
 // gdbPC asks gdb where the first thread of a core is; ok is false where gdb does

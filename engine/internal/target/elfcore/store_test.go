@@ -22,7 +22,7 @@ func sharesObjects(t *testing.T, path string) {
 		t.Helper()
 		c, err := Open(path, Options{
 			Finder:   object.Finder{Store: store},
-			Describe: func(uint16) (*sdk.Description, error) { return amd64Description(), nil },
+			Describe: func(object.ELFMachine) (*sdk.Description, error) { return amd64Description(), nil },
 		})
 		if err != nil {
 			t.Fatal(err)

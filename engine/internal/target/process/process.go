@@ -29,7 +29,7 @@ type Options struct {
 	Finder object.Finder
 	// Describe returns the description of an ELF machine's architecture, whose register
 	// sets (sdk.CoreNote) are read. Its error is the reason why threads have no registers.
-	Describe func(machine uint16) (*sdk.Description, error)
+	Describe func(machine object.ELFMachine) (*sdk.Description, error)
 }
 
 // Target is the copy of a live process. It implements target.Target. Except for Close it may be
@@ -148,7 +148,7 @@ func inspect(pid int, options *Options) (c *copied, s status, err error) {
 		return nil, s, s.deny(pid, err)
 	}
 	if options.Describe != nil {
-		c.description, c.undescribed = options.Describe(c.machine.elf)
+		c.description, c.undescribed = options.Describe(object.NewELFMachine(c.machine.elf, c.machine.class, order))
 	}
 	if d := c.description; d != nil && d.AddressBits != uint32(8*c.machine.size()) { //nolint:gosec // 32 or 64
 		c.description, c.undescribed = nil, fmt.Errorf("%s has addresses of %d bits, the process of %d", d.Name, d.AddressBits, 8*c.machine.size())

@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
@@ -75,7 +76,7 @@ func copyForEver(pid int) {
 }
 
 func options() Options {
-	return Options{Describe: func(uint16) (*sdk.Description, error) { return x86_64.New().Describe(context.Background()) }}
+	return Options{Describe: func(object.ELFMachine) (*sdk.Description, error) { return x86_64.New().Describe(context.Background()) }}
 }
 
 // victim builds the program that is stopped.

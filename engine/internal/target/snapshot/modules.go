@@ -231,7 +231,7 @@ func (s *Snapshot) fits(o *object.Object, m *target.Module) error {
 			continue
 		}
 		hasFiles = true
-		if !o.IsForeign() && r.ELFMachine == o.Machine() ||
+		if !o.IsForeign() && r.ELFMachine != 0 && o.ELFMachine().Matches(r.ELFMachine, r.ELFClass, r.ELFData) ||
 			o.IsForeign() && r.ELFMachine == 0 && bytes.HasPrefix(o.Data(), r.Magic) {
 			return nil
 		}
@@ -242,7 +242,7 @@ func (s *Snapshot) fits(o *object.Object, m *target.Module) error {
 	case o.IsForeign():
 		return fmt.Errorf("%s: it begins as no file of architecture %s does", o.Name(), a.desc.Name)
 	}
-	return fmt.Errorf("%s: %s is not one of architecture %s", o.Name(), object.DescribeMachine(o.Machine()), a.desc.Name)
+	return fmt.Errorf("%s: %s is not one of architecture %s", o.Name(), o.ELFMachine(), a.desc.Name)
 }
 
 // addSegments sets the segments of a module.

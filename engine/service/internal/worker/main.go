@@ -34,10 +34,11 @@ type Setup struct {
 	DebugDirs   []string // searched for separate debug files
 	PluginDirs  []string // of vendors' plugins
 	Pins        map[string]string
-	InProcess   bool   // the bundled architectures run in the worker
-	MaxUnpacked uint64 // bytes that a packed target may unpack to
-	CacheBytes  uint64 // see engine.Options
-	Memory      uint64 // bytes that the worker may have: garbage is collected before
+	Choice      plugin.Choice // of plugins
+	InProcess   bool          // the bundled architectures run in the worker
+	MaxUnpacked uint64        // bytes that a packed target may unpack to
+	CacheBytes  uint64        // see engine.Options
+	Memory      uint64        // bytes that the worker may have: garbage is collected before
 }
 
 // socketFD is the descriptor of a worker's socket.

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package walk
+
+import (
+	"context"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// This file is about ABIs in which every function that calls another one makes a frame of the
+// same form, so that frames form a chain from the stack pointer on (the back chain of 64-bit
+// POWER). What is found by it is no guess. The top frame, and one that a signal interrupted, may
+// not have made its frame yet: its caller is found by the rows of its code, or guessed.
+
+// byBackChain returns the caller of a frame that is in a call, by the chain; nil where the ABI
+// has none, or where it does not lead on to code above the frame.
+func (w *walker) byBackChain(ctx context.Context, f *frame) *frame {
+	if w.machine.chainSource == nil || f.exact {
+		return nil
+	}
+	sp, err := w.stackFloor(ctx, f)
+	if err != nil {
+		return nil
+	}
+	f.source = w.machine.chainSource
+	caller, err := w.recover(ctx, f, f.source)
+	if err != nil || caller == nil || f.cfaSpace != locexpr.DefaultSpace || f.cfa <= sp || caller.pc == 0 || !w.isCode(caller.pc) {
+		f.forget()
+		return nil
+	}
+	return caller
+}
+
+// isLastOfChain reports whether the chain of frames ends with a frame that is in a call: the
+// register that its CFA counts from, or the stack pointer that the chain leads to, is 0.
+func (w *walker) isLastOfChain(ctx context.Context, f *frame) bool {
+	source := w.machine.chainSource
+	if source == nil || f.exact {
+		return false
+	}
+	if cfa := source.Rules.CFA; cfa.Kind == cfi.CFARegister {
+		base, err := f.value(ctx, cfa.Register)
+		return err == nil && base == 0
+	}
+	f.source = source
+	defer f.forget()
+	sp, _ := f.rule(uint64(w.machine.Description.SP))
+	if sp.Kind != cfi.ValOffset || f.findCFA(ctx, source) != nil {
+		return false
+	}
+	next, ok := displace(f.cfa, sp.Offset, w.machine.addresses)
+	return ok && next == 0
+}
