@@ -12,6 +12,8 @@ import (
 // RuntimeCode knows the code that the language runtimes of a process made while it ran. It may
 // be used concurrently.
 type RuntimeCode interface {
+	// HasCode reports whether a runtime made code.
+	HasCode(ctx context.Context) bool
 	// HasCodeIn reports whether a runtime made code in the segments of a module.
 	HasCodeIn(ctx context.Context, m *code.Module) bool
 	// Function returns the function at an address to look up, in the stack of a thread; nil
@@ -36,7 +38,7 @@ func (p *Process) SetRuntimeCode(c RuntimeCode) { p.generated = c }
 // mayBeGenerated reports whether a runtime may have made the code at an address of a module; nil: of
 // no module.
 func (p *Process) mayBeGenerated(ctx context.Context, m *code.Module) bool {
-	return p.generated != nil && (m == nil || m.Code.IsUnmapped() || p.generated.HasCodeIn(ctx, m))
+	return p.generated != nil && p.generated.HasCode(ctx) && (m == nil || m.Code.IsUnmapped() || p.generated.HasCodeIn(ctx, m))
 }
 
 // runtimeRows are the rows of code that language runtimes made.

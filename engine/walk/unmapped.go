@@ -184,7 +184,7 @@ func (w *walker) unmappedRow(ctx context.Context, needed code.Place) (*code.Row,
 	known := &w.process.unmapped
 	places := []code.Place{needed}
 	most := min(known.next(), w.machine.MostAhead(2*code.CodeWindow))
-	if w.process.mayBeMade(ctx, nil) {
+	if w.process.mayBeGenerated(ctx, nil) {
 		most = 0 // the bounds of a runtime's function are known where a frame is in it
 	}
 	if most > 0 {

@@ -30,8 +30,8 @@ func (x *Process) HasFrames(ctx context.Context) bool {
 	return false
 }
 
-// hasCode reports whether a runtime of the process made code.
-func (x *Process) hasCode(ctx context.Context) bool {
+// HasCode implements walk.RuntimeCode.
+func (x *Process) HasCode(ctx context.Context) bool {
 	for _, i := range x.all(ctx) {
 		if len(i.code.ranges) > 0 {
 			return true
@@ -44,7 +44,7 @@ func (x *Process) hasCode(ctx context.Context) bool {
 // runtimes. Plugins are asked about many stacks at once.
 func (x *Process) Over(ctx context.Context, threads []*trace.Thread, each iter.Seq[*trace.Stack]) iter.Seq[*trace.Stack] {
 	return func(yield func(*trace.Stack) bool) {
-		isGenerated := x.hasCode(ctx)
+		isGenerated := x.HasCode(ctx)
 		prepare := func() {
 			next := threads[:min(len(threads), batchStacks)]
 			threads = threads[len(next):]
