@@ -4,7 +4,7 @@ GO ?= go
 GOLANGCI ?= $(shell $(GO) env GOPATH)/bin/golangci-lint
 GOLANGCI_VERSION = v2.15.0
 
-.PHONY: help build test test-all race lint generate fuzz bench proof install dist dist-check
+.PHONY: help build test test-all race lint generate fuzz bench proof compatibility install dist dist-check
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -56,6 +56,10 @@ fuzz: ## every fuzz target for FUZZTIME
 
 bench: ## what commands cost beside their peers, into docs/performance.md
 	cd .ci/peers && $(GO) run ./bench -write
+
+BASE ?= HEAD^
+compatibility: ## plugins of the commit BASE with the engine of this tree, and the reverse
+	cd .ci/peers && $(GO) run ./compatibility $(BASE)
 
 proof: ## what takes longer than CI: every comparison on large inputs, and long fuzzing
 	UNWINDD_TESTS=all UNWINDD_PROOF=1 $(GO) test -timeout 180m ./...

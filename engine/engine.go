@@ -32,6 +32,7 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/internal/disassembler"
 	"github.com/unwindd/unwindd/engine/internal/lock"
+	"github.com/unwindd/unwindd/engine/internal/managed"
 	"github.com/unwindd/unwindd/engine/internal/source"
 	"github.com/unwindd/unwindd/engine/internal/target/elfcore"
 	"github.com/unwindd/unwindd/engine/internal/target/minidump"
@@ -63,6 +64,8 @@ type Options struct {
 	// InProcess are architectures that run in this process, without a child: with them an
 	// engine needs no plugins.
 	InProcess []sdk.Architecture
+	// InProcessRuntimes are language runtimes that run in this process, without a child.
+	InProcessRuntimes []sdk.Runtime
 	// Plugins lists further architectures. Its type promises nothing: it is for executables
 	// that start plugins, as unwindd does.
 	Plugins plugin.Options
@@ -127,6 +130,8 @@ type Engine struct {
 	program *disassembler.Program // of Options.Disassembler; nil: none
 	isView  bool                  // it shares another engine's parts: see With
 
+	runtimes func() []managed.Runtime // the language runtimes that can be used
+
 	mu      sync.Mutex
 	targets map[*Target]struct{}
 }
@@ -142,6 +147,7 @@ func New(options Options) (*Engine, error) {
 		return nil, err
 	}
 	options.Plugins.InProcess = slices.Concat(options.Plugins.InProcess, options.InProcess)
+	options.Plugins.InProcessRuntimes = slices.Concat(options.Plugins.InProcessRuntimes, options.InProcessRuntimes)
 	m, err := plugin.NewManager(options.Plugins)
 	if err != nil {
 		return nil, err
@@ -153,7 +159,12 @@ func New(options Options) (*Engine, error) {
 	}
 	e := &Engine{
 		options: options, plugins: m, store: object.NewStore(), library: library, shared: walk.NewShared(library, options.walks()),
-		remotes: remotes, targets: map[*Target]struct{}{},
+		remotes: remotes, targets: map[*Target]struct{}{}, runtimes: sync.OnceValue(func() (list []managed.Runtime) {
+			for _, r := range m.Runtimes() {
+				list = append(list, r)
+			}
+			return list
+		}),
 	}
 	if options.Disassembler != "" {
 		e.program = disassembler.New(options.Disassembler, m)
@@ -184,8 +195,8 @@ func (o *Options) fetchFrom(r *Remotes) {
 
 // With is a view of the engine with other options. It shares with e the cache of code
 // objects, the open files and the plugins, and costs nothing to make: a process with many
-// kinds of requests keeps one engine and a view for each kind. InProcess, Plugins, Downloads,
-// Disassembler and CacheBytes of the options are e's. Its Close closes its targets alone, and
+// kinds of requests keeps one engine and a view for each kind. InProcess, InProcessRuntimes, Plugins,
+// Downloads, Disassembler and CacheBytes of the options are e's. Its Close closes its targets alone, and
 // comes before e's. The error is about an invalid option.
 func (e *Engine) With(options Options) (*Engine, error) {
 	if err := options.complete(); err != nil {
@@ -195,7 +206,7 @@ func (e *Engine) With(options Options) (*Engine, error) {
 	options.fetchFrom(e.remotes)
 	return &Engine{
 		options: options, plugins: e.plugins, store: e.store, library: e.library, shared: walk.NewShared(e.library, options.walks()),
-		remotes: e.remotes, program: e.program, isView: true, targets: map[*Target]struct{}{},
+		remotes: e.remotes, program: e.program, isView: true, targets: map[*Target]struct{}{}, runtimes: e.runtimes,
 	}, nil
 }
 
@@ -372,6 +383,11 @@ func (e *Engine) finderOf(state target.Target) object.Finder {
 // Attach makes a Target of the caller's state. Its Close closes state.
 func (e *Engine) Attach(state target.Target) *Target { return e.attach(state, e.finderOf(state)) }
 
+// managedOptions returns how language runtimes are asked.
+func (e *Engine) managedOptions() managed.Options {
+	return managed.Options{Locals: e.options.Locals, MaxFrames: e.options.MaxFrames}
+}
+
 // addRegistered adds the JIT code that the program registered for debuggers.
 func (t *Target) addRegistered() {
 	state := t.process.State()
@@ -396,6 +412,9 @@ func (t *Target) addRegistered() {
 // attach is Attach for a target whose files a finder finds.
 func (e *Engine) attach(state target.Target, finder object.Finder) *Target {
 	t := &Target{process: e.shared.NewProcess(state, finder), engine: e}
+	if state.Info().Kind != walk.SampleKind { // which has no memory that a runtime could read
+		t.managed = managed.New(t.process, e.runtimes, e.managedOptions())
+	}
 	t.addRegistered()
 	t.sources = sync.OnceValue(func() *source.Files { return source.New(&finder) })
 	t.locks = sync.OnceValue(func() *lock.Finder { return lock.NewFinder(t.process) })

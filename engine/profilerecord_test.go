@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		case "exec":
 			err = confine.ExecMain(os.Args[3:])
 		case "serve":
-			err = confine.ServeMain(os.Args[3:], bundledAMDGPU)
+			err = confine.ServeMain(os.Args[3:], bundledAMDGPU, nil)
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/fact"
 	"github.com/unwindd/unwindd/engine/internal/lock"
+	"github.com/unwindd/unwindd/engine/internal/managed"
 	"github.com/unwindd/unwindd/engine/internal/procmaps"
 	"github.com/unwindd/unwindd/engine/internal/signature"
 	"github.com/unwindd/unwindd/engine/internal/source"
@@ -25,6 +26,7 @@ import (
 // symbols. It may be used concurrently.
 type Target struct {
 	process *walk.Process
+	managed *managed.Process // its language runtimes; nil: it is a sample
 	engine  *Engine
 	input   input // its packaging
 	// registered has the problems of the lists of registered JIT code.
@@ -90,7 +92,7 @@ func (t *Target) Stacks(ctx context.Context) iter.Seq[*trace.Stack] {
 // it. A stack belongs to the caller; it shares with others only the names of functions and the
 // stacks of launchers. It ends early when ctx does.
 func (t *Target) StacksOf(ctx context.Context, threads []*trace.Thread) iter.Seq[*trace.Stack] {
-	return func(yield func(*trace.Stack) bool) {
+	native := func(yield func(*trace.Stack) bool) {
 		for s := range t.process.StacksOf(ctx, threads) {
 			t.setWait(ctx, s)
 			if !yield(s) {
@@ -98,6 +100,10 @@ func (t *Target) StacksOf(ctx context.Context, threads []*trace.Thread) iter.Seq
 			}
 		}
 	}
+	if t.managed == nil {
+		return native
+	}
+	return t.managed.Over(ctx, threads, native)
 }
 
 // setWait sets what the thread of a stack waits for.
@@ -124,6 +130,9 @@ func (t *Target) Deadlocks(ctx context.Context) (list []trace.Deadlock) {
 func (t *Target) Walk(ctx context.Context, th *trace.Thread) *trace.Stack {
 	s := t.process.Walk(ctx, th)
 	t.setWait(ctx, s)
+	if t.managed != nil {
+		t.managed.Extend(ctx, []*trace.Stack{s})
+	}
 	return s
 }
 
@@ -195,7 +204,23 @@ func (t *Target) Happened(ctx context.Context) (text string, first *trace.Caught
 	if err != nil {
 		return "", nil
 	}
+	if first != nil {
+		t.placeFirst(ctx, first)
+	}
 	return text, first
+}
+
+// placeFirst makes the place of a crash in a native stack that of the stack with the frames of
+// language runtimes.
+func (t *Target) placeFirst(ctx context.Context, first *trace.CaughtCrash) {
+	i := slices.IndexFunc(t.Threads(), func(th *trace.Thread) bool { return th.ID == first.Thread })
+	if t.managed == nil || i < 0 || !t.managed.HasFrames(ctx) {
+		return
+	}
+	s := t.Walk(ctx, t.Threads()[i])
+	if n := s.IndexBehind(first.Frame); n > 0 && n < len(s.Frames) {
+		first.Frame, first.Inside = n, s.Frames[:n]
+	}
 }
 
 // Crashed is the thread that Fact is about; nil where none crashed.
@@ -213,7 +238,7 @@ func (t *Target) SignatureBy(ctx context.Context, version int, s *trace.Stack, t
 	crash := signature.Crash{Stack: s, IsOverflow: fact.IsStackOverflow(text) && s.Thread == t.Crashed()}
 	_ = object.Guard(func() error {
 		if first := fact.FindFirst(ctx, t.process, s); first != nil {
-			crash.First = first.Frame
+			crash.First = s.IndexBehind(first.Frame)
 		}
 		return nil
 	})
@@ -239,6 +264,9 @@ func (t *Target) CodeReader(count int) *walk.CodeReader {
 // it uses, each a sentence.
 func (t *Target) Problems() []string {
 	problems := slices.Concat(t.input.problems, t.process.Problems(), t.registered)
+	if t.managed != nil {
+		problems = append(problems, t.managed.Problems()...)
+	}
 	problems = append(problems, object.UnusedModules(t.engine.options.Modules, func(is func(name string) bool) bool {
 		return slices.ContainsFunc(t.process.Modules(), func(m *target.Module) bool { return is(m.Path) })
 	})...)
@@ -263,6 +291,8 @@ func (t *Target) AppendSymbols(ctx context.Context, dst [][]trace.Symbol, addres
 		var frames []trace.Symbol
 		if s := t.process.Segment(a); s != nil {
 			frames = s.Module.AllNames(ctx, s.ObjectAddress(a), isPhysical)
+		} else if t.managed != nil {
+			frames = t.managed.Symbols(ctx, a)
 		}
 		dst = append(dst, frames)
 	}

@@ -37,7 +37,8 @@ import (
 // called concurrently. An error of one ends the operation that needed its answer; with
 // an error of Describe the architecture cannot be used at all.
 type Architecture interface {
-	// Describe returns the constant properties of the architecture.
+	// Describe returns the constant properties of the architecture. EngineFeature has the
+	// number of the features that the engine knows.
 	Describe(ctx context.Context) (*Description, error)
 	// OpenTarget finds the threads and code objects in the notes of a core.
 	OpenTarget(ctx context.Context, e Engine, req *OpenTargetRequest) (*OpenTargetAnswer, error)
@@ -141,6 +142,12 @@ type SymbolInfo struct {
 	Name    string // as in the table: mangled
 	Address uint64 // virtual address in the file
 	Size    uint64 // bytes
+	// Other is st_other: the visibility, and what the architecture keeps in the bits above it
+	// (64-bit POWER: how far behind the global entry point the local one is).
+	Other uint8
+	// Section is the index in the request's Sections of the section that the symbol is in; 0:
+	// in none of them.
+	Section uint32
 }
 
 // OpenObjectAnswer describes the peculiarities of a code object. The zero answer stands

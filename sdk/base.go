@@ -83,6 +83,63 @@ func BindThreads(ctx context.Context, a Architecture, e Engine, req *BindThreads
 	return DefaultBindThreads(d, req), nil
 }
 
+// WithBase returns a with Base's answers in place of ErrNotImplemented: to its callers an
+// architecture is the same whether it embeds Base, or is written in a language that has
+// none and leaves calls out. Threads are then bound by the description d, or where d is nil by
+// what a.Describe returns.
+func WithBase(a Architecture, d *Description) Architecture {
+	return &withBase{Architecture: a, description: d}
+}
+
+// withBase does not have Translate and Disassemble: what Base answers to them is an error too.
+type withBase struct {
+	Architecture
+	description *Description // nil: not known yet
+}
+
+func (w *withBase) OpenTarget(ctx context.Context, e Engine, req *OpenTargetRequest) (*OpenTargetAnswer, error) {
+	a, err := w.Architecture.OpenTarget(ctx, e, req)
+	if errors.Is(err, ErrNotImplemented) {
+		return Base{}.OpenTarget(ctx, e, req)
+	}
+	return a, err
+}
+
+func (w *withBase) OpenObject(ctx context.Context, e Engine, req *OpenObjectRequest) (*OpenObjectAnswer, error) {
+	a, err := w.Architecture.OpenObject(ctx, e, req)
+	if errors.Is(err, ErrNotImplemented) {
+		return Base{}.OpenObject(ctx, e, req)
+	}
+	return a, err
+}
+
+func (w *withBase) FrameRules(ctx context.Context, e Engine, req *FrameRulesRequest) (*FrameRulesAnswer, error) {
+	a, err := w.Architecture.FrameRules(ctx, e, req)
+	if errors.Is(err, ErrNotImplemented) {
+		return Base{}.FrameRules(ctx, e, req)
+	}
+	return a, err
+}
+
+func (w *withBase) BindThreads(ctx context.Context, e Engine, req *BindThreadsRequest) (*BindThreadsAnswer, error) {
+	if w.description == nil {
+		return BindThreads(ctx, w.Architecture, e, req)
+	}
+	a, err := w.Architecture.BindThreads(ctx, e, req)
+	if errors.Is(err, ErrNotImplemented) {
+		return DefaultBindThreads(w.description, req), nil
+	}
+	return a, err
+}
+
+func (w *withBase) ClassifyReturn(ctx context.Context, req *ClassifyReturnRequest) (*ClassifyReturnAnswer, error) {
+	a, err := w.Architecture.ClassifyReturn(ctx, req)
+	if errors.Is(err, ErrNotImplemented) {
+		return Base{}.ClassifyReturn(ctx, req)
+	}
+	return a, err
+}
+
 // DefaultBindThreads binds threads as a CPU does: the PC is in the description's PC
 // register, there is one lane and no map. A thread without the PC in its registers has
 // a problem.

@@ -30,6 +30,7 @@ type Reattachment struct {
 	ProtocolVersion int    // ProtocolVersion
 	Pid             int    // of the process
 	Addr            Addr
+	Kind            string `json:",omitempty"` // "runtime" of a language runtime; "" of an architecture
 }
 
 // Addr is the address that a process listens on.
@@ -39,7 +40,7 @@ type Addr struct {
 }
 
 // serveDebug answers engines until the process is interrupted.
-func serveDebug(arch Architecture) error {
+func serveDebug(plugin service) error {
 	dir, err := os.MkdirTemp("", "unwindd-debug")
 	if err != nil {
 		return err
@@ -49,12 +50,12 @@ func serveDebug(arch Architecture) error {
 	if err != nil {
 		return err
 	}
-	s := newServer(arch)
+	s := newServer(plugin)
 	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(interrupted, s.Stop)
 	line, err := json.Marshal(map[string]Reattachment{
-		nameOf(arch): {"grpc", ProtocolVersion, os.Getpid(), Addr{"unix", l.Addr().String()}},
+		nameOf(plugin): {"grpc", ProtocolVersion, os.Getpid(), Addr{"unix", l.Addr().String()}, plugin.kind},
 	})
 	if err != nil {
 		return err
@@ -66,18 +67,22 @@ func serveDebug(arch Architecture) error {
 	return nil
 }
 
-// nameOf returns the name of this process's plugin: NAME of an executable
-// unwindd-arch-NAME, else, as for executables that debuggers build, the architecture's.
-func nameOf(arch Architecture) string {
+// nameOf returns the name of this process's plugin: NAME of an executable with the prefix
+// of its kind, else, as for executables that debuggers build, the description's.
+func nameOf(plugin service) string {
 	base := filepath.Base(os.Args[0])
-	if name, ok := strings.CutPrefix(base, ExecutablePrefix); ok {
+	if name, ok := strings.CutPrefix(base, plugin.prefix); ok {
 		return name
 	}
-	if d, err := arch.Describe(context.Background()); err == nil && d != nil && d.Name != "" {
-		return d.Name
+	if name, err := plugin.describe(context.Background()); err == nil && name != "" {
+		return name
 	}
 	return base
 }
 
-// ExecutablePrefix is the beginning of the names of plugins' executables.
-const ExecutablePrefix = "unwindd-arch-"
+// ExecutablePrefix and RuntimePrefix are the beginnings of the names of plugins'
+// executables: of architectures, and of language runtimes.
+const (
+	ExecutablePrefix = "unwindd-arch-"
+	RuntimePrefix    = "unwindd-runtime-"
+)

@@ -36,7 +36,27 @@ type Description struct {
 	// SameValue. A walk uses it where no other row describes the frame: a call through a
 	// bad pointer, a function without a frame, and functions of Go. nil: there is no such
 	// rule.
-	Entry          *cfi.Row
+	//
+	// The CFA may be the result of an expression, or in another address space than the
+	// default one, as where each lane has a stack of its own.
+	Entry *cfi.Row
+	// FramePointerIsABI says that every function that calls another one makes the frame that
+	// FramePointer describes (the back chain of 64-bit POWER): callers that are found by it
+	// are no guesses, and a chain whose next CFA is 0 ends there.
+	FramePointerIsABI bool
+	// ReturnSlot is the place where functions keep their return address; nil: they have no
+	// common one, or a call pushes it, so that it is the word below the stack pointer of the
+	// caller.
+	ReturnSlot *ReturnSlot
+	// CallSites are the rules of callers by the instruction that they return to.
+	CallSites []CallSite
+	// FunctionDescriptors is the name of the section with the descriptors of functions, to
+	// which their symbols lead instead of their code (".opd" of 64-bit POWER's first ELF ABI):
+	// the first word of a descriptor is the address of the code. "": symbols lead to code.
+	FunctionDescriptors string
+	// Feature is the number of the features of the protocol that the plugin knows (see the
+	// constant Feature). Serve sets it. 0: the plugin is older than the number.
+	Feature        uint32
 	CallDistance   uint32 // bytes to subtract from a return address to be inside the call; 1 nearly always
 	MaxInstruction uint32 // the longest instruction in bytes
 	StackAlign     uint32 // bytes; words of the stack that may be a return address are this far apart
@@ -78,6 +98,26 @@ type Description struct {
 	// NoEngine says that the architecture makes no requests of the engine while it answers:
 	// its methods get none, and no connection is made for it.
 	NoEngine bool
+}
+
+// ReturnSlot is the place where functions keep their return address.
+type ReturnSlot struct {
+	// Offset is the place in bytes from the stack pointer of the caller, as it is when the
+	// call returns: 16 on 64-bit POWER, 112 on s390x.
+	Offset int64
+}
+
+// CallSite has the rules of callers that return to an instruction: `ld r2,24(r1)` behind a
+// call, on 64-bit POWER, loads the TOC pointer that was saved before it.
+type CallSite struct {
+	// Code and Mask are bytes in the order of memory, and as many: a caller has the rules
+	// where the bytes at its return address equal Code in the bits of Mask.
+	Code, Mask []byte
+	// Rules are the registers of the caller while the call is in progress, sorted by column.
+	// They are evaluated with the CFA and the registers of the caller, its stack pointer among
+	// them, and override those recovered from the function that it called; a row's own CallSite
+	// overrides them (see cfi.Row).
+	Rules []cfi.RegisterRule
 }
 
 // FloatFormat is the format of floating point numbers of a size. Where two match a type,
@@ -321,7 +361,8 @@ type AddressSpace struct {
 // Dialect is a table of vendor operations of DWARF expressions. Opcodes of
 // vendors collide, so the dialect in force belongs to a code object. A dialect with
 // the name of one that is built into locexpr declares that the architecture uses it,
-// and has the same encodings.
+// and has the same encodings: it need not list its operations, and what it lists is
+// compared.
 type Dialect struct {
 	Name       string
 	Operations []DialectOperation

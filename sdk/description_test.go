@@ -50,13 +50,37 @@ func testDescription() *Description {
 		Relocations:  []Relocation{{Type: 0, Kind: RelocationNone}, {Type: 1, Size: 8, Kind: RelocationAbsolute}},
 		Dialects:     []Dialect{{Name: "vendor", Operations: []DialectOperation{{Opcode: 0xe1, Name: "DW_OP_LLVM_offset"}, {Opcode: 0xe9, User: 2, Name: "DW_OP_LLVM_bit_offset"}}}},
 		Processors:   []Processor{{Lanes: []uint32{4}}, {Name: "chip1", Lanes: []uint32{8, 4}, FlagsMask: 0xff, Flags: 0x12}},
-		SignalFrame:  &SignalFrame{Address: 304, Trap: 600, TrapRecord: 0x45535201, TrapShift: 26, Traps: []Trap{{Number: 36, Signal: 11}}},
+		ReturnSlot:   &ReturnSlot{Offset: 16},
+		CallSites: []CallSite{{
+			Code: []byte{0x18, 0, 0x41, 0xe8}, Mask: []byte{0xff, 0, 0xff, 0xff},
+			Rules: []cfi.RegisterRule{{Column: 2, Rule: cfi.Rule{Kind: cfi.Offset, Offset: -24}}},
+		}},
+		FramePointerIsABI: true, FunctionDescriptors: ".opd",
+		SignalFrame: &SignalFrame{Address: 304, Trap: 600, TrapRecord: 0x45535201, TrapShift: 26, Traps: []Trap{{Number: 36, Signal: 11}}},
 	}
 }
 
 func TestDescriptionValidateAcceptsGood(t *testing.T) {
 	if err := testDescription().Validate(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestEntryMayHaveAStackOfALane: the CFA of a function that has executed nothing may be in a
+// space, or the result of an expression.
+func TestEntryMayHaveAStackOfALane(t *testing.T) {
+	d := testDescription()
+	d.Entry.CFA.Space = 3
+	if err := d.Validate(); err != nil {
+		t.Error(err)
+	}
+	expr, err := locexpr.Parse("breg8 0; lit3; LLVM_form_aspace_address", locexpr.TextOptions{Dialect: locexpr.Canonical})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Entry.CFA = cfi.CFARule{Kind: cfi.CFAExpression, Expr: expr}
+	if err := d.Validate(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -161,10 +185,25 @@ func TestDescriptionValidateNamesTheField(t *testing.T) {
 		"FramePointer.Rules[1].Column": func(d *Description) { d.FramePointer.Rules[1].Column = 99 },
 		"FramePointer.ReturnAddress":   func(d *Description) { d.FramePointer.ReturnAddress = 99 },
 		"Entry.CFA.Kind: a row":        func(d *Description) { d.Entry.CFA.Kind = cfi.NoCFA },
-		"Entry.CFA: expected":          func(d *Description) { d.Entry.CFA.Register = 7 },
-		"Entry.CFA: expected the":      func(d *Description) { d.Entry.CFA.Space = 3 },
-		"Entry.Rules: no rule":         func(d *Description) { d.Entry.Rules = nil },
-		"Entry.Rules: no rule Offset":  func(d *Description) { d.Entry.Rules[0].Rule.Kind = cfi.Undefined },
+		"Entry.CFA: register 7":        func(d *Description) { d.Entry.CFA.Register = 7 },
+		"Entry.CFA.Space: 9":           func(d *Description) { d.Entry.CFA.Space = 9 },
+		"Entry.CFA.Expr":               func(d *Description) { d.Entry.CFA = cfi.CFARule{Kind: cfi.CFAExpression, Expr: []byte{0xff}} },
+		"FramePointerIsABI":            func(d *Description) { d.FramePointer = nil },
+		"FunctionDescriptors":          func(d *Description) { d.FunctionDescriptors = "\xff" },
+		"ReturnSlot: of an":            func(d *Description) { d.SP, d.Entry, d.EntryPushed = NoRegister, nil, 0 },
+		"ReturnSlot.Offset: 65537":     func(d *Description) { d.ReturnSlot.Offset = 1<<16 + 1 },
+		"ReturnSlot.Offset: 16, but": func(d *Description) {
+			d.Entry.Rules[0].Rule = cfi.Rule{Kind: cfi.Offset, Offset: -8}
+		},
+		"CallSites: 1025":             func(d *Description) { d.CallSites = make([]CallSite, MaxDescriptionList+1) },
+		"CallSites[0].Code: 0":        func(d *Description) { d.CallSites[0].Code = nil },
+		"CallSites[0].Code[1]":        func(d *Description) { d.CallSites[0].Code[1] = 1 },
+		"CallSites[0].Mask: 3":        func(d *Description) { d.CallSites[0].Mask = d.CallSites[0].Mask[:3] },
+		"CallSites[0].Mask: no":       func(d *Description) { clear(d.CallSites[0].Mask) },
+		"CallSites[0].Rules: none":    func(d *Description) { d.CallSites[0].Rules = nil },
+		"CallSites[0].Rules[0].C":     func(d *Description) { d.CallSites[0].Rules[0].Column = 99 },
+		"Entry.Rules: no rule":        func(d *Description) { d.Entry.Rules = nil },
+		"Entry.Rules: no rule Offset": func(d *Description) { d.Entry.Rules[0].Rule.Kind = cfi.Undefined },
 		"Entry.Rules: the return": func(d *Description) {
 			d.Entry.ReturnAddress, d.Entry.Rules[0].Column = 9, 9
 		},

@@ -96,6 +96,9 @@ func (v *session) answer(p *pb.EngineRequest, put func(*pb.EngineAnswer) error) 
 		return &pb.EngineAnswer{Answer: &pb.EngineAnswer_ReadRegisters{ReadRegisters: a}}, err
 	case *pb.EngineRequest_ReadSection:
 		return v.readSection(r.ReadSection, put)
+	case *pb.EngineRequest_FindFunctions:
+		a, err := v.findFunctions(r.FindFunctions)
+		return &pb.EngineAnswer{Answer: &pb.EngineAnswer_FindFunctions{FindFunctions: a}}, err
 	}
 	return nil, status.Error(codes.InvalidArgument, "EngineRequest.request: none that this engine knows")
 }

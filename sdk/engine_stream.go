@@ -28,13 +28,16 @@ type engineStream struct {
 	strays  atomic.Int64  // requests in a row for calls that are over
 }
 
+// engineOpener is ServeEngine of a plugin's client.
+type engineOpener func(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[pb.EngineAnswer, pb.EngineRequest], error)
+
 // openEngineStream opens the stream, until ctx ends.
-func openEngineStream(ctx context.Context, rpc pb.ArchitectureClient, engines *engineServer) (*engineStream, error) {
+func openEngineStream(ctx context.Context, serve engineOpener, engines *engineServer) (*engineStream, error) {
 	s := &engineStream{engines: engines, answers: make(chan *pb.EngineAnswer),
 		deaf: make(chan struct{}), slots: make(chan struct{}, maxEngineRequests)}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	var err error
-	if s.stream, err = rpc.ServeEngine(s.ctx, grpc.MaxCallRecvMsgSize(maxEngineRequest)); err != nil {
+	if s.stream, err = serve(s.ctx, grpc.MaxCallRecvMsgSize(maxEngineRequest)); err != nil {
 		s.cancel(err)
 		return nil, err
 	}

@@ -310,7 +310,7 @@ func TestReadsEndWithTheEngine(t *testing.T) {
 		failed <- err
 		return nil, err
 	}}
-	c, conn := dialConn(t, &architectureServer{arch: arch, log: io.Discard})
+	c, conn := dialConn(t, &architectureServer{arch: arch, host: host{log: io.Discard}})
 	e := &testEngine{block: make(chan struct{}), entered: make(chan struct{}, 1), finished: make(chan struct{}, 1)}
 	go func() {
 		<-e.entered

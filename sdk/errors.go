@@ -3,6 +3,7 @@
 package sdk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
 
-// RemoteError is an error of an architecture's method in another process, or its
+// RemoteError is an error of a plugin's method in another process, or its
 // panic. The process itself is well. Every other error of a Client, except errors of the
 // caller's context, means that the process or the connection is not.
 type RemoteError struct {
@@ -24,11 +25,13 @@ type RemoteError struct {
 	Panicked bool
 	Place    string // where it panicked: "isa.decode (decode.go:12), called by ..."
 	is       error  // ErrNotImplemented, ErrObjectNotOpen, or nil
+	// isDetailed: it came with an ArchitectureError, which no gRPC library sends by itself.
+	isDetailed bool
 }
 
 func (e *RemoteError) Error() string {
 	if e.Panicked {
-		return fmt.Sprintf("%s: the architecture panicked: %s", e.Call, panics.Line(e.Message, e.Place))
+		return fmt.Sprintf("%s: the plugin panicked: %s", e.Call, panics.Line(e.Message, e.Place))
 	}
 	return fmt.Sprintf("%s: %s", e.Call, e.Message)
 }
@@ -76,6 +79,7 @@ func callError(ctx context.Context, call string, err error) error {
 			own = d
 		}
 	}
+	isDetailed := own != nil
 	if own == nil && isServersOwn(s.Code()) {
 		own = &pb.ArchitectureError{} // the server sends no details
 	}
@@ -89,10 +93,11 @@ func callError(ctx context.Context, call string, err error) error {
 		// The other side's clock was a little faster.
 		return fmt.Errorf("%s: %w", call, context.DeadlineExceeded)
 	case own != nil:
-		e := &RemoteError{Call: call, Message: s.Message(), Panicked: own.GetPanicked(), Place: own.GetPlace()}
+		e := &RemoteError{Call: call, Message: s.Message(), Panicked: own.GetPanicked(), Place: own.GetPlace(), isDetailed: isDetailed}
 		switch s.Code() {
 		case codes.Unimplemented:
 			e.is = ErrNotImplemented
+			e.Message = cmp.Or(e.Message, ErrNotImplemented.Error()) // C++'s has none
 		case codes.FailedPrecondition:
 			e.is = ErrObjectNotOpen
 		}

@@ -5,6 +5,7 @@ package sdk
 import (
 	"fmt"
 	"reflect"
+	"strings"
 
 	"pgregory.net/rapid"
 
@@ -32,6 +33,8 @@ var lastOf = map[reflect.Type]uint64{
 	reflect.TypeFor[ReturnClass]():         uint64(AfterIndirectCall),
 
 	reflect.TypeFor[InstructionKind](): uint64(SystemCallInstruction),
+	reflect.TypeFor[ManagedKind]():     uint64(Entry),
+	reflect.TypeFor[ManagedStatus]():   uint64(ValueUnreadable),
 }
 
 // A filler sets every field of a message by reflection, so that a field that
@@ -41,6 +44,7 @@ type filler struct {
 	length  func() int
 	present func() bool
 	text    func() string
+	level   int // of the children of a variable
 }
 
 // fullFiller gives every field a value that is not zero, and no two alike where
@@ -102,6 +106,10 @@ func (f *filler) fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
+			if _, isTree := v.Addr().Interface().(*ManagedVariable); isTree && v.Type().Field(i).Name == "Children" {
+				f.fillChildren(v.Field(i))
+				continue
+			}
 			f.fill(v.Field(i))
 		}
 		// Lists that stand beside each other have as many elements.
@@ -163,10 +171,21 @@ func (f *filler) fill(v reflect.Value) {
 	}
 }
 
+// treeLevels is how many levels of children a variable gets.
+const treeLevels = 2
+
+func (f *filler) fillChildren(v reflect.Value) {
+	if f.level < treeLevels {
+		f.level++
+		f.fill(v)
+		f.level--
+	}
+}
+
 // zeroFields names the fields under v that are zero, following slices and
 // pointers.
 func zeroFields(at string, v reflect.Value) []string {
-	if v.IsZero() {
+	if v.IsZero() && !strings.HasSuffix(at, strings.Repeat(".Children[]", treeLevels)+".Children") {
 		return []string{at}
 	}
 	var names []string

@@ -3,6 +3,7 @@
 package sdk
 
 import (
+	"cmp"
 	"reflect"
 	"testing"
 
@@ -186,4 +187,64 @@ func FuzzDecodeDescription(f *testing.F) {
 			}
 		}
 	})
+}
+
+func FuzzDecodeRuntimeAnswers(f *testing.F) {
+	f.Add([]byte{})
+	seed(f, sure(encodeOpenRuntimeAnswer))
+	seed(f, encodeCodeRulesAnswer)
+	seed(f, encodeManagedFramesAnswer)
+	seed(f, func(t *ManagedThread) (*pb.ManagedThreadsPart, error) {
+		return encodeManagedThreads([]ManagedThread{*t})
+	})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		checkRuntimeAnswer(t, b, decodeOpenRuntimeAnswer, sure(encodeOpenRuntimeAnswer), func(a *OpenRuntimeAnswer) error {
+			return a.Validate(nil, &OpenRuntimeRequest{Threads: []RuntimeThread{{Thread: 1}, {Thread: 2}}})
+		})
+		checkRuntimeAnswer(t, b, decodeCodeRulesAnswer, encodeCodeRulesAnswer, func(a *CodeRulesAnswer) error {
+			return a.Validate(nil, &CodeRulesRequest{PCs: []uint64{1, 0x1000}})
+		})
+		checkRuntimeAnswer(t, b, decodeManagedFramesAnswer, encodeManagedFramesAnswer, func(a *ManagedFramesAnswer) error {
+			return a.Validate(nil, &ManagedFramesRequest{Threads: []NativeStack{{Frames: make([]NativeFrame, 3)}, {}}})
+		})
+		checkRuntimeAnswer(t, b, func(p *pb.ManagedThreadsPart) (*ManagedThreadsAnswer, error) {
+			a := &ManagedThreadsAnswer{}
+			return a, addManagedThreads(a, p)
+		}, func(a *ManagedThreadsAnswer) (*pb.ManagedThreadsPart, error) {
+			p, err := encodeManagedThreads(a.Threads)
+			if err == nil {
+				p.AnswerProblems = texts(a.Problems)
+			}
+			return p, err
+		}, func(a *ManagedThreadsAnswer) error {
+			return cmp.Or(a.Validate(nil, nil), a.ValidateRegisters(testDescription()))
+		})
+	})
+}
+
+// checkRuntimeAnswer checks that a message that can be decoded can be judged, and survives
+// the trip.
+func checkRuntimeAnswer[A, P any, PP interface {
+	*P
+	proto.Message
+}](t *testing.T, b []byte, decode func(PP) (*A, error), encode func(*A) (PP, error), validate func(*A) error,
+) {
+	t.Helper()
+	var p P
+	if proto.Unmarshal(b, PP(&p)) != nil {
+		return
+	}
+	a, err := decode(PP(&p))
+	if err != nil {
+		return
+	}
+	_ = validate(a)
+	back, err := encode(a)
+	if err != nil {
+		return // deeper than an answer may be
+	}
+	again, err := decode(back)
+	if err != nil || !reflect.DeepEqual(a, again) {
+		t.Fatalf("%+v\n%+v\n%v", a, again, err)
+	}
 }

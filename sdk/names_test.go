@@ -140,6 +140,11 @@ func TestBuiltInDialectsAreDeclaredAsTheyAre(t *testing.T) {
 		if err := d.Validate(); (err == nil) != own {
 			t.Errorf("%s as it is: %v", builtIn.Name, err)
 		}
+		d.Dialects[0].Operations = nil
+		if table, err := d.Dialects[0].Table(); err != nil || table != builtIn || (d.Validate() == nil) != own {
+			t.Errorf("%s by its name alone: %v %v %v", builtIn.Name, table, err, d.Validate())
+		}
+		d.Dialects[0].Operations = make([]DialectOperation, 1)
 		d.Dialects[0].Operations[0] = DialectOperation{Opcode: 0xfa, Name: op}
 		if err := d.Validate(); err == nil {
 			t.Errorf("%s with an operation of its own: accepted", builtIn.Name)

@@ -265,7 +265,7 @@ func TestProcessStartedByHandSaysWhatItIs(t *testing.T) {
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
 		t.Errorf("exit: %v", err)
 	}
-	if !strings.Contains(string(out), "architecture plugin of unwindd") {
+	if !strings.Contains(string(out), "this is a plugin of unwindd") {
 		t.Errorf("%s", out)
 	}
 }

@@ -3,6 +3,7 @@
 package sdk
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -28,14 +29,65 @@ import (
 // It does without go-plugin, which contains both sides of two protocols: a tenth of
 // the executable, and a third of the time until it is ready.
 func Serve(arch Architecture) {
+	serveService(architectureService(arch))
+}
+
+// ServeRuntime is the main function of the plugin of a language runtime, as Serve is the
+// main function of an architecture's.
+func ServeRuntime(r Runtime) {
+	serveService(runtimeService(r))
+}
+
+// service is a plugin of one of the two kinds.
+type service struct {
+	prefix   string // of the names of such plugins' executables
+	kind     string // as in Reattachment
+	register func(*grpc.Server)
+	// describe returns the name in the plugin's description.
+	describe func(context.Context) (string, error)
+}
+
+func architectureService(arch Architecture) service {
+	return service{
+		prefix: ExecutablePrefix,
+		register: func(s *grpc.Server) {
+			pb.RegisterArchitectureServer(s, &architectureServer{arch: arch, host: host{log: os.Stderr}})
+		},
+		describe: func(ctx context.Context) (string, error) {
+			d, err := arch.Describe(ctx)
+			if err != nil || d == nil {
+				return "", err
+			}
+			return d.Name, nil
+		},
+	}
+}
+
+func runtimeService(r Runtime) service {
+	return service{
+		prefix: RuntimePrefix, kind: "runtime",
+		register: func(s *grpc.Server) {
+			pb.RegisterRuntimeServer(s, &runtimeServer{runtime: r, host: host{log: os.Stderr}})
+		},
+		describe: func(ctx context.Context) (string, error) {
+			d, err := r.Describe(ctx)
+			if err != nil || d == nil {
+				return "", err
+			}
+			return d.Name, nil
+		},
+	}
+}
+
+func serveService(plugin service) {
 	var err error
 	switch {
 	case os.Getenv(Cookie) == CookieValue:
-		err = serve(arch)
+		err = serve(plugin)
 	case os.Getenv(Debug) != "":
-		err = serveDebug(arch)
+		err = serveDebug(plugin)
 	default:
-		err = fmt.Errorf("this is an architecture plugin of unwindd (protocol version %d); unwindd starts it when a target needs it.\n"+
+		err = fmt.Errorf("this is a plugin of unwindd (protocol version %d); unwindd starts it when a target needs it.\n"+
 			"Put it into a folder that --plugin-dir or UNWINDD_PLUGIN_DIR names. To start it in a debugger, set %s=1.", ProtocolVersion, Debug)
 	}
 	if err != nil {
@@ -45,7 +97,7 @@ func Serve(arch Architecture) {
 }
 
 // serve answers the engine that started the process, until it is gone.
-func serve(arch Architecture) error {
+func serve(plugin service) error {
 	out := os.Stdout
 	os.Stdout = os.Stderr // the engine reads one line of the other
 	var opts []grpc.ServerOption
@@ -61,7 +113,7 @@ func serve(arch Architecture) error {
 		return fmt.Errorf("%s is not set, expected the directory to listen in", SocketDirectory)
 	}
 	life := &lifeline{}
-	s := newServer(arch, append(opts, grpc.StatsHandler(life))...)
+	s := newServer(plugin, append(opts, grpc.StatsHandler(life))...)
 	l, err := listen(dir)
 	if err != nil {
 		return err
@@ -81,10 +133,10 @@ func listen(dir string) (net.Listener, error) {
 // serverLimits are the limits of messages.
 var serverLimits = []grpc.ServerOption{grpc.MaxRecvMsgSize(maxRequest), grpc.MaxSendMsgSize(maxAnswer)}
 
-// newServer returns a server of an architecture.
-func newServer(arch Architecture, opts ...grpc.ServerOption) *grpc.Server {
+// newServer returns a server with a plugin's service.
+func newServer(plugin service, opts ...grpc.ServerOption) *grpc.Server {
 	s := grpc.NewServer(append(opts, serverLimits...)...)
-	pb.RegisterArchitectureServer(s, &architectureServer{arch: arch, log: os.Stderr})
+	plugin.register(s)
 	return s
 }
 

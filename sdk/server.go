@@ -21,18 +21,16 @@ import (
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
 
-// architectureServer serves an Architecture over gRPC: the plugin's side.
-type architectureServer struct {
-	pb.UnimplementedArchitectureServer
-	arch Architecture
-	log  io.Writer // gets entries of hclog's JSON, a line each
+// host is the plugin's side of a connection, of either kind.
+type host struct {
+	log io.Writer // gets entries of hclog's JSON, a line each
 
 	mu     sync.Mutex
 	engine *engineConn // nil: not open
 }
 
 // ServeEngine connects to the engine. The newest connection counts.
-func (s *architectureServer) ServeEngine(stream grpc.BidiStreamingServer[pb.EngineAnswer, pb.EngineRequest]) error {
+func (s *host) ServeEngine(stream grpc.BidiStreamingServer[pb.EngineAnswer, pb.EngineRequest]) error {
 	c := newEngineConn(stream)
 	s.mu.Lock()
 	old := s.engine
@@ -51,7 +49,7 @@ func (s *architectureServer) ServeEngine(stream grpc.BidiStreamingServer[pb.Engi
 }
 
 // engineOf returns the engine of a session.
-func (s *architectureServer) engineOf(session uint64) Engine {
+func (s *host) engineOf(session uint64) RuntimeEngine {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if session == 0 || s.engine == nil {
@@ -60,10 +58,10 @@ func (s *architectureServer) engineOf(session uint64) Engine {
 	return &engineClient{conn: s.engine, session: session}
 }
 
-// answer runs a method of the architecture: it decodes the request, makes the
+// answer runs a method of the plugin: it decodes the request, makes the
 // call, and encodes the answer. A panic in any of them becomes an error of this
 // call alone.
-func answer[P, Q, A, R any](s *architectureServer, call string, p P,
+func answer[P, Q, A, R any](s *host, call string, p P,
 	decode func(P) (*Q, error), method func(*Q) (*A, error), encode func(*A) (R, error),
 ) (answer R, err error) {
 	var none R
@@ -92,9 +90,9 @@ func answer[P, Q, A, R any](s *architectureServer, call string, p P,
 }
 
 // logPanic logs the panic that is being recovered from.
-func (s *architectureServer) logPanic(call, value string) {
+func (s *host) logPanic(call, value string) {
 	line, err := json.Marshal(panicEntry{
-		Level: "error", Message: "the architecture panicked", Time: time.Now(),
+		Level: "error", Message: "the plugin panicked", Time: time.Now(),
 		Call: call, Panic: value, Stack: string(debug.Stack()),
 	})
 	if err == nil {
@@ -130,15 +128,35 @@ func sure[A, R any](encode func(*A) R) func(*A) (R, error) {
 	return func(a *A) (R, error) { return encode(a), nil }
 }
 
+// architectureServer serves an Architecture over gRPC.
+type architectureServer struct {
+	pb.UnimplementedArchitectureServer
+	host
+	arch Architecture
+}
+
+// ServeEngine is the host's.
+func (s *architectureServer) ServeEngine(stream grpc.BidiStreamingServer[pb.EngineAnswer, pb.EngineRequest]) error {
+	return s.host.ServeEngine(stream)
+}
+
 func (s *architectureServer) Describe(ctx context.Context, p *pb.DescribeRequest) (*pb.Description, error) {
-	return answer(s, "Describe", p,
-		func(*pb.DescribeRequest) (*struct{}, error) { return nil, nil },
-		func(*struct{}) (*Description, error) { return s.arch.Describe(ctx) },
+	return answer(&s.host, "Describe", p,
+		func(p *pb.DescribeRequest) (*uint32, error) { return &p.Feature, nil },
+		func(feature *uint32) (*Description, error) {
+			d, err := s.arch.Describe(context.WithValue(ctx, engineFeature{}, *feature))
+			if err != nil || d == nil {
+				return nil, err
+			}
+			described := *d
+			described.Feature = Feature
+			return &described, nil
+		},
 		bounded(maxDescription, sure(encodeDescription)))
 }
 
 func (s *architectureServer) OpenTarget(p *pb.OpenTargetRequest, stream grpc.ServerStreamingServer[pb.OpenTargetPart]) error {
-	parts, err := answer(s, "OpenTarget", p, decodeOpenTargetRequest,
+	parts, err := answer(&s.host, "OpenTarget", p, decodeOpenTargetRequest,
 		func(req *OpenTargetRequest) (*OpenTargetAnswer, error) {
 			return s.arch.OpenTarget(stream.Context(), s.engineOf(p.GetSession()), req)
 		}, targetParts)
@@ -188,7 +206,7 @@ func targetParts(a *OpenTargetAnswer) ([]*pb.OpenTargetPart, error) {
 
 func (s *architectureServer) OpenObject(p *pb.OpenObjectRequest, stream grpc.ServerStreamingServer[pb.OpenObjectPart]) error {
 	var tables []RowTable
-	head, err := answer(s, "OpenObject", p, decodeOpenObjectRequest,
+	head, err := answer(&s.host, "OpenObject", p, decodeOpenObjectRequest,
 		func(req *OpenObjectRequest) (*OpenObjectAnswer, error) {
 			return s.arch.OpenObject(stream.Context(), s.engineOf(p.GetSession()), req)
 		},
@@ -216,7 +234,7 @@ func (s *architectureServer) OpenObject(p *pb.OpenObjectRequest, stream grpc.Ser
 }
 
 func (s *architectureServer) FrameRules(ctx context.Context, p *pb.FrameRulesRequest) (*pb.FrameRulesAnswer, error) {
-	return answer(s, "FrameRules", p, decodeFrameRulesRequest,
+	return answer(&s.host, "FrameRules", p, decodeFrameRulesRequest,
 		func(req *FrameRulesRequest) (*FrameRulesAnswer, error) {
 			return s.arch.FrameRules(ctx, s.engineOf(p.GetSession()), req)
 		},
@@ -224,7 +242,7 @@ func (s *architectureServer) FrameRules(ctx context.Context, p *pb.FrameRulesReq
 }
 
 func (s *architectureServer) BindThreads(ctx context.Context, p *pb.BindThreadsRequest) (*pb.BindThreadsAnswer, error) {
-	return answer(s, "BindThreads", p, decodeBindThreadsRequest,
+	return answer(&s.host, "BindThreads", p, decodeBindThreadsRequest,
 		func(req *BindThreadsRequest) (*BindThreadsAnswer, error) {
 			return BindThreads(ctx, s.arch, s.engineOf(p.GetSession()), req)
 		},
@@ -232,7 +250,7 @@ func (s *architectureServer) BindThreads(ctx context.Context, p *pb.BindThreadsR
 }
 
 func (s *architectureServer) Translate(ctx context.Context, p *pb.TranslateRequest) (*pb.TranslateAnswer, error) {
-	return answer(s, "Translate", p, decodeTranslateRequest,
+	return answer(&s.host, "Translate", p, decodeTranslateRequest,
 		func(req *TranslateRequest) (*TranslateAnswer, error) {
 			return s.arch.Translate(ctx, s.engineOf(p.GetSession()), req)
 		},
@@ -240,7 +258,7 @@ func (s *architectureServer) Translate(ctx context.Context, p *pb.TranslateReque
 }
 
 func (s *architectureServer) ClassifyReturn(ctx context.Context, p *pb.ClassifyReturnRequest) (*pb.ClassifyReturnAnswer, error) {
-	return answer(s, "ClassifyReturn", p, decodeClassifyReturnRequest,
+	return answer(&s.host, "ClassifyReturn", p, decodeClassifyReturnRequest,
 		func(req *ClassifyReturnRequest) (*ClassifyReturnAnswer, error) {
 			return s.arch.ClassifyReturn(ctx, req)
 		},
@@ -248,7 +266,7 @@ func (s *architectureServer) ClassifyReturn(ctx context.Context, p *pb.ClassifyR
 }
 
 func (s *architectureServer) Disassemble(ctx context.Context, p *pb.DisassembleRequest) (*pb.DisassembleAnswer, error) {
-	return answer(s, "Disassemble", p, decodeDisassembleRequest,
+	return answer(&s.host, "Disassemble", p, decodeDisassembleRequest,
 		func(req *DisassembleRequest) (*DisassembleAnswer, error) {
 			return s.arch.Disassemble(ctx, req)
 		},

@@ -33,7 +33,7 @@ import (
 // dial connects a Client to an architecture in this process, over a socket.
 func dial(t *testing.T, arch Architecture) *Client {
 	t.Helper()
-	return dialServer(t, &architectureServer{arch: arch, log: io.Discard})
+	return dialServer(t, &architectureServer{arch: arch, host: host{log: io.Discard}})
 }
 
 // dialServer connects a Client to a server in this process.
@@ -176,7 +176,9 @@ func TestCallsOverTheTransportAnswerAsInProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(testDescription(), d); diff != "" {
+	described := testDescription()
+	described.Feature = Feature // Serve says so for every plugin
+	if diff := cmp.Diff(described, d); diff != "" {
 		t.Error(diff)
 	}
 	if a, err := c.OpenTarget(ctx, e, &OpenTargetRequest{}); err != nil || !cmp.Equal(a, &OpenTargetAnswer{}) {
@@ -554,4 +556,34 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
+}
+
+// featureArch has a Version that says which features the engine knows.
+type featureArch struct{ testArch }
+
+func (featureArch) Describe(ctx context.Context) (*Description, error) {
+	d := testDescription()
+	d.Version = fmt.Sprint(EngineFeature(ctx))
+	return d, nil
+}
+
+// TestEachSideIsToldTheFeaturesOfTheOther: the number of an engine that is older than it is 0.
+func TestEachSideIsToldTheFeaturesOfTheOther(t *testing.T) {
+	checkLeaks(t)
+	c := dial(t, &featureArch{})
+	for _, engine := range []uint32{0, Feature, Feature + 5} {
+		p, err := c.rpc.Describe(context.Background(), &pb.DescribeRequest{Feature: engine})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprint(engine); p.GetVersion() != want || p.GetFeature() != Feature {
+			t.Errorf("the plugin sees an engine of feature %s, expected %s, and says that it knows %d, expected %d", p.GetVersion(), want, p.GetFeature(), Feature)
+		}
+	}
+	if d, err := c.Describe(context.Background()); err != nil || d.Version != fmt.Sprint(Feature) {
+		t.Errorf("the client does not say which features it knows: %v, %v", d, err)
+	}
+	if d, err := (featureArch{}).Describe(context.Background()); err != nil || d.Version != fmt.Sprint(Feature) {
+		t.Errorf("in the engine's own process: %v, %v", d, err)
+	}
 }

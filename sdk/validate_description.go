@@ -23,6 +23,8 @@ func (d *Description) Validate() error {
 		(*Description).checkRegisterSets,
 		(*Description).checkAddressSpaces,
 		(*Description).checkRules,
+		(*Description).checkReturns,
+		(*Description).checkCallSites,
 		(*Description).checkThreadLocal,
 		(*Description).checkFloatFormats,
 		(*Description).checkSignalFrame,
@@ -58,12 +60,16 @@ func (d *Description) checkScalars() error {
 		{"Processors", len(d.Processors)},
 		{"Symbols", len(d.Symbols)},
 		{"FloatFormats", len(d.FloatFormats)},
+		{"CallSites", len(d.CallSites)},
 	} {
 		if list.length > MaxDescriptionList {
 			return fmt.Errorf("%s: %d, expected at most %d", list.field, list.length, MaxDescriptionList)
 		}
 	}
 	if err := checkTexts("Symbols", d.Symbols); err != nil {
+		return err
+	}
+	if err := checkText("FunctionDescriptors", d.FunctionDescriptors, MaxName); err != nil {
 		return err
 	}
 	switch {
@@ -334,15 +340,15 @@ func (d *Description) checkRules() error {
 	return d.checkEntry()
 }
 
-// checkEntry checks that the engine can follow Entry without an expression: nothing was
-// saved yet, so that the return address is where the call put it.
+// checkEntry checks that the return address of Entry is where the call put it: nothing was
+// saved yet.
 func (d *Description) checkEntry() error {
 	row := d.Entry
 	if row == nil {
 		return nil
 	}
-	if row.CFA.Kind != cfi.CFARegister || row.CFA.Register != uint64(d.SP) || row.CFA.Space != locexpr.DefaultSpace {
-		return fmt.Errorf("Entry.CFA: expected the stack pointer and an offset, in the default address space")
+	if row.CFA.Kind == cfi.CFARegister && row.CFA.Register != uint64(d.SP) {
+		return fmt.Errorf("Entry.CFA: register %d, expected the stack pointer and an offset, or an expression", row.CFA.Register)
 	}
 	back, _ := row.Rule(row.ReturnAddress)
 	if !slices.Contains([]cfi.RuleKind{cfi.Offset, cfi.Register, cfi.SameValue}, back.Kind) {
@@ -350,6 +356,59 @@ func (d *Description) checkEntry() error {
 	}
 	if back.Kind == cfi.SameValue && row.ReturnAddress == uint64(d.PC) {
 		return fmt.Errorf("Entry.Rules: the return address, column %d, is the PC itself", row.ReturnAddress)
+	}
+	return nil
+}
+
+// maxReturnSlot bounds the distance of a return address from the caller's stack pointer.
+const maxReturnSlot = 1 << 16
+
+// checkReturns checks where return addresses and their frames are found.
+func (d *Description) checkReturns() error {
+	switch s := d.ReturnSlot; {
+	case d.FramePointerIsABI && d.FramePointer == nil:
+		return fmt.Errorf("FramePointerIsABI: set without FramePointer, the row of such frames")
+	case s == nil:
+		return nil
+	case d.SP == NoRegister:
+		return fmt.Errorf("ReturnSlot: of an architecture without a stack pointer")
+	case s.Offset < -maxReturnSlot || s.Offset > maxReturnSlot:
+		return fmt.Errorf("ReturnSlot.Offset: %d, expected -%d to %d bytes", s.Offset, maxReturnSlot, maxReturnSlot)
+	case s.Offset == -int64(d.AddressBits/8):
+		return nil // as after a call that pushes it
+	}
+	if row := d.Entry; row != nil {
+		if back, _ := row.Rule(row.ReturnAddress); back.Kind == cfi.Offset {
+			return fmt.Errorf("ReturnSlot.Offset: %d, but by Entry a call pushes the return address below the stack pointer of its caller", d.ReturnSlot.Offset)
+		}
+	}
+	return nil
+}
+
+// checkCallSites checks the instructions that callers return to, and their rules.
+func (d *Description) checkCallSites() error {
+	c := newChecker(d)
+	for i := range d.CallSites {
+		s := &d.CallSites[i]
+		field := fmt.Sprintf("CallSites[%d]", i)
+		switch {
+		case len(s.Code) == 0 || len(s.Code) > MaxInstructionBytes:
+			return fmt.Errorf("%s.Code: %d bytes, expected 1 to %d", field, len(s.Code), MaxInstructionBytes)
+		case len(s.Mask) != len(s.Code):
+			return fmt.Errorf("%s.Mask: %d bytes, expected %d, as many as Code", field, len(s.Mask), len(s.Code))
+		case !slices.ContainsFunc(s.Mask, func(b byte) bool { return b != 0 }):
+			return fmt.Errorf("%s.Mask: no bit is set, so it matches every instruction", field)
+		case len(s.Rules) == 0:
+			return fmt.Errorf("%s.Rules: none, so it has no effect", field)
+		}
+		for j, b := range s.Code {
+			if b&^s.Mask[j] != 0 {
+				return fmt.Errorf("%s.Code[%d]: %#x has bits outside the mask %#x, so it never matches", field, j, b, s.Mask[j])
+			}
+		}
+		if err := c.rules(field+".Rules", s.Rules); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
@@ -97,6 +98,23 @@ func column[T, U any](list []T, get func(*T) U) []U {
 		c[i] = get(&list[i])
 	}
 	return c
+}
+
+// unlessZero leaves out a column whose elements are all 0.
+func unlessZero(column []uint32) []uint32 {
+	if slices.ContainsFunc(column, func(v uint32) bool { return v != 0 }) {
+		return column
+	}
+	return nil
+}
+
+// sparse returns a column of n elements, which are all 0 where the column was left out.
+func (d *decoder) sparse(field string, column []uint32, n int) []uint32 {
+	if len(column) == 0 && d.err == nil {
+		return make([]uint32, n)
+	}
+	d.length(field, len(column), n)
+	return column
 }
 
 // listOf decodes a list of n entries; nil for none, or after an error.

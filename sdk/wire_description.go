@@ -47,8 +47,14 @@ func encodeDescription(d *Description) *pb.Description {
 		FloatFormats: column(d.FloatFormats, func(f *FloatFormat) *pb.FloatFormat {
 			return &pb.FloatFormat{Bits: f.Bits, Name: f.Name, Encoding: pb.FloatEncoding(f.Format)}
 		}),
-		NoEngine: d.NoEngine,
-		Symbols:  texts(d.Symbols),
+		FramePointerIsAbi: d.FramePointerIsABI,
+		CallSites: column(d.CallSites, func(s *CallSite) *pb.CallSite {
+			return &pb.CallSite{Code: s.Code, Mask: s.Mask, Rules: encodeRules(s.Rules)}
+		}),
+		FunctionDescriptors: d.FunctionDescriptors,
+		Feature:             d.Feature,
+		NoEngine:            d.NoEngine,
+		Symbols:             texts(d.Symbols),
 		Relocations: column(d.Relocations, func(r *Relocation) *pb.Relocation {
 			return &pb.Relocation{Type: r.Type, Size: uint32(r.Size), Kind: pb.RelocationKind(r.Kind), Field: pb.RelocationField(r.Field)}
 		}),
@@ -66,6 +72,9 @@ func encodeDescription(d *Description) *pb.Description {
 		Companions: d.Companions,
 	}
 	p.FramePointer, p.Entry = encodeOneRow(d.FramePointer), encodeOneRow(d.Entry)
+	if s := d.ReturnSlot; s != nil {
+		p.ReturnSlot = &pb.ReturnSlot{Offset: s.Offset}
+	}
 	if s := d.ThreadLocal; s != nil {
 		p.ThreadLocalStorage = &pb.ThreadLocal{
 			Pointer: s.Pointer, Variant: pb.ThreadLocalVariant(s.Variant), TcbBelow: s.TCBBelow, TcbAbove: s.TCBAbove,
@@ -133,9 +142,13 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 			f := *p
 			return FloatFormat{Bits: f.GetBits(), Name: d.text("float_formats.name", f.GetName()), Format: enum(&d, "float_formats.encoding", f.GetEncoding(), locexpr.FloatDoubleDouble)}
 		}),
-		NoEngine:    p.GetNoEngine(),
-		Symbols:     d.textList("symbols", p.GetSymbols()),
-		Relocations: column(p.GetRelocations(), d.relocation),
+		FramePointerIsABI:   p.GetFramePointerIsAbi(),
+		CallSites:           column(p.GetCallSites(), d.callSite),
+		FunctionDescriptors: d.text("function_descriptors", p.GetFunctionDescriptors()),
+		Feature:             p.GetFeature(),
+		NoEngine:            p.GetNoEngine(),
+		Symbols:             d.textList("symbols", p.GetSymbols()),
+		Relocations:         column(p.GetRelocations(), d.relocation),
 		Dialects: column(p.GetDialects(), func(p **pb.Dialect) Dialect {
 			return Dialect{Name: (*p).GetName(), Operations: column((*p).GetOperations(), d.dialectOperation)}
 		}),
@@ -149,6 +162,9 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 	d.wrap("default_rules", err)
 	description.FramePointer = d.oneRow("frame_pointer", p.GetFramePointer())
 	description.Entry = d.oneRow("entry", p.GetEntry())
+	if s := p.GetReturnSlot(); s != nil {
+		description.ReturnSlot = &ReturnSlot{Offset: s.GetOffset()}
+	}
 	if s := p.GetSignalFrame(); s != nil {
 		description.SignalFrame = &SignalFrame{
 			Info: s.GetInfo(), PC: s.GetPc(), Address: s.GetAddress(), Trap: s.GetTrap(), TrapRecord: s.GetTrapRecord(), TrapShift: s.GetTrapShift(),
@@ -176,6 +192,12 @@ func (d *decoder) oneRow(field string, p *pb.Rows) *cfi.Row {
 		return nil
 	}
 	return &rows[0]
+}
+
+func (d *decoder) callSite(p **pb.CallSite) CallSite {
+	rules, err := decodeRules((*p).GetRules())
+	d.wrap("call_sites.rules", err)
+	return CallSite{Code: nonEmpty((*p).GetCode()), Mask: nonEmpty((*p).GetMask()), Rules: rules}
 }
 
 func (d *decoder) registerRange(p **pb.RegisterRange) RegisterRange {

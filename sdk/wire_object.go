@@ -14,17 +14,13 @@ func encodeOpenObjectRequest(r *OpenObjectRequest) *pb.OpenObjectRequest {
 	return &pb.OpenObjectRequest{
 		Object: r.Object, Path: []byte(r.Path),
 		Machine: uint32(r.Machine), OsAbi: uint32(r.OSABI), Flags: r.Flags, Processor: r.Processor,
-		Sections: &pb.Sections{
-			Names:     blobs(r.Sections, func(s *SectionInfo) string { return s.Name }),
-			Types:     column(r.Sections, func(s *SectionInfo) uint32 { return s.Type }),
-			Flags:     column(r.Sections, func(s *SectionInfo) uint64 { return s.Flags }),
-			Addresses: column(r.Sections, func(s *SectionInfo) uint64 { return s.Address }),
-			Sizes:     column(r.Sections, func(s *SectionInfo) uint64 { return s.Size }),
-		},
+		Sections: encodeSections(r.Sections),
 		Symbols: &pb.Symbols{
 			Names:     blobs(r.Symbols, func(s *SymbolInfo) string { return s.Name }),
 			Addresses: column(r.Symbols, func(s *SymbolInfo) uint64 { return s.Address }),
 			Sizes:     column(r.Symbols, func(s *SymbolInfo) uint64 { return s.Size }),
+			Others:    unlessZero(column(r.Symbols, func(s *SymbolInfo) uint32 { return uint32(s.Other) })),
+			Sections:  unlessZero(column(r.Symbols, func(s *SymbolInfo) uint32 { return s.Section })),
 		},
 		Companions: column(r.Companions, func(c *Companion) *pb.Companion { return &pb.Companion{Suffix: c.Suffix, Object: c.Object} }),
 	}
@@ -38,24 +34,40 @@ func decodeOpenObjectRequest(p *pb.OpenObjectRequest) (*OpenObjectRequest, error
 		Object: p.GetObject(), Path: d.text("path", string(p.GetPath())),
 		Machine: uint16(p.GetMachine()), OSABI: uint8(p.GetOsAbi()), Flags: p.GetFlags(), Processor: d.text("processor", p.GetProcessor()),
 		Companions: column(p.GetCompanions(), func(c **pb.Companion) Companion { return Companion{(*c).GetSuffix(), (*c).GetObject()} }),
+		Sections:   decodeSections(&d, p.GetSections()),
 	}
-	s := p.GetSections()
-	n := d.entries("sections.types", len(s.GetTypes()))
-	sections := d.texts("sections.names", s.GetNames(), n)
-	d.length("sections.flags", len(s.GetFlags()), n)
-	d.length("sections.addresses", len(s.GetAddresses()), n)
-	d.length("sections.sizes", len(s.GetSizes()), n)
 	y := p.GetSymbols()
 	m := d.entries("symbols.addresses", len(y.GetAddresses()))
 	symbols := d.texts("symbols.names", y.GetNames(), m)
 	d.length("symbols.sizes", len(y.GetSizes()), m)
-	r.Sections = listOf(&d, n, func(i int) SectionInfo {
-		return SectionInfo{Name: sections.next(), Type: s.Types[i], Flags: s.Flags[i], Address: s.Addresses[i], Size: s.Sizes[i]}
-	})
+	others := d.sparse("symbols.others", y.GetOthers(), m)
+	homes := d.sparse("symbols.sections", y.GetSections(), m)
 	r.Symbols = listOf(&d, m, func(i int) SymbolInfo {
-		return SymbolInfo{Name: symbols.next(), Address: y.Addresses[i], Size: y.Sizes[i]}
+		d.small("symbols.others", others[i], math.MaxUint8)
+		return SymbolInfo{Name: symbols.next(), Address: y.Addresses[i], Size: y.Sizes[i], Other: uint8(others[i]), Section: homes[i]}
 	})
 	return result(&d, r)
+}
+
+func encodeSections(list []SectionInfo) *pb.Sections {
+	return &pb.Sections{
+		Names:     blobs(list, func(s *SectionInfo) string { return s.Name }),
+		Types:     column(list, func(s *SectionInfo) uint32 { return s.Type }),
+		Flags:     column(list, func(s *SectionInfo) uint64 { return s.Flags }),
+		Addresses: column(list, func(s *SectionInfo) uint64 { return s.Address }),
+		Sizes:     column(list, func(s *SectionInfo) uint64 { return s.Size }),
+	}
+}
+
+func decodeSections(d *decoder, p *pb.Sections) []SectionInfo {
+	n := d.entries("sections.types", len(p.GetTypes()))
+	names := d.texts("sections.names", p.GetNames(), n)
+	d.length("sections.flags", len(p.GetFlags()), n)
+	d.length("sections.addresses", len(p.GetAddresses()), n)
+	d.length("sections.sizes", len(p.GetSizes()), n)
+	return listOf(d, n, func(i int) SectionInfo {
+		return SectionInfo{Name: names.next(), Type: p.Types[i], Flags: p.Flags[i], Address: p.Addresses[i], Size: p.Sizes[i]}
+	})
 }
 
 // checkColumns checks that all columns of a list have the same length.

@@ -65,6 +65,24 @@ func trips() []trip {
 		tripOf(sure(encodeClassifyReturnAnswer), decodeClassifyReturnAnswer),
 		tripOf(sure(encodeDisassembleRequest), decodeDisassembleRequest),
 		tripOf(sure(encodeDisassembleAnswer), decodeDisassembleAnswer),
+		tripOf(sure(encodeRuntimeDescription), decodeRuntimeDescription),
+		tripOf(sure(encodeOpenRuntimeRequest), decodeOpenRuntimeRequest),
+		tripOf(sure(encodeOpenRuntimeAnswer), decodeOpenRuntimeAnswer),
+		tripOf(sure(encodeCodeRulesRequest), decodeCodeRulesRequest),
+		tripOf(encodeCodeRulesAnswer, decodeCodeRulesAnswer),
+		tripOf(sure(encodeManagedFramesRequest), decodeManagedFramesRequest),
+		tripOf(encodeManagedFramesAnswer, decodeManagedFramesAnswer),
+		tripOf(sure(encodeManagedThreadsRequest), decodeManagedThreadsRequest),
+		{new(ManagedThreadsAnswer), func(m any) (any, error) {
+			parts, err := managedThreadsParts(m.(*ManagedThreadsAnswer))
+			back := &ManagedThreadsAnswer{}
+			for _, p := range parts {
+				if err == nil {
+					err = addManagedThreads(back, p)
+				}
+			}
+			return back, err
+		}},
 		{new(OpenTargetAnswer), func(m any) (any, error) {
 			type batch struct{ Threads []TargetThread }
 			threads := m.(*OpenTargetAnswer).Threads
@@ -108,16 +126,17 @@ func TestEveryMethodHasItsMessagesTested(t *testing.T) {
 	for _, trip := range trips() {
 		tested[reflect.TypeOf(trip.message)] = true
 	}
-	methods := reflect.TypeFor[Architecture]()
-	for i := range methods.NumMethod() {
-		m := methods.Method(i)
-		types := []reflect.Type{m.Type.Out(0)}
-		if m.Type.NumIn() > 1 {
-			types = append(types, m.Type.In(m.Type.NumIn()-1))
-		}
-		for _, typ := range types {
-			if !tested[typ] {
-				t.Errorf("%s: no round trip for %v", m.Name, typ)
+	for _, methods := range []reflect.Type{reflect.TypeFor[Architecture](), reflect.TypeFor[Runtime]()} {
+		for i := range methods.NumMethod() {
+			m := methods.Method(i)
+			types := []reflect.Type{m.Type.Out(0)}
+			if m.Type.NumIn() > 1 {
+				types = append(types, m.Type.In(m.Type.NumIn()-1))
+			}
+			for _, typ := range types {
+				if !tested[typ] {
+					t.Errorf("%s: no round trip for %v", m.Name, typ)
+				}
 			}
 		}
 	}
@@ -466,4 +485,28 @@ func constantsOf(t *testing.T, typ reflect.Type) int {
 		}
 	}
 	return count
+}
+
+// TestColumnsOfZerosAreLeftOut: symbols of an engine that is older than st_other and the
+// sections of symbols have neither column.
+func TestColumnsOfZerosAreLeftOut(t *testing.T) {
+	m := &OpenObjectRequest{Symbols: []SymbolInfo{{Name: "a"}, {Name: "b", Address: 8}}}
+	p := encodeOpenObjectRequest(m)
+	if p.Symbols.Others != nil || p.Symbols.Sections != nil {
+		t.Errorf("columns %v and %v of nothing but zeros", p.Symbols.Others, p.Symbols.Sections)
+	}
+	if back, err := decodeOpenObjectRequest(p); err != nil || !cmp.Equal(m, back) {
+		t.Errorf("%v: %s", err, cmp.Diff(m, back))
+	}
+	for field, spoil := range map[string]func(){
+		"symbols.others: 1 elements":   func() { p.Symbols.Others = []uint32{1} },
+		"symbols.others: 256":          func() { p.Symbols.Others = []uint32{0, 256} },
+		"symbols.sections: 3 elements": func() { p.Symbols.Others, p.Symbols.Sections = nil, []uint32{0, 1, 2} },
+	} {
+		spoil()
+		if _, err := decodeOpenObjectRequest(p); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v", field, err)
+		}
+		p.Symbols.Others, p.Symbols.Sections = nil, nil
+	}
 }

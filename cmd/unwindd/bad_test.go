@@ -210,7 +210,7 @@ func TestPluginsThatMisbehave(t *testing.T) {
 	}{
 		{"good", "all", nil},
 		{"hang", "one", []string{"plugin-failed", "hang", "BindThreads", "no answer within 5"}},
-		{"panic", "one", []string{"plugin-failed", "BindThreads: the architecture panicked: ", "index out of range [1] with length 1, at main.odd.BindThreads (main.go:"}},
+		{"panic", "one", []string{"plugin-failed", "BindThreads: the plugin panicked: ", "index out of range [1] with length 1, at main.odd.BindThreads (main.go:"}},
 		{"crash", "one", []string{"plugin-failed", "exited with status 2: panic: the moon fell down, at main.crash (main.go:"}},
 		{"die", "one", []string{"plugin-failed", "die", "BindThreads", "exit"}},
 		{"lie", "one", []string{"plugin-failed", "lie", "BindThreads"}},
@@ -263,7 +263,7 @@ func TestPluginsLogWithVerboseTwice(t *testing.T) {
 	}{
 		{"good", "asked for 4 threads", false},
 		{"panic", "main.odd.BindThreads(", false},
-		{"panic", "the architecture panicked, call: BindThreads", true},
+		{"panic", "the plugin panicked, call: BindThreads", true},
 	} {
 		dir := t.TempDir()
 		oddPlugin(t, dir, c.mode)

@@ -46,6 +46,7 @@ var floors = []string{
 	"engine/internal/packaging", // what was written beside a packed core
 	"engine/internal/profile",
 	"engine/internal/goroutine",
+	"engine/internal/managed",   // what language runtimes add to stacks
 	"engine/internal/fact",      // what a crash was, in one line
 	"engine/internal/lock",      // what threads wait for
 	"engine/internal/signature", // by what crashes are grouped
@@ -58,10 +59,14 @@ var floors = []string{
 	"engine/plugin",
 	"internal/confine", // what a plugin's process gives up, before it serves
 	"plugins",
+	"internal/fixture/power", // architectures that tests use, and the part that they share
+	"internal/fixture/s390x",
+	"internal/fixture",
 	"plugins/visa/stream",            // what compilers write, for the plugin and for dump
 	"plugins/amdgpu/isa",             // what code does, for the plugin
 	"plugins/amdgpu/rocm",            // what cores hold, for the plugin
 	"engine/internal/source",         // the text of source files
+	"engine/internal/typelayout",     // where types have their members
 	"engine/internal/symbolstore",    // symbol files of other machines
 	"engine/internal/symbol/resolve", // joins its neighbours below into one source
 	"engine/internal/symbol",
@@ -119,6 +124,9 @@ var only = map[string][]string{
 	"engine/internal/ranges":     {},
 	"internal/confine":           {"sdk", "internal/version", "internal/oracle"},
 	"plugins/visa/stream":        {},
+	"internal/fixture":           {"sdk", "cfi"},
+	"internal/fixture/power":     {"internal/fixture", "sdk", "cfi", "locexpr"},
+	"internal/fixture/s390x":     {"internal/fixture", "sdk", "cfi", "locexpr"},
 	"plugins/amdgpu/isa":         {},
 	"plugins/amdgpu/rocm":        {"sdk", "locexpr"},
 	"internal/escape":            {},
@@ -146,7 +154,9 @@ var only = map[string][]string{
 
 // testKits are rooms that tests alone import, and other kits.
 var testKits = []string{
-	"internal/confine/confinetest", "internal/damage", "internal/enginetest", "internal/gcn", "internal/oracle", "internal/otlpcheck",
+	"internal/confine/confinetest", "internal/damage", "internal/enginetest", "internal/fixture", "internal/fixture/power",
+	"internal/fixture/power/unwindd-arch-ppc64", "internal/fixture/power/unwindd-arch-ppc64le", "internal/fixture/s390x",
+	"internal/fixture/s390x/unwindd-arch-s390x", "internal/gcn", "internal/oracle", "internal/otlpcheck",
 	"internal/proof", "internal/recorded", "internal/schema", "internal/subject", "internal/valuecheck", "internal/wavecheck",
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/internal/bundled"
 	"github.com/unwindd/unwindd/internal/confine"
+	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -76,7 +77,9 @@ func newPlugin(g *globals) *cobra.Command {
 	return cmd
 }
 
-func servePlugin(args []string) error { return asUsage(confine.ServeMain(args, bundled.Architectures)) }
+func servePlugin(args []string) error {
+	return asUsage(confine.ServeMain(args, bundled.Architectures, nil))
+}
 
 func execPlugin(args []string) error { return asUsage(confine.ExecMain(args)) }
 
@@ -116,6 +119,7 @@ func (g *globals) checkPlugins(o plugin.Options) error {
 type pluginStatus struct {
 	Name       string   `json:"name"`
 	Arch       string   `json:"arch,omitempty"`
+	Runtime    string   `json:"runtime,omitempty"`
 	Version    string   `json:"version,omitempty"`
 	Origin     string   `json:"origin"`
 	SHA256     string   `json:"sha256,omitempty"`
@@ -136,6 +140,10 @@ func (g *globals) listPlugins() error {
 		if d := s.Description; d != nil {
 			p.Arch, p.Version = d.Name, d.Version
 			p.Recognises = recognises(d)
+		}
+		if d := s.Runtime; d != nil {
+			p.Runtime, p.Version = d.Name, d.Version
+			p.Recognises = recognisesModules(d)
 		}
 		list = append(list, p)
 	}
@@ -188,6 +196,25 @@ func recognises(d *sdk.Description) []string {
 	return out
 }
 
+// recognisesModules describes the modules that have a runtime.
+func recognisesModules(d *sdk.RuntimeDescription) []string {
+	out := []string{}
+	for _, r := range d.Recognises {
+		var parts []string
+		if r.Section != "" {
+			parts = append(parts, "section "+r.Section)
+		}
+		if r.Symbol != "" {
+			parts = append(parts, "symbol "+r.Symbol)
+		}
+		if len(r.BuildID) > 0 {
+			parts = append(parts, fmt.Sprintf("build ID %x", r.BuildID))
+		}
+		out = append(out, strings.Join(parts, " "))
+	}
+	return out
+}
+
 // pluginInfo prints a description.
 func (g *globals) pluginInfo(name string) error {
 	m, err := g.manager()
@@ -227,7 +254,11 @@ func writeDescription(w io.Writer, origin string, d *sdk.Description) error {
 		p.line("register set", "%s %s %#x: %d fields", source, s.Owner, s.Type, len(s.Fields))
 	}
 	for _, dialect := range d.Dialects {
-		p.line("dialect", "%s: %d operations", dialect.Name, len(dialect.Operations))
+		operations := fmt.Sprintf("%d operations", len(dialect.Operations))
+		if _, isBuiltIn := locexpr.DialectByName(dialect.Name); isBuiltIn && len(dialect.Operations) == 0 {
+			operations = "as built in"
+		}
+		p.line("dialect", "%s: %s", dialect.Name, operations)
 	}
 	return errors.Join(p.printer.Flush(), t.Flush())
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/unwindd/unwindd/cmd/unwindd/internal/verify"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 	"github.com/unwindd/unwindd/sdk/archtest"
 )
@@ -32,85 +33,200 @@ type pluginCallFlags struct {
 func newPluginCall(g *globals) *cobra.Command {
 	f := &pluginCallFlags{globals: g}
 	cmd := &cobra.Command{
-		Use:   "call METHOD [FILE [FUNCTION|ADDRESS...]]",
+		Use:   "call METHOD [ARGUMENT...]",
 		Short: "Make one call of a plugin and print what it answers",
 		Long: `Start a plugin, make one call of it and print the answer as JSON, as it came: members
 have the names of package sdk, bytes are hex, and what is 0 or empty is left out. An
 answer that unwindd would refuse is printed, and then what is wrong with it.
 
-METHOD is Describe, OpenObject, FrameRules, ClassifyReturn or Disassemble. All but
-Describe are about a code object, FILE, and all but OpenObject about functions or
-addresses in it, in hex.`,
+  Describe
+  OpenTarget TARGET [OWNER]         with the notes of an owner in the core TARGET
+  OpenObject FILE
+  FrameRules FILE PLACE...          a PLACE is a function of the code object FILE, or an address in hex
+  ClassifyReturn FILE PLACE...
+  Disassemble FILE PLACE
+  BindThreads TARGET [THREAD...]    the threads of the IDs, or all of the architecture
+  Translate TARGET THREAD SPACE ADDRESS [LANE]`,
 		Example: `  unwindd plugin call FrameRules server main
   unwindd plugin call Disassemble server 0x1257 --arch x86_64
+  unwindd plugin call OpenTarget gpu.core
+  unwindd plugin call BindThreads crash.snapshot 4711
   unwindd plugin call Describe --arch ./unwindd-arch-mychip`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), args) },
 	}
-	cmd.Flags().StringVar(&f.arch, "arch", "", "call architecture `A`, or the plugin whose executable is at that path; the default is the one that recognises FILE")
+	cmd.Flags().StringVar(&f.arch, "arch", "", "call architecture `A`, or the plugin whose executable is at that path; the default is the one that recognises FILE, or reads TARGET")
 	return cmd
 }
 
 // pluginCall is the state of a call.
 type pluginCall struct {
-	*plugin.Probe
 	description *sdk.Description
-	object      *archtest.Object // nil for Describe
-	places      []sdk.CodeRange
+	arch        sdk.Architecture
+	args        []string
+	target      *verify.Target   // of methods that are about a target
+	object      *archtest.Object // of methods that are about a code object
+	places      []sdk.CodeRange  // in it
 }
 
-// oneCall makes a call. problem describes an invalid answer.
-type oneCall func(ctx context.Context, c *pluginCall, arch sdk.Architecture) (answer any, problem, err error)
+// callSubject is what a method is about.
+type callSubject uint8
 
-var pluginCalls = map[string]oneCall{
-	"Describe": func(_ context.Context, c *pluginCall, _ sdk.Architecture) (any, error, error) {
-		return c.description, c.description.Validate(), nil
-	},
-	"OpenObject": func(ctx context.Context, c *pluginCall, arch sdk.Architecture) (any, error, error) {
-		a, err := arch.OpenObject(ctx, c.engine(), &c.object.Request)
-		if err != nil {
-			return nil, nil, err
-		}
-		return a, a.Validate(c.description, &c.object.Request), nil
-	},
-	"FrameRules": func(ctx context.Context, c *pluginCall, arch sdk.Architecture) (any, error, error) {
-		// The plugin may rely on having seen the object.
-		if _, err := arch.OpenObject(ctx, c.engine(), &c.object.Request); err != nil {
-			return nil, nil, err
-		}
-		req := &sdk.FrameRulesRequest{Object: c.object.Request.Object, Functions: c.places}
-		a, err := arch.FrameRules(ctx, c.engine(), req)
-		if err != nil {
-			return nil, nil, err
-		}
-		return a, a.Validate(c.description, req), nil
-	},
-	"ClassifyReturn": func(ctx context.Context, c *pluginCall, arch sdk.Architecture) (any, error, error) {
-		req := &sdk.ClassifyReturnRequest{Offsets: []uint32{0}}
-		for _, p := range c.places {
-			offset := int(p.PC - p.Start)
-			req.PCs = append(req.PCs, p.PC)
-			req.Code = append(req.Code, p.Code[max(0, offset-int(c.description.MaxInstruction)):offset]...)
-			req.Offsets = append(req.Offsets, uint32(len(req.Code)))
-		}
-		a, err := arch.ClassifyReturn(ctx, req)
-		if err != nil {
-			return nil, nil, err
-		}
-		return a, a.Validate(c.description, req), nil
-	},
-	"Disassemble": func(ctx context.Context, c *pluginCall, arch sdk.Architecture) (any, error, error) {
-		p := c.places[0]
-		req := &sdk.DisassembleRequest{Address: p.PC, Code: p.Code[p.PC-p.Start:]}
-		a, err := arch.Disassemble(ctx, req)
-		if err != nil {
-			return nil, nil, err
-		}
-		return a, a.Validate(c.description, req), nil
-	},
+const (
+	aboutNothing callSubject = iota
+	aboutObject              // the first argument is a code object, and others are places in it
+	aboutTarget              // the first argument is a target
+)
+
+// callMethod is a method that can be called by hand.
+type callMethod struct {
+	subject     callSubject
+	arguments   []string // their names
+	least, most int      // how many there are
+	// make makes the call. problem describes an invalid answer.
+	make func(ctx context.Context, c *pluginCall) (answer any, problem, err error)
 }
 
-// engine returns the engine that a call may use.
+const anyNumber = 1 << 20 // of arguments
+
+var callMethods = map[string]callMethod{
+	"Describe":       {aboutNothing, nil, 0, 0, callDescribe},
+	"OpenTarget":     {aboutTarget, []string{"TARGET, a core", "an OWNER of notes"}, 1, 2, callOpenTarget},
+	"OpenObject":     {aboutObject, []string{"FILE, a code object"}, 1, 1, callOpenObject},
+	"FrameRules":     {aboutObject, []string{"FILE, a code object", aPlace}, 2, anyNumber, callFrameRules},
+	"BindThreads":    {aboutTarget, []string{"TARGET, a core, a minidump or a snapshot", "a THREAD"}, 1, anyNumber, callBindThreads},
+	"Translate":      {aboutTarget, []string{"TARGET, a core, a minidump or a snapshot", "a THREAD", "an address SPACE", "an ADDRESS in it", "a LANE"}, 4, 5, callTranslate},
+	"ClassifyReturn": {aboutObject, []string{"FILE, a code object", aPlace}, 2, anyNumber, callClassifyReturn},
+	"Disassemble":    {aboutObject, []string{"FILE, a code object", aPlace}, 2, 2, callDisassemble},
+}
+
+const aPlace = "a FUNCTION or an ADDRESS"
+
+// checked returns an answer with its validation.
+func checked[A any](answer *A, err error, validate func(*A) error) (any, error, error) {
+	if err != nil {
+		return nil, nil, err
+	}
+	if answer == nil {
+		return nil, nil, errors.New("there is neither an answer nor an error")
+	}
+	return answer, validate(answer), nil
+}
+
+func callDescribe(_ context.Context, c *pluginCall) (any, error, error) {
+	return c.description, c.description.Validate(), nil
+}
+
+func callOpenTarget(ctx context.Context, c *pluginCall) (any, error, error) {
+	if len(c.target.Requests) == 0 {
+		return nil, nil, fmt.Errorf("%s: it has no notes of which architecture %s says that they are its own", c.args[0], c.description.Name)
+	}
+	req := c.target.Requests[0]
+	if len(c.args) > 1 {
+		var owners []string
+		found := slices.IndexFunc(c.target.Requests, func(r *sdk.OpenTargetRequest) bool {
+			owners = append(owners, r.Notes[0].Owner)
+			return r.Notes[0].Owner == c.args[1]
+		})
+		if found < 0 {
+			return nil, nil, fmt.Errorf("%s: no notes of %q for architecture %s, expected %s", c.args[0], c.args[1], c.description.Name, strings.Join(owners, ", "))
+		}
+		req = c.target.Requests[found]
+	}
+	a, err := c.arch.OpenTarget(ctx, c.target.Engine, req)
+	return checked(a, err, func(a *sdk.OpenTargetAnswer) error { return a.Validate(c.description, req) })
+}
+
+func callOpenObject(ctx context.Context, c *pluginCall) (any, error, error) {
+	a, err := c.arch.OpenObject(ctx, c.engine(), &c.object.Request)
+	return checked(a, err, func(a *sdk.OpenObjectAnswer) error { return a.Validate(c.description, &c.object.Request) })
+}
+
+func callFrameRules(ctx context.Context, c *pluginCall) (any, error, error) {
+	// The plugin may rely on having seen the object.
+	if _, err := c.arch.OpenObject(ctx, c.engine(), &c.object.Request); err != nil {
+		return nil, nil, err
+	}
+	req := &sdk.FrameRulesRequest{Object: c.object.Request.Object, Functions: c.places}
+	a, err := c.arch.FrameRules(ctx, c.engine(), req)
+	return checked(a, err, func(a *sdk.FrameRulesAnswer) error { return a.Validate(c.description, req) })
+}
+
+// bound makes the call of BindThreads about threads, by their IDs; without IDs about all.
+func (c *pluginCall) bound(ctx context.Context, ids []string) (req *sdk.BindThreadsRequest, a *sdk.BindThreadsAnswer, err error) {
+	req = &sdk.BindThreadsRequest{Threads: c.target.Threads}
+	if len(ids) > 0 {
+		req.Threads = nil
+	}
+	for _, id := range ids {
+		i := slices.Index(c.target.IDs, id)
+		if i < 0 {
+			return nil, nil, fmt.Errorf("%s: no thread %s of architecture %s with registers", c.args[0], id, c.description.Name)
+		}
+		req.Threads = append(req.Threads, c.target.Threads[i])
+	}
+	if len(req.Threads) == 0 {
+		return nil, nil, fmt.Errorf("%s: no thread of architecture %s with registers", c.args[0], c.description.Name)
+	}
+	a, err = sdk.BindThreads(ctx, c.arch, c.target.Engine, req)
+	return req, a, err
+}
+
+func callBindThreads(ctx context.Context, c *pluginCall) (any, error, error) {
+	req, a, err := c.bound(ctx, c.args[1:])
+	return checked(a, err, func(a *sdk.BindThreadsAnswer) error { return a.Validate(c.description, req) })
+}
+
+func callTranslate(ctx context.Context, c *pluginCall) (any, error, error) {
+	req := &sdk.TranslateRequest{Lane: -1}
+	var err error
+	var ok bool
+	if req.Space, ok = c.description.Names(0).Space(c.args[2]); !ok {
+		number, err := strconv.ParseUint(c.args[2], 10, 64)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%q is neither the name nor the number of an address space of architecture %s", c.args[2], c.description.Name)
+		}
+		req.Space = locexpr.AddressSpace(number)
+	}
+	if req.Address, err = strconv.ParseUint(strings.TrimPrefix(c.args[3], "0x"), 16, 64); err != nil {
+		return nil, nil, fmt.Errorf("%q is no address in hex", c.args[3])
+	}
+	if len(c.args) > 4 {
+		lane, err := strconv.ParseUint(c.args[4], 10, 31)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%q is no lane, expected a number from 0 on", c.args[4])
+		}
+		req.Lane = int32(lane) //nolint:gosec // of 31 bits
+	}
+	bind, _, err := c.bound(ctx, c.args[1:2]) // the plugin may rely on having bound the thread
+	if err != nil {
+		return nil, nil, err
+	}
+	req.Thread = bind.Threads[0].Thread
+	a, err := c.arch.Translate(ctx, c.target.Engine, req)
+	return checked(a, err, func(a *sdk.TranslateAnswer) error { return a.Validate(c.description, req) })
+}
+
+func callClassifyReturn(ctx context.Context, c *pluginCall) (any, error, error) {
+	req := &sdk.ClassifyReturnRequest{Offsets: []uint32{0}}
+	for _, p := range c.places {
+		offset := int(p.PC - p.Start)
+		req.PCs = append(req.PCs, p.PC)
+		req.Code = append(req.Code, p.Code[max(0, offset-int(c.description.MaxInstruction)):offset]...)
+		req.Offsets = append(req.Offsets, uint32(len(req.Code)))
+	}
+	a, err := c.arch.ClassifyReturn(ctx, req)
+	return checked(a, err, func(a *sdk.ClassifyReturnAnswer) error { return a.Validate(c.description, req) })
+}
+
+func callDisassemble(ctx context.Context, c *pluginCall) (any, error, error) {
+	p := c.places[0]
+	req := &sdk.DisassembleRequest{Address: p.PC, Code: p.Code[p.PC-p.Start:]}
+	a, err := c.arch.Disassemble(ctx, req)
+	return checked(a, err, func(a *sdk.DisassembleAnswer) error { return a.Validate(c.description, req) })
+}
+
+// engine returns the engine that a call about a code object may use.
 func (c *pluginCall) engine() sdk.Engine {
 	if c.description.NoEngine {
 		return nil
@@ -118,45 +234,40 @@ func (c *pluginCall) engine() sdk.Engine {
 	return verify.EngineOf(c.object)
 }
 
-func (f *pluginCallFlags) run(ctx context.Context, args []string) error {
-	method, args := args[0], args[1:]
-	call, ok := pluginCalls[method]
-	needsFile, needsPlace := method != "Describe", method != "Describe" && method != "OpenObject"
+// check refuses arguments that are too few or too many.
+func (m *callMethod) check(name string, args []string, arch string) error {
 	switch {
-	case !ok:
-		return usageError{fmt.Errorf("plugin call %s: expected %s", method, strings.Join(slices.Sorted(maps.Keys(pluginCalls)), ", "))}
-	case needsFile && len(args) == 0:
-		return usageError{fmt.Errorf("plugin call %s: expected FILE, a code object", method)}
-	case needsPlace && len(args) == 1:
-		return usageError{fmt.Errorf("plugin call %s: expected a FUNCTION or an ADDRESS of %s", method, args[0])}
-	case !needsFile && len(args) > 0, needsFile && !needsPlace && len(args) > 1, method == "Disassemble" && len(args) > 2:
-		return usageError{fmt.Errorf("plugin call %s: %q is one argument too many", method, args[len(args)-1])}
-	case !needsFile && f.arch == "":
-		return usageError{fmt.Errorf("plugin call %s: expected --arch", method)}
+	case len(args) < m.least:
+		return usageError{fmt.Errorf("plugin call %s: expected %s", name, m.arguments[len(args)])}
+	case len(args) > m.most:
+		return usageError{fmt.Errorf("plugin call %s: %q is one argument too many", name, args[len(args)-1])}
+	case m.subject == aboutNothing && arch == "":
+		return usageError{fmt.Errorf("plugin call %s: expected --arch", name)}
 	}
-	p, err := f.probe(ctx, args)
+	return nil
+}
+
+func (f *pluginCallFlags) run(ctx context.Context, args []string) error {
+	name, args := args[0], args[1:]
+	method, ok := callMethods[name]
+	if !ok {
+		return usageError{fmt.Errorf("plugin call %s: expected %s", name, strings.Join(slices.Sorted(maps.Keys(callMethods)), ", "))}
+	}
+	if err := method.check(name, args, f.arch); err != nil {
+		return err
+	}
+	p, others, err := f.probe(ctx, &method, args)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
-	c := &pluginCall{Probe: p}
-	var answer any
-	var problem error
-	err = p.Call(ctx, func(ctx context.Context, arch sdk.Architecture) (err error) {
-		if c.description, err = arch.Describe(ctx); err != nil {
-			return err
-		}
-		if c.description == nil {
-			return errors.New("there is no description")
-		}
-		if err := c.read(args); err != nil {
-			return err
-		}
-		answer, problem, err = call(ctx, c, arch)
-		return err
-	})
+	c := &pluginCall{arch: verify.Architecture(p), args: args}
+	answer, problem, err := c.call(ctx, &method, others)
 	if err != nil {
-		return fmt.Errorf("%s: %w", method, err)
+		if strings.HasPrefix(err.Error(), name+": ") { // errors of the plugin's own begin so
+			return err
+		}
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	if err := f.write(func(w *writer) error { return report.WriteJSON(w, plainJSON(reflect.ValueOf(answer))) }); err != nil {
 		return err
@@ -164,54 +275,97 @@ func (f *pluginCallFlags) run(ctx context.Context, args []string) error {
 	return problem
 }
 
-// probe starts the plugin.
-func (f *pluginCallFlags) probe(ctx context.Context, args []string) (*plugin.Probe, error) {
+// call reads what the method is about, and makes the call. others describe the other
+// architectures.
+func (c *pluginCall) call(ctx context.Context, method *callMethod, others []*sdk.Description) (answer any, problem, err error) {
+	if c.description, err = c.arch.Describe(ctx); err != nil {
+		return nil, nil, err
+	}
+	if c.description == nil {
+		return nil, nil, errors.New("there is no description")
+	}
+	switch method.subject {
+	case aboutObject:
+		err = c.read()
+	case aboutTarget:
+		if c.target, err = verify.OpenTarget(ctx, c.arch, c.description, others, c.args[0]); err == nil {
+			defer c.target.Close()
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return method.make(ctx, c)
+}
+
+// probe starts the plugin. others describe the architectures that a target may need besides.
+func (f *pluginCallFlags) probe(ctx context.Context, method *callMethod, args []string) (p *plugin.Probe, others []*sdk.Description, err error) {
 	o, err := f.plugins()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	name := f.arch
-	if strings.ContainsRune(name, '/') {
-		name = plugin.NameOf(name)
+	name, isPath := f.arch, strings.ContainsRune(f.arch, '/')
+	if isPath {
+		name = plugin.NameOf(f.arch)
+		if _, isAttached := o.Attached[name]; isAttached {
+			isPath = false
+		}
 	}
-	if _, isAttached := o.Attached[name]; !isAttached && name != f.arch {
-		return plugin.StartProbe(ctx, plugin.ProbeOptions{Self: o.Self, Build: o.Build, Path: f.arch, Logger: o.Logger})
+	ofPath := plugin.ProbeOptions{Self: o.Self, Build: o.Build, Path: f.arch, Logger: o.Logger}
+	if isPath && method.subject != aboutTarget {
+		p, err = plugin.StartProbe(ctx, ofPath)
+		return p, nil, err
 	}
 	m, err := plugin.NewManager(o)
 	if err != nil {
-		return nil, f.ofSetting(err)
+		return nil, nil, f.ofSetting(err)
 	}
 	defer m.Close()
-	if name == "" {
-		a, err := m.ForFile(args[0])
-		if err != nil {
-			return nil, err
-		}
-		name = a.Name()
+	if method.subject == aboutTarget {
+		others = m.Descriptions()
 	}
-	return m.Probe(ctx, name)
+	if isPath {
+		p, err = plugin.StartProbe(ctx, ofPath)
+		return p, others, err
+	}
+	if name == "" {
+		if name, err = recogniser(m, method, args[0]); err != nil {
+			return nil, nil, err
+		}
+	}
+	p, err = m.Probe(ctx, name)
+	return p, others, err
+}
+
+// recogniser returns the name of the architecture that recognises a file, or reads a target.
+func recogniser(m *plugin.Manager, method *callMethod, path string) (string, error) {
+	if method.subject == aboutTarget {
+		return verify.NoteReader(m.Descriptions(), path)
+	}
+	a, err := m.ForFile(path)
+	if err != nil {
+		return "", err
+	}
+	return a.Name(), nil
 }
 
 // read reads the code object and finds the requested places in it.
-func (c *pluginCall) read(args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
+func (c *pluginCall) read() error {
 	var err error
-	if c.object, err = plugin.ReadObject(args[0], 1, c.description); err != nil {
+	if c.object, err = plugin.ReadObject(c.args[0], 1, c.description); err != nil {
 		return err
 	}
-	for _, arg := range args[1:] {
+	for _, arg := range c.args[1:] {
 		i := slices.IndexFunc(c.object.Functions, func(f sdk.CodeRange) bool { return f.Name == arg })
 		address := uint64(0)
 		if i < 0 {
 			if address, err = strconv.ParseUint(strings.TrimPrefix(arg, "0x"), 16, 64); err != nil {
-				return fmt.Errorf("%s: %q is neither a function of it nor an address in hex", args[0], arg)
+				return fmt.Errorf("%s: %q is neither a function of it nor an address in hex", c.args[0], arg)
 			}
 			i = slices.IndexFunc(c.object.Functions, func(f sdk.CodeRange) bool { return address-f.Start < uint64(len(f.Code)) })
 		}
 		if i < 0 {
-			return fmt.Errorf("%s: %#x is in no function of it", args[0], address)
+			return fmt.Errorf("%s: %#x is in no function of it", c.args[0], address)
 		}
 		place := c.object.Functions[i]
 		place.PC = cmp.Or(address, place.Start)

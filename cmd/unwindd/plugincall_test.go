@@ -21,7 +21,7 @@ func ran(t *testing.T, args ...string) (stdout, stderr string, status int) {
 }
 
 func TestPluginCall(t *testing.T) {
-	const server = "../../examples/crash/server"
+	const server, serverCore, gpuCore = "../../examples/crash/server", "../../examples/crash/server.core", "../../examples/rocm-core/crash.core"
 	for _, c := range []struct {
 		args   string
 		want   string // in what is printed, to either
@@ -39,7 +39,23 @@ func TestPluginCall(t *testing.T) {
 		{"FrameRules " + server, "expected a FUNCTION or an ADDRESS", 2},
 		{"OpenObject", "expected FILE", 2},
 		{"Describe", "expected --arch", 2},
-		{"Walk", "expected ClassifyReturn, Describe, Disassemble, FrameRules, OpenObject", 2},
+		{"Walk", "expected BindThreads, ClassifyReturn, Describe, Disassemble, FrameRules, OpenObject, OpenTarget, Translate", 2},
+		{"OpenTarget " + gpuCore, `"Kind": "rocm-core"`, 0},
+		{"OpenTarget " + gpuCore + " AMDGPU --arch amdgpu", `"Kind": "rocm-core"`, 0},
+		{"OpenTarget " + gpuCore + " NVIDIA", `no notes of "NVIDIA" for architecture amdgpu, expected AMDGPU`, 1},
+		{"OpenTarget " + serverCore, "it has no notes of which architecture x86_64 says", 1},
+		{"OpenTarget", "expected TARGET, a core", 2},
+		{"OpenTarget " + server, "is an executable: give the core", 1},
+		{"BindThreads " + serverCore + " 5267", `"Lanes": 1`, 0},
+		{"BindThreads " + serverCore + " --in-process", `"PC": `, 0},
+		{"BindThreads " + gpuCore, `"Maps": [`, 0},
+		{"BindThreads " + gpuCore + " --arch x86_64", `"Lanes": 1`, 0},
+		{"BindThreads " + serverCore + " 1", "no thread 1 of architecture x86_64 with registers", 1},
+		{"Translate " + serverCore + " 5267 none 0x10", "unwindd: Translate: the architecture does not implement this call", 1},
+		{"Translate " + serverCore + " 5267 7 zz", `"zz" is no address in hex`, 1},
+		{"Translate " + serverCore + " 5267 nowhere 0", `"nowhere" is neither the name nor the number of an address space`, 1},
+		{"Translate " + serverCore + " 5267 0 0 -1", `"-1" is no lane`, 1},
+		{"Translate " + serverCore + " 5267 none", "expected an ADDRESS in it", 2},
 		{"Describe --arch ./nothing", "no such file", 1},
 		{"Describe --arch x86_64 --plugin-log loud", "expected trace, debug, info, warn or error", 2},
 	} {

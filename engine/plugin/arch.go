@@ -9,34 +9,39 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// Arch is one architecture, wherever it runs. Its calls may be made concurrently; each
-// returns a validated answer, or a *Failure, or an error that wraps ctx's. They are the
-// calls of sdk.Architecture, and are documented there.
+// caller makes the calls of one plugin, wherever it runs. Each returns a validated answer,
+// or a *Failure, or an error that wraps ctx's. Calls may be made concurrently.
 //
 // The first call starts the process where there is one. A call waits for a start that is
 // delayed; then it has the call deadline. If the process dies during the call, it is made
 // once more, by a new process.
-type Arch struct {
+type caller struct {
 	plugin    string // the name of the plugin
 	origin    string // "bundled", "in-process", or the path of the executable
 	replaces  string // the name of the plugin whose place it takes; "": none
-	desc      *sdk.Description
 	transport transport
-	valid     func() error // validates desc; nil where that is done
-	refused   refusals
+	valid     func() error // validates the description; nil where that is done
+	refused   *refusals
 }
 
 // check validates the description.
-func (a *Arch) check() error {
-	if a.valid == nil {
+func (c *caller) check() error {
+	if c.valid == nil {
 		return nil
 	}
-	return a.valid()
+	return c.valid()
+}
+
+// Arch is one architecture. Its calls are those of sdk.Architecture, and are documented
+// there; see caller for how they are made.
+type Arch struct {
+	caller
+	desc *sdk.Description
 }
 
 // Prepare begins to start the process, where there is one and none runs, for calls that
 // are about to come. It waits for nothing; the first call returns its error.
-func (a *Arch) Prepare() { a.transport.prepare() }
+func (c *caller) Prepare() { c.transport.prepare() }
 
 // Name is the architecture's name, the `arch` of the output.
 func (a *Arch) Name() string { return a.desc.Name }
@@ -46,32 +51,32 @@ func (a *Arch) Description() *sdk.Description { return a.desc }
 
 // Origin is where the architecture comes from: "bundled", "in-process", or the
 // path of a vendor's executable.
-func (a *Arch) Origin() string { return a.origin }
+func (c *caller) Origin() string { return c.origin }
 
-// Generation is the number of processes that have been started for the architecture so
+// Generation is the number of processes that have been started for the plugin so
 // far. A plugin's answers about handles (code objects) stay valid after its process has
 // ended. Its own memory of them does not: see sdk.ErrObjectNotOpen.
-func (a *Arch) Generation() uint64 { return a.transport.starts() }
+func (c *caller) Generation() uint64 { return c.transport.starts() }
 
 // PID is the id of the running process; 0: none runs, or none is needed.
-func (a *Arch) PID() int { return a.transport.pid() }
+func (c *caller) PID() int { return c.transport.pid() }
 
 // Problems lists the events of the plugin so far that the user should know, each a
 // sentence: deaths and restarts, starts that failed, parts of the sandbox that this
 // system lacks.
-func (a *Arch) Problems() []string { return a.transport.problems() }
+func (c *caller) Problems() []string { return c.transport.problems() }
 
 // answer can be checked against the description and its request.
-type answer[A, R any] interface {
+type answer[A, D, R any] interface {
 	*A
-	Validate(*sdk.Description, *R) error
+	Validate(*D, *R) error
 }
 
 // ask makes a call and validates its answer. A request whose answer was refused is not
 // made again.
-func ask[A, R any, P answer[A, R]](ctx context.Context, a *Arch, call string, req *R,
-	f func(context.Context, sdk.Architecture) (*A, error)) (*A, error) {
-	if err := a.refused.find(call, req); err != nil {
+func ask[A, D, R any, P answer[A, D, R]](ctx context.Context, c *caller, d *D, call string, req *R,
+	f func(context.Context, peer) (*A, error)) (*A, error) {
+	if err := c.refused.find(call, req); err != nil {
 		return nil, err
 	}
 	var valid *A
@@ -80,9 +85,9 @@ func ask[A, R any, P answer[A, R]](ctx context.Context, a *Arch, call string, re
 		isRefused = true
 		return &nonsense{err}
 	}
-	err := a.transport.do(ctx, call, func(ctx context.Context, arch sdk.Architecture) error {
+	err := c.transport.do(ctx, call, func(ctx context.Context, p peer) error {
 		isRefused = false
-		got, err := f(ctx, arch)
+		got, err := f(ctx, p)
 		switch {
 		case errors.Is(err, sdk.ErrMalformed):
 			return refuse(err)
@@ -91,7 +96,7 @@ func ask[A, R any, P answer[A, R]](ctx context.Context, a *Arch, call string, re
 		case got == nil:
 			return refuse(errors.New("no answer and no error"))
 		}
-		if err := P(got).Validate(a.desc, req); err != nil {
+		if err := P(got).Validate(d, req); err != nil {
 			return refuse(err)
 		}
 		valid = got
@@ -99,7 +104,7 @@ func ask[A, R any, P answer[A, R]](ctx context.Context, a *Arch, call string, re
 	})
 	var failure *Failure
 	if isRefused && errors.As(err, &failure) {
-		a.refused.add(call, req, failure)
+		c.refused.add(call, req, failure)
 	}
 	if err != nil {
 		return nil, err
@@ -117,68 +122,51 @@ func (a *Arch) engine(e sdk.Engine) sdk.Engine {
 
 // OpenTarget asks for the contents of a vendor's own dump format.
 func (a *Arch) OpenTarget(ctx context.Context, e sdk.Engine, req *sdk.OpenTargetRequest) (*sdk.OpenTargetAnswer, error) {
-	return ask(ctx, a, "OpenTarget", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.OpenTargetAnswer, error) {
-		return arch.OpenTarget(ctx, a.engine(e), req)
+	return ask(ctx, &a.caller, a.desc, "OpenTarget", req, func(ctx context.Context, p peer) (*sdk.OpenTargetAnswer, error) {
+		return p.withBase(a.desc).OpenTarget(ctx, a.engine(e), req)
 	})
 }
 
 // OpenObject asks for the peculiarities of a code object.
 func (a *Arch) OpenObject(ctx context.Context, e sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
-	return ask(ctx, a, "OpenObject", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.OpenObjectAnswer, error) {
-		return arch.OpenObject(ctx, a.engine(e), req)
+	return ask(ctx, &a.caller, a.desc, "OpenObject", req, func(ctx context.Context, p peer) (*sdk.OpenObjectAnswer, error) {
+		return p.withBase(a.desc).OpenObject(ctx, a.engine(e), req)
 	})
 }
 
 // FrameRules asks for rows of functions that have none.
 func (a *Arch) FrameRules(ctx context.Context, e sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
-	return ask(ctx, a, "FrameRules", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.FrameRulesAnswer, error) {
-		return arch.FrameRules(ctx, a.engine(e), req)
+	return ask(ctx, &a.caller, a.desc, "FrameRules", req, func(ctx context.Context, p peer) (*sdk.FrameRulesAnswer, error) {
+		return p.withBase(a.desc).FrameRules(ctx, a.engine(e), req)
 	})
 }
 
 // BindThreads asks about threads. Where an architecture does not implement it, the answer
 // follows from its description.
 func (a *Arch) BindThreads(ctx context.Context, e sdk.Engine, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, error) {
-	return ask(ctx, a, "BindThreads", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.BindThreadsAnswer, error) {
-		return sdk.BindThreads(ctx, arch, a.engine(e), req)
+	return ask(ctx, &a.caller, a.desc, "BindThreads", req, func(ctx context.Context, p peer) (*sdk.BindThreadsAnswer, error) {
+		return p.withBase(a.desc).BindThreads(ctx, a.engine(e), req)
 	})
 }
 
 // Translate asks for an expression that yields the location of an address in
 // an opaque range.
 func (a *Arch) Translate(ctx context.Context, e sdk.Engine, req *sdk.TranslateRequest) (*sdk.TranslateAnswer, error) {
-	return ask(ctx, a, "Translate", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.TranslateAnswer, error) {
-		return arch.Translate(ctx, a.engine(e), req)
+	return ask(ctx, &a.caller, a.desc, "Translate", req, func(ctx context.Context, p peer) (*sdk.TranslateAnswer, error) {
+		return p.withBase(a.desc).Translate(ctx, a.engine(e), req)
 	})
 }
 
 // ClassifyReturn asks whether addresses are return addresses.
 func (a *Arch) ClassifyReturn(ctx context.Context, req *sdk.ClassifyReturnRequest) (*sdk.ClassifyReturnAnswer, error) {
-	return ask(ctx, a, "ClassifyReturn", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.ClassifyReturnAnswer, error) {
-		return arch.ClassifyReturn(ctx, req)
+	return ask(ctx, &a.caller, a.desc, "ClassifyReturn", req, func(ctx context.Context, p peer) (*sdk.ClassifyReturnAnswer, error) {
+		return p.withBase(a.desc).ClassifyReturn(ctx, req)
 	})
 }
 
 // Disassemble asks for instructions.
 func (a *Arch) Disassemble(ctx context.Context, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
-	return ask(ctx, a, "Disassemble", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.DisassembleAnswer, error) {
-		return arch.Disassemble(ctx, req)
+	return ask(ctx, &a.caller, a.desc, "Disassemble", req, func(ctx context.Context, p peer) (*sdk.DisassembleAnswer, error) {
+		return p.withBase(a.desc).Disassemble(ctx, req)
 	})
-}
-
-// describe asks an architecture for its description and validates it.
-func describe(ctx context.Context, arch sdk.Architecture) (*sdk.Description, error) {
-	d, err := arch.Describe(ctx)
-	switch {
-	case errors.Is(err, sdk.ErrMalformed):
-		return nil, &nonsense{err}
-	case err != nil:
-		return nil, err
-	case d == nil:
-		return nil, &nonsense{errors.New("no description and no error")}
-	}
-	if err := d.Validate(); err != nil {
-		return nil, &nonsense{err}
-	}
-	return d, nil
 }

@@ -41,6 +41,8 @@ func ParseReattach(value string) (map[string]sdk.Reattachment, error) {
 			return nil, wrong("Protocol is %q, expected \"grpc\"", clip(r.Protocol))
 		case r.ProtocolVersion != sdk.ProtocolVersion:
 			return nil, wrong("ProtocolVersion is %d, expected %d", r.ProtocolVersion, sdk.ProtocolVersion)
+		case r.Kind != "" && r.Kind != "runtime":
+			return nil, wrong("Kind is %q, expected \"runtime\" or none", clip(printable(r.Kind)))
 		case r.Pid <= 0:
 			return nil, wrong("Pid is %d, expected that of a process", r.Pid)
 		case r.Addr.Network != "unix":
@@ -77,12 +79,12 @@ func (t *attached) connect() (*attachment, error) {
 // origin names the process.
 func (t *attached) origin() string { return fmt.Sprintf("process %d", t.where.Pid) }
 
-func (t *attached) do(ctx context.Context, call string, f func(context.Context, sdk.Architecture) error) error {
+func (t *attached) do(ctx context.Context, call string, f func(context.Context, peer) error) error {
 	a, err := t.connect()
 	if err != nil {
 		return &Failure{Plugin: t.name, Call: call, Reason: clip(printable(err.Error())), Err: err}
 	}
-	err = f(ctx, a.arch)
+	err = f(ctx, a.peer)
 	if status.Code(err) == codes.Unavailable && ctx.Err() == nil {
 		err = fmt.Errorf("process %d, which %s names, is gone: %w", t.where.Pid, sdk.Reattach, err)
 	}
@@ -105,7 +107,7 @@ func (t *attached) close() {
 
 // attachment is a connection to a process that somebody else started.
 type attachment struct {
-	arch   sdk.Architecture
+	peer   peer
 	socket soleSocket
 	conn   *grpc.ClientConn
 	end    context.CancelFunc
@@ -142,7 +144,7 @@ func attach(where sdk.Reattachment) (*attachment, error) {
 	}
 	var gone context.Context
 	gone, a.end = context.WithCancel(context.Background())
-	a.arch = sdk.NewClient(gone, a.conn, 0)
+	a.peer = peer{sdk.NewClient(gone, a.conn, 0), sdk.NewRuntimeClient(gone, a.conn, 0)}
 	return a, nil
 }
 
@@ -156,22 +158,12 @@ func (a *attachment) close() {
 	a.socket.close()
 }
 
-// attachedPlug is a plugin whose process somebody else started. It is asked to
+// attachedPlug is a plugin of a kind whose process somebody else started. It is asked to
 // describe itself, each time anew.
-func attachedPlug(name string, where sdk.Reattachment) *plug {
+func attachedPlug(k *kind, name string, where sdk.Reattachment) *plug {
 	t := &attached{name: name, where: where}
-	p := &plug{name: name, origin: t.origin(), transport: t}
-	p.find = sync.OnceValues(func() (*Arch, error) {
-		var d *sdk.Description
-		err := t.do(context.Background(), "Describe", func(ctx context.Context, arch sdk.Architecture) (err error) {
-			d, err = describe(ctx, arch)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		return &Arch{plugin: name, origin: p.origin, desc: d, transport: t}, nil
-	})
+	p := &plug{kind: k, name: name, origin: t.origin(), transport: t}
+	p.find = sync.OnceValues(func() (found, error) { return p.described(name) })
 	return p
 }
 

@@ -48,16 +48,16 @@ func openCache() descriptionCache {
 	return descriptionCache{dir: dir}
 }
 
-func (c descriptionCache) file(sum string) string {
-	return filepath.Join(c.dir, fmt.Sprintf("%s-%d.%d", sum, sdk.ProtocolVersion, cacheFormat))
+func (c descriptionCache) file(k *kind, sum string) string {
+	return filepath.Join(c.dir, fmt.Sprintf("%s-%d.%d.%d%s", sum, sdk.ProtocolVersion, sdk.Feature, cacheFormat, k.suffix))
 }
 
 // get is the description of an executable; nil where no complete and valid one is cached.
-func (c descriptionCache) get(sum string) *sdk.Description {
+func (c descriptionCache) get(k *kind, sum string) description {
 	if c.dir == "" {
 		return nil
 	}
-	f, err := os.Open(c.file(sum))
+	f, err := os.Open(c.file(k, sum))
 	if err != nil {
 		return nil
 	}
@@ -66,24 +66,24 @@ func (c descriptionCache) get(sum string) *sdk.Description {
 	if err != nil {
 		return nil
 	}
-	return decodeEntry(b)
+	return decodeEntry(k, b)
 }
 
 // decodeEntry is the description in an entry; nil where it is incomplete or invalid.
-func decodeEntry(b []byte) *sdk.Description {
+func decodeEntry(k *kind, b []byte) description {
 	check, body, ok := bytes.Cut(b, []byte("\n"))
 	if !ok || string(check) != digest(body) {
 		return nil
 	}
-	var d sdk.Description
-	if json.Unmarshal(body, &d) != nil || d.Validate() != nil {
+	d, err := k.decode(body)
+	if err != nil || d.Validate() != nil {
 		return nil
 	}
-	return &d
+	return d
 }
 
 // put stores a description. An entry is complete or absent: it is renamed into place.
-func (c descriptionCache) put(sum string, d *sdk.Description) error {
+func (c descriptionCache) put(k *kind, sum string, d description) error {
 	if c.dir == "" {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (c descriptionCache) put(sum string, d *sdk.Description) error {
 	if err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), c.file(sum))
+	return os.Rename(f.Name(), c.file(k, sum))
 }
 
 func digest(b []byte) string {

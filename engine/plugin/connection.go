@@ -15,8 +15,8 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// pluginName is the name under which go-plugin dispenses an architecture.
-const pluginName = "architecture"
+// pluginName is the name under which go-plugin dispenses a peer.
+const pluginName = "plugin"
 
 // handshake is the configuration by which go-plugin recognises plugins.
 func handshake() goplugin.HandshakeConfig {
@@ -26,7 +26,7 @@ func handshake() goplugin.HandshakeConfig {
 }
 
 // clientPlugins has the engine's side of plugins' services, by protocol version.
-// Dispense(pluginName) gives a *sdk.Client.
+// Dispense(pluginName) gives a peer.
 func clientPlugins() map[int]goplugin.PluginSet {
 	return map[int]goplugin.PluginSet{sdk.ProtocolVersion: {pluginName: &clientPlugin{}}}
 }
@@ -41,7 +41,7 @@ type clientPlugin struct {
 const attachTimeout = time.Minute
 
 func (*clientPlugin) GRPCClient(ctx context.Context, _ *goplugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
-	return sdk.NewClient(ctx, conn, attachTimeout), nil
+	return peer{sdk.NewClient(ctx, conn, attachTimeout), sdk.NewRuntimeClient(ctx, conn, attachTimeout)}, nil
 }
 
 func (*clientPlugin) GRPCServer(*goplugin.GRPCBroker, *grpc.Server) error {

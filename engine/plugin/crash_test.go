@@ -59,11 +59,11 @@ func TestLinesOfAPluginAreLogged(t *testing.T) {
 	l := stderrLog{logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Trace, Output: &out, DisableTime: true})}
 	_, _ = l.Write([]byte("plain \x1b[1m\n" +
 		`{"@level":"info","@message":"read the table","@timestamp":"x","entries":3,"error":"it is short"}` + "\n" +
-		`{"@level":"error","@message":"the architecture panicked","call":"FrameRules","stack":"goroutine 1 [running]:\nmain.f()\n\t/src/f.go:1\n"}` + "\n"))
+		`{"@level":"error","@message":"the plugin panicked","call":"FrameRules","stack":"goroutine 1 [running]:\nmain.f()\n\t/src/f.go:1\n"}` + "\n"))
 	want := strings.Join([]string{
 		`[DEBUG] plain \x1b[1m`,
 		`[INFO]  read the table, entries: 3, error: it is short`,
-		`[ERROR] the architecture panicked, call: FrameRules`,
+		`[ERROR] the plugin panicked, call: FrameRules`,
 		`[DEBUG] goroutine 1 [running]:`,
 		`[DEBUG] main.f()`,
 		`[DEBUG]   /src/f.go:1`,

@@ -12,15 +12,13 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// vendorPrefix begins the names of vendors' executables.
-const vendorPrefix = sdk.ExecutablePrefix
-
 // maxVendors bounds the number of executables in one directory.
 const maxVendors = 256
 
 // candidate is an executable found in a plugin directory.
 type candidate struct {
-	name    string // NAME of unwindd-arch-NAME
+	kind    *kind
+	name    string // what follows the prefix of its kind
 	path    string // with symbolic links resolved, so that a file is one plugin
 	folder  string // the plugin directory that it was found in
 	data    string // the folder of its data; "": there is none
@@ -42,15 +40,15 @@ func discover(dirs []string) ([]candidate, error) {
 		}
 		here := 0
 		for _, entry := range entries {
-			name, ok := strings.CutPrefix(entry.Name(), vendorPrefix)
-			if !ok || strings.HasSuffix(name, DataSuffix) && isFolder(filepath.Join(dir, entry.Name())) {
+			k, name := kindOf(entry.Name())
+			if k == nil || strings.HasSuffix(name, DataSuffix) && isFolder(filepath.Join(dir, entry.Name())) {
 				continue
 			}
 			if here++; here > maxVendors {
-				return nil, fmt.Errorf("plugin directory %s: more than %d files named %sNAME", dir, maxVendors, vendorPrefix)
+				return nil, fmt.Errorf("plugin directory %s: more than %d files named %sNAME or %sNAME", dir, maxVendors, sdk.ExecutablePrefix, sdk.RuntimePrefix)
 			}
 			c := examine(name, filepath.Join(dir, entry.Name()))
-			c.folder = dir
+			c.kind, c.folder = k, dir
 			if !seen[c.path] {
 				seen[c.path] = true
 				found = append(found, c)
@@ -58,6 +56,17 @@ func discover(dirs []string) ([]candidate, error) {
 		}
 	}
 	return found, nil
+}
+
+// kindOf returns the kind of a plugin and its name, by the name of its executable; nil: it
+// is no plugin's.
+func kindOf(file string) (k *kind, name string) {
+	for _, k := range []*kind{architectures, runtimes} {
+		if name, ok := strings.CutPrefix(file, k.prefix); ok {
+			return k, name
+		}
+	}
+	return nil, ""
 }
 
 func examine(name, path string) candidate {

@@ -30,7 +30,7 @@ func elsewhere(e *Elsewhere) func() ([]*Arch, error) {
 		}
 		var archs []*Arch
 		for _, d := range list {
-			archs = append(archs, &Arch{plugin: d.Name, origin: e.Where, desc: d, transport: absent{d.Name, e.Where}})
+			archs = append(archs, &Arch{desc: d, caller: caller{plugin: d.Name, origin: e.Where, transport: absent{d.Name, e.Where}, refused: &refusals{}}})
 		}
 		return archs, nil
 	})
@@ -41,7 +41,7 @@ type absent struct{ name, where string }
 
 var errElsewhere = errors.New("the plugin is on another machine")
 
-func (a absent) do(_ context.Context, call string, _ func(context.Context, sdk.Architecture) error) error {
+func (a absent) do(_ context.Context, call string, _ func(context.Context, peer) error) error {
 	return &Failure{Plugin: a.name, Call: call, Err: errElsewhere,
 		Reason: fmt.Sprintf("the plugin is at %s, and is not asked from here: install it on this machine too, or send the target there", a.where)}
 }

@@ -3,6 +3,8 @@
 package plugin
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -40,6 +42,15 @@ type Failure struct {
 	Call   string // "FrameRules"; "start" when it could not be started
 	Reason string
 	Err    error
+
+	isAnswered bool // see IsAnswered
+}
+
+// IsAnswered reports whether a call failed by an answer: an error, or one that was refused. The
+// plugin did not die and was not late, and a part of the request may have an answer.
+func IsAnswered(err error) bool {
+	var failure *Failure
+	return errors.As(err, &failure) && failure.isAnswered && !errors.Is(err, context.DeadlineExceeded)
 }
 
 func (f *Failure) Error() string {
@@ -60,5 +71,5 @@ type nonsense struct{ error }
 func (n *nonsense) Unwrap() error { return n.error }
 
 func nonsenseFailure(plugin, call string, n *nonsense) *Failure {
-	return &Failure{Plugin: plugin, Call: call, Reason: "answered nonsense: " + clip(printable(n.Error())), Err: n.error}
+	return &Failure{Plugin: plugin, Call: call, Reason: "answered nonsense: " + clip(printable(n.Error())), Err: n.error, isAnswered: true}
 }

@@ -26,13 +26,13 @@ func FuzzCacheEntry(f *testing.F) {
 	f.Add([]byte(`{"Registers":[{"First":4294967295,"Count":4294967295,"Names":["r%d"]}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		// The digest is no secret: what it covers may be anything.
-		d := decodeEntry(append([]byte(digest(body)+"\n"), body...))
+		d := decodeEntry(architectures, append([]byte(digest(body)+"\n"), body...))
 		if d != nil {
 			if err := d.Validate(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		decodeEntry(body)
+		decodeEntry(runtimes, body)
 	})
 }
 

@@ -25,8 +25,12 @@ import (
 // unwindd-arch-NAME.
 func TestMain(m *testing.M) {
 	confinetest.Main()
-	if name, ok := strings.CutPrefix(filepath.Base(os.Args[0]), vendorPrefix); ok {
+	switch k, name := kindOf(filepath.Base(os.Args[0])); k {
+	case architectures:
 		sdk.Serve(newTestArch(vendorMode(name)))
+		return
+	case runtimes:
+		sdk.ServeRuntime(&testRuntime{name: name})
 		return
 	}
 	if len(os.Args) > 2 && os.Args[1] == "plugin" {
@@ -35,7 +39,7 @@ func TestMain(m *testing.M) {
 		case "exec":
 			err = confine.ExecMain(os.Args[3:])
 		case "serve":
-			err = confine.ServeMain(os.Args[3:], testBundled())
+			err = confine.ServeMain(os.Args[3:], testBundled(), nil)
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

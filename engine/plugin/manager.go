@@ -37,15 +37,18 @@ type Options struct {
 	// any.
 	Build string
 	// Dirs are the only places that are searched for vendors' executables,
-	// unwindd-arch-NAME.
+	// unwindd-arch-NAME and unwindd-runtime-NAME.
 	Dirs []string
 	// Pins gives the SHA-256, in hex, that the executable of a vendor's plugin
 	// must have, by NAME. One with another hash is not started.
 	Pins map[string]string
-	// InProcess are architectures that run in this process.
-	InProcess []sdk.Architecture
-	// Bundled are the architectures in Self.
-	Bundled []confine.Bundled
+	// InProcess are architectures that run in this process, InProcessRuntimes language
+	// runtimes.
+	InProcess         []sdk.Architecture
+	InProcessRuntimes []sdk.Runtime
+	// Bundled are the architectures in Self, BundledRuntimes the language runtimes.
+	Bundled         []confine.Bundled
+	BundledRuntimes []confine.BundledRuntime
 	Choice
 	// Elsewhere, where it is not nil, has architectures for what none here claims.
 	Elsewhere *Elsewhere
@@ -78,14 +81,15 @@ type Manager struct {
 	close sync.Once
 }
 
-// plug is a plugin whose architecture may not be known yet.
+// plug is a plugin whose description may not be known yet.
 type plug struct {
+	kind     *kind
 	name     string
 	origin   string
 	isVendor bool
 	// find finds the description, once; the error says why the plugin cannot be
 	// used.
-	find      func() (*Arch, error)
+	find      func() (found, error)
 	sha256    func() (string, error)
 	isPinned  bool
 	transport transport // nil where there is only a problem
@@ -133,13 +137,22 @@ func NewManager(o Options) (*Manager, error) {
 		return nil, err
 	}
 	for _, arch := range o.InProcess {
-		m.plugins = append(m.plugins, inProcessPlug(arch))
+		m.plugins = append(m.plugins, inProcessPlug(architectures, peer{arch: arch}))
+	}
+	for _, r := range o.InProcessRuntimes {
+		m.plugins = append(m.plugins, inProcessPlug(runtimes, peer{runtime: r}))
 	}
 	for _, b := range o.Bundled {
 		if !isValidName(b.Name) || b.New == nil || b.Description == nil {
 			return nil, fmt.Errorf("bundled plugin %q: expected a name, New and Description", b.Name)
 		}
-		m.plugins = append(m.plugins, bundledPlug(&o, b))
+		m.plugins = append(m.plugins, bundledPlug(&o, architectures, b.Name, func() description { return b.Description() }))
+	}
+	for _, b := range o.BundledRuntimes {
+		if !isValidName(b.Name) || b.New == nil || b.Description == nil {
+			return nil, fmt.Errorf("bundled runtime %q: expected a name, New and Description", b.Name)
+		}
+		m.plugins = append(m.plugins, bundledPlug(&o, runtimes, b.Name, func() description { return b.Description() }))
 	}
 	for _, c := range candidates {
 		m.plugins = append(m.plugins, m.vendorPlug(&o, c))
@@ -159,66 +172,96 @@ func (m *Manager) attach(all map[string]sdk.Reattachment) error {
 		if m.pinned[name] != "" {
 			return fmt.Errorf("%s: plugin %s: %w", sdk.Reattach, name, errPinned)
 		}
-		m.plugins = slices.DeleteFunc(m.plugins, func(p *plug) bool { return p.name == name })
-		m.plugins = append(m.plugins, attachedPlug(name, all[name]))
+		k := architectures
+		if all[name].Kind != "" {
+			k = runtimes
+		}
+		m.plugins = slices.DeleteFunc(m.plugins, func(p *plug) bool { return p.kind == k && p.name == name })
+		m.plugins = append(m.plugins, attachedPlug(k, name, all[name]))
 	}
 	return nil
 }
 
-func inProcessPlug(arch sdk.Architecture) *plug {
-	p := &plug{origin: originInProcess}
-	t := &inProcess{arch: arch}
-	p.transport = t
-	find := sync.OnceValues(func() (*Arch, error) {
-		var d *sdk.Description
-		err := t.do(context.Background(), "Describe", func(ctx context.Context, arch sdk.Architecture) (err error) {
-			d, err = describe(ctx, arch)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		t.name = d.Name
-		return &Arch{plugin: d.Name, origin: p.origin, desc: d, transport: t}, nil
+// described asks a plugin for its description.
+func (p *plug) described(name string) (found, error) {
+	var d description
+	err := p.transport.do(context.Background(), "Describe", func(ctx context.Context, with peer) (err error) {
+		d, err = p.kind.describe(ctx, with)
+		return err
 	})
-	p.find = find
-	// An architecture of this process is described at once: it costs no process.
-	t.name = "in this process"
-	if a, err := find(); err == nil {
-		p.name = a.Name()
-	} else {
-		p.name = t.name
+	if err != nil {
+		return found{}, err
 	}
+	if _, isHere := p.transport.(*inProcess); isHere {
+		d = ofThisBuild(d)
+	}
+	return p.kind.use(caller{plugin: name, origin: p.origin, transport: p.transport, refused: &refusals{}}, d), nil
+}
+
+func inProcessPlug(k *kind, in peer) *plug {
+	t := &inProcess{peer: in, name: "in this process"}
+	p := &plug{kind: k, origin: originInProcess, transport: t, name: t.name}
+	// A plugin of this process is described at once: it costs no process.
+	f, err := p.described("")
+	switch {
+	case err != nil:
+	case f.arch != nil:
+		p.name, f.arch.plugin = f.arch.Name(), f.arch.Name()
+	default:
+		p.name, f.runtime.plugin = f.runtime.Name(), f.runtime.Name()
+	}
+	t.name = p.name
+	p.find = func() (found, error) { return f, err }
 	return p
 }
 
-func bundledPlug(o *Options, b confine.Bundled) *plug {
-	p := &plug{name: b.Name, origin: originBundled}
-	description := sync.OnceValue(b.Description)
+// ofThisBuild returns a description that is compiled in, with the features that Serve says
+// of a plugin in another process; nil for nil.
+func ofThisBuild(d description) description {
+	switch d := d.(type) {
+	case *sdk.Description:
+		if d != nil {
+			known := *d
+			known.Feature = sdk.Feature
+			return &known
+		}
+	case *sdk.RuntimeDescription:
+		if d != nil {
+			known := *d
+			known.Feature = sdk.Feature
+			return &known
+		}
+	}
+	return nil
+}
+
+func bundledPlug(o *Options, k *kind, name string, describe func() description) *plug {
+	p := &plug{kind: k, name: name, origin: originBundled}
+	compiled := sync.OnceValue(func() description { return ofThisBuild(describe()) })
 	l := launch{
-		name: b.Name, self: o.Self, build: o.Build, command: []string{"plugin", "serve", b.Name}, isBundled: true,
-		memory: confine.DataLimit, limit: deadlineOf(o.StartDeadline), logger: o.Logger.Named(b.Name),
+		name: name, self: o.Self, build: o.Build, command: []string{"plugin", "serve", name}, isBundled: true,
+		memory: confine.DataLimit, limit: deadlineOf(o.StartDeadline), logger: o.Logger.Named(name),
 	}
 	l.isThis = isThisExecutable(o.Self)
-	s := newSupervisor(l, deadlineOf(o.CallDeadline), func(ctx context.Context, arch sdk.Architecture) error {
+	s := newSupervisor(l, deadlineOf(o.CallDeadline), func(ctx context.Context, with peer) error {
 		if l.isThis || l.build != "" {
 			return nil // it is described by the same code
 		}
-		return describesItselfAs(ctx, arch, description(), "the one compiled in")
+		return k.describesItselfAs(ctx, with, compiled(), "the one compiled in")
 	})
 	p.transport = s
-	p.find = sync.OnceValues(func() (*Arch, error) {
-		d := description()
+	p.find = sync.OnceValues(func() (found, error) {
+		d := compiled()
 		if d == nil {
-			return nil, fmt.Errorf("plugin %s: no description is compiled in", b.Name)
+			return found{}, fmt.Errorf("plugin %s: no description is compiled in", name)
 		}
 		valid := sync.OnceValue(func() error {
 			if err := d.Validate(); err != nil {
-				return fmt.Errorf("plugin %s: the description that is compiled in: %w", b.Name, err)
+				return fmt.Errorf("plugin %s: the description that is compiled in: %w", name, err)
 			}
 			return nil
 		})
-		return &Arch{plugin: b.Name, origin: p.origin, desc: d, transport: s, valid: valid}, nil
+		return k.use(caller{plugin: name, origin: p.origin, transport: s, valid: valid, refused: &refusals{}}, d), nil
 	})
 	return p
 }
@@ -239,8 +282,8 @@ func isThisExecutable(path string) bool {
 
 // describesItselfAs checks that a process that just started has the description that is
 // known of it.
-func describesItselfAs(ctx context.Context, arch sdk.Architecture, want *sdk.Description, known string) error {
-	d, err := describe(ctx, arch)
+func (k *kind) describesItselfAs(ctx context.Context, with peer, want description, known string) error {
+	d, err := k.describe(ctx, with)
 	if err != nil {
 		return err
 	}
@@ -251,80 +294,93 @@ func describesItselfAs(ctx context.Context, arch sdk.Architecture, want *sdk.Des
 }
 
 func (m *Manager) vendorPlug(o *Options, c candidate) *plug {
-	p := &plug{name: c.name, origin: c.path, isVendor: true}
+	k := c.kind
+	p := &plug{kind: k, name: c.name, origin: c.path, isVendor: true}
 	pin, pinned := m.pinned[c.name]
 	p.isPinned = pinned
 	if c.problem != "" {
 		p.sha256 = func() (string, error) { return "", nil }
-		p.find = func() (*Arch, error) { return nil, &unusable{c.name, c.reason()} }
+		p.find = func() (found, error) { return found{}, &unusable{c.name, c.reason()} }
 		return p
 	}
 	p.sha256 = sync.OnceValues(func() (string, error) { return hashFile(c.path) })
 	// The description that the process must have, once it is known.
-	var known *sdk.Description
-	var described *sdk.Description
+	var known, described description
 	l := launch{
 		name: c.name, self: o.Self, build: o.Build, command: []string{c.path}, data: c.data, waiting: o.Waiting,
 		memory: confine.DataLimit, limit: deadlineOf(o.StartDeadline), logger: o.Logger.Named(c.name),
 	}
-	s := newSupervisor(l, deadlineOf(o.CallDeadline), func(ctx context.Context, arch sdk.Architecture) (err error) {
+	s := newSupervisor(l, deadlineOf(o.CallDeadline), func(ctx context.Context, with peer) (err error) {
 		if known != nil {
-			return describesItselfAs(ctx, arch, known, "the one that this executable gave before")
+			return k.describesItselfAs(ctx, with, known, "the one that this executable gave before")
 		}
-		described, err = describe(ctx, arch)
+		described, err = k.describe(ctx, with)
 		return err
 	})
 	p.transport = s
-	p.find = sync.OnceValues(func() (*Arch, error) {
+	p.find = sync.OnceValues(func() (found, error) {
 		sum, err := p.sha256()
 		if err != nil {
-			return nil, &unusable{c.name, err}
+			return found{}, &unusable{c.name, err}
 		}
 		if pinned && sum != pin {
-			return nil, &unusable{c.name, fmt.Errorf("%s has SHA-256 %s, and %s is pinned; if it is to run: unwindd plugin pin %s", c.path, sum, pin, c.name)}
+			return found{}, &unusable{c.name, fmt.Errorf("%s has SHA-256 %s, and %s is pinned; if it is to run: unwindd plugin pin %s", c.path, sum, pin, c.name)}
 		}
 		// From here on only this executable is started, even if its path changes.
 		s.launch.sha256 = sum
-		if d := m.cache().get(sum); d != nil {
+		if d := m.cache().get(k, sum); d != nil {
 			known = d
 		} else {
 			if _, err := s.acquire(s.ctx, "Describe"); err != nil {
-				return nil, err
+				return found{}, err
 			}
 			// It was started for its description only.
 			s.rest()
 			known = described
-			if err := m.cache().put(sum, known); err != nil {
+			if err := m.cache().put(k, sum, known); err != nil {
 				o.Logger.Warn("the description is not cached", "plugin", c.name, "error", err)
 			}
 		}
-		return &Arch{plugin: c.name, origin: c.path, desc: known, transport: s}, nil
+		return k.use(caller{plugin: c.name, origin: c.path, transport: s, refused: &refusals{}}, known), nil
 	})
 	return p
 }
 
-// archs finds all architectures, in parallel where vendors' have to be started for it,
+// find finds all plugins of a kind, in parallel where vendors' have to be started for it,
 // and the errors of the others. The descriptions of bundled ones are not validated yet.
-func (m *Manager) archs() (found []*Arch, unusable []error) {
-	archs := make([]*Arch, len(m.plugins))
+func (m *Manager) find(k *kind) (usable []found, unusable []error) {
+	all := make([]found, len(m.plugins))
 	errs := make([]error, len(m.plugins))
 	var wg sync.WaitGroup
 	for i, p := range m.plugins {
-		if !p.isVendor {
-			archs[i], errs[i] = p.find()
-			continue
+		switch {
+		case p.kind != k:
+		case !p.isVendor:
+			all[i], errs[i] = p.find()
+		default:
+			wg.Go(func() { all[i], errs[i] = p.find() })
 		}
-		wg.Go(func() { archs[i], errs[i] = p.find() })
 	}
 	wg.Wait()
-	for i := range archs {
-		if errs[i] != nil {
+	for i, p := range m.plugins {
+		switch {
+		case p.kind != k:
+		case errs[i] != nil:
 			unusable = append(unusable, errs[i])
-		} else {
-			found = append(found, archs[i])
+		default:
+			usable = append(usable, all[i])
 		}
 	}
-	return found, unusable
+	return usable, unusable
+}
+
+// archs finds all architectures, and the errors of the others, as find does.
+func (m *Manager) archs() (list []*Arch, unusable []error) {
+	usable, unusable := m.find(architectures)
+	for _, f := range usable {
+		list = append(list, f.arch)
+	}
+	return list, unusable
 }
 
 // choose is the one architecture with the largest claim, which is 0 for one that has none.
@@ -409,7 +465,10 @@ func (m *Manager) Find(name string) (*Arch, error) {
 	a, err := m.choose(fmt.Sprintf("architecture %q", clip(name)), func(a *Arch) int { return named(a, name) })
 	if errors.Is(err, ErrNoArchitecture) {
 		for _, p := range m.plugins {
-			if _, own := p.find(); p.name == name && own != nil {
+			if p.name != name || p.kind != architectures {
+				continue
+			}
+			if _, own := p.find(); own != nil {
 				return nil, own // the others are of no interest
 			}
 		}
@@ -435,8 +494,8 @@ func (m *Manager) VendorDescriptions() []*sdk.Description {
 		if !p.isVendor {
 			continue
 		}
-		if a, err := p.find(); err == nil {
-			list = append(list, a.desc)
+		if f, err := p.find(); err == nil && f.arch != nil {
+			list = append(list, f.arch.desc)
 		}
 	}
 	return list
@@ -456,21 +515,24 @@ func (m *Manager) Descriptions() []*sdk.Description {
 
 // Status is the state of one plugin.
 type Status struct {
-	Name        string           // of the plugin: NAME of unwindd-arch-NAME
+	Name        string           // of the plugin: NAME of unwindd-arch-NAME or unwindd-runtime-NAME
 	Origin      string           // "bundled", "in-process", or the path of the executable
 	SHA256      string           // of a vendor's executable
 	Pinned      bool             // the configuration has its hash
-	Description *sdk.Description // nil when Problem is set
-	Problem     string           // why it cannot be used
-	PID         int              // of the running process; 0: none
-	Generation  uint64           // processes started so far
-	Problems    []string         // its events so far
+	Description *sdk.Description // of an architecture; nil when Problem is set
+	// Runtime is the description of a language runtime.
+	Runtime    *sdk.RuntimeDescription
+	Problem    string   // why it cannot be used
+	PID        int      // of the running process; 0: none
+	Generation uint64   // processes started so far
+	Problems   []string // its events so far
 }
 
 // List returns the states of all plugins: in-process ones, bundled ones, vendors' by
 // directory and name. A vendor's plugin that was never described is started for it.
 func (m *Manager) List() []Status {
-	m.archs()
+	m.find(architectures)
+	m.find(runtimes)
 	out := make([]Status, len(m.plugins))
 	for i, p := range m.plugins {
 		s := &out[i]
@@ -478,14 +540,17 @@ func (m *Manager) List() []Status {
 		if p.sha256 != nil {
 			s.SHA256, _ = p.sha256() // its error is the problem
 		}
-		a, err := p.find()
+		f, err := p.find()
 		if err == nil {
-			err = a.check()
+			err = f.check()
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			s.Problem = problemOf(p.name, err)
-		} else {
-			s.Description = a.desc
+		case f.arch != nil:
+			s.Description = f.arch.desc
+		default:
+			s.Runtime = f.runtime.desc
 		}
 		if p.transport != nil {
 			s.PID, s.Generation, s.Problems = p.transport.pid(), p.transport.starts(), p.transport.problems()

@@ -23,12 +23,18 @@ import (
 // something after a plus sign; extra makes its hash another one.
 func vendor(t *testing.T, dir, name, extra string) string {
 	t.Helper()
+	return vendorOf(t, architectures, dir, name, extra)
+}
+
+// vendorOf is vendor for a kind of plugin.
+func vendorOf(t *testing.T, k *kind, dir, name, extra string) string {
+	t.Helper()
 	from, err := os.Open(self(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer from.Close()
-	path := filepath.Join(dir, vendorPrefix+name)
+	path := filepath.Join(dir, k.prefix+name)
 	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755)
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +89,9 @@ func TestVendorIsDescribedOnceAndCached(t *testing.T) {
 
 	// Again: nothing is started for it.
 	a = generations(0)
-	if d := difference(a.Description(), testDescription(good)); d != "" {
+	want := testDescription(good)
+	want.Feature = sdk.Feature // of the plugin, which is of the same build
+	if d := difference(a.Description(), want); d != "" {
 		t.Errorf("the description from the cache: %s", d)
 	}
 	if got, err := obey(t, a, "echo x"); err != nil || got != "x" {
@@ -254,7 +262,7 @@ func TestDiscoveryTakesExecutablesOnly(t *testing.T) {
 	ownCache(t)
 	dir := t.TempDir()
 	vendor(t, dir, "good", "")
-	if err := os.Symlink(vendorPrefix+"good", filepath.Join(dir, vendorPrefix+"link")); err != nil {
+	if err := os.Symlink(architectures.prefix+"good", filepath.Join(dir, architectures.prefix+"link")); err != nil {
 		t.Fatal(err)
 	}
 	write := func(name string, mode os.FileMode) {
@@ -262,14 +270,14 @@ func TestDiscoveryTakesExecutablesOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(vendorPrefix+"text", 0o644)
-	write(vendorPrefix+"no program", 0o755)
-	write(vendorPrefix+"data", 0o755)
+	write(architectures.prefix+"text", 0o644)
+	write(architectures.prefix+"no program", 0o755)
+	write(architectures.prefix+"data", 0o755)
 	write("something-else", 0o755)
-	if err := os.Mkdir(filepath.Join(dir, vendorPrefix+"directory"), 0o755); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, architectures.prefix+"directory"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("nowhere", filepath.Join(dir, vendorPrefix+"dangling")); err != nil {
+	if err := os.Symlink("nowhere", filepath.Join(dir, architectures.prefix+"dangling")); err != nil {
 		t.Fatal(err)
 	}
 	// A directory that stands twice is looked at once.
@@ -384,7 +392,7 @@ func TestUnusableOptions(t *testing.T) {
 	if _, err := m.Find("x"); !errors.Is(err, ErrNoArchitecture) || !strings.Contains(err.Error(), "the description that is compiled in") {
 		t.Errorf("got %v", err)
 	}
-	if err := confine.ServeMain([]string{"none"}, testBundled()); !errors.Is(err, confine.ErrUsage) {
+	if err := confine.ServeMain([]string{"none"}, testBundled(), nil); !errors.Is(err, confine.ErrUsage) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -105,7 +105,7 @@ func TestNamesAreOfDescriptionsFirst(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "same name") {
 		t.Errorf("%v", err)
 	}
-	a := &Arch{plugin: "beta", desc: &sdk.Description{Name: "arm"}}
+	a := &Arch{caller: caller{plugin: "beta"}, desc: &sdk.Description{Name: "arm"}}
 	if named(a, "arm") <= named(a, "beta") || named(a, "beta") == 0 || named(a, "x") != 0 {
 		t.Error("a description's name counts most")
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -35,8 +34,8 @@ type ProbeOptions struct {
 // others are; but its answers are not validated, no call is repeated, and it is not
 // restarted.
 type Probe struct {
-	arch     sdk.Architecture
-	process  *process    // nil: the architecture is in this process, or in attached
+	peer     peer
+	process  *process    // nil: the plugin is in this process, or in attached
 	attached *attachment // nil: the process was started for the probe
 	limit    deadline    // of a call
 }
@@ -79,11 +78,11 @@ func StartProbe(ctx context.Context, o ProbeOptions) (*Probe, error) {
 	return l.probe(ctx, deadlineOf(cmp.Or(o.CallDeadline, DefaultCallDeadline)))
 }
 
-// NameOf is NAME of an executable unwindd-arch-NAME; "" for another name, which is not
-// found as a plugin.
+// NameOf is NAME of an executable unwindd-arch-NAME or unwindd-runtime-NAME; "" for another
+// name, which is not found as a plugin.
 func NameOf(path string) string {
-	name, ok := strings.CutPrefix(filepath.Base(path), vendorPrefix)
-	if !ok || !isValidName(name) {
+	k, name := kindOf(filepath.Base(path))
+	if k == nil || !isValidName(name) {
 		return ""
 	}
 	return name
@@ -100,13 +99,13 @@ func (m *Manager) Probe(ctx context.Context, name string) (*Probe, error) {
 		l := t.launch
 		return l.probe(ctx, t.callLimit)
 	case *inProcess:
-		return &Probe{arch: t.arch}, nil
+		return &Probe{peer: t.peer}, nil
 	case *attached:
 		own, err := attach(t.where) // the Manager's connection ends with the Manager
 		if err != nil {
 			return nil, err
 		}
-		return &Probe{arch: own.arch, attached: own}, nil
+		return &Probe{peer: own.peer, attached: own}, nil
 	}
 	return nil, fmt.Errorf("plugin %s: it has no process that could be started", a.plugin)
 }
@@ -119,20 +118,29 @@ func (l *launch) probe(ctx context.Context, calls deadline) (*Probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Probe{arch: p.arch, process: p, limit: calls}, nil
+	return &Probe{peer: p.peer, process: p, limit: calls}, nil
 }
 
-// Call makes one call with the deadline of calls. The error is f's, or a *Gone: the
-// process has ended, or was killed because it did not answer in time.
+// Call makes one call to an architecture with the deadline of calls. The error is f's, or a
+// *Gone: the process has ended, or was killed because it did not answer in time.
 func (p *Probe) Call(ctx context.Context, f func(context.Context, sdk.Architecture) error) error {
+	return p.call(ctx, func(ctx context.Context, with peer) error { return f(ctx, with.arch) })
+}
+
+// CallRuntime makes one call to a language runtime, as Call does.
+func (p *Probe) CallRuntime(ctx context.Context, f func(context.Context, sdk.Runtime) error) error {
+	return p.call(ctx, func(ctx context.Context, with peer) error { return f(ctx, with.runtime) })
+}
+
+func (p *Probe) call(ctx context.Context, f func(context.Context, peer) error) error {
 	if p.process == nil {
-		return f(ctx, p.arch)
+		return f(ctx, p.peer)
 	}
 	clock := &p.process.clock
 	limited, release := p.limit.limit(ctx, clock.begin())
 	defer clock.end()
 	defer release()
-	err := f(limited, p.arch)
+	err := f(limited, p.peer)
 	child := p.process.child
 	switch {
 	case err == nil:

@@ -59,7 +59,7 @@ type launch struct {
 type process struct {
 	child    *child
 	client   *goplugin.Client
-	arch     sdk.Architecture
+	peer     peer
 	log      *stderrLog
 	dir      *directory
 	socket   soleSocket // to the plugin, until conn has it
@@ -132,7 +132,7 @@ func (l *launch) security() (*tls.Config, []string, error) {
 }
 
 // connect makes the one connection, checks its peer, starts gRPC over it and gets the
-// architecture.
+// peer.
 func (p *process) connect() error {
 	p.child.await("the line with its address on standard output")
 	address, err := p.client.Start()
@@ -155,8 +155,8 @@ func (p *process) connect() error {
 	if err != nil {
 		return err
 	}
-	if p.arch, ok = raw.(sdk.Architecture); !ok {
-		return fmt.Errorf("the client for %q is a %T, which is no architecture", pluginName, raw)
+	if p.peer, ok = raw.(peer); !ok {
+		return fmt.Errorf("the client for %q is a %T, which is no plugin's", pluginName, raw)
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func (m *Manager) noSuch(path []string, name string, isVendor bool) error {
 	}
 	what := "there is no plugin of that name"
 	if isVendor {
-		what = "no executable of that name, " + vendorPrefix + name + ", is in the plugin directories"
+		what = "no executable of that name, " + executables(name) + ", is in the plugin directories"
 	}
 	if path[len(path)-1] != name {
 		what = fmt.Sprintf("%q: %s", clip(printable(name)), what)
@@ -89,6 +89,12 @@ func (m *Manager) noSuch(path []string, name string, isVendor bool) error {
 		return &SettingError{path, what + ", in which there are none"}
 	}
 	return &SettingError{path, what + ", expected one of " + strings.Join(slices.Compact(names), ", ")}
+}
+
+// executables names the executables that the plugin of a name could have.
+func executables(name string) string {
+	name = clip(printable(name))
+	return architectures.prefix + name + " or " + runtimes.prefix + name
 }
 
 // replace puts the vendor's plugin of a name in the place of all others of an old name.
@@ -104,12 +110,12 @@ func (m *Manager) replace(old, name string) error {
 	m.plugins = slices.DeleteFunc(m.plugins, isOther)
 	for _, p := range m.plugins {
 		if find := p.find; p.name == name && p.isVendor {
-			p.find = sync.OnceValues(func() (*Arch, error) {
-				a, err := find()
-				if err == nil {
-					a.replaces = old
+			p.find = sync.OnceValues(func() (found, error) {
+				f, err := find()
+				if err == nil && f.arch != nil {
+					f.arch.replaces = old
 				}
-				return a, err
+				return f, err
 			})
 		}
 	}
@@ -121,8 +127,8 @@ func (p *plug) refuseUnpinned() {
 	if !p.isVendor || p.isPinned {
 		return
 	}
-	p.find = func() (*Arch, error) {
-		return nil, &unusable{p.name, fmt.Errorf("%s is not pinned, and pinned_only allows pinned plugins alone; if it is to run: unwindd plugin pin %s", p.origin, p.name)}
+	p.find = func() (found, error) {
+		return found{}, &unusable{p.name, fmt.Errorf("%s is not pinned, and pinned_only allows pinned plugins alone; if it is to run: unwindd plugin pin %s", p.origin, p.name)}
 	}
 }
 
@@ -166,7 +172,7 @@ func FindExecutable(dirs []string, name string) (Executable, error) {
 	case len(dirs) == 0:
 		return Executable{}, fmt.Errorf("plugin %s: no plugin directory is known: --plugin-dir, UNWINDD_PLUGIN_DIR or dirs under [plugins] in the configuration file name one", clip(printable(name)))
 	case len(found) == 0:
-		return Executable{}, fmt.Errorf("plugin %s: no executable %s%s is in %s; there are: %s", clip(printable(name)), vendorPrefix, clip(printable(name)), strings.Join(dirs, ", "), strings.Join(names, ", "))
+		return Executable{}, fmt.Errorf("plugin %s: no executable %s is in %s; there are: %s", clip(printable(name)), executables(name), strings.Join(dirs, ", "), strings.Join(names, ", "))
 	case len(found) > 1:
 		return Executable{}, fmt.Errorf("plugin %s: there are %d: %s and %s; a pin is of one name: rename or remove all but one", name, len(found), found[0].path, found[1].path)
 	case found[0].problem != "":

@@ -13,8 +13,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/unwindd/unwindd/sdk"
 )
 
 // Bounds of restarts of a plugin.
@@ -55,7 +53,7 @@ type supervisor struct {
 	callLimit deadline
 	// check asks a process that just started for its description and refuses an
 	// unexpected one.
-	check func(context.Context, sdk.Architecture) error
+	check func(context.Context, peer) error
 
 	ctx    context.Context // done when the supervisor is closed
 	cancel context.CancelFunc
@@ -85,17 +83,17 @@ type starting struct {
 	failure *Failure
 }
 
-func newSupervisor(l launch, callLimit deadline, check func(context.Context, sdk.Architecture) error) *supervisor {
+func newSupervisor(l launch, callLimit deadline, check func(context.Context, peer) error) *supervisor {
 	s := &supervisor{launch: l, callLimit: callLimit, check: check, calls: map[string]int{}}
 	s.events.plugin = l.name
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
-// do makes a call: f with the architecture of the running process, under the call
+// do makes a call: f with the peer in the running process, under the call
 // deadline. No call changes anything, so a call during which the process died is made
 // once more. f returns a *nonsense for an invalid answer.
-func (s *supervisor) do(ctx context.Context, call string, f func(context.Context, sdk.Architecture) error) error {
+func (s *supervisor) do(ctx context.Context, call string, f func(context.Context, peer) error) error {
 	for attempt := 1; ; attempt++ {
 		p, err := s.acquire(ctx, call)
 		if err != nil {
@@ -124,13 +122,13 @@ func (s *supervisor) do(ctx context.Context, call string, f func(context.Context
 
 // try makes a call once. died describes the end of the process during it, "" if it did
 // not end; then err is the call's.
-func (s *supervisor) try(ctx context.Context, p *process, call string, f func(context.Context, sdk.Architecture) error) (died string, err error) {
+func (s *supervisor) try(ctx context.Context, p *process, call string, f func(context.Context, peer) error) (died string, err error) {
 	began := time.Now()
 	limited, release := s.callLimit.limit(ctx, p.clock.begin())
 	defer p.clock.end()
 	defer release()
 	s.begin(p, call)
-	err = f(limited, p.arch)
+	err = f(limited, p.peer)
 	if err != nil && status.Code(err) == codes.Unavailable && limited.Err() == nil && !p.child.waitExit(deathGrace) {
 		s.kill(p, "closed its connection and was killed")
 	}
@@ -169,7 +167,7 @@ func (s *supervisor) try(ctx context.Context, p *process, call string, f func(co
 	case dead:
 		return p.died(), err
 	}
-	return "", &Failure{Plugin: s.launch.name, Call: call, Reason: clip(printable(err.Error())), Err: err}
+	return "", &Failure{Plugin: s.launch.name, Call: call, Reason: clip(printable(err.Error())), Err: err, isAnswered: true}
 }
 
 // isLate reports whether a call ended because its time was over. The process knows the
@@ -322,7 +320,7 @@ func (s *supervisor) launchChecked() (*process, error) {
 		return nil, err
 	}
 	c.await("its description")
-	err = s.check(ctx, p.arch)
+	err = s.check(ctx, p.peer)
 	var bad *nonsense
 	switch {
 	case err == nil:

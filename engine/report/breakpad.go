@@ -40,6 +40,7 @@ var trusts = map[trace.FoundBy]string{
 	trace.ByScan:         "scan",
 	trace.ByCallChain:    "prewalked",
 	trace.ByLaunch:       "prewalked",
+	trace.ByRuntime:      "cfi",
 }
 
 // trust names how a frame was found. hasScan means that a frame further in was found by a
@@ -237,11 +238,14 @@ func (j *breakpadJSON) threadMembers(s *trace.Stack, registers []trace.RegisterV
 	j.close("]")
 }
 
-// countFrames counts the written frames of a stack, tail callers too.
+// countFrames counts the written frames of a stack, tail callers too. The format has no frames of
+// language runtimes.
 func countFrames(s *trace.Stack) (n int) {
 	count := func(frames []trace.Frame) {
 		for i := range frames {
-			n += 1 + len(frames[i].TailCallers())
+			if frames[i].IsNative() {
+				n += 1 + len(frames[i].TailCallers())
+			}
 		}
 	}
 	count(s.Frames)
@@ -254,11 +258,15 @@ func countFrames(s *trace.Stack) (n int) {
 // frames writes frames, and the tail callers of each.
 func (j *breakpadJSON) frames(th *trace.Thread, list []trace.Frame, index *int, registers []trace.RegisterValue) {
 	for i := range list {
+		if !list[i].IsNative() {
+			continue
+		}
 		j.next()
 		j.open("{")
 		j.frame(th, &list[i], *index)
-		if i == 0 && len(registers) > 0 {
+		if len(registers) > 0 {
 			j.object("registers", func() { j.registers(registers) })
+			registers = nil // of the top frame
 		}
 		j.close("}")
 		*index++
@@ -477,10 +485,15 @@ func crashBySignal(t *engine.Target) *trace.Crash {
 // instruction is the instruction that a thread was about to execute when it crashed; "" where
 // it is not known.
 func (j *breakpadJSON) instruction(ctx context.Context) string {
-	if j.crashed == nil || j.crashed.Thread.Unread != "" || len(j.crashed.Frames) == 0 || !j.crashed.Frames[0].Exact {
+	if j.crashed == nil || j.crashed.Thread.Unread != "" {
 		return ""
 	}
-	code := j.t.CodeReader(1).Of(ctx, j.crashed.Thread, &j.crashed.Frames[0])
+	frames := j.crashed.Frames
+	top := slices.IndexFunc(frames, func(f trace.Frame) bool { return f.IsNative() })
+	if top < 0 || !frames[top].Exact {
+		return ""
+	}
+	code := j.t.CodeReader(1).Of(ctx, j.crashed.Thread, &frames[top])
 	for _, l := range code.Lines {
 		if l.IsAt {
 			return l.Text

@@ -42,16 +42,30 @@ func (c *chain) write(frames []trace.Frame, gap *trace.Gap, index int) (next int
 // leastFolded is the least number of lines that the note of a row stands for.
 const leastFolded = 2
 
-// unread writes frames without the rows of a run-time library that ended the program.
+// leastLines returns the least number of lines of a row that are folded: a frame of the language
+// tells as much as all native ones behind it.
+func leastLines(r *signature.Row) int {
+	if r.IsBehind {
+		return 1
+	}
+	return leastFolded
+}
+
+// unread writes frames without the rows of a run-time library that ended the program, or by which
+// a language runtime executes functions.
 func (c *chain) unread(frames []trace.Frame, index int) (next int) {
 	start, next := 0, index
 	for _, r := range c.rows {
 		count := countLines(frames[r.First:r.End])
-		if c.isWhole || count < leastFolded {
+		if c.isWhole || count < leastLines(&r) {
 			continue
 		}
 		next = c.folded(frames[start:r.First], next)
-		c.note(fmt.Sprintf("... %s frames of %s (frames #%d to #%d)", grouped(count), r.Subject, next, next+count-1))
+		if count == 1 {
+			c.note(fmt.Sprintf("... 1 frame of %s (frame #%d)", r.Subject, next))
+		} else {
+			c.note(fmt.Sprintf("... %s frames of %s (frames #%d to #%d)", grouped(count), r.Subject, next, next+count-1))
+		}
 		if c.behind != nil {
 			c.behind(frames[r.First:r.End], next)
 		}
@@ -64,7 +78,7 @@ func (c *chain) unread(frames []trace.Frame, index int) (next int) {
 // among them.
 func FramesFor(s *trace.Stack, n int) int {
 	for _, r := range signature.Read(s, 0).Rows {
-		if r.First < n && countLines(s.Frames[r.First:r.End]) >= leastFolded {
+		if r.First < n && countLines(s.Frames[r.First:r.End]) >= leastLines(&r) {
 			n += r.End - r.First
 		}
 	}

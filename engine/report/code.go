@@ -79,9 +79,9 @@ func (c *frameCodes) prepare(groups []*group) (count int) {
 	return count
 }
 
-// code is the code of a frame of a thread; nil: it is not requested.
+// code is the code of a frame of a thread; nil: it is not requested, or the frame has none.
 func (c *frameCodes) code(th *trace.Thread, f *trace.Frame) *trace.FrameCode {
-	if c == nil {
+	if c == nil || !f.IsNative() {
 		return nil
 	}
 	return c.reader.Of(c.ctx, th, f)

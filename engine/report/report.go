@@ -267,6 +267,8 @@ type Frame struct {
 	CFA            string            `json:"cfa,omitempty"`
 	CFASpace       string            `json:"cfa_space,omitempty"`
 	FoundBy        string            `json:"found_by"`
+	Managed        *Managed          `json:"managed,omitempty"`        // of a frame of a language runtime
+	BehindManaged  bool              `json:"behind_managed,omitempty"` // a managed frame further in stands for it
 	RestsOnGuess   bool              `json:"rests_on_guess,omitempty"` // a frame further in is a guess
 	PassedOver     int               `json:"passed_over,omitempty"`    // nearer words of the stack that may be return addresses too
 	Module         *int              `json:"module,omitempty"`
@@ -289,6 +291,14 @@ type Frame struct {
 	Registers      map[string]string `json:"registers,omitempty"`
 	Locals         *[]Variable       `json:"locals,omitempty"` // the variables in scope; nil: not requested
 	Lanes          []Lanes           `json:"lanes"`            // of the physical frame of a wave
+}
+
+// Managed is the language runtime of a frame. A native frame is an activation of the machine, of
+// code that the runtime made; others are the runtime's alone.
+type Managed struct {
+	Runtime string `json:"runtime"`
+	Kind    string `json:"kind,omitempty"`
+	Native  bool   `json:"native,omitempty"`
 }
 
 // Variable is a variable with its value, or a part of one: a member, an element, the target

@@ -274,7 +274,7 @@ func isEqualFrames(a, b []trace.Frame) bool {
 }
 
 func isEqualFrame(a, b *trace.Frame) bool {
-	return a.PC == b.PC && a.FoundBy == b.FoundBy && isEqualChain(a.Symbols, b.Symbols) &&
+	return a.PC == b.PC && a.FoundBy == b.FoundBy && isEqualChain(a.Symbols, b.Symbols) && isEqualManaged(a, b) &&
 		(len(a.Registers()) == 0 || a.CFA == b.CFA) &&
 		slices.EqualFunc(a.Registers(), b.Registers(), func(x, y trace.RegisterValue) bool {
 			return x.Number == y.Number && x.Value == y.Value
@@ -284,6 +284,16 @@ func isEqualFrame(a, b *trace.Frame) bool {
 			return x.State == y.State && x.HasPC == y.HasPC && x.PC == y.PC && slices.Equal(x.Lanes, y.Lanes) && slices.EqualFunc(x.Locals, y.Locals, isEqualLocals)
 		}) &&
 		isEqualFrames(a.TailCallers(), b.TailCallers())
+}
+
+// isEqualManaged compares how language runtimes execute frames. The PC of a managed frame does not
+// tell where in its function it is: the line does.
+func isEqualManaged(a, b *trace.Frame) bool {
+	x, y := a.Managed(), b.Managed()
+	if x == nil || y == nil {
+		return x == y && a.BehindManaged == b.BehindManaged
+	}
+	return *x == *y && (x.IsNative || ownSymbol(a).Line == ownSymbol(b).Line) && a.BehindManaged == b.BehindManaged
 }
 
 // isEqualLocals compares variables of a function, ignoring the thread.

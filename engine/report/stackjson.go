@@ -466,6 +466,7 @@ func (j *stackJSON) place(thread *trace.Thread, id, space string, f *trace.Frame
 		j.textMember("cfa_space", space)
 	}
 	j.stringMember("found_by", string(f.FoundBy))
+	j.managed(f)
 	j.trueMember("rests_on_guess", f.RestsOnGuess)
 	if f.PassedOver > 0 {
 		j.numberMember("passed_over", int(f.PassedOver))
@@ -500,6 +501,18 @@ func (j *stackJSON) place(thread *trace.Thread, id, space string, f *trace.Frame
 	}
 	j.close("]")
 	j.close("}")
+}
+
+// managed writes the runtime of a frame, and that managed frames stand for it.
+func (j *stackJSON) managed(f *trace.Frame) {
+	if m := f.Managed(); m != nil {
+		j.object("managed", func() {
+			j.stringMember("runtime", m.Runtime)
+			j.textMember("kind", string(m.Kind))
+			j.trueMember("native", m.IsNative)
+		})
+	}
+	j.trueMember("behind_managed", f.BehindManaged)
 }
 
 // function writes the names of a function.

@@ -159,7 +159,7 @@ func (p *pageText) stack(g *group) *stackpage.Stack {
 	for i := range first.Launchers {
 		l := &first.Launchers[i]
 		part := stackpage.Part{Launch: p.take(func() { p.launch(l) })}
-		p.thread, p.reading = l.Thread, &signature.Reading{}
+		p.thread, p.reading = l.Thread, &signature.Reading{Rows: signature.Behind(l.Frames)}
 		part.Frames, next = p.chain(l.Frames, &l.Gap, next, width)
 		part.End = p.take(func() { p.text.end(g, i+1) })
 		out.Parts = append(out.Parts, part)
@@ -361,8 +361,8 @@ func withFullName(line stackpage.Line, s *trace.Symbol) {
 // maxFullName bounds a function's full name on a page, in bytes: a name may have megabytes.
 const maxFullName = 4096
 
-// withoutAddress makes the word that stands in the front of an inlined call's line, in place of an
-// address, a piece of its own.
+// withoutAddress makes the word that stands in the front of a line in place of an address, for an
+// inlined call or a managed frame, a piece of its own.
 func withoutAddress(line stackpage.Line) stackpage.Line {
 	if len(line) > 1 && line[1].Kind == stackpage.Faint {
 		line[1].Kind = stackpage.Address
@@ -374,6 +374,9 @@ func withoutAddress(line stackpage.Line) stackpage.Line {
 func (p *pageText) physical(f *trace.Frame, index, width int) stackpage.Call {
 	s := ownSymbol(f)
 	c := p.call(f, s, p.takeLine(func() { p.physicalLine(f, s, index, width) }))
+	if !f.IsNative() {
+		c.Line = withoutAddress(c.Line)
+	}
 	c.IsGuess = c.IsGuess || s.ScopeBySource
 	c.Source = p.marked(func() { p.sourceLines(f, s) })
 	c.Code = p.marked(func() { p.code(f, s) })

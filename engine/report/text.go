@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -122,7 +123,7 @@ func (t *text) group(g *group) {
 	for i := range first.Launchers {
 		l := &first.Launchers[i]
 		t.launch(l)
-		t.thread, t.reading = l.Thread, &signature.Reading{}
+		t.thread, t.reading = l.Thread, &signature.Reading{Rows: signature.Behind(l.Frames)}
 		next = t.chain(l.Frames, &l.Gap, next, width)
 		t.end(g, i+1)
 	}
@@ -410,7 +411,11 @@ func ownSymbol(f *trace.Frame) *trace.Symbol {
 
 // physicalLine writes the place of a frame, and how sure it is.
 func (t *text) physicalLine(f *trace.Frame, s *trace.Symbol, index, width int) {
-	t.printf("  #%-*d %-18s ", width, index, fmt.Sprintf("0x%016x", f.PC))
+	if f.IsNative() {
+		t.printf("  #%-*d %-18s ", width, index, fmt.Sprintf("0x%016x", f.PC))
+	} else { // it has no PC of its own
+		t.printf("  #%-*d %s", width, index, t.faint(fmt.Sprintf("%-18s ", cmp.Or(string(f.Managed().Kind), "managed"))))
+	}
 	t.place(f, s, functionOffset(f, s))
 	if f.Module != nil {
 		t.framed[f.Module.ID] = true
@@ -465,6 +470,8 @@ func (t *text) place(f *trace.Frame, s *trace.Symbol, offset string) {
 		if s.Function == "" {
 			t.printf("%s", t.faint("+"+address(f.ModuleOffset)))
 		}
+	case f.Managed() != nil:
+		t.printf(" %s", t.faint("in "+f.Managed().Runtime))
 	}
 }
 

@@ -76,7 +76,7 @@ func TestMain(m *testing.M) {
 	case len(args) > 1 && args[0] == "plugin" && args[1] == "exec":
 		err = confine.ExecMain(args[2:])
 	case len(args) > 1 && args[0] == "plugin" && args[1] == "serve":
-		err = confine.ServeMain(args[2:], bundled)
+		err = confine.ServeMain(args[2:], bundled, nil)
 	default:
 		os.Exit(m.Run())
 	}

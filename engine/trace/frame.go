@@ -23,6 +23,7 @@ const (
 	ByCallChain    FoundBy = "callchain"     // recorded by the kernel when the sample was taken
 	ByLaunch       FoundBy = "launch"        // recorded when its thread launched another
 	ByCallSite     FoundBy = "call-site"     // left by a tail call; its caller's call site and its own say so
+	ByRuntime      FoundBy = "runtime"       // the plugin of a language runtime has the frame, or the row of the callee's code
 )
 
 // IsGuess reports whether the method is a guess.
@@ -57,7 +58,7 @@ type Frame struct {
 	// frame belongs to, the others were inlined. Empty where nothing is known. All frames at
 	// one PC of a code object share them: they must not be changed.
 	Symbols []Symbol
-	// Details are requested by Options; nil: there are none.
+	// Details are nil where there are none. Frames may share them.
 	Details *FrameDetails
 	HasCFA  bool
 	// Exact is true where PC is an instruction that was about to execute, not a return address.
@@ -74,10 +75,51 @@ type Frame struct {
 	PassedOver uint16
 	// SignalFrame is true for a signal trampoline.
 	SignalFrame bool
+	// BehindManaged is true for a native frame that frames further in stand for: by it the
+	// runtime executes their functions.
+	BehindManaged bool
 }
 
-// FrameDetails are details of a frame that Options ask for.
+// Managed describes a frame of a function that a language runtime executes.
+type Managed struct {
+	Runtime string      // "cpython"
+	Kind    ManagedKind // "" where it is unknown
+	// IsNative is true for a native frame, of code that the runtime made. Other managed frames
+	// are no activations of the machine: their PC and CFA are those of the native frame that
+	// they stand for, or before.
+	IsNative bool
+}
+
+// ManagedKind is the way in which a function of a language is executed.
+type ManagedKind string
+
+// The kinds of managed frames.
+const (
+	ManagedInterpreted ManagedKind = "interpreted"
+	ManagedCompiled    ManagedKind = "compiled" // at run time
+	ManagedBuiltin     ManagedKind = "builtin"  // of the runtime itself
+	ManagedEntry       ManagedKind = "entry"    // where native code entered the runtime
+)
+
+// Managed returns the language runtime in the frame's details; nil where there is none.
+func (f *Frame) Managed() *Managed {
+	if f.Details == nil {
+		return nil
+	}
+	return f.Details.Managed
+}
+
+// IsNative reports whether the frame is an activation of the machine, with registers and a row.
+func (f *Frame) IsNative() bool {
+	m := f.Managed()
+	return m == nil || m.IsNative
+}
+
+// FrameDetails are details of a frame that Options ask for, or that few frames have.
 type FrameDetails struct {
+	// Managed is the language runtime of the frame; nil for a frame of code that a compiler
+	// made before the program ran.
+	Managed *Managed
 	// Registers are the frame's general registers that could be recovered, by
 	// number (engine.Options.Registers).
 	Registers []RegisterValue

@@ -32,6 +32,9 @@ func (s *Stack) Lane(lane uint32) (one *Stack, ok bool) {
 	one = &Stack{Thread: s.Thread, Lanes: s.Lanes, Stopped: s.Stopped, Wait: s.Wait, Launchers: s.Launchers}
 	for i := range s.Frames {
 		f := &s.Frames[i]
+		if !f.IsNative() {
+			continue // runtimes execute one function at a time
+		}
 		g := LaneGroupOf(f.Lanes(), lane)
 		if g == nil {
 			return nil, false
@@ -130,6 +133,20 @@ type Stack struct {
 	// Launchers continue the stack in the thread that launched this one, in the
 	// thread that launched that, and so on, as far as it is known.
 	Launchers []Launcher
+}
+
+// IndexBehind returns the index in Frames of the frame that follows the n innermost native ones,
+// which a walk counts alone; len(Frames) where none does.
+func (s *Stack) IndexBehind(n int) int {
+	for i := range s.Frames {
+		if n == 0 {
+			return i
+		}
+		if s.Frames[i].IsNative() {
+			n--
+		}
+	}
+	return len(s.Frames)
 }
 
 // Top returns the stack with its n innermost physical frames, with the frames of its launchers

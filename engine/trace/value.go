@@ -15,6 +15,7 @@ const (
 	ValueOptimizedOut ValueStatus = "optimized-out" // the debugging information has no place for it
 	ValuePartial      ValueStatus = "partial"       // some of its parts are not known
 	ValueFailed       ValueStatus = "error"         // Problem has the reason
+	ValueUnset        ValueStatus = "unset"         // a variable of a language runtime that has no value yet
 )
 
 // ValueRole is the part that a value plays in the one around it.

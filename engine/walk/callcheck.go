@@ -25,8 +25,14 @@ func (w *walker) mayCheck() bool {
 }
 
 // callSites reports for addresses whether each is in executable memory right after a call
-// instruction. Answers about the code of a module are remembered.
+// instruction. Answers are remembered.
 func (w *walker) callSites(ctx context.Context, pcs ...uint64) ([]code.CallSite, error) {
+	return w.callSitesAhead(ctx, pcs, nil)
+}
+
+// callSitesAhead is callSites, and has the call sites before other addresses remembered too, if
+// the plugin is asked at all.
+func (w *walker) callSitesAhead(ctx context.Context, pcs, ahead []uint64) ([]code.CallSite, error) {
 	sites := make([]code.CallSite, len(pcs))
 	var requested []int
 	var unknown code.Classifier
@@ -36,11 +42,9 @@ func (w *walker) callSites(ctx context.Context, pcs ...uint64) ([]code.CallSite,
 			continue
 		}
 		s := w.segmentAt(pc - 1)
-		if s != nil {
-			if known, ok := s.Module.Code.KnownSite(s.ObjectAddress(pc)); ok {
-				sites[i] = known
-				continue
-			}
+		if known, ok := w.knownSite(s, pc); ok {
+			sites[i] = known
+			continue
 		}
 		switch {
 		case w.codeBefore(s, pc, before):
@@ -51,17 +55,59 @@ func (w *walker) callSites(ctx context.Context, pcs ...uint64) ([]code.CallSite,
 			s.Module.Code.KeepSite(s.ObjectAddress(pc), sites[i])
 		}
 	}
+	beside := w.addAhead(&unknown, ahead, len(requested))
 	answers, err := unknown.Ask(ctx, w.machine.Machine)
+	if err != nil && len(beside) > 0 && ctx.Err() == nil {
+		return w.callSitesAhead(ctx, pcs, nil) // one of the others may be why
+	}
 	if err != nil {
 		return nil, err
 	}
 	for k, i := range requested {
 		sites[i] = answers[k]
-		if s := w.segmentAt(pcs[i] - 1); s != nil {
-			s.Module.Code.KeepSite(s.ObjectAddress(pcs[i]), answers[k])
-		}
+		w.keepSite(pcs[i], answers[k])
+	}
+	for k, pc := range beside {
+		w.keepSite(pc, answers[len(requested)+k])
 	}
 	return sites, nil
+}
+
+// addAhead adds addresses to a question about n others, and returns those that it added.
+func (w *walker) addAhead(unknown *code.Classifier, ahead []uint64, n int) (added []uint64) {
+	if n == 0 {
+		return nil
+	}
+	before := make([]byte, w.machine.Description.MaxInstruction)
+	for _, pc := range ahead {
+		s := w.segmentAt(pc - 1)
+		if _, ok := w.knownSite(s, pc); !ok && w.codeBefore(s, pc, before) {
+			unknown.Add(pc, before)
+			added = append(added, pc)
+		}
+	}
+	return added
+}
+
+// knownSite returns the remembered call site before an address, which is in a segment or in
+// none.
+func (w *walker) knownSite(s *code.Segment, pc uint64) (site code.CallSite, ok bool) {
+	switch {
+	case s != nil:
+		return s.Module.Code.KnownSite(s.ObjectAddress(pc))
+	case w.input.sample != nil: // samples of other processes have other code there
+		return code.CallSite{}, false
+	}
+	return w.process.unmapped.site(w.machine, pc)
+}
+
+// keepSite remembers the call site before an address.
+func (w *walker) keepSite(pc uint64, site code.CallSite) {
+	if s := w.segmentAt(pc - 1); s != nil {
+		s.Module.Code.KeepSite(s.ObjectAddress(pc), site)
+	} else if w.input.sample == nil {
+		w.process.unmapped.keepSite(w.machine, pc, site)
+	}
 }
 
 // callSite is callSites for one address. It allocates nothing where the answer is remembered.
@@ -71,7 +117,7 @@ func (w *walker) callSite(ctx context.Context, pc uint64) (code.CallSite, error)
 			return known, nil
 		}
 	}
-	sites, err := w.callSites(ctx, pc)
+	sites, err := w.callSitesAhead(ctx, []uint64{pc}, w.ahead.callSites())
 	if err != nil {
 		return code.CallSite{}, err
 	}
@@ -152,7 +198,7 @@ func (w *walker) judgeByCallers(ctx context.Context, f *frame, needsDescribed bo
 		if f.module == nil || !w.mayCheck() {
 			return v, nil
 		}
-		source, err := w.row(ctx, f.module, f.offset, f.exact)
+		source, err := w.row(ctx, f, f.exact)
 		switch {
 		case err == nil && source.Rules == nil && source.Outermost != "":
 			return confirmed, nil
@@ -248,7 +294,7 @@ func (w *walker) leadsTo(ctx context.Context, address uint64, f *frame) (next []
 	if segment == nil || !segment.Module.Code.IsKnown() {
 		return nil, false, nil
 	}
-	e, err := segment.Module.Code.Exits(ctx, segment.ObjectAddress(address))
+	e, err := segment.Module.Code.ExitsAhead(ctx, segment.ObjectAddress(address), func() []uint64 { return w.ahead.called(segment) })
 	if err != nil || e == nil || e.IsOpen {
 		return nil, false, err
 	}

@@ -77,6 +77,9 @@ func (r *CodeReader) Prepare(ctx context.Context, stacks []*trace.Stack) {
 // Of returns the code of a frame of a thread, which is nil where a launcher is not in the
 // target. It prepares the stack if that was not done.
 func (r *CodeReader) Of(ctx context.Context, th *trace.Thread, f *trace.Frame) *trace.FrameCode {
+	if !f.IsNative() {
+		return &trace.FrameCode{Problem: "the frame is of the language runtime " + f.Managed().Runtime + ", and has no code of the machine"}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.known[placeOf(th, f)]
@@ -101,6 +104,9 @@ func placeOf(th *trace.Thread, f *trace.Frame) codePlace {
 func (r *CodeReader) frames(ctx context.Context, found []*targetCode, th *trace.Thread, lanes uint32, frames []trace.Frame) []*targetCode {
 	for i := range frames {
 		f := &frames[i]
+		if !f.IsNative() {
+			continue // the code of the native frame is not its own
+		}
 		if place := placeOf(th, f); r.known[place] == nil {
 			c := r.process.codeAround(ctx, place, lanes, r.count)
 			r.known[place] = c

@@ -190,7 +190,7 @@ func (w *walker) endsChain(ctx context.Context, f *frame) (bool, error) {
 	if err != nil || !site.IsAfterCall && !w.isUnseenCode(f.pc) {
 		return false, err
 	}
-	source, err := w.row(ctx, f.module, f.offset, false)
+	source, err := w.row(ctx, f, false)
 	return err == nil && source.By.IsDescribed(), nil
 }
 

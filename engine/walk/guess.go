@@ -222,7 +222,9 @@ func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
 	if s.sites, err = w.callSites(ctx, s.pcs...); err != nil {
 		return nil, err
 	}
+	w.ahead.scan(s)
 	best, passed, err := s.best(ctx)
+	w.ahead.targets = w.ahead.targets[:0]
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ package walk
 import (
 	"cmp"
 	"slices"
+	"sync/atomic"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/internal/code"
@@ -44,6 +45,9 @@ type machine struct {
 	// not give the caller's PC. Otherwise it is no register.
 	namedPC   uint64
 	addresses uint64 // the last address of the default space
+
+	isSlow atomic.Bool  // see Process.bind
+	splits atomic.Int32 // see Process.bindSplit
 }
 
 func newMachine(architecture *code.Machine) *machine {

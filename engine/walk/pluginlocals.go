@@ -25,10 +25,12 @@ func (f *frame) pluginLocals(ctx context.Context) [][]trace.FrameVariable {
 	}
 	list := make([]trace.FrameVariable, len(known))
 	c := frameContext{frame: f}
+	ev := f.walker.evals.plugin.Derive()
+	ev.CFI = false // variables are no rows: the CFA may be a part of where they are
 	for i := range known {
 		v := &list[i]
 		v.Name, v.Kind = known[i].Name, trace.KindLocal
-		l, err := f.walker.evals.plugin.Location(ctx, known[i].Expr, c)
+		l, err := ev.Location(ctx, known[i].Expr, c)
 		if err == nil {
 			v.Place = l
 			err = words(ctx, &v.Value, &l, c)

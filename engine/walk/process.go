@@ -105,7 +105,9 @@ type Process struct {
 	missing  map[string]error    // why an architecture is missing, by name
 	threads  threadStates
 
+	unmapped  unmappedCode
 	unplaced  func(address uint64) []trace.Symbol // names code of no module; nil: it has no names
+	made      RuntimeCode                         // nil: the process has no runtimes
 	values    *value.Cache                        // nil: variables are not read
 	tls       tlsBlocks
 	tails     tailChains
@@ -150,6 +152,7 @@ func (p *Process) SetModules(modules []*target.Module) {
 	}
 	p.setLoaded(list)
 	p.listed = modules
+	p.unmapped.forget()
 }
 
 // NameUnplaced sets the function that names code in no module, from now on.
@@ -447,6 +450,9 @@ func (w *walker) describe(ctx context.Context) {
 		f.Details.Registers = w.frames[i].registers(ctx)
 	}
 }
+
+// Engine returns the process as plugins read it during calls about it.
+func (p *Process) Engine() sdk.Engine { return &view{p} }
 
 // view is the process as a plugin reads it during a call about it.
 type view struct{ process *Process }

@@ -35,8 +35,11 @@ type SampleCode interface {
 // Thread returns the sample's one thread.
 func (s *Sample) Thread() *trace.Thread { return s.Threads()[0] }
 
+// SampleKind is the kind of the target that a sample is.
+const SampleKind = "sample"
+
 // Info returns the kind alone: a sample has no file and no signal.
-func (s *Sample) Info() trace.Target { return trace.Target{Kind: "sample"} }
+func (s *Sample) Info() trace.Target { return trace.Target{Kind: SampleKind} }
 
 // Modules returns Loaded.
 func (s *Sample) Modules() []*target.Module { return s.Loaded }

@@ -3,11 +3,13 @@
 package walk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/internal/code"
+	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -219,8 +221,59 @@ func (p *Process) bindBatch(ctx context.Context, states []thread, list []*trace.
 	}
 }
 
-// bind asks about threads in one call.
+const (
+	// maxBoundBytes bounds the registers that one call has, unless a single thread has more:
+	// waves of an accelerator have a hundred thousand bytes each.
+	maxBoundBytes = 16 << 20
+	// maxSlowlyBound is how many threads a plugin is asked about in one call after it did not
+	// end a larger one in time.
+	maxSlowlyBound = maxBound / 16
+	// maxSplits is how many batches of threads of one architecture are asked about by halves.
+	maxSplits = 64
+)
+
+// bind asks about threads, in few calls. A plugin that does not end a call in time is asked about
+// fewer threads at once from then on; one that does not end such a call either is not asked about
+// the rest.
 func (p *Process) bind(ctx context.Context, m *machine, batch ...*thread) {
+	for len(batch) > 0 {
+		most := maxBound
+		if m.isSlow.Load() {
+			most = maxSlowlyBound
+		}
+		n := countBytes(batch[:min(len(batch), most)], maxBoundBytes)
+		err := p.bindSplit(ctx, m, batch[:n])
+		switch {
+		case !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
+		case n > maxSlowlyBound:
+			m.isSlow.Store(true)
+			continue
+		default:
+			for _, s := range batch[n:] {
+				s.failure = err
+			}
+			return
+		}
+		batch = batch[n:]
+	}
+}
+
+// countBytes returns how many of the first threads have so many bytes of registers together, at
+// least 1.
+func countBytes(batch []*thread, most int) int {
+	size := 0
+	for n, s := range batch {
+		if size += len(s.Registers.Data); size > most && n > 0 {
+			return n
+		}
+	}
+	return len(batch)
+}
+
+// bindSplit asks about threads in one call. Where the plugin answers with an error, or its answer
+// is refused, the threads are asked about by halves: one thread does not cost the others their
+// answers. It returns the error of a call in which the plugin did not answer.
+func (p *Process) bindSplit(ctx context.Context, m *machine, batch []*thread) error {
 	req := &sdk.BindThreadsRequest{Threads: make([]sdk.ThreadState, len(batch))}
 	for i, s := range batch {
 		req.Threads[i] = sdk.ThreadState{
@@ -228,11 +281,19 @@ func (p *Process) bind(ctx context.Context, m *machine, batch ...*thread) {
 		}
 	}
 	answer, err := m.Plugin.BindThreads(ctx, &view{p}, req)
+	if len(batch) > 1 && plugin.IsAnswered(err) && ctx.Err() == nil && m.splits.Add(1) <= maxSplits {
+		half := len(batch) / 2
+		return cmp.Or(p.bindSplit(ctx, m, batch[:half]), p.bindSplit(ctx, m, batch[half:]))
+	}
 	for i, s := range batch {
 		if s.failure = err; err == nil {
 			s.binding = &answer.Threads[i]
 		}
 	}
+	if plugin.IsAnswered(err) {
+		return nil
+	}
+	return err
 }
 
 // boundRegisters returns the registers that a thread is bound with.

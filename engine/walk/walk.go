@@ -33,14 +33,14 @@ type walker struct {
 	walked  int           // how many of them are the stack's
 	results []trace.Frame // of the walk before, to be overwritten
 
-	input    input
-	evals    evaluators
-	segment  segmentState
-	recent   recentCode
-	cycle    cycleCheck
-	guesses  guesses
-	unmapped unmappedRows
-	fast     fastState
+	input   input
+	evals   evaluators
+	segment segmentState
+	recent  recentCode
+	cycle   cycleCheck
+	guesses guesses
+	ahead   lookahead
+	fast    fastState
 }
 
 // recentCode is the code of recent frames: most frames stay in the code of the one before.
@@ -73,7 +73,7 @@ func (w *walker) release() {
 	w.process, w.thread, w.stack, w.recent.segment = nil, nil, nil, nil
 	w.input.release()
 	w.segment.next, w.segment.cycle = nil, nil
-	clear(w.unmapped.known)
+	w.ahead.f = nil
 }
 
 // start makes the walker ready for a thread whose memory is set.
@@ -82,6 +82,7 @@ func (w *walker) start(th *thread, stack *trace.Stack) {
 	w.recent, w.cycle = recentCode{}, newCycleCheck()
 	w.segment = segmentState{limit: w.process.shared.options.MaxFrames}
 	w.guesses.reset()
+	w.ahead.start(w)
 	if w.machine != th.arch {
 		w.machine = th.arch
 		w.setMachine()
@@ -355,12 +356,18 @@ func (w *walker) finish(ctx context.Context, f *frame) {
 	if f.source != nil {
 		out.SignalFrame = f.source.IsSignalFrame()
 	}
+	made := w.madeAt(ctx, f)
 	switch {
 	case options.NoSymbols:
+	case made != nil && len(made.Symbols) > 0:
+		out.Symbols = made.Symbols
 	case f.module != nil:
 		out.Symbols = w.process.names(f.module, f.named())
 	case w.process.unplaced != nil:
 		out.Symbols = w.process.unplaced(w.callOf(f))
+	}
+	if made != nil && made.Managed != nil {
+		out.Details = &trace.FrameDetails{Managed: made.Managed}
 	}
 	if !options.Lanes && !options.Registers && options.Locals == nil {
 		return
@@ -377,7 +384,7 @@ func (w *walker) finish(ctx context.Context, f *frame) {
 		d.Registers = f.registers(ctx)
 	}
 	if d.Lanes != nil || d.Registers != nil {
-		out.Details = &trace.FrameDetails{Registers: d.Registers, Lanes: d.Lanes}
+		out.Details = &trace.FrameDetails{Managed: out.Managed(), Registers: d.Registers, Lanes: d.Lanes}
 	}
 }
 
@@ -679,15 +686,16 @@ func (w *walker) isFirst(f *frame) bool {
 	return w.isCode(f.pc) && !w.isCode(f.pc-distance)
 }
 
-// row finds the row in force at an address of a module.
-func (w *walker) row(ctx context.Context, m *code.Module, address uint64, isExact bool) (*code.Row, error) {
-	if m != w.recent.module {
-		if m.Arch != w.machine.Description.Name {
+// row finds the row in force at the PC of a frame that is in a module.
+func (w *walker) row(ctx context.Context, f *frame, isExact bool) (*code.Row, error) {
+	if f.module != w.recent.module {
+		if f.module.Arch != w.machine.Description.Name {
 			return nil, code.ErrOtherMachine
 		}
-		w.recent.module = m
+		w.recent.module = f.module
 	}
-	return m.Row(ctx, address, isExact)
+	w.ahead.f = f
+	return f.module.RowAhead(ctx, f.offset, isExact, w.ahead.places())
 }
 
 // recover computes the CFA of f and the state of its caller. A nil caller without an error

@@ -34,18 +34,25 @@ ARCHITECTURES = {
     "i386:x86-64": "x86_64",
     "riscv:rv64": "riscv64",
     "riscv:rv32": "riscv32",
+    "s390:64-bit": "s390x",
 }
-MACHINES = {3: "i386", 62: "x86_64", 183: "aarch64", 224: "amdgpu", 243: "riscv64"}
+MACHINES = {3: "i386", 22: "s390x", 62: "x86_64", 183: "aarch64", 224: "amdgpu", 243: "riscv64"}
+POWER = 21  # of both byte orders
 
 # gdb's names of registers that are called otherwise in a snapshot.
 X86_NAMES = {"eflags": "rflags", "fctrl": "fcw", "fstat": "fsw", "fs_base": "fs.base", "gs_base": "gs.base"}
 RISCV_NAMES = {"fp": "s0"}
+S390X_NAMES = {"pswa": "pc"}
 AARCH64_NAMES = {"tpidr": "tpidr_el0", "TPIDR_EL0": "tpidr_el0", "tpidr2": "tpidr2_el0"}
 # Registers of AArch64 that a process has: qemu adds those of the machine, and describes
 # predicates as wider than they are.
 AARCH64_KEPT = re.compile(r"([xvz]\d+|sp|pc|cpsr|fpsr|fpcr|vg|pauth_[cd]mask|tpidr2?|TPIDR_EL0)$")
 # Registers of RISC-V that are those of the machine, or pieces of fcsr.
 RISCV_LEFT_OUT = re.compile(r"(fflags|frm|cycle|time|instret|priv|csr\d+)$")
+# Registers of POWER that are others in pieces or together.
+POWER_KEPT = re.compile(r"(r\d+|f([12]?\d|3[01])|vr\d+|pc|lr|ctr|cr|xer|msr|fpscr)$")
+# Registers of s390x that are so, and those that other tools call otherwise.
+S390X_LEFT_OUT = re.compile(r"(pc|cc|[vr]\d+[lh]|v([0-9]|1[0-5])|.*orig_r2|last_break|system_call|t\w+|gs\w+|bc_\w+)$")
 # Registers of x86-64 that are no value of their own, or that nobody unwinds by.
 X86_LEFT_OUT = re.compile(r"(ftag|fi(seg|off)|fo(seg|off)|fop|[xyz]mm\d+|bnd.*|pkru|orig_rax|ymm\d+h|st\d)$")
 X86_MORE = ["fs_base", "gs_base"]
@@ -136,7 +143,7 @@ class Snapshot:
         bias = elf.bias(sections)
         if bias is None:
             raise ValueError("gdb does not say where it is loaded")
-        module = {"path": name, "arch": MACHINES.get(elf.machine, "elf-%d" % elf.machine), "segments": []}
+        module = {"path": name, "arch": elf.architecture(), "segments": []}
         if build_id:
             module["build_id"] = build_id
         if elf.machine == 224:
@@ -388,6 +395,11 @@ class ELF:
         found = Counter(start - self.sections[name] for name, start, _ in sections if name in self.sections)
         return found.most_common(1)[0][0] if found else None
 
+    def architecture(self):
+        if self.machine == POWER:
+            return "ppc64le" if self.order == "<" else "ppc64"
+        return MACHINES.get(self.machine, "elf-%d" % self.machine)
+
     def processor(self):
         """The processor of an AMDGPU code object, by EF_AMDGPU_MACH."""
         names = {
@@ -404,7 +416,13 @@ def architecture(frame):
     name = frame.architecture().name()
     if name.startswith("amdgcn"):
         return "amdgpu", name.partition(":")[2]
+    if name == "powerpc:common64":
+        return "ppc64" if is_big_endian() else "ppc64le", ""
     return ARCHITECTURES.get(name, name), ""
+
+
+def is_big_endian():
+    return "big" in gdb.execute("show endian", to_string=True)
 
 
 def unsigned(value):
@@ -417,7 +435,7 @@ def value_bytes(value):
     if hasattr(value, "bytes"):
         return bytes(value.bytes)
     kind = value.type.strip_typedefs()
-    order = "big" if "big" in gdb.execute("show endian", to_string=True) else "little"
+    order = "big" if is_big_endian() else "little"
     if kind.code == gdb.TYPE_CODE_UNION:
         # A vector register is a union of its views, or of unions of them; that of
         # the narrowest integers has all of its bytes.
@@ -434,7 +452,12 @@ def value_bytes(value):
         parts = [value_bytes(value[i]) for i in range(low, high + 1)]
         return None if None in parts else b"".join(parts)
     if kind.code == gdb.TYPE_CODE_FLT:
-        return None
+        if kind.sizeof > 8:
+            return None  # gdb's number of it may have been rounded
+        try:
+            return int(value.format_string(format="x"), 16).to_bytes(kind.sizeof, order)
+        except (gdb.error, ValueError, OverflowError):
+            return None
     try:
         return unsigned(value).to_bytes(kind.sizeof, order)
     except (gdb.error, OverflowError):
@@ -449,13 +472,17 @@ def registers(frame, arch):
     """The registers of the top frame, as a snapshot writes them."""
     out = {}
     names = [r.name for r in frame.architecture().registers() if r.name]
-    renamed = {"x86_64": X86_NAMES, "riscv64": RISCV_NAMES, "aarch64": AARCH64_NAMES}.get(arch, {})
+    renamed = {"x86_64": X86_NAMES, "riscv64": RISCV_NAMES, "aarch64": AARCH64_NAMES, "s390x": S390X_NAMES}.get(arch, {})
     if arch == "x86_64":
         names = [n for n in names if not X86_LEFT_OUT.match(n)] + X86_MORE
     elif arch == "riscv64":
         names = [n for n in names if not RISCV_LEFT_OUT.match(n)]
     elif arch == "aarch64":
         names = [n for n in names if AARCH64_KEPT.match(n)]
+    elif arch in ("ppc64", "ppc64le"):
+        names = [n for n in names if POWER_KEPT.match(n)]
+    elif arch == "s390x":
+        names = [n for n in names if not S390X_LEFT_OUT.match(n)]
     for name in names:
         value = read_register(frame, name)
         if value is None:
@@ -493,8 +520,7 @@ def register_text(value):
     vector = kind.code in (gdb.TYPE_CODE_UNION, gdb.TYPE_CODE_ARRAY)
     if vector:
         return data.hex()
-    big = "big" in gdb.execute("show endian", to_string=True)
-    return hex(int.from_bytes(data, "big" if big else "little"))
+    return hex(int.from_bytes(data, "big" if is_big_endian() else "little"))
 
 
 def known(text):

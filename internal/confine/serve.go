@@ -27,14 +27,22 @@ type Bundled struct {
 	Nested     func(data []byte) ([]sdk.NestedObject, error)
 }
 
+// BundledRuntime is a language runtime that an executable has compiled in. Its Description
+// is a Bundled's.
+type BundledRuntime struct {
+	Name        string
+	New         func() sdk.Runtime
+	Description func() *sdk.RuntimeDescription
+}
+
 // ServeMain is `unwindd plugin serve NAME [flags]`: this process is the plugin of a
-// bundled architecture. It returns when the engine is gone, and at once, with
-// an error, when there is no architecture of that name.
+// bundled architecture or runtime. It returns when the engine is gone, and at once, with
+// an error, when there is none of that name.
 //
 // With --report-fd N the engine has started the process, on a thread that had been
 // confined: the process confines itself before it does anything else, writes to
 // descriptor N a Report of the parts that this system lacks, and closes it.
-func ServeMain(args []string, bundled []Bundled) error {
+func ServeMain(args []string, architectures []Bundled, runtimes []BundledRuntime) error {
 	f := flag.NewFlagSet("plugin serve", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	report := f.Int("report-fd", 0, "")
@@ -46,20 +54,33 @@ func ServeMain(args []string, bundled []Bundled) error {
 	if err := f.Parse(args); err != nil || f.NArg() > 0 {
 		return fmt.Errorf("plugin serve: %w: expected NAME", ErrUsage)
 	}
-	var names []string
-	for _, b := range bundled {
-		if b.Name == name {
-			if *report != 0 {
-				if err := confineReported(*report, *build); err != nil {
-					return fmt.Errorf("plugin serve: %w", err)
-				}
-			}
-			sdk.Serve(b.New())
-			return nil
-		}
-		names = append(names, b.Name)
+	serve, names := find(name, architectures, runtimes)
+	if serve == nil {
+		return fmt.Errorf("plugin serve: %w: no plugin %q is bundled, expected one of %s", ErrUsage, name, strings.Join(names, ", "))
 	}
-	return fmt.Errorf("plugin serve: %w: no architecture %q is bundled, expected one of %s", ErrUsage, name, strings.Join(names, ", "))
+	if *report != 0 {
+		if err := confineReported(*report, *build); err != nil {
+			return fmt.Errorf("plugin serve: %w", err)
+		}
+	}
+	serve()
+	return nil
+}
+
+// find returns the main function of a bundled plugin, and the names of all; nil: there is
+// none of that name.
+func find(name string, architectures []Bundled, runtimes []BundledRuntime) (serve func(), names []string) {
+	for _, b := range architectures {
+		if names = append(names, b.Name); b.Name == name {
+			serve = func() { sdk.Serve(b.New()) }
+		}
+	}
+	for _, b := range runtimes {
+		if names = append(names, b.Name); b.Name == name {
+			serve = func() { sdk.ServeRuntime(b.New()) }
+		}
+	}
+	return serve, names
 }
 
 // confineReported confines this process, if it is of the expected build, and reports

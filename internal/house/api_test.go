@@ -20,26 +20,14 @@ import (
 	"testing"
 )
 
-const module = "github.com/unwindd/unwindd/"
-
-// promised are the packages that keep their names from one release to the next.
-var promised = []string{"engine", "engine/trace", "sdk", "sdk/archtest", "sdk/codeflow", "cfi", "locexpr"}
-
-// inner are the members of package engine for unwindd's own packages: their types are internal.
-var inner = []string{
-	"engine.Downloads.Connect", "engine.Engine.Attach", "engine.Engine.Finder", "engine.Engine.Library", "engine.Engine.Plugins",
-	"engine.Options.Plugins", "engine.Options.Remote", "engine.Options.Symbols", "engine.Remotes.Debuginfod", "engine.Remotes.Stores",
-	"engine.Snapshot.Contents", "engine.Target.CodeReader", "engine.Target.Process",
-}
-
 var update = flag.Bool("update", false, "write testdata/api.txt")
 
 // packages are the promised packages with their types, by path.
 func packages(t *testing.T) map[string]*types.Package {
 	t.Helper()
 	args := []string{"list", "-export", "-deps", "-json=ImportPath,Export"}
-	for _, p := range promised {
-		args = append(args, module+p)
+	for _, p := range Promised {
+		args = append(args, Module+p)
 	}
 	out, err := exec.Command("go", args...).Output()
 	if err != nil {
@@ -57,8 +45,8 @@ func packages(t *testing.T) map[string]*types.Package {
 	}
 	imports := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) })
 	found := map[string]*types.Package{}
-	for _, p := range promised {
-		if found[p], err = imports.Import(module + p); err != nil {
+	for _, p := range Promised {
+		if found[p], err = imports.Import(Module + p); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -77,11 +65,11 @@ func TestPromisedNamesHavePromisedTypes(t *testing.T) {
 				continue
 			}
 			if alias, ok := o.(*types.TypeName); ok && alias.IsAlias() {
-				if n, ok := types.Unalias(o.Type()).(*types.Named); ok && strings.HasPrefix(n.Obj().Pkg().Path(), module) && !strings.HasPrefix(n.Obj().Pkg().Path(), p.Path()+"/") {
+				if n, ok := types.Unalias(o.Type()).(*types.Named); ok && strings.HasPrefix(n.Obj().Pkg().Path(), Module) && !strings.HasPrefix(n.Obj().Pkg().Path(), p.Path()+"/") {
 					t.Errorf("%s.%s is an alias of %s: a type has one place", p.Path(), name, n)
 				}
 			}
-			r.visit(o.Type(), strings.TrimPrefix(p.Path(), module)+"."+name)
+			r.visit(o.Type(), strings.TrimPrefix(p.Path(), Module)+"."+name)
 		}
 	}
 	slices.Sort(r.problems)
@@ -114,7 +102,7 @@ func (r *reachable) visit(t types.Type, from string) {
 		}
 	case *types.Struct:
 		for f := range t.Fields() {
-			if name := from + "." + f.Name(); f.Exported() && !slices.Contains(inner, name) {
+			if name := from + "." + f.Name(); f.Exported() && !slices.Contains(Inner, name) {
 				r.visit(f.Type(), name)
 			}
 		}
@@ -135,20 +123,45 @@ func (r *reachable) named(t *types.Named, from string) {
 	if o.Pkg() == nil || r.seen[o] {
 		return
 	}
-	path, isOurs := strings.CutPrefix(o.Pkg().Path(), module)
+	path, isOurs := strings.CutPrefix(o.Pkg().Path(), Module)
 	if !isOurs {
 		return
 	}
 	r.seen[o] = true
-	if !slices.Contains(promised, path) && path != "sdk/reloc" && path != "sdk/archpb" {
+	if !slices.Contains(Promised, path) && path != "sdk/reloc" && path != "sdk/archpb" {
 		r.problems = append(r.problems, fmt.Sprintf("%s leads to %s.%s, which nothing promises", from, path, o.Name()))
 		return
 	}
 	name := path + "." + o.Name()
 	r.visit(t.Underlying(), name)
 	for m := range t.Methods() {
-		if m.Exported() && !slices.Contains(inner, name+"."+m.Name()) {
+		if m.Exported() && !slices.Contains(Inner, name+"."+m.Name()) {
 			r.visit(m.Type(), name+"."+m.Name())
+		}
+	}
+}
+
+// A plugin that embeds the base type of an interface has each method that the interface gets.
+func TestBasesHaveEveryMethod(t *testing.T) {
+	found := packages(t)
+	lookup := func(name string) types.Type {
+		path, name, _ := strings.Cut(name, ".")
+		o := found[path].Scope().Lookup(name)
+		if o == nil {
+			t.Fatalf("package %s has no %s", path, name)
+		}
+		return o.Type()
+	}
+	for name, base := range Growing {
+		interfaceType := lookup(name).Underlying().(*types.Interface)
+		if base == "" {
+			continue
+		}
+		has := types.NewMethodSet(lookup(base))
+		for m := range interfaceType.Methods() {
+			if m.Name() != "Describe" && has.Lookup(nil, m.Name()) == nil {
+				t.Errorf("%s has a method %s, and %s has none: plugins that embed it no longer compile", name, m.Name(), base)
+			}
 		}
 	}
 }
@@ -189,7 +202,7 @@ func TestPromisedNamesStay(t *testing.T) {
 // exported lists the exported names of a package, each with its type.
 func exported(path string, p *types.Package) (list []string) {
 	short := func(other *types.Package) string {
-		return cmp.Or(strings.TrimPrefix(other.Path(), module), other.Path())
+		return cmp.Or(strings.TrimPrefix(other.Path(), Module), other.Path())
 	}
 	scope := p.Scope()
 	for _, name := range scope.Names() {

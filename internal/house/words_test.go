@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package house has tests of the project's own house: its words.
 package house
 
 import (

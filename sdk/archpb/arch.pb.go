@@ -1324,7 +1324,10 @@ func (x *Rows) GetWindowSaves() []bool {
 }
 
 type DescribeRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The number of the features that the engine knows; 0: it is older than the number. A
+	// plugin that is newer sends no value of an enum that the engine does not know.
+	Feature       uint32 `protobuf:"varint,1,opt,name=feature,proto3" json:"feature,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1359,6 +1362,13 @@ func (*DescribeRequest) Descriptor() ([]byte, []int) {
 	return file_arch_proto_rawDescGZIP(), []int{5}
 }
 
+func (x *DescribeRequest) GetFeature() uint32 {
+	if x != nil {
+		return x.Feature
+	}
+	return 0
+}
+
 type Description struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	Name         string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1385,17 +1395,22 @@ type Description struct {
 	Processors     []*Processor    `protobuf:"bytes,21,rep,name=processors,proto3" json:"processors,omitempty"`
 	Companions     []string        `protobuf:"bytes,22,rep,name=companions,proto3" json:"companions,omitempty"`
 	// Its calls ask nothing of the engine: there is no ServeEngine, and no session.
-	NoEngine           bool           `protobuf:"varint,23,opt,name=no_engine,json=noEngine,proto3" json:"no_engine,omitempty"`
-	Entry              *Rows          `protobuf:"bytes,24,opt,name=entry,proto3" json:"entry,omitempty"`                           // one row, or absent
-	SignState          uint32         `protobuf:"varint,25,opt,name=sign_state,json=signState,proto3" json:"sign_state,omitempty"` // 0: there is none
-	CanonicalBits      uint32         `protobuf:"varint,26,opt,name=canonical_bits,json=canonicalBits,proto3" json:"canonical_bits,omitempty"`
-	ThreadLocalStorage *ThreadLocal   `protobuf:"bytes,27,opt,name=thread_local_storage,json=threadLocalStorage,proto3" json:"thread_local_storage,omitempty"` // absent: it is not known
-	TagBits            uint32         `protobuf:"varint,28,opt,name=tag_bits,json=tagBits,proto3" json:"tag_bits,omitempty"`
-	EntryPushed        uint32         `protobuf:"varint,29,opt,name=entry_pushed,json=entryPushed,proto3" json:"entry_pushed,omitempty"` // bytes; 0: there are no functions that are entered so
-	FloatFormats       []*FloatFormat `protobuf:"bytes,30,rep,name=float_formats,json=floatFormats,proto3" json:"float_formats,omitempty"`
-	SignalFrame        *SignalFrame   `protobuf:"bytes,31,opt,name=signal_frame,json=signalFrame,proto3" json:"signal_frame,omitempty"` // absent: it is not known
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	NoEngine            bool           `protobuf:"varint,23,opt,name=no_engine,json=noEngine,proto3" json:"no_engine,omitempty"`
+	Entry               *Rows          `protobuf:"bytes,24,opt,name=entry,proto3" json:"entry,omitempty"`                           // one row, or absent
+	SignState           uint32         `protobuf:"varint,25,opt,name=sign_state,json=signState,proto3" json:"sign_state,omitempty"` // 0: there is none
+	CanonicalBits       uint32         `protobuf:"varint,26,opt,name=canonical_bits,json=canonicalBits,proto3" json:"canonical_bits,omitempty"`
+	ThreadLocalStorage  *ThreadLocal   `protobuf:"bytes,27,opt,name=thread_local_storage,json=threadLocalStorage,proto3" json:"thread_local_storage,omitempty"` // absent: it is not known
+	TagBits             uint32         `protobuf:"varint,28,opt,name=tag_bits,json=tagBits,proto3" json:"tag_bits,omitempty"`
+	EntryPushed         uint32         `protobuf:"varint,29,opt,name=entry_pushed,json=entryPushed,proto3" json:"entry_pushed,omitempty"` // bytes; 0: there are no functions that are entered so
+	FloatFormats        []*FloatFormat `protobuf:"bytes,30,rep,name=float_formats,json=floatFormats,proto3" json:"float_formats,omitempty"`
+	SignalFrame         *SignalFrame   `protobuf:"bytes,31,opt,name=signal_frame,json=signalFrame,proto3" json:"signal_frame,omitempty"` // absent: it is not known
+	ReturnSlot          *ReturnSlot    `protobuf:"bytes,40,opt,name=return_slot,json=returnSlot,proto3" json:"return_slot,omitempty"`    // absent: there is none
+	FramePointerIsAbi   bool           `protobuf:"varint,41,opt,name=frame_pointer_is_abi,json=framePointerIsAbi,proto3" json:"frame_pointer_is_abi,omitempty"`
+	CallSites           []*CallSite    `protobuf:"bytes,42,rep,name=call_sites,json=callSites,proto3" json:"call_sites,omitempty"`
+	FunctionDescriptors string         `protobuf:"bytes,43,opt,name=function_descriptors,json=functionDescriptors,proto3" json:"function_descriptors,omitempty"` // the name of a section; "": there are none
+	Feature             uint32         `protobuf:"varint,44,opt,name=feature,proto3" json:"feature,omitempty"`                                                   // that the plugin knows, as in DescribeRequest
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *Description) Reset() {
@@ -1645,6 +1660,148 @@ func (x *Description) GetSignalFrame() *SignalFrame {
 	return nil
 }
 
+func (x *Description) GetReturnSlot() *ReturnSlot {
+	if x != nil {
+		return x.ReturnSlot
+	}
+	return nil
+}
+
+func (x *Description) GetFramePointerIsAbi() bool {
+	if x != nil {
+		return x.FramePointerIsAbi
+	}
+	return false
+}
+
+func (x *Description) GetCallSites() []*CallSite {
+	if x != nil {
+		return x.CallSites
+	}
+	return nil
+}
+
+func (x *Description) GetFunctionDescriptors() string {
+	if x != nil {
+		return x.FunctionDescriptors
+	}
+	return ""
+}
+
+func (x *Description) GetFeature() uint32 {
+	if x != nil {
+		return x.Feature
+	}
+	return 0
+}
+
+// ReturnSlot is the place where functions keep their return address.
+type ReturnSlot struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Offset        int64                  `protobuf:"zigzag64,1,opt,name=offset,proto3" json:"offset,omitempty"` // from the caller's stack pointer
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReturnSlot) Reset() {
+	*x = ReturnSlot{}
+	mi := &file_arch_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReturnSlot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReturnSlot) ProtoMessage() {}
+
+func (x *ReturnSlot) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReturnSlot.ProtoReflect.Descriptor instead.
+func (*ReturnSlot) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ReturnSlot) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+// CallSite has the rules of callers that return to an instruction. code and mask have as
+// many bytes.
+type CallSite struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Code          []byte                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
+	Mask          []byte                 `protobuf:"bytes,2,opt,name=mask,proto3" json:"mask,omitempty"`
+	Rules         *Rules                 `protobuf:"bytes,3,opt,name=rules,proto3" json:"rules,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallSite) Reset() {
+	*x = CallSite{}
+	mi := &file_arch_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallSite) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallSite) ProtoMessage() {}
+
+func (x *CallSite) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallSite.ProtoReflect.Descriptor instead.
+func (*CallSite) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *CallSite) GetCode() []byte {
+	if x != nil {
+		return x.Code
+	}
+	return nil
+}
+
+func (x *CallSite) GetMask() []byte {
+	if x != nil {
+		return x.Mask
+	}
+	return nil
+}
+
+func (x *CallSite) GetRules() *Rules {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
 // A FloatFormat is the format of floating point numbers of a size, and of a name where
 // there is one. Of two that match the one with the name is taken.
 type FloatFormat struct {
@@ -1658,7 +1815,7 @@ type FloatFormat struct {
 
 func (x *FloatFormat) Reset() {
 	*x = FloatFormat{}
-	mi := &file_arch_proto_msgTypes[7]
+	mi := &file_arch_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1670,7 +1827,7 @@ func (x *FloatFormat) String() string {
 func (*FloatFormat) ProtoMessage() {}
 
 func (x *FloatFormat) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[7]
+	mi := &file_arch_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1683,7 +1840,7 @@ func (x *FloatFormat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FloatFormat.ProtoReflect.Descriptor instead.
 func (*FloatFormat) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{7}
+	return file_arch_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *FloatFormat) GetBits() uint32 {
@@ -1719,7 +1876,7 @@ type ThreadLocal struct {
 
 func (x *ThreadLocal) Reset() {
 	*x = ThreadLocal{}
-	mi := &file_arch_proto_msgTypes[8]
+	mi := &file_arch_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1731,7 +1888,7 @@ func (x *ThreadLocal) String() string {
 func (*ThreadLocal) ProtoMessage() {}
 
 func (x *ThreadLocal) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[8]
+	mi := &file_arch_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1744,7 +1901,7 @@ func (x *ThreadLocal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThreadLocal.ProtoReflect.Descriptor instead.
 func (*ThreadLocal) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{8}
+	return file_arch_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ThreadLocal) GetPointer() uint32 {
@@ -1790,7 +1947,7 @@ type SignalFrame struct {
 
 func (x *SignalFrame) Reset() {
 	*x = SignalFrame{}
-	mi := &file_arch_proto_msgTypes[9]
+	mi := &file_arch_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1802,7 +1959,7 @@ func (x *SignalFrame) String() string {
 func (*SignalFrame) ProtoMessage() {}
 
 func (x *SignalFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[9]
+	mi := &file_arch_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1815,7 +1972,7 @@ func (x *SignalFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalFrame.ProtoReflect.Descriptor instead.
 func (*SignalFrame) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{9}
+	return file_arch_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SignalFrame) GetInfo() uint32 {
@@ -1878,7 +2035,7 @@ type Trap struct {
 
 func (x *Trap) Reset() {
 	*x = Trap{}
-	mi := &file_arch_proto_msgTypes[10]
+	mi := &file_arch_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1890,7 +2047,7 @@ func (x *Trap) String() string {
 func (*Trap) ProtoMessage() {}
 
 func (x *Trap) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[10]
+	mi := &file_arch_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1903,7 +2060,7 @@ func (x *Trap) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trap.ProtoReflect.Descriptor instead.
 func (*Trap) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{10}
+	return file_arch_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Trap) GetNumber() uint32 {
@@ -1939,7 +2096,7 @@ type Processor struct {
 
 func (x *Processor) Reset() {
 	*x = Processor{}
-	mi := &file_arch_proto_msgTypes[11]
+	mi := &file_arch_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1951,7 +2108,7 @@ func (x *Processor) String() string {
 func (*Processor) ProtoMessage() {}
 
 func (x *Processor) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[11]
+	mi := &file_arch_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1964,7 +2121,7 @@ func (x *Processor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Processor.ProtoReflect.Descriptor instead.
 func (*Processor) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{11}
+	return file_arch_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Processor) GetName() string {
@@ -2011,7 +2168,7 @@ type Recogniser struct {
 
 func (x *Recogniser) Reset() {
 	*x = Recogniser{}
-	mi := &file_arch_proto_msgTypes[12]
+	mi := &file_arch_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2023,7 +2180,7 @@ func (x *Recogniser) String() string {
 func (*Recogniser) ProtoMessage() {}
 
 func (x *Recogniser) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[12]
+	mi := &file_arch_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2036,7 +2193,7 @@ func (x *Recogniser) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recogniser.ProtoReflect.Descriptor instead.
 func (*Recogniser) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{12}
+	return file_arch_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Recogniser) GetElfMachine() uint32 {
@@ -2112,7 +2269,7 @@ type RegisterRange struct {
 
 func (x *RegisterRange) Reset() {
 	*x = RegisterRange{}
-	mi := &file_arch_proto_msgTypes[13]
+	mi := &file_arch_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2124,7 +2281,7 @@ func (x *RegisterRange) String() string {
 func (*RegisterRange) ProtoMessage() {}
 
 func (x *RegisterRange) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[13]
+	mi := &file_arch_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2137,7 +2294,7 @@ func (x *RegisterRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRange.ProtoReflect.Descriptor instead.
 func (*RegisterRange) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{13}
+	return file_arch_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RegisterRange) GetFirst() uint32 {
@@ -2218,7 +2375,7 @@ type RegisterSet struct {
 
 func (x *RegisterSet) Reset() {
 	*x = RegisterSet{}
-	mi := &file_arch_proto_msgTypes[14]
+	mi := &file_arch_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2230,7 +2387,7 @@ func (x *RegisterSet) String() string {
 func (*RegisterSet) ProtoMessage() {}
 
 func (x *RegisterSet) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[14]
+	mi := &file_arch_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2243,7 +2400,7 @@ func (x *RegisterSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterSet.ProtoReflect.Descriptor instead.
 func (*RegisterSet) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{14}
+	return file_arch_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RegisterSet) GetSource() RegisterSource {
@@ -2307,7 +2464,7 @@ type AddressSpace struct {
 
 func (x *AddressSpace) Reset() {
 	*x = AddressSpace{}
-	mi := &file_arch_proto_msgTypes[15]
+	mi := &file_arch_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2319,7 +2476,7 @@ func (x *AddressSpace) String() string {
 func (*AddressSpace) ProtoMessage() {}
 
 func (x *AddressSpace) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[15]
+	mi := &file_arch_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2332,7 +2489,7 @@ func (x *AddressSpace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddressSpace.ProtoReflect.Descriptor instead.
 func (*AddressSpace) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{15}
+	return file_arch_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AddressSpace) GetNumber() uint64 {
@@ -2375,7 +2532,7 @@ type Relocation struct {
 
 func (x *Relocation) Reset() {
 	*x = Relocation{}
-	mi := &file_arch_proto_msgTypes[16]
+	mi := &file_arch_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2387,7 +2544,7 @@ func (x *Relocation) String() string {
 func (*Relocation) ProtoMessage() {}
 
 func (x *Relocation) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[16]
+	mi := &file_arch_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2400,7 +2557,7 @@ func (x *Relocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relocation.ProtoReflect.Descriptor instead.
 func (*Relocation) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{16}
+	return file_arch_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Relocation) GetType() uint32 {
@@ -2441,7 +2598,7 @@ type Dialect struct {
 
 func (x *Dialect) Reset() {
 	*x = Dialect{}
-	mi := &file_arch_proto_msgTypes[17]
+	mi := &file_arch_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2453,7 +2610,7 @@ func (x *Dialect) String() string {
 func (*Dialect) ProtoMessage() {}
 
 func (x *Dialect) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[17]
+	mi := &file_arch_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2466,7 +2623,7 @@ func (x *Dialect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dialect.ProtoReflect.Descriptor instead.
 func (*Dialect) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{17}
+	return file_arch_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Dialect) GetName() string {
@@ -2494,7 +2651,7 @@ type DialectOperation struct {
 
 func (x *DialectOperation) Reset() {
 	*x = DialectOperation{}
-	mi := &file_arch_proto_msgTypes[18]
+	mi := &file_arch_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2506,7 +2663,7 @@ func (x *DialectOperation) String() string {
 func (*DialectOperation) ProtoMessage() {}
 
 func (x *DialectOperation) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[18]
+	mi := &file_arch_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2519,7 +2676,7 @@ func (x *DialectOperation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DialectOperation.ProtoReflect.Descriptor instead.
 func (*DialectOperation) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{18}
+	return file_arch_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DialectOperation) GetOpcode() uint32 {
@@ -2555,7 +2712,7 @@ type OpenTargetRequest struct {
 
 func (x *OpenTargetRequest) Reset() {
 	*x = OpenTargetRequest{}
-	mi := &file_arch_proto_msgTypes[19]
+	mi := &file_arch_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2567,7 +2724,7 @@ func (x *OpenTargetRequest) String() string {
 func (*OpenTargetRequest) ProtoMessage() {}
 
 func (x *OpenTargetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[19]
+	mi := &file_arch_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2580,7 +2737,7 @@ func (x *OpenTargetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetRequest.ProtoReflect.Descriptor instead.
 func (*OpenTargetRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{19}
+	return file_arch_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *OpenTargetRequest) GetSession() uint64 {
@@ -2624,7 +2781,7 @@ type OpenTargetPart struct {
 
 func (x *OpenTargetPart) Reset() {
 	*x = OpenTargetPart{}
-	mi := &file_arch_proto_msgTypes[20]
+	mi := &file_arch_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2636,7 +2793,7 @@ func (x *OpenTargetPart) String() string {
 func (*OpenTargetPart) ProtoMessage() {}
 
 func (x *OpenTargetPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[20]
+	mi := &file_arch_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2649,7 +2806,7 @@ func (x *OpenTargetPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetPart.ProtoReflect.Descriptor instead.
 func (*OpenTargetPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{20}
+	return file_arch_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *OpenTargetPart) GetPart() isOpenTargetPart_Part {
@@ -2710,7 +2867,7 @@ type OpenTargetAnswer struct {
 
 func (x *OpenTargetAnswer) Reset() {
 	*x = OpenTargetAnswer{}
-	mi := &file_arch_proto_msgTypes[21]
+	mi := &file_arch_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2722,7 +2879,7 @@ func (x *OpenTargetAnswer) String() string {
 func (*OpenTargetAnswer) ProtoMessage() {}
 
 func (x *OpenTargetAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[21]
+	mi := &file_arch_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2735,7 +2892,7 @@ func (x *OpenTargetAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetAnswer.ProtoReflect.Descriptor instead.
 func (*OpenTargetAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{21}
+	return file_arch_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *OpenTargetAnswer) GetThreads() uint32 {
@@ -2804,7 +2961,7 @@ type TargetAgents struct {
 
 func (x *TargetAgents) Reset() {
 	*x = TargetAgents{}
-	mi := &file_arch_proto_msgTypes[22]
+	mi := &file_arch_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2816,7 +2973,7 @@ func (x *TargetAgents) String() string {
 func (*TargetAgents) ProtoMessage() {}
 
 func (x *TargetAgents) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[22]
+	mi := &file_arch_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2829,7 +2986,7 @@ func (x *TargetAgents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetAgents.ProtoReflect.Descriptor instead.
 func (*TargetAgents) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{22}
+	return file_arch_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TargetAgents) GetIds() *Blobs {
@@ -2857,7 +3014,7 @@ type TargetQueues struct {
 
 func (x *TargetQueues) Reset() {
 	*x = TargetQueues{}
-	mi := &file_arch_proto_msgTypes[23]
+	mi := &file_arch_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2869,7 +3026,7 @@ func (x *TargetQueues) String() string {
 func (*TargetQueues) ProtoMessage() {}
 
 func (x *TargetQueues) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[23]
+	mi := &file_arch_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2882,7 +3039,7 @@ func (x *TargetQueues) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetQueues.ProtoReflect.Descriptor instead.
 func (*TargetQueues) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{23}
+	return file_arch_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TargetQueues) GetIds() *Blobs {
@@ -2921,7 +3078,7 @@ type TargetDispatches struct {
 
 func (x *TargetDispatches) Reset() {
 	*x = TargetDispatches{}
-	mi := &file_arch_proto_msgTypes[24]
+	mi := &file_arch_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2933,7 +3090,7 @@ func (x *TargetDispatches) String() string {
 func (*TargetDispatches) ProtoMessage() {}
 
 func (x *TargetDispatches) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[24]
+	mi := &file_arch_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2946,7 +3103,7 @@ func (x *TargetDispatches) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetDispatches.ProtoReflect.Descriptor instead.
 func (*TargetDispatches) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{24}
+	return file_arch_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *TargetDispatches) GetIds() *Blobs {
@@ -3012,7 +3169,7 @@ type TargetObjects struct {
 
 func (x *TargetObjects) Reset() {
 	*x = TargetObjects{}
-	mi := &file_arch_proto_msgTypes[25]
+	mi := &file_arch_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3024,7 +3181,7 @@ func (x *TargetObjects) String() string {
 func (*TargetObjects) ProtoMessage() {}
 
 func (x *TargetObjects) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[25]
+	mi := &file_arch_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3037,7 +3194,7 @@ func (x *TargetObjects) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetObjects.ProtoReflect.Descriptor instead.
 func (*TargetObjects) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{25}
+	return file_arch_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TargetObjects) GetUris() *Blobs {
@@ -3110,7 +3267,7 @@ type TargetThreads struct {
 
 func (x *TargetThreads) Reset() {
 	*x = TargetThreads{}
-	mi := &file_arch_proto_msgTypes[26]
+	mi := &file_arch_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3122,7 +3279,7 @@ func (x *TargetThreads) String() string {
 func (*TargetThreads) ProtoMessage() {}
 
 func (x *TargetThreads) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[26]
+	mi := &file_arch_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3135,7 +3292,7 @@ func (x *TargetThreads) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetThreads.ProtoReflect.Descriptor instead.
 func (*TargetThreads) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{26}
+	return file_arch_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TargetThreads) GetIds() *Blobs {
@@ -3289,7 +3446,7 @@ type SavedRegisters struct {
 
 func (x *SavedRegisters) Reset() {
 	*x = SavedRegisters{}
-	mi := &file_arch_proto_msgTypes[27]
+	mi := &file_arch_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3301,7 +3458,7 @@ func (x *SavedRegisters) String() string {
 func (*SavedRegisters) ProtoMessage() {}
 
 func (x *SavedRegisters) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[27]
+	mi := &file_arch_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3314,7 +3471,7 @@ func (x *SavedRegisters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SavedRegisters.ProtoReflect.Descriptor instead.
 func (*SavedRegisters) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{27}
+	return file_arch_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SavedRegisters) GetFirsts() []uint32 {
@@ -3350,7 +3507,7 @@ type SpaceMemory struct {
 
 func (x *SpaceMemory) Reset() {
 	*x = SpaceMemory{}
-	mi := &file_arch_proto_msgTypes[28]
+	mi := &file_arch_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3362,7 +3519,7 @@ func (x *SpaceMemory) String() string {
 func (*SpaceMemory) ProtoMessage() {}
 
 func (x *SpaceMemory) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[28]
+	mi := &file_arch_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3375,7 +3532,7 @@ func (x *SpaceMemory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpaceMemory.ProtoReflect.Descriptor instead.
 func (*SpaceMemory) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{28}
+	return file_arch_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SpaceMemory) GetSpaces() []uint64 {
@@ -3423,7 +3580,7 @@ type ThreadStops struct {
 
 func (x *ThreadStops) Reset() {
 	*x = ThreadStops{}
-	mi := &file_arch_proto_msgTypes[29]
+	mi := &file_arch_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3435,7 +3592,7 @@ func (x *ThreadStops) String() string {
 func (*ThreadStops) ProtoMessage() {}
 
 func (x *ThreadStops) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[29]
+	mi := &file_arch_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3448,7 +3605,7 @@ func (x *ThreadStops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThreadStops.ProtoReflect.Descriptor instead.
 func (*ThreadStops) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{29}
+	return file_arch_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ThreadStops) GetReasons() *Blobs {
@@ -3530,7 +3687,7 @@ type Waves struct {
 
 func (x *Waves) Reset() {
 	*x = Waves{}
-	mi := &file_arch_proto_msgTypes[30]
+	mi := &file_arch_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3542,7 +3699,7 @@ func (x *Waves) String() string {
 func (*Waves) ProtoMessage() {}
 
 func (x *Waves) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[30]
+	mi := &file_arch_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3555,7 +3712,7 @@ func (x *Waves) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waves.ProtoReflect.Descriptor instead.
 func (*Waves) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{30}
+	return file_arch_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Waves) GetAgents() *Blobs {
@@ -3632,7 +3789,7 @@ type OpenObjectRequest struct {
 
 func (x *OpenObjectRequest) Reset() {
 	*x = OpenObjectRequest{}
-	mi := &file_arch_proto_msgTypes[31]
+	mi := &file_arch_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3644,7 +3801,7 @@ func (x *OpenObjectRequest) String() string {
 func (*OpenObjectRequest) ProtoMessage() {}
 
 func (x *OpenObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[31]
+	mi := &file_arch_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3657,7 +3814,7 @@ func (x *OpenObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectRequest.ProtoReflect.Descriptor instead.
 func (*OpenObjectRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{31}
+	return file_arch_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *OpenObjectRequest) GetSession() uint64 {
@@ -3740,7 +3897,7 @@ type Companion struct {
 
 func (x *Companion) Reset() {
 	*x = Companion{}
-	mi := &file_arch_proto_msgTypes[32]
+	mi := &file_arch_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3752,7 +3909,7 @@ func (x *Companion) String() string {
 func (*Companion) ProtoMessage() {}
 
 func (x *Companion) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[32]
+	mi := &file_arch_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3765,7 +3922,7 @@ func (x *Companion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Companion.ProtoReflect.Descriptor instead.
 func (*Companion) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{32}
+	return file_arch_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Companion) GetSuffix() string {
@@ -3795,7 +3952,7 @@ type Sections struct {
 
 func (x *Sections) Reset() {
 	*x = Sections{}
-	mi := &file_arch_proto_msgTypes[33]
+	mi := &file_arch_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3807,7 +3964,7 @@ func (x *Sections) String() string {
 func (*Sections) ProtoMessage() {}
 
 func (x *Sections) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[33]
+	mi := &file_arch_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3820,7 +3977,7 @@ func (x *Sections) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sections.ProtoReflect.Descriptor instead.
 func (*Sections) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{33}
+	return file_arch_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Sections) GetNames() *Blobs {
@@ -3863,13 +4020,15 @@ type Symbols struct {
 	Names         *Blobs                 `protobuf:"bytes,1,opt,name=names,proto3" json:"names,omitempty"`
 	Addresses     []uint64               `protobuf:"varint,2,rep,packed,name=addresses,proto3" json:"addresses,omitempty"`
 	Sizes         []uint64               `protobuf:"varint,3,rep,packed,name=sizes,proto3" json:"sizes,omitempty"`
+	Others        []uint32               `protobuf:"varint,10,rep,packed,name=others,proto3" json:"others,omitempty"`     // empty: all are 0
+	Sections      []uint32               `protobuf:"varint,11,rep,packed,name=sections,proto3" json:"sections,omitempty"` // index into the sections of the request; empty: all are 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Symbols) Reset() {
 	*x = Symbols{}
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3881,7 +4040,7 @@ func (x *Symbols) String() string {
 func (*Symbols) ProtoMessage() {}
 
 func (x *Symbols) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3894,7 +4053,7 @@ func (x *Symbols) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Symbols.ProtoReflect.Descriptor instead.
 func (*Symbols) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{34}
+	return file_arch_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Symbols) GetNames() *Blobs {
@@ -3918,6 +4077,20 @@ func (x *Symbols) GetSizes() []uint64 {
 	return nil
 }
 
+func (x *Symbols) GetOthers() []uint32 {
+	if x != nil {
+		return x.Others
+	}
+	return nil
+}
+
+func (x *Symbols) GetSections() []uint32 {
+	if x != nil {
+		return x.Sections
+	}
+	return nil
+}
+
 type OpenObjectPart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Part:
@@ -3931,7 +4104,7 @@ type OpenObjectPart struct {
 
 func (x *OpenObjectPart) Reset() {
 	*x = OpenObjectPart{}
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3943,7 +4116,7 @@ func (x *OpenObjectPart) String() string {
 func (*OpenObjectPart) ProtoMessage() {}
 
 func (x *OpenObjectPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3956,7 +4129,7 @@ func (x *OpenObjectPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectPart.ProtoReflect.Descriptor instead.
 func (*OpenObjectPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{35}
+	return file_arch_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *OpenObjectPart) GetPart() isOpenObjectPart_Part {
@@ -4011,7 +4184,7 @@ type TableRows struct {
 
 func (x *TableRows) Reset() {
 	*x = TableRows{}
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4023,7 +4196,7 @@ func (x *TableRows) String() string {
 func (*TableRows) ProtoMessage() {}
 
 func (x *TableRows) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4036,7 +4209,7 @@ func (x *TableRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableRows.ProtoReflect.Descriptor instead.
 func (*TableRows) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{36}
+	return file_arch_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *TableRows) GetTable() uint32 {
@@ -4072,7 +4245,7 @@ type OpenObjectAnswer struct {
 
 func (x *OpenObjectAnswer) Reset() {
 	*x = OpenObjectAnswer{}
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4084,7 +4257,7 @@ func (x *OpenObjectAnswer) String() string {
 func (*OpenObjectAnswer) ProtoMessage() {}
 
 func (x *OpenObjectAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4097,7 +4270,7 @@ func (x *OpenObjectAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectAnswer.ProtoReflect.Descriptor instead.
 func (*OpenObjectAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{37}
+	return file_arch_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *OpenObjectAnswer) GetProcessor() string {
@@ -4188,7 +4361,7 @@ type Overrides struct {
 
 func (x *Overrides) Reset() {
 	*x = Overrides{}
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4200,7 +4373,7 @@ func (x *Overrides) String() string {
 func (*Overrides) ProtoMessage() {}
 
 func (x *Overrides) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4213,7 +4386,7 @@ func (x *Overrides) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Overrides.ProtoReflect.Descriptor instead.
 func (*Overrides) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{38}
+	return file_arch_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Overrides) GetAugmentations() *Blobs {
@@ -4248,7 +4421,7 @@ type Nested struct {
 
 func (x *Nested) Reset() {
 	*x = Nested{}
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4260,7 +4433,7 @@ func (x *Nested) String() string {
 func (*Nested) ProtoMessage() {}
 
 func (x *Nested) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4273,7 +4446,7 @@ func (x *Nested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nested.ProtoReflect.Descriptor instead.
 func (*Nested) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{39}
+	return file_arch_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Nested) GetNames() *Blobs {
@@ -4309,7 +4482,7 @@ type Tables struct {
 
 func (x *Tables) Reset() {
 	*x = Tables{}
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4321,7 +4494,7 @@ func (x *Tables) String() string {
 func (*Tables) ProtoMessage() {}
 
 func (x *Tables) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4334,7 +4507,7 @@ func (x *Tables) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tables.ProtoReflect.Descriptor instead.
 func (*Tables) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{40}
+	return file_arch_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Tables) GetPriorities() []RowPriority {
@@ -4375,7 +4548,7 @@ type Functions struct {
 
 func (x *Functions) Reset() {
 	*x = Functions{}
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4387,7 +4560,7 @@ func (x *Functions) String() string {
 func (*Functions) ProtoMessage() {}
 
 func (x *Functions) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4400,7 +4573,7 @@ func (x *Functions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Functions.ProtoReflect.Descriptor instead.
 func (*Functions) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{41}
+	return file_arch_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Functions) GetNames() *Blobs {
@@ -4472,7 +4645,7 @@ type PositionMaps struct {
 
 func (x *PositionMaps) Reset() {
 	*x = PositionMaps{}
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4484,7 +4657,7 @@ func (x *PositionMaps) String() string {
 func (*PositionMaps) ProtoMessage() {}
 
 func (x *PositionMaps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4497,7 +4670,7 @@ func (x *PositionMaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PositionMaps.ProtoReflect.Descriptor instead.
 func (*PositionMaps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{42}
+	return file_arch_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PositionMaps) GetKinds() *Blobs {
@@ -4549,7 +4722,7 @@ type Variables struct {
 
 func (x *Variables) Reset() {
 	*x = Variables{}
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4561,7 +4734,7 @@ func (x *Variables) String() string {
 func (*Variables) ProtoMessage() {}
 
 func (x *Variables) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4574,7 +4747,7 @@ func (x *Variables) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Variables.ProtoReflect.Descriptor instead.
 func (*Variables) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{43}
+	return file_arch_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Variables) GetNames() *Blobs {
@@ -4631,7 +4804,7 @@ type RowGaps struct {
 
 func (x *RowGaps) Reset() {
 	*x = RowGaps{}
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4643,7 +4816,7 @@ func (x *RowGaps) String() string {
 func (*RowGaps) ProtoMessage() {}
 
 func (x *RowGaps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4656,7 +4829,7 @@ func (x *RowGaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowGaps.ProtoReflect.Descriptor instead.
 func (*RowGaps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{44}
+	return file_arch_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RowGaps) GetStarts() []uint64 {
@@ -4701,7 +4874,7 @@ type FrameRulesRequest struct {
 
 func (x *FrameRulesRequest) Reset() {
 	*x = FrameRulesRequest{}
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4713,7 +4886,7 @@ func (x *FrameRulesRequest) String() string {
 func (*FrameRulesRequest) ProtoMessage() {}
 
 func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4726,7 +4899,7 @@ func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesRequest.ProtoReflect.Descriptor instead.
 func (*FrameRulesRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{45}
+	return file_arch_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *FrameRulesRequest) GetSession() uint64 {
@@ -4829,7 +5002,7 @@ type CodeExits struct {
 
 func (x *CodeExits) Reset() {
 	*x = CodeExits{}
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4841,7 +5014,7 @@ func (x *CodeExits) String() string {
 func (*CodeExits) ProtoMessage() {}
 
 func (x *CodeExits) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4854,7 +5027,7 @@ func (x *CodeExits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeExits.ProtoReflect.Descriptor instead.
 func (*CodeExits) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{46}
+	return file_arch_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *CodeExits) GetKnown() []bool {
@@ -4920,7 +5093,7 @@ type FrameRulesAnswer struct {
 
 func (x *FrameRulesAnswer) Reset() {
 	*x = FrameRulesAnswer{}
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4932,7 +5105,7 @@ func (x *FrameRulesAnswer) String() string {
 func (*FrameRulesAnswer) ProtoMessage() {}
 
 func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4945,7 +5118,7 @@ func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesAnswer.ProtoReflect.Descriptor instead.
 func (*FrameRulesAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{47}
+	return file_arch_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *FrameRulesAnswer) GetRowCounts() []uint32 {
@@ -5028,7 +5201,7 @@ type Contradictions struct {
 
 func (x *Contradictions) Reset() {
 	*x = Contradictions{}
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5040,7 +5213,7 @@ func (x *Contradictions) String() string {
 func (*Contradictions) ProtoMessage() {}
 
 func (x *Contradictions) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5053,7 +5226,7 @@ func (x *Contradictions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Contradictions.ProtoReflect.Descriptor instead.
 func (*Contradictions) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{48}
+	return file_arch_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Contradictions) GetCounts() []uint32 {
@@ -5087,7 +5260,7 @@ type BindThreadsRequest struct {
 
 func (x *BindThreadsRequest) Reset() {
 	*x = BindThreadsRequest{}
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5099,7 +5272,7 @@ func (x *BindThreadsRequest) String() string {
 func (*BindThreadsRequest) ProtoMessage() {}
 
 func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5112,7 +5285,7 @@ func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsRequest.ProtoReflect.Descriptor instead.
 func (*BindThreadsRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{49}
+	return file_arch_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *BindThreadsRequest) GetSession() uint64 {
@@ -5192,7 +5365,7 @@ type BindThreadsAnswer struct {
 
 func (x *BindThreadsAnswer) Reset() {
 	*x = BindThreadsAnswer{}
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5204,7 +5377,7 @@ func (x *BindThreadsAnswer) String() string {
 func (*BindThreadsAnswer) ProtoMessage() {}
 
 func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5217,7 +5390,7 @@ func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsAnswer.ProtoReflect.Descriptor instead.
 func (*BindThreadsAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{50}
+	return file_arch_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *BindThreadsAnswer) GetPcs() []uint64 {
@@ -5322,7 +5495,7 @@ type Widths struct {
 
 func (x *Widths) Reset() {
 	*x = Widths{}
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5334,7 +5507,7 @@ func (x *Widths) String() string {
 func (*Widths) ProtoMessage() {}
 
 func (x *Widths) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5347,7 +5520,7 @@ func (x *Widths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Widths.ProtoReflect.Descriptor instead.
 func (*Widths) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{51}
+	return file_arch_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Widths) GetFirsts() []uint32 {
@@ -5382,7 +5555,7 @@ type Maps struct {
 
 func (x *Maps) Reset() {
 	*x = Maps{}
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5394,7 +5567,7 @@ func (x *Maps) String() string {
 func (*Maps) ProtoMessage() {}
 
 func (x *Maps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5407,7 +5580,7 @@ func (x *Maps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maps.ProtoReflect.Descriptor instead.
 func (*Maps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{52}
+	return file_arch_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Maps) GetSpaces() []uint64 {
@@ -5447,7 +5620,7 @@ type MapRanges struct {
 
 func (x *MapRanges) Reset() {
 	*x = MapRanges{}
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5459,7 +5632,7 @@ func (x *MapRanges) String() string {
 func (*MapRanges) ProtoMessage() {}
 
 func (x *MapRanges) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5472,7 +5645,7 @@ func (x *MapRanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MapRanges.ProtoReflect.Descriptor instead.
 func (*MapRanges) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{53}
+	return file_arch_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *MapRanges) GetKinds() []MapKind {
@@ -5552,7 +5725,7 @@ type TranslateRequest struct {
 
 func (x *TranslateRequest) Reset() {
 	*x = TranslateRequest{}
-	mi := &file_arch_proto_msgTypes[54]
+	mi := &file_arch_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5564,7 +5737,7 @@ func (x *TranslateRequest) String() string {
 func (*TranslateRequest) ProtoMessage() {}
 
 func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[54]
+	mi := &file_arch_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5577,7 +5750,7 @@ func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateRequest.ProtoReflect.Descriptor instead.
 func (*TranslateRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{54}
+	return file_arch_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *TranslateRequest) GetSession() uint64 {
@@ -5657,7 +5830,7 @@ type TranslateAnswer struct {
 
 func (x *TranslateAnswer) Reset() {
 	*x = TranslateAnswer{}
-	mi := &file_arch_proto_msgTypes[55]
+	mi := &file_arch_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5669,7 +5842,7 @@ func (x *TranslateAnswer) String() string {
 func (*TranslateAnswer) ProtoMessage() {}
 
 func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[55]
+	mi := &file_arch_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5682,7 +5855,7 @@ func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateAnswer.ProtoReflect.Descriptor instead.
 func (*TranslateAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{55}
+	return file_arch_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *TranslateAnswer) GetExpression() []byte {
@@ -5702,7 +5875,7 @@ type ClassifyReturnRequest struct {
 
 func (x *ClassifyReturnRequest) Reset() {
 	*x = ClassifyReturnRequest{}
-	mi := &file_arch_proto_msgTypes[56]
+	mi := &file_arch_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5714,7 +5887,7 @@ func (x *ClassifyReturnRequest) String() string {
 func (*ClassifyReturnRequest) ProtoMessage() {}
 
 func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[56]
+	mi := &file_arch_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5727,7 +5900,7 @@ func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnRequest.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{56}
+	return file_arch_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ClassifyReturnRequest) GetPcs() []uint64 {
@@ -5754,7 +5927,7 @@ type ClassifyReturnAnswer struct {
 
 func (x *ClassifyReturnAnswer) Reset() {
 	*x = ClassifyReturnAnswer{}
-	mi := &file_arch_proto_msgTypes[57]
+	mi := &file_arch_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5766,7 +5939,7 @@ func (x *ClassifyReturnAnswer) String() string {
 func (*ClassifyReturnAnswer) ProtoMessage() {}
 
 func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[57]
+	mi := &file_arch_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5779,7 +5952,7 @@ func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnAnswer.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{57}
+	return file_arch_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ClassifyReturnAnswer) GetClasses() []ReturnClass {
@@ -5808,7 +5981,7 @@ type DisassembleRequest struct {
 
 func (x *DisassembleRequest) Reset() {
 	*x = DisassembleRequest{}
-	mi := &file_arch_proto_msgTypes[58]
+	mi := &file_arch_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5820,7 +5993,7 @@ func (x *DisassembleRequest) String() string {
 func (*DisassembleRequest) ProtoMessage() {}
 
 func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[58]
+	mi := &file_arch_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5833,7 +6006,7 @@ func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleRequest.ProtoReflect.Descriptor instead.
 func (*DisassembleRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{58}
+	return file_arch_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *DisassembleRequest) GetAddress() uint64 {
@@ -5882,7 +6055,7 @@ type DisassembleAnswer struct {
 
 func (x *DisassembleAnswer) Reset() {
 	*x = DisassembleAnswer{}
-	mi := &file_arch_proto_msgTypes[59]
+	mi := &file_arch_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5894,7 +6067,7 @@ func (x *DisassembleAnswer) String() string {
 func (*DisassembleAnswer) ProtoMessage() {}
 
 func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[59]
+	mi := &file_arch_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5907,7 +6080,7 @@ func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleAnswer.ProtoReflect.Descriptor instead.
 func (*DisassembleAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{59}
+	return file_arch_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *DisassembleAnswer) GetAddresses() []uint64 {
@@ -6001,7 +6174,7 @@ type Accesses struct {
 
 func (x *Accesses) Reset() {
 	*x = Accesses{}
-	mi := &file_arch_proto_msgTypes[60]
+	mi := &file_arch_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6013,7 +6186,7 @@ func (x *Accesses) String() string {
 func (*Accesses) ProtoMessage() {}
 
 func (x *Accesses) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[60]
+	mi := &file_arch_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6026,7 +6199,7 @@ func (x *Accesses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Accesses.ProtoReflect.Descriptor instead.
 func (*Accesses) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{60}
+	return file_arch_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Accesses) GetCounts() []uint32 {
@@ -6122,6 +6295,7 @@ type EngineRequest struct {
 	//	*EngineRequest_ReadMemory
 	//	*EngineRequest_ReadRegisters
 	//	*EngineRequest_ReadSection
+	//	*EngineRequest_FindFunctions
 	Request       isEngineRequest_Request `protobuf_oneof:"request"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -6129,7 +6303,7 @@ type EngineRequest struct {
 
 func (x *EngineRequest) Reset() {
 	*x = EngineRequest{}
-	mi := &file_arch_proto_msgTypes[61]
+	mi := &file_arch_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6141,7 +6315,7 @@ func (x *EngineRequest) String() string {
 func (*EngineRequest) ProtoMessage() {}
 
 func (x *EngineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[61]
+	mi := &file_arch_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6154,7 +6328,7 @@ func (x *EngineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineRequest.ProtoReflect.Descriptor instead.
 func (*EngineRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{61}
+	return file_arch_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *EngineRequest) GetId() uint64 {
@@ -6205,6 +6379,15 @@ func (x *EngineRequest) GetReadSection() *ReadSectionRequest {
 	return nil
 }
 
+func (x *EngineRequest) GetFindFunctions() *FindFunctionsRequest {
+	if x != nil {
+		if x, ok := x.Request.(*EngineRequest_FindFunctions); ok {
+			return x.FindFunctions
+		}
+	}
+	return nil
+}
+
 type isEngineRequest_Request interface {
 	isEngineRequest_Request()
 }
@@ -6221,11 +6404,17 @@ type EngineRequest_ReadSection struct {
 	ReadSection *ReadSectionRequest `protobuf:"bytes,5,opt,name=read_section,json=readSection,proto3,oneof"`
 }
 
+type EngineRequest_FindFunctions struct {
+	FindFunctions *FindFunctionsRequest `protobuf:"bytes,6,opt,name=find_functions,json=findFunctions,proto3,oneof"` // of a runtime's plugin
+}
+
 func (*EngineRequest_ReadMemory) isEngineRequest_Request() {}
 
 func (*EngineRequest_ReadRegisters) isEngineRequest_Request() {}
 
 func (*EngineRequest_ReadSection) isEngineRequest_Request() {}
+
+func (*EngineRequest_FindFunctions) isEngineRequest_Request() {}
 
 // EngineAnswer answers the request of its id. Each request gets its answer, or an
 // error, even where its call ends before.
@@ -6239,6 +6428,7 @@ type EngineAnswer struct {
 	//	*EngineAnswer_ReadMemory
 	//	*EngineAnswer_ReadRegisters
 	//	*EngineAnswer_ReadSection
+	//	*EngineAnswer_FindFunctions
 	Answer        isEngineAnswer_Answer `protobuf_oneof:"answer"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -6246,7 +6436,7 @@ type EngineAnswer struct {
 
 func (x *EngineAnswer) Reset() {
 	*x = EngineAnswer{}
-	mi := &file_arch_proto_msgTypes[62]
+	mi := &file_arch_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6258,7 +6448,7 @@ func (x *EngineAnswer) String() string {
 func (*EngineAnswer) ProtoMessage() {}
 
 func (x *EngineAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[62]
+	mi := &file_arch_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6271,7 +6461,7 @@ func (x *EngineAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineAnswer.ProtoReflect.Descriptor instead.
 func (*EngineAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{62}
+	return file_arch_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *EngineAnswer) GetId() uint64 {
@@ -6331,6 +6521,15 @@ func (x *EngineAnswer) GetReadSection() *SectionPart {
 	return nil
 }
 
+func (x *EngineAnswer) GetFindFunctions() *FindFunctionsAnswer {
+	if x != nil {
+		if x, ok := x.Answer.(*EngineAnswer_FindFunctions); ok {
+			return x.FindFunctions
+		}
+	}
+	return nil
+}
+
 type isEngineAnswer_Answer interface {
 	isEngineAnswer_Answer()
 }
@@ -6351,6 +6550,10 @@ type EngineAnswer_ReadSection struct {
 	ReadSection *SectionPart `protobuf:"bytes,6,opt,name=read_section,json=readSection,proto3,oneof"`
 }
 
+type EngineAnswer_FindFunctions struct {
+	FindFunctions *FindFunctionsAnswer `protobuf:"bytes,7,opt,name=find_functions,json=findFunctions,proto3,oneof"`
+}
+
 func (*EngineAnswer_Error) isEngineAnswer_Answer() {}
 
 func (*EngineAnswer_ReadMemory) isEngineAnswer_Answer() {}
@@ -6358,6 +6561,8 @@ func (*EngineAnswer_ReadMemory) isEngineAnswer_Answer() {}
 func (*EngineAnswer_ReadRegisters) isEngineAnswer_Answer() {}
 
 func (*EngineAnswer_ReadSection) isEngineAnswer_Answer() {}
+
+func (*EngineAnswer_FindFunctions) isEngineAnswer_Answer() {}
 
 // EngineError is why a request has no answer.
 type EngineError struct {
@@ -6372,7 +6577,7 @@ type EngineError struct {
 
 func (x *EngineError) Reset() {
 	*x = EngineError{}
-	mi := &file_arch_proto_msgTypes[63]
+	mi := &file_arch_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6384,7 +6589,7 @@ func (x *EngineError) String() string {
 func (*EngineError) ProtoMessage() {}
 
 func (x *EngineError) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[63]
+	mi := &file_arch_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6397,7 +6602,7 @@ func (x *EngineError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineError.ProtoReflect.Descriptor instead.
 func (*EngineError) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{63}
+	return file_arch_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *EngineError) GetCode() uint32 {
@@ -6431,7 +6636,7 @@ type ReadMemoryRequest struct {
 
 func (x *ReadMemoryRequest) Reset() {
 	*x = ReadMemoryRequest{}
-	mi := &file_arch_proto_msgTypes[64]
+	mi := &file_arch_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6443,7 +6648,7 @@ func (x *ReadMemoryRequest) String() string {
 func (*ReadMemoryRequest) ProtoMessage() {}
 
 func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[64]
+	mi := &file_arch_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6456,7 +6661,7 @@ func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryRequest.ProtoReflect.Descriptor instead.
 func (*ReadMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{64}
+	return file_arch_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ReadMemoryRequest) GetSpace() uint64 {
@@ -6513,7 +6718,7 @@ type ReadMemoryAnswer struct {
 
 func (x *ReadMemoryAnswer) Reset() {
 	*x = ReadMemoryAnswer{}
-	mi := &file_arch_proto_msgTypes[65]
+	mi := &file_arch_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6525,7 +6730,7 @@ func (x *ReadMemoryAnswer) String() string {
 func (*ReadMemoryAnswer) ProtoMessage() {}
 
 func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[65]
+	mi := &file_arch_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6538,7 +6743,7 @@ func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryAnswer.ProtoReflect.Descriptor instead.
 func (*ReadMemoryAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{65}
+	return file_arch_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ReadMemoryAnswer) GetData() []byte {
@@ -6572,7 +6777,7 @@ type ReadRegistersRequest struct {
 
 func (x *ReadRegistersRequest) Reset() {
 	*x = ReadRegistersRequest{}
-	mi := &file_arch_proto_msgTypes[66]
+	mi := &file_arch_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6584,7 +6789,7 @@ func (x *ReadRegistersRequest) String() string {
 func (*ReadRegistersRequest) ProtoMessage() {}
 
 func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[66]
+	mi := &file_arch_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6597,7 +6802,7 @@ func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersRequest.ProtoReflect.Descriptor instead.
 func (*ReadRegistersRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{66}
+	return file_arch_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ReadRegistersRequest) GetThread() uint64 {
@@ -6623,7 +6828,7 @@ type ReadRegistersAnswer struct {
 
 func (x *ReadRegistersAnswer) Reset() {
 	*x = ReadRegistersAnswer{}
-	mi := &file_arch_proto_msgTypes[67]
+	mi := &file_arch_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6635,7 +6840,7 @@ func (x *ReadRegistersAnswer) String() string {
 func (*ReadRegistersAnswer) ProtoMessage() {}
 
 func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[67]
+	mi := &file_arch_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6648,12 +6853,117 @@ func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersAnswer.ProtoReflect.Descriptor instead.
 func (*ReadRegistersAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{67}
+	return file_arch_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ReadRegistersAnswer) GetRegisters() *RegistersColumn {
 	if x != nil {
 		return x.Registers
+	}
+	return nil
+}
+
+// At most 65536 addresses.
+type FindFunctionsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Addresses     []uint64               `protobuf:"fixed64,1,rep,packed,name=addresses,proto3" json:"addresses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindFunctionsRequest) Reset() {
+	*x = FindFunctionsRequest{}
+	mi := &file_arch_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindFunctionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindFunctionsRequest) ProtoMessage() {}
+
+func (x *FindFunctionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindFunctionsRequest.ProtoReflect.Descriptor instead.
+func (*FindFunctionsRequest) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{70}
+}
+
+func (x *FindFunctionsRequest) GetAddresses() []uint64 {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+type FindFunctionsAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Names         *Blobs                 `protobuf:"bytes,1,opt,name=names,proto3" json:"names,omitempty"` // "": there is no function
+	Starts        []uint64               `protobuf:"varint,2,rep,packed,name=starts,proto3" json:"starts,omitempty"`
+	HasStart      []bool                 `protobuf:"varint,3,rep,packed,name=has_start,json=hasStart,proto3" json:"has_start,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindFunctionsAnswer) Reset() {
+	*x = FindFunctionsAnswer{}
+	mi := &file_arch_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindFunctionsAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindFunctionsAnswer) ProtoMessage() {}
+
+func (x *FindFunctionsAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindFunctionsAnswer.ProtoReflect.Descriptor instead.
+func (*FindFunctionsAnswer) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{71}
+}
+
+func (x *FindFunctionsAnswer) GetNames() *Blobs {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *FindFunctionsAnswer) GetStarts() []uint64 {
+	if x != nil {
+		return x.Starts
+	}
+	return nil
+}
+
+func (x *FindFunctionsAnswer) GetHasStart() []bool {
+	if x != nil {
+		return x.HasStart
 	}
 	return nil
 }
@@ -6668,7 +6978,7 @@ type ReadSectionRequest struct {
 
 func (x *ReadSectionRequest) Reset() {
 	*x = ReadSectionRequest{}
-	mi := &file_arch_proto_msgTypes[68]
+	mi := &file_arch_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6680,7 +6990,7 @@ func (x *ReadSectionRequest) String() string {
 func (*ReadSectionRequest) ProtoMessage() {}
 
 func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[68]
+	mi := &file_arch_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6693,7 +7003,7 @@ func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSectionRequest.ProtoReflect.Descriptor instead.
 func (*ReadSectionRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{68}
+	return file_arch_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ReadSectionRequest) GetObject() uint64 {
@@ -6721,7 +7031,7 @@ type SectionPart struct {
 
 func (x *SectionPart) Reset() {
 	*x = SectionPart{}
-	mi := &file_arch_proto_msgTypes[69]
+	mi := &file_arch_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6733,7 +7043,7 @@ func (x *SectionPart) String() string {
 func (*SectionPart) ProtoMessage() {}
 
 func (x *SectionPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[69]
+	mi := &file_arch_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6746,7 +7056,7 @@ func (x *SectionPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionPart.ProtoReflect.Descriptor instead.
 func (*SectionPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{69}
+	return file_arch_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *SectionPart) GetData() []byte {
@@ -6806,8 +7116,9 @@ const file_arch_proto_rawDesc = "" +
 	"call_sites\x18\v \x01(\v2\x16.unwindd.arch.v2.RulesR\tcallSites\x12)\n" +
 	"\x10return_addresses\x18\f \x03(\x04R\x0freturnAddresses\x12#\n" +
 	"\rsignal_frames\x18\r \x03(\bR\fsignalFrames\x12!\n" +
-	"\fwindow_saves\x18\x0e \x03(\bR\vwindowSaves\"\x11\n" +
-	"\x0fDescribeRequest\"\x81\v\n" +
+	"\fwindow_saves\x18\x0e \x03(\bR\vwindowSaves\"+\n" +
+	"\x0fDescribeRequest\x12\x18\n" +
+	"\afeature\x18\x01 \x01(\rR\afeature\"\xf7\f\n" +
 	"\vDescription\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12;\n" +
@@ -6849,7 +7160,21 @@ const file_arch_proto_rawDesc = "" +
 	"\btag_bits\x18\x1c \x01(\rR\atagBits\x12!\n" +
 	"\fentry_pushed\x18\x1d \x01(\rR\ventryPushed\x12A\n" +
 	"\rfloat_formats\x18\x1e \x03(\v2\x1c.unwindd.arch.v2.FloatFormatR\ffloatFormats\x12?\n" +
-	"\fsignal_frame\x18\x1f \x01(\v2\x1c.unwindd.arch.v2.SignalFrameR\vsignalFrame\"q\n" +
+	"\fsignal_frame\x18\x1f \x01(\v2\x1c.unwindd.arch.v2.SignalFrameR\vsignalFrame\x12<\n" +
+	"\vreturn_slot\x18( \x01(\v2\x1b.unwindd.arch.v2.ReturnSlotR\n" +
+	"returnSlot\x12/\n" +
+	"\x14frame_pointer_is_abi\x18) \x01(\bR\x11framePointerIsAbi\x128\n" +
+	"\n" +
+	"call_sites\x18* \x03(\v2\x19.unwindd.arch.v2.CallSiteR\tcallSites\x121\n" +
+	"\x14function_descriptors\x18+ \x01(\tR\x13functionDescriptors\x12\x18\n" +
+	"\afeature\x18, \x01(\rR\afeature\"$\n" +
+	"\n" +
+	"ReturnSlot\x12\x16\n" +
+	"\x06offset\x18\x01 \x01(\x12R\x06offset\"`\n" +
+	"\bCallSite\x12\x12\n" +
+	"\x04code\x18\x01 \x01(\fR\x04code\x12\x12\n" +
+	"\x04mask\x18\x02 \x01(\fR\x04mask\x12,\n" +
+	"\x05rules\x18\x03 \x01(\v2\x16.unwindd.arch.v2.RulesR\x05rules\"q\n" +
 	"\vFloatFormat\x12\x12\n" +
 	"\x04bits\x18\x01 \x01(\rR\x04bits\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12:\n" +
@@ -7056,11 +7381,14 @@ const file_arch_proto_rawDesc = "" +
 	"\x05types\x18\x02 \x03(\rR\x05types\x12\x14\n" +
 	"\x05flags\x18\x03 \x03(\x04R\x05flags\x12\x1c\n" +
 	"\taddresses\x18\x04 \x03(\x04R\taddresses\x12\x14\n" +
-	"\x05sizes\x18\x05 \x03(\x04R\x05sizes\"k\n" +
+	"\x05sizes\x18\x05 \x03(\x04R\x05sizes\"\x9f\x01\n" +
 	"\aSymbols\x12,\n" +
 	"\x05names\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05names\x12\x1c\n" +
 	"\taddresses\x18\x02 \x03(\x04R\taddresses\x12\x14\n" +
-	"\x05sizes\x18\x03 \x03(\x04R\x05sizes\"\x87\x01\n" +
+	"\x05sizes\x18\x03 \x03(\x04R\x05sizes\x12\x16\n" +
+	"\x06others\x18\n" +
+	" \x03(\rR\x06others\x12\x1a\n" +
+	"\bsections\x18\v \x03(\rR\bsections\"\x87\x01\n" +
 	"\x0eOpenObjectPart\x12;\n" +
 	"\x06answer\x18\x01 \x01(\v2!.unwindd.arch.v2.OpenObjectAnswerH\x00R\x06answer\x120\n" +
 	"\x04rows\x18\x02 \x01(\v2\x1a.unwindd.arch.v2.TableRowsH\x00R\x04rowsB\x06\n" +
@@ -7262,15 +7590,16 @@ const file_arch_proto_rawDesc = "" +
 	" \x03(\rR\vaddressBits\x12\x1d\n" +
 	"\n" +
 	"index_bits\x18\v \x03(\rR\tindexBits\x12%\n" +
-	"\x0eindexes_signed\x18\f \x03(\bR\rindexesSigned\"\xa5\x02\n" +
+	"\x0eindexes_signed\x18\f \x03(\bR\rindexesSigned\"\xf5\x02\n" +
 	"\rEngineRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
 	"\asession\x18\x02 \x01(\x04R\asession\x12E\n" +
 	"\vread_memory\x18\x03 \x01(\v2\".unwindd.arch.v2.ReadMemoryRequestH\x00R\n" +
 	"readMemory\x12N\n" +
 	"\x0eread_registers\x18\x04 \x01(\v2%.unwindd.arch.v2.ReadRegistersRequestH\x00R\rreadRegisters\x12H\n" +
-	"\fread_section\x18\x05 \x01(\v2#.unwindd.arch.v2.ReadSectionRequestH\x00R\vreadSectionB\t\n" +
-	"\arequest\"\xd0\x02\n" +
+	"\fread_section\x18\x05 \x01(\v2#.unwindd.arch.v2.ReadSectionRequestH\x00R\vreadSection\x12N\n" +
+	"\x0efind_functions\x18\x06 \x01(\v2%.unwindd.arch.v2.FindFunctionsRequestH\x00R\rfindFunctionsB\t\n" +
+	"\arequest\"\x9f\x03\n" +
 	"\fEngineAnswer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
 	"\apartial\x18\x02 \x01(\bR\apartial\x124\n" +
@@ -7278,7 +7607,8 @@ const file_arch_proto_rawDesc = "" +
 	"\vread_memory\x18\x04 \x01(\v2!.unwindd.arch.v2.ReadMemoryAnswerH\x00R\n" +
 	"readMemory\x12M\n" +
 	"\x0eread_registers\x18\x05 \x01(\v2$.unwindd.arch.v2.ReadRegistersAnswerH\x00R\rreadRegisters\x12A\n" +
-	"\fread_section\x18\x06 \x01(\v2\x1c.unwindd.arch.v2.SectionPartH\x00R\vreadSectionB\b\n" +
+	"\fread_section\x18\x06 \x01(\v2\x1c.unwindd.arch.v2.SectionPartH\x00R\vreadSection\x12M\n" +
+	"\x0efind_functions\x18\a \x01(\v2$.unwindd.arch.v2.FindFunctionsAnswerH\x00R\rfindFunctionsB\b\n" +
 	"\x06answer\";\n" +
 	"\vEngineError\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\rR\x04code\x12\x18\n" +
@@ -7298,7 +7628,13 @@ const file_arch_proto_rawDesc = "" +
 	"\x06thread\x18\x01 \x01(\x04R\x06thread\x12\x18\n" +
 	"\anumbers\x18\x02 \x03(\rR\anumbers\"U\n" +
 	"\x13ReadRegistersAnswer\x12>\n" +
-	"\tregisters\x18\x01 \x01(\v2 .unwindd.arch.v2.RegistersColumnR\tregisters\"@\n" +
+	"\tregisters\x18\x01 \x01(\v2 .unwindd.arch.v2.RegistersColumnR\tregisters\"4\n" +
+	"\x14FindFunctionsRequest\x12\x1c\n" +
+	"\taddresses\x18\x01 \x03(\x06R\taddresses\"x\n" +
+	"\x13FindFunctionsAnswer\x12,\n" +
+	"\x05names\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05names\x12\x16\n" +
+	"\x06starts\x18\x02 \x03(\x04R\x06starts\x12\x1b\n" +
+	"\thas_start\x18\x03 \x03(\bR\bhasStart\"@\n" +
 	"\x12ReadSectionRequest\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\x04R\x06object\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\fR\x04name\"5\n" +
@@ -7434,7 +7770,7 @@ func file_arch_proto_rawDescGZIP() []byte {
 }
 
 var file_arch_proto_enumTypes = make([]protoimpl.EnumInfo, 16)
-var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
+var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 74)
 var file_arch_proto_goTypes = []any{
 	(RuleKind)(0),                 // 0: unwindd.arch.v2.RuleKind
 	(CFAKind)(0),                  // 1: unwindd.arch.v2.CFAKind
@@ -7459,69 +7795,73 @@ var file_arch_proto_goTypes = []any{
 	(*Rows)(nil),                  // 20: unwindd.arch.v2.Rows
 	(*DescribeRequest)(nil),       // 21: unwindd.arch.v2.DescribeRequest
 	(*Description)(nil),           // 22: unwindd.arch.v2.Description
-	(*FloatFormat)(nil),           // 23: unwindd.arch.v2.FloatFormat
-	(*ThreadLocal)(nil),           // 24: unwindd.arch.v2.ThreadLocal
-	(*SignalFrame)(nil),           // 25: unwindd.arch.v2.SignalFrame
-	(*Trap)(nil),                  // 26: unwindd.arch.v2.Trap
-	(*Processor)(nil),             // 27: unwindd.arch.v2.Processor
-	(*Recogniser)(nil),            // 28: unwindd.arch.v2.Recogniser
-	(*RegisterRange)(nil),         // 29: unwindd.arch.v2.RegisterRange
-	(*RegisterSet)(nil),           // 30: unwindd.arch.v2.RegisterSet
-	(*AddressSpace)(nil),          // 31: unwindd.arch.v2.AddressSpace
-	(*Relocation)(nil),            // 32: unwindd.arch.v2.Relocation
-	(*Dialect)(nil),               // 33: unwindd.arch.v2.Dialect
-	(*DialectOperation)(nil),      // 34: unwindd.arch.v2.DialectOperation
-	(*OpenTargetRequest)(nil),     // 35: unwindd.arch.v2.OpenTargetRequest
-	(*OpenTargetPart)(nil),        // 36: unwindd.arch.v2.OpenTargetPart
-	(*OpenTargetAnswer)(nil),      // 37: unwindd.arch.v2.OpenTargetAnswer
-	(*TargetAgents)(nil),          // 38: unwindd.arch.v2.TargetAgents
-	(*TargetQueues)(nil),          // 39: unwindd.arch.v2.TargetQueues
-	(*TargetDispatches)(nil),      // 40: unwindd.arch.v2.TargetDispatches
-	(*TargetObjects)(nil),         // 41: unwindd.arch.v2.TargetObjects
-	(*TargetThreads)(nil),         // 42: unwindd.arch.v2.TargetThreads
-	(*SavedRegisters)(nil),        // 43: unwindd.arch.v2.SavedRegisters
-	(*SpaceMemory)(nil),           // 44: unwindd.arch.v2.SpaceMemory
-	(*ThreadStops)(nil),           // 45: unwindd.arch.v2.ThreadStops
-	(*Waves)(nil),                 // 46: unwindd.arch.v2.Waves
-	(*OpenObjectRequest)(nil),     // 47: unwindd.arch.v2.OpenObjectRequest
-	(*Companion)(nil),             // 48: unwindd.arch.v2.Companion
-	(*Sections)(nil),              // 49: unwindd.arch.v2.Sections
-	(*Symbols)(nil),               // 50: unwindd.arch.v2.Symbols
-	(*OpenObjectPart)(nil),        // 51: unwindd.arch.v2.OpenObjectPart
-	(*TableRows)(nil),             // 52: unwindd.arch.v2.TableRows
-	(*OpenObjectAnswer)(nil),      // 53: unwindd.arch.v2.OpenObjectAnswer
-	(*Overrides)(nil),             // 54: unwindd.arch.v2.Overrides
-	(*Nested)(nil),                // 55: unwindd.arch.v2.Nested
-	(*Tables)(nil),                // 56: unwindd.arch.v2.Tables
-	(*Functions)(nil),             // 57: unwindd.arch.v2.Functions
-	(*PositionMaps)(nil),          // 58: unwindd.arch.v2.PositionMaps
-	(*Variables)(nil),             // 59: unwindd.arch.v2.Variables
-	(*RowGaps)(nil),               // 60: unwindd.arch.v2.RowGaps
-	(*FrameRulesRequest)(nil),     // 61: unwindd.arch.v2.FrameRulesRequest
-	(*CodeExits)(nil),             // 62: unwindd.arch.v2.CodeExits
-	(*FrameRulesAnswer)(nil),      // 63: unwindd.arch.v2.FrameRulesAnswer
-	(*Contradictions)(nil),        // 64: unwindd.arch.v2.Contradictions
-	(*BindThreadsRequest)(nil),    // 65: unwindd.arch.v2.BindThreadsRequest
-	(*BindThreadsAnswer)(nil),     // 66: unwindd.arch.v2.BindThreadsAnswer
-	(*Widths)(nil),                // 67: unwindd.arch.v2.Widths
-	(*Maps)(nil),                  // 68: unwindd.arch.v2.Maps
-	(*MapRanges)(nil),             // 69: unwindd.arch.v2.MapRanges
-	(*TranslateRequest)(nil),      // 70: unwindd.arch.v2.TranslateRequest
-	(*TranslateAnswer)(nil),       // 71: unwindd.arch.v2.TranslateAnswer
-	(*ClassifyReturnRequest)(nil), // 72: unwindd.arch.v2.ClassifyReturnRequest
-	(*ClassifyReturnAnswer)(nil),  // 73: unwindd.arch.v2.ClassifyReturnAnswer
-	(*DisassembleRequest)(nil),    // 74: unwindd.arch.v2.DisassembleRequest
-	(*DisassembleAnswer)(nil),     // 75: unwindd.arch.v2.DisassembleAnswer
-	(*Accesses)(nil),              // 76: unwindd.arch.v2.Accesses
-	(*EngineRequest)(nil),         // 77: unwindd.arch.v2.EngineRequest
-	(*EngineAnswer)(nil),          // 78: unwindd.arch.v2.EngineAnswer
-	(*EngineError)(nil),           // 79: unwindd.arch.v2.EngineError
-	(*ReadMemoryRequest)(nil),     // 80: unwindd.arch.v2.ReadMemoryRequest
-	(*ReadMemoryAnswer)(nil),      // 81: unwindd.arch.v2.ReadMemoryAnswer
-	(*ReadRegistersRequest)(nil),  // 82: unwindd.arch.v2.ReadRegistersRequest
-	(*ReadRegistersAnswer)(nil),   // 83: unwindd.arch.v2.ReadRegistersAnswer
-	(*ReadSectionRequest)(nil),    // 84: unwindd.arch.v2.ReadSectionRequest
-	(*SectionPart)(nil),           // 85: unwindd.arch.v2.SectionPart
+	(*ReturnSlot)(nil),            // 23: unwindd.arch.v2.ReturnSlot
+	(*CallSite)(nil),              // 24: unwindd.arch.v2.CallSite
+	(*FloatFormat)(nil),           // 25: unwindd.arch.v2.FloatFormat
+	(*ThreadLocal)(nil),           // 26: unwindd.arch.v2.ThreadLocal
+	(*SignalFrame)(nil),           // 27: unwindd.arch.v2.SignalFrame
+	(*Trap)(nil),                  // 28: unwindd.arch.v2.Trap
+	(*Processor)(nil),             // 29: unwindd.arch.v2.Processor
+	(*Recogniser)(nil),            // 30: unwindd.arch.v2.Recogniser
+	(*RegisterRange)(nil),         // 31: unwindd.arch.v2.RegisterRange
+	(*RegisterSet)(nil),           // 32: unwindd.arch.v2.RegisterSet
+	(*AddressSpace)(nil),          // 33: unwindd.arch.v2.AddressSpace
+	(*Relocation)(nil),            // 34: unwindd.arch.v2.Relocation
+	(*Dialect)(nil),               // 35: unwindd.arch.v2.Dialect
+	(*DialectOperation)(nil),      // 36: unwindd.arch.v2.DialectOperation
+	(*OpenTargetRequest)(nil),     // 37: unwindd.arch.v2.OpenTargetRequest
+	(*OpenTargetPart)(nil),        // 38: unwindd.arch.v2.OpenTargetPart
+	(*OpenTargetAnswer)(nil),      // 39: unwindd.arch.v2.OpenTargetAnswer
+	(*TargetAgents)(nil),          // 40: unwindd.arch.v2.TargetAgents
+	(*TargetQueues)(nil),          // 41: unwindd.arch.v2.TargetQueues
+	(*TargetDispatches)(nil),      // 42: unwindd.arch.v2.TargetDispatches
+	(*TargetObjects)(nil),         // 43: unwindd.arch.v2.TargetObjects
+	(*TargetThreads)(nil),         // 44: unwindd.arch.v2.TargetThreads
+	(*SavedRegisters)(nil),        // 45: unwindd.arch.v2.SavedRegisters
+	(*SpaceMemory)(nil),           // 46: unwindd.arch.v2.SpaceMemory
+	(*ThreadStops)(nil),           // 47: unwindd.arch.v2.ThreadStops
+	(*Waves)(nil),                 // 48: unwindd.arch.v2.Waves
+	(*OpenObjectRequest)(nil),     // 49: unwindd.arch.v2.OpenObjectRequest
+	(*Companion)(nil),             // 50: unwindd.arch.v2.Companion
+	(*Sections)(nil),              // 51: unwindd.arch.v2.Sections
+	(*Symbols)(nil),               // 52: unwindd.arch.v2.Symbols
+	(*OpenObjectPart)(nil),        // 53: unwindd.arch.v2.OpenObjectPart
+	(*TableRows)(nil),             // 54: unwindd.arch.v2.TableRows
+	(*OpenObjectAnswer)(nil),      // 55: unwindd.arch.v2.OpenObjectAnswer
+	(*Overrides)(nil),             // 56: unwindd.arch.v2.Overrides
+	(*Nested)(nil),                // 57: unwindd.arch.v2.Nested
+	(*Tables)(nil),                // 58: unwindd.arch.v2.Tables
+	(*Functions)(nil),             // 59: unwindd.arch.v2.Functions
+	(*PositionMaps)(nil),          // 60: unwindd.arch.v2.PositionMaps
+	(*Variables)(nil),             // 61: unwindd.arch.v2.Variables
+	(*RowGaps)(nil),               // 62: unwindd.arch.v2.RowGaps
+	(*FrameRulesRequest)(nil),     // 63: unwindd.arch.v2.FrameRulesRequest
+	(*CodeExits)(nil),             // 64: unwindd.arch.v2.CodeExits
+	(*FrameRulesAnswer)(nil),      // 65: unwindd.arch.v2.FrameRulesAnswer
+	(*Contradictions)(nil),        // 66: unwindd.arch.v2.Contradictions
+	(*BindThreadsRequest)(nil),    // 67: unwindd.arch.v2.BindThreadsRequest
+	(*BindThreadsAnswer)(nil),     // 68: unwindd.arch.v2.BindThreadsAnswer
+	(*Widths)(nil),                // 69: unwindd.arch.v2.Widths
+	(*Maps)(nil),                  // 70: unwindd.arch.v2.Maps
+	(*MapRanges)(nil),             // 71: unwindd.arch.v2.MapRanges
+	(*TranslateRequest)(nil),      // 72: unwindd.arch.v2.TranslateRequest
+	(*TranslateAnswer)(nil),       // 73: unwindd.arch.v2.TranslateAnswer
+	(*ClassifyReturnRequest)(nil), // 74: unwindd.arch.v2.ClassifyReturnRequest
+	(*ClassifyReturnAnswer)(nil),  // 75: unwindd.arch.v2.ClassifyReturnAnswer
+	(*DisassembleRequest)(nil),    // 76: unwindd.arch.v2.DisassembleRequest
+	(*DisassembleAnswer)(nil),     // 77: unwindd.arch.v2.DisassembleAnswer
+	(*Accesses)(nil),              // 78: unwindd.arch.v2.Accesses
+	(*EngineRequest)(nil),         // 79: unwindd.arch.v2.EngineRequest
+	(*EngineAnswer)(nil),          // 80: unwindd.arch.v2.EngineAnswer
+	(*EngineError)(nil),           // 81: unwindd.arch.v2.EngineError
+	(*ReadMemoryRequest)(nil),     // 82: unwindd.arch.v2.ReadMemoryRequest
+	(*ReadMemoryAnswer)(nil),      // 83: unwindd.arch.v2.ReadMemoryAnswer
+	(*ReadRegistersRequest)(nil),  // 84: unwindd.arch.v2.ReadRegistersRequest
+	(*ReadRegistersAnswer)(nil),   // 85: unwindd.arch.v2.ReadRegistersAnswer
+	(*FindFunctionsRequest)(nil),  // 86: unwindd.arch.v2.FindFunctionsRequest
+	(*FindFunctionsAnswer)(nil),   // 87: unwindd.arch.v2.FindFunctionsAnswer
+	(*ReadSectionRequest)(nil),    // 88: unwindd.arch.v2.ReadSectionRequest
+	(*SectionPart)(nil),           // 89: unwindd.arch.v2.SectionPart
 }
 var file_arch_proto_depIdxs = []int32{
 	0,   // 0: unwindd.arch.v2.Rules.kinds:type_name -> unwindd.arch.v2.RuleKind
@@ -7530,154 +7870,160 @@ var file_arch_proto_depIdxs = []int32{
 	17,  // 3: unwindd.arch.v2.Rows.cfa_expressions:type_name -> unwindd.arch.v2.Blobs
 	19,  // 4: unwindd.arch.v2.Rows.rules:type_name -> unwindd.arch.v2.Rules
 	19,  // 5: unwindd.arch.v2.Rows.call_sites:type_name -> unwindd.arch.v2.Rules
-	28,  // 6: unwindd.arch.v2.Description.recognises:type_name -> unwindd.arch.v2.Recogniser
+	30,  // 6: unwindd.arch.v2.Description.recognises:type_name -> unwindd.arch.v2.Recogniser
 	2,   // 7: unwindd.arch.v2.Description.byte_order:type_name -> unwindd.arch.v2.ByteOrder
-	29,  // 8: unwindd.arch.v2.Description.registers:type_name -> unwindd.arch.v2.RegisterRange
-	30,  // 9: unwindd.arch.v2.Description.register_sets:type_name -> unwindd.arch.v2.RegisterSet
-	31,  // 10: unwindd.arch.v2.Description.address_spaces:type_name -> unwindd.arch.v2.AddressSpace
+	31,  // 8: unwindd.arch.v2.Description.registers:type_name -> unwindd.arch.v2.RegisterRange
+	32,  // 9: unwindd.arch.v2.Description.register_sets:type_name -> unwindd.arch.v2.RegisterSet
+	33,  // 10: unwindd.arch.v2.Description.address_spaces:type_name -> unwindd.arch.v2.AddressSpace
 	19,  // 11: unwindd.arch.v2.Description.default_rules:type_name -> unwindd.arch.v2.Rules
 	20,  // 12: unwindd.arch.v2.Description.frame_pointer:type_name -> unwindd.arch.v2.Rows
-	32,  // 13: unwindd.arch.v2.Description.relocations:type_name -> unwindd.arch.v2.Relocation
-	33,  // 14: unwindd.arch.v2.Description.dialects:type_name -> unwindd.arch.v2.Dialect
+	34,  // 13: unwindd.arch.v2.Description.relocations:type_name -> unwindd.arch.v2.Relocation
+	35,  // 14: unwindd.arch.v2.Description.dialects:type_name -> unwindd.arch.v2.Dialect
 	17,  // 15: unwindd.arch.v2.Description.symbols:type_name -> unwindd.arch.v2.Blobs
-	27,  // 16: unwindd.arch.v2.Description.processors:type_name -> unwindd.arch.v2.Processor
+	29,  // 16: unwindd.arch.v2.Description.processors:type_name -> unwindd.arch.v2.Processor
 	20,  // 17: unwindd.arch.v2.Description.entry:type_name -> unwindd.arch.v2.Rows
-	24,  // 18: unwindd.arch.v2.Description.thread_local_storage:type_name -> unwindd.arch.v2.ThreadLocal
-	23,  // 19: unwindd.arch.v2.Description.float_formats:type_name -> unwindd.arch.v2.FloatFormat
-	25,  // 20: unwindd.arch.v2.Description.signal_frame:type_name -> unwindd.arch.v2.SignalFrame
-	9,   // 21: unwindd.arch.v2.FloatFormat.encoding:type_name -> unwindd.arch.v2.FloatEncoding
-	8,   // 22: unwindd.arch.v2.ThreadLocal.variant:type_name -> unwindd.arch.v2.ThreadLocalVariant
-	26,  // 23: unwindd.arch.v2.SignalFrame.traps:type_name -> unwindd.arch.v2.Trap
-	3,   // 24: unwindd.arch.v2.RegisterRange.class:type_name -> unwindd.arch.v2.RegisterClass
-	10,  // 25: unwindd.arch.v2.RegisterRange.narrow:type_name -> unwindd.arch.v2.Narrow
-	4,   // 26: unwindd.arch.v2.RegisterSet.source:type_name -> unwindd.arch.v2.RegisterSource
-	5,   // 27: unwindd.arch.v2.AddressSpace.scope:type_name -> unwindd.arch.v2.SpaceScope
-	6,   // 28: unwindd.arch.v2.Relocation.kind:type_name -> unwindd.arch.v2.RelocationKind
-	7,   // 29: unwindd.arch.v2.Relocation.field:type_name -> unwindd.arch.v2.RelocationField
-	34,  // 30: unwindd.arch.v2.Dialect.operations:type_name -> unwindd.arch.v2.DialectOperation
-	17,  // 31: unwindd.arch.v2.OpenTargetRequest.owners:type_name -> unwindd.arch.v2.Blobs
-	17,  // 32: unwindd.arch.v2.OpenTargetRequest.data:type_name -> unwindd.arch.v2.Blobs
-	37,  // 33: unwindd.arch.v2.OpenTargetPart.answer:type_name -> unwindd.arch.v2.OpenTargetAnswer
-	42,  // 34: unwindd.arch.v2.OpenTargetPart.threads:type_name -> unwindd.arch.v2.TargetThreads
-	38,  // 35: unwindd.arch.v2.OpenTargetAnswer.agents:type_name -> unwindd.arch.v2.TargetAgents
-	39,  // 36: unwindd.arch.v2.OpenTargetAnswer.queues:type_name -> unwindd.arch.v2.TargetQueues
-	40,  // 37: unwindd.arch.v2.OpenTargetAnswer.dispatches:type_name -> unwindd.arch.v2.TargetDispatches
-	41,  // 38: unwindd.arch.v2.OpenTargetAnswer.objects:type_name -> unwindd.arch.v2.TargetObjects
-	17,  // 39: unwindd.arch.v2.OpenTargetAnswer.wait_functions:type_name -> unwindd.arch.v2.Blobs
-	17,  // 40: unwindd.arch.v2.OpenTargetAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	17,  // 41: unwindd.arch.v2.TargetAgents.ids:type_name -> unwindd.arch.v2.Blobs
-	17,  // 42: unwindd.arch.v2.TargetAgents.processors:type_name -> unwindd.arch.v2.Blobs
-	17,  // 43: unwindd.arch.v2.TargetQueues.ids:type_name -> unwindd.arch.v2.Blobs
-	17,  // 44: unwindd.arch.v2.TargetQueues.agents:type_name -> unwindd.arch.v2.Blobs
-	17,  // 45: unwindd.arch.v2.TargetQueues.kinds:type_name -> unwindd.arch.v2.Blobs
-	17,  // 46: unwindd.arch.v2.TargetDispatches.ids:type_name -> unwindd.arch.v2.Blobs
-	17,  // 47: unwindd.arch.v2.TargetDispatches.queues:type_name -> unwindd.arch.v2.Blobs
-	17,  // 48: unwindd.arch.v2.TargetDispatches.kernels:type_name -> unwindd.arch.v2.Blobs
-	17,  // 49: unwindd.arch.v2.TargetObjects.uris:type_name -> unwindd.arch.v2.Blobs
-	17,  // 50: unwindd.arch.v2.TargetObjects.paths:type_name -> unwindd.arch.v2.Blobs
-	17,  // 51: unwindd.arch.v2.TargetThreads.ids:type_name -> unwindd.arch.v2.Blobs
-	17,  // 52: unwindd.arch.v2.TargetThreads.names:type_name -> unwindd.arch.v2.Blobs
-	17,  // 53: unwindd.arch.v2.TargetThreads.processors:type_name -> unwindd.arch.v2.Blobs
-	18,  // 54: unwindd.arch.v2.TargetThreads.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	43,  // 55: unwindd.arch.v2.TargetThreads.saved:type_name -> unwindd.arch.v2.SavedRegisters
-	44,  // 56: unwindd.arch.v2.TargetThreads.memory:type_name -> unwindd.arch.v2.SpaceMemory
-	46,  // 57: unwindd.arch.v2.TargetThreads.waves:type_name -> unwindd.arch.v2.Waves
-	45,  // 58: unwindd.arch.v2.TargetThreads.stops:type_name -> unwindd.arch.v2.ThreadStops
-	17,  // 59: unwindd.arch.v2.TargetThreads.problems:type_name -> unwindd.arch.v2.Blobs
-	17,  // 60: unwindd.arch.v2.TargetThreads.launcher_threads:type_name -> unwindd.arch.v2.Blobs
-	17,  // 61: unwindd.arch.v2.TargetThreads.launch_kinds:type_name -> unwindd.arch.v2.Blobs
-	17,  // 62: unwindd.arch.v2.TargetThreads.launch_evidence:type_name -> unwindd.arch.v2.Blobs
-	17,  // 63: unwindd.arch.v2.ThreadStops.reasons:type_name -> unwindd.arch.v2.Blobs
-	17,  // 64: unwindd.arch.v2.ThreadStops.details:type_name -> unwindd.arch.v2.Blobs
-	17,  // 65: unwindd.arch.v2.Waves.agents:type_name -> unwindd.arch.v2.Blobs
-	17,  // 66: unwindd.arch.v2.Waves.queues:type_name -> unwindd.arch.v2.Blobs
-	17,  // 67: unwindd.arch.v2.Waves.dispatches:type_name -> unwindd.arch.v2.Blobs
-	17,  // 68: unwindd.arch.v2.Waves.kernels:type_name -> unwindd.arch.v2.Blobs
-	49,  // 69: unwindd.arch.v2.OpenObjectRequest.sections:type_name -> unwindd.arch.v2.Sections
-	50,  // 70: unwindd.arch.v2.OpenObjectRequest.symbols:type_name -> unwindd.arch.v2.Symbols
-	48,  // 71: unwindd.arch.v2.OpenObjectRequest.companions:type_name -> unwindd.arch.v2.Companion
-	17,  // 72: unwindd.arch.v2.Sections.names:type_name -> unwindd.arch.v2.Blobs
-	17,  // 73: unwindd.arch.v2.Symbols.names:type_name -> unwindd.arch.v2.Blobs
-	53,  // 74: unwindd.arch.v2.OpenObjectPart.answer:type_name -> unwindd.arch.v2.OpenObjectAnswer
-	52,  // 75: unwindd.arch.v2.OpenObjectPart.rows:type_name -> unwindd.arch.v2.TableRows
-	20,  // 76: unwindd.arch.v2.TableRows.rows:type_name -> unwindd.arch.v2.Rows
-	54,  // 77: unwindd.arch.v2.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v2.Overrides
-	19,  // 78: unwindd.arch.v2.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v2.Rules
-	55,  // 79: unwindd.arch.v2.OpenObjectAnswer.nested:type_name -> unwindd.arch.v2.Nested
-	56,  // 80: unwindd.arch.v2.OpenObjectAnswer.tables:type_name -> unwindd.arch.v2.Tables
-	57,  // 81: unwindd.arch.v2.OpenObjectAnswer.functions:type_name -> unwindd.arch.v2.Functions
-	58,  // 82: unwindd.arch.v2.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v2.PositionMaps
-	59,  // 83: unwindd.arch.v2.OpenObjectAnswer.variables:type_name -> unwindd.arch.v2.Variables
-	17,  // 84: unwindd.arch.v2.OpenObjectAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	17,  // 85: unwindd.arch.v2.Overrides.augmentations:type_name -> unwindd.arch.v2.Blobs
-	17,  // 86: unwindd.arch.v2.Overrides.producers:type_name -> unwindd.arch.v2.Blobs
-	17,  // 87: unwindd.arch.v2.Overrides.dialects:type_name -> unwindd.arch.v2.Blobs
-	17,  // 88: unwindd.arch.v2.Nested.names:type_name -> unwindd.arch.v2.Blobs
-	11,  // 89: unwindd.arch.v2.Tables.priorities:type_name -> unwindd.arch.v2.RowPriority
-	17,  // 90: unwindd.arch.v2.Tables.reasons:type_name -> unwindd.arch.v2.Blobs
-	17,  // 91: unwindd.arch.v2.Functions.names:type_name -> unwindd.arch.v2.Blobs
-	12,  // 92: unwindd.arch.v2.Functions.kinds:type_name -> unwindd.arch.v2.FunctionKind
-	19,  // 93: unwindd.arch.v2.Functions.default_rules:type_name -> unwindd.arch.v2.Rules
-	17,  // 94: unwindd.arch.v2.PositionMaps.kinds:type_name -> unwindd.arch.v2.Blobs
-	17,  // 95: unwindd.arch.v2.Variables.names:type_name -> unwindd.arch.v2.Blobs
-	17,  // 96: unwindd.arch.v2.Variables.locations:type_name -> unwindd.arch.v2.Blobs
-	17,  // 97: unwindd.arch.v2.RowGaps.reasons:type_name -> unwindd.arch.v2.Blobs
-	17,  // 98: unwindd.arch.v2.FrameRulesRequest.code:type_name -> unwindd.arch.v2.Blobs
-	17,  // 99: unwindd.arch.v2.FrameRulesRequest.names:type_name -> unwindd.arch.v2.Blobs
-	17,  // 100: unwindd.arch.v2.FrameRulesRequest.part_code:type_name -> unwindd.arch.v2.Blobs
-	20,  // 101: unwindd.arch.v2.FrameRulesAnswer.rows:type_name -> unwindd.arch.v2.Rows
-	17,  // 102: unwindd.arch.v2.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v2.Blobs
-	60,  // 103: unwindd.arch.v2.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v2.RowGaps
-	62,  // 104: unwindd.arch.v2.FrameRulesAnswer.exits:type_name -> unwindd.arch.v2.CodeExits
-	64,  // 105: unwindd.arch.v2.FrameRulesAnswer.contradictions:type_name -> unwindd.arch.v2.Contradictions
-	60,  // 106: unwindd.arch.v2.Contradictions.ranges:type_name -> unwindd.arch.v2.RowGaps
-	18,  // 107: unwindd.arch.v2.BindThreadsRequest.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	17,  // 108: unwindd.arch.v2.BindThreadsRequest.processors:type_name -> unwindd.arch.v2.Blobs
-	17,  // 109: unwindd.arch.v2.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v2.Blobs
-	67,  // 110: unwindd.arch.v2.BindThreadsAnswer.widths:type_name -> unwindd.arch.v2.Widths
-	17,  // 111: unwindd.arch.v2.BindThreadsAnswer.agents:type_name -> unwindd.arch.v2.Blobs
-	17,  // 112: unwindd.arch.v2.BindThreadsAnswer.groups:type_name -> unwindd.arch.v2.Blobs
-	17,  // 113: unwindd.arch.v2.BindThreadsAnswer.waves:type_name -> unwindd.arch.v2.Blobs
-	68,  // 114: unwindd.arch.v2.BindThreadsAnswer.maps:type_name -> unwindd.arch.v2.Maps
-	17,  // 115: unwindd.arch.v2.BindThreadsAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	69,  // 116: unwindd.arch.v2.Maps.ranges:type_name -> unwindd.arch.v2.MapRanges
-	13,  // 117: unwindd.arch.v2.MapRanges.kinds:type_name -> unwindd.arch.v2.MapKind
-	17,  // 118: unwindd.arch.v2.ClassifyReturnRequest.code:type_name -> unwindd.arch.v2.Blobs
-	14,  // 119: unwindd.arch.v2.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v2.ReturnClass
-	17,  // 120: unwindd.arch.v2.DisassembleAnswer.texts:type_name -> unwindd.arch.v2.Blobs
-	15,  // 121: unwindd.arch.v2.DisassembleAnswer.kinds:type_name -> unwindd.arch.v2.InstructionKind
-	76,  // 122: unwindd.arch.v2.DisassembleAnswer.accesses:type_name -> unwindd.arch.v2.Accesses
-	80,  // 123: unwindd.arch.v2.EngineRequest.read_memory:type_name -> unwindd.arch.v2.ReadMemoryRequest
-	82,  // 124: unwindd.arch.v2.EngineRequest.read_registers:type_name -> unwindd.arch.v2.ReadRegistersRequest
-	84,  // 125: unwindd.arch.v2.EngineRequest.read_section:type_name -> unwindd.arch.v2.ReadSectionRequest
-	79,  // 126: unwindd.arch.v2.EngineAnswer.error:type_name -> unwindd.arch.v2.EngineError
-	81,  // 127: unwindd.arch.v2.EngineAnswer.read_memory:type_name -> unwindd.arch.v2.ReadMemoryAnswer
-	83,  // 128: unwindd.arch.v2.EngineAnswer.read_registers:type_name -> unwindd.arch.v2.ReadRegistersAnswer
-	85,  // 129: unwindd.arch.v2.EngineAnswer.read_section:type_name -> unwindd.arch.v2.SectionPart
-	18,  // 130: unwindd.arch.v2.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	21,  // 131: unwindd.arch.v2.Architecture.Describe:input_type -> unwindd.arch.v2.DescribeRequest
-	78,  // 132: unwindd.arch.v2.Architecture.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
-	35,  // 133: unwindd.arch.v2.Architecture.OpenTarget:input_type -> unwindd.arch.v2.OpenTargetRequest
-	47,  // 134: unwindd.arch.v2.Architecture.OpenObject:input_type -> unwindd.arch.v2.OpenObjectRequest
-	61,  // 135: unwindd.arch.v2.Architecture.FrameRules:input_type -> unwindd.arch.v2.FrameRulesRequest
-	65,  // 136: unwindd.arch.v2.Architecture.BindThreads:input_type -> unwindd.arch.v2.BindThreadsRequest
-	70,  // 137: unwindd.arch.v2.Architecture.Translate:input_type -> unwindd.arch.v2.TranslateRequest
-	72,  // 138: unwindd.arch.v2.Architecture.ClassifyReturn:input_type -> unwindd.arch.v2.ClassifyReturnRequest
-	74,  // 139: unwindd.arch.v2.Architecture.Disassemble:input_type -> unwindd.arch.v2.DisassembleRequest
-	22,  // 140: unwindd.arch.v2.Architecture.Describe:output_type -> unwindd.arch.v2.Description
-	77,  // 141: unwindd.arch.v2.Architecture.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
-	36,  // 142: unwindd.arch.v2.Architecture.OpenTarget:output_type -> unwindd.arch.v2.OpenTargetPart
-	51,  // 143: unwindd.arch.v2.Architecture.OpenObject:output_type -> unwindd.arch.v2.OpenObjectPart
-	63,  // 144: unwindd.arch.v2.Architecture.FrameRules:output_type -> unwindd.arch.v2.FrameRulesAnswer
-	66,  // 145: unwindd.arch.v2.Architecture.BindThreads:output_type -> unwindd.arch.v2.BindThreadsAnswer
-	71,  // 146: unwindd.arch.v2.Architecture.Translate:output_type -> unwindd.arch.v2.TranslateAnswer
-	73,  // 147: unwindd.arch.v2.Architecture.ClassifyReturn:output_type -> unwindd.arch.v2.ClassifyReturnAnswer
-	75,  // 148: unwindd.arch.v2.Architecture.Disassemble:output_type -> unwindd.arch.v2.DisassembleAnswer
-	140, // [140:149] is the sub-list for method output_type
-	131, // [131:140] is the sub-list for method input_type
-	131, // [131:131] is the sub-list for extension type_name
-	131, // [131:131] is the sub-list for extension extendee
-	0,   // [0:131] is the sub-list for field type_name
+	26,  // 18: unwindd.arch.v2.Description.thread_local_storage:type_name -> unwindd.arch.v2.ThreadLocal
+	25,  // 19: unwindd.arch.v2.Description.float_formats:type_name -> unwindd.arch.v2.FloatFormat
+	27,  // 20: unwindd.arch.v2.Description.signal_frame:type_name -> unwindd.arch.v2.SignalFrame
+	23,  // 21: unwindd.arch.v2.Description.return_slot:type_name -> unwindd.arch.v2.ReturnSlot
+	24,  // 22: unwindd.arch.v2.Description.call_sites:type_name -> unwindd.arch.v2.CallSite
+	19,  // 23: unwindd.arch.v2.CallSite.rules:type_name -> unwindd.arch.v2.Rules
+	9,   // 24: unwindd.arch.v2.FloatFormat.encoding:type_name -> unwindd.arch.v2.FloatEncoding
+	8,   // 25: unwindd.arch.v2.ThreadLocal.variant:type_name -> unwindd.arch.v2.ThreadLocalVariant
+	28,  // 26: unwindd.arch.v2.SignalFrame.traps:type_name -> unwindd.arch.v2.Trap
+	3,   // 27: unwindd.arch.v2.RegisterRange.class:type_name -> unwindd.arch.v2.RegisterClass
+	10,  // 28: unwindd.arch.v2.RegisterRange.narrow:type_name -> unwindd.arch.v2.Narrow
+	4,   // 29: unwindd.arch.v2.RegisterSet.source:type_name -> unwindd.arch.v2.RegisterSource
+	5,   // 30: unwindd.arch.v2.AddressSpace.scope:type_name -> unwindd.arch.v2.SpaceScope
+	6,   // 31: unwindd.arch.v2.Relocation.kind:type_name -> unwindd.arch.v2.RelocationKind
+	7,   // 32: unwindd.arch.v2.Relocation.field:type_name -> unwindd.arch.v2.RelocationField
+	36,  // 33: unwindd.arch.v2.Dialect.operations:type_name -> unwindd.arch.v2.DialectOperation
+	17,  // 34: unwindd.arch.v2.OpenTargetRequest.owners:type_name -> unwindd.arch.v2.Blobs
+	17,  // 35: unwindd.arch.v2.OpenTargetRequest.data:type_name -> unwindd.arch.v2.Blobs
+	39,  // 36: unwindd.arch.v2.OpenTargetPart.answer:type_name -> unwindd.arch.v2.OpenTargetAnswer
+	44,  // 37: unwindd.arch.v2.OpenTargetPart.threads:type_name -> unwindd.arch.v2.TargetThreads
+	40,  // 38: unwindd.arch.v2.OpenTargetAnswer.agents:type_name -> unwindd.arch.v2.TargetAgents
+	41,  // 39: unwindd.arch.v2.OpenTargetAnswer.queues:type_name -> unwindd.arch.v2.TargetQueues
+	42,  // 40: unwindd.arch.v2.OpenTargetAnswer.dispatches:type_name -> unwindd.arch.v2.TargetDispatches
+	43,  // 41: unwindd.arch.v2.OpenTargetAnswer.objects:type_name -> unwindd.arch.v2.TargetObjects
+	17,  // 42: unwindd.arch.v2.OpenTargetAnswer.wait_functions:type_name -> unwindd.arch.v2.Blobs
+	17,  // 43: unwindd.arch.v2.OpenTargetAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	17,  // 44: unwindd.arch.v2.TargetAgents.ids:type_name -> unwindd.arch.v2.Blobs
+	17,  // 45: unwindd.arch.v2.TargetAgents.processors:type_name -> unwindd.arch.v2.Blobs
+	17,  // 46: unwindd.arch.v2.TargetQueues.ids:type_name -> unwindd.arch.v2.Blobs
+	17,  // 47: unwindd.arch.v2.TargetQueues.agents:type_name -> unwindd.arch.v2.Blobs
+	17,  // 48: unwindd.arch.v2.TargetQueues.kinds:type_name -> unwindd.arch.v2.Blobs
+	17,  // 49: unwindd.arch.v2.TargetDispatches.ids:type_name -> unwindd.arch.v2.Blobs
+	17,  // 50: unwindd.arch.v2.TargetDispatches.queues:type_name -> unwindd.arch.v2.Blobs
+	17,  // 51: unwindd.arch.v2.TargetDispatches.kernels:type_name -> unwindd.arch.v2.Blobs
+	17,  // 52: unwindd.arch.v2.TargetObjects.uris:type_name -> unwindd.arch.v2.Blobs
+	17,  // 53: unwindd.arch.v2.TargetObjects.paths:type_name -> unwindd.arch.v2.Blobs
+	17,  // 54: unwindd.arch.v2.TargetThreads.ids:type_name -> unwindd.arch.v2.Blobs
+	17,  // 55: unwindd.arch.v2.TargetThreads.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 56: unwindd.arch.v2.TargetThreads.processors:type_name -> unwindd.arch.v2.Blobs
+	18,  // 57: unwindd.arch.v2.TargetThreads.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	45,  // 58: unwindd.arch.v2.TargetThreads.saved:type_name -> unwindd.arch.v2.SavedRegisters
+	46,  // 59: unwindd.arch.v2.TargetThreads.memory:type_name -> unwindd.arch.v2.SpaceMemory
+	48,  // 60: unwindd.arch.v2.TargetThreads.waves:type_name -> unwindd.arch.v2.Waves
+	47,  // 61: unwindd.arch.v2.TargetThreads.stops:type_name -> unwindd.arch.v2.ThreadStops
+	17,  // 62: unwindd.arch.v2.TargetThreads.problems:type_name -> unwindd.arch.v2.Blobs
+	17,  // 63: unwindd.arch.v2.TargetThreads.launcher_threads:type_name -> unwindd.arch.v2.Blobs
+	17,  // 64: unwindd.arch.v2.TargetThreads.launch_kinds:type_name -> unwindd.arch.v2.Blobs
+	17,  // 65: unwindd.arch.v2.TargetThreads.launch_evidence:type_name -> unwindd.arch.v2.Blobs
+	17,  // 66: unwindd.arch.v2.ThreadStops.reasons:type_name -> unwindd.arch.v2.Blobs
+	17,  // 67: unwindd.arch.v2.ThreadStops.details:type_name -> unwindd.arch.v2.Blobs
+	17,  // 68: unwindd.arch.v2.Waves.agents:type_name -> unwindd.arch.v2.Blobs
+	17,  // 69: unwindd.arch.v2.Waves.queues:type_name -> unwindd.arch.v2.Blobs
+	17,  // 70: unwindd.arch.v2.Waves.dispatches:type_name -> unwindd.arch.v2.Blobs
+	17,  // 71: unwindd.arch.v2.Waves.kernels:type_name -> unwindd.arch.v2.Blobs
+	51,  // 72: unwindd.arch.v2.OpenObjectRequest.sections:type_name -> unwindd.arch.v2.Sections
+	52,  // 73: unwindd.arch.v2.OpenObjectRequest.symbols:type_name -> unwindd.arch.v2.Symbols
+	50,  // 74: unwindd.arch.v2.OpenObjectRequest.companions:type_name -> unwindd.arch.v2.Companion
+	17,  // 75: unwindd.arch.v2.Sections.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 76: unwindd.arch.v2.Symbols.names:type_name -> unwindd.arch.v2.Blobs
+	55,  // 77: unwindd.arch.v2.OpenObjectPart.answer:type_name -> unwindd.arch.v2.OpenObjectAnswer
+	54,  // 78: unwindd.arch.v2.OpenObjectPart.rows:type_name -> unwindd.arch.v2.TableRows
+	20,  // 79: unwindd.arch.v2.TableRows.rows:type_name -> unwindd.arch.v2.Rows
+	56,  // 80: unwindd.arch.v2.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v2.Overrides
+	19,  // 81: unwindd.arch.v2.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v2.Rules
+	57,  // 82: unwindd.arch.v2.OpenObjectAnswer.nested:type_name -> unwindd.arch.v2.Nested
+	58,  // 83: unwindd.arch.v2.OpenObjectAnswer.tables:type_name -> unwindd.arch.v2.Tables
+	59,  // 84: unwindd.arch.v2.OpenObjectAnswer.functions:type_name -> unwindd.arch.v2.Functions
+	60,  // 85: unwindd.arch.v2.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v2.PositionMaps
+	61,  // 86: unwindd.arch.v2.OpenObjectAnswer.variables:type_name -> unwindd.arch.v2.Variables
+	17,  // 87: unwindd.arch.v2.OpenObjectAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	17,  // 88: unwindd.arch.v2.Overrides.augmentations:type_name -> unwindd.arch.v2.Blobs
+	17,  // 89: unwindd.arch.v2.Overrides.producers:type_name -> unwindd.arch.v2.Blobs
+	17,  // 90: unwindd.arch.v2.Overrides.dialects:type_name -> unwindd.arch.v2.Blobs
+	17,  // 91: unwindd.arch.v2.Nested.names:type_name -> unwindd.arch.v2.Blobs
+	11,  // 92: unwindd.arch.v2.Tables.priorities:type_name -> unwindd.arch.v2.RowPriority
+	17,  // 93: unwindd.arch.v2.Tables.reasons:type_name -> unwindd.arch.v2.Blobs
+	17,  // 94: unwindd.arch.v2.Functions.names:type_name -> unwindd.arch.v2.Blobs
+	12,  // 95: unwindd.arch.v2.Functions.kinds:type_name -> unwindd.arch.v2.FunctionKind
+	19,  // 96: unwindd.arch.v2.Functions.default_rules:type_name -> unwindd.arch.v2.Rules
+	17,  // 97: unwindd.arch.v2.PositionMaps.kinds:type_name -> unwindd.arch.v2.Blobs
+	17,  // 98: unwindd.arch.v2.Variables.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 99: unwindd.arch.v2.Variables.locations:type_name -> unwindd.arch.v2.Blobs
+	17,  // 100: unwindd.arch.v2.RowGaps.reasons:type_name -> unwindd.arch.v2.Blobs
+	17,  // 101: unwindd.arch.v2.FrameRulesRequest.code:type_name -> unwindd.arch.v2.Blobs
+	17,  // 102: unwindd.arch.v2.FrameRulesRequest.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 103: unwindd.arch.v2.FrameRulesRequest.part_code:type_name -> unwindd.arch.v2.Blobs
+	20,  // 104: unwindd.arch.v2.FrameRulesAnswer.rows:type_name -> unwindd.arch.v2.Rows
+	17,  // 105: unwindd.arch.v2.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v2.Blobs
+	62,  // 106: unwindd.arch.v2.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v2.RowGaps
+	64,  // 107: unwindd.arch.v2.FrameRulesAnswer.exits:type_name -> unwindd.arch.v2.CodeExits
+	66,  // 108: unwindd.arch.v2.FrameRulesAnswer.contradictions:type_name -> unwindd.arch.v2.Contradictions
+	62,  // 109: unwindd.arch.v2.Contradictions.ranges:type_name -> unwindd.arch.v2.RowGaps
+	18,  // 110: unwindd.arch.v2.BindThreadsRequest.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	17,  // 111: unwindd.arch.v2.BindThreadsRequest.processors:type_name -> unwindd.arch.v2.Blobs
+	17,  // 112: unwindd.arch.v2.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v2.Blobs
+	69,  // 113: unwindd.arch.v2.BindThreadsAnswer.widths:type_name -> unwindd.arch.v2.Widths
+	17,  // 114: unwindd.arch.v2.BindThreadsAnswer.agents:type_name -> unwindd.arch.v2.Blobs
+	17,  // 115: unwindd.arch.v2.BindThreadsAnswer.groups:type_name -> unwindd.arch.v2.Blobs
+	17,  // 116: unwindd.arch.v2.BindThreadsAnswer.waves:type_name -> unwindd.arch.v2.Blobs
+	70,  // 117: unwindd.arch.v2.BindThreadsAnswer.maps:type_name -> unwindd.arch.v2.Maps
+	17,  // 118: unwindd.arch.v2.BindThreadsAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	71,  // 119: unwindd.arch.v2.Maps.ranges:type_name -> unwindd.arch.v2.MapRanges
+	13,  // 120: unwindd.arch.v2.MapRanges.kinds:type_name -> unwindd.arch.v2.MapKind
+	17,  // 121: unwindd.arch.v2.ClassifyReturnRequest.code:type_name -> unwindd.arch.v2.Blobs
+	14,  // 122: unwindd.arch.v2.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v2.ReturnClass
+	17,  // 123: unwindd.arch.v2.DisassembleAnswer.texts:type_name -> unwindd.arch.v2.Blobs
+	15,  // 124: unwindd.arch.v2.DisassembleAnswer.kinds:type_name -> unwindd.arch.v2.InstructionKind
+	78,  // 125: unwindd.arch.v2.DisassembleAnswer.accesses:type_name -> unwindd.arch.v2.Accesses
+	82,  // 126: unwindd.arch.v2.EngineRequest.read_memory:type_name -> unwindd.arch.v2.ReadMemoryRequest
+	84,  // 127: unwindd.arch.v2.EngineRequest.read_registers:type_name -> unwindd.arch.v2.ReadRegistersRequest
+	88,  // 128: unwindd.arch.v2.EngineRequest.read_section:type_name -> unwindd.arch.v2.ReadSectionRequest
+	86,  // 129: unwindd.arch.v2.EngineRequest.find_functions:type_name -> unwindd.arch.v2.FindFunctionsRequest
+	81,  // 130: unwindd.arch.v2.EngineAnswer.error:type_name -> unwindd.arch.v2.EngineError
+	83,  // 131: unwindd.arch.v2.EngineAnswer.read_memory:type_name -> unwindd.arch.v2.ReadMemoryAnswer
+	85,  // 132: unwindd.arch.v2.EngineAnswer.read_registers:type_name -> unwindd.arch.v2.ReadRegistersAnswer
+	89,  // 133: unwindd.arch.v2.EngineAnswer.read_section:type_name -> unwindd.arch.v2.SectionPart
+	87,  // 134: unwindd.arch.v2.EngineAnswer.find_functions:type_name -> unwindd.arch.v2.FindFunctionsAnswer
+	18,  // 135: unwindd.arch.v2.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	17,  // 136: unwindd.arch.v2.FindFunctionsAnswer.names:type_name -> unwindd.arch.v2.Blobs
+	21,  // 137: unwindd.arch.v2.Architecture.Describe:input_type -> unwindd.arch.v2.DescribeRequest
+	80,  // 138: unwindd.arch.v2.Architecture.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
+	37,  // 139: unwindd.arch.v2.Architecture.OpenTarget:input_type -> unwindd.arch.v2.OpenTargetRequest
+	49,  // 140: unwindd.arch.v2.Architecture.OpenObject:input_type -> unwindd.arch.v2.OpenObjectRequest
+	63,  // 141: unwindd.arch.v2.Architecture.FrameRules:input_type -> unwindd.arch.v2.FrameRulesRequest
+	67,  // 142: unwindd.arch.v2.Architecture.BindThreads:input_type -> unwindd.arch.v2.BindThreadsRequest
+	72,  // 143: unwindd.arch.v2.Architecture.Translate:input_type -> unwindd.arch.v2.TranslateRequest
+	74,  // 144: unwindd.arch.v2.Architecture.ClassifyReturn:input_type -> unwindd.arch.v2.ClassifyReturnRequest
+	76,  // 145: unwindd.arch.v2.Architecture.Disassemble:input_type -> unwindd.arch.v2.DisassembleRequest
+	22,  // 146: unwindd.arch.v2.Architecture.Describe:output_type -> unwindd.arch.v2.Description
+	79,  // 147: unwindd.arch.v2.Architecture.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
+	38,  // 148: unwindd.arch.v2.Architecture.OpenTarget:output_type -> unwindd.arch.v2.OpenTargetPart
+	53,  // 149: unwindd.arch.v2.Architecture.OpenObject:output_type -> unwindd.arch.v2.OpenObjectPart
+	65,  // 150: unwindd.arch.v2.Architecture.FrameRules:output_type -> unwindd.arch.v2.FrameRulesAnswer
+	68,  // 151: unwindd.arch.v2.Architecture.BindThreads:output_type -> unwindd.arch.v2.BindThreadsAnswer
+	73,  // 152: unwindd.arch.v2.Architecture.Translate:output_type -> unwindd.arch.v2.TranslateAnswer
+	75,  // 153: unwindd.arch.v2.Architecture.ClassifyReturn:output_type -> unwindd.arch.v2.ClassifyReturnAnswer
+	77,  // 154: unwindd.arch.v2.Architecture.Disassemble:output_type -> unwindd.arch.v2.DisassembleAnswer
+	146, // [146:155] is the sub-list for method output_type
+	137, // [137:146] is the sub-list for method input_type
+	137, // [137:137] is the sub-list for extension type_name
+	137, // [137:137] is the sub-list for extension extendee
+	0,   // [0:137] is the sub-list for field type_name
 }
 
 func init() { file_arch_proto_init() }
@@ -7685,27 +8031,29 @@ func file_arch_proto_init() {
 	if File_arch_proto != nil {
 		return
 	}
-	file_arch_proto_msgTypes[20].OneofWrappers = []any{
+	file_arch_proto_msgTypes[22].OneofWrappers = []any{
 		(*OpenTargetPart_Answer)(nil),
 		(*OpenTargetPart_Threads)(nil),
 	}
-	file_arch_proto_msgTypes[35].OneofWrappers = []any{
+	file_arch_proto_msgTypes[37].OneofWrappers = []any{
 		(*OpenObjectPart_Answer)(nil),
 		(*OpenObjectPart_Rows)(nil),
 	}
-	file_arch_proto_msgTypes[54].OneofWrappers = []any{
+	file_arch_proto_msgTypes[56].OneofWrappers = []any{
 		(*TranslateRequest_Expression)(nil),
 	}
-	file_arch_proto_msgTypes[61].OneofWrappers = []any{
+	file_arch_proto_msgTypes[63].OneofWrappers = []any{
 		(*EngineRequest_ReadMemory)(nil),
 		(*EngineRequest_ReadRegisters)(nil),
 		(*EngineRequest_ReadSection)(nil),
+		(*EngineRequest_FindFunctions)(nil),
 	}
-	file_arch_proto_msgTypes[62].OneofWrappers = []any{
+	file_arch_proto_msgTypes[64].OneofWrappers = []any{
 		(*EngineAnswer_Error)(nil),
 		(*EngineAnswer_ReadMemory)(nil),
 		(*EngineAnswer_ReadRegisters)(nil),
 		(*EngineAnswer_ReadSection)(nil),
+		(*EngineAnswer_FindFunctions)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -7713,7 +8061,7 @@ func file_arch_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_arch_proto_rawDesc), len(file_arch_proto_rawDesc)),
 			NumEnums:      16,
-			NumMessages:   70,
+			NumMessages:   74,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -24,7 +24,7 @@ func TestOtherLanguagesTakeTheProtocol(t *testing.T) {
 	generate := func(t *testing.T, args ...string) string {
 		t.Helper()
 		dir := t.TempDir()
-		oracle.With{Dir: dir}.Run(t, protoc, append([]string{"--proto_path=" + source, "arch.proto"}, args...)...)
+		oracle.With{Dir: dir}.Run(t, protoc, append([]string{"--proto_path=" + source, "arch.proto", "runtime.proto"}, args...)...)
 		return dir
 	}
 	for _, language := range []string{"cpp", "csharp", "java", "kotlin", "objc", "php", "python", "pyi", "ruby"} {
@@ -34,20 +34,20 @@ func TestOtherLanguagesTakeTheProtocol(t *testing.T) {
 		needFile(t, "/usr/include/google/protobuf/message.h", "libprotobuf-dev")
 		compiler := oracle.Tool(t, "g++")
 		dir := generate(t, "--cpp_out=.")
-		compile(t, dir, compiler, "plugin.cc", "arch.pb.h")
+		compile(t, dir, compiler, "plugin.cc", "runtime.pb.h")
 	})
 	t.Run("C compiles", func(t *testing.T) {
 		needFile(t, "/usr/include/protobuf-c/protobuf-c.h", "libprotobuf-c-dev")
 		oracle.Tools(t, "gcc", "protoc-c")
 		dir := t.TempDir()
-		oracle.With{Dir: dir}.Run(t, "protoc-c", "--proto_path="+source, "--c_out=.", "arch.proto")
-		compile(t, dir, "gcc", "plugin.c", "arch.pb-c.h")
+		oracle.With{Dir: dir}.Run(t, "protoc-c", "--proto_path="+source, "--c_out=.", "arch.proto", "runtime.proto")
+		compile(t, dir, "gcc", "plugin.c", "runtime.pb-c.h")
 	})
 	t.Run("Python imports", func(t *testing.T) {
 		const python = "/usr/bin/python3" // Debian's, which has Debian's modules
 		needFile(t, python, "python3")
 		needFile(t, "/usr/lib/python3/dist-packages/google/protobuf", "python3-protobuf")
-		oracle.With{Dir: generate(t, "--python_out=.")}.Run(t, python, "-c", "import arch_pb2; arch_pb2.TranslateRequest(expression=b'').HasField('expression') or exit(1)")
+		oracle.With{Dir: generate(t, "--python_out=.")}.Run(t, python, "-c", "import arch_pb2, runtime_pb2; arch_pb2.TranslateRequest(expression=b'').HasField('expression') or exit(1)")
 	})
 }
 

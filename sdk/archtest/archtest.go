@@ -43,6 +43,9 @@ type Options struct {
 	// Objects are code objects of the architecture. They are opened and read unchanged,
 	// and damaged.
 	Objects []Object
+	// Targets are recorded targets with threads of the architecture. Their notes are read
+	// unchanged, and damaged.
+	Targets []Target
 	// Deadline is how long a call may take by the clock; 0 is five seconds. The engine
 	// limits processor time instead.
 	Deadline time.Duration
@@ -60,10 +63,15 @@ var checks = []check{
 	{"default-rules", (*verifier).defaultRules},
 	{"register-sets", (*verifier).registerSets},
 	{"lanes", (*verifier).lanes},
+	{"dialects", (*verifier).dialects},
 	{"rows", (*verifier).rows},
 	{"objects", (*verifier).objects},
+	{"variables", (*verifier).variables},
 	{"batches", (*verifier).batches},
+	{"targets", (*verifier).openTargets},
+	{"translate", (*verifier).translate},
 	{"cycles", (*verifier).cycles},
+	{"expressions", (*verifier).expressions},
 	{"garbage", (*verifier).garbage},
 	{"damage", (*verifier).damage},
 	{"size", (*verifier).size},
@@ -85,8 +93,8 @@ func Checks() []string {
 // are returned. It ends early, with the findings so far, when ctx does.
 func Verify(ctx context.Context, arch sdk.Architecture, opts Options) []Finding {
 	v := &verifier{
-		ctx: ctx, arch: arch, code: opts.Code, samples: opts.Objects,
-		deadline: cmp.Or(opts.Deadline, 5*time.Second), failures: map[string]int{},
+		session: newSession(ctx, cmp.Or(opts.Deadline, 5*time.Second)),
+		arch:    sdk.WithBase(arch, nil), code: opts.Code, samples: opts.Objects, targets: opts.Targets,
 	}
 	for _, c := range checks {
 		v.check = c.name

@@ -52,37 +52,45 @@ func (v *verifier) frameRules(what string, req *sdk.FrameRulesRequest) (*sdk.Fra
 }
 
 func (v *verifier) frameRulesOf(e sdk.Engine, what string, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, bool) {
-	answer, ok := ask(v, "FrameRules", what, func(ctx context.Context) (*sdk.FrameRulesAnswer, error) {
+	answer, ok := ask(v.session, "FrameRules", what, func(ctx context.Context) (*sdk.FrameRulesAnswer, error) {
 		return v.arch.FrameRules(ctx, v.offer(e), req)
 	}, func(a *sdk.FrameRulesAnswer) error { return a.Validate(v.desc, req) })
 	if ok {
 		for i := range answer.Functions {
-			v.rowCycles(fmt.Sprintf("FrameRules of %s: Functions[%d].Rows", what, i), answer.Functions[i].Rows)
+			subject := fmt.Sprintf("FrameRules of %s: Functions[%d].Rows", what, i)
+			v.rowCycles(subject, answer.Functions[i].Rows)
+			v.rowExpressions(subject, answer.Functions[i].Rows)
 		}
 	}
 	return answer, ok
 }
 
 func (v *verifier) bindThreads(what string, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, bool) {
-	answer, ok := ask(v, "BindThreads", what, func(ctx context.Context) (*sdk.BindThreadsAnswer, error) {
-		return sdk.BindThreads(ctx, v.arch, v.offer(emptyEngine{}), req)
+	return v.bindThreadsOf(emptyEngine{}, what, req)
+}
+
+func (v *verifier) bindThreadsOf(e sdk.Engine, what string, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, bool) {
+	answer, ok := ask(v.session, "BindThreads", what, func(ctx context.Context) (*sdk.BindThreadsAnswer, error) {
+		return v.arch.BindThreads(ctx, v.offer(e), req)
 	}, func(a *sdk.BindThreadsAnswer) error { return a.Validate(v.desc, req) })
 	if ok {
 		for i := range answer.Threads {
-			v.mapCycles(fmt.Sprintf("BindThreads of %s: Threads[%d]", what, i), &answer.Threads[i])
+			subject := fmt.Sprintf("BindThreads of %s: Threads[%d]", what, i)
+			v.mapCycles(subject, &answer.Threads[i])
+			v.keepOpaque(subject, req.Threads[i].Thread, e, &answer.Threads[i])
 		}
 	}
 	return answer, ok
 }
 
 func (v *verifier) classifyReturn(what string, req *sdk.ClassifyReturnRequest) (*sdk.ClassifyReturnAnswer, bool) {
-	return ask(v, "ClassifyReturn", what, func(ctx context.Context) (*sdk.ClassifyReturnAnswer, error) {
+	return ask(v.session, "ClassifyReturn", what, func(ctx context.Context) (*sdk.ClassifyReturnAnswer, error) {
 		return v.arch.ClassifyReturn(ctx, req)
 	}, func(a *sdk.ClassifyReturnAnswer) error { return a.Validate(v.desc, req) })
 }
 
 func (v *verifier) disassemble(what string, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, bool) {
-	return ask(v, "Disassemble", what, func(ctx context.Context) (*sdk.DisassembleAnswer, error) {
+	return ask(v.session, "Disassemble", what, func(ctx context.Context) (*sdk.DisassembleAnswer, error) {
 		return v.arch.Disassemble(ctx, req)
 	}, func(a *sdk.DisassembleAnswer) error { return a.Validate(v.desc, req) })
 }
@@ -257,14 +265,14 @@ func (v *verifier) garbageAddresses() {
 		{Expr: []byte{}, Lane: math.MaxInt32, Frame: math.MaxUint32},
 		{Expr: noise(100), Space: locexpr.DefaultSpace},
 	} {
-		ask(v, "Translate", "an address in no range", func(ctx context.Context) (*sdk.TranslateAnswer, error) {
+		ask(v.session, "Translate", "an address in no range", func(ctx context.Context) (*sdk.TranslateAnswer, error) {
 			return v.arch.Translate(ctx, v.offer(emptyEngine{}), req)
 		}, func(a *sdk.TranslateAnswer) error { return a.Validate(v.desc, req) })
 	}
 }
 
 func (v *verifier) openGarbage(what string, e sdk.Engine, req *sdk.OpenObjectRequest) {
-	ask(v, "OpenObject", what, func(ctx context.Context) (*sdk.OpenObjectAnswer, error) {
+	ask(v.session, "OpenObject", what, func(ctx context.Context) (*sdk.OpenObjectAnswer, error) {
 		return v.arch.OpenObject(ctx, v.offer(e), req)
 	}, func(a *sdk.OpenObjectAnswer) error { return a.Validate(v.desc, req) })
 }
@@ -301,7 +309,7 @@ func (v *verifier) garbageTarget(e garbageSource) {
 			notes.Notes = append(notes.Notes, sdk.Note{Owner: r.NoteOwner, Type: uint32(n), Data: noise(7 * n)})
 		}
 	}
-	ask(v, "OpenTarget", "notes of noise, of a target "+e.name, func(ctx context.Context) (*sdk.OpenTargetAnswer, error) {
+	ask(v.session, "OpenTarget", "notes of noise, of a target "+e.name, func(ctx context.Context) (*sdk.OpenTargetAnswer, error) {
 		return v.arch.OpenTarget(ctx, v.offer(e.engine), notes)
 	}, func(a *sdk.OpenTargetAnswer) error { return a.Validate(v.desc, notes) })
 }
@@ -314,7 +322,7 @@ func (v *verifier) concurrency() {
 	calls := func(ctx context.Context) ([3]any, error) {
 		rules, err1 := v.arch.FrameRules(ctx, v.offer(emptyEngine{}), req)
 		classes, err2 := v.arch.ClassifyReturn(ctx, returns)
-		bound, err3 := sdk.BindThreads(ctx, v.arch, v.offer(emptyEngine{}), threads)
+		bound, err3 := v.arch.BindThreads(ctx, v.offer(emptyEngine{}), threads)
 		return [3]any{rules, classes, bound}, errors.Join(err1, err2, err3)
 	}
 	ctx, cancel := context.WithTimeout(v.ctx, v.deadline)

@@ -3,8 +3,6 @@
 package archtest
 
 import (
-	"fmt"
-
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
@@ -14,23 +12,14 @@ import (
 // reported by a check of their own: the engine cuts such a walk, and loses the rest of
 // the stack.
 
-// maxCycles is how many cycles are reported.
-const maxCycles = 4
-
 // cycles reports the cycles that were found during other checks.
-func (v *verifier) cycles() { v.findings = append(v.findings, v.foundCycles...) }
-
-func (v *verifier) addCycle(fix, format string, args ...any) {
-	if len(v.foundCycles) < maxCycles {
-		v.foundCycles = append(v.foundCycles, Finding{Check: "cycles", Severity: Error, Detail: fmt.Sprintf(format, args...), Fix: fix})
-	}
-}
+func (v *verifier) cycles() { v.report() }
 
 // rowCycles looks for rows whose caller is the frame itself. subject names the rows.
 func (v *verifier) rowCycles(subject string, rows []cfi.Row) {
 	for i := range rows {
 		if v.leadsToItself(&rows[i]) {
-			v.addCycle("Say where the caller's PC and stack pointer are. Of a frame that has no caller the return address is Undefined.",
+			v.findLater("cycles", "Say where the caller's PC and stack pointer are. Of a frame that has no caller the return address is Undefined.",
 				"%s[%d]: in [%#x, %#x) the caller has the PC and the stack pointer of the frame itself", subject, i, rows[i].Start, rows[i].End)
 		}
 	}
@@ -82,7 +71,7 @@ func (v *verifier) mapCycles(subject string, b *sdk.ThreadBinding) {
 			if reaches(maps, space, address, steps) {
 				continue
 			}
-			v.addCycle("Let each space map into one that is nearer to memory.",
+			v.findLater("cycles", "Let each space map into one that is nearer to memory.",
 				"%s.Maps[%d].Ranges[%d]: the maps lead from address %#x of space %d round in a circle", subject, i, j, address, space)
 			return
 		}

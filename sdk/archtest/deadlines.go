@@ -30,7 +30,7 @@ func (v *verifier) deadlines() {
 		{"OpenTarget", func(ctx context.Context) error { _, err := v.arch.OpenTarget(ctx, e, target); return err }},
 		{"OpenObject", func(ctx context.Context) error { _, err := v.arch.OpenObject(ctx, e, object); return err }},
 		{"FrameRules", func(ctx context.Context) error { _, err := v.arch.FrameRules(ctx, e, ranges); return err }},
-		{"BindThreads", func(ctx context.Context) error { _, err := sdk.BindThreads(ctx, v.arch, e, threads); return err }},
+		{"BindThreads", func(ctx context.Context) error { _, err := v.arch.BindThreads(ctx, e, threads); return err }},
 		{"Translate", func(ctx context.Context) error {
 			_, err := v.arch.Translate(ctx, e, &sdk.TranslateRequest{Lane: -1})
 			return err

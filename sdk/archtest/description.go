@@ -55,7 +55,7 @@ func (v *verifier) description() {
 
 // constant requests the description again: the engine requests it once for good.
 func (v *verifier) constant() {
-	again, ok := ask(v, "Describe", "the architecture, again",
+	again, ok := ask(v.session, "Describe", "the architecture, again",
 		v.arch.Describe, func(d *sdk.Description) error { return d.Validate() })
 	if !ok {
 		return

@@ -77,7 +77,7 @@ func (v *verifier) objects() {
 // openSample opens an object, whole or damaged.
 func (v *verifier) openSample(e objectEngine, what string, isWhole bool) {
 	req := e.object.Request
-	answer, ok := ask(v, "OpenObject", what, func(ctx context.Context) (*sdk.OpenObjectAnswer, error) {
+	answer, ok := ask(v.session, "OpenObject", what, func(ctx context.Context) (*sdk.OpenObjectAnswer, error) {
 		return v.arch.OpenObject(ctx, v.offer(e), &req)
 	}, func(a *sdk.OpenObjectAnswer) error { return a.Validate(v.desc, &req) })
 	if isWhole {
@@ -87,12 +87,21 @@ func (v *verifier) openSample(e objectEngine, what string, isWhole bool) {
 		return
 	}
 	for i := range answer.Tables {
-		v.rowCycles(fmt.Sprintf("OpenObject of %s: Tables[%d].Rows", what, i), answer.Tables[i].Rows)
+		subject := fmt.Sprintf("OpenObject of %s: Tables[%d].Rows", what, i)
+		v.rowCycles(subject, answer.Tables[i].Rows)
+		if isWhole {
+			v.rowExpressions(subject, answer.Tables[i].Rows)
+		}
+	}
+	if isWhole {
+		v.ruleExpressions(fmt.Sprintf("OpenObject of %s: DefaultRules", what), answer.DefaultRules)
+		v.checkVariables(e.object, answer)
+		v.objectDialects(e.object, answer)
 	}
 	file, err := e.ReadSection(v.ctx, req.Object, "")
 	for i, n := range answer.Nested {
 		if err == nil && n.Offset == 0 && n.Size == uint64(len(file)) {
-			v.addCycle("Name only objects that are smaller than the file that they are in.",
+			v.findLater("cycles", "Name only objects that are smaller than the file that they are in.",
 				"OpenObject of %s: Nested[%d] is the whole file", what, i)
 		}
 	}
@@ -133,7 +142,7 @@ func changed(r *rand.Rand, b []byte, count int, change func(place []byte)) []byt
 // maxDamaged is for how many functions of a damaged object rows are requested.
 const maxDamaged = 32
 
-// damage opens the sample objects as if their files were damaged. An error is a good
+// damage opens the sample objects and targets as if their files were damaged. An error is a good
 // answer, and so is any valid one.
 func (v *verifier) damage() {
 	for i := range v.samples {
@@ -152,6 +161,7 @@ func (v *verifier) damage() {
 		}
 		v.wrongHeaders(o)
 	}
+	v.damageTargets()
 }
 
 // wrongHeaders opens an object whose headers describe sections that are not there.

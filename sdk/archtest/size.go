@@ -71,7 +71,7 @@ func (v *verifier) largeObjects() {
 			req.Sections = append(req.Sections, sdk.SectionInfo{
 				Name: fmt.Sprintf(".text.f%d", i), Type: 1, Flags: 6, Address: uint64(i) * uint64(bytes), Size: uint64(bytes)})
 		}
-		ask(v, "OpenObject", what, func(ctx context.Context) (*sdk.OpenObjectAnswer, error) {
+		ask(v.session, "OpenObject", what, func(ctx context.Context) (*sdk.OpenObjectAnswer, error) {
 			return v.arch.OpenObject(ctx, v.offer(garbageEngine{noise(bytes)}), req)
 		}, func(a *sdk.OpenObjectAnswer) error { return a.Validate(v.desc, req) })
 	}

@@ -14,28 +14,54 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// verifier is one run of the kit.
+// verifier is one run of the kit with an architecture.
 type verifier struct {
-	ctx      context.Context
-	arch     sdk.Architecture
-	code     []byte
-	samples  []Object
-	deadline time.Duration
-
-	check       string
-	desc        *sdk.Description // nil until it is known to be valid
-	findings    []Finding
-	refusal     error          // the error that the last call returned instead of an answer
-	failures    map[string]int // calls that hung, or that ended the process, by name
-	foundCycles []Finding      // of the check "cycles", found while others are made
+	*session
+	arch    sdk.Architecture
+	code    []byte
+	samples []Object
+	targets []Target
+	desc    *sdk.Description // nil until it is known to be valid
+	opaque  []opaqueThread   // threads that were bound with opaque ranges
+	zeros   *zeros           // evaluates expressions of answers; nil until there are some
 }
 
-func (v *verifier) find(severity Severity, fix, format string, args ...any) {
+// session makes calls, whatever is called, and keeps what is found.
+type session struct {
+	ctx      context.Context
+	deadline time.Duration
+
+	check    string
+	findings []Finding
+	refusal  error                // the error that the last call returned instead of an answer
+	failures map[string]int       // calls that hung, or that ended the process, by name
+	later    map[string][]Finding // of checks that report what is found while others are made
+}
+
+func newSession(ctx context.Context, deadline time.Duration) *session {
+	return &session{ctx: ctx, deadline: deadline, failures: map[string]int{}, later: map[string][]Finding{}}
+}
+
+func (v *session) find(severity Severity, fix, format string, args ...any) {
 	f := Finding{Check: v.check, Severity: severity, Detail: fmt.Sprintf(format, args...), Fix: fix}
 	if !slices.Contains(v.findings, f) {
 		v.findings = append(v.findings, f)
 	}
 }
+
+// maxLater is how many findings of one kind are kept for a check that comes later.
+const maxLater = 4
+
+// findLater keeps an error for a check that reports what is found while others are made.
+func (v *session) findLater(check, fix, format string, args ...any) {
+	f := Finding{Check: check, Severity: Error, Detail: fmt.Sprintf(format, args...), Fix: fix}
+	if list := v.later[check]; len(list) < maxLater && !slices.Contains(list, f) {
+		v.later[check] = append(list, f)
+	}
+}
+
+// report reports what was found for the check while others were made.
+func (v *session) report() { v.findings = append(v.findings, v.later[v.check]...) }
 
 // The outcomes of a call that are wrong for every request.
 type panicked struct {
@@ -94,7 +120,7 @@ func guarded[A any](ctx context.Context, limit time.Duration, f func(context.Con
 //
 // A call that costs its deadline, or the process, again and again is not made any
 // more: the rest of the checks would find the same, and take minutes.
-func ask[A any](v *verifier, name, what string, f func(context.Context) (*A, error), validate func(*A) error) (answer *A, ok bool) {
+func ask[A any](v *session, name, what string, f func(context.Context) (*A, error), validate func(*A) error) (answer *A, ok bool) {
 	v.refusal = nil
 	if v.failures[name] >= maxFailures || v.ctx.Err() != nil {
 		return nil, false
@@ -125,7 +151,7 @@ func ask[A any](v *verifier, name, what string, f func(context.Context) (*A, err
 const maxFailures = 2
 
 // unanswered adds a finding for a sensible call that was answered by an error.
-func (v *verifier) unanswered(severity Severity, name, what string) {
+func (v *session) unanswered(severity Severity, name, what string) {
 	if v.refusal != nil && !errors.Is(v.refusal, sdk.ErrNotImplemented) {
 		v.find(severity, "Answer what is known, and say in a reason or a problem what is not: an error ends everything that needed the answer.",
 			"%s of %s: an error: %v", name, what, v.refusal)
@@ -133,7 +159,7 @@ func (v *verifier) unanswered(severity Severity, name, what string) {
 }
 
 // confined adds a finding for an error about an action that a plugin is not allowed.
-func (v *verifier) confined(name, what string, err error) {
+func (v *session) confined(name, what string, err error) {
 	text := strings.ToLower(err.Error())
 	for _, denied := range []string{"operation not permitted", "permission denied"} {
 		if strings.Contains(text, denied) {
@@ -155,7 +181,7 @@ func (v *verifier) offer(e sdk.Engine) sdk.Engine {
 const grace = time.Second
 
 // wrong adds the findings of an error, and reports whether there are any.
-func (v *verifier) wrong(name, what string, err error) bool {
+func (v *session) wrong(name, what string, err error) bool {
 	const (
 		mend = "Check lengths and numbers of the request before using them; answer an error instead."
 		slow = "Answer in time: the engine gives up and restarts the plugin."

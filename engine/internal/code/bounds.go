@@ -16,8 +16,8 @@ const (
 	// CodeWindow is how much code is read before and after a PC in a function that nothing
 	// bounds: a page.
 	CodeWindow = 4096
-	// maxFunctionCode is the most that is read of one function and its parts.
-	maxFunctionCode = 1 << 20
+	// MaxFunctionCode is the most that is read of one function and its parts.
+	MaxFunctionCode = 1 << 20
 	// maxUnbounded is how far behind its start a function that nothing bounds may reach.
 	maxUnbounded = 1 << 14
 	// maxPartCode is how far behind its start a part that nothing bounds may reach.
@@ -47,7 +47,7 @@ func peBounds(f *pe.Function) Bounds { return Bounds{Start: f.Start, End: f.End,
 func (b *Bounds) size() uint64 { return b.End - b.Start }
 
 // isReadable reports whether the code is not too large to read at once.
-func (b *Bounds) isReadable() bool { return b.End > b.Start && b.size() <= maxFunctionCode }
+func (b *Bounds) isReadable() bool { return b.End > b.Start && b.size() <= MaxFunctionCode }
 
 // BoundsAt returns the bounds of the function at an address by call frame information, or else
 // by its symbol.

@@ -21,13 +21,14 @@ import (
 
 // codeReader has the plugin read code of an object: it is the source of rows for functions
 // without call frame information. The callers of its methods hold Object.mu, which guards the
-// lists; size is atomic, and exits has a lock of its own.
+// lists; size is atomic, and what is known of exits has a lock of its own.
 type codeReader struct {
 	object    *Object
 	functions readList     // functions with known bounds
 	covered   readList     // code without known bounds, as far as rows cover it
-	size      atomic.Int64 // bytes that the lists take
-	exits     cache[uint64, *Exits]
+	size      atomic.Int64 // bytes that the lists and ahead take
+	ahead     readAhead
+	exits     exitAnswers
 }
 
 func newCodeReader(o *Object) RowSource { return &o.code }
@@ -38,11 +39,12 @@ type codeRequest struct {
 	lookup  uint64 // see Lookup.Address
 	isExact bool
 	bounds  Bounds // of the function; not known: its symbol is looked up
+	ahead   Ahead  // nil: nothing is asked for beside
 }
 
 // codeRequest returns the request for the rows at the address of a lookup.
 func (l *Lookup) codeRequest(b Bounds) codeRequest {
-	return codeRequest{pc: l.PC, lookup: l.Address, isExact: l.IsExact, bounds: b}
+	return codeRequest{pc: l.PC, lookup: l.Address, isExact: l.IsExact, bounds: b, ahead: l.ahead}
 }
 
 func (r *codeReader) Row(ctx context.Context, l *Lookup) (*Row, error) {
@@ -100,7 +102,7 @@ func (r *codeReader) rules(ctx context.Context, req codeRequest) (*sdk.FrameRule
 		return rules, err
 	}
 	bounds := req.bounds
-	if !bounds.IsKnown || bounds.size() > maxFunctionCode || req.lookup < bounds.Start {
+	if !bounds.IsKnown || bounds.size() > MaxFunctionCode || req.lookup < bounds.Start {
 		bounds = o.codeWindow(req.pc)
 	}
 	if rules := r.known(bounds, req.lookup); rules != nil {
@@ -113,7 +115,7 @@ func (r *codeReader) rules(ctx context.Context, req codeRequest) (*sdk.FrameRule
 	case len(query.Code) == 0:
 		return &sdk.FrameRules{Reason: err.Error()}, nil
 	}
-	rules, err := o.askRules(ctx, query)
+	rules, err := r.read(ctx, req, bounds, query)
 	if err != nil {
 		return nil, err
 	}
@@ -264,49 +266,92 @@ func moveRules(rules *sdk.FrameRules, base uint64) {
 	}
 }
 
-// askRules asks for the rows of one function of the object. The object is opened again where
-// the plugin does not know it any longer.
+// askRules asks for the rows of one function of the object.
 func (o *Object) askRules(ctx context.Context, code sdk.CodeRange) (*sdk.FrameRules, error) {
+	list, err := o.askFunctions(ctx, []sdk.CodeRange{code})
+	if err != nil {
+		return nil, err
+	}
+	return &list[0], nil
+}
+
+// askFunctions asks for the rows of functions of the object. The object is opened again where
+// the plugin does not know it any longer.
+func (o *Object) askFunctions(ctx context.Context, functions []sdk.CodeRange) ([]sdk.FrameRules, error) {
 	e := objectEngine{o}
 	if o.File == nil {
-		return AskRules(ctx, o.machine, e, 0, code)
+		return o.machine.askFunctions(ctx, e, 0, functions)
 	}
-	rules, err := AskRules(ctx, o.machine, e, o.handle(), code)
+	list, err := o.machine.askFunctions(ctx, e, o.handle(), functions)
 	if !errors.Is(err, sdk.ErrObjectNotOpen) {
-		return rules, err
+		return list, err
 	}
 	if _, err := o.machine.Plugin.OpenObject(ctx, e, o.openRequest()); err != nil {
 		return nil, err
 	}
-	if rules, err = AskRules(ctx, o.machine, e, o.handle(), code); err != nil {
+	if list, err = o.machine.askFunctions(ctx, e, o.handle(), functions); err != nil {
 		return nil, fmt.Errorf("%s: %w", o.File.Name(), err)
 	}
-	return rules, nil
+	return list, nil
 }
 
-// AskRules asks an architecture's plugin for the rows of one function, which come by address.
-// object is the handle of its code object; 0: it is in none.
-func AskRules(ctx context.Context, m *Machine, e sdk.Engine, object uint64, code sdk.CodeRange) (*sdk.FrameRules, error) {
-	answer, err := m.Plugin.FrameRules(ctx, e, &sdk.FrameRulesRequest{Object: object, Functions: []sdk.CodeRange{code}})
+// askFunctions asks the plugin for the rows of functions, which come by address. object is the
+// handle of their code object; 0: they are in none.
+func (m *Machine) askFunctions(ctx context.Context, e sdk.Engine, object uint64, functions []sdk.CodeRange) ([]sdk.FrameRules, error) {
+	answer, err := m.Plugin.FrameRules(ctx, e, &sdk.FrameRulesRequest{Object: object, Functions: functions})
 	if err != nil {
 		return nil, err
 	}
-	rules := &answer.Functions[0]
-	sortRows(rules.Rows)
-	return rules, nil
+	for i := range answer.Functions {
+		sortRows(answer.Functions[i].Rows)
+	}
+	return answer.Functions, nil
 }
 
-// UnmappedRow asks for the row of code that is in no module.
-func UnmappedRow(ctx context.Context, m *Machine, e sdk.Engine, code sdk.CodeRange) (*Row, error) {
-	rules, err := AskRules(ctx, m, e, 0, code)
-	if err != nil {
-		return nil, err
-	}
-	if row := rowIn(rules.Rows, code.PC); row != nil {
-		return &Row{Rules: row, By: trace.ByRules, Defaults: m.Defaults}, nil
-	}
-	return nil, &NoRow{Reasons: []string{"the PC is in no module", "code: " + rules.Reason}, IsUncalled: rules.Uncalled}
+// An UnmappedRow is the row of code that is in no module, or why there is none. Both are nil
+// where the code was not asked about.
+type UnmappedRow struct {
+	Row  *Row
+	None *NoRow
 }
+
+// Found returns the row, or the error that there is none.
+func (r *UnmappedRow) Found() (*Row, error) {
+	if r.None != nil {
+		return nil, r.None
+	}
+	return r.Row, nil
+}
+
+// UnmappedRows asks for rows of code that is in no module. The first is needed, and its error is
+// returned; the others are asked for beside it.
+func (m *Machine) UnmappedRows(ctx context.Context, e sdk.Engine, codes []sdk.CodeRange) ([]UnmappedRow, error) {
+	ask := func(ctx context.Context, functions []sdk.CodeRange) ([]sdk.FrameRules, error) {
+		return m.askFunctions(ctx, e, 0, functions)
+	}
+	needed, beside, err := m.askBeside(ctx, ask, codes)
+	rows := make([]UnmappedRow, len(codes))
+	if err == nil {
+		rows[0] = m.unmappedRow(needed, codes[0].PC)
+	}
+	for i, a := range beside {
+		if a.rules != nil {
+			rows[i+1] = m.unmappedRow(a.rules, codes[i+1].PC)
+		}
+	}
+	return rows, err
+}
+
+func (m *Machine) unmappedRow(rules *sdk.FrameRules, pc uint64) UnmappedRow {
+	if row := rowIn(rules.Rows, pc); row != nil {
+		return UnmappedRow{Row: &Row{Rules: row, By: trace.ByRules, Defaults: m.Defaults}}
+	}
+	return UnmappedRow{None: &NoRow{Reasons: []string{"the PC is in no module", "code: " + rules.Reason}, IsUncalled: rules.Uncalled}}
+}
+
+// MostAhead returns how many functions a call of the plugin may ask about beside the one that is
+// needed, of so many bytes each at most.
+func (m *Machine) MostAhead(size int) int { return min(m.ahead.most()-1, maxAheadCode/size) }
 
 // codeRange reads code within bounds, for a question about an address, in the addresses of its
 // section. The error is why not all of the code is there.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // exitBytes is about how much memory the exits of a function take.
@@ -21,53 +22,124 @@ type Exits struct {
 	IsOpen     bool     // it may go on elsewhere too
 }
 
+// exitAnswers are the answers about exits, by address. The cache has its own lock; Object.mu guards
+// the rest.
+type exitAnswers struct {
+	known  cache[uint64, *Exits]
+	unused map[uint64]bool // addresses whose exits nothing has needed
+	guess  Foresight
+}
+
 // Exits asks the plugin where the code at an address of the object goes on; nil where the
 // plugin does not know. The answer is remembered.
 func (o *Object) Exits(ctx context.Context, address uint64) (*Exits, error) {
+	return o.ExitsAhead(ctx, address, func() []uint64 { return nil })
+}
+
+// ExitsAhead is Exits. Where the plugin is asked, next returns other addresses whose exits will
+// probably be needed, and it is asked about those too.
+func (o *Object) ExitsAhead(ctx context.Context, address uint64, next func() []uint64) (*Exits, error) {
 	o.resolver() // whose symbols bound functions
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if e, ok := o.code.exits.find(address); ok {
+	answers := &o.code.exits
+	if answers.unused[address] {
+		delete(answers.unused, address)
+		answers.guess.Used()
+	}
+	if e, ok := answers.known.find(address); ok {
 		return e, nil
 	}
 	if err := o.open(ctx); err != nil {
 		return nil, err
 	}
-	e, err := o.askExits(ctx, address)
+	query, bounds, ok := o.exitsQuery(address)
+	if !ok {
+		remember(o, &answers.known, address, nil, exitBytes)
+		return nil, nil
+	}
+	list := []exitsAsked{{address, bounds}}
+	queries := []sdk.CodeRange{query}
+	if most := min(answers.guess.Next(), o.machine.ahead.most()-1); most > 0 {
+		list, queries = o.nextExits(list, queries, next(), most)
+		answers.guess.Asked(len(list) - 1)
+	}
+	rules, beside, err := o.machine.askBeside(ctx, o.askFunctions, queries)
+	for i, a := range beside {
+		if a.rules != nil {
+			o.keepExits(list[i+1], &queries[i+1], a.rules)
+			answers.addUnused(list[i+1].address)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	remember(o, &o.code.exits, address, e, exitBytes)
-	return e, nil
+	return o.keepExits(list[0], &queries[0], rules), nil
 }
 
-func (o *Object) askExits(ctx context.Context, address uint64) (*Exits, error) {
-	bounds := o.bounds(address)
-	if !bounds.IsKnown {
+// addUnused records that nothing has needed the exits at an address.
+func (a *exitAnswers) addUnused(address uint64) {
+	if a.unused == nil || len(a.unused) >= maxUnused {
+		a.unused = map[uint64]bool{}
+	}
+	a.unused[address] = true
+}
+
+// exitsAsked is an address whose exits are asked for, and the code there.
+type exitsAsked struct {
+	address uint64
+	bounds  Bounds
+}
+
+// nextExits adds questions about other addresses to one.
+func (o *Object) nextExits(list []exitsAsked, queries []sdk.CodeRange, next []uint64, most int) ([]exitsAsked, []sdk.CodeRange) {
+	left := maxAheadCode
+	for _, address := range next {
+		_, isKnown := o.code.exits.known.find(address)
+		if isKnown || slices.ContainsFunc(list, func(a exitsAsked) bool { return a.address == address }) {
+			continue
+		}
+		query, bounds, ok := o.exitsQuery(address)
+		if !ok || len(query.Code) > left {
+			continue
+		}
+		left -= len(query.Code)
+		list, queries = append(list, exitsAsked{address, bounds}), append(queries, query)
+		if len(list) > most {
+			break
+		}
+	}
+	return list, queries
+}
+
+// exitsQuery returns the question where the code at an address goes on; ok is false where the
+// code is not there.
+func (o *Object) exitsQuery(address uint64) (query sdk.CodeRange, bounds Bounds, ok bool) {
+	if bounds = o.bounds(address); !bounds.IsKnown {
 		bounds = Bounds{Start: address, End: o.codeWindow(address).End}
 	}
 	if !bounds.isReadable() {
-		return nil, nil
+		return query, bounds, false
 	}
-	query, _ := o.codeRange(bounds, address, true) // as much as is there
-	n := uint64(len(query.Code))
-	if address-bounds.Start >= n {
-		return nil, nil
-	}
+	query, _ = o.codeRange(bounds, address, true) // as much as is there
 	query.Exits = true
-	rules, err := o.askRules(ctx, query)
-	if err != nil || rules.Exits == nil {
-		return nil, err
+	return query, bounds, address-bounds.Start < uint64(len(query.Code))
+}
+
+// keepExits remembers the exits of an answer by addresses of the object, and returns them.
+func (o *Object) keepExits(asked exitsAsked, query *sdk.CodeRange, rules *sdk.FrameRules) (e *Exits) {
+	if rules.Exits != nil {
+		base := o.base(asked.bounds.Start)
+		e = &Exits{Start: asked.bounds.Start, End: asked.bounds.Start + uint64(len(query.Code)), IsOpen: rules.Exits.Open}
+		for _, a := range rules.Exits.Jumps {
+			e.Jumps = append(e.Jumps, a+base)
+		}
+		for _, a := range rules.Exits.Slots {
+			e.Slots = append(e.Slots, a+base)
+		}
 	}
-	base := o.base(bounds.Start)
-	e := &Exits{Start: bounds.Start, End: bounds.Start + n, IsOpen: rules.Exits.Open}
-	for _, a := range rules.Exits.Jumps {
-		e.Jumps = append(e.Jumps, a+base)
-	}
-	for _, a := range rules.Exits.Slots {
-		e.Slots = append(e.Slots, a+base)
-	}
-	return e, nil
+	remember(o, &o.code.exits.known, asked.address, e, exitBytes)
+	return e
 }
 
 // linkageSlots are the sections in which a dynamic linker writes, once, where

@@ -34,7 +34,7 @@ func (r *codeReader) partRules(ctx context.Context, req codeRequest) (*sdk.Frame
 	query := sdk.CodeRange{Bounded: true, Name: name, Exact: req.isExact}
 	size := 0
 	for _, p := range parts {
-		if code := o.wholeCode(p.Start, p.End); code != nil && size+len(code) <= maxFunctionCode {
+		if code := o.wholeCode(p.Start, p.End); code != nil && size+len(code) <= MaxFunctionCode {
 			size += len(code)
 			query.Parts = append(query.Parts, sdk.CodePart{Start: p.Start - o.base(p.Start), Code: code})
 		}

@@ -26,6 +26,7 @@ type Machine struct {
 
 	registerNames
 
+	ahead    aheadLimit
 	watched  map[string]bool // names of functions that the plugin is told about
 	dialects sync.Map        // *locexpr.Dialect by name; made when they are needed
 }

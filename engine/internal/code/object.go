@@ -42,6 +42,7 @@ type Object struct {
 	beside   companionFiles
 	names    nameFinder
 	answers  addressAnswers
+	named    namedPlaces
 
 	mu       sync.Mutex // guards the rest
 	machine  *Machine   // nil until it is needed
@@ -98,7 +99,7 @@ func (o *Object) findMachine() *Machine {
 
 // forgetFound forgets what can be found out again.
 func (o *Object) forgetFound() {
-	freed := o.rows.forget() + o.code.exits.forget() + o.names.known.forget() + o.answers.forget()
+	freed := o.rows.forget() + o.code.exits.known.forget() + o.names.known.forget() + o.answers.forget()
 	o.usage.bytes.Add(-int64(freed))
 	o.library.bytes.Add(-int64(freed))
 }

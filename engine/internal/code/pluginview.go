@@ -20,6 +20,9 @@ const companionShift = 48
 
 func (o *Object) handle() uint64 { return o.number }
 
+// Handle returns the handle by which plugins name the object.
+func (o *Object) Handle() uint64 { return o.handle() }
+
 // companionHandle returns the handle of the companion of an index.
 func (o *Object) companionHandle(i int) uint64 { return uint64(i+1)<<companionShift | o.number }
 

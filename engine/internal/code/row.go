@@ -99,6 +99,12 @@ func noRow(reason string) *NoRow { return &NoRow{Reasons: []string{reason}} }
 // Row finds the row in force at an address of the module's code object. isExact: the code there
 // is about to execute; else the address is behind a call. The error is a *NoRow, or a plugin's.
 func (m *Module) Row(ctx context.Context, address uint64, isExact bool) (*Row, error) {
+	return m.RowAhead(ctx, address, isExact, nil)
+}
+
+// RowAhead is Row. Where the plugin is asked to read the code there, it is asked about the code
+// at the places of ahead too.
+func (m *Module) RowAhead(ctx context.Context, address uint64, isExact bool, ahead Ahead) (*Row, error) {
 	m.look()
 	o, key := m.Code, rowKey{address, isExact}
 	slot := o.cached.slot(o.number, key)
@@ -106,7 +112,7 @@ func (m *Module) Row(ctx context.Context, address uint64, isExact bool) (*Row, e
 	if r == nil || r.key != key || r.object != o {
 		var err error
 		o.library.misses.Add(1)
-		if r, err = o.keptRow(ctx, key); err != nil {
+		if r, err = o.keptRow(ctx, key, ahead); err != nil {
 			return nil, err
 		}
 		slot.Store(r)
@@ -161,9 +167,9 @@ func (m *Module) ReadRow(ctx context.Context, address uint64, isExact bool) (*Ro
 }
 
 // keptRow returns a row that the object remembers, or asks the sources for it.
-func (o *Object) keptRow(ctx context.Context, key rowKey) (*Row, error) {
+func (o *Object) keptRow(ctx context.Context, key rowKey, ahead Ahead) (*Row, error) {
 	o.resolver() // finds the debug file, whose .debug_frame counts too
-	r, isAdded, err := o.rememberedRow(ctx, key)
+	r, isAdded, err := o.rememberedRow(ctx, key, ahead)
 	if isAdded {
 		o.grow(rowBytes)
 	}
@@ -172,24 +178,25 @@ func (o *Object) keptRow(ctx context.Context, key rowKey) (*Row, error) {
 
 // rememberedRow is keptRow, and reports whether the row was added. A file that is cut faults
 // here: the lock is released all the same.
-func (o *Object) rememberedRow(ctx context.Context, key rowKey) (r *Row, isAdded bool, err error) {
+func (o *Object) rememberedRow(ctx context.Context, key rowKey, ahead Ahead) (r *Row, isAdded bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if r, ok := o.rows.found.find(key); ok {
 		return r, false, nil
 	}
-	if r, err = o.newRow(ctx, key); err != nil {
+	if r, err = o.newRow(ctx, key, ahead); err != nil {
 		return nil, false, err
 	}
 	return r, o.rows.found.add(key, r, rowBytes), nil
 }
 
 // newRow asks the sources for a row. Where they have none, the row has none set.
-func (o *Object) newRow(ctx context.Context, key rowKey) (*Row, error) {
+func (o *Object) newRow(ctx context.Context, key rowKey, ahead Ahead) (*Row, error) {
 	if err := o.open(ctx); err != nil {
 		return nil, err
 	}
 	l := o.lookup(key.address, key.exact)
+	l.ahead = ahead
 	r, err := o.rows.find(ctx, l)
 	var none *NoRow
 	switch {

@@ -13,11 +13,13 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/fact"
 	"github.com/unwindd/unwindd/engine/internal/lock"
+	"github.com/unwindd/unwindd/engine/internal/managed"
 	"github.com/unwindd/unwindd/engine/internal/target/snapshot"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/locexpr"
 )
 
 const (
@@ -51,6 +53,10 @@ type Request struct {
 	Problems func() []string // lists the problems of the target, once it was walked
 	Shared   *walk.Shared    // has the options of walks
 	Finder   object.Finder   // of the target's files
+	// Runtimes are the language runtimes that can be used, and Managed how they are asked: what
+	// they read of the target is kept.
+	Runtimes func() []managed.Runtime
+	Managed  managed.Options
 	// Files and AnyFile select the files that are put in: see engine.SnapshotOptions.
 	Files, AnyFile bool
 }
@@ -86,6 +92,10 @@ func Collect(ctx context.Context, r *Request) (*Result, error) {
 	c.walked = r.Shared.Alone(options).NewProcess(state, r.Finder)
 	defer c.walked.Close()
 	c.walked.SetModules(r.Process.Modules())
+	r.Managed.ReadAhead = func(address uint64, buf []byte) (int, error) {
+		return original.ReadMemory(locexpr.DefaultSpace, address, buf)
+	}
+	c.managed = managed.New(c.walked, r.Runtimes, r.Managed)
 	if err := c.walk(ctx); err != nil {
 		return nil, err
 	}
@@ -143,12 +153,14 @@ func (c *collector) explain(ctx context.Context, state target.Target) {
 type collector struct {
 	recorder
 	request *Request
-	walked  *walk.Process // the target, whose memory the recorder keeps as it is read
+	walked  *walk.Process    // the target, whose memory the recorder keeps as it is read
+	managed *managed.Process // the language runtimes of walked
 	result  *Result
 	kept    int // bytes of keptStacks
 	// launchers has the launchers that walks found, by handle of the launched thread.
 	launchers map[uint64]*trace.Launch
-	failed    int // stacks that end where a plugin failed
+	failed    int            // stacks that end where a plugin failed
+	pending   []*trace.Stack // whose managed frames were not asked for yet
 }
 
 func (c *collector) problem(format string, args ...any) {
@@ -191,6 +203,7 @@ func (c *collector) walk(ctx context.Context) error {
 		if by := s.LaunchedBy(); by != th.LaunchedBy {
 			c.launchers[th.Handle] = by
 		}
+		c.keepManaged(ctx, s, i == len(threads)-1)
 	}
 	if !isWalked {
 		c.result.Unwalked = c.walked.NotWalked(first)
@@ -198,10 +211,28 @@ func (c *collector) walk(ctx context.Context) error {
 	return nil
 }
 
+// managedStacks is how many stacks language runtimes are asked about together.
+const managedStacks = 64
+
+// keepManaged keeps the memory from which language runtimes find the frames of stacks, a few at
+// a time.
+func (c *collector) keepManaged(ctx context.Context, s *trace.Stack, isLast bool) {
+	if !c.managed.HasFrames(ctx) {
+		return
+	}
+	c.pending = append(c.pending, s)
+	if len(c.pending) == managedStacks || isLast {
+		c.thread = nil // what is read is not of one thread
+		c.managed.Extend(ctx, c.pending)
+		clear(c.pending)
+		c.pending = c.pending[:0]
+	}
+}
+
 // addPluginProblems adds the problems of plugins that are not known: memory that no walk
 // read is not in the snapshot, and no walk can continue from it.
 func (c *collector) addPluginProblems(known []string) {
-	for _, p := range c.walked.Problems() {
+	for _, p := range slices.Concat(c.walked.Problems(), c.managed.Problems()) {
 		if !slices.Contains(known, p) {
 			c.problem("%s", p)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/internal/typelayout"
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
@@ -178,7 +179,7 @@ func (l *layout) readVariables(variables map[string]dwarf.Entry) (err error) {
 	if slice, err := addressOf("runtime.allgs", variables["runtime.allgs"]); err == nil {
 		l.sliceLength = slice + l.pointer
 	}
-	goroutine, err := pointee(list, 2)
+	goroutine, err := typelayout.Pointee(list, 2)
 	if err != nil {
 		return err
 	}
@@ -186,7 +187,7 @@ func (l *layout) readVariables(variables map[string]dwarf.Entry) (err error) {
 	if err != nil {
 		return err
 	}
-	machine, err := pointee(members["m"], 1)
+	machine, err := typelayout.Pointee(members["m"], 1)
 	if err != nil {
 		return err
 	}
@@ -205,12 +206,12 @@ func (l *layout) addTime(e dwarf.Entry, name string) {
 	if err != nil {
 		return
 	}
-	t, err := plainType(e)
+	t, err := typelayout.Plain(e)
 	if err != nil {
 		return
 	}
-	if _, place, err := findMember(t, name); err == nil && place.size == 8 {
-		l.times = append(l.times, address+place.offset)
+	if _, place, err := typelayout.Member(t, name); err == nil && place.Size == 8 {
+		l.times = append(l.times, address+place.Offset)
 	}
 }
 
@@ -244,59 +245,6 @@ const maxReasons = 1 << 10
 // runtime.m of 2 KiB.
 const maxStruct = 1 << 16
 
-// maxSteps bounds how many types are passed through on the way to one.
-const maxSteps = 16
-
-// plainType returns the type of a variable or member, without typedefs and qualifiers.
-func plainType(e dwarf.Entry) (dwarf.Entry, error) {
-	t, err := e.Type()
-	for range maxSteps {
-		if err != nil || t.IsZero() {
-			break
-		}
-		switch t.Tag() {
-		case dw.TagTypedef, dw.TagConstType, dw.TagVolatileType:
-			t, err = t.Type()
-		default:
-			return t, nil
-		}
-	}
-	if err == nil {
-		err = fmt.Errorf("%v: its type is not found", e)
-	}
-	return t, err
-}
-
-// pointee returns the type that a variable or member points at, through a number of pointers.
-func pointee(e dwarf.Entry, pointers int) (t dwarf.Entry, err error) {
-	for range pointers {
-		if t, err = plainType(e); err != nil {
-			return t, err
-		}
-		if t.Tag() != dw.TagPointerType {
-			return t, fmt.Errorf("%v: expected a pointer, found tag %#x", t, uint16(t.Tag()))
-		}
-		e = t
-	}
-	return plainType(e)
-}
-
-// member returns a member of a struct.
-func member(t dwarf.Entry, name string) (dwarf.Entry, error) {
-	if t.Tag() != dw.TagStructureType {
-		return t, fmt.Errorf("%v: expected a struct with a member %s, found tag %#x", t, name, uint16(t.Tag()))
-	}
-	for e, err := range t.Children() {
-		if err != nil {
-			return e, err
-		}
-		if e.Tag() == dw.TagMember && e.Name() == name {
-			return e, nil
-		}
-	}
-	return dwarf.Entry{}, fmt.Errorf("%v: %s has no member %s", t, t.Name(), name)
-}
-
 // readStruct finds the wanted members of a struct, and its size. It returns the entries of its
 // direct members, by path.
 func readStruct(t dwarf.Entry, size *uint64, list []wanted) (members map[string]dwarf.Entry, err error) {
@@ -310,41 +258,16 @@ func readStruct(t dwarf.Entry, size *uint64, list []wanted) (members map[string]
 	*size = uint64(n)
 	members = map[string]dwarf.Entry{}
 	for _, w := range list {
-		e, place, err := findMember(t, w.path)
-		if err == nil && (place.size > 8 || place.offset > *size || place.size > *size-place.offset) {
-			err = fmt.Errorf("%v: member %s has %d bytes at %#x of %#x", t, w.path, place.size, place.offset, *size)
+		e, place, err := typelayout.Member(t, w.path)
+		if err == nil && (place.Size > 8 || place.Offset > *size || place.Size > *size-place.Offset) {
+			err = fmt.Errorf("%v: member %s has %d bytes at %#x of %#x", t, w.path, place.Size, place.Offset, *size)
 		}
 		switch {
 		case err == nil:
-			members[w.path], *w.to = e, place
+			members[w.path], *w.to = e, field{place.Offset, place.Size}
 		case w.isRequired:
 			return nil, err
 		}
 	}
 	return members, nil
-}
-
-// findMember finds a member by a path through nested members, and its place.
-func findMember(t dwarf.Entry, path string) (e dwarf.Entry, place field, err error) {
-	for name := range strings.SplitSeq(path, ".") {
-		if !e.IsZero() {
-			if t, err = plainType(e); err != nil {
-				return e, place, err
-			}
-		}
-		if e, err = member(t, name); err != nil {
-			return e, place, err
-		}
-		n, ok, err := e.Number(dw.AttrDataMemberLocation)
-		if err != nil || !ok || n < 0 || n > maxStruct {
-			return e, place, fmt.Errorf("%v: expected a constant DW_AT_data_member_location of %s", e, path)
-		}
-		place.offset += uint64(n)
-	}
-	size, ok := e.Size()
-	if !ok || size == 0 {
-		return e, place, fmt.Errorf("%v: the size of %s is not known", e, path)
-	}
-	place.size = size
-	return e, place, nil
 }

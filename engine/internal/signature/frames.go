@@ -134,7 +134,7 @@ func callsOf(c *Crash, isFirst bool) []call {
 }
 
 func (r *reader) frame(f *trace.Frame) {
-	if f.SignalFrame {
+	if f.SignalFrame || f.BehindManaged {
 		return
 	}
 	isGuess := f.FoundBy.IsGuess() || f.RestsOnGuess
@@ -150,6 +150,10 @@ func (r *reader) frame(f *trace.Frame) {
 			n = nameOf(s.Function, key[1], r.isFirst)
 			r.names[key] = n
 		}
+		if f.Managed() != nil {
+			// Rules and tables for names of C, C++, Rust and Go are not for other languages.
+			n = name{shown: managedName(s.Function)}
+		}
 		if n.shown == "" {
 			continue
 		}
@@ -159,7 +163,7 @@ func (r *reader) frame(f *trace.Frame) {
 		}
 		r.calls = append(r.calls, call{name: n, isNamed: true, isGuess: isGuess || s.ScopeBySource, kind: kind, frame: r.index, level: i})
 	}
-	if len(r.calls) == count {
+	if len(r.calls) == count && f.IsNative() {
 		n := noCode
 		if f.Module != nil {
 			n = moduleName(f.Module.Path)
@@ -178,6 +182,11 @@ func (r *reader) frame(f *trace.Frame) {
 			r.calls[count+k].level = -1 // its symbol is another frame's
 		}
 	}
+}
+
+// managedName returns the name of a function of a language runtime as signatures have it.
+func managedName(function string) string {
+	return strings.Map(funcname.Printable, strings.TrimSpace(function[:min(len(function), maxName)]))
 }
 
 // withoutStartup returns calls without the callers of the program's outermost function. It

@@ -3,7 +3,9 @@
 package signature
 
 import (
+	"cmp"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/trace"
@@ -11,10 +13,12 @@ import (
 
 // This file finds the frames of a stack that readers look for, by the tables of signatures.
 
-// Row is consecutive frames of a run-time library that ended the program: of a panic, or an abort.
+// Row is consecutive frames of a run-time library that ended the program, of a panic or an abort,
+// or by which a language runtime executes the functions further in.
 type Row struct {
 	First, End int    // of the frames of the stack; End is after the last one
-	Subject    string // "the panic"
+	Subject    string // "the panic", "the runtime cpython"
+	IsBehind   bool   // managed frames further in stand for them
 }
 
 // subjects are the words for kinds of machinery.
@@ -64,8 +68,42 @@ func Read(s *trace.Stack, first int) *Reading {
 		}
 		i += n
 	}
+	out.addBehind(s.Frames)
 	out.findOwn(s, calls, first)
 	return out
+}
+
+// Behind finds the rows of native frames in a stack that managed ones stand for.
+func Behind(frames []trace.Frame) []Row {
+	var r Reading
+	r.addBehind(frames)
+	return r.Rows
+}
+
+// addBehind adds the rows of native frames that managed ones stand for, as far as they are in no
+// other row, and sorts all rows.
+func (o *Reading) addBehind(frames []trace.Frame) {
+	runtime := ""
+	var rows []Row
+	for i := range frames {
+		f := &frames[i]
+		if m := f.Managed(); m != nil && !m.IsNative {
+			runtime = m.Runtime
+		}
+		if !f.BehindManaged || o.has(i) {
+			continue
+		}
+		if n := len(rows); n > 0 && rows[n-1].End == i {
+			rows[n-1].End++
+			continue
+		}
+		rows = append(rows, Row{i, i + 1, "the runtime " + runtime, true})
+	}
+	if len(rows) == 0 {
+		return
+	}
+	o.Rows = append(o.Rows, rows...)
+	slices.SortFunc(o.Rows, func(a, b Row) int { return cmp.Compare(a.First, b.First) })
 }
 
 // add adds the frames of which all calls are in a row.
@@ -78,7 +116,7 @@ func (o *Reading) add(calls []call, first, end int, subject string) {
 		to--
 	}
 	if from < to {
-		o.Rows = append(o.Rows, Row{from, to, subject})
+		o.Rows = append(o.Rows, Row{First: from, End: to, Subject: subject})
 	}
 }
 
@@ -111,6 +149,9 @@ func isUsable(c *call, _ *trace.Frame) bool { return c.kind == nil && !isPlumbin
 // library that lies with the system's.
 func isOwn(c *call, f *trace.Frame) bool {
 	s := &f.Symbols[c.level]
+	if m := f.Managed(); m != nil {
+		return m.Kind != trace.ManagedBuiltin && m.Kind != trace.ManagedEntry
+	}
 	return isUsable(c, f) && !isLanguages(c.plain, s.File) && !isWithSystem(f.Module)
 }
 

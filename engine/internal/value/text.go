@@ -82,6 +82,9 @@ func (w *lineWriter) value(v *trace.Value) {
 	case trace.ValueOptimizedOut:
 		w.WriteString("<optimized out>")
 		return
+	case trace.ValueUnset:
+		w.WriteString("<unset>")
+		return
 	case trace.ValueFailed:
 		w.WriteString("<" + v.Problem + ">")
 		return

@@ -13,7 +13,7 @@ import (
 type frameAtIndex struct {
 	frame    *trace.Frame
 	symbol   *trace.Symbol // nil: there is no name
-	physical int           // the number of the physical frame, from 0 on
+	physical int           // the number of the physical frame, from 0 on, without those of language runtimes
 }
 
 // about returns the facts of an answer about the frame.
@@ -27,11 +27,14 @@ func (f *frameAtIndex) about(thread string, index int) framed {
 
 // frameAt finds the frame of an index.
 func frameAt(s *trace.Stack, index int) (*frameAtIndex, error) {
-	next := 0
+	next, physical := 0, 0
 	for i := range s.Frames {
 		if f := within(&s.Frames[i], index, &next); f != nil {
-			f.physical = i
+			f.physical = physical
 			return f, nil
+		}
+		if s.Frames[i].IsNative() {
+			physical++
 		}
 	}
 	return nil, fmt.Errorf("thread %s has no frame %d of its own: stack lists its frames, of which there are %d", s.Thread.ID, index, next)

@@ -423,6 +423,9 @@ func code(ctx context.Context, s *Server, arguments json.RawMessage) (*answer, e
 	if inlined, _ := f["inlined"].(bool); inlined {
 		return nil, fmt.Errorf("frame %d is a call that was inlined: its code is that of the next frame that is not", a.Frame)
 	}
+	if m, ok := f["managed"].(object); ok && m["native"] != true {
+		return nil, fmt.Errorf("frame %d is of the language runtime %s: it has no code of the machine", a.Frame, text(m, "runtime"))
+	}
 	out := codeAnswer{framed: about, Instructions: list(f, "code"), Problem: text(f, "code_problem")}
 	out.Registers, _ = f["registers"].(object)
 	if out.Registers == nil {
@@ -487,6 +490,9 @@ func eval(ctx context.Context, s *Server, arguments json.RawMessage) (*answer, e
 	at, err := frameAt(in.Walk(ctx, th), a.Frame)
 	if err != nil {
 		return nil, err
+	}
+	if m := at.frame.Managed(); m != nil && !m.IsNative {
+		return nil, fmt.Errorf("frame %d is of the language runtime %s: variables lists what it has, and eval reads variables of native frames", a.Frame, m.Runtime)
 	}
 	return evaluate(ctx, in, th, at, &a)
 }

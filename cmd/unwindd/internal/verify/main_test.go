@@ -61,6 +61,9 @@ var (
 
 // misbehave is a plugin's process.
 func misbehave(fault string) {
+	if shakeHands := handshakes[fault]; shakeHands != nil {
+		shakeHands()
+	}
 	switch fault {
 	case "exits":
 		fmt.Fprintln(os.Stderr, "libmychip.so.3 is missing")
@@ -125,6 +128,9 @@ func (o odd) Describe(context.Context) (*sdk.Description, error) {
 	case "wants-no-engine":
 		d.NoEngine = true
 	}
+	if f := faults[o.fault].describe; f != nil {
+		f(d)
+	}
 	return d, nil
 }
 
@@ -141,7 +147,11 @@ func (o odd) OpenTarget(_ context.Context, _ sdk.Engine, req *sdk.OpenTargetRequ
 			_ = n.Data[n.Type]
 		}
 	}
-	return &sdk.OpenTargetAnswer{}, nil
+	a := &sdk.OpenTargetAnswer{}
+	if f := faults[o.fault].openTarget; f != nil {
+		f(req, a)
+	}
+	return a, nil
 }
 
 // OpenObject implements sdk.Architecture.
@@ -177,8 +187,18 @@ func (o odd) OpenObject(ctx context.Context, e sdk.Engine, req *sdk.OpenObjectRe
 		if err == nil && len(b)%2 == 1 {
 			panic("odd length")
 		}
+	case "refuses-objects":
+		return nil, errors.New("this compiler is not supported")
+	case "object-in-itself":
+		if b, err := e.ReadSection(ctx, req.Object, ""); err == nil {
+			return &sdk.OpenObjectAnswer{Nested: []sdk.NestedObject{{Name: "x", Size: uint64(len(b))}}}, nil
+		}
 	}
-	return &sdk.OpenObjectAnswer{}, nil
+	a := &sdk.OpenObjectAnswer{}
+	if f := faults[o.fault].openObject; f != nil {
+		f(req, a)
+	}
+	return a, nil
 }
 
 // FrameRules implements sdk.Architecture.
@@ -210,6 +230,12 @@ func (o odd) FrameRules(ctx context.Context, e sdk.Engine, req *sdk.FrameRulesRe
 				a.Functions[i].Rows = row(f.Start)
 			}
 		}
+	}
+	if f := faults[o.fault].frameRules; f != nil {
+		f(req, a)
+	}
+	if o.fault == "forgets-its-rows" && len(a.Functions) > 0 {
+		a.Functions[0].Reason = fmt.Sprint("process ", os.Getpid())
 	}
 	return a, err
 }
@@ -252,6 +278,11 @@ func (o odd) BindThreads(ctx context.Context, e sdk.Engine, req *sdk.BindThreads
 		if err := cmd.Start(); err != nil {
 			return nil, err
 		}
+	}
+	if f := faults[o.fault].bindThreads; f != nil {
+		a := sdk.DefaultBindThreads(description(), req)
+		f(a)
+		return a, nil
 	}
 	return o.Base.BindThreads(ctx, e, req)
 }

@@ -91,6 +91,10 @@ func (v *verifier) requests(e sdk.Engine) []request {
 		{"OpenObject", func(ctx context.Context) error { _, err := x.OpenObject(ctx, e, object); return err }},
 		{"FrameRules", func(ctx context.Context) error { _, err := x.FrameRules(ctx, e, functions); return err }},
 		{"BindThreads", func(ctx context.Context) error { _, err := x.BindThreads(ctx, e, threads); return err }},
+		{"Translate", func(ctx context.Context) error {
+			_, err := x.Translate(ctx, e, &sdk.TranslateRequest{Address: 0x1000, Lane: -1})
+			return err
+		}},
 		{"ClassifyReturn", func(ctx context.Context) error { _, err := x.ClassifyReturn(ctx, returns); return err }},
 		{"Disassemble", func(ctx context.Context) error { _, err := x.Disassemble(ctx, instructions); return err }},
 	}
@@ -138,6 +142,19 @@ func (v *verifier) idle() *plugin.Probe {
 		return nil
 	}
 	return p
+}
+
+// unasked checks that the process computes nothing once its calls are answered.
+func (v *verifier) unasked() {
+	v.examinee.rest()
+	v.makeAll()
+	p, err := v.examinee.running(v.ctx)
+	if err != nil || isIdle(v.ctx, p, v.Grace) {
+		return
+	}
+	v.find(archtest.Error, "End with the call what was begun for it: what goes on takes the processor from the calls that follow, and counts as their time.",
+		fmt.Sprintf("the process computes although no call is under way: %v after the last one it has not stopped", v.Grace))
+	v.examinee.rest()
 }
 
 // cancelled makes a call and cancels it when it has read from the engine, or has kept the

@@ -8,15 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/internal/confine"
 	"github.com/unwindd/unwindd/sdk"
 	"github.com/unwindd/unwindd/sdk/archtest"
@@ -25,6 +23,7 @@ import (
 // stateSuffix follows the name of a recorded state in the name of the file with its expected
 // stacks. A recorded state is a target, usually a snapshot with the files of its code. The
 // stacks are JSON of `stack`, which may leave out anything: the members that it has must match.
+// The whole of what `stack --format json` prints without other flags matches.
 const stateSuffix = ".expected.json"
 
 // maxExpected bounds a file of expected stacks, in bytes.
@@ -36,7 +35,14 @@ func (v *verifier) states() {
 		return
 	}
 	v.examinee.rest()
-	e, dir, err := v.newEngine()
+	ask := job.NewStack()
+	ask.Format = "json"
+	err := ask.Check()
+	var e *engine.Engine
+	var dir string
+	if err == nil {
+		e, dir, err = v.newEngine(&ask)
+	}
 	if err != nil {
 		v.find(archtest.Error, "Mend what other checks find first.", fmt.Sprintf("no engine with the plugin: %v", err))
 		return
@@ -44,13 +50,13 @@ func (v *verifier) states() {
 	defer os.RemoveAll(dir)
 	defer e.Close()
 	for _, path := range v.States {
-		v.state(e, path)
+		v.state(e, &ask, path)
 	}
 }
 
-// newEngine makes an engine with the plugin, linked into a folder of its own, and the bundled
+// newEngine makes an engine for a report, with the plugin, linked into a folder of its own, and the bundled
 // architectures that are no rivals of it.
-func (v *verifier) newEngine() (e *engine.Engine, dir string, err error) {
+func (v *verifier) newEngine(ask *job.Stack) (e *engine.Engine, dir string, err error) {
 	path, err := filepath.Abs(v.Path)
 	if err != nil {
 		return nil, "", err
@@ -71,9 +77,9 @@ func (v *verifier) newEngine() (e *engine.Engine, dir string, err error) {
 	}
 	if err == nil {
 		others := slices.DeleteFunc(slices.Clone(v.Bundled), func(b confine.Bundled) bool { return isRival(b.Description(), v.desc) })
-		e, err = engine.New(engine.Options{Plugins: plugin.Options{
+		e, err = engine.New(ask.Engine(engine.Options{Plugins: plugin.Options{
 			Self: v.Self, Build: v.Build, Dirs: []string{dir}, Bundled: others, Logger: v.Logger, StartDeadline: v.StartDeadline, CallDeadline: v.CallDeadline,
-		}})
+		}}))
 	}
 	if err != nil {
 		os.RemoveAll(dir)
@@ -109,21 +115,21 @@ func isRivalMachine(a, b *sdk.Recogniser) bool {
 	return a.ELFMachine != 0 && a.ELFMachine == b.ELFMachine && isSame(a.ELFClass, b.ELFClass) && isSame(a.ELFData, b.ELFData)
 }
 
-// state walks a recorded state and compares its stacks.
-func (v *verifier) state(e *engine.Engine, path string) {
+// state walks a recorded state and compares its report.
+func (v *verifier) state(e *engine.Engine, ask *job.Stack, path string) {
 	expected, err := readExpected(path + stateSuffix)
 	if err != nil {
-		v.find(archtest.Error, "Write the true stacks beside the state: `unwindd stack "+filepath.Base(path)+" --format json`, looked through, is a beginning.", err.Error())
+		name := filepath.Base(path)
+		v.find(archtest.Error, fmt.Sprintf("Write what is true of the state beside it: `unwindd stack %s --format json >%s%s`, looked through, is a beginning.", name, name, stateSuffix), err.Error())
 		return
 	}
-	got, err := v.walked(e, path)
+	got, err := v.walked(e, ask, path)
 	if err != nil {
 		v.find(archtest.Error, "Name a core, a minidump or a snapshot with threads of the architecture.", fmt.Sprintf("%s: %v", path, err))
 		return
 	}
-	if d := missing("", expected, got); d != "" {
-		v.find(archtest.Error, "Find the first frame that is wrong: `unwindd plugin call FrameRules` prints the rows that the plugin gives for a PC, and `unwindd stack -v` how each frame was found.",
-			path+": "+d)
+	if d := compare(expected, got); d != nil {
+		v.find(archtest.Error, d.fix(), fmt.Sprintf("%s: %s", path, d))
 	}
 }
 
@@ -155,75 +161,25 @@ func decode(b []byte, into any) error {
 	return d.Decode(into)
 }
 
-// walked returns the JSON of a target's stacks.
-func (v *verifier) walked(e *engine.Engine, path string) (got any, err error) {
+// walked returns the report of a target, as `stack --format json` without other flags prints it.
+func (v *verifier) walked(e *engine.Engine, ask *job.Stack, path string) (got any, err error) {
 	t, err := e.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
-	stacks := slices.Collect(t.Stacks(v.ctx))
-	if err := t.Walked(stacks); err != nil {
+	stacks, err := ask.Of(v.ctx, t)
+	if err != nil {
 		return nil, err
 	}
+	defer stacks.Close()
 	var b bytes.Buffer
-	if err := report.NewStacks(t, slices.Values(stacks)).WriteJSON(&b); err != nil {
+	if err := stacks.WriteReport(v.ctx, &b, job.WriteOptions{}); err != nil {
+		return nil, err
+	}
+	if err := stacks.Err(); err != nil {
 		return nil, err
 	}
 	err = decode(b.Bytes(), &got)
 	return got, err
-}
-
-// missing describes the first difference of a value from the expected one; "" if there is none.
-// place is the path of the value. Objects may have further members; lists must be equally long,
-// and in order.
-func missing(place string, expected, got any) string {
-	switch expected := expected.(type) {
-	case map[string]any:
-		object, ok := got.(map[string]any)
-		if !ok {
-			return fmt.Sprintf("%s is %s, expected an object", place, brief(got))
-		}
-		for _, name := range slices.Sorted(maps.Keys(expected)) {
-			if d := missing(strings.TrimPrefix(place+"."+name, "."), expected[name], object[name]); d != "" {
-				return d
-			}
-		}
-		return ""
-	case []any:
-		list, ok := got.([]any)
-		if !ok {
-			return fmt.Sprintf("%s is %s, expected a list", place, brief(got))
-		}
-		for i := range min(len(list), len(expected)) {
-			if d := missing(fmt.Sprintf("%s[%d]", place, i), expected[i], list[i]); d != "" {
-				return d
-			}
-		}
-		if len(list) != len(expected) {
-			return fmt.Sprintf("%s has %d entries, expected %d", place, len(list), len(expected))
-		}
-		return ""
-	}
-	if expected != got {
-		return fmt.Sprintf("%s is %s, expected %s", place, brief(got), brief(expected))
-	}
-	return ""
-}
-
-// maxBrief bounds the text of a quoted value, in bytes.
-const maxBrief = 200
-
-func brief(value any) string {
-	if value == nil {
-		return "absent"
-	}
-	b, err := json.Marshal(value)
-	if err != nil {
-		return "unknown"
-	}
-	if len(b) > maxBrief {
-		return strings.ToValidUTF8(string(b[:maxBrief]), "") + "..."
-	}
-	return string(b)
 }

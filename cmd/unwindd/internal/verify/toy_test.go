@@ -13,23 +13,40 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
+// debianPython is Debian's, which has Debian's modules.
+const debianPython = "/usr/bin/python3"
+
+func needPython(t *testing.T) {
+	t.Helper()
+	for _, needed := range []string{debianPython, "/usr/lib/python3/dist-packages/grpc", "/usr/lib/python3/dist-packages/google/protobuf"} {
+		if _, err := os.Stat(needed); err != nil {
+			oracle.Missing(t, "%s is missing (Debian: python3, python3-grpcio, python3-protobuf)", needed)
+		}
+	}
+}
+
+func example(name ...string) string {
+	return filepath.Join(append([]string{"..", "..", "..", "..", "examples"}, name...)...)
+}
+
 // TestAPluginInPython builds the plugin of examples/arch-toy, and has it walk a target of
 // its own: what the README of the example shows. It runs confined, as every plugin does.
 func TestAPluginInPython(t *testing.T) {
 	leftOutOfShort(t)
 	oracle.Tools(t, "sh", "protoc", "mktemp", "cp", "rm")
-	const python = "/usr/bin/python3" // Debian's, which has Debian's modules
-	for _, needed := range []string{python, "/usr/lib/python3/dist-packages/grpc", "/usr/lib/python3/dist-packages/google/protobuf"} {
-		if _, err := os.Stat(needed); err != nil {
-			oracle.Missing(t, "%s is missing (Debian: python3, python3-grpcio, python3-protobuf)", needed)
-		}
-	}
-	dir, toy := t.TempDir(), filepath.Join("..", "..", "..", "..", "examples", "arch-toy")
-	target := filepath.Join(dir, "toy.snapshot")
-	oracle.Run(t, "sh", filepath.Join(toy, "build.sh"), dir)
-	oracle.Run(t, python, filepath.Join(toy, "make.py"), target)
+	needPython(t)
+	walksAsItsReadme(t, "arch-toy")
+}
 
-	readme, err := os.ReadFile(filepath.Join(toy, "README.md"))
+// walksAsItsReadme builds an example of the toy machine, and verifies it.
+func walksAsItsReadme(t *testing.T, folder string) {
+	t.Helper()
+	dir := t.TempDir()
+	target := filepath.Join(dir, "toy.snapshot")
+	oracle.Run(t, "sh", example(folder, "build.sh"), dir)
+	oracle.Run(t, debianPython, example("arch-toy", "make.py"), target)
+
+	readme, err := os.ReadFile(example("arch-toy", "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,4 +61,18 @@ func TestAPluginInPython(t *testing.T) {
 	if len(r.Findings) > 0 || !r.Passed {
 		t.Errorf("%+v", r.Findings)
 	}
+}
+
+// TestPythonPackage runs the tests of examples/python, and of the plugin that uses it, and has
+// mypy check the types of all.
+func TestPythonPackage(t *testing.T) {
+	leftOutOfShort(t)
+	oracle.Tools(t, "sh", "protoc", "mkdir", "cp", "mypy")
+	needPython(t)
+	dir := t.TempDir()
+	oracle.Run(t, "sh", example("python", "build.sh"), example("arch-toy", "toy"), dir+"/")
+	oracle.Run(t, "cp", example("python", "test_unwindd_plugin.py"), example("arch-toy", "test_toy.py"), dir)
+	in := oracle.With{Dir: dir}
+	in.Run(t, "mypy", ".")
+	in.Run(t, debianPython, "-W", "error", "-m", "unittest", "-q")
 }

@@ -61,6 +61,7 @@ const startCheck = "start"
 // processChecks are made after the checks of archtest.
 var processChecks = []check{
 	{"cancellation", (*verifier).cancellation},
+	{"idle", (*verifier).unasked},
 	{"memory", (*verifier).memory},
 	{"restart", (*verifier).restart},
 	{"processes", (*verifier).processes},
@@ -84,6 +85,7 @@ type verifier struct {
 	examinee *examinee
 	desc     *sdk.Description
 	objects  []archtest.Object
+	targets  []*Target
 
 	check    string
 	findings []archtest.Finding
@@ -103,6 +105,11 @@ func Plugin(ctx context.Context, o Options) (*Report, error) {
 		StartDeadline: o.StartDeadline, CallDeadline: o.CallDeadline, Memory: o.Memory,
 	})
 	defer v.examinee.close()
+	defer func() {
+		for _, t := range v.targets {
+			t.Close()
+		}
+	}()
 	checks := []string{startCheck}
 	if v.start() {
 		if err := v.readObjects(); err != nil {
@@ -122,8 +129,12 @@ func Plugin(ctx context.Context, o Options) (*Report, error) {
 // ask makes all checks except that of the start. It reports whether there is a valid description
 // to check against.
 func (v *verifier) ask() bool {
+	var targets []archtest.Target
+	if v.desc != nil {
+		targets = v.openTargets()
+	}
 	v.findings = append(v.findings, archtest.Verify(v.ctx, v.examinee, archtest.Options{
-		Objects: v.objects, Code: sampleCode(v.objects),
+		Objects: v.objects, Code: sampleCode(v.objects), Targets: targets,
 		// The engine has deadlines for the process. The kit's is never reached.
 		Deadline: 10 * max(cmp.Or(v.CallDeadline, plugin.DefaultCallDeadline), time.Minute),
 	})...)

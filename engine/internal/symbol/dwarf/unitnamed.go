@@ -3,7 +3,8 @@
 package dwarf
 
 // UnitsNamed are the units whose DW_AT_name is name, in the order of the file: in Go the
-// name is the path of a package. A unit that cannot be read is a problem.
+// name is the path of a package. All units have the name "". A unit that cannot be read is a
+// problem.
 func (r *Reader) UnitsNamed(name string) (list []Unit, err error) {
 	err = r.protect(func() error {
 		for _, u := range r.main.everyUnit() {
@@ -11,7 +12,7 @@ func (r *Reader) UnitsNamed(name string) (list []Unit, err error) {
 				continue
 			}
 			b, err := u.open()
-			if err == nil && b.name != name {
+			if err == nil && name != "" && b.name != name {
 				continue
 			}
 			if err == nil {
