@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/unwindd/unwindd/engine/plugin"
