@@ -222,7 +222,7 @@ func (c *collector) keepManaged(ctx context.Context, s *trace.Stack, isLast bool
 	}
 	c.pending = append(c.pending, s)
 	if len(c.pending) == managedStacks || isLast {
-		c.thread = nil // what is read is not of one thread
+		c.thread = nil // the reads are not of one thread
 		c.managed.Extend(ctx, c.pending)
 		clear(c.pending)
 		c.pending = c.pending[:0]
