@@ -4,25 +4,28 @@ package engine
 
 import (
 	"context"
+	"slices"
 
-	"github.com/unwindd/unwindd/engine/internal/goroutine"
+	"github.com/unwindd/unwindd/engine/target"
 )
 
-// HasGo reports whether a code object of the target is of Go.
-func (t *Target) HasGo() bool { return goroutine.HasGo(t.process) }
+// HasGo reports whether a code object of the target is of Go, as a runtime of the engine's
+// recognises it.
+func (t *Target) HasGo() bool { return t.managed != nil && t.managed.MayHaveThreads("goroutine") }
 
-// WithGoroutines is the target with the goroutines of its Go programs as additional
-// threads, behind the target's threads: trace.Thread.Goroutine describes each. They are
-// found by the DWARF of Go's runtime; where that is missing, the target has a problem. Behind
-// them are the threads that other language runtimes schedule.
-// The target must stay open as long as the result is used; they share code objects.
+// WithGoroutines is the target with the threads that its language runtimes schedule as additional
+// threads, behind the target's threads: goroutines and others. trace.Thread.Goroutine describes
+// each. The plugins of runtimes find them (Options.InProcessRuntimes has that of Go:
+// plugins/goruntime); parts that cannot be read are among the problems of the result. The target
+// must stay open as long as the result is used; they share code objects.
 func (t *Target) WithGoroutines(ctx context.Context) *Target {
-	state, hasOthers := t.process.State(), t.managed != nil && t.managed.HasThreads(ctx, "")
-	if !hasOthers || t.HasGo() && !t.managed.HasThreads(ctx, "goroutine") {
-		state = goroutine.Of(ctx, t.process)
-	}
-	if hasOthers {
+	state := t.process.State()
+	if t.managed != nil && t.managed.MayHaveThreads("") {
 		state = t.managed.Threads(ctx, "", state)
+	} else {
+		info := state.Info()
+		info.Problems = append(slices.Clone(info.Problems), info.Path+": no goroutines: no code object that was found is of Go")
+		state = target.WithThreads(state, state.Threads(), info)
 	}
 	with := t.engine.attach(state, t.engine.finderOf(t.process.State()))
 	with.input = t.input

@@ -27,7 +27,7 @@ func run(args []string) error {
 	if len(args) > 1 && args[0] == "plugin" {
 		switch args[1] {
 		case "serve":
-			return confine.ServeMain(args[2:], bundled.Architectures, nil)
+			return confine.ServeMain(args[2:], bundled.Architectures, bundled.Runtimes)
 		case "exec":
 			return confine.ExecMain(args[2:])
 		}

@@ -202,11 +202,14 @@ func (g *globals) ownPlugins() (plugin.Options, error) {
 		return plugin.Options{}, fmt.Errorf("finding this executable, to start plugins with: %w", err)
 	}
 	if !g.inProcess {
-		o.Bundled = bundled.Architectures
+		o.Bundled, o.BundledRuntimes = bundled.Architectures, bundled.Runtimes
 		return o, nil
 	}
 	for _, b := range bundled.Architectures {
 		o.InProcess = append(o.InProcess, b.New())
+	}
+	for _, b := range bundled.Runtimes {
+		o.InProcessRuntimes = append(o.InProcessRuntimes, b.New())
 	}
 	return o, nil
 }

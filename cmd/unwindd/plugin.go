@@ -78,7 +78,7 @@ func newPlugin(g *globals) *cobra.Command {
 }
 
 func servePlugin(args []string) error {
-	return asUsage(confine.ServeMain(args, bundled.Architectures, nil))
+	return asUsage(confine.ServeMain(args, bundled.Architectures, bundled.Runtimes))
 }
 
 func execPlugin(args []string) error { return asUsage(confine.ExecMain(args)) }

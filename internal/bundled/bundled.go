@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundled lists the architecture plugins of this project, which unwindd has compiled in
+// Package bundled lists the plugins of this project, which unwindd has compiled in
 // and unwindd-plugins serves.
 package bundled
 
@@ -8,6 +8,7 @@ import (
 	"github.com/unwindd/unwindd/internal/confine"
 	"github.com/unwindd/unwindd/plugins/aarch64"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
+	"github.com/unwindd/unwindd/plugins/goruntime"
 	"github.com/unwindd/unwindd/plugins/visa"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 )
@@ -18,4 +19,9 @@ var Architectures = []confine.Bundled{
 	{Name: "aarch64", New: aarch64.New, Description: aarch64.Description},
 	{Name: "amdgpu", New: amdgpu.New, Description: amdgpu.Description},
 	{Name: "visa", New: visa.New, Description: visa.Description, Recognises: visa.Recognises, Nested: visa.Nested},
+}
+
+// Runtimes are the bundled language runtimes.
+var Runtimes = []confine.BundledRuntime{
+	{Name: "go", New: goruntime.New, Description: goruntime.Description},
 }

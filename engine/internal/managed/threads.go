@@ -18,6 +18,17 @@ import (
 
 // This file makes threads of what runtimes schedule: goroutines, tasks, virtual threads.
 
+// MayHaveThreads reports whether a module of the process has a runtime that schedules threads of a
+// kind; "": of any. Only data of the modules' files is looked at.
+func (x *Process) MayHaveThreads(kind string) bool {
+	for _, found := range recognise(x.runtimes(), x.process.Loaded()) {
+		if word := found.runtime.Description().ThreadKind; word != "" && (kind == "" || word == kind) {
+			return true
+		}
+	}
+	return false
+}
+
 // HasThreads reports whether a runtime of the process schedules threads of a kind; "": of any.
 func (x *Process) HasThreads(ctx context.Context, kind string) bool {
 	return len(x.withThreads(ctx, kind)) > 0
