@@ -24,7 +24,7 @@ func TestTheEngineMeansNoMachine(t *testing.T) {
 	// What formats define for one machine alone.
 	allowed := map[string]string{"unwindcodes.go": "MachineX86_64", "breakpad.go": "STACK WIN"}
 	files := 0
-	for _, dir := range []string{"walk", "internal/code", "internal/fact", "internal/goroutine", "internal/value", "internal/disassembler", "symbolize"} {
+	for _, dir := range []string{"walk", "internal/code", "internal/fact", "internal/managed", "internal/value", "internal/disassembler", "symbolize"} {
 		err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 			if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 				return err

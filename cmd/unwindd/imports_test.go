@@ -45,7 +45,6 @@ var floors = []string{
 	"engine/internal/procmaps",  // what Linux says of a process's code
 	"engine/internal/packaging", // what was written beside a packed core
 	"engine/internal/profile",
-	"engine/internal/goroutine",
 	"engine/internal/managed",   // what language runtimes add to stacks
 	"engine/internal/fact",      // what a crash was, in one line
 	"engine/internal/lock",      // what threads wait for

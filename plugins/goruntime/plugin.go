@@ -78,6 +78,7 @@ type process struct {
 	*layout
 	request *sdk.OpenRuntimeRequest
 	order   binary.ByteOrder
+	failure error // why its goroutines are not listed; nil: they are
 }
 
 // Describe implements sdk.Runtime.
@@ -90,21 +91,15 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 		g.order = binary.BigEndian
 	}
 	r := &reader{process: g, ctx: ctx, engine: e}
-	answer := &sdk.OpenRuntimeAnswer{}
-	var err error
+	answer := &sdk.OpenRuntimeAnswer{HasThreads: true} // or ManagedThreads says why there are none
 	if req.HasDebugInfo {
-		g.layout, err = layoutByDWARF(req)
+		g.layout, g.failure = layoutByDWARF(req)
 	} else {
-		answer.Version, err = r.findStripped()
+		answer.Version, g.failure = r.findStripped()
 	}
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return nil, ctx.Err()
-	case err != nil:
-		answer.Problems = []string{"its goroutines are not listed: " + err.Error()}
-		return answer, nil
 	}
-	answer.HasThreads = true
 	p.keep(req.Runtime, g)
 	return answer, nil
 }
@@ -131,8 +126,11 @@ func (p *plugin) ManagedThreads(ctx context.Context, e sdk.RuntimeEngine, req *s
 	p.mu.Lock()
 	g := p.known[req.Runtime]
 	p.mu.Unlock()
-	if g == nil {
+	switch {
+	case g == nil:
 		return nil, sdk.ErrObjectNotOpen
+	case g.failure != nil:
+		return &sdk.ManagedThreadsAnswer{Problems: []string{"its goroutines are not listed: " + g.failure.Error()}}, nil
 	}
 	l := newLister(&reader{process: g, ctx: ctx, engine: e})
 	threads := l.all()

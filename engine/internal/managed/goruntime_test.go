@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package goroutine
+package managed_test
 
 import (
 	"fmt"
@@ -12,18 +12,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/internal/code"
+	"github.com/unwindd/unwindd/engine/internal/managed"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/plugins/goruntime"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A process is one that has loaded a program, and the memory that it has of it.
-type process struct {
+// loaded is a process that has loaded a program, and the memory that it has of it.
+type loaded struct {
 	modules []*target.Module
 	threads []*trace.Thread
 	memory  []piece
@@ -34,23 +36,23 @@ type piece struct {
 	bytes []byte
 }
 
-func (p *process) Info() trace.Target        { return trace.Target{Path: "process"} }
-func (p *process) Modules() []*target.Module { return p.modules }
-func (p *process) Threads() []*trace.Thread  { return p.threads }
-func (p *process) Close() error              { return nil }
-func (p *process) MemorySize() (n uint64) {
+func (p *loaded) Info() trace.Target        { return trace.Target{Path: "process"} }
+func (p *loaded) Modules() []*target.Module { return p.modules }
+func (p *loaded) Threads() []*trace.Thread  { return p.threads }
+func (p *loaded) Close() error              { return nil }
+func (p *loaded) MemorySize() (n uint64) {
 	for _, m := range p.memory {
 		n += uint64(len(m.bytes))
 	}
 	return n
 }
 
-func (p *process) Mapped(address uint64) (mapped, executable bool) {
+func (p *loaded) Mapped(address uint64) (mapped, executable bool) {
 	_, err := p.ReadMemory(locexpr.DefaultSpace, address, make([]byte, 1))
 	return err == nil, false
 }
 
-func (p *process) ReadMemory(_ locexpr.AddressSpace, address uint64, buf []byte) (int, error) {
+func (p *loaded) ReadMemory(_ locexpr.AddressSpace, address uint64, buf []byte) (int, error) {
 	for _, m := range p.memory {
 		if at := address - m.start; at < uint64(len(m.bytes)) {
 			if n := copy(buf, m.bytes[at:]); n < len(buf) {
@@ -64,13 +66,13 @@ func (p *process) ReadMemory(_ locexpr.AddressSpace, address uint64, buf []byte)
 
 // load is a process that has loaded an object, where the object says; nil where it is
 // none.
-func load(file []byte) *process {
+func load(file []byte) *loaded {
 	o, err := object.New("runtime.elf", file)
 	if err != nil {
 		return nil
 	}
 	m := &target.Module{Module: trace.Module{Path: "/runtime.elf", Arch: "x86_64"}, Object: o}
-	p := &process{modules: []*target.Module{m}}
+	p := &loaded{modules: []*target.Module{m}}
 	for _, s := range o.Segments() {
 		if s.Offset > uint64(len(file)) || s.FileSize > uint64(len(file))-s.Offset {
 			continue
@@ -93,11 +95,19 @@ func newShared(tb testing.TB) *walk.Shared {
 	return walk.NewShared(library, walk.Options{MaxFrames: 64})
 }
 
-// goroutines are those of a process.
-func goroutines(tb testing.TB, shared *walk.Shared, p *process) (list []*trace.Thread, problems []string) {
+// described is a runtime of this process.
+type described struct{ sdk.Runtime }
+
+func (described) Description() *sdk.RuntimeDescription { return goruntime.Description() }
+
+// goRuntime lists the runtime of Go.
+func goRuntime() []managed.Runtime { return []managed.Runtime{described{goruntime.New()}} }
+
+// goroutines lists the goroutines of a process.
+func goroutines(tb testing.TB, shared *walk.Shared, p *loaded) (list []*trace.Thread, problems []string) {
 	own := shared.NewProcess(p, object.Finder{})
 	defer own.Close()
-	of := Of(tb.Context(), own)
+	of := managed.New(own, goRuntime, managed.Options{}).Threads(tb.Context(), "goroutine", p)
 	for i, th := range of.Threads() {
 		if th.Handle != uint64(i) {
 			tb.Errorf("thread %d has handle %d", i, th.Handle)
@@ -158,26 +168,12 @@ func TestRuntimesThatCannotBeRead(t *testing.T) {
 		{"\x00atomicstatus\x00", "\x00atomicxxxxxx\x00", "runtime.g has no member atomicstatus"},
 		{"\x00sched\x00", "\x00schxx\x00", "runtime.g has no member sched"},
 		{"\x00procid\x00", "\x00procxx\x00", "runtime.m has no member procid"},
-		{"\x00runtime\x00", "\x00runtimx\x00", "has no unit of Go's runtime"},
+		{"\x00runtime\x00", "\x00runtimx\x00", "has no type runtime.g in a unit runtime"},
 	} {
 		file := strings.ReplaceAll(string(readRuntime(t)), c.old, c.changed)
 		list, problems := goroutines(t, shared, load([]byte(file)))
 		if len(list) > 0 || len(problems) != 1 || !strings.Contains(problems[0], c.problem) || !strings.HasPrefix(problems[0], "/runtime.elf: its goroutines are not listed: ") {
 			t.Errorf("%q: %d goroutines, problems %q, expected %q", c.changed, len(list), problems, c.problem)
-		}
-	}
-}
-
-func TestElementsThatShareMemory(t *testing.T) {
-	for _, c := range []struct{ list, want []uint64 }{
-		{nil, nil},
-		{[]uint64{0x300, 0x100, 0x200}, []uint64{0x300, 0x100, 0x200}},
-		{[]uint64{0x200, 0x100, 0x200}, []uint64{0x200, 0x100}},
-		{[]uint64{0x208, 0x200, 0x1f8}, []uint64{0x1f8}},
-		{[]uint64{0, ^uint64(0), ^uint64(0xff), 1}, []uint64{1}},
-	} {
-		if diff := cmp.Diff(c.want, apart(c.list, 0x100)); diff != "" {
-			t.Errorf("%#x (-want +got):\n%s", c.list, diff)
 		}
 	}
 }

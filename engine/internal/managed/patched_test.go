@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package goroutine_test
+package managed_test
 
 import (
 	"debug/dwarf"
@@ -30,6 +30,7 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
 	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/plugins/goruntime"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -152,7 +153,7 @@ func (m *goMemory) goroutine(t *testing.T, id uint64) uint64 {
 func openGoroutines(t *testing.T) (m *goMemory, with func(*patched) *engine.Target) {
 	t.Helper()
 	exe := subject.BuildGoroutines(t, "goroutines", "local")
-	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
+	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}, InProcessRuntimes: []sdk.Runtime{goruntime.New()}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -384,7 +385,7 @@ func TestProgramsWithoutGoroutines(t *testing.T) {
 // TestGoroutinesOfASnapshot makes a snapshot that has all memory of a core.
 func TestGoroutinesOfASnapshot(t *testing.T) {
 	core := subject.Core(t, subject.BuildGoroutines(t, "goroutines", "local"), "abort", "10")
-	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
+	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}, InProcessRuntimes: []sdk.Runtime{goruntime.New()}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package goroutine_test
+package managed_test
 
 import (
 	"fmt"
