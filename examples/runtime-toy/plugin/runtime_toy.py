@@ -62,7 +62,7 @@ class Interpreter:
         number = (pc - first) // size
         start, r = first + number * size, self.request
         returns = [Rule(r.return_address, pb.RULE_OFFSET, -8)]
-        saved = [*returns, Rule(r.fp, pb.RULE_OFFSET, -16)]
+        saved = sorted([*returns, Rule(r.fp, pb.RULE_OFFSET, -16)], key=lambda rule: rule.column)
         bounds = [0, 1, 4, 17, size]
         cfas = [(r.sp, 8, returns), (r.sp, 16, saved), (r.fp, 16, saved), (r.sp, 8, returns)]
         rows = [
@@ -82,10 +82,16 @@ class Interpreter:
     def reader(self, engine: RuntimeEngine, limits: Limits | None) -> FrameReader:
         return FrameReader(self.layouts, engine, self.state.text("file"), self.kinds, limits)
 
-    def tasks(self, engine: RuntimeEngine) -> tuple[list[Structure], int]:
-        """The tasks, and where their list breaks off; 0 where it ends."""
+    def tasks(self, engine: RuntimeEngine) -> tuple[list[Structure], list[str]]:
+        """The tasks, and what is wrong with their list."""
         (chain,), (end,) = self.layouts.chains(engine, "toy_task", "next", [self.state.number("tasks")])
-        return [t for _, t in chain], end
+        problems = [f"the list of tasks breaks off at {end:#x}"] if end else []
+        tasks: dict[int, Structure] = {}
+        for _, t in chain:
+            tasks.setdefault(t.number("number"), t)
+        if len(tasks) < len(chain):
+            problems.append(f"{len(chain) - len(tasks)} tasks have the numbers of others: they are left out")
+        return list(tasks.values()), problems
 
 
 class ToyRuntime(Runtime):
@@ -145,8 +151,7 @@ class ToyRuntime(Runtime):
 
     def managed_threads(self, engine: RuntimeEngine, runtime: int, frames: bool) -> ManagedThreadsAnswer:
         interpreter = self._interpreter(runtime)
-        tasks, end = interpreter.tasks(engine)
-        problems = [f"the list of tasks breaks off at {end:#x}"] if end else []
+        tasks, problems = interpreter.tasks(engine)
         waiting = [t for t in tasks if not t.number("carrier")]
         chains, _ = interpreter.layouts.chains(engine, "toy_frame", "caller", [t.number("top") if frames else 0 for t in waiting])
         reader = interpreter.reader(engine, None)
@@ -184,7 +189,7 @@ def _thread(interpreter: Interpreter, task: Structure, functions: dict[int, Stru
         number,
         name=function.text("name") if function else "",
         state=name,
-        reason="another task" if on else "",
+        reason=f"the end of task {on}" if on else "",
         parent=task.number("parent"),
         waits_for=[on] if on and on != number else [],
         carrier=str(carrier) if carrier else "",
