@@ -363,7 +363,7 @@ func TestSnapshotsHaveTheMemoryThatRuntimesRead(t *testing.T) {
 			return a, nil
 		}
 		f.threads = func(e sdk.RuntimeEngine, _ *sdk.ManagedThreadsRequest) (*sdk.ManagedThreadsAnswer, error) {
-			name, err := read(e, 0x80)
+			name, err := read(e, 0x2000)
 			return &sdk.ManagedThreadsAnswer{Threads: []sdk.ManagedThread{{Number: 1, Frames: []sdk.ManagedFrame{{Function: name}}}}}, err
 		}
 		return f
