@@ -12,6 +12,7 @@ import (
 
 	"github.com/unwindd/unwindd/cmd/unwindd/internal/verify"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/internal/bundled"
 	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
@@ -52,9 +53,21 @@ func TestARuntimeInPython(t *testing.T) {
 		t.Run(filepath.Base(target), func(t *testing.T) { hasToyStacks(t, enginetest.Report(t, target, use, tasks, locals)) })
 	}
 	t.Run("verify", func(t *testing.T) {
-		r := examine(t, verify.Options{Path: filepath.Join(dir, "unwindd-runtime-toy")})
-		if len(r.Findings) > 0 || !r.Passed {
-			t.Errorf("%+v", r.Findings)
+		state := filepath.Join(dir, "toy.snapshot")
+		oracle.Run(t, "cp", snapshot, state)
+		stacks, err := enginetest.Write(t, state, use, func(a *enginetest.Ask) { a.Stack.Format = "json" })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, of := range []struct{ from, to, want string }{{"", "", ""}, {`"function":"check"`, `"function":"other"`, "other"}} {
+			expected := strings.ReplaceAll(strings.ReplaceAll(stacks, `": "`, `":"`), of.from, of.to)
+			if err := os.WriteFile(state+".expected.json", []byte(expected), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r := examine(t, verify.Options{Path: filepath.Join(dir, "unwindd-runtime-toy"), States: []string{state}, Bundled: bundled.Architectures})
+			if r.Passed != (of.want == "") || of.want == "" && len(r.Findings) > 0 || of.want != "" && (len(r.Findings) != 1 || !strings.Contains(r.Findings[0].Detail, of.want)) {
+				t.Errorf("expected %q, found %+v", of.want, r.Findings)
+			}
 		}
 	})
 }
