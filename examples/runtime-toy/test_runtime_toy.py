@@ -5,11 +5,12 @@ import struct
 import unittest
 from collections.abc import Sequence
 
+from frames import ITEMS
 from memory import TYPES
 from runtime_toy import ToyRuntime
 from unwindd_plugin import (
     ManagedFramesRequest, MemberPlace, NativeFrame, NativeStack, ObjectNotOpen, OpenRuntimeRequest, ReadError, Refusal, RuntimeEngine, RuntimeThread,
-    SymbolPlace, TypeLayout,
+    ManagedVariable, SymbolPlace, TypeLayout,
 )  # fmt: skip
 
 
@@ -105,6 +106,20 @@ class TestToy(unittest.TestCase):
         del m.words[0x5100]
         (stack,) = self.opened(m).managed_frames(m, ManagedFramesRequest(1, [NativeStack(9, NATIVE)]))
         self.assertEqual((1, "its frames break off at 0x5100"), (len(stack.runs), stack.problem))
+
+    def test_lists_that_have_themselves_end(self) -> None:
+        m, opened = memory(), request()
+        opened.types["toy_list"].members["items"].size = 48
+        opened.types["toy_list"].size = 56
+        m.put(0x6800, 3, *[3, 0x6800] * 3)
+        toy = ToyRuntime()
+        toy.open_runtime(m, opened)
+        (stack,) = toy.managed_frames(m, ManagedFramesRequest(1, [NativeStack(9, NATIVE)], True, 64, 100))
+
+        def count(variables: Sequence[ManagedVariable]) -> int:
+            return len(variables) + sum(count(v.children) for v in variables)
+
+        self.assertEqual(ITEMS + 2, sum(count(f.variables) for r in stack.runs for f in r.frames))
 
     def test_tasks(self) -> None:
         m = memory()

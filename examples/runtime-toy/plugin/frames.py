@@ -9,7 +9,8 @@ from unwindd_plugin import ManagedFrame, ManagedVariable, RuntimeEngine
 from unwindd_plugin import runtime_pb2 as rpb
 
 DEEPEST = 16  # levels of lists
-LONGEST = 1 << 12  # items of lists in the variables of one request
+LONGEST = 1 << 12  # lists that are read at one level
+ITEMS = 1 << 14  # items of lists in the variables of one stack: a list may have itself
 
 
 @dataclass(slots=True)
@@ -51,6 +52,7 @@ class FrameReader:
         self._functions: dict[int, Structure] = {}
         self._texts: dict[int, Structure] = {}
         self._lists: dict[int, Structure] = {}
+        self._left = ITEMS
 
     def load(self, frames: Sequence[Structure]) -> None:
         """Reads what frames lead to: a request for the functions, and one for the texts and one for the lists of each level."""
@@ -83,8 +85,15 @@ class FrameReader:
     def _items(self, each: Structure) -> list[Structure]:
         return self._layouts.array("toy_value", each.bytes("items"), each.number("count"))
 
-    def frame(self, frame: Structure) -> ManagedFrame:
-        """A frame, which was loaded."""
+    def frames(self, frames: Sequence[Structure]) -> list[ManagedFrame]:
+        """The frames of a stack, or of a part of one, which were loaded."""
+        return [self._frame(f) for f in frames]
+
+    def begin(self) -> None:
+        """Begins another stack."""
+        self._left = ITEMS
+
+    def _frame(self, frame: Structure) -> ManagedFrame:
         f = self._functions.get(frame.number("function"))
         if f is None:
             return ManagedFrame(kind=rpb.MANAGED_INTERPRETED)
@@ -124,6 +133,7 @@ class FrameReader:
 
     def _list(self, name: str, each: Structure, depth: int) -> ManagedVariable:
         items = self._items(each)
-        most = self._limits.elements if self._limits and depth > 0 else 0
+        most = min(self._limits.elements, self._left) if self._limits and depth > 0 else 0
+        self._left -= min(most, len(items))
         children = [self._variable(f"[{i}]", item, depth - 1) for i, item in enumerate(items[:most])]
         return ManagedVariable(name, "list", f"{len(items)} items", children=children, more=len(items) - len(children))

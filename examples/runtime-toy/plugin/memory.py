@@ -21,7 +21,7 @@ TYPES = {
 """The structures and their members that are read."""
 
 LARGEST = 1 << 16  # bytes of a structure
-MOST = 1 << 16  # structures in lists that lead from one to the next
+MOST = 1 << 14  # structures in a list that leads from one to the next
 
 
 class Structure:
@@ -90,9 +90,8 @@ class Layouts:
         """The lists that begin at addresses, read side by side, and the addresses where they break off; 0 where one ends."""
         lists: list[list[tuple[int, Structure]]] = [[] for _ in firsts]
         ends, seen = list(firsts), [set[int]() for _ in firsts]
-        count = 0
         under_way = [i for i, address in enumerate(ends) if address]
-        while under_way and count < MOST:
+        while under_way:
             found = self.read(engine, name, (ends[i] for i in under_way))
             going = []
             for i in under_way:
@@ -102,8 +101,7 @@ class Layouts:
                 seen[i].add(ends[i])
                 lists[i].append((ends[i], at))
                 ends[i] = at.number(link)
-                count += 1
-                if ends[i]:
+                if ends[i] and len(lists[i]) < MOST:
                     going.append(i)
             under_way = going
         return lists, ends

@@ -156,7 +156,7 @@ class ToyRuntime(Runtime):
         chains, _ = interpreter.layouts.chains(engine, "toy_frame", "caller", [t.number("top") if frames else 0 for t in waiting])
         reader = interpreter.reader(engine, None)
         reader.load([frame for chain in chains for _, frame in chain])
-        stacks = {id(t): [reader.frame(f) for _, f in chain] for t, chain in zip(waiting, chains)}
+        stacks = {id(t): reader.frames([f for _, f in chain]) for t, chain in zip(waiting, chains)}
         functions = interpreter.layouts.read(engine, "toy_function", (t.number("function") for t in tasks))
         threads = [_thread(interpreter, t, functions, stacks.get(id(t), [])) for t in tasks]
         return ManagedThreadsAnswer(threads, problems)
@@ -164,6 +164,7 @@ class ToyRuntime(Runtime):
 
 def _place(stack: NativeStack, parts: Sequence[Activation], end: int, reader: FrameReader) -> ManagedStack:
     """Finds the native frame of each activation: the one whose part of the stack has the activation's variable."""
+    reader.begin()
     cfas = [f.cfa or 0 for f in stack.frames]
     runs: list[ManagedRun] = []
     problem = f"its frames break off at {end:#x}" if end else ""
@@ -176,7 +177,7 @@ def _place(stack: NativeStack, parts: Sequence[Activation], end: int, reader: Fr
         if not stack.frames[i].in_module or runs and runs[-1].first >= i:
             problem = f"the native frame at {part.entry:#x} is not the interpreter's"
             break
-        runs.append(ManagedRun(i, 1, [reader.frame(f) for f in part.frames]))
+        runs.append(ManagedRun(i, 1, reader.frames(part.frames)))
     return ManagedStack(runs, problem)
 
 
