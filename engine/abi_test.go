@@ -32,11 +32,16 @@ var crossMachines = []crossMachine{
 	{emulated{"s390x", "max", "/usr/s390x-linux-gnu"}, "s390x-linux-gnu", s390x.New()},
 }
 
-// stack is the stack of the one thread of a target, by this process's architectures.
+// stack is the stack of the one thread of a target, in an engine with all of these
+// architectures side by side: two of them have one ELF machine.
 func (m *crossMachine) stack(t *testing.T, path string) *trace.Stack {
 	t.Helper()
+	var all []sdk.Architecture
+	for i := range crossMachines {
+		all = append(all, crossMachines[i].arch)
+	}
 	limits := trace.DefaultValueLimits
-	e, err := engine.New(engine.Options{Registers: true, Locals: &limits, Plugins: plugin.Options{InProcess: []sdk.Architecture{m.arch}}})
+	e, err := engine.New(engine.Options{Registers: true, Locals: &limits, Plugins: plugin.Options{InProcess: all}})
 	if err != nil {
 		t.Fatal(err)
 	}

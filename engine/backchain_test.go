@@ -12,9 +12,31 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/trace"
+	"github.com/unwindd/unwindd/internal/fixture/power"
+	"github.com/unwindd/unwindd/internal/fixture/s390x"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
+
+// described is an architecture that is nothing but its description.
+type described struct {
+	sdk.Base
+	description func() *sdk.Description
+}
+
+func (d described) Describe(context.Context) (*sdk.Description, error) { return d.description(), nil }
+
+// descriptionOf returns the description of a fixture, a copy that may be changed.
+func descriptionOf(arch sdk.Architecture) func() *sdk.Description {
+	return func() *sdk.Description {
+		d, err := arch.Describe(context.Background())
+		if err != nil {
+			panic(err)
+		}
+		own := *d
+		return &own
+	}
+}
 
 // chained is an architecture with a back chain, which knows its calls.
 type chained struct{ described }
@@ -81,9 +103,9 @@ var chainStacks = []struct {
 	description func() *sdk.Description
 	pointers    []uint64
 }{
-	{"s390x", "begin", "the chain of frames ends", s390x, []uint64{0x40008004e8, 0x40008004e8, 0x40008005b0, 0x40008006f0, 0x4000800790}},
-	{"ppc64", "_start", "the program begins there", power("ppc64", sdk.BigEndian), []uint64{0x4000800520, 0x4000800520, 0x40008005d0, 0x40008006f0, 0x4000800760}},
-	{"ppc64le", "begin", "the chain of frames ends", power("ppc64le", sdk.LittleEndian), []uint64{0x4000800640, 0x4000800640, 0x40008006a0, 0x4000800770, 0x4000800790}},
+	{"s390x", "begin", "the chain of frames ends", descriptionOf(s390x.New()), []uint64{0x40008004e8, 0x40008004e8, 0x40008005b0, 0x40008006f0, 0x4000800790}},
+	{"ppc64", "_start", "the program begins there", descriptionOf(power.NewBigEndian()), []uint64{0x4000800520, 0x4000800520, 0x40008005d0, 0x40008006f0, 0x4000800760}},
+	{"ppc64le", "begin", "the chain of frames ends", descriptionOf(power.NewLittleEndian()), []uint64{0x4000800640, 0x4000800640, 0x40008006a0, 0x4000800770, 0x4000800790}},
 }
 
 // walkChain walks the stack of a snapshot by an architecture.

@@ -18,7 +18,7 @@ func (t *Target) HasGo() bool { return goroutine.HasGo(t.process) }
 // The target must stay open as long as the result is used; they share code objects.
 func (t *Target) WithGoroutines(ctx context.Context) *Target {
 	state, hasOthers := t.process.State(), t.managed != nil && t.managed.HasThreads(ctx, "")
-	if !hasOthers || t.HasGo() {
+	if !hasOthers || t.HasGo() && !t.managed.HasThreads(ctx, "goroutine") {
 		state = goroutine.Of(ctx, t.process)
 	}
 	if hasOthers {

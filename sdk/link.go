@@ -24,6 +24,7 @@ type link struct {
 	ready   time.Duration
 	engines engineServer
 	lacks   lacking
+	ignored ignoredMembers
 
 	mu         sync.Mutex
 	attachment *attachment
@@ -143,6 +144,7 @@ func (u *unaryCall[Q, R, A]) do(ctx context.Context, c *link) (*A, error) {
 	if err != nil {
 		return nil, c.lacks.learn(u.name, callError(ctx, u.name, err))
 	}
+	c.ignored.lookAt(r)
 	a, err := u.decode(r)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", u.name, err)
@@ -188,6 +190,7 @@ func (s *streamCall[Q, P]) do(ctx context.Context, c *link) error {
 		case err != nil:
 			return c.lacks.learn(s.name, callError(ctx, s.name, err))
 		}
+		c.ignored.lookAt(part)
 		if err := s.add(part); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}

@@ -157,9 +157,9 @@ type ManagedThread struct {
 	IsSystem               bool // the runtime made it for itself
 
 	// Carrier is the ID of the thread of the operating system that executes it; "": none.
-	// Where IsMounted, or where that thread's stack leads into [StackLow, StackHigh), its
-	// registers are those of the carrier; else they are Registers. IsInCall says that the PC
-	// among Registers is a return address.
+	// Where IsMounted, or where that thread's stack leads into (StackLow, StackHigh], it has
+	// the registers of the carrier; else it has Registers. IsInCall says that the PC among
+	// Registers is a return address.
 	Carrier             string
 	IsMounted           bool
 	StackLow, StackHigh uint64

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/unwindd/unwindd/cfi"
 	pb "github.com/unwindd/unwindd/sdk/archpb"
@@ -585,5 +587,50 @@ func TestEachSideIsToldTheFeaturesOfTheOther(t *testing.T) {
 	}
 	if d, err := (featureArch{}).Describe(context.Background()); err != nil || d.Version != fmt.Sprint(Feature) {
 		t.Errorf("in the engine's own process: %v, %v", d, err)
+	}
+}
+
+// newerServer is a plugin whose protocol has members that this one does not know.
+type newerServer struct {
+	pb.UnimplementedArchitectureServer
+}
+
+func (newerServer) Describe(context.Context, *pb.DescribeRequest) (*pb.Description, error) {
+	p := encodeDescription(testDescription())
+	p.Feature = Feature + 1
+	p.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 500, protowire.VarintType), 7))
+	p.Registers[1].ProtoReflect().SetUnknown(protowire.AppendString(protowire.AppendTag(nil, 77, protowire.BytesType), "x"))
+	return p, nil
+}
+
+func (newerServer) OpenObject(_ *pb.OpenObjectRequest, stream grpc.ServerStreamingServer[pb.OpenObjectPart]) error {
+	a := &pb.OpenObjectAnswer{}
+	for number := range protowire.Number(2 * maxIgnored) {
+		a.ProtoReflect().SetUnknown(append(a.ProtoReflect().GetUnknown(), protowire.AppendVarint(protowire.AppendTag(nil, 1000+number, protowire.VarintType), 1)...))
+	}
+	return stream.Send(&pb.OpenObjectPart{Part: &pb.OpenObjectPart_Answer{Answer: a}})
+}
+
+// TestMembersOfANewerPluginAreIgnoredAndNamed: the answers are used without them, and they are
+// counted up to a bound.
+func TestMembersOfANewerPluginAreIgnoredAndNamed(t *testing.T) {
+	ctx := context.Background()
+	c := dialServer(t, newerServer{})
+	if list := c.Ignored(); list != nil {
+		t.Errorf("before any call %q", list)
+	}
+	d, err := c.Describe(ctx)
+	if err != nil || d.Feature != Feature+1 || d.Validate() != nil {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	want := []string{"Description member 500", "RegisterRange member 77"}
+	if list := c.Ignored(); !slices.Equal(list, want) {
+		t.Errorf("ignored: %q, expected %q", list, want)
+	}
+	if _, err := c.OpenObject(ctx, nil, &OpenObjectRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if list := c.Ignored(); len(list) != maxIgnored || !slices.Contains(list, "OpenObjectAnswer member 1000") {
+		t.Errorf("%d ignored members, expected %d: %q", len(list), maxIgnored, list)
 	}
 }

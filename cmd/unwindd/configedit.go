@@ -113,10 +113,10 @@ func findPin(text []byte, name string) (pinPlace, error) {
 }
 
 // behindLine is the place of a new line behind the one that a byte is in.
-func behindLine(text []byte, at int, before string) pinPlace {
+func behindLine(text []byte, offset int, before string) pinPlace {
 	end := len(text)
-	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
-		end = at + i + 1
+	if i := bytes.IndexByte(text[offset:], '\n'); i >= 0 {
+		end = offset + i + 1
 	} else if len(text) > 0 && text[len(text)-1] != '\n' {
 		before = "\n" + before
 	}

@@ -108,7 +108,7 @@ func TestPluginPin(t *testing.T) {
 	slip := writeConfig(t, "[plugins]\ndirs = ['"+dir+"']\n\n[plugins.pins]\nmychop = '"+strings.Repeat("0", 64)+"'\n")
 	for _, args := range [][]string{{"plugin", "list"}, {"plugin", "info", "x86_64"}, {"stack", os.Args[0]}} {
 		_, errs, status := ran(t, append(args, "--config", slip)...)
-		if want := slip + ":5: plugins.pins.mychop: no executable of that name, unwindd-arch-mychop, is in the plugin directories, expected one of mychip"; status == 0 || !strings.Contains(errs, want) {
+		if want := slip + ":5: plugins.pins.mychop: no executable of that name, unwindd-arch-mychop or unwindd-runtime-mychop, is in the plugin directories, expected one of mychip"; status == 0 || !strings.Contains(errs, want) {
 			t.Errorf("%v: %d: %s", args, status, errs)
 		}
 	}

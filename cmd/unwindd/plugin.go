@@ -289,6 +289,9 @@ func (p descriptionPrinter) general(origin string) {
 	}
 	p.line("architecture", "%s %s", p.Name, p.Version)
 	p.line("origin", "%s", origin)
+	if p.Feature > sdk.Feature {
+		p.line("features", "%d of the protocol; this unwindd knows %d, and ignores what is newer: `plugin verify` names it", p.Feature, sdk.Feature)
+	}
 	p.line("recognises", "%s", strings.Join(recognises(p.Description), ", "))
 	p.line("addresses", "%d bits, %s", p.AddressBits, order)
 	if p.CanonicalBits > 0 {

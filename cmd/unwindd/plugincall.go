@@ -40,13 +40,17 @@ have the names of package sdk, bytes are hex, and what is 0 or empty is left out
 answer that unwindd would refuse is printed, and then what is wrong with it.
 
   Describe
-  OpenTarget TARGET [OWNER]         with the notes of an owner in the core TARGET
+  OpenTarget TARGET [OWNER]
   OpenObject FILE
-  FrameRules FILE PLACE...          a PLACE is a function of the code object FILE, or an address in hex
+  FrameRules FILE PLACE...
   ClassifyReturn FILE PLACE...
   Disassemble FILE PLACE
-  BindThreads TARGET [THREAD...]    the threads of the IDs, or all of the architecture
-  Translate TARGET THREAD SPACE ADDRESS [LANE]`,
+  BindThreads TARGET [THREAD...]
+  Translate TARGET THREAD SPACE ADDRESS [LANE]
+
+A TARGET is a core, a minidump or a snapshot, of which the notes of an OWNER and the
+threads of the IDs are asked about. A PLACE is a function of the code object FILE, or
+an address in it, in hex.`,
 		Example: `  unwindd plugin call FrameRules server main
   unwindd plugin call Disassemble server 0x1257 --arch x86_64
   unwindd plugin call OpenTarget gpu.core
@@ -69,7 +73,7 @@ type pluginCall struct {
 	places      []sdk.CodeRange  // in it
 }
 
-// callSubject is what a method is about.
+// callSubject is the subject of a method.
 type callSubject uint8
 
 const (

@@ -14,8 +14,8 @@ func (s *Section) IsDescriptors() bool { return s.Name == descriptorSection }
 
 // DescribedCode returns the address of the code of the function whose descriptor is at an offset
 // of the section, and the section that the code is in; ok is false where the section has no
-// descriptors, or what is there leads to no code. It is called inside Guard.
-func (s *Section) DescribedCode(offset uint64) (address uint64, in *Section, ok bool) {
+// descriptors, or the one there leads to no code. It is called inside Guard.
+func (s *Section) DescribedCode(offset uint64) (address uint64, home *Section, ok bool) {
 	size := uint64(s.object.AddressSize())
 	if !s.IsDescriptors() {
 		return 0, nil, false
@@ -27,9 +27,9 @@ func (s *Section) DescribedCode(offset uint64) (address uint64, in *Section, ok 
 	if address = uint64(s.object.ByteOrder().Uint32(data[offset:])); size == 8 {
 		address = s.object.ByteOrder().Uint64(data[offset:])
 	}
-	for _, in := range s.object.sections {
-		if in.Flags&elf.SHF_EXECINSTR != 0 && in.Flags&elf.SHF_ALLOC != 0 && address-in.Address < in.Size {
-			return address, in, true
+	for _, home := range s.object.sections {
+		if home.Flags&elf.SHF_EXECINSTR != 0 && home.Flags&elf.SHF_ALLOC != 0 && address-home.Address < home.Size {
+			return address, home, true
 		}
 	}
 	return 0, nil, false

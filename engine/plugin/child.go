@@ -57,7 +57,7 @@ type child struct {
 	excess   string              // why watch killed it; "": it did not
 	state    *syscall.WaitStatus // how it ended
 	open     []string            // parts of the sandbox that this side could not apply
-	awaited  string              // what the start waits for
+	pending  string              // the step of the start that is waited for
 	said     confine.Report
 	read     chan struct{} // closed when said is complete
 }
@@ -186,11 +186,11 @@ func (c *child) excessOf(u usage) string {
 	return ""
 }
 
-// await records what the start of the process waits for.
+// await records the step of the start that is waited for.
 func (c *child) await(what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.awaited = what
+	c.pending = what
 }
 
 // readReport reads the process's report of its sandbox, which ends when it is confined.

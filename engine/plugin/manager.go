@@ -465,7 +465,7 @@ func (m *Manager) Find(name string) (*Arch, error) {
 	a, err := m.choose(fmt.Sprintf("architecture %q", clip(name)), func(a *Arch) int { return named(a, name) })
 	if errors.Is(err, ErrNoArchitecture) {
 		for _, p := range m.plugins {
-			if p.name != name {
+			if p.name != name || p.kind != architectures {
 				continue
 			}
 			if _, own := p.find(); own != nil {

@@ -66,7 +66,8 @@ type process struct {
 	conn     atomic.Pointer[grpc.ClientConn]
 	once     sync.Once
 	clock    processorClock
-	isBlamed bool // a call failed with it; guarded by the supervisor's mutex
+	isBlamed bool         // a call failed with it; guarded by the supervisor's mutex
+	ignored  atomic.Int32 // how many members of its answers are known to be ignored
 }
 
 // start starts the process, as a child with the ctx of limit, and connects to it. It ends

@@ -74,8 +74,6 @@ func (m *Manager) hasOf(k *kind, name string) bool {
 	return slices.ContainsFunc(m.plugins, func(p *plug) bool { return p.kind == k && p.isVendor && p.name == name })
 }
 
-// executables are the names that the executable of a plugin may have.
-func executables(name string) string { return architectures.prefix + name + " or " + runtimes.prefix + name }
 
 // noSuch returns the error of a setting that names no plugin, or no vendor's.
 func (m *Manager) noSuch(path []string, name string, isVendor bool) error {
@@ -97,6 +95,12 @@ func (m *Manager) noSuch(path []string, name string, isVendor bool) error {
 		return &SettingError{path, what + ", in which there are none"}
 	}
 	return &SettingError{path, what + ", expected one of " + strings.Join(slices.Compact(names), ", ")}
+}
+
+// executables names the executables that the plugin of a name could have.
+func executables(name string) string {
+	name = clip(printable(name))
+	return architectures.prefix + name + " or " + runtimes.prefix + name
 }
 
 // replace puts the vendor's plugin of a name in the place of all others of an old name.

@@ -32,7 +32,7 @@ func TestSettingsOfNoPluginAreErrors(t *testing.T) {
 	script(t, dir, "mychip")
 	zeros := strings.Repeat("0", 64)
 	for want, o := range map[string]Options{
-		"plugins.pins.mychop: no executable of that name, unwindd-arch-mychop, is in the plugin directories, expected one of mychip": {Pins: map[string]string{"mychop": zeros}},
+		"plugins.pins.mychop: no executable of that name, unwindd-arch-mychop or unwindd-runtime-mychop, is in the plugin directories, expected one of mychip": {Pins: map[string]string{"mychop": zeros}},
 		"plugins.pins.arm: no executable of that name":                                                 {Pins: map[string]string{"arm": zeros}}, // it is no vendor's
 		`plugins.disabled: "x86": there is no plugin of that name, expected one of arm, mychip`:        {Choice: Choice{Disabled: []string{"arm", "x86"}}},
 		"plugins.replace.arm: \"mychop\": no executable of that name, unwindd-arch-mychop":             {Choice: Choice{Replace: map[string]string{"arm": "mychop"}}},

@@ -13,6 +13,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // Bounds of restarts of a plugin.
@@ -144,6 +146,7 @@ func (s *supervisor) try(ctx context.Context, p *process, call string, f func(co
 	switch {
 	case err == nil:
 		s.succeeded(p)
+		s.logIgnored(p)
 		return "", nil
 	case errors.As(err, &bad):
 		return "", nonsenseFailure(s.launch.name, call, bad)
@@ -168,6 +171,20 @@ func (s *supervisor) try(ctx context.Context, p *process, call string, f func(co
 		return p.died(), err
 	}
 	return "", &Failure{Plugin: s.launch.name, Call: call, Reason: clip(printable(err.Error())), Err: err, isAnswered: true}
+}
+
+// logIgnored logs the members of a newer plugin's answers that were ignored, once for each that
+// is new.
+func (s *supervisor) logIgnored(p *process) {
+	var list []string
+	for _, side := range []any{p.peer.arch, p.peer.runtime} { // a process is one of them
+		if newer, ok := side.(interface{ Ignored() []string }); ok {
+			list = append(list, newer.Ignored()...)
+		}
+	}
+	if n := int32(len(list)); n > 0 && p.ignored.Swap(n) != n { //nolint:gosec // at most 128
+		s.launch.logger.Debug("members of its answers are ignored: the plugin knows more of the protocol", "members", strings.Join(list, ", "), "feature", sdk.Feature)
+	}
 }
 
 // isLate reports whether a call ended because its time was over. The process knows the

@@ -79,7 +79,7 @@ func remedyOf(mode fs.FileMode) string {
 	return "chmod go-w"
 }
 
-// expectedOwner describes the users that own what is trusted.
+// expectedOwner describes the users that may own a trusted file.
 func expectedOwner() string {
 	if id := os.Geteuid(); id != 0 {
 		return fmt.Sprintf("root or user %d, who runs unwindd", id)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The times after which the user is told what the start of a vendor's plugin waits for.
+// The times after which the user is told which step of a vendor's start takes long.
 const (
 	startPatience = time.Second
 	// longStartPatience is for a process that runs, or waits for a processor: on a busy machine
@@ -18,7 +18,7 @@ const (
 	startPatienceStep = 250 * time.Millisecond
 )
 
-// announce tells the user, once, what the start of a process waits for when it takes long. end
+// announce tells the user, once, which step of a start takes long. end
 // has to be called when the start has ended.
 func (l *launch) announce(c *child) (end func()) {
 	if l.waiting == nil {
@@ -50,9 +50,9 @@ func (l *launch) announce(c *child) (end func()) {
 	}
 }
 
-// waits describes what the start of a process waits for.
+// waits describes the step that the start of a process waits for.
 func (l *launch) waits(c *child) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return fmt.Sprintf("plugin %s: waiting for %s from %s (process %d), at most %s in all", l.name, c.awaited, l.command[0], c.pid, l.limit.wall)
+	return fmt.Sprintf("plugin %s: waiting for %s from %s (process %d), at most %s in all", l.name, c.pending, l.command[0], c.pid, l.limit.wall)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // WithThreads returns a target with another list of threads and other information, for threads
-// that a runtime schedules beside those of the operating system. It reads from t, and closing it
+// that a runtime schedules beside the ones of the operating system. It reads from t, and closing it
 // does nothing.
 func WithThreads(t Target, threads []*trace.Thread, info trace.Target) Target {
 	with := &withThreads{t, threads, info}

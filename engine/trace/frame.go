@@ -86,8 +86,8 @@ type Managed struct {
 	Runtime string      // "cpython"
 	Kind    ManagedKind // "" where it is unknown
 	// IsNative is true for a native frame, of code that the runtime made. Other managed frames
-	// are no activations of the machine: their PC and CFA are those of the native frame that
-	// they stand for, or before.
+	// are no activations of the machine: their PC and CFA are the ones of the native
+	// frame that they stand for, or before.
 	IsNative bool
 }
 

@@ -11,7 +11,7 @@ import (
 
 // This file is about ABIs in which every function that calls another one makes a frame of the
 // same form, so that frames form a chain from the stack pointer on (the back chain of 64-bit
-// POWER). What is found by it is no guess. The top frame, and one that a signal interrupted, may
+// POWER). Frames found by it are no guesses. The top frame, and one that a signal interrupted, may
 // not have made its frame yet: its caller is found by the rows of its code, or guessed.
 
 // byBackChain returns the caller of a frame that is in a call, by the chain; nil where the ABI

@@ -43,6 +43,6 @@ func (w *walker) rulesBehindCall(f *frame) []cfi.RegisterRule {
 	}
 	// Code that was made while the program ran may be another the next time.
 	code := make([]byte, w.machine.Behind)
-	n, _ := w.input.memory.ReadMemory(locexpr.DefaultSpace, nil, f.pc, code) // what is not there matches nothing
+	n, _ := w.input.memory.ReadMemory(locexpr.DefaultSpace, nil, f.pc, code) // missing code matches nothing
 	return w.machine.RulesBehind(code[:n])
 }

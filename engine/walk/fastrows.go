@@ -194,8 +194,8 @@ func (w *walker) nextFrame(f *frame) *frame {
 	n.callee, n.exact, n.passed, n.module, n.offset, n.lookup = f, false, 0, nil, 0, 0
 	n.source, n.cfa, n.cfaSpace, n.hasCFA, n.compiled, n.settled, n.isPlain, n.same = nil, 0, locexpr.DefaultSpace, false, false, false, false, 0
 	n.callSite, n.memo, n.entering = n.callSite[:0], n.memo[:0], n.entering[:0]
-	if n.listed != nil || n.called != nil || n.place != nil || n.base != nil || n.equal != nil || n.made != nil {
-		n.listed, n.called, n.place, n.base, n.equal, n.made = nil, nil, nil, nil, nil, nil
+	if n.listed != nil || n.called != nil || n.place != nil || n.base != nil || n.equal != nil || n.generated != nil {
+		n.listed, n.called, n.place, n.base, n.equal, n.generated = nil, nil, nil, nil, nil, nil
 	}
 	return n
 }

@@ -77,7 +77,7 @@ type frame struct {
 
 	called *calledBy // how its function was called, as far as known; nil: nothing is
 
-	made *RuntimeFunction // that a runtime made, at its PC; notMade: none did; nil: it is not known
+	generated *RuntimeFunction // that a runtime made, at its PC; notGenerated: none did; nil: it is not known
 
 	equal *equalFunction // its function among several with the same code; nil: there is only one
 }

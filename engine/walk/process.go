@@ -107,7 +107,7 @@ type Process struct {
 
 	unmapped  unmappedCode
 	unplaced  func(address uint64) []trace.Symbol // names code of no module; nil: it has no names
-	made      RuntimeCode                         // nil: the process has no runtimes
+	generated RuntimeCode                         // nil: the process has no runtimes
 	values    *value.Cache                        // nil: variables are not read
 	tls       tlsBlocks
 	tails     tailChains

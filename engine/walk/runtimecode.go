@@ -12,6 +12,8 @@ import (
 // RuntimeCode knows the code that the language runtimes of a process made while it ran. It may
 // be used concurrently.
 type RuntimeCode interface {
+	// HasCode reports whether a runtime made code.
+	HasCode(ctx context.Context) bool
 	// HasCodeIn reports whether a runtime made code in the segments of a module.
 	HasCodeIn(ctx context.Context, m *code.Module) bool
 	// Function returns the function at an address to look up, in the stack of a thread; nil
@@ -23,46 +25,46 @@ type RuntimeCode interface {
 type RuntimeFunction struct {
 	Machine    *code.Machine
 	Start, End uint64
-	Rows       code.MadeRows  // none where the architecture finds them by the code
-	Managed    *trace.Managed // of its frames
+	Rows       code.GeneratedRows // none where the architecture finds them by the code
+	Managed    *trace.Managed     // of its frames
 	// Symbols are the calls that were inlined at the address of the look-up, innermost first,
 	// and last the function.
 	Symbols []trace.Symbol
 }
 
 // SetRuntimeCode sets the code that runtimes made. No walk may have begun.
-func (p *Process) SetRuntimeCode(c RuntimeCode) { p.made = c }
+func (p *Process) SetRuntimeCode(c RuntimeCode) { p.generated = c }
 
-// mayBeMade reports whether a runtime may have made the code at an address of a module; nil: of
+// mayBeGenerated reports whether a runtime may have made the code at an address of a module; nil: of
 // no module.
-func (p *Process) mayBeMade(ctx context.Context, m *code.Module) bool {
-	return p.made != nil && (m == nil || m.Code.IsUnmapped() || p.made.HasCodeIn(ctx, m))
+func (p *Process) mayBeGenerated(ctx context.Context, m *code.Module) bool {
+	return p.generated != nil && p.generated.HasCode(ctx) && (m == nil || m.Code.IsUnmapped() || p.generated.HasCodeIn(ctx, m))
 }
 
 // runtimeRows are the rows of code that language runtimes made.
 type runtimeRows struct{}
 
 func (runtimeRows) row(ctx context.Context, w *walker, f *frame, _ bool) (*code.Row, error) {
-	made := w.madeAt(ctx, f)
-	if made == nil || !w.isCode(f.pc) {
+	generated := w.generatedAt(ctx, f)
+	if generated == nil || !w.isCode(f.pc) {
 		return nil, nil //nolint:nilnil // the next source is asked
 	}
-	return made.Rows.At(w.callOf(f)), nil
+	return generated.Rows.At(w.callOf(f)), nil
 }
 
-// notMade stands for code that no runtime made.
-var notMade = &RuntimeFunction{}
+// notGenerated stands for code that no runtime made.
+var notGenerated = &RuntimeFunction{}
 
-// madeAt returns the function that a runtime made at the PC of a frame; nil where none did.
-func (w *walker) madeAt(ctx context.Context, f *frame) *RuntimeFunction {
-	if f.made == nil && !w.sampling && w.process.mayBeMade(ctx, f.module) {
-		f.made = w.process.made.Function(ctx, w.thread.Thread, w.callOf(f))
-		if f.made == nil || f.made.Machine != w.machine.Machine {
-			f.made = notMade
+// generatedAt returns the function that a runtime made at the PC of a frame; nil where none did.
+func (w *walker) generatedAt(ctx context.Context, f *frame) *RuntimeFunction {
+	if f.generated == nil && !w.sampling && w.process.mayBeGenerated(ctx, f.module) {
+		f.generated = w.process.generated.Function(ctx, w.thread.Thread, w.callOf(f))
+		if f.generated == nil || f.generated.Machine != w.machine.Machine {
+			f.generated = notGenerated
 		}
 	}
-	if f.made == notMade {
+	if f.generated == notGenerated {
 		return nil
 	}
-	return f.made
+	return f.generated
 }

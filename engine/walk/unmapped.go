@@ -83,7 +83,7 @@ func (u *unmappedCode) lacking(m *machine, places []code.Place) []code.Place {
 			left = append(left, p)
 		}
 	}
-	u.guess.Asked(len(left) - 1)
+	u.guess.Requested(len(left) - 1)
 	return left
 }
 
@@ -132,7 +132,7 @@ var rowSources = []rowSource{
 // rowAt finds the row for the PC of a frame. isExact is true where the code there is about to
 // execute; else it follows a call.
 func (w *walker) rowAt(ctx context.Context, f *frame, isExact bool) (*code.Row, error) {
-	if w.process.made == nil && f.module != nil { // nearly all frames of samples
+	if w.process.generated == nil && f.module != nil { // nearly all frames of samples
 		return w.row(ctx, f, isExact)
 	}
 	for _, s := range rowSources {
@@ -184,7 +184,7 @@ func (w *walker) unmappedRow(ctx context.Context, needed code.Place) (*code.Row,
 	known := &w.process.unmapped
 	places := []code.Place{needed}
 	most := min(known.next(), w.machine.MostAhead(2*code.CodeWindow))
-	if w.process.mayBeMade(ctx, nil) {
+	if w.process.mayBeGenerated(ctx, nil) {
 		most = 0 // the bounds of a runtime's function are known where a frame is in it
 	}
 	if most > 0 {
@@ -207,19 +207,19 @@ func (w *walker) unmappedRow(ctx context.Context, needed code.Place) (*code.Row,
 func (w *walker) readUnmappedRows(ctx context.Context, places []code.Place) ([]code.UnmappedRow, error) {
 	rows := make([]code.UnmappedRow, len(places))
 	var codes []sdk.CodeRange
-	var asked []int // indices of places
+	var requested []int // indices of places
 	for i, p := range places {
 		query, err := w.unmappedCode(p)
 		switch {
 		case err == nil:
-			codes, asked = append(codes, query), append(asked, i)
+			codes, requested = append(codes, query), append(requested, i)
 		case i == 0:
 			rows[0].None = &code.NoRow{Reasons: []string{err.Error()}}
 			return rows, nil
 		}
 	}
 	answers, err := w.machine.UnmappedRows(ctx, &view{w.process}, codes)
-	for k, i := range asked {
+	for k, i := range requested {
 		rows[i] = answers[k]
 	}
 	return rows, err
@@ -242,12 +242,12 @@ func (w *walker) unmappedCode(p code.Place) (sdk.CodeRange, error) {
 }
 
 // unmappedBounds returns the bounds of the code to read for a row at an address: of the function
-// that a runtime knows at the frame's PC, or what is around.
+// that a runtime knows at the frame's PC, or the code around.
 func (w *walker) unmappedBounds(lookup uint64) code.Bounds {
-	if f := w.ahead.f; f != nil && f.made != nil && lookup-f.made.Start < f.made.End-f.made.Start && f.made.End-f.made.Start <= code.MaxFunctionCode {
-		b := code.Bounds{Start: f.made.Start, End: f.made.End, IsKnown: true}
-		if n := len(f.made.Symbols); n > 0 {
-			b.Name = f.made.Symbols[n-1].Function
+	if f := w.ahead.f; f != nil && f.generated != nil && lookup-f.generated.Start < f.generated.End-f.generated.Start && f.generated.End-f.generated.Start <= code.MaxFunctionCode {
+		b := code.Bounds{Start: f.generated.Start, End: f.generated.End, IsKnown: true}
+		if n := len(f.generated.Symbols); n > 0 {
+			b.Name = f.generated.Symbols[n-1].Function
 		}
 		return b
 	}

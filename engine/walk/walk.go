@@ -359,18 +359,18 @@ func (w *walker) finish(ctx context.Context, f *frame) {
 	if f.source != nil {
 		out.SignalFrame = f.source.IsSignalFrame()
 	}
-	made := w.madeAt(ctx, f)
+	generated := w.generatedAt(ctx, f)
 	switch {
 	case options.NoSymbols:
-	case made != nil && len(made.Symbols) > 0:
-		out.Symbols = made.Symbols
+	case generated != nil && len(generated.Symbols) > 0:
+		out.Symbols = generated.Symbols
 	case f.module != nil:
 		out.Symbols = w.process.names(f.module, f.named())
 	case w.process.unplaced != nil:
 		out.Symbols = w.process.unplaced(w.callOf(f))
 	}
-	if made != nil && made.Managed != nil {
-		out.Details = &trace.FrameDetails{Managed: made.Managed}
+	if generated != nil && generated.Managed != nil {
+		out.Details = &trace.FrameDetails{Managed: generated.Managed}
 	}
 	if !options.Lanes && !options.Registers && options.Locals == nil {
 		return

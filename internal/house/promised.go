@@ -21,4 +21,4 @@ var Inner = []string{
 // Growing are the promised interfaces that may get methods. A plugin implements those with a
 // name beside them, the type that it embeds, which has each new method; the engine implements
 // the others.
-var Growing = map[string]string{"sdk.Architecture": "sdk.Base", "sdk.Engine": ""}
+var Growing = map[string]string{"sdk.Architecture": "sdk.Base", "sdk.Runtime": "sdk.RuntimeBase", "sdk.Engine": "", "sdk.RuntimeEngine": ""}

@@ -76,7 +76,7 @@ func (v *verifier) knownDialects() (list []*locexpr.Dialect) {
 	return append(list, locexpr.DWARF5, locexpr.LLVMUser, locexpr.LLVMLegacy, locexpr.Intel)
 }
 
-// The bounds of what is decoded of a sample object: expressions, and entries of its debug
+// The bounds of decoding a sample object: expressions, and entries of its debug
 // information.
 const (
 	maxDecoded = 50_000

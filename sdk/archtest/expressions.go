@@ -204,7 +204,7 @@ func (v *verifier) describedExpressions() {
 	}
 }
 
-// expressions reports what is wrong with the expressions of the description, and of the
+// expressions reports the faults of the expressions of the description, and of the
 // answers to other checks.
 func (v *verifier) expressions() {
 	v.describedExpressions()

@@ -78,7 +78,7 @@ func (v *verifier) openTarget(t *Target) {
 	}
 }
 
-// openedEngine reads a target whose threads are those of an answer to OpenTarget, by their
+// openedEngine reads a target whose threads are the ones in an answer to OpenTarget, by their
 // indices.
 type openedEngine struct {
 	sdk.Engine

@@ -12,7 +12,7 @@ import (
 // shfExecInstr is the flag of sections with code (ELF: SHF_EXECINSTR).
 const shfExecInstr = 4
 
-// variables reports what was found of variables while the sample objects were opened.
+// variables reports the findings about variables, of when the sample objects were opened.
 func (v *verifier) variables() { v.report() }
 
 // checkVariables checks the variables of a sample object: ranges are in order and in code,

@@ -26,7 +26,7 @@ type verifier struct {
 	zeros   *zeros           // evaluates expressions of answers; nil until there are some
 }
 
-// session makes calls, whatever is called, and keeps what is found.
+// session makes calls, whatever is called, and keeps the findings.
 type session struct {
 	ctx      context.Context
 	deadline time.Duration
@@ -35,7 +35,7 @@ type session struct {
 	findings []Finding
 	refusal  error                // the error that the last call returned instead of an answer
 	failures map[string]int       // calls that hung, or that ended the process, by name
-	later    map[string][]Finding // of checks that report what is found while others are made
+	later    map[string][]Finding // of checks that report findings of other checks
 }
 
 func newSession(ctx context.Context, deadline time.Duration) *session {
@@ -52,7 +52,7 @@ func (v *session) find(severity Severity, fix, format string, args ...any) {
 // maxLater is how many findings of one kind are kept for a check that comes later.
 const maxLater = 4
 
-// findLater keeps an error for a check that reports what is found while others are made.
+// findLater keeps an error for a check that reports findings of other checks.
 func (v *session) findLater(check, fix, format string, args ...any) {
 	f := Finding{Check: check, Severity: Error, Detail: fmt.Sprintf(format, args...), Fix: fix}
 	if list := v.later[check]; len(list) < maxLater && !slices.Contains(list, f) {
@@ -60,7 +60,7 @@ func (v *session) findLater(check, fix, format string, args ...any) {
 	}
 }
 
-// report reports what was found for the check while others were made.
+// report reports the findings of other checks that were kept for the check.
 func (v *session) report() { v.findings = append(v.findings, v.later[v.check]...) }
 
 // The outcomes of a call that are wrong for every request.

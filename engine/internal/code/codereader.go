@@ -21,7 +21,7 @@ import (
 
 // codeReader has the plugin read code of an object: it is the source of rows for functions
 // without call frame information. The callers of its methods hold Object.mu, which guards the
-// lists; size is atomic, and what is known of exits has a lock of its own.
+// lists; size is atomic, and the answers about exits have a lock of their own.
 type codeReader struct {
 	object    *Object
 	functions readList     // functions with known bounds

@@ -58,11 +58,11 @@ func (o *Object) ExitsAhead(ctx context.Context, address uint64, next func() []u
 		remember(o, &answers.known, address, nil, exitBytes)
 		return nil, nil
 	}
-	list := []exitsAsked{{address, bounds}}
+	list := []exitsRequest{{address, bounds}}
 	queries := []sdk.CodeRange{query}
 	if most := min(answers.guess.Next(), o.machine.ahead.most()-1); most > 0 {
 		list, queries = o.nextExits(list, queries, next(), most)
-		answers.guess.Asked(len(list) - 1)
+		answers.guess.Requested(len(list) - 1)
 	}
 	rules, beside, err := o.machine.askBeside(ctx, o.askFunctions, queries)
 	for i, a := range beside {
@@ -85,18 +85,18 @@ func (a *exitAnswers) addUnused(address uint64) {
 	a.unused[address] = true
 }
 
-// exitsAsked is an address whose exits are asked for, and the code there.
-type exitsAsked struct {
+// exitsRequest is an address whose exits are asked for, and the code there.
+type exitsRequest struct {
 	address uint64
 	bounds  Bounds
 }
 
 // nextExits adds questions about other addresses to one.
-func (o *Object) nextExits(list []exitsAsked, queries []sdk.CodeRange, next []uint64, most int) ([]exitsAsked, []sdk.CodeRange) {
+func (o *Object) nextExits(list []exitsRequest, queries []sdk.CodeRange, next []uint64, most int) ([]exitsRequest, []sdk.CodeRange) {
 	left := maxAheadCode
 	for _, address := range next {
 		_, isKnown := o.code.exits.known.find(address)
-		if isKnown || slices.ContainsFunc(list, func(a exitsAsked) bool { return a.address == address }) {
+		if isKnown || slices.ContainsFunc(list, func(a exitsRequest) bool { return a.address == address }) {
 			continue
 		}
 		query, bounds, ok := o.exitsQuery(address)
@@ -104,7 +104,7 @@ func (o *Object) nextExits(list []exitsAsked, queries []sdk.CodeRange, next []ui
 			continue
 		}
 		left -= len(query.Code)
-		list, queries = append(list, exitsAsked{address, bounds}), append(queries, query)
+		list, queries = append(list, exitsRequest{address, bounds}), append(queries, query)
 		if len(list) > most {
 			break
 		}
@@ -127,10 +127,10 @@ func (o *Object) exitsQuery(address uint64) (query sdk.CodeRange, bounds Bounds,
 }
 
 // keepExits remembers the exits of an answer by addresses of the object, and returns them.
-func (o *Object) keepExits(asked exitsAsked, query *sdk.CodeRange, rules *sdk.FrameRules) (e *Exits) {
+func (o *Object) keepExits(request exitsRequest, query *sdk.CodeRange, rules *sdk.FrameRules) (e *Exits) {
 	if rules.Exits != nil {
-		base := o.base(asked.bounds.Start)
-		e = &Exits{Start: asked.bounds.Start, End: asked.bounds.Start + uint64(len(query.Code)), IsOpen: rules.Exits.Open}
+		base := o.base(request.bounds.Start)
+		e = &Exits{Start: request.bounds.Start, End: request.bounds.Start + uint64(len(query.Code)), IsOpen: rules.Exits.Open}
 		for _, a := range rules.Exits.Jumps {
 			e.Jumps = append(e.Jumps, a+base)
 		}
@@ -138,7 +138,7 @@ func (o *Object) keepExits(asked exitsAsked, query *sdk.CodeRange, rules *sdk.Fr
 			e.Slots = append(e.Slots, a+base)
 		}
 	}
-	remember(o, &o.code.exits.known, asked.address, e, exitBytes)
+	remember(o, &o.code.exits.known, request.address, e, exitBytes)
 	return e
 }
 

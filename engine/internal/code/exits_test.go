@@ -12,7 +12,7 @@ import (
 )
 
 // TestExitsAreAskedForTogether asks for the exits of functions one after the other, whose
-// successors are known: few calls are made, and the answers are those of single questions.
+// successors are known: few calls are made, and the answers are the same as to single questions.
 func TestExitsAreAskedForTogether(t *testing.T) {
 	asked, askedAlone := 0, 0
 	together := newLibrary(t, 0, countedRules{x86_64.New(), &asked}).Load(moduleOf(t, object.NewStore(), crash), Loading{})

@@ -44,12 +44,12 @@ const (
 // those before were. A few answers are asked for one by one, and a walk that needs thousands
 // soon asks for maxAhead at once. The zero Foresight is ready; its owner locks it.
 type Foresight struct {
-	isBegun bool
-	reach   int // how many answers a call asks for beside the one that is needed
-	asked   int // beside it, by the last call that did
-	used    int // how many were needed since
-	pause   int // how many further calls ask for none
-	vain    int // how long the last pause was
+	isBegun   bool
+	reach     int // how many answers a call asks for beside the one that is needed
+	requested int // beside it, by the last call that did
+	used      int // how many were needed since
+	pause     int // how many further calls ask for none
+	vain      int // how long the last pause was
 }
 
 // Next begins a call, and returns how many answers it may ask for beside the one that is needed.
@@ -61,22 +61,22 @@ func (f *Foresight) Next() int {
 	case f.pause > 0:
 		f.pause--
 		return 0
-	case f.asked == 0:
-	case 2*f.used >= f.asked:
+	case f.requested == 0:
+	case 2*f.used >= f.requested:
 		f.reach, f.vain = min(2*f.reach, maxAhead), 0
-	case 8*f.used >= f.asked:
+	case 8*f.used >= f.requested:
 	case f.reach > 1:
 		f.reach = max(1, f.reach/4)
 	default:
 		f.vain = min(max(4, 2*f.vain), maxPause)
-		f.pause, f.asked = f.vain-1, 0
+		f.pause, f.requested = f.vain-1, 0
 		return 0
 	}
 	return f.reach
 }
 
-// Asked records that a call asked for so many answers beside the one that was needed.
-func (f *Foresight) Asked(n int) { f.asked, f.used = n, 0 }
+// Requested records that a call asked for so many answers beside the one that was needed.
+func (f *Foresight) Requested(n int) { f.requested, f.used = n, 0 }
 
 // Used records that an answer was needed which was asked for before.
 func (f *Foresight) Used() { f.used++ }

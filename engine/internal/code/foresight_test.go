@@ -30,7 +30,7 @@ func TestAForesightLearns(t *testing.T) {
 		for range calls {
 			n := f.Next()
 			if n > 0 {
-				f.Asked(n)
+				f.Requested(n)
 			}
 			for range used(n) {
 				f.Used()
@@ -122,7 +122,7 @@ func (a wholeFunctions) FrameRules(_ context.Context, _ sdk.Engine, req *sdk.Fra
 
 // TestNeighboursAreReadTogether looks up a row in each of 500 functions, for a walk that
 // does not say where it goes: where a plugin reads whole functions, those beside the one that is
-// needed are asked about with it. The rows are those of single questions.
+// needed are asked about with it. The rows are the same as by single questions.
 func TestNeighboursAreReadTogether(t *testing.T) {
 	path, functions := withoutFrames(t, crash)
 	functions = functions[100:600]

@@ -22,7 +22,7 @@ type readAhead struct {
 // maxUnused bounds the answers that nothing has needed. Beyond it all are dropped.
 const maxUnused = 4 * maxAhead
 
-// aheadKey is what an answer about code depends on, by addresses of the object. Of a function
+// aheadKey has all that an answer about code depends on, by addresses of the object. Of a function
 // that is read as a whole the lookup is its start, and isExact is false.
 type aheadKey struct {
 	lookup     uint64
@@ -62,7 +62,7 @@ func (r *codeReader) read(ctx context.Context, req codeRequest, b Bounds, query 
 		if r.ahead.isWhole && query.Bounded {
 			n.addNeighbours(b)
 		}
-		r.ahead.guess.Asked(len(n.functions) - 1)
+		r.ahead.guess.Requested(len(n.functions) - 1)
 	}
 	rules, beside, err := r.object.machine.askBeside(ctx, r.object.askFunctions, n.functions)
 	for i, answer := range beside {
@@ -134,7 +134,7 @@ type nextCode struct {
 	left      int // bytes of their code
 	functions []sdk.CodeRange
 	keys      []aheadKey        // of functions
-	listed    map[aheadKey]bool // keys, and those of whole functions
+	listed    map[aheadKey]bool // keys, and the keys of whole functions
 }
 
 func newNextCode(r *codeReader, needed sdk.CodeRange, key aheadKey) *nextCode {

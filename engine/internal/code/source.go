@@ -55,7 +55,7 @@ type Lookup struct {
 	// Bounds are the bounds of the function, if an earlier source has them.
 	Bounds Bounds
 
-	ahead      Ahead    // what is looked up next; nil: it is not known
+	ahead      Ahead    // where the next lookups may be; nil: it is not known
 	code       *cfi.Row // read from the code, complete, and to be compared with call frame information; or nil
 	outermost  string
 	defaults   *RuleSet

@@ -226,7 +226,7 @@ func (c *collector) keepManaged(ctx context.Context, s *trace.Stack, isLast bool
 	}
 	c.pending = append(c.pending, s)
 	if len(c.pending) == managedStacks || isLast {
-		c.thread = nil // memory of no thread alone
+		c.thread = nil // the reads are not of one thread
 		c.managed.Extend(ctx, c.pending)
 		clear(c.pending)
 		c.pending = c.pending[:0]
@@ -237,7 +237,7 @@ func (c *collector) keepManaged(ctx context.Context, s *trace.Stack, isLast bool
 // schedule, with the frames of those that have no native stack.
 func (c *collector) keepManagedThreads(ctx context.Context) {
 	if c.managed.HasThreads(ctx, "") {
-		c.thread = nil // memory of no thread alone
+		c.thread = nil // the reads are not of one thread
 		c.managed.Threads(ctx, "", c.walked.State())
 	}
 }

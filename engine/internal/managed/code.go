@@ -33,28 +33,28 @@ const (
 	maxChain = 1 << 10
 )
 
-// madeCode is the code that a runtime made.
-type madeCode struct {
+// generatedCode is the code that a runtime made.
+type generatedCode struct {
 	ranges     []sdk.RuntimeCode // by address, apart from each other
 	isInModule bool              // some lie in the runtime's own module
 
 	asking sync.Mutex // locked during a call: who comes next may find the answer
 	mu     sync.Mutex
-	known  map[uint64]*walk.RuntimeFunction // by PC; nil: there is none
-	rows   map[codeBounds]code.MadeRows     // of functions
+	known  map[uint64]*walk.RuntimeFunction  // by PC; nil: there is none
+	rows   map[codeBounds]code.GeneratedRows // of functions
 }
 
 // codeBounds are the bounds of a function.
 type codeBounds struct{ start, end uint64 }
 
 // has reports whether an address is in the code.
-func (c *madeCode) has(address uint64) bool {
+func (c *generatedCode) has(address uint64) bool {
 	i := sort.Search(len(c.ranges), func(i int) bool { return c.ranges[i].End > address })
 	return i < len(c.ranges) && c.ranges[i].Start <= address
 }
 
-// find returns the function at a PC; isKnown is false where nobody asked.
-func (c *madeCode) find(pc uint64) (f *walk.RuntimeFunction, isKnown bool) {
+// find returns the function at a PC; isKnown is false for a PC that was not asked about.
+func (c *generatedCode) find(pc uint64) (f *walk.RuntimeFunction, isKnown bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f, isKnown = c.known[pc]
@@ -168,7 +168,7 @@ func (i *instance) readAhead(address uint64, buf []byte) (n int) {
 		}
 	}
 	_ = object.Guard(func() error {
-		n, _ = read(address, buf) // what is there is enough
+		n, _ = read(address, buf) // a part is enough
 		return nil
 	})
 	return n
@@ -193,16 +193,12 @@ func (i *instance) ask(ctx context.Context, pcs []uint64) {
 	if ctx.Err() != nil {
 		return
 	}
-	if err == nil && len(answer.Code) != len(pcs) {
-		i.problem("CodeRules: %d answers for %d PCs: they are not used", len(answer.Code), len(pcs))
-		answer = nil
-	}
 	for k, pc := range pcs {
 		var f *walk.RuntimeFunction
-		if answer != nil {
-			f, err = i.function(pc, &answer.Code[k])
-			if err != nil {
-				i.problem("CodeRules: %v", err)
+		if err == nil {
+			var wrong error
+			if f, wrong = i.function(pc, &answer.Code[k]); wrong != nil {
+				i.problem("CodeRules: %v", wrong)
 			}
 		}
 		i.code.keep(pc, f)
@@ -210,22 +206,21 @@ func (i *instance) ask(ctx context.Context, pcs []uint64) {
 }
 
 // keep remembers the function at a PC. Where there are too many, the others are forgotten.
-func (c *madeCode) keep(pc uint64, f *walk.RuntimeFunction) {
+func (c *generatedCode) keep(pc uint64, f *walk.RuntimeFunction) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known == nil || len(c.known) >= maxKnown {
-		c.known, c.rows = map[uint64]*walk.RuntimeFunction{}, map[codeBounds]code.MadeRows{}
+		c.known, c.rows = map[uint64]*walk.RuntimeFunction{}, map[codeBounds]code.GeneratedRows{}
 	}
 	c.known[pc] = f
 }
 
-// function checks an answer about a PC against the process; nil: there is no function.
+// function checks an answer about a PC, which is in the function, against the process; nil: there
+// is no function.
 func (i *instance) function(pc uint64, r *sdk.CodeRules) (*walk.RuntimeFunction, error) {
 	switch {
 	case r.Start == 0 && r.End == 0:
 		return nil, nil //nolint:nilnil // there is none
-	case pc < r.Start || pc >= r.End:
-		return nil, fmt.Errorf("the function at %#x is from %#x to %#x: expected one that has the PC", pc, r.Start, r.End)
 	case !i.code.has(r.Start) || !i.code.has(r.End-1):
 		return nil, fmt.Errorf("the function at %#x is from %#x to %#x: expected one in the code of OpenRuntime's answer", pc, r.Start, r.End)
 	case len(r.Frames) > maxChain:
@@ -240,7 +235,7 @@ func (i *instance) function(pc uint64, r *sdk.CodeRules) (*walk.RuntimeFunction,
 	rows, isKnown := i.code.rows[bounds]
 	i.code.mu.Unlock()
 	if !isKnown {
-		rows = code.NewMadeRows(i.machine, r.Rows)
+		rows = code.NewGeneratedRows(i.machine, r.Rows)
 		i.code.mu.Lock()
 		if i.code.rows != nil {
 			i.code.rows[bounds] = rows

@@ -37,7 +37,7 @@ type Options struct {
 	// MaxFrames bounds the frames that a runtime adds to one stack.
 	MaxFrames int
 	// ReadAhead reads memory in which PCs are guessed; nil: the process's. A recorder of memory
-	// gives the memory behind it, so that it records only what is needed.
+	// gives the memory behind it, so that guesses are not recorded.
 	ReadAhead func(address uint64, buf []byte) (int, error)
 }
 
@@ -83,7 +83,7 @@ type instance struct {
 	// index is the place of the runtime among the process's: of two that say something of a
 	// frame the first counts.
 	index int
-	code  madeCode
+	code  generatedCode
 
 	failures atomic.Int32 // of calls, one after the other
 }
@@ -167,9 +167,6 @@ func call[A any](ctx context.Context, i *instance, name string, f func() (*A, er
 		if _, err = i.runtime.OpenRuntime(ctx, i.owner.engine, i.request); err == nil {
 			answer, err = f()
 		}
-	}
-	if err == nil && answer == nil {
-		err = errors.New("no answer and no error")
 	}
 	switch {
 	case err == nil:

@@ -532,3 +532,43 @@ func TestAThreadThatIsExecutedHasTheFramesOfItsCarrier(t *testing.T) {
 		t.Error("task 2 has frames of a thread that does not execute it")
 	}
 }
+
+func TestCodeInAnotherModuleIsRefused(t *testing.T) {
+	plain := open(t, serverCore, engine.Options{})
+	var other trace.Segment
+	for _, m := range plain.Modules() {
+		for _, s := range m.Segments {
+			if strings.Contains(m.Path, "vdso") && s.Executable {
+				other = s
+			}
+		}
+	}
+	if other.Size == 0 {
+		t.Fatal("the core has no code of the vDSO")
+	}
+	f := newFake()
+	f.answer = sdk.OpenRuntimeAnswer{Code: []sdk.RuntimeCode{{Start: other.Start, End: other.Start + other.Size}}}
+	f.rules = func(*sdk.CodeRulesRequest) (*sdk.CodeRulesAnswer, error) { return nil, errors.New("not expected") }
+	target := open(t, serverCore, engine.Options{}, f)
+	crashed(t, target)
+	target.Symbolize(t.Context(), []uint64{other.Start + other.Size/2})
+	if !slices.ContainsFunc(target.Problems(), func(p string) bool { return strings.Contains(p, "is not used: it is in") }) || f.asked.Load() != 0 {
+		t.Errorf("asked %d times, problems %q", f.asked.Load(), target.Problems())
+	}
+}
+
+// TestTheFirstOfTwoRuntimesCounts has two that stand for the same native frames.
+func TestTheFirstOfTwoRuntimesCounts(t *testing.T) {
+	first, second := newFake(), newFake()
+	second.about.Name = "zother"
+	target := open(t, serverCore, engine.Options{}, first, second)
+	s := crashed(t, target)
+	for i := range s.Frames {
+		if m := s.Frames[i].Managed(); m != nil && m.Runtime != "script" {
+			t.Errorf("frame %d is of %s", i, m.Runtime)
+		}
+	}
+	if !slices.ContainsFunc(target.Problems(), func(p string) bool { return strings.Contains(p, "another runtime has frames for these") }) {
+		t.Errorf("problems: %q", target.Problems())
+	}
+}

@@ -30,9 +30,6 @@ func (x *Process) open(ctx context.Context, found recognised) (*instance, error)
 		return nil, err
 	}
 	answer, err := found.runtime.OpenRuntime(ctx, x.engine, i.request)
-	if err == nil && answer == nil {
-		err = fmt.Errorf("OpenRuntime: no answer and no error")
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +38,6 @@ func (x *Process) open(ctx context.Context, found recognised) (*instance, error)
 		i.problem("%s", p)
 	}
 	i.takeCode()
-	i.takeThreads()
 	return i, nil
 }
 
@@ -87,18 +83,11 @@ func (i *instance) newRequest() *sdk.OpenRuntimeRequest {
 func (i *instance) takeCode() {
 	var kept []sdk.RuntimeCode
 	for _, c := range i.answer.Code {
-		switch {
-		case c.Start >= c.End:
-			i.problem("its code from %#x to %#x is not used: it has no bytes", c.Start, c.End)
-		case len(kept) > 0 && c.Start < kept[len(kept)-1].End:
-			i.problem("its code from %#x to %#x is not used: it overlaps code before it", c.Start, c.End)
-		default:
-			if other := i.otherModule(&c); other != "" {
-				i.problem("its code from %#x to %#x is not used: it is in %s", c.Start, c.End, other)
-				continue
-			}
-			kept = append(kept, c)
+		if other := i.otherModule(&c); other != "" {
+			i.problem("its code from %#x to %#x is not used: it is in %s", c.Start, c.End, other)
+			continue
 		}
+		kept = append(kept, c)
 	}
 	i.code.ranges = kept
 	for k := range i.module.Segments {
@@ -123,21 +112,6 @@ func (i *instance) otherModule(c *sdk.RuntimeCode) string {
 		}
 	}
 	return ""
-}
-
-// takeThreads drops threads that are not in the request.
-func (i *instance) takeThreads() {
-	known := map[uint64]bool{}
-	for _, th := range i.request.Threads {
-		known[th.Thread] = true
-	}
-	count := len(i.answer.Threads)
-	i.answer.Threads = slices.DeleteFunc(i.answer.Threads, func(handle uint64) bool { return !known[handle] })
-	if left := count - len(i.answer.Threads); left > 0 {
-		i.problem("%d of %d threads that it names are none of the process: they are left out", left, count)
-		i.answer.HasFrames = i.answer.HasFrames && len(i.answer.Threads) > 0
-	}
-	slices.Sort(i.answer.Threads)
 }
 
 // hasThread reports whether the runtime may know frames of a thread.

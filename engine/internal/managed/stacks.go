@@ -3,11 +3,8 @@
 package managed
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"iter"
-	"slices"
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/internal/symbol"
@@ -33,8 +30,8 @@ func (x *Process) HasFrames(ctx context.Context) bool {
 	return false
 }
 
-// hasCode reports whether a runtime of the process made code.
-func (x *Process) hasCode(ctx context.Context) bool {
+// HasCode implements walk.RuntimeCode.
+func (x *Process) HasCode(ctx context.Context) bool {
 	for _, i := range x.all(ctx) {
 		if len(i.code.ranges) > 0 {
 			return true
@@ -47,11 +44,11 @@ func (x *Process) hasCode(ctx context.Context) bool {
 // runtimes. Plugins are asked about many stacks at once.
 func (x *Process) Over(ctx context.Context, threads []*trace.Thread, each iter.Seq[*trace.Stack]) iter.Seq[*trace.Stack] {
 	return func(yield func(*trace.Stack) bool) {
-		isMade := x.hasCode(ctx)
+		isGenerated := x.HasCode(ctx)
 		prepare := func() {
 			next := threads[:min(len(threads), batchStacks)]
 			threads = threads[len(next):]
-			if isMade && len(next) > 1 {
+			if isGenerated && len(next) > 1 {
 				x.Prepare(ctx, next)
 			}
 		}
@@ -114,8 +111,8 @@ type launchers struct {
 // maxLaunchers bounds the launchers whose stacks are kept.
 const maxLaunchers = 1 << 10
 
-// extendLaunchers extends the stacks of launchers as they wait. What was recorded at a launch is
-// not what runtimes know now.
+// extendLaunchers extends the stacks of launchers as they wait. A stack that was recorded at a
+// launch is older than the memory that runtimes read.
 func (x *Process) extendLaunchers(ctx context.Context, stacks []*trace.Stack) {
 	x.launchers.mu.Lock()
 	defer x.launchers.mu.Unlock()
@@ -148,34 +145,6 @@ func (x *Process) extendLaunchers(ctx context.Context, stacks []*trace.Stack) {
 		}
 	}
 	each(func(l *trace.Launcher, first *trace.Frame) { l.Frames = x.launchers.known[first] })
-}
-
-// extended is a native stack, and what runtimes know of it.
-type extended struct {
-	thread *trace.Thread
-	handle uint64 // by which runtimes know the thread
-	native []trace.Frame
-	isCut  bool // frames outside the last one were left out
-	runs   []run
-	added  int // frames in runs
-}
-
-// run is frames of a runtime that stand for native ones, or before one.
-type run struct {
-	first, count int
-	frames       []trace.Frame
-}
-
-// overlaps reports whether two runs stand for the same native frame, or one stands between
-// those of the other.
-func (r *run) overlaps(o *run) bool {
-	switch {
-	case r.count > 0 && o.count > 0:
-		return r.first < o.first+o.count && o.first < r.first+r.count
-	case r.count > 0:
-		return o.first > r.first && o.first < r.first+r.count
-	}
-	return r.first > o.first && r.first < o.first+o.count
 }
 
 // ask asks the runtimes about stacks.
@@ -242,18 +211,12 @@ func (i *instance) askFrames(ctx context.Context, batch []*extended) {
 	if err != nil {
 		return
 	}
-	if len(answer.Stacks) != len(batch) {
-		i.problem("ManagedFrames: %d answers for %d stacks: they are not used", len(answer.Stacks), len(batch))
-		return
-	}
 	for k, e := range batch {
 		s := &answer.Stacks[k]
 		if s.Problem != "" {
 			i.problem("thread %s: %s", e.thread.ID, s.Problem)
 		}
-		if err := i.take(e, s.Runs); err != nil {
-			i.problem("thread %s: its frames are not used: %v", e.thread.ID, err)
-		}
+		i.take(e, s.Runs)
 	}
 }
 
@@ -292,129 +255,4 @@ func (i *instance) functionOf(ctx context.Context, f *trace.Frame) (name string)
 		return nil
 	})
 	return name
-}
-
-// take checks the runs of a stack, and takes them. Where another runtime has said something of
-// the same frames, that counts.
-func (i *instance) take(e *extended, runs []sdk.ManagedRun) error {
-	end := 0
-	for k := range runs {
-		r := &runs[k]
-		switch n := uint64(len(e.native)); {
-		case uint64(r.First)+uint64(r.Count) > n:
-			return fmt.Errorf("run %d stands for %d native frames from %d on, of %d", k, r.Count, r.First, n)
-		case int(r.First) < end:
-			return fmt.Errorf("run %d begins at native frame %d, which is before the end of the run before it, %d", k, r.First, end)
-		case len(r.Frames) == 0:
-			return fmt.Errorf("run %d has no frames", k)
-		}
-		end = int(r.First) + int(r.Count)
-	}
-	left := 0
-	for k := range runs {
-		own := run{first: int(runs[k].First), count: int(runs[k].Count)}
-		if slices.ContainsFunc(e.runs, func(other run) bool { return own.overlaps(&other) }) {
-			i.problem("thread %s: frames that stand for native ones from %d on are left out: another runtime has frames for these", e.thread.ID, own.first)
-			continue
-		}
-		frames := runs[k].Frames
-		if most := max(i.owner.options.MaxFrames-e.added, 0); len(frames) > most {
-			left += len(frames) - most
-			frames = frames[:most]
-		}
-		if len(frames) == 0 {
-			continue
-		}
-		own.frames = i.framesOf(e, &own, frames)
-		e.added += len(frames)
-		e.runs = append(e.runs, own)
-	}
-	if left > 0 {
-		i.problem("thread %s: %d frames outside its %d innermost are left out", e.thread.ID, left, i.owner.options.MaxFrames)
-	}
-	return nil
-}
-
-// framesOf makes the frames of a run. They have the place of the native frame that they stand
-// for or before.
-func (i *instance) framesOf(e *extended, r *run, list []sdk.ManagedFrame) []trace.Frame {
-	var at trace.Frame
-	if n := len(e.native); n > 0 {
-		at = e.native[min(r.first, n-1)]
-	}
-	out := make([]trace.Frame, len(list))
-	for k := range list {
-		f := &out[k]
-		f.PC, f.Exact = at.PC, at.Exact
-		f.CFA, f.CFASpace, f.HasCFA = at.CFA, at.CFASpace, at.HasCFA
-		f.FoundBy, f.RestsOnGuess = trace.ByRuntime, at.RestsOnGuess || at.FoundBy.IsGuess()
-		f.Symbols, f.Details = i.owner.symbols.of(i.about.Name, &list[k])
-		if limits := i.owner.options.Locals; limits != nil {
-			f.Details = &trace.FrameDetails{Managed: f.Details.Managed, Locals: [][]trace.FrameVariable{variablesOf(list[k].Variables, limits)}}
-		}
-	}
-	return out
-}
-
-// frames returns the stack with the runs in their places.
-func (e *extended) frames() []trace.Frame {
-	if len(e.runs) == 0 {
-		return e.native
-	}
-	slices.SortStableFunc(e.runs, func(a, b run) int { return cmp.Compare(a.first, b.first) })
-	out := make([]trace.Frame, 0, len(e.native)+e.added)
-	next := 0
-	for _, r := range e.runs {
-		out = append(out, e.native[next:max(r.first, next)]...)
-		out = append(out, r.frames...)
-		next = max(r.first, next)
-		for range r.count {
-			f := e.native[next]
-			f.BehindManaged = true
-			out = append(out, f)
-			next++
-		}
-	}
-	return append(out, e.native[next:]...)
-}
-
-// symbols has the functions and details of managed frames, which many stacks share.
-type symbols struct {
-	mu      sync.Mutex
-	known   map[symbolKey][]trace.Symbol
-	details map[trace.Managed]*trace.FrameDetails
-}
-
-// symbolKey is a place in a function of a language.
-type symbolKey struct {
-	function, file string
-	line, column   uint32
-}
-
-// maxSymbols bounds the functions that are shared.
-const maxSymbols = 1 << 16
-
-// of returns the function of a frame, as a list of one, and its details.
-func (s *symbols) of(runtime string, f *sdk.ManagedFrame) ([]trace.Symbol, *trace.FrameDetails) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.known == nil || len(s.known) >= maxSymbols {
-		s.known = map[symbolKey][]trace.Symbol{}
-	}
-	key := symbolKey{f.Function, f.File, f.Line, f.Column}
-	list := s.known[key]
-	if list == nil {
-		list = []trace.Symbol{symbolOf(f)}
-		s.known[key] = list
-	}
-	about := trace.Managed{Runtime: runtime, Kind: kindOf(f.Kind)}
-	details := s.details[about]
-	if details == nil {
-		if s.details == nil {
-			s.details = map[trace.Managed]*trace.FrameDetails{}
-		}
-		details = &trace.FrameDetails{Managed: &about}
-		s.details[about] = details
-	}
-	return list, details
 }

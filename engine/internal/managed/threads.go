@@ -33,7 +33,7 @@ func (i *instance) schedules(kind string) bool {
 }
 
 // Threads returns a target with the threads of a kind, or of all for "", that runtimes schedule,
-// behind those of state, which is of the same process. Such threads name the thread that executes
+// behind the threads of state, which is of the same process. Such threads name the thread that executes
 // them, and threads of the operating system the one that they execute. Parts that cannot be read
 // are among the problems of the result's Info.
 func (x *Process) Threads(ctx context.Context, kind string, state target.Target) target.Target {
@@ -76,7 +76,7 @@ func (x *Process) Threads(ctx context.Context, kind string, state target.Target)
 // kind returns the word for the threads that the runtime schedules.
 func (i *instance) kind() string { return cmp.Or(i.about.ThreadKind, i.about.Name+" thread") }
 
-// suffixOf returns text behind the IDs of a runtime's threads that tells them from those of other
+// suffixOf returns text behind the IDs of a runtime's threads that tells them from the threads of other
 // runtimes with the same word: each counts from 1.
 func suffixOf(i *instance, all []*instance) string {
 	isAlone, isUnique := true, true
@@ -104,7 +104,7 @@ type threadMaker struct {
 	scheduler *trace.Scheduler
 	suffix    string                   // of IDs
 	carriers  map[string]*trace.Thread // threads of the operating system, by ID
-	// executes are the threads whose registers are those of a carrier, by its ID.
+	// executes are the threads that have the registers of a carrier, by its ID.
 	executes map[string]*trace.Thread
 	problems []string
 
@@ -125,7 +125,7 @@ type threadMemory struct {
 // slabSize is how many threads are allocated together, where there are so many.
 const slabSize = 1 << 10
 
-// originKey is what an origin is made of.
+// originKey has the parts of an origin.
 type originKey struct {
 	created, started uint64
 	isSystem         bool
@@ -269,7 +269,7 @@ func (k *threadMaker) findState(th *trace.Thread, m *sdk.ManagedThread) {
 	}
 }
 
-// registers returns registers that share which ones they are with those of other threads.
+// registers returns registers whose list of numbers is shared with other threads.
 func (k *threadMaker) registers(r sdk.Registers) sdk.Registers {
 	const maxShapes = 8
 	for _, s := range k.shapes {

@@ -138,7 +138,7 @@ func entries(d *dwarf.Reader, unit string) iter.Seq2[dwarf.Entry, error] {
 	}
 }
 
-// children yields the children of an entry, and those of namespaces among them.
+// children yields the children of an entry, and in place of a namespace its children.
 func children(e dwarf.Entry, steps int, yield func(dwarf.Entry, error) bool) bool {
 	for child, err := range e.Children() {
 		if err != nil {

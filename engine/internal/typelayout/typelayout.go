@@ -145,9 +145,9 @@ func member(t dwarf.Entry, name string, left *int) (e dwarf.Entry, offset uint64
 
 // offsetOf returns the offset of a member in a type of a tag. Members of unions need not have
 // one.
-func offsetOf(e dwarf.Entry, in dw.Tag, name string) (uint64, error) {
+func offsetOf(e dwarf.Entry, around dw.Tag, name string) (uint64, error) {
 	n, ok, err := e.Number(dw.AttrDataMemberLocation)
-	if err == nil && !ok && in == dw.TagUnionType && !e.Has(dw.AttrDataMemberLocation) {
+	if err == nil && !ok && around == dw.TagUnionType && !e.Has(dw.AttrDataMemberLocation) {
 		return 0, nil
 	}
 	if err != nil || !ok || n < 0 || n > MaxType {

@@ -13,7 +13,7 @@ import (
 type frameAtIndex struct {
 	frame    *trace.Frame
 	symbol   *trace.Symbol // nil: there is no name
-	physical int           // the number of the physical frame, from 0 on, without those of language runtimes
+	physical int           // the number of the physical frame, from 0 on; managed frames do not count
 }
 
 // about returns the facts of an answer about the frame.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/unwindd/unwindd/engine/plugin"
@@ -277,6 +278,22 @@ func (v *verifier) restartArchitecture() {
 	for i := range v.objects {
 		v.reopened(&v.objects[i])
 	}
+	v.newer()
+}
+
+// newer names what the plugin says that this version of the engine does not know.
+func (v *verifier) newer() {
+	p, err := v.examinee.running(v.ctx)
+	if err != nil {
+		return
+	}
+	_ = p.Call(v.ctx, func(_ context.Context, arch sdk.Architecture) error { // it makes no call
+		if known, ok := arch.(interface{ Ignored() []string }); ok && len(known.Ignored()) > 0 {
+			v.find(archtest.Warning, "Verify it with an unwindd that knows as much, too. Where the plugin has to tell engines apart, EngineFeature is their number.",
+				fmt.Sprintf("the plugin knows features of the protocol up to %d, this unwindd up to %d, and ignores: %s", v.desc.Feature, sdk.Feature, strings.Join(known.Ignored(), ", ")))
+		}
+		return nil
+	})
 }
 
 const notOpenFix = "Answer ErrObjectNotOpen where the answer takes what OpenObject was told, and the object is not known: the engine opens it again and asks once more. In other languages: the status FAILED_PRECONDITION with an ArchitectureError."

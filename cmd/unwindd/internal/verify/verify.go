@@ -73,7 +73,7 @@ type kind struct {
 	// requests returns a request for each call, large enough to be cancelled while it is
 	// answered.
 	requests func(*verifier, nothing) []request
-	// checks are made after those of the kit.
+	// checks are made after the checks of the kit.
 	checks []check
 }
 

@@ -9,13 +9,13 @@ import (
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
-// MadeRows are the rows of a function that a language runtime made, in the order of their
+// GeneratedRows are the rows of a function that a language runtime made, in the order of their
 // addresses, which are the target's. They do not change.
-type MadeRows []Row
+type GeneratedRows []Row
 
-// NewMadeRows prepares rows of an architecture, which are sorted and valid.
-func NewMadeRows(m *Machine, rows []cfi.Row) MadeRows {
-	list := make(MadeRows, len(rows))
+// NewGeneratedRows prepares rows of an architecture, which are sorted and valid.
+func NewGeneratedRows(m *Machine, rows []cfi.Row) GeneratedRows {
+	list := make(GeneratedRows, len(rows))
 	for i := range rows {
 		list[i] = Row{Rules: &rows[i], By: trace.ByRuntime, Defaults: m.Defaults}
 		list[i].Compile(m)
@@ -24,7 +24,7 @@ func NewMadeRows(m *Machine, rows []cfi.Row) MadeRows {
 }
 
 // At returns the row in force at an address; nil where there is none.
-func (x MadeRows) At(address uint64) *Row {
+func (x GeneratedRows) At(address uint64) *Row {
 	i := sort.Search(len(x), func(i int) bool { return x[i].Rules.Start > address })
 	if i == 0 || address >= x[i-1].Rules.End {
 		return nil
