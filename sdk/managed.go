@@ -40,7 +40,8 @@ type ManagedFramesRequest struct {
 	Depth, Elements uint32
 }
 
-// NativeStack is the native stack of a thread.
+// NativeStack is the native stack of a thread. That of a thread which the runtime schedules, and
+// which is mounted, is its carrier's, and has the carrier's handle.
 type NativeStack struct {
 	Thread uint64        // handle for ReadRegisters
 	Frames []NativeFrame // innermost first, without inlined calls

@@ -15,11 +15,15 @@ from typing import Any
 import grpc
 
 from unwindd_plugin import (
-    NO_REGISTER, Architecture, ArchitectureService, Binding, CodeRange, Engine, FrameRules, Note, ObjectAnswer, ObjectNotOpen, ObjectRequest,
-    ReadError, Refusal, Return, ReturnSite, Row, Rule, Stop, Symbol, TargetAnswer, TargetThread, Thread, Wave, kit, pack_rows, registers, unpack_rows,
+    NO_REGISTER, Architecture, ArchitectureService, Binding, CodeRange, CodeRules, Engine, FrameRules, FunctionPlace, ManagedFrame,
+    ManagedFramesRequest, ManagedRun, ManagedStack, ManagedThread, ManagedThreadsAnswer, ManagedVariable, MemberPlace, NativeFrame, NativeStack,
+    Note, ObjectAnswer, ObjectNotOpen, ObjectRequest, OpenRuntimeAnswer, OpenRuntimeRequest, ReadError, Refusal, Return, ReturnSite, Row, Rule,
+    Runtime, RuntimeCode, RuntimeConstants, RuntimeDescription, RuntimeEngine, RuntimeRecogniser, RuntimeSegment, RuntimeService, RuntimeThread,
+    RuntimeType, Stop, Symbol, SymbolPlace, TargetAnswer, TargetThread, Thread, TypeLayout, Wave, kit, pack_rows, registers, unpack_rows,
 )  # fmt: skip
 from unwindd_plugin import arch_pb2 as pb
-from unwindd_plugin import columns, errors, service
+from unwindd_plugin import columns, errors, runtimewire, service
+from unwindd_plugin import runtime_pb2 as rpb
 from unwindd_plugin.engine import Stream
 from unwindd_plugin.wire import CALLS, served
 
@@ -135,6 +139,116 @@ def returns(n: int) -> pb.ClassifyReturnRequest:
     return pb.ClassifyReturnRequest(pcs=range(n), code=columns.blobs([b"\0"] * n))
 
 
+class Script(Runtime):
+    """A runtime that answers with what it was asked, and with all that answers can have."""
+
+    opened: OpenRuntimeRequest
+    asked: ManagedFramesRequest
+
+    def describe(self) -> RuntimeDescription:
+        return RuntimeDescription(
+            "script", "1", [RuntimeRecogniser(section=".s", symbol="run", build_id=b"\1")], ["run", "gone"],
+            [RuntimeType("frame", ["pc", "gone"], unit="a.c"), RuntimeType("gone", ["x"])], [RuntimeConstants("K_", unit="a.c")], "task",
+        )  # fmt: skip
+
+    def open_runtime(self, engine: RuntimeEngine, request: OpenRuntimeRequest) -> OpenRuntimeAnswer:
+        self.opened = request
+        return OpenRuntimeAnswer("3", [RuntimeCode(1, 2, "heap")], True, [7], True, ["a problem"])
+
+    def code_rules(self, engine: RuntimeEngine, runtime: int, pcs: Sequence[int]) -> Sequence[CodeRules]:
+        rows = [Row(1, 2, 8, cfa_register=7, cfa_offset=8)]
+        return [CodeRules(1, 2, rows, [ManagedFrame("f")]) if pc == 1 else CodeRules(reason=f"{runtime}") for pc in pcs]
+
+    def managed_frames(self, engine: RuntimeEngine, request: ManagedFramesRequest) -> Sequence[ManagedStack]:
+        self.asked = request
+        tree = ManagedVariable("v", "list", is_param=True, children=[ManagedVariable("a", children=[ManagedVariable("b")]), ManagedVariable("c", more=3)])
+        frame = ManagedFrame("f", "f.s", 4, 5, rpb.MANAGED_INTERPRETED, [tree, ManagedVariable("w", text="1", status=rpb.VALUE_UNSET)])
+        return [ManagedStack([ManagedRun(0, 1, [frame, ManagedFrame("g")])], "cut") for _ in request.threads]
+
+    def managed_threads(self, engine: RuntimeEngine, runtime: int, frames: bool) -> ManagedThreadsAnswer:
+        return ManagedThreadsAnswer([ManagedThread(i + 1, waits_for=[i] * (i % 2), registers={8: b"\1"}) for i in range(1500)], ["short"])
+
+
+class Runtimes(unittest.TestCase):
+    def ask(self, runtime: Runtime, name: str, request: Any) -> Any:
+        return next(runtimewire.CALLS[name].make(runtime, RuntimeEngine(), request))
+
+    def test_only_what_is_written_is_served(self) -> None:
+        class Bare(Runtime):
+            def describe(self) -> RuntimeDescription:
+                return RuntimeDescription("bare", "1", [RuntimeRecogniser(symbol="bare")])
+
+        self.assertEqual(["Describe"], list(runtimewire.served(Bare())))
+        self.assertEqual(5, len(runtimewire.served(Script())))
+        self.assertEqual(["the runtime makes no code"], [c.reason for c in Bare().code_rules(RuntimeEngine(), 1, [2])])
+
+    def test_description(self) -> None:
+        d = self.ask(Script(), "Describe", pb.DescribeRequest())
+        want = rpb.RuntimeDescription(
+            name="script", version="1", recognises=[rpb.RuntimeRecogniser(section=".s", symbol="run", build_id=b"\1")], symbols=["run", "gone"],
+            types=[rpb.RuntimeType(unit="a.c", name="frame", members=["pc", "gone"]), rpb.RuntimeType(name="gone", members=["x"])],
+            constants=[rpb.RuntimeConstants(unit="a.c", prefix="K_")], thread_kind="task", feature=1,
+        )  # fmt: skip
+        self.assertEqual(want, d)
+
+    def test_modules_have_what_the_description_asks_for(self) -> None:
+        request = rpb.OpenRuntimeRequest(
+            runtime=5, path=b"/s", machine=62, segments=rpb.RuntimeSegments(addresses=[0x10], sizes=[8], starts=[0x1010]),
+            symbols=rpb.SymbolPlaces(known=[True, False], addresses=[0x1012, 0], sizes=[2, 0]),
+            types=rpb.TypeLayouts(
+                sizes=[16, 0], problems=columns.blobs([b"no gone", b"none"]), member_counts=[2, 0], offsets=[8, 0], member_sizes=[4, 0]
+            ),
+            constants=rpb.NamedConstants(names=columns.blobs([b"K_A"]), values=[-1]),
+            threads=rpb.RuntimeThreads(threads=[7], ids=columns.blobs([b"11"]), names=columns.blobs([b"n"])),
+        )  # fmt: skip
+        script = Script()
+        answer = self.ask(script, "OpenRuntime", request)
+        self.assertEqual(([1], [2], [b"heap"], [7]), (list(answer.code.starts), list(answer.code.ends), columns.split(answer.code.names), list(answer.threads)))
+        self.assertEqual((True, True, [b"a problem"], "3"), (answer.has_frames, answer.has_threads, columns.split(answer.problems), answer.version))
+        r = script.opened
+        self.assertEqual({"run": SymbolPlace(0x1012, 2)}, r.symbols)
+        self.assertEqual({"frame": TypeLayout(16, {"pc": MemberPlace(8, 4)}, "no gone"), "gone": TypeLayout(0, {}, "none")}, r.types)
+        self.assertEqual(({"K_A": -1}, [RuntimeThread(7, "11", "n")], [RuntimeSegment(0x10, 8, 0x1010)]), (r.constants, r.threads, r.segments))
+        self.assertEqual((0x1017, None, None), (r.memory_address(0x17), r.memory_address(0x18), r.memory_address(0xF)))
+        request.types.member_counts[0] = 1
+        self.assertRaises(Refusal, self.ask, script, "OpenRuntime", request)
+
+    def test_code(self) -> None:
+        answer = self.ask(Script(), "CodeRules", rpb.CodeRulesRequest(runtime=5, pcs=[1, 9]))
+        self.assertEqual(([1, 0], [1, 0], [1, 0]), (list(answer.starts), list(answer.row_counts), list(answer.frame_counts)))
+        self.assertEqual(([b"", b"5"], 8), (columns.split(answer.reasons), unpack_rows(answer.rows)[0].cfa_offset))
+
+    def test_frames_and_trees(self) -> None:
+        frames = rpb.NativeFrames(pcs=[1, 2], cfas=[16, 0], has_cfa=[True, False], in_module=[False, True], functions=columns.blobs([b"", b"run"]))
+        request = rpb.ManagedFramesRequest(runtime=5, variables=True, depth=2, elements=3, threads=[7, 8], frame_counts=[2, 0], frames=frames, cut=[True, False])
+        script = Script()
+        answer = self.ask(script, "ManagedFrames", request)
+        native = [NativeFrame(1, 16), NativeFrame(2, None, True, "run")]
+        self.assertEqual(ManagedFramesRequest(5, [NativeStack(7, native, True), NativeStack(8, [])], True, 2, 3), script.asked)
+        self.assertEqual(([1, 1], [2, 2], [b"cut"] * 2), (list(answer.run_counts), list(answer.frame_counts), columns.split(answer.problems)))
+        v = answer.frames.variables
+        self.assertEqual([b"v", b"a", b"b", b"c", b"w"] * 2, columns.split(v.names))
+        self.assertEqual(([2, 1, 0, 0, 0] * 2, [0, 0, 0, 3, 0] * 2), (list(v.child_counts), list(v.more)))
+        self.assertEqual([2, 0, 2, 0], list(answer.frames.variable_counts))
+        request.frames.cfas.append(1)
+        self.assertRaises(Refusal, self.ask, script, "ManagedFrames", request)
+        self.assertFalse(runtimewire.pack_frames([ManagedFrame("f")]).HasField("variables"))
+
+    def test_threads_come_in_parts(self) -> None:
+        head, *parts = runtimewire.CALLS["ManagedThreads"].make(Script(), RuntimeEngine(), rpb.ManagedThreadsRequest(runtime=5, frames=True))
+        self.assertEqual([b"short"], columns.split(head.answer_problems))
+        self.assertEqual([1024, 476], [len(p.numbers) for p in parts])
+        self.assertEqual(([1, 3], 2), (list(parts[0].waits_for[:2]), parts[0].numbers[1]))
+        self.assertEqual({8: b"\1"}, columns.split_registers(parts[1].registers, 476)[0])
+
+    def test_the_service(self) -> None:
+        s = RuntimeService(Script())
+        self.assertEqual(("unwindd-runtime-", "runtime", "unwindd.arch.v2.Runtime"), (s.prefix, s.kind, s.name))
+        self.assertEqual([*runtimewire.CALLS, "ServeEngine"], list(s.handlers()))
+        self.assertIsInstance(s._connection.engine(1), RuntimeEngine)
+        self.assertIsInstance(service._service(Script()), RuntimeService)
+
+
 class Context:
     """What errors.fail uses of gRPC's."""
 
@@ -234,6 +348,22 @@ class Streams(unittest.TestCase):
         with self.assertRaisesRegex(ReadError, "2 bytes of 9 at 0x10 were read: the end") as caught:
             engine.read_memory(16, 9)
         self.assertEqual(b"xy", caught.exception.data)
+
+
+    def test_functions_at_addresses(self) -> None:
+        def answer(p: pb.EngineRequest) -> Iterator[pb.EngineAnswer]:
+            n = len(p.find_functions.addresses)
+            names = columns.blobs([b"f"] + [b""] * (n - 1))
+            found = pb.FindFunctionsAnswer(names=names, starts=[0x10] * n, has_start=[True] + [False] * (n - 1))
+            yield pb.EngineAnswer(id=p.id, find_functions=found)
+
+        class Functions(Answered, RuntimeEngine):
+            pass
+
+        found = Functions(answer).find_functions(range((1 << 16) + 1))
+        self.assertEqual((65537, FunctionPlace("f", 0x10), FunctionPlace()), (len(found), found[65536], found[65535]))
+        short = Functions(lambda p: iter([pb.EngineAnswer(find_functions=pb.FindFunctionsAnswer(starts=[1]))]))
+        self.assertRaises(Refusal, short.find_functions, [1])
 
 
 class Answered(Engine):

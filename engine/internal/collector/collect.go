@@ -95,10 +95,14 @@ func Collect(ctx context.Context, r *Request) (*Result, error) {
 	r.Managed.ReadAhead = func(address uint64, buf []byte) (int, error) {
 		return original.ReadMemory(locexpr.DefaultSpace, address, buf)
 	}
+	if r.Managed.Locals == nil { // who reads the snapshot may ask for variables
+		r.Managed.Locals = &trace.DefaultValueLimits
+	}
 	c.managed = managed.New(c.walked, r.Runtimes, r.Managed)
 	if err := c.walk(ctx); err != nil {
 		return nil, err
 	}
+	c.keepManagedThreads(ctx)
 	c.addPluginProblems(r.Problems())
 	c.explain(ctx, state)
 	c.addModules(r.Process.Loaded())
@@ -226,6 +230,15 @@ func (c *collector) keepManaged(ctx context.Context, s *trace.Stack, isLast bool
 		c.managed.Extend(ctx, c.pending)
 		clear(c.pending)
 		c.pending = c.pending[:0]
+	}
+}
+
+// keepManagedThreads keeps the memory in which language runtimes have the threads that they
+// schedule, with the frames of those that have no native stack.
+func (c *collector) keepManagedThreads(ctx context.Context) {
+	if c.managed.HasThreads(ctx, "") {
+		c.thread = nil // the reads are not of one thread
+		c.managed.Threads(ctx, "", c.walked.State())
 	}
 }
 

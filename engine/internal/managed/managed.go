@@ -53,6 +53,7 @@ type Process struct {
 
 	launchers launchers
 	symbols   symbols
+	carriers  carriers
 
 	mu       sync.Mutex
 	problems []string

@@ -340,24 +340,45 @@ func TestARuntimeThatFailsIsNotAskedForEver(t *testing.T) {
 func TestSnapshotsHaveTheMemoryThatRuntimesRead(t *testing.T) {
 	newReader := func() *fake {
 		f := newFake()
-		f.frames = func(e sdk.RuntimeEngine, req *sdk.ManagedFramesRequest) (*sdk.ManagedFramesAnswer, error) {
+		f.answer.HasThreads = true
+		read := func(e sdk.RuntimeEngine, behind uint64) (string, error) {
 			b := make([]byte, 4)
-			if _, err := e.ReadMemory(t.Context(), sdk.MemoryRange{Address: f.request.Load().Symbols[0].Address, Lane: -1}, b); err != nil {
+			_, err := e.ReadMemory(t.Context(), sdk.MemoryRange{Address: f.request.Load().Symbols[0].Address + behind, Lane: -1}, b)
+			return fmt.Sprintf("after %x waited", b), err
+		}
+		f.frames = func(e sdk.RuntimeEngine, req *sdk.ManagedFramesRequest) (*sdk.ManagedFramesAnswer, error) {
+			if !req.Variables {
+				return scripted(req), nil
+			}
+			name, err := read(e, 0)
+			if err != nil {
 				return nil, err
 			}
 			a := scripted(req)
 			for i := range a.Stacks {
 				for k := range a.Stacks[i].Runs {
-					a.Stacks[i].Runs[k].Frames[0].Function = fmt.Sprintf("after %x waited", b)
+					a.Stacks[i].Runs[k].Frames[0].Function = name
 				}
 			}
 			return a, nil
 		}
+		f.threads = func(e sdk.RuntimeEngine, _ *sdk.ManagedThreadsRequest) (*sdk.ManagedThreadsAnswer, error) {
+			name, err := read(e, 0x2000)
+			return &sdk.ManagedThreadsAnswer{Threads: []sdk.ManagedThread{{Number: 1, Frames: []sdk.ManagedFrame{{Function: name}}}}}, err
+		}
 		return f
 	}
-	core := open(t, serverCore, engine.Options{}, newReader())
-	want := summary(crashed(t, core))
-	snapshot, err := core.Snapshot(t.Context(), engine.SnapshotOptions{Files: true, AnyFile: true})
+	locals := engine.Options{Locals: &trace.ValueLimits{Depth: 1, Elements: 1}}
+	all := func(target *engine.Target) (list []string) {
+		for s := range target.WithGoroutines(t.Context()).Stacks(t.Context()) {
+			if s.Thread.Crashed || s.Thread.Goroutine != nil {
+				list = append(list, summary(s)...)
+			}
+		}
+		return list
+	}
+	want := all(open(t, serverCore, locals, newReader()))
+	snapshot, err := open(t, serverCore, engine.Options{}, newReader()).Snapshot(t.Context(), engine.SnapshotOptions{Files: true, AnyFile: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,7 +388,7 @@ func TestSnapshotsHaveTheMemoryThatRuntimesRead(t *testing.T) {
 	}
 	path := t.TempDir() + "/server.snapshot"
 	writeFile(t, path, b.Bytes())
-	if got := summary(crashed(t, open(t, path, engine.Options{}, newReader()))); !slices.Equal(got, want) {
+	if got := all(open(t, path, locals, newReader())); !slices.Equal(got, want) || strings.Count(strings.Join(want, "\n"), " waited") < 2 {
 		t.Errorf("found\n%s\nexpected\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
@@ -485,6 +506,30 @@ func TestThreadsOfARuntime(t *testing.T) {
 	}
 	if all := text(t, target, report.TextOptions{}); !strings.Contains(all, "task 2 [read]") {
 		t.Errorf("found\n%s", all)
+	}
+}
+
+// TestAThreadThatIsExecutedHasTheFramesOfItsCarrier lists a task that a thread executes, and one
+// with the registers of a thread: the runtime knows frames of threads alone.
+func TestAThreadThatIsExecutedHasTheFramesOfItsCarrier(t *testing.T) {
+	f := newFake()
+	f.answer.HasThreads = true
+	main := open(t, serverCore, engine.Options{}).Crashed()
+	f.threads = func(sdk.RuntimeEngine, *sdk.ManagedThreadsRequest) (*sdk.ManagedThreadsAnswer, error) {
+		return &sdk.ManagedThreadsAnswer{Threads: []sdk.ManagedThread{
+			{Number: 1, State: "running", Carrier: main.ID, IsMounted: true}, {Number: 2, State: "waiting", Registers: main.Registers},
+		}}, nil
+	}
+	found := map[string][]string{}
+	for s := range open(t, serverCore, engine.Options{}, f).WithGoroutines(t.Context()).Stacks(t.Context()) {
+		found[s.Thread.ID] = summary(s)
+	}
+	carrier := found[main.ID]
+	if !strings.Contains(strings.Join(carrier, "\n"), "Handler.serve") || !slices.Equal(found["task 1"], carrier) {
+		t.Errorf("the carrier has\n%s\ntask 1 has\n%s", strings.Join(carrier, "\n"), strings.Join(found["task 1"], "\n"))
+	}
+	if slices.Equal(found["task 2"], carrier) {
+		t.Error("task 2 has frames of a thread that does not execute it")
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 // extended is a native stack, and what runtimes know of it.
 type extended struct {
 	thread *trace.Thread
+	handle uint64 // by which runtimes know the thread
 	native []trace.Frame
 	isCut  bool // frames outside the last one were left out
 	runs   []run

@@ -153,9 +153,11 @@ func (x *Process) ask(ctx context.Context, list []*extended) {
 		var batch []*extended
 		frames := 0
 		for _, e := range list {
-			if !i.answer.HasFrames || e.thread.Arch != i.module.Arch || e.thread.Unread != "" || e.thread.Goroutine != nil || !i.hasThread(e.thread.Handle) {
+			handle, isThreads := x.handleOf(e.thread)
+			if !i.answer.HasFrames || e.thread.Arch != i.module.Arch || e.thread.Unread != "" || !isThreads || !i.hasThread(handle) {
 				continue
 			}
+			e.handle = handle
 			if frames += len(e.native); len(batch) == batchStacks || len(batch) > 0 && frames > batchFrames {
 				i.askFrames(ctx, batch)
 				batch, frames = nil, len(e.native)
@@ -164,6 +166,30 @@ func (x *Process) ask(ctx context.Context, list []*extended) {
 		}
 		i.askFrames(ctx, batch)
 	}
+}
+
+// carriers are the handles of the threads that execute what runtimes schedule.
+type carriers struct {
+	once  sync.Once
+	known map[*trace.Goroutine]uint64
+}
+
+// handleOf returns the handle by which runtimes know the thread whose native stack a thread has:
+// its own, or its carrier's. A thread that a runtime schedules and that nothing executes has none.
+func (x *Process) handleOf(th *trace.Thread) (handle uint64, has bool) {
+	if th.Goroutine == nil {
+		return th.Handle, true
+	}
+	x.carriers.once.Do(func() {
+		x.carriers.known = map[*trace.Goroutine]uint64{}
+		for _, carrier := range x.process.Threads() {
+			if carrier.Executes != nil {
+				x.carriers.known[carrier.Executes.Goroutine] = carrier.Handle
+			}
+		}
+	})
+	handle, has = x.carriers.known[th.Goroutine]
+	return handle, has
 }
 
 // askFrames asks about stacks in one call.
@@ -177,7 +203,7 @@ func (i *instance) askFrames(ctx context.Context, batch []*extended) {
 		req.Depth, req.Elements = uint32(max(limits.Depth, 0)), uint32(max(limits.Elements, 0)) //nolint:gosec // small
 	}
 	for k, e := range batch {
-		req.Threads[k] = sdk.NativeStack{Thread: e.thread.Handle, Frames: i.nativeFrames(ctx, e.native), IsCut: e.isCut}
+		req.Threads[k] = sdk.NativeStack{Thread: e.handle, Frames: i.nativeFrames(ctx, e.native), IsCut: e.isCut}
 	}
 	answer, err := call(ctx, i, "ManagedFrames", func() (*sdk.ManagedFramesAnswer, error) {
 		return i.runtime.ManagedFrames(ctx, i.owner.engine, req)

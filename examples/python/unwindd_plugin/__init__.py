@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plugins of unwindd in Python: what package sdk is in Go. README.md shows one.
 
-The messages of arch.proto, whose enumerations have the constants, are in unwindd_plugin.arch_pb2."""
+The messages of arch.proto and runtime.proto, whose enumerations have the constants, are in unwindd_plugin.arch_pb2 and
+runtime_pb2."""
 
 from .architecture import (
     Access, Architecture, Binding, Code, CodeRange, Disassembly, Exits, FrameRules, Function, Gap, Instruction, Map, MapRange,
@@ -9,19 +10,28 @@ from .architecture import (
     Translation, Variable, Width,
 )  # fmt: skip
 from .columns import Registers
-from .engine import Engine
+from .engine import Engine, FunctionPlace, RuntimeEngine
 from .errors import NotServed, ObjectNotOpen, ReadError, Refusal
 from .rows import NO_REGISTER, Row, Rule, pack_rows, pack_rules, registers, unpack_rows, unpack_rules
-from .service import ArchitectureService, Service, serve
+from .runtime import (
+    CodeRules, ManagedFrame, ManagedFramesRequest, ManagedRun, ManagedStack, ManagedThread, ManagedThreadsAnswer, ManagedVariable,
+    MemberPlace, NativeFrame, NativeStack, OpenRuntimeAnswer, OpenRuntimeRequest, Runtime, RuntimeCode, RuntimeConstants,
+    RuntimeDescription, RuntimeRecogniser, RuntimeSegment, RuntimeThread, RuntimeType, SymbolPlace, TypeLayout,
+)  # fmt: skip
+from .service import ArchitectureService, RuntimeService, Service, serve
 from .target import (
     Agent, Dispatch, Note, Queue, Saved, SpaceMemory, Stop, TargetAnswer, TargetObject, TargetThread, Wave,
 )  # fmt: skip
 
 __all__ = [
-    "Access", "Agent", "Architecture", "ArchitectureService", "Binding", "Code", "CodeRange", "Disassembly", "Dispatch",
-    "Engine", "Exits", "FrameRules", "Function", "Gap", "Instruction", "Map", "MapRange", "NO_REGISTER", "Nested", "Note",
-    "NotServed", "ObjectAnswer", "ObjectNotOpen", "ObjectRequest", "Override", "PositionMap", "Queue", "ReadError", "Refusal",
-    "Registers", "Return", "ReturnSite", "Row", "Rule", "Saved", "Section", "Service", "SpaceMemory", "Stop", "Symbol",
-    "Table", "TargetAnswer", "TargetObject", "TargetThread", "Thread", "Translation", "Variable", "Wave", "Width",
-    "pack_rows", "pack_rules", "registers", "serve", "unpack_rows", "unpack_rules",
+    "Access", "Agent", "Architecture", "ArchitectureService", "Binding", "Code", "CodeRange", "CodeRules", "Disassembly",
+    "Dispatch", "Engine", "Exits", "FrameRules", "Function", "FunctionPlace", "Gap", "Instruction", "ManagedFrame",
+    "ManagedFramesRequest", "ManagedRun", "ManagedStack", "ManagedThread", "ManagedThreadsAnswer", "ManagedVariable", "Map",
+    "MapRange", "MemberPlace", "NO_REGISTER", "NativeFrame", "NativeStack", "Nested", "NotServed", "Note", "ObjectAnswer",
+    "ObjectNotOpen", "ObjectRequest", "OpenRuntimeAnswer", "OpenRuntimeRequest", "Override", "PositionMap", "Queue",
+    "ReadError", "Refusal", "Registers", "Return", "ReturnSite", "Row", "Rule", "Runtime", "RuntimeCode", "RuntimeConstants",
+    "RuntimeDescription", "RuntimeEngine", "RuntimeRecogniser", "RuntimeSegment", "RuntimeService", "RuntimeThread",
+    "RuntimeType", "Saved", "Section", "Service", "SpaceMemory", "Stop", "Symbol", "SymbolPlace", "Table", "TargetAnswer",
+    "TargetObject", "TargetThread", "Thread", "Translation", "TypeLayout", "Variable", "Wave", "Width", "pack_rows",
+    "pack_rules", "registers", "serve", "unpack_rows", "unpack_rules",
 ]  # fmt: skip

@@ -5,11 +5,12 @@ import itertools
 import queue
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import grpc
 
 from . import arch_pb2 as pb
-from .columns import Registers, split_registers
+from .columns import Registers, check, split_registers, split_texts
 from .errors import ReadError
 
 PART = 1 << 20  # bytes of one answer about memory
@@ -132,11 +133,37 @@ class Engine:
         return b"".join([a.read_section.data for a in self._ask(pb.EngineRequest(read_section=request))])
 
 
+@dataclass(frozen=True, slots=True)
+class FunctionPlace:
+    """The function at an address. Without a name there is none."""
+
+    name: str = ""  # linkage name, without a version
+    start: int | None = None  # the address of its first instruction
+
+
+class RuntimeEngine(Engine):
+    """The engine of a call of a language runtime."""
+
+    def find_functions(self, addresses: Sequence[int]) -> list[FunctionPlace]:
+        """The function at each address, by the symbols and the debug information of the target's modules."""
+        places: list[FunctionPlace] = []
+        for at in range(0, len(addresses), MOST_ADDRESSES):
+            part = addresses[at : at + MOST_ADDRESSES]
+            (answer,) = self._ask(pb.EngineRequest(find_functions=pb.FindFunctionsRequest(addresses=part)))
+            f = answer.find_functions
+            names = split_texts(f.names, len(part))
+            check("FindFunctionsAnswer.starts", f.starts, len(part))
+            check("FindFunctionsAnswer.has_start", f.has_start, len(part))
+            places += [FunctionPlace(n, s if has else None) for n, s, has in zip(names, f.starts, f.has_start)]
+        return places
+
+
 class Connection:
     """The plugin's end of ServeEngine. The newest stream counts."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: type[Engine] = Engine) -> None:
         self._stream: Stream | None = None
+        self._kind = kind
 
     def serve(self, answers: Iterable[pb.EngineAnswer], context: grpc.ServicerContext) -> Iterator[pb.EngineRequest]:
         old, stream = self._stream, Stream()
@@ -148,4 +175,4 @@ class Connection:
 
     def engine(self, session: int) -> Engine:
         """The engine of a session; 0 stands for none."""
-        return Engine(self._stream, session)
+        return self._kind(self._stream, session)

@@ -46,7 +46,7 @@ class Row:
     cfa_offset: int = 0
     cfa: bytes = b""
     cfa_space: int = 0
-    rules: Sequence[Rule] = ()
+    rules: Sequence[Rule] = ()  # by column, ascending
     call_sites: Sequence[Rule] = ()  # this frame's own registers while a call is in progress
     signal_frame: bool = False
     window_save: bool = False

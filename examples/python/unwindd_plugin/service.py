@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from concurrent import futures
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,8 +16,10 @@ import grpc
 
 from . import arch_pb2 as pb
 from .architecture import Architecture
-from .engine import Connection
+from .engine import Connection, Engine, RuntimeEngine
 from .errors import fail
+from .runtime import Runtime
+from .runtimewire import served as runtime_calls
 from .wire import Call, served
 
 PROTOCOL = 2
@@ -36,19 +38,19 @@ class Service(Protocol):
         """The handlers of the calls that are served, by their names."""
 
 
-class ArchitectureService:
-    """The service of an architecture."""
+class _PluginService:
+    """A service that a class of the plugin's answers, with the stream to the engine."""
 
-    name = "unwindd.arch.v2.Architecture"
-    prefix = "unwindd-arch-"
-    kind = ""
+    name = prefix = kind = ""
+    engine: type[Engine] = Engine
 
-    def __init__(self, arch: Architecture) -> None:
-        self._arch = arch
-        self._connection = Connection()
+    def __init__(self, plugin: Any, calls: Mapping[str, Call]) -> None:
+        self._plugin = plugin
+        self._calls = calls
+        self._connection = Connection(self.engine)
 
     def handlers(self) -> dict[str, grpc.RpcMethodHandler]:
-        handlers = {name: self._handler(name, call) for name, call in served(self._arch).items()}
+        handlers = {name: self._handler(name, call) for name, call in self._calls.items()}
         handlers["ServeEngine"] = grpc.stream_stream_rpc_method_handler(
             self._connection.serve, pb.EngineAnswer.FromString, _bytes
         )
@@ -58,7 +60,7 @@ class ArchitectureService:
         def parts(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
             engine = self._connection.engine(getattr(request, "session", 0))
             try:
-                yield from call.make(self._arch, engine, request)
+                yield from call.make(self._plugin, engine, request)
             except Exception as error:  # of the plugin: its process goes on
                 fail(context, name, error)
 
@@ -68,6 +70,28 @@ class ArchitectureService:
         if call.in_parts:
             return grpc.unary_stream_rpc_method_handler(parts, call.request.FromString, _bytes)
         return grpc.unary_unary_rpc_method_handler(one, call.request.FromString, _bytes)
+
+
+class ArchitectureService(_PluginService):
+    """The service of an architecture."""
+
+    name = "unwindd.arch.v2.Architecture"
+    prefix = "unwindd-arch-"
+
+    def __init__(self, arch: Architecture) -> None:
+        super().__init__(arch, served(arch))
+
+
+class RuntimeService(_PluginService):
+    """The service of a language runtime."""
+
+    name = "unwindd.arch.v2.Runtime"
+    prefix = "unwindd-runtime-"
+    kind = "runtime"
+    engine = RuntimeEngine
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime, runtime_calls(runtime))
 
 
 def _bytes(message: Any) -> bytes:
@@ -98,11 +122,11 @@ class _Lifeline:
         yield b""  # never: a stream is a generator
 
 
-def serve(plugin: Architecture | Service) -> None:
+def serve(plugin: Architecture | Runtime | Service) -> None:
     """The main function of a plugin: it answers unwindd, which started the process, until that is gone.
     Where the variable UNWINDD_PLUGIN_DEBUG is set and unwindd did not start it, it answers any, and prints
     the setting by which unwindd finds it."""
-    service: Service = ArchitectureService(plugin) if isinstance(plugin, Architecture) else plugin
+    service = _service(plugin)
     if "UNWINDD_ARCHITECTURE_PLUGIN" in os.environ:
         _serve(service, os.environ)
     elif os.environ.get("UNWINDD_PLUGIN_DEBUG"):
@@ -112,6 +136,12 @@ def serve(plugin: Architecture | Service) -> None:
             f"{Path(sys.argv[0]).name}: this is a plugin of unwindd (protocol version {PROTOCOL}); unwindd starts it when a target needs it.\n"
             "Put it into a folder that --plugin-dir or UNWINDD_PLUGIN_DIR names. To start it in a debugger, set UNWINDD_PLUGIN_DEBUG=1."
         )
+
+
+def _service(plugin: Architecture | Runtime | Service) -> Service:
+    if isinstance(plugin, Architecture):
+        return ArchitectureService(plugin)
+    return RuntimeService(plugin) if isinstance(plugin, Runtime) else plugin
 
 
 def _serve(service: Service, environment: "os._Environ[str]") -> None:

@@ -23,11 +23,11 @@ Answers = Iterator[Any]
 
 
 class Call(NamedTuple):
-    """A call: its method of Architecture, its request, and how it is made."""
+    """A call: its method of Architecture or Runtime, its request, and how it is made."""
 
     method: str
     request: Any
-    make: Callable[[Architecture, Engine, Any], Answers]
+    make: Callable[[Any, Any, Any], Answers]  # of the plugin, the engine and the request
     in_parts: bool = False
 
 
@@ -126,7 +126,7 @@ def _frame_rules(arch: Architecture, engine: Engine, p: pb.FrameRulesRequest) ->
         parts = list(zip(p.part_starts, split(p.part_code, len(p.part_starts))))
         for function, own in zip(functions, lists("FrameRulesRequest.part_counts", p.part_counts, parts)):
             function.parts = own
-    answer = _as_many("frame_rules", functions, arch.frame_rules(engine, p.object, functions))
+    answer = as_many("frame_rules", functions, arch.frame_rules(engine, p.object, functions))
     yield pb.FrameRulesAnswer(
         row_counts=[len(f.rows) for f in answer],
         rows=pack_rows(flat(answer, lambda f: f.rows)),
@@ -174,7 +174,7 @@ def _bind_threads(arch: Architecture, engine: Engine, p: pb.BindThreadsRequest) 
     spaces = [dict(own) for own in lists("BindThreadsRequest.space_counts", p.space_counts, bases)]
     columns = zip(p.threads, split_registers(p.registers, n), split_texts(p.processors, n), p.lanes, spaces)
     threads = [Thread(*c) for c in columns]
-    answer = _as_many("bind_threads", threads, arch.bind_threads(engine, threads))
+    answer = as_many("bind_threads", threads, arch.bind_threads(engine, threads))
     yield _bindings(answer)
 
 
@@ -225,7 +225,7 @@ def _translate(arch: Architecture, engine: Engine, p: pb.TranslateRequest) -> An
 
 def _classify_return(arch: Architecture, engine: Engine, p: pb.ClassifyReturnRequest) -> Answers:
     sites = [ReturnSite(*s) for s in zip(p.pcs, split(p.code, len(p.pcs)))]
-    answer = _as_many("classify_return", sites, arch.classify_return(sites))
+    answer = as_many("classify_return", sites, arch.classify_return(sites))
     yield pb.ClassifyReturnAnswer(classes=[r.kind for r in answer], targets=[r.target for r in answer])
 
 
@@ -266,7 +266,7 @@ def _accesses(code: Sequence[Instruction]) -> pb.Accesses | None:
     )
 
 
-def _as_many(call: str, request: Sequence[object], answer: Sequence[T]) -> Sequence[T]:
+def as_many(call: str, request: Sequence[object], answer: Sequence[T]) -> Sequence[T]:
     if len(answer) != len(request):
         raise ValueError(f"{call} answers {len(answer)} entries, expected {len(request)}, as many as are asked about")
     return answer

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/internal/bundled"
 	"github.com/unwindd/unwindd/internal/confine"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -36,8 +37,11 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 2 && os.Args[1] == "plugin" {
 		err := fmt.Errorf("no such command: %q", os.Args[2])
-		if os.Args[2] == "exec" {
+		switch os.Args[2] {
+		case "exec":
 			err = confine.ExecMain(os.Args[3:])
+		case "serve":
+			err = confine.ServeMain(os.Args[3:], bundled.Architectures, nil)
 		}
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -64,11 +64,11 @@ func (v *verifier) newEngine(ask *job.Stack) (e *engine.Engine, dir string, err 
 	if dir, err = os.MkdirTemp("", "unwindd-verify-"); err != nil {
 		return nil, "", err
 	}
-	name := plugin.NameOf(path)
-	if name == "" {
-		name = "examined"
+	name := filepath.Base(path)
+	if plugin.NameOf(path) == "" {
+		name = sdk.ExecutablePrefix + "examined"
 	}
-	executable := filepath.Join(dir, "unwindd-arch-"+name)
+	executable := filepath.Join(dir, name)
 	if data := path + plugin.DataSuffix; isFolder(data) {
 		err = os.Symlink(data, executable+plugin.DataSuffix)
 	}
@@ -76,7 +76,9 @@ func (v *verifier) newEngine(ask *job.Stack) (e *engine.Engine, dir string, err 
 		err = os.Symlink(path, executable)
 	}
 	if err == nil {
-		others := slices.DeleteFunc(slices.Clone(v.Bundled), func(b confine.Bundled) bool { return isRival(b.Description(), v.desc) })
+		others := slices.DeleteFunc(slices.Clone(v.Bundled), func(b confine.Bundled) bool {
+			return v.desc != nil && isRival(b.Description(), v.desc) // a runtime has no rival
+		})
 		e, err = engine.New(ask.Engine(engine.Options{Plugins: plugin.Options{
 			Self: v.Self, Build: v.Build, Dirs: []string{dir}, Bundled: others, Logger: v.Logger, StartDeadline: v.StartDeadline, CallDeadline: v.CallDeadline,
 		}}))

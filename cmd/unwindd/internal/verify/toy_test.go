@@ -75,16 +75,18 @@ func walksAsItsReadme(t *testing.T, folder string) {
 	}
 }
 
-// TestPythonPackage runs the tests of examples/python, and of the plugin that uses it, and has
+// TestPythonPackage runs the tests of examples/python, and of the plugins that use it, and has
 // mypy check the types of all.
 func TestPythonPackage(t *testing.T) {
 	leftOutOfShort(t)
 	oracle.Tools(t, "sh", "protoc", "mkdir", "cp", "sed", "mypy")
 	needPython(t)
-	dir := t.TempDir()
-	oracle.Run(t, "sh", example("python", "build.sh"), example("arch-toy", "toy"), dir+"/")
-	oracle.Run(t, "cp", example("python", "test_unwindd_plugin.py"), example("arch-toy", "test_toy.py"), dir)
-	in := oracle.With{Dir: dir}
-	in.Run(t, "mypy", ".")
-	in.Run(t, debianPython, "-W", "error", "-m", "unittest", "-q")
+	for _, plugin := range [][3]string{{"arch-toy", "toy", "test_toy.py"}, {"runtime-toy", "plugin", "test_runtime_toy.py"}} {
+		dir := t.TempDir()
+		oracle.Run(t, "sh", example("python", "build.sh"), example(plugin[0], plugin[1]), dir+"/")
+		oracle.Run(t, "cp", example("python", "test_unwindd_plugin.py"), example(plugin[0], plugin[2]), dir)
+		in := oracle.With{Dir: dir}
+		in.Run(t, "mypy", ".")
+		in.Run(t, debianPython, "-W", "error", "-m", "unittest", "-q")
+	}
 }

@@ -103,6 +103,7 @@ var kinds = map[string]*kind{
 			{"restart", (*verifier).restart},
 			{"processes", (*verifier).processes},
 			{"end", (*verifier).end},
+			{"states", (*verifier).states},
 		},
 	},
 }
