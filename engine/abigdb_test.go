@@ -51,9 +51,6 @@ func TestStacksAndValuesOfOtherABIsAreGDBs(t *testing.T) {
 	for _, m := range crossMachines {
 		oracle.Tools(t, m.triple+"-gcc", m.triple+"-g++", "qemu-"+m.machine, "gdb-multiarch")
 		for _, c := range abiCases {
-			if m.machine == "ppc64le" && c.mode == "tail" {
-				continue // calls enter behind the entry
-			}
 			t.Run(m.machine+" "+c.name, func(t *testing.T) {
 				t.Parallel()
 				m.compareWithGDB(t, &c)

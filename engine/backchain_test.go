@@ -6,40 +6,24 @@ import (
 	"context"
 	"encoding/binary"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/trace"
-	"github.com/unwindd/unwindd/internal/fixture/power"
-	"github.com/unwindd/unwindd/internal/fixture/s390x"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// described is an architecture that is nothing but its description.
-type described struct {
+// chained is an architecture with a back chain, which knows its calls.
+type chained struct {
 	sdk.Base
 	description func() *sdk.Description
 }
 
-func (d described) Describe(context.Context) (*sdk.Description, error) { return d.description(), nil }
-
-// descriptionOf returns the description of a fixture, a copy that may be changed.
-func descriptionOf(arch sdk.Architecture) func() *sdk.Description {
-	return func() *sdk.Description {
-		d, err := arch.Describe(context.Background())
-		if err != nil {
-			panic(err)
-		}
-		own := *d
-		return &own
-	}
-}
-
-// chained is an architecture with a back chain, which knows its calls.
-type chained struct{ described }
+func (c chained) Describe(context.Context) (*sdk.Description, error) { return c.description(), nil }
 
 func (c chained) ClassifyReturn(_ context.Context, req *sdk.ClassifyReturnRequest) (*sdk.ClassifyReturnAnswer, error) {
 	d := c.description()
@@ -65,6 +49,68 @@ func (c chained) ClassifyReturn(_ context.Context, req *sdk.ClassifyReturnReques
 		}
 		return sdk.NotAfterCall, 0
 	})
+}
+
+// bareS390x is s390x, which is big-endian; floating point numbers are in the high-order end of registers
+// (ELF ABI s390x supplement, table 1.13).
+func bareS390x() *sdk.Description {
+	const r14, sp, f0, pswm, pswa, bias = 14, 15, 16, 64, 65, 160
+	d := &sdk.Description{
+		Name: "s390x", Version: "1", Recognises: []sdk.Recogniser{{ELFMachine: 22, OSABI: -1}},
+		ByteOrder: sdk.BigEndian, AddressBits: 64,
+		Registers: []sdk.RegisterRange{
+			{First: 0, Count: 16, Bits: 64, Names: []string{"r%d"}},
+			{First: f0, Count: 16, Bits: 64, Class: sdk.Float, Names: strings.Fields("f0 f2 f4 f6 f1 f3 f5 f7 f8 f10 f12 f14 f9 f11 f13 f15")},
+			{First: pswm, Count: 1, Bits: 64, Names: []string{"pswm"}, Class: sdk.Flags},
+			{First: pswa, Count: 1, Bits: 64, Names: []string{"pc"}, Class: sdk.ProgramCounter},
+		},
+		PC: pswa, SP: sp, FP: sdk.NoRegister, ReturnAddress: r14,
+		CallDistance: 1, FloatFormats: []sdk.FloatFormat{{Bits: 128, Format: locexpr.FloatBinary128}},
+		Entry: &cfi.Row{
+			CFA:           cfi.CFARule{Kind: cfi.CFARegister, Register: sp, Offset: bias},
+			Rules:         []cfi.RegisterRule{{Column: r14, Rule: cfi.Rule{Kind: cfi.SameValue}}},
+			ReturnAddress: r14,
+		},
+	}
+	for r := uint64(6); r < 16; r++ {
+		d.DefaultRules = append(d.DefaultRules, cfi.RegisterRule{Column: r, Rule: cfi.Rule{Kind: cfi.SameValue}})
+	}
+	d.DefaultRules[sp-6].Rule = cfi.Rule{Kind: cfi.ValOffset, Offset: -bias}
+	return d
+}
+
+// barePower is POWER in a byte order; functions save their return address above their CFA,
+// and registers have floating point numbers as doubles (Power Architecture 64-Bit ELF V2
+// ABI, 2.2.2 and 2.4).
+func barePower(name string, order sdk.ByteOrder) func() *sdk.Description {
+	return func() *sdk.Description {
+		const r1, f0, lr, ctr, pc = 1, 32, 65, 66, 5000
+		d := &sdk.Description{
+			Name: name, Version: "1", Recognises: []sdk.Recogniser{{ELFMachine: 21, OSABI: -1}},
+			ByteOrder: order, AddressBits: 64,
+			Registers: []sdk.RegisterRange{
+				{First: 0, Count: 32, Bits: 64, Names: []string{"r%d"}},
+				{First: f0, Count: 32, Bits: 64, Class: sdk.Float, Names: []string{"f%d"}, Narrow: sdk.NarrowConverted},
+				{First: lr, Count: 2, Bits: 64, Names: []string{"lr", "ctr"}},
+				{First: pc, Count: 1, Bits: 64, Names: []string{"pc"}, Class: sdk.ProgramCounter},
+			},
+			PC: pc, SP: r1, FP: sdk.NoRegister, ReturnAddress: lr,
+			CallDistance: 1, FloatFormats: []sdk.FloatFormat{{Bits: 128, Format: locexpr.FloatDoubleDouble}},
+			Entry: &cfi.Row{
+				CFA:           cfi.CFARule{Kind: cfi.CFARegister, Register: r1},
+				Rules:         []cfi.RegisterRule{{Column: lr, Rule: cfi.Rule{Kind: cfi.SameValue}}},
+				ReturnAddress: lr,
+			},
+			DefaultRules: []cfi.RegisterRule{{Column: r1, Rule: cfi.Rule{Kind: cfi.ValOffset}}},
+		}
+		for _, r := range []uint64{14, f0 + 14} {
+			for n := r; n < r+18; n++ {
+				d.DefaultRules = append(d.DefaultRules, cfi.RegisterRule{Column: n, Rule: cfi.Rule{Kind: cfi.SameValue}})
+			}
+		}
+		d.DefaultRules = append(d.DefaultRules, cfi.RegisterRule{Column: lr, Rule: cfi.Rule{Kind: cfi.SameValue}})
+		return d
+	}
 }
 
 // withChain completes a description by the chain of its ABI: POWER's (Power Architecture 64-Bit
@@ -103,9 +149,9 @@ var chainStacks = []struct {
 	description func() *sdk.Description
 	pointers    []uint64
 }{
-	{"s390x", "begin", "the chain of frames ends", descriptionOf(s390x.New()), []uint64{0x40008004e8, 0x40008004e8, 0x40008005b0, 0x40008006f0, 0x4000800790}},
-	{"ppc64", "_start", "the program begins there", descriptionOf(power.NewBigEndian()), []uint64{0x4000800520, 0x4000800520, 0x40008005d0, 0x40008006f0, 0x4000800760}},
-	{"ppc64le", "begin", "the chain of frames ends", descriptionOf(power.NewLittleEndian()), []uint64{0x4000800640, 0x4000800640, 0x40008006a0, 0x4000800770, 0x4000800790}},
+	{"s390x", "begin", "the chain of frames ends", bareS390x, []uint64{0x40008004e8, 0x40008004e8, 0x40008005b0, 0x40008006f0, 0x4000800790}},
+	{"ppc64", "_start", "the program begins there", barePower("ppc64", sdk.BigEndian), []uint64{0x4000800520, 0x4000800520, 0x40008005d0, 0x40008006f0, 0x4000800760}},
+	{"ppc64le", "begin", "the chain of frames ends", barePower("ppc64le", sdk.LittleEndian), []uint64{0x4000800640, 0x4000800640, 0x40008006a0, 0x4000800770, 0x4000800790}},
 }
 
 // walkChain walks the stack of a snapshot by an architecture.
@@ -161,7 +207,7 @@ func TestTheBackChainIsNoGuess(t *testing.T) {
 	for _, m := range chainStacks {
 		t.Run(m.name, func(t *testing.T) {
 			description := withChain(m.description)
-			s := walkChain(t, m.name, chained{described{description: description}})
+			s := walkChain(t, m.name, chained{description: description})
 			checkChain(t, s, description().SP, m.first, m.pointers)
 			for i := range s.Frames {
 				f := &s.Frames[i]
@@ -193,7 +239,7 @@ func TestAScanGivesTheStackPointerOfTheReturnSlot(t *testing.T) {
 				d.FramePointer, d.FramePointerIsABI = nil, false
 				return d
 			}
-			s := walkChain(t, m.name, chained{described{description: description}})
+			s := walkChain(t, m.name, chained{description: description})
 			checkChain(t, s, description().SP, m.first, m.pointers)
 			for i := 2; i < len(s.Frames); i++ {
 				if s.Frames[i].FoundBy != trace.ByScan {
@@ -232,7 +278,7 @@ func TestARuleBehindACallGivesTheTOCPointer(t *testing.T) {
 				d.CallSites = []sdk.CallSite{{Code: code, Mask: mask, Rules: []cfi.RegisterRule{{Column: 2, Rule: cfi.Rule{Kind: cfi.Expression, Expr: expr}}}}}
 				return d
 			}
-			s := walkChain(t, m.name, chained{described{description: description}})
+			s := walkChain(t, m.name, chained{description: description})
 			checkChain(t, s, description().SP, m.first, m.pointers)
 			toc, _ := register(&s.Frames[0], 10)
 			for i, want := range []uint64{0x123, 0x123, toc, toc, toc} {

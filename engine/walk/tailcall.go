@@ -169,11 +169,12 @@ func (w *walker) entered(ctx context.Context, f, caller *frame, call *code.Call)
 			if d == nil {
 				return e, nil
 			}
-			body, err := d.FunctionFrom(offset)
+			entry := o.EntryOf(offset)
+			body, err := d.FunctionFrom(entry)
 			if err != nil || body.IsZero() {
 				return e, err
 			}
-			return tailFunction{s.Module, body, pc}, nil
+			return tailFunction{s.Module, body, pc - (offset - entry)}, nil
 		}
 		next, isKnown, err := w.leadsTo(ctx, pc, f)
 		if err != nil || !isKnown || len(next) != 1 {

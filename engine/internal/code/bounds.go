@@ -117,3 +117,15 @@ func (o *Object) codeSegments() func(yield func(trace.Segment) bool) {
 		}
 	}
 }
+
+// EntryOf returns the address of the function's symbol where calls from the same module enter the
+// function at another one (see object.LocalEntry); any other address is returned as it is.
+func (o *Object) EntryOf(address uint64) uint64 {
+	if o.File == nil {
+		return address
+	}
+	if s, ok := o.symbolAt(address); ok && address-s.Start == o.File.LocalEntry(s.Other) {
+		return s.Start
+	}
+	return address
+}
