@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sdk is the library for writing architecture plugins.
+// Package sdk is the library for writing plugins of architectures and of language runtimes.
 //
 // A plugin supplies data; the engine does the walking. An Architecture answers
 // eight calls. Each takes and returns a batch, and in the steady state none is
@@ -20,6 +20,8 @@
 // An answer may be shorter than its request only where its comment says so. An
 // error ends the operation that needed the answer, with that error as its reason;
 // everything else goes on. Every answer of a plugin is validated before it is used.
+//
+// A Runtime teaches the engine a language runtime in the same manner, by five calls.
 //
 // The package is large because every message has a Go type, a type on the wire, and the
 // checks that both sides make; archpb is generated.

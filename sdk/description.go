@@ -52,7 +52,7 @@ type Description struct {
 	CallSites []CallSite
 	// Feature is the number of the features of the protocol that the plugin knows (see the
 	// constant Feature). Serve sets it. 0: the plugin is older than the number.
-	Feature uint32
+	Feature        uint32
 	CallDistance   uint32 // bytes to subtract from a return address to be inside the call; 1 nearly always
 	MaxInstruction uint32 // the longest instruction in bytes
 	StackAlign     uint32 // bytes; words of the stack that may be a return address are this far apart

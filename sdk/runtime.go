@@ -187,5 +187,5 @@ type OpenRuntimeAnswer struct {
 // RuntimeCode is code that a runtime made: addresses in memory.
 type RuntimeCode struct {
 	Start, End uint64
-	Name       string // what it is, in the runtime's words: "code heap"; "" too
+	Name       string // in the runtime's words: "code heap"; "" where it has none
 }

@@ -74,7 +74,6 @@ func (m *Manager) hasOf(k *kind, name string) bool {
 	return slices.ContainsFunc(m.plugins, func(p *plug) bool { return p.kind == k && p.isVendor && p.name == name })
 }
 
-
 // noSuch returns the error of a setting that names no plugin, or no vendor's.
 func (m *Manager) noSuch(path []string, name string, isVendor bool) error {
 	var names []string
