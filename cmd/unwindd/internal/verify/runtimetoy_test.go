@@ -59,14 +59,14 @@ func TestARuntimeInPython(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, of := range []struct{ from, to, want string }{{"", "", ""}, {`"function":"check"`, `"function":"other"`, "other"}} {
-			expected := strings.ReplaceAll(strings.ReplaceAll(stacks, `": "`, `":"`), of.from, of.to)
+		for _, c := range []struct{ old, changed, want string }{{"", "", ""}, {`"function":"check"`, `"function":"other"`, "other"}} {
+			expected := strings.ReplaceAll(strings.ReplaceAll(stacks, `": "`, `":"`), c.old, c.changed)
 			if err := os.WriteFile(state+".expected.json", []byte(expected), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			r := examine(t, verify.Options{Path: filepath.Join(dir, "unwindd-runtime-toy"), States: []string{state}, Bundled: bundled.Architectures})
-			if r.Passed != (of.want == "") || of.want == "" && len(r.Findings) > 0 || of.want != "" && (len(r.Findings) != 1 || !strings.Contains(r.Findings[0].Detail, of.want)) {
-				t.Errorf("expected %q, found %+v", of.want, r.Findings)
+			if r.Passed != (c.want == "") || c.want == "" && len(r.Findings) > 0 || c.want != "" && (len(r.Findings) != 1 || !strings.Contains(r.Findings[0].Detail, c.want)) {
+				t.Errorf("expected %q, found %+v", c.want, r.Findings)
 			}
 		}
 	})
