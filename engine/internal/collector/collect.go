@@ -236,10 +236,8 @@ func (c *collector) keepManaged(ctx context.Context, s *trace.Stack, isLast bool
 // keepManagedThreads keeps the memory in which language runtimes have the threads that they
 // schedule, with the frames of those that have no native stack.
 func (c *collector) keepManagedThreads(ctx context.Context) {
-	if c.managed.HasThreads(ctx, "") {
-		c.thread = nil // the reads are not of one thread
-		c.managed.Threads(ctx, "", c.walked.State())
-	}
+	c.thread = nil // the reads are not of one thread
+	c.managed.ReadThreads(ctx, c.walked.State())
 }
 
 // addPluginProblems adds the problems of plugins that are not known: memory that no walk

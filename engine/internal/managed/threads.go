@@ -29,9 +29,19 @@ func (x *Process) MayHaveThreads(kind string) bool {
 	return false
 }
 
-// HasThreads reports whether a runtime of the process schedules threads of a kind; "": of any.
-func (x *Process) HasThreads(ctx context.Context, kind string) bool {
-	return len(x.withThreads(ctx, kind)) > 0
+// ReadThreads reads the threads that runtimes schedule and that may have no native stack, for the
+// memory in which they are. Runtimes with threads alone, of which there may be a million, are left
+// out: their threads have native stacks.
+func (x *Process) ReadThreads(ctx context.Context, state target.Target) {
+	var all []*instance
+	for _, i := range x.all(ctx) {
+		if i.schedules("") {
+			all = append(all, i)
+		}
+	}
+	if len(all) > 0 {
+		x.threadsOf(ctx, all, state)
+	}
 }
 
 func (i *instance) schedules(kind string) bool {
@@ -43,6 +53,11 @@ func (i *instance) schedules(kind string) bool {
 // them, and threads of the operating system the one that they execute. Parts that cannot be read
 // are among the problems of the result's Info.
 func (x *Process) Threads(ctx context.Context, kind string, state target.Target) target.Target {
+	return x.threadsOf(ctx, x.withThreads(ctx, kind), state)
+}
+
+// threadsOf is Threads for some runtimes.
+func (x *Process) threadsOf(ctx context.Context, all []*instance, state target.Target) target.Target {
 	threads := slices.Clone(state.Threads())
 	byID := make(map[string]*trace.Thread, len(threads))
 	for _, th := range threads {
@@ -53,7 +68,6 @@ func (x *Process) Threads(ctx context.Context, kind string, state target.Target)
 		states: map[trace.GoroutineState]*trace.GoroutineState{}, origins: map[originKey]*trace.GoroutineOrigin{},
 		places: map[placeKey]*trace.CodePlace{},
 	}
-	all := x.withThreads(ctx, kind)
 	for _, i := range all {
 		k.instance, k.suffix = i, suffixOf(i, all)
 		if k.scheduler = nil; i.kind() != goroutine {
