@@ -232,8 +232,8 @@ func (m *crossMachine) followCalls(t *testing.T, exe string, mayGuess bool) {
 		}
 	}
 	t.Logf("%d instructions, stacks: %v; %d calls at the end", steps, counts, len(calls))
-	if counts[wrongStack] > 0 || steps < 200 || len(calls) < 7 || !mayGuess && counts[rightStack] != steps {
-		t.Errorf("expected none wrong, 200 instructions at least, and 7 calls at the end; with symbols all right")
+	if counts[wrongStack] > 0 || steps < 200 || len(calls) < 7 || !mayGuess && len(counts) > 1 || counts[missedStack] > steps/10 {
+		t.Errorf("expected none wrong, 200 instructions at least, and 7 calls at the end; with symbols all right, else at most a tenth wrong by guesses")
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
-// TestPluginsOfBothByteOrdersAreSideBySide installs the plugins of 64-bit POWER, which have one
+// TestBothByteOrdersAreSideBySide installs the plugins of 64-bit POWER, which have one
 // ELF machine, in one plugin directory: each walks the snapshots of its byte order.
-func TestPluginsOfBothByteOrdersAreSideBySide(t *testing.T) {
+func TestBothByteOrdersAreSideBySide(t *testing.T) {
 	oracle.All(t)
 	dir := t.TempDir()
 	for _, name := range []string{"unwindd-arch-ppc64", "unwindd-arch-ppc64le"} {

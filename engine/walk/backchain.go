@@ -6,6 +6,8 @@ import (
 	"context"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/internal/code"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -27,6 +29,41 @@ func (w *walker) byBackChain(ctx context.Context, f *frame) *frame {
 	f.source = w.machine.chainSource
 	caller, err := w.recover(ctx, f, f.source)
 	if err != nil || caller == nil || f.cfaSpace != locexpr.DefaultSpace || f.cfa <= sp || caller.pc == 0 || !w.isCode(caller.pc) {
+		f.forget()
+		return nil
+	}
+	return caller
+}
+
+// beforeChain returns the caller of a frame that need not have made its frame yet, where nothing
+// bounds its function: the call before the address in the link register names a function whose
+// code, read from there, leads to the frame with that return address. It is a guess: another
+// function may be entered by a jump in between. nil where that does not hold; the chain itself
+// skips a caller there.
+func (w *walker) beforeChain(ctx context.Context, f *frame) *frame {
+	if w.machine.chainSource == nil || !w.machine.hasLink || !f.exact || f.module == nil || !f.module.Code.IsKnown() || f.module.Code.BoundsAt(f.lookup).IsKnown {
+		return nil
+	}
+	pc, err := w.entryReturn(ctx, f)
+	if err != nil {
+		return nil
+	}
+	site, err := w.callSite(ctx, pc)
+	if err != nil || !site.IsAfterCall || !site.IsDirect {
+		return nil
+	}
+	target := w.segmentAt((pc + uint64(site.Target)) & w.machine.addresses)
+	if target == nil || target.Module != f.module || !w.process.bounds.mayRead() {
+		return nil
+	}
+	start := target.ObjectAddress((pc + uint64(site.Target)) & w.machine.addresses)
+	rules, err := f.module.Code.RowFrom(ctx, start, f.lookup, f.exact)
+	if err != nil || rules == nil {
+		return nil
+	}
+	f.source = &code.Row{Rules: rules, By: trace.ByScan, Defaults: w.machine.Defaults}
+	caller, err := w.recover(ctx, f, f.source)
+	if err != nil || caller == nil || caller.pc != pc {
 		f.forget()
 		return nil
 	}

@@ -135,6 +135,9 @@ func (w *walker) guess(ctx context.Context, f *frame, cause error) (*frame, trac
 		return caller, trace.Stopped{}
 	}
 	f.forget()
+	if caller := w.beforeChain(ctx, f); caller != nil {
+		return caller, trace.Stopped{}
+	}
 	if w.isLastOfChain(ctx, f) {
 		return nil, trace.Stopped{Reason: trace.StopOutermost, Detail: "the chain of frames ends"}
 	}
