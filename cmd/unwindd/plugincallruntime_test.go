@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -70,7 +71,7 @@ func (s scriptRuntime) ManagedFrames(_ context.Context, _ sdk.RuntimeEngine, req
 	a := &sdk.ManagedFramesAnswer{Stacks: make([]sdk.ManagedStack, len(req.Threads))}
 	for i, th := range req.Threads {
 		for k, f := range th.Frames {
-			if f.Function != "Handler.compiled" {
+			if f.Function != "Handler.compiled" && f.Function != "serve" {
 				continue
 			}
 			run := sdk.ManagedRun{First: uint32(k), Count: 1, Frames: []sdk.ManagedFrame{{Function: "Handler.serve", Line: 7, Kind: sdk.Interpreted}}} //nolint:gosec // small
@@ -131,8 +132,11 @@ func serveAddress(t *testing.T, dir string) string {
 
 func TestPluginCallOfRuntimes(t *testing.T) {
 	const core = "../../examples/crash/server.core"
-	dir := scripts(t, "script", "wrong", "overlapping", "elsewhere", "absent")
-	pc := serveAddress(t, dir)
+	dirs := map[string]string{} // one for each plugin: all in a folder are hashed each time
+	for _, name := range []string{"script", "wrong", "overlapping", "elsewhere", "absent"} {
+		dirs[name] = scripts(t, name)
+	}
+	pc := serveAddress(t, dirs["script"])
 	for _, c := range []struct {
 		args   string
 		want   string // in what is printed, to either
@@ -140,11 +144,11 @@ func TestPluginCallOfRuntimes(t *testing.T) {
 	}{
 		{"Describe --runtime script", `"ThreadKind": "task"`, 0},
 		{"Describe --runtime script", `"BuildID": "abcd"`, 0},
-		{"Describe --runtime " + dir + "/unwindd-runtime-wrong", `"Name": "wrong"`, 0},
+		{"Describe --runtime " + dirs["wrong"] + "/unwindd-runtime-wrong", `"Name": "wrong"`, 0},
 		{"OpenRuntime " + core + " --runtime script", `"Name": "code heap"`, 0},
 		{"OpenRuntime " + core + " server --runtime script", `"Version": "script 2"`, 0},
 		{"OpenRuntime " + core + " libc --runtime script", "libc is no module with the language runtime script, expected /", 1},
-		{"OpenRuntime " + core, "is not used: it is in [vdso]", 1},
+		{"OpenRuntime " + core, `"Version": "script 2"`, 0},
 		{"OpenRuntime " + core + " --runtime overlapping", `"End": 20`, 1},
 		{"OpenRuntime " + core + " --runtime overlapping", "unwindd: OpenRuntimeAnswer.Code", 1},
 		{"OpenRuntime " + core + " --runtime elsewhere", "is not used: it is in ", 1},
@@ -165,10 +169,13 @@ func TestPluginCallOfRuntimes(t *testing.T) {
 		{"ManagedThreads " + core + " --arch x86_64", "expected --runtime instead of --arch", 2},
 		{"OpenObject " + core + " --runtime script", "expected --arch instead of --runtime", 2},
 		{"Describe --runtime script --arch x86_64", "expected one of them", 2},
-		{"Describe --runtime nothing", `no language runtime "nothing", expected one of absent, elsewhere, overlapping, script, wrong`, 1},
+		{"Describe --runtime nothing", `no language runtime "nothing", expected one of script`, 1},
 		{"Describe --runtime ./nothing", "expected an executable that is named unwindd-runtime-NAME", 1},
 		{"Describe --arch x86_64 --request", `"Request": {}`, 0},
 	} {
+		_, name, _ := strings.Cut(c.args, "--runtime ")
+		name, _, _ = strings.Cut(name, " ")
+		dir := cmp.Or(dirs[name], dirs["script"])
 		words := append([]string{"plugin", "call", "--plugin-dir", dir}, strings.Fields(c.args)...)
 		out, errs, status := ran(t, words...)
 		if status != c.status || !strings.Contains(out+errs, c.want) {
