@@ -25,7 +25,7 @@ const topExamples = 3
 var flagGroups = []struct{ title, flags string }{
 	{"Common flags", `obj thread crashed top source locals full-names goroutines fail-on-crash signature
 		functions event http annotate gpu repeat every
-		files expr var arch reg mem hex as wait group
+		files expr var arch runtime request reg mem hex as wait group
 		listen queue workers check cancel state
 		format output color verbose help version`},
 	{"What is printed", `globals registers code depth elements raw no-inlines no-fold max-frames max-stack

@@ -8,11 +8,13 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // cacheDir is the cache directory of the commands under test.
@@ -34,6 +36,10 @@ func command(args ...string) *exec.Cmd {
 func TestMain(m *testing.M) {
 	if tool := toolNamed(os.Args[0]); tool != nil {
 		os.Exit(tool(os.Args))
+	}
+	if name, ok := strings.CutPrefix(filepath.Base(os.Args[0]), sdk.RuntimePrefix); ok {
+		sdk.ServeRuntime(scriptRuntime{name: name})
+		return
 	}
 	if len(os.Args) > 1 && (!strings.HasPrefix(os.Args[1], "-") || os.Args[1] == "--version") {
 		os.Exit(run(os.Args[1:]))

@@ -24,7 +24,7 @@ import (
 func newPlugin(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugin",
-		Short: "Architecture plugins: which there are and what they say",
+		Short: "Plugins: which there are and what they say",
 		Example: `  unwindd plugin list
   unwindd plugin info x86_64
   unwindd plugin verify ./unwindd-arch-mychip`,
@@ -34,7 +34,7 @@ func newPlugin(g *globals) *cobra.Command {
 	cmd.AddCommand(
 		&cobra.Command{
 			Use:   "list",
-			Short: "List the architectures that are known",
+			Short: "List the architectures and language runtimes that are known",
 			Example: `  unwindd plugin list
   unwindd plugin list --plugin-dir ./plugins -v`,
 			Args: usageArgs(cobra.NoArgs),
@@ -42,7 +42,7 @@ func newPlugin(g *globals) *cobra.Command {
 		},
 		&cobra.Command{
 			Use:     "info NAME",
-			Short:   "Print what an architecture says of itself",
+			Short:   "Print what an architecture or a language runtime says of itself",
 			Example: "  unwindd plugin info x86_64\n  unwindd plugin info amdgpu --format json",
 			Args:    usageArgs(cobra.ExactArgs(1)),
 			RunE:    func(_ *cobra.Command, args []string) error { return g.pluginInfo(args[0]) },
@@ -215,7 +215,7 @@ func recognisesModules(d *sdk.RuntimeDescription) []string {
 	return out
 }
 
-// pluginInfo prints a description.
+// pluginInfo prints the description of the architecture of a name, of the language runtime, or of both.
 func (g *globals) pluginInfo(name string) error {
 	m, err := g.manager()
 	if err != nil {
@@ -223,16 +223,70 @@ func (g *globals) pluginInfo(name string) error {
 	}
 	defer m.Close()
 	a, err := m.Find(name)
-	if err != nil {
-		return err
-	}
-	d := a.Description()
-	return g.write(func(w *writer) error {
-		if g.format == "json" {
-			return report.WriteJSON(w, d)
+	r, runtimeErr := m.FindRuntime(name)
+	if err != nil && runtimeErr != nil {
+		if !errors.Is(runtimeErr, plugin.ErrNoRuntime) {
+			return runtimeErr
 		}
-		return writeDescription(w, a.Origin(), d)
+		return fmt.Errorf("%w, and %w", err, runtimeErr)
+	}
+	return g.write(func(w *writer) error {
+		switch {
+		case g.format == "json" && runtimeErr != nil:
+			return report.WriteJSON(w, a.Description())
+		case g.format == "json" && err != nil:
+			return report.WriteJSON(w, r.Description())
+		case g.format == "json":
+			return report.WriteJSON(w, struct {
+				Architecture *sdk.Description
+				Runtime      *sdk.RuntimeDescription
+			}{a.Description(), r.Description()})
+		}
+		if err == nil {
+			if err := writeDescription(w, a.Origin(), a.Description()); err != nil || runtimeErr != nil {
+				return err
+			}
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return err
+			}
+		}
+		return writeRuntime(w, r.Origin(), r.Description())
 	})
+}
+
+// writeRuntime writes the description of a language runtime for people.
+func writeRuntime(w io.Writer, origin string, d *sdk.RuntimeDescription) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	p := descriptionPrinter{printer: report.NewPrinter(t)}
+	p.line("language runtime", "%s %s", d.Name, d.Version)
+	p.line("origin", "%s", origin)
+	p.features(d.Feature)
+	p.line("recognises", "%s", strings.Join(recognisesModules(d), ", "))
+	if d.ThreadKind != "" {
+		p.line("threads", "%s", d.ThreadKind)
+	}
+	for _, s := range d.Symbols {
+		p.line("symbol", "%s", s)
+	}
+	for _, about := range d.Types {
+		text := about.Name + inUnit(about.Unit)
+		if len(about.Members) > 0 {
+			text += ": " + strings.Join(about.Members, " ")
+		}
+		p.line("type", "%s", text)
+	}
+	for _, c := range d.Constants {
+		p.line("constants", "%s*%s", c.Prefix, inUnit(c.Unit))
+	}
+	return errors.Join(p.printer.Flush(), t.Flush())
+}
+
+// inUnit returns the words for a unit of debug information; "" for any.
+func inUnit(unit string) string {
+	if unit == "" {
+		return ""
+	}
+	return " in " + unit
 }
 
 // writeDescription writes a description for people.
@@ -281,6 +335,13 @@ func (p descriptionPrinter) name(n uint32) string {
 	return "none"
 }
 
+// features prints the features of the protocol that a plugin knows, where this program lacks some.
+func (p descriptionPrinter) features(known uint32) {
+	if known > sdk.Feature {
+		p.line("features", "%d of the protocol; this unwindd knows %d, and ignores what is newer: `plugin verify` names it", known, sdk.Feature)
+	}
+}
+
 // general prints the properties of the architecture as a whole.
 func (p descriptionPrinter) general(origin string) {
 	order := "little-endian"
@@ -289,9 +350,7 @@ func (p descriptionPrinter) general(origin string) {
 	}
 	p.line("architecture", "%s %s", p.Name, p.Version)
 	p.line("origin", "%s", origin)
-	if p.Feature > sdk.Feature {
-		p.line("features", "%d of the protocol; this unwindd knows %d, and ignores what is newer: `plugin verify` names it", p.Feature, sdk.Feature)
-	}
+	p.features(p.Feature)
 	p.line("recognises", "%s", strings.Join(recognises(p.Description), ", "))
 	p.line("addresses", "%d bits, %s", p.AddressBits, order)
 	if p.CanonicalBits > 0 {

@@ -27,7 +27,9 @@ import (
 // pluginCallFlags are the flags of `unwindd plugin call`.
 type pluginCallFlags struct {
 	*globals
-	arch string
+	arch    string
+	runtime string
+	request bool
 }
 
 func newPluginCall(g *globals) *cobra.Command {
@@ -48,18 +50,31 @@ answer that unwindd would refuse is printed, and then what is wrong with it.
   BindThreads TARGET [THREAD...]
   Translate TARGET THREAD SPACE ADDRESS [LANE]
 
+and of a language runtime:
+
+  Describe --runtime NAME
+  OpenRuntime TARGET [MODULE]
+  CodeRules TARGET PC...
+  ManagedFrames TARGET [THREAD...]
+  ManagedThreads TARGET
+
 A TARGET is a core, a minidump or a snapshot, of which the notes of an OWNER and the
-threads of the IDs are asked about. A PLACE is a function of the code object FILE, or
-an address in it, in hex.`,
+threads of the IDs are asked about, or the module with the path or the name MODULE; a
+PC is an address in code that the runtime made. A PLACE is a function of the code
+object FILE, or an address in it, in hex.`,
 		Example: `  unwindd plugin call FrameRules server main
   unwindd plugin call Disassemble server 0x1257 --arch x86_64
   unwindd plugin call OpenTarget gpu.core
   unwindd plugin call BindThreads crash.snapshot 4711
-  unwindd plugin call Describe --arch ./unwindd-arch-mychip`,
+  unwindd plugin call Describe --arch ./unwindd-arch-mychip
+  unwindd plugin call OpenRuntime app.core --runtime mylang --request
+  unwindd plugin call ManagedFrames app.core 4711`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), args) },
 	}
 	cmd.Flags().StringVar(&f.arch, "arch", "", "call architecture `A`, or the plugin whose executable is at that path; the default is the one that recognises FILE, or reads TARGET")
+	cmd.Flags().StringVar(&f.runtime, "runtime", "", "call the language runtime `NAME`, or the plugin whose executable is at that path; the default is the first one that a module of TARGET has")
+	cmd.Flags().BoolVar(&f.request, "request", false, "print the request, too, before the answer")
 	return cmd
 }
 
@@ -71,6 +86,7 @@ type pluginCall struct {
 	target      *verify.Target   // of methods that are about a target
 	object      *archtest.Object // of methods that are about a code object
 	places      []sdk.CodeRange  // in it
+	modules     *runtimeModules  // of methods of a language runtime
 }
 
 // callSubject is the subject of a method.
@@ -80,6 +96,7 @@ const (
 	aboutNothing callSubject = iota
 	aboutObject              // the first argument is a code object, and others are places in it
 	aboutTarget              // the first argument is a target
+	aboutRuntime             // the first argument is a target, and the call is of a language runtime
 )
 
 // callMethod is a method that can be called by hand.
@@ -87,8 +104,14 @@ type callMethod struct {
 	subject     callSubject
 	arguments   []string // their names
 	least, most int      // how many there are
-	// make makes the call. problem describes an invalid answer.
-	make func(ctx context.Context, c *pluginCall) (answer any, problem, err error)
+	make        func(ctx context.Context, c *pluginCall) (exchange, error)
+}
+
+// exchange is a call that was made, with its answer.
+type exchange struct {
+	request any   // a pointer
+	answer  any   // likewise
+	problem error // why the answer would be refused; nil: it would not be
 }
 
 const anyNumber = 1 << 20 // of arguments
@@ -98,32 +121,39 @@ var callMethods = map[string]callMethod{
 	"OpenTarget":     {aboutTarget, []string{"TARGET, a core", "an OWNER of notes"}, 1, 2, callOpenTarget},
 	"OpenObject":     {aboutObject, []string{"FILE, a code object"}, 1, 1, callOpenObject},
 	"FrameRules":     {aboutObject, []string{"FILE, a code object", aPlace}, 2, anyNumber, callFrameRules},
-	"BindThreads":    {aboutTarget, []string{"TARGET, a core, a minidump or a snapshot", "a THREAD"}, 1, anyNumber, callBindThreads},
-	"Translate":      {aboutTarget, []string{"TARGET, a core, a minidump or a snapshot", "a THREAD", "an address SPACE", "an ADDRESS in it", "a LANE"}, 4, 5, callTranslate},
+	"BindThreads":    {aboutTarget, []string{aTarget, "a THREAD"}, 1, anyNumber, callBindThreads},
+	"Translate":      {aboutTarget, []string{aTarget, "a THREAD", "an address SPACE", "an ADDRESS in it", "a LANE"}, 4, 5, callTranslate},
 	"ClassifyReturn": {aboutObject, []string{"FILE, a code object", aPlace}, 2, anyNumber, callClassifyReturn},
 	"Disassemble":    {aboutObject, []string{"FILE, a code object", aPlace}, 2, 2, callDisassemble},
+	"OpenRuntime":    {aboutRuntime, []string{aTarget, "a MODULE"}, 1, 2, callOpenRuntime},
+	"CodeRules":      {aboutRuntime, []string{aTarget, "a PC"}, 2, anyNumber, callCodeRules},
+	"ManagedFrames":  {aboutRuntime, []string{aTarget, "a THREAD"}, 1, anyNumber, callManagedFrames},
+	"ManagedThreads": {aboutRuntime, []string{aTarget}, 1, 1, callManagedThreads},
 }
 
-const aPlace = "a FUNCTION or an ADDRESS"
+const (
+	aPlace  = "a FUNCTION or an ADDRESS"
+	aTarget = "TARGET, a core, a minidump or a snapshot"
+)
 
-// checked returns an answer with its validation.
-func checked[A any](answer *A, err error, validate func(*A) error) (any, error, error) {
+// checked returns a call with the validation of its answer.
+func checked[R, A any](req *R, answer *A, err error, validate func(*A) error) (exchange, error) {
 	if err != nil {
-		return nil, nil, err
+		return exchange{}, err
 	}
 	if answer == nil {
-		return nil, nil, errors.New("there is neither an answer nor an error")
+		return exchange{}, errors.New("there is neither an answer nor an error")
 	}
-	return answer, validate(answer), nil
+	return exchange{req, answer, validate(answer)}, nil
 }
 
-func callDescribe(_ context.Context, c *pluginCall) (any, error, error) {
-	return c.description, c.description.Validate(), nil
+func callDescribe(_ context.Context, c *pluginCall) (exchange, error) {
+	return exchange{&struct{}{}, c.description, c.description.Validate()}, nil
 }
 
-func callOpenTarget(ctx context.Context, c *pluginCall) (any, error, error) {
+func callOpenTarget(ctx context.Context, c *pluginCall) (exchange, error) {
 	if len(c.target.Requests) == 0 {
-		return nil, nil, fmt.Errorf("%s: it has no notes of which architecture %s says that they are its own", c.args[0], c.description.Name)
+		return exchange{}, fmt.Errorf("%s: it has no notes of which architecture %s says that they are its own", c.args[0], c.description.Name)
 	}
 	req := c.target.Requests[0]
 	if len(c.args) > 1 {
@@ -133,27 +163,27 @@ func callOpenTarget(ctx context.Context, c *pluginCall) (any, error, error) {
 			return r.Notes[0].Owner == c.args[1]
 		})
 		if found < 0 {
-			return nil, nil, fmt.Errorf("%s: no notes of %q for architecture %s, expected %s", c.args[0], c.args[1], c.description.Name, strings.Join(owners, ", "))
+			return exchange{}, fmt.Errorf("%s: no notes of %q for architecture %s, expected %s", c.args[0], c.args[1], c.description.Name, strings.Join(owners, ", "))
 		}
 		req = c.target.Requests[found]
 	}
 	a, err := c.arch.OpenTarget(ctx, c.target.Engine, req)
-	return checked(a, err, func(a *sdk.OpenTargetAnswer) error { return a.Validate(c.description, req) })
+	return checked(req, a, err, func(a *sdk.OpenTargetAnswer) error { return a.Validate(c.description, req) })
 }
 
-func callOpenObject(ctx context.Context, c *pluginCall) (any, error, error) {
+func callOpenObject(ctx context.Context, c *pluginCall) (exchange, error) {
 	a, err := c.arch.OpenObject(ctx, c.engine(), &c.object.Request)
-	return checked(a, err, func(a *sdk.OpenObjectAnswer) error { return a.Validate(c.description, &c.object.Request) })
+	return checked(&c.object.Request, a, err, func(a *sdk.OpenObjectAnswer) error { return a.Validate(c.description, &c.object.Request) })
 }
 
-func callFrameRules(ctx context.Context, c *pluginCall) (any, error, error) {
+func callFrameRules(ctx context.Context, c *pluginCall) (exchange, error) {
 	// The plugin may rely on having seen the object.
 	if _, err := c.arch.OpenObject(ctx, c.engine(), &c.object.Request); err != nil {
-		return nil, nil, err
+		return exchange{}, err
 	}
 	req := &sdk.FrameRulesRequest{Object: c.object.Request.Object, Functions: c.places}
 	a, err := c.arch.FrameRules(ctx, c.engine(), req)
-	return checked(a, err, func(a *sdk.FrameRulesAnswer) error { return a.Validate(c.description, req) })
+	return checked(req, a, err, func(a *sdk.FrameRulesAnswer) error { return a.Validate(c.description, req) })
 }
 
 // bound makes the call of BindThreads about threads, by their IDs; without IDs about all.
@@ -176,42 +206,42 @@ func (c *pluginCall) bound(ctx context.Context, ids []string) (req *sdk.BindThre
 	return req, a, err
 }
 
-func callBindThreads(ctx context.Context, c *pluginCall) (any, error, error) {
+func callBindThreads(ctx context.Context, c *pluginCall) (exchange, error) {
 	req, a, err := c.bound(ctx, c.args[1:])
-	return checked(a, err, func(a *sdk.BindThreadsAnswer) error { return a.Validate(c.description, req) })
+	return checked(req, a, err, func(a *sdk.BindThreadsAnswer) error { return a.Validate(c.description, req) })
 }
 
-func callTranslate(ctx context.Context, c *pluginCall) (any, error, error) {
+func callTranslate(ctx context.Context, c *pluginCall) (exchange, error) {
 	req := &sdk.TranslateRequest{Lane: -1}
 	var err error
 	var ok bool
 	if req.Space, ok = c.description.Names(0).Space(c.args[2]); !ok {
 		number, err := strconv.ParseUint(c.args[2], 10, 64)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%q is neither the name nor the number of an address space of architecture %s", c.args[2], c.description.Name)
+			return exchange{}, fmt.Errorf("%q is neither the name nor the number of an address space of architecture %s", c.args[2], c.description.Name)
 		}
 		req.Space = locexpr.AddressSpace(number)
 	}
 	if req.Address, err = strconv.ParseUint(strings.TrimPrefix(c.args[3], "0x"), 16, 64); err != nil {
-		return nil, nil, fmt.Errorf("%q is no address in hex", c.args[3])
+		return exchange{}, fmt.Errorf("%q is no address in hex", c.args[3])
 	}
 	if len(c.args) > 4 {
 		lane, err := strconv.ParseUint(c.args[4], 10, 31)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%q is no lane, expected a number from 0 on", c.args[4])
+			return exchange{}, fmt.Errorf("%q is no lane, expected a number from 0 on", c.args[4])
 		}
 		req.Lane = int32(lane) //nolint:gosec // of 31 bits
 	}
 	bind, _, err := c.bound(ctx, c.args[1:2]) // the plugin may rely on having bound the thread
 	if err != nil {
-		return nil, nil, err
+		return exchange{}, err
 	}
 	req.Thread = bind.Threads[0].Thread
 	a, err := c.arch.Translate(ctx, c.target.Engine, req)
-	return checked(a, err, func(a *sdk.TranslateAnswer) error { return a.Validate(c.description, req) })
+	return checked(req, a, err, func(a *sdk.TranslateAnswer) error { return a.Validate(c.description, req) })
 }
 
-func callClassifyReturn(ctx context.Context, c *pluginCall) (any, error, error) {
+func callClassifyReturn(ctx context.Context, c *pluginCall) (exchange, error) {
 	req := &sdk.ClassifyReturnRequest{Offsets: []uint32{0}}
 	for _, p := range c.places {
 		offset := int(p.PC - p.Start)
@@ -220,14 +250,14 @@ func callClassifyReturn(ctx context.Context, c *pluginCall) (any, error, error) 
 		req.Offsets = append(req.Offsets, uint32(len(req.Code)))
 	}
 	a, err := c.arch.ClassifyReturn(ctx, req)
-	return checked(a, err, func(a *sdk.ClassifyReturnAnswer) error { return a.Validate(c.description, req) })
+	return checked(req, a, err, func(a *sdk.ClassifyReturnAnswer) error { return a.Validate(c.description, req) })
 }
 
-func callDisassemble(ctx context.Context, c *pluginCall) (any, error, error) {
+func callDisassemble(ctx context.Context, c *pluginCall) (exchange, error) {
 	p := c.places[0]
 	req := &sdk.DisassembleRequest{Address: p.PC, Code: p.Code[p.PC-p.Start:]}
 	a, err := c.arch.Disassemble(ctx, req)
-	return checked(a, err, func(a *sdk.DisassembleAnswer) error { return a.Validate(c.description, req) })
+	return checked(req, a, err, func(a *sdk.DisassembleAnswer) error { return a.Validate(c.description, req) })
 }
 
 // engine returns the engine that a call about a code object may use.
@@ -239,14 +269,21 @@ func (c *pluginCall) engine() sdk.Engine {
 }
 
 // check refuses arguments that are too few or too many.
-func (m *callMethod) check(name string, args []string, arch string) error {
+func (m *callMethod) check(name string, args []string, f *pluginCallFlags) error {
+	isOfRuntime := m.subject == aboutRuntime
 	switch {
 	case len(args) < m.least:
 		return usageError{fmt.Errorf("plugin call %s: expected %s", name, m.arguments[len(args)])}
 	case len(args) > m.most:
 		return usageError{fmt.Errorf("plugin call %s: %q is one argument too many", name, args[len(args)-1])}
-	case m.subject == aboutNothing && arch == "":
-		return usageError{fmt.Errorf("plugin call %s: expected --arch", name)}
+	case f.arch != "" && f.runtime != "":
+		return usageError{fmt.Errorf("plugin call %s: --arch and --runtime are of different plugins, expected one of them", name)}
+	case f.arch != "" && isOfRuntime:
+		return usageError{fmt.Errorf("plugin call %s: a language runtime is called, expected --runtime instead of --arch", name)}
+	case f.runtime != "" && !isOfRuntime && m.subject != aboutNothing:
+		return usageError{fmt.Errorf("plugin call %s: an architecture is called, expected --arch instead of --runtime", name)}
+	case m.subject == aboutNothing && f.arch == "" && f.runtime == "":
+		return usageError{fmt.Errorf("plugin call %s: expected --arch or --runtime", name)}
 	}
 	return nil
 }
@@ -257,36 +294,60 @@ func (f *pluginCallFlags) run(ctx context.Context, args []string) error {
 	if !ok {
 		return usageError{fmt.Errorf("plugin call %s: expected %s", name, strings.Join(slices.Sorted(maps.Keys(callMethods)), ", "))}
 	}
-	if err := method.check(name, args, f.arch); err != nil {
+	if err := method.check(name, args, f); err != nil {
 		return err
 	}
-	p, others, err := f.probe(ctx, &method, args)
-	if err != nil {
-		return err
+	call := f.callArchitecture
+	if method.subject == aboutRuntime || f.runtime != "" {
+		call = f.callRuntime
 	}
-	defer p.Close()
-	c := &pluginCall{arch: verify.Architecture(p), args: args}
-	answer, problem, err := c.call(ctx, &method, others)
+	m, err := call(ctx, &method, args)
 	if err != nil {
-		if strings.HasPrefix(err.Error(), name+": ") { // errors of the plugin's own begin so
+		if errors.As(err, new(noPlugin)) || strings.HasPrefix(err.Error(), name+": ") { // errors of the plugin's own begin so
 			return err
 		}
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	if err := f.write(func(w *writer) error { return report.WriteJSON(w, plainJSON(reflect.ValueOf(answer))) }); err != nil {
+	if err := f.write(func(w *writer) error { return report.WriteJSON(w, f.document(&m)) }); err != nil {
 		return err
 	}
-	return problem
+	return m.problem
 }
+
+// document returns the printed JSON.
+func (f *pluginCallFlags) document(m *exchange) any {
+	answer := plainJSON(reflect.ValueOf(m.answer))
+	if !f.request {
+		return answer
+	}
+	return struct{ Request, Answer any }{plainJSON(reflect.ValueOf(m.request)), answer}
+}
+
+// callArchitecture makes a call of an architecture.
+func (f *pluginCallFlags) callArchitecture(ctx context.Context, method *callMethod, args []string) (exchange, error) {
+	p, others, err := f.probe(ctx, method, args)
+	if err != nil {
+		return exchange{}, noPlugin{err}
+	}
+	defer p.Close()
+	c := &pluginCall{arch: verify.Architecture(p), args: args}
+	return c.call(ctx, method, others)
+}
+
+// noPlugin is the error of a call that was not made, for there is no plugin to ask.
+type noPlugin struct{ error }
+
+// Unwrap returns the error.
+func (n noPlugin) Unwrap() error { return n.error }
 
 // call reads what the method is about, and makes the call. others describe the other
 // architectures.
-func (c *pluginCall) call(ctx context.Context, method *callMethod, others []*sdk.Description) (answer any, problem, err error) {
+func (c *pluginCall) call(ctx context.Context, method *callMethod, others []*sdk.Description) (m exchange, err error) {
 	if c.description, err = c.arch.Describe(ctx); err != nil {
-		return nil, nil, err
+		return exchange{}, err
 	}
 	if c.description == nil {
-		return nil, nil, errors.New("there is no description")
+		return exchange{}, errors.New("there is no description")
 	}
 	switch method.subject {
 	case aboutObject:
@@ -297,7 +358,7 @@ func (c *pluginCall) call(ctx context.Context, method *callMethod, others []*sdk
 		}
 	}
 	if err != nil {
-		return nil, nil, err
+		return exchange{}, err
 	}
 	return method.make(ctx, c)
 }

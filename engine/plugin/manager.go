@@ -46,6 +46,8 @@ type Options struct {
 	// runtimes.
 	InProcess         []sdk.Architecture
 	InProcessRuntimes []sdk.Runtime
+	// OnlyInProcessRuntimes leaves out the language runtimes of other processes.
+	OnlyInProcessRuntimes bool
 	// Bundled are the architectures in Self, BundledRuntimes the language runtimes.
 	Bundled         []confine.Bundled
 	BundledRuntimes []confine.BundledRuntime
@@ -162,6 +164,9 @@ func NewManager(o Options) (*Manager, error) {
 	}
 	if err := m.attach(o.Attached); err != nil {
 		return nil, err
+	}
+	if o.OnlyInProcessRuntimes {
+		m.plugins = slices.DeleteFunc(m.plugins, func(p *plug) bool { return p.kind == runtimes && p.origin != originInProcess })
 	}
 	return m, nil
 }

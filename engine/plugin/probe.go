@@ -94,7 +94,21 @@ func (m *Manager) Probe(ctx context.Context, name string) (*Probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch t := a.transport.(type) {
+	return a.probe(ctx)
+}
+
+// ProbeRuntime starts a process of the language runtime, or of the plugin, of a name.
+func (m *Manager) ProbeRuntime(ctx context.Context, name string) (*Probe, error) {
+	r, err := m.FindRuntime(name)
+	if err != nil {
+		return nil, err
+	}
+	return r.probe(ctx)
+}
+
+// probe starts a process of the plugin.
+func (c *caller) probe(ctx context.Context) (*Probe, error) {
+	switch t := c.transport.(type) {
 	case *supervisor:
 		l := t.launch
 		return l.probe(ctx, t.callLimit)
@@ -107,7 +121,7 @@ func (m *Manager) Probe(ctx context.Context, name string) (*Probe, error) {
 		}
 		return &Probe{peer: own.peer, attached: own}, nil
 	}
-	return nil, fmt.Errorf("plugin %s: it has no process that could be started", a.plugin)
+	return nil, fmt.Errorf("plugin %s: it has no process that could be started", c.plugin)
 }
 
 func (l *launch) probe(ctx context.Context, calls deadline) (*Probe, error) {

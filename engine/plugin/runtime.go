@@ -4,9 +4,15 @@ package plugin
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/unwindd/unwindd/sdk"
 )
+
+// ErrNoRuntime is wrapped by the errors of lookups that found no language runtime.
+var ErrNoRuntime = errors.New("no language runtime")
 
 // Runtime is one language runtime, wherever its plugin runs, as Arch is one architecture.
 // Its calls are those of sdk.Runtime. Answers are validated, but for rows and registers,
@@ -62,4 +68,40 @@ func (m *Manager) Runtimes() []*Runtime {
 		}
 	}
 	return list
+}
+
+// FindRuntime returns the language runtime of a name: its description's or else its plugin's. The
+// error of one that cannot be used says why; where there is none, it wraps ErrNoRuntime and names the runtimes that there are.
+func (m *Manager) FindRuntime(name string) (*Runtime, error) {
+	list := m.Runtimes()
+	for _, is := range []func(*Runtime) bool{
+		func(r *Runtime) bool { return r.Name() == name },
+		func(r *Runtime) bool { return r.plugin == name },
+	} {
+		for _, r := range list { // the first one counts, as in stacks
+			if is(r) {
+				return r, nil
+			}
+		}
+	}
+	for _, p := range m.plugins {
+		if p.kind != runtimes || p.name != name {
+			continue
+		}
+		f, err := p.find()
+		if err == nil {
+			err = f.check()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	names := make([]string, len(list))
+	for i, r := range list {
+		names[i] = r.Name()
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%w %q: there is no plugin of one", ErrNoRuntime, clip(name))
+	}
+	return nil, fmt.Errorf("%w %q, expected one of %s", ErrNoRuntime, clip(name), strings.Join(names, ", "))
 }

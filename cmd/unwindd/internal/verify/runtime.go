@@ -5,16 +5,20 @@ package verify
 import (
 	"context"
 
+	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/sdk"
 	"github.com/unwindd/unwindd/sdk/archtest"
 )
 
-// language implements sdk.Runtime by the plugin under examination.
-type language struct{ e *examinee }
+// language implements sdk.Runtime by a function that makes calls of a plugin.
+type language func(ctx context.Context, call func(context.Context, sdk.Runtime) error) error
+
+// Runtime returns the language runtime of a plugin's process, as Architecture does.
+func Runtime(p *plugin.Probe) sdk.Runtime { return language(p.CallRuntime) }
 
 // callLanguage makes a call that has an answer.
 func callLanguage[A any](ctx context.Context, l language, f func(context.Context, sdk.Runtime) (*A, error)) (answer *A, err error) {
-	err = l.e.callRuntime(ctx, func(ctx context.Context, r sdk.Runtime) (err error) {
+	err = l(ctx, func(ctx context.Context, r sdk.Runtime) (err error) {
 		answer, err = f(ctx, r)
 		return err
 	})
@@ -67,7 +71,7 @@ func (n nothing) FindFunctions(ctx context.Context, addresses []uint64) ([]sdk.F
 
 // examineRuntime makes the checks of the kit for runtimes.
 func (v *verifier) examineRuntime() bool {
-	l := language{v.examinee}
+	l := language(v.examinee.callRuntime)
 	if d, err := l.Describe(v.ctx); err == nil && d.Validate() == nil {
 		v.runtime = d
 	}
@@ -77,7 +81,7 @@ func (v *verifier) examineRuntime() bool {
 
 // describeRuntime describes the runtime again.
 func (v *verifier) describeRuntime() (difference string, err error) {
-	again, err := language{v.examinee}.Describe(v.ctx)
+	again, err := language(v.examinee.callRuntime).Describe(v.ctx)
 	if err != nil {
 		return "", err
 	}
@@ -86,7 +90,7 @@ func (v *verifier) describeRuntime() (difference string, err error) {
 
 // runtimeRequests returns a request for each call of a runtime.
 func (v *verifier) runtimeRequests(e nothing) []request {
-	l := language{v.examinee}
+	l := language(v.examinee.callRuntime)
 	open := &sdk.OpenRuntimeRequest{
 		Runtime: 1, Object: 1, Path: "module", AddressBits: 64, Segments: []sdk.RuntimeSegment{{Address: 0x1000, Size: 0x10000, Start: 0x401000}},
 		Symbols: make([]sdk.SymbolPlace, len(v.runtime.Symbols)), Types: make([]sdk.TypeLayout, len(v.runtime.Types)),
