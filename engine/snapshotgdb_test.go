@@ -100,6 +100,45 @@ func TestStacksOfGDBsSnapshotsAreGDBs(t *testing.T) {
 }
 
 // document reads the JSON of a snapshot, and a member.
+// TestGDBsSnapshotOfAnArchitectureThatItsScriptDoesNotKnow takes what the script knows away:
+// the name that is given stands in the snapshot for threads and modules, else gdb's name and
+// the number of the machine.
+func TestGDBsSnapshotOfAnArchitectureThatItsScriptDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	long(t)
+	oracle.Tools(t, "gdb")
+	crash := filepath.Join("..", "examples", "crash")
+	for _, c := range []struct{ given, thread, module string }{
+		{"mychip", "mychip", "mychip"},
+		{"", "i386:x86-64", "elf-62"},
+	} {
+		path := filepath.Join(t.TempDir(), "gdb.snapshot")
+		out, err := exec.Command("gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off",
+			filepath.Join(crash, "server"), filepath.Join(crash, "server.core"),
+			"-ex", "source "+filepath.Join("..", "examples", "snapshot-gdb", "unwindd_snapshot.py"),
+			"-ex", "python MACHINES.pop(62); ARCHITECTURES.pop('i386:x86-64')",
+			"-ex", "unwindd-snapshot "+path+" "+c.given).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		var got struct{ Threads, Modules []struct{ Arch string } }
+		document(t, path, &got)
+		if len(got.Threads) == 0 || len(got.Modules) == 0 {
+			t.Fatalf("%d threads, %d modules\n%s", len(got.Threads), len(got.Modules), out)
+		}
+		for _, th := range got.Threads {
+			if th.Arch != c.thread {
+				t.Errorf("given %q: a thread of %q, expected %q", c.given, th.Arch, c.thread)
+			}
+		}
+		for _, m := range got.Modules {
+			if m.Arch != c.module {
+				t.Errorf("given %q: a module of %q, expected %q", c.given, m.Arch, c.module)
+			}
+		}
+	}
+}
+
 func document(t *testing.T, path string, into any) (member func(name string) []byte) {
 	t.Helper()
 	z, err := zip.OpenReader(path)

@@ -65,8 +65,9 @@ DISPATCH = re.compile(r"AMDGPU Dispatch ([\d?]+):([\d?]+):([\d?]+) ")
 class Snapshot:
     """What is collected of the selected inferior."""
 
-    def __init__(self):
+    def __init__(self, other=None):
         self.inferior = gdb.selected_inferior()
+        self.other = other  # the architecture of what the tables above lack
         self.problems = []
         self.pages = {}  # address -> bytes, None where it cannot be read
         self.members = OrderedDict()
@@ -143,7 +144,7 @@ class Snapshot:
         bias = elf.bias(sections)
         if bias is None:
             raise ValueError("gdb does not say where it is loaded")
-        module = {"path": name, "arch": elf.architecture(), "segments": []}
+        module = {"path": name, "arch": elf.architecture(self.other), "segments": []}
         if build_id:
             module["build_id"] = build_id
         if elf.machine == 224:
@@ -254,7 +255,7 @@ class Snapshot:
         frame = gdb.newest_frame()
         while frame.type() == gdb.INLINE_FRAME:  # its registers are the caller's
             frame = frame.older()
-        arch, processor = architecture(frame)
+        arch, processor = architecture(frame, self.other)
         wave = WAVE.search(target_id)
         out = {"id": str(thread.ptid[1] or thread.ptid[2] or thread.ptid[0]), "arch": arch}
         if thread.name:
@@ -395,10 +396,10 @@ class ELF:
         found = Counter(start - self.sections[name] for name, start, _ in sections if name in self.sections)
         return found.most_common(1)[0][0] if found else None
 
-    def architecture(self):
+    def architecture(self, other):
         if self.machine == POWER:
             return "ppc64le" if self.order == "<" else "ppc64"
-        return MACHINES.get(self.machine, "elf-%d" % self.machine)
+        return MACHINES.get(self.machine, other or "elf-%d" % self.machine)
 
     def processor(self):
         """The processor of an AMDGPU code object, by EF_AMDGPU_MACH."""
@@ -411,14 +412,16 @@ class ELF:
         return names.get(self.flags & 0xFF)
 
 
-def architecture(frame):
+def architecture(frame, other):
     """The architecture and the processor of a frame, by their names in snapshots."""
     name = frame.architecture().name()
     if name.startswith("amdgcn"):
         return "amdgpu", name.partition(":")[2]
     if name == "powerpc:common64":
         return "ppc64" if is_big_endian() else "ppc64le", ""
-    return ARCHITECTURES.get(name, name), ""
+    if name in ARCHITECTURES:
+        return ARCHITECTURES[name], ""
+    return name if name in MACHINES.values() else other or name, ""
 
 
 def is_big_endian():
@@ -518,7 +521,7 @@ def register_text(value):
         return None
     kind = value.type.strip_typedefs()
     vector = kind.code in (gdb.TYPE_CODE_UNION, gdb.TYPE_CODE_ARRAY)
-    if vector:
+    if vector and len(data) > 8:  # up to 64 bits: the types that a number may be read as
         return data.hex()
     return hex(int.from_bytes(data, "big" if is_big_endian() else "little"))
 
@@ -667,18 +670,20 @@ def enabled(setting):
 
 
 class Command(gdb.Command):
-    """Write a snapshot of the inferior: unwindd-snapshot FILE"""
+    """Write a snapshot of the inferior: unwindd-snapshot FILE [ARCHITECTURE]
+
+ARCHITECTURE is the name that a plugin's description has, where gdb's is another one."""
 
     def __init__(self):
         super().__init__("unwindd-snapshot", gdb.COMMAND_DATA, gdb.COMPLETE_FILENAME)
 
     def invoke(self, argument, from_tty):
         arguments = gdb.string_to_argv(argument)
-        if len(arguments) != 1:
-            raise gdb.GdbError("usage: unwindd-snapshot FILE")
+        if len(arguments) not in (1, 2):
+            raise gdb.GdbError("usage: unwindd-snapshot FILE [ARCHITECTURE]")
         if not gdb.selected_inferior().threads():
             raise gdb.GdbError("there are no threads: run a program, attach to one, or open a core")
-        snapshot = Snapshot()
+        snapshot = Snapshot(*arguments[1:])
         settings = ("pagination", "backtrace past-main", "backtrace past-entry")
         before = {s: gdb.parameter(s) for s in settings}
         try:
