@@ -5,13 +5,15 @@ package main
 import (
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // TestBothByteOrdersAreSideBySide installs the plugins of 64-bit POWER, which have one
-// ELF machine, in one plugin directory: each walks the snapshots of its byte order.
+// ELF machine, in one plugin directory: each walks the snapshots of its byte order, and is the one
+// that a file of its byte order is given to.
 func TestBothByteOrdersAreSideBySide(t *testing.T) {
 	oracle.All(t)
 	dir := t.TempDir()
@@ -19,6 +21,12 @@ func TestBothByteOrdersAreSideBySide(t *testing.T) {
 		oracle.With{Dir: "../.."}.Run(t, "go", "build", "-o", filepath.Join(dir, name), "./internal/fixture/power/"+name)
 	}
 	for _, arch := range []string{"ppc64", "ppc64le"} {
+		oracle.Tools(t, "unzip")
+		file := filepath.Join(dir, arch+".data", "modules", "0.elf")
+		oracle.Run(t, "unzip", "-q", "../../engine/testdata/abi/"+arch+"-O0-data.snapshot", "modules/0.elf", "-d", filepath.Dir(filepath.Dir(file)))
+		if out, errs, status := ran(t, "plugin", "call", "OpenObject", file, "--plugin-dir", dir); status != 0 || !strings.Contains(out, "_start") {
+			t.Errorf("OpenObject of a file of %s: status %d\n%s%s", arch, status, out, errs)
+		}
 		for _, build := range []string{"O0", "bare"} {
 			out, errs, status := ran(t, "stack", "--format", "json", "--plugin-dir", dir, "../../engine/testdata/abi/"+arch+"-"+build+"-handler.snapshot")
 			var report struct {
