@@ -31,7 +31,7 @@ func (c *caller) check() error {
 	return c.valid()
 }
 
-// Arch is one architecture. Its calls are those of sdk.Architecture, and are documented
+// Arch is one architecture. It has the calls of sdk.Architecture, which are documented
 // there; see caller for how they are made.
 type Arch struct {
 	caller

@@ -38,7 +38,7 @@ func (f found) check() error {
 	return f.runtime.check()
 }
 
-// kind is what differs between plugins of architectures and of runtimes.
+// kind has the differences between plugins of architectures and of runtimes.
 type kind struct {
 	prefix string // of the names of vendors' executables
 	suffix string // of cached descriptions

@@ -203,8 +203,8 @@ func (p *plug) described(name string) (found, error) {
 	return p.kind.use(caller{plugin: name, origin: p.origin, transport: p.transport, refused: &refusals{}}, d), nil
 }
 
-func inProcessPlug(k *kind, in peer) *plug {
-	t := &inProcess{peer: in, name: "in this process"}
+func inProcessPlug(k *kind, here peer) *plug {
+	t := &inProcess{peer: here, name: "in this process"}
 	p := &plug{kind: k, origin: originInProcess, transport: t, name: t.name}
 	// A plugin of this process is described at once: it costs no process.
 	f, err := p.described("")

@@ -15,8 +15,8 @@ import (
 var ErrNoRuntime = errors.New("no language runtime")
 
 // Runtime is one language runtime, wherever its plugin runs, as Arch is one architecture.
-// Its calls are those of sdk.Runtime. Answers are validated, but for rows and registers,
-// which need an architecture: see sdk.CodeRules.ValidateRows and
+// It has the calls of sdk.Runtime. Answers are validated, except rows and registers, which
+// need an architecture: see sdk.CodeRules.ValidateRows and
 // sdk.ManagedThreadsAnswer.ValidateRegisters.
 type Runtime struct {
 	caller

@@ -226,7 +226,7 @@ func (w *walker) readUnmappedRows(ctx context.Context, places []code.Place) ([]c
 }
 
 // unmappedCode reads the code of a place that is in no module: of the function that a runtime
-// made there, or what is around.
+// made there, or the bytes around.
 func (w *walker) unmappedCode(p code.Place) (sdk.CodeRange, error) {
 	lookup := p.Address
 	if !p.IsExact {
