@@ -78,7 +78,7 @@ type process struct {
 	*layout
 	request *sdk.OpenRuntimeRequest
 	order   binary.ByteOrder
-	failure error // why its goroutines are not listed; nil: they are
+	failure string // why its goroutines are not listed; "": they are
 }
 
 // Describe implements sdk.Runtime.
@@ -92,13 +92,17 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 	}
 	r := &reader{process: g, ctx: ctx, engine: e}
 	answer := &sdk.OpenRuntimeAnswer{HasThreads: true} // or ManagedThreads says why there are none
+	var err error
 	if req.HasDebugInfo {
-		g.layout, g.failure = layoutByDWARF(req)
+		g.layout, err = layoutByDWARF(req)
 	} else {
-		answer.Version, g.failure = r.findStripped()
+		answer.Version, err = r.findStripped()
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
+	}
+	if err != nil {
+		g.failure = err.Error()
 	}
 	p.keep(req.Runtime, g)
 	return answer, nil
@@ -126,11 +130,11 @@ func (p *plugin) ManagedThreads(ctx context.Context, e sdk.RuntimeEngine, req *s
 	p.mu.Lock()
 	g := p.known[req.Runtime]
 	p.mu.Unlock()
-	switch {
-	case g == nil:
+	if g == nil {
 		return nil, sdk.ErrObjectNotOpen
-	case g.failure != nil:
-		return &sdk.ManagedThreadsAnswer{Problems: []string{"its goroutines are not listed: " + g.failure.Error()}}, nil
+	}
+	if why := g.failure; why != "" {
+		return &sdk.ManagedThreadsAnswer{Problems: []string{"its goroutines are not listed: " + why}}, nil
 	}
 	l := newLister(&reader{process: g, ctx: ctx, engine: e})
 	threads := l.all()

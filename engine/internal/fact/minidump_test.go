@@ -104,7 +104,7 @@ const (
 )
 
 const (
-	generatedCode  = 0x401000 // where the instruction is that failed
+	madeCode  = 0x401000 // where the instruction is that failed
 	madeData  = 0x500000 // memory that may only be read
 	madeGuard = 0x600000
 	madeStack = 0x7fff0000
@@ -122,31 +122,31 @@ type madeCrash struct {
 }
 
 var madeCrashes = map[string]madeCrash{
-	"null": {windows, 0xc0000005, 0, generatedCode, []uint64{0, 0x18}, "\x8b\x40\x18", 0, "null pointer: reads 4 bytes at 0x18 through rax in server.exe+0x1000"},
-	"constant": {windows, 0xc0000005, 0, generatedCode, []uint64{1, madeData + 8}, "\x89\x48\x08", madeData,
+	"null": {windows, 0xc0000005, 0, madeCode, []uint64{0, 0x18}, "\x8b\x40\x18", 0, "null pointer: reads 4 bytes at 0x18 through rax in server.exe+0x1000"},
+	"constant": {windows, 0xc0000005, 0, madeCode, []uint64{1, madeData + 8}, "\x89\x48\x08", madeData,
 		"memory that may only be read: writes 4 bytes at 0x500008 through rax in server.exe+0x1000"},
-	"guard page": {windows, 0xc0000005, 0, generatedCode, []uint64{1, madeGuard}, "\x89\x08", madeGuard,
+	"guard page": {windows, 0xc0000005, 0, madeCode, []uint64{1, madeGuard}, "\x89\x08", madeGuard,
 		"memory without any rights, as of a guard page: writes 4 bytes at 0x600000 through rax in server.exe+0x1000"},
-	"freed": {windows, 0xc0000005, 0, generatedCode, []uint64{0, 0xfeeefeeefeeefef6}, "\x8b\x40\x08", 0xfeeefeeefeeefeee,
+	"freed": {windows, 0xc0000005, 0, madeCode, []uint64{0, 0xfeeefeeefeeefef6}, "\x8b\x40\x08", 0xfeeefeeefeeefeee,
 		"memory that is not mapped: reads 4 bytes at 0xfeeefeeefeeefef6 through rax in server.exe+0x1000 (a guess: 0xfeeefeeefeeefeee is the pattern of memory that Windows' heap freed)"},
-	"no address": {windows, 0xc0000005, 0, generatedCode, []uint64{0, 1<<64 - 1}, "\x8b\x00", 0x4242424241414141,
+	"no address": {windows, 0xc0000005, 0, madeCode, []uint64{0, 1<<64 - 1}, "\x8b\x00", 0x4242424241414141,
 		`address that is not canonical: reads 4 bytes at 0x4242424241414141 through rax in server.exe+0x1000 (a guess: the address was overwritten by the text "AAAABBBB")`},
-	"execute":    {windows, 0xc0000005, 0, madeData, []uint64{8, generatedCode}, "\x90", 0, "jump to 0x401000, which is data, of server.exe"},
-	"divide":     {windows, 0xc0000094, 0, generatedCode, nil, "\xf7\xf8", 0, "integer division by zero: idiv %eax in server.exe+0x1000"},
-	"quotient":   {windows, 0xc0000095, 0, generatedCode, nil, "\xf7\xf8", 1<<32 - 1, "the quotient of an integer division is too large: idiv %eax in server.exe+0x1000"},
-	"floating":   {windows, 0xc000008e, 0, generatedCode, nil, "\xf3\x0f\x5e\xc1", 0, "floating-point division by zero: divss %xmm1,%xmm0 in server.exe+0x1000"},
-	"invalid":    {windows, 0xc0000090, 0, generatedCode, nil, "\xf3\x0f\x5e\xc1", 0, "invalid floating-point operation: divss %xmm1,%xmm0 in server.exe+0x1000"},
-	"illegal":    {windows, 0xc000001d, 0, generatedCode, nil, "\x0f\x0b", 0, "trap that the compiler wrote: ud2 in server.exe+0x1000"},
-	"privileged": {windows, 0xc0000096, 0, generatedCode, nil, "\xf4", 0, "privileged instruction: hlt in server.exe+0x1000"},
-	"breakpoint": {windows, 0x80000003, 0, generatedCode, nil, "\xcc", 0, "breakpoint: int3 in server.exe+0x1000"},
-	"overflow":   {windows, 0xc00000fd, 0, generatedCode, []uint64{1, madeStack - 8}, "\x50", 0, "stack overflow: writes 8 bytes at 0x7fff0010 through rsp in server.exe+0x1000"},
-	"cookie":     {windows, 0xc0000409, 0, generatedCode, []uint64{2}, "\xcd\x29", 0, "stack smashing: the /GS check failed in server.exe+0x1000"},
-	"fast fail":  {windows, 0xc0000409, 0, generatedCode, []uint64{99}, "\xcd\x29", 0, "the program ended itself by fast fail 99 in server.exe+0x1000"},
-	"heap":       {windows, 0xc0000374, 0, generatedCode, nil, "\x90", 0, "heap corruption, which Windows' heap found in server.exe+0x1000"},
-	"in page": {windows, 0xc0000006, 0, generatedCode, []uint64{0, madeData, 0xc000009c}, "\x8b\x00", madeData,
+	"execute":    {windows, 0xc0000005, 0, madeData, []uint64{8, madeCode}, "\x90", 0, "jump to 0x401000, which is data, of server.exe"},
+	"divide":     {windows, 0xc0000094, 0, madeCode, nil, "\xf7\xf8", 0, "integer division by zero: idiv %eax in server.exe+0x1000"},
+	"quotient":   {windows, 0xc0000095, 0, madeCode, nil, "\xf7\xf8", 1<<32 - 1, "the quotient of an integer division is too large: idiv %eax in server.exe+0x1000"},
+	"floating":   {windows, 0xc000008e, 0, madeCode, nil, "\xf3\x0f\x5e\xc1", 0, "floating-point division by zero: divss %xmm1,%xmm0 in server.exe+0x1000"},
+	"invalid":    {windows, 0xc0000090, 0, madeCode, nil, "\xf3\x0f\x5e\xc1", 0, "invalid floating-point operation: divss %xmm1,%xmm0 in server.exe+0x1000"},
+	"illegal":    {windows, 0xc000001d, 0, madeCode, nil, "\x0f\x0b", 0, "trap that the compiler wrote: ud2 in server.exe+0x1000"},
+	"privileged": {windows, 0xc0000096, 0, madeCode, nil, "\xf4", 0, "privileged instruction: hlt in server.exe+0x1000"},
+	"breakpoint": {windows, 0x80000003, 0, madeCode, nil, "\xcc", 0, "breakpoint: int3 in server.exe+0x1000"},
+	"overflow":   {windows, 0xc00000fd, 0, madeCode, []uint64{1, madeStack - 8}, "\x50", 0, "stack overflow: writes 8 bytes at 0x7fff0010 through rsp in server.exe+0x1000"},
+	"cookie":     {windows, 0xc0000409, 0, madeCode, []uint64{2}, "\xcd\x29", 0, "stack smashing: the /GS check failed in server.exe+0x1000"},
+	"fast fail":  {windows, 0xc0000409, 0, madeCode, []uint64{99}, "\xcd\x29", 0, "the program ended itself by fast fail 99 in server.exe+0x1000"},
+	"heap":       {windows, 0xc0000374, 0, madeCode, nil, "\x90", 0, "heap corruption, which Windows' heap found in server.exe+0x1000"},
+	"in page": {windows, 0xc0000006, 0, madeCode, []uint64{0, madeData, 0xc000009c}, "\x8b\x00", madeData,
 		"the contents of mapped memory could not be read: reads 4 bytes at 0x500000 through rax in server.exe+0x1000"},
-	"C++":           {windows, 0xe06d7363, 1, generatedCode, []uint64{0x19930520, madeStack, madeData + 0x10, madeData}, "\x90", 0, "C++ exception that nobody caught: app::error in server.exe+0x1000"},
-	"C++ elsewhere": {windows, 0xe06d7363, 1, generatedCode, []uint64{0x19930520, madeStack, 0x10, 0}, "\x90", 0, "C++ exception that nobody caught in server.exe+0x1000"},
+	"C++":           {windows, 0xe06d7363, 1, madeCode, []uint64{0x19930520, madeStack, madeData + 0x10, madeData}, "\x90", 0, "C++ exception that nobody caught: app::error in server.exe+0x1000"},
+	"C++ elsewhere": {windows, 0xe06d7363, 1, madeCode, []uint64{0x19930520, madeStack, 0x10, 0}, "\x90", 0, "C++ exception that nobody caught in server.exe+0x1000"},
 
 	"not mapped":         {linux, 11, 1, 0x45000, nil, "\x8b\x00", 0x45000, "memory that is not mapped: reads 4 bytes at 0x45000 through rax in server.exe+0x1000"},
 	"protection":         {linux, 11, 0x80, 0, nil, "\x8b\x00", 0xdead00000000beef, "address that is not canonical: reads 4 bytes at 0xdead00000000beef through rax in server.exe+0x1000"},
@@ -156,10 +156,10 @@ var madeCrashes = map[string]madeCrash{
 	"not said":           {linux, 11, 0, 4711, nil, "\x89\xdf", 0, ""},
 	"reached":            {linux, 11, 0, 0x1018, nil, "\x8b\x40\x18", 0x1000, "null pointer: reads 4 bytes at 0x1018 through rax in server.exe+0x1000"},
 	"by itself":          {linux, 6, 0xfffffffa, 0, []uint64{4242, 1000, 0}, "\x90", 0, "the process sent SIGABRT to itself in server.exe+0x1000"},
-	"refused":            {linux, 31, 1, generatedCode, []uint64{41, 0xc000003e}, "\x0f\x05", 0, "system call 41 is refused by a seccomp filter in server.exe+0x1000"},
+	"refused":            {linux, 31, 1, madeCode, []uint64{41, 0xc000003e}, "\x0f\x05", 0, "system call 41 is refused by a seccomp filter in server.exe+0x1000"},
 	"bad access":         {macOS, 1, 1, 0x45000, nil, "\x8b\x00", 0x45000, "memory that is not mapped: reads 4 bytes at 0x45000 through rax in server.exe+0x1000"},
-	"trap":               {macOS, 6, 2, generatedCode, nil, "\xcc", 0, "breakpoint: int3 in server.exe+0x1000"},
-	"asked":              {linux, 0xffffffff, 0, generatedCode, nil, "\x90", 0, ""},
+	"trap":               {macOS, 6, 2, madeCode, nil, "\xcc", 0, "breakpoint: int3 in server.exe+0x1000"},
+	"asked":              {linux, 0xffffffff, 0, madeCode, nil, "\x90", 0, ""},
 }
 
 // TestExceptionsSayWhatHappened has exceptions of each system in dumps that are made.
@@ -186,7 +186,7 @@ func (c *madeCrash) dump(memory string) []byte {
 	binary.LittleEndian.PutUint32(context[48:], 0x10000b)
 	binary.LittleEndian.PutUint64(context[120:], c.rax)
 	binary.LittleEndian.PutUint64(context[152:], madeStack+0x18) // rsp
-	binary.LittleEndian.PutUint64(context[248:], generatedCode)       // rip
+	binary.LittleEndian.PutUint64(context[248:], madeCode)       // rip
 	at := b.Part(context)
 	b.Stream(uint32(minidump.StreamThreadList), uint32(1), uint32(7), uint32(0), uint32(0), uint32(0), uint64(0x7ffd000),
 		uint64(madeStack), b.Part(append([]byte(memory), make([]byte, 0x1000-len(memory))...)), at)
@@ -202,7 +202,7 @@ func (c *madeCrash) dump(memory string) []byte {
 	throw := b.Pack(make([]byte, 0x10), uint32(0), uint32(0), uint32(0), uint32(0x30), make([]byte, 0x10),
 		uint32(1), uint32(0x40), uint64(0), uint32(0), uint32(0x50), uint64(0), uint64(0), uint64(0), ".?AVerror@app@@\x00")
 	code := append([]byte(c.text), make([]byte, 16)...)
-	b.Stream(uint32(minidump.StreamMemoryList), uint32(2), uint64(generatedCode), b.Part(code), uint64(madeData), b.Part(throw))
+	b.Stream(uint32(minidump.StreamMemoryList), uint32(2), uint64(madeCode), b.Part(code), uint64(madeData), b.Part(throw))
 	b.Stream(uint32(minidump.StreamMemoryInfoList), uint32(16), uint32(48), uint64(4), []byte(nil),
 		region(b, 0x400000, 0x2000, 0x20, 0x1000000), region(b, madeData, 0x1000, 0x02, 0x20000), region(b, madeGuard, 0x1000, 0x104, 0x20000),
 		region(b, madeStack, 0x1000, 0x04, 0x20000))

@@ -19,7 +19,7 @@ type maker struct {
 
 const (
 	madeBase    = 0x140000000
-	generatedCode    = 0x1000 // RVA
+	madeCode    = 0x1000 // RVA
 	madeData    = 0x2000
 	madeHeaders = 0x400 // bytes
 )
@@ -66,7 +66,7 @@ func (m *maker) file() []byte {
 	le.PutUint16(h[18:], 0x22|isDLL)
 	o := h[20:]
 	le.PutUint16(o, magicPE32Plus)
-	le.PutUint32(o[16:], generatedCode)
+	le.PutUint32(o[16:], madeCode)
 	le.PutUint64(o[24:], madeBase)
 	le.PutUint32(o[32:], 0x1000)
 	le.PutUint32(o[36:], 0x200)
@@ -87,7 +87,7 @@ func (m *maker) file() []byte {
 		rva             uint32
 		data            []byte
 		characteristics uint32
-	}{{".text", generatedCode, m.code, 0x60000020}, {name, madeData, m.data, 0x40000040}} {
+	}{{".text", madeCode, m.code, 0x60000020}, {name, madeData, m.data, 0x40000040}} {
 		e := s[sectionSize*i:]
 		copy(e[:8], section.name)
 		copy(e[8:], words(max(1, uint32(len(section.data))), section.rva, uint32(len(section.data)), uint32(len(b))))

@@ -163,7 +163,7 @@ var faults = map[string]hooks{
 	}},
 	"recurses-without-end": {frameRules: func(req *sdk.FrameRulesRequest, _ *sdk.FrameRulesAnswer) {
 		debug.SetMaxStack(1 << 20) // Go's own limit takes seconds to reach
-		recurse(len(req.Functions))
+		_ = recurse(len(req.Functions)) //nolint:staticcheck // it ends with the stack
 	}},
 	"exits-in-a-call": {frameRules: func(*sdk.FrameRulesRequest, *sdk.FrameRulesAnswer) {
 		os.Exit(0)
@@ -235,7 +235,7 @@ var faults = map[string]hooks{
 }
 
 // recurse uses up the stack.
-func recurse(n int) int { return recurse(n+1) + 1 }
+func recurse(n int) int { return recurse(n+1) + 1 } //nolint:staticcheck // without end
 
 // Translate implements sdk.Architecture.
 func (o odd) Translate(ctx context.Context, e sdk.Engine, req *sdk.TranslateRequest) (*sdk.TranslateAnswer, error) {

@@ -24,7 +24,7 @@ type RuntimeCall[R, A any] struct {
 	Err     error
 }
 
-// The calls that an engine makes of a language runtime.
+// RuntimeOpened and the others are the calls that an engine makes of a language runtime.
 type (
 	RuntimeOpened = RuntimeCall[sdk.OpenRuntimeRequest, sdk.OpenRuntimeAnswer]
 	FramesCall    = RuntimeCall[sdk.ManagedFramesRequest, sdk.ManagedFramesAnswer]
