@@ -23,7 +23,7 @@ func withExports() *maker {
 	rest := directory + uint32(exportSize)
 	addresses, pointers, numbers, text := rest, rest+16, rest+24, rest+28
 	m.put(words(0, 0, 0, text, 5, 4, 2, addresses, pointers, numbers)...)
-	m.put(words(generatedCode+1, 0, generatedCode+2, text+8)...)
+	m.put(words(madeCode+1, 0, madeCode+2, text+8)...)
 	m.put(words(text, text+4)...)
 	m.put(3, 0, 0, 0) // the indexes of the names: 3, 0
 	m.put([]byte("abc\x00def\x00LIB.other\x00")...)
@@ -43,7 +43,7 @@ func withDebug(signature string) *maker {
 func TestExports(t *testing.T) {
 	m := withExports()
 	got, err := m.open(t).Exports()
-	want := []Export{{"abc", 8, 0, "LIB.other"}, {"def", 5, madeBase + generatedCode + 1, ""}, {"", 7, madeBase + generatedCode + 2, ""}}
+	want := []Export{{"abc", 8, 0, "LIB.other"}, {"def", 5, madeBase + madeCode + 1, ""}, {"", 7, madeBase + madeCode + 2, ""}}
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%v, %v, expected %v", got, err, want)
 	}
@@ -81,7 +81,7 @@ func TestHostileFiles(t *testing.T) {
 		for _, ask := range []func() error{
 			func() error { _, err := f.Exports(); return err },
 			func() error { _, err := f.Identity(); return err },
-			func() error { return f.RowAt(madeBase+generatedCode, new(Row)) },
+			func() error { return f.RowAt(madeBase+madeCode, new(Row)) },
 			func() error { return f.Functions(func(Function) bool { return true }) },
 		} {
 			if err := ask(); err != nil {
@@ -92,7 +92,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 	function := func(u []byte) *maker {
 		m := &maker{code: []byte("\x90\x90\x90\xc3")}
-		m.functions(generatedCode, generatedCode+4, m.put(u...))
+		m.functions(madeCode, madeCode+4, m.put(u...))
 		return m
 	}
 	table := func(list ...uint32) *maker {
@@ -111,10 +111,10 @@ func TestHostileFiles(t *testing.T) {
 		"SET_FPREG: frame register is 0":                         function(info(1, 0, 0, code(0, SetFPReg, 0))),
 		"unwind codes of 200 bytes, expected no more than":       function([]byte{1, 0, 100, 0}),
 		"epilogue of 3 bytes at 9 before the end of a function":  function(info(2, 0, 0, code(3, 6, 0), code(9, 6, 0))),
-		"function 0 begins at RVA 0x1008 and ends at 0x1004":     table(generatedCode+8, generatedCode+4, madeData),
-		"function ends at RVA 0x1010, the next begins at 0x1008": table(generatedCode, generatedCode+16, madeData, generatedCode+8, generatedCode+32, madeData),
-		"UNWIND_INFO of 4 bytes, expected no more than 0":        table(generatedCode, generatedCode+16, 0x9000),
-		"chained RUNTIME_FUNCTION of 12 bytes":                   table(generatedCode, generatedCode+16, 0xfffffff1),
+		"function 0 begins at RVA 0x1008 and ends at 0x1004":     table(madeCode+8, madeCode+4, madeData),
+		"function ends at RVA 0x1010, the next begins at 0x1008": table(madeCode, madeCode+16, madeData, madeCode+8, madeCode+32, madeData),
+		"UNWIND_INFO of 4 bytes, expected no more than 0":        table(madeCode, madeCode+16, 0x9000),
+		"chained RUNTIME_FUNCTION of 12 bytes":                   table(madeCode, madeCode+16, 0xfffffff1),
 		"table of functions of 0xff000 bytes, 0x4 are there":     {code: []byte{0xc3}, data: []byte{1, 2, 3, 4}, directories: [16][2]uint32{directoryExcept: {madeData, 0xff000}}},
 		"expected at most 0xc000000":                             {code: []byte{0xc3}, data: []byte{1, 2, 3, 4}, directories: [16][2]uint32{directoryExcept: {madeData, 0xfffffff0}}},
 		"export directory of 40 bytes, expected no more than 4":  {code: []byte{0xc3}, data: []byte{1, 2, 3, 4}, directories: [16][2]uint32{directoryExport: {madeData, 40}}},

@@ -37,7 +37,7 @@ func useAll(f *File) {
 
 func seeds() []*maker {
 	withFunction := &maker{code: []byte("\x53\x56\x48\x83\xec\x28\x90\x48\x83\xc4\x28\x5e\x5b\xc3\x90")}
-	withFunction.functions(generatedCode, generatedCode+15, withFunction.put(info(1, 6, 0, code(6, AllocSmall, 4), code(2, PushNonvol, rsi), code(1, PushNonvol, rbx))...))
+	withFunction.functions(madeCode, madeCode+15, withFunction.put(info(1, 6, 0, code(6, AllocSmall, 4), code(2, PushNonvol, rsi), code(1, PushNonvol, rbx))...))
 	return []*maker{{}, withFunction, withExports(), withDebug("RSDS")}
 }
 
@@ -64,10 +64,10 @@ func FuzzUnwind(f *testing.F) {
 			return
 		}
 		m := &maker{code: text}
-		m.functions(generatedCode, generatedCode+uint32(len(text)), madeData+12)
+		m.functions(madeCode, madeCode+uint32(len(text)), madeData+12)
 		m.put(information...)
 		file := m.open(t)
-		at := uint64(madeBase + generatedCode)
+		at := uint64(madeBase + madeCode)
 		fn, ok, err := file.FunctionAt(at)
 		if !ok || err != nil {
 			t.Fatal(ok, err)

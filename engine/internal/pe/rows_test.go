@@ -16,7 +16,7 @@ var registerNames = [...]string{0: "rax", 1: "rdx", 2: "rcx", 3: "rbx", 4: "rsi"
 
 // short is a row in a line: part, offsets in the code, CFA and rules.
 func short(r *Row) string {
-	s := fmt.Sprintf("%v %d-%d %s%+d", r.Part, r.Start-madeBase-generatedCode, r.End-madeBase-generatedCode, registerNames[r.CFA.Register], r.CFA.Offset)
+	s := fmt.Sprintf("%v %d-%d %s%+d", r.Part, r.Start-madeBase-madeCode, r.End-madeBase-madeCode, registerNames[r.CFA.Register], r.CFA.Offset)
 	for _, rule := range r.Rules {
 		s += fmt.Sprintf(" %s=c%+d", registerNames[rule.Column], rule.Rule.Offset)
 	}
@@ -138,7 +138,7 @@ func TestRows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &maker{code: []byte(c.code)}
-			m.functions(generatedCode, generatedCode+uint32(len(c.code)), m.put(c.info...))
+			m.functions(madeCode, madeCode+uint32(len(c.code)), m.put(c.info...))
 			checkRows(t, m.open(t), c.want)
 		})
 	}
@@ -147,7 +147,7 @@ func TestRows(t *testing.T) {
 // checkRows compares the rows of the first function, listed and looked up at each address.
 func checkRows(t *testing.T, f *File, want []string) {
 	t.Helper()
-	fn, ok, err := f.FunctionAt(madeBase + generatedCode)
+	fn, ok, err := f.FunctionAt(madeBase + madeCode)
 	if !ok || err != nil {
 		t.Fatal(ok, err)
 	}
@@ -174,12 +174,12 @@ func checkRows(t *testing.T, f *File, want []string) {
 func TestChainedInformation(t *testing.T) {
 	m := &maker{code: []byte(strings.Repeat("\x90", 64))}
 	first := m.put(info(1, 5, 0, code(5, AllocSmall, 7), code(1, PushNonvol, rbx))...)
-	entry := words(generatedCode, generatedCode+16, first)
+	entry := words(madeCode, madeCode+16, first)
 	second := m.put(append(info(1|IsChained<<3, 4, 0, code(4, SaveNonvol, rsi), []byte{2, 0}), entry...)...)
 	table := madeData + uint32(len(m.data))
 	self := table + 12*4
-	m.functions(generatedCode, generatedCode+16, first, generatedCode+16, generatedCode+32, second, generatedCode+32, generatedCode+48, table|isIndirect, generatedCode+48, generatedCode+64, self)
-	m.put(append(info(1|IsChained<<3, 0, 0), words(generatedCode+48, generatedCode+64, self)...)...)
+	m.functions(madeCode, madeCode+16, first, madeCode+16, madeCode+32, second, madeCode+32, madeCode+48, table|isIndirect, madeCode+48, madeCode+64, self)
+	m.put(append(info(1|IsChained<<3, 0, 0), words(madeCode+48, madeCode+64, self)...)...)
 	f := m.open(t)
 	for pc, want := range map[uint64]string{
 		15: "body 5-16 rsp+80 rbx=c-16 rip=c-8",
@@ -188,12 +188,12 @@ func TestChainedInformation(t *testing.T) {
 		33: "body 32-48 rsp+80 rbx=c-16 rip=c-8",
 	} {
 		var r Row
-		if err := f.RowAt(madeBase+generatedCode+pc, &r); err != nil || short(&r) != want {
+		if err := f.RowAt(madeBase+madeCode+pc, &r); err != nil || short(&r) != want {
 			t.Errorf("%d: %s, %v, expected %s", pc, short(&r), err, want)
 		}
 	}
 	var r Row
-	if err := f.RowAt(madeBase+generatedCode+50, &r); err == nil || !strings.Contains(err.Error(), "more than 32 unwind informations are chained") {
+	if err := f.RowAt(madeBase+madeCode+50, &r); err == nil || !strings.Contains(err.Error(), "more than 32 unwind informations are chained") {
 		t.Errorf("chained to itself: %v", err)
 	}
 }
@@ -202,17 +202,17 @@ func TestChainedInformation(t *testing.T) {
 func TestLeaves(t *testing.T) {
 	m := &maker{code: []byte(strings.Repeat("\x90", 64))}
 	u := m.put(info(1, 0, 0)...)
-	m.functions(generatedCode+16, generatedCode+32, u, generatedCode+48, generatedCode+50, u)
+	m.functions(madeCode+16, madeCode+32, u, madeCode+48, madeCode+50, u)
 	f := m.open(t)
 	for pc, want := range map[uint64]string{
 		0: "leaf 0-16 rsp+8 rip=c-8", 15: "leaf 0-16 rsp+8 rip=c-8", 32: "leaf 32-48 rsp+8 rip=c-8", 63: "leaf 50-64 rsp+8 rip=c-8",
 	} {
 		var r Row
-		if err := f.RowAt(madeBase+generatedCode+pc, &r); err != nil || short(&r) != want {
+		if err := f.RowAt(madeBase+madeCode+pc, &r); err != nil || short(&r) != want {
 			t.Errorf("%d: %s, %v, expected %s", pc, short(&r), err, want)
 		}
 	}
-	for _, pc := range []uint64{0, madeBase, madeBase + madeData, madeBase + generatedCode + 64, madeBase + 0x4000, ^uint64(0)} {
+	for _, pc := range []uint64{0, madeBase, madeBase + madeData, madeBase + madeCode + 64, madeBase + 0x4000, ^uint64(0)} {
 		if err := f.RowAt(pc, new(Row)); !errors.Is(err, ErrNoRow) {
 			t.Errorf("%#x: %v, expected %v", pc, err, ErrNoRow)
 		}
@@ -222,7 +222,7 @@ func TestLeaves(t *testing.T) {
 // TestRowsWithoutCode has a file whose code is missing.
 func TestRowsWithoutCode(t *testing.T) {
 	m := &maker{code: []byte("\x53\x90\x90\x5b\xc3")}
-	m.functions(generatedCode, generatedCode+5, m.put(info(1, 1, 0, code(1, PushNonvol, rbx))...))
+	m.functions(madeCode, madeCode+5, m.put(info(1, 1, 0, code(1, PushNonvol, rbx))...))
 	f := m.open(t)
 	f.sections[0].RawSize = 0
 	checkRows(t, f, []string{"prologue 0-1 rsp+8 rip=c-8", "body 1-5 rsp+16 rbx=c-16 rip=c-8 unread"})
