@@ -11,10 +11,10 @@ import (
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
-// generatedAt is where the tests' memory begins.
-const generatedAt = 0x10000
+// madeAt is where the tests' memory begins.
+const madeAt = 0x10000
 
-// memoryOf returns a reader of words that begin at generatedAt.
+// memoryOf returns a reader of words that begin at madeAt.
 func memoryOf(words ...uint32) func(uint64, []byte) int {
 	var memory []byte
 	for _, w := range words {
@@ -25,10 +25,10 @@ func memoryOf(words ...uint32) func(uint64, []byte) int {
 
 func bytesAt(memory []byte) func(uint64, []byte) int {
 	return func(address uint64, buf []byte) int {
-		if address < generatedAt || address-generatedAt > uint64(len(memory)) {
+		if address < madeAt || address-madeAt > uint64(len(memory)) {
 			return 0
 		}
-		return copy(buf, memory[address-generatedAt:])
+		return copy(buf, memory[address-madeAt:])
 	}
 }
 
@@ -50,7 +50,7 @@ const (
 	muslFile  = "/lib/ld-musl-x86_64.so.1!"
 )
 
-// lockCases have the words from generatedAt on, the word that the thread waits for, and the line. The
+// lockCases have the words from madeAt on, the word that the thread waits for, and the line. The
 // target has the threads 11 and 12; 11 waits.
 var lockCases = []struct {
 	name  string
@@ -125,9 +125,9 @@ func TestLocks(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := Reader{
 				Memory: memoryOf(c.words...), Threads: map[uint32]*trace.Thread{11: eleven, 12: twelve},
-				Pointer: func(*trace.Thread) (uint64, bool) { return generatedAt, true },
+				Pointer: func(*trace.Thread) (uint64, bool) { return madeAt, true },
 			}
-			c.call.Address += generatedAt
+			c.call.Address += madeAt
 			w := r.Of(c.call, stackOf(c.stack...), false)
 			got := ""
 			if w != nil {
@@ -143,8 +143,8 @@ func TestLocks(t *testing.T) {
 // Only code, or the name of a function, tells a futex from another system call.
 func TestACertainFutexHasAnAddress(t *testing.T) {
 	r := Reader{Memory: memoryOf(0), Threads: map[uint32]*trace.Thread{}}
-	w := r.Of(target.FutexCall{Address: generatedAt}, nil, true)
-	if w == nil || w.Kind != trace.WaitFutex || w.Address != generatedAt {
+	w := r.Of(target.FutexCall{Address: madeAt}, nil, true)
+	if w == nil || w.Kind != trace.WaitFutex || w.Address != madeAt {
 		t.Errorf("%+v", w)
 	}
 }
@@ -167,7 +167,7 @@ func FuzzLockWords(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, memory []byte, address uint64, operation, value uint32, names uint8) {
 		r := Reader{Memory: bytesAt(memory), Threads: threads, Pointer: func(*trace.Thread) (uint64, bool) { return address, value%2 == 0 }}
-		call := target.FutexCall{Address: generatedAt + address, Operation: operation, Value: value}
+		call := target.FutexCall{Address: madeAt + address, Operation: operation, Value: value}
 		w := r.Of(call, stackOf(lockCases[int(names)%len(lockCases)].stack...), value%3 == 0)
 		if w == nil {
 			return
