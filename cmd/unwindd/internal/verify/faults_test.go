@@ -163,7 +163,7 @@ var faults = map[string]hooks{
 	}},
 	"recurses-without-end": {frameRules: func(req *sdk.FrameRulesRequest, _ *sdk.FrameRulesAnswer) {
 		debug.SetMaxStack(1 << 20)      // Go's own limit takes seconds to reach
-		_ = recurse(len(req.Functions)) //nolint:staticcheck // it ends with the stack
+		_ = recurse(len(req.Functions))
 	}},
 	"exits-in-a-call": {frameRules: func(*sdk.FrameRulesRequest, *sdk.FrameRulesAnswer) {
 		os.Exit(0)

@@ -24,11 +24,14 @@ type RuntimeCall[R, A any] struct {
 	Err     error
 }
 
-// RuntimeOpened and the others are the calls that an engine makes of a language runtime.
+// The calls that an engine makes of a language runtime.
 type (
+	// RuntimeOpened is a call of OpenRuntime.
 	RuntimeOpened = RuntimeCall[sdk.OpenRuntimeRequest, sdk.OpenRuntimeAnswer]
-	FramesCall    = RuntimeCall[sdk.ManagedFramesRequest, sdk.ManagedFramesAnswer]
-	ThreadsCall   = RuntimeCall[sdk.ManagedThreadsRequest, sdk.ManagedThreadsAnswer]
+	// FramesCall is a call of ManagedFrames.
+	FramesCall = RuntimeCall[sdk.ManagedFramesRequest, sdk.ManagedFramesAnswer]
+	// ThreadsCall is a call of ManagedThreads.
+	ThreadsCall = RuntimeCall[sdk.ManagedThreadsRequest, sdk.ManagedThreadsAnswer]
 )
 
 // RuntimeTarget is an open target, for calls of one language runtime about it.
