@@ -162,7 +162,7 @@ var faults = map[string]hooks{
 		}
 	}},
 	"recurses-without-end": {frameRules: func(req *sdk.FrameRulesRequest, _ *sdk.FrameRulesAnswer) {
-		debug.SetMaxStack(1 << 20)      // Go's own limit takes seconds to reach
+		debug.SetMaxStack(1 << 20) // Go's own limit takes seconds to reach
 		_ = recurse(len(req.Functions))
 	}},
 	"exits-in-a-call": {frameRules: func(*sdk.FrameRulesRequest, *sdk.FrameRulesAnswer) {
