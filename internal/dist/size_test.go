@@ -24,8 +24,8 @@ type weight struct {
 }
 
 var weights = []weight{
-	{"unwindd", []string{"version"}, 43_300_000, 650, 318, []string{"github.com/nats-io/nats-server/v2/server"}},
-	{"unwindd-plugins", nil, 17_000_000, 350, 162, []string{"github.com/hashicorp/go-plugin", "net/http/pprof"}},
+	{"unwindd", []string{"version"}, 44_700_000, 650, 319, []string{"github.com/nats-io/nats-server/v2/server"}},
+	{"unwindd-plugins", nil, 17_350_000, 350, 162, []string{"github.com/hashicorp/go-plugin", "net/http/pprof"}},
 }
 
 func TestWeightOfExecutables(t *testing.T) {
