@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"debug/elf"
 	"errors"
 	"fmt"
 	"path"
@@ -14,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/cmd/unwindd/internal/verify"
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -206,11 +204,7 @@ func (r *runtimeModules) checkRules(m *verify.RuntimeOpened, req *sdk.CodeRulesR
 
 // architecture returns the description of a module's architecture.
 func (r *runtimeModules) architecture(m *verify.RuntimeOpened) (*sdk.Description, error) {
-	machine := object.ELFMachine{Number: m.Request.Machine, Data: elf.ELFDATA2LSB}
-	if m.Request.ByteOrder == sdk.BigEndian {
-		machine.Data = elf.ELFDATA2MSB
-	}
-	a, err := r.plugins.ForMachine(machine)
+	a, err := r.plugins.ForRuntime(m.Request)
 	if err != nil {
 		return nil, err
 	}

@@ -4,10 +4,12 @@ package plugin
 
 import (
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -104,4 +106,13 @@ func (m *Manager) FindRuntime(name string) (*Runtime, error) {
 		return nil, fmt.Errorf("%w %q: there is no plugin of one", ErrNoRuntime, clip(name))
 	}
 	return nil, fmt.Errorf("%w %q, expected one of %s", ErrNoRuntime, clip(name), strings.Join(names, ", "))
+}
+
+// ForRuntime returns the architecture of the module that a request is about.
+func (m *Manager) ForRuntime(req *sdk.OpenRuntimeRequest) (*Arch, error) {
+	machine := object.ELFMachine{Number: req.Machine, Data: elf.ELFDATA2LSB}
+	if req.ByteOrder == sdk.BigEndian {
+		machine.Data = elf.ELFDATA2MSB
+	}
+	return m.ForMachine(machine)
 }

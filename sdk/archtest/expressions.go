@@ -112,13 +112,13 @@ func (z *zeros) location(ctx context.Context, ev *locexpr.Evaluator, expr []byte
 		return locexpr.UndefinedLocation(), nil
 	}
 	l, err := ev.Location(ctx, expr, z, initial...)
-	if isWrong(err) {
+	switch {
+	case isWrong(err):
 		return l, err
+	case err != nil:
+		return locexpr.UndefinedLocation(), nil //nolint:nilerr // the state lacks what a target has
 	}
-	if err == nil {
-		err = z.placed(l)
-	}
-	return l, err
+	return l, z.placed(l)
 }
 
 // value evaluates an expression of a rule, as location does.

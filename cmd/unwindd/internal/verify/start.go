@@ -15,7 +15,7 @@ import (
 // match counts.
 var startFixes = []struct{ words, fix string }{
 	{"listens", "Listen at a Unix socket in the directory that PLUGIN_UNIX_SOCKET_DIR names, and say so in the handshake line."},
-	{"unsupported plugin protocol", "Write grpc as the fifth field of the handshake line, and serve gRPC: sdk.Serve does both."},
+	{"a line that ends with", "Write grpc as the fifth field of the handshake line, and serve gRPC: sdk.Serve does both."},
 	{"not executable", "Give it the right to be executed: chmod +x."},
 	{"no such file", "Name the plugin's executable."},
 	{"not a regular file", "Name the plugin's executable."},
