@@ -163,6 +163,7 @@ func TestTextIsPrintedByThePrinterAlone(t *testing.T) {
 			"help.go":         "its own words, which no input changes",
 			"sampling.go":     "a line that the printer wrote, which is cleared, and whether standard error is a terminal",
 			"sections.go":     "what the printer wrote", "submitinput.go": "bytes, to a file",
+			"plugin.go": "an empty line", "pluginpin.go": "a configuration file",
 		},
 	} {
 		c := checkPackage(t, path)

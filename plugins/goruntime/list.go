@@ -26,13 +26,15 @@ type lister struct {
 	// left for a system call or C.
 	parked, away registerSet
 
-	missing, stackless int // elements of the list
+	missing, stackless, repeated int // elements of the list
+	numbers                      map[uint64]bool
 }
 
 func newLister(r *reader) *lister {
 	q := r.request
 	return &lister{
-		reader: r, reasons: r.readReasons(),
+		numbers: map[uint64]bool{},
+		reader:  r, reasons: r.readReasons(),
 		parked: newRegisterSet(q, r.g.pc, r.g.sp, r.g.fp, r.g.lr),
 		away:   newRegisterSet(q, r.g.syscallPC, r.g.syscallSP, r.g.syscallFP, field{}),
 	}
@@ -57,6 +59,9 @@ func (l *lister) all() (list []sdk.ManagedThread) {
 	l.setWaits(list)
 	if l.stackless > 0 {
 		l.problem("%d elements of runtime.allgs are no goroutines: they have no stack", l.stackless)
+	}
+	if l.repeated > 0 {
+		l.problem("%d elements of runtime.allgs are left out: they have the number of another goroutine", l.repeated)
 	}
 	return list
 }
@@ -158,7 +163,13 @@ func (l *lister) appendThreads(list []sdk.ManagedThread, addresses []uint64) []s
 			l.stackless++ // the runtime lists a goroutine once it has a stack
 			continue
 		}
-		list = append(list, l.thread(g))
+		t := l.thread(g)
+		if l.numbers[t.Number] {
+			l.repeated++
+			continue
+		}
+		l.numbers[t.Number] = true
+		list = append(list, t)
 	}
 	return list
 }
