@@ -252,7 +252,7 @@ const (
 	wrongStack   stackVerdict = "wrong"
 )
 
-// judgeStack holds the PCs of a stack against those of the calls in progress. A frame is marked
+// judgeStack compares the PCs of a stack with the return addresses of the calls in progress. A frame is marked
 // if it was guessed, or found through one that was.
 func judgeStack(stack *trace.Stack, want []uint64) stackVerdict {
 	isMarked := false

@@ -18,7 +18,7 @@ import (
 // TestTOCPointersOfCallersAreTheirModules stops a program of POWER in a function that the C
 // library called, and holds r2 of every frame against the TOC of the frame's module, and against
 // gdb's r2 in the program's frames: gdb 13 has the innermost r2 in all frames, which is wrong in
-// those of the library.
+// frames of the library.
 func TestTOCPointersOfCallersAreTheirModules(t *testing.T) {
 	t.Parallel()
 	long(t)

@@ -24,7 +24,11 @@ func (t *Target) WithGoroutines(ctx context.Context) *Target {
 		state = t.managed.Threads(ctx, "", state)
 	} else {
 		info := state.Info()
-		info.Problems = append(slices.Clone(info.Problems), info.Path+": no goroutines: no code object that was found is of Go")
+		why := "no code object that was found is of Go"
+		if len(t.engine.runtimes()) == 0 {
+			why = "the engine has no plugin of Go's runtime"
+		}
+		info.Problems = append(slices.Clone(info.Problems), info.Path+": no goroutines: "+why)
 		state = target.WithThreads(state, state.Threads(), info)
 	}
 	with := t.engine.attach(state, t.engine.finderOf(t.process.State()))

@@ -91,6 +91,15 @@ func WithBase(a Architecture, d *Description) Architecture {
 	return &withBase{Architecture: a, description: d}
 }
 
+// orBase returns the answer of a call, or base's where the plugin does not serve the call.
+func orBase[E, Q, A any](ctx context.Context, e E, req *Q, call, base func(context.Context, E, *Q) (*A, error)) (*A, error) {
+	a, err := call(ctx, e, req)
+	if errors.Is(err, ErrNotImplemented) {
+		return base(ctx, e, req)
+	}
+	return a, err
+}
+
 // withBase does not have Translate and Disassemble: what Base answers to them is an error too.
 type withBase struct {
 	Architecture
@@ -98,27 +107,15 @@ type withBase struct {
 }
 
 func (w *withBase) OpenTarget(ctx context.Context, e Engine, req *OpenTargetRequest) (*OpenTargetAnswer, error) {
-	a, err := w.Architecture.OpenTarget(ctx, e, req)
-	if errors.Is(err, ErrNotImplemented) {
-		return Base{}.OpenTarget(ctx, e, req)
-	}
-	return a, err
+	return orBase(ctx, e, req, w.Architecture.OpenTarget, Base{}.OpenTarget)
 }
 
 func (w *withBase) OpenObject(ctx context.Context, e Engine, req *OpenObjectRequest) (*OpenObjectAnswer, error) {
-	a, err := w.Architecture.OpenObject(ctx, e, req)
-	if errors.Is(err, ErrNotImplemented) {
-		return Base{}.OpenObject(ctx, e, req)
-	}
-	return a, err
+	return orBase(ctx, e, req, w.Architecture.OpenObject, Base{}.OpenObject)
 }
 
 func (w *withBase) FrameRules(ctx context.Context, e Engine, req *FrameRulesRequest) (*FrameRulesAnswer, error) {
-	a, err := w.Architecture.FrameRules(ctx, e, req)
-	if errors.Is(err, ErrNotImplemented) {
-		return Base{}.FrameRules(ctx, e, req)
-	}
-	return a, err
+	return orBase(ctx, e, req, w.Architecture.FrameRules, Base{}.FrameRules)
 }
 
 func (w *withBase) BindThreads(ctx context.Context, e Engine, req *BindThreadsRequest) (*BindThreadsAnswer, error) {

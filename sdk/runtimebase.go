@@ -2,10 +2,7 @@
 
 package sdk
 
-import (
-	"context"
-	"errors"
-)
+import "context"
 
 // RuntimeBase answers every call of a Runtime except Describe with "nothing". A plugin
 // embeds it, writes Describe, and overrides the calls in which its runtime has something.
@@ -42,33 +39,17 @@ func WithRuntimeBase(r Runtime) Runtime { return &withRuntimeBase{r} }
 type withRuntimeBase struct{ Runtime }
 
 func (w *withRuntimeBase) OpenRuntime(ctx context.Context, e RuntimeEngine, req *OpenRuntimeRequest) (*OpenRuntimeAnswer, error) {
-	a, err := w.Runtime.OpenRuntime(ctx, e, req)
-	if errors.Is(err, ErrNotImplemented) {
-		return RuntimeBase{}.OpenRuntime(ctx, e, req)
-	}
-	return a, err
+	return orBase(ctx, e, req, w.Runtime.OpenRuntime, RuntimeBase{}.OpenRuntime)
 }
 
 func (w *withRuntimeBase) CodeRules(ctx context.Context, e RuntimeEngine, req *CodeRulesRequest) (*CodeRulesAnswer, error) {
-	a, err := w.Runtime.CodeRules(ctx, e, req)
-	if errors.Is(err, ErrNotImplemented) {
-		return RuntimeBase{}.CodeRules(ctx, e, req)
-	}
-	return a, err
+	return orBase(ctx, e, req, w.Runtime.CodeRules, RuntimeBase{}.CodeRules)
 }
 
 func (w *withRuntimeBase) ManagedFrames(ctx context.Context, e RuntimeEngine, req *ManagedFramesRequest) (*ManagedFramesAnswer, error) {
-	a, err := w.Runtime.ManagedFrames(ctx, e, req)
-	if errors.Is(err, ErrNotImplemented) {
-		return RuntimeBase{}.ManagedFrames(ctx, e, req)
-	}
-	return a, err
+	return orBase(ctx, e, req, w.Runtime.ManagedFrames, RuntimeBase{}.ManagedFrames)
 }
 
 func (w *withRuntimeBase) ManagedThreads(ctx context.Context, e RuntimeEngine, req *ManagedThreadsRequest) (*ManagedThreadsAnswer, error) {
-	a, err := w.Runtime.ManagedThreads(ctx, e, req)
-	if errors.Is(err, ErrNotImplemented) {
-		return RuntimeBase{}.ManagedThreads(ctx, e, req)
-	}
-	return a, err
+	return orBase(ctx, e, req, w.Runtime.ManagedThreads, RuntimeBase{}.ManagedThreads)
 }

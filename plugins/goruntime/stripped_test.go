@@ -75,7 +75,7 @@ func place(s *dwarf.StructType, path string) (f field) {
 	return f
 }
 
-// What is known of this version of Go is what its DWARF says.
+// TestKnownLayoutIsThatOfDWARF compares the layout known of this version of Go with its DWARF.
 func TestKnownLayoutIsThatOfDWARF(t *testing.T) {
 	oracle.Tools(t, "go")
 	dir := t.TempDir()

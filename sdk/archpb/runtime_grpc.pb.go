@@ -37,7 +37,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Runtime is what the plugin of a language runtime serves.
+// Runtime is the service of a language runtime's plugin.
 type RuntimeClient interface {
 	Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*RuntimeDescription, error)
 	// ServeEngine is as in Architecture.
@@ -133,7 +133,7 @@ type Runtime_ManagedThreadsClient = grpc.ServerStreamingClient[ManagedThreadsPar
 // All implementations must embed UnimplementedRuntimeServer
 // for forward compatibility.
 //
-// Runtime is what the plugin of a language runtime serves.
+// Runtime is the service of a language runtime's plugin.
 type RuntimeServer interface {
 	Describe(context.Context, *DescribeRequest) (*RuntimeDescription, error)
 	// ServeEngine is as in Architecture.

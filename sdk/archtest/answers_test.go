@@ -14,7 +14,7 @@ import (
 	"github.com/unwindd/unwindd/sdk/archtest"
 )
 
-// finds fails the test if none of the findings is of a check and says what is expected.
+// finds fails the test unless a finding of a check has the expected detail and fix.
 func finds(t *testing.T, findings []archtest.Finding, check string, severity archtest.Severity, detail, fix string) {
 	t.Helper()
 	for _, f := range findings {
@@ -227,7 +227,7 @@ func (memory) ReadSection(context.Context, uint64, string) ([]byte, error) {
 	return nil, errors.New("no such section")
 }
 
-// dump is what a sound plugin answers about a dump: two waves of one group of one dispatch.
+// dump returns a sound plugin's answer about a dump: two waves of one group of one dispatch.
 func dump() *sdk.OpenTargetAnswer {
 	a := &sdk.OpenTargetAnswer{
 		Kind: "tiny-core", Agents: []sdk.TargetAgent{{ID: "a0"}, {ID: "a1"}},

@@ -101,7 +101,7 @@ type opened struct {
 	list    atomic.Pointer[[]*instance] // nil: they were not looked for yet
 }
 
-// get returns the runtimes for which is is true.
+// get returns the runtimes that is selects.
 func (o *opened) get(ctx context.Context, x *Process, is func(*sdk.RuntimeDescription) bool) []*instance {
 	if list := o.list.Load(); list != nil {
 		return *list
@@ -112,10 +112,7 @@ func (o *opened) get(ctx context.Context, x *Process, is func(*sdk.RuntimeDescri
 		return *list
 	}
 	var list []*instance
-	for _, found := range recognise(x.runtimes(), x.process.Loaded()) {
-		if !is(found.runtime.Description()) {
-			continue
-		}
+	for _, found := range x.recognised(is) {
 		i, err := x.open(ctx, found)
 		if ctx.Err() != nil {
 			return nil // the next caller looks for them again
@@ -129,6 +126,17 @@ func (o *opened) get(ctx context.Context, x *Process, is func(*sdk.RuntimeDescri
 	}
 	o.list.Store(&list)
 	return list
+}
+
+// recognised returns the runtimes that modules of the process have, among the ones that is selects.
+func (x *Process) recognised(is func(*sdk.RuntimeDescription) bool) []recognised {
+	var candidates []Runtime
+	for _, r := range x.runtimes() {
+		if is(r.Description()) {
+			candidates = append(candidates, r)
+		}
+	}
+	return recognise(candidates, x.process.Loaded())
 }
 
 // all returns the runtimes of the process that may have code or frames.

@@ -21,12 +21,9 @@ import (
 // MayHaveThreads reports whether a module of the process has a runtime that schedules threads of a
 // kind; "": of any. Only data of the modules' files is looked at.
 func (x *Process) MayHaveThreads(kind string) bool {
-	for _, found := range recognise(x.runtimes(), x.process.Loaded()) {
-		if word := found.runtime.Description().ThreadKind; word != "" && (kind == "" || word == kind) {
-			return true
-		}
-	}
-	return false
+	return len(x.recognised(func(d *sdk.RuntimeDescription) bool {
+		return d.ThreadKind != "" && (kind == "" || d.ThreadKind == kind)
+	})) > 0
 }
 
 // ReadThreads reads the threads that runtimes schedule and that may have no native stack, for the

@@ -58,14 +58,14 @@ func inUnit(unit string) string {
 func readType(e dwarf.Entry, paths []string) (l sdk.TypeLayout) {
 	t, err := withoutNames(e)
 	if err == nil {
-		l.Size, err = Size(t)
+		l.Size, err = sizeOf(t)
 	}
 	if err != nil {
 		return sdk.TypeLayout{Problem: err.Error()}
 	}
 	l.Members = make([]sdk.MemberPlace, len(paths))
 	for i, path := range paths {
-		_, place, err := Member(t, path)
+		_, place, err := findMember(t, path)
 		if err == nil && (place.Offset > l.Size || place.Size > l.Size-place.Offset) {
 			err = fmt.Errorf("%v: member %s has %d bytes at %#x of %#x", t, path, place.Size, place.Offset, l.Size)
 		}

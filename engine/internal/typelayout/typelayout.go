@@ -13,8 +13,8 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// MaxType bounds the size of a type, in bytes. The state of CPython 3.13 has 600 KiB.
-const MaxType = 1 << 28
+// maxType bounds the size of a type, in bytes. The state of CPython 3.13 has 600 KiB.
+const maxType = 1 << 28
 
 const (
 	// maxSteps bounds how many types are passed through on the way to one.
@@ -24,8 +24,8 @@ const (
 	maxInside = 1 << 10
 )
 
-// Plain returns the type of a variable or member, without typedefs and qualifiers.
-func Plain(e dwarf.Entry) (dwarf.Entry, error) {
+// plainType returns the type of a variable or member, without typedefs and qualifiers.
+func plainType(e dwarf.Entry) (dwarf.Entry, error) {
 	t, err := e.Type()
 	if err == nil && t.IsZero() {
 		err = fmt.Errorf("%v: its type is not found", e)
@@ -56,39 +56,25 @@ func withoutNames(t dwarf.Entry) (plain dwarf.Entry, err error) {
 	return plain, err
 }
 
-// Pointee returns the type that a variable or member points at, through a number of pointers.
-func Pointee(e dwarf.Entry, pointers int) (t dwarf.Entry, err error) {
-	for range pointers {
-		if t, err = Plain(e); err != nil {
-			return t, err
-		}
-		if t.Tag() != dw.TagPointerType {
-			return t, fmt.Errorf("%v: expected a pointer, found tag %#x", t, uint16(t.Tag()))
-		}
-		e = t
-	}
-	return Plain(e)
-}
-
-// Size returns the size of a structure or another type that has members, in bytes.
-func Size(t dwarf.Entry) (uint64, error) {
+// sizeOf returns the size of a structure or another type that has members, in bytes.
+func sizeOf(t dwarf.Entry) (uint64, error) {
 	n, ok, err := t.Number(dw.AttrByteSize)
 	switch {
 	case err != nil:
 		return 0, err
-	case !ok || n <= 0 || n > MaxType:
-		return 0, fmt.Errorf("%v: %s has %d bytes, expected 1 to %d", t, t.Name(), n, MaxType)
+	case !ok || n <= 0 || n > maxType:
+		return 0, fmt.Errorf("%v: %s has %d bytes, expected 1 to %d", t, t.Name(), n, maxType)
 	}
 	return uint64(n), nil
 }
 
-// Member finds a member of a type by a path through nested members, as "sched.pc", and its
+// findMember finds a member of a type by a path through nested members, as "sched.pc", and its
 // place in the type.
-func Member(t dwarf.Entry, path string) (e dwarf.Entry, place sdk.MemberPlace, err error) {
+func findMember(t dwarf.Entry, path string) (e dwarf.Entry, place sdk.MemberPlace, err error) {
 	left := maxInside
 	for name := range strings.SplitSeq(path, ".") {
 		if !e.IsZero() {
-			if t, err = Plain(e); err != nil {
+			if t, err = plainType(e); err != nil {
 				return e, place, err
 			}
 		}
@@ -96,12 +82,12 @@ func Member(t dwarf.Entry, path string) (e dwarf.Entry, place sdk.MemberPlace, e
 		if e, offset, err = member(t, name, &left); err != nil {
 			return e, place, err
 		}
-		if place.Offset += offset; place.Offset > MaxType {
-			return e, place, fmt.Errorf("%v: %s lies at %#x, expected at most %#x", e, path, place.Offset, MaxType)
+		if place.Offset += offset; place.Offset > maxType {
+			return e, place, fmt.Errorf("%v: %s lies at %#x, expected at most %#x", e, path, place.Offset, maxType)
 		}
 	}
 	size, ok := e.Size()
-	if !ok || size == 0 || size > MaxType {
+	if !ok || size == 0 || size > maxType {
 		return e, place, fmt.Errorf("%v: the size of %s is not known", e, path)
 	}
 	place.Size = size
@@ -133,7 +119,7 @@ func member(t dwarf.Entry, name string, left *int) (e dwarf.Entry, offset uint64
 		if *left--; *left < 0 {
 			break
 		}
-		if inner, err := Plain(around); err == nil {
+		if inner, err := plainType(around); err == nil {
 			if e, within, err := member(inner, name, left); err == nil {
 				offset, err = offsetOf(around, t.Tag(), name)
 				return e, offset + within, err
@@ -150,7 +136,7 @@ func offsetOf(e dwarf.Entry, around dw.Tag, name string) (uint64, error) {
 	if err == nil && !ok && around == dw.TagUnionType && !e.Has(dw.AttrDataMemberLocation) {
 		return 0, nil
 	}
-	if err != nil || !ok || n < 0 || n > MaxType {
+	if err != nil || !ok || n < 0 || n > maxType {
 		return 0, fmt.Errorf("%v: expected a constant DW_AT_data_member_location of %s", e, name)
 	}
 	return uint64(n), nil

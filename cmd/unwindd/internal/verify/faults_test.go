@@ -40,7 +40,7 @@ var handshakes = map[string]func(){
 	},
 }
 
-// hooks are what a plugin with a fault does otherwise than a sound one.
+// hooks replace parts of the behaviour of a sound plugin by a fault.
 type hooks struct {
 	describe    func(*sdk.Description)
 	openTarget  func(*sdk.OpenTargetRequest, *sdk.OpenTargetAnswer)
@@ -97,7 +97,7 @@ func everyRow(row cfi.Row) hooks {
 
 var spFour = cfi.CFARule{Kind: cfi.CFARegister, Register: 2, Offset: 4}
 
-// faults are those of calls, by the names of plugins.
+// faults has the plugins whose calls are at fault, by name.
 var faults = map[string]hooks{
 	"register-names-with-blanks": {describe: func(d *sdk.Description) { d.Registers[0].Names[1] = "f p" }},
 	"registers-without-end":      {describe: func(d *sdk.Description) { d.Registers[0].Count = 1 << 31 }},

@@ -16,47 +16,35 @@ type language func(ctx context.Context, call func(context.Context, sdk.Runtime) 
 // Runtime returns the language runtime of a plugin's process, as Architecture does.
 func Runtime(p *plugin.Probe) sdk.Runtime { return language(p.CallRuntime) }
 
-// callLanguage makes a call that has an answer.
-func callLanguage[A any](ctx context.Context, l language, f func(context.Context, sdk.Runtime) (*A, error)) (answer *A, err error) {
-	err = l(ctx, func(ctx context.Context, r sdk.Runtime) (err error) {
-		answer, err = f(ctx, r)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return answer, nil
-}
-
 // Describe implements sdk.Runtime.
 func (l language) Describe(ctx context.Context) (*sdk.RuntimeDescription, error) {
-	return callLanguage(ctx, l, func(ctx context.Context, r sdk.Runtime) (*sdk.RuntimeDescription, error) { return r.Describe(ctx) })
+	return answerOf(ctx, l, func(ctx context.Context, r sdk.Runtime) (*sdk.RuntimeDescription, error) { return r.Describe(ctx) })
 }
 
 // OpenRuntime implements sdk.Runtime.
 func (l language) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.OpenRuntimeRequest) (*sdk.OpenRuntimeAnswer, error) {
-	return callLanguage(ctx, l, func(ctx context.Context, r sdk.Runtime) (*sdk.OpenRuntimeAnswer, error) {
+	return answerOf(ctx, l, func(ctx context.Context, r sdk.Runtime) (*sdk.OpenRuntimeAnswer, error) {
 		return r.OpenRuntime(ctx, e, req)
 	})
 }
 
 // CodeRules implements sdk.Runtime.
 func (l language) CodeRules(ctx context.Context, e sdk.RuntimeEngine, req *sdk.CodeRulesRequest) (*sdk.CodeRulesAnswer, error) {
-	return callLanguage(ctx, l, func(ctx context.Context, r sdk.Runtime) (*sdk.CodeRulesAnswer, error) {
+	return answerOf(ctx, l, func(ctx context.Context, r sdk.Runtime) (*sdk.CodeRulesAnswer, error) {
 		return r.CodeRules(ctx, e, req)
 	})
 }
 
 // ManagedFrames implements sdk.Runtime.
 func (l language) ManagedFrames(ctx context.Context, e sdk.RuntimeEngine, req *sdk.ManagedFramesRequest) (*sdk.ManagedFramesAnswer, error) {
-	return callLanguage(ctx, l, func(ctx context.Context, r sdk.Runtime) (*sdk.ManagedFramesAnswer, error) {
+	return answerOf(ctx, l, func(ctx context.Context, r sdk.Runtime) (*sdk.ManagedFramesAnswer, error) {
 		return r.ManagedFrames(ctx, e, req)
 	})
 }
 
 // ManagedThreads implements sdk.Runtime.
 func (l language) ManagedThreads(ctx context.Context, e sdk.RuntimeEngine, req *sdk.ManagedThreadsRequest) (*sdk.ManagedThreadsAnswer, error) {
-	return callLanguage(ctx, l, func(ctx context.Context, r sdk.Runtime) (*sdk.ManagedThreadsAnswer, error) {
+	return answerOf(ctx, l, func(ctx context.Context, r sdk.Runtime) (*sdk.ManagedThreadsAnswer, error) {
 		return r.ManagedThreads(ctx, e, req)
 	})
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
-// TestARuntimeInPython builds the plugin and the interpreter of examples/runtime-toy. The stacks of
-// the example's snapshot are those of its README, and a core of the interpreter that was built
+// TestARuntimeInPython builds the plugin and the interpreter of examples/runtime-toy. The example's
+// snapshot has the stacks that its README shows, and a core of the interpreter that was built
 // has the same frames of the language.
 func TestARuntimeInPython(t *testing.T) {
 	leftOutOfShort(t)
