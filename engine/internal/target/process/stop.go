@@ -253,12 +253,13 @@ func (t *tracer) await(threads []*tracee) {
 func (t *tracer) look(pending []*tracee, past time.Duration) {
 	for _, th := range pending {
 		// Threads that ended are not waited for. After another thread's execve the
-		// thread that has such an ID now was perhaps never interrupted.
+		// thread that has such an ID now was perhaps never interrupted, or not even seized:
+		// waitid has nothing to say of that one where it is a child of this process.
 		s, err := readStatus(fmt.Sprintf("/proc/%d/task/%d", t.pid, th.id))
 		th.isGone = isGone(err) || err == nil && (s.state == 'Z' || s.state == 'X')
 		th.late = lateness{s.state, past}
 		if !th.isGone {
-			_ = unix.PtraceInterrupt(th.id)
+			th.isGone = isGone(unix.PtraceInterrupt(th.id))
 		}
 	}
 }

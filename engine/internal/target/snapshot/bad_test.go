@@ -221,7 +221,7 @@ func TestWhatIsWrongWithOneThingCostsThatAlone(t *testing.T) {
 		{"a module of another build ID", module(obj{"build_id": "01", "path": nil}), []string{`PATH:app: build ID is abcd, expected 01; no file with build ID 01`}},
 		{"a build ID that is none", module(obj{"build_id": "xyz"}), []string{`build_id is "xyz", expected at most 512 pairs of hexadecimal digits`}},
 		{"a long build ID", module(obj{"build_id": strings.Repeat("00", 513)}), []string{`build_id is "` + strings.Repeat("0", 200) + `...", expected at most 512 pairs of hexadecimal digits`}},
-		{"a module of another machine", module(obj{"arch": "gpu", "path": nil}), []string{`PATH:app: ELF machine 62 (x86_64) is not one of architecture gpu`}},
+		{"a module of another machine", module(obj{"arch": "gpu", "path": nil}), []string{`PATH:app: ELF machine 62 (x86_64), 64-bit, little-endian is not one of architecture gpu`}},
 		{"a module of no architecture", module(obj{"arch": nil}), []string{`has no arch`}},
 		{"a path that climbs out", module(obj{"file": "../../../../etc/passwd", "path": nil}), []string{`the archive has no member "../../../../etc/passwd"`}},
 		{"a source module that is not there", module(obj{"source_module": "none"}), []string{`source_module: the archive has no member "none"`}},
