@@ -13,7 +13,7 @@ import (
 
 // maxFlameCalls bounds the calls of a page: a browser takes some 100 MB for so many. The
 // lightest are left out, which the page mentions.
-const maxFlameCalls = 2_000_000
+const maxFlameCalls = 3_000_000
 
 // WritePage writes the profile as a page of HTML: one file that needs no other, with flame
 // graphs of every event, by time and by thread, and a table of functions.

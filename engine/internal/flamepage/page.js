@@ -73,7 +73,7 @@ const run = (data) => {
     return `all: ${amount(total)}, ${part}${counted > 0 ? `, ${samplesText(counted)}` : ''}${event.base ? `; before: ${amount(tree.baseTotal[0])}` : ''}`;
   };
   const shown = (f) => data.shorts[f] || data.names[f];
-  const selfOf = (node) => node.at.reduce((sum, call) => sum + tree.self[call], 0);
+  const selfOf = (node) => node.above ? node.at.reduce((sum, call) => sum + tree.self[call], 0) : functionSums().self[node.key >> 1];
   const aboutFunction = (f) => [
     data.kinds[f] > 1 && data.kinds[f] !== GAP ? kinds[data.kinds[f]].title : '',
     data.places[f], data.modules[f] && `in ${data.modules[f]}`,
@@ -87,7 +87,7 @@ const run = (data) => {
     if (event.base) {
       parts.push(`before ${percentOf(node.base, tree.baseTotal[0])} (${changeOf(node.total, node.base)})`);
     }
-    if (!node.view.isInverted && data.kinds[f] !== THREAD) {
+    if ((!node.view.isInverted || !node.above) && data.kinds[f] !== THREAD) {
       parts.push(`itself ${amount(selfOf(node))}`);
     }
     if (tree.recursive && tree.recursive[node.at[0]]) {
@@ -188,7 +188,11 @@ const run = (data) => {
     const { callers: above, callees } = around(tree, count, state.f, widthOf);
     callers.show(above);
     graph.show(callees);
-    one('#chosen').textContent = shown(state.f);
+    const { self, total } = functionSums();
+    one('#chosen').replaceChildren(
+      element('span', '▴ callers', 'f'), element('span', shown(state.f), 'n'),
+      element('span', `${share(total[state.f])}, itself ${share(self[state.f])}`), element('span', '▾ callees', 'f'),
+    );
     one('#chosen').title = data.names[state.f];
   };
   const showView = (path) => {
@@ -213,9 +217,18 @@ const run = (data) => {
     if (is === 'sandwich' || is === 'functions') {
       showTable();
     }
-    if (graph.root) {
+    if (graph.root && is !== 'functions') {
       tell(graph.focused, graph);
+    } else {
+      tellFunction(state.f);
     }
+  };
+  // tellFunction says what the table has about a function.
+  const tellFunction = (f) => {
+    const { self, total } = functionSums();
+    told = f < 0 ? null : { key: 2 * f };
+    one('#said').textContent = f < 0 ? tree.whole : [`${data.names[f]}: ${share(total[f])}, ${amount(total[f])}`, `itself ${amount(self[f])}`, ...aboutFunction(f)].join(', ');
+    one('#around').disabled = one('#copy').disabled = f < 0;
   };
   const goTo = (view) => {
     if (state.view !== view) {
@@ -232,6 +245,8 @@ const run = (data) => {
     if (isSandwich || state.view === 'sandwich') {
       state.view = 'sandwich';
       showView([]);
+    } else {
+      tellFunction(f);
     }
     table.choose(f);
     keep();
