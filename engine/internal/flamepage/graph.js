@@ -40,7 +40,14 @@ const rowsOf = (root, zoomed, width, widthOf) => {
 
 const fitted = (text, w) => {
   const most = Math.floor((w - 8) / fitted.char);
-  return text.length <= most ? text : most < 2 ? '' : text.slice(0, most - 1) + '…';
+  if (text.length <= most) {
+    return text;
+  }
+  if (most < 12) {
+    return most < 2 ? '' : `${text.slice(0, most - 1)}…`;
+  }
+  const head = Math.floor(most / 3); // ends of names tell more than beginnings
+  return `${text.slice(0, head)}…${text.slice(text.length - (most - 1 - head))}`;
 };
 
 // makeGraph makes a graph in an element. hooks has what the page knows: colorOf(node),

@@ -4,7 +4,7 @@
 
 const kinds = [
   { title: 'thread', from: 262, to: 282 },
-  { title: 'CPU', from: 24, to: 50 },
+  { title: 'CPU', from: 22, to: 62 },
   { title: 'kernel', from: 330, to: 350 },
   { title: 'GPU', from: 170, to: 195 },
   { title: 'JIT', from: 85, to: 130 },
@@ -22,9 +22,9 @@ const run = (data) => {
   let palette = null;
   const readPalette = () => {
     const style = getComputedStyle(document.documentElement), of = (name) => style.getPropertyValue(name).trim();
-    palette = { ink: of('--ink'), text: of('--text'), back: of('--back'), accent: of('--accent'), bar: of('--bar'), hit: '#ffd43b', light: of('--box'), vivid: of('--vivid'), byKey: new Map() };
+    palette = { ink: of('--ink'), text: of('--text'), back: of('--back'), accent: of('--accent'), hit: '#ffd43b', light: of('--box'), vivid: of('--vivid'), byKey: new Map() };
   };
-  // shareOf is a number from 0 to 1 that a name always has.
+  // hashOf is a number from 0 to 1 that a name always has.
   const hashOf = (name) => {
     let hash = 2166136261; // FNV-1a
     for (let i = 0; i < name.length; i++) {
@@ -32,10 +32,12 @@ const run = (data) => {
     }
     return (hash >>> 0) / 4294967296;
   };
+  // A module has a hue of those of the kind, and its functions differ in how light they are.
   const kindColor = (f) => {
     const kind = kinds[data.kinds[f]];
-    const hue = kind.from + hashOf(data.names[f]) * (kind.to - kind.from);
-    return `hsl(${hue} ${data.kinds[f] === GAP ? '0%' : palette.vivid} ${palette.light})`;
+    const hue = kind.from + hashOf(data.modules[f] || data.names[f]) * (kind.to - kind.from);
+    const light = parseFloat(palette.light) + (hashOf(data.names[f]) - 0.5) * 10;
+    return `hsl(${hue} ${data.kinds[f] === GAP ? '0%' : palette.vivid} ${light}%)`;
   };
   // changeColor is red for more and blue for less, the stronger the larger the change is beside the weight.
   const changeColor = (node) => {
@@ -67,7 +69,7 @@ const run = (data) => {
   };
   const samplesText = (n) => `${n.toLocaleString('en')} ${n === 1 ? 'sample' : 'samples'}`;
   const wholeText = () => {
-    const all = event.weights.reduce((a, b) => a + b, 0), total = tree.total[0];
+    const all = event.whole, total = tree.total[0];
     const part = total === all ? '100%' : `${percentOf(total, all)} of ${amount(all)}`;
     const counted = total === all ? event.count : event.count === event.samples ? isIn.reduce((a, b) => a + b, 0) : 0;
     return `all: ${amount(total)}, ${part}${counted > 0 ? `, ${samplesText(counted)}` : ''}${event.base ? `; before: ${amount(tree.baseTotal[0])}` : ''}`;
@@ -136,6 +138,7 @@ const run = (data) => {
   });
   const timeline = makeTimeline(one('#time'), {
     colors: () => palette,
+    kindColors: () => kinds.map((kind, i) => `hsl(${(kind.from + kind.to) / 2} ${i === GAP ? '0%' : palette.vivid} ${palette.light})`),
     changed: (from, to) => {
       Object.assign(state, { from, to });
       later(refilter);
@@ -156,7 +159,13 @@ const run = (data) => {
   };
 
   // What is shown: the tree by state.merge and state.fold, of samples by time and thread.
-  const isOfThread = () => Uint8Array.from(event.threads, (thread) => state.off.has(thread) ? 0 : 1);
+  const isOfThread = () => {
+    const isOn = Uint8Array.from(data.threads, (thread, i) => state.off.has(i) ? 0 : 1), list = new Uint8Array(event.threads.length);
+    for (let i = 0; i < list.length; i++) {
+      list[i] = isOn[event.threads[i]];
+    }
+    return list;
+  };
   const isOfTime = (i) => !event.times || state.from === null || event.times[i] >= state.from && event.times[i] <= state.to;
   const retree = () => {
     tree = state.merge || state.fold ? changed(data.tree, data.kinds, state) : data.tree;
@@ -164,7 +173,7 @@ const run = (data) => {
   };
   const refilter = () => {
     isIn = isOfThread();
-    for (let i = 0; i < isIn.length; i++) {
+    for (let i = 0; i < isIn.length && state.from !== null; i++) {
       isIn[i] = isIn[i] && isOfTime(i) ? 1 : 0;
     }
     Object.assign(tree, addUp(tree, event.calls, event.weights, isIn));
@@ -354,7 +363,8 @@ const run = (data) => {
       one('#timeline').hidden = false;
       timeline.from = state.from;
       timeline.to = state.to;
-      timeline.show(event, isOfThread(), marked && ((call) => marked[tree.of ? tree.of[call] : call]));
+      const kindOfCall = (call) => call > 0 ? data.kinds[data.tree.key[call] >> 1] : THREAD;
+      timeline.show(event, isOfThread(), kindOfCall, marked && ((call) => marked[tree.of ? tree.of[call] : call]));
     } else {
       one('#timeline').hidden = true;
     }
@@ -390,12 +400,11 @@ const run = (data) => {
     return button;
   };
   const showLegend = () => {
-    const met = new Set(), entries = [];
-    data.tree.key.forEach((key) => {
-      if (key >= 0) {
-        met.add(data.kinds[key >> 1]).add(key & 1 ? GUESS : data.kinds[key >> 1]);
-      }
-    });
+    const met = new Set(), entries = [], isUsed = new Uint8Array(2 * count);
+    for (let call = 1; call < data.tree.key.length; call++) {
+      isUsed[data.tree.key[call]] = 1;
+    }
+    isUsed.forEach((is, key) => is && met.add(data.kinds[key >> 1]).add(key & 1 ? GUESS : data.kinds[key >> 1]));
     kinds.forEach((kind, i) => {
       if (met.has(i)) {
         const entry = legendEntry(i, kind.title, event.base ? 'plain' : i === GAP ? 'gap' : '');
@@ -461,6 +470,7 @@ const run = (data) => {
 
   const pickEvent = () => {
     event = data.events[state.event];
+    event.whole = event.weights.reduce((a, b) => a + b, 0);
     one('#widths').hidden = !event.base;
     showLegend();
     retree();
