@@ -253,6 +253,7 @@ const makeGraph = (holder, hooks, isUp) => {
   });
   holder.addEventListener('click', (event) => {
     const node = nodeUnder(event);
+    hooks.pointed(null);
     if (node) {
       own.zoomTo(node);
     }

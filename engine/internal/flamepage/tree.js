@@ -44,16 +44,18 @@ const childFinder = (most) => {
 const changed = (tree, kindOf, { merge, fold }) => {
   const count = tree.caller.length, finder = childFinder(count);
   const of = new Int32Array(count), level = new Int32Array(count);
-  const open = new Int32Array(2 * kindOf.length), path = []; // open: by key, the new call on the path
+  const open = new Int32Array(2 * kindOf.length); // by key, the new call on the path
+  const keys = [], were = []; // of the path, by level, and what was open before
   const recursive = new Uint8Array(count);
+  let depth = 0;
   for (let call = 1; call < count; call++) {
     const above = tree.caller[call], key = tree.key[call];
     level[call] = level[above] + 1;
-    while (path.length >= level[call]) {
-      const [k, was] = path.pop();
-      open[k] = was;
+    for (; depth >= level[call]; depth--) {
+      open[keys[depth]] = were[depth];
     }
-    path.push([key, open[key]]);
+    keys[++depth] = key;
+    were[depth] = open[key];
     if (merge && kindOf[key >> 1] === THREAD) {
       of[call] = of[above];
     } else if (fold && open[key] > 0) {
