@@ -7,6 +7,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/disassembler"
 	"github.com/unwindd/unwindd/engine/internal/target/perfdata"
+	"github.com/unwindd/unwindd/engine/internal/unpack"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/trace"
@@ -21,6 +22,8 @@ type Maker struct {
 	Finder func(path string) object.Finder
 	// Sysroot is where paths of a recording are looked up; "" is "/".
 	Sysroot string
+	// Unpacking bounds recordings that are unpacked, or come from a pipe.
+	Unpacking unpack.Options
 	// Disassembler gives the text of instructions of annotations; nil: architectures do.
 	Disassembler *disassembler.Program
 }
@@ -36,8 +39,9 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 	}
 	defer func() { _ = closeAllGPU(gpu) }()
 	var f *perfdata.File
+	var packaging []string
 	if path != "" || len(gpu) == 0 {
-		if f, err = k.open(ctx, path, &o); err != nil {
+		if f, packaging, err = k.open(ctx, path, &o); err != nil {
 			return nil, err
 		}
 		defer f.Close()
@@ -50,6 +54,7 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 	}
 	r := k.newRecording(f)
 	defer r.close()
+	r.problems = append(r.problems, packaging...)
 	b := newProfileBuilder(r)
 	b.progress = newProgress(o.Progress, f, gpu)
 	prepared := b.prepareNames()
@@ -76,19 +81,6 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 		return nil, err
 	}
 	return b.profile(), nil
-}
-
-// open opens a recording, while the plugin of its architecture starts.
-func (k *Maker) open(ctx context.Context, path string, o *trace.ProfileOptions) (*perfdata.File, error) {
-	if err := openRoots(o.Roots); err != nil {
-		return nil, err
-	}
-	k.startPlugin(ctx, perfdata.Machine(path))
-	f, err := perfdata.OpenStart(path, o.Size)
-	if err == nil {
-		f.SetRoots(o.Roots)
-	}
-	return f, err
 }
 
 // addAll adds all samples of the recording: walked here, or with the stacks from its parts.
