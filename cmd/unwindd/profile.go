@@ -118,7 +118,7 @@ func addProfileFlags(flags *pflag.FlagSet, j *job.Profile) {
 	if flags.Lookup("full-names") == nil { // `unwindd submit` has the flag for stacks, too
 		flags.BoolVar(&j.FullNames, "full-names", false, "print the names of functions whole in text: with results, parameters and template arguments")
 	}
-	flags.StringArrayVar(&j.Event, "event", nil, "only the samples of `EVENT`; may be repeated")
+	flags.StringArrayVar(&j.Event, "event", nil, "only the samples of `EVENT`, by its whole name or as cycles for cpu_core/cycles:Pu/; may be repeated")
 	flags.StringArrayVar(&j.Annotate, "annotate", nil, "write only the lines and instructions of `FUNCTION` with their samples, as text or JSON; may be repeated")
 }
 
@@ -268,7 +268,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 
 func (f *profileFlags) writeProfile(r *report.Profile) error {
 	events := r.Events()
-	if f.format == "folded" && f.output != "" && len(events) > 1 {
+	if f.format == "folded" && f.output != "" && len(events) > 1 && !isStream(f.output) {
 		return f.writeFolded(r, events)
 	}
 	return f.write(func(w *writer) error {
