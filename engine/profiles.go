@@ -29,5 +29,5 @@ func (e *Engine) ProfilePart(ctx context.Context, path string, part trace.Profil
 }
 
 func (e *Engine) profileMaker() *profile.Maker {
-	return &profile.Maker{Shared: e.shared, Plugins: e.plugins, Finder: e.Finder, Sysroot: e.options.Sysroot, Disassembler: e.program}
+	return &profile.Maker{Shared: e.shared, Plugins: e.plugins, Finder: e.Finder, Sysroot: e.options.Sysroot, Unpacking: e.unpacking(), Disassembler: e.program}
 }

@@ -109,9 +109,10 @@ func (b *profileBuilder) name(ctx context.Context, jobs int, kernel *kallsyms.Ta
 	moved := sync.OnceValues(func() (uint64, bool) { return b.kernelMoved(kernel) })
 	for i := range frames {
 		switch f := &frames[i]; {
+		case b.places[i].isNamed: // by its file
 		case f.Kernel:
 			b.nameKernel(f, b.places[i].lookup, kernel, moved)
-		case f.Module < 0 && !b.places[i].isNamed:
+		case f.Module < 0:
 			b.nameJIT(f, b.places[i].lookup)
 		}
 	}

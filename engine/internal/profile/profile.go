@@ -7,6 +7,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/disassembler"
 	"github.com/unwindd/unwindd/engine/internal/target/perfdata"
+	"github.com/unwindd/unwindd/engine/internal/unpack"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/trace"
@@ -21,6 +22,8 @@ type Maker struct {
 	Finder func(path string) object.Finder
 	// Sysroot is where paths of a recording are looked up; "" is "/".
 	Sysroot string
+	// Unpacking bounds files of other profilers that are packed.
+	Unpacking unpack.Options
 	// Disassembler gives the text of instructions of annotations; nil: architectures do.
 	Disassembler *disassembler.Program
 }
@@ -35,8 +38,12 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 		return nil, err
 	}
 	defer func() { _ = closeAllGPU(gpu) }()
+	stacks, path, err := k.openAllStacks(path, o.Traces)
+	if err != nil {
+		return nil, err
+	}
 	var f *perfdata.File
-	if path != "" || len(gpu) == 0 {
+	if path != "" || len(gpu) == 0 && len(stacks) == 0 {
 		if f, err = k.open(ctx, path, &o); err != nil {
 			return nil, err
 		}
@@ -62,8 +69,13 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 			return nil, err
 		}
 		r.checkRoots(o.Roots)
+	} else if len(stacks) > 0 {
+		b.out.Path = stacks[0].Path
 	} else {
 		b.out.Path = gpu[0].Facts().Path
+	}
+	if err := b.addStacks(ctx, stacks, kernel); err != nil {
+		return nil, err
 	}
 	if err := b.addGPU(ctx, gpu, &o); err != nil {
 		return nil, err
