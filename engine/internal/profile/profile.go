@@ -22,7 +22,7 @@ type Maker struct {
 	Finder func(path string) object.Finder
 	// Sysroot is where paths of a recording are looked up; "" is "/".
 	Sysroot string
-	// Unpacking bounds files of other profilers that are packed.
+	// Unpacking bounds recordings that are unpacked, or come from a pipe.
 	Unpacking unpack.Options
 	// Disassembler gives the text of instructions of annotations; nil: architectures do.
 	Disassembler *disassembler.Program
@@ -38,13 +38,17 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 		return nil, err
 	}
 	defer func() { _ = closeAllGPU(gpu) }()
-	stacks, path, err := k.openAllStacks(path, o.Traces)
+	stacks, in, err := k.openAllStacks(path, &o)
 	if err != nil {
 		return nil, err
 	}
+	if len(stacks) > len(o.Traces) {
+		path = "" // it was one of them
+	}
 	var f *perfdata.File
+	var packaging []string
 	if path != "" || len(gpu) == 0 && len(stacks) == 0 {
-		if f, err = k.open(ctx, path, &o); err != nil {
+		if f, packaging, err = k.openFrom(ctx, path, in, &o); err != nil {
 			return nil, err
 		}
 		defer f.Close()
@@ -57,6 +61,7 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 	}
 	r := k.newRecording(f)
 	defer r.close()
+	r.problems = append(r.problems, packaging...)
 	if kernel == nil && f != nil {
 		kernel = r.recordedKernelNames()
 	}
@@ -91,19 +96,6 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 		return nil, err
 	}
 	return b.profile(), nil
-}
-
-// open opens a recording, while the plugin of its architecture starts.
-func (k *Maker) open(ctx context.Context, path string, o *trace.ProfileOptions) (*perfdata.File, error) {
-	if err := openRoots(o.Roots); err != nil {
-		return nil, err
-	}
-	k.startPlugin(ctx, perfdata.Machine(path))
-	f, err := perfdata.OpenStart(path, o.Size)
-	if err == nil {
-		f.SetRoots(o.Roots)
-	}
-	return f, err
 }
 
 // addAll adds all samples of the recording: walked here, or with the stacks from its parts.

@@ -4,6 +4,7 @@ package profile
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/target/stacktree"
 	"github.com/unwindd/unwindd/engine/internal/unpack"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // stackFormats are the formats of files with stacks that other profilers wrote. The first that
@@ -35,27 +37,14 @@ func byHead(accepts func(head []byte, isWhole bool) bool) func(data []byte) bool
 // recordings are the first bytes of recordings of perf, of either byte order.
 var recordings = []string{"PERFILE2", "2ELIFREP"}
 
-// openStacks reads a file with stacks that another profiler wrote, packed or not; nil for a file
-// of another kind, and where there is none.
-func (k *Maker) openStacks(path string) (*stacktree.File, error) {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return nil, nil //nolint:nilerr,nilnil // the reader of recordings says it
-	}
-	head, err := unpack.Head(path)
-	if err != nil || len(head) < 8 || slices.Contains(recordings, string(head[:8])) {
-		return nil, nil //nolint:nilerr,nilnil // likewise
-	}
-	in, err := unpack.Open(path, k.Unpacking)
-	if errors.Is(err, object.ErrEmpty) {
-		return nil, nil //nolint:nilnil // likewise
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer in.Mapping.Close()
-	var f *stacktree.File
+// readStacks reads a file with stacks that another profiler wrote, and closes it; nil for a file
+// of another kind, which stays open.
+func readStacks(path string, in *unpack.Input) (f *stacktree.File, err error) {
 	err = object.Guard(func() (err error) {
 		data := in.Mapping.Data()
+		if slices.Contains(recordings, string(data[:min(len(data), len(recordings[0]))])) {
+			return nil
+		}
 		for i := range stackFormats {
 			if stackFormats[i].accepts(data) {
 				f, err = stackFormats[i].read(path, data)
@@ -64,6 +53,9 @@ func (k *Maker) openStacks(path string) (*stacktree.File, error) {
 		}
 		return nil
 	})
+	if f != nil || err != nil {
+		err = errors.Join(err, in.Mapping.Close())
+	}
 	if err != nil || f == nil {
 		return nil, err
 	}
@@ -72,29 +64,62 @@ func (k *Maker) openStacks(path string) (*stacktree.File, error) {
 }
 
 // errNoStacks is the error for a further file that has no stacks.
-var errNoStacks = errors.New("expected a trace or stacks as text: of several files, at most the first may be a recording of perf")
+var errNoStacks = errors.New("expected a trace, or stacks as text: of several files only the first may be another recording")
 
 // openAllStacks reads the files with stacks of other profilers: further ones, and the first where
-// it is one; rest is the first where it is none.
-func (k *Maker) openAllStacks(first string, further []string) (list []*stacktree.File, rest string, err error) {
-	for i, path := range append([]string{first}, further...) {
-		if path == "" {
-			continue
+// it is one. in is the first where it is none, and was unpacked.
+func (k *Maker) openAllStacks(first string, o *trace.ProfileOptions) (list []*stacktree.File, in *unpack.Input, err error) {
+	if first != "" {
+		in, err = k.unpacked(first, o)
+		if err == nil && in == nil && isOtherFile(first) {
+			in, err = unpack.Open(first, k.Unpacking)
 		}
-		f, err := k.openStacks(path)
-		switch {
-		case err != nil:
-			return nil, "", err
-		case f != nil:
-			list = append(list, f)
-		case i == 0:
-			rest = path
-		default:
-			if _, err := os.Stat(path); err != nil {
-				return nil, "", err
-			}
-			return nil, "", &os.PathError{Op: "read", Path: path, Err: errNoStacks}
+		if err != nil {
+			return nil, nil, err
 		}
 	}
-	return list, rest, nil
+	if in != nil {
+		f, err := readStacks(first, in)
+		if err != nil {
+			return nil, nil, err
+		}
+		if f != nil {
+			list, in = append(list, f), nil
+		}
+	}
+	for _, path := range o.Traces {
+		f, err := k.openStacks(path)
+		if err != nil {
+			if in != nil {
+				err = errors.Join(err, in.Mapping.Close())
+			}
+			return nil, nil, err
+		}
+		list = append(list, f)
+	}
+	return list, in, nil
+}
+
+// openStacks reads a further file of stacks.
+func (k *Maker) openStacks(path string) (*stacktree.File, error) {
+	in, err := unpack.Open(path, k.Unpacking)
+	if err != nil {
+		return nil, err
+	}
+	f, err := readStacks(path, in)
+	if err == nil && f == nil {
+		err = errors.Join(fmt.Errorf("%s: %w", path, errNoStacks), in.Mapping.Close())
+	}
+	return f, err
+}
+
+// isOtherFile reports whether a path is of a regular file that is no recording of perf, and not
+// empty.
+func isOtherFile(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return false
+	}
+	head, err := unpack.Head(path)
+	return err == nil && len(head) > 0 && !slices.Contains(recordings, string(head[:min(len(head), len(recordings[0]))]))
 }
