@@ -5,7 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -34,6 +33,7 @@ type profileFlags struct {
 	kallsyms string
 	roots    map[int]string
 	gpu      []string
+	traces   []string // further files of other profilers
 	objects  []string
 	window   time.Duration
 	program  string // a disassembler
@@ -48,7 +48,7 @@ type profileFlags struct {
 func newProfile(g *globals) *cobra.Command {
 	f := &profileFlags{globals: g, job: job.NewProfile(), names: true, roots: map[int]string{}}
 	cmd := &cobra.Command{
-		Use:   "profile [RECORDING|PID]",
+		Use:   "profile [RECORDING...|PID]",
 		Short: "Make a profile of what perf recorded, or of a living process",
 		Long: `Walk the stacks of all samples of a recording, ./perf.data by default, and write the profile: as text,
 for pprof, for OpenTelemetry (otlp), as folded stacks for flame graphs, for
@@ -76,15 +76,12 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
   unwindd profile 4711 --repeat 500 --every 20ms --format folded
   unwindd profile perf.data --gpu 1234_results.json`,
 		Args: usageArgs(func(cmd *cobra.Command, args []string) error {
-			if err := cobra.MaximumNArgs(1)(cmd, args); err != nil || len(args) == 0 || args[0] != "" {
-				return err
-			}
-			return errors.New("profile: RECORDING has no name")
+			return f.takeRecordings(args)
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, f.recordingOf(args)) },
 	}
 	f.addFlags(cmd.Flags())
-	cmd.ValidArgsFunction = completeTargets(1)
+	cmd.ValidArgsFunction = completeTargets(maxTraces)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(job.ProfileFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -189,8 +186,8 @@ func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source rec
 	shown := newWorkProgress()
 	defer shown.end() // before an error is printed
 	p, err := e.Profile(ctx, source.path, trace.ProfileOptions{
-		Input: input,
-		Jobs:  f.jobs, Kallsyms: f.kallsyms, Roots: f.roots, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window,
+		Input: input, Traces: f.traces,
+		Jobs: f.jobs, Kallsyms: f.kallsyms, Roots: f.roots, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window,
 		Annotate: f.job.Annotate, Progress: shown.callback(),
 	})
 	if err != nil {

@@ -29,6 +29,9 @@ type ProfileOptions struct {
 	// GPU are files of samples of accelerators, which join the profile: of any known format,
 	// recognised by their contents (docs/profile.md, "Accelerators").
 	GPU []string
+	// Traces are further files with stacks that other profilers wrote, as Engine.Profile reads
+	// them: the traces of the other ranks of a run. They join the profile.
+	Traces []string
 	// Objects are code objects of accelerators, or files that they are in. They replace objects
 	// that the profiler did not keep or name.
 	Objects []string

@@ -110,10 +110,11 @@ func (b *profileBuilder) name(ctx context.Context, jobs int, kernel *kallsyms.Ta
 	names := sync.OnceValue(func() *kernelNames { return b.recording.kernelNames(kernel, b.kernel) })
 	for i := range frames {
 		switch f := &frames[i]; {
+		case b.places[i].isNamed: // by its file
 		case f.Kernel:
 			hasKernel = true
 			b.nameKernel(f, b.places[i].lookup, names())
-		case f.Module < 0 && !b.places[i].isNamed:
+		case f.Module < 0:
 			b.nameJIT(f, b.places[i].lookup)
 		}
 	}

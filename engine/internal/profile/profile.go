@@ -38,10 +38,17 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 		return nil, err
 	}
 	defer func() { _ = closeAllGPU(gpu) }()
+	stacks, in, err := k.openAllStacks(path, &o)
+	if err != nil {
+		return nil, err
+	}
+	if len(stacks) > len(o.Traces) {
+		path = "" // it was one of them
+	}
 	var f *perfdata.File
 	var packaging []string
-	if path != "" || len(gpu) == 0 {
-		if f, packaging, err = k.open(ctx, path, &o); err != nil {
+	if path != "" || len(gpu) == 0 && len(stacks) == 0 {
+		if f, packaging, err = k.openFrom(ctx, path, in, &o); err != nil {
 			return nil, err
 		}
 		defer f.Close()
@@ -64,8 +71,13 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 			return nil, err
 		}
 		r.checkRoots(o.Roots)
+	} else if len(stacks) > 0 {
+		b.out.Path = stacks[0].Path
 	} else {
 		b.out.Path = gpu[0].Facts().Path
+	}
+	if err := b.addStacks(ctx, stacks, kernel); err != nil {
+		return nil, err
 	}
 	if err := b.addGPU(ctx, gpu, &o); err != nil {
 		return nil, err
