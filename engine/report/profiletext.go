@@ -32,7 +32,7 @@ func (r *Profile) WriteText(w io.Writer, o TextOptions) error {
 	first := true
 	for i := range r.values {
 		v := &r.values[i]
-		if v.kind != valueOfWeight {
+		if v.kind != valueOfWeight || r.isEmpty {
 			continue
 		}
 		if !first {
