@@ -32,6 +32,9 @@ func (r *Profile) flamePage(most int) *flamepage.Page {
 		}
 		e := t.flameEvent(v)
 		b.addSamples(&e, v)
+		if step := joinSamples(&e, maxFlameSamples); step > 0 && e.IsTimed {
+			page.Facts = append(page.Facts, flamepage.Fact{Name: "times of " + e.Name, Value: "in steps of " + newAmounts(step, "nanoseconds").text(step)})
+		}
 		page.Events = append(page.Events, e)
 	}
 	b.leaveOut(most)
