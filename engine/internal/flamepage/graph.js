@@ -25,12 +25,13 @@ const rowsOf = (root, zoomed, width, widthOf) => {
   while (open.length > 0) {
     const box = open.pop();
     let x = box.x;
-    for (const node of below(box.node)) {
-      const w = widthOf(node) * scale;
-      if (w < LEAST) {
+    for (const node of below(box.node, scale > 0 ? LEAST / scale : 0)) {
+      const w = widthOf(node) * scale, isInOrder = node.view.isInOrder;
+      if (w >= LEAST) {
+        open.push(put(node, isInOrder ? box.x + node.offset * scale : x, w, false));
+      } else if (!isInOrder) {
         break; // the following are no wider
       }
-      open.push(put(node, x, w, false));
       x += w;
     }
   }
@@ -174,7 +175,7 @@ const makeGraph = (holder, hooks, isUp) => {
   };
 
   const say = (node) => {
-    const list = node.above ? below(node.above) : [node];
+    const list = node.above ? node.above.below : [node];
     item.setAttribute('aria-level', String(node.level + 1));
     item.setAttribute('aria-posinset', String(list.indexOf(node) + 1));
     item.setAttribute('aria-setsize', String(list.length));
@@ -230,10 +231,10 @@ const makeGraph = (holder, hooks, isUp) => {
     return box ? box.node : null;
   };
   const beside = (by) => {
-    const list = own.focused.above ? below(own.focused.above) : [];
+    const list = own.focused.above ? own.focused.above.below.filter((node) => boxes.has(node)) : [];
     own.focusOn(list[list.indexOf(own.focused) + by]);
   };
-  const inward = () => own.focusOn(below(own.focused)[0]);
+  const inward = () => own.focusOn((own.focused.below || []).find((node) => boxes.has(node)));
   const outward = () => own.focusOn(own.focused.above);
   const keys = {
     ArrowUp: isUp ? inward : outward,

@@ -12,6 +12,7 @@ const kinds = [
   { title: 'cut short', from: 0, to: 0 },
 ];
 const GUESS = kinds.length; // of the legend
+const views = ['flame', 'bottomup', 'order', 'sandwich', 'functions'];
 
 const run = (data) => {
   const count = data.names.length;
@@ -80,19 +81,24 @@ const run = (data) => {
     data.kinds[f] > 1 && data.kinds[f] !== GAP ? kinds[data.kinds[f]].title : '',
     data.places[f], data.modules[f] && `in ${data.modules[f]}`,
   ].filter(Boolean);
+  // tidOf tells threads of one name apart.
+  const tidOf = (node) => {
+    const isThread = node.view.isInOrder && data.kinds[node.key >> 1] === THREAD;
+    return isThread && data.threads[node.thread].TID >= 0 ? ` ${data.threads[node.thread].TID}` : '';
+  };
   const about = (node) => {
     if (node.key < 0) {
       return tree.whole;
     }
     const f = node.key >> 1;
-    const parts = [`${data.names[f]}${node.key & 1 ? ' (a guess)' : ''}: ${share(node.total)}, ${amount(node.total)}`];
+    const parts = [`${data.names[f]}${tidOf(node)}${node.key & 1 ? ' (a guess)' : ''}: ${share(node.total)}, ${amount(node.total)}`];
     if (event.base) {
       parts.push(`before ${percentOf(node.base, tree.baseTotal[0])} (${changeOf(node.total, node.base)})`);
     }
-    if ((!node.view.isInverted || !node.above) && data.kinds[f] !== THREAD) {
+    if ((!node.view.isInverted && !node.view.isInOrder || !node.above) && data.kinds[f] !== THREAD) {
       parts.push(`itself ${amount(selfOf(node))}`);
     }
-    if (tree.recursive && tree.recursive[node.at[0]]) {
+    if (tree.recursive && !node.view.isInOrder && tree.recursive[node.at[0]]) {
       parts.push('recursive');
     }
     return parts.concat(aboutFunction(f)).join(', ');
@@ -123,7 +129,7 @@ const run = (data) => {
     isSearched: () => words !== null || state.mark >= 0,
     isGuess: (node) => node.key >= 0 && (node.key & 1) === 1,
     isGap: (node) => node.key >= 0 && data.kinds[node.key >> 1] === GAP,
-    textOf: (node) => node.key < 0 ? tree.whole : shown(node.key >> 1),
+    textOf: (node) => node.key < 0 ? tree.whole : shown(node.key >> 1) + tidOf(node),
     shareOf: (node) => event.base ? changeOf(node.total, node.base) : share(node.total),
     about,
     told: tell,
@@ -193,6 +199,24 @@ const run = (data) => {
     const { self } = functionSums();
     return self.reduce((best, n, f) => data.kinds[f] !== THREAD && n > (best < 0 ? 0 : self[best]) ? f : best, -1);
   };
+  // byThread are the samples that are in, of one thread after the other, the heaviest first.
+  const byThread = () => {
+    const lists = data.threads.map(() => []), weights = new Float64Array(data.threads.length);
+    for (let i = 0; i < isIn.length; i++) {
+      if (isIn[i]) {
+        lists[event.threads[i]].push(i);
+        weights[event.threads[i]] += event.weights[i];
+      }
+    }
+    const order = lists.map((list, i) => i).sort((a, b) => weights[b] - weights[a]).flatMap((i) => lists[i]);
+    return {
+      at: Int32Array.from(order, (i) => tree.of ? tree.of[event.calls[i]] : event.calls[i]),
+      weights: Float64Array.from(order, (i) => event.weights[i]), threads: Int32Array.from(order, (i) => event.threads[i]),
+    };
+  };
+  const roots = {
+    flame: () => topDown(tree, widthOf), bottomup: () => bottomUp(tree, widthOf), order: () => inOrder(tree, byThread(), widthOf),
+  };
   const showSandwich = () => {
     const { callers: above, callees } = around(tree, count, state.f, widthOf);
     callers.show(above);
@@ -205,23 +229,25 @@ const run = (data) => {
     one('#chosen').title = data.names[state.f];
   };
   const showView = (path) => {
+    state.view = state.view === 'order' && !event.times ? 'flame' : state.view;
     const is = state.view;
+    one('[data-view=order]').hidden = !event.times;
     if (is === 'sandwich' && state.f < 0) {
       state.f = told && told.key >= 0 && data.kinds[told.key >> 1] !== THREAD ? told.key >> 1 : heaviest();
     }
     one('#view').className = is;
-    one('#table').hidden = is === 'flame' || is === 'bottomup';
+    one('#table').hidden = Boolean(roots[is]);
     one('#graphs').hidden = is === 'functions';
     one('#callers').hidden = one('#chosen').hidden = is !== 'sandwich';
-    one('#graph').setAttribute('aria-label', { flame: 'Flame graph', bottomup: 'Bottom-up', sandwich: 'Callees' }[is] || '');
+    one('#graph').setAttribute('aria-label', { flame: 'Flame graph', bottomup: 'Bottom-up', order: 'In order of time', sandwich: 'Callees' }[is] || '');
     every('#tabs button').forEach((tab) => {
       tab.setAttribute('aria-selected', String(tab.dataset.view === is));
       tab.tabIndex = tab.dataset.view === is ? 0 : -1;
     });
     if (is === 'sandwich' && state.f >= 0) {
       showSandwich();
-    } else if (is !== 'functions') {
-      graph.show(is === 'flame' ? topDown(tree, widthOf) : bottomUp(tree, widthOf), path);
+    } else if (roots[is]) {
+      graph.show(roots[is](), path);
     }
     if (is === 'sandwich' || is === 'functions') {
       showTable();
@@ -447,7 +473,7 @@ const run = (data) => {
     const is = (list, value) => list.includes(value) ? value : list[0];
     const time = (from.get('time') || '').split('-').map(Number);
     Object.assign(state, {
-      view: is(['flame', 'bottomup', 'sandwich', 'functions'], from.get('view')), by: is(['total', 'base'], from.get('by')),
+      view: is(views, from.get('view')), by: is(['total', 'base'], from.get('by')),
       event: Math.min(number('event', 0), data.events.length - 1), f: Math.min(number('f', -1), count - 1), mark: Math.min(number('mark', -1), GUESS),
       find: from.get('find') || '', regexp: from.has('regexp'), merge: from.has('merge'), fold: from.has('fold'),
       from: time.length === 2 && time[0] <= time[1] ? time[0] : null, to: time.length === 2 && time[0] <= time[1] ? time[1] : null,
@@ -519,10 +545,8 @@ const run = (data) => {
       timeline.select(null, null);
     }
   };
-  const views = ['flame', 'bottomup', 'sandwich', 'functions'];
   const keys = {
     '/': () => one('#find').focus(), '?': toggleHelp, Escape: goBack, Backspace: goBack, s: chooseTold, c: copyName,
-    1: () => goTo(views[0]), 2: () => goTo(views[1]), 3: () => goTo(views[2]), 4: () => goTo(views[3]),
   };
   document.addEventListener('keydown', (pressed) => {
     if (pressed.ctrlKey || pressed.metaKey || pressed.altKey || pressed.defaultPrevented || pressed.target.tagName === 'SELECT') {
@@ -537,6 +561,8 @@ const run = (data) => {
         nextHit();
         pressed.preventDefault();
       }
+    } else if (views[pressed.key - 1]) {
+      goTo(views[pressed.key - 1]);
     } else if (keys[pressed.key]) {
       keys[pressed.key]();
       pressed.preventDefault();
@@ -545,7 +571,8 @@ const run = (data) => {
   one('#tabs').addEventListener('keydown', (pressed) => {
     const by = { ArrowLeft: -1, ArrowRight: 1 }[pressed.key];
     if (by) {
-      const next = views[(views.indexOf(state.view) + by + views.length) % views.length];
+      const there = views.filter((view) => event.times || view !== 'order');
+      const next = there[(there.indexOf(state.view) + by + there.length) % there.length];
       goTo(next);
       one(`#tabs [data-view=${next}]`).focus();
     }
