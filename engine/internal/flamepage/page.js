@@ -33,11 +33,12 @@ const run = (data) => {
     }
     return (hash >>> 0) / 4294967296;
   };
-  // A module has a hue of those of the kind, and its functions differ in how light they are.
+  // Functions of one module have hues near one another, and differ in how light they are.
   const kindColor = (f) => {
     const kind = kinds[data.kinds[f]];
-    const hue = kind.from + hashOf(data.modules[f] || data.names[f]) * (kind.to - kind.from);
-    const light = parseFloat(palette.light) + (hashOf(data.names[f]) - 0.5) * 10;
+    const own = hashOf(data.names[f]), shared = data.modules[f] ? hashOf(data.modules[f]) : own;
+    const hue = kind.from + (0.6 * shared + 0.4 * own) * (kind.to - kind.from);
+    const light = parseFloat(palette.light) + ((own * 16) % 1 - 0.5) * 10;
     return `hsl(${hue} ${data.kinds[f] === GAP ? '0%' : palette.vivid} ${light}%)`;
   };
   // changeColor is red for more and blue for less, the stronger the larger the change is beside the weight.
