@@ -399,14 +399,12 @@ const run = (data) => {
 
   const showThreadList = () => {
     const list = one('#threadlist'), button = one('#threads');
-    const used = new Set(event.threads);
+    const rows = event.used, on = rows.filter((i) => !state.off.has(i)).length;
     button.hidden = data.threads.length < 2;
-    const on = Array.from(used).filter((i) => !state.off.has(i)).length;
-    button.textContent = on === used.size ? `Threads: ${used.size}` : `Threads: ${on} of ${used.size}`;
+    button.textContent = on === rows.length ? `Threads: ${on}` : `Threads: ${on} of ${rows.length}`;
     if (!list.hidden) {
       const weights = data.threads.map(() => 0);
       event.weights.forEach((weight, i) => { weights[event.threads[i]] += isOfTime(i) ? weight : 0; });
-      const rows = data.threads.map((thread, i) => i).filter((i) => used.has(i));
       const off = { has: (i) => state.off.has(rows[i]), add: (i) => state.off.add(rows[i]), delete: (i) => state.off.delete(rows[i]) };
       const at = list.scrollTop;
       showThreads(list, rows.map((i) => data.threads[i]), rows.map((i) => weights[i]), off, refilter);
@@ -498,6 +496,9 @@ const run = (data) => {
   const pickEvent = () => {
     event = data.events[state.event];
     event.whole = event.weights.reduce((a, b) => a + b, 0);
+    const isUsed = new Uint8Array(data.threads.length);
+    event.threads.forEach((i) => { isUsed[i] = 1; });
+    event.used = Array.from(isUsed.keys()).filter((i) => isUsed[i] === 1);
     one('#widths').hidden = !event.base;
     showLegend();
     retree();
