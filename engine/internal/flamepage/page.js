@@ -218,10 +218,10 @@ const run = (data) => {
   const roots = {
     flame: () => topDown(tree, widthOf), bottomup: () => bottomUp(tree, widthOf), order: () => inOrder(tree, byThread(), widthOf),
   };
-  const showSandwich = () => {
+  const showSandwich = (path) => {
     const { callers: above, callees } = around(tree, count, state.f, widthOf);
-    callers.show(above);
-    graph.show(callees);
+    callers.show(above, path);
+    graph.show(callees, path);
     const { self, total } = functionSums();
     one('#chosen').replaceChildren(
       element('span', '▴ callers', 'f'), element('span', shown(state.f), 'n'),
@@ -246,7 +246,7 @@ const run = (data) => {
       tab.tabIndex = tab.dataset.view === is ? 0 : -1;
     });
     if (is === 'sandwich' && state.f >= 0) {
-      showSandwich();
+      showSandwich(path);
     } else if (roots[is]) {
       graph.show(roots[is](), path);
     }
@@ -425,9 +425,12 @@ const run = (data) => {
     return button;
   };
   const showLegend = () => {
-    const met = new Set(), entries = [], isUsed = new Uint8Array(2 * count);
-    for (let call = 1; call < data.tree.key.length; call++) {
-      isUsed[data.tree.key[call]] = 1;
+    const met = new Set(), entries = [], isUsed = new Uint8Array(2 * count), isCalled = new Uint8Array(data.tree.key.length);
+    event.calls.forEach((call) => { isCalled[call] = 1; });
+    for (let call = isCalled.length - 1; call > 0; call--) {
+      if (isCalled[call]) {
+        isCalled[data.tree.caller[call]] = isUsed[data.tree.key[call]] = 1;
+      }
     }
     isUsed.forEach((is, key) => is && met.add(data.kinds[key >> 1]).add(key & 1 ? GUESS : data.kinds[key >> 1]));
     kinds.forEach((kind, i) => {
@@ -535,14 +538,19 @@ const run = (data) => {
     state.mark = -1;
     search();
   };
+  // zoomedOne is the graph that Esc goes out of: the one that has the focus, or else any.
+  const zoomedOne = () => {
+    const list = graphs.filter((g) => !g.holder.hidden && g.root && g.zoomed.above);
+    return list.find((g) => g.holder === document.activeElement) || list[0];
+  };
   const goBack = () => {
     if (!one('#help').hidden || !one('#threadlist').hidden) {
       open(one('#keys'), one('#help'), false);
       open(one('#threads'), one('#threadlist'), false);
     } else if (hooks.isSearched()) {
       endSearch();
-    } else if (graph.root && graph.zoomed.above) {
-      graph.zoomTo(graph.zoomed.above);
+    } else if (zoomedOne()) {
+      zoomedOne().zoomTo(zoomedOne().zoomed.above);
     } else if (state.from !== null) {
       timeline.select(null, null);
     }

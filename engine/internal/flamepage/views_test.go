@@ -61,6 +61,11 @@ func TestViewsOfAProfile(t *testing.T) {
 	expect("a chosen row", settled(`document.querySelector('#chosen').innerText.replace(/\s+/g, ' ')`), "▴ callers w 80.0%, itself 10.0% ▾ callees")
 	expect("its callers", drawn("#callers"), "1 100 main")
 	expect("its callees", drawn("#graph"), "1 50 w, 1 50 leaf, 2 38 leaf")
+	b.Eval(new(any), `document.querySelector('#callers').focus()`)
+	b.Press("ArrowUp", "ArrowUp", "Enter")
+	expect("one of the callers", `document.querySelector('#all').disabled + document.querySelector('#said').textContent`, "falsemain: 80.0%, 80")
+	b.Press("Escape")
+	expect("Escape", `document.querySelector('#all').disabled + document.querySelector('#said').textContent`, "truewalk: 80.0%, 80, itself 10")
 	if said := b.Said(url); len(said) > 0 {
 		t.Errorf("the browser said %q", said)
 	}
