@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -29,8 +30,10 @@ type recordFlags struct {
 	repeat    int
 	every     time.Duration
 
-	tids    []int           // threads
-	changed map[string]bool // the flags that were given
+	tids []int // threads
+	// rootFiles are root directories of processes, open as long as files are looked up there.
+	rootFiles []*os.File
+	changed   map[string]bool // the flags that were given
 }
 
 // Defaults of sampling a live process: for a second.

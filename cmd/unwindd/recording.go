@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/unwindd/unwindd/engine"
@@ -86,7 +87,7 @@ func (f *profileFlags) record(ctx context.Context, e *engine.Engine, subject *re
 	if r, err = newRecording(subject, f.keep); err != nil {
 		return r, err
 	}
-	if err = f.recordLive(ctx, e, subject, &r); err == nil {
+	if err = f.recordNow(ctx, e, subject, &r); err == nil {
 		err = r.keep()
 	}
 	if err != nil {
@@ -97,6 +98,14 @@ func (f *profileFlags) record(ctx context.Context, e *engine.Engine, subject *re
 
 // recordLive stops the threads of living processes again and again, and prints figures with --verbose.
 func (f *profileFlags) recordLive(ctx context.Context, e *engine.Engine, subject *recordSubject, r *recording) error {
+	if len(subject.program) > 0 {
+		program, err := startChild(subject.path, subject.program, true)
+		if err != nil {
+			return statusError{err, exitNotExecutable}
+		}
+		defer f.endProgram(program, subject)
+		subject = &recordSubject{pids: []int{program.cmd.Process.Pid}}
+	}
 	pid := subject.pids[0]
 	o := trace.RecordOptions{
 		Repeat: f.repeat, Every: f.interval(), Duration: f.duration, OnlyRunning: !f.idle, Threads: f.tids, MaxBytes: spareBytes(r.file),
@@ -118,6 +127,24 @@ func (f *profileFlags) recordLive(ctx context.Context, e *engine.Engine, subject
 		f.roots[done.PID] = done.Root
 	}
 	return nil
+}
+
+// endProgram waits for a program that was recorded. One that goes on when the recording has ended is
+// told to end, as perf does.
+func (f *profileFlags) endProgram(c *child, subject *recordSubject) {
+	close(c.mayWait)
+	pause := time.Second // its end is seen before it is reported
+	select {
+	case <-c.ended:
+	case <-time.After(pause):
+		c.tell(syscall.SIGTERM)
+		select {
+		case <-c.ended:
+		case <-time.After(childPatience):
+			messages.Printf("unwindd: %s goes on: SIGTERM did not end it within %v\n", subject.program[0], childPatience)
+		}
+	}
+	f.sayOutcome(c, subject)
 }
 
 // describeLive says what became of a recording by stops.
