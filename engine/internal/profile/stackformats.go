@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/unwindd/unwindd/engine/internal/target/chrometrace"
 	"github.com/unwindd/unwindd/engine/internal/target/stacktext"
 	"github.com/unwindd/unwindd/engine/internal/target/stacktree"
 	"github.com/unwindd/unwindd/engine/internal/unpack"
@@ -21,6 +22,7 @@ var stackFormats = []struct {
 	accepts func(data []byte) bool
 	read    func(path string, data []byte) (*stacktree.File, error)
 }{
+	{chrometrace.Accepts, chrometrace.Read},
 	{byHead(stacktext.IsScript), stacktext.ReadScript},
 	{byHead(stacktext.IsFolded), stacktext.ReadFolded},
 }
