@@ -11,7 +11,7 @@ import (
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
-// role is what an event stands for, by its category.
+// role tells the kind of thing that an event stands for, by its category.
 type role uint8
 
 const (

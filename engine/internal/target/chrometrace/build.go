@@ -183,7 +183,7 @@ func (r *reader) comm(t *thread) string {
 	return name
 }
 
-// finishTimes makes all times positive: those of a trace may count from anywhere.
+// finishTimes makes all times positive: a trace may count them from anywhere.
 func (r *reader) finishTimes() {
 	first := int64(0)
 	for i := range r.Samples {

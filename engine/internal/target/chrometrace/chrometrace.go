@@ -4,7 +4,7 @@
 // profiler (Kineto) and many others write them. Spans of a thread that lie within each other
 // become stacks; kernels of accelerators are under the stack of the call that launched them.
 //
-// The text is read once, from front to back. What is kept of an event is a few numbers; equal
+// The text is read once, from front to back. Of an event a few numbers are kept; equal
 // names are kept once.
 package chrometrace
 
@@ -81,7 +81,7 @@ type reader struct {
 	counts             counts
 }
 
-// counts count what is not as it should be.
+// counts has how often something is not as it should be.
 type counts struct {
 	broken, noTime, badTime, negative, cut, split, deep, noLaunch, severalLaunches int
 	cutTime                                                                        int64

@@ -215,7 +215,7 @@ func skip(r *jsontext.Reader) error {
 		return nil
 	}
 	*r = start
-	end := looseEnd(r.Data, r.At)
+	end := valueEnd(r.Data, r.At)
 	if end < 0 {
 		return err
 	}
@@ -223,8 +223,8 @@ func skip(r *jsontext.Reader) error {
 	return nil
 }
 
-// looseEnd returns where a value ends that may have words that are no JSON; -1 where it does not.
-func looseEnd(data []byte, i int) int {
+// valueEnd returns where a value ends that may have words that are no JSON; -1 where it does not.
+func valueEnd(data []byte, i int) int {
 	depth := 0
 	for ; i < len(data); i++ {
 		switch data[i] {
