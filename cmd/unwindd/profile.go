@@ -66,6 +66,9 @@ that launched what was sampled: files of rocprofv3 (its JSON), of unitrace and
 iaprof, and lines of JSON as docs/gpu-samples.md describes them. With them there
 need be no recording.
 
+Files of other profilers are read, too, several at once: traces of PyTorch and
+other Chrome traces, the text of perf script, and folded stacks.
+
 What was found, and why stacks end, is said on standard error. --http shows the
 profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`,
 		Example: `  unwindd profile perf.data
@@ -73,7 +76,8 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
   unwindd profile perf.data --format pprof -o cpu.pb.gz
   unwindd profile perf.data --format folded | flamegraph.pl > cpu.svg
   unwindd profile 4711 --repeat 500 --every 20ms --format folded
-  unwindd profile perf.data --gpu 1234_results.json`,
+  unwindd profile perf.data --gpu 1234_results.json
+  unwindd profile rank0.pt.trace.json.gz rank1.pt.trace.json.gz`,
 		Args: usageArgs(func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() == 0 && len(args) > 0 {
 				return nil // a program
