@@ -42,6 +42,8 @@ func (r *Profile) WritePage(w io.Writer) error {
 	if r.p.Lost > 0 {
 		page.Facts = append(page.Facts, flamepage.Fact{Name: "samples lost", Value: strconv.FormatUint(r.p.Lost, 10)})
 	}
+	guesses := r.countGuesses()
+	page.Facts = append(page.Facts, guesses.facts()...)
 	for _, p := range r.p.Problems {
 		page.Problems = append(page.Problems, escape.Text(p))
 	}

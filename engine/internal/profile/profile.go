@@ -3,6 +3,7 @@
 package profile
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/unwindd/unwindd/engine/internal/disassembler"
@@ -41,7 +42,7 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 			return nil, err
 		}
 		defer f.Close()
-	} else if err := openRoots(o.Roots); err != nil {
+	} else if err := cmp.Or(openRoots(o.Roots), openPerfMaps(o.PerfMaps)); err != nil {
 		return nil, err
 	}
 	kernel, err := openKernelNames(o.Kallsyms)
@@ -50,6 +51,7 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 	}
 	r := k.newRecording(f)
 	defer r.close()
+	r.generated.given = o.PerfMaps
 	if kernel == nil && f != nil {
 		kernel = r.recordedKernelNames()
 	}
@@ -71,6 +73,7 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 	prepared()
 	if !k.Shared.Options().NoSymbols {
 		b.name(ctx, o.Jobs, kernel)
+		r.checkPerfMaps()
 	}
 	if err := b.annotate(ctx, o.Annotate); err != nil {
 		return nil, err
@@ -83,7 +86,7 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 
 // open opens a recording, while the plugin of its architecture starts.
 func (k *Maker) open(ctx context.Context, path string, o *trace.ProfileOptions) (*perfdata.File, error) {
-	if err := openRoots(o.Roots); err != nil {
+	if err := cmp.Or(openRoots(o.Roots), openPerfMaps(o.PerfMaps)); err != nil {
 		return nil, err
 	}
 	k.startPlugin(ctx, perfdata.Machine(path))
