@@ -283,7 +283,7 @@ type scan struct {
 	// isFirst is true where f may be the first frame of its stack, which may be any memory. What
 	// lies above is believed if call frame information leads on from there.
 	isFirst bool
-	reads       int   // how often code was read from the target of a call
+	reads   int // how often code was read from the target of a call
 }
 
 // skipOwn leaves out the word at the place where functions that f called keep their return

@@ -14,7 +14,7 @@ import (
 	"github.com/unwindd/unwindd/internal/host"
 )
 
-// codeMaker is a process with the memory in which its runtime may have made code. Both
+// codeMaker is a process with the memory in which its runtime may have c code. Both
 // recording.mapping and, while frames are named, the only goroutine protect it.
 type codeMaker struct {
 	pid       int
@@ -37,19 +37,19 @@ const maxCheckedFiles = 8
 
 // makerOf returns the process of a version of its mappings.
 func (r *recording) makerOf(v *perfdata.Space) *codeMaker {
-	made := r.generated.makers[v.PID]
-	if made == nil {
-		made = &codeMaker{pid: v.PID, seen: map[*perfdata.Mapping]bool{}}
-		r.generated.makers[v.PID] = made
+	c := r.generated.makers[v.PID]
+	if c == nil {
+		c = &codeMaker{pid: v.PID, seen: map[*perfdata.Mapping]bool{}}
+		r.generated.makers[v.PID] = c
 	}
-	made.root = v.Root
-	if len(v.Ancestors) > 0 { // what was sampled before an exec keeps its names
-		made.ancestors = v.Ancestors
+	c.root = v.Root
+	if len(v.Ancestors) > 0 { // samples before an exec keep their names
+		c.ancestors = v.Ancestors
 	}
 	if v.Namespace != 0 {
-		made.namespace = v.Namespace
+		c.namespace = v.Namespace
 	}
-	return made
+	return c
 }
 
 // addMemory adds executable memory without a file.

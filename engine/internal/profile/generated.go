@@ -24,13 +24,13 @@ import (
 
 // generatedCode has the maps and dumps of a recording.
 type generatedCode struct {
-	given   map[int]string // the files of maps, by process, as the user gave them
-	isGiven map[int]bool   // of given, which was used
-	makers  map[int]*codeMaker
-	maps    map[string]*perfdata.PerfMap // by path; nil: it cannot be read
-	own     map[int]*perfdata.PerfMap    // that fit, by process
-	dumps   map[string]*jitDump          // by path
-	mapped  map[*perfdata.Mapping]*jitDump
+	provided map[int]string // the files of maps, by process, as the user gave them
+	isUsed   map[int]bool   // of provided, which was used
+	makers   map[int]*codeMaker
+	maps     map[string]*perfdata.PerfMap // by path; nil: it cannot be read
+	own      map[int]*perfdata.PerfMap    // that fit, by process
+	dumps    map[string]*jitDump          // by path
+	mapped   map[*perfdata.Mapping]*jitDump
 	// isComplete is true where all memory of all processes is known.
 	isComplete bool
 	nameless   map[int]int // frames in memory without a file that have no name, by process
@@ -38,7 +38,7 @@ type generatedCode struct {
 
 func newGeneratedCode() generatedCode {
 	return generatedCode{
-		isGiven: map[int]bool{}, makers: map[int]*codeMaker{}, maps: map[string]*perfdata.PerfMap{}, own: map[int]*perfdata.PerfMap{},
+		isUsed: map[int]bool{}, makers: map[int]*codeMaker{}, maps: map[string]*perfdata.PerfMap{}, own: map[int]*perfdata.PerfMap{},
 		dumps: map[string]*jitDump{}, mapped: map[*perfdata.Mapping]*jitDump{}, nameless: map[int]int{},
 	}
 }
@@ -70,8 +70,8 @@ func openPerfMaps(maps map[int]string) error {
 
 // checkPerfMaps reports given maps that were not used.
 func (r *recording) checkPerfMaps() {
-	for pid, name := range r.generated.given {
-		if !r.generated.isGiven[pid] {
+	for pid, name := range r.generated.provided {
+		if !r.generated.isUsed[pid] {
 			r.problem("%s was not used: no sample is in code that process %d made", name, pid)
 		}
 	}
@@ -87,8 +87,8 @@ func (r *recording) ownMap(c *codeMaker) *perfdata.PerfMap {
 	if m, ok := g.own[c.pid]; ok {
 		return m
 	}
-	if name := g.given[c.pid]; name != "" {
-		g.isGiven[c.pid] = true
+	if name := g.provided[c.pid]; name != "" {
+		g.isUsed[c.pid] = true
 		g.own[c.pid] = r.openMap(name)
 		return g.own[c.pid]
 	}
@@ -156,14 +156,14 @@ func (r *recording) folder() string {
 }
 
 // mayRead reports whether a file that a runtime wrote is used, and says where it is not, or where
-// that is a risk: everyone may write to /tmp. file is where at leads to.
-func (r *recording) mayRead(at rootedFile, file string, c *codeMaker) bool {
+// that is a risk: everyone may write to /tmp. file is where the candidate leads to.
+func (r *recording) mayRead(candidate rootedFile, file string, c *codeMaker) bool {
 	user := host.AnyUser
 	if c.isAlive() {
 		user = c.live.User
 	}
 	err := host.CheckOwner(file, user)
-	if link := filepath.Join(cmp.Or(at.root, "/"), at.name); err == nil && link != file {
+	if link := filepath.Join(cmp.Or(candidate.root, "/"), candidate.name); err == nil && link != file {
 		err = host.CheckOwner(link, user)
 	}
 	switch {

@@ -51,7 +51,7 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 	}
 	r := k.newRecording(f)
 	defer r.close()
-	r.generated.given = o.PerfMaps
+	r.generated.provided = o.PerfMaps
 	if kernel == nil && f != nil {
 		kernel = r.recordedKernelNames()
 	}
