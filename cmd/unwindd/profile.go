@@ -32,6 +32,7 @@ type profileFlags struct {
 	jobs     int
 	kallsyms string
 	roots    map[int]string
+	maps     map[int]string // of JIT code
 	gpu      []string
 	traces   []string // further files of other profilers
 	objects  []string
@@ -45,7 +46,7 @@ type profileFlags struct {
 }
 
 func newProfile(g *globals) *cobra.Command {
-	f := &profileFlags{globals: g, job: job.NewProfile(), names: true, roots: map[int]string{}}
+	f := &profileFlags{globals: g, job: job.NewProfile(), names: true, roots: map[int]string{}, maps: map[int]string{}}
 	cmd := &cobra.Command{
 		Use:   "profile [RECORDING...|PID]",
 		Short: "Make a profile of what perf recorded, or of a living process",
@@ -102,6 +103,7 @@ func (f *profileFlags) addFlags(flags *pflag.FlagSet) {
 	addProfileFlags(flags, &f.job)
 	flags.StringVar(&f.kallsyms, "kallsyms", "", "name the kernel's code by `FILE`, a copy of /proc/kallsyms")
 	flags.Var(rootsValue(f.roots), "root", "look up the files of a process, and of those that it forks, under a directory: `PID=DIR`; may be repeated")
+	flags.Var(mapsValue(f.maps), "perf-map", "name the code that a process made while it ran by the map in a file, as /tmp/perf-PID.map: `PID=FILE`; may be repeated")
 	flags.StringArrayVar(&f.gpu, "gpu", nil, "join the samples of accelerators in `FILE`, of rocprofv3, unitrace, iaprof, or lines of JSON; may be repeated")
 	addOtherName(flags, "gpu-samples", "gpu")
 	addOtherName(flags, "max-frames", "max-stack")
@@ -194,7 +196,7 @@ func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source *re
 	defer shown.end() // before an error is printed
 	p, err := e.Profile(ctx, source.path, trace.ProfileOptions{
 		Input: input, Traces: f.traces,
-		Jobs: f.jobs, Kallsyms: f.kallsyms, Roots: f.roots, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window,
+		Jobs: f.jobs, Kallsyms: f.kallsyms, Roots: f.roots, PerfMaps: f.maps, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window,
 		Annotate: f.job.Annotate, Progress: shown.callback(),
 	})
 	if err != nil {
