@@ -41,6 +41,8 @@ func (r *Profile) flamePage(most int) *flamepage.Page {
 	if r.p.Lost > 0 {
 		page.Facts = append(page.Facts, flamepage.Fact{Name: "samples lost", Value: strconv.FormatUint(r.p.Lost, 10)})
 	}
+	guesses := r.countGuesses()
+	page.Facts = append(page.Facts, guesses.facts()...)
 	for _, p := range r.p.Problems {
 		page.Problems = append(page.Problems, escape.Text(p))
 	}
