@@ -307,7 +307,8 @@ const run = (data) => {
     ];
     const list = [...column('Self', 'self'), ...column('Total', 'total')];
     if (data.events.some((e) => e.base)) {
-      const difference = (now, before) => (f) => of(now)(f) / (tree.total[0] || 1) - of(before)(f) / (tree.baseTotal[0] || 1);
+      // They are in the order of what changed most, to more or to less.
+      const difference = (now, before) => (f) => Math.abs(of(now)(f) / (tree.total[0] || 1) - of(before)(f) / (tree.baseTotal[0] || 1));
       [['self', 'baseSelf', 'Self ±'], ['total', 'baseTotal', 'Total ±']].forEach(([now, before, title]) => {
         list.push({ title, value: difference(now, before), text: (f) => changeOf(of(now)(f), of(before)(f)) });
       });
@@ -643,6 +644,7 @@ const run = (data) => {
   table = makeTable(one('#table'), makeColumns(), {
     name: nameCell, chosen: choose, compare: (a, b) => shown(a) < shown(b) ? -1 : shown(a) > shown(b) ? 1 : 0,
   });
+  table.by = data.events[0].base ? 4 : 0;
   restore();
 };
 

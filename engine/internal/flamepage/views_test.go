@@ -141,7 +141,7 @@ func TestTwoProfilesAreCompared(t *testing.T) {
 	b.Eval(new(any), `(e => { e.value = 'base'; e.dispatchEvent(new Event('change')); })(document.querySelector('#widths'))`)
 	expect("widths before", settled(drawn("#graph")), "1 50 one, 1 50 two, 2 50 main, 2 50 main, 3 50 w, 3 50 w, 4 50 w, 4 33 leaf, 5 50 leaf")
 	b.Click("[data-view=functions]")
-	expect("functions", settled(rows), "90 90.0% 90 90.0% +6.7% +6.7% leaf kernel, 10 10.0% 80 80.0% -6.7% -20.0% w, 0 0.0% 100 100.0% 0.0% 0.0% main")
+	expect("functions", settled(rows), "10 10.0% 80 80.0% -6.7% -20.0% w, 90 90.0% 90 90.0% +6.7% +6.7% leaf kernel, 0 0.0% 100 100.0% 0.0% 0.0% main")
 	expect("the scale", `document.querySelector('#legend').innerText.replace(/\s+/g, ' ')`, "thread CPU kernel less than old.data more")
 	if said := b.Said(url); len(said) > 0 {
 		t.Errorf("the browser said %q", said)
