@@ -23,7 +23,7 @@ const run = (data) => {
   let palette = null;
   const readPalette = () => {
     const style = getComputedStyle(document.documentElement), of = (name) => style.getPropertyValue(name).trim();
-    palette = { ink: of('--ink'), text: of('--text'), back: of('--back'), accent: of('--accent'), hit: '#ffd43b', light: of('--box'), vivid: of('--vivid'), byKey: new Map() };
+    palette = { ink: of('--ink'), text: of('--text'), back: of('--back'), line: of('--line'), dim: of('--dim'), accent: of('--accent'), hit: '#ffd43b', light: of('--box'), vivid: of('--vivid'), byKey: new Map() };
   };
   // hashOf is a number from 0 to 1 that a name always has.
   const hashOf = (name) => {
@@ -141,7 +141,7 @@ const run = (data) => {
   const graphs = [graph, callers];
   graphs.forEach((g) => {
     // What is drawn on the canvas, for who cannot see it.
-    g.holder.drawn = () => g.drawn().map(({ node, x, w }) => ({ level: node.level, x, w, text: hooks.textOf(node), color: colorOf(node), isHit: hooks.isHit(node) }));
+    g.holder.drawn = () => g.drawn().map(({ node, level, x, w, rest }) => ({ level, x, w, text: rest ? `${rest} narrower` : hooks.textOf(node), isHit: !rest && hooks.isHit(node) }));
   });
   const timeline = makeTimeline(one('#time'), {
     colors: () => palette,
@@ -382,7 +382,7 @@ const run = (data) => {
     keep();
   };
   const nextHit = () => {
-    const list = graph.drawn().map((box) => box.node).filter(hooks.isHit);
+    const list = graph.drawn().filter((box) => !box.rest).map((box) => box.node).filter(hooks.isHit);
     graph.holder.focus({ preventScroll: true });
     graph.focusOn(list[(list.indexOf(graph.focused) + 1) % list.length] || graph.zoomed);
   };

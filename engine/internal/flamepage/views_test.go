@@ -3,6 +3,7 @@
 package flamepage
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -102,6 +103,23 @@ func TestWhatIsSelectedAddsUp(t *testing.T) {
 	if said := b.Said(url); len(said) > 0 {
 		t.Errorf("the browser said %q", said)
 	}
+}
+
+// TestWhatIsTooNarrowIsOneBox: functions that are narrower than a pixel are drawn together.
+func TestWhatIsTooNarrowIsOneBox(t *testing.T) {
+	p := &Page{Functions: []Function{{Name: "one"}, {Name: "wide", Kind: CPU}}, Calls: []Call{{Caller: -1}, {Caller: 0, Function: 1}}}
+	e := Event{Name: "cycles", Unit: "count", Count: 5001, Samples: []Sample{{Call: 1, Weight: 5000}}}
+	for i := range 5000 {
+		p.Functions = append(p.Functions, Function{Name: fmt.Sprintf("narrow%d", i), Kind: CPU})
+		p.Calls = append(p.Calls, Call{Caller: 0, Function: int32(2 + i)})
+		e.Samples = append(e.Samples, Sample{Call: int32(2 + i), Weight: 1})
+	}
+	p.Events = []Event{e}
+	b, expect, _ := browse(t, p)
+	expect("from above", drawn("#graph"), "1 100 one, 2 50 wide, 2 50 5000 narrower")
+	b.Eval(new(any), `document.querySelector('#graph').focus()`)
+	b.Press("ArrowDown", "ArrowDown", "ArrowRight")
+	expect("no box of its own", `document.querySelector('#said').textContent`, "wide: 50.0%, 5,000, itself 5,000")
 }
 
 func TestALinkShowsTheSame(t *testing.T) {
