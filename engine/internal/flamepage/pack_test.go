@@ -43,11 +43,11 @@ func unpacked(t *testing.T, p *Page) (lines []string) {
 		t.Fatal(err)
 	}
 	paths, open := []string{""}, []string{""}
-	var levels []int
-	for range h.Calls {
-		levels = append(levels, slices.Concat([]int{0}, levels)[len(levels)]+1-int(number()))
+	levels := []int{0}
+	for i := range h.Calls {
+		levels = append(levels, levels[i]+1-int(number()))
 	}
-	for _, level := range levels {
+	for _, level := range levels[1:] {
 		key := number()
 		open = append(open[:level], fmt.Sprintf("%s;%s%v", open[level-1], h.Names[key/2], key%2 == 1))
 		paths = append(paths, open[level])
