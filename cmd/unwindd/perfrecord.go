@@ -63,7 +63,7 @@ func (f *profileFlags) recordPerf(plan *perfPlan, subject *recordSubject, r *rec
 	if len(subject.program) == 0 {
 		duration = 0 // perf itself ends with the program that takes so long
 	}
-	await(perf, r.file, duration, interrupted)
+	awaitPerf(perf, r.file, duration, interrupted)
 	r.wasEnded = isClosed(interrupted)
 	info, err := r.file.Stat()
 	switch {
@@ -83,9 +83,9 @@ func (f *profileFlags) recordPerf(plan *perfPlan, subject *recordSubject, r *rec
 // beginPause is how often it is looked whether perf has begun.
 const beginPause = 5 * time.Millisecond
 
-// await waits for perf to end: by itself, by SIGINT, or after the duration. One that does not end
+// awaitPerf waits for perf to end: by itself, by SIGINT, or after the duration. One that does not end
 // then is killed. The duration begins with what perf writes to the file: before that it prepares.
-func await(c *child, file *os.File, duration time.Duration, interrupted <-chan struct{}) {
+func awaitPerf(c *child, file *os.File, duration time.Duration, interrupted <-chan struct{}) {
 	tick := time.NewTicker(beginPause)
 	defer tick.Stop()
 	var over <-chan time.Time

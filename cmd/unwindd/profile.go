@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -198,6 +199,9 @@ func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source *re
 	})
 	if err != nil {
 		return nil, f.noRecording(err)
+	}
+	if source.wasEnded && len(p.Samples) == 0 {
+		return nil, statusError{fmt.Errorf("%s: %w", source.subject, errNothingRecorded), exitSignal + int(syscall.SIGINT)}
 	}
 	source.describe(p)
 	r, err := report.NewProfile(p, f.job.Event...)

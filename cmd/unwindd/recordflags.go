@@ -135,7 +135,10 @@ type recordSubject struct {
 	program []string // with its arguments; none: living processes are
 	path    string   // of the program
 	pids    []int
-	isShort bool // unwindd profile PID, which looks at it for a second by default
+	// isShort: it is unwindd profile PID, which looks at the process for a second by default.
+	isShort bool
+	// isStarted: the process is a program that was started, and is recorded with its children.
+	isStarted bool
 }
 
 // isNone reports whether nothing is recorded.

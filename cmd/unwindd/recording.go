@@ -96,35 +96,46 @@ func (f *profileFlags) record(ctx context.Context, e *engine.Engine, subject *re
 	return r, err
 }
 
-// recordLive stops the threads of living processes again and again, and prints figures with --verbose.
+// recordLive stops the threads of living processes again and again. A program is started for that.
 func (f *profileFlags) recordLive(ctx context.Context, e *engine.Engine, subject *recordSubject, r *recording) error {
-	if len(subject.program) > 0 {
-		program, err := startChild(subject.path, subject.program, true)
-		if err != nil {
-			return statusError{err, exitNotExecutable}
-		}
-		defer f.endProgram(program, subject)
-		subject = &recordSubject{pids: []int{program.cmd.Process.Pid}}
+	if len(subject.program) == 0 {
+		return f.recordProcesses(ctx, e, subject, r)
 	}
-	pid := subject.pids[0]
+	program, err := startChild(subject.path, subject.program, true)
+	if err != nil {
+		return statusError{err, exitNotExecutable}
+	}
+	defer f.endProgram(program, subject)
+	started := recordSubject{pids: []int{program.cmd.Process.Pid}, isStarted: true}
+	if err := f.recordProcesses(ctx, e, &started, r); err != nil {
+		return fmt.Errorf("%s: nothing of it was recorded: %w", subject.program[0], err)
+	}
+	return nil
+}
+
+// recordProcesses stops the threads of processes again and again, and prints figures with --verbose.
+func (f *profileFlags) recordProcesses(ctx context.Context, e *engine.Engine, subject *recordSubject, r *recording) error {
 	o := trace.RecordOptions{
 		Repeat: f.repeat, Every: f.interval(), Duration: f.duration, OnlyRunning: !f.idle, Threads: f.tids, MaxBytes: spareBytes(r.file),
+		Others: subject.pids[1:], Children: subject.isStarted,
 	}
-	if f.duration > 0 && !f.changed["repeat"] || !subject.isShort && !f.changed["repeat"] {
+	if !f.changed["repeat"] && (f.duration > 0 || !subject.isShort) {
 		o.Repeat = 0
 	}
-	s := newSampling(pid, o.Repeat)
+	s := newSampling(subject.pids[0], o.Repeat)
 	o.Enough, o.Progress = s.enough, s.progress
 	begun := time.Now()
-	done, err := e.RecordProcess(ctx, pid, r.file, o)
+	done, err := e.RecordProcess(ctx, subject.pids[0], r.file, o)
 	s.end()
 	if err != nil {
 		return err
 	}
 	r.wasEnded = s.isEnded()
 	f.describeLive(r, &done, time.Since(begun))
-	if _, isOwn := f.roots[pid]; done.Root != "" && !isOwn {
-		f.roots[done.PID] = done.Root
+	for pid, root := range done.Roots {
+		if _, isOwn := f.roots[pid]; !isOwn {
+			f.roots[pid] = root
+		}
 	}
 	return nil
 }
