@@ -40,7 +40,7 @@ func (f *profileFlags) planOf(ctx context.Context, subject *recordSubject) (plan
 }
 
 // recordPerf has perf record a subject.
-func (f *profileFlags) recordPerf(plan *perfPlan, subject *recordSubject, r *recording) error {
+func (f *profileFlags) recordPerf(ctx context.Context, e *engine.Engine, plan *perfPlan, subject *recordSubject, r *recording) error {
 	f.openRecordedRoots(subject)
 	// perf opens the file by this path, so that the program does not inherit it.
 	path := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), r.file.Fd())
@@ -63,7 +63,9 @@ func (f *profileFlags) recordPerf(plan *perfPlan, subject *recordSubject, r *rec
 	if len(subject.program) == 0 {
 		duration = 0 // perf itself ends with the program that takes so long
 	}
+	view := f.newLiveView(ctx, e, subject.words(), r)
 	awaitPerf(perf, r.file, duration, interrupted)
+	view.end()
 	r.wasEnded = isClosed(interrupted)
 	info, err := r.file.Stat()
 	switch {
@@ -167,7 +169,7 @@ func (f *profileFlags) recordNow(ctx context.Context, e *engine.Engine, subject 
 	}
 	if plan != nil {
 		messages.Printf("unwindd: recording %s %s\n", subject.words(), plan.words(&f.recordFlags))
-		err := f.recordPerf(plan, subject, r)
+		err := f.recordPerf(ctx, e, plan, subject, r)
 		if !errors.Is(err, errNotBegun) || f.recorder == "perf" {
 			return err
 		}

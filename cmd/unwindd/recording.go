@@ -122,11 +122,17 @@ func (f *profileFlags) recordProcesses(ctx context.Context, e *engine.Engine, su
 	if !f.changed["repeat"] && (f.duration > 0 || !subject.isShort) {
 		o.Repeat = 0
 	}
+	view := f.newLiveView(ctx, e, subject.words(), r)
+	defer view.end()
 	s := newSampling(subject.pids[0], o.Repeat)
+	if view != nil || !f.live {
+		s.out = nil // no line too
+	}
 	o.Enough, o.Progress = s.enough, s.progress
 	begun := time.Now()
 	done, err := e.RecordProcess(ctx, subject.pids[0], r.file, o)
 	s.end()
+	view.end()
 	if err != nil {
 		return err
 	}
