@@ -64,7 +64,7 @@ func (f *profileFlags) recordPerf(ctx context.Context, e *engine.Engine, plan *p
 		duration = 0 // perf itself ends with the program that takes so long
 	}
 	view := f.newLiveView(ctx, e, subject.words(), r)
-	awaitPerf(perf, r.file, duration, interrupted)
+	awaitEnd(perf, r.file, duration, interrupted)
 	view.end()
 	r.wasEnded = isClosed(interrupted)
 	info, err := r.file.Stat()
@@ -85,9 +85,9 @@ func (f *profileFlags) recordPerf(ctx context.Context, e *engine.Engine, plan *p
 // beginPause is how often it is looked whether perf has begun.
 const beginPause = 5 * time.Millisecond
 
-// awaitPerf waits for perf to end: by itself, by SIGINT, or after the duration. One that does not end
+// awaitEnd waits for perf to end: by itself, by SIGINT, or after the duration. One that does not end
 // then is killed. The duration begins with what perf writes to the file: before that it prepares.
-func awaitPerf(c *child, file *os.File, duration time.Duration, interrupted <-chan struct{}) {
+func awaitEnd(c *child, file *os.File, duration time.Duration, interrupted <-chan struct{}) {
 	tick := time.NewTicker(beginPause)
 	defer tick.Stop()
 	var over <-chan time.Time

@@ -5,7 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -34,7 +33,9 @@ type profileFlags struct {
 	jobs     int
 	kallsyms string
 	roots    map[int]string
+	maps     map[int]string // of JIT code
 	gpu      []string
+	traces   []string // further files of other profilers
 	objects  []string
 	window   time.Duration
 	program  string // a disassembler
@@ -46,9 +47,9 @@ type profileFlags struct {
 }
 
 func newProfile(g *globals) *cobra.Command {
-	f := &profileFlags{globals: g, job: job.NewProfile(), names: true, roots: map[int]string{}}
+	f := &profileFlags{globals: g, job: job.NewProfile(), names: true, roots: map[int]string{}, maps: map[int]string{}}
 	cmd := &cobra.Command{
-		Use:   "profile [RECORDING|PID]",
+		Use:   "profile [RECORDING...|PID]",
 		Short: "Make a profile of what perf recorded, or of a living process",
 		Long: `Walk the stacks of all samples of a recording, ./perf.data by default, and write the profile: as text,
 for pprof, for OpenTelemetry (otlp), as folded stacks for flame graphs, for
@@ -67,6 +68,9 @@ that launched what was sampled: files of rocprofv3 (its JSON), of unitrace and
 iaprof, and lines of JSON as docs/gpu-samples.md describes them. With them there
 need be no recording.
 
+Files of other profilers are read, too, several at once: traces of PyTorch and
+other Chrome traces, the text of perf script, and folded stacks.
+
 What was found, and why stacks end, is said on standard error. --http shows the
 profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`,
 		Example: `  unwindd profile perf.data
@@ -74,20 +78,18 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
   unwindd profile perf.data --format pprof -o cpu.pb.gz
   unwindd profile perf.data --format folded | flamegraph.pl > cpu.svg
   unwindd profile 4711 --repeat 500 --every 20ms --format folded
-  unwindd profile perf.data --gpu 1234_results.json`,
+  unwindd profile perf.data --gpu 1234_results.json
+  unwindd profile rank0.pt.trace.json.gz rank1.pt.trace.json.gz`,
 		Args: usageArgs(func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() == 0 && len(args) > 0 {
 				return nil // a program
 			}
-			if err := cobra.MaximumNArgs(1)(cmd, args); err != nil || len(args) == 0 || args[0] != "" {
-				return err
-			}
-			return errors.New("profile: RECORDING has no name")
+			return f.takeRecordings(args)
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	f.addFlags(cmd.Flags())
-	cmd.ValidArgsFunction = completeTargets(1)
+	cmd.ValidArgsFunction = completeTargets(maxTraces)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(job.ProfileFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -102,6 +104,7 @@ func (f *profileFlags) addFlags(flags *pflag.FlagSet) {
 	addProfileFlags(flags, &f.job)
 	flags.StringVar(&f.kallsyms, "kallsyms", "", "name the kernel's code by `FILE`, a copy of /proc/kallsyms")
 	flags.Var(rootsValue(f.roots), "root", "look up the files of a process, and of those that it forks, under a directory: `PID=DIR`; may be repeated")
+	flags.Var(mapsValue(f.maps), "perf-map", "name the code that a process made while it ran by the map in a file, as /tmp/perf-PID.map: `PID=FILE`; may be repeated")
 	flags.StringArrayVar(&f.gpu, "gpu", nil, "join the samples of accelerators in `FILE`, of rocprofv3, unitrace, iaprof, or lines of JSON; may be repeated")
 	addOtherName(flags, "gpu-samples", "gpu")
 	addOtherName(flags, "max-frames", "max-stack")
@@ -120,7 +123,7 @@ func addProfileFlags(flags *pflag.FlagSet, j *job.Profile) {
 	if flags.Lookup("full-names") == nil { // `unwindd submit` has the flag for stacks, too
 		flags.BoolVar(&j.FullNames, "full-names", false, "print the names of functions whole in text: with results, parameters and template arguments")
 	}
-	flags.StringArrayVar(&j.Event, "event", nil, "only the samples of `EVENT`; may be repeated")
+	flags.StringArrayVar(&j.Event, "event", nil, "only the samples of `EVENT`, by its whole name or as cycles for cpu_core/cycles:Pu/; may be repeated")
 	flags.StringArrayVar(&j.Annotate, "annotate", nil, "write only the lines and instructions of `FUNCTION` with their samples, as text or JSON; may be repeated")
 }
 
@@ -193,8 +196,8 @@ func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source *re
 	shown := newWorkProgress()
 	defer shown.end() // before an error is printed
 	p, err := e.Profile(ctx, source.path, trace.ProfileOptions{
-		Input: input,
-		Jobs:  f.jobs, Kallsyms: f.kallsyms, Roots: f.roots, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window,
+		Input: input, Traces: f.traces,
+		Jobs: f.jobs, Kallsyms: f.kallsyms, Roots: f.roots, PerfMaps: f.maps, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window,
 		Annotate: f.job.Annotate, Progress: shown.callback(),
 	})
 	if err != nil {
@@ -271,7 +274,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 
 func (f *profileFlags) writeProfile(r *report.Profile) error {
 	events := r.Events()
-	if f.format == "folded" && f.output != "" && len(events) > 1 {
+	if f.format == "folded" && f.output != "" && len(events) > 1 && !isStream(f.output) {
 		return f.writeFolded(r, events)
 	}
 	return f.write(func(w *writer) error {

@@ -110,7 +110,7 @@ func TestProfileRefusesWhatItCannotDo(t *testing.T) {
 		{[]string{"--", "no-such-program"}, exitNotFound, "no-such-program: there is no such program"},
 		{[]string{"--", text}, exitNotExecutable, text + ": it cannot be executed: expected -- PROGRAM ARGS"},
 		{[]string{"", "--gpu-samples", gpuSamples}, exitUsage, "RECORDING has no name"},
-		{[]string{wordsRecording, wordsRecording, "--gpu-samples", gpuSamples}, exitUsage, "profile: expected [RECORDING|PID], found "},
+		{[]string{wordsRecording, wordsRecording, "--gpu-samples", gpuSamples}, exitUsage, wordsRecording + " is a recording of perf: expected one recording"},
 		{[]string{"--gpu-samples", wordsRecording}, exitInput, wordsRecording + ": not a file of samples of accelerators: as rocprofv3: offset 0x0: "},
 		{[]string{wordsRecording, "--gpu-samples", "nothing"}, exitInput, "nothing"},
 		{[]string{wordsRecording, "--format", "svg"}, exitUsage, "--format svg: expected text, pprof, otlp, folded, speedscope, firefox, html or json"},

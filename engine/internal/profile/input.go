@@ -3,6 +3,7 @@
 package profile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,17 +18,23 @@ import (
 // open opens a recording, while the plugin of its architecture starts. problems describe damage of
 // the file that it came packed in.
 func (k *Maker) open(ctx context.Context, path string, o *trace.ProfileOptions) (f *perfdata.File, problems []string, err error) {
-	if err := openRoots(o.Roots); err != nil {
+	in, err := k.unpacked(path, o)
+	if err != nil {
 		return nil, nil, err
 	}
-	in, err := k.unpacked(path, o)
-	switch {
-	case err != nil:
+	return k.openFrom(ctx, path, in, o)
+}
+
+// openFrom is open for a file that was unpacked; nil where it was not.
+func (k *Maker) openFrom(ctx context.Context, path string, packed *unpack.Input, o *trace.ProfileOptions) (f *perfdata.File, problems []string, err error) {
+	if err := cmp.Or(openRoots(o.Roots), openPerfMaps(o.PerfMaps)); err != nil {
 		return nil, nil, err
-	case in != nil:
-		k.startPlugin(ctx, perfdata.MappedMachine(in.Mapping))
-		f, err = perfdata.OpenMapped(path, in.Mapping, o.Size)
-		problems = in.Problems
+	}
+	switch {
+	case packed != nil:
+		k.startPlugin(ctx, perfdata.MappedMachine(packed.Mapping))
+		f, err = perfdata.OpenMapped(path, packed.Mapping, o.Size)
+		problems = packed.Problems
 	default:
 		k.startPlugin(ctx, perfdata.Machine(path))
 		f, err = perfdata.OpenStart(path, o.Size)

@@ -3,6 +3,7 @@
 package profile
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/unwindd/unwindd/engine/internal/disassembler"
@@ -38,14 +39,21 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 		return nil, err
 	}
 	defer func() { _ = closeAllGPU(gpu) }()
+	stacks, in, err := k.openAllStacks(path, &o)
+	if err != nil {
+		return nil, err
+	}
+	if len(stacks) > len(o.Traces) {
+		path = "" // it was one of them
+	}
 	var f *perfdata.File
 	var packaging []string
-	if path != "" || len(gpu) == 0 {
-		if f, packaging, err = k.open(ctx, path, &o); err != nil {
+	if path != "" || len(gpu) == 0 && len(stacks) == 0 {
+		if f, packaging, err = k.openFrom(ctx, path, in, &o); err != nil {
 			return nil, err
 		}
 		defer f.Close()
-	} else if err := openRoots(o.Roots); err != nil {
+	} else if err := cmp.Or(openRoots(o.Roots), openPerfMaps(o.PerfMaps)); err != nil {
 		return nil, err
 	}
 	kernel, err := openKernelNames(o.Kallsyms)
@@ -55,9 +63,7 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 	r := k.newRecording(f)
 	defer r.close()
 	r.problems = append(r.problems, packaging...)
-	if kernel == nil && f != nil {
-		kernel = r.recordedKernelNames()
-	}
+	r.generated.provided = o.PerfMaps
 	b := newProfileBuilder(r)
 	b.progress = newProgress(o.Progress, f, gpu)
 	prepared := b.prepareNames()
@@ -67,8 +73,13 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 			return nil, err
 		}
 		r.checkRoots(o.Roots)
+	} else if len(stacks) > 0 {
+		b.out.Path = stacks[0].Path
 	} else {
 		b.out.Path = gpu[0].Facts().Path
+	}
+	if err := b.addStacks(ctx, stacks, kernel); err != nil {
+		return nil, err
 	}
 	if err := b.addGPU(ctx, gpu, &o); err != nil {
 		return nil, err
@@ -76,6 +87,7 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 	prepared()
 	if !k.Shared.Options().NoSymbols {
 		b.name(ctx, o.Jobs, kernel)
+		r.checkPerfMaps()
 	}
 	if err := b.annotate(ctx, o.Annotate); err != nil {
 		return nil, err
