@@ -42,6 +42,7 @@ type session struct {
 	order     []uint32 // and as PerfSample has them
 	registers sdk.Registers
 	values    []byte
+	raw       []byte
 	recorded  trace.Recorded
 	processes []*recorder // that have not ended
 	first     int         // the process that errors are about
@@ -62,6 +63,9 @@ type recorder struct {
 type threadName struct {
 	name  string
 	reads int // how often it was read
+	// call is the system call in which it was seen last, if hasCall.
+	call    uint64
+	hasCall bool
 }
 
 // Record stops the threads of a process repeatedly, and writes the copies as a recording of
@@ -156,7 +160,7 @@ func (s *session) beginFile() error {
 	s.out = perfdata.NewWriter(s.file, perfdata.WriterOptions{
 		Event: s.event(), Arch: unix.ByteSliceToString(name.Machine[:]), OSRelease: unix.ByteSliceToString(name.Release[:]), Hostname: unix.ByteSliceToString(name.Nodename[:]),
 		WallClock: uint64(time.Now().UnixNano()), Clock: now(), ClockID: unix.CLOCK_MONOTONIC, //nolint:gosec // after 1970
-		Registers: s.mask,
+		Registers: s.mask, HasRaw: !s.options.OnlyRunning,
 	})
 	return nil
 }
@@ -191,7 +195,7 @@ func (r *recorder) again() error {
 	if c.undescribed != nil {
 		return fmt.Errorf("process %d: %w", pid, c.undescribed)
 	}
-	c.isSample, c.wanted = true, r.wants
+	c.isSample, c.wanted, c.hasWaits = true, r.wants, !r.options.OnlyRunning
 	if err := c.prepare(isNeverLost); err != nil {
 		return s.deny(pid, err)
 	}
@@ -264,7 +268,8 @@ func (r *recorder) write() {
 		if !th.isStopped || len(th.registers) == 0 {
 			continue
 		}
-		seen[th.id] = r.writeName(th.id, moment)
+		name := r.writeName(th.id, moment)
+		seen[th.id] = name
 		r.registers = sdk.Registers{}
 		for i := range c.description.RegisterSets {
 			set := &c.description.RegisterSets[i]
@@ -272,7 +277,7 @@ func (r *recorder) write() {
 				set.Decode(th.registers[0].data, &r.registers)
 			}
 		}
-		r.writeSample(th.id, moment, weight)
+		r.writeSample(th, name, moment, weight)
 	}
 	r.names = seen // IDs of threads that have ended may be reused
 }
@@ -380,9 +385,9 @@ func (r *recorder) nameOf(id int) string {
 }
 
 // writeSample writes the sample of a thread.
-func (r *recorder) writeSample(id int, moment, weight uint64) {
+func (r *recorder) writeSample(th *tracee, name *threadName, moment, weight uint64) {
 	d := r.copied.description
-	s := perfdata.Sample{PID: r.copied.pid, TID: id, Time: moment, Period: weight}
+	s := perfdata.Sample{PID: r.copied.pid, TID: th.id, Time: moment, Period: weight, Raw: r.waitOf(th, name)}
 	s.IP, _ = r.registers.Uint64(d.PC, d.ByteOrder)
 	sp, _ := r.registers.Uint64(d.SP, d.ByteOrder)
 	s.Registers.ABI = perfdata.Registers64
