@@ -20,7 +20,7 @@ import (
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
-// liveView shows on the terminal what was recorded so far, in the lines at the bottom. Above them
+// liveView shows a recording on the terminal while it is made, in the lines at the bottom. Above them
 // the recorded program writes, and scrolls, as always.
 type liveView struct {
 	out     io.Writer
@@ -190,7 +190,7 @@ func (v *liveView) draw(size int64) {
 			b.WriteString("\x1b7\x1b[r\x1b8")
 		}
 		v.columns, v.rows, v.height = columns, rows, min(maxView, rows/2)
-		// Room is made below what is there, and what scrolls from now on is above it.
+		// The lines on the terminal move up, and only the ones above the view scroll from now on.
 		b.WriteString(strings.Repeat("\n", v.height))
 		fmt.Fprintf(&b, "\x1b[%dA\x1b7\x1b[1;%dr\x1b8", v.height, rows-v.height)
 	}

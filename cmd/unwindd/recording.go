@@ -21,7 +21,7 @@ type recording struct {
 	path     string
 	file     *os.File    // a temporary file without a name; nil: it is the user's
 	kept     *outputFile // file, where the recording is kept
-	subject  string      // names what was recorded, where the file is temporary
+	subject  string      // the profile's name, where the file is temporary
 	problems []string
 	// wasEnded is true where Ctrl-C ended the recording.
 	wasEnded bool
@@ -71,7 +71,7 @@ func (r *recording) remove() {
 	r.file, r.kept = nil, nil
 }
 
-// describe names what was recorded in a profile of it.
+// describe names the subject in the profile, and adds the problems of recording.
 func (r *recording) describe(p *trace.Profile) {
 	if r.file != nil {
 		p.Path = r.subject
@@ -82,7 +82,7 @@ func (r *recording) describe(p *trace.Profile) {
 	p.Problems = append(p.Problems, r.problems...)
 }
 
-// record records what is asked for.
+// record records a subject, and keeps the recording where it is asked to.
 func (f *profileFlags) record(ctx context.Context, e *engine.Engine, subject *recordSubject) (r recording, err error) {
 	if r, err = newRecording(subject, f.keep); err != nil {
 		return r, err
@@ -164,7 +164,7 @@ func (f *profileFlags) endProgram(c *child, subject *recordSubject) {
 	f.sayOutcome(c, subject)
 }
 
-// describeLive says what became of a recording by stops.
+// describeLive adds the problems of a recording by stops, and prints its figures with --verbose.
 func (f *profileFlags) describeLive(r *recording, done *trace.Recorded, took time.Duration) {
 	r.problems = done.Problems
 	if done.Missed > 0 {

@@ -29,7 +29,7 @@ type RecordOptions struct {
 	// Enough, where it is not nil, ends the recording, complete, once it is closed.
 	Enough <-chan struct{}
 	// Progress, where it is not nil, is called after every moment, with the number of them. The
-	// file has what was recorded up to some 200 ms ago then.
+	// file then has the samples up to some 200 ms ago.
 	Progress func(moments int)
 }
 

@@ -121,13 +121,13 @@ func (b *profileBuilder) threadsOf(pid int) map[uint32]*trace.Thread {
 	return list
 }
 
-// Of a stack only these frames tell what is waited for.
+// A lock is known by these frames of a stack.
 const (
 	innerLockFrames = 16
 	outerLockFrames = 4
 )
 
-// lockFrames are the frames of a stack that tell what is waited for.
+// lockFrames are the frames of a stack by which a lock is known.
 func (b *profileBuilder) lockFrames(stack uint32) (list []lock.Frame) {
 	frames := b.out.StackFrames(nil, stack)
 	for i, index := range frames {

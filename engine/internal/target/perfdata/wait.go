@@ -8,7 +8,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// Wait is what a recording says of a thread that waited when it was sampled. Recordings of living
+// Wait describes, in a recording, a thread that waited when it was sampled. Recordings of living
 // processes have it as the raw data of samples, which perf passes over.
 type Wait struct {
 	State byte // of /proc/PID/stat: S, D, T and so on

@@ -217,7 +217,7 @@ func (w *Writer) Sample(s *Sample) {
 	w.end()
 }
 
-// Flush writes to the file what is not in it yet.
+// Flush writes buffered records to the file.
 func (w *Writer) Flush() {
 	if w.err == nil {
 		w.err = w.out.Flush()

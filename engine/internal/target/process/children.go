@@ -19,7 +19,7 @@ const (
 	maxProcesses = 1024
 )
 
-// addChildren adds the processes that those of the recording have started.
+// addChildren adds the children of the recorded processes.
 func (r *session) addChildren() {
 	for i := 0; i < len(r.processes); i++ { // more come while it goes on
 		for _, child := range childrenOf(r.processes[i].pid) {
