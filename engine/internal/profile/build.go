@@ -52,6 +52,7 @@ type profileBuilder struct {
 	entries        map[uint32]bool
 	recordedPlaces map[uint32]recordedPlace
 	progress       *progress
+	waits          waits
 	damaged        int // samples that could not be read as a whole
 	damage         string
 	failures       []string // of plugins as they walked parts
@@ -128,6 +129,9 @@ func (b *profileBuilder) add(w *walkedBatch) {
 		b.out.Samples = append(b.out.Samples, trace.ProfileSample{
 			Event: int16(s.event), Thread: b.thread(s), Stack: stack, Stop: b.stop(s.stopped), Time: s.time, Weight: s.weight,
 		})
+		if s.wait != nil {
+			b.waits.add(b, s.wait)
+		}
 		if s.problem != "" {
 			b.damaged++
 			if b.damage == "" {

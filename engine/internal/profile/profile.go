@@ -89,6 +89,7 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 		b.name(ctx, o.Jobs, kernel)
 		r.checkPerfMaps()
 	}
+	b.waits.name(b)
 	if err := b.annotate(ctx, o.Annotate); err != nil {
 		return nil, err
 	}
