@@ -36,7 +36,7 @@ func parseColumns(sql string) (columns []string, rowID int) {
 	return columns, rowID
 }
 
-// constraints are the words that begin what is no column of a definition.
+// constraints are the words that begin a part of a definition that is no column.
 var constraints = []string{"PRIMARY", "UNIQUE", "CHECK", "FOREIGN", "CONSTRAINT"}
 
 // addColumn adds a column by its part of a definition, or a constraint of the table.

@@ -72,12 +72,12 @@ func (s *scan) page(number uint32, depth int) error {
 }
 
 // cell reads a row.
-func (s *scan) cell(number uint32, page []byte, at int) error {
-	size, n := uvarint(page[at:])
-	id, m := uvarint(page[at+n:])
-	start := at + n + m
+func (s *scan) cell(number uint32, page []byte, offset int) error {
+	size, n := uvarint(page[offset:])
+	id, m := uvarint(page[offset+n:])
+	start := offset + n + m
 	if n == 0 || m == 0 || size > uint64(len(s.db.data)) {
-		return &Error{number, at, "a row that does not end"}
+		return &Error{number, offset, "a row that does not end"}
 	}
 	payload, err := s.payload(number, page, start, int(size)) //nolint:gosec // checked
 	if err != nil {

@@ -54,10 +54,10 @@ type Nesting struct {
 
 // openSpan is a span that contains the moment.
 type openSpan struct {
-	end    int64
-	stack  uint32
-	sample int // the last of its own time; -1: none
-	noted  bool
+	end     int64
+	stack   uint32
+	sample  int // the last of its own time; -1: none
+	hasNote bool
 }
 
 // nest is the work on one thread.
@@ -134,10 +134,10 @@ func (n *nest) spend(s *openSpan, end int64) {
 // add opens a span.
 func (n *nest) add(s *Span) {
 	n.closeUntil(s.Start)
-	end, stack, noted := s.End, uint32(0), false
+	end, stack, hasNote := s.End, uint32(0), false
 	if len(n.open) > 0 {
 		top := &n.open[len(n.open)-1]
-		stack, noted = top.stack, top.noted
+		stack, hasNote = top.stack, top.hasNote
 		if over := end - top.end; over > 0 {
 			n.overlap(s, top.end, over)
 			end = top.end
@@ -148,13 +148,13 @@ func (n *nest) add(s *Span) {
 		n.Opened(s, stack, n.thread)
 		return
 	}
-	if s.Note > 0 && !noted {
+	if s.Note > 0 && !hasNote {
 		stack = n.Above(s.Note, stack)
-		noted = n.Inherit
+		hasNote = n.Inherit
 	}
 	stack = n.Builder.Push(stack, s.Frame)
 	n.Opened(s, stack, n.thread)
-	n.open = append(n.open, openSpan{end: end, stack: stack, sample: -1, noted: noted})
+	n.open = append(n.open, openSpan{end: end, stack: stack, sample: -1, hasNote: hasNote})
 }
 
 // restID is the ID of the rest of a span.
