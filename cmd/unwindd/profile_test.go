@@ -94,7 +94,21 @@ func TestProfileRefusesWhatItCannotDo(t *testing.T) {
 		status int
 		says   string
 	}{
-		{[]string{}, exitUsage, "profile: expected [RECORDING|PID], as in"},
+		{[]string{}, exitUsage, "profile: there is no ./perf.data: give a RECORDING, or have one made"},
+		{[]string{wordsRecording, "--duration", "1s", "--idle"}, exitUsage, "--duration, --idle: it is of what is recorded now: expected a living process, --pid PID, or -- PROGRAM"},
+		{[]string{wordsRecording, "--pid", "1"}, exitUsage, "--pid 1 and " + wordsRecording + ": expected one of them"},
+		{[]string{"--pid", "no-such-name"}, exitInput, "--pid no-such-name: no process has that name"},
+		{[]string{"--pid", "99999999"}, exitInput, "process 99999999: no such process"},
+		{[]string{"--tid", "99999999"}, exitInput, "--tid 99999999: there is no such thread"},
+		{[]string{"--tid", "main"}, exitUsage, "--tid main: expected the ID of a thread"},
+		{[]string{"--pid", "1", "--every", "1ms", "-F", "10"}, exitUsage, "--every and --frequency are both how often"},
+		{[]string{"--pid", "1", "--recorder", "gdb"}, exitUsage, "--recorder gdb: expected auto, perf, live"},
+		{[]string{"--pid", "1", "--recorder", "perf", "--idle"}, exitUsage, "--idle: perf has no such thing: expected --recorder live"},
+		{[]string{"--pid", "1", "--keep", "-"}, exitUsage, "--keep -: expected a file"},
+		{[]string{"--pid", "1", "--repeat", "0"}, exitUsage, "--repeat 0: expected 1 or more"},
+		{[]string{"--pid", "1", "--duration", "-1s"}, exitUsage, "--duration -1s: expected 0 or more"},
+		{[]string{"--", "no-such-program"}, exitNotFound, "no-such-program: there is no such program"},
+		{[]string{"--", text}, exitNotExecutable, text + ": it cannot be executed: expected -- PROGRAM ARGS"},
 		{[]string{"", "--gpu-samples", gpuSamples}, exitUsage, "RECORDING has no name"},
 		{[]string{wordsRecording, wordsRecording, "--gpu-samples", gpuSamples}, exitUsage, wordsRecording + " is a recording of perf: expected one recording"},
 		{[]string{"--gpu-samples", wordsRecording}, exitInput, wordsRecording + ": not a file of samples of accelerators: as rocprofv3: offset 0x0: "},

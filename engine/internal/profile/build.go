@@ -5,6 +5,7 @@ package profile
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/code"
@@ -104,7 +105,10 @@ const (
 )
 
 func profileEvent(a *perfdata.Attr, index int) trace.ProfileEvent {
-	e := trace.ProfileEvent{Name: a.Name, Unit: "count"}
+	e := trace.ProfileEvent{Name: a.Name, Unit: "count", Meaning: a.Meaning()}
+	if pmu := a.PMU(); pmu > 0 {
+		e.PMU = strconv.FormatUint(uint64(pmu), 10)
+	}
 	if e.Name == "" {
 		e.Name = fmt.Sprintf("event %d", index)
 	}

@@ -3,6 +3,7 @@
 package profile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ func (k *Maker) open(ctx context.Context, path string, o *trace.ProfileOptions) 
 
 // openFrom is open for a file that was unpacked; nil where it was not.
 func (k *Maker) openFrom(ctx context.Context, path string, packed *unpack.Input, o *trace.ProfileOptions) (f *perfdata.File, problems []string, err error) {
-	if err := openRoots(o.Roots); err != nil {
+	if err := cmp.Or(openRoots(o.Roots), openPerfMaps(o.PerfMaps)); err != nil {
 		return nil, nil, err
 	}
 	switch {
