@@ -54,6 +54,7 @@ type profileBuilder struct {
 	damaged        int // samples that could not be read as a whole
 	damage         string
 	failures       []string // of plugins as they walked parts
+	offCPU         *offCPU  // nil: the recording does not say when threads stop
 }
 
 // framePlace is the place that a frame is named by.
@@ -93,6 +94,7 @@ func newProfileBuilder(r *recording) *profileBuilder {
 	}
 	b.tree = trie.New(size)
 	b.out.Stacks = make([]trace.ProfileStack, 1, 1+min(size, trie.MaxCapacity))
+	b.offCPU = newOffCPU(b)
 	return b
 }
 
@@ -108,7 +110,7 @@ func profileEvent(a *perfdata.Attr, index int) trace.ProfileEvent {
 	if e.Name == "" {
 		e.Name = fmt.Sprintf("event %d", index)
 	}
-	if a.Type == typeSoftware && (a.Config == softwareClock || a.Config == softwareTask) {
+	if a.Type == typeSoftware && (a.Config == softwareClock || a.Config == softwareTask) || a.IsOffCPUTime() {
 		e.Unit = "nanoseconds"
 	}
 	return e
@@ -131,6 +133,7 @@ func (b *profileBuilder) add(w *walkedBatch) {
 			}
 		}
 	}
+	b.offCPU.add(w)
 }
 
 func (b *profileBuilder) thread(s *walkedSample) uint32 {

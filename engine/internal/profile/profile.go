@@ -50,6 +50,9 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 	}
 	r := k.newRecording(f)
 	defer r.close()
+	if f != nil {
+		r.sched = newSchedReader(f)
+	}
 	b := newProfileBuilder(r)
 	b.progress = newProgress(o.Progress, f, gpu)
 	prepared := b.prepareNames()
@@ -65,6 +68,7 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 	if err := b.addGPU(ctx, gpu, &o); err != nil {
 		return nil, err
 	}
+	b.offCPU.end()
 	prepared()
 	if !k.Shared.Options().NoSymbols {
 		b.name(ctx, o.Jobs, kernel)

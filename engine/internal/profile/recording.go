@@ -47,6 +47,7 @@ type recording struct {
 	maps      map[int]*perfdata.PerfMap // of JIT code, by process
 	opened    []*object.Object
 	mapped    []*object.Mapping // files that opened objects are parts of
+	sched     *schedReader      // of the scheduler's events; nil: they are not read
 
 	mu       sync.Mutex
 	problems []string
