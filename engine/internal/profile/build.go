@@ -54,6 +54,8 @@ type profileBuilder struct {
 	damaged        int // samples that could not be read as a whole
 	damage         string
 	failures       []string // of plugins as they walked parts
+	hasKernelNames bool     // they were provided
+	preparesKernel bool     // see prepareKernel
 	offCPU         *offCPU  // nil: the recording does not say when threads stop
 }
 
@@ -240,6 +242,7 @@ func (b *profileBuilder) addFrame(f *walk.Step, s *walkedSample, w *walkedBatch)
 		out.Module = b.module(placement{module: place.module, bias: f.PC - f.Offset}, s.space, f)
 	case walk.KernelCode:
 		out.Kernel = true
+		b.prepareKernel()
 		out.Module = b.kernelModule(f, w)
 	case walk.GuestCode:
 		out.Module = b.guestModule(perfdata.Context(f.Owner))

@@ -62,7 +62,7 @@ func (r *recording) kernelNames(provided *kallsyms.Table, kernel *perfdata.Space
 	id := r.kernelID(kernel)
 	sources, reason := r.kernelSources(id)
 	for _, s := range sources {
-		table, err := openKernelNames(s.path)
+		table, err := r.readKernelNames(&s)
 		switch {
 		case err == nil:
 		case s.isOwn && errors.Is(err, kallsyms.ErrHidden):
@@ -81,6 +81,27 @@ func (r *recording) kernelNames(provided *kallsyms.Table, kernel *perfdata.Space
 	}
 	names.problem = reason
 	return names
+}
+
+// readKernelNames reads a file with names. The running kernel's are read once.
+func (r *recording) readKernelNames(s *kernelSource) (*kallsyms.Table, error) {
+	if s.isOwn {
+		return r.ownKernel()
+	}
+	return openKernelNames(s.path)
+}
+
+// prepareKernel begins to read the running kernel's names, as samples are walked, which takes as
+// long as walking thousands of them.
+func (b *profileBuilder) prepareKernel() {
+	r := b.recording
+	if b.preparesKernel || r.maker.Shared.Options().NoSymbols {
+		return
+	}
+	b.preparesKernel = true
+	if id := r.kernelID(nil); id != nil && !b.hasKernelNames && bytes.Equal(id, r.ownKernelID()) {
+		go func() { _, _ = r.ownKernel() }()
+	}
 }
 
 // kernelSources returns the files that may have the names of the kernel of a build ID, the best

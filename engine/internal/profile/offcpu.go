@@ -143,7 +143,11 @@ func (o *offCPU) out(tid int, e *schedEvent, s *trace.ProfileSample) {
 	if t.isOut {
 		o.miss(t)
 	}
+	before := t.sample
 	*t = stopped{isOut: true, isDead: t.isDead, everIn: t.everIn, misses: t.misses, state: o.stateName(e), losses: o.losses, time: e.time, sample: *s}
+	if before.Weight > 0 && o.builder.out.Threads[s.Thread].TID < 0 {
+		t.sample.Thread = before.Thread // the kernel has taken its number away
+	}
 	t.isDead = t.isDead || t.state == stateDead
 }
 

@@ -54,6 +54,7 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 		r.sched = newSchedReader(f)
 	}
 	b := newProfileBuilder(r)
+	b.hasKernelNames = kernel != nil
 	b.progress = newProgress(o.Progress, f, gpu)
 	prepared := b.prepareNames()
 	defer prepared() // before the files it reads are closed
