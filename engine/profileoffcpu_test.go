@@ -78,6 +78,10 @@ func TestOffCPUTimeIsWhatTheProgramWaited(t *testing.T) {
 			if p.Lost > 0 {
 				t.Skipf("%d samples were lost on this machine", p.Lost)
 			}
+			least := 0.95
+			if strings.Contains(strings.Join(p.Problems, "\n"), "left out") {
+				least = 0.6 // threads of other users ran before, whose switches are not recorded
+			}
 			for line := range strings.Lines(string(out)) {
 				var function string
 				var want float64
@@ -91,7 +95,7 @@ func TestOffCPUTimeIsWhatTheProgramWaited(t *testing.T) {
 					continue
 				}
 				got, leaves := offCPUOf(p, "off-cpu", function)
-				if ratio := float64(got) / want; ratio < 0.95 || ratio > 1.001 || want < 4e7 {
+				if ratio := float64(got) / want; ratio < least || ratio > 1.001 || want < 4e7 {
 					t.Errorf("%s: off the CPU for %d ns, the program measured %.0f: %v", function, got, want, p.Problems)
 				}
 				if part := float64(leaves[test.leaf]) / want; part < 0.3 {

@@ -15,11 +15,6 @@ import (
 // This file makes samples of the time that threads are on no CPU: a thread's stack when it
 // stopped, below it a frame that says why, with the time until it ran again.
 
-const (
-	offCPUEvent = "off-cpu"
-	wakerEvent  = "off-cpu-wakers"
-)
-
 // offCPU follows the threads of a recording. Its events come in the order of time.
 type offCPU struct {
 	builder *profileBuilder
@@ -275,8 +270,8 @@ func (o *offCPU) end() {
 			o.keep(t, o.last)
 		}
 	}
-	o.addEvent(offCPUEvent, o.samples)
-	o.addEvent(wakerEvent, o.wakes)
+	o.addEvent(trace.OffCPUEvent, o.samples)
+	o.addEvent(trace.WakersEvent, o.wakes)
 	o.report()
 }
 
@@ -301,18 +296,18 @@ func (o *offCPU) report() {
 	switch {
 	case m.ends == 0:
 	case o.isWide:
-		r.problem("%s: %d stops, of %d threads, are left out, since the recording misses when they ran again", offCPUEvent, m.ends, m.threads)
+		r.problem("%s: %d stops, of %d threads, are left out, since the recording misses when they ran again", trace.OffCPUEvent, m.ends, m.threads)
 	default:
-		r.problem("%s: %d stops, of %d threads, are left out, since the recording does not say when they ran again: `perf record --switch-events`, or -e sched:sched_switch with -a, records that", offCPUEvent, m.ends, m.threads)
+		r.problem("%s: %d stops, of %d threads, are left out, since the recording does not say when they ran again: `perf record --switch-events`, or -e sched:sched_switch with -a, records that", trace.OffCPUEvent, m.ends, m.threads)
 	}
 	if o.isOfSomeCPUs() {
-		r.problem("%s: only some CPUs were recorded: a thread that ran on another one counts as stopped", offCPUEvent)
+		r.problem("%s: only some CPUs were recorded: a thread that ran on another one counts as stopped", trace.OffCPUEvent)
 	}
 	if m.uncertain > 0 {
-		r.problem("%s: %d stops, of %v in all, are left out, since records were lost while they lasted", offCPUEvent, m.uncertain, shortDuration(m.lost))
+		r.problem("%s: %d stops, of %v in all, are left out, since records were lost while they lasted", trace.OffCPUEvent, m.uncertain, shortDuration(m.lost))
 	}
 	if m.open > 0 {
-		r.problem("%s: %d threads did not run again before the recording ended: their last stops, %v in all, count up to then", offCPUEvent, m.open, shortDuration(m.openTime))
+		r.problem("%s: %d threads did not run again before the recording ended: their last stops, %v in all, count up to then", trace.OffCPUEvent, m.open, shortDuration(m.openTime))
 	}
 }
 

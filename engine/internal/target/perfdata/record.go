@@ -18,6 +18,8 @@ const (
 	recordLost        RecordType = 2
 	recordComm        RecordType = 3
 	recordExit        RecordType = 4
+	recordThrottle    RecordType = 5
+	recordUnthrottle  RecordType = 6
 	recordFork        RecordType = 7
 	recordSample      RecordType = 9
 	recordMmap2       RecordType = 10

@@ -17,7 +17,8 @@ const (
 	SwitchExit
 	// SwitchStart: the thread begins (FORK).
 	SwitchStart
-	// SwitchLost: records were lost before (LOST, LOST_SAMPLES). It has no thread.
+	// SwitchLost: records were lost before (LOST, LOST_SAMPLES), or are not written from then on,
+	// or up to then (THROTTLE, UNTHROTTLE). It has no thread.
 	SwitchLost
 )
 
@@ -47,7 +48,7 @@ func (f *File) switchOf(r *record) (s Switch, ok bool) {
 	s.TID = -1
 	s.Time, _ = f.attrs.time(r, f.order)
 	switch r.kind {
-	case recordLost, recordLostSamples:
+	case recordLost, recordLostSamples, recordThrottle, recordUnthrottle:
 		s.Kind = SwitchLost
 		return s, true
 	case recordExit:
