@@ -17,7 +17,7 @@ import (
 
 // This file finds the names of the kernel's functions: in the file that the user names, else in
 // the recording's directory, else in the running kernel where it is the recorded one, else in
-// perf's caches. /boot/System.map is not among them: nothing in it tells of which build it is.
+// perf's caches, else in an image of the kernel with its build ID (vmlinux). /boot/System.map is not among them: nothing in it tells of which build it is.
 
 // kernelNames are the names of the kernel's code.
 type kernelNames struct {
@@ -78,6 +78,12 @@ func (r *recording) kernelNames(provided *kallsyms.Table, kernel *perfdata.Space
 			return names
 		}
 		reason = s.path + " is of the recorded kernel, but the recording does not say where that was: perf must record as root, or with kernel.kptr_restrict=0"
+	}
+	if table := r.imageNames(id); table != nil {
+		if moved, known := kernelMoved(table, kernel); known && hasKernelAddress(kernel) {
+			names.table, names.moved = table, moved
+			return names
+		}
 	}
 	names.problem = reason
 	return names
