@@ -46,6 +46,9 @@ type Sample struct {
 	// Calls are the calls of the user's stack as the CPU recorded them; none where the
 	// event records no branches, or branches of another type.
 	Calls Calls
+	// Raw is the data of a tracepoint (PERF_SAMPLE_RAW), which a Tracepoint describes. Like the
+	// stack it is a part of the file.
+	Raw []byte
 	// Comm is the thread's name at that time; "" where it is unknown.
 	Comm string
 	// Space has the mappings of the process at that time; nil for an unknown
@@ -195,7 +198,11 @@ func (f *File) decode(r *record, s *Sample) {
 		s.Period = a.SamplePeriod
 	}
 	d := sampleFields{fields: fields{b: r.data[min(recordHeader, len(r.data)):], order: f.order}}
-	if field := d.sample(a, s); field != "" {
+	field := d.sample(a, s)
+	if field == "" && len(s.Raw) > 0 && a.IsOffCPUTime() {
+		field = s.readOffCPU(f.order)
+	}
+	if field != "" {
 		s.Problem = fmt.Sprintf("%s of the sample goes beyond its record of %d bytes", field, len(r.data))
 		if r.isCut {
 			s.Problem = fmt.Sprintf("the file ends %d bytes into the sample, before its %s", len(r.data), field)
@@ -364,7 +371,7 @@ func (d *sampleFields) lists(a *Attr, s *Sample) (short string) {
 		}
 	}
 	if t&SampleRaw != 0 {
-		if d.bytes(uint64(d.u32())); d.isShort {
+		if s.Raw = d.bytes(uint64(d.u32())); d.isShort {
 			return "RAW"
 		}
 	}
