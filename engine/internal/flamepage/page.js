@@ -354,7 +354,7 @@ const run = (data) => {
     hits.fill(0);
     for (let f = 0; f < count && hooks.isSearched(); f++) {
       const isKind = state.mark < 0 || state.mark === GUESS || data.kinds[f] === state.mark;
-      if (isKind && (words === null || words(f))) {
+      if (isKind && (words === null || data.kinds[f] !== THREAD && words(f))) {
         hits[2 * f] = state.mark === GUESS ? 0 : 1;
         hits[2 * f + 1] = 1;
       }
