@@ -125,6 +125,21 @@ func TestWhatIsTooNarrowIsOneBox(t *testing.T) {
 	expect("no box of its own", `document.querySelector('#said').textContent`, "wide: 50.0%, 5,000, itself 5,000")
 }
 
+// TestPageFitsItsMedium: nothing is cut in a window of 400 pixels, and paper has the tables.
+func TestPageFitsItsMedium(t *testing.T) {
+	p := small()
+	p.Name = "a recording"
+	b, expect, _ := browse(t, p)
+	b.Resize(400, 800)
+	for _, view := range []string{"flame", "bottomup", "order", "sandwich", "functions"} {
+		b.Click("[data-view=" + view + "]")
+		expect(view, settled(`document.documentElement.scrollWidth + ' ' + [...document.querySelectorAll('nav, #tabs, #bar, footer, #view')].filter(e => e.getBoundingClientRect().right > 401).length`), "400 0")
+	}
+	expect("the tables of paper", `document.querySelector('.event').getClientRects().length`, "0")
+	b.Media("print", "dark")
+	expect("paper", `[...document.querySelectorAll('nav, #app, .event')].map(e => e.getClientRects().length).join(' ')`, "0 0 1 1")
+}
+
 func TestALinkShowsTheSame(t *testing.T) {
 	b, expect, url := browse(t, nested())
 	b.Eval(new(any), `document.querySelector('#graph').focus()`)
