@@ -116,6 +116,7 @@ func (b *profileBuilder) name(ctx context.Context, jobs int, kernel *kallsyms.Ta
 			b.nameJIT(f, b.places[i].lookup)
 		}
 	}
+	b.nameBySimpleperf()
 	b.recording.reportNameless()
 	b.nameRecorded()
 	b.chooseEqual()

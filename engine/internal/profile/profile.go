@@ -53,7 +53,9 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 	defer r.close()
 	r.generated.provided = o.PerfMaps
 	if kernel == nil && f != nil {
-		kernel = r.recordedKernelNames()
+		if kernel = r.recordedKernelNames(); kernel == nil {
+			kernel = r.simpleperfKernelNames()
+		}
 	}
 	b := newProfileBuilder(r)
 	b.progress = newProgress(o.Progress, f, gpu)

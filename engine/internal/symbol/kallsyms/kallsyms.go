@@ -50,6 +50,11 @@ func Open(path string) (*Table, error) {
 	return read(path, io.LimitReader(f, maxFile+1))
 }
 
+// Read reads the text of such a file; path is its name in messages.
+func Read(path string, r io.Reader) (*Table, error) {
+	return read(path, io.LimitReader(r, maxFile+1))
+}
+
 func read(path string, r io.Reader) (*Table, error) {
 	t := &Table{path: path, others: map[string]uint64{}}
 	lines := bufio.NewScanner(r)
