@@ -79,6 +79,9 @@ func (r *Profile) WriteJSON(w io.Writer) error {
 	if err := r.writeTargetJSON(b); err != nil {
 		return err
 	}
+	if err := r.writeMemoryJSON(b); err != nil {
+		return err
+	}
 	b.put(",\n\"events\":[")
 	n := 0
 	for i := range r.values {

@@ -24,6 +24,8 @@ type walkedSample struct {
 	comm     string
 	time     uint64
 	weight   uint64
+	source   perfdata.DataSource // 0: no memory is known that it accessed
+	latency  uint64
 	first    int // index of its frames in the batch, innermost first
 	kernel   int // how many of them are the kernel's, or a guest's
 	frames   int
@@ -51,7 +53,7 @@ func (w *walkedBatch) begin(b *perfdata.Batch) {
 func newWalkedSample(recorded *perfdata.Sample, space *codeSpace, first int) walkedSample {
 	return walkedSample{
 		event: recorded.Event, pid: recorded.PID, tid: recorded.TID, comm: recorded.Comm, time: recorded.Time, weight: recorded.Period,
-		first: first, space: space, problem: recorded.Problem,
+		first: first, space: space, problem: recorded.Problem, source: recorded.DataSource, latency: recorded.Latency,
 	}
 }
 
