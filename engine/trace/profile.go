@@ -36,6 +36,9 @@ type Profile struct {
 	// States are the states of waves when they were sampled, by first appearance. States[0] is
 	// for an unknown state.
 	States []WaveState
+	// Memory has the kinds of accesses to memory of samples that perf mem recorded, by event, the
+	// most frequent first.
+	Memory []DataAccess
 	// Annotations are annotations of the functions of ProfileOptions.Annotate.
 	Annotations []ProfileAnnotation
 	// Stops are the reasons why stacks end, each once.

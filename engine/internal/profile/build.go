@@ -51,6 +51,7 @@ type profileBuilder struct {
 	namedFrames    map[namedFrame]uint32
 	entries        map[uint32]bool
 	recordedPlaces map[uint32]recordedPlace
+	memory         map[memoryKey]*memoryCount
 	progress       *progress
 	waits          waits
 	damaged        int // samples that could not be read as a whole
@@ -136,6 +137,7 @@ func (b *profileBuilder) add(w *walkedBatch) {
 		if s.wait != nil {
 			b.waits.add(b, s.wait)
 		}
+		b.addMemory(s)
 		if s.problem != "" {
 			b.damaged++
 			if b.damage == "" {
@@ -348,6 +350,8 @@ func (b *profileBuilder) profile() *trace.Profile {
 		p.Problems = append(p.Problems, r.file.Problems()...)
 		_, p.Lost = r.file.Lost()
 		p.WallOffset, p.HasWallOffset = wallOffset(r.file)
+		p.Memory = b.memoryAccesses()
+		r.reportBranches()
 	}
 	if exe := r.finder.Exe; exe != "" && !r.exeUsed {
 		r.problem("%s was not used: no file that was mapped has its name or build ID", exe)
