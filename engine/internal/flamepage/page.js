@@ -290,8 +290,10 @@ const run = (data) => {
 
   // The table.
   const nameCell = (f) => {
-    const cell = element('td'), { total, guessed } = functionSums();
-    cell.append(element('span', shown(f), 'n'));
+    const cell = element('td'), { total, baseTotal, guessed } = functionSums();
+    const swatch = element('span', '', 'swatch');
+    swatch.style.background = colorOf({ key: 2 * f, total: total[f], base: baseTotal[f] });
+    cell.append(swatch, element('span', shown(f), 'n'));
     cell.title = [data.names[f], ...aboutFunction(f)].join(', ');
     const add = (text, className) => text && cell.append(' ', element('span', text, className));
     add(data.kinds[f] > 1 && data.kinds[f] !== GAP ? kinds[data.kinds[f]].title : '', 'd');
@@ -303,7 +305,7 @@ const run = (data) => {
   const makeColumns = () => {
     const of = (name) => (f) => functionSums()[name][f];
     const column = (title, name) => [
-      { title, value: of(name), text: (f) => amount(of(name)(f)), isWide: true }, { title: `${title} %`, value: of(name), text: (f) => share(of(name)(f)) },
+      { title, value: of(name), text: (f) => amount(of(name)(f)), isWide: true }, { title: `${title} %`, value: of(name), text: (f) => share(of(name)(f)), part: (f) => of(name)(f) / (tree.total[0] || 1) },
     ];
     const list = [...column('Self', 'self'), ...column('Total', 'total')];
     if (data.events.some((e) => e.base)) {
@@ -632,6 +634,7 @@ const run = (data) => {
   const restyle = () => {
     readPalette();
     graphs.forEach((g) => g.restyle());
+    table.draw();
     timeline.draw();
   };
   new MutationObserver(restyle).observe(document.documentElement, { attributes: true, attributeFilter: ['class'] });
