@@ -77,6 +77,7 @@ var floors = []string{
 	"engine/internal/unpack",          // what its files come packed in
 	"engine/internal/target/jsontext", // how its neighbours above read JSON
 	"engine/internal/target/linetext", // how they read lines
+	"engine/internal/selection",       // what is shown of profiles
 	"engine/trace",                    // what walks and profiles yield
 	"sdk",
 	"engine/internal/debuginfod", // files of other machines

@@ -118,6 +118,7 @@ func addProfileFlags(flags *pflag.FlagSet, j *job.Profile) {
 		flags.BoolVar(&j.FullNames, "full-names", false, "print the names of functions whole in text: with results, parameters and template arguments")
 	}
 	flags.StringArrayVar(&j.Event, "event", nil, "only the samples of `EVENT`, by its whole name or as cycles for cpu_core/cycles:Pu/; may be repeated")
+	addSelectionFlags(flags, j)
 	flags.StringArrayVar(&j.Annotate, "annotate", nil, "write only the lines and instructions of `FUNCTION` with their samples, as text or JSON; may be repeated")
 }
 
@@ -190,7 +191,7 @@ func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source rec
 		return nil, err
 	}
 	source.describe(p)
-	r, err := report.NewProfile(p, f.job.Event...)
+	r, err := report.NewSelectedProfile(p, f.job.Selection(), f.job.Event...)
 	if err != nil {
 		return nil, err
 	}
@@ -235,6 +236,8 @@ func (f *profileFlags) checkFlags(cmd *cobra.Command) error {
 		return wrong("--annotate names functions, and writes them: expected neither --http nor --symbols=false with it")
 	case f.http != "" && (f.output != "" || cmd.Flags().Changed("format")):
 		return wrong("--http serves the profile and writes none: expected neither --format nor -o with it")
+	case f.job.BottomUp && (f.http != "" || f.otlp != ""):
+		return wrong("--bottom-up turns the stacks of text and folded stacks: expected neither --http nor --otlp with it")
 	case f.otlp != "" && (f.http != "" || f.output != "" || len(f.job.Annotate) > 0 || cmd.Flags().Changed("format")):
 		return wrong("--otlp sends the profile and writes none: expected none of --format, -o, --http and --annotate with it")
 	case (f.format == "pprof" || f.format == "otlp") && f.output == "" && term.IsTerminal(int(os.Stdout.Fd())):
