@@ -36,7 +36,7 @@ var flagGroups = []struct{ title, flags string }{
 	{"What is selected", `process thread cpu time focus ignore hide callers bottom-up`},
 	{"What is profiled", `jobs objects join-window otlp kallsyms root`},
 	{"Waves of accelerators", `lanes lane iteration gpu-core`},
-	{"Files and symbols", `exe module sysroot debug-dir debuginfod symbols dwp adjust-vma any-file store max-unpacked no-files`},
+	{"Files and symbols", `exe module sysroot debug-dir buildid-dir debuginfod symbols dwp adjust-vma any-file store max-unpacked no-files`},
 	{"Jobs", `priority deadline again parts`},
 	{"The queue", `queue-listen queue-ca queue-cert queue-key queue-creds queue-config queue-keep queue-replicas queue-size`},
 	{"Who is let in", `tls-cert tls-key client-ca tokens host`},

@@ -5,7 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -27,12 +26,14 @@ import (
 type profileFlags struct {
 	*globals
 	targetFlags
+	inputFlags
 	job      job.Profile
 	names    bool // functions and lines are looked for
 	jobs     int
 	kallsyms string
 	roots    map[int]string
 	gpu      []string
+	traces   []string // further files of other profilers
 	objects  []string
 	window   time.Duration
 	program  string // a disassembler
@@ -40,14 +41,16 @@ type profileFlags struct {
 	otlp     string
 	repeat   int
 	every    time.Duration
+	// isDefault: no recording was named.
+	isDefault bool
 }
 
 func newProfile(g *globals) *cobra.Command {
 	f := &profileFlags{globals: g, job: job.NewProfile(), names: true, roots: map[int]string{}}
 	cmd := &cobra.Command{
-		Use:   "profile [RECORDING|PID]",
+		Use:   "profile [RECORDING...|PID]",
 		Short: "Make a profile of what perf recorded, or of a living process",
-		Long: `Walk the stacks of all samples of a recording, and write the profile: as text,
+		Long: `Walk the stacks of all samples of a recording, ./perf.data by default, and write the profile: as text,
 for pprof, for OpenTelemetry (otlp), as folded stacks for flame graphs, for
 speedscope, for Firefox Profiler, as a page with flame graphs (html), or as JSON with
 every sample. Record the stacks with
@@ -73,18 +76,12 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
   unwindd profile 4711 --repeat 500 --every 20ms --format folded
   unwindd profile perf.data --gpu 1234_results.json`,
 		Args: usageArgs(func(cmd *cobra.Command, args []string) error {
-			if len(f.gpu) > 0 && len(args) == 0 {
-				return nil
-			}
-			if err := cobra.ExactArgs(1)(cmd, args); err != nil || args[0] != "" {
-				return err
-			}
-			return errors.New("profile: RECORDING has no name")
+			return f.takeRecordings(args)
 		}),
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, strings.Join(args, "")) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, f.recordingOf(args)) },
 	}
 	f.addFlags(cmd.Flags())
-	cmd.ValidArgsFunction = completeTargets(1)
+	cmd.ValidArgsFunction = completeTargets(maxTraces)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(job.ProfileFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -92,6 +89,7 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
 func (f *profileFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.format, "format", "text", "write as `FORMAT`: "+strings.Join(job.ProfileFormats, ", "))
 	f.targetFlags.add(flags)
+	f.inputFlags.add(flags)
 	f.symbolFlags.names = &f.names
 	flags.Lookup("symbols").Usage += "; with --symbols=false no functions and lines are looked for, and there are addresses only"
 	flags.IntVarP(&f.jobs, "jobs", "j", 0, "walk with `N` goroutines; 0 is one for every CPU")
@@ -149,7 +147,7 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 			return err
 		}
 	}
-	e, end, err := f.newEngine(f.globals, f.job.Engine(engine.Options{Disassembler: f.program}))
+	e, end, err := f.newEngine(f.globals, f.job.Engine(engine.Options{Disassembler: f.program, MaxUnpacked: uint64(f.maxUnpacked)}))
 	if err != nil {
 		return err
 	}
@@ -181,14 +179,20 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 
 // profile makes the profile. On a terminal it shows the progress.
 func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source recording) (*report.Profile, error) {
+	input, err := openInput(source.path)
+	if err != nil {
+		return nil, err
+	}
+	defer input.Close()
 	shown := newWorkProgress()
 	defer shown.end() // before an error is printed
 	p, err := e.Profile(ctx, source.path, trace.ProfileOptions{
+		Input: input, Traces: f.traces,
 		Jobs: f.jobs, Kallsyms: f.kallsyms, Roots: f.roots, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window,
 		Annotate: f.job.Annotate, Progress: shown.callback(),
 	})
 	if err != nil {
-		return nil, err
+		return nil, f.noRecording(err)
 	}
 	source.describe(p)
 	r, err := report.NewSelectedProfile(p, f.job.Selection(), f.job.Event...)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/disassembler"
 	"github.com/unwindd/unwindd/engine/internal/target/perfdata"
+	"github.com/unwindd/unwindd/engine/internal/unpack"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/trace"
@@ -21,6 +22,8 @@ type Maker struct {
 	Finder func(path string) object.Finder
 	// Sysroot is where paths of a recording are looked up; "" is "/".
 	Sysroot string
+	// Unpacking bounds recordings that are unpacked, or come from a pipe.
+	Unpacking unpack.Options
 	// Disassembler gives the text of instructions of annotations; nil: architectures do.
 	Disassembler *disassembler.Program
 }
@@ -35,9 +38,17 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 		return nil, err
 	}
 	defer func() { _ = closeAllGPU(gpu) }()
+	stacks, in, err := k.openAllStacks(path, &o)
+	if err != nil {
+		return nil, err
+	}
+	if len(stacks) > len(o.Traces) {
+		path = "" // it was one of them
+	}
 	var f *perfdata.File
-	if path != "" || len(gpu) == 0 {
-		if f, err = k.open(ctx, path, &o); err != nil {
+	var packaging []string
+	if path != "" || len(gpu) == 0 && len(stacks) == 0 {
+		if f, packaging, err = k.openFrom(ctx, path, in, &o); err != nil {
 			return nil, err
 		}
 		defer f.Close()
@@ -50,9 +61,7 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 	}
 	r := k.newRecording(f)
 	defer r.close()
-	if kernel == nil && f != nil {
-		kernel = r.recordedKernelNames()
-	}
+	r.problems = append(r.problems, packaging...)
 	b := newProfileBuilder(r)
 	b.progress = newProgress(o.Progress, f, gpu)
 	prepared := b.prepareNames()
@@ -62,8 +71,13 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 			return nil, err
 		}
 		r.checkRoots(o.Roots)
+	} else if len(stacks) > 0 {
+		b.out.Path = stacks[0].Path
 	} else {
 		b.out.Path = gpu[0].Facts().Path
+	}
+	if err := b.addStacks(ctx, stacks, kernel); err != nil {
+		return nil, err
 	}
 	if err := b.addGPU(ctx, gpu, &o); err != nil {
 		return nil, err
@@ -79,19 +93,6 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 		return nil, err
 	}
 	return b.profile(), nil
-}
-
-// open opens a recording, while the plugin of its architecture starts.
-func (k *Maker) open(ctx context.Context, path string, o *trace.ProfileOptions) (*perfdata.File, error) {
-	if err := openRoots(o.Roots); err != nil {
-		return nil, err
-	}
-	k.startPlugin(ctx, perfdata.Machine(path))
-	f, err := perfdata.OpenStart(path, o.Size)
-	if err == nil {
-		f.SetRoots(o.Roots)
-	}
-	return f, err
 }
 
 // addAll adds all samples of the recording: walked here, or with the stacks from its parts.

@@ -201,6 +201,13 @@ func (w *Writer) Sample(s *Sample) {
 	w.end()
 }
 
+// Flush writes to the file what is not in it yet.
+func (w *Writer) Flush() {
+	if w.err == nil {
+		w.err = w.out.Flush()
+	}
+}
+
 // Close writes the features behind the records, and the final header. It does not close
 // the file.
 func (w *Writer) Close() error {

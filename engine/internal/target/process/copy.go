@@ -41,7 +41,8 @@ type copied struct {
 	descriptors []descriptor // of the lists of JIT code
 	threads     []*tracee
 	buffer      buffer
-	isSample    bool // only the general registers are read
+	isSample    bool                          // only the general registers are read
+	wanted      func(id int, state byte) bool // as of tracer
 	stoppedAt   time.Time
 	stopped     time.Duration // from the first thread's stop to the last one's release
 	longest     time.Duration // the longest stop of one thread
@@ -226,7 +227,7 @@ func (c *copied) copyStopped(isLost func(*mapping) bool) (err error) {
 
 // trace is copyStopped on the calling thread.
 func (c *copied) trace(isLost func(*mapping) bool) error {
-	t := &tracer{pid: c.pid, deadline: stopDeadline, patience: stopPatience, isSample: c.isSample}
+	t := &tracer{pid: c.pid, deadline: stopDeadline, patience: stopPatience, isSample: c.isSample, wanted: c.wanted}
 	done := make(chan struct{})
 	go t.reap(done)
 	err := func() error {
@@ -248,6 +249,9 @@ func (c *copied) trace(isLost func(*mapping) bool) error {
 func (c *copied) copyThreads(t *tracer, isLost func(*mapping) bool) error {
 	i := slices.IndexFunc(t.threads, func(th *tracee) bool { return th.isStopped })
 	if i < 0 {
+		if slices.ContainsFunc(t.threads, func(th *tracee) bool { return th.isLeftOut }) {
+			return nil
+		}
 		if slices.ContainsFunc(t.threads, func(th *tracee) bool { return !th.isGone }) {
 			return fmt.Errorf("none of its %d threads stopped within %v: %v", len(t.threads), t.patience, t.threads[0].late)
 		}

@@ -23,8 +23,11 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// WallEvent is the name of the event of samples that are taken by wall-clock time.
-const WallEvent = "wall"
+// The names of the event of samples, whose weights are nanoseconds of wall-clock time.
+const (
+	WallEvent    = "wall"   // all threads have samples
+	RunningEvent = "on-cpu" // threads that wait have none
+)
 
 // errEnough ends a recording without an error.
 var errEnough = errors.New("enough")
@@ -67,6 +70,9 @@ func Record(ctx context.Context, pid int, file io.WriteSeeker, files Options, op
 		return r.recorded, err
 	}
 	err = r.sampleAll(ctx)
+	if err == nil && r.recorded.Samples == 0 {
+		r.isNothing()
+	}
 	return r.recorded, errors.Join(err, r.out.Close())
 }
 
@@ -97,7 +103,7 @@ func (r *recorder) begin(file io.WriteSeeker) error {
 		return err
 	}
 	o := perfdata.WriterOptions{
-		Event: WallEvent, Arch: unix.ByteSliceToString(name.Machine[:]), OSRelease: unix.ByteSliceToString(name.Release[:]), Hostname: unix.ByteSliceToString(name.Nodename[:]),
+		Event: r.event(), Arch: unix.ByteSliceToString(name.Machine[:]), OSRelease: unix.ByteSliceToString(name.Release[:]), Hostname: unix.ByteSliceToString(name.Nodename[:]),
 		WallClock: uint64(time.Now().UnixNano()), Clock: now(), ClockID: unix.CLOCK_MONOTONIC, //nolint:gosec // after 1970
 	}
 	o.Registers, r.order = sampled(set)
@@ -135,7 +141,7 @@ func (r *recorder) again() error {
 	if c.undescribed != nil {
 		return fmt.Errorf("process %d: %w", pid, c.undescribed)
 	}
-	c.isSample = true
+	c.isSample, c.wanted = true, r.wants
 	if err := c.prepare(isNeverLost); err != nil {
 		return s.deny(pid, err)
 	}
@@ -145,42 +151,6 @@ func (r *recorder) again() error {
 
 // isNeverLost is isLost for callers that need no code of a process.
 func isNeverLost(*mapping) bool { return false }
-
-// sampleAll takes the samples of all moments.
-func (r *recorder) sampleAll(ctx context.Context) error {
-	begun := time.Now()
-	due := time.Duration(0)
-	for r.recorded.Moments < r.options.Repeat {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-r.options.Enough:
-			r.problem("process %d: the recording was ended after %d of %d moments", r.recorded.PID, r.recorded.Moments, r.options.Repeat)
-			return nil
-		case <-time.After(due - time.Since(begun)):
-		}
-		switch err := r.sample(); {
-		case errors.Is(err, errEnough):
-			return nil
-		case err != nil && r.recorded.Moments == 0:
-			return err
-		case err != nil:
-			r.problem("%v: what was recorded until then is here", err)
-			return nil
-		}
-		if r.options.Progress != nil {
-			r.options.Progress(r.recorded.Moments)
-		}
-		due += r.options.Every
-		if late := time.Since(begun) - due; late > 0 && r.options.Every > 0 {
-			missed := int(late/r.options.Every) + 1
-			missed = min(missed, r.options.Repeat-r.recorded.Moments)
-			r.recorded.Missed += missed
-			due += time.Duration(missed) * r.options.Every
-		}
-	}
-	return nil
-}
 
 func (r *recorder) problem(format string, args ...any) {
 	r.recorded.Problems = append(r.recorded.Problems, fmt.Sprintf(format, args...))
@@ -241,6 +211,11 @@ func (r *recorder) write() {
 	r.writeMappings(moment)
 	seen := make(map[int]*threadName, len(c.threads))
 	for _, th := range c.threads {
+		if th.isLeftOut {
+			seen[th.id] = r.names[th.id]
+			r.countWaiting(th)
+			continue
+		}
 		if !th.isStopped || len(th.registers) == 0 {
 			continue
 		}
