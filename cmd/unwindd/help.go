@@ -33,7 +33,7 @@ var flagGroups = []struct{ title, flags string }{
 		addresses basenames relativenames pretty-print print-source-context-lines output-style no-demangle
 		dialect trace`},
 	{"What is evaluated", `var snapshot frame stack object kind read cfa unit processor wave`},
-	{"What is selected", `process thread cpu time focus ignore hide callers bottom-up`},
+	{"What is selected", `process thread cpu time focus ignore hide callers bottom-up per-second`},
 	{"What is profiled", `jobs objects join-window otlp kallsyms root`},
 	{"Waves of accelerators", `lanes lane iteration gpu-core`},
 	{"Files and symbols", `exe module sysroot debug-dir buildid-dir debuginfod symbols dwp adjust-vma any-file store max-unpacked no-files`},

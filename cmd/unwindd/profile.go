@@ -117,6 +117,7 @@ func addProfileFlags(flags *pflag.FlagSet, j *job.Profile) {
 	}
 	flags.StringArrayVar(&j.Event, "event", nil, "only the samples of `EVENT`, by its whole name or as cycles for cpu_core/cycles:Pu/; may be repeated")
 	addSelectionFlags(flags, j)
+	flags.BoolVar(&j.BottomUp, "bottom-up", false, "trees of text and folded stacks lead from the innermost functions to their callers")
 	flags.StringArrayVar(&j.Annotate, "annotate", nil, "write only the lines and instructions of `FUNCTION` with their samples, as text or JSON; may be repeated")
 }
 

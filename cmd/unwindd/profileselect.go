@@ -20,5 +20,4 @@ func addSelectionFlags(flags *pflag.FlagSet, j *job.Profile) {
 	flags.StringArrayVar(&j.Ignore, "ignore", nil, "leave out the samples with a function that matches `RE`; may be repeated")
 	flags.StringArrayVar(&j.Hide, "hide", nil, "leave the functions that match `RE` out of all stacks; may be repeated")
 	flags.StringVar(&j.Callers, "callers", "", "only the samples with `FUNCTION`, and who calls it: trees of text and folded stacks lead from it to its callers")
-	flags.BoolVar(&j.BottomUp, "bottom-up", false, "trees of text and folded stacks lead from the innermost functions to their callers")
 }

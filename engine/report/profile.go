@@ -30,10 +30,12 @@ type Profile struct {
 	valueOf []int
 	// eventNames are by event, from event -1 on. empty are the requested events without samples.
 	eventNames []string
+	meanings   []string // likewise: general names
 	empty      []int16
 	isEmpty    bool // there are no samples
 	// whole is the amount that was selected from; nil: all is shown.
-	whole *profileShare
+	whole   *profileShare
+	seconds float64 // that the recording, or its selected time, took; 0: not known
 	// isBottomUp means that trees begin with the innermost functions; isRooted that stacks end at
 	// the function whose callers are shown, and trees begin with it.
 	isBottomUp, isRooted bool
@@ -81,7 +83,7 @@ func NewProfile(p *trace.Profile, events ...string) (*Profile, error) {
 
 // profile is the profile with the chosen events. isFiltered means that they were named.
 func (c *eventChoice) profile(isFiltered bool) *Profile {
-	r := &Profile{p: c.p, valueOf: make([]int, len(c.p.Events)+1), isFiltered: isFiltered, eventNames: c.names.shown}
+	r := &Profile{p: c.p, valueOf: make([]int, len(c.p.Events)+1), isFiltered: isFiltered, eventNames: c.names.shown, meanings: c.names.meaning, seconds: c.seconds()}
 	for i := range r.valueOf {
 		r.valueOf[i] = -1
 	}

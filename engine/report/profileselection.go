@@ -32,7 +32,7 @@ func NewSelectedProfile(p *trace.Profile, s trace.ProfileSelection, events ...st
 		return nil, err
 	}
 	c.dropOthers()
-	whole := c.share()
+	whole, seconds := c.share(), c.seconds()
 	namer := &Profile{p: c.p}
 	result, err := selector.Select(c.p, namer.unknownName)
 	if err != nil {
@@ -42,6 +42,9 @@ func NewSelectedProfile(p *trace.Profile, s trace.ProfileSelection, events ...st
 	c.count()
 	r := c.profile(len(events) > 0)
 	r.whole = &whole
+	if s.Time == "" {
+		r.seconds = seconds
+	}
 	r.isRooted = s.Callers != ""
 	if len(result.Notes) > 0 {
 		noted := *r.p
