@@ -21,7 +21,7 @@ import (
 // diffFormats are the formats in which differences are written.
 var diffFormats = []string{"text", "html", "pprof", "folded"}
 
-// diffFlags are the flags of `unwindd diff`, most of them those of `unwindd profile`.
+// diffFlags are the flags of `unwindd diff`. Most of them are flags of `unwindd profile`, too.
 type diffFlags struct {
 	profileFlags
 	perSecond bool
@@ -71,7 +71,7 @@ func (f *diffFlags) run(cmd *cobra.Command, base, changed string) error {
 	if err := f.checkFlags(); err != nil {
 		return err
 	}
-	if err := cmp.Or(f.check(), checkFile("kallsyms", f.kallsyms)); err != nil {
+	if err := cmp.Or(f.targetFlags.check(), checkFile("kallsyms", f.kallsyms)); err != nil {
 		return err
 	}
 	e, end, err := f.newEngine(f.globals, f.job.Engine(engine.Options{MaxUnpacked: uint64(f.maxUnpacked)}))
@@ -81,7 +81,7 @@ func (f *diffFlags) run(cmd *cobra.Command, base, changed string) error {
 	defer end()
 	var profiles [2]*report.Profile
 	for i, path := range []string{base, changed} {
-		if profiles[i], err = f.profile(cmd.Context(), e, recording{path: path}); err != nil {
+		if profiles[i], err = f.profile(cmd.Context(), e, &recording{path: path}); err != nil {
 			return err
 		}
 	}

@@ -32,6 +32,7 @@ type profileFlags struct {
 	jobs     int
 	kallsyms string
 	roots    map[int]string
+	maps     map[int]string // of JIT code
 	gpu      []string
 	traces   []string // further files of other profilers
 	objects  []string
@@ -39,14 +40,13 @@ type profileFlags struct {
 	program  string // a disassembler
 	http     string
 	otlp     string
-	repeat   int
-	every    time.Duration
+	recordFlags
 	// isDefault: no recording was named.
 	isDefault bool
 }
 
 func newProfile(g *globals) *cobra.Command {
-	f := &profileFlags{globals: g, job: job.NewProfile(), names: true, roots: map[int]string{}}
+	f := &profileFlags{globals: g, job: job.NewProfile(), names: true, roots: map[int]string{}, maps: map[int]string{}}
 	cmd := &cobra.Command{
 		Use:   "profile [RECORDING...|PID]",
 		Short: "Make a profile of what perf recorded, or of a living process",
@@ -67,6 +67,9 @@ that launched what was sampled: files of rocprofv3 (its JSON), of unitrace and
 iaprof, and lines of JSON as docs/gpu-samples.md describes them. With them there
 need be no recording.
 
+Files of other profilers are read, too, several at once: traces of PyTorch and
+other Chrome traces, the text of perf script, and folded stacks.
+
 What was found, and why stacks end, is said on standard error. --http shows the
 profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`,
 		Example: `  unwindd profile perf.data
@@ -74,11 +77,15 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
   unwindd profile perf.data --format pprof -o cpu.pb.gz
   unwindd profile perf.data --format folded | flamegraph.pl > cpu.svg
   unwindd profile 4711 --repeat 500 --every 20ms --format folded
-  unwindd profile perf.data --gpu 1234_results.json`,
+  unwindd profile perf.data --gpu 1234_results.json
+  unwindd profile rank0.pt.trace.json.gz rank1.pt.trace.json.gz`,
 		Args: usageArgs(func(cmd *cobra.Command, args []string) error {
+			if cmd.ArgsLenAtDash() == 0 && len(args) > 0 {
+				return nil // a program
+			}
 			return f.takeRecordings(args)
 		}),
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, f.recordingOf(args)) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	f.addFlags(cmd.Flags())
 	cmd.ValidArgsFunction = completeTargets(maxTraces)
@@ -96,6 +103,7 @@ func (f *profileFlags) addFlags(flags *pflag.FlagSet) {
 	addProfileFlags(flags, &f.job)
 	flags.StringVar(&f.kallsyms, "kallsyms", "", "name the kernel's code by `FILE`, a copy of /proc/kallsyms")
 	flags.Var(rootsValue(f.roots), "root", "look up the files of a process, and of those that it forks, under a directory: `PID=DIR`; may be repeated")
+	flags.Var(mapsValue(f.maps), "perf-map", "name the code that a process made while it ran by the map in a file, as /tmp/perf-PID.map: `PID=FILE`; may be repeated")
 	flags.StringArrayVar(&f.gpu, "gpu", nil, "join the samples of accelerators in `FILE`, of rocprofv3, unitrace, iaprof, or lines of JSON; may be repeated")
 	addOtherName(flags, "gpu-samples", "gpu")
 	addOtherName(flags, "max-frames", "max-stack")
@@ -104,8 +112,7 @@ func (f *profileFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.program, "disassembler", "", "with --annotate, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
 	flags.StringVar(&f.otlp, "otlp", "", "send the profile to the OpenTelemetry collector at `URL`, as grpc://HOST:4317 or http://HOST:4318")
 	flags.StringVar(&f.http, "http", "", "serve pprof's pages at `ADDRESS`, as localhost:8080, until interrupted")
-	flags.IntVar(&f.repeat, "repeat", defaultRepeat, "look at a living process `N` times")
-	flags.DurationVar(&f.every, "every", defaultEvery, "look at a living process once in `DURATION`")
+	f.recordFlags.add(flags)
 }
 
 // addProfileFlags adds the flags that select the content of a profile.
@@ -121,15 +128,19 @@ func addProfileFlags(flags *pflag.FlagSet, j *job.Profile) {
 	flags.StringArrayVar(&j.Annotate, "annotate", nil, "write only the lines and instructions of `FUNCTION` with their samples, as text or JSON; may be repeated")
 }
 
-func (f *profileFlags) run(cmd *cobra.Command, path string) error {
-	if err := f.checkFlags(cmd); err != nil {
+func (f *profileFlags) run(cmd *cobra.Command, args []string) error {
+	f.note(cmd.Flags())
+	if err := cmp.Or(f.checkFlags(cmd), f.recordFlags.check()); err != nil {
 		return err
 	}
-	if err := cmp.Or(f.check(), checkFile("disassembler", f.program), checkFile("kallsyms", f.kallsyms)); err != nil {
+	subject, err := f.subjectOf(cmd, args)
+	if err != nil {
+		return err
+	}
+	if err := cmp.Or(f.targetFlags.check(), checkFile("disassembler", f.program), checkFile("kallsyms", f.kallsyms)); err != nil {
 		return err
 	}
 	var listener net.Listener
-	var err error
 	if f.http != "" {
 		if listener, err = listen(cmd.Context(), f.http); err != nil {
 			return err
@@ -153,16 +164,14 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	defer end()
-	source := recording{path: path}
-	if pid, ok := processID(path); ok {
-		if source, err = f.record(cmd.Context(), e, pid); err != nil {
-			return err
-		}
-		defer source.remove()
-	} else if cmd.Flags().Changed("repeat") || cmd.Flags().Changed("every") {
-		return usageError{fmt.Errorf("--repeat and --every are of living processes: expected the ID of one, not %s", path)}
+	source := recording{}
+	if subject.isNone() {
+		source.path = f.recordingOf(args)
+	} else if source, err = f.record(cmd.Context(), e, &subject); err != nil {
+		return err
 	}
-	r, err := f.profile(cmd.Context(), e, source)
+	defer source.remove()
+	r, err := f.profile(cmd.Context(), e, &source)
 	if err != nil {
 		return err
 	}
@@ -179,7 +188,7 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 }
 
 // profile makes the profile. On a terminal it shows the progress.
-func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source recording) (*report.Profile, error) {
+func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source *recording) (*report.Profile, error) {
 	input, err := openInput(source.path)
 	if err != nil {
 		return nil, err
@@ -189,7 +198,7 @@ func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source rec
 	defer shown.end() // before an error is printed
 	p, err := e.Profile(ctx, source.path, trace.ProfileOptions{
 		Input: input, Traces: f.traces,
-		Jobs: f.jobs, Kallsyms: f.kallsyms, Roots: f.roots, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window,
+		Jobs: f.jobs, Kallsyms: f.kallsyms, Roots: f.roots, PerfMaps: f.maps, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window,
 		Annotate: f.job.Annotate, Progress: shown.callback(),
 	})
 	if err != nil {
@@ -227,10 +236,6 @@ func (f *profileFlags) checkFlags(cmd *cobra.Command) error {
 	switch {
 	case f.jobs < 0:
 		return wrong("--jobs %d: expected 0 or more", f.jobs)
-	case f.repeat < 1:
-		return wrong("--repeat %d: expected 1 or more", f.repeat)
-	case f.every < 0:
-		return wrong("--every %v: expected 0 or more", f.every)
 	case f.window < 0:
 		return wrong("--join-window %v: expected 0 or more", f.window)
 	case cmd.Flags().Changed("objects") && len(f.gpu) == 0:

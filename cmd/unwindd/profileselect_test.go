@@ -164,3 +164,15 @@ func TestSelectionsAreThoseOfPprof(t *testing.T) {
 		}
 	}
 }
+
+// TestFilesOfFlagsAreLookedForBeforeAnythingIsWalked has flags that name what is not there.
+func TestFilesOfFlagsAreLookedForBeforeAnythingIsWalked(t *testing.T) {
+	for _, args := range [][]string{
+		{"profile", workBase, "--exe", "nothing"}, {"profile", workBase, "--sysroot", "nothing"}, {"diff", workBase, workNew, "--debug-dir", "nothing"},
+	} {
+		out, err := command(append(args, "--in-process")...).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "nothing") || strings.Contains(string(out), "samples") {
+			t.Errorf("%q: %v\n%s", args, err, out)
+		}
+	}
+}

@@ -6,10 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/unwindd/unwindd/engine"
 )
 
 // maxTraces bounds the files of other profilers in one profile: the ranks of a run.
 const maxTraces = 1 << 12
+
+// perfRecording is the kind of perf's own files.
+const perfRecording = "a recording of perf"
 
 // takeRecordings checks the arguments: a recording or a process, and further traces of other
 // profilers.
@@ -30,6 +35,9 @@ func (f *profileFlags) takeRecordings(args []string) error {
 	}
 	f.traces = args[1:]
 	for _, a := range f.traces {
+		if kind := engine.KindOf(a); kind.What == perfRecording {
+			return fmt.Errorf("profile: %s is %s: expected one recording, and beside it traces of other profilers", a, kind.What)
+		}
 		f.reads(a)
 	}
 	return nil

@@ -66,13 +66,13 @@ func (b *pageBuilder) addSamples(e *flamepage.Event, v *profileValue) {
 		if groups[root] == nil {
 			order = append(order, root)
 		}
-		groups[root] = append(groups[root], int32(len(e.Samples)))                                                                        //nolint:gosec // a number of samples
-		e.Samples = append(e.Samples, flamepage.Sample{Call: int32(s.Stack), Thread: int32(s.Thread), Time: s.Time, Weight: v.amount(s)}) //nolint:gosec // indices
+		groups[root] = append(groups[root], int32(len(e.Samples)))
+		e.Samples = append(e.Samples, flamepage.Sample{Call: int32(s.Stack), Thread: int32(s.Thread), Time: s.Time, Weight: v.amount(s)})
 	}
 	for _, root := range order {
 		for _, i := range groups[root] {
 			s := &e.Samples[i]
-			s.Call = int32(b.stack(root, uint32(s.Call))) - 1 //nolint:gosec // a number of calls
+			s.Call = int32(b.stack(root, uint32(s.Call))) - 1
 		}
 	}
 	b.weigh(e)
@@ -107,7 +107,7 @@ func (b *pageBuilder) root(s *trace.ProfileSample) uint32 {
 func (b *pageBuilder) named(known map[string]int32, name string, kind flamepage.Kind) int32 {
 	n, ok := known[name]
 	if !ok {
-		n = int32(len(b.page.Functions)) //nolint:gosec // a number of functions
+		n = int32(len(b.page.Functions))
 		known[name] = n
 		b.page.Functions = append(b.page.Functions, flamepage.Function{Name: escape.Text(cmp.Or(name, "[unknown]")), Kind: kind})
 	}
@@ -170,13 +170,13 @@ func (b *pageBuilder) stack(root, stack uint32) uint32 {
 
 // under is the call of a function below another one.
 func (b *pageBuilder) under(caller uint32, function int32, isGuess bool) uint32 {
-	label := uint32(function) * 2 //nolint:gosec // an index
+	label := uint32(function) * 2
 	if isGuess {
 		label++
 	}
 	n, isNew := b.tree.Child(caller, label)
 	if isNew {
-		b.page.Calls = append(trie.Grown(b.page.Calls), flamepage.Call{Caller: int32(caller) - 1, Function: function, IsGuess: isGuess}) //nolint:gosec // a number of calls
+		b.page.Calls = append(trie.Grown(b.page.Calls), flamepage.Call{Caller: int32(caller) - 1, Function: function, IsGuess: isGuess})
 	}
 	return n
 }
@@ -204,6 +204,25 @@ func (b *pageBuilder) weigh(e *flamepage.Event) {
 // leftOutName is the name of what takes the place of calls that are left out.
 const leftOutName = "[left out: light calls]"
 
+// staying are the calls that stay where only most of them can, and the share of the heaviest
+// of the others. Callers of calls that stay do, too: no call weighs more than its caller.
+func (b *pageBuilder) staying(most int) (stays []bool, least float64) {
+	calls := b.page.Calls
+	sorted := slices.Clone(b.weights)
+	slices.SortFunc(sorted, func(x, y float64) int { return cmp.Compare(y, x) })
+	least = sorted[most]
+	room := most - slices.Index(sorted, least) // for calls of this weight
+	stays = make([]bool, len(calls))
+	for i, c := range calls {
+		stays[i] = b.weights[i] > least
+		if b.weights[i] == least && room > 0 && (c.Caller < 0 || stays[c.Caller]) {
+			stays[i] = true
+			room--
+		}
+	}
+	return stays, least
+}
+
 // leaveOut leaves out the lightest calls where there are more than most. What happened in
 // them is in one call below the one that made them, which says so.
 func (b *pageBuilder) leaveOut(most int) {
@@ -211,18 +230,16 @@ func (b *pageBuilder) leaveOut(most int) {
 	if len(calls) <= most {
 		return
 	}
-	sorted := slices.Clone(b.weights)
-	slices.SortFunc(sorted, func(x, y float64) int { return cmp.Compare(y, x) })
-	least := sorted[most] // no call weighs more than its caller, so no caller of a call that stays goes
+	stays, least := b.staying(most)
 	light := b.named(b.cuts, leftOutName, flamepage.Gap)
+	lightBelow := map[int32]int32{} // by caller
 	var kept []flamepage.Call
 	places, leftOut := make([]int32, len(calls)), 0
-	lightBelow := map[int32]int32{} // by caller
 	for i, c := range calls {
 		if c.Caller >= 0 {
 			c.Caller = places[c.Caller]
 		}
-		if b.weights[i] <= least {
+		if !stays[i] {
 			leftOut++
 			if c.Caller >= 0 && kept[c.Caller].Function == light {
 				places[i] = c.Caller
@@ -233,9 +250,9 @@ func (b *pageBuilder) leaveOut(most int) {
 				continue
 			}
 			c.Function, c.IsGuess = light, false
-			lightBelow[c.Caller] = int32(len(kept)) //nolint:gosec // a number of calls
+			lightBelow[c.Caller] = int32(len(kept))
 		}
-		places[i] = int32(len(kept)) //nolint:gosec // a number of calls
+		places[i] = int32(len(kept))
 		kept = append(kept, c)
 	}
 	b.page.Calls = kept
@@ -245,13 +262,13 @@ func (b *pageBuilder) leaveOut(most int) {
 			s.Call = places[s.Call]
 		}
 	}
-	b.page.LeftOut = fmt.Sprintf("%d calls of less than %.4g%% are left out.", leftOut, 100*least)
+	b.page.LeftOut = fmt.Sprintf("%d calls of %.2g%% or less are left out.", leftOut, 100*least)
 }
 
 // managedSuffixes end the names of files of source code that the runtime of a language
 // executes, or compiles while the program runs.
 var managedSuffixes = map[string]bool{
-	".py": true, ".pyx": false, ".rb": true, ".js": true, ".mjs": true, ".cjs": true, ".ts": true, ".php": true, ".pl": true, ".lua": true,
+	".py": true, ".rb": true, ".js": true, ".mjs": true, ".cjs": true, ".ts": true, ".php": true, ".pl": true, ".lua": true,
 	".java": true, ".kt": true, ".scala": true, ".groovy": true, ".clj": true, ".cs": true, ".fs": true, ".vb": true, ".ex": true, ".erl": true, ".r": true, ".jl": true,
 }
 

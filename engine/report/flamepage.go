@@ -13,7 +13,7 @@ import (
 
 // maxFlameCalls bounds the calls of a page: a browser takes some 100 MB for so many. The
 // lightest are left out, which the page mentions.
-const maxFlameCalls = 2_000_000
+const maxFlameCalls = 3_000_000
 
 // WritePage writes the profile as a page of HTML: one file that needs no other, with flame
 // graphs of every event, by time and by thread, and a table of functions.
@@ -32,12 +32,17 @@ func (r *Profile) flamePage(most int) *flamepage.Page {
 		}
 		e := t.flameEvent(v)
 		b.addSamples(&e, v)
+		if step := joinSamples(&e, maxFlameSamples); step > 0 && e.IsTimed {
+			page.Facts = append(page.Facts, flamepage.Fact{Name: "times of " + e.Name, Value: "in steps of " + newAmounts(step, "nanoseconds").text(step)})
+		}
 		page.Events = append(page.Events, e)
 	}
 	b.leaveOut(most)
 	if r.p.Lost > 0 {
 		page.Facts = append(page.Facts, flamepage.Fact{Name: "samples lost", Value: strconv.FormatUint(r.p.Lost, 10)})
 	}
+	guesses := r.countGuesses()
+	page.Facts = append(page.Facts, guesses.facts()...)
 	for _, p := range r.p.Problems {
 		page.Problems = append(page.Problems, escape.Text(p))
 	}

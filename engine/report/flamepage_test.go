@@ -125,6 +125,30 @@ func sumOf(e *flamepage.Event) (sum uint64) {
 	return sum
 }
 
+// TestManySamplesAreJoined by their calls and threads, in steps of time that are as short as can be.
+func TestManySamplesAreJoined(t *testing.T) {
+	made := func() *flamepage.Event {
+		e := &flamepage.Event{}
+		for i := range 1000 {
+			e.Samples = append(e.Samples, flamepage.Sample{Call: int32(i % 3), Thread: int32(i / 500), Time: 50 + uint64(i)*1000, Weight: uint64(i)})
+		}
+		return e
+	}
+	for _, c := range []struct {
+		most, samples int
+		step          uint64
+	}{{1000, 1000, 0}, {999, 384, 7805}, {100, 48, 62438}, {3, 6, 499501}} {
+		e := made()
+		step := joinSamples(e, c.most)
+		if len(e.Samples) != c.samples || step != c.step || sumOf(e) != sumOf(made()) {
+			t.Errorf("at most %d: %d samples in steps of %d, expected %d in %d; weight %d of %d", c.most, len(e.Samples), step, c.samples, c.step, sumOf(e), sumOf(made()))
+		}
+		if !slices.IsSortedFunc(e.Samples, func(a, b flamepage.Sample) int { return int(a.Time) - int(b.Time) }) {
+			t.Errorf("at most %d: not by time", c.most)
+		}
+	}
+}
+
 // TestKindsOfFunctions: the code of a kernel, of an accelerator, what a program made while it
 // ran and what a runtime executes are told apart.
 func TestKindsOfFunctions(t *testing.T) {

@@ -188,25 +188,8 @@ func (t *summary) frames() {
 		}
 	}
 	t.printf("\n")
-	t.guesses()
-}
-
-// guesses writes the number of stacks with a frame that is a guess.
-func (t *summary) guesses() {
-	hasGuess := make([]bool, len(t.r.p.Stacks))
-	for i := 1; i < len(hasGuess); i++ {
-		s := &t.r.p.Stacks[i]
-		hasGuess[i] = hasGuess[s.Caller] || t.r.p.Frames[s.Frame].FoundBy.IsGuess()
-	}
-	var n uint64
-	for i := range t.r.p.Samples {
-		if s := &t.r.p.Samples[i]; t.r.isRequested(s) && hasGuess[s.Stack] {
-			n++
-		}
-	}
-	if n > 0 {
-		t.printf("%s\n", t.warn(fmt.Sprintf("guesses: %d of %s (%s) have a frame that is a guess: frames may be missing below it",
-			n, plural(int(t.count), "stack", "stacks"), strings.TrimSpace(percent(n, t.count))))) //nolint:gosec // a count
+	if c := t.r.countGuesses(); c.guessed > 0 {
+		t.printf("%s\n", t.warn(c.text()))
 	}
 }
 

@@ -26,6 +26,9 @@ type ProfileOptions struct {
 	// Roots are directories under which the files of processes are looked up, in place of
 	// engine.Options.Sysroot, by process ID. Children of such a process have its root.
 	Roots map[int]string
+	// PerfMaps are the maps of the code that processes made while they ran, by process ID, as
+	// runtimes write them to /tmp/perf-PID.map. They may be of any owner.
+	PerfMaps map[int]string
 	// GPU are files of samples of accelerators, which join the profile: of any known format,
 	// recognised by their contents (docs/profile.md, "Accelerators").
 	GPU []string

@@ -25,12 +25,13 @@ const rowsOf = (root, zoomed, width, widthOf) => {
   while (open.length > 0) {
     const box = open.pop();
     let x = box.x;
-    for (const node of below(box.node)) {
-      const w = widthOf(node) * scale;
-      if (w < LEAST) {
+    for (const node of below(box.node, scale > 0 ? LEAST / scale : 0)) {
+      const w = widthOf(node) * scale, isInOrder = node.view.isInOrder;
+      if (w >= LEAST) {
+        open.push(put(node, isInOrder ? box.x + node.offset * scale : x, w, false));
+      } else if (!isInOrder) {
         break; // the following are no wider
       }
-      open.push(put(node, x, w, false));
       x += w;
     }
   }
@@ -40,7 +41,14 @@ const rowsOf = (root, zoomed, width, widthOf) => {
 
 const fitted = (text, w) => {
   const most = Math.floor((w - 8) / fitted.char);
-  return text.length <= most ? text : most < 2 ? '' : text.slice(0, most - 1) + '…';
+  if (text.length <= most) {
+    return text;
+  }
+  if (most < 12) {
+    return most < 2 ? '' : `${text.slice(0, most - 1)}…`;
+  }
+  const head = Math.floor(most / 3); // ends of names tell more than beginnings
+  return `${text.slice(0, head)}…${text.slice(text.length - (most - 1 - head))}`;
 };
 
 // makeGraph makes a graph in an element. hooks has what the page knows: colorOf(node),
@@ -167,7 +175,7 @@ const makeGraph = (holder, hooks, isUp) => {
   };
 
   const say = (node) => {
-    const list = node.above ? below(node.above) : [node];
+    const list = node.above ? node.above.below : [node];
     item.setAttribute('aria-level', String(node.level + 1));
     item.setAttribute('aria-posinset', String(list.indexOf(node) + 1));
     item.setAttribute('aria-setsize', String(list.length));
@@ -223,10 +231,10 @@ const makeGraph = (holder, hooks, isUp) => {
     return box ? box.node : null;
   };
   const beside = (by) => {
-    const list = own.focused.above ? below(own.focused.above) : [];
+    const list = own.focused.above ? own.focused.above.below.filter((node) => boxes.has(node)) : [];
     own.focusOn(list[list.indexOf(own.focused) + by]);
   };
-  const inward = () => own.focusOn(below(own.focused)[0]);
+  const inward = () => own.focusOn((own.focused.below || []).find((node) => boxes.has(node)));
   const outward = () => own.focusOn(own.focused.above);
   const keys = {
     ArrowUp: isUp ? inward : outward,
@@ -246,6 +254,7 @@ const makeGraph = (holder, hooks, isUp) => {
   });
   holder.addEventListener('click', (event) => {
     const node = nodeUnder(event);
+    hooks.pointed(null);
     if (node) {
       own.zoomTo(node);
     }

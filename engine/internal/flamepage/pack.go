@@ -107,7 +107,7 @@ func functionOrder(p *Page) []int32 {
 	}
 	list := make([]int32, len(counts))
 	for i := range list {
-		list[i] = int32(i) //nolint:gosec // a number of functions
+		list[i] = int32(i)
 	}
 	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(counts[b], counts[a]) })
 	return inverse(list)
@@ -116,14 +116,14 @@ func functionOrder(p *Page) []int32 {
 func inverse(list []int32) []int32 {
 	places := make([]int32, len(list))
 	for place, i := range list {
-		places[i] = int32(place) //nolint:gosec // a number of elements
+		places[i] = int32(place)
 	}
 	return places
 }
 
 // preorder numbers calls from 1 on so that the calls below a call follow it.
 func preorder(calls []Call) []int32 {
-	sizes := make([]int32, len(calls)) // with what is below
+	sizes := make([]int32, len(calls)) // each with the calls below it
 	for i := len(calls) - 1; i >= 0; i-- {
 		sizes[i]++
 		if caller := calls[i].Caller; caller >= 0 {
@@ -147,7 +147,7 @@ func preorder(calls []Call) []int32 {
 func (p *packer) calls(calls []Call, numbers, order []int32) {
 	list := make([]int32, len(calls)) // in preorder
 	for i, n := range numbers {
-		list[n-1] = int32(i) //nolint:gosec // a number of calls
+		list[n-1] = int32(i)
 	}
 	levels := make([]int32, len(calls))
 	last := int32(0)
@@ -157,11 +157,11 @@ func (p *packer) calls(calls []Call, numbers, order []int32) {
 			level = levels[caller] + 1
 		}
 		levels[i] = level
-		p.uint(uint64(last + 1 - level)) //nolint:gosec // a call is at most one level below the one before
+		p.uint(uint64(last + 1 - level))
 		last = level
 	}
 	for _, i := range list {
-		key := uint64(order[calls[i].Function]) * 2 //nolint:gosec // a place
+		key := uint64(order[calls[i].Function]) * 2
 		if calls[i].IsGuess {
 			key++
 		}
@@ -182,7 +182,7 @@ func packSamples(e *Event, numbers []int32, hasThreads bool) *packedSamples {
 	s := &packedSamples{Event: e, order: make([]int32, len(e.Samples)), places: make([]int32, len(numbers)+1), hasThreads: hasThreads}
 	counts := make([]int, len(numbers)+1)
 	for i := range e.Samples {
-		s.order[i] = int32(i) //nolint:gosec // a number of samples
+		s.order[i] = int32(i)
 		counts[e.Samples[i].Call+1]++
 	}
 	if e.IsTimed {
@@ -197,7 +197,7 @@ func packSamples(e *Event, numbers []int32, hasThreads bool) *packedSamples {
 	var used []int32
 	for call, n := range counts {
 		if n > 0 {
-			used = append(used, int32(call)) //nolint:gosec // a number of calls
+			used = append(used, int32(call))
 		}
 	}
 	slices.SortFunc(used, func(a, b int32) int {
@@ -205,7 +205,7 @@ func packSamples(e *Event, numbers []int32, hasThreads bool) *packedSamples {
 	})
 	s.stacks = make([]int32, len(used))
 	for place, call := range used {
-		s.stacks[place], s.places[call] = numberOf(call), int32(place) //nolint:gosec // a number of calls
+		s.stacks[place], s.places[call] = numberOf(call), int32(place)
 	}
 	return s
 }
@@ -215,7 +215,7 @@ func (p *packer) samples(s *packedSamples) {
 	last := int32(0)
 	for _, n := range s.stacks {
 		d := n - last
-		p.uint(uint64(uint32(d<<1) ^ uint32(d>>31))) //nolint:gosec // zigzag
+		p.uint(uint64(uint32(d<<1) ^ uint32(d>>31)))
 		last = n
 	}
 	column := func(isThere bool, number func(s *Sample) uint64) {
@@ -235,7 +235,7 @@ func (p *packer) samples(s *packedSamples) {
 		before = t
 		return d
 	})
-	column(s.hasThreads, func(s *Sample) uint64 { return uint64(s.Thread) }) //nolint:gosec // an index
+	column(s.hasThreads, func(s *Sample) uint64 { return uint64(s.Thread) })
 	column(true, func(sample *Sample) uint64 { return uint64(s.places[sample.Call+1]) })
 	column(true, func(s *Sample) uint64 { return s.Weight })
 	column(s.Base != "", func(s *Sample) uint64 { return s.Base })

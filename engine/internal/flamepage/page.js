@@ -4,7 +4,7 @@
 
 const kinds = [
   { title: 'thread', from: 262, to: 282 },
-  { title: 'CPU', from: 24, to: 50 },
+  { title: 'CPU', from: 22, to: 62 },
   { title: 'kernel', from: 330, to: 350 },
   { title: 'GPU', from: 170, to: 195 },
   { title: 'JIT', from: 85, to: 130 },
@@ -12,6 +12,7 @@ const kinds = [
   { title: 'cut short', from: 0, to: 0 },
 ];
 const GUESS = kinds.length; // of the legend
+const views = ['flame', 'bottomup', 'order', 'sandwich', 'functions'];
 
 const run = (data) => {
   const count = data.names.length;
@@ -22,9 +23,9 @@ const run = (data) => {
   let palette = null;
   const readPalette = () => {
     const style = getComputedStyle(document.documentElement), of = (name) => style.getPropertyValue(name).trim();
-    palette = { ink: of('--ink'), text: of('--text'), back: of('--back'), accent: of('--accent'), bar: of('--bar'), hit: '#ffd43b', light: of('--box'), vivid: of('--vivid'), byKey: new Map() };
+    palette = { ink: of('--ink'), text: of('--text'), back: of('--back'), accent: of('--accent'), hit: '#ffd43b', light: of('--box'), vivid: of('--vivid'), byKey: new Map() };
   };
-  // shareOf is a number from 0 to 1 that a name always has.
+  // hashOf is a number from 0 to 1 that a name always has.
   const hashOf = (name) => {
     let hash = 2166136261; // FNV-1a
     for (let i = 0; i < name.length; i++) {
@@ -32,10 +33,12 @@ const run = (data) => {
     }
     return (hash >>> 0) / 4294967296;
   };
+  // A module has a hue of those of the kind, and its functions differ in how light they are.
   const kindColor = (f) => {
     const kind = kinds[data.kinds[f]];
-    const hue = kind.from + hashOf(data.names[f]) * (kind.to - kind.from);
-    return `hsl(${hue} ${data.kinds[f] === GAP ? '0%' : palette.vivid} ${palette.light})`;
+    const hue = kind.from + hashOf(data.modules[f] || data.names[f]) * (kind.to - kind.from);
+    const light = parseFloat(palette.light) + (hashOf(data.names[f]) - 0.5) * 10;
+    return `hsl(${hue} ${data.kinds[f] === GAP ? '0%' : palette.vivid} ${light}%)`;
   };
   // changeColor is red for more and blue for less, the stronger the larger the change is beside the weight.
   const changeColor = (node) => {
@@ -67,30 +70,35 @@ const run = (data) => {
   };
   const samplesText = (n) => `${n.toLocaleString('en')} ${n === 1 ? 'sample' : 'samples'}`;
   const wholeText = () => {
-    const all = event.weights.reduce((a, b) => a + b, 0), total = tree.total[0];
+    const all = event.whole, total = tree.total[0];
     const part = total === all ? '100%' : `${percentOf(total, all)} of ${amount(all)}`;
     const counted = total === all ? event.count : event.count === event.samples ? isIn.reduce((a, b) => a + b, 0) : 0;
     return `all: ${amount(total)}, ${part}${counted > 0 ? `, ${samplesText(counted)}` : ''}${event.base ? `; before: ${amount(tree.baseTotal[0])}` : ''}`;
   };
   const shown = (f) => data.shorts[f] || data.names[f];
-  const selfOf = (node) => node.at.reduce((sum, call) => sum + tree.self[call], 0);
+  const selfOf = (node) => node.above ? node.at.reduce((sum, call) => sum + tree.self[call], 0) : functionSums().self[node.key >> 1];
   const aboutFunction = (f) => [
     data.kinds[f] > 1 && data.kinds[f] !== GAP ? kinds[data.kinds[f]].title : '',
     data.places[f], data.modules[f] && `in ${data.modules[f]}`,
   ].filter(Boolean);
+  // tidOf tells threads of one name apart.
+  const tidOf = (node) => {
+    const isThread = node.view.isInOrder && data.kinds[node.key >> 1] === THREAD;
+    return isThread && data.threads[node.thread].TID >= 0 ? ` ${data.threads[node.thread].TID}` : '';
+  };
   const about = (node) => {
     if (node.key < 0) {
       return tree.whole;
     }
     const f = node.key >> 1;
-    const parts = [`${data.names[f]}${node.key & 1 ? ' (a guess)' : ''}: ${share(node.total)}, ${amount(node.total)}`];
+    const parts = [`${data.names[f]}${tidOf(node)}${node.key & 1 ? ' (a guess)' : ''}: ${share(node.total)}, ${amount(node.total)}`];
     if (event.base) {
       parts.push(`before ${percentOf(node.base, tree.baseTotal[0])} (${changeOf(node.total, node.base)})`);
     }
-    if (!node.view.isInverted && data.kinds[f] !== THREAD) {
+    if ((!node.view.isInverted && !node.view.isInOrder || !node.above) && data.kinds[f] !== THREAD) {
       parts.push(`itself ${amount(selfOf(node))}`);
     }
-    if (tree.recursive && tree.recursive[node.at[0]]) {
+    if (tree.recursive && !node.view.isInOrder && tree.recursive[node.at[0]]) {
       parts.push('recursive');
     }
     return parts.concat(aboutFunction(f)).join(', ');
@@ -121,7 +129,7 @@ const run = (data) => {
     isSearched: () => words !== null || state.mark >= 0,
     isGuess: (node) => node.key >= 0 && (node.key & 1) === 1,
     isGap: (node) => node.key >= 0 && data.kinds[node.key >> 1] === GAP,
-    textOf: (node) => node.key < 0 ? tree.whole : shown(node.key >> 1),
+    textOf: (node) => node.key < 0 ? tree.whole : shown(node.key >> 1) + tidOf(node),
     shareOf: (node) => event.base ? changeOf(node.total, node.base) : share(node.total),
     about,
     told: tell,
@@ -136,6 +144,7 @@ const run = (data) => {
   });
   const timeline = makeTimeline(one('#time'), {
     colors: () => palette,
+    kindColors: () => kinds.map((kind, i) => `hsl(${(kind.from + kind.to) / 2} ${i === GAP ? '0%' : palette.vivid} ${palette.light})`),
     changed: (from, to) => {
       Object.assign(state, { from, to });
       later(refilter);
@@ -156,7 +165,13 @@ const run = (data) => {
   };
 
   // What is shown: the tree by state.merge and state.fold, of samples by time and thread.
-  const isOfThread = () => Uint8Array.from(event.threads, (thread) => state.off.has(thread) ? 0 : 1);
+  const isOfThread = () => {
+    const isOn = Uint8Array.from(data.threads, (thread, i) => state.off.has(i) ? 0 : 1), list = new Uint8Array(event.threads.length);
+    for (let i = 0; i < list.length; i++) {
+      list[i] = isOn[event.threads[i]];
+    }
+    return list;
+  };
   const isOfTime = (i) => !event.times || state.from === null || event.times[i] >= state.from && event.times[i] <= state.to;
   const retree = () => {
     tree = state.merge || state.fold ? changed(data.tree, data.kinds, state) : data.tree;
@@ -164,7 +179,7 @@ const run = (data) => {
   };
   const refilter = () => {
     isIn = isOfThread();
-    for (let i = 0; i < isIn.length; i++) {
+    for (let i = 0; i < isIn.length && state.from !== null; i++) {
       isIn[i] = isIn[i] && isOfTime(i) ? 1 : 0;
     }
     Object.assign(tree, addUp(tree, event.calls, event.weights, isIn));
@@ -184,38 +199,71 @@ const run = (data) => {
     const { self } = functionSums();
     return self.reduce((best, n, f) => data.kinds[f] !== THREAD && n > (best < 0 ? 0 : self[best]) ? f : best, -1);
   };
+  // byThread are the samples that are in, of one thread after the other, the heaviest first.
+  const byThread = () => {
+    const lists = data.threads.map(() => []), weights = new Float64Array(data.threads.length);
+    for (let i = 0; i < isIn.length; i++) {
+      if (isIn[i]) {
+        lists[event.threads[i]].push(i);
+        weights[event.threads[i]] += event.weights[i];
+      }
+    }
+    const order = lists.map((list, i) => i).sort((a, b) => weights[b] - weights[a]).flatMap((i) => lists[i]);
+    return {
+      at: Int32Array.from(order, (i) => tree.of ? tree.of[event.calls[i]] : event.calls[i]),
+      weights: Float64Array.from(order, (i) => event.weights[i]), threads: Int32Array.from(order, (i) => event.threads[i]),
+    };
+  };
+  const roots = {
+    flame: () => topDown(tree, widthOf), bottomup: () => bottomUp(tree, widthOf), order: () => inOrder(tree, byThread(), widthOf),
+  };
   const showSandwich = () => {
     const { callers: above, callees } = around(tree, count, state.f, widthOf);
     callers.show(above);
     graph.show(callees);
-    one('#chosen').textContent = shown(state.f);
+    const { self, total } = functionSums();
+    one('#chosen').replaceChildren(
+      element('span', '▴ callers', 'f'), element('span', shown(state.f), 'n'),
+      element('span', `${share(total[state.f])}, itself ${share(self[state.f])}`), element('span', '▾ callees', 'f'),
+    );
     one('#chosen').title = data.names[state.f];
   };
   const showView = (path) => {
+    state.view = state.view === 'order' && !event.times ? 'flame' : state.view;
     const is = state.view;
+    one('[data-view=order]').hidden = !event.times;
     if (is === 'sandwich' && state.f < 0) {
       state.f = told && told.key >= 0 && data.kinds[told.key >> 1] !== THREAD ? told.key >> 1 : heaviest();
     }
     one('#view').className = is;
-    one('#table').hidden = is === 'flame' || is === 'bottomup';
+    one('#table').hidden = Boolean(roots[is]);
     one('#graphs').hidden = is === 'functions';
     one('#callers').hidden = one('#chosen').hidden = is !== 'sandwich';
-    one('#graph').setAttribute('aria-label', { flame: 'Flame graph', bottomup: 'Bottom-up', sandwich: 'Callees' }[is] || '');
+    one('#graph').setAttribute('aria-label', { flame: 'Flame graph', bottomup: 'Bottom-up', order: 'In order of time', sandwich: 'Callees' }[is] || '');
     every('#tabs button').forEach((tab) => {
       tab.setAttribute('aria-selected', String(tab.dataset.view === is));
       tab.tabIndex = tab.dataset.view === is ? 0 : -1;
     });
     if (is === 'sandwich' && state.f >= 0) {
       showSandwich();
-    } else if (is !== 'functions') {
-      graph.show(is === 'flame' ? topDown(tree, widthOf) : bottomUp(tree, widthOf), path);
+    } else if (roots[is]) {
+      graph.show(roots[is](), path);
     }
     if (is === 'sandwich' || is === 'functions') {
       showTable();
     }
-    if (graph.root) {
+    if (graph.root && is !== 'functions') {
       tell(graph.focused, graph);
+    } else {
+      tellFunction(state.f);
     }
+  };
+  // tellFunction says what the table has about a function.
+  const tellFunction = (f) => {
+    const { self, total } = functionSums();
+    told = f < 0 ? null : { key: 2 * f };
+    one('#said').textContent = f < 0 ? tree.whole : [`${data.names[f]}: ${share(total[f])}, ${amount(total[f])}`, `itself ${amount(self[f])}`, ...aboutFunction(f)].join(', ');
+    one('#around').disabled = one('#copy').disabled = f < 0;
   };
   const goTo = (view) => {
     if (state.view !== view) {
@@ -232,6 +280,8 @@ const run = (data) => {
     if (isSandwich || state.view === 'sandwich') {
       state.view = 'sandwich';
       showView([]);
+    } else {
+      tellFunction(f);
     }
     table.choose(f);
     keep();
@@ -339,7 +389,8 @@ const run = (data) => {
       one('#timeline').hidden = false;
       timeline.from = state.from;
       timeline.to = state.to;
-      timeline.show(event, isOfThread(), marked && ((call) => marked[tree.of ? tree.of[call] : call]));
+      const kindOfCall = (call) => call > 0 ? data.kinds[data.tree.key[call] >> 1] : THREAD;
+      timeline.show(event, isOfThread(), kindOfCall, marked && ((call) => marked[tree.of ? tree.of[call] : call]));
     } else {
       one('#timeline').hidden = true;
     }
@@ -375,12 +426,11 @@ const run = (data) => {
     return button;
   };
   const showLegend = () => {
-    const met = new Set(), entries = [];
-    data.tree.key.forEach((key) => {
-      if (key >= 0) {
-        met.add(data.kinds[key >> 1]).add(key & 1 ? GUESS : data.kinds[key >> 1]);
-      }
-    });
+    const met = new Set(), entries = [], isUsed = new Uint8Array(2 * count);
+    for (let call = 1; call < data.tree.key.length; call++) {
+      isUsed[data.tree.key[call]] = 1;
+    }
+    isUsed.forEach((is, key) => is && met.add(data.kinds[key >> 1]).add(key & 1 ? GUESS : data.kinds[key >> 1]));
     kinds.forEach((kind, i) => {
       if (met.has(i)) {
         const entry = legendEntry(i, kind.title, event.base ? 'plain' : i === GAP ? 'gap' : '');
@@ -423,7 +473,7 @@ const run = (data) => {
     const is = (list, value) => list.includes(value) ? value : list[0];
     const time = (from.get('time') || '').split('-').map(Number);
     Object.assign(state, {
-      view: is(['flame', 'bottomup', 'sandwich', 'functions'], from.get('view')), by: is(['total', 'base'], from.get('by')),
+      view: is(views, from.get('view')), by: is(['total', 'base'], from.get('by')),
       event: Math.min(number('event', 0), data.events.length - 1), f: Math.min(number('f', -1), count - 1), mark: Math.min(number('mark', -1), GUESS),
       find: from.get('find') || '', regexp: from.has('regexp'), merge: from.has('merge'), fold: from.has('fold'),
       from: time.length === 2 && time[0] <= time[1] ? time[0] : null, to: time.length === 2 && time[0] <= time[1] ? time[1] : null,
@@ -446,6 +496,7 @@ const run = (data) => {
 
   const pickEvent = () => {
     event = data.events[state.event];
+    event.whole = event.weights.reduce((a, b) => a + b, 0);
     one('#widths').hidden = !event.base;
     showLegend();
     retree();
@@ -494,10 +545,8 @@ const run = (data) => {
       timeline.select(null, null);
     }
   };
-  const views = ['flame', 'bottomup', 'sandwich', 'functions'];
   const keys = {
     '/': () => one('#find').focus(), '?': toggleHelp, Escape: goBack, Backspace: goBack, s: chooseTold, c: copyName,
-    1: () => goTo(views[0]), 2: () => goTo(views[1]), 3: () => goTo(views[2]), 4: () => goTo(views[3]),
   };
   document.addEventListener('keydown', (pressed) => {
     if (pressed.ctrlKey || pressed.metaKey || pressed.altKey || pressed.defaultPrevented || pressed.target.tagName === 'SELECT') {
@@ -512,6 +561,8 @@ const run = (data) => {
         nextHit();
         pressed.preventDefault();
       }
+    } else if (views[pressed.key - 1]) {
+      goTo(views[pressed.key - 1]);
     } else if (keys[pressed.key]) {
       keys[pressed.key]();
       pressed.preventDefault();
@@ -520,7 +571,8 @@ const run = (data) => {
   one('#tabs').addEventListener('keydown', (pressed) => {
     const by = { ArrowLeft: -1, ArrowRight: 1 }[pressed.key];
     if (by) {
-      const next = views[(views.indexOf(state.view) + by + views.length) % views.length];
+      const there = views.filter((view) => event.times || view !== 'order');
+      const next = there[(there.indexOf(state.view) + by + there.length) % there.length];
       goTo(next);
       one(`#tabs [data-view=${next}]`).focus();
     }

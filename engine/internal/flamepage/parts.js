@@ -34,18 +34,24 @@ const percentOf = (part, whole) => whole > 0 ? `${(100 * part / whole).toFixed(1
 // for all of it; colors().
 const makeTimeline = (canvas, hooks) => {
   const own = { from: null, to: null, end: 0 };
-  let heights = [], hits = [], anchor = null;
+  let bars = [], hits = [], most = 0, anchor = null; // bars: by kind of code, on one another
   const brush = canvas.getContext('2d');
   const label = (t) => amountOf(Math.round(t) * 1000, 'nanoseconds');
 
   const drawBars = (width, high) => {
-    const c = hooks.colors(), most = Math.max(...heights), step = width / heights.length;
-    [[heights, c.bar], [hits, c.hit]].forEach(([list, color]) => {
+    const c = hooks.colors(), colors = hooks.kindColors(), step = width / hits.length;
+    const draw = (i, n, from, color) => {
+      const h = Math.max(n / most * (high - 4), 1);
       brush.fillStyle = color;
-      list.forEach((n, i) => {
-        const h = n > 0 ? Math.max(n / most * (high - 4), 1) : 0;
-        brush.fillRect(i * step, high - h, Math.max(step - 0.5, 1), h);
-      });
+      brush.fillRect(i * step, high - from - h, Math.max(step - 0.5, 1), h);
+      return from + h;
+    };
+    hits.forEach((hit, i) => {
+      let top = 0;
+      bars.forEach((list, kind) => { top = list[i] > 0 ? draw(i, list[i], top, colors[kind]) : top; });
+      if (hit > 0) {
+        draw(i, hit, 0, c.hit);
+      }
     });
     if (own.from !== null) {
       const x = own.from / own.end * width, to = own.to / own.end * width;
@@ -73,21 +79,25 @@ const makeTimeline = (canvas, hooks) => {
     one('#norange').hidden = own.from === null;
   };
 
-  // show counts the samples that pass: isIn of each, and those in calls that are marked.
-  own.show = (event, isIn, isMarked) => {
+  // show counts the samples that pass: isIn of each, by the kind of their calls, and the ones in
+  // calls that are marked.
+  own.show = (event, isIn, kindOf, isMarked) => {
     const count = Math.max(Math.floor((canvas.clientWidth || 600) / 2), 1);
     own.end = event.times[event.times.length - 1] || 1;
-    heights = new Array(count).fill(0);
-    hits = new Array(count).fill(0);
+    bars = hooks.kindColors().map(() => new Float64Array(count));
+    hits = new Float64Array(count);
+    const sum = new Float64Array(count);
     for (let i = 0; i < event.times.length; i++) {
       if (isIn[i]) {
         const at = Math.min(Math.floor(event.times[i] / own.end * count), count - 1);
-        heights[at] += event.weights[i];
+        bars[kindOf(event.calls[i])][at] += event.weights[i];
+        sum[at] += event.weights[i];
         if (isMarked && isMarked(event.calls[i])) {
           hits[at] += event.weights[i];
         }
       }
     }
+    most = sum.reduce((a, b) => Math.max(a, b), 1);
     own.draw();
   };
   own.select = (from, to) => {
@@ -246,8 +256,8 @@ const showThreads = (holder, threads, weights, off, changed) => {
   const row = (text, of, weight, className) => {
     const line = element('div', undefined, className), label = element('label'), box = element('input'), only = element('button', 'only');
     box.type = 'checkbox';
-    box.checked = of.some((i) => !off.has(i));
-    box.indeterminate = box.checked && of.some((i) => off.has(i));
+    box.checked = of.every((i) => !off.has(i));
+    box.indeterminate = !box.checked && of.some((i) => !off.has(i));
     box.addEventListener('change', () => {
       of.forEach((i) => box.checked ? off.delete(i) : off.add(i));
       changed();

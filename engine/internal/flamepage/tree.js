@@ -44,16 +44,18 @@ const childFinder = (most) => {
 const changed = (tree, kindOf, { merge, fold }) => {
   const count = tree.caller.length, finder = childFinder(count);
   const of = new Int32Array(count), level = new Int32Array(count);
-  const open = new Int32Array(2 * kindOf.length), path = []; // open: by key, the new call on the path
+  const open = new Int32Array(2 * kindOf.length); // by key, the new call on the path
+  const keys = [], were = []; // of the path, by level, and what was open before
   const recursive = new Uint8Array(count);
+  let depth = 0;
   for (let call = 1; call < count; call++) {
     const above = tree.caller[call], key = tree.key[call];
     level[call] = level[above] + 1;
-    while (path.length >= level[call]) {
-      const [k, was] = path.pop();
-      open[k] = was;
+    for (; depth >= level[call]; depth--) {
+      open[keys[depth]] = were[depth];
     }
-    path.push([key, open[key]]);
+    keys[++depth] = key;
+    were[depth] = open[key];
     if (merge && kindOf[key >> 1] === THREAD) {
       of[call] = of[above];
     } else if (fold && open[key] > 0) {
@@ -118,8 +120,14 @@ const addTo = (node, call, weight, base) => {
 };
 
 // below are the nodes next to a node, the heaviest first. They are made when they are looked at.
-const below = (node) => {
-  if (node.below === null) {
+// A view in order of time has no nodes of less than least, of which there may be very many.
+const below = (node, least = 0) => {
+  if (node.view.runs) {
+    if (node.below === null || least < node.least) {
+      node.below = node.view.runs(node, least);
+      node.least = least;
+    }
+  } else if (node.below === null) {
     const groups = new Map();
     node.view.step(node, (key, call, weight, base) => {
       let group = groups.get(key);
@@ -229,19 +237,67 @@ const sums = (tree, functions) => {
   return of;
 };
 
-// pathOf are the keys from the first node to a node, and nodeAt the node behind such keys, or
-// as far as there are any.
+const levelsOf = (tree) => {
+  const levels = new Int32Array(tree.caller.length);
+  for (let call = 1; call < levels.length; call++) {
+    levels[call] = levels[tree.caller[call]] + 1;
+  }
+  return levels;
+};
+
+// inOrder has the samples of each thread side by side, by time: a node is a run of them with one
+// call, from first on, and offset is the weight before it in the node above. Its calls (at) are the
+// innermost ones.
+const inOrder = (tree, samples, widthOf) => {
+  const levels = levelsOf(tree);
+  const callAt = (leaf, level) => {
+    let call = leaf;
+    while (levels[call] > level) {
+      call = tree.caller[call];
+    }
+    return levels[call] === level ? call : -1;
+  };
+  const runs = (node, least) => {
+    const list = [], { at, weights, threads } = node;
+    let first = 0, total = 0, offset = 0, key = -1;
+    const end = (to) => {
+      if (key >= 0 && total >= least) {
+        list.push(Object.assign(newNode(node.view, node, key), {
+          at: at.subarray(first, to), weights: weights.subarray(first, to), threads: threads.subarray(first, to), thread: threads[first], first, total, offset,
+        }));
+      }
+      offset += total;
+      first = to;
+      total = 0;
+    };
+    for (let i = 0; i < at.length; i++) {
+      const call = callAt(at[i], node.level + 1), k = call < 0 ? -1 : tree.key[call]; // -1: in the node's function itself
+      if (k !== key || threads[i] !== threads[first]) {
+        end(i);
+        key = k;
+      }
+      total += weights[i];
+    }
+    end(at.length);
+    return list;
+  };
+  return Object.assign(newNode({ runs, widthOf, isInOrder: true }, null, -1), samples, { total: tree.total[0] });
+};
+
+// pathOf is the way from the first node to a node, by keys, or by samples where several nodes
+// beside one another have one key. nodeAt is the node at the end of a way, as far as it goes.
+const stepTo = (node) => node.view.isInOrder ? node.first : node.key;
 const pathOf = (node) => {
   const path = [];
   for (; node.above; node = node.above) {
-    path.unshift(node.key);
+    path.unshift(stepTo(node));
   }
   return path;
 };
 const nodeAt = (root, path) => {
   let node = root;
-  for (const key of path) {
-    const next = below(node).find((n) => n.key === key);
+  for (const step of path) {
+    const next = below(node).find((n) => stepTo(n) === step);
     if (next === undefined) {
       break;
     }

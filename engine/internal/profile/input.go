@@ -3,6 +3,7 @@
 package profile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,15 +26,15 @@ func (k *Maker) open(ctx context.Context, path string, o *trace.ProfileOptions) 
 }
 
 // openFrom is open for a file that was unpacked; nil where it was not.
-func (k *Maker) openFrom(ctx context.Context, path string, in *unpack.Input, o *trace.ProfileOptions) (f *perfdata.File, problems []string, err error) {
-	if err := openRoots(o.Roots); err != nil {
+func (k *Maker) openFrom(ctx context.Context, path string, packed *unpack.Input, o *trace.ProfileOptions) (f *perfdata.File, problems []string, err error) {
+	if err := cmp.Or(openRoots(o.Roots), openPerfMaps(o.PerfMaps)); err != nil {
 		return nil, nil, err
 	}
 	switch {
-	case in != nil:
-		k.startPlugin(ctx, perfdata.MappedMachine(in.Mapping))
-		f, err = perfdata.OpenMapped(path, in.Mapping, o.Size)
-		problems = in.Problems
+	case packed != nil:
+		k.startPlugin(ctx, perfdata.MappedMachine(packed.Mapping))
+		f, err = perfdata.OpenMapped(path, packed.Mapping, o.Size)
+		problems = packed.Problems
 	default:
 		k.startPlugin(ctx, perfdata.Machine(path))
 		f, err = perfdata.OpenStart(path, o.Size)

@@ -3,6 +3,7 @@
 package profile
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/unwindd/unwindd/engine/internal/disassembler"
@@ -52,7 +53,7 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 			return nil, err
 		}
 		defer f.Close()
-	} else if err := openRoots(o.Roots); err != nil {
+	} else if err := cmp.Or(openRoots(o.Roots), openPerfMaps(o.PerfMaps)); err != nil {
 		return nil, err
 	}
 	kernel, err := openKernelNames(o.Kallsyms)
@@ -62,6 +63,7 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 	r := k.newRecording(f)
 	defer r.close()
 	r.problems = append(r.problems, packaging...)
+	r.generated.provided = o.PerfMaps
 	b := newProfileBuilder(r)
 	b.progress = newProgress(o.Progress, f, gpu)
 	prepared := b.prepareNames()
@@ -85,6 +87,7 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 	prepared()
 	if !k.Shared.Options().NoSymbols {
 		b.name(ctx, o.Jobs, kernel)
+		r.checkPerfMaps()
 	}
 	if err := b.annotate(ctx, o.Annotate); err != nil {
 		return nil, err

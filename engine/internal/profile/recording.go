@@ -43,8 +43,7 @@ type recording struct {
 	unchecked map[*code.Module]bool
 	finders   map[string]*object.Finder // by root
 	roots     map[int]string            // of processes that have their own
-	dumps     map[objectKey]*jitDump
-	maps      map[int]*perfdata.PerfMap // of JIT code, by process
+	generated generatedCode
 	opened    []*object.Object
 	mapped    []*object.Mapping // files that opened objects are parts of
 
@@ -79,7 +78,7 @@ func (k *Maker) newRecording(f *perfdata.File) *recording {
 	r := &recording{
 		maker: k, file: f,
 		spaces: map[uint64]*codeSpace{}, objects: map[objectKey]*code.Module{}, unchecked: map[*code.Module]bool{},
-		roots: map[int]string{}, dumps: map[objectKey]*jitDump{}, maps: map[int]*perfdata.PerfMap{}, finders: map[string]*object.Finder{},
+		roots: map[int]string{}, generated: newGeneratedCode(), finders: map[string]*object.Finder{},
 	}
 	if f == nil {
 		r.process = k.Shared.NewProcess(&walk.Sample{}, k.Finder(""))
@@ -144,14 +143,7 @@ func (r *recording) close() {
 	for _, m := range r.mapped {
 		_ = m.Close()
 	}
-	for _, d := range r.dumps {
-		d.close()
-	}
-	for _, m := range r.maps {
-		if m != nil {
-			m.Close()
-		}
-	}
+	r.generated.close()
 }
 
 // addProblems adds sentences, each once.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/unwindd/unwindd/engine/internal/target/chrometrace"
 	"github.com/unwindd/unwindd/engine/internal/target/stacktext"
 	"github.com/unwindd/unwindd/engine/internal/target/stacktree"
 	"github.com/unwindd/unwindd/engine/internal/unpack"
@@ -21,6 +22,7 @@ var stackFormats = []struct {
 	accepts func(data []byte) bool
 	read    func(path string, data []byte) (*stacktree.File, error)
 }{
+	{chrometrace.Accepts, chrometrace.Read},
 	{byHead(stacktext.IsScript), stacktext.ReadScript},
 	{byHead(stacktext.IsFolded), stacktext.ReadFolded},
 }
@@ -39,9 +41,9 @@ var recordings = []string{"PERFILE2", "2ELIFREP"}
 
 // readStacks reads a file with stacks that another profiler wrote, and closes it; nil for a file
 // of another kind, which stays open.
-func readStacks(path string, in *unpack.Input) (f *stacktree.File, err error) {
+func readStacks(path string, input *unpack.Input) (f *stacktree.File, err error) {
 	err = object.Guard(func() (err error) {
-		data := in.Mapping.Data()
+		data := input.Mapping.Data()
 		if slices.Contains(recordings, string(data[:min(len(data), len(recordings[0]))])) {
 			return nil
 		}
@@ -54,12 +56,12 @@ func readStacks(path string, in *unpack.Input) (f *stacktree.File, err error) {
 		return nil
 	})
 	if f != nil || err != nil {
-		err = errors.Join(err, in.Mapping.Close())
+		err = errors.Join(err, input.Mapping.Close())
 	}
 	if err != nil || f == nil {
 		return nil, err
 	}
-	f.Problems = append(f.Problems, in.Problems...)
+	f.Problems = append(f.Problems, input.Problems...)
 	return f, nil
 }
 
@@ -67,37 +69,37 @@ func readStacks(path string, in *unpack.Input) (f *stacktree.File, err error) {
 var errNoStacks = errors.New("expected a trace, or stacks as text: of several files only the first may be another recording")
 
 // openAllStacks reads the files with stacks of other profilers: further ones, and the first where
-// it is one. in is the first where it is none, and was unpacked.
-func (k *Maker) openAllStacks(first string, o *trace.ProfileOptions) (list []*stacktree.File, in *unpack.Input, err error) {
+// it is one. input is the first where it is none, and was unpacked.
+func (k *Maker) openAllStacks(first string, o *trace.ProfileOptions) (list []*stacktree.File, input *unpack.Input, err error) {
 	if first != "" {
-		in, err = k.unpacked(first, o)
-		if err == nil && in == nil && isOtherFile(first) {
-			in, err = unpack.Open(first, k.Unpacking)
+		input, err = k.unpacked(first, o)
+		if err == nil && input == nil && isOtherFile(first) {
+			input, err = unpack.Open(first, k.Unpacking)
 		}
 		if err != nil {
 			return nil, nil, err
 		}
 	}
-	if in != nil {
-		f, err := readStacks(first, in)
+	if input != nil {
+		f, err := readStacks(first, input)
 		if err != nil {
 			return nil, nil, err
 		}
 		if f != nil {
-			list, in = append(list, f), nil
+			list, input = append(list, f), nil
 		}
 	}
 	for _, path := range o.Traces {
 		f, err := k.openStacks(path)
 		if err != nil {
-			if in != nil {
-				err = errors.Join(err, in.Mapping.Close())
+			if input != nil {
+				err = errors.Join(err, input.Mapping.Close())
 			}
 			return nil, nil, err
 		}
 		list = append(list, f)
 	}
-	return list, in, nil
+	return list, input, nil
 }
 
 // openStacks reads a further file of stacks.

@@ -36,7 +36,7 @@ type stackJoin struct {
 	isPlaced bool
 }
 
-// addStacks adds the stacks of files: the CPU's by time, then those of accelerators.
+// addStacks adds the stacks of files: the CPU's by time, then the ones of accelerators.
 func (b *profileBuilder) addStacks(ctx context.Context, files []*stacktree.File, kernel *kallsyms.Table) error {
 	first := len(b.out.Samples)
 	for _, f := range files {

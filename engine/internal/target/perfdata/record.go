@@ -22,6 +22,7 @@ const (
 	recordSample      RecordType = 9
 	recordMmap2       RecordType = 10
 	recordLostSamples RecordType = 13
+	recordNamespaces  RecordType = 16
 	recordKsymbol     RecordType = 17
 	recordDeferred    RecordType = 22
 

@@ -250,6 +250,7 @@ func (r *recorder) writeMappings(moment uint64) {
 			w.Path = "//anon"
 		case m.path == object.VDSOName:
 			w.BuildID = r.vdsoID(m)
+		case isMemory(c.pid, m):
 		case m.isDeleted():
 			w.Path = fmt.Sprintf("/proc/%d/map_files/%x-%x", c.pid, m.start, m.end)
 			if _, err := os.Stat(w.Path); err != nil {
@@ -259,6 +260,25 @@ func (r *recorder) writeMappings(moment uint64) {
 		r.out.Map(c.pid, moment, &w)
 	}
 	r.mapped = c.maps
+}
+
+// isMemory reports whether a mapping is of memory without a file, which has a name: its code is
+// what a runtime made. A file in memory may be an ELF file, whose code is that of a module.
+func isMemory(pid int, m *mapping) bool {
+	if !perfdata.IsMemory(m.path) {
+		return false
+	}
+	if !strings.HasPrefix(m.path, perfdata.MemFile) {
+		return true
+	}
+	f, err := os.Open(fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, m.start, m.end))
+	if err != nil {
+		return true
+	}
+	defer f.Close()
+	var magic [4]byte
+	n, _ := f.ReadAt(magic[:], 0)
+	return string(magic[:n]) != elf.ELFMAG
 }
 
 // elfRights returns the protection of a mapping as mmap(2) takes it.

@@ -28,7 +28,7 @@ type scriptFrame struct {
 // addressColumns is how many columns perf gives an address.
 const addressColumns = 16
 
-// parseAddress reads the address that a frame begins with. rest is what follows it.
+// parseAddress reads the address that a frame begins with. rest follows it.
 func parseAddress(text []byte) (rest []byte, ok bool) {
 	trimmed := bytes.TrimLeft(text, " \t")
 	word := trimmed

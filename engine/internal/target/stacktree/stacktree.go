@@ -78,7 +78,7 @@ type Frame struct {
 	Dispatched int32
 }
 
-// Place is what an address counts from.
+// Place tells from where an address counts.
 type Place uint8
 
 // The places.
