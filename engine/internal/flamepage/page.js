@@ -438,6 +438,7 @@ const run = (data) => {
     });
     const path = (from.get('zoom') || '').split('.').filter(Boolean).map((key) => parseInt(key, 36));
     one('#find').value = state.find;
+    one('#widths').value = state.by;
     one('#regexp').setAttribute('aria-pressed', String(state.regexp));
     ['merge', 'fold'].forEach((name) => { one(`#${name}`).checked = state[name]; });
     if (one('#event')) {

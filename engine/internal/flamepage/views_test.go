@@ -182,4 +182,8 @@ func TestTwoProfilesAreCompared(t *testing.T) {
 	if said := b.Said(url); len(said) > 0 {
 		t.Errorf("the browser said %q", said)
 	}
+	b.Go("about:blank")
+	b.Go(url + "#by=base")
+	b.Eval(new(any), ready)
+	expect("a link", settled(`document.querySelector('#widths').value + ' ' + document.querySelector('#graph').drawn()[1].text`), "base one")
 }
