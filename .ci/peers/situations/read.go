@@ -18,12 +18,12 @@ var outermost = map[string]bool{
 	"secondary_startup_64": true, "thread_start": true, "_start_c": true, "__libc_start_main": true,
 }
 
-// isWithout are names of what has none.
+// isWithout reports whether a name stands for an address without one.
 func isWithout(name string) bool {
 	return name == "" || name == "[unknown]" || strings.Contains(name, "+0x") && strings.HasPrefix(name, "[")
 }
 
-// count is what a reader made of a recording.
+// count has the numbers of a reader for a recording.
 type count struct{ stacks, complete, frames, named int }
 
 // add adds a stack, innermost first, without inlined calls.

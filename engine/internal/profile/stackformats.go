@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/unwindd/unwindd/engine/internal/target/chrometrace"
+	"github.com/unwindd/unwindd/engine/internal/target/nsys"
 	"github.com/unwindd/unwindd/engine/internal/target/stacktext"
 	"github.com/unwindd/unwindd/engine/internal/target/stacktree"
 	"github.com/unwindd/unwindd/engine/internal/unpack"
@@ -23,6 +24,8 @@ var stackFormats = []struct {
 	read    func(path string, data []byte) (*stacktree.File, error)
 }{
 	{chrometrace.Accepts, chrometrace.Read},
+	{nsys.AcceptsDatabase, nsys.ReadDatabase},
+	{nsys.AcceptsLines, nsys.ReadLines},
 	{byHead(stacktext.IsScript), stacktext.ReadScript},
 	{byHead(stacktext.IsFolded), stacktext.ReadFolded},
 }
