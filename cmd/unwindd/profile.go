@@ -95,7 +95,9 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	f.addFlags(cmd.Flags())
-	cmd.ValidArgsFunction = completeTargets(maxTraces)
+	cmd.ValidArgsFunction = completeRecorded
+	_ = cmd.RegisterFlagCompletionFunc("pid", completeProcesses)
+	_ = cmd.RegisterFlagCompletionFunc("recorder", cobra.FixedCompletions(recorders, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(job.ProfileFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
