@@ -122,3 +122,18 @@ func TestDiffRefusesWhatItCannotCompare(t *testing.T) {
 		}
 	}
 }
+
+// TestDiffReadsWhatWasWritten compares recordings with what was written of them.
+func TestDiffReadsWhatWasWritten(t *testing.T) {
+	dir := t.TempDir()
+	for _, format := range []string{"pprof", "folded"} {
+		file := filepath.Join(dir, "base."+format)
+		runProfile(t, workBase, "--format", format, "-o", file)
+		status, out, stderr := runDiff(t, file, workNew)
+		for _, line := range []string{"  32.3%    52.4%    +20.1 ~  parse work.c\n", "  67.7%    79.3%    +11.6 ~  spin work.c\n"} {
+			if status != exitDone || !strings.Contains(out, line) {
+				t.Errorf("%s: status %d, expected %s\n%s%s", format, status, line, out, stderr)
+			}
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/unwindd/unwindd/engine/internal/target/chrometrace"
+	"github.com/unwindd/unwindd/engine/internal/target/pprofstacks"
 	"github.com/unwindd/unwindd/engine/internal/target/stacktext"
 	"github.com/unwindd/unwindd/engine/internal/target/stacktree"
 	"github.com/unwindd/unwindd/engine/internal/unpack"
@@ -23,6 +24,7 @@ var stackFormats = []struct {
 	read    func(path string, data []byte) (*stacktree.File, error)
 }{
 	{chrometrace.Accepts, chrometrace.Read},
+	{pprofstacks.IsPprof, pprofstacks.Read},
 	{byHead(stacktext.IsScript), stacktext.ReadScript},
 	{byHead(stacktext.IsFolded), stacktext.ReadFolded},
 }
