@@ -95,7 +95,7 @@ work;_start;start;work;parse;spin 27037218 40241440
 		t.Errorf("pprof has %v", sums)
 	}
 	_, page, _ := runDiff(t, workBase, workNew, "--format", "html")
-	for _, text := range []string{"<title>from perf.data to perf.data", "cpu-clock:u, 65 samples, 130.78 ms", "<!DOCTYPE html>"} {
+	for _, text := range []string{"<title>from testdata/profile/base/perf.data to testdata/profile/new/perf.data", "cpu-clock:u, 65 samples, 130.78 ms", "<!DOCTYPE html>"} {
 		if !strings.Contains(page, text) {
 			t.Errorf("the page has no %s: %.300s", text, page)
 		}

@@ -72,7 +72,7 @@ func NewDiff(base, changed *Profile, o DiffOptions) (*Diff, error) {
 	return d, nil
 }
 
-// stacksEvent is the event of stacks that do not say what they count.
+// stacksEvent is the event of folded stacks, which give no name of one.
 const stacksEvent = "samples"
 
 // counterpart is the event of the base that is compared with one of the changed profile.
