@@ -199,6 +199,7 @@ type profileFunction struct {
 	isDevice bool   // it is of an accelerator
 	isNamed  bool   // it has a name of its own
 	isGuess  bool   // its frame is a guess
+	isJIT    bool   // its code is in memory that is of no file
 	namedBy  string // as in engine.ProfileFrame
 }
 
@@ -244,6 +245,8 @@ func (r *Profile) nameFunctions() {
 	for i := range r.p.Frames {
 		f := &r.p.Frames[i]
 		base := profileFunction{isKernel: f.Kernel, isDevice: f.Device, namedBy: oneLine(f.NamedBy), isGuess: r.marksGuesses && f.FoundBy.IsGuess()}
+		// What has no process or no address is a name from a file of stacks.
+		base.isJIT = f.Module < 0 && f.PID >= 0 && f.PC != 0 && len(f.Symbols) > 0 && !f.Kernel && !f.Device
 		if f.Module >= 0 {
 			base.module = oneLine(r.p.Modules[f.Module].Path)
 		}

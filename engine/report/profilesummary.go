@@ -35,6 +35,7 @@ func (r *Profile) WriteSummary(w io.Writer, o SummaryOptions) error {
 	t.samples()
 	t.frames()
 	t.stops()
+	t.memory()
 	if !r.NoSymbols {
 		t.unnamed()
 	}

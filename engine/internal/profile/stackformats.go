@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/unwindd/unwindd/engine/internal/target/chrometrace"
+	"github.com/unwindd/unwindd/engine/internal/target/nsys"
 	"github.com/unwindd/unwindd/engine/internal/target/pprofstacks"
 	"github.com/unwindd/unwindd/engine/internal/target/stacktext"
 	"github.com/unwindd/unwindd/engine/internal/target/stacktree"
@@ -25,6 +26,8 @@ var stackFormats = []struct {
 }{
 	{chrometrace.Accepts, chrometrace.Read},
 	{pprofstacks.IsPprof, pprofstacks.Read},
+	{nsys.AcceptsDatabase, nsys.ReadDatabase},
+	{nsys.AcceptsLines, nsys.ReadLines},
 	{byHead(stacktext.IsScript), stacktext.ReadScript},
 	{byHead(stacktext.IsFolded), stacktext.ReadFolded},
 }

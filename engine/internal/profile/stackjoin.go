@@ -119,7 +119,7 @@ func (b *profileBuilder) stackKernel(k *trace.ProfileKernel) int32 {
 	if !ok {
 		index = int32(len(b.out.Kernels)) //nolint:gosec // the files bound them
 		b.kernels[key] = index
-		b.out.Kernels = append(b.out.Kernels, trace.ProfileKernel{Name: k.Name, Module: -1})
+		b.out.Kernels = append(b.out.Kernels, trace.ProfileKernel{Name: symbol.Demangle(k.Name), Module: -1})
 	}
 	out := &b.out.Kernels[index]
 	out.Dispatches += k.Dispatches

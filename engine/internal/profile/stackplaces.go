@@ -87,6 +87,9 @@ func (j *stackJoin) openObject(path string) *stackObject {
 	}
 	if t.Object != nil {
 		r.opened = append(r.opened, t.Object)
+		if a, err := r.maker.Plugins.ForMachine(t.Object.ELFMachine()); err == nil {
+			t.Arch = a.Description().Name
+		}
 		t.File, t.BuildID = found.File(), t.Object.BuildID()
 		for _, s := range t.Object.Segments() {
 			t.Segments = append(t.Segments, trace.Segment{Address: s.Address, Size: s.MemSize, Start: s.Address, Executable: s.Executable()})
@@ -211,7 +214,13 @@ func (j *stackJoin) address(o *stackObject, f *stacktree.Frame) (uint64, bool) {
 	if ok && o.isCode(f.Address-bias) {
 		return f.Address - bias, true
 	}
-	if !ok && f.Address < lowestProcess && o.module.Object.Type() == elf.ET_DYN {
+	if ok || f.Address >= lowestProcess {
+		return 0, false
+	}
+	if o.module.Object.Type() == elf.ET_EXEC {
+		return f.Address, o.isCode(f.Address) // at its own addresses
+	}
+	if f.Place == stacktree.PlaceUnknown {
 		// No process has such code so low: it is an offset.
 		return o.ofOffset(f.Address)
 	}

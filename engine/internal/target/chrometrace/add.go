@@ -37,16 +37,8 @@ var roles = map[string]role{
 	"mtia_ccp_events": roleNone, "mtia_insight": roleNone, "glow_runtime": roleNone, "gpu_op": roleNone, "hpu_op": roleNone, "collective_comm": roleNone,
 }
 
-// span is a span of a thread.
-type span struct {
-	start, end int64
-	frame      uint32
-	role       role
-	// id is the correlation ID of a call, the external ID of an operation, or the number of a
-	// function of Python, which follow each other as they are called.
-	id    int64
-	stack uint32 // index of reader.names, and 1: the stack of Python of an operation
-}
+// ranks are the ranks of the roles of spans with equal times, the outermost first.
+var ranks = [roleNone + 1]uint8{rolePython: 1, roleNote: 2, roleSpan: 3, roleOperator: 4, roleCall: 5}
 
 // deviceSpan is work of an accelerator.
 type deviceSpan struct {
@@ -135,20 +127,23 @@ func (r *reader) addSpan() {
 	t.spans = append(t.spans, r.newSpan(role, start, start+e.length.nanos))
 }
 
-// newSpan returns the span of the event that was read.
-func (r *reader) newSpan(role role, start, end int64) span {
+// newSpan returns the span of the event that was read. Its ID is the correlation ID of a call, the
+// external ID of an operation, or the number of a function of Python, which follow each other as
+// they are called; its Note is the recorded stack of Python of an operation, an index of names and
+// 1.
+func (r *reader) newSpan(role role, start, end int64) stacktree.Span {
 	e := &r.event
-	s := span{start: start, end: end, frame: r.frame(e.name, role), role: role, id: -1}
+	s := stacktree.Span{Start: start, End: end, Frame: r.frame(e.name, role), Rank: ranks[role], ID: -1}
 	switch {
 	case role == roleCall && e.correlation.isThere:
-		s.id = e.correlation.integer
+		s.ID = e.correlation.integer
 	case role == roleOperator && e.external.isThere:
-		s.id = e.external.integer
+		s.ID = e.external.integer
 	case role == rolePython && e.pythonID.isThere:
-		s.id = e.pythonID.integer
+		s.ID = e.pythonID.integer
 	}
 	if len(e.stack) > 0 {
-		s.stack = r.text(e.stack) + 1
+		s.Note = r.text(e.stack) + 1
 	}
 	return s
 }
@@ -175,8 +170,8 @@ func (r *reader) addEdge() {
 	}
 	s := &t.spans[t.open[len(t.open)-1]]
 	t.open = t.open[:len(t.open)-1]
-	if s.end = time; time < s.start {
-		s.end = s.start
+	if s.End = time; time < s.Start {
+		s.End = s.Start
 		r.counts.negative++
 	}
 }

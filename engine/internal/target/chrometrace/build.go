@@ -7,7 +7,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine/trace"
+	"github.com/unwindd/unwindd/engine/internal/target/stacktree"
 )
 
 // launch is the call, or the operation, that launched work of an accelerator.
@@ -38,13 +38,14 @@ func (r *reader) build() {
 	}
 	r.calling, r.operating = calls, operations
 	r.addArrows()
+	r.nesting = stacktree.Nesting{Builder: r.Builder, Opened: r.launchAt, Above: r.pushRecorded, Inherit: true}
 	for _, t := range r.order {
 		r.addThread(t)
 	}
 	for i := range r.devices {
 		r.addWork(&r.devices[i])
 	}
-	r.finishTimes()
+	r.MoveTimes(r.base)
 }
 
 // addArrows adds a span without a duration where an arrow begins whose call is not a span.
@@ -55,41 +56,74 @@ func (r *reader) addArrows() {
 	have := map[int64]bool{}
 	for _, t := range r.order {
 		for i := range t.spans {
-			if s := &t.spans[i]; s.role == roleCall && s.id >= 0 {
-				have[s.id] = true
+			if s := &t.spans[i]; s.Rank == ranks[roleCall] && s.ID >= 0 {
+				have[s.ID] = true
 			}
 		}
 	}
 	for id, at := range r.started {
 		t := r.threads[at.thread]
 		if _, isWanted := r.calling[id]; isWanted && !have[id] && t != nil && len(t.spans) > 0 {
-			t.spans = append(t.spans, span{start: at.time, end: at.time, frame: r.frame([]byte("launch"), roleSpan), role: roleCall, id: id})
+			t.spans = append(t.spans, stacktree.Span{Start: at.time, End: at.time, Frame: r.frame([]byte("launch"), roleSpan), Rank: ranks[roleCall], ID: id})
 		}
 	}
 }
 
+// addThread adds the spans of a thread.
+func (r *reader) addThread(t *thread) {
+	for _, i := range t.open { // they never ended
+		t.spans[i].End = max(t.spans[i].Start, lastTime(t.spans))
+	}
+	if len(t.spans) > 0 {
+		r.nesting.Add(t.spans, r.fileThread(t), stopSpan)
+	}
+	t.spans = nil
+}
+
+// lastTime is the last time of spans.
+func lastTime(spans []stacktree.Span) (end int64) {
+	end = spans[0].Start
+	for i := range spans {
+		end = max(end, spans[i].Start, spans[i].End)
+	}
+	return end
+}
+
+// pushRecorded adds the stack of Python that was recorded with an operation: functions with
+// semicolons between them, innermost first.
+func (r *reader) pushRecorded(note, stack uint32) uint32 {
+	names := strings.Split(r.names[note-1], ";")
+	for i := len(names) - 1; i >= 0; i-- {
+		if name := strings.TrimSpace(names[i]); name != "" {
+			stack = r.Push(stack, r.pythonFrame([]byte(name)))
+		}
+	}
+	return stack
+}
+
 // launchAt notes the stack of a span that launched work.
-func (r *reader) launchAt(s *span, stack, thread uint32) {
-	if s.id < 0 {
+func (r *reader) launchAt(s *stacktree.Span, stack, thread uint32) {
+	if s.ID < 0 {
 		return
 	}
 	var table launches
-	switch s.role {
-	case roleCall:
+	isCall := s.Rank == ranks[roleCall]
+	switch {
+	case isCall:
 		table = r.calling
-	case roleOperator:
+	case s.Rank == ranks[roleOperator]:
 		table = r.operating
 	default:
 		return
 	}
-	known, isWanted := table[s.id]
+	known, isWanted := table[s.ID]
 	switch {
 	case !isWanted:
 	case known == nil:
-		table[s.id] = &launch{stack: stack, thread: thread, start: s.start, end: s.end}
-	case known.thread == thread && s.start >= known.start && s.end <= known.end:
-		known.stack, known.start, known.end = stack, s.start, s.end // the call inside made it
-	case s.role == roleCall && !known.several:
+		table[s.ID] = &launch{stack: stack, thread: thread, start: s.Start, end: s.End}
+	case known.thread == thread && s.Start >= known.start && s.End <= known.end:
+		known.stack, known.start, known.end = stack, s.Start, s.End // the call inside made it
+	case isCall && !known.several:
 		known.several = true
 		r.counts.severalLaunches++
 	}
@@ -97,30 +131,17 @@ func (r *reader) launchAt(s *span, stack, thread uint32) {
 
 // addWork adds the time of work of an accelerator.
 func (r *reader) addWork(d *deviceSpan) {
-	e := trace.ProfileEvent{Name: trace.KernelTimeEvent, Unit: "nanoseconds", Device: true}
-	if d.role == roleMemory {
-		e.Name = MemoryEvent
+	w := stacktree.Work{
+		Name: r.names[d.name], Device: r.word(d.device), Stream: r.word(d.stream), Start: d.start, End: d.end,
+		IsMemory: d.role == roleMemory, Stop: stopNoLaunch,
 	}
-	event, _ := r.Event(e)
-	s := trace.ProfileSample{Event: event, Time: uint64(d.start), Weight: uint64(d.end - d.start), Stop: r.Stop(stopNoLaunch)} //nolint:gosec // as in spend
 	if l := r.launchOf(d); l != nil {
-		s.Stack, s.Thread, s.Launch, s.Stop = l.stack, l.thread, trace.EvidenceRecorded, r.Stop(stopSpan)
+		w.Stack, w.Thread, w.HasLaunch, w.Stop = l.stack, l.thread, true, stopSpan
 	} else {
 		r.counts.noLaunch++
-		s.Thread = r.Thread(-1, -1, r.comm(nil))
+		w.Thread = r.Thread(-1, -1, r.comm(nil))
 	}
-	s.Stack = r.Push(s.Stack, r.DeviceFrame(fmt.Sprintf("[GPU %s, stream %s]", r.word(d.device), r.word(d.stream))))
-	name := r.names[d.name]
-	if d.role == roleMemory {
-		s.Stack = r.Push(s.Stack, r.DeviceFrame(name))
-	} else {
-		index, frame := r.Kernel(name)
-		k := &r.Kernels[index]
-		k.Dispatches++
-		k.Time, k.HasTime = k.Time+s.Weight, true
-		s.Stack = r.Push(s.Stack, frame)
-	}
-	r.Samples = append(r.Samples, s)
+	r.AddWork(&w)
 }
 
 // launchOf returns the launch of work; nil where it is not known.
@@ -181,19 +202,4 @@ func (r *reader) comm(t *thread) string {
 		name = r.word(t.key.tid)
 	}
 	return name
-}
-
-// finishTimes makes all times positive: a trace may count them from anywhere.
-func (r *reader) finishTimes() {
-	first := int64(0)
-	for i := range r.Samples {
-		first = min(first, int64(r.Samples[i].Time)) //nolint:gosec // as it was put there
-	}
-	base := r.base
-	if first < 0 || base < 0 || base > math.MaxInt64/2 {
-		base = -first
-	}
-	for i := range r.Samples {
-		r.Samples[i].Time += uint64(base) //nolint:gosec // as before
-	}
 }

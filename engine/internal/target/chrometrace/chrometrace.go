@@ -20,12 +20,6 @@ import (
 // Form is the name of the format.
 const Form = "a Chrome trace"
 
-// SpanEvent is the event of the time of threads within spans, without the spans inside.
-const SpanEvent = "span-time"
-
-// MemoryEvent is the event of the time that accelerators copied and filled memory.
-const MemoryEvent = "gpu-memory-time"
-
 // eventList is the member with the events.
 const eventList = "traceEvents"
 
@@ -76,16 +70,16 @@ type reader struct {
 	devices            []deviceSpan
 	started            map[int64]place // ends of arrows from the CPU to accelerators, by their IDs
 	ended              map[place]int64
-	calling, operating launches       // by correlation ID, and by external ID
+	calling, operating launches // by correlation ID, and by external ID
+	nesting            stacktree.Nesting
 	leftOut            map[string]int // events, by why they are left out
 	counts             counts
 }
 
 // counts has how often something is not as it should be.
 type counts struct {
-	broken, noTime, badTime, negative, cut, split, deep, noLaunch, severalLaunches int
-	cutTime                                                                        int64
-	firstBroken                                                                    int
+	broken, noTime, badTime, negative, noLaunch, severalLaunches int
+	firstBroken                                                  int
 }
 
 // threadKey identifies a thread. Words stand for negative numbers.
@@ -101,7 +95,7 @@ type place struct {
 type thread struct {
 	key   threadKey
 	name  string
-	spans []span
+	spans []stacktree.Span
 	open  []uint32 // spans that began and did not end, of traces with separate events for both
 }
 
@@ -183,9 +177,6 @@ func (r *reader) report() {
 		{c.noTime, "spans have no duration: they are left out"},
 		{c.badTime, "events have a time that is no number of microseconds: they are left out"},
 		{c.negative, "spans end before they begin: they are left out"},
-		{c.cut, fmt.Sprintf("spans end after the span that they are in, by %s in all: they are cut there", duration(c.cutTime))},
-		{c.split, "spans end after the span that they began in: the rest of them is beside it"},
-		{c.deep, fmt.Sprintf("spans lie in more than %d others: their time is that of the spans around them", maxDepth)},
 		{c.noLaunch, "kernels and copies have no call in the trace that launched them: they are under no stack"},
 		{c.severalLaunches, "calls have the correlation ID of another call: what they launched is under no stack"},
 	} {
@@ -193,6 +184,7 @@ func (r *reader) report() {
 			r.Problem("%d %s", p.n, p.text)
 		}
 	}
+	r.nesting.Report()
 	r.reportLeftOut()
 }
 

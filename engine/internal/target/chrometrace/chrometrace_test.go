@@ -100,7 +100,7 @@ func TestPyTorch(t *testing.T) {
 		t.Errorf("problems:\n%s", problems)
 	}
 	for _, s := range f.Samples {
-		if f.Events[s.Event].Name == MemoryEvent && s.Time != 1250000 {
+		if f.Events[s.Event].Name == stacktree.MemoryEvent && s.Time != 1250000 {
 			t.Errorf("the copy began at %d, expected at 1250000", s.Time)
 		}
 	}

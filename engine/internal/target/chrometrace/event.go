@@ -9,7 +9,6 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/unwindd/unwindd/engine/internal/target/jsontext"
 )
@@ -261,9 +260,6 @@ func (r *reader) text(name []byte) uint32 {
 	}
 	return i
 }
-
-// duration writes nanoseconds.
-func duration(nanos int64) string { return time.Duration(nanos).String() }
 
 // reportLeftOut says which kinds of events are not in the profile.
 func (r *reader) reportLeftOut() {
