@@ -17,7 +17,7 @@ import (
 // childPatience bounds the wait for a child that was told to end.
 const childPatience = 10 * time.Second
 
-// maxSaid bounds what is kept of a child's standard error.
+// maxSaid bounds the bytes that are kept of a child's standard error.
 const maxSaid = 16 << 10
 
 // child is a program that is recorded, or perf, which records one. It ends with this process.

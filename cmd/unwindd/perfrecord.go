@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,13 +20,13 @@ var errNotBegun = errors.New("perf recorded nothing")
 
 // planOf returns how perf records a subject; nil where the live recorder does, and the reason.
 func (f *profileFlags) planOf(ctx context.Context, subject *recordSubject) (plan *perfPlan, why string, err error) {
-	given := f.given(liveOnly)
+	others := f.changedAmong(liveOnly)
 	switch {
 	case f.recorder == "live":
 		return nil, "--recorder live", nil
 	case f.recorder == "perf":
-	case len(given) > 0:
-		return nil, given[0], nil
+	case len(others) > 0:
+		return nil, others[0], nil
 	case subject.isShort || f.idle:
 		return nil, "", nil
 	}
@@ -40,7 +41,7 @@ func (f *profileFlags) planOf(ctx context.Context, subject *recordSubject) (plan
 }
 
 // recordPerf has perf record a subject.
-func (f *profileFlags) recordPerf(plan *perfPlan, subject *recordSubject, r *recording) error {
+func (f *profileFlags) recordPerf(ctx context.Context, e *engine.Engine, plan *perfPlan, subject *recordSubject, r *recording) error {
 	f.openRecordedRoots(subject)
 	// perf opens the file by this path, so that the program does not inherit it.
 	path := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), r.file.Fd())
@@ -63,7 +64,9 @@ func (f *profileFlags) recordPerf(plan *perfPlan, subject *recordSubject, r *rec
 	if len(subject.program) == 0 {
 		duration = 0 // perf itself ends with the program that takes so long
 	}
+	view := f.newLiveView(ctx, e, subject.words(), r)
 	awaitEnd(perf, r.file, duration, interrupted)
+	view.end()
 	r.wasEnded = isClosed(interrupted)
 	info, err := r.file.Stat()
 	switch {
@@ -84,7 +87,7 @@ func (f *profileFlags) recordPerf(plan *perfPlan, subject *recordSubject, r *rec
 const beginPause = 5 * time.Millisecond
 
 // awaitEnd waits for perf to end: by itself, by SIGINT, or after the duration. One that does not end
-// then is killed. The duration begins with what perf writes to the file: before that it prepares.
+// then is killed. The duration begins with the program: before that perf prepares.
 func awaitEnd(c *child, file *os.File, duration time.Duration, interrupted <-chan struct{}) {
 	tick := time.NewTicker(beginPause)
 	defer tick.Stop()
@@ -98,7 +101,7 @@ func awaitEnd(c *child, file *os.File, duration time.Duration, interrupted <-cha
 		case <-over:
 			isWaiting = false
 		case <-tick.C:
-			if info, err := file.Stat(); err == nil && info.Size() > 0 {
+			if info, err := file.Stat(); err == nil && info.Size() > 0 && hasProgram(c.cmd.Process.Pid) {
 				tick.Stop()
 				if duration > 0 {
 					over = time.After(duration)
@@ -117,6 +120,23 @@ func awaitEnd(c *child, file *os.File, duration time.Duration, interrupted <-cha
 	}
 }
 
+// hasProgram reports whether a child of perf executes another program than perf: it is forked long
+// before. Where the kernel does not list children it is assumed.
+func hasProgram(perf int) bool {
+	dir := fmt.Sprintf("/proc/%d", perf)
+	list, err := os.ReadFile(fmt.Sprintf("%s/task/%d/children", dir, perf))
+	if err != nil {
+		return true
+	}
+	own, _ := os.ReadFile(dir + "/cmdline")
+	for child := range strings.FieldsSeq(string(list)) {
+		if line, err := os.ReadFile("/proc/" + child + "/cmdline"); err == nil && !bytes.Equal(line, own) {
+			return true
+		}
+	}
+	return false
+}
+
 // sayOutcome says how the program ended, where it failed by itself.
 func (f *profileFlags) sayOutcome(c *child, subject *recordSubject) {
 	if text := c.outcome(subject.program[0]); text != "" {
@@ -124,7 +144,7 @@ func (f *profileFlags) sayOutcome(c *child, subject *recordSubject) {
 	}
 }
 
-// reason is what a child said when it failed.
+// reason returns the words of a child that failed.
 func (c *child) reason() string {
 	text := strings.Join(strings.Fields(c.said.String()), " ")
 	if text == "" && c.waitErr != nil {
@@ -167,7 +187,7 @@ func (f *profileFlags) recordNow(ctx context.Context, e *engine.Engine, subject 
 	}
 	if plan != nil {
 		messages.Printf("unwindd: recording %s %s\n", subject.words(), plan.words(&f.recordFlags))
-		err := f.recordPerf(plan, subject, r)
+		err := f.recordPerf(ctx, e, plan, subject, r)
 		if !errors.Is(err, errNotBegun) || f.recorder == "perf" {
 			return err
 		}

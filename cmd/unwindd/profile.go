@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,19 +49,22 @@ type profileFlags struct {
 func newProfile(g *globals) *cobra.Command {
 	f := &profileFlags{globals: g, job: job.NewProfile(), names: true, roots: map[int]string{}, maps: map[int]string{}}
 	cmd := &cobra.Command{
-		Use:   "profile [RECORDING...|PID]",
-		Short: "Make a profile of what perf recorded, or of a living process",
+		Use:   "profile [RECORDING...|PID] | profile --pid PID|NAME | profile -- PROGRAM [ARG...]",
+		Short: "Make a profile of what perf recorded, of a program or of living processes",
 		Long: `Walk the stacks of all samples of a recording, ./perf.data by default, and write the profile: as text,
 for pprof, for OpenTelemetry (otlp), as folded stacks for flame graphs, for
 speedscope, for Firefox Profiler, as a page with flame graphs (html), or as JSON with
-every sample. Record the stacks with
+every sample.
 
-  perf record -e cpu-clock --call-graph dwarf,16384 -- PROGRAM
+Behind -- stands a program that is recorded until it ends, and --pid records living
+processes, for --duration or until Ctrl-C: by perf where that may record, with the best
+event and the stacks of this machine, else by stopping the threads again and again, as
+short as copying their stacks takes. The first Ctrl-C ends the recording, and what was
+recorded until then is shown; the second one ends the command. The profile is written
+when the program has ended, which has the terminal until then.
 
-The ID of a living process stands for a recording that is made now: its threads are
-stopped --repeat times, one moment --every so often, as short as copying their stacks
-takes. Threads that wait are in it like those that execute. Ctrl-C ends that, and
-what was sampled until then is shown.
+The ID of a process alone is looked at --repeat times, one moment --every so often, by
+stopping its threads. Threads that wait have samples with --idle only.
 
 Samples of accelerators join the profile with --gpu, on the stacks of the threads
 that launched what was sampled: files of rocprofv3 (its JSON), of unitrace and
@@ -74,6 +78,8 @@ stacks.
 What was found, and why stacks end, is said on standard error. --http shows the
 profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`,
 		Example: `  unwindd profile perf.data
+  unwindd profile -- ./program --its-flag
+  unwindd profile --pid server --duration 10s --format html -o server.html
   unwindd profile perf.data --http localhost:8080
   unwindd profile perf.data --format pprof -o cpu.pb.gz
   unwindd profile perf.data --format folded | flamegraph.pl > cpu.svg
@@ -124,6 +130,8 @@ func addProfileFlags(flags *pflag.FlagSet, j *job.Profile) {
 		flags.BoolVar(&j.FullNames, "full-names", false, "print the names of functions whole in text: with results, parameters and template arguments")
 	}
 	flags.StringArrayVar(&j.Event, "event", nil, "only the samples of `EVENT`, by its whole name or as cycles for cpu_core/cycles:Pu/; may be repeated")
+	addSelectionFlags(flags, j)
+	flags.BoolVar(&j.BottomUp, "bottom-up", false, "trees of text and folded stacks lead from the innermost functions to their callers")
 	flags.StringArrayVar(&j.Annotate, "annotate", nil, "write only the lines and instructions of `FUNCTION` with their samples, as text or JSON; may be repeated")
 }
 
@@ -136,7 +144,7 @@ func (f *profileFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(f.check(), checkFile("disassembler", f.program), checkFile("kallsyms", f.kallsyms)); err != nil {
+	if err := cmp.Or(f.targetFlags.check(), checkFile("disassembler", f.program), checkFile("kallsyms", f.kallsyms)); err != nil {
 		return err
 	}
 	var listener net.Listener
@@ -203,8 +211,11 @@ func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source *re
 	if err != nil {
 		return nil, f.noRecording(err)
 	}
+	if source.wasEnded && len(p.Samples) == 0 {
+		return nil, statusError{fmt.Errorf("%s: %w", source.subject, errNothingRecorded), exitSignal + int(syscall.SIGINT)}
+	}
 	source.describe(p)
-	r, err := report.NewProfile(p, f.job.Event...)
+	r, err := report.NewSelectedProfile(p, f.job.Selection(), f.job.Event...)
 	if err != nil {
 		return nil, err
 	}
@@ -245,6 +256,8 @@ func (f *profileFlags) checkFlags(cmd *cobra.Command) error {
 		return wrong("--annotate names functions, and writes them: expected neither --http nor --symbols=false with it")
 	case f.http != "" && (f.output != "" || cmd.Flags().Changed("format")):
 		return wrong("--http serves the profile and writes none: expected neither --format nor -o with it")
+	case f.job.BottomUp && (f.http != "" || f.otlp != ""):
+		return wrong("--bottom-up turns the stacks of text and folded stacks: expected neither --http nor --otlp with it")
 	case f.otlp != "" && (f.http != "" || f.output != "" || len(f.job.Annotate) > 0 || cmd.Flags().Changed("format")):
 		return wrong("--otlp sends the profile and writes none: expected none of --format, -o, --http and --annotate with it")
 	case (f.format == "pprof" || f.format == "otlp") && f.output == "" && term.IsTerminal(int(os.Stdout.Fd())):

@@ -68,8 +68,8 @@ var recordOnly = []string{"duration", "frequency", "recorder", "keep", "idle", "
 // liveOnly are the flags that perf has nothing for.
 var liveOnly = []string{"repeat", "every", "idle"}
 
-// given returns the flags among names that were given.
-func (f *recordFlags) given(names []string) (list []string) {
+// changedAmong returns the flags among names that were given.
+func (f *recordFlags) changedAmong(names []string) (list []string) {
 	for _, name := range names {
 		if f.changed[name] {
 			list = append(list, "--"+name)
@@ -100,8 +100,8 @@ func (f *recordFlags) check() error {
 		return wrong("--every and --frequency are both how often: expected one of them")
 	case !slices.Contains(recorders, f.recorder):
 		return wrong("--recorder %s: expected %s", f.recorder, strings.Join(recorders, ", "))
-	case f.recorder == "perf" && len(f.given(liveOnly)) > 0:
-		return wrong("%s: perf has no such thing: expected --recorder live", f.given(liveOnly)[0])
+	case f.recorder == "perf" && len(f.changedAmong(liveOnly)) > 0:
+		return wrong("%s: perf has no such thing: expected --recorder live", f.changedAmong(liveOnly)[0])
 	case !f.takeThreads():
 		return wrong("--tid %s: expected the ID of a thread", f.threads[len(f.tids)])
 	case f.keep == stdoutName:
@@ -130,12 +130,15 @@ func (f *recordFlags) interval() time.Duration {
 	return f.every
 }
 
-// recordSubject is what is recorded.
+// recordSubject is a program, or living processes, to record.
 type recordSubject struct {
 	program []string // with its arguments; none: living processes are
 	path    string   // of the program
 	pids    []int
-	isShort bool // unwindd profile PID, which looks at it for a second by default
+	// isShort: it is unwindd profile PID, which looks at the process for a second by default.
+	isShort bool
+	// isStarted: the process is a program that was started, and is recorded with its children.
+	isStarted bool
 }
 
 // isNone reports whether nothing is recorded.
@@ -168,7 +171,7 @@ func (s *recordSubject) words() string {
 	return text
 }
 
-// subjectOf returns what is to be recorded, by the arguments; none where these are of a recording.
+// subjectOf returns the subject to record, by the arguments; none where these are of a recording.
 func (f *recordFlags) subjectOf(cmd *cobra.Command, args []string) (s recordSubject, err error) {
 	isProgram := cmd.ArgsLenAtDash() == 0 && len(args) > 0
 	switch {
@@ -189,7 +192,7 @@ func (f *recordFlags) subjectOf(cmd *cobra.Command, args []string) (s recordSubj
 	if err != nil || !s.isNone() {
 		return s, err
 	}
-	if list := f.given(recordOnly); len(list) > 0 {
+	if list := f.changedAmong(recordOnly); len(list) > 0 {
 		return s, usageError{fmt.Errorf("%s: it is of what is recorded now: expected a living process, --pid PID, or -- PROGRAM", strings.Join(list, ", "))}
 	}
 	return s, nil

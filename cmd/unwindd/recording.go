@@ -21,7 +21,7 @@ type recording struct {
 	path     string
 	file     *os.File    // a temporary file without a name; nil: it is the user's
 	kept     *outputFile // file, where the recording is kept
-	subject  string      // names what was recorded, where the file is temporary
+	subject  string      // the profile's name, where the file is temporary
 	problems []string
 	// wasEnded is true where Ctrl-C ended the recording.
 	wasEnded bool
@@ -71,7 +71,7 @@ func (r *recording) remove() {
 	r.file, r.kept = nil, nil
 }
 
-// describe names what was recorded in a profile of it.
+// describe names the subject in the profile, and adds the problems of recording.
 func (r *recording) describe(p *trace.Profile) {
 	if r.file != nil {
 		p.Path = r.subject
@@ -82,7 +82,7 @@ func (r *recording) describe(p *trace.Profile) {
 	p.Problems = append(p.Problems, r.problems...)
 }
 
-// record records what is asked for.
+// record records a subject, and keeps the recording where it is asked to.
 func (f *profileFlags) record(ctx context.Context, e *engine.Engine, subject *recordSubject) (r recording, err error) {
 	if r, err = newRecording(subject, f.keep); err != nil {
 		return r, err
@@ -96,35 +96,52 @@ func (f *profileFlags) record(ctx context.Context, e *engine.Engine, subject *re
 	return r, err
 }
 
-// recordLive stops the threads of living processes again and again, and prints figures with --verbose.
+// recordLive stops the threads of living processes again and again. A program is started for that.
 func (f *profileFlags) recordLive(ctx context.Context, e *engine.Engine, subject *recordSubject, r *recording) error {
-	if len(subject.program) > 0 {
-		program, err := startChild(subject.path, subject.program, true)
-		if err != nil {
-			return statusError{err, exitNotExecutable}
-		}
-		defer f.endProgram(program, subject)
-		subject = &recordSubject{pids: []int{program.cmd.Process.Pid}}
+	if len(subject.program) == 0 {
+		return f.recordProcesses(ctx, e, subject, r)
 	}
-	pid := subject.pids[0]
+	program, err := startChild(subject.path, subject.program, true)
+	if err != nil {
+		return statusError{err, exitNotExecutable}
+	}
+	defer f.endProgram(program, subject)
+	started := recordSubject{pids: []int{program.cmd.Process.Pid}, isStarted: true}
+	if err := f.recordProcesses(ctx, e, &started, r); err != nil {
+		return fmt.Errorf("%s: nothing of it was recorded: %w", subject.program[0], err)
+	}
+	return nil
+}
+
+// recordProcesses stops the threads of processes again and again, and prints figures with --verbose.
+func (f *profileFlags) recordProcesses(ctx context.Context, e *engine.Engine, subject *recordSubject, r *recording) error {
 	o := trace.RecordOptions{
 		Repeat: f.repeat, Every: f.interval(), Duration: f.duration, OnlyRunning: !f.idle, Threads: f.tids, MaxBytes: spareBytes(r.file),
+		Others: subject.pids[1:], Children: subject.isStarted,
 	}
-	if f.duration > 0 && !f.changed["repeat"] || !subject.isShort && !f.changed["repeat"] {
+	if !f.changed["repeat"] && (f.duration > 0 || !subject.isShort) {
 		o.Repeat = 0
 	}
-	s := newSampling(pid, o.Repeat)
+	view := f.newLiveView(ctx, e, subject.words(), r)
+	defer view.end()
+	s := newSampling(subject.pids[0], o.Repeat)
+	if view != nil || !f.live {
+		s.out = nil // no line too
+	}
 	o.Enough, o.Progress = s.enough, s.progress
 	begun := time.Now()
-	done, err := e.RecordProcess(ctx, pid, r.file, o)
+	done, err := e.RecordProcess(ctx, subject.pids[0], r.file, o)
 	s.end()
+	view.end()
 	if err != nil {
 		return err
 	}
 	r.wasEnded = s.isEnded()
 	f.describeLive(r, &done, time.Since(begun))
-	if _, isOwn := f.roots[pid]; done.Root != "" && !isOwn {
-		f.roots[done.PID] = done.Root
+	for pid, root := range done.Roots {
+		if _, isOwn := f.roots[pid]; !isOwn {
+			f.roots[pid] = root
+		}
 	}
 	return nil
 }
@@ -147,7 +164,7 @@ func (f *profileFlags) endProgram(c *child, subject *recordSubject) {
 	f.sayOutcome(c, subject)
 }
 
-// describeLive says what became of a recording by stops.
+// describeLive adds the problems of a recording by stops, and prints its figures with --verbose.
 func (f *profileFlags) describeLive(r *recording, done *trace.Recorded, took time.Duration) {
 	r.problems = done.Problems
 	if done.Missed > 0 {

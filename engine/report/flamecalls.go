@@ -126,6 +126,9 @@ var stopTexts = map[trace.StopReason]string{
 	trace.StopNotStopped:   "the thread did not stop",
 }
 
+// wasRecorded are the sources of whole stacks, whose ends nothing is known about.
+var wasRecorded = map[trace.FoundBy]bool{trace.ByCallChain: true, trace.ByLaunch: true, trace.ByProfiler: true}
+
 // cutShort is the name of what takes the place of missing callers; "" where none are known to
 // be missing. A chain that was recorded as it is may be whole, and so may be a wave.
 func (b *pageBuilder) cutShort(s *trace.ProfileSample) string {
@@ -138,8 +141,7 @@ func (b *pageBuilder) cutShort(s *trace.ProfileSample) string {
 		for b.r.p.Stacks[n].Caller != 0 {
 			n = b.r.p.Stacks[n].Caller
 		}
-		switch f := &b.r.p.Frames[b.r.p.Stacks[n].Frame]; {
-		case f.Device, f.FoundBy == trace.ByCallChain, f.FoundBy == trace.ByLaunch:
+		if f := &b.r.p.Frames[b.r.p.Stacks[n].Frame]; f.Device || wasRecorded[f.FoundBy] {
 			return ""
 		}
 	}
@@ -287,8 +289,7 @@ func kindOf(f *profileFunction) flamepage.Kind {
 	return flamepage.CPU
 }
 
-// isGenerated reports whether a function is of code that the program made while it ran: it is
-// named, but in no file of code.
+// isGenerated reports whether a function is of code that the program made while it ran.
 func isGenerated(f *profileFunction) bool {
 	name := path.Base(f.module)
 	for _, pattern := range []string{"jit-*.dump", "perf-*.map", "jitted-*.so"} {
@@ -296,6 +297,5 @@ func isGenerated(f *profileFunction) bool {
 			return true
 		}
 	}
-	return strings.HasPrefix(f.module, "//anon") || strings.HasPrefix(f.module, "[anon") || strings.HasPrefix(f.module, "/memfd:") ||
-		f.module == "" && f.isNamed
+	return f.isJIT || strings.HasPrefix(f.module, "//anon") || strings.HasPrefix(f.module, "[anon") || strings.HasPrefix(f.module, "/memfd:")
 }

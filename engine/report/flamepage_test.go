@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/internal/flamepage"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // graphsOf are the flame graphs of a page, each as folded stacks are written.
@@ -70,7 +71,12 @@ func TestFlameGraphsAreTheFoldedStacks(t *testing.T) {
 
 // TestStacksThatEndEarlyAreMarked in the page, and only these.
 func TestStacksThatEndEarlyAreMarked(t *testing.T) {
-	page := workday().view(t).flamePage(maxFlameCalls)
+	r := workday()
+	for _, by := range []trace.FoundBy{trace.ByCallChain, trace.ByLaunch, trace.ByProfiler} { // what was recorded as it is
+		f := r.frame(trace.ProfileFrame{PC: 0x400105, FoundBy: by, Module: 0, Symbols: []trace.Symbol{{Function: string(by)}}})
+		r.sample(trace.ProfileSample{Event: 0, Stack: r.stack(f), Stop: r.stop(trace.StopEndOfStack, "it ends here"), Weight: 1e6})
+	}
+	page := r.view(t).flamePage(maxFlameCalls)
 	got := map[string]uint64{}
 	for _, s := range page.Events[0].Samples {
 		for c := s.Call; c >= 0; c = page.Calls[c].Caller {
@@ -162,7 +168,8 @@ func TestKindsOfFunctions(t *testing.T) {
 		{profileFunction{name: "g", isDevice: true, isNamed: true}, flamepage.GPU},
 		{profileFunction{name: "Lorg/A;::run", module: "/tmp/perf-12.map", isNamed: true}, flamepage.JIT},
 		{profileFunction{name: "x", module: "/home/u/.debug/jit/jit-12.dump", isNamed: true}, flamepage.JIT},
-		{profileFunction{name: "x", isNamed: true}, flamepage.JIT},
+		{profileFunction{name: "x", isNamed: true, isJIT: true}, flamepage.JIT},
+		{profileFunction{name: "x", isNamed: true}, flamepage.CPU}, // of folded stacks
 		{profileFunction{name: "[//anon]+0x12", module: "//anon"}, flamepage.JIT},
 		{profileFunction{name: "work", file: "/src/a.py", isNamed: true}, flamepage.Managed},
 		{profileFunction{name: "py::work:/src/a.py", module: "/tmp/perf-12.map", isNamed: true}, flamepage.Managed},

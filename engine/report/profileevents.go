@@ -4,6 +4,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -107,6 +108,8 @@ type eventChoice struct {
 	weights []uint64
 	names   eventNames
 	chosen  []bool
+	// first and last are the times of samples by the recording's clock; last is 0 without any.
+	first, last uint64
 }
 
 // chooseEvents chooses the named events, or all. It returns the profile with the events of
@@ -137,8 +140,12 @@ func chooseEvents(p *trace.Profile, requested []string) (*eventChoice, error) {
 // count counts the samples of events.
 func (c *eventChoice) count() {
 	c.samples, c.weights = make([]int, len(c.p.Events)+1), make([]uint64, len(c.p.Events)+1)
+	c.first, c.last = math.MaxUint64, 0
 	for i := range c.p.Samples {
 		s := &c.p.Samples[i]
+		if s.Time != 0 && (s.Event < 0 || !c.p.Events[s.Event].OtherClock) {
+			c.first, c.last = min(c.first, s.Time), max(c.last, s.Time)
+		}
 		c.samples[s.Event+1]++
 		c.weights[s.Event+1] = add(c.weights[s.Event+1], s.Weight)
 	}
@@ -334,6 +341,14 @@ func unitOf(p *trace.Profile, event int16) string {
 		return "count"
 	}
 	return p.Events[event].Unit
+}
+
+// seconds is the time from the first sample to the last; 0: it is not known.
+func (c *eventChoice) seconds() float64 {
+	if c.first >= c.last {
+		return 0
+	}
+	return float64(c.last-c.first) / 1e9
 }
 
 func (c *eventChoice) isProcessorTime(event int16) bool {

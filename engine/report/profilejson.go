@@ -81,6 +81,9 @@ func (r *Profile) WriteJSON(w io.Writer) error {
 	if err := r.writeTargetJSON(b); err != nil {
 		return err
 	}
+	if err := r.writeMemoryJSON(b); err != nil {
+		return err
+	}
 	b.put(",\n\"events\":[")
 	for n, event := range r.eventsInOrder() {
 		e := profileEventJSON{Name: r.eventNames[event+1], Unit: unitOf(r.p, event), Lanes: r.hasLanes(event), Device: r.isOfDevice(event)}

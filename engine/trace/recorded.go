@@ -18,6 +18,10 @@ type RecordOptions struct {
 	// OnlyRunning leaves out threads that wait: a thread has a sample where it executes, or waits
 	// for nothing except a processor. Threads that are left out are not stopped.
 	OnlyRunning bool
+	// Others are more processes of the same recording.
+	Others []int
+	// Children adds the processes that recorded ones have started, once they are noticed.
+	Children bool
 	// Threads are the IDs of the threads that are sampled, and stopped; none: all are.
 	Threads []int
 	// MaxBytes bounds the recording; 0 for no bound.
@@ -25,7 +29,7 @@ type RecordOptions struct {
 	// Enough, where it is not nil, ends the recording, complete, once it is closed.
 	Enough <-chan struct{}
 	// Progress, where it is not nil, is called after every moment, with the number of them. The
-	// file has what was recorded up to some 200 ms ago then.
+	// file then has the samples up to some 200 ms ago.
 	Progress func(moments int)
 }
 
@@ -44,6 +48,8 @@ type Recorded struct {
 	// Root is the directory that the paths of files are relative to, if the process has
 	// other mounts; else "". It is valid as long as the recording process lives.
 	Root string
+	// Roots are such directories of all processes that have other mounts, by ID.
+	Roots map[int]string
 	// Problems are the reasons why the recording ended early, a sentence each.
 	Problems []string
 }

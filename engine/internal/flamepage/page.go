@@ -10,10 +10,13 @@ package flamepage
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
+	"compress/flate"
 	_ "embed"
 	"html/template"
 	"io"
+	"strings"
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/internal/look"
@@ -112,41 +115,47 @@ func (f Function) KindName() string {
 	return [...]string{"", "", "kernel", "GPU", "JIT", "managed", ""}[f.Kind]
 }
 
-var (
-	//go:embed page.html
-	layout string
-	//go:embed page.css
-	style string
-	//go:embed data.js
-	dataScript string
-	//go:embed tree.js
-	treeScript string
-	//go:embed graph.js
-	graphScript string
-	//go:embed parts.js
-	partsScript string
-	//go:embed page.js
-	pageScript string
+// packed are the files of the page, deflated: a third of their size. After a change of one of
+// them `go test ./engine/internal/flamepage -update` writes it again.
+//
+//go:embed page.packed
+var packed []byte
 
-	// parts is parsed where a page is written, not at the start of every command.
-	parts = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(layout)) })
-)
+// source is the page without a profile.
+type source struct {
+	parts         *template.Template
+	script, style string
+}
+
+// sources is the source, which is unpacked where a page is written, not at the start of every
+// command.
+var sources = sync.OnceValue(func() *source {
+	text, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
+	if err != nil {
+		panic("flamepage: " + err.Error()) // a test reads it
+	}
+	files := strings.Split(string(text), separator)
+	return &source{
+		parts: template.Must(template.New("page").Parse(files[0])), style: look.Style + files[1], script: look.Script + files[2],
+	}
+})
+
+// separator stands between the parts in packed: layout, style and script.
+const separator = "\x00"
 
 // Sources are the script and the style of every page, for the policy of one that shows
 // pages in a frame.
-func Sources() (code, styled string) {
-	return look.Script + dataScript + treeScript + graphScript + partsScript + pageScript, look.Style + style
-}
+func Sources() (code, styled string) { return sources().script, sources().style }
 
 // Write writes a page.
 func Write(w io.Writer, p *Page) error {
-	code, styled := Sources()
+	s := sources()
 	b := bufio.NewWriterSize(w, 1<<16)
-	err := parts().ExecuteTemplate(b, "head", struct {
+	err := s.parts.ExecuteTemplate(b, "head", struct {
 		*Page
 		Policy string
 		Style  template.CSS
-	}{p, look.Policy(code, styled), template.CSS(styled)})
+	}{p, look.Policy(s.script, s.style), template.CSS(s.style)})
 	if err != nil {
 		return err
 	}
@@ -155,7 +164,7 @@ func Write(w io.Writer, p *Page) error {
 		return err
 	}
 	_, _ = b.WriteString("</script>\n")
-	if err := parts().ExecuteTemplate(b, "end", struct{ Script template.JS }{template.JS(code)}); err != nil { //nolint:gosec // it is ours
+	if err := s.parts.ExecuteTemplate(b, "end", struct{ Script template.JS }{template.JS(s.script)}); err != nil { //nolint:gosec // it is ours
 		return err
 	}
 	return b.Flush()

@@ -33,11 +33,12 @@ const run = (data) => {
     }
     return (hash >>> 0) / 4294967296;
   };
-  // A module has a hue of those of the kind, and its functions differ in how light they are.
+  // Functions of one module have hues near one another, and differ in how light they are.
   const kindColor = (f) => {
     const kind = kinds[data.kinds[f]];
-    const hue = kind.from + hashOf(data.modules[f] || data.names[f]) * (kind.to - kind.from);
-    const light = parseFloat(palette.light) + (hashOf(data.names[f]) - 0.5) * 10;
+    const own = hashOf(data.names[f]), shared = data.modules[f] ? hashOf(data.modules[f]) : own;
+    const hue = kind.from + (0.6 * shared + 0.4 * own) * (kind.to - kind.from);
+    const light = parseFloat(palette.light) + ((own * 16) % 1 - 0.5) * 10;
     return `hsl(${hue} ${data.kinds[f] === GAP ? '0%' : palette.vivid} ${light}%)`;
   };
   // changeColor is red for more and blue for less, the stronger the larger the change is beside the weight.
@@ -217,10 +218,10 @@ const run = (data) => {
   const roots = {
     flame: () => topDown(tree, widthOf), bottomup: () => bottomUp(tree, widthOf), order: () => inOrder(tree, byThread(), widthOf),
   };
-  const showSandwich = () => {
+  const showSandwich = (path) => {
     const { callers: above, callees } = around(tree, count, state.f, widthOf);
-    callers.show(above);
-    graph.show(callees);
+    callers.show(above, path);
+    graph.show(callees, path);
     const { self, total } = functionSums();
     one('#chosen').replaceChildren(
       element('span', '▴ callers', 'f'), element('span', shown(state.f), 'n'),
@@ -245,7 +246,7 @@ const run = (data) => {
       tab.tabIndex = tab.dataset.view === is ? 0 : -1;
     });
     if (is === 'sandwich' && state.f >= 0) {
-      showSandwich();
+      showSandwich(path);
     } else if (roots[is]) {
       graph.show(roots[is](), path);
     }
@@ -306,7 +307,8 @@ const run = (data) => {
     ];
     const list = [...column('Self', 'self'), ...column('Total', 'total')];
     if (data.events.some((e) => e.base)) {
-      const difference = (now, before) => (f) => of(now)(f) / (tree.total[0] || 1) - of(before)(f) / (tree.baseTotal[0] || 1);
+      // They are in the order of what changed most, to more or to less.
+      const difference = (now, before) => (f) => Math.abs(of(now)(f) / (tree.total[0] || 1) - of(before)(f) / (tree.baseTotal[0] || 1));
       [['self', 'baseSelf', 'Self ±'], ['total', 'baseTotal', 'Total ±']].forEach(([now, before, title]) => {
         list.push({ title, value: difference(now, before), text: (f) => changeOf(of(now)(f), of(before)(f)) });
       });
@@ -398,14 +400,12 @@ const run = (data) => {
 
   const showThreadList = () => {
     const list = one('#threadlist'), button = one('#threads');
-    const used = new Set(event.threads);
+    const rows = event.used, on = rows.filter((i) => !state.off.has(i)).length;
     button.hidden = data.threads.length < 2;
-    const on = Array.from(used).filter((i) => !state.off.has(i)).length;
-    button.textContent = on === used.size ? `Threads: ${used.size}` : `Threads: ${on} of ${used.size}`;
+    button.textContent = on === rows.length ? `Threads: ${on}` : `Threads: ${on} of ${rows.length}`;
     if (!list.hidden) {
       const weights = data.threads.map(() => 0);
       event.weights.forEach((weight, i) => { weights[event.threads[i]] += isOfTime(i) ? weight : 0; });
-      const rows = data.threads.map((thread, i) => i).filter((i) => used.has(i));
       const off = { has: (i) => state.off.has(rows[i]), add: (i) => state.off.add(rows[i]), delete: (i) => state.off.delete(rows[i]) };
       const at = list.scrollTop;
       showThreads(list, rows.map((i) => data.threads[i]), rows.map((i) => weights[i]), off, refilter);
@@ -426,9 +426,12 @@ const run = (data) => {
     return button;
   };
   const showLegend = () => {
-    const met = new Set(), entries = [], isUsed = new Uint8Array(2 * count);
-    for (let call = 1; call < data.tree.key.length; call++) {
-      isUsed[data.tree.key[call]] = 1;
+    const met = new Set(), entries = [], isUsed = new Uint8Array(2 * count), isCalled = new Uint8Array(data.tree.key.length);
+    event.calls.forEach((call) => { isCalled[call] = 1; });
+    for (let call = isCalled.length - 1; call > 0; call--) {
+      if (isCalled[call]) {
+        isCalled[data.tree.caller[call]] = isUsed[data.tree.key[call]] = 1;
+      }
     }
     isUsed.forEach((is, key) => is && met.add(data.kinds[key >> 1]).add(key & 1 ? GUESS : data.kinds[key >> 1]));
     kinds.forEach((kind, i) => {
@@ -497,6 +500,9 @@ const run = (data) => {
   const pickEvent = () => {
     event = data.events[state.event];
     event.whole = event.weights.reduce((a, b) => a + b, 0);
+    const isUsed = new Uint8Array(data.threads.length);
+    event.threads.forEach((i) => { isUsed[i] = 1; });
+    event.used = Array.from(isUsed.keys()).filter((i) => isUsed[i] === 1);
     one('#widths').hidden = !event.base;
     showLegend();
     retree();
@@ -533,14 +539,19 @@ const run = (data) => {
     state.mark = -1;
     search();
   };
+  // zoomedOne is the graph that Esc goes out of: the one that has the focus, or else any.
+  const zoomedOne = () => {
+    const list = graphs.filter((g) => !g.holder.hidden && g.root && g.zoomed.above);
+    return list.find((g) => g.holder === document.activeElement) || list[0];
+  };
   const goBack = () => {
     if (!one('#help').hidden || !one('#threadlist').hidden) {
       open(one('#keys'), one('#help'), false);
       open(one('#threads'), one('#threadlist'), false);
     } else if (hooks.isSearched()) {
       endSearch();
-    } else if (graph.root && graph.zoomed.above) {
-      graph.zoomTo(graph.zoomed.above);
+    } else if (zoomedOne()) {
+      zoomedOne().zoomTo(zoomedOne().zoomed.above);
     } else if (state.from !== null) {
       timeline.select(null, null);
     }
@@ -633,6 +644,7 @@ const run = (data) => {
   table = makeTable(one('#table'), makeColumns(), {
     name: nameCell, chosen: choose, compare: (a, b) => shown(a) < shown(b) ? -1 : shown(a) > shown(b) ? 1 : 0,
   });
+  table.by = data.events[0].base ? 4 : 0;
   restore();
 };
 

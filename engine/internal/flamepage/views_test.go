@@ -61,6 +61,11 @@ func TestViewsOfAProfile(t *testing.T) {
 	expect("a chosen row", settled(`document.querySelector('#chosen').innerText.replace(/\s+/g, ' ')`), "▴ callers w 80.0%, itself 10.0% ▾ callees")
 	expect("its callers", drawn("#callers"), "1 100 main")
 	expect("its callees", drawn("#graph"), "1 50 w, 1 50 leaf, 2 38 leaf")
+	b.Eval(new(any), `document.querySelector('#callers').focus()`)
+	b.Press("ArrowUp", "ArrowUp", "Enter")
+	expect("one of the callers", `document.querySelector('#all').disabled + document.querySelector('#said').textContent`, "falsemain: 80.0%, 80")
+	b.Press("Escape")
+	expect("Escape", `document.querySelector('#all').disabled + document.querySelector('#said').textContent`, "truewalk: 80.0%, 80, itself 10")
 	if said := b.Said(url); len(said) > 0 {
 		t.Errorf("the browser said %q", said)
 	}
@@ -136,7 +141,7 @@ func TestTwoProfilesAreCompared(t *testing.T) {
 	b.Eval(new(any), `(e => { e.value = 'base'; e.dispatchEvent(new Event('change')); })(document.querySelector('#widths'))`)
 	expect("widths before", settled(drawn("#graph")), "1 50 one, 1 50 two, 2 50 main, 2 50 main, 3 50 w, 3 50 w, 4 50 w, 4 33 leaf, 5 50 leaf")
 	b.Click("[data-view=functions]")
-	expect("functions", settled(rows), "90 90.0% 90 90.0% +6.7% +6.7% leaf kernel, 10 10.0% 80 80.0% -6.7% -20.0% w, 0 0.0% 100 100.0% 0.0% 0.0% main")
+	expect("functions", settled(rows), "10 10.0% 80 80.0% -6.7% -20.0% w, 90 90.0% 90 90.0% +6.7% +6.7% leaf kernel, 0 0.0% 100 100.0% 0.0% 0.0% main")
 	expect("the scale", `document.querySelector('#legend').innerText.replace(/\s+/g, ' ')`, "thread CPU kernel less than old.data more")
 	if said := b.Said(url); len(said) > 0 {
 		t.Errorf("the browser said %q", said)

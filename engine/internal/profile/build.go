@@ -51,10 +51,15 @@ type profileBuilder struct {
 	namedFrames    map[namedFrame]uint32
 	entries        map[uint32]bool
 	recordedPlaces map[uint32]recordedPlace
+	memory         map[memoryKey]*memoryCount
 	progress       *progress
+	waits          waits
 	damaged        int // samples that could not be read as a whole
 	damage         string
 	failures       []string // of plugins as they walked parts
+	hasKernelNames bool     // they were provided
+	preparesKernel bool     // see prepareKernel
+	offCPU         *offCPU  // nil: the recording does not say when threads stop
 }
 
 // framePlace is the place that a frame is named by.
@@ -94,6 +99,7 @@ func newProfileBuilder(r *recording) *profileBuilder {
 	}
 	b.tree = trie.New(size)
 	b.out.Stacks = make([]trace.ProfileStack, 1, 1+min(size, trie.MaxCapacity))
+	b.offCPU = newOffCPU(b)
 	return b
 }
 
@@ -112,7 +118,7 @@ func profileEvent(a *perfdata.Attr, index int) trace.ProfileEvent {
 	if e.Name == "" {
 		e.Name = fmt.Sprintf("event %d", index)
 	}
-	if a.Type == typeSoftware && (a.Config == softwareClock || a.Config == softwareTask) {
+	if a.Type == typeSoftware && (a.Config == softwareClock || a.Config == softwareTask) || a.IsOffCPUTime() {
 		e.Unit = "nanoseconds"
 	}
 	return e
@@ -127,7 +133,12 @@ func (b *profileBuilder) add(w *walkedBatch) {
 		stack := b.stack(w, s)
 		b.out.Samples = append(b.out.Samples, trace.ProfileSample{
 			Event: int16(s.event), Thread: b.thread(s), Stack: stack, Stop: b.stop(s.stopped), Time: s.time, Weight: s.weight,
+			CPU: uint32(max(s.cpu, 0)), HasCPU: s.cpu >= 0, //nolint:gosec // a number of 32 bits
 		})
+		if s.wait != nil {
+			b.waits.add(b, s.wait)
+		}
+		b.addMemory(s)
 		if s.problem != "" {
 			b.damaged++
 			if b.damage == "" {
@@ -135,6 +146,7 @@ func (b *profileBuilder) add(w *walkedBatch) {
 			}
 		}
 	}
+	b.offCPU.add(w)
 }
 
 func (b *profileBuilder) thread(s *walkedSample) uint32 {
@@ -241,6 +253,7 @@ func (b *profileBuilder) addFrame(f *walk.Step, s *walkedSample, w *walkedBatch)
 		out.Module = b.module(placement{module: place.module, bias: f.PC - f.Offset}, s.space, f)
 	case walk.KernelCode:
 		out.Kernel = true
+		b.prepareKernel()
 		out.Module = b.kernelModule(f, w)
 	case walk.GuestCode:
 		out.Module = b.guestModule(perfdata.Context(f.Owner))
@@ -338,6 +351,8 @@ func (b *profileBuilder) profile() *trace.Profile {
 		p.Problems = append(p.Problems, r.file.Problems()...)
 		_, p.Lost = r.file.Lost()
 		p.WallOffset, p.HasWallOffset = wallOffset(r.file)
+		p.Memory = b.memoryAccesses()
+		r.reportBranches()
 	}
 	if exe := r.finder.Exe; exe != "" && !r.exeUsed {
 		r.problem("%s was not used: no file that was mapped has its name or build ID", exe)

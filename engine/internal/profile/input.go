@@ -48,18 +48,18 @@ func (k *Maker) openFrom(ctx context.Context, path string, packed *unpack.Input,
 
 // unpacked returns the recording in a packed file, or in the options' Input; nil where the path is
 // of a recording as perf writes it.
-func (k *Maker) unpacked(path string, o *trace.ProfileOptions) (in *unpack.Input, err error) {
+func (k *Maker) unpacked(path string, o *trace.ProfileOptions) (input *unpack.Input, err error) {
 	file := o.Input
 	if file == nil {
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || !unpack.IsPacked(path) {
-			return nil, nil // perfdata has the words for what is wrong
+			return nil, nil // perfdata has the words for errors
 		}
-		in, err = unpack.Open(path, k.Unpacking)
+		input, err = unpack.Open(path, k.Unpacking)
 	} else {
-		in, err = unpack.Read(file, path, k.Unpacking)
+		input, err = unpack.Read(file, path, k.Unpacking)
 	}
 	if errors.Is(err, object.ErrEmpty) {
 		err = fmt.Errorf("%s: %w: it is empty", path, perfdata.ErrNotPerfData)
 	}
-	return in, err
+	return input, err
 }

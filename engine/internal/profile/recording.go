@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/internal/code"
+	"github.com/unwindd/unwindd/engine/internal/symbol/kallsyms"
 	"github.com/unwindd/unwindd/engine/internal/target/perfdata"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
@@ -46,6 +47,9 @@ type recording struct {
 	generated generatedCode
 	opened    []*object.Object
 	mapped    []*object.Mapping // files that opened objects are parts of
+	sched     *schedReader      // of the scheduler's events; nil: they are not read
+	// ownKernel reads the running kernel's names.
+	ownKernel func() (*kallsyms.Table, error)
 
 	mu       sync.Mutex
 	problems []string
@@ -65,7 +69,14 @@ var machines = map[string]object.ELFMachine{
 	"s390x":       machine(elf.EM_S390, elf.ELFCLASS64, elf.ELFDATA2MSB),
 	"loongarch64": machine(elf.EM_LOONGARCH, elf.ELFCLASS64, elf.ELFDATA2LSB),
 	"i686":        machine(elf.EM_386, elf.ELFCLASS32, elf.ELFDATA2LSB),
+	"x86":         machine(elf.EM_386, elf.ELFCLASS32, elf.ELFDATA2LSB), // of simpleperf
 	"armv7l":      machine(elf.EM_ARM, elf.ELFCLASS32, elf.ELFDATA2LSB),
+	"armv8l":      machine(elf.EM_ARM, elf.ELFCLASS32, elf.ELFDATA2LSB),
+	"arm":         machine(elf.EM_ARM, elf.ELFCLASS32, elf.ELFDATA2LSB), // of simpleperf
+	"riscv32":     machine(elf.EM_RISCV, elf.ELFCLASS32, elf.ELFDATA2LSB),
+	"s390":        machine(elf.EM_S390, elf.ELFCLASS32, elf.ELFDATA2MSB),
+	"ppc":         machine(elf.EM_PPC, elf.ELFCLASS32, elf.ELFDATA2MSB),
+	"sparc64":     machine(elf.EM_SPARCV9, elf.ELFCLASS64, elf.ELFDATA2MSB),
 }
 
 // machine returns a machine of package elf's constants.
@@ -78,7 +89,8 @@ func (k *Maker) newRecording(f *perfdata.File) *recording {
 	r := &recording{
 		maker: k, file: f,
 		spaces: map[uint64]*codeSpace{}, objects: map[objectKey]*code.Module{}, unchecked: map[*code.Module]bool{},
-		roots: map[int]string{}, generated: newGeneratedCode(), finders: map[string]*object.Finder{},
+		ownKernel: sync.OnceValues(func() (*kallsyms.Table, error) { return openKernelNames(ownKallsyms) }),
+		roots:     map[int]string{}, generated: newGeneratedCode(), finders: map[string]*object.Finder{},
 	}
 	if f == nil {
 		r.process = k.Shared.NewProcess(&walk.Sample{}, k.Finder(""))

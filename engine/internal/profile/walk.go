@@ -21,15 +21,19 @@ import (
 type walkedSample struct {
 	event    int
 	pid, tid int
+	cpu      int // -1: not known
 	comm     string
 	time     uint64
 	weight   uint64
+	source   perfdata.DataSource // 0: no memory is known that it accessed
+	latency  uint64
 	first    int // index of its frames in the batch, innermost first
 	kernel   int // how many of them are the kernel's, or a guest's
 	frames   int
 	stopped  trace.Stopped
 	space    *codeSpace
 	problem  string
+	wait     []byte // what the thread waited for, as perfdata.ReadWait reads it; nil: it is not known
 }
 
 // walkedBatch is the result of walking a perfdata.Batch.
@@ -39,19 +43,21 @@ type walkedBatch struct {
 	frames    []walk.Step
 	kernel    *perfdata.Space
 	generated *perfdata.Space // functions that the kernel generated
+	sched     []schedEvent    // in their order; none where the recording's are not read
 }
 
 // begin prepares it for a batch, without samples.
 func (w *walkedBatch) begin(b *perfdata.Batch) {
 	w.sequence, w.kernel, w.generated = b.Sequence, b.Kernel, b.KernelSymbols
-	w.samples, w.frames = w.samples[:0], w.frames[:0]
+	w.samples, w.frames, w.sched = w.samples[:0], w.frames[:0], w.sched[:0]
 }
 
 // newWalkedSample returns a sample whose first frame is at an index.
 func newWalkedSample(recorded *perfdata.Sample, space *codeSpace, first int) walkedSample {
 	return walkedSample{
-		event: recorded.Event, pid: recorded.PID, tid: recorded.TID, comm: recorded.Comm, time: recorded.Time, weight: recorded.Period,
-		first: first, space: space, problem: recorded.Problem,
+		event: recorded.Event, pid: recorded.PID, tid: recorded.TID, cpu: recorded.CPU, comm: recorded.Comm, time: recorded.Time, weight: recorded.Period,
+		first: first, space: space, problem: recorded.Problem, wait: waitIn(recorded),
+		source: recorded.DataSource, latency: recorded.Latency,
 	}
 }
 
@@ -59,6 +65,7 @@ func newWalkedSample(recorded *perfdata.Sample, space *codeSpace, first int) wal
 type sampler struct {
 	recording *recording
 	desc      *sdk.Description // of the recording's architecture; nil where there is none
+	atCalls   bool             // see recording.callersAreAtCalls
 	walker    *walk.Walker
 	sample    walk.Sample
 	code      sampleCode
@@ -69,7 +76,7 @@ type sampler struct {
 }
 
 func (r *recording) sampler() *sampler {
-	s := &sampler{recording: r, walker: r.process.Walker(), sample: walk.Sample{Sample: trace.Sample{Arch: r.arch}}}
+	s := &sampler{recording: r, atCalls: r.callersAreAtCalls(), walker: r.process.Walker(), sample: walk.Sample{Sample: trace.Sample{Arch: r.arch}}}
 	if m, err := r.maker.Shared.Library().Machine(r.arch); err == nil {
 		s.desc = m.Description
 	}
@@ -84,6 +91,7 @@ func (s *sampler) walk(ctx context.Context, b *perfdata.Batch, out *walkedBatch)
 	for i := range b.Samples {
 		s.walkSample(ctx, &b.Samples[i], out)
 	}
+	out.readBatch(s.recording.sched, b)
 }
 
 func (s *sampler) walkSample(ctx context.Context, recorded *perfdata.Sample, out *walkedBatch) {
@@ -130,7 +138,7 @@ func (s *sampler) kernelFrames(recorded *perfdata.Sample, out *walkedBatch) {
 }
 
 func (s *sampler) kernelFrame(pc uint64, found trace.FoundBy, out *walkedBatch) {
-	f := walk.Step{PC: pc, Offset: pc, Kind: walk.KernelCode, Found: code.IndexOf(found), Exact: found == trace.ByContext}
+	f := walk.Step{PC: pc, Offset: pc, Kind: walk.KernelCode, Found: code.IndexOf(found), Exact: found == trace.ByContext || s.atCalls}
 	if !f.Exact {
 		f.Back = 1
 	}
@@ -277,7 +285,7 @@ func (s *sampler) topFrame(ctx context.Context, recorded *perfdata.Sample, space
 // placeFrame finds the module of a frame that was not walked. The innermost frame has the
 // thread's PC, and the others return addresses.
 func (s *sampler) placeFrame(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, pc uint64, found trace.FoundBy, out *walkedBatch) {
-	s.placeFrameAt(ctx, recorded, space, pc, found, found == trace.ByContext, out)
+	s.placeFrameAt(ctx, recorded, space, pc, found, found == trace.ByContext || s.atCalls && found == trace.ByCallChain, out)
 }
 
 func (s *sampler) placeFrameAt(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, pc uint64, found trace.FoundBy, isExact bool, out *walkedBatch) {
@@ -313,6 +321,9 @@ func (r *recording) walkAll(ctx context.Context, jobs int, keep func(*perfdata.B
 // readAll reads the recording, and adds its problems.
 func (r *recording) readAll(read func(*perfdata.Reader) error) error {
 	reader := r.file.Reader()
+	if r.sched != nil {
+		reader.KeepSwitches()
+	}
 	err := read(reader)
 	for _, p := range reader.Problems() {
 		r.problem("%s", p)

@@ -65,6 +65,7 @@ type AttrFlags uint64
 // The flags that decide how records are read.
 const (
 	FlagFreq         AttrFlags = 1 << 10 // SamplePeriod is a frequency
+	FlagEnableOnExec AttrFlags = 1 << 12 // of a program that perf starts
 	FlagSampleIDAll  AttrFlags = 1 << 18 // records other than SAMPLE have an id
 	FlagNoUserChains AttrFlags = 1 << 22 // chains end where user mode begins
 	FlagMmap2        AttrFlags = 1 << 23
@@ -92,6 +93,11 @@ type Attr struct {
 	SampleRegsIntr   uint64
 
 	layout layout
+}
+
+// HasBranches reports whether samples have records of branches that are no calls of the stack.
+func (a *Attr) HasBranches() bool {
+	return a.SampleType&SampleBranchStack != 0 && a.BranchSampleType&branchCallStack == 0
 }
 
 // minAttr is PERF_ATTR_SIZE_VER0.

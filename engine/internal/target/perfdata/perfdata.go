@@ -36,14 +36,19 @@ type File struct {
 	lost     uint64 // records
 	dropped  uint64 // samples
 	traced   uint64 // bytes of AUX areas
-	areas    []area // the file, the files beside it, and their unpacked records
-	latest   uint64 // time up to now, while records are scanned
-	roots    map[int]string
-	names    []string // of events, of a pipe that has them before the events
-	runs     []run    // by time
-	maxRuns  int
-	problems sentences
-	batches  sync.Pool
+	// Of simpleperf: the text of /proc/kallsyms, and how many symbols of files there are.
+	kernelSymbols []byte
+	fileSymbols   int
+	areas         []area // the file, the files beside it, and their unpacked records
+	latest        uint64 // time up to now, while records are scanned
+	roots         map[int]string
+	names         []string // of events, of a pipe that has them before the events
+	runs          []run    // by time
+	maxRuns       int
+	// tracepoints are the descriptions of raw data.
+	tracepoints []*Tracepoint
+	problems    sentences
+	batches     sync.Pool
 }
 
 // sentences are the problems found, each once.
@@ -203,6 +208,11 @@ func (f *File) scan(index int) {
 			a.packed++
 		}
 		if r.kind >= recordUser {
+			if r.kind == recordTracingData && a.isPipe {
+				if err := f.readTracing(a.data[offset+uint64(len(r.data)) : next]); err != nil {
+					f.problems.add("%s: %v: %v", f.place(index, offset), r.kind, err)
+				}
+			}
 			f.scanUser(&r, index)
 			offset = next
 			continue
@@ -276,6 +286,8 @@ func (f *File) scanUser(r *record, index int) {
 		err = f.addBuildID(r)
 	case recordEventUpdate:
 		f.updateEvent(r)
+	case recordKernelSymbols, recordEventID:
+		err = f.readSimpleperfRecord(r)
 	case recordFeature:
 		d := fields{b: r.data[recordHeader:], order: f.order}
 		if number := d.u64(); number < maxFeatures {

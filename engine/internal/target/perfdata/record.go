@@ -18,10 +18,14 @@ const (
 	recordLost        RecordType = 2
 	recordComm        RecordType = 3
 	recordExit        RecordType = 4
+	recordThrottle    RecordType = 5
+	recordUnthrottle  RecordType = 6
 	recordFork        RecordType = 7
 	recordSample      RecordType = 9
 	recordMmap2       RecordType = 10
 	recordLostSamples RecordType = 13
+	recordSwitch      RecordType = 14
+	recordSwitchWide  RecordType = 15
 	recordNamespaces  RecordType = 16
 	recordKsymbol     RecordType = 17
 	recordDeferred    RecordType = 22
@@ -52,17 +56,22 @@ func (t RecordType) String() string {
 	if uint64(t) < uint64(len(recordNames)) && recordNames[t] != "" {
 		return recordNames[t]
 	}
+	if n := t - recordSimpleperf; n < RecordType(len(simpleperfNames)) && simpleperfNames[n] != "" {
+		return simpleperfNames[n]
+	}
 	return fmt.Sprintf("type %d", uint32(t))
 }
 
 // The bits of misc that are read. Their meaning depends on the type.
 const (
-	miscModeMask    = 7
-	miscMmapData    = 1 << 13
-	miscCommExec    = 1 << 13
-	miscForkExec    = 1 << 13 // the child does not have the parent's mappings
-	miscMmapBuildID = 1 << 14
-	miscBuildIDSize = 1 << 15 // of build_id_event: the size is behind the ID
+	miscModeMask      = 7
+	miscMmapData      = 1 << 13
+	miscCommExec      = 1 << 13
+	miscForkExec      = 1 << 13 // the child does not have the parent's mappings
+	miscMmapBuildID   = 1 << 14
+	miscSwitchOut     = 1 << 13
+	miscSwitchPreempt = 1 << 14
+	miscBuildIDSize   = 1 << 15 // of build_id_event: the size is behind the ID
 )
 
 // record is a record of an area. data is the whole record with its header; where the
@@ -107,6 +116,9 @@ func (a *area) next(offset uint64, r *record) (next uint64, done bool, err error
 	}
 	length := uint64(a.order.u16(rest[6:]))
 	*r = record{kind: RecordType(a.order.u32(rest)), misc: a.order.u16(rest[4:]), offset: offset}
+	if r.kind >= recordSimpleperf {
+		length, r.misc = length+uint64(r.misc)<<16, 0
+	}
 	if length < recordHeader {
 		return offset, true, fmt.Errorf("a record (%v) of %d bytes, expected %d at least: what comes after it cannot be read", r.kind, length, recordHeader)
 	}

@@ -41,6 +41,7 @@ type copied struct {
 	descriptors []descriptor // of the lists of JIT code
 	threads     []*tracee
 	buffer      buffer
+	hasWaits    bool                          // of a sample: the memory of locks is copied, too
 	isSample    bool                          // only the general registers are read
 	wanted      func(id int, state byte) bool // as of tracer
 	stoppedAt   time.Time
@@ -287,7 +288,7 @@ func (c *copied) copyThreads(t *tracer, isLost func(*mapping) bool) error {
 		return nil
 	}
 	c.copyStacks(c.readRegisters(t))
-	if !c.isSample {
+	if !c.isSample || c.hasWaits {
 		c.copyLocks(t)
 	}
 	c.copyRegistered()

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -19,7 +20,7 @@ import (
 const flushPause = 200 * time.Millisecond
 
 // sampleAll takes the samples of all moments.
-func (r *recorder) sampleAll(ctx context.Context) error {
+func (r *session) sampleAll(ctx context.Context) error {
 	begun := time.Now()
 	flushed := begun
 	due := time.Duration(0)
@@ -32,20 +33,20 @@ func (r *recorder) sampleAll(ctx context.Context) error {
 			return ctx.Err()
 		case <-r.options.Enough:
 			if r.options.Repeat > 0 {
-				r.problem("process %d: the recording was ended after %d of %d moments", r.recorded.PID, r.recorded.Moments, r.options.Repeat)
+				r.problem("process %d: the recording was ended after %d of %d moments", r.first, r.recorded.Moments, r.options.Repeat)
 			}
 			return nil
 		case <-time.After(due - time.Since(begun)):
 		}
-		switch err := r.sample(); {
-		case errors.Is(err, errEnough):
-			return nil
-		case err != nil && r.recorded.Moments == 0:
+		err := r.sampleEach()
+		if err != nil && !errors.Is(err, errEnough) {
 			return err
-		case errors.Is(err, ErrEnded) && r.options.Repeat <= 0 && r.options.Duration == 0:
-			return nil // it was to be recorded until it ends
-		case err != nil:
-			r.problem("%v: what was recorded until then is here", err)
+		}
+		if len(r.processes) == 0 {
+			return nil
+		}
+		r.recorded.Moments++
+		if err != nil {
 			return nil
 		}
 		if r.options.Progress != nil {
@@ -60,14 +61,55 @@ func (r *recorder) sampleAll(ctx context.Context) error {
 	return nil
 }
 
+// sampleEach takes the samples of a moment of all processes. One that cannot be sampled any more is
+// left out from then on; the error is that of the first moment of the only one.
+func (r *session) sampleEach() error {
+	if r.options.Children && r.recorded.Moments%childrenEvery == 0 {
+		r.addChildren()
+	}
+	for i := 0; i < len(r.processes); i++ {
+		p := r.processes[i]
+		err := p.sample()
+		switch {
+		case err == nil:
+			continue
+		case errors.Is(err, errEnough):
+			return err
+		case errors.Is(err, ErrEnded) && r.options.Repeat <= 0 && r.options.Duration == 0:
+			// It was to be recorded until it ends.
+		case r.recorded.Moments == 0 && len(r.processes) == 1:
+			return err
+		default:
+			r.problem("%v: what was recorded until then is here", err)
+		}
+		r.processes = slices.Delete(r.processes, i, i+1)
+		i--
+	}
+	return nil
+}
+
+// hasRoom returns errEnough where the recording is as large as it may be.
+func (r *session) hasRoom() error {
+	most := r.options.MaxBytes
+	if most == 0 || r.out.Size() <= most {
+		return nil
+	}
+	of := ""
+	if r.options.Repeat > 0 {
+		of = fmt.Sprintf(" of %d", r.options.Repeat)
+	}
+	r.problem("process %d: the recording has %d bytes after %d%s moments, which is all that there is room for", r.first, r.out.Size(), r.recorded.Moments+1, of)
+	return errEnough
+}
+
 // isOver reports whether a moment that is due after a time is behind the end of the recording.
-func (r *recorder) isOver(due time.Duration) bool {
+func (r *session) isOver(due time.Duration) bool {
 	return r.options.Duration > 0 && due >= r.options.Duration
 }
 
 // next returns when the next moment is due, by the time when the last one was due and the time that
 // has passed. Moments that are over are missed.
-func (r *recorder) next(due, passed time.Duration) time.Duration {
+func (r *session) next(due, passed time.Duration) time.Duration {
 	o := &r.options
 	due += o.Every
 	if o.Every == 0 {
@@ -90,7 +132,7 @@ func (r *recorder) next(due, passed time.Duration) time.Duration {
 }
 
 // event is the name of the recording's event.
-func (r *recorder) event() string {
+func (r *session) event() string {
 	if r.options.OnlyRunning {
 		return RunningEvent
 	}
@@ -98,14 +140,14 @@ func (r *recorder) event() string {
 }
 
 // isNothing says why there is no sample.
-func (r *recorder) isNothing() {
+func (r *session) isNothing() {
 	if r.options.OnlyRunning && r.recorded.Waiting > 0 {
-		r.problem("process %d: all its threads waited at each of %d moments, and none has a sample", r.recorded.PID, r.recorded.Moments)
+		r.problem("process %d: all its threads waited at each of %d moments, and none has a sample", r.first, r.recorded.Moments)
 	}
 }
 
 // wants reports whether a thread in a state is sampled.
-func (r *recorder) wants(id int, state byte) bool {
+func (r *session) wants(id int, state byte) bool {
 	if hasEnded(state) {
 		return true // the tracer finds that out
 	}
@@ -113,7 +155,7 @@ func (r *recorder) wants(id int, state byte) bool {
 }
 
 // isNamed reports whether a thread is among the options' threads.
-func (r *recorder) isNamed(id int) bool {
+func (r *session) isNamed(id int) bool {
 	return len(r.options.Threads) == 0 || slices.Contains(r.options.Threads, id)
 }
 
@@ -156,7 +198,7 @@ func stateOf(pid, id int) byte {
 }
 
 // countWaiting counts a thread that is left out because it waits.
-func (r *recorder) countWaiting(th *tracee) {
+func (r *session) countWaiting(th *tracee) {
 	if r.isNamed(th.id) && isWaiting(th.state) {
 		r.recorded.Waiting++
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -91,4 +92,30 @@ func TestADurationIsWallTime(t *testing.T) {
 	if r := recordWith(t, cmd.Process.Pid, trace.RecordOptions{Every: time.Millisecond}); r.Moments == 0 || len(r.Problems) > 0 {
 		t.Errorf("until it ends: %d moments, problems %q", r.Moments, r.Problems)
 	}
+}
+
+// TestSeveralProcessesInOneRecording records two processes, and a program that starts another one.
+func TestSeveralProcessesInOneRecording(t *testing.T) {
+	program, _ := victim(t)
+	one, two := start(t, exec.Command(program, "busy", "1"), true), start(t, exec.Command(program, "busy", "2"), true)
+	time.Sleep(20 * time.Millisecond)
+	gone := 1<<22 + 5
+	r := recordWith(t, one.Process.Pid, trace.RecordOptions{Repeat: 10, Every: time.Millisecond, OnlyRunning: true, Others: []int{two.Process.Pid, gone}})
+	if r.Moments != 10 || r.Samples != 30 || len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "no such process: it is not recorded") {
+		t.Errorf("%d samples at %d moments, problems %q; expected 30 at 10", r.Samples, r.Moments, r.Problems)
+	}
+	parent := start(t, exec.Command("sh", "-c", `"$0" busy 1 & wait`, program), true)
+	t.Cleanup(func() {
+		for _, child := range childrenOf(parent.Process.Pid) {
+			_ = syscall.Kill(child, syscall.SIGKILL)
+		}
+	})
+	r = recordWith(t, parent.Process.Pid, trace.RecordOptions{Repeat: 20, Every: time.Millisecond, OnlyRunning: true, Children: true})
+	if r.Samples < 10 {
+		t.Errorf("%d samples of a child", r.Samples)
+	}
+	_ = one.Process.Kill()
+	_ = one.Wait()
+	_ = two.Process.Kill()
+	_ = two.Wait()
 }
