@@ -56,7 +56,9 @@ func TestAddressesInTextAreNamed(t *testing.T) {
 	w := openWords(t)
 	mainAt, startAt := w.start["main"], w.start["_start"]
 	const bias, other = 0x5500_0000_0000, 0x5600_0000_0000
-	frame := func(address uint64, name string) string { return fmt.Sprintf("\t%16x %s (%s)\n", address, name, w.path) }
+	frame := func(address uint64, name string) string {
+		return fmt.Sprintf("\t%16x %s (%s)\n", address, name, w.path)
+	}
 	sample := func(frames ...string) string {
 		return "words 7/7 [000] 1.0: 5 cycles: \n" + strings.Join(frames, "") + "\n"
 	}
@@ -144,7 +146,7 @@ func TestKernelAddressesInTextAreNamed(t *testing.T) {
 	}
 	const unknown = "\tffffffff91000215 [unknown] ([kernel.kallsyms])\n"
 	for text, want := range map[string]string{
-		"\tffffffff91000110 do_a+0x10 ([kernel.kallsyms])\n" + unknown: "do_a do_b",
+		"\tffffffff91000110 do_a+0x10 ([kernel.kallsyms])\n" + unknown:                                                   "do_a do_b",
 		"\tffffffff91000110 do_a+0x11 ([kernel.kallsyms])\n\tffffffff91000310 do_c+0x10 ([kernel.kallsyms])\n" + unknown: "do_a do_c ?",
 		unknown: "?",
 		// The name of the text stays, whatever the file has there.

@@ -246,7 +246,7 @@ func (b *builder) addSample(s *sample) {
 	b.pid = processOf(s.thread)
 	b.Samples = append(b.Samples, trace.ProfileSample{
 		Event: event, Time: uint64(s.start), Weight: 1, Thread: b.fileThread(s.thread), Stop: b.Stop(stopChain), //nolint:gosec // see MoveTimes
-		Stack: b.push(chainRef{sampleChains, s.id}, 0),
+		Stack: b.push(chainRef{sampleChains, s.id}, 0), CPU: uint32(max(s.cpu, 0)), HasCPU: s.cpu >= 0, //nolint:gosec // a small number
 	})
 }
 

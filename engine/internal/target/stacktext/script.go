@@ -219,7 +219,7 @@ func (r *scriptReader) flush() {
 		r.stack = r.stack[:0]
 		return
 	}
-	s := trace.ProfileSample{Event: event, Time: h.time, Weight: h.period, Stop: r.stop, Thread: r.Thread(h.pid, h.tid, h.comm)}
+	s := trace.ProfileSample{Event: event, Time: h.time, Weight: h.period, Stop: r.stop, Thread: r.Thread(h.pid, h.tid, h.comm), CPU: h.cpu, HasCPU: h.hasCPU}
 	if !h.hasPeriod {
 		s.Weight = 1
 		r.noPeriod++
