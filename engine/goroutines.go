@@ -33,6 +33,6 @@ func (t *Target) WithGoroutines(ctx context.Context) *Target {
 	}
 	with := t.engine.attach(state, t.engine.finderOf(t.process.State()))
 	with.input = t.input
-	with.nameByMap(t.perfMap)
+	with.nameByMaps(t.perfMaps)
 	return with
 }

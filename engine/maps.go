@@ -31,23 +31,25 @@ func (t *Target) LoadMaps(maps io.Reader, arch string) (problems []string, err e
 	return problems, nil
 }
 
-// readPerfMap reads the map of the JIT code of a live process.
-func (t *Target) readPerfMap() {
+// readPerfMaps reads the maps of the JIT code of a live process.
+func (t *Target) readPerfMaps() {
 	own := &t.Info().Facts.Process
-	m, problems := procmaps.OpenPerfMap(int(own.ID), *own.User)
+	list, problems := procmaps.OpenPerfMaps(int(own.ID))
 	t.registered = append(t.registered, problems...)
-	t.perfMap = m
-	t.nameByMap(m)
+	t.perfMaps = list
+	t.nameByMaps(list)
 }
 
-// nameByMap names code that is in no module by a map.
-func (t *Target) nameByMap(m *perfdata.PerfMap) {
-	if m == nil {
+// nameByMaps names code that is in no module by the first of several maps that has it.
+func (t *Target) nameByMaps(list []*perfdata.PerfMap) {
+	if len(list) == 0 {
 		return
 	}
 	t.process.NameUnplaced(func(address uint64) []trace.Symbol {
-		if name, _, _, ok := m.Find(address); ok {
-			return []trace.Symbol{{Function: name}} // its start would be an offset in a module
+		for _, m := range list {
+			if name, _, _, ok := m.Find(address); ok {
+				return []trace.Symbol{{Function: name}} // its start would be an offset in a module
+			}
 		}
 		return nil
 	})

@@ -21,7 +21,7 @@ func (e *Engine) OpenProcess(pid int) (*Target, error) {
 		return nil, err
 	}
 	own := e.Attach(t)
-	own.readPerfMap()
+	own.readPerfMaps()
 	return own, nil
 }
 

@@ -31,7 +31,7 @@ type Target struct {
 	input   input // its packaging
 	// registered has the problems of the lists of registered JIT code.
 	registered []string
-	perfMap    *perfdata.PerfMap // of JIT code; nil: none
+	perfMaps   []*perfdata.PerfMap // of JIT code
 
 	loading sync.Mutex       // while LoadMaps loads and sets modules
 	maps    procmaps.Modules // of LoadMaps
@@ -47,8 +47,8 @@ func (t *Target) Close() error {
 	t.engine.mu.Unlock()
 	t.process.Close()
 	t.maps.Close()
-	if t.perfMap != nil {
-		_ = t.perfMap.Close() // it was only read
+	for _, m := range t.perfMaps {
+		_ = m.Close() // it was only read
 	}
 	return t.process.State().Close()
 }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,47 +10,61 @@ import (
 	"strings"
 )
 
-// rootsValue is the value of --root: directories by process ID.
-type rootsValue map[int]string
-
-func (r rootsValue) Type() string { return "PID=DIR" }
-
-func (r rootsValue) String() string {
-	return strings.Join(r.GetSlice(), ",")
+// pathsValue is the value of --root and --perf-map: paths by process ID.
+type pathsValue struct {
+	paths map[int]string
+	kind  string // DIR or FILE
+	what  string // the path to a process
 }
 
-// Append adds a directory, as Set does.
-func (r rootsValue) Append(text string) error { return r.Set(text) }
+// rootsValue is the value of --root.
+func rootsValue(roots map[int]string) pathsValue { return pathsValue{roots, "DIR", "root"} }
 
-// Replace sets the directories.
-func (r rootsValue) Replace(texts []string) error {
-	clear(r)
+// mapsValue is the value of --perf-map.
+func mapsValue(maps map[int]string) pathsValue { return pathsValue{maps, "FILE", "map"} }
+
+// Type is the syntax of the value.
+func (p pathsValue) Type() string { return "PID=" + p.kind }
+
+func (p pathsValue) String() string {
+	return strings.Join(p.GetSlice(), ",")
+}
+
+// Append adds a path, as Set does.
+func (p pathsValue) Append(text string) error { return p.Set(text) }
+
+// Replace sets the paths.
+func (p pathsValue) Replace(texts []string) error {
+	clear(p.paths)
 	for _, text := range texts {
-		if err := r.Set(text); err != nil {
+		if err := p.Set(text); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// GetSlice returns the directories in the syntax of the flag.
-func (r rootsValue) GetSlice() (texts []string) {
-	for _, pid := range slices.Sorted(maps.Keys(r)) {
-		texts = append(texts, fmt.Sprintf("%d=%s", pid, r[pid]))
+// GetSlice returns the paths in the syntax of the flag.
+func (p pathsValue) GetSlice() (texts []string) {
+	for _, pid := range slices.Sorted(maps.Keys(p.paths)) {
+		texts = append(texts, fmt.Sprintf("%d=%s", pid, p.paths[pid]))
 	}
 	return texts
 }
 
-// Set adds a directory.
-func (r rootsValue) Set(text string) error {
-	number, dir, ok := strings.Cut(text, "=")
+// nouns are the words for a kind of path in messages.
+var nouns = map[string]string{"DIR": "a directory", "FILE": "a file"}
+
+// Set adds a path.
+func (p pathsValue) Set(text string) error {
+	number, name, ok := strings.Cut(text, "=")
 	pid, err := strconv.ParseUint(number, 10, 31)
-	if !ok || err != nil || pid == 0 || dir == "" {
-		return errors.New("expected the number of a process, =, and a directory")
+	if !ok || err != nil || pid == 0 || name == "" {
+		return fmt.Errorf("expected the number of a process, =, and %s", nouns[p.kind])
 	}
-	if before, isThere := r[int(pid)]; isThere && before != dir {
-		return fmt.Errorf("process %d has the root %s already", pid, before)
+	if before, isThere := p.paths[int(pid)]; isThere && before != name {
+		return fmt.Errorf("process %d has the %s %s already", pid, p.what, before)
 	}
-	r[int(pid)] = dir
+	p.paths[int(pid)] = name
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func TestRootsOfProcesses(t *testing.T) {
-	r := rootsValue{}
+	r := rootsValue(map[int]string{})
 	for _, text := range []string{"8=/b", "7=/a=c", "8=/b"} {
 		if err := r.Set(text); err != nil {
 			t.Errorf("%s: %v", text, err)

@@ -85,9 +85,17 @@ func Locate(root, name string) (path string, size int64, err error) {
 	if st.Size == 0 {
 		return "", 0, fmt.Errorf("%s: %w", shown, ErrEmpty)
 	}
-	// Without the links that led to it.
-	path, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
-	return path, st.Size, err
+	// Without the links that led to it. The path of a file in another mount namespace is one of
+	// that namespace.
+	if path, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil {
+		return "", 0, err
+	}
+	for _, path = range []string{path, shown} {
+		if id, err := identify(path); err == nil && id == identityOf(&st) {
+			return path, st.Size, nil
+		}
+	}
+	return "", 0, fmt.Errorf("%s: links lead to it, which this process cannot follow", shown)
 }
 
 // closeRoot closes a directory that openRoot opened.

@@ -27,7 +27,7 @@ func (r *Profile) hints() (hints []Hint) {
 	for _, i := range list {
 		m, n := &r.p.Modules[i], c.modules[int32(i)] //nolint:gosec // likewise
 		key := m.Path + "\x00" + string(m.BuildID)
-		if m.Kernel || seen[key] || len(hints) == maxHints {
+		if m.Kernel || m.IsJIT || seen[key] || len(hints) == maxHints {
 			continue
 		}
 		w := wanted{Module: m.Module, info: m.ModuleInfo, isFailing: true, isRows: n.guessed > 0, frames: int(min(n.unnamed, 1))} //nolint:gosec // 0 or 1

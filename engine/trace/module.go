@@ -17,6 +17,7 @@ const (
 // ModuleInfo describes a module, as far as it is known.
 type ModuleInfo struct {
 	IsMissing   bool   // no code object was found
+	IsJIT       bool   // the code was made at run time, and the dump of a runtime describes it
 	IsDebugOnly bool   // the file that was found has debug information and no code
 	HasSymbols  bool   // the code object has a symbol table of all its functions (.symtab)
 	IsBigEndian bool   // the code object is of a big-endian machine

@@ -153,9 +153,18 @@ func (w *walker) guess(ctx context.Context, f *frame, cause error) (*frame, trac
 	}
 	if caller == nil {
 		f.forget()
+		if w.isContinuation(f) {
+			stop = trace.Stopped{Reason: trace.StopOutermost, Detail: "nothing called the code: it was returned to"}
+		}
 		return nil, stop
 	}
 	return caller, trace.Stopped{}
+}
+
+// isContinuation reports whether a frame is at the start of JIT code that is returned to without
+// a call, see code.Continuation. Below the first function of a stack of Erlang there is such code.
+func (w *walker) isContinuation(f *frame) bool {
+	return !f.exact && f.module != nil && f.lookup == f.offset && f.module.Code.IsJIT() && w.machine.Description.CallDistance > 0
 }
 
 // byFramePointer applies the architecture's frame-pointer rule. It is believed when the frame
@@ -239,7 +248,7 @@ func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
 	if !w.process.bounds.mayScan() {
 		return nil, nil
 	}
-	s := &scan{walker: w, f: f}
+	s := &scan{walker: w, f: f, isFirst: w.isContinuation(f)}
 	var read int
 	s.pcs, s.places, read = w.stackWords(sp, scanBytes)
 	s.skipOwn(sp)
@@ -271,7 +280,10 @@ type scan struct {
 	pcs, places []uint64
 	sites       []code.CallSite
 	possible    []int // words whose callers are not known
-	reads       int   // how often code was read from the target of a call
+	// isFirst is true where f may be the first frame of its stack, which may be any memory. What
+	// lies above is believed if call frame information leads on from there.
+	isFirst bool
+	reads   int // how often code was read from the target of a call
 }
 
 // skipOwn leaves out the word at the place where functions that f called keep their return
@@ -377,8 +389,10 @@ func (s *scan) judge(ctx context.Context, i int) (decision, error) {
 	}
 	// Where the call may have led elsewhere, old frames that were read from code are no
 	// evidence: a stack is full of them.
-	v, err := s.judgeByCallers(ctx, caller, called == onward)
+	v, err := s.judgeByCallers(ctx, caller, called == onward || s.isFirst)
 	switch {
+	case s.isFirst && v != confirmed:
+		v = refuted
 	case called == named && v != refuted, called == anywhere && v == likely:
 		v = confirmed
 	case v == likely:

@@ -140,12 +140,12 @@ func (m *Module) Info() trace.ModuleInfo {
 	own := append([]string(nil), m.problems...)
 	m.mu.Unlock()
 	if !m.looked.Load() {
-		return trace.ModuleInfo{IsMissing: m.Object == nil, IsBigEndian: m.isBigEndian(), Problems: append(problemOf(m.Module), own...), Answers: object.Answers(m.Tried)}
+		return trace.ModuleInfo{IsMissing: m.Object == nil, IsJIT: m.Code.IsJIT(), IsBigEndian: m.isBigEndian(), Problems: append(problemOf(m.Module), own...), Answers: object.Answers(m.Tried)}
 	}
 	o := m.Code
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	info := trace.ModuleInfo{IsMissing: m.Object == nil, IsBigEndian: m.isBigEndian(), DebugFile: o.debug.found.Path, DebugInfo: o.debugInfo()}
+	info := trace.ModuleInfo{IsMissing: m.Object == nil, IsJIT: m.Code.IsJIT(), IsBigEndian: m.isBigEndian(), DebugFile: o.debug.found.Path, DebugInfo: o.debugInfo()}
 	if info.DebugFile == "" && o.File != nil && o.File.DebugOnly() {
 		info.DebugFile = o.File.Path()
 	}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/internal/target/perfdata"
 )
 
 // maxLines bounds the lines of /proc/PID/maps: the vm.max_map_count of large
@@ -79,7 +79,7 @@ func unescapePath(path string) string { return strings.ReplaceAll(path, `\012`, 
 func groupLines(lines []line) (groups [][]line) {
 	open := map[string]int{} // the last group of a path
 	for _, l := range lines {
-		if l.path == "" || strings.HasPrefix(l.path, "[") && l.path != object.VDSOName || strings.HasPrefix(l.path, "/dev/") || strings.HasPrefix(l.path, "anon_inode:") {
+		if perfdata.IsMemory(l.path) || strings.HasPrefix(l.path, "/dev/") {
 			continue
 		}
 		i, ok := open[l.path]

@@ -5,6 +5,7 @@ package profile
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/code"
@@ -51,6 +52,7 @@ type profileBuilder struct {
 	entries        map[uint32]bool
 	recordedPlaces map[uint32]recordedPlace
 	progress       *progress
+	waits          waits
 	damaged        int // samples that could not be read as a whole
 	damage         string
 	failures       []string // of plugins as they walked parts
@@ -108,7 +110,10 @@ const (
 )
 
 func profileEvent(a *perfdata.Attr, index int) trace.ProfileEvent {
-	e := trace.ProfileEvent{Name: a.Name, Unit: "count"}
+	e := trace.ProfileEvent{Name: a.Name, Unit: "count", Meaning: a.Meaning()}
+	if pmu := a.PMU(); pmu > 0 {
+		e.PMU = strconv.FormatUint(uint64(pmu), 10)
+	}
 	if e.Name == "" {
 		e.Name = fmt.Sprintf("event %d", index)
 	}
@@ -128,6 +133,9 @@ func (b *profileBuilder) add(w *walkedBatch) {
 		b.out.Samples = append(b.out.Samples, trace.ProfileSample{
 			Event: int16(s.event), Thread: b.thread(s), Stack: stack, Stop: b.stop(s.stopped), Time: s.time, Weight: s.weight,
 		})
+		if s.wait != nil {
+			b.waits.add(b, s.wait)
+		}
 		if s.problem != "" {
 			b.damaged++
 			if b.damage == "" {

@@ -13,10 +13,10 @@ import (
 // codeSpace is the executable mappings of a process for a time. It does not change.
 type codeSpace struct {
 	code code.Segments
-	// anonymous are executable mappings of no file, by address; jit is the runtime's dump of
-	// its JIT code there, nil where there is none.
+	// anonymous are executable mappings of no file, by address; dumps describe the code that
+	// runtimes made there: of the process first, then of those that it was forked by.
 	anonymous []*perfdata.Mapping
-	jit       *jitDump
+	dumps     []*jitDump
 	mapped    map[uint64]*perfdata.Mapping // the mapping of each module, by start
 }
 
@@ -52,25 +52,35 @@ func (r *recording) space(v *perfdata.Space) *codeSpace {
 	if v.Root != "" {
 		r.roots[v.PID] = v.Root
 	}
+	maker := r.makerOf(v)
+	var inherited []*jitDump
 	for m := range v.All() {
 		if !m.Executable {
 			continue
 		}
 		if m.HasNoFile() {
 			s.anonymous = append(s.anonymous, m)
+			maker.addMemory(m)
 			continue
 		}
+		maker.addFile(m)
 		if isJITDump(m.Path) {
 			// A runtime maps the first page of its dump to have it in the recording.
-			s.jit = r.dump(v.Root, m.Path)
+			switch d := r.dump(maker, m); {
+			case d == nil:
+			case m.PID == v.PID:
+				s.dumps = append(s.dumps, d)
+			default:
+				inherited = append(inherited, d)
+			}
 			continue
 		}
 		s.code = append(s.code, r.segment(v.Root, m))
 		s.mapped[m.Start] = m
 	}
-	if s.jit == nil {
+	if s.dumps = append(s.dumps, inherited...); len(s.dumps) == 0 {
 		var moved []code.Segment
-		moved, s.anonymous = r.movedCode(v, s.anonymous)
+		moved, s.anonymous = r.movedCode(v, maker, s.anonymous)
 		s.code = append(s.code, moved...)
 	}
 	s.code.Sort()
@@ -80,10 +90,10 @@ func (r *recording) space(v *perfdata.Space) *codeSpace {
 
 // movedCode returns the executable mappings without a file that took the place of a part of a
 // file's code, where nothing else describes their content; rest are the others.
-func (r *recording) movedCode(v *perfdata.Space, list []*perfdata.Mapping) (moved []code.Segment, rest []*perfdata.Mapping) {
+func (r *recording) movedCode(v *perfdata.Space, maker *codeMaker, list []*perfdata.Mapping) (moved []code.Segment, rest []*perfdata.Mapping) {
 	for _, m := range list {
 		const writable = 2 // PROT_WRITE
-		if m.Replaced == nil || m.Prot&writable != 0 || r.perfMap(v.PID).NamesIn(m.Start, m.End) {
+		if m.Replaced == nil || m.Prot&writable != 0 || r.isMapped(maker, m) {
 			rest = append(rest, m)
 			continue
 		}

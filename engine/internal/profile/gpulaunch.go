@@ -128,7 +128,7 @@ func (j *gpuJoin) pushLaunch(ctx context.Context, l *gpusamples.Launch, most int
 		space := j.space(l, frames[i])
 		j.sampler.code.set(space, j.time(l.Time))
 		if !j.timed || !l.HasTime {
-			j.sampler.code.generated.dump = nil
+			j.sampler.code.generated.dumps = nil
 		}
 		j.batch.frames = j.batch.frames[:0]
 		j.sampler.placeFrame(ctx, &perfdata.Sample{PID: l.PID}, space, frames[i], trace.ByLaunch, &j.batch)

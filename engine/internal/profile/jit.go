@@ -3,9 +3,7 @@
 package profile
 
 import (
-	"fmt"
 	"math"
-	"os"
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/internal/code"
@@ -13,37 +11,7 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/target/perfdata"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
-	"github.com/unwindd/unwindd/internal/host"
 )
-
-// perfMap returns the map of a process's JIT code; nil where there is none. Like perf, it uses
-// only files of this user and of root: everyone may write to /tmp.
-func (r *recording) perfMap(pid int) *perfdata.PerfMap {
-	if m, ok := r.maps[pid]; ok {
-		return m
-	}
-	r.maps[pid] = nil
-	name, err := r.locate(r.roots[pid], fmt.Sprintf("/tmp/perf-%d.map", pid))
-	if err != nil || !isOwn(name) {
-		return nil
-	}
-	m, err := perfdata.OpenPerfMap(name)
-	if err != nil {
-		r.problem("%v", err)
-		return nil
-	}
-	for _, p := range m.Problems() {
-		r.problem("%s", p)
-	}
-	r.maps[pid] = m
-	return m
-}
-
-// isOwn reports whether a file exists and belongs to this user or to root.
-func isOwn(name string) bool {
-	info, err := os.Stat(name)
-	return err == nil && host.IsOwn(info)
-}
 
 // jitDump is a dump with a module for each of its functions that is in a stack.
 type jitDump struct {
@@ -65,38 +33,6 @@ func (d *jitDump) close() {
 	if d != nil {
 		d.file.Close()
 	}
-}
-
-// dump opens a dump; it returns nil where it cannot be read.
-func (r *recording) dump(root, name string) *jitDump {
-	key := objectKey{root: root, path: name}
-	if d, ok := r.dumps[key]; ok {
-		return d
-	}
-	r.dumps[key] = nil
-	file, err := r.locate(root, name)
-	if err != nil {
-		r.problem("%v", err)
-		return nil
-	}
-	if !isOwn(file) {
-		r.problem("%s: it is neither this user's nor root's: it is not read", file)
-		return nil
-	}
-	j, err := perfdata.OpenJITDump(file)
-	if err != nil {
-		r.problem("%v", err)
-		return nil
-	}
-	for _, p := range j.Problems() {
-		r.problem("%s", p)
-	}
-	d := &jitDump{
-		file: j, isTimed: !j.HasArchTimestamps && clockOf(r.file) == jitClock,
-		generated: map[*perfdata.JITFunction]*code.Module{}, parts: map[jitPart]*code.Segment{},
-	}
-	r.dumps[key] = d
-	return d
 }
 
 // jitClock is the clock of dumps (tools/perf/Documentation/jitdump-specification.txt).
@@ -199,9 +135,9 @@ type sampleCode struct {
 
 // set sets the code to that of a process at a time.
 func (c *sampleCode) set(space *codeSpace, time uint64) {
-	c.space, c.generated.time, c.generated.dump = space, time, nil
+	c.space, c.generated.time, c.generated.dumps = space, time, nil
 	if space != nil {
-		c.generated.dump = space.jit
+		c.generated.dumps = space.dumps
 	}
 }
 
@@ -219,13 +155,15 @@ func (c *sampleCode) IsCode(address uint64) bool { return c.space.isCode(address
 // jitCode finds JIT code.
 type jitCode struct {
 	recording *recording
-	dump      *jitDump
+	dumps     []*jitDump
 	time      uint64
 }
 
 func (c *jitCode) find(address uint64) *code.Segment {
-	if c.dump == nil {
-		return nil
+	for _, d := range c.dumps {
+		if s := d.segment(c.recording, c.time, address); s != nil {
+			return s
+		}
 	}
-	return c.dump.segment(c.recording, c.time, address)
+	return nil
 }

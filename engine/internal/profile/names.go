@@ -106,40 +106,25 @@ func (b *profileBuilder) name(ctx context.Context, jobs int, kernel *kallsyms.Ta
 		})
 	}
 	workers.Wait()
+	b.recording.generated.isComplete = true
 	hasKernel := false
 	names := sync.OnceValue(func() *kernelNames { return b.recording.kernelNames(kernel, b.kernel) })
 	for i := range frames {
 		switch f := &frames[i]; {
+		case b.places[i].isNamed: // by its file
 		case f.Kernel:
 			hasKernel = true
 			b.nameKernel(f, b.places[i].lookup, names())
-		case f.Module < 0 && !b.places[i].isNamed:
+		case f.Module < 0:
 			b.nameJIT(f, b.places[i].lookup)
 		}
 	}
 	if hasKernel {
 		b.explainKernel(names())
 	}
+	b.recording.reportNameless()
 	b.nameRecorded()
 	b.chooseEqual()
-}
-
-// nameJIT names code of no module by its runtime's map or dump.
-func (b *profileBuilder) nameJIT(f *trace.ProfileFrame, lookup uint64) {
-	if f.PID < 0 {
-		return
-	}
-	m := b.recording.perfMap(f.PID)
-	if m == nil {
-		return
-	}
-	name, start, _, ok := m.Find(lookup)
-	if function, first, _, found := m.Find(f.PC); found && first == f.PC {
-		name, start, ok = function, first, true // the end of the code before is not known to be a call
-	}
-	if ok {
-		f.Symbols = []trace.Symbol{{Function: name, Start: start, HasStart: true}}
-	}
 }
 
 // nameKernel names code of the kernel.

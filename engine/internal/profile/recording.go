@@ -44,8 +44,7 @@ type recording struct {
 	unchecked map[*code.Module]bool
 	finders   map[string]*object.Finder // by root
 	roots     map[int]string            // of processes that have their own
-	dumps     map[objectKey]*jitDump
-	maps      map[int]*perfdata.PerfMap // of JIT code, by process
+	generated generatedCode
 	opened    []*object.Object
 	mapped    []*object.Mapping // files that opened objects are parts of
 	sched     *schedReader      // of the scheduler's events; nil: they are not read
@@ -84,7 +83,7 @@ func (k *Maker) newRecording(f *perfdata.File) *recording {
 		maker: k, file: f,
 		spaces: map[uint64]*codeSpace{}, objects: map[objectKey]*code.Module{}, unchecked: map[*code.Module]bool{},
 		ownKernel: sync.OnceValues(func() (*kallsyms.Table, error) { return openKernelNames(ownKallsyms) }),
-		roots:     map[int]string{}, dumps: map[objectKey]*jitDump{}, maps: map[int]*perfdata.PerfMap{}, finders: map[string]*object.Finder{},
+		roots:     map[int]string{}, generated: newGeneratedCode(), finders: map[string]*object.Finder{},
 	}
 	if f == nil {
 		r.process = k.Shared.NewProcess(&walk.Sample{}, k.Finder(""))
@@ -149,14 +148,7 @@ func (r *recording) close() {
 	for _, m := range r.mapped {
 		_ = m.Close()
 	}
-	for _, d := range r.dumps {
-		d.close()
-	}
-	for _, m := range r.maps {
-		if m != nil {
-			m.Close()
-		}
-	}
+	r.generated.close()
 }
 
 // addProblems adds sentences, each once.

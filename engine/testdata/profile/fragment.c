@@ -1,7 +1,8 @@
 // Code that a tracing compiler makes: a stub makes a frame and jumps into a trace, which
 // is all that a dump or a map tells of. `fragment dump DIR` and `fragment map` as jit.c.
 // With `fragment back DIR` the trace is returned to the start of another entry of the dump,
-// which no call precedes, as Erlang's frames are.
+// which no call precedes, as Erlang's frames are. With `fragment heap DIR` it is so on a stack in
+// other memory, as Erlang's processes have, above which there are old return addresses.
 //
 //	cc -O1 -g -o fragment fragment.c
 #include <fcntl.h>
@@ -25,6 +26,11 @@ static const uint8_t pushing[] = { // push %rsi; jmp trace: what is at rsi is re
 static const uint8_t trace[] = { // xor %eax,%eax; 1: inc %rax; cmp %rdi,%rax; jl 1b; jmp leave
 	0x31, 0xc0, 0x48, 0xff, 0xc0, 0x48, 0x39, 0xf8, 0x7c, 0xf8, 0xe9, 0x31, 0, 0, 0};
 static const uint8_t leave[] = {0x48, 0x83, 0xc4, 0x30, 0x5b, 0xc3}; // add $0x30,%rsp; pop %rbx; ret
+static const uint8_t switching[] = { // push %rbx; mov %rsp,%rbx; mov %rsi,%rsp; jmp trace
+	0x53, 0x48, 0x89, 0xe3, 0x48, 0x89, 0xf4, 0xe9, 0x34, 0, 0, 0};
+static const uint8_t leaveHeap[] = {0x48, 0x89, 0xdc, 0x5b, 0xc3}; // mov %rbx,%rsp; pop %rbx; ret
+static const uint8_t old[] = { // nops; call 1f; 1: ret
+	0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xe8, 0, 0, 0, 0, 0xc3};
 static const uint8_t before[] = {0x90, 0x90, 0x90, 0x90};
 static const uint8_t resume[] = {0x90, 0xc3};
 
@@ -45,11 +51,12 @@ static void load(int fd, uint64_t index, const char *name, const uint8_t *code, 
 int main(int argc, char **argv) {
 	if (argc < 2)
 		return 2;
-	int isBack = !strcmp(argv[1], "back");
+	int isBack = !strcmp(argv[1], "back"), isHeap = !strcmp(argv[1], "heap");
 	uint8_t *page = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	memcpy(page, isBack ? pushing : stub, isBack ? sizeof pushing : sizeof stub);
+	memcpy(page, isHeap ? switching : isBack ? pushing : stub, isHeap ? sizeof switching : isBack ? sizeof pushing : sizeof stub);
 	memcpy(page + 0x40, trace, sizeof trace);
-	memcpy(page + 0x80, isBack ? leave + 5 : leave, isBack ? 1 : sizeof leave);
+	memcpy(page + 0x80, isHeap ? leaveHeap : isBack ? leave + 5 : leave, isHeap ? sizeof leaveHeap : isBack ? 1 : sizeof leave);
+	memcpy(page + 0x100, old, sizeof old);
 	memcpy(page + 0xc0, before, sizeof before);
 	memcpy(page + 0xc4, resume, sizeof resume);
 	mprotect(page, 4096, PROT_READ | PROT_EXEC);
@@ -71,9 +78,13 @@ int main(int argc, char **argv) {
 		load(fd, 1, "trace(made)", page + 0x40, sizeof trace);
 		load(fd, 2, "before(made)", page + 0xc0, sizeof before);
 		load(fd, 3, "resume(made)", page + 0xc4, sizeof resume);
+		load(fd, 4, "old(made)", page + 0x100, sizeof old);
 		close(fd);
 	}
+	static uint8_t *heap[1024];
+	for (int i = 0; i < 1024; i++)
+		heap[i] = page + (i == 512 ? 0xc4 : 0x115);
 	for (int i = 0; i < 6; i++)
-		enter(page, page + 0xc4);
+		enter(page, isHeap ? (uint8_t *)(heap + 512) : page + 0xc4);
 	return 0;
 }

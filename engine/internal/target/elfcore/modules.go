@@ -321,7 +321,7 @@ const deletedSuffix = " (deleted)"
 // "/memfd:NAME (deleted)"), devices, and "anon_inode:NAME".
 func isFile(name string) bool {
 	return strings.HasPrefix(name, "/") && !strings.HasSuffix(name, deletedSuffix) &&
-		!strings.HasPrefix(name, "/dev/") && !strings.HasPrefix(name, "/SYSV") && !strings.HasPrefix(name, "/memfd:")
+		!strings.HasPrefix(name, "/dev/") && !strings.HasPrefix(name, "/SYSV") && !strings.HasPrefix(name, "/memfd:") && !strings.HasPrefix(name, "/anon_hugepage")
 }
 
 // addFromFiles adds the modules of NT_FILE. Consecutive mappings of a path are one group.

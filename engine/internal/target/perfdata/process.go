@@ -15,6 +15,8 @@ const (
 	maxPath = 4096
 	// maxAncestors bounds a search for the process that another descends from.
 	maxAncestors = 1024
+	// maxLineage bounds Space.Ancestors: few programs fork and go on so often.
+	maxLineage = 16
 )
 
 // mappings are the current mappings of a process, or of the kernel.
@@ -26,13 +28,16 @@ type mappings struct {
 	own        int // nodes that are counted in state.mapped
 	space      *Space
 	hasNewCode bool // executable mappings changed since space was set
+	// ancestors and namespace are as in Space. The slice does not change.
+	ancestors []int
+	namespace uint64
 }
 
 // version returns the mappings as they are now.
 func (m *mappings) version(s *state) *Space {
 	if m.space == nil || m.space.root != m.root {
 		s.versions++
-		v := &Space{PID: m.pid, ID: s.versions, Code: s.versions, Root: s.rootOf(m), root: m.root}
+		v := &Space{PID: m.pid, ID: s.versions, Code: s.versions, Root: s.rootOf(m), Ancestors: m.ancestors, Namespace: m.namespace, root: m.root}
 		if m.space != nil && !m.hasNewCode {
 			v.Code = m.space.Code
 		}
@@ -211,7 +216,7 @@ func (s *state) changesKernel(r *record) bool {
 // apply reads a record of threads or mappings.
 func (s *state) apply(r *record, area uint16) {
 	switch r.kind {
-	case recordMmap, recordMmap2, recordComm, recordFork, recordExit, recordKsymbol:
+	case recordMmap, recordMmap2, recordComm, recordFork, recordExit, recordKsymbol, recordNamespaces:
 	default:
 		return
 	}
@@ -232,6 +237,7 @@ func (s *state) apply(r *record, area uint16) {
 			t.comm = name
 			if r.misc&miscCommExec != 0 {
 				s.reset(&t.process.mappings, nil)
+				t.process.ancestors = nil
 			}
 		}
 	case recordFork:
@@ -239,6 +245,8 @@ func (s *state) apply(r *record, area uint16) {
 		if !d.isShort {
 			s.fork(r, pid, ppid, tid, ptid)
 		}
+	case recordNamespaces:
+		s.namespaces(&d)
 	case recordExit:
 		pid, _, tid := int(int32(d.u32())), d.u32(), int(int32(d.u32()))
 		if t := s.threads[tid]; !d.isShort && t != nil && t.pid == pid {
@@ -269,14 +277,34 @@ func (s *state) fork(r *record, pid, ppid, tid, ptid int) {
 		return
 	}
 	t.process.parent, t.process.directory = ppid, ""
-	if parent := s.processes[ppid]; parent != nil {
-		t.process.directory = s.rootOf(&parent.mappings) // the parent may be forgotten
+	t.process.ancestors = []int{ppid}
+	if parent := s.processes[ppid]; parent != nil { // which may be forgotten
+		t.process.directory = s.rootOf(&parent.mappings)
+		t.process.ancestors = append(t.process.ancestors, parent.ancestors[:min(len(parent.ancestors), maxLineage-1)]...)
+		t.process.namespace = parent.namespace
 	}
 	var root *node // for a process that was already running perf writes a fork, and its mappings follow
 	if parent := s.processes[ppid]; parent != nil && r.misc&miscForkExec == 0 {
 		root = parent.root
 	}
 	s.reset(&t.process.mappings, root)
+}
+
+// pidNamespace is the index of the PID namespace in a NAMESPACES record (enum of
+// perf_event_open(2), NR_NAMESPACES).
+const pidNamespace = 3
+
+// namespaces reads NAMESPACES: the device and the inode of each namespace of a process.
+func (s *state) namespaces(d *fields) {
+	pid, tid, count := int(int32(d.u32())), int(int32(d.u32())), d.u64()
+	for i := range min(count, pidNamespace+1) {
+		d.u64()
+		if inode := d.u64(); i == pidNamespace && !d.isShort {
+			if t := s.thread(pid, tid); t != nil {
+				t.process.namespace = inode
+			}
+		}
+	}
 }
 
 // reset replaces all mappings of a process.
@@ -312,7 +340,9 @@ func (s *state) count(m *mappings, change int) {
 // mmap reads MMAP and MMAP2.
 func (s *state) mmap(r *record, area uint16, d *fields) {
 	pid, tid := int(int32(d.u32())), int(int32(d.u32()))
-	m := &Mapping{Start: d.u64()}
+	m := &Mapping{Start: d.u64(), PID: pid}
+	time, ok := s.file.attrs.time(r, s.file.order)
+	m.IsEarlier = !ok || time == 0
 	size := d.u64()
 	m.Offset = d.u64()
 	if r.kind == recordMmap2 {

@@ -26,6 +26,7 @@ const (
 	recordLostSamples RecordType = 13
 	recordSwitch      RecordType = 14
 	recordSwitchWide  RecordType = 15
+	recordNamespaces  RecordType = 16
 	recordKsymbol     RecordType = 17
 	recordDeferred    RecordType = 22
 

@@ -5,6 +5,7 @@ package perfdata
 import (
 	"hash/maphash"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/object"
@@ -28,6 +29,10 @@ type Mapping struct {
 	Inode        uint64
 	// Generation tells apart files that had the inode one after the other; 0: not known.
 	Generation uint64
+	// PID is the process that made the mapping, of which others have it by a fork.
+	PID int
+	// IsEarlier is true where perf found it when the recording began, or by no known time.
+	IsEarlier bool
 	// Replaced is the executable part of a file that a mapping without a file replaced
 	// at the same addresses; else nil.
 	Replaced *Mapping
@@ -35,17 +40,20 @@ type Mapping struct {
 
 // HasNoFile reports whether a mapping has no file on disk: the kernel gave it a name, or its
 // file is memory.
-func (m *Mapping) HasNoFile() bool {
-	name := m.Path
-	if name == "" || strings.HasPrefix(name, "[") && name != object.VDSOName {
-		return true
-	}
-	for _, prefix := range [...]string{"//anon", "anon_inode:", "/memfd:", "/dev/zero", "/SYSV", "/anon_hugepage"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
+func (m *Mapping) HasNoFile() bool { return IsMemory(m.Path) }
+
+// memoryNames are the beginnings of the names that the kernel and perf give to memory without a
+// file on disk. " (deleted)" may follow.
+var memoryNames = [...]string{"[", "//anon", "anon_inode:", MemFile, "/dev/zero", "/SYSV", "/anon_hugepage"}
+
+// MemFile is how the name of a file in memory begins (memfd_create(2)).
+const MemFile = "/memfd:"
+
+// IsMemory reports whether the path of a mapping is the name of memory without a file on disk:
+// of private or shared memory, in huge pages or not, of heaps and stacks, or with a name that
+// the program gave it ([anon:NAME]).
+func IsMemory(path string) bool {
+	return path == "" || path != object.VDSOName && slices.ContainsFunc(memoryNames[:], func(name string) bool { return strings.HasPrefix(path, name) })
 }
 
 // replaced returns the executable part of a file that a mapping is about to replace.
@@ -78,7 +86,12 @@ type Space struct {
 	Code uint64
 	// Root is the process's directory of File.SetRoots; "" where it has none.
 	Root string
-	root *node
+	// Ancestors are the processes that it was forked by since the last exec, the nearest first,
+	// at most maxLineage of them.
+	Ancestors []int
+	// Namespace is the inode of its PID namespace, where that was recorded; else 0.
+	Namespace uint64
+	root      *node
 }
 
 // Find returns the mapping that contains an address; nil where there is none.
