@@ -100,8 +100,9 @@ func TestNamesOfAnImage(t *testing.T) {
 		"the recorded kernel": {id, "0xffffffff91000010 [kernel.kallsyms] first; 0xffffffffc0001020 /lib/modules/6.1.0/kernel/net/some-net.ko.xz"},
 		"another build":       {strings.Replace(id, "aa", "ab", 1), "0xffffffff91000010 [kernel.kallsyms]; 0xffffffffc0001020 /lib/modules/6.1.0/kernel/net/some-net.ko.xz"},
 	} {
+		folder := build(test.id)
 		t.Run(name, func(t *testing.T) {
-			e := newX86Engine(t, Options{DebugDirs: []string{build(test.id)}})
+			e := newX86Engine(t, Options{DebugDirs: []string{folder}})
 			p, err := e.Profile(context.Background(), otherKernel(t, true), trace.ProfileOptions{})
 			if err != nil {
 				t.Fatal(err)
