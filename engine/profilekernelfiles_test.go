@@ -43,6 +43,7 @@ func TestNamesOfAnotherKernel(t *testing.T) {
 	}{
 		"a boot with other addresses":    {text, true, "0xffffffff91000010 [kernel.kallsyms] _text; 0xffffffffc0001020 /lib/modules/6.1.0/kernel/net/some-net.ko.xz", ""},
 		"the recorded boot":              {here, true, "0xffffffff91000010 [kernel.kallsyms] _text; 0xffffffffc0001020 /lib/modules/6.1.0/kernel/net/some-net.ko.xz in_module", ""},
+		"the module at another address":  {strings.ReplaceAll(here, "ffffffffc0001000", "ffffffffc0000f00"), true, "0xffffffff91000010 [kernel.kallsyms] _text; 0xffffffffc0001020 /lib/modules/6.1.0/kernel/net/some-net.ko.xz", ""},
 		"another module at the address":  {strings.ReplaceAll(here, "some_net", "third"), true, "0xffffffff91000010 [kernel.kallsyms] _text; 0xffffffffc0001020 /lib/modules/6.1.0/kernel/net/some-net.ko.xz", ""},
 		"a kernel at an unknown address": {text, false, "", ""}, // the report says so
 		"hidden addresses":               {"0000000000000000 T _text\n", true, "", "all addresses are 0"},
