@@ -86,6 +86,9 @@ type Options struct {
 	MaxUnpacked uint64
 	// DebugDirs are searched for separate debug files, and for code.
 	DebugDirs []string
+	// BuildIDDirs are caches of perf with files by build ID, as ~/.debug
+	// (perf-buildid-cache(1)): they are searched for code, debug files and names of kernels.
+	BuildIDDirs []string
 	// Downloads names the servers and stores of files that are not on this machine.
 	Downloads Downloads
 	// Remote and Symbols fetch such files instead of Downloads.Debuginfod and
@@ -252,11 +255,13 @@ func (e *Engine) Finder(path string) object.Finder {
 		Exe:       e.options.Exe,
 		Provided:  e.options.Modules,
 		DebugDirs: e.options.DebugDirs,
-		Formats:   code.NewFormats(e.plugins),
-		Store:     e.store,
-		Remote:    e.options.Remote,
-		Symbols:   e.options.Symbols,
-		IsUnseen:  e.options.IsUnseen,
+
+		BuildIDDirs: e.options.BuildIDDirs,
+		Formats:     code.NewFormats(e.plugins),
+		Store:       e.store,
+		Remote:      e.options.Remote,
+		Symbols:     e.options.Symbols,
+		IsUnseen:    e.options.IsUnseen,
 	}
 	if path != "" && !e.options.IsUnseen {
 		f.Folders = []string{filepath.Dir(path)}

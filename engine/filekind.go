@@ -90,19 +90,15 @@ func notRecording(path string, err error) error {
 	if !errors.Is(err, perfdata.ErrNotPerfData) {
 		return err
 	}
-	kind := KindOf(path)
-	switch {
-	case kind.Command == "profile" && isPacked(path):
-		return &wrongFile{packedRecording(path), []error{err}}
-	case kind.What != "" && kind.Command != "profile":
+	if kind := KindOf(path); kind.What != "" && kind.Command != "profile" {
 		return &wrongFile{kind.Sentence("profile", path), []error{err}}
 	}
 	return err
 }
 
-// packedRecording is the sentence about a recording that is packed, which no command reads.
+// packedRecording is the sentence about a packed recording, which is no target.
 func packedRecording(path string) string {
-	return path + " is a recording of perf, packed: unpack it first, and use `unwindd profile`"
+	return path + " is a recording of perf, packed: use `unwindd profile " + path + "`"
 }
 
 // isPacked reports whether a file is of a kind inside and of another one as it is.

@@ -10,7 +10,7 @@ import (
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
-// Profile walks the stacks of all samples of a perf.data file, and joins samples of
+// Profile walks the stacks of all samples of a perf.data file, as it is or packed, and joins samples of
 // accelerators to them. The path may be "" where there are samples of accelerators. A
 // problem with one sample is the reason that its stack ends; the error means that there
 // is no file, or that it is not a recording.
@@ -29,5 +29,5 @@ func (e *Engine) ProfilePart(ctx context.Context, path string, part trace.Profil
 }
 
 func (e *Engine) profileMaker() *profile.Maker {
-	return &profile.Maker{Shared: e.shared, Plugins: e.plugins, Finder: e.Finder, Sysroot: e.options.Sysroot, Disassembler: e.program}
+	return &profile.Maker{Shared: e.shared, Plugins: e.plugins, Finder: e.Finder, Sysroot: e.options.Sysroot, Unpacking: e.unpacking(), Disassembler: e.program}
 }

@@ -240,7 +240,9 @@ type fileFlags struct {
 	exe       string
 	sysroot   string
 	debugDirs []string
-	modules   []string
+	// buildIDDirs are caches of perf besides the user's.
+	buildIDDirs []string
+	modules     []string
 }
 
 func (f *fileFlags) add(flags *pflag.FlagSet) {
@@ -258,6 +260,7 @@ func (f *fileFlags) addNamed(flags *pflag.FlagSet) {
 func (f *fileFlags) addPlaces(flags *pflag.FlagSet) {
 	flags.StringVar(&f.sysroot, "sysroot", host.Root, "look up the target's files under `DIR`")
 	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files, and for code, under `DIR`; may be repeated")
+	flags.StringArrayVar(&f.buildIDDirs, "buildid-dir", nil, "look for files by build ID in perf's cache at `DIR`, besides the user's (~/.debug); may be repeated")
 }
 
 // targetFlags are the flags that locate the files of a target.
@@ -289,6 +292,7 @@ func (f *targetFlags) newEngine(g *globals, o engine.Options) (e *engine.Engine,
 	}
 	o.Plugins.Elsewhere = others
 	o.Sysroot, o.Exe, o.DebugDirs, o.Downloads = f.sysroot, f.exe, f.debugDirs, f.downloads(g.log())
+	o.BuildIDDirs = f.caches()
 	f.symbolFlags.addTo(&o.Downloads)
 	if o.Modules, err = f.modulesByName(); err != nil {
 		return nil, nil, err

@@ -73,11 +73,13 @@ var floors = []string{
 	"engine/internal/target/process", // copies a process as its neighbour below reads cores
 	"engine/internal/target",         // formats of state
 	"engine/target",
-	"engine/internal/filekind",        // which command reads a file
-	"engine/internal/unpack",          // what its files come packed in
-	"engine/internal/target/jsontext", // how its neighbours above read JSON
-	"engine/internal/target/linetext", // how they read lines
-	"engine/trace",                    // what walks and profiles yield
+	"engine/internal/filekind",         // which command reads a file
+	"engine/internal/unpack",           // what its files come packed in
+	"engine/internal/target/jsontext",  // how its neighbours above read JSON
+	"engine/internal/target/linetext",  // how they read lines
+	"engine/internal/target/stacktree", // what its neighbours above make of stacks
+	"engine/internal/target/sqlite",    // databases, for its neighbours above
+	"engine/trace",                     // what walks and profiles yield
 	"sdk",
 	"engine/internal/debuginfod", // files of other machines
 	"engine/internal/download",   // how they come from servers

@@ -67,7 +67,10 @@ func run(args []string) int {
 		return exitUsage
 	}
 	complain(err)
+	var other statusError
 	switch {
+	case errors.As(err, &other):
+		return other.status
 	case errors.Is(err, errCrashed):
 		return exitCrashed
 	case errors.Is(err, trace.ErrNotWalked):

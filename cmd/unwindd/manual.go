@@ -43,6 +43,7 @@ var book = manual.Book{
 		{Name: "HTTPS_PROXY, HTTP_PROXY, NO_PROXY", Text: "Proxies for requests to servers of files, stores of symbol files and collectors, as for other programs.", Flag: "debuginfod"},
 		{Name: "OTEL_EXPORTER_OTLP_PROFILES_HEADERS, OTEL_EXPORTER_OTLP_HEADERS", Text: "Headers of requests to the collector of --otlp. The first that is set is taken.", Flag: "otlp"},
 		{Name: "LLVM_SYMBOLIZER_OPTS, LLVM_ADDR2LINE_OPTS", Text: "Options of the executable under the names llvm-symbolizer and llvm-addr2line.", Flag: "output-style"},
+		{Name: "PERF_BUILDID_DIR, PERF_CONFIG", Text: "The cache of files by build ID of perf, and its settings, which may name the cache.", Flag: "buildid-dir"},
 		{Name: "TMPDIR", Text: "Where packed targets are unpacked to, and where sockets of plugins are, instead of /var/tmp and /tmp."},
 		{Name: "XDG_STATE_HOME", Text: "Where a server keeps the objects that are put.", Flag: "state"},
 		{Name: "LISTEN_FDS, LISTEN_PID", Text: "The sockets that systemd has opened for a server.", Flag: "listen"},
@@ -58,6 +59,7 @@ var book = manual.Book{
 	Files: []manual.Entry{
 		{Name: "~/.config/unwindd/config.toml, /etc/unwindd/config.toml", Text: "Settings. The first that is there is read."},
 		{Name: "/usr/lib/debug", Text: "Separate debug files, by build ID or by path; also under --sysroot.", Flag: "debug-dir"},
+		{Name: "~/.debug", Text: "Copies of files that perf sampled, by build ID; buildid.dir in ~/.perfconfig or /etc/perfconfig names another directory.", Flag: "buildid-dir"},
 		{Name: "~/.cache/unwindd/symbols", Text: "Symbol files that stores gave.", Flag: "symbols"},
 		{Name: "~/.cache/debuginfod_client", Text: "Files that debuginfod servers gave, for other clients too.", Flag: "debuginfod"},
 		{Name: "~/.cache/unwindd/plugins", Text: "What vendors' plugins say of themselves.", Flag: "plugin-dir"},

@@ -83,7 +83,7 @@ func createOutput(path string, private bool) (*outputFile, error) {
 	if stdout, outErr := os.Stdout.Stat(); path == stdoutName || err == nil && outErr == nil && os.SameFile(info, stdout) {
 		return &outputFile{File: os.Stdout, path: path}, nil
 	}
-	if err == nil && (!info.Mode().IsRegular() || isDescriptor(path)) {
+	if isStream(path) {
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 		return &outputFile{File: f, path: path}, err
 	}
@@ -111,6 +111,13 @@ func createOutput(path string, private bool) (*outputFile, error) {
 		return nil, outputError(path, filepath.Dir(o.path), err)
 	}
 	return o, nil
+}
+
+// isStream reports whether a path takes bytes as they are written: it is standard output, or not a
+// regular file, as /dev/null. No other file is made beside it.
+func isStream(path string) bool {
+	info, err := os.Stat(path)
+	return path == stdoutName || err == nil && (!info.Mode().IsRegular() || isDescriptor(path))
 }
 
 // outputError names the file that cannot be begun, and not the temporary one.

@@ -53,7 +53,10 @@ func (f *fileFlags) check() error {
 			return err
 		}
 	}
-	return checkDirs("debug-dir", f.debugDirs...)
+	if err := checkDirs("debug-dir", f.debugDirs...); err != nil {
+		return err
+	}
+	return checkDirs("buildid-dir", f.buildIDDirs...)
 }
 
 // modulesByName returns the files of --module, by name.

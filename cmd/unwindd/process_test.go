@@ -79,7 +79,7 @@ func TestStackOfALivingProcess(t *testing.T) {
 func TestProfileOfALivingProcess(t *testing.T) {
 	pid := waiting(t)
 	t.Setenv("TMPDIR", t.TempDir())
-	out, stderr, status := unwindd(t, "profile", pid, "-v", "--repeat", "20", "--every", "5ms", "--format", "folded")
+	out, stderr, status := unwindd(t, "profile", pid, "-v", "--idle", "--repeat", "20", "--every", "5ms", "--format", "folded")
 	if status != 0 || !strings.Contains(stderr, "80 samples at 20 moments") || !strings.Contains(stderr, "process "+pid+" (waiting): 80 samples of 4 threads") {
 		t.Errorf("status %d: %s", status, stderr)
 	}

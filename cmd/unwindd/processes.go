@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,4 +67,59 @@ func processes(dir string, isWanted func(id string) bool) (list []named) {
 func mayTrace(dir string) bool {
 	_, err := os.Readlink(filepath.Join(dir, "exe"))
 	return err == nil
+}
+
+// maxComm is how many bytes of a name the kernel keeps.
+const maxComm = 15
+
+// processesNamed returns the living processes of a name, except this one: the kernel's name of them,
+// or where it cut that, the name of the file that they execute. Threads of the kernel, and processes
+// that have ended, are left out.
+func processesNamed(name string) (pids []int) {
+	entries, _ := os.ReadDir("/proc")
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		dir := filepath.Join("/proc", entry.Name())
+		comm := nameIn(dir)
+		if comm != name && (len(name) <= maxComm || comm != name[:maxComm] || !executes(dir, name)) {
+			continue
+		}
+		if line, err := os.ReadFile(filepath.Join(dir, "cmdline")); err == nil && len(line) > 0 {
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+// executes reports whether the process of a folder of /proc executes a file of a name, or was called
+// by that name.
+func executes(dir, name string) bool {
+	exe, _ := os.Readlink(filepath.Join(dir, "exe"))
+	line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+	words := strings.SplitN(string(line), "\x00", 3)
+	return filepath.Base(exe) == name || slices.ContainsFunc(words[:min(len(words), 2)], func(word string) bool { return filepath.Base(word) == name })
+}
+
+// leadersOf returns the processes of threads, each once.
+func leadersOf(tids []int) (pids []int, err error) {
+	for _, tid := range tids {
+		data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(tid), "status"))
+		if err != nil {
+			return nil, fmt.Errorf("--tid %d: there is no such thread", tid)
+		}
+		_, rest, _ := strings.Cut(string(data), "\nTgid:")
+		line, _, _ := strings.Cut(rest, "\n")
+		pid, err := strconv.Atoi(strings.TrimSpace(line))
+		if err != nil {
+			return nil, fmt.Errorf("--tid %d: its status says no process", tid)
+		}
+		if !slices.Contains(pids, pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
 }

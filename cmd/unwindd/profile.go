@@ -5,12 +5,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,6 +27,7 @@ import (
 type profileFlags struct {
 	*globals
 	targetFlags
+	inputFlags
 	job      job.Profile
 	names    bool // functions and lines are looked for
 	jobs     int
@@ -34,58 +35,67 @@ type profileFlags struct {
 	roots    map[int]string
 	maps     map[int]string // of JIT code
 	gpu      []string
+	traces   []string // further files of other profilers
 	objects  []string
 	window   time.Duration
 	program  string // a disassembler
 	http     string
 	otlp     string
-	repeat   int
-	every    time.Duration
+	recordFlags
+	// isDefault: no recording was named.
+	isDefault bool
 }
 
 func newProfile(g *globals) *cobra.Command {
 	f := &profileFlags{globals: g, job: job.NewProfile(), names: true, roots: map[int]string{}, maps: map[int]string{}}
 	cmd := &cobra.Command{
-		Use:   "profile [RECORDING|PID]",
-		Short: "Make a profile of what perf recorded, or of a living process",
-		Long: `Walk the stacks of all samples of a recording, and write the profile: as text,
+		Use:   "profile [RECORDING...|PID] | profile --pid PID|NAME | profile -- PROGRAM [ARG...]",
+		Short: "Make a profile of what perf recorded, of a program or of living processes",
+		Long: `Walk the stacks of all samples of a recording, ./perf.data by default, and write the profile: as text,
 for pprof, for OpenTelemetry (otlp), as folded stacks for flame graphs, for
 speedscope, for Firefox Profiler, as a page with flame graphs (html), or as JSON with
-every sample. Record the stacks with
+every sample.
 
-  perf record -e cpu-clock --call-graph dwarf,16384 -- PROGRAM
+Behind -- stands a program that is recorded until it ends, and --pid records living
+processes, for --duration or until Ctrl-C: by perf where that may record, with the best
+event and the stacks of this machine, else by stopping the threads again and again, as
+short as copying their stacks takes. The first Ctrl-C ends the recording, and what was
+recorded until then is shown; the second one ends the command. The profile is written
+when the program has ended, which has the terminal until then.
 
-The ID of a living process stands for a recording that is made now: its threads are
-stopped --repeat times, one moment --every so often, as short as copying their stacks
-takes. Threads that wait are in it like those that execute. Ctrl-C ends that, and
-what was sampled until then is shown.
+The ID of a process alone is looked at --repeat times, one moment --every so often, by
+stopping its threads. Threads that wait have samples with --idle only.
 
 Samples of accelerators join the profile with --gpu, on the stacks of the threads
 that launched what was sampled: files of rocprofv3 (its JSON), of unitrace and
 iaprof, and lines of JSON as docs/gpu-samples.md describes them. With them there
 need be no recording.
 
+Files of other profilers are read, too, several at once: traces of PyTorch and
+other Chrome traces, exports of Nsight Systems, the text of perf script, and folded
+stacks.
+
 What was found, and why stacks end, is said on standard error. --http shows the
 profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`,
 		Example: `  unwindd profile perf.data
+  unwindd profile -- ./program --its-flag
+  unwindd profile --pid server --duration 10s --format html -o server.html
   unwindd profile perf.data --http localhost:8080
   unwindd profile perf.data --format pprof -o cpu.pb.gz
   unwindd profile perf.data --format folded | flamegraph.pl > cpu.svg
   unwindd profile 4711 --repeat 500 --every 20ms --format folded
-  unwindd profile perf.data --gpu 1234_results.json`,
+  unwindd profile perf.data --gpu 1234_results.json
+  unwindd profile rank0.pt.trace.json.gz rank1.pt.trace.json.gz`,
 		Args: usageArgs(func(cmd *cobra.Command, args []string) error {
-			if len(f.gpu) > 0 && len(args) == 0 {
-				return nil
+			if cmd.ArgsLenAtDash() == 0 && len(args) > 0 {
+				return nil // a program
 			}
-			if err := cobra.ExactArgs(1)(cmd, args); err != nil || args[0] != "" {
-				return err
-			}
-			return errors.New("profile: RECORDING has no name")
+			return f.takeRecordings(args)
 		}),
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, strings.Join(args, "")) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	f.addFlags(cmd.Flags())
-	cmd.ValidArgsFunction = completeTargets(1)
+	cmd.ValidArgsFunction = completeTargets(maxTraces)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(job.ProfileFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -93,6 +103,7 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
 func (f *profileFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.format, "format", "text", "write as `FORMAT`: "+strings.Join(job.ProfileFormats, ", "))
 	f.targetFlags.add(flags)
+	f.inputFlags.add(flags)
 	f.symbolFlags.names = &f.names
 	flags.Lookup("symbols").Usage += "; with --symbols=false no functions and lines are looked for, and there are addresses only"
 	flags.IntVarP(&f.jobs, "jobs", "j", 0, "walk with `N` goroutines; 0 is one for every CPU")
@@ -108,8 +119,7 @@ func (f *profileFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.program, "disassembler", "", "with --annotate, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
 	flags.StringVar(&f.otlp, "otlp", "", "send the profile to the OpenTelemetry collector at `URL`, as grpc://HOST:4317 or http://HOST:4318")
 	flags.StringVar(&f.http, "http", "", "serve pprof's pages at `ADDRESS`, as localhost:8080, until interrupted")
-	flags.IntVar(&f.repeat, "repeat", defaultRepeat, "look at a living process `N` times")
-	flags.DurationVar(&f.every, "every", defaultEvery, "look at a living process once in `DURATION`")
+	f.recordFlags.add(flags)
 }
 
 // addProfileFlags adds the flags that select the content of a profile.
@@ -119,19 +129,23 @@ func addProfileFlags(flags *pflag.FlagSet, j *job.Profile) {
 	if flags.Lookup("full-names") == nil { // `unwindd submit` has the flag for stacks, too
 		flags.BoolVar(&j.FullNames, "full-names", false, "print the names of functions whole in text: with results, parameters and template arguments")
 	}
-	flags.StringArrayVar(&j.Event, "event", nil, "only the samples of `EVENT`; may be repeated")
+	flags.StringArrayVar(&j.Event, "event", nil, "only the samples of `EVENT`, by its whole name or as cycles for cpu_core/cycles:Pu/; may be repeated")
 	flags.StringArrayVar(&j.Annotate, "annotate", nil, "write only the lines and instructions of `FUNCTION` with their samples, as text or JSON; may be repeated")
 }
 
-func (f *profileFlags) run(cmd *cobra.Command, path string) error {
-	if err := f.checkFlags(cmd); err != nil {
+func (f *profileFlags) run(cmd *cobra.Command, args []string) error {
+	f.note(cmd.Flags())
+	if err := cmp.Or(f.checkFlags(cmd), f.recordFlags.check()); err != nil {
+		return err
+	}
+	subject, err := f.subjectOf(cmd, args)
+	if err != nil {
 		return err
 	}
 	if err := cmp.Or(f.check(), checkFile("disassembler", f.program), checkFile("kallsyms", f.kallsyms)); err != nil {
 		return err
 	}
 	var listener net.Listener
-	var err error
 	if f.http != "" {
 		if listener, err = listen(cmd.Context(), f.http); err != nil {
 			return err
@@ -150,21 +164,19 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 			return err
 		}
 	}
-	e, end, err := f.newEngine(f.globals, f.job.Engine(engine.Options{Disassembler: f.program}))
+	e, end, err := f.newEngine(f.globals, f.job.Engine(engine.Options{Disassembler: f.program, MaxUnpacked: uint64(f.maxUnpacked)}))
 	if err != nil {
 		return err
 	}
 	defer end()
-	source := recording{path: path}
-	if pid, ok := processID(path); ok {
-		if source, err = f.record(cmd.Context(), e, pid); err != nil {
-			return err
-		}
-		defer source.remove()
-	} else if cmd.Flags().Changed("repeat") || cmd.Flags().Changed("every") {
-		return usageError{fmt.Errorf("--repeat and --every are of living processes: expected the ID of one, not %s", path)}
+	source := recording{}
+	if subject.isNone() {
+		source.path = f.recordingOf(args)
+	} else if source, err = f.record(cmd.Context(), e, &subject); err != nil {
+		return err
 	}
-	r, err := f.profile(cmd.Context(), e, source)
+	defer source.remove()
+	r, err := f.profile(cmd.Context(), e, &source)
 	if err != nil {
 		return err
 	}
@@ -181,15 +193,24 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 }
 
 // profile makes the profile. On a terminal it shows the progress.
-func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source recording) (*report.Profile, error) {
+func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source *recording) (*report.Profile, error) {
+	input, err := openInput(source.path)
+	if err != nil {
+		return nil, err
+	}
+	defer input.Close()
 	shown := newWorkProgress()
 	defer shown.end() // before an error is printed
 	p, err := e.Profile(ctx, source.path, trace.ProfileOptions{
+		Input: input, Traces: f.traces,
 		Jobs: f.jobs, Kallsyms: f.kallsyms, Roots: f.roots, PerfMaps: f.maps, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window,
 		Annotate: f.job.Annotate, Progress: shown.callback(),
 	})
 	if err != nil {
-		return nil, err
+		return nil, f.noRecording(err)
+	}
+	if source.wasEnded && len(p.Samples) == 0 {
+		return nil, statusError{fmt.Errorf("%s: %w", source.subject, errNothingRecorded), exitSignal + int(syscall.SIGINT)}
 	}
 	source.describe(p)
 	r, err := report.NewProfile(p, f.job.Event...)
@@ -223,10 +244,6 @@ func (f *profileFlags) checkFlags(cmd *cobra.Command) error {
 	switch {
 	case f.jobs < 0:
 		return wrong("--jobs %d: expected 0 or more", f.jobs)
-	case f.repeat < 1:
-		return wrong("--repeat %d: expected 1 or more", f.repeat)
-	case f.every < 0:
-		return wrong("--every %v: expected 0 or more", f.every)
 	case f.window < 0:
 		return wrong("--join-window %v: expected 0 or more", f.window)
 	case cmd.Flags().Changed("objects") && len(f.gpu) == 0:
@@ -263,7 +280,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 
 func (f *profileFlags) writeProfile(r *report.Profile) error {
 	events := r.Events()
-	if f.format == "folded" && f.output != "" && len(events) > 1 {
+	if f.format == "folded" && f.output != "" && len(events) > 1 && !isStream(f.output) {
 		return f.writeFolded(r, events)
 	}
 	return f.write(func(w *writer) error {

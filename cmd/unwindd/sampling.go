@@ -39,17 +39,25 @@ func newSampling(pid, repeat int) *sampling {
 		s.out, s.shown = stderr, time.Now()
 		s.width, _, _ = term.GetSize(fd)
 	}
-	isEnding := false
 	take := func(sig syscall.Signal) bool {
-		if sig != syscall.SIGINT || isEnding || s.moments.Load() == 0 {
+		if sig != syscall.SIGINT || s.isEnded() || s.moments.Load() == 0 {
 			return false
 		}
-		isEnding = true
 		close(s.enough)
 		return true
 	}
 	signalTaker.Store(&take)
 	return s
+}
+
+// isEnded reports whether SIGINT has ended the sampling.
+func (s *sampling) isEnded() bool {
+	select {
+	case <-s.enough:
+		return true
+	default:
+		return false
+	}
 }
 
 // linePause is how long a line of progress stays as it is.
@@ -63,7 +71,11 @@ func (s *sampling) progress(moments int) {
 	}
 	s.shown = time.Now()
 	var line bytes.Buffer
-	report.NewLinePrinter(&line).Printf("sampling %s: %d of %d, Ctrl-C ends and shows", s.process, moments, s.repeat)
+	of := ""
+	if s.repeat > 0 {
+		of = fmt.Sprintf(" of %d", s.repeat)
+	}
+	report.NewLinePrinter(&line).Printf("sampling %s: %d%s, Ctrl-C ends and shows", s.process, moments, of)
 	text := []rune(line.String())
 	if s.width > 0 && len(text) >= s.width {
 		text = text[:s.width-1] // a line that is wrapped cannot be cleared

@@ -72,7 +72,7 @@ func TestInterruptedProfile(t *testing.T) {
 		status int
 	}{{syscall.SIGINT, 0}, {syscall.SIGTERM, 143}} {
 		ours, theirs := oracle.Terminal(t)
-		cmd := command("profile", "--in-process", pid, "--repeat", "100000", "--every", "2ms", "--format", "folded")
+		cmd := command("profile", "--in-process", pid, "--idle", "--repeat", "100000", "--every", "2ms", "--format", "folded")
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, theirs
 		if err := cmd.Start(); err != nil {

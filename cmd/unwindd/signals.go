@@ -69,6 +69,8 @@ func endBy(s syscall.Signal) {
 // leaveNothing removes unfinished files, and ends the processes of plugins. Afterwards
 // neither can be begun.
 func leaveNothing() {
+	restoreTerminal()
+	endLiving()
 	engine.Abandon()
 	unfinished.abandon()
 }

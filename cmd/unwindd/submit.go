@@ -188,7 +188,7 @@ func (f *submitFlags) opener() (e *engine.Engine, end func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	o := engine.Options{Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, MaxUnpacked: uint64(f.maxUnpacked)}
+	o := engine.Options{Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, BuildIDDirs: f.caches(), MaxUnpacked: uint64(f.maxUnpacked)}
 	if o.Modules, err = f.modulesByName(); err != nil {
 		return nil, nil, err
 	}

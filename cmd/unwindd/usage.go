@@ -124,7 +124,7 @@ type otherFlag struct {
 
 // otherFlags are flags of debuggers and profilers, and habits: gdb, eu-stack, pstack, lldb, perf, py-spy.
 var otherFlags = []otherFlag{
-	{[]string{"p", "pid"}, []string{"stack", "snapshot", "profile"}, false, "give the PID as it is: unwindd COMMAND VALUE"},
+	{[]string{"p", "pid"}, []string{"stack", "snapshot"}, false, "give the PID as it is: unwindd COMMAND VALUE"},
 	{[]string{"c", "core", "corefile"}, []string{"stack", "snapshot"}, true, "give the core as it is: unwindd COMMAND VALUE"},
 	{[]string{"i", "input"}, []string{"profile"}, true, "give the recording as it is: unwindd profile VALUE"},
 	{[]string{"executable", "binary", "program", "e", "b"}, []string{"stack", "snapshot", "profile"}, false, "the executable is --exe VALUE"},

@@ -20,7 +20,7 @@ const DebugDir = "/usr/lib/debug"
 // /usr/lib/debug of Sysroot and in DebugDirs, for .build-id/xx/yyyy.debug; then
 // for the name in .gnu_debuglink beside the object, in .debug beside it, and
 // under the debug directories at the object's path; then in Folders and in
-// DebugDirs themselves, by that name and by build ID. An object with a build ID but no .gnu_debuglink is
+// DebugDirs themselves, by that name and by build ID, and in BuildIDDirs. An object with a build ID but no .gnu_debuglink is
 // looked for as if its name with ".debug" were the link. An object in a directory that
 // systems merge with one of /usr is looked for as if it were in the other one too. Last,
 // Remote is asked for an object that has no debug information itself.
@@ -83,6 +83,7 @@ func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
 		}
 	}
 	list = append(list, f.placesOfID(s.object.buildIDName(), debugLayouts)...)
+	list = append(list, f.cachedPlaces(s.object.buildIDName(), cachedDebug)...)
 	named := len(list)
 	for _, file := range s.files(f) {
 		dir, name := filepath.Dir(file), s.link

@@ -39,6 +39,8 @@ type Finder struct {
 	// DebugDirs are directories of separate debug files and of code, besides
 	// /usr/lib/debug under Sysroot: with its layout, or without subdirectories.
 	DebugDirs []string
+	// BuildIDDirs are caches of perf with files by build ID (perf-buildid-cache(1)).
+	BuildIDDirs []string
 	// Folders are directories of files that came with the target, such as the
 	// core's own.
 	Folders []string
@@ -128,6 +130,7 @@ const deleted = " (deleted)"
 //     /usr, or with that one, also the other path;
 //   - Folders for the base name, and for the build ID;
 //   - DebugDirs for both;
+//   - BuildIDDirs for the build ID;
 //   - the directories in which loaders look for libraries (WithProgram);
 //   - Remote for the build ID.
 //
@@ -238,7 +241,7 @@ func (f *Finder) placesByID(s *search, name string) iter.Seq[place] {
 					}
 				}
 			}
-			for _, p := range f.placesOfID(s.want, codeLayouts) {
+			for _, p := range append(f.placesOfID(s.want, codeLayouts), f.cachedPlaces(s.want, cachedCode)...) {
 				if p.guess = true; !yield(p) {
 					return
 				}
@@ -534,7 +537,7 @@ func (s *search) findDebugOnly(f *Finder) {
 	if len(s.want) == 0 || s.isCode || s.debugOnly != nil {
 		return
 	}
-	for _, p := range f.placesOfID(s.want, debugLayouts) {
+	for _, p := range append(f.placesOfID(s.want, debugLayouts), f.cachedPlaces(s.want, cachedDebug)...) {
 		s.keepDebugOnly(p)
 	}
 	if s.debugOnly == nil {

@@ -4,7 +4,6 @@ package report
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,41 +13,34 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/internal/flamepage"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // graphsOf are the flame graphs of a page, each as folded stacks are written.
-func graphsOf(t *testing.T, page string) (folded []string) {
-	t.Helper()
-	_, text, _ := strings.Cut(page, `id="data">`)
-	text, _, _ = strings.Cut(text, "</script>")
-	var data struct {
-		Functions []flamepage.Function
-		Events    []flamepage.Graph
-	}
-	if err := json.Unmarshal([]byte(text), &data); err != nil {
-		t.Fatal(err)
-	}
-	marks := [...]string{flamepage.Thread: "", flamepage.CPU: "", flamepage.Kernel: kernelMark, flamepage.GPU: deviceMark}
-	for _, g := range data.Events {
-		self := slices.Clone(g.Totals)
-		names := make([]string, len(g.Totals))
-		for i, caller := range g.Callers {
-			f := data.Functions[g.Functions[i]]
-			names[i] = strings.ReplaceAll(f.Name, ";", ":") + marks[f.Kind] // as folded stacks have it
-			if caller >= 0 {
-				names[i] = names[caller] + ";" + names[i]
-				self[caller] -= g.Totals[i]
-			}
+func graphsOf(page *flamepage.Page) (folded []string) {
+	marks := [...]string{flamepage.Kernel: kernelMark, flamepage.GPU: deviceMark, flamepage.Gap: ""}
+	names := make([]string, len(page.Calls))
+	for i, c := range page.Calls {
+		f := page.Functions[c.Function]
+		names[i] = strings.ReplaceAll(f.Name, ";", ":") + marks[f.Kind] // as folded stacks have it
+		if c.IsGuess {
+			names[i] += guessMark
 		}
+		switch {
+		case f.Kind == flamepage.Gap: // folded stacks do not have it
+			names[i] = names[c.Caller]
+		case c.Caller >= 0:
+			names[i] = names[c.Caller] + ";" + names[i]
+		}
+	}
+	for i := range page.Events {
 		lines := map[string]uint64{}
-		for i, name := range names {
-			lines[name] += self[i]
+		for _, s := range page.Events[i].Samples {
+			lines[names[s.Call]] += s.Weight
 		}
 		var b strings.Builder
 		for _, name := range slices.Sorted(maps.Keys(lines)) {
-			if lines[name] > 0 {
-				fmt.Fprintf(&b, "%s %d\n", name, lines[name])
-			}
+			fmt.Fprintf(&b, "%s %d\n", name, lines[name])
 		}
 		folded = append(folded, b.String())
 	}
@@ -57,15 +49,8 @@ func graphsOf(t *testing.T, page string) (folded []string) {
 
 // TestFlameGraphsAreTheFoldedStacks of every event.
 func TestFlameGraphsAreTheFoldedStacks(t *testing.T) {
-	r, err := NewProfile(&workday().Profile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var page bytes.Buffer
-	if err := r.WritePage(&page); err != nil {
-		t.Fatal(err)
-	}
-	graphs := graphsOf(t, page.String())
+	r := workday().view(t)
+	graphs := graphsOf(r.flamePage(maxFlameCalls))
 	if len(graphs) != len(r.Events()) || len(graphs) == 0 {
 		t.Fatalf("%d graphs of %d events", len(graphs), len(r.Events()))
 	}
@@ -74,7 +59,7 @@ func TestFlameGraphsAreTheFoldedStacks(t *testing.T) {
 		if err := r.MarkGuesses().WriteFolded(&want, event); err != nil {
 			t.Fatal(err)
 		}
-		lines := strings.SplitAfter(strings.ReplaceAll(want.String(), guessMark, guessText(1, 1)), "\n")
+		lines := strings.SplitAfter(want.String(), "\n")
 		slices.Sort(lines)
 		got := strings.SplitAfter(graphs[i], "\n")
 		slices.Sort(got)
@@ -84,23 +69,113 @@ func TestFlameGraphsAreTheFoldedStacks(t *testing.T) {
 	}
 }
 
-// TestLightCallsAreLeftOut where a graph would have too many, never one of whose calls
-// stays another, and the page says so.
-func TestLightCallsAreLeftOut(t *testing.T) {
-	r, err := NewProfile(&workday().Profile)
-	if err != nil {
-		t.Fatal(err)
+// TestStacksThatEndEarlyAreMarked in the page, and only these.
+func TestStacksThatEndEarlyAreMarked(t *testing.T) {
+	r := workday()
+	for _, by := range []trace.FoundBy{trace.ByCallChain, trace.ByLaunch, trace.ByProfiler} { // what was recorded as it is
+		f := r.frame(trace.ProfileFrame{PC: 0x400105, FoundBy: by, Module: 0, Symbols: []trace.Symbol{{Function: string(by)}}})
+		r.sample(trace.ProfileSample{Event: 0, Stack: r.stack(f), Stop: r.stop(trace.StopEndOfStack, "it ends here"), Weight: 1e6})
 	}
-	whole := r.flameGraph(&r.values[0], &flamepage.Page{}, map[string]int32{}, maxFlameCalls)
-	for most := range len(whole.Totals) {
-		g := r.flameGraph(&r.values[0], &flamepage.Page{}, map[string]int32{}, most)
-		if len(g.Totals) > most || len(g.Totals)+g.LeftOut != len(whole.Totals) || g.Total != whole.Total {
-			t.Errorf("of %d calls %d stay and %d are left out, expected at most %d", len(whole.Totals), len(g.Totals), g.LeftOut, most)
-		}
-		for i, caller := range g.Callers {
-			if int(caller) >= i || g.Totals[i] < g.Least {
-				t.Errorf("at most %d: call %d has caller %d and weight %d", most, i, caller, g.Totals[i])
+	page := r.view(t).flamePage(maxFlameCalls)
+	got := map[string]uint64{}
+	for _, s := range page.Events[0].Samples {
+		for c := s.Call; c >= 0; c = page.Calls[c].Caller {
+			if f := page.Functions[page.Calls[c].Function]; f.Kind == flamepage.Gap {
+				got[f.Name] += s.Weight
 			}
+		}
+	}
+	want := map[string]uint64{
+		"[cut short: the recorded stack ends here]": 1e6, "[cut short: no code object has the address]": 1e6, "[cut short: no rule leads to the caller]": 1e6,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-expected +page:\n%s", diff)
+	}
+}
+
+// TestLightCallsAreLeftOut where a page would have too many, and what happened in them stays
+// below their callers.
+func TestLightCallsAreLeftOut(t *testing.T) {
+	r := workday().view(t)
+	whole := len(r.flamePage(maxFlameCalls).Calls)
+	for most := range whole {
+		page := r.flamePage(most)
+		light := 0
+		for i, c := range page.Calls {
+			if int(c.Caller) >= i {
+				t.Errorf("at most %d: call %d has caller %d", most, i, c.Caller)
+			}
+			if page.Functions[c.Function].Name == leftOutName {
+				light++
+			}
+		}
+		if len(page.Calls)-light > most || page.LeftOut == "" {
+			t.Errorf("%d calls of %d stay, expected at most %d; %q", len(page.Calls)-light, whole, most, page.LeftOut)
+		}
+		for i := range page.Events {
+			total := uint64(0)
+			for _, s := range page.Events[i].Samples {
+				total += s.Weight
+			}
+			if e := r.flamePage(maxFlameCalls).Events[i]; len(e.Samples) != len(page.Events[i].Samples) || total != sumOf(&e) {
+				t.Errorf("at most %d: %s has %d", most, e.Name, total)
+			}
+		}
+	}
+}
+
+func sumOf(e *flamepage.Event) (sum uint64) {
+	for _, s := range e.Samples {
+		sum += s.Weight
+	}
+	return sum
+}
+
+// TestManySamplesAreJoined by their calls and threads, in steps of time that are as short as can be.
+func TestManySamplesAreJoined(t *testing.T) {
+	made := func() *flamepage.Event {
+		e := &flamepage.Event{}
+		for i := range 1000 {
+			e.Samples = append(e.Samples, flamepage.Sample{Call: int32(i % 3), Thread: int32(i / 500), Time: 50 + uint64(i)*1000, Weight: uint64(i)})
+		}
+		return e
+	}
+	for _, c := range []struct {
+		most, samples int
+		step          uint64
+	}{{1000, 1000, 0}, {999, 384, 7805}, {100, 48, 62438}, {3, 6, 499501}} {
+		e := made()
+		step := joinSamples(e, c.most)
+		if len(e.Samples) != c.samples || step != c.step || sumOf(e) != sumOf(made()) {
+			t.Errorf("at most %d: %d samples in steps of %d, expected %d in %d; weight %d of %d", c.most, len(e.Samples), step, c.samples, c.step, sumOf(e), sumOf(made()))
+		}
+		if !slices.IsSortedFunc(e.Samples, func(a, b flamepage.Sample) int { return int(a.Time) - int(b.Time) }) {
+			t.Errorf("at most %d: not by time", c.most)
+		}
+	}
+}
+
+// TestKindsOfFunctions: the code of a kernel, of an accelerator, what a program made while it
+// ran and what a runtime executes are told apart.
+func TestKindsOfFunctions(t *testing.T) {
+	for _, c := range []struct {
+		f    profileFunction
+		want flamepage.Kind
+	}{
+		{profileFunction{name: "main", module: "/bin/a", file: "a.c", isNamed: true}, flamepage.CPU},
+		{profileFunction{name: "[unknown]"}, flamepage.CPU},
+		{profileFunction{name: "k", isKernel: true, module: "[kernel.kallsyms]", isNamed: true}, flamepage.Kernel},
+		{profileFunction{name: "g", isDevice: true, isNamed: true}, flamepage.GPU},
+		{profileFunction{name: "Lorg/A;::run", module: "/tmp/perf-12.map", isNamed: true}, flamepage.JIT},
+		{profileFunction{name: "x", module: "/home/u/.debug/jit/jit-12.dump", isNamed: true}, flamepage.JIT},
+		{profileFunction{name: "x", isNamed: true, isJIT: true}, flamepage.JIT},
+		{profileFunction{name: "x", isNamed: true}, flamepage.CPU}, // of folded stacks
+		{profileFunction{name: "[//anon]+0x12", module: "//anon"}, flamepage.JIT},
+		{profileFunction{name: "work", file: "/src/a.py", isNamed: true}, flamepage.Managed},
+		{profileFunction{name: "py::work:/src/a.py", module: "/tmp/perf-12.map", isNamed: true}, flamepage.Managed},
+	} {
+		if got := kindOf(&c.f); got != c.want {
+			t.Errorf("%+v is of kind %d, expected %d", c.f, got, c.want)
 		}
 	}
 }

@@ -105,6 +105,8 @@ func (r *Profile) countLacks() profileLacks {
 func (c *profileLacks) otherHints(r *Profile) (hints []Hint) {
 	switch {
 	case c.unnamed == 0 || c.named > 0:
+	case r.kernelProblem() != "":
+		hints = append(hints, Hint{Module: kernelModule, Needs: NeedNames, Text: kernelModule + " lacks names here: " + r.kernelProblem()})
 	case c.isPlaced:
 		hints = append(hints, Hint{Module: kernelModule, Needs: NeedNames, Text: kernelModule +
 			" lacks names here: give a copy of the /proc/kallsyms of that boot, made by root, with --kallsyms FILE"})
@@ -123,6 +125,17 @@ func (c *profileLacks) otherHints(r *Profile) (hints []Hint) {
 		names = append(names, r.p.Threads[i].Comm)
 	}
 	return append(hints, Hint{Needs: NeedNames, Text: generatedText(runtimeOf(names), "in a new recording")})
+}
+
+// kernelProblem returns why the kernel's code has no names, with what would give them; "" where
+// that is not known.
+func (r *Profile) kernelProblem() string {
+	for i := range r.p.Modules {
+		if m := &r.p.Modules[i]; m.Kernel && m.Problem != "" {
+			return oneLine(m.Problem)
+		}
+	}
+	return ""
 }
 
 // kernelModule is perf's name of the kernel.

@@ -28,6 +28,10 @@ type Profile struct {
 	// valueOf is the value of an event's weights, by event, from event -1 on; -1: the event
 	// was not requested. The event's other values follow it.
 	valueOf []int
+	// eventNames are by event, from event -1 on. empty are the requested events without samples.
+	eventNames []string
+	empty      []int16
+	isEmpty    bool // there are no samples
 	// marksGuesses means that functions of frames that are guesses are marked.
 	marksGuesses bool
 	// isFiltered means that some events were requested by name.
@@ -61,44 +65,41 @@ const unknownEvent = "unknown"
 // activeLanes is added to the name of an event of waves for the value of their lanes.
 const activeLanes = ":active-lanes"
 
-// NewProfile prepares to write a profile: all of it, or the named events.
+// NewProfile prepares to write a profile: all of it, or the named events. An event is named as the
+// recording has it, or without its modifiers and its PMU, or by perf's general name: "cycles" is
+// "cpu_core/cycles:Pu/", too. Where several have the name, all of them are written. Events of
+// several PMUs that count the same are one, unless one of them is named with its PMU. Events
+// without samples are left out.
 func NewProfile(p *trace.Profile, events ...string) (*Profile, error) {
-	r := &Profile{p: p, valueOf: make([]int, len(p.Events)+1), isFiltered: len(events) > 0}
-	var names []string
+	c, err := chooseEvents(p, events)
+	if err != nil {
+		return nil, err
+	}
+	r := &Profile{p: c.p, valueOf: make([]int, len(p.Events)+1), isFiltered: len(events) > 0, eventNames: c.names.shown}
 	for i := range r.valueOf {
 		r.valueOf[i] = -1
-		if name := r.eventName(int16(i) - 1); name != "" {
-			names = append(names, name)
-		}
 	}
-	for _, name := range events {
-		if !slices.Contains(names, name) {
-			return nil, fmt.Errorf("%s: no event %s, expected one of: %s", p.Path, name, strings.Join(names, ", "))
-		}
+	var shown []int16
+	shown, r.empty = c.order()
+	if len(shown) == 0 { // forms of output have events in any case
+		shown, r.isEmpty = r.empty, true
 	}
-	// An unknown event comes behind the others.
-	for i := range r.valueOf {
-		event := int16(i)
-		if i == len(p.Events) {
-			event = -1
-		}
-		name := r.eventName(event)
-		if name == "" || len(events) > 0 && !slices.Contains(events, name) {
-			continue
-		}
-		r.valueOf[event+1] = len(r.values)
-		v := profileValue{name: name, unit: "count", event: event}
-		if event >= 0 {
-			v.unit = p.Events[event].Unit
-		}
-		r.values = append(r.values, v)
-		if r.hasLanes(event) {
-			r.values = append(r.values, profileValue{name: name + activeLanes, unit: "count", event: event, kind: valueOfLanes})
-		}
-		r.values = append(r.values, r.stateValues(&v)...)
+	for _, event := range shown {
+		r.addEvent(event)
 	}
 	r.nameFunctions()
 	return r, nil
+}
+
+// addEvent adds the values of an event.
+func (r *Profile) addEvent(event int16) {
+	r.valueOf[event+1] = len(r.values)
+	v := profileValue{name: r.eventNames[event+1], unit: unitOf(r.p, event), event: event}
+	r.values = append(r.values, v)
+	if r.hasLanes(event) {
+		r.values = append(r.values, profileValue{name: v.name + activeLanes, unit: "count", event: event, kind: valueOfLanes})
+	}
+	r.values = append(r.values, r.stateValues(&v)...)
 }
 
 // MarkGuesses returns the profile with a mark at the functions of frames that are guesses,
@@ -114,39 +115,17 @@ func (r *Profile) MarkGuesses() *Profile {
 	return &marked
 }
 
-// Events are the names of the profile's events.
+// Events are the names of the profile's events that have samples. The first is the one that says
+// where the time of processors went, or else the heaviest; the others are in the order of the
+// recording. Where there are no samples at all it is the first event.
 func (r *Profile) Events() []string {
 	var names []string
 	for _, v := range r.values {
-		if v.kind == valueOfWeight {
+		if v.kind == valueOfWeight && (!r.isEmpty || len(names) == 0) {
 			names = append(names, v.name)
 		}
 	}
 	return names
-}
-
-// eventName is a name for an event that no other event has. The unknown event (-1) has the
-// name "" where it has no sample.
-func (r *Profile) eventName(event int16) string {
-	if event < 0 {
-		for i := range r.p.Samples {
-			if r.p.Samples[i].Event < 0 {
-				return unknownEvent
-			}
-		}
-		return ""
-	}
-	name := oneLine(r.p.Events[event].Name)
-	same := 1
-	for _, e := range r.p.Events[:event] {
-		if oneLine(e.Name) == name {
-			same++
-		}
-	}
-	if same > 1 || name == "" || name == unknownEvent {
-		name += fmt.Sprintf("#%d", same)
-	}
-	return name
 }
 
 // hasLanes reports whether the samples of an event have their active lanes.
@@ -201,6 +180,7 @@ type profileFunction struct {
 	isDevice bool   // it is of an accelerator
 	isNamed  bool   // it has a name of its own
 	isGuess  bool   // its frame is a guess
+	isJIT    bool   // its code is in memory that is of no file
 	namedBy  string // as in engine.ProfileFrame
 }
 
@@ -246,6 +226,8 @@ func (r *Profile) nameFunctions() {
 	for i := range r.p.Frames {
 		f := &r.p.Frames[i]
 		base := profileFunction{isKernel: f.Kernel, isDevice: f.Device, namedBy: oneLine(f.NamedBy), isGuess: r.marksGuesses && f.FoundBy.IsGuess()}
+		// What has no process or no address is a name from a file of stacks.
+		base.isJIT = f.Module < 0 && f.PID >= 0 && f.PC != 0 && len(f.Symbols) > 0 && !f.Kernel && !f.Device
 		if f.Module >= 0 {
 			base.module = oneLine(r.p.Modules[f.Module].Path)
 		}

@@ -567,15 +567,17 @@ func TestOnlyTheEventsAskedForAreWritten(t *testing.T) {
 			t.Errorf("%s has other events:\n%s", name, text)
 		}
 	}
-	if _, err := NewProfile(&r.Profile, "page-faults", "cycles"); err == nil || !strings.Contains(err.Error(), "expected one of: unknown, cpu-clock") {
+	if _, err := NewProfile(&r.Profile, "page-faults", "cycles"); err == nil || !strings.Contains(err.Error(), "expected one of: cpu-clock, page-faults, gpu-pc-sampling, unknown") {
 		t.Errorf("an event that is not there: %v", err)
 	}
 }
 
 func TestEventsOfOneNameAreToldApart(t *testing.T) {
 	r := newRecording(make([]trace.ProfileEvent, 0)...)
-	for _, name := range []string{"cycles", "cycles", "", "unknown"} {
+	thread, stop := r.thread(1, 1, "t"), r.stop(trace.StopOutermost, "")
+	for i, name := range []string{"cycles", "cycles", "", "unknown"} {
 		r.Events = append(r.Events, trace.ProfileEvent{Name: name, Unit: "count"})
+		r.sample(trace.ProfileSample{Event: int16(i), Thread: thread, Stop: stop, Weight: 1})
 	}
 	want := []string{"cycles", "cycles#2", "#1", "unknown#1"}
 	if diff := cmp.Diff(want, r.view(t).Events()); diff != "" {

@@ -39,7 +39,7 @@ func TestGuessesOfProfilesAreMarked(t *testing.T) {
 	p := workday().view(t)
 	for name, want := range map[string]string{
 		"text":    "main /src/work.cc:38 in work (a guess in 16.7%)",
-		"page":    `"main (a guess)"`,
+		"page":    "main (a guess in 16.7%)",
 		"summary": "guesses: 1 of 14 stacks (7.1%) have a frame that is a guess",
 		"json":    `"found_by":"scan"`,
 		"otlp":    "unwindd.frame.guess",

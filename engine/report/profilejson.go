@@ -4,8 +4,10 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -83,18 +85,12 @@ func (r *Profile) WriteJSON(w io.Writer) error {
 		return err
 	}
 	b.put(",\n\"events\":[")
-	n := 0
-	for i := range r.values {
-		v := &r.values[i]
-		if v.kind != valueOfWeight {
-			continue
-		}
-		e := profileEventJSON{Name: v.name, Unit: v.unit, Lanes: r.hasLanes(v.event), Device: r.isOfDevice(v.event)}
-		e.States = v.event >= 0 && r.p.Events[v.event].States
+	for n, event := range r.eventsInOrder() {
+		e := profileEventJSON{Name: r.eventNames[event+1], Unit: unitOf(r.p, event), Lanes: r.hasLanes(event), Device: r.isOfDevice(event)}
+		e.States = event >= 0 && r.p.Events[event].States
 		if err := nextJSON(b, n, e); err != nil {
 			return err
 		}
-		n++
 	}
 	b.put("],\n\"samples\":[")
 	used, err := r.writeSamples(b)
@@ -102,7 +98,7 @@ func (r *Profile) WriteJSON(w io.Writer) error {
 		return err
 	}
 	b.put("],\n\"frames\":[")
-	n = 0
+	n := 0
 	modules := make([]bool, len(r.p.Modules))
 	for _, i := range used {
 		f := &r.p.Frames[i]
@@ -136,6 +132,18 @@ func (r *Profile) WriteJSON(w io.Writer) error {
 	}
 	b.put("]}\n")
 	return b.Flush()
+}
+
+// eventsInOrder are the requested events as they were recorded, also those without samples.
+func (r *Profile) eventsInOrder() (list []int16) {
+	list = slices.Clone(r.empty)
+	for i := range r.values {
+		if r.values[i].kind == valueOfWeight && !r.isEmpty {
+			list = append(list, r.values[i].event)
+		}
+	}
+	slices.SortFunc(list, func(a, b int16) int { return cmp.Compare(uint16(a), uint16(b)) }) //nolint:gosec // an unknown event comes last
+	return list
 }
 
 // writeSamples writes a line for each sample, and numbers the frames by their first

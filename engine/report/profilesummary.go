@@ -70,8 +70,7 @@ type summary struct {
 
 // samples writes the number of samples.
 func (t *summary) samples() {
-	type amount struct{ samples, weight uint64 }
-	perEvent := make([]amount, len(t.r.values))
+	perEvent := make([]eventAmount, len(t.r.values))
 	sampled := make([]bool, len(t.r.p.Threads))
 	for i := range t.r.p.Samples {
 		s := &t.r.p.Samples[i]
@@ -99,6 +98,26 @@ func (t *summary) samples() {
 		t.perStack[stack.Caller] += t.perStack[i]
 		t.perFrame[stack.Frame] += t.perStack[i]
 	}
+	parts := t.events(perEvent)
+	t.printf("%s %s", t.header(t.r.subject()+":"), plural(int(t.count), "sample", "samples"))
+	if len(threads) > 0 {
+		t.printf(" of %s in %s", plural(len(threads), "thread", "threads"), plural(len(processes), "process", "processes"))
+	}
+	if t.r.p.Lost > 0 {
+		t.printf(", %s", t.warn(fmt.Sprintf("%d more lost", t.r.p.Lost)))
+	}
+	t.printf("\n")
+	if len(parts) > 0 && !t.r.isEmpty {
+		t.printf("events: %s\n", strings.Join(parts, ", "))
+	}
+	t.empty()
+}
+
+// eventAmount is the amount of an event.
+type eventAmount struct{ samples, weight uint64 }
+
+// events are the amounts of events as text.
+func (t *summary) events(perEvent []eventAmount) []string {
 	var parts []string
 	for i, e := range perEvent {
 		v := &t.r.values[i]
@@ -114,17 +133,22 @@ func (t *summary) samples() {
 	if len(parts) > maxSummary {
 		parts = append(parts[:maxSummary], fmt.Sprintf("%d events more", len(parts)-maxSummary))
 	}
-	t.printf("%s %s", t.header(t.r.subject()+":"), plural(int(t.count), "sample", "samples"))
-	if len(threads) > 0 {
-		t.printf(" of %s in %s", plural(len(threads), "thread", "threads"), plural(len(processes), "process", "processes"))
+	return parts
+}
+
+// empty writes the number of events without samples.
+func (t *summary) empty() {
+	if len(t.r.empty) == 0 {
+		return
 	}
-	if t.r.p.Lost > 0 {
-		t.printf(", %s", t.warn(fmt.Sprintf("%d more lost", t.r.p.Lost)))
+	var names []string
+	for _, event := range t.r.empty[:min(len(t.r.empty), maxSummary)] {
+		names = append(names, t.r.eventNames[event+1])
 	}
-	t.printf("\n")
-	if len(parts) > 0 {
-		t.printf("events: %s\n", strings.Join(parts, ", "))
+	if more := len(t.r.empty) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
 	}
+	t.printf("without samples: %s\n", strings.Join(names, ", "))
 }
 
 func plural(n int, one, many string) string {

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/unwindd/unwindd/internal/trie"
 )
 
 // The sizes of the text of a profile.
@@ -30,7 +32,7 @@ func (r *Profile) WriteText(w io.Writer, o TextOptions) error {
 	first := true
 	for i := range r.values {
 		v := &r.values[i]
-		if v.kind != valueOfWeight {
+		if v.kind != valueOfWeight || r.isEmpty {
 			continue
 		}
 		if !first {
@@ -124,7 +126,7 @@ type profileCount struct {
 	waves, lanes []uint64
 	hasDevice    bool // there are functions of accelerators
 	nodes        []callNode
-	child        map[callKey]int32
+	tree         *trie.Trie // numbers the nodes
 }
 
 // callNode is a function called at its parent's place. Recursive calls are counted as the
@@ -139,25 +141,20 @@ type callNode struct {
 	children    []int32
 }
 
-type callKey struct{ parent, line int32 }
-
 func (c *profileCount) under(parent, line int32) int32 {
-	key := callKey{parent, line}
-	n, ok := c.child[key]
-	if !ok {
-		n = int32(len(c.nodes))
-		c.child[key] = n
+	n, isNew := c.tree.Child(uint32(parent), uint32(line))
+	if isNew {
 		c.nodes = append(c.nodes, callNode{line: line, parent: parent})
-		c.nodes[parent].children = append(c.nodes[parent].children, n)
+		c.nodes[parent].children = append(c.nodes[parent].children, int32(n))
 	}
-	return n
+	return int32(n)
 }
 
 // count goes over the samples of a value once.
 func (t *profileText) count(v *profileValue) *profileCount {
 	c := &profileCount{
 		flat: make([]uint64, len(t.lines)), cum: make([]uint64, len(t.lines)), guessed: make([]uint64, len(t.lines)),
-		nodes: make([]callNode, 1), child: map[callKey]int32{},
+		nodes: make([]callNode, 1), tree: trie.New(len(t.r.p.Stacks)),
 	}
 	if t.r.hasLanes(v.event) {
 		c.waves, c.lanes = make([]uint64, len(t.lines)), make([]uint64, len(t.lines))

@@ -44,6 +44,15 @@ var futexCalls = map[string]futexRegisters{
 // cores see them.
 const restartFirst, restartLast = -516, -512
 
+// FutexNumber returns the number of the system call futex of an architecture; ^0 where it is not
+// known.
+func FutexNumber(arch string) uint64 {
+	if r, ok := futexCalls[arch]; ok {
+		return r.number
+	}
+	return ^uint64(0)
+}
+
 // FutexArguments returns the arguments of the futex that a thread of an architecture may be
 // waiting for, by a function that returns the value of a register. ok is false where it is in no
 // such system call. Other calls of three arguments may look alike: the code before the PC, or the

@@ -58,6 +58,12 @@ type ProfileEvent struct {
 	Device bool
 	// OtherClock is true where the times are not by the recording's clock.
 	OtherClock bool
+	// Meaning is perf's general name of the event, whatever Name says: "cycles" also of
+	// "cpu_core/cycles:Pu/"; "" where there is none.
+	Meaning string
+	// PMU is the number of the unit that counted, where several count such events; "" where that is
+	// not known, or only Name says it.
+	PMU string
 }
 
 // ProfileThread is a thread under one name: one that renamed itself is two.

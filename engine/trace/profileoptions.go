@@ -5,6 +5,7 @@ package trace
 import (
 	"errors"
 	"io"
+	"os"
 	"time"
 )
 
@@ -31,6 +32,9 @@ type ProfileOptions struct {
 	// GPU are files of samples of accelerators, which join the profile: of any known format,
 	// recognised by their contents (docs/profile.md, "Accelerators").
 	GPU []string
+	// Traces are further files with stacks that other profilers wrote, as Engine.Profile reads
+	// them: the traces of the other ranks of a run. They join the profile.
+	Traces []string
 	// Objects are code objects of accelerators, or files that they are in. They replace objects
 	// that the profiler did not keep or name.
 	Objects []string
@@ -46,6 +50,9 @@ type ProfileOptions struct {
 	Parts []io.Reader
 	// Size is how many bytes of the file are the recording, from the first on; 0: all.
 	Size int64
+	// Input, where it is not nil, is the open file that the recording is read from: a regular file,
+	// or a pipe, which is read to its end. Then the path is its name in messages.
+	Input *os.File
 	// Progress is called with how many samples and dispatches are done, of how many in all;
 	// nil: it is not called. It is called for every few samples, by one goroutine at a time.
 	// done never decreases, and the files may lie about the total.

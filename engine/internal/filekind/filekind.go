@@ -112,11 +112,11 @@ var magics = []struct {
 	{"\xd4\xc3\xb2\xa1", Kind{What: "a capture of network packets"}},
 	{"\xa1\xb2\xc3\xd4", Kind{What: "a capture of network packets"}},
 	{"\x0a\x0d\x0d\x0a", Kind{What: "a capture of network packets"}},
-	{"SQLite format 3\x00", Kind{What: "a database of SQLite"}},
+	{"SQLite format 3\x00", Kind{What: "a database of SQLite", next: "exports of Nsight Systems are read by `unwindd profile FILE`", profile: "it has no tables of Nsight Systems, whose exports are read"}},
 	{"#!", Kind{What: "a script", next: "give the core of its interpreter, or the ID of its process: unwindd stack PID", profile: "record it first: perf record --call-graph dwarf -- FILE"}},
 	{"{\n \"version\"", Kind{What: "JSON, perhaps of `unwindd stack`", next: isText}},
-	{"{", Kind{What: "JSON", next: "what `unwindd stack --format json` writes is read by programs, a profiler's by `unwindd profile --gpu FILE`"}},
-	{"[", Kind{What: "JSON", next: "a profiler's is read by `unwindd profile --gpu FILE`"}},
+	{"{", Kind{What: "JSON", next: "what `unwindd stack --format json` writes is read by programs, a trace by `unwindd profile FILE`, samples of accelerators by `unwindd profile --gpu FILE`"}},
+	{"[", Kind{What: "JSON", next: "a trace is read by `unwindd profile FILE`"}},
 }
 
 // elfKinds are the kinds of ELF files by type.

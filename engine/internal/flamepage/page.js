@@ -1,308 +1,667 @@
 // SPDX-License-Identifier: Apache-2.0
-'use strict';
-(() => {
-  const one = (selector) => document.querySelector(selector);
-  const every = (selector) => Array.from(document.querySelectorAll(selector));
-  const data = JSON.parse(one('#data').textContent);
-  const functions = data.functions;
-  const graph = one('#graph'), said = one('#said'), find = one('#find'), found = one('#found'), all = one('#all');
-  const rowHeight = 20, leastWidth = 1; // pixels
 
-  // Kinds, in the order of their numbers.
-  const kinds = [
-    { title: 'thread', from: 265, to: 285 },
-    { title: 'CPU', from: 24, to: 52 },
-    { title: 'kernel', from: 325, to: 350 },
-    { title: 'GPU', from: 165, to: 205 },
-  ];
+// What the page shows and how it is driven. state is all that a link to the page keeps.
 
-  // share is a number from 0 to 1 that a name always has.
-  const share = (name) => {
+const kinds = [
+  { title: 'thread', from: 262, to: 282 },
+  { title: 'CPU', from: 22, to: 62 },
+  { title: 'kernel', from: 330, to: 350 },
+  { title: 'GPU', from: 170, to: 195 },
+  { title: 'JIT', from: 85, to: 130 },
+  { title: 'managed', from: 208, to: 232 },
+  { title: 'cut short', from: 0, to: 0 },
+];
+const GUESS = kinds.length; // of the legend
+const views = ['flame', 'bottomup', 'order', 'sandwich', 'functions'];
+
+const run = (data) => {
+  const count = data.names.length;
+  const state = { event: 0, view: 'flame', from: null, to: null, off: new Set(), find: '', regexp: false, merge: false, fold: false, f: -1, mark: -1, by: 'total' };
+  let event = null, tree = null, isIn = null, words = null, hits = new Uint8Array(2 * count), told = null, table = null, sumsOfTree = null;
+
+  // Colours.
+  let palette = null;
+  const readPalette = () => {
+    const style = getComputedStyle(document.documentElement), of = (name) => style.getPropertyValue(name).trim();
+    palette = { ink: of('--ink'), text: of('--text'), back: of('--back'), accent: of('--accent'), hit: '#ffd43b', light: of('--box'), vivid: of('--vivid'), byKey: new Map() };
+  };
+  // hashOf is a number from 0 to 1 that a name always has.
+  const hashOf = (name) => {
     let hash = 2166136261; // FNV-1a
     for (let i = 0; i < name.length; i++) {
       hash = Math.imul(hash ^ name.charCodeAt(i), 16777619);
     }
     return (hash >>> 0) / 4294967296;
   };
-  const hue = (f) => kinds[f.k].from + share(f.n) * (kinds[f.k].to - kinds[f.k].from);
+  // Functions of one module have hues near one another, and differ in how light they are.
+  const kindColor = (f) => {
+    const kind = kinds[data.kinds[f]];
+    const own = hashOf(data.names[f]), shared = data.modules[f] ? hashOf(data.modules[f]) : own;
+    const hue = kind.from + (0.6 * shared + 0.4 * own) * (kind.to - kind.from);
+    const light = parseFloat(palette.light) + ((own * 16) % 1 - 0.5) * 10;
+    return `hsl(${hue} ${data.kinds[f] === GAP ? '0%' : palette.vivid} ${light}%)`;
+  };
+  // changeColor is red for more and blue for less, the stronger the larger the change is beside the weight.
+  const changeColor = (node) => {
+    const change = (node.total - node.base) / Math.max(node.total, node.base, 1);
+    const strong = Math.round(Math.abs(change) * 85);
+    return `hsl(${change > 0 ? 8 : 215} ${strong}% ${palette.light})`;
+  };
+  const colorOf = (node) => {
+    if (event.base) {
+      return changeColor(node);
+    }
+    if (node.key < 0) {
+      return `hsl(220 45% ${palette.light})`;
+    }
+    const f = node.key >> 1;
+    if (!palette.byKey.has(f)) {
+      palette.byKey.set(f, kindColor(f));
+    }
+    return palette.byKey.get(f);
+  };
 
-  // A tree of an event: calls are numbers, and all is what stands for the whole event.
-  const treeOf = (event) => {
-    const count = event.totals.length;
-    const children = Array.from({ length: count + 1 }, () => []); // those of the whole event are the last
-    event.callers.forEach((caller, call) => children[caller < 0 ? count : caller].push(call));
-    children.forEach((list) => list.sort((a, b) => event.totals[b] - event.totals[a] || (functions[event.functions[a]].n < functions[event.functions[b]].n ? -1 : 1)));
+  // Words about boxes.
+  const amount = (n) => amountOf(n, event.unit);
+  const share = (n) => percentOf(n, tree.total[0]);
+  const signed = (text, n) => n > 0 ? `+${text}` : text;
+  const changeOf = (total, base) => {
+    const points = 100 * (total / (tree.total[0] || 1) - base / (tree.baseTotal[0] || 1));
+    return signed(`${points.toFixed(1)}%`, points);
+  };
+  const samplesText = (n) => `${n.toLocaleString('en')} ${n === 1 ? 'sample' : 'samples'}`;
+  const wholeText = () => {
+    const all = event.whole, total = tree.total[0];
+    const part = total === all ? '100%' : `${percentOf(total, all)} of ${amount(all)}`;
+    const counted = total === all ? event.count : event.count === event.samples ? isIn.reduce((a, b) => a + b, 0) : 0;
+    return `all: ${amount(total)}, ${part}${counted > 0 ? `, ${samplesText(counted)}` : ''}${event.base ? `; before: ${amount(tree.baseTotal[0])}` : ''}`;
+  };
+  const shown = (f) => data.shorts[f] || data.names[f];
+  const selfOf = (node) => node.above ? node.at.reduce((sum, call) => sum + tree.self[call], 0) : functionSums().self[node.key >> 1];
+  const aboutFunction = (f) => [
+    data.kinds[f] > 1 && data.kinds[f] !== GAP ? kinds[data.kinds[f]].title : '',
+    data.places[f], data.modules[f] && `in ${data.modules[f]}`,
+  ].filter(Boolean);
+  // tidOf tells threads of one name apart.
+  const tidOf = (node) => {
+    const isThread = node.view.isInOrder && data.kinds[node.key >> 1] === THREAD;
+    return isThread && data.threads[node.thread].TID >= 0 ? ` ${data.threads[node.thread].TID}` : '';
+  };
+  const about = (node) => {
+    if (node.key < 0) {
+      return tree.whole;
+    }
+    const f = node.key >> 1;
+    const parts = [`${data.names[f]}${tidOf(node)}${node.key & 1 ? ' (a guess)' : ''}: ${share(node.total)}, ${amount(node.total)}`];
+    if (event.base) {
+      parts.push(`before ${percentOf(node.base, tree.baseTotal[0])} (${changeOf(node.total, node.base)})`);
+    }
+    if ((!node.view.isInverted && !node.view.isInOrder || !node.above) && data.kinds[f] !== THREAD) {
+      parts.push(`itself ${amount(selfOf(node))}`);
+    }
+    if (tree.recursive && !node.view.isInOrder && tree.recursive[node.at[0]]) {
+      parts.push('recursive');
+    }
+    return parts.concat(aboutFunction(f)).join(', ');
+  };
+
+  const tip = one('#tip');
+  const pointed = (node, at) => {
+    tip.hidden = !node;
+    if (!node) {
+      return;
+    }
+    tip.textContent = about(node);
+    const place = tip.getBoundingClientRect();
+    tip.style.left = `${Math.max(Math.min(at.clientX + 12, innerWidth - place.width - 4), 0)}px`;
+    tip.style.top = `${at.clientY + 22 + place.height > innerHeight ? at.clientY - place.height - 8 : at.clientY + 18}px`;
+  };
+  const tell = (node, of) => {
+    told = node;
+    one('#said').textContent = about(node);
+    [one('#around'), one('#copy')].forEach((button) => { button.disabled = node.key < 0; });
+    one('#around').disabled = node.key < 0 || data.kinds[node.key >> 1] === THREAD;
+    one('#all').disabled = of.zoomed === of.root;
+  };
+  const hooks = {
+    colors: () => palette,
+    colorOf,
+    isHit: (node) => node.key >= 0 && hits[node.key] === 1,
+    isSearched: () => words !== null || state.mark >= 0,
+    isGuess: (node) => node.key >= 0 && (node.key & 1) === 1,
+    isGap: (node) => node.key >= 0 && data.kinds[node.key >> 1] === GAP,
+    textOf: (node) => node.key < 0 ? tree.whole : shown(node.key >> 1) + tidOf(node),
+    shareOf: (node) => event.base ? changeOf(node.total, node.base) : share(node.total),
+    about,
+    told: tell,
+    zoomed: () => keep(),
+    pointed,
+  };
+  const graph = makeGraph(one('#graph'), hooks, false), callers = makeGraph(one('#callers'), hooks, true);
+  const graphs = [graph, callers];
+  graphs.forEach((g) => {
+    // What is drawn on the canvas, for who cannot see it.
+    g.holder.drawn = () => g.drawn().map(({ node, x, w }) => ({ level: node.level, x, w, text: hooks.textOf(node), color: colorOf(node), isHit: hooks.isHit(node) }));
+  });
+  const timeline = makeTimeline(one('#time'), {
+    colors: () => palette,
+    kindColors: () => kinds.map((kind, i) => `hsl(${(kind.from + kind.to) / 2} ${i === GAP ? '0%' : palette.vivid} ${palette.light})`),
+    changed: (from, to) => {
+      Object.assign(state, { from, to });
+      later(refilter);
+    },
+    resized: () => later(showTime),
+  });
+
+  // later does something before the next picture, once however often it is wanted.
+  const wanted = new Set();
+  const later = (what) => {
+    if (!wanted.has(what)) {
+      wanted.add(what);
+      requestAnimationFrame(() => {
+        wanted.delete(what);
+        what();
+      });
+    }
+  };
+
+  // What is shown: the tree by state.merge and state.fold, of samples by time and thread.
+  const isOfThread = () => {
+    const isOn = Uint8Array.from(data.threads, (thread, i) => state.off.has(i) ? 0 : 1), list = new Uint8Array(event.threads.length);
+    for (let i = 0; i < list.length; i++) {
+      list[i] = isOn[event.threads[i]];
+    }
+    return list;
+  };
+  const isOfTime = (i) => !event.times || state.from === null || event.times[i] >= state.from && event.times[i] <= state.to;
+  const retree = () => {
+    tree = state.merge || state.fold ? changed(data.tree, data.kinds, state) : data.tree;
+    refilter();
+  };
+  const refilter = () => {
+    isIn = isOfThread();
+    for (let i = 0; i < isIn.length && state.from !== null; i++) {
+      isIn[i] = isIn[i] && isOfTime(i) ? 1 : 0;
+    }
+    Object.assign(tree, addUp(tree, event.calls, event.weights, isIn));
+    const base = event.bases ? addUp(tree, event.calls, event.bases, isIn) : null;
+    const none = base || new Float64Array(tree.caller.length);
+    Object.assign(tree, { baseSelf: base ? base.self : none, baseTotal: base ? base.total : none });
+    tree.whole = wholeText();
+    sumsOfTree = null;
+    showView();
+    showThreadList();
+    search();
+  };
+  const functionSums = () => sumsOfTree = sumsOfTree || sums(tree, count);
+  const widthOf = (node) => state.by === 'base' ? node.base : node.total;
+
+  const heaviest = () => {
+    const { self } = functionSums();
+    return self.reduce((best, n, f) => data.kinds[f] !== THREAD && n > (best < 0 ? 0 : self[best]) ? f : best, -1);
+  };
+  // byThread are the samples that are in, of one thread after the other, the heaviest first.
+  const byThread = () => {
+    const lists = data.threads.map(() => []), weights = new Float64Array(data.threads.length);
+    for (let i = 0; i < isIn.length; i++) {
+      if (isIn[i]) {
+        lists[event.threads[i]].push(i);
+        weights[event.threads[i]] += event.weights[i];
+      }
+    }
+    const order = lists.map((list, i) => i).sort((a, b) => weights[b] - weights[a]).flatMap((i) => lists[i]);
     return {
-      whole: count,
-      children,
-      callerOf: (call) => event.callers[call] < 0 ? count : event.callers[call],
-      totalOf: (call) => call === count ? event.total : event.totals[call],
-      of: (call) => functions[event.functions[call]],
-      event,
+      at: Int32Array.from(order, (i) => tree.of ? tree.of[event.calls[i]] : event.calls[i]),
+      weights: Float64Array.from(order, (i) => event.weights[i]), threads: Int32Array.from(order, (i) => event.threads[i]),
     };
   };
-
-  const scales = [[1e9, ' s'], [1e6, ' ms'], [1e3, ' µs']];
-  const amount = (n) => {
-    if (tree.event.unit !== 'nanoseconds') {
-      return n.toLocaleString('en');
-    }
-    const scale = scales.find(([divide]) => n >= divide);
-    return scale ? (n / scale[0]).toFixed(2) + scale[1] : `${n} ns`;
+  const roots = {
+    flame: () => topDown(tree, widthOf), bottomup: () => bottomUp(tree, widthOf), order: () => inOrder(tree, byThread(), widthOf),
   };
-  const percent = (n) => (tree.event.total > 0 ? 100 * n / tree.event.total : 0).toFixed(1) + '%';
-
-  let tree = null, zoomed = 0, focused = -1, words = [], boxes = new Map();
-  const isHit = (f) => words.length > 0 && words.every((word) => `${f.n} ${f.s || ''}`.toLowerCase().includes(word));
-
-  const about = (call) => {
-    if (call === tree.whole) {
-      return `all, ${amount(tree.event.total)}`;
-    }
-    const f = tree.of(call), total = tree.totalOf(call);
-    const parts = [`${f.n}: ${percent(total)}, ${amount(total)}`];
-    if (f.k !== 1) {
-      parts.push(kinds[f.k].title);
-    }
-    if (f.p) {
-      parts.push(f.p);
-    }
-    if (f.m) {
-      parts.push(`in ${f.m}`);
-    }
-    return parts.join(', ');
+  const showSandwich = (path) => {
+    const { callers: above, callees } = around(tree, count, state.f, widthOf);
+    callers.show(above, path);
+    graph.show(callees, path);
+    const { self, total } = functionSums();
+    one('#chosen').replaceChildren(
+      element('span', '▴ callers', 'f'), element('span', shown(state.f), 'n'),
+      element('span', `${share(total[state.f])}, itself ${share(self[state.f])}`), element('span', '▾ callees', 'f'),
+    );
+    one('#chosen').title = data.names[state.f];
   };
-
-  // box makes the box of a call. Its text is text: names are whatever a recording has.
-  const box = (call, level, left, width, pixels) => {
-    const e = document.createElement('div');
-    const isWhole = call === tree.whole;
-    e.setAttribute('role', 'treeitem');
-    e.setAttribute('aria-level', String(level + 1));
-    e.setAttribute('aria-label', about(call));
-    e.tabIndex = call === focused ? 0 : -1;
-    e.style.left = `${left * 100}%`;
-    e.style.width = `${width * 100}%`;
-    e.style.top = `${level * rowHeight}px`;
-    e.style.setProperty('--hue', isWhole ? '220' : String(hue(tree.of(call))));
-    if (pixels < 24) {
-      e.className = 'thin';
+  const showView = (path) => {
+    state.view = state.view === 'order' && !event.times ? 'flame' : state.view;
+    const is = state.view;
+    one('[data-view=order]').hidden = !event.times;
+    if (is === 'sandwich' && state.f < 0) {
+      state.f = told && told.key >= 0 && data.kinds[told.key >> 1] !== THREAD ? told.key >> 1 : heaviest();
+    }
+    one('#view').className = is;
+    one('#table').hidden = Boolean(roots[is]);
+    one('#graphs').hidden = is === 'functions';
+    one('#callers').hidden = one('#chosen').hidden = is !== 'sandwich';
+    one('#graph').setAttribute('aria-label', { flame: 'Flame graph', bottomup: 'Bottom-up', order: 'In order of time', sandwich: 'Callees' }[is] || '');
+    every('#tabs button').forEach((tab) => {
+      tab.setAttribute('aria-selected', String(tab.dataset.view === is));
+      tab.tabIndex = tab.dataset.view === is ? 0 : -1;
+    });
+    if (is === 'sandwich' && state.f >= 0) {
+      showSandwich(path);
+    } else if (roots[is]) {
+      graph.show(roots[is](), path);
+    }
+    if (is === 'sandwich' || is === 'functions') {
+      showTable();
+    }
+    if (graph.root && is !== 'functions') {
+      tell(graph.focused, graph);
     } else {
-      e.textContent = isWhole ? 'all' : tree.of(call).s || tree.of(call).n;
+      tellFunction(state.f);
     }
-    if (!isWhole && isHit(tree.of(call))) {
-      e.classList.add('hit');
+  };
+  // tellFunction says what the table has about a function.
+  const tellFunction = (f) => {
+    const { self, total } = functionSums();
+    told = f < 0 ? null : { key: 2 * f };
+    one('#said').textContent = f < 0 ? tree.whole : [`${data.names[f]}: ${share(total[f])}, ${amount(total[f])}`, `itself ${amount(self[f])}`, ...aboutFunction(f)].join(', ');
+    one('#around').disabled = one('#copy').disabled = f < 0;
+  };
+  const goTo = (view) => {
+    if (state.view !== view) {
+      state.view = view;
+      showView([]);
+      keep();
     }
-    e.dataset.call = String(call);
-    graph.append(e);
-    boxes.set(call, e);
-    return e;
+  };
+  const choose = (f, isSandwich) => {
+    if (f < 0 || data.kinds[f] === THREAD) {
+      return;
+    }
+    state.f = f;
+    if (isSandwich || state.view === 'sandwich') {
+      state.view = 'sandwich';
+      showView([]);
+    } else {
+      tellFunction(f);
+    }
+    table.choose(f);
+    keep();
   };
 
-  const draw = () => {
-    const hadFocus = graph.contains(document.activeElement);
-    graph.replaceChildren();
-    boxes = new Map();
-    const width = graph.clientWidth || 1000;
-    const around = [];
-    for (let call = zoomed; call !== tree.whole;) {
-      call = tree.callerOf(call);
-      around.unshift(call);
+  // The table.
+  const nameCell = (f) => {
+    const cell = element('td'), { total, guessed } = functionSums();
+    cell.append(element('span', shown(f), 'n'));
+    cell.title = [data.names[f], ...aboutFunction(f)].join(', ');
+    const add = (text, className) => text && cell.append(' ', element('span', text, className));
+    add(data.kinds[f] > 1 && data.kinds[f] !== GAP ? kinds[data.kinds[f]].title : '', 'd');
+    add(guessed[f] > 0 ? guessed[f] === total[f] ? 'a guess' : `a guess in ${percentOf(guessed[f], total[f])}` : '', 'w');
+    add(data.places[f], 'p');
+    add(data.modules[f] && `in ${data.modules[f]}`, 'f');
+    return cell;
+  };
+  const makeColumns = () => {
+    const of = (name) => (f) => functionSums()[name][f];
+    const column = (title, name) => [
+      { title, value: of(name), text: (f) => amount(of(name)(f)), isWide: true }, { title: `${title} %`, value: of(name), text: (f) => share(of(name)(f)) },
+    ];
+    const list = [...column('Self', 'self'), ...column('Total', 'total')];
+    if (data.events.some((e) => e.base)) {
+      // They are in the order of what changed most, to more or to less.
+      const difference = (now, before) => (f) => Math.abs(of(now)(f) / (tree.total[0] || 1) - of(before)(f) / (tree.baseTotal[0] || 1));
+      [['self', 'baseSelf', 'Self ±'], ['total', 'baseTotal', 'Total ±']].forEach(([now, before, title]) => {
+        list.push({ title, value: difference(now, before), text: (f) => changeOf(of(now)(f), of(before)(f)) });
+      });
     }
-    around.forEach((call, level) => box(call, level, 0, 1, width).classList.add('around'));
-    if (focused < 0 || !isBelow(focused, zoomed) && !around.includes(focused)) {
-      focused = zoomed;
-    }
-    let deepest = around.length;
-    const open = [[zoomed, around.length, 0, 1]];
-    while (open.length > 0) {
-      const [call, level, left, part] = open.pop();
-      box(call, level, left, part, part * width);
-      deepest = Math.max(deepest, level);
-      let at = left;
-      for (const child of tree.children[call]) {
-        const size = tree.totalOf(call) > 0 ? part * tree.totalOf(child) / tree.totalOf(call) : 0;
-        if (size * width < leastWidth) {
-          break; // those that follow are no wider
-        }
-        open.push([child, level + 1, at, size]);
-        at += size;
+    return list;
+  };
+  const showTable = () => {
+    const { total, baseTotal } = functionSums(), rows = [];
+    for (let f = 0; f < count; f++) {
+      const isFound = words === null && state.mark < 0 || hits[2 * f] || hits[2 * f + 1];
+      if ((total[f] > 0 || baseTotal[f] > 0) && isFound && data.kinds[f] !== THREAD) {
+        rows.push(f);
       }
     }
-    graph.style.height = `${(deepest + 1) * rowHeight}px`;
-    graph.classList.toggle('searched', words.length > 0);
-    all.disabled = zoomed === tree.whole;
-    if (!boxes.has(focused)) {
-      focused = zoomed;
-      boxes.get(focused).tabIndex = 0;
-    }
-    if (hadFocus) {
-      boxes.get(focused).focus({ preventScroll: true });
-    }
+    table.chosen = state.f;
+    table.show(rows);
   };
 
-  const isBelow = (call, other) => {
-    while (call !== other && call !== tree.whole) {
-      call = tree.callerOf(call);
+  // Search: what has every word, or the expression, is marked. Weights of calls within calls
+  // that have them are counted once.
+  const matcher = () => {
+    const text = state.find.trim();
+    one('#find').setAttribute('aria-invalid', 'false');
+    if (text === '') {
+      return null;
     }
-    return call === other;
-  };
-
-  const focusOn = (call) => {
-    if (call === undefined || !boxes.has(call)) {
-      return;
+    if (state.regexp) {
+      try {
+        const e = new RegExp(text, 'i');
+        return (f) => e.test(data.names[f]) || e.test(data.shorts[f]);
+      } catch (error) {
+        one('#find').setAttribute('aria-invalid', 'true');
+        return () => false;
+      }
     }
-    boxes.get(focused).tabIndex = -1;
-    focused = call;
-    const e = boxes.get(call);
-    e.tabIndex = 0;
-    e.focus({ preventScroll: true });
-    e.scrollIntoView({ block: 'nearest' });
-    said.textContent = about(call);
+    const list = text.toLowerCase().split(/\s+/);
+    return (f) => {
+      const name = `${data.names[f]} ${data.shorts[f]}`.toLowerCase();
+      return list.every((word) => name.includes(word));
+    };
   };
-  const zoomTo = (call) => {
-    zoomed = focused = call;
-    draw();
-    said.textContent = about(call);
-  };
-  const beside = (by) => {
-    if (focused === tree.whole) {
-      return;
+  const findHits = () => {
+    hits.fill(0);
+    for (let f = 0; f < count && hooks.isSearched(); f++) {
+      const isKind = state.mark < 0 || state.mark === GUESS || data.kinds[f] === state.mark;
+      if (isKind && (words === null || words(f))) {
+        hits[2 * f] = state.mark === GUESS ? 0 : 1;
+        hits[2 * f + 1] = 1;
+      }
     }
-    const list = tree.children[tree.callerOf(focused)];
-    focusOn(list[list.indexOf(focused) + by]);
   };
-
-  const callOf = (target) => {
-    const e = target.closest('#graph div');
-    return e ? Number(e.dataset.call) : -1;
-  };
-  graph.addEventListener('click', (event) => {
-    const call = callOf(event.target);
-    if (call >= 0) {
-      zoomTo(call);
-      focusOn(call);
-    }
-  });
-  graph.addEventListener('mouseover', (event) => {
-    const call = callOf(event.target);
-    if (call >= 0) {
-      said.textContent = about(call);
-    }
-  });
-
-  // Search: what has every word is marked, in the graph and in the table. The weight of
-  // calls within calls that have them is counted once.
+  let marked = null;
   const search = () => {
-    words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
-    draw();
-    every('.event:not([hidden]) tr').forEach((row) => {
-      const name = row.querySelector('.n');
-      row.classList.toggle('miss', words.length > 0 && name !== null && !words.every((word) => `${name.textContent} ${name.title}`.toLowerCase().includes(word)));
-    });
-    if (words.length === 0) {
-      found.textContent = '';
-      return;
+    words = matcher();
+    findHits();
+    const found = one('#found');
+    found.textContent = '';
+    marked = null;
+    if (hooks.isSearched()) {
+      const sum = sumOfHits(tree, hits);
+      const change = event.base ? ` (${changeOf(sum.total, sum.base)})` : '';
+      marked = sum.isIn;
+      found.textContent = one('#find').getAttribute('aria-invalid') === 'true' ? 'no regular expression' : `${share(sum.total)}${change}, ${amount(sum.total)} in ${sum.calls} ${sum.calls === 1 ? 'call' : 'calls'}`;
     }
-    let total = 0, calls = 0;
-    const isIn = [];
-    tree.event.callers.forEach((caller, call) => { // a caller comes before what it calls
-      const hit = isHit(tree.of(call)), within = caller >= 0 && isIn[caller];
-      isIn[call] = hit || within;
-      if (hit) {
-        calls++;
-        total += within ? 0 : tree.totalOf(call);
+    graphs.forEach((g) => g.draw());
+    if (!one('#table').hidden) {
+      showTable();
+    }
+    every('#legend button').forEach((button) => button.setAttribute('aria-pressed', String(Number(button.dataset.mark) === state.mark)));
+    showTime();
+    keep();
+  };
+  const nextHit = () => {
+    const list = graph.drawn().map((box) => box.node).filter(hooks.isHit);
+    graph.holder.focus({ preventScroll: true });
+    graph.focusOn(list[(list.indexOf(graph.focused) + 1) % list.length] || graph.zoomed);
+  };
+  const showTime = () => {
+    if (event.times && event.times.length > 1) {
+      one('#timeline').hidden = false;
+      timeline.from = state.from;
+      timeline.to = state.to;
+      const kindOfCall = (call) => call > 0 ? data.kinds[data.tree.key[call] >> 1] : THREAD;
+      timeline.show(event, isOfThread(), kindOfCall, marked && ((call) => marked[tree.of ? tree.of[call] : call]));
+    } else {
+      one('#timeline').hidden = true;
+    }
+  };
+
+  const showThreadList = () => {
+    const list = one('#threadlist'), button = one('#threads');
+    const rows = event.used, on = rows.filter((i) => !state.off.has(i)).length;
+    button.hidden = data.threads.length < 2;
+    button.textContent = on === rows.length ? `Threads: ${on}` : `Threads: ${on} of ${rows.length}`;
+    if (!list.hidden) {
+      const weights = data.threads.map(() => 0);
+      event.weights.forEach((weight, i) => { weights[event.threads[i]] += isOfTime(i) ? weight : 0; });
+      const off = { has: (i) => state.off.has(rows[i]), add: (i) => state.off.add(rows[i]), delete: (i) => state.off.delete(rows[i]) };
+      const at = list.scrollTop;
+      showThreads(list, rows.map((i) => data.threads[i]), rows.map((i) => weights[i]), off, refilter);
+      list.scrollTop = at;
+    }
+  };
+
+  // The legend: what is pressed is marked, as a search marks it.
+  const legendEntry = (mark, title, style) => {
+    const button = element('button', title, style);
+    button.type = 'button';
+    button.dataset.mark = String(mark);
+    button.title = `mark ${title}`;
+    button.addEventListener('click', () => {
+      state.mark = state.mark === mark ? -1 : mark;
+      search();
+    });
+    return button;
+  };
+  const showLegend = () => {
+    const met = new Set(), entries = [], isUsed = new Uint8Array(2 * count), isCalled = new Uint8Array(data.tree.key.length);
+    event.calls.forEach((call) => { isCalled[call] = 1; });
+    for (let call = isCalled.length - 1; call > 0; call--) {
+      if (isCalled[call]) {
+        isCalled[data.tree.caller[call]] = isUsed[data.tree.key[call]] = 1;
+      }
+    }
+    isUsed.forEach((is, key) => is && met.add(data.kinds[key >> 1]).add(key & 1 ? GUESS : data.kinds[key >> 1]));
+    kinds.forEach((kind, i) => {
+      if (met.has(i)) {
+        const entry = legendEntry(i, kind.title, event.base ? 'plain' : i === GAP ? 'gap' : '');
+        entry.style.setProperty('--hue', String((kind.from + kind.to) / 2));
+        entries.push(entry);
       }
     });
-    found.textContent = `${percent(total)} in ${calls} calls`;
+    if (met.has(GUESS)) {
+      entries.push(legendEntry(GUESS, 'guess', 'guess'));
+    }
+    if (event.base) {
+      entries.push(element('span', `less than ${event.base}`, 'less'), element('span', 'more', 'more'));
+    }
+    one('#legend').replaceChildren(...entries);
   };
-  let later = 0;
-  find.addEventListener('input', () => {
-    clearTimeout(later);
-    later = setTimeout(search, 100);
-  });
 
-  const help = one('#help'), keysButton = one('#keys');
-  const toggleHelp = () => {
-    help.hidden = !help.hidden;
-    keysButton.setAttribute('aria-expanded', String(!help.hidden));
+  // Links: the part of the address behind # has what differs from the beginning.
+  const keep = () => {
+    const to = new URLSearchParams(), put = (name, value, isThere) => isThere && to.set(name, value);
+    put('view', state.view, state.view !== 'flame');
+    put('event', state.event, state.event > 0);
+    put('find', state.find, state.find !== '');
+    put('regexp', '1', state.regexp);
+    put('merge', '1', state.merge);
+    put('fold', '1', state.fold);
+    put('by', state.by, state.by !== 'total');
+    put('mark', state.mark, state.mark >= 0);
+    put('f', state.f, state.f >= 0 && state.view === 'sandwich');
+    put('time', `${Math.round(state.from)}-${Math.round(state.to)}`, state.from !== null);
+    put('off', Array.from(state.off).join('.'), state.off.size > 0);
+    put('zoom', graph.root ? pathOf(graph.zoomed).map((key) => key.toString(36)).join('.') : '', graph.root && graph.zoomed !== graph.root);
+    try {
+      history.replaceState(null, '', `#${to}`);
+    } catch (error) {
+      // A page in a frame has no address of its own.
+    }
   };
-  keysButton.addEventListener('click', toggleHelp);
+  const restore = () => {
+    const from = new URLSearchParams(location.hash.slice(1)), number = (name, other) => /^\d+$/.test(from.get(name) || '') ? Number(from.get(name)) : other;
+    const is = (list, value) => list.includes(value) ? value : list[0];
+    const time = (from.get('time') || '').split('-').map(Number);
+    Object.assign(state, {
+      view: is(views, from.get('view')), by: is(['total', 'base'], from.get('by')),
+      event: Math.min(number('event', 0), data.events.length - 1), f: Math.min(number('f', -1), count - 1), mark: Math.min(number('mark', -1), GUESS),
+      find: from.get('find') || '', regexp: from.has('regexp'), merge: from.has('merge'), fold: from.has('fold'),
+      from: time.length === 2 && time[0] <= time[1] ? time[0] : null, to: time.length === 2 && time[0] <= time[1] ? time[1] : null,
+      off: new Set((from.get('off') || '').split('.').filter(Boolean).map(Number)),
+    });
+    const path = (from.get('zoom') || '').split('.').filter(Boolean).map((key) => parseInt(key, 36));
+    one('#find').value = state.find;
+    one('#regexp').setAttribute('aria-pressed', String(state.regexp));
+    ['merge', 'fold'].forEach((name) => { one(`#${name}`).checked = state[name]; });
+    if (one('#event')) {
+      one('#event').value = String(state.event);
+    }
+    pickEvent();
+    if (path.length > 0) {
+      graph.show(graph.root, path);
+      tell(graph.focused, graph);
+      keep();
+    }
+  };
+
+  const pickEvent = () => {
+    event = data.events[state.event];
+    event.whole = event.weights.reduce((a, b) => a + b, 0);
+    const isUsed = new Uint8Array(data.threads.length);
+    event.threads.forEach((i) => { isUsed[i] = 1; });
+    event.used = Array.from(isUsed.keys()).filter((i) => isUsed[i] === 1);
+    one('#widths').hidden = !event.base;
+    showLegend();
+    retree();
+  };
+
+  // What is pressed and typed.
+  const press = (selector, action) => one(selector).addEventListener('click', action);
+  const open = (button, panel, isOpen) => {
+    panel.hidden = !isOpen;
+    button.setAttribute('aria-expanded', String(isOpen));
+  };
+  const toggleHelp = () => open(one('#keys'), one('#help'), one('#help').hidden);
+  const copyName = async () => {
+    if (!told || told.key < 0) {
+      return;
+    }
+    const text = data.names[told.key >> 1];
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch (error) {
+      const field = element('textarea', text, 'unseen'), at = document.activeElement;
+      document.body.append(field);
+      field.select();
+      document.execCommand('copy');
+      field.remove();
+      at.focus({ preventScroll: true });
+    }
+    one('#copy').textContent = 'Copied';
+    setTimeout(() => { one('#copy').textContent = 'Copy name'; }, 1000);
+  };
+  const chooseTold = () => told && choose(told.key >> 1, true);
   const endSearch = () => {
-    find.value = '';
+    one('#find').value = state.find = '';
+    state.mark = -1;
     search();
   };
-  const keysOfGraph = {
-    ArrowUp: () => focused !== tree.whole && focusOn(tree.callerOf(focused)),
-    ArrowDown: () => focusOn(tree.children[focused][0]),
-    ArrowLeft: () => beside(-1),
-    ArrowRight: () => beside(1),
-    Enter: () => zoomTo(focused),
-    ' ': () => zoomTo(focused),
+  // zoomedOne is the graph that Esc goes out of: the one that has the focus, or else any.
+  const zoomedOne = () => {
+    const list = graphs.filter((g) => !g.holder.hidden && g.root && g.zoomed.above);
+    return list.find((g) => g.holder === document.activeElement) || list[0];
   };
-  document.addEventListener('keydown', (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) {
-      return;
-    }
-    if (event.target === find) {
-      if (event.key === 'Escape') {
-        endSearch();
-        find.blur();
-      } else if (event.key === 'Enter') {
-        clearTimeout(later);
-        search();
-        const hit = one('#graph .hit');
-        focusOn(hit ? Number(hit.dataset.call) : zoomed);
-        event.preventDefault();
-      }
-      return;
-    }
-    if (graph.contains(event.target) && keysOfGraph[event.key]) {
-      keysOfGraph[event.key]();
-      event.preventDefault();
-    } else if (event.key === '/') {
-      find.focus();
-      event.preventDefault();
-    } else if (event.key === '?') {
-      toggleHelp();
-    } else if (event.key === 'Escape' && words.length > 0) {
+  const goBack = () => {
+    if (!one('#help').hidden || !one('#threadlist').hidden) {
+      open(one('#keys'), one('#help'), false);
+      open(one('#threads'), one('#threadlist'), false);
+    } else if (hooks.isSearched()) {
       endSearch();
-    } else if (event.key === 'Escape' && zoomed !== tree.whole) {
-      zoomTo(tree.callerOf(zoomed));
+    } else if (zoomedOne()) {
+      zoomedOne().zoomTo(zoomedOne().zoomed.above);
+    } else if (state.from !== null) {
+      timeline.select(null, null);
+    }
+  };
+  const keys = {
+    '/': () => one('#find').focus(), '?': toggleHelp, Escape: goBack, Backspace: goBack, s: chooseTold, c: copyName,
+  };
+  document.addEventListener('keydown', (pressed) => {
+    if (pressed.ctrlKey || pressed.metaKey || pressed.altKey || pressed.defaultPrevented || pressed.target.tagName === 'SELECT') {
+      return;
+    }
+    if (pressed.target.id === 'find') {
+      if (pressed.key === 'Escape') {
+        endSearch();
+        graph.holder.focus({ preventScroll: true });
+      } else if (pressed.key === 'Enter') {
+        typed();
+        nextHit();
+        pressed.preventDefault();
+      }
+    } else if (views[pressed.key - 1]) {
+      goTo(views[pressed.key - 1]);
+    } else if (keys[pressed.key]) {
+      keys[pressed.key]();
+      pressed.preventDefault();
     }
   });
-  all.addEventListener('click', () => zoomTo(tree.whole));
-
-  const show = (number) => {
-    tree = treeOf(data.events[number]);
-    zoomed = focused = tree.whole;
-    every('.event').forEach((section) => { section.hidden = section.dataset.event !== String(number); });
-    const left = tree.event.left_out;
-    one('#left').textContent = left ? `${left} calls of less than ${amount(tree.event.least)} are left out.` : '';
-    one('#legend').replaceChildren(...kinds.filter((kind, k) => tree.event.functions.some((f) => functions[f].k === k)).map((kind) => {
-      const entry = document.createElement('span');
-      entry.style.setProperty('--hue', String((kind.from + kind.to) / 2));
-      entry.textContent = kind.title;
-      return entry;
-    }));
-    search();
-    said.textContent = about(tree.whole);
+  one('#tabs').addEventListener('keydown', (pressed) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[pressed.key];
+    if (by) {
+      const there = views.filter((view) => event.times || view !== 'order');
+      const next = there[(there.indexOf(state.view) + by + there.length) % there.length];
+      goTo(next);
+      one(`#tabs [data-view=${next}]`).focus();
+    }
+  });
+  let timer = 0;
+  const typed = () => {
+    clearTimeout(timer);
+    if (state.find !== one('#find').value) {
+      state.find = one('#find').value;
+      search();
+    }
   };
-  const events = one('#event');
-  if (events) {
-    events.addEventListener('change', () => show(Number(events.value)));
+  one('#find').addEventListener('input', () => {
+    clearTimeout(timer);
+    timer = setTimeout(typed, 100);
+  });
+  press('#regexp', () => {
+    state.regexp = !state.regexp;
+    one('#regexp').setAttribute('aria-pressed', String(state.regexp));
+    search();
+  });
+  press('#keys', toggleHelp);
+  press('#threads', () => {
+    open(one('#threads'), one('#threadlist'), one('#threadlist').hidden);
+    showThreadList();
+  });
+  press('#all', () => graphs.forEach((g) => g.root && g.zoomTo(g.root)));
+  press('#around', chooseTold);
+  press('#copy', copyName);
+  every('#tabs button').forEach((tab) => tab.addEventListener('click', () => goTo(tab.dataset.view)));
+  ['merge', 'fold'].forEach((name) => one(`#${name}`).addEventListener('change', () => {
+    state[name] = one(`#${name}`).checked;
+    retree();
+  }));
+  one('#widths').addEventListener('change', () => {
+    state.by = one('#widths').value;
+    showView();
+    keep();
+  });
+  if (one('#event')) {
+    one('#event').addEventListener('change', () => {
+      Object.assign(state, { event: Number(one('#event').value), from: null, to: null });
+      pickEvent();
+    });
   }
+  const restyle = () => {
+    readPalette();
+    graphs.forEach((g) => g.restyle());
+    timeline.draw();
+  };
+  new MutationObserver(restyle).observe(document.documentElement, { attributes: true, attributeFilter: ['class'] });
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', restyle);
+  addEventListener('hashchange', restore);
 
-  one('nav').hidden = false;
-  if (data.events) {
-    one('#flame').hidden = false;
-    show(0);
-    let drawn = graph.clientWidth;
-    new ResizeObserver(() => {
-      if (graph.clientWidth !== drawn) {
-        drawn = graph.clientWidth;
-        draw();
-      }
-    }).observe(graph);
+  document.documentElement.classList.add('app');
+  one('nav').hidden = one('#app').hidden = false;
+  readPalette();
+  table = makeTable(one('#table'), makeColumns(), {
+    name: nameCell, chosen: choose, compare: (a, b) => shown(a) < shown(b) ? -1 : shown(a) > shown(b) ? 1 : 0,
+  });
+  table.by = data.events[0].base ? 4 : 0;
+  restore();
+};
+
+(async () => {
+  const wait = one('#wait');
+  wait.hidden = false;
+  try {
+    const data = await readData(one('#data').textContent);
+    one('#data').remove();
+    if (data.events.length > 0) {
+      run(data);
+    } else {
+      one('nav').hidden = false;
+    }
+    wait.hidden = true;
+  } catch (error) {
+    wait.textContent = `This browser cannot read the samples (${error}). The heaviest functions are below.`;
   }
+  document.documentElement.dataset.ready = '1';
 })();

@@ -5,6 +5,7 @@ package profile
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/code"
@@ -52,6 +53,7 @@ type profileBuilder struct {
 	recordedPlaces map[uint32]recordedPlace
 	memory         map[memoryKey]*memoryCount
 	progress       *progress
+	waits          waits
 	damaged        int // samples that could not be read as a whole
 	damage         string
 	failures       []string // of plugins as they walked parts
@@ -105,7 +107,10 @@ const (
 )
 
 func profileEvent(a *perfdata.Attr, index int) trace.ProfileEvent {
-	e := trace.ProfileEvent{Name: a.Name, Unit: "count"}
+	e := trace.ProfileEvent{Name: a.Name, Unit: "count", Meaning: a.Meaning()}
+	if pmu := a.PMU(); pmu > 0 {
+		e.PMU = strconv.FormatUint(uint64(pmu), 10)
+	}
 	if e.Name == "" {
 		e.Name = fmt.Sprintf("event %d", index)
 	}
@@ -126,6 +131,9 @@ func (b *profileBuilder) add(w *walkedBatch) {
 			Event: int16(s.event), Thread: b.thread(s), Stack: stack, Stop: b.stop(s.stopped), Time: s.time, Weight: s.weight,
 		})
 		b.addMemory(s)
+		if s.wait != nil {
+			b.waits.add(b, s.wait)
+		}
 		if s.problem != "" {
 			b.damaged++
 			if b.damage == "" {

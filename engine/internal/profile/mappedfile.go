@@ -5,6 +5,7 @@ package profile
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,10 @@ const (
 // checkMapped returns the file found for a mapping, or none if it is not the one that was
 // mapped.
 func (r *recording) checkMapped(finder *object.Finder, m *perfdata.Mapping, found object.Found) object.Found {
+	if found.Object != nil && isCached(finder, found.Path) {
+		r.checkCached(m, found.Path)
+		return found
+	}
 	if found.Object == nil || !isAtPath(finder, m, found.Path) {
 		return found
 	}
@@ -60,6 +65,24 @@ func (r *recording) checkMapped(finder *object.Finder, m *perfdata.Mapping, foun
 		return object.Found{Problem: text, Tried: append(found.Tried, object.Attempt{Path: found.Path, Reason: reason, Kind: object.Mismatched})}
 	}
 	return found
+}
+
+// isCached reports whether a file was found in a cache of perf.
+func isCached(finder *object.Finder, file string) bool {
+	return slices.ContainsFunc(finder.BuildIDDirs, func(dir string) bool {
+		rest, ok := strings.CutPrefix(file, filepath.Clean(dir))
+		return ok && strings.HasPrefix(rest, string(filepath.Separator))
+	})
+}
+
+// checkCached compares a file of perf's cache with a mapping whose build ID perf took at the
+// path. perf links the file into its cache where that is on the same device, so another inode is
+// a copy of that build that was cached before, or another file.
+func (r *recording) checkCached(m *perfdata.Mapping, file string) {
+	h, ok := lookAt(file)
+	if ok && m.Inode != 0 && r.isOfThisHost() && h.major != 0 && h.major == m.Major && h.minor == m.Minor && h.inode != m.Inode {
+		r.problem("%s: it has the build ID that perf read at %s, but may be another file than was mapped, inode %d%s", file, m.Path, m.Inode, adviceOnFiles)
+	}
 }
 
 // adviceOnFiles is advice about a file of another root.

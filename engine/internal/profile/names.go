@@ -24,12 +24,15 @@ func openKernelNames(path string) (*kallsyms.Table, error) {
 }
 
 // recordedKernelNames returns the names in a recording that is a directory with the kernel's
-// files (perf record --kcore); nil where there are none.
+// files (perf record --kcore), or has them in it; nil where there are none.
 func (r *recording) recordedKernelNames() *kallsyms.Table {
 	names, err := openKernelNames(r.file.Kallsyms())
 	if err != nil {
 		r.problem("%v: the kernel's code is not named", err)
 		return nil
+	}
+	if names == nil {
+		return r.simpleperfKernelNames()
 	}
 	return names
 }
@@ -107,62 +110,48 @@ func (b *profileBuilder) name(ctx context.Context, jobs int, kernel *kallsyms.Ta
 	}
 	workers.Wait()
 	b.recording.generated.isComplete = true
-	moved := sync.OnceValues(func() (uint64, bool) { return b.kernelMoved(kernel) })
+	hasKernel := false
+	names := sync.OnceValue(func() *kernelNames { return b.recording.kernelNames(kernel, b.kernel) })
 	for i := range frames {
 		switch f := &frames[i]; {
+		case b.places[i].isNamed: // by its file
 		case f.Kernel:
-			b.nameKernel(f, b.places[i].lookup, kernel, moved)
-		case f.Module < 0 && !b.places[i].isNamed:
+			hasKernel = true
+			b.nameKernel(f, b.places[i].lookup, names())
+		case f.Module < 0:
 			b.nameJIT(f, b.places[i].lookup)
 		}
 	}
 	b.nameBySimpleperf()
+	if hasKernel {
+		b.explainKernel(names())
+	}
 	b.recording.reportNameless()
 	b.nameRecorded()
 	b.chooseEqual()
 }
 
-// nameKernel names code of the kernel. kernelMoved returns how far the code is from its names.
-func (b *profileBuilder) nameKernel(f *trace.ProfileFrame, lookup uint64, names *kallsyms.Table, kernelMoved func() (uint64, bool)) {
+// nameKernel names code of the kernel.
+func (b *profileBuilder) nameKernel(f *trace.ProfileFrame, lookup uint64, names *kernelNames) {
 	if m := b.generated.Find(lookup); m != nil {
 		f.Symbols = []trace.Symbol{{Function: m.Path, Start: m.Start, HasStart: true}}
 		return
 	}
-	if names == nil {
+	if names.table == nil {
 		return
 	}
-	moved, known := kernelMoved()
-	s, ok := names.Find(lookup - moved)
-	if function, found := names.Find(f.PC - moved); found && function.Start == f.PC-moved {
-		// Before a function of the kernel there is padding, and no call: it was interrupted at
-		// its first instruction.
-		s, ok = function, true
+	if name, start, ok := names.find(lookup, f.PC, b.kernel.Find(lookup)); ok {
+		f.Symbols = []trace.Symbol{{Function: name, Start: start, HasStart: true}}
 	}
-	if !ok || !known || moved != 0 && s.Module != "" {
-		return // modules are loaded at any free address
-	}
-	f.Symbols = []trace.Symbol{{Function: s.Name, Start: s.Start + moved, HasStart: true}}
 }
 
-// kernelMoved returns how far the kernel of the recording is from that of the names: it begins
-// at another address after each boot. perf records the address of one of its symbols.
-func (b *profileBuilder) kernelMoved(names *kallsyms.Table) (moved uint64, known bool) {
-	known = true
-	for m := range b.kernel.All() {
-		name, ok := strings.CutPrefix(m.Path, kernelName)
-		if !ok || name == "" {
-			continue
+// explainKernel says why the kernel's code has no names.
+func (b *profileBuilder) explainKernel(names *kernelNames) {
+	for placed, index := range b.modules {
+		if placed.kernel != nil && names.problem != "" && strings.HasPrefix(placed.kernel.Path, kernelName) {
+			b.out.Modules[index].Problem = names.problem
 		}
-		address, ok := names.Address(name)
-		if !ok {
-			b.recording.problem("%s has no symbol %s, by which the kernel's address would be known: the kernel's code is not named", names.Path(), name)
-			known = false
-		} else {
-			moved = m.Offset - address
-		}
-		break
 	}
-	return moved, known
 }
 
 // kernelName is perf's name of the kernel; the name of a symbol follows it.

@@ -36,7 +36,7 @@ func (k *Maker) MakePart(ctx context.Context, path string, p trace.ProfilePart, 
 	if err := checkPart(p); err != nil {
 		return err
 	}
-	f, err := k.open(ctx, path, &o)
+	f, _, err := k.open(ctx, path, &o)
 	if err != nil {
 		return err
 	}

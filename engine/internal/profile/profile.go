@@ -8,6 +8,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/disassembler"
 	"github.com/unwindd/unwindd/engine/internal/target/perfdata"
+	"github.com/unwindd/unwindd/engine/internal/unpack"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/trace"
@@ -22,6 +23,8 @@ type Maker struct {
 	Finder func(path string) object.Finder
 	// Sysroot is where paths of a recording are looked up; "" is "/".
 	Sysroot string
+	// Unpacking bounds recordings that are unpacked, or come from a pipe.
+	Unpacking unpack.Options
 	// Disassembler gives the text of instructions of annotations; nil: architectures do.
 	Disassembler *disassembler.Program
 }
@@ -36,9 +39,17 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 		return nil, err
 	}
 	defer func() { _ = closeAllGPU(gpu) }()
+	stacks, in, err := k.openAllStacks(path, &o)
+	if err != nil {
+		return nil, err
+	}
+	if len(stacks) > len(o.Traces) {
+		path = "" // it was one of them
+	}
 	var f *perfdata.File
-	if path != "" || len(gpu) == 0 {
-		if f, err = k.open(ctx, path, &o); err != nil {
+	var packaging []string
+	if path != "" || len(gpu) == 0 && len(stacks) == 0 {
+		if f, packaging, err = k.openFrom(ctx, path, in, &o); err != nil {
 			return nil, err
 		}
 		defer f.Close()
@@ -51,12 +62,8 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 	}
 	r := k.newRecording(f)
 	defer r.close()
+	r.problems = append(r.problems, packaging...)
 	r.generated.provided = o.PerfMaps
-	if kernel == nil && f != nil {
-		if kernel = r.recordedKernelNames(); kernel == nil {
-			kernel = r.simpleperfKernelNames()
-		}
-	}
 	b := newProfileBuilder(r)
 	b.progress = newProgress(o.Progress, f, gpu)
 	prepared := b.prepareNames()
@@ -66,8 +73,13 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 			return nil, err
 		}
 		r.checkRoots(o.Roots)
+	} else if len(stacks) > 0 {
+		b.out.Path = stacks[0].Path
 	} else {
 		b.out.Path = gpu[0].Facts().Path
+	}
+	if err := b.addStacks(ctx, stacks, kernel); err != nil {
+		return nil, err
 	}
 	if err := b.addGPU(ctx, gpu, &o); err != nil {
 		return nil, err
@@ -77,6 +89,7 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 		b.name(ctx, o.Jobs, kernel)
 		r.checkPerfMaps()
 	}
+	b.waits.name(b)
 	if err := b.annotate(ctx, o.Annotate); err != nil {
 		return nil, err
 	}
@@ -84,19 +97,6 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 		return nil, err
 	}
 	return b.profile(), nil
-}
-
-// open opens a recording, while the plugin of its architecture starts.
-func (k *Maker) open(ctx context.Context, path string, o *trace.ProfileOptions) (*perfdata.File, error) {
-	if err := cmp.Or(openRoots(o.Roots), openPerfMaps(o.PerfMaps)); err != nil {
-		return nil, err
-	}
-	k.startPlugin(ctx, perfdata.Machine(path))
-	f, err := perfdata.OpenStart(path, o.Size)
-	if err == nil {
-		f.SetRoots(o.Roots)
-	}
-	return f, err
 }
 
 // addAll adds all samples of the recording: walked here, or with the stacks from its parts.

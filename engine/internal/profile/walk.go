@@ -32,6 +32,7 @@ type walkedSample struct {
 	stopped  trace.Stopped
 	space    *codeSpace
 	problem  string
+	wait     []byte // what the thread waited for, as perfdata.ReadWait reads it; nil: it is not known
 }
 
 // walkedBatch is the result of walking a perfdata.Batch.
@@ -53,7 +54,7 @@ func (w *walkedBatch) begin(b *perfdata.Batch) {
 func newWalkedSample(recorded *perfdata.Sample, space *codeSpace, first int) walkedSample {
 	return walkedSample{
 		event: recorded.Event, pid: recorded.PID, tid: recorded.TID, comm: recorded.Comm, time: recorded.Time, weight: recorded.Period,
-		first: first, space: space, problem: recorded.Problem, source: recorded.DataSource, latency: recorded.Latency,
+		first: first, space: space, problem: recorded.Problem, wait: waitIn(recorded), source: recorded.DataSource, latency: recorded.Latency,
 	}
 }
 

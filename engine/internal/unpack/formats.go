@@ -5,6 +5,7 @@ package unpack
 import (
 	"bufio"
 	"bytes"
+	"compress/bzip2"
 	"errors"
 	"fmt"
 	"io"
@@ -38,6 +39,7 @@ func init() { // not in the declaration: the reader of reports refers to formats
 		{"gzip", begins("\x1f\x8b\x08"), func(_ *peeler, r *bufio.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
 		{"xz", begins(xzMagic), func(_ *peeler, r *bufio.Reader) (io.Reader, error) { return newXZ(r), nil }},
 		{"zstd", isZstandard, func(_ *peeler, r *bufio.Reader) (io.Reader, error) { return newZstandard(r) }},
+		{"bzip2", isBzip2, func(_ *peeler, r *bufio.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
 		{"lz4", isLZ4, func(_ *peeler, r *bufio.Reader) (io.Reader, error) { return newLZ4(r) }},
 		{"report", isReport, func(p *peeler, r *bufio.Reader) (io.Reader, error) { return p.openReport(r) }},
 	}
@@ -46,6 +48,15 @@ func init() { // not in the declaration: the reader of reports refers to formats
 // begins returns a function that reports whether a stream begins with a magic.
 func begins(magic string) func(head []byte) bool {
 	return func(head []byte) bool { return bytes.HasPrefix(head, []byte(magic)) }
+}
+
+// isBzip2 knows the first bytes of a stream, up to the magic of its first block or of its end:
+// text may begin like the first four.
+func isBzip2(head []byte) bool {
+	if len(head) < 10 || !bytes.HasPrefix(head, []byte("BZh")) || head[3] < '1' || head[3] > '9' {
+		return false
+	}
+	return string(head[4:10]) == "\x31\x41\x59\x26\x53\x59" || string(head[4:10]) == "\x17\x72\x45\x38\x50\x90"
 }
 
 // isSkippable reports whether a frame follows that readers of Zstandard (RFC 8878, 3.1.2)

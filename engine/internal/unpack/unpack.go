@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package unpack opens the files of targets as they come: as they are, packed (gzip, xz,
-// Zstandard, LZ4), within an apport report, or from a pipe.
+// Zstandard, bzip2, LZ4), within an apport report, or from a pipe.
 //
 // A file that is a target already is mapped. Everything else is unpacked once, from front
 // to back, into a temporary file without a name, which is gone when its mapping is closed
@@ -146,6 +146,16 @@ func (input *Input) orError(err error) (*Input, error) {
 		return nil, err
 	}
 	return input, nil
+}
+
+// IsPacked reports whether the regular file at a path has to be unpacked.
+func IsPacked(path string) bool {
+	f, err := open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return isPacked(f)
 }
 
 // isPacked reports whether a regular file has to be unpacked.

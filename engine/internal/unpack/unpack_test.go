@@ -52,6 +52,8 @@ var packers = []struct {
 	{"zstd ultra", "zstd", []string{"--ultra", "-22", "-c"}},
 	{"zstd long", "zstd", []string{"--long=27", "-c"}},
 	{"zstd no check", "zstd", []string{"--no-check", "-c"}},
+	{"bzip2", "bzip2", []string{"-c"}},
+	{"bzip2 fast", "bzip2", []string{"-1", "-c"}},
 	{"lz4", "lz4", []string{"-c"}},
 	{"lz4 linked", "lz4", []string{"-BD", "-B4", "-c"}},
 	{"lz4 legacy", "lz4", []string{"-l", "-c"}},

@@ -22,24 +22,42 @@ var (
 	}
 )
 
+// pmuShift is the place in attr.config of the number of the PMU, where a generic event is of one of
+// several (PERF_PMU_TYPE_SHIFT).
+const pmuShift = 32
+
+// Meaning returns perf's name of a generic event, without its PMU and its modifiers; "" of other
+// events.
+func (a *Attr) Meaning() string {
+	names, config := softwareNames[:], a.Config
+	switch a.Type {
+	case typeHardware:
+		names, config = hardwareNames[:], a.Config&(1<<pmuShift-1)
+	case typeSoftware:
+	default:
+		return ""
+	}
+	if config < uint64(len(names)) {
+		return names[config]
+	}
+	return ""
+}
+
+// PMU returns the number of the PMU that a generic event is of; 0 where there is one for all
+// processors.
+func (a *Attr) PMU() uint32 {
+	if a.Type != typeHardware {
+		return 0
+	}
+	return uint32(a.Config >> pmuShift)
+}
+
 // nameEvents names the events that the recording does not name: mostly in pipes of
 // before Linux 4.17.
 func (f *File) nameEvents() {
 	for i := range f.attrs.list {
-		a := &f.attrs.list[i]
-		if a.Name != "" {
-			continue
-		}
-		names := hardwareNames[:]
-		switch a.Type {
-		case typeHardware:
-		case typeSoftware:
-			names = softwareNames[:]
-		default:
-			continue
-		}
-		if a.Config < uint64(len(names)) {
-			a.Name = names[a.Config]
+		if a := &f.attrs.list[i]; a.Name == "" {
+			a.Name = a.Meaning()
 		}
 	}
 }

@@ -92,6 +92,12 @@ func OpenStart(path string, size int64) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	return OpenMapped(path, m, size)
+}
+
+// OpenMapped is OpenStart for a mapped file, as one that was unpacked. The path is the recording's
+// name. The mapping is closed with the File, and after an error.
+func OpenMapped(path string, m *object.Mapping, size int64) (*File, error) {
 	f := &File{path: path, mapping: m, mapped: []*object.Mapping{m}, maxRuns: MaxRuns}
 	data := m.Data()
 	if size > 0 {
@@ -112,7 +118,12 @@ func Machine(path string) string {
 		return ""
 	}
 	defer m.Close()
-	f := &File{path: path}
+	return MappedMachine(m)
+}
+
+// MappedMachine is Machine for a mapped file.
+func MappedMachine(m *object.Mapping) string {
+	f := &File{path: m.Path()}
 	if object.Guard(func() error { return f.readStart(m.Data()) }) != nil {
 		return ""
 	}

@@ -51,6 +51,9 @@ type Sample struct {
 	// Calls are the calls of the user's stack as the CPU recorded them; none where the
 	// event records no branches, or branches of another type.
 	Calls Calls
+	// Raw is the data of a tracepoint (PERF_SAMPLE_RAW), which a Tracepoint describes. Like the
+	// stack it is a part of the file.
+	Raw []byte
 	// Comm is the thread's name at that time; "" where it is unknown.
 	Comm string
 	// Space has the mappings of the process at that time; nil for an unknown
@@ -378,7 +381,7 @@ func (d *sampleFields) lists(a *Attr, s *Sample) (short string) {
 		}
 	}
 	if t&SampleRaw != 0 {
-		if d.bytes(uint64(d.u32())); d.isShort {
+		if s.Raw = d.bytes(uint64(d.u32())); d.isShort {
 			return "RAW"
 		}
 	}

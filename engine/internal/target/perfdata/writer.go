@@ -26,6 +26,8 @@ type WriterOptions struct {
 	// is the clock of all times.
 	WallClock, Clock uint64
 	ClockID          uint32
+	// HasRaw is true where samples have Raw.
+	HasRaw bool
 }
 
 // Writer writes a recording of one event whose samples have registers and stacks. Close
@@ -86,12 +88,20 @@ func (w *Writer) attr() []byte {
 	order := binary.LittleEndian
 	order.PutUint32(b, 1) // PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK
 	order.PutUint32(b[4:], writerAttr)
-	order.PutUint64(b[24:], uint64(writerSample))
+	order.PutUint64(b[24:], uint64(w.fields()))
 	order.PutUint64(b[40:], uint64(writerFlags))
 	order.PutUint64(b[80:], w.options.Registers)
 	order.PutUint32(b[88:], MaxSampleStack)
 	order.PutUint32(b[92:], w.options.ClockID)
 	return b
+}
+
+// fields are the fields of samples.
+func (w *Writer) fields() SampleType {
+	if w.options.HasRaw {
+		return writerSample | SampleRaw
+	}
+	return writerSample
 }
 
 // begin begins a record.
@@ -183,7 +193,13 @@ func (w *Writer) Sample(s *Sample) {
 	w.begin(recordSample, uint16(ModeUser))
 	w.u64(s.IP)
 	w.u32(uint32(s.PID), uint32(s.TID)) //nolint:gosec // IDs
-	w.u64(s.Time, s.Period, s.Registers.ABI)
+	w.u64(s.Time, s.Period)
+	if w.options.HasRaw {
+		size := (len(s.Raw)+4+7)&^7 - 4
+		w.u32(uint32(size)) //nolint:gosec // small
+		w.record = append(append(w.record, s.Raw...), make([]byte, size-len(s.Raw))...)
+	}
+	w.u64(s.Registers.ABI)
 	if s.Registers.ABI != RegistersNone {
 		if len(s.Registers.Values) != 8*bits.OnesCount64(w.options.Registers) {
 			w.err = errors.Join(w.err, fmt.Errorf("%d bytes of registers, expected 8 for each of the mask %#x", len(s.Registers.Values), w.options.Registers))
@@ -199,6 +215,13 @@ func (w *Writer) Sample(s *Sample) {
 		w.u64(uint64(len(stack)))
 	}
 	w.end()
+}
+
+// Flush writes buffered records to the file.
+func (w *Writer) Flush() {
+	if w.err == nil {
+		w.err = w.out.Flush()
+	}
 }
 
 // Close writes the features behind the records, and the final header. It does not close

@@ -41,7 +41,9 @@ type copied struct {
 	descriptors []descriptor // of the lists of JIT code
 	threads     []*tracee
 	buffer      buffer
-	isSample    bool // only the general registers are read
+	hasWaits    bool                          // of a sample: the memory of locks is copied, too
+	isSample    bool                          // only the general registers are read
+	wanted      func(id int, state byte) bool // as of tracer
 	stoppedAt   time.Time
 	stopped     time.Duration // from the first thread's stop to the last one's release
 	longest     time.Duration // the longest stop of one thread
@@ -226,7 +228,7 @@ func (c *copied) copyStopped(isLost func(*mapping) bool) (err error) {
 
 // trace is copyStopped on the calling thread.
 func (c *copied) trace(isLost func(*mapping) bool) error {
-	t := &tracer{pid: c.pid, deadline: stopDeadline, patience: stopPatience, isSample: c.isSample}
+	t := &tracer{pid: c.pid, deadline: stopDeadline, patience: stopPatience, isSample: c.isSample, wanted: c.wanted}
 	done := make(chan struct{})
 	go t.reap(done)
 	err := func() error {
@@ -248,6 +250,9 @@ func (c *copied) trace(isLost func(*mapping) bool) error {
 func (c *copied) copyThreads(t *tracer, isLost func(*mapping) bool) error {
 	i := slices.IndexFunc(t.threads, func(th *tracee) bool { return th.isStopped })
 	if i < 0 {
+		if slices.ContainsFunc(t.threads, func(th *tracee) bool { return th.isLeftOut }) {
+			return nil
+		}
 		if slices.ContainsFunc(t.threads, func(th *tracee) bool { return !th.isGone }) {
 			return fmt.Errorf("none of its %d threads stopped within %v: %v", len(t.threads), t.patience, t.threads[0].late)
 		}
@@ -283,7 +288,7 @@ func (c *copied) copyThreads(t *tracer, isLost func(*mapping) bool) error {
 		return nil
 	}
 	c.copyStacks(c.readRegisters(t))
-	if !c.isSample {
+	if !c.isSample || c.hasWaits {
 		c.copyLocks(t)
 	}
 	c.copyRegistered()

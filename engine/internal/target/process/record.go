@@ -23,56 +23,104 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// WallEvent is the name of the event of samples that are taken by wall-clock time.
-const WallEvent = "wall"
+// The names of the event of samples, whose weights are nanoseconds of wall-clock time.
+const (
+	WallEvent    = "wall"   // all threads have samples
+	RunningEvent = "on-cpu" // threads that wait have none
+)
 
 // errEnough ends a recording without an error.
 var errEnough = errors.New("enough")
 
-// recorder samples a process.
-type recorder struct {
+// session is a recording of one or more processes.
+type session struct {
 	files     Options
 	options   trace.RecordOptions
+	file      io.WriteSeeker
 	out       *perfdata.Writer
-	copied    *copied
-	order     []uint32 // the registers of a sample, as PerfSample has them
+	mask      uint64   // the registers of a sample, as perf's
+	order     []uint32 // and as PerfSample has them
 	registers sdk.Registers
 	values    []byte
-	names     map[int]*threadName
-	mapped    []mapping // already written
-	moment    uint64
+	raw       []byte
 	recorded  trace.Recorded
+	processes []*recorder // that have not ended
+	first     int         // the process that errors are about
+}
+
+// recorder samples a process of a recording.
+type recorder struct {
+	*session
+	pid     int
+	started uint64 // tells processes of one ID apart
+	copied  *copied
+	names   map[int]*threadName
+	mapped  []mapping // already written
+	moment  uint64
 }
 
 // threadName is the name of a thread when it was last read.
 type threadName struct {
 	name  string
 	reads int // how often it was read
+	// call is the system call in which it was seen last, if hasCall.
+	call    uint64
+	hasCall bool
 }
 
 // Record stops the threads of a process repeatedly, and writes the copies as a recording of
 // perf: a sample of every thread at every moment, with registers and stack. Its weight is the
 // time since the previous moment. The recording ends, complete, when the process ends or may no
-// longer be stopped.
+// longer be stopped, and so do the others of options.Others, and those that they start where
+// options.Children is set.
 func Record(ctx context.Context, pid int, file io.WriteSeeker, files Options, options trace.RecordOptions) (trace.Recorded, error) {
-	s, err := readStatus(fmt.Sprintf("/proc/%d", pid))
-	if isGone(err) || pid <= 0 {
-		return trace.Recorded{}, ended(pid)
-	}
-	if err != nil {
-		return trace.Recorded{}, err
-	}
-	r := &recorder{files: files, options: options, names: map[int]*threadName{}, recorded: trace.Recorded{PID: s.leader}}
-	if err := r.begin(file); err != nil {
+	r := &session{files: files, options: options, file: file, recorded: trace.Recorded{Roots: map[int]string{}}}
+	if err := r.beginAll(pid); err != nil {
 		return r.recorded, err
 	}
-	err = r.sampleAll(ctx)
+	err := r.sampleAll(ctx)
+	if err == nil && r.recorded.Samples == 0 {
+		r.isNothing()
+	}
 	return r.recorded, errors.Join(err, r.out.Close())
 }
 
-// begin reads the state of a process that is needed before it is stopped, and writes the part of
-// the recording before the samples.
-func (r *recorder) begin(file io.WriteSeeker) error {
+// beginAll begins with the first process, and with the others as far as they can be recorded.
+func (s *session) beginAll(pid int) error {
+	first, err := s.add(pid)
+	if err != nil {
+		return err
+	}
+	s.recorded.PID, s.first = first.pid, first.pid
+	s.recorded.Root = s.recorded.Roots[first.pid]
+	for _, other := range s.options.Others {
+		if _, err := s.add(other); err != nil {
+			s.problem("%v: it is not recorded", err)
+		}
+	}
+	return nil
+}
+
+// add begins with a process.
+func (s *session) add(pid int) (*recorder, error) {
+	state, err := readStatus(fmt.Sprintf("/proc/%d", pid))
+	if isGone(err) || pid <= 0 {
+		return nil, ended(pid)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &recorder{session: s, pid: state.leader, started: state.started, names: map[int]*threadName{}}
+	if err := r.begin(); err != nil {
+		return nil, err
+	}
+	s.processes = append(s.processes, r)
+	return r, nil
+}
+
+// begin reads the state of a process that is needed before it is stopped. With the first process
+// it writes the part of the recording before the samples.
+func (r *recorder) begin() error {
 	if err := r.again(); err != nil {
 		return err
 	}
@@ -84,24 +132,36 @@ func (r *recorder) begin(file io.WriteSeeker) error {
 	if set == nil || order.Uint16([]byte{1, 0}) != 1 {
 		return fmt.Errorf("process %d: no architecture says which registers are in samples of its machine (%v)", c.pid, elf.Machine(c.machine.elf))
 	}
+	mask, inOrder := sampled(set)
+	if r.out != nil && mask != r.mask {
+		return fmt.Errorf("process %d: its registers are others than process %d has: record it by itself", c.pid, r.first)
+	}
 	if hasOwnMounts(c) {
 		// An open folder can still be reached when the process has ended.
 		root, err := unix.Open(c.dir()+"/root", unix.O_PATH|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return fmt.Errorf("process %d: its root directory: %w", c.pid, err)
 		}
-		r.recorded.Root = fmt.Sprintf("/proc/self/fd/%d", root)
+		r.recorded.Roots[c.pid] = fmt.Sprintf("/proc/self/fd/%d", root)
 	}
+	if r.out != nil {
+		return nil
+	}
+	r.mask, r.order = mask, inOrder
+	return r.beginFile()
+}
+
+// beginFile writes the part of the recording before the samples.
+func (s *session) beginFile() error {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {
 		return err
 	}
-	o := perfdata.WriterOptions{
-		Event: WallEvent, Arch: unix.ByteSliceToString(name.Machine[:]), OSRelease: unix.ByteSliceToString(name.Release[:]), Hostname: unix.ByteSliceToString(name.Nodename[:]),
+	s.out = perfdata.NewWriter(s.file, perfdata.WriterOptions{
+		Event: s.event(), Arch: unix.ByteSliceToString(name.Machine[:]), OSRelease: unix.ByteSliceToString(name.Release[:]), Hostname: unix.ByteSliceToString(name.Nodename[:]),
 		WallClock: uint64(time.Now().UnixNano()), Clock: now(), ClockID: unix.CLOCK_MONOTONIC, //nolint:gosec // after 1970
-	}
-	o.Registers, r.order = sampled(set)
-	r.out = perfdata.NewWriter(file, o)
+		Registers: s.mask, HasRaw: !s.options.OnlyRunning,
+	})
 	return nil
 }
 
@@ -127,7 +187,7 @@ func now() uint64 {
 
 // again begins anew with a process that executes another program now.
 func (r *recorder) again() error {
-	pid := r.recorded.PID
+	pid := r.pid
 	c, s, err := inspect(pid, &r.files)
 	if err != nil {
 		return err
@@ -135,7 +195,7 @@ func (r *recorder) again() error {
 	if c.undescribed != nil {
 		return fmt.Errorf("process %d: %w", pid, c.undescribed)
 	}
-	c.isSample = true
+	c.isSample, c.wanted, c.hasWaits = true, r.wants, !r.options.OnlyRunning
 	if err := c.prepare(isNeverLost); err != nil {
 		return s.deny(pid, err)
 	}
@@ -146,43 +206,7 @@ func (r *recorder) again() error {
 // isNeverLost is isLost for callers that need no code of a process.
 func isNeverLost(*mapping) bool { return false }
 
-// sampleAll takes the samples of all moments.
-func (r *recorder) sampleAll(ctx context.Context) error {
-	begun := time.Now()
-	due := time.Duration(0)
-	for r.recorded.Moments < r.options.Repeat {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-r.options.Enough:
-			r.problem("process %d: the recording was ended after %d of %d moments", r.recorded.PID, r.recorded.Moments, r.options.Repeat)
-			return nil
-		case <-time.After(due - time.Since(begun)):
-		}
-		switch err := r.sample(); {
-		case errors.Is(err, errEnough):
-			return nil
-		case err != nil && r.recorded.Moments == 0:
-			return err
-		case err != nil:
-			r.problem("%v: what was recorded until then is here", err)
-			return nil
-		}
-		if r.options.Progress != nil {
-			r.options.Progress(r.recorded.Moments)
-		}
-		due += r.options.Every
-		if late := time.Since(begun) - due; late > 0 && r.options.Every > 0 {
-			missed := int(late/r.options.Every) + 1
-			missed = min(missed, r.options.Repeat-r.recorded.Moments)
-			r.recorded.Missed += missed
-			due += time.Duration(missed) * r.options.Every
-		}
-	}
-	return nil
-}
-
-func (r *recorder) problem(format string, args ...any) {
+func (r *session) problem(format string, args ...any) {
 	r.recorded.Problems = append(r.recorded.Problems, fmt.Sprintf(format, args...))
 }
 
@@ -193,21 +217,17 @@ func (r *recorder) sample() error {
 		switch {
 		case err == nil:
 			r.write()
-			if most := r.options.MaxBytes; most > 0 && r.out.Size() > most {
-				r.problem("process %d: the recording has %d bytes after %d of %d moments, which is all that there is room for", r.recorded.PID, r.out.Size(), r.recorded.Moments, r.options.Repeat)
-				return errEnough
-			}
-			return nil
-		case !isThere(r.recorded.PID):
-			return ended(r.recorded.PID)
+			return r.hasRoom()
+		case !isThere(r.pid):
+			return ended(r.pid)
 		case attempt == maxAttempts:
 			return err
 		case !isGone(err) && !errors.Is(err, ErrEnded) && !errors.Is(err, errChanged):
-			s, e := readStatus(fmt.Sprintf("/proc/%d", r.recorded.PID))
+			s, e := readStatus(fmt.Sprintf("/proc/%d", r.pid))
 			if e != nil {
 				return err
 			}
-			return s.deny(r.recorded.PID, err)
+			return s.deny(r.pid, err)
 		}
 		time.Sleep(time.Millisecond << attempt)
 		if err := r.again(); err != nil && attempt+1 == maxAttempts {
@@ -224,7 +244,6 @@ func (r *recorder) stop() error {
 	if err := c.copyStopped(isNeverLost); err != nil {
 		return err
 	}
-	r.recorded.Moments++
 	r.recorded.Stopped += c.stopped
 	r.recorded.Longest = max(r.recorded.Longest, c.longest)
 	return nil
@@ -241,10 +260,16 @@ func (r *recorder) write() {
 	r.writeMappings(moment)
 	seen := make(map[int]*threadName, len(c.threads))
 	for _, th := range c.threads {
+		if th.isLeftOut {
+			seen[th.id] = r.names[th.id]
+			r.countWaiting(th)
+			continue
+		}
 		if !th.isStopped || len(th.registers) == 0 {
 			continue
 		}
-		seen[th.id] = r.writeName(th.id, moment)
+		name := r.writeName(th.id, moment)
+		seen[th.id] = name
 		r.registers = sdk.Registers{}
 		for i := range c.description.RegisterSets {
 			set := &c.description.RegisterSets[i]
@@ -252,7 +277,7 @@ func (r *recorder) write() {
 				set.Decode(th.registers[0].data, &r.registers)
 			}
 		}
-		r.writeSample(th.id, moment, weight)
+		r.writeSample(th, name, moment, weight)
 	}
 	r.names = seen // IDs of threads that have ended may be reused
 }
@@ -360,9 +385,9 @@ func (r *recorder) nameOf(id int) string {
 }
 
 // writeSample writes the sample of a thread.
-func (r *recorder) writeSample(id int, moment, weight uint64) {
+func (r *recorder) writeSample(th *tracee, name *threadName, moment, weight uint64) {
 	d := r.copied.description
-	s := perfdata.Sample{PID: r.copied.pid, TID: id, Time: moment, Period: weight}
+	s := perfdata.Sample{PID: r.copied.pid, TID: th.id, Time: moment, Period: weight, Raw: r.waitOf(th, name)}
 	s.IP, _ = r.registers.Uint64(d.PC, d.ByteOrder)
 	sp, _ := r.registers.Uint64(d.SP, d.ByteOrder)
 	s.Registers.ABI = perfdata.Registers64

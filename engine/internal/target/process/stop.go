@@ -33,6 +33,8 @@ type tracee struct {
 	stopped   time.Duration // an upper bound
 	registers []registerNote
 	late      lateness // of a thread that did not stop
+	state     byte     // before the stop, of a sample: R, S, D, T and so on
+	isLeftOut bool     // it is not stopped
 }
 
 // lateness is how long a thread was waited for in vain, and its state then.
@@ -66,11 +68,12 @@ type registerNote struct {
 type tracer struct {
 	pid      int
 	threads  []*tracee
-	begun    time.Time     // when the first thread was interrupted; zero if none was
-	longest  time.Duration // the longest stop of one thread
-	deadline time.Duration // for threads to stop that wait for something
-	patience time.Duration // for all threads to stop, since begun; see mayGiveUp
-	isSample bool          // threads that wait for a processor have no more time than others
+	begun    time.Time                     // when the first thread was interrupted; zero if none was
+	longest  time.Duration                 // the longest stop of one thread
+	deadline time.Duration                 // for threads to stop that wait for something
+	patience time.Duration                 // for all threads to stop, since begun; see mayGiveUp
+	isSample bool                          // threads that wait for a processor have no more time than others
+	wanted   func(id int, state byte) bool // the threads of a sample that are stopped; nil: all
 
 	mu     sync.Mutex
 	seized []int // IDs that reap looks at
@@ -158,6 +161,11 @@ func (t *tracer) seize() (fresh []*tracee, err error) {
 		if len(t.threads) == maxThreads {
 			return nil, fmt.Errorf("more than %d threads", maxThreads)
 		}
+		th := &tracee{id: id}
+		if t.wanted != nil && t.leavesOut(th) {
+			t.threads = slices.Insert(t.threads, index, th)
+			continue
+		}
 		if ok, err := t.seizeThread(id); err != nil {
 			return nil, err
 		} else if !ok {
@@ -168,7 +176,6 @@ func (t *tracer) seize() (fresh []*tracee, err error) {
 			t.seized = append(t.seized, id)
 			t.mu.Unlock()
 		}
-		th := &tracee{id: id}
 		t.threads = slices.Insert(t.threads, index, th)
 		fresh = append(fresh, th)
 	}

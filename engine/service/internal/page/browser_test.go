@@ -213,7 +213,7 @@ func TestServePageShowsReports(t *testing.T) {
 	wait(t, b, "the list", `!document.querySelector('#start').hidden && !document.querySelector('#view iframe')`)
 	b.Eval(new(any), openers+`[2].click()`)
 	wait(t, b, "the recording", isShown)
-	expect("the flame graph", inFrame(`doc.querySelector('#data').textContent`), "insert(Node*, unsigned int)")
+	expect("the flame graph", inFrame(`doc.querySelector('.event .n').title`), "insert(Node*, unsigned int)")
 	if said := spoke(b, url); len(said) > 0 {
 		t.Errorf("the browser said %q", said)
 	}

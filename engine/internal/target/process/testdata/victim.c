@@ -1,6 +1,7 @@
 /* A process that is stopped while it does what its first argument says:
  *
  *   threads N    N threads wait, three functions deep
+ *   busy N       N threads execute, and N + 2 wait
  *   deep N       the only thread waits N calls deep
  *   churn        threads start and end all the time
  *   exec N       a thread executes this program again and again, at most N times
@@ -53,6 +54,12 @@ static void NOINLINE wait_inner(void) {
 static void NOINLINE wait_middle(void) { wait_inner(); sink++; }
 static void *waiter(void *arg) { wait_middle(); sink++; return arg; }
 
+static void NOINLINE spin_inner(void) {
+	for (;;)
+		sink++;
+}
+static void *spinner(void *arg) { spin_inner(); sink++; return arg; }
+
 static void *parent(void *arg) {
 	if (vfork() == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -101,6 +108,13 @@ int main(int argc, char **argv) {
 	left = argc > 2 ? atol(argv[2]) : 0;
 	if (!strcmp(mode, "threads")) {
 		for (long i = 0; i < left; i++)
+			pthread_create(&t, NULL, waiter, NULL);
+		ready();
+		wait_middle();
+	} else if (!strcmp(mode, "busy")) {
+		for (long i = 0; i < left; i++)
+			pthread_create(&t, NULL, spinner, NULL);
+		for (long i = 0; i < left + 1; i++)
 			pthread_create(&t, NULL, waiter, NULL);
 		ready();
 		wait_middle();

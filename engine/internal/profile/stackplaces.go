@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"debug/elf"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/internal/code"
+	"github.com/unwindd/unwindd/engine/internal/target/stacktree"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
+)
+
+// This file finds the code at the addresses of text without names. A text seldom says where code
+// was mapped, nor of what build the file was. The frames that do have names tell both: NAME+N at
+// an address is the file's function of that name, if the address counts as it must.
+
+// stackObject is a code object of a file of stacks.
+type stackObject struct {
+	module *code.Module // nil: it was not found, or is not used
+	index  int32        // of the module in the profile
+	// offsets, others and wrong count the named frames whose addresses are offsets of the file,
+	// those that only fit otherwise, and those that fit nowhere.
+	offsets, others, wrong int
+	biases                 map[int]uint64 // of addresses of processes, by PID
+	several                map[int]bool   // processes whose frames disagree about that
+	unplaced               int            // frames that nothing tells the place of
+}
+
+// maxVotes bounds the named frames by which an object is placed.
+const maxVotes = 1 << 12
+
+// needsName reports whether the name of a frame is to be looked up in the file of its object.
+func needsName(f *stacktree.Frame) bool {
+	return len(f.Symbols) == 0 && f.HasAddress && !f.Kernel && strings.HasPrefix(f.Object, "/")
+}
+
+// findPlaces opens the objects of frames without names, and finds how their addresses count.
+func (j *stackJoin) findPlaces() {
+	if j.b.recording.maker.Shared.Options().NoSymbols {
+		return
+	}
+	for i := range j.file.Frames {
+		f := &j.file.Frames[i]
+		if needsName(f) && j.objects[f.Object] == nil {
+			j.objects[f.Object] = j.openObject(f.Object)
+		}
+	}
+	kernelVotes := map[uint64]int{}
+	for i := range j.file.Frames {
+		f := &j.file.Frames[i]
+		if len(f.Symbols) == 0 || !f.HasSymbolOffset || !f.HasAddress {
+			continue
+		}
+		if o := j.objects[f.Object]; o != nil && o.module != nil && o.offsets+o.others+o.wrong < maxVotes {
+			o.vote(f)
+		}
+		if f.Kernel && j.kernel != nil && len(kernelVotes) < 2 {
+			if address, ok := j.kernel.Address(f.Symbols[len(f.Symbols)-1].Function); ok {
+				kernelVotes[f.Address-f.SymbolOffset-address]++
+			}
+		}
+	}
+	for moved := range kernelVotes {
+		j.moved, j.isPlaced = moved, len(kernelVotes) == 1
+	}
+	for path, o := range j.objects {
+		j.check(path, o)
+	}
+}
+
+// openObject finds the file of a code object.
+func (j *stackJoin) openObject(path string) *stackObject {
+	o := &stackObject{biases: map[int]uint64{}, several: map[int]bool{}}
+	found := j.finder.Find(path, nil, false)
+	r := j.b.recording
+	t := &target.Module{Module: trace.Module{Path: path, Arch: j.file.Arch}, Object: found.Object}
+	t.Problem = found.Problem
+	if machine, ok := machines[j.file.Arch]; ok && found.Object != nil && !found.Object.ELFMachine().IsLike(machine) {
+		t.Problem = fmt.Sprintf("%s was not used: it is for %s", found.Path, object.DescribeMachine(found.Object.Machine()))
+		found.Object.Close()
+		t.Object = nil
+	}
+	if t.Object != nil {
+		r.opened = append(r.opened, t.Object)
+		if a, err := r.maker.Plugins.ForMachine(t.Object.ELFMachine()); err == nil {
+			t.Arch = a.Description().Name
+		}
+		t.File, t.BuildID = found.File(), t.Object.BuildID()
+		for _, s := range t.Object.Segments() {
+			t.Segments = append(t.Segments, trace.Segment{Address: s.Address, Size: s.MemSize, Start: s.Address, Executable: s.Executable()})
+		}
+	}
+	m := r.process.AddModule(t, nil)
+	o.index = j.b.addModule(placement{module: m}, trace.ProfileModule{Module: &m.Module.Module})
+	j.modules[path] = o.index
+	if t.Object != nil {
+		o.module = m
+	}
+	return o
+}
+
+// start returns the first address of the function at an address of the object.
+func (o *stackObject) start(address uint64) (uint64, bool) {
+	symbols := o.module.Names(address, true)
+	if len(symbols) == 0 || !symbols[len(symbols)-1].HasStart {
+		return 0, false
+	}
+	return symbols[len(symbols)-1].Start, true
+}
+
+// ofOffset returns the address of the object for an offset of its file, where code is there.
+func (o *stackObject) ofOffset(offset uint64) (uint64, bool) {
+	s, ok := o.module.Object.SegmentForMapping(offset, 1, true)
+	if !ok || !s.Executable() || offset-s.Offset >= s.FileSize {
+		return 0, false
+	}
+	return offset - s.Offset + s.Address, true
+}
+
+// isCode reports whether the object has code at an address.
+func (o *stackObject) isCode(address uint64) bool {
+	return slices.ContainsFunc(o.module.Object.Segments(), func(s object.Segment) bool { return s.Executable() && address-s.Address < s.MemSize })
+}
+
+// vote counts how the address of a frame with a name counts.
+func (o *stackObject) vote(f *stacktree.Frame) {
+	name := f.Symbols[len(f.Symbols)-1].Function
+	if address, ok := o.ofOffset(f.Address); ok {
+		if start, ok := o.start(address); ok && start == address-f.SymbolOffset {
+			o.offsets++
+			return
+		}
+	}
+	address, isSure, ok := o.module.Code.Named(name, false)
+	if !ok || !isSure {
+		return
+	}
+	const pageMask = 0xfff
+	bias := f.Address - f.SymbolOffset - address
+	if bias&pageMask != 0 || f.Place == stacktree.PlaceOffset {
+		o.wrong++
+		return
+	}
+	o.others++
+	if known, ok := o.biases[f.PID]; ok && known != bias {
+		o.several[f.PID] = true
+		return
+	}
+	o.biases[f.PID] = bias
+}
+
+// check decides whether the file of an object is the one whose names the text has.
+func (j *stackJoin) check(path string, o *stackObject) {
+	switch {
+	case o.module == nil:
+	case o.wrong > o.offsets+o.others:
+		j.b.recording.problem("%s was not used: of the functions that %s names in it, %d are elsewhere: it is of another build", path, j.file.Path, o.wrong)
+		o.module = nil
+	case o.offsets+o.others == 0:
+		j.b.recording.problem("%s: %s names no function in it by which its build could be checked, so names may be of another build", path, j.file.Path)
+	}
+}
+
+// place finds the code of a frame without a name; false where nothing is known of it.
+func (j *stackJoin) place(f *stacktree.Frame, out *trace.ProfileFrame, place *framePlace) bool {
+	if f.Kernel && len(f.Symbols) == 0 && f.HasAddress && j.isPlaced {
+		if s, ok := j.kernel.Find(f.Address - j.moved - back(f)); ok && (j.moved == 0 || s.Module == "") {
+			out.Symbols = []trace.Symbol{{Function: s.Name, Start: s.Start + j.moved, HasStart: true}}
+		}
+		return false
+	}
+	o := j.objects[f.Object]
+	if o == nil || !needsName(f) || o.module == nil {
+		return false
+	}
+	address, ok := j.address(o, f)
+	if !ok {
+		o.unplaced++
+		return false
+	}
+	out.Module, out.ModuleOffset = o.index, address
+	*place = framePlace{module: o.module, lookup: address - back(f), offset: address}
+	return true
+}
+
+// back is the distance from the address of a frame to the call that it returns from.
+func back(f *stacktree.Frame) uint64 {
+	if f.Exact {
+		return 0
+	}
+	return 1
+}
+
+// address returns the address of a frame in its object.
+func (j *stackJoin) address(o *stackObject, f *stacktree.Frame) (uint64, bool) {
+	switch f.Place {
+	case stacktree.PlaceObject:
+		return f.Address, o.isCode(f.Address)
+	case stacktree.PlaceOffset:
+		return o.ofOffset(f.Address)
+	}
+	if offset, ok := j.mappedOffset(f); ok {
+		return o.ofOffset(offset)
+	}
+	if o.offsets > 0 && f.Address < lowestProcess {
+		return o.ofOffset(f.Address)
+	}
+	bias, ok := o.bias(f.PID)
+	if ok && o.isCode(f.Address-bias) {
+		return f.Address - bias, true
+	}
+	if ok || f.Address >= lowestProcess {
+		return 0, false
+	}
+	if o.module.Object.Type() == elf.ET_EXEC {
+		return f.Address, o.isCode(f.Address) // at its own addresses
+	}
+	if f.Place == stacktree.PlaceUnknown {
+		// No process has such code so low: it is an offset.
+		return o.ofOffset(f.Address)
+	}
+	return 0, false
+}
+
+// lowestProcess is the lowest address at which Linux maps code that may be anywhere, on machines
+// with 64 bits.
+const lowestProcess = 1 << 32
+
+// bias returns how far the addresses of a process are from the object's own. Where the process
+// has no named frame all others must agree.
+func (o *stackObject) bias(pid int) (bias uint64, ok bool) {
+	if o.several[pid] {
+		return 0, false
+	}
+	if bias, ok = o.biases[pid]; ok {
+		return bias, true
+	}
+	for _, other := range o.biases {
+		if ok && other != bias {
+			return 0, false
+		}
+		bias, ok = other, true
+	}
+	return bias, ok && len(o.several) == 0
+}
+
+// mappedOffset returns the offset in its file of a frame that lies in a mapping of the text.
+func (j *stackJoin) mappedOffset(f *stacktree.Frame) (offset uint64, ok bool) {
+	for i := range j.file.Mappings {
+		m := &j.file.Mappings[i]
+		if f.Address < m.Start || f.Address >= m.End || m.Path != f.Object {
+			continue
+		}
+		own := f.Address - m.Start + m.Offset
+		if m.PID == f.PID {
+			return own, true
+		}
+		if ok && own != offset {
+			return 0, false
+		}
+		offset, ok = own, true
+	}
+	return offset, ok
+}
+
+// reportPlaces says of which objects frames could not be placed.
+func (j *stackJoin) reportPlaces() {
+	for path, o := range j.objects {
+		if o.unplaced > 0 {
+			j.b.recording.problem("%s: %s: nothing tells where %s was mapped, so they have no names: perf script --show-mmap-events does", j.file.Path, countFrames(o.unplaced), path)
+		}
+	}
+}
+
+func countFrames(n int) string {
+	if n == 1 {
+		return "1 frame"
+	}
+	return fmt.Sprintf("%d frames", n)
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/unwindd/unwindd/engine/trace"
+)
+
+// otherKernel is a recording of a kernel that is not this machine's, with a frame in it and one
+// in a module.
+func otherKernel(t testing.TB, hasAddress bool) string {
+	t.Helper()
+	b := newShape("x86_64", sampleBasics|sampleChain, 0, 0)
+	id := append([]byte{0xaa, 0xbb, 0xcc, 0xdd}, make([]byte, 16)...)
+	b.record(67, 1|1<<15, int32(-1), id, []byte{20, 0, 0, 0}, "[kernel.kallsyms]")
+	const everyone = ^uint32(0)
+	if hasAddress {
+		b.record(1, 1, everyone, uint32(0), uint64(0xffffffff91000000), uint64(0x1000000), uint64(0xffffffff91000000), "[kernel.kallsyms]_text", everyone, uint32(0), uint64(0))
+	}
+	b.record(1, 1, everyone, uint32(0), uint64(0xffffffffc0001000), uint64(0x1000), uint64(0), "/lib/modules/6.1.0/kernel/net/some-net.ko.xz", everyone, uint32(0), uint64(0))
+	b.comm(7, 100, 0, "program")
+	b.sample(inKernel, 7, 1000, 0xffffffff91000010, counted(chainKernel, 0xffffffff91000010, 0xffffffffc0001020))
+	return b.write(t)
+}
+
+// TestNamesOfAnotherKernel takes them from perf's cache, at the addresses of the recorded boot, or
+// says what would give them.
+func TestNamesOfAnotherKernel(t *testing.T) {
+	const id = "aabbccdd00000000000000000000000000000000"
+	const text = "ffffffff81000000 T _text\nffffffff81000000 T first\nffffffffc0001000 t in_module\t[some_net]\n"
+	const here = "ffffffff91000000 T _text\nffffffff91000000 T first\nffffffffc0001000 t in_module\t[some_net]\nffffffffc0002000 t other\t[other]\n"
+	for name, test := range map[string]struct {
+		kallsyms   string
+		hasAddress bool
+		want, hint string
+	}{
+		"a boot with other addresses":    {text, true, "0xffffffff91000010 [kernel.kallsyms] _text; 0xffffffffc0001020 /lib/modules/6.1.0/kernel/net/some-net.ko.xz", ""},
+		"the recorded boot":              {here, true, "0xffffffff91000010 [kernel.kallsyms] _text; 0xffffffffc0001020 /lib/modules/6.1.0/kernel/net/some-net.ko.xz in_module", ""},
+		"another module at the address":  {strings.ReplaceAll(here, "some_net", "third"), true, "0xffffffff91000010 [kernel.kallsyms] _text; 0xffffffffc0001020 /lib/modules/6.1.0/kernel/net/some-net.ko.xz", ""},
+		"a kernel at an unknown address": {text, false, "", ""}, // the report says so
+		"hidden addresses":               {"0000000000000000 T _text\n", true, "", "all addresses are 0"},
+		"no file":                        {"", true, "", "no cache of perf has build ID " + id},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cache := t.TempDir()
+			if test.kallsyms != "" {
+				file := filepath.Join(cache, "[kernel.kallsyms]", id, "kallsyms")
+				if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(file, []byte(test.kallsyms), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			e := newX86Engine(t, Options{BuildIDDirs: []string{cache}})
+			path := otherKernel(t, test.hasAddress)
+			p, err := e.Profile(context.Background(), path, trace.ProfileOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(shapeStacks(p), "\n"); !strings.Contains(got, test.want) || test.want == "" && strings.Contains(got, "_text") {
+				t.Errorf("got %q, expected %q", got, test.want)
+			} else if want, _, _ := strings.Cut(got, ":"); test.want != "" && want != test.want {
+				t.Errorf("got %q, expected %q", got, test.want)
+			}
+			hint := ""
+			for i := range p.Modules {
+				if m := &p.Modules[i]; m.Path == "[kernel.kallsyms]" {
+					hint += m.Problem
+				}
+			}
+			if !strings.Contains(hint, test.hint) || test.hint == "" && hint != "" {
+				t.Errorf("the problem %q, expected %q", hint, test.hint)
+			}
+		})
+	}
+}
