@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/trace"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // otherKernel is a recording of a kernel that is not this machine's, with a frame in it and one
@@ -77,6 +78,36 @@ func TestNamesOfAnotherKernel(t *testing.T) {
 			}
 			if !strings.Contains(hint, test.hint) || test.hint == "" && hint != "" {
 				t.Errorf("the problem %q, expected %q", hint, test.hint)
+			}
+		})
+	}
+}
+
+// TestNamesOfAnImage takes the names of a kernel from its image, which another boot has elsewhere.
+func TestNamesOfAnImage(t *testing.T) {
+	const id = "aabbccdd00000000000000000000000000000000"
+	source := filepath.Join(t.TempDir(), "image.s")
+	text := ".text\n.globl _text, first\n.type first, @function\n_text:\n.skip 8\nfirst:\n.skip 0x100\n.globl next\n.type next, @function\nnext: ret\n"
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	build := func(id string) string {
+		return oracle.Build{Sources: []string{source}, Commands: [][]string{
+			{"gcc", "-nostdlib", "-static", "-no-pie", "-Wl,-Ttext=0xffffffff81000000", "-Wl,-e,first", "-Wl,--build-id=0x" + id, "-o", "vmlinux", source},
+		}}.Make(t)
+	}
+	for name, test := range map[string]struct{ id, want string }{
+		"the recorded kernel": {id, "0xffffffff91000010 [kernel.kallsyms] first; 0xffffffffc0001020 /lib/modules/6.1.0/kernel/net/some-net.ko.xz"},
+		"another build":       {strings.Replace(id, "aa", "ab", 1), "0xffffffff91000010 [kernel.kallsyms]; 0xffffffffc0001020 /lib/modules/6.1.0/kernel/net/some-net.ko.xz"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newX86Engine(t, Options{DebugDirs: []string{build(test.id)}})
+			p, err := e.Profile(context.Background(), otherKernel(t, true), trace.ProfileOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, _, _ := strings.Cut(strings.Join(shapeStacks(p), "\n"), ":"); got != test.want {
+				t.Errorf("got %q, expected %q", got, test.want)
 			}
 		})
 	}

@@ -6,13 +6,21 @@ package trace
 // long as it ran.
 const KernelTimeEvent = "gpu-kernel-time"
 
+// OffCPUEvent is the name of the event whose samples are the times that threads were on no CPU, in
+// nanoseconds: a thread's stack as it stopped, with a frame for its state, [sleeping]. WakersEvent
+// is that of the stacks that woke threads, with the time that those had been stopped.
+const (
+	OffCPUEvent = "off-cpu"
+	WakersEvent = "off-cpu-wakers"
+)
+
 // Profile is the stacks of all samples of a recording. engine.Engine.Profile makes one. It does
 // not depend on how many goroutines made it.
 type Profile struct {
 	Path   string
 	Events []ProfileEvent
 	// Samples are one for each SAMPLE record, by time, including records that could not be
-	// walked; then the samples of accelerators.
+	// walked; then the samples of accelerators; then OffCPUEvent's and WakersEvent's, by time.
 	Samples []ProfileSample
 	Threads []ProfileThread
 	// Stacks is a tree of frames: each entry is a frame with the stack of its caller. Samples

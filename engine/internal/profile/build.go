@@ -57,6 +57,9 @@ type profileBuilder struct {
 	damaged        int // samples that could not be read as a whole
 	damage         string
 	failures       []string // of plugins as they walked parts
+	hasKernelNames bool     // they were provided
+	preparesKernel bool     // see prepareKernel
+	offCPU         *offCPU  // nil: the recording does not say when threads stop
 }
 
 // framePlace is the place that a frame is named by.
@@ -96,6 +99,7 @@ func newProfileBuilder(r *recording) *profileBuilder {
 	}
 	b.tree = trie.New(size)
 	b.out.Stacks = make([]trace.ProfileStack, 1, 1+min(size, trie.MaxCapacity))
+	b.offCPU = newOffCPU(b)
 	return b
 }
 
@@ -114,7 +118,7 @@ func profileEvent(a *perfdata.Attr, index int) trace.ProfileEvent {
 	if e.Name == "" {
 		e.Name = fmt.Sprintf("event %d", index)
 	}
-	if a.Type == typeSoftware && (a.Config == softwareClock || a.Config == softwareTask) {
+	if a.Type == typeSoftware && (a.Config == softwareClock || a.Config == softwareTask) || a.IsOffCPUTime() {
 		e.Unit = "nanoseconds"
 	}
 	return e
@@ -141,6 +145,7 @@ func (b *profileBuilder) add(w *walkedBatch) {
 			}
 		}
 	}
+	b.offCPU.add(w)
 }
 
 func (b *profileBuilder) thread(s *walkedSample) uint32 {
@@ -247,6 +252,7 @@ func (b *profileBuilder) addFrame(f *walk.Step, s *walkedSample, w *walkedBatch)
 		out.Module = b.module(placement{module: place.module, bias: f.PC - f.Offset}, s.space, f)
 	case walk.KernelCode:
 		out.Kernel = true
+		b.prepareKernel()
 		out.Module = b.kernelModule(f, w)
 	case walk.GuestCode:
 		out.Module = b.guestModule(perfdata.Context(f.Owner))

@@ -17,7 +17,7 @@ import (
 
 // This file finds the names of the kernel's functions: in the file that the user names, else in
 // the recording's directory, else in the running kernel where it is the recorded one, else in
-// perf's caches. /boot/System.map is not among them: nothing in it tells of which build it is.
+// perf's caches, else in an image of the kernel with its build ID (vmlinux). /boot/System.map is not among them: nothing in it tells of which build it is.
 
 // kernelNames are the names of the kernel's code.
 type kernelNames struct {
@@ -62,7 +62,7 @@ func (r *recording) kernelNames(provided *kallsyms.Table, kernel *perfdata.Space
 	id := r.kernelID(kernel)
 	sources, reason := r.kernelSources(id)
 	for _, s := range sources {
-		table, err := openKernelNames(s.path)
+		table, err := r.readKernelNames(&s)
 		switch {
 		case err == nil:
 		case s.isOwn && errors.Is(err, kallsyms.ErrHidden):
@@ -79,8 +79,35 @@ func (r *recording) kernelNames(provided *kallsyms.Table, kernel *perfdata.Space
 		}
 		reason = s.path + " is of the recorded kernel, but the recording does not say where that was: perf must record as root, or with kernel.kptr_restrict=0"
 	}
+	if table := r.imageNames(id); table != nil {
+		if moved, known := kernelMoved(table, kernel); known && hasKernelAddress(kernel) {
+			names.table, names.moved = table, moved
+			return names
+		}
+	}
 	names.problem = reason
 	return names
+}
+
+// readKernelNames reads a file with names. The running kernel's are read once.
+func (r *recording) readKernelNames(s *kernelSource) (*kallsyms.Table, error) {
+	if s.isOwn {
+		return r.ownKernel()
+	}
+	return openKernelNames(s.path)
+}
+
+// prepareKernel begins to read the running kernel's names, as samples are walked, which takes as
+// long as walking thousands of them.
+func (b *profileBuilder) prepareKernel() {
+	r := b.recording
+	if b.preparesKernel || r.maker.Shared.Options().NoSymbols {
+		return
+	}
+	b.preparesKernel = true
+	if id := r.kernelID(nil); id != nil && !b.hasKernelNames && bytes.Equal(id, r.ownKernelID()) {
+		go func() { _, _ = r.ownKernel() }()
+	}
 }
 
 // kernelSources returns the files that may have the names of the kernel of a build ID, the best

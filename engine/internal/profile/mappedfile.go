@@ -55,6 +55,9 @@ func (r *recording) checkMapped(finder *object.Finder, m *perfdata.Mapping, foun
 	case mayBeOther:
 		r.problem("%s: it may be another file than was mapped: %s%s", found.Path, about, adviceOnFiles)
 	case otherFile:
+		if h.inode == m.Inode {
+			about = fmt.Sprintf("its inode, %d, was that of the file which was mapped and is gone", h.inode)
+		}
 		if found.Checked && h.born.After(r.ended()) {
 			return found // it was replaced by a file with the build ID of the recording
 		}
@@ -91,6 +94,7 @@ const adviceOnFiles = "; `perf record --buildid-mmap` records the build IDs of w
 // hostFile is a file of this machine.
 type hostFile struct {
 	inode          uint64
+	generation     uint64 // 0: not known
 	major, minor   uint32 // its device
 	modified, born time.Time
 }
@@ -111,6 +115,8 @@ func (r *recording) compare(m *perfdata.Mapping, file string, h *hostFile) samen
 	isSameDevice := h.major == m.Major && h.minor == m.Minor
 	isSameInode := h.inode == m.Inode
 	switch {
+	case isSameDevice && isSameInode && m.Generation != 0 && h.generation != 0 && m.Generation != h.generation:
+		return otherFile // which got the inode of a file that was removed
 	case isSameDevice && isSameInode && h.modified.Before(r.ended()):
 		return sameFile
 	case isSameInode: // on a file system with another name for its device, or from another boot

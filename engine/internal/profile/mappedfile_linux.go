@@ -3,6 +3,8 @@
 package profile
 
 import (
+	"os"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,12 +20,35 @@ func lookAt(file string) (h hostFile, ok bool) {
 		return h, false
 	}
 	dev := uint64(st.Dev) //nolint:unconvert // its type depends on the machine
-	h = hostFile{st.Ino, unix.Major(dev), unix.Minor(dev), time.Unix(st.Mtim.Unix()), time.Unix(st.Ctim.Unix())}
+	h = hostFile{
+		inode: st.Ino, generation: generationOf(file), major: unix.Major(dev), minor: unix.Minor(dev),
+		modified: time.Unix(st.Mtim.Unix()), born: time.Unix(st.Ctim.Unix()),
+	}
 	var x unix.Statx_t
 	if unix.Statx(unix.AT_FDCWD, file, 0, unix.STATX_BTIME, &x) == nil && x.Mask&unix.STATX_BTIME != 0 {
 		h.born = time.Unix(x.Btime.Sec, int64(x.Btime.Nsec))
 	}
 	return h, true
+}
+
+// getVersion is FS_IOC_GETVERSION of linux/fs.h where longs have 64 bits.
+const getVersion = 0x80087601
+
+// generationOf returns the generation of a file's inode; 0 where its file system does not tell.
+func generationOf(file string) uint64 {
+	if st, err := os.Lstat(file); err != nil || !st.Mode().IsRegular() || strconv.IntSize != 64 {
+		return 0 // opening it may have effects, or other machines have another request
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	generation, err := unix.IoctlGetUint32(int(f.Fd()), getVersion)
+	if err != nil {
+		return 0
+	}
+	return uint64(generation)
 }
 
 // isOfThisBoot reports whether the recording was made since this machine was started, when

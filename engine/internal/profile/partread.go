@@ -97,6 +97,7 @@ func (j *joiner) read(ctx context.Context, r *perfdata.Reader, take func(*walked
 				return err
 			}
 		}
+		out.readBatch(j.recording.sched, b)
 		b.Release()
 		take(out)
 	}

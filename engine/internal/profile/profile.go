@@ -64,7 +64,11 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 	defer r.close()
 	r.problems = append(r.problems, packaging...)
 	r.generated.provided = o.PerfMaps
+	if f != nil {
+		r.sched = newSchedReader(f)
+	}
 	b := newProfileBuilder(r)
+	b.hasKernelNames = kernel != nil
 	b.progress = newProgress(o.Progress, f, gpu)
 	prepared := b.prepareNames()
 	defer prepared() // before the files it reads are closed
@@ -84,6 +88,7 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 	if err := b.addGPU(ctx, gpu, &o); err != nil {
 		return nil, err
 	}
+	b.offCPU.end()
 	prepared()
 	if !k.Shared.Options().NoSymbols {
 		b.name(ctx, o.Jobs, kernel)

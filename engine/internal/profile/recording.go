@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/internal/code"
+	"github.com/unwindd/unwindd/engine/internal/symbol/kallsyms"
 	"github.com/unwindd/unwindd/engine/internal/target/perfdata"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
@@ -46,6 +47,9 @@ type recording struct {
 	generated generatedCode
 	opened    []*object.Object
 	mapped    []*object.Mapping // files that opened objects are parts of
+	sched     *schedReader      // of the scheduler's events; nil: they are not read
+	// ownKernel reads the running kernel's names.
+	ownKernel func() (*kallsyms.Table, error)
 
 	mu       sync.Mutex
 	problems []string
@@ -85,7 +89,8 @@ func (k *Maker) newRecording(f *perfdata.File) *recording {
 	r := &recording{
 		maker: k, file: f,
 		spaces: map[uint64]*codeSpace{}, objects: map[objectKey]*code.Module{}, unchecked: map[*code.Module]bool{},
-		roots: map[int]string{}, generated: newGeneratedCode(), finders: map[string]*object.Finder{},
+		ownKernel: sync.OnceValues(func() (*kallsyms.Table, error) { return openKernelNames(ownKallsyms) }),
+		roots:     map[int]string{}, generated: newGeneratedCode(), finders: map[string]*object.Finder{},
 	}
 	if f == nil {
 		r.process = k.Shared.NewProcess(&walk.Sample{}, k.Finder(""))

@@ -42,12 +42,13 @@ type walkedBatch struct {
 	frames    []walk.Step
 	kernel    *perfdata.Space
 	generated *perfdata.Space // functions that the kernel generated
+	sched     []schedEvent    // in their order; none where the recording's are not read
 }
 
 // begin prepares it for a batch, without samples.
 func (w *walkedBatch) begin(b *perfdata.Batch) {
 	w.sequence, w.kernel, w.generated = b.Sequence, b.Kernel, b.KernelSymbols
-	w.samples, w.frames = w.samples[:0], w.frames[:0]
+	w.samples, w.frames, w.sched = w.samples[:0], w.frames[:0], w.sched[:0]
 }
 
 // newWalkedSample returns a sample whose first frame is at an index.
@@ -88,6 +89,7 @@ func (s *sampler) walk(ctx context.Context, b *perfdata.Batch, out *walkedBatch)
 	for i := range b.Samples {
 		s.walkSample(ctx, &b.Samples[i], out)
 	}
+	out.readBatch(s.recording.sched, b)
 }
 
 func (s *sampler) walkSample(ctx context.Context, recorded *perfdata.Sample, out *walkedBatch) {
@@ -317,6 +319,9 @@ func (r *recording) walkAll(ctx context.Context, jobs int, keep func(*perfdata.B
 // readAll reads the recording, and adds its problems.
 func (r *recording) readAll(read func(*perfdata.Reader) error) error {
 	reader := r.file.Reader()
+	if r.sched != nil {
+		reader.KeepSwitches()
+	}
 	err := read(reader)
 	for _, p := range reader.Problems() {
 		r.problem("%s", p)

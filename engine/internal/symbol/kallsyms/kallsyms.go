@@ -8,8 +8,6 @@
 package kallsyms
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -17,6 +15,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // ErrHidden is returned where the kernel hides its addresses (kptr_restrict): all of them
@@ -37,7 +36,12 @@ type Symbol struct {
 type Table struct {
 	path    string
 	symbols []Symbol
-	others  map[string]uint64 // other symbols of the kernel itself
+	others  []namedAddress // other symbols of the kernel itself
+}
+
+type namedAddress struct {
+	name    string
+	address uint64
 }
 
 // Open reads a file, which need not be a regular one: /proc/kallsyms has a size of 0 bytes.
@@ -47,44 +51,48 @@ func Open(path string) (*Table, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return read(path, io.LimitReader(f, maxFile+1))
+	return read(path, f)
 }
 
 // Read reads the text of such a file; path is its name in messages.
-func Read(path string, r io.Reader) (*Table, error) {
-	return read(path, io.LimitReader(r, maxFile+1))
-}
+func Read(path string, r io.Reader) (*Table, error) { return read(path, r) }
+
+const (
+	maxLine = 1 << 20
+	// usualSize is the room for a file whose size is not known, and usualLine for a line.
+	usualSize, usualLine = 8 << 20, 40
+)
 
 func read(path string, r io.Reader) (*Table, error) {
-	t := &Table{path: path, others: map[string]uint64{}}
-	lines := bufio.NewScanner(r)
-	lines.Buffer(make([]byte, 64<<10), 1<<20)
-	number, hidden := 0, true
-	size := 0
-	for lines.Scan() {
+	var all strings.Builder // names are parts of it
+	all.Grow(usualSize)
+	size, err := io.CopyBuffer(struct{ io.Writer }{&all}, io.LimitReader(r, maxFile+1), make([]byte, 256<<10))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", path, err)
+	case size > maxFile:
+		return nil, fmt.Errorf("%s: more than %d bytes", path, maxFile)
+	}
+	t := &Table{path: path, symbols: make([]Symbol, 0, size/usualLine), others: make([]namedAddress, 0, size/usualLine)}
+	number, isHidden := 0, true
+	for line := range strings.Lines(all.String()) {
 		number++
-		if size += len(lines.Bytes()) + 1; size > maxFile {
-			return nil, fmt.Errorf("%s: more than %d bytes", path, maxFile)
-		}
-		s, function, err := parse(lines.Bytes())
+		s, isFunction, err := parse(strings.TrimSuffix(line, "\n"))
 		if err != nil {
 			return nil, fmt.Errorf("%s: line %d: %w", path, number, err)
 		}
-		hidden = hidden && s.Start == 0
+		isHidden = isHidden && s.Start == 0
 		switch {
-		case function:
+		case isFunction:
 			t.symbols = append(t.symbols, s)
 		case s.Module == "":
-			t.others[s.Name] = s.Start
+			t.others = append(t.others, namedAddress{s.Name, s.Start})
 		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: line %d: %w", path, number+1, err)
 	}
 	if number == 0 {
 		return nil, fmt.Errorf("%s: it has no symbols", path)
 	}
-	if hidden {
+	if isHidden {
 		return nil, fmt.Errorf("%s: %w", path, ErrHidden)
 	}
 	t.sort()
@@ -92,31 +100,48 @@ func read(path string, r io.Reader) (*Table, error) {
 }
 
 // parse reads a line. Weak and local functions are functions too.
-func parse(line []byte) (s Symbol, function bool, err error) {
-	fields := bytes.Fields(line)
-	if len(fields) < 3 || len(fields[1]) != 1 {
+func parse(line string) (s Symbol, isFunction bool, err error) {
+	address, rest := cutField(line)
+	kind, rest := cutField(rest)
+	name, rest := cutField(rest)
+	module, _ := cutField(rest)
+	if len(line) > maxLine || name == "" || len(kind) != 1 {
 		return s, false, fmt.Errorf("%.80q, expected ADDRESS TYPE NAME [MODULE]", line)
 	}
-	if s.Start, err = strconv.ParseUint(string(fields[0]), 16, 64); err != nil {
-		return s, false, fmt.Errorf("address %.80q, expected a hexadecimal number", fields[0])
+	if s.Start, err = strconv.ParseUint(address, 16, 64); err != nil {
+		return s, false, fmt.Errorf("address %.80q, expected a hexadecimal number", address)
 	}
-	s.Name = string(fields[2])
-	if len(fields) > 3 {
-		s.Module = string(bytes.Trim(fields[3], "[]"))
-	}
-	return s, bytes.ContainsAny(fields[1], "tTwW"), nil
+	s.Name, s.Module = name, strings.Trim(module, "[]")
+	return s, kind[0]|0x20 == 't' || kind[0]|0x20 == 'w', nil
 }
+
+// cutField returns the text up to the next blank, and the text behind it.
+func cutField(text string) (field, rest string) {
+	start := 0
+	for start < len(text) && isBlank(text[start]) {
+		start++
+	}
+	end := start
+	for end < len(text) && !isBlank(text[end]) {
+		end++
+	}
+	return text[start:end], text[end:]
+}
+
+func isBlank(b byte) bool { return b == ' ' || b == '\t' || b == '\r' }
 
 // sort sorts the functions by address. Of several at one address it keeps the first of the
 // file, which is the kernel's name for it.
 func (t *Table) sort() {
-	slices.SortStableFunc(t.symbols, func(a, b Symbol) int { return cmp.Compare(a.Start, b.Start) })
+	if byStart := func(a, b Symbol) int { return cmp.Compare(a.Start, b.Start) }; !slices.IsSortedFunc(t.symbols, byStart) {
+		slices.SortStableFunc(t.symbols, byStart)
+	}
 	t.symbols = slices.CompactFunc(t.symbols, func(s, kept Symbol) bool {
 		if kept.Start != s.Start {
 			return false
 		}
 		if s.Module == "" {
-			t.others[s.Name] = s.Start
+			t.others = append(t.others, namedAddress{s.Name, s.Start})
 		}
 		return true
 	})
@@ -150,6 +175,10 @@ func (t *Table) Address(name string) (uint64, bool) {
 			return s.Start, true
 		}
 	}
-	a, ok := t.others[name]
-	return a, ok
+	for i := range t.others {
+		if t.others[i].name == name {
+			return t.others[i].address, true
+		}
+	}
+	return 0, false
 }

@@ -65,6 +65,7 @@ type AttrFlags uint64
 // The flags that decide how records are read.
 const (
 	FlagFreq         AttrFlags = 1 << 10 // SamplePeriod is a frequency
+	FlagEnableOnExec AttrFlags = 1 << 12 // of a program that perf starts
 	FlagSampleIDAll  AttrFlags = 1 << 18 // records other than SAMPLE have an id
 	FlagNoUserChains AttrFlags = 1 << 22 // chains end where user mode begins
 	FlagMmap2        AttrFlags = 1 << 23

@@ -41,6 +41,7 @@ type BuildID struct {
 
 // The numbers of features (tools/perf/util/header.h).
 const (
+	featureTracing    = 1
 	featureBuildID    = 2
 	featureHostname   = 3
 	featureOSRelease  = 4
@@ -67,6 +68,8 @@ func (f *File) readFeature(number int, data []byte) error {
 	d := fields{b: data, order: f.order}
 	x := &f.features
 	switch number {
+	case featureTracing:
+		return f.readTracing(data)
 	case featureBuildID:
 		return f.readBuildIDs(data)
 	case featureHostname:

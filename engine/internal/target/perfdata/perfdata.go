@@ -45,8 +45,10 @@ type File struct {
 	names         []string // of events, of a pipe that has them before the events
 	runs          []run    // by time
 	maxRuns       int
-	problems      sentences
-	batches       sync.Pool
+	// tracepoints are the descriptions of raw data.
+	tracepoints []*Tracepoint
+	problems    sentences
+	batches     sync.Pool
 }
 
 // sentences are the problems found, each once.
@@ -206,6 +208,11 @@ func (f *File) scan(index int) {
 			a.packed++
 		}
 		if r.kind >= recordUser {
+			if r.kind == recordTracingData && a.isPipe {
+				if err := f.readTracing(a.data[offset+uint64(len(r.data)) : next]); err != nil {
+					f.problems.add("%s: %v: %v", f.place(index, offset), r.kind, err)
+				}
+			}
 			f.scanUser(&r, index)
 			offset = next
 			continue

@@ -373,12 +373,13 @@ func TestOtherRecordsAreCountedAndSkipped(t *testing.T) {
 	}
 }
 
-func TestTracingDataOfAPipeIsSkipped(t *testing.T) {
+func TestTracingDataOfAPipe(t *testing.T) {
 	b := newBuilder(false, simple())
 	b.pipe = true
-	b.add(recordTracingData, 0, uint32(16)).records.Write(bytes.Repeat([]byte{9}, 16))
+	data := b.tracing(switchFormat)
+	b.add(recordTracingData, 0, uint32(len(data))).records.Write(data)
 	b.sample(1, 1, 5)
-	if f, samples, _ := collect(t, b.bytes()); len(samples) != 1 || len(f.Problems()) > 0 {
+	if f, samples, _ := collect(t, b.bytes()); len(samples) != 1 || len(f.Problems()) > 0 || f.Tracepoint("sched", "sched_switch") == nil {
 		t.Errorf("%d samples, problems %q", len(samples), f.Problems())
 	}
 }

@@ -354,7 +354,7 @@ func (s *state) mmap(r *record, area uint16, d *fields) {
 				m.BuildID = append([]byte(nil), union.b[4:4+n]...)
 			}
 		} else {
-			m.Major, m.Minor, m.Inode = union.u32(), union.u32(), union.u64()
+			m.Major, m.Minor, m.Inode, m.Generation = union.u32(), union.u32(), union.u64(), union.u64()
 		}
 	} else if r.misc&miscMmapData == 0 {
 		m.Prot, m.Executable = 4, true

@@ -53,6 +53,8 @@ type Reader struct {
 	pages       []pages // by area
 	changed     error   // the records differ from the ones that were scanned
 	state       state
+	// keepsSwitches: batches have Switches.
+	keepsSwitches bool
 }
 
 // Reader returns a reader that begins at the first sample.
@@ -72,6 +74,8 @@ type Batch struct {
 	// Kernel has the kernel's mappings, modules included, and KernelSymbols the
 	// functions that it generated at run time (KSYMBOL), with the name as Path.
 	Kernel, KernelSymbols *Space
+	// Switches say when threads run, in the order of time (Reader.KeepSwitches).
+	Switches []Switch
 
 	file *File
 }
@@ -79,7 +83,7 @@ type Batch struct {
 // Release frees the batch for reuse. Its samples must not be used any more.
 func (b *Batch) Release() {
 	clear(b.Samples)
-	b.Samples, b.Kernel, b.KernelSymbols = b.Samples[:0], nil, nil
+	b.Samples, b.Kernel, b.KernelSymbols, b.Switches = b.Samples[:0], nil, nil, b.Switches[:0]
 	b.file.batches.Put(b)
 }
 
@@ -101,10 +105,10 @@ func (r *Reader) Next() (*Batch, error) {
 		r.failed = err
 	} else if r.changed != nil {
 		r.failed = r.changed
-	} else if len(b.Samples) < batchSize && !r.hasPending {
+	} else if len(b.Samples) < batchSize && len(b.Switches) < maxSwitches && !r.hasPending {
 		r.failed = io.EOF
 	}
-	if len(b.Samples) == 0 {
+	if len(b.Samples) == 0 && len(b.Switches) == 0 {
 		b.Release()
 		return nil, r.failed
 	}
@@ -120,7 +124,7 @@ func (r *Reader) Problems() []string { return r.state.problems.all(r.file.path) 
 // fill reads records until the batch is full, or the mappings of the kernel change,
 // which all samples of a batch share.
 func (r *Reader) fill(b *Batch) {
-	for len(b.Samples) < batchSize && r.changed == nil {
+	for len(b.Samples) < batchSize && len(b.Switches) < maxSwitches && r.changed == nil {
 		rec := &r.current
 		area, ok := r.next(rec)
 		if !ok {
@@ -140,6 +144,12 @@ func (r *Reader) fill(b *Batch) {
 			break
 		}
 		r.state.apply(rec, area)
+		if r.keepsSwitches {
+			if s, ok := r.file.switchOf(rec); ok {
+				s.Before = len(b.Samples)
+				b.Switches = append(b.Switches, s)
+			}
+		}
 	}
 	b.Kernel, b.KernelSymbols = r.state.kernel.version(&r.state), r.state.symbols.version(&r.state)
 }

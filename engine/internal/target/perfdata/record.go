@@ -18,10 +18,14 @@ const (
 	recordLost        RecordType = 2
 	recordComm        RecordType = 3
 	recordExit        RecordType = 4
+	recordThrottle    RecordType = 5
+	recordUnthrottle  RecordType = 6
 	recordFork        RecordType = 7
 	recordSample      RecordType = 9
 	recordMmap2       RecordType = 10
 	recordLostSamples RecordType = 13
+	recordSwitch      RecordType = 14
+	recordSwitchWide  RecordType = 15
 	recordNamespaces  RecordType = 16
 	recordKsymbol     RecordType = 17
 	recordDeferred    RecordType = 22
@@ -60,12 +64,14 @@ func (t RecordType) String() string {
 
 // The bits of misc that are read. Their meaning depends on the type.
 const (
-	miscModeMask    = 7
-	miscMmapData    = 1 << 13
-	miscCommExec    = 1 << 13
-	miscForkExec    = 1 << 13 // the child does not have the parent's mappings
-	miscMmapBuildID = 1 << 14
-	miscBuildIDSize = 1 << 15 // of build_id_event: the size is behind the ID
+	miscModeMask      = 7
+	miscMmapData      = 1 << 13
+	miscCommExec      = 1 << 13
+	miscForkExec      = 1 << 13 // the child does not have the parent's mappings
+	miscMmapBuildID   = 1 << 14
+	miscSwitchOut     = 1 << 13
+	miscSwitchPreempt = 1 << 14
+	miscBuildIDSize   = 1 << 15 // of build_id_event: the size is behind the ID
 )
 
 // record is a record of an area. data is the whole record with its header; where the

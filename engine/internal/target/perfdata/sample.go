@@ -203,7 +203,11 @@ func (f *File) decode(r *record, s *Sample) {
 		s.Period = a.SamplePeriod
 	}
 	d := sampleFields{fields: fields{b: r.data[min(recordHeader, len(r.data)):], order: f.order}}
-	if field := d.sample(a, s); field != "" {
+	field := d.sample(a, s)
+	if field == "" && len(s.Raw) > 0 && a.IsOffCPUTime() {
+		field = s.readOffCPU(f.order)
+	}
+	if field != "" {
 		s.Problem = fmt.Sprintf("%s of the sample goes beyond its record of %d bytes", field, len(r.data))
 		if r.isCut {
 			s.Problem = fmt.Sprintf("the file ends %d bytes into the sample, before its %s", len(r.data), field)

@@ -94,6 +94,7 @@ func (f *File) openEarlier(name string) error {
 	}
 	if len(f.areas) == 0 {
 		f.order, f.isPipe, f.attrs, f.features, f.buildIDs = one.order, one.isPipe, one.attrs, one.features, one.buildIDs
+		f.tracepoints = one.tracepoints
 	} else {
 		f.addEarlier(one)
 	}

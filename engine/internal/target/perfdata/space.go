@@ -31,6 +31,8 @@ type Mapping struct {
 	PID int
 	// IsEarlier is true where perf found it when the recording began, or by no known time.
 	IsEarlier bool
+	// Generation tells apart files that had the inode one after the other; 0: not known.
+	Generation uint64
 	// Replaced is the executable part of a file that a mapping without a file replaced
 	// at the same addresses; else nil.
 	Replaced *Mapping
