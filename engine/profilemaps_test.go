@@ -95,6 +95,28 @@ func TestMapsOfForkedProcesses(t *testing.T) {
 	}
 }
 
+// perf tells of the processes that it finds who forked them, not since when: code is looked up in
+// the map of a parent that has the same files at the same addresses.
+func TestMapsOfProcessesThatWereForkedBefore(t *testing.T) {
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{"tmp/perf-20.map": "601000 100 made_by_20\n"})
+	b := newShape("x86_64", sampleBasics, 0, 0)
+	for i, start := range []uint64{0x401000, 0x401000, 0x501000} {
+		pid, parent := uint32(20+i), uint32(20)
+		if i == 0 {
+			parent = 1
+		}
+		b.comm(pid, 0, 0, "server")
+		b.fork(pid, parent, 0)
+		b.mmap(pid, 0, start, 0x1000, 0, "/x/server")
+		b.mmap(pid, 0, madeCode, 0x1000, 0, "//anon")
+		b.sample(inUser, pid, uint64(1000+i), madeCode+0x10)
+	}
+	if d := cmp.Diff([]string{"20 made_by_20", "21 made_by_20", "22 ?"}, innermostNames(mustProfile(t, b, dir, trace.ProfileOptions{}))); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
 // Every kind of memory without a file is named by a map.
 func TestMapsOfMemoryWithoutAFile(t *testing.T) {
 	names := []string{"//anon", "/anon_hugepage (deleted)", "/anon_hugepage", "/dev/zero (deleted)", "/dev/zero", "/SYSV00000000 (deleted)", "[heap]", "[stack]",

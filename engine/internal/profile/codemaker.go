@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 	"github.com/unwindd/unwindd/internal/host"
 )
 
-// codeMaker is a process with the memory in which its runtime may have c code. Both
+// codeMaker is a process with the memory in which its runtime may have made code. Both
 // recording.mapping and, while frames are named, the only goroutine protect it.
 type codeMaker struct {
 	pid       int
@@ -22,15 +23,22 @@ type codeMaker struct {
 	ancestors []int  // as of perfdata.Space
 	namespace uint64 // likewise
 	memory    []*perfdata.Mapping
-	files     []*perfdata.Mapping // executable ones, which tell that a living process is this one
-	seen      map[*perfdata.Mapping]bool
-	hasDump   bool // it mapped the dump of a runtime
+	seen      map[*perfdata.Mapping]bool // of memory
+	hasDump   bool                       // it mapped the dump of a runtime
+	// files are executable mappings in the last version of its mappings, by address: they tell
+	// that a living process is this one. isAssumed is true where they are of a process that
+	// it forked, because the recording has no mappings of its own.
+	files     []*perfdata.Mapping
+	isAssumed bool
 	// places has the indices of memory by address, up to the length placed.
 	places   ranges.Flat
 	placed   int
 	isLooked bool // live is set
 	live     host.ProcessStatus
 	isLive   bool
+	// forker is the result of forkedBy, where isForked is set.
+	forker   *codeMaker
+	isForked bool
 }
 
 // maxCheckedFiles is how many mappings of files a living process is known by: it has to have most
@@ -40,11 +48,11 @@ const maxCheckedFiles = 8
 // makerOf returns the process of a version of its mappings.
 func (r *recording) makerOf(v *perfdata.Space) *codeMaker {
 	c := r.generated.makers[v.PID]
-	if c == nil {
+	if c == nil || c.isAssumed {
 		c = &codeMaker{pid: v.PID, seen: map[*perfdata.Mapping]bool{}}
 		r.generated.makers[v.PID] = c
 	}
-	c.root = v.Root
+	c.root, c.files, c.isLooked, c.isForked = v.Root, nil, false, false
 	if len(v.Ancestors) > 0 { // samples before an exec keep their names
 		c.ancestors = v.Ancestors
 	}
@@ -64,10 +72,35 @@ func (c *codeMaker) addMemory(m *perfdata.Mapping) {
 
 // addFile adds an executable mapping of a file.
 func (c *codeMaker) addFile(m *perfdata.Mapping) {
-	if len(c.files) < maxCheckedFiles && !c.seen[m] {
-		c.seen[m] = true
+	if len(c.files) < maxCheckedFiles {
 		c.files = append(c.files, m)
 	}
+}
+
+// ancestor returns a process that another descends from. Without mappings of its own it has the mappings of
+// the other, if it lives.
+func (r *recording) ancestor(pid int, from *codeMaker) *codeMaker {
+	c := r.generated.makers[pid]
+	if c == nil {
+		c = &codeMaker{pid: pid, root: from.root, memory: from.memory, files: from.files, namespace: from.namespace, isAssumed: true}
+		r.generated.makers[pid] = c
+	}
+	return c
+}
+
+// isForkOf reports whether a process has the files of one that it descends from at the same
+// addresses: neither executed another program since it was forked.
+func (c *codeMaker) isForkOf(from *codeMaker) bool {
+	if from.isAssumed {
+		return from.isAlive()
+	}
+	shared := 0
+	for _, m := range c.files {
+		if slices.ContainsFunc(from.files, func(other *perfdata.Mapping) bool { return m.Start == other.Start && m.Path == other.Path }) {
+			shared++
+		}
+	}
+	return 2*shared > len(c.files)
 }
 
 // memoryAt returns the memory at an address that was there last; nil where there is none.
@@ -109,14 +142,16 @@ func (c *codeMaker) isAlive() bool {
 // forkedBy returns the living parent of a living process, which has the files of it at the same
 // addresses: it forked it, and neither executed another program since. It is nil for others.
 func (c *codeMaker) forkedBy() *codeMaker {
-	if !c.isAlive() || c.live.Parent <= 1 {
-		return nil
+	if !c.isForked {
+		c.isForked, c.forker = true, nil
+		if c.isAlive() && c.live.Parent > 1 {
+			p := &codeMaker{pid: c.live.Parent, root: c.root, memory: c.memory, files: c.files, isAssumed: true}
+			if p.isAlive() {
+				c.forker = p
+			}
+		}
 	}
-	p := &codeMaker{pid: c.live.Parent, root: c.root, memory: c.memory, files: c.files}
-	if !p.isAlive() {
-		return nil
-	}
-	return p
+	return c.forker
 }
 
 // hasMapped reports whether a living process has mapped most of the files of mappings at their
@@ -144,7 +179,8 @@ func hasMapped(pid int, files []*perfdata.Mapping) bool {
 			continue
 		}
 		inode, _ := strconv.ParseUint(fields[4], 10, 64)
-		if m.Inode != 0 && inode == m.Inode || m.Inode == 0 && strings.HasSuffix(lines.Text(), m.Path) {
+		// Filesystems such as overlayfs have several numbers for a file.
+		if m.Inode != 0 && inode == m.Inode || strings.HasSuffix(lines.Text(), m.Path) {
 			delete(missing, start)
 		}
 	}

@@ -218,11 +218,9 @@ func (r *recording) mapMakers(c *codeMaker, m *perfdata.Mapping) []*codeMaker {
 		return list
 	}
 	for _, pid := range c.ancestors {
-		from := r.generated.makers[pid]
-		if from == nil {
-			// The child has its files where it had them.
-			from = &codeMaker{pid: pid, root: c.root, memory: c.memory, files: c.files, namespace: c.namespace}
-			r.generated.makers[pid] = from
+		from := r.ancestor(pid, c)
+		if m.PID == c.pid && !c.isForkOf(from) {
+			break
 		}
 		if list = append(list, from); pid == m.PID {
 			return list
