@@ -123,7 +123,8 @@ func perfAnnotate(t testing.TB, recording, event string, args ...string) map[cod
 	return counts
 }
 
-// sampledFunctions are the physical functions of files that the samples of a profile are in.
+// sampledFunctions are the physical functions of files that the samples of a profile are in. The
+// code of the kernel is in no file that perf annotate finds.
 func sampledFunctions(p *readProfile) (names []string) {
 	for _, s := range p.Samples {
 		if len(s.Frames) == 0 {
@@ -133,7 +134,7 @@ func sampledFunctions(p *readProfile) (names []string) {
 		for p.Frames[at].Inlined {
 			at++
 		}
-		if f := &p.Frames[at]; f.Function != "" && f.Offset != "" && !slices.Contains(names, f.Function) {
+		if f := &p.Frames[at]; !f.Kernel && f.Function != "" && f.Offset != "" && !slices.Contains(names, f.Function) {
 			names = append(names, f.Function)
 		}
 	}

@@ -113,6 +113,7 @@ type readProfile struct {
 		PC, Function, File string
 		Offset             string `json:"module_offset"`
 		Inlined            bool
+		Kernel             bool
 	}
 }
 
