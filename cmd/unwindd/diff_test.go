@@ -95,7 +95,7 @@ work;_start;start;work;parse;spin 27037218 40241440
 		t.Errorf("pprof has %v", sums)
 	}
 	_, page, _ := runDiff(t, workBase, workNew, "--format", "html")
-	for _, text := range []string{"<title>from perf.data to perf.data", "cpu-clock:u, 65 samples, 130.78 ms", "<!DOCTYPE html>"} {
+	for _, text := range []string{"<title>from testdata/profile/base/perf.data to testdata/profile/new/perf.data", "cpu-clock:u, 65 samples, 130.78 ms", "<!DOCTYPE html>"} {
 		if !strings.Contains(page, text) {
 			t.Errorf("the page has no %s: %.300s", text, page)
 		}
@@ -119,6 +119,21 @@ func TestDiffRefusesWhatItCannotCompare(t *testing.T) {
 		status, out, stderr := runDiff(t, strings.Fields(args)...)
 		if status != want.status || !strings.Contains(stderr, want.says) || out != "" {
 			t.Errorf("%s: status %d, expected %d and %q\n%s%s", args, status, want.status, want.says, out, stderr)
+		}
+	}
+}
+
+// TestDiffReadsWhatWasWritten compares recordings with what was written of them.
+func TestDiffReadsWhatWasWritten(t *testing.T) {
+	dir := t.TempDir()
+	for _, format := range []string{"pprof", "folded"} {
+		file := filepath.Join(dir, "base."+format)
+		runProfile(t, workBase, "--format", format, "-o", file)
+		status, out, stderr := runDiff(t, file, workNew)
+		for _, line := range []string{"  32.3%    52.4%    +20.1 ~  parse work.c\n", "  67.7%    79.3%    +11.6 ~  spin work.c\n"} {
+			if status != exitDone || !strings.Contains(out, line) {
+				t.Errorf("%s: status %d, expected %s\n%s%s", format, status, line, out, stderr)
+			}
 		}
 	}
 }

@@ -72,8 +72,8 @@ iaprof, and lines of JSON as docs/gpu-samples.md describes them. With them there
 need be no recording.
 
 Files of other profilers are read, too, several at once: traces of PyTorch and
-other Chrome traces, exports of Nsight Systems, the text of perf script, and folded
-stacks.
+other Chrome traces, exports of Nsight Systems, the text of perf script, folded
+stacks, and pprof's form.
 
 What was found, and why stacks end, is said on standard error. --http shows the
 profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`,
@@ -95,7 +95,9 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	f.addFlags(cmd.Flags())
-	cmd.ValidArgsFunction = completeTargets(maxTraces)
+	cmd.ValidArgsFunction = completeRecorded
+	_ = cmd.RegisterFlagCompletionFunc("pid", completeProcesses)
+	_ = cmd.RegisterFlagCompletionFunc("recorder", cobra.FixedCompletions(recorders, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(job.ProfileFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -176,3 +176,11 @@ func TestFilesOfFlagsAreLookedForBeforeAnythingIsWalked(t *testing.T) {
 		}
 	}
 }
+
+// TestKernelsAreCountedByTheSelectedDispatches has two of ten dispatches of a kernel.
+func TestKernelsAreCountedByTheSelectedDispatches(t *testing.T) {
+	out, _ := runProfile(t, gpuRecording, "--gpu", "../../examples/gpu-profile/gpu_results.json", "--event", "gpu-kernel-time", "--focus", "grade_again")
+	if !strings.Contains(out, "\n228.00 µs   100.0%           2  grade in grade.co\n") {
+		t.Errorf("the kernels are\n%s", out)
+	}
+}

@@ -72,6 +72,9 @@ func NewDiff(base, changed *Profile, o DiffOptions) (*Diff, error) {
 	return d, nil
 }
 
+// stacksEvent is the event of folded stacks, which give no name of one.
+const stacksEvent = "samples"
+
 // counterpart is the event of the base that is compared with one of the changed profile.
 func (d *Diff) counterpart(base, changed *Profile, now *profileValue) (*profileValue, error) {
 	meaning := changed.meanings[now.event+1]
@@ -81,6 +84,10 @@ func (d *Diff) counterpart(base, changed *Profile, now *profileValue) (*profileV
 		}
 	}
 	first := &base.values[0]
+	if isUnnamed := first.name == stacksEvent || now.name == stacksEvent; isUnnamed && !d.o.PerSecond {
+		d.note = fmt.Sprintf("%s and %s are compared by their shares: folded stacks do not say what they count", first.name, now.name)
+		return first, nil
+	}
 	if !processorTime[meaning] || !processorTime[base.meanings[first.event+1]] {
 		return nil, fmt.Errorf("%s has %s, and %s has %s: expected events that count the same; --event chooses one",
 			base.subject(), strings.Join(base.Events(), ", "), changed.subject(), strings.Join(changed.Events(), ", "))

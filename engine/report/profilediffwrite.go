@@ -251,7 +251,11 @@ func (d *Diff) WritePage(w io.Writer) error {
 func (d *Diff) page(most int) *flamepage.Page {
 	t := &profileText{Printer: NewPrinter(io.Discard), r: d.r, naming: names{most: wideName}}
 	t.nameLines()
-	page := &flamepage.Page{Name: escape.Text("from " + path.Base(d.base.subject) + " to " + path.Base(d.changed.subject))}
+	from, to := path.Base(d.base.subject), path.Base(d.changed.subject)
+	if from == to {
+		from, to = d.base.subject, d.changed.subject
+	}
+	page := &flamepage.Page{Name: escape.Text("from " + from + " to " + to)}
 	b := newPageBuilder(t, page)
 	e := t.flameEvent(d.now())
 	b.addSamples(&e, d.now())

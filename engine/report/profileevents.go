@@ -295,8 +295,8 @@ func (c *eventChoice) isTaken(name string, group []int) bool {
 }
 
 // order is the chosen events that have samples, as they are shown: the first is the one that says
-// where the time of processors went, or else the heaviest, by samples where units differ; the
-// others are in the order of the recording, and an unknown event comes last. empty are the chosen ones without samples.
+// where the time of processors went, or else threads off them, or else the heaviest, by samples
+// where units differ; the others are in the order of the recording, and an unknown event comes last. empty are the chosen ones without samples.
 func (c *eventChoice) order() (shown, empty []int16) {
 	for i := range c.chosen {
 		event := int16(i) //nolint:gosec // events are numbered by int16
@@ -326,13 +326,26 @@ func (c *eventChoice) order() (shown, empty []int16) {
 
 // isBefore reports whether an event has more to say at first than another one.
 func (c *eventChoice) isBefore(a, b int16) bool {
-	if x, y := c.isProcessorTime(a), c.isProcessorTime(b); x != y {
-		return x
+	if x, y := c.rank(a), c.rank(b); x != y {
+		return x < y
 	}
 	if unitOf(c.p, a) != unitOf(c.p, b) {
 		return c.samples[a+1] > c.samples[b+1]
 	}
 	return c.weights[a+1] > c.weights[b+1]
+}
+
+// rank is 0 for the time of processors, 1 for the time off them, and 2 for all else.
+func (c *eventChoice) rank(event int16) int {
+	switch {
+	case event < 0 || c.p.Events[event].Device:
+		return 2
+	case processorTime[c.names.meaning[event+1]]:
+		return 0
+	case c.p.Events[event].Name == trace.OffCPUEvent:
+		return 1
+	}
+	return 2
 }
 
 // unitOf is the unit of an event's weights.
@@ -349,8 +362,4 @@ func (c *eventChoice) seconds() float64 {
 		return 0
 	}
 	return float64(c.last-c.first) / 1e9
-}
-
-func (c *eventChoice) isProcessorTime(event int16) bool {
-	return event >= 0 && !c.p.Events[event].Device && processorTime[c.names.meaning[event+1]]
 }

@@ -168,6 +168,16 @@ func (t *Table) Find(address uint64) (Symbol, bool) {
 	return t.symbols[i], true
 }
 
+// ModuleStart returns the lowest address of a function of a module.
+func (t *Table) ModuleStart(module string) (uint64, bool) {
+	for i := range t.symbols {
+		if t.symbols[i].Module == module {
+			return t.symbols[i].Start, true
+		}
+	}
+	return 0, false
+}
+
 // Address returns the address of a symbol of the kernel itself.
 func (t *Table) Address(name string) (uint64, bool) {
 	for i := range t.symbols {
