@@ -133,7 +133,7 @@ func (r *reader) addSpan() {
 // 1.
 func (r *reader) newSpan(role role, start, end int64) stacktree.Span {
 	e := &r.event
-	s := stacktree.Span{Start: start, End: end, Frame: r.frame(e.name, role), Rank: ranks[role], ID: -1}
+	s := stacktree.Span{Start: start, End: end, Frame: r.frame(e.name, role), Rank: ranks[role], ID: -1, IsCall: role == rolePython || role == roleOperator || role == roleCall}
 	switch {
 	case role == roleCall && e.correlation.isThere:
 		s.ID = e.correlation.integer

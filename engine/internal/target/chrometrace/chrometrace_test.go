@@ -162,6 +162,22 @@ func TestRecordedStacks(t *testing.T) {
 	}
 }
 
+// TestFunctionsEndBeforeTheirCallers: Python's profiler misses the end of some functions, which
+// then seem to call what follows.
+func TestFunctionsEndBeforeTheirCallers(t *testing.T) {
+	f := read(t, kineto(
+		spanText("python_function", "a.py(1): main", 0, 100, ""), spanText("python_function", "a.py(2): enter", 10, 10, ""),
+		spanText("python_function", "next", 15, 70, ""), spanText("python_function", "a.py(3): work", 30, 20, ""),
+	))
+	want := map[string]uint64{
+		"span rank 3: main@a.py:1": 70000, "span rank 3: main@a.py:1;enter@a.py:2": 5000, "span rank 3: main@a.py:1;enter@a.py:2;next": 5000,
+		"span rank 3: main@a.py:1;work@a.py:3": 20000,
+	}
+	if d := cmp.Diff(want, sums(f)); d != "" || len(f.Problems) != 1 {
+		t.Errorf("problems %q (-want +got):\n%s", f.Problems, d)
+	}
+}
+
 // TestOtherTraces are of programs that are not PyTorch.
 func TestOtherTraces(t *testing.T) {
 	for _, c := range []struct {

@@ -128,7 +128,7 @@ func (b *builder) addThread(n *stacktree.Nesting, t *thread) {
 	list := make([]stacktree.Span, len(t.spans))
 	for i := range t.spans {
 		s := &t.spans[i]
-		list[i] = stacktree.Span{Start: s.start, End: s.end, Frame: b.spanFrame(s.name), Rank: uint8(s.kind), ID: s.correlation, Note: b.note(s)}
+		list[i] = stacktree.Span{Start: s.start, End: s.end, Frame: b.spanFrame(s.name), Rank: uint8(s.kind), ID: s.correlation, Note: b.note(s), IsCall: s.kind != kindRange}
 	}
 	t.spans = nil
 	n.Add(list, b.fileThread(t.id), stopSpan)

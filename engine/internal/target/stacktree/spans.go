@@ -33,6 +33,9 @@ type Span struct {
 	// Rank and ID order spans with equal times, the outer one first.
 	Rank uint8
 	ID   int64
+	// IsCall is true for functions and calls, which end before the one that called them does. Where
+	// a file has a later end for one, that is wrong.
+	IsCall bool
 	// Note stands for frames above the span's own; 0: there are none.
 	Note uint32
 }
@@ -58,6 +61,7 @@ type openSpan struct {
 	stack   uint32
 	sample  int // the last of its own time; -1: none
 	hasNote bool
+	isCall  bool
 }
 
 // nest is the work on one thread.
@@ -139,7 +143,7 @@ func (n *nest) add(s *Span) {
 		top := &n.open[len(n.open)-1]
 		stack, hasNote = top.stack, top.hasNote
 		if over := end - top.end; over > 0 {
-			n.overlap(s, top.end, over)
+			n.overlap(s, top, over)
 			end = top.end
 		}
 	}
@@ -154,16 +158,16 @@ func (n *nest) add(s *Span) {
 	}
 	stack = n.Builder.Push(stack, s.Frame)
 	n.Opened(s, stack, n.thread)
-	n.open = append(n.open, openSpan{end: end, stack: stack, sample: -1, hasNote: hasNote})
+	n.open = append(n.open, openSpan{end: end, stack: stack, sample: -1, hasNote: hasNote, isCall: s.IsCall})
 }
 
 // restID is the ID of the rest of a span.
 const restID = -2
 
 // overlap handles a span that ends after the one that it began in: its rest begins where that
-// ends.
-func (n *nest) overlap(s *Span, end, over int64) {
-	if over <= tolerance || n.splits == 0 {
+// ends. A call is cut where its caller ends.
+func (n *nest) overlap(s *Span, top *openSpan, over int64) {
+	if over <= tolerance || n.splits == 0 || s.IsCall && top.isCall {
 		n.cut++
 		n.cutTime += over
 		return
@@ -173,7 +177,7 @@ func (n *nest) overlap(s *Span, end, over int64) {
 	}
 	n.splits--
 	rest := *s
-	rest.Start, rest.ID, rest.Rank = end, restID, 0
+	rest.Start, rest.ID, rest.Rank = top.end, restID, 0
 	heap.Push(&n.rest, rest)
 }
 
