@@ -56,10 +56,17 @@ const (
 // shownView is the view on the terminal, which is left as it was however the command ends.
 var shownView atomic.Pointer[liveView]
 
-// restoreTerminal ends the view.
+// restoreTerminal ends the view. It does not wait for a terminal that takes nothing, nor for the
+// goroutine that it may be called by: one whose write has failed.
 func restoreTerminal() {
-	if v := shownView.Load(); v != nil {
-		v.clear()
+	v := shownView.Load()
+	for attempt := 0; v != nil && attempt < 10; attempt++ {
+		if v.mu.TryLock() {
+			v.clearLocked()
+			v.mu.Unlock()
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 
@@ -210,11 +217,16 @@ func (v *liveView) draw(size int64) {
 func (v *liveView) clear() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.isOver || v.rows == 0 {
-		v.isOver = true
+	v.clearLocked()
+}
+
+// clearLocked is clear for a caller that has locked the view.
+func (v *liveView) clearLocked() {
+	wasOver := v.isOver
+	v.isOver = true
+	if wasOver || v.rows == 0 {
 		return
 	}
-	v.isOver = true
 	var b strings.Builder
 	b.WriteString("\x1b7\x1b[r")
 	for i := range v.height {

@@ -65,6 +65,12 @@ func TestALiveViewStaysAtTheBottom(t *testing.T) {
 	mustSay(t, out.String(), "\x1b7\x1b[r\x1b8", "\x1b[1;10r")
 	out.Reset()
 	shownView.Store(v)
+	v.mu.Lock()
+	restoreTerminal() // while a write blocks, or fails
+	v.mu.Unlock()
+	if out.Len() > 0 {
+		t.Errorf("it did not wait: %q", out.String())
+	}
 	restoreTerminal()
 	mustSay(t, out.String(), "\x1b7\x1b[r\x1b[11;1H\x1b[2K", "\x1b[20;1H\x1b[2K\x1b8")
 	out.Reset()

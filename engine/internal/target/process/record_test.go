@@ -164,3 +164,23 @@ func BenchmarkRecord(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRecordRunning is BenchmarkRecord of threads that execute among ones that wait.
+func BenchmarkRecordRunning(b *testing.B) {
+	program, _ := victim(b)
+	cmd := start(b, exec.Command(program, "busy", "2"), true)
+	for name, only := range map[string]bool{"running": true, "idle": false} {
+		b.Run(name, func(b *testing.B) {
+			out, err := os.Create(filepath.Join(b.TempDir(), "perf.data"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer out.Close()
+			r, err := Record(context.Background(), cmd.Process.Pid, out, options(), trace.RecordOptions{Repeat: b.N, OnlyRunning: only})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(r.Stopped.Microseconds())/float64(r.Moments), "µs-stopped/op")
+		})
+	}
+}
