@@ -7,6 +7,21 @@ import (
 	"testing"
 )
 
+func TestMapsOfProcesses(t *testing.T) {
+	m := mapsValue(map[int]string{})
+	for text, want := range map[string]string{"7": "and a file", "0=/a": "and a file", "7=/b": "process 7 has the map /a already"} {
+		if err := m.Set("7=/a"); err != nil {
+			t.Error(err)
+		}
+		if err := m.Set(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, expected %q", text, err, want)
+		}
+	}
+	if got := m.String(); got != "7=/a" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestRootsOfProcesses(t *testing.T) {
 	r := rootsValue(map[int]string{})
 	for _, text := range []string{"8=/b", "7=/a=c", "8=/b"} {

@@ -81,6 +81,9 @@ func (r *Profile) WriteJSON(w io.Writer) error {
 	if err := r.writeTargetJSON(b); err != nil {
 		return err
 	}
+	if err := r.writeMemoryJSON(b); err != nil {
+		return err
+	}
 	b.put(",\n\"events\":[")
 	for n, event := range r.eventsInOrder() {
 		e := profileEventJSON{Name: r.eventNames[event+1], Unit: unitOf(r.p, event), Lanes: r.hasLanes(event), Device: r.isOfDevice(event)}
@@ -252,6 +255,10 @@ func (w *sampleWriter) append(line []byte, s *trace.ProfileSample) []byte {
 	line = append(line, '{')
 	line = append(line, w.events[s.Event+1]...)
 	line = append(line, w.threads[s.Thread]...)
+	if s.HasCPU {
+		line = append(line, `"cpu":`...)
+		line = append(strconv.AppendUint(line, uint64(s.CPU), 10), ',')
+	}
 	line = append(line, `"time":`...)
 	line = strconv.AppendUint(line, s.Time, 10)
 	line = append(line, `,"weight":`...)

@@ -35,6 +35,7 @@ func (r *Profile) WriteSummary(w io.Writer, o SummaryOptions) error {
 	t.samples()
 	t.frames()
 	t.stops()
+	t.memory()
 	if !r.NoSymbols {
 		t.unnamed()
 	}
@@ -110,6 +111,7 @@ func (t *summary) samples() {
 		t.printf("events: %s\n", strings.Join(parts, ", "))
 	}
 	t.empty()
+	t.selected(perEvent)
 }
 
 // eventAmount is the amount of an event.

@@ -36,6 +36,9 @@ type Profile struct {
 	// States are the states of waves when they were sampled, by first appearance. States[0] is
 	// for an unknown state.
 	States []WaveState
+	// Memory has the kinds of accesses to memory of samples that perf mem recorded, by event, the
+	// most frequent first.
+	Memory []DataAccess
 	// Annotations are annotations of the functions of ProfileOptions.Annotate.
 	Annotations []ProfileAnnotation
 	// Stops are the reasons why stacks end, each once.
@@ -90,6 +93,9 @@ type ProfileSample struct {
 	State       uint8 // index of States
 	// Launch is how the launching thread of the wave is known.
 	Launch LaunchEvidence
+	// CPU is the number of the processor that the thread was on, where HasCPU.
+	CPU    uint32
+	HasCPU bool
 }
 
 // LaunchEvidence is how the stack that launched a wave is known.

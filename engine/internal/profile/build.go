@@ -51,6 +51,7 @@ type profileBuilder struct {
 	namedFrames    map[namedFrame]uint32
 	entries        map[uint32]bool
 	recordedPlaces map[uint32]recordedPlace
+	memory         map[memoryKey]*memoryCount
 	progress       *progress
 	waits          waits
 	damaged        int // samples that could not be read as a whole
@@ -132,10 +133,12 @@ func (b *profileBuilder) add(w *walkedBatch) {
 		stack := b.stack(w, s)
 		b.out.Samples = append(b.out.Samples, trace.ProfileSample{
 			Event: int16(s.event), Thread: b.thread(s), Stack: stack, Stop: b.stop(s.stopped), Time: s.time, Weight: s.weight,
+			CPU: uint32(max(s.cpu, 0)), HasCPU: s.cpu >= 0, //nolint:gosec // a number of 32 bits
 		})
 		if s.wait != nil {
 			b.waits.add(b, s.wait)
 		}
+		b.addMemory(s)
 		if s.problem != "" {
 			b.damaged++
 			if b.damage == "" {
@@ -348,6 +351,8 @@ func (b *profileBuilder) profile() *trace.Profile {
 		p.Problems = append(p.Problems, r.file.Problems()...)
 		_, p.Lost = r.file.Lost()
 		p.WallOffset, p.HasWallOffset = wallOffset(r.file)
+		p.Memory = b.memoryAccesses()
+		r.reportBranches()
 	}
 	if exe := r.finder.Exe; exe != "" && !r.exeUsed {
 		r.problem("%s was not used: no file that was mapped has its name or build ID", exe)

@@ -24,6 +24,7 @@ type codeMaker struct {
 	memory    []*perfdata.Mapping
 	files     []*perfdata.Mapping // executable ones, which tell that a living process is this one
 	seen      map[*perfdata.Mapping]bool
+	hasDump   bool // it mapped the dump of a runtime
 	// places has the indices of memory by address, up to the length placed.
 	places   ranges.Flat
 	placed   int
@@ -32,7 +33,8 @@ type codeMaker struct {
 	isLive   bool
 }
 
-// maxCheckedFiles is how many mappings of files a living process has to have.
+// maxCheckedFiles is how many mappings of files a living process is known by: it has to have most
+// of them, since libraries may be unloaded.
 const maxCheckedFiles = 8
 
 // makerOf returns the process of a version of its mappings.
@@ -117,8 +119,8 @@ func (c *codeMaker) forkedBy() *codeMaker {
 	return p
 }
 
-// hasMapped reports whether a living process has mapped the files of mappings at their addresses,
-// of which there has to be one.
+// hasMapped reports whether a living process has mapped most of the files of mappings at their
+// addresses.
 func hasMapped(pid int, files []*perfdata.Mapping) bool {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil || len(files) == 0 {
@@ -146,5 +148,5 @@ func hasMapped(pid int, files []*perfdata.Mapping) bool {
 			delete(missing, start)
 		}
 	}
-	return len(missing) == 0
+	return 2*len(missing) < len(files)
 }

@@ -63,8 +63,8 @@ func (r *recording) space(v *perfdata.Space) *codeSpace {
 			maker.addMemory(m)
 			continue
 		}
-		maker.addFile(m)
 		if isJITDump(m.Path) {
+			maker.hasDump = true
 			// A runtime maps the first page of its dump to have it in the recording.
 			switch d := r.dump(maker, m); {
 			case d == nil:
@@ -75,6 +75,7 @@ func (r *recording) space(v *perfdata.Space) *codeSpace {
 			}
 			continue
 		}
+		maker.addFile(m)
 		s.code = append(s.code, r.segment(v.Root, m))
 		s.mapped[m.Start] = m
 	}

@@ -276,7 +276,7 @@ func (r *recording) reportNameless() {
 	for pid := range g.nameless {
 		c := g.makers[pid]
 		hasMap := slices.ContainsFunc(r.mapMakers(c, nil), func(c *codeMaker) bool { return g.own[c.pid] != nil })
-		if !hasMap && !slices.ContainsFunc(c.files, func(m *perfdata.Mapping) bool { return isJITDump(m.Path) }) {
+		if !hasMap && !c.hasDump {
 			list = append(list, pid)
 		}
 	}
@@ -288,6 +288,9 @@ func (r *recording) reportNameless() {
 	for _, pid := range list[:min(len(list), maxNamed)] {
 		var where []string
 		for _, f := range r.mapFiles(g.makers[pid]) {
+			if strings.HasPrefix(f.root, "/proc/self/fd/") { // of a living process that was sampled
+				f.root = g.makers[pid].liveRoot()
+			}
 			where = append(where, strings.TrimSuffix(f.root, "/")+"/"+strings.TrimPrefix(f.name, "/"))
 		}
 		text += fmt.Sprintf("process %d (no fitting map at %s), ", pid, strings.Join(where, ", "))

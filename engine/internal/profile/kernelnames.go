@@ -52,6 +52,9 @@ func (r *recording) kernelNames(provided *kallsyms.Table, kernel *perfdata.Space
 	if provided == nil {
 		provided = r.recordedKernelNames()
 	}
+	if provided == nil && r.file != nil {
+		provided = r.simpleperfKernelNames()
+	}
 	if provided != nil {
 		moved, known := kernelMoved(provided, kernel)
 		if !known {

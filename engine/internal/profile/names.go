@@ -122,6 +122,7 @@ func (b *profileBuilder) name(ctx context.Context, jobs int, kernel *kallsyms.Ta
 	if hasKernel {
 		b.explainKernel(names())
 	}
+	b.nameBySimpleperf()
 	b.recording.reportNameless()
 	b.nameRecorded()
 	b.chooseEqual()

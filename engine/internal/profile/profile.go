@@ -62,11 +62,11 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 	}
 	r := k.newRecording(f)
 	defer r.close()
+	r.problems = append(r.problems, packaging...)
+	r.generated.provided = o.PerfMaps
 	if f != nil {
 		r.sched = newSchedReader(f)
 	}
-	r.problems = append(r.problems, packaging...)
-	r.generated.provided = o.PerfMaps
 	b := newProfileBuilder(r)
 	b.hasKernelNames = kernel != nil
 	b.progress = newProgress(o.Progress, f, gpu)

@@ -69,7 +69,14 @@ var machines = map[string]object.ELFMachine{
 	"s390x":       machine(elf.EM_S390, elf.ELFCLASS64, elf.ELFDATA2MSB),
 	"loongarch64": machine(elf.EM_LOONGARCH, elf.ELFCLASS64, elf.ELFDATA2LSB),
 	"i686":        machine(elf.EM_386, elf.ELFCLASS32, elf.ELFDATA2LSB),
+	"x86":         machine(elf.EM_386, elf.ELFCLASS32, elf.ELFDATA2LSB), // of simpleperf
 	"armv7l":      machine(elf.EM_ARM, elf.ELFCLASS32, elf.ELFDATA2LSB),
+	"armv8l":      machine(elf.EM_ARM, elf.ELFCLASS32, elf.ELFDATA2LSB),
+	"arm":         machine(elf.EM_ARM, elf.ELFCLASS32, elf.ELFDATA2LSB), // of simpleperf
+	"riscv32":     machine(elf.EM_RISCV, elf.ELFCLASS32, elf.ELFDATA2LSB),
+	"s390":        machine(elf.EM_S390, elf.ELFCLASS32, elf.ELFDATA2MSB),
+	"ppc":         machine(elf.EM_PPC, elf.ELFCLASS32, elf.ELFDATA2MSB),
+	"sparc64":     machine(elf.EM_SPARCV9, elf.ELFCLASS64, elf.ELFDATA2MSB),
 }
 
 // machine returns a machine of package elf's constants.

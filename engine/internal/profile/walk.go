@@ -21,9 +21,12 @@ import (
 type walkedSample struct {
 	event    int
 	pid, tid int
+	cpu      int // -1: not known
 	comm     string
 	time     uint64
 	weight   uint64
+	source   perfdata.DataSource // 0: no memory is known that it accessed
+	latency  uint64
 	first    int // index of its frames in the batch, innermost first
 	kernel   int // how many of them are the kernel's, or a guest's
 	frames   int
@@ -52,8 +55,9 @@ func (w *walkedBatch) begin(b *perfdata.Batch) {
 // newWalkedSample returns a sample whose first frame is at an index.
 func newWalkedSample(recorded *perfdata.Sample, space *codeSpace, first int) walkedSample {
 	return walkedSample{
-		event: recorded.Event, pid: recorded.PID, tid: recorded.TID, comm: recorded.Comm, time: recorded.Time, weight: recorded.Period,
+		event: recorded.Event, pid: recorded.PID, tid: recorded.TID, cpu: recorded.CPU, comm: recorded.Comm, time: recorded.Time, weight: recorded.Period,
 		first: first, space: space, problem: recorded.Problem, wait: waitIn(recorded),
+		source: recorded.DataSource, latency: recorded.Latency,
 	}
 }
 
@@ -61,6 +65,7 @@ func newWalkedSample(recorded *perfdata.Sample, space *codeSpace, first int) wal
 type sampler struct {
 	recording *recording
 	desc      *sdk.Description // of the recording's architecture; nil where there is none
+	atCalls   bool             // see recording.callersAreAtCalls
 	walker    *walk.Walker
 	sample    walk.Sample
 	code      sampleCode
@@ -71,7 +76,7 @@ type sampler struct {
 }
 
 func (r *recording) sampler() *sampler {
-	s := &sampler{recording: r, walker: r.process.Walker(), sample: walk.Sample{Sample: trace.Sample{Arch: r.arch}}}
+	s := &sampler{recording: r, atCalls: r.callersAreAtCalls(), walker: r.process.Walker(), sample: walk.Sample{Sample: trace.Sample{Arch: r.arch}}}
 	if m, err := r.maker.Shared.Library().Machine(r.arch); err == nil {
 		s.desc = m.Description
 	}
@@ -133,7 +138,7 @@ func (s *sampler) kernelFrames(recorded *perfdata.Sample, out *walkedBatch) {
 }
 
 func (s *sampler) kernelFrame(pc uint64, found trace.FoundBy, out *walkedBatch) {
-	f := walk.Step{PC: pc, Offset: pc, Kind: walk.KernelCode, Found: code.IndexOf(found), Exact: found == trace.ByContext}
+	f := walk.Step{PC: pc, Offset: pc, Kind: walk.KernelCode, Found: code.IndexOf(found), Exact: found == trace.ByContext || s.atCalls}
 	if !f.Exact {
 		f.Back = 1
 	}
@@ -280,7 +285,7 @@ func (s *sampler) topFrame(ctx context.Context, recorded *perfdata.Sample, space
 // placeFrame finds the module of a frame that was not walked. The innermost frame has the
 // thread's PC, and the others return addresses.
 func (s *sampler) placeFrame(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, pc uint64, found trace.FoundBy, out *walkedBatch) {
-	s.placeFrameAt(ctx, recorded, space, pc, found, found == trace.ByContext, out)
+	s.placeFrameAt(ctx, recorded, space, pc, found, found == trace.ByContext || s.atCalls && found == trace.ByCallChain, out)
 }
 
 func (s *sampler) placeFrameAt(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, pc uint64, found trace.FoundBy, isExact bool, out *walkedBatch) {

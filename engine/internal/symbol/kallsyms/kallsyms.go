@@ -60,6 +60,9 @@ const (
 	usualSize, usualLine = 8 << 20, 40
 )
 
+// Read reads the text of such a file; path is its name in messages.
+func Read(path string, r io.Reader) (*Table, error) { return read(path, r) }
+
 func read(path string, r io.Reader) (*Table, error) {
 	var all strings.Builder // names are parts of it
 	all.Grow(usualSize)

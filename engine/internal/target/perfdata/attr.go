@@ -95,6 +95,11 @@ type Attr struct {
 	layout layout
 }
 
+// HasBranches reports whether samples have records of branches that are no calls of the stack.
+func (a *Attr) HasBranches() bool {
+	return a.SampleType&SampleBranchStack != 0 && a.BranchSampleType&branchCallStack == 0
+}
+
 // minAttr is PERF_ATTR_SIZE_VER0.
 const minAttr = 64
 

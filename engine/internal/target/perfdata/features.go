@@ -26,6 +26,9 @@ type Features struct {
 	// clock ClockID, which is the clock of Sample.Time.
 	WallClock, Clock uint64
 	ClockID          uint32
+	// Meta are facts that simpleperf recorded, and Files its symbols of files.
+	Meta  map[string]string
+	Files []FileSymbols
 }
 
 // BuildID is the build ID of a file, as perf found it when the recording ended.
@@ -106,6 +109,10 @@ func (f *File) readFeature(number int, data []byte) error {
 	case featureClockData:
 		d.u32() // version
 		x.ClockID, x.WallClock, x.Clock = d.u32(), d.u64(), d.u64()
+	default:
+		if number >= featureFile {
+			return f.readSimpleperf(number, data)
+		}
 	}
 	if d.isShort {
 		return errShort
@@ -149,6 +156,9 @@ func (f *File) addBuildID(r *record) error {
 		if size = int(id[20]); size == 0 || size > 20 {
 			return fmt.Errorf("a build ID of %d bytes, expected 1 to 20", size)
 		}
+	}
+	if size == 20 && [4]byte(id[16:20]) == [4]byte{} {
+		size = 16 // of Clang and of Android, padded
 	}
 	b.ID = append([]byte(nil), id[:size]...)
 	b.Path = text(d.b)

@@ -38,6 +38,7 @@ func FuzzFile(f *testing.F) {
 		b.add(recordEventType, 0, uint64(300), "sched:sched_switch")
 		f.Add(b.bytes())
 	}
+	f.Add(simpleperfFile().bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file := &File{path: "fuzz", maxRuns: 50}
 		if file.open(data) != nil {

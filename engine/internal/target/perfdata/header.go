@@ -49,6 +49,7 @@ func (f *File) readRecords() {
 		f.unpack(i)
 	}
 	f.openParts()
+	f.simpleperfProblems()
 	f.nameEvents()
 	if f.traced > 0 {
 		f.problems.add("%d bytes that processors traced (AUX areas) are skipped: what perf would make of them is not among the samples", f.traced)

@@ -36,12 +36,15 @@ type File struct {
 	lost     uint64 // records
 	dropped  uint64 // samples
 	traced   uint64 // bytes of AUX areas
-	areas    []area // the file, the files beside it, and their unpacked records
-	latest   uint64 // time up to now, while records are scanned
-	roots    map[int]string
-	names    []string // of events, of a pipe that has them before the events
-	runs     []run    // by time
-	maxRuns  int
+	// Of simpleperf: the text of /proc/kallsyms, and how many symbols of files there are.
+	kernelSymbols []byte
+	fileSymbols   int
+	areas         []area // the file, the files beside it, and their unpacked records
+	latest        uint64 // time up to now, while records are scanned
+	roots         map[int]string
+	names         []string // of events, of a pipe that has them before the events
+	runs          []run    // by time
+	maxRuns       int
 	// tracepoints are the descriptions of raw data.
 	tracepoints []*Tracepoint
 	problems    sentences
@@ -283,6 +286,8 @@ func (f *File) scanUser(r *record, index int) {
 		err = f.addBuildID(r)
 	case recordEventUpdate:
 		f.updateEvent(r)
+	case recordKernelSymbols, recordEventID:
+		err = f.readSimpleperfRecord(r)
 	case recordFeature:
 		d := fields{b: r.data[recordHeader:], order: f.order}
 		if number := d.u64(); number < maxFeatures {

@@ -56,6 +56,9 @@ func (t RecordType) String() string {
 	if uint64(t) < uint64(len(recordNames)) && recordNames[t] != "" {
 		return recordNames[t]
 	}
+	if n := t - recordSimpleperf; n < RecordType(len(simpleperfNames)) && simpleperfNames[n] != "" {
+		return simpleperfNames[n]
+	}
 	return fmt.Sprintf("type %d", uint32(t))
 }
 
@@ -113,6 +116,9 @@ func (a *area) next(offset uint64, r *record) (next uint64, done bool, err error
 	}
 	length := uint64(a.order.u16(rest[6:]))
 	*r = record{kind: RecordType(a.order.u32(rest)), misc: a.order.u16(rest[4:]), offset: offset}
+	if r.kind >= recordSimpleperf {
+		length, r.misc = length+uint64(r.misc)<<16, 0
+	}
 	if length < recordHeader {
 		return offset, true, fmt.Errorf("a record (%v) of %d bytes, expected %d at least: what comes after it cannot be read", r.kind, length, recordHeader)
 	}

@@ -5,6 +5,7 @@ package perfdata
 import (
 	"fmt"
 	"iter"
+	"math"
 	"math/bits"
 )
 
@@ -35,6 +36,10 @@ type Sample struct {
 	Time    uint64 // nanoseconds, of the event's clock
 	IP      uint64
 	Address uint64 // of PERF_SAMPLE_ADDR
+	// DataSource is the memory that the instruction accessed, and Latency the cost of that as the
+	// processor weighs it, mostly in its cycles.
+	DataSource DataSource
+	Latency    uint64
 	// Period is how many events the sample stands for: 1 where the file only has the
 	// frequency of samples. The values of PERF_SAMPLE_READ are skipped: a sample of a
 	// group counts for its leader.
@@ -278,11 +283,20 @@ func (d *sampleFields) skipRead(format uint64) {
 	d.records(n, 8*(1+count(formatID|formatLost)))
 }
 
-// skipRest goes over the fields after the stack, to find whether they are there.
-func (d *sampleFields) skipRest(a *Attr) (short string) {
+// rest reads the fields after the stack, and goes over those that are not needed to find whether
+// they are there.
+func (d *sampleFields) rest(a *Attr, s *Sample) (short string) {
 	t := a.SampleType
-	d.words(uint64(bits.OnesCount64(uint64(t & (SampleDataSrc | SampleTransaction)))))
-	if t&(SampleWeight|SampleWeightStruct) != 0 {
+	switch {
+	case t&SampleWeight != 0:
+		s.Latency = d.u64()
+	case t&SampleWeightStruct != 0:
+		s.Latency = d.u64() & math.MaxUint32 // its first part
+	}
+	if t&SampleDataSrc != 0 {
+		s.DataSource = DataSource(d.u64())
+	}
+	if t&SampleTransaction != 0 {
 		d.u64()
 	}
 	if t&SampleRegsIntr != 0 {
@@ -399,5 +413,5 @@ func (d *sampleFields) lists(a *Attr, s *Sample) (short string) {
 			return "STACK_USER"
 		}
 	}
-	return d.skipRest(a)
+	return d.rest(a, s)
 }

@@ -27,12 +27,12 @@ type Mapping struct {
 	Executable   bool
 	Major, Minor uint32 // of the device; 0 like Inode where the record has a build ID instead
 	Inode        uint64
-	// Generation tells apart files that had the inode one after the other; 0: not known.
-	Generation uint64
 	// PID is the process that made the mapping, of which others have it by a fork.
 	PID int
 	// IsEarlier is true where perf found it when the recording began, or by no known time.
 	IsEarlier bool
+	// Generation tells apart files that had the inode one after the other; 0: not known.
+	Generation uint64
 	// Replaced is the executable part of a file that a mapping without a file replaced
 	// at the same addresses; else nil.
 	Replaced *Mapping
