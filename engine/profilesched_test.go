@@ -124,8 +124,8 @@ func TestStopsOfThreads(t *testing.T) {
 		{"records of switches", false, []line{{what: "switch", time: 100, thread: 7, next: 8, state: 1}, {what: out, time: 101, thread: 7}, {what: in, time: 300, thread: 7}, {what: in, time: 310, thread: 7}},
 			"off-cpu 7 [sleeping] 100+200", ""},
 		{"a program alone, without switches to it", false, []line{
-			{what: "switch", time: 100, thread: 7, next: 8, state: 1}, {what: "switch", time: 300, thread: 7, next: 8, state: 1}, {what: "switch", time: 500, thread: 7, next: 8, state: 1}},
-			"", "2 stops, of 1 threads, are left out, since the recording does not say when they ran again: `perf record --switch-events`"},
+			{what: "switch", time: 100, thread: 7, next: 8, state: 1}, {what: "switch", time: 300, thread: 7, next: 8, state: 1}, {what: "switch", time: 500, thread: 7, next: 8, state: 1}, {what: "switch", time: 600, thread: 8, next: 9, state: 1}},
+			"", "3 stops, of 1 threads, are left out, since the recording does not say when they ran again: `perf record --switch-events`"},
 		{"records were lost", true, []line{
 			{what: "switch", time: 100, thread: 7, next: 8, state: 1}, {what: lost, time: 200}, {what: "switch", time: 300, thread: 8, next: 7, state: 1}, {what: "switch", time: 350, thread: 7, next: 8, state: 16}},
 			"off-cpu 8 [sleeping] 300+50", "1 stops, of 200ns in all, are left out, since records were lost"},
