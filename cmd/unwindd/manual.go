@@ -25,7 +25,8 @@ var book = manual.Book{
 		{Name: "2", Text: "The command line is wrong."},
 		{Name: "3", Text: "The input was read, but nothing in it could be walked for lack of an architecture."},
 		{Name: "4", Text: "With --fail-on-crash, a thread of a target crashed."},
-		{Name: "130, 143", Text: "SIGINT or SIGTERM ended the command. Output that was not whole was removed. The first SIGINT while a living process is sampled ends the sampling, and its profile is written."},
+		{Name: "130, 143", Text: "SIGINT or SIGTERM ended the command. Output that was not whole was removed. The first SIGINT while a program or a living process is recorded ends the recording, and its profile is written."},
+		{Name: "126, 127", Text: "The program of 'unwindd profile -- PROGRAM' cannot be executed, or there is none."},
 	},
 	Environment: []manual.Entry{
 		{Name: "UNWINDD_CONFIG", Text: "The configuration file, where --config names none; empty, none is read.", Flag: "config"},
