@@ -111,7 +111,7 @@ func TestSamplesOfAWaveStandOnTheStackOfTheirLaunch(t *testing.T) {
 		t.Errorf("problems %q", p.Problems)
 	}
 	events := []trace.ProfileEvent{
-		{Name: "cpu-clock", Unit: "nanoseconds"}, {Name: "probe_host:hipLaunchKernel", Unit: "count"},
+		{Name: "cpu-clock", Unit: "nanoseconds", Meaning: "cpu-clock"}, {Name: "probe_host:hipLaunchKernel", Unit: "count"},
 		{Name: gpusamples.DefaultEvent, Unit: "count", Lanes: true, Device: true},
 	}
 	if d := cmp.Diff(events, p.Events); d != "" {

@@ -57,7 +57,8 @@ func (f *recordFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.recorder, "recorder", recorders[0], "record by `NAME`: perf, live (threads are stopped), or auto: perf where it may")
 	flags.StringVar(&f.keep, "keep", "", "keep the recording as `FILE`")
 	flags.BoolVar(&f.idle, "idle", false, "record threads that wait, too, and what they wait for")
-	flags.BoolVar(&f.live, "live", true, "on a terminal, show the profile while it is recorded")
+	flags.BoolVar(&f.live, "live", true, "with --live=false do not show the profile on the terminal while it is recorded")
+	flags.Lookup("live").DefValue = "" // true
 	flags.IntVar(&f.repeat, "repeat", defaultRepeat, "look at a living process `N` times")
 	flags.DurationVar(&f.every, "every", defaultEvery, "look at a living process once in `DURATION`")
 }

@@ -25,7 +25,7 @@ type memoryCount struct{ samples, latency uint64 }
 
 // addMemory counts the access to memory of a sample, where it has one.
 func (b *profileBuilder) addMemory(s *walkedSample) {
-	if s.source == 0 || s.event < 0 {
+	if s.event < 0 || !s.source.IsKnown() {
 		return
 	}
 	if b.memory == nil {

@@ -43,6 +43,14 @@ const (
 	tlbHit, tlbMiss   = 2, 4
 )
 
+// IsKnown reports whether the operation or the level is known. Most events record that neither is
+// (PERF_MEM_NA).
+func (d DataSource) IsKnown() bool {
+	const notAvailable = 1
+	number := dataLevelNum.of(d)
+	return dataOperation.of(d)&^notAvailable != 0 || dataLevel.of(d)&^notAvailable != 0 || number != 0 && levelNumbers[number] != ""
+}
+
 // bitNames joins the names of the bits that are set.
 func bitNames(names []string, bits uint64) string {
 	var list []string
