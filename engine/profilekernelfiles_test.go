@@ -43,6 +43,7 @@ func TestNamesOfAnotherKernel(t *testing.T) {
 	}{
 		"a boot with other addresses":    {text, true, "0xffffffff91000010 [kernel.kallsyms] _text; 0xffffffffc0001020 /lib/modules/6.1.0/kernel/net/some-net.ko.xz", ""},
 		"the recorded boot":              {here, true, "0xffffffff91000010 [kernel.kallsyms] _text; 0xffffffffc0001020 /lib/modules/6.1.0/kernel/net/some-net.ko.xz in_module", ""},
+		"the module at another address":  {strings.ReplaceAll(here, "ffffffffc0001000", "ffffffffc0000f00"), true, "0xffffffff91000010 [kernel.kallsyms] _text; 0xffffffffc0001020 /lib/modules/6.1.0/kernel/net/some-net.ko.xz", ""},
 		"another module at the address":  {strings.ReplaceAll(here, "some_net", "third"), true, "0xffffffff91000010 [kernel.kallsyms] _text; 0xffffffffc0001020 /lib/modules/6.1.0/kernel/net/some-net.ko.xz", ""},
 		"a kernel at an unknown address": {text, false, "", ""}, // the report says so
 		"hidden addresses":               {"0000000000000000 T _text\n", true, "", "all addresses are 0"},
@@ -100,8 +101,9 @@ func TestNamesOfAnImage(t *testing.T) {
 		"the recorded kernel": {id, "0xffffffff91000010 [kernel.kallsyms] first; 0xffffffffc0001020 /lib/modules/6.1.0/kernel/net/some-net.ko.xz"},
 		"another build":       {strings.Replace(id, "aa", "ab", 1), "0xffffffff91000010 [kernel.kallsyms]; 0xffffffffc0001020 /lib/modules/6.1.0/kernel/net/some-net.ko.xz"},
 	} {
+		folder := build(test.id)
 		t.Run(name, func(t *testing.T) {
-			e := newX86Engine(t, Options{DebugDirs: []string{build(test.id)}})
+			e := newX86Engine(t, Options{DebugDirs: []string{folder}})
 			p, err := e.Profile(context.Background(), otherKernel(t, true), trace.ProfileOptions{})
 			if err != nil {
 				t.Fatal(err)

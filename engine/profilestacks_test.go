@@ -56,7 +56,9 @@ func TestAddressesInTextAreNamed(t *testing.T) {
 	w := openWords(t)
 	mainAt, startAt := w.start["main"], w.start["_start"]
 	const bias, other = 0x5500_0000_0000, 0x5600_0000_0000
-	frame := func(address uint64, name string) string { return fmt.Sprintf("\t%16x %s (%s)\n", address, name, w.path) }
+	frame := func(address uint64, name string) string {
+		return fmt.Sprintf("\t%16x %s (%s)\n", address, name, w.path)
+	}
 	sample := func(frames ...string) string {
 		return "words 7/7 [000] 1.0: 5 cycles: \n" + strings.Join(frames, "") + "\n"
 	}
@@ -131,5 +133,46 @@ func TestSeveralTracesAreOneProfile(t *testing.T) {
 	}
 	if _, err = e.Profile(t.Context(), paths[0], trace.ProfileOptions{Traces: []string{"nothing"}}); err == nil || !strings.Contains(err.Error(), "nothing") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestKernelAddressesInTextAreNamed: the kernel begins at another address after each boot. Names of
+// the text tell how far it is from the ones of a file, if they agree.
+func TestKernelAddressesInTextAreNamed(t *testing.T) {
+	dir := t.TempDir()
+	names, path := filepath.Join(dir, "kallsyms"), filepath.Join(dir, "text")
+	if err := os.WriteFile(names, []byte("ffffffff81000000 T _stext\nffffffff81000100 T do_a\nffffffff81000200 T do_b\nffffffff81000300 T do_c\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const unknown = "\tffffffff91000215 [unknown] ([kernel.kallsyms])\n"
+	for text, want := range map[string]string{
+		"\tffffffff91000110 do_a+0x10 ([kernel.kallsyms])\n" + unknown:                                                   "do_a do_b",
+		"\tffffffff91000110 do_a+0x11 ([kernel.kallsyms])\n\tffffffff91000310 do_c+0x10 ([kernel.kallsyms])\n" + unknown: "do_a do_c ?",
+		unknown: "?",
+		// The name of the text stays, whatever the file has there.
+		"\tffffffff81000210 other+0x10 ([kernel.kallsyms])\n": "other",
+	} {
+		if err := os.WriteFile(path, []byte("x 1 [000] 1.0: 5 cycles: \n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := newX86Engine(t, Options{}).Profile(t.Context(), path, trace.ProfileOptions{Kallsyms: names})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, at := range p.StackFrames(nil, p.Samples[0].Stack) {
+			f := &p.Frames[at]
+			if !f.Kernel {
+				t.Errorf("%+v is not the kernel's", f)
+			}
+			if len(f.Symbols) == 0 {
+				got = append(got, "?")
+			} else {
+				got = append(got, f.Symbols[0].Function)
+			}
+		}
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("%q: %s, expected %s", text, s, want)
+		}
 	}
 }

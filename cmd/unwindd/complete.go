@@ -61,6 +61,20 @@ func completeTargets(most int) completer {
 	}
 }
 
+// completeRecorded completes the arguments of `unwindd profile`: the words behind -- are a program's.
+func completeRecorded(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	// The words to complete end with a -- of cobra's own.
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 && dash < len(args) {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return completeTargets(maxTraces)(cmd, args, word)
+}
+
+// completeProcesses completes the ID of a living process.
+func completeProcesses(_ *cobra.Command, _ []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return offer(ownProcesses("/proc"), word), cobra.ShellCompDirectiveNoFileComp
+}
+
 // completeThreads completes --thread with the threads of the target among the arguments.
 func completeThreads(_ *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	found := make(chan []named, 1)

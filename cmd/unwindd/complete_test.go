@@ -61,8 +61,14 @@ func TestProcessesAreCompletedWithTheirNames(t *testing.T) {
 		if words, directive := completions(t, dir, command, "c"); len(words) > 0 || directive != completesFiles {
 			t.Errorf("%s: %q, %s: a file's name is completed by the shell", command, words, directive)
 		}
+		if words, _ := completions(t, dir, "profile", "--pid", pid[:1]); !slices.Contains(words, pid+"\twaiting") {
+			t.Errorf("--pid: %q", words)
+		}
+		if words, directive := completions(t, dir, "profile", "--", "ls", pid[:1]); len(words) > 0 || directive != completesFiles {
+			t.Errorf("a program: %q, %s", words, directive)
+		}
 		words, directive = completions(t, dir, command, "core", "")
-		if isSeveral := command == "stack"; isSeveral != (len(words) > 0) || directive != noFiles {
+		if isSeveral := command != "snapshot"; isSeveral != (len(words) > 0) || directive != noFiles {
 			t.Errorf("%s, a second argument: %q, %s", command, words, directive)
 		}
 	}

@@ -69,7 +69,7 @@ func TestWrongValuesOfFlagsAreNamedWithTheirLines(t *testing.T) {
 		{"[profile]\nroot = [\"1=/\", \"x\"]\n", ":2: profile.root: expected the number of a process, =, and a directory"},
 		{"x = { y = 1 }\n[profile]\nnone = 1\n", `:1: there is no setting "x"`},
 		{"[profile]\njobs = 3\nevery = 3\n", `:3: profile.every: expected a string with a duration, as "90s" or "2m"`},
-		{"[profile]\nnone = 3\n", `:2: there is no setting "profile.none", expected annotate, buildid-dir, color, debug-dir,`},
+		{"[profile]\nnone = 3\n", `:2: there is no setting "profile.none", expected annotate, bottom-up, buildid-dir, callers, color, cpu, debug-dir,`},
 		{"stack = { top = 1, none = 3 }\n", `:1: there is no setting "stack.none"`},
 		{"[symbols]\n\nexe = 'a'\n", `:3: there is no setting "symbols.exe", expected buildid-dir, debug-dir, debuginfod, symbols or sysroot`},
 		{"[symbols]\nsymbols = true\n", ":2: symbols.symbols: expected a list of strings"},

@@ -79,6 +79,7 @@ var floors = []string{
 	"engine/internal/target/linetext",  // how they read lines
 	"engine/internal/target/stacktree", // what its neighbours above make of stacks
 	"engine/internal/target/sqlite",    // databases, for its neighbours above
+	"engine/internal/selection",        // what is shown of profiles
 	"engine/trace",                     // what walks and profiles yield
 	"sdk",
 	"engine/internal/debuginfod", // files of other machines

@@ -37,10 +37,9 @@ func (p *perfPlan) probe(pid int) error {
 		err := open(&a, pid)
 		if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
 			a.Bits |= unix.PerfBitExcludeKernel
-			if userErr := open(&a, pid); userErr == nil {
+			if err = open(&a, pid); err == nil {
 				p.event += ":u"
-				p.but = append(p.but, "not the kernel, "+paranoia())
-				err = nil
+				p.but = append(p.but, "not the kernel: "+paranoia())
 			}
 		}
 		if err == nil {
@@ -48,7 +47,7 @@ func (p *perfPlan) probe(pid int) error {
 			return nil
 		}
 		if failed = err; event.kind == unix.PERF_TYPE_HARDWARE {
-			p.but = append(p.but, fmt.Sprintf("no %s here: %v", event.name, err))
+			p.but = append(p.but, fmt.Sprintf("no %s: %s", event.name, whyNone(err)))
 		}
 	}
 	switch {
@@ -58,6 +57,15 @@ func (p *perfPlan) probe(pid int) error {
 		return fmt.Errorf("process %d: no such process", pid)
 	}
 	return fmt.Errorf("the kernel has no events: %w", failed)
+}
+
+// whyNone says why an event of the processor cannot be had.
+func whyNone(err error) string {
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.EOPNOTSUPP):
+		return "the processor has no counters here, as in most virtual machines"
+	}
+	return err.Error()
 }
 
 // probeStacks finds out whether stacks can be copied and build IDs recorded.

@@ -72,8 +72,8 @@ iaprof, and lines of JSON as docs/gpu-samples.md describes them. With them there
 need be no recording.
 
 Files of other profilers are read, too, several at once: traces of PyTorch and
-other Chrome traces, exports of Nsight Systems, the text of perf script, and folded
-stacks.
+other Chrome traces, exports of Nsight Systems, the text of perf script, folded
+stacks, and pprof's form.
 
 What was found, and why stacks end, is said on standard error. --http shows the
 profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`,
@@ -95,7 +95,9 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	f.addFlags(cmd.Flags())
-	cmd.ValidArgsFunction = completeTargets(maxTraces)
+	cmd.ValidArgsFunction = completeRecorded
+	_ = cmd.RegisterFlagCompletionFunc("pid", completeProcesses)
+	_ = cmd.RegisterFlagCompletionFunc("recorder", cobra.FixedCompletions(recorders, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(job.ProfileFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -130,6 +132,8 @@ func addProfileFlags(flags *pflag.FlagSet, j *job.Profile) {
 		flags.BoolVar(&j.FullNames, "full-names", false, "print the names of functions whole in text: with results, parameters and template arguments")
 	}
 	flags.StringArrayVar(&j.Event, "event", nil, "only the samples of `EVENT`, by its whole name or as cycles for cpu_core/cycles:Pu/; may be repeated")
+	addSelectionFlags(flags, j)
+	flags.BoolVar(&j.BottomUp, "bottom-up", false, "trees of text and folded stacks lead from the innermost functions to their callers")
 	flags.StringArrayVar(&j.Annotate, "annotate", nil, "write only the lines and instructions of `FUNCTION` with their samples, as text or JSON; may be repeated")
 }
 
@@ -142,7 +146,7 @@ func (f *profileFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(f.check(), checkFile("disassembler", f.program), checkFile("kallsyms", f.kallsyms)); err != nil {
+	if err := cmp.Or(f.targetFlags.check(), checkFile("disassembler", f.program), checkFile("kallsyms", f.kallsyms)); err != nil {
 		return err
 	}
 	var listener net.Listener
@@ -213,7 +217,7 @@ func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source *re
 		return nil, statusError{fmt.Errorf("%s: %w", source.subject, errNothingRecorded), exitSignal + int(syscall.SIGINT)}
 	}
 	source.describe(p)
-	r, err := report.NewProfile(p, f.job.Event...)
+	r, err := report.NewSelectedProfile(p, f.job.Selection(), f.job.Event...)
 	if err != nil {
 		return nil, err
 	}
@@ -254,6 +258,8 @@ func (f *profileFlags) checkFlags(cmd *cobra.Command) error {
 		return wrong("--annotate names functions, and writes them: expected neither --http nor --symbols=false with it")
 	case f.http != "" && (f.output != "" || cmd.Flags().Changed("format")):
 		return wrong("--http serves the profile and writes none: expected neither --format nor -o with it")
+	case f.job.BottomUp && (f.http != "" || f.otlp != ""):
+		return wrong("--bottom-up turns the stacks of text and folded stacks: expected neither --http nor --otlp with it")
 	case f.otlp != "" && (f.http != "" || f.output != "" || len(f.job.Annotate) > 0 || cmd.Flags().Changed("format")):
 		return wrong("--otlp sends the profile and writes none: expected none of --format, -o, --http and --annotate with it")
 	case (f.format == "pprof" || f.format == "otlp") && f.output == "" && term.IsTerminal(int(os.Stdout.Fd())):

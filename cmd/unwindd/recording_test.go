@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -131,6 +132,29 @@ func TestThreadsThatWaitSayForWhat(t *testing.T) {
 	out, said, status = recordAs(t, "", pid, "--repeat", "10", "--every", "2ms")
 	if status != exitDone || strings.Contains(out, "wait_inner") || !strings.Contains(out, ";spin_inner ") {
 		t.Errorf("status %d, %s%s", status, out, said)
+	}
+}
+
+// TestWhoHoldsALockIsSaid: each of the threads has its time on the lock and the thread that holds it,
+// in what perf reads, too.
+func TestWhoHoldsALockIsSaid(t *testing.T) {
+	oracle.Tools(t, "gcc")
+	pid := victim(t, "locked", "2")
+	kept := filepath.Join(t.TempDir(), "kept.data")
+	out, said, status := recordAs(t, "", pid, "--idle", "--repeat", "5", "--every", "2ms", "--keep", kept)
+	if status != exitDone || !strings.Contains(said, "15 samples of 3 threads") {
+		t.Errorf("status %d, %s", status, said)
+	}
+	want := regexp.MustCompile(`(?m);locker;.*;\[waits for the mutex at 0x[0-9a-f]+ held by thread ` + pid + `\] \d+$`)
+	if !want.MatchString(out) || !strings.Contains(out, "[waits in pause] ") {
+		t.Errorf("no %v in\n%s", want, out)
+	}
+	if again, said, _ := recordAs(t, "", kept, "-j", "1"); again != out {
+		t.Errorf("what was kept: %s%s", again, said)
+	}
+	oracle.Tools(t, "perf")
+	if n := strings.Count(oracle.Run(t, "perf", "script", "-i", kept, "-F", "tid,event,period", "--max-stack", "1"), "wall:"); n != 15 {
+		t.Errorf("perf script has %d samples", n)
 	}
 }
 

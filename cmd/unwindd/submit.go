@@ -154,6 +154,9 @@ func (f *submitFlags) checkFlags(cmd *cobra.Command) error {
 	if most := f.stack.MaxFrames; most != nil && !cmd.Flags().Changed("max-stack") {
 		f.profile.MaxStack = *most
 	}
+	if f.stack.Thread != "" {
+		f.profile.Thread = []string{f.stack.Thread}
+	}
 	f.profile.NoSymbols, f.profile.FullNames = !f.names, f.stack.FullNames
 	f.stack.Format, f.profile.Format = f.format, f.format
 	if f.group {

@@ -16,7 +16,7 @@ import (
 
 // WriteFolded writes the stacks of one event, a line for each, in the format that flame
 // graphs are made from: the thread's name, the functions from the outermost on, and the sum
-// of the weights. Functions of the kernel end with _[k], functions of accelerators with _[G].
+// of the weights; bottom-up, the functions from the innermost on, and the thread's name. Functions of the kernel end with _[k], functions of accelerators with _[G].
 // Lines are in the order of their bytes.
 func (r *Profile) WriteFolded(w io.Writer, event string) error {
 	index := slices.IndexFunc(r.values, func(v profileValue) bool { return v.name == event })
@@ -24,7 +24,11 @@ func (r *Profile) WriteFolded(w io.Writer, event string) error {
 		return fmt.Errorf("%s: no event %s", r.p.Path, event)
 	}
 	f := newFolder(r)
-	f.addSamples(&r.values[index])
+	if r.isInverted() {
+		f.addInverted(&r.values[index])
+	} else {
+		f.addSamples(&r.values[index])
+	}
 	f.findChildren()
 	f.rankTexts()
 	b := newOutput(w)
@@ -100,6 +104,33 @@ func (f *folder) addSamples(v *profileValue) {
 			n.count = add(n.count, v.amount(s))
 		}
 	}
+}
+
+// addInverted adds the samples of a value's event with their innermost functions first.
+func (f *folder) addInverted(v *profileValue) {
+	for i := range f.r.p.Samples {
+		s := &f.r.p.Samples[i]
+		if !v.has(s) {
+			continue
+		}
+		name := f.name(f.r.comm(s))
+		k := &f.known[s.Stack]
+		if k.node == 0 || k.root != name {
+			*k = foldedStack{name, f.inverted(name, s.Stack)}
+		}
+		n := &f.nodes[k.node]
+		n.count = add(n.count, v.amount(s))
+	}
+}
+
+// inverted is the node of a stack from its innermost function to a thread's name.
+func (f *folder) inverted(name, stack uint32) (node uint32) {
+	for n := stack; n != 0; n = f.r.p.Stacks[n].Caller {
+		for _, function := range f.r.functionOf[f.r.p.Stacks[n].Frame] {
+			node = f.under(node, f.ofFunction[function])
+		}
+	}
+	return f.under(node, name)
 }
 
 // name is the number of a name in a line, where ";" stands between names.

@@ -30,8 +30,15 @@ type Profile struct {
 	valueOf []int
 	// eventNames are by event, from event -1 on. empty are the requested events without samples.
 	eventNames []string
+	meanings   []string // likewise: general names
 	empty      []int16
 	isEmpty    bool // there are no samples
+	// whole is the amount that was selected from; nil: all is shown.
+	whole   *profileShare
+	seconds float64 // that the recording, or its selected time, took; 0: not known
+	// isBottomUp means that trees begin with the innermost functions; isRooted that stacks end at
+	// the function whose callers are shown, and trees begin with it.
+	isBottomUp, isRooted bool
 	// marksGuesses means that functions of frames that are guesses are marked.
 	marksGuesses bool
 	// isFiltered means that some events were requested by name.
@@ -71,11 +78,12 @@ const activeLanes = ":active-lanes"
 // several PMUs that count the same are one, unless one of them is named with its PMU. Events
 // without samples are left out.
 func NewProfile(p *trace.Profile, events ...string) (*Profile, error) {
-	c, err := chooseEvents(p, events)
-	if err != nil {
-		return nil, err
-	}
-	r := &Profile{p: c.p, valueOf: make([]int, len(p.Events)+1), isFiltered: len(events) > 0, eventNames: c.names.shown}
+	return NewSelectedProfile(p, trace.ProfileSelection{}, events...)
+}
+
+// profile is the profile with the chosen events. isFiltered means that they were named.
+func (c *eventChoice) profile(isFiltered bool) *Profile {
+	r := &Profile{p: c.p, valueOf: make([]int, len(c.p.Events)+1), isFiltered: isFiltered, eventNames: c.names.shown, meanings: c.names.meaning, seconds: c.seconds()}
 	for i := range r.valueOf {
 		r.valueOf[i] = -1
 	}
@@ -88,7 +96,7 @@ func NewProfile(p *trace.Profile, events ...string) (*Profile, error) {
 		r.addEvent(event)
 	}
 	r.nameFunctions()
-	return r, nil
+	return r
 }
 
 // addEvent adds the values of an event.
@@ -114,6 +122,17 @@ func (r *Profile) MarkGuesses() *Profile {
 	marked.nameFunctions()
 	return &marked
 }
+
+// BottomUp returns the profile with trees that begin with the innermost functions, and lead to
+// their callers, in WriteText and WriteFolded.
+func (r *Profile) BottomUp() *Profile {
+	turned := *r
+	turned.isBottomUp = true
+	return &turned
+}
+
+// isInverted reports whether trees lead from callees to callers.
+func (r *Profile) isInverted() bool { return r.isBottomUp || r.isRooted }
 
 // Events are the names of the profile's events that have samples. The first is the one that says
 // where the time of processors went, or else the heaviest; the others are in the order of the

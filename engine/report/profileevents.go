@@ -4,6 +4,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -107,6 +108,8 @@ type eventChoice struct {
 	weights []uint64
 	names   eventNames
 	chosen  []bool
+	// first and last are the times of samples by the recording's clock; last is 0 without any.
+	first, last uint64
 }
 
 // chooseEvents chooses the named events, or all. It returns the profile with the events of
@@ -137,8 +140,12 @@ func chooseEvents(p *trace.Profile, requested []string) (*eventChoice, error) {
 // count counts the samples of events.
 func (c *eventChoice) count() {
 	c.samples, c.weights = make([]int, len(c.p.Events)+1), make([]uint64, len(c.p.Events)+1)
+	c.first, c.last = math.MaxUint64, 0
 	for i := range c.p.Samples {
 		s := &c.p.Samples[i]
+		if s.Time != 0 && (s.Event < 0 || !c.p.Events[s.Event].OtherClock) {
+			c.first, c.last = min(c.first, s.Time), max(c.last, s.Time)
+		}
 		c.samples[s.Event+1]++
 		c.weights[s.Event+1] = add(c.weights[s.Event+1], s.Weight)
 	}
@@ -288,8 +295,8 @@ func (c *eventChoice) isTaken(name string, group []int) bool {
 }
 
 // order is the chosen events that have samples, as they are shown: the first is the one that says
-// where the time of processors went, or else the heaviest, by samples where units differ; the
-// others are in the order of the recording, and an unknown event comes last. empty are the chosen ones without samples.
+// where the time of processors went, or else threads off them, or else the heaviest, by samples
+// where units differ; the others are in the order of the recording, and an unknown event comes last. empty are the chosen ones without samples.
 func (c *eventChoice) order() (shown, empty []int16) {
 	for i := range c.chosen {
 		event := int16(i) //nolint:gosec // events are numbered by int16
@@ -319,13 +326,26 @@ func (c *eventChoice) order() (shown, empty []int16) {
 
 // isBefore reports whether an event has more to say at first than another one.
 func (c *eventChoice) isBefore(a, b int16) bool {
-	if x, y := c.isProcessorTime(a), c.isProcessorTime(b); x != y {
-		return x
+	if x, y := c.rank(a), c.rank(b); x != y {
+		return x < y
 	}
 	if unitOf(c.p, a) != unitOf(c.p, b) {
 		return c.samples[a+1] > c.samples[b+1]
 	}
 	return c.weights[a+1] > c.weights[b+1]
+}
+
+// rank is 0 for the time of processors, 1 for the time off them, and 2 for all else.
+func (c *eventChoice) rank(event int16) int {
+	switch {
+	case event < 0 || c.p.Events[event].Device:
+		return 2
+	case processorTime[c.names.meaning[event+1]]:
+		return 0
+	case c.p.Events[event].Name == trace.OffCPUEvent:
+		return 1
+	}
+	return 2
 }
 
 // unitOf is the unit of an event's weights.
@@ -336,6 +356,10 @@ func unitOf(p *trace.Profile, event int16) string {
 	return p.Events[event].Unit
 }
 
-func (c *eventChoice) isProcessorTime(event int16) bool {
-	return event >= 0 && !c.p.Events[event].Device && processorTime[c.names.meaning[event+1]]
+// seconds is the time from the first sample to the last; 0: it is not known.
+func (c *eventChoice) seconds() float64 {
+	if c.first >= c.last {
+		return 0
+	}
+	return float64(c.last-c.first) / 1e9
 }

@@ -56,6 +56,8 @@ func TestTheFirstEventIsTheHeaviestThatHasSamples(t *testing.T) {
 			map[string][]uint64{"instructions": {1000}, "cycles:P": {5}}, "cycles:P instructions"},
 		{[]trace.ProfileEvent{countEvent("a"), countEvent("b"), countEvent("c"), countEvent("d")},
 			map[string][]uint64{"a": {1}, "b": {2}, "c": {3, 4}}, "c a b"},
+		{[]trace.ProfileEvent{countEvent("sched:sched_switch"), {Name: trace.OffCPUEvent, Unit: "nanoseconds"}},
+			map[string][]uint64{"sched:sched_switch": {1, 1, 1}, trace.OffCPUEvent: {7, 8}}, trace.OffCPUEvent + " sched:sched_switch"},
 		{[]trace.ProfileEvent{countEvent("a"), countEvent("b")}, nil, "a"},
 	} {
 		p := eventsRecording(c.events, c.weights).view(t)

@@ -255,6 +255,10 @@ func (w *sampleWriter) append(line []byte, s *trace.ProfileSample) []byte {
 	line = append(line, '{')
 	line = append(line, w.events[s.Event+1]...)
 	line = append(line, w.threads[s.Thread]...)
+	if s.HasCPU {
+		line = append(line, `"cpu":`...)
+		line = append(strconv.AppendUint(line, uint64(s.CPU), 10), ',')
+	}
 	line = append(line, `"time":`...)
 	line = strconv.AppendUint(line, s.Time, 10)
 	line = append(line, `,"weight":`...)

@@ -111,7 +111,7 @@ type kernelJSON struct {
 }
 
 // writeKernels writes the kernels, and marks their modules. Where some events were requested,
-// it writes the kernels in the samples of these.
+// or a part is selected, it writes the kernels in its samples.
 func (r *Profile) writeKernels(b output, modules []bool) error {
 	if len(r.p.Kernels) == 0 {
 		return nil
@@ -120,7 +120,7 @@ func (r *Profile) writeKernels(b output, modules []bool) error {
 	counts, _, _ := r.countKernels(r.isOfWaves)
 	n := 0
 	for i := range r.p.Kernels {
-		if r.isFiltered && all[i].samples == 0 {
+		if (r.isFiltered || r.whole != nil) && all[i].samples == 0 {
 			continue
 		}
 		k := &r.p.Kernels[i]

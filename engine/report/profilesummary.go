@@ -111,6 +111,7 @@ func (t *summary) samples() {
 		t.printf("events: %s\n", strings.Join(parts, ", "))
 	}
 	t.empty()
+	t.selected(perEvent)
 }
 
 // eventAmount is the amount of an event.

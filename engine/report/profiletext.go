@@ -160,44 +160,97 @@ func (t *profileText) count(v *profileValue) *profileCount {
 		c.waves, c.lanes = make([]uint64, len(t.lines)), make([]uint64, len(t.lines))
 	}
 	leaves := t.leaves(v, c)
-	seen := make([]int, len(t.lines))    // by the n-th leaf, from 1 on
-	nodes := make([]int32, len(t.lines)) // the node of a line that was seen
-	var frames []uint32
-	for n, l := range leaves {
-		node := c.under(0, -1-l.name)
-		c.nodes[node].total = add(c.nodes[node].total, l.weight)
-		last := int32(-1)
-		frames = t.r.p.StackFrames(frames[:0], l.stack)
-		for j := len(frames) - 1; j >= 0; j-- {
-			functions, isGuess := t.r.functionOf[frames[j]], t.r.p.Frames[frames[j]].FoundBy.IsGuess()
-			for k := len(functions) - 1; k >= 0; k-- {
-				last = t.lineOf[functions[k]]
-				if seen[last] == n+1 {
-					node = nodes[last]
-					c.nodes[node].isRecursive = true
-					continue
-				}
-				node = c.under(node, last)
-				seen[last], nodes[last] = n+1, node
-				c.nodes[node].total = add(c.nodes[node].total, l.weight)
-				c.cum[last] = add(c.cum[last], l.weight)
-				if isGuess {
-					c.nodes[node].guessed = add(c.nodes[node].guessed, l.weight)
-					c.guessed[last] = add(c.guessed[last], l.weight)
-				}
-				c.hasDevice = c.hasDevice || t.lines[last].isDevice
-			}
-		}
-		c.nodes[node].self = add(c.nodes[node].self, l.weight)
-		if last >= 0 {
-			c.flat[last] = add(c.flat[last], l.weight)
-			if c.waves != nil {
-				c.waves[last] += l.samples
-				c.lanes[last] += l.lanes
-			}
-		}
+	w := callCounter{profileText: t, count: c, seen: make([]int, len(t.lines)), nodes: make([]int32, len(t.lines))}
+	for i := range leaves {
+		w.add(&leaves[i], i+1)
 	}
 	return c
+}
+
+// callCounter adds samples to counts, leaf by leaf.
+type callCounter struct {
+	*profileText
+	count *profileCount
+	seen  []int   // by line: the number of the last leaf with it
+	nodes []int32 // by line: its node of that leaf
+	path  []callStep
+	stack []uint32
+}
+
+// callStep is a function of a stack.
+type callStep struct {
+	line    int32
+	isGuess bool
+}
+
+// add adds the n-th leaf.
+func (w *callCounter) add(l *profileLeaf, n int) {
+	c := w.count
+	w.findPath(l.stack)
+	isInverted := w.r.isInverted()
+	node := int32(0)
+	if !isInverted {
+		node = w.thread(node, l)
+	}
+	for i := range w.path {
+		step := &w.path[i]
+		if isInverted {
+			step = &w.path[len(w.path)-1-i]
+		}
+		node = w.step(node, step, l, n)
+	}
+	if isInverted {
+		node = w.thread(node, l)
+	}
+	c.nodes[node].self = add(c.nodes[node].self, l.weight)
+	if len(w.path) == 0 {
+		return
+	}
+	last := w.path[len(w.path)-1].line
+	c.flat[last] = add(c.flat[last], l.weight)
+	if c.waves != nil {
+		c.waves[last] += l.samples
+		c.lanes[last] += l.lanes
+	}
+}
+
+// findPath finds the functions of a stack, outermost first.
+func (w *callCounter) findPath(stack uint32) {
+	w.path = w.path[:0]
+	w.stack = w.r.p.StackFrames(w.stack[:0], stack)
+	for _, frame := range slices.Backward(w.stack) {
+		isGuess := w.r.p.Frames[frame].FoundBy.IsGuess()
+		for _, function := range slices.Backward(w.r.functionOf[frame]) {
+			w.path = append(w.path, callStep{w.lineOf[function], isGuess})
+		}
+	}
+}
+
+// thread is the node of a leaf's thread below a node.
+func (w *callCounter) thread(node int32, l *profileLeaf) int32 {
+	node = w.count.under(node, -1-l.name)
+	w.count.nodes[node].total = add(w.count.nodes[node].total, l.weight)
+	return node
+}
+
+// step is the node of a function below a node: where the leaf had it before, that node again.
+func (w *callCounter) step(node int32, step *callStep, l *profileLeaf, n int) int32 {
+	c, line := w.count, step.line
+	if w.seen[line] == n {
+		node = w.nodes[line]
+		c.nodes[node].isRecursive = true
+		return node
+	}
+	node = c.under(node, line)
+	w.seen[line], w.nodes[line] = n, node
+	c.nodes[node].total = add(c.nodes[node].total, l.weight)
+	c.cum[line] = add(c.cum[line], l.weight)
+	if step.isGuess {
+		c.nodes[node].guessed = add(c.nodes[node].guessed, l.weight)
+		c.guessed[line] = add(c.guessed[line], l.weight)
+	}
+	c.hasDevice = c.hasDevice || w.lines[line].isDevice
+	return node
 }
 
 // profileLeaf is the samples of one stack in threads of one name.
@@ -348,7 +401,11 @@ func (t *profileText) tree(c *profileCount) {
 	if c.hasDevice {
 		mark = hostColumn
 	}
-	t.printf("\n%s\n", t.header(" total    self  "+mark+"calls"))
+	header := " total    self  " + mark + "calls"
+	if t.r.isInverted() {
+		header = " total          " + mark + "callers"
+	}
+	t.printf("\n%s\n", t.header(header))
 	w := treeWriter{profileText: t, count: c, least: max(uint64(float64(c.total)*treeShare), 1)}
 	w.push(0, "")
 	for len(w.open) > 0 {
@@ -392,7 +449,7 @@ func (w *treeWriter) push(node int32, indent string) {
 	children := nodes[node].children
 	slices.SortFunc(children, func(x, y int32) int {
 		a, b := &nodes[x], &nodes[y]
-		if order := cmp.Compare(b.total, a.total); order != 0 || a.line < 0 {
+		if order := cmp.Compare(b.total, a.total); order != 0 || min(a.line, b.line) < 0 {
 			return cmp.Or(order, cmp.Compare(b.line, a.line))
 		}
 		return compareLines(&w.lines[a.line], &w.lines[b.line])
@@ -420,7 +477,7 @@ func (w *treeWriter) push(node int32, indent string) {
 func (w *treeWriter) write(call indentedCall) {
 	n := &w.count.nodes[call.node]
 	self := "       "
-	if n.self > 0 {
+	if n.self > 0 && !w.r.isInverted() {
 		self = percent(n.self, w.count.total)
 	}
 	w.printf("%s %s  ", percent(n.total, w.count.total)[1:], self)

@@ -18,7 +18,7 @@ import (
 )
 
 // sampleValues are values of parameters that are not "1", by their names.
-var sampleValues = map[protoreflect.Name]string{"format": "text", "name": "core", "build_id": "0102"}
+var sampleValues = map[protoreflect.Name]string{"format": "text", "name": "core", "build_id": "0102", "time": "1,2"}
 
 // optionsIn returns the options of a job that a worker has got.
 func optionsIn(j *job.Job) proto.Message {
@@ -39,7 +39,7 @@ func optionsIn(j *job.Job) proto.Message {
 func TestEveryOptionIsTaken(t *testing.T) {
 	s := &Server{}
 	s.limits.Store(&DefaultLimits)
-	for _, usual := range []proto.Message{&pb.StackOptions{}, &pb.ProfileOptions{}, &pb.SnapshotOptions{}, &pb.EvaluateOptions{}, &pb.SymbolizeRequest{BuildId: []byte{1, 2}}} {
+	for _, usual := range []proto.Message{&pb.StackOptions{}, &pb.ProfileOptions{Format: "text"}, &pb.SnapshotOptions{}, &pb.EvaluateOptions{}, &pb.SymbolizeRequest{BuildId: []byte{1, 2}}} {
 		fields := usual.ProtoReflect().Descriptor().Fields()
 		for i := range fields.Len() {
 			field := fields.Get(i)

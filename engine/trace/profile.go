@@ -93,6 +93,9 @@ type ProfileSample struct {
 	State       uint8 // index of States
 	// Launch is how the launching thread of the wave is known.
 	Launch LaunchEvidence
+	// CPU is the number of the processor that the thread was on, where HasCPU.
+	CPU    uint32
+	HasCPU bool
 }
 
 // LaunchEvidence is how the stack that launched a wave is known.

@@ -76,6 +76,9 @@ const readSamples = (columns, event, hasThreads) => {
 const readData = async (text) => {
   const columns = columnsOf(await inflated(decoded(text)));
   const data = JSON.parse(columns.text(columns.number()));
+  if (data.threads.length === 0) {
+    data.threads.push({ Name: '', PID: -1, TID: -1 }); // nothing is known of the threads
+  }
   data.tree = withLinks(readCalls(columns, data.calls));
   data.events.forEach((event) => readSamples(columns, event, data.threads.length > 1));
   return data;

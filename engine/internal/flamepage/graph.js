@@ -5,34 +5,35 @@
 
 const ROW = 18, LEAST = 1; // pixels
 
+// rowsOf are the boxes of a graph by level. A box with a rest is no node: it stands for that many
+// nodes below its own, each of them too narrow.
 const rowsOf = (root, zoomed, width, widthOf) => {
   const rows = [];
-  const put = (node, x, w, isAround) => {
-    while (rows.length <= node.level) {
+  const put = (box) => {
+    while (rows.length <= box.level) {
       rows.push([]);
     }
-    const box = { node, x, w, isAround };
-    rows[node.level].push(box);
+    rows[box.level].push(box);
     return box;
   };
   const outer = [];
   for (let node = zoomed.above; node; node = node.above) {
     outer.unshift(node);
   }
-  outer.forEach((node) => put(node, 0, width, true));
-  const open = [put(zoomed, 0, width, false)];
+  outer.forEach((node) => put({ node, level: node.level, x: 0, w: width, isAround: true }));
+  const open = [put({ node: zoomed, level: zoomed.level, x: 0, w: width })];
   const scale = widthOf(zoomed) > 0 ? width / widthOf(zoomed) : 0;
   while (open.length > 0) {
-    const box = open.pop();
-    let x = box.x;
-    for (const node of below(box.node, scale > 0 ? LEAST / scale : 0)) {
-      const w = widthOf(node) * scale, isInOrder = node.view.isInOrder;
-      if (w >= LEAST) {
-        open.push(put(node, isInOrder ? box.x + node.offset * scale : x, w, false));
-      } else if (!isInOrder) {
-        break; // the following are no wider
-      }
-      x += w;
+    const { node, level, x } = open.pop(), list = below(node, scale > 0 ? LEAST / scale : 0);
+    let at = x, i = 0;
+    for (; i < list.length && widthOf(list[i]) * scale >= LEAST; i++) {
+      const w = widthOf(list[i]) * scale;
+      open.push(put({ node: list[i], level: level + 1, x: node.view.isInOrder ? x + list[i].offset * scale : at, w }));
+      at += w;
+    }
+    const rest = list.slice(i).reduce((sum, n) => sum + widthOf(n) * scale, 0);
+    if (rest >= LEAST) {
+      put({ node, level: level + 1, x: at, w: rest, rest: list.length - i });
     }
   }
   rows.forEach((row) => row.sort((a, b) => a.x - b.x));
@@ -105,8 +106,22 @@ const makeGraph = (holder, hooks, isUp) => {
     }
   };
 
+  const drawRest = (box, y, c) => {
+    brush.globalAlpha = 1;
+    brush.fillStyle = c.line;
+    brush.fillRect(box.x, y, box.w > 3 ? box.w - 1 : box.w, ROW - 1);
+    const text = `${box.rest.toLocaleString('en')} narrower than a pixel`;
+    if (box.w > text.length * fitted.char + 8) {
+      brush.fillStyle = c.dim;
+      brush.fillText(text, box.x + 4, y + 13);
+    }
+  };
   const drawBox = (box) => {
-    const { node, x, w } = box, y = top(node.level), c = hooks.colors();
+    const { node, x, w } = box, y = top(box.level), c = hooks.colors();
+    if (box.rest) {
+      drawRest(box, y, c);
+      return;
+    }
     const isHit = hooks.isHit(node), size = w > 3 ? w - 1 : w;
     brush.globalAlpha = box.isAround ? 0.55 : hooks.isSearched() && !isHit ? 0.35 : 1;
     brush.fillStyle = isHit ? c.hit : hooks.colorOf(node);
@@ -164,7 +179,7 @@ const makeGraph = (holder, hooks, isUp) => {
       return;
     }
     rows = rowsOf(own.root, own.zoomed, holder.clientWidth, own.root.view.widthOf);
-    boxes = new Map(rows.flat().map((box) => [box.node, box]));
+    boxes = new Map(rows.flat().filter((box) => !box.rest).map((box) => [box.node, box]));
     height = Math.max(rows.length * ROW, holder.clientHeight);
     spacer.style.height = `${height}px`;
     if (!boxes.has(own.focused)) {
@@ -228,7 +243,7 @@ const makeGraph = (holder, hooks, isUp) => {
     const place = spacer.getBoundingClientRect(), x = event.clientX - place.left, y = event.clientY - place.top;
     const level = Math.floor((isUp ? height - y : y) / ROW);
     const box = (rows[level] || []).find((b) => x >= b.x && x < b.x + b.w);
-    return box ? box.node : null;
+    return box && !box.rest ? box.node : null;
   };
   const beside = (by) => {
     const list = own.focused.above ? own.focused.above.below.filter((node) => boxes.has(node)) : [];

@@ -63,7 +63,7 @@ func writeData(w io.Writer, p *Page) error {
 	}
 	out := &packer{Writer: bufio.NewWriterSize(deflated, 1<<16)}
 	events := make([]*packedSamples, len(p.Events))
-	h := packedHeader{Threads: p.Threads, Calls: len(p.Calls), Events: []packedEvent{}}
+	h := packedHeader{Threads: append([]Thread{}, p.Threads...), Calls: len(p.Calls), Events: []packedEvent{}}
 	numbers := preorder(p.Calls)
 	for i := range p.Events {
 		e := &p.Events[i]

@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write page.packed")
 // TestPagesArePacked: page.packed has the files of the page as they are.
 func TestPagesArePacked(t *testing.T) {
 	var want strings.Builder
-	for i, name := range []string{"page.html", "page.css", "data.js", "tree.js", "graph.js", "parts.js", "page.js"} {
+	for i, name := range []string{"page.html", "page.css", "data.js", "tree.js", "colors.js", "graph.js", "parts.js", "page.js"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -28,7 +28,7 @@ type Page struct {
 	Facts     []Fact
 	Problems  []string
 	Functions []Function // calls refer to them, names of threads included
-	Threads   []Thread   // samples refer to them
+	Threads   []Thread   // samples refer to them; none: all are of one
 	Calls     []Call     // of all events
 	Events    []Event
 	LeftOut   string // says which calls are left out; "": none are

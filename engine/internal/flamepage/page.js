@@ -2,16 +2,6 @@
 
 // What the page shows and how it is driven. state is all that a link to the page keeps.
 
-const kinds = [
-  { title: 'thread', from: 262, to: 282 },
-  { title: 'CPU', from: 22, to: 62 },
-  { title: 'kernel', from: 330, to: 350 },
-  { title: 'GPU', from: 170, to: 195 },
-  { title: 'JIT', from: 85, to: 130 },
-  { title: 'managed', from: 208, to: 232 },
-  { title: 'cut short', from: 0, to: 0 },
-];
-const GUESS = kinds.length; // of the legend
 const views = ['flame', 'bottomup', 'order', 'sandwich', 'functions'];
 
 const run = (data) => {
@@ -19,47 +9,8 @@ const run = (data) => {
   const state = { event: 0, view: 'flame', from: null, to: null, off: new Set(), find: '', regexp: false, merge: false, fold: false, f: -1, mark: -1, by: 'total' };
   let event = null, tree = null, isIn = null, words = null, hits = new Uint8Array(2 * count), told = null, table = null, sumsOfTree = null;
 
-  // Colours.
-  let palette = null;
-  const readPalette = () => {
-    const style = getComputedStyle(document.documentElement), of = (name) => style.getPropertyValue(name).trim();
-    palette = { ink: of('--ink'), text: of('--text'), back: of('--back'), accent: of('--accent'), hit: '#ffd43b', light: of('--box'), vivid: of('--vivid'), byKey: new Map() };
-  };
-  // hashOf is a number from 0 to 1 that a name always has.
-  const hashOf = (name) => {
-    let hash = 2166136261; // FNV-1a
-    for (let i = 0; i < name.length; i++) {
-      hash = Math.imul(hash ^ name.charCodeAt(i), 16777619);
-    }
-    return (hash >>> 0) / 4294967296;
-  };
-  // Functions of one module have hues near one another, and differ in how light they are.
-  const kindColor = (f) => {
-    const kind = kinds[data.kinds[f]];
-    const own = hashOf(data.names[f]), shared = data.modules[f] ? hashOf(data.modules[f]) : own;
-    const hue = kind.from + (0.6 * shared + 0.4 * own) * (kind.to - kind.from);
-    const light = parseFloat(palette.light) + ((own * 16) % 1 - 0.5) * 10;
-    return `hsl(${hue} ${data.kinds[f] === GAP ? '0%' : palette.vivid} ${light}%)`;
-  };
-  // changeColor is red for more and blue for less, the stronger the larger the change is beside the weight.
-  const changeColor = (node) => {
-    const change = (node.total - node.base) / Math.max(node.total, node.base, 1);
-    const strong = Math.round(Math.abs(change) * 85);
-    return `hsl(${change > 0 ? 8 : 215} ${strong}% ${palette.light})`;
-  };
-  const colorOf = (node) => {
-    if (event.base) {
-      return changeColor(node);
-    }
-    if (node.key < 0) {
-      return `hsl(220 45% ${palette.light})`;
-    }
-    const f = node.key >> 1;
-    if (!palette.byKey.has(f)) {
-      palette.byKey.set(f, kindColor(f));
-    }
-    return palette.byKey.get(f);
-  };
+  const colors = makeColors(data);
+  const colorOf = (node) => event.base ? colors.ofChange(node) : colors.ofKind(node.key);
 
   // Words about boxes.
   const amount = (n) => amountOf(n, event.unit);
@@ -72,8 +23,9 @@ const run = (data) => {
   const samplesText = (n) => `${n.toLocaleString('en')} ${n === 1 ? 'sample' : 'samples'}`;
   const wholeText = () => {
     const all = event.whole, total = tree.total[0];
-    const part = total === all ? '100%' : `${percentOf(total, all)} of ${amount(all)}`;
-    const counted = total === all ? event.count : event.count === event.samples ? isIn.reduce((a, b) => a + b, 0) : 0;
+    const isAll = Math.abs(total - all) <= all * 1e-12;
+    const part = isAll ? '100%' : `${percentOf(total, all)} of ${amount(all)}`;
+    const counted = isAll ? event.count : event.count === event.samples ? isIn.reduce((a, b) => a + b, 0) : 0;
     return `all: ${amount(total)}, ${part}${counted > 0 ? `, ${samplesText(counted)}` : ''}${event.base ? `; before: ${amount(tree.baseTotal[0])}` : ''}`;
   };
   const shown = (f) => data.shorts[f] || data.names[f];
@@ -124,7 +76,7 @@ const run = (data) => {
     one('#all').disabled = of.zoomed === of.root;
   };
   const hooks = {
-    colors: () => palette,
+    colors: colors.palette,
     colorOf,
     isHit: (node) => node.key >= 0 && hits[node.key] === 1,
     isSearched: () => words !== null || state.mark >= 0,
@@ -141,11 +93,11 @@ const run = (data) => {
   const graphs = [graph, callers];
   graphs.forEach((g) => {
     // What is drawn on the canvas, for who cannot see it.
-    g.holder.drawn = () => g.drawn().map(({ node, x, w }) => ({ level: node.level, x, w, text: hooks.textOf(node), color: colorOf(node), isHit: hooks.isHit(node) }));
+    g.holder.drawn = () => g.drawn().map(({ node, level, x, w, rest }) => ({ level, x, w, text: rest ? `${rest} narrower` : hooks.textOf(node), isHit: !rest && hooks.isHit(node) }));
   });
   const timeline = makeTimeline(one('#time'), {
-    colors: () => palette,
-    kindColors: () => kinds.map((kind, i) => `hsl(${(kind.from + kind.to) / 2} ${i === GAP ? '0%' : palette.vivid} ${palette.light})`),
+    colors: colors.palette,
+    kindColors: colors.ofKinds,
     changed: (from, to) => {
       Object.assign(state, { from, to });
       later(refilter);
@@ -290,8 +242,10 @@ const run = (data) => {
 
   // The table.
   const nameCell = (f) => {
-    const cell = element('td'), { total, guessed } = functionSums();
-    cell.append(element('span', shown(f), 'n'));
+    const cell = element('td'), { total, baseTotal, guessed } = functionSums();
+    const swatch = element('span', '', 'swatch');
+    swatch.style.background = colorOf({ key: 2 * f, total: total[f], base: baseTotal[f] });
+    cell.append(swatch, element('span', shown(f), 'n'));
     cell.title = [data.names[f], ...aboutFunction(f)].join(', ');
     const add = (text, className) => text && cell.append(' ', element('span', text, className));
     add(data.kinds[f] > 1 && data.kinds[f] !== GAP ? kinds[data.kinds[f]].title : '', 'd');
@@ -303,7 +257,7 @@ const run = (data) => {
   const makeColumns = () => {
     const of = (name) => (f) => functionSums()[name][f];
     const column = (title, name) => [
-      { title, value: of(name), text: (f) => amount(of(name)(f)), isWide: true }, { title: `${title} %`, value: of(name), text: (f) => share(of(name)(f)) },
+      { title, value: of(name), text: (f) => amount(of(name)(f)), isWide: true }, { title: `${title} %`, value: of(name), text: (f) => share(of(name)(f)), part: (f) => of(name)(f) / (tree.total[0] || 1) },
     ];
     const list = [...column('Self', 'self'), ...column('Total', 'total')];
     if (data.events.some((e) => e.base)) {
@@ -354,7 +308,7 @@ const run = (data) => {
     hits.fill(0);
     for (let f = 0; f < count && hooks.isSearched(); f++) {
       const isKind = state.mark < 0 || state.mark === GUESS || data.kinds[f] === state.mark;
-      if (isKind && (words === null || words(f))) {
+      if (isKind && (words === null || data.kinds[f] !== THREAD && words(f))) {
         hits[2 * f] = state.mark === GUESS ? 0 : 1;
         hits[2 * f + 1] = 1;
       }
@@ -382,7 +336,7 @@ const run = (data) => {
     keep();
   };
   const nextHit = () => {
-    const list = graph.drawn().map((box) => box.node).filter(hooks.isHit);
+    const list = graph.drawn().filter((box) => !box.rest).map((box) => box.node).filter(hooks.isHit);
     graph.holder.focus({ preventScroll: true });
     graph.focusOn(list[(list.indexOf(graph.focused) + 1) % list.length] || graph.zoomed);
   };
@@ -484,6 +438,7 @@ const run = (data) => {
     });
     const path = (from.get('zoom') || '').split('.').filter(Boolean).map((key) => parseInt(key, 36));
     one('#find').value = state.find;
+    one('#widths').value = state.by;
     one('#regexp').setAttribute('aria-pressed', String(state.regexp));
     ['merge', 'fold'].forEach((name) => { one(`#${name}`).checked = state[name]; });
     if (one('#event')) {
@@ -630,8 +585,9 @@ const run = (data) => {
     });
   }
   const restyle = () => {
-    readPalette();
+    colors.read();
     graphs.forEach((g) => g.restyle());
+    table.draw();
     timeline.draw();
   };
   new MutationObserver(restyle).observe(document.documentElement, { attributes: true, attributeFilter: ['class'] });
@@ -640,7 +596,7 @@ const run = (data) => {
 
   document.documentElement.classList.add('app');
   one('nav').hidden = one('#app').hidden = false;
-  readPalette();
+  colors.read();
   table = makeTable(one('#table'), makeColumns(), {
     name: nameCell, chosen: choose, compare: (a, b) => shown(a) < shown(b) ? -1 : shown(a) > shown(b) ? 1 : 0,
   });

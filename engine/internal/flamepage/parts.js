@@ -116,6 +116,7 @@ const makeTimeline = (canvas, hooks) => {
     canvas.setPointerCapture(event.pointerId);
   });
   canvas.addEventListener('pointermove', (event) => {
+    canvas.title = label(timeAt(event));
     if (anchor !== null && Math.abs(timeAt(event) - anchor) > own.end * 3 / canvas.clientWidth) {
       own.select(anchor, timeAt(event));
     }
@@ -141,7 +142,8 @@ const makeTimeline = (canvas, hooks) => {
 };
 
 // makeTable makes the table of functions: only rows that are seen are there. columns: of each
-// its title, its value of a function, its text, and whether a narrow page leaves it out. hooks:
+// its title, its value of a function, its text, the part of the whole that a bar shows (if it has
+// one), and whether a narrow page leaves it out. hooks:
 // name(f) makes the cell of a name, chosen(f).
 const makeTable = (holder, columns, hooks) => {
   const own = { rows: [], by: 0, isUpward: false, chosen: -1 };
@@ -152,7 +154,11 @@ const makeTable = (holder, columns, hooks) => {
     row.dataset.f = String(f);
     row.setAttribute('aria-rowindex', String(index + 2));
     row.classList.toggle('chosen', f === own.chosen);
-    columns.forEach((c) => row.append(element('td', c.text(f), c.isWide ? 'v wide' : 'v')));
+    columns.forEach((c) => {
+      const cell = element('td', c.text(f), `v ${c.isWide ? 'wide' : ''} ${c.part ? 'part' : ''}`);
+      cell.style.setProperty('--share', c.part ? `${100 * c.part(f)}%` : '0');
+      row.append(cell);
+    });
     row.append(hooks.name(f));
     return row;
   };

@@ -3,6 +3,7 @@
 package flamepage
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -93,6 +94,9 @@ func TestWhatIsSelectedAddsUp(t *testing.T) {
 	b.Click("#regexp")
 	b.Press("/", "Enter")
 	expect("an expression", `document.querySelector('#found').textContent`, "80.0%, 40 in 1 call")
+	b.Eval(new(any), `(e => { e.value = 'two'; e.dispatchEvent(new Event('input')); })(document.querySelector('#find'))`)
+	b.Press("/", "Enter")
+	expect("the name of a thread", `document.querySelector('#found').textContent`, "0.0%, 0 in 0 calls")
 	b.Press("/", "(", "Enter")
 	expect("no expression", `document.querySelector('#found').textContent`, "no regular expression")
 	b.Press("Escape")
@@ -102,6 +106,38 @@ func TestWhatIsSelectedAddsUp(t *testing.T) {
 	if said := b.Said(url); len(said) > 0 {
 		t.Errorf("the browser said %q", said)
 	}
+}
+
+// TestWhatIsTooNarrowIsOneBox: functions that are narrower than a pixel are drawn together.
+func TestWhatIsTooNarrowIsOneBox(t *testing.T) {
+	p := &Page{Functions: []Function{{Name: "one"}, {Name: "wide", Kind: CPU}}, Calls: []Call{{Caller: -1}, {Caller: 0, Function: 1}}}
+	e := Event{Name: "cycles", Unit: "count", Count: 5001, Samples: []Sample{{Call: 1, Weight: 5000}}}
+	for i := range 5000 {
+		p.Functions = append(p.Functions, Function{Name: fmt.Sprintf("narrow%d", i), Kind: CPU})
+		p.Calls = append(p.Calls, Call{Caller: 0, Function: int32(2 + i)})
+		e.Samples = append(e.Samples, Sample{Call: int32(2 + i), Weight: 1})
+	}
+	p.Events = []Event{e}
+	b, expect, _ := browse(t, p)
+	expect("from above", drawn("#graph"), "1 100 one, 2 50 wide, 2 50 5000 narrower")
+	b.Eval(new(any), `document.querySelector('#graph').focus()`)
+	b.Press("ArrowDown", "ArrowDown", "ArrowRight")
+	expect("no box of its own", `document.querySelector('#said').textContent`, "wide: 50.0%, 5,000, itself 5,000")
+}
+
+// TestPageFitsItsMedium: nothing is cut in a window of 400 pixels, and paper has the tables.
+func TestPageFitsItsMedium(t *testing.T) {
+	p := small()
+	p.Name = "a recording"
+	b, expect, _ := browse(t, p)
+	b.Resize(400, 800)
+	for _, view := range []string{"flame", "bottomup", "order", "sandwich", "functions"} {
+		b.Click("[data-view=" + view + "]")
+		expect(view, settled(`document.documentElement.scrollWidth + ' ' + [...document.querySelectorAll('nav, #tabs, #bar, footer, #view')].filter(e => e.getBoundingClientRect().right > 401).length`), "400 0")
+	}
+	expect("the tables of paper", `document.querySelector('.event').getClientRects().length`, "0")
+	b.Media("print", "dark")
+	expect("paper", `[...document.querySelectorAll('nav, #app, .event')].map(e => e.getClientRects().length).join(' ')`, "0 0 1 1")
 }
 
 func TestALinkShowsTheSame(t *testing.T) {
@@ -146,4 +182,8 @@ func TestTwoProfilesAreCompared(t *testing.T) {
 	if said := b.Said(url); len(said) > 0 {
 		t.Errorf("the browser said %q", said)
 	}
+	b.Go("about:blank")
+	b.Go(url + "#by=base")
+	b.Eval(new(any), ready)
+	expect("a link", settled(`document.querySelector('#widths').value + ' ' + document.querySelector('#graph').drawn()[1].text`), "base one")
 }

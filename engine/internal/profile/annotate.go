@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/code"
+	"github.com/unwindd/unwindd/engine/internal/selection"
 	"github.com/unwindd/unwindd/engine/internal/source"
 	"github.com/unwindd/unwindd/engine/trace"
 )
@@ -38,12 +39,12 @@ func (b *profileBuilder) annotate(ctx context.Context, names []string) error {
 	}
 	a := &annotator{profileBuilder: b, sources: b.recording.maker.sources(b.out.Path), samples: b.samplesOfFrames()}
 	all := a.functions()
-	done := map[functionName]bool{}
+	done := map[selection.FunctionName]bool{}
 	for _, name := range names {
-		wanted := map[functionName]bool{}
-		found := findFunctions(all, name)
+		wanted := map[selection.FunctionName]bool{}
+		found := selection.FindFunctions(all, name)
 		if len(found) == 0 {
-			return unknownFunction(b.out.Path, all, name)
+			return selection.UnknownFunction(b.out.Path, all, name)
 		}
 		for _, f := range found {
 			wanted[f] = !done[f]
@@ -89,21 +90,21 @@ type annotator struct {
 }
 
 // functions returns the functions of all frames, the most sampled first.
-func (a *annotator) functions() []functionName {
-	counts := map[functionName]uint64{}
-	var list []functionName
+func (a *annotator) functions() []selection.FunctionName {
+	counts := map[selection.FunctionName]uint64{}
+	var list []selection.FunctionName
 	for i := range a.out.Frames {
 		symbols := a.out.Frames[i].Symbols
 		for j := range symbols {
-			name := nameOf(&symbols[j])
+			name := selection.NameOf(&symbols[j])
 			if _, ok := counts[name]; !ok {
 				list = append(list, name)
 			}
 			counts[name] += a.samples[i]
 		}
 	}
-	slices.SortStableFunc(list, func(x, y functionName) int {
-		return cmp.Or(cmp.Compare(counts[y], counts[x]), strings.Compare(x.function, y.function))
+	slices.SortStableFunc(list, func(x, y selection.FunctionName) int {
+		return cmp.Or(cmp.Compare(counts[y], counts[x]), strings.Compare(x.Function, y.Function))
 	})
 	return list
 }
@@ -112,7 +113,7 @@ func (a *annotator) functions() []functionName {
 type annotated struct {
 	trace.ProfileAnnotation
 	module  *code.Module // nil: of no code object
-	name    functionName
+	name    selection.FunctionName
 	samples uint64
 	frames  []annotatedFrame
 	starts  []uint64 // of Code, as addresses of the module's code
@@ -136,17 +137,17 @@ type lineKey struct {
 
 // functionKey distinguishes functions of one name.
 type functionKey struct {
-	name   functionName
+	name   selection.FunctionName
 	module *code.Module
 	index  int32 // of Modules, where there is no module
 }
 
 // find finds the frames of functions.
-func (a *annotator) find(wanted map[functionName]bool) (list []*annotated) {
+func (a *annotator) find(wanted map[selection.FunctionName]bool) (list []*annotated) {
 	index := map[functionKey]*annotated{}
 	add := func(frame int, s *trace.Symbol) *annotated {
 		f := &a.out.Frames[frame]
-		key := functionKey{nameOf(s), a.places[frame].module, -1}
+		key := functionKey{selection.NameOf(s), a.places[frame].module, -1}
 		if key.module == nil {
 			key.index = f.Module
 		}
@@ -162,7 +163,7 @@ func (a *annotator) find(wanted map[functionName]bool) (list []*annotated) {
 	}
 	for i := range a.out.Frames {
 		symbols := a.out.Frames[i].Symbols
-		level := slices.IndexFunc(symbols, func(s trace.Symbol) bool { return wanted[nameOf(&s)] })
+		level := slices.IndexFunc(symbols, func(s trace.Symbol) bool { return wanted[selection.NameOf(&s)] })
 		if level >= 0 {
 			g := add(i, &symbols[level])
 			g.frames = append(g.frames, annotatedFrame{i, level, -1})
@@ -176,7 +177,7 @@ func (a *annotator) find(wanted map[functionName]bool) (list []*annotated) {
 
 // findRecorded finds frames of kernels whose code object was not found: their file of samples
 // has the instruction, and the dispatched kernel is the frame below.
-func (a *annotator) findRecorded(wanted map[functionName]bool, add func(int, *trace.Symbol) *annotated) {
+func (a *annotator) findRecorded(wanted map[selection.FunctionName]bool, add func(int, *trace.Symbol) *annotated) {
 	type pair struct{ frame, below uint32 }
 	seen := map[pair]bool{}
 	for i := range a.out.Samples {
@@ -191,7 +192,7 @@ func (a *annotator) findRecorded(wanted map[functionName]bool, add func(int, *tr
 		}
 		seen[p] = true
 		below := &a.out.Frames[p.below]
-		if n := len(below.Symbols); n > 0 && below.Device && below.Dispatched >= 0 && wanted[nameOf(&below.Symbols[n-1])] {
+		if n := len(below.Symbols); n > 0 && below.Device && below.Dispatched >= 0 && wanted[selection.NameOf(&below.Symbols[n-1])] {
 			g := add(int(p.below), &below.Symbols[n-1])
 			g.frames = append(g.frames, annotatedFrame{int(p.frame), len(f.Symbols) - 1, below.Dispatched})
 			g.samples += a.samples[p.frame]

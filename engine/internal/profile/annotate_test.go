@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -111,58 +110,6 @@ func TestInstructionsAreTheRecordedOnesWithoutACodeObject(t *testing.T) {
 	if a := &p.Annotations[0]; len(a.Lines) != 1 || a.Lines[0].File != "/a/k.cl" || a.Lines[0].Line != 9 {
 		t.Errorf("lines %v, expected the one that the file of samples has", a.Lines)
 	}
-}
-
-// TestFunctionsAreFoundByTheirNames: exactly, without parameters, or as they are called.
-func TestFunctionsAreFoundByTheirNames(t *testing.T) {
-	all := []functionName{
-		{"main", "", "main"}, {"f(int)", "_Z1fi", "f"}, {"f(char)", "_Z1fc", "f"},
-		{"void sort<int, Less>(int*, int*, Less)", "_Z4sortIi4LessEvPT_S2_T0_", "sort<int, Less>"},
-		{"a::b::get() const", "_ZNK1a1b3getEv", ""}, {"f(int) (.cold)", "_Z1fi.cold", ""},
-		{"(anonymous namespace)::hidden(int)", "_ZN1_6hiddenEi", ""}, {"<Vec<T> as Drop>::drop", "_ZN1d", "drop"},
-		{"S::operator()(int) const", "_ZNK1SclEi", "operator()"}, {"std::vector<int>::operator<(int)", "_Z", "operator<"},
-		{"std::function<void (int)> make<int>(int)", "_Z4makeIiE", "make<int>"}, {"main.(*T).Work", "", "main.(*T).Work"},
-	}
-	for name, want := range map[string]string{
-		"main": "main", "f(int)": "f(int)", "_Z1fc": "f(char)", "f": "f(int)|f(char)|f(int) (.cold)", "sort<int, Less>": all[3].function,
-		"sort": all[3].function, "a::b::get": all[4].function, "(anonymous namespace)::hidden": all[6].function,
-		"drop": all[7].function, "S::operator()": all[8].function, "operator<": all[9].function, "make": all[10].function,
-		"main.(*T).Work": "main.(*T).Work", "nothing": "", "f(": "", "": "",
-	} {
-		var got []string
-		for _, f := range findFunctions(all, name) {
-			got = append(got, f.function)
-		}
-		if strings.Join(got, "|") != want {
-			t.Errorf("%q: %q, expected %q", name, got, want)
-		}
-	}
-	for name, want := range map[string]string{
-		"srot": all[3].function, "hidde": all[6].function, "SORT": all[3].function, "mian": "main", "completely_other": "",
-	} {
-		if near := nearFunctions(all, name); !slices.Equal(near[:min(len(near), 1)], strings.Split(want, "|")[:len(near[:min(len(near), 1)])]) || len(near) == 0 != (want == "") {
-			t.Errorf("near %s: %q, expected %s first", name, near, want)
-		}
-	}
-	if err := unknownFunction("perf.data", all, "srt"); !strings.Contains(err.Error(), "perf.data: no function srt was sampled or called; near are: ") {
-		t.Error(err)
-	}
-}
-
-// FuzzFunctionNames: names of symbols are any bytes.
-func FuzzFunctionNames(f *testing.F) {
-	f.Add("void f<a>(b) const (.cold)", "f")
-	f.Add("operator<", "operator")
-	f.Add(")(", "<>")
-	f.Add("", "0")
-	f.Fuzz(func(t *testing.T, function, name string) {
-		all := []functionName{{function, "", function}}
-		if isFound := len(findFunctions(all, function)) == 1; isFound != (function != "") {
-			t.Errorf("%q is found: %v", function, isFound)
-		}
-		findFunctions(all, name)
-		nearFunctions(all, name)
-	})
 }
 
 func TestAnnotationsNeedNames(t *testing.T) {

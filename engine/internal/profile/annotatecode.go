@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/unwindd/unwindd/engine/internal/selection"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -78,7 +79,7 @@ func (a *annotator) readBlock(ctx context.Context, g *annotated, r codeRange, la
 		l := &lines[i]
 		end = l.Address + uint64(len(l.Bytes))
 		symbols := g.module.Names(l.Address, a.recording.maker.Shared.Options().NoInlines)
-		if len(symbols) == 0 || nameOf(&symbols[len(symbols)-1]) != g.name {
+		if len(symbols) == 0 || selection.NameOf(&symbols[len(symbols)-1]) != g.name {
 			continue
 		}
 		if len(g.Code) == maxAnnotatedInstructions {

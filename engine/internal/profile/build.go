@@ -133,11 +133,12 @@ func (b *profileBuilder) add(w *walkedBatch) {
 		stack := b.stack(w, s)
 		b.out.Samples = append(b.out.Samples, trace.ProfileSample{
 			Event: int16(s.event), Thread: b.thread(s), Stack: stack, Stop: b.stop(s.stopped), Time: s.time, Weight: s.weight,
+			CPU: uint32(max(s.cpu, 0)), HasCPU: s.cpu >= 0, //nolint:gosec // a number of 32 bits
 		})
-		b.addMemory(s)
 		if s.wait != nil {
 			b.waits.add(b, s.wait)
 		}
+		b.addMemory(s)
 		if s.problem != "" {
 			b.damaged++
 			if b.damage == "" {

@@ -25,6 +25,9 @@ type kernelNames struct {
 	// moved is how far the recorded kernel is from the addresses of the table: it begins at
 	// another address after each boot.
 	moved uint64
+	// isOfBoot: modules are where the table has them, as it is of the recorded boot.
+	isOfBoot bool
+	starts   map[string]uint64 // of modules, as far as they were needed
 	// problem is why there are none, with what would give them.
 	problem string
 }
@@ -32,8 +35,7 @@ type kernelNames struct {
 // kernelSource is a file with names of the kernel.
 type kernelSource struct {
 	path string
-	// isOfBoot: it has the addresses of the boot that was recorded, even where the
-	// recording has no symbol to compare.
+	// isOfBoot: it has the addresses of the boot that was recorded.
 	isOfBoot bool
 	// isOwn: it is the running kernel's.
 	isOwn bool
@@ -50,13 +52,16 @@ func (r *recording) kernelNames(provided *kallsyms.Table, kernel *perfdata.Space
 	if provided == nil {
 		provided = r.recordedKernelNames()
 	}
+	if provided == nil && r.file != nil {
+		provided = r.simpleperfKernelNames()
+	}
 	if provided != nil {
 		moved, known := kernelMoved(provided, kernel)
 		if !known {
 			r.problem("%s has no symbol by which the kernel's address would be known: the kernel's code is not named", provided.Path())
 			return &kernelNames{}
 		}
-		return &kernelNames{table: provided, moved: moved}
+		return &kernelNames{table: provided, moved: moved, isOfBoot: true}
 	}
 	names := &kernelNames{}
 	id := r.kernelID(kernel)
@@ -73,8 +78,8 @@ func (r *recording) kernelNames(provided *kallsyms.Table, kernel *perfdata.Space
 			continue
 		}
 		moved, known := kernelMoved(table, kernel)
-		if known && (s.isOfBoot || hasKernelAddress(kernel)) {
-			names.table, names.moved = table, moved
+		if known && hasKernelAddress(kernel) {
+			names.table, names.moved, names.isOfBoot = table, moved, s.isOfBoot
 			return names
 		}
 		reason = s.path + " is of the recorded kernel, but the recording does not say where that was: perf must record as root, or with kernel.kptr_restrict=0"
@@ -226,13 +231,32 @@ func (n *kernelNames) find(lookup, pc uint64, mapped *perfdata.Mapping) (name st
 		// its first instruction.
 		s, ok = function, true
 	}
-	if !ok || s.Module != "" && n.moved != 0 {
-		return "", 0, false
-	}
-	if mapped != nil && moduleOfKernel(mapped.Path) != s.Module && !strings.HasPrefix(mapped.Path, kernelName) {
+	if !ok || s.Module != "" && n.moved != 0 || !n.isThere(s.Module, mapped) {
 		return "", 0, false
 	}
 	return s.Name, s.Start + n.moved, true
+}
+
+// isThere reports whether the table's module, "" for the kernel itself, is the mapped one, and at
+// the address that it had.
+func (n *kernelNames) isThere(module string, mapped *perfdata.Mapping) bool {
+	if mapped == nil || strings.HasPrefix(mapped.Path, kernelName) {
+		return module == "" || n.isOfBoot
+	}
+	if module != moduleOfKernel(mapped.Path) || n.isOfBoot {
+		return module == moduleOfKernel(mapped.Path)
+	}
+	start, ok := n.starts[module]
+	if !ok {
+		if n.starts == nil {
+			n.starts = map[string]uint64{}
+		}
+		start, _ = n.table.ModuleStart(module)
+		n.starts[module] = start
+	}
+	// Modules begin at a page, with their functions.
+	const page = 4096
+	return start >= mapped.Start && start-mapped.Start < page
 }
 
 // moduleOfKernel returns the name of a kernel's module as /proc/kallsyms has it, of its mapping:

@@ -24,15 +24,12 @@ func openKernelNames(path string) (*kallsyms.Table, error) {
 }
 
 // recordedKernelNames returns the names in a recording that is a directory with the kernel's
-// files (perf record --kcore), or has them in it; nil where there are none.
+// files (perf record --kcore); nil where there are none.
 func (r *recording) recordedKernelNames() *kallsyms.Table {
 	names, err := openKernelNames(r.file.Kallsyms())
 	if err != nil {
 		r.problem("%v: the kernel's code is not named", err)
 		return nil
-	}
-	if names == nil {
-		return r.simpleperfKernelNames()
 	}
 	return names
 }
@@ -122,10 +119,10 @@ func (b *profileBuilder) name(ctx context.Context, jobs int, kernel *kallsyms.Ta
 			b.nameJIT(f, b.places[i].lookup)
 		}
 	}
-	b.nameBySimpleperf()
 	if hasKernel {
 		b.explainKernel(names())
 	}
+	b.nameBySimpleperf()
 	b.recording.reportNameless()
 	b.nameRecorded()
 	b.chooseEqual()

@@ -281,9 +281,24 @@ func (r *recording) machine() object.ELFMachine {
 	return machines[host.Machine()]
 }
 
-// findVDSO takes the vDSO of this process: it is in no file, and the same for all processes of
-// a kernel.
+// findVDSO finds the vDSO, which is the same for all processes of a kernel: of this process, or a
+// copy in a file.
 func (r *recording) findVDSO(buildID []byte) object.Found {
+	found := r.ownVDSO(buildID)
+	if found.Object != nil || len(buildID) == 0 {
+		return found
+	}
+	// By its build ID alone: files may have it, as in a cache of perf.
+	finder := r.finder
+	finder.Remote, finder.Symbols, finder.Exe, finder.Provided = nil, nil, "", nil
+	if other := finder.Find("", buildID, false); other.Object != nil {
+		return other
+	}
+	return found
+}
+
+// ownVDSO returns the vDSO of this process, where it is the recorded one.
+func (r *recording) ownVDSO(buildID []byte) object.Found {
 	image, err := object.OwnVDSO()
 	if err != nil {
 		return object.Found{Problem: fmt.Sprintf("%s: %v", object.VDSOName, err)}

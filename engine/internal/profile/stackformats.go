@@ -10,6 +10,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/target/chrometrace"
 	"github.com/unwindd/unwindd/engine/internal/target/nsys"
+	"github.com/unwindd/unwindd/engine/internal/target/pprofstacks"
 	"github.com/unwindd/unwindd/engine/internal/target/stacktext"
 	"github.com/unwindd/unwindd/engine/internal/target/stacktree"
 	"github.com/unwindd/unwindd/engine/internal/unpack"
@@ -24,6 +25,7 @@ var stackFormats = []struct {
 	read    func(path string, data []byte) (*stacktree.File, error)
 }{
 	{chrometrace.Accepts, chrometrace.Read},
+	{pprofstacks.IsPprof, pprofstacks.Read},
 	{nsys.AcceptsDatabase, nsys.ReadDatabase},
 	{nsys.AcceptsLines, nsys.ReadLines},
 	{byHead(stacktext.IsScript), stacktext.ReadScript},

@@ -31,7 +31,9 @@ type stackJoin struct {
 	stops   []uint16
 	modules map[string]int32        // of the profile, by path
 	objects map[string]*stackObject // with frames whose names are looked up, by path
-	moved   uint64                  // of the kernel's code from the addresses of kernel, if isPlaced
+	// mappings are the ones in the text of objects, by path.
+	mappings map[string][]stacktree.Mapping
+	moved    uint64 // of the kernel's code from the addresses of kernel, if isPlaced
 	// isPlaced is true where the file's names of the kernel tell where it was.
 	isPlaced bool
 }

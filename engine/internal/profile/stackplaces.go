@@ -3,6 +3,7 @@
 package profile
 
 import (
+	"cmp"
 	"debug/elf"
 	"fmt"
 	"slices"
@@ -28,7 +29,9 @@ type stackObject struct {
 	offsets, others, wrong int
 	biases                 map[int]uint64 // of addresses of processes, by PID
 	several                map[int]bool   // processes whose frames disagree about that
-	unplaced               int            // frames that nothing tells the place of
+	common                 uint64         // the bias of all processes, if isCommon
+	isCommon               bool
+	unplaced               int // frames that nothing tells the place of
 }
 
 // maxVotes bounds the named frames by which an object is placed.
@@ -70,7 +73,9 @@ func (j *stackJoin) findPlaces() {
 	}
 	for path, o := range j.objects {
 		j.check(path, o)
+		o.agree()
 	}
+	j.sortMappings()
 }
 
 // openObject finds the file of a code object.
@@ -240,20 +245,51 @@ func (o *stackObject) bias(pid int) (bias uint64, ok bool) {
 	if bias, ok = o.biases[pid]; ok {
 		return bias, true
 	}
-	for _, other := range o.biases {
-		if ok && other != bias {
-			return 0, false
-		}
-		bias, ok = other, true
-	}
-	return bias, ok && len(o.several) == 0
+	return o.common, o.isCommon
 }
 
-// mappedOffset returns the offset in its file of a frame that lies in a mapping of the text.
+// agree finds the bias that all processes have, if they do.
+func (o *stackObject) agree() {
+	for _, bias := range o.biases {
+		if o.isCommon && bias != o.common {
+			o.isCommon = false
+			return
+		}
+		o.common, o.isCommon = bias, len(o.several) == 0
+	}
+}
+
+// maxCandidates bounds the mappings of a file that are looked at for one address.
+const maxCandidates = 256
+
+// sortMappings puts the mappings of the text into lists by file, each by address.
+func (j *stackJoin) sortMappings() {
+	j.mappings = map[string][]stacktree.Mapping{}
+	for _, m := range j.file.Mappings {
+		if j.objects[m.Path] != nil {
+			j.mappings[m.Path] = append(j.mappings[m.Path], m)
+		}
+	}
+	for _, list := range j.mappings {
+		slices.SortFunc(list, func(a, b stacktree.Mapping) int {
+			return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID))
+		})
+	}
+}
+
+// mappedOffset returns the offset in its file of a frame that lies in a mapping of the text. Where
+// that is of another process all others there must agree.
 func (j *stackJoin) mappedOffset(f *stacktree.Frame) (offset uint64, ok bool) {
-	for i := range j.file.Mappings {
-		m := &j.file.Mappings[i]
-		if f.Address < m.Start || f.Address >= m.End || m.Path != f.Object {
+	list := j.mappings[f.Object]
+	end, _ := slices.BinarySearchFunc(list, f.Address, func(m stacktree.Mapping, address uint64) int {
+		if m.Start <= address {
+			return -1
+		}
+		return 1
+	})
+	for i := end - 1; i >= max(0, end-maxCandidates); i-- {
+		m := &list[i]
+		if f.Address >= m.End {
 			continue
 		}
 		own := f.Address - m.Start + m.Offset

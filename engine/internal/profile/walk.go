@@ -21,6 +21,7 @@ import (
 type walkedSample struct {
 	event    int
 	pid, tid int
+	cpu      int // -1: not known
 	comm     string
 	time     uint64
 	weight   uint64
@@ -54,8 +55,9 @@ func (w *walkedBatch) begin(b *perfdata.Batch) {
 // newWalkedSample returns a sample whose first frame is at an index.
 func newWalkedSample(recorded *perfdata.Sample, space *codeSpace, first int) walkedSample {
 	return walkedSample{
-		event: recorded.Event, pid: recorded.PID, tid: recorded.TID, comm: recorded.Comm, time: recorded.Time, weight: recorded.Period,
-		first: first, space: space, problem: recorded.Problem, wait: waitIn(recorded), source: recorded.DataSource, latency: recorded.Latency,
+		event: recorded.Event, pid: recorded.PID, tid: recorded.TID, cpu: recorded.CPU, comm: recorded.Comm, time: recorded.Time, weight: recorded.Period,
+		first: first, space: space, problem: recorded.Problem, wait: waitIn(recorded),
+		source: recorded.DataSource, latency: recorded.Latency,
 	}
 }
 

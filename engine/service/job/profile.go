@@ -49,13 +49,26 @@ func (p *Profile) Check() error {
 	switch {
 	case len(p.Annotate) > 0 && p.Format != "text" && p.Format != "json":
 		return wrong("--annotate writes text or JSON: expected another --format than %s", p.Format)
+	case p.BottomUp && p.Format != "text" && p.Format != "folded":
+		return wrong("--bottom-up turns the stacks of text and folded stacks: expected another --format than %s", p.Format)
 	case len(p.Annotate) > 0 && p.NoSymbols:
 		return wrong("--annotate names functions, and writes them: expected no --symbols=false with it")
 	}
 	if p.MaxStack == engine.DefaultMaxFrames {
 		p.MaxStack = 0
 	}
+	if err := report.CheckSelection(p.Selection()); err != nil {
+		return wrong("%v", err)
+	}
 	return nil
+}
+
+// Selection is the part of the profile that is shown.
+func (p *Profile) Selection() trace.ProfileSelection {
+	return trace.ProfileSelection{
+		Processes: p.Process, Threads: p.Thread, CPUs: p.Cpu, Time: p.Time,
+		Focus: p.Focus, Ignore: p.Ignore, Hide: p.Hide, Callers: p.Callers,
+	}
 }
 
 // Engine returns the options of an engine with changes that the profile needs.
@@ -75,6 +88,9 @@ func (p *Profile) WriteReport(r *report.Profile, w io.Writer, o report.TextOptio
 	}
 	if p.MarkGuesses {
 		r = r.MarkGuesses()
+	}
+	if p.BottomUp {
+		r = r.BottomUp()
 	}
 	switch p.Format {
 	case "pprof":
@@ -130,7 +146,7 @@ func (p *Profile) run(ctx context.Context, r *Request) (o Outcome, err error) {
 		return o, renamed(err, path, r.Name)
 	}
 	rename(whole, path, r.Name)
-	selected, err := report.NewProfile(whole, p.Event...)
+	selected, err := report.NewSelectedProfile(whole, p.Selection(), p.Event...)
 	if err != nil {
 		return o, wrong("%v", renamed(err, path, r.Name))
 	}

@@ -1689,15 +1689,25 @@ func (x *FileAnswer) GetName() []byte {
 
 // ProfileOptions are flags of `unwindd profile`.
 type ProfileOptions struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                          // of the recording, in the report
-	Format        string                 `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`                      // text, pprof, otlp, folded, speedscope, firefox, html or json; json where it is empty
-	Event         []string               `protobuf:"bytes,3,rep,name=event,proto3" json:"event,omitempty"`                        // only samples of these; none: all
-	MaxStack      uint32                 `protobuf:"varint,4,opt,name=max_stack,json=maxStack,proto3" json:"max_stack,omitempty"` // frames of a stack that are walked; 0: the default
-	NoSymbols     bool                   `protobuf:"varint,5,opt,name=no_symbols,json=noSymbols,proto3" json:"no_symbols,omitempty"`
-	Annotate      []string               `protobuf:"bytes,6,rep,name=annotate,proto3" json:"annotate,omitempty"` // write the lines and instructions of these functions instead
-	MarkGuesses   bool                   `protobuf:"varint,7,opt,name=mark_guesses,json=markGuesses,proto3" json:"mark_guesses,omitempty"`
-	FullNames     bool                   `protobuf:"varint,8,opt,name=full_names,json=fullNames,proto3" json:"full_names,omitempty"` // of functions, in text
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Name        string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                          // of the recording, in the report
+	Format      string                 `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`                      // text, pprof, otlp, folded, speedscope, firefox, html or json; json where it is empty
+	Event       []string               `protobuf:"bytes,3,rep,name=event,proto3" json:"event,omitempty"`                        // only samples of these; none: all
+	MaxStack    uint32                 `protobuf:"varint,4,opt,name=max_stack,json=maxStack,proto3" json:"max_stack,omitempty"` // frames of a stack that are walked; 0: the default
+	NoSymbols   bool                   `protobuf:"varint,5,opt,name=no_symbols,json=noSymbols,proto3" json:"no_symbols,omitempty"`
+	Annotate    []string               `protobuf:"bytes,6,rep,name=annotate,proto3" json:"annotate,omitempty"` // write the lines and instructions of these functions instead
+	MarkGuesses bool                   `protobuf:"varint,7,opt,name=mark_guesses,json=markGuesses,proto3" json:"mark_guesses,omitempty"`
+	FullNames   bool                   `protobuf:"varint,8,opt,name=full_names,json=fullNames,proto3" json:"full_names,omitempty"` // of functions, in text
+	// The part of the profile that is shown, as of trace.ProfileSelection.
+	Process       []string `protobuf:"bytes,9,rep,name=process,proto3" json:"process,omitempty"` // IDs, names, or regular expressions for names
+	Thread        []string `protobuf:"bytes,10,rep,name=thread,proto3" json:"thread,omitempty"`
+	Cpu           string   `protobuf:"bytes,11,opt,name=cpu,proto3" json:"cpu,omitempty"`     // as 0,2-3
+	Time          string   `protobuf:"bytes,12,opt,name=time,proto3" json:"time,omitempty"`   // FROM,TO
+	Focus         []string `protobuf:"bytes,13,rep,name=focus,proto3" json:"focus,omitempty"` // regular expressions for names of functions
+	Ignore        []string `protobuf:"bytes,14,rep,name=ignore,proto3" json:"ignore,omitempty"`
+	Hide          []string `protobuf:"bytes,15,rep,name=hide,proto3" json:"hide,omitempty"`
+	Callers       string   `protobuf:"bytes,16,opt,name=callers,proto3" json:"callers,omitempty"`                    // of this function
+	BottomUp      bool     `protobuf:"varint,17,opt,name=bottom_up,json=bottomUp,proto3" json:"bottom_up,omitempty"` // trees of text and folded stacks lead from callees to callers
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1784,6 +1794,69 @@ func (x *ProfileOptions) GetMarkGuesses() bool {
 func (x *ProfileOptions) GetFullNames() bool {
 	if x != nil {
 		return x.FullNames
+	}
+	return false
+}
+
+func (x *ProfileOptions) GetProcess() []string {
+	if x != nil {
+		return x.Process
+	}
+	return nil
+}
+
+func (x *ProfileOptions) GetThread() []string {
+	if x != nil {
+		return x.Thread
+	}
+	return nil
+}
+
+func (x *ProfileOptions) GetCpu() string {
+	if x != nil {
+		return x.Cpu
+	}
+	return ""
+}
+
+func (x *ProfileOptions) GetTime() string {
+	if x != nil {
+		return x.Time
+	}
+	return ""
+}
+
+func (x *ProfileOptions) GetFocus() []string {
+	if x != nil {
+		return x.Focus
+	}
+	return nil
+}
+
+func (x *ProfileOptions) GetIgnore() []string {
+	if x != nil {
+		return x.Ignore
+	}
+	return nil
+}
+
+func (x *ProfileOptions) GetHide() []string {
+	if x != nil {
+		return x.Hide
+	}
+	return nil
+}
+
+func (x *ProfileOptions) GetCallers() string {
+	if x != nil {
+		return x.Callers
+	}
+	return ""
+}
+
+func (x *ProfileOptions) GetBottomUp() bool {
+	if x != nil {
+		return x.BottomUp
 	}
 	return false
 }
@@ -3171,7 +3244,7 @@ const file_unwindd_proto_rawDesc = "" +
 	"FileAnswer\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x14\n" +
 	"\x05ended\x18\x02 \x01(\bR\x05ended\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\fR\x04name\"\xec\x01\n" +
+	"\x04name\x18\x03 \x01(\fR\x04name\"\xbd\x03\n" +
 	"\x0eProfileOptions\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x14\n" +
@@ -3182,7 +3255,17 @@ const file_unwindd_proto_rawDesc = "" +
 	"\bannotate\x18\x06 \x03(\tR\bannotate\x12!\n" +
 	"\fmark_guesses\x18\a \x01(\bR\vmarkGuesses\x12\x1d\n" +
 	"\n" +
-	"full_names\x18\b \x01(\bR\tfullNames\"f\n" +
+	"full_names\x18\b \x01(\bR\tfullNames\x12\x18\n" +
+	"\aprocess\x18\t \x03(\tR\aprocess\x12\x16\n" +
+	"\x06thread\x18\n" +
+	" \x03(\tR\x06thread\x12\x10\n" +
+	"\x03cpu\x18\v \x01(\tR\x03cpu\x12\x12\n" +
+	"\x04time\x18\f \x01(\tR\x04time\x12\x14\n" +
+	"\x05focus\x18\r \x03(\tR\x05focus\x12\x16\n" +
+	"\x06ignore\x18\x0e \x03(\tR\x06ignore\x12\x12\n" +
+	"\x04hide\x18\x0f \x03(\tR\x04hide\x12\x18\n" +
+	"\acallers\x18\x10 \x01(\tR\acallers\x12\x1b\n" +
+	"\tbottom_up\x18\x11 \x01(\bR\bbottomUp\"f\n" +
 	"\x0eProfileRequest\x126\n" +
 	"\aoptions\x18\x01 \x01(\v2\x1a.unwindd.v1.ProfileOptionsH\x00R\aoptions\x12\x14\n" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +

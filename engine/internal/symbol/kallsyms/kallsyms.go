@@ -54,14 +54,14 @@ func Open(path string) (*Table, error) {
 	return read(path, f)
 }
 
-// Read reads the text of such a file; path is its name in messages.
-func Read(path string, r io.Reader) (*Table, error) { return read(path, r) }
-
 const (
 	maxLine = 1 << 20
 	// usualSize is the room for a file whose size is not known, and usualLine for a line.
 	usualSize, usualLine = 8 << 20, 40
 )
+
+// Read reads the text of such a file; path is its name in messages.
+func Read(path string, r io.Reader) (*Table, error) { return read(path, r) }
 
 func read(path string, r io.Reader) (*Table, error) {
 	var all strings.Builder // names are parts of it
@@ -166,6 +166,16 @@ func (t *Table) Find(address uint64) (Symbol, bool) {
 		return Symbol{}, false
 	}
 	return t.symbols[i], true
+}
+
+// ModuleStart returns the lowest address of a function of a module.
+func (t *Table) ModuleStart(module string) (uint64, bool) {
+	for i := range t.symbols {
+		if t.symbols[i].Module == module {
+			return t.symbols[i].Start, true
+		}
+	}
+	return 0, false
 }
 
 // Address returns the address of a symbol of the kernel itself.

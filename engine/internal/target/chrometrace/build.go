@@ -5,6 +5,7 @@ package chrometrace
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/target/stacktree"
@@ -92,14 +93,23 @@ func lastTime(spans []stacktree.Span) (end int64) {
 // pushRecorded adds the stack of Python that was recorded with an operation: functions with
 // semicolons between them, innermost first.
 func (r *reader) pushRecorded(note, stack uint32) uint32 {
-	names := strings.Split(r.names[note-1], ";")
-	for i := len(names) - 1; i >= 0; i-- {
-		if name := strings.TrimSpace(names[i]); name != "" {
-			stack = r.Push(stack, r.pythonFrame([]byte(name)))
+	frames, ok := r.recorded[note]
+	if !ok {
+		for name := range strings.SplitSeq(r.names[note-1], ";") {
+			if name = strings.TrimSpace(name); name != "" && len(frames) < maxRecorded {
+				frames = append(frames, r.pythonFrame([]byte(name)))
+			}
 		}
+		r.recorded[note] = frames
+	}
+	for _, frame := range slices.Backward(frames) {
+		stack = r.Push(stack, frame)
 	}
 	return stack
 }
+
+// maxRecorded bounds the functions of a recorded stack, of which the innermost are kept.
+const maxRecorded = 1 << 10
 
 // launchAt notes the stack of a span that launched work.
 func (r *reader) launchAt(s *stacktree.Span, stack, thread uint32) {

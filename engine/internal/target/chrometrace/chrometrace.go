@@ -70,7 +70,8 @@ type reader struct {
 	devices            []deviceSpan
 	started            map[int64]place // ends of arrows from the CPU to accelerators, by their IDs
 	ended              map[place]int64
-	calling, operating launches // by correlation ID, and by external ID
+	calling, operating launches            // by correlation ID, and by external ID
+	recorded           map[uint32][]uint32 // frames of recorded stacks, by their Note
 	nesting            stacktree.Nesting
 	leftOut            map[string]int // events, by why they are left out
 	counts             counts
@@ -104,7 +105,7 @@ func Read(path string, data []byte) (*stacktree.File, error) {
 	r := &reader{
 		Builder: stacktree.NewBuilder(path, Form), json: &jsontext.Reader{Data: data}, rank: -1,
 		frames: map[string]uint32{}, texts: map[string]uint32{}, threads: map[threadKey]*thread{}, comms: map[int64]string{},
-		started: map[int64]place{}, ended: map[place]int64{}, leftOut: map[string]int{},
+		started: map[int64]place{}, ended: map[place]int64{}, leftOut: map[string]int{}, recorded: map[uint32][]uint32{},
 	}
 	r.isList = r.json.Next() == '['
 	var err error

@@ -147,12 +147,15 @@ func (b *builder) note(s *rawSpan) uint32 {
 	return uint32(len(b.refs)) //nolint:gosec // fewer than the bytes of the file
 }
 
+// maxChain bounds the frames of a stack, of which the innermost are kept.
+const maxChain = 1 << 10
+
 // chain returns the entries of a stack, innermost first.
 func (b *builder) chain(ref chainRef) []chainEntry {
 	list := b.chains[ref.kind]
 	first, _ := slices.BinarySearchFunc(list, ref.id, func(e chainEntry, id int64) int { return cmp.Compare(e.id, id) })
 	end := first
-	for end < len(list) && list[end].id == ref.id {
+	for end < len(list) && list[end].id == ref.id && end-first < maxChain {
 		end++
 	}
 	return list[first:end]
@@ -243,7 +246,7 @@ func (b *builder) addSample(s *sample) {
 	b.pid = processOf(s.thread)
 	b.Samples = append(b.Samples, trace.ProfileSample{
 		Event: event, Time: uint64(s.start), Weight: 1, Thread: b.fileThread(s.thread), Stop: b.Stop(stopChain), //nolint:gosec // see MoveTimes
-		Stack: b.push(chainRef{sampleChains, s.id}, 0),
+		Stack: b.push(chainRef{sampleChains, s.id}, 0), CPU: uint32(max(s.cpu, 0)), HasCPU: s.cpu >= 0, //nolint:gosec // a small number
 	})
 }
 

@@ -59,7 +59,7 @@ type work struct {
 }
 
 // sample is a moment of a thread.
-type sample struct{ id, start, thread int64 }
+type sample struct{ id, start, thread, cpu int64 }
 
 // The tables of stacks.
 const (
@@ -222,7 +222,7 @@ func (c *collector) addSet(row []value) { c.addWork(row, work{isMemory: true, co
 
 func (c *collector) addSample(row []value) {
 	if row[0].isNumber && row[1].isNumber && row[1].n > -maxTime && row[1].n < maxTime {
-		c.samples = append(c.samples, sample{row[0].n, row[1].n, row[2].number()})
+		c.samples = append(c.samples, sample{row[0].n, row[1].n, row[2].number(), row[3].number()})
 	}
 }
 

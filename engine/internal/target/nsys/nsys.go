@@ -52,7 +52,7 @@ var tables = map[string]table{
 	"CUPTI_ACTIVITY_KIND_RUNTIME":    {[]string{"start", "end", "globalTid", "nameId", "correlationId", "callchainId"}, (*collector).addCall},
 	"OSRT_API":                       {[]string{"start", "end", "globalTid", "nameId", "callchainId"}, (*collector).addSystemCall},
 	"NVTX_EVENTS":                    {[]string{"start", "end", "globalTid", "textId", "text", "eventType"}, (*collector).addRange},
-	"COMPOSITE_EVENTS":               {[]string{"id", "start", "globalTid"}, (*collector).addSample},
+	"COMPOSITE_EVENTS":               {[]string{"id", "start", "globalTid", "cpu"}, (*collector).addSample},
 	"SAMPLING_CALLCHAINS":            {chainColumns, func(c *collector, row []value) { c.addChain(sampleChains, row) }},
 	"CUDA_CALLCHAINS":                {chainColumns, func(c *collector, row []value) { c.addChain(callChains, row) }},
 	"OSRT_CALLCHAINS":                {chainColumns, func(c *collector, row []value) { c.addChain(systemChains, row) }},

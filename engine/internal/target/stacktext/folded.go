@@ -61,6 +61,7 @@ type foldedReader struct {
 	stop                     uint16
 	unread, firstUnread      int
 	fractions, double, lines int
+	deep                     int // frames
 }
 
 // ReadFolded reads folded stacks. A file with two counts in each line, of a comparison, is an
@@ -75,6 +76,9 @@ func ReadFolded(path string, data []byte) (*stacktree.File, error) {
 	}
 	if r.unread > 0 {
 		r.Problem("%d lines are no stack with a count, the first is line %d: they are left out", r.unread, r.firstUnread)
+	}
+	if r.deep > 0 {
+		r.Problem("stacks have more than %d frames: %d outer ones are left out", maxFrames, r.deep)
 	}
 	if r.fractions > 0 {
 		r.Problem("%d counts are no whole numbers: they are rounded", r.fractions)
@@ -108,6 +112,10 @@ func (r *foldedReader) read(number int, line []byte) {
 		thread, frames = r.Thread(-1, -1, frames[0]), frames[1:]
 	} else {
 		thread = r.Thread(-1, -1, "")
+	}
+	if n := len(frames) - maxFrames; n > 0 {
+		r.deep += n
+		frames = frames[n:]
 	}
 	r.Samples = append(r.Samples, trace.ProfileSample{
 		Event: r.event, Thread: thread, Stop: r.stop, Weight: uint64(whole), Stack: r.tree(frames),

@@ -13,7 +13,9 @@ import (
 // perf script -F.
 type header struct {
 	comm       string
-	pid, tid   int    // -1: not there
+	pid, tid   int // -1: not there
+	cpu        uint32
+	hasCPU     bool
 	time       uint64 // nanoseconds
 	period     uint64
 	hasPeriod  bool
@@ -75,7 +77,7 @@ func fieldsAt(line []byte, list []token, i int) (h header, ok bool) {
 		h.pid, h.tid = pid, tid
 		i++
 	}
-	if isCPU(next()) {
+	if h.cpu, h.hasCPU = cpuOf(next()); h.hasCPU {
 		known = true
 		i++
 	}
@@ -123,13 +125,13 @@ func id(text []byte) (int, bool) {
 	return int(n), ok && n <= math.MaxInt32 //nolint:gosec // checked
 }
 
-// isCPU reports whether a word is the number of a processor: [003].
-func isCPU(text []byte) bool {
+// cpuOf reads the number of a processor: [003].
+func cpuOf(text []byte) (uint32, bool) {
 	if len(text) < 3 || text[0] != '[' || text[len(text)-1] != ']' {
-		return false
+		return 0, false
 	}
-	_, ok := linetext.Decimal(text[1 : len(text)-1])
-	return ok
+	n, ok := linetext.Decimal(text[1 : len(text)-1])
+	return uint32(n), ok && n <= math.MaxUint32 //nolint:gosec // checked
 }
 
 // isMisc reports whether a word is the mode of a sample: U, K, H, and others of perf's.

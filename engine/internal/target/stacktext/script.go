@@ -78,6 +78,7 @@ type scriptReader struct {
 	stop                         uint16
 	unread, noPeriod, noEvent    int
 	firstUnread, others, tooMany int
+	deep                         int // frames
 }
 
 // ReadScript reads the text of perf script.
@@ -100,6 +101,9 @@ func (r *scriptReader) report() {
 	}
 	if r.tooMany > 0 {
 		r.Problem("there are too many events: %d samples are left out", r.tooMany)
+	}
+	if r.deep > 0 {
+		r.Problem("stacks have more than %d frames: %d outer ones are left out", maxFrames, r.deep)
 	}
 	if r.others > 0 {
 		r.Problem("%d records are no samples, and are not shown", r.others)
@@ -164,6 +168,10 @@ func (r *scriptReader) frame(line []byte) {
 	if !r.isOpen {
 		r.header, r.isOpen = header{pid: -1, tid: -1}, true
 	}
+	if len(r.stack) == maxFrames {
+		r.deep++
+		return
+	}
 	r.stack = append(r.stack, r.line(line, nil))
 }
 
@@ -211,7 +219,7 @@ func (r *scriptReader) flush() {
 		r.stack = r.stack[:0]
 		return
 	}
-	s := trace.ProfileSample{Event: event, Time: h.time, Weight: h.period, Stop: r.stop, Thread: r.Thread(h.pid, h.tid, h.comm)}
+	s := trace.ProfileSample{Event: event, Time: h.time, Weight: h.period, Stop: r.stop, Thread: r.Thread(h.pid, h.tid, h.comm), CPU: h.cpu, HasCPU: h.hasCPU}
 	if !h.hasPeriod {
 		s.Weight = 1
 		r.noPeriod++

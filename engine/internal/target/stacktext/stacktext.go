@@ -15,6 +15,9 @@ import (
 // maxLine bounds the bytes of a line.
 const maxLine = 1 << 20
 
+// maxFrames bounds the frames of a stack, of which the innermost are kept.
+const maxFrames = 1 << 14
+
 // stopText is why the stacks of a text end.
 var stopText = trace.Stopped{Reason: trace.StopEndOfStack, Detail: "the stack in the text ends here"}
 

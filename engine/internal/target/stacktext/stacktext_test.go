@@ -129,6 +129,9 @@ func TestLinesOfPerfScript(t *testing.T) {
 		if d := cmp.Diff(c.want, lines(f)); d != "" || len(f.Problems) != c.problems {
 			t.Errorf("%s: problems %q (-want +got):\n%s", c.name, f.Problems, d)
 		}
+		if s := &f.Samples[0]; s.HasCPU != strings.Contains(c.text, "[00") || strings.Contains(c.text, "[003]") && s.CPU != 3 {
+			t.Errorf("%s: processor %d, %v", c.name, s.CPU, s.HasCPU)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@
  *
  *   threads N    N threads wait, three functions deep
  *   busy N       N threads execute, and N + 2 wait
+ *   locked N     N threads wait for a lock that the first one holds
  *   deep N       the only thread waits N calls deep
  *   churn        threads start and end all the time
  *   exec N       a thread executes this program again and again, at most N times
@@ -60,6 +61,13 @@ static void NOINLINE spin_inner(void) {
 }
 static void *spinner(void *arg) { spin_inner(); sink++; return arg; }
 
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static void *locker(void *arg) {
+	pthread_mutex_lock(&mutex);
+	sink++;
+	return arg;
+}
+
 static void *parent(void *arg) {
 	if (vfork() == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -116,6 +124,12 @@ int main(int argc, char **argv) {
 			pthread_create(&t, NULL, spinner, NULL);
 		for (long i = 0; i < left + 1; i++)
 			pthread_create(&t, NULL, waiter, NULL);
+		ready();
+		wait_middle();
+	} else if (!strcmp(mode, "locked")) {
+		pthread_mutex_lock(&mutex);
+		for (long i = 0; i < left; i++)
+			pthread_create(&t, NULL, locker, NULL);
 		ready();
 		wait_middle();
 	} else if (!strcmp(mode, "deep")) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profile
+package selection
 
 import (
 	"cmp"
@@ -13,24 +13,26 @@ import (
 
 // This file finds functions by the names that users give them.
 
-// functionName has the names of a function.
-type functionName struct{ function, linkage, plain string }
+// FunctionName has the names of a function: as it is printed, its linkage name, and its own name in
+// the debug information.
+type FunctionName struct{ Function, Linkage, Plain string }
 
-func nameOf(s *trace.Symbol) functionName { return functionName{s.Function, s.LinkageName, s.Name} }
+// NameOf returns the names of a symbol.
+func NameOf(s *trace.Symbol) FunctionName { return FunctionName{s.Function, s.LinkageName, s.Name} }
 
 // nameMatches are tests for whether a name means a function, the most exact first.
-var nameMatches = []func(function *functionName, name string) bool{
-	func(f *functionName, name string) bool { return f.function == name || f.linkage == name },
-	func(f *functionName, name string) bool {
-		return f.plain == name || withoutParameters(f.function) == name
+var nameMatches = []func(function *FunctionName, name string) bool{
+	func(f *FunctionName, name string) bool { return f.Function == name || f.Linkage == name },
+	func(f *FunctionName, name string) bool {
+		return f.Plain == name || withoutParameters(f.Function) == name
 	},
-	func(f *functionName, name string) bool {
-		return bareName(f.function) == name || withoutTemplate(f.plain) == name
+	func(f *FunctionName, name string) bool {
+		return bareName(f.Function) == name || withoutTemplate(f.Plain) == name
 	},
 }
 
-// findFunctions returns the functions that a name means.
-func findFunctions(all []functionName, name string) (found []functionName) {
+// FindFunctions returns the functions that a name means.
+func FindFunctions(all []FunctionName, name string) (found []FunctionName) {
 	if name == "" {
 		return nil
 	}
@@ -52,7 +54,7 @@ const maxNear = 5
 
 // nearFunctions returns names like one that no function has: names with it as a part, else
 // names with nearly its spelling. Of equally near ones the first come first.
-func nearFunctions(all []functionName, name string) (near []string) {
+func nearFunctions(all []FunctionName, name string) (near []string) {
 	type candidate struct {
 		name     string
 		distance int
@@ -60,7 +62,7 @@ func nearFunctions(all []functionName, name string) (near []string) {
 	var list []candidate
 	lower := strings.ToLower(name)
 	for i := range all {
-		f := all[i].function
+		f := all[i].Function
 		if f == "" || slices.ContainsFunc(list, func(c candidate) bool { return c.name == f }) {
 			continue
 		}
@@ -176,8 +178,8 @@ func bareName(name string) string {
 	return name
 }
 
-// unknownFunction returns the error for a name that no function has.
-func unknownFunction(path string, all []functionName, name string) error {
+// UnknownFunction returns the error for a name that no function has.
+func UnknownFunction(path string, all []FunctionName, name string) error {
 	near := nearFunctions(all, name)
 	if len(near) == 0 {
 		return fmt.Errorf("%s: no function %s was sampled or called", path, name)
