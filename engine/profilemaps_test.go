@@ -60,7 +60,7 @@ const execed, madeCode = 1 << 13, 0x601000
 func TestMapsOfForkedProcesses(t *testing.T) {
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{
-		"tmp/perf-7.map": "601000 100 made_by_7\n602000 100 other_of_7\n603000 100 later_of_7\n",
+		"tmp/perf-7.map": "601000 100 made_by_7\n602000 100 other_of_7\n603000 100 later_of_7\n604000 100 shared_of_7\n",
 		"tmp/perf-8.map": "601080 80 made_by_8\n",
 	})
 	b := newShape("x86_64", sampleBasics, 0, 0)
@@ -71,6 +71,9 @@ func TestMapsOfForkedProcesses(t *testing.T) {
 	b.fork(8, 7, 200)
 	b.fork(9, 8, 300)
 	b.mmap(9, 310, 0x603000, 0x1000, 0, "//anon") // where 7 makes code, too
+	// Shared memory stays the same when its rights change.
+	b.record(10, inUser, uint32(7), uint32(7), uint64(0x604000), uint64(0x1000), uint64(0), uint32(0), uint32(1), uint64(77), uint64(0), uint32(5), uint32(1), "/dev/zero (deleted)", uint32(7), uint32(7), uint64(110))
+	b.record(10, inUser, uint32(8), uint32(8), uint64(0x604000), uint64(0x1000), uint64(0), uint32(0), uint32(1), uint64(77), uint64(0), uint32(5), uint32(1), "/dev/zero (deleted)", uint32(8), uint32(8), uint64(210))
 	b.fork(10, 9, 400)
 	b.comm(10, 410, execed, "other")
 	b.mmap(10, 420, madeCode, 0x1000, 0, "//anon")
@@ -78,12 +81,12 @@ func TestMapsOfForkedProcesses(t *testing.T) {
 	for _, at := range []struct {
 		pid uint32
 		pc  uint64
-	}{{7, madeCode + 0x90}, {8, madeCode + 0x90}, {8, madeCode + 0x10}, {9, madeCode + 0x90}, {9, 0x602010}, {9, 0x603010}, {10, madeCode + 0x10}} {
+	}{{7, madeCode + 0x90}, {8, madeCode + 0x90}, {8, madeCode + 0x10}, {9, madeCode + 0x90}, {9, 0x602010}, {9, 0x603010}, {8, 0x604010}, {10, madeCode + 0x10}} {
 		time++
 		b.sample(inUser, at.pid, time, at.pc)
 	}
 	p := mustProfile(t, b, dir, trace.ProfileOptions{})
-	want := []string{"7 made_by_7", "8 made_by_8", "8 made_by_7", "9 made_by_8", "9 other_of_7", "9 ?", "10 ?"}
+	want := []string{"7 made_by_7", "8 made_by_8", "8 made_by_7", "9 made_by_8", "9 other_of_7", "9 ?", "8 shared_of_7", "10 ?"}
 	if d := cmp.Diff(want, innermostNames(p)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -101,7 +104,7 @@ func TestMapsOfProcessesThatWereForkedBefore(t *testing.T) {
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{"tmp/perf-20.map": "601000 100 made_by_20\n"})
 	b := newShape("x86_64", sampleBasics, 0, 0)
-	for i, start := range []uint64{0x401000, 0x401000, 0x501000} {
+	for i, start := range []uint64{0x401000, 0x401000, 0x501000} { // of 20 there is no sample while it has the memory
 		pid, parent := uint32(20+i), uint32(20)
 		if i == 0 {
 			parent = 1
@@ -110,9 +113,14 @@ func TestMapsOfProcessesThatWereForkedBefore(t *testing.T) {
 		b.fork(pid, parent, 0)
 		b.mmap(pid, 0, start, 0x1000, 0, "/x/server")
 		b.mmap(pid, 0, madeCode, 0x1000, 0, "//anon")
+		if i == 0 {
+			b.mmap(pid, 500, madeCode, 0x1000, 0, "/x/library")
+			b.sample(inUser, pid, 1000, 0x401010)
+			continue
+		}
 		b.sample(inUser, pid, uint64(1000+i), madeCode+0x10)
 	}
-	if d := cmp.Diff([]string{"20 made_by_20", "21 made_by_20", "22 ?"}, innermostNames(mustProfile(t, b, dir, trace.ProfileOptions{}))); d != "" {
+	if d := cmp.Diff([]string{"20 ?", "21 made_by_20", "22 ?"}, innermostNames(mustProfile(t, b, dir, trace.ProfileOptions{}))); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }

@@ -62,12 +62,14 @@ func (r *recording) makerOf(v *perfdata.Space) *codeMaker {
 	return c
 }
 
-// addMemory adds executable memory without a file.
-func (c *codeMaker) addMemory(m *perfdata.Mapping) {
-	if !c.seen[m] {
-		c.seen[m] = true
-		c.memory = append(c.memory, m)
+// addMemory adds executable memory without a file; it returns false where it was added before.
+func (c *codeMaker) addMemory(m *perfdata.Mapping) bool {
+	if c.seen[m] {
+		return false
 	}
+	c.seen[m] = true
+	c.memory = append(c.memory, m)
+	return true
 }
 
 // addFile adds an executable mapping of a file.
@@ -82,7 +84,7 @@ func (c *codeMaker) addFile(m *perfdata.Mapping) {
 func (r *recording) ancestor(pid int, from *codeMaker) *codeMaker {
 	c := r.generated.makers[pid]
 	if c == nil {
-		c = &codeMaker{pid: pid, root: from.root, memory: from.memory, files: from.files, namespace: from.namespace, isAssumed: true}
+		c = &codeMaker{pid: pid, root: from.root, seen: map[*perfdata.Mapping]bool{}, files: from.files, namespace: from.namespace, isAssumed: true}
 		r.generated.makers[pid] = c
 	}
 	return c

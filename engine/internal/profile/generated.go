@@ -222,6 +222,10 @@ func (r *recording) mapMakers(c *codeMaker, m *perfdata.Mapping) []*codeMaker {
 		if m.PID == c.pid && !c.isForkOf(from) {
 			break
 		}
+		// It need not have a sample from when it had the memory.
+		if from.addMemory(m) && r.generated.own[pid] == nil {
+			delete(r.generated.own, pid)
+		}
 		if list = append(list, from); pid == m.PID {
 			return list
 		}
@@ -259,10 +263,13 @@ func (b *profileBuilder) nameJIT(f *trace.ProfileFrame, lookup uint64) {
 			return
 		}
 	}
-	if memory != nil && !f.FoundBy.IsGuess() {
+	if memory != nil && !f.FoundBy.IsGuess() && !slices.Contains(kernelPages[:], memory.Path) {
 		g.nameless[f.PID]++
 	}
 }
+
+// kernelPages are pages of code that the kernel maps into processes.
+var kernelPages = [...]string{"[vsyscall]", "[uprobes]", "[vectors]", "[sigpage]"}
 
 // maxNamed is how many processes a sentence names.
 const maxNamed = 3

@@ -24,15 +24,12 @@ func openKernelNames(path string) (*kallsyms.Table, error) {
 }
 
 // recordedKernelNames returns the names in a recording that is a directory with the kernel's
-// files (perf record --kcore), or has them in it; nil where there are none.
+// files (perf record --kcore); nil where there are none.
 func (r *recording) recordedKernelNames() *kallsyms.Table {
 	names, err := openKernelNames(r.file.Kallsyms())
 	if err != nil {
 		r.problem("%v: the kernel's code is not named", err)
 		return nil
-	}
-	if names == nil {
-		return r.simpleperfKernelNames()
 	}
 	return names
 }

@@ -325,6 +325,9 @@ func (s *state) add(m *mappings, what *Mapping) {
 	before := m.root.len()
 	if what.HasNoFile() {
 		what.Replaced = m.root.replaced(what)
+		if old := (&Space{root: m.root}).Find(what.Start); old != nil && old.isSameMemory(what) {
+			what.PID, what.IsEarlier = old.PID, old.IsEarlier // its rights changed
+		}
 	}
 	root, code := m.root.insert(what)
 	m.root, m.hasNewCode = root, m.hasNewCode || code

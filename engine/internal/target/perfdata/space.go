@@ -56,6 +56,11 @@ func IsMemory(path string) bool {
 	return path == "" || path != object.VDSOName && slices.ContainsFunc(memoryNames[:], func(name string) bool { return strings.HasPrefix(path, name) })
 }
 
+// isSameMemory reports whether a mapping at the same addresses is of the same shared memory.
+func (m *Mapping) isSameMemory(other *Mapping) bool {
+	return m.Inode != 0 && m.Inode == other.Inode && m.Major == other.Major && m.Minor == other.Minor && m.Offset+other.Start-m.Start == other.Offset
+}
+
 // replaced returns the executable part of a file that a mapping is about to replace.
 func (n *node) replaced(m *Mapping) *Mapping {
 	old := (&Space{root: n}).Find(m.Start)
