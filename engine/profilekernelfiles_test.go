@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -18,7 +19,7 @@ import (
 func otherKernel(t testing.TB, hasAddress bool) string {
 	t.Helper()
 	b := newShape("x86_64", sampleBasics|sampleChain, 0, 0)
-	id := append([]byte{0xaa, 0xbb, 0xcc, 0xdd}, make([]byte, 16)...)
+	id := append([]byte{0xaa, 0xbb, 0xcc, 0xdd}, bytes.Repeat([]byte{0x11}, 16)...)
 	b.record(67, 1|1<<15, int32(-1), id, []byte{20, 0, 0, 0}, "[kernel.kallsyms]")
 	const everyone = ^uint32(0)
 	if hasAddress {
@@ -33,7 +34,7 @@ func otherKernel(t testing.TB, hasAddress bool) string {
 // TestNamesOfAnotherKernel takes them from perf's cache, at the addresses of the recorded boot, or
 // says what would give them.
 func TestNamesOfAnotherKernel(t *testing.T) {
-	const id = "aabbccdd00000000000000000000000000000000"
+	const id = "aabbccdd11111111111111111111111111111111"
 	const text = "ffffffff81000000 T _text\nffffffff81000000 T first\nffffffffc0001000 t in_module\t[some_net]\n"
 	const here = "ffffffff91000000 T _text\nffffffff91000000 T first\nffffffffc0001000 t in_module\t[some_net]\nffffffffc0002000 t other\t[other]\n"
 	for name, test := range map[string]struct {
@@ -86,7 +87,7 @@ func TestNamesOfAnotherKernel(t *testing.T) {
 
 // TestNamesOfAnImage takes the names of a kernel from its image, which another boot has elsewhere.
 func TestNamesOfAnImage(t *testing.T) {
-	const id = "aabbccdd00000000000000000000000000000000"
+	const id = "aabbccdd11111111111111111111111111111111"
 	source := filepath.Join(t.TempDir(), "image.s")
 	text := ".text\n.globl _text, first\n.type first, @function\n_text:\n.skip 8\nfirst:\n.skip 0x100\n.globl next\n.type next, @function\nnext: ret\n"
 	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
