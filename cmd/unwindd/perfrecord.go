@@ -31,13 +31,13 @@ func (f *profileFlags) planOf(ctx context.Context, subject *recordSubject) (plan
 		return nil, "", nil
 	}
 	plan, err = planPerf(ctx, subject)
-	switch {
-	case err != nil && f.recorder == "perf":
-		return nil, "", fmt.Errorf("--recorder perf: %w", err)
-	case err != nil:
-		return nil, err.Error(), nil
+	if err != nil && f.recorder != "perf" {
+		plan, why, err = nil, err.Error(), nil
 	}
-	return plan, "", nil
+	if err != nil {
+		return nil, "", fmt.Errorf("--recorder perf: %w", err)
+	}
+	return plan, why, nil
 }
 
 // recordPerf has perf record a subject.

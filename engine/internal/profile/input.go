@@ -51,7 +51,7 @@ func (k *Maker) openFrom(ctx context.Context, path string, packed *unpack.Input,
 func (k *Maker) unpacked(path string, o *trace.ProfileOptions) (input *unpack.Input, err error) {
 	file := o.Input
 	if file == nil {
-		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || !unpack.IsPacked(path) {
+		if !isRegular(path) || !unpack.IsPacked(path) {
 			return nil, nil // perfdata has the words for errors
 		}
 		input, err = unpack.Open(path, k.Unpacking)
@@ -62,4 +62,9 @@ func (k *Maker) unpacked(path string, o *trace.ProfileOptions) (input *unpack.In
 		err = fmt.Errorf("%s: %w: it is empty", path, perfdata.ErrNotPerfData)
 	}
 	return input, err
+}
+
+func isRegular(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }

@@ -39,14 +39,15 @@ func (r *session) sampleAll(ctx context.Context) error {
 		case <-time.After(due - time.Since(begun)):
 		}
 		err := r.sampleEach()
-		if err != nil && !errors.Is(err, errEnough) {
+		isEnough := errors.Is(err, errEnough)
+		if err != nil && !isEnough {
 			return err
 		}
 		if len(r.processes) == 0 {
 			return nil
 		}
 		r.recorded.Moments++
-		if err != nil {
+		if isEnough {
 			return nil
 		}
 		if r.options.Progress != nil {

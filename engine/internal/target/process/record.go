@@ -206,8 +206,8 @@ func (r *recorder) again() error {
 // isNeverLost is isLost for callers that need no code of a process.
 func isNeverLost(*mapping) bool { return false }
 
-func (r *session) problem(format string, args ...any) {
-	r.recorded.Problems = append(r.recorded.Problems, fmt.Sprintf(format, args...))
+func (s *session) problem(format string, args ...any) {
+	s.recorded.Problems = append(s.recorded.Problems, fmt.Sprintf(format, args...))
 }
 
 // sample takes the samples of one moment.

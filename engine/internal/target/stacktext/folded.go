@@ -107,12 +107,11 @@ func (r *foldedReader) read(number int, line []byte) {
 	if whole != count {
 		r.fractions++
 	}
-	thread, frames := uint32(0), strings.Split(string(stack), ";")
+	name, frames := "", strings.Split(string(stack), ";")
 	if isThreadName(frames[0]) {
-		thread, frames = r.Thread(-1, -1, frames[0]), frames[1:]
-	} else {
-		thread = r.Thread(-1, -1, "")
+		name, frames = frames[0], frames[1:]
 	}
+	thread := r.Thread(-1, -1, name)
 	if n := len(frames) - maxFrames; n > 0 {
 		r.deep += n
 		frames = frames[n:]

@@ -76,7 +76,7 @@ type scriptReader struct {
 	stack  []uint32 // of the sample, indices of parsed, innermost first
 
 	stop                         uint16
-	unread, noPeriod, noEvent    int
+	unread, noPeriod             int
 	firstUnread, others, tooMany int
 	deep                         int // frames
 }

@@ -183,7 +183,7 @@ func (n *nest) overlap(s *Span, top *openSpan, over int64) {
 
 // addRest opens the first rest of a span.
 func (n *nest) addRest() {
-	rest := heap.Pop(&n.rest).(Span) //nolint:errcheck,forcetypeassert // it has no others
+	rest := heap.Pop(&n.rest).(Span) //nolint:forcetypeassert // it has no others
 	n.add(&rest)
 }
 
@@ -208,7 +208,7 @@ func (h spanHeap) Less(i, j int) bool { return order(h[i], h[j]) < 0 }
 func (h spanHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 
 // Push implements heap.Interface.
-func (h *spanHeap) Push(x any) { *h = append(*h, x.(Span)) } //nolint:errcheck,forcetypeassert // it has no others
+func (h *spanHeap) Push(x any) { *h = append(*h, x.(Span)) } //nolint:forcetypeassert // it has no others
 
 // Pop implements heap.Interface.
 func (h *spanHeap) Pop() any {
