@@ -24,7 +24,7 @@ type weight struct {
 }
 
 var weights = []weight{
-	{"unwindd", []string{"version"}, 44_700_000, 650, 319, []string{"github.com/nats-io/nats-server/v2/server"}},
+	{"unwindd", []string{"version"}, 45_800_000, 659, 323, []string{"github.com/nats-io/nats-server/v2/server"}},
 	{"unwindd-plugins", nil, 17_350_000, 350, 162, []string{"github.com/hashicorp/go-plugin", "net/http/pprof"}},
 }
 
