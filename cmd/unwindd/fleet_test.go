@@ -264,8 +264,9 @@ func TestARecordingIsProfiledElsewhere(t *testing.T) {
 	program := recorded.Program(t, "deepcpp", 0.2)
 	recording := recorded.Once(t, "elsewhere.data", func(path string) {
 		// Without --buildid-mmap perf has build IDs only of files in which a sample was taken. One
-		// through which a call went on is not sent then, and its frames are guessed.
-		recorded.Perf(t, path, []string{"-F", "3000", "-e", "cpu-clock", "--call-graph", "dwarf,16384", "--buildid-mmap"}, program...)
+		// through which a call went on is not sent then, and its frames are guessed. The names of
+		// this machine's kernel are for readers here alone.
+		recorded.Perf(t, path, []string{"-F", "3000", "-e", "cpu-clock:u", "--call-graph", "dwarf,16384", "--buildid-mmap"}, program...)
 	})
 	dir := fleetDir(t)
 	nothing := t.TempDir()

@@ -149,7 +149,7 @@ func TestTextIsPrintedByThePrinterAlone(t *testing.T) {
 		"engine/report": {
 			"printer.go": "the printer", "jsonlist.go": "JSON", "profilejson.go": "JSON", "speedscope.go": "JSON", "stackjson.go": "JSON",
 			"folded.go": "names that were escaped once, each of which is in many lines", "pprofwrite.go": "bytes", "httpguard.go": "pages",
-			"profilepages.go": "pages", "firefoxcolumns.go": "JSON", "otlpmessage.go": "bytes", "markdown.go": "what the printer wrote, which TestMarkdownIsInert looks at",
+			"profilepages.go": "pages", "profilediffwrite.go": "names that were escaped once, and bytes", "firefoxcolumns.go": "JSON", "otlpmessage.go": "bytes", "markdown.go": "what the printer wrote, which TestMarkdownIsInert looks at",
 		},
 		"engine/symbolize": {
 			"writer.go": "answers, which TestAnswersAreEscaped looks at", "batch.go": "likewise",
@@ -162,6 +162,9 @@ func TestTextIsPrintedByThePrinterAlone(t *testing.T) {
 			"servesystemd.go": "what systemd is told, which no terminal shows",
 			"help.go":         "its own words, which no input changes",
 			"sampling.go":     "a line that the printer wrote, which is cleared, and whether standard error is a terminal",
+			"diff.go":         "whether they are terminals",
+			"child.go":        "a recorded program has the command's terminal",
+			"liveview.go":     "lines that the printer wrote, at the bottom of the terminal, and whether standard error is one",
 			"sections.go":     "what the printer wrote", "submitinput.go": "bytes, to a file",
 			"plugin.go": "an empty line", "pluginpin.go": "a configuration file",
 		},

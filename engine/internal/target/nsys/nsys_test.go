@@ -66,7 +66,7 @@ var exported = []struct {
 	{"CUPTI_ACTIVITY_KIND_MEMCPY", "start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER, bytes INTEGER, copyKind INTEGER NOT NULL", [][]any{
 		{1400, 1450, 0, 7, 13, process, 4096, 1},
 	}},
-	{"CUPTI_ACTIVITY_KIND_RUNTIME", "start INTEGER NOT NULL, end INTEGER NOT NULL, globalTid INTEGER, correlationId INTEGER, nameId INTEGER NOT NULL, callchainId INTEGER", [][]any{
+	{"CUPTI_ACTIVITY_KIND_RUNTIME", "start INTEGER NOT NULL, end INTEGER, globalTid INTEGER, correlationId INTEGER, nameId INTEGER NOT NULL, callchainId INTEGER", [][]any{
 		{100, 120, first, 11, 1, 5}, {130, 140, first, 12, 1, 0}, {150, 190, first, 13, 2, nil}, {300, nil, first, 14, 2, nil},
 	}},
 	{"CUDA_CALLCHAINS", "id INTEGER NOT NULL, symbol INTEGER NOT NULL, module INTEGER NOT NULL, unresolved INTEGER, originalIP INTEGER, stackDepth INTEGER NOT NULL", [][]any{{5, 5, 6, nil, 4198400, 1}, {5, 11, 6, 1, 8323090, 0}}},
