@@ -69,12 +69,12 @@ var containerBuilds = []containerBuild{
 	{name: "gcc -D_GLIBCXX_DEBUG", source: "containers.cc", command: []string{"g++", "-std=c++17", "-g", "-O0", "-D_GLIBCXX_DEBUG"}, functions: cppFunctions, isMore: true},
 	{
 		name: "gcc, old strings", source: "containers.cc", command: []string{"g++", "-std=c++17", "-g", "-O0", "-D_GLIBCXX_USE_CXX11_ABI=0"},
-		functions: cppFunctions,
+		functions: cppFunctions, isMore: true,
 	},
 	{name: "clang", source: "containers.cc", command: []string{"clang++", "-std=c++17", "-g", "-O0"}, functions: cppFunctions, isMore: true, other: otherCompiler},
 	{
 		name: "clang -O2", source: "containers.cc", command: []string{"clang++", "-std=c++17", "-gdwarf-5", "-O2"}, functions: cppFunctions,
-		other: otherCompiler, isOptimized: true,
+		other: otherCompiler, isOptimized: true, isMore: true,
 	},
 	{
 		name: "clang -gsimple-template-names", source: "containers.cc", functions: cppFunctions, isMore: true, other: otherCompiler,
