@@ -63,4 +63,5 @@ compatibility: ## plugins of the commit BASE with the engine of this tree, and t
 
 proof: ## what takes longer than CI: every comparison on large inputs, and long fuzzing
 	UNWINDD_TESTS=all UNWINDD_PROOF=1 $(GO) test -timeout 180m ./...
+	cd .ci/peers && $(GO) run ./machines -all && $(GO) run ./situations
 	.ci/fuzz 10m
