@@ -4,7 +4,7 @@ GO ?= go
 GOLANGCI ?= $(shell $(GO) env GOPATH)/bin/golangci-lint
 GOLANGCI_VERSION = v2.15.0
 
-.PHONY: help build test test-all race lint generate fuzz bench proof compatibility install dist dist-check
+.PHONY: help build test test-all race race-whole lint generate fuzz bench proof compatibility install dist dist-check
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -39,9 +39,11 @@ RACE_WHOLE = ./cmd/unwindd/internal/mcp ./engine/internal/debuginfod ./engine/in
 RACE_SHARED = ./cfi ./engine/internal/flamepage ./cmd/unwindd ./engine ./engine/internal/code ./engine/object ./engine/report ./engine/internal/symbol ./engine/internal/symbol/breakpad ./engine/internal/symbol/dwarf ./engine/internal/symbol/llvmir ./engine/internal/symbol/resolve ./engine/walk \
 	./engine/internal/target/elfcore ./engine/internal/target/gpusamples/rocprof ./engine/internal/target/snapshot ./cmd/unwindd/internal/verify ./engine/internal/unpack ./internal/oracle ./locexpr ./plugins/amdgpu ./sdk ./sdk/archtest
 RACE_TESTS = AsFarAs|EndWithTheirCallers|ASoundPlugin|Concurrent|Shared|Share|AtOnce|PipeIsReadOnce|RecordingsFromAnywhere|ALinkShows|TwoProfilesAreCompared|NobodyReads|ReadsEnd|NothingReads|Cancelling|WhoeverAsks|OfALibrary|PerGoroutine|LookedThrough|OnlyRegular|ByLocexpr|Signals|Killed|RowsEqualReadelf|PageOpensAt|PagesAreServed|NumberOfGoroutines|SamplesOfARun|ShapesReadTheSame|PartsAreTheWhole|ServeTraces|SocketActivation|NeedsLittleMemory|PackedSections
-race: ## the tests of what runs concurrently under the race detector
-	UNWINDD_TESTS=all GORACE=atexit_sleep_ms=0 $(GO) test -vet=off -race -short -timeout 20m $(RACE_WHOLE)
+race: race-whole ## the tests of what runs concurrently under the race detector
 	UNWINDD_TESTS=all GORACE=atexit_sleep_ms=0 $(GO) test -vet=off -race -short -timeout 20m -run '$(RACE_TESTS)' $(RACE_SHARED)
+
+race-whole: ## as race, without packages that start goroutines in few places
+	UNWINDD_TESTS=all GORACE=atexit_sleep_ms=0 $(GO) test -vet=off -race -short -timeout 20m $(RACE_WHOLE)
 
 lint: ## golangci-lint, which vets
 	test -x $(GOLANGCI) || $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
@@ -63,5 +65,7 @@ compatibility: ## plugins of the commit BASE with the engine of this tree, and t
 
 proof: ## what takes longer than CI: every comparison on large inputs, and long fuzzing
 	UNWINDD_TESTS=all UNWINDD_PROOF=1 $(GO) test -timeout 180m ./...
+	$(MAKE) race
+	GOFLAGS=-trimpath GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
 	cd .ci/peers && $(GO) run ./machines -all && $(GO) run ./situations
 	.ci/fuzz 10m
