@@ -33,9 +33,9 @@ var situations = []situation{
 	{"deleted", nil, "gcc -O2 -g work.c -o work; record " + dwarf + "./work unlink"},
 	{"upgraded", nil, "gcc -O2 -g work.c -o work; record " + dwarf + "./work; gcc -O0 kernel.c -o work"},
 	{"chroot", nil, "mkdir root; gcc -O2 -g -static -Wl,--build-id work.c -o root/only; record " + dwarf + "chroot root /only"},
-	{"container", []string{"unshare"}, "D=$(mktemp -d /var/tmp/jit.XXX); trap 'rm -r $D' EXIT; gcc -O1 -fno-omit-frame-pointer jit.c -o $D/jit; mkdir -p t\n" +
-		"unshare --fork --pid --mount --mount-proc bash -c \"mount --bind $PWD/t /tmp; exec $D/jit\" & sleep 1\n" +
-		"record " + dwarf + "-p $(pgrep -n -x jit) -- sleep 1; pkill -x jit"},
+	{"container", []string{"unshare"}, "D=$(mktemp -d /var/tmp/jit.XXX); (sleep 60; rm -r $D) >/dev/null 2>&1 & gcc -O1 -fno-omit-frame-pointer jit.c -o $D/jit; mkdir -p t\n" +
+		"unshare --fork --pid --mount --mount-proc bash -c \"mount --bind $PWD/t /tmp; exec $D/jit\" >/dev/null 2>&1 & sleep 1\n" +
+		"record " + dwarf + "-p $(pgrep -n -x jit) -- sleep 1"},
 	{"jit-fork", nil, "gcc -O1 -fno-omit-frame-pointer jit.c -o jit; record " + dwarf + "./jit fork"},
 	{"java-fp", []string{"javac"}, java("fp", "-XX:+PreserveFramePointer")},
 	{"java-dwarf", []string{"javac"}, java("dwarf,16384", "")},
