@@ -31,8 +31,8 @@ func otherKernel(t testing.TB, hasAddress bool) string {
 	return b.write(t)
 }
 
-// TestNamesOfAnotherKernel takes them from perf's cache, at the addresses of the recorded boot, or
-// says what would give them.
+// TestNamesOfAnotherKernel has names in perf's cache, which are moved to the addresses of the
+// recorded boot; without them the profile has a hint.
 func TestNamesOfAnotherKernel(t *testing.T) {
 	const id = "aabbccdd11111111111111111111111111111111"
 	const text = "ffffffff81000000 T _text\nffffffff81000000 T first\nffffffffc0001000 t in_module\t[some_net]\n"

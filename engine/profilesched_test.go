@@ -24,8 +24,8 @@ const (
 	schedCode        = 0x401000
 )
 
-// switchText and wakeText describe tracepoints as a kernel does whose fields are at other places
-// than those of today's.
+// switchText and wakeText describe tracepoints of another kernel: their fields have other offsets
+// than today.
 const (
 	switchText = "name: sched_switch\nID: 372\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n" +
 		"\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\tfield:pid_t prev_pid;\toffset:8;\tsize:4;\tsigned:1;\n" +
@@ -54,7 +54,7 @@ func newSchedStream(isWide bool) *schedStream {
 	return b
 }
 
-// tracingData is what perf copies of the kernel's tracing folder.
+// tracingData makes the copy of the kernel's tracing folder that perf writes.
 func tracingData(texts ...string) []byte {
 	var b perfStream
 	b.put([]byte("\x17\x08\x44tracing0.6\x00\x00\x08"), uint32(4096), []byte("header_page\x00"), uint64(1), []byte("p"), []byte("header_event\x00"), uint64(1), []byte("e"))

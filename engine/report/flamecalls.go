@@ -18,26 +18,20 @@ import (
 // pageBuilder makes the tree of calls of a page: names of threads, below them the reasons why
 // stacks are cut short, and functions from the outermost on.
 type pageBuilder struct {
-	t    *profileText
-	r    *Profile
-	page *flamepage.Page
-	tree *trie.Trie
-	// known are calls of stacks below the call that they begin at: most samples share their
-	// callers.
-	known   []knownCall
-	missing []uint32
+	t       *profileText
+	r       *Profile
+	page    *flamepage.Page
+	tree    *trie.Trie
+	nodes   stackNodes
 	threads map[string]int32 // functions of the page
 	cuts    map[string]int32
 	weights []float64 // of calls: the largest share in an event, with the calls that they make
 }
 
-// knownCall is the call of a stack that begins below another call; both are nodes of the trie.
-type knownCall struct{ root, node uint32 }
-
 func newPageBuilder(t *profileText, page *flamepage.Page) *pageBuilder {
 	r := t.r
 	b := &pageBuilder{
-		t: t, r: r, page: page, tree: trie.New(len(r.p.Stacks)), known: make([]knownCall, len(r.p.Stacks)),
+		t: t, r: r, page: page, tree: trie.New(len(r.p.Stacks)), nodes: newStackNodes(r.p),
 		threads: map[string]int32{}, cuts: map[string]int32{},
 	}
 	page.Functions = make([]flamepage.Function, len(r.functions))
@@ -150,24 +144,13 @@ func (b *pageBuilder) cutShort(s *trace.ProfileSample) string {
 
 // stack is the call of a stack below a call.
 func (b *pageBuilder) stack(root, stack uint32) uint32 {
-	b.missing = b.missing[:0]
-	node := root
-	for n := stack; n != 0; n = b.r.p.Stacks[n].Caller {
-		if k := b.known[n]; k.root == root {
-			node = k.node
-			break
-		}
-		b.missing = append(b.missing, n)
-	}
-	for _, n := range slices.Backward(b.missing) {
-		frame := b.r.p.Stacks[n].Frame
+	return b.nodes.find(root, stack, func(node, frame uint32) uint32 {
 		functions, isGuess := b.r.functionOf[frame], b.r.p.Frames[frame].FoundBy.IsGuess()
 		for k := len(functions) - 1; k >= 0; k-- {
 			node = b.under(node, functions[k], isGuess)
 		}
-		b.known[n] = knownCall{root, node}
-	}
-	return node
+		return node
+	})
 }
 
 // under is the call of a function below another one.

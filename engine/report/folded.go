@@ -44,8 +44,7 @@ type folder struct {
 	ofFunction []uint32 // names
 	tree       *trie.Trie
 	nodes      []foldedNode // of the tree
-	known      []foldedStack
-	missing    []uint32
+	byStack    stackNodes
 
 	// first and children list the children of a node n: children[first[n]:first[n+1]].
 	first, children []uint32
@@ -59,9 +58,6 @@ type foldedNode struct {
 	count        uint64 // of the stacks that end here
 }
 
-// foldedStack is the node of a stack under the name of a thread.
-type foldedStack struct{ root, node uint32 }
-
 func newFolder(r *Profile) *folder {
 	capacity := len(r.p.Threads)
 	for _, s := range r.p.Stacks[1:] {
@@ -69,7 +65,7 @@ func newFolder(r *Profile) *folder {
 	}
 	f := &folder{
 		r: r, names: map[string]uint32{}, tree: trie.New(capacity), nodes: make([]foldedNode, 1, 1+min(capacity, trie.MaxCapacity)),
-		ofFunction: make([]uint32, len(r.functions)), known: make([]foldedStack, len(r.p.Stacks)),
+		ofFunction: make([]uint32, len(r.functions)), byStack: newStackNodes(r.p),
 	}
 	for i := range r.functions {
 		f.ofFunction[i] = f.name(r.functions[i].marked())
@@ -114,9 +110,9 @@ func (f *folder) addInverted(v *profileValue) {
 			continue
 		}
 		name := f.name(f.r.comm(s))
-		k := &f.known[s.Stack]
+		k := &f.byStack.known[s.Stack]
 		if k.node == 0 || k.root != name {
-			*k = foldedStack{name, f.inverted(name, s.Stack)}
+			*k = stackNode{name, f.inverted(name, s.Stack)}
 		}
 		n := &f.nodes[k.node]
 		n.count = add(n.count, v.amount(s))
@@ -146,26 +142,15 @@ func (f *folder) name(text string) uint32 {
 	return i
 }
 
-// stack is the node of a stack under a thread's name. Samples share their callers, so most of
-// it is cached.
+// stack is the node of a stack under a thread's name.
 func (f *folder) stack(root, stack uint32) uint32 {
-	f.missing = f.missing[:0]
-	node := root
-	for n := stack; n != 0; n = f.r.p.Stacks[n].Caller {
-		if k := f.known[n]; k.root == root {
-			node = k.node
-			break
-		}
-		f.missing = append(f.missing, n)
-	}
-	for _, n := range slices.Backward(f.missing) {
-		functions := f.r.functionOf[f.r.p.Stacks[n].Frame]
+	return f.byStack.find(root, stack, func(node, frame uint32) uint32 {
+		functions := f.r.functionOf[frame]
 		for k := len(functions) - 1; k >= 0; k-- {
 			node = f.under(node, f.ofFunction[functions[k]])
 		}
-		f.known[n] = foldedStack{root, node}
-	}
-	return node
+		return node
+	})
 }
 
 func (f *folder) under(parent, name uint32) uint32 {

@@ -34,7 +34,7 @@ func clockEvent(name string) trace.ProfileEvent {
 
 func countEvent(name string) trace.ProfileEvent { return trace.ProfileEvent{Name: name, Unit: "count"} }
 
-// hybrid is what perf record writes on a processor of two kinds of cores.
+// hybrid has the events that perf records on a processor with two kinds of cores.
 func hybrid() *recording {
 	return eventsRecording(
 		[]trace.ProfileEvent{countEvent("cpu_atom/cycles:Pu/"), countEvent("cpu_core/cycles:Pu/"), countEvent("dummy:HGu")},

@@ -31,7 +31,7 @@ func nested() *Page {
 	}
 }
 
-// drawn is what a graph draws: level, width in hundredths and text, without the first box.
+// drawn reads the boxes of a graph from the page, without the first one: level, width in hundredths, text.
 func drawn(graph string) string {
 	return `(g => g.drawn().slice(1).map(b => [b.level, Math.round(100 * b.w / g.clientWidth), b.text].join(' ')).join(', '))(document.querySelector('` + graph + `'))`
 }

@@ -4,8 +4,8 @@ package perfdata
 
 import "testing"
 
-// The values are those of perf's table of Intel's encodings (tools/perf/util/mem-events.c and
-// arch/x86/events/intel/ds.c), and of newer processors, which tell levels by number.
+// TestDataSources has the values in perf's table for Intel (tools/perf/util/mem-events.c and
+// arch/x86/events/intel/ds.c), and values of newer processors, which tell levels by number.
 func TestDataSources(t *testing.T) {
 	const load, store, hit, miss = 2, 4, 2 << 5, 4 << 5
 	for _, c := range []struct {

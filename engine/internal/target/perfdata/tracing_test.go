@@ -26,7 +26,7 @@ format:
 print fmt: "prev_state=%s%s", (REC->prev_state & 0xff) ? __print_flags(REC->prev_state & 0xff, "|", { 0x00000001, "S" }, { 2, "D" }, { x, "?" }) : "R"
 `
 
-// tracing is what perf copies of the kernel's tracing folder, with descriptions of one system.
+// tracing makes the copy of the kernel's tracing folder that perf writes, with the events of one system.
 func (b *builder) tracing(texts ...string) []byte {
 	big := b.pack(uint16(1))[0] == 0
 	isBig := map[bool]uint8{true: 1}[big]
