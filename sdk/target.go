@@ -119,7 +119,7 @@ type TargetThread struct {
 	// Lead is the lane whose state the thread's own Registers, Saved and Memory are, where
 	// there are LaneStates: the stack is walked by it.
 	Lead uint32
-	// State is what the thread waits for or does, in plain words: "blocked on barrier 2"; ""
+	// State describes in plain words how the thread goes on or waits: "blocked on barrier 2"; ""
 	// where the dump does not say.
 	State string
 	Wave  Wave
