@@ -310,6 +310,7 @@ func (e *Engine) openCore(m *object.Mapping) (target.Target, error) {
 	options := elfcore.Options{
 		Describe: e.describe,
 		ForNote:  e.noteReader,
+		ForFile:  e.fileReader,
 		Devices:  e.options.DeviceCore,
 		Map:      e.mapPacked,
 	}
@@ -328,6 +329,14 @@ func (e *Engine) openCore(m *object.Mapping) (target.Target, error) {
 
 func (e *Engine) noteReader(owner string) (elfcore.NoteReader, error) {
 	a, err := e.plugins.ForNote(owner)
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+func (e *Engine) fileReader(machine object.ELFMachine) (elfcore.NoteReader, error) {
+	a, err := e.plugins.ForMachine(machine)
 	if err != nil {
 		return nil, err
 	}

@@ -169,4 +169,5 @@ var stops = map[string]string{
 	sdk.StopMemoryFault: "a wave accessed memory that is not mapped for it", sdk.StopAddressError: "a wave accessed an invalid address",
 	sdk.StopIllegalInstruction: "a wave executed an illegal instruction", sdk.StopMathError: "a wave failed in arithmetic",
 	sdk.StopECCError: "a wave read memory that lost its contents", sdk.StopFatalHalt: "the hardware halted a wave",
+	sdk.StopAssert: "an assertion failed in a wave", sdk.StopStackOverflow: "the stack of a wave is full", sdk.StopException: "a wave met an exception",
 }
