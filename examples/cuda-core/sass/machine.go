@@ -40,7 +40,6 @@ type Warp struct {
 	Constant []byte // of constant bank 0
 	Special  func(lane int, register string) uint32
 	Lanes    [32]*Lane // nil where the warp has no such lane
-	Barriers [16]uint32
 }
 
 // Lane is a lane of a warp. Registers that lanes share are kept for each, which makes no
@@ -52,13 +51,15 @@ type Lane struct {
 	P        [7]bool
 	UR       [63]uint32
 	UP       [7]bool
-	Local    []byte // local memory, up to LocalEnd
+	B        [16]uint32 // the lanes of barriers, as this lane has entered them
+	Local    []byte     // local memory, up to LocalEnd
 	State    State
 	Waits    int      // for this barrier
 	Calls    []uint64 // the offsets that calls return to, the innermost last
 	Fault    *Fault
 	Executed int
 	LastAt   uint64 // the instruction that was executed last
+	together uint32 // the lanes that execute its next instruction with it
 }
 
 // LocalEnd is the address behind the local memory of a lane: where its stack begins.
@@ -74,8 +75,13 @@ func NewLane(number int) *Lane { return &Lane{Number: number, Local: make([]byte
 func (w *Warp) Step() (bool, error) {
 	any := false
 	for _, l := range w.Lanes {
-		if l == nil || l.State != Ready {
-			continue
+		if l != nil && l.State == Ready {
+			l.together = w.together(l)
+		}
+	}
+	for _, l := range w.Lanes {
+		if l == nil || l.State != Ready || l.together == 0 {
+			continue // also one that this step has released
 		}
 		any = true
 		if err := w.step(l); err != nil {
@@ -83,6 +89,16 @@ func (w *Warp) Step() (bool, error) {
 		}
 	}
 	return any, nil
+}
+
+// together returns the lanes that are where a lane is, by their PCs and their calls.
+func (w *Warp) together(l *Lane) (mask uint32) {
+	for i, other := range w.Lanes {
+		if other != nil && other.State == Ready && other.PC == l.PC && slices.Equal(other.Calls, l.Calls) {
+			mask |= 1 << i
+		}
+	}
+	return mask
 }
 
 func (w *Warp) step(l *Lane) error {
@@ -106,7 +122,7 @@ func (w *Warp) step(l *Lane) error {
 	case err != nil:
 		return fmt.Errorf("%s %s: %w", i.Name, strings.Join(i.Operands, ", "), err)
 	case l.State == Ready:
-		l.LastAt, l.PC = l.PC, e.next
+		l.LastAt, l.PC, l.together = l.PC, e.next, 0
 		l.Executed++
 	}
 	return nil

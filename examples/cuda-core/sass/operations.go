@@ -335,13 +335,13 @@ func barrier(name string) (int, error) {
 	return n, nil
 }
 
-// openBarrier puts the lanes that are at the same place into a barrier.
+// openBarrier puts the lanes that execute it together into a barrier.
 func openBarrier(e *execution, _ string) error {
 	n, err := barrier(e.operand(0))
 	if err != nil {
 		return err
 	}
-	e.Barriers[n] |= 1 << e.lane.Number
+	e.lane.B[n] = e.lane.together
 	return nil
 }
 
@@ -352,7 +352,7 @@ func wait(e *execution, _ string) error {
 		return err
 	}
 	e.lane.State, e.lane.Waits = Waiting, n
-	mask, come := e.Barriers[n], uint32(0)
+	mask, come := e.lane.B[n]|1<<e.lane.Number, uint32(0)
 	for _, l := range e.Lanes {
 		if l != nil && (l.State == Waiting && l.Waits == n && l.PC == e.lane.PC || l.State == Exited) {
 			come |= 1 << l.Number
@@ -361,9 +361,8 @@ func wait(e *execution, _ string) error {
 	if mask&^come != 0 {
 		return nil
 	}
-	e.Barriers[n] = 0
-	for _, l := range e.Lanes {
-		if l != nil && l.State == Waiting && l.Waits == n && l.PC == e.lane.PC && l != e.lane {
+	for i, l := range e.Lanes {
+		if mask>>i&1 != 0 && l != nil && l.State == Waiting && l != e.lane {
 			l.State, l.LastAt, l.PC = Ready, l.PC, l.PC+16
 		}
 	}
@@ -375,14 +374,14 @@ func wait(e *execution, _ string) error {
 func moveBarrier(e *execution, _ string) error {
 	if n, err := barrier(e.operand(0)); err == nil {
 		v, err := e.value(e.operand(1))
-		e.Barriers[n] = v
+		e.lane.B[n] = v
 		return err
 	}
 	n, err := barrier(e.operand(1))
 	if err != nil {
 		return err
 	}
-	return e.set(e.Barriers[n])
+	return e.set(e.lane.B[n])
 }
 
 func branch(e *execution, _ string) (err error) {
@@ -398,7 +397,8 @@ func call(e *execution, _ string) (err error) {
 
 // ret returns to an offset in the section. It is compared with that of the call.
 func ret(e *execution, _ string) error {
-	to, err := e.pair(e.operand(0))
+	name, _, _ := strings.Cut(e.operand(0), " ")
+	to, err := e.pair(name)
 	if err != nil {
 		return err
 	}
