@@ -98,6 +98,10 @@ type Launch struct {
 	// it may tell the launcher; 0 if there is no such number.
 	Signal        uint64
 	WaitFunctions []string
+	// LaunchFunctions are the linkage names of functions that launch. With LaunchQueue and a Thread
+	// that the target has, the stack continues in that thread while it is in one of them, or in one of
+	// WaitFunctions.
+	LaunchFunctions []string
 }
 
 // The evidence for the launcher of a thread (`evidence` in the output).
