@@ -308,7 +308,7 @@ func (e *Engine) describe(machine object.ELFMachine) (*sdk.Description, error) {
 
 // coreOptions returns how a core is read.
 func (e *Engine) coreOptions(path string) elfcore.Options {
-	return elfcore.Options{Finder: e.Finder(path), Describe: e.describe, ForNote: e.noteReader, Map: e.mapPacked}
+	return elfcore.Options{Finder: e.Finder(path), Describe: e.describe, ForNote: e.noteReader, ForFile: e.fileReader, Map: e.mapPacked}
 }
 
 func (e *Engine) openCore(m *object.Mapping) (target.Target, error) {
@@ -333,6 +333,14 @@ func (e *Engine) openCore(m *object.Mapping) (target.Target, error) {
 
 func (e *Engine) noteReader(owner string) (elfcore.NoteReader, error) {
 	a, err := e.plugins.ForNote(owner)
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+func (e *Engine) fileReader(machine object.ELFMachine) (elfcore.NoteReader, error) {
+	a, err := e.plugins.ForMachine(machine)
 	if err != nil {
 		return nil, err
 	}

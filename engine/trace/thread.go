@@ -52,8 +52,8 @@ type Thread struct {
 	LaneStates []sdk.LaneState
 	// Lead is the lane whose state Registers, Saved and Memory are, where there are LaneStates.
 	Lead uint32
-	// State is what the thread waits for or does, in plain words; "" if the target does not
-	// tell.
+	// State says in plain words what the thread waits for or does; "" if the target does
+	// not.
 	State   string
 	Problem string // why its registers could not be read
 	// IsUnstopped means that a thread of a living process did not stop in the time that it was
