@@ -102,21 +102,21 @@ func (b *builder) table(kind int, name string, parent *Section, row, count int, 
 }
 
 func (b *builder) device(t *Section, i int, d *Device) {
-	of := fmt.Sprintf(".dev%d", i)
-	table := b.table(contexts, ".cudbg.ctxtbl"+of, t, i, len(d.Contexts), func(j int) *row { return d.Contexts[j].row() })
+	suffix := fmt.Sprintf(".dev%d", i)
+	table := b.table(contexts, ".cudbg.ctxtbl"+suffix, t, i, len(d.Contexts), func(j int) *row { return d.Contexts[j].row() })
 	for j := range d.Contexts {
 		list := d.Contexts[j].Modules
-		name := fmt.Sprintf("%s.ctx%d", of, j)
+		name := fmt.Sprintf("%s.ctx%d", suffix, j)
 		loaded := b.table(modules, ".cudbg.modtbl"+name, table, j, len(list), func(k int) *row { return new(row).quads(list[k].Handle) })
 		for k := range list {
 			b.bytes(relocated, ".cudbg.relfimg"+name, loaded, k, list[k].Relocated)
 			b.bytes(original, ".cudbg.elfimg"+name, loaded, k, list[k].Original)
 		}
 	}
-	table = b.table(grids, ".cudbg.gridtbl"+of, t, i, len(d.Grids), func(j int) *row { return d.Grids[j].row() })
+	table = b.table(grids, ".cudbg.gridtbl"+suffix, t, i, len(d.Grids), func(j int) *row { return d.Grids[j].row() })
 	for j := range d.Grids {
 		g := &d.Grids[j]
-		name := fmt.Sprintf("%s.grid%d", of, j)
+		name := fmt.Sprintf("%s.grid%d", suffix, j)
 		b.bytes(parameters, ".cudbg.param"+name, table, j, g.Parameters)
 		if len(g.Banks) > 0 {
 			b.table(banks, ".cudbg.cbankstbl"+name, table, j, len(g.Banks), func(k int) *row {
@@ -124,17 +124,17 @@ func (b *builder) device(t *Section, i int, d *Device) {
 			})
 		}
 	}
-	table = b.table(sms, ".cudbg.smtbl"+of, t, i, len(d.SMs), func(j int) *row { return d.SMs[j].row(&b.strings) })
+	table = b.table(sms, ".cudbg.smtbl"+suffix, t, i, len(d.SMs), func(j int) *row { return d.SMs[j].row(&b.strings) })
 	for j := range d.SMs {
-		b.multiprocessor(table, j, fmt.Sprintf("%s.sm%d", of, j), &d.SMs[j])
+		b.multiprocessor(table, j, fmt.Sprintf("%s.sm%d", suffix, j), &d.SMs[j])
 	}
 }
 
-func (b *builder) multiprocessor(t *Section, i int, of string, m *SM) {
-	table := b.table(blocks, ".cudbg.ctatbl"+of, t, i, len(m.Blocks), func(j int) *row { return m.Blocks[j].row() })
+func (b *builder) multiprocessor(t *Section, i int, suffix string, m *SM) {
+	table := b.table(blocks, ".cudbg.ctatbl"+suffix, t, i, len(m.Blocks), func(j int) *row { return m.Blocks[j].row() })
 	for j := range m.Blocks {
 		block := &m.Blocks[j]
-		name := fmt.Sprintf("%s.cta%d", of, j)
+		name := fmt.Sprintf("%s.cta%d", suffix, j)
 		b.bytes(shared, ".cudbg.shared"+name, table, j, block.Shared)
 		list := b.table(warps, ".cudbg.wptbl"+name, table, j, len(block.Warps), func(k int) *row { return block.Warps[k].row(&b.strings) })
 		for k := range block.Warps {
@@ -143,14 +143,14 @@ func (b *builder) multiprocessor(t *Section, i int, of string, m *SM) {
 	}
 }
 
-func (b *builder) warp(t *Section, i int, of string, w *Warp) {
-	b.words(uniform, ".cudbg.uregs"+of, t, i, w.Uniform)
-	b.words(uniformPredicates, ".cudbg.upred"+of, t, i, w.UniformPredicates)
-	b.words(barriers, ".cudbg.cbu_bar"+of, t, i, w.Barriers)
-	table := b.table(lanes, ".cudbg.lntbl"+of, t, i, len(w.Lanes), func(j int) *row { return w.Lanes[j].row() })
+func (b *builder) warp(t *Section, i int, suffix string, w *Warp) {
+	b.words(uniform, ".cudbg.uregs"+suffix, t, i, w.Uniform)
+	b.words(uniformPredicates, ".cudbg.upred"+suffix, t, i, w.UniformPredicates)
+	b.words(barriers, ".cudbg.cbu_bar"+suffix, t, i, w.Barriers)
+	table := b.table(lanes, ".cudbg.lntbl"+suffix, t, i, len(w.Lanes), func(j int) *row { return w.Lanes[j].row() })
 	for j := range w.Lanes {
 		l := &w.Lanes[j]
-		name := fmt.Sprintf("%s.ln%d", of, j)
+		name := fmt.Sprintf("%s.ln%d", suffix, j)
 		b.bytes(local, ".cudbg.local"+name, table, j, l.Local).Address = l.LocalStart
 		b.words(registers, ".cudbg.regs"+name, table, j, l.Registers)
 		b.words(predicates, ".cudbg.pred"+name, table, j, l.Predicates)
@@ -195,18 +195,18 @@ func (b *builder) place() *Image {
 
 // strings is a string table.
 type strings struct {
-	data []byte
-	at   map[string]uint64
+	data    []byte
+	offsets map[string]uint64
 }
 
 func newStrings() strings { return strings{[]byte{0}, map[string]uint64{"": 0}} }
 
 func (s *strings) add(text string) uint64 {
-	at, ok := s.at[text]
+	at, ok := s.offsets[text]
 	if !ok {
 		at = uint64(len(s.data))
 		s.data = append(append(s.data, text...), 0)
-		s.at[text] = at
+		s.offsets[text] = at
 	}
 	return at
 }

@@ -10,6 +10,6 @@
 // driver was at hand.
 //
 // A Core describes everything; Build lays it out and returns an Image, which is written with
-// WriteTo. A core has sections and no segments. The rows of a table are those of one parent:
-// a section's sh_link is the section of the parent's table, its sh_info the parent's row.
+// WriteTo. A core has sections and no segments. All rows of a table have one parent: a
+// section's sh_link is the section of the parent's table, its sh_info the parent's row.
 package corefile

@@ -96,7 +96,7 @@ func word(b bool) uint32 {
 	return 0
 }
 
-// padding stands for members that are to be ignored: what is there is nothing to rely on.
+// padding stands for members that are to be ignored.
 const padding = 0xdeadbeef
 
 func (m *Meta) row(s *strings) *row {

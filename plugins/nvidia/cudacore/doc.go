@@ -4,8 +4,8 @@
 // sections .cudbg.* of an ELF file.
 //
 // The format is that of NVIDIA's public header cudacoredump.h, which says for each member of
-// a row from which driver on it is there; numbers of exceptions and states are those of
-// cudadebugger.h. A section's type says what it has. Its sh_link is the section of its
+// a row from which driver on it is there; cudadebugger.h has the numbers of exceptions and
+// states. The type of a section tells its contents. Its sh_link is the section of its
 // parent's table, its sh_info the row in it. Names of sections are not read.
 //
 // State stays in the file: an answer says at which offsets registers and memory are.

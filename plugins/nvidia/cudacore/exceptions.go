@@ -19,7 +19,7 @@ const (
 	byDevice                   // any warp may have caused it
 )
 
-// exception is what an exception of the hardware or of the driver means.
+// exception describes an exception of the hardware or of the driver.
 type exception struct {
 	name      string // CUDBG_EXCEPTION_*
 	words     string
@@ -27,7 +27,7 @@ type exception struct {
 	precision precision
 }
 
-// exceptions are those of cudadebugger.h by their numbers, with the names that were used
+// exceptions are the exceptions of cudadebugger.h by their numbers, with the names that were used
 // before CUDA 13.1 for those that are not reported any more.
 var exceptions = map[uint32]exception{
 	1:  {"LANE_ILLEGAL_ADDRESS", "illegal address", sdk.StopMemoryFault, byLane},
@@ -68,7 +68,7 @@ var exceptions = map[uint32]exception{
 	36: {"TMA_SYSCALL", "a system call of the tensor memory accelerator failed", sdk.StopException, byWarp},
 }
 
-// exceptionOf returns what an exception means, whatever its number.
+// exceptionOf describes an exception, whatever its number.
 func exceptionOf(code uint32) exception {
 	if e, ok := exceptions[code]; ok {
 		return e
@@ -76,7 +76,7 @@ func exceptionOf(code uint32) exception {
 	return exception{fmt.Sprintf("exception %d", code), "an exception that is not known", sdk.StopException, byWarp}
 }
 
-// The states of a lane (CUDBGCBUThreadState) before those of waiting at a barrier.
+// laneStates are the states of a lane (CUDBGCBUThreadState), before 16 for barriers 0 to 15.
 var laneStates = []string{
 	"exited", "", "yielded", "asleep", "asleep, yielded", "ready at the next step",
 	"blocked until others come, or exit", "blocked until all others come", "blocked until its collective comes",

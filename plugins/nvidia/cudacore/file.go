@@ -5,6 +5,7 @@ package cudacore
 import (
 	"context"
 	"fmt"
+	"math/bits"
 
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -13,7 +14,7 @@ const (
 	chunkSize = 1 << 20 // of the reads of large ranges
 	batchSize = 8 << 20 // bytes that one batch of reads has
 	gapSize   = 256     // bytes that are read in vain rather than by a read of their own
-	smallSize = 8 << 10 // reads of at most so many bytes go together
+	smallSize = 8 << 10 // bytes: smaller reads go together
 )
 
 // file reads the bytes of the core.
@@ -47,7 +48,7 @@ func (f *file) read(ctx context.Context, offset uint64, buf []byte) error {
 // part is a range of the file.
 type part struct{ offset, size uint64 }
 
-// span is what one read has: parts that follow each other closely.
+// span is a range that one read has: parts that follow each other closely.
 type span struct {
 	part
 	count int // of parts
@@ -106,10 +107,41 @@ func (f *file) spans(parts []part) (spans []span, size uint64) {
 // readSpans reads spans into buf, small ones of about one size together.
 func (f *file) readSpans(ctx context.Context, spans []span, buf []byte) []error {
 	errs := make([]error, len(spans))
+	small := map[uint64][]int{} // by the size of a read
 	for i := range spans {
 		s := &spans[i]
 		s.data, buf = buf[:s.size:s.size], buf[s.size:]
-		errs[i] = f.read(ctx, s.offset, s.data)
+		if size := uint64(1) << bits.Len64(s.size|15); s.size > 0 && size <= smallSize && s.offset <= f.size && size <= f.size-s.offset {
+			small[size] = append(small[size], i)
+		} else {
+			errs[i] = f.read(ctx, s.offset, s.data)
+		}
+	}
+	for size, list := range small {
+		f.readSmall(ctx, spans, list, size, errs)
 	}
 	return errs
+}
+
+// readSmall reads some spans by reads of one size.
+func (f *file) readSmall(ctx context.Context, spans []span, list []int, size uint64, errs []error) {
+	offsets := make([]uint64, len(list))
+	for i, j := range list {
+		offsets[i] = spans[j].offset
+	}
+	buf := make([]byte, uint64(len(list))*size)
+	missing, err := sdk.ReadFileParts(ctx, f.engine, offsets, int(size), buf) //nolint:gosec // at most smallSize
+	if err != nil && len(missing) == 0 {
+		for _, j := range list {
+			errs[j] = err
+		}
+		return
+	}
+	for i, j := range list {
+		copy(spans[j].data, buf[uint64(i)*size:])
+	}
+	for _, i := range missing { // the file may end behind the span and within the read
+		j := list[i]
+		errs[j] = f.read(ctx, spans[j].offset, spans[j].data)
+	}
 }

@@ -114,7 +114,9 @@ const maxBanks = 32
 // memoryOf returns where the parameters and the constant banks of a grid are. The banks are
 // in global memory.
 func (r *reader) memoryOf(g *grid) (memory []sdk.SpaceMemory) {
-	if s := &r.sections[g.parameters]; g.parameters != 0 && s.size > 0 && g.parametersAt <= math.MaxUint32 {
+	if s := &r.sections[g.parameters]; g.parameters != 0 && s.size > 0 && !fits(g.parametersAt, s.size) {
+		r.problems.add("grid %d has %#x bytes of parameters at offset %#x of constant bank 0, expected some within 32 bits: they are left out", g.id, s.size, g.parametersAt)
+	} else if g.parameters != 0 && s.size > 0 {
 		memory = append(memory, sdk.SpaceMemory{Space: r.machine.Parameters, Start: g.parametersAt, Size: s.size, Address: s.offset, Into: sdk.FileSpace})
 	}
 	if g.banks == 0 {

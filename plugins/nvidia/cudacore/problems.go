@@ -9,7 +9,7 @@ const (
 	maxProblem  = 2000 // bytes of one
 )
 
-// problems collects problems. Of those of one kind, which the format tells, the first is
+// problems collects problems. Of each kind, which the format tells, the first one is
 // listed and the others are counted: there may be a million.
 type problems struct {
 	list  []string

@@ -8,26 +8,26 @@ import "encoding/binary"
 // reads as 0.
 type record []byte
 
-func (r record) quad(at int) uint64 {
-	if at+8 > len(r) {
+func (r record) quad(offset int) uint64 {
+	if offset+8 > len(r) {
 		return 0
 	}
-	return binary.LittleEndian.Uint64(r[at:])
+	return binary.LittleEndian.Uint64(r[offset:])
 }
 
-func (r record) word(at int) uint32 {
-	if at+4 > len(r) {
+func (r record) word(offset int) uint32 {
+	if offset+4 > len(r) {
 		return 0
 	}
-	return binary.LittleEndian.Uint32(r[at:])
+	return binary.LittleEndian.Uint32(r[offset:])
 }
 
-func (r record) three(at int) [3]uint32 {
-	return [3]uint32{r.word(at), r.word(at + 4), r.word(at + 8)}
+func (r record) three(offset int) [3]uint32 {
+	return [3]uint32{r.word(offset), r.word(offset + 4), r.word(offset + 8)}
 }
 
 // has reports whether the row's driver has the member of size bytes.
-func (r record) has(at, size int) bool { return at+size <= len(r) }
+func (r record) has(offset, size int) bool { return offset+size <= len(r) }
 
 // The rows of the tables. Rows refer to the rows of other tables by their indices in the
 // core's lists, and to sections by their indices in the file, of which 0 is none.

@@ -50,8 +50,8 @@ const (
 	kinds
 )
 
-// kindInfo is what the header says of a kind of sections: their names begin like this,
-// their parent's table is of that kind, and the first driver's rows have so many bytes.
+// kindInfo describes a kind of sections: how their names begin, the kind of their parent's
+// table, and the size of the rows that the first driver wrote.
 type kindInfo struct {
 	name   string
 	parent kind
@@ -159,8 +159,8 @@ type stringTable struct {
 	index, name uint32
 }
 
-// readStrings reads the strings that rows refer to: those of the section named .strtab, or of
-// the only one besides the names of sections, or of these.
+// readStrings reads the strings that rows refer to: in the section named .strtab, or in
+// the only one besides the names of sections, or in these.
 func (r *reader) readStrings(ctx context.Context, tables []stringTable) error {
 	var names, best *stringTable
 	for i := range tables {
@@ -193,12 +193,12 @@ func (r *reader) readStrings(ctx context.Context, tables []stringTable) error {
 }
 
 // isNamed reports whether the name at an offset of a table is this one.
-func (r *reader) isNamed(ctx context.Context, names part, at uint32, name string) bool {
+func (r *reader) isNamed(ctx context.Context, names part, start uint32, name string) bool {
 	b := make([]byte, len(name))
-	if uint64(at) > names.size || uint64(len(b)) > names.size-uint64(at) || names.size > r.file.size {
+	if uint64(start) > names.size || uint64(len(b)) > names.size-uint64(start) || names.size > r.file.size {
 		return false
 	}
-	return r.file.read(ctx, names.offset+uint64(at), b) == nil && string(b) == name
+	return r.file.read(ctx, names.offset+uint64(start), b) == nil && string(b) == name
 }
 
 // readTable reads a table of strings.

@@ -17,6 +17,7 @@ var maxRows = [kinds]int{
 const (
 	maxWarps   = 1 << 17
 	maxRowSize = 1 << 12 // bytes: the largest row has 136
+	maxTable   = 8 << 20 // bytes of one table
 )
 
 // rows are the rows of a section in the core's list of its kind.
@@ -163,11 +164,12 @@ func (r *reader) countRows(i uint32, most int) (count int, ok bool) {
 	if left := s.size % uint64(s.entry); left > 0 {
 		r.problems.add("section %d ("+name+") has %d bytes, expected a multiple of its rows' %d: the last %d are left out", i, s.size, s.entry, left)
 	}
-	if n > uint64(max(most, 0)) {
-		r.problems.add("section %d ("+name+") has %d rows: more than %d in all are left out", i, n, maxRows[s.kind])
-		n = uint64(max(most, 0))
+	limit := min(uint64(max(most, 0)), maxTable/uint64(s.entry))
+	if n > limit {
+		r.problems.add("section %d ("+name+") has %d rows, of which %d are read: one table may have %#x bytes, all of a kind %d rows", i, n, limit, maxTable, most)
+		n = limit
 	}
-	return int(n), n > 0 //nolint:gosec // at most most
+	return int(n), n > 0 //nolint:gosec // at most limit
 }
 
 // text returns the string of the core's string table at an offset. 0 is none.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -176,7 +177,7 @@ func (r *reader) laneStates(t *sdk.TargetThread, w *warpLanes, mask uint32) {
 	}
 }
 
-// setRegisters sets the registers that rows have: those of the lane that stands for a group.
+// setRegisters sets the registers that the rows of a warp and of a group's lead have.
 func (r *reader) setRegisters(to *sdk.Registers, w *warp, lead *lane, mask uint32) {
 	le := binary.LittleEndian
 	to.Set(r.machine.PC, le.AppendUint64(nil, lead.pc))
@@ -252,14 +253,17 @@ func (r *reader) laneState(saved []sdk.SavedRegisters, memory []sdk.SpaceMemory,
 	saved = r.saved(saved, r.machine.General, l.registers, w.registers)
 	saved = r.saved(saved, r.machine.Predicates, l.predicates, 0)
 	if s := &r.sections[l.local]; l.local != 0 && s.size > 0 {
-		if s.address+s.size-1 < s.address {
-			r.problems.add("section %d (.cudbg.local) has %#x bytes at local address %#x, which pass the end: it is left out", l.local, s.size, s.address)
+		if !fits(s.address, s.size) {
+			r.problems.add("section %d (.cudbg.local) has %#x bytes at local address %#x, expected some within 32 bits: it is left out", l.local, s.size, s.address)
 			return saved, memory
 		}
 		memory = append(memory, sdk.SpaceMemory{Space: r.machine.Local, Start: s.address, Size: s.size, Address: s.offset, Into: sdk.FileSpace})
 	}
 	return saved, memory
 }
+
+// fits reports whether memory is within the spaces of 32 bits: all but the global ones.
+func fits(start, size uint64) bool { return start <= math.MaxUint32 && size <= math.MaxUint32+1-start }
 
 // warpRegisters appends where the registers are that the lanes of a warp share.
 func (r *reader) warpRegisters(saved []sdk.SavedRegisters, w *warp) []sdk.SavedRegisters {
@@ -287,7 +291,7 @@ func (r *reader) saved(list []sdk.SavedRegisters, registers RegisterRange, secti
 
 // blockMemory returns where the memory is that all lanes of a block see alike.
 func (r *reader) blockMemory(b *block) (memory []sdk.SpaceMemory) {
-	if s := &r.sections[b.shared]; b.shared != 0 && s.size > 0 {
+	if s := &r.sections[b.shared]; b.shared != 0 && s.size > 0 && fits(0, s.size) {
 		memory = append(memory, sdk.SpaceMemory{Space: r.machine.Shared, Size: s.size, Address: s.offset, Into: sdk.FileSpace})
 	}
 	i, ok := r.gridOf(r.sms[b.sm].device, b.grid)
@@ -297,7 +301,7 @@ func (r *reader) blockMemory(b *block) (memory []sdk.SpaceMemory) {
 	return append(memory, r.gridMemory[i]...)
 }
 
-// stateOf says what the lanes of a group do; "" where all are ready, or the dump does not
+// stateOf describes the state of the lanes of a group; "" where all are ready, or the dump does not
 // say.
 func (r *reader) stateOf(w *warpLanes, g *group) string {
 	row := &r.warps[w.warp]
