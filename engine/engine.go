@@ -306,16 +306,21 @@ func (e *Engine) describe(machine object.ELFMachine) (*sdk.Description, error) {
 	return prepared(e.plugins.ForMachine(machine))
 }
 
+// coreOptions returns how a core is read.
+func (e *Engine) coreOptions(path string) elfcore.Options {
+	return elfcore.Options{Finder: e.Finder(path), Describe: e.describe, ForNote: e.noteReader, ForFile: e.fileReader, Map: e.mapPacked}
+}
+
 func (e *Engine) openCore(m *object.Mapping) (target.Target, error) {
-	options := elfcore.Options{
-		Describe: e.describe,
-		ForNote:  e.noteReader,
-		ForFile:  e.fileReader,
-		Devices:  e.options.DeviceCore,
-		Map:      e.mapPacked,
-	}
 	path := m.Path()
-	if options.Devices == "" {
+	if elfcore.IsOfSections([]byte(firstBytes(m))) {
+		return e.openOfSections(m)
+	}
+	options := e.coreOptions(path)
+	if named := e.options.DeviceCore; named != "" && !isOfSections(named) {
+		options.Devices = named
+	}
+	if e.options.DeviceCore == "" {
 		// Beside a core of devices, the core of the process is opened.
 		if host := elfcore.HostCore(path); host != "" {
 			_ = m.Close()
@@ -323,7 +328,6 @@ func (e *Engine) openCore(m *object.Mapping) (target.Target, error) {
 			return orNil(elfcore.Open(host, options))
 		}
 	}
-	options.Finder = e.Finder(path)
 	return orNil(elfcore.OpenMapped(m, options))
 }
 

@@ -54,6 +54,7 @@ type reader struct {
 func Read(ctx context.Context, engine sdk.Engine, header *sdk.TargetFile, machine *Machine) (*sdk.OpenTargetAnswer, error) {
 	r := &reader{machine: machine, header: header, file: file{engine, header.Size}, ids: map[string]struct{}{}}
 	r.answer.Kind = "cuda-core"
+	r.answer.LaunchFunctions, r.answer.WaitFunctions = launchFunctions(), waitFunctions()
 	if err := r.read(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
