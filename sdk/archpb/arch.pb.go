@@ -7029,8 +7029,9 @@ type ReadMemoryRequest struct {
 	Thread  uint64                 `protobuf:"varint,3,opt,name=thread,proto3" json:"thread,omitempty"`
 	Lane    int32                  `protobuf:"zigzag32,4,opt,name=lane,proto3" json:"lane,omitempty"`
 	Size    uint32                 `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`
-	// Further addresses, at most 65535, where as many bytes are read. With them the
-	// answer's data has `size` bytes for each address, zeros for those in `missing`.
+	// Further addresses, of the default address space or of the file, at most 65535, where as
+	// many bytes are read. With them the answer's data has `size` bytes for each address, zeros
+	// for those in `missing`.
 	More          []uint64 `protobuf:"fixed64,6,rep,packed,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
