@@ -40,8 +40,8 @@ func decodeOpenObjectRequest(p *pb.OpenObjectRequest) (*OpenObjectRequest, error
 	m := d.entries("symbols.addresses", len(y.GetAddresses()))
 	symbols := d.texts("symbols.names", y.GetNames(), m)
 	d.length("symbols.sizes", len(y.GetSizes()), m)
-	others := d.sparse("symbols.others", y.GetOthers(), m)
-	homes := d.sparse("symbols.sections", y.GetSections(), m)
+	others := sparse(&d, "symbols.others", y.GetOthers(), m)
+	homes := sparse(&d, "symbols.sections", y.GetSections(), m)
 	r.Symbols = listOf(&d, m, func(i int) SymbolInfo {
 		d.small("symbols.others", others[i], math.MaxUint8)
 		return SymbolInfo{Name: symbols.next(), Address: y.Addresses[i], Size: y.Sizes[i], Other: uint8(others[i]), Section: homes[i]}

@@ -2698,6 +2698,7 @@ type OpenTargetRequest struct {
 	Owners        *Blobs                 `protobuf:"bytes,2,opt,name=owners,proto3" json:"owners,omitempty"`
 	Types         []uint32               `protobuf:"varint,3,rep,packed,name=types,proto3" json:"types,omitempty"`
 	Data          *Blobs                 `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
+	File          *TargetFile            `protobuf:"bytes,5,opt,name=file,proto3" json:"file,omitempty"` // absent: the core has segments
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2760,6 +2761,121 @@ func (x *OpenTargetRequest) GetData() *Blobs {
 	return nil
 }
 
+func (x *OpenTargetRequest) GetFile() *TargetFile {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
+type TargetFile struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Machine        uint32                 `protobuf:"varint,1,opt,name=machine,proto3" json:"machine,omitempty"`
+	OsAbi          uint32                 `protobuf:"varint,2,opt,name=os_abi,json=osAbi,proto3" json:"os_abi,omitempty"`
+	AbiVersion     uint32                 `protobuf:"varint,3,opt,name=abi_version,json=abiVersion,proto3" json:"abi_version,omitempty"`
+	Flags          uint32                 `protobuf:"varint,4,opt,name=flags,proto3" json:"flags,omitempty"`
+	Size           uint64                 `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`
+	SectionsOffset uint64                 `protobuf:"varint,6,opt,name=sections_offset,json=sectionsOffset,proto3" json:"sections_offset,omitempty"`
+	Sections       uint64                 `protobuf:"varint,7,opt,name=sections,proto3" json:"sections,omitempty"`
+	SectionSize    uint32                 `protobuf:"varint,8,opt,name=section_size,json=sectionSize,proto3" json:"section_size,omitempty"`
+	SectionNames   uint32                 `protobuf:"varint,9,opt,name=section_names,json=sectionNames,proto3" json:"section_names,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *TargetFile) Reset() {
+	*x = TargetFile{}
+	mi := &file_arch_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TargetFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TargetFile) ProtoMessage() {}
+
+func (x *TargetFile) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TargetFile.ProtoReflect.Descriptor instead.
+func (*TargetFile) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *TargetFile) GetMachine() uint32 {
+	if x != nil {
+		return x.Machine
+	}
+	return 0
+}
+
+func (x *TargetFile) GetOsAbi() uint32 {
+	if x != nil {
+		return x.OsAbi
+	}
+	return 0
+}
+
+func (x *TargetFile) GetAbiVersion() uint32 {
+	if x != nil {
+		return x.AbiVersion
+	}
+	return 0
+}
+
+func (x *TargetFile) GetFlags() uint32 {
+	if x != nil {
+		return x.Flags
+	}
+	return 0
+}
+
+func (x *TargetFile) GetSize() uint64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *TargetFile) GetSectionsOffset() uint64 {
+	if x != nil {
+		return x.SectionsOffset
+	}
+	return 0
+}
+
+func (x *TargetFile) GetSections() uint64 {
+	if x != nil {
+		return x.Sections
+	}
+	return 0
+}
+
+func (x *TargetFile) GetSectionSize() uint32 {
+	if x != nil {
+		return x.SectionSize
+	}
+	return 0
+}
+
+func (x *TargetFile) GetSectionNames() uint32 {
+	if x != nil {
+		return x.SectionNames
+	}
+	return 0
+}
+
 type OpenTargetPart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Part:
@@ -2773,7 +2889,7 @@ type OpenTargetPart struct {
 
 func (x *OpenTargetPart) Reset() {
 	*x = OpenTargetPart{}
-	mi := &file_arch_proto_msgTypes[22]
+	mi := &file_arch_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2785,7 +2901,7 @@ func (x *OpenTargetPart) String() string {
 func (*OpenTargetPart) ProtoMessage() {}
 
 func (x *OpenTargetPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[22]
+	mi := &file_arch_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2798,7 +2914,7 @@ func (x *OpenTargetPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetPart.ProtoReflect.Descriptor instead.
 func (*OpenTargetPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{22}
+	return file_arch_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *OpenTargetPart) GetPart() isOpenTargetPart_Part {
@@ -2844,22 +2960,25 @@ func (*OpenTargetPart_Threads) isOpenTargetPart_Part() {}
 
 // OpenTargetAnswer is the answer without its threads, which follow in parts.
 type OpenTargetAnswer struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Threads       uint32                 `protobuf:"varint,1,opt,name=threads,proto3" json:"threads,omitempty"` // how many
-	Agents        *TargetAgents          `protobuf:"bytes,2,opt,name=agents,proto3" json:"agents,omitempty"`
-	Queues        *TargetQueues          `protobuf:"bytes,3,opt,name=queues,proto3" json:"queues,omitempty"`
-	Dispatches    *TargetDispatches      `protobuf:"bytes,4,opt,name=dispatches,proto3" json:"dispatches,omitempty"`
-	Objects       *TargetObjects         `protobuf:"bytes,5,opt,name=objects,proto3" json:"objects,omitempty"`
-	WaitFunctions *Blobs                 `protobuf:"bytes,6,opt,name=wait_functions,json=waitFunctions,proto3" json:"wait_functions,omitempty"`
-	Problems      *Blobs                 `protobuf:"bytes,7,opt,name=problems,proto3" json:"problems,omitempty"`
-	Kind          string                 `protobuf:"bytes,8,opt,name=kind,proto3" json:"kind,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Threads         uint32                 `protobuf:"varint,1,opt,name=threads,proto3" json:"threads,omitempty"` // how many
+	Agents          *TargetAgents          `protobuf:"bytes,2,opt,name=agents,proto3" json:"agents,omitempty"`
+	Queues          *TargetQueues          `protobuf:"bytes,3,opt,name=queues,proto3" json:"queues,omitempty"`
+	Dispatches      *TargetDispatches      `protobuf:"bytes,4,opt,name=dispatches,proto3" json:"dispatches,omitempty"`
+	Objects         *TargetObjects         `protobuf:"bytes,5,opt,name=objects,proto3" json:"objects,omitempty"`
+	WaitFunctions   *Blobs                 `protobuf:"bytes,6,opt,name=wait_functions,json=waitFunctions,proto3" json:"wait_functions,omitempty"`
+	Problems        *Blobs                 `protobuf:"bytes,7,opt,name=problems,proto3" json:"problems,omitempty"`
+	Kind            string                 `protobuf:"bytes,8,opt,name=kind,proto3" json:"kind,omitempty"`
+	Memory          *SpaceMemory           `protobuf:"bytes,9,opt,name=memory,proto3" json:"memory,omitempty"`                                           // absent: none
+	LaunchFunctions *Blobs                 `protobuf:"bytes,10,opt,name=launch_functions,json=launchFunctions,proto3" json:"launch_functions,omitempty"` // absent: none
+	HostProcess     *HostProcess           `protobuf:"bytes,11,opt,name=host_process,json=hostProcess,proto3" json:"host_process,omitempty"`             // absent: unknown
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *OpenTargetAnswer) Reset() {
 	*x = OpenTargetAnswer{}
-	mi := &file_arch_proto_msgTypes[23]
+	mi := &file_arch_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2871,7 +2990,7 @@ func (x *OpenTargetAnswer) String() string {
 func (*OpenTargetAnswer) ProtoMessage() {}
 
 func (x *OpenTargetAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[23]
+	mi := &file_arch_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2884,7 +3003,7 @@ func (x *OpenTargetAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetAnswer.ProtoReflect.Descriptor instead.
 func (*OpenTargetAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{23}
+	return file_arch_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *OpenTargetAnswer) GetThreads() uint32 {
@@ -2943,6 +3062,79 @@ func (x *OpenTargetAnswer) GetKind() string {
 	return ""
 }
 
+func (x *OpenTargetAnswer) GetMemory() *SpaceMemory {
+	if x != nil {
+		return x.Memory
+	}
+	return nil
+}
+
+func (x *OpenTargetAnswer) GetLaunchFunctions() *Blobs {
+	if x != nil {
+		return x.LaunchFunctions
+	}
+	return nil
+}
+
+func (x *OpenTargetAnswer) GetHostProcess() *HostProcess {
+	if x != nil {
+		return x.HostProcess
+	}
+	return nil
+}
+
+type HostProcess struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pid           uint64                 `protobuf:"varint,1,opt,name=pid,proto3" json:"pid,omitempty"`
+	Time          uint64                 `protobuf:"varint,2,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostProcess) Reset() {
+	*x = HostProcess{}
+	mi := &file_arch_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostProcess) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostProcess) ProtoMessage() {}
+
+func (x *HostProcess) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostProcess.ProtoReflect.Descriptor instead.
+func (*HostProcess) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *HostProcess) GetPid() uint64 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *HostProcess) GetTime() uint64 {
+	if x != nil {
+		return x.Time
+	}
+	return 0
+}
+
 type TargetAgents struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ids           *Blobs                 `protobuf:"bytes,1,opt,name=ids,proto3" json:"ids,omitempty"`
@@ -2953,7 +3145,7 @@ type TargetAgents struct {
 
 func (x *TargetAgents) Reset() {
 	*x = TargetAgents{}
-	mi := &file_arch_proto_msgTypes[24]
+	mi := &file_arch_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2965,7 +3157,7 @@ func (x *TargetAgents) String() string {
 func (*TargetAgents) ProtoMessage() {}
 
 func (x *TargetAgents) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[24]
+	mi := &file_arch_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2978,7 +3170,7 @@ func (x *TargetAgents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetAgents.ProtoReflect.Descriptor instead.
 func (*TargetAgents) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{24}
+	return file_arch_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *TargetAgents) GetIds() *Blobs {
@@ -3006,7 +3198,7 @@ type TargetQueues struct {
 
 func (x *TargetQueues) Reset() {
 	*x = TargetQueues{}
-	mi := &file_arch_proto_msgTypes[25]
+	mi := &file_arch_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3018,7 +3210,7 @@ func (x *TargetQueues) String() string {
 func (*TargetQueues) ProtoMessage() {}
 
 func (x *TargetQueues) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[25]
+	mi := &file_arch_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3031,7 +3223,7 @@ func (x *TargetQueues) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetQueues.ProtoReflect.Descriptor instead.
 func (*TargetQueues) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{25}
+	return file_arch_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TargetQueues) GetIds() *Blobs {
@@ -3070,7 +3262,7 @@ type TargetDispatches struct {
 
 func (x *TargetDispatches) Reset() {
 	*x = TargetDispatches{}
-	mi := &file_arch_proto_msgTypes[26]
+	mi := &file_arch_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3082,7 +3274,7 @@ func (x *TargetDispatches) String() string {
 func (*TargetDispatches) ProtoMessage() {}
 
 func (x *TargetDispatches) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[26]
+	mi := &file_arch_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3095,7 +3287,7 @@ func (x *TargetDispatches) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetDispatches.ProtoReflect.Descriptor instead.
 func (*TargetDispatches) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{26}
+	return file_arch_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TargetDispatches) GetIds() *Blobs {
@@ -3155,13 +3347,14 @@ type TargetObjects struct {
 	Sizes           []uint64               `protobuf:"varint,4,rep,packed,name=sizes,proto3" json:"sizes,omitempty"`
 	MemoryAddresses []uint64               `protobuf:"varint,5,rep,packed,name=memory_addresses,json=memoryAddresses,proto3" json:"memory_addresses,omitempty"`
 	Biases          []uint64               `protobuf:"varint,6,rep,packed,name=biases,proto3" json:"biases,omitempty"`
+	Intos           []uint64               `protobuf:"varint,7,rep,packed,name=intos,proto3" json:"intos,omitempty"` // or none, where all are 0
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *TargetObjects) Reset() {
 	*x = TargetObjects{}
-	mi := &file_arch_proto_msgTypes[27]
+	mi := &file_arch_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3173,7 +3366,7 @@ func (x *TargetObjects) String() string {
 func (*TargetObjects) ProtoMessage() {}
 
 func (x *TargetObjects) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[27]
+	mi := &file_arch_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3186,7 +3379,7 @@ func (x *TargetObjects) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetObjects.ProtoReflect.Descriptor instead.
 func (*TargetObjects) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{27}
+	return file_arch_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TargetObjects) GetUris() *Blobs {
@@ -3231,6 +3424,13 @@ func (x *TargetObjects) GetBiases() []uint64 {
 	return nil
 }
 
+func (x *TargetObjects) GetIntos() []uint64 {
+	if x != nil {
+		return x.Intos
+	}
+	return nil
+}
+
 type TargetThreads struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Ids             *Blobs                 `protobuf:"bytes,1,opt,name=ids,proto3" json:"ids,omitempty"`
@@ -3253,13 +3453,18 @@ type TargetThreads struct {
 	LauncherThreads *Blobs                 `protobuf:"bytes,18,opt,name=launcher_threads,json=launcherThreads,proto3" json:"launcher_threads,omitempty"`
 	LaunchKinds     *Blobs                 `protobuf:"bytes,19,opt,name=launch_kinds,json=launchKinds,proto3" json:"launch_kinds,omitempty"`
 	LaunchEvidence  *Blobs                 `protobuf:"bytes,20,opt,name=launch_evidence,json=launchEvidence,proto3" json:"launch_evidence,omitempty"`
+	CallerCounts    []uint32               `protobuf:"varint,21,rep,packed,name=caller_counts,json=callerCounts,proto3" json:"caller_counts,omitempty"` // or none, where all are 0
+	Callers         []uint64               `protobuf:"varint,22,rep,packed,name=callers,proto3" json:"callers,omitempty"`
+	LaneStates      *LaneStates            `protobuf:"bytes,23,opt,name=lane_states,json=laneStates,proto3" json:"lane_states,omitempty"` // absent: no thread has any
+	Leads           []uint32               `protobuf:"varint,24,rep,packed,name=leads,proto3" json:"leads,omitempty"`                     // or none, where all are 0
+	States          *Blobs                 `protobuf:"bytes,25,opt,name=states,proto3" json:"states,omitempty"`                           // absent: none
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *TargetThreads) Reset() {
 	*x = TargetThreads{}
-	mi := &file_arch_proto_msgTypes[28]
+	mi := &file_arch_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3271,7 +3476,7 @@ func (x *TargetThreads) String() string {
 func (*TargetThreads) ProtoMessage() {}
 
 func (x *TargetThreads) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[28]
+	mi := &file_arch_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3284,7 +3489,7 @@ func (x *TargetThreads) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetThreads.ProtoReflect.Descriptor instead.
 func (*TargetThreads) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{28}
+	return file_arch_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TargetThreads) GetIds() *Blobs {
@@ -3427,18 +3632,139 @@ func (x *TargetThreads) GetLaunchEvidence() *Blobs {
 	return nil
 }
 
+func (x *TargetThreads) GetCallerCounts() []uint32 {
+	if x != nil {
+		return x.CallerCounts
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetCallers() []uint64 {
+	if x != nil {
+		return x.Callers
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetLaneStates() *LaneStates {
+	if x != nil {
+		return x.LaneStates
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetLeads() []uint32 {
+	if x != nil {
+		return x.Leads
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetStates() *Blobs {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
+// LaneStates are the lanes of all threads of a part, one thread after the other.
+type LaneStates struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Counts        []uint32               `protobuf:"varint,1,rep,packed,name=counts,proto3" json:"counts,omitempty"` // of each thread
+	Lanes         []uint32               `protobuf:"varint,2,rep,packed,name=lanes,proto3" json:"lanes,omitempty"`
+	SavedCounts   []uint32               `protobuf:"varint,3,rep,packed,name=saved_counts,json=savedCounts,proto3" json:"saved_counts,omitempty"`
+	Saved         *SavedRegisters        `protobuf:"bytes,4,opt,name=saved,proto3" json:"saved,omitempty"`
+	MemoryCounts  []uint32               `protobuf:"varint,5,rep,packed,name=memory_counts,json=memoryCounts,proto3" json:"memory_counts,omitempty"`
+	Memory        *SpaceMemory           `protobuf:"bytes,6,opt,name=memory,proto3" json:"memory,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LaneStates) Reset() {
+	*x = LaneStates{}
+	mi := &file_arch_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LaneStates) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LaneStates) ProtoMessage() {}
+
+func (x *LaneStates) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LaneStates.ProtoReflect.Descriptor instead.
+func (*LaneStates) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *LaneStates) GetCounts() []uint32 {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *LaneStates) GetLanes() []uint32 {
+	if x != nil {
+		return x.Lanes
+	}
+	return nil
+}
+
+func (x *LaneStates) GetSavedCounts() []uint32 {
+	if x != nil {
+		return x.SavedCounts
+	}
+	return nil
+}
+
+func (x *LaneStates) GetSaved() *SavedRegisters {
+	if x != nil {
+		return x.Saved
+	}
+	return nil
+}
+
+func (x *LaneStates) GetMemoryCounts() []uint32 {
+	if x != nil {
+		return x.MemoryCounts
+	}
+	return nil
+}
+
+func (x *LaneStates) GetMemory() *SpaceMemory {
+	if x != nil {
+		return x.Memory
+	}
+	return nil
+}
+
 type SavedRegisters struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Firsts        []uint32               `protobuf:"varint,1,rep,packed,name=firsts,proto3" json:"firsts,omitempty"`
 	Counts        []uint32               `protobuf:"varint,2,rep,packed,name=counts,proto3" json:"counts,omitempty"`
 	Addresses     []uint64               `protobuf:"varint,3,rep,packed,name=addresses,proto3" json:"addresses,omitempty"`
+	Intos         []uint64               `protobuf:"varint,4,rep,packed,name=intos,proto3" json:"intos,omitempty"` // or none, where all are 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SavedRegisters) Reset() {
 	*x = SavedRegisters{}
-	mi := &file_arch_proto_msgTypes[29]
+	mi := &file_arch_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3450,7 +3776,7 @@ func (x *SavedRegisters) String() string {
 func (*SavedRegisters) ProtoMessage() {}
 
 func (x *SavedRegisters) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[29]
+	mi := &file_arch_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3463,7 +3789,7 @@ func (x *SavedRegisters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SavedRegisters.ProtoReflect.Descriptor instead.
 func (*SavedRegisters) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{29}
+	return file_arch_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SavedRegisters) GetFirsts() []uint32 {
@@ -3487,19 +3813,27 @@ func (x *SavedRegisters) GetAddresses() []uint64 {
 	return nil
 }
 
+func (x *SavedRegisters) GetIntos() []uint64 {
+	if x != nil {
+		return x.Intos
+	}
+	return nil
+}
+
 type SpaceMemory struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Spaces        []uint64               `protobuf:"varint,1,rep,packed,name=spaces,proto3" json:"spaces,omitempty"`
 	Starts        []uint64               `protobuf:"varint,2,rep,packed,name=starts,proto3" json:"starts,omitempty"`
 	Sizes         []uint64               `protobuf:"varint,3,rep,packed,name=sizes,proto3" json:"sizes,omitempty"`
 	Addresses     []uint64               `protobuf:"varint,4,rep,packed,name=addresses,proto3" json:"addresses,omitempty"`
+	Intos         []uint64               `protobuf:"varint,5,rep,packed,name=intos,proto3" json:"intos,omitempty"` // or none, where all are 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SpaceMemory) Reset() {
 	*x = SpaceMemory{}
-	mi := &file_arch_proto_msgTypes[30]
+	mi := &file_arch_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3511,7 +3845,7 @@ func (x *SpaceMemory) String() string {
 func (*SpaceMemory) ProtoMessage() {}
 
 func (x *SpaceMemory) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[30]
+	mi := &file_arch_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3524,7 +3858,7 @@ func (x *SpaceMemory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpaceMemory.ProtoReflect.Descriptor instead.
 func (*SpaceMemory) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{30}
+	return file_arch_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SpaceMemory) GetSpaces() []uint64 {
@@ -3555,6 +3889,13 @@ func (x *SpaceMemory) GetAddresses() []uint64 {
 	return nil
 }
 
+func (x *SpaceMemory) GetIntos() []uint64 {
+	if x != nil {
+		return x.Intos
+	}
+	return nil
+}
+
 type ThreadStops struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reasons       *Blobs                 `protobuf:"bytes,1,opt,name=reasons,proto3" json:"reasons,omitempty"`
@@ -3572,7 +3913,7 @@ type ThreadStops struct {
 
 func (x *ThreadStops) Reset() {
 	*x = ThreadStops{}
-	mi := &file_arch_proto_msgTypes[31]
+	mi := &file_arch_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3584,7 +3925,7 @@ func (x *ThreadStops) String() string {
 func (*ThreadStops) ProtoMessage() {}
 
 func (x *ThreadStops) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[31]
+	mi := &file_arch_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3597,7 +3938,7 @@ func (x *ThreadStops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThreadStops.ProtoReflect.Descriptor instead.
 func (*ThreadStops) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{31}
+	return file_arch_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ThreadStops) GetReasons() *Blobs {
@@ -3673,13 +4014,14 @@ type Waves struct {
 	HasGroup      []bool                 `protobuf:"varint,6,rep,packed,name=has_group,json=hasGroup,proto3" json:"has_group,omitempty"`
 	InGroup       []uint32               `protobuf:"varint,7,rep,packed,name=in_group,json=inGroup,proto3" json:"in_group,omitempty"`
 	HasInGroup    []bool                 `protobuf:"varint,8,rep,packed,name=has_in_group,json=hasInGroup,proto3" json:"has_in_group,omitempty"`
+	Clusters      *Clusters              `protobuf:"bytes,9,opt,name=clusters,proto3" json:"clusters,omitempty"` // absent: none is known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Waves) Reset() {
 	*x = Waves{}
-	mi := &file_arch_proto_msgTypes[32]
+	mi := &file_arch_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3691,7 +4033,7 @@ func (x *Waves) String() string {
 func (*Waves) ProtoMessage() {}
 
 func (x *Waves) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[32]
+	mi := &file_arch_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3704,7 +4046,7 @@ func (x *Waves) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waves.ProtoReflect.Descriptor instead.
 func (*Waves) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{32}
+	return file_arch_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Waves) GetAgents() *Blobs {
@@ -3763,6 +4105,66 @@ func (x *Waves) GetHasInGroup() []bool {
 	return nil
 }
 
+func (x *Waves) GetClusters() *Clusters {
+	if x != nil {
+		return x.Clusters
+	}
+	return nil
+}
+
+// Clusters are the clusters of waves.
+type Clusters struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Clusters      []uint32               `protobuf:"varint,1,rep,packed,name=clusters,proto3" json:"clusters,omitempty"` // x, y, z of each
+	HasCluster    []bool                 `protobuf:"varint,2,rep,packed,name=has_cluster,json=hasCluster,proto3" json:"has_cluster,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Clusters) Reset() {
+	*x = Clusters{}
+	mi := &file_arch_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Clusters) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Clusters) ProtoMessage() {}
+
+func (x *Clusters) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Clusters.ProtoReflect.Descriptor instead.
+func (*Clusters) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *Clusters) GetClusters() []uint32 {
+	if x != nil {
+		return x.Clusters
+	}
+	return nil
+}
+
+func (x *Clusters) GetHasCluster() []bool {
+	if x != nil {
+		return x.HasCluster
+	}
+	return nil
+}
+
 type OpenObjectRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
@@ -3781,7 +4183,7 @@ type OpenObjectRequest struct {
 
 func (x *OpenObjectRequest) Reset() {
 	*x = OpenObjectRequest{}
-	mi := &file_arch_proto_msgTypes[33]
+	mi := &file_arch_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3793,7 +4195,7 @@ func (x *OpenObjectRequest) String() string {
 func (*OpenObjectRequest) ProtoMessage() {}
 
 func (x *OpenObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[33]
+	mi := &file_arch_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3806,7 +4208,7 @@ func (x *OpenObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectRequest.ProtoReflect.Descriptor instead.
 func (*OpenObjectRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{33}
+	return file_arch_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *OpenObjectRequest) GetSession() uint64 {
@@ -3889,7 +4291,7 @@ type Companion struct {
 
 func (x *Companion) Reset() {
 	*x = Companion{}
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3901,7 +4303,7 @@ func (x *Companion) String() string {
 func (*Companion) ProtoMessage() {}
 
 func (x *Companion) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3914,7 +4316,7 @@ func (x *Companion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Companion.ProtoReflect.Descriptor instead.
 func (*Companion) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{34}
+	return file_arch_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Companion) GetSuffix() string {
@@ -3944,7 +4346,7 @@ type Sections struct {
 
 func (x *Sections) Reset() {
 	*x = Sections{}
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3956,7 +4358,7 @@ func (x *Sections) String() string {
 func (*Sections) ProtoMessage() {}
 
 func (x *Sections) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3969,7 +4371,7 @@ func (x *Sections) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sections.ProtoReflect.Descriptor instead.
 func (*Sections) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{35}
+	return file_arch_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Sections) GetNames() *Blobs {
@@ -4020,7 +4422,7 @@ type Symbols struct {
 
 func (x *Symbols) Reset() {
 	*x = Symbols{}
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4032,7 +4434,7 @@ func (x *Symbols) String() string {
 func (*Symbols) ProtoMessage() {}
 
 func (x *Symbols) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4045,7 +4447,7 @@ func (x *Symbols) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Symbols.ProtoReflect.Descriptor instead.
 func (*Symbols) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{36}
+	return file_arch_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Symbols) GetNames() *Blobs {
@@ -4096,7 +4498,7 @@ type OpenObjectPart struct {
 
 func (x *OpenObjectPart) Reset() {
 	*x = OpenObjectPart{}
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4108,7 +4510,7 @@ func (x *OpenObjectPart) String() string {
 func (*OpenObjectPart) ProtoMessage() {}
 
 func (x *OpenObjectPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4121,7 +4523,7 @@ func (x *OpenObjectPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectPart.ProtoReflect.Descriptor instead.
 func (*OpenObjectPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{37}
+	return file_arch_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *OpenObjectPart) GetPart() isOpenObjectPart_Part {
@@ -4176,7 +4578,7 @@ type TableRows struct {
 
 func (x *TableRows) Reset() {
 	*x = TableRows{}
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4188,7 +4590,7 @@ func (x *TableRows) String() string {
 func (*TableRows) ProtoMessage() {}
 
 func (x *TableRows) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4201,7 +4603,7 @@ func (x *TableRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableRows.ProtoReflect.Descriptor instead.
 func (*TableRows) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{38}
+	return file_arch_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *TableRows) GetTable() uint32 {
@@ -4237,7 +4639,7 @@ type OpenObjectAnswer struct {
 
 func (x *OpenObjectAnswer) Reset() {
 	*x = OpenObjectAnswer{}
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4249,7 +4651,7 @@ func (x *OpenObjectAnswer) String() string {
 func (*OpenObjectAnswer) ProtoMessage() {}
 
 func (x *OpenObjectAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4262,7 +4664,7 @@ func (x *OpenObjectAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectAnswer.ProtoReflect.Descriptor instead.
 func (*OpenObjectAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{39}
+	return file_arch_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *OpenObjectAnswer) GetProcessor() string {
@@ -4353,7 +4755,7 @@ type Overrides struct {
 
 func (x *Overrides) Reset() {
 	*x = Overrides{}
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4365,7 +4767,7 @@ func (x *Overrides) String() string {
 func (*Overrides) ProtoMessage() {}
 
 func (x *Overrides) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4378,7 +4780,7 @@ func (x *Overrides) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Overrides.ProtoReflect.Descriptor instead.
 func (*Overrides) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{40}
+	return file_arch_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Overrides) GetAugmentations() *Blobs {
@@ -4413,7 +4815,7 @@ type Nested struct {
 
 func (x *Nested) Reset() {
 	*x = Nested{}
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4425,7 +4827,7 @@ func (x *Nested) String() string {
 func (*Nested) ProtoMessage() {}
 
 func (x *Nested) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4438,7 +4840,7 @@ func (x *Nested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nested.ProtoReflect.Descriptor instead.
 func (*Nested) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{41}
+	return file_arch_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Nested) GetNames() *Blobs {
@@ -4474,7 +4876,7 @@ type Tables struct {
 
 func (x *Tables) Reset() {
 	*x = Tables{}
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4486,7 +4888,7 @@ func (x *Tables) String() string {
 func (*Tables) ProtoMessage() {}
 
 func (x *Tables) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4499,7 +4901,7 @@ func (x *Tables) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tables.ProtoReflect.Descriptor instead.
 func (*Tables) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{42}
+	return file_arch_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Tables) GetPriorities() []RowPriority {
@@ -4540,7 +4942,7 @@ type Functions struct {
 
 func (x *Functions) Reset() {
 	*x = Functions{}
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4552,7 +4954,7 @@ func (x *Functions) String() string {
 func (*Functions) ProtoMessage() {}
 
 func (x *Functions) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4565,7 +4967,7 @@ func (x *Functions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Functions.ProtoReflect.Descriptor instead.
 func (*Functions) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{43}
+	return file_arch_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Functions) GetNames() *Blobs {
@@ -4637,7 +5039,7 @@ type PositionMaps struct {
 
 func (x *PositionMaps) Reset() {
 	*x = PositionMaps{}
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4649,7 +5051,7 @@ func (x *PositionMaps) String() string {
 func (*PositionMaps) ProtoMessage() {}
 
 func (x *PositionMaps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4662,7 +5064,7 @@ func (x *PositionMaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PositionMaps.ProtoReflect.Descriptor instead.
 func (*PositionMaps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{44}
+	return file_arch_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *PositionMaps) GetKinds() *Blobs {
@@ -4714,7 +5116,7 @@ type Variables struct {
 
 func (x *Variables) Reset() {
 	*x = Variables{}
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4726,7 +5128,7 @@ func (x *Variables) String() string {
 func (*Variables) ProtoMessage() {}
 
 func (x *Variables) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4739,7 +5141,7 @@ func (x *Variables) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Variables.ProtoReflect.Descriptor instead.
 func (*Variables) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{45}
+	return file_arch_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Variables) GetNames() *Blobs {
@@ -4796,7 +5198,7 @@ type RowGaps struct {
 
 func (x *RowGaps) Reset() {
 	*x = RowGaps{}
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4808,7 +5210,7 @@ func (x *RowGaps) String() string {
 func (*RowGaps) ProtoMessage() {}
 
 func (x *RowGaps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4821,7 +5223,7 @@ func (x *RowGaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowGaps.ProtoReflect.Descriptor instead.
 func (*RowGaps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{46}
+	return file_arch_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RowGaps) GetStarts() []uint64 {
@@ -4866,7 +5268,7 @@ type FrameRulesRequest struct {
 
 func (x *FrameRulesRequest) Reset() {
 	*x = FrameRulesRequest{}
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4878,7 +5280,7 @@ func (x *FrameRulesRequest) String() string {
 func (*FrameRulesRequest) ProtoMessage() {}
 
 func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4891,7 +5293,7 @@ func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesRequest.ProtoReflect.Descriptor instead.
 func (*FrameRulesRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{47}
+	return file_arch_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *FrameRulesRequest) GetSession() uint64 {
@@ -4994,7 +5396,7 @@ type CodeExits struct {
 
 func (x *CodeExits) Reset() {
 	*x = CodeExits{}
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5006,7 +5408,7 @@ func (x *CodeExits) String() string {
 func (*CodeExits) ProtoMessage() {}
 
 func (x *CodeExits) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5019,7 +5421,7 @@ func (x *CodeExits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeExits.ProtoReflect.Descriptor instead.
 func (*CodeExits) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{48}
+	return file_arch_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *CodeExits) GetKnown() []bool {
@@ -5085,7 +5487,7 @@ type FrameRulesAnswer struct {
 
 func (x *FrameRulesAnswer) Reset() {
 	*x = FrameRulesAnswer{}
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5097,7 +5499,7 @@ func (x *FrameRulesAnswer) String() string {
 func (*FrameRulesAnswer) ProtoMessage() {}
 
 func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5110,7 +5512,7 @@ func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesAnswer.ProtoReflect.Descriptor instead.
 func (*FrameRulesAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{49}
+	return file_arch_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *FrameRulesAnswer) GetRowCounts() []uint32 {
@@ -5193,7 +5595,7 @@ type Contradictions struct {
 
 func (x *Contradictions) Reset() {
 	*x = Contradictions{}
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5205,7 +5607,7 @@ func (x *Contradictions) String() string {
 func (*Contradictions) ProtoMessage() {}
 
 func (x *Contradictions) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5218,7 +5620,7 @@ func (x *Contradictions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Contradictions.ProtoReflect.Descriptor instead.
 func (*Contradictions) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{50}
+	return file_arch_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Contradictions) GetCounts() []uint32 {
@@ -5252,7 +5654,7 @@ type BindThreadsRequest struct {
 
 func (x *BindThreadsRequest) Reset() {
 	*x = BindThreadsRequest{}
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5264,7 +5666,7 @@ func (x *BindThreadsRequest) String() string {
 func (*BindThreadsRequest) ProtoMessage() {}
 
 func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5277,7 +5679,7 @@ func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsRequest.ProtoReflect.Descriptor instead.
 func (*BindThreadsRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{51}
+	return file_arch_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *BindThreadsRequest) GetSession() uint64 {
@@ -5357,7 +5759,7 @@ type BindThreadsAnswer struct {
 
 func (x *BindThreadsAnswer) Reset() {
 	*x = BindThreadsAnswer{}
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5369,7 +5771,7 @@ func (x *BindThreadsAnswer) String() string {
 func (*BindThreadsAnswer) ProtoMessage() {}
 
 func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5382,7 +5784,7 @@ func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsAnswer.ProtoReflect.Descriptor instead.
 func (*BindThreadsAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{52}
+	return file_arch_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *BindThreadsAnswer) GetPcs() []uint64 {
@@ -5487,7 +5889,7 @@ type Widths struct {
 
 func (x *Widths) Reset() {
 	*x = Widths{}
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5499,7 +5901,7 @@ func (x *Widths) String() string {
 func (*Widths) ProtoMessage() {}
 
 func (x *Widths) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5512,7 +5914,7 @@ func (x *Widths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Widths.ProtoReflect.Descriptor instead.
 func (*Widths) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{53}
+	return file_arch_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Widths) GetFirsts() []uint32 {
@@ -5547,7 +5949,7 @@ type Maps struct {
 
 func (x *Maps) Reset() {
 	*x = Maps{}
-	mi := &file_arch_proto_msgTypes[54]
+	mi := &file_arch_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5559,7 +5961,7 @@ func (x *Maps) String() string {
 func (*Maps) ProtoMessage() {}
 
 func (x *Maps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[54]
+	mi := &file_arch_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5572,7 +5974,7 @@ func (x *Maps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maps.ProtoReflect.Descriptor instead.
 func (*Maps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{54}
+	return file_arch_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Maps) GetSpaces() []uint64 {
@@ -5612,7 +6014,7 @@ type MapRanges struct {
 
 func (x *MapRanges) Reset() {
 	*x = MapRanges{}
-	mi := &file_arch_proto_msgTypes[55]
+	mi := &file_arch_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5624,7 +6026,7 @@ func (x *MapRanges) String() string {
 func (*MapRanges) ProtoMessage() {}
 
 func (x *MapRanges) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[55]
+	mi := &file_arch_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5637,7 +6039,7 @@ func (x *MapRanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MapRanges.ProtoReflect.Descriptor instead.
 func (*MapRanges) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{55}
+	return file_arch_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *MapRanges) GetKinds() []MapKind {
@@ -5717,7 +6119,7 @@ type TranslateRequest struct {
 
 func (x *TranslateRequest) Reset() {
 	*x = TranslateRequest{}
-	mi := &file_arch_proto_msgTypes[56]
+	mi := &file_arch_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5729,7 +6131,7 @@ func (x *TranslateRequest) String() string {
 func (*TranslateRequest) ProtoMessage() {}
 
 func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[56]
+	mi := &file_arch_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5742,7 +6144,7 @@ func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateRequest.ProtoReflect.Descriptor instead.
 func (*TranslateRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{56}
+	return file_arch_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *TranslateRequest) GetSession() uint64 {
@@ -5822,7 +6224,7 @@ type TranslateAnswer struct {
 
 func (x *TranslateAnswer) Reset() {
 	*x = TranslateAnswer{}
-	mi := &file_arch_proto_msgTypes[57]
+	mi := &file_arch_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5834,7 +6236,7 @@ func (x *TranslateAnswer) String() string {
 func (*TranslateAnswer) ProtoMessage() {}
 
 func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[57]
+	mi := &file_arch_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5847,7 +6249,7 @@ func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateAnswer.ProtoReflect.Descriptor instead.
 func (*TranslateAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{57}
+	return file_arch_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *TranslateAnswer) GetExpression() []byte {
@@ -5867,7 +6269,7 @@ type ClassifyReturnRequest struct {
 
 func (x *ClassifyReturnRequest) Reset() {
 	*x = ClassifyReturnRequest{}
-	mi := &file_arch_proto_msgTypes[58]
+	mi := &file_arch_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5879,7 +6281,7 @@ func (x *ClassifyReturnRequest) String() string {
 func (*ClassifyReturnRequest) ProtoMessage() {}
 
 func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[58]
+	mi := &file_arch_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5892,7 +6294,7 @@ func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnRequest.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{58}
+	return file_arch_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ClassifyReturnRequest) GetPcs() []uint64 {
@@ -5919,7 +6321,7 @@ type ClassifyReturnAnswer struct {
 
 func (x *ClassifyReturnAnswer) Reset() {
 	*x = ClassifyReturnAnswer{}
-	mi := &file_arch_proto_msgTypes[59]
+	mi := &file_arch_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5931,7 +6333,7 @@ func (x *ClassifyReturnAnswer) String() string {
 func (*ClassifyReturnAnswer) ProtoMessage() {}
 
 func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[59]
+	mi := &file_arch_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5944,7 +6346,7 @@ func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnAnswer.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{59}
+	return file_arch_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ClassifyReturnAnswer) GetClasses() []ReturnClass {
@@ -5973,7 +6375,7 @@ type DisassembleRequest struct {
 
 func (x *DisassembleRequest) Reset() {
 	*x = DisassembleRequest{}
-	mi := &file_arch_proto_msgTypes[60]
+	mi := &file_arch_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5985,7 +6387,7 @@ func (x *DisassembleRequest) String() string {
 func (*DisassembleRequest) ProtoMessage() {}
 
 func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[60]
+	mi := &file_arch_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5998,7 +6400,7 @@ func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleRequest.ProtoReflect.Descriptor instead.
 func (*DisassembleRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{60}
+	return file_arch_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *DisassembleRequest) GetAddress() uint64 {
@@ -6047,7 +6449,7 @@ type DisassembleAnswer struct {
 
 func (x *DisassembleAnswer) Reset() {
 	*x = DisassembleAnswer{}
-	mi := &file_arch_proto_msgTypes[61]
+	mi := &file_arch_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6059,7 +6461,7 @@ func (x *DisassembleAnswer) String() string {
 func (*DisassembleAnswer) ProtoMessage() {}
 
 func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[61]
+	mi := &file_arch_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6072,7 +6474,7 @@ func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleAnswer.ProtoReflect.Descriptor instead.
 func (*DisassembleAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{61}
+	return file_arch_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *DisassembleAnswer) GetAddresses() []uint64 {
@@ -6166,7 +6568,7 @@ type Accesses struct {
 
 func (x *Accesses) Reset() {
 	*x = Accesses{}
-	mi := &file_arch_proto_msgTypes[62]
+	mi := &file_arch_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6178,7 +6580,7 @@ func (x *Accesses) String() string {
 func (*Accesses) ProtoMessage() {}
 
 func (x *Accesses) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[62]
+	mi := &file_arch_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6191,7 +6593,7 @@ func (x *Accesses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Accesses.ProtoReflect.Descriptor instead.
 func (*Accesses) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{62}
+	return file_arch_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Accesses) GetCounts() []uint32 {
@@ -6295,7 +6697,7 @@ type EngineRequest struct {
 
 func (x *EngineRequest) Reset() {
 	*x = EngineRequest{}
-	mi := &file_arch_proto_msgTypes[63]
+	mi := &file_arch_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6307,7 +6709,7 @@ func (x *EngineRequest) String() string {
 func (*EngineRequest) ProtoMessage() {}
 
 func (x *EngineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[63]
+	mi := &file_arch_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6320,7 +6722,7 @@ func (x *EngineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineRequest.ProtoReflect.Descriptor instead.
 func (*EngineRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{63}
+	return file_arch_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *EngineRequest) GetId() uint64 {
@@ -6428,7 +6830,7 @@ type EngineAnswer struct {
 
 func (x *EngineAnswer) Reset() {
 	*x = EngineAnswer{}
-	mi := &file_arch_proto_msgTypes[64]
+	mi := &file_arch_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6440,7 +6842,7 @@ func (x *EngineAnswer) String() string {
 func (*EngineAnswer) ProtoMessage() {}
 
 func (x *EngineAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[64]
+	mi := &file_arch_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6453,7 +6855,7 @@ func (x *EngineAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineAnswer.ProtoReflect.Descriptor instead.
 func (*EngineAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{64}
+	return file_arch_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *EngineAnswer) GetId() uint64 {
@@ -6569,7 +6971,7 @@ type EngineError struct {
 
 func (x *EngineError) Reset() {
 	*x = EngineError{}
-	mi := &file_arch_proto_msgTypes[65]
+	mi := &file_arch_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6581,7 +6983,7 @@ func (x *EngineError) String() string {
 func (*EngineError) ProtoMessage() {}
 
 func (x *EngineError) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[65]
+	mi := &file_arch_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6594,7 +6996,7 @@ func (x *EngineError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineError.ProtoReflect.Descriptor instead.
 func (*EngineError) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{65}
+	return file_arch_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *EngineError) GetCode() uint32 {
@@ -6628,7 +7030,7 @@ type ReadMemoryRequest struct {
 
 func (x *ReadMemoryRequest) Reset() {
 	*x = ReadMemoryRequest{}
-	mi := &file_arch_proto_msgTypes[66]
+	mi := &file_arch_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6640,7 +7042,7 @@ func (x *ReadMemoryRequest) String() string {
 func (*ReadMemoryRequest) ProtoMessage() {}
 
 func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[66]
+	mi := &file_arch_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6653,7 +7055,7 @@ func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryRequest.ProtoReflect.Descriptor instead.
 func (*ReadMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{66}
+	return file_arch_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ReadMemoryRequest) GetSpace() uint64 {
@@ -6710,7 +7112,7 @@ type ReadMemoryAnswer struct {
 
 func (x *ReadMemoryAnswer) Reset() {
 	*x = ReadMemoryAnswer{}
-	mi := &file_arch_proto_msgTypes[67]
+	mi := &file_arch_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6722,7 +7124,7 @@ func (x *ReadMemoryAnswer) String() string {
 func (*ReadMemoryAnswer) ProtoMessage() {}
 
 func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[67]
+	mi := &file_arch_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6735,7 +7137,7 @@ func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryAnswer.ProtoReflect.Descriptor instead.
 func (*ReadMemoryAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{67}
+	return file_arch_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ReadMemoryAnswer) GetData() []byte {
@@ -6769,7 +7171,7 @@ type ReadRegistersRequest struct {
 
 func (x *ReadRegistersRequest) Reset() {
 	*x = ReadRegistersRequest{}
-	mi := &file_arch_proto_msgTypes[68]
+	mi := &file_arch_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6781,7 +7183,7 @@ func (x *ReadRegistersRequest) String() string {
 func (*ReadRegistersRequest) ProtoMessage() {}
 
 func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[68]
+	mi := &file_arch_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6794,7 +7196,7 @@ func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersRequest.ProtoReflect.Descriptor instead.
 func (*ReadRegistersRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{68}
+	return file_arch_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ReadRegistersRequest) GetThread() uint64 {
@@ -6820,7 +7222,7 @@ type ReadRegistersAnswer struct {
 
 func (x *ReadRegistersAnswer) Reset() {
 	*x = ReadRegistersAnswer{}
-	mi := &file_arch_proto_msgTypes[69]
+	mi := &file_arch_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6832,7 +7234,7 @@ func (x *ReadRegistersAnswer) String() string {
 func (*ReadRegistersAnswer) ProtoMessage() {}
 
 func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[69]
+	mi := &file_arch_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6845,7 +7247,7 @@ func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersAnswer.ProtoReflect.Descriptor instead.
 func (*ReadRegistersAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{69}
+	return file_arch_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ReadRegistersAnswer) GetRegisters() *RegistersColumn {
@@ -6865,7 +7267,7 @@ type FindFunctionsRequest struct {
 
 func (x *FindFunctionsRequest) Reset() {
 	*x = FindFunctionsRequest{}
-	mi := &file_arch_proto_msgTypes[70]
+	mi := &file_arch_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6877,7 +7279,7 @@ func (x *FindFunctionsRequest) String() string {
 func (*FindFunctionsRequest) ProtoMessage() {}
 
 func (x *FindFunctionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[70]
+	mi := &file_arch_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6890,7 +7292,7 @@ func (x *FindFunctionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindFunctionsRequest.ProtoReflect.Descriptor instead.
 func (*FindFunctionsRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{70}
+	return file_arch_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *FindFunctionsRequest) GetAddresses() []uint64 {
@@ -6911,7 +7313,7 @@ type FindFunctionsAnswer struct {
 
 func (x *FindFunctionsAnswer) Reset() {
 	*x = FindFunctionsAnswer{}
-	mi := &file_arch_proto_msgTypes[71]
+	mi := &file_arch_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6923,7 +7325,7 @@ func (x *FindFunctionsAnswer) String() string {
 func (*FindFunctionsAnswer) ProtoMessage() {}
 
 func (x *FindFunctionsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[71]
+	mi := &file_arch_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6936,7 +7338,7 @@ func (x *FindFunctionsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindFunctionsAnswer.ProtoReflect.Descriptor instead.
 func (*FindFunctionsAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{71}
+	return file_arch_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *FindFunctionsAnswer) GetNames() *Blobs {
@@ -6970,7 +7372,7 @@ type ReadSectionRequest struct {
 
 func (x *ReadSectionRequest) Reset() {
 	*x = ReadSectionRequest{}
-	mi := &file_arch_proto_msgTypes[72]
+	mi := &file_arch_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6982,7 +7384,7 @@ func (x *ReadSectionRequest) String() string {
 func (*ReadSectionRequest) ProtoMessage() {}
 
 func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[72]
+	mi := &file_arch_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6995,7 +7397,7 @@ func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSectionRequest.ProtoReflect.Descriptor instead.
 func (*ReadSectionRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{72}
+	return file_arch_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ReadSectionRequest) GetObject() uint64 {
@@ -7023,7 +7425,7 @@ type SectionPart struct {
 
 func (x *SectionPart) Reset() {
 	*x = SectionPart{}
-	mi := &file_arch_proto_msgTypes[73]
+	mi := &file_arch_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7035,7 +7437,7 @@ func (x *SectionPart) String() string {
 func (*SectionPart) ProtoMessage() {}
 
 func (x *SectionPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[73]
+	mi := &file_arch_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7048,7 +7450,7 @@ func (x *SectionPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionPart.ProtoReflect.Descriptor instead.
 func (*SectionPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{73}
+	return file_arch_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *SectionPart) GetData() []byte {
@@ -7247,16 +7649,29 @@ const file_arch_proto_rawDesc = "" +
 	"\x10DialectOperation\x12\x16\n" +
 	"\x06opcode\x18\x01 \x01(\rR\x06opcode\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\x04R\x04user\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"\x9f\x01\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\xd0\x01\n" +
 	"\x11OpenTargetRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12.\n" +
 	"\x06owners\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x06owners\x12\x14\n" +
 	"\x05types\x18\x03 \x03(\rR\x05types\x12*\n" +
-	"\x04data\x18\x04 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x04data\"\x91\x01\n" +
+	"\x04data\x18\x04 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x04data\x12/\n" +
+	"\x04file\x18\x05 \x01(\v2\x1b.unwindd.arch.v2.TargetFileR\x04file\"\x95\x02\n" +
+	"\n" +
+	"TargetFile\x12\x18\n" +
+	"\amachine\x18\x01 \x01(\rR\amachine\x12\x15\n" +
+	"\x06os_abi\x18\x02 \x01(\rR\x05osAbi\x12\x1f\n" +
+	"\vabi_version\x18\x03 \x01(\rR\n" +
+	"abiVersion\x12\x14\n" +
+	"\x05flags\x18\x04 \x01(\rR\x05flags\x12\x12\n" +
+	"\x04size\x18\x05 \x01(\x04R\x04size\x12'\n" +
+	"\x0fsections_offset\x18\x06 \x01(\x04R\x0esectionsOffset\x12\x1a\n" +
+	"\bsections\x18\a \x01(\x04R\bsections\x12!\n" +
+	"\fsection_size\x18\b \x01(\rR\vsectionSize\x12#\n" +
+	"\rsection_names\x18\t \x01(\rR\fsectionNames\"\x91\x01\n" +
 	"\x0eOpenTargetPart\x12;\n" +
 	"\x06answer\x18\x01 \x01(\v2!.unwindd.arch.v2.OpenTargetAnswerH\x00R\x06answer\x12:\n" +
 	"\athreads\x18\x02 \x01(\v2\x1e.unwindd.arch.v2.TargetThreadsH\x00R\athreadsB\x06\n" +
-	"\x04part\"\x9e\x03\n" +
+	"\x04part\"\xd8\x04\n" +
 	"\x10OpenTargetAnswer\x12\x18\n" +
 	"\athreads\x18\x01 \x01(\rR\athreads\x125\n" +
 	"\x06agents\x18\x02 \x01(\v2\x1d.unwindd.arch.v2.TargetAgentsR\x06agents\x125\n" +
@@ -7267,7 +7682,14 @@ const file_arch_proto_rawDesc = "" +
 	"\aobjects\x18\x05 \x01(\v2\x1e.unwindd.arch.v2.TargetObjectsR\aobjects\x12=\n" +
 	"\x0ewait_functions\x18\x06 \x01(\v2\x16.unwindd.arch.v2.BlobsR\rwaitFunctions\x122\n" +
 	"\bproblems\x18\a \x01(\v2\x16.unwindd.arch.v2.BlobsR\bproblems\x12\x12\n" +
-	"\x04kind\x18\b \x01(\tR\x04kind\"p\n" +
+	"\x04kind\x18\b \x01(\tR\x04kind\x124\n" +
+	"\x06memory\x18\t \x01(\v2\x1c.unwindd.arch.v2.SpaceMemoryR\x06memory\x12A\n" +
+	"\x10launch_functions\x18\n" +
+	" \x01(\v2\x16.unwindd.arch.v2.BlobsR\x0flaunchFunctions\x12?\n" +
+	"\fhost_process\x18\v \x01(\v2\x1c.unwindd.arch.v2.HostProcessR\vhostProcess\"3\n" +
+	"\vHostProcess\x12\x10\n" +
+	"\x03pid\x18\x01 \x01(\x04R\x03pid\x12\x12\n" +
+	"\x04time\x18\x02 \x01(\x04R\x04time\"p\n" +
 	"\fTargetAgents\x12(\n" +
 	"\x03ids\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x03ids\x126\n" +
 	"\n" +
@@ -7284,14 +7706,15 @@ const file_arch_proto_rawDesc = "" +
 	"\aentries\x18\x04 \x03(\x04R\aentries\x12\x14\n" +
 	"\x05grids\x18\x05 \x03(\rR\x05grids\x12\x16\n" +
 	"\x06groups\x18\x06 \x03(\rR\x06groups\x12\x18\n" +
-	"\asignals\x18\a \x03(\x04R\asignals\"\xdc\x01\n" +
+	"\asignals\x18\a \x03(\x04R\asignals\"\xf2\x01\n" +
 	"\rTargetObjects\x12*\n" +
 	"\x04uris\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x04uris\x12,\n" +
 	"\x05paths\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05paths\x12\x18\n" +
 	"\aoffsets\x18\x03 \x03(\x04R\aoffsets\x12\x14\n" +
 	"\x05sizes\x18\x04 \x03(\x04R\x05sizes\x12)\n" +
 	"\x10memory_addresses\x18\x05 \x03(\x04R\x0fmemoryAddresses\x12\x16\n" +
-	"\x06biases\x18\x06 \x03(\x04R\x06biases\"\x8f\a\n" +
+	"\x06biases\x18\x06 \x03(\x04R\x06biases\x12\x14\n" +
+	"\x05intos\x18\a \x03(\x04R\x05intos\"\xd2\b\n" +
 	"\rTargetThreads\x12(\n" +
 	"\x03ids\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x03ids\x12,\n" +
 	"\x05names\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05names\x126\n" +
@@ -7316,16 +7739,32 @@ const file_arch_proto_rawDesc = "" +
 	"\bproblems\x18\x11 \x01(\v2\x16.unwindd.arch.v2.BlobsR\bproblems\x12A\n" +
 	"\x10launcher_threads\x18\x12 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x0flauncherThreads\x129\n" +
 	"\flaunch_kinds\x18\x13 \x01(\v2\x16.unwindd.arch.v2.BlobsR\vlaunchKinds\x12?\n" +
-	"\x0flaunch_evidence\x18\x14 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x0elaunchEvidence\"^\n" +
+	"\x0flaunch_evidence\x18\x14 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x0elaunchEvidence\x12#\n" +
+	"\rcaller_counts\x18\x15 \x03(\rR\fcallerCounts\x12\x18\n" +
+	"\acallers\x18\x16 \x03(\x04R\acallers\x12<\n" +
+	"\vlane_states\x18\x17 \x01(\v2\x1b.unwindd.arch.v2.LaneStatesR\n" +
+	"laneStates\x12\x14\n" +
+	"\x05leads\x18\x18 \x03(\rR\x05leads\x12.\n" +
+	"\x06states\x18\x19 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x06states\"\xef\x01\n" +
+	"\n" +
+	"LaneStates\x12\x16\n" +
+	"\x06counts\x18\x01 \x03(\rR\x06counts\x12\x14\n" +
+	"\x05lanes\x18\x02 \x03(\rR\x05lanes\x12!\n" +
+	"\fsaved_counts\x18\x03 \x03(\rR\vsavedCounts\x125\n" +
+	"\x05saved\x18\x04 \x01(\v2\x1f.unwindd.arch.v2.SavedRegistersR\x05saved\x12#\n" +
+	"\rmemory_counts\x18\x05 \x03(\rR\fmemoryCounts\x124\n" +
+	"\x06memory\x18\x06 \x01(\v2\x1c.unwindd.arch.v2.SpaceMemoryR\x06memory\"t\n" +
 	"\x0eSavedRegisters\x12\x16\n" +
 	"\x06firsts\x18\x01 \x03(\rR\x06firsts\x12\x16\n" +
 	"\x06counts\x18\x02 \x03(\rR\x06counts\x12\x1c\n" +
-	"\taddresses\x18\x03 \x03(\x04R\taddresses\"q\n" +
+	"\taddresses\x18\x03 \x03(\x04R\taddresses\x12\x14\n" +
+	"\x05intos\x18\x04 \x03(\x04R\x05intos\"\x87\x01\n" +
 	"\vSpaceMemory\x12\x16\n" +
 	"\x06spaces\x18\x01 \x03(\x04R\x06spaces\x12\x16\n" +
 	"\x06starts\x18\x02 \x03(\x04R\x06starts\x12\x14\n" +
 	"\x05sizes\x18\x03 \x03(\x04R\x05sizes\x12\x1c\n" +
-	"\taddresses\x18\x04 \x03(\x04R\taddresses\"\xcd\x02\n" +
+	"\taddresses\x18\x04 \x03(\x04R\taddresses\x12\x14\n" +
+	"\x05intos\x18\x05 \x03(\x04R\x05intos\"\xcd\x02\n" +
 	"\vThreadStops\x120\n" +
 	"\areasons\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\areasons\x12#\n" +
 	"\rdetail_counts\x18\x02 \x03(\rR\fdetailCounts\x120\n" +
@@ -7337,7 +7776,7 @@ const file_arch_proto_rawDesc = "" +
 	"\vhas_trap_id\x18\a \x03(\bR\thasTrapId\x12\x19\n" +
 	"\bpc_exact\x18\b \x03(\bR\apcExact\x12 \n" +
 	"\fhas_pc_exact\x18\t \x03(\bR\n" +
-	"hasPcExact\"\xc3\x02\n" +
+	"hasPcExact\"\xfa\x02\n" +
 	"\x05Waves\x12.\n" +
 	"\x06agents\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x06agents\x12.\n" +
 	"\x06queues\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x06queues\x126\n" +
@@ -7349,7 +7788,12 @@ const file_arch_proto_rawDesc = "" +
 	"\thas_group\x18\x06 \x03(\bR\bhasGroup\x12\x19\n" +
 	"\bin_group\x18\a \x03(\rR\ainGroup\x12 \n" +
 	"\fhas_in_group\x18\b \x03(\bR\n" +
-	"hasInGroup\"\xe5\x02\n" +
+	"hasInGroup\x125\n" +
+	"\bclusters\x18\t \x01(\v2\x19.unwindd.arch.v2.ClustersR\bclusters\"G\n" +
+	"\bClusters\x12\x1a\n" +
+	"\bclusters\x18\x01 \x03(\rR\bclusters\x12\x1f\n" +
+	"\vhas_cluster\x18\x02 \x03(\bR\n" +
+	"hasCluster\"\xe5\x02\n" +
 	"\x11OpenObjectRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\x04R\x06object\x12\x12\n" +
@@ -7761,7 +8205,7 @@ func file_arch_proto_rawDescGZIP() []byte {
 }
 
 var file_arch_proto_enumTypes = make([]protoimpl.EnumInfo, 16)
-var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 74)
+var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 78)
 var file_arch_proto_goTypes = []any{
 	(RuleKind)(0),                 // 0: unwindd.arch.v2.RuleKind
 	(CFAKind)(0),                  // 1: unwindd.arch.v2.CFAKind
@@ -7801,58 +8245,62 @@ var file_arch_proto_goTypes = []any{
 	(*Dialect)(nil),               // 35: unwindd.arch.v2.Dialect
 	(*DialectOperation)(nil),      // 36: unwindd.arch.v2.DialectOperation
 	(*OpenTargetRequest)(nil),     // 37: unwindd.arch.v2.OpenTargetRequest
-	(*OpenTargetPart)(nil),        // 38: unwindd.arch.v2.OpenTargetPart
-	(*OpenTargetAnswer)(nil),      // 39: unwindd.arch.v2.OpenTargetAnswer
-	(*TargetAgents)(nil),          // 40: unwindd.arch.v2.TargetAgents
-	(*TargetQueues)(nil),          // 41: unwindd.arch.v2.TargetQueues
-	(*TargetDispatches)(nil),      // 42: unwindd.arch.v2.TargetDispatches
-	(*TargetObjects)(nil),         // 43: unwindd.arch.v2.TargetObjects
-	(*TargetThreads)(nil),         // 44: unwindd.arch.v2.TargetThreads
-	(*SavedRegisters)(nil),        // 45: unwindd.arch.v2.SavedRegisters
-	(*SpaceMemory)(nil),           // 46: unwindd.arch.v2.SpaceMemory
-	(*ThreadStops)(nil),           // 47: unwindd.arch.v2.ThreadStops
-	(*Waves)(nil),                 // 48: unwindd.arch.v2.Waves
-	(*OpenObjectRequest)(nil),     // 49: unwindd.arch.v2.OpenObjectRequest
-	(*Companion)(nil),             // 50: unwindd.arch.v2.Companion
-	(*Sections)(nil),              // 51: unwindd.arch.v2.Sections
-	(*Symbols)(nil),               // 52: unwindd.arch.v2.Symbols
-	(*OpenObjectPart)(nil),        // 53: unwindd.arch.v2.OpenObjectPart
-	(*TableRows)(nil),             // 54: unwindd.arch.v2.TableRows
-	(*OpenObjectAnswer)(nil),      // 55: unwindd.arch.v2.OpenObjectAnswer
-	(*Overrides)(nil),             // 56: unwindd.arch.v2.Overrides
-	(*Nested)(nil),                // 57: unwindd.arch.v2.Nested
-	(*Tables)(nil),                // 58: unwindd.arch.v2.Tables
-	(*Functions)(nil),             // 59: unwindd.arch.v2.Functions
-	(*PositionMaps)(nil),          // 60: unwindd.arch.v2.PositionMaps
-	(*Variables)(nil),             // 61: unwindd.arch.v2.Variables
-	(*RowGaps)(nil),               // 62: unwindd.arch.v2.RowGaps
-	(*FrameRulesRequest)(nil),     // 63: unwindd.arch.v2.FrameRulesRequest
-	(*CodeExits)(nil),             // 64: unwindd.arch.v2.CodeExits
-	(*FrameRulesAnswer)(nil),      // 65: unwindd.arch.v2.FrameRulesAnswer
-	(*Contradictions)(nil),        // 66: unwindd.arch.v2.Contradictions
-	(*BindThreadsRequest)(nil),    // 67: unwindd.arch.v2.BindThreadsRequest
-	(*BindThreadsAnswer)(nil),     // 68: unwindd.arch.v2.BindThreadsAnswer
-	(*Widths)(nil),                // 69: unwindd.arch.v2.Widths
-	(*Maps)(nil),                  // 70: unwindd.arch.v2.Maps
-	(*MapRanges)(nil),             // 71: unwindd.arch.v2.MapRanges
-	(*TranslateRequest)(nil),      // 72: unwindd.arch.v2.TranslateRequest
-	(*TranslateAnswer)(nil),       // 73: unwindd.arch.v2.TranslateAnswer
-	(*ClassifyReturnRequest)(nil), // 74: unwindd.arch.v2.ClassifyReturnRequest
-	(*ClassifyReturnAnswer)(nil),  // 75: unwindd.arch.v2.ClassifyReturnAnswer
-	(*DisassembleRequest)(nil),    // 76: unwindd.arch.v2.DisassembleRequest
-	(*DisassembleAnswer)(nil),     // 77: unwindd.arch.v2.DisassembleAnswer
-	(*Accesses)(nil),              // 78: unwindd.arch.v2.Accesses
-	(*EngineRequest)(nil),         // 79: unwindd.arch.v2.EngineRequest
-	(*EngineAnswer)(nil),          // 80: unwindd.arch.v2.EngineAnswer
-	(*EngineError)(nil),           // 81: unwindd.arch.v2.EngineError
-	(*ReadMemoryRequest)(nil),     // 82: unwindd.arch.v2.ReadMemoryRequest
-	(*ReadMemoryAnswer)(nil),      // 83: unwindd.arch.v2.ReadMemoryAnswer
-	(*ReadRegistersRequest)(nil),  // 84: unwindd.arch.v2.ReadRegistersRequest
-	(*ReadRegistersAnswer)(nil),   // 85: unwindd.arch.v2.ReadRegistersAnswer
-	(*FindFunctionsRequest)(nil),  // 86: unwindd.arch.v2.FindFunctionsRequest
-	(*FindFunctionsAnswer)(nil),   // 87: unwindd.arch.v2.FindFunctionsAnswer
-	(*ReadSectionRequest)(nil),    // 88: unwindd.arch.v2.ReadSectionRequest
-	(*SectionPart)(nil),           // 89: unwindd.arch.v2.SectionPart
+	(*TargetFile)(nil),            // 38: unwindd.arch.v2.TargetFile
+	(*OpenTargetPart)(nil),        // 39: unwindd.arch.v2.OpenTargetPart
+	(*OpenTargetAnswer)(nil),      // 40: unwindd.arch.v2.OpenTargetAnswer
+	(*HostProcess)(nil),           // 41: unwindd.arch.v2.HostProcess
+	(*TargetAgents)(nil),          // 42: unwindd.arch.v2.TargetAgents
+	(*TargetQueues)(nil),          // 43: unwindd.arch.v2.TargetQueues
+	(*TargetDispatches)(nil),      // 44: unwindd.arch.v2.TargetDispatches
+	(*TargetObjects)(nil),         // 45: unwindd.arch.v2.TargetObjects
+	(*TargetThreads)(nil),         // 46: unwindd.arch.v2.TargetThreads
+	(*LaneStates)(nil),            // 47: unwindd.arch.v2.LaneStates
+	(*SavedRegisters)(nil),        // 48: unwindd.arch.v2.SavedRegisters
+	(*SpaceMemory)(nil),           // 49: unwindd.arch.v2.SpaceMemory
+	(*ThreadStops)(nil),           // 50: unwindd.arch.v2.ThreadStops
+	(*Waves)(nil),                 // 51: unwindd.arch.v2.Waves
+	(*Clusters)(nil),              // 52: unwindd.arch.v2.Clusters
+	(*OpenObjectRequest)(nil),     // 53: unwindd.arch.v2.OpenObjectRequest
+	(*Companion)(nil),             // 54: unwindd.arch.v2.Companion
+	(*Sections)(nil),              // 55: unwindd.arch.v2.Sections
+	(*Symbols)(nil),               // 56: unwindd.arch.v2.Symbols
+	(*OpenObjectPart)(nil),        // 57: unwindd.arch.v2.OpenObjectPart
+	(*TableRows)(nil),             // 58: unwindd.arch.v2.TableRows
+	(*OpenObjectAnswer)(nil),      // 59: unwindd.arch.v2.OpenObjectAnswer
+	(*Overrides)(nil),             // 60: unwindd.arch.v2.Overrides
+	(*Nested)(nil),                // 61: unwindd.arch.v2.Nested
+	(*Tables)(nil),                // 62: unwindd.arch.v2.Tables
+	(*Functions)(nil),             // 63: unwindd.arch.v2.Functions
+	(*PositionMaps)(nil),          // 64: unwindd.arch.v2.PositionMaps
+	(*Variables)(nil),             // 65: unwindd.arch.v2.Variables
+	(*RowGaps)(nil),               // 66: unwindd.arch.v2.RowGaps
+	(*FrameRulesRequest)(nil),     // 67: unwindd.arch.v2.FrameRulesRequest
+	(*CodeExits)(nil),             // 68: unwindd.arch.v2.CodeExits
+	(*FrameRulesAnswer)(nil),      // 69: unwindd.arch.v2.FrameRulesAnswer
+	(*Contradictions)(nil),        // 70: unwindd.arch.v2.Contradictions
+	(*BindThreadsRequest)(nil),    // 71: unwindd.arch.v2.BindThreadsRequest
+	(*BindThreadsAnswer)(nil),     // 72: unwindd.arch.v2.BindThreadsAnswer
+	(*Widths)(nil),                // 73: unwindd.arch.v2.Widths
+	(*Maps)(nil),                  // 74: unwindd.arch.v2.Maps
+	(*MapRanges)(nil),             // 75: unwindd.arch.v2.MapRanges
+	(*TranslateRequest)(nil),      // 76: unwindd.arch.v2.TranslateRequest
+	(*TranslateAnswer)(nil),       // 77: unwindd.arch.v2.TranslateAnswer
+	(*ClassifyReturnRequest)(nil), // 78: unwindd.arch.v2.ClassifyReturnRequest
+	(*ClassifyReturnAnswer)(nil),  // 79: unwindd.arch.v2.ClassifyReturnAnswer
+	(*DisassembleRequest)(nil),    // 80: unwindd.arch.v2.DisassembleRequest
+	(*DisassembleAnswer)(nil),     // 81: unwindd.arch.v2.DisassembleAnswer
+	(*Accesses)(nil),              // 82: unwindd.arch.v2.Accesses
+	(*EngineRequest)(nil),         // 83: unwindd.arch.v2.EngineRequest
+	(*EngineAnswer)(nil),          // 84: unwindd.arch.v2.EngineAnswer
+	(*EngineError)(nil),           // 85: unwindd.arch.v2.EngineError
+	(*ReadMemoryRequest)(nil),     // 86: unwindd.arch.v2.ReadMemoryRequest
+	(*ReadMemoryAnswer)(nil),      // 87: unwindd.arch.v2.ReadMemoryAnswer
+	(*ReadRegistersRequest)(nil),  // 88: unwindd.arch.v2.ReadRegistersRequest
+	(*ReadRegistersAnswer)(nil),   // 89: unwindd.arch.v2.ReadRegistersAnswer
+	(*FindFunctionsRequest)(nil),  // 90: unwindd.arch.v2.FindFunctionsRequest
+	(*FindFunctionsAnswer)(nil),   // 91: unwindd.arch.v2.FindFunctionsAnswer
+	(*ReadSectionRequest)(nil),    // 92: unwindd.arch.v2.ReadSectionRequest
+	(*SectionPart)(nil),           // 93: unwindd.arch.v2.SectionPart
 }
 var file_arch_proto_depIdxs = []int32{
 	0,   // 0: unwindd.arch.v2.Rules.kinds:type_name -> unwindd.arch.v2.RuleKind
@@ -7891,130 +8339,139 @@ var file_arch_proto_depIdxs = []int32{
 	36,  // 33: unwindd.arch.v2.Dialect.operations:type_name -> unwindd.arch.v2.DialectOperation
 	17,  // 34: unwindd.arch.v2.OpenTargetRequest.owners:type_name -> unwindd.arch.v2.Blobs
 	17,  // 35: unwindd.arch.v2.OpenTargetRequest.data:type_name -> unwindd.arch.v2.Blobs
-	39,  // 36: unwindd.arch.v2.OpenTargetPart.answer:type_name -> unwindd.arch.v2.OpenTargetAnswer
-	44,  // 37: unwindd.arch.v2.OpenTargetPart.threads:type_name -> unwindd.arch.v2.TargetThreads
-	40,  // 38: unwindd.arch.v2.OpenTargetAnswer.agents:type_name -> unwindd.arch.v2.TargetAgents
-	41,  // 39: unwindd.arch.v2.OpenTargetAnswer.queues:type_name -> unwindd.arch.v2.TargetQueues
-	42,  // 40: unwindd.arch.v2.OpenTargetAnswer.dispatches:type_name -> unwindd.arch.v2.TargetDispatches
-	43,  // 41: unwindd.arch.v2.OpenTargetAnswer.objects:type_name -> unwindd.arch.v2.TargetObjects
-	17,  // 42: unwindd.arch.v2.OpenTargetAnswer.wait_functions:type_name -> unwindd.arch.v2.Blobs
-	17,  // 43: unwindd.arch.v2.OpenTargetAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	17,  // 44: unwindd.arch.v2.TargetAgents.ids:type_name -> unwindd.arch.v2.Blobs
-	17,  // 45: unwindd.arch.v2.TargetAgents.processors:type_name -> unwindd.arch.v2.Blobs
-	17,  // 46: unwindd.arch.v2.TargetQueues.ids:type_name -> unwindd.arch.v2.Blobs
-	17,  // 47: unwindd.arch.v2.TargetQueues.agents:type_name -> unwindd.arch.v2.Blobs
-	17,  // 48: unwindd.arch.v2.TargetQueues.kinds:type_name -> unwindd.arch.v2.Blobs
-	17,  // 49: unwindd.arch.v2.TargetDispatches.ids:type_name -> unwindd.arch.v2.Blobs
-	17,  // 50: unwindd.arch.v2.TargetDispatches.queues:type_name -> unwindd.arch.v2.Blobs
-	17,  // 51: unwindd.arch.v2.TargetDispatches.kernels:type_name -> unwindd.arch.v2.Blobs
-	17,  // 52: unwindd.arch.v2.TargetObjects.uris:type_name -> unwindd.arch.v2.Blobs
-	17,  // 53: unwindd.arch.v2.TargetObjects.paths:type_name -> unwindd.arch.v2.Blobs
-	17,  // 54: unwindd.arch.v2.TargetThreads.ids:type_name -> unwindd.arch.v2.Blobs
-	17,  // 55: unwindd.arch.v2.TargetThreads.names:type_name -> unwindd.arch.v2.Blobs
-	17,  // 56: unwindd.arch.v2.TargetThreads.processors:type_name -> unwindd.arch.v2.Blobs
-	18,  // 57: unwindd.arch.v2.TargetThreads.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	45,  // 58: unwindd.arch.v2.TargetThreads.saved:type_name -> unwindd.arch.v2.SavedRegisters
-	46,  // 59: unwindd.arch.v2.TargetThreads.memory:type_name -> unwindd.arch.v2.SpaceMemory
-	48,  // 60: unwindd.arch.v2.TargetThreads.waves:type_name -> unwindd.arch.v2.Waves
-	47,  // 61: unwindd.arch.v2.TargetThreads.stops:type_name -> unwindd.arch.v2.ThreadStops
-	17,  // 62: unwindd.arch.v2.TargetThreads.problems:type_name -> unwindd.arch.v2.Blobs
-	17,  // 63: unwindd.arch.v2.TargetThreads.launcher_threads:type_name -> unwindd.arch.v2.Blobs
-	17,  // 64: unwindd.arch.v2.TargetThreads.launch_kinds:type_name -> unwindd.arch.v2.Blobs
-	17,  // 65: unwindd.arch.v2.TargetThreads.launch_evidence:type_name -> unwindd.arch.v2.Blobs
-	17,  // 66: unwindd.arch.v2.ThreadStops.reasons:type_name -> unwindd.arch.v2.Blobs
-	17,  // 67: unwindd.arch.v2.ThreadStops.details:type_name -> unwindd.arch.v2.Blobs
-	17,  // 68: unwindd.arch.v2.Waves.agents:type_name -> unwindd.arch.v2.Blobs
-	17,  // 69: unwindd.arch.v2.Waves.queues:type_name -> unwindd.arch.v2.Blobs
-	17,  // 70: unwindd.arch.v2.Waves.dispatches:type_name -> unwindd.arch.v2.Blobs
-	17,  // 71: unwindd.arch.v2.Waves.kernels:type_name -> unwindd.arch.v2.Blobs
-	51,  // 72: unwindd.arch.v2.OpenObjectRequest.sections:type_name -> unwindd.arch.v2.Sections
-	52,  // 73: unwindd.arch.v2.OpenObjectRequest.symbols:type_name -> unwindd.arch.v2.Symbols
-	50,  // 74: unwindd.arch.v2.OpenObjectRequest.companions:type_name -> unwindd.arch.v2.Companion
-	17,  // 75: unwindd.arch.v2.Sections.names:type_name -> unwindd.arch.v2.Blobs
-	17,  // 76: unwindd.arch.v2.Symbols.names:type_name -> unwindd.arch.v2.Blobs
-	55,  // 77: unwindd.arch.v2.OpenObjectPart.answer:type_name -> unwindd.arch.v2.OpenObjectAnswer
-	54,  // 78: unwindd.arch.v2.OpenObjectPart.rows:type_name -> unwindd.arch.v2.TableRows
-	20,  // 79: unwindd.arch.v2.TableRows.rows:type_name -> unwindd.arch.v2.Rows
-	56,  // 80: unwindd.arch.v2.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v2.Overrides
-	19,  // 81: unwindd.arch.v2.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v2.Rules
-	57,  // 82: unwindd.arch.v2.OpenObjectAnswer.nested:type_name -> unwindd.arch.v2.Nested
-	58,  // 83: unwindd.arch.v2.OpenObjectAnswer.tables:type_name -> unwindd.arch.v2.Tables
-	59,  // 84: unwindd.arch.v2.OpenObjectAnswer.functions:type_name -> unwindd.arch.v2.Functions
-	60,  // 85: unwindd.arch.v2.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v2.PositionMaps
-	61,  // 86: unwindd.arch.v2.OpenObjectAnswer.variables:type_name -> unwindd.arch.v2.Variables
-	17,  // 87: unwindd.arch.v2.OpenObjectAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	17,  // 88: unwindd.arch.v2.Overrides.augmentations:type_name -> unwindd.arch.v2.Blobs
-	17,  // 89: unwindd.arch.v2.Overrides.producers:type_name -> unwindd.arch.v2.Blobs
-	17,  // 90: unwindd.arch.v2.Overrides.dialects:type_name -> unwindd.arch.v2.Blobs
-	17,  // 91: unwindd.arch.v2.Nested.names:type_name -> unwindd.arch.v2.Blobs
-	11,  // 92: unwindd.arch.v2.Tables.priorities:type_name -> unwindd.arch.v2.RowPriority
-	17,  // 93: unwindd.arch.v2.Tables.reasons:type_name -> unwindd.arch.v2.Blobs
-	17,  // 94: unwindd.arch.v2.Functions.names:type_name -> unwindd.arch.v2.Blobs
-	12,  // 95: unwindd.arch.v2.Functions.kinds:type_name -> unwindd.arch.v2.FunctionKind
-	19,  // 96: unwindd.arch.v2.Functions.default_rules:type_name -> unwindd.arch.v2.Rules
-	17,  // 97: unwindd.arch.v2.PositionMaps.kinds:type_name -> unwindd.arch.v2.Blobs
-	17,  // 98: unwindd.arch.v2.Variables.names:type_name -> unwindd.arch.v2.Blobs
-	17,  // 99: unwindd.arch.v2.Variables.locations:type_name -> unwindd.arch.v2.Blobs
-	17,  // 100: unwindd.arch.v2.RowGaps.reasons:type_name -> unwindd.arch.v2.Blobs
-	17,  // 101: unwindd.arch.v2.FrameRulesRequest.code:type_name -> unwindd.arch.v2.Blobs
-	17,  // 102: unwindd.arch.v2.FrameRulesRequest.names:type_name -> unwindd.arch.v2.Blobs
-	17,  // 103: unwindd.arch.v2.FrameRulesRequest.part_code:type_name -> unwindd.arch.v2.Blobs
-	20,  // 104: unwindd.arch.v2.FrameRulesAnswer.rows:type_name -> unwindd.arch.v2.Rows
-	17,  // 105: unwindd.arch.v2.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v2.Blobs
-	62,  // 106: unwindd.arch.v2.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v2.RowGaps
-	64,  // 107: unwindd.arch.v2.FrameRulesAnswer.exits:type_name -> unwindd.arch.v2.CodeExits
-	66,  // 108: unwindd.arch.v2.FrameRulesAnswer.contradictions:type_name -> unwindd.arch.v2.Contradictions
-	62,  // 109: unwindd.arch.v2.Contradictions.ranges:type_name -> unwindd.arch.v2.RowGaps
-	18,  // 110: unwindd.arch.v2.BindThreadsRequest.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	17,  // 111: unwindd.arch.v2.BindThreadsRequest.processors:type_name -> unwindd.arch.v2.Blobs
-	17,  // 112: unwindd.arch.v2.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v2.Blobs
-	69,  // 113: unwindd.arch.v2.BindThreadsAnswer.widths:type_name -> unwindd.arch.v2.Widths
-	17,  // 114: unwindd.arch.v2.BindThreadsAnswer.agents:type_name -> unwindd.arch.v2.Blobs
-	17,  // 115: unwindd.arch.v2.BindThreadsAnswer.groups:type_name -> unwindd.arch.v2.Blobs
-	17,  // 116: unwindd.arch.v2.BindThreadsAnswer.waves:type_name -> unwindd.arch.v2.Blobs
-	70,  // 117: unwindd.arch.v2.BindThreadsAnswer.maps:type_name -> unwindd.arch.v2.Maps
-	17,  // 118: unwindd.arch.v2.BindThreadsAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	71,  // 119: unwindd.arch.v2.Maps.ranges:type_name -> unwindd.arch.v2.MapRanges
-	13,  // 120: unwindd.arch.v2.MapRanges.kinds:type_name -> unwindd.arch.v2.MapKind
-	17,  // 121: unwindd.arch.v2.ClassifyReturnRequest.code:type_name -> unwindd.arch.v2.Blobs
-	14,  // 122: unwindd.arch.v2.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v2.ReturnClass
-	17,  // 123: unwindd.arch.v2.DisassembleAnswer.texts:type_name -> unwindd.arch.v2.Blobs
-	15,  // 124: unwindd.arch.v2.DisassembleAnswer.kinds:type_name -> unwindd.arch.v2.InstructionKind
-	78,  // 125: unwindd.arch.v2.DisassembleAnswer.accesses:type_name -> unwindd.arch.v2.Accesses
-	82,  // 126: unwindd.arch.v2.EngineRequest.read_memory:type_name -> unwindd.arch.v2.ReadMemoryRequest
-	84,  // 127: unwindd.arch.v2.EngineRequest.read_registers:type_name -> unwindd.arch.v2.ReadRegistersRequest
-	88,  // 128: unwindd.arch.v2.EngineRequest.read_section:type_name -> unwindd.arch.v2.ReadSectionRequest
-	86,  // 129: unwindd.arch.v2.EngineRequest.find_functions:type_name -> unwindd.arch.v2.FindFunctionsRequest
-	81,  // 130: unwindd.arch.v2.EngineAnswer.error:type_name -> unwindd.arch.v2.EngineError
-	83,  // 131: unwindd.arch.v2.EngineAnswer.read_memory:type_name -> unwindd.arch.v2.ReadMemoryAnswer
-	85,  // 132: unwindd.arch.v2.EngineAnswer.read_registers:type_name -> unwindd.arch.v2.ReadRegistersAnswer
-	89,  // 133: unwindd.arch.v2.EngineAnswer.read_section:type_name -> unwindd.arch.v2.SectionPart
-	87,  // 134: unwindd.arch.v2.EngineAnswer.find_functions:type_name -> unwindd.arch.v2.FindFunctionsAnswer
-	18,  // 135: unwindd.arch.v2.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	17,  // 136: unwindd.arch.v2.FindFunctionsAnswer.names:type_name -> unwindd.arch.v2.Blobs
-	21,  // 137: unwindd.arch.v2.Architecture.Describe:input_type -> unwindd.arch.v2.DescribeRequest
-	80,  // 138: unwindd.arch.v2.Architecture.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
-	37,  // 139: unwindd.arch.v2.Architecture.OpenTarget:input_type -> unwindd.arch.v2.OpenTargetRequest
-	49,  // 140: unwindd.arch.v2.Architecture.OpenObject:input_type -> unwindd.arch.v2.OpenObjectRequest
-	63,  // 141: unwindd.arch.v2.Architecture.FrameRules:input_type -> unwindd.arch.v2.FrameRulesRequest
-	67,  // 142: unwindd.arch.v2.Architecture.BindThreads:input_type -> unwindd.arch.v2.BindThreadsRequest
-	72,  // 143: unwindd.arch.v2.Architecture.Translate:input_type -> unwindd.arch.v2.TranslateRequest
-	74,  // 144: unwindd.arch.v2.Architecture.ClassifyReturn:input_type -> unwindd.arch.v2.ClassifyReturnRequest
-	76,  // 145: unwindd.arch.v2.Architecture.Disassemble:input_type -> unwindd.arch.v2.DisassembleRequest
-	22,  // 146: unwindd.arch.v2.Architecture.Describe:output_type -> unwindd.arch.v2.Description
-	79,  // 147: unwindd.arch.v2.Architecture.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
-	38,  // 148: unwindd.arch.v2.Architecture.OpenTarget:output_type -> unwindd.arch.v2.OpenTargetPart
-	53,  // 149: unwindd.arch.v2.Architecture.OpenObject:output_type -> unwindd.arch.v2.OpenObjectPart
-	65,  // 150: unwindd.arch.v2.Architecture.FrameRules:output_type -> unwindd.arch.v2.FrameRulesAnswer
-	68,  // 151: unwindd.arch.v2.Architecture.BindThreads:output_type -> unwindd.arch.v2.BindThreadsAnswer
-	73,  // 152: unwindd.arch.v2.Architecture.Translate:output_type -> unwindd.arch.v2.TranslateAnswer
-	75,  // 153: unwindd.arch.v2.Architecture.ClassifyReturn:output_type -> unwindd.arch.v2.ClassifyReturnAnswer
-	77,  // 154: unwindd.arch.v2.Architecture.Disassemble:output_type -> unwindd.arch.v2.DisassembleAnswer
-	146, // [146:155] is the sub-list for method output_type
-	137, // [137:146] is the sub-list for method input_type
-	137, // [137:137] is the sub-list for extension type_name
-	137, // [137:137] is the sub-list for extension extendee
-	0,   // [0:137] is the sub-list for field type_name
+	38,  // 36: unwindd.arch.v2.OpenTargetRequest.file:type_name -> unwindd.arch.v2.TargetFile
+	40,  // 37: unwindd.arch.v2.OpenTargetPart.answer:type_name -> unwindd.arch.v2.OpenTargetAnswer
+	46,  // 38: unwindd.arch.v2.OpenTargetPart.threads:type_name -> unwindd.arch.v2.TargetThreads
+	42,  // 39: unwindd.arch.v2.OpenTargetAnswer.agents:type_name -> unwindd.arch.v2.TargetAgents
+	43,  // 40: unwindd.arch.v2.OpenTargetAnswer.queues:type_name -> unwindd.arch.v2.TargetQueues
+	44,  // 41: unwindd.arch.v2.OpenTargetAnswer.dispatches:type_name -> unwindd.arch.v2.TargetDispatches
+	45,  // 42: unwindd.arch.v2.OpenTargetAnswer.objects:type_name -> unwindd.arch.v2.TargetObjects
+	17,  // 43: unwindd.arch.v2.OpenTargetAnswer.wait_functions:type_name -> unwindd.arch.v2.Blobs
+	17,  // 44: unwindd.arch.v2.OpenTargetAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	49,  // 45: unwindd.arch.v2.OpenTargetAnswer.memory:type_name -> unwindd.arch.v2.SpaceMemory
+	17,  // 46: unwindd.arch.v2.OpenTargetAnswer.launch_functions:type_name -> unwindd.arch.v2.Blobs
+	41,  // 47: unwindd.arch.v2.OpenTargetAnswer.host_process:type_name -> unwindd.arch.v2.HostProcess
+	17,  // 48: unwindd.arch.v2.TargetAgents.ids:type_name -> unwindd.arch.v2.Blobs
+	17,  // 49: unwindd.arch.v2.TargetAgents.processors:type_name -> unwindd.arch.v2.Blobs
+	17,  // 50: unwindd.arch.v2.TargetQueues.ids:type_name -> unwindd.arch.v2.Blobs
+	17,  // 51: unwindd.arch.v2.TargetQueues.agents:type_name -> unwindd.arch.v2.Blobs
+	17,  // 52: unwindd.arch.v2.TargetQueues.kinds:type_name -> unwindd.arch.v2.Blobs
+	17,  // 53: unwindd.arch.v2.TargetDispatches.ids:type_name -> unwindd.arch.v2.Blobs
+	17,  // 54: unwindd.arch.v2.TargetDispatches.queues:type_name -> unwindd.arch.v2.Blobs
+	17,  // 55: unwindd.arch.v2.TargetDispatches.kernels:type_name -> unwindd.arch.v2.Blobs
+	17,  // 56: unwindd.arch.v2.TargetObjects.uris:type_name -> unwindd.arch.v2.Blobs
+	17,  // 57: unwindd.arch.v2.TargetObjects.paths:type_name -> unwindd.arch.v2.Blobs
+	17,  // 58: unwindd.arch.v2.TargetThreads.ids:type_name -> unwindd.arch.v2.Blobs
+	17,  // 59: unwindd.arch.v2.TargetThreads.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 60: unwindd.arch.v2.TargetThreads.processors:type_name -> unwindd.arch.v2.Blobs
+	18,  // 61: unwindd.arch.v2.TargetThreads.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	48,  // 62: unwindd.arch.v2.TargetThreads.saved:type_name -> unwindd.arch.v2.SavedRegisters
+	49,  // 63: unwindd.arch.v2.TargetThreads.memory:type_name -> unwindd.arch.v2.SpaceMemory
+	51,  // 64: unwindd.arch.v2.TargetThreads.waves:type_name -> unwindd.arch.v2.Waves
+	50,  // 65: unwindd.arch.v2.TargetThreads.stops:type_name -> unwindd.arch.v2.ThreadStops
+	17,  // 66: unwindd.arch.v2.TargetThreads.problems:type_name -> unwindd.arch.v2.Blobs
+	17,  // 67: unwindd.arch.v2.TargetThreads.launcher_threads:type_name -> unwindd.arch.v2.Blobs
+	17,  // 68: unwindd.arch.v2.TargetThreads.launch_kinds:type_name -> unwindd.arch.v2.Blobs
+	17,  // 69: unwindd.arch.v2.TargetThreads.launch_evidence:type_name -> unwindd.arch.v2.Blobs
+	47,  // 70: unwindd.arch.v2.TargetThreads.lane_states:type_name -> unwindd.arch.v2.LaneStates
+	17,  // 71: unwindd.arch.v2.TargetThreads.states:type_name -> unwindd.arch.v2.Blobs
+	48,  // 72: unwindd.arch.v2.LaneStates.saved:type_name -> unwindd.arch.v2.SavedRegisters
+	49,  // 73: unwindd.arch.v2.LaneStates.memory:type_name -> unwindd.arch.v2.SpaceMemory
+	17,  // 74: unwindd.arch.v2.ThreadStops.reasons:type_name -> unwindd.arch.v2.Blobs
+	17,  // 75: unwindd.arch.v2.ThreadStops.details:type_name -> unwindd.arch.v2.Blobs
+	17,  // 76: unwindd.arch.v2.Waves.agents:type_name -> unwindd.arch.v2.Blobs
+	17,  // 77: unwindd.arch.v2.Waves.queues:type_name -> unwindd.arch.v2.Blobs
+	17,  // 78: unwindd.arch.v2.Waves.dispatches:type_name -> unwindd.arch.v2.Blobs
+	17,  // 79: unwindd.arch.v2.Waves.kernels:type_name -> unwindd.arch.v2.Blobs
+	52,  // 80: unwindd.arch.v2.Waves.clusters:type_name -> unwindd.arch.v2.Clusters
+	55,  // 81: unwindd.arch.v2.OpenObjectRequest.sections:type_name -> unwindd.arch.v2.Sections
+	56,  // 82: unwindd.arch.v2.OpenObjectRequest.symbols:type_name -> unwindd.arch.v2.Symbols
+	54,  // 83: unwindd.arch.v2.OpenObjectRequest.companions:type_name -> unwindd.arch.v2.Companion
+	17,  // 84: unwindd.arch.v2.Sections.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 85: unwindd.arch.v2.Symbols.names:type_name -> unwindd.arch.v2.Blobs
+	59,  // 86: unwindd.arch.v2.OpenObjectPart.answer:type_name -> unwindd.arch.v2.OpenObjectAnswer
+	58,  // 87: unwindd.arch.v2.OpenObjectPart.rows:type_name -> unwindd.arch.v2.TableRows
+	20,  // 88: unwindd.arch.v2.TableRows.rows:type_name -> unwindd.arch.v2.Rows
+	60,  // 89: unwindd.arch.v2.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v2.Overrides
+	19,  // 90: unwindd.arch.v2.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v2.Rules
+	61,  // 91: unwindd.arch.v2.OpenObjectAnswer.nested:type_name -> unwindd.arch.v2.Nested
+	62,  // 92: unwindd.arch.v2.OpenObjectAnswer.tables:type_name -> unwindd.arch.v2.Tables
+	63,  // 93: unwindd.arch.v2.OpenObjectAnswer.functions:type_name -> unwindd.arch.v2.Functions
+	64,  // 94: unwindd.arch.v2.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v2.PositionMaps
+	65,  // 95: unwindd.arch.v2.OpenObjectAnswer.variables:type_name -> unwindd.arch.v2.Variables
+	17,  // 96: unwindd.arch.v2.OpenObjectAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	17,  // 97: unwindd.arch.v2.Overrides.augmentations:type_name -> unwindd.arch.v2.Blobs
+	17,  // 98: unwindd.arch.v2.Overrides.producers:type_name -> unwindd.arch.v2.Blobs
+	17,  // 99: unwindd.arch.v2.Overrides.dialects:type_name -> unwindd.arch.v2.Blobs
+	17,  // 100: unwindd.arch.v2.Nested.names:type_name -> unwindd.arch.v2.Blobs
+	11,  // 101: unwindd.arch.v2.Tables.priorities:type_name -> unwindd.arch.v2.RowPriority
+	17,  // 102: unwindd.arch.v2.Tables.reasons:type_name -> unwindd.arch.v2.Blobs
+	17,  // 103: unwindd.arch.v2.Functions.names:type_name -> unwindd.arch.v2.Blobs
+	12,  // 104: unwindd.arch.v2.Functions.kinds:type_name -> unwindd.arch.v2.FunctionKind
+	19,  // 105: unwindd.arch.v2.Functions.default_rules:type_name -> unwindd.arch.v2.Rules
+	17,  // 106: unwindd.arch.v2.PositionMaps.kinds:type_name -> unwindd.arch.v2.Blobs
+	17,  // 107: unwindd.arch.v2.Variables.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 108: unwindd.arch.v2.Variables.locations:type_name -> unwindd.arch.v2.Blobs
+	17,  // 109: unwindd.arch.v2.RowGaps.reasons:type_name -> unwindd.arch.v2.Blobs
+	17,  // 110: unwindd.arch.v2.FrameRulesRequest.code:type_name -> unwindd.arch.v2.Blobs
+	17,  // 111: unwindd.arch.v2.FrameRulesRequest.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 112: unwindd.arch.v2.FrameRulesRequest.part_code:type_name -> unwindd.arch.v2.Blobs
+	20,  // 113: unwindd.arch.v2.FrameRulesAnswer.rows:type_name -> unwindd.arch.v2.Rows
+	17,  // 114: unwindd.arch.v2.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v2.Blobs
+	66,  // 115: unwindd.arch.v2.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v2.RowGaps
+	68,  // 116: unwindd.arch.v2.FrameRulesAnswer.exits:type_name -> unwindd.arch.v2.CodeExits
+	70,  // 117: unwindd.arch.v2.FrameRulesAnswer.contradictions:type_name -> unwindd.arch.v2.Contradictions
+	66,  // 118: unwindd.arch.v2.Contradictions.ranges:type_name -> unwindd.arch.v2.RowGaps
+	18,  // 119: unwindd.arch.v2.BindThreadsRequest.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	17,  // 120: unwindd.arch.v2.BindThreadsRequest.processors:type_name -> unwindd.arch.v2.Blobs
+	17,  // 121: unwindd.arch.v2.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v2.Blobs
+	73,  // 122: unwindd.arch.v2.BindThreadsAnswer.widths:type_name -> unwindd.arch.v2.Widths
+	17,  // 123: unwindd.arch.v2.BindThreadsAnswer.agents:type_name -> unwindd.arch.v2.Blobs
+	17,  // 124: unwindd.arch.v2.BindThreadsAnswer.groups:type_name -> unwindd.arch.v2.Blobs
+	17,  // 125: unwindd.arch.v2.BindThreadsAnswer.waves:type_name -> unwindd.arch.v2.Blobs
+	74,  // 126: unwindd.arch.v2.BindThreadsAnswer.maps:type_name -> unwindd.arch.v2.Maps
+	17,  // 127: unwindd.arch.v2.BindThreadsAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	75,  // 128: unwindd.arch.v2.Maps.ranges:type_name -> unwindd.arch.v2.MapRanges
+	13,  // 129: unwindd.arch.v2.MapRanges.kinds:type_name -> unwindd.arch.v2.MapKind
+	17,  // 130: unwindd.arch.v2.ClassifyReturnRequest.code:type_name -> unwindd.arch.v2.Blobs
+	14,  // 131: unwindd.arch.v2.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v2.ReturnClass
+	17,  // 132: unwindd.arch.v2.DisassembleAnswer.texts:type_name -> unwindd.arch.v2.Blobs
+	15,  // 133: unwindd.arch.v2.DisassembleAnswer.kinds:type_name -> unwindd.arch.v2.InstructionKind
+	82,  // 134: unwindd.arch.v2.DisassembleAnswer.accesses:type_name -> unwindd.arch.v2.Accesses
+	86,  // 135: unwindd.arch.v2.EngineRequest.read_memory:type_name -> unwindd.arch.v2.ReadMemoryRequest
+	88,  // 136: unwindd.arch.v2.EngineRequest.read_registers:type_name -> unwindd.arch.v2.ReadRegistersRequest
+	92,  // 137: unwindd.arch.v2.EngineRequest.read_section:type_name -> unwindd.arch.v2.ReadSectionRequest
+	90,  // 138: unwindd.arch.v2.EngineRequest.find_functions:type_name -> unwindd.arch.v2.FindFunctionsRequest
+	85,  // 139: unwindd.arch.v2.EngineAnswer.error:type_name -> unwindd.arch.v2.EngineError
+	87,  // 140: unwindd.arch.v2.EngineAnswer.read_memory:type_name -> unwindd.arch.v2.ReadMemoryAnswer
+	89,  // 141: unwindd.arch.v2.EngineAnswer.read_registers:type_name -> unwindd.arch.v2.ReadRegistersAnswer
+	93,  // 142: unwindd.arch.v2.EngineAnswer.read_section:type_name -> unwindd.arch.v2.SectionPart
+	91,  // 143: unwindd.arch.v2.EngineAnswer.find_functions:type_name -> unwindd.arch.v2.FindFunctionsAnswer
+	18,  // 144: unwindd.arch.v2.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	17,  // 145: unwindd.arch.v2.FindFunctionsAnswer.names:type_name -> unwindd.arch.v2.Blobs
+	21,  // 146: unwindd.arch.v2.Architecture.Describe:input_type -> unwindd.arch.v2.DescribeRequest
+	84,  // 147: unwindd.arch.v2.Architecture.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
+	37,  // 148: unwindd.arch.v2.Architecture.OpenTarget:input_type -> unwindd.arch.v2.OpenTargetRequest
+	53,  // 149: unwindd.arch.v2.Architecture.OpenObject:input_type -> unwindd.arch.v2.OpenObjectRequest
+	67,  // 150: unwindd.arch.v2.Architecture.FrameRules:input_type -> unwindd.arch.v2.FrameRulesRequest
+	71,  // 151: unwindd.arch.v2.Architecture.BindThreads:input_type -> unwindd.arch.v2.BindThreadsRequest
+	76,  // 152: unwindd.arch.v2.Architecture.Translate:input_type -> unwindd.arch.v2.TranslateRequest
+	78,  // 153: unwindd.arch.v2.Architecture.ClassifyReturn:input_type -> unwindd.arch.v2.ClassifyReturnRequest
+	80,  // 154: unwindd.arch.v2.Architecture.Disassemble:input_type -> unwindd.arch.v2.DisassembleRequest
+	22,  // 155: unwindd.arch.v2.Architecture.Describe:output_type -> unwindd.arch.v2.Description
+	83,  // 156: unwindd.arch.v2.Architecture.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
+	39,  // 157: unwindd.arch.v2.Architecture.OpenTarget:output_type -> unwindd.arch.v2.OpenTargetPart
+	57,  // 158: unwindd.arch.v2.Architecture.OpenObject:output_type -> unwindd.arch.v2.OpenObjectPart
+	69,  // 159: unwindd.arch.v2.Architecture.FrameRules:output_type -> unwindd.arch.v2.FrameRulesAnswer
+	72,  // 160: unwindd.arch.v2.Architecture.BindThreads:output_type -> unwindd.arch.v2.BindThreadsAnswer
+	77,  // 161: unwindd.arch.v2.Architecture.Translate:output_type -> unwindd.arch.v2.TranslateAnswer
+	79,  // 162: unwindd.arch.v2.Architecture.ClassifyReturn:output_type -> unwindd.arch.v2.ClassifyReturnAnswer
+	81,  // 163: unwindd.arch.v2.Architecture.Disassemble:output_type -> unwindd.arch.v2.DisassembleAnswer
+	155, // [155:164] is the sub-list for method output_type
+	146, // [146:155] is the sub-list for method input_type
+	146, // [146:146] is the sub-list for extension type_name
+	146, // [146:146] is the sub-list for extension extendee
+	0,   // [0:146] is the sub-list for field type_name
 }
 
 func init() { file_arch_proto_init() }
@@ -8022,24 +8479,24 @@ func file_arch_proto_init() {
 	if File_arch_proto != nil {
 		return
 	}
-	file_arch_proto_msgTypes[22].OneofWrappers = []any{
+	file_arch_proto_msgTypes[23].OneofWrappers = []any{
 		(*OpenTargetPart_Answer)(nil),
 		(*OpenTargetPart_Threads)(nil),
 	}
-	file_arch_proto_msgTypes[37].OneofWrappers = []any{
+	file_arch_proto_msgTypes[41].OneofWrappers = []any{
 		(*OpenObjectPart_Answer)(nil),
 		(*OpenObjectPart_Rows)(nil),
 	}
-	file_arch_proto_msgTypes[56].OneofWrappers = []any{
+	file_arch_proto_msgTypes[60].OneofWrappers = []any{
 		(*TranslateRequest_Expression)(nil),
 	}
-	file_arch_proto_msgTypes[63].OneofWrappers = []any{
+	file_arch_proto_msgTypes[67].OneofWrappers = []any{
 		(*EngineRequest_ReadMemory)(nil),
 		(*EngineRequest_ReadRegisters)(nil),
 		(*EngineRequest_ReadSection)(nil),
 		(*EngineRequest_FindFunctions)(nil),
 	}
-	file_arch_proto_msgTypes[64].OneofWrappers = []any{
+	file_arch_proto_msgTypes[68].OneofWrappers = []any{
 		(*EngineAnswer_Error)(nil),
 		(*EngineAnswer_ReadMemory)(nil),
 		(*EngineAnswer_ReadRegisters)(nil),
@@ -8052,7 +8509,7 @@ func file_arch_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_arch_proto_rawDesc), len(file_arch_proto_rawDesc)),
 			NumEnums:      16,
-			NumMessages:   74,
+			NumMessages:   78,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
