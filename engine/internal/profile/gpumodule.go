@@ -130,7 +130,7 @@ func fileOffset(m *code.Module, segment *trace.Segment) uint64 {
 	if m.Object == nil {
 		return 0
 	}
-	if m.Object.Type() == elf.ET_REL {
+	if m.Object.IsRelocatable() {
 		for _, s := range m.Code.Sections() {
 			if s.Occupies() && s.Flags&elf.SHF_EXECINSTR != 0 && segment.Address-s.Address < s.Size {
 				return s.Offset + segment.Address - s.Address
@@ -329,7 +329,7 @@ func apartSegments(list []trace.Segment, o *object.Object) []trace.Segment {
 // ownSegments returns the segments at an object's own addresses: for a relocatable one its only
 // section of code.
 func ownSegments(o *object.Object) (list []trace.Segment) {
-	if o.Type() != elf.ET_REL {
+	if !o.IsRelocatable() {
 		for _, s := range o.Segments() {
 			if s.Executable() {
 				list = append(list, trace.Segment{Address: s.Address, Size: s.MemSize, Start: s.Address})
