@@ -523,8 +523,8 @@ type DisassembleRequest struct {
 // DisassembleAnswer lists instructions in order.
 type DisassembleAnswer struct {
 	Instructions []Instruction
-	// LLVM is the target with which LLVM's tools disassemble the same code. Where the user
-	// chooses one of them, its text replaces the text of Instructions. An architecture that
+	// LLVM is the target with which LLVM's tools, or NVIDIA's for its triple, disassemble the same
+	// code. Where the user chooses one of them, its text replaces the text of Instructions. An architecture that
 	// writes all instructions itself leaves it empty.
 	LLVM LLVMTarget
 }
