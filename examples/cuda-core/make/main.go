@@ -58,34 +58,26 @@ func run() error {
 	return os.WriteFile("crash.core", core, 0o644) //nolint:gosec // an example
 }
 
-// compile compiles the kernel, with a path that is no machine's.
+// compile compiles the kernel, which is told another path than it has.
 func compile(dir string) ([]byte, error) {
 	source, err := os.ReadFile("parts.cu")
 	if err != nil {
 		return nil, err
 	}
-	const name = "parts.cu"
-	if err := os.WriteFile(filepath.Join(dir, name), source, 0o600); err != nil {
+	const name, line = "parts.cu", "#line 1 \"/example/parts.cu\"\n"
+	if err := os.WriteFile(filepath.Join(dir, name), append([]byte(line), source...), 0o600); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("nvcc", "-arch=sm_90", "-lineinfo", "-cubin", "-o", "parts.cubin", name) //nolint:gosec // what this is for
+	cmd := exec.Command("nvcc", "-arch=sm_90", "-lineinfo", "-cubin", "-o", "parts.cubin", name) //nolint:gosec // to compile is its purpose
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("nvcc: %w: %s", err, out)
 	}
 	cubin, err := os.ReadFile(filepath.Join(dir, "parts.cubin"))
-	if err != nil {
-		return nil, err
+	if err == nil && bytes.Contains(cubin, []byte(dir)) {
+		err = fmt.Errorf("the cubin names the folder %s", dir)
 	}
-	return replacePath(cubin, dir, "/example"), nil
-}
-
-// replacePath replaces a folder by one that is not longer, with slashes before it.
-func replacePath(b []byte, dir, folder string) []byte {
-	for len(folder) < len(dir) {
-		folder = "/" + folder
-	}
-	return bytes.ReplaceAll(b, []byte(dir), []byte(folder))
+	return cubin, err
 }
 
 // executed executes the kernel of a cubin.
