@@ -8,6 +8,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,13 +36,20 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	cubin, err := compile(dir)
+	cubin, err := compile("parts.cu", dir)
 	if err != nil {
 		return err
 	}
-	l, err := executed(filepath.Join(dir, "parts.cubin"))
+	p, err := sass.Disassemble("nvdisasm", filepath.Join(dir, "parts.cubin"), kernel)
 	if err != nil {
 		return err
+	}
+	l, err := execute(p, 1<<20)
+	if err != nil {
+		return err
+	}
+	if l.faulted == nil {
+		return errors.New("no lane faulted")
 	}
 	image, start, err := relocate(cubin)
 	if err != nil {
@@ -59,8 +67,8 @@ func run() error {
 }
 
 // compile compiles the kernel, which is told another path than it has.
-func compile(dir string) ([]byte, error) {
-	source, err := os.ReadFile("parts.cu")
+func compile(file, dir string) ([]byte, error) {
+	source, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
@@ -78,15 +86,6 @@ func compile(dir string) ([]byte, error) {
 		err = fmt.Errorf("the cubin names the folder %s", dir)
 	}
 	return cubin, err
-}
-
-// executed executes the kernel of a cubin.
-func executed(cubin string) (*launched, error) {
-	p, err := sass.Disassemble("nvdisasm", cubin, kernel)
-	if err != nil {
-		return nil, err
-	}
-	return execute(p)
 }
 
 // check compares the stacks that the engine walks with the executed ones.
