@@ -1,7 +1,7 @@
-// A process that has a GPU grade and sort parts. There is no GPU: the functions with names of the
-// CUDA runtime only wait, or return, as the runtime's do. Thread 1 launches and waits. Thread 2 has
-// launched, and has gone on to something else. Thread 3 stands for the driver, which ends the process
-// by SIGABRT once it has written the core of the GPU.
+// A process that has a GPU inspect parts. There is no GPU: the functions with names of the CUDA
+// runtime only return, or wait, as the runtime's do. The first thread has gone on to something else.
+// The second one launches a kernel and waits for it. The third stands for the driver, which ends the
+// process by SIGABRT once it has written the core of the GPU.
 
 struct dim3 {
 	unsigned x, y, z;
@@ -33,42 +33,30 @@ __attribute__((noinline)) int cudaDeviceSynchronize(void)
 	return 0;
 }
 
-// Each of the next two stands for a kernel: nvcc makes a function of the kernel's name that launches it.
-__attribute__((noinline)) static int grade(float *parts, int count)
+// nvcc makes a function of the kernel's name that launches it.
+__attribute__((noinline)) static int inspect(const void *parts, int *result, int count)
 {
-	void *arguments[] = {&parts, &count};
-	struct dim3 grid = {4, 1, 1}, block = {64, 1, 1};
-	return cudaLaunchKernel((const void *)grade, grid, block, arguments, 0, 0);
+	void *arguments[] = {&parts, &result, &count};
+	struct dim3 grid = {2, 1, 1}, block = {64, 1, 1};
+	return cudaLaunchKernel((const void *)inspect, grid, block, arguments, 0, 0);
 }
 
-__attribute__((noinline)) static int sort(float *parts, int count)
-{
-	void *arguments[] = {&parts, &count};
-	struct dim3 grid = {1, 1, 1}, block = {32, 1, 1};
-	return cudaLaunchKernel((const void *)sort, grid, block, arguments, 0, 0);
-}
+void *const device_parts = (void *)0x7f1200000000;
+int *const device_results = (int *)0x7f1200100000;
 
-__attribute__((noinline)) static int grade_parts(float *parts, int count)
+__attribute__((noinline)) static int inspect_parts(int count)
 {
-	int failed = grade(parts, count);
+	int failed = inspect(device_parts, device_results, count);
 	if (!failed)
 		failed = cudaDeviceSynchronize();
 	return failed;
 }
 
-__attribute__((noinline)) static int prepare_next(int batch)
+__attribute__((used)) static void inspecting_thread(void)
 {
-	while (pending)
-		system_call(number_pause, 0, 0, 0);
-	return batch + 1;
-}
-
-float *const device_parts = (float *)0x7f1200000000;
-
-__attribute__((used)) static void sorting_thread(void)
-{
-	if (!sort(device_parts, 32))
-		prepare_next(7);
+	int checked = 0;
+	while (!inspect_parts(128))
+		checked++;
 }
 
 __attribute__((used)) static void driver_thread(void)
@@ -79,14 +67,21 @@ __attribute__((used)) static void driver_thread(void)
 	system_call(number_tgkill, process, thread, signal_abort);
 }
 
+__attribute__((noinline)) static int load_next(int batch)
+{
+	while (pending)
+		system_call(number_pause, 0, 0, 0);
+	return batch + 1;
+}
+
 long stacks[2][512];
 long start_thread(long *stack_end, void (*begin)(void));
 
 int main(void)
 {
-	start_thread(stacks[0] + 512, sorting_thread);
+	start_thread(stacks[0] + 512, inspecting_thread);
 	start_thread(stacks[1] + 512, driver_thread);
-	return grade_parts(device_parts, 256);
+	return load_next(7);
 }
 
 __asm__(".globl _start\n"

@@ -4,8 +4,8 @@
 // folder examples/cuda-core, on x86-64 with gcc, where the kernel writes cores into files named core.
 //
 // The process is a real one, and the kernel writes its core as it ends. Two things are changed: the
-// process has the ID 4242 and its threads 4242 to 4244, and pages of zeros at the start of a segment are
-// left out.
+// process and its threads have the IDs that the core of the GPU has, and pages of zeros at the start of
+// a segment are left out.
 package main
 
 import (
@@ -21,11 +21,12 @@ import (
 )
 
 // folder is where the process is started, so that its core names no folder of the machine that made
-// it. firstID is the ID that the process has in the example.
-const (
-	folder  = "/srv/example"
-	firstID = 4242
-)
+// it.
+const folder = "/srv/example"
+
+// ids are the IDs of the threads in the example, in their order: the one that made the context, which
+// is the process's too, the one that launches, and the driver's.
+var ids = []uint32{2440, 2451, 2455}
 
 func main() {
 	if err := run(); err != nil {
@@ -45,7 +46,7 @@ func run() error {
 	if core, err = changed(core); err != nil {
 		return err
 	}
-	return os.WriteFile(fmt.Sprintf("core.%d", firstID), core, 0o644)
+	return os.WriteFile(fmt.Sprintf("core.%d", ids[0]), core, 0o644)
 }
 
 // build compiles the process.
@@ -101,7 +102,9 @@ func changed(core []byte) ([]byte, error) {
 		p := &programs[i]
 		switch elf.ProgType(p.Type) {
 		case elf.PT_NOTE:
-			changeIDs(core[p.Off:][:p.Filesz])
+			if err := changeIDs(core[p.Off:][:p.Filesz]); err != nil {
+				return nil, err
+			}
 		case elf.PT_LOAD:
 			leaveOutZeros(core, p)
 		}
@@ -129,14 +132,14 @@ func leaveOutZeros(core []byte, p *elf.Prog64) {
 
 // The notes of the kernel's cores of x86-64 that have IDs of processes and threads, and where
 // (include/linux/elfcore.h, include/uapi/asm-generic/siginfo.h). A parent is given the ID 1.
-var idsOf = map[uint32]struct{ ids, parents []int }{
+var places = map[uint32]struct{ ids, parents []int }{
 	1:          {[]int{32, 40, 44}, []int{36}}, // NT_PRSTATUS: pid, pgrp, sid; ppid
 	3:          {[]int{24, 32, 36}, []int{28}}, // NT_PRPSINFO, likewise
 	0x53494749: {[]int{16}, nil},               // NT_SIGINFO: the sender
 }
 
-// changeIDs gives the process and its threads IDs from firstID on, in their order.
-func changeIDs(notes []byte) {
+// changeIDs gives the process and its threads their IDs.
+func changeIDs(notes []byte) error {
 	le := binary.LittleEndian
 	var found []uint32
 	each(notes, func(typ uint32, data []byte) {
@@ -144,17 +147,20 @@ func changeIDs(notes []byte) {
 			found = append(found, le.Uint32(data[32:]))
 		}
 	})
-	slices.Sort(found)
+	if slices.Sort(found); len(found) != len(ids) {
+		return fmt.Errorf("the core has %d threads, expected %d", len(found), len(ids))
+	}
 	each(notes, func(typ uint32, data []byte) {
-		for _, at := range idsOf[typ].ids {
+		for _, at := range places[typ].ids {
 			// A group or a session that is of no thread is the process's.
 			i := max(slices.Index(found, le.Uint32(data[at:])), 0)
-			le.PutUint32(data[at:], firstID+uint32(i)) //nolint:gosec // small
+			le.PutUint32(data[at:], ids[i])
 		}
-		for _, at := range idsOf[typ].parents {
+		for _, at := range places[typ].parents {
 			le.PutUint32(data[at:], 1)
 		}
 	})
+	return nil
 }
 
 // each calls do with the notes of the kernel.
