@@ -113,7 +113,7 @@ type Options struct {
 	SourceLines int
 	// LocalSource looks for source files on this machine alone: no server is asked for one.
 	LocalSource bool
-	// Disassembler is the path of an llvm-mc or llvm-objdump, whose text CodeReaders show
+	// Disassembler is the path of an llvm-mc, llvm-objdump or nvdisasm, whose text CodeReaders show
 	// where an architecture has no disassembler; "": they show instructions without it.
 	// It runs confined, which needs Plugins.Self.
 	Disassembler string

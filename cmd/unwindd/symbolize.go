@@ -52,6 +52,9 @@ Of a SPIR-V or LLVM IR module the positions are FUNCTION+INSTRUCTION, counted fr
 0, %ID of an instruction's result (in LLVM IR FUNCTION%ID), or a number: of a word
 of SPIR-V, of a line of LLVM IR.
 
+Of a cubin they are FUNCTION+OFFSET or SECTION+OFFSET: each section of code begins
+at address 0.
+
 The executable does what llvm-symbolizer does under the name llvm-symbolizer,
 and what addr2line does under the name addr2line, with their options.`,
 		Example: `  unwindd symbolize --obj server 0x401257

@@ -288,9 +288,9 @@ func (o *Object) described() bool {
 }
 
 // HasDebugInfo reports whether the object has debug information itself: .debug_info,
-// or .zdebug_info, with bytes in the file.
+// .zdebug_info, or line numbers, which compilers of CUDA write alone, with bytes in the file.
 func (o *Object) HasDebugInfo() bool {
-	for _, name := range []string{".debug_info", ".zdebug_info"} {
+	for _, name := range []string{".debug_info", ".zdebug_info", ".debug_line"} {
 		if s := o.Section(name); s != nil && s.Type != elf.SHT_NOBITS && s.Size > 0 {
 			return true
 		}

@@ -23,7 +23,7 @@ const layoutGap = 1 << 12 // bytes
 func (o *Object) LaidOut() (*Object, error) { return o.laid() }
 
 func (o *Object) layOut() (*Object, error) {
-	if o.header.typ != elf.ET_REL {
+	if !o.relocatable {
 		return o, nil
 	}
 	code := 0

@@ -40,6 +40,7 @@ var machineRelocations = tables(map[elf.Machine][]reloc.Entry{
 	// written the difference of the DIFF types, linkers correct it.
 	elf.EM_AVR:   {abs32(1), abs16(4), abs8(26), none(30), none(31), none(32), rel32(36)},
 	elf.EM_BPF:   {abs64(2), abs32(3), abs32(4)},  // R_BPF_64_ABS64, _ABS32, _NODYLD32
+	elf.EM_CUDA:  {abs32(1), abs64(2)},            // seen as 4 and 8 bytes of debugging information
 	machineCSKY:  {abs32(1), rel32(5), abs32(55)}, // R_CKCORE_ADDR32, _PCREL32, _TLS_LDO32
 	elf.EM_LANAI: {abs32(4)},                      // R_LANAI_32
 	elf.EM_LOONGARCH: {

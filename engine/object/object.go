@@ -38,6 +38,7 @@ type Object struct {
 	synthetic     []*Section // see SyntheticSections
 	syntheticOnce sync.Once
 
+	relocatable bool // see IsRelocatable
 	// relocated are the relocation sections of a relocatable object, by the
 	// section that they are for.
 	relocated map[uint32][]*Section
@@ -140,7 +141,7 @@ func (o *Object) read() error {
 			o.byName[s.Name] = s
 		}
 	}
-	if o.header.typ == elf.ET_REL {
+	if o.relocatable = o.header.typ == elf.ET_REL || o.isUnlinkedCubin(); o.relocatable {
 		o.findRelocations()
 	}
 	o.segments = o.usableSegments()

@@ -23,7 +23,7 @@ type relocations struct {
 // types again changes nothing, so that each user of a shared object may set them; with others,
 // contents are made again by the next call of Data. Bytes that Data returned stay as they are.
 func (o *Object) SetRelocations(table []reloc.Entry) {
-	if o.header.typ != elf.ET_REL {
+	if !o.relocatable {
 		return // it has no relocations
 	}
 	for {
@@ -58,7 +58,7 @@ func (o *Object) relocation(typ uint32, types *relocations) (r reloc.Entry, ok b
 // of the file.
 func (s *Section) relocate(b []byte, owned bool, types *relocations) ([]byte, bool, error) {
 	o := s.object
-	if o.header.typ != elf.ET_REL || s.Flags&elf.SHF_EXECINSTR != 0 || !relocatable(s.Type) {
+	if !o.relocatable || s.Flags&elf.SHF_EXECINSTR != 0 || !relocatable(s.Type) || o.header.typ != elf.ET_REL && s.Flags&elf.SHF_ALLOC != 0 {
 		return b, owned, nil
 	}
 	var total uint64

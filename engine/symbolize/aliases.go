@@ -104,7 +104,7 @@ func newAlias(o *object.Object, sections []*object.Section, s *object.Symbol) (a
 	a = alias{start: s.Address, name: s.Name, section: s.Section, typ: s.Type, isLocal: s.Binding == elf.STB_LOCAL}
 	if uint64(s.Section) < uint64(len(sections)) {
 		section := sections[s.Section]
-		if o.Type() == elf.ET_REL {
+		if o.IsRelocatable() {
 			a.start += section.Address
 		}
 		if section.Size <= ^section.Address {

@@ -19,6 +19,7 @@ type File struct {
 	Object *object.Object
 	Debug  *object.Object // its separate debug file; nil where there is none
 
+	file     *object.Object // Object, or the same before its sections were given addresses
 	resolver *resolve.Resolver
 	symbols  func() *aliases
 	answers  []string    // of servers that lack its debug file: see object.Answers
@@ -66,7 +67,7 @@ func (f *File) readSymbols() *aliases {
 }
 
 func (f *File) close() error {
-	err := errors.Join(f.resolver.Close(), f.Object.Close())
+	err := errors.Join(f.resolver.Close(), f.file.Close())
 	if f.Debug != nil {
 		err = errors.Join(err, f.Debug.Close())
 	}

@@ -166,10 +166,11 @@ func (s *Session) open(q *question) (*File, symbol.IR, error) {
 // fill answers a question.
 func (s *Session) fill(p *pending, frames []trace.Symbol) {
 	q, f := &p.question, p.file
-	address := q.address - s.AdjustVMA
 	switch {
 	case p.ir != nil:
 		s.fillIR(p, frames)
+	case countsBySection(f.Object):
+		s.fillBySection(p, frames)
 	case p.Kind == AnswerNamed:
 		for _, named := range f.Lookup(q.symbol) {
 			address := named.Start
@@ -184,6 +185,18 @@ func (s *Session) fill(p *pending, frames []trace.Symbol) {
 			s.unknown.Store(&q.symbol)
 		}
 	case q.symbol != "": // variables are found by address only
+	default:
+		s.fillAddress(p, frames, q.address-s.AdjustVMA)
+	}
+	if f != nil && p.Kind == AnswerCode {
+		f.note(p.Frames)
+	}
+}
+
+// fillAddress answers a question about an address.
+func (s *Session) fillAddress(p *pending, frames []trace.Symbol, address uint64) {
+	f := p.file
+	switch {
 	case p.Kind == AnswerData:
 		p.Data = f.Data(address)
 	case p.Kind == AnswerFrame:
@@ -196,9 +209,6 @@ func (s *Session) fill(p *pending, frames []trace.Symbol) {
 		p.Frames = f.FramesLLVM(frames, address, s.hasLinkageNames())[:1]
 	default:
 		p.Frames = append(frames, outermost(f.FramesLLVM(frames, address, s.hasLinkageNames())))
-	}
-	if f != nil && p.Kind == AnswerCode {
-		f.note(p.Frames)
 	}
 }
 

@@ -49,7 +49,7 @@ func (f *File) SymbolStorePath() (string, error) {
 // its identifier, and perhaps a name, in its CodeView record.
 func (f *File) Identify() (m breakpad.Module, codeID string, err error) {
 	o := f.Object
-	if !o.IsELF() && !o.IsPE() || o.Type() == elf.ET_REL || len(o.Segments()) == 0 {
+	if !o.IsELF() && !o.IsPE() || o.IsRelocatable() || len(o.Segments()) == 0 {
 		return m, "", fmt.Errorf("%s: %w", o.Name(), ErrNotLoaded)
 	}
 	arch := breakpadArchitectures[elf.Machine(o.Machine())]

@@ -4,7 +4,6 @@ package symbolize
 
 import (
 	"bytes"
-	"debug/elf"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -153,9 +152,11 @@ func (s *Symbolizer) findBuildID(id []byte) (*object.Object, error) {
 func (s *Symbolizer) newFile(o *object.Object) *File {
 	finder := object.Finder{Sysroot: s.options.Sysroot, IsUnseen: s.options.IsUnseen, DebugDirs: s.options.DebugDirs, Remote: s.options.Remote}
 	s.warn(o)
+	file := o
+	o = s.layOut(file)
 	s.relocate(o)
 	debug, answers := s.findDebug(&finder, o)
-	f := &File{Object: o, Debug: debug, answers: answers}
+	f := &File{Object: o, file: file, Debug: debug, answers: answers}
 	f.resolver = resolve.NewWith(o, debug, dwarf.Options{Finder: &finder, Package: s.options.Package})
 	f.symbols = sync.OnceValue(f.readSymbols)
 	return f
@@ -214,7 +215,7 @@ func (s *Symbolizer) warn(o *object.Object) {
 
 // relocate prepares a relocatable object, and reports relocations that cannot be applied.
 func (s *Symbolizer) relocate(o *object.Object) {
-	if o.Type() != elf.ET_REL {
+	if !o.IsRelocatable() {
 		return
 	}
 	if s.options.Relocations != nil {

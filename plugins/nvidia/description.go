@@ -34,6 +34,7 @@ func Description() *sdk.Description {
 		FP:             sdk.NoRegister,
 		ReturnAddress:  pc,
 		AddressSpaces:  addressSpaces(),
+		AddressClasses: addressClasses(),
 		DefaultRules:   defaultRules(),
 		CallDistance:   1,
 		MaxInstruction: maxInstruction,

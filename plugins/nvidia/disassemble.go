@@ -11,12 +11,15 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
+// triple is LLVM's name of the architecture.
+const triple = "nvptx64-nvidia-cuda"
+
 // bundle is the size of a group of instructions before sm_70; its first word schedules the
 // others.
 const bundle = 32
 
-// Disassemble writes each instruction as its words. The tools of NVIDIA, which have the
-// names, are another option of the user.
+// Disassemble writes each instruction as its words. NVIDIA's nvdisasm has the names, where the
+// user names one.
 func (architecture) Disassemble(ctx context.Context, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
 	size := uint64(maxInstruction)
 	number := processorNumber(req.Processor)
@@ -24,7 +27,7 @@ func (architecture) Disassemble(ctx context.Context, req *sdk.DisassembleRequest
 	if isNarrow {
 		size /= 2
 	}
-	answer := &sdk.DisassembleAnswer{}
+	answer := &sdk.DisassembleAnswer{LLVM: sdk.LLVMTarget{Triple: triple, CPU: req.Processor}}
 	for offset := uint64(0); offset < uint64(len(req.Code)); {
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -128,13 +128,8 @@ func isStackPointerPlus(expr []byte) bool {
 	if n <= 0 || register != uint64(r1) {
 		return false
 	}
-	rest := expr[1+n:]
-	for i, c := range rest {
-		if c&0x80 == 0 {
-			return i == len(rest)-1
-		}
-	}
-	return false
+	_, size := signed(expr[1+n:])
+	return size > 0 && 1+n+size == len(expr)
 }
 
 // registerRule makes the rule of a register; false where it has its default rule, as R1, RZ
@@ -194,14 +189,18 @@ func distanceRule(r *cfi.Row) (cfi.Rule, error) {
 	default:
 		return cfi.Rule{}, errNoReturn
 	}
-	base, register, ok := baseAndRegister(rule.Expr)
+	base, register, more, ok := baseAndRegister(rule.Expr)
 	if !ok {
 		return cfi.Rule{}, errExpression
 	}
-	distance, err := callersValue(r, register)
-	if err != nil {
-		return cfi.Rule{}, err
+	distance := expression(nil).constant(0)
+	if register != uint64(rz) {
+		var err error
+		if distance, err = callersValue(r, register); err != nil {
+			return cfi.Rule{}, err
+		}
 	}
+	base += uint64(more) //nolint:gosec // a sum of addresses
 	return cfi.Rule{Kind: cfi.ValExpression, Expr: append(distance.address(base), dw.OpPlus)}, nil
 }
 
@@ -226,19 +225,38 @@ func pairRule(r *cfi.Row, lower uint64) (cfi.Rule, error) {
 	return cfi.Rule{Kind: cfi.ValExpression, Expr: append(expr, dw.OpConst1u, 32, dw.OpShl, dw.OpOr)}, nil
 }
 
-// baseAndRegister reads the expression of a return address.
-func baseAndRegister(expr []byte) (base, register uint64, ok bool) {
+// baseAndRegister reads the expression of a return address: a base, a register that has the
+// distance from it, and what else is added. The register is RZ for a function that has one
+// caller.
+func baseAndRegister(expr []byte) (base, register uint64, more int64, ok bool) {
 	const addressSize = 8
 	if len(expr) < 1+addressSize+1 || expr[0] != dw.OpAddr || expr[1+addressSize] != dw.OpBregx {
-		return 0, 0, false
+		return 0, 0, 0, false
 	}
 	base = binary.LittleEndian.Uint64(expr[1:])
 	rest := expr[1+addressSize+1:]
 	register, n := binary.Uvarint(rest)
-	if n <= 0 || !bytes.Equal(rest[n:], []byte{0, dw.OpPlus}) || register < uint64(r0) || register >= uint64(rz) {
-		return 0, 0, false
+	if n <= 0 || register < uint64(r0) || register > uint64(rz) {
+		return 0, 0, 0, false
 	}
-	return base, register, true
+	more, size := signed(rest[n:])
+	return base, register, more, size > 0 && bytes.Equal(rest[n+size:], []byte{dw.OpPlus})
+}
+
+// signed reads a signed LEB128 number of up to 63 bits; the size is 0 where there is none.
+func signed(b []byte) (n int64, size int) {
+	for shift := 0; size < len(b) && shift < 63; shift += 7 {
+		c := b[size]
+		size++
+		n |= int64(c&0x7f) << shift
+		if c&0x80 == 0 {
+			if c&0x40 != 0 {
+				n |= -1 << (shift + 7)
+			}
+			return n, size
+		}
+	}
+	return 0, 0
 }
 
 // callersValue pushes the value of 32 bits that a register has in the caller.

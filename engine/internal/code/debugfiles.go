@@ -3,7 +3,6 @@
 package code
 
 import (
-	"debug/elf"
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/internal/symbol"
@@ -52,7 +51,7 @@ func (o *Object) resolver() *resolve.Resolver {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		// Names may be needed before the plugin is asked.
-		if o.File.Type() == elf.ET_REL && o.findMachine() != nil {
+		if o.File.IsRelocatable() && o.findMachine() != nil {
 			o.laid.SetRelocations(o.machine.Description.Relocations)
 			if laid != nil {
 				laid.SetRelocations(o.machine.Description.Relocations)

@@ -24,7 +24,7 @@ type layout struct {
 }
 
 func newLayout(file *object.Object) layout {
-	if file == nil || file.Type() != elf.ET_REL {
+	if file == nil || !file.IsRelocatable() {
 		return layout{laid: file}
 	}
 	laid, err := file.LaidOut()

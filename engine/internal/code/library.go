@@ -4,7 +4,6 @@ package code
 
 import (
 	"cmp"
-	"debug/elf"
 	"slices"
 	"strings"
 	"sync"
@@ -152,7 +151,7 @@ func isShared(m *target.Module, o *Loading) bool {
 // hasOwnCode reports whether the code of an object is in its file as it is executed. Relocatable
 // objects are relocated by their loader, and packed programs write their code when they start.
 func hasOwnCode(o *object.Object) bool {
-	if o.IsELF() && o.Type() == elf.ET_REL {
+	if o.IsELF() && o.IsRelocatable() {
 		return false
 	}
 	return !slices.ContainsFunc(o.Segments(), func(s object.Segment) bool { return s.Executable() && s.FileSize < s.MemSize })

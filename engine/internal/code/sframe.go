@@ -20,7 +20,7 @@ import (
 // are left out.
 func SFrameTable(o *object.Object) (*cfi.SFrame, error) {
 	s := o.Section(".sframe")
-	if s == nil || s.Type == elf.SHT_NOBITS || o.Type() == elf.ET_REL {
+	if s == nil || s.Type == elf.SHT_NOBITS || o.IsRelocatable() {
 		return nil, nil
 	}
 	data, err := s.Data()

@@ -44,7 +44,7 @@ func (o *Object) loadedTables(file *object.Object) ([]FrameTable, error) {
 // loaded. Each section of a relocatable object has addresses from 0 on, and an FDE is for one of
 // them. err is why it is not known which FDEs are for the module's addresses.
 func LoadedTables(o *object.Object, segments []trace.Segment) (tables []FrameTable, err error) {
-	if o.Type() != elf.ET_REL {
+	if !o.IsRelocatable() {
 		return FrameTables(o), nil
 	}
 	code := anyCode
@@ -122,7 +122,7 @@ func ehFrameTable(o *object.Object, eh object.FrameSection, code uint32) FrameTa
 // headers.
 func newFrameTable(o *object.Object, header *object.Section, code uint32, s cfi.Section) FrameTable {
 	var err error
-	if o.Type() == elf.ET_REL && header != nil {
+	if o.IsRelocatable() && header != nil {
 		s.Code, err = codeOf(header, code)
 	}
 	var t *cfi.Table

@@ -130,7 +130,7 @@ func fileOffset(m *code.Module, segment *trace.Segment) uint64 {
 	if m.Object == nil {
 		return 0
 	}
-	if m.Object.Type() == elf.ET_REL {
+	if m.Object.IsRelocatable() {
 		for _, s := range m.Code.Sections() {
 			if s.Occupies() && s.Flags&elf.SHF_EXECINSTR != 0 && segment.Address-s.Address < s.Size {
 				return s.Offset + segment.Address - s.Address
@@ -165,14 +165,14 @@ func (j *gpuJoin) module(index int) *gpuModule {
 		t.Problem = found.Problem
 	}
 	t.File = found.Path
-	m := j.addModule(t, found.Object)
+	m := j.b.addProvidedModule(t, found.Object)
 	j.modules[index] = m
 	return m
 }
 
-// addModule adds a module with its code object, which may be nil.
-func (j *gpuJoin) addModule(t *target.Module, o *object.Object) *gpuModule {
-	r := j.b.recording
+// addProvidedModule adds a module of an accelerator with its code object, which may be nil.
+func (b *profileBuilder) addProvidedModule(t *target.Module, o *object.Object) *gpuModule {
+	r := b.recording
 	m := &gpuModule{}
 	if t.Object = o; o != nil {
 		r.opened = append(r.opened, o)
@@ -329,7 +329,7 @@ func apartSegments(list []trace.Segment, o *object.Object) []trace.Segment {
 // ownSegments returns the segments at an object's own addresses: for a relocatable one its only
 // section of code.
 func ownSegments(o *object.Object) (list []trace.Segment) {
-	if o.Type() != elf.ET_REL {
+	if !o.IsRelocatable() {
 		for _, s := range o.Segments() {
 			if s.Executable() {
 				list = append(list, trace.Segment{Address: s.Address, Size: s.MemSize, Start: s.Address})

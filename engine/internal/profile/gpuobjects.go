@@ -183,17 +183,40 @@ func (g *providedObjects) kernel(name string) (place kernelCode, problem string)
 
 // providedModule returns the module of an object that a kernel was found in: its load address
 // is not known.
-func (j *gpuJoin) providedModule(o *object.Object) *gpuModule {
-	if m := j.provided.modules[o]; m != nil {
+func (b *profileBuilder) providedModule(g *providedObjects, o *object.Object) *gpuModule {
+	if m := g.modules[o]; m != nil {
 		return m
 	}
 	t := &target.Module{Module: trace.Module{Path: o.Name(), File: o.Path()}}
-	if arch, err := j.provided.arch(o); err == nil {
+	if arch, err := g.arch(o); err == nil {
 		t.Arch = arch.Name()
 	}
-	m := j.addModule(t, o.Retain())
-	j.provided.modules[o] = m
+	m := b.addProvidedModule(t, o.Retain())
+	g.modules[o] = m
 	return m
+}
+
+// withID returns the user-provided object that CUPTI knows by a number; nil: there is none. problem is
+// why it is not certain which it is.
+func (g *providedObjects) withID(id uint64) (found *providedObject, problem string) {
+	for i := range g.list {
+		o := &g.list[i]
+		own, ok := o.CubinID()
+		switch {
+		case !ok || own != id:
+		case found == nil:
+			found = o
+		case string(found.Data()) != string(o.Data()):
+			return nil, fmt.Sprintf("%s and %s have its number: give only the one that was loaded", found.Name(), o.Name())
+		default:
+			o.isUsed = true // a copy
+		}
+	}
+	if found == nil {
+		return nil, "no cubin that was given has its number"
+	}
+	found.isUsed = true
+	return found, ""
 }
 
 // found marks the file that a module was found in at its recorded path: it may also be a

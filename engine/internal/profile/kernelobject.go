@@ -74,7 +74,7 @@ func (k *kernelObjects) read(o *object.Object) error {
 			k.add(name, kernelCode{object: o, address: s.Address, size: s.Size})
 		case uint64(s.Section) < uint64(len(sections)) && isCode(sections[s.Section]):
 			section, start := sections[s.Section], s.Address
-			if o.Type() != elf.ET_REL {
+			if !o.IsRelocatable() {
 				start -= section.Address
 			}
 			if start < section.Size {
@@ -89,7 +89,7 @@ func kernelIn(o *object.Object, section *object.Section, start, size uint64) ker
 	if size == 0 || size > section.Size-start {
 		size = section.Size - start
 	}
-	if o.Type() == elf.ET_REL {
+	if o.IsRelocatable() {
 		return kernelCode{object: o, section: section.Name, address: start, size: size}
 	}
 	return kernelCode{object: o, address: section.Address + start, size: size}

@@ -71,11 +71,23 @@ var (
 )
 
 func (s *nameStyle) demangle(name string) string {
-	name = StripVersion(name)
+	name = withoutKernel(StripVersion(name))
 	if !IsMangled(name) || len(name) > maxMangled {
 		return name
 	}
 	return s.cache.get(name, s.demangleOnce)
+}
+
+// withoutKernel returns the name of a device function to which compilers of CUDA gave a copy in a
+// kernel, $KERNEL$FUNCTION; any other name is returned unchanged.
+func withoutKernel(name string) string {
+	if !strings.HasPrefix(name, "$") {
+		return name
+	}
+	if at := strings.LastIndex(name, "$"); IsMangled(name[at+1:]) {
+		return name[at+1:]
+	}
+	return name
 }
 
 // IsMangled reports whether a name begins with a prefix that LLVM's demanglers accept on

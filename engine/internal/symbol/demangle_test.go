@@ -30,6 +30,9 @@ func TestDemangleGivesTheNamesOfLLVMsTools(t *testing.T) {
 		{"_ZN29_$LT$a..b$u20$as$u20$c..D$GT$2_e17h0123456789abcdefE", "<a::b as c::D>::_e"},
 		{"_RNvCs1234_7mycrate3foo", "mycrate::foo"},
 		{"_RNvCs1234_7mycrate3foo.llvm.123", "mycrate::foo (.llvm.123)"},
+		// Copies of device functions in kernels of CUDA.
+		{"$_Z6kernelv$_Z1fi", "f(int)"},
+		{"$__internal_0_$__cuda_sm20_div_u64", "$__internal_0_$__cuda_sm20_div_u64"},
 		// Not mangled.
 		{"memcpy@GLIBC_2.2.5", "memcpy"},
 		{"memcpy@@GLIBC_2.14", "memcpy"},

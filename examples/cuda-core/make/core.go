@@ -65,7 +65,7 @@ func describe(l *launched, cubin, image []byte, start uint64) *corefile.Core {
 // warp describes a warp.
 func warp(w *sass.Warp, id uint32, start uint64) corefile.Warp {
 	c := corefile.Warp{ID: id, Registers: 24, CBUActive: 0, Barriers: make([]uint32, 16)}
-	var shared *sass.Lane // whose registers are those of the warp
+	var shared *sass.Lane // whose registers stand for the warp
 	for i, l := range w.Lanes {
 		if l.State == sass.Exited {
 			c.CBUExited |= 1 << i

@@ -80,7 +80,7 @@ func compile(dir string) ([]byte, error) {
 	return replacePath(cubin, dir, "/example"), nil
 }
 
-// replacePath replaces a folder by one that is not longer; what is left over are slashes.
+// replacePath replaces a folder by one that is not longer, with slashes before it.
 func replacePath(b []byte, dir, folder string) []byte {
 	for len(folder) < len(dir) {
 		folder = "/" + folder

@@ -342,7 +342,7 @@ func (r *Reader) FramesIn(dst []trace.Symbol, address uint64, function Entry) ([
 		}
 		place, _ := r.placeIn(list, p, address)
 		if p.f != nil {
-			dst, err = r.chainIn(dst, p.holder, p.f, place, p.lines, address, &ownFrameStyle)
+			dst, err = r.chainIn(dst, p.holder, p.f, &linePlace{Symbol: place}, p.lines, address, &ownFrameStyle)
 		} else {
 			dst, err = r.removedIn(dst, p, place, list)
 		}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// ErrNoDebugInfo is returned for an object without .debug_info.
+// ErrNoDebugInfo is returned for an object without .debug_info and .debug_line.
 var ErrNoDebugInfo = errors.New("no debug information")
 
 // FormatError is a fault of debug information and its place.

@@ -132,11 +132,18 @@ func FuzzInfo(f *testing.F) {
 
 // FuzzLine reads a hostile line table, every row of it and by address.
 func FuzzLine(f *testing.F) {
+	object := openObject(f, "testdata/small4")
 	for _, s := range smallSections(f) {
 		f.Add(s.line, s.lineStr, s.str, false)
 	}
+	for _, name := range []string{"sum75.cubin", "sum120.cubin"} {
+		_, r := openCubin(f, name)
+		f.Add(r.main.line, r.main.lineStr, r.main.str, false)
+	}
 	f.Fuzz(func(t *testing.T, line, lineStr, str []byte, big bool) {
-		file := &file{sections: sections{line: line, lineStr: lineStr, str: str, isBigEndian: big}}
+		file := &file{object: object, sections: sections{line: line, lineStr: lineStr, str: str, isBigEndian: big}}
+		lone := &Reader{main: file}
+		file.reader = lone
 		table, err := file.lineTableAt(0, 8)
 		if err != nil {
 			return
@@ -144,11 +151,14 @@ func FuzzLine(f *testing.F) {
 		for i := range table.files {
 			table.fileName(uint64(i), "/c")
 		}
-		for _, s := range table.sequences {
+		for _, s := range table.sequences[:min(len(table.sequences), 64)] {
 			// The row that is kept and the row that is found are the same.
 			for _, a := range []uint64{s.start, s.start + (s.end-s.start)/2, s.end - 1} {
 				if row, ok := table.rowIn(&s, a); ok && row.address > a {
 					t.Fatalf("%#x: row at %#x", a, row.address)
+				}
+				if frames, err := lone.Frames(nil, a); err != nil || len(frames) > maxInlinedLines+1 {
+					t.Fatalf("%#x: %d frames, %v", a, len(frames), err)
 				}
 			}
 		}

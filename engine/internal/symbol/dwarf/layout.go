@@ -30,7 +30,7 @@ const sectionGap = 16
 
 // newLayout lays out an object; nil where it is not relocatable, or is laid out already.
 func newLayout(o *object.Object) *layout {
-	if o.Type() != elf.ET_REL {
+	if !o.IsRelocatable() {
 		return nil
 	}
 	l := &layout{object: o}

@@ -20,6 +20,7 @@ type row struct {
 	file          uint32
 	column        uint32
 	discriminator uint32
+	inlining
 }
 
 // checkpointRows is the number of rows per checkpoint, and so the most rows that are run to
@@ -35,13 +36,16 @@ type checkpoint struct {
 	column  uint32
 	discr   uint32
 	opIndex uint32
+	inlining
 }
 
 // sequence has the rows of one run of code (DWARF 5, 6.2.5).
 type sequence struct {
 	span
-	first, count uint32 // its checkpoints; 0: rows has all
-	sorted       []row  // of a sequence whose rows are not by address
+	first, count uint32   // its checkpoints; 0: sorted has all rows
+	rows         uint32   // how many it has
+	sorted       []row    // of a sequence whose rows are not by address
+	order        []uint32 // index in sorted of each row of the program; nil where no row is of an inlined call
 }
 
 // lineTable is one line number program, run once.
@@ -70,6 +74,7 @@ type lineHeader struct {
 	lineRange      uint64
 	opcodeBase     uint64
 	lengths        []byte // of the standard opcodes
+	nameBase       uint64 // in .debug_str: of the names of inlined calls
 	dirs           []lineFile
 	files          []lineFile // by the number that rows and DW_AT_call_file use
 	// special has the address and line advance of each special opcode, where each
@@ -236,6 +241,7 @@ func (h *lineHeader) readFiles(c *cursor) error {
 		c.uleb() // length
 		h.files = append(h.files, f)
 	}
+	h.readNameBase(c)
 	if c.failed {
 		return h.wrong("its file names are cut short")
 	}
@@ -486,6 +492,10 @@ func (m *lineMachine) extended() (lineEvent, error) {
 		m.defined = append(m.defined, lineFile{path: value{form: dw.FormString, b: ext.text()}, dir: ext.uleb()})
 	case lneSetDiscriminator:
 		m.discriminator = uint32(min(ext.uleb(), 1<<32-1))
+	case lneInlinedCall:
+		m.setInlinedCall(&ext)
+	case lneSetFunctionName:
+		m.setFunctionName(&ext)
 	}
 	if ext.failed {
 		return 0, m.wrong("extended opcode at %#x is cut short", ext.off)
@@ -523,7 +533,7 @@ func (t *lineTable) index() error {
 			if rows%checkpointRows == 0 {
 				t.checkpoints = append(t.checkpoints, checkpoint{
 					address: m.address, next: uint32(m.c.off - t.offset), line: m.line, file: m.row.file, column: m.column,
-					discr: m.discriminator, opIndex: uint32(m.opIndex),
+					discr: m.discriminator, opIndex: uint32(m.opIndex), inlining: m.inlining,
 				})
 			}
 			unsorted = unsorted || m.address < last
@@ -532,7 +542,7 @@ func (t *lineTable) index() error {
 			continue
 		}
 		s.end = m.address
-		s.count = uint32(len(t.checkpoints)) - s.first
+		s.count, s.rows = uint32(len(t.checkpoints))-s.first, uint32(rows)
 		if unsorted || rows > 0 && s.end < last {
 			t.checkpoints = t.checkpoints[:s.first]
 			s.count = 0
@@ -567,6 +577,7 @@ func (t *lineTable) sortRows(s *sequence, program uint64, count int) error {
 		}
 		s.sorted = append(s.sorted, m.row)
 	}
+	s.keepOrder()
 	slices.SortStableFunc(s.sorted, func(a, b row) int { return cmp.Compare(a.address, b.address) })
 	s.start = s.sorted[0].address
 	return nil
@@ -578,6 +589,14 @@ const maxSequences = 8
 // position returns the row of an address: the last one that begins at or before it. Of
 // sequences that begin at one address it takes the last, or with isFirst the first.
 func (t *lineTable) position(address uint64, isFirst bool) (r row, ok bool) {
+	if s := t.sequenceAt(address, isFirst); s != nil {
+		return t.rowIn(s, address)
+	}
+	return row{}, false
+}
+
+// sequenceAt returns the sequence of position; nil where none has the address.
+func (t *lineTable) sequenceAt(address uint64, isFirst bool) *sequence {
 	i := sort.Search(len(t.sequences), func(i int) bool { return t.sequences[i].start > address })
 	// Sequences do not overlap in a sound table; a few are tried in one that does.
 	for tries := 0; i > 0 && tries < maxSequences; tries++ {
@@ -588,9 +607,9 @@ func (t *lineTable) position(address uint64, isFirst bool) (r row, ok bool) {
 		for isFirst && i > 0 && t.sequences[i-1].span == t.sequences[i].span {
 			i--
 		}
-		return t.rowIn(&t.sequences[i], address)
+		return &t.sequences[i]
 	}
-	return row{}, false
+	return nil
 }
 
 func (t *lineTable) rowIn(s *sequence, address uint64) (r row, ok bool) {
@@ -618,7 +637,7 @@ func (t *lineTable) rowIn(s *sequence, address uint64) (r row, ok bool) {
 // machineAt returns a machine after the row of a checkpoint.
 func (t *lineTable) machineAt(p *checkpoint) lineMachine {
 	m := t.machine()
-	m.row = row{address: p.address, line: p.line, file: p.file, column: p.column, discriminator: p.discr}
+	m.row = row{address: p.address, line: p.line, file: p.file, column: p.column, discriminator: p.discr, inlining: p.inlining}
 	m.opIndex, m.c.off = uint64(p.opIndex), t.offset+uint64(p.next)
 	return m
 }

@@ -54,6 +54,9 @@ func flatSize(f *ranges.Flat) int {
 func (t *lineTable) memorySize() int {
 	size := sizeOf[lineTable](1) + sizeOf[sequence](cap(t.sequences)) + sizeOf[checkpoint](cap(t.checkpoints)) +
 		sizeOf[lineFile](cap(t.dirs)+cap(t.files)) + sizeOf[row](t.sorted)
+	for i := range t.sequences {
+		size += sizeOf[uint32](cap(t.sequences[i].order))
+	}
 	if t.special != nil {
 		size += int(unsafe.Sizeof(*t.special))
 	}

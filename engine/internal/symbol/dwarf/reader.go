@@ -3,6 +3,9 @@
 // Package dwarf reads functions, inlined calls, source positions, variables and
 // types from DWARF, versions 2 to 5.
 //
+// Line tables that belong to no unit are read too, as compilers of CUDA write them, and with them
+// NVIDIA's opcodes for inlined calls.
+//
 // Nothing is read before it is needed. The unit of an address is found by .gdb_index or
 // .debug_aranges where they exist and prove right, else by reading every unit. In a unit
 // the functions are found first, and the inlined calls of one function when an address is
@@ -40,6 +43,7 @@ type Reader struct {
 	early lazy[*unitMap]
 	quick lazy[*unitMap]
 	whole lazy[*unitMap]
+	lone  lazy[*loneTables]
 
 	dwp       lazy[*file]
 	variables lazy[[]placedVariable]
@@ -78,7 +82,7 @@ func NewWith(o *object.Object, options Options) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(f.info) == 0 {
+	if len(f.info) == 0 && len(f.line) == 0 {
 		return nil, fmt.Errorf("%s: %w", o.Name(), ErrNoDebugInfo)
 	}
 	r, err := newReader(f)
@@ -100,7 +104,7 @@ func newReader(f *file) (*Reader, error) {
 		if x.err == nil && len(x.list) == 0 && x.next < uint64(len(f.info)) {
 			x = f.unitsUpTo(uint64(len(f.info)))
 		}
-		if x.err == nil && len(x.list) == 0 {
+		if x.err == nil && len(x.list) == 0 && len(f.info) > 0 {
 			return bad(".debug_info", 0, "a unit is expected")
 		}
 		return x.err
@@ -209,7 +213,10 @@ func (r *Reader) frames(dst []trace.Symbol, address uint64, style *frameStyle) (
 		dst, err = r.framesBy(m, dst, address, style)
 		return len(dst) > n, err
 	})
-	return dst, err
+	if len(dst) > n {
+		return dst, err
+	}
+	return r.loneFrames(dst, address, style), err
 }
 
 // framesBy tries the units that a map names. A unit that knows the function is preferred to
@@ -235,30 +242,33 @@ func (r *Reader) framesBy(m *unitMap, dst []trace.Symbol, address uint64, style 
 
 // chain appends the frames of one unit.
 func (r *Reader) chain(dst []trace.Symbol, b *body, address uint64, style *frameStyle) ([]trace.Symbol, error) {
-	place := trace.Symbol{}
-	known := r.place(&place, b, address, style.isFirst)
+	place, known := r.place(b, address, style.isFirst)
 	holder, f, err := r.functionAt(b, address)
 	if err != nil {
 		return dst, err
 	}
 	if f == nil {
 		if known {
-			dst = append(dst, place)
+			dst = r.lineChain(append(dst, place.Symbol), &place, style)
 		}
 		return dst, nil
 	}
-	return r.chainIn(dst, holder, f, place, b, address, style)
+	return r.chainIn(dst, holder, f, &place, b, address, style)
 }
 
 // chainIn appends the frames of a function at an address whose position is known; b is the
 // unit that has the lines.
-func (r *Reader) chainIn(dst []trace.Symbol, holder *body, f *function, place trace.Symbol, b *body, address uint64, style *frameStyle) ([]trace.Symbol, error) {
+func (r *Reader) chainIn(dst []trace.Symbol, holder *body, f *function, place *linePlace, b *body, address uint64, style *frameStyle) ([]trace.Symbol, error) {
 	x, err := holder.inlinesOf(f)
 	if err != nil {
 		return dst, err
 	}
-	dst = append(dst, place)
-	for n := x.where.At(address); n >= 0; n = int(x.list[n].parent) {
+	dst = append(dst, place.Symbol)
+	innermost := x.where.At(address)
+	if innermost < 0 {
+		dst = r.lineChain(dst, place, style)
+	}
+	for n := innermost; n >= 0; n = int(x.list[n].parent) {
 		call, err := r.readCall(holder, holder.offset+uint64(x.list[n].offset))
 		if err != nil {
 			return dst[:len(dst)-1], err
@@ -349,18 +359,33 @@ func (n *fileName) give(f *trace.Symbol) {
 	f.File, f.CompDir, f.Source, f.SourceMD5 = n.path, n.compDir, n.source, n.md5
 }
 
-// place sets the position of an address by the line table. Faults of the table become
+// linePlace is the position of an address, and the row that has it.
+type linePlace struct {
+	trace.Symbol
+	row
+	unit     *body // of the table
+	table    *lineTable
+	sequence *sequence
+}
+
+// place is the position of an address by the line table. Faults of the table become
 // problems: names need no positions.
-func (r *Reader) place(f *trace.Symbol, b *body, address uint64, isFirst bool) (known bool) {
+func (r *Reader) place(b *body, address uint64, isFirst bool) (p linePlace, known bool) {
 	t, err := b.lineTable()
 	if err != nil {
 		r.failedUnit(b.unit, err)
 	}
 	if t == nil || err != nil {
-		return false
+		return p, false
 	}
-	row, ok := t.position(address, isFirst)
-	return ok && r.giveRow(f, b, t, &row)
+	p.unit, p.table, p.sequence = b, t, t.sequenceAt(address, isFirst)
+	if p.sequence == nil {
+		return p, false
+	}
+	if p.row, known = t.rowIn(p.sequence, address); known {
+		known = r.giveRow(&p.Symbol, b, t, &p.row)
+	}
+	return p, known
 }
 
 // giveRow sets the position by a row of a unit's line table.

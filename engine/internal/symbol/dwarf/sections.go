@@ -139,7 +139,7 @@ func openFile(o *object.Object, suffix string) (*file, error) {
 // contents returns a section that is unpacked on demand; nil for one that read returns.
 func (f *file) contents(name string) (*object.Contents, error) {
 	o := f.object
-	if o.Type() == elf.ET_REL || f.suffix != "" {
+	if o.IsRelocatable() || f.suffix != "" {
 		return nil, nil
 	}
 	s := o.Section(name)
@@ -172,7 +172,7 @@ func (f *file) read(name string) ([]byte, error) {
 
 // codeSpans returns the address ranges of an object's code; nothing where they are unknown.
 func codeSpans(o *object.Object) []span {
-	if o.Type() == elf.ET_REL {
+	if o.IsRelocatable() {
 		return nil
 	}
 	var code []span

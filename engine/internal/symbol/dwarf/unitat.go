@@ -13,7 +13,7 @@ import (
 // the zero Entry where there is none. It is called inside object.Guard.
 func (r *Reader) UnitAt(offset uint64) (unit Unit, function Entry, err error) {
 	err = r.protect(func() error {
-		x := r.main.unitsUpTo(min(offset, uint64(len(r.main.info)-1)) + 1)
+		x := r.main.unitsUpTo(min(offset, max(uint64(len(r.main.info)), 1)-1) + 1)
 		u := unitIn(x.list, offset)
 		switch {
 		case u == nil && x.err != nil && offset < uint64(len(r.main.info)):

@@ -127,7 +127,7 @@ func (c *collector) add(o *object.Object) error {
 				if section = c.describe(&x, o, section); section == nil {
 					return
 				}
-			case o.Type() == elf.ET_REL:
+			case o.IsRelocatable():
 				x.start += section.Address
 			}
 			if section.Size <= ^section.Address {
@@ -160,7 +160,7 @@ func (c *collector) add(o *object.Object) error {
 // descriptors.
 func (c *collector) describe(x *candidate, o *object.Object, descriptors *object.Section) *object.Section {
 	offset := x.start
-	if o.Type() != elf.ET_REL {
+	if !o.IsRelocatable() {
 		offset -= descriptors.Address
 	}
 	for _, other := range append([]*object.Object{o}, c.objects...) {

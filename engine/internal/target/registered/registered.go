@@ -187,7 +187,7 @@ func segments(o *object.Object) (list []trace.Segment) {
 			add(s.Address, s.Size)
 		}
 	}
-	if len(list) == 0 && o.Type() != elf.ET_REL {
+	if len(list) == 0 && !o.IsRelocatable() {
 		for _, s := range o.Segments() {
 			if s.Executable() {
 				add(s.Address, s.MemSize)

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dwarf
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+// openCubin opens a file of testdata/cubin, whose sections of code are given addresses.
+func openCubin(t testing.TB, name string) (*object.Object, *Reader) {
+	t.Helper()
+	o := openObject(t, "testdata/cubin/"+name)
+	laid, err := o.LaidOut()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := New(laid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return laid, r
+}
+
+// lineChainAt is the chain of lines at an address, innermost first, as the files of answers have it.
+func lineChainAt(t testing.TB, r *Reader, address uint64) string {
+	t.Helper()
+	frames, err := r.Frames(nil, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for i := range frames {
+		if frames[i].Inlined != (i < len(frames)-1) {
+			t.Errorf("%#x: frame %d of %d is inlined: %v", address, i, len(frames), frames[i].Inlined)
+		}
+		list = append(list, fmt.Sprintf("%s:%d", frames[i].File, frames[i].Line))
+	}
+	return strings.Join(list, " <- ")
+}
+
+// Every instruction has the line and the inlined calls that nvdisasm prints.
+func TestLinesOfCubinsAreThoseOfNvdisasm(t *testing.T) {
+	for _, name := range []string{"sum75", "sum120"} {
+		t.Run(name, func(t *testing.T) {
+			laid, r := openCubin(t, name+".cubin")
+			compared, chain := 0, ""
+			var section *object.Section
+			next := uint64(0)
+			upTo := func(end uint64) {
+				for ; section != nil && next < end; next += 16 {
+					compared++
+					if got := lineChainAt(t, r, section.Address+next); got != chain {
+						t.Errorf("%s+%#x: %q, nvdisasm has %q", section.Name, next, got, chain)
+					}
+				}
+			}
+			for line := range strings.Lines(string(mustRead(t, "testdata/cubin/"+name+".txt"))) {
+				offset, rest, isRow := strings.Cut(strings.TrimSpace(line), " ")
+				if !isRow {
+					if section != nil {
+						upTo(section.Size)
+					}
+					if section, next = laid.Section(offset), 0; section == nil {
+						t.Fatalf("no section %s", offset)
+					}
+					continue
+				}
+				var at uint64
+				if _, err := fmt.Sscanf(offset, "%x", &at); err != nil {
+					t.Fatal(err)
+				}
+				upTo(at)
+				chain = rest
+			}
+			upTo(section.Size)
+			if problems := r.Problems(); compared < 100 || len(problems) > 0 {
+				t.Errorf("%d instructions compared, problems %q", compared, problems)
+			}
+		})
+	}
+}
+
+// inlinedCall is the opcode that says which row has the call, and where the name is.
+func inlinedCall(context, name byte) []byte { return []byte{0, 3, lneInlinedCall, context, name} }
+
+// Chains that have no end, or lead out of the table, leave the innermost function and a function
+// without a position, and are said.
+func TestInlinedCallsThatLeadNowhereAreSaid(t *testing.T) {
+	row := []byte{lnsCopy, lnsAdvancePC, 4}
+	for _, test := range []struct {
+		name, want, problem string
+		program             [][]byte
+	}{
+		{"a row that is its own call", "a.c:1 <- :0", "do not end within 256", [][]byte{inlinedCall(1, 0), row}},
+		{"rows in a circle", "a.c:1 <- :0", "do not end within 256", [][]byte{inlinedCall(2, 0), row, inlinedCall(1, 0), row}},
+		{"a row that is not there", "a.c:1 <- :0", "row 9 is the call of row at 0x1000, the sequence has 1 rows", [][]byte{inlinedCall(9, 0), row}},
+		{"a name that is not there", "a.c:1 <- a.c:2", ".debug_str: offset 0x7f: a string is expected", [][]byte{{lnsAdvanceLine, 1, lnsCopy, lnsAdvanceLine, 127}, inlinedCall(1, 127), row}},
+		{"operands that do not fit", "a.c:1", "", [][]byte{{0, 4, lneInlinedCall, 1, 0, 0}, row}},
+		{"operands that are cut", "a.c:1", "", [][]byte{{0, 2, lneInlinedCall, 1}, row}},
+		{"a name alone", "a.c:1", "", [][]byte{{0, 2, lneSetFunctionName, 1}, row}},
+		{"a sequence that begins", "a.c:1", "", [][]byte{inlinedCall(1, 0), {0, 1, lneEndSequence}, setAddress(0x1000), row}},
+		{"rows that are not in order", "a.c:1 <- a.c:3", "", [][]byte{setAddress(0x1010), {lnsAdvanceLine, 2}, row, setAddress(0x1000), {lnsAdvanceLine, 126}, inlinedCall(1, 0), row, setAddress(0x1020)}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			program := setAddress(0x1000)
+			for _, p := range test.program {
+				program = append(program, p...)
+			}
+			program = append(program, 0, 1, lneEndSequence)
+			r := &Reader{main: &file{object: openObject(t, "testdata/small4"), sections: sections{line: lineProgram(1, 1, program...), str: []byte("callee\x00")}}}
+			r.main.reader = r
+			if got := lineChainAt(t, r, 0x1000); got != test.want {
+				t.Errorf("%q, expected %q", got, test.want)
+			}
+			problems := strings.Join(r.Problems(), "\n")
+			if !strings.Contains(problems, test.problem) || test.problem == "" && problems != "" {
+				t.Errorf("problems %q, expected %q", problems, test.problem)
+			}
+		})
+	}
+}
