@@ -308,9 +308,14 @@ func (e expression) address(n uint64) expression {
 // register pushes the value of a register.
 func (e expression) register(number uint64) expression { return e.registerPlus(number, 0) }
 
-// registerPlus pushes the sum of the value of a register and a number.
+// registerPlus pushes the sum of the value of a register of 32 bits and a number. DW_OP_bregx
+// would read as many bits as an address has.
 func (e expression) registerPlus(number uint64, n int64) expression {
-	return appendSigned(binary.AppendUvarint(append(e, dw.OpBregx), number), n)
+	e = append(binary.AppendUvarint(append(e, dw.OpRegx), number), dw.OpDerefSize, 4)
+	if n == 0 {
+		return e
+	}
+	return append(appendSigned(append(e, dw.OpConsts), n), dw.OpPlus)
 }
 
 // appendSigned appends a signed LEB128 number.
