@@ -39,6 +39,9 @@ func OfLane(th *trace.Thread, lane uint32) *trace.Thread {
 	var spaces []locexpr.AddressSpace
 	for i := range th.LaneStates {
 		l := &th.LaneStates[i]
+		for _, number := range l.Registers.Numbers {
+			ranges = append(ranges, registerRange{uint64(number), uint64(number) + 1})
+		}
 		for _, s := range l.Saved {
 			ranges = append(ranges, registerRange{uint64(s.First), uint64(s.First) + uint64(s.Count)})
 		}
@@ -47,7 +50,7 @@ func OfLane(th *trace.Thread, lane uint32) *trace.Thread {
 		}
 	}
 	ranges = disjoint(ranges)
-	own.Registers = sdk.Registers{}
+	own.Registers = state.Registers.Clone()
 	for _, number := range th.Registers.Numbers {
 		if !contains(ranges, uint64(number)) {
 			value, _ := th.Registers.Get(number)

@@ -78,7 +78,11 @@ func (u *unitContext) classed(variable dwarf.Entry, locate func() (locexpr.Locat
 		return l, err
 	}
 	if p := l.Place(0); p.Storage == locexpr.Memory && p.Space == locexpr.DefaultSpace {
-		return locexpr.MemoryLocation(space, p.Address).WithScope(frameContext{frame: u.frame}.Scope()), nil
+		address := p.Address
+		if u.code != nil {
+			address = u.code.Offset(address) // a cubin that was not placed has offsets in sections
+		}
+		return locexpr.MemoryLocation(space, address).WithScope(frameContext{frame: u.frame}.Scope()), nil
 	}
 	return l, nil
 }

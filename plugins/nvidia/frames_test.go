@@ -161,8 +161,10 @@ func TestParametersOfKernels(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if a := fixture(t, "debug90.cubin").open(t); len(a.Variables) != 0 {
-		t.Errorf("%d parameters beside debug information", len(a.Variables))
+	for _, v := range fixture(t, "debug90.cubin").open(t).Variables {
+		if v.Register == 0 {
+			t.Errorf("%s beside debug information", v.Name)
+		}
 	}
 }
 

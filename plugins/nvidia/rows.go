@@ -49,8 +49,11 @@ var (
 	errExpression = errors.New("an expression of the return address, expected DW_OP_addr, DW_OP_bregx and DW_OP_plus")
 )
 
-// make makes a row. The CFA without a rule stays so: the row is no information.
+// make makes a row.
 func (m *rowMaker) make(r *cfi.Row) (cfi.Row, error) {
+	if err := check(r); err != nil {
+		return cfi.Row{}, err
+	}
 	asWritten := r.Clone()
 	m.mend(r)
 	m.before = *asWritten
@@ -73,6 +76,34 @@ func (m *rowMaker) make(r *cfi.Row) (cfi.Row, error) {
 	at, _ := slices.BinarySearchFunc(row.Rules, uint64(pc), func(r cfi.RegisterRule, column uint64) int { return cmp.Compare(r.Column, column) })
 	row.Rules = slices.Insert(row.Rules, at, cfi.RegisterRule{Column: uint64(pc), Rule: back})
 	return row, nil
+}
+
+// check checks what a row of a file has of its own: registers and expressions.
+func check(r *cfi.Row) error {
+	switch r.CFA.Kind {
+	case cfi.NoCFA:
+		return errors.New("no rule for the CFA")
+	case cfi.CFARegister:
+		if r.CFA.Register > uint64(^uint32(0)) || !isRegister(uint32(r.CFA.Register)) {
+			return fmt.Errorf("the CFA is by column %#x, which is no register", r.CFA.Register)
+		}
+	}
+	for _, expr := range append([][]byte{r.CFA.Expr}, expressionsOf(r)...) {
+		for _, err := range locexpr.Decode(expr, locexpr.Canonical, 8, locexpr.LittleEndian) {
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// expressionsOf lists the expressions of rules.
+func expressionsOf(r *cfi.Row) (list [][]byte) {
+	for i := range r.Rules {
+		list = append(list, r.Rules[i].Rule.Expr)
+	}
+	return list
 }
 
 // mend corrects the rules of a row.
