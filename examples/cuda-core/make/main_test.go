@@ -85,6 +85,9 @@ func openCore(t *testing.T, file string) *engine.Target {
 func TestWalksAreTheRecordedStacks(t *testing.T) {
 	want := recorded(t, committed)
 	target := openCore(t, committed)
+	if details := target.Crashed().Stop.Details; !slices.Contains(details, "it loads from R5:R4, now 0x7fffb0001dc0") {
+		t.Errorf("details %q, expected the address behind the parts", details)
+	}
 	if problems := target.Problems(); len(problems) > 0 {
 		t.Errorf("problems: %q", problems)
 	}
