@@ -23,7 +23,7 @@ type reader struct {
 	sections []section
 	byKind   [kinds][]uint32 // the indices of sections
 	strings  []byte
-	rows     []rows // by section
+	rows     map[uint32]rows // of tables
 
 	meta     []record
 	devices  []device
