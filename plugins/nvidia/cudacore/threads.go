@@ -365,7 +365,11 @@ func (r *reader) sayException(i uint32, hasLanes bool) {
 	m := &r.sms[i]
 	if hasLanes {
 		if !r.reported[i] && !r.hasException(i) {
-			r.problems.add("%s recorded an exception (%s, at PC %#x), which is that of none of its lanes", r.smName(i), exceptionOf(m.exception).words, m.errorPC)
+			place := "at a PC that is not known"
+			if m.hasErrorPC {
+				place = fmt.Sprintf("at PC %#x", m.errorPC)
+			}
+			r.problems.add("%s recorded an exception (%s, %s), which is that of none of its lanes", r.smName(i), exceptionOf(m.exception).words, place)
 		}
 		return
 	}
