@@ -168,6 +168,10 @@ type OpenObjectAnswer struct {
 	// ChecksCFI says that FrameRules finds contradictions of the object's CFI to its
 	// code. It is called for each function with CFI that a stack leads to.
 	ChecksCFI bool
+	// ReadsCFI says that the plugin has read the object's call frame information, because its
+	// compilers mean something else by it than the document: the rows of Tables that override
+	// it are made of it, and are found by it. The engine reads none.
+	ReadsCFI bool
 }
 
 // DialectOverride puts another dialect in force for the CIEs and the units

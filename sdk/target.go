@@ -119,8 +119,8 @@ type TargetThread struct {
 	// Lead is the lane whose state the thread's own Registers, Saved and Memory are, where
 	// there are LaneStates: the stack is walked by it.
 	Lead uint32
-	// State is what the thread waits for or does, in plain words: "blocked on barrier 2"; ""
-	// where the dump does not say.
+	// State says in plain words what the thread waits for or does: "blocked on barrier 2";
+	// "" where the dump does not.
 	State string
 	Wave  Wave
 	// IsRunning says that the thread had not stopped: it was interrupted to be dumped.

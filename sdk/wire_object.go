@@ -95,7 +95,7 @@ func encodeOpenObjectAnswer(a *OpenObjectAnswer) (*pb.OpenObjectAnswer, error) {
 		return nil, err
 	}
 	return &pb.OpenObjectAnswer{
-		Processor: a.Processor, Dialect: a.Dialect, ChecksCfi: a.ChecksCFI,
+		Processor: a.Processor, Dialect: a.Dialect, ChecksCfi: a.ChecksCFI, ReadsCfi: a.ReadsCFI,
 		Overrides: &pb.Overrides{
 			Augmentations: blobs(a.Overrides, func(o *DialectOverride) string { return o.Augmentation }),
 			Producers:     blobs(a.Overrides, func(o *DialectOverride) string { return o.Producer }),
@@ -158,6 +158,7 @@ func decodeOpenObjectAnswer(p *pb.OpenObjectAnswer) (*OpenObjectAnswer, error) {
 		Functions: decodeFunctions(&d, p.GetFunctions()),
 		Problems:  d.textList("problems", p.GetProblems()),
 		ChecksCFI: p.GetChecksCfi(),
+		ReadsCFI:  p.GetReadsCfi(),
 	}
 	var err error
 	a.DefaultRules, err = decodeOptionalRules(p.GetDefaultRules())

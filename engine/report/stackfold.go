@@ -245,7 +245,7 @@ func (g *group) isEqual(s *trace.Stack, e *ending) bool {
 // isEqualStop compares why threads stopped. A crash of a CPU thread is its own; many waves
 // may share one. Equal waves access different addresses.
 func isEqualStop(a, b *trace.Thread) bool {
-	if a.Crashed != b.Crashed || a.IsRunning != b.IsRunning || a.Crashed && (a.Signal != b.Signal || (a.Wave == nil) != (b.Wave == nil) || a.Wave == nil && executor(a) != executor(b)) {
+	if a.Crashed != b.Crashed || a.IsRunning != b.IsRunning || a.State != b.State || a.Crashed && (a.Signal != b.Signal || (a.Wave == nil) != (b.Wave == nil) || a.Wave == nil && executor(a) != executor(b)) {
 		return false
 	}
 	if a.Stop == nil || b.Stop == nil {

@@ -23,7 +23,7 @@ const (
 func addressSpaces() []sdk.AddressSpace {
 	return []sdk.AddressSpace{
 		{Number: generic, Name: "generic", Bits: 64, Scope: sdk.LaneScope},
-		{Number: constant, Name: "const", Bits: 32, Scope: sdk.GroupScope},
+		{Number: constant, Name: "const", Bits: 64, Scope: sdk.GroupScope},
 		{Number: global, Name: "global", Bits: 64, Scope: sdk.ProcessScope},
 		{Number: local, Name: "local", Bits: 32, Scope: sdk.LaneScope},
 		{Number: param, Name: "param", Bits: 32, Scope: sdk.GroupScope},

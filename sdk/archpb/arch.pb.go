@@ -4633,6 +4633,7 @@ type OpenObjectAnswer struct {
 	Variables     *Variables             `protobuf:"bytes,9,opt,name=variables,proto3" json:"variables,omitempty"`
 	Problems      *Blobs                 `protobuf:"bytes,10,opt,name=problems,proto3" json:"problems,omitempty"`
 	ChecksCfi     bool                   `protobuf:"varint,11,opt,name=checks_cfi,json=checksCfi,proto3" json:"checks_cfi,omitempty"`
+	ReadsCfi      bool                   `protobuf:"varint,12,opt,name=reads_cfi,json=readsCfi,proto3" json:"reads_cfi,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4740,6 +4741,13 @@ func (x *OpenObjectAnswer) GetProblems() *Blobs {
 func (x *OpenObjectAnswer) GetChecksCfi() bool {
 	if x != nil {
 		return x.ChecksCfi
+	}
+	return false
+}
+
+func (x *OpenObjectAnswer) GetReadsCfi() bool {
+	if x != nil {
+		return x.ReadsCfi
 	}
 	return false
 }
@@ -7021,8 +7029,9 @@ type ReadMemoryRequest struct {
 	Thread  uint64                 `protobuf:"varint,3,opt,name=thread,proto3" json:"thread,omitempty"`
 	Lane    int32                  `protobuf:"zigzag32,4,opt,name=lane,proto3" json:"lane,omitempty"`
 	Size    uint32                 `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`
-	// Further addresses, at most 65535, where as many bytes are read. With them the
-	// answer's data has `size` bytes for each address, zeros for those in `missing`.
+	// Further addresses, of the default address space or of the file, at most 65535, where as
+	// many bytes are read. With them the answer's data has `size` bytes for each address, zeros
+	// for those in `missing`.
 	More          []uint64 `protobuf:"fixed64,6,rep,packed,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -7830,7 +7839,7 @@ const file_arch_proto_rawDesc = "" +
 	"\x04part\"L\n" +
 	"\tTableRows\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x12)\n" +
-	"\x04rows\x18\x02 \x01(\v2\x15.unwindd.arch.v2.RowsR\x04rows\"\xae\x04\n" +
+	"\x04rows\x18\x02 \x01(\v2\x15.unwindd.arch.v2.RowsR\x04rows\"\xcb\x04\n" +
 	"\x10OpenObjectAnswer\x12\x1c\n" +
 	"\tprocessor\x18\x01 \x01(\tR\tprocessor\x12\x18\n" +
 	"\adialect\x18\x02 \x01(\tR\adialect\x128\n" +
@@ -7844,7 +7853,8 @@ const file_arch_proto_rawDesc = "" +
 	"\bproblems\x18\n" +
 	" \x01(\v2\x16.unwindd.arch.v2.BlobsR\bproblems\x12\x1d\n" +
 	"\n" +
-	"checks_cfi\x18\v \x01(\bR\tchecksCfi\"\xb3\x01\n" +
+	"checks_cfi\x18\v \x01(\bR\tchecksCfi\x12\x1b\n" +
+	"\treads_cfi\x18\f \x01(\bR\breadsCfi\"\xb3\x01\n" +
 	"\tOverrides\x12<\n" +
 	"\raugmentations\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\raugmentations\x124\n" +
 	"\tproducers\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\tproducers\x122\n" +

@@ -3,11 +3,14 @@
 package code
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"sort"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/internal/dw"
+	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -20,6 +23,7 @@ type pluginAnswer struct {
 	special   map[*sdk.Function]*RuleSet // default rules of single functions
 	tables    []sdk.RowTable
 	checksCFI bool // the plugin finds where the code contradicts call frame information
+	readsCFI  bool // it has made rows of call frame information
 	variables []sdk.Variable
 	positions positionMaps
 	dialects  dialectList
@@ -39,7 +43,7 @@ func (o *Object) askPlugin(ctx context.Context) error {
 		o.problem("%s holds %d code objects, of which the module does not name one, as FILE#%.200s: they are not used",
 			o.File.Name(), len(answer.Nested), answer.Nested[0].Name)
 	}
-	p := pluginAnswer{defaults: o.machine.Defaults, tables: answer.Tables, checksCFI: answer.ChecksCFI}
+	p := pluginAnswer{defaults: o.machine.Defaults, tables: answer.Tables, checksCFI: answer.ChecksCFI, readsCFI: answer.ReadsCFI}
 	if p.dialects, err = newDialectList(o.machine, answer); err != nil {
 		return err
 	}
@@ -109,9 +113,47 @@ func (o *Object) placeRows(rows []cfi.Row, t *sdk.RowTable) []cfi.Row {
 	for i := range t.Rows {
 		row := t.Rows[i]
 		row.Start, row.End = row.Start+base, row.End+base
+		if base != 0 {
+			row.CFA.Expr = o.machine.placeExpression(row.CFA.Expr, base)
+			row.Rules, row.CallSite = o.machine.placeRules(row.Rules, base), o.machine.placeRules(row.CallSite, base)
+		}
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// placeRules returns rules with the addresses of their expressions in a section that begins at
+// base.
+func (m *Machine) placeRules(rules []cfi.RegisterRule, base uint64) []cfi.RegisterRule {
+	placed := slices.Clone(rules)
+	for i := range placed {
+		placed[i].Rule.Expr = m.placeExpression(placed[i].Rule.Expr, base)
+	}
+	return placed
+}
+
+// placeExpression returns an expression of a plugin with its addresses (DW_OP_addr) in a section
+// that begins at base.
+func (m *Machine) placeExpression(expr []byte, base uint64) []byte {
+	if !bytes.Contains(expr, []byte{dw.OpAddr}) {
+		return expr
+	}
+	size := int(m.Description.AddressBits / 8)
+	placed := slices.Clone(expr)
+	for instruction, err := range locexpr.Decode(expr, locexpr.Canonical, size, m.Order) {
+		if err != nil || expr[instruction.Offset] != dw.OpAddr { // it was checked
+			continue
+		}
+		operand, address := placed[instruction.Offset+1:][:size], instruction.Operands[0]+base
+		for i := range operand {
+			shift := 8 * i
+			if m.Order == locexpr.BigEndian {
+				shift = 8 * (size - 1 - i)
+			}
+			operand[i] = byte(address >> shift)
+		}
+	}
+	return placed
 }
 
 // placeFunctions returns the functions of the plugin by address of the object, sorted by start.

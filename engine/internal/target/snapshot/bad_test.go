@@ -201,7 +201,7 @@ func TestWhatIsWrongWithOneThingCostsThatAlone(t *testing.T) {
 		{"two bases", thread(obj{"arch": "gpu", "spaces": rawJSON(`{"local":{"base":"0x1"},"LOCAL":{"base":"0x2"}}`)}), []string{`thread "1": address space 3 has several bases: all are left out`}},
 		{"a reason of another kind", thread(obj{"stop": obj{"reason": "boredom", "address": "x"}}), []string{
 			`thread "1": stop.reason is "boredom", expected breakpoint, watchpoint, single-step, trap, memory-fault, address-error, ` +
-				`illegal-instruction, math-error, ecc-error or fatal-halt: why it stopped is left out`}},
+				`illegal-instruction, math-error, ecc-error, fatal-halt, assert, stack-overflow or exception: why it stopped is left out`}},
 		{"an address that is none", thread(obj{"stop": obj{"address": "12", "reason": "memory-fault"}}), []string{
 			`thread "1": stop.address is "12", expected 0x and hexadecimal digits`}},
 		{"an address of what has none", thread(obj{"stop": obj{"reason": "breakpoint", "address": "0x1"}}), []string{
