@@ -239,7 +239,7 @@ func lanedText(s *trace.Stack) string {
 }
 
 const lanedStacks = `w0 blocked on barrier 2
-0x70000010 context active:0,2 inactive:1,3
+0x70000010 context active:0,2
   own 0=00000300
   own 2=00000302
   shared 0,2=00000abc
@@ -247,7 +247,7 @@ const lanedStacks = `w0 blocked on barrier 2
   window 0=00000200 00000000 70000048 00000000
   window 2=00000202 00000000 70000048 00000000
   all 0,2=00005555
-0x70000048 object active:0,2 unknown:1,3
+0x70000048 object active:0,2
   own 0=00000200 00000000 70000048 00000000
   own 2=00000202 00000000 70000048 00000000
   shared 0,2=
@@ -257,19 +257,19 @@ const lanedStacks = `w0 blocked on barrier 2
   all 0,2=00005555
 outermost: kernel is a kernel
 w0:1 blocked on barrier 2
-0x70000084 context inactive:0,2-3 active:1
+0x70000084 context active:1
   own 1=00000301
   shared 1=00000abc
   lost 1=
   window 1=00000201 00000000 70000048 00000000
   all 1=00005555
-0x700000a0 callchain unknown:0,2-3 active:1
+0x700000a0 callchain active:1
   own 1=
   shared 1=
   lost 1=
   window 1=00000201 00000000 70000048 00000000
   all 1=00005555
-0x70000044 callchain unknown:0,2-3 active:1
+0x70000044 callchain active:1
   own 1=
   shared 1=
   lost 1=

@@ -284,6 +284,17 @@ func unknown(err error) error {
 
 func (l localsFrame) Context(unit dwarf.Unit) locexpr.Context { return l.u.context(unit) }
 
+// PointerSpace returns the space that pointers with an address class or the number of a space lead
+// to. A class without a space is the default one: compilers of CUDA write more of them.
+func (l localsFrame) PointerSpace(number locexpr.AddressSpace) locexpr.AddressSpace {
+	classes := l.u.frame.walker.machine.Description.AddressClasses
+	if classes == nil {
+		return number
+	}
+	space, _ := spaceOfClass(classes, uint64(number))
+	return space
+}
+
 // AddressBits returns the size of an address. Spaces that the architecture does not have are as
 // large as the default one.
 func (l localsFrame) AddressBits(space locexpr.AddressSpace) uint32 {

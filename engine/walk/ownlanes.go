@@ -30,6 +30,25 @@ func (s *thread) ofLane(lane uint32) (*thread, error) {
 // hasOwnLanes reports whether lanes of the thread have states of their own.
 func (w *walker) hasOwnLanes() bool { return len(w.thread.LaneStates) > 0 }
 
+// ownGroups returns groups without the lanes that are not the thread's. Those are at other places, and
+// other threads.
+func (w *walker) ownGroups(groups []trace.LaneGroup) []trace.LaneGroup {
+	var kept []trace.LaneGroup
+	for _, g := range groups {
+		lanes := make(trace.LaneSet, len(g.Lanes))
+		for i := range w.thread.LaneStates {
+			if lane := w.thread.LaneStates[i].Lane; g.Lanes.Has(lane) {
+				lanes.Add(lane)
+			}
+		}
+		if lanes.Len() > 0 {
+			g.Lanes = lanes
+			kept = append(kept, g)
+		}
+	}
+	return kept
+}
+
 // ofLane returns the frame as one of the thread's lanes has it: the frame with the same index of
 // the lane's own stack, which must be at the same place.
 func (f *frame) ofLane(ctx context.Context, lane uint32) (*frame, error) {
