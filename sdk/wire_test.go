@@ -322,7 +322,7 @@ func TestColumnsThatDisagreeAreErrors(t *testing.T) {
 		{threadsPB, nil, map[string]bool{
 			".Lanes": true, ".Registers.Numbers": true, ".Saved.Firsts": true, ".Saved.Counts": true, ".Waves.Groups": true, ".Waves.InGroup": true,
 			".Stops.TrapIds": true, ".Waves.Clusters.Clusters": true, ".Leads": true, ".Leads is absent": true,
-			".LaneStates.Lanes": true, ".LaneStates.Saved.Firsts": true, ".LaneStates.Saved.Counts": true,
+			".LaneStates.Lanes": true, ".LaneStates.Registers.Numbers": true, ".LaneStates.Saved.Firsts": true, ".LaneStates.Saved.Counts": true,
 			".Saved.Intos is absent": true, ".Memory.Intos is absent": true,
 			".LaneStates.Saved.Intos is absent": true, ".LaneStates.Memory.Intos is absent": true,
 		}},

@@ -74,7 +74,7 @@ func (f *frame) readTailLocals(ctx context.Context, limits trace.ValueLimits) {
 func (f *frame) localsOf(ctx context.Context, limits trace.ValueLimits, lanes trace.LaneSet) [][]trace.FrameVariable {
 	scope := f.module.Code.VariablesIn(f.lookup, f.function())
 	if scope == nil {
-		return f.pluginLocals(ctx)
+		return f.pluginLocals(ctx, lanes)
 	}
 	if scope.Problem != "" {
 		f.module.StateProblem("variables of the frame at %#x: %s", f.offset, scope.Problem)
@@ -123,7 +123,11 @@ type localsReader struct {
 
 func (f *frame) newReader(scope *code.Variables, limits trace.ValueLimits, lane *uint32) *localsReader {
 	u := f.unitContext(scope.Function, lane)
-	return &localsReader{u, value.NewReader(localsFrame{u}, scope.Function.Unit().Language(), limits, f.walker.process.values)}
+	values := f.walker.process.values
+	if f.walker.input.isMapped {
+		values = nil // an address of the default space may be another place for each thread
+	}
+	return &localsReader{u, value.NewReader(localsFrame{u}, scope.Function.Unit().Language(), limits, values)}
 }
 
 // read reads a variable.

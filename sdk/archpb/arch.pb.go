@@ -3737,6 +3737,7 @@ type LaneStates struct {
 	Saved         *SavedRegisters        `protobuf:"bytes,4,opt,name=saved,proto3" json:"saved,omitempty"`
 	MemoryCounts  []uint32               `protobuf:"varint,5,rep,packed,name=memory_counts,json=memoryCounts,proto3" json:"memory_counts,omitempty"`
 	Memory        *SpaceMemory           `protobuf:"bytes,6,opt,name=memory,proto3" json:"memory,omitempty"`
+	Registers     *RegistersColumn       `protobuf:"bytes,7,opt,name=registers,proto3" json:"registers,omitempty"` // absent: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3809,6 +3810,13 @@ func (x *LaneStates) GetMemoryCounts() []uint32 {
 func (x *LaneStates) GetMemory() *SpaceMemory {
 	if x != nil {
 		return x.Memory
+	}
+	return nil
+}
+
+func (x *LaneStates) GetRegisters() *RegistersColumn {
+	if x != nil {
+		return x.Registers
 	}
 	return nil
 }
@@ -7827,7 +7835,7 @@ const file_arch_proto_rawDesc = "" +
 	"\vlane_states\x18\x17 \x01(\v2\x1b.unwindd.arch.v2.LaneStatesR\n" +
 	"laneStates\x12\x14\n" +
 	"\x05leads\x18\x18 \x03(\rR\x05leads\x12.\n" +
-	"\x06states\x18\x19 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x06states\"\xef\x01\n" +
+	"\x06states\x18\x19 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x06states\"\xaf\x02\n" +
 	"\n" +
 	"LaneStates\x12\x16\n" +
 	"\x06counts\x18\x01 \x03(\rR\x06counts\x12\x14\n" +
@@ -7835,7 +7843,8 @@ const file_arch_proto_rawDesc = "" +
 	"\fsaved_counts\x18\x03 \x03(\rR\vsavedCounts\x125\n" +
 	"\x05saved\x18\x04 \x01(\v2\x1f.unwindd.arch.v2.SavedRegistersR\x05saved\x12#\n" +
 	"\rmemory_counts\x18\x05 \x03(\rR\fmemoryCounts\x124\n" +
-	"\x06memory\x18\x06 \x01(\v2\x1c.unwindd.arch.v2.SpaceMemoryR\x06memory\"t\n" +
+	"\x06memory\x18\x06 \x01(\v2\x1c.unwindd.arch.v2.SpaceMemoryR\x06memory\x12>\n" +
+	"\tregisters\x18\a \x01(\v2 .unwindd.arch.v2.RegistersColumnR\tregisters\"t\n" +
 	"\x0eSavedRegisters\x12\x16\n" +
 	"\x06firsts\x18\x01 \x03(\rR\x06firsts\x12\x16\n" +
 	"\x06counts\x18\x02 \x03(\rR\x06counts\x12\x1c\n" +
@@ -8463,101 +8472,102 @@ var file_arch_proto_depIdxs = []int32{
 	17,  // 72: unwindd.arch.v2.TargetThreads.states:type_name -> unwindd.arch.v2.Blobs
 	49,  // 73: unwindd.arch.v2.LaneStates.saved:type_name -> unwindd.arch.v2.SavedRegisters
 	50,  // 74: unwindd.arch.v2.LaneStates.memory:type_name -> unwindd.arch.v2.SpaceMemory
-	17,  // 75: unwindd.arch.v2.ThreadStops.reasons:type_name -> unwindd.arch.v2.Blobs
-	17,  // 76: unwindd.arch.v2.ThreadStops.details:type_name -> unwindd.arch.v2.Blobs
-	17,  // 77: unwindd.arch.v2.Waves.agents:type_name -> unwindd.arch.v2.Blobs
-	17,  // 78: unwindd.arch.v2.Waves.queues:type_name -> unwindd.arch.v2.Blobs
-	17,  // 79: unwindd.arch.v2.Waves.dispatches:type_name -> unwindd.arch.v2.Blobs
-	17,  // 80: unwindd.arch.v2.Waves.kernels:type_name -> unwindd.arch.v2.Blobs
-	53,  // 81: unwindd.arch.v2.Waves.clusters:type_name -> unwindd.arch.v2.Clusters
-	56,  // 82: unwindd.arch.v2.OpenObjectRequest.sections:type_name -> unwindd.arch.v2.Sections
-	57,  // 83: unwindd.arch.v2.OpenObjectRequest.symbols:type_name -> unwindd.arch.v2.Symbols
-	55,  // 84: unwindd.arch.v2.OpenObjectRequest.companions:type_name -> unwindd.arch.v2.Companion
-	17,  // 85: unwindd.arch.v2.Sections.names:type_name -> unwindd.arch.v2.Blobs
-	17,  // 86: unwindd.arch.v2.Symbols.names:type_name -> unwindd.arch.v2.Blobs
-	60,  // 87: unwindd.arch.v2.OpenObjectPart.answer:type_name -> unwindd.arch.v2.OpenObjectAnswer
-	59,  // 88: unwindd.arch.v2.OpenObjectPart.rows:type_name -> unwindd.arch.v2.TableRows
-	20,  // 89: unwindd.arch.v2.TableRows.rows:type_name -> unwindd.arch.v2.Rows
-	61,  // 90: unwindd.arch.v2.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v2.Overrides
-	19,  // 91: unwindd.arch.v2.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v2.Rules
-	62,  // 92: unwindd.arch.v2.OpenObjectAnswer.nested:type_name -> unwindd.arch.v2.Nested
-	63,  // 93: unwindd.arch.v2.OpenObjectAnswer.tables:type_name -> unwindd.arch.v2.Tables
-	64,  // 94: unwindd.arch.v2.OpenObjectAnswer.functions:type_name -> unwindd.arch.v2.Functions
-	65,  // 95: unwindd.arch.v2.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v2.PositionMaps
-	66,  // 96: unwindd.arch.v2.OpenObjectAnswer.variables:type_name -> unwindd.arch.v2.Variables
-	17,  // 97: unwindd.arch.v2.OpenObjectAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	17,  // 98: unwindd.arch.v2.Overrides.augmentations:type_name -> unwindd.arch.v2.Blobs
-	17,  // 99: unwindd.arch.v2.Overrides.producers:type_name -> unwindd.arch.v2.Blobs
-	17,  // 100: unwindd.arch.v2.Overrides.dialects:type_name -> unwindd.arch.v2.Blobs
-	17,  // 101: unwindd.arch.v2.Nested.names:type_name -> unwindd.arch.v2.Blobs
-	11,  // 102: unwindd.arch.v2.Tables.priorities:type_name -> unwindd.arch.v2.RowPriority
-	17,  // 103: unwindd.arch.v2.Tables.reasons:type_name -> unwindd.arch.v2.Blobs
-	17,  // 104: unwindd.arch.v2.Functions.names:type_name -> unwindd.arch.v2.Blobs
-	12,  // 105: unwindd.arch.v2.Functions.kinds:type_name -> unwindd.arch.v2.FunctionKind
-	19,  // 106: unwindd.arch.v2.Functions.default_rules:type_name -> unwindd.arch.v2.Rules
-	17,  // 107: unwindd.arch.v2.PositionMaps.kinds:type_name -> unwindd.arch.v2.Blobs
-	17,  // 108: unwindd.arch.v2.Variables.names:type_name -> unwindd.arch.v2.Blobs
-	17,  // 109: unwindd.arch.v2.Variables.locations:type_name -> unwindd.arch.v2.Blobs
-	17,  // 110: unwindd.arch.v2.RowGaps.reasons:type_name -> unwindd.arch.v2.Blobs
-	17,  // 111: unwindd.arch.v2.FrameRulesRequest.code:type_name -> unwindd.arch.v2.Blobs
-	17,  // 112: unwindd.arch.v2.FrameRulesRequest.names:type_name -> unwindd.arch.v2.Blobs
-	17,  // 113: unwindd.arch.v2.FrameRulesRequest.part_code:type_name -> unwindd.arch.v2.Blobs
-	20,  // 114: unwindd.arch.v2.FrameRulesAnswer.rows:type_name -> unwindd.arch.v2.Rows
-	17,  // 115: unwindd.arch.v2.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v2.Blobs
-	67,  // 116: unwindd.arch.v2.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v2.RowGaps
-	69,  // 117: unwindd.arch.v2.FrameRulesAnswer.exits:type_name -> unwindd.arch.v2.CodeExits
-	71,  // 118: unwindd.arch.v2.FrameRulesAnswer.contradictions:type_name -> unwindd.arch.v2.Contradictions
-	67,  // 119: unwindd.arch.v2.Contradictions.ranges:type_name -> unwindd.arch.v2.RowGaps
-	18,  // 120: unwindd.arch.v2.BindThreadsRequest.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	17,  // 121: unwindd.arch.v2.BindThreadsRequest.processors:type_name -> unwindd.arch.v2.Blobs
-	17,  // 122: unwindd.arch.v2.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v2.Blobs
-	74,  // 123: unwindd.arch.v2.BindThreadsAnswer.widths:type_name -> unwindd.arch.v2.Widths
-	17,  // 124: unwindd.arch.v2.BindThreadsAnswer.agents:type_name -> unwindd.arch.v2.Blobs
-	17,  // 125: unwindd.arch.v2.BindThreadsAnswer.groups:type_name -> unwindd.arch.v2.Blobs
-	17,  // 126: unwindd.arch.v2.BindThreadsAnswer.waves:type_name -> unwindd.arch.v2.Blobs
-	75,  // 127: unwindd.arch.v2.BindThreadsAnswer.maps:type_name -> unwindd.arch.v2.Maps
-	17,  // 128: unwindd.arch.v2.BindThreadsAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	76,  // 129: unwindd.arch.v2.Maps.ranges:type_name -> unwindd.arch.v2.MapRanges
-	13,  // 130: unwindd.arch.v2.MapRanges.kinds:type_name -> unwindd.arch.v2.MapKind
-	17,  // 131: unwindd.arch.v2.ClassifyReturnRequest.code:type_name -> unwindd.arch.v2.Blobs
-	14,  // 132: unwindd.arch.v2.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v2.ReturnClass
-	17,  // 133: unwindd.arch.v2.DisassembleAnswer.texts:type_name -> unwindd.arch.v2.Blobs
-	15,  // 134: unwindd.arch.v2.DisassembleAnswer.kinds:type_name -> unwindd.arch.v2.InstructionKind
-	83,  // 135: unwindd.arch.v2.DisassembleAnswer.accesses:type_name -> unwindd.arch.v2.Accesses
-	87,  // 136: unwindd.arch.v2.EngineRequest.read_memory:type_name -> unwindd.arch.v2.ReadMemoryRequest
-	89,  // 137: unwindd.arch.v2.EngineRequest.read_registers:type_name -> unwindd.arch.v2.ReadRegistersRequest
-	93,  // 138: unwindd.arch.v2.EngineRequest.read_section:type_name -> unwindd.arch.v2.ReadSectionRequest
-	91,  // 139: unwindd.arch.v2.EngineRequest.find_functions:type_name -> unwindd.arch.v2.FindFunctionsRequest
-	86,  // 140: unwindd.arch.v2.EngineAnswer.error:type_name -> unwindd.arch.v2.EngineError
-	88,  // 141: unwindd.arch.v2.EngineAnswer.read_memory:type_name -> unwindd.arch.v2.ReadMemoryAnswer
-	90,  // 142: unwindd.arch.v2.EngineAnswer.read_registers:type_name -> unwindd.arch.v2.ReadRegistersAnswer
-	94,  // 143: unwindd.arch.v2.EngineAnswer.read_section:type_name -> unwindd.arch.v2.SectionPart
-	92,  // 144: unwindd.arch.v2.EngineAnswer.find_functions:type_name -> unwindd.arch.v2.FindFunctionsAnswer
-	18,  // 145: unwindd.arch.v2.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	17,  // 146: unwindd.arch.v2.FindFunctionsAnswer.names:type_name -> unwindd.arch.v2.Blobs
-	21,  // 147: unwindd.arch.v2.Architecture.Describe:input_type -> unwindd.arch.v2.DescribeRequest
-	85,  // 148: unwindd.arch.v2.Architecture.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
-	38,  // 149: unwindd.arch.v2.Architecture.OpenTarget:input_type -> unwindd.arch.v2.OpenTargetRequest
-	54,  // 150: unwindd.arch.v2.Architecture.OpenObject:input_type -> unwindd.arch.v2.OpenObjectRequest
-	68,  // 151: unwindd.arch.v2.Architecture.FrameRules:input_type -> unwindd.arch.v2.FrameRulesRequest
-	72,  // 152: unwindd.arch.v2.Architecture.BindThreads:input_type -> unwindd.arch.v2.BindThreadsRequest
-	77,  // 153: unwindd.arch.v2.Architecture.Translate:input_type -> unwindd.arch.v2.TranslateRequest
-	79,  // 154: unwindd.arch.v2.Architecture.ClassifyReturn:input_type -> unwindd.arch.v2.ClassifyReturnRequest
-	81,  // 155: unwindd.arch.v2.Architecture.Disassemble:input_type -> unwindd.arch.v2.DisassembleRequest
-	22,  // 156: unwindd.arch.v2.Architecture.Describe:output_type -> unwindd.arch.v2.Description
-	84,  // 157: unwindd.arch.v2.Architecture.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
-	40,  // 158: unwindd.arch.v2.Architecture.OpenTarget:output_type -> unwindd.arch.v2.OpenTargetPart
-	58,  // 159: unwindd.arch.v2.Architecture.OpenObject:output_type -> unwindd.arch.v2.OpenObjectPart
-	70,  // 160: unwindd.arch.v2.Architecture.FrameRules:output_type -> unwindd.arch.v2.FrameRulesAnswer
-	73,  // 161: unwindd.arch.v2.Architecture.BindThreads:output_type -> unwindd.arch.v2.BindThreadsAnswer
-	78,  // 162: unwindd.arch.v2.Architecture.Translate:output_type -> unwindd.arch.v2.TranslateAnswer
-	80,  // 163: unwindd.arch.v2.Architecture.ClassifyReturn:output_type -> unwindd.arch.v2.ClassifyReturnAnswer
-	82,  // 164: unwindd.arch.v2.Architecture.Disassemble:output_type -> unwindd.arch.v2.DisassembleAnswer
-	156, // [156:165] is the sub-list for method output_type
-	147, // [147:156] is the sub-list for method input_type
-	147, // [147:147] is the sub-list for extension type_name
-	147, // [147:147] is the sub-list for extension extendee
-	0,   // [0:147] is the sub-list for field type_name
+	18,  // 75: unwindd.arch.v2.LaneStates.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	17,  // 76: unwindd.arch.v2.ThreadStops.reasons:type_name -> unwindd.arch.v2.Blobs
+	17,  // 77: unwindd.arch.v2.ThreadStops.details:type_name -> unwindd.arch.v2.Blobs
+	17,  // 78: unwindd.arch.v2.Waves.agents:type_name -> unwindd.arch.v2.Blobs
+	17,  // 79: unwindd.arch.v2.Waves.queues:type_name -> unwindd.arch.v2.Blobs
+	17,  // 80: unwindd.arch.v2.Waves.dispatches:type_name -> unwindd.arch.v2.Blobs
+	17,  // 81: unwindd.arch.v2.Waves.kernels:type_name -> unwindd.arch.v2.Blobs
+	53,  // 82: unwindd.arch.v2.Waves.clusters:type_name -> unwindd.arch.v2.Clusters
+	56,  // 83: unwindd.arch.v2.OpenObjectRequest.sections:type_name -> unwindd.arch.v2.Sections
+	57,  // 84: unwindd.arch.v2.OpenObjectRequest.symbols:type_name -> unwindd.arch.v2.Symbols
+	55,  // 85: unwindd.arch.v2.OpenObjectRequest.companions:type_name -> unwindd.arch.v2.Companion
+	17,  // 86: unwindd.arch.v2.Sections.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 87: unwindd.arch.v2.Symbols.names:type_name -> unwindd.arch.v2.Blobs
+	60,  // 88: unwindd.arch.v2.OpenObjectPart.answer:type_name -> unwindd.arch.v2.OpenObjectAnswer
+	59,  // 89: unwindd.arch.v2.OpenObjectPart.rows:type_name -> unwindd.arch.v2.TableRows
+	20,  // 90: unwindd.arch.v2.TableRows.rows:type_name -> unwindd.arch.v2.Rows
+	61,  // 91: unwindd.arch.v2.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v2.Overrides
+	19,  // 92: unwindd.arch.v2.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v2.Rules
+	62,  // 93: unwindd.arch.v2.OpenObjectAnswer.nested:type_name -> unwindd.arch.v2.Nested
+	63,  // 94: unwindd.arch.v2.OpenObjectAnswer.tables:type_name -> unwindd.arch.v2.Tables
+	64,  // 95: unwindd.arch.v2.OpenObjectAnswer.functions:type_name -> unwindd.arch.v2.Functions
+	65,  // 96: unwindd.arch.v2.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v2.PositionMaps
+	66,  // 97: unwindd.arch.v2.OpenObjectAnswer.variables:type_name -> unwindd.arch.v2.Variables
+	17,  // 98: unwindd.arch.v2.OpenObjectAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	17,  // 99: unwindd.arch.v2.Overrides.augmentations:type_name -> unwindd.arch.v2.Blobs
+	17,  // 100: unwindd.arch.v2.Overrides.producers:type_name -> unwindd.arch.v2.Blobs
+	17,  // 101: unwindd.arch.v2.Overrides.dialects:type_name -> unwindd.arch.v2.Blobs
+	17,  // 102: unwindd.arch.v2.Nested.names:type_name -> unwindd.arch.v2.Blobs
+	11,  // 103: unwindd.arch.v2.Tables.priorities:type_name -> unwindd.arch.v2.RowPriority
+	17,  // 104: unwindd.arch.v2.Tables.reasons:type_name -> unwindd.arch.v2.Blobs
+	17,  // 105: unwindd.arch.v2.Functions.names:type_name -> unwindd.arch.v2.Blobs
+	12,  // 106: unwindd.arch.v2.Functions.kinds:type_name -> unwindd.arch.v2.FunctionKind
+	19,  // 107: unwindd.arch.v2.Functions.default_rules:type_name -> unwindd.arch.v2.Rules
+	17,  // 108: unwindd.arch.v2.PositionMaps.kinds:type_name -> unwindd.arch.v2.Blobs
+	17,  // 109: unwindd.arch.v2.Variables.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 110: unwindd.arch.v2.Variables.locations:type_name -> unwindd.arch.v2.Blobs
+	17,  // 111: unwindd.arch.v2.RowGaps.reasons:type_name -> unwindd.arch.v2.Blobs
+	17,  // 112: unwindd.arch.v2.FrameRulesRequest.code:type_name -> unwindd.arch.v2.Blobs
+	17,  // 113: unwindd.arch.v2.FrameRulesRequest.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 114: unwindd.arch.v2.FrameRulesRequest.part_code:type_name -> unwindd.arch.v2.Blobs
+	20,  // 115: unwindd.arch.v2.FrameRulesAnswer.rows:type_name -> unwindd.arch.v2.Rows
+	17,  // 116: unwindd.arch.v2.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v2.Blobs
+	67,  // 117: unwindd.arch.v2.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v2.RowGaps
+	69,  // 118: unwindd.arch.v2.FrameRulesAnswer.exits:type_name -> unwindd.arch.v2.CodeExits
+	71,  // 119: unwindd.arch.v2.FrameRulesAnswer.contradictions:type_name -> unwindd.arch.v2.Contradictions
+	67,  // 120: unwindd.arch.v2.Contradictions.ranges:type_name -> unwindd.arch.v2.RowGaps
+	18,  // 121: unwindd.arch.v2.BindThreadsRequest.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	17,  // 122: unwindd.arch.v2.BindThreadsRequest.processors:type_name -> unwindd.arch.v2.Blobs
+	17,  // 123: unwindd.arch.v2.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v2.Blobs
+	74,  // 124: unwindd.arch.v2.BindThreadsAnswer.widths:type_name -> unwindd.arch.v2.Widths
+	17,  // 125: unwindd.arch.v2.BindThreadsAnswer.agents:type_name -> unwindd.arch.v2.Blobs
+	17,  // 126: unwindd.arch.v2.BindThreadsAnswer.groups:type_name -> unwindd.arch.v2.Blobs
+	17,  // 127: unwindd.arch.v2.BindThreadsAnswer.waves:type_name -> unwindd.arch.v2.Blobs
+	75,  // 128: unwindd.arch.v2.BindThreadsAnswer.maps:type_name -> unwindd.arch.v2.Maps
+	17,  // 129: unwindd.arch.v2.BindThreadsAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	76,  // 130: unwindd.arch.v2.Maps.ranges:type_name -> unwindd.arch.v2.MapRanges
+	13,  // 131: unwindd.arch.v2.MapRanges.kinds:type_name -> unwindd.arch.v2.MapKind
+	17,  // 132: unwindd.arch.v2.ClassifyReturnRequest.code:type_name -> unwindd.arch.v2.Blobs
+	14,  // 133: unwindd.arch.v2.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v2.ReturnClass
+	17,  // 134: unwindd.arch.v2.DisassembleAnswer.texts:type_name -> unwindd.arch.v2.Blobs
+	15,  // 135: unwindd.arch.v2.DisassembleAnswer.kinds:type_name -> unwindd.arch.v2.InstructionKind
+	83,  // 136: unwindd.arch.v2.DisassembleAnswer.accesses:type_name -> unwindd.arch.v2.Accesses
+	87,  // 137: unwindd.arch.v2.EngineRequest.read_memory:type_name -> unwindd.arch.v2.ReadMemoryRequest
+	89,  // 138: unwindd.arch.v2.EngineRequest.read_registers:type_name -> unwindd.arch.v2.ReadRegistersRequest
+	93,  // 139: unwindd.arch.v2.EngineRequest.read_section:type_name -> unwindd.arch.v2.ReadSectionRequest
+	91,  // 140: unwindd.arch.v2.EngineRequest.find_functions:type_name -> unwindd.arch.v2.FindFunctionsRequest
+	86,  // 141: unwindd.arch.v2.EngineAnswer.error:type_name -> unwindd.arch.v2.EngineError
+	88,  // 142: unwindd.arch.v2.EngineAnswer.read_memory:type_name -> unwindd.arch.v2.ReadMemoryAnswer
+	90,  // 143: unwindd.arch.v2.EngineAnswer.read_registers:type_name -> unwindd.arch.v2.ReadRegistersAnswer
+	94,  // 144: unwindd.arch.v2.EngineAnswer.read_section:type_name -> unwindd.arch.v2.SectionPart
+	92,  // 145: unwindd.arch.v2.EngineAnswer.find_functions:type_name -> unwindd.arch.v2.FindFunctionsAnswer
+	18,  // 146: unwindd.arch.v2.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	17,  // 147: unwindd.arch.v2.FindFunctionsAnswer.names:type_name -> unwindd.arch.v2.Blobs
+	21,  // 148: unwindd.arch.v2.Architecture.Describe:input_type -> unwindd.arch.v2.DescribeRequest
+	85,  // 149: unwindd.arch.v2.Architecture.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
+	38,  // 150: unwindd.arch.v2.Architecture.OpenTarget:input_type -> unwindd.arch.v2.OpenTargetRequest
+	54,  // 151: unwindd.arch.v2.Architecture.OpenObject:input_type -> unwindd.arch.v2.OpenObjectRequest
+	68,  // 152: unwindd.arch.v2.Architecture.FrameRules:input_type -> unwindd.arch.v2.FrameRulesRequest
+	72,  // 153: unwindd.arch.v2.Architecture.BindThreads:input_type -> unwindd.arch.v2.BindThreadsRequest
+	77,  // 154: unwindd.arch.v2.Architecture.Translate:input_type -> unwindd.arch.v2.TranslateRequest
+	79,  // 155: unwindd.arch.v2.Architecture.ClassifyReturn:input_type -> unwindd.arch.v2.ClassifyReturnRequest
+	81,  // 156: unwindd.arch.v2.Architecture.Disassemble:input_type -> unwindd.arch.v2.DisassembleRequest
+	22,  // 157: unwindd.arch.v2.Architecture.Describe:output_type -> unwindd.arch.v2.Description
+	84,  // 158: unwindd.arch.v2.Architecture.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
+	40,  // 159: unwindd.arch.v2.Architecture.OpenTarget:output_type -> unwindd.arch.v2.OpenTargetPart
+	58,  // 160: unwindd.arch.v2.Architecture.OpenObject:output_type -> unwindd.arch.v2.OpenObjectPart
+	70,  // 161: unwindd.arch.v2.Architecture.FrameRules:output_type -> unwindd.arch.v2.FrameRulesAnswer
+	73,  // 162: unwindd.arch.v2.Architecture.BindThreads:output_type -> unwindd.arch.v2.BindThreadsAnswer
+	78,  // 163: unwindd.arch.v2.Architecture.Translate:output_type -> unwindd.arch.v2.TranslateAnswer
+	80,  // 164: unwindd.arch.v2.Architecture.ClassifyReturn:output_type -> unwindd.arch.v2.ClassifyReturnAnswer
+	82,  // 165: unwindd.arch.v2.Architecture.Disassemble:output_type -> unwindd.arch.v2.DisassembleAnswer
+	157, // [157:166] is the sub-list for method output_type
+	148, // [148:157] is the sub-list for method input_type
+	148, // [148:148] is the sub-list for extension type_name
+	148, // [148:148] is the sub-list for extension extendee
+	0,   // [0:148] is the sub-list for field type_name
 }
 
 func init() { file_arch_proto_init() }

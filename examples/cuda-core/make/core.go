@@ -118,8 +118,9 @@ func lane(l *sass.Lane, warp uint32, start uint64) corefile.Lane {
 	case sass.Faulted:
 		c.Exception = illegalAddress
 	}
-	c.LocalStart = uint64(l.R[1])
-	c.Local = l.Local[len(l.Local)-int(sass.LocalEnd-l.R[1]):]
+	if top := uint32(len(l.Local)); sass.LocalEnd-l.R[1] <= top { //nolint:gosec // small
+		c.LocalStart, c.Local = uint64(l.R[1]), l.Local[top-(sass.LocalEnd-l.R[1]):]
+	}
 	for i, address := range stack[1:] {
 		c.Frames = append(c.Frames, corefile.Frame{Offset: address - start, Address: address, Level: uint32(i)}) //nolint:gosec // small
 	}
