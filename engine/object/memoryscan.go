@@ -19,7 +19,7 @@ const (
 	maxScanned   = 4 << 30   // bytes that are searched
 	maxInMemory  = 256 << 20 // bytes of a code object
 	cubinTable   = 1 << 22   // bytes of the tables of a cubin
-	scanOverhead = 64 << 20  // bytes of tables that are read for what is no cubin in the end
+	scanOverhead = 64 << 20  // bytes of tables of candidates that turn out to be no cubins
 )
 
 // cubinMagic begins ELF files of 64 bits and of the little-endian order.
@@ -69,7 +69,7 @@ func (s *memoryScan) scan(r MemoryRange) bool {
 		s.left -= uint64(n)
 		index := firstMagic(buf[:n])
 		if index < 0 {
-			// A magic may begin at the end of what was read.
+			// A magic may begin in the last bytes.
 			if offset += uint64(n); offset < r.Size {
 				offset -= uint64(len(cubinMagic) - 1)
 			}
@@ -146,7 +146,7 @@ func (s *memoryScan) cubinSize(address uint64, head []byte, most uint64) uint64 
 	if start > most-min(most, table) || s.read(address+start, sections) < len(sections) {
 		return 0
 	}
-	// The headers are put behind the ELF header, for what is between is not needed.
+	// The headers are put behind the ELF header: the bytes between are not needed.
 	moved := append(bytes.Clone(head), sections...)
 	le.PutUint64(moved[40:], uint64(len(head)))
 	size := max(cubinEnd(moved), start+table)

@@ -18,14 +18,14 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// Bounds of what is read of one process.
+// Bounds of one process.
 const (
 	maxMaps   = 64 << 20 // bytes of its list of mappings
 	maxFiles  = 1 << 12
 	maxRanges = 1 << 20
 )
 
-// Process is what a living process has mapped.
+// Process has the mappings of a living process.
 type Process struct {
 	PID int
 	// Files are the paths of mapped files, as this machine reaches them.
