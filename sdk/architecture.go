@@ -269,7 +269,11 @@ type PositionMap struct {
 
 // Variable has a location by PC range, as expressions in the canonical dialect.
 type Variable struct {
-	Name      string
+	Name string
+	// Register is the number by which location descriptions of the object's debug information
+	// name a register of an intermediate language, which this variable then is: it is read in
+	// its place, and is not shown. 0: it is a variable of the program.
+	Register  uint64
 	Section   uint32   // see RowTable
 	Start     []uint64 // of range i, which ends before End[i]
 	End       []uint64

@@ -66,7 +66,7 @@ func (c *Client) OpenTarget(ctx context.Context, e Engine, req *OpenTargetReques
 				return err
 			}
 			threads, err := decodeTargetThreads(part.GetThreads())
-			data += uint64(len(part.GetThreads().GetRegisters().GetData()))
+			data += uint64(len(part.GetThreads().GetRegisters().GetData()) + len(part.GetThreads().GetLaneStates().GetRegisters().GetData()))
 			lanes += len(part.GetThreads().GetLaneStates().GetLanes())
 			switch {
 			case err != nil:

@@ -190,6 +190,9 @@ func targetParts(a *OpenTargetAnswer) ([]*pb.OpenTargetPart, error) {
 		n, data, lanes := 0, 0, 0
 		for n < len(list) && n < partThreads && (n == 0 || data+len(list[n].Registers.Data) <= partSize && lanes+len(list[n].LaneStates) <= partLanes) {
 			data += len(list[n].Registers.Data)
+			for i := range list[n].LaneStates {
+				data += len(list[n].LaneStates[i].Registers.Data)
+			}
 			lanes += len(list[n].LaneStates)
 			n++
 		}

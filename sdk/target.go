@@ -141,9 +141,10 @@ type TargetThread struct {
 // LaneState is the state of one lane that has registers and memory of its own. A register
 // that it lacks, and that another lane's state has, is unknown for the lane.
 type LaneState struct {
-	Lane   uint32
-	Saved  []SavedRegisters
-	Memory []SpaceMemory
+	Lane      uint32
+	Registers Registers // that are in no Saved
+	Saved     []SavedRegisters
+	Memory    []SpaceMemory
 }
 
 // SavedRegisters are Count registers from number First on, whose bytes are one

@@ -174,7 +174,7 @@ func (c *checker) laneStates(t *TargetThread) error {
 			return fmt.Errorf("LaneStates[%d].Lane: %d, expected the %d lanes in their order, each once", i, l.Lane, lanes)
 		}
 		hasLead = hasLead || l.Lane == t.Lead
-		if err := first(c.savedRegisters(l.Saved, nil), c.spaceMemory(l.Memory)); err != nil {
+		if err := first(c.targetRegisters(&l.Registers), c.savedRegisters(l.Saved, l.Registers.Numbers), c.spaceMemory(l.Memory)); err != nil {
 			return fmt.Errorf("LaneStates[%d].%w", i, err)
 		}
 	}

@@ -141,6 +141,7 @@ func encodeOpenObjectAnswer(a *OpenObjectAnswer) (*pb.OpenObjectAnswer, error) {
 			Ends:      flat(a.Variables, func(v *Variable) []uint64 { return v.End }),
 			Locations: blobs(flat(a.Variables, func(v *Variable) [][]byte { return v.Locations }), func(b *[]byte) []byte { return *b }),
 			Sections:  column(a.Variables, func(v *Variable) uint32 { return v.Section }),
+			Registers: column(a.Variables, func(v *Variable) uint64 { return v.Register }),
 		},
 		Problems: texts(a.Problems),
 	}, nil
@@ -247,10 +248,15 @@ func decodeVariables(d *decoder, p *pb.Variables) []Variable {
 	d.length("variables.ends", len(p.GetEnds()), ranges)
 	d.length("variables.sections", len(p.GetSections()), n)
 	cursor := d.bytes("variables.locations", p.GetLocations(), ranges)
+	registers := p.GetRegisters() // of a plugin that is older none
+	if len(registers) == 0 {
+		registers = make([]uint64, n)
+	}
+	d.length("variables.registers", len(registers), n)
 	starts, ends := splitter[uint64]{p.GetStarts()}, splitter[uint64]{p.GetEnds()}
 	locations := splitter[[]byte]{listOf(d, ranges, func(int) []byte { return cursor.next() })}
 	return listOf(d, n, func(i int) Variable {
 		c := p.Counts[i]
-		return Variable{Name: names.next(), Section: p.Sections[i], Start: starts.next(c), End: ends.next(c), Locations: locations.next(c)}
+		return Variable{Name: names.next(), Register: registers[i], Section: p.Sections[i], Start: starts.next(c), End: ends.next(c), Locations: locations.next(c)}
 	})
 }

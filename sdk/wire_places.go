@@ -3,6 +3,9 @@
 package sdk
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/unwindd/unwindd/locexpr"
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
@@ -53,19 +56,27 @@ func decodeSpaceMemory(d *decoder, field string, p *pb.SpaceMemory) []SpaceMemor
 }
 
 // encodeLaneStates encodes the lanes of threads; nil where none has a state of its own.
-func encodeLaneStates(list []TargetThread) *pb.LaneStates {
+func encodeLaneStates(list []TargetThread) (*pb.LaneStates, error) {
 	lanes := flat(list, func(t *TargetThread) []LaneState { return t.LaneStates })
 	if len(lanes) == 0 {
-		return nil
+		return nil, nil
+	}
+	var registers *pb.RegistersColumn
+	if slices.ContainsFunc(lanes, func(l LaneState) bool { return len(l.Registers.Numbers) > 0 }) {
+		var err error
+		if registers, err = encodeRegisters(lanes, func(l *LaneState) *Registers { return &l.Registers }); err != nil {
+			return nil, fmt.Errorf("LaneStates: %w", err)
+		}
 	}
 	return &pb.LaneStates{
+		Registers:    registers,
 		Counts:       column(list, func(t *TargetThread) uint32 { return uint32(len(t.LaneStates)) }), //nolint:gosec // a count
 		Lanes:        column(lanes, func(l *LaneState) uint32 { return l.Lane }),
 		SavedCounts:  column(lanes, func(l *LaneState) uint32 { return uint32(len(l.Saved)) }), //nolint:gosec // a count
 		Saved:        encodeSavedRegisters(flat(lanes, func(l *LaneState) []SavedRegisters { return l.Saved })),
 		MemoryCounts: column(lanes, func(l *LaneState) uint32 { return uint32(len(l.Memory)) }), //nolint:gosec // a count
 		Memory:       encodeSpaceMemory(flat(lanes, func(l *LaneState) []SpaceMemory { return l.Memory })),
-	}
+	}, nil
 }
 
 // laneStates checks the lanes of threads, and returns how many each thread has.
@@ -82,8 +93,19 @@ func (d *threadsPart) laneStates(p *pb.LaneStates) (counts []uint32) {
 	memory := splitter[SpaceMemory]{decodeSpaceMemory(&d.decoder, "lane_states.memory", p.GetMemory())}
 	d.length("lane_states.memory_counts", len(p.GetMemoryCounts()), n)
 	d.sum("lane_states.memory_counts", p.GetMemoryCounts(), len(memory.all))
+	var registers []Registers
+	if p.GetRegisters() != nil {
+		var err error
+		if registers, err = decodeRegisters(p.GetRegisters(), n); err != nil {
+			d.wrap("lane_states.registers", err)
+		}
+	}
 	d.lanes.all = listOf(&d.decoder, n, func(i int) LaneState {
-		return LaneState{Lane: p.Lanes[i], Saved: saved.next(p.SavedCounts[i]), Memory: memory.next(p.MemoryCounts[i])}
+		l := LaneState{Lane: p.Lanes[i], Saved: saved.next(p.SavedCounts[i]), Memory: memory.next(p.MemoryCounts[i])}
+		if registers != nil {
+			l.Registers = registers[i]
+		}
+		return l
 	})
 	return p.GetCounts()
 }

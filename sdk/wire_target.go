@@ -187,6 +187,10 @@ func encodeTargetThreads(list []TargetThread) (*pb.TargetThreads, error) {
 	if err != nil {
 		return nil, fmt.Errorf("OpenTargetAnswer.Threads: %w", err)
 	}
+	lanes, err := encodeLaneStates(list)
+	if err != nil {
+		return nil, fmt.Errorf("OpenTargetAnswer.Threads: %w", err)
+	}
 	text := func(get func(*TargetThread) string) *pb.Blobs { return blobs(list, get) }
 	saved := flat(list, func(t *TargetThread) []SavedRegisters { return t.Saved })
 	spaces := flat(list, func(t *TargetThread) []SpaceBase { return t.Spaces })
@@ -218,7 +222,7 @@ func encodeTargetThreads(list []TargetThread) (*pb.TargetThreads, error) {
 		LaunchEvidence:  text(func(t *TargetThread) string { return t.LaunchEvidence }),
 		CallerCounts:    unlessZero(column(list, func(t *TargetThread) uint32 { return uint32(len(t.Callers)) })), //nolint:gosec // a count
 		Callers:         flat(list, func(t *TargetThread) []uint64 { return t.Callers }),
-		LaneStates:      encodeLaneStates(list),
+		LaneStates:      lanes,
 		Leads:           unlessZero(column(list, func(t *TargetThread) uint32 { return t.Lead })),
 		States:          states,
 	}, nil

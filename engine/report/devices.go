@@ -48,6 +48,7 @@ type waveCount map[waveState]int
 // waveState is the state of a wave.
 type waveState struct {
 	isRunning bool
+	isWaiting bool   // or does something else that the target has words for
 	reason    string // why it stopped
 	trap      uint32
 	hasTrap   bool
@@ -77,9 +78,9 @@ func countWaves(threads []*trace.Thread) map[string]waveCount {
 			}
 			seen[place] = true
 		}
-		state := waveState{isRunning: th.IsRunning}
+		state := waveState{isRunning: th.IsRunning, isWaiting: th.State != ""}
 		if s := th.Stop; s != nil {
-			state.reason, state.trap, state.hasTrap = s.Reason, s.TrapID, s.HasTrapID
+			state = waveState{reason: s.Reason, trap: s.TrapID, hasTrap: s.HasTrapID}
 		}
 		count := counts[th.Wave.Dispatch]
 		if count == nil {
@@ -118,6 +119,8 @@ func (s waveState) text() string {
 		return "stopped by " + stopName(&trace.Stop{Reason: s.reason, TrapID: s.trap, HasTrapID: s.hasTrap})
 	case s.isRunning:
 		return "running"
+	case s.isWaiting:
+		return "not running"
 	}
 	return "stopped"
 }

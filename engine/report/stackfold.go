@@ -174,20 +174,22 @@ func eachLocal(frames []trace.Frame, do func(*trace.FrameVariable)) {
 }
 
 // ordered are the groups in the order of their first threads, behind the ones that crashed and
-// the ones of deadlocks.
+// the ones of deadlocks. Where a wave failed, a thread of the process that crashed did so for it.
 func (f *stackFolder) ordered() []*group {
 	slices.SortStableFunc(f.groups, func(a, b *group) int { return cmp.Compare(f.place(a), f.place(b)) })
 	return f.groups
 }
 
 func (f *stackFolder) place(g *group) int {
-	switch {
-	case g.first.Thread.Crashed:
+	switch th := g.first.Thread; {
+	case th.Crashed && th.Wave != nil:
 		return 0
-	case f.isDeadlocked(g):
+	case th.Crashed:
 		return 1
+	case f.isDeadlocked(g):
+		return 2
 	}
-	return 2
+	return 3
 }
 
 // isDeadlocked reports whether a thread of a group is in a deadlock.

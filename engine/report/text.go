@@ -347,7 +347,7 @@ func ownLanes(th *trace.Thread) string {
 	lanes := make(trace.LaneSet, (th.Lanes+63)/64)
 	for i := range th.LaneStates {
 		if lane := th.LaneStates[i].Lane; lane < th.Lanes {
-			lanes[lane/64] |= 1 << (lane % 64)
+			lanes.Add(lane)
 		}
 	}
 	return lanes.String()

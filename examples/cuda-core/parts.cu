@@ -1,10 +1,10 @@
-// Kernels that measure worn parts.
+// A kernel that inspects worn parts.
 
 struct Part {
-    unsigned side[2][8]; // the count of measurements, then these
+    unsigned side[2][8]; // of each side the count of measurements, then these
 };
 
-// wear adds up how worn a side is, from its measurement number left on: half of them in each call.
+// wear adds up the measurements of a side: one half, and then the other.
 __device__ __noinline__ int wear(const unsigned *side, int first, int last) {
     if (first == last)
         return static_cast<int>(side[first]);
@@ -12,14 +12,15 @@ __device__ __noinline__ int wear(const unsigned *side, int first, int last) {
     return wear(side, first, middle) + wear(side, middle + 1, last);
 }
 
-__device__ __forceinline__ int worst(int a, int b) {
-    return a < b ? b : a;
+__device__ __forceinline__ int worse(int most, const unsigned *side) {
+    const int sum = wear(side, 1, static_cast<int>(side[0]));
+    return most < sum ? sum : most;
 }
 
 __device__ __noinline__ int compare_sides(const Part *part) {
     int most = 0;
     for (const auto &side : part->side)
-        most = worst(most, wear(side, 1, static_cast<int>(side[0])));
+        most = worse(most, side);
     return most;
 }
 
@@ -29,6 +30,5 @@ extern "C" __global__ void inspect(const Part *parts, int *result, int count) {
         return;
     if (id % 2 == 0)
         result[id] = compare_sides(parts + id);
-    __syncwarp();
     result[id] += 1;
 }

@@ -34,6 +34,7 @@ func Description() *sdk.Description {
 		FP:             sdk.NoRegister,
 		ReturnAddress:  pc,
 		AddressSpaces:  addressSpaces(),
+		AddressClasses: addressClasses(),
 		DefaultRules:   defaultRules(),
 		CallDistance:   1,
 		MaxInstruction: maxInstruction,
@@ -78,5 +79,7 @@ func relocations() []sdk.Relocation {
 		{Type: 0, Kind: sdk.RelocationNone},              // R_CUDA_NONE
 		{Type: 1, Size: 4, Kind: sdk.RelocationAbsolute}, // R_CUDA_32
 		{Type: 2, Size: 8, Kind: sdk.RelocationAbsolute}, // R_CUDA_64
+		{Type: 3, Size: 4, Kind: sdk.RelocationAbsolute}, // R_CUDA_G32: of generic addresses
+		{Type: 4, Size: 8, Kind: sdk.RelocationAbsolute}, // R_CUDA_G64
 	}
 }

@@ -27,7 +27,10 @@ func (architecture) Disassemble(ctx context.Context, req *sdk.DisassembleRequest
 	if isNarrow {
 		size /= 2
 	}
-	answer := &sdk.DisassembleAnswer{LLVM: sdk.LLVMTarget{Triple: triple, CPU: req.Processor}}
+	answer := &sdk.DisassembleAnswer{LLVM: sdk.LLVMTarget{Triple: triple}}
+	if number != 0 {
+		answer.LLVM.CPU = req.Processor
+	}
 	for offset := uint64(0); offset < uint64(len(req.Code)); {
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -154,7 +154,7 @@ func (o *codeObject) functionAt(section uint32, start uint64) *symbol {
 	return nil
 }
 
-// disjoint sorts rows, and leaves out those that overlap the one before.
+// disjoint sorts rows, and leaves out each that overlaps the one before.
 func (o *codeObject) disjoint(rows []cfi.Row) []cfi.Row {
 	slices.SortStableFunc(rows, func(a, b cfi.Row) int {
 		if a.Start < b.Start {
@@ -166,7 +166,11 @@ func (o *codeObject) disjoint(rows []cfi.Row) []cfi.Row {
 	})
 	kept := rows[:0]
 	for _, r := range rows {
-		if n := len(kept); n > 0 && r.Start < kept[n-1].End {
+		n := len(kept)
+		if n > 0 && r.Start == kept[n-1].Start && r.End == kept[n-1].End && isEqualRow(&r, &kept[n-1]) {
+			continue // nvlink repeats functions that several objects have
+		}
+		if n > 0 && r.Start < kept[n-1].End {
 			o.problem("%s: rows of %#x to %#x and of %#x to %#x overlap: the second is left out", frameSection, kept[n-1].Start, kept[n-1].End, r.Start, r.End)
 			continue
 		}

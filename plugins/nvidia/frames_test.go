@@ -66,10 +66,10 @@ func rowText(t *testing.T, r *cfi.Row) string {
 // and loaded, where R1 changes, and what returns take.
 func TestRowsOfCompilers(t *testing.T) {
 	const (
-		byR20  = "PC=bregx R20 0; addr 0x0; plus"
-		byPair = "PC=bregx R20 0; bregx R21 0; const1u 32; shl; or"
+		byR20  = "PC=regx R20; deref_size 4; addr 0x0; plus"
+		byPair = "PC=regx R20; deref_size 4; regx R21; deref_size 4; const1u 32; shl; or"
 		saved  = "R2=cfa-48 R16=cfa-44 R17=cfa-40 R18=cfa-36 R19=cfa-32 R20=cfa-28 R21=cfa-24 R22=cfa-20 R23=cfa-16 R24=cfa-12"
-		loaded = "bregx R1 52; lit6; LLVM_form_aspace_address; deref_size 4; addr 0x0; plus"
+		loaded = "regx R1; deref_size 4; consts 52; plus; lit6; LLVM_form_aspace_address; deref_size 4; addr 0x0; plus"
 	)
 	for _, c := range []struct {
 		file, section string
@@ -86,7 +86,7 @@ func TestRowsOfCompilers(t *testing.T) {
 		{"calls90.cubin", ".text.kern", 0x460, "R1+80 R20=cfa-28 R21=cfa-24 R24=cfa-12 PC=" + loaded},
 		{"calls90.cubin", ".text.kern", 0x600, "R1+80 " + saved + " PC=" + loaded},
 		{"calls90.cubin", ".text.kern", 0x9f0, "R1+0 " + byR20},
-		{"calls90.cubin", ".text.kern", 0xb00, "R1+0 R4=same PC=bregx R4 0; addr 0x0; plus"},
+		{"calls90.cubin", ".text.kern", 0xb00, "R1+0 R4=same PC=regx R4; deref_size 4; addr 0x0; plus"},
 		{"calls75.cubin", ".text.kern", 0x600, "R1+80 " + saved + " PC=" + loaded},
 		{"calls70.cubin", ".text.kern", 0x600, "R1+80 " + saved + " PC=" + loaded},
 		{"calls120.cubin", ".text.kern", 0x600, "R1+80 " + saved + " PC=" + loaded},
@@ -94,7 +94,7 @@ func TestRowsOfCompilers(t *testing.T) {
 		{"calls61.cubin", ".text._Z4leafiPi", 0x40, ""},
 		{"linked90.cubin", ".text._Z5otheriPi", 0, "R1+0 " + byPair},
 		{"linked90.cubin", ".text._Z5otheriPi", 0x200, "R1+64 R2=cfa-48 R16=cfa-44 R17=cfa-40 R18=cfa-36 R19=cfa-32 R20=cfa-28 R21=cfa-24 R24=cfa-20 R25=cfa-16 R26=cfa-12 R27=cfa-8 " +
-			"PC=bregx R1 36; lit6; LLVM_form_aspace_address; deref_size 4; bregx R1 40; lit6; LLVM_form_aspace_address; deref_size 4; const1u 32; shl; or"},
+			"PC=regx R1; deref_size 4; consts 36; plus; lit6; LLVM_form_aspace_address; deref_size 4; regx R1; deref_size 4; consts 40; plus; lit6; LLVM_form_aspace_address; deref_size 4; const1u 32; shl; or"},
 		{"debug90.cubin", ".text.kern", 0x800, "R1+16 PC=none"},
 	} {
 		f := fixture(t, c.file)
@@ -161,8 +161,10 @@ func TestParametersOfKernels(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if a := fixture(t, "debug90.cubin").open(t); len(a.Variables) != 0 {
-		t.Errorf("%d parameters beside debug information", len(a.Variables))
+	for _, v := range fixture(t, "debug90.cubin").open(t).Variables {
+		if v.Register == 0 {
+			t.Errorf("%s beside debug information", v.Name)
+		}
 	}
 }
 

@@ -54,6 +54,7 @@ func (o *codeObject) describe() {
 	o.describeFunctions()
 	o.describeFrames()
 	o.describeParameters()
+	o.describeRegisters()
 }
 
 // isCode reports whether a section has instructions.

@@ -5,6 +5,8 @@ package nvidia
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -53,12 +55,12 @@ func processorName(osabi uint8, flags uint32) string {
 
 // processorNumber returns 75 for "sm_75", "sm_75a" and "sm_75f"; 0 for another name.
 func processorNumber(name string) uint32 {
-	var number uint32
-	var suffix string
-	if n, _ := fmt.Sscanf(name, "sm_%d%s", &number, &suffix); n == 0 {
+	digits, ok := strings.CutPrefix(name, "sm_")
+	number, err := strconv.ParseUint(strings.TrimRight(digits, "af"), 10, 16)
+	if !ok || err != nil {
 		return 0
 	}
-	return number
+	return uint32(number)
 }
 
 // laneCounts are the lanes of warps, by processor. The two forms of e_flags have no mask in

@@ -49,8 +49,11 @@ var (
 	errExpression = errors.New("an expression of the return address, expected DW_OP_addr, DW_OP_bregx and DW_OP_plus")
 )
 
-// make makes a row. The CFA without a rule stays so: the row is no information.
+// make makes a row.
 func (m *rowMaker) make(r *cfi.Row) (cfi.Row, error) {
+	if err := check(r); err != nil {
+		return cfi.Row{}, err
+	}
 	asWritten := r.Clone()
 	m.mend(r)
 	m.before = *asWritten
@@ -73,6 +76,34 @@ func (m *rowMaker) make(r *cfi.Row) (cfi.Row, error) {
 	at, _ := slices.BinarySearchFunc(row.Rules, uint64(pc), func(r cfi.RegisterRule, column uint64) int { return cmp.Compare(r.Column, column) })
 	row.Rules = slices.Insert(row.Rules, at, cfi.RegisterRule{Column: uint64(pc), Rule: back})
 	return row, nil
+}
+
+// check checks what a row of a file has of its own: registers and expressions.
+func check(r *cfi.Row) error {
+	switch r.CFA.Kind {
+	case cfi.NoCFA:
+		return errors.New("no rule for the CFA")
+	case cfi.CFARegister:
+		if r.CFA.Register > uint64(^uint32(0)) || !isRegister(uint32(r.CFA.Register)) {
+			return fmt.Errorf("the CFA is by column %#x, which is no register", r.CFA.Register)
+		}
+	}
+	for _, expr := range append([][]byte{r.CFA.Expr}, expressionsOf(r)...) {
+		for _, err := range locexpr.Decode(expr, locexpr.Canonical, 8, locexpr.LittleEndian) {
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// expressionsOf lists the expressions of rules.
+func expressionsOf(r *cfi.Row) (list [][]byte) {
+	for i := range r.Rules {
+		list = append(list, r.Rules[i].Rule.Expr)
+	}
+	return list
 }
 
 // mend corrects the rules of a row.
@@ -128,13 +159,8 @@ func isStackPointerPlus(expr []byte) bool {
 	if n <= 0 || register != uint64(r1) {
 		return false
 	}
-	rest := expr[1+n:]
-	for i, c := range rest {
-		if c&0x80 == 0 {
-			return i == len(rest)-1
-		}
-	}
-	return false
+	_, size := signed(expr[1+n:])
+	return size > 0 && 1+n+size == len(expr)
 }
 
 // registerRule makes the rule of a register; false where it has its default rule, as R1, RZ
@@ -194,14 +220,18 @@ func distanceRule(r *cfi.Row) (cfi.Rule, error) {
 	default:
 		return cfi.Rule{}, errNoReturn
 	}
-	base, register, ok := baseAndRegister(rule.Expr)
+	base, register, more, ok := baseAndRegister(rule.Expr)
 	if !ok {
 		return cfi.Rule{}, errExpression
 	}
-	distance, err := callersValue(r, register)
-	if err != nil {
-		return cfi.Rule{}, err
+	distance := expression(nil).constant(0)
+	if register != uint64(rz) {
+		var err error
+		if distance, err = callersValue(r, register); err != nil {
+			return cfi.Rule{}, err
+		}
 	}
+	base += uint64(more) //nolint:gosec // a sum of addresses
 	return cfi.Rule{Kind: cfi.ValExpression, Expr: append(distance.address(base), dw.OpPlus)}, nil
 }
 
@@ -226,19 +256,38 @@ func pairRule(r *cfi.Row, lower uint64) (cfi.Rule, error) {
 	return cfi.Rule{Kind: cfi.ValExpression, Expr: append(expr, dw.OpConst1u, 32, dw.OpShl, dw.OpOr)}, nil
 }
 
-// baseAndRegister reads the expression of a return address.
-func baseAndRegister(expr []byte) (base, register uint64, ok bool) {
+// baseAndRegister reads the expression of a return address: a base, a register that has the
+// distance from it, and what else is added. The register is RZ for a function that has one
+// caller.
+func baseAndRegister(expr []byte) (base, register uint64, more int64, ok bool) {
 	const addressSize = 8
 	if len(expr) < 1+addressSize+1 || expr[0] != dw.OpAddr || expr[1+addressSize] != dw.OpBregx {
-		return 0, 0, false
+		return 0, 0, 0, false
 	}
 	base = binary.LittleEndian.Uint64(expr[1:])
 	rest := expr[1+addressSize+1:]
 	register, n := binary.Uvarint(rest)
-	if n <= 0 || !bytes.Equal(rest[n:], []byte{0, dw.OpPlus}) || register < uint64(r0) || register >= uint64(rz) {
-		return 0, 0, false
+	if n <= 0 || register < uint64(r0) || register > uint64(rz) {
+		return 0, 0, 0, false
 	}
-	return base, register, true
+	more, size := signed(rest[n:])
+	return base, register, more, size > 0 && bytes.Equal(rest[n+size:], []byte{dw.OpPlus})
+}
+
+// signed reads a signed LEB128 number of up to 63 bits; the size is 0 where there is none.
+func signed(b []byte) (n int64, size int) {
+	for shift := 0; size < len(b) && shift < 63; shift += 7 {
+		c := b[size]
+		size++
+		n |= int64(c&0x7f) << shift
+		if c&0x80 == 0 {
+			if c&0x40 != 0 {
+				n |= -1 << (shift + 7)
+			}
+			return n, size
+		}
+	}
+	return 0, 0
 }
 
 // callersValue pushes the value of 32 bits that a register has in the caller.
@@ -290,9 +339,14 @@ func (e expression) address(n uint64) expression {
 // register pushes the value of a register.
 func (e expression) register(number uint64) expression { return e.registerPlus(number, 0) }
 
-// registerPlus pushes the sum of the value of a register and a number.
+// registerPlus pushes the sum of the value of a register of 32 bits and a number. DW_OP_bregx
+// would read as many bits as an address has.
 func (e expression) registerPlus(number uint64, n int64) expression {
-	return appendSigned(binary.AppendUvarint(append(e, dw.OpBregx), number), n)
+	e = append(binary.AppendUvarint(append(e, dw.OpRegx), number), dw.OpDerefSize, 4)
+	if n == 0 {
+		return e
+	}
+	return append(appendSigned(append(e, dw.OpConsts), n), dw.OpPlus)
 }
 
 // appendSigned appends a signed LEB128 number.

@@ -31,6 +31,18 @@ func addressSpaces() []sdk.AddressSpace {
 	}
 }
 
+// addressClasses are the classes of memory. Class 12 is of generic addresses, and class 0 is
+// the absence of one; classes 2 and 3 are of registers.
+func addressClasses() []sdk.AddressClass {
+	list := []sdk.AddressClass{{Class: 12, Space: generic}}
+	for _, s := range addressSpaces() {
+		if s.Number != generic {
+			list = append(list, sdk.AddressClass{Class: uint64(s.Number), Space: s.Number})
+		}
+	}
+	return list
+}
+
 // window is the size of the part of generic addresses that leads to shared memory, and of
 // that which leads to local memory.
 const window = 16 << 20

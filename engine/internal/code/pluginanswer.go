@@ -25,6 +25,8 @@ type pluginAnswer struct {
 	checksCFI bool // the plugin finds where the code contradicts call frame information
 	readsCFI  bool // it has made rows of call frame information
 	variables []sdk.Variable
+	// registers are the variables that are registers of an intermediate language, by number.
+	registers map[uint64][]sdk.Variable
 	positions positionMaps
 	dialects  dialectList
 }
@@ -54,7 +56,7 @@ func (o *Object) askPlugin(ctx context.Context) error {
 	}
 	p.functions = o.placeFunctions(answer.Functions)
 	p.positions = o.placePositions(answer.PositionMaps, p.functions)
-	p.variables = o.placeVariables(answer.Variables)
+	p.variables, p.registers = o.placeVariables(answer.Variables)
 	p.special = map[*sdk.Function]*RuleSet{}
 	for i := range p.functions {
 		if f := &p.functions[i]; f.DefaultRules != nil {
@@ -197,21 +199,29 @@ type PluginVariable struct {
 	Expr []byte // in the canonical dialect
 }
 
-// placeVariables returns the plugin's variables by address of the object.
-func (o *Object) placeVariables(list []sdk.Variable) (placed []sdk.Variable) {
+// placeVariables returns the plugin's variables by address of the object, and the registers of
+// an intermediate language among them.
+func (o *Object) placeVariables(list []sdk.Variable) (placed []sdk.Variable, registers map[uint64][]sdk.Variable) {
 	for i := range list {
 		v := list[i]
 		base, ok := o.sectionBase(v.Section, "variables")
 		if !ok {
-			return placed
+			return placed, registers
 		}
 		v.Start, v.End = slices.Clone(v.Start), slices.Clone(v.End)
 		for k := range v.Start {
 			v.Start[k], v.End[k] = v.Start[k]+base, v.End[k]+base
 		}
-		placed = append(placed, v)
+		if v.Register == 0 {
+			placed = append(placed, v)
+			continue
+		}
+		if registers == nil {
+			registers = map[uint64][]sdk.Variable{}
+		}
+		registers[v.Register] = append(registers[v.Register], v)
 	}
-	return placed
+	return placed, registers
 }
 
 // PluginVariables returns the variables that the plugin describes at an address of the object,
@@ -221,13 +231,33 @@ func (o *Object) PluginVariables(address uint64) (list []PluginVariable) {
 	placed := o.plugin.variables
 	o.mu.Unlock()
 	for i := range placed {
-		v := &placed[i]
-		for k := range v.Start {
-			if v.Start[k] <= address && address < v.End[k] && len(list) < maxVariables {
-				list = append(list, PluginVariable{v.Name, v.Locations[k]})
-				break
-			}
+		if expr := locationAt(&placed[i], address); expr != nil && len(list) < maxVariables {
+			list = append(list, PluginVariable{placed[i].Name, expr})
 		}
 	}
 	return list
+}
+
+// PluginRegister returns where a register of an intermediate language is at an address of the
+// object: the expression is nil where it has no value there. isOne is false for any other number.
+func (o *Object) PluginRegister(number, address uint64) (expr []byte, isOne bool) {
+	o.mu.Lock()
+	list := o.plugin.registers[number]
+	o.mu.Unlock()
+	for i := range list {
+		if expr = locationAt(&list[i], address); expr != nil {
+			return expr, true
+		}
+	}
+	return nil, len(list) > 0
+}
+
+// locationAt returns the expression of a variable at an address; nil without one.
+func locationAt(v *sdk.Variable, address uint64) []byte {
+	for k := range v.Start {
+		if v.Start[k] <= address && address < v.End[k] {
+			return v.Locations[k]
+		}
+	}
+	return nil
 }

@@ -65,7 +65,7 @@ func describe(l *launched, cubin, image []byte, start uint64) *corefile.Core {
 // warp describes a warp.
 func warp(w *sass.Warp, id uint32, start uint64) corefile.Warp {
 	c := corefile.Warp{ID: id, Registers: 24, CBUActive: 0, Barriers: make([]uint32, 16)}
-	var shared *sass.Lane // whose registers are those of the warp
+	var shared *sass.Lane // whose registers stand for the warp
 	for i, l := range w.Lanes {
 		if l.State == sass.Exited {
 			c.CBUExited |= 1 << i
@@ -118,8 +118,9 @@ func lane(l *sass.Lane, warp uint32, start uint64) corefile.Lane {
 	case sass.Faulted:
 		c.Exception = illegalAddress
 	}
-	c.LocalStart = uint64(l.R[1])
-	c.Local = l.Local[len(l.Local)-int(sass.LocalEnd-l.R[1]):]
+	if top := uint32(len(l.Local)); sass.LocalEnd-l.R[1] <= top { //nolint:gosec // small
+		c.LocalStart, c.Local = uint64(l.R[1]), l.Local[top-(sass.LocalEnd-l.R[1]):]
+	}
 	for i, address := range stack[1:] {
 		c.Frames = append(c.Frames, corefile.Frame{Offset: address - start, Address: address, Level: uint32(i)}) //nolint:gosec // small
 	}

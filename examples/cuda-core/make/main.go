@@ -8,6 +8,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,13 +36,20 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	cubin, err := compile(dir)
+	cubin, err := compile("parts.cu", dir)
 	if err != nil {
 		return err
 	}
-	l, err := executed(filepath.Join(dir, "parts.cubin"))
+	p, err := sass.Disassemble("nvdisasm", filepath.Join(dir, "parts.cubin"), kernel)
 	if err != nil {
 		return err
+	}
+	l, err := execute(p, 1<<20)
+	if err != nil {
+		return err
+	}
+	if l.faulted == nil {
+		return errors.New("no lane faulted")
 	}
 	image, start, err := relocate(cubin)
 	if err != nil {
@@ -58,43 +66,26 @@ func run() error {
 	return os.WriteFile("crash.core", core, 0o644) //nolint:gosec // an example
 }
 
-// compile compiles the kernel, with a path that is no machine's.
-func compile(dir string) ([]byte, error) {
-	source, err := os.ReadFile("parts.cu")
+// compile compiles the kernel, which is told another path than it has.
+func compile(file, dir string) ([]byte, error) {
+	source, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	const name = "parts.cu"
-	if err := os.WriteFile(filepath.Join(dir, name), source, 0o600); err != nil {
+	const name, line = "parts.cu", "#line 1 \"/example/parts.cu\"\n"
+	if err := os.WriteFile(filepath.Join(dir, name), append([]byte(line), source...), 0o600); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("nvcc", "-arch=sm_90", "-lineinfo", "-cubin", "-o", "parts.cubin", name) //nolint:gosec // what this is for
+	cmd := exec.Command("nvcc", "-arch=sm_90", "-lineinfo", "-cubin", "-o", "parts.cubin", name) //nolint:gosec // to compile is its purpose
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("nvcc: %w: %s", err, out)
 	}
 	cubin, err := os.ReadFile(filepath.Join(dir, "parts.cubin"))
-	if err != nil {
-		return nil, err
+	if err == nil && bytes.Contains(cubin, []byte(dir)) {
+		err = fmt.Errorf("the cubin names the folder %s", dir)
 	}
-	return replacePath(cubin, dir, "/example"), nil
-}
-
-// replacePath replaces a folder by one that is not longer; what is left over are slashes.
-func replacePath(b []byte, dir, folder string) []byte {
-	for len(folder) < len(dir) {
-		folder = "/" + folder
-	}
-	return bytes.ReplaceAll(b, []byte(dir), []byte(folder))
-}
-
-// executed executes the kernel of a cubin.
-func executed(cubin string) (*launched, error) {
-	p, err := sass.Disassemble("nvdisasm", cubin, kernel)
-	if err != nil {
-		return nil, err
-	}
-	return execute(p)
+	return cubin, err
 }
 
 // check compares the stacks that the engine walks with the executed ones.

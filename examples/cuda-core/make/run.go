@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/unwindd/unwindd/examples/cuda-core/sass"
@@ -63,8 +62,23 @@ func constantBank() []byte {
 	return b
 }
 
-// execute executes the kernel, warp beside warp, until a lane faults.
-func execute(p *sass.Program) (*launched, error) {
+// execute executes the kernel, warp beside warp, until a lane faults, or for so many steps.
+func execute(p *sass.Program, steps int) (*launched, error) {
+	l := newLaunch(p)
+	for step := range steps {
+		isOver, err := l.step(step)
+		if err != nil {
+			return nil, err
+		}
+		if isOver || l.faulted != nil {
+			break
+		}
+	}
+	return l, nil
+}
+
+// newLaunch returns the launch before its first step.
+func newLaunch(p *sass.Program) *launched {
 	l := &launched{memory: memory(), constant: constantBank()}
 	for i := range blocks * blockLanes / 32 {
 		w := &sass.Warp{Program: p, Memory: l.memory, Constant: l.constant}
@@ -77,31 +91,30 @@ func execute(p *sass.Program) (*launched, error) {
 		}
 		l.warps = append(l.warps, w)
 	}
-	for step := 0; ; step++ {
-		isOver := true
-		for i, w := range l.warps {
-			if (len(l.warps)-1-i)*stagger > step {
-				isOver = false
-				continue
-			}
-			more, err := w.Step()
-			if err != nil {
-				return nil, err
-			}
-			isOver = isOver && !more
-			for _, lane := range w.Lanes {
-				if lane.State == sass.Faulted && l.faulted == nil {
-					l.faulted = lane
-				}
-			}
+	return l
+}
+
+// step executes an instruction of each lane, as far as its warp has begun. It returns true
+// where all have ended, or wait.
+func (l *launched) step(step int) (isOver bool, err error) {
+	isOver = true
+	for i, w := range l.warps {
+		if (len(l.warps)-1-i)*stagger > step {
+			isOver = false
+			continue
 		}
-		switch {
-		case l.faulted != nil:
-			return l, nil
-		case isOver:
-			return nil, errors.New("no lane faulted")
+		more, err := w.Step()
+		if err != nil {
+			return false, err
+		}
+		isOver = isOver && !more
+		for _, lane := range w.Lanes {
+			if lane.State == sass.Faulted && l.faulted == nil {
+				l.faulted = lane
+			}
 		}
 	}
+	return isOver, nil
 }
 
 // words returns memory from an address on as bytes.

@@ -22,7 +22,7 @@ type Fault struct {
 
 func (f *Fault) Error() string { return fmt.Sprintf("an access of %#x", f.Address) }
 
-// State is what a lane does.
+// State is the state of a lane.
 type State int
 
 // The states of a lane.
@@ -73,7 +73,7 @@ func NewLane(number int) *Lane { return &Lane{Number: number, Local: make([]byte
 
 // Step executes an instruction of each lane that is ready. It returns false where none is.
 func (w *Warp) Step() (bool, error) {
-	any := false
+	isAny := false
 	for _, l := range w.Lanes {
 		if l != nil && l.State == Ready {
 			l.together = w.together(l)
@@ -83,12 +83,12 @@ func (w *Warp) Step() (bool, error) {
 		if l == nil || l.State != Ready || l.together == 0 {
 			continue // also one that this step has released
 		}
-		any = true
+		isAny = true
 		if err := w.step(l); err != nil {
-			return any, fmt.Errorf("lane %d at %#x: %w", l.Number, l.PC, err)
+			return isAny, fmt.Errorf("lane %d at %#x: %w", l.Number, l.PC, err)
 		}
 	}
-	return any, nil
+	return isAny, nil
 }
 
 // together returns the lanes that are where a lane is, by their PCs and their calls.

@@ -2,7 +2,7 @@
 
 // Package sass executes functions of NVIDIA's machine code, as far as the kernels of this
 // example need it: lane by lane, from the text that nvdisasm prints. It knows of no debug
-// information, so that what debug information says can be held against what was executed.
+// information: stacks that are walked by that can be compared with the executed ones.
 package sass
 
 import (

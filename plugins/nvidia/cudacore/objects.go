@@ -41,7 +41,7 @@ func (r *reader) readObjects(ctx context.Context) error {
 			continue
 		}
 		r.answer.Objects = append(r.answer.Objects, sdk.TargetObject{
-			URI: fmt.Sprintf("cubin:%d/%#x", r.contexts[m.context].device, m.handle), MemoryAddress: s.offset, Size: s.size, Into: sdk.FileSpace,
+			URI: r.unique(fmt.Sprintf("cubin:%#x", m.handle)), MemoryAddress: s.offset, Size: s.size, Into: sdk.FileSpace,
 		})
 		if entries := wanted[m.handle]; entries != nil {
 			if err := r.findKernels(ctx, m.handle, s.part, entries); err != nil {

@@ -37,7 +37,6 @@ type (
 		id, bus, slot        uint32
 		status               uint32
 		contexts, grids, sms uint32 // sections
-		first                uint32 // of the device's grids in the index
 	}
 	contextRow struct {
 		id, shared, local, global uint64

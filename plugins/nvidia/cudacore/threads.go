@@ -200,9 +200,6 @@ func (r *reader) identify(t *sdk.TargetThread, b *block, lead *lane) {
 	t.Wave.Agent = r.agents[m.device]
 	t.Wave.Group, t.Wave.HasGroup = b.index, true
 	t.Name = fmt.Sprintf("block (%d,%d,%d) thread (%d,%d,%d)", b.index[0], b.index[1], b.index[2], lead.thread[0], lead.thread[1], lead.thread[2])
-	if b.clusterDim != [3]uint32{} {
-		t.Wave.Cluster, t.Wave.HasCluster = b.cluster, true
-	}
 	i, ok := r.gridOf(m.device, b.grid)
 	if !ok {
 		r.problems.add("%s belongs to grid %d of device %d, which has no row in .cudbg.gridtbl: its launch is not known", r.smName(b.sm), b.grid, r.devices[m.device].id)
@@ -216,7 +213,7 @@ func (r *reader) identify(t *sdk.TargetThread, b *block, lead *lane) {
 	if in := inBlock(lead.thread, g.block); in >= 0 {
 		t.Wave.InGroup, t.Wave.HasInGroup = uint32(in)/lanesOfWarp, true //nolint:gosec // at most 32 bits
 	}
-	if g.cluster != [3]uint32{} && !t.Wave.HasCluster && g.cluster != [3]uint32{1, 1, 1} {
+	if isCluster(b.clusterDim) || isCluster(g.cluster) {
 		t.Wave.Cluster, t.Wave.HasCluster = b.cluster, true
 	}
 	c, hasContext := r.contextOf(m.device, g.context)
@@ -225,6 +222,9 @@ func (r *reader) identify(t *sdk.TargetThread, b *block, lead *lane) {
 	}
 	r.launcher(t, g, c, hasContext)
 }
+
+// isCluster reports whether a cluster has more than one block.
+func isCluster(size [3]uint32) bool { return size[0] > 1 || size[1] > 1 || size[2] > 1 }
 
 // launcher says which thread of the host launched a grid: the one that the grid's row names,
 // else the one that owns its context. Whether it still waits, its stack tells.

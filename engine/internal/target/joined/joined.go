@@ -6,6 +6,7 @@ package joined
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -165,8 +166,13 @@ func (t *Target) ReadScoped(space locexpr.AddressSpace, th *trace.Thread, addres
 		return t.ReadMemory(space, address, buf)
 	}
 	state, own := t.devices, t.ownOf(th)
-	if own == nil {
+	switch {
+	case own == nil:
 		state, own = t.host, th
+	case own.Lead != th.Lead:
+		if own = target.OfLane(own, th.Lead); own == nil {
+			return 0, fmt.Errorf("lane %d of thread %q: %w", th.Lead, th.ID, target.ErrNoMemory)
+		}
 	}
 	if s, ok := state.(target.ScopedMemory); ok {
 		return s.ReadScoped(space, own, address, buf)
