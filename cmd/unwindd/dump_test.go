@@ -146,7 +146,7 @@ func TestDumpLines(t *testing.T) {
 0x0060-0x0070  /src/kernels/sum.cuh:1 square(int) <- /src/kernels/sum.cuh:2 int clamp<int>(int, int) <- /src/kernels/sum.cu:20 often(int*, int)
   0x0060  PTX 239: mad.lo.s32 \t%r3, %r2, %r2, 1;
 `,
-		"../../engine/internal/symbol/dwarf/testdata/small5": "0x4000b5-0x4000ba  /src/small.cc:9:45 twice(int) <- /src/small.cc:11:32 c_name\n",
+		"../../engine/internal/symbol/dwarf/testdata/small5": "0x4000b5-0x4000ba  /src/small.cc:9:45 outer::twice(int) <- /src/small.cc:11:26 outer::mix <- /src/small.cc:14:68 outer::c_name\n",
 	} {
 		out, err := command("dump", "lines", path).CombinedOutput()
 		if err != nil {

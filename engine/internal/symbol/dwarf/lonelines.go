@@ -105,7 +105,7 @@ func (r *Reader) loneOffsets() (list []uint64) {
 // joinNames finds the names of inlined calls in the tables of several files that nvlink joined: it
 // puts one .debug_str behind the other and leaves the offsets of the tables as they were, from 0 on.
 // Where the names of all tables, one behind the other, are all of .debug_str, each table's begin
-// where those of the table before it end; else they are not known, which is a problem.
+// where the names of the table before it end; else they are not known, which is a problem.
 func (r *Reader) joinNames(tables []*lineTable) {
 	f := r.main
 	var named []*lineTable
