@@ -144,7 +144,7 @@ func (p *Program) ask(ctx context.Context, t sdk.LLVMTarget, list []Stretch, tex
 	return nil
 }
 
-// newFound makes what is found of stretches; nothing yet.
+// newFound makes the results of stretches, which are empty.
 func newFound(list []Stretch) *found {
 	f := &found{texts: make([][]string, len(list)), sizes: make([][]uint32, len(list))}
 	for i := range list {
