@@ -23,7 +23,7 @@ type reader struct {
 	sections []section
 	byKind   [kinds][]uint32 // the indices of sections
 	strings  []byte
-	rows     []rows // by section
+	rows     map[uint32]rows // of tables
 
 	meta     []record
 	devices  []device
@@ -45,6 +45,7 @@ type reader struct {
 	gridIndex    map[ofDevice]uint32
 	gridMemory   [][]sdk.SpaceMemory
 	kernels      map[kernel]string
+	code         []codeRange
 	reported     []bool // SMs whose exception a lane has
 	callers      int    // of all threads
 	left         int    // threads that are left out
@@ -93,7 +94,10 @@ func (r *reader) read(ctx context.Context) error {
 	err := r.readThreads(ctx)
 	r.answer.Dispatches = slices.DeleteFunc(r.answer.Dispatches, func(d sdk.TargetDispatch) bool { return d.ID == "" })
 	r.sayTraps()
-	return err
+	if err != nil {
+		return err
+	}
+	return r.sayAccesses(ctx)
 }
 
 // The parts that the user may have had the driver leave out (CUDBGCoredumpGenerationFlags).
