@@ -160,7 +160,7 @@ func callOpenTarget(ctx context.Context, c *pluginCall) (exchange, error) {
 		var owners []string
 		found := slices.IndexFunc(c.target.Requests, func(r *sdk.OpenTargetRequest) bool {
 			if len(r.Notes) == 0 {
-				return false // a core of sections, which nobody owns
+				return false // of a core of sections
 			}
 			owners = append(owners, r.Notes[0].Owner)
 			return r.Notes[0].Owner == c.args[1]

@@ -32,8 +32,8 @@ func (t *Target) reads() sdk.Engine {
 	return t.Engine
 }
 
-// isAsked reports whether the architecture is asked about the target.
-func (t *Target) isAsked() bool { return len(t.Request.Notes) > 0 || t.Request.File != nil }
+// isOpened reports whether there is a call of OpenTarget about the target.
+func (t *Target) isOpened() bool { return len(t.Request.Notes) > 0 || t.Request.File != nil }
 
 // maxTargetThreads is how many threads of a target are bound in one call.
 const maxTargetThreads = 1024
@@ -42,7 +42,7 @@ const maxTargetThreads = 1024
 func (v *verifier) openTargets() {
 	for i := range v.targets {
 		t := &v.targets[i]
-		if t.isAsked() {
+		if t.isOpened() {
 			v.openTarget(t)
 		}
 		if threads := t.Threads[:min(len(t.Threads), maxTargetThreads)]; len(threads) > 0 {
@@ -146,7 +146,7 @@ func (v *verifier) bindTarget(t *Target, e sdk.Engine, what string, threads []sd
 func (v *verifier) damageTargets() {
 	for i := range v.targets {
 		t := &v.targets[i]
-		if !t.isAsked() {
+		if !t.isOpened() {
 			continue
 		}
 		for round := range 2 * len(damageKinds) {
