@@ -20,7 +20,7 @@ func (c *collector) keepWalked(ctx context.Context, s *trace.Stack) {
 }
 
 // keepLanes keeps what the stacks of lanes need that have states of their own. Where there are
-// too many, only those of crashed threads are kept.
+// too many, crashed threads alone keep theirs.
 func (c *collector) keepLanes(ctx context.Context, th *trace.Thread) {
 	for i := range th.LaneStates {
 		l := &th.LaneStates[i]
