@@ -44,7 +44,7 @@ func rowText(t *testing.T, r *cfi.Row) string {
 	}
 	list := []string{fmt.Sprintf("%s%+d", name(r.CFA.Register), r.CFA.Offset)}
 	for _, rule := range r.Rules {
-		value := ""
+		var value string
 		switch rule.Rule.Kind {
 		case cfi.SameValue:
 			value = "same"
