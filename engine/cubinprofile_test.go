@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -286,6 +288,38 @@ func TestCubinSamplesWithoutTheirCubin(t *testing.T) {
 		f := &p.Frames[p.Stacks[p.Samples[0].Stack].Frame]
 		if len(f.Symbols) != 1 || f.Symbols[0].Function != c.place.kernel || !f.Device || f.ModuleOffset != c.place.offset {
 			t.Errorf("%s: frame %+v", c.what, f)
+		}
+	}
+}
+
+// TestCubinsOfAProcess finds the cubin in the memory of a living process, which is this one, and in the
+// files that it has mapped.
+func TestCubinsOfAProcess(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs Linux")
+	}
+	o, err := object.OpenNested(cubinKernels+"#sm_90", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	kept := bytes.Clone(o.Data())
+	message, err := proto.Marshal(parcaMessage(cubinNumber(t), []cubinPlace{{"grade", 0x90}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := cubinProfile(t, written(t, "gpu.otlp", message), strconv.Itoa(os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &p.Frames[p.Stacks[p.Samples[0].Stack].Frame]
+	if f.Module < 0 || !strings.HasPrefix(p.Modules[f.Module].Path, "process "+strconv.Itoa(os.Getpid())+"#cubin@0x") || len(f.Symbols) != 2 || f.Symbols[0].Line != 4 {
+		t.Errorf("frame %+v, problems %q", f, p.Problems)
+	}
+	runtime.KeepAlive(kept)
+	for name, want := range map[string]string{"2147483647": "there is no process 2147483647", "/none": "no such file"} {
+		if _, err := cubinProfile(t, written(t, "gpu.otlp", message), name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, expected %q", name, err, want)
 		}
 	}
 }

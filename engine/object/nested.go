@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/md5"
+	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ import (
 type Nested struct {
 	Index int // in the file's list of them
 	// Format is its container: "offload bundle", "offload binary", "fat binary", "archive",
-	// "container" or "section".
+	// "container", "section" or "memory".
 	Format string
 	// Name is the entry's ID: the kind of offloading, the target triple, and the
 	// processor with its features: "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-".
@@ -86,14 +87,17 @@ func BundleEntries(name string, data []byte) iter.Seq2[Nested, error] {
 }
 
 // Nested yields the code objects inside the object: in the offload bundles, offload binaries and
-// fat binaries of its sections, in the sections that an unlinked object has for them, and in a program of Intel's
-// OpenCL, whose debug information has one of the formats, which may be nil. A section with code
-// objects that are not read is an error. After an error the next one follows.
+// fat binaries of its sections, in the sections that an unlinked object has for them, in the memory
+// of a core, and in a program of Intel's OpenCL, whose debug information has one of the formats,
+// which may be nil. A section with code objects that are not read is an error. After an error the next one follows.
 func (o *Object) Nested(formats Formats) iter.Seq2[Nested, error] {
 	return func(yield func(Nested, error) bool) {
 		w := newBundleWalk(o.name, uint64(len(o.data)), yield)
 		w.formats = formats
 		w.sections(o)
+		if o.Type() == elf.ET_CORE && !w.stopped {
+			w.coreMemory(o)
+		}
 	}
 }
 
@@ -123,6 +127,8 @@ var deviceSections = []deviceSection{
 	{name: ".nv_fatb", read: (*bundleWalk).fatSection},
 	{name: "__nv_relfatbin", read: (*bundleWalk).fatSection},
 	{name: "__nv_rel", read: (*bundleWalk).fatSection},
+	{name: ".cudbg.elfimg.", isPrefix: true, read: (*bundleWalk).cudaImage},
+	{name: ".cudbg.relfimg.", isPrefix: true, read: (*bundleWalk).cudaImage},
 	{name: ".gnu.offload_lto_.opts", unread: "GCC's intermediate code for accelerators"},
 }
 
@@ -167,6 +173,12 @@ func (w *bundleWalk) own(data []byte, s *Section) {
 func (w *bundleWalk) bundles(data []byte, s *Section) { w.all(data, w.base+s.Offset, s.Name) }
 
 func (w *bundleWalk) offloads(data []byte, s *Section) { w.offload(data, w.base+s.Offset, s.Name) }
+
+// cudaImage yields a cubin in a section of a core of CUDA's.
+func (w *bundleWalk) cudaImage(data []byte, s *Section) {
+	offset := w.base + s.Offset
+	w.emit(Nested{Name: strings.TrimPrefix(s.Name, "."), Format: "section", Section: s.Name, Bundle: offset, Offset: offset, Data: data})
+}
 
 func (w *bundleWalk) spirv(data []byte, s *Section) {
 	offset := w.base + s.Offset

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/disassembler"
 	"github.com/unwindd/unwindd/engine/internal/symbol/kallsyms"
@@ -109,6 +110,9 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 // code objects that the user provides.
 func (b *profileBuilder) addOthers(ctx context.Context, stacks []*stacktree.File, kernel *kallsyms.Table, gpu []gpusamples.File, o *trace.ProfileOptions) error {
 	if len(gpu) == 0 && !slices.ContainsFunc(stacks, hasObjectIDs) {
+		if len(o.Objects) > 0 {
+			b.recording.problem("%s was not looked at: nothing was sampled on an accelerator", strings.Join(o.Objects, ", "))
+		}
 		return b.addStacks(ctx, stacks, kernel, nil)
 	}
 	provided, err := b.openProvided(o.Objects)
