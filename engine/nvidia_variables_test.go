@@ -32,6 +32,9 @@ func TestVariablesOfCUDA(t *testing.T) {
 	}
 	put(-88, 11, 0x3f800000, 0x40000000, 0x40400000) // s
 	put(-72, 21, 22, 23, 24)                         // buf
+	put(-56, 12, 0x3f800000)                         // t
+	put(-16, 31, 0x40a00000)                         // s of the kernel
+	put(-256, 77)                                    // sh
 	parameters := make([]byte, 28)
 	binary.LittleEndian.PutUint64(parameters, 0x7f0000300000)
 	binary.LittleEndian.PutUint32(parameters[8:], 4)
@@ -47,10 +50,17 @@ func TestVariablesOfCUDA(t *testing.T) {
 		for name, value := range more {
 			registers[name] = value
 		}
-		return map[string]any{"id": id, "arch": "nvidia", "processor": "sm_90", "lanes": 32, "registers": registers}
+		return map[string]any{
+			"id": id, "arch": "nvidia", "processor": "sm_90", "lanes": 32, "registers": registers,
+			"lane_states": []any{map[string]any{"lane": 0, "registers": registers}},
+		}
 	}
 	memory := func(file, space, id string, address uint64) map[string]any {
-		return map[string]any{"file": file, "space": space, "address": fmt.Sprintf("%#x", address), "scope": map[string]any{"wave": id}}
+		scope := map[string]any{"wave": id}
+		if space == "local" {
+			scope["lane"] = 0
+		}
+		return map[string]any{"file": file, "space": space, "address": fmt.Sprintf("%#x", address), "scope": scope}
 	}
 	text, err := json.Marshal(map[string]any{
 		"format_version": 1, "modules": []any{module},
@@ -69,6 +79,10 @@ func TestVariablesOfCUDA(t *testing.T) {
 	}
 	found := enginetest.Report(t, archive(t, map[string][]byte{"snapshot.json": text, "debug.cubin": cubin, "stack.bin": stack, "parameters.bin": parameters}),
 		func(a *enginetest.Ask) { a.Stack.Locals = true })
+	zeros := ""
+	for i := range 31 {
+		zeros += fmt.Sprintf(" [%d]:0", i+1)
+	}
 	got := map[string]string{}
 	for _, th := range found.Threads {
 		if len(th.Frames) == 0 || th.Frames[0].Locals == nil {
@@ -78,8 +92,17 @@ func TestVariablesOfCUDA(t *testing.T) {
 			got[th.ID+" "+v.Name] = variableText(&v)
 		}
 	}
-	if diff := cmp.Diff(map[string]string{}, got); diff != "" {
-		t.Errorf("%s", diff)
+	if diff := cmp.Diff(map[string]string{
+		"rec n": "7", "rec p": "0x7f0000300000", "rec i": "3",
+		"rec s":   "a:11 b:[0]:1 [1]:2 [2]:3 in local",
+		"rec t":   "a:12 b:[0]:1 [1]:0 [2]:0 in local",
+		"rec buf": "[0]:21 [1]:22 [2]:23 [3]:24 in local",
+		"kern p":  "0x7f0000300000 in param", "kern n": "4 in param",
+		"kern s": "a:31 b:[0]:5 [1]:0 [2]:0 in local",
+		"kern t": "9", "kern flag": "true", "kern c": "65 'A'", "kern d": "1.5",
+		"kern sh": "[0]:77" + zeros + " in shared",
+	}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
