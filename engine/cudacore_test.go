@@ -3,6 +3,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
@@ -224,5 +227,63 @@ func writeSnapshotOf(t *testing.T, target *engine.Target, path string) {
 	defer f.Close()
 	if err := s.Write(f); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// joinedStacks describes a target's stacks: the threads with their frames and the launchers' frames.
+func joinedStacks(t *testing.T, target *engine.Target) (lines []string) {
+	t.Helper()
+	add := func(frames []trace.Frame) {
+		for i := range frames {
+			f := &frames[i]
+			text := fmt.Sprintf("  %#x %s", f.PC, f.FoundBy)
+			for k := range f.Symbols {
+				text += fmt.Sprintf(" %s %s:%d", f.Symbols[k].Function, f.Symbols[k].File, f.Symbols[k].Line)
+			}
+			lines = append(lines, text)
+		}
+	}
+	for s := range target.Stacks(t.Context()) {
+		lines = append(lines, s.Thread.ID+" "+s.Thread.State)
+		add(s.Frames)
+		for i := range s.Launchers {
+			lines = append(lines, " by "+s.Launchers[i].Launch.Thread)
+			add(s.Launchers[i].Frames)
+		}
+	}
+	return lines
+}
+
+// TestProcessAndCoreOfTheExample walks the two cores of examples/cuda-core, and a snapshot of both.
+func TestProcessAndCoreOfTheExample(t *testing.T) {
+	exe, err := filepath.Abs(filepath.Join("..", "examples", "cuda-core", "host"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := engine.Options{Exe: exe, DeviceCore: filepath.Join("..", "examples", "cuda-core", "crash.core")}
+	target, err := cudaEngine(t, o).Open(cudaHost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const fact = "a wave accessed memory that is not mapped for it (illegal address) in wear, kernel inspect, block (1,0,0) thread (54,0,0) (PC not exact)"
+	if got := target.Fact(t.Context()); got != fact {
+		t.Errorf("%s\nexpected\n%s", got, fact)
+	}
+	s := target.Walk(t.Context(), target.Crashed())
+	if got := target.Signature(s, fact).Frames; !slices.Equal(got, []string{"wear", "worse", "compare_sides", "inspect"}) {
+		t.Errorf("signature %q", got)
+	}
+	want := joinedStacks(t, target)
+	if text := strings.Join(want, "\n"); !strings.Contains(text, "inspect /example/parts.cu:32\n by 2451\n  0x40114d context cudaDeviceSynchronize /example/host.c:31\n") {
+		t.Errorf("stacks\n%s\nexpected the kernel to go on in the thread that waits", text)
+	}
+	path := filepath.Join(t.TempDir(), "both.snapshot")
+	writeSnapshotOf(t, target, path)
+	again, err := cudaEngine(t, engine.Options{}).Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, joinedStacks(t, again)); diff != "" {
+		t.Errorf("a snapshot of both (-cores +snapshot):\n%s", diff)
 	}
 }

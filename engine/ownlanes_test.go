@@ -3,6 +3,7 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"debug/elf"
 	"encoding/binary"
@@ -353,5 +354,30 @@ func TestRegistersAndMemoryOfALane(t *testing.T) {
 		if _, err := target.Process().Engine().ReadMemory(t.Context(), r, b[:]); err != nil || binary.LittleEndian.Uint32(b[:]) != want {
 			t.Errorf("a plugin reads %x of lane %d, %v; expected %#x", b, lane, err, want)
 		}
+	}
+}
+
+// TestSnapshotOfLanes: a snapshot has the lanes' registers and memory, and so has one of it.
+func TestSnapshotOfLanes(t *testing.T) {
+	c := newLanedCore()
+	target := c.open(t, engine.Options{Lanes: true, Locals: &trace.ValueLimits{}})
+	for _, what := range []string{"of the core", "of a snapshot"} {
+		s, err := target.Snapshot(t.Context(), engine.SnapshotOptions{Files: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := s.Write(&b); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if len(s.Problems) > 0 {
+			t.Errorf("%s: problems %q", what, s.Problems)
+		}
+		again := &lanedCore{bytes: b.Bytes(), arch: c.arch}
+		target = again.open(t, engine.Options{Lanes: true, Locals: &trace.ValueLimits{}})
+		if p := target.Process().Problems(); len(p) > 0 {
+			t.Errorf("%s: problems %q", what, p)
+		}
+		checkLaned(t, target)
 	}
 }

@@ -27,7 +27,7 @@ func newDump(g *globals) *cobra.Command {
 		Args: usageArgs(noSuchCommand),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newDumpCFI(g), newDumpRows(g), newDumpExpr(g), newDumpNotes(g), newDumpVISA(g),
+	cmd.AddCommand(newDumpCFI(g), newDumpRows(g), newDumpLines(g), newDumpExpr(g), newDumpNotes(g), newDumpVISA(g),
 		newDumpIR(g, "spirv", "SPIR-V"), newDumpIR(g, "llvmir", "LLVM IR"))
 	for _, c := range cmd.Commands() {
 		c.RunE = explained(c.RunE)

@@ -138,3 +138,36 @@ func TestDumpsOfWhatCannotBeRead(t *testing.T) {
 		}
 	}
 }
+
+// TestDumpLines has rows of inlined calls with their PTX, and rows of a file with addresses.
+func TestDumpLines(t *testing.T) {
+	for path, want := range map[string]string{
+		"../../engine/internal/symbol/dwarf/testdata/cubin/sum75.cubin": `.text._Z5oftenPii
+0x0060-0x0070  /src/kernels/sum.cuh:1 square(int) <- /src/kernels/sum.cuh:2 int clamp<int>(int, int) <- /src/kernels/sum.cu:20 often(int*, int)
+  0x0060  PTX 239: mad.lo.s32 \t%r3, %r2, %r2, 1;
+`,
+		"../../engine/internal/symbol/dwarf/testdata/small5": "0x4000b5-0x4000ba  /src/small.cc:9:45 outer::twice(int) <- /src/small.cc:11:26 outer::mix <- /src/small.cc:14:68 outer::c_name\n",
+	} {
+		out, err := command("dump", "lines", path).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", path, err, out)
+		}
+		for line := range strings.Lines(want) {
+			if !strings.Contains(string(out), line) {
+				t.Errorf("%s: no line %q in\n%.1000s", path, line, out)
+			}
+		}
+		out, err = command("dump", "lines", "--format", "json", path).Output()
+		var rows struct {
+			Rows     []map[string]any
+			Problems []string
+		}
+		if err != nil || json.Unmarshal(out, &rows) != nil || len(rows.Rows) < 10 || len(rows.Problems) > 0 {
+			t.Errorf("%s: %v, %d rows, problems %q", path, err, len(rows.Rows), rows.Problems)
+		}
+	}
+	cmd := command("dump", "lines", filepath.Join(t.TempDir(), "none"))
+	if err := cmd.Run(); err == nil {
+		t.Error("a file that is not there has lines")
+	}
+}

@@ -21,6 +21,13 @@ func LaneState(th *trace.Thread, lane uint32) *sdk.LaneState {
 	return &th.LaneStates[i]
 }
 
+// IsOfLanes reports whether lanes of a thread have instances of an address space of their own.
+func IsOfLanes(th *trace.Thread, space locexpr.AddressSpace) bool {
+	return slices.ContainsFunc(th.LaneStates, func(l sdk.LaneState) bool {
+		return slices.ContainsFunc(l.Memory, func(m sdk.SpaceMemory) bool { return m.Space == space })
+	})
+}
+
 // OfLane returns a thread as one of its lanes has it: its registers, its saved registers and its
 // memory are the lane's, and Lead is the lane. A register and an address space that no lane has
 // of its own are the thread's. It is the thread itself where its lead is meant, or where lanes

@@ -196,7 +196,15 @@ func (c *inUnit) findFrameBase(ctx context.Context) (locexpr.Location, error) {
 		}
 		return locexpr.MemoryLocation(locexpr.DefaultSpace, address).WithScope(c.Scope()), nil
 	}
-	return u.evaluate(ctx, l.Unit, exprs[0])
+	base, err := u.evaluate(ctx, l.Unit, exprs[0])
+	if err != nil || u.frame.walker.machine.Description.AddressClasses == nil || base.NumPlaces() != 1 {
+		return base, err
+	}
+	// Expressions compute with the address alone: the class of a variable has its space.
+	if p := base.Place(0); p.Storage == locexpr.Memory && p.BitOffset == 0 {
+		return locexpr.MemoryLocation(locexpr.DefaultSpace, p.Address).WithScope(c.Scope()), nil
+	}
+	return base, nil
 }
 
 // CallEntry returns the effect of DW_OP_call* on an entry (A.2.5.4.2): the expression of a

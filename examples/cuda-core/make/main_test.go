@@ -3,8 +3,11 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -82,6 +85,9 @@ func openCore(t *testing.T, file string) *engine.Target {
 func TestWalksAreTheRecordedStacks(t *testing.T) {
 	want := recorded(t, committed)
 	target := openCore(t, committed)
+	if details := target.Crashed().Stop.Details; !slices.Contains(details, "it loads from R5:R4, now 0x7fffb0001dc0") {
+		t.Errorf("details %q, expected the address behind the parts", details)
+	}
 	if problems := target.Problems(); len(problems) > 0 {
 		t.Errorf("problems: %q", problems)
 	}
@@ -169,4 +175,75 @@ func (l *launched) isNew(seen map[uint64]bool) (isNew bool) {
 		}
 	}
 	return isNew
+}
+
+// changed writes the committed core with a change.
+func changed(t *testing.T, name string, change func(data []byte) []byte) string {
+	t.Helper()
+	data, err := os.ReadFile(committed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, change(data), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// withoutSections gives all sections of a type another one, which nothing reads.
+func withoutSections(data []byte, kind uint32) []byte {
+	le := binary.LittleEndian
+	for at := le.Uint64(data[40:]); at < uint64(len(data)); at += sectionHeader {
+		if le.Uint32(data[at+4:]) == kind {
+			le.PutUint32(data[at+4:], 0)
+		}
+	}
+	return data
+}
+
+// pcsOf are the PCs of the frames of each thread.
+func pcsOf(t *testing.T, file string) (stacks map[string][]uint64, found map[string]int) {
+	t.Helper()
+	stacks, found = map[string][]uint64{}, map[string]int{}
+	for stack := range openCore(t, file).Stacks(t.Context()) {
+		for i := range stack.Frames {
+			stacks[stack.Thread.ID] = append(stacks[stack.Thread.ID], stack.Frames[i].PC)
+			found[string(stack.Frames[i].FoundBy)]++
+		}
+	}
+	return stacks, found
+}
+
+// TestLightweightCores walks a core without local memory, as the driver writes it where it is
+// asked for a lightweight one: the stacks are the recorded ones.
+func TestLightweightCores(t *testing.T) {
+	const local = 0x80000003
+	want, _ := pcsOf(t, committed)
+	got, found := pcsOf(t, changed(t, "light.core", func(data []byte) []byte { return withoutSections(data, local) }))
+	for id, stack := range want {
+		if !slices.Equal(got[id], stack) {
+			t.Errorf("%s: %#x, expected %#x", id, got[id], stack)
+		}
+	}
+	if found["callchain"] == 0 {
+		t.Errorf("no frame was found by the recorded callers: %v", found)
+	}
+}
+
+// TestPackedCores opens a core that the driver has packed.
+func TestPackedCores(t *testing.T) {
+	want, _ := pcsOf(t, committed)
+	got, _ := pcsOf(t, changed(t, "packed.core.gz", func(data []byte) []byte {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		_, err := w.Write(data)
+		if err := errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}))
+	if len(got) != len(want) {
+		t.Errorf("%d threads, expected %d", len(got), len(want))
+	}
 }

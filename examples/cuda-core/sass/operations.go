@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -18,7 +19,7 @@ func init() { //nolint:gochecknoinits // the table refers to functions that refe
 		"MOV": moveOperand, "UMOV": moveOperand, "S2R": special, "S2UR": special, "R2UR": moveOperand, "LDC": loadConstant, "ULDC": loadConstant,
 		"IMAD": multiplyAdd, "VIADD": add, "IADD3": add, "LEA": shiftAdd, "SHF": shift, "LOP3": logic, "ISETP": compare, "VIMNMX": extreme, "IMNMX": extreme,
 		"SEL": choose, "HFMA2": halves,
-		"LDG": load, "STG": store, "LDL": loadLocal, "STL": storeLocal,
+		"LDG": load, "LD": load, "STG": store, "ST": store, "LDL": loadLocal, "STL": storeLocal,
 		"BSSY": openBarrier, "BSYNC": wait, "BMOV": moveBarrier, "BRA": branch, "CALL": call, "RET": ret, "EXIT": exit,
 		"NOP": nothing, "WARPSYNC": nothing, "BREAK": nothing,
 	}
@@ -38,7 +39,17 @@ func special(e *execution, _ string) error {
 func loadConstant(e *execution, modifiers string) error {
 	text := e.operand(1)
 	words := make([]uint32, width(modifiers))
-	n, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(text, "c[0x0]["), "]"), 0, 32)
+	offset := strings.TrimSuffix(strings.TrimPrefix(text, "c[0x0]["), "]")
+	index := uint32(0)
+	if register, rest, ok := strings.Cut(offset, "+"); ok {
+		var err error
+		if index, err = e.value(register); err != nil {
+			return err
+		}
+		offset = rest
+	}
+	n, err := strconv.ParseUint(offset, 0, 32)
+	n += uint64(index)
 	if err != nil || n+uint64(4*len(words)) > uint64(len(e.Constant)) {
 		return fmt.Errorf("constant %s", text)
 	}
@@ -236,12 +247,33 @@ func choose(e *execution, _ string) error {
 	return e.set(v[1])
 }
 
-// halves executes a multiplication that the compiler writes for the constant 0.
+// halves executes a multiplication by zero that the compiler writes for a constant: of two
+// numbers of 16 bits, the upper one first. nvdisasm prints them as floating point numbers.
 func halves(e *execution, _ string) error {
-	if e.operand(1) != "-RZ" || e.operand(2) != "RZ" || e.operand(3) != "0" || e.operand(4) != "0" {
+	if e.operand(1) != "-RZ" || e.operand(2) != "RZ" {
 		return errors.New("not known")
 	}
-	return e.set(0)
+	upper, err := half(e.operand(3))
+	lower, lowerErr := half(e.operand(4))
+	if err = errors.Join(err, lowerErr); err != nil {
+		return err
+	}
+	return e.set(upper<<16 | lower)
+}
+
+// half returns the bits of a positive number of 16 bits.
+func half(text string) (uint32, error) {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f < 0 || f > 65504 {
+		return 0, fmt.Errorf("%q is no positive number of 16 bits", text)
+	}
+	const fraction, bias = 10, 15
+	for exponent := bias + 15; exponent > 0; exponent-- {
+		if unit := math.Ldexp(1, exponent-bias); f >= unit {
+			return uint32(exponent<<fraction) + uint32((f/unit-1)*(1<<fraction)), nil
+		}
+	}
+	return uint32(f / math.Ldexp(1, 1-bias-fraction)), nil
 }
 
 func load(e *execution, modifiers string) error {

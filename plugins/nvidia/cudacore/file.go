@@ -17,10 +17,20 @@ const (
 	smallSize = 8 << 10 // bytes: smaller reads go together
 )
 
-// file reads the bytes of the core.
+// file reads the bytes of the core. It reads one batch at a time.
 type file struct {
 	engine sdk.Engine
 	size   uint64
+
+	batch, small []byte // memory that batches use again
+}
+
+// buffer returns size bytes of memory that is kept for the next time.
+func buffer(kept *[]byte, size uint64) []byte {
+	if uint64(cap(*kept)) < size {
+		*kept = make([]byte, size)
+	}
+	return (*kept)[:size]
 }
 
 // read fills buf.
@@ -60,7 +70,7 @@ type span struct {
 func (f *file) readAll(ctx context.Context, parts []part, each func(i int, data []byte, err error)) error {
 	for done := 0; done < len(parts); {
 		spans, size := f.spans(parts[done:])
-		buf := make([]byte, size)
+		buf := buffer(&f.batch, size)
 		errs := f.readSpans(ctx, spans, buf)
 		if err := ctx.Err(); err != nil {
 			return err
@@ -129,7 +139,7 @@ func (f *file) readSmall(ctx context.Context, spans []span, list []int, size uin
 	for i, j := range list {
 		offsets[i] = spans[j].offset
 	}
-	buf := make([]byte, uint64(len(list))*size)
+	buf := buffer(&f.small, uint64(len(list))*size)
 	missing, err := sdk.ReadFileParts(ctx, f.engine, offsets, int(size), buf) //nolint:gosec // at most smallSize
 	if err != nil && len(missing) == 0 {
 		for _, j := range list {

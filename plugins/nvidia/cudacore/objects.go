@@ -43,7 +43,7 @@ func (r *reader) readObjects(ctx context.Context) error {
 		r.answer.Objects = append(r.answer.Objects, sdk.TargetObject{
 			URI: r.unique(fmt.Sprintf("cubin:%#x", m.handle)), MemoryAddress: s.offset, Size: s.size, Into: sdk.FileSpace,
 		})
-		if entries := wanted[m.handle]; entries != nil {
+		if entries := wanted[m.handle]; entries != nil { // others have no code that is executed
 			if err := r.findKernels(ctx, m.handle, s.part, entries); err != nil {
 				r.problems.add("section %d (.cudbg.relfimg): %v: the kernels of its grids have no names", m.relocated, err)
 			}
@@ -89,6 +89,7 @@ func (r *reader) findKernels(ctx context.Context, handle uint64, place part, ent
 	if err := m.read(ctx, le.Uint64(h[40:]), m.sections); err != nil {
 		return fmt.Errorf("section headers: %w", err)
 	}
+	m.addCode(r)
 	for i := range int(count) {
 		if s := m.section(i); le.Uint32(s[4:]) == typeSymbols {
 			return m.eachFunction(ctx, s, func(address uint64, name string) {

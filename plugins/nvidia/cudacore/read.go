@@ -23,7 +23,7 @@ type reader struct {
 	sections []section
 	byKind   [kinds][]uint32 // the indices of sections
 	strings  []byte
-	rows     []rows // by section
+	rows     map[uint32]rows // of tables
 
 	meta     []record
 	devices  []device
@@ -45,14 +45,20 @@ type reader struct {
 	gridIndex    map[ofDevice]uint32
 	gridMemory   [][]sdk.SpaceMemory
 	kernels      map[kernel]string
+	code         []codeRange
 	reported     []bool // SMs whose exception a lane has
 	callers      int    // of all threads
 	left         int    // threads that are left out
+
+	// batch are the warps of a batch, parts their recorded stacks, owners the lanes of these.
+	batch  [warpsOfBatch]warpLanes
+	parts  []part
+	owners []int
 }
 
 // Read reads a core. Data that cannot be read is a problem in the answer; an error is ctx's.
 func Read(ctx context.Context, engine sdk.Engine, header *sdk.TargetFile, machine *Machine) (*sdk.OpenTargetAnswer, error) {
-	r := &reader{machine: machine, header: header, file: file{engine, header.Size}, ids: map[string]struct{}{}}
+	r := &reader{machine: machine, header: header, file: file{engine: engine, size: header.Size}, ids: map[string]struct{}{}}
 	r.answer.Kind = "cuda-core"
 	r.answer.LaunchFunctions, r.answer.WaitFunctions = launchFunctions(), waitFunctions()
 	if err := r.read(ctx); err != nil {
@@ -61,8 +67,9 @@ func Read(ctx context.Context, engine sdk.Engine, header *sdk.TargetFile, machin
 		}
 		r.problems.add("the core could not be read: %v", err)
 	}
-	r.answer.Problems = r.problems.all()
-	return &r.answer, nil
+	answer := r.answer // so that the tables go
+	answer.Problems = r.problems.all()
+	return &answer, nil
 }
 
 func (r *reader) read(ctx context.Context) error {
@@ -87,7 +94,10 @@ func (r *reader) read(ctx context.Context) error {
 	err := r.readThreads(ctx)
 	r.answer.Dispatches = slices.DeleteFunc(r.answer.Dispatches, func(d sdk.TargetDispatch) bool { return d.ID == "" })
 	r.sayTraps()
-	return err
+	if err != nil {
+		return err
+	}
+	return r.sayAccesses(ctx)
 }
 
 // The parts that the user may have had the driver leave out (CUDBGCoredumpGenerationFlags).

@@ -88,12 +88,11 @@ type (
 		uniform, uniformPredicates, bars uint32
 	}
 	lane struct {
-		pc, offset                           uint64
+		pc                                   uint64
 		rpc                                  [2]uint32
 		number                               uint32
 		thread                               [3]uint32
 		exception                            uint32
-		depth, syscallDepth                  uint32
 		cc, state                            uint32
 		hasState, hasRPC                     bool
 		local, registers, predicates, frames uint32 // sections
@@ -142,7 +141,7 @@ func warpOf(b record) warp {
 
 func laneOf(b record) lane {
 	return lane{
-		pc: b.quad(0), offset: b.quad(8), number: b.word(16), thread: b.three(20), exception: b.word(32), depth: b.word(36),
-		syscallDepth: b.word(40), cc: b.word(44), state: b.word(48), hasState: b.has(48, 4), rpc: [2]uint32{b.word(56), b.word(60)}, hasRPC: b.has(56, 8),
+		pc: b.quad(0), number: b.word(16), thread: b.three(20), exception: b.word(32),
+		cc: b.word(44), state: b.word(48), hasState: b.has(48, 4), rpc: [2]uint32{b.word(56), b.word(60)}, hasRPC: b.has(56, 8),
 	}
 }

@@ -26,7 +26,7 @@ type rows struct{ first, count uint32 }
 // readTables reads the tables from the devices down to the lanes, and gives each row
 // the sections that belong to it.
 func (r *reader) readTables(ctx context.Context) error {
-	r.rows = make([]rows, len(r.sections))
+	r.rows = map[uint32]rows{}
 	for _, err := range []error{
 		readRows(ctx, r, kindMeta, &r.meta, func(b record, _ uint32) record { return append(record(nil), b...) }),
 		readRows(ctx, r, kindDevices, &r.devices, func(b record, _ uint32) device { return r.device(b) }),

@@ -65,9 +65,7 @@ func (r *reader) children(section uint32) []uint32 {
 
 // readWarps adds the threads of some warps of one SM.
 func (r *reader) readWarps(ctx context.Context, list []uint32) error {
-	warps := make([]warpLanes, len(list))
-	var parts []part
-	var owners []int
+	warps, parts, owners := r.batch[:len(list)], r.parts[:0], r.owners[:0]
 	for i, w := range list {
 		r.findLanes(w, &warps[i])
 		for j, l := range warps[i].lanes {
@@ -81,6 +79,7 @@ func (r *reader) readWarps(ctx context.Context, list []uint32) error {
 			}
 		}
 	}
+	r.parts, r.owners = parts, owners
 	err := r.file.readAll(ctx, parts, func(k int, data []byte, err error) {
 		w := &warps[owners[k]/lanesOfWarp]
 		section := w.lanes[owners[k]%lanesOfWarp].frames

@@ -3,6 +3,8 @@
 package dwarf
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -122,4 +124,88 @@ func TestInlinedCallsThatLeadNowhereAreSaid(t *testing.T) {
 			}
 		})
 	}
+}
+
+// inlinedNamesAt are the names of the functions that were inlined at an offset of a section.
+func inlinedNamesAt(t *testing.T, o *object.Object, r *Reader, section string, offset uint64) string {
+	t.Helper()
+	frames, err := r.Frames(nil, o.Section(section).Address+offset)
+	if err != nil || len(frames) == 0 {
+		t.Fatalf("%d frames, %v", len(frames), err)
+	}
+	var list []string
+	for i := range frames[:len(frames)-1] {
+		list = append(list, frames[i].Function)
+	}
+	return strings.Join(list, " <- ")
+}
+
+// nvlink joins .debug_str and leaves where the names of a table begin as it was.
+func TestNamesOfInlinedCallsAreFoundInJoinedTables(t *testing.T) {
+	laid, r := openCubin(t, "joined90.cubin")
+	for section, want := range map[string]string{".text._Z4oncePii": "square(int) <- both(int, int)", ".text._Z5thirdPii": "int clamp<int>(int, int)"} {
+		offset := map[string]uint64{".text._Z4oncePii": 0xb0, ".text._Z5thirdPii": 0xf0}[section]
+		if got := inlinedNamesAt(t, laid, r, section, offset); got != want {
+			t.Errorf("%s+%#x: %q, expected %q", section, offset, got, want)
+		}
+	}
+	if p := r.Problems(); len(p) > 0 {
+		t.Errorf("problems %q", p)
+	}
+	// With another string behind them it is not known which are whose.
+	_, r = openCubin(t, "joined90.cubin")
+	r.main.str = append(r.main.str[:len(r.main.str):len(r.main.str)], "other\x00"...)
+	if got := inlinedNamesAt(t, laid, r, ".text._Z5thirdPii", 0xf0); got != "" {
+		t.Errorf("%q, expected no name", got)
+	}
+	if p := strings.Join(r.Problems(), "\n"); !strings.Contains(p, "2 tables have names from offset 0 of .debug_str on, which a linker joined") {
+		t.Errorf("problems %q", p)
+	}
+}
+
+// Each row has the lines of PTX that its code was made from, of the text that its file has.
+func TestLinesOfPTXAreOfTheFilesOwnText(t *testing.T) {
+	laid, _ := openCubin(t, "joined90.cubin")
+	p, err := NewPTX(laid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	start := laid.Section(".text._Z5thirdPii").Address
+	if err := p.EachRow(start+0xe0, start+0x110, func(r PTXRow) {
+		got = append(got, fmt.Sprintf("%#x-%#x %d %s", r.Start-start, r.End-start, r.Line, r.Text))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := "0xe0-0xf0 56 mad.lo.s32 \t%r3, %r1, %r1, 1;|0xf0-0x100 58 selp.b32 \t%r4, 7, %r3, %p1;|0x100-0x110 60 add.s32 \t%r5, %r2, %r4;"
+	if text := strings.Join(got, "|"); text != want || len(p.Problems()) > 0 {
+		t.Errorf("%q, expected %q; problems %q", text, want, p.Problems())
+	}
+	if _, err := NewPTX(openObject(t, "testdata/small4")); !errors.Is(err, ErrNoPTX) {
+		t.Errorf("%v, expected %v", err, ErrNoPTX)
+	}
+}
+
+// FuzzPTX reads hostile tables and texts of PTX.
+func FuzzPTX(f *testing.F) {
+	laid, _ := openCubin(f, "joined90.cubin")
+	for _, s := range laid.Sections() {
+		if data, err := s.Data(); err == nil && s.Name == ptxLines {
+			f.Add(data, []byte("one\x00two\x00"))
+		}
+	}
+	f.Fuzz(func(t *testing.T, lines, text []byte) {
+		file := &file{object: laid, lineName: ptxLines, sections: sections{line: lines}}
+		p := &PTX{lines: &Reader{main: file}, texts: map[string][][]byte{ptxText: bytes.Split(text, []byte{0})}}
+		file.reader = p.lines
+		last := uint64(0)
+		if err := p.EachRow(0, 1<<20, func(r PTXRow) {
+			if r.Start < last || r.End <= r.Start || r.End > 1<<20 {
+				t.Errorf("row from %#x to %#x behind %#x", r.Start, r.End, last)
+			}
+			last = r.End
+		}); err != nil {
+			t.Log(err)
+		}
+	})
 }

@@ -29,6 +29,20 @@ type inlining struct {
 	name uint32
 }
 
+// inlinedNames are the names of inlined calls in a table.
+type inlinedNames struct {
+	isUsed bool
+	last   uint32 // the offset of the last one from nameBase on
+	// isUnknown is set where linkers joined tables without correcting where names are.
+	isUnknown bool
+}
+
+func (n *inlinedNames) add(i *inlining) {
+	if i.context != 0 {
+		n.isUsed, n.last = true, max(n.last, i.name)
+	}
+}
+
 // maxInlinedLines bounds the rows from one of inlined code to the row of the function that
 // has the code.
 const maxInlinedLines = 256
@@ -139,9 +153,15 @@ func (r *Reader) brokenChain(dst []trace.Symbol, p *linePlace, format string, ar
 
 // inlinedName is the name of a function that was inlined. One that cannot be read becomes a
 // problem.
-func (r *Reader) inlinedName(t *lineTable, offset uint32) *functionName {
-	f := t.file
-	text, err := stringAt(".debug_str"+f.suffix, f.str, f.rest.str, t.nameBase+uint64(offset))
+func (r *Reader) inlinedName(t *lineTable, number uint32) *functionName {
+	f, offset := t.file, t.nameBase+uint64(number)
+	if t.names.isUnknown {
+		return &functionName{}
+	}
+	text, err := stringAt(".debug_str"+f.suffix, f.str, f.rest.str, offset)
+	if err == nil && offset > 0 && f.str[offset-1] != 0 {
+		err = bad(".debug_str"+f.suffix, offset, "the beginning of a string is expected")
+	}
 	if err != nil {
 		r.problem(t.wrong("name of an inlined call: %v", err).Error())
 		return &functionName{}

@@ -54,6 +54,7 @@ type lineTable struct {
 	sequences   []sequence // by end
 	checkpoints []checkpoint
 	sorted      int // rows stored because they are not in the order of addresses
+	names       inlinedNames
 }
 
 // sortedSlack bounds the rows out of order that a table may have, besides one for every 4
@@ -140,7 +141,7 @@ func (f *file) lineTableAt(off uint64, addrSize uint8) (*lineTable, error) {
 	})
 }
 
-func (f *file) lineSection() string { return ".debug_line" + f.suffix }
+func (f *file) lineSection() string { return cmp.Or(f.lineName, ".debug_line"+f.suffix) }
 
 // lineTable returns the unit's line table; nil where it has none.
 func (b *body) lineTable() (*lineTable, error) {
@@ -527,6 +528,7 @@ func (t *lineTable) index() error {
 			break
 		}
 		if event == lineRow {
+			t.names.add(&m.inlining)
 			if rows == 0 {
 				s.start = m.address
 			}

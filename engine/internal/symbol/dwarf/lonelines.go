@@ -47,6 +47,7 @@ func (r *Reader) loneFrames(dst []trace.Symbol, address uint64, style *frameStyl
 func (r *Reader) findLoneTables() (*loneTables, error) {
 	f, x := r.main, &loneTables{}
 	var list []ranges.Range
+	var tables []*lineTable
 	for _, off := range r.loneOffsets() {
 		t, err := f.lineTableAt(off, uint8(f.object.AddressSize()))
 		if err != nil {
@@ -57,8 +58,9 @@ func (r *Reader) findLoneTables() (*loneTables, error) {
 			s := &t.sequences[i]
 			list = append(list, ranges.Range{Start: s.start, End: s.end, Index: int32(len(x.tables))})
 		}
-		x.tables = append(x.tables, f.loneBody(off))
+		x.tables, tables = append(x.tables, f.loneBody(off)), append(tables, t)
 	}
+	r.joinNames(tables)
 	x.where = ranges.Flatten(list)
 	f.addKept(flatSize(&x.where) + sizeOf[body](len(x.tables)) + sizeOf[unit](len(x.tables)))
 	return x, nil
@@ -98,4 +100,40 @@ func (r *Reader) loneOffsets() (list []uint64) {
 		off = c.off + length
 	}
 	return list
+}
+
+// joinNames finds the names of inlined calls in the tables of several files that nvlink joined: it
+// puts one .debug_str behind the other and leaves the offsets of the tables as they were, from 0 on.
+// Where the names of all tables, one behind the other, are all of .debug_str, each table's begin
+// where the names of the table before it end; else they are not known, which is a problem.
+func (r *Reader) joinNames(tables []*lineTable) {
+	f := r.main
+	var named []*lineTable
+	isJoined := false
+	for _, t := range tables {
+		if t.names.isUsed {
+			isJoined = isJoined || len(named) > 0 && t.nameBase == named[0].nameBase
+			named = append(named, t)
+		}
+	}
+	if !isJoined || named[0].nameBase != 0 {
+		return
+	}
+	bases, end := make([]uint64, len(named)), uint64(0)
+	for i, t := range named {
+		bases[i] = end
+		last, err := stringAt(".debug_str", f.str, f.rest.str, end+uint64(t.names.last))
+		if err != nil {
+			end = 0
+			break
+		}
+		end += uint64(t.names.last) + uint64(len(last)) + 1
+	}
+	isWhole := end == uint64(len(f.str))
+	for i, t := range named {
+		t.nameBase, t.names.isUnknown = bases[i], !isWhole
+	}
+	if !isWhole {
+		r.problem(named[0].wrong("names of inlined calls are not known: %d tables have names from offset 0 of .debug_str on, which a linker joined", len(named)).Error())
+	}
 }

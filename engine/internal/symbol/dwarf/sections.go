@@ -35,11 +35,12 @@ type rests struct {
 // and 7.3.5), or a supplementary file (7.3.6).
 type file struct {
 	sections
-	rest   rests
-	name   string
-	suffix string // of the names of sections: ".dwo" or ""
-	object *object.Object
-	layout *layout // of a relocatable object; else nil
+	rest     rests
+	name     string
+	suffix   string // of the names of sections: ".dwo" or ""
+	lineName string // of the section of line tables; "": .debug_line with the suffix
+	object   *object.Object
+	layout   *layout // of a relocatable object; else nil
 
 	reader *Reader
 

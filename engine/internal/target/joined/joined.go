@@ -6,7 +6,6 @@ package joined
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -165,28 +164,21 @@ func (t *Target) ReadScoped(space locexpr.AddressSpace, th *trace.Thread, addres
 	if space == locexpr.DefaultSpace || th == nil {
 		return t.ReadMemory(space, address, buf)
 	}
-	state, own := t.devices, t.ownOf(th)
-	switch {
-	case own == nil:
-		state, own = t.host, th
-	case own.Lead != th.Lead:
-		if own = target.OfLane(own, th.Lead); own == nil {
-			return 0, fmt.Errorf("lane %d of thread %q: %w", th.Lead, th.ID, target.ErrNoMemory)
-		}
+	state := t.host
+	if t.isOfDevices(th) {
+		state = t.devices
 	}
 	if s, ok := state.(target.ScopedMemory); ok {
-		return s.ReadScoped(space, own, address, buf)
+		return s.ReadScoped(space, th, address, buf)
 	}
 	return t.ReadMemory(space, address, buf)
 }
 
-// ownOf returns a thread as the accelerators' target has it; nil for a thread of the process.
-func (t *Target) ownOf(th *trace.Thread) *trace.Thread {
+// isOfDevices reports whether a thread is the accelerators', whose instances of address spaces are where
+// its Memory places them.
+func (t *Target) isOfDevices(th *trace.Thread) bool {
 	first := uint64(len(t.threads) - len(t.own))
-	if th.Handle < first || th.Handle-first >= uint64(len(t.own)) || th.Goroutine != nil {
-		return nil
-	}
-	return t.own[th.Handle-first]
+	return th.Handle >= first && th.Handle-first < uint64(len(t.own)) && th.Goroutine == nil
 }
 
 // Mapped reports whether either has an address mapped.

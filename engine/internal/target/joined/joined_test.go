@@ -22,7 +22,6 @@ type made struct {
 	threads []*trace.Thread
 	modules []*target.Module
 	memory  map[locexpr.AddressSpace]map[uint64]byte
-	scoped  map[string]byte // by thread: each byte of its spaces
 	closed  int
 }
 
@@ -46,10 +45,7 @@ func (m *made) ReadScoped(space locexpr.AddressSpace, th *trace.Thread, address 
 	if space == locexpr.DefaultSpace {
 		return m.ReadMemory(space, address, buf)
 	}
-	for i := range buf {
-		buf[i] = m.scoped[th.ID]
-	}
-	return len(buf), nil
+	return target.ReadPlaced(m, th, space, address, buf)
 }
 
 func (m *made) Mapped(address uint64) (mapped, executable bool) {
@@ -92,13 +88,12 @@ func accelerator() *made {
 			Devices: trace.Devices{Agents: []sdk.TargetAgent{{ID: "0"}}, Dispatches: []sdk.TargetDispatch{{ID: "1"}}},
 		},
 		threads: []*trace.Thread{
-			{Handle: 0, ID: "d0", Arch: "device", Wave: &sdk.Wave{}, LaunchedBy: launch},
-			{Handle: 1, ID: "d1", Arch: "device", Wave: &sdk.Wave{}, LaunchedBy: launch},
+			{Handle: 0, ID: "d0", Arch: "device", Wave: &sdk.Wave{}, LaunchedBy: launch, Memory: []sdk.SpaceMemory{{Space: 5, Size: 1, Into: 9}}},
+			{Handle: 1, ID: "d1", Arch: "device", Wave: &sdk.Wave{}, LaunchedBy: launch, Memory: []sdk.SpaceMemory{{Space: 5, Size: 1, Address: 2, Into: 9}}},
 			{Handle: 2, ID: "d2", Arch: "device", Wave: &sdk.Wave{}, LaunchedBy: &trace.Launch{Thread: "99", Evidence: trace.LaunchQueue}},
 		},
 		modules: []*target.Module{segment("kernel", 0x4000)},
 		memory:  map[locexpr.AddressSpace]map[uint64]byte{0: bytesAt(0x104, "gpu"), 9: bytesAt(0, "file")},
-		scoped:  map[string]byte{"d0": 'x', "d1": 'y'},
 	}
 }
 
@@ -127,7 +122,7 @@ func TestThreadsOfBoth(t *testing.T) {
 		t.Errorf("launchers %v", ids)
 	}
 	buf := make([]byte, 1)
-	for i, want := range map[int]string{3: "x", 4: "y"} {
+	for i, want := range map[int]string{3: "f", 4: "l"} {
 		if _, err := state.(target.ScopedMemory).ReadScoped(5, threads[i], 0, buf); err != nil || string(buf) != want {
 			t.Errorf("thread %d reads %q, %v, expected %q", i, buf, err, want)
 		}

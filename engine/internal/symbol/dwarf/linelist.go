@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dwarf
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine/trace"
+)
+
+// LineRow is a row of a line table and the code that it is for.
+type LineRow struct {
+	Start, End uint64 // ELF virtual addresses
+	// Frames are the positions, innermost first: of the row, and of the calls around it that
+	// the line table has. The last is of the function that has the code, and has no name.
+	Frames []trace.Symbol
+}
+
+// EachLine calls yield with the rows of all line tables, of units and without, by address, until it
+// returns false. Rows without code are left out. The row is reused between calls. Tables that
+// cannot be read are left out, and are problems.
+func (r *Reader) EachLine(yield func(*LineRow) bool) error {
+	return r.protect(func() error {
+		var out LineRow
+		for _, part := range r.everySequence() {
+			isOver := false
+			p := linePlace{unit: part.unit, table: part.table, sequence: &part.table.sequences[part.index]}
+			part.table.rowsOf(p.sequence, p.sequence.span, func(code span, from *row) {
+				if isOver {
+					return
+				}
+				p.row, p.Symbol = *from, trace.Symbol{}
+				r.giveRow(&p.Symbol, p.unit, p.table, from)
+				out.Start, out.End = code.start, code.end
+				out.Frames = r.lineChain(append(out.Frames[:0], p.Symbol), &p, &ownFrameStyle)
+				isOver = !yield(&out)
+			})
+			if isOver {
+				break
+			}
+		}
+		return nil
+	})
+}
+
+// sequencePart is a sequence of a line table.
+type sequencePart struct {
+	unit  *body
+	table *lineTable
+	index int
+}
+
+// everySequence lists the sequences of all line tables by address.
+func (r *Reader) everySequence() (list []sequencePart) {
+	var units []*body
+	isKnown := map[uint64]bool{}
+	for _, u := range r.main.everyUnit() {
+		b, err := u.open()
+		if err != nil {
+			r.failedUnit(u, err)
+			continue
+		}
+		if b.hasLine && !isKnown[b.lineOff] {
+			isKnown[b.lineOff] = true
+			units = append(units, b)
+		}
+	}
+	if lone, err := r.lone.get(r.findLoneTables); err == nil {
+		units = append(units, lone.tables...)
+	}
+	for _, b := range units {
+		t, err := b.lineTable()
+		if err != nil {
+			r.failedUnit(b.unit, err)
+		}
+		if t == nil || err != nil {
+			continue
+		}
+		for i := range t.sequences {
+			list = append(list, sequencePart{b, t, i})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b sequencePart) int {
+		return cmp.Compare(a.table.sequences[a.index].start, b.table.sequences[b.index].start)
+	})
+	return list
+}
