@@ -113,7 +113,7 @@ type Options struct {
 	SourceLines int
 	// LocalSource looks for source files on this machine alone: no server is asked for one.
 	LocalSource bool
-	// Disassembler is the path of an llvm-mc or llvm-objdump, whose text CodeReaders show
+	// Disassembler is the path of an llvm-mc, llvm-objdump or nvdisasm, whose text CodeReaders show
 	// where an architecture has no disassembler; "": they show instructions without it.
 	// It runs confined, which needs Plugins.Self.
 	Disassembler string
@@ -306,15 +306,21 @@ func (e *Engine) describe(machine object.ELFMachine) (*sdk.Description, error) {
 	return prepared(e.plugins.ForMachine(machine))
 }
 
+// coreOptions returns how a core is read.
+func (e *Engine) coreOptions(path string) elfcore.Options {
+	return elfcore.Options{Finder: e.Finder(path), Describe: e.describe, ForNote: e.noteReader, ForFile: e.fileReader, Map: e.mapPacked}
+}
+
 func (e *Engine) openCore(m *object.Mapping) (target.Target, error) {
-	options := elfcore.Options{
-		Describe: e.describe,
-		ForNote:  e.noteReader,
-		Devices:  e.options.DeviceCore,
-		Map:      e.mapPacked,
-	}
 	path := m.Path()
-	if options.Devices == "" {
+	if elfcore.IsOfSections([]byte(firstBytes(m))) {
+		return e.openOfSections(m)
+	}
+	options := e.coreOptions(path)
+	if named := e.options.DeviceCore; named != "" && !isOfSections(named) {
+		options.Devices = named
+	}
+	if e.options.DeviceCore == "" {
 		// Beside a core of devices, the core of the process is opened.
 		if host := elfcore.HostCore(path); host != "" {
 			_ = m.Close()
@@ -322,12 +328,19 @@ func (e *Engine) openCore(m *object.Mapping) (target.Target, error) {
 			return orNil(elfcore.Open(host, options))
 		}
 	}
-	options.Finder = e.Finder(path)
 	return orNil(elfcore.OpenMapped(m, options))
 }
 
 func (e *Engine) noteReader(owner string) (elfcore.NoteReader, error) {
 	a, err := e.plugins.ForNote(owner)
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+func (e *Engine) fileReader(machine object.ELFMachine) (elfcore.NoteReader, error) {
+	a, err := e.plugins.ForMachine(machine)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/filekind"
@@ -47,8 +48,9 @@ func (e *Engine) openInput(name string, packed *unpack.Input, err error) (*Targe
 	case err != nil:
 		return nil, err
 	}
+	state, problems := e.withDevices(state)
 	t := e.Attach(state)
-	t.input = input{packed.Problems, packed.Labels}
+	t.input = input{slices.Concat(packed.Problems, problems), packed.Labels}
 	return t, nil
 }
 
@@ -100,9 +102,13 @@ func TargetsIn(dir string) (paths []string, others []error, err error) {
 			others = append(others, err)
 		case o.magic == "" && !elfcore.IsCore(head):
 			others = append(others, fmt.Errorf("%s: %w", path, ErrUnknownTarget))
-		case o.magic == "" && elfcore.HostCore(path) != "":
-			others = append(others, fmt.Errorf("%s: it is read with %s", path, elfcore.HostCore(path)))
 		default:
+			if o.magic == "" {
+				if host := hostBeside(path); host != "" {
+					others = append(others, fmt.Errorf("%s: it is read with %s", path, host))
+					continue
+				}
+			}
 			paths = append(paths, path)
 		}
 	}

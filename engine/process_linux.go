@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/unwindd/unwindd/engine/internal/target/process"
+	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
@@ -20,7 +21,12 @@ func (e *Engine) OpenProcess(pid int) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := e.Attach(t)
+	state, problems := target.Target(t), []string(nil)
+	if path := e.options.DeviceCore; path != "" {
+		state, problems = e.withNamedDevices(t, path)
+	}
+	own := e.Attach(state)
+	own.SetInputProblems(problems)
 	own.readPerfMaps()
 	return own, nil
 }

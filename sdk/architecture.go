@@ -168,6 +168,10 @@ type OpenObjectAnswer struct {
 	// ChecksCFI says that FrameRules finds contradictions of the object's CFI to its
 	// code. It is called for each function with CFI that a stack leads to.
 	ChecksCFI bool
+	// ReadsCFI says that the plugin has read the object's call frame information, because its
+	// compilers mean something else by it than the document: the rows of Tables that override
+	// it are made of it, and are found by it. The engine reads none.
+	ReadsCFI bool
 }
 
 // DialectOverride puts another dialect in force for the CIEs and the units
@@ -265,7 +269,11 @@ type PositionMap struct {
 
 // Variable has a location by PC range, as expressions in the canonical dialect.
 type Variable struct {
-	Name      string
+	Name string
+	// Register is the number by which location descriptions of the object's debug information
+	// name a register of an intermediate language, which this variable then is: it is read in
+	// its place, and is not shown. 0: it is a variable of the program.
+	Register  uint64
 	Section   uint32   // see RowTable
 	Start     []uint64 // of range i, which ends before End[i]
 	End       []uint64
@@ -515,8 +523,8 @@ type DisassembleRequest struct {
 // DisassembleAnswer lists instructions in order.
 type DisassembleAnswer struct {
 	Instructions []Instruction
-	// LLVM is the target with which LLVM's tools disassemble the same code. Where the user
-	// chooses one of them, its text replaces the text of Instructions. An architecture that
+	// LLVM is the target with which LLVM's tools, or NVIDIA's for its triple, disassemble the same
+	// code. Where the user chooses one of them, its text replaces the text of Instructions. An architecture that
 	// writes all instructions itself leaves it empty.
 	LLVM LLVMTarget
 }

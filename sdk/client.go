@@ -53,6 +53,7 @@ func (c *Client) OpenTarget(ctx context.Context, e Engine, req *OpenTargetReques
 	var a *OpenTargetAnswer
 	var left int    // threads that may come yet
 	var data uint64 // bytes of registers that came
+	var lanes int   // with states of their own
 	p := encodeOpenTargetRequest(req)
 	s := streamCall[*pb.OpenTargetRequest, pb.OpenTargetPart]{
 		name: "OpenTarget", engine: e, request: p, session: &p.Session, rpc: c.rpc.OpenTarget,
@@ -65,7 +66,8 @@ func (c *Client) OpenTarget(ctx context.Context, e Engine, req *OpenTargetReques
 				return err
 			}
 			threads, err := decodeTargetThreads(part.GetThreads())
-			data += uint64(len(part.GetThreads().GetRegisters().GetData()))
+			data += uint64(len(part.GetThreads().GetRegisters().GetData()) + len(part.GetThreads().GetLaneStates().GetRegisters().GetData()))
+			lanes += len(part.GetThreads().GetLaneStates().GetLanes())
 			switch {
 			case err != nil:
 				return err
@@ -73,6 +75,8 @@ func (c *Client) OpenTarget(ctx context.Context, e Engine, req *OpenTargetReques
 				return fmt.Errorf("%w: OpenTargetPart.threads: %d threads, expected 1 to %d more", ErrMalformed, len(threads), left)
 			case data > MaxRegisterData:
 				return fmt.Errorf("%w: TargetThreads.registers: more than %d bytes in all", ErrMalformed, MaxRegisterData)
+			case lanes > MaxBatch:
+				return fmt.Errorf("%w: TargetThreads.lane_states: more than %d in all", ErrMalformed, MaxBatch)
 			}
 			left -= len(threads)
 			a.Threads = append(a.Threads, threads...)

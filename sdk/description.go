@@ -24,7 +24,11 @@ type Description struct {
 	PC, SP, FP    uint32 // DWARF numbers; NoRegister where there is none
 	ReturnAddress uint32 // the usual return-address column
 	AddressSpaces []AddressSpace
-	DefaultRules  []cfi.RegisterRule // for columns that a row does not mention, sorted by column
+	// AddressClasses are the spaces of variables and of what pointers lead to, by their
+	// DW_AT_address_class. nil: variables are where their expressions say, and the class of a
+	// pointer is the number of a space.
+	AddressClasses []AddressClass
+	DefaultRules   []cfi.RegisterRule // for columns that a row does not mention, sorted by column
 	// FramePointer is the row of a frame with a frame pointer; nil: there is no such
 	// convention. Where a record may be anywhere in its frame (on AArch64 x29 is at [x29]
 	// and the return address at [x29+8]), the caller's stack pointer does not follow from
@@ -352,6 +356,14 @@ type AddressSpace struct {
 	Name   string
 	Bits   uint32 // of an address
 	Scope  SpaceScope
+}
+
+// AddressClass is the space of a DW_AT_address_class. A variable of it whose location is an
+// address of the default space is in this space, and DW_OP_addr has an address of the space.
+// Classes that are not listed change nothing.
+type AddressClass struct {
+	Class uint64 // not 0
+	Space locexpr.AddressSpace
 }
 
 // Dialect is a table of vendor operations of DWARF expressions. Opcodes of

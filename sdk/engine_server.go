@@ -108,9 +108,9 @@ func (v *session) readMemory(p *pb.ReadMemoryRequest) (*pb.ReadMemoryAnswer, err
 		return nil, status.Errorf(codes.InvalidArgument, "ReadMemoryRequest.size: %d, expected at most %d", p.GetSize(), partSize)
 	}
 	if n := uint64(len(p.GetMore())); n > 0 {
-		if n >= maxParts || p.GetSize() == 0 || (n+1)*uint64(p.GetSize()) > partSize || p.GetSpace() != 0 {
+		if n >= maxParts || p.GetSize() == 0 || (n+1)*uint64(p.GetSize()) > partSize || p.GetSpace() != 0 && p.GetSpace() != uint64(FileSpace) {
 			return nil, status.Errorf(codes.InvalidArgument,
-				"ReadMemoryRequest.more: %d further times %d bytes of space %d, expected at most %d times, %d bytes in all, of space 0",
+				"ReadMemoryRequest.more: %d further times %d bytes of space %d, expected at most %d times, %d bytes in all, of space 0 or the file",
 				n, p.GetSize(), p.GetSpace(), maxParts-1, partSize)
 		}
 		return serveParts(v.ctx, v.engine, p), v.ctx.Err()

@@ -242,7 +242,7 @@ func TestRequestsAreAnsweredInAnyOrderAndWithTheirErrors(t *testing.T) {
 			{memoryRequest(4, id, partSize+1), codes.InvalidArgument, "ReadMemoryRequest.size: 1048577, expected at most 1048576"},
 			{&pb.EngineRequest{Id: 5, Session: id}, codes.InvalidArgument, "EngineRequest.request: none that this engine knows"},
 			{&pb.EngineRequest{Id: 6, Session: id, Request: &pb.EngineRequest_ReadMemory{ReadMemory: &pb.ReadMemoryRequest{Size: 1, More: make([]uint64, maxParts)}}},
-				codes.InvalidArgument, "ReadMemoryRequest.more: 65536 further times 1 bytes of space 0, expected at most 65535 times, 1048576 bytes in all, of space 0"},
+				codes.InvalidArgument, "ReadMemoryRequest.more: 65536 further times 1 bytes of space 0, expected at most 65535 times, 1048576 bytes in all, of space 0 or the file"},
 		} {
 			a, err := exchange(s, m.p)
 			if err != nil || a.GetId() != m.p.GetId() || codes.Code(a.GetError().GetCode()) != m.code || a.GetError().GetMessage() != m.want {

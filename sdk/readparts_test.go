@@ -33,23 +33,27 @@ func TestManyPartsAreReadAtOnce(t *testing.T) {
 		}
 		addresses, want = append(addresses, a), append(want, part...)
 	}
-	check := func(ctx context.Context, engine Engine) error {
+	type reader func(ctx context.Context, e Engine, addresses []uint64, size int, buf []byte) (missing []int, err error)
+	checkOne := func(ctx context.Context, engine Engine, read reader) error {
 		for _, n := range []int{len(addresses), 1, 0} {
 			got := bytes.Repeat([]byte{0xff}, n*size)
-			missing, err := ReadParts(ctx, engine, addresses[:n], size, got)
+			missing, err := read(ctx, engine, addresses[:n], size, got)
 			some := slices.DeleteFunc(slices.Clone(wantMissing), func(i int) bool { return i >= n })
 			if !bytes.Equal(got, want[:n*size]) || !slices.Equal(missing, some) || (err != nil) != (len(some) > 0) {
 				return fmt.Errorf("%d parts: %d are missing, expected %d: %w", n, len(missing), len(some), err)
 			}
 		}
-		missing, err := ReadParts(ctx, engine, []uint64{1 << 40}, size, make([]byte, size))
+		missing, err := read(ctx, engine, []uint64{1 << 40}, size, make([]byte, size))
 		if len(missing) != 1 || err == nil {
 			return fmt.Errorf("nothing: %d are missing: %w", len(missing), err)
 		}
-		if _, err := ReadParts(ctx, engine, addresses[:2], size, make([]byte, size)); err == nil {
+		if _, err := read(ctx, engine, addresses[:2], size, make([]byte, size)); err == nil {
 			return errors.New("parts that do not fit were read")
 		}
 		return nil
+	}
+	check := func(ctx context.Context, engine Engine) error {
+		return errors.Join(checkOne(ctx, engine, ReadParts), checkOne(ctx, engine, ReadFileParts))
 	}
 	if err := check(t.Context(), e); err != nil {
 		t.Error("in-process: ", err)

@@ -171,8 +171,12 @@ func (s *architectureServer) OpenTarget(p *pb.OpenTargetRequest, stream grpc.Ser
 	return nil
 }
 
-// partThreads is how many threads go in one message.
-const partThreads = 4096
+// partThreads and partLanes are how many threads, and lanes with a state of their own, go in
+// one message.
+const (
+	partThreads = 4096
+	partLanes   = 1 << 16
+)
 
 // targetParts divides an answer into messages.
 func targetParts(a *OpenTargetAnswer) ([]*pb.OpenTargetPart, error) {
@@ -183,9 +187,13 @@ func targetParts(a *OpenTargetAnswer) ([]*pb.OpenTargetPart, error) {
 	parts := []*pb.OpenTargetPart{{Part: &pb.OpenTargetPart_Answer{Answer: head}}}
 	total := 0
 	for list := a.Threads; len(list) > 0; {
-		n, data := 0, 0
-		for n < len(list) && n < partThreads && (n == 0 || data+len(list[n].Registers.Data) <= partSize) {
+		n, data, lanes := 0, 0, 0
+		for n < len(list) && n < partThreads && (n == 0 || data+len(list[n].Registers.Data) <= partSize && lanes+len(list[n].LaneStates) <= partLanes) {
 			data += len(list[n].Registers.Data)
+			for i := range list[n].LaneStates {
+				data += len(list[n].LaneStates[i].Registers.Data)
+			}
+			lanes += len(list[n].LaneStates)
 			n++
 		}
 		if total += data; total > MaxRegisterData {

@@ -15,6 +15,9 @@ const (
 	StopMathError          = "math-error"          // an exception of floating-point or integer arithmetic
 	StopECCError           = "ecc-error"           // memory that lost its contents
 	StopFatalHalt          = "fatal-halt"          // the hardware gave up
+	StopAssert             = "assert"              // the program found that a condition does not hold
+	StopStackOverflow      = "stack-overflow"      // the stack has no more memory
+	StopException          = "exception"           // another one of the machine's; the details say which
 )
 
 // StopReason is a reason, with the members of a ThreadStop that may be set with it.
@@ -36,6 +39,9 @@ var StopReasons = []StopReason{
 	{Name: StopMathError},
 	{Name: StopECCError, HasAddress: true},
 	{Name: StopFatalHalt},
+	{Name: StopAssert},
+	{Name: StopStackOverflow},
+	{Name: StopException},
 }
 
 // FindStopReason returns the reason of a name; ok is false where there is none.

@@ -4,11 +4,34 @@ package sdk
 
 import "github.com/unwindd/unwindd/locexpr"
 
-// OpenTargetRequest has the notes of a core that a plugin owns. While the
-// call is under way the plugin reads the core's memory (Engine.ReadMemory, of the
-// default address space); the memory of all files that make up the core is one.
+// FileSpace is the address space of the bytes of a target's file: its addresses are offsets
+// from the file's start. No architecture describes it. What an answer to OpenTarget places
+// in it stays in the file until it is read.
+const FileSpace locexpr.AddressSpace = 1<<64 - 1
+
+// OpenTargetRequest has the notes of a core that a plugin owns, or the headers of a core that
+// has no segments. While the call is under way the plugin reads the core's memory
+// (Engine.ReadMemory, of the default address space; the memory of all files that make up
+// the core is one), and the bytes of a core without segments (of FileSpace).
 type OpenTargetRequest struct {
 	Notes []Note
+	// File is set for a core whose machine the plugin recognises and that has no segments:
+	// its contents are in sections, which the plugin reads by FileSpace.
+	File *TargetFile
+}
+
+// TargetFile is the ELF header of a core without segments. A table of sections with more
+// entries than the header can tell (e_shnum 0, SHN_XINDEX) has them counted here.
+type TargetFile struct {
+	Machine        uint16 // e_machine
+	OSABI          uint8  // EI_OSABI
+	ABIVersion     uint8  // EI_ABIVERSION
+	Flags          uint32 // e_flags
+	Size           uint64 // bytes of the file
+	SectionsOffset uint64 // e_shoff
+	Sections       uint64 // how many section headers the table has; all are within the file
+	SectionSize    uint32 // e_shentsize
+	SectionNames   uint32 // the index of the section with the names of sections; 0: there is none
 }
 
 // OpenTargetAnswer lists the contents of a vendor's own dump format. Agents, queues,
@@ -23,12 +46,27 @@ type OpenTargetAnswer struct {
 	Dispatches []TargetDispatch
 	Threads    []TargetThread
 	Objects    []TargetObject
+	// Memory is memory that all threads see: of the default address space, whose bytes are
+	// in the file (Into is FileSpace), or of another one. Where two entries overlap, the
+	// first has the bytes.
+	Memory []SpaceMemory
 	// WaitFunctions are the linkage names of functions in which a thread of the process
-	// waits for a dispatch. See TargetDispatch.Signal.
+	// waits for a dispatch. See TargetDispatch.Signal and TargetThread.LaunchEvidence.
 	WaitFunctions []string
+	// LaunchFunctions are the linkage names of functions that launch a dispatch.
+	LaunchFunctions []string
+	// HostProcess is the process that used the devices; nil: the dump does not say.
+	HostProcess *HostProcess
 	// Problems are the parts of the dump that could not be read, such as threads that were
 	// left out, each a sentence with the place and the expectation.
 	Problems []string
+}
+
+// HostProcess is the process that used the devices of a dump. Empty members are unknown.
+type HostProcess struct {
+	PID uint64
+	// Time is when the dump was made, in seconds since 1970.
+	Time uint64
 }
 
 // TargetAgent is a device that executes threads.
@@ -71,7 +109,20 @@ type TargetThread struct {
 	// Memory is the memory of the thread's instances of address spaces. An address of such
 	// a space that is in none of them is not there.
 	Memory []SpaceMemory
-	Wave   Wave
+	// Callers are the return addresses that the dump recorded, innermost first. They are used
+	// where no row leads to a caller.
+	Callers []uint64
+	// LaneStates are the lanes that have registers and memory of their own, sorted by Lane,
+	// the one of Lead among them; nil where lanes are parts of wide registers. A register and an
+	// address space that are in none of them are the same for all lanes, and the thread's.
+	LaneStates []LaneState
+	// Lead is the lane whose state the thread's own Registers, Saved and Memory are, where
+	// there are LaneStates: the stack is walked by it.
+	Lead uint32
+	// State says in plain words what the thread waits for or does: "blocked on barrier 2";
+	// "" where the dump does not.
+	State string
+	Wave  Wave
 	// IsRunning says that the thread had not stopped: it was interrupted to be dumped.
 	IsRunning bool
 	// HasCrashed says that the thread is the reason of the dump, or one of several.
@@ -81,22 +132,36 @@ type TargetThread struct {
 	// LauncherThread is the thread that launched this one; "" when unknown.
 	LauncherThread string
 	LaunchKind     string // "dispatch"
-	LaunchEvidence string // "recorded", "waiting", "queue"
+	// LaunchEvidence is "recorded", "waiting" or "queue". With "queue" the stack of
+	// LauncherThread decides: where it is in one of the WaitFunctions or LaunchFunctions, it is
+	// waiting.
+	LaunchEvidence string
+}
+
+// LaneState is the state of one lane that has registers and memory of its own. A register
+// that it lacks, and that another lane's state has, is unknown for the lane.
+type LaneState struct {
+	Lane      uint32
+	Registers Registers // that are in no Saved
+	Saved     []SavedRegisters
+	Memory    []SpaceMemory
 }
 
 // SavedRegisters are Count registers from number First on, whose bytes are one
-// register after the other in the default address space, from Address on. Each
-// has all its bytes there, by its size in the description.
+// register after the other in the space Into, from Address on. Each has all its bytes
+// there, by its size in the description.
 type SavedRegisters struct {
 	First, Count uint32
 	Address      uint64
+	Into         locexpr.AddressSpace // 0, the default one, or FileSpace
 }
 
-// SpaceMemory is Size bytes from Start on of the thread's instance of an address space,
-// which are in the default address space from Address on.
+// SpaceMemory is Size bytes from Start on of an instance of an address space, which are in
+// the space Into from Address on.
 type SpaceMemory struct {
 	Space                locexpr.AddressSpace
 	Start, Size, Address uint64
+	Into                 locexpr.AddressSpace // 0, the default one, or FileSpace
 }
 
 // ThreadStop is why a thread stopped. The zero value stands for unknown.
@@ -124,6 +189,8 @@ type Wave struct {
 	HasGroup                       bool      // Group is known
 	InGroup                        uint32    // the number of the wave in the work-group
 	HasInGroup                     bool      // InGroup is known
+	Cluster                        [3]uint32 // the cluster of work-groups: x, y, z
+	HasCluster                     bool      // Cluster is known
 }
 
 // TargetObject is a code object that is only in the vendor's notes. Its file image is a
@@ -134,9 +201,10 @@ type TargetObject struct {
 	Path string
 	// Offset and Size are the range of the image in the file. Size 0 reaches to its end.
 	Offset, Size uint64
-	// MemoryAddress is the address of the image of Size bytes in the default address
-	// space, where Path is "".
+	// MemoryAddress is the address of the image of Size bytes in the space Into, where Path
+	// is "".
 	MemoryAddress uint64
+	Into          locexpr.AddressSpace // 0, the default one, or FileSpace
 	// Bias is the difference of the object's loaded addresses to its ELF virtual addresses.
 	Bias uint64
 }

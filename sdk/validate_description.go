@@ -22,6 +22,7 @@ func (d *Description) Validate() error {
 		(*Description).checkRegisterRoles,
 		(*Description).checkRegisterSets,
 		(*Description).checkAddressSpaces,
+		(*Description).checkAddressClasses,
 		(*Description).checkRules,
 		(*Description).checkReturns,
 		(*Description).checkCallSites,
@@ -55,6 +56,7 @@ func (d *Description) checkScalars() error {
 		{"Registers", len(d.Registers)},
 		{"RegisterSets", len(d.RegisterSets)},
 		{"AddressSpaces", len(d.AddressSpaces)},
+		{"AddressClasses", len(d.AddressClasses)},
 		{"Relocations", len(d.Relocations)},
 		{"Dialects", len(d.Dialects)},
 		{"Processors", len(d.Processors)},
@@ -313,6 +315,22 @@ func (d *Description) checkAddressSpaces() error {
 			return fmt.Errorf("%s.Bits: %d, expected AddressBits, %d, for the default space", field, s.Bits, d.AddressBits)
 		case s.Scope > LaneScope:
 			return fmt.Errorf("%s.Scope: %d is not a scope", field, s.Scope)
+		}
+	}
+	return nil
+}
+
+func (d *Description) checkAddressClasses() error {
+	for i, c := range d.AddressClasses {
+		field := fmt.Sprintf("AddressClasses[%d]", i)
+		_, ok := d.Space(c.Space)
+		switch {
+		case c.Class == 0:
+			return fmt.Errorf("%s.Class: 0, expected a class", field)
+		case slices.ContainsFunc(d.AddressClasses[:i], func(o AddressClass) bool { return o.Class == c.Class }):
+			return fmt.Errorf("%s.Class: another entry has the same class, %d", field, c.Class)
+		case !ok:
+			return fmt.Errorf("%s.Space: %d is the number of no address space", field, c.Space)
 		}
 	}
 	return nil

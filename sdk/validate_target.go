@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/unwindd/unwindd/locexpr"
 )
 
 // The limits of the lists of one thread in an answer to OpenTarget.
@@ -14,6 +16,9 @@ const (
 	maxSpaces  = 64
 	maxMemory  = 64
 	maxDetails = 64
+	maxCallers = 1 << 16
+	// maxFunctions bounds the functions that wait or launch.
+	maxFunctions = MaxDescriptionList
 )
 
 // Validate checks an answer to OpenTarget.
@@ -47,10 +52,16 @@ func (a *OpenTargetAnswer) validate(c *checker) error {
 		each("Objects", a.Objects, (*TargetObject).validate)); err != nil {
 		return err
 	}
-	if len(a.WaitFunctions) > MaxDescriptionList {
-		return fmt.Errorf("WaitFunctions: %d, expected at most %d", len(a.WaitFunctions), MaxDescriptionList)
+	return first(c.sharedMemory(a.Memory),
+		checkFunctions("WaitFunctions", a.WaitFunctions), checkFunctions("LaunchFunctions", a.LaunchFunctions), checkProblems(a.Problems))
+}
+
+// checkFunctions checks a list of linkage names.
+func checkFunctions(list string, names []string) error {
+	if len(names) > maxFunctions {
+		return fmt.Errorf("%s: %d, expected at most %d", list, len(names), maxFunctions)
 	}
-	return first(checkTexts("WaitFunctions", a.WaitFunctions), checkProblems(a.Problems))
+	return checkTexts(list, names)
 }
 
 // each checks every entry of a list.
@@ -107,6 +118,10 @@ func (o *TargetObject) validate() error {
 		return fmt.Errorf("URI: empty, expected a name")
 	case o.Path == "" && o.Size == 0:
 		return fmt.Errorf("Size: 0, expected the size of the image in memory")
+	case o.Path != "" && o.Into != locexpr.DefaultSpace:
+		return fmt.Errorf("Into: %#x, expected 0 for an image in a file of its own", uint64(o.Into))
+	case !isPlaceable(o.Into):
+		return intoError(o.Into)
 	case o.Path == "" && o.Size > math.MaxUint64-o.MemoryAddress:
 		return fmt.Errorf("Size: %#x bytes at %#x pass the end of the address space", o.Size, o.MemoryAddress)
 	case o.Size > math.MaxInt64 || o.Offset > math.MaxInt64-o.Size:
@@ -115,9 +130,19 @@ func (o *TargetObject) validate() error {
 	return nil
 }
 
+// isPlaceable reports whether a place of a target may be in a space: the default one and the
+// file's bytes.
+func isPlaceable(into locexpr.AddressSpace) bool {
+	return into == locexpr.DefaultSpace || into == FileSpace
+}
+
+func intoError(into locexpr.AddressSpace) error {
+	return fmt.Errorf("Into: %#x, expected 0 or FileSpace", uint64(into))
+}
+
 func (c *checker) targetThread(t *TargetThread) error {
 	for _, text := range []struct{ field, text string }{
-		{"Name", t.Name}, {"Processor", t.Processor}, {"Wave.Kernel", t.Wave.Kernel}, {"Problem", t.Problem},
+		{"State", t.State}, {"Name", t.Name}, {"Processor", t.Processor}, {"Wave.Kernel", t.Wave.Kernel}, {"Problem", t.Problem},
 		{"LauncherThread", t.LauncherThread}, {"LaunchKind", t.LaunchKind},
 	} {
 		if err := checkText(text.field, text.text, MaxText); err != nil {
@@ -132,7 +157,31 @@ func (c *checker) targetThread(t *TargetThread) error {
 	if t.Lanes > MaxLanes {
 		return fmt.Errorf("Lanes: %d, expected at most %d", t.Lanes, MaxLanes)
 	}
-	return first(c.targetRegisters(&t.Registers), c.savedRegisters(t), c.spaceBases(t.Spaces), c.spaceMemory(t.Memory), t.Stop.validate())
+	if len(t.Callers) > maxCallers {
+		return fmt.Errorf("Callers: %d, expected at most %d", len(t.Callers), maxCallers)
+	}
+	return first(c.targetRegisters(&t.Registers), c.savedRegisters(t.Saved, t.Registers.Numbers), c.spaceBases(t.Spaces), c.spaceMemory(t.Memory),
+		c.laneStates(t), t.Stop.validate())
+}
+
+// laneStates checks the lanes of a thread that have registers and memory of their own.
+func (c *checker) laneStates(t *TargetThread) error {
+	lanes := max(t.Lanes, 1)
+	hasLead := len(t.LaneStates) == 0
+	for i := range t.LaneStates {
+		l := &t.LaneStates[i]
+		if l.Lane >= lanes || i > 0 && l.Lane <= t.LaneStates[i-1].Lane {
+			return fmt.Errorf("LaneStates[%d].Lane: %d, expected the %d lanes in their order, each once", i, l.Lane, lanes)
+		}
+		hasLead = hasLead || l.Lane == t.Lead
+		if err := first(c.targetRegisters(&l.Registers), c.savedRegisters(l.Saved, l.Registers.Numbers), c.spaceMemory(l.Memory)); err != nil {
+			return fmt.Errorf("LaneStates[%d].%w", i, err)
+		}
+	}
+	if !hasLead || t.Lead != 0 && len(t.LaneStates) == 0 {
+		return fmt.Errorf("Lead: %d, expected a lane of LaneStates", t.Lead)
+	}
+	return nil
 }
 
 func (c *checker) targetRegisters(r *Registers) error {
@@ -153,28 +202,30 @@ func (c *checker) targetRegisters(r *Registers) error {
 }
 
 // savedRegisters checks that registers in memory belong to one range of the description,
-// none of them twice.
-func (c *checker) savedRegisters(t *TargetThread) error {
-	if len(t.Saved) > maxSaved {
-		return fmt.Errorf("Saved: %d entries, expected at most %d", len(t.Saved), maxSaved)
+// none of them twice or among the others, whose numbers are sorted.
+func (c *checker) savedRegisters(saved []SavedRegisters, others []uint32) error {
+	if len(saved) > maxSaved {
+		return fmt.Errorf("Saved: %d entries, expected at most %d", len(saved), maxSaved)
 	}
-	for i := range t.Saved {
-		s := &t.Saved[i]
+	for i := range saved {
+		s := &saved[i]
 		span, ok := c.span(uint64(s.First))
 		last := uint64(s.First) + uint64(s.Count)
 		switch {
+		case !isPlaceable(s.Into):
+			return fmt.Errorf("Saved[%d].%w", i, intoError(s.Into))
 		case s.Count == 0 || !ok || last > span.end:
 			return fmt.Errorf("Saved[%d]: %d registers from number %d on, expected those of one range of registers", i, s.Count, s.First)
 		case uint64(s.Count)*uint64((span.bits+7)/8) > math.MaxUint64-s.Address:
 			return fmt.Errorf("Saved[%d].Address: %#x, expected one whose registers do not pass the end of the address space", i, s.Address)
 		}
-		for j := range t.Saved[:i] {
-			if o := &t.Saved[j]; uint64(o.First) < last && uint64(s.First) < uint64(o.First)+uint64(o.Count) {
+		for j := range saved[:i] {
+			if o := &saved[j]; uint64(o.First) < last && uint64(s.First) < uint64(o.First)+uint64(o.Count) {
 				return fmt.Errorf("Saved[%d]: registers that are in Saved[%d] too", i, j)
 			}
 		}
-		if index, _ := slices.BinarySearch(t.Registers.Numbers, s.First); index < len(t.Registers.Numbers) && uint64(t.Registers.Numbers[index]) < last {
-			return fmt.Errorf("Saved[%d]: register %s is among Registers too", i, c.d.registerName(t.Registers.Numbers[index]))
+		if index, _ := slices.BinarySearch(others, s.First); index < len(others) && uint64(others[index]) < last {
+			return fmt.Errorf("Saved[%d]: register %s is among Registers too", i, c.d.registerName(others[index]))
 		}
 	}
 	return nil
@@ -195,19 +246,37 @@ func (c *checker) spaceMemory(list []SpaceMemory) error {
 		return fmt.Errorf("Memory: %d entries, expected at most %d", len(list), maxMemory)
 	}
 	return each("Memory", list, func(m *SpaceMemory) error {
-		bits, err := c.space("Space", m.Space)
-		switch {
-		case err != nil:
-			return err
-		case m.Space == 0:
+		if m.Space == 0 {
 			return fmt.Errorf("Space: the default address space, expected another one")
-		case m.Size == 0 || m.Start > lastAddress(bits) || m.Size-1 > lastAddress(bits)-m.Start:
-			return fmt.Errorf("Size: %#x bytes at %#x, expected some within %d bits", m.Size, m.Start, bits)
-		case m.Size > math.MaxUint64-m.Address:
-			return fmt.Errorf("Address: %#x bytes at %#x pass the end of the address space", m.Size, m.Address)
 		}
-		return nil
+		return c.placedMemory(m)
 	})
+}
+
+// sharedMemory checks the memory of all threads.
+func (c *checker) sharedMemory(list []SpaceMemory) error {
+	return each("Memory", list, func(m *SpaceMemory) error {
+		if m.Space == 0 && m.Into == 0 {
+			return fmt.Errorf("Into: 0, expected FileSpace for memory of the default address space")
+		}
+		return c.placedMemory(m)
+	})
+}
+
+// placedMemory checks memory of an address space that is at a place of another.
+func (c *checker) placedMemory(m *SpaceMemory) error {
+	bits, err := c.space("Space", m.Space)
+	switch {
+	case err != nil:
+		return err
+	case m.Size == 0 || m.Start > lastAddress(bits) || m.Size-1 > lastAddress(bits)-m.Start:
+		return fmt.Errorf("Size: %#x bytes at %#x, expected some within %d bits", m.Size, m.Start, bits)
+	case !isPlaceable(m.Into):
+		return intoError(m.Into)
+	case m.Size > math.MaxUint64-m.Address:
+		return fmt.Errorf("Address: %#x bytes at %#x pass the end of the address space", m.Size, m.Address)
+	}
+	return nil
 }
 
 func (s *ThreadStop) validate() error {

@@ -101,17 +101,17 @@ func column[T, U any](list []T, get func(*T) U) []U {
 }
 
 // unlessZero leaves out a column whose elements are all 0.
-func unlessZero(column []uint32) []uint32 {
-	if slices.ContainsFunc(column, func(v uint32) bool { return v != 0 }) {
+func unlessZero[N uint32 | uint64](column []N) []N {
+	if slices.ContainsFunc(column, func(v N) bool { return v != 0 }) {
 		return column
 	}
 	return nil
 }
 
 // sparse returns a column of n elements, which are all 0 where the column was left out.
-func (d *decoder) sparse(field string, column []uint32, n int) []uint32 {
+func sparse[N uint32 | uint64](d *decoder, field string, column []N, n int) []N {
 	if len(column) == 0 && d.err == nil {
-		return make([]uint32, n)
+		return make([]N, n)
 	}
 	d.length(field, len(column), n)
 	return column

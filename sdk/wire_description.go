@@ -69,6 +69,9 @@ func encodeDescription(d *Description) *pb.Description {
 			return &pb.Processor{Name: p.Name, Lanes: p.Lanes, FlagsMask: p.FlagsMask, Flags: p.Flags}
 		}),
 		Companions: d.Companions,
+		AddressClasses: column(d.AddressClasses, func(c *AddressClass) *pb.AddressClass {
+			return &pb.AddressClass{Class: c.Class, Space: uint64(c.Space)}
+		}),
 	}
 	p.FramePointer, p.Entry = encodeOneRow(d.FramePointer), encodeOneRow(d.Entry)
 	if s := d.ReturnSlot; s != nil {
@@ -154,6 +157,9 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 			return Processor{Name: (*p).GetName(), Lanes: (*p).GetLanes(), FlagsMask: (*p).GetFlagsMask(), Flags: (*p).GetFlags()}
 		}),
 		Companions: p.GetCompanions(),
+		AddressClasses: column(p.GetAddressClasses(), func(p **pb.AddressClass) AddressClass {
+			return AddressClass{Class: (*p).GetClass(), Space: locexpr.AddressSpace((*p).GetSpace())}
+		}),
 	}
 	var err error
 	description.DefaultRules, err = decodeRules(p.GetDefaultRules())

@@ -40,8 +40,8 @@ func decodeOpenObjectRequest(p *pb.OpenObjectRequest) (*OpenObjectRequest, error
 	m := d.entries("symbols.addresses", len(y.GetAddresses()))
 	symbols := d.texts("symbols.names", y.GetNames(), m)
 	d.length("symbols.sizes", len(y.GetSizes()), m)
-	others := d.sparse("symbols.others", y.GetOthers(), m)
-	homes := d.sparse("symbols.sections", y.GetSections(), m)
+	others := sparse(&d, "symbols.others", y.GetOthers(), m)
+	homes := sparse(&d, "symbols.sections", y.GetSections(), m)
 	r.Symbols = listOf(&d, m, func(i int) SymbolInfo {
 		d.small("symbols.others", others[i], math.MaxUint8)
 		return SymbolInfo{Name: symbols.next(), Address: y.Addresses[i], Size: y.Sizes[i], Other: uint8(others[i]), Section: homes[i]}
@@ -95,7 +95,7 @@ func encodeOpenObjectAnswer(a *OpenObjectAnswer) (*pb.OpenObjectAnswer, error) {
 		return nil, err
 	}
 	return &pb.OpenObjectAnswer{
-		Processor: a.Processor, Dialect: a.Dialect, ChecksCfi: a.ChecksCFI,
+		Processor: a.Processor, Dialect: a.Dialect, ChecksCfi: a.ChecksCFI, ReadsCfi: a.ReadsCFI,
 		Overrides: &pb.Overrides{
 			Augmentations: blobs(a.Overrides, func(o *DialectOverride) string { return o.Augmentation }),
 			Producers:     blobs(a.Overrides, func(o *DialectOverride) string { return o.Producer }),
@@ -141,6 +141,7 @@ func encodeOpenObjectAnswer(a *OpenObjectAnswer) (*pb.OpenObjectAnswer, error) {
 			Ends:      flat(a.Variables, func(v *Variable) []uint64 { return v.End }),
 			Locations: blobs(flat(a.Variables, func(v *Variable) [][]byte { return v.Locations }), func(b *[]byte) []byte { return *b }),
 			Sections:  column(a.Variables, func(v *Variable) uint32 { return v.Section }),
+			Registers: column(a.Variables, func(v *Variable) uint64 { return v.Register }),
 		},
 		Problems: texts(a.Problems),
 	}, nil
@@ -158,6 +159,7 @@ func decodeOpenObjectAnswer(p *pb.OpenObjectAnswer) (*OpenObjectAnswer, error) {
 		Functions: decodeFunctions(&d, p.GetFunctions()),
 		Problems:  d.textList("problems", p.GetProblems()),
 		ChecksCFI: p.GetChecksCfi(),
+		ReadsCFI:  p.GetReadsCfi(),
 	}
 	var err error
 	a.DefaultRules, err = decodeOptionalRules(p.GetDefaultRules())
@@ -246,10 +248,15 @@ func decodeVariables(d *decoder, p *pb.Variables) []Variable {
 	d.length("variables.ends", len(p.GetEnds()), ranges)
 	d.length("variables.sections", len(p.GetSections()), n)
 	cursor := d.bytes("variables.locations", p.GetLocations(), ranges)
+	registers := p.GetRegisters() // of a plugin that is older none
+	if len(registers) == 0 {
+		registers = make([]uint64, n)
+	}
+	d.length("variables.registers", len(registers), n)
 	starts, ends := splitter[uint64]{p.GetStarts()}, splitter[uint64]{p.GetEnds()}
 	locations := splitter[[]byte]{listOf(d, ranges, func(int) []byte { return cursor.next() })}
 	return listOf(d, n, func(i int) Variable {
 		c := p.Counts[i]
-		return Variable{Name: names.next(), Section: p.Sections[i], Start: starts.next(c), End: ends.next(c), Locations: locations.next(c)}
+		return Variable{Name: names.next(), Register: registers[i], Section: p.Sections[i], Start: starts.next(c), End: ends.next(c), Locations: locations.next(c)}
 	})
 }

@@ -4,6 +4,8 @@ package sdk
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/unwindd/unwindd/locexpr"
 	pb "github.com/unwindd/unwindd/sdk/archpb"
@@ -14,6 +16,31 @@ func encodeOpenTargetRequest(r *OpenTargetRequest) *pb.OpenTargetRequest {
 		Owners: blobs(r.Notes, func(n *Note) string { return n.Owner }),
 		Types:  column(r.Notes, func(n *Note) uint32 { return n.Type }),
 		Data:   blobs(r.Notes, func(n *Note) []byte { return n.Data }),
+		File:   encodeTargetFile(r.File),
+	}
+}
+
+func encodeTargetFile(f *TargetFile) *pb.TargetFile {
+	if f == nil {
+		return nil
+	}
+	return &pb.TargetFile{
+		Machine: uint32(f.Machine), OsAbi: uint32(f.OSABI), AbiVersion: uint32(f.ABIVersion), Flags: f.Flags, Size: f.Size,
+		SectionsOffset: f.SectionsOffset, Sections: f.Sections, SectionSize: f.SectionSize, SectionNames: f.SectionNames,
+	}
+}
+
+func decodeTargetFile(d *decoder, p *pb.TargetFile) *TargetFile {
+	if p == nil {
+		return nil
+	}
+	d.small("file.machine", p.GetMachine(), math.MaxUint16)
+	d.small("file.os_abi", p.GetOsAbi(), math.MaxUint8)
+	d.small("file.abi_version", p.GetAbiVersion(), math.MaxUint8)
+	return &TargetFile{
+		Machine: uint16(p.GetMachine()), OSABI: uint8(p.GetOsAbi()), ABIVersion: uint8(p.GetAbiVersion()), //nolint:gosec // checked
+		Flags: p.GetFlags(), Size: p.GetSize(),
+		SectionsOffset: p.GetSectionsOffset(), Sections: p.GetSections(), SectionSize: p.GetSectionSize(), SectionNames: p.GetSectionNames(),
 	}
 }
 
@@ -23,13 +50,13 @@ func decodeOpenTargetRequest(p *pb.OpenTargetRequest) (*OpenTargetRequest, error
 	owners := d.texts("owners", p.GetOwners(), n)
 	data := d.bytes("data", p.GetData(), n)
 	notes := listOf(&d, n, func(i int) Note { return Note{Owner: owners.next(), Type: p.Types[i], Data: data.next()} })
-	return result(&d, &OpenTargetRequest{Notes: notes})
+	return result(&d, &OpenTargetRequest{Notes: notes, File: decodeTargetFile(&d, p.GetFile())})
 }
 
 // encodeOpenTargetAnswer encodes the answer without its threads, which go in parts of
 // their own.
 func encodeOpenTargetAnswer(a *OpenTargetAnswer) *pb.OpenTargetAnswer {
-	return &pb.OpenTargetAnswer{
+	answer := &pb.OpenTargetAnswer{
 		Threads: uint32(len(a.Threads)), //nolint:gosec // a decoder refuses more than MaxBatch
 		Agents: &pb.TargetAgents{
 			Ids:        blobs(a.Agents, func(t *TargetAgent) string { return t.ID }),
@@ -56,11 +83,22 @@ func encodeOpenTargetAnswer(a *OpenTargetAnswer) *pb.OpenTargetAnswer {
 			Sizes:           column(a.Objects, func(o *TargetObject) uint64 { return o.Size }),
 			MemoryAddresses: column(a.Objects, func(o *TargetObject) uint64 { return o.MemoryAddress }),
 			Biases:          column(a.Objects, func(o *TargetObject) uint64 { return o.Bias }),
+			Intos:           unlessZero(column(a.Objects, func(o *TargetObject) uint64 { return uint64(o.Into) })),
 		},
 		WaitFunctions: texts(a.WaitFunctions),
 		Problems:      texts(a.Problems),
 		Kind:          a.Kind,
 	}
+	if len(a.Memory) > 0 {
+		answer.Memory = encodeSpaceMemory(a.Memory)
+	}
+	if len(a.LaunchFunctions) > 0 {
+		answer.LaunchFunctions = texts(a.LaunchFunctions)
+	}
+	if p := a.HostProcess; p != nil {
+		answer.HostProcess = &pb.HostProcess{Pid: p.PID, Time: p.Time}
+	}
+	return answer
 }
 
 // triples builds one column from three numbers of each entry.
@@ -79,6 +117,12 @@ func decodeOpenTargetAnswer(p *pb.OpenTargetAnswer) (a *OpenTargetAnswer, thread
 		Objects:       decodeTargetObjects(&d, p.GetObjects()),
 		WaitFunctions: d.textList("wait_functions", p.GetWaitFunctions()),
 		Problems:      d.textList("problems", p.GetProblems()),
+
+		Memory:          decodeSpaceMemory(&d, "memory", p.GetMemory()),
+		LaunchFunctions: d.textList("launch_functions", p.GetLaunchFunctions()),
+	}
+	if host := p.GetHostProcess(); host != nil {
+		a.HostProcess = &HostProcess{PID: host.GetPid(), Time: host.GetTime()}
 	}
 	threads = d.entries("threads", int(p.GetThreads()))
 	if d.err != nil {
@@ -128,10 +172,11 @@ func decodeTargetObjects(d *decoder, p *pb.TargetObjects) []TargetObject {
 	d.length("objects.sizes", len(p.GetSizes()), n)
 	d.length("objects.memory_addresses", len(p.GetMemoryAddresses()), n)
 	d.length("objects.biases", len(p.GetBiases()), n)
+	intos := sparse(d, "objects.intos", p.GetIntos(), n)
 	return listOf(d, n, func(i int) TargetObject {
 		return TargetObject{
 			URI: uris.next(), Path: paths.next(), Offset: p.Offsets[i], Size: p.Sizes[i],
-			MemoryAddress: p.MemoryAddresses[i], Bias: p.Biases[i],
+			MemoryAddress: p.MemoryAddresses[i], Bias: p.Biases[i], Into: locexpr.AddressSpace(intos[i]),
 		}
 	})
 }
@@ -142,32 +187,31 @@ func encodeTargetThreads(list []TargetThread) (*pb.TargetThreads, error) {
 	if err != nil {
 		return nil, fmt.Errorf("OpenTargetAnswer.Threads: %w", err)
 	}
+	lanes, err := encodeLaneStates(list)
+	if err != nil {
+		return nil, fmt.Errorf("OpenTargetAnswer.Threads: %w", err)
+	}
 	text := func(get func(*TargetThread) string) *pb.Blobs { return blobs(list, get) }
 	saved := flat(list, func(t *TargetThread) []SavedRegisters { return t.Saved })
 	spaces := flat(list, func(t *TargetThread) []SpaceBase { return t.Spaces })
 	memory := flat(list, func(t *TargetThread) []SpaceMemory { return t.Memory })
+	states := text(func(t *TargetThread) string { return t.State })
+	if len(states.Data) == 0 {
+		states = nil
+	}
 	return &pb.TargetThreads{
-		Ids:         text(func(t *TargetThread) string { return t.ID }),
-		Names:       text(func(t *TargetThread) string { return t.Name }),
-		Processors:  text(func(t *TargetThread) string { return t.Processor }),
-		Lanes:       column(list, func(t *TargetThread) uint32 { return t.Lanes }),
-		Registers:   registers,
-		SavedCounts: column(list, func(t *TargetThread) uint32 { return uint32(len(t.Saved)) }), //nolint:gosec // a count
-		Saved: &pb.SavedRegisters{
-			Firsts:    column(saved, func(s *SavedRegisters) uint32 { return s.First }),
-			Counts:    column(saved, func(s *SavedRegisters) uint32 { return s.Count }),
-			Addresses: column(saved, func(s *SavedRegisters) uint64 { return s.Address }),
-		},
-		SpaceCounts:  column(list, func(t *TargetThread) uint32 { return uint32(len(t.Spaces)) }), //nolint:gosec // a count
-		Spaces:       column(spaces, func(s *SpaceBase) uint64 { return uint64(s.Space) }),
-		SpaceBases:   column(spaces, func(s *SpaceBase) uint64 { return s.Base }),
-		MemoryCounts: column(list, func(t *TargetThread) uint32 { return uint32(len(t.Memory)) }), //nolint:gosec // a count
-		Memory: &pb.SpaceMemory{
-			Spaces:    column(memory, func(m *SpaceMemory) uint64 { return uint64(m.Space) }),
-			Starts:    column(memory, func(m *SpaceMemory) uint64 { return m.Start }),
-			Sizes:     column(memory, func(m *SpaceMemory) uint64 { return m.Size }),
-			Addresses: column(memory, func(m *SpaceMemory) uint64 { return m.Address }),
-		},
+		Ids:             text(func(t *TargetThread) string { return t.ID }),
+		Names:           text(func(t *TargetThread) string { return t.Name }),
+		Processors:      text(func(t *TargetThread) string { return t.Processor }),
+		Lanes:           column(list, func(t *TargetThread) uint32 { return t.Lanes }),
+		Registers:       registers,
+		SavedCounts:     column(list, func(t *TargetThread) uint32 { return uint32(len(t.Saved)) }), //nolint:gosec // a count
+		Saved:           encodeSavedRegisters(saved),
+		SpaceCounts:     column(list, func(t *TargetThread) uint32 { return uint32(len(t.Spaces)) }), //nolint:gosec // a count
+		Spaces:          column(spaces, func(s *SpaceBase) uint64 { return uint64(s.Space) }),
+		SpaceBases:      column(spaces, func(s *SpaceBase) uint64 { return s.Base }),
+		MemoryCounts:    column(list, func(t *TargetThread) uint32 { return uint32(len(t.Memory)) }), //nolint:gosec // a count
+		Memory:          encodeSpaceMemory(memory),
 		Waves:           encodeWaves(list),
 		Running:         column(list, func(t *TargetThread) bool { return t.IsRunning }),
 		Crashed:         column(list, func(t *TargetThread) bool { return t.HasCrashed }),
@@ -176,6 +220,11 @@ func encodeTargetThreads(list []TargetThread) (*pb.TargetThreads, error) {
 		LauncherThreads: text(func(t *TargetThread) string { return t.LauncherThread }),
 		LaunchKinds:     text(func(t *TargetThread) string { return t.LaunchKind }),
 		LaunchEvidence:  text(func(t *TargetThread) string { return t.LaunchEvidence }),
+		CallerCounts:    unlessZero(column(list, func(t *TargetThread) uint32 { return uint32(len(t.Callers)) })), //nolint:gosec // a count
+		Callers:         flat(list, func(t *TargetThread) []uint64 { return t.Callers }),
+		LaneStates:      lanes,
+		Leads:           unlessZero(column(list, func(t *TargetThread) uint32 { return t.Lead })),
+		States:          states,
 	}, nil
 }
 
@@ -189,6 +238,17 @@ func encodeWaves(list []TargetThread) *pb.Waves {
 		HasGroup:   column(list, func(t *TargetThread) bool { return t.Wave.HasGroup }),
 		InGroup:    column(list, func(t *TargetThread) uint32 { return t.Wave.InGroup }),
 		HasInGroup: column(list, func(t *TargetThread) bool { return t.Wave.HasInGroup }),
+		Clusters:   encodeClusters(list),
+	}
+}
+
+func encodeClusters(list []TargetThread) *pb.Clusters {
+	if !slices.ContainsFunc(list, func(t TargetThread) bool { return t.Wave.HasCluster || t.Wave.Cluster != [3]uint32{} }) {
+		return nil
+	}
+	return &pb.Clusters{
+		Clusters:   triples(list, func(t *TargetThread) [3]uint32 { return t.Wave.Cluster }),
+		HasCluster: column(list, func(t *TargetThread) bool { return t.Wave.HasCluster }),
 	}
 }
 
@@ -216,6 +276,8 @@ type threadsPart struct {
 	saved     splitter[SavedRegisters]
 	spaces    splitter[SpaceBase]
 	memory    splitter[SpaceMemory]
+	callers   splitter[uint64]
+	lanes     splitter[LaneState]
 	wave      func(i int) Wave
 	stop      func(i int) ThreadStop
 }
@@ -238,6 +300,17 @@ func decodeTargetThreads(p *pb.TargetThreads) ([]TargetThread, error) {
 	launchers := d.texts("launcher_threads", p.GetLauncherThreads(), n)
 	kinds := d.texts("launch_kinds", p.GetLaunchKinds(), n)
 	evidence := d.texts("launch_evidence", p.GetLaunchEvidence(), n)
+	callers := sparse(&d.decoder, "caller_counts", p.GetCallerCounts(), n)
+	d.entries("callers", len(p.GetCallers()))
+	d.sum("caller_counts", callers, len(p.GetCallers()))
+	d.callers.all = p.GetCallers()
+	lanes := d.laneStates(p.GetLaneStates())
+	leads := sparse(&d.decoder, "leads", p.GetLeads(), n)
+	state := func() string { return "" }
+	if p.GetStates() != nil {
+		states := d.texts("states", p.GetStates(), n)
+		state = states.next
+	}
 	list := listOf(&d.decoder, n, func(i int) TargetThread {
 		return TargetThread{
 			ID: ids.next(), Name: names.next(), Processor: processors.next(), Lanes: p.Lanes[i],
@@ -245,6 +318,7 @@ func decodeTargetThreads(p *pb.TargetThreads) ([]TargetThread, error) {
 			Memory: d.memory.next(p.MemoryCounts[i]), Wave: d.wave(i), IsRunning: p.Running[i], HasCrashed: p.Crashed[i],
 			Stop: d.stop(i), Problem: problems.next(),
 			LauncherThread: launchers.next(), LaunchKind: kinds.next(), LaunchEvidence: evidence.next(),
+			Callers: d.callers.next(callers[i]), LaneStates: d.lanes.next(lanes[i]), Lead: leads[i], State: state(),
 		}
 	})
 	return list, d.err
@@ -256,27 +330,15 @@ func (d *threadsPart) lists(p *pb.TargetThreads) {
 	if d.registers, err = decodeRegisters(p.GetRegisters(), d.n); err != nil {
 		d.wrap("registers", err)
 	}
-	saved := d.entries("saved.firsts", len(p.GetSaved().GetFirsts()))
-	d.length("saved.counts", len(p.GetSaved().GetCounts()), saved)
-	d.length("saved.addresses", len(p.GetSaved().GetAddresses()), saved)
+	d.saved.all = decodeSavedRegisters(&d.decoder, "saved", p.GetSaved())
 	d.length("saved_counts", len(p.GetSavedCounts()), d.n)
-	d.sum("saved_counts", p.GetSavedCounts(), saved)
-	d.saved.all = listOf(&d.decoder, saved, func(i int) SavedRegisters {
-		return SavedRegisters{First: p.Saved.Firsts[i], Count: p.Saved.Counts[i], Address: p.Saved.Addresses[i]}
-	})
+	d.sum("saved_counts", p.GetSavedCounts(), len(d.saved.all))
 	d.spaces.all = decodeSpaceBases(&d.decoder, p)
 	d.length("space_counts", len(p.GetSpaceCounts()), d.n)
 	d.sum("space_counts", p.GetSpaceCounts(), len(d.spaces.all))
-	memory := d.entries("memory.spaces", len(p.GetMemory().GetSpaces()))
-	d.length("memory.starts", len(p.GetMemory().GetStarts()), memory)
-	d.length("memory.sizes", len(p.GetMemory().GetSizes()), memory)
-	d.length("memory.addresses", len(p.GetMemory().GetAddresses()), memory)
+	d.memory.all = decodeSpaceMemory(&d.decoder, "memory", p.GetMemory())
 	d.length("memory_counts", len(p.GetMemoryCounts()), d.n)
-	d.sum("memory_counts", p.GetMemoryCounts(), memory)
-	d.memory.all = listOf(&d.decoder, memory, func(i int) SpaceMemory {
-		m := p.Memory
-		return SpaceMemory{Space: locexpr.AddressSpace(m.Spaces[i]), Start: m.Starts[i], Size: m.Sizes[i], Address: m.Addresses[i]}
-	})
+	d.sum("memory_counts", p.GetMemoryCounts(), len(d.memory.all))
 }
 
 // waves checks the identities of waves.
@@ -289,11 +351,20 @@ func (d *threadsPart) waves(w *pb.Waves) {
 	d.length("waves.has_group", len(w.GetHasGroup()), d.n)
 	d.length("waves.in_group", len(w.GetInGroup()), d.n)
 	d.length("waves.has_in_group", len(w.GetHasInGroup()), d.n)
+	c := w.GetClusters()
+	if c != nil {
+		d.length("waves.clusters.clusters", len(c.GetClusters()), 3*d.n)
+		d.length("waves.clusters.has_cluster", len(c.GetHasCluster()), d.n)
+	}
 	d.wave = func(i int) Wave {
-		return Wave{
+		wave := Wave{
 			Agent: agents.next(), Queue: queues.next(), Dispatch: dispatches.next(), Kernel: kernels.next(),
 			Group: [3]uint32(w.Groups[3*i:]), HasGroup: w.HasGroup[i], InGroup: w.InGroup[i], HasInGroup: w.HasInGroup[i],
 		}
+		if c != nil {
+			wave.Cluster, wave.HasCluster = [3]uint32(c.Clusters[3*i:]), c.HasCluster[i]
+		}
+		return wave
 	}
 }
 

@@ -28,7 +28,7 @@ type settings struct {
 		Replace    map[string]string `toml:"replace"`
 		PinnedOnly bool              `toml:"pinned_only"`
 	} `toml:"plugins"`
-	// Disassembler is the path of an llvm-mc or llvm-objdump.
+	// Disassembler is the path of an llvm-mc, llvm-objdump or nvdisasm.
 	Disassembler string `toml:"disassembler"`
 	// The tables whose keys are names of flags: see flagTables.
 	Serve   map[string]any `toml:"serve"`
@@ -52,7 +52,7 @@ var settingTypes = map[string]string{
 	"plugins.disabled":    "a list of strings: the names of plugins",
 	"plugins.replace":     "a table of strings: the plugin that takes the place of another, by the name of that one",
 	"plugins.pinned_only": "true or false",
-	"disassembler":        "a string: the path of an llvm-mc or llvm-objdump",
+	"disassembler":        "a string: the path of an llvm-mc, llvm-objdump or nvdisasm",
 	"serve":               "a table of settings that have the names of flags",
 	"stack":               "a table of settings that have the names of flags",
 	"profile":             "a table of settings that have the names of flags",

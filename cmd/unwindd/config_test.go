@@ -29,7 +29,7 @@ func TestWrongConfigurationIsNamedWithItsLine(t *testing.T) {
 		{"[plugins]\npins = { a = 3 }\n", ":2: plugins.pins: expected a table of strings: the SHA-256 of each plugin by its name"},
 		{"[plugins.pins]\na = \"\"\nb = true\n", ":3: plugins.pins: expected a table of strings: the SHA-256 of each plugin by its name"},
 		{"plugins = 3\n", ":1: plugins: expected a table with dirs, pins, pinned_only, disabled or replace"},
-		{"disassembler = [\"/x\"]\n", ":1: disassembler: expected a string: the path of an llvm-mc or llvm-objdump"},
+		{"disassembler = [\"/x\"]\n", ":1: disassembler: expected a string: the path of an llvm-mc, llvm-objdump or nvdisasm"},
 		{"[[plugins]]\n", ":1: plugins: expected a table with dirs, pins, pinned_only, disabled or replace"},
 		{"[plugins]\ndirs = []\ndirs = []\n", ":3:1: key dirs is already defined"},
 		{"\n[plugins\n", ":2:9: expected ']' to close table name"},

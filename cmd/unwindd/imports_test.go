@@ -64,6 +64,7 @@ var floors = []string{
 	"plugins/visa/stream",            // what compilers write, for the plugin and for dump
 	"plugins/amdgpu/isa",             // what code does, for the plugin
 	"plugins/amdgpu/rocm",            // what cores hold, for the plugin
+	"plugins/nvidia/cudacore",        // likewise
 	"engine/internal/source",         // the text of source files
 	"engine/internal/typelayout",     // where types have their members
 	"engine/internal/symbolstore",    // symbol files of other machines
@@ -131,6 +132,7 @@ var only = map[string][]string{
 	"internal/fixture/s390x":     {"internal/fixture", "sdk", "cfi", "locexpr"},
 	"plugins/amdgpu/isa":         {},
 	"plugins/amdgpu/rocm":        {"sdk", "locexpr"},
+	"plugins/nvidia/cudacore":    {"sdk", "locexpr"},
 	"internal/escape":            {},
 	"internal/gcn":               {"internal/dw", "internal/leb128", "internal/oracle", "internal/proof"},
 	"internal/oracle":            {},

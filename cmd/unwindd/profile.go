@@ -116,9 +116,9 @@ func (f *profileFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.gpu, "gpu", nil, "join the samples of accelerators in `FILE`, of rocprofv3, unitrace, iaprof, or lines of JSON; may be repeated")
 	addOtherName(flags, "gpu-samples", "gpu")
 	addOtherName(flags, "max-frames", "max-stack")
-	flags.StringArrayVar(&f.objects, "objects", nil, "look for code of accelerators in `FILE`, too, a code object or what has some inside; may be repeated")
+	flags.StringArrayVar(&f.objects, "objects", nil, "look for code of accelerators in `FILE`, too, a code object or what has some inside, or the number of a process; may be repeated")
 	flags.DurationVar(&f.window, "join-window", job.DefaultJoinWindow, "where no probe sampled a launch, take the thread's nearest sample within `DURATION`, marked as near; 0: none")
-	flags.StringVar(&f.program, "disassembler", "", "with --annotate, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
+	flags.StringVar(&f.program, "disassembler", "", "with --annotate, take the text of accelerators' instructions from the llvm-mc, llvm-objdump or nvdisasm at `PATH`")
 	flags.StringVar(&f.otlp, "otlp", "", "send the profile to the OpenTelemetry collector at `URL`, as grpc://HOST:4317 or http://HOST:4318")
 	flags.StringVar(&f.http, "http", "", "serve pprof's pages at `ADDRESS`, as localhost:8080, until interrupted")
 	f.recordFlags.add(flags)
@@ -250,8 +250,6 @@ func (f *profileFlags) checkFlags(cmd *cobra.Command) error {
 		return wrong("--jobs %d: expected 0 or more", f.jobs)
 	case f.window < 0:
 		return wrong("--join-window %v: expected 0 or more", f.window)
-	case cmd.Flags().Changed("objects") && len(f.gpu) == 0:
-		return wrong("--objects are looked at for what --gpu FILE has samples of: expected both")
 	case cmd.Flags().Changed("disassembler") && f.program != "" && len(f.job.Annotate) == 0:
 		return wrong("--disassembler %s: expected --annotate FUNCTION too", f.program)
 	case len(f.job.Annotate) > 0 && (f.http != "" || !f.names):

@@ -80,7 +80,7 @@ of a wave do in each frame.`,
 	f.inputFlags.add(flags)
 	addStackFlags(flags, &f.job)
 	addOtherName(flags, "max-stack", "max-frames")
-	flags.StringVar(&f.program, "disassembler", "", "with --code, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
+	flags.StringVar(&f.program, "disassembler", "", "with --code, take the text of accelerators' instructions from the llvm-mc, llvm-objdump or nvdisasm at `PATH`")
 	flags.BoolVar(&f.failOnCrash, "fail-on-crash", false, "end with the exit status 4 where a thread of a target crashed; a folder without targets, or no file at all, is no error then")
 	cmd.ValidArgsFunction = completeTargets(math.MaxInt)
 	_ = cmd.RegisterFlagCompletionFunc("thread", completeThreads)

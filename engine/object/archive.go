@@ -91,10 +91,7 @@ func (w *bundleWalk) memberData(data []byte) {
 	var magic []byte
 	_ = Guard(func() error { magic = bytes.Clone(data[:min(len(data), len(bundleMagic))]); return nil })
 	switch {
-	case isBundleMagic(magic):
-		w.all(data, w.base, "")
-	case bytes.HasPrefix(magic, []byte(offloadMagic)):
-		w.offload(data, w.base, "")
+	case w.container(data, w.base, ""):
 	case bytes.HasPrefix(magic, []byte(elf.ELFMAG)):
 		o, err := New(w.name+"("+w.member+")", data)
 		if err != nil {

@@ -19,7 +19,7 @@ var machineNames = map[elf.Machine]string{
 	elf.EM_ALPHA: "alpha", elf.EM_ALPHA_STD: "alpha", elf.EM_IA_64: "ia64", elf.EM_PARISC: "hppa",
 	elf.EM_68K: "m68k", elf.EM_SH: "sh", elf.EM_ARC_COMPACT: "arc", elf.EM_ARC_COMPACT2: "arc",
 	elf.EM_OPENRISC: "or1k", elf.EM_QDSP6: "hexagon",
-	elf.EM_AMDGPU: "amdgpu", elf.EM_CUDA: "cuda", elf.EM_BPF: "bpf",
+	elf.EM_AMDGPU: "amdgpu", elf.EM_CUDA: "nvidia", elf.EM_BPF: "bpf",
 	// debug/elf does not have EM_INTELGT and EM_CSKY.
 	205: "visa", 252: "csky",
 }

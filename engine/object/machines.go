@@ -39,10 +39,10 @@ var machineRelocations = tables(map[elf.Machine][]reloc.Entry{
 	// R_AVR_32, _16, _8, and _DIFF8, _16, _32 and _32_PCREL: the assembler has
 	// written the difference of the DIFF types, linkers correct it.
 	elf.EM_AVR:   {abs32(1), abs16(4), abs8(26), none(30), none(31), none(32), rel32(36)},
-	elf.EM_BPF:   {abs64(2), abs32(3), abs32(4)},  // R_BPF_64_ABS64, _ABS32, _NODYLD32
-	elf.EM_CUDA:  {abs32(1), abs64(2)},            // seen as 4 and 8 bytes of debugging information
-	machineCSKY:  {abs32(1), rel32(5), abs32(55)}, // R_CKCORE_ADDR32, _PCREL32, _TLS_LDO32
-	elf.EM_LANAI: {abs32(4)},                      // R_LANAI_32
+	elf.EM_BPF:   {abs64(2), abs32(3), abs32(4)},           // R_BPF_64_ABS64, _ABS32, _NODYLD32
+	elf.EM_CUDA:  {abs32(1), abs64(2), abs32(3), abs64(4)}, // R_CUDA_32, _64, _G32, _G64
+	machineCSKY:  {abs32(1), rel32(5), abs32(55)},          // R_CKCORE_ADDR32, _PCREL32, _TLS_LDO32
+	elf.EM_LANAI: {abs32(4)},                               // R_LANAI_32
 	elf.EM_LOONGARCH: {
 		abs32(elf.R_LARCH_32), abs64(elf.R_LARCH_64), rel32(elf.R_LARCH_32_PCREL), rel64(elf.R_LARCH_64_PCREL),
 		add(elf.R_LARCH_ADD8, 1), add(elf.R_LARCH_ADD16, 2), add(elf.R_LARCH_ADD32, 4), add(elf.R_LARCH_ADD64, 8),

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/md5"
+	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -21,23 +22,24 @@ import (
 
 // A Nested is a code object inside another file: an entry of an offload bundle
 // (Clang Offload Bundler, "Bundled Binary File Layout"), an image of an offload
-// binary, a member of an archive, or a range that one of Formats lists. Bundles and offload
-// binaries are files of their own, or are embedded in a host's executable or object
-// file.
+// binary, an entry of a fat binary, a member of an archive, or a range that one of Formats
+// lists. Bundles, offload binaries and fat binaries are files of their own, or are embedded in a
+// host's executable or object file.
 type Nested struct {
 	Index int // in the file's list of them
-	// Format is its container: "offload bundle", "offload binary", "archive", "container" or
-	// "section".
+	// Format is its container: "offload bundle", "offload binary", "fat binary", "archive",
+	// "container", "section" or "memory".
 	Format string
 	// Name is the entry's ID: the kind of offloading, the target triple, and the
 	// processor with its features: "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-".
 	Name    string
 	Image   string // "" for a code object; else "bitcode", "spirv" and the like, or "metadata" without bytes
+	Source  string // the name that the compiler wrote down for what it compiled, in a fat binary
 	Member  string // of the archive that contains it
 	File    string // of a member of a thin archive, which is a file of its own
 	Section string // of the host file that contains the bundle; "" in a bundle file
 	Bundle  uint64 // offset of the bundle, or of another container, in the file
-	Packing string // how the bundle is compressed: "", "zlib" or "zstd"
+	Packing string // how the bundle, or the entry of a fat binary, is compressed: "", "zlib", "zstd" or "lz4"
 	// Offset of Data in the file, or in the unpacked bundle where there is a
 	// Packing.
 	Offset uint64
@@ -60,11 +62,11 @@ const (
 // ErrNoNested is the error of a path that leads to no code object inside a file.
 var ErrNoNested = errors.New("no such code object in the file")
 
-// IsBundle reports whether the bytes of a file begin as an offload bundle or an offload
-// binary does.
+// IsBundle reports whether the bytes of a file begin as an offload bundle, an offload
+// binary or a fat binary does.
 func IsBundle(data []byte) (is bool) {
 	err := Guard(func() error {
-		is = isBundleMagic(data) || bytes.HasPrefix(data, []byte(offloadMagic))
+		is = isBundleMagic(data) || bytes.HasPrefix(data, []byte(offloadMagic)) || isFatBinary(data)
 		return nil
 	})
 	return is && err == nil
@@ -74,31 +76,28 @@ func isBundleMagic(data []byte) bool {
 	return bytes.HasPrefix(data, []byte(bundleMagic)) || bytes.HasPrefix(data, []byte(packedMagic))
 }
 
-// BundleEntries yields the code objects of a bundle file or a file of offload binaries,
-// which may be several one after the other. The name is used in messages only. After an
+// BundleEntries yields the code objects of a bundle file, or a file of offload binaries or of
+// fat binaries, which may be several one after the other. The name is used in messages only. After an
 // error the next one follows.
 func BundleEntries(name string, data []byte) iter.Seq2[Nested, error] {
 	return func(yield func(Nested, error) bool) {
 		w := newBundleWalk(name, uint64(len(data)), yield)
-		isOffload := false
-		_ = Guard(func() error { isOffload = bytes.HasPrefix(data, []byte(offloadMagic)); return nil })
-		if isOffload {
-			w.offload(data, 0, "")
-			return
-		}
-		w.all(data, 0, "")
+		w.container(data, 0, "")
 	}
 }
 
-// Nested yields the code objects inside the object: in the offload bundles and offload binaries of
-// its sections, in the sections that an unlinked object has for them, and in a program of Intel's
-// OpenCL, whose debug information has one of the formats, which may be nil. A section with code
-// objects that are not read is an error. After an error the next one follows.
+// Nested yields the code objects inside the object: in the offload bundles, offload binaries and
+// fat binaries of its sections, in the sections that an unlinked object has for them, in the memory
+// of a core, and in a program of Intel's OpenCL, whose debug information has one of the formats,
+// which may be nil. A section with code objects that are not read is an error. After an error the next one follows.
 func (o *Object) Nested(formats Formats) iter.Seq2[Nested, error] {
 	return func(yield func(Nested, error) bool) {
 		w := newBundleWalk(o.name, uint64(len(o.data)), yield)
 		w.formats = formats
 		w.sections(o)
+		if o.Type() == elf.ET_CORE && !w.stopped {
+			w.coreMemory(o)
+		}
 	}
 }
 
@@ -124,8 +123,12 @@ var deviceSections = []deviceSection{
 	{name: "Intel(R) OpenCL Device Binary", unread: "the machine code of Intel's kernels in patch tokens"},
 	{name: "Intel(R) OpenCL LLVM Object", unread: "bitcode of Intel's kernels"},
 	{name: "Intel(R) OpenCL LLVM Archive", unread: "bitcode of Intel's kernels"},
-	{name: ".nv_fatbin", unread: "a fat binary of NVIDIA's, which cuobjdump reads"},
-	{name: "__nv_relfatbin", unread: "a fat binary of NVIDIA's, which cuobjdump reads"},
+	{name: ".nv_fatbin", read: (*bundleWalk).fatSection},
+	{name: ".nv_fatb", read: (*bundleWalk).fatSection},
+	{name: "__nv_relfatbin", read: (*bundleWalk).fatSection},
+	{name: "__nv_rel", read: (*bundleWalk).fatSection},
+	{name: ".cudbg.elfimg.", isPrefix: true, read: (*bundleWalk).cudaImage},
+	{name: ".cudbg.relfimg.", isPrefix: true, read: (*bundleWalk).cudaImage},
 	{name: ".gnu.offload_lto_.opts", unread: "GCC's intermediate code for accelerators"},
 }
 
@@ -171,6 +174,12 @@ func (w *bundleWalk) bundles(data []byte, s *Section) { w.all(data, w.base+s.Off
 
 func (w *bundleWalk) offloads(data []byte, s *Section) { w.offload(data, w.base+s.Offset, s.Name) }
 
+// cudaImage yields a cubin in a section of a core of CUDA's.
+func (w *bundleWalk) cudaImage(data []byte, s *Section) {
+	offset := w.base + s.Offset
+	w.emit(Nested{Name: strings.TrimPrefix(s.Name, "."), Format: "section", Section: s.Name, Bundle: offset, Offset: offset, Data: data})
+}
+
 func (w *bundleWalk) spirv(data []byte, s *Section) {
 	offset := w.base + s.Offset
 	w.emit(Nested{Name: "spirv", Image: "spirv", Format: "section", Section: s.Name, Bundle: offset, Offset: offset, Data: data})
@@ -203,8 +212,10 @@ type bundleWalk struct {
 	// left is how many bytes may still be unpacked. Bundles for many processors
 	// are alike, and shrink to a fiftieth.
 	left uint64
-	// inner is how many bytes of images may still be looked into.
+	// inner is how many bytes of images may still be looked into, and isInner that one is
+	// looked into now: images in it are not.
 	inner   uint64
+	isInner bool
 	formats Formats // nil: there are none
 	packing string  // of the offload binary that contains the bundles
 	// For a member of an archive: its bytes begin at base of the file, or are another
@@ -274,6 +285,28 @@ func imageOf(data []byte) (what string) {
 		return nil
 	})
 	return what
+}
+
+// container yields the entries of a file, or of an image, by its first bytes. It is false where
+// these are of no container.
+func (w *bundleWalk) container(data []byte, offset uint64, section string) bool {
+	var read func(data []byte, offset uint64, section string)
+	_ = Guard(func() error {
+		switch {
+		case isBundleMagic(data):
+			read = w.all
+		case bytes.HasPrefix(data, []byte(offloadMagic)):
+			read = w.offload
+		case isFatBinary(data):
+			read = w.fat
+		}
+		return nil
+	})
+	if read == nil {
+		return false
+	}
+	read(data, offset, section)
+	return true
 }
 
 // all yields the entries of the bundles in data, which is at an offset of the
@@ -555,6 +588,9 @@ func notItself(path string, data []byte, list iter.Seq2[Nested, error]) error {
 	switch {
 	case IsBundle(data):
 		what = "an offload bundle"
+		if isFatBinary(data) {
+			what = "a fat binary"
+		}
 	default:
 		found := false
 		for _, err := range list {
@@ -654,13 +690,16 @@ func MapNested(path string) (m *Mapping, data []byte, err error) {
 }
 
 // isNamed reports whether the entry has a name: its ID or the end of its ID behind a dash, and
-// before it the member of the archive, or that alone.
+// before it the member of the archive, or that alone. A fat binary's may have its source before it.
 func (n *Nested) isNamed(name string) bool {
 	if n.Member != "" {
 		if name == n.Member && n.Name == n.Member {
 			return true
 		}
 		name = strings.TrimPrefix(name, n.Member+":")
+	}
+	if n.Source != "" {
+		name = strings.TrimPrefix(name, n.Source+":")
 	}
 	return n.Name == name || n.Name != "" && strings.HasSuffix(n.Name, "-"+name) && len(n.Data) > 0
 }
@@ -697,6 +736,9 @@ func (h *entryHost) entry(path, name string) (one Nested, err error) {
 		for i, n := range found[:min(len(found), 8)] {
 			if i > 0 {
 				text.WriteString(", ")
+			}
+			if n.Source != "" {
+				n.Name = n.Source + ":" + n.Name
 			}
 			if n.Member != "" && n.Member != n.Name {
 				n.Name = n.Member + ":" + n.Name

@@ -64,14 +64,14 @@ func (w *bundleWalk) offload(data []byte, offset uint64, section string) {
 // image yields an image, or the entries of one that is a bundle.
 func (w *bundleWalk) image(n Nested) {
 	isBundle := n.Image == "fatbinary" && IsBundle(n.Data)
-	if !isBundle || uint64(len(n.Data)) > w.inner {
+	if !isBundle || w.isInner || uint64(len(n.Data)) > w.inner {
 		w.emit(n)
 		return
 	}
 	w.inner -= uint64(len(n.Data))
-	w.packing = n.Packing
-	w.all(n.Data, n.Offset, n.Section)
-	w.packing = ""
+	w.packing, w.isInner = n.Packing, true
+	w.container(n.Data, n.Offset, n.Section)
+	w.packing, w.isInner = "", false
 }
 
 // An offloadBinary is a binary that was read; with an error, it has the images before that.

@@ -324,7 +324,7 @@ func TestSectionsOfDevicesThatAreNotRead(t *testing.T) {
 		return testSection{name: name, typ: elf.SHT_PROGBITS, data: []byte(data)}
 	}
 	o, err := New("f", testFile{sections: []testSection{
-		section(".nv_fatbin", "\x50\xed\x55\xba"), section("Intel(R) OpenCL Device Debug", "BOX of a kernel"),
+		section(".gnu.offload_lto_.opts", "GCC!"), section("Intel(R) OpenCL Device Debug", "BOX of a kernel"),
 		section("SPIRV Object", "\x03\x02\x23\x07"), section("Intel(R) OpenCL Device Binary", "CTNI"), section(".text", "code"),
 	}}.bytes())
 	if err != nil {
@@ -335,7 +335,7 @@ func TestSectionsOfDevicesThatAreNotRead(t *testing.T) {
 	if diff := cmp.Diff(want, entries); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if got := strings.Join(problems, "\n"); len(problems) != 2 || !strings.Contains(got, "section .nv_fatbin (1): 4 bytes at offset 0x40, a fat binary of NVIDIA's") ||
+	if got := strings.Join(problems, "\n"); len(problems) != 2 || !strings.Contains(got, "section .gnu.offload_lto_.opts (1): 4 bytes at offset 0x40, GCC's") ||
 		!strings.Contains(got, "Device Binary (4): 4 bytes") {
 		t.Errorf("problems %q", problems)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 
 	"github.com/unwindd/unwindd/internal/confine"
+	"github.com/unwindd/unwindd/internal/host"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -41,7 +42,8 @@ type child struct {
 	socketDir string
 	memory    uint64 // bytes that it may have
 	threads   uint64 // that it may have
-	hasInput  bool   // it reads stdin; else its input is empty
+	hasInput  bool   // it reads stdin, or the file; else its input is empty
+	inputFile []byte // the contents of a file that is its standard input; nil: that is a pipe
 	stdin     *os.File
 	stdout    *os.File
 	stderr    *os.File
@@ -141,8 +143,11 @@ func (c *child) Start(context.Context) error {
 
 // openInput opens the standard input of the process, whose other end is stdin.
 func (c *child) openInput() (input *os.File, err error) {
-	if !c.hasInput {
+	switch {
+	case !c.hasInput:
 		return os.Open(os.DevNull)
+	case c.inputFile != nil:
+		return host.Memory("input", c.inputFile)
 	}
 	input, c.stdin, err = os.Pipe()
 	return input, err

@@ -22,6 +22,9 @@ type Program struct {
 	Path  string
 	Args  []string // without its name
 	Input []byte   // its standard input
+	// InputIsFile means that the program seeks in its standard input, which is a file in memory
+	// then. Linux has such files.
+	InputIsFile bool
 	// MaxOutput bounds its standard output and its standard error, each, in bytes. A
 	// program that writes more is killed.
 	MaxOutput int
@@ -52,6 +55,9 @@ func (m *Manager) Run(ctx context.Context, p Program) (*Output, error) {
 	}
 	c := newChild(confine.DataLimit)
 	c.hasInput = true
+	if p.InputIsFile {
+		c.inputFile = p.Input
+	}
 	l := launch{self: m.self, build: m.build, isThis: isThisExecutable(m.self), command: append([]string{path}, p.Args...)}
 	c.prepare(&l, "", nil)
 	limit := deadline{p.Deadline, p.WallDeadline}
@@ -89,10 +95,12 @@ func (c *child) talk(p *Program) (*Output, error) {
 	var out Output
 	var errs [2]error
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		_, _ = c.stdin.Write(p.Input) // a program need not read all of its input
-		c.stdin.Close()
-	})
+	if c.stdin != nil {
+		wg.Go(func() {
+			_, _ = c.stdin.Write(p.Input) // a program need not read all of its input
+			c.stdin.Close()
+		})
+	}
 	for i, end := range []struct {
 		pipe   *os.File
 		output *[]byte
@@ -108,7 +116,9 @@ func (c *child) talk(p *Program) (*Output, error) {
 	// A dead process writes nothing more: others that have its pipes open are not waited
 	// for.
 	late := time.Now().Add(pipeGrace)
-	_ = c.stdin.SetWriteDeadline(time.Now())
+	if c.stdin != nil {
+		_ = c.stdin.SetWriteDeadline(time.Now())
+	}
 	_ = c.stdout.SetReadDeadline(late)
 	_ = c.stderr.SetReadDeadline(late)
 	_ = c.report.SetReadDeadline(late)

@@ -10,7 +10,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/funcname"
+	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/trace"
+	"github.com/unwindd/unwindd/internal/escape"
 )
 
 // This file describes the devices that executed waves, and counts the waves of each launch by
@@ -45,21 +48,39 @@ type waveCount map[waveState]int
 // waveState is the state of a wave.
 type waveState struct {
 	isRunning bool
+	isWaiting bool   // or does something else that the target has words for
 	reason    string // why it stopped
 	trap      uint32
 	hasTrap   bool
 }
 
-// countWaves counts the waves of each dispatch, by its ID.
+// wavePlace is which wave a thread is. Threads whose lanes have states of their own may be parts of
+// one.
+type wavePlace struct {
+	dispatch string
+	group    [3]uint32
+	inGroup  uint32
+}
+
+// countWaves counts the waves of each dispatch, by its ID. A wave of which several threads are parts
+// is in the state of the first.
 func countWaves(threads []*trace.Thread) map[string]waveCount {
 	counts := map[string]waveCount{}
+	seen := map[wavePlace]bool{}
 	for _, th := range threads {
 		if th.Wave == nil {
 			continue
 		}
-		state := waveState{isRunning: th.IsRunning}
+		if w := th.Wave; len(th.LaneStates) > 0 && w.HasGroup && w.HasInGroup {
+			place := wavePlace{w.Dispatch, w.Group, w.InGroup}
+			if seen[place] {
+				continue
+			}
+			seen[place] = true
+		}
+		state := waveState{isRunning: th.IsRunning, isWaiting: th.State != ""}
 		if s := th.Stop; s != nil {
-			state.reason, state.trap, state.hasTrap = s.Reason, s.TrapID, s.HasTrapID
+			state = waveState{reason: s.Reason, trap: s.TrapID, hasTrap: s.HasTrapID}
 		}
 		count := counts[th.Wave.Dispatch]
 		if count == nil {
@@ -98,6 +119,8 @@ func (s waveState) text() string {
 		return "stopped by " + stopName(&trace.Stop{Reason: s.reason, TrapID: s.trap, HasTrapID: s.hasTrap})
 	case s.isRunning:
 		return "running"
+	case s.isWaiting:
+		return "not running"
 	}
 	return "stopped"
 }
@@ -123,7 +146,7 @@ func (t *text) devices(target *Target) {
 		}
 		t.printf("dispatch %s of queue %s", d.ID, d.Queue)
 		if d.Kernel != "" {
-			t.printf(": %s", d.Kernel)
+			t.printf(": %s", kernelName(d.Kernel))
 		}
 		if d.Grid != nil {
 			t.printf(", %s work-items", dimensions(d.Grid))
@@ -136,6 +159,15 @@ func (t *text) devices(target *Target) {
 		}
 		t.printf("\n")
 	}
+}
+
+// kernelName is the text's name of a kernel.
+func kernelName(linkage string) string {
+	name := symbol.Demangle(linkage)
+	if name == linkage {
+		return linkage
+	}
+	return funcname.Fit(escape.Text(funcname.Of(&trace.Symbol{Function: name, LinkageName: linkage})), wideName)
 }
 
 // dimensions are sizes in three dimensions, without trailing ones that are 1.

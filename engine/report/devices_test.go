@@ -52,6 +52,48 @@ func TestDispatchesSayWhyTheirWavesStopped(t *testing.T) {
 	}
 }
 
+// TestPartsOfAWaveAreOneWave counts waves of which several threads are parts, each with lanes at a place
+// of its own.
+func TestPartsOfAWaveAreOneWave(t *testing.T) {
+	part := func(inGroup uint32, isRunning bool, state string, stop *trace.Stop) *trace.Thread {
+		return &trace.Thread{
+			Wave:       &sdk.Wave{Dispatch: "7", Group: [3]uint32{1, 0, 0}, HasGroup: true, InGroup: inGroup, HasInGroup: true},
+			LaneStates: make([]sdk.LaneState, 1), IsRunning: isRunning, State: state, Stop: stop,
+		}
+	}
+	var target Target
+	target.addDevices(&trace.Devices{Dispatches: []sdk.TargetDispatch{{ID: "7", Queue: "1", Kernel: "_Z5scalePfi"}}}, []*trace.Thread{
+		part(0, false, "", &trace.Stop{Reason: sdk.StopMemoryFault}), part(0, true, "", nil), part(0, false, "blocked on barrier 1", nil),
+		part(1, false, "blocked on barrier 1", nil), part(1, true, "", nil), part(2, true, "", nil),
+	})
+	var b bytes.Buffer
+	text := &text{Printer: NewPrinter(&b), framed: map[int]bool{}}
+	text.devices(&target)
+	if err := text.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	const want = "dispatch 7 of queue 1: scale; 3 waves: 1 stopped by memory fault, 1 not running, 1 running\n"
+	if b.String() != want {
+		t.Errorf("%s\nexpected\n%s", b.String(), want)
+	}
+}
+
+// TestTheWaveThatFailedIsFirst has a process that ended itself because a wave failed.
+func TestTheWaveThatFailedIsFirst(t *testing.T) {
+	r := reportOf()
+	for _, th := range []*trace.Thread{{ID: "aborting", Crashed: true, Signal: 6}, {ID: "other"}, {ID: "w", Crashed: true, Wave: &sdk.Wave{}}} {
+		r.stacks = append(r.stacks, &trace.Stack{Thread: th, Stopped: trace.Stopped{Reason: trace.StopOutermost}})
+	}
+	var b bytes.Buffer
+	if err := r.WriteText(&b, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	wave, thread, other := strings.Index(b.String(), "thread w"), strings.Index(b.String(), "thread aborting"), strings.Index(b.String(), "thread other")
+	if wave < 0 || thread < wave || other < thread {
+		t.Errorf("%s\nexpected the wave, the thread that aborted, the other one", b.String())
+	}
+}
+
 // TestCodeOfDevicesIsNamedByWhereItIs reads the text beside a frame without a
 // position.
 func TestCodeOfDevicesIsNamedByWhereItIs(t *testing.T) {

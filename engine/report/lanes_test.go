@@ -200,3 +200,26 @@ func TestOneLaneSaysOnlyWhatIsNotUsual(t *testing.T) {
 		}
 	}
 }
+
+// TestPageHasAGridOfAPartOfAWave has a thread of two lanes of four: the page shows where the others are
+// missing.
+func TestPageHasAGridOfAPartOfAWave(t *testing.T) {
+	s := waveStack("d0.sm0.w1:1")
+	s.Thread.Lanes, s.Thread.LaneStates = 4, []sdk.LaneState{{Lane: 1}, {Lane: 2}}
+	s.Frames[0].Details.Lanes = []trace.LaneGroup{{Lanes: trace.LaneSet{6}, State: trace.LaneActive}}
+	page := func() string {
+		var b bytes.Buffer
+		if err := reportOf(s).report().WritePage(&b, TextOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	const grid = `<tr><th>0<td class=""><td class="active">A<td class="active">A<td class="">`
+	if got := page(); !strings.Contains(got, grid) {
+		t.Errorf("the page has no %s", grid)
+	}
+	s.Thread.LaneStates = make([]sdk.LaneState, 4)
+	if got := page(); strings.Contains(got, "<table class=\"x\"><tr><th>0") {
+		t.Error("a thread that has all lanes, which do the same, has a grid")
+	}
+}

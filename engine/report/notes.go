@@ -139,6 +139,7 @@ type jsonNested struct {
 	Triple    string `json:"triple,omitempty"`
 	Processor string `json:"processor,omitempty"`
 	Image     string `json:"image,omitempty"`
+	Source    string `json:"source,omitempty"`
 	Member    string `json:"member,omitempty"`
 	File      string `json:"file,omitempty"`
 	Section   string `json:"section,omitempty"`
@@ -218,11 +219,11 @@ func (n *Notes) each(note func(jsonNote) error, nested func(jsonNested) error, p
 		j := jsonNested{
 			Index: x.Index, ID: x.Name, Section: x.Section, Packing: x.Packing, Offset: hexNumber(x.Offset), Size: len(x.Data),
 		}
-		j.Image, j.Member, j.File, j.format = x.Image, x.Member, x.File, x.Format
+		j.Image, j.Source, j.Member, j.File, j.format = x.Image, x.Source, x.Member, x.File, x.Format
 		if n.Format != "container" && x.Format != "archive" {
 			j.Bundle = hexNumber(x.Bundle)
 		}
-		if x.Format == "offload bundle" || x.Format == "offload binary" {
+		if hasEntryID[x.Format] {
 			j.Kind, j.Triple, j.Processor = splitEntryID(x.Name)
 		}
 		if nested(j) != nil {
@@ -230,6 +231,9 @@ func (n *Notes) each(note func(jsonNote) error, nested func(jsonNested) error, p
 		}
 	}
 }
+
+// hasEntryID has the containers whose entries have IDs that splitEntryID reads.
+var hasEntryID = map[string]bool{"offload bundle": true, "offload binary": true, "fat binary": true}
 
 func hexNumber(n uint64) string { return "0x" + strconv.FormatUint(n, 16) }
 
@@ -415,13 +419,21 @@ func (n *Notes) WriteText(w io.Writer) error {
 				place = strings.TrimSuffix(outer+", "+place, ", ")
 			}
 		}
-		if j.Packing != "" {
+		// Of a fat binary each entry is packed by itself, or not.
+		if j.Packing != "" && j.format != "fat binary" {
 			place += ", packed by " + j.Packing
 		}
 		header(place)
 		b.printf("  #%-4d  0x%08x  %8d bytes  %s", j.Index, parse(j.Offset), j.Size, printable(j.ID))
-		if j.Image != "" {
-			b.printf(" (%s)", j.Image)
+		details := j.Image
+		if j.Packing != "" && j.format == "fat binary" {
+			details = strings.TrimPrefix(details+", packed by "+j.Packing, ", ")
+		}
+		if details != "" {
+			b.printf(" (%s)", details)
+		}
+		if j.Source != "" {
+			b.printf("  %s", printable(j.Source))
 		}
 		b.printf("\n")
 		return b.check()

@@ -33,7 +33,7 @@ const (
 
 // otlpDeviceFrames are the frame types of accelerators, by the architecture of the code
 // object.
-var otlpDeviceFrames = map[string]string{"amdgpu": "amdgpu", "visa": "intelgpu"}
+var otlpDeviceFrames = map[string]string{"amdgpu": "amdgpu", "nvidia": "cuda", "visa": "intelgpu"}
 
 // otlpAttribute is a name with a text or a number.
 type otlpAttribute struct {

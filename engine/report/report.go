@@ -157,6 +157,7 @@ type Thread struct {
 	Processor  string  `json:"processor,omitempty"`
 	Crashed    bool    `json:"crashed"`
 	Running    bool    `json:"running,omitempty"`     // it had not stopped when it was dumped
+	State      string  `json:"state,omitempty"`       // what it waits for or does, in plain words
 	Stop       *Stop   `json:"stop,omitempty"`        // why the thread stopped; nil where nothing is known
 	Wave       *Wave   `json:"wave,omitempty"`        // of a wave
 	LaunchedBy *Launch `json:"launched_by,omitempty"` // nil where nothing is known
@@ -221,6 +222,7 @@ type Wave struct {
 	Kernel   string     `json:"kernel,omitempty"`
 	Group    *[3]uint32 `json:"group,omitempty"`
 	InGroup  *uint32    `json:"in_group,omitempty"` // its number in the group
+	Cluster  *[3]uint32 `json:"cluster,omitempty"`  // of groups
 }
 
 // Launch is the launcher of a thread, and the evidence for it.

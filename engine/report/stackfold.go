@@ -174,20 +174,22 @@ func eachLocal(frames []trace.Frame, do func(*trace.FrameVariable)) {
 }
 
 // ordered are the groups in the order of their first threads, behind the ones that crashed and
-// the ones of deadlocks.
+// the ones of deadlocks. Where a wave failed, a thread of the process that crashed did so for it.
 func (f *stackFolder) ordered() []*group {
 	slices.SortStableFunc(f.groups, func(a, b *group) int { return cmp.Compare(f.place(a), f.place(b)) })
 	return f.groups
 }
 
 func (f *stackFolder) place(g *group) int {
-	switch {
-	case g.first.Thread.Crashed:
+	switch th := g.first.Thread; {
+	case th.Crashed && th.Wave != nil:
 		return 0
-	case f.isDeadlocked(g):
+	case th.Crashed:
 		return 1
+	case f.isDeadlocked(g):
+		return 2
 	}
-	return 2
+	return 3
 }
 
 // isDeadlocked reports whether a thread of a group is in a deadlock.
@@ -245,7 +247,7 @@ func (g *group) isEqual(s *trace.Stack, e *ending) bool {
 // isEqualStop compares why threads stopped. A crash of a CPU thread is its own; many waves
 // may share one. Equal waves access different addresses.
 func isEqualStop(a, b *trace.Thread) bool {
-	if a.Crashed != b.Crashed || a.IsRunning != b.IsRunning || a.Crashed && (a.Signal != b.Signal || (a.Wave == nil) != (b.Wave == nil) || a.Wave == nil && executor(a) != executor(b)) {
+	if a.Crashed != b.Crashed || a.IsRunning != b.IsRunning || a.State != b.State || a.Crashed && (a.Signal != b.Signal || (a.Wave == nil) != (b.Wave == nil) || a.Wave == nil && executor(a) != executor(b)) {
 		return false
 	}
 	if a.Stop == nil || b.Stop == nil {

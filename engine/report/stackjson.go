@@ -261,6 +261,7 @@ func (j *stackJSON) thread(s *trace.Stack) {
 	j.textMember("processor", th.Processor)
 	j.boolMember("crashed", th.Crashed)
 	j.trueMember("running", th.IsRunning)
+	j.textMember("state", th.State)
 	j.stop(th.Stop)
 	j.wave(th.Wave)
 	j.launch(s)
@@ -379,18 +380,26 @@ func (j *stackJSON) wave(w *sdk.Wave) {
 	j.textMember("dispatch", w.Dispatch)
 	j.textMember("kernel", w.Kernel)
 	if w.HasGroup {
-		j.member("group")
-		j.open("[")
-		for _, n := range w.Group {
-			j.next()
-			j.number(int(n))
-		}
-		j.close("]")
+		j.coordinates("group", w.Group)
 	}
 	if w.HasInGroup {
 		j.numberMember("in_group", int(w.InGroup))
 	}
+	if w.HasCluster {
+		j.coordinates("cluster", w.Cluster)
+	}
 	j.close("}")
+}
+
+// coordinates writes a place in three dimensions.
+func (j *stackJSON) coordinates(name string, place [3]uint32) {
+	j.member(name)
+	j.open("[")
+	for _, n := range place {
+		j.next()
+		j.number(int(n))
+	}
+	j.close("]")
 }
 
 // launch writes the launcher of the thread, and the frame where the stack continues in it.

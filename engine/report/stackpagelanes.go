@@ -17,8 +17,8 @@ var laneMarks = map[trace.LaneState]string{
 	trace.LaneActive: "A", trace.LaneInactive: "I", trace.LaneNotOnEntry: "N", trace.LaneUnknown: "?",
 }
 
-// lanes describes the lanes of a frame, as a grid where their states differ; nil where there
-// are none.
+// lanes describes the lanes of a frame, as a grid where their states differ, or where other lanes of
+// the wave are other threads; nil where there are none.
 func (p *pageText) lanes(f *trace.Frame, width int) *stackpage.Lanes {
 	groups := f.Lanes()
 	lines := p.take(func() { p.text.lanes(groups, width) })
@@ -36,8 +36,12 @@ func (p *pageText) lanes(f *trace.Frame, width int) *stackpage.Lanes {
 	for i := range groups {
 		out.Groups = append(out.Groups, stackpage.LaneGroup{Lane: marks[i], Line: lines[i]})
 	}
-	if len(groups) > 1 {
-		out.Rows = laneRows(groups, marks)
+	most := 0
+	if th := p.thread; th != nil && ownLanes(th) != "" {
+		most = int(th.Lanes)
+	}
+	if len(groups) > 1 || most > 0 {
+		out.Rows = laneRows(groups, marks, most)
 	}
 	return out
 }
@@ -59,9 +63,10 @@ func laneGroupMarks(groups []trace.LaneGroup) []stackpage.Lane {
 	return marks
 }
 
-// laneRows are the lanes of groups in their order.
-func laneRows(groups []trace.LaneGroup, marks []stackpage.Lane) (rows []stackpage.LaneRow) {
-	var all []stackpage.Lane
+// laneRows are the lanes of groups in their order, and further ones, which are in no group, up to a
+// number of lanes.
+func laneRows(groups []trace.LaneGroup, marks []stackpage.Lane, most int) (rows []stackpage.LaneRow) {
+	all := make([]stackpage.Lane, most)
 	for i := range groups {
 		for lane := range groups[i].Lanes.All() {
 			for len(all) <= int(lane) {

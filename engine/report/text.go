@@ -198,6 +198,9 @@ func (t *text) stop(threads []member) {
 	if th.IsRunning {
 		t.printf("  %s\n", t.faint("running: interrupted to be dumped"))
 	}
+	if th.State != "" {
+		t.printf("  %s\n", t.faint(th.State))
+	}
 	if s == nil {
 		return
 	}
@@ -304,7 +307,7 @@ var facts = []struct {
 	name string
 	text func(*member) string
 }{
-	{"kernel", ofWave(func(_ *member, w *sdk.Wave) string { return w.Kernel })},
+	{"kernel", ofWave(func(_ *member, w *sdk.Wave) string { return kernelName(w.Kernel) })},
 	{"agent", ofWave(func(_ *member, w *sdk.Wave) string { return w.Agent })},
 	{"queue", ofWave(func(_ *member, w *sdk.Wave) string { return w.Queue })},
 	{"dispatch", ofWave(func(_ *member, w *sdk.Wave) string { return w.Dispatch })},
@@ -313,6 +316,12 @@ var facts = []struct {
 			return ""
 		}
 		return fmt.Sprintf("(%d,%d,%d)", w.Group[0], w.Group[1], w.Group[2])
+	})},
+	{"cluster", ofWave(func(_ *member, w *sdk.Wave) string {
+		if !w.HasCluster {
+			return ""
+		}
+		return fmt.Sprintf("(%d,%d,%d)", w.Cluster[0], w.Cluster[1], w.Cluster[2])
 	})},
 	{"wave", ofWave(func(_ *member, w *sdk.Wave) string {
 		if !w.HasInGroup {
@@ -326,6 +335,22 @@ var facts = []struct {
 		}
 		return strconv.FormatUint(uint64(w.InGroup)*uint64(m.lanes), 10)
 	})},
+	{"lanes", ofWave(func(m *member, _ *sdk.Wave) string { return ownLanes(m.Thread) })},
+}
+
+// ownLanes are the lanes of a thread that has not all lanes of its wave, as the others are at other
+// places; "" for a thread that has all.
+func ownLanes(th *trace.Thread) string {
+	if n := len(th.LaneStates); n == 0 || n >= int(th.Lanes) {
+		return ""
+	}
+	lanes := make(trace.LaneSet, (th.Lanes+63)/64)
+	for i := range th.LaneStates {
+		if lane := th.LaneStates[i].Lane; lane < th.Lanes {
+			lanes.Add(lane)
+		}
+	}
+	return lanes.String()
 }
 
 // ofWave is a fact about threads that are waves.

@@ -30,6 +30,11 @@ func TestWavesSayWhichTheyAreAndWhatLaunchedThem(t *testing.T) {
 			  "launched_by":{"thread":"1200","kind":"dispatch","evidence":"waiting"}}`},
 		{"what is not known is absent", trace.Thread{Wave: &sdk.Wave{Kernel: "k"}}, "  kernel k", `{"wave":{"kernel":"k"}}`},
 		{"the first group is a group", trace.Thread{Wave: &sdk.Wave{HasGroup: true, HasInGroup: true}}, "  group (0,0,0), wave 0", `{"wave":{"group":[0,0,0],"in_group":0}}`},
+		{"a part of a wave in a cluster, which waits", trace.Thread{
+			Wave: &sdk.Wave{Kernel: "_Z5scalePfi", Cluster: [3]uint32{0, 1, 0}, HasCluster: true}, State: "blocked on barrier 2",
+			Lanes: 32, LaneStates: []sdk.LaneState{{Lane: 3}, {Lane: 4}, {Lane: 5}, {Lane: 31}},
+		}, "  kernel scale, cluster (0,1,0), lanes 3-5,31\n  blocked on barrier 2",
+			`{"wave":{"kernel":"_Z5scalePfi","cluster":[0,1,0]},"state":"blocked on barrier 2"}`},
 		{"only the process is known", trace.Thread{LaunchedBy: &trace.Launch{Thread: "9", Evidence: trace.LaunchQueue}},
 			"  launched by thread 9 (queue)", `{"launched_by":{"thread":"9","evidence":"queue"}}`},
 		{"a fault, at an instruction before", trace.Thread{Wave: &sdk.Wave{}, Stop: &trace.Stop{Reason: sdk.StopMemoryFault, Address: 0x7f4200f00000, HasAddress: true, HasPCExact: true}},

@@ -4,7 +4,6 @@ package target
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/unwindd/unwindd/engine/trace"
@@ -37,7 +36,7 @@ func ReadSaved(t Target, th *trace.Thread, info sdk.RegisterInfo) (value []byte,
 	}
 	size := (uint64(info.Bits) + 7) / 8
 	value = make([]byte, size)
-	n, err := t.ReadMemory(locexpr.DefaultSpace, s.Address+uint64(info.Number-s.First)*size, value)
+	n, err := t.ReadMemory(s.Into, s.Address+uint64(info.Number-s.First)*size, value)
 	return value, err == nil && n == len(value)
 }
 
@@ -64,7 +63,7 @@ func AllRegisters(t Target, th *trace.Thread, d *sdk.Description) sdk.Registers 
 		}
 		addOwn(uint64(s.First))
 		buf := make([]byte, size*int(s.Count))
-		n, _ := t.ReadMemory(locexpr.DefaultSpace, s.Address, buf)
+		n, _ := t.ReadMemory(s.Into, s.Address, buf)
 		for i := range n / size {
 			all.Set(s.First+uint32(i), buf[i*size:][:size]) //nolint:gosec // below Count
 		}
@@ -73,22 +72,15 @@ func AllRegisters(t Target, th *trace.Thread, d *sdk.Description) sdk.Registers 
 	return all
 }
 
-// ReadPlaced reads an address of a thread's instance of an address space, at the place in the
-// default space that the thread's Memory gives.
-func ReadPlaced(t Target, th *trace.Thread, space locexpr.AddressSpace, address uint64, buf []byte) (n int, err error) {
-	for n < len(buf) {
-		m := spaceMemory(th, space, address+uint64(n))
-		if m == nil {
-			return n, fmt.Errorf("%w: %#x", ErrNoMemory, address+uint64(n))
-		}
-		offset := address + uint64(n) - m.Start
-		part := buf[n:][:min(uint64(len(buf)-n), m.Size-offset)]
-		read, err := t.ReadMemory(locexpr.DefaultSpace, m.Address+offset, part)
-		if n += read; err != nil {
-			return n, err
-		}
-	}
-	return n, nil
+// HasPlaced reports whether a thread has an instance of an address space of its own.
+func HasPlaced(th *trace.Thread, space locexpr.AddressSpace) bool {
+	return slices.ContainsFunc(th.Memory, func(m sdk.SpaceMemory) bool { return m.Space == space })
+}
+
+// ReadPlaced reads an address of a thread's instance of an address space, at the place that the
+// thread's Memory gives.
+func ReadPlaced(t Target, th *trace.Thread, space locexpr.AddressSpace, address uint64, buf []byte) (int, error) {
+	return readPlaces(t, func(address uint64) *sdk.SpaceMemory { return spaceMemory(th, space, address) }, address, buf)
 }
 
 func spaceMemory(t *trace.Thread, space locexpr.AddressSpace, address uint64) *sdk.SpaceMemory {

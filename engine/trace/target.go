@@ -16,6 +16,7 @@ const (
 	Minidump    Kind = "minidump"
 	LiveProcess Kind = "process"   // a live process, whose threads were stopped while their stacks were copied
 	ROCmCore    Kind = "rocm-core" // the state of AMD's graphics processors, perhaps with the process that used them
+	CUDACore    Kind = "cuda-core" // the state of NVIDIA's graphics processors, perhaps with the process that used them
 )
 
 // Target describes a target as a whole.
@@ -47,4 +48,6 @@ type Devices struct {
 	Agents     []sdk.TargetAgent
 	Queues     []sdk.TargetQueue
 	Dispatches []sdk.TargetDispatch
+	// Host is the process that used the devices; nil if the target does not tell.
+	Host *sdk.HostProcess
 }

@@ -41,9 +41,20 @@ type Thread struct {
 	// Saved are further registers of the top frame, which stay in the target's memory: ten
 	// thousand waves have half a gigabyte of registers.
 	Saved []sdk.SavedRegisters
-	// Memory has the places of the thread's instances of address spaces in the default
-	// one, if the target's ScopedMemory reads them there.
-	Memory  []sdk.SpaceMemory
+	// Memory has the places of the thread's instances of address spaces, if the target's
+	// ScopedMemory reads them there.
+	Memory []sdk.SpaceMemory
+	// Callers are the return addresses that the target recorded, innermost first. They are
+	// used where no row leads to a caller.
+	Callers []uint64
+	// LaneStates are the lanes that have registers and memory of their own, sorted by lane,
+	// the one of Lead among them; nil where lanes are parts of wide registers.
+	LaneStates []sdk.LaneState
+	// Lead is the lane whose state Registers, Saved and Memory are, where there are LaneStates.
+	Lead uint32
+	// State says in plain words what the thread waits for or does; "" if the target does
+	// not.
+	State   string
 	Problem string // why its registers could not be read
 	// IsUnstopped means that a thread of a living process did not stop in the time that it was
 	// given, for the reason in Problem.
@@ -98,6 +109,8 @@ type Launch struct {
 	// it may tell the launcher; 0 if there is no such number.
 	Signal        uint64
 	WaitFunctions []string
+	// LaunchFunctions are linkage names of functions that launch.
+	LaunchFunctions []string
 }
 
 // The evidence for the launcher of a thread (`evidence` in the output).

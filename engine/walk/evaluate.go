@@ -66,7 +66,14 @@ func (p *Process) Evaluate(ctx context.Context, th *trace.Thread, index int, s S
 	}
 	p.rebind(ctx, state)
 	p.countLanes(ctx, state)
-	w := newWalker(p, p.withoutPC(ctx, state))
+	placed := p.withoutPC(ctx, state)
+	if s.Lane != nil {
+		var err error
+		if placed, err = placed.ofLane(*s.Lane); err != nil {
+			return err
+		}
+	}
+	w := newWalker(p, placed)
 	return object.Guard(func() error {
 		if s.Unit != nil {
 			return w.evaluateInUnit(ctx, index, &s, dialect, f)

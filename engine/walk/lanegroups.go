@@ -69,7 +69,11 @@ func (f *frame) laneGroups(ctx context.Context, below []trace.LaneGroup) []trace
 	if entry, ok := f.entryMask(ctx, b.Lanes); ok {
 		within(mask, entry, told)
 	}
-	return f.group(mask, places, told)
+	groups := f.group(mask, places, told)
+	if f.walker.hasOwnLanes() {
+		groups = f.walker.ownGroups(groups)
+	}
+	return groups
 }
 
 // entryMask returns the lanes that were active when the frame's function was called: the

@@ -23,6 +23,10 @@ import (
 // each group of lanes that have the same value. A value that does not depend on the lane
 // is read once.
 func (f *frame) laneLocals(ctx context.Context, list [][]trace.FrameVariable, scope *code.Variables, limits trace.ValueLimits, lanes trace.LaneSet) {
+	if f.walker.hasOwnLanes() {
+		f.ownLaneLocals(ctx, list, scope, limits, lanes)
+		return
+	}
 	var lane uint32
 	r := f.newReader(scope, limits, &lane)
 	for i := range scope.List {
@@ -189,7 +193,7 @@ func laneFrame(ctx context.Context, frames []Activation, index int, lane uint32)
 	g := trace.LaneGroupOf(groups, lane)
 	switch {
 	case groups == nil || g != nil && g.State == trace.LaneActive:
-		return f, nil
+		return f.ofLane(ctx, lane)
 	case g == nil:
 		return nil, fmt.Errorf("lane %d of a thread with %d", lane, f.walker.thread.lanes())
 	case g.State == trace.LaneNotOnEntry:

@@ -92,8 +92,8 @@ func (l *launchers) stack(ctx context.Context, p *Process, th *trace.Thread) *tr
 	return stack
 }
 
-// joinLaunchers continues a stack in the threads that launched it. A launch of which only the
-// queue is known only names the launcher.
+// joinLaunchers continues a stack in the threads that launched it. A launcher that has gone on to
+// something else is only named.
 func (p *Process) joinLaunchers(ctx context.Context, s *trace.Stack) {
 	if s.Thread.LaunchedBy == nil {
 		return

@@ -74,7 +74,7 @@ func (f *frame) readTailLocals(ctx context.Context, limits trace.ValueLimits) {
 func (f *frame) localsOf(ctx context.Context, limits trace.ValueLimits, lanes trace.LaneSet) [][]trace.FrameVariable {
 	scope := f.module.Code.VariablesIn(f.lookup, f.function())
 	if scope == nil {
-		return f.pluginLocals(ctx)
+		return f.pluginLocals(ctx, lanes)
 	}
 	if scope.Problem != "" {
 		f.module.StateProblem("variables of the frame at %#x: %s", f.offset, scope.Problem)
@@ -123,7 +123,11 @@ type localsReader struct {
 
 func (f *frame) newReader(scope *code.Variables, limits trace.ValueLimits, lane *uint32) *localsReader {
 	u := f.unitContext(scope.Function, lane)
-	return &localsReader{u, value.NewReader(localsFrame{u}, scope.Function.Unit().Language(), limits, f.walker.process.values)}
+	values := f.walker.process.values
+	if f.walker.input.isMapped {
+		values = nil // an address of the default space may be another place for each thread
+	}
+	return &localsReader{u, value.NewReader(localsFrame{u}, scope.Function.Unit().Language(), limits, values)}
 }
 
 // read reads a variable.
@@ -279,6 +283,17 @@ func unknown(err error) error {
 }
 
 func (l localsFrame) Context(unit dwarf.Unit) locexpr.Context { return l.u.context(unit) }
+
+// PointerSpace returns the space that pointers with an address class or the number of a space lead
+// to. A class without a space is the default one: compilers of CUDA write more of them.
+func (l localsFrame) PointerSpace(number locexpr.AddressSpace) locexpr.AddressSpace {
+	classes := l.u.frame.walker.machine.Description.AddressClasses
+	if classes == nil {
+		return number
+	}
+	space, _ := spaceOfClass(classes, uint64(number))
+	return space
+}
 
 // AddressBits returns the size of an address. Spaces that the architecture does not have are as
 // large as the default one.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/internal/value"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
@@ -17,27 +18,48 @@ import (
 // maxPluginBytes is how many bytes of such a variable are read: its size is not known.
 const maxPluginBytes = 32
 
-// pluginLocals returns the variables that the plugin describes; nil where it does not.
-func (f *frame) pluginLocals(ctx context.Context) [][]trace.FrameVariable {
+// pluginLocals returns the variables that the plugin describes; nil where it does not. lanes are
+// the lanes to read them for, where these have states of their own.
+func (f *frame) pluginLocals(ctx context.Context, lanes trace.LaneSet) [][]trace.FrameVariable {
 	known := f.module.Code.PluginVariables(f.lookup)
 	if len(known) == 0 || f.place != nil {
 		return nil
 	}
-	list := make([]trace.FrameVariable, len(known))
+	list := make([]trace.FrameVariable, 0, len(known))
+	for i := range known {
+		if lanes == nil || !f.walker.hasOwnLanes() {
+			list = append(list, trace.FrameVariable{Variable: f.pluginLocal(ctx, &known[i])})
+			continue
+		}
+		first := len(list)
+		for lane := range lanes.All() {
+			own, err := f.ofLane(ctx, lane)
+			var v trace.Variable
+			if err == nil {
+				v = own.pluginLocal(ctx, &known[i])
+			} else {
+				v.Name, v.Kind = known[i].Name, trace.KindLocal
+				value.Fail(&v.Value, unknown(err))
+			}
+			list = addLaneValue(list, first, v, lane, lanes)
+		}
+	}
+	return [][]trace.FrameVariable{list}
+}
+
+// pluginLocal reads a variable.
+func (f *frame) pluginLocal(ctx context.Context, known *code.PluginVariable) (v trace.Variable) {
 	c := frameContext{frame: f}
 	ev := f.walker.evals.plugin.Derive()
 	ev.CFI = false // variables are no rows: the CFA may be a part of where they are
-	for i := range known {
-		v := &list[i]
-		v.Name, v.Kind = known[i].Name, trace.KindLocal
-		l, err := ev.Location(ctx, known[i].Expr, c)
-		if err == nil {
-			v.Place = l
-			err = words(ctx, &v.Value, &l, c)
-		}
-		value.Fail(&v.Variable.Value, unknown(err))
+	v.Name, v.Kind = known.Name, trace.KindLocal
+	l, err := ev.Location(ctx, known.Expr, c)
+	if err == nil {
+		v.Place = l
+		err = words(ctx, &v.Value, &l, c)
 	}
-	return [][]trace.FrameVariable{list}
+	value.Fail(&v.Value, unknown(err))
+	return v
 }
 
 // words sets a value to the bytes at a location, as far as there are some, in words of 32 bits.

@@ -478,6 +478,11 @@ func (v *view) read(m sdk.MemoryRange, buf []byte) (int, error) {
 	var th *trace.Thread
 	if threads := v.process.list; m.Thread < uint64(len(threads)) {
 		th = threads[m.Thread]
+		if m.Lane >= 0 {
+			if th = target.OfLane(th, uint32(m.Lane)); th == nil {
+				return 0, fmt.Errorf("lane %d of thread %d: %w", m.Lane, m.Thread, target.ErrNoMemory)
+			}
+		}
 	}
 	return readMemory(v.process.state, m.Space, th, m.Address, buf)
 }

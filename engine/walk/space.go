@@ -33,6 +33,15 @@ func (w *walker) readMapped(ctx context.Context, space locexpr.AddressSpace, sco
 	}
 	for len(dst) > 0 {
 		r := rangeAt(m, address)
+		if r == nil && space == locexpr.DefaultSpace {
+			// What no range of the default address space has is the target's own memory.
+			n := untilRange(m, address, uint64(len(dst)))
+			if _, err := w.input.memory.ReadMemory(space, w.thread.Thread, address, dst[:n]); err != nil {
+				return err
+			}
+			address, dst = address+n, dst[n:]
+			continue
+		}
 		if r == nil {
 			return fmt.Errorf("address %#x of %s: %w", address, w.spaceName(space), target.ErrNoMemory)
 		}
@@ -124,6 +133,16 @@ func rangeAt(m *sdk.SpaceMap, address uint64) *sdk.MapRange {
 		}
 	}
 	return nil
+}
+
+// untilRange returns how many of n bytes lie before the next range.
+func untilRange(m *sdk.SpaceMap, address, n uint64) uint64 {
+	for i := range m.Ranges {
+		if r := &m.Ranges[i]; r.Size > 0 && r.Start > address {
+			n = min(n, r.Start-address)
+		}
+	}
+	return n
 }
 
 func (w *walker) spaceName(space locexpr.AddressSpace) string { return w.machine.SpaceName(space) }

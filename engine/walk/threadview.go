@@ -7,6 +7,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -22,6 +23,28 @@ func (p *Process) View(ctx context.Context, th *trace.Thread) (v *ThreadView, ok
 		return nil, false
 	}
 	return &ThreadView{newWalker(p, s)}, true
+}
+
+// LaneView walks the stack of a lane that has a state of its own, and returns it with the state
+// as that walk reads it; ok is false where there is no such state.
+func (p *Process) LaneView(ctx context.Context, th *trace.Thread, lane uint32) (s *trace.Stack, v *ThreadView, ok bool) {
+	state := p.stateOf(ctx, th)
+	if state == nil || state.arch == nil || target.LaneState(th, lane) == nil {
+		return nil, nil, false
+	}
+	own, err := state.ofLane(lane)
+	if err != nil {
+		return nil, nil, false
+	}
+	w := &walker{isBare: true}
+	s = &trace.Stack{Thread: own.Thread, Lanes: own.lanes()}
+	w.startThread(p, own, s)
+	w.guarded(ctx)
+	for i := range w.walked {
+		f := w.frames[i]
+		s.Frames[i].CFASpace, s.Frames[i].CFA, s.Frames[i].HasCFA = f.cfaSpace, f.cfa, f.hasCFA
+	}
+	return s, &ThreadView{w}, true
 }
 
 // Machine returns the thread's architecture.

@@ -103,6 +103,9 @@ var _ interface {
 
 // Register returns where a register of the frame is.
 func (c *inUnit) Register(ctx context.Context, reg uint64) (locexpr.Location, error) {
+	if l, isOne, err := c.intermediate(ctx, reg); isOne {
+		return l, err
+	}
 	if err := c.u.isKept(reg); err != nil {
 		return locexpr.Location{}, err
 	}
@@ -111,10 +114,33 @@ func (c *inUnit) Register(ctx context.Context, reg uint64) (locexpr.Location, er
 
 // RegisterValue returns the value in a register of the frame.
 func (c *inUnit) RegisterValue(ctx context.Context, reg uint64) (uint64, error) {
+	if l, isOne, err := c.intermediate(ctx, reg); isOne {
+		var b [8]byte
+		if err == nil {
+			err = l.Read(ctx, c, b[:], 64)
+		}
+		return integer(b[:], c.ByteOrder()), err
+	}
 	if err := c.u.isKept(reg); err != nil {
 		return 0, err
 	}
 	return c.surrounded.RegisterValue(ctx, reg)
+}
+
+// intermediate returns where a register of an intermediate language is, by what the plugin says of
+// the frame's place; isOne is false for a register of the machine.
+func (c *inUnit) intermediate(ctx context.Context, reg uint64) (l locexpr.Location, isOne bool, err error) {
+	if c.u.code == nil || c.u.frame.module == nil || c.u.code != c.u.frame.module.Code {
+		return l, false, nil
+	}
+	expr, isOne := c.u.code.PluginRegister(reg, c.u.frame.lookup)
+	if !isOne || expr == nil {
+		return locexpr.UndefinedLocation(), isOne, nil
+	}
+	ev := c.u.frame.walker.evals.plugin.Derive()
+	ev.CFI = false
+	l, err = ev.Location(ctx, expr, c.surrounded)
+	return l, true, err
 }
 
 // Addrx returns an entry of the unit's part of .debug_addr.
@@ -170,7 +196,15 @@ func (c *inUnit) findFrameBase(ctx context.Context) (locexpr.Location, error) {
 		}
 		return locexpr.MemoryLocation(locexpr.DefaultSpace, address).WithScope(c.Scope()), nil
 	}
-	return u.evaluate(ctx, l.Unit, exprs[0])
+	base, err := u.evaluate(ctx, l.Unit, exprs[0])
+	if err != nil || u.frame.walker.machine.Description.AddressClasses == nil || base.NumPlaces() != 1 {
+		return base, err
+	}
+	// Expressions compute with the address alone: the class of a variable has its space.
+	if p := base.Place(0); p.Storage == locexpr.Memory && p.BitOffset == 0 {
+		return locexpr.MemoryLocation(locexpr.DefaultSpace, p.Address).WithScope(c.Scope()), nil
+	}
+	return base, nil
 }
 
 // CallEntry returns the effect of DW_OP_call* on an entry (A.2.5.4.2): the expression of a

@@ -10,6 +10,7 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // This file finds variables by their entries of debugging information.
@@ -45,13 +46,55 @@ func (u *unitContext) locate(ctx context.Context, variable dwarf.Entry) (locexpr
 // nil: it has none.
 func (u *unitContext) locateAt(ctx context.Context, variable dwarf.Entry, l *dwarf.Location) (locexpr.Location, error) {
 	if l != nil {
-		return u.variableLocation(ctx, variable, l)
+		return u.classed(variable, func() (locexpr.Location, error) { return u.variableLocation(ctx, variable, l) })
 	}
 	value, ok, err := u.constant(variable)
 	if err != nil || !ok {
 		return locexpr.UndefinedLocation(), err
 	}
 	return value, nil
+}
+
+// classed returns the location of a variable in the space of its DW_AT_address_class, where the
+// architecture has a space for it. Addresses of such a space do not move with the module.
+func (u *unitContext) classed(variable dwarf.Entry, locate func() (locexpr.Location, error)) (locexpr.Location, error) {
+	classes := u.frame.walker.machine.Description.AddressClasses
+	if classes == nil {
+		return locate()
+	}
+	n, ok, err := variable.Number(dw.AttrAddressClass)
+	if err != nil || !ok {
+		return locate()
+	}
+	space, ok := spaceOfClass(classes, uint64(n)) //nolint:gosec // a class, whatever its sign
+	if !ok {
+		return locate()
+	}
+	bias := u.ev.LoadBias
+	defer func() { u.ev.LoadBias = bias }()
+	u.ev.LoadBias = 0
+	l, err := locate()
+	if err != nil || l.NumPlaces() != 1 {
+		return l, err
+	}
+	if p := l.Place(0); p.Storage == locexpr.Memory && p.Space == locexpr.DefaultSpace {
+		address := p.Address
+		if u.code != nil {
+			address = u.code.Offset(address) // a cubin that was not placed has offsets in sections
+		}
+		return locexpr.MemoryLocation(space, address).WithScope(frameContext{frame: u.frame}.Scope()), nil
+	}
+	return l, nil
+}
+
+// spaceOfClass returns the space of a DW_AT_address_class.
+func spaceOfClass(classes []sdk.AddressClass, class uint64) (locexpr.AddressSpace, bool) {
+	for _, c := range classes {
+		if c.Class == class {
+			return c.Space, true
+		}
+	}
+	return 0, false
 }
 
 // constant returns a DW_AT_const_value as an implicit location.

@@ -13,7 +13,8 @@ import (
 
 // This file finds the launcher of a wave where only its queue is recorded: the thread that
 // waits for the launch to end. The runtime library then signals an object in memory, whose
-// address the waiting thread has in a register or on its stack.
+// address the waiting thread has in a register or on its stack. Where the launching thread itself
+// was recorded, this file tells whether it is still in the launch, or waits for its end.
 
 // maxWaitBytes bounds the bytes of a waiting thread's stack that are searched.
 const maxWaitBytes = 64 << 10
@@ -44,16 +45,55 @@ type waiting struct {
 // waits for the launch to end. Where several wait for it, the launcher is not known.
 func (p *Process) launchOf(ctx context.Context, th *trace.Thread) foundLaunch {
 	l := th.LaunchedBy
-	if l.Evidence != trace.LaunchQueue || l.Signal == 0 || len(l.WaitFunctions) == 0 {
+	if l.Evidence != trace.LaunchQueue {
 		return foundLaunch{l, nil}
 	}
 	w := &p.launchers.waits
-	w.once.Do(func() { w.threads = p.findWaiting(ctx, l.WaitFunctions) })
+	var find func() foundLaunch
+	switch {
+	case l.Thread != "" && len(l.LaunchFunctions)+len(l.WaitFunctions) > 0:
+		find = func() foundLaunch { return p.launchNamed(ctx, l) }
+	case l.Thread == "" && l.Signal != 0 && len(l.WaitFunctions) > 0:
+		w.once.Do(func() { w.threads = p.findWaiting(ctx, l.WaitFunctions) })
+		find = func() foundLaunch { return w.launchOf(l) }
+	default:
+		return foundLaunch{l, nil}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if found, isKnown := w.found[l]; isKnown {
-		return found
+	found, isKnown := w.found[l]
+	if !isKnown {
+		found = find()
+		if w.found == nil {
+			w.found = map[*trace.Launch]foundLaunch{}
+		}
+		if ctx.Err() == nil {
+			w.found[l] = found
+		}
 	}
+	return found
+}
+
+// launchNamed returns a launch whose thread was recorded, with that thread where it is in a function
+// that launches or waits.
+func (p *Process) launchNamed(ctx context.Context, l *trace.Launch) foundLaunch {
+	launcher, err := p.launchers.thread(p, l.Thread)
+	if err != nil || launcher.LaunchedBy != nil || launcher.Unread != "" || launcher.Problem != "" {
+		return foundLaunch{l, nil}
+	}
+	names := make(map[string]bool, len(l.LaunchFunctions)+len(l.WaitFunctions))
+	for _, f := range slices.Concat(l.LaunchFunctions, l.WaitFunctions) {
+		names[f] = true
+	}
+	if p.waitFrame(ctx, p.launchers.stack(ctx, p, launcher), names) < 0 {
+		return foundLaunch{l, nil}
+	}
+	return foundLaunch{&trace.Launch{Thread: l.Thread, Kind: l.Kind, Evidence: trace.LaunchWaiting}, launcher}
+}
+
+// launchOf returns a launch by the one thread that waits for its end; where none or several do, as
+// the target has it.
+func (w *waits) launchOf(l *trace.Launch) foundLaunch {
 	found := foundLaunch{l, nil}
 	count := 0
 	for i := range w.threads {
@@ -64,12 +104,8 @@ func (p *Process) launchOf(ctx context.Context, th *trace.Thread) foundLaunch {
 		}
 	}
 	if count > 1 {
-		found = foundLaunch{l, nil}
+		return foundLaunch{l, nil}
 	}
-	if w.found == nil {
-		w.found = map[*trace.Launch]foundLaunch{}
-	}
-	w.found[l] = found
 	return found
 }
 

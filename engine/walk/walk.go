@@ -28,6 +28,10 @@ type walker struct {
 	// cost more than the walk.
 	sampling bool
 	compiles bool // compiled rows are valid for this thread
+	// isBare is true where a stack is walked for its frames alone: what options ask for is left
+	// out.
+	isBare bool
+	lanes  map[uint32]*walker // of lanes whose stacks were walked beside the thread's
 
 	frames  []*frame
 	walked  int           // how many of them are the stack's
@@ -70,7 +74,7 @@ func (w *walker) startSample(s *Sample, th *thread, stack *trace.Stack) {
 
 // release drops the results of a walk.
 func (w *walker) release() {
-	w.process, w.thread, w.stack, w.recent.segment = nil, nil, nil, nil
+	w.process, w.thread, w.stack, w.recent.segment, w.lanes = nil, nil, nil, nil, nil
 	w.input.release()
 	w.segment.next, w.segment.cycle = nil, nil
 	w.ahead.f = nil
@@ -78,7 +82,7 @@ func (w *walker) release() {
 
 // start makes the walker ready for a thread whose memory is set.
 func (w *walker) start(th *thread, stack *trace.Stack) {
-	w.thread, w.stack, w.walked, w.input.saved = th, stack, 0, nil
+	w.thread, w.stack, w.walked, w.input.saved, w.lanes = th, stack, 0, nil, nil
 	w.recent, w.cycle = recentCode{}, newCycleCheck()
 	w.segment = segmentState{limit: w.process.shared.options.MaxFrames}
 	w.guesses.reset()
@@ -148,6 +152,9 @@ func (f *frame) rule(column uint64) (cfi.Rule, *locexpr.Evaluator) {
 }
 
 func (w *walker) scope() locexpr.Scope {
+	if len(w.thread.LaneStates) > 0 {
+		return locexpr.Scope{Thread: w.thread.Handle, Lane: int32(w.thread.Lead)} //nolint:gosec // below MaxLanes
+	}
 	return locexpr.Scope{Thread: w.thread.Handle, Lane: -1}
 }
 
@@ -350,6 +357,9 @@ func (w *walker) finish(ctx context.Context, f *frame) {
 	if !f.settled {
 		w.placeBehindCall(ctx, f)
 	}
+	if w.isBare {
+		return
+	}
 	options := &w.process.shared.options
 	out := &w.stack.Frames[f.index]
 	out.Exact = f.exact
@@ -467,9 +477,19 @@ func (w *walker) repeats(f *frame) bool {
 	return true
 }
 
-// step finds the row of f and recovers its caller. Without a caller it returns why the stack
-// ends.
+// step finds the caller of f: by its row, or by what the target recorded. Without a caller it
+// returns why the stack ends.
 func (w *walker) step(ctx context.Context, f *frame) (*frame, trace.Stopped) {
+	caller, stopped := w.stepByRow(ctx, f)
+	if len(w.thread.Callers) == 0 {
+		return caller, stopped
+	}
+	return w.stepRecorded(f, caller, stopped)
+}
+
+// stepByRow finds the row of f and recovers its caller. Without a caller it returns why the stack
+// ends.
+func (w *walker) stepByRow(ctx context.Context, f *frame) (*frame, trace.Stopped) {
 	if w.thread.binding == nil {
 		return nil, trace.Stopped{Reason: trace.StopPluginFailed, Detail: w.thread.failure.Error()}
 	}
@@ -577,11 +597,14 @@ func (w *walker) isCode(address uint64) bool {
 	return executable
 }
 
+// zeroReturnAddress says that a row leads to address 0.
+const zeroReturnAddress = "the return address is 0"
+
 // zeroReturn goes on above a return address of 0. It ends a stack whose first function got it
 // as its return address, as coroutines do. But where frames lie above, the return address of a
 // called function was overwritten.
 func (w *walker) zeroReturn(ctx context.Context, f, caller *frame) (*frame, trace.Stopped) {
-	stop := trace.Stopped{Reason: trace.StopOutermost, Detail: "the return address is 0"}
+	stop := trace.Stopped{Reason: trace.StopOutermost, Detail: zeroReturnAddress}
 	column := f.source.Rules.ReturnAddress
 	i, indexed := w.index(column)
 	if s, err := f.findSaved(ctx, column, i, indexed); err != nil || s.kind != slotMemory {
@@ -589,7 +612,7 @@ func (w *walker) zeroReturn(ctx context.Context, f, caller *frame) (*frame, trac
 	}
 	if f.source.By == trace.ByRules {
 		// The code was read as if the function had been called.
-		stop = trace.Stopped{Reason: trace.StopNoRow, Detail: "the return address is 0"}
+		stop = trace.Stopped{Reason: trace.StopNoRow, Detail: zeroReturnAddress}
 	}
 	above, err := w.byFramePointer(ctx, caller)
 	if err != nil {

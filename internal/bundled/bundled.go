@@ -9,6 +9,7 @@ import (
 	"github.com/unwindd/unwindd/plugins/aarch64"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/goruntime"
+	"github.com/unwindd/unwindd/plugins/nvidia"
 	"github.com/unwindd/unwindd/plugins/visa"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 )
@@ -19,6 +20,7 @@ var Architectures = []confine.Bundled{
 	{Name: "aarch64", New: aarch64.New, Description: aarch64.Description},
 	{Name: "amdgpu", New: amdgpu.New, Description: amdgpu.Description},
 	{Name: "visa", New: visa.New, Description: visa.Description, Recognises: visa.Recognises, Nested: visa.Nested},
+	{Name: "nvidia", New: nvidia.New, Description: nvidia.Description},
 }
 
 // Runtimes are the bundled language runtimes.

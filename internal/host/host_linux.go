@@ -25,6 +25,21 @@ func Nameless(dir, name string, mode fs.FileMode) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil //nolint:gosec // a descriptor
 }
 
+// Memory makes a file without a name that is in memory alone, whose bytes are the data and which is
+// at its start; name is for messages.
+func Memory(name string, data []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), name) //nolint:gosec // a descriptor
+	if _, err := f.WriteAt(data, 0); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
 // Link gives a file without a name a free name.
 func Link(f *os.File, name string) error {
 	self := fmt.Sprintf("/proc/self/fd/%d", f.Fd())

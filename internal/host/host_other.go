@@ -22,6 +22,9 @@ func Nameless(string, string, fs.FileMode) (*os.File, error) { return nil, error
 // Link is an error: there are no files without names.
 func Link(*os.File, string) error { return errors.ErrUnsupported }
 
+// Memory makes a file that is in memory alone, where the system has such files.
+func Memory(string, []byte) (*os.File, error) { return nil, errors.ErrUnsupported }
+
 // Uptime is not known.
 func Uptime() time.Duration { return 0 }
 

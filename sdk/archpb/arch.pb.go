@@ -1395,19 +1395,20 @@ type Description struct {
 	Processors     []*Processor    `protobuf:"bytes,21,rep,name=processors,proto3" json:"processors,omitempty"`
 	Companions     []string        `protobuf:"bytes,22,rep,name=companions,proto3" json:"companions,omitempty"`
 	// Its calls ask nothing of the engine: there is no ServeEngine, and no session.
-	NoEngine           bool           `protobuf:"varint,23,opt,name=no_engine,json=noEngine,proto3" json:"no_engine,omitempty"`
-	Entry              *Rows          `protobuf:"bytes,24,opt,name=entry,proto3" json:"entry,omitempty"`                           // one row, or absent
-	SignState          uint32         `protobuf:"varint,25,opt,name=sign_state,json=signState,proto3" json:"sign_state,omitempty"` // 0: there is none
-	CanonicalBits      uint32         `protobuf:"varint,26,opt,name=canonical_bits,json=canonicalBits,proto3" json:"canonical_bits,omitempty"`
-	ThreadLocalStorage *ThreadLocal   `protobuf:"bytes,27,opt,name=thread_local_storage,json=threadLocalStorage,proto3" json:"thread_local_storage,omitempty"` // absent: it is not known
-	TagBits            uint32         `protobuf:"varint,28,opt,name=tag_bits,json=tagBits,proto3" json:"tag_bits,omitempty"`
-	EntryPushed        uint32         `protobuf:"varint,29,opt,name=entry_pushed,json=entryPushed,proto3" json:"entry_pushed,omitempty"` // bytes; 0: there are no functions that are entered so
-	FloatFormats       []*FloatFormat `protobuf:"bytes,30,rep,name=float_formats,json=floatFormats,proto3" json:"float_formats,omitempty"`
-	SignalFrame        *SignalFrame   `protobuf:"bytes,31,opt,name=signal_frame,json=signalFrame,proto3" json:"signal_frame,omitempty"` // absent: it is not known
-	ReturnSlot         *ReturnSlot    `protobuf:"bytes,40,opt,name=return_slot,json=returnSlot,proto3" json:"return_slot,omitempty"`    // absent: there is none
-	FramePointerIsAbi  bool           `protobuf:"varint,41,opt,name=frame_pointer_is_abi,json=framePointerIsAbi,proto3" json:"frame_pointer_is_abi,omitempty"`
-	CallSites          []*CallSite    `protobuf:"bytes,42,rep,name=call_sites,json=callSites,proto3" json:"call_sites,omitempty"`
-	Feature            uint32         `protobuf:"varint,43,opt,name=feature,proto3" json:"feature,omitempty"` // that the plugin knows, as in DescribeRequest
+	NoEngine           bool            `protobuf:"varint,23,opt,name=no_engine,json=noEngine,proto3" json:"no_engine,omitempty"`
+	Entry              *Rows           `protobuf:"bytes,24,opt,name=entry,proto3" json:"entry,omitempty"`                           // one row, or absent
+	SignState          uint32          `protobuf:"varint,25,opt,name=sign_state,json=signState,proto3" json:"sign_state,omitempty"` // 0: there is none
+	CanonicalBits      uint32          `protobuf:"varint,26,opt,name=canonical_bits,json=canonicalBits,proto3" json:"canonical_bits,omitempty"`
+	ThreadLocalStorage *ThreadLocal    `protobuf:"bytes,27,opt,name=thread_local_storage,json=threadLocalStorage,proto3" json:"thread_local_storage,omitempty"` // absent: it is not known
+	TagBits            uint32          `protobuf:"varint,28,opt,name=tag_bits,json=tagBits,proto3" json:"tag_bits,omitempty"`
+	EntryPushed        uint32          `protobuf:"varint,29,opt,name=entry_pushed,json=entryPushed,proto3" json:"entry_pushed,omitempty"` // bytes; 0: there are no functions that are entered so
+	FloatFormats       []*FloatFormat  `protobuf:"bytes,30,rep,name=float_formats,json=floatFormats,proto3" json:"float_formats,omitempty"`
+	SignalFrame        *SignalFrame    `protobuf:"bytes,31,opt,name=signal_frame,json=signalFrame,proto3" json:"signal_frame,omitempty"` // absent: it is not known
+	ReturnSlot         *ReturnSlot     `protobuf:"bytes,40,opt,name=return_slot,json=returnSlot,proto3" json:"return_slot,omitempty"`    // absent: there is none
+	FramePointerIsAbi  bool            `protobuf:"varint,41,opt,name=frame_pointer_is_abi,json=framePointerIsAbi,proto3" json:"frame_pointer_is_abi,omitempty"`
+	CallSites          []*CallSite     `protobuf:"bytes,42,rep,name=call_sites,json=callSites,proto3" json:"call_sites,omitempty"`
+	Feature            uint32          `protobuf:"varint,43,opt,name=feature,proto3" json:"feature,omitempty"` // that the plugin knows, as in DescribeRequest
+	AddressClasses     []*AddressClass `protobuf:"bytes,44,rep,name=address_classes,json=addressClasses,proto3" json:"address_classes,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -1687,6 +1688,66 @@ func (x *Description) GetFeature() uint32 {
 	return 0
 }
 
+func (x *Description) GetAddressClasses() []*AddressClass {
+	if x != nil {
+		return x.AddressClasses
+	}
+	return nil
+}
+
+// AddressClass is the space of a DW_AT_address_class.
+type AddressClass struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Class         uint64                 `protobuf:"varint,1,opt,name=class,proto3" json:"class,omitempty"`
+	Space         uint64                 `protobuf:"varint,2,opt,name=space,proto3" json:"space,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddressClass) Reset() {
+	*x = AddressClass{}
+	mi := &file_arch_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddressClass) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddressClass) ProtoMessage() {}
+
+func (x *AddressClass) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddressClass.ProtoReflect.Descriptor instead.
+func (*AddressClass) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *AddressClass) GetClass() uint64 {
+	if x != nil {
+		return x.Class
+	}
+	return 0
+}
+
+func (x *AddressClass) GetSpace() uint64 {
+	if x != nil {
+		return x.Space
+	}
+	return 0
+}
+
 // ReturnSlot is the place where functions keep their return address.
 type ReturnSlot struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1697,7 +1758,7 @@ type ReturnSlot struct {
 
 func (x *ReturnSlot) Reset() {
 	*x = ReturnSlot{}
-	mi := &file_arch_proto_msgTypes[7]
+	mi := &file_arch_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1709,7 +1770,7 @@ func (x *ReturnSlot) String() string {
 func (*ReturnSlot) ProtoMessage() {}
 
 func (x *ReturnSlot) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[7]
+	mi := &file_arch_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1722,7 +1783,7 @@ func (x *ReturnSlot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnSlot.ProtoReflect.Descriptor instead.
 func (*ReturnSlot) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{7}
+	return file_arch_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ReturnSlot) GetOffset() int64 {
@@ -1745,7 +1806,7 @@ type CallSite struct {
 
 func (x *CallSite) Reset() {
 	*x = CallSite{}
-	mi := &file_arch_proto_msgTypes[8]
+	mi := &file_arch_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1757,7 +1818,7 @@ func (x *CallSite) String() string {
 func (*CallSite) ProtoMessage() {}
 
 func (x *CallSite) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[8]
+	mi := &file_arch_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1770,7 +1831,7 @@ func (x *CallSite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallSite.ProtoReflect.Descriptor instead.
 func (*CallSite) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{8}
+	return file_arch_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CallSite) GetCode() []byte {
@@ -1807,7 +1868,7 @@ type FloatFormat struct {
 
 func (x *FloatFormat) Reset() {
 	*x = FloatFormat{}
-	mi := &file_arch_proto_msgTypes[9]
+	mi := &file_arch_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1819,7 +1880,7 @@ func (x *FloatFormat) String() string {
 func (*FloatFormat) ProtoMessage() {}
 
 func (x *FloatFormat) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[9]
+	mi := &file_arch_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1832,7 +1893,7 @@ func (x *FloatFormat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FloatFormat.ProtoReflect.Descriptor instead.
 func (*FloatFormat) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{9}
+	return file_arch_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *FloatFormat) GetBits() uint32 {
@@ -1868,7 +1929,7 @@ type ThreadLocal struct {
 
 func (x *ThreadLocal) Reset() {
 	*x = ThreadLocal{}
-	mi := &file_arch_proto_msgTypes[10]
+	mi := &file_arch_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1880,7 +1941,7 @@ func (x *ThreadLocal) String() string {
 func (*ThreadLocal) ProtoMessage() {}
 
 func (x *ThreadLocal) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[10]
+	mi := &file_arch_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1893,7 +1954,7 @@ func (x *ThreadLocal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThreadLocal.ProtoReflect.Descriptor instead.
 func (*ThreadLocal) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{10}
+	return file_arch_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ThreadLocal) GetPointer() uint32 {
@@ -1939,7 +2000,7 @@ type SignalFrame struct {
 
 func (x *SignalFrame) Reset() {
 	*x = SignalFrame{}
-	mi := &file_arch_proto_msgTypes[11]
+	mi := &file_arch_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1951,7 +2012,7 @@ func (x *SignalFrame) String() string {
 func (*SignalFrame) ProtoMessage() {}
 
 func (x *SignalFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[11]
+	mi := &file_arch_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1964,7 +2025,7 @@ func (x *SignalFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalFrame.ProtoReflect.Descriptor instead.
 func (*SignalFrame) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{11}
+	return file_arch_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SignalFrame) GetInfo() uint32 {
@@ -2027,7 +2088,7 @@ type Trap struct {
 
 func (x *Trap) Reset() {
 	*x = Trap{}
-	mi := &file_arch_proto_msgTypes[12]
+	mi := &file_arch_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2039,7 +2100,7 @@ func (x *Trap) String() string {
 func (*Trap) ProtoMessage() {}
 
 func (x *Trap) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[12]
+	mi := &file_arch_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2052,7 +2113,7 @@ func (x *Trap) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trap.ProtoReflect.Descriptor instead.
 func (*Trap) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{12}
+	return file_arch_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Trap) GetNumber() uint32 {
@@ -2088,7 +2149,7 @@ type Processor struct {
 
 func (x *Processor) Reset() {
 	*x = Processor{}
-	mi := &file_arch_proto_msgTypes[13]
+	mi := &file_arch_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2100,7 +2161,7 @@ func (x *Processor) String() string {
 func (*Processor) ProtoMessage() {}
 
 func (x *Processor) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[13]
+	mi := &file_arch_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2113,7 +2174,7 @@ func (x *Processor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Processor.ProtoReflect.Descriptor instead.
 func (*Processor) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{13}
+	return file_arch_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Processor) GetName() string {
@@ -2160,7 +2221,7 @@ type Recogniser struct {
 
 func (x *Recogniser) Reset() {
 	*x = Recogniser{}
-	mi := &file_arch_proto_msgTypes[14]
+	mi := &file_arch_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2172,7 +2233,7 @@ func (x *Recogniser) String() string {
 func (*Recogniser) ProtoMessage() {}
 
 func (x *Recogniser) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[14]
+	mi := &file_arch_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2185,7 +2246,7 @@ func (x *Recogniser) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recogniser.ProtoReflect.Descriptor instead.
 func (*Recogniser) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{14}
+	return file_arch_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Recogniser) GetElfMachine() uint32 {
@@ -2261,7 +2322,7 @@ type RegisterRange struct {
 
 func (x *RegisterRange) Reset() {
 	*x = RegisterRange{}
-	mi := &file_arch_proto_msgTypes[15]
+	mi := &file_arch_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2273,7 +2334,7 @@ func (x *RegisterRange) String() string {
 func (*RegisterRange) ProtoMessage() {}
 
 func (x *RegisterRange) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[15]
+	mi := &file_arch_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2286,7 +2347,7 @@ func (x *RegisterRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRange.ProtoReflect.Descriptor instead.
 func (*RegisterRange) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{15}
+	return file_arch_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RegisterRange) GetFirst() uint32 {
@@ -2367,7 +2428,7 @@ type RegisterSet struct {
 
 func (x *RegisterSet) Reset() {
 	*x = RegisterSet{}
-	mi := &file_arch_proto_msgTypes[16]
+	mi := &file_arch_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2379,7 +2440,7 @@ func (x *RegisterSet) String() string {
 func (*RegisterSet) ProtoMessage() {}
 
 func (x *RegisterSet) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[16]
+	mi := &file_arch_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2392,7 +2453,7 @@ func (x *RegisterSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterSet.ProtoReflect.Descriptor instead.
 func (*RegisterSet) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{16}
+	return file_arch_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RegisterSet) GetSource() RegisterSource {
@@ -2456,7 +2517,7 @@ type AddressSpace struct {
 
 func (x *AddressSpace) Reset() {
 	*x = AddressSpace{}
-	mi := &file_arch_proto_msgTypes[17]
+	mi := &file_arch_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2468,7 +2529,7 @@ func (x *AddressSpace) String() string {
 func (*AddressSpace) ProtoMessage() {}
 
 func (x *AddressSpace) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[17]
+	mi := &file_arch_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2481,7 +2542,7 @@ func (x *AddressSpace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddressSpace.ProtoReflect.Descriptor instead.
 func (*AddressSpace) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{17}
+	return file_arch_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *AddressSpace) GetNumber() uint64 {
@@ -2524,7 +2585,7 @@ type Relocation struct {
 
 func (x *Relocation) Reset() {
 	*x = Relocation{}
-	mi := &file_arch_proto_msgTypes[18]
+	mi := &file_arch_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2536,7 +2597,7 @@ func (x *Relocation) String() string {
 func (*Relocation) ProtoMessage() {}
 
 func (x *Relocation) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[18]
+	mi := &file_arch_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2549,7 +2610,7 @@ func (x *Relocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relocation.ProtoReflect.Descriptor instead.
 func (*Relocation) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{18}
+	return file_arch_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Relocation) GetType() uint32 {
@@ -2590,7 +2651,7 @@ type Dialect struct {
 
 func (x *Dialect) Reset() {
 	*x = Dialect{}
-	mi := &file_arch_proto_msgTypes[19]
+	mi := &file_arch_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2602,7 +2663,7 @@ func (x *Dialect) String() string {
 func (*Dialect) ProtoMessage() {}
 
 func (x *Dialect) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[19]
+	mi := &file_arch_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2615,7 +2676,7 @@ func (x *Dialect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dialect.ProtoReflect.Descriptor instead.
 func (*Dialect) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{19}
+	return file_arch_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Dialect) GetName() string {
@@ -2643,7 +2704,7 @@ type DialectOperation struct {
 
 func (x *DialectOperation) Reset() {
 	*x = DialectOperation{}
-	mi := &file_arch_proto_msgTypes[20]
+	mi := &file_arch_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2655,7 +2716,7 @@ func (x *DialectOperation) String() string {
 func (*DialectOperation) ProtoMessage() {}
 
 func (x *DialectOperation) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[20]
+	mi := &file_arch_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2668,7 +2729,7 @@ func (x *DialectOperation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DialectOperation.ProtoReflect.Descriptor instead.
 func (*DialectOperation) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{20}
+	return file_arch_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DialectOperation) GetOpcode() uint32 {
@@ -2698,13 +2759,14 @@ type OpenTargetRequest struct {
 	Owners        *Blobs                 `protobuf:"bytes,2,opt,name=owners,proto3" json:"owners,omitempty"`
 	Types         []uint32               `protobuf:"varint,3,rep,packed,name=types,proto3" json:"types,omitempty"`
 	Data          *Blobs                 `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
+	File          *TargetFile            `protobuf:"bytes,5,opt,name=file,proto3" json:"file,omitempty"` // absent: the core has segments
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *OpenTargetRequest) Reset() {
 	*x = OpenTargetRequest{}
-	mi := &file_arch_proto_msgTypes[21]
+	mi := &file_arch_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2716,7 +2778,7 @@ func (x *OpenTargetRequest) String() string {
 func (*OpenTargetRequest) ProtoMessage() {}
 
 func (x *OpenTargetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[21]
+	mi := &file_arch_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2729,7 +2791,7 @@ func (x *OpenTargetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetRequest.ProtoReflect.Descriptor instead.
 func (*OpenTargetRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{21}
+	return file_arch_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *OpenTargetRequest) GetSession() uint64 {
@@ -2760,6 +2822,121 @@ func (x *OpenTargetRequest) GetData() *Blobs {
 	return nil
 }
 
+func (x *OpenTargetRequest) GetFile() *TargetFile {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
+type TargetFile struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Machine        uint32                 `protobuf:"varint,1,opt,name=machine,proto3" json:"machine,omitempty"`
+	OsAbi          uint32                 `protobuf:"varint,2,opt,name=os_abi,json=osAbi,proto3" json:"os_abi,omitempty"`
+	AbiVersion     uint32                 `protobuf:"varint,3,opt,name=abi_version,json=abiVersion,proto3" json:"abi_version,omitempty"`
+	Flags          uint32                 `protobuf:"varint,4,opt,name=flags,proto3" json:"flags,omitempty"`
+	Size           uint64                 `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`
+	SectionsOffset uint64                 `protobuf:"varint,6,opt,name=sections_offset,json=sectionsOffset,proto3" json:"sections_offset,omitempty"`
+	Sections       uint64                 `protobuf:"varint,7,opt,name=sections,proto3" json:"sections,omitempty"`
+	SectionSize    uint32                 `protobuf:"varint,8,opt,name=section_size,json=sectionSize,proto3" json:"section_size,omitempty"`
+	SectionNames   uint32                 `protobuf:"varint,9,opt,name=section_names,json=sectionNames,proto3" json:"section_names,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *TargetFile) Reset() {
+	*x = TargetFile{}
+	mi := &file_arch_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TargetFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TargetFile) ProtoMessage() {}
+
+func (x *TargetFile) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TargetFile.ProtoReflect.Descriptor instead.
+func (*TargetFile) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *TargetFile) GetMachine() uint32 {
+	if x != nil {
+		return x.Machine
+	}
+	return 0
+}
+
+func (x *TargetFile) GetOsAbi() uint32 {
+	if x != nil {
+		return x.OsAbi
+	}
+	return 0
+}
+
+func (x *TargetFile) GetAbiVersion() uint32 {
+	if x != nil {
+		return x.AbiVersion
+	}
+	return 0
+}
+
+func (x *TargetFile) GetFlags() uint32 {
+	if x != nil {
+		return x.Flags
+	}
+	return 0
+}
+
+func (x *TargetFile) GetSize() uint64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *TargetFile) GetSectionsOffset() uint64 {
+	if x != nil {
+		return x.SectionsOffset
+	}
+	return 0
+}
+
+func (x *TargetFile) GetSections() uint64 {
+	if x != nil {
+		return x.Sections
+	}
+	return 0
+}
+
+func (x *TargetFile) GetSectionSize() uint32 {
+	if x != nil {
+		return x.SectionSize
+	}
+	return 0
+}
+
+func (x *TargetFile) GetSectionNames() uint32 {
+	if x != nil {
+		return x.SectionNames
+	}
+	return 0
+}
+
 type OpenTargetPart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Part:
@@ -2773,7 +2950,7 @@ type OpenTargetPart struct {
 
 func (x *OpenTargetPart) Reset() {
 	*x = OpenTargetPart{}
-	mi := &file_arch_proto_msgTypes[22]
+	mi := &file_arch_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2785,7 +2962,7 @@ func (x *OpenTargetPart) String() string {
 func (*OpenTargetPart) ProtoMessage() {}
 
 func (x *OpenTargetPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[22]
+	mi := &file_arch_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2798,7 +2975,7 @@ func (x *OpenTargetPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetPart.ProtoReflect.Descriptor instead.
 func (*OpenTargetPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{22}
+	return file_arch_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *OpenTargetPart) GetPart() isOpenTargetPart_Part {
@@ -2844,22 +3021,25 @@ func (*OpenTargetPart_Threads) isOpenTargetPart_Part() {}
 
 // OpenTargetAnswer is the answer without its threads, which follow in parts.
 type OpenTargetAnswer struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Threads       uint32                 `protobuf:"varint,1,opt,name=threads,proto3" json:"threads,omitempty"` // how many
-	Agents        *TargetAgents          `protobuf:"bytes,2,opt,name=agents,proto3" json:"agents,omitempty"`
-	Queues        *TargetQueues          `protobuf:"bytes,3,opt,name=queues,proto3" json:"queues,omitempty"`
-	Dispatches    *TargetDispatches      `protobuf:"bytes,4,opt,name=dispatches,proto3" json:"dispatches,omitempty"`
-	Objects       *TargetObjects         `protobuf:"bytes,5,opt,name=objects,proto3" json:"objects,omitempty"`
-	WaitFunctions *Blobs                 `protobuf:"bytes,6,opt,name=wait_functions,json=waitFunctions,proto3" json:"wait_functions,omitempty"`
-	Problems      *Blobs                 `protobuf:"bytes,7,opt,name=problems,proto3" json:"problems,omitempty"`
-	Kind          string                 `protobuf:"bytes,8,opt,name=kind,proto3" json:"kind,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Threads         uint32                 `protobuf:"varint,1,opt,name=threads,proto3" json:"threads,omitempty"` // how many
+	Agents          *TargetAgents          `protobuf:"bytes,2,opt,name=agents,proto3" json:"agents,omitempty"`
+	Queues          *TargetQueues          `protobuf:"bytes,3,opt,name=queues,proto3" json:"queues,omitempty"`
+	Dispatches      *TargetDispatches      `protobuf:"bytes,4,opt,name=dispatches,proto3" json:"dispatches,omitempty"`
+	Objects         *TargetObjects         `protobuf:"bytes,5,opt,name=objects,proto3" json:"objects,omitempty"`
+	WaitFunctions   *Blobs                 `protobuf:"bytes,6,opt,name=wait_functions,json=waitFunctions,proto3" json:"wait_functions,omitempty"`
+	Problems        *Blobs                 `protobuf:"bytes,7,opt,name=problems,proto3" json:"problems,omitempty"`
+	Kind            string                 `protobuf:"bytes,8,opt,name=kind,proto3" json:"kind,omitempty"`
+	Memory          *SpaceMemory           `protobuf:"bytes,9,opt,name=memory,proto3" json:"memory,omitempty"`                                           // absent: none
+	LaunchFunctions *Blobs                 `protobuf:"bytes,10,opt,name=launch_functions,json=launchFunctions,proto3" json:"launch_functions,omitempty"` // absent: none
+	HostProcess     *HostProcess           `protobuf:"bytes,11,opt,name=host_process,json=hostProcess,proto3" json:"host_process,omitempty"`             // absent: unknown
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *OpenTargetAnswer) Reset() {
 	*x = OpenTargetAnswer{}
-	mi := &file_arch_proto_msgTypes[23]
+	mi := &file_arch_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2871,7 +3051,7 @@ func (x *OpenTargetAnswer) String() string {
 func (*OpenTargetAnswer) ProtoMessage() {}
 
 func (x *OpenTargetAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[23]
+	mi := &file_arch_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2884,7 +3064,7 @@ func (x *OpenTargetAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetAnswer.ProtoReflect.Descriptor instead.
 func (*OpenTargetAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{23}
+	return file_arch_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *OpenTargetAnswer) GetThreads() uint32 {
@@ -2943,6 +3123,79 @@ func (x *OpenTargetAnswer) GetKind() string {
 	return ""
 }
 
+func (x *OpenTargetAnswer) GetMemory() *SpaceMemory {
+	if x != nil {
+		return x.Memory
+	}
+	return nil
+}
+
+func (x *OpenTargetAnswer) GetLaunchFunctions() *Blobs {
+	if x != nil {
+		return x.LaunchFunctions
+	}
+	return nil
+}
+
+func (x *OpenTargetAnswer) GetHostProcess() *HostProcess {
+	if x != nil {
+		return x.HostProcess
+	}
+	return nil
+}
+
+type HostProcess struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pid           uint64                 `protobuf:"varint,1,opt,name=pid,proto3" json:"pid,omitempty"`
+	Time          uint64                 `protobuf:"varint,2,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostProcess) Reset() {
+	*x = HostProcess{}
+	mi := &file_arch_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostProcess) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostProcess) ProtoMessage() {}
+
+func (x *HostProcess) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostProcess.ProtoReflect.Descriptor instead.
+func (*HostProcess) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *HostProcess) GetPid() uint64 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *HostProcess) GetTime() uint64 {
+	if x != nil {
+		return x.Time
+	}
+	return 0
+}
+
 type TargetAgents struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ids           *Blobs                 `protobuf:"bytes,1,opt,name=ids,proto3" json:"ids,omitempty"`
@@ -2953,7 +3206,7 @@ type TargetAgents struct {
 
 func (x *TargetAgents) Reset() {
 	*x = TargetAgents{}
-	mi := &file_arch_proto_msgTypes[24]
+	mi := &file_arch_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2965,7 +3218,7 @@ func (x *TargetAgents) String() string {
 func (*TargetAgents) ProtoMessage() {}
 
 func (x *TargetAgents) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[24]
+	mi := &file_arch_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2978,7 +3231,7 @@ func (x *TargetAgents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetAgents.ProtoReflect.Descriptor instead.
 func (*TargetAgents) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{24}
+	return file_arch_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TargetAgents) GetIds() *Blobs {
@@ -3006,7 +3259,7 @@ type TargetQueues struct {
 
 func (x *TargetQueues) Reset() {
 	*x = TargetQueues{}
-	mi := &file_arch_proto_msgTypes[25]
+	mi := &file_arch_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3018,7 +3271,7 @@ func (x *TargetQueues) String() string {
 func (*TargetQueues) ProtoMessage() {}
 
 func (x *TargetQueues) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[25]
+	mi := &file_arch_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3031,7 +3284,7 @@ func (x *TargetQueues) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetQueues.ProtoReflect.Descriptor instead.
 func (*TargetQueues) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{25}
+	return file_arch_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TargetQueues) GetIds() *Blobs {
@@ -3070,7 +3323,7 @@ type TargetDispatches struct {
 
 func (x *TargetDispatches) Reset() {
 	*x = TargetDispatches{}
-	mi := &file_arch_proto_msgTypes[26]
+	mi := &file_arch_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3082,7 +3335,7 @@ func (x *TargetDispatches) String() string {
 func (*TargetDispatches) ProtoMessage() {}
 
 func (x *TargetDispatches) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[26]
+	mi := &file_arch_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3095,7 +3348,7 @@ func (x *TargetDispatches) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetDispatches.ProtoReflect.Descriptor instead.
 func (*TargetDispatches) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{26}
+	return file_arch_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TargetDispatches) GetIds() *Blobs {
@@ -3155,13 +3408,14 @@ type TargetObjects struct {
 	Sizes           []uint64               `protobuf:"varint,4,rep,packed,name=sizes,proto3" json:"sizes,omitempty"`
 	MemoryAddresses []uint64               `protobuf:"varint,5,rep,packed,name=memory_addresses,json=memoryAddresses,proto3" json:"memory_addresses,omitempty"`
 	Biases          []uint64               `protobuf:"varint,6,rep,packed,name=biases,proto3" json:"biases,omitempty"`
+	Intos           []uint64               `protobuf:"varint,7,rep,packed,name=intos,proto3" json:"intos,omitempty"` // or none, where all are 0
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *TargetObjects) Reset() {
 	*x = TargetObjects{}
-	mi := &file_arch_proto_msgTypes[27]
+	mi := &file_arch_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3173,7 +3427,7 @@ func (x *TargetObjects) String() string {
 func (*TargetObjects) ProtoMessage() {}
 
 func (x *TargetObjects) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[27]
+	mi := &file_arch_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3186,7 +3440,7 @@ func (x *TargetObjects) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetObjects.ProtoReflect.Descriptor instead.
 func (*TargetObjects) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{27}
+	return file_arch_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TargetObjects) GetUris() *Blobs {
@@ -3231,6 +3485,13 @@ func (x *TargetObjects) GetBiases() []uint64 {
 	return nil
 }
 
+func (x *TargetObjects) GetIntos() []uint64 {
+	if x != nil {
+		return x.Intos
+	}
+	return nil
+}
+
 type TargetThreads struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Ids             *Blobs                 `protobuf:"bytes,1,opt,name=ids,proto3" json:"ids,omitempty"`
@@ -3253,13 +3514,18 @@ type TargetThreads struct {
 	LauncherThreads *Blobs                 `protobuf:"bytes,18,opt,name=launcher_threads,json=launcherThreads,proto3" json:"launcher_threads,omitempty"`
 	LaunchKinds     *Blobs                 `protobuf:"bytes,19,opt,name=launch_kinds,json=launchKinds,proto3" json:"launch_kinds,omitempty"`
 	LaunchEvidence  *Blobs                 `protobuf:"bytes,20,opt,name=launch_evidence,json=launchEvidence,proto3" json:"launch_evidence,omitempty"`
+	CallerCounts    []uint32               `protobuf:"varint,21,rep,packed,name=caller_counts,json=callerCounts,proto3" json:"caller_counts,omitempty"` // or none, where all are 0
+	Callers         []uint64               `protobuf:"varint,22,rep,packed,name=callers,proto3" json:"callers,omitempty"`
+	LaneStates      *LaneStates            `protobuf:"bytes,23,opt,name=lane_states,json=laneStates,proto3" json:"lane_states,omitempty"` // absent: no thread has any
+	Leads           []uint32               `protobuf:"varint,24,rep,packed,name=leads,proto3" json:"leads,omitempty"`                     // or none, where all are 0
+	States          *Blobs                 `protobuf:"bytes,25,opt,name=states,proto3" json:"states,omitempty"`                           // absent: none
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *TargetThreads) Reset() {
 	*x = TargetThreads{}
-	mi := &file_arch_proto_msgTypes[28]
+	mi := &file_arch_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3271,7 +3537,7 @@ func (x *TargetThreads) String() string {
 func (*TargetThreads) ProtoMessage() {}
 
 func (x *TargetThreads) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[28]
+	mi := &file_arch_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3284,7 +3550,7 @@ func (x *TargetThreads) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetThreads.ProtoReflect.Descriptor instead.
 func (*TargetThreads) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{28}
+	return file_arch_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TargetThreads) GetIds() *Blobs {
@@ -3427,18 +3693,147 @@ func (x *TargetThreads) GetLaunchEvidence() *Blobs {
 	return nil
 }
 
+func (x *TargetThreads) GetCallerCounts() []uint32 {
+	if x != nil {
+		return x.CallerCounts
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetCallers() []uint64 {
+	if x != nil {
+		return x.Callers
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetLaneStates() *LaneStates {
+	if x != nil {
+		return x.LaneStates
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetLeads() []uint32 {
+	if x != nil {
+		return x.Leads
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetStates() *Blobs {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
+// LaneStates are the lanes of all threads of a part, one thread after the other.
+type LaneStates struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Counts        []uint32               `protobuf:"varint,1,rep,packed,name=counts,proto3" json:"counts,omitempty"` // of each thread
+	Lanes         []uint32               `protobuf:"varint,2,rep,packed,name=lanes,proto3" json:"lanes,omitempty"`
+	SavedCounts   []uint32               `protobuf:"varint,3,rep,packed,name=saved_counts,json=savedCounts,proto3" json:"saved_counts,omitempty"`
+	Saved         *SavedRegisters        `protobuf:"bytes,4,opt,name=saved,proto3" json:"saved,omitempty"`
+	MemoryCounts  []uint32               `protobuf:"varint,5,rep,packed,name=memory_counts,json=memoryCounts,proto3" json:"memory_counts,omitempty"`
+	Memory        *SpaceMemory           `protobuf:"bytes,6,opt,name=memory,proto3" json:"memory,omitempty"`
+	Registers     *RegistersColumn       `protobuf:"bytes,7,opt,name=registers,proto3" json:"registers,omitempty"` // absent: none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LaneStates) Reset() {
+	*x = LaneStates{}
+	mi := &file_arch_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LaneStates) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LaneStates) ProtoMessage() {}
+
+func (x *LaneStates) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LaneStates.ProtoReflect.Descriptor instead.
+func (*LaneStates) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *LaneStates) GetCounts() []uint32 {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *LaneStates) GetLanes() []uint32 {
+	if x != nil {
+		return x.Lanes
+	}
+	return nil
+}
+
+func (x *LaneStates) GetSavedCounts() []uint32 {
+	if x != nil {
+		return x.SavedCounts
+	}
+	return nil
+}
+
+func (x *LaneStates) GetSaved() *SavedRegisters {
+	if x != nil {
+		return x.Saved
+	}
+	return nil
+}
+
+func (x *LaneStates) GetMemoryCounts() []uint32 {
+	if x != nil {
+		return x.MemoryCounts
+	}
+	return nil
+}
+
+func (x *LaneStates) GetMemory() *SpaceMemory {
+	if x != nil {
+		return x.Memory
+	}
+	return nil
+}
+
+func (x *LaneStates) GetRegisters() *RegistersColumn {
+	if x != nil {
+		return x.Registers
+	}
+	return nil
+}
+
 type SavedRegisters struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Firsts        []uint32               `protobuf:"varint,1,rep,packed,name=firsts,proto3" json:"firsts,omitempty"`
 	Counts        []uint32               `protobuf:"varint,2,rep,packed,name=counts,proto3" json:"counts,omitempty"`
 	Addresses     []uint64               `protobuf:"varint,3,rep,packed,name=addresses,proto3" json:"addresses,omitempty"`
+	Intos         []uint64               `protobuf:"varint,4,rep,packed,name=intos,proto3" json:"intos,omitempty"` // or none, where all are 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SavedRegisters) Reset() {
 	*x = SavedRegisters{}
-	mi := &file_arch_proto_msgTypes[29]
+	mi := &file_arch_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3450,7 +3845,7 @@ func (x *SavedRegisters) String() string {
 func (*SavedRegisters) ProtoMessage() {}
 
 func (x *SavedRegisters) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[29]
+	mi := &file_arch_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3463,7 +3858,7 @@ func (x *SavedRegisters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SavedRegisters.ProtoReflect.Descriptor instead.
 func (*SavedRegisters) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{29}
+	return file_arch_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SavedRegisters) GetFirsts() []uint32 {
@@ -3487,19 +3882,27 @@ func (x *SavedRegisters) GetAddresses() []uint64 {
 	return nil
 }
 
+func (x *SavedRegisters) GetIntos() []uint64 {
+	if x != nil {
+		return x.Intos
+	}
+	return nil
+}
+
 type SpaceMemory struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Spaces        []uint64               `protobuf:"varint,1,rep,packed,name=spaces,proto3" json:"spaces,omitempty"`
 	Starts        []uint64               `protobuf:"varint,2,rep,packed,name=starts,proto3" json:"starts,omitempty"`
 	Sizes         []uint64               `protobuf:"varint,3,rep,packed,name=sizes,proto3" json:"sizes,omitempty"`
 	Addresses     []uint64               `protobuf:"varint,4,rep,packed,name=addresses,proto3" json:"addresses,omitempty"`
+	Intos         []uint64               `protobuf:"varint,5,rep,packed,name=intos,proto3" json:"intos,omitempty"` // or none, where all are 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SpaceMemory) Reset() {
 	*x = SpaceMemory{}
-	mi := &file_arch_proto_msgTypes[30]
+	mi := &file_arch_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3511,7 +3914,7 @@ func (x *SpaceMemory) String() string {
 func (*SpaceMemory) ProtoMessage() {}
 
 func (x *SpaceMemory) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[30]
+	mi := &file_arch_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3524,7 +3927,7 @@ func (x *SpaceMemory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpaceMemory.ProtoReflect.Descriptor instead.
 func (*SpaceMemory) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{30}
+	return file_arch_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SpaceMemory) GetSpaces() []uint64 {
@@ -3555,6 +3958,13 @@ func (x *SpaceMemory) GetAddresses() []uint64 {
 	return nil
 }
 
+func (x *SpaceMemory) GetIntos() []uint64 {
+	if x != nil {
+		return x.Intos
+	}
+	return nil
+}
+
 type ThreadStops struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reasons       *Blobs                 `protobuf:"bytes,1,opt,name=reasons,proto3" json:"reasons,omitempty"`
@@ -3572,7 +3982,7 @@ type ThreadStops struct {
 
 func (x *ThreadStops) Reset() {
 	*x = ThreadStops{}
-	mi := &file_arch_proto_msgTypes[31]
+	mi := &file_arch_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3584,7 +3994,7 @@ func (x *ThreadStops) String() string {
 func (*ThreadStops) ProtoMessage() {}
 
 func (x *ThreadStops) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[31]
+	mi := &file_arch_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3597,7 +4007,7 @@ func (x *ThreadStops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThreadStops.ProtoReflect.Descriptor instead.
 func (*ThreadStops) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{31}
+	return file_arch_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ThreadStops) GetReasons() *Blobs {
@@ -3673,13 +4083,14 @@ type Waves struct {
 	HasGroup      []bool                 `protobuf:"varint,6,rep,packed,name=has_group,json=hasGroup,proto3" json:"has_group,omitempty"`
 	InGroup       []uint32               `protobuf:"varint,7,rep,packed,name=in_group,json=inGroup,proto3" json:"in_group,omitempty"`
 	HasInGroup    []bool                 `protobuf:"varint,8,rep,packed,name=has_in_group,json=hasInGroup,proto3" json:"has_in_group,omitempty"`
+	Clusters      *Clusters              `protobuf:"bytes,9,opt,name=clusters,proto3" json:"clusters,omitempty"` // absent: none is known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Waves) Reset() {
 	*x = Waves{}
-	mi := &file_arch_proto_msgTypes[32]
+	mi := &file_arch_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3691,7 +4102,7 @@ func (x *Waves) String() string {
 func (*Waves) ProtoMessage() {}
 
 func (x *Waves) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[32]
+	mi := &file_arch_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3704,7 +4115,7 @@ func (x *Waves) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waves.ProtoReflect.Descriptor instead.
 func (*Waves) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{32}
+	return file_arch_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Waves) GetAgents() *Blobs {
@@ -3763,6 +4174,66 @@ func (x *Waves) GetHasInGroup() []bool {
 	return nil
 }
 
+func (x *Waves) GetClusters() *Clusters {
+	if x != nil {
+		return x.Clusters
+	}
+	return nil
+}
+
+// Clusters are the clusters of waves.
+type Clusters struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Clusters      []uint32               `protobuf:"varint,1,rep,packed,name=clusters,proto3" json:"clusters,omitempty"` // x, y, z of each
+	HasCluster    []bool                 `protobuf:"varint,2,rep,packed,name=has_cluster,json=hasCluster,proto3" json:"has_cluster,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Clusters) Reset() {
+	*x = Clusters{}
+	mi := &file_arch_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Clusters) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Clusters) ProtoMessage() {}
+
+func (x *Clusters) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Clusters.ProtoReflect.Descriptor instead.
+func (*Clusters) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *Clusters) GetClusters() []uint32 {
+	if x != nil {
+		return x.Clusters
+	}
+	return nil
+}
+
+func (x *Clusters) GetHasCluster() []bool {
+	if x != nil {
+		return x.HasCluster
+	}
+	return nil
+}
+
 type OpenObjectRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
@@ -3781,7 +4252,7 @@ type OpenObjectRequest struct {
 
 func (x *OpenObjectRequest) Reset() {
 	*x = OpenObjectRequest{}
-	mi := &file_arch_proto_msgTypes[33]
+	mi := &file_arch_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3793,7 +4264,7 @@ func (x *OpenObjectRequest) String() string {
 func (*OpenObjectRequest) ProtoMessage() {}
 
 func (x *OpenObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[33]
+	mi := &file_arch_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3806,7 +4277,7 @@ func (x *OpenObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectRequest.ProtoReflect.Descriptor instead.
 func (*OpenObjectRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{33}
+	return file_arch_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *OpenObjectRequest) GetSession() uint64 {
@@ -3889,7 +4360,7 @@ type Companion struct {
 
 func (x *Companion) Reset() {
 	*x = Companion{}
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3901,7 +4372,7 @@ func (x *Companion) String() string {
 func (*Companion) ProtoMessage() {}
 
 func (x *Companion) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3914,7 +4385,7 @@ func (x *Companion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Companion.ProtoReflect.Descriptor instead.
 func (*Companion) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{34}
+	return file_arch_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Companion) GetSuffix() string {
@@ -3944,7 +4415,7 @@ type Sections struct {
 
 func (x *Sections) Reset() {
 	*x = Sections{}
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3956,7 +4427,7 @@ func (x *Sections) String() string {
 func (*Sections) ProtoMessage() {}
 
 func (x *Sections) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3969,7 +4440,7 @@ func (x *Sections) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sections.ProtoReflect.Descriptor instead.
 func (*Sections) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{35}
+	return file_arch_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Sections) GetNames() *Blobs {
@@ -4020,7 +4491,7 @@ type Symbols struct {
 
 func (x *Symbols) Reset() {
 	*x = Symbols{}
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4032,7 +4503,7 @@ func (x *Symbols) String() string {
 func (*Symbols) ProtoMessage() {}
 
 func (x *Symbols) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4045,7 +4516,7 @@ func (x *Symbols) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Symbols.ProtoReflect.Descriptor instead.
 func (*Symbols) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{36}
+	return file_arch_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Symbols) GetNames() *Blobs {
@@ -4096,7 +4567,7 @@ type OpenObjectPart struct {
 
 func (x *OpenObjectPart) Reset() {
 	*x = OpenObjectPart{}
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4108,7 +4579,7 @@ func (x *OpenObjectPart) String() string {
 func (*OpenObjectPart) ProtoMessage() {}
 
 func (x *OpenObjectPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4121,7 +4592,7 @@ func (x *OpenObjectPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectPart.ProtoReflect.Descriptor instead.
 func (*OpenObjectPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{37}
+	return file_arch_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *OpenObjectPart) GetPart() isOpenObjectPart_Part {
@@ -4176,7 +4647,7 @@ type TableRows struct {
 
 func (x *TableRows) Reset() {
 	*x = TableRows{}
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4188,7 +4659,7 @@ func (x *TableRows) String() string {
 func (*TableRows) ProtoMessage() {}
 
 func (x *TableRows) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4201,7 +4672,7 @@ func (x *TableRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableRows.ProtoReflect.Descriptor instead.
 func (*TableRows) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{38}
+	return file_arch_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *TableRows) GetTable() uint32 {
@@ -4231,13 +4702,14 @@ type OpenObjectAnswer struct {
 	Variables     *Variables             `protobuf:"bytes,9,opt,name=variables,proto3" json:"variables,omitempty"`
 	Problems      *Blobs                 `protobuf:"bytes,10,opt,name=problems,proto3" json:"problems,omitempty"`
 	ChecksCfi     bool                   `protobuf:"varint,11,opt,name=checks_cfi,json=checksCfi,proto3" json:"checks_cfi,omitempty"`
+	ReadsCfi      bool                   `protobuf:"varint,12,opt,name=reads_cfi,json=readsCfi,proto3" json:"reads_cfi,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *OpenObjectAnswer) Reset() {
 	*x = OpenObjectAnswer{}
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4249,7 +4721,7 @@ func (x *OpenObjectAnswer) String() string {
 func (*OpenObjectAnswer) ProtoMessage() {}
 
 func (x *OpenObjectAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4262,7 +4734,7 @@ func (x *OpenObjectAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectAnswer.ProtoReflect.Descriptor instead.
 func (*OpenObjectAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{39}
+	return file_arch_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *OpenObjectAnswer) GetProcessor() string {
@@ -4342,6 +4814,13 @@ func (x *OpenObjectAnswer) GetChecksCfi() bool {
 	return false
 }
 
+func (x *OpenObjectAnswer) GetReadsCfi() bool {
+	if x != nil {
+		return x.ReadsCfi
+	}
+	return false
+}
+
 type Overrides struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Augmentations *Blobs                 `protobuf:"bytes,1,opt,name=augmentations,proto3" json:"augmentations,omitempty"`
@@ -4353,7 +4832,7 @@ type Overrides struct {
 
 func (x *Overrides) Reset() {
 	*x = Overrides{}
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4365,7 +4844,7 @@ func (x *Overrides) String() string {
 func (*Overrides) ProtoMessage() {}
 
 func (x *Overrides) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4378,7 +4857,7 @@ func (x *Overrides) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Overrides.ProtoReflect.Descriptor instead.
 func (*Overrides) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{40}
+	return file_arch_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Overrides) GetAugmentations() *Blobs {
@@ -4413,7 +4892,7 @@ type Nested struct {
 
 func (x *Nested) Reset() {
 	*x = Nested{}
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4425,7 +4904,7 @@ func (x *Nested) String() string {
 func (*Nested) ProtoMessage() {}
 
 func (x *Nested) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4438,7 +4917,7 @@ func (x *Nested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nested.ProtoReflect.Descriptor instead.
 func (*Nested) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{41}
+	return file_arch_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Nested) GetNames() *Blobs {
@@ -4474,7 +4953,7 @@ type Tables struct {
 
 func (x *Tables) Reset() {
 	*x = Tables{}
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4486,7 +4965,7 @@ func (x *Tables) String() string {
 func (*Tables) ProtoMessage() {}
 
 func (x *Tables) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4499,7 +4978,7 @@ func (x *Tables) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tables.ProtoReflect.Descriptor instead.
 func (*Tables) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{42}
+	return file_arch_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Tables) GetPriorities() []RowPriority {
@@ -4540,7 +5019,7 @@ type Functions struct {
 
 func (x *Functions) Reset() {
 	*x = Functions{}
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4552,7 +5031,7 @@ func (x *Functions) String() string {
 func (*Functions) ProtoMessage() {}
 
 func (x *Functions) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4565,7 +5044,7 @@ func (x *Functions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Functions.ProtoReflect.Descriptor instead.
 func (*Functions) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{43}
+	return file_arch_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Functions) GetNames() *Blobs {
@@ -4637,7 +5116,7 @@ type PositionMaps struct {
 
 func (x *PositionMaps) Reset() {
 	*x = PositionMaps{}
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4649,7 +5128,7 @@ func (x *PositionMaps) String() string {
 func (*PositionMaps) ProtoMessage() {}
 
 func (x *PositionMaps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4662,7 +5141,7 @@ func (x *PositionMaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PositionMaps.ProtoReflect.Descriptor instead.
 func (*PositionMaps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{44}
+	return file_arch_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PositionMaps) GetKinds() *Blobs {
@@ -4707,14 +5186,15 @@ type Variables struct {
 	Starts        []uint64               `protobuf:"varint,3,rep,packed,name=starts,proto3" json:"starts,omitempty"`
 	Ends          []uint64               `protobuf:"varint,4,rep,packed,name=ends,proto3" json:"ends,omitempty"`
 	Locations     *Blobs                 `protobuf:"bytes,5,opt,name=locations,proto3" json:"locations,omitempty"`
-	Sections      []uint32               `protobuf:"varint,6,rep,packed,name=sections,proto3" json:"sections,omitempty"` // as in Tables
+	Sections      []uint32               `protobuf:"varint,6,rep,packed,name=sections,proto3" json:"sections,omitempty"`   // as in Tables
+	Registers     []uint64               `protobuf:"varint,7,rep,packed,name=registers,proto3" json:"registers,omitempty"` // of an intermediate language; 0: it is a variable of the program
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Variables) Reset() {
 	*x = Variables{}
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4726,7 +5206,7 @@ func (x *Variables) String() string {
 func (*Variables) ProtoMessage() {}
 
 func (x *Variables) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4739,7 +5219,7 @@ func (x *Variables) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Variables.ProtoReflect.Descriptor instead.
 func (*Variables) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{45}
+	return file_arch_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Variables) GetNames() *Blobs {
@@ -4784,6 +5264,13 @@ func (x *Variables) GetSections() []uint32 {
 	return nil
 }
 
+func (x *Variables) GetRegisters() []uint64 {
+	if x != nil {
+		return x.Registers
+	}
+	return nil
+}
+
 // RowGaps is a list of ranges without a row.
 type RowGaps struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4796,7 +5283,7 @@ type RowGaps struct {
 
 func (x *RowGaps) Reset() {
 	*x = RowGaps{}
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4808,7 +5295,7 @@ func (x *RowGaps) String() string {
 func (*RowGaps) ProtoMessage() {}
 
 func (x *RowGaps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4821,7 +5308,7 @@ func (x *RowGaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowGaps.ProtoReflect.Descriptor instead.
 func (*RowGaps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{46}
+	return file_arch_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RowGaps) GetStarts() []uint64 {
@@ -4866,7 +5353,7 @@ type FrameRulesRequest struct {
 
 func (x *FrameRulesRequest) Reset() {
 	*x = FrameRulesRequest{}
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4878,7 +5365,7 @@ func (x *FrameRulesRequest) String() string {
 func (*FrameRulesRequest) ProtoMessage() {}
 
 func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4891,7 +5378,7 @@ func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesRequest.ProtoReflect.Descriptor instead.
 func (*FrameRulesRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{47}
+	return file_arch_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *FrameRulesRequest) GetSession() uint64 {
@@ -4994,7 +5481,7 @@ type CodeExits struct {
 
 func (x *CodeExits) Reset() {
 	*x = CodeExits{}
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5006,7 +5493,7 @@ func (x *CodeExits) String() string {
 func (*CodeExits) ProtoMessage() {}
 
 func (x *CodeExits) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5019,7 +5506,7 @@ func (x *CodeExits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeExits.ProtoReflect.Descriptor instead.
 func (*CodeExits) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{48}
+	return file_arch_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *CodeExits) GetKnown() []bool {
@@ -5085,7 +5572,7 @@ type FrameRulesAnswer struct {
 
 func (x *FrameRulesAnswer) Reset() {
 	*x = FrameRulesAnswer{}
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5097,7 +5584,7 @@ func (x *FrameRulesAnswer) String() string {
 func (*FrameRulesAnswer) ProtoMessage() {}
 
 func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5110,7 +5597,7 @@ func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesAnswer.ProtoReflect.Descriptor instead.
 func (*FrameRulesAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{49}
+	return file_arch_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *FrameRulesAnswer) GetRowCounts() []uint32 {
@@ -5193,7 +5680,7 @@ type Contradictions struct {
 
 func (x *Contradictions) Reset() {
 	*x = Contradictions{}
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5205,7 +5692,7 @@ func (x *Contradictions) String() string {
 func (*Contradictions) ProtoMessage() {}
 
 func (x *Contradictions) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5218,7 +5705,7 @@ func (x *Contradictions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Contradictions.ProtoReflect.Descriptor instead.
 func (*Contradictions) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{50}
+	return file_arch_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Contradictions) GetCounts() []uint32 {
@@ -5252,7 +5739,7 @@ type BindThreadsRequest struct {
 
 func (x *BindThreadsRequest) Reset() {
 	*x = BindThreadsRequest{}
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5264,7 +5751,7 @@ func (x *BindThreadsRequest) String() string {
 func (*BindThreadsRequest) ProtoMessage() {}
 
 func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5277,7 +5764,7 @@ func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsRequest.ProtoReflect.Descriptor instead.
 func (*BindThreadsRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{51}
+	return file_arch_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *BindThreadsRequest) GetSession() uint64 {
@@ -5357,7 +5844,7 @@ type BindThreadsAnswer struct {
 
 func (x *BindThreadsAnswer) Reset() {
 	*x = BindThreadsAnswer{}
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5369,7 +5856,7 @@ func (x *BindThreadsAnswer) String() string {
 func (*BindThreadsAnswer) ProtoMessage() {}
 
 func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5382,7 +5869,7 @@ func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsAnswer.ProtoReflect.Descriptor instead.
 func (*BindThreadsAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{52}
+	return file_arch_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *BindThreadsAnswer) GetPcs() []uint64 {
@@ -5487,7 +5974,7 @@ type Widths struct {
 
 func (x *Widths) Reset() {
 	*x = Widths{}
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5499,7 +5986,7 @@ func (x *Widths) String() string {
 func (*Widths) ProtoMessage() {}
 
 func (x *Widths) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5512,7 +5999,7 @@ func (x *Widths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Widths.ProtoReflect.Descriptor instead.
 func (*Widths) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{53}
+	return file_arch_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Widths) GetFirsts() []uint32 {
@@ -5547,7 +6034,7 @@ type Maps struct {
 
 func (x *Maps) Reset() {
 	*x = Maps{}
-	mi := &file_arch_proto_msgTypes[54]
+	mi := &file_arch_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5559,7 +6046,7 @@ func (x *Maps) String() string {
 func (*Maps) ProtoMessage() {}
 
 func (x *Maps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[54]
+	mi := &file_arch_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5572,7 +6059,7 @@ func (x *Maps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maps.ProtoReflect.Descriptor instead.
 func (*Maps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{54}
+	return file_arch_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Maps) GetSpaces() []uint64 {
@@ -5612,7 +6099,7 @@ type MapRanges struct {
 
 func (x *MapRanges) Reset() {
 	*x = MapRanges{}
-	mi := &file_arch_proto_msgTypes[55]
+	mi := &file_arch_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5624,7 +6111,7 @@ func (x *MapRanges) String() string {
 func (*MapRanges) ProtoMessage() {}
 
 func (x *MapRanges) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[55]
+	mi := &file_arch_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5637,7 +6124,7 @@ func (x *MapRanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MapRanges.ProtoReflect.Descriptor instead.
 func (*MapRanges) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{55}
+	return file_arch_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *MapRanges) GetKinds() []MapKind {
@@ -5717,7 +6204,7 @@ type TranslateRequest struct {
 
 func (x *TranslateRequest) Reset() {
 	*x = TranslateRequest{}
-	mi := &file_arch_proto_msgTypes[56]
+	mi := &file_arch_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5729,7 +6216,7 @@ func (x *TranslateRequest) String() string {
 func (*TranslateRequest) ProtoMessage() {}
 
 func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[56]
+	mi := &file_arch_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5742,7 +6229,7 @@ func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateRequest.ProtoReflect.Descriptor instead.
 func (*TranslateRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{56}
+	return file_arch_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *TranslateRequest) GetSession() uint64 {
@@ -5822,7 +6309,7 @@ type TranslateAnswer struct {
 
 func (x *TranslateAnswer) Reset() {
 	*x = TranslateAnswer{}
-	mi := &file_arch_proto_msgTypes[57]
+	mi := &file_arch_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5834,7 +6321,7 @@ func (x *TranslateAnswer) String() string {
 func (*TranslateAnswer) ProtoMessage() {}
 
 func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[57]
+	mi := &file_arch_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5847,7 +6334,7 @@ func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateAnswer.ProtoReflect.Descriptor instead.
 func (*TranslateAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{57}
+	return file_arch_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *TranslateAnswer) GetExpression() []byte {
@@ -5867,7 +6354,7 @@ type ClassifyReturnRequest struct {
 
 func (x *ClassifyReturnRequest) Reset() {
 	*x = ClassifyReturnRequest{}
-	mi := &file_arch_proto_msgTypes[58]
+	mi := &file_arch_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5879,7 +6366,7 @@ func (x *ClassifyReturnRequest) String() string {
 func (*ClassifyReturnRequest) ProtoMessage() {}
 
 func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[58]
+	mi := &file_arch_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5892,7 +6379,7 @@ func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnRequest.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{58}
+	return file_arch_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ClassifyReturnRequest) GetPcs() []uint64 {
@@ -5919,7 +6406,7 @@ type ClassifyReturnAnswer struct {
 
 func (x *ClassifyReturnAnswer) Reset() {
 	*x = ClassifyReturnAnswer{}
-	mi := &file_arch_proto_msgTypes[59]
+	mi := &file_arch_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5931,7 +6418,7 @@ func (x *ClassifyReturnAnswer) String() string {
 func (*ClassifyReturnAnswer) ProtoMessage() {}
 
 func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[59]
+	mi := &file_arch_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5944,7 +6431,7 @@ func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnAnswer.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{59}
+	return file_arch_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ClassifyReturnAnswer) GetClasses() []ReturnClass {
@@ -5973,7 +6460,7 @@ type DisassembleRequest struct {
 
 func (x *DisassembleRequest) Reset() {
 	*x = DisassembleRequest{}
-	mi := &file_arch_proto_msgTypes[60]
+	mi := &file_arch_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5985,7 +6472,7 @@ func (x *DisassembleRequest) String() string {
 func (*DisassembleRequest) ProtoMessage() {}
 
 func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[60]
+	mi := &file_arch_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5998,7 +6485,7 @@ func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleRequest.ProtoReflect.Descriptor instead.
 func (*DisassembleRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{60}
+	return file_arch_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *DisassembleRequest) GetAddress() uint64 {
@@ -6047,7 +6534,7 @@ type DisassembleAnswer struct {
 
 func (x *DisassembleAnswer) Reset() {
 	*x = DisassembleAnswer{}
-	mi := &file_arch_proto_msgTypes[61]
+	mi := &file_arch_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6059,7 +6546,7 @@ func (x *DisassembleAnswer) String() string {
 func (*DisassembleAnswer) ProtoMessage() {}
 
 func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[61]
+	mi := &file_arch_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6072,7 +6559,7 @@ func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleAnswer.ProtoReflect.Descriptor instead.
 func (*DisassembleAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{61}
+	return file_arch_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *DisassembleAnswer) GetAddresses() []uint64 {
@@ -6166,7 +6653,7 @@ type Accesses struct {
 
 func (x *Accesses) Reset() {
 	*x = Accesses{}
-	mi := &file_arch_proto_msgTypes[62]
+	mi := &file_arch_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6178,7 +6665,7 @@ func (x *Accesses) String() string {
 func (*Accesses) ProtoMessage() {}
 
 func (x *Accesses) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[62]
+	mi := &file_arch_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6191,7 +6678,7 @@ func (x *Accesses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Accesses.ProtoReflect.Descriptor instead.
 func (*Accesses) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{62}
+	return file_arch_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Accesses) GetCounts() []uint32 {
@@ -6295,7 +6782,7 @@ type EngineRequest struct {
 
 func (x *EngineRequest) Reset() {
 	*x = EngineRequest{}
-	mi := &file_arch_proto_msgTypes[63]
+	mi := &file_arch_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6307,7 +6794,7 @@ func (x *EngineRequest) String() string {
 func (*EngineRequest) ProtoMessage() {}
 
 func (x *EngineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[63]
+	mi := &file_arch_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6320,7 +6807,7 @@ func (x *EngineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineRequest.ProtoReflect.Descriptor instead.
 func (*EngineRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{63}
+	return file_arch_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *EngineRequest) GetId() uint64 {
@@ -6428,7 +6915,7 @@ type EngineAnswer struct {
 
 func (x *EngineAnswer) Reset() {
 	*x = EngineAnswer{}
-	mi := &file_arch_proto_msgTypes[64]
+	mi := &file_arch_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6440,7 +6927,7 @@ func (x *EngineAnswer) String() string {
 func (*EngineAnswer) ProtoMessage() {}
 
 func (x *EngineAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[64]
+	mi := &file_arch_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6453,7 +6940,7 @@ func (x *EngineAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineAnswer.ProtoReflect.Descriptor instead.
 func (*EngineAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{64}
+	return file_arch_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *EngineAnswer) GetId() uint64 {
@@ -6569,7 +7056,7 @@ type EngineError struct {
 
 func (x *EngineError) Reset() {
 	*x = EngineError{}
-	mi := &file_arch_proto_msgTypes[65]
+	mi := &file_arch_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6581,7 +7068,7 @@ func (x *EngineError) String() string {
 func (*EngineError) ProtoMessage() {}
 
 func (x *EngineError) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[65]
+	mi := &file_arch_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6594,7 +7081,7 @@ func (x *EngineError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineError.ProtoReflect.Descriptor instead.
 func (*EngineError) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{65}
+	return file_arch_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *EngineError) GetCode() uint32 {
@@ -6619,8 +7106,9 @@ type ReadMemoryRequest struct {
 	Thread  uint64                 `protobuf:"varint,3,opt,name=thread,proto3" json:"thread,omitempty"`
 	Lane    int32                  `protobuf:"zigzag32,4,opt,name=lane,proto3" json:"lane,omitempty"`
 	Size    uint32                 `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`
-	// Further addresses, at most 65535, where as many bytes are read. With them the
-	// answer's data has `size` bytes for each address, zeros for those in `missing`.
+	// Further addresses, of the default address space or of the file, at most 65535, where as
+	// many bytes are read. With them the answer's data has `size` bytes for each address, zeros
+	// for those in `missing`.
 	More          []uint64 `protobuf:"fixed64,6,rep,packed,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -6628,7 +7116,7 @@ type ReadMemoryRequest struct {
 
 func (x *ReadMemoryRequest) Reset() {
 	*x = ReadMemoryRequest{}
-	mi := &file_arch_proto_msgTypes[66]
+	mi := &file_arch_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6640,7 +7128,7 @@ func (x *ReadMemoryRequest) String() string {
 func (*ReadMemoryRequest) ProtoMessage() {}
 
 func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[66]
+	mi := &file_arch_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6653,7 +7141,7 @@ func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryRequest.ProtoReflect.Descriptor instead.
 func (*ReadMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{66}
+	return file_arch_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ReadMemoryRequest) GetSpace() uint64 {
@@ -6710,7 +7198,7 @@ type ReadMemoryAnswer struct {
 
 func (x *ReadMemoryAnswer) Reset() {
 	*x = ReadMemoryAnswer{}
-	mi := &file_arch_proto_msgTypes[67]
+	mi := &file_arch_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6722,7 +7210,7 @@ func (x *ReadMemoryAnswer) String() string {
 func (*ReadMemoryAnswer) ProtoMessage() {}
 
 func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[67]
+	mi := &file_arch_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6735,7 +7223,7 @@ func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryAnswer.ProtoReflect.Descriptor instead.
 func (*ReadMemoryAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{67}
+	return file_arch_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ReadMemoryAnswer) GetData() []byte {
@@ -6769,7 +7257,7 @@ type ReadRegistersRequest struct {
 
 func (x *ReadRegistersRequest) Reset() {
 	*x = ReadRegistersRequest{}
-	mi := &file_arch_proto_msgTypes[68]
+	mi := &file_arch_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6781,7 +7269,7 @@ func (x *ReadRegistersRequest) String() string {
 func (*ReadRegistersRequest) ProtoMessage() {}
 
 func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[68]
+	mi := &file_arch_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6794,7 +7282,7 @@ func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersRequest.ProtoReflect.Descriptor instead.
 func (*ReadRegistersRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{68}
+	return file_arch_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ReadRegistersRequest) GetThread() uint64 {
@@ -6820,7 +7308,7 @@ type ReadRegistersAnswer struct {
 
 func (x *ReadRegistersAnswer) Reset() {
 	*x = ReadRegistersAnswer{}
-	mi := &file_arch_proto_msgTypes[69]
+	mi := &file_arch_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6832,7 +7320,7 @@ func (x *ReadRegistersAnswer) String() string {
 func (*ReadRegistersAnswer) ProtoMessage() {}
 
 func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[69]
+	mi := &file_arch_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6845,7 +7333,7 @@ func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersAnswer.ProtoReflect.Descriptor instead.
 func (*ReadRegistersAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{69}
+	return file_arch_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ReadRegistersAnswer) GetRegisters() *RegistersColumn {
@@ -6865,7 +7353,7 @@ type FindFunctionsRequest struct {
 
 func (x *FindFunctionsRequest) Reset() {
 	*x = FindFunctionsRequest{}
-	mi := &file_arch_proto_msgTypes[70]
+	mi := &file_arch_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6877,7 +7365,7 @@ func (x *FindFunctionsRequest) String() string {
 func (*FindFunctionsRequest) ProtoMessage() {}
 
 func (x *FindFunctionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[70]
+	mi := &file_arch_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6890,7 +7378,7 @@ func (x *FindFunctionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindFunctionsRequest.ProtoReflect.Descriptor instead.
 func (*FindFunctionsRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{70}
+	return file_arch_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *FindFunctionsRequest) GetAddresses() []uint64 {
@@ -6911,7 +7399,7 @@ type FindFunctionsAnswer struct {
 
 func (x *FindFunctionsAnswer) Reset() {
 	*x = FindFunctionsAnswer{}
-	mi := &file_arch_proto_msgTypes[71]
+	mi := &file_arch_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6923,7 +7411,7 @@ func (x *FindFunctionsAnswer) String() string {
 func (*FindFunctionsAnswer) ProtoMessage() {}
 
 func (x *FindFunctionsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[71]
+	mi := &file_arch_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6936,7 +7424,7 @@ func (x *FindFunctionsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindFunctionsAnswer.ProtoReflect.Descriptor instead.
 func (*FindFunctionsAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{71}
+	return file_arch_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *FindFunctionsAnswer) GetNames() *Blobs {
@@ -6970,7 +7458,7 @@ type ReadSectionRequest struct {
 
 func (x *ReadSectionRequest) Reset() {
 	*x = ReadSectionRequest{}
-	mi := &file_arch_proto_msgTypes[72]
+	mi := &file_arch_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6982,7 +7470,7 @@ func (x *ReadSectionRequest) String() string {
 func (*ReadSectionRequest) ProtoMessage() {}
 
 func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[72]
+	mi := &file_arch_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6995,7 +7483,7 @@ func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSectionRequest.ProtoReflect.Descriptor instead.
 func (*ReadSectionRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{72}
+	return file_arch_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ReadSectionRequest) GetObject() uint64 {
@@ -7023,7 +7511,7 @@ type SectionPart struct {
 
 func (x *SectionPart) Reset() {
 	*x = SectionPart{}
-	mi := &file_arch_proto_msgTypes[73]
+	mi := &file_arch_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7035,7 +7523,7 @@ func (x *SectionPart) String() string {
 func (*SectionPart) ProtoMessage() {}
 
 func (x *SectionPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[73]
+	mi := &file_arch_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7048,7 +7536,7 @@ func (x *SectionPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionPart.ProtoReflect.Descriptor instead.
 func (*SectionPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{73}
+	return file_arch_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *SectionPart) GetData() []byte {
@@ -7110,7 +7598,7 @@ const file_arch_proto_rawDesc = "" +
 	"\rsignal_frames\x18\r \x03(\bR\fsignalFrames\x12!\n" +
 	"\fwindow_saves\x18\x0e \x03(\bR\vwindowSaves\"+\n" +
 	"\x0fDescribeRequest\x12\x18\n" +
-	"\afeature\x18\x01 \x01(\rR\afeature\"\xc4\f\n" +
+	"\afeature\x18\x01 \x01(\rR\afeature\"\x8c\r\n" +
 	"\vDescription\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12;\n" +
@@ -7158,7 +7646,11 @@ const file_arch_proto_rawDesc = "" +
 	"\x14frame_pointer_is_abi\x18) \x01(\bR\x11framePointerIsAbi\x128\n" +
 	"\n" +
 	"call_sites\x18* \x03(\v2\x19.unwindd.arch.v2.CallSiteR\tcallSites\x12\x18\n" +
-	"\afeature\x18+ \x01(\rR\afeature\"$\n" +
+	"\afeature\x18+ \x01(\rR\afeature\x12F\n" +
+	"\x0faddress_classes\x18, \x03(\v2\x1d.unwindd.arch.v2.AddressClassR\x0eaddressClasses\":\n" +
+	"\fAddressClass\x12\x14\n" +
+	"\x05class\x18\x01 \x01(\x04R\x05class\x12\x14\n" +
+	"\x05space\x18\x02 \x01(\x04R\x05space\"$\n" +
 	"\n" +
 	"ReturnSlot\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\x12R\x06offset\"`\n" +
@@ -7247,16 +7739,29 @@ const file_arch_proto_rawDesc = "" +
 	"\x10DialectOperation\x12\x16\n" +
 	"\x06opcode\x18\x01 \x01(\rR\x06opcode\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\x04R\x04user\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"\x9f\x01\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\xd0\x01\n" +
 	"\x11OpenTargetRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12.\n" +
 	"\x06owners\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x06owners\x12\x14\n" +
 	"\x05types\x18\x03 \x03(\rR\x05types\x12*\n" +
-	"\x04data\x18\x04 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x04data\"\x91\x01\n" +
+	"\x04data\x18\x04 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x04data\x12/\n" +
+	"\x04file\x18\x05 \x01(\v2\x1b.unwindd.arch.v2.TargetFileR\x04file\"\x95\x02\n" +
+	"\n" +
+	"TargetFile\x12\x18\n" +
+	"\amachine\x18\x01 \x01(\rR\amachine\x12\x15\n" +
+	"\x06os_abi\x18\x02 \x01(\rR\x05osAbi\x12\x1f\n" +
+	"\vabi_version\x18\x03 \x01(\rR\n" +
+	"abiVersion\x12\x14\n" +
+	"\x05flags\x18\x04 \x01(\rR\x05flags\x12\x12\n" +
+	"\x04size\x18\x05 \x01(\x04R\x04size\x12'\n" +
+	"\x0fsections_offset\x18\x06 \x01(\x04R\x0esectionsOffset\x12\x1a\n" +
+	"\bsections\x18\a \x01(\x04R\bsections\x12!\n" +
+	"\fsection_size\x18\b \x01(\rR\vsectionSize\x12#\n" +
+	"\rsection_names\x18\t \x01(\rR\fsectionNames\"\x91\x01\n" +
 	"\x0eOpenTargetPart\x12;\n" +
 	"\x06answer\x18\x01 \x01(\v2!.unwindd.arch.v2.OpenTargetAnswerH\x00R\x06answer\x12:\n" +
 	"\athreads\x18\x02 \x01(\v2\x1e.unwindd.arch.v2.TargetThreadsH\x00R\athreadsB\x06\n" +
-	"\x04part\"\x9e\x03\n" +
+	"\x04part\"\xd8\x04\n" +
 	"\x10OpenTargetAnswer\x12\x18\n" +
 	"\athreads\x18\x01 \x01(\rR\athreads\x125\n" +
 	"\x06agents\x18\x02 \x01(\v2\x1d.unwindd.arch.v2.TargetAgentsR\x06agents\x125\n" +
@@ -7267,7 +7772,14 @@ const file_arch_proto_rawDesc = "" +
 	"\aobjects\x18\x05 \x01(\v2\x1e.unwindd.arch.v2.TargetObjectsR\aobjects\x12=\n" +
 	"\x0ewait_functions\x18\x06 \x01(\v2\x16.unwindd.arch.v2.BlobsR\rwaitFunctions\x122\n" +
 	"\bproblems\x18\a \x01(\v2\x16.unwindd.arch.v2.BlobsR\bproblems\x12\x12\n" +
-	"\x04kind\x18\b \x01(\tR\x04kind\"p\n" +
+	"\x04kind\x18\b \x01(\tR\x04kind\x124\n" +
+	"\x06memory\x18\t \x01(\v2\x1c.unwindd.arch.v2.SpaceMemoryR\x06memory\x12A\n" +
+	"\x10launch_functions\x18\n" +
+	" \x01(\v2\x16.unwindd.arch.v2.BlobsR\x0flaunchFunctions\x12?\n" +
+	"\fhost_process\x18\v \x01(\v2\x1c.unwindd.arch.v2.HostProcessR\vhostProcess\"3\n" +
+	"\vHostProcess\x12\x10\n" +
+	"\x03pid\x18\x01 \x01(\x04R\x03pid\x12\x12\n" +
+	"\x04time\x18\x02 \x01(\x04R\x04time\"p\n" +
 	"\fTargetAgents\x12(\n" +
 	"\x03ids\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x03ids\x126\n" +
 	"\n" +
@@ -7284,14 +7796,15 @@ const file_arch_proto_rawDesc = "" +
 	"\aentries\x18\x04 \x03(\x04R\aentries\x12\x14\n" +
 	"\x05grids\x18\x05 \x03(\rR\x05grids\x12\x16\n" +
 	"\x06groups\x18\x06 \x03(\rR\x06groups\x12\x18\n" +
-	"\asignals\x18\a \x03(\x04R\asignals\"\xdc\x01\n" +
+	"\asignals\x18\a \x03(\x04R\asignals\"\xf2\x01\n" +
 	"\rTargetObjects\x12*\n" +
 	"\x04uris\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x04uris\x12,\n" +
 	"\x05paths\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05paths\x12\x18\n" +
 	"\aoffsets\x18\x03 \x03(\x04R\aoffsets\x12\x14\n" +
 	"\x05sizes\x18\x04 \x03(\x04R\x05sizes\x12)\n" +
 	"\x10memory_addresses\x18\x05 \x03(\x04R\x0fmemoryAddresses\x12\x16\n" +
-	"\x06biases\x18\x06 \x03(\x04R\x06biases\"\x8f\a\n" +
+	"\x06biases\x18\x06 \x03(\x04R\x06biases\x12\x14\n" +
+	"\x05intos\x18\a \x03(\x04R\x05intos\"\xd2\b\n" +
 	"\rTargetThreads\x12(\n" +
 	"\x03ids\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x03ids\x12,\n" +
 	"\x05names\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05names\x126\n" +
@@ -7316,16 +7829,33 @@ const file_arch_proto_rawDesc = "" +
 	"\bproblems\x18\x11 \x01(\v2\x16.unwindd.arch.v2.BlobsR\bproblems\x12A\n" +
 	"\x10launcher_threads\x18\x12 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x0flauncherThreads\x129\n" +
 	"\flaunch_kinds\x18\x13 \x01(\v2\x16.unwindd.arch.v2.BlobsR\vlaunchKinds\x12?\n" +
-	"\x0flaunch_evidence\x18\x14 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x0elaunchEvidence\"^\n" +
+	"\x0flaunch_evidence\x18\x14 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x0elaunchEvidence\x12#\n" +
+	"\rcaller_counts\x18\x15 \x03(\rR\fcallerCounts\x12\x18\n" +
+	"\acallers\x18\x16 \x03(\x04R\acallers\x12<\n" +
+	"\vlane_states\x18\x17 \x01(\v2\x1b.unwindd.arch.v2.LaneStatesR\n" +
+	"laneStates\x12\x14\n" +
+	"\x05leads\x18\x18 \x03(\rR\x05leads\x12.\n" +
+	"\x06states\x18\x19 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x06states\"\xaf\x02\n" +
+	"\n" +
+	"LaneStates\x12\x16\n" +
+	"\x06counts\x18\x01 \x03(\rR\x06counts\x12\x14\n" +
+	"\x05lanes\x18\x02 \x03(\rR\x05lanes\x12!\n" +
+	"\fsaved_counts\x18\x03 \x03(\rR\vsavedCounts\x125\n" +
+	"\x05saved\x18\x04 \x01(\v2\x1f.unwindd.arch.v2.SavedRegistersR\x05saved\x12#\n" +
+	"\rmemory_counts\x18\x05 \x03(\rR\fmemoryCounts\x124\n" +
+	"\x06memory\x18\x06 \x01(\v2\x1c.unwindd.arch.v2.SpaceMemoryR\x06memory\x12>\n" +
+	"\tregisters\x18\a \x01(\v2 .unwindd.arch.v2.RegistersColumnR\tregisters\"t\n" +
 	"\x0eSavedRegisters\x12\x16\n" +
 	"\x06firsts\x18\x01 \x03(\rR\x06firsts\x12\x16\n" +
 	"\x06counts\x18\x02 \x03(\rR\x06counts\x12\x1c\n" +
-	"\taddresses\x18\x03 \x03(\x04R\taddresses\"q\n" +
+	"\taddresses\x18\x03 \x03(\x04R\taddresses\x12\x14\n" +
+	"\x05intos\x18\x04 \x03(\x04R\x05intos\"\x87\x01\n" +
 	"\vSpaceMemory\x12\x16\n" +
 	"\x06spaces\x18\x01 \x03(\x04R\x06spaces\x12\x16\n" +
 	"\x06starts\x18\x02 \x03(\x04R\x06starts\x12\x14\n" +
 	"\x05sizes\x18\x03 \x03(\x04R\x05sizes\x12\x1c\n" +
-	"\taddresses\x18\x04 \x03(\x04R\taddresses\"\xcd\x02\n" +
+	"\taddresses\x18\x04 \x03(\x04R\taddresses\x12\x14\n" +
+	"\x05intos\x18\x05 \x03(\x04R\x05intos\"\xcd\x02\n" +
 	"\vThreadStops\x120\n" +
 	"\areasons\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\areasons\x12#\n" +
 	"\rdetail_counts\x18\x02 \x03(\rR\fdetailCounts\x120\n" +
@@ -7337,7 +7867,7 @@ const file_arch_proto_rawDesc = "" +
 	"\vhas_trap_id\x18\a \x03(\bR\thasTrapId\x12\x19\n" +
 	"\bpc_exact\x18\b \x03(\bR\apcExact\x12 \n" +
 	"\fhas_pc_exact\x18\t \x03(\bR\n" +
-	"hasPcExact\"\xc3\x02\n" +
+	"hasPcExact\"\xfa\x02\n" +
 	"\x05Waves\x12.\n" +
 	"\x06agents\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x06agents\x12.\n" +
 	"\x06queues\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x06queues\x126\n" +
@@ -7349,7 +7879,12 @@ const file_arch_proto_rawDesc = "" +
 	"\thas_group\x18\x06 \x03(\bR\bhasGroup\x12\x19\n" +
 	"\bin_group\x18\a \x03(\rR\ainGroup\x12 \n" +
 	"\fhas_in_group\x18\b \x03(\bR\n" +
-	"hasInGroup\"\xe5\x02\n" +
+	"hasInGroup\x125\n" +
+	"\bclusters\x18\t \x01(\v2\x19.unwindd.arch.v2.ClustersR\bclusters\"G\n" +
+	"\bClusters\x12\x1a\n" +
+	"\bclusters\x18\x01 \x03(\rR\bclusters\x12\x1f\n" +
+	"\vhas_cluster\x18\x02 \x03(\bR\n" +
+	"hasCluster\"\xe5\x02\n" +
 	"\x11OpenObjectRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\x04R\x06object\x12\x12\n" +
@@ -7386,7 +7921,7 @@ const file_arch_proto_rawDesc = "" +
 	"\x04part\"L\n" +
 	"\tTableRows\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x12)\n" +
-	"\x04rows\x18\x02 \x01(\v2\x15.unwindd.arch.v2.RowsR\x04rows\"\xae\x04\n" +
+	"\x04rows\x18\x02 \x01(\v2\x15.unwindd.arch.v2.RowsR\x04rows\"\xcb\x04\n" +
 	"\x10OpenObjectAnswer\x12\x1c\n" +
 	"\tprocessor\x18\x01 \x01(\tR\tprocessor\x12\x18\n" +
 	"\adialect\x18\x02 \x01(\tR\adialect\x128\n" +
@@ -7400,7 +7935,8 @@ const file_arch_proto_rawDesc = "" +
 	"\bproblems\x18\n" +
 	" \x01(\v2\x16.unwindd.arch.v2.BlobsR\bproblems\x12\x1d\n" +
 	"\n" +
-	"checks_cfi\x18\v \x01(\bR\tchecksCfi\"\xb3\x01\n" +
+	"checks_cfi\x18\v \x01(\bR\tchecksCfi\x12\x1b\n" +
+	"\treads_cfi\x18\f \x01(\bR\breadsCfi\"\xb3\x01\n" +
 	"\tOverrides\x12<\n" +
 	"\raugmentations\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\raugmentations\x124\n" +
 	"\tproducers\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\tproducers\x122\n" +
@@ -7429,14 +7965,15 @@ const file_arch_proto_rawDesc = "" +
 	"\x06counts\x18\x02 \x03(\rR\x06counts\x12\x10\n" +
 	"\x03pcs\x18\x03 \x03(\x04R\x03pcs\x12\x1c\n" +
 	"\tpositions\x18\x04 \x03(\x04R\tpositions\x12\x1a\n" +
-	"\bsections\x18\x05 \x03(\rR\bsections\"\xcf\x01\n" +
+	"\bsections\x18\x05 \x03(\rR\bsections\"\xed\x01\n" +
 	"\tVariables\x12,\n" +
 	"\x05names\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05names\x12\x16\n" +
 	"\x06counts\x18\x02 \x03(\rR\x06counts\x12\x16\n" +
 	"\x06starts\x18\x03 \x03(\x04R\x06starts\x12\x12\n" +
 	"\x04ends\x18\x04 \x03(\x04R\x04ends\x124\n" +
 	"\tlocations\x18\x05 \x01(\v2\x16.unwindd.arch.v2.BlobsR\tlocations\x12\x1a\n" +
-	"\bsections\x18\x06 \x03(\rR\bsections\"g\n" +
+	"\bsections\x18\x06 \x03(\rR\bsections\x12\x1c\n" +
+	"\tregisters\x18\a \x03(\x04R\tregisters\"g\n" +
 	"\aRowGaps\x12\x16\n" +
 	"\x06starts\x18\x01 \x03(\x04R\x06starts\x12\x12\n" +
 	"\x04ends\x18\x02 \x03(\x04R\x04ends\x120\n" +
@@ -7761,7 +8298,7 @@ func file_arch_proto_rawDescGZIP() []byte {
 }
 
 var file_arch_proto_enumTypes = make([]protoimpl.EnumInfo, 16)
-var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 74)
+var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 79)
 var file_arch_proto_goTypes = []any{
 	(RuleKind)(0),                 // 0: unwindd.arch.v2.RuleKind
 	(CFAKind)(0),                  // 1: unwindd.arch.v2.CFAKind
@@ -7786,73 +8323,78 @@ var file_arch_proto_goTypes = []any{
 	(*Rows)(nil),                  // 20: unwindd.arch.v2.Rows
 	(*DescribeRequest)(nil),       // 21: unwindd.arch.v2.DescribeRequest
 	(*Description)(nil),           // 22: unwindd.arch.v2.Description
-	(*ReturnSlot)(nil),            // 23: unwindd.arch.v2.ReturnSlot
-	(*CallSite)(nil),              // 24: unwindd.arch.v2.CallSite
-	(*FloatFormat)(nil),           // 25: unwindd.arch.v2.FloatFormat
-	(*ThreadLocal)(nil),           // 26: unwindd.arch.v2.ThreadLocal
-	(*SignalFrame)(nil),           // 27: unwindd.arch.v2.SignalFrame
-	(*Trap)(nil),                  // 28: unwindd.arch.v2.Trap
-	(*Processor)(nil),             // 29: unwindd.arch.v2.Processor
-	(*Recogniser)(nil),            // 30: unwindd.arch.v2.Recogniser
-	(*RegisterRange)(nil),         // 31: unwindd.arch.v2.RegisterRange
-	(*RegisterSet)(nil),           // 32: unwindd.arch.v2.RegisterSet
-	(*AddressSpace)(nil),          // 33: unwindd.arch.v2.AddressSpace
-	(*Relocation)(nil),            // 34: unwindd.arch.v2.Relocation
-	(*Dialect)(nil),               // 35: unwindd.arch.v2.Dialect
-	(*DialectOperation)(nil),      // 36: unwindd.arch.v2.DialectOperation
-	(*OpenTargetRequest)(nil),     // 37: unwindd.arch.v2.OpenTargetRequest
-	(*OpenTargetPart)(nil),        // 38: unwindd.arch.v2.OpenTargetPart
-	(*OpenTargetAnswer)(nil),      // 39: unwindd.arch.v2.OpenTargetAnswer
-	(*TargetAgents)(nil),          // 40: unwindd.arch.v2.TargetAgents
-	(*TargetQueues)(nil),          // 41: unwindd.arch.v2.TargetQueues
-	(*TargetDispatches)(nil),      // 42: unwindd.arch.v2.TargetDispatches
-	(*TargetObjects)(nil),         // 43: unwindd.arch.v2.TargetObjects
-	(*TargetThreads)(nil),         // 44: unwindd.arch.v2.TargetThreads
-	(*SavedRegisters)(nil),        // 45: unwindd.arch.v2.SavedRegisters
-	(*SpaceMemory)(nil),           // 46: unwindd.arch.v2.SpaceMemory
-	(*ThreadStops)(nil),           // 47: unwindd.arch.v2.ThreadStops
-	(*Waves)(nil),                 // 48: unwindd.arch.v2.Waves
-	(*OpenObjectRequest)(nil),     // 49: unwindd.arch.v2.OpenObjectRequest
-	(*Companion)(nil),             // 50: unwindd.arch.v2.Companion
-	(*Sections)(nil),              // 51: unwindd.arch.v2.Sections
-	(*Symbols)(nil),               // 52: unwindd.arch.v2.Symbols
-	(*OpenObjectPart)(nil),        // 53: unwindd.arch.v2.OpenObjectPart
-	(*TableRows)(nil),             // 54: unwindd.arch.v2.TableRows
-	(*OpenObjectAnswer)(nil),      // 55: unwindd.arch.v2.OpenObjectAnswer
-	(*Overrides)(nil),             // 56: unwindd.arch.v2.Overrides
-	(*Nested)(nil),                // 57: unwindd.arch.v2.Nested
-	(*Tables)(nil),                // 58: unwindd.arch.v2.Tables
-	(*Functions)(nil),             // 59: unwindd.arch.v2.Functions
-	(*PositionMaps)(nil),          // 60: unwindd.arch.v2.PositionMaps
-	(*Variables)(nil),             // 61: unwindd.arch.v2.Variables
-	(*RowGaps)(nil),               // 62: unwindd.arch.v2.RowGaps
-	(*FrameRulesRequest)(nil),     // 63: unwindd.arch.v2.FrameRulesRequest
-	(*CodeExits)(nil),             // 64: unwindd.arch.v2.CodeExits
-	(*FrameRulesAnswer)(nil),      // 65: unwindd.arch.v2.FrameRulesAnswer
-	(*Contradictions)(nil),        // 66: unwindd.arch.v2.Contradictions
-	(*BindThreadsRequest)(nil),    // 67: unwindd.arch.v2.BindThreadsRequest
-	(*BindThreadsAnswer)(nil),     // 68: unwindd.arch.v2.BindThreadsAnswer
-	(*Widths)(nil),                // 69: unwindd.arch.v2.Widths
-	(*Maps)(nil),                  // 70: unwindd.arch.v2.Maps
-	(*MapRanges)(nil),             // 71: unwindd.arch.v2.MapRanges
-	(*TranslateRequest)(nil),      // 72: unwindd.arch.v2.TranslateRequest
-	(*TranslateAnswer)(nil),       // 73: unwindd.arch.v2.TranslateAnswer
-	(*ClassifyReturnRequest)(nil), // 74: unwindd.arch.v2.ClassifyReturnRequest
-	(*ClassifyReturnAnswer)(nil),  // 75: unwindd.arch.v2.ClassifyReturnAnswer
-	(*DisassembleRequest)(nil),    // 76: unwindd.arch.v2.DisassembleRequest
-	(*DisassembleAnswer)(nil),     // 77: unwindd.arch.v2.DisassembleAnswer
-	(*Accesses)(nil),              // 78: unwindd.arch.v2.Accesses
-	(*EngineRequest)(nil),         // 79: unwindd.arch.v2.EngineRequest
-	(*EngineAnswer)(nil),          // 80: unwindd.arch.v2.EngineAnswer
-	(*EngineError)(nil),           // 81: unwindd.arch.v2.EngineError
-	(*ReadMemoryRequest)(nil),     // 82: unwindd.arch.v2.ReadMemoryRequest
-	(*ReadMemoryAnswer)(nil),      // 83: unwindd.arch.v2.ReadMemoryAnswer
-	(*ReadRegistersRequest)(nil),  // 84: unwindd.arch.v2.ReadRegistersRequest
-	(*ReadRegistersAnswer)(nil),   // 85: unwindd.arch.v2.ReadRegistersAnswer
-	(*FindFunctionsRequest)(nil),  // 86: unwindd.arch.v2.FindFunctionsRequest
-	(*FindFunctionsAnswer)(nil),   // 87: unwindd.arch.v2.FindFunctionsAnswer
-	(*ReadSectionRequest)(nil),    // 88: unwindd.arch.v2.ReadSectionRequest
-	(*SectionPart)(nil),           // 89: unwindd.arch.v2.SectionPart
+	(*AddressClass)(nil),          // 23: unwindd.arch.v2.AddressClass
+	(*ReturnSlot)(nil),            // 24: unwindd.arch.v2.ReturnSlot
+	(*CallSite)(nil),              // 25: unwindd.arch.v2.CallSite
+	(*FloatFormat)(nil),           // 26: unwindd.arch.v2.FloatFormat
+	(*ThreadLocal)(nil),           // 27: unwindd.arch.v2.ThreadLocal
+	(*SignalFrame)(nil),           // 28: unwindd.arch.v2.SignalFrame
+	(*Trap)(nil),                  // 29: unwindd.arch.v2.Trap
+	(*Processor)(nil),             // 30: unwindd.arch.v2.Processor
+	(*Recogniser)(nil),            // 31: unwindd.arch.v2.Recogniser
+	(*RegisterRange)(nil),         // 32: unwindd.arch.v2.RegisterRange
+	(*RegisterSet)(nil),           // 33: unwindd.arch.v2.RegisterSet
+	(*AddressSpace)(nil),          // 34: unwindd.arch.v2.AddressSpace
+	(*Relocation)(nil),            // 35: unwindd.arch.v2.Relocation
+	(*Dialect)(nil),               // 36: unwindd.arch.v2.Dialect
+	(*DialectOperation)(nil),      // 37: unwindd.arch.v2.DialectOperation
+	(*OpenTargetRequest)(nil),     // 38: unwindd.arch.v2.OpenTargetRequest
+	(*TargetFile)(nil),            // 39: unwindd.arch.v2.TargetFile
+	(*OpenTargetPart)(nil),        // 40: unwindd.arch.v2.OpenTargetPart
+	(*OpenTargetAnswer)(nil),      // 41: unwindd.arch.v2.OpenTargetAnswer
+	(*HostProcess)(nil),           // 42: unwindd.arch.v2.HostProcess
+	(*TargetAgents)(nil),          // 43: unwindd.arch.v2.TargetAgents
+	(*TargetQueues)(nil),          // 44: unwindd.arch.v2.TargetQueues
+	(*TargetDispatches)(nil),      // 45: unwindd.arch.v2.TargetDispatches
+	(*TargetObjects)(nil),         // 46: unwindd.arch.v2.TargetObjects
+	(*TargetThreads)(nil),         // 47: unwindd.arch.v2.TargetThreads
+	(*LaneStates)(nil),            // 48: unwindd.arch.v2.LaneStates
+	(*SavedRegisters)(nil),        // 49: unwindd.arch.v2.SavedRegisters
+	(*SpaceMemory)(nil),           // 50: unwindd.arch.v2.SpaceMemory
+	(*ThreadStops)(nil),           // 51: unwindd.arch.v2.ThreadStops
+	(*Waves)(nil),                 // 52: unwindd.arch.v2.Waves
+	(*Clusters)(nil),              // 53: unwindd.arch.v2.Clusters
+	(*OpenObjectRequest)(nil),     // 54: unwindd.arch.v2.OpenObjectRequest
+	(*Companion)(nil),             // 55: unwindd.arch.v2.Companion
+	(*Sections)(nil),              // 56: unwindd.arch.v2.Sections
+	(*Symbols)(nil),               // 57: unwindd.arch.v2.Symbols
+	(*OpenObjectPart)(nil),        // 58: unwindd.arch.v2.OpenObjectPart
+	(*TableRows)(nil),             // 59: unwindd.arch.v2.TableRows
+	(*OpenObjectAnswer)(nil),      // 60: unwindd.arch.v2.OpenObjectAnswer
+	(*Overrides)(nil),             // 61: unwindd.arch.v2.Overrides
+	(*Nested)(nil),                // 62: unwindd.arch.v2.Nested
+	(*Tables)(nil),                // 63: unwindd.arch.v2.Tables
+	(*Functions)(nil),             // 64: unwindd.arch.v2.Functions
+	(*PositionMaps)(nil),          // 65: unwindd.arch.v2.PositionMaps
+	(*Variables)(nil),             // 66: unwindd.arch.v2.Variables
+	(*RowGaps)(nil),               // 67: unwindd.arch.v2.RowGaps
+	(*FrameRulesRequest)(nil),     // 68: unwindd.arch.v2.FrameRulesRequest
+	(*CodeExits)(nil),             // 69: unwindd.arch.v2.CodeExits
+	(*FrameRulesAnswer)(nil),      // 70: unwindd.arch.v2.FrameRulesAnswer
+	(*Contradictions)(nil),        // 71: unwindd.arch.v2.Contradictions
+	(*BindThreadsRequest)(nil),    // 72: unwindd.arch.v2.BindThreadsRequest
+	(*BindThreadsAnswer)(nil),     // 73: unwindd.arch.v2.BindThreadsAnswer
+	(*Widths)(nil),                // 74: unwindd.arch.v2.Widths
+	(*Maps)(nil),                  // 75: unwindd.arch.v2.Maps
+	(*MapRanges)(nil),             // 76: unwindd.arch.v2.MapRanges
+	(*TranslateRequest)(nil),      // 77: unwindd.arch.v2.TranslateRequest
+	(*TranslateAnswer)(nil),       // 78: unwindd.arch.v2.TranslateAnswer
+	(*ClassifyReturnRequest)(nil), // 79: unwindd.arch.v2.ClassifyReturnRequest
+	(*ClassifyReturnAnswer)(nil),  // 80: unwindd.arch.v2.ClassifyReturnAnswer
+	(*DisassembleRequest)(nil),    // 81: unwindd.arch.v2.DisassembleRequest
+	(*DisassembleAnswer)(nil),     // 82: unwindd.arch.v2.DisassembleAnswer
+	(*Accesses)(nil),              // 83: unwindd.arch.v2.Accesses
+	(*EngineRequest)(nil),         // 84: unwindd.arch.v2.EngineRequest
+	(*EngineAnswer)(nil),          // 85: unwindd.arch.v2.EngineAnswer
+	(*EngineError)(nil),           // 86: unwindd.arch.v2.EngineError
+	(*ReadMemoryRequest)(nil),     // 87: unwindd.arch.v2.ReadMemoryRequest
+	(*ReadMemoryAnswer)(nil),      // 88: unwindd.arch.v2.ReadMemoryAnswer
+	(*ReadRegistersRequest)(nil),  // 89: unwindd.arch.v2.ReadRegistersRequest
+	(*ReadRegistersAnswer)(nil),   // 90: unwindd.arch.v2.ReadRegistersAnswer
+	(*FindFunctionsRequest)(nil),  // 91: unwindd.arch.v2.FindFunctionsRequest
+	(*FindFunctionsAnswer)(nil),   // 92: unwindd.arch.v2.FindFunctionsAnswer
+	(*ReadSectionRequest)(nil),    // 93: unwindd.arch.v2.ReadSectionRequest
+	(*SectionPart)(nil),           // 94: unwindd.arch.v2.SectionPart
 }
 var file_arch_proto_depIdxs = []int32{
 	0,   // 0: unwindd.arch.v2.Rules.kinds:type_name -> unwindd.arch.v2.RuleKind
@@ -7861,160 +8403,171 @@ var file_arch_proto_depIdxs = []int32{
 	17,  // 3: unwindd.arch.v2.Rows.cfa_expressions:type_name -> unwindd.arch.v2.Blobs
 	19,  // 4: unwindd.arch.v2.Rows.rules:type_name -> unwindd.arch.v2.Rules
 	19,  // 5: unwindd.arch.v2.Rows.call_sites:type_name -> unwindd.arch.v2.Rules
-	30,  // 6: unwindd.arch.v2.Description.recognises:type_name -> unwindd.arch.v2.Recogniser
+	31,  // 6: unwindd.arch.v2.Description.recognises:type_name -> unwindd.arch.v2.Recogniser
 	2,   // 7: unwindd.arch.v2.Description.byte_order:type_name -> unwindd.arch.v2.ByteOrder
-	31,  // 8: unwindd.arch.v2.Description.registers:type_name -> unwindd.arch.v2.RegisterRange
-	32,  // 9: unwindd.arch.v2.Description.register_sets:type_name -> unwindd.arch.v2.RegisterSet
-	33,  // 10: unwindd.arch.v2.Description.address_spaces:type_name -> unwindd.arch.v2.AddressSpace
+	32,  // 8: unwindd.arch.v2.Description.registers:type_name -> unwindd.arch.v2.RegisterRange
+	33,  // 9: unwindd.arch.v2.Description.register_sets:type_name -> unwindd.arch.v2.RegisterSet
+	34,  // 10: unwindd.arch.v2.Description.address_spaces:type_name -> unwindd.arch.v2.AddressSpace
 	19,  // 11: unwindd.arch.v2.Description.default_rules:type_name -> unwindd.arch.v2.Rules
 	20,  // 12: unwindd.arch.v2.Description.frame_pointer:type_name -> unwindd.arch.v2.Rows
-	34,  // 13: unwindd.arch.v2.Description.relocations:type_name -> unwindd.arch.v2.Relocation
-	35,  // 14: unwindd.arch.v2.Description.dialects:type_name -> unwindd.arch.v2.Dialect
+	35,  // 13: unwindd.arch.v2.Description.relocations:type_name -> unwindd.arch.v2.Relocation
+	36,  // 14: unwindd.arch.v2.Description.dialects:type_name -> unwindd.arch.v2.Dialect
 	17,  // 15: unwindd.arch.v2.Description.symbols:type_name -> unwindd.arch.v2.Blobs
-	29,  // 16: unwindd.arch.v2.Description.processors:type_name -> unwindd.arch.v2.Processor
+	30,  // 16: unwindd.arch.v2.Description.processors:type_name -> unwindd.arch.v2.Processor
 	20,  // 17: unwindd.arch.v2.Description.entry:type_name -> unwindd.arch.v2.Rows
-	26,  // 18: unwindd.arch.v2.Description.thread_local_storage:type_name -> unwindd.arch.v2.ThreadLocal
-	25,  // 19: unwindd.arch.v2.Description.float_formats:type_name -> unwindd.arch.v2.FloatFormat
-	27,  // 20: unwindd.arch.v2.Description.signal_frame:type_name -> unwindd.arch.v2.SignalFrame
-	23,  // 21: unwindd.arch.v2.Description.return_slot:type_name -> unwindd.arch.v2.ReturnSlot
-	24,  // 22: unwindd.arch.v2.Description.call_sites:type_name -> unwindd.arch.v2.CallSite
-	19,  // 23: unwindd.arch.v2.CallSite.rules:type_name -> unwindd.arch.v2.Rules
-	9,   // 24: unwindd.arch.v2.FloatFormat.encoding:type_name -> unwindd.arch.v2.FloatEncoding
-	8,   // 25: unwindd.arch.v2.ThreadLocal.variant:type_name -> unwindd.arch.v2.ThreadLocalVariant
-	28,  // 26: unwindd.arch.v2.SignalFrame.traps:type_name -> unwindd.arch.v2.Trap
-	3,   // 27: unwindd.arch.v2.RegisterRange.class:type_name -> unwindd.arch.v2.RegisterClass
-	10,  // 28: unwindd.arch.v2.RegisterRange.narrow:type_name -> unwindd.arch.v2.Narrow
-	4,   // 29: unwindd.arch.v2.RegisterSet.source:type_name -> unwindd.arch.v2.RegisterSource
-	5,   // 30: unwindd.arch.v2.AddressSpace.scope:type_name -> unwindd.arch.v2.SpaceScope
-	6,   // 31: unwindd.arch.v2.Relocation.kind:type_name -> unwindd.arch.v2.RelocationKind
-	7,   // 32: unwindd.arch.v2.Relocation.field:type_name -> unwindd.arch.v2.RelocationField
-	36,  // 33: unwindd.arch.v2.Dialect.operations:type_name -> unwindd.arch.v2.DialectOperation
-	17,  // 34: unwindd.arch.v2.OpenTargetRequest.owners:type_name -> unwindd.arch.v2.Blobs
-	17,  // 35: unwindd.arch.v2.OpenTargetRequest.data:type_name -> unwindd.arch.v2.Blobs
-	39,  // 36: unwindd.arch.v2.OpenTargetPart.answer:type_name -> unwindd.arch.v2.OpenTargetAnswer
-	44,  // 37: unwindd.arch.v2.OpenTargetPart.threads:type_name -> unwindd.arch.v2.TargetThreads
-	40,  // 38: unwindd.arch.v2.OpenTargetAnswer.agents:type_name -> unwindd.arch.v2.TargetAgents
-	41,  // 39: unwindd.arch.v2.OpenTargetAnswer.queues:type_name -> unwindd.arch.v2.TargetQueues
-	42,  // 40: unwindd.arch.v2.OpenTargetAnswer.dispatches:type_name -> unwindd.arch.v2.TargetDispatches
-	43,  // 41: unwindd.arch.v2.OpenTargetAnswer.objects:type_name -> unwindd.arch.v2.TargetObjects
-	17,  // 42: unwindd.arch.v2.OpenTargetAnswer.wait_functions:type_name -> unwindd.arch.v2.Blobs
-	17,  // 43: unwindd.arch.v2.OpenTargetAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	17,  // 44: unwindd.arch.v2.TargetAgents.ids:type_name -> unwindd.arch.v2.Blobs
-	17,  // 45: unwindd.arch.v2.TargetAgents.processors:type_name -> unwindd.arch.v2.Blobs
-	17,  // 46: unwindd.arch.v2.TargetQueues.ids:type_name -> unwindd.arch.v2.Blobs
-	17,  // 47: unwindd.arch.v2.TargetQueues.agents:type_name -> unwindd.arch.v2.Blobs
-	17,  // 48: unwindd.arch.v2.TargetQueues.kinds:type_name -> unwindd.arch.v2.Blobs
-	17,  // 49: unwindd.arch.v2.TargetDispatches.ids:type_name -> unwindd.arch.v2.Blobs
-	17,  // 50: unwindd.arch.v2.TargetDispatches.queues:type_name -> unwindd.arch.v2.Blobs
-	17,  // 51: unwindd.arch.v2.TargetDispatches.kernels:type_name -> unwindd.arch.v2.Blobs
-	17,  // 52: unwindd.arch.v2.TargetObjects.uris:type_name -> unwindd.arch.v2.Blobs
-	17,  // 53: unwindd.arch.v2.TargetObjects.paths:type_name -> unwindd.arch.v2.Blobs
-	17,  // 54: unwindd.arch.v2.TargetThreads.ids:type_name -> unwindd.arch.v2.Blobs
-	17,  // 55: unwindd.arch.v2.TargetThreads.names:type_name -> unwindd.arch.v2.Blobs
-	17,  // 56: unwindd.arch.v2.TargetThreads.processors:type_name -> unwindd.arch.v2.Blobs
-	18,  // 57: unwindd.arch.v2.TargetThreads.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	45,  // 58: unwindd.arch.v2.TargetThreads.saved:type_name -> unwindd.arch.v2.SavedRegisters
-	46,  // 59: unwindd.arch.v2.TargetThreads.memory:type_name -> unwindd.arch.v2.SpaceMemory
-	48,  // 60: unwindd.arch.v2.TargetThreads.waves:type_name -> unwindd.arch.v2.Waves
-	47,  // 61: unwindd.arch.v2.TargetThreads.stops:type_name -> unwindd.arch.v2.ThreadStops
-	17,  // 62: unwindd.arch.v2.TargetThreads.problems:type_name -> unwindd.arch.v2.Blobs
-	17,  // 63: unwindd.arch.v2.TargetThreads.launcher_threads:type_name -> unwindd.arch.v2.Blobs
-	17,  // 64: unwindd.arch.v2.TargetThreads.launch_kinds:type_name -> unwindd.arch.v2.Blobs
-	17,  // 65: unwindd.arch.v2.TargetThreads.launch_evidence:type_name -> unwindd.arch.v2.Blobs
-	17,  // 66: unwindd.arch.v2.ThreadStops.reasons:type_name -> unwindd.arch.v2.Blobs
-	17,  // 67: unwindd.arch.v2.ThreadStops.details:type_name -> unwindd.arch.v2.Blobs
-	17,  // 68: unwindd.arch.v2.Waves.agents:type_name -> unwindd.arch.v2.Blobs
-	17,  // 69: unwindd.arch.v2.Waves.queues:type_name -> unwindd.arch.v2.Blobs
-	17,  // 70: unwindd.arch.v2.Waves.dispatches:type_name -> unwindd.arch.v2.Blobs
-	17,  // 71: unwindd.arch.v2.Waves.kernels:type_name -> unwindd.arch.v2.Blobs
-	51,  // 72: unwindd.arch.v2.OpenObjectRequest.sections:type_name -> unwindd.arch.v2.Sections
-	52,  // 73: unwindd.arch.v2.OpenObjectRequest.symbols:type_name -> unwindd.arch.v2.Symbols
-	50,  // 74: unwindd.arch.v2.OpenObjectRequest.companions:type_name -> unwindd.arch.v2.Companion
-	17,  // 75: unwindd.arch.v2.Sections.names:type_name -> unwindd.arch.v2.Blobs
-	17,  // 76: unwindd.arch.v2.Symbols.names:type_name -> unwindd.arch.v2.Blobs
-	55,  // 77: unwindd.arch.v2.OpenObjectPart.answer:type_name -> unwindd.arch.v2.OpenObjectAnswer
-	54,  // 78: unwindd.arch.v2.OpenObjectPart.rows:type_name -> unwindd.arch.v2.TableRows
-	20,  // 79: unwindd.arch.v2.TableRows.rows:type_name -> unwindd.arch.v2.Rows
-	56,  // 80: unwindd.arch.v2.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v2.Overrides
-	19,  // 81: unwindd.arch.v2.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v2.Rules
-	57,  // 82: unwindd.arch.v2.OpenObjectAnswer.nested:type_name -> unwindd.arch.v2.Nested
-	58,  // 83: unwindd.arch.v2.OpenObjectAnswer.tables:type_name -> unwindd.arch.v2.Tables
-	59,  // 84: unwindd.arch.v2.OpenObjectAnswer.functions:type_name -> unwindd.arch.v2.Functions
-	60,  // 85: unwindd.arch.v2.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v2.PositionMaps
-	61,  // 86: unwindd.arch.v2.OpenObjectAnswer.variables:type_name -> unwindd.arch.v2.Variables
-	17,  // 87: unwindd.arch.v2.OpenObjectAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	17,  // 88: unwindd.arch.v2.Overrides.augmentations:type_name -> unwindd.arch.v2.Blobs
-	17,  // 89: unwindd.arch.v2.Overrides.producers:type_name -> unwindd.arch.v2.Blobs
-	17,  // 90: unwindd.arch.v2.Overrides.dialects:type_name -> unwindd.arch.v2.Blobs
-	17,  // 91: unwindd.arch.v2.Nested.names:type_name -> unwindd.arch.v2.Blobs
-	11,  // 92: unwindd.arch.v2.Tables.priorities:type_name -> unwindd.arch.v2.RowPriority
-	17,  // 93: unwindd.arch.v2.Tables.reasons:type_name -> unwindd.arch.v2.Blobs
-	17,  // 94: unwindd.arch.v2.Functions.names:type_name -> unwindd.arch.v2.Blobs
-	12,  // 95: unwindd.arch.v2.Functions.kinds:type_name -> unwindd.arch.v2.FunctionKind
-	19,  // 96: unwindd.arch.v2.Functions.default_rules:type_name -> unwindd.arch.v2.Rules
-	17,  // 97: unwindd.arch.v2.PositionMaps.kinds:type_name -> unwindd.arch.v2.Blobs
-	17,  // 98: unwindd.arch.v2.Variables.names:type_name -> unwindd.arch.v2.Blobs
-	17,  // 99: unwindd.arch.v2.Variables.locations:type_name -> unwindd.arch.v2.Blobs
-	17,  // 100: unwindd.arch.v2.RowGaps.reasons:type_name -> unwindd.arch.v2.Blobs
-	17,  // 101: unwindd.arch.v2.FrameRulesRequest.code:type_name -> unwindd.arch.v2.Blobs
-	17,  // 102: unwindd.arch.v2.FrameRulesRequest.names:type_name -> unwindd.arch.v2.Blobs
-	17,  // 103: unwindd.arch.v2.FrameRulesRequest.part_code:type_name -> unwindd.arch.v2.Blobs
-	20,  // 104: unwindd.arch.v2.FrameRulesAnswer.rows:type_name -> unwindd.arch.v2.Rows
-	17,  // 105: unwindd.arch.v2.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v2.Blobs
-	62,  // 106: unwindd.arch.v2.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v2.RowGaps
-	64,  // 107: unwindd.arch.v2.FrameRulesAnswer.exits:type_name -> unwindd.arch.v2.CodeExits
-	66,  // 108: unwindd.arch.v2.FrameRulesAnswer.contradictions:type_name -> unwindd.arch.v2.Contradictions
-	62,  // 109: unwindd.arch.v2.Contradictions.ranges:type_name -> unwindd.arch.v2.RowGaps
-	18,  // 110: unwindd.arch.v2.BindThreadsRequest.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	17,  // 111: unwindd.arch.v2.BindThreadsRequest.processors:type_name -> unwindd.arch.v2.Blobs
-	17,  // 112: unwindd.arch.v2.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v2.Blobs
-	69,  // 113: unwindd.arch.v2.BindThreadsAnswer.widths:type_name -> unwindd.arch.v2.Widths
-	17,  // 114: unwindd.arch.v2.BindThreadsAnswer.agents:type_name -> unwindd.arch.v2.Blobs
-	17,  // 115: unwindd.arch.v2.BindThreadsAnswer.groups:type_name -> unwindd.arch.v2.Blobs
-	17,  // 116: unwindd.arch.v2.BindThreadsAnswer.waves:type_name -> unwindd.arch.v2.Blobs
-	70,  // 117: unwindd.arch.v2.BindThreadsAnswer.maps:type_name -> unwindd.arch.v2.Maps
-	17,  // 118: unwindd.arch.v2.BindThreadsAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	71,  // 119: unwindd.arch.v2.Maps.ranges:type_name -> unwindd.arch.v2.MapRanges
-	13,  // 120: unwindd.arch.v2.MapRanges.kinds:type_name -> unwindd.arch.v2.MapKind
-	17,  // 121: unwindd.arch.v2.ClassifyReturnRequest.code:type_name -> unwindd.arch.v2.Blobs
-	14,  // 122: unwindd.arch.v2.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v2.ReturnClass
-	17,  // 123: unwindd.arch.v2.DisassembleAnswer.texts:type_name -> unwindd.arch.v2.Blobs
-	15,  // 124: unwindd.arch.v2.DisassembleAnswer.kinds:type_name -> unwindd.arch.v2.InstructionKind
-	78,  // 125: unwindd.arch.v2.DisassembleAnswer.accesses:type_name -> unwindd.arch.v2.Accesses
-	82,  // 126: unwindd.arch.v2.EngineRequest.read_memory:type_name -> unwindd.arch.v2.ReadMemoryRequest
-	84,  // 127: unwindd.arch.v2.EngineRequest.read_registers:type_name -> unwindd.arch.v2.ReadRegistersRequest
-	88,  // 128: unwindd.arch.v2.EngineRequest.read_section:type_name -> unwindd.arch.v2.ReadSectionRequest
-	86,  // 129: unwindd.arch.v2.EngineRequest.find_functions:type_name -> unwindd.arch.v2.FindFunctionsRequest
-	81,  // 130: unwindd.arch.v2.EngineAnswer.error:type_name -> unwindd.arch.v2.EngineError
-	83,  // 131: unwindd.arch.v2.EngineAnswer.read_memory:type_name -> unwindd.arch.v2.ReadMemoryAnswer
-	85,  // 132: unwindd.arch.v2.EngineAnswer.read_registers:type_name -> unwindd.arch.v2.ReadRegistersAnswer
-	89,  // 133: unwindd.arch.v2.EngineAnswer.read_section:type_name -> unwindd.arch.v2.SectionPart
-	87,  // 134: unwindd.arch.v2.EngineAnswer.find_functions:type_name -> unwindd.arch.v2.FindFunctionsAnswer
-	18,  // 135: unwindd.arch.v2.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	17,  // 136: unwindd.arch.v2.FindFunctionsAnswer.names:type_name -> unwindd.arch.v2.Blobs
-	21,  // 137: unwindd.arch.v2.Architecture.Describe:input_type -> unwindd.arch.v2.DescribeRequest
-	80,  // 138: unwindd.arch.v2.Architecture.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
-	37,  // 139: unwindd.arch.v2.Architecture.OpenTarget:input_type -> unwindd.arch.v2.OpenTargetRequest
-	49,  // 140: unwindd.arch.v2.Architecture.OpenObject:input_type -> unwindd.arch.v2.OpenObjectRequest
-	63,  // 141: unwindd.arch.v2.Architecture.FrameRules:input_type -> unwindd.arch.v2.FrameRulesRequest
-	67,  // 142: unwindd.arch.v2.Architecture.BindThreads:input_type -> unwindd.arch.v2.BindThreadsRequest
-	72,  // 143: unwindd.arch.v2.Architecture.Translate:input_type -> unwindd.arch.v2.TranslateRequest
-	74,  // 144: unwindd.arch.v2.Architecture.ClassifyReturn:input_type -> unwindd.arch.v2.ClassifyReturnRequest
-	76,  // 145: unwindd.arch.v2.Architecture.Disassemble:input_type -> unwindd.arch.v2.DisassembleRequest
-	22,  // 146: unwindd.arch.v2.Architecture.Describe:output_type -> unwindd.arch.v2.Description
-	79,  // 147: unwindd.arch.v2.Architecture.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
-	38,  // 148: unwindd.arch.v2.Architecture.OpenTarget:output_type -> unwindd.arch.v2.OpenTargetPart
-	53,  // 149: unwindd.arch.v2.Architecture.OpenObject:output_type -> unwindd.arch.v2.OpenObjectPart
-	65,  // 150: unwindd.arch.v2.Architecture.FrameRules:output_type -> unwindd.arch.v2.FrameRulesAnswer
-	68,  // 151: unwindd.arch.v2.Architecture.BindThreads:output_type -> unwindd.arch.v2.BindThreadsAnswer
-	73,  // 152: unwindd.arch.v2.Architecture.Translate:output_type -> unwindd.arch.v2.TranslateAnswer
-	75,  // 153: unwindd.arch.v2.Architecture.ClassifyReturn:output_type -> unwindd.arch.v2.ClassifyReturnAnswer
-	77,  // 154: unwindd.arch.v2.Architecture.Disassemble:output_type -> unwindd.arch.v2.DisassembleAnswer
-	146, // [146:155] is the sub-list for method output_type
-	137, // [137:146] is the sub-list for method input_type
-	137, // [137:137] is the sub-list for extension type_name
-	137, // [137:137] is the sub-list for extension extendee
-	0,   // [0:137] is the sub-list for field type_name
+	27,  // 18: unwindd.arch.v2.Description.thread_local_storage:type_name -> unwindd.arch.v2.ThreadLocal
+	26,  // 19: unwindd.arch.v2.Description.float_formats:type_name -> unwindd.arch.v2.FloatFormat
+	28,  // 20: unwindd.arch.v2.Description.signal_frame:type_name -> unwindd.arch.v2.SignalFrame
+	24,  // 21: unwindd.arch.v2.Description.return_slot:type_name -> unwindd.arch.v2.ReturnSlot
+	25,  // 22: unwindd.arch.v2.Description.call_sites:type_name -> unwindd.arch.v2.CallSite
+	23,  // 23: unwindd.arch.v2.Description.address_classes:type_name -> unwindd.arch.v2.AddressClass
+	19,  // 24: unwindd.arch.v2.CallSite.rules:type_name -> unwindd.arch.v2.Rules
+	9,   // 25: unwindd.arch.v2.FloatFormat.encoding:type_name -> unwindd.arch.v2.FloatEncoding
+	8,   // 26: unwindd.arch.v2.ThreadLocal.variant:type_name -> unwindd.arch.v2.ThreadLocalVariant
+	29,  // 27: unwindd.arch.v2.SignalFrame.traps:type_name -> unwindd.arch.v2.Trap
+	3,   // 28: unwindd.arch.v2.RegisterRange.class:type_name -> unwindd.arch.v2.RegisterClass
+	10,  // 29: unwindd.arch.v2.RegisterRange.narrow:type_name -> unwindd.arch.v2.Narrow
+	4,   // 30: unwindd.arch.v2.RegisterSet.source:type_name -> unwindd.arch.v2.RegisterSource
+	5,   // 31: unwindd.arch.v2.AddressSpace.scope:type_name -> unwindd.arch.v2.SpaceScope
+	6,   // 32: unwindd.arch.v2.Relocation.kind:type_name -> unwindd.arch.v2.RelocationKind
+	7,   // 33: unwindd.arch.v2.Relocation.field:type_name -> unwindd.arch.v2.RelocationField
+	37,  // 34: unwindd.arch.v2.Dialect.operations:type_name -> unwindd.arch.v2.DialectOperation
+	17,  // 35: unwindd.arch.v2.OpenTargetRequest.owners:type_name -> unwindd.arch.v2.Blobs
+	17,  // 36: unwindd.arch.v2.OpenTargetRequest.data:type_name -> unwindd.arch.v2.Blobs
+	39,  // 37: unwindd.arch.v2.OpenTargetRequest.file:type_name -> unwindd.arch.v2.TargetFile
+	41,  // 38: unwindd.arch.v2.OpenTargetPart.answer:type_name -> unwindd.arch.v2.OpenTargetAnswer
+	47,  // 39: unwindd.arch.v2.OpenTargetPart.threads:type_name -> unwindd.arch.v2.TargetThreads
+	43,  // 40: unwindd.arch.v2.OpenTargetAnswer.agents:type_name -> unwindd.arch.v2.TargetAgents
+	44,  // 41: unwindd.arch.v2.OpenTargetAnswer.queues:type_name -> unwindd.arch.v2.TargetQueues
+	45,  // 42: unwindd.arch.v2.OpenTargetAnswer.dispatches:type_name -> unwindd.arch.v2.TargetDispatches
+	46,  // 43: unwindd.arch.v2.OpenTargetAnswer.objects:type_name -> unwindd.arch.v2.TargetObjects
+	17,  // 44: unwindd.arch.v2.OpenTargetAnswer.wait_functions:type_name -> unwindd.arch.v2.Blobs
+	17,  // 45: unwindd.arch.v2.OpenTargetAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	50,  // 46: unwindd.arch.v2.OpenTargetAnswer.memory:type_name -> unwindd.arch.v2.SpaceMemory
+	17,  // 47: unwindd.arch.v2.OpenTargetAnswer.launch_functions:type_name -> unwindd.arch.v2.Blobs
+	42,  // 48: unwindd.arch.v2.OpenTargetAnswer.host_process:type_name -> unwindd.arch.v2.HostProcess
+	17,  // 49: unwindd.arch.v2.TargetAgents.ids:type_name -> unwindd.arch.v2.Blobs
+	17,  // 50: unwindd.arch.v2.TargetAgents.processors:type_name -> unwindd.arch.v2.Blobs
+	17,  // 51: unwindd.arch.v2.TargetQueues.ids:type_name -> unwindd.arch.v2.Blobs
+	17,  // 52: unwindd.arch.v2.TargetQueues.agents:type_name -> unwindd.arch.v2.Blobs
+	17,  // 53: unwindd.arch.v2.TargetQueues.kinds:type_name -> unwindd.arch.v2.Blobs
+	17,  // 54: unwindd.arch.v2.TargetDispatches.ids:type_name -> unwindd.arch.v2.Blobs
+	17,  // 55: unwindd.arch.v2.TargetDispatches.queues:type_name -> unwindd.arch.v2.Blobs
+	17,  // 56: unwindd.arch.v2.TargetDispatches.kernels:type_name -> unwindd.arch.v2.Blobs
+	17,  // 57: unwindd.arch.v2.TargetObjects.uris:type_name -> unwindd.arch.v2.Blobs
+	17,  // 58: unwindd.arch.v2.TargetObjects.paths:type_name -> unwindd.arch.v2.Blobs
+	17,  // 59: unwindd.arch.v2.TargetThreads.ids:type_name -> unwindd.arch.v2.Blobs
+	17,  // 60: unwindd.arch.v2.TargetThreads.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 61: unwindd.arch.v2.TargetThreads.processors:type_name -> unwindd.arch.v2.Blobs
+	18,  // 62: unwindd.arch.v2.TargetThreads.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	49,  // 63: unwindd.arch.v2.TargetThreads.saved:type_name -> unwindd.arch.v2.SavedRegisters
+	50,  // 64: unwindd.arch.v2.TargetThreads.memory:type_name -> unwindd.arch.v2.SpaceMemory
+	52,  // 65: unwindd.arch.v2.TargetThreads.waves:type_name -> unwindd.arch.v2.Waves
+	51,  // 66: unwindd.arch.v2.TargetThreads.stops:type_name -> unwindd.arch.v2.ThreadStops
+	17,  // 67: unwindd.arch.v2.TargetThreads.problems:type_name -> unwindd.arch.v2.Blobs
+	17,  // 68: unwindd.arch.v2.TargetThreads.launcher_threads:type_name -> unwindd.arch.v2.Blobs
+	17,  // 69: unwindd.arch.v2.TargetThreads.launch_kinds:type_name -> unwindd.arch.v2.Blobs
+	17,  // 70: unwindd.arch.v2.TargetThreads.launch_evidence:type_name -> unwindd.arch.v2.Blobs
+	48,  // 71: unwindd.arch.v2.TargetThreads.lane_states:type_name -> unwindd.arch.v2.LaneStates
+	17,  // 72: unwindd.arch.v2.TargetThreads.states:type_name -> unwindd.arch.v2.Blobs
+	49,  // 73: unwindd.arch.v2.LaneStates.saved:type_name -> unwindd.arch.v2.SavedRegisters
+	50,  // 74: unwindd.arch.v2.LaneStates.memory:type_name -> unwindd.arch.v2.SpaceMemory
+	18,  // 75: unwindd.arch.v2.LaneStates.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	17,  // 76: unwindd.arch.v2.ThreadStops.reasons:type_name -> unwindd.arch.v2.Blobs
+	17,  // 77: unwindd.arch.v2.ThreadStops.details:type_name -> unwindd.arch.v2.Blobs
+	17,  // 78: unwindd.arch.v2.Waves.agents:type_name -> unwindd.arch.v2.Blobs
+	17,  // 79: unwindd.arch.v2.Waves.queues:type_name -> unwindd.arch.v2.Blobs
+	17,  // 80: unwindd.arch.v2.Waves.dispatches:type_name -> unwindd.arch.v2.Blobs
+	17,  // 81: unwindd.arch.v2.Waves.kernels:type_name -> unwindd.arch.v2.Blobs
+	53,  // 82: unwindd.arch.v2.Waves.clusters:type_name -> unwindd.arch.v2.Clusters
+	56,  // 83: unwindd.arch.v2.OpenObjectRequest.sections:type_name -> unwindd.arch.v2.Sections
+	57,  // 84: unwindd.arch.v2.OpenObjectRequest.symbols:type_name -> unwindd.arch.v2.Symbols
+	55,  // 85: unwindd.arch.v2.OpenObjectRequest.companions:type_name -> unwindd.arch.v2.Companion
+	17,  // 86: unwindd.arch.v2.Sections.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 87: unwindd.arch.v2.Symbols.names:type_name -> unwindd.arch.v2.Blobs
+	60,  // 88: unwindd.arch.v2.OpenObjectPart.answer:type_name -> unwindd.arch.v2.OpenObjectAnswer
+	59,  // 89: unwindd.arch.v2.OpenObjectPart.rows:type_name -> unwindd.arch.v2.TableRows
+	20,  // 90: unwindd.arch.v2.TableRows.rows:type_name -> unwindd.arch.v2.Rows
+	61,  // 91: unwindd.arch.v2.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v2.Overrides
+	19,  // 92: unwindd.arch.v2.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v2.Rules
+	62,  // 93: unwindd.arch.v2.OpenObjectAnswer.nested:type_name -> unwindd.arch.v2.Nested
+	63,  // 94: unwindd.arch.v2.OpenObjectAnswer.tables:type_name -> unwindd.arch.v2.Tables
+	64,  // 95: unwindd.arch.v2.OpenObjectAnswer.functions:type_name -> unwindd.arch.v2.Functions
+	65,  // 96: unwindd.arch.v2.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v2.PositionMaps
+	66,  // 97: unwindd.arch.v2.OpenObjectAnswer.variables:type_name -> unwindd.arch.v2.Variables
+	17,  // 98: unwindd.arch.v2.OpenObjectAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	17,  // 99: unwindd.arch.v2.Overrides.augmentations:type_name -> unwindd.arch.v2.Blobs
+	17,  // 100: unwindd.arch.v2.Overrides.producers:type_name -> unwindd.arch.v2.Blobs
+	17,  // 101: unwindd.arch.v2.Overrides.dialects:type_name -> unwindd.arch.v2.Blobs
+	17,  // 102: unwindd.arch.v2.Nested.names:type_name -> unwindd.arch.v2.Blobs
+	11,  // 103: unwindd.arch.v2.Tables.priorities:type_name -> unwindd.arch.v2.RowPriority
+	17,  // 104: unwindd.arch.v2.Tables.reasons:type_name -> unwindd.arch.v2.Blobs
+	17,  // 105: unwindd.arch.v2.Functions.names:type_name -> unwindd.arch.v2.Blobs
+	12,  // 106: unwindd.arch.v2.Functions.kinds:type_name -> unwindd.arch.v2.FunctionKind
+	19,  // 107: unwindd.arch.v2.Functions.default_rules:type_name -> unwindd.arch.v2.Rules
+	17,  // 108: unwindd.arch.v2.PositionMaps.kinds:type_name -> unwindd.arch.v2.Blobs
+	17,  // 109: unwindd.arch.v2.Variables.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 110: unwindd.arch.v2.Variables.locations:type_name -> unwindd.arch.v2.Blobs
+	17,  // 111: unwindd.arch.v2.RowGaps.reasons:type_name -> unwindd.arch.v2.Blobs
+	17,  // 112: unwindd.arch.v2.FrameRulesRequest.code:type_name -> unwindd.arch.v2.Blobs
+	17,  // 113: unwindd.arch.v2.FrameRulesRequest.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 114: unwindd.arch.v2.FrameRulesRequest.part_code:type_name -> unwindd.arch.v2.Blobs
+	20,  // 115: unwindd.arch.v2.FrameRulesAnswer.rows:type_name -> unwindd.arch.v2.Rows
+	17,  // 116: unwindd.arch.v2.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v2.Blobs
+	67,  // 117: unwindd.arch.v2.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v2.RowGaps
+	69,  // 118: unwindd.arch.v2.FrameRulesAnswer.exits:type_name -> unwindd.arch.v2.CodeExits
+	71,  // 119: unwindd.arch.v2.FrameRulesAnswer.contradictions:type_name -> unwindd.arch.v2.Contradictions
+	67,  // 120: unwindd.arch.v2.Contradictions.ranges:type_name -> unwindd.arch.v2.RowGaps
+	18,  // 121: unwindd.arch.v2.BindThreadsRequest.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	17,  // 122: unwindd.arch.v2.BindThreadsRequest.processors:type_name -> unwindd.arch.v2.Blobs
+	17,  // 123: unwindd.arch.v2.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v2.Blobs
+	74,  // 124: unwindd.arch.v2.BindThreadsAnswer.widths:type_name -> unwindd.arch.v2.Widths
+	17,  // 125: unwindd.arch.v2.BindThreadsAnswer.agents:type_name -> unwindd.arch.v2.Blobs
+	17,  // 126: unwindd.arch.v2.BindThreadsAnswer.groups:type_name -> unwindd.arch.v2.Blobs
+	17,  // 127: unwindd.arch.v2.BindThreadsAnswer.waves:type_name -> unwindd.arch.v2.Blobs
+	75,  // 128: unwindd.arch.v2.BindThreadsAnswer.maps:type_name -> unwindd.arch.v2.Maps
+	17,  // 129: unwindd.arch.v2.BindThreadsAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	76,  // 130: unwindd.arch.v2.Maps.ranges:type_name -> unwindd.arch.v2.MapRanges
+	13,  // 131: unwindd.arch.v2.MapRanges.kinds:type_name -> unwindd.arch.v2.MapKind
+	17,  // 132: unwindd.arch.v2.ClassifyReturnRequest.code:type_name -> unwindd.arch.v2.Blobs
+	14,  // 133: unwindd.arch.v2.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v2.ReturnClass
+	17,  // 134: unwindd.arch.v2.DisassembleAnswer.texts:type_name -> unwindd.arch.v2.Blobs
+	15,  // 135: unwindd.arch.v2.DisassembleAnswer.kinds:type_name -> unwindd.arch.v2.InstructionKind
+	83,  // 136: unwindd.arch.v2.DisassembleAnswer.accesses:type_name -> unwindd.arch.v2.Accesses
+	87,  // 137: unwindd.arch.v2.EngineRequest.read_memory:type_name -> unwindd.arch.v2.ReadMemoryRequest
+	89,  // 138: unwindd.arch.v2.EngineRequest.read_registers:type_name -> unwindd.arch.v2.ReadRegistersRequest
+	93,  // 139: unwindd.arch.v2.EngineRequest.read_section:type_name -> unwindd.arch.v2.ReadSectionRequest
+	91,  // 140: unwindd.arch.v2.EngineRequest.find_functions:type_name -> unwindd.arch.v2.FindFunctionsRequest
+	86,  // 141: unwindd.arch.v2.EngineAnswer.error:type_name -> unwindd.arch.v2.EngineError
+	88,  // 142: unwindd.arch.v2.EngineAnswer.read_memory:type_name -> unwindd.arch.v2.ReadMemoryAnswer
+	90,  // 143: unwindd.arch.v2.EngineAnswer.read_registers:type_name -> unwindd.arch.v2.ReadRegistersAnswer
+	94,  // 144: unwindd.arch.v2.EngineAnswer.read_section:type_name -> unwindd.arch.v2.SectionPart
+	92,  // 145: unwindd.arch.v2.EngineAnswer.find_functions:type_name -> unwindd.arch.v2.FindFunctionsAnswer
+	18,  // 146: unwindd.arch.v2.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	17,  // 147: unwindd.arch.v2.FindFunctionsAnswer.names:type_name -> unwindd.arch.v2.Blobs
+	21,  // 148: unwindd.arch.v2.Architecture.Describe:input_type -> unwindd.arch.v2.DescribeRequest
+	85,  // 149: unwindd.arch.v2.Architecture.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
+	38,  // 150: unwindd.arch.v2.Architecture.OpenTarget:input_type -> unwindd.arch.v2.OpenTargetRequest
+	54,  // 151: unwindd.arch.v2.Architecture.OpenObject:input_type -> unwindd.arch.v2.OpenObjectRequest
+	68,  // 152: unwindd.arch.v2.Architecture.FrameRules:input_type -> unwindd.arch.v2.FrameRulesRequest
+	72,  // 153: unwindd.arch.v2.Architecture.BindThreads:input_type -> unwindd.arch.v2.BindThreadsRequest
+	77,  // 154: unwindd.arch.v2.Architecture.Translate:input_type -> unwindd.arch.v2.TranslateRequest
+	79,  // 155: unwindd.arch.v2.Architecture.ClassifyReturn:input_type -> unwindd.arch.v2.ClassifyReturnRequest
+	81,  // 156: unwindd.arch.v2.Architecture.Disassemble:input_type -> unwindd.arch.v2.DisassembleRequest
+	22,  // 157: unwindd.arch.v2.Architecture.Describe:output_type -> unwindd.arch.v2.Description
+	84,  // 158: unwindd.arch.v2.Architecture.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
+	40,  // 159: unwindd.arch.v2.Architecture.OpenTarget:output_type -> unwindd.arch.v2.OpenTargetPart
+	58,  // 160: unwindd.arch.v2.Architecture.OpenObject:output_type -> unwindd.arch.v2.OpenObjectPart
+	70,  // 161: unwindd.arch.v2.Architecture.FrameRules:output_type -> unwindd.arch.v2.FrameRulesAnswer
+	73,  // 162: unwindd.arch.v2.Architecture.BindThreads:output_type -> unwindd.arch.v2.BindThreadsAnswer
+	78,  // 163: unwindd.arch.v2.Architecture.Translate:output_type -> unwindd.arch.v2.TranslateAnswer
+	80,  // 164: unwindd.arch.v2.Architecture.ClassifyReturn:output_type -> unwindd.arch.v2.ClassifyReturnAnswer
+	82,  // 165: unwindd.arch.v2.Architecture.Disassemble:output_type -> unwindd.arch.v2.DisassembleAnswer
+	157, // [157:166] is the sub-list for method output_type
+	148, // [148:157] is the sub-list for method input_type
+	148, // [148:148] is the sub-list for extension type_name
+	148, // [148:148] is the sub-list for extension extendee
+	0,   // [0:148] is the sub-list for field type_name
 }
 
 func init() { file_arch_proto_init() }
@@ -8022,24 +8575,24 @@ func file_arch_proto_init() {
 	if File_arch_proto != nil {
 		return
 	}
-	file_arch_proto_msgTypes[22].OneofWrappers = []any{
+	file_arch_proto_msgTypes[24].OneofWrappers = []any{
 		(*OpenTargetPart_Answer)(nil),
 		(*OpenTargetPart_Threads)(nil),
 	}
-	file_arch_proto_msgTypes[37].OneofWrappers = []any{
+	file_arch_proto_msgTypes[42].OneofWrappers = []any{
 		(*OpenObjectPart_Answer)(nil),
 		(*OpenObjectPart_Rows)(nil),
 	}
-	file_arch_proto_msgTypes[56].OneofWrappers = []any{
+	file_arch_proto_msgTypes[61].OneofWrappers = []any{
 		(*TranslateRequest_Expression)(nil),
 	}
-	file_arch_proto_msgTypes[63].OneofWrappers = []any{
+	file_arch_proto_msgTypes[68].OneofWrappers = []any{
 		(*EngineRequest_ReadMemory)(nil),
 		(*EngineRequest_ReadRegisters)(nil),
 		(*EngineRequest_ReadSection)(nil),
 		(*EngineRequest_FindFunctions)(nil),
 	}
-	file_arch_proto_msgTypes[64].OneofWrappers = []any{
+	file_arch_proto_msgTypes[69].OneofWrappers = []any{
 		(*EngineAnswer_Error)(nil),
 		(*EngineAnswer_ReadMemory)(nil),
 		(*EngineAnswer_ReadRegisters)(nil),
@@ -8052,7 +8605,7 @@ func file_arch_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_arch_proto_rawDesc), len(file_arch_proto_rawDesc)),
 			NumEnums:      16,
-			NumMessages:   74,
+			NumMessages:   79,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -29,7 +29,7 @@ type side struct {
 }
 
 // bundled are the architectures that run as processes of their own.
-var bundled = []string{"x86_64", "aarch64", "amdgpu", "visa"}
+var bundled = []string{"x86_64", "aarch64", "amdgpu", "visa", "nvidia"}
 
 func (s *side) unwindd() string { return filepath.Join(s.dir, "bin", "unwindd") }
 

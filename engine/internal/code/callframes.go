@@ -18,6 +18,9 @@ import (
 type callFrames struct{ object *Object }
 
 func newCallFrames(o *Object) RowSource {
+	if o.plugin.readsCFI {
+		return nil // its rows are there already
+	}
 	tables, err := o.loadedTables(o.laid)
 	if err != nil {
 		o.problem("%v", err)

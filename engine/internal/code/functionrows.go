@@ -9,6 +9,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/trace"
+	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -63,11 +64,14 @@ func (s stackSwitches) Row(ctx context.Context, l *Lookup) (*Row, error) {
 }
 
 // pluginRows are rows that the plugin found in the object.
-type pluginRows struct{ rows []cfi.Row }
+type pluginRows struct {
+	rows    []cfi.Row
+	foundBy trace.FoundBy
+}
 
 func newOverridingRows(o *Object) RowSource {
 	for _, t := range o.plugin.tables {
-		if t.Priority == sdk.OverridesCFI {
+		if t.Priority == sdk.OverridesCFI && !o.plugin.readsCFI {
 			o.problem("call frame information is overridden: %s", t.Reason)
 		}
 	}
@@ -88,14 +92,25 @@ func (o *Object) pluginRows(override bool) RowSource {
 		return nil
 	}
 	sortRows(rows)
-	return pluginRows{rows}
+	if override && o.plugin.readsCFI {
+		return pluginRows{rows, trace.ByCFI}
+	}
+	return pluginRows{rows, trace.ByObject}
 }
 
 func (s pluginRows) Row(_ context.Context, l *Lookup) (*Row, error) {
 	if row := rowIn(s.rows, l.Address); row != nil {
-		return &Row{Rules: row, By: trace.ByObject}, nil
+		return &Row{Rules: row, By: s.foundBy, Dialect: s.dialect()}, nil
 	}
 	return nil, nil
+}
+
+// dialect returns the dialect of expressions in rows that are found by call frame information.
+func (s pluginRows) dialect() *locexpr.Dialect {
+	if s.foundBy == trace.ByCFI {
+		return locexpr.Canonical
+	}
+	return nil
 }
 
 func sortRows(rows []cfi.Row) {

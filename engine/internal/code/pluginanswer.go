@@ -3,11 +3,14 @@
 package code
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"sort"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/internal/dw"
+	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -20,7 +23,10 @@ type pluginAnswer struct {
 	special   map[*sdk.Function]*RuleSet // default rules of single functions
 	tables    []sdk.RowTable
 	checksCFI bool // the plugin finds where the code contradicts call frame information
+	readsCFI  bool // it has made rows of call frame information
 	variables []sdk.Variable
+	// registers are the variables that are registers of an intermediate language, by number.
+	registers map[uint64][]sdk.Variable
 	positions positionMaps
 	dialects  dialectList
 }
@@ -39,7 +45,7 @@ func (o *Object) askPlugin(ctx context.Context) error {
 		o.problem("%s holds %d code objects, of which the module does not name one, as FILE#%.200s: they are not used",
 			o.File.Name(), len(answer.Nested), answer.Nested[0].Name)
 	}
-	p := pluginAnswer{defaults: o.machine.Defaults, tables: answer.Tables, checksCFI: answer.ChecksCFI}
+	p := pluginAnswer{defaults: o.machine.Defaults, tables: answer.Tables, checksCFI: answer.ChecksCFI, readsCFI: answer.ReadsCFI}
 	if p.dialects, err = newDialectList(o.machine, answer); err != nil {
 		return err
 	}
@@ -50,7 +56,7 @@ func (o *Object) askPlugin(ctx context.Context) error {
 	}
 	p.functions = o.placeFunctions(answer.Functions)
 	p.positions = o.placePositions(answer.PositionMaps, p.functions)
-	p.variables = o.placeVariables(answer.Variables)
+	p.variables, p.registers = o.placeVariables(answer.Variables)
 	p.special = map[*sdk.Function]*RuleSet{}
 	for i := range p.functions {
 		if f := &p.functions[i]; f.DefaultRules != nil {
@@ -109,9 +115,47 @@ func (o *Object) placeRows(rows []cfi.Row, t *sdk.RowTable) []cfi.Row {
 	for i := range t.Rows {
 		row := t.Rows[i]
 		row.Start, row.End = row.Start+base, row.End+base
+		if base != 0 {
+			row.CFA.Expr = o.machine.placeExpression(row.CFA.Expr, base)
+			row.Rules, row.CallSite = o.machine.placeRules(row.Rules, base), o.machine.placeRules(row.CallSite, base)
+		}
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// placeRules returns rules with the addresses of their expressions in a section that begins at
+// base.
+func (m *Machine) placeRules(rules []cfi.RegisterRule, base uint64) []cfi.RegisterRule {
+	placed := slices.Clone(rules)
+	for i := range placed {
+		placed[i].Rule.Expr = m.placeExpression(placed[i].Rule.Expr, base)
+	}
+	return placed
+}
+
+// placeExpression returns an expression of a plugin with its addresses (DW_OP_addr) in a section
+// that begins at base.
+func (m *Machine) placeExpression(expr []byte, base uint64) []byte {
+	if !bytes.Contains(expr, []byte{dw.OpAddr}) {
+		return expr
+	}
+	size := int(m.Description.AddressBits / 8)
+	placed := slices.Clone(expr)
+	for instruction, err := range locexpr.Decode(expr, locexpr.Canonical, size, m.Order) {
+		if err != nil || expr[instruction.Offset] != dw.OpAddr { // it was checked
+			continue
+		}
+		operand, address := placed[instruction.Offset+1:][:size], instruction.Operands[0]+base
+		for i := range operand {
+			shift := 8 * i
+			if m.Order == locexpr.BigEndian {
+				shift = 8 * (size - 1 - i)
+			}
+			operand[i] = byte(address >> shift)
+		}
+	}
+	return placed
 }
 
 // placeFunctions returns the functions of the plugin by address of the object, sorted by start.
@@ -155,21 +199,29 @@ type PluginVariable struct {
 	Expr []byte // in the canonical dialect
 }
 
-// placeVariables returns the plugin's variables by address of the object.
-func (o *Object) placeVariables(list []sdk.Variable) (placed []sdk.Variable) {
+// placeVariables returns the plugin's variables by address of the object, and the registers of
+// an intermediate language among them.
+func (o *Object) placeVariables(list []sdk.Variable) (placed []sdk.Variable, registers map[uint64][]sdk.Variable) {
 	for i := range list {
 		v := list[i]
 		base, ok := o.sectionBase(v.Section, "variables")
 		if !ok {
-			return placed
+			return placed, registers
 		}
 		v.Start, v.End = slices.Clone(v.Start), slices.Clone(v.End)
 		for k := range v.Start {
 			v.Start[k], v.End[k] = v.Start[k]+base, v.End[k]+base
 		}
-		placed = append(placed, v)
+		if v.Register == 0 {
+			placed = append(placed, v)
+			continue
+		}
+		if registers == nil {
+			registers = map[uint64][]sdk.Variable{}
+		}
+		registers[v.Register] = append(registers[v.Register], v)
 	}
-	return placed
+	return placed, registers
 }
 
 // PluginVariables returns the variables that the plugin describes at an address of the object,
@@ -179,13 +231,33 @@ func (o *Object) PluginVariables(address uint64) (list []PluginVariable) {
 	placed := o.plugin.variables
 	o.mu.Unlock()
 	for i := range placed {
-		v := &placed[i]
-		for k := range v.Start {
-			if v.Start[k] <= address && address < v.End[k] && len(list) < maxVariables {
-				list = append(list, PluginVariable{v.Name, v.Locations[k]})
-				break
-			}
+		if expr := locationAt(&placed[i], address); expr != nil && len(list) < maxVariables {
+			list = append(list, PluginVariable{placed[i].Name, expr})
 		}
 	}
 	return list
+}
+
+// PluginRegister returns where a register of an intermediate language is at an address of the
+// object: the expression is nil where it has no value there. isOne is false for any other number.
+func (o *Object) PluginRegister(number, address uint64) (expr []byte, isOne bool) {
+	o.mu.Lock()
+	list := o.plugin.registers[number]
+	o.mu.Unlock()
+	for i := range list {
+		if expr = locationAt(&list[i], address); expr != nil {
+			return expr, true
+		}
+	}
+	return nil, len(list) > 0
+}
+
+// locationAt returns the expression of a variable at an address; nil without one.
+func locationAt(v *sdk.Variable, address uint64) []byte {
+	for k := range v.Start {
+		if v.Start[k] <= address && address < v.End[k] {
+			return v.Locations[k]
+		}
+	}
+	return nil
 }

@@ -201,8 +201,9 @@ func (c *collector) walk(ctx context.Context) error {
 			c.failed++
 		}
 		c.result.Frames += len(s.Frames)
-		c.keepFrames(ctx, s)
+		c.keepWalked(ctx, s)
 		c.keepOwn(ctx, th)
+		c.keepLanes(ctx, th)
 		locks.Touch(th)
 		if by := s.LaunchedBy(); by != th.LaunchedBy {
 			c.launchers[th.Handle] = by

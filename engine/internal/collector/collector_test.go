@@ -62,7 +62,7 @@ func TestRecordersKeepWhatIsReadOfWhom(t *testing.T) {
 	}
 	r.ReadMemory(0, 0x1000, make([]byte, 1))
 	var got []string
-	for _, k := range []instance{{}, {6, 0}, {6, 1}} {
+	for _, k := range []instance{{}, {6, 0, 0}, {6, 1, 0}} {
 		for address, data := range r.instances[k].runs() {
 			got = append(got, fmt.Sprintf("%d %d %#x+%d", k.space, k.thread, address, len(data)))
 		}

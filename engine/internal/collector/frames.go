@@ -12,14 +12,38 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
+// keepWalked reads the bytes of the frames of a stack that was walked.
+func (c *collector) keepWalked(ctx context.Context, s *trace.Stack) {
+	if view, ok := c.walked.View(ctx, s.Thread); ok {
+		c.keepFrames(ctx, s, view)
+	}
+}
+
+// keepLanes keeps what the stacks of lanes need that have states of their own. Where there are
+// too many, only those of crashed threads are kept.
+func (c *collector) keepLanes(ctx context.Context, th *trace.Thread) {
+	for i := range th.LaneStates {
+		l := &th.LaneStates[i]
+		if l.Lane == th.Lead || c.kept > keptStacks/2 && !th.Crashed {
+			continue
+		}
+		s, view, ok := c.walked.LaneView(ctx, th, l.Lane)
+		if !ok {
+			continue
+		}
+		c.keepFrames(ctx, s, view)
+		for _, m := range l.Memory {
+			if th.Crashed {
+				touch(ctx, view, m.Space, m.Start, m.Start+min(m.Size, keptOfLane))
+			}
+		}
+	}
+}
+
 // keepFrames reads the bytes of a stack's frames. From one frame's CFA to the next it is
 // the frame's; a stack that continues elsewhere, after a signal on a stack of its own, is
 // kept around its CFA.
-func (c *collector) keepFrames(ctx context.Context, s *trace.Stack) {
-	view, ok := c.walked.View(ctx, s.Thread)
-	if !ok {
-		return
-	}
+func (c *collector) keepFrames(ctx context.Context, s *trace.Stack, view *walk.ThreadView) {
 	left := keptStack
 	if s.Lanes > 1 {
 		left = keptWave

@@ -26,7 +26,7 @@ func (c *collector) addMemory() {
 		keys = append(keys, k)
 	}
 	slices.SortFunc(keys, func(a, b instance) int {
-		return cmp.Or(cmp.Compare(a.space, b.space), cmp.Compare(a.thread, b.thread))
+		return cmp.Or(cmp.Compare(a.space, b.space), cmp.Compare(a.thread, b.thread), cmp.Compare(a.lane, b.lane))
 	})
 	for _, k := range keys {
 		var owner *trace.Thread
@@ -38,7 +38,11 @@ func (c *collector) addMemory() {
 			}
 		}
 		for address, data := range c.instances[k].runs() {
-			c.result.Memory = append(c.result.Memory, snapshot.Memory{Space: k.space, Thread: owner, Address: address, Data: data})
+			m := snapshot.Memory{Space: k.space, Thread: owner, Address: address, Data: data, IsOfLane: k.lane > 0}
+			if m.IsOfLane {
+				m.Lane = k.lane - 1
+			}
+			c.result.Memory = append(c.result.Memory, m)
 		}
 	}
 }

@@ -32,6 +32,7 @@ type recorder struct {
 type instance struct {
 	space  locexpr.AddressSpace
 	thread uint64 // handle
+	lane   uint32 // 1 for lane 0, where lanes have instances of their own; else 0
 }
 
 // keep keeps memory that was read, except memory of unconfirmed files.
@@ -69,15 +70,29 @@ func (r *recorder) store(k instance, address uint64, data []byte) {
 
 func (r *recorder) ReadMemory(space locexpr.AddressSpace, address uint64, buf []byte) (int, error) {
 	n, err := r.Target.ReadMemory(space, address, buf)
-	if space == locexpr.DefaultSpace && !r.isRegister(address) {
+	if !r.isRegister(space, address) && space == locexpr.DefaultSpace {
 		r.keep(instance{}, address, buf[:n])
 	}
 	return n, err
 }
 
+// isOfLanes reports whether each lane of a thread has an instance of an address space.
+func (r *recorder) isOfLanes(thread *trace.Thread, space locexpr.AddressSpace) bool {
+	switch {
+	case len(thread.LaneStates) == 0:
+		return false
+	case target.IsOfLanes(thread, space):
+		return true
+	case r.description == nil:
+		return false
+	}
+	s, ok := r.description.Space(space)
+	return ok && s.Scope == sdk.LaneScope
+}
+
 // isRegister reports whether an address is that of a register of the thread that is
 // walked, and records that it was read.
-func (r *recorder) isRegister(address uint64) bool {
+func (r *recorder) isRegister(space locexpr.AddressSpace, address uint64) bool {
 	th := r.thread
 	if th == nil || len(th.Saved) == 0 {
 		return false
@@ -88,8 +103,8 @@ func (r *recorder) isRegister(address uint64) bool {
 	for i := range th.Saved {
 		s := &th.Saved[i]
 		info, ok := r.description.Register(s.First)
-		size := uint64(info.Bits / 8)
-		if !ok || size == 0 || address-s.Address >= size*uint64(s.Count) {
+		size := (uint64(info.Bits) + 7) / 8
+		if !ok || size == 0 || s.Into != space || address-s.Address >= size*uint64(s.Count) {
 			continue
 		}
 		r.mu.Lock()
@@ -160,7 +175,11 @@ func (r *scopedRecorder) ReadScoped(space locexpr.AddressSpace, thread *trace.Th
 	if k := (instance{}); space == locexpr.DefaultSpace {
 		r.keep(k, address, buf[:n])
 	} else if thread != nil {
-		r.keep(instance{space, thread.Handle}, address, buf[:n])
+		k = instance{space: space, thread: thread.Handle}
+		if r.isOfLanes(thread, space) {
+			k.lane = thread.Lead + 1
+		}
+		r.keep(k, address, buf[:n])
 	}
 	return n, err
 }

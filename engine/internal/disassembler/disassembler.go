@@ -50,11 +50,21 @@ type style struct {
 	input func(list []Stretch) []byte
 	// read reads texts from the tool's output.
 	read func(out *plugin.Output, list []Stretch, found *found)
+	// isNVIDIA: the tool knows NVIDIA's code and no other, and askNVIDIA asks it in place of
+	// the functions above.
+	isNVIDIA bool
 }
 
 var styles = []style{
-	{"llvm-mc", "machine code playground", machineCodeArgs, machineCodeInput, readMachineCode},
-	{"llvm-objdump", "object file dumper", objectArgs, objectInput, readObject},
+	{name: "llvm-mc", help: "machine code playground", args: machineCodeArgs, input: machineCodeInput, read: readMachineCode},
+	{name: "llvm-objdump", help: "object file dumper", args: objectArgs, input: objectInput, read: readObject},
+	{name: "nvdisasm", help: "Usage  : nvdisasm", isNVIDIA: true},
+	{name: "cuobjdump", help: "Usage  : cuobjdump", isNVIDIA: true},
+}
+
+// takes reports whether the tool knows the code of a target.
+func (s *style) takes(t sdk.LLVMTarget) bool {
+	return s.isNVIDIA == strings.HasPrefix(t.Triple, "nvptx")
 }
 
 // Program is the tool at a path. It may be used concurrently; one process runs at a time.
@@ -69,6 +79,8 @@ type Program struct {
 	differs  int    // instructions that have another length by the tool
 	example  string // one of them
 	refusals int    // instructions that the tool does not know
+	texts    int    // that it gave
+	foreign  int    // instructions of processors that are not the tool's
 }
 
 // New makes a Program. It is not run before the first text is requested.
@@ -112,6 +124,37 @@ func (p *Program) ask(ctx context.Context, t sdk.LLVMTarget, list []Stretch, tex
 	if err := p.findStyle(ctx); err != nil {
 		return err
 	}
+	if !p.style.takes(t) {
+		p.foreign += count
+		return nil
+	}
+	f := newFound(list)
+	f.texts = texts
+	ask := p.askLLVM
+	if p.style.isNVIDIA {
+		ask = p.askNVIDIA
+	}
+	if err := ask(ctx, t, list, f, count); err != nil {
+		return err
+	}
+	if f.lineCount == 0 && count > 0 {
+		return errors.New("gave no instruction")
+	}
+	p.compare(list, f)
+	return nil
+}
+
+// newFound makes the results of stretches, which are empty.
+func newFound(list []Stretch) *found {
+	f := &found{texts: make([][]string, len(list)), sizes: make([][]uint32, len(list))}
+	for i := range list {
+		f.texts[i], f.sizes[i] = make([]string, len(list[i].Sizes)), make([]uint32, len(list[i].Sizes))
+	}
+	return f
+}
+
+// askLLVM runs one of LLVM's tools.
+func (p *Program) askLLVM(ctx context.Context, t sdk.LLVMTarget, list []Stretch, f *found, count int) error {
 	out, err := p.run(ctx, p.style.args(t), p.style.input(list), baseOutput+count*outputPerLine)
 	if err != nil {
 		return err
@@ -120,19 +163,14 @@ func (p *Program) ask(ctx context.Context, t sdk.LLVMTarget, list []Stretch, tex
 	if line := lineWith(out.Stderr, "is not a recognized"); line != "" {
 		return errors.New(line)
 	}
-	f := &found{texts: texts, sizes: make([][]uint32, len(list))}
-	for i := range list {
-		f.sizes[i] = make([]uint32, len(list[i].Sizes))
-	}
 	p.style.read(out, list, f)
-	if f.lineCount == 0 && count > 0 {
-		if line := lineWith(out.Stderr, ""); line != "" {
-			return fmt.Errorf("gave no instruction, and exit status %d: %s", out.Status, line)
-		}
-		return fmt.Errorf("gave no instruction, and exit status %d", out.Status)
+	if f.lineCount > 0 || count == 0 {
+		return nil
 	}
-	p.compare(list, f)
-	return nil
+	if err := refusal(out, ""); err != nil {
+		return err
+	}
+	return fmt.Errorf("gave no instruction, and exit status %d", out.Status)
 }
 
 // compare drops the texts of instructions whose length differs from the decoder's.
@@ -149,6 +187,8 @@ func (p *Program) compare(list []Stretch, f *found) {
 				if p.differs++; p.differs == 1 {
 					p.example = fmt.Sprintf("%d bytes at %#x, where the decoder has %d", toolSize, address, size)
 				}
+			default:
+				p.texts++
 			}
 			address += uint64(size)
 		}
@@ -167,6 +207,10 @@ func (p *Program) Problems() []string {
 		return []string{fmt.Sprintf("%sgives other lengths to %d instructions, the first %s; they keep the decoder's text", said, p.differs, p.example)}
 	case p.refusals > 0:
 		return []string{fmt.Sprintf("%sdoes not know instructions (%d); they keep the decoder's text", said, p.refusals)}
+	case p.foreign > 0 && p.texts == 0 && p.style != nil && p.style.isNVIDIA:
+		return []string{said + "knows NVIDIA's code alone, and there is none"}
+	case p.foreign > 0 && p.texts == 0:
+		return []string{said + "does not know NVIDIA's code; nvdisasm does"}
 	}
 	return nil
 }
@@ -179,7 +223,7 @@ func (p *Program) run(ctx context.Context, args []string, input []byte, maxOutpu
 }
 
 // versioned matches the names of the tools in distributions.
-var versioned = regexp.MustCompile(`^(llvm-mc|llvm-objdump)(?:[-.][0-9.]+)?(?:\.exe)?$`)
+var versioned = regexp.MustCompile(`^(llvm-mc|llvm-objdump|nvdisasm|cuobjdump)(?:[-.][0-9.]+)?(?:\.exe)?$`)
 
 // findStyle finds out which tool it is: by its name, by the name of the file that a link leads
 // to, or by its help.
@@ -201,10 +245,10 @@ func (p *Program) findStyle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	first, _, _ := strings.Cut(string(out.Stdout), "\n")
+	first, _, _ := strings.Cut(strings.TrimLeft(string(out.Stdout), "\n"), "\n")
 	p.style = styleOf(func(k *style) bool { return strings.Contains(first, k.help) })
 	if p.style == nil {
-		return fmt.Errorf("is neither llvm-mc nor llvm-objdump: its help begins with %q", clip(first))
+		return fmt.Errorf("is none of llvm-mc, llvm-objdump, nvdisasm and cuobjdump: its help begins with %q", clip(first))
 	}
 	return nil
 }

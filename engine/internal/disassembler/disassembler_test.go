@@ -164,7 +164,7 @@ func TestBadTools(t *testing.T) {
 		{"lies of sections", "llvm-objdump", `echo "Disassembly of section 18446744073709551617:"; echo "Disassembly of section 7:"; echo "	s_nop 0 // 000000001000: BF800000"`, "does not know instructions (6)"},
 		{"writes escapes", "llvm-objdump", `echo "Disassembly of section 0:"; printf '\t\033[2J // 000000001000: BF800000\n'`, "does not know instructions (6)"},
 		{"reads a file", "llvm-mc", `while read -r l; do echo "$l"; done < ` + secret, "exit status 2"},
-		{"is another program", "tool", `echo "a tool"`, `is neither llvm-mc nor llvm-objdump: its help begins with "a tool"`},
+		{"is another program", "tool", `echo "a tool"`, `is none of llvm-mc, llvm-objdump, nvdisasm and cuobjdump: its help begins with "a tool"`},
 	} {
 		path := script(t, c.name, c.text)
 		p := New(path, m)
@@ -232,6 +232,14 @@ func FuzzOutput(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stdout, stderr []byte) {
 		list := sampleCode()
 		for i := range styles {
+			if styles[i].isNVIDIA {
+				found := newFound(list)
+				readNVIDIA(&plugin.Output{Stdout: stdout, Stderr: stderr}, list, found)
+				unknown := map[[2]int]bool{}
+				markUnknown(list, []nvidiaPart{{}, {stretch: 1}}, unknownNVIDIA(stderr), unknown)
+				partsWithout(list, unknown)
+				continue
+			}
 			p := &Program{}
 			found := &found{}
 			for k := range list {

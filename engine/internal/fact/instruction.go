@@ -4,7 +4,11 @@ package fact
 
 import (
 	"fmt"
+	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/funcname"
+	"github.com/unwindd/unwindd/engine/internal/symbol"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -148,6 +152,9 @@ func (c *crash) stop() string {
 	if s.HasTrapID {
 		text += fmt.Sprintf(" %d", s.TrapID)
 	}
+	if words := plainWords(s.Details); words != "" && !strings.Contains(text, words) {
+		text += " (" + words + ")"
+	}
 	if s.HasAddress {
 		text += fmt.Sprintf(" at %#x", s.Address)
 		if s.Address < nullEnd {
@@ -155,12 +162,38 @@ func (c *crash) stop() string {
 		}
 	}
 	if s.HasPCExact && !s.PCExact {
-		return text + c.whereText() + " (PC not exact)"
+		return text + c.whereText() + c.whichLane() + " (PC not exact)"
 	}
 	if c.isDecoded && s.Reason == sdk.StopIllegalInstruction {
 		text += ": " + c.instruction.Text
 	}
-	return text + c.whereText()
+	return text + c.whereText() + c.whichLane()
+}
+
+// plainWords is the first of a stop's details, where it is words and no name of a bit or a constant.
+func plainWords(details []string) string {
+	if len(details) == 0 || strings.ToUpper(details[0]) == details[0] {
+		return ""
+	}
+	return details[0]
+}
+
+// whichLane names the kernel and the lane that failed, where the target tells the lane: as the thread
+// is named.
+func (c *crash) whichLane() string {
+	th := c.thread
+	if len(th.LaneStates) == 0 {
+		return ""
+	}
+	text := ""
+	kernel := th.Wave.Kernel
+	if kernel != "" && (len(c.stack.Frames) == 0 || linkageName(&c.stack.Frames[0]) != kernel) {
+		text += ", kernel " + funcname.Of(&trace.Symbol{Function: symbol.Demangle(kernel), LinkageName: kernel})
+	}
+	if th.Name != "" {
+		text += ", " + th.Name
+	}
+	return text
 }
 
 // stops are the texts for the reasons why waves stop.
@@ -169,4 +202,5 @@ var stops = map[string]string{
 	sdk.StopMemoryFault: "a wave accessed memory that is not mapped for it", sdk.StopAddressError: "a wave accessed an invalid address",
 	sdk.StopIllegalInstruction: "a wave executed an illegal instruction", sdk.StopMathError: "a wave failed in arithmetic",
 	sdk.StopECCError: "a wave read memory that lost its contents", sdk.StopFatalHalt: "the hardware halted a wave",
+	sdk.StopAssert: "an assertion failed in a wave", sdk.StopStackOverflow: "the stack of a wave overflowed", sdk.StopException: "an exception stopped a wave",
 }

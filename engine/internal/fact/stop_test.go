@@ -3,6 +3,7 @@
 package fact
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/trace"
@@ -26,6 +27,22 @@ func TestStopsOfWavesSayWhatHappened(t *testing.T) {
 		if got := crash.stop(); got != c.want {
 			t.Errorf("%+v: %q, expected %q", c.stop, got, c.want)
 		}
+	}
+	// Where lanes have states of their own, the thread is named after the one that failed.
+	lane := &crash{
+		thread: &trace.Thread{
+			Name: "block (1,0,0) thread (3,0,0)", Wave: &sdk.Wave{Kernel: "_Z5scalePfi"}, LaneStates: make([]sdk.LaneState, 1),
+			Stop: &trace.Stop{Reason: sdk.StopAddressError, Details: []string{"misaligned address", "WARP_MISALIGNED_ADDRESS"}, HasPCExact: true},
+		},
+		stack: &trace.Stack{Frames: []trace.Frame{{Symbols: []trace.Symbol{{Function: "load(float*)", LinkageName: "_Z4loadPf"}}}}},
+	}
+	const want = "a wave accessed an invalid address (misaligned address) in load, kernel scale, block (1,0,0) thread (3,0,0) (PC not exact)"
+	if got := lane.stop(); got != want {
+		t.Errorf("%q, expected %q", got, want)
+	}
+	lane.stack.Frames[0].Symbols[0].LinkageName = "_Z5scalePfi"
+	if got := lane.stop(); strings.Contains(got, "kernel") {
+		t.Errorf("%q names the kernel, in which it is", got)
 	}
 	// The runtime ends the process by abort once a wave failed.
 	aborted := &crash{thread: &trace.Thread{Wave: &sdk.Wave{}, Stop: &trace.Stop{Reason: sdk.StopMemoryFault}}, stack: &trace.Stack{}, kept: &trace.Crash{Sender: &trace.Sender{}}, signal: "SIGABRT"}

@@ -23,7 +23,7 @@ func annotatedFake(tb testing.TB, f gpusamples.File, names ...string) (*trace.Pr
 	r := k.newRecording(nil)
 	defer r.close()
 	b := newProfileBuilder(r)
-	if err := b.addGPU(tb.Context(), []gpusamples.File{f}, &trace.ProfileOptions{}); err != nil {
+	if err := b.addOthers(tb.Context(), nil, nil, []gpusamples.File{f}, &trace.ProfileOptions{}); err != nil {
 		tb.Fatal(err)
 	}
 	b.name(tb.Context(), 1, nil)

@@ -30,7 +30,7 @@ type gpuFile struct {
 }
 
 // addGPU adds the samples of accelerators after the CPU's.
-func (b *profileBuilder) addGPU(ctx context.Context, files []gpusamples.File, o *trace.ProfileOptions) error {
+func (b *profileBuilder) addGPU(ctx context.Context, files []gpusamples.File, provided *providedObjects, o *trace.ProfileOptions) error {
 	if len(files) == 0 {
 		return nil
 	}
@@ -45,10 +45,6 @@ func (b *profileBuilder) addGPU(ctx context.Context, files []gpusamples.File, o 
 	}
 	// Reserved at once: growing step by step would need memory for twice the samples.
 	b.out.Samples = slices.Grow(b.out.Samples, min(samples, maxGPUReserved))
-	provided, err := b.openProvided(o.Objects)
-	if err != nil {
-		return err
-	}
 	for _, f := range list {
 		j, err := b.newGPUJoin(f, provided, o)
 		if err != nil {
@@ -59,7 +55,6 @@ func (b *profileBuilder) addGPU(ctx context.Context, files []gpusamples.File, o 
 		}
 		b.recording.addProblems(f.Problems())
 	}
-	b.recording.addProblems(provided.unused())
 	return nil
 }
 
@@ -85,17 +80,24 @@ func (b *profileBuilder) addGPUEvents(f gpusamples.File) *gpuFile {
 		b.out.States = make([]trace.WaveState, 1)
 	}
 	for _, s := range file.States {
-		index := slices.Index(b.out.States[1:], s) + 1
-		if index == 0 {
-			if index = len(b.out.States); index > math.MaxUint8 {
-				index = 0 // more than can be told apart
-			} else {
-				b.out.States = append(b.out.States, s)
-			}
-		}
-		file.states = append(file.states, uint8(index)) //nolint:gosec // checked
+		file.states = append(file.states, b.state(s))
 	}
 	return file
+}
+
+// state returns the index of a state of waves; 0 where there are more than can be told apart.
+func (b *profileBuilder) state(s trace.WaveState) uint8 {
+	if len(b.out.States) == 0 {
+		b.out.States = make([]trace.WaveState, 1)
+	}
+	index := slices.Index(b.out.States[1:], s) + 1
+	if index == 0 {
+		if index = len(b.out.States); index > math.MaxUint8 {
+			return 0
+		}
+		b.out.States = append(b.out.States, s)
+	}
+	return uint8(index) //nolint:gosec // checked
 }
 
 // gpuEvent returns the index of an event of accelerators.

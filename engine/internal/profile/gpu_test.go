@@ -74,7 +74,7 @@ func profileOfFake(tb testing.TB, f gpusamples.File, o trace.ProfileOptions) *tr
 	r := k.newRecording(nil)
 	defer r.close()
 	b := newProfileBuilder(r)
-	if err := b.addGPU(tb.Context(), []gpusamples.File{f}, &o); err != nil {
+	if err := b.addOthers(tb.Context(), nil, nil, []gpusamples.File{f}, &o); err != nil {
 		tb.Fatal(err)
 	}
 	b.name(tb.Context(), 1, nil)

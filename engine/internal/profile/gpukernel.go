@@ -44,7 +44,7 @@ func (j *gpuJoin) kernel(index int) *gpuKernel {
 		key.module = k.module.Path
 		k.find()
 	} else if place, problem := j.provided.kernel(k.Name); problem == "" {
-		k.module = j.providedModule(place.object)
+		k.module = j.b.providedModule(j.provided, place.object)
 		key.module = k.module.Path
 		k.start, k.isKnown = k.module.codeAddress(place)
 		k.end = k.start + place.size

@@ -165,14 +165,14 @@ func (j *gpuJoin) module(index int) *gpuModule {
 		t.Problem = found.Problem
 	}
 	t.File = found.Path
-	m := j.addModule(t, found.Object)
+	m := j.b.addProvidedModule(t, found.Object)
 	j.modules[index] = m
 	return m
 }
 
-// addModule adds a module with its code object, which may be nil.
-func (j *gpuJoin) addModule(t *target.Module, o *object.Object) *gpuModule {
-	r := j.b.recording
+// addProvidedModule adds a module of an accelerator with its code object, which may be nil.
+func (b *profileBuilder) addProvidedModule(t *target.Module, o *object.Object) *gpuModule {
+	r := b.recording
 	m := &gpuModule{}
 	if t.Object = o; o != nil {
 		r.opened = append(r.opened, o)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/unwindd/unwindd/engine/internal/target/devicecode"
 	"github.com/unwindd/unwindd/engine/internal/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
@@ -43,8 +44,17 @@ func (b *profileBuilder) openProvided(paths []string) (*providedObjects, error) 
 	return g, nil
 }
 
-// open opens a file: a code object of an accelerator, or a container of such objects.
+// open opens a file: a code object of an accelerator, or a container of such objects, as the core of
+// a process is; or what a living process has, which is named by its number.
 func (g *providedObjects) open(name string) error {
+	if pid, ok := devicecode.PIDOf(name); ok {
+		return g.openProcess(name, pid)
+	}
+	return g.openFile(name, name)
+}
+
+// openFile opens a file, which messages call by another name.
+func (g *providedObjects) openFile(name, called string) error {
 	r := g.recording
 	m, err := object.Map(name)
 	if err != nil {
@@ -62,14 +72,14 @@ func (g *providedObjects) open(name string) error {
 			}
 			r.opened = append(r.opened, o)
 			if g.isDevice(o) {
-				g.list = append(g.list, providedObject{Object: o, file: name})
+				g.list = append(g.list, providedObject{Object: o, file: called})
 				return nil
 			}
 			nested = o.Nested(formats)
 		}
 		for n, err := range nested {
 			if err == nil && len(n.Data) > 0 && n.Image == "" {
-				err = g.add(store, name, &n)
+				err = g.add(store, name, called, &n)
 			}
 			failed = errors.Join(failed, err)
 		}
@@ -86,8 +96,51 @@ func (g *providedObjects) open(name string) error {
 	return nil
 }
 
+// openProcess adds the code objects of a living process: of the files that it has mapped, and in its
+// memory.
+func (g *providedObjects) openProcess(name string, pid int) error {
+	p, err := devicecode.Open(pid)
+	if err != nil {
+		return err
+	}
+	count, failed := len(g.list), error(nil)
+	store := g.recording.maker.Finder("").Store
+	for n, err := range object.NestedInMemory("process "+name, p.Ranges, p.Read) {
+		if err == nil && n.Image == "" {
+			err = g.add(store, "process "+name, "process "+name, &n)
+		}
+		failed = errors.Join(failed, err)
+	}
+	for _, file := range p.Files {
+		if hasCode(file) {
+			failed = errors.Join(failed, g.openFile(file, "process "+name))
+		}
+	}
+	switch {
+	case len(g.list) > count:
+		return nil
+	case failed != nil:
+		return failed
+	}
+	return fmt.Errorf("process %s: there is no code of an accelerator in its files and its memory, as far as it could be read", name)
+}
+
+// hasCode reports whether a file has code objects of accelerators inside; most that a process has
+// mapped have none.
+func hasCode(file string) (has bool) {
+	o, err := object.Open(file)
+	if err != nil {
+		return false
+	}
+	defer o.Close()
+	for _, err := range o.Nested(nil) {
+		return err == nil
+	}
+	return false
+}
+
 // add adds a code object inside a file. The host's own entries are skipped.
-func (g *providedObjects) add(store *object.Store, file string, n *object.Nested) error {
+func (g *providedObjects) add(store *object.Store, file, called string, n *object.Nested) error {
 	name := n.Name
 	if n.Member != "" && n.Member != name {
 		name = n.Member + ":" + name
@@ -98,7 +151,7 @@ func (g *providedObjects) add(store *object.Store, file string, n *object.Nested
 	}
 	g.recording.opened = append(g.recording.opened, o)
 	if g.isDevice(o) {
-		g.list = append(g.list, providedObject{Object: o, file: file})
+		g.list = append(g.list, providedObject{Object: o, file: called})
 	}
 	return nil
 }
@@ -183,17 +236,40 @@ func (g *providedObjects) kernel(name string) (place kernelCode, problem string)
 
 // providedModule returns the module of an object that a kernel was found in: its load address
 // is not known.
-func (j *gpuJoin) providedModule(o *object.Object) *gpuModule {
-	if m := j.provided.modules[o]; m != nil {
+func (b *profileBuilder) providedModule(g *providedObjects, o *object.Object) *gpuModule {
+	if m := g.modules[o]; m != nil {
 		return m
 	}
 	t := &target.Module{Module: trace.Module{Path: o.Name(), File: o.Path()}}
-	if arch, err := j.provided.arch(o); err == nil {
+	if arch, err := g.arch(o); err == nil {
 		t.Arch = arch.Name()
 	}
-	m := j.addModule(t, o.Retain())
-	j.provided.modules[o] = m
+	m := b.addProvidedModule(t, o.Retain())
+	g.modules[o] = m
 	return m
+}
+
+// withID returns the user-provided object that CUPTI knows by a number; nil: there is none. problem is
+// why it is not certain which it is.
+func (g *providedObjects) withID(id uint64) (found *providedObject, problem string) {
+	for i := range g.list {
+		o := &g.list[i]
+		own, ok := o.CubinID()
+		switch {
+		case !ok || own != id:
+		case found == nil:
+			found = o
+		case string(found.Data()) != string(o.Data()):
+			return nil, fmt.Sprintf("%s and %s have its number: give only the one that was loaded", found.Name(), o.Name())
+		default:
+			o.isUsed = true // a copy
+		}
+	}
+	if found == nil {
+		return nil, "no cubin that was given has its number"
+	}
+	found.isUsed = true
+	return found, ""
 }
 
 // found marks the file that a module was found in at its recorded path: it may also be a

@@ -5,9 +5,14 @@ package profile
 import (
 	"cmp"
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/disassembler"
+	"github.com/unwindd/unwindd/engine/internal/symbol/kallsyms"
+	"github.com/unwindd/unwindd/engine/internal/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/internal/target/perfdata"
+	"github.com/unwindd/unwindd/engine/internal/target/stacktree"
 	"github.com/unwindd/unwindd/engine/internal/unpack"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
@@ -82,10 +87,7 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 	} else {
 		b.out.Path = gpu[0].Facts().Path
 	}
-	if err := b.addStacks(ctx, stacks, kernel); err != nil {
-		return nil, err
-	}
-	if err := b.addGPU(ctx, gpu, &o); err != nil {
+	if err := b.addOthers(ctx, stacks, kernel, gpu, &o); err != nil {
 		return nil, err
 	}
 	b.offCPU.end()
@@ -102,6 +104,29 @@ func (k *Maker) Make(ctx context.Context, path string, o trace.ProfileOptions) (
 		return nil, err
 	}
 	return b.profile(), nil
+}
+
+// addOthers adds the stacks of other profilers, and samples of accelerators, both of which may be in
+// code objects that the user provides.
+func (b *profileBuilder) addOthers(ctx context.Context, stacks []*stacktree.File, kernel *kallsyms.Table, gpu []gpusamples.File, o *trace.ProfileOptions) error {
+	if len(gpu) == 0 && !slices.ContainsFunc(stacks, hasObjectIDs) {
+		if len(o.Objects) > 0 {
+			b.recording.problem("%s was not looked at: nothing was sampled on an accelerator", strings.Join(o.Objects, ", "))
+		}
+		return b.addStacks(ctx, stacks, kernel, nil)
+	}
+	provided, err := b.openProvided(o.Objects)
+	if err != nil {
+		return err
+	}
+	if err := b.addStacks(ctx, stacks, kernel, provided); err != nil {
+		return err
+	}
+	if err := b.addGPU(ctx, gpu, provided, o); err != nil {
+		return err
+	}
+	b.recording.addProblems(provided.unused())
+	return nil
 }
 
 // addAll adds all samples of the recording: walked here, or with the stacks from its parts.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/target/chrometrace"
 	"github.com/unwindd/unwindd/engine/internal/target/nsys"
+	"github.com/unwindd/unwindd/engine/internal/target/otlpstacks"
 	"github.com/unwindd/unwindd/engine/internal/target/pprofstacks"
 	"github.com/unwindd/unwindd/engine/internal/target/stacktext"
 	"github.com/unwindd/unwindd/engine/internal/target/stacktree"
@@ -26,6 +27,7 @@ var stackFormats = []struct {
 }{
 	{chrometrace.Accepts, chrometrace.Read},
 	{pprofstacks.IsPprof, pprofstacks.Read},
+	{otlpstacks.Accepts, otlpstacks.Read},
 	{nsys.AcceptsDatabase, nsys.ReadDatabase},
 	{nsys.AcceptsLines, nsys.ReadLines},
 	{byHead(stacktext.IsScript), stacktext.ReadScript},

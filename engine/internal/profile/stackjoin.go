@@ -29,6 +29,8 @@ type stackJoin struct {
 	frames  []uint32
 	stacks  []uint32
 	stops   []uint16
+	states  []uint8
+	cubins  *cubinJoin
 	modules map[string]int32        // of the profile, by path
 	objects map[string]*stackObject // with frames whose names are looked up, by path
 	// mappings are the ones in the text of objects, by path.
@@ -39,13 +41,13 @@ type stackJoin struct {
 }
 
 // addStacks adds the stacks of files: the CPU's by time, then the ones of accelerators.
-func (b *profileBuilder) addStacks(ctx context.Context, files []*stacktree.File, kernel *kallsyms.Table) error {
+func (b *profileBuilder) addStacks(ctx context.Context, files []*stacktree.File, kernel *kallsyms.Table, provided *providedObjects) error {
 	first := len(b.out.Samples)
 	for _, f := range files {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		j := &stackJoin{b: b, file: f, finder: b.recording.maker.Finder(f.Path), kernel: kernel, modules: map[string]int32{}, objects: map[string]*stackObject{}}
+		j := &stackJoin{b: b, file: f, finder: b.recording.maker.Finder(f.Path), kernel: kernel, cubins: newCubinJoin(provided), modules: map[string]int32{}, objects: map[string]*stackObject{}}
 		j.addAll()
 		b.recording.addProblems(f.Problems)
 	}
@@ -80,6 +82,9 @@ func (j *stackJoin) addAll() {
 	for i := range j.file.Kernels {
 		j.kernels = append(j.kernels, b.stackKernel(&j.file.Kernels[i]))
 	}
+	for _, s := range j.file.States {
+		j.states = append(j.states, b.state(s))
+	}
 	for _, s := range j.file.Stops {
 		j.stops = append(j.stops, b.stop(s))
 	}
@@ -95,12 +100,16 @@ func (j *stackJoin) addAll() {
 	b.out.Samples = slices.Grow(b.out.Samples, len(j.file.Samples))
 	for _, s := range j.file.Samples {
 		s.Event, s.Thread, s.Stack, s.Stop = j.events[s.Event], j.threads[s.Thread], j.stacks[s.Stack], j.stops[s.Stop]
+		if s.State > 0 {
+			s.State = j.states[s.State-1]
+		}
 		b.out.Samples = append(b.out.Samples, s)
 	}
 	if len(b.out.States) == 0 {
 		b.out.States = make([]trace.WaveState, 1)
 	}
 	j.reportPlaces()
+	j.reportCubins()
 }
 
 // stackEvent returns the index of an event.
@@ -133,6 +142,8 @@ func (b *profileBuilder) stackKernel(k *trace.ProfileKernel) int32 {
 func (j *stackJoin) frame(f *stacktree.Frame) uint32 {
 	b := j.b
 	switch {
+	case f.HasObjectID:
+		return j.cubinFrame(f)
 	case f.Dispatched >= 0:
 		return b.spanFrame(namedFrame{name: j.file.Kernels[f.Dispatched].Name, module: -1, kernel: j.kernels[f.Dispatched], isDevice: true})
 	case f.Object == "" && !f.HasAddress && len(f.Symbols) == 1 && f.Symbols[0].File == "" && !f.Kernel:

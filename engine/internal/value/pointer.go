@@ -39,7 +39,7 @@ func (r *Reader) pointer(ctx context.Context, v *trace.Value, t *dwarf.Type, l l
 		if s, ok := r.terminated(ctx, character, r.memory(t, address)); ok {
 			text += " " + s
 		}
-	case element.Kind == dwarf.KindSubroutine || t.Space == locexpr.DefaultSpace && address != 0:
+	case element.Kind == dwarf.KindSubroutine || r.frame.PointerSpace(t.Space) == locexpr.DefaultSpace && address != 0:
 		if name, offset := r.frame.Symbol(address); name != "" {
 			text += " " + symbolText(name, offset)
 		}
@@ -79,7 +79,7 @@ func (r *Reader) follow(ctx context.Context, v *trace.Value, t *dwarf.Type, addr
 
 // memory returns the location of a pointer's target.
 func (r *Reader) memory(t *dwarf.Type, address uint64) locexpr.Location {
-	return locexpr.MemoryLocation(t.Space, address).WithScope(r.context.Scope())
+	return locexpr.MemoryLocation(r.frame.PointerSpace(t.Space), address).WithScope(r.context.Scope())
 }
 
 // address reads a pointer or a reference.
@@ -98,10 +98,11 @@ func (r *Reader) address(ctx context.Context, t *dwarf.Type, l locexpr.Location)
 // PointerSize returns the size of a pointer or a reference in bytes; 0: it is not known. Where
 // its type does not have it, it is the size of an address of its space.
 func PointerSize(t *dwarf.Type, f Frame) uint64 {
-	if t.IsSized && (t.Space == locexpr.DefaultSpace || t.Has(dw.AttrByteSize)) {
+	space := f.PointerSpace(t.Space)
+	if t.IsSized && (space == locexpr.DefaultSpace || t.Has(dw.AttrByteSize)) {
 		return t.Size
 	}
-	return uint64(f.AddressBits(t.Space)+7) / 8
+	return uint64(f.AddressBits(space)+7) / 8
 }
 
 // implicitTarget returns the target of a pointer that was optimized away, where only the target

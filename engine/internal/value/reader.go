@@ -31,6 +31,9 @@ type Frame interface {
 	// Module returns the debug information of the module that has an address, and the address
 	// in its code object; nil where there is none.
 	Module(address uint64) (*dwarf.Reader, uint64)
+	// PointerSpace returns the space that pointers with an address class or the number of a space
+	// lead to.
+	PointerSpace(number locexpr.AddressSpace) locexpr.AddressSpace
 	// AddressBits returns the size of an address of a space; 0: it is not known.
 	AddressBits(space locexpr.AddressSpace) uint32
 }

@@ -62,7 +62,9 @@ func (m *image) Addrx(index uint64) (uint64, error)            { return m.unit.A
 func (m *image) Context(unit dwarf.Unit) locexpr.Context {
 	return &image{object: m.object, unit: unit}
 }
-func (m *image) Symbol(uint64) (string, uint64)          { return "", 0 }
+func (m *image) Symbol(uint64) (string, uint64)                                { return "", 0 }
+func (m *image) PointerSpace(number locexpr.AddressSpace) locexpr.AddressSpace { return number }
+
 func (m *image) AddressBits(locexpr.AddressSpace) uint32 { return 64 }
 func (m *image) Module(uint64) (*dwarf.Reader, uint64)   { return nil, 0 }
 

@@ -851,8 +851,9 @@ type MemoryQuestion struct {
 	Space         uint64                 `protobuf:"varint,1,opt,name=space,proto3" json:"space,omitempty"`         // the number of the address space; 0: the default one
 	Thread        *uint64                `protobuf:"varint,2,opt,name=thread,proto3,oneof" json:"thread,omitempty"` // the index of the thread whose instance it is
 	Address       uint64                 `protobuf:"varint,3,opt,name=address,proto3" json:"address,omitempty"`
-	Size          uint32                 `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"` // bytes that are needed
-	Most          uint32                 `protobuf:"varint,5,opt,name=most,proto3" json:"most,omitempty"` // bytes that may come: those around are likely to be asked for next
+	Size          uint32                 `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`       // bytes that are needed
+	Most          uint32                 `protobuf:"varint,5,opt,name=most,proto3" json:"most,omitempty"`       // bytes that may come: those around are likely to be asked for next
+	Lane          *uint32                `protobuf:"varint,6,opt,name=lane,proto3,oneof" json:"lane,omitempty"` // the lane of the thread whose instance it is, where lanes have states of their own
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -918,6 +919,13 @@ func (x *MemoryQuestion) GetSize() uint32 {
 func (x *MemoryQuestion) GetMost() uint32 {
 	if x != nil {
 		return x.Most
+	}
+	return 0
+}
+
+func (x *MemoryQuestion) GetLane() uint32 {
+	if x != nil && x.Lane != nil {
+		return *x.Lane
 	}
 	return 0
 }
@@ -3165,14 +3173,16 @@ const file_unwindd_proto_rawDesc = "" +
 	"\amapping\x18\x03 \x01(\v2\x1b.unwindd.v1.MappingQuestionH\x00R\amapping\x121\n" +
 	"\x05debug\x18\x04 \x01(\v2\x19.unwindd.v1.DebugQuestionH\x00R\x05debug\x12.\n" +
 	"\x04file\x18\x05 \x01(\v2\x18.unwindd.v1.FileQuestionH\x00R\x04fileB\a\n" +
-	"\x05about\"\x90\x01\n" +
+	"\x05about\"\xb2\x01\n" +
 	"\x0eMemoryQuestion\x12\x14\n" +
 	"\x05space\x18\x01 \x01(\x04R\x05space\x12\x1b\n" +
 	"\x06thread\x18\x02 \x01(\x04H\x00R\x06thread\x88\x01\x01\x12\x18\n" +
 	"\aaddress\x18\x03 \x01(\x04R\aaddress\x12\x12\n" +
 	"\x04size\x18\x04 \x01(\rR\x04size\x12\x12\n" +
-	"\x04most\x18\x05 \x01(\rR\x04mostB\t\n" +
-	"\a_thread\"C\n" +
+	"\x04most\x18\x05 \x01(\rR\x04most\x12\x17\n" +
+	"\x04lane\x18\x06 \x01(\rH\x01R\x04lane\x88\x01\x01B\t\n" +
+	"\a_threadB\a\n" +
+	"\x05_lane\"C\n" +
 	"\x0fMappingQuestion\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\x04R\aaddress\x12\x16\n" +
 	"\x06around\x18\x02 \x01(\bR\x06around\"'\n" +

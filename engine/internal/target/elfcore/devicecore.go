@@ -60,6 +60,18 @@ func (c *Core) addDevices(notes []note, options Options) []note {
 		}
 		c.problem("%s: it may be of another one", what)
 	}
+	if hasSections(&h, m.Data()) {
+		s, more, err := newSectionCore(path, &h, m.Data())
+		for _, p := range append(problems, more...) {
+			c.problem("%s: %s", path, p)
+		}
+		if err != nil {
+			c.problem("%s: %v: it is not used", path, err)
+			return notes
+		}
+		c.sections, c.memory.devices = s, memory
+		return notes
+	}
 	found, others := readNotes(m.Data(), &h)
 	isOfAMD := elf.Machine(h.machine) == elf.EM_AMDGPU
 	if !slices.ContainsFunc(found, func(nt note) bool { return !isOfAMD || nt.owner == gpuOwner }) {

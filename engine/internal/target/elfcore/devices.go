@@ -17,10 +17,10 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// The notes of a vendor describe the threads that ran on processors beside the CPU, and their
+// The notes or the sections of a vendor describe the threads that ran on processors beside the CPU, and their
 // code. A plugin reads them (sdk.OpenTargetRequest), and they are merged with the process.
 
-// NoteReader reads the notes of an owner.
+// NoteReader reads the notes of an owner, or the sections of a core of a machine.
 type NoteReader interface {
 	Description() *sdk.Description
 	OpenTarget(ctx context.Context, e sdk.Engine, req *sdk.OpenTargetRequest) (*sdk.OpenTargetAnswer, error)
@@ -49,38 +49,14 @@ func (c *Core) openDevices(options Options) {
 		switch {
 		case err == nil:
 			isRead[owner] = true
-			c.openNotes(owner, reader, owned[owner])
+			c.openTarget("notes of "+clip(owner), reader, &sdk.OpenTargetRequest{Notes: owned[owner]})
 		case !errors.Is(err, target.ErrNoArchitecture):
 			c.hasUnread = true
 			c.problem("notes of %s are not read: %v", clip(owner), err)
 		}
 	}
+	c.openSections(options)
 	c.reportGraphics(isRead)
-}
-
-// openNotes lets a plugin read its notes.
-func (c *Core) openNotes(owner string, reader NoteReader, notes []sdk.Note) {
-	a, err := reader.OpenTarget(context.Background(), &coreEngine{Core: c}, &sdk.OpenTargetRequest{Notes: notes})
-	if err != nil {
-		c.hasUnread = true
-		c.problem("the notes of %s are not read: %v", clip(owner), err)
-		return
-	}
-	for _, p := range a.Problems {
-		c.problem("notes of %s: %s", clip(owner), p)
-	}
-	c.hasUnread = c.hasUnread || len(a.Threads) == 0 && len(a.Problems) > 0
-	if a.Kind == "" && len(a.Threads) == 0 && len(a.Objects) == 0 {
-		return
-	}
-	c.kind = trace.Kind(a.Kind)
-	d := devices{Core: c, description: reader.Description(), answer: a}
-	if c.ofDevices == nil {
-		c.ofDevices = map[string]*sdk.Description{}
-	}
-	c.ofDevices[d.description.Name] = d.description
-	d.addObjects()
-	d.addThreads()
 }
 
 // coreEngine is the view of the core for a plugin that reads its notes.
@@ -142,6 +118,7 @@ func (d *devices) addThreads() {
 			Handle: uint64(len(d.process.threads)), ID: info.ID, Name: info.Name, Arch: d.description.Name, Processor: info.Processor,
 			Crashed: info.HasCrashed, IsRunning: info.IsRunning, Stop: stopOf(&info.Stop), Registers: info.Registers, Saved: info.Saved,
 			Problem: info.Problem, Lanes: info.Lanes, Spaces: info.Spaces, Memory: info.Memory, LaunchedBy: launches[info.Wave.Dispatch],
+			Callers: info.Callers, LaneStates: info.LaneStates, Lead: info.Lead, State: info.State,
 		}
 		if taken[th.ID] {
 			th.ID = d.description.Name + "-" + th.ID
@@ -152,12 +129,16 @@ func (d *devices) addThreads() {
 		}
 		if info.LauncherThread != "" {
 			th.LaunchedBy = &trace.Launch{Thread: info.LauncherThread, Kind: info.LaunchKind, Evidence: info.LaunchEvidence}
+			if info.LaunchEvidence == trace.LaunchQueue { // the stack of that thread tells
+				th.LaunchedBy.WaitFunctions, th.LaunchedBy.LaunchFunctions = d.answer.WaitFunctions, d.answer.LaunchFunctions
+			}
 		}
 		d.process.threads = append(d.process.threads, th)
 	}
 	d.info.Agents = append(d.info.Agents, d.answer.Agents...)
 	d.info.Queues = append(d.info.Queues, d.answer.Queues...)
 	d.info.Dispatches = append(d.info.Dispatches, d.answer.Dispatches...)
+	d.info.Host = cmp.Or(d.info.Host, d.answer.HostProcess)
 }
 
 // launches returns the launch of the threads of each dispatch by its ID: by a thread of the
@@ -168,6 +149,7 @@ func (d *devices) launches() map[string]*trace.Launch {
 		dispatch := &d.answer.Dispatches[i]
 		launches[dispatch.ID] = &trace.Launch{
 			Kind: "dispatch", Evidence: trace.LaunchQueue, Signal: dispatch.Signal, WaitFunctions: d.answer.WaitFunctions,
+			LaunchFunctions: d.answer.LaunchFunctions,
 		}
 	}
 	return launches
@@ -196,6 +178,10 @@ func (d *devices) addObjects() {
 			d.problem("more than %d code objects are loaded: %d of devices are left out, the first is %s",
 				maxModules, len(d.answer.Objects)-i, clip(d.answer.Objects[i].URI))
 			return
+		}
+		if o := &d.answer.Objects[i]; o.Path == "" && o.Into == sdk.FileSpace {
+			d.addFileObject(o)
+			continue
 		}
 		d.addObject(&d.answer.Objects[i])
 	}

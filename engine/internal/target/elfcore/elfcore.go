@@ -41,6 +41,9 @@ type Options struct {
 	// ForNote returns the reader of an owner's notes that this package does not read. Its
 	// error wraps target.ErrNoArchitecture if there is none.
 	ForNote func(owner string) (NoteReader, error)
+	// ForFile returns the reader of a core of a machine that is made of sections. Its error
+	// wraps target.ErrNoArchitecture if there is none.
+	ForFile func(machine object.ELFMachine) (NoteReader, error)
 	// Kind is target.LiveProcess if New reads the copy of a live process; "" is
 	// target.ELFCore. NT_FILE lists all mappings of such a process, so the list of its
 	// dynamic loader, which is not among the copied memory, is not read.
@@ -66,18 +69,21 @@ type Core struct {
 	memory       *memory
 	process      process
 	pageSize     uint64
+	sections     *sectionCore // that is made of sections: the core itself, or the second one; nil if there is none
+	shared       map[locexpr.AddressSpace]*target.PlacedMemory
 	imageBudget  uint64 // bytes of images that may still be assembled from memory
 	headerBudget uint64 // bytes of headers that may still be read from memory
 
-	modules      []*target.Module
-	objects      []*object.Object // to be closed
-	problems     []string
-	silenced     int  // number of problems beyond maxProblems
-	hasSoughtExe bool // the executable was looked for
-	hasUnread    bool // there is state that no reader here understands
-	kind         trace.Kind
-	info         trace.Devices
-	ofDevices    map[string]*sdk.Description // of the architectures of their threads
+	modules         []*target.Module
+	objects         []*object.Object // to be closed
+	problems        []string
+	silenced        int  // number of problems beyond maxProblems
+	hasSoughtExe    bool // the executable was looked for
+	hasReadSections bool // the plugin of the machine knows the sections
+	hasUnread       bool // there is state that no reader here understands
+	kind            trace.Kind
+	info            trace.Devices
+	ofDevices       map[string]*sdk.Description // of the architectures of their threads
 }
 
 var (
@@ -142,6 +148,13 @@ func (c *Core) read(data []byte, options Options) error {
 		return err
 	}
 	c.header, c.kind = header, cmp.Or(options.Kind, trace.ELFCore)
+	if hasSections(&c.header, data) {
+		var more []string
+		if c.sections, more, err = newSectionCore(c.path, &c.header, data); err != nil {
+			more = []string{err.Error()}
+		}
+		problems = append(problems, more...)
+	}
 	c.addProblems(problems)
 	c.memory, problems = newMemory(data, &c.header)
 	c.addProblems(problems)
@@ -156,7 +169,7 @@ func (c *Core) read(data []byte, options Options) error {
 		c.problem("the core has no notes, so neither threads nor the names of mapped files")
 	}
 	if len(notes) == 0 {
-		c.reportGraphics(nil)
+		c.openDevices(options)
 		return nil
 	}
 	c.process, problems = readProcess(&c.header, notes, c.description, unread)
@@ -265,6 +278,9 @@ func (c *Core) ReadScoped(space locexpr.AddressSpace, thread *trace.Thread, addr
 	if space == locexpr.DefaultSpace || thread == nil {
 		return c.ReadMemory(space, address, buf)
 	}
+	if c.shared[space] != nil && !target.HasPlaced(thread, space) {
+		return c.readShared(space, address, buf)
+	}
 	n, err := target.ReadPlaced(c, thread, space, address, buf)
 	if err != nil {
 		name := fmt.Sprintf("address space %d", space)
@@ -278,11 +294,15 @@ func (c *Core) ReadScoped(space locexpr.AddressSpace, thread *trace.Thread, addr
 	return n, nil
 }
 
-// ReadMemory reads memory of the process, which has the default address space only. It does not
-// allocate unless it fails.
+// ReadMemory reads memory of the process, which has the default address space, sdk.FileSpace,
+// and spaces that all threads of devices share. It does not allocate unless it fails.
 func (c *Core) ReadMemory(space locexpr.AddressSpace, address uint64, buf []byte) (n int, err error) {
-	if space != 0 {
-		return 0, fmt.Errorf("address space %d, address %#x: %w", space, address, target.ErrNoMemory)
+	switch space {
+	case locexpr.DefaultSpace:
+	case sdk.FileSpace:
+		return c.readFile(address, buf)
+	default:
+		return c.readShared(space, address, buf)
 	}
 	if err := object.Guard(func() error { n = c.memory.read(address, buf); return nil }); err != nil {
 		return 0, err

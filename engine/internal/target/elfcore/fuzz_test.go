@@ -3,6 +3,7 @@
 package elfcore
 
 import (
+	"debug/elf"
 	"encoding/binary"
 	"testing"
 
@@ -34,6 +35,10 @@ func FuzzCore(f *testing.F) {
 	gpu := little64()
 	gpu.parts = []part{{typ: 4, data: gpu.note(gpu.note(nil, coreOwner, ntPRSTATUS, gpu.status(1, 11, 0x100, 0)), gpuOwner, ntGPUCoreState, gpuNoteBytes(1, 1, 1))}}
 	f.Add(gpu.core())
+	for _, isExtended := range []bool{false, true} {
+		sections, _ := sectionsCore(elf.EM_CUDA, isExtended, madeSection{data: []byte("state")})
+		f.Add(sections)
+	}
 	for key, layouts := range statusLayouts {
 		b := builder{numbers: numbers{ordersOf(key.machine)[0], key.is64}, typ: 4, machine: key.machine}
 		b.parts = []part{{typ: 4, data: b.note(nil, coreOwner, ntPRSTATUS, make([]byte, layouts[0].size))}}

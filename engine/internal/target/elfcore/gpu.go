@@ -62,7 +62,7 @@ func counted(n uint64, what string) string {
 // has the owners of the notes that were.
 func (c *Core) reportGraphics(isRead map[string]bool) {
 	alone, isAlone := graphics[elf.Machine(c.header.machine)]
-	isSaid := isRead[gpuOwner]
+	isSaid := isRead[gpuOwner] || c.hasReadSections
 	for _, nt := range c.process.unclaimed {
 		if nt.Owner != gpuOwner || nt.Type != ntGPUCoreState || isRead[gpuOwner] {
 			continue
@@ -75,6 +75,9 @@ func (c *Core) reportGraphics(isRead map[string]bool) {
 		c.problem("note NT_AMDGPU_CORE_STATE has the state of %s (%s), which no plugin here reads: no waves are shown; %s",
 			graphics[elf.EM_AMDGPU].what, gpuNote(nt.Data), reader)
 		c.hasUnread = true
+	}
+	if c.sections != nil && !isAlone && !c.hasReadSections {
+		c.problem("%s has no program headers, and no plugin here reads its sections, so neither threads nor memory are known", c.sections.path)
 	}
 	if isAlone && !isSaid {
 		c.hasUnread = true

@@ -184,6 +184,9 @@ func (h *coreHeader) readPrograms(data []byte) (problems []string, err error) {
 	start := h.pick(data, 28, 32)
 	stride := uint64(h.order.Uint16(data[tail+2:]))
 	count := uint64(h.order.Uint16(data[tail+4:]))
+	if count == 0 && hasSections(h, data) {
+		return nil, nil
+	}
 	if count == 0 {
 		return []string{"the core has no program headers, so neither threads nor memory"}, nil
 	}

@@ -153,6 +153,9 @@ func (r *reader) frame(l *profile.Location, isLeaf bool) uint32 {
 		if l.Address >= m.Start && !f.Kernel {
 			f.Address = l.Address - m.Start + m.Offset
 		}
+		if id, ok := stacktree.CubinOf(m.File, m.BuildID); ok && len(f.Symbols) > 0 {
+			f.Address, f.Device, f.ObjectID, f.HasObjectID = l.Address, true, id, true
+		}
 	}
 	index = r.Frame(f)
 	r.locations[key] = index

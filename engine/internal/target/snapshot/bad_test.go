@@ -113,7 +113,7 @@ func TestDocumentsThatCannotBeReadAreErrors(t *testing.T) {
 		{"many frames", `{"format_version":1,"threads":[{"launched_by":{"frames":[` + strings.Repeat(`"0x1",`, maxFrames) + `"0x1"]}}]}`, "launched_by.frames[65536]: the list has more than 65536 elements"},
 		{"many registers", `{"format_version":1,"threads":[{"arch":"host","registers":{` + strings.Repeat(`"pc":"0x1",`, 1<<16) + `"pc":"0x1"}}]}`, "more than 65536 registers"},
 		{"many modules", `{"format_version":1,"modules":[` + strings.Repeat(`{},`, maxModules) + `{}]}`, "modules[16384]: the list has more than 16384 elements"},
-		{"many threads", `{"format_version":1,"threads":[` + strings.Repeat(`{},`, maxThreads) + `{}]}`, "threads[1048576]: the list has more than 1048576 elements"},
+		{"many threads", `{"format_version":1,"threads":[` + strings.Repeat(`{ },`, maxThreads) + `{}]}`, "threads[1048576]: the list has more than 1048576 elements"},
 		{"threads that compress to nothing", `{"format_version":1,"threads":[` + strings.Repeat(`{},`, 1<<18) + `{}]}`, "what is described takes more than "},
 		{"pieces that compress to nothing", `{"format_version":1,"memory":[` + strings.Repeat(`{},`, 1<<18) + `{}]}`, "what is described takes more than "},
 		{"names that compress to nothing", `{"format_version":1,"threads":[` + longNames(1500, jsontext.MaxText) + `{}]}`, "what is described takes more than "},
@@ -201,7 +201,7 @@ func TestWhatIsWrongWithOneThingCostsThatAlone(t *testing.T) {
 		{"two bases", thread(obj{"arch": "gpu", "spaces": rawJSON(`{"local":{"base":"0x1"},"LOCAL":{"base":"0x2"}}`)}), []string{`thread "1": address space 3 has several bases: all are left out`}},
 		{"a reason of another kind", thread(obj{"stop": obj{"reason": "boredom", "address": "x"}}), []string{
 			`thread "1": stop.reason is "boredom", expected breakpoint, watchpoint, single-step, trap, memory-fault, address-error, ` +
-				`illegal-instruction, math-error, ecc-error or fatal-halt: why it stopped is left out`}},
+				`illegal-instruction, math-error, ecc-error, fatal-halt, assert, stack-overflow or exception: why it stopped is left out`}},
 		{"an address that is none", thread(obj{"stop": obj{"address": "12", "reason": "memory-fault"}}), []string{
 			`thread "1": stop.address is "12", expected 0x and hexadecimal digits`}},
 		{"an address of what has none", thread(obj{"stop": obj{"reason": "breakpoint", "address": "0x1"}}), []string{
@@ -244,7 +244,13 @@ func TestWhatIsWrongWithOneThingCostsThatAlone(t *testing.T) {
 		{"a wave's memory of a group", memory(obj{"space": "private_wave", "scope": obj{"group": []any{0, 0, 0}}}), []string{`memory[0]: address space private_wave: its scope names no wave: it is left out`}},
 		{"a group's memory of an agent", memory(obj{"space": "local", "scope": obj{"agent": "a"}}), []string{`memory[0]: address space local: its scope names neither group nor wave: it is left out`}},
 		{"an agent's memory of none", memory(obj{"space": "agent"}), []string{`memory[0]: address space agent: its scope names no agent: it is left out`}},
-		{"a lane's memory", memory(obj{"space": "private_lane", "scope": obj{"wave": "w"}}), []string{`memory[0]: address space private_lane: memory of lanes is given in the address space that they share: it is left out`}},
+		{"a lane twice", thread(obj{"lanes": 4, "lead": 1, "lane_states": []obj{{"lane": 1, "registers": obj{}}, {"lane": 1, "registers": obj{}}}}),
+			[]string{`thread "1": lane_states[1]: lane 1, expected the lanes below 4 in their order: the lanes' registers are left out`}},
+		{"a lead that is no lane of them", thread(obj{"lanes": 4, "lead": 2, "lane_states": []obj{{"lane": 1, "registers": obj{}}}}),
+			[]string{`thread "1": lead is 2, expected a lane of lane_states: the lanes' registers are left out`}},
+		{"a caller that is no number", thread(obj{"callers": []string{"0x1", "main"}}),
+			[]string{`thread "1": callers[1] is "main", expected 0x and hexadecimal digits: the callers are left out`}},
+		{"a lane's memory", memory(obj{"space": "private_lane", "scope": obj{"wave": "w"}}), []string{`memory[0]: address space private_lane: its scope names no lane of a wave, and memory of lanes that have it in common is given in the address space that they share: it is left out`}},
 		{"encrypted memory", memory(obj{"file": "secret"}), []string{`memory[0]: member "secret": is encrypted: it is left out`}},
 		{"memory compressed by another method", memory(obj{"file": "odd"}), []string{`memory[0]: member "odd": compression method 99, expected 0 (stored) or 8 (deflated): it is left out`}},
 		{"members of one name", memory(obj{"file": "twice"}), []string{`memory[0]: the archive has several members "twice": it is left out`}},

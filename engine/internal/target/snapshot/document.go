@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/unwindd/unwindd/engine/internal/target/jsontext"
@@ -100,6 +101,17 @@ type threadEntry struct {
 	spaces                    []spaceEntry
 	wave                      *waveEntry
 	launch                    *launchEntry
+	state                     string
+	callers                   []uint64
+	badCaller                 string // the error in callers
+	lead                      uint32
+	states                    []laneEntry
+}
+
+// laneEntry is a lane that has registers of its own.
+type laneEntry struct {
+	lane      uint32
+	registers jsontext.Raw
 }
 
 type stopEntry struct {
@@ -230,6 +242,34 @@ var (
 			t.launch = &launchEntry{}
 			return jsontext.Members(r, t.launch, launchFields)
 		}},
+		{Name: "state", Read: jsontext.SetName(func(t *threadEntry) *string { return &t.state })},
+		{Name: "callers", Read: func(r *jsontext.Reader, t *threadEntry) (err error) {
+			t.callers, t.badCaller, err = readPCs(r, "callers")
+			return err
+		}},
+		{Name: "lead", Read: func(r *jsontext.Reader, t *threadEntry) error {
+			n, err := r.Integer(math.MaxUint32)
+			t.lead = uint32(n)
+			return err
+		}},
+		{Name: "lane_states", Read: func(r *jsontext.Reader, t *threadEntry) error {
+			return jsontext.List(r, &t.states, sdk.MaxLanes, laneFields)
+		}},
+	}
+	laneFields = []jsontext.Field[laneEntry]{
+		{Name: "lane", Read: func(r *jsontext.Reader, l *laneEntry) error {
+			n, err := r.Integer(math.MaxUint32)
+			l.lane = uint32(n)
+			return err
+		}},
+		{Name: "registers", Read: func(r *jsontext.Reader, l *laneEntry) (err error) {
+			if r.Next() != '{' {
+				return r.Unexpected("an object")
+			}
+			raw, err := r.Raw()
+			l.registers = jsontext.Raw{Data: slices.Clone(raw.Data), Offset: raw.Offset}
+			return err
+		}},
 	}
 	stopFields = []jsontext.Field[stopEntry]{
 		{Name: "reason", Read: jsontext.SetName(func(s *stopEntry) *string { return &s.reason })},
@@ -273,6 +313,11 @@ var (
 			w.InGroup, w.HasInGroup = uint32(n), true
 			return err
 		}},
+		{Name: "cluster", Read: func(r *jsontext.Reader, w *waveEntry) (err error) {
+			w.Cluster, err = r.Group()
+			w.HasCluster = true
+			return
+		}},
 	}
 	launchFields = []jsontext.Field[launchEntry]{
 		{Name: "thread", Read: jsontext.SetID(func(l *launchEntry) *string { return &l.thread })},
@@ -295,6 +340,12 @@ var (
 			s.members |= groupBit
 			s.group, err = r.Group()
 			return
+		}},
+		{Name: "lane", Read: func(r *jsontext.Reader, s *scope) error {
+			n, err := r.Integer(math.MaxUint32)
+			s.members |= laneBit
+			s.lane = uint32(n)
+			return err
 		}},
 	}
 )
@@ -420,8 +471,14 @@ func readSpaces(r *jsontext.Reader, t *threadEntry) error {
 	})
 }
 
-func readLaunchFrames(r *jsontext.Reader, l *launchEntry) error {
-	return r.Array(func(i int) error {
+func readLaunchFrames(r *jsontext.Reader, l *launchEntry) (err error) {
+	l.frames, l.badFrame, err = readPCs(r, "frames")
+	return err
+}
+
+// readPCs reads a list of PCs; wrong is the first error in one.
+func readPCs(r *jsontext.Reader, name string) (list []uint64, wrong string, err error) {
+	err = r.Array(func(i int) error {
 		if i >= maxFrames {
 			return r.Fail(r.Offset(), "the list has more than %d elements", maxFrames)
 		}
@@ -429,12 +486,13 @@ func readLaunchFrames(r *jsontext.Reader, l *launchEntry) error {
 		if err != nil {
 			return err
 		}
-		if n.Wrong != "" && l.badFrame == "" {
-			l.badFrame = fmt.Sprintf("frames[%d] %s", i, n.Wrong)
+		if n.Wrong != "" && wrong == "" {
+			wrong = fmt.Sprintf("%s[%d] %s", name, i, n.Wrong)
 		}
-		l.frames = append(l.frames, n.Value)
+		list = append(list, n.Value)
 		return nil
 	})
+	return list, wrong, err
 }
 
 func setScope(bit scopeMembers, member func(*scope) *string) func(*jsontext.Reader, *scope) error {

@@ -26,6 +26,7 @@ const (
 	dispatchBit
 	groupBit
 	waveBit
+	laneBit
 )
 
 // scope identifies the instance of an address space that a piece of memory belongs to: the
@@ -34,6 +35,7 @@ type scope struct {
 	members                      scopeMembers
 	wave, agent, queue, dispatch string
 	group                        [3]uint32
+	lane                         uint32
 }
 
 func compareScopes(a, b *scope) int {
@@ -44,6 +46,7 @@ func compareScopes(a, b *scope) int {
 		cmp.Compare(a.queue, b.queue),
 		cmp.Compare(a.dispatch, b.dispatch),
 		slices.Compare(a.group[:], b.group[:]),
+		cmp.Compare(a.lane, b.lane),
 	)
 }
 
@@ -58,8 +61,10 @@ func (m scopeMembers) distinguishes(s sdk.SpaceScope) bool {
 		return m&(groupBit|waveBit) != 0
 	case sdk.WaveScope:
 		return m&waveBit != 0
+	case sdk.LaneScope:
+		return m&waveBit != 0 && m&laneBit != 0
 	}
-	return false // scopes have no lane
+	return false
 }
 
 // piece is a range of memory of an instance of an address space.
@@ -164,7 +169,7 @@ func (s *Snapshot) checkSpace(e *pieceEntry) (problem string) {
 				sdk.AgentScope: "its scope names no agent",
 				sdk.GroupScope: "its scope names neither group nor wave",
 				sdk.WaveScope:  "its scope names no wave",
-				sdk.LaneScope:  "memory of lanes is given in the address space that they share",
+				sdk.LaneScope:  "its scope names no lane of a wave, and memory of lanes that have it in common is given in the address space that they share",
 			}
 			problem = fmt.Sprintf("address space %s: %s", space.Name, want[space.Scope])
 		}
@@ -185,7 +190,13 @@ func (s *Snapshot) scopeOf(t *trace.Thread, members scopeMembers) (sc scope, ok 
 		}
 		sc.wave = t.ID
 	}
-	if members&^waveBit == 0 {
+	if members&laneBit != 0 {
+		if len(t.LaneStates) == 0 {
+			return sc, false
+		}
+		sc.lane = t.Lead
+	}
+	if members&^(waveBit|laneBit) == 0 {
 		return sc, true
 	}
 	if t.Wave == nil || members&groupBit != 0 && !t.Wave.HasGroup {
@@ -321,7 +332,7 @@ func (s *Snapshot) ReadScoped(space locexpr.AddressSpace, thread *trace.Thread, 
 	if space == locexpr.DefaultSpace {
 		return s.readGlobal(address, buf)
 	}
-	if thread == nil || thread.Handle >= uint64(len(s.threads)) || s.threads[thread.Handle] != thread {
+	if thread == nil || !s.isOwn(thread) {
 		return 0, fmt.Errorf("address space %d, address %#x, of a thread that is not of the snapshot: %w", space, address, target.ErrNoMemory)
 	}
 	a := s.archs.byName[thread.Arch]
@@ -355,6 +366,15 @@ func (s *Snapshot) ReadScoped(space locexpr.AddressSpace, thread *trace.Thread, 
 		return n, fmt.Errorf("%s of %s: %w", info.Name, threadName(thread), err)
 	}
 	return n, nil
+}
+
+// isOwn reports whether a thread is one of the snapshot, or is one as a lane has it.
+func (s *Snapshot) isOwn(thread *trace.Thread) bool {
+	if thread.Handle >= uint64(len(s.threads)) {
+		return false
+	}
+	own := s.threads[thread.Handle]
+	return own == thread || len(own.LaneStates) > 0 && own.ID == thread.ID && own.Arch == thread.Arch
 }
 
 // Mapped reports whether an address of the default space is known to be mapped, and whether as

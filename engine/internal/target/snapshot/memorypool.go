@@ -14,8 +14,9 @@ import (
 
 // The approximate size in memory of each element of snapshot.json, without its strings.
 const (
-	threadBytes  = 400
+	threadBytes  = 480
 	spaceBytes   = 16
+	laneBytes    = 160
 	launchBytes  = 100
 	moduleBytes  = 600
 	segmentBytes = 160

@@ -50,6 +50,12 @@ func (s *Snapshot) addThread(e *threadEntry, pool *memoryPool) error {
 	}
 	addStop(t, e.stop, problem)
 	addLaunch(t, e.launch, pool, problem)
+	t.State, t.Callers = e.state, e.callers
+	if e.badCaller != "" {
+		problem("%s: the callers are left out", e.badCaller)
+		t.Callers = nil
+	}
+	pool.kept += uint64(8 * len(t.Callers)) //nolint:gosec // a size
 
 	a := s.archs.find(e.arch)
 	if a.desc == nil {
@@ -64,6 +70,9 @@ func (s *Snapshot) addThread(e *threadEntry, pool *memoryPool) error {
 			return err
 		}
 		addSpaces(t, e, a, problem)
+		if err := s.addLanes(t, e, a, pool, problem); err != nil {
+			return err
+		}
 	}
 	s.threads = append(s.threads, t)
 	s.identities = append(s.identities, identity{})
@@ -107,6 +116,38 @@ func (s *Snapshot) addRegisters(t *trace.Thread, e *threadEntry, a *arch, pool *
 			// The other registers are valid, so the thread itself has no Problem.
 			problem("its registers have no program counter (%s)", info.Name)
 		}
+	}
+	return nil
+}
+
+// addLanes sets the lanes that have registers of their own.
+func (s *Snapshot) addLanes(t *trace.Thread, e *threadEntry, a *arch, pool *memoryPool, problem func(string, ...any)) error {
+	hasLead := false
+	for i := range e.states {
+		l := &e.states[i]
+		if l.lane >= max(t.Lanes, 1) || i > 0 && l.lane <= e.states[i-1].lane {
+			problem("lane_states[%d]: lane %d, expected the lanes below %d in their order: the lanes' registers are left out", i, l.lane, max(t.Lanes, 1))
+			t.LaneStates = nil
+			return nil
+		}
+		state := sdk.LaneState{Lane: l.lane}
+		if l.registers.Data != nil {
+			problems, err := pool.registers.read(a, &threadEntry{arch: e.arch, processor: e.processor, lanes: e.lanes, registers: l.registers})
+			if err != nil {
+				return jsontext.Within(err, fmt.Sprintf(".lane_states[%d].registers", i))
+			}
+			for _, p := range problems {
+				problem("lane_states[%d]: %s", i, p)
+			}
+			state.Registers = pool.pack(&pool.registers)
+		}
+		hasLead = hasLead || l.lane == e.lead
+		t.LaneStates = append(t.LaneStates, state)
+	}
+	pool.kept += uint64(laneBytes * len(t.LaneStates)) //nolint:gosec // a size
+	if t.Lead = e.lead; !hasLead && (e.lead != 0 || len(t.LaneStates) > 0) {
+		problem("lead is %d, expected a lane of lane_states: the lanes' registers are left out", e.lead)
+		t.LaneStates, t.Lead = nil, 0
 	}
 	return nil
 }

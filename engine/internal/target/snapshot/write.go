@@ -64,6 +64,9 @@ type Memory struct {
 	Thread  *trace.Thread // the owner of the instance; nil for the default space
 	Address uint64
 	Data    []byte
+	// Lane is the lane of the thread that the instance belongs to, if IsOfLane.
+	Lane     uint32
+	IsOfLane bool
 }
 
 // Members that compress by more than this ratio are compressed only as long as all of them
@@ -217,6 +220,14 @@ type (
 		Spaces     map[string]spaceText `json:"spaces,omitempty"`
 		Wave       *waveText            `json:"wave,omitempty"`
 		LaunchedBy *launchText          `json:"launched_by,omitempty"`
+		State      string               `json:"state,omitempty"`
+		Callers    []string             `json:"callers,omitempty"`
+		Lead       uint32               `json:"lead,omitempty"`
+		LaneStates []laneText           `json:"lane_states,omitempty"`
+	}
+	laneText struct {
+		Lane      uint32            `json:"lane"`
+		Registers map[string]string `json:"registers"`
 	}
 	stopText struct {
 		Reason  string   `json:"reason"`
@@ -235,6 +246,7 @@ type (
 		Kernel   string     `json:"kernel,omitempty"`
 		Group    *[3]uint32 `json:"group,omitempty"`
 		InGroup  *uint32    `json:"in_group,omitempty"`
+		Cluster  *[3]uint32 `json:"cluster,omitempty"`
 	}
 	launchText struct {
 		Thread   string   `json:"thread,omitempty"`
@@ -249,7 +261,8 @@ type (
 		Scope   *scopeText `json:"scope,omitempty"`
 	}
 	scopeText struct {
-		Wave string `json:"wave"`
+		Wave string  `json:"wave"`
+		Lane *uint32 `json:"lane,omitempty"`
 	}
 )
 
@@ -343,7 +356,7 @@ func (w *writer) threads(threads []*trace.Thread) error {
 		if a.desc == nil && (len(t.Registers.Numbers) > 0 || len(t.Spaces) > 0) {
 			return nil, errors.New(a.problem)
 		}
-		if err := registerTexts(a, t, &out); err != nil {
+		if err := registerTexts(a, t.Registers, &out); err != nil {
 			return nil, err
 		}
 		for _, s := range t.Spaces {
@@ -370,13 +383,43 @@ func (w *writer) threads(threads []*trace.Thread) error {
 			if v.HasInGroup {
 				out.Wave.InGroup = &v.InGroup
 			}
+			if v.HasCluster {
+				out.Wave.Cluster = &v.Cluster
+			}
 		}
 		if err := stopTexts(t, &out); err != nil {
 			return nil, err
 		}
-		err := launchTexts(t, &out)
+		if err := launchTexts(t, &out); err != nil {
+			return nil, err
+		}
+		err := laneTexts(a, t, &out)
 		return out, err
 	})
+}
+
+// laneTexts writes what was recorded of a thread's callers, and its lanes that have registers of
+// their own.
+func laneTexts(a *arch, t *trace.Thread, out *threadText) error {
+	if len(t.Callers) > maxFrames || len(t.LaneStates) > sdk.MaxLanes {
+		return fmt.Errorf("%d callers and %d lanes, expected at most %d and %d", len(t.Callers), len(t.LaneStates), maxFrames, sdk.MaxLanes)
+	}
+	out.State, out.Lead = t.State, t.Lead
+	for _, pc := range t.Callers {
+		out.Callers = append(out.Callers, hexText(pc))
+	}
+	for i := range t.LaneStates {
+		l := &t.LaneStates[i]
+		if i > 0 && l.Lane <= t.LaneStates[i-1].Lane || l.Lane >= max(t.Lanes, 1) {
+			return fmt.Errorf("lane_states[%d]: lane %d, expected the lanes below %d in their order", i, l.Lane, max(t.Lanes, 1))
+		}
+		texts := threadText{Lanes: out.Lanes, Registers: map[string]string{}}
+		if err := registerTexts(a, l.Registers, &texts); err != nil {
+			return fmt.Errorf("lane_states[%d]: %w", i, err)
+		}
+		out.LaneStates = append(out.LaneStates, laneText{l.Lane, texts.Registers})
+	}
+	return checkTexts(t.State)
 }
 
 func stopTexts(t *trace.Thread, out *threadText) error {
@@ -431,14 +474,14 @@ func launchTexts(t *trace.Thread, out *threadText) error {
 
 // registerTexts writes registers by their names. If several share a name, the lane count that
 // distinguishes them is written too.
-func registerTexts(a *arch, t *trace.Thread, out *threadText) error {
-	if len(t.Registers.Numbers) > sdk.MaxRegisters {
-		return fmt.Errorf("%d registers, expected at most %d", len(t.Registers.Numbers), sdk.MaxRegisters)
+func registerTexts(a *arch, registers sdk.Registers, out *threadText) error {
+	if len(registers.Numbers) > sdk.MaxRegisters {
+		return fmt.Errorf("%d registers, expected at most %d", len(registers.Numbers), sdk.MaxRegisters)
 	}
-	if err := t.Registers.Validate(); err != nil {
+	if err := registers.Validate(); err != nil {
 		return err
 	}
-	for _, number := range t.Registers.Numbers {
+	for _, number := range registers.Numbers {
 		info, ok := a.desc.Register(number)
 		if !ok {
 			return fmt.Errorf("architecture %s has no register %d", a.desc.Name, number)
@@ -451,9 +494,9 @@ func registerTexts(a *arch, t *trace.Thread, out *threadText) error {
 		}
 		out.Lanes = info.Lanes
 	}
-	for _, number := range t.Registers.Numbers {
+	for _, number := range registers.Numbers {
 		info, _ := a.desc.Register(number)
-		value, _ := t.Registers.Get(number)
+		value, _ := registers.Get(number)
 		text, err := FormatRegister(info, a.desc.ByteOrder, value)
 		if err != nil {
 			return err
@@ -558,10 +601,17 @@ func (w *writer) instances(c *Contents) ([]memoryText, error) {
 			return nil, fmt.Errorf("memory[%d]: %s", i, a.problem)
 		}
 		space, ok := a.desc.Space(m.Space)
-		if !ok || !waveBit.distinguishes(space.Scope) {
+		members := waveBit
+		if m.IsOfLane {
+			members |= laneBit
+		}
+		if !ok || !members.distinguishes(space.Scope) {
 			return nil, fmt.Errorf("memory[%d]: architecture %s has no address space %d that a thread has an instance of", i, a.desc.Name, m.Space)
 		}
-		names[i].Space, names[i].Scope = space.Name, &scopeText{m.Thread.ID}
+		names[i].Space, names[i].Scope = space.Name, &scopeText{Wave: m.Thread.ID}
+		if m.IsOfLane {
+			names[i].Scope.Lane = &m.Lane
+		}
 	}
 	return names, nil
 }
@@ -569,16 +619,23 @@ func (w *writer) instances(c *Contents) ([]memoryText, error) {
 // memoryOrder returns the indexes of the pieces in the order of instances and
 // addresses. Pieces of one instance that overlap are an error.
 func memoryOrder(memory []Memory, names []memoryText) ([]int, error) {
-	instance := func(i int) (string, string) {
+	type owner struct {
+		space, wave string
+		lane        int64 // -1: of all lanes
+	}
+	instance := func(i int) (o owner) {
+		o.lane = -1
 		if s := names[i].Scope; s != nil {
-			return names[i].Space, s.Wave
+			o.space, o.wave = names[i].Space, s.Wave
+			if s.Lane != nil {
+				o.lane = int64(*s.Lane)
+			}
 		}
-		return "", ""
+		return o
 	}
 	compare := func(i, j int) int {
-		spaceI, waveI := instance(i)
-		spaceJ, waveJ := instance(j)
-		return cmp.Or(cmp.Compare(spaceI, spaceJ), cmp.Compare(waveI, waveJ))
+		a, b := instance(i), instance(j)
+		return cmp.Or(cmp.Compare(a.space, b.space), cmp.Compare(a.wave, b.wave), cmp.Compare(a.lane, b.lane))
 	}
 	order := make([]int, len(memory))
 	for i := range order {

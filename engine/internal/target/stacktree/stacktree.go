@@ -6,6 +6,8 @@
 //	stacktext    the text of perf script, and folded stacks
 //	chrometrace  Chrome traces, as PyTorch writes them
 //	nsys         exports of Nsight Systems
+//	pprofstacks  profiles of pprof
+//	otlpstacks   profiles of OpenTelemetry
 //
 // Frames have the names that the file gives, or addresses whose names are looked up later.
 package stacktree
@@ -46,6 +48,8 @@ type File struct {
 	// samples of accelerators only.
 	Samples []trace.ProfileSample
 	Kernels []trace.ProfileKernel
+	// States are the states of waves, by ProfileSample.State less 1.
+	States []trace.WaveState
 	// Stops are the reasons why stacks end, by ProfileSample.Stop.
 	Stops []trace.Stopped
 	// Mappings are where code was mapped, as far as the file has that.
@@ -74,6 +78,11 @@ type Frame struct {
 	// PID is the ID of the process; where only that of a thread is known, that one. -1: none is.
 	PID            int
 	Kernel, Device bool
+	// ObjectID is the number by which the profiler knows the code object of an accelerator that
+	// the frame is in, where HasObjectID: see CubinOf. Its function is the one of Symbols, and
+	// Address counts from its first byte.
+	ObjectID    uint64
+	HasObjectID bool
 	// Dispatched is the index of File.Kernels of a kernel that was dispatched; -1: it is none.
 	Dispatched int32
 }
@@ -236,7 +245,7 @@ func (f *File) Check() error {
 		}
 	}
 	for i, s := range f.Samples {
-		if s.Event < 0 || int(s.Event) >= len(f.Events) || int(s.Thread) >= len(f.Threads) || int(s.Stack) >= len(f.Stacks) || int(s.Stop) >= len(f.Stops) {
+		if s.Event < 0 || int(s.Event) >= len(f.Events) || int(s.Thread) >= len(f.Threads) || int(s.Stack) >= len(f.Stacks) || int(s.Stop) >= len(f.Stops) || int(s.State) > len(f.States) {
 			return fmt.Errorf("sample %d: %+v", i, s)
 		}
 	}

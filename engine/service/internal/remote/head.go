@@ -184,17 +184,39 @@ func checkThread(i int, t *trace.Thread) error {
 	if len(t.Registers.Numbers) > sdk.MaxRegisters || len(t.Registers.Data) > sdk.MaxRegisterData {
 		return fmt.Errorf("%d registers of %d bytes", len(t.Registers.Numbers), len(t.Registers.Data))
 	}
-	for _, s := range t.Saved {
+	if err := checkPlaces(t.Saved, t.Memory); err != nil {
+		return err
+	}
+	hasLead := len(t.LaneStates) == 0
+	for i := range t.LaneStates {
+		l := &t.LaneStates[i]
+		if l.Lane >= max(t.Lanes, 1) || i > 0 && l.Lane <= t.LaneStates[i-1].Lane {
+			return fmt.Errorf("the state of lane %d, expected the %d lanes in their order", l.Lane, max(t.Lanes, 1))
+		}
+		hasLead = hasLead || l.Lane == t.Lead
+		if err := errors.Join(checkPlaces(l.Saved, l.Memory), l.Registers.Validate()); err != nil {
+			return fmt.Errorf("lane %d: %w", l.Lane, err)
+		}
+	}
+	if !hasLead {
+		return fmt.Errorf("no state of lane %d, by which it is walked", t.Lead)
+	}
+	return t.Registers.Validate()
+}
+
+// checkPlaces checks where registers and memory are.
+func checkPlaces(saved []sdk.SavedRegisters, memory []sdk.SpaceMemory) error {
+	for _, s := range saved {
 		if s.Count > sdk.MaxRegisters || s.First > math.MaxUint32-s.Count {
 			return fmt.Errorf("registers %d to %d in memory", s.First, uint64(s.First)+uint64(s.Count))
 		}
 	}
-	for _, m := range t.Memory {
+	for _, m := range memory {
 		if m.Start+m.Size < m.Start || m.Address+m.Size < m.Address {
 			return fmt.Errorf("its memory of %#x bytes at %#x reaches past the last address", m.Size, m.Start)
 		}
 	}
-	return t.Registers.Validate()
+	return nil
 }
 
 func (m *Module) check() error {

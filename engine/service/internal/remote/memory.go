@@ -27,6 +27,7 @@ const (
 type instance struct {
 	space  locexpr.AddressSpace
 	thread int64 // an index, or noThread
+	lane   int64 // 1 for lane 0 of a thread whose lanes have states of their own; else 0
 }
 
 // blockKey identifies a block of an instance.
@@ -116,6 +117,10 @@ func (m *memory) fetch(inst instance, address uint64, size int) (r run, err erro
 	if inst.thread != noThread {
 		thread := uint64(inst.thread) //nolint:gosec // an index
 		q.Thread = &thread
+	}
+	if inst.lane != 0 {
+		lane := uint32(inst.lane - 1) //nolint:gosec // below MaxLanes
+		q.Lane = &lane
 	}
 	answer, _, err := m.ask(&pb.Question{About: &pb.Question_Memory{Memory: q}})
 	if err != nil {

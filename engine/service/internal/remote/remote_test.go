@@ -21,6 +21,7 @@ import (
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
+	"github.com/unwindd/unwindd/plugins/nvidia"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -28,11 +29,11 @@ import (
 const examples = "../../../../examples/"
 
 // targets are of every form that is in a file.
-var targets = []string{"crash/server.core", "crash/server.dmp", "mixed/mixed.snapshot", "rocm-core/crash.core"}
+var targets = []string{"crash/server.core", "crash/server.dmp", "mixed/mixed.snapshot", "rocm-core/crash.core", "cuda-core/crash.core"}
 
 func open(t testing.TB, path string) *engine.Target {
 	t.Helper()
-	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New()}}})
+	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New(), nvidia.New()}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,13 +91,21 @@ func TestHeadKeepsWhatJSONWouldNot(t *testing.T) {
 // TestHeadsThatAreRefused has heads of hostile callers.
 func TestHeadsThatAreRefused(t *testing.T) {
 	for words, change := range map[string]func(*Head){
-		"version 2":             func(h *Head) { h.Version = 2 },
-		"handle 7":              func(h *Head) { h.Threads[0].Handle = 7 },
-		"a goroutine":           func(h *Head) { h.Threads[0].Executes = &trace.Thread{} },
-		"Registers.Offsets":     func(h *Head) { h.Threads[0].Registers.Numbers = []uint32{1} },
-		"lanes":                 func(h *Head) { h.Threads[0].Lanes = math.MaxUint32 },
-		"registers 5 to":        func(h *Head) { h.Threads[0].Saved = []sdk.SavedRegisters{{First: 5, Count: math.MaxUint32}} },
-		"its memory of":         func(h *Head) { h.Threads[0].Memory = []sdk.SpaceMemory{{Start: 5, Size: math.MaxUint64}} },
+		"version 2":           func(h *Head) { h.Version = 2 },
+		"handle 7":            func(h *Head) { h.Threads[0].Handle = 7 },
+		"a goroutine":         func(h *Head) { h.Threads[0].Executes = &trace.Thread{} },
+		"Registers.Offsets":   func(h *Head) { h.Threads[0].Registers.Numbers = []uint32{1} },
+		"lanes":               func(h *Head) { h.Threads[0].Lanes = math.MaxUint32 },
+		"registers 5 to":      func(h *Head) { h.Threads[0].Saved = []sdk.SavedRegisters{{First: 5, Count: math.MaxUint32}} },
+		"its memory of":       func(h *Head) { h.Threads[0].Memory = []sdk.SpaceMemory{{Start: 5, Size: math.MaxUint64}} },
+		"the state of lane 4": func(h *Head) { h.Threads[0].Lanes, h.Threads[0].LaneStates = 4, []sdk.LaneState{{Lane: 4}} },
+		"no state of lane 1": func(h *Head) {
+			h.Threads[0].Lanes, h.Threads[0].Lead, h.Threads[0].LaneStates = 4, 1, []sdk.LaneState{{Lane: 2}}
+		},
+		"lane 2: its memory": func(h *Head) {
+			h.Threads[0].Lanes, h.Threads[0].Lead = 4, 2
+			h.Threads[0].LaneStates = []sdk.LaneState{{Lane: 2, Memory: []sdk.SpaceMemory{{Start: 5, Size: math.MaxUint64}}}}
+		},
 		"its segment of":        func(h *Head) { h.Modules[0].Segments = []trace.Segment{{Start: 5, Size: math.MaxUint64}} },
 		"its image of":          func(h *Head) { h.Modules[0].Base, h.Modules[0].Size = 5, math.MaxUint64 },
 		"its code object has":   func(h *Head) { h.Modules[0].Object = &Object{Size: math.MaxUint64} },
@@ -202,11 +211,33 @@ func TestMemoryIsThatOfTheTarget(t *testing.T) {
 				}
 			}
 		}
+		reads += readLanes(t, path, own.Process().State(), far)
 		if reads < 20 || host.Err() != nil {
 			t.Errorf("%s: %d reads had bytes; %v", path, reads, host.Err())
 		}
 		k.Close()
 	}
+}
+
+// readLanes reads the memory that lanes have of their own, and returns how often bytes were there.
+func readLanes(t *testing.T, path string, own target.Target, far *Target) (reads int) {
+	scoped, _ := own.(target.ScopedMemory)
+	for _, th := range own.Threads() {
+		for _, l := range th.LaneStates {
+			of := target.OfLane(th, l.Lane)
+			for _, m := range l.Memory {
+				want, got := make([]byte, 64), make([]byte, 64)
+				for _, address := range []uint64{m.Start, m.Start + m.Size - 32} {
+					n, _ := scoped.ReadScoped(m.Space, of, address, want)
+					if k, err := far.ReadScoped(m.Space, of, address, got); k != n || !bytes.Equal(want[:n], got[:k]) {
+						t.Errorf("%s: lane %d of %s at %#x: %d bytes %x, %v; expected %d, %x", path, l.Lane, th.ID, address, k, got[:k], err, n, want[:n])
+					}
+					reads++
+				}
+			}
+		}
+	}
+	return reads
 }
 
 // TestResponderGivesNothingElse asks for what no module has, and for what no server asks.

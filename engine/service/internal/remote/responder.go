@@ -104,6 +104,11 @@ func (k *Responder) memory(q *pb.MemoryQuestion, a *pb.Answer) error {
 		}
 		th = k.target.Threads()[q.GetThread()]
 	}
+	if q.Lane != nil && th != nil {
+		if th = target.OfLane(th, q.GetLane()); th == nil {
+			return fmt.Errorf("a question for memory of lane %d of thread %d, which has no state of its own", q.GetLane(), q.GetThread())
+		}
+	}
 	address := q.GetAddress()
 	first, last := address&^(most-1), address|(most-1)
 	for _, start := range []uint64{first, max(first, address&^(pageSize-1)), address} {

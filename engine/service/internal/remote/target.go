@@ -241,7 +241,11 @@ func (t *Target) ReadScoped(space locexpr.AddressSpace, th *trace.Thread, addres
 	if space == locexpr.DefaultSpace || th == nil || th.Handle >= uint64(len(t.threads)) {
 		return t.ReadMemory(space, address, buf)
 	}
-	return t.memory.read(instance{space, int64(th.Handle)}, address, buf) //nolint:gosec // an index
+	own := instance{space: space, thread: int64(th.Handle)} //nolint:gosec // an index
+	if len(th.LaneStates) > 0 {
+		own.lane = int64(th.Lead) + 1
+	}
+	return t.memory.read(own, address, buf)
 }
 
 // Mapped implements target.Target.
