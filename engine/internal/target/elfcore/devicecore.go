@@ -70,6 +70,7 @@ func (c *Core) addDevices(notes []note, options Options) []note {
 			return notes
 		}
 		c.sections, c.memory.devices = s, memory
+		c.imageBudget = min(c.imageBudget+uint64(len(m.Data())), maxImages)
 		return notes
 	}
 	found, others := readNotes(m.Data(), &h)
