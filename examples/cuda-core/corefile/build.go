@@ -41,12 +41,12 @@ const (
 type builder struct {
 	core     *Core
 	sections []*Section
-	strings  strings
+	strings  texts
 }
 
 // Build lays the core out.
 func (c *Core) Build() *Image {
-	b := &builder{core: c, strings: newStrings()}
+	b := &builder{core: c, strings: newTexts()}
 	for i := range c.Global {
 		m := &c.Global[i]
 		kind := global
@@ -170,10 +170,10 @@ func (b *builder) place() *Image {
 			b.sections[i], b.sections[j] = b.sections[j], b.sections[i]
 		})
 	}
-	names := newStrings()
-	texts := &Section{Name: ".strtab", Type: stringTable, content: b.strings.data}
+	names := newTexts()
+	table := &Section{Name: ".strtab", Type: stringTable, content: b.strings.data}
 	im := &Image{names: &Section{Name: ".shstrtab", Type: stringTable}}
-	im.Sections = slices.Concat([]*Section{{}, texts}, b.sections, []*Section{im.names})
+	im.Sections = slices.Concat([]*Section{{}, table}, b.sections, []*Section{im.names})
 	for _, s := range im.Sections {
 		s.nameOffset = names.add(s.Name)
 	}
@@ -193,15 +193,15 @@ func (b *builder) place() *Image {
 	return im
 }
 
-// strings is a string table.
-type strings struct {
+// texts is a string table.
+type texts struct {
 	data    []byte
 	offsets map[string]uint64
 }
 
-func newStrings() strings { return strings{[]byte{0}, map[string]uint64{"": 0}} }
+func newTexts() texts { return texts{[]byte{0}, map[string]uint64{"": 0}} }
 
-func (s *strings) add(text string) uint64 {
+func (s *texts) add(text string) uint64 {
 	at, ok := s.offsets[text]
 	if !ok {
 		at = uint64(len(s.data))

@@ -99,11 +99,11 @@ func word(b bool) uint32 {
 // padding stands for members that are to be ignored.
 const padding = 0xdeadbeef
 
-func (m *Meta) row(s *strings) *row {
+func (m *Meta) row(s *texts) *row {
 	return new(row).quads(s.add(m.Generator)).words(m.Driver[0], m.Driver[1], m.CUDA[0], m.CUDA[1], m.Flags, m.SecondsOfEpoch)
 }
 
-func (d *Device) row(s *strings) *row {
+func (d *Device) row(s *texts) *row {
 	r := new(row).quads(s.add(d.Name), s.add(d.Type), s.add(d.SM))
 	r.words(d.ID, d.PCIBus, d.PCIDevice, d.SMCount, d.WarpsPerSM, d.Lanes, d.Registers, d.Predicates, d.Major, d.Minor, d.InstructionSize, d.Status)
 	return r.words(d.UniformRegisters, d.UniformPredicates, d.Barriers, padding)
@@ -119,7 +119,7 @@ func (g *Grid) row() *row {
 	return r.words(g.Cluster[:]...).words(padding).words(g.PreferredCluster[:]...).words(padding)
 }
 
-func (m *SM) row(s *strings) *row {
+func (m *SM) row(s *texts) *row {
 	r := new(row).words(m.ID, padding, m.Exception, word(m.HasErrorPC)).quads(m.ErrorPC)
 	target := [3]uint32{}
 	if m.Target != nil {
@@ -133,7 +133,7 @@ func (b *Block) row() *row {
 	return r.words(b.Cluster[:]...).words(padding).words(b.ClusterDim[:]...).words(padding)
 }
 
-func (w *Warp) row(s *strings) *row {
+func (w *Warp) row(s *texts) *row {
 	r := new(row).quads(w.ErrorPC).words(w.ID, w.Valid, w.Active, word(w.IsBroken), word(w.HasErrorPC), padding)
 	r.words(w.Registers, padding, w.SharedSize, padding, w.InSyscall, w.CBUActive, w.CBUExited, w.CBUCollective)
 	return r.words(w.BarrierScope, padding).quads(s.add(w.BarrierText))
