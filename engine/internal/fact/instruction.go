@@ -170,7 +170,7 @@ func (c *crash) stop() string {
 	return text + c.whereText() + c.whichLane()
 }
 
-// plainWords is what a stop's details add in words: the first one, where that is no name of a bit or a
+// plainWords has the words that a stop's details add: the first one, where that is no name of a bit or a
 // constant and the text does not have it, and the sentence about the instruction ("it loads from ...").
 func plainWords(text string, details []string) string {
 	var words []string
