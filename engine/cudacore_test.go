@@ -267,7 +267,7 @@ func TestProcessAndCoreOfTheExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const fact = "a wave accessed memory that is not mapped for it (illegal address) in wear, kernel inspect, block (1,0,0) thread (54,0,0) (PC not exact)"
+	const fact = "a wave accessed memory that is not mapped for it (illegal address: it loads from R5:R4, now 0x7fffb0001dc0) in wear, kernel inspect, block (1,0,0) thread (54,0,0) (PC not exact)"
 	if got := target.Fact(t.Context()); got != fact {
 		t.Errorf("%s\nexpected\n%s", got, fact)
 	}

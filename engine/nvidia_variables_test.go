@@ -137,3 +137,42 @@ func variableText(v *report.Variable) string {
 	}
 	return strings.TrimSpace(text)
 }
+
+// TestStackOfCUDA walks from a function to the kernel that called it, by the distance from the
+// kernel in R20 and by what recursion saved.
+func TestStackOfCUDA(t *testing.T) {
+	cubin, err := os.ReadFile("../plugins/nvidia/testdata/calls90.cubin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const kernelAt, sp = 0x7f0000100000, 0xfffc00
+	stack := make([]byte, 256)                                // from the stack pointer of leaf on
+	binary.LittleEndian.PutUint32(stack[8+80-28:], 0x200)     // R20, as recurse saved it
+	binary.LittleEndian.PutUint32(stack[8+80-48:], 0x1234567) // R2
+	registers := map[string]string{
+		"PC": fmt.Sprintf("%#x", kernelAt+0x390), "ACTIVE": "0x1", "R1": fmt.Sprintf("%#x", sp), "R20": "0x800", "R21": "0x0",
+	}
+	text, err := json.Marshal(map[string]any{
+		"format_version": 1,
+		"modules": []any{map[string]any{"path": "calls", "arch": "nvidia", "processor": "sm_90", "file": "calls.cubin", "segments": []any{
+			map[string]string{"section": ".text.kern", "address": "0x0", "size": "0x1180", "start": fmt.Sprintf("%#x", kernelAt)}}}},
+		"threads": []any{map[string]any{
+			"id": "1", "arch": "nvidia", "processor": "sm_90", "lanes": 32, "registers": registers,
+			"lane_states": []any{map[string]any{"lane": 0, "registers": registers}}}},
+		"memory": []any{map[string]any{"file": "stack.bin", "space": "local", "address": fmt.Sprintf("%#x", sp), "scope": map[string]any{"wave": "1", "lane": 0}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	th := enginetest.Report(t, archive(t, map[string][]byte{"snapshot.json": text, "calls.cubin": cubin, "stack.bin": stack})).Threads[0]
+	var got []string
+	for _, f := range th.Frames {
+		got = append(got, fmt.Sprintf("%s %s %s %s %s", f.FoundBy, f.PC, f.Function, f.CFA, f.CFASpace))
+	}
+	want := []string{
+		"context 0x7f0000100390 leaf(int, int*) 0xfffc08 local", "cfi 0x7f0000100800 recurse(int, int*, int) 0xfffc58 local", "cfi 0x7f0000100200 kern 0xfffc58 local",
+	}
+	if diff := cmp.Diff(want, got); diff != "" || th.Stopped.Reason != "outermost" {
+		t.Errorf("%+v %s", th.Stopped, diff)
+	}
+}

@@ -28,6 +28,7 @@ func TestRecordedStatesPassByTheirOwnReports(t *testing.T) {
 			"examples/crash/server.core", "examples/crash/server.dmp", "engine/testdata/bounds/deep.snapshot", "engine/testdata/bounds/vain.snapshot"}, false},
 		{"plugins/amdgpu/unwindd-arch-amdgpu", []string{"examples/mixed/mixed.snapshot", "examples/rocm-core/crash.core"}, false},
 		{"plugins/visa/unwindd-arch-visa", []string{"examples/gen/gen.snapshot"}, true},
+		{"plugins/nvidia/unwindd-arch-nvidia", []string{"examples/cuda-core/crash.core"}, true},
 		{"internal/fixture/s390x/unwindd-arch-s390x", []string{"engine/testdata/bigendian/s390x.snapshot"}, true},
 		{"internal/fixture/power/unwindd-arch-ppc64le", []string{"engine/testdata/bigendian/ppc64le.snapshot"}, true},
 		{"internal/fixture/power/unwindd-arch-ppc64", []string{"engine/testdata/bigendian/ppc64.snapshot"}, false},

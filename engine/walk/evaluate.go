@@ -83,7 +83,7 @@ func (p *Process) Evaluate(ctx context.Context, th *trace.Thread, index int, s S
 			return err
 		}
 		ev := w.evals.plugin.Derive()
-		ev.CFI = false
+		ev.CFI, ev.LoadBias = false, 0
 		if dialect != nil {
 			ev.Dialect = dialect
 		}

@@ -48,3 +48,14 @@ func (e *evaluators) forRow(row *code.Row) *locexpr.Evaluator {
 	}
 	return ev
 }
+
+// rowEvaluator returns the evaluator for the expressions of a row of the frame, whose addresses
+// (DW_OP_addr) are of the frame's code object.
+func (f *frame) rowEvaluator(row *code.Row) *locexpr.Evaluator {
+	ev := f.walker.evals.forRow(row)
+	ev.LoadBias = 0
+	if f.module != nil && f.module.Object != nil {
+		ev.LoadBias = f.pc - f.offset
+	}
+	return ev
+}

@@ -429,7 +429,7 @@ func (f *frame) applyCallSite(ctx context.Context) error {
 	// All are evaluated before one takes effect: they apply together.
 	places := make([]placedRegister, len(rules))
 	for i, r := range rules {
-		l, err := r.Rule.Location(ctx, f.walker.evals.forRow(f.source), frameContext{frame: f}, r.Column, f.cfaLocation())
+		l, err := r.Rule.Location(ctx, f.rowEvaluator(f.source), frameContext{frame: f}, r.Column, f.cfaLocation())
 		if err != nil {
 			return err
 		}

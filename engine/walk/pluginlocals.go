@@ -51,6 +51,7 @@ func (f *frame) pluginLocals(ctx context.Context, lanes trace.LaneSet) [][]trace
 func (f *frame) pluginLocal(ctx context.Context, known *code.PluginVariable) (v trace.Variable) {
 	c := frameContext{frame: f}
 	ev := f.walker.evals.plugin.Derive()
+	ev.LoadBias = 0
 	ev.CFI = false // variables are no rows: the CFA may be a part of where they are
 	v.Name, v.Kind = known.Name, trace.KindLocal
 	l, err := ev.Location(ctx, known.Expr, c)

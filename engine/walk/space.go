@@ -107,6 +107,7 @@ func (w *walker) readTranslated(ctx context.Context, space locexpr.AddressSpace,
 	}
 	c := frameContext{frame: &frame{walker: w}}
 	ev := w.evals.plugin
+	ev.LoadBias = 0
 	l, err := ev.Location(ctx, answer.Expr, c)
 	if err != nil {
 		return err

@@ -138,7 +138,7 @@ func (c *inUnit) intermediate(ctx context.Context, reg uint64) (l locexpr.Locati
 		return locexpr.UndefinedLocation(), isOne, nil
 	}
 	ev := c.u.frame.walker.evals.plugin.Derive()
-	ev.CFI = false
+	ev.CFI, ev.LoadBias = false, 0
 	l, err = ev.Location(ctx, expr, c.surrounded)
 	return l, true, err
 }

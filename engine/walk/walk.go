@@ -146,7 +146,7 @@ func (w *walker) index(reg uint64) (i int, ok bool) {
 // expression, which is the plugin's for defaults.
 func (f *frame) rule(column uint64) (cfi.Rule, *locexpr.Evaluator) {
 	if r, ok := f.source.Rules.Rule(column); ok && r.Kind != cfi.Unspecified {
-		return r, f.walker.evals.forRow(f.source)
+		return r, f.rowEvaluator(f.source)
 	}
 	return f.source.Defaults.Column(column), f.walker.evals.plugin
 }
@@ -783,7 +783,7 @@ func (f *frame) cfaProblem(err error) {
 func (f *frame) findCFA(ctx context.Context, source *code.Row) error {
 	w := f.walker
 	if !source.IsCompiled || !w.compiles {
-		l, err := source.Rules.CFA.Location(ctx, w.evals.forRow(source), frameContext{frame: f})
+		l, err := source.Rules.CFA.Location(ctx, f.rowEvaluator(source), frameContext{frame: f})
 		if err != nil {
 			return err
 		}

@@ -51,9 +51,10 @@ const (
 // setsRegister are operations that write a register with the sum or the copy of others.
 var setsRegister = map[uint64]bool{
 	0x202: true, // MOV
-	0x210: true, // IADD3 of registers
-	0x224: true, // IMAD of registers
+	0x224: true, // IMAD.MOV of a register
+	0x624: true, // IMAD.MOV of a constant
 	0x810: true, // IADD3 with a number
+	0x835: true, // IADD with a number
 	0x836: true, // VIADD
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/unwindd/unwindd/cfi"
@@ -101,16 +102,27 @@ func (l *lane) caller(t *testing.T, row *cfi.Row, defaults map[uint64]cfi.Rule) 
 func TestEveryInstructionOfExecutedKernels(t *testing.T) {
 	oracle.All(t)
 	nvcc, nvdisasm := oracle.Tool(t, "nvcc"), oracle.Tool(t, "nvdisasm")
-	for _, options := range [][]string{{"-O3"}, {"-Xptxas", "-O0"}, {"-maxrregcount=32"}} {
-		t.Run(fmt.Sprint(options), func(t *testing.T) {
+	for _, c := range []struct {
+		arch                  string
+		stackAt, parametersAt uint64 // in the constant bank
+		options               string
+	}{
+		{"sm_90", 0x28, 0x210, "-O3"},
+		{"sm_90", 0x28, 0x210, "-Xptxas -O0"},
+		{"sm_90", 0x28, 0x210, "-maxrregcount=32"},
+		{"sm_75", 0x28, 0x160, "-O3"},
+		{"sm_80", 0x28, 0x160, "-O3"},
+		{"sm_120", 0x37c, 0x380, "-O3"},
+	} {
+		t.Run(c.arch+" "+c.options, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "truth.cubin")
-			oracle.Run(t, nvcc, append(options, "-arch=sm_90", "-cubin", "-o", file, "testdata/truth.cu")...)
-			walkExecuted(t, nvdisasm, file)
+			oracle.Run(t, nvcc, append(strings.Fields(c.options), "-arch="+c.arch, "-cubin", "-o", file, "testdata/truth.cu")...)
+			walkExecuted(t, nvdisasm, file, c.stackAt, c.parametersAt)
 		})
 	}
 }
 
-func walkExecuted(t *testing.T, nvdisasm, file string) {
+func walkExecuted(t *testing.T, nvdisasm, file string, stackAt, parametersAt uint64) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -138,15 +150,15 @@ func walkExecuted(t *testing.T, nvdisasm, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const parameters, base, words = 0x210, 0x7000_0000_0000, 64
-	w := &sass.Warp{Program: program, Memory: sass.Memory{}, Constant: make([]byte, 0x240), Special: func(int, string) uint32 { return 0 }}
+	const base, words = 0x7000_0000_0000, 64
+	w := &sass.Warp{Program: program, Memory: sass.Memory{}, Constant: make([]byte, 0x400), Special: func(int, string) uint32 { return 0 }}
 	for i := range uint64(words) {
 		w.Memory[base+4*i] = uint32(i * 7 % 13) //nolint:gosec // small
 	}
-	binary.LittleEndian.PutUint32(w.Constant[0x28:], sass.LocalEnd)
-	binary.LittleEndian.PutUint64(w.Constant[parameters:], base)
-	binary.LittleEndian.PutUint64(w.Constant[parameters+8:], base)
-	binary.LittleEndian.PutUint32(w.Constant[parameters+16:], 3)
+	binary.LittleEndian.PutUint32(w.Constant[stackAt:], sass.LocalEnd)
+	binary.LittleEndian.PutUint64(w.Constant[parametersAt:], base)
+	binary.LittleEndian.PutUint64(w.Constant[parametersAt+8:], base)
+	binary.LittleEndian.PutUint32(w.Constant[parametersAt+16:], 3)
 	l := sass.NewLane(0)
 	w.Lanes[0] = l
 	var atCalls [][255]uint32 // registers when each call was made, the innermost last
@@ -206,6 +218,6 @@ func walkExecuted(t *testing.T, nvdisasm, file string) {
 	}
 	t.Logf("%d instructions, %d frames, %d registers of callers", steps, frames, claims)
 	if l.State != sass.Exited || claims == 0 {
-		t.Errorf("the lane ended in state %v", l.State)
+		t.Errorf("the lane ended in state %v at %#x: %v", l.State, l.PC, l.Fault)
 	}
 }

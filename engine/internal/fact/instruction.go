@@ -152,7 +152,7 @@ func (c *crash) stop() string {
 	if s.HasTrapID {
 		text += fmt.Sprintf(" %d", s.TrapID)
 	}
-	if words := plainWords(s.Details); words != "" && !strings.Contains(text, words) {
+	if words := plainWords(text, s.Details); words != "" {
 		text += " (" + words + ")"
 	}
 	if s.HasAddress {
@@ -170,12 +170,17 @@ func (c *crash) stop() string {
 	return text + c.whereText() + c.whichLane()
 }
 
-// plainWords is the first of a stop's details, where it is words and no name of a bit or a constant.
-func plainWords(details []string) string {
-	if len(details) == 0 || strings.ToUpper(details[0]) == details[0] {
-		return ""
+// plainWords has the words that a stop's details add: the first one, where that is no name of a bit or a
+// constant and the text does not have it, and the sentence about the instruction ("it loads from ...").
+func plainWords(text string, details []string) string {
+	var words []string
+	for i, d := range details {
+		isFirst := i == 0 && strings.ToUpper(d) != d && !strings.Contains(text, d)
+		if isFirst || strings.HasPrefix(d, "it ") {
+			words = append(words, d)
+		}
 	}
-	return details[0]
+	return strings.Join(words, ": ")
 }
 
 // whichLane names the kernel and the lane that failed, where the target tells the lane: as the thread

@@ -40,6 +40,10 @@ func TestStopsOfWavesSayWhatHappened(t *testing.T) {
 	if got := lane.stop(); got != want {
 		t.Errorf("%q, expected %q", got, want)
 	}
+	lane.thread.Stop.Details = append(lane.thread.Stop.Details, "it loads from R5:R4, now 0x10")
+	if got := lane.stop(); !strings.Contains(got, "(misaligned address: it loads from R5:R4, now 0x10)") {
+		t.Errorf("%q does not tell the access", got)
+	}
 	lane.stack.Frames[0].Symbols[0].LinkageName = "_Z5scalePfi"
 	if got := lane.stop(); strings.Contains(got, "kernel") {
 		t.Errorf("%q names the kernel, in which it is", got)

@@ -79,8 +79,11 @@ func dump(executable string) ([]byte, error) {
 	process := exec.Command("sh", "-c", "ulimit -c unlimited; exec "+folder+"/host")
 	process.Env, process.Dir = []string{}, folder
 	var ended *exec.ExitError
-	if err := process.Run(); !errors.As(err, &ended) {
-		return nil, fmt.Errorf("the process ended with %v, expected a signal", err)
+	switch err := process.Run(); {
+	case err == nil:
+		return nil, errors.New("the process ended, expected a signal")
+	case !errors.As(err, &ended):
+		return nil, err
 	}
 	return os.ReadFile(filepath.Join(folder, "core"))
 }

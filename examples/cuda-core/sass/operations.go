@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -16,8 +17,8 @@ var operations map[string]func(e *execution, modifiers string) error
 
 func init() { //nolint:gochecknoinits // the table refers to functions that refer to it
 	operations = map[string]func(*execution, string) error{
-		"MOV": moveOperand, "UMOV": moveOperand, "S2R": special, "S2UR": special, "R2UR": moveOperand, "LDC": loadConstant, "ULDC": loadConstant,
-		"IMAD": multiplyAdd, "VIADD": add, "IADD3": add, "LEA": shiftAdd, "SHF": shift, "LOP3": logic, "ISETP": compare, "VIMNMX": extreme, "IMNMX": extreme,
+		"MOV": moveOperand, "UMOV": moveOperand, "S2R": special, "S2UR": special, "R2UR": moveOperand, "LDC": loadConstant, "ULDC": loadConstant, "LDCU": loadConstant,
+		"IMAD": multiplyAdd, "VIADD": add, "IADD3": add, "IADD": add, "LEA": shiftAdd, "SHF": shift, "LOP3": logic, "ISETP": compare, "VIMNMX": extreme, "IMNMX": extreme,
 		"SEL": choose, "HFMA2": halves,
 		"LDG": load, "LD": load, "STG": store, "ST": store, "LDL": loadLocal, "STL": storeLocal,
 		"BSSY": openBarrier, "BSYNC": wait, "BMOV": moveBarrier, "BRA": branch, "CALL": call, "RET": ret, "EXIT": exit,
@@ -93,6 +94,9 @@ func multiplyAdd(e *execution, modifiers string) error {
 
 // add executes VIADD and IADD3, with carries in and out.
 func add(e *execution, modifiers string) error {
+	if modifiers == "64" {
+		return addPairs(e)
+	}
 	sources := e.Operands[1:]
 	carry := ""
 	if len(sources) > 0 && isPredicate(sources[0]) {
@@ -119,6 +123,17 @@ func add(e *execution, modifiers string) error {
 		e.setPredicate(carry, sum>>32 != 0)
 	}
 	return e.set(uint32(sum)) //nolint:gosec // modular
+}
+
+// addPairs adds two pairs of registers.
+func addPairs(e *execution) error {
+	a, err := e.pair(e.operand(1))
+	b, otherErr := e.pair(e.operand(2))
+	if err = errors.Join(err, otherErr); err != nil {
+		return err
+	}
+	sum := a + b
+	return e.setWords([]uint32{uint32(sum), uint32(sum >> 32)}) //nolint:gosec // halves
 }
 
 func isPredicate(text string) bool {
@@ -276,8 +291,20 @@ func half(text string) (uint32, error) {
 	return uint32(f / math.Ldexp(1, 1-bias-fraction)), nil
 }
 
+// register is the register of an address.
+var register = regexp.MustCompile(`\[(U?R\d+)`)
+
+// wide returns the operand of an access of global memory with the register of its address as
+// sm_80 and later have it: sm_75 leaves out that it is one of two.
+func wide(operand, modifiers string) string {
+	if strings.HasPrefix(modifiers, "E") && !strings.Contains(operand, ".64") {
+		return register.ReplaceAllString(operand, "[$1.64")
+	}
+	return operand
+}
+
 func load(e *execution, modifiers string) error {
-	address, err := e.address(e.operand(1))
+	address, err := e.address(wide(e.operand(1), modifiers))
 	if err != nil {
 		return err
 	}
@@ -300,7 +327,7 @@ func (e *execution) word(address uint64) (uint32, error) {
 }
 
 func store(e *execution, modifiers string) error {
-	address, err := e.address(e.operand(0))
+	address, err := e.address(wide(e.operand(0), modifiers))
 	if err != nil || width(modifiers) != 1 {
 		return errors.Join(err, errors.ErrUnsupported)
 	}

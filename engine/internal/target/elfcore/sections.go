@@ -213,6 +213,10 @@ func (c *Core) readShared(space locexpr.AddressSpace, address uint64, buf []byte
 
 // fileObject opens the image of a code object in sdk.FileSpace.
 func (d *devices) fileObject(described *sdk.TargetObject) (*object.Object, error) {
+	if described.Size > d.imageBudget {
+		return nil, fmt.Errorf("its image of %#x bytes at offset %#x: the images would have more bytes than the file", described.Size, described.MemoryAddress)
+	}
+	d.imageBudget -= described.Size
 	o, err := d.finder.Store.Part(d.path, described.URI, d.fileBytes(), described.MemoryAddress, described.Size)
 	if err == nil {
 		d.objects = append(d.objects, o)
