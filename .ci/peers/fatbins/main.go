@@ -23,7 +23,7 @@ import (
 
 func main() { cost.Exit("fatbins", run()) }
 
-// libraries are packages with fat binaries. Those of CUDA 11 have processors that cuobjdump 13 refuses.
+// libraries are packages with fat binaries. CUDA 11 has processors that cuobjdump 13 refuses.
 var libraries = []string{"nvidia-nvjpeg==13.3.2.43", "nvidia-nvjpeg-cu12==12.4.0.76"}
 
 // cuptis are packages of CUPTI whose function works without a driver.
@@ -162,7 +162,7 @@ func compare(name, library, dump, dir string, cubins map[string]string) error {
 
 func hash(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 
-// askAll holds the numbers of cubins against those of each version of CUPTI.
+// askAll holds the numbers of cubins against the answers of each version of CUPTI.
 func askAll(dir string, cubins map[string]string) error {
 	source, program := filepath.Join(dir, "ask.c"), filepath.Join(dir, "ask")
 	if err := os.WriteFile(source, []byte(asker), 0o600); err != nil {
