@@ -121,10 +121,12 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("%d bytes were read of %d, expected at most %d", read, len(liars), most)
 	}
 	var last error
-	for _, err := range NestedInMemory("p", []MemoryRange{{0, maxScanned + scanChunk}}, func(_ uint64, buf []byte) int { return len(buf) }) {
-		last = err
+	s := &memoryScan{
+		bundleWalk: newBundleWalk("p", 0, func(_ Nested, err error) bool { last = err; return true }),
+		read:       func(_ uint64, buf []byte) int { return len(buf) }, left: 4 * scanChunk,
 	}
-	if last == nil || !strings.Contains(last.Error(), "p: memory at 0x0 and what follows was not searched") {
+	s.all([]MemoryRange{{0, 8 * scanChunk}, {1 << 40, scanChunk}})
+	if last == nil || !strings.Contains(last.Error(), "p: memory at 0x0 and what follows was not searched for code: the bound is") {
 		t.Errorf("%v", last)
 	}
 }
