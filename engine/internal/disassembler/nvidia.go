@@ -4,6 +4,7 @@ package disassembler
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -28,9 +29,18 @@ const nvidiaBase = 0x0f00000000000000
 // know an instruction, but says which it does not know.
 const nvidiaRuns = 4
 
-// nvidiaBundle is the alignment of code before sm_70, whose first word of every four describes
-// the other three.
-const nvidiaBundle = 32
+// nvidiaBundle is the alignment of code before sm_70, where instructions have 8 bytes and the first
+// word of every four schedules the other three; nvidiaSchedule is one that waits for everything.
+const (
+	nvidiaBundle   = 32
+	nvidiaNarrow   = 8
+	nvidiaSchedule = 0x001f8000fc0007e0
+)
+
+// isSchedule reports whether an instruction schedules others.
+func isSchedule(address uint64, code []byte) bool {
+	return len(code) == nvidiaNarrow && address%nvidiaBundle == 0
+}
 
 // nvidiaArgs returns the arguments for a target as the architecture's plugin names it: its CPU is
 // sm_90a, which the tool calls SM90a.
@@ -64,13 +74,21 @@ func nvidiaOffsets(list []Stretch) (offsets []uint64, size uint64) {
 	return offsets, size
 }
 
-// nvidiaInput joins the code of stretches. Padding before a stretch is a copy of its first bytes,
-// which the tool knows where it knows the stretch.
+// nvidiaInput joins the code of stretches. Padding before a stretch are copies of its first
+// instruction, which the tool knows where it knows the stretch, and what schedules them.
 func nvidiaInput(list []Stretch) []byte {
 	offsets, size := nvidiaOffsets(list)
 	b := make([]byte, 0, size)
 	for i := range list {
-		for filler := list[i].Bytes; uint64(len(b)) < offsets[i] && len(filler) > 0; {
+		first, isNarrow := list[i].Bytes, len(list[i].Sizes) > 0 && list[i].Sizes[0] == nvidiaNarrow
+		if isNarrow {
+			first = first[:nvidiaNarrow]
+		}
+		for uint64(len(b)) < offsets[i] && len(first) > 0 {
+			filler := first
+			if isNarrow && len(b)%nvidiaBundle == 0 {
+				filler = binary.LittleEndian.AppendUint64(nil, nvidiaSchedule)
+			}
 			b = append(b, filler[:min(uint64(len(filler)), offsets[i]-uint64(len(b)))]...)
 		}
 		b = append(b, list[i].Bytes...)
@@ -115,6 +133,9 @@ func readNVIDIA(out *plugin.Output, list []Stretch, found *found) {
 		start := nvidiaBase + offsets[i]
 		each(list[i:i+1], func(_, k int, address uint64, code []byte) {
 			text, isListed := listed[start+address-list[i].Address]
+			if !isListed && isSchedule(address, code) {
+				text, isListed = fmt.Sprintf("0x%016x // schedules the next three", binary.LittleEndian.Uint64(code)), true
+			}
 			if !isListed {
 				return
 			}
