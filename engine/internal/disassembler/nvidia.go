@@ -35,6 +35,7 @@ const (
 	nvidiaBundle   = 32
 	nvidiaNarrow   = 8
 	nvidiaSchedule = 0x001f8000fc0007e0
+	nvidiaNothing  = 0x50b0000000070f00 // NOP of sm_50 to sm_62
 )
 
 // isSchedule reports whether an instruction schedules others.
@@ -74,24 +75,41 @@ func nvidiaOffsets(list []Stretch) (offsets []uint64, size uint64) {
 	return offsets, size
 }
 
-// nvidiaInput joins the code of stretches. Padding before a stretch are copies of its first
-// instruction, which the tool knows where it knows the stretch, and what schedules them.
+// nvidiaInput joins the code of stretches.
 func nvidiaInput(list []Stretch) []byte {
 	offsets, size := nvidiaOffsets(list)
-	b := make([]byte, 0, size)
+	b := make([]byte, 0, size+nvidiaBundle)
 	for i := range list {
-		first, isNarrow := list[i].Bytes, len(list[i].Sizes) > 0 && list[i].Sizes[0] == nvidiaNarrow
-		if isNarrow {
-			first = first[:nvidiaNarrow]
-		}
-		for uint64(len(b)) < offsets[i] && len(first) > 0 {
-			filler := first
-			if isNarrow && len(b)%nvidiaBundle == 0 {
-				filler = binary.LittleEndian.AppendUint64(nil, nvidiaSchedule)
+		b = padded(b, offsets[i], &list[i])
+		each(list[i:i+1], func(_, _ int, address uint64, code []byte) {
+			if isSchedule(address, code) { // instructions that it pairs may be padding here
+				code = binary.LittleEndian.AppendUint64(nil, nvidiaSchedule)
 			}
-			b = append(b, filler[:min(uint64(len(filler)), offsets[i]-uint64(len(b)))]...)
+			b = append(b, code...)
+		})
+	}
+	if n := len(list); n > 0 && isNarrow(&list[n-1]) {
+		b = padded(b, (size+nvidiaBundle-1)/nvidiaBundle*nvidiaBundle, &list[n-1]) // the tool wants whole bundles
+	}
+	return b
+}
+
+// isNarrow reports whether the instructions of a stretch have 8 bytes.
+func isNarrow(s *Stretch) bool { return len(s.Sizes) > 0 && s.Sizes[0] == nvidiaNarrow }
+
+// padded appends copies of the code of a stretch, which the tool knows where it knows the stretch, up
+// to an end; before sm_70 instructions that do nothing, and words that schedule them.
+func padded(b []byte, end uint64, s *Stretch) []byte {
+	filler := s.Bytes
+	if isNarrow(s) {
+		filler = binary.LittleEndian.AppendUint64(nil, nvidiaNothing)
+	}
+	for uint64(len(b)) < end && len(filler) > 0 {
+		next := filler
+		if isNarrow(s) && len(b)%nvidiaBundle == 0 {
+			next = binary.LittleEndian.AppendUint64(nil, nvidiaSchedule)
 		}
-		b = append(b, list[i].Bytes...)
+		b = append(b, next[:min(uint64(len(next)), end-uint64(len(b)))]...)
 	}
 	return b
 }
@@ -112,6 +130,9 @@ func unknownNVIDIA(stderr []byte) map[uint64]bool {
 	list := map[uint64]bool{}
 	for _, m := range nvidiaUnknown.FindAllSubmatch(stderr, maxInstructions) {
 		if n, err := strconv.ParseUint(string(m[1]), 16, 64); err == nil {
+			if n < nvidiaBase {
+				n += nvidiaBase // nvdisasm 12 leaves the base out
+			}
 			list[n] = true
 		}
 	}
