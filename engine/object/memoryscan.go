@@ -43,9 +43,20 @@ type memoryScan struct {
 	offset func(address uint64) uint64 // in the file; nil: there is none, and places are addresses
 	left   uint64                      // bytes that may still be searched
 	tables uint64                      // and read of candidates that are none
+	// skipped counts candidates that were not looked at, because too many had been none.
+	skipped int
 }
 
+// all searches ranges, and says what it left out.
 func (s *memoryScan) all(ranges []MemoryRange) {
+	s.search(ranges)
+	if s.skipped > 0 && !s.stopped {
+		s.stopped = !s.yield(Nested{}, fmt.Errorf("%s: %d headers of cubins were not looked at: the tables of others before them had %d bytes, and were of none", s.name, s.skipped, scanOverhead))
+		s.skipped = 0
+	}
+}
+
+func (s *memoryScan) search(ranges []MemoryRange) {
 	for _, r := range ranges {
 		if s.stopped || s.scan(r) {
 			continue
@@ -67,31 +78,54 @@ func (s *memoryScan) scan(r MemoryRange) bool {
 			return false
 		}
 		s.left -= uint64(n)
-		index := firstMagic(buf[:n])
-		if index < 0 {
-			// A magic may begin in the last bytes.
-			if offset += uint64(n); offset < r.Size {
-				offset -= uint64(len(cubinMagic) - 1)
-			}
-			if n < len(buf) {
-				return true
-			}
+		if next, ok := s.inChunk(buf[:n], r, offset); ok {
+			offset = next
 			continue
 		}
-		offset += uint64(index)
-		size := s.take(r.Start+offset, r.Size-offset)
-		offset += max(size, uint64(len(fatMagic)))
+		// A magic may begin in the last bytes.
+		if offset += uint64(n); offset < r.Size {
+			offset -= uint64(len(cubinMagic) - 1)
+		}
+		if n < len(buf) {
+			return true
+		}
 	}
 	return true
 }
 
-// firstMagic returns where the first magic bytes are; -1: there are none.
-func firstMagic(data []byte) int {
-	fat, cubin := bytes.Index(data, []byte(fatMagic)), bytes.Index(data, []byte(cubinMagic))
-	if fat < 0 || cubin >= 0 && cubin < fat {
-		return cubin
+// inChunk looks for code objects in bytes that begin at an offset in a range. After the first one it
+// returns where that ends; ok is false where there is none.
+func (s *memoryScan) inChunk(data []byte, r MemoryRange, offset uint64) (next uint64, ok bool) {
+	for position := 0; !s.stopped; {
+		index := firstMagic(data[position:])
+		if index < 0 {
+			return 0, false
+		}
+		position += index
+		place := offset + uint64(position)
+		if size := s.take(r.Start+place, r.Size-place); size > 0 {
+			return place + size, true
+		}
+		position += len(fatMagic)
 	}
-	return fat
+	return 0, false
+}
+
+// firstMagic returns where the first magic bytes are; -1: there are none. It looks piece by piece, so
+// that a near one costs little, however far the next of the other kind is.
+func firstMagic(data []byte) int {
+	const piece = 4 << 10
+	for start := 0; start < len(data); start += piece {
+		b := data[start:min(len(data), start+piece+len(cubinMagic)-1)]
+		fat, cubin := bytes.Index(b, []byte(fatMagic)), bytes.Index(b, []byte(cubinMagic))
+		switch {
+		case fat >= 0 && (cubin < 0 || fat < cubin):
+			return start + fat
+		case cubin >= 0:
+			return start + cubin
+		}
+	}
+	return -1
 }
 
 // take yields the code objects that begin at an address, and returns how many bytes they have; 0 where
@@ -137,7 +171,11 @@ func (s *memoryScan) cubinSize(address uint64, head []byte, most uint64) uint64 
 	le := binary.LittleEndian
 	end := max(le.Uint64(head[32:]), le.Uint64(head[40:]))
 	table := uint64(le.Uint16(head[60:])) * uint64(le.Uint16(head[58:]))
-	if end > most || table > cubinTable || table > s.tables {
+	if end > most || table > cubinTable {
+		return 0
+	}
+	if table > s.tables {
+		s.skipped++
 		return 0
 	}
 	s.tables -= table

@@ -106,25 +106,34 @@ func TestMemoryIsBounded(t *testing.T) {
 	_, cubin, _ := memoryWith(t)
 	lie := bytes.Clone(cubin[:64])
 	binary.LittleEndian.PutUint64(lie[40:], 64)
+	binary.LittleEndian.PutUint64(lie[24:], 1<<40) // read as a section's offset, behind the memory
 	binary.LittleEndian.PutUint16(lie[58:], 64)
-	binary.LittleEndian.PutUint16(lie[60:], 0xffff) // a table of 4 MiB, in which sections end nowhere
+	binary.LittleEndian.PutUint16(lie[60:], 0xffff) // a table of nearly 4 MiB
 	liars := bytes.Repeat(lie, 1<<16)
-	read := 0
+	read, problems := 0, 0
 	for n, err := range NestedInMemory("p", []MemoryRange{{0, uint64(len(liars))}}, func(address uint64, buf []byte) int {
 		n := readOf(liars, 0)(address, buf)
 		read += n
 		return n
 	}) {
-		_, _ = n, err
+		if err == nil || !strings.Contains(err.Error(), "headers of cubins were not looked at") {
+			t.Errorf("%s, %v", n.Name, err)
+		}
+		problems++
+	}
+	if problems != 1 {
+		t.Errorf("%d problems", problems)
 	}
 	if most := 8 * (scanOverhead + len(liars)) * 10; read > most {
 		t.Errorf("%d bytes were read of %d, expected at most %d", read, len(liars), most)
 	}
 	var last error
-	for _, err := range NestedInMemory("p", []MemoryRange{{0, maxScanned + scanChunk}}, func(_ uint64, buf []byte) int { return len(buf) }) {
-		last = err
+	s := &memoryScan{
+		bundleWalk: newBundleWalk("p", 0, func(_ Nested, err error) bool { last = err; return true }),
+		read:       func(_ uint64, buf []byte) int { return len(buf) }, left: 4 * scanChunk,
 	}
-	if last == nil || !strings.Contains(last.Error(), "p: memory at 0x0 and what follows was not searched") {
+	s.all([]MemoryRange{{0, 8 * scanChunk}, {1 << 40, scanChunk}})
+	if last == nil || !strings.Contains(last.Error(), "p: memory at 0x0 and what follows was not searched for code: the bound is") {
 		t.Errorf("%v", last)
 	}
 }

@@ -4,6 +4,7 @@ package disassembler
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -28,9 +29,19 @@ const nvidiaBase = 0x0f00000000000000
 // know an instruction, but says which it does not know.
 const nvidiaRuns = 4
 
-// nvidiaBundle is the alignment of code before sm_70, whose first word of every four describes
-// the other three.
-const nvidiaBundle = 32
+// nvidiaBundle is the alignment of code before sm_70, where instructions have 8 bytes and the first
+// word of every four schedules the other three; nvidiaSchedule is one that waits for everything.
+const (
+	nvidiaBundle   = 32
+	nvidiaNarrow   = 8
+	nvidiaSchedule = 0x001f8000fc0007e0
+	nvidiaNothing  = 0x50b0000000070f00 // NOP of sm_50 to sm_62
+)
+
+// isSchedule reports whether an instruction schedules others.
+func isSchedule(address uint64, code []byte) bool {
+	return len(code) == nvidiaNarrow && address%nvidiaBundle == 0
+}
 
 // nvidiaArgs returns the arguments for a target as the architecture's plugin names it: its CPU is
 // sm_90a, which the tool calls SM90a.
@@ -64,16 +75,41 @@ func nvidiaOffsets(list []Stretch) (offsets []uint64, size uint64) {
 	return offsets, size
 }
 
-// nvidiaInput joins the code of stretches. Padding before a stretch is a copy of its first bytes,
-// which the tool knows where it knows the stretch.
+// nvidiaInput joins the code of stretches.
 func nvidiaInput(list []Stretch) []byte {
 	offsets, size := nvidiaOffsets(list)
-	b := make([]byte, 0, size)
+	b := make([]byte, 0, size+nvidiaBundle)
 	for i := range list {
-		for filler := list[i].Bytes; uint64(len(b)) < offsets[i] && len(filler) > 0; {
-			b = append(b, filler[:min(uint64(len(filler)), offsets[i]-uint64(len(b)))]...)
+		b = padded(b, offsets[i], &list[i])
+		each(list[i:i+1], func(_, _ int, address uint64, code []byte) {
+			if isSchedule(address, code) { // instructions that it pairs may be padding here
+				code = binary.LittleEndian.AppendUint64(nil, nvidiaSchedule)
+			}
+			b = append(b, code...)
+		})
+	}
+	if n := len(list); n > 0 && isNarrow(&list[n-1]) {
+		b = padded(b, (size+nvidiaBundle-1)/nvidiaBundle*nvidiaBundle, &list[n-1]) // the tool wants whole bundles
+	}
+	return b
+}
+
+// isNarrow reports whether the instructions of a stretch have 8 bytes.
+func isNarrow(s *Stretch) bool { return len(s.Sizes) > 0 && s.Sizes[0] == nvidiaNarrow }
+
+// padded appends copies of the code of a stretch, which the tool knows where it knows the stretch, up
+// to an end; before sm_70 instructions that do nothing, and words that schedule them.
+func padded(b []byte, end uint64, s *Stretch) []byte {
+	filler := s.Bytes
+	if isNarrow(s) {
+		filler = binary.LittleEndian.AppendUint64(nil, nvidiaNothing)
+	}
+	for uint64(len(b)) < end && len(filler) > 0 {
+		next := filler
+		if isNarrow(s) && len(b)%nvidiaBundle == 0 {
+			next = binary.LittleEndian.AppendUint64(nil, nvidiaSchedule)
 		}
-		b = append(b, list[i].Bytes...)
+		b = append(b, next[:min(uint64(len(next)), end-uint64(len(b)))]...)
 	}
 	return b
 }
@@ -94,6 +130,9 @@ func unknownNVIDIA(stderr []byte) map[uint64]bool {
 	list := map[uint64]bool{}
 	for _, m := range nvidiaUnknown.FindAllSubmatch(stderr, maxInstructions) {
 		if n, err := strconv.ParseUint(string(m[1]), 16, 64); err == nil {
+			if n < nvidiaBase {
+				n += nvidiaBase // nvdisasm 12 leaves the base out
+			}
 			list[n] = true
 		}
 	}
@@ -115,6 +154,9 @@ func readNVIDIA(out *plugin.Output, list []Stretch, found *found) {
 		start := nvidiaBase + offsets[i]
 		each(list[i:i+1], func(_, k int, address uint64, code []byte) {
 			text, isListed := listed[start+address-list[i].Address]
+			if !isListed && isSchedule(address, code) {
+				text, isListed = fmt.Sprintf("0x%016x // schedules the next three", binary.LittleEndian.Uint64(code)), true
+			}
 			if !isListed {
 				return
 			}

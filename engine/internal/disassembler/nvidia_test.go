@@ -106,7 +106,7 @@ func TestNVIDIABadTools(t *testing.T) {
 			return &plugin.Output{Stderr: fmt.Appendf(nil, "nvdisasm error   : at address %#x\nnvdisasm error   : at address %#x\n", nvidiaBase, nvidiaBase+16)}
 		}},
 		{"does not know an address that it was not asked about", "gave no instruction", func() *plugin.Output {
-			return &plugin.Output{Stderr: []byte("nvdisasm error   : at address 0x1\n")}
+			return &plugin.Output{Stderr: []byte("nvdisasm error   : at address 0x123451\n")}
 		}},
 	} {
 		p := New("/x/nvdisasm", fakeTool(func(plugin.Program) *plugin.Output { return c.output() }))
@@ -148,6 +148,29 @@ func TestNVIDIABesideCuobjdump(t *testing.T) {
 	p.Texts(context.Background(), sm90, hopperCode())
 	if ran != nvdisasm {
 		t.Errorf("%q was run, expected %s", ran, nvdisasm)
+	}
+}
+
+// TestNVIDIANarrow lists code of sm_61 from the middle of a bundle on, by the answers of nvdisasm 12.4:
+// what schedules instructions is put before the first, and has no text of the tool's.
+func TestNVIDIANarrow(t *testing.T) {
+	s := Stretch{Address: 0x7f0000000010, Sizes: []uint32{8, 8, 8, 8}}
+	for _, word := range []uint64{0x4c98078005270011, 0xf0c8000002570011, 0x001f8000fc0007e0, 0xeed4200000071400} {
+		s.Bytes = binary.LittleEndian.AppendUint64(s.Bytes, word)
+	}
+	var input []byte
+	p := New("/x/nvdisasm", fakeTool(func(p plugin.Program) *plugin.Output {
+		input = p.Input
+		return &plugin.Output{Stdout: []byte("        /*f00000000000008*/                   MOV R17, c[0x0][0x148] ;\n" +
+			"        /*f00000000000010*/         {         MOV R17, c[0x0][0x148];\n        /*f00000000000018*/                   S2R R17, SR_CTAID.X         }\n" +
+			"        /*f00000000000028*/                   LDG.E R0, [R20] ;\n")}
+	}))
+	want := [][]string{{"MOV R17, c[0x0][0x148]", "S2R R17, SR_CTAID.X", "0x001f8000fc0007e0 // schedules the next three", "LDG.E R0, [R20]"}}
+	if diff := cmp.Diff(want, p.Texts(context.Background(), sdk.LLVMTarget{Triple: "nvptx64-nvidia-cuda", CPU: "sm_61"}, []Stretch{s})); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if p.Problems() != nil || len(input) != 64 || binary.LittleEndian.Uint64(input) != nvidiaSchedule || binary.LittleEndian.Uint64(input[8:]) != nvidiaNothing {
+		t.Errorf("%q, %x", p.Problems(), input)
 	}
 }
 
