@@ -159,6 +159,9 @@ func callOpenTarget(ctx context.Context, c *pluginCall) (exchange, error) {
 	if len(c.args) > 1 {
 		var owners []string
 		found := slices.IndexFunc(c.target.Requests, func(r *sdk.OpenTargetRequest) bool {
+			if len(r.Notes) == 0 {
+				return false // of a core of sections
+			}
 			owners = append(owners, r.Notes[0].Owner)
 			return r.Notes[0].Owner == c.args[1]
 		})

@@ -15,11 +15,11 @@ from typing import Any
 import grpc
 
 from unwindd_plugin import (
-    NO_REGISTER, Architecture, ArchitectureService, Binding, CodeRange, CodeRules, Engine, FrameRules, FunctionPlace, ManagedFrame,
-    ManagedFramesRequest, ManagedRun, ManagedStack, ManagedThread, ManagedThreadsAnswer, ManagedVariable, MemberPlace, NativeFrame, NativeStack,
+    FILE_SPACE, NO_REGISTER, Architecture, ArchitectureService, Binding, CodeRange, CodeRules, Engine, FrameRules, FunctionPlace, HostProcess,
+    LaneState, ManagedFrame, ManagedFramesRequest, ManagedRun, ManagedStack, ManagedThread, ManagedThreadsAnswer, ManagedVariable, MemberPlace, NativeFrame, NativeStack,
     Note, ObjectAnswer, ObjectNotOpen, ObjectRequest, OpenRuntimeAnswer, OpenRuntimeRequest, ReadError, Refusal, Return, ReturnSite, Row, Rule,
     Runtime, RuntimeCode, RuntimeConstants, RuntimeDescription, RuntimeEngine, RuntimeRecogniser, RuntimeSegment, RuntimeService, RuntimeThread,
-    RuntimeType, Stop, Symbol, SymbolPlace, TargetAnswer, TargetThread, Thread, TypeLayout, Wave, kit, pack_rows, registers, unpack_rows,
+    RuntimeType, Saved, SpaceMemory, Stop, Symbol, SymbolPlace, TargetAnswer, TargetFile, TargetThread, Thread, TypeLayout, Wave, kit, pack_rows, registers, unpack_rows,
 )  # fmt: skip
 from unwindd_plugin import arch_pb2 as pb
 from unwindd_plugin import columns, errors, runtimewire, service
@@ -99,7 +99,7 @@ class Calls(unittest.TestCase):
 
     def test_threads_of_a_core_come_in_parts(self) -> None:
         class Core(Good):
-            def open_target(self, engine: Engine, notes: Sequence[Note]) -> TargetAnswer:
+            def open_target(self, engine: Engine, notes: Sequence[Note], file: TargetFile | None = None) -> TargetAnswer:
                 wave = Wave("0", "1", "2", "k", (1, 2, 3), 0)
                 stop = Stop("trap", ["S"], address=0, pc_exact=False)
                 return TargetAnswer("core", threads=[TargetThread(str(i), {8: bytes(8)}, wave=wave, stop=stop) for i in range(2500)])
@@ -111,6 +111,22 @@ class Calls(unittest.TestCase):
         last = parts[2].threads
         self.assertEqual((b"2499", [1, 2, 3]), (columns.split(last.ids)[-1], list(last.waves.groups[-3:])))
         self.assertEqual((True, False, True), (last.stops.has_address[0], last.stops.has_trap_id[0], last.stops.has_pc_exact[0]))
+
+    def test_lanes_of_a_core_of_sections(self) -> None:
+        class Core(Good):
+            def open_target(self, engine: Engine, notes: Sequence[Note], file: TargetFile | None = None) -> TargetAnswer:
+                assert file is not None
+                lanes = [LaneState(i, {8: bytes(4)}, [Saved(9, 1, i, FILE_SPACE)], [SpaceMemory(6, 0, 8, i, FILE_SPACE)]) for i in (1, 3)]
+                thread = TargetThread("w", lanes=4, callers=[1, 2], lane_states=lanes, lead=3, state="exited")
+                memory = [SpaceMemory(0, 64, 8, file.size - 8, FILE_SPACE)]
+                return TargetAnswer("core", threads=[thread], memory=memory, launch_functions=["f"], host_process=HostProcess(7))
+
+        request = pb.OpenTargetRequest(file=pb.TargetFile(machine=190, size=100))
+        head, part = CALLS["OpenTarget"].make(Core(), Engine(), request)
+        self.assertEqual(([92], [FILE_SPACE], 7), (list(head.answer.memory.addresses), list(head.answer.memory.intos), head.answer.host_process.pid))
+        lanes = part.threads.lane_states
+        self.assertEqual(([2], [1, 3], [1, 3]), (list(lanes.counts), list(lanes.lanes), list(lanes.saved.addresses)))
+        self.assertEqual(([2], [1, 2], [3]), (list(part.threads.caller_counts), list(part.threads.callers), list(part.threads.leads)))
 
     def test_symbols_may_have_less(self) -> None:
         seen: list[Symbol] = []
@@ -187,7 +203,7 @@ class Runtimes(unittest.TestCase):
         want = rpb.RuntimeDescription(
             name="script", version="1", recognises=[rpb.RuntimeRecogniser(section=".s", symbol="run", build_id=b"\1")], symbols=["run", "gone"],
             types=[rpb.RuntimeType(unit="a.c", name="frame", members=["pc", "gone"]), rpb.RuntimeType(name="gone", members=["x"])],
-            constants=[rpb.RuntimeConstants(unit="a.c", prefix="K_")], thread_kind="task", feature=1,
+            constants=[rpb.RuntimeConstants(unit="a.c", prefix="K_")], thread_kind="task", feature=2,
         )  # fmt: skip
         self.assertEqual(want, d)
 

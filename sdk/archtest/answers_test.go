@@ -210,6 +210,9 @@ type memory struct{}
 
 func (memory) ReadMemory(_ context.Context, m sdk.MemoryRange, buf []byte) (int, error) {
 	n := 0
+	if m.Space != 0 {
+		return 0, errors.New("the target has no file")
+	}
 	for n < len(buf) && m.Address+uint64(n) >= 0x1000 && m.Address+uint64(n) < 0x2000 {
 		buf[n], n = byte(n), n+1
 	}
@@ -268,6 +271,22 @@ func TestContradictionsOfARecordedTarget(t *testing.T) {
 		{"an agent that is none", `Wave.Agent: "a7" is the ID of none`, "Mend the field", archtest.Error, thread(func(th *sdk.TargetThread) { th.Wave.Agent = "a7" })},
 		{"registers in no memory", "Threads[1].Saved[0]: the target does not have the 0xc bytes at 0x1ff8", "the core has the bytes", archtest.Error, thread(func(th *sdk.TargetThread) { th.Saved[0].Address = 0x1ff8 })},
 		{"an object in no memory", "Objects[0]: the target does not have the 0x100 bytes at 0x1f80", "the core has the bytes", archtest.Error, func(a *sdk.OpenTargetAnswer) { a.Objects[0].MemoryAddress = 0x1f80 }},
+		{"a lane's registers in no memory", "Threads[1].LaneStates[0].Saved[0]: the target does not have the 0xc bytes at 0x1ff8", "the core has the bytes", archtest.Error,
+			thread(func(th *sdk.TargetThread) {
+				th.LaneStates = []sdk.LaneState{{Saved: []sdk.SavedRegisters{{Count: 3, Address: 0x1ff8}}}}
+			})},
+		{"memory of all in no memory", "Memory[0]: the target does not have the 0x100 bytes at 0x1000", "the core has the bytes", archtest.Error, func(a *sdk.OpenTargetAnswer) {
+			a.Memory = []sdk.SpaceMemory{{Start: 0x10, Size: 0x100, Address: 0x1000, Into: sdk.FileSpace}}
+		}},
+		{"lanes of one wave", "", "", "", func(a *sdk.OpenTargetAnswer) {
+			a.Threads[1].Wave.InGroup = 0
+			a.Threads[0].LaneStates, a.Threads[1].LaneStates = []sdk.LaneState{{Lane: 0}}, []sdk.LaneState{{Lane: 1}}
+			a.Threads[1].Lead = 1
+		}},
+		{"a lane twice", "Threads[0] and Threads[1] are both wave 0", "each once", archtest.Error, func(a *sdk.OpenTargetAnswer) {
+			a.Threads[1].Wave.InGroup = 0
+			a.Threads[0].LaneStates, a.Threads[1].LaneStates = []sdk.LaneState{{Lane: 0}}, []sdk.LaneState{{Lane: 0}}
+		}},
 		{"no PC", "Threads[1], w1, has neither its PC among Registers nor a Problem", "Give the PC", archtest.Warning, thread(func(th *sdk.TargetThread) { th.Registers = sdk.Registers{} })},
 		{"a value that is not used", "Threads[1].Stop.Address is set and Stop.HasAddress is not", "Has member", archtest.Warning, thread(func(th *sdk.TargetThread) { th.Stop.Address = 4 })},
 		{"nobody waits", "Dispatches[0].Signal is 0x7, and WaitFunctions is empty", "WaitFunctions", archtest.Warning, func(a *sdk.OpenTargetAnswer) { a.WaitFunctions = nil }},
@@ -323,4 +342,36 @@ func TestThreadsOfARecordedTargetAreBound(t *testing.T) {
 	registers.Set(0, []byte{9, 9, 9, 9})
 	findings := archtest.Verify(t.Context(), tiny{}, archtest.Options{Targets: []archtest.Target{{Name: "core", Threads: []sdk.ThreadState{{Registers: registers}}}}})
 	finds(t, findings, "targets", archtest.Warning, "BindThreads of 1 threads of core: Threads[0] has a problem: the PC, register pc, is not", "Bind the thread")
+}
+
+// TestFileOfARecordedTargetIsDamaged: a plugin that trusts what a core of sections says is found.
+func TestFileOfARecordedTargetIsDamaged(t *testing.T) {
+	arch := &bad{openTarget: func(ctx context.Context, e sdk.Engine, req *sdk.OpenTargetRequest) (*sdk.OpenTargetAnswer, error) {
+		if req.File == nil {
+			return &sdk.OpenTargetAnswer{}, nil
+		}
+		buf := make([]byte, 16)
+		if _, err := e.ReadMemory(ctx, sdk.MemoryRange{Space: sdk.FileSpace, Address: req.File.SectionsOffset}, buf); err != nil {
+			return nil, err
+		}
+		_ = buf[8-int(buf[0]):] // expects 8 there
+		return &sdk.OpenTargetAnswer{Kind: "core"}, nil
+	}}
+	findings := archtest.Verify(t.Context(), arch, archtest.Options{Targets: []archtest.Target{{
+		Name: "core", Request: sdk.OpenTargetRequest{File: &sdk.TargetFile{Size: 64, SectionsOffset: 8, Sections: 1, SectionSize: 64}}, Engine: file{memory{}},
+	}}})
+	finds(t, findings, "damage", archtest.Error, "OpenTarget of core, the file damaged: ", "Check lengths")
+}
+
+// file has bytes of sdk.FileSpace beside memory.
+type file struct{ memory }
+
+func (f file) ReadMemory(ctx context.Context, m sdk.MemoryRange, buf []byte) (int, error) {
+	if m.Space != sdk.FileSpace {
+		return f.memory.ReadMemory(ctx, m, buf)
+	}
+	for i := range buf {
+		buf[i] = byte(8 + i)
+	}
+	return len(buf), nil
 }

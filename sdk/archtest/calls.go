@@ -311,6 +311,15 @@ func (v *verifier) garbageTarget(e garbageSource) {
 	ask(v.session, "OpenTarget", "notes of noise, of a target "+e.name, func(ctx context.Context) (*sdk.OpenTargetAnswer, error) {
 		return v.arch.OpenTarget(ctx, v.offer(e.engine), notes)
 	}, func(a *sdk.OpenTargetAnswer) error { return a.Validate(v.desc, notes) })
+	for i, r := range v.desc.Recognises {
+		if r.ELFMachine == 0 || i > 0 && r.ELFMachine == v.desc.Recognises[i-1].ELFMachine {
+			continue
+		}
+		v.openNotes(e.engine, fmt.Sprintf("a core of sections of machine %d, of a target %s", r.ELFMachine, e.name), &sdk.OpenTargetRequest{File: &sdk.TargetFile{
+			Machine: r.ELFMachine, OSABI: math.MaxUint8, ABIVersion: math.MaxUint8, Flags: math.MaxUint32, Size: 1 << 20,
+			SectionsOffset: 64, Sections: 1<<14 - 1, SectionSize: 64, SectionNames: math.MaxUint32,
+		}})
+	}
 }
 
 // concurrency makes the same requests from several goroutines at once.

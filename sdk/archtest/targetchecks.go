@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -22,7 +23,7 @@ var targetChecks = []targetCheck{
 	{Error, "A wave's agent and queue are its dispatch's: name the same, or leave them out.", wavesOfDispatches},
 	{Error, "Count groups in work-groups, from 0 on, and Grid and Group in work-items.", groupsOfGrids},
 	{Error, "Number the waves of a work-group from 0 on, each once.", wavesOfGroups},
-	{Error, "Give addresses of the default address space at which the core has the bytes.", placesInMemory},
+	{Error, "Give addresses of the default address space, or offsets in FileSpace, at which the core has the bytes.", placesInMemory},
 	{Warning, "Give the PC among Registers, or say in Problem why the thread cannot be walked.", pcsOfThreads},
 	{Warning, "Set the Has member beside it: without it the value is not used.", halfKnown},
 	{Warning, "Name in WaitFunctions where the process waits for a dispatch: without them no Signal is looked for.", signalsWaitedFor},
@@ -115,7 +116,7 @@ func wavesOfGroups(_ *verifier, _ *Target, a *sdk.OpenTargetAnswer, found func(s
 			continue
 		}
 		key := fmt.Sprint(w.Dispatch, w.Group, w.InGroup)
-		if j, ok := seen[key]; ok {
+		if j, ok := seen[key]; ok && !areApart(&a.Threads[j], th) {
 			found("Threads[%d] and Threads[%d] are both wave %d of group %v of dispatch %s", j, i, w.InGroup, w.Group, w.Dispatch)
 			return
 		}
@@ -123,41 +124,80 @@ func wavesOfGroups(_ *verifier, _ *Target, a *sdk.OpenTargetAnswer, found func(s
 	}
 }
 
+// areApart reports whether two threads are groups of lanes of one wave: each lane is in one of
+// them alone.
+func areApart(a, b *sdk.TargetThread) bool {
+	if len(a.LaneStates) == 0 || len(b.LaneStates) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(a.LaneStates, func(l sdk.LaneState) bool {
+		return slices.ContainsFunc(b.LaneStates, func(other sdk.LaneState) bool { return l.Lane == other.Lane })
+	})
+}
+
 // placesInMemory reads the ends of everything that an answer says is in memory.
 func placesInMemory(v *verifier, t *Target, a *sdk.OpenTargetAnswer, found func(string, ...any)) {
 	if t.Engine == nil {
 		return
 	}
-	isThere := func(address, size uint64) bool {
-		for _, at := range []uint64{address, address + size - 1} {
-			if n, err := t.Engine.ReadMemory(v.ctx, sdk.MemoryRange{Address: at, Lane: -1}, make([]byte, 1)); n != 1 || err != nil {
-				return false
-			}
-		}
-		return true
-	}
+	p := places{v: v, t: t, found: found}
 	for i := range a.Threads[:min(len(a.Threads), maxTargetThreads)] {
 		th := &a.Threads[i]
-		for j, s := range th.Saved {
-			info, _ := v.desc.Register(s.First)
-			if size := uint64(s.Count) * uint64((info.Bits+7)/8); !isThere(s.Address, size) {
-				found("Threads[%d].Saved[%d]: the target does not have the %#x bytes at %#x", i, j, size, s.Address)
-				return
-			}
+		if !p.registers(fmt.Sprintf("Threads[%d]", i), th.Saved) || !p.memory(fmt.Sprintf("Threads[%d].", i), th.Memory) {
+			return
 		}
-		for j, m := range th.Memory {
-			if !isThere(m.Address, m.Size) {
-				found("Threads[%d].Memory[%d]: the target does not have the %#x bytes at %#x", i, j, m.Size, m.Address)
+		for j := range th.LaneStates {
+			l, where := &th.LaneStates[j], fmt.Sprintf("Threads[%d].LaneStates[%d]", i, j)
+			if !p.registers(where, l.Saved) || !p.memory(where+".", l.Memory) {
 				return
 			}
 		}
 	}
+	if !p.memory("", a.Memory) {
+		return
+	}
 	for i := range a.Objects {
-		if o := &a.Objects[i]; o.Path == "" && !isThere(o.MemoryAddress, o.Size) {
-			found("Objects[%d]: the target does not have the %#x bytes at %#x", i, o.Size, o.MemoryAddress)
+		if o := &a.Objects[i]; o.Path == "" && !p.has(fmt.Sprintf("Objects[%d]", i), o.Into, o.MemoryAddress, o.Size) {
 			return
 		}
 	}
+}
+
+// places looks whether a target has the bytes that an answer gives places of.
+type places struct {
+	v     *verifier
+	t     *Target
+	found func(format string, args ...any)
+}
+
+// has reads the ends of a place, and reports whether they are there.
+func (p *places) has(what string, space locexpr.AddressSpace, address, size uint64) bool {
+	for _, at := range []uint64{address, address + size - 1} {
+		if n, err := p.t.Engine.ReadMemory(p.v.ctx, sdk.MemoryRange{Space: space, Address: at, Lane: -1}, make([]byte, 1)); n != 1 || err != nil {
+			p.found("%s: the target does not have the %#x bytes at %#x", what, size, address)
+			return false
+		}
+	}
+	return true
+}
+
+func (p *places) registers(what string, saved []sdk.SavedRegisters) bool {
+	for i, s := range saved {
+		info, _ := p.v.desc.Register(s.First)
+		if !p.has(fmt.Sprintf("%s.Saved[%d]", what, i), s.Into, s.Address, uint64(s.Count)*uint64((info.Bits+7)/8)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *places) memory(what string, memory []sdk.SpaceMemory) bool {
+	for i, m := range memory {
+		if !p.has(fmt.Sprintf("%sMemory[%d]", what, i), m.Into, m.Address, m.Size) {
+			return false
+		}
+	}
+	return true
 }
 
 func pcsOfThreads(v *verifier, _ *Target, a *sdk.OpenTargetAnswer, found func(string, ...any)) {
@@ -184,6 +224,7 @@ func halfKnown(_ *verifier, _ *Target, a *sdk.OpenTargetAnswer, found func(strin
 			{th.Stop.IsPCExact && !th.Stop.HasPCExact, "Stop.IsPCExact", "Stop.HasPCExact"},
 			{th.Wave.Group != [3]uint32{} && !th.Wave.HasGroup, "Wave.Group", "Wave.HasGroup"},
 			{th.Wave.InGroup != 0 && !th.Wave.HasInGroup, "Wave.InGroup", "Wave.HasInGroup"},
+			{th.Wave.Cluster != [3]uint32{} && !th.Wave.HasCluster, "Wave.Cluster", "Wave.HasCluster"},
 		} {
 			if half.when {
 				found("Threads[%d].%s is set and %s is not", i, half.member, half.beside)

@@ -15,8 +15,8 @@ import (
 // Target is a recorded target with threads of the architecture.
 type Target struct {
 	Name string // in findings
-	// Request has the notes that the architecture owns. Without notes there is no call of
-	// OpenTarget.
+	// Request has the notes that the architecture owns, or the header of a core of its sections.
+	// Without either there is no call of OpenTarget.
 	Request sdk.OpenTargetRequest
 	// Threads are bound. The threads that OpenTarget answers are bound besides.
 	Threads []sdk.ThreadState
@@ -32,6 +32,9 @@ func (t *Target) reads() sdk.Engine {
 	return t.Engine
 }
 
+// isOpened reports whether there is a call of OpenTarget about the target.
+func (t *Target) isOpened() bool { return len(t.Request.Notes) > 0 || t.Request.File != nil }
+
 // maxTargetThreads is how many threads of a target are bound in one call.
 const maxTargetThreads = 1024
 
@@ -39,7 +42,7 @@ const maxTargetThreads = 1024
 func (v *verifier) openTargets() {
 	for i := range v.targets {
 		t := &v.targets[i]
-		if len(t.Request.Notes) > 0 {
+		if t.isOpened() {
 			v.openTarget(t)
 		}
 		if threads := t.Threads[:min(len(t.Threads), maxTargetThreads)]; len(threads) > 0 {
@@ -99,7 +102,7 @@ func (e openedEngine) ReadRegisters(ctx context.Context, thread uint64, numbers 
 		size := uint64(info.Bits+7) / 8
 		for j := range saved.Count {
 			value := make([]byte, size)
-			if n, _ := e.ReadMemory(ctx, sdk.MemoryRange{Address: saved.Address + uint64(j)*size, Lane: -1}, value); n == len(value) {
+			if n, _ := e.ReadMemory(ctx, sdk.MemoryRange{Space: saved.Into, Address: saved.Address + uint64(j)*size, Lane: -1}, value); n == len(value) {
 				all.Set(saved.First+j, value)
 			}
 		}
@@ -143,19 +146,40 @@ func (v *verifier) bindTarget(t *Target, e sdk.Engine, what string, threads []sd
 func (v *verifier) damageTargets() {
 	for i := range v.targets {
 		t := &v.targets[i]
-		if len(t.Request.Notes) == 0 {
+		if !t.isOpened() {
 			continue
 		}
 		for round := range 2 * len(damageKinds) {
 			w := damageKinds[round%len(damageKinds)]
 			r := rand.New(rand.NewPCG(uint64(i), uint64(round)))
-			req := &sdk.OpenTargetRequest{Notes: slices.Clone(t.Request.Notes)}
+			req := &sdk.OpenTargetRequest{Notes: slices.Clone(t.Request.Notes), File: t.Request.File}
 			for j := range req.Notes {
 				req.Notes[j].Data = w.change(r, req.Notes[j].Data)
 			}
-			v.openNotes(t.reads(), fmt.Sprintf("%s, the notes damaged: %s", t.Name, w.name), req)
+			e, what := t.reads(), "the notes"
+			if req.File != nil {
+				e, what = damagedFile{e, w.change, uint64(round)}, "the file" //nolint:gosec // a small number
+			}
+			v.openNotes(e, fmt.Sprintf("%s, %s damaged: %s", t.Name, what, w.name), req)
 		}
 		v.openNotes(emptyEngine{}, t.Name+", whose memory is not there", &t.Request)
 		v.openNotes(garbageEngine{noise(1000)}, t.Name+", whose memory is noise", &t.Request)
 	}
+}
+
+// damagedFile reads a target whose file is damaged: the same bytes each time.
+type damagedFile struct {
+	sdk.Engine
+	change func(r *rand.Rand, data []byte) []byte
+	seed   uint64
+}
+
+// ReadMemory implements sdk.Engine.
+func (e damagedFile) ReadMemory(ctx context.Context, m sdk.MemoryRange, buf []byte) (int, error) {
+	n, err := e.Engine.ReadMemory(ctx, m, buf)
+	r := rand.New(rand.NewPCG(e.seed, m.Address))
+	if m.Space == sdk.FileSpace && n > 0 && r.IntN(2) == 0 {
+		copy(buf[:n], e.change(r, buf[:n]))
+	}
+	return n, err
 }

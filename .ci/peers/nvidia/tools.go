@@ -22,7 +22,7 @@ var packages = map[string][]string{
 	"old":    {"triton==3.0.0"}, // whose nvdisasm 12.4 and ptxas know processors from sm_50 on
 }
 
-// triton is what the environment of Python for kernels.py has.
+// triton has the packages in the environment of Python for kernels.py.
 const triton = "triton==3.9.0 numpy==2.4.6"
 
 // assembler is a ptxas, with the version of PTX that it reads.

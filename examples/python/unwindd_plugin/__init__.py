@@ -20,18 +20,20 @@ from .runtime import (
 )  # fmt: skip
 from .service import ArchitectureService, RuntimeService, Service, serve
 from .target import (
-    Agent, Dispatch, Note, Queue, Saved, SpaceMemory, Stop, TargetAnswer, TargetObject, TargetThread, Wave,
+    FILE_SPACE, Agent, Dispatch, HostProcess, LaneState, Note, Queue, Saved, SpaceMemory, Stop, TargetAnswer, TargetFile,
+    TargetObject, TargetThread, Wave,
 )  # fmt: skip
 
 __all__ = [
     "Access", "Agent", "Architecture", "ArchitectureService", "Binding", "Code", "CodeRange", "CodeRules", "Disassembly",
-    "Dispatch", "Engine", "Exits", "FrameRules", "Function", "FunctionPlace", "Gap", "Instruction", "ManagedFrame",
+    "Dispatch", "Engine", "Exits", "FILE_SPACE", "FrameRules", "Function", "FunctionPlace", "Gap", "HostProcess", "Instruction",
+    "LaneState", "ManagedFrame",
     "ManagedFramesRequest", "ManagedRun", "ManagedStack", "ManagedThread", "ManagedThreadsAnswer", "ManagedVariable", "Map",
     "MapRange", "MemberPlace", "NO_REGISTER", "NativeFrame", "NativeStack", "Nested", "NotServed", "Note", "ObjectAnswer",
     "ObjectNotOpen", "ObjectRequest", "OpenRuntimeAnswer", "OpenRuntimeRequest", "Override", "PositionMap", "Queue",
     "ReadError", "Refusal", "Registers", "Return", "ReturnSite", "Row", "Rule", "Runtime", "RuntimeCode", "RuntimeConstants",
     "RuntimeDescription", "RuntimeEngine", "RuntimeRecogniser", "RuntimeSegment", "RuntimeService", "RuntimeThread",
     "RuntimeType", "Saved", "Section", "Service", "SpaceMemory", "Stop", "Symbol", "SymbolPlace", "Table", "TargetAnswer",
-    "TargetObject", "TargetThread", "Thread", "Translation", "TypeLayout", "Variable", "Wave", "Width", "pack_rows",
+    "TargetFile", "TargetObject", "TargetThread", "Thread", "Translation", "TypeLayout", "Variable", "Wave", "Width", "pack_rows",
     "pack_rules", "registers", "serve", "unpack_rows", "unpack_rules",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from .columns import Registers
 from .engine import Engine
 from .errors import NotServed
 from .rows import NO_REGISTER, Row, Rule
-from .target import Note, TargetAnswer
+from .target import Note, TargetAnswer, TargetFile
 
 
 @dataclass(slots=True)
@@ -329,8 +329,8 @@ class Architecture:
         """The constant properties of the architecture: the same each time."""
         raise NotImplementedError(f"{type(self).__name__} has no describe")
 
-    def open_target(self, engine: Engine, notes: Sequence[Note]) -> TargetAnswer:
-        """The threads and code objects in the notes of a core that the plugin recognises."""
+    def open_target(self, engine: Engine, notes: Sequence[Note], file: TargetFile | None = None) -> TargetAnswer:
+        """The threads and code objects in the notes, or in the file, of a core that the plugin recognises."""
         return TargetAnswer()
 
     def open_object(self, engine: Engine, request: ObjectRequest) -> ObjectAnswer:

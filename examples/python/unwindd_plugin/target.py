@@ -17,6 +17,32 @@ class Note:
     data: bytes
 
 
+FILE_SPACE = (1 << 64) - 1  # the address space of the bytes of a core's file: addresses are offsets
+
+
+@dataclass(slots=True)
+class TargetFile:
+    """The ELF header of a core that has sections and no segments. Its bytes are in FILE_SPACE."""
+
+    machine: int
+    os_abi: int
+    abi_version: int
+    flags: int
+    size: int
+    sections_offset: int
+    sections: int
+    section_size: int
+    section_names: int
+
+
+@dataclass(slots=True)
+class HostProcess:
+    """The process that used the devices."""
+
+    pid: int = 0
+    time: int = 0
+
+
 @dataclass(slots=True)
 class Agent:
     """A device that executes threads."""
@@ -57,6 +83,7 @@ class TargetObject:
     size: int = 0
     memory_address: int = 0
     bias: int = 0
+    into: int = 0
 
 
 @dataclass(slots=True)
@@ -66,16 +93,28 @@ class Saved:
     first: int
     count: int
     address: int
+    into: int = 0
 
 
 @dataclass(slots=True)
 class SpaceMemory:
-    """Memory of the thread's instance of an address space, which is at address in the default one."""
+    """Memory of an instance of an address space, which is at address in the space into."""
 
     space: int
     start: int
     size: int
     address: int
+    into: int = 0
+
+
+@dataclass(slots=True)
+class LaneState:
+    """A lane that has registers and memory of its own."""
+
+    lane: int
+    registers: Registers = field(default_factory=dict)
+    saved: Sequence[Saved] = ()
+    memory: Sequence[SpaceMemory] = ()
 
 
 @dataclass(slots=True)
@@ -88,6 +127,7 @@ class Wave:
     kernel: str = ""
     group: tuple[int, int, int] | None = None
     in_group: int | None = None
+    cluster: tuple[int, int, int] | None = None
 
 
 @dataclass(slots=True)
@@ -121,6 +161,10 @@ class TargetThread:
     launcher_thread: str = ""
     launch_kind: str = ""
     launch_evidence: str = ""
+    callers: Sequence[int] = ()
+    lane_states: Sequence[LaneState] = ()
+    lead: int = 0
+    state: str = ""
 
 
 @dataclass(slots=True)
@@ -135,6 +179,9 @@ class TargetAnswer:
     objects: Sequence[TargetObject] = ()
     wait_functions: Sequence[str] = ()
     problems: Sequence[str] = ()
+    memory: Sequence[SpaceMemory] = ()
+    launch_functions: Sequence[str] = ()
+    host_process: HostProcess | None = None
 
 
 THREADS = 1024  # in a part
@@ -173,14 +220,48 @@ def _head(a: TargetAnswer) -> pb.OpenTargetAnswer:
             sizes=[i.size for i in o],
             memory_addresses=[i.memory_address for i in o],
             biases=[i.bias for i in o],
+            intos=[i.into for i in o],
         ),
         wait_functions=texts(a.wait_functions),
         problems=texts(a.problems),
+        memory=_memory(a.memory),
+        launch_functions=texts(a.launch_functions),
+        host_process=pb.HostProcess(pid=a.host_process.pid, time=a.host_process.time) if a.host_process else None,
+    )
+
+
+def _saved(s: Sequence[Saved]) -> pb.SavedRegisters:
+    return pb.SavedRegisters(
+        firsts=[i.first for i in s], counts=[i.count for i in s], addresses=[i.address for i in s], intos=[i.into for i in s]
+    )
+
+
+def _memory(m: Sequence[SpaceMemory]) -> pb.SpaceMemory:
+    return pb.SpaceMemory(
+        spaces=[i.space for i in m],
+        starts=[i.start for i in m],
+        sizes=[i.size for i in m],
+        addresses=[i.address for i in m],
+        intos=[i.into for i in m],
+    )
+
+
+def _lane_states(t: Sequence[TargetThread]) -> pb.LaneStates | None:
+    lanes = flat(t, lambda i: i.lane_states)
+    if not lanes:
+        return None
+    return pb.LaneStates(
+        counts=[len(i.lane_states) for i in t],
+        lanes=[i.lane for i in lanes],
+        registers=pack_registers(i.registers for i in lanes),
+        saved_counts=[len(i.saved) for i in lanes],
+        saved=_saved(flat(lanes, lambda i: i.saved)),
+        memory_counts=[len(i.memory) for i in lanes],
+        memory=_memory(flat(lanes, lambda i: i.memory)),
     )
 
 
 def _threads(t: Sequence[TargetThread]) -> pb.TargetThreads:
-    saved, memory = flat(t, lambda i: i.saved), flat(t, lambda i: i.memory)
     return pb.TargetThreads(
         ids=texts(i.id for i in t),
         names=texts(i.name for i in t),
@@ -188,19 +269,12 @@ def _threads(t: Sequence[TargetThread]) -> pb.TargetThreads:
         lanes=[i.lanes for i in t],
         registers=pack_registers(i.registers for i in t),
         saved_counts=[len(i.saved) for i in t],
-        saved=pb.SavedRegisters(
-            firsts=[s.first for s in saved], counts=[s.count for s in saved], addresses=[s.address for s in saved]
-        ),
+        saved=_saved(flat(t, lambda i: i.saved)),
         space_counts=[len(i.spaces) for i in t],
         spaces=flat(t, lambda i: i.spaces.keys()),
         space_bases=flat(t, lambda i: i.spaces.values()),
         memory_counts=[len(i.memory) for i in t],
-        memory=pb.SpaceMemory(
-            spaces=[m.space for m in memory],
-            starts=[m.start for m in memory],
-            sizes=[m.size for m in memory],
-            addresses=[m.address for m in memory],
-        ),
+        memory=_memory(flat(t, lambda i: i.memory)),
         waves=_waves([i.wave for i in t]),
         running=[i.running for i in t],
         crashed=[i.crashed for i in t],
@@ -209,6 +283,11 @@ def _threads(t: Sequence[TargetThread]) -> pb.TargetThreads:
         launcher_threads=texts(i.launcher_thread for i in t),
         launch_kinds=texts(i.launch_kind for i in t),
         launch_evidence=texts(i.launch_evidence for i in t),
+        caller_counts=[len(i.callers) for i in t],
+        callers=flat(t, lambda i: i.callers),
+        lane_states=_lane_states(t),
+        leads=[i.lead for i in t],
+        states=texts(i.state for i in t),
     )
 
 
@@ -222,6 +301,7 @@ def _waves(w: Sequence[Wave]) -> pb.Waves:
         has_group=[i.group is not None for i in w],
         in_group=[i.in_group or 0 for i in w],
         has_in_group=[i.in_group is not None for i in w],
+        clusters=pb.Clusters(clusters=flat(w, lambda i: i.cluster or _NOWHERE), has_cluster=[i.cluster is not None for i in w]),
     )
 
 

@@ -13,10 +13,10 @@ from .architecture import (
 from .columns import blobs, check, flat, lists, split, split_registers, split_texts, texts
 from .engine import Engine
 from .rows import pack_rows, pack_rules
-from .target import Note, pack_target
+from .target import Note, TargetFile, pack_target
 
 ROWS = 1 << 15  # in a part
-FEATURE = 1  # the number of the features of the protocol that are known here
+FEATURE = 2  # the number of the features of the protocol that are known here
 
 T = TypeVar("T")
 Answers = Iterator[Any]
@@ -40,7 +40,14 @@ def _describe(arch: Architecture, engine: Engine, p: pb.DescribeRequest) -> Answ
 def _open_target(arch: Architecture, engine: Engine, p: pb.OpenTargetRequest) -> Answers:
     n = len(p.types)
     notes = [Note(*note) for note in zip(split_texts(p.owners, n), p.types, split(p.data, n))]
-    yield from pack_target(arch.open_target(engine, notes))
+    if not p.HasField("file"):
+        yield from pack_target(arch.open_target(engine, notes))
+        return
+    f = p.file
+    file = TargetFile(
+        f.machine, f.os_abi, f.abi_version, f.flags, f.size, f.sections_offset, f.sections, f.section_size, f.section_names
+    )
+    yield from pack_target(arch.open_target(engine, notes, file))
 
 
 def _open_object(arch: Architecture, engine: Engine, p: pb.OpenObjectRequest) -> Answers:

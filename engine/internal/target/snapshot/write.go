@@ -398,7 +398,7 @@ func (w *writer) threads(threads []*trace.Thread) error {
 	})
 }
 
-// laneTexts writes what was recorded of a thread's callers, and its lanes that have registers of
+// laneTexts writes the recorded callers of a thread, and its lanes that have registers of
 // their own.
 func laneTexts(a *arch, t *trace.Thread, out *threadText) error {
 	if len(t.Callers) > maxFrames || len(t.LaneStates) > sdk.MaxLanes {
