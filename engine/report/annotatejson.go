@@ -55,6 +55,8 @@ type annotationCodeJSON struct {
 	File    string            `json:"file,omitempty"`
 	Line    int               `json:"line,omitempty"`
 	Inlined string            `json:"inlined,omitempty"`
+	PTX     string            `json:"ptx,omitempty"`
+	PTXLine int               `json:"ptx_line,omitempty"`
 	Counts  []sampleCountJSON `json:"counts,omitempty"`
 }
 
@@ -100,6 +102,7 @@ func (r *Profile) annotationJSON(a *trace.ProfileAnnotation, counts []*annotatio
 		instruction := &a.Code[i]
 		out.Code = append(out.Code, annotationCodeJSON{
 			Offset: address(instruction.Offset), Bytes: hex.EncodeToString(instruction.Bytes), Text: instruction.Text, File: instruction.File, Line: instruction.InlineLine, Inlined: instruction.Inlined,
+			PTX: instruction.PTX, PTXLine: instruction.PTXLine,
 			Counts: r.countsJSON(counts, func(c *annotationCount) *sampleCount { return &c.code[i] }),
 		})
 	}

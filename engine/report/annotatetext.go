@@ -243,7 +243,7 @@ func (t *annotationText) withInlined(columns []column) (list []column) {
 }
 
 // instructions writes the instructions of a function. Where the line differs from the line of
-// the instruction before, it stands behind.
+// the instruction before, it stands behind, and the line of PTX behind that.
 func (t *annotationText) instructions(a *trace.ProfileAnnotation, columns []column) {
 	width, longest := 6, len("instruction")
 	for i := range a.Code {
@@ -252,20 +252,40 @@ func (t *annotationText) instructions(a *trace.ProfileAnnotation, columns []colu
 	}
 	longest = min(longest, instructionWidth)
 	t.titles(columns, fmt.Sprintf("%*s  instruction", width, "offset"))
-	before := ""
+	before, beforePTX := "", ""
 	for i := range a.Code {
 		instruction := &a.Code[i]
 		t.numbers(columns, func(c *annotationCount) *sampleCount { return &c.code[i] })
 		t.printf("%s  ", t.faint(fmt.Sprintf("%*s", width, address(instruction.Offset))))
 		text := cmp.Or(instruction.Text, "-")
-		place := t.placeOf(instruction)
-		if place == "" || place == before {
-			t.printf("%s\n", text)
-			continue
+		place, ptx := t.placeOf(instruction), ptxOf(instruction)
+		isNew := place != "" && place != before
+		if isNew {
+			before = place
 		}
-		before = place
-		t.printf("%-*s  %s\n", longest, text, t.place(place))
+		isNewPTX := ptx != "" && ptx != beforePTX
+		if isNewPTX {
+			beforePTX = ptx
+		}
+		switch {
+		case !isNew && !isNewPTX:
+			t.printf("%s\n", text)
+		case !isNewPTX:
+			t.printf("%-*s  %s\n", longest, text, t.place(place))
+		case !isNew:
+			t.printf("%-*s  %s\n", longest, text, t.faint(ptx))
+		default:
+			t.printf("%-*s  %s  %s\n", longest, text, t.place(place), t.faint(ptx))
+		}
 	}
+}
+
+// ptxOf is the line of PTX of an instruction; "" where it has none.
+func ptxOf(instruction *trace.AnnotatedInstruction) string {
+	if instruction.PTXLine == 0 {
+		return ""
+	}
+	return oneLine(fmt.Sprintf("PTX %d: %s", instruction.PTXLine, strings.Join(strings.Fields(instruction.PTX), " ")))
 }
 
 // placeOf is the line of an instruction, with the function that is inlined there.

@@ -47,6 +47,10 @@ type AnnotatedInstruction struct {
 	Inlined    string
 	File       string
 	InlineLine int
+	// PTX is the line of assembly that a cubin has for it, in PTX, and PTXLine its number in
+	// the text; 0: it has none.
+	PTX     string
+	PTXLine int
 }
 
 // AnnotatedPlace is the place of a frame in a function.

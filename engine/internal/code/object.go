@@ -41,6 +41,7 @@ type Object struct {
 	breakpad breakpadUse
 	beside   companionFiles
 	names    nameFinder
+	ptx      ptxLines
 	answers  addressAnswers
 	named    namedPlaces
 

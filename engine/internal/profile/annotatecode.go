@@ -121,6 +121,9 @@ func (g *annotated) takeLine(l *trace.Instruction, symbols []trace.Symbol) {
 	if len(symbols) > 1 {
 		instruction.Inlined = inner.Function
 	}
+	if ptx, ok := g.module.Code.PTXAt(l.Address); ok {
+		instruction.PTX, instruction.PTXLine = ptx.Text, ptx.Line
+	}
 	g.starts, g.ends = append(g.starts, l.Address), append(g.ends, l.Address+uint64(len(l.Bytes)))
 	g.Code, g.ownLines = append(g.Code, instruction), append(g.ownLines, lineKey{own.File, own.Line})
 }

@@ -209,3 +209,17 @@ func FuzzPTX(f *testing.F) {
 		}
 	})
 }
+
+// Tables that say nothing keep no memory, however many there are.
+func TestEmptyTablesTakeNoMemory(t *testing.T) {
+	empty := lineProgram(1, 1)
+	f := &file{object: openObject(t, "testdata/small4"), sections: sections{line: bytes.Repeat(empty, 1<<14)}}
+	r := &Reader{main: f}
+	f.reader = r
+	if frames, err := r.Frames(nil, 0x1000); err != nil || len(frames) > 0 {
+		t.Errorf("%v, %v", frames, err)
+	}
+	if n := len(f.lineTables.tables); n > 0 || r.MemorySize() > 1<<16 {
+		t.Errorf("%d tables and %d bytes are kept of %d bytes", n, r.MemorySize(), len(f.line))
+	}
+}

@@ -83,6 +83,10 @@ type lineHeader struct {
 	special *[256]specialOpcode
 }
 
+// leastSpecial is the size of a program, in bytes, from which a table of its special opcodes is made:
+// many small programs would take more memory than the file.
+const leastSpecial = 256
+
 type specialOpcode struct {
 	address uint32
 	line    int32
@@ -209,7 +213,7 @@ func (f *file) readLineHeader(off uint64, addrSize uint8) (*lineHeader, error) {
 	if h.maxOps == 0 || h.opcodeBase == 0 {
 		return nil, h.wrong("maximum_operations_per_instruction %d, opcode_base %d, expected more than 0", h.maxOps, h.opcodeBase)
 	}
-	if h.maxOps == 1 && h.lineRange > 0 {
+	if h.maxOps == 1 && h.lineRange > 0 && h.end-h.program >= leastSpecial {
 		h.special = new([256]specialOpcode)
 		for opcode := h.opcodeBase; opcode < 256; opcode++ {
 			n := opcode - h.opcodeBase

@@ -54,6 +54,10 @@ func (r *Reader) findLoneTables() (*loneTables, error) {
 			r.problem(err.Error())
 			continue
 		}
+		if len(t.sequences) == 0 {
+			f.forgetLines(off)
+			continue
+		}
 		for i := range t.sequences {
 			s := &t.sequences[i]
 			list = append(list, ranges.Range{Start: s.start, End: s.end, Index: int32(len(x.tables))})
