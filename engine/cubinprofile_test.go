@@ -323,3 +323,30 @@ func TestCubinsOfAProcess(t *testing.T) {
 		}
 	}
 }
+
+// TestPCSamplesOfCUPTI names the samples of a file that CUPTI's library wrote.
+func TestPCSamplesOfCUPTI(t *testing.T) {
+	p, err := cubinProfile(t, filepath.Join("internal", "target", "cuptipc", "testdata", "samples.dat"), cubinKernels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]uint64{}
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		f := &p.Frames[p.Stacks[s.Stack].Frame]
+		text := p.States[s.State].Name
+		for _, y := range f.Symbols {
+			text += fmt.Sprintf(" %s:%d", y.Function, y.Line)
+		}
+		got[text] += s.Weight
+	}
+	want := map[string]uint64{
+		"selected weigh(float, int):4 grade:10": 6, "long_scoreboard weigh(float, int):4 grade:10": 80, "wait weigh(float, int):5 repair:15": 20, "selected other:0": 1,
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if text := strings.Join(p.Problems, "\n"); !strings.Contains(text, "cubin 000000008a7eb872: 1 frame without code: no cubin that was given has its number") {
+		t.Errorf("problems %q", text)
+	}
+}

@@ -155,6 +155,8 @@ func TestDeviceCoresBesideProcesses(t *testing.T) {
 		{"its process by the driver's name", map[string][]byte{"core.2440": host, gpu: ours}, gpu, waitsIn, ""},
 		{"a process that is just core", map[string][]byte{"core": host, gpu: ours}, gpu, waitsIn, ""},
 		{"a name of one's own", map[string][]byte{"core": host, "dump-a.2440": ours}, "core", waitsIn, ""},
+		{"the process's name with .gpu", map[string][]byte{"host.core": host, "host.core.gpu": ours}, "host.core", waitsIn, ""},
+		{"the process's name with .gpu, from the other side", map[string][]byte{"host.core": host, "host.core.gpu": ours}, "host.core.gpu", waitsIn, ""},
 		{"another process's", map[string][]byte{"core": host, "core_1796000000_node7_2441": ours}, "core", "no warp", ""},
 		{"a process whose file names another", map[string][]byte{"core.2441": host, gpu: ours}, gpu, "2451 queue", ""},
 		{"no process at all", map[string][]byte{gpu: ours}, gpu, "2451 queue", ""},

@@ -96,8 +96,8 @@ func strayDevices(host, devices target.Target) string {
 	return "none of the threads that launched its waves is in the process"
 }
 
-// devicesBeside lists the cores of accelerators beside a target whose names have the ID of the
-// process, those first that were written next to the target.
+// devicesBeside lists the cores of accelerators beside a target whose names have the ID of the process,
+// or are the target's with .gpu, those first that were written next to the target.
 func devicesBeside(info trace.Target, threads []*trace.Thread) []beside.File {
 	if info.Facts == nil || info.Facts.Process.ID == 0 || info.Path == "" || info.Kind == trace.LiveProcess {
 		return nil
@@ -114,7 +114,8 @@ func devicesBeside(info trace.Target, threads []*trace.Thread) []beside.File {
 		moment = beside.Written(info.Path)
 	}
 	list := beside.Files(filepath.Dir(info.Path), moment, func(name string, numbers []int64) bool {
-		return name != filepath.Base(info.Path) && slices.ContainsFunc(ids, func(id int64) bool { return slices.Contains(numbers, id) })
+		return name == filepath.Base(info.Path)+".gpu" ||
+			name != filepath.Base(info.Path) && slices.ContainsFunc(ids, func(id int64) bool { return slices.Contains(numbers, id) })
 	})
 	list = slices.DeleteFunc(list, func(f beside.File) bool {
 		// An earlier process may have had the ID.
@@ -163,7 +164,7 @@ func hostsBeside(path string, launchers map[string]bool) []beside.File {
 	}
 	list := beside.Files(filepath.Dir(path), beside.Written(path), func(name string, numbers []int64) bool {
 		return name != filepath.Base(path) &&
-			(name == "core" || slices.ContainsFunc(numbers, func(n int64) bool { return slices.Contains(ids, n) }))
+			(name == "core" || name+".gpu" == filepath.Base(path) || slices.ContainsFunc(numbers, func(n int64) bool { return slices.Contains(ids, n) }))
 	})
 	return slices.DeleteFunc(list, func(f beside.File) bool {
 		head, err := unpack.Head(f.Path)
@@ -171,7 +172,7 @@ func hostsBeside(path string, launchers map[string]bool) []beside.File {
 			return true
 		}
 		pid, ok := elfcore.ProcessOf(f.Path)
-		return !ok || !slices.Contains(ids, pid)
+		return !ok || !slices.Contains(ids, pid) && f.Path+".gpu" != path
 	})
 }
 

@@ -156,19 +156,12 @@ func (s *architectureServer) Describe(ctx context.Context, p *pb.DescribeRequest
 }
 
 func (s *architectureServer) OpenTarget(p *pb.OpenTargetRequest, stream grpc.ServerStreamingServer[pb.OpenTargetPart]) error {
-	parts, err := answer(&s.host, "OpenTarget", p, decodeOpenTargetRequest,
+	_, err := answer(&s.host, "OpenTarget", p, decodeOpenTargetRequest,
 		func(req *OpenTargetRequest) (*OpenTargetAnswer, error) {
 			return s.arch.OpenTarget(stream.Context(), s.engineOf(p.GetSession()), req)
-		}, targetParts)
-	if err != nil {
-		return err
-	}
-	for _, part := range parts {
-		if err := stream.Send(part); err != nil {
-			return err
-		}
-	}
-	return nil
+		},
+		func(a *OpenTargetAnswer) (struct{}, error) { return struct{}{}, sendTarget(a, stream.Send) })
+	return err
 }
 
 // partThreads and partLanes are how many threads, and lanes with a state of their own, go in
@@ -178,13 +171,15 @@ const (
 	partLanes   = 1 << 16
 )
 
-// targetParts divides an answer into messages.
-func targetParts(a *OpenTargetAnswer) ([]*pb.OpenTargetPart, error) {
+// sendTarget divides an answer into messages, and sends each before it makes the next one.
+func sendTarget(a *OpenTargetAnswer, send func(*pb.OpenTargetPart) error) error {
 	head := encodeOpenTargetAnswer(a)
 	if size := proto.Size(head); size > maxAnswer {
-		return nil, fmt.Errorf("an answer of %d bytes, expected at most %d", size, maxAnswer)
+		return fmt.Errorf("an answer of %d bytes, expected at most %d", size, maxAnswer)
 	}
-	parts := []*pb.OpenTargetPart{{Part: &pb.OpenTargetPart_Answer{Answer: head}}}
+	if err := send(&pb.OpenTargetPart{Part: &pb.OpenTargetPart_Answer{Answer: head}}); err != nil {
+		return err
+	}
 	total := 0
 	for list := a.Threads; len(list) > 0; {
 		n, data, lanes := 0, 0, 0
@@ -197,19 +192,21 @@ func targetParts(a *OpenTargetAnswer) ([]*pb.OpenTargetPart, error) {
 			n++
 		}
 		if total += data; total > MaxRegisterData {
-			return nil, fmt.Errorf("registers of more than %d bytes", MaxRegisterData)
+			return fmt.Errorf("registers of more than %d bytes", MaxRegisterData)
 		}
 		threads, err := encodeTargetThreads(list[:n])
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if size := proto.Size(threads); size > maxAnswer {
-			return nil, fmt.Errorf("%d threads of %d bytes, expected at most %d", n, size, maxAnswer)
+			return fmt.Errorf("%d threads of %d bytes, expected at most %d", n, size, maxAnswer)
 		}
-		parts = append(parts, &pb.OpenTargetPart{Part: &pb.OpenTargetPart_Threads{Threads: threads}})
+		if err := send(&pb.OpenTargetPart{Part: &pb.OpenTargetPart_Threads{Threads: threads}}); err != nil {
+			return err
+		}
 		list = list[n:]
 	}
-	return parts, nil
+	return nil
 }
 
 func (s *architectureServer) OpenObject(p *pb.OpenObjectRequest, stream grpc.ServerStreamingServer[pb.OpenObjectPart]) error {

@@ -4,6 +4,7 @@ package report
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -106,5 +107,20 @@ func TestCodeOfDevicesIsNamedByWhereItIs(t *testing.T) {
 		if got := (&Module{Path: name}).short(); got != want {
 			t.Errorf("%s is %q, expected %q", name, got, want)
 		}
+	}
+}
+
+// TestListsOfManyWavesAreShort has IDs of which no two follow each other, and IDs that do.
+func TestListsOfManyWavesAreShort(t *testing.T) {
+	var apart, together idList
+	for i := range 1000 {
+		apart.add(fmt.Sprintf("d0.sm%d.w0", i))
+		together.add(fmt.Sprintf("w%d", i))
+	}
+	if got := apart.short(); !strings.HasPrefix(got, "d0.sm0.w0 d0.sm1.w0 ") || !strings.HasSuffix(got, " d0.sm127.w0 and 872 more") {
+		t.Errorf("%s", got)
+	}
+	if got := together.short(); got != "w0-w999" {
+		t.Errorf("%s", got)
 	}
 }

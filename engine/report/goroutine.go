@@ -230,6 +230,23 @@ func (l *idList) add(id string) {
 	l.ranges = append(l.ranges, r)
 }
 
+// maxRanges bounds the ranges of a list of threads in the text: of ten thousand waves on many
+// processors hardly any two have IDs that follow each other.
+const maxRanges = 128
+
+// short is String with at most maxRanges ranges, and the number of the other IDs.
+func (l *idList) short() string {
+	if len(l.ranges) <= maxRanges {
+		return l.String()
+	}
+	first := idList{ranges: l.ranges[:maxRanges]}
+	shown := 0
+	for i := range first.ranges {
+		shown += int(max(first.ranges[i].count, 1)) //nolint:gosec // at most count of l
+	}
+	return fmt.Sprintf("%s and %d more", first.String(), l.count-shown)
+}
+
 // String returns all IDs: "101-164 170", and two consecutive ones one by one.
 func (l *idList) String() string {
 	var b strings.Builder

@@ -176,7 +176,7 @@ func (t *text) threads(g *group) string {
 	for _, th := range g.threads {
 		ids.add(th.ID)
 	}
-	return fmt.Sprintf("%d threads%s: %s", ids.count, t.about.crash(first), ids.String())
+	return fmt.Sprintf("%d threads%s: %s", ids.count, t.about.crash(first), ids.short())
 }
 
 // crash writes that a thread crashed; for a wave, whose reason may differ from its process's,

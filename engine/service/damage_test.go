@@ -94,6 +94,7 @@ func damagedRequests(t *testing.T) (list []damagedRequest) {
 		add("engine/testdata/bounds/*.snapshot", targetPaths[:2]...)
 	}
 	add("examples/rocm-core/crash.core", targetPaths...)
+	add("examples/cuda-core/crash.core", targetPaths...)
 	add("examples/profile/perf.data", profilePaths...)
 	add("examples/gpu-profile/cpu.data", profilePaths...)
 	add("examples/crash/server", objectPaths...)

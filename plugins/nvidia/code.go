@@ -20,21 +20,21 @@ func (o *codeObject) codeOf(fde *cfi.FDE) *functionCode {
 	if number := processorNumber(o.answer.Processor); number < firstWide {
 		return &functionCode{}
 	}
-	for i := range o.req.Sections {
-		s := &o.req.Sections[i]
-		index := uint32(i) //nolint:gosec // sections are few
-		if !isCode(s) || fde.Code != index && (fde.Code != 0 || fde.Start-s.Address >= s.Size) {
-			continue
-		}
-		if _, isRead := o.code[index]; !isRead {
-			if o.code == nil {
-				o.code = map[uint32][]byte{}
-			}
-			o.code[index] = o.section(s.Name)
-		}
-		return &functionCode{s.Address, o.code[index]}
+	index := fde.Code
+	if index == 0 {
+		index = o.sectionAt(fde.Start)
 	}
-	return &functionCode{}
+	if uint64(index) >= uint64(len(o.req.Sections)) || !isCode(&o.req.Sections[index]) {
+		return &functionCode{}
+	}
+	s := &o.req.Sections[index]
+	if _, isRead := o.code[index]; !isRead {
+		if o.code == nil {
+			o.code = map[uint32][]byte{}
+		}
+		o.code[index] = o.section(s.Name)
+	}
+	return &functionCode{s.Address, o.code[index]}
 }
 
 // instruction is the first half of an instruction of sm_70 and later, and its second half. 0

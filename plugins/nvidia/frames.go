@@ -102,8 +102,9 @@ func (o *codeObject) addRows(t *cfi.Table) {
 // rowsOf makes the rows of an FDE; none where its function has its return address where no
 // row can say it.
 func (o *codeObject) rowsOf(fde *cfi.FDE) (rows []cfi.Row, err error) {
-	m := rowMaker{column: fde.CIE.ReturnAddress, isKernel: o.isKernelAt(fde.Code, fde.Start), code: o.codeOf(fde), end: fde.End}
-	if m.column == noColumn && !m.isKernel && o.hasDeviceFunction(fde.Code, fde.Start) {
+	function := o.functionAt(fde.Code, fde.Start)
+	m := rowMaker{column: fde.CIE.ReturnAddress, isKernel: function != nil && function.isKernel(), code: o.codeOf(fde), end: fde.End}
+	if m.column == noColumn && !m.isKernel && function != nil {
 		return nil, nil // before sm_70 calls keep return addresses to themselves
 	}
 	var failed error
@@ -130,28 +131,6 @@ func (o *codeObject) rowsOf(fde *cfi.FDE) (rows []cfi.Row, err error) {
 		return rows, fmt.Errorf("more than %d rows: the others are left out", maxRowsOfFDE)
 	}
 	return rows, nil
-}
-
-// isKernelAt reports whether the function that begins at an address is a kernel.
-func (o *codeObject) isKernelAt(section uint32, start uint64) bool {
-	s := o.functionAt(section, start)
-	return s != nil && s.isKernel()
-}
-
-// hasDeviceFunction reports whether a function that is no kernel begins at an address.
-func (o *codeObject) hasDeviceFunction(section uint32, start uint64) bool {
-	s := o.functionAt(section, start)
-	return s != nil && !s.isKernel()
-}
-
-// functionAt returns the symbol of the function that begins at an address; nil without one.
-func (o *codeObject) functionAt(section uint32, start uint64) *symbol {
-	for i := range o.symbols {
-		if s := &o.symbols[i]; s.kind == symbolFunction && s.value == start && (section == 0 || uint32(s.section) == section) && o.isFunction(s) {
-			return s
-		}
-	}
-	return nil
 }
 
 // disjoint sorts rows, and leaves out each that overlaps the one before.

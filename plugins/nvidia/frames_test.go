@@ -44,7 +44,7 @@ func rowText(t *testing.T, r *cfi.Row) string {
 	}
 	list := []string{fmt.Sprintf("%s%+d", name(r.CFA.Register), r.CFA.Offset)}
 	for _, rule := range r.Rules {
-		value := ""
+		var value string
 		switch rule.Rule.Kind {
 		case cfi.SameValue:
 			value = "same"
@@ -122,11 +122,11 @@ func TestFunctionsOfCubins(t *testing.T) {
 		functions       []string
 		problems        []string
 	}{
-		{"calls90.cubin", "sm_90", []string{"$kern$_Z4leafiPi 0x350-0x400", "$kern$_Z7recurseiPii 0x400-0xa00",
-			"$__internal_0_$__cuda_sm3x_div_rn_noftz_f32_slowpath 0xa00-0x1180", "kernel kern 0x0-0x350"}, nil},
-		{"calls61.cubin", "sm_61", []string{"__cuda_sm3x_div_rn_noftz_f32_slowpath 0x0-0x880", "_Z4leafiPi 0x0-0xc0",
-			"_Z7recurseiPii 0x0-0x680", "kernel kern 0x0-0x540"}, nil},
-		{"linked90.cubin", "sm_90", []string{"_Z4mineiPi$1 0x0-0x380", "_Z5otheriPi 0x0-0x480", "kernel kern 0x0-0x280", "_Z4mineiPi 0x0-0x380"},
+		{"calls90.cubin", "sm_90", []string{"kernel kern 0x0-0x350", "$kern$_Z4leafiPi 0x350-0x400", "$kern$_Z7recurseiPii 0x400-0xa00",
+			"$__internal_0_$__cuda_sm3x_div_rn_noftz_f32_slowpath 0xa00-0x1180"}, nil},
+		{"calls61.cubin", "sm_61", []string{"kernel kern 0x0-0x540", "_Z4leafiPi 0x0-0xc0", "_Z7recurseiPii 0x0-0x680",
+			"__cuda_sm3x_div_rn_noftz_f32_slowpath 0x0-0x880"}, nil},
+		{"linked90.cubin", "sm_90", []string{"_Z4mineiPi$1 0x0-0x380", "kernel kern 0x0-0x280", "_Z4mineiPi 0x0-0x380", "_Z5otheriPi 0x0-0x480"},
 			[]string{".debug_frame: 1 FDEs lead to no CIE, as nvlink writes them: each is read with the CIE before it, which is a guess"}},
 	} {
 		a := fixture(t, c.file).open(t)

@@ -38,9 +38,8 @@ func (o *codeObject) describeParameters() {
 	if o.section(".debug_info") != nil {
 		return
 	}
-	for i := range o.symbols {
-		s := &o.symbols[i]
-		if !s.isKernel() || !o.isFunction(s) {
+	for i, s := range o.functions {
+		if !s.isKernel() {
 			continue
 		}
 		data := o.section(infoPrefix + s.name)
@@ -54,7 +53,7 @@ func (o *codeObject) describeParameters() {
 			location := expression(nil).constant(uint64(base) + uint64(p.offset)).in(param)
 			o.answer.Variables = append(o.answer.Variables, sdk.Variable{
 				Name: fmt.Sprintf("parameter %d", p.ordinal), Section: section,
-				Start: []uint64{start}, End: []uint64{o.kernelEnd(s)}, Locations: [][]byte{location.pieceOf(p.size)},
+				Start: []uint64{start}, End: []uint64{o.kernelEnd(i)}, Locations: [][]byte{location.pieceOf(p.size)},
 			})
 		}
 	}

@@ -50,7 +50,7 @@ func (o *codeObject) describeRegisters() {
 	}
 	unknown := map[class]int{}
 	for _, f := range functions {
-		s := o.functionNamed(f.name)
+		s := o.byName[f.name]
 		if s == nil {
 			o.problem("%s: %d registers of %s, which is no function", registerMapSection, len(f.list), f.name)
 			continue
@@ -74,29 +74,19 @@ func (o *codeObject) describeRegisters() {
 	}
 }
 
-// functionNamed returns the symbol of a function; nil without one.
-func (o *codeObject) functionNamed(name string) *symbol {
-	for i := range o.symbols {
-		if s := &o.symbols[i]; s.name == name && o.isFunction(s) {
-			return s
-		}
-	}
-	return nil
-}
-
 // readRegisterMap reads the section. The functions before an error are there.
 func readRegisterMap(data []byte) (list []mappedFunction, err error) {
 	r := mapReader{data: data}
 	total := 0
-	for r.at < len(data) {
+	for r.pos < len(data) {
 		f := mappedFunction{name: r.text(maxName)}
 		count := r.number()
 		const least = 4 + 1 + 3*4 // bytes of a record
-		if r.err == nil && uint64(count)*least > uint64(len(data)-r.at) {
-			return list, fmt.Errorf("offset %#x: %d records of %s in %d bytes", r.at-4, count, f.name, len(data)-r.at)
+		if r.err == nil && uint64(count)*least > uint64(len(data)-r.pos) {
+			return list, fmt.Errorf("offset %#x: %d records of %s in %d bytes", r.pos-4, count, f.name, len(data)-r.pos)
 		}
 		if total += int(count); total > maxMapped {
-			return list, fmt.Errorf("offset %#x: more than %d records", r.at-4, maxMapped)
+			return list, fmt.Errorf("offset %#x: more than %d records", r.pos-4, maxMapped)
 		}
 		for range count {
 			m := mapped{word: r.number(), name: r.text(maxName)}
@@ -123,32 +113,32 @@ func readRegisterMap(data []byte) (list []mappedFunction, err error) {
 // mapReader reads the section forward. After an error it gives zeros.
 type mapReader struct {
 	data []byte
-	at   int
+	pos  int
 	err  error
 }
 
 func (r *mapReader) number() uint32 {
-	if r.err == nil && len(r.data)-r.at < 4 {
-		r.err = fmt.Errorf("offset %#x: %d bytes, expected a number of 4", r.at, len(r.data)-r.at)
+	if r.err == nil && len(r.data)-r.pos < 4 {
+		r.err = fmt.Errorf("offset %#x: %d bytes, expected a number of 4", r.pos, len(r.data)-r.pos)
 	}
 	if r.err != nil {
 		return 0
 	}
-	r.at += 4
-	return binary.LittleEndian.Uint32(r.data[r.at-4:])
+	r.pos += 4
+	return binary.LittleEndian.Uint32(r.data[r.pos-4:])
 }
 
 func (r *mapReader) text(limit int) string {
 	if r.err != nil {
 		return ""
 	}
-	rest := r.data[r.at:]
+	rest := r.data[r.pos:]
 	n := bytes.IndexByte(rest[:min(len(rest), limit+1)], 0)
 	if n < 0 {
-		r.err = fmt.Errorf("offset %#x: no string of at most %d bytes", r.at, limit)
+		r.err = fmt.Errorf("offset %#x: no string of at most %d bytes", r.pos, limit)
 		return ""
 	}
-	r.at += n + 1
+	r.pos += n + 1
 	return string(bytes.ToValidUTF8(rest[:n], []byte("?")))
 }
 

@@ -50,7 +50,7 @@ const (
 	ur0       = uint32(classUniformFull) << classBits
 	urz       = ur0 + 255
 	rpc0      = uint32(classTemporary) << classBits // the halves of the return PC
-	cc        = uint32(classConditionCode)<<classBits | 0
+	cc        = uint32(classConditionCode) << classBits
 )
 
 // noColumn is the return-address column of functions that nothing calls.

@@ -32,6 +32,10 @@ func (o *codeObject) readSymbols() {
 	if len(table)%symbolSize != 0 {
 		o.problem(".symtab: %d bytes, expected entries of %d", len(table), symbolSize)
 	}
+	if len(table) > maxSymbols*symbolSize {
+		o.problem(".symtab: more than %d symbols: the others are left out", maxSymbols)
+		table = table[:maxSymbols*symbolSize]
+	}
 	for ; len(table) >= symbolSize; table = table[symbolSize:] {
 		o.symbols = append(o.symbols, symbol{
 			name: stringAt(names, binary.LittleEndian.Uint32(table)), kind: table[4] & 0xf, other: table[5],
@@ -40,6 +44,9 @@ func (o *codeObject) readSymbols() {
 		})
 	}
 }
+
+// maxSymbols bounds the symbols of a cubin.
+const maxSymbols = 1 << 20
 
 // maxName is the longest name of a symbol, in bytes; names of templates are long.
 const maxName = 1 << 15

@@ -45,7 +45,7 @@ func (c *collector) keepLanes(ctx context.Context, th *trace.Thread) {
 // kept around its CFA.
 func (c *collector) keepFrames(ctx context.Context, s *trace.Stack, view *walk.ThreadView) {
 	left := keptStack
-	if s.Lanes > 1 {
+	if lanesTogether(s) > 1 {
 		left = keptWave
 	}
 	left = min(left, keptStacks-c.kept)
@@ -109,7 +109,7 @@ func (c *collector) keepEnds(s *trace.Stack, keep func(space locexpr.AddressSpac
 			last = f
 		}
 	}
-	ofLane := uint64(keptOfLane) * uint64(max(s.Lanes, 1))
+	ofLane := keptOfLane * lanesTogether(s)
 	if first != nil {
 		keep(first.CFASpace, first.CFA, first.CFA+min(ofLane, ^uint64(0)-first.CFA), 0)
 	}
@@ -122,6 +122,15 @@ func (c *collector) keepEnds(s *trace.Stack, keep func(space locexpr.AddressSpac
 			keep(m.Space, m.Start, m.Start+min(m.Size, ofLane), 0)
 		}
 	}
+}
+
+// lanesTogether is the number of lanes whose bytes are side by side in a stack's frames: 1 where each has
+// memory of its own.
+func lanesTogether(s *trace.Stack) uint64 {
+	if len(s.Thread.LaneStates) > 0 {
+		return 1
+	}
+	return uint64(max(s.Lanes, 1))
 }
 
 // isOfWaves reports whether each wave has an instance of an address space.

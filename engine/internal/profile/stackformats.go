@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/unwindd/unwindd/engine/internal/target/chrometrace"
+	"github.com/unwindd/unwindd/engine/internal/target/cuptipc"
 	"github.com/unwindd/unwindd/engine/internal/target/nsys"
 	"github.com/unwindd/unwindd/engine/internal/target/otlpstacks"
 	"github.com/unwindd/unwindd/engine/internal/target/pprofstacks"
@@ -28,6 +29,7 @@ var stackFormats = []struct {
 	{chrometrace.Accepts, chrometrace.Read},
 	{pprofstacks.IsPprof, pprofstacks.Read},
 	{otlpstacks.Accepts, otlpstacks.Read},
+	{cuptipc.Accepts, cuptipc.Read},
 	{nsys.AcceptsDatabase, nsys.ReadDatabase},
 	{nsys.AcceptsLines, nsys.ReadLines},
 	{byHead(stacktext.IsScript), stacktext.ReadScript},

@@ -68,48 +68,61 @@ const (
 	exchange    = 0x9a8
 )
 
-// codeRange is code that is loaded.
+// codeRange is code or data of a module at the address where it is loaded.
 type codeRange struct {
 	start uint64
 	part  // in the core
 }
 
-// addCode remembers the sections of code of an image.
+// addCode remembers the sections of code and of data of an image.
 func (m *image) addCode(r *reader) {
 	le := binary.LittleEndian
-	const isExecutable = 4 // SHF_EXECINSTR
+	const isLoaded, isExecutable, hasNoBytes = 2, 4, 8 // SHF_ALLOC, SHF_EXECINSTR, SHT_NOBITS
 	for i := range len(m.sections) / headerSize {
 		s := m.section(i)
 		offset, size, start := le.Uint64(s[24:]), le.Uint64(s[32:]), le.Uint64(s[16:])
-		if le.Uint64(s[8:])&isExecutable == 0 || start == 0 || offset > m.place.size || size > m.place.size-offset {
+		flags := le.Uint64(s[8:])
+		if start == 0 || le.Uint32(s[4:]) == hasNoBytes || offset > m.place.size || size > m.place.size-offset {
 			continue
 		}
-		r.code = append(r.code, codeRange{start, part{m.place.offset + offset, size}})
+		place := codeRange{start, part{m.place.offset + offset, size}}
+		switch {
+		case flags&isExecutable != 0:
+			r.code = append(r.code, place)
+		case flags&isLoaded != 0:
+			r.data = append(r.data, place)
+		}
 	}
 }
 
 // maxAccesses bounds the exceptions whose instructions are read.
 const maxAccesses = 256
 
-// sayAccesses tells of the threads that have an exception which address their instruction
-// accesses, as their registers are at the time of the dump.
-func (r *reader) sayAccesses(ctx context.Context) error {
+// sayMore tells of the threads that have an exception which address their instruction
+// accesses, as their registers are at the time of the dump, and which assertion failed.
+func (r *reader) sayMore(ctx context.Context) error {
 	slices.SortStableFunc(r.code, func(a, b codeRange) int { return cmp.Compare(a.start, b.start) })
 	done := 0
 	for i := range r.answer.Threads {
 		t := &r.answer.Threads[i]
-		if !t.HasCrashed || t.Stop.Reason != sdk.StopMemoryFault && t.Stop.Reason != sdk.StopAddressError {
+		say := moreOf[t.Stop.Reason]
+		if !t.HasCrashed || say == nil {
 			continue
 		}
 		if done++; done > maxAccesses {
 			break
 		}
-		r.sayAccess(ctx, t)
+		say(r, ctx, t)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
 	return nil
+}
+
+// moreOf are the reasons of stops of which more can be told.
+var moreOf = map[string]func(*reader, context.Context, *sdk.TargetThread){
+	sdk.StopMemoryFault: (*reader).sayAccess, sdk.StopAddressError: (*reader).sayAccess, sdk.StopAssert: (*reader).sayAssert,
 }
 
 // sayAccess reads the instruction that a thread's exception was triggered at.

@@ -83,11 +83,13 @@ var laneStates = []string{
 }
 
 const (
-	exitedState  = 0
 	readyState   = 1
 	barrierState = 9
 	lastState    = barrierState + 15
 )
+
+// invalid is the number of a state and of a scope that the driver could not tell.
+const invalid = 0xffff_ffff
 
 // laneState says in plain words what a lane does; "" where it is ready.
 func laneState(state uint32) string {
@@ -96,6 +98,8 @@ func laneState(state uint32) string {
 		return laneStates[state]
 	case state >= barrierState && state <= lastState:
 		return fmt.Sprintf("blocked on barrier %d", state-barrierState)
+	case state == invalid:
+		return ""
 	}
 	return fmt.Sprintf("in state %d, which is not known", state)
 }
@@ -104,8 +108,11 @@ func laneState(state uint32) string {
 var barrierScopes = []string{"", "its warp", "its warp group", "its block", "its cluster", "its kernel"}
 
 func barrierScope(scope uint32) string {
-	if scope < uint32(len(barrierScopes)) {
+	switch {
+	case scope < uint32(len(barrierScopes)):
 		return barrierScopes[scope]
+	case scope == invalid:
+		return ""
 	}
 	return fmt.Sprintf("scope %d, which is not known", scope)
 }

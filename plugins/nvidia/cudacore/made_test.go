@@ -289,6 +289,7 @@ func (c *checker) thread(t *sdk.TargetThread, d *corefile.Device, b *corefile.Bl
 		c.lanes++
 		c.registers(what, s.Saved, testMachine.General, l.Registers)
 		c.registers(what, s.Saved, testMachine.Predicates, l.Predicates)
+		c.returnPC(t, s, l)
 		if start, data := c.memory(s.Memory, 6); !bytes.Equal(data, l.Local) || len(data) > 0 && start != l.LocalStart {
 			c.Errorf("%s: %d bytes of local memory at %#x", what, len(data), start)
 		}
@@ -301,7 +302,21 @@ func (c *checker) thread(t *sdk.TargetThread, d *corefile.Device, b *corefile.Bl
 	}
 }
 
-// shared compares what the lanes of a warp have in common.
+// returnPC compares the return PC of a lane, which is the thread's where all lanes have the same.
+func (c *checker) returnPC(t *sdk.TargetThread, s *sdk.LaneState, l *corefile.Lane) {
+	registers := &s.Registers
+	if len(registers.Numbers) == 0 {
+		registers = &t.Registers
+	}
+	for i, want := range l.RPC {
+		got, ok := registers.Uint64(testMachine.RPC+uint32(i), sdk.LittleEndian) //nolint:gosec // two
+		if has := c.core.Driver >= 615; ok != has || has && got != uint64(want) {
+			c.Errorf("%s lane %d: half %d of the return PC is %#x, %v, expected %#x", t.ID, l.Number, i, got, ok, want)
+		}
+	}
+}
+
+// shared compares the state that the lanes of a warp have in common.
 func (c *checker) shared(t *sdk.TargetThread, d *corefile.Device, b *corefile.Block, w *corefile.Warp) {
 	if c.core.Driver >= 400 {
 		c.registers(t.ID, t.Saved, testMachine.Uniform, w.Uniform)
@@ -335,5 +350,18 @@ func (c *checker) shared(t *sdk.TargetThread, d *corefile.Device, b *corefile.Bl
 	}
 	if t.LauncherThread != fmt.Sprint(launcher) || t.LaunchEvidence != "queue" {
 		c.Errorf("%s: launched by %s (%s), expected %d", t.ID, t.LauncherThread, t.LaunchEvidence, launcher)
+	}
+}
+
+// TestManySections reads a core with more sections than the ELF header can count.
+func TestManySections(t *testing.T) {
+	const warps = 528
+	data := manyWarps(warps).Build().Bytes()
+	if n := binary.LittleEndian.Uint16(data[60:]); n != 0 {
+		t.Fatalf("the header counts %d sections, expected 0", n)
+	}
+	a := readCore(t, data)
+	if len(a.Threads) != warps || len(a.Problems) > 0 || len(a.Threads[warps-1].LaneStates) != lanesOfWarp {
+		t.Errorf("%d threads, problems %q", len(a.Threads), a.Problems)
 	}
 }

@@ -45,7 +45,7 @@ type reader struct {
 	gridIndex    map[ofDevice]uint32
 	gridMemory   [][]sdk.SpaceMemory
 	kernels      map[kernel]string
-	code         []codeRange
+	code, data   []codeRange
 	reported     []bool // SMs whose exception a lane has
 	callers      int    // of all threads
 	left         int    // threads that are left out
@@ -97,7 +97,7 @@ func (r *reader) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.sayAccesses(ctx)
+	return r.sayMore(ctx)
 }
 
 // The parts that the user may have had the driver leave out (CUDBGCoredumpGenerationFlags).

@@ -162,6 +162,7 @@ func (r *reader) thread(w *warpLanes, g *group) sdk.TargetThread {
 // them have their lists in two arrays: there are many.
 func (r *reader) laneStates(t *sdk.TargetThread, w *warpLanes, mask uint32) {
 	row, n := &r.warps[w.warp], bits.OnesCount32(mask)
+	ownRPC := differByRPC(w, mask)
 	t.LaneStates = make([]sdk.LaneState, 0, n)
 	saved, memory := make([]sdk.SavedRegisters, 0, 2*n), make([]sdk.SpaceMemory, 0, n)
 	for ; mask != 0; mask &= mask - 1 {
@@ -169,6 +170,9 @@ func (r *reader) laneStates(t *sdk.TargetThread, w *warpLanes, mask uint32) {
 		firstSaved, firstMemory := len(saved), len(memory)
 		saved, memory = r.laneState(saved, memory, row, w.lanes[i])
 		s := sdk.LaneState{Lane: i, Saved: saved[firstSaved:len(saved):len(saved)], Memory: memory[firstMemory:len(memory):len(memory)]}
+		if ownRPC {
+			setRPC(&s.Registers, r.machine.RPC, w.lanes[i])
+		}
 		t.LaneStates = append(t.LaneStates, s)
 		if i == t.Lead {
 			t.Saved, t.Memory = slices.Clone(s.Saved), slices.Clone(s.Memory)
@@ -185,12 +189,30 @@ func (r *reader) setRegisters(to *sdk.Registers, w *warp, lead *lane, mask uint3
 		to.Set(r.machine.ErrorPC, le.AppendUint64(nil, w.errorPC))
 	}
 	if lead.hasRPC {
-		to.Set(r.machine.RPC, le.AppendUint32(nil, lead.rpc[0]))
-		to.Set(r.machine.RPC+1, le.AppendUint32(nil, lead.rpc[1]))
+		setRPC(to, r.machine.RPC, lead)
 	}
 	if lead.cc != 0 {
 		to.Set(r.machine.CC, le.AppendUint32(nil, lead.cc))
 	}
+}
+
+// setRPC sets the registers of the return PC of a lane.
+func setRPC(to *sdk.Registers, first uint32, l *lane) {
+	for i, v := range l.rpc {
+		to.Set(first+uint32(i), binary.LittleEndian.AppendUint32(nil, v)) //nolint:gosec // two
+	}
+}
+
+// differByRPC reports whether the lanes of a group have different return PCs. Where all have
+// the same, it is the thread's.
+func differByRPC(w *warpLanes, mask uint32) bool {
+	first := w.lanes[bits.TrailingZeros32(mask)]
+	for ; mask != 0; mask &= mask - 1 {
+		if l := w.lanes[bits.TrailingZeros32(mask)]; l.hasRPC && l.rpc != first.rpc {
+			return true
+		}
+	}
+	return false
 }
 
 // identify says which part of which launch a thread is.
@@ -343,7 +365,11 @@ func (r *reader) sayException(i uint32, hasLanes bool) {
 	m := &r.sms[i]
 	if hasLanes {
 		if !r.reported[i] && !r.hasException(i) {
-			r.problems.add("%s recorded an exception (%s, at PC %#x), which is that of none of its lanes", r.smName(i), exceptionOf(m.exception).words, m.errorPC)
+			place := "at a PC that is not known"
+			if m.hasErrorPC {
+				place = fmt.Sprintf("at PC %#x", m.errorPC)
+			}
+			r.problems.add("%s recorded an exception (%s, %s), which is that of none of its lanes", r.smName(i), exceptionOf(m.exception).words, place)
 		}
 		return
 	}

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Compiles the cubins of this folder. nvcc and nvlink are of CUDA 13.5 (nvidia-cuda-nvcc of PyPI),
-# and PTXAS12 is ptxas of CUDA 12.9 (nvidia-cuda-nvcc-cu12).
+# Compiles the cubins of this folder. nvcc and nvlink are of CUDA 13.5 (nvidia-cuda-nvcc of PyPI), clang of LLVM 22, and
+# PTXAS12 is ptxas of CUDA 12.9 (nvidia-cuda-nvcc-cu12).
 set -eu
 cd "$(dirname "$0")"
 work=$(mktemp -d)
@@ -18,6 +18,8 @@ done
 cp debug.cu "$work"
 (cd "$work" && nvcc -arch=sm_90 -G -cubin -o debug90.cubin debug.cu)
 sed "s|$work|/home/you/cuda/test|g" "$work/debug90.cubin" >debug90.cubin
+clang-22 -x cuda --cuda-gpu-arch=sm_90 --cuda-feature=+ptx78 --cuda-device-only -nocudainc -nocudalib -fdebug-compilation-dir=/home/you/cuda -g -O0 -S -o "$work/clang.ptx" clang.cu
+ptxas -g -arch=sm_90 "$work/clang.ptx" -o clang90.cubin
 # CUDA 12 compiles for older processors, whose calls keep return addresses to themselves.
 nvcc -arch=sm_75 -ptx -o "$work/calls.ptx" calls.cu
 sed 's/^\.version.*/.version 7.0/;s/^\.target.*/.target sm_61/' "$work/calls.ptx" >"$work/calls61.ptx"

@@ -10,11 +10,7 @@ import (
 // without segments: one of accelerators, whose state is in sections.
 func IsOfSections(head []byte) bool {
 	h, err := readStart(head)
-	if err != nil {
-		return false
-	}
-	count := h.order.Uint16(head[h.offset(44, 56):])
-	return count == 0 && h.pick(head, 32, 40) != 0
+	return err == nil && hasSections(&h, head)
 }
 
 // ProcessOf returns the ID of the process that a core is of, by its notes alone; ok is false for a core

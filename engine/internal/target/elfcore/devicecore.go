@@ -42,6 +42,8 @@ func (c *Core) addDevices(notes []note, options Options) []note {
 		return notes
 	case err != nil:
 		return notes // an unrelated file of that name
+	case hasSections(&h, m.Data()):
+		return notes // it shares no memory with the process: package joined makes one target of both
 	case !isGraphics(&h):
 		if isUserProvided {
 			c.problem("%s, given as the core of other processors: it is one of machine %s: it is not used", path, elf.Machine(h.machine))
@@ -59,19 +61,6 @@ func (c *Core) addDevices(notes []note, options Options) []note {
 			return notes
 		}
 		c.problem("%s: it may be of another one", what)
-	}
-	if hasSections(&h, m.Data()) {
-		s, more, err := newSectionCore(path, &h, m.Data())
-		for _, p := range append(problems, more...) {
-			c.problem("%s: %s", path, p)
-		}
-		if err != nil {
-			c.problem("%s: %v: it is not used", path, err)
-			return notes
-		}
-		c.sections, c.memory.devices = s, memory
-		c.imageBudget = min(c.imageBudget+uint64(len(m.Data())), maxImages)
-		return notes
 	}
 	found, others := readNotes(m.Data(), &h)
 	isOfAMD := elf.Machine(h.machine) == elf.EM_AMDGPU

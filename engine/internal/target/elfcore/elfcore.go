@@ -69,7 +69,7 @@ type Core struct {
 	memory       *memory
 	process      process
 	pageSize     uint64
-	sections     *sectionCore // that is made of sections: the core itself, or the second one; nil if there is none
+	sections     *sectionCore // the core itself, where it is made of sections; else nil
 	shared       map[locexpr.AddressSpace]*target.PlacedMemory
 	imageBudget  uint64 // bytes of images that may still be assembled from memory
 	headerBudget uint64 // bytes of headers that may still be read from memory

@@ -9,8 +9,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -245,40 +243,6 @@ func TestCoresOfSectionsThatAreNotRead(t *testing.T) {
 			t.Errorf("%s: problems %q, expected %q", name, p, tt.want)
 		}
 		c.Close()
-	}
-}
-
-func TestSecondCoreOfSections(t *testing.T) {
-	dir := t.TempDir()
-	device, at := sectionsCore(elf.EM_CUDA, false, madeSection{data: []byte("device memory")})
-	path := filepath.Join(dir, "device.core")
-	if err := os.WriteFile(path, device, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r := &noteReader{answer: sdk.OpenTargetAnswer{
-		Kind:    "made",
-		Memory:  []sdk.SpaceMemory{{Start: 0x7000, Size: 13, Address: at[0], Into: sdk.FileSpace}},
-		Threads: []sdk.TargetThread{{ID: "w0", Saved: []sdk.SavedRegisters{{First: 1, Count: 1, Address: at[0], Into: sdk.FileSpace}}}},
-	}}
-	options := r.ofMachine()
-	options.Devices = path
-	c, err := opened(devicesCore(false).core(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if n := len(c.Threads()); n != 3 || c.Info().Kind != "made" {
-		t.Errorf("%d threads, kind %s, problems %q", n, c.Info().Kind, c.Info().Problems)
-	}
-	buf := make([]byte, 6)
-	if _, err := c.ReadMemory(0, 0x7000, buf); err != nil || string(buf) != "device" {
-		t.Errorf("memory of the device is %q, %v", buf, err)
-	}
-	if _, err := c.ReadMemory(0, 0x1000, buf); err != nil || string(buf) != "012345" {
-		t.Errorf("memory of the process is %q, %v", buf, err)
-	}
-	if value, ok := target.ReadSaved(c, c.Threads()[2], sdk.RegisterInfo{Number: 1, Bits: 48}); !ok || string(value) != "device" {
-		t.Errorf("the register is %q", value)
 	}
 }
 

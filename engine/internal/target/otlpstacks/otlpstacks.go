@@ -310,28 +310,11 @@ func (r *reader) state(name string) uint8 {
 		if len(r.states) >= math.MaxUint8 {
 			return 0
 		}
-		r.States = append(r.States, waveState(name))
+		r.States = append(r.States, stacktree.WarpState(name))
 		index = uint8(len(r.States)) //nolint:gosec // checked
 		r.states[name] = index
 	}
 	return index
-}
-
-// stallPrefixes begin names of reasons, of CUPTI and of the metrics that Nsight Compute names.
-var stallPrefixes = []string{"smsp__pcsamp_warps_issue_stalled_", "smsp__pcsamp_warps_issue_", "stall_"}
-
-// notIssuedSuffix ends the names of reasons of samples in which the scheduler issued no instruction at
-// all.
-const notIssuedSuffix = "_not_issued"
-
-// waveState returns a state by the name of a reason. A warp that was selected issued an
-// instruction; every other reason is one for which it waited.
-func waveState(name string) trace.WaveState {
-	short := strings.ToLower(name)
-	for _, prefix := range stallPrefixes {
-		short = strings.TrimPrefix(short, prefix)
-	}
-	return trace.WaveState{Name: short, Stalled: strings.TrimSuffix(short, notIssuedSuffix) != "selected"}
 }
 
 // stack returns the index of a stack.

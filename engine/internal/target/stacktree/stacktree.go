@@ -8,6 +8,7 @@
 //	nsys         exports of Nsight Systems
 //	pprofstacks  profiles of pprof
 //	otlpstacks   profiles of OpenTelemetry
+//	cuptipc      PC samples of CUPTI
 //
 // Frames have the names that the file gives, or addresses whose names are looked up later.
 package stacktree

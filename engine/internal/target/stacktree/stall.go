@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stacktree
+
+import (
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/trace"
+)
+
+// stallPrefixes begin CUPTI's names of reasons for which warps waited.
+var stallPrefixes = []string{"smsp__pcsamp_warps_issue_stalled_", "smsp__pcsamp_warps_issue_", "stall_"}
+
+// notIssued ends the names of reasons of samples in which the scheduler issued no instruction at all.
+const notIssued = "_not_issued"
+
+// WarpState returns a state by CUPTI's name of a reason. A warp that was selected issued an
+// instruction; every other reason is one for which it waited.
+func WarpState(name string) trace.WaveState {
+	short := strings.ToLower(name)
+	for _, prefix := range stallPrefixes {
+		short = strings.TrimPrefix(short, prefix)
+	}
+	return trace.WaveState{Name: short, Stalled: strings.TrimSuffix(short, notIssued) != "selected"}
+}
