@@ -193,12 +193,8 @@ func (d *devices) addMemory() {
 	if len(segments) == 0 {
 		return
 	}
-	into := d.memory
-	if d.sections != nil && d.memory.devices != nil { // of the second core
-		into = d.memory.devices
-	}
-	into.segments = append(into.segments, segments...)
-	if n, first := into.separate(); n > 0 {
+	d.memory.segments = append(d.memory.segments, segments...)
+	if n, first := d.memory.separate(); n > 0 {
 		d.problem("memory in %d places overlaps one that starts before it, the first at address %#x", n, first)
 	}
 }
