@@ -47,7 +47,7 @@ type memoryScan struct {
 	skipped int
 }
 
-// all searches ranges, and says what it left out.
+// all searches ranges, and yields an error where candidates were left out.
 func (s *memoryScan) all(ranges []MemoryRange) {
 	s.search(ranges)
 	if s.skipped > 0 && !s.stopped {
