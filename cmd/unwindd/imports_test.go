@@ -225,8 +225,8 @@ var outside = []struct {
 	{"../..", "./cmd/...", "fleet", false, slices.Concat(sixOfEngine, []string{"internal/", "plugins/", "cmd/unwindd/internal/", "engine/service/fleet/queueserver"})},
 	{"../..", "./internal/bundled", "", true, []string{"internal/", "plugins/"}},
 	// Callers of a server have its messages. A program that is single-stepped is a target, of
-	// samples with code of their own.
-	{"../../.ci/peers", "./...", "", true, slices.Concat(sixOfEngine, []string{"internal/", "plugins/", ".ci/peers/", "engine/service/servicepb", "engine/target", "engine/walk"})},
+	// samples with code of their own. Cubins inside files are compared one by one.
+	{"../../.ci/peers", "./...", "", true, slices.Concat(sixOfEngine, []string{"internal/", "plugins/", ".ci/peers/", "engine/service/servicepb", "engine/object", "engine/target", "engine/walk"})},
 	{"../../examples", "./...", "", true, []string{"engine/plugin", "plugins/", "examples/", "internal/oracle"}},
 }
 

@@ -109,6 +109,7 @@ class Variable:
     name: str
     locations: Sequence[tuple[int, int, bytes]]
     section: int = 0
+    register: int = 0  # of an intermediate language, as DW_OP_regx names it; 0: none, and name is the variable's
 
 
 @dataclass(slots=True)
@@ -126,6 +127,7 @@ class ObjectAnswer:
     variables: Sequence[Variable] = ()
     problems: Sequence[str] = ()  # what could not be read, each a sentence
     checks_cfi: bool = False
+    reads_cfi: bool = False  # the tables are made of the object's call frame information
 
 
 @dataclass(slots=True)

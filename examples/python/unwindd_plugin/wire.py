@@ -116,9 +116,11 @@ def _object_answer(a: ObjectAnswer) -> pb.OpenObjectAnswer:
             ends=[i[1] for i in v],
             locations=blobs(i[2] for i in v),
             sections=[i.section for i in a.variables],
+            registers=[i.register for i in a.variables],
         ),
         problems=texts(a.problems),
         checks_cfi=a.checks_cfi,
+        reads_cfi=a.reads_cfi,
     )
 
 
