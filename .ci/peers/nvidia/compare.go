@@ -37,6 +37,9 @@ type instruction struct {
 	offset    uint64
 	chain     []string // FILE:LINE, innermost first, that was printed last
 	isPrinted bool     // before this instruction
+	// before is the last line of the section before, where none of this one was printed yet: nvdisasm
+	// does not print it again.
+	before string
 }
 
 // section is a section of code in the output of nvdisasm.
@@ -68,8 +71,12 @@ func (p *peer) disassemble(cubin, flag string, isOld bool) ([]section, error) {
 	}
 	var list []section
 	var chain, pending []string
+	before := ""
 	for line := range strings.Lines(string(out)) {
 		if m := sectionLine.FindStringSubmatch(line); m != nil {
+			if len(chain) > 0 {
+				before = chain[0]
+			}
 			list, chain, pending = append(list, section{name: m[1]}), nil, nil
 			continue
 		}
@@ -90,7 +97,7 @@ func (p *peer) disassemble(cubin, flag string, isOld bool) ([]section, error) {
 			if err != nil {
 				return nil, err
 			}
-			s.instructions = append(s.instructions, instruction{offset, chain, isPrinted})
+			s.instructions = append(s.instructions, instruction{offset, chain, isPrinted, before})
 		}
 	}
 	return list, nil
@@ -185,6 +192,8 @@ func (c *count) instruction(where string, i *instruction, r *row) {
 	}
 	theirs := strings.Join(i.chain, " <- ")
 	switch {
+	case len(i.chain) == 0 && len(chain) > 0 && chain[0] == i.before:
+		return
 	case !i.isPrinted && len(i.chain) > 0, strings.Contains(where, "-G-") && len(i.chain) == 1:
 		chain, theirs = chain[:min(len(chain), 1)], i.chain[0]
 	case i.isPrinted && len(i.chain) > 1:
