@@ -12,7 +12,7 @@ import (
 
 const (
 	chunkSize = 1 << 20 // of the reads of large ranges
-	batchSize = 8 << 20 // bytes that one batch of reads has
+	batchSize = 2 << 20 // bytes that one batch of reads has
 	gapSize   = 256     // bytes that are read in vain rather than by a read of their own
 	smallSize = 8 << 10 // bytes: smaller reads go together
 )
@@ -23,6 +23,7 @@ type file struct {
 	size   uint64
 
 	batch, small []byte // memory that batches use again
+	list         []span
 }
 
 // buffer returns size bytes of memory that is kept for the next time.
@@ -94,6 +95,7 @@ func (f *file) readAll(ctx context.Context, parts []part, each func(i int, data 
 // spans puts parts from the first on together into a batch, and returns its size. A batch
 // has one part at least.
 func (f *file) spans(parts []part) (spans []span, size uint64) {
+	spans = f.list[:0]
 	for _, p := range parts {
 		if n := len(spans); n > 0 {
 			s := &spans[n-1]
@@ -111,6 +113,7 @@ func (f *file) spans(parts []part) (spans []span, size uint64) {
 		}
 		spans, size = append(spans, span{part: p, count: 1}), size+p.size
 	}
+	f.list = spans
 	return spans, size
 }
 

@@ -47,8 +47,10 @@ type reader struct {
 	kernels      map[kernel]string
 	code, data   []codeRange
 	reported     []bool // SMs whose exception a lane has
-	callers      int    // of all threads
-	left         int    // threads that are left out
+	threadParts  [][]sdk.TargetThread
+	threads      int
+	callers      int // of all threads
+	left         int // threads that are left out
 
 	// batch are the warps of a batch, parts their recorded stacks, owners the lanes of these.
 	batch  [warpsOfBatch]warpLanes

@@ -25,13 +25,14 @@ const (
 // rows, and one for each SM with an exception that has no warp left.
 func (r *reader) readThreads(ctx context.Context) error {
 	r.reported = make([]bool, len(r.sms))
+	defer func() { r.answer.Threads = slices.Concat(r.threadParts...) }()
 	for d := range r.devices {
 		for _, m := range r.children(r.devices[d].sms) {
 			var warps []uint32
 			for _, b := range r.children(r.sms[m].blocks) {
 				warps = append(warps, r.children(r.blocks[b].warps)...)
 			}
-			before := len(r.answer.Threads)
+			before := r.threads
 			for len(warps) > 0 {
 				n := min(len(warps), warpsOfBatch)
 				if err := r.readWarps(ctx, warps[:n]); err != nil {
@@ -40,7 +41,7 @@ func (r *reader) readThreads(ctx context.Context) error {
 				warps = warps[n:]
 			}
 			if r.sms[m].exception != 0 {
-				r.sayException(m, len(r.answer.Threads) > before)
+				r.sayException(m, r.threads > before)
 			}
 		}
 	}
@@ -48,6 +49,20 @@ func (r *reader) readThreads(ctx context.Context) error {
 		r.problems.add("there are more than %d threads, or %d recorded callers, in all: %d threads are left out", maxThreads, maxCallers, r.left)
 	}
 	return nil
+}
+
+// threadsOfPart is how many threads are kept in one array. A list that grows would be copied
+// again and again: there are many, and they are large.
+const threadsOfPart = 1 << 10
+
+// addThread adds a thread to the last part of the list.
+func (r *reader) addThread(t *sdk.TargetThread) {
+	last := len(r.threadParts) - 1
+	if r.threads%threadsOfPart == 0 {
+		r.threadParts, last = append(r.threadParts, make([]sdk.TargetThread, 0, threadsOfPart)), last+1
+	}
+	r.threadParts[last] = append(r.threadParts[last], *t)
+	r.threads++
 }
 
 // children are the rows of a table.
@@ -101,7 +116,7 @@ func (r *reader) addWarp(w *warpLanes) {
 	for i := range groups {
 		g := &groups[i]
 		r.callers += len(w.callers[g.lead])
-		if len(r.answer.Threads) >= maxThreads || r.callers > maxCallers {
+		if r.threads >= maxThreads || r.callers > maxCallers {
 			r.left++
 			continue
 		}
@@ -111,7 +126,7 @@ func (r *reader) addWarp(w *warpLanes) {
 		}
 		t := r.thread(w, g)
 		t.ID = r.unique(id)
-		r.answer.Threads = append(r.answer.Threads, t)
+		r.addThread(&t)
 	}
 }
 
@@ -383,7 +398,7 @@ func (r *reader) sayException(i uint32, hasLanes bool) {
 	} else {
 		t.Problem = "the multiprocessor recorded an exception, and not its PC"
 	}
-	r.answer.Threads = append(r.answer.Threads, t)
+	r.addThread(&t)
 }
 
 // hasException reports whether a lane of an SM has the exception of the SM as its own.
