@@ -232,7 +232,7 @@ func (l *idList) add(id string) {
 
 // maxRanges bounds the ranges of a list of threads in the text: of ten thousand waves on many
 // processors hardly any two have IDs that follow each other.
-const maxRanges = 128
+const maxRanges = 32
 
 // short is String with at most maxRanges ranges, and the number of the other IDs.
 func (l *idList) short() string {
