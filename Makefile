@@ -67,5 +67,5 @@ proof: ## what takes longer than CI: every comparison on large inputs, and long 
 	UNWINDD_TESTS=all UNWINDD_PROOF=1 $(GO) test -timeout 180m ./...
 	$(MAKE) race
 	GOFLAGS=-trimpath GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
-	cd .ci/peers && $(GO) run ./machines -all && $(GO) run ./situations && $(GO) run ./fatbins
+	cd .ci/peers && $(GO) run ./machines -all && $(GO) run ./situations && $(GO) run ./fatbins && $(GO) run ./nvidia
 	.ci/fuzz 10m
