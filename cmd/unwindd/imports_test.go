@@ -44,6 +44,7 @@ var floors = []string{
 	"engine/internal/collector", // what a snapshot has
 	"engine/internal/procmaps",  // what Linux says of a process's code
 	"engine/internal/packaging", // what was written beside a packed core
+	"engine/internal/beside",    // the files of one process in a folder
 	"engine/internal/profile",
 	"engine/internal/managed",   // what language runtimes add to stacks
 	"engine/internal/fact",      // what a crash was, in one line
