@@ -287,12 +287,12 @@ func (o *Object) described() bool {
 	return o.Section(".symtab") != nil || o.Section(".debug_info") != nil || o.Section(".debug_frame") != nil || o.Section(".debug_line") != nil
 }
 
-// HasDebugInfo reports whether the object has debug information itself: .debug_info,
-// .zdebug_info, or line numbers, which compilers of CUDA write alone, with bytes in the file.
+// HasDebugInfo reports whether the object has debug information itself, with bytes in the file:
+// .debug_info or .zdebug_info, or line numbers alone, which compilers of CUDA write without it.
 func (o *Object) HasDebugInfo() bool {
 	for _, name := range []string{".debug_info", ".zdebug_info", ".debug_line"} {
-		if s := o.Section(name); s != nil && s.Type != elf.SHT_NOBITS && s.Size > 0 {
-			return true
+		if s := o.Section(name); s != nil {
+			return s.Type != elf.SHT_NOBITS && s.Size > 0
 		}
 	}
 	return false
