@@ -336,7 +336,11 @@ func TestServePageByKeys(t *testing.T) {
 	b.Eval(new(any), `document.querySelector('#files').focus()`)
 	b.Choose(func() { b.Press(" ") }, pageFile(t, mixed))
 	wait(t, b, "the report", isShown+` && document.activeElement.tagName === 'IFRAME'`)
-	// What is in the frame shows itself in a picture alone.
+	// What is in the frame shows itself in a picture alone, and takes keys once it is drawn.
+	for before, mean := 0.0, -1.0; mean != before; time.Sleep(200 * time.Millisecond) {
+		before = mean
+		mean, _ = b.Brightness()
+	}
 	b.Press("Tab", "Tab", "Tab", "Enter")
 	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		if mean, _ := b.Brightness(); mean < 0.5 {
