@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -41,6 +43,9 @@ func Tool(t testing.TB, name string) string {
 	t.Helper()
 	All(t)
 	path, err := exec.LookPath(name)
+	if err != nil && slices.Contains(strings.Fields(os.Getenv("UNWINDD_UNREACHED")), name) {
+		t.Skipf("%s could not be fetched in this run", name) // CI says so
+	}
 	if err != nil {
 		Missing(t, "%s is not installed", name)
 	}

@@ -58,9 +58,9 @@ var (
 
 // disassemble reads the output of nvdisasm. flag is -gi, or -gp for lines of PTX.
 func (p *peer) disassemble(cubin, flag string, isOld bool) ([]section, error) {
-	tool := p.tools.nvdisasm
-	if isOld {
-		tool = p.tools.oldDis
+	tool, err := p.tools.disassembler(isOld)
+	if err != nil {
+		return nil, err
 	}
 	cmd := exec.Command(tool, flag, "-c", cubin)
 	var stderr bytes.Buffer

@@ -53,12 +53,16 @@ func (p *peer) nvcc() error {
 	if err != nil {
 		return err
 	}
+	nvcc, err := p.tools.nvcc()
+	if err != nil {
+		return err
+	}
 	made := map[string]string{} // PTX by what it was compiled with
 	for _, l := range levels {
 		key := strings.Join(l.compile, "")
 		if made[key] == "" {
 			made[key] = filepath.Join(p.dir, "kernels"+key+".ptx")
-			if err := cost.Run(p.dir, p.tools.nvcc, append([]string{"-arch=compute_75", "-ptx", "-o", made[key], path}, l.compile...)...); err != nil {
+			if err := cost.Run(p.dir, nvcc, append([]string{"-arch=compute_75", "-ptx", "-o", made[key], path}, l.compile...)...); err != nil {
 				return err
 			}
 		}
@@ -76,7 +80,7 @@ func (p *peer) assemble(name, path, compiler string, list []processor, flags []s
 		return err
 	}
 	for _, processor := range list {
-		for _, a := range p.tools.assemblers {
+		for _, a := range assemblers {
 			file := fmt.Sprintf("%s-%s-%s", name, processor.name, strings.ReplaceAll(a.name, " ", "-"))
 			cubin, isChosen := p.file(file)
 			if !isChosen || !contains(processor.assemblers, a.name) {
@@ -86,7 +90,11 @@ func (p *peer) assemble(name, path, compiler string, list []processor, flags []s
 			if err != nil {
 				return err
 			}
-			if err := cost.Run(p.dir, a.path, append([]string{"-arch=" + processor.name, "-o", cubin, text}, flags...)...); err != nil {
+			ptxas, err := p.tools.file(a.group, a.path)
+			if err != nil {
+				return err
+			}
+			if err := cost.Run(p.dir, ptxas, append([]string{"-arch=" + processor.name, "-o", cubin, text}, flags...)...); err != nil {
 				return err
 			}
 			if err := p.compare(compiler, cubin, processor.isOld); err != nil {
@@ -117,7 +125,11 @@ func (p *peer) cub() error {
 		if !isChosen {
 			continue
 		}
-		if err := cost.Run(p.dir, p.tools.nvcc, "-arch="+processor, "-lineinfo", "-std=c++17", "-I", p.tools.include, "-cubin", "-o", cubin, path); err != nil {
+		nvcc, err := p.tools.nvcc()
+		if err != nil {
+			return err
+		}
+		if err := cost.Run(p.dir, nvcc, "-arch="+processor, "-lineinfo", "-std=c++17", "-I", filepath.Join(filepath.Dir(nvcc), "../include/cccl"), "-cubin", "-o", cubin, path); err != nil {
 			return err
 		}
 		if err := p.compare("nvcc, CCCL", cubin, false); err != nil {
@@ -156,7 +168,11 @@ func (p *peer) triton() error {
 	if _, err := p.write("kernels.py", string(kernels)); err != nil {
 		return err
 	}
-	if err := cost.Run(p.dir, "env", "TRITON_CACHE_DIR="+filepath.Join(p.dir, "triton"), p.tools.python, "kernels.py", p.dir, "75", "80", "89", "90", "100", "120"); err != nil {
+	python, err := p.tools.python()
+	if err != nil {
+		return err
+	}
+	if err := cost.Run(p.dir, "env", "TRITON_CACHE_DIR="+filepath.Join(p.dir, "triton"), python, "kernels.py", p.dir, "75", "80", "89", "90", "100", "120"); err != nil {
 		return err
 	}
 	list, err := filepath.Glob(filepath.Join(p.dir, "triton-*.cubin"))

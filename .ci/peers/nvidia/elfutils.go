@@ -13,8 +13,8 @@ import (
 	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
 
-// elfutilsSource has a cubin of CUDA 11.2, and the rows that elfutils has of it, with names.
-const elfutilsSource = "http://deb.debian.org/debian/pool/main/e/elfutils/elfutils_0.188.orig.tar.bz2"
+// elfutilsSource, on the site that apt is set up for, has a cubin of CUDA 11.2, and the rows that elfutils has of it, with names.
+const elfutilsSource = "pool/main/e/elfutils/elfutils_0.188.orig.tar.bz2"
 
 var (
 	elfutilsRow  = regexp.MustCompile(`^([0-9a-f]+): (.*):(\d+):\d+: is_stmt.* end_seq:(yes|no)`)
@@ -28,7 +28,7 @@ func (p *peer) elfutils() error {
 	if !isChosen {
 		return nil
 	}
-	const fetch = `cd "$1" && python3 -c 'import sys, urllib.request; urllib.request.urlretrieve(sys.argv[1], "elfutils.tar.bz2")' "$2" &&
+	const fetch = `cd "$1" && site=$(apt-get indextargets --format '$(SITE)' 'Component: main' | grep debian$ | head -n 1) && python3 -c 'import sys, urllib.request; urllib.request.urlretrieve(sys.argv[1], "elfutils.tar.bz2")' "$site/$2" &&
 		tar xjf elfutils.tar.bz2 --strip-components=2 elfutils-0.188/tests/testfile_nvidia_linemap.bz2 elfutils-0.188/tests/run-nvidia-extended-linemap-libdw.sh &&
 		bunzip2 -f testfile_nvidia_linemap.bz2 && mv testfile_nvidia_linemap "$3"`
 	if err := cost.Run(p.dir, "sh", "-c", fetch, "sh", p.dir, elfutilsSource, cubin); err != nil {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command nvidia compiles kernels for NVIDIA's processors by the compilers that PyPI has, without a GPU, and holds every line and every chain of inlined calls of every instruction
-// against `nvdisasm -gi`, and lines of PTX against `nvdisasm -gp`. It prints a table of compilers. -run names files by a regular expression; -keep is a folder that keeps them.
+// against `nvdisasm -gi`, and lines of PTX against `nvdisasm -gp`. It prints a table of compilers. -run names files by a regular expression; -keep is a folder that keeps them; -tools prints where the
+// compiler is.
 package main
 
 import (
@@ -24,8 +25,24 @@ func main() {
 	pattern := flag.String("run", "", "compare the files whose names match a `REGEXP`")
 	keep := flag.String("keep", "", "keep what is compiled in `DIR`")
 	details := flag.Int("details", 10, "list `N` differences of each compiler")
+	isForPath := flag.Bool("tools", false, "print the folder of nvcc and nvdisasm alone")
 	flag.Parse()
+	if *isForPath {
+		cost.Exit("nvidia", printFolder())
+		return
+	}
 	cost.Exit("nvidia", run(*pattern, *keep, *details))
+}
+
+// printFolder prints the folder of nvcc and nvdisasm, for tests that need them in PATH.
+func printFolder() error {
+	t, err := newTools()
+	if err != nil {
+		return err
+	}
+	nvcc, err := t.nvcc()
+	fmt.Println(filepath.Dir(nvcc))
+	return err
 }
 
 func run(pattern, keep string, details int) error {

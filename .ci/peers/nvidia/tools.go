@@ -26,46 +26,48 @@ var packages = map[string][]string{
 const triton = "triton==3.9.0 numpy==2.4.6"
 
 // assembler is a ptxas, with the version of PTX that it reads.
-type assembler struct{ name, path, version string }
+type assembler struct{ name, group, path, version string }
 
-// tools are the tools that PyPI has, in the cache directory.
-type tools struct {
-	nvcc, include    string
-	nvdisasm, oldDis string
-	assemblers       []assembler // the newest first
-	python           string      // with Triton
+// assemblers are listed the newest first.
+var assemblers = []assembler{
+	{"ptxas 13.5", "cuda13", "nvidia/cu13/bin/ptxas", "9.0"},
+	{"ptxas 12.9", "cuda12", "nvidia/cuda_nvcc/bin/ptxas", "8.7"},
+	{"ptxas 12.4", "old", "triton/backends/nvidia/bin/ptxas", "8.0"},
+	{"ptxas 11.8", "cuda11", "nvidia/cuda_nvcc/bin/ptxas", "7.5"},
 }
+
+// tools are the tools that PyPI has, in the cache directory. Each group is fetched when one of its
+// files is needed: all of them are a gigabyte.
+type tools struct{ root string }
 
 func newTools() (*tools, error) {
 	cache, err := os.UserCacheDir()
-	if err != nil {
-		return nil, err
-	}
-	root := filepath.Join(cache, "unwindd-peers", "nvidia")
-	dirs := map[string]string{}
-	for name, list := range packages {
-		if dirs[name], err = once(filepath.Join(root, name), func(dir string) error { return unpack(dir, list) }); err != nil {
-			return nil, err
-		}
-	}
-	venv, err := once(filepath.Join(root, "triton"), func(dir string) error {
+	return &tools{filepath.Join(cache, "unwindd-peers", "nvidia")}, err
+}
+
+// file returns the path of a file of a group.
+func (t *tools) file(group, path string) (string, error) {
+	dir, err := once(filepath.Join(t.root, group), func(dir string) error { return unpack(dir, packages[group]) })
+	return filepath.Join(dir, path), err
+}
+
+// nvcc returns the path of the compiler.
+func (t *tools) nvcc() (string, error) { return t.file("cuda13", "nvidia/cu13/bin/nvcc") }
+
+// python returns the path of an interpreter of Python with Triton.
+func (t *tools) python() (string, error) {
+	dir, err := once(filepath.Join(t.root, "triton"), func(dir string) error {
 		return cost.Run(dir, "sh", "-c", "python3 -m venv . && bin/pip -q install --only-binary :all: "+triton)
 	})
-	if err != nil {
-		return nil, err
+	return filepath.Join(dir, "bin/python3"), err
+}
+
+// disassembler returns the path of an nvdisasm: the one of CUDA 12 for processors that are old.
+func (t *tools) disassembler(isOld bool) (string, error) {
+	if isOld {
+		return t.file("old", "triton/backends/nvidia/bin/nvdisasm")
 	}
-	new13, old := filepath.Join(dirs["cuda13"], "nvidia/cu13"), filepath.Join(dirs["old"], "triton/backends/nvidia/bin")
-	return &tools{
-		nvcc: filepath.Join(new13, "bin/nvcc"), include: filepath.Join(new13, "include/cccl"),
-		nvdisasm: filepath.Join(new13, "bin/nvdisasm"), oldDis: filepath.Join(old, "nvdisasm"),
-		python: filepath.Join(venv, "bin/python3"),
-		assemblers: []assembler{
-			{"ptxas 13.5", filepath.Join(new13, "bin/ptxas"), "9.0"},
-			{"ptxas 12.9", filepath.Join(dirs["cuda12"], "nvidia/cuda_nvcc/bin/ptxas"), "8.7"},
-			{"ptxas 12.4", filepath.Join(old, "ptxas"), "8.0"},
-			{"ptxas 11.8", filepath.Join(dirs["cuda11"], "nvidia/cuda_nvcc/bin/ptxas"), "7.5"},
-		},
-	}, nil
+	return t.file("cuda13", "nvidia/cu13/bin/nvdisasm")
 }
 
 // unpack downloads wheels and unpacks them into a folder.

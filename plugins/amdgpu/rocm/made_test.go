@@ -253,7 +253,7 @@ func TestReadByHand(t *testing.T) {
 	if got, want := fmt.Sprintf("%+v", a.Dispatches), "[{ID:1 Queue:1 Kernel: Entry:123145302511616 Grid:[640 1 1] Group:[64 1 1] Signal:20817}]"; got != want {
 		t.Errorf("dispatches %s, expected %s", got, want)
 	}
-	if got, want := fmt.Sprintf("%+v", a.Objects), "[{URI:file:///opt/a%20b#offset=4096&size=0x2000 Path:/opt/a b Offset:4096 Size:8192 MemoryAddress:0 Bias:125344325566464}]"; got != want {
+	if got, want := fmt.Sprintf("%+v", a.Objects), "[{URI:file:///opt/a%20b#offset=4096&size=0x2000 Path:/opt/a b Offset:4096 Size:8192 MemoryAddress:0 Into:0 Bias:125344325566464}]"; got != want {
 		t.Errorf("objects %s, expected %s", got, want)
 	}
 	if got, want := fmt.Sprint(a.Queues), "[{1 1 COMPUTE_AQL, QID 7}]"; got != want {
