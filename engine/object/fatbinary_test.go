@@ -31,9 +31,9 @@ func fatFixture(t testing.TB, name string) []byte {
 // TestFatBinariesOfTheirMaker reads what nvcc wrote: entries are those that cuobjdump takes out.
 func TestFatBinariesOfTheirMaker(t *testing.T) {
 	const (
-		sm80  = "ee70fecd712b7fd066466c31f5ca60babd65a8b432774aaaec5fde8bb58f7866"
-		sm90a = "4425d9ef6eb5f581a83d3fb9a28106d775550198c1fcfd453cc970f3c009b5ff"
-		ptx   = "4c41adfb46f28f7be186b888f9c01931c9cea5361e635ec82ff7f67c349c348c"
+		sm80  = "242fd6b2112c480f42256d645800572415fae49427d772f77c4e031f301f3f50"
+		sm90a = "1435d7f81186fba6d9a9bc4f022babecb13a10ec47c1d1278afe4785c47d7c58"
+		ptx   = "f66d0f7f906e00177742a0aff34e50603d0ba6c59e7e24255dd7eab69363d3b0"
 	)
 	const id = "cuda-nvptx64-nvidia-cuda--"
 	for file, want := range map[string][]string{

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes the fat binaries of this folder, with nvcc, fatbinary and ptxas of CUDA 13.5 (PyPI:
-# nvidia-cuda-nvcc 13.5). No GPU is needed. fatbinary_test.go has the SHA-256 of the files that
+# nvidia-cuda-nvcc 13.5), in a copy of the folder at /example/gpu. No GPU is needed. fatbinary_test.go has the SHA-256 of the files that
 # `cuobjdump -all -xelf all` and `cuobjdump -all -xptx all` take out of each.
 set -eu
 cd "$(dirname "$0")"
