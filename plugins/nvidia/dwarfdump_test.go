@@ -24,7 +24,7 @@ var (
 )
 
 // TestRowsAgainstDwarfdump holds the CFA of every row that llvm-dwarfdump prints against ours:
-// in the cubins of the tests, and in those of NVIDIA_CUBINS.
+// in the tests' cubins, and in the folder that NVIDIA_CUBINS names.
 func TestRowsAgainstDwarfdump(t *testing.T) {
 	oracle.All(t)
 	tool := oracle.Tool(t, "llvm-dwarfdump")
@@ -117,10 +117,10 @@ func compareWithDwarfdump(t *testing.T, tool, file string) (compared, mended int
 }
 
 // rowOf returns the row at an address of a section; nil without one.
-func rowOf(a *sdk.OpenObjectAnswer, section uint32, at uint64) *cfi.Row {
+func rowOf(a *sdk.OpenObjectAnswer, section uint32, pc uint64) *cfi.Row {
 	for i := range a.Tables {
 		for j := range a.Tables[i].Rows {
-			if r := &a.Tables[i].Rows[j]; a.Tables[i].Section == section && r.Start <= at && at < r.End {
+			if r := &a.Tables[i].Rows[j]; a.Tables[i].Section == section && r.Start <= pc && pc < r.End {
 				return r
 			}
 		}

@@ -57,7 +57,7 @@ func (*cubin) ReadRegisters(context.Context, uint64, []uint32) (sdk.Registers, e
 	return sdk.Registers{}, errors.New("no registers")
 }
 
-// request is what the engine makes of a cubin.
+// request makes the request that the engine sends about a cubin.
 func (c *cubin) request() *sdk.OpenObjectRequest {
 	req := &sdk.OpenObjectRequest{Object: 1, Machine: uint16(c.file.Machine), OSABI: uint8(c.file.OSABI), Flags: c.flags}
 	for _, s := range c.file.Sections {

@@ -26,8 +26,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestFilesAreOrderedByTime has files of two processes of one ID, whose times are in their names or
-// those of the files.
+// TestFilesAreOrderedByTime has files of two processes of one ID: by the times in their names, or else by when
+// the files were written.
 func TestFilesAreOrderedByTime(t *testing.T) {
 	dir := t.TempDir()
 	at := time.Unix(1767225600, 0)

@@ -109,7 +109,7 @@ func TestMadeCores(t *testing.T) {
 	}
 }
 
-// bytes are those of memory in the file.
+// bytes returns the bytes of the file in which memory is.
 func (c *checker) bytes(m sdk.SpaceMemory) []byte {
 	if m.Into != sdk.FileSpace || m.Address > uint64(len(c.data)) || m.Size > uint64(len(c.data))-m.Address {
 		c.Fatalf("memory %+v is not in the file", m)
@@ -196,7 +196,7 @@ func (c *checker) launches(a *sdk.OpenTargetAnswer) {
 	}
 }
 
-// place is what the lanes of a group have in common.
+// place is a PC and recorded callers, which the lanes of a group share.
 type place struct {
 	pc     uint64
 	frames string

@@ -60,7 +60,7 @@ func Read(path string, data []byte) (*stacktree.File, error) {
 	if len(data) < fileHeader || le.Uint32(data) != version {
 		return nil, fmt.Errorf("%s: expected version %d of files of PC samples", path, version)
 	}
-	r := &reader{Builder: stacktree.NewBuilder(path, Form), frames: map[frameKey]uint32{}, states: map[string]uint8{}}
+	r := &reader{Builder: stacktree.NewBuilder(path, Form), frames: map[frameKey]uint32{}}
 	r.stop = r.Stop(trace.Stopped{Reason: trace.StopEndOfStack, Detail: "a PC sample does not tell who launched"})
 	r.event, _ = r.Event(trace.ProfileEvent{Name: Event, Unit: "count", Device: true, States: true})
 	r.thread = r.Thread(-1, -1, "")
@@ -90,8 +90,7 @@ func Read(path string, data []byte) (*stacktree.File, error) {
 type reader struct {
 	*stacktree.Builder
 	frames  map[frameKey]uint32 // stacks of one frame
-	states  map[string]uint8
-	reasons map[uint32]uint8 // states of a buffer's reasons
+	reasons map[uint32]uint8    // states of a buffer's reasons
 	event   int16
 	thread  uint32
 	stop    uint16
@@ -173,7 +172,7 @@ func (r *reader) readReasons(t *table) error {
 		if err != nil {
 			return err
 		}
-		r.reasons[binary.LittleEndian.Uint32(indices[4*i:])] = r.state(name)
+		r.reasons[binary.LittleEndian.Uint32(indices[4*i:])] = r.WarpState(name)
 	}
 	return nil
 }
@@ -191,20 +190,6 @@ func (f flat) textAt(offset uint64) (string, error) {
 		return "", fmt.Errorf("a name of %d bytes at %#x: %w", n, offset, errFlat)
 	}
 	return string(f[offset+4 : offset+4+uint64(n)]), nil
-}
-
-// state is the index of a reason among the states of the file; 0 where there are too many.
-func (r *reader) state(name string) uint8 {
-	index, ok := r.states[name]
-	if !ok {
-		if len(r.states) >= math.MaxUint8 {
-			return 0
-		}
-		r.States = append(r.States, stacktree.WarpState(name))
-		index = uint8(len(r.States)) //nolint:gosec // checked
-		r.states[name] = index
-	}
-	return index
 }
 
 // record reads the samples of one PC: how many for each reason. left are bytes that its parts may still

@@ -27,7 +27,7 @@ const someMaps = `5581e0a00000-5581e0a02000 r--p 00000000 08:01 393 /usr/bin/pyt
 7ffc00200000-7ffc00201000 r--p 00000000 00:00 0                          [vvar]
 `
 
-// TestMappings: files are named once, and memory of the process's own is what is searched.
+// TestMappings reads mappings: each file is listed once, and the process's own memory is searched.
 func TestMappings(t *testing.T) {
 	p := &Process{}
 	if err := p.read([]byte(someMaps), "/proc/1/root"); err != nil {

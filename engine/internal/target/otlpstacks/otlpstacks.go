@@ -86,7 +86,7 @@ func framed(data []byte) (message, rest []byte, ok bool) {
 
 // Read reads profiles. The error names the path.
 func Read(path string, data []byte) (*stacktree.File, error) {
-	r := &reader{Builder: stacktree.NewBuilder(path, Form), states: map[string]uint8{}}
+	r := &reader{Builder: stacktree.NewBuilder(path, Form)}
 	r.stop = r.Stop(stopText)
 	if isMessage(data) {
 		if err := r.message(data); err != nil {
@@ -118,7 +118,6 @@ type reader struct {
 	d         *profiles.ProfilesDictionary // of the message that is read
 	locations map[frameKey]uint32
 	stacks    map[int32]uint32
-	states    map[string]uint8 // indices of File.States
 	stop      uint16
 }
 
@@ -261,7 +260,10 @@ func (r *reader) sample(s *profiles.Sample, event int16, factor uint64, resource
 	}
 	own := resource
 	r.addAll(&own, s.GetAttributeIndices())
-	out := trace.ProfileSample{Event: event, Stack: stack, Stop: r.stop, Thread: r.Thread(number(own.pid), number(own.tid), own.comm), State: r.state(own.stall)}
+	out := trace.ProfileSample{Event: event, Stack: stack, Stop: r.stop, Thread: r.Thread(number(own.pid), number(own.tid), own.comm)}
+	if own.stall != "" {
+		out.State = r.WarpState(own.stall)
+	}
 	times, values := s.GetTimestampsUnixNano(), s.GetValues()
 	if len(times) > 0 && len(values) > 0 && len(times) != len(values) {
 		return fmt.Errorf("a sample has %d times and %d values, expected as many, or none of one", len(times), len(values))
@@ -298,23 +300,6 @@ func number(text string) int {
 		return int(n)
 	}
 	return -1
-}
-
-// state is the index of the reason for which a wave waited; 0: it has none.
-func (r *reader) state(name string) uint8 {
-	if name == "" {
-		return 0
-	}
-	index, ok := r.states[name]
-	if !ok {
-		if len(r.states) >= math.MaxUint8 {
-			return 0
-		}
-		r.States = append(r.States, stacktree.WarpState(name))
-		index = uint8(len(r.States)) //nolint:gosec // checked
-		r.states[name] = index
-	}
-	return index
 }
 
 // stack returns the index of a stack.
@@ -378,7 +363,7 @@ func (r *reader) symbol(line *profiles.Line, isInlined bool) trace.Symbol {
 	f := element(r.d.GetFunctionTable(), line.GetFunctionIndex())
 	s := trace.Symbol{
 		LinkageName: r.text(f.GetSystemNameStrindex()), File: r.text(f.GetFilenameStrindex()), Inlined: isInlined,
-		Line: position(line.GetLine()), Column: position(line.GetColumn()), StartLine: position(f.GetStartLine()),
+		Line: stacktree.Position(line.GetLine()), Column: stacktree.Position(line.GetColumn()), StartLine: stacktree.Position(f.GetStartLine()),
 	}
 	s.Function = cmp.Or(r.text(f.GetNameStrindex()), s.LinkageName)
 	if s.LinkageName == s.Function {
@@ -388,12 +373,4 @@ func (r *reader) symbol(line *profiles.Line, isInlined bool) trace.Symbol {
 		s.StartFile = s.File
 	}
 	return s
-}
-
-// position is a line or a column; 0: none.
-func position(n int64) int {
-	if n < 0 || n > math.MaxInt32 {
-		return 0
-	}
-	return int(n)
 }

@@ -166,18 +166,10 @@ func (r *reader) frame(l *profile.Location, isLeaf bool) uint32 {
 func symbol(line *profile.Line, isInlined bool) trace.Symbol {
 	s := trace.Symbol{
 		Function: line.Function.Name, LinkageName: line.Function.SystemName, File: line.Function.Filename, Inlined: isInlined,
-		Line: number(line.Line), Column: number(line.Column), StartLine: number(line.Function.StartLine),
+		Line: stacktree.Position(line.Line), Column: stacktree.Position(line.Column), StartLine: stacktree.Position(line.Function.StartLine),
 	}
 	if s.StartLine > 0 {
 		s.StartFile = s.File
 	}
 	return s
-}
-
-// number is a line or a column; 0: none.
-func number(n int64) int {
-	if n < 0 || n > math.MaxInt32 {
-		return 0
-	}
-	return int(n)
 }

@@ -16,6 +16,7 @@ package stacktree
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/problems"
@@ -118,6 +119,7 @@ type Builder struct {
 	threads  map[trace.ProfileThread]uint32
 	kernels  map[string]int32
 	named    map[string]uint32
+	states   map[string]uint8 // indices of File.States, by the names of reasons
 	tree     *trie.Trie
 }
 
@@ -126,7 +128,7 @@ func NewBuilder(path, form string) *Builder {
 	return &Builder{
 		File:    File{Path: path, Form: form, Stacks: make([]trace.ProfileStack, 1)},
 		events:  map[string]int16{},
-		threads: map[trace.ProfileThread]uint32{}, kernels: map[string]int32{}, named: map[string]uint32{},
+		threads: map[trace.ProfileThread]uint32{}, kernels: map[string]int32{}, named: map[string]uint32{}, states: map[string]uint8{},
 		tree: trie.New(0),
 	}
 }
@@ -251,4 +253,12 @@ func (f *File) Check() error {
 		}
 	}
 	return nil
+}
+
+// Position returns a line or a column of a file as a number of trace.Symbol; 0: none.
+func Position(n int64) int {
+	if n < 0 || n > math.MaxInt32 {
+		return 0
+	}
+	return int(n)
 }

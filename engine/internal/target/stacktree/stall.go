@@ -3,6 +3,7 @@
 package stacktree
 
 import (
+	"math"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/trace"
@@ -22,4 +23,19 @@ func WarpState(name string) trace.WaveState {
 		short = strings.TrimPrefix(short, prefix)
 	}
 	return trace.WaveState{Name: short, Stalled: strings.TrimSuffix(short, notIssued) != "selected"}
+}
+
+// WarpState returns the index of the state of a reason among the states of the file, as
+// trace.ProfileSample has it; 0 where there are too many.
+func (b *Builder) WarpState(name string) uint8 {
+	index, ok := b.states[name]
+	if !ok {
+		if len(b.states) >= math.MaxUint8 {
+			return 0
+		}
+		b.States = append(b.States, WarpState(name))
+		index = uint8(len(b.States)) //nolint:gosec // checked
+		b.states[name] = index
+	}
+	return index
 }
