@@ -66,6 +66,29 @@ type ManagedFramesAnswer struct {
 type ManagedStack struct {
 	Runs    []ManagedRun // innermost first
 	Problem string       // what could not be read, a sentence; "" too
+
+	Name  string // of the thread, in the program's words; "": it has none
+	State string // of the thread, in the runtime's words: "waits for the GIL"; "": unknown
+	// Locks are the locks of the language that the thread holds or waits for.
+	Locks []ManagedLock
+	// Exception is the exception that the thread has raised and not handled; nil: none.
+	Exception *ManagedException
+}
+
+// ManagedLock is a lock of the language that a thread holds or waits for.
+type ManagedLock struct {
+	Address  uint64 // identifies the lock: two locks of a process have different ones
+	Name     string // in the language's words: "the GIL", "a java.lang.Object"
+	IsWaited bool   // the thread waits for it; else the thread holds it
+}
+
+// ManagedException is an exception of the language on its way to a handler.
+type ManagedException struct {
+	Type string // in the language's words, never empty: "ValueError", "java.lang.OutOfMemoryError"
+	Text string // its message; "": it has none
+	// Frames are its traceback, innermost first: where it was raised, and the callers that it
+	// has left or will leave.
+	Frames []ManagedFrame
 }
 
 // ManagedRun is frames of the language that stand for native frames, or between two of

@@ -181,7 +181,22 @@ type OpenRuntimeAnswer struct {
 	Threads   []uint64 // handles, ascending
 	// HasThreads says that ManagedThreads knows threads.
 	HasThreads bool
-	Problems   []string // what could not be read, each a sentence
+	// Locks are the locks that are known without the stacks of threads. Threads that wait for
+	// each other by them are a deadlock.
+	Locks []RuntimeLock
+	// Fatal is the message with which the runtime itself ended the process: "Fatal Python error:
+	// Aborted"; "": it did not, or kept none.
+	Fatal    string
+	Problems []string // what could not be read, each a sentence
+}
+
+// RuntimeLock is a lock of the language with the threads that hold it and wait for it.
+type RuntimeLock struct {
+	Address   uint64   // identifies the lock, as ManagedLock has it
+	Name      string   // in the language's words: "the GIL", "a java.lang.Object"
+	Holder    uint64   // handle of a thread
+	HasHolder bool     // a thread holds the lock, and it is Holder
+	Waiters   []uint64 // handles of threads, ascending
 }
 
 // RuntimeCode is code that a runtime made: addresses in memory.
