@@ -11,6 +11,7 @@ import (
 	"github.com/unwindd/unwindd/plugins/goruntime"
 	"github.com/unwindd/unwindd/plugins/hotspot"
 	"github.com/unwindd/unwindd/plugins/nvidia"
+	"github.com/unwindd/unwindd/plugins/ruby"
 	"github.com/unwindd/unwindd/plugins/visa"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 )
@@ -28,4 +29,5 @@ var Architectures = []confine.Bundled{
 var Runtimes = []confine.BundledRuntime{
 	{Name: "go", New: goruntime.New, Description: goruntime.Description},
 	{Name: "hotspot", New: hotspot.New, Description: hotspot.Description},
+	{Name: "ruby", New: ruby.New, Description: ruby.Description},
 }
