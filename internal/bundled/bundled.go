@@ -9,6 +9,7 @@ import (
 	"github.com/unwindd/unwindd/plugins/aarch64"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/goruntime"
+	"github.com/unwindd/unwindd/plugins/hotspot"
 	"github.com/unwindd/unwindd/plugins/nvidia"
 	"github.com/unwindd/unwindd/plugins/ruby"
 	"github.com/unwindd/unwindd/plugins/visa"
@@ -27,5 +28,6 @@ var Architectures = []confine.Bundled{
 // Runtimes are the bundled language runtimes.
 var Runtimes = []confine.BundledRuntime{
 	{Name: "go", New: goruntime.New, Description: goruntime.Description},
+	{Name: "hotspot", New: hotspot.New, Description: hotspot.Description},
 	{Name: "ruby", New: ruby.New, Description: ruby.Description},
 }
