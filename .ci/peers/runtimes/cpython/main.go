@@ -14,10 +14,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/unwindd/unwindd/.ci/peers/cost"
@@ -130,13 +132,20 @@ func (w *work) all(list []string) {
 			}
 		})
 	}
+	defer wait.Wait()
+	defer close(next)
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	for _, i := range w.interpreters {
 		for _, program := range list {
-			next <- pair{i, program}
+			select {
+			case next <- pair{i, program}:
+			case <-interrupted:
+				w.leave("interrupted: %s %s, and the programs and interpreters behind it", i.name, program)
+				return
+			}
 		}
 	}
-	close(next)
-	wait.Wait()
 }
 
 // work is the state that all programs share.
