@@ -100,6 +100,26 @@ func (r *reader) readClass(c *class) error {
 	return nil
 }
 
+// maxBases bounds the classes that a class is derived from by its first bases.
+const maxBases = 64
+
+// isDerived reports whether a class is derived from one of a name by its first bases.
+func (r *reader) isDerived(c *class, name string) bool {
+	for range maxBases {
+		base, err := r.pointer(c.address, r.layout.class.base)
+		if err != nil || base == 0 {
+			return false
+		}
+		if c = r.classAt(base); c.err != nil {
+			return false
+		}
+		if c.name == name {
+			return true
+		}
+	}
+	return false
+}
+
 // expect checks that an object's class has a flag.
 func (r *reader) expect(object, flag uint64, what string) error {
 	c, err := r.class(object)

@@ -66,6 +66,32 @@ type process struct {
 	// next, and _PyEval_EvalFrameDefault calls the first.
 	isTailCall bool
 	failure    string // why nothing is read; "": it is
+
+	active active
+}
+
+// active has the addresses of the dicts in which interpreters have their threads.
+type active struct {
+	mu    sync.Mutex
+	known map[activeKey]uint64
+}
+
+// activeKey is an interpreter with its sys.modules.
+type activeKey struct{ interpreter, modules uint64 }
+
+func (a *active) get(key activeKey) uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.known[key]
+}
+
+func (a *active) put(key activeKey, dict uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.known == nil || len(a.known) >= maxInterpreters {
+		a.known = map[activeKey]uint64{}
+	}
+	a.known[key] = dict
 }
 
 // Describe implements sdk.Runtime.
@@ -86,6 +112,7 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 		return answer, nil
 	}
 	answer.HasFrames, answer.HasThreads = true, true
+	answer.Locks = newReader(ctx, e, g).locks()
 	p.keep(req.Runtime, g)
 	return answer, nil
 }

@@ -39,8 +39,19 @@ func (s *stacks) fill() {
 		}
 	}
 	s.readFrames(s.threads)
+	gils, gilErr := s.gils(s.threads)
+	names := s.names(s.threads)
 	for i := range of {
 		s.place(i, of[i])
+		s.setState(i, of[i], gils)
+		for _, t := range of[i] {
+			if s.answer[i].Name == "" {
+				s.answer[i].Name = names[t]
+			}
+		}
+		if gilErr != nil && len(of[i]) > 0 && s.answer[i].Problem == "" {
+			s.answer[i].Problem = gilErr.Error()
+		}
 		if err != nil && len(of[i]) == 0 && s.answer[i].Problem == "" && s.evals(&s.request.Threads[i]) > 0 {
 			s.answer[i].Problem = err.Error()
 		}
