@@ -29,9 +29,16 @@ func (p *plugin) ManagedFrames(ctx context.Context, e sdk.RuntimeEngine, req *sd
 	}
 	r := m.newReader(ctx, e)
 	r.prefetchFrames(req.Threads)
+	threads, problem := r.readThreads()
 	answer := &sdk.ManagedFramesAnswer{Stacks: make([]sdk.ManagedStack, len(req.Threads))}
 	for i := range req.Threads {
 		w := &stackWalk{reader: r, ctx: ctx, engine: e, native: &req.Threads[i], stack: &answer.Stacks[i]}
+		if t := m.threadOf(req.Threads[i].Thread, threads); t != nil {
+			r.describe(t, threads, w.stack)
+		}
+		if problem != nil {
+			w.stack.Problem = problem.Error()
+		}
 		w.walk()
 		if r.Err() != nil {
 			return nil, r.Err()
@@ -222,4 +229,18 @@ func (w *stackWalk) deoptimizeHandler(b *blob) (uint64, error) {
 		return b.code.start + offset, err
 	}
 	return b.address + offset, err
+}
+
+// threadOf returns the thread of Java that a thread executes; nil: it executes none.
+func (m *machine) threadOf(handle uint64, threads []*javaThread) *javaThread {
+	for i := range m.request.Threads {
+		if own := &m.request.Threads[i]; own.Thread == handle {
+			for _, t := range threads {
+				if t.lwp == own.ID {
+					return t
+				}
+			}
+		}
+	}
+	return nil
 }

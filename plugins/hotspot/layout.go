@@ -35,7 +35,8 @@ type layout struct {
 	stackBase, stackSize, threadState, pendingMonitor   field
 	waitingMonitor, pendingException, exceptionOop      field
 	monitorObject, monitorOwner, basicLock, basicObject field
-	klass, narrowKlass                                  field
+	klass, narrowKlass, ownerID                         field
+	poolOfClass, fieldCount                             field
 
 	sizes layoutSizes
 
@@ -118,6 +119,8 @@ func (l *layout) wantedFields() []wantedField {
 		{"InstanceKlass::_source_file_name_index", &l.sourceFile, false},
 		{"InstanceKlass::_fieldinfo_stream", &l.fieldInfo, false},
 		{"InstanceKlass::_fields", &l.fields, false},
+		{"InstanceKlass::_java_fields_count", &l.fieldCount, false},
+		{"InstanceKlass::_constants", &l.poolOfClass, true},
 		{"Klass::_name", &l.className, true},
 		{"Klass::_super", &l.superClass, true},
 		{"Symbol::_length", &l.symbolLength, false},
@@ -134,6 +137,7 @@ func (l *layout) wantedFields() []wantedField {
 		{"JavaThread::_thread_state", &l.threadState, false},
 		{"JavaThread::_current_pending_monitor|Thread::_current_pending_monitor", &l.pendingMonitor, false},
 		{"JavaThread::_current_waiting_monitor|Thread::_current_waiting_monitor", &l.waitingMonitor, false},
+		{"JavaThread::_monitor_owner_id", &l.ownerID, false},
 		{"ThreadShadow::_pending_exception", &l.pendingException, false},
 		{"JavaThread::_exception_oop", &l.exceptionOop, false},
 		{"ObjectMonitor::_object", &l.monitorObject, false},
@@ -266,8 +270,10 @@ func (l *layout) takeConstants(t *tables) error {
 	}
 	l.statuses = map[int64]string{}
 	for name, value := range t.constants {
-		if status, ok := strings.CutPrefix(name, "JavaThreadStatus::"); ok {
-			l.statuses[value] = status
+		for _, prefix := range []string{"JavaThreadStatus::", "java_lang_Thread::"} {
+			if status, ok := strings.CutPrefix(name, prefix); ok {
+				l.statuses[value] = status
+			}
 		}
 	}
 	return nil

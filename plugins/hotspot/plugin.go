@@ -67,14 +67,17 @@ type version struct {
 	bcp, locals int64
 	// excluded is the number by which each byte of a compressed number is larger.
 	excluded byte
+	// hasWeakMonitors says that a monitor has its object by a handle.
+	hasWeakMonitors bool
 }
 
 // versions are the known ones, in order.
 var versions = []version{
 	{first: 8, last: 8, bcp: -7, locals: -6},
-	{first: 9, last: 19, bcp: -8, locals: -7},
-	{first: 20, last: 22, bcp: -8, locals: -7, excluded: 1},
-	{first: 25, last: 25, bcp: -8, locals: -7, excluded: 1},
+	{first: 9, last: 15, bcp: -8, locals: -7},
+	{first: 16, last: 19, bcp: -8, locals: -7, hasWeakMonitors: true},
+	{first: 20, last: 22, bcp: -8, locals: -7, excluded: 1, hasWeakMonitors: true},
+	{first: 25, last: 25, bcp: -8, locals: -7, excluded: 1, hasWeakMonitors: true},
 }
 
 // machineX8664 is e_machine of the architecture whose frames are known.
@@ -92,7 +95,8 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 		return &sdk.OpenRuntimeAnswer{Version: answer.Version, Problems: []string{"the frames of Java are not known: " + err.Error()}}, nil
 	}
 	p.keep(req.Runtime, m)
-	return answer, nil
+	m.findLocks(m.newReader(ctx, e), answer)
+	return answer, ctx.Err()
 }
 
 // open reads what all calls need.
@@ -122,6 +126,22 @@ func (m *machine) open(r *sdk.MemoryReader, answer *sdk.OpenRuntimeAnswer) error
 	}
 	answer.HasFrames = true
 	return nil
+}
+
+// findLocks finds the locks for which threads wait.
+func (m *machine) findLocks(r *reader, answer *sdk.OpenRuntimeAnswer) {
+	threads, err := r.readThreads()
+	if err != nil {
+		answer.Problems = append(answer.Problems, err.Error())
+		return
+	}
+	handles := map[string]uint64{}
+	for i := range m.request.Threads {
+		handles[m.request.Threads[i].ID] = m.request.Threads[i].Thread
+	}
+	var problems []string
+	answer.Locks, problems = r.locksOf(threads, handles)
+	answer.Problems = append(answer.Problems, problems...)
 }
 
 // findVersion finds the version of Java, and the facts about it.

@@ -49,12 +49,19 @@ func (p *plugin) CodeRules(ctx context.Context, e sdk.RuntimeEngine, req *sdk.Co
 type reader struct {
 	*machine
 	*sdk.MemoryReader
-	methods map[uint64]*method // by address
-	blobs   map[uint64]*blob   // by address
+	methods     map[uint64]*method                // by address
+	blobs       map[uint64]*blob                  // by address
+	classFields map[uint64]map[string]objectField // by class
+	heapShape   heapShape
 }
 
 func (m *machine) newReader(ctx context.Context, e sdk.RuntimeEngine) *reader {
-	return &reader{m, sdk.NewMemoryReader(ctx, e, m.request.ByteOrder, m.request.AddressBits), map[uint64]*method{}, map[uint64]*blob{}}
+	r := &reader{
+		machine: m, MemoryReader: sdk.NewMemoryReader(ctx, e, m.request.ByteOrder, m.request.AddressBits),
+		methods: map[uint64]*method{}, blobs: map[uint64]*blob{}, classFields: map[uint64]map[string]objectField{},
+	}
+	r.readShape()
+	return r
 }
 
 // prefetchCode reads ahead what many PCs need, so that there are few requests.

@@ -61,6 +61,7 @@ type field struct {
 	offset, size uint64
 	isSigned     bool
 	isKnown      bool
+	isHandle     bool // it points to a reference
 }
 
 // tables are HotSpot's description of its structures.
@@ -238,7 +239,7 @@ func (r *tableReader) structs(into *tables, t *tableEntries) error {
 			continue
 		}
 		size, isSigned := into.sizeOf(names[2])
-		into.fields[key] = field{r.Number(t.bytes(i, 4, 8)), size, isSigned, true}
+		into.fields[key] = field{r.Number(t.bytes(i, 4, 8)), size, isSigned, true, strings.Contains(names[2], "Handle")}
 	}
 	return nil
 }
