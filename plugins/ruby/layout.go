@@ -39,6 +39,7 @@ type layout struct {
 
 	className     uint64 // of a class from its start on; absent: a variable of it has the name
 	classAttached uint64 // the object that a singleton class is of
+	classIsNamed  uint64 // whether its name is that of constants
 	isQualified   bool   // labels have the class of a method
 }
 
@@ -67,7 +68,7 @@ var layouts = []layout{
 		threadVM: 24, threadEC: 32, threadStatus: 80, threadName: 360, threadNative: absent, threadID: absent, threadWaits: 88, lockWaiters: 48,
 		ecFiber: 48, ecThread: 56, ecError: 120, ecStackStart: 152, ecStackSize: 168, frameSize: 56,
 		bodyFirstLine: 88, bodyInfo: 120, lineSize: 8, bodyLocals: 152, bodyLocalCount: 232, bodyParent: 168, bodyLocalParent: 176,
-		nilValue: 8, lastOperator: 168, className: absent, classAttached: absent,
+		nilValue: 8, lastOperator: 168, className: absent, classAttached: absent, classIsNamed: absent,
 	},
 	{
 		version: "3.0", vmMainThread: 40, vmMainRactor: 32, vmRactors: 8, vmLock: absent,
@@ -75,7 +76,7 @@ var layouts = []layout{
 		threadVM: 32, threadEC: 40, threadStatus: 88, threadName: 384, threadNative: absent, threadID: absent, threadWaits: 96, lockWaiters: 48,
 		ecFiber: 48, ecThread: 56, ecError: 120, ecStackStart: 152, ecStackSize: 168, frameSize: 56,
 		bodyFirstLine: 88, bodyInfo: 120, lineSize: 8, bodyLocals: 152, bodyLocalCount: 232, bodyParent: 168, bodyLocalParent: 176,
-		nilValue: 8, lastOperator: 168, className: absent, classAttached: absent,
+		nilValue: 8, lastOperator: 168, className: absent, classAttached: absent, classIsNamed: absent,
 	},
 	{
 		version: "3.1", vmMainThread: 40, vmMainRactor: 32, vmRactors: 8, vmLock: absent,
@@ -83,7 +84,7 @@ var layouts = []layout{
 		threadVM: 32, threadEC: 40, threadStatus: 92, threadName: 352, threadNative: absent, threadID: 88, threadWaits: 104, lockWaiters: 48,
 		ecFiber: 40, ecThread: 48, ecError: 112, ecStackStart: 144, ecStackSize: 160, frameSize: 64,
 		bodyFirstLine: 88, bodyInfo: 120, lineSize: 12, bodyLocals: 152, bodyLocalCount: 240, bodyParent: 168, bodyLocalParent: 176,
-		nilValue: 8, lastOperator: 169, className: absent, classAttached: absent,
+		nilValue: 8, lastOperator: 169, className: absent, classAttached: absent, classIsNamed: absent,
 	},
 	{
 		version: "3.2", vmMainThread: 40, vmMainRactor: 32, vmRactors: 8, vmLock: absent,
@@ -91,7 +92,7 @@ var layouts = []layout{
 		threadVM: 32, threadEC: 48, threadStatus: 112, threadName: 304, threadNative: 40, threadID: 16, threadWaits: 56, lockWaiters: 48,
 		ecFiber: 40, ecThread: 48, ecError: 120, ecStackStart: 152, ecStackSize: 168, frameSize: 64,
 		bodyFirstLine: 88, isFirstLinePlain: true, bodyInfo: 112, lineSize: 12, bodyLocals: 144, bodyLocalCount: 232, bodyParent: 160, bodyLocalParent: 168,
-		isTextLong: true, nilValue: 4, lastOperator: 169, className: absent, classAttached: absent,
+		isTextLong: true, nilValue: 4, lastOperator: 169, className: absent, classAttached: absent, classIsNamed: absent,
 	},
 	{
 		version: "3.3", vmMainThread: 40, vmMainRactor: 32, vmRactors: 8, vmLock: absent,
@@ -99,7 +100,7 @@ var layouts = []layout{
 		threadVM: 32, threadEC: 48, threadStatus: 240, threadName: 432, threadNative: 40, threadID: 24, threadWaits: 72, lockWaiters: 16,
 		ecFiber: 40, ecThread: 48, ecError: 120, ecStackStart: 152, ecStackSize: 168, frameSize: 56,
 		bodyFirstLine: 88, isFirstLinePlain: true, bodyInfo: 112, lineSize: 12, bodyLocals: 144, bodyLocalCount: 232, bodyParent: 160, bodyLocalParent: 168,
-		isTextLong: true, nilValue: 4, lastOperator: 169, className: 32 + 120, classAttached: 32 + 96,
+		isTextLong: true, nilValue: 4, lastOperator: 169, className: 32 + 120, classAttached: 32 + 96, classIsNamed: 32 + 117,
 	},
 	{
 		version: "3.4", vmMainThread: 40, vmMainRactor: 32, vmRactors: 8, vmLock: absent,
@@ -107,7 +108,7 @@ var layouts = []layout{
 		threadVM: 32, threadEC: 48, threadStatus: 240, threadName: 432, threadNative: 40, threadID: 24, threadWaits: 72, lockWaiters: 16,
 		ecFiber: 40, ecThread: 48, ecError: 112, ecStackStart: 144, ecStackSize: 160, frameSize: 56,
 		bodyFirstLine: 88, isFirstLinePlain: true, bodyInfo: 112, lineSize: 12, bodyLocals: 144, bodyLocalCount: 232, bodyParent: 160, bodyLocalParent: 168,
-		isTextLong: true, nilValue: 4, lastOperator: 169, className: 32 + 120, classAttached: 32 + 96, isQualified: true,
+		isTextLong: true, nilValue: 4, lastOperator: 169, className: 32 + 120, classAttached: 32 + 96, classIsNamed: 32 + 117, isQualified: true,
 	},
 }
 
