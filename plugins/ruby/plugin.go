@@ -31,7 +31,7 @@ const (
 // Description returns the description of CRuby.
 func Description() *sdk.RuntimeDescription {
 	return &sdk.RuntimeDescription{
-		Name: "ruby", Version: "1",
+		Name: "ruby", Version: "1", ThreadKind: "fiber",
 		Recognises: []sdk.RuntimeRecogniser{{Symbol: "ruby_vm_at_exit"}},
 		Symbols: []string{
 			symbolVersion: "ruby_version", symbolVM: "ruby_current_vm_ptr", symbolAtExit: "ruby_vm_at_exit",
@@ -79,7 +79,7 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 		answer.Problems = append(answer.Problems, err.Error())
 		return answer, nil
 	}
-	answer.HasFrames = true
+	answer.HasFrames, answer.HasThreads = true, true
 	p.keep(req.Runtime, g)
 	return answer, nil
 }

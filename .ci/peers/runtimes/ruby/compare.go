@@ -74,7 +74,7 @@ func compare(ctx context.Context, v *rubyVersion, folder, program string) (c cou
 	}
 	for _, t := range traces {
 		id := t.id
-		if _, isKnown := got[id]; !isKnown {
+		if s := got[id]; s == nil || len(s.frames) == 0 {
 			id = best(t, got)
 		}
 		s := got[id]
@@ -185,8 +185,8 @@ func parse(text string) (list []said) {
 
 // stack is what the plugin read of a thread.
 type stack struct {
-	frames  []frame
-	problem string
+	frames          []frame
+	problem, reason string
 }
 
 // read walks a core, and returns the frames that the plugin found, by thread.
@@ -211,6 +211,11 @@ func read(ctx context.Context, core, folder, name string) (map[string]*stack, er
 		}
 		if err := os.WriteFile(filepath.Join(folder, name+".json"), b, 0o644); err != nil {
 			return nil, err
+		}
+	}
+	for i, s := range r.waiting { // a thread of Ruby, and no fiber, is in the traces
+		if s.reason == "" {
+			r.got[fmt.Sprint("parked ", i)] = s
 		}
 	}
 	return r.got, r.failed

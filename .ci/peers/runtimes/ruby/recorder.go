@@ -15,10 +15,12 @@ import (
 // recorder passes calls on to the plugin, and keeps what it was given and what it read.
 type recorder struct {
 	sdk.Runtime
-	ids    map[uint64]string // of threads, by handle
-	got    map[string]*stack
-	kept   kept
-	failed error
+	ids map[uint64]string // of threads, by handle
+	got map[string]*stack
+	// waiting are the threads and fibers that no native thread executes.
+	waiting []*stack
+	kept    kept
+	failed  error
 }
 
 // kept is what the plugin's own tests need of a process.
@@ -27,6 +29,7 @@ type kept struct {
 	Sections map[string][]byte
 	Memory   []piece // by address
 	Frames   []*sdk.ManagedFramesRequest
+	Threads  *sdk.ManagedThreadsRequest
 }
 
 // piece is memory of the process.
@@ -67,8 +70,34 @@ func (r *recorder) ManagedFrames(ctx context.Context, e sdk.RuntimeEngine, req *
 		}
 		r.got[r.ids[req.Threads[i].Thread]] = s
 	}
+	if r.waiting, err = r.parked(ctx, e); err != nil {
+		r.failed = err
+	}
 	r.merge()
 	return a, nil
+}
+
+// parked asks for the threads that no native thread executes.
+func (r *recorder) parked(ctx context.Context, e sdk.RuntimeEngine) (list []*stack, err error) {
+	r.kept.Threads = &sdk.ManagedThreadsRequest{Runtime: r.kept.Open.Runtime, Frames: true}
+	a, err := r.Runtime.ManagedThreads(ctx, &reads{e, r}, r.kept.Threads)
+	if err != nil {
+		return nil, err
+	}
+	for i := range a.Threads {
+		m := &a.Threads[i]
+		s := &stack{problem: m.Problem, reason: m.Reason}
+		for k := range m.Frames {
+			s.frames = append(s.frames, frame{m.Frames[k].Function, m.Frames[k].File, int(m.Frames[k].Line)})
+		}
+		if !m.IsMounted {
+			list = append(list, s)
+		}
+	}
+	if len(a.Problems) > 0 {
+		return list, fmt.Errorf("ManagedThreads: %s", strings.Join(a.Problems, "; "))
+	}
+	return list, nil
 }
 
 // reads passes the requests of the plugin on to the engine, and keeps the answers.
