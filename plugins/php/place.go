@@ -80,16 +80,11 @@ func (r *reader) place(s *sdk.NativeStack, list []frame, out *sdk.ManagedStack) 
 		}
 	}
 	segments, rest := r.segments(list)
-	var entries []int
-	for i := range s.Frames {
-		if r.isEntry(s.Frames[i]) {
-			entries = append(entries, i)
-		}
-	}
 	own := 0
 	for own < len(segments) && !segments[own].isElsewhere {
 		own++
 	}
+	entries := r.entries(s, list, own)
 	if own != len(entries) && !(s.IsCut && own > len(entries)) && out.Problem == "" {
 		problem(fmt.Errorf("%d native frames of execute_ex, expected %d by the frames of PHP: which stands for which is not known", len(entries), own))
 	}
@@ -106,6 +101,35 @@ func (r *reader) place(s *sdk.NativeStack, list []frame, out *sdk.ManagedStack) 
 		problem(p.addRest(rest))
 	}
 	out.Runs = p.runs
+}
+
+// entries returns the native frames that stand for activations of execute_ex. Where there are fewer
+// than expected, the ones without a name count, which may be such.
+func (r *reader) entries(s *sdk.NativeStack, list []frame, expected int) (entries []int) {
+	var more []int
+	for i := range s.Frames {
+		switch {
+		case r.isEntry(s.Frames[i]):
+			entries, more = append(entries, i), append(more, i)
+		case r.mayBeEntry(s, i) && !r.isBuiltin(s.Frames[i].PC, list):
+			more = append(more, i)
+		}
+	}
+	if len(entries) < expected && len(more) == expected {
+		return more
+	}
+	return entries
+}
+
+// isBuiltin reports whether a PC is near the beginning of a function of PHP itself that frames of a
+// list call.
+func (r *reader) isBuiltin(pc uint64, list []frame) bool {
+	for i := range list {
+		if f := r.function(list[i].function); f.err == nil && !f.isUser && pc-f.handler < maxBuiltin {
+			return true
+		}
+	}
+	return false
 }
 
 // placer makes the runs of one stack.

@@ -212,7 +212,26 @@ func (r *reader) class(address uint64) (string, error) {
 
 // executes reports whether a native stack executes PHP.
 func (x *process) executes(s *sdk.NativeStack) bool {
-	return slices.ContainsFunc(s.Frames, x.isEntry)
+	for i := range s.Frames {
+		if x.isEntry(s.Frames[i]) || x.mayBeEntry(s, i) {
+			return true
+		}
+	}
+	return false
+}
+
+// callers are the functions that call execute_ex.
+var callers = map[string]bool{"zend_execute": true, "zend_call_function": true, "zend_generator_resume": true}
+
+// mayBeEntry reports whether a native frame without a name may stand for execute_ex: it is called as
+// that is. Code that opcache compiled goes on in execute_ex's own frame, and so does its cold part,
+// which has no symbol.
+func (x *process) mayBeEntry(s *sdk.NativeStack, i int) bool {
+	if i+1 >= len(s.Frames) || s.Frames[i].Function != "" {
+		return false
+	}
+	outer := &s.Frames[i+1]
+	return outer.InModule && callers[outer.Function]
 }
 
 // isEntry reports whether a native frame is of execute_ex.
