@@ -8,6 +8,7 @@ import (
 	"github.com/unwindd/unwindd/internal/confine"
 	"github.com/unwindd/unwindd/plugins/aarch64"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
+	"github.com/unwindd/unwindd/plugins/cpython"
 	"github.com/unwindd/unwindd/plugins/goruntime"
 	"github.com/unwindd/unwindd/plugins/nvidia"
 	"github.com/unwindd/unwindd/plugins/php"
@@ -27,5 +28,6 @@ var Architectures = []confine.Bundled{
 // Runtimes are the bundled language runtimes.
 var Runtimes = []confine.BundledRuntime{
 	{Name: "go", New: goruntime.New, Description: goruntime.Description},
+	{Name: "cpython", New: cpython.New, Description: cpython.Description},
 	{Name: "php", New: php.New, Description: php.Description},
 }
