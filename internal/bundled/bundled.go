@@ -10,6 +10,7 @@ import (
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/goruntime"
 	"github.com/unwindd/unwindd/plugins/nvidia"
+	"github.com/unwindd/unwindd/plugins/v8"
 	"github.com/unwindd/unwindd/plugins/visa"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 )
@@ -26,4 +27,5 @@ var Architectures = []confine.Bundled{
 // Runtimes are the bundled language runtimes.
 var Runtimes = []confine.BundledRuntime{
 	{Name: "go", New: goruntime.New, Description: goruntime.Description},
+	{Name: "v8", New: v8.New, Description: v8.Description},
 }
