@@ -455,7 +455,7 @@ func (l *taskLister) describe(withFrames bool) []sdk.ManagedThread {
 		}
 		frames := slices.Clone(lists[i].frames)
 		slices.Reverse(frames)
-		m.Frames = managedFrames(frames)
+		m.Frames = managedFrames(frames, nil)
 	}
 	slices.SortFunc(out, func(a, b sdk.ManagedThread) int {
 		switch {
