@@ -33,10 +33,10 @@ func Names(runtimes []Runtime, modules []*code.Module) (names []string) {
 func (x *Process) Names() []string { return Names(x.runtimes(), x.process.Loaded()) }
 
 // Renew is called after the walk.Process's own Renew. Runtimes are opened again where the process has
-// other threads than they were opened for, or where isDue; else only what was found in memory is forgotten. No call
+// other threads than they were opened for, or where isDue; else only the findings in memory are forgotten. No call
 // may be in progress.
 func (x *Process) Renew(isDue bool) {
-	x.launchers, x.carriers = launchers{}, carriers{}
+	x.launchers, x.carriers, x.locks = launchers{}, carriers{}, locks{}
 	threads := x.process.Threads()
 	for _, o := range []*opened{&x.own, &x.schedulers} {
 		list := o.list.Load()
@@ -45,6 +45,7 @@ func (x *Process) Renew(isDue bool) {
 		}
 		for _, i := range *list {
 			i.code.forget()
+			i.locks = nil
 			isDue = isDue || !i.isFor(threads)
 		}
 		if isDue {
