@@ -72,8 +72,6 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 		answer.Problems = append(answer.Problems, err.Error())
 		return answer, nil
 	}
-	answer.HasFrames = true
-	p.known.Put(req.Runtime, g)
 	answer.HasFrames, answer.HasThreads = true, true
 	p.known.Put(req.Runtime, g)
 	return answer, nil
