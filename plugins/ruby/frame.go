@@ -43,7 +43,7 @@ func (r *reader) readFrames(ec uint64) ([]*frame, error) {
 	stack, words, first := r.Number(b[ecStack:][:8]), r.Number(b[ecStackWords:][:8]), r.Number(b[ecFrame:][:8])
 	end := stack + 8*words
 	switch {
-	case stack == 0 || first == 0:
+	case stack == 0 && words == 0:
 		return nil, nil // its fiber has ended, or not begun
 	case !isPlace(stack) || words > maxLength || first < stack || first > end || (end-first)%r.frameSize != 0:
 		return nil, fmt.Errorf("the control frames at %#x of the stack of %d words at %#x: expected frames of %d bytes up to its end", first, words, stack, r.frameSize)
@@ -69,7 +69,14 @@ func (r *reader) readFrames(ec uint64) ([]*frame, error) {
 	}
 	r.prefetch(places, sequences)
 	for i, f := range list {
-		if err := r.readFrame(f); err != nil {
+		err := r.readFrame(f)
+		// The outermost frame is there before the first call. No other one is like it but the next.
+		isDummy := err == nil && f.flags&frameKindMask == frameDummy
+		if isOuter := i == len(list)-1; err == nil && (isOuter && !isDummy || isDummy && i < len(list)-2) {
+			err = fmt.Errorf("its flags are %#x, expected %#x of the outermost frame alone", f.flags, frameDummy)
+		}
+		if err != nil {
+			r.placeC(list[:i])
 			return list[:i], fmt.Errorf("control frame %d at %#x: %w", i, f.address, err)
 		}
 	}
@@ -109,21 +116,26 @@ func (r *reader) readFrame(f *frame) error {
 	if f.flags, err = r.word("the environment's flags", f.ep); err != nil {
 		return err
 	}
-	switch kind := f.flags & frameKindMask; {
-	case kind == frameDummy || kind == frameBlockC:
-		f.isHidden, f.sequence = true, nil
-		return nil
-	case kind == frameC:
-		f.sequence = nil
-		return r.readC(f)
-	case f.sequence == nil || f.pc == 0:
-		f.isHidden, f.sequence = true, nil
-		return nil
-	case kind&0xffff != 1 || kind>>16%0x1111 != 0 && kind != frameRescue:
+	kind := f.flags & frameKindMask
+	k, isKnown := frameKinds[kind]
+	hasCode := f.sequence != nil && f.pc != 0
+	switch {
+	case !isKnown:
 		return fmt.Errorf("the environment at %#x has the flags %#x, expected those of a frame", f.ep, f.flags)
+	case k.isRuby && !hasCode, kind == frameC && (f.sequence != nil || f.pc != 0), kind == frameBlockC && f.pc != 0:
+		return fmt.Errorf("its flags %#x do not go with its instructions, and its PC %#x", f.flags, f.pc)
+	case !k.isRuby:
+		f.sequence, f.isHidden = nil, kind != frameC
+		if kind == frameC {
+			return r.readC(f)
+		}
+		return nil
 	}
 	if f.sequence, err = r.sequence(f.sequence.address); err != nil {
 		return err
+	}
+	if f.sequence.kind >= 32 || k.sequences>>f.sequence.kind&1 == 0 {
+		return fmt.Errorf("its flags %#x do not go with instructions of the kind %d", f.flags, f.sequence.kind)
 	}
 	line, err := r.line(f.sequence, f.pc)
 	if err != nil {
@@ -139,8 +151,24 @@ func (r *reader) readFrame(f *frame) error {
 	return nil
 }
 
-// frameRescue is a handler of exceptions.
-const frameRescue = 0x78880001
+// frameKind is a kind of frames.
+type frameKind struct {
+	isRuby    bool   // it has instructions
+	sequences uint64 // the kinds of those, a bit each
+}
+
+// frameKinds are the kinds of frames, by the flags of their environments.
+var frameKinds = map[uint64]frameKind{
+	0x11110001:  {true, 1 << sequenceMethod},
+	0x22220001:  {true, 1 << sequenceBlock},
+	0x33330001:  {true, 1 << sequenceClass},
+	0x44440001:  {true, 1<<sequenceTop | 1<<sequenceMain | 1<<sequenceEval},
+	frameC:      {},
+	frameBlockC: {},
+	0x77770001:  {true, 1<<sequenceTop | 1<<sequenceMain | 1<<sequenceEval},
+	0x78880001:  {true, 1<<sequenceRescue | 1<<sequenceEnsure | 1<<sequencePlain},
+	frameDummy:  {},
+}
 
 // readC reads the method of a frame of C.
 func (r *reader) readC(f *frame) error {

@@ -152,13 +152,7 @@ func (p *plugin) ManagedFrames(ctx context.Context, e sdk.RuntimeEngine, req *sd
 	r := newReader(ctx, e, g)
 	answer := &sdk.ManagedFramesAnswer{Stacks: make([]sdk.ManagedStack, len(req.Threads))}
 	threads, err := r.readThreads()
-	if err != nil {
-		for i := range answer.Stacks {
-			answer.Stacks[i].Problem = err.Error()
-		}
-		return answer, ctx.Err()
-	}
-	r.readStacks(threads, req, answer.Stacks)
+	r.readStacks(threads, err, req, answer.Stacks)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

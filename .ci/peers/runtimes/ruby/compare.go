@@ -3,6 +3,8 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -154,7 +156,7 @@ func crash(ctx context.Context, v *rubyVersion, folder, program, work string) (c
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", append([]string{"-c", `ulimit -c unlimited; exec "$@"`, "bash"}, argv...)...)
 	file := filepath.Join(work, "trace.txt")
-	cmd.Dir, cmd.Env = work, append(os.Environ(), "TRACE="+file, "LC_ALL=C.UTF-8")
+	cmd.Dir, cmd.Env = work, []string{"PATH=/usr/bin:/bin", "TRACE=" + file, "LC_ALL=C.UTF-8", "TMPDIR=" + os.TempDir()}
 	out, _ := cmd.CombinedOutput()
 	cores, err := filepath.Glob(filepath.Join(work, "core*"))
 	if err != nil || len(cores) != 1 {
@@ -183,6 +185,22 @@ func parse(text string) (list []said) {
 	return list
 }
 
+// write writes what was kept.
+func write(path string, k *kept) error {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err == nil {
+		err = json.NewEncoder(z).Encode(k)
+	}
+	if err == nil {
+		err = z.Close()
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, b.Bytes(), 0o644)
+}
+
 // stack is what the plugin read of a thread.
 type stack struct {
 	frames          []frame
@@ -205,11 +223,7 @@ func read(ctx context.Context, core, folder, name string) (map[string]*stack, er
 	for range target.Stacks(ctx) {
 	}
 	if folder != "" {
-		b, err := json.Marshal(&r.kept)
-		if err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(filepath.Join(folder, name+".json"), b, 0o644); err != nil {
+		if err := write(filepath.Join(folder, name+".json.gz"), &r.kept); err != nil {
 			return nil, err
 		}
 	}

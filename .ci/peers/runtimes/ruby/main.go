@@ -12,6 +12,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -28,6 +29,8 @@ var (
 	chosen   = flag.String("versions", "", "only these `versions`, as 2.7,3.1")
 	details  = flag.Int("details", 3, "how many `differences` are listed of a program")
 	record   = flag.String("record", "", "a `folder` that gets what the plugin read of each program")
+	programs = flag.String("programs", "runtimes/ruby/testdata", "the `folder` of the programs")
+	unpacked = flag.String("rubies", "", "the `folder` that versions are unpacked in; the default is the user's cache")
 	keepCore = flag.Bool("keep", false, "keep the cores, and say where")
 )
 
@@ -53,9 +56,12 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	programs, err := filepath.Glob("runtimes/ruby/testdata/*.rb")
-	if err != nil || len(programs) == 0 {
-		return fmt.Errorf("no programs in runtimes/ruby/testdata: run it in .ci/peers: %w", err)
+	files, err := filepath.Glob(filepath.Join(*programs, "*.rb"))
+	if err == nil && len(files) == 0 {
+		err = errors.New("there are none: it is run in .ci/peers")
+	}
+	if err != nil {
+		return fmt.Errorf("programs in %s: %w", *programs, err)
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "version\tprogram\tthreads\tequal\tdiffer\tmissing\textra\tproblems")
@@ -72,7 +78,7 @@ func run(ctx context.Context) error {
 			continue
 		}
 		var sum count
-		for _, p := range programs {
+		for _, p := range files {
 			name := strings.TrimSuffix(filepath.Base(p), ".rb")
 			if name == "trace" || !match.MatchString(name) {
 				continue
