@@ -23,6 +23,14 @@ func (r *reader) readStacks(threads []*thread, left error, req *sdk.ManagedFrame
 		if frames[i], err = r.readFrames(t.ec); err != nil {
 			out[i].Problem = "frames of Ruby are missing: " + err.Error()
 		}
+		out[i].Exception = r.exception(t.ec, frames[i])
+		if req.Variables {
+			for _, f := range frames[i] {
+				if f.sequence != nil && !f.isHidden {
+					f.shown.Variables = r.variables(f, limits{depth: uint64(req.Depth), elements: uint64(req.Elements)})
+				}
+			}
+		}
 	}
 	if err := r.findStarts(req.Threads); err != nil {
 		return

@@ -26,6 +26,7 @@ const (
 	symbolVersion = iota
 	symbolVM
 	symbolAtExit
+	symbolException
 )
 
 // Description returns the description of CRuby.
@@ -35,6 +36,7 @@ func Description() *sdk.RuntimeDescription {
 		Recognises: []sdk.RuntimeRecogniser{{Symbol: "ruby_vm_at_exit"}},
 		Symbols: []string{
 			symbolVersion: "ruby_version", symbolVM: "ruby_current_vm_ptr", symbolAtExit: "ruby_vm_at_exit",
+			symbolException: "rb_eException",
 		},
 	}
 }

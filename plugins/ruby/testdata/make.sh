@@ -14,10 +14,10 @@ go build -o "$work/compare" ./runtimes/ruby
 make() {
 	TMPDIR=$work/tmp "$work/compare" -rubies "$work" -programs "$work/programs" -versions "$1" -run "^($2)\$" -record "$here"
 }
-make 2.7 threads
+make 2.7 'threads|pending'
 make 3.0 rescues
-make 3.1 'threads|pending'
+make 3.1 'threads|pending|locals'
 make 3.2 operators
 make 3.3 'fibers|ractors'
-make 3.4 'threads|rescues|classes'
+make 3.4 'threads|rescues|locals'
 rm -f "$here"/*--*

@@ -18,6 +18,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/plugins/ruby"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -27,6 +28,14 @@ import (
 type said struct {
 	id, name, state string
 	frames          []frame
+	locals          map[string]string // of the function holder
+	raised          *raised           // the exception on its way
+}
+
+// raised is an exception.
+type raised struct {
+	kind, text string
+	frames     []frame
 }
 
 // frame is a frame of Ruby.
@@ -100,6 +109,23 @@ func compare(ctx context.Context, v *rubyVersion, folder, program string) (c cou
 // compareThread compares the frames of a thread.
 func compareThread(c *count, t said, s *stack, tell func(format string, args ...any)) {
 	want, have := t.frames, s.frames
+	for name, text := range t.locals {
+		c.locals++
+		if got, ok := s.locals[name]; !ok || got != text {
+			c.wrong++
+			tell("%s is %q, Ruby says %q", name, got, text)
+		}
+	}
+	if t.raised != nil {
+		c.locals++
+		if s.raised == nil || s.raised.kind != t.raised.kind || s.raised.text != t.raised.text || !slices.Equal(s.raised.frames, t.raised.frames) {
+			c.wrong++
+			tell("raised %+v, Ruby says %+v", s.raised, t.raised)
+		}
+	} else if s.raised != nil {
+		c.wrong++
+		tell("raised %+v, Ruby says nothing", s.raised)
+	}
 	if t.state == "run" { // it wrote the traces at the line at which it ended
 		want, have = fromTrace(want), fromTrace(have)
 	}
@@ -171,11 +197,23 @@ func crash(ctx context.Context, v *rubyVersion, folder, program, work string) (c
 
 // parse parses what a program wrote.
 func parse(text string) (list []said) {
+	var locals map[string]string
+	var exception *raised
 	for line := range strings.Lines(text) {
 		part := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		switch {
 		case part[0] == "thread" && len(part) == 4:
-			list = append(list, said{id: part[1], name: part[2], state: part[3]})
+			list = append(list, said{id: part[1], name: part[2], state: part[3], locals: locals, raised: exception})
+			locals, exception = nil, nil
+		case part[0] == "raised" && len(part) == 3:
+			exception = &raised{kind: part[1], text: part[2]}
+		case part[0] == "at" && len(part) == 4:
+			n, _ := strconv.Atoi(part[3])
+			exception.frames = append(exception.frames, frame{part[1], part[2], n})
+		case part[0] == "locals":
+			locals = map[string]string{}
+		case part[0] == "local" && len(part) == 3:
+			locals[part[1]] = part[2]
 		case len(part) == 3 && len(list) > 0:
 			n, _ := strconv.Atoi(part[2])
 			t := &list[len(list)-1]
@@ -205,12 +243,14 @@ func write(path string, k *kept) error {
 type stack struct {
 	frames          []frame
 	problem, reason string
+	locals          map[string]string
+	raised          *raised
 }
 
 // read walks a core, and returns the frames that the plugin found, by thread.
 func read(ctx context.Context, core, folder, name string) (map[string]*stack, error) {
 	r := &recorder{Runtime: ruby.New(), got: map[string]*stack{}}
-	e, err := engine.New(engine.Options{MaxFrames: 1 << 15, Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}, InProcessRuntimes: []sdk.Runtime{r}}})
+	e, err := engine.New(engine.Options{MaxFrames: 1 << 15, Locals: &trace.ValueLimits{Depth: 2, Elements: 200}, Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}, InProcessRuntimes: []sdk.Runtime{r}}})
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func main() {
 }
 
 // count is how many frames of the traces were found.
-type count struct{ equal, differ, missing, extra, threads, problems int }
+type count struct{ equal, differ, missing, extra, threads, problems, locals, wrong int }
 
 func (c *count) add(o count) {
 	c.equal += o.equal
@@ -49,6 +49,8 @@ func (c *count) add(o count) {
 	c.extra += o.extra
 	c.threads += o.threads
 	c.problems += o.problems
+	c.locals += o.locals
+	c.wrong += o.wrong
 }
 
 func run(ctx context.Context) error {
@@ -64,7 +66,7 @@ func run(ctx context.Context) error {
 		return fmt.Errorf("programs in %s: %w", *programs, err)
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "version\tprogram\tthreads\tequal\tdiffer\tmissing\textra\tproblems")
+	fmt.Fprintln(table, "version\tprogram\tthreads\tequal\tdiffer\tmissing\textra\tproblems\tlocals\twrong")
 	var total count
 	var left []string
 	for i := range rubies {
@@ -87,10 +89,10 @@ func run(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("%s %s: %w", v.name(), name, err)
 			}
-			fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", v.name(), name, c.threads, c.equal, c.differ, c.missing, c.extra, c.problems)
+			fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", v.name(), name, c.threads, c.equal, c.differ, c.missing, c.extra, c.problems, c.locals, c.wrong)
 			sum.add(c)
 		}
-		fmt.Fprintf(table, "%s\tall\t%d\t%d\t%d\t%d\t%d\t%d\n", v.name(), sum.threads, sum.equal, sum.differ, sum.missing, sum.extra, sum.problems)
+		fmt.Fprintf(table, "%s\tall\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", v.name(), sum.threads, sum.equal, sum.differ, sum.missing, sum.extra, sum.problems, sum.locals, sum.wrong)
 		total.add(sum)
 	}
 	if err := table.Flush(); err != nil {
@@ -99,9 +101,9 @@ func run(ctx context.Context) error {
 	for _, l := range left {
 		fmt.Println("not compared:", l)
 	}
-	fmt.Printf("%d threads, %d frames equal, %d differ, %d missing, %d extra, %d problems\n", total.threads, total.equal, total.differ, total.missing, total.extra, total.problems)
-	if total.differ+total.missing+total.extra > 0 {
-		return fmt.Errorf("%d frames are not as Ruby has them", total.differ+total.missing+total.extra)
+	fmt.Printf("%d threads, %d frames equal, %d differ, %d missing, %d extra, %d problems; %d locals, %d wrong\n", total.threads, total.equal, total.differ, total.missing, total.extra, total.problems, total.locals, total.wrong)
+	if n := total.differ + total.missing + total.extra + total.wrong; n > 0 {
+		return fmt.Errorf("%d frames and locals are not as Ruby has them", n)
 	}
 	return nil
 }
