@@ -93,9 +93,10 @@ func (r *reader) callers(trace uint64) []sdk.ManagedFrame {
 		}
 	}
 	count, err := r.Uint(place+r.traceCount, 4)
-	if err != nil || count > maxCallers {
+	if err != nil || count > maxCallers || count < r.traceLeft {
 		return nil
 	}
+	count -= r.traceLeft
 	first := place + r.traceFirst
 	if !r.isTraceInline {
 		if first, err = r.word("a trace", first); err != nil {

@@ -51,6 +51,7 @@ type layout struct {
 	isTraceInline          bool
 	callerSize             uint64 // bytes of a caller
 	callerIseq             uint64 // its instructions; the PC is behind them
+	traceLeft              uint64 // callers behind the innermost that do not count
 	isTraceOutward         bool   // the outermost caller is the first, and one in C leads to its own
 }
 
@@ -90,7 +91,7 @@ var layouts = []layout{
 		threadVM: 32, threadEC: 40, threadStatus: 88, threadName: 384, threadNative: absent, threadID: absent, threadWaits: 96, lockWaiters: 48,
 		ecFiber: 48, ecThread: 56, ecError: 120, ecStackStart: 152, ecStackSize: 168, fiberBefore: 520, frameSize: 56,
 		bodyFirstLine: 88, bodyInfo: 120, lineSize: 8, bodyLocals: 152, bodyLocalCount: 232, bodyParent: 168, bodyLocalParent: 176,
-		nilValue: 8, vmShapes: absent, traceCount: 8, traceFirst: 0, callerSize: 24, callerIseq: 8, isTraceOutward: true, lastOperator: 168, className: absent, classAttached: absent, classIsNamed: absent,
+		nilValue: 8, vmShapes: absent, traceCount: 8, traceFirst: 0, traceLeft: 1, callerSize: 24, callerIseq: 8, isTraceOutward: true, lastOperator: 168, className: absent, classAttached: absent, classIsNamed: absent,
 	},
 	{
 		version: "3.1", vmMainThread: 40, vmMainRactor: 32, vmRactors: 8, vmLock: absent,
