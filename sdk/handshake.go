@@ -8,7 +8,7 @@ const ProtocolVersion = 2
 
 // Feature is the number of the features of the protocol's version that this package knows:
 // members that were added later have a higher number (docs/plugin-protocol.md has the table).
-const Feature = 2
+const Feature = 3
 
 // HandshakeVersion is the version of the line in which a plugin writes its address. It
 // is go-plugin's, whose client the engine uses.

@@ -84,7 +84,7 @@ type ManagedLock struct {
 
 // ManagedException is an exception of the language on its way to a handler.
 type ManagedException struct {
-	Type string // in the language's words: "ValueError", "java.lang.OutOfMemoryError"
+	Type string // in the language's words, never empty: "ValueError", "java.lang.OutOfMemoryError"
 	Text string // its message; "": it has none
 	// Frames are its traceback, innermost first: where it was raised, and the callers that it
 	// has left or will leave.

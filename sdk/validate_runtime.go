@@ -66,7 +66,7 @@ func (t *RuntimeType) validate() error {
 
 // Validate checks an answer to OpenRuntime.
 func (a *OpenRuntimeAnswer) Validate(_ *RuntimeDescription, req *OpenRuntimeRequest) error {
-	err := first(checkText("Version", a.Version, MaxName), checkProblems(a.Problems))
+	err := first(checkText("Version", a.Version, MaxName), checkText("Fatal", a.Fatal, MaxText), checkProblems(a.Problems))
 	end := uint64(0)
 	if err == nil {
 		err = each("Code", a.Code, func(c *RuntimeCode) error {
@@ -77,8 +77,12 @@ func (a *OpenRuntimeAnswer) Validate(_ *RuntimeDescription, req *OpenRuntimeRequ
 			return checkText("Name", c.Name, MaxText)
 		})
 	}
+	known := make(handles, len(req.Threads))
+	for i := range req.Threads {
+		known[req.Threads[i].Thread] = struct{}{}
+	}
 	if err == nil {
-		err = validateHandles(a.Threads, req)
+		err = first(known.ascend("Threads", a.Threads), known.validateLocks(a.Locks))
 	}
 	if err != nil {
 		return fmt.Errorf("OpenRuntimeAnswer.%w", err)
@@ -86,21 +90,35 @@ func (a *OpenRuntimeAnswer) Validate(_ *RuntimeDescription, req *OpenRuntimeRequ
 	return nil
 }
 
-// validateHandles checks that handles ascend, and are the request's.
-func validateHandles(threads []uint64, req *OpenRuntimeRequest) error {
-	known := make(map[uint64]bool, len(req.Threads))
-	for i := range req.Threads {
-		known[req.Threads[i].Thread] = true
-	}
+// handles are handles of a request's threads.
+type handles map[uint64]struct{}
+
+// ascend checks that handles ascend, and are the request's.
+func (known handles) ascend(list string, threads []uint64) error {
 	for i, t := range threads {
-		switch {
-		case !known[t]:
-			return fmt.Errorf("Threads[%d]: %d is the handle of no thread", i, t)
+		switch _, isKnown := known[t]; {
+		case !isKnown:
+			return fmt.Errorf("%s[%d]: %d is the handle of no thread", list, i, t)
 		case i > 0 && t <= threads[i-1]:
-			return fmt.Errorf("Threads[%d]: %d behind %d, expected ascending handles", i, t, threads[i-1])
+			return fmt.Errorf("%s[%d]: %d behind %d, expected ascending handles", list, i, t, threads[i-1])
 		}
 	}
 	return nil
+}
+
+// validateLocks checks that locks differ, and that their threads are the request's.
+func (known handles) validateLocks(locks []RuntimeLock) error {
+	seen := make(map[uint64]struct{}, len(locks))
+	return each("Locks", locks, func(l *RuntimeLock) error {
+		if _, isTwice := seen[l.Address]; isTwice {
+			return fmt.Errorf("Address: %#x is another lock's", l.Address)
+		}
+		seen[l.Address] = struct{}{}
+		if _, isKnown := known[l.Holder]; l.HasHolder && !isKnown {
+			return fmt.Errorf("Holder: %d is the handle of no thread", l.Holder)
+		}
+		return first(checkText("Name", l.Name, MaxText), known.ascend("Waiters", l.Waiters))
+	})
 }
 
 // Validate checks an answer to CodeRules.
@@ -134,8 +152,12 @@ func (r *CodeRules) ValidateRows(d *Description) error {
 	return newChecker(d).rows("Rows", r.Rows, r.Start, r.End-r.Start)
 }
 
-// maxManagedFrames is how many frames of the language one stack may have.
-const maxManagedFrames = 1 << 16
+const (
+	// maxManagedFrames is how many frames of the language one stack may have, and one traceback.
+	maxManagedFrames = 1 << 16
+	// maxManagedLocks is how many locks a thread may hold and wait for.
+	maxManagedLocks = 1 << 12
+)
 
 // Validate checks an answer to ManagedFrames.
 func (a *ManagedFramesAnswer) Validate(_ *RuntimeDescription, req *ManagedFramesRequest) error {
@@ -150,11 +172,35 @@ func (a *ManagedFramesAnswer) Validate(_ *RuntimeDescription, req *ManagedFrames
 	return nil
 }
 
-// validate checks the frames of a stack of a number of native frames.
+// validate checks the state of a thread, and the frames of its stack of a number of native frames.
 func (s *ManagedStack) validate(native int) error {
-	if err := checkText("Problem", s.Problem, MaxText); err != nil {
-		return err
+	if len(s.Locks) > maxManagedLocks {
+		return fmt.Errorf("Locks: %d, expected at most %d", len(s.Locks), maxManagedLocks)
 	}
+	return first(
+		checkText("Problem", s.Problem, MaxText), checkText("Name", s.Name, MaxText), checkText("State", s.State, MaxText),
+		each("Locks", s.Locks, func(l *ManagedLock) error { return checkText("Name", l.Name, MaxText) }),
+		s.Exception.validate(), s.validateRuns(native))
+}
+
+func (e *ManagedException) validate() error {
+	if e == nil {
+		return nil
+	}
+	err := first(checkText("Type", e.Type, MaxText), checkText("Text", e.Text, MaxText), each("Frames", e.Frames, (*ManagedFrame).validate))
+	switch {
+	case err != nil:
+	case e.Type == "":
+		err = fmt.Errorf("Type: empty, expected the exception's type")
+	case len(e.Frames) > maxManagedFrames:
+		err = fmt.Errorf("Frames: %d, expected at most %d", len(e.Frames), maxManagedFrames)
+	default:
+		return nil
+	}
+	return fmt.Errorf("Exception.%w", err)
+}
+
+func (s *ManagedStack) validateRuns(native int) error {
 	next, frames := uint64(0), 0
 	return each("Runs", s.Runs, func(r *ManagedRun) error {
 		frames += len(r.Frames)

@@ -213,36 +213,3 @@ func decodeManagedFramesRequest(p *pb.ManagedFramesRequest) (*ManagedFramesReque
 		}),
 	})
 }
-
-func encodeManagedFramesAnswer(a *ManagedFramesAnswer) (*pb.ManagedFramesAnswer, error) {
-	runs := flat(a.Stacks, func(s *ManagedStack) []ManagedRun { return s.Runs })
-	frames, err := encodeManagedFrames(flat(runs, func(r *ManagedRun) []ManagedFrame { return r.Frames }))
-	return &pb.ManagedFramesAnswer{
-		RunCounts:   column(a.Stacks, func(s *ManagedStack) uint32 { return uint32(len(s.Runs)) }), //nolint:gosec // a count
-		Problems:    blobs(a.Stacks, func(s *ManagedStack) string { return s.Problem }),
-		Firsts:      column(runs, func(r *ManagedRun) uint32 { return r.First }),
-		Counts:      column(runs, func(r *ManagedRun) uint32 { return r.Count }),
-		FrameCounts: column(runs, func(r *ManagedRun) uint32 { return uint32(len(r.Frames)) }), //nolint:gosec // a count
-		Frames:      frames,
-	}, err
-}
-
-func decodeManagedFramesAnswer(p *pb.ManagedFramesAnswer) (*ManagedFramesAnswer, error) {
-	d := decoder{message: "ManagedFramesAnswer"}
-	n := d.entries("run_counts", len(p.GetRunCounts()))
-	problems := d.texts("problems", p.GetProblems(), n)
-	m := d.entries("firsts", len(p.GetFirsts()))
-	d.sum("run_counts", p.GetRunCounts(), m)
-	d.length("counts", len(p.GetCounts()), m)
-	d.length("frame_counts", len(p.GetFrameCounts()), m)
-	frames, err := decodeManagedFrames(p.GetFrames())
-	d.wrap("frames", err)
-	d.sum("frame_counts", p.GetFrameCounts(), len(frames))
-	lists := splitter[ManagedFrame]{frames}
-	runs := splitter[ManagedRun]{listOf(&d, m, func(i int) ManagedRun {
-		return ManagedRun{First: p.Firsts[i], Count: p.Counts[i], Frames: lists.next(p.FrameCounts[i])}
-	})}
-	return result(&d, &ManagedFramesAnswer{Stacks: listOf(&d, n, func(i int) ManagedStack {
-		return ManagedStack{Runs: runs.next(p.RunCounts[i]), Problem: problems.next()}
-	})})
-}

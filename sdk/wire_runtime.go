@@ -128,6 +128,7 @@ func decodeTypeLayouts(d *decoder, p *pb.TypeLayouts) []TypeLayout {
 func encodeOpenRuntimeAnswer(a *OpenRuntimeAnswer) *pb.OpenRuntimeAnswer {
 	return &pb.OpenRuntimeAnswer{
 		Version: a.Version, HasFrames: a.HasFrames, Threads: a.Threads, HasThreads: a.HasThreads, Problems: texts(a.Problems),
+		Locks: encodeRuntimeLocks(a.Locks), Fatal: []byte(a.Fatal),
 		Code: &pb.RuntimeCode{
 			Starts: column(a.Code, func(c *RuntimeCode) uint64 { return c.Start }),
 			Ends:   column(a.Code, func(c *RuntimeCode) uint64 { return c.End }),
@@ -141,6 +142,7 @@ func decodeOpenRuntimeAnswer(p *pb.OpenRuntimeAnswer) (*OpenRuntimeAnswer, error
 	a := &OpenRuntimeAnswer{
 		Version: d.text("version", p.GetVersion()), HasFrames: p.GetHasFrames(), Threads: p.GetThreads(),
 		HasThreads: p.GetHasThreads(), Problems: d.textList("problems", p.GetProblems()),
+		Locks: decodeRuntimeLocks(&d, p.GetLocks()), Fatal: d.text("fatal", string(p.GetFatal())),
 	}
 	d.entries("threads", len(p.GetThreads()))
 	c := p.GetCode()
@@ -149,4 +151,34 @@ func decodeOpenRuntimeAnswer(p *pb.OpenRuntimeAnswer) (*OpenRuntimeAnswer, error
 	names := d.texts("code.names", c.GetNames(), n)
 	a.Code = listOf(&d, n, func(i int) RuntimeCode { return RuntimeCode{Start: c.Starts[i], End: c.Ends[i], Name: names.next()} })
 	return result(&d, a)
+}
+
+func encodeRuntimeLocks(list []RuntimeLock) *pb.RuntimeLocks {
+	if len(list) == 0 {
+		return nil
+	}
+	return &pb.RuntimeLocks{
+		Addresses:    column(list, func(l *RuntimeLock) uint64 { return l.Address }),
+		Names:        blobs(list, func(l *RuntimeLock) string { return l.Name }),
+		Holders:      column(list, func(l *RuntimeLock) uint64 { return l.Holder }),
+		HasHolder:    column(list, func(l *RuntimeLock) bool { return l.HasHolder }),
+		WaiterCounts: column(list, func(l *RuntimeLock) uint32 { return uint32(len(l.Waiters)) }), //nolint:gosec // a count
+		Waiters:      flat(list, func(l *RuntimeLock) []uint64 { return l.Waiters }),
+	}
+}
+
+func decodeRuntimeLocks(d *decoder, p *pb.RuntimeLocks) []RuntimeLock {
+	n := d.entries("locks.addresses", len(p.GetAddresses()))
+	names := d.texts("locks.names", p.GetNames(), n)
+	d.length("locks.holders", len(p.GetHolders()), n)
+	d.length("locks.has_holder", len(p.GetHasHolder()), n)
+	d.length("locks.waiter_counts", len(p.GetWaiterCounts()), n)
+	d.sum("locks.waiter_counts", p.GetWaiterCounts(), d.entries("locks.waiters", len(p.GetWaiters())))
+	waiters := splitter[uint64]{p.GetWaiters()}
+	return listOf(d, n, func(i int) RuntimeLock {
+		return RuntimeLock{
+			Address: p.Addresses[i], Name: names.next(), Holder: p.Holders[i], HasHolder: p.HasHolder[i],
+			Waiters: waiters.next(p.WaiterCounts[i]),
+		}
+	})
 }

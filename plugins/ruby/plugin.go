@@ -11,9 +11,7 @@ package ruby
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -45,13 +43,8 @@ func Description() *sdk.RuntimeDescription {
 type plugin struct {
 	sdk.RuntimeBase
 
-	mu    sync.Mutex
-	known map[uint64]*process // by handle
-	order []uint64            // of known, the oldest first
+	known sdk.ByHandle[*process]
 }
-
-// maxKnown bounds the processes that are remembered.
-const maxKnown = 256
 
 // process is Ruby in a module of a process.
 type process struct {
@@ -81,8 +74,10 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 		answer.Problems = append(answer.Problems, err.Error())
 		return answer, nil
 	}
+	answer.HasFrames = true
+	p.known.Put(req.Runtime, g)
 	answer.HasFrames, answer.HasThreads = true, true
-	p.keep(req.Runtime, g)
+	p.known.Put(req.Runtime, g)
 	return answer, nil
 }
 
@@ -121,34 +116,10 @@ func knownVersions() string {
 	return strings.Join(list, ", ")
 }
 
-// keep remembers a process, and forgets the oldest one where there are too many.
-func (p *plugin) keep(handle uint64, g *process) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.known == nil {
-		p.known = map[uint64]*process{}
-	}
-	if p.known[handle] == nil {
-		p.order = append(p.order, handle)
-	}
-	p.known[handle] = g
-	if len(p.order) > maxKnown {
-		delete(p.known, p.order[0])
-		p.order = slices.Delete(p.order, 0, 1)
-	}
-}
-
-// process returns the process of a handle.
-func (p *plugin) process(handle uint64) *process {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.known[handle]
-}
-
 // ManagedFrames finds the frames of Ruby in native stacks.
 func (p *plugin) ManagedFrames(ctx context.Context, e sdk.RuntimeEngine, req *sdk.ManagedFramesRequest) (*sdk.ManagedFramesAnswer, error) {
-	g := p.process(req.Runtime)
-	if g == nil {
+	g, isOpen := p.known.Get(req.Runtime)
+	if !isOpen {
 		return nil, sdk.ErrObjectNotOpen
 	}
 	r := newReader(ctx, e, g)

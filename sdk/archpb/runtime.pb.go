@@ -924,6 +924,8 @@ type OpenRuntimeAnswer struct {
 	Threads       []uint64               `protobuf:"varint,4,rep,packed,name=threads,proto3" json:"threads,omitempty"`
 	HasThreads    bool                   `protobuf:"varint,5,opt,name=has_threads,json=hasThreads,proto3" json:"has_threads,omitempty"`
 	Problems      *Blobs                 `protobuf:"bytes,6,opt,name=problems,proto3" json:"problems,omitempty"`
+	Locks         *RuntimeLocks          `protobuf:"bytes,7,opt,name=locks,proto3" json:"locks,omitempty"` // absent: none is known
+	Fatal         []byte                 `protobuf:"bytes,8,opt,name=fatal,proto3" json:"fatal,omitempty"` // UTF-8
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1000,6 +1002,105 @@ func (x *OpenRuntimeAnswer) GetProblems() *Blobs {
 	return nil
 }
 
+func (x *OpenRuntimeAnswer) GetLocks() *RuntimeLocks {
+	if x != nil {
+		return x.Locks
+	}
+	return nil
+}
+
+func (x *OpenRuntimeAnswer) GetFatal() []byte {
+	if x != nil {
+		return x.Fatal
+	}
+	return nil
+}
+
+// Lock i has waiter_counts[i] of waiters.
+type RuntimeLocks struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Addresses     []uint64               `protobuf:"varint,1,rep,packed,name=addresses,proto3" json:"addresses,omitempty"`
+	Names         *Blobs                 `protobuf:"bytes,2,opt,name=names,proto3" json:"names,omitempty"`
+	Holders       []uint64               `protobuf:"varint,3,rep,packed,name=holders,proto3" json:"holders,omitempty"`
+	HasHolder     []bool                 `protobuf:"varint,4,rep,packed,name=has_holder,json=hasHolder,proto3" json:"has_holder,omitempty"`
+	WaiterCounts  []uint32               `protobuf:"varint,5,rep,packed,name=waiter_counts,json=waiterCounts,proto3" json:"waiter_counts,omitempty"`
+	Waiters       []uint64               `protobuf:"varint,6,rep,packed,name=waiters,proto3" json:"waiters,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RuntimeLocks) Reset() {
+	*x = RuntimeLocks{}
+	mi := &file_runtime_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RuntimeLocks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RuntimeLocks) ProtoMessage() {}
+
+func (x *RuntimeLocks) ProtoReflect() protoreflect.Message {
+	mi := &file_runtime_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RuntimeLocks.ProtoReflect.Descriptor instead.
+func (*RuntimeLocks) Descriptor() ([]byte, []int) {
+	return file_runtime_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *RuntimeLocks) GetAddresses() []uint64 {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+func (x *RuntimeLocks) GetNames() *Blobs {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *RuntimeLocks) GetHolders() []uint64 {
+	if x != nil {
+		return x.Holders
+	}
+	return nil
+}
+
+func (x *RuntimeLocks) GetHasHolder() []bool {
+	if x != nil {
+		return x.HasHolder
+	}
+	return nil
+}
+
+func (x *RuntimeLocks) GetWaiterCounts() []uint32 {
+	if x != nil {
+		return x.WaiterCounts
+	}
+	return nil
+}
+
+func (x *RuntimeLocks) GetWaiters() []uint64 {
+	if x != nil {
+		return x.Waiters
+	}
+	return nil
+}
+
 type RuntimeCode struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Starts        []uint64               `protobuf:"varint,1,rep,packed,name=starts,proto3" json:"starts,omitempty"`
@@ -1011,7 +1112,7 @@ type RuntimeCode struct {
 
 func (x *RuntimeCode) Reset() {
 	*x = RuntimeCode{}
-	mi := &file_runtime_proto_msgTypes[11]
+	mi := &file_runtime_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1023,7 +1124,7 @@ func (x *RuntimeCode) String() string {
 func (*RuntimeCode) ProtoMessage() {}
 
 func (x *RuntimeCode) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[11]
+	mi := &file_runtime_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1036,7 +1137,7 @@ func (x *RuntimeCode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuntimeCode.ProtoReflect.Descriptor instead.
 func (*RuntimeCode) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{11}
+	return file_runtime_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RuntimeCode) GetStarts() []uint64 {
@@ -1071,7 +1172,7 @@ type CodeRulesRequest struct {
 
 func (x *CodeRulesRequest) Reset() {
 	*x = CodeRulesRequest{}
-	mi := &file_runtime_proto_msgTypes[12]
+	mi := &file_runtime_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1083,7 +1184,7 @@ func (x *CodeRulesRequest) String() string {
 func (*CodeRulesRequest) ProtoMessage() {}
 
 func (x *CodeRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[12]
+	mi := &file_runtime_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1096,7 +1197,7 @@ func (x *CodeRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeRulesRequest.ProtoReflect.Descriptor instead.
 func (*CodeRulesRequest) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{12}
+	return file_runtime_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CodeRulesRequest) GetSession() uint64 {
@@ -1136,7 +1237,7 @@ type CodeRulesAnswer struct {
 
 func (x *CodeRulesAnswer) Reset() {
 	*x = CodeRulesAnswer{}
-	mi := &file_runtime_proto_msgTypes[13]
+	mi := &file_runtime_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1148,7 +1249,7 @@ func (x *CodeRulesAnswer) String() string {
 func (*CodeRulesAnswer) ProtoMessage() {}
 
 func (x *CodeRulesAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[13]
+	mi := &file_runtime_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1161,7 +1262,7 @@ func (x *CodeRulesAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeRulesAnswer.ProtoReflect.Descriptor instead.
 func (*CodeRulesAnswer) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{13}
+	return file_runtime_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CodeRulesAnswer) GetStarts() []uint64 {
@@ -1229,7 +1330,7 @@ type ManagedFrameList struct {
 
 func (x *ManagedFrameList) Reset() {
 	*x = ManagedFrameList{}
-	mi := &file_runtime_proto_msgTypes[14]
+	mi := &file_runtime_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1241,7 +1342,7 @@ func (x *ManagedFrameList) String() string {
 func (*ManagedFrameList) ProtoMessage() {}
 
 func (x *ManagedFrameList) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[14]
+	mi := &file_runtime_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1254,7 +1355,7 @@ func (x *ManagedFrameList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ManagedFrameList.ProtoReflect.Descriptor instead.
 func (*ManagedFrameList) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{14}
+	return file_runtime_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ManagedFrameList) GetFunctions() *Blobs {
@@ -1323,7 +1424,7 @@ type ManagedVariables struct {
 
 func (x *ManagedVariables) Reset() {
 	*x = ManagedVariables{}
-	mi := &file_runtime_proto_msgTypes[15]
+	mi := &file_runtime_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1335,7 +1436,7 @@ func (x *ManagedVariables) String() string {
 func (*ManagedVariables) ProtoMessage() {}
 
 func (x *ManagedVariables) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[15]
+	mi := &file_runtime_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1348,7 +1449,7 @@ func (x *ManagedVariables) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ManagedVariables.ProtoReflect.Descriptor instead.
 func (*ManagedVariables) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{15}
+	return file_runtime_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ManagedVariables) GetNames() *Blobs {
@@ -1418,7 +1519,7 @@ type ManagedFramesRequest struct {
 
 func (x *ManagedFramesRequest) Reset() {
 	*x = ManagedFramesRequest{}
-	mi := &file_runtime_proto_msgTypes[16]
+	mi := &file_runtime_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1430,7 +1531,7 @@ func (x *ManagedFramesRequest) String() string {
 func (*ManagedFramesRequest) ProtoMessage() {}
 
 func (x *ManagedFramesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[16]
+	mi := &file_runtime_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1443,7 +1544,7 @@ func (x *ManagedFramesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ManagedFramesRequest.ProtoReflect.Descriptor instead.
 func (*ManagedFramesRequest) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{16}
+	return file_runtime_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ManagedFramesRequest) GetSession() uint64 {
@@ -1522,7 +1623,7 @@ type NativeFrames struct {
 
 func (x *NativeFrames) Reset() {
 	*x = NativeFrames{}
-	mi := &file_runtime_proto_msgTypes[17]
+	mi := &file_runtime_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1534,7 +1635,7 @@ func (x *NativeFrames) String() string {
 func (*NativeFrames) ProtoMessage() {}
 
 func (x *NativeFrames) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[17]
+	mi := &file_runtime_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1547,7 +1648,7 @@ func (x *NativeFrames) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NativeFrames.ProtoReflect.Descriptor instead.
 func (*NativeFrames) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{17}
+	return file_runtime_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *NativeFrames) GetPcs() []uint64 {
@@ -1594,13 +1695,14 @@ type ManagedFramesAnswer struct {
 	Counts        []uint32               `protobuf:"varint,4,rep,packed,name=counts,proto3" json:"counts,omitempty"`
 	FrameCounts   []uint32               `protobuf:"varint,5,rep,packed,name=frame_counts,json=frameCounts,proto3" json:"frame_counts,omitempty"`
 	Frames        *ManagedFrameList      `protobuf:"bytes,6,opt,name=frames,proto3" json:"frames,omitempty"`
+	States        *ManagedStates         `protobuf:"bytes,7,opt,name=states,proto3" json:"states,omitempty"` // absent: nothing is known of any thread
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ManagedFramesAnswer) Reset() {
 	*x = ManagedFramesAnswer{}
-	mi := &file_runtime_proto_msgTypes[18]
+	mi := &file_runtime_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1612,7 +1714,7 @@ func (x *ManagedFramesAnswer) String() string {
 func (*ManagedFramesAnswer) ProtoMessage() {}
 
 func (x *ManagedFramesAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[18]
+	mi := &file_runtime_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1625,7 +1727,7 @@ func (x *ManagedFramesAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ManagedFramesAnswer.ProtoReflect.Descriptor instead.
 func (*ManagedFramesAnswer) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{18}
+	return file_runtime_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ManagedFramesAnswer) GetRunCounts() []uint32 {
@@ -1670,6 +1772,227 @@ func (x *ManagedFramesAnswer) GetFrames() *ManagedFrameList {
 	return nil
 }
 
+func (x *ManagedFramesAnswer) GetStates() *ManagedStates {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
+// Thread i has lock_counts[i] of locks, and the next exception where has_exception[i].
+type ManagedStates struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Names         *Blobs                 `protobuf:"bytes,1,opt,name=names,proto3" json:"names,omitempty"`
+	States        *Blobs                 `protobuf:"bytes,2,opt,name=states,proto3" json:"states,omitempty"`
+	LockCounts    []uint32               `protobuf:"varint,3,rep,packed,name=lock_counts,json=lockCounts,proto3" json:"lock_counts,omitempty"`
+	Locks         *ManagedLocks          `protobuf:"bytes,4,opt,name=locks,proto3" json:"locks,omitempty"`
+	HasException  []bool                 `protobuf:"varint,5,rep,packed,name=has_exception,json=hasException,proto3" json:"has_exception,omitempty"`
+	Exceptions    *ManagedExceptions     `protobuf:"bytes,6,opt,name=exceptions,proto3" json:"exceptions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ManagedStates) Reset() {
+	*x = ManagedStates{}
+	mi := &file_runtime_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ManagedStates) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ManagedStates) ProtoMessage() {}
+
+func (x *ManagedStates) ProtoReflect() protoreflect.Message {
+	mi := &file_runtime_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ManagedStates.ProtoReflect.Descriptor instead.
+func (*ManagedStates) Descriptor() ([]byte, []int) {
+	return file_runtime_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ManagedStates) GetNames() *Blobs {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *ManagedStates) GetStates() *Blobs {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
+func (x *ManagedStates) GetLockCounts() []uint32 {
+	if x != nil {
+		return x.LockCounts
+	}
+	return nil
+}
+
+func (x *ManagedStates) GetLocks() *ManagedLocks {
+	if x != nil {
+		return x.Locks
+	}
+	return nil
+}
+
+func (x *ManagedStates) GetHasException() []bool {
+	if x != nil {
+		return x.HasException
+	}
+	return nil
+}
+
+func (x *ManagedStates) GetExceptions() *ManagedExceptions {
+	if x != nil {
+		return x.Exceptions
+	}
+	return nil
+}
+
+type ManagedLocks struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Addresses     []uint64               `protobuf:"varint,1,rep,packed,name=addresses,proto3" json:"addresses,omitempty"`
+	Names         *Blobs                 `protobuf:"bytes,2,opt,name=names,proto3" json:"names,omitempty"`
+	Waited        []bool                 `protobuf:"varint,3,rep,packed,name=waited,proto3" json:"waited,omitempty"` // the thread waits for the lock; else it holds it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ManagedLocks) Reset() {
+	*x = ManagedLocks{}
+	mi := &file_runtime_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ManagedLocks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ManagedLocks) ProtoMessage() {}
+
+func (x *ManagedLocks) ProtoReflect() protoreflect.Message {
+	mi := &file_runtime_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ManagedLocks.ProtoReflect.Descriptor instead.
+func (*ManagedLocks) Descriptor() ([]byte, []int) {
+	return file_runtime_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ManagedLocks) GetAddresses() []uint64 {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+func (x *ManagedLocks) GetNames() *Blobs {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *ManagedLocks) GetWaited() []bool {
+	if x != nil {
+		return x.Waited
+	}
+	return nil
+}
+
+// Exception i has frame_counts[i] of frames.
+type ManagedExceptions struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Types         *Blobs                 `protobuf:"bytes,1,opt,name=types,proto3" json:"types,omitempty"`
+	Texts         *Blobs                 `protobuf:"bytes,2,opt,name=texts,proto3" json:"texts,omitempty"`
+	FrameCounts   []uint32               `protobuf:"varint,3,rep,packed,name=frame_counts,json=frameCounts,proto3" json:"frame_counts,omitempty"`
+	Frames        *ManagedFrameList      `protobuf:"bytes,4,opt,name=frames,proto3" json:"frames,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ManagedExceptions) Reset() {
+	*x = ManagedExceptions{}
+	mi := &file_runtime_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ManagedExceptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ManagedExceptions) ProtoMessage() {}
+
+func (x *ManagedExceptions) ProtoReflect() protoreflect.Message {
+	mi := &file_runtime_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ManagedExceptions.ProtoReflect.Descriptor instead.
+func (*ManagedExceptions) Descriptor() ([]byte, []int) {
+	return file_runtime_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ManagedExceptions) GetTypes() *Blobs {
+	if x != nil {
+		return x.Types
+	}
+	return nil
+}
+
+func (x *ManagedExceptions) GetTexts() *Blobs {
+	if x != nil {
+		return x.Texts
+	}
+	return nil
+}
+
+func (x *ManagedExceptions) GetFrameCounts() []uint32 {
+	if x != nil {
+		return x.FrameCounts
+	}
+	return nil
+}
+
+func (x *ManagedExceptions) GetFrames() *ManagedFrameList {
+	if x != nil {
+		return x.Frames
+	}
+	return nil
+}
+
 type ManagedThreadsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
@@ -1681,7 +2004,7 @@ type ManagedThreadsRequest struct {
 
 func (x *ManagedThreadsRequest) Reset() {
 	*x = ManagedThreadsRequest{}
-	mi := &file_runtime_proto_msgTypes[19]
+	mi := &file_runtime_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1693,7 +2016,7 @@ func (x *ManagedThreadsRequest) String() string {
 func (*ManagedThreadsRequest) ProtoMessage() {}
 
 func (x *ManagedThreadsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[19]
+	mi := &file_runtime_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1706,7 +2029,7 @@ func (x *ManagedThreadsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ManagedThreadsRequest.ProtoReflect.Descriptor instead.
 func (*ManagedThreadsRequest) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{19}
+	return file_runtime_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ManagedThreadsRequest) GetSession() uint64 {
@@ -1764,7 +2087,7 @@ type ManagedThreadsPart struct {
 
 func (x *ManagedThreadsPart) Reset() {
 	*x = ManagedThreadsPart{}
-	mi := &file_runtime_proto_msgTypes[20]
+	mi := &file_runtime_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1776,7 +2099,7 @@ func (x *ManagedThreadsPart) String() string {
 func (*ManagedThreadsPart) ProtoMessage() {}
 
 func (x *ManagedThreadsPart) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[20]
+	mi := &file_runtime_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1789,7 +2112,7 @@ func (x *ManagedThreadsPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ManagedThreadsPart.ProtoReflect.Descriptor instead.
 func (*ManagedThreadsPart) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{20}
+	return file_runtime_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ManagedThreadsPart) GetNumbers() []uint64 {
@@ -2034,7 +2357,7 @@ const file_runtime_proto_rawDesc = "" +
 	"\x0eRuntimeThreads\x12\x18\n" +
 	"\athreads\x18\x01 \x03(\x04R\athreads\x12(\n" +
 	"\x03ids\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x03ids\x12,\n" +
-	"\x05names\x18\x03 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05names\"\xed\x01\n" +
+	"\x05names\x18\x03 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05names\"\xb8\x02\n" +
 	"\x11OpenRuntimeAnswer\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x120\n" +
 	"\x04code\x18\x02 \x01(\v2\x1c.unwindd.arch.v2.RuntimeCodeR\x04code\x12\x1d\n" +
@@ -2043,7 +2366,17 @@ const file_runtime_proto_rawDesc = "" +
 	"\athreads\x18\x04 \x03(\x04R\athreads\x12\x1f\n" +
 	"\vhas_threads\x18\x05 \x01(\bR\n" +
 	"hasThreads\x122\n" +
-	"\bproblems\x18\x06 \x01(\v2\x16.unwindd.arch.v2.BlobsR\bproblems\"g\n" +
+	"\bproblems\x18\x06 \x01(\v2\x16.unwindd.arch.v2.BlobsR\bproblems\x123\n" +
+	"\x05locks\x18\a \x01(\v2\x1d.unwindd.arch.v2.RuntimeLocksR\x05locks\x12\x14\n" +
+	"\x05fatal\x18\b \x01(\fR\x05fatal\"\xd2\x01\n" +
+	"\fRuntimeLocks\x12\x1c\n" +
+	"\taddresses\x18\x01 \x03(\x04R\taddresses\x12,\n" +
+	"\x05names\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05names\x12\x18\n" +
+	"\aholders\x18\x03 \x03(\x04R\aholders\x12\x1d\n" +
+	"\n" +
+	"has_holder\x18\x04 \x03(\bR\thasHolder\x12#\n" +
+	"\rwaiter_counts\x18\x05 \x03(\rR\fwaiterCounts\x12\x18\n" +
+	"\awaiters\x18\x06 \x03(\x04R\awaiters\"g\n" +
 	"\vRuntimeCode\x12\x16\n" +
 	"\x06starts\x18\x01 \x03(\x04R\x06starts\x12\x12\n" +
 	"\x04ends\x18\x02 \x03(\x04R\x04ends\x12,\n" +
@@ -2094,7 +2427,7 @@ const file_runtime_proto_rawDesc = "" +
 	"\x04cfas\x18\x02 \x03(\x04R\x04cfas\x12\x17\n" +
 	"\ahas_cfa\x18\x03 \x03(\bR\x06hasCfa\x12\x1b\n" +
 	"\tin_module\x18\x04 \x03(\bR\binModule\x124\n" +
-	"\tfunctions\x18\x05 \x01(\v2\x16.unwindd.arch.v2.BlobsR\tfunctions\"\xf6\x01\n" +
+	"\tfunctions\x18\x05 \x01(\v2\x16.unwindd.arch.v2.BlobsR\tfunctions\"\xae\x02\n" +
 	"\x13ManagedFramesAnswer\x12\x1d\n" +
 	"\n" +
 	"run_counts\x18\x01 \x03(\rR\trunCounts\x122\n" +
@@ -2102,7 +2435,27 @@ const file_runtime_proto_rawDesc = "" +
 	"\x06firsts\x18\x03 \x03(\rR\x06firsts\x12\x16\n" +
 	"\x06counts\x18\x04 \x03(\rR\x06counts\x12!\n" +
 	"\fframe_counts\x18\x05 \x03(\rR\vframeCounts\x129\n" +
-	"\x06frames\x18\x06 \x01(\v2!.unwindd.arch.v2.ManagedFrameListR\x06frames\"c\n" +
+	"\x06frames\x18\x06 \x01(\v2!.unwindd.arch.v2.ManagedFrameListR\x06frames\x126\n" +
+	"\x06states\x18\a \x01(\v2\x1e.unwindd.arch.v2.ManagedStatesR\x06states\"\xac\x02\n" +
+	"\rManagedStates\x12,\n" +
+	"\x05names\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05names\x12.\n" +
+	"\x06states\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x06states\x12\x1f\n" +
+	"\vlock_counts\x18\x03 \x03(\rR\n" +
+	"lockCounts\x123\n" +
+	"\x05locks\x18\x04 \x01(\v2\x1d.unwindd.arch.v2.ManagedLocksR\x05locks\x12#\n" +
+	"\rhas_exception\x18\x05 \x03(\bR\fhasException\x12B\n" +
+	"\n" +
+	"exceptions\x18\x06 \x01(\v2\".unwindd.arch.v2.ManagedExceptionsR\n" +
+	"exceptions\"r\n" +
+	"\fManagedLocks\x12\x1c\n" +
+	"\taddresses\x18\x01 \x03(\x04R\taddresses\x12,\n" +
+	"\x05names\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05names\x12\x16\n" +
+	"\x06waited\x18\x03 \x03(\bR\x06waited\"\xcd\x01\n" +
+	"\x11ManagedExceptions\x12,\n" +
+	"\x05types\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05types\x12,\n" +
+	"\x05texts\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05texts\x12!\n" +
+	"\fframe_counts\x18\x03 \x03(\rR\vframeCounts\x129\n" +
+	"\x06frames\x18\x04 \x01(\v2!.unwindd.arch.v2.ManagedFrameListR\x06frames\"c\n" +
 	"\x15ManagedThreadsRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x18\n" +
 	"\aruntime\x18\x02 \x01(\x04R\aruntime\x12\x16\n" +
@@ -2170,7 +2523,7 @@ func file_runtime_proto_rawDescGZIP() []byte {
 }
 
 var file_runtime_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_runtime_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_runtime_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_runtime_proto_goTypes = []any{
 	(ManagedKind)(0),              // 0: unwindd.arch.v2.ManagedKind
 	(ManagedStatus)(0),            // 1: unwindd.arch.v2.ManagedStatus
@@ -2185,83 +2538,98 @@ var file_runtime_proto_goTypes = []any{
 	(*NamedConstants)(nil),        // 10: unwindd.arch.v2.NamedConstants
 	(*RuntimeThreads)(nil),        // 11: unwindd.arch.v2.RuntimeThreads
 	(*OpenRuntimeAnswer)(nil),     // 12: unwindd.arch.v2.OpenRuntimeAnswer
-	(*RuntimeCode)(nil),           // 13: unwindd.arch.v2.RuntimeCode
-	(*CodeRulesRequest)(nil),      // 14: unwindd.arch.v2.CodeRulesRequest
-	(*CodeRulesAnswer)(nil),       // 15: unwindd.arch.v2.CodeRulesAnswer
-	(*ManagedFrameList)(nil),      // 16: unwindd.arch.v2.ManagedFrameList
-	(*ManagedVariables)(nil),      // 17: unwindd.arch.v2.ManagedVariables
-	(*ManagedFramesRequest)(nil),  // 18: unwindd.arch.v2.ManagedFramesRequest
-	(*NativeFrames)(nil),          // 19: unwindd.arch.v2.NativeFrames
-	(*ManagedFramesAnswer)(nil),   // 20: unwindd.arch.v2.ManagedFramesAnswer
-	(*ManagedThreadsRequest)(nil), // 21: unwindd.arch.v2.ManagedThreadsRequest
-	(*ManagedThreadsPart)(nil),    // 22: unwindd.arch.v2.ManagedThreadsPart
-	(ByteOrder)(0),                // 23: unwindd.arch.v2.ByteOrder
-	(*Sections)(nil),              // 24: unwindd.arch.v2.Sections
-	(*Blobs)(nil),                 // 25: unwindd.arch.v2.Blobs
-	(*Rows)(nil),                  // 26: unwindd.arch.v2.Rows
-	(*RegistersColumn)(nil),       // 27: unwindd.arch.v2.RegistersColumn
-	(*DescribeRequest)(nil),       // 28: unwindd.arch.v2.DescribeRequest
-	(*EngineAnswer)(nil),          // 29: unwindd.arch.v2.EngineAnswer
-	(*EngineRequest)(nil),         // 30: unwindd.arch.v2.EngineRequest
+	(*RuntimeLocks)(nil),          // 13: unwindd.arch.v2.RuntimeLocks
+	(*RuntimeCode)(nil),           // 14: unwindd.arch.v2.RuntimeCode
+	(*CodeRulesRequest)(nil),      // 15: unwindd.arch.v2.CodeRulesRequest
+	(*CodeRulesAnswer)(nil),       // 16: unwindd.arch.v2.CodeRulesAnswer
+	(*ManagedFrameList)(nil),      // 17: unwindd.arch.v2.ManagedFrameList
+	(*ManagedVariables)(nil),      // 18: unwindd.arch.v2.ManagedVariables
+	(*ManagedFramesRequest)(nil),  // 19: unwindd.arch.v2.ManagedFramesRequest
+	(*NativeFrames)(nil),          // 20: unwindd.arch.v2.NativeFrames
+	(*ManagedFramesAnswer)(nil),   // 21: unwindd.arch.v2.ManagedFramesAnswer
+	(*ManagedStates)(nil),         // 22: unwindd.arch.v2.ManagedStates
+	(*ManagedLocks)(nil),          // 23: unwindd.arch.v2.ManagedLocks
+	(*ManagedExceptions)(nil),     // 24: unwindd.arch.v2.ManagedExceptions
+	(*ManagedThreadsRequest)(nil), // 25: unwindd.arch.v2.ManagedThreadsRequest
+	(*ManagedThreadsPart)(nil),    // 26: unwindd.arch.v2.ManagedThreadsPart
+	(ByteOrder)(0),                // 27: unwindd.arch.v2.ByteOrder
+	(*Sections)(nil),              // 28: unwindd.arch.v2.Sections
+	(*Blobs)(nil),                 // 29: unwindd.arch.v2.Blobs
+	(*Rows)(nil),                  // 30: unwindd.arch.v2.Rows
+	(*RegistersColumn)(nil),       // 31: unwindd.arch.v2.RegistersColumn
+	(*DescribeRequest)(nil),       // 32: unwindd.arch.v2.DescribeRequest
+	(*EngineAnswer)(nil),          // 33: unwindd.arch.v2.EngineAnswer
+	(*EngineRequest)(nil),         // 34: unwindd.arch.v2.EngineRequest
 }
 var file_runtime_proto_depIdxs = []int32{
 	3,  // 0: unwindd.arch.v2.RuntimeDescription.recognises:type_name -> unwindd.arch.v2.RuntimeRecogniser
 	4,  // 1: unwindd.arch.v2.RuntimeDescription.types:type_name -> unwindd.arch.v2.RuntimeType
 	5,  // 2: unwindd.arch.v2.RuntimeDescription.constants:type_name -> unwindd.arch.v2.RuntimeConstants
-	23, // 3: unwindd.arch.v2.OpenRuntimeRequest.byte_order:type_name -> unwindd.arch.v2.ByteOrder
+	27, // 3: unwindd.arch.v2.OpenRuntimeRequest.byte_order:type_name -> unwindd.arch.v2.ByteOrder
 	7,  // 4: unwindd.arch.v2.OpenRuntimeRequest.segments:type_name -> unwindd.arch.v2.RuntimeSegments
-	24, // 5: unwindd.arch.v2.OpenRuntimeRequest.sections:type_name -> unwindd.arch.v2.Sections
+	28, // 5: unwindd.arch.v2.OpenRuntimeRequest.sections:type_name -> unwindd.arch.v2.Sections
 	8,  // 6: unwindd.arch.v2.OpenRuntimeRequest.symbols:type_name -> unwindd.arch.v2.SymbolPlaces
 	9,  // 7: unwindd.arch.v2.OpenRuntimeRequest.types:type_name -> unwindd.arch.v2.TypeLayouts
 	10, // 8: unwindd.arch.v2.OpenRuntimeRequest.constants:type_name -> unwindd.arch.v2.NamedConstants
 	11, // 9: unwindd.arch.v2.OpenRuntimeRequest.threads:type_name -> unwindd.arch.v2.RuntimeThreads
-	25, // 10: unwindd.arch.v2.TypeLayouts.problems:type_name -> unwindd.arch.v2.Blobs
-	25, // 11: unwindd.arch.v2.NamedConstants.names:type_name -> unwindd.arch.v2.Blobs
-	25, // 12: unwindd.arch.v2.RuntimeThreads.ids:type_name -> unwindd.arch.v2.Blobs
-	25, // 13: unwindd.arch.v2.RuntimeThreads.names:type_name -> unwindd.arch.v2.Blobs
-	13, // 14: unwindd.arch.v2.OpenRuntimeAnswer.code:type_name -> unwindd.arch.v2.RuntimeCode
-	25, // 15: unwindd.arch.v2.OpenRuntimeAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	25, // 16: unwindd.arch.v2.RuntimeCode.names:type_name -> unwindd.arch.v2.Blobs
-	26, // 17: unwindd.arch.v2.CodeRulesAnswer.rows:type_name -> unwindd.arch.v2.Rows
-	16, // 18: unwindd.arch.v2.CodeRulesAnswer.frames:type_name -> unwindd.arch.v2.ManagedFrameList
-	25, // 19: unwindd.arch.v2.CodeRulesAnswer.reasons:type_name -> unwindd.arch.v2.Blobs
-	25, // 20: unwindd.arch.v2.ManagedFrameList.functions:type_name -> unwindd.arch.v2.Blobs
-	25, // 21: unwindd.arch.v2.ManagedFrameList.files:type_name -> unwindd.arch.v2.Blobs
-	0,  // 22: unwindd.arch.v2.ManagedFrameList.kinds:type_name -> unwindd.arch.v2.ManagedKind
-	17, // 23: unwindd.arch.v2.ManagedFrameList.variables:type_name -> unwindd.arch.v2.ManagedVariables
-	25, // 24: unwindd.arch.v2.ManagedVariables.names:type_name -> unwindd.arch.v2.Blobs
-	25, // 25: unwindd.arch.v2.ManagedVariables.types:type_name -> unwindd.arch.v2.Blobs
-	25, // 26: unwindd.arch.v2.ManagedVariables.texts:type_name -> unwindd.arch.v2.Blobs
-	1,  // 27: unwindd.arch.v2.ManagedVariables.statuses:type_name -> unwindd.arch.v2.ManagedStatus
-	19, // 28: unwindd.arch.v2.ManagedFramesRequest.frames:type_name -> unwindd.arch.v2.NativeFrames
-	25, // 29: unwindd.arch.v2.NativeFrames.functions:type_name -> unwindd.arch.v2.Blobs
-	25, // 30: unwindd.arch.v2.ManagedFramesAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	16, // 31: unwindd.arch.v2.ManagedFramesAnswer.frames:type_name -> unwindd.arch.v2.ManagedFrameList
-	25, // 32: unwindd.arch.v2.ManagedThreadsPart.names:type_name -> unwindd.arch.v2.Blobs
-	25, // 33: unwindd.arch.v2.ManagedThreadsPart.states:type_name -> unwindd.arch.v2.Blobs
-	25, // 34: unwindd.arch.v2.ManagedThreadsPart.reasons:type_name -> unwindd.arch.v2.Blobs
-	25, // 35: unwindd.arch.v2.ManagedThreadsPart.carriers:type_name -> unwindd.arch.v2.Blobs
-	27, // 36: unwindd.arch.v2.ManagedThreadsPart.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	16, // 37: unwindd.arch.v2.ManagedThreadsPart.frames:type_name -> unwindd.arch.v2.ManagedFrameList
-	25, // 38: unwindd.arch.v2.ManagedThreadsPart.problems:type_name -> unwindd.arch.v2.Blobs
-	25, // 39: unwindd.arch.v2.ManagedThreadsPart.answer_problems:type_name -> unwindd.arch.v2.Blobs
-	28, // 40: unwindd.arch.v2.Runtime.Describe:input_type -> unwindd.arch.v2.DescribeRequest
-	29, // 41: unwindd.arch.v2.Runtime.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
-	6,  // 42: unwindd.arch.v2.Runtime.OpenRuntime:input_type -> unwindd.arch.v2.OpenRuntimeRequest
-	14, // 43: unwindd.arch.v2.Runtime.CodeRules:input_type -> unwindd.arch.v2.CodeRulesRequest
-	18, // 44: unwindd.arch.v2.Runtime.ManagedFrames:input_type -> unwindd.arch.v2.ManagedFramesRequest
-	21, // 45: unwindd.arch.v2.Runtime.ManagedThreads:input_type -> unwindd.arch.v2.ManagedThreadsRequest
-	2,  // 46: unwindd.arch.v2.Runtime.Describe:output_type -> unwindd.arch.v2.RuntimeDescription
-	30, // 47: unwindd.arch.v2.Runtime.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
-	12, // 48: unwindd.arch.v2.Runtime.OpenRuntime:output_type -> unwindd.arch.v2.OpenRuntimeAnswer
-	15, // 49: unwindd.arch.v2.Runtime.CodeRules:output_type -> unwindd.arch.v2.CodeRulesAnswer
-	20, // 50: unwindd.arch.v2.Runtime.ManagedFrames:output_type -> unwindd.arch.v2.ManagedFramesAnswer
-	22, // 51: unwindd.arch.v2.Runtime.ManagedThreads:output_type -> unwindd.arch.v2.ManagedThreadsPart
-	46, // [46:52] is the sub-list for method output_type
-	40, // [40:46] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	29, // 10: unwindd.arch.v2.TypeLayouts.problems:type_name -> unwindd.arch.v2.Blobs
+	29, // 11: unwindd.arch.v2.NamedConstants.names:type_name -> unwindd.arch.v2.Blobs
+	29, // 12: unwindd.arch.v2.RuntimeThreads.ids:type_name -> unwindd.arch.v2.Blobs
+	29, // 13: unwindd.arch.v2.RuntimeThreads.names:type_name -> unwindd.arch.v2.Blobs
+	14, // 14: unwindd.arch.v2.OpenRuntimeAnswer.code:type_name -> unwindd.arch.v2.RuntimeCode
+	29, // 15: unwindd.arch.v2.OpenRuntimeAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	13, // 16: unwindd.arch.v2.OpenRuntimeAnswer.locks:type_name -> unwindd.arch.v2.RuntimeLocks
+	29, // 17: unwindd.arch.v2.RuntimeLocks.names:type_name -> unwindd.arch.v2.Blobs
+	29, // 18: unwindd.arch.v2.RuntimeCode.names:type_name -> unwindd.arch.v2.Blobs
+	30, // 19: unwindd.arch.v2.CodeRulesAnswer.rows:type_name -> unwindd.arch.v2.Rows
+	17, // 20: unwindd.arch.v2.CodeRulesAnswer.frames:type_name -> unwindd.arch.v2.ManagedFrameList
+	29, // 21: unwindd.arch.v2.CodeRulesAnswer.reasons:type_name -> unwindd.arch.v2.Blobs
+	29, // 22: unwindd.arch.v2.ManagedFrameList.functions:type_name -> unwindd.arch.v2.Blobs
+	29, // 23: unwindd.arch.v2.ManagedFrameList.files:type_name -> unwindd.arch.v2.Blobs
+	0,  // 24: unwindd.arch.v2.ManagedFrameList.kinds:type_name -> unwindd.arch.v2.ManagedKind
+	18, // 25: unwindd.arch.v2.ManagedFrameList.variables:type_name -> unwindd.arch.v2.ManagedVariables
+	29, // 26: unwindd.arch.v2.ManagedVariables.names:type_name -> unwindd.arch.v2.Blobs
+	29, // 27: unwindd.arch.v2.ManagedVariables.types:type_name -> unwindd.arch.v2.Blobs
+	29, // 28: unwindd.arch.v2.ManagedVariables.texts:type_name -> unwindd.arch.v2.Blobs
+	1,  // 29: unwindd.arch.v2.ManagedVariables.statuses:type_name -> unwindd.arch.v2.ManagedStatus
+	20, // 30: unwindd.arch.v2.ManagedFramesRequest.frames:type_name -> unwindd.arch.v2.NativeFrames
+	29, // 31: unwindd.arch.v2.NativeFrames.functions:type_name -> unwindd.arch.v2.Blobs
+	29, // 32: unwindd.arch.v2.ManagedFramesAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	17, // 33: unwindd.arch.v2.ManagedFramesAnswer.frames:type_name -> unwindd.arch.v2.ManagedFrameList
+	22, // 34: unwindd.arch.v2.ManagedFramesAnswer.states:type_name -> unwindd.arch.v2.ManagedStates
+	29, // 35: unwindd.arch.v2.ManagedStates.names:type_name -> unwindd.arch.v2.Blobs
+	29, // 36: unwindd.arch.v2.ManagedStates.states:type_name -> unwindd.arch.v2.Blobs
+	23, // 37: unwindd.arch.v2.ManagedStates.locks:type_name -> unwindd.arch.v2.ManagedLocks
+	24, // 38: unwindd.arch.v2.ManagedStates.exceptions:type_name -> unwindd.arch.v2.ManagedExceptions
+	29, // 39: unwindd.arch.v2.ManagedLocks.names:type_name -> unwindd.arch.v2.Blobs
+	29, // 40: unwindd.arch.v2.ManagedExceptions.types:type_name -> unwindd.arch.v2.Blobs
+	29, // 41: unwindd.arch.v2.ManagedExceptions.texts:type_name -> unwindd.arch.v2.Blobs
+	17, // 42: unwindd.arch.v2.ManagedExceptions.frames:type_name -> unwindd.arch.v2.ManagedFrameList
+	29, // 43: unwindd.arch.v2.ManagedThreadsPart.names:type_name -> unwindd.arch.v2.Blobs
+	29, // 44: unwindd.arch.v2.ManagedThreadsPart.states:type_name -> unwindd.arch.v2.Blobs
+	29, // 45: unwindd.arch.v2.ManagedThreadsPart.reasons:type_name -> unwindd.arch.v2.Blobs
+	29, // 46: unwindd.arch.v2.ManagedThreadsPart.carriers:type_name -> unwindd.arch.v2.Blobs
+	31, // 47: unwindd.arch.v2.ManagedThreadsPart.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	17, // 48: unwindd.arch.v2.ManagedThreadsPart.frames:type_name -> unwindd.arch.v2.ManagedFrameList
+	29, // 49: unwindd.arch.v2.ManagedThreadsPart.problems:type_name -> unwindd.arch.v2.Blobs
+	29, // 50: unwindd.arch.v2.ManagedThreadsPart.answer_problems:type_name -> unwindd.arch.v2.Blobs
+	32, // 51: unwindd.arch.v2.Runtime.Describe:input_type -> unwindd.arch.v2.DescribeRequest
+	33, // 52: unwindd.arch.v2.Runtime.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
+	6,  // 53: unwindd.arch.v2.Runtime.OpenRuntime:input_type -> unwindd.arch.v2.OpenRuntimeRequest
+	15, // 54: unwindd.arch.v2.Runtime.CodeRules:input_type -> unwindd.arch.v2.CodeRulesRequest
+	19, // 55: unwindd.arch.v2.Runtime.ManagedFrames:input_type -> unwindd.arch.v2.ManagedFramesRequest
+	25, // 56: unwindd.arch.v2.Runtime.ManagedThreads:input_type -> unwindd.arch.v2.ManagedThreadsRequest
+	2,  // 57: unwindd.arch.v2.Runtime.Describe:output_type -> unwindd.arch.v2.RuntimeDescription
+	34, // 58: unwindd.arch.v2.Runtime.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
+	12, // 59: unwindd.arch.v2.Runtime.OpenRuntime:output_type -> unwindd.arch.v2.OpenRuntimeAnswer
+	16, // 60: unwindd.arch.v2.Runtime.CodeRules:output_type -> unwindd.arch.v2.CodeRulesAnswer
+	21, // 61: unwindd.arch.v2.Runtime.ManagedFrames:output_type -> unwindd.arch.v2.ManagedFramesAnswer
+	26, // 62: unwindd.arch.v2.Runtime.ManagedThreads:output_type -> unwindd.arch.v2.ManagedThreadsPart
+	57, // [57:63] is the sub-list for method output_type
+	51, // [51:57] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_runtime_proto_init() }
@@ -2276,7 +2644,7 @@ func file_runtime_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_runtime_proto_rawDesc), len(file_runtime_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   21,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

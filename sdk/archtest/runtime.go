@@ -215,11 +215,34 @@ func (v *runtimeVerifier) framesOf(m *RuntimeModule, a *sdk.OpenRuntimeAnswer) {
 	if !ok {
 		return
 	}
+	v.locks(what, a.Locks, all.Stacks)
 	alone := *req
 	alone.Threads = req.Threads[len(req.Threads)-1:]
 	one, ok := v.managedFrames(m.reads(), "one thread of "+m.Name, &alone)
 	if ok && !reflect.DeepEqual(all.Stacks[len(all.Stacks)-1:], one.Stacks) {
 		v.find(Error, batchFix, "ManagedFrames of %s: a thread has other frames in a batch than alone", m.Name)
+	}
+}
+
+// locks checks that a lock has one name, and that an address stands for one lock.
+func (v *runtimeVerifier) locks(what string, locks []sdk.RuntimeLock, stacks []sdk.ManagedStack) {
+	names := map[uint64]string{}
+	for i := range locks {
+		names[locks[i].Address] = locks[i].Name
+	}
+	for i := range stacks {
+		for _, l := range stacks[i].Locks {
+			name, isKnown := names[l.Address]
+			switch names[l.Address] = l.Name; {
+			case isKnown && name != l.Name:
+				v.find(Error, "Give every lock its own address, and one name: threads that have the same address wait for each other.",
+					"ManagedFrames of %s: the lock at %#x is %q, and elsewhere %q", what, l.Address, l.Name, name)
+				return
+			case l.Name == "":
+				v.find(Warning, "Name the lock in the language's words: reports say who holds it.", "ManagedFrames of %s: the lock at %#x has no name", what, l.Address)
+				return
+			}
+		}
 	}
 }
 

@@ -88,6 +88,17 @@ func opens(answer sdk.OpenRuntimeAnswer) func(context.Context, sdk.RuntimeEngine
 	}
 }
 
+// stacksOf answers with one stack for every thread.
+func stacksOf(stack sdk.ManagedStack) func(*sdk.ManagedFramesRequest) (*sdk.ManagedFramesAnswer, error) {
+	return func(req *sdk.ManagedFramesRequest) (*sdk.ManagedFramesAnswer, error) {
+		a := &sdk.ManagedFramesAnswer{}
+		for range req.Threads {
+			a.Stacks = append(a.Stacks, stack)
+		}
+		return a, nil
+	}
+}
+
 func TestARuntimeOfADescriptionAloneHasNoFindings(t *testing.T) {
 	archtest.TestRuntime(t, script{})
 	if findings := archtest.VerifyRuntime(t.Context(), script{}, archtest.RuntimeOptions{Modules: []archtest.RuntimeModule{module()}}); len(findings) > 0 {
@@ -129,6 +140,15 @@ func TestFaultsOfRuntimesAreFoundByTheirChecks(t *testing.T) {
 				a.Stacks[0].Runs = []sdk.ManagedRun{{First: 1, Count: 2, Frames: make([]sdk.ManagedFrame, 1)}}
 				return a, nil
 			}}},
+		{"an exception without a type", "modules", "Stacks[0].Exception.Type: empty", "Mend the field", archtest.Error, &badScript{
+			open: opens(sdk.OpenRuntimeAnswer{HasFrames: true}), frames: stacksOf(sdk.ManagedStack{Exception: &sdk.ManagedException{Text: "no"}})}},
+		{"a lock of nobody", "modules", "Locks[0].Holder: 9 is the handle of no thread", "Mend the field", archtest.Error, &badScript{
+			open: opens(sdk.OpenRuntimeAnswer{Locks: []sdk.RuntimeLock{{Address: 1, Holder: 9, HasHolder: true}}})}},
+		{"two locks in one place", "modules", "the lock at 0x10 is \"a mutex\", and elsewhere \"the GIL\"", "its own address", archtest.Error, &badScript{
+			open:   opens(sdk.OpenRuntimeAnswer{HasFrames: true, Locks: []sdk.RuntimeLock{{Address: 0x10, Name: "the GIL"}}}),
+			frames: stacksOf(sdk.ManagedStack{Locks: []sdk.ManagedLock{{Address: 0x10, Name: "a mutex"}}})}},
+		{"a lock without a name", "modules", "the lock at 0x10 has no name", "Name the lock", archtest.Warning, &badScript{
+			open: opens(sdk.OpenRuntimeAnswer{HasFrames: true}), frames: stacksOf(sdk.ManagedStack{Locks: []sdk.ManagedLock{{Address: 0x10}}})}},
 		{"a thread twice", "modules", "Number: 4 is another thread's", "Mend the field", archtest.Error, &badScript{
 			open: opens(sdk.OpenRuntimeAnswer{HasThreads: true}), threads: func() (*sdk.ManagedThreadsAnswer, error) {
 				return &sdk.ManagedThreadsAnswer{Threads: []sdk.ManagedThread{{Number: 4}, {Number: 4}}}, nil
