@@ -23,8 +23,8 @@ var signalReturns = map[string]bool{"__restore_rt": true, "__kernel_rt_sigreturn
 // ManagedFrames finds the methods of interpreted frames, and of compiled ones that will go on in
 // the interpreter.
 func (p *plugin) ManagedFrames(ctx context.Context, e sdk.RuntimeEngine, req *sdk.ManagedFramesRequest) (*sdk.ManagedFramesAnswer, error) {
-	m := p.opened(req.Runtime)
-	if m == nil {
+	m, isOpen := p.known.Get(req.Runtime)
+	if !isOpen {
 		return nil, sdk.ErrObjectNotOpen
 	}
 	r := m.newReader(ctx, e)
