@@ -8,6 +8,7 @@ import (
 	"github.com/unwindd/unwindd/internal/confine"
 	"github.com/unwindd/unwindd/plugins/aarch64"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
+	"github.com/unwindd/unwindd/plugins/cpython"
 	"github.com/unwindd/unwindd/plugins/goruntime"
 	"github.com/unwindd/unwindd/plugins/hotspot"
 	"github.com/unwindd/unwindd/plugins/nvidia"
@@ -30,4 +31,5 @@ var Runtimes = []confine.BundledRuntime{
 	{Name: "go", New: goruntime.New, Description: goruntime.Description},
 	{Name: "hotspot", New: hotspot.New, Description: hotspot.Description},
 	{Name: "ruby", New: ruby.New, Description: ruby.Description},
+	{Name: "cpython", New: cpython.New, Description: cpython.Description},
 }

@@ -73,6 +73,9 @@ func (r *reader) readFrames(ec uint64) ([]*frame, error) {
 			return list[:i], fmt.Errorf("control frame %d at %#x: %w", i, f.address, err)
 		}
 	}
+	if r.isQualified {
+		hideHandled(list)
+	}
 	r.placeC(list)
 	return list, nil
 }
@@ -126,7 +129,13 @@ func (r *reader) readFrame(f *frame) error {
 	if err != nil {
 		return err
 	}
-	f.shown = sdk.ManagedFrame{Function: f.sequence.label, File: f.sequence.path, Line: line, Kind: sdk.Interpreted}
+	label := f.sequence.label
+	if r.isQualified {
+		if label, err = r.label(f); err != nil {
+			return err
+		}
+	}
+	f.shown = sdk.ManagedFrame{Function: label, File: f.sequence.path, Line: line, Kind: sdk.Interpreted}
 	return nil
 }
 
@@ -137,6 +146,9 @@ const frameRescue = 0x78880001
 func (r *reader) readC(f *frame) error {
 	f.shown = sdk.ManagedFrame{Kind: sdk.Builtin}
 	method, err := r.method(f.ep)
+	if err == nil && method == 0 {
+		err = fmt.Errorf("the environment at %#x has no method", f.ep)
+	}
 	if err != nil {
 		return err
 	}
@@ -157,14 +169,21 @@ func (r *reader) readC(f *frame) error {
 	if r.names == 0 {
 		return nil // OpenRuntime has said that there are no names
 	}
-	f.shown.Function, err = r.name(number)
+	name, err := r.name(number)
+	if err == nil && r.isQualified {
+		var owner uint64
+		if owner, err = r.word("the class of a method", method+methodOwner); err == nil {
+			name, err = r.qualified(owner, name)
+		}
+	}
+	f.shown.Function = name
 	return err
 }
 
 // maxLevels bounds how deep environments lie in each other.
 const maxLevels = 1 << 10
 
-// method returns the method that an environment belongs to.
+// method returns the method that an environment belongs to; 0: none.
 func (r *reader) method(ep uint64) (uint64, error) {
 	for range maxLevels {
 		entry, err := r.word("the environment's method", ep-16)
@@ -193,7 +212,7 @@ func (r *reader) method(ep uint64) (uint64, error) {
 			}
 		}
 		if isLocal {
-			return 0, fmt.Errorf("the environment at %#x has no method", ep)
+			return 0, nil
 		}
 		if ep, err = r.word("the outer environment", ep-8); err != nil {
 			return 0, err
@@ -203,6 +222,18 @@ func (r *reader) method(ep uint64) (uint64, error) {
 		}
 	}
 	return 0, fmt.Errorf("environments lie more than %d deep in each other", maxLevels)
+}
+
+// hideHandled hides the frames whose handlers are executed: they are the same call.
+func hideHandled(list []*frame) {
+	isHandled := false
+	for _, f := range list {
+		if f.isHidden || f.sequence == nil {
+			continue
+		}
+		f.isHidden = isHandled
+		isHandled = f.sequence.kind == sequenceRescue || f.sequence.kind == sequenceEnsure
+	}
 }
 
 // placeC gives frames of C the place that calls them: that of the next frame of Ruby.

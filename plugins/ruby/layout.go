@@ -25,6 +25,8 @@ type layout struct {
 
 	frameSize uint64
 
+	fiberBefore uint64 // of a fiber: the one that has resumed it
+
 	bodyFirstLine               uint64
 	isFirstLinePlain            bool   // of 4 bytes; else it is an Integer
 	bodyInfo                    uint64 // the list of lines, then positions, their number, and their index
@@ -39,6 +41,7 @@ type layout struct {
 
 	className     uint64 // of a class from its start on; absent: a variable of it has the name
 	classAttached uint64 // the object that a singleton class is of
+	classIsNamed  uint64 // whether its name is that of constants
 	isQualified   bool   // labels have the class of a method
 }
 
@@ -52,6 +55,7 @@ const (
 	bodyType, bodySize, bodyCode         = 0, 4, 8
 	bodyPath, bodyBaseLabel, bodyLabel   = 64, 72, 80
 	bodyBytes                            = 264 // all of a body that is read
+	fiberObject, fiberEC                 = 16, 80
 	infoCount, infoIndex                 = 16, 24
 	framePC, frameIseq, frameSelf, frEP  = 0, 16, 24, 32
 	ecStack, ecStackWords, ecFrame       = 0, 8, 16
@@ -65,49 +69,49 @@ var layouts = []layout{
 		version: "2.7", vmMainThread: 192, vmMainRactor: absent, vmRactors: absent, vmLock: 8,
 		ractorNode: absent, ractorThread: absent, ractorRunning: absent,
 		threadVM: 24, threadEC: 32, threadStatus: 80, threadName: 360, threadNative: absent, threadID: absent, threadWaits: 88, lockWaiters: 48,
-		ecFiber: 48, ecThread: 56, ecError: 120, ecStackStart: 152, ecStackSize: 168, frameSize: 56,
+		ecFiber: 48, ecThread: 56, ecError: 120, ecStackStart: 152, ecStackSize: 168, fiberBefore: 520, frameSize: 56,
 		bodyFirstLine: 88, bodyInfo: 120, lineSize: 8, bodyLocals: 152, bodyLocalCount: 232, bodyParent: 168, bodyLocalParent: 176,
-		nilValue: 8, lastOperator: 168, className: absent, classAttached: absent,
+		nilValue: 8, lastOperator: 168, className: absent, classAttached: absent, classIsNamed: absent,
 	},
 	{
 		version: "3.0", vmMainThread: 40, vmMainRactor: 32, vmRactors: 8, vmLock: absent,
 		ractorNode: 568, ractorThread: 528, ractorRunning: 336,
 		threadVM: 32, threadEC: 40, threadStatus: 88, threadName: 384, threadNative: absent, threadID: absent, threadWaits: 96, lockWaiters: 48,
-		ecFiber: 48, ecThread: 56, ecError: 120, ecStackStart: 152, ecStackSize: 168, frameSize: 56,
+		ecFiber: 48, ecThread: 56, ecError: 120, ecStackStart: 152, ecStackSize: 168, fiberBefore: 520, frameSize: 56,
 		bodyFirstLine: 88, bodyInfo: 120, lineSize: 8, bodyLocals: 152, bodyLocalCount: 232, bodyParent: 168, bodyLocalParent: 176,
-		nilValue: 8, lastOperator: 168, className: absent, classAttached: absent,
+		nilValue: 8, lastOperator: 168, className: absent, classAttached: absent, classIsNamed: absent,
 	},
 	{
 		version: "3.1", vmMainThread: 40, vmMainRactor: 32, vmRactors: 8, vmLock: absent,
 		ractorNode: 568, ractorThread: 528, ractorRunning: 336,
 		threadVM: 32, threadEC: 40, threadStatus: 92, threadName: 352, threadNative: absent, threadID: 88, threadWaits: 104, lockWaiters: 48,
-		ecFiber: 40, ecThread: 48, ecError: 112, ecStackStart: 144, ecStackSize: 160, frameSize: 64,
+		ecFiber: 40, ecThread: 48, ecError: 112, ecStackStart: 144, ecStackSize: 160, fiberBefore: 512, frameSize: 64,
 		bodyFirstLine: 88, bodyInfo: 120, lineSize: 12, bodyLocals: 152, bodyLocalCount: 240, bodyParent: 168, bodyLocalParent: 176,
-		nilValue: 8, lastOperator: 169, className: absent, classAttached: absent,
+		nilValue: 8, lastOperator: 169, className: absent, classAttached: absent, classIsNamed: absent,
 	},
 	{
 		version: "3.2", vmMainThread: 40, vmMainRactor: 32, vmRactors: 8, vmLock: absent,
 		ractorNode: 568, ractorThread: 528, ractorRunning: 336,
 		threadVM: 32, threadEC: 48, threadStatus: 112, threadName: 304, threadNative: 40, threadID: 16, threadWaits: 56, lockWaiters: 48,
-		ecFiber: 40, ecThread: 48, ecError: 120, ecStackStart: 152, ecStackSize: 168, frameSize: 64,
+		ecFiber: 40, ecThread: 48, ecError: 120, ecStackStart: 152, ecStackSize: 168, fiberBefore: 680, frameSize: 64,
 		bodyFirstLine: 88, isFirstLinePlain: true, bodyInfo: 112, lineSize: 12, bodyLocals: 144, bodyLocalCount: 232, bodyParent: 160, bodyLocalParent: 168,
-		isTextLong: true, nilValue: 4, lastOperator: 169, className: absent, classAttached: absent,
+		isTextLong: true, nilValue: 4, lastOperator: 169, className: absent, classAttached: absent, classIsNamed: absent,
 	},
 	{
 		version: "3.3", vmMainThread: 40, vmMainRactor: 32, vmRactors: 8, vmLock: absent,
 		ractorNode: 432, ractorThread: 392, ractorRunning: 328,
 		threadVM: 32, threadEC: 48, threadStatus: 240, threadName: 432, threadNative: 40, threadID: 24, threadWaits: 72, lockWaiters: 16,
-		ecFiber: 40, ecThread: 48, ecError: 120, ecStackStart: 152, ecStackSize: 168, frameSize: 56,
+		ecFiber: 40, ecThread: 48, ecError: 120, ecStackStart: 152, ecStackSize: 168, fiberBefore: 680, frameSize: 56,
 		bodyFirstLine: 88, isFirstLinePlain: true, bodyInfo: 112, lineSize: 12, bodyLocals: 144, bodyLocalCount: 232, bodyParent: 160, bodyLocalParent: 168,
-		isTextLong: true, nilValue: 4, lastOperator: 169, className: 32 + 120, classAttached: 32 + 96,
+		isTextLong: true, nilValue: 4, lastOperator: 169, className: 32 + 120, classAttached: 32 + 96, classIsNamed: 32 + 117,
 	},
 	{
 		version: "3.4", vmMainThread: 40, vmMainRactor: 32, vmRactors: 8, vmLock: absent,
 		ractorNode: 432, ractorThread: 392, ractorRunning: 328,
 		threadVM: 32, threadEC: 48, threadStatus: 240, threadName: 432, threadNative: 40, threadID: 24, threadWaits: 72, lockWaiters: 16,
-		ecFiber: 40, ecThread: 48, ecError: 112, ecStackStart: 144, ecStackSize: 160, frameSize: 56,
+		ecFiber: 40, ecThread: 48, ecError: 112, ecStackStart: 144, ecStackSize: 160, fiberBefore: 664, frameSize: 56,
 		bodyFirstLine: 88, isFirstLinePlain: true, bodyInfo: 112, lineSize: 12, bodyLocals: 144, bodyLocalCount: 232, bodyParent: 160, bodyLocalParent: 168,
-		isTextLong: true, nilValue: 4, lastOperator: 169, className: 32 + 120, classAttached: 32 + 96, isQualified: true,
+		isTextLong: true, nilValue: 4, lastOperator: 169, className: 32 + 120, classAttached: 32 + 96, classIsNamed: 32 + 117, isQualified: true,
 	},
 }
 

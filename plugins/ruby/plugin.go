@@ -29,7 +29,7 @@ const (
 // Description returns the description of CRuby.
 func Description() *sdk.RuntimeDescription {
 	return &sdk.RuntimeDescription{
-		Name: "ruby", Version: "1",
+		Name: "ruby", Version: "1", ThreadKind: "fiber",
 		Recognises: []sdk.RuntimeRecogniser{{Symbol: "ruby_vm_at_exit"}},
 		Symbols: []string{
 			symbolVersion: "ruby_version", symbolVM: "ruby_current_vm_ptr", symbolAtExit: "ruby_vm_at_exit",
@@ -74,6 +74,8 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 	}
 	answer.HasFrames = true
 	p.known.Put(req.Runtime, g)
+	answer.HasFrames, answer.HasThreads = true, true
+	p.keep(req.Runtime, g)
 	return answer, nil
 }
 

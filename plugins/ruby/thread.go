@@ -4,6 +4,7 @@ package ruby
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -19,7 +20,8 @@ type thread struct {
 	hasLock     bool   // it has the GVL
 	lock        uint64 // address of the GVL
 	waits       bool   // for the GVL
-	problem     string
+	id          string // of its native thread; "": unknown
+	isParked    bool   // no native thread executes it
 }
 
 // maxThreads bounds the threads of a VM, and maxRactors its ractors.
@@ -96,12 +98,31 @@ func (r *reader) readThread(address, ec uint64) *thread {
 			t.name = ""
 		}
 	}
+	r.readNative(t)
 	if r.vmMainRactor != absent {
 		if ractor, err := r.word("a thread's ractor", address+threadRactor); err == nil && isPlace(ractor) {
 			t.ractor = ractor
 		}
 	}
 	return t
+}
+
+// readNative reads which native thread executes a thread.
+func (r *reader) readNative(t *thread) {
+	place := t.address
+	if r.threadID == absent {
+		return
+	}
+	if r.threadNative != absent {
+		native, err := r.word("a native thread", t.address+r.threadNative)
+		if t.isParked = err == nil && native == 0; !isPlace(native) {
+			return
+		}
+		place = native
+	}
+	if id, err := r.Uint(place+r.threadID, 4); err == nil {
+		t.id = strconv.FormatUint(id, 10)
+	}
 }
 
 // threadRactor is the place of a thread's ractor, in all versions that have ractors.

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+import _thread
+
+import truth
+
+
+def blocked(lock):
+    truth.register()
+    with lock:
+        pass
+
+
+gate = _thread.allocate_lock()
+gate.acquire()
+for _ in range(4):
+    _thread.start_new_thread(blocked, (gate,))
+truth.settle()
+truth.end()
