@@ -155,13 +155,9 @@ func (c *comparison) stacks() (map[string]thread, error) {
 			Problems []string `json:"problems"`
 		} `json:"target"`
 		Threads []struct {
-			ID      string `json:"id"`
-			Name    string `json:"managed_name"`
-			State   string `json:"managed_state"`
-			Managed []struct {
-				Name, State string
-			} `json:"managed"`
-			Frames []struct {
+			ID       string `json:"id"`
+			Runtimes []struct{ Name, State string }
+			Frames   []struct {
 				Function, File string
 				Line           int
 				Inlined        bool
@@ -169,7 +165,7 @@ func (c *comparison) stacks() (map[string]thread, error) {
 					Kind   string
 					Native bool
 				}
-				BehindManaged  bool `json:"behind_managed"`
+				BehindManaged bool `json:"behind_managed"`
 			} `json:"frames"`
 		} `json:"threads"`
 	}
@@ -181,9 +177,9 @@ func (c *comparison) stacks() (map[string]thread, error) {
 	}
 	all := map[string]thread{}
 	for _, t := range stacks.Threads {
-		th := thread{name: t.Name, state: t.State}
-		for _, m := range t.Managed {
-			th.name, th.state = m.Name, m.State
+		th := thread{}
+		for _, r := range t.Runtimes {
+			th.name, th.state = r.Name, r.State
 		}
 		for _, f := range t.Frames {
 			// The interpreter's own code and stubs have no class.
