@@ -17,6 +17,9 @@ var errNoProcesses = errors.New("reading living processes needs Linux: take a co
 // OpenProcess is an error: this system is not Linux.
 func (e *Engine) OpenProcess(int) (*Target, error) { return nil, errNoProcesses }
 
+// RuntimesOf knows of none: this system is not Linux.
+func (e *Engine) RuntimesOf(int) []string { return nil }
+
 // RecordProcess is an error: this system is not Linux.
 func (e *Engine) RecordProcess(context.Context, int, io.WriteSeeker, trace.RecordOptions) (trace.Recorded, error) {
 	return trace.Recorded{}, errNoProcesses

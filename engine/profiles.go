@@ -6,6 +6,8 @@ import (
 	"context"
 	"io"
 
+	"github.com/unwindd/unwindd/engine/internal/code"
+	"github.com/unwindd/unwindd/engine/internal/managed"
 	"github.com/unwindd/unwindd/engine/internal/profile"
 	"github.com/unwindd/unwindd/engine/trace"
 )
@@ -29,5 +31,8 @@ func (e *Engine) ProfilePart(ctx context.Context, path string, part trace.Profil
 }
 
 func (e *Engine) profileMaker() *profile.Maker {
-	return &profile.Maker{Shared: e.shared, Plugins: e.plugins, Finder: e.Finder, Sysroot: e.options.Sysroot, Unpacking: e.unpacking(), Disassembler: e.program}
+	return &profile.Maker{
+		Shared: e.shared, Plugins: e.plugins, Finder: e.Finder, Sysroot: e.options.Sysroot, Unpacking: e.unpacking(), Disassembler: e.program,
+		RuntimeNames: func(modules []*code.Module) []string { return managed.Names(e.runtimes(), modules) },
+	}
 }

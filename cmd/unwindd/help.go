@@ -34,7 +34,7 @@ var flagGroups = []struct{ title, flags string }{
 		dialect trace`},
 	{"What is evaluated", `var snapshot frame stack object kind read cfa unit processor wave`},
 	{"What is selected", `process thread cpu time focus ignore hide callers bottom-up per-second`},
-	{"What is recorded", `tid idle recorder frequency repeat every keep live`},
+	{"What is recorded", `tid idle recorder native frequency repeat every keep live`},
 	{"What is profiled", `jobs objects join-window otlp kallsyms root perf-map`},
 	{"Waves of accelerators", `lanes lane iteration gpu-core`},
 	{"Files and symbols", `exe module sysroot debug-dir buildid-dir debuginfod symbols dwp adjust-vma any-file store max-unpacked no-files`},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -19,7 +20,7 @@ import (
 var errNotBegun = errors.New("perf recorded nothing")
 
 // planOf returns how perf records a subject; nil where the live recorder does, and the reason.
-func (f *profileFlags) planOf(ctx context.Context, subject *recordSubject) (plan *perfPlan, why string, err error) {
+func (f *profileFlags) planOf(ctx context.Context, e *engine.Engine, subject *recordSubject) (plan *perfPlan, why string, err error) {
 	others := f.changedAmong(liveOnly)
 	switch {
 	case f.recorder == "live":
@@ -29,6 +30,10 @@ func (f *profileFlags) planOf(ctx context.Context, subject *recordSubject) (plan
 		return nil, others[0], nil
 	case subject.isShort || f.idle:
 		return nil, "", nil
+	case !f.native:
+		if names := subject.runtimes(e); len(names) > 0 {
+			return nil, "for the frames of " + strings.Join(names, ", ") + ", which perf does not record", nil
+		}
 	}
 	plan, err = planPerf(ctx, subject)
 	if err != nil && f.recorder != "perf" {
@@ -38,6 +43,18 @@ func (f *profileFlags) planOf(ctx context.Context, subject *recordSubject) (plan
 		return nil, "", fmt.Errorf("--recorder perf: %w", err)
 	}
 	return plan, why, nil
+}
+
+// runtimes returns the names of the language runtimes that may know frames of a subject.
+func (s *recordSubject) runtimes(e *engine.Engine) (names []string) {
+	if len(s.program) > 0 {
+		return e.RuntimesIn(s.path)
+	}
+	for _, pid := range s.pids {
+		names = append(names, e.RuntimesOf(pid)...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // recordPerf has perf record a subject.
@@ -181,7 +198,7 @@ func (f *profileFlags) openRecordedRoots(subject *recordSubject) {
 
 // recordNow records by perf, or by stopping threads where perf cannot.
 func (f *profileFlags) recordNow(ctx context.Context, e *engine.Engine, subject *recordSubject, r *recording) error {
-	plan, why, err := f.planOf(ctx, subject)
+	plan, why, err := f.planOf(ctx, e, subject)
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ type recordFlags struct {
 	keep      string
 	idle      bool
 	live      bool
+	native    bool
 	repeat    int
 	every     time.Duration
 
@@ -57,6 +58,7 @@ func (f *recordFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.recorder, "recorder", recorders[0], "record by `NAME`: perf, live (threads are stopped), or auto: perf where it may")
 	flags.StringVar(&f.keep, "keep", "", "keep the recording as `FILE`")
 	flags.BoolVar(&f.idle, "idle", false, "record threads that wait, too, and what they wait for")
+	flags.BoolVar(&f.native, "native", false, "record without the frames of language runtimes")
 	flags.BoolVar(&f.live, "live", true, "with --live=false do not show the profile on the terminal while it is recorded")
 	flags.Lookup("live").DefValue = "" // true
 	flags.IntVar(&f.repeat, "repeat", defaultRepeat, "look at a living process `N` times")
@@ -64,7 +66,7 @@ func (f *recordFlags) add(flags *pflag.FlagSet) {
 }
 
 // recordOnly are the flags that need something to record.
-var recordOnly = []string{"duration", "frequency", "recorder", "keep", "idle", "live", "repeat", "every", "tid"}
+var recordOnly = []string{"duration", "frequency", "recorder", "keep", "idle", "live", "native", "repeat", "every", "tid"}
 
 // liveOnly are the flags that perf has nothing for.
 var liveOnly = []string{"repeat", "every", "idle"}

@@ -117,7 +117,7 @@ func (f *profileFlags) recordLive(ctx context.Context, e *engine.Engine, subject
 func (f *profileFlags) recordProcesses(ctx context.Context, e *engine.Engine, subject *recordSubject, r *recording) error {
 	o := trace.RecordOptions{
 		Repeat: f.repeat, Every: f.interval(), Duration: f.duration, OnlyRunning: !f.idle, Threads: f.tids, MaxBytes: spareBytes(r.file),
-		Others: subject.pids[1:], Children: subject.isStarted,
+		Others: subject.pids[1:], Children: subject.isStarted, IsNative: f.native,
 	}
 	if !f.changed["repeat"] && (f.duration > 0 || !subject.isShort) {
 		o.Repeat = 0

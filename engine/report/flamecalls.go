@@ -264,7 +264,7 @@ func kindOf(f *profileFunction) flamepage.Kind {
 		return flamepage.GPU
 	case f.isKernel:
 		return flamepage.Kernel
-	case managedSuffixes[strings.ToLower(path.Ext(f.file))], strings.HasPrefix(f.name, "py::"):
+	case f.isManaged, managedSuffixes[strings.ToLower(path.Ext(f.file))], strings.HasPrefix(f.name, "py::"):
 		return flamepage.Managed
 	case isGenerated(f):
 		return flamepage.JIT

@@ -31,6 +31,9 @@ const (
 	NeedNames Need = "names" // functions of frames are not known
 	NeedRows  Need = "rows"  // callers are guesses or not known, for lack of call frame information
 	NeedLines Need = "lines" // the failing frame has a function and no line
+	// NeedMoments is of a language runtime, in a profile: its frames are found while threads stand
+	// still.
+	NeedMoments Need = "moments"
 )
 
 // maxHints bounds the hints of a report.

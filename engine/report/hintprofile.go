@@ -37,6 +37,9 @@ func (r *Profile) hints() (hints []Hint) {
 		}
 	}
 	hints = append(hints, c.otherHints(r)...)
+	for _, name := range r.p.Runtimes {
+		hints = append(hints, Hint{Needs: NeedMoments, Text: "frames of " + name + " are in memory that the recording does not have: unwindd profile --recorder live records them"})
+	}
 	return hints
 }
 

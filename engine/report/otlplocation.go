@@ -142,6 +142,8 @@ func (r *Profile) frameType(f *trace.ProfileFrame) string {
 		return kind
 	case f.Device:
 		return otlpGPUFrame
+	case f.Managed != nil:
+		return otlpRuntimes[f.Managed.Runtime]
 	case f.Module < 0 && f.PC == 0:
 		return ""
 	}
@@ -151,6 +153,11 @@ func (r *Profile) frameType(f *trace.ProfileFrame) string {
 		}
 	}
 	return otlpNativeFrame
+}
+
+// otlpRuntimes are the frame types of language runtimes, by the names of their plugins.
+var otlpRuntimes = map[string]string{
+	"cpython": "cpython", "hotspot": "jvm", "v8": "v8js", "ruby": "ruby", "php": "php", "beam": "beam", "dotnet": "dotnet", "go": "go",
 }
 
 // otlpLanguages are the frame types of languages that are compiled and have one of

@@ -196,11 +196,13 @@ type profileFunction struct {
 	file     string // file of the declaration, else of the code; "": unknown
 	line     int    // line of the declaration; 0: unknown
 	isKernel bool
-	isDevice bool   // it is of an accelerator
-	isNamed  bool   // it has a name of its own
-	isGuess  bool   // its frame is a guess
-	isJIT    bool   // its code is in memory that is of no file
-	namedBy  string // as in engine.ProfileFrame
+	isDevice bool // it is of an accelerator
+	isNamed  bool // it has a name of its own
+	isGuess  bool // its frame is a guess
+	isJIT    bool // its code is in memory that is of no file
+
+	isManaged bool   // a language runtime executes it
+	namedBy   string // as in engine.ProfileFrame
 }
 
 // The marks of functions in formats without another sign of their kind; programs that draw
@@ -244,7 +246,7 @@ func (r *Profile) nameFunctions() {
 	}
 	for i := range r.p.Frames {
 		f := &r.p.Frames[i]
-		base := profileFunction{isKernel: f.Kernel, isDevice: f.Device, namedBy: oneLine(f.NamedBy), isGuess: r.marksGuesses && f.FoundBy.IsGuess()}
+		base := profileFunction{isKernel: f.Kernel, isDevice: f.Device, namedBy: oneLine(f.NamedBy), isGuess: r.marksGuesses && f.FoundBy.IsGuess(), isManaged: f.Managed != nil}
 		// What has no process or no address is a name from a file of stacks.
 		base.isJIT = f.Module < 0 && f.PID >= 0 && f.PC != 0 && len(f.Symbols) > 0 && !f.Kernel && !f.Device
 		if f.Module >= 0 {

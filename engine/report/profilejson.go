@@ -33,25 +33,26 @@ type profileEventJSON struct {
 // profileFrameJSON is a physical frame or a call inlined into one. Members that a stack's
 // frame has too are the same.
 type profileFrameJSON struct {
-	PC             string `json:"pc"`
-	FoundBy        string `json:"found_by"`
-	Module         *int32 `json:"module,omitempty"`
-	ModuleOffset   string `json:"module_offset,omitempty"`
-	Function       string `json:"function,omitempty"`
-	LinkageName    string `json:"linkage_name,omitempty"`
-	FunctionOffset string `json:"function_offset,omitempty"`
-	File           string `json:"file,omitempty"`
-	Line           int    `json:"line,omitempty"`
-	Column         int    `json:"column,omitempty"`
-	LineFrom       string `json:"line_from,omitempty"`
-	ScopeFrom      string `json:"scope_from,omitempty"`
-	EqualFunctions int    `json:"equal_functions,omitempty"`
-	Inlined        bool   `json:"inlined"`
-	Kernel         bool   `json:"kernel"`
-	Device         bool   `json:"device,omitempty"`
-	Dispatched     *int32 `json:"dispatched,omitempty"`
-	NamedBy        string `json:"named_by,omitempty"`
-	Instruction    string `json:"instruction,omitempty"`
+	PC             string   `json:"pc"`
+	FoundBy        string   `json:"found_by"`
+	Managed        *Managed `json:"managed,omitempty"`
+	Module         *int32   `json:"module,omitempty"`
+	ModuleOffset   string   `json:"module_offset,omitempty"`
+	Function       string   `json:"function,omitempty"`
+	LinkageName    string   `json:"linkage_name,omitempty"`
+	FunctionOffset string   `json:"function_offset,omitempty"`
+	File           string   `json:"file,omitempty"`
+	Line           int      `json:"line,omitempty"`
+	Column         int      `json:"column,omitempty"`
+	LineFrom       string   `json:"line_from,omitempty"`
+	ScopeFrom      string   `json:"scope_from,omitempty"`
+	EqualFunctions int      `json:"equal_functions,omitempty"`
+	Inlined        bool     `json:"inlined"`
+	Kernel         bool     `json:"kernel"`
+	Device         bool     `json:"device,omitempty"`
+	Dispatched     *int32   `json:"dispatched,omitempty"`
+	NamedBy        string   `json:"named_by,omitempty"`
+	Instruction    string   `json:"instruction,omitempty"`
 }
 
 // profileModuleJSON is a module of a profile.
@@ -348,6 +349,9 @@ func (r *Profile) newProfileFrame(f *trace.ProfileFrame, i int) *profileFrameJSO
 	}
 	if f.Module >= 0 {
 		out.Module, out.ModuleOffset = &f.Module, address(f.ModuleOffset)
+	}
+	if f.Managed != nil {
+		out.Managed = &Managed{Runtime: f.Managed.Runtime, Kind: string(f.Managed.Kind)}
 	}
 	if len(f.Symbols) == 0 {
 		return out

@@ -41,6 +41,9 @@ type Profile struct {
 	Memory []DataAccess
 	// Annotations are annotations of the functions of ProfileOptions.Annotate.
 	Annotations []ProfileAnnotation
+	// Runtimes are the names of the language runtimes that modules with frames have, where the
+	// recording has none of their own frames.
+	Runtimes []string
 	// Stops are the reasons why stacks end, each once.
 	Stops []Stopped
 	// Problems are the problems with the recording, its files and plugins, each a sentence.
@@ -159,6 +162,9 @@ type ProfileFrame struct {
 	PID int
 	// ModuleOffset is PC as an ELF virtual address of the module's object.
 	ModuleOffset uint64
+	// Managed is the language runtime whose function the frame is, which has no PC; nil: it is
+	// native.
+	Managed *Managed
 	// Symbols are the functions at PC, innermost first; empty where nothing is known, or no
 	// symbols were requested.
 	Symbols []Symbol

@@ -24,6 +24,9 @@ type RecordOptions struct {
 	Children bool
 	// Threads are the IDs of the threads that are sampled, and stopped; none: all are.
 	Threads []int
+	// IsNative leaves out the frames of language runtimes. They are found while the threads stand
+	// still.
+	IsNative bool
 	// MaxBytes bounds the recording; 0 for no bound.
 	MaxBytes uint64
 	// Enough, where it is not nil, ends the recording, complete, once it is closed.

@@ -155,6 +155,18 @@ func (p *Process) SetModules(modules []*target.Module) {
 	p.unmapped.forget()
 }
 
+// Renew is called when a target of the same modules has other threads and other memory. What was
+// found in these is forgotten. No walk may be in progress.
+func (p *Process) Renew() {
+	p.list = p.state.Threads()
+	p.bounds = newBounds(p.state)
+	p.bound, p.threads, p.launchers, p.tls = sync.Once{}, threadStates{}, launchers{}, tlsBlocks{}
+	if p.values != nil {
+		p.values = value.NewCache()
+	}
+	p.unmapped.forget()
+}
+
 // NameUnplaced sets the function that names code in no module, from now on.
 func (p *Process) NameUnplaced(name func(address uint64) []trace.Symbol) { p.unplaced = name }
 

@@ -173,6 +173,7 @@ const (
 	ProcessCode                 // of a process, in no module
 	KernelCode                  // the kernel's, whose frames are recorded, not walked
 	GuestCode                   // a virtual machine's; Owner is a perfdata.Context
+	ManagedCode                 // of a language runtime; PC is the number of the function and line in the recording
 )
 
 // Trace walks the stack of a sample, of which only the PCs are needed: it appends the frames,

@@ -17,10 +17,15 @@ type stacks struct {
 	request *sdk.ManagedFramesRequest
 	answer  []sdk.ManagedStack
 	threads []*thread
+	values  *values // nil: variables are not requested
 }
 
 func newStacks(r *reader, req *sdk.ManagedFramesRequest, answer []sdk.ManagedStack) *stacks {
-	return &stacks{reader: r, request: req, answer: answer}
+	s := &stacks{reader: r, request: req, answer: answer}
+	if req.Variables {
+		s.values = newValues(r, req.Depth, req.Elements)
+	}
+	return s
 }
 
 // fill answers for all stacks.
@@ -192,9 +197,10 @@ func (s *stacks) place(i int, threads []*thread) {
 	for _, t := range threads {
 		groups, err := s.groups(t)
 		problem(err)
+		problem(s.addException(answer, t))
 		all = append(all, s.locate(stack, groups, problem)...)
 	}
-	answer.Runs = runsOf(all, len(stack.Frames))
+	answer.Runs = s.runsOf(all, len(stack.Frames))
 }
 
 // placed is a group with the native frames that it stands for.
@@ -297,9 +303,9 @@ func (s *stacks) locateByCount(stack *sdk.NativeStack, groups []group, problem f
 }
 
 // runsOf makes the runs of an answer: those outside the outermost native frame are one.
-func runsOf(all []placed, native int) (runs []sdk.ManagedRun) {
+func (s *stacks) runsOf(all []placed, native int) (runs []sdk.ManagedRun) {
 	for _, p := range all {
-		frames := managedFrames(p.frames)
+		frames := managedFrames(p.frames, s.values)
 		if len(frames) == 0 {
 			continue
 		}
@@ -312,16 +318,21 @@ func runsOf(all []placed, native int) (runs []sdk.ManagedRun) {
 	return runs
 }
 
-// managedFrames describes frames of Python. Those that the interpreter made for itself are left out.
-func managedFrames(frames []*frame) (list []sdk.ManagedFrame) {
+// managedFrames describes frames of Python, with their variables where values are there. Those that the
+// interpreter made for itself are left out.
+func managedFrames(frames []*frame, values *values) (list []sdk.ManagedFrame) {
 	for _, f := range frames {
 		if f.resolved.isShim {
 			continue
 		}
-		list = append(list, sdk.ManagedFrame{
+		m := sdk.ManagedFrame{
 			Function: f.resolved.function(), File: f.resolved.file,
 			Line: f.position.line, Column: f.position.column, Kind: sdk.Interpreted,
-		})
+		}
+		if values != nil {
+			m.Variables = values.locals(f)
+		}
+		list = append(list, m)
 	}
 	return list
 }

@@ -17,8 +17,8 @@ const maxFibers = 1 << 14
 
 // ManagedThreads lists the fibers that have resumed others, and the threads without a native one.
 func (p *plugin) ManagedThreads(ctx context.Context, e sdk.RuntimeEngine, req *sdk.ManagedThreadsRequest) (*sdk.ManagedThreadsAnswer, error) {
-	g := p.process(req.Runtime)
-	if g == nil {
+	g, isOpen := p.known.Get(req.Runtime)
+	if !isOpen {
 		return nil, sdk.ErrObjectNotOpen
 	}
 	r := newReader(ctx, e, g)

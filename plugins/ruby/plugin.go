@@ -75,7 +75,7 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 	answer.HasFrames = true
 	p.known.Put(req.Runtime, g)
 	answer.HasFrames, answer.HasThreads = true, true
-	p.keep(req.Runtime, g)
+	p.known.Put(req.Runtime, g)
 	return answer, nil
 }
 

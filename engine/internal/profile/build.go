@@ -54,7 +54,9 @@ type profileBuilder struct {
 	memory         map[memoryKey]*memoryCount
 	progress       *progress
 	waits          waits
-	damaged        int // samples that could not be read as a whole
+	runtimes       perfdata.RuntimeReader // the frames of language runtimes in the recording
+	brokenRuntimes int                    // samples whose frames of language runtimes are damaged
+	damaged        int                    // samples that could not be read as a whole
 	damage         string
 	failures       []string // of plugins as they walked parts
 	hasKernelNames bool     // they were provided
@@ -130,6 +132,9 @@ func (b *profileBuilder) add(w *walkedBatch) {
 	b.progress.add(len(w.samples))
 	for i := range w.samples {
 		s := &w.samples[i]
+		if s.runtimes != nil && !b.runtimes.Read(s.runtimes) {
+			b.brokenRuntimes++
+		}
 		stack := b.stack(w, s)
 		b.out.Samples = append(b.out.Samples, trace.ProfileSample{
 			Event: int16(s.event), Thread: b.thread(s), Stack: stack, Stop: b.stop(s.stopped), Time: s.time, Weight: s.weight,
@@ -257,6 +262,9 @@ func (b *profileBuilder) addFrame(f *walk.Step, s *walkedSample, w *walkedBatch)
 		out.Module = b.kernelModule(f, w)
 	case walk.GuestCode:
 		out.Module = b.guestModule(perfdata.Context(f.Owner))
+	case walk.ManagedCode:
+		b.managedFrame(uint32(f.PC), &out) //nolint:gosec // it was one
+		place.isNamed = true
 	default:
 		out.PID = int(int32(f.Owner))
 	}
@@ -369,6 +377,7 @@ func (b *profileBuilder) profile() *trace.Profile {
 	for placed := range b.modules {
 		used[placed.module] = placed.module != nil
 	}
+	p.Runtimes = b.missingRuntimes(used)
 	if text := r.uncheckedFiles(used); text != "" {
 		r.problem("%s", text)
 	}
@@ -376,6 +385,9 @@ func (b *profileBuilder) profile() *trace.Profile {
 	p.Problems = append(p.Problems, r.problems...)
 	if b.damaged > 0 {
 		p.Problems = append(p.Problems, fmt.Sprintf("%s: %d samples are damaged, the first: %s", p.Path, b.damaged, b.damage))
+	}
+	if b.brokenRuntimes > 0 {
+		p.Problems = append(p.Problems, fmt.Sprintf("%s: the frames of language runtimes of %d samples are damaged, and have no names", p.Path, b.brokenRuntimes))
 	}
 	p.Problems = append(p.Problems, r.pluginProblems()...)
 	for _, text := range b.failures {

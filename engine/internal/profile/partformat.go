@@ -27,7 +27,7 @@ import (
 // its PC to the address that names it, and its PC, as a difference from that of the new frame
 // before. A frame in a module also has its address in the code object, and the distance before
 // PC of an address at which the process of the sample has the module. A frame of a virtual
-// machine has its context. The reader finds the module by the recorded mappings.
+// machine has its context. That of a language runtime has its number in the recording as PC. The reader finds the module by the recorded mappings.
 
 var partMagic = [8]byte{'U', 'N', 'W', 'P', 'A', 'R', 'T', 1}
 

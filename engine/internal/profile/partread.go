@@ -293,7 +293,7 @@ func (p *partReader) stack(sample *perfdata.Sample, c *sampleCode, out []walk.St
 
 // frame reads a new frame of the process of a sample.
 func (p *partReader) frame(sample *perfdata.Sample, c *sampleCode) {
-	kind := p.number(exactFlag + uint64(walk.GuestCode))
+	kind := p.number(exactFlag + uint64(walk.ManagedCode))
 	f := walk.Step{
 		Kind: walk.CodeKind(kind % exactFlag), Exact: kind >= exactFlag, //nolint:gosec // bounded
 		Found: code.FoundIndex(p.number(math.MaxUint8)), Back: uint8(p.number(math.MaxUint8)), //nolint:gosec // bounded
@@ -301,7 +301,7 @@ func (p *partReader) frame(sample *perfdata.Sample, c *sampleCode) {
 	p.pc += uint64(p.difference()) //nolint:gosec // it was taken as it was
 	f.PC, f.Offset = p.pc, p.pc
 	switch {
-	case f.Kind > walk.GuestCode:
+	case f.Kind > walk.ManagedCode:
 		p.fail("a frame of the kind %d", f.Kind)
 	case !f.Found.IsKnown():
 		p.fail("a frame that was found by %d", f.Found)

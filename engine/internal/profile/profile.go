@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/internal/disassembler"
 	"github.com/unwindd/unwindd/engine/internal/symbol/kallsyms"
 	"github.com/unwindd/unwindd/engine/internal/target/gpusamples"
@@ -32,6 +33,8 @@ type Maker struct {
 	Unpacking unpack.Options
 	// Disassembler gives the text of instructions of annotations; nil: architectures do.
 	Disassembler *disassembler.Program
+	// RuntimeNames returns the names of the language runtimes that modules have; nil: none is known.
+	RuntimeNames func(modules []*code.Module) []string
 }
 
 // Make walks the stacks of all samples of a perf.data file, and joins samples of accelerators

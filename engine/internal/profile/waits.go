@@ -33,13 +33,14 @@ type waitSample struct{ sample, key uint32 }
 
 // waitIn returns what a sample says of a wait, which outlives the sample; nil: nothing.
 func waitIn(s *perfdata.Sample) []byte {
-	if len(s.Raw) == 0 {
+	raw, _ := perfdata.SplitRaw(s.Raw)
+	if len(raw) == 0 {
 		return nil
 	}
-	if _, ok := perfdata.ReadWait(s.Raw); !ok {
+	if _, ok := perfdata.ReadWait(raw); !ok {
 		return nil
 	}
-	return bytes.Clone(s.Raw)
+	return bytes.Clone(raw)
 }
 
 // add notes that the last sample is of a thread that waited.

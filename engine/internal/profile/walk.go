@@ -34,6 +34,7 @@ type walkedSample struct {
 	space    *codeSpace
 	problem  string
 	wait     []byte // what the thread waited for, as perfdata.ReadWait reads it; nil: it is not known
+	runtimes []byte // its stack with the frames of language runtimes, as perfdata.ReadRuntimeStack reads it; nil: it has none
 }
 
 // walkedBatch is the result of walking a perfdata.Batch.
@@ -56,7 +57,7 @@ func (w *walkedBatch) begin(b *perfdata.Batch) {
 func newWalkedSample(recorded *perfdata.Sample, space *codeSpace, first int) walkedSample {
 	return walkedSample{
 		event: recorded.Event, pid: recorded.PID, tid: recorded.TID, cpu: recorded.CPU, comm: recorded.Comm, time: recorded.Time, weight: recorded.Period,
-		first: first, space: space, problem: recorded.Problem, wait: waitIn(recorded),
+		first: first, space: space, problem: recorded.Problem, wait: waitIn(recorded), runtimes: runtimesIn(recorded),
 		source: recorded.DataSource, latency: recorded.Latency,
 	}
 }
@@ -70,6 +71,7 @@ type sampler struct {
 	sample    walk.Sample
 	code      sampleCode
 	registers registerReader
+	runtimes  perfdata.RuntimeStack
 	// version is the space of the sample before.
 	version uint64
 	space   *codeSpace
@@ -165,6 +167,9 @@ var (
 // recorded, else as the kernel or the CPU recorded them.
 func (s *sampler) userFrames(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, out *walkedBatch) trace.Stopped {
 	set := s.recording.set
+	if stopped, ok := s.runtimeFrames(ctx, recorded, space, out); ok {
+		return stopped
+	}
 	switch {
 	case recorded.Registers.ABI == perfdata.RegistersNone:
 		return s.chainFrames(ctx, recorded, space, out)

@@ -14,20 +14,22 @@ import (
 
 // looked is what a tool found in a process: the frames of Python of each of its threads.
 type looked struct {
-	threads  map[int]*thread // by ID
-	problems map[int]string  // of threads
-	said     []string        // problems of the target
-	err      error
+	threads    map[int]*thread    // by ID
+	problems   map[int]string     // of threads
+	said       []string           // problems of the target
+	exceptions map[int]*exception // of threads
+	err        error
 }
 
 // document is the part of unwindd's JSON that has frames of Python.
 type document struct {
 	Target  struct{ Problems []string }
 	Threads []struct {
-		ID      string
-		Name    string
-		Problem string
-		Frames  []struct {
+		ID        string
+		Name      string
+		Problem   string
+		Exception *exception
+		Frames    []struct {
 			Function string
 			File     string
 			Line     int
@@ -66,7 +68,7 @@ func frames(out []byte) looked {
 	if err := json.Unmarshal(out, &d); err != nil {
 		return looked{err: err}
 	}
-	l := looked{threads: map[int]*thread{}, problems: map[int]string{}, said: d.Target.Problems}
+	l := looked{threads: map[int]*thread{}, problems: map[int]string{}, said: d.Target.Problems, exceptions: map[int]*exception{}}
 	for _, t := range d.Threads {
 		id, _ := strconv.Atoi(t.ID)
 		one := &thread{native: id, name: t.Name}
@@ -75,7 +77,7 @@ func frames(out []byte) looked {
 				one.frames = append(one.frames, frame{f.Function, last(f.Function), f.File, f.Line, f.Column})
 			}
 		}
-		l.threads[id] = one
+		l.threads[id], l.exceptions[id] = one, t.Exception
 		for _, p := range d.Target.Problems {
 			if strings.Contains(p, t.ID) {
 				l.problems[id] = p

@@ -190,6 +190,7 @@ func (w *work) one(i *interpreter, program string) {
 		return
 	}
 	looks["core"] = w.look("core", core)
+	w.checkRaised(name, dir, looks["core"])
 	if *peers {
 		looks["pystack core"] = pystackCore(i, core)
 	}

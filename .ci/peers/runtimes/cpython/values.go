@@ -27,8 +27,7 @@ type valueTally struct{ values, equal, summarised, wrong, missing int }
 // summarised are values whose text is not that of repr(), on purpose: what their class prints needs its code.
 var summarised = map[string]string{
 	"a1": "arrays are shape and type", "a2": "arrays are shape and type", "y2": "functools.partial prints what it has",
-	"n1": "a derived class is named", "n2": "a derived class is named", "reprs": "it was made for the test", "names": "it was made for the test",
-	"attributes": "it was made for the test", "file": "files print their names", "unset": "it has no value",
+	"n1": "a derived class is named", "n2": "a derived class is named", "unset": "it has no value",
 }
 
 // valuesAll compares the text of variables with every interpreter.
@@ -69,7 +68,11 @@ func (w *work) valuesOf(i *interpreter) (map[string]*valueTally, error) {
 		program = "values"
 		argv, env, _ = w.command(i, program, dir)
 	}
-	argv[len(argv)-1] = filepath.Join(w.data, "values.py")
+	argv[len(argv)-1] = filepath.Join(w.data, "../../../../../plugins/cpython/testdata/values.py")
+	env = append(env, "VALUES="+filepath.Join(dir, "reprs"))
+	if reason == "" {
+		env = append(env, "NUMPY=1")
+	}
 	p, err := start(argv, env, dir)
 	if err != nil {
 		return nil, err

@@ -45,6 +45,9 @@ type Writer struct {
 // a number of 16 bits.
 const MaxSampleStack = 1<<16 - 1024
 
+// rawFree is how many bytes of raw data there is room for beside MaxSampleStack.
+const rawFree = 256
+
 const (
 	// writerSample is the set of fields of samples and of the ids of other records.
 	writerSample = SampleIP | SampleTID | SampleTime | SamplePeriod | SampleRegsUser | SampleStackUser
@@ -207,7 +210,9 @@ func (w *Writer) Sample(s *Sample) {
 		}
 		w.record = append(w.record, s.Registers.Values...)
 	}
-	stack := s.Stack[:min(len(s.Stack), MaxSampleStack)]
+	// Long raw data leaves less room.
+	room := max(MaxSampleStack-max(len(s.Raw)-rawFree, 0), 0)
+	stack := s.Stack[:min(len(s.Stack), room)]
 	stack = stack[:len(stack)&^7]
 	w.u64(uint64(len(stack)))
 	if len(stack) > 0 {

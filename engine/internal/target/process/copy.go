@@ -44,6 +44,8 @@ type copied struct {
 	hasWaits    bool                          // of a sample: the memory of locks is copied, too
 	isSample    bool                          // only the general registers are read
 	wanted      func(id int, state byte) bool // as of tracer
+	whileStill  func() error                  // called once the threads are copied, before they go on; nil: nothing is
+	opened      *Target                       // by whileStill
 	stoppedAt   time.Time
 	stopped     time.Duration // from the first thread's stop to the last one's release
 	longest     time.Duration // the longest stop of one thread
@@ -237,7 +239,11 @@ func (c *copied) trace(isLost func(*mapping) bool) error {
 		if err := t.stop(); err != nil {
 			return err
 		}
-		return c.copyThreads(t, isLost)
+		if err := c.copyThreads(t, isLost); err != nil || c.whileStill == nil {
+			return err
+		}
+		c.stoppedAt, c.threads = t.begun, t.threads
+		return c.whileStill()
 	}()
 	c.stoppedAt, c.longest, c.threads = t.begun, t.longest, t.threads
 	if !t.begun.IsZero() {
@@ -293,6 +299,16 @@ func (c *copied) copyThreads(t *tracer, isLost func(*mapping) bool) error {
 	}
 	c.copyRegistered()
 	return nil
+}
+
+// readable returns how many bytes the readable mappings have.
+func (c *copied) readable() (n uint64) {
+	for i := range c.maps {
+		if m := &c.maps[i]; m.flags&elf.PF_R != 0 {
+			n += m.end - m.start
+		}
+	}
+	return n
 }
 
 // dropChanged drops the pieces of mappings that have changed.

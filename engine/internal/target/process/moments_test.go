@@ -26,7 +26,7 @@ func recordWith(t *testing.T, pid int, o trace.RecordOptions) trace.Recorded {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	r, err := Record(context.Background(), pid, out, options(), o)
+	r, err := Record(context.Background(), pid, out, options(), nil, o)
 	if err != nil {
 		t.Fatal(err)
 	}

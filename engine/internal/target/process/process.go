@@ -30,6 +30,9 @@ type Options struct {
 	// Describe returns the description of an ELF machine's architecture, whose register
 	// sets (sdk.CoreNote) are read. Its error is the reason why threads have no registers.
 	Describe func(machine object.ELFMachine) (*sdk.Description, error)
+	// Look is called with the target while the threads stand still. Memory that it reads is a part of
+	// the target. nil: the threads go on once they are copied.
+	Look func(t *Target)
 }
 
 // Target is the copy of a live process. It implements target.Target. Except for Close it may be
@@ -41,6 +44,9 @@ type Target struct {
 	finder  object.Finder
 	stopped time.Duration
 	longest time.Duration
+	lead    int    // a live thread
+	mapped  uint64 // bytes in readable mappings
+	still   *still // nil: only the copy is there
 }
 
 // maxAttempts bounds how often a process is stopped anew, after it has executed another program
@@ -62,6 +68,9 @@ func Open(pid int, options Options) (*Target, error) {
 		// While a thread calls execve the process may look as if it had ended.
 		hasEnded := isGone(err) || errors.Is(err, ErrEnded) || errors.Is(err, errZombie)
 		switch {
+		case err == nil && c.opened != nil:
+			c.opened.stopped, c.opened.longest = c.stopped, c.longest
+			return c.opened, nil
 		case err == nil:
 			return open(c, o, options)
 		case hasEnded && !isThere(pid) && attempt >= enoughLooks:
@@ -119,14 +128,31 @@ func read(pid int, options *Options) (c *copied, o *outline, err error) {
 		return nil, nil, o.status.deny(pid, err)
 	}
 	c.findRegistered(o)
+	if options.Look != nil {
+		c.whileStill = func() error { return c.look(o, options) }
+	}
 	if err := c.copyStopped(isLost); err != nil {
 		if errors.Is(err, errChanged) || isGone(err) || errors.Is(err, ErrEnded) {
 			return nil, nil, err
 		}
 		return nil, nil, o.status.deny(pid, err)
 	}
-	o.describe(c)
+	if c.opened == nil {
+		o.describe(c)
+	}
 	return c, o, nil
+}
+
+// look opens the copy while the threads stand still, for Options.Look.
+func (c *copied) look(o *outline, options *Options) (err error) {
+	o.describe(c)
+	if c.opened, err = open(c, o, *options); err != nil {
+		return err
+	}
+	c.opened.still = newStill(c.lead)
+	defer c.opened.still.end()
+	options.Look(c.opened)
+	return nil
 }
 
 // inspect reads the state that a process must have before it is prepared for being copied. pid
@@ -246,7 +272,7 @@ func (o *outline) reach(c *copied, m *mapping) bool {
 
 // open makes a target of the copy.
 func open(c *copied, o *outline, options Options) (*Target, error) {
-	t := &Target{finder: options.Finder, stopped: c.stopped, longest: c.longest}
+	t := &Target{finder: options.Finder, stopped: c.stopped, longest: c.longest, lead: c.lead, mapped: c.readable()}
 	t.finder.Sysroot, t.finder.Elsewhere = o.root, o.elsewhere
 	var err error
 	t.Core, err = elfcore.New(fmt.Sprintf("/proc/%d", c.pid), c.image(o.status.name), elfcore.Options{

@@ -43,6 +43,9 @@ type session struct {
 	registers sdk.Registers
 	values    []byte
 	raw       []byte
+	rawStack  []byte
+	runtimes  Runtimes                // nil: frames of language runtimes are left out
+	writer    *perfdata.RuntimeWriter // of their stacks
 	recorded  trace.Recorded
 	processes []*recorder // that have not ended
 	first     int         // the process that errors are about
@@ -57,6 +60,14 @@ type recorder struct {
 	names   map[int]*threadName
 	mapped  []mapping // already written
 	moment  uint64
+
+	// For frames of language runtimes: whether Runtimes.Prepare was called, for which mappings and
+	// code; and those that were found at this moment, by thread.
+	isPrepared   bool
+	preparedMaps []byte
+	preparedCode []mapping
+	found        []perfdata.RuntimeFrame
+	stacks       map[int]*perfdata.RuntimeStack
 }
 
 // threadName is the name of a thread when it was last read.
@@ -72,15 +83,24 @@ type threadName struct {
 // perf: a sample of every thread at every moment, with registers and stack. Its weight is the
 // time since the previous moment. The recording ends, complete, when the process ends or may no
 // longer be stopped, and so do the others of options.Others, and those that they start where
-// options.Children is set.
-func Record(ctx context.Context, pid int, file io.WriteSeeker, files Options, options trace.RecordOptions) (trace.Recorded, error) {
-	r := &session{files: files, options: options, file: file, recorded: trace.Recorded{Roots: map[int]string{}}}
+// options.Children is set. Frames of language runtimes are found by runtimes; nil: they are left out.
+func Record(ctx context.Context, pid int, file io.WriteSeeker, files Options, runtimes Runtimes, options trace.RecordOptions) (trace.Recorded, error) {
+	r := &session{
+		files: files, options: options, file: file, runtimes: runtimes, writer: perfdata.NewRuntimeWriter(),
+		recorded: trace.Recorded{Roots: map[int]string{}},
+	}
+	if runtimes != nil {
+		defer runtimes.Close()
+	}
 	if err := r.beginAll(pid); err != nil {
 		return r.recorded, err
 	}
 	err := r.sampleAll(ctx)
 	if err == nil && r.recorded.Samples == 0 {
 		r.isNothing()
+	}
+	if runtimes != nil {
+		r.recorded.Problems = append(r.recorded.Problems, runtimes.Problems()...)
 	}
 	return r.recorded, errors.Join(err, r.out.Close())
 }
@@ -160,7 +180,7 @@ func (s *session) beginFile() error {
 	s.out = perfdata.NewWriter(s.file, perfdata.WriterOptions{
 		Event: s.event(), Arch: unix.ByteSliceToString(name.Machine[:]), OSRelease: unix.ByteSliceToString(name.Release[:]), Hostname: unix.ByteSliceToString(name.Nodename[:]),
 		WallClock: uint64(time.Now().UnixNano()), Clock: now(), ClockID: unix.CLOCK_MONOTONIC, //nolint:gosec // after 1970
-		Registers: s.mask, HasRaw: !s.options.OnlyRunning,
+		Registers: s.mask, HasRaw: !s.options.OnlyRunning || s.runtimes != nil,
 	})
 	return nil
 }
@@ -199,7 +219,7 @@ func (r *recorder) again() error {
 	if err := c.prepare(isNeverLost); err != nil {
 		return s.deny(pid, err)
 	}
-	r.copied, r.mapped = c, nil
+	r.copied, r.mapped, r.isPrepared = c, nil, false
 	return nil
 }
 
@@ -241,6 +261,7 @@ func (r *recorder) stop() error {
 	c := r.copied
 	c.pieces = c.pieces[:0]
 	c.buffer.used = 0
+	r.prepareRuntimes()
 	if err := c.copyStopped(isNeverLost); err != nil {
 		return err
 	}
@@ -271,12 +292,7 @@ func (r *recorder) write() {
 		name := r.writeName(th.id, moment)
 		seen[th.id] = name
 		r.registers = sdk.Registers{}
-		for i := range c.description.RegisterSets {
-			set := &c.description.RegisterSets[i]
-			if set.Source == sdk.CoreNote && set.Type == ntPRSTATUS {
-				set.Decode(th.registers[0].data, &r.registers)
-			}
-		}
+		r.decode(th, &r.registers)
 		r.writeSample(th, name, moment, weight)
 	}
 	r.names = seen // IDs of threads that have ended may be reused
@@ -387,7 +403,7 @@ func (r *recorder) nameOf(id int) string {
 // writeSample writes the sample of a thread.
 func (r *recorder) writeSample(th *tracee, name *threadName, moment, weight uint64) {
 	d := r.copied.description
-	s := perfdata.Sample{PID: r.copied.pid, TID: th.id, Time: moment, Period: weight, Raw: r.waitOf(th, name)}
+	s := perfdata.Sample{PID: r.copied.pid, TID: th.id, Time: moment, Period: weight, Raw: r.rawOf(th, name)}
 	s.IP, _ = r.registers.Uint64(d.PC, d.ByteOrder)
 	sp, _ := r.registers.Uint64(d.SP, d.ByteOrder)
 	s.Registers.ABI = perfdata.Registers64

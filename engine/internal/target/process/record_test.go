@@ -31,7 +31,7 @@ func recordOne(t *testing.T, pid int, repeat int, every time.Duration) (path str
 		t.Fatal(err)
 	}
 	defer out.Close()
-	r, err = Record(context.Background(), pid, out, options(), trace.RecordOptions{Repeat: repeat, Every: every})
+	r, err = Record(context.Background(), pid, out, options(), nil, trace.RecordOptions{Repeat: repeat, Every: every})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,11 +134,11 @@ func TestARecordingHasAsMuchAsThereIsRoomFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	r, err := Record(context.Background(), cmd.Process.Pid, out, options(), trace.RecordOptions{Repeat: 1000, MaxBytes: 100_000})
+	r, err := Record(context.Background(), cmd.Process.Pid, out, options(), nil, trace.RecordOptions{Repeat: 1000, MaxBytes: 100_000})
 	if err != nil || r.Moments == 1000 || len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "of 1000 moments") {
 		t.Errorf("%d moments, problems %q, %v", r.Moments, r.Problems, err)
 	}
-	if _, err := Record(context.Background(), 1<<22+5, out, options(), trace.RecordOptions{Repeat: 1}); !errors.Is(err, ErrEnded) {
+	if _, err := Record(context.Background(), 1<<22+5, out, options(), nil, trace.RecordOptions{Repeat: 1}); !errors.Is(err, ErrEnded) {
 		t.Errorf("a process that there is not: %v", err)
 	}
 }
@@ -154,7 +154,7 @@ func BenchmarkRecord(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer out.Close()
-			r, err := Record(context.Background(), cmd.Process.Pid, out, options(), trace.RecordOptions{Repeat: b.N})
+			r, err := Record(context.Background(), cmd.Process.Pid, out, options(), nil, trace.RecordOptions{Repeat: b.N})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -176,7 +176,7 @@ func BenchmarkRecordRunning(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer out.Close()
-			r, err := Record(context.Background(), cmd.Process.Pid, out, options(), trace.RecordOptions{Repeat: b.N, OnlyRunning: only})
+			r, err := Record(context.Background(), cmd.Process.Pid, out, options(), nil, trace.RecordOptions{Repeat: b.N, OnlyRunning: only})
 			if err != nil {
 				b.Fatal(err)
 			}

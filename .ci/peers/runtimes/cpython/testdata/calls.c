@@ -33,6 +33,14 @@ static PyObject *crash(PyObject *self, PyObject *none) {
 	Py_RETURN_NONE;
 }
 
+static PyObject *must(PyObject *self, PyObject *function) {
+	PyObject *result = PyObject_CallObject(function, NULL);
+	(void)self;
+	if (!result)
+		abort();
+	return result;
+}
+
 static volatile int zero;
 
 static PyObject *divide(PyObject *self, PyObject *none) {
@@ -102,6 +110,7 @@ static PyMethodDef methods[] = {
 	{"call", call, METH_VARARGS, "calls a function with the other arguments"},
 	{"twice", twice, METH_O, "calls a function twice"},
 	{"crash", crash, METH_NOARGS, "ends the process"},
+	{"must", must, METH_O, "calls a function, and ends the process where it raises an exception"},
 	{"divide", divide, METH_NOARGS, "divides by 0"},
 	{"overflow", overflow, METH_NOARGS, "ends the process for want of stack"},
 	{"in_thread", in_thread, METH_O, "calls a function in a thread that Python has not made"},
