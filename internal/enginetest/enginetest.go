@@ -20,7 +20,10 @@ import (
 	"github.com/unwindd/unwindd/plugins/aarch64"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/goruntime"
+	"github.com/unwindd/unwindd/plugins/hotspot"
 	"github.com/unwindd/unwindd/plugins/nvidia"
+	"github.com/unwindd/unwindd/plugins/php"
+	"github.com/unwindd/unwindd/plugins/v8"
 	"github.com/unwindd/unwindd/plugins/visa"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -37,7 +40,9 @@ type Ask struct {
 func Engine(t testing.TB, o engine.Options) *engine.Engine {
 	t.Helper()
 	o.Plugins.InProcess = append(o.Plugins.InProcess, []sdk.Architecture{x86_64.New(), aarch64.New(), amdgpu.New(), visa.New(), nvidia.New()}...)
-	o.Plugins.InProcessRuntimes = append(o.Plugins.InProcessRuntimes, goruntime.New())
+	o.Plugins.InProcessRuntimes = append(o.Plugins.InProcessRuntimes, goruntime.New(), hotspot.New())
+	o.Plugins.InProcessRuntimes = append(o.Plugins.InProcessRuntimes, goruntime.New(), php.New())
+	o.Plugins.InProcessRuntimes = append(o.Plugins.InProcessRuntimes, goruntime.New(), v8.New())
 	e, err := engine.New(o)
 	if err != nil {
 		t.Fatal(err)

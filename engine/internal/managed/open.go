@@ -38,6 +38,7 @@ func (x *Process) open(ctx context.Context, found recognised) (*instance, error)
 		i.problem("%s", p)
 	}
 	i.takeCode()
+	x.openLocks(i, answer.Locks)
 	return i, nil
 }
 
