@@ -26,7 +26,6 @@ func kindOf(k sdk.ManagedKind) trace.ManagedKind {
 func symbolOf(f *sdk.ManagedFrame) trace.Symbol {
 	return trace.Symbol{
 		Function: f.Function, IsDecoded: true, File: f.File, // names of a language are written as they are: <main>
-		Function: f.Function, IsDecoded: true, File: f.File,
 		Line: int(min(f.Line, math.MaxInt32)), Column: int(min(f.Column, math.MaxInt32)),
 	}
 }
