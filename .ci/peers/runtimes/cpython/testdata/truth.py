@@ -13,9 +13,8 @@ import threading
 
 FOLDER = os.environ["TRUTH_FOLDER"]
 TRUTH = os.path.join(FOLDER, "truth")
-DUMP = open(os.path.join(FOLDER, "dump"), "ab", buffering=0)
+DUMP = os.open(os.path.join(FOLDER, "dump"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)  # no file object, which may end before
 natives = {}  # of threads that the module threading does not know
-crash = faulthandler.enable if sys.platform == "linux" else None
 
 
 def native():

@@ -9,6 +9,7 @@ import truth
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
+        truth.settle()
         truth.end()
 
 
