@@ -14,7 +14,6 @@ def blocked(n):
 
 
 def stop():
-    truth.settle()
     truth.end()
 
 

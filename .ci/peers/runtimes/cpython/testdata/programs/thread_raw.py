@@ -14,5 +14,4 @@ gate = _thread.allocate_lock()
 gate.acquire()
 for _ in range(4):
     _thread.start_new_thread(blocked, (gate,))
-truth.settle()
 truth.end()
