@@ -305,7 +305,7 @@ func (s *stacks) locateByCount(stack *sdk.NativeStack, groups []group, problem f
 // runsOf makes the runs of an answer: those outside the outermost native frame are one.
 func (s *stacks) runsOf(all []placed, native int) (runs []sdk.ManagedRun) {
 	for _, p := range all {
-		frames := s.managedFrames(p.frames)
+		frames := managedFrames(p.frames, s.values)
 		if len(frames) == 0 {
 			continue
 		}
@@ -318,8 +318,9 @@ func (s *stacks) runsOf(all []placed, native int) (runs []sdk.ManagedRun) {
 	return runs
 }
 
-// managedFrames describes frames of Python. Those that the interpreter made for itself are left out.
-func (s *stacks) managedFrames(frames []*frame) (list []sdk.ManagedFrame) {
+// managedFrames describes frames of Python, with their variables where values are there. Those that the
+// interpreter made for itself are left out.
+func managedFrames(frames []*frame, values *values) (list []sdk.ManagedFrame) {
 	for _, f := range frames {
 		if f.resolved.isShim {
 			continue
@@ -328,8 +329,8 @@ func (s *stacks) managedFrames(frames []*frame) (list []sdk.ManagedFrame) {
 			Function: f.resolved.function(), File: f.resolved.file,
 			Line: f.position.line, Column: f.position.column, Kind: sdk.Interpreted,
 		}
-		if s.values != nil {
-			m.Variables = s.values.locals(f)
+		if values != nil {
+			m.Variables = values.locals(f)
 		}
 		list = append(list, m)
 	}

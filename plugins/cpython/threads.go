@@ -220,13 +220,3 @@ func (r *reader) assignByRegister(threads []*thread) {
 		}
 	}
 }
-
-// threadName is the ID of a thread of the target, for problems.
-func (r *reader) threadName(handle uint64) string {
-	for i := range r.request.Threads {
-		if r.request.Threads[i].Thread == handle {
-			return r.request.Threads[i].ID
-		}
-	}
-	return strconv.FormatUint(handle, 10)
-}
