@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/unwindd/unwindd/engine/internal/target/process"
@@ -25,7 +26,7 @@ func (e *Engine) OpenProcess(pid int) (*Target, error) {
 }
 
 // openProcess opens a process. look is called while its threads stand still, if it is not nil.
-func (e *Engine) openProcess(pid int, look func(*Target)) (own *Target, t *process.Target, err error) {
+func (e *Engine) openProcess(pid int, look func(*process.Target, *Target)) (own *Target, t *process.Target, err error) {
 	attach := func(t *process.Target) {
 		state, problems := target.Target(t), []string(nil)
 		if path := e.options.DeviceCore; path != "" {
@@ -38,7 +39,7 @@ func (e *Engine) openProcess(pid int, look func(*Target)) (own *Target, t *proce
 	if look != nil {
 		options.Look = func(t *process.Target) {
 			attach(t)
-			look(own)
+			look(t, own)
 		}
 	}
 	if t, err = process.Open(pid, options); err != nil {
@@ -59,20 +60,40 @@ const (
 	// warmTime bounds the reading of the state of runtimes while the threads go on.
 	warmTime = 20 * time.Second
 	// stillTime bounds it while they stand still.
-	stillTime = 2 * time.Second
+	stillTime = 5 * time.Second
+	// copyAttempts is how often the threads are stopped for a copy of the pages that the state is in, before
+	// they stand still until it is read.
+	copyAttempts = 3
 )
 
 // openStill opens a process with the state of its language runtimes. own is a copy without it, which
-// is closed. The state is read twice: once while the threads go on, so that the second time, when they
-// stand still, plugins have started, and the rows and names of the code are known.
+// is closed. First the state is read while the threads go on: which pages it is in is known then, plugins have started,
+// and the rows and names of the code are known. Then the threads are stopped for as long as these pages are copied.
+// Where others turn out to be needed, that is done again with them; in the end the threads stand
+// still until all is read.
 func (e *Engine) openStill(pid int, own *Target, t *process.Target) (*Target, error) {
 	defer own.Close()
-	warm, cancel := context.WithTimeout(context.Background(), warmTime)
+	ctx, cancel := context.WithTimeout(context.Background(), warmTime)
 	defer cancel()
 	t.ReadOn()
-	own.readRuntimes(warm)
+	own.readRuntimes(ctx)
+	pages := t.Pages()
+	for range copyAttempts {
+		still, copied, err := e.openProcess(pid, func(t *process.Target, _ *Target) { t.Fetch(pages) })
+		if err != nil {
+			return nil, err
+		}
+		still.readRuntimes(ctx)
+		missing := copied.Missing()
+		if len(missing) == 0 || ctx.Err() != nil {
+			return still, nil
+		}
+		pages = slices.Compact(slices.Sorted(slices.Values(append(pages, missing...))))
+		_ = still.Close()
+	}
 	isLate := false
-	still, _, err := e.openProcess(pid, func(still *Target) {
+	still, _, err := e.openProcess(pid, func(t *process.Target, still *Target) {
+		t.Fetch(pages)
 		ctx, cancel := context.WithTimeout(context.Background(), stillTime)
 		defer cancel()
 		still.readRuntimes(ctx)
@@ -90,7 +111,9 @@ func (t *Target) readRuntimes(ctx context.Context) {
 	for range t.Stacks(ctx) {
 		continue
 	}
-	t.managed.ReadThreads(ctx, t.process.State())
+	if ctx.Err() == nil {
+		t.managed.ReadThreads(ctx, t.process.State())
+	}
 }
 
 // RuntimesOf returns the names of the language runtimes that may know frames of a live process.

@@ -31,10 +31,12 @@ type runtimeMoments struct {
 
 // runtimeProcess is a process with a language runtime.
 type runtimeProcess struct {
+	pid         int
 	own         *Target // nil: it has no runtime
 	state       *momentState
 	sinceOpened int // moments since the runtimes were opened
 	failures    int // moments in a row that took too long
+	late        int // and all of them
 }
 
 const (
@@ -70,7 +72,7 @@ func (r *runtimeMoments) Prepare(pid int, isNew bool) {
 	if !isNew {
 		return
 	}
-	p := &runtimeProcess{}
+	p := &runtimeProcess{pid: pid}
 	if before := r.processes[pid]; before != nil && before.own != nil {
 		r.keepProblems(before)
 		defer before.own.Close()
@@ -97,6 +99,13 @@ func (r *runtimeMoments) keepProblems(p *runtimeProcess) {
 	if p == nil || p.own == nil {
 		return
 	}
+	if p.late > 0 {
+		later := ""
+		if p.failures >= maxLate {
+			later = ", nor do later ones"
+		}
+		r.problem("process %d: the state of its language runtimes was not read within %v at %d moments: their samples have no frames of them%s", p.pid, momentTime, p.late, later)
+	}
 	for _, text := range p.own.managed.Problems() {
 		r.problem("%s", text)
 	}
@@ -122,9 +131,8 @@ func (r *runtimeMoments) Find(m *process.Moment) {
 	}
 	p.own.managed.Extend(ctx, stacks)
 	if ctx.Err() != nil {
-		if p.failures++; p.failures == maxLate && r.ctx.Err() == nil {
-			r.problem("process %d: the state of its language runtimes was not read within %v at %d moments in a row: later samples have no frames of them", m.PID, momentTime, maxLate)
-		}
+		p.failures++
+		p.late++
 		return
 	}
 	p.failures = 0

@@ -5,6 +5,8 @@
 package process
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -25,9 +27,10 @@ const (
 type still struct {
 	lead int
 
-	mu     sync.Mutex
-	pages  map[uint64][]byte // by address; nil: it cannot be read
-	isOver bool              // the threads go on
+	mu      sync.Mutex
+	pages   map[uint64][]byte // by address; nil: it cannot be read
+	isOver  bool              // the threads go on
+	missing map[uint64]bool   // pages that were needed when it was over
 }
 
 func newStill(lead int) *still { return &still{lead: lead, pages: map[uint64][]byte{}} }
@@ -58,18 +61,66 @@ func (s *still) read(address uint64, buf []byte) (n int) {
 // page returns the page at an address; nil where it cannot be read.
 func (s *still) page(address uint64) []byte {
 	page, isKnown := s.pages[address]
-	if isKnown || s.isOver || len(s.pages) >= maxStill {
+	switch {
+	case isKnown || len(s.pages) >= maxStill:
 		return page
+	case s.isOver:
+		if s.missing == nil {
+			s.missing = map[uint64]bool{}
+		}
+		s.missing[address] = true
+		return nil
 	}
-	page = make([]byte, stillPage)
-	local := unix.Iovec{Base: &page[0]}
-	local.SetLen(len(page))
-	n, err := unix.ProcessVMReadv(s.lead, []unix.Iovec{local}, []unix.RemoteIovec{{Base: uintptr(address), Len: len(page)}}, 0)
-	if err != nil || n < len(page) {
-		page = nil
+	s.fetch([]uint64{address})
+	return s.pages[address]
+}
+
+// fetch reads pages, as few system calls as it takes: the threads stand still meanwhile.
+func (s *still) fetch(addresses []uint64) {
+	for len(addresses) > 0 {
+		next := addresses[:min(len(addresses), maxVector)]
+		buf := make([]byte, len(next)*stillPage)
+		remote := make([]unix.RemoteIovec, len(next))
+		for i, address := range next {
+			remote[i] = unix.RemoteIovec{Base: uintptr(address), Len: stillPage}
+		}
+		local := unix.Iovec{Base: &buf[0]}
+		local.SetLen(len(buf))
+		n, err := unix.ProcessVMReadv(s.lead, []unix.Iovec{local}, remote, 0)
+		if err != nil {
+			n = 0
+		}
+		done := n / stillPage
+		for i := range done {
+			s.pages[next[i]] = buf[i*stillPage : (i+1)*stillPage : (i+1)*stillPage]
+		}
+		if done < len(next) { // the kernel stops at the first byte that it cannot read
+			s.pages[next[done]] = nil
+			done++
+		}
+		addresses = addresses[done:]
 	}
-	s.pages[address] = page
-	return page
+}
+
+// Pages are the addresses of pages that were read, in ascending order.
+func (t *Target) Pages() []uint64 {
+	t.still.mu.Lock()
+	defer t.still.mu.Unlock()
+	return slices.Sorted(maps.Keys(t.still.pages))
+}
+
+// Fetch reads pages while the threads stand still.
+func (t *Target) Fetch(pages []uint64) {
+	t.still.mu.Lock()
+	defer t.still.mu.Unlock()
+	t.still.fetch(pages[:min(len(pages), maxStill)])
+}
+
+// Missing returns the addresses of pages that were needed when the threads went on, and had not been read.
+func (t *Target) Missing() []uint64 {
+	t.still.mu.Lock()
+	defer t.still.mu.Unlock()
+	return slices.Sorted(maps.Keys(t.still.missing))
 }
 
 // ReadMemory reads the copy, read-only parts of mapped files, and what was read while the threads
