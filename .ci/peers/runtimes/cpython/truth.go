@@ -110,6 +110,7 @@ func parts(text string) (list []thread, err error) {
 				one.frames = append(one.frames, frame{text0(f[0]), text0(f[1]), text0(f[2]), number(f[3]), number(f[4])})
 			}
 			if at := slices.IndexFunc(list, func(o thread) bool { return o.ident == t.Ident }); at >= 0 {
+				list[at].frames[0].column = 0 // it calls one function for the truth, and the interpreter by another one
 				list[at].frames = append(one.frames, list[at].frames...)
 			} else {
 				list = append(list, one)
