@@ -23,7 +23,7 @@ const (
 	attributeObjects = 1 << 14
 )
 
-// values describes objects by what is in memory: no code of the process is executed. The text
+// values describes objects by the memory of the process: no code of the process is executed. The text
 // of an object is what repr() returns, as far as its class has none of its own.
 type values struct {
 	r        *reader

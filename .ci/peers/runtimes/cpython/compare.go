@@ -129,6 +129,7 @@ func (c *comparison) column(want, have frame) {
 		c.tally.columns++
 	default:
 		c.tally.wrongColumns++
+		c.note("program", "? the column is another one", fmt.Sprintf("expected %s, got %s", want, have))
 	}
 }
 
