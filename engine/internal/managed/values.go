@@ -26,6 +26,7 @@ func kindOf(k sdk.ManagedKind) trace.ManagedKind {
 func symbolOf(f *sdk.ManagedFrame) trace.Symbol {
 	return trace.Symbol{
 		Function: f.Function, IsDecoded: true, File: f.File,
+		Function: f.Function, IsDecoded: true, File: f.File, // names of a language are written as they are: <main>
 		Line: int(min(f.Line, math.MaxInt32)), Column: int(min(f.Column, math.MaxInt32)),
 	}
 }
