@@ -98,7 +98,7 @@ func (s *Server) lineOf(ctx context.Context, p place) (*framed, wanted, error) {
 	}
 	defer s.targets.release(t)
 	in := t.Target
-	if isGoroutine(p.Thread) {
+	if isScheduled(p.Thread) {
 		in = t.WithGoroutines(ctx)
 		defer in.Close()
 	}

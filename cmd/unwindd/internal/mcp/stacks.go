@@ -111,19 +111,23 @@ func stack(ctx context.Context, s *Server, arguments json.RawMessage) (*answer, 
 	return &answer{doc, s.textOf(b.String(), doc, f.path)}, nil
 }
 
-// newJob makes the job of a report about stacks. A goroutine is a thread only where all are.
+// newJob makes the job of a report about stacks. A goroutine or a task is a thread only where all are.
 func newJob(thread string) job.Stack {
 	j := job.NewStack()
 	j.Format, j.Thread = "json", thread
-	if isGoroutine(thread) {
+	if isScheduled(thread) {
 		all := true
 		j.Goroutines = &all
 	}
 	return j
 }
 
-// isGoroutine reports whether an id is that of a goroutine.
-func isGoroutine(thread string) bool { return strings.HasPrefix(thread, "goroutine ") }
+// isScheduled reports whether an id is that of a thread that a runtime schedules: it is a word, such
+// as goroutine or task, and a number.
+func isScheduled(thread string) bool {
+	word, _, isTwo := strings.Cut(thread, " ")
+	return isTwo && strings.Trim(word, "0123456789.:") != ""
+}
 
 // open opens a file as a target with the options of a job. No source is read by the engine: the
 // paths in debug information are the program's, and lead anywhere.
@@ -479,7 +483,7 @@ func eval(ctx context.Context, s *Server, arguments json.RawMessage) (*answer, e
 	}
 	defer s.targets.release(t)
 	in := t.Target
-	if isGoroutine(a.Thread) {
+	if isScheduled(a.Thread) {
 		in = t.WithGoroutines(ctx)
 		defer in.Close()
 	}
