@@ -224,7 +224,9 @@ func (t *Target) Happened(ctx context.Context) (text string, first *trace.Caught
 func (t *Target) happenedIn(ctx context.Context, text string, first *trace.CaughtCrash) string {
 	var runtimes []trace.RuntimeThread
 	if th := t.Crashed(); th != nil && t.managed.HasFrames(ctx) {
-		runtimes = t.Walk(ctx, th).Runtimes
+		s := t.Walk(ctx, th)
+		runtimes = s.Runtimes
+		text = fact.InLanguage(text, s, signature.Read(s, 0))
 	}
 	raised := fact.Raised(t.process, first, runtimes)
 	if first != nil {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/signature"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/engine/walk"
@@ -73,6 +74,23 @@ func WithRuntimes(text string, raised *trace.RuntimeException, runtimes []trace.
 	return strings.Join(parts, "; ")
 }
 
+// InLanguage adds to a line from Of the program's own function, and its line, where that is a function
+// of a language which a runtime executes.
+func InLanguage(text string, s *trace.Stack, r *signature.Reading) string {
+	if text == "" || !r.HasOwn {
+		return text
+	}
+	f := &s.Frames[r.Own]
+	if f.IsNative() {
+		return text
+	}
+	symbol := &f.Symbols[r.Level]
+	if place := placeOf(symbol); symbol.Function != "" && place != "" {
+		return text + ", executed for " + strings.TrimPrefix(place, " in ")
+	}
+	return text
+}
+
 // maxPart bounds the text of a runtime in the line.
 const maxPart = 1 << 10
 
@@ -89,8 +107,14 @@ func raisedIn(x *trace.RuntimeException) string {
 	if len(x.Traceback) == 0 {
 		return ""
 	}
-	s := &x.Traceback[0]
-	text := ""
+	if text := placeOf(&x.Traceback[0]); text != "" {
+		return ", raised" + text
+	}
+	return ""
+}
+
+// placeOf names a function of a language with its line: " in f at m.py:3".
+func placeOf(s *trace.Symbol) (text string) {
 	if s.Function != "" {
 		text = " in " + s.Function
 	}
@@ -100,8 +124,5 @@ func raisedIn(x *trace.RuntimeException) string {
 			text += ":" + strconv.Itoa(s.Line)
 		}
 	}
-	if text == "" {
-		return ""
-	}
-	return ", raised" + text
+	return text
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/engine/internal/signature"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
@@ -51,6 +52,29 @@ func TestAnExceptionIsTheCauseWhereTheProcessEndedItself(t *testing.T) {
 	}{{abort, nil, true}, {0, nil, true}, {5, nil, true}, {segv, nil, false}, {abort, caught(segv), false}, {abort, caught(abort), true}} {
 		if got := isOwnEnd(&trace.Target{Machine: 62, Signal: c.signal}, c.first); got != c.want {
 			t.Errorf("signal %d, first %+v: %v", c.signal, c.first, got)
+		}
+	}
+}
+
+func TestTheLineNamesTheFunctionOfALanguage(t *testing.T) {
+	frames := []trace.Frame{
+		{Symbols: []trace.Symbol{{Function: "os_abort"}}},
+		{Symbols: []trace.Symbol{{Function: "load", File: "m.py", Line: 7}}, Details: &trace.FrameDetails{Managed: &trace.Managed{Runtime: "cpython"}}},
+		{Symbols: []trace.Symbol{{}}, Details: &trace.FrameDetails{Managed: &trace.Managed{Runtime: "cpython"}}},
+	}
+	for _, c := range []struct {
+		text    string
+		reading signature.Reading
+		want    string
+	}{
+		{"abort() was called in os_abort", signature.Reading{HasOwn: true, Own: 1}, "abort() was called in os_abort, executed for load at m.py:7"},
+		{"null pointer", signature.Reading{HasOwn: true}, "null pointer"},
+		{"null pointer", signature.Reading{}, "null pointer"},
+		{"null pointer", signature.Reading{HasOwn: true, Own: 2}, "null pointer"},
+		{"", signature.Reading{HasOwn: true, Own: 1}, ""},
+	} {
+		if got := InLanguage(c.text, &trace.Stack{Frames: frames}, &c.reading); got != c.want {
+			t.Errorf("%q, expected %q", got, c.want)
 		}
 	}
 }
