@@ -66,6 +66,7 @@ compatibility: ## plugins of the commit BASE with the engine of this tree, and t
 proof: ## what takes longer than CI: every comparison on large inputs, and long fuzzing
 	UNWINDD_TESTS=all UNWINDD_PROOF=1 $(GO) test -timeout 180m ./...
 	$(MAKE) race
-	GOFLAGS=-trimpath GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
+	for os in darwin windows; do GOFLAGS=-trimpath GOOS=$$os CGO_ENABLED=0 $(GO) vet ./... || exit; done
 	cd .ci/peers && $(GO) run ./machines -all && $(GO) run ./situations && $(GO) run ./fatbins && $(GO) run ./nvidia
+	cd .ci/peers && $(GO) run ./runtimes/cpython -peers && $(GO) run ./runtimes/cpython -values && $(GO) run ./runtimes/cpython -samples 1000
 	.ci/fuzz 10m

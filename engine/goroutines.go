@@ -24,9 +24,9 @@ func (t *Target) WithGoroutines(ctx context.Context) *Target {
 		state = t.managed.Threads(ctx, "", state)
 	} else {
 		info := state.Info()
-		why := "no code object that was found is of Go"
+		why := "no code object that was found has a runtime that schedules threads, as Go's does"
 		if len(t.engine.runtimes()) == 0 {
-			why = "the engine has no plugin of Go's runtime"
+			why = "the engine has no plugin of a language runtime"
 		}
 		info.Problems = append(slices.Clone(info.Problems), info.Path+": no goroutines: "+why)
 		state = target.WithThreads(state, state.Threads(), info)

@@ -143,6 +143,15 @@ func (t *Target) Deadlocks(ctx context.Context) (list []trace.Deadlock) {
 	return list
 }
 
+// RuntimeDeadlocks returns the deadlocks in which a thread waits for a lock of a language, as far
+// as the stacks that were walked so far and the runtimes tell.
+func (t *Target) RuntimeDeadlocks(ctx context.Context) []trace.Deadlock {
+	if t.managed == nil {
+		return nil
+	}
+	return t.managed.Deadlocks(ctx)
+}
+
 // Walk walks the stack of one thread of the target. It always returns a stack: a problem is its
 // Stopped, and the frames found before it are kept. The stack of a thread that another one
 // launched continues in its Launchers.
@@ -223,17 +232,31 @@ func (t *Target) Happened(ctx context.Context) (text string, first *trace.Caught
 	if err != nil {
 		return "", nil
 	}
+	if t.managed == nil || !t.managed.HasFrames(ctx) && len(t.managed.Fatal(ctx)) == 0 {
+		return text, first
+	}
+	return t.happenedIn(ctx, text, first), first
+}
+
+// happenedIn adds to a line about a crash what language runtimes know of it, and makes the place of
+// the first crash that of the stack with their frames.
+func (t *Target) happenedIn(ctx context.Context, text string, first *trace.CaughtCrash) string {
+	var runtimes []trace.RuntimeThread
+	if th := t.Crashed(); th != nil && t.managed.HasFrames(ctx) {
+		runtimes = t.Walk(ctx, th).Runtimes
+	}
+	raised := fact.Raised(t.process, first, runtimes)
 	if first != nil {
 		t.placeFirst(ctx, first)
 	}
-	return text, first
+	return fact.WithRuntimes(text, raised, runtimes, t.managed.Fatal(ctx))
 }
 
 // placeFirst makes the place of a crash in a native stack that of the stack with the frames of
 // language runtimes.
 func (t *Target) placeFirst(ctx context.Context, first *trace.CaughtCrash) {
 	i := slices.IndexFunc(t.Threads(), func(th *trace.Thread) bool { return th.ID == first.Thread })
-	if t.managed == nil || i < 0 || !t.managed.HasFrames(ctx) {
+	if i < 0 || !t.managed.HasFrames(ctx) {
 		return
 	}
 	s := t.Walk(ctx, t.Threads()[i])
@@ -256,8 +279,12 @@ func (t *Target) Signature(s *trace.Stack, text string) trace.Signature {
 func (t *Target) SignatureBy(ctx context.Context, version int, s *trace.Stack, text string) trace.Signature {
 	crash := signature.Crash{Stack: s, IsOverflow: fact.IsStackOverflow(text) && s.Thread == t.Crashed()}
 	_ = object.Guard(func() error {
-		if first := fact.FindFirst(ctx, t.process, s); first != nil {
+		first := fact.FindFirst(ctx, t.process, s)
+		if first != nil {
 			crash.First = s.IndexBehind(first.Frame)
+		}
+		if raised := fact.Raised(t.process, first, s.Runtimes); raised != nil {
+			crash.Raised = raised.Type
 		}
 		return nil
 	})

@@ -46,7 +46,7 @@ func (r *MemoryReader) PointerSize() uint64 { return uint64(r.pointer) } //nolin
 func (r *MemoryReader) Err() error { return r.ctx.Err() }
 
 // Prefetch reads the pages that have size bytes at each address, in as few requests as possible.
-// What is not there is said by the calls that read it.
+// Missing memory is reported by the calls that read it.
 func (r *MemoryReader) Prefetch(addresses []uint64, size uint64) {
 	var list []uint64
 	for _, a := range addresses {

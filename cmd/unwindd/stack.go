@@ -94,7 +94,7 @@ func addStackFlags(flags *pflag.FlagSet, j *job.Stack) {
 	flags.BoolVar(&j.Crashed, "crashed", false, "only the threads that crashed")
 	addNumber(flags, &j.Top, job.StackRanges, "top", 0, "print only the `N` innermost frames of a stack")
 	flags.BoolVar(&j.Registers, "registers", false, "print the registers of every frame")
-	addSwitch(flags, &j.Goroutines, "goroutines", "print the goroutines of Go programs too: without it, of programs that crashed")
+	addSwitch(flags, &j.Goroutines, "goroutines", "print goroutines, and the tasks and virtual threads of other runtimes: without it, the goroutines of Go programs that crashed")
 	flags.BoolVar(&j.Lanes, "lanes", false, "print what the lanes of waves do in every frame")
 	addNumber(flags, &j.Lane, job.StackRanges, "lane", 0, "print the stack of lane `N` of every wave that has it")
 	flags.BoolVar(&j.Locals, "locals", false, "print the variables of every frame")

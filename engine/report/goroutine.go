@@ -4,6 +4,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -184,7 +185,7 @@ func (t *text) goroutines(g *group) string {
 		return ""
 	}
 	state := " [" + describe(first, minutes) + "]"
-	line := first.Word() + " " + list.String() + state
+	line := first.Word() + " " + list.String() + ownName(first, g) + state
 	if list.count > 1 {
 		line = fmt.Sprintf("%d %ss%s: %s", list.count, first.Word(), state, list.String())
 	}
@@ -196,7 +197,46 @@ func (t *text) goroutines(g *group) string {
 	case threads.count > 1:
 		line += fmt.Sprintf(", %d threads: %s", threads.count, threads.String())
 	}
-	return line + t.about.crash(g.first.Thread)
+	return line + runtimeState(g.first, len(g.threads) > 1) + t.about.crash(g.first.Thread)
+}
+
+// ownName is the name of the thread of a group that a runtime schedules, in quotes with a blank before
+// them; "" for goroutines, which have none.
+func ownName(first *trace.Goroutine, g *group) string {
+	for i := range g.threads {
+		if th := g.threads[i].Thread; th.Goroutine == first && th.Goroutine.Scheduler != nil && th.Name != "" {
+			return " " + strconv.Quote(th.Name)
+		}
+	}
+	return ""
+}
+
+// maxPendingIDs is how many threads whose end others wait for the text names.
+const maxPendingIDs = 8
+
+// pending writes the threads whose end the threads of a group wait for, where all wait for the same
+// and the reason of their wait does not name it.
+func (t *text) pending(g *group) {
+	first := goroutineOf(g.first.Thread)
+	if first == nil || len(first.WaitsFor) == 0 {
+		return
+	}
+	for i := range g.threads {
+		if x := goroutineOf(g.threads[i].Thread); x == nil || !slices.Equal(x.WaitsFor, first.WaitsFor) {
+			return
+		}
+	}
+	var ids []string
+	for _, number := range first.WaitsFor[:min(len(first.WaitsFor), maxPendingIDs)] {
+		ids = append(ids, strconv.FormatUint(number, 10))
+	}
+	if len(ids) == 1 && strings.HasSuffix(first.WaitReason, first.Word()+" "+ids[0]) {
+		return
+	}
+	if more := len(first.WaitsFor) - maxPendingIDs; more > 0 {
+		ids = append(ids, fmt.Sprintf("and %d more", more))
+	}
+	t.printf("  %s\n", t.faint("awaits "+first.Word()+" "+strings.Join(ids, " ")))
 }
 
 // idList is the IDs of threads in their order, those that follow each other in ranges.
@@ -284,7 +324,7 @@ func (t *text) creator(g *group) {
 		isOne = isOne && x != nil && x.Parent == first.Parent
 	}
 	if isOne {
-		line += " in goroutine " + strconv.FormatUint(first.Parent, 10)
+		line += " in " + first.Word() + " " + strconv.FormatUint(first.Parent, 10)
 	}
 	if place.Line > 0 {
 		line += " at " + position(place.File, place.Line, 0)

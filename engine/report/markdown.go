@@ -68,11 +68,11 @@ func (m *markdown) ownPlace() string {
 // collect returns the groups of equal stacks, and the number of stacks beyond the bound.
 func (m *markdown) collect(s *Stacks) (groups []*group, rest int) {
 	if !m.noFold {
-		f := newStackFolder(s.Deadlocks)
+		f := newStackFolder()
 		for stack := range s.each {
 			f.add(stack)
 		}
-		groups = f.ordered()
+		groups = f.ordered(s.deadlocks())
 		if len(groups) > maxMarkdownStacks {
 			groups, rest = groups[:maxMarkdownStacks], len(groups)-maxMarkdownStacks
 		}

@@ -168,7 +168,9 @@ type Thread struct {
 	Goroutine *Goroutine `json:"goroutine,omitempty"`
 	// ManagedThread describes a thread that another runtime than Go's schedules.
 	ManagedThread *Goroutine `json:"managed_thread,omitempty"`
-	Signature     *Signature `json:"signature,omitempty"` // of a thread that crashed
+	// Runtimes are the thread as language runtimes see it, where they tell more than frames.
+	Runtimes  []RuntimeThread `json:"runtimes,omitempty"`
+	Signature *Signature      `json:"signature,omitempty"` // of a thread that crashed
 	// FirstOwnFrame is the index of the innermost function of the program's own, of a thread that
 	// crashed; nil: there is none.
 	FirstOwnFrame *int      `json:"first_own_frame,omitempty"`

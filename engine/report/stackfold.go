@@ -113,14 +113,17 @@ type stackFolder struct {
 	deadlocked map[string]bool // IDs of threads that wait for each other
 }
 
-func newStackFolder(deadlocks []trace.Deadlock) *stackFolder {
-	f := &stackFolder{seen: map[uint64][]*group{}, deadlocked: map[string]bool{}}
+func newStackFolder() *stackFolder {
+	return &stackFolder{seen: map[uint64][]*group{}, deadlocked: map[string]bool{}}
+}
+
+// mark marks the threads of deadlocks.
+func (f *stackFolder) mark(deadlocks []trace.Deadlock) {
 	for i := range deadlocks {
 		for k := range deadlocks[i].Links {
 			f.deadlocked[deadlocks[i].Links[k].Thread.ID] = true
 		}
 	}
-	return f
 }
 
 func (f *stackFolder) add(s *trace.Stack) {
@@ -175,7 +178,8 @@ func eachLocal(frames []trace.Frame, do func(*trace.FrameVariable)) {
 
 // ordered are the groups in the order of their first threads, behind the ones that crashed and
 // the ones of deadlocks. Where a wave failed, a thread of the process that crashed did so for it.
-func (f *stackFolder) ordered() []*group {
+func (f *stackFolder) ordered(deadlocks []trace.Deadlock) []*group {
+	f.mark(deadlocks)
 	slices.SortStableFunc(f.groups, func(a, b *group) int { return cmp.Compare(f.place(a), f.place(b)) })
 	return f.groups
 }
@@ -240,7 +244,7 @@ func (g *group) isEqual(s *trace.Stack, e *ending) bool {
 	return isEqualStop(a.Thread, b.Thread) && isEqualGoroutine(a.Thread, b.Thread) &&
 		g.ending.Reason == e.Reason && g.ending.launch == e.launch && g.ending.isWhole() == e.isWhole() &&
 		(e.isWhole() || g.ending.Detail == e.Detail) &&
-		isEqualFrames(a.Frames, b.Frames) && isEqualGap(&a.Gap, &b.Gap) &&
+		isEqualRuntimes(a.Runtimes, b.Runtimes) && isEqualFrames(a.Frames, b.Frames) && isEqualGap(&a.Gap, &b.Gap) &&
 		slices.EqualFunc(a.Launchers, b.Launchers, isEqualLauncher)
 }
 
@@ -295,7 +299,8 @@ func isEqualManaged(a, b *trace.Frame) bool {
 	if x == nil || y == nil {
 		return x == y && a.BehindManaged == b.BehindManaged
 	}
-	return *x == *y && (x.IsNative || ownSymbol(a).Line == ownSymbol(b).Line) && a.BehindManaged == b.BehindManaged
+	p, q := ownSymbol(a), ownSymbol(b)
+	return *x == *y && (x.IsNative || p.Line == q.Line && p.Column == q.Column) && a.BehindManaged == b.BehindManaged
 }
 
 // isEqualLocals compares variables of a function, ignoring the thread.

@@ -267,6 +267,7 @@ func (j *stackJSON) thread(s *trace.Stack) {
 	j.launch(s)
 	j.wait(s.Wait)
 	j.goroutine(th)
+	j.runtimes(s.Runtimes)
 	j.signatureOf(th)
 	if th.Crashed {
 		if own := ownIndex(s, readStack(s, j.caught)); own >= 0 {

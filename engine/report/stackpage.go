@@ -31,7 +31,7 @@ func (s *Stacks) WritePage(w io.Writer, o TextOptions) error {
 	for stack := range s.each {
 		f.add(stack)
 	}
-	groups := p.sorted(f.ordered())
+	groups := p.sorted(f.ordered(s.deadlocks()))
 	ready := s.code.prepare(groups)
 	p.setHead(s.head(p.detail))
 	out := stackpage.NewWriter(w, p.aboutTarget(s.Globals))
@@ -69,7 +69,7 @@ type pageText struct {
 }
 
 func newPageText(s *Stacks, o TextOptions) *pageText {
-	p := &pageText{values: maxPageValues, folder: newStackFolder(s.Deadlocks)}
+	p := &pageText{values: maxPageValues, folder: newStackFolder()}
 	p.text = s.newText(NewPrinter(&p.written), o, wideName)
 	p.detail, p.paint = withDebugInfo, piecePaint()
 	return p
@@ -77,6 +77,7 @@ func newPageText(s *Stacks, o TextOptions) *pageText {
 
 // oneByOne writes each stack when it comes.
 func (p *pageText) oneByOne(s *Stacks, w io.Writer) error {
+	p.folder.mark(s.deadlocks())
 	p.setHead(s.head(p.detail))
 	out := stackpage.NewWriter(w, p.aboutTarget(s.Globals))
 	for stack := range s.withCode() {
@@ -140,13 +141,15 @@ func (p *pageText) stack(g *group) *stackpage.Stack {
 		About: p.take(func() {
 			p.identity(g)
 			p.creator(g)
+			p.pending(g)
 			p.stop(g.threads)
 			p.waits(g.threads)
+			p.exceptions(first)
 		}),
 	}
 	p.isBegun = true
-	out.Threads = threadLists(g.threads)
-	out.Kind = threadKinds[g.kind()]
+	out.Threads = threadLists(g)
+	out.Kind = g.title()
 	out.Flags = p.flags(g)
 	width := indexWidth(first)
 	p.read(first)
@@ -190,17 +193,39 @@ const (
 	cpuThread
 )
 
-// threadKinds are the titles of the kinds.
-var threadKinds = map[threadKind]string{ownGoroutine: "goroutines", systemGoroutine: "goroutines of Go's runtime", cpuThread: stackpage.Usual}
+// title is the title of the threads of a kind: of goroutines, or of others that a runtime schedules.
+func (k threadKind) title(g *trace.Goroutine) string {
+	switch {
+	case k == cpuThread || g == nil:
+		return stackpage.Usual
+	case k == ownGoroutine:
+		return escape.Text(g.Word() + "s")
+	case g.Scheduler == nil:
+		return "goroutines of Go's runtime"
+	}
+	return escape.Text(g.Word() + "s of the runtime " + g.Scheduler.Runtime)
+}
+
+// title is the title of the threads of a group.
+func (g *group) title() string { return g.kind().title(g.scheduled()) }
+
+// scheduled is the first thread of a group that a runtime schedules; nil: there is none.
+func (g *group) scheduled() *trace.Goroutine {
+	for i := range g.threads {
+		if x := g.threads[i].Goroutine; x != nil {
+			return x
+		}
+	}
+	return nil
+}
 
 // kind is the kind of the threads of a group. A thread that executes a goroutine of the group is
 // counted as that.
 func (g *group) kind() threadKind {
-	i := slices.IndexFunc(g.threads, func(m member) bool { return m.Goroutine != nil })
-	switch {
-	case i < 0:
+	switch x := g.scheduled(); {
+	case x == nil:
 		return cpuThread
-	case g.threads[i].Goroutine.IsSystem:
+	case x.IsSystem:
 		return systemGoroutine
 	}
 	return ownGoroutine
@@ -209,18 +234,20 @@ func (g *group) kind() threadKind {
 // place is the place of a group on a page: as in the text, and then by their kinds.
 func (p *pageText) place(g *group) int { return p.folder.place(g)<<8 + int(g.kind()) }
 
-// sorted sorts groups by their place.
+// sorted sorts groups by their place, and by the titles of their threads.
 func (p *pageText) sorted(groups []*group) []*group {
-	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(p.place(a), p.place(b)) })
+	slices.SortStableFunc(groups, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(p.place(a), p.place(b)), cmp.Compare(a.title(), b.title()))
+	})
 	return groups
 }
 
 // threadLists are the goroutines and the threads of a stack with their names, which the text does
 // not have: each kind where it has several and one has a name.
-func threadLists(threads []member) (lists []stackpage.Threads) {
+func threadLists(g *group) (lists []stackpage.Threads) {
 	for _, kind := range []threadKind{ownGoroutine, cpuThread} {
-		list, isNamed := stackpage.Threads{Kind: threadKinds[kind]}, false
-		for _, m := range threads {
+		list, isNamed := stackpage.Threads{Kind: kind.title(g.scheduled())}, false
+		for _, m := range g.threads {
 			if (m.Goroutine != nil) == (kind == ownGoroutine) {
 				list.List = append(list.List, stackpage.Thread{ID: escape.Text(m.ID), Name: escape.Text(m.Name)})
 				isNamed = isNamed || m.Name != ""

@@ -5,6 +5,7 @@ package report
 import (
 	"io"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,8 @@ type Stacks struct {
 	FirstCrash *trace.CaughtCrash
 	// Deadlocks are the threads that wait for each other.
 	Deadlocks []trace.Deadlock
+	// LaterDeadlocks returns further ones, which walking the stacks shows; nil: there are none.
+	LaterDeadlocks func() []trace.Deadlock
 	// Signature returns the key by which the crash of a thread is grouped, in JSON; nil, and
 	// its result, where there is none.
 	Signature func(*trace.Thread) *trace.Signature
@@ -60,13 +63,21 @@ func NewStacks(t *engine.Target, each iter.Seq[*trace.Stack]) *Stacks {
 		h := newHead(t, d)
 		h.Target.Hints = missing.list(t, h.Target.executable())
 		h.Target.Fact, h.Target.FirstCrash = s.Fact, newFirstCrash(s.FirstCrash)
-		h.setDeadlocks(s.Deadlocks)
+		h.setDeadlocks(s.deadlocks())
 		return h
 	}
 	if t.HasSource() {
 		s.source = t.Source
 	}
 	return s
+}
+
+// deadlocks returns the deadlocks that are known so far.
+func (s *Stacks) deadlocks() []trace.Deadlock {
+	if s.LaterDeadlocks == nil {
+		return s.Deadlocks
+	}
+	return slices.Concat(s.Deadlocks, s.LaterDeadlocks())
 }
 
 // headDetail selects the details of a Head.
@@ -198,11 +209,11 @@ func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
 	if o.NoFold {
 		t.oneByOne(s)
 	} else {
-		f := newStackFolder(s.Deadlocks)
+		f := newStackFolder()
 		for stack := range s.each {
 			f.add(stack)
 		}
-		t.folded(s, f.ordered())
+		t.folded(s, f.ordered(s.deadlocks()))
 	}
 	t.noSource(o.Verbose)
 	t.modules(o.Verbose)

@@ -275,7 +275,7 @@ func TestOnlyEqualStacksAreFolded(t *testing.T) {
 		"an end that rests on it": func(s *trace.Stack) { s.Launchers, s.Frames[0].FoundBy = nil, trace.ByScan },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newStackFolder(nil)
+			f := newStackFolder()
 			f.add(waveStack("w"))
 			s, groups := waveStack("w"), 2
 			if change != nil {

@@ -113,9 +113,11 @@ func (t *text) group(g *group) {
 	t.printf("\n%s\n", t.header(t.threads(g)))
 	t.identity(g)
 	t.creator(g)
+	t.pending(g)
 	t.stop(g.threads)
 	t.waits(g.threads)
 	first := g.first
+	t.exceptions(first)
 	width := indexWidth(first)
 	t.read(first)
 	next := t.chain(first.Frames, &first.Gap, 0, width)
@@ -164,19 +166,19 @@ func (t *text) threads(g *group) string {
 	}
 	if len(g.threads) == 1 {
 		line := "thread " + first.ID
-		if first.Name != "" {
-			line += " " + strconv.Quote(first.Name)
+		if name := threadName(first, g.first.Runtimes); name != "" {
+			line += " " + strconv.Quote(name)
 		}
 		if e := first.Executes; e != nil {
 			line += ", executes " + e.ID
 		}
-		return line + t.about.crash(first)
+		return line + runtimeState(g.first, false) + t.about.crash(first)
 	}
 	var ids idList
 	for _, th := range g.threads {
 		ids.add(th.ID)
 	}
-	return fmt.Sprintf("%d threads%s: %s", ids.count, t.about.crash(first), ids.short())
+	return fmt.Sprintf("%d threads%s%s: %s", ids.count, runtimeState(g.first, true), t.about.crash(first), ids.short())
 }
 
 // crash writes that a thread crashed; for a wave, whose reason may differ from its process's,

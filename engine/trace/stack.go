@@ -29,7 +29,7 @@ type Launcher struct {
 // Symbols. Frames that are not its own are left out. ok is false where all are: the thread has
 // no such lane, it had nothing to do, or lanes were not requested.
 func (s *Stack) Lane(lane uint32) (one *Stack, ok bool) {
-	one = &Stack{Thread: s.Thread, Lanes: s.Lanes, Stopped: s.Stopped, Wait: s.Wait, Launchers: s.Launchers}
+	one = &Stack{Thread: s.Thread, Lanes: s.Lanes, Stopped: s.Stopped, Wait: s.Wait, Runtimes: s.Runtimes, Launchers: s.Launchers}
 	for i := range s.Frames {
 		f := &s.Frames[i]
 		if !f.IsNative() {
@@ -130,6 +130,8 @@ type Stack struct {
 	// Wait is the lock, or another object, that the thread waits for; nil if it waits for none
 	// that is known.
 	Wait *Wait
+	// Runtimes are the language runtimes that know the thread, each with its state.
+	Runtimes []RuntimeThread
 	// Launchers continue the stack in the thread that launched this one, in the
 	// thread that launched that, and so on, as far as it is known.
 	Launchers []Launcher

@@ -11,7 +11,7 @@ type Symbol struct {
 	// there is no debug information.
 	Name string
 	// IsDecoded is set where Function is decoded from LinkageName by gdb's rules for Ada or
-	// Fortran.
+	// Fortran, or is in the words of a language runtime.
 	IsDecoded bool
 	// Start is the ELF virtual address at which the physical function begins; HasStart is
 	// false where it is unknown.

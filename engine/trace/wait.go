@@ -17,6 +17,7 @@ const (
 	WaitSemaphore = "semaphore"
 	WaitBarrier   = "barrier"
 	WaitFutex     = "futex" // a word of memory, whose meaning only the program knows
+	WaitLock      = "lock"  // of a language, whose runtime names it
 )
 
 // Wait is the object that a blocked thread waits for.
@@ -53,13 +54,7 @@ func (w *Wait) Text(waiting *Thread) string {
 		}
 		return "the end of " + w.Owner.label(waiting)
 	}
-	text := "a " + nouns[w.Kind]
-	if w.HasAddress {
-		text = fmt.Sprintf("the %s at %#x", nouns[w.Kind], w.Address)
-	}
-	if w.Name != "" {
-		text += " (" + w.Name + ")"
-	}
+	text := w.object()
 	switch {
 	case w.Owner != nil && w.Owner == waiting:
 		text += ", which it holds itself"
@@ -77,8 +72,27 @@ func (w *Wait) Text(waiting *Thread) string {
 	return text
 }
 
+// object names the object.
+func (w *Wait) object() string {
+	if w.Kind == WaitLock {
+		l := RuntimeLock{Address: w.Address, Name: w.Name}
+		return l.name()
+	}
+	text := "a " + nouns[w.Kind]
+	if w.HasAddress {
+		text = fmt.Sprintf("the %s at %#x", nouns[w.Kind], w.Address)
+	}
+	if w.Name != "" {
+		text += " (" + w.Name + ")"
+	}
+	return text
+}
+
 // label names a thread by its ID, and by its name where another thread has another one.
 func (t *Thread) label(other *Thread) string {
+	if t.Goroutine != nil { // its ID has the runtime's word for it
+		return t.ID
+	}
 	if t.Name == "" || other != nil && other.Name == t.Name {
 		return "thread " + t.ID
 	}

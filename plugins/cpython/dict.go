@@ -214,7 +214,7 @@ func (r *reader) managedAttributes(object uint64, c *class, most uint64) ([]entr
 		}
 	case r.layout.minor == 12:
 		if dict&1 == 1 {
-			dict, values = 0, dict-1
+			dict, values = 0, dict+1
 		}
 	case c.is(classHasInlineValues):
 		values = object + uint64(c.basicSize) //nolint:gosec // above 0

@@ -38,6 +38,7 @@ type layout struct {
 	number      numberLayout
 	text        textLayout
 	generator   generatorLayout
+	states      generatorStates
 	exception   exceptionLayout
 	traceback   tracebackLayout
 	other       otherLayout
@@ -47,7 +48,9 @@ type layout struct {
 type runtimeLayout struct{ finalizing, interpreters, gil, current offset }
 
 // interpreterLayout is PyInterpreterState. gil is a pointer, from 3.12 on.
-type interpreterLayout struct{ id, next, threads, modules, gil, sysdict, builtins offset }
+type interpreterLayout struct {
+	id, next, threads, modules, gil, sysdict, builtins, tasks offset
+}
 
 // gilLayout is struct _gil_runtime_state. enabled is of free-threaded builds.
 type gilLayout struct{ holder, locked, enabled offset }
@@ -109,6 +112,10 @@ type textLayout struct{ length, state, kindShift, asciiData, compactData, data o
 
 // generatorLayout is PyGenObject: frame is a pointer before 3.11, and then the frame itself.
 type generatorLayout struct{ frame, state, code, name, qualifiedName offset }
+
+// generatorStates are the numbers of the states of a generator's frame, from 3.11 on; 127 stands for
+// one that the version does not have.
+type generatorStates struct{ created, suspended, executing, last, yieldsFrom, yieldsFromLocked int8 }
 
 // exceptionLayout is PyBaseExceptionObject.
 type exceptionLayout struct {

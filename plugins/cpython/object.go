@@ -81,7 +81,7 @@ func (r *reader) readClass(c *class) error {
 	c.basicSize, c.itemSize = int64(r.word(b, l.basicSize)), int64(r.word(b, l.itemSize)) //nolint:gosec // signed in C
 	c.dictOffset = int64(r.word(b, l.dictOffset))                                         //nolint:gosec // signed in C
 	switch {
-	case c.flags&classIsReady == 0:
+	case c.flags&classIsReady == 0 && !r.isInModule(c.address): // 3.9 does not make all of its own ready
 		return fmt.Errorf("tp_flags at %#x are %#x, expected a class that is ready", c.address, c.flags)
 	case c.basicSize < int64(r.layout.object.size) || c.basicSize > maxOffset || c.itemSize < 0 || c.itemSize > maxOffset:
 		return fmt.Errorf("tp_basicsize at %#x is %d, and tp_itemsize %d, expected sizes of objects", c.address, c.basicSize, c.itemSize)
@@ -98,6 +98,16 @@ func (r *reader) readClass(c *class) error {
 		return fmt.Errorf("tp_name at %#x is %q, expected a name", c.address, c.name)
 	}
 	return nil
+}
+
+// isInModule reports whether an address is in the module of the runtime.
+func (r *reader) isInModule(address uint64) bool {
+	for i := range r.request.Segments {
+		if s := &r.request.Segments[i]; address-s.Start < s.Size {
+			return true
+		}
+	}
+	return false
 }
 
 // maxBases bounds the classes that a class is derived from by its first bases.

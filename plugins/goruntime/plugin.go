@@ -13,7 +13,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"sync"
 
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -65,13 +64,8 @@ func Description() *sdk.RuntimeDescription {
 type plugin struct {
 	sdk.RuntimeBase
 
-	mu    sync.Mutex
-	known map[uint64]*process // by handle
-	order []uint64            // of known, the oldest first
+	known sdk.ByHandle[*process]
 }
-
-// maxKnown bounds the processes that are remembered.
-const maxKnown = 256
 
 // process is Go's runtime in a module of a process.
 type process struct {
@@ -104,33 +98,14 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 	if err != nil {
 		g.failure = err.Error()
 	}
-	p.keep(req.Runtime, g)
+	p.known.Put(req.Runtime, g)
 	return answer, nil
-}
-
-// keep remembers a process, and forgets the oldest one where there are too many.
-func (p *plugin) keep(handle uint64, g *process) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.known == nil {
-		p.known = map[uint64]*process{}
-	}
-	if p.known[handle] == nil {
-		p.order = append(p.order, handle)
-	}
-	p.known[handle] = g
-	if len(p.order) > maxKnown {
-		delete(p.known, p.order[0])
-		p.order = p.order[1:]
-	}
 }
 
 // ManagedThreads lists the goroutines.
 func (p *plugin) ManagedThreads(ctx context.Context, e sdk.RuntimeEngine, req *sdk.ManagedThreadsRequest) (*sdk.ManagedThreadsAnswer, error) {
-	p.mu.Lock()
-	g := p.known[req.Runtime]
-	p.mu.Unlock()
-	if g == nil {
+	g, isOpen := p.known.Get(req.Runtime)
+	if !isOpen {
 		return nil, sdk.ErrObjectNotOpen
 	}
 	if why := g.failure; why != "" {

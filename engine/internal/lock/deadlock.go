@@ -39,7 +39,7 @@ func (f *Finder) Deadlocks(ctx context.Context) (list []trace.Deadlock) {
 			next[i] = to
 		}
 	}
-	for _, circle := range circles(next) {
+	for _, circle := range Circles(next) {
 		var d trace.Deadlock
 		for _, i := range circle {
 			d.Links = append(d.Links, trace.DeadlockLink{Thread: threads[i], Wait: waits[i]})
@@ -124,9 +124,9 @@ func removeEnds(edges, back [][]int, stays []bool) {
 	}
 }
 
-// circles returns the circles of a graph in which at most one edge leaves each node; -1 stands for
+// Circles returns the circles of a graph in which at most one edge leaves each node; -1 stands for
 // none. Each begins with its lowest node, and they are in the order of these.
-func circles(next []int) (list [][]int) {
+func Circles(next []int) (list [][]int) {
 	const fresh, finished = 0, -1
 	seen := make([]int, len(next)) // or the number of the pass that has seen the node
 	first := map[int][]int{}

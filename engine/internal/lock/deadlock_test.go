@@ -21,7 +21,7 @@ func TestCircles(t *testing.T) {
 		{"with ways into it", []int{2, 2, 3, 2, 0}, [][]int{{2, 3}}},
 		{"several", []int{4, 2, 1, 3, 0}, [][]int{{0, 4}, {1, 2}, {3}}},
 	} {
-		if got := circles(c.next); !slices.EqualFunc(got, c.want, slices.Equal) {
+		if got := Circles(c.next); !slices.EqualFunc(got, c.want, slices.Equal) {
 			t.Errorf("%s: %v, expected %v", c.name, got, c.want)
 		}
 	}
@@ -62,7 +62,7 @@ func TestManyThreadsTakeNoTime(t *testing.T) {
 	if got := circling(star); slices.Contains(got, true) {
 		t.Error("a thread that waits for one that does not")
 	}
-	if got := circles(next); len(got) != 1 || len(got[0]) != n {
+	if got := Circles(next); len(got) != 1 || len(got[0]) != n {
 		t.Errorf("%d circles", len(got))
 	}
 	if took := time.Since(begin); took > most {
@@ -83,7 +83,7 @@ func FuzzCircles(f *testing.F) {
 			}
 			edges[i] = []int{int(b), int(b)}
 		}
-		list := circles(next)
+		list := Circles(next)
 		seen := map[int]bool{}
 		for _, circle := range list {
 			for k, node := range circle {
@@ -101,7 +101,7 @@ func FuzzCircles(f *testing.F) {
 				next[i] = -1
 			}
 		}
-		if again := circles(next); !slices.EqualFunc(again, list, slices.Equal) {
+		if again := Circles(next); !slices.EqualFunc(again, list, slices.Equal) {
 			t.Errorf("%v, before removing %v", again, list)
 		}
 	})

@@ -52,6 +52,7 @@ type Process struct {
 	schedulers opened // the others, which have threads alone
 
 	launchers launchers
+	locks     locks
 	symbols   symbols
 	carriers  carriers
 
@@ -84,6 +85,9 @@ type instance struct {
 	// frame the first counts.
 	index int
 	code  generatedCode
+	// locks are the locks that threads hold and wait for, by their handles, as the runtime lists
+	// them without stacks.
+	locks map[uint64][]sdk.ManagedLock
 
 	failures atomic.Int32 // of calls, one after the other
 }

@@ -369,7 +369,7 @@ func TestOnlyGoroutinesThatWaitAreInACall(t *testing.T) {
 // threads are shown, and why there is no more.
 func TestProgramsWithoutGoroutines(t *testing.T) {
 	for _, c := range []struct{ subject, mode, problem string }{
-		{"nested", "", "no goroutines: no code object that was found is of Go"},
+		{"nested", "", "no goroutines: no code object that was found has a runtime that schedules threads"},
 	} {
 		core := subject.Core(t, subject.Build(t, c.subject), c.mode)
 		r := enginetest.Report(t, core, withGoroutines)

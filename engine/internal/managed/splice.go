@@ -13,14 +13,18 @@ import (
 
 // This file puts the frames of runtimes into native stacks.
 
-// extended is a native stack, and what runtimes know of it.
+// extended is a native stack, with the frames and states that runtimes know.
 type extended struct {
 	thread *trace.Thread
 	handle uint64 // by which runtimes know the thread
 	native []trace.Frame
 	isCut  bool // frames outside the last one were left out
+	wait   *trace.Wait
 	runs   []run
 	added  int // frames in runs
+	// states are the thread's in runtimes.
+	states   []trace.RuntimeThread
+	runtimes []*instance
 }
 
 // run is frames of a runtime that stand for native ones, or before one.

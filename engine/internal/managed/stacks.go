@@ -20,10 +20,10 @@ const (
 	batchFrames = 1 << 16
 )
 
-// HasFrames reports whether a runtime of the process may know frames.
+// HasFrames reports whether a runtime of the process may know frames, or locks.
 func (x *Process) HasFrames(ctx context.Context) bool {
 	for _, i := range x.all(ctx) {
-		if i.answer.HasFrames && !i.hasFailed() {
+		if i.answer.HasFrames && !i.hasFailed() || len(i.locks) > 0 {
 			return true
 		}
 	}
@@ -92,11 +92,12 @@ func (x *Process) Extend(ctx context.Context, stacks []*trace.Stack) {
 	}
 	list := make([]*extended, len(stacks))
 	for i, s := range stacks {
-		list[i] = &extended{thread: s.Thread, native: s.Frames, isCut: s.LeftOut > 0}
+		list[i] = &extended{thread: s.Thread, native: s.Frames, isCut: s.LeftOut > 0, wait: s.Wait}
 	}
 	x.ask(ctx, list)
+	x.locks.note(list)
 	for i, s := range stacks {
-		s.Frames = list[i].frames()
+		s.Frames, s.Runtimes = list[i].frames(), list[i].states
 	}
 	x.extendLaunchers(ctx, stacks)
 }
@@ -154,10 +155,14 @@ func (x *Process) ask(ctx context.Context, list []*extended) {
 		frames := 0
 		for _, e := range list {
 			handle, isThreads := x.handleOf(e.thread)
-			if !i.answer.HasFrames || e.thread.Arch != i.module.Arch || e.thread.Unread != "" || !isThreads || !i.hasThread(handle) {
+			if !isThreads {
 				continue
 			}
 			e.handle = handle
+			if !i.answer.HasFrames || i.hasFailed() || e.thread.Arch != i.module.Arch || e.thread.Unread != "" || !i.hasThread(handle) {
+				i.state(e, &sdk.ManagedStack{})
+				continue
+			}
 			if frames += len(e.native); len(batch) == batchStacks || len(batch) > 0 && frames > batchFrames {
 				i.askFrames(ctx, batch)
 				batch, frames = nil, len(e.native)
@@ -209,7 +214,7 @@ func (i *instance) askFrames(ctx context.Context, batch []*extended) {
 		return i.runtime.ManagedFrames(ctx, i.owner.engine, req)
 	})
 	if err != nil {
-		return
+		answer = &sdk.ManagedFramesAnswer{Stacks: make([]sdk.ManagedStack, len(batch))}
 	}
 	for k, e := range batch {
 		s := &answer.Stacks[k]
@@ -217,6 +222,7 @@ func (i *instance) askFrames(ctx context.Context, batch []*extended) {
 			i.problem("thread %s: %s", e.thread.ID, s.Problem)
 		}
 		i.take(e, s.Runs)
+		i.state(e, s)
 	}
 }
 

@@ -22,10 +22,10 @@ func kindOf(k sdk.ManagedKind) trace.ManagedKind {
 	return ""
 }
 
-// symbolOf returns the function of a managed frame with its position.
+// symbolOf returns the function of a managed frame with its position. Its name is written as it is: <main>.
 func symbolOf(f *sdk.ManagedFrame) trace.Symbol {
 	return trace.Symbol{
-		Function: f.Function, File: f.File,
+		Function: f.Function, IsDecoded: true, File: f.File,
 		Line: int(min(f.Line, math.MaxInt32)), Column: int(min(f.Column, math.MaxInt32)),
 	}
 }

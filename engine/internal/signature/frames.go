@@ -26,6 +26,9 @@ type call struct {
 	isGuess  bool
 	isOffset bool  // it is an offset in its module
 	kind     *kind // nil: it is not machinery
+	// isManaged and isRuntimes tell functions of a language from functions by which its runtime
+	// executes them.
+	isManaged, isRuntimes bool
 
 	frame, level int // the frame's index, and that of its symbol; level is -1 where there is none
 }
@@ -39,6 +42,9 @@ type Crash struct {
 	// First is the index of the frame that failed first, where a handler of that failure is
 	// further in; else 0.
 	First int
+	// Raised is the type of the exception of a language because of which the process ended itself;
+	// "": there was none.
+	Raised string
 }
 
 // Of returns the signature of a stack by the rules of a version: of its own frames, and not of
@@ -60,6 +66,9 @@ func Of(version int, c *Crash) trace.Signature {
 	if len(reduced) > 0 && reduced[0].kind == overflowed {
 		isOverflow, reduced = true, reduced[1:]
 	}
+	if !isFirst {
+		reduced = ofProgram(reduced, c.Raised)
+	}
 	if isOverflow {
 		calls = recursion(reduced)
 	} else {
@@ -75,6 +84,35 @@ func Of(version int, c *Crash) trace.Signature {
 		s.HasOffsets = s.HasOffsets || calls[i].isOffset
 	}
 	return s
+}
+
+// ofProgram returns calls of a stack with functions of a language without the functions by which a
+// runtime executes them. Where the innermost call is one of these, it comes last. The type of an exception
+// because of which the process ended itself stands for the machinery of that.
+func ofProgram(calls []call, raised string) []call {
+	var out []call
+	if raised = managedName(raised); raised != "" {
+		if len(calls) > 0 && calls[0].kind != nil {
+			calls = calls[1:]
+		}
+		out = append(out, call{name: name{shown: "[" + raised + "]"}, isNamed: true})
+	}
+	if !slices.ContainsFunc(calls, func(c call) bool { return c.isManaged }) {
+		return append(out, calls...)
+	}
+	inner := slices.IndexFunc(calls, func(c call) bool { return c.kind == nil && !c.isSystem })
+	if inner >= 0 && !calls[inner].isRuntimes {
+		inner = -1
+	}
+	for i := range calls {
+		if !calls[i].isRuntimes {
+			out = append(out, calls[i])
+		}
+	}
+	if inner >= 0 {
+		out = append(out, calls[inner])
+	}
+	return out
 }
 
 // shortenLambdas removes from a lambda's name the function that it is written in, where that
@@ -109,6 +147,8 @@ type reader struct {
 
 	index     int  // of the frame that is read
 	hasPython bool // the functions by which Python ends itself are machinery
+	// runtimes are the modules with the runtimes whose frames the stack has.
+	runtimes map[*trace.Module]bool
 }
 
 // callsOf returns the calls of a stack's innermost frames, innermost first, without signal
@@ -118,7 +158,8 @@ func callsOf(c *Crash, isFirst bool) []call {
 	if !isFirst {
 		frames = frames[min(c.First, len(frames)):]
 	}
-	r := &reader{isFirst: isFirst, names: map[[2]string]name{}, named: map[*trace.Module]bool{}}
+	r := newReader(c.Stack)
+	r.isFirst = isFirst
 	for i := range frames {
 		if m := frames[i].Module; m != nil && slices.ContainsFunc(frames[i].Symbols, func(s trace.Symbol) bool { return s.Function != "" }) {
 			r.named[m] = true
@@ -133,12 +174,26 @@ func callsOf(c *Crash, isFirst bool) []call {
 	return r.calls
 }
 
+// newReader makes the reader of a stack's frames.
+func newReader(s *trace.Stack) *reader {
+	r := &reader{names: map[[2]string]name{}, named: map[*trace.Module]bool{}, runtimes: map[*trace.Module]bool{}}
+	for i := range s.Runtimes {
+		if m := s.Runtimes[i].Module; m != nil {
+			r.runtimes[m] = true
+		}
+	}
+	return r
+}
+
 func (r *reader) frame(f *trace.Frame) {
 	if f.SignalFrame || f.BehindManaged {
 		return
 	}
 	isGuess := f.FoundBy.IsGuess() || f.RestsOnGuess
 	count := len(r.calls)
+	about := f.Managed()
+	isEntry := about != nil && about.Kind == trace.ManagedEntry
+	isRuntimes := isEntry || about == nil && f.Module != nil && r.runtimes[f.Module]
 	for i := range f.Symbols {
 		s := &f.Symbols[i]
 		key := [2]string{s.Function, s.File}
@@ -150,7 +205,7 @@ func (r *reader) frame(f *trace.Frame) {
 			n = nameOf(s.Function, key[1], r.isFirst)
 			r.names[key] = n
 		}
-		if f.Managed() != nil {
+		if about != nil {
 			// Rules and tables for names of C, C++, Rust and Go are not for other languages.
 			n = name{shown: managedName(s.Function)}
 		}
@@ -161,14 +216,17 @@ func (r *reader) frame(f *trace.Frame) {
 		if r.hasPython && kind == nil && isFatalPython(n.plain, f.Module) {
 			kind = thrown
 		}
-		r.calls = append(r.calls, call{name: n, isNamed: true, isGuess: isGuess || s.ScopeBySource, kind: kind, frame: r.index, level: i})
+		r.calls = append(r.calls, call{
+			name: n, isNamed: true, isGuess: isGuess || s.ScopeBySource, kind: kind, isManaged: about != nil && !isEntry, isRuntimes: isRuntimes && kind == nil,
+			frame: r.index, level: i,
+		})
 	}
 	if len(r.calls) == count && f.IsNative() {
 		n := noCode
 		if f.Module != nil {
 			n = moduleName(f.Module.Path)
 		}
-		c := call{name: name{n, n}, isSystem: isSystem(n), isGuess: isGuess, frame: r.index, level: -1}
+		c := call{name: name{n, n}, isSystem: isSystem(n), isGuess: isGuess, isRuntimes: isRuntimes, frame: r.index, level: -1}
 		if f.Module != nil && !r.isFirst && !c.isSystem && !r.named[f.Module] {
 			c.shown, c.isOffset = fmt.Sprintf("%s@%#x", n, f.ModuleOffset), true
 		}

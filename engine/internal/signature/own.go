@@ -44,7 +44,8 @@ type Reading struct {
 // function of the program's own, from the frame first on: a handler of the failure may be further
 // in.
 func Read(s *trace.Stack, first int) *Reading {
-	r := &reader{names: map[[2]string]name{}, named: map[*trace.Module]bool{}, hasPython: true}
+	r := newReader(s)
+	r.hasPython = true
 	for i := range s.Frames {
 		if len(r.calls) >= maxCalls {
 			break
@@ -121,9 +122,9 @@ func (o *Reading) add(calls []call, first, end int, subject string) {
 }
 
 // findOwn finds the program's own function: or else, the first one that is no machinery and has a
-// name.
+// name, of no runtime where there are others.
 func (o *Reading) findOwn(s *trace.Stack, calls []call, first int) {
-	for _, isOwn := range []func(*call, *trace.Frame) bool{isOwn, isUsable} {
+	for _, isOwn := range []func(*call, *trace.Frame) bool{isOwn, isUsableOutside, isUsable} {
 		for i := range calls {
 			if c := &calls[i]; c.level >= 0 && c.frame >= first && isOwn(c, &s.Frames[c.frame]) && !o.has(c.frame) {
 				o.HasOwn, o.Own, o.Level = true, c.frame, c.level
@@ -145,14 +146,17 @@ func (o *Reading) has(frame int) bool {
 
 func isUsable(c *call, _ *trace.Frame) bool { return c.kind == nil && !isPlumbing(c.plain) }
 
+// isUsableOutside is isUsable for functions by which no runtime executes others.
+func isUsableOutside(c *call, f *trace.Frame) bool { return isUsable(c, f) && !c.isRuntimes }
+
 // isOwn reports whether a function is the program's own: of no library of the language, and of no
 // library that lies with the system's.
 func isOwn(c *call, f *trace.Frame) bool {
 	s := &f.Symbols[c.level]
 	if m := f.Managed(); m != nil {
-		return m.Kind != trace.ManagedBuiltin && m.Kind != trace.ManagedEntry
+		return m.Kind != trace.ManagedBuiltin && m.Kind != trace.ManagedEntry && !isManagedLibrary(m.Runtime, s)
 	}
-	return isUsable(c, f) && !isLanguages(c.plain, s.File) && !isWithSystem(f.Module)
+	return isUsableOutside(c, f) && !isLanguages(c.plain, s.File) && !isWithSystem(f.Module)
 }
 
 // languageFolders are parts of the paths of source files of languages' own libraries.
@@ -169,6 +173,29 @@ func isLanguages(plain, file string) bool {
 		}
 	}
 	return strings.HasSuffix(file, ".go") && isGoLibrary(plain, file)
+}
+
+// managedLibraries tell the own libraries of languages by runtimes: by the beginnings of functions,
+// by parts of the paths of files, and by parts of these that are other people's all the same.
+var managedLibraries = map[string]struct{ functions, files, others []string }{
+	"cpython": {files: []string{"<frozen ", "/lib/python3.", "/lib64/python3."}, others: []string{"/site-packages/", "/dist-packages/"}},
+	"hotspot": {functions: []string{"java.", "javax.", "jdk.", "sun.", "com.sun."}},
+	"v8":      {files: []string{"node:", "internal/"}},
+	"ruby":    {files: []string{"/lib/ruby/", "<internal:"}, others: []string{"/gems/"}},
+	"dotnet":  {functions: []string{"System.", "Microsoft.", "Interop."}},
+	"beam":    {files: []string{"/lib/erlang/lib/"}},
+}
+
+// isManagedLibrary reports whether a function of a runtime is of the language's own library.
+func isManagedLibrary(runtime string, s *trace.Symbol) bool {
+	own := managedLibraries[runtime]
+	contains := func(part string) bool { return strings.Contains(s.File, part) }
+	begins := func(part string) bool { return strings.HasPrefix(s.File, part) }
+	if slices.ContainsFunc(own.others, contains) {
+		return false
+	}
+	return slices.ContainsFunc(own.functions, func(part string) bool { return strings.HasPrefix(s.Function, part) }) ||
+		slices.ContainsFunc(own.files, func(part string) bool { return begins(part) || part[0] == '/' && contains(part) })
 }
 
 // isGoLibrary reports whether a function of Go is of the standard library, whose packages have
@@ -196,6 +223,9 @@ func isWithSystem(m *trace.Module) bool {
 		return true
 	}
 	folder := path.Dir(m.Path)
+	if path.Base(folder) == "lib-dynload" || strings.Contains(folder, "/lib/jvm/") { // of Python's library, and Java's
+		return true
+	}
 	for _, lib := range []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64"} {
 		if folder == lib || path.Dir(folder) == lib && strings.Contains(path.Base(folder), "-linux-") {
 			return true

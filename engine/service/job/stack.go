@@ -201,6 +201,7 @@ func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 	p.stacks.Fact, p.stacks.FirstCrash, p.stacks.Signature = known, first, signed.signature
 	p.stacks.OwnSourceOnly = p.readsOwnSource()
 	p.stacks.Deadlocks = t.Deadlocks(ctx)
+	p.stacks.LaterDeadlocks = func() []trace.Deadlock { return t.RuntimeDeadlocks(ctx) }
 	if p.Code > 0 {
 		p.stacks.ShowCode(ctx, t.CodeReader(int(p.Code)))
 	}

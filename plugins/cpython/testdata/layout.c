@@ -89,6 +89,11 @@ int main(void) {
 	F(gil, IS, ceval.gil);
 #endif
 	F(sysdict, IS, sysdict); F(builtins, IS, builtins);
+#if V >= 14
+	F(tasks, IS, asyncio_tasks_head);
+#else
+	NONE(tasks);
+#endif
 	E();
 	G(gil);
 	F(holder, struct _gil_runtime_state, last_holder);
@@ -304,6 +309,21 @@ int main(void) {
 	F(code, PyGenObject, gi_code);
 #endif
 	F(name, PyGenObject, gi_name); F(qualifiedName, PyGenObject, gi_qualname);
+	E();
+	printf("\t\tstates: generatorStates{");
+#if V >= 11
+	N(created, FRAME_CREATED); N(suspended, FRAME_SUSPENDED); N(executing, FRAME_EXECUTING); N(last, FRAME_CLEARED);
+#if V >= 13
+	N(yieldsFrom, FRAME_SUSPENDED_YIELD_FROM);
+#else
+	N(yieldsFrom, 127);
+#endif
+#if V >= 15
+	N(yieldsFromLocked, FRAME_SUSPENDED_YIELD_FROM_LOCKED);
+#else
+	N(yieldsFromLocked, 127);
+#endif
+#endif
 	E();
 	G(exception);
 	F(dict, PyBaseExceptionObject, dict); F(arguments, PyBaseExceptionObject, args); F(traceback, PyBaseExceptionObject, traceback);

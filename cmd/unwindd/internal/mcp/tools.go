@@ -61,7 +61,7 @@ var tools = sync.OnceValue(func() []tool {
 			inputOf(`"path"`, pathMember+`,"thread":{"type":"string","description":"Only the thread of this id. Default: all, the crashed ones first."},`+
 				numberMember("threads", usualThreads, mostThreads, "Threads at most; the answer counts the others.")+","+
 				numberMember("frames", usualFrames, mostFrames, "Innermost frames of each stack.")+
-				`,"goroutines":{"type":"boolean","default":false,"description":"The goroutines of a Go program too."}`),
+				`,"goroutines":{"type":"boolean","default":false,"description":"The goroutines, tasks and virtual threads of language runtimes too."}`),
 			stackOutput(), stack,
 		},
 		{

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+import os
+
+import truth
+
+
+def run():
+    truth.expect_crash()
+    os.abort()
+
+
+run()

@@ -1,0 +1,5 @@
+<?php
+require 'stop.inc';
+register_shutdown_function(function () { stop(); });
+function broken() { no_such_function(); }
+broken();
