@@ -83,9 +83,10 @@ func (e *Engine) openStill(pid int, own *Target, t *process.Target) (*Target, er
 		if err != nil {
 			return nil, err
 		}
-		still.readRuntimes(ctx)
+		stacks := still.readRuntimes(ctx)
 		missing := copied.Missing()
 		if len(missing) == 0 || ctx.Err() != nil {
+			still.ready = stacks
 			return still, nil
 		}
 		pages = slices.Compact(slices.Sorted(slices.Values(append(pages, missing...))))
@@ -106,14 +107,25 @@ func (e *Engine) openStill(pid int, own *Target, t *process.Target) (*Target, er
 	return still, err
 }
 
-// readRuntimes reads what language runtimes know of the threads.
-func (t *Target) readRuntimes(ctx context.Context) {
-	for range t.Stacks(ctx) {
-		continue
+// maxReady bounds the frames of the stacks that are kept for who needs them first.
+const maxReady = 1 << 18
+
+// readRuntimes reads what language runtimes know of the threads. It returns the stacks; nil where they are
+// many, or not all were walked.
+func (t *Target) readRuntimes(ctx context.Context) (stacks []*trace.Stack) {
+	frames := 0
+	for s := range t.Stacks(ctx) {
+		if frames += len(s.Frames); frames <= maxReady {
+			stacks = append(stacks, s)
+		}
 	}
 	if ctx.Err() == nil {
 		t.managed.ReadThreads(ctx, t.process.State())
 	}
+	if frames > maxReady || ctx.Err() != nil {
+		return nil
+	}
+	return stacks
 }
 
 // RuntimesOf returns the names of the language runtimes that may know frames of a live process.

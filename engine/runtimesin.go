@@ -5,6 +5,7 @@ package engine
 import (
 	"debug/elf"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,20 +72,10 @@ func interpreterOf(path string) string {
 			return path
 		}
 		if path = words[0]; !strings.Contains(path, "/") {
-			path = inSearchPath(path)
+			path, _ = exec.LookPath(path)
 		}
 	}
 	return path
-}
-
-// inSearchPath returns the file of a program in the folders of PATH.
-func inSearchPath(name string) string {
-	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		if file := filepath.Join(dir, name); isFile(file) {
-			return file
-		}
-	}
-	return name
 }
 
 func isFile(path string) bool {
@@ -114,7 +105,6 @@ func librariesOf(path string) (list []string) {
 			}
 		}
 	}
-	dirs = append(dirs, filepath.SplitList(os.Getenv("LD_LIBRARY_PATH"))...)
 	dirs = append(dirs, filepath.Join(origin, "../lib"), "/usr/local/lib", "/lib", "/usr/lib", "/lib64", "/usr/lib64")
 	for _, pattern := range []string{"/usr/lib/*-linux-*", "/lib/*-linux-*"} {
 		found, _ := filepath.Glob(pattern)

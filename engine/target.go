@@ -37,6 +37,9 @@ type Target struct {
 	maps    procmaps.Modules // of LoadMaps
 	sources func() *source.Files
 	locks   func() *lock.Finder
+
+	taking sync.Mutex
+	ready  []*trace.Stack // of all threads, for who needs them first; nil: they are not walked yet
 }
 
 // Close closes the target and the files it mapped. The error is that of closing the file
@@ -92,6 +95,9 @@ func (t *Target) Stacks(ctx context.Context) iter.Seq[*trace.Stack] {
 // it. A stack belongs to the caller; it shares with others only the names of functions and the
 // stacks of launchers. It ends early when ctx does.
 func (t *Target) StacksOf(ctx context.Context, threads []*trace.Thread) iter.Seq[*trace.Stack] {
+	if ready := t.takeReady(threads); ready != nil {
+		return slices.Values(ready)
+	}
 	native := func(yield func(*trace.Stack) bool) {
 		for s := range t.process.StacksOf(ctx, threads) {
 			t.setWait(ctx, s)
@@ -104,6 +110,19 @@ func (t *Target) StacksOf(ctx context.Context, threads []*trace.Thread) iter.Seq
 		return native
 	}
 	return t.managed.Over(ctx, threads, native)
+}
+
+// takeReady returns the stacks of all threads, if these are threads and the stacks were walked when the target was
+// opened, once.
+func (t *Target) takeReady(threads []*trace.Thread) []*trace.Stack {
+	t.taking.Lock()
+	defer t.taking.Unlock()
+	if t.ready == nil || !slices.Equal(threads, t.Threads()) {
+		return nil
+	}
+	ready := t.ready
+	t.ready = nil
+	return ready
 }
 
 // setWait sets what the thread of a stack waits for.

@@ -168,3 +168,17 @@ func TestAProfileHintsAtTheKernelAndAtRuntimes(t *testing.T) {
 		}
 	}
 }
+
+func TestHintsOfRuntimes(t *testing.T) {
+	p := &trace.Profile{
+		Path: "perf.data", Events: []trace.ProfileEvent{{Name: "cycles"}}, Samples: []trace.ProfileSample{{Weight: 1}}, Threads: []trace.ProfileThread{{PID: 1, TID: 1}},
+		Stacks: []trace.ProfileStack{{}}, States: []trace.WaveState{{}}, Stops: []trace.Stopped{{Reason: trace.StopOutermost}}, Runtimes: []string{"cpython"},
+	}
+	r, err := NewProfile(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hints := r.hints(); len(hints) != 1 || hints[0].Needs != NeedMoments || !strings.Contains(hints[0].Text, "frames of cpython") {
+		t.Errorf("%+v", hints)
+	}
+}

@@ -230,6 +230,18 @@ func BenchmarkPythonThreads(b *testing.B) {
 		name string
 		e    *engine.Engine
 	}{{"native", without}, {"Python", with}} {
+		copied, err := is.e.Open(path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(is.name+"/stacks", func(b *testing.B) {
+			managed := 0
+			for b.Loop() {
+				managed = walkAll(b, copied)
+			}
+			b.ReportMetric(float64(managed), "frames")
+		})
+		_ = copied.Close()
 		for name, open := range map[string]func() (*engine.Target, error){
 			"living":   func() (*engine.Target, error) { return is.e.OpenProcess(pid) },
 			"snapshot": func() (*engine.Target, error) { return is.e.Open(path) },
