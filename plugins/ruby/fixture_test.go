@@ -262,7 +262,7 @@ func TestDamagedMemory(t *testing.T) {
 				count += frameCount(&a.Stacks[i])
 			}
 		}
-		for seed := range uint64(20) {
+		for seed := range uint64(5) {
 			f := load(t, path)
 			f.damage(seed, 300)
 			opened, frames, _ := f.read(t)

@@ -25,7 +25,6 @@ func kindOf(k sdk.ManagedKind) trace.ManagedKind {
 // symbolOf returns the function of a managed frame with its position. Its name is as people know it.
 func symbolOf(f *sdk.ManagedFrame) trace.Symbol {
 	return trace.Symbol{
-		Function: f.Function, IsDecoded: true, File: f.File, // names of a language are written as they are: <main>
 		Function: f.Function, IsDecoded: true, File: f.File,
 		Line: int(min(f.Line, math.MaxInt32)), Column: int(min(f.Column, math.MaxInt32)),
 	}
