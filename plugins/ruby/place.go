@@ -47,6 +47,7 @@ func (r *reader) readStacks(threads []*thread, left error, req *sdk.ManagedFrame
 			}
 			continue
 		}
+		p.atRegisters(native, frames[i])
 		var problem string
 		s.Runs, problem = p.place(native, frames[i], s.Problem == "")
 		if s.Problem == "" {
@@ -130,6 +131,32 @@ func (p *placer) isLoop(f *sdk.NativeFrame) bool {
 	}
 	start := p.starts[f.PC]
 	return start != 0 && p.loops[start]
+}
+
+// Numbers of registers that the interpreter's loop has its PC and its control frame in.
+const registerPC, registerFrame = 14, 15
+
+// atRegisters gives the innermost frame the line of the PC that the interpreter's loop has in a
+// register, where the loop itself was interrupted: it writes the PC before calls alone.
+func (p *placer) atRegisters(native *sdk.NativeStack, frames []*frame) {
+	f := frames[0]
+	if f.sequence == nil || f.isHidden || len(native.Frames) == 0 || !p.isLoop(&native.Frames[0]) {
+		return
+	}
+	registers, err := p.engine.ReadRegisters(p.ctx, native.Thread, []uint32{registerPC, registerFrame})
+	if err != nil {
+		return
+	}
+	pc, hasPC := registers.Uint64(registerPC, p.request.ByteOrder)
+	at, hasFrame := registers.Uint64(registerFrame, p.request.ByteOrder)
+	if !hasPC || !hasFrame || at != f.address {
+		return
+	}
+	line, err := p.line(f.sequence, pc)
+	if err != nil {
+		return
+	}
+	f.shown.Line = line
 }
 
 // group is native frames that are one execution of the interpreter.
