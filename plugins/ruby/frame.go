@@ -59,8 +59,8 @@ func (r *reader) readFrames(ec uint64) ([]*frame, error) {
 	var places, sequences []uint64
 	for at := uint64(0); at < uint64(len(b)); at += r.frameSize {
 		f := &frame{address: first + at}
-		get := func(at2 uint64) uint64 { return r.Number(b[at+at2:][:8]) }
-		f.pc, f.self, f.ep = get(framePC), get(frameSelf), get(frEP)
+		get := func(offset uint64) uint64 { return r.Number(b[at+offset:][:8]) }
+		f.pc, f.self, f.ep = get(framePC), get(frameSelf), get(frameEP)
 		if s := get(frameIseq); s != 0 {
 			f.sequence = &sequence{address: s}
 			sequences = append(sequences, s)

@@ -61,7 +61,7 @@ func (r *reader) readStacks(threads []*thread, left error, req *sdk.ManagedFrame
 	}
 }
 
-// describe fills in what is known of a thread.
+// describe fills in the name, the state and the locks of a thread.
 func (r *reader) describe(s *sdk.ManagedStack, t *thread) {
 	s.Name, s.State = t.name, t.state
 	switch {

@@ -17,13 +17,13 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// rule is what testdata/busy.rb may have in a frame: the lines of a function, and its callers.
+// rule has the lines of a function of testdata/busy.rb, and its callers.
 type rule struct {
 	from, to int
 	callers  string // labels, each behind a space
 }
 
-// rules are those of all functions that have a place in the program. A method in C has the place of its caller.
+// rules has all functions that have a place in the program. A method in C has the place of its caller.
 var rules = map[string]rule{
 	"<main>": {32, 32, ""},
 	"top":    {25, 30, " <main>"},
