@@ -12,9 +12,12 @@ import (
 // readStacks finds the frames of Ruby in native stacks. left is why threads may be missing; nil: none
 // is.
 func (r *reader) readStacks(threads []*thread, left error, req *sdk.ManagedFramesRequest, out []sdk.ManagedStack) {
-	frames := make([][]*frame, len(req.Threads))
+	frames, found := make([][]*frame, len(req.Threads)), make([]*thread, len(req.Threads))
 	for i := range req.Threads {
-		t := r.find(threads, &req.Threads[i])
+		found[i] = r.find(threads, &req.Threads[i])
+	}
+	r.prefetchFrames(found)
+	for i, t := range found {
 		if t == nil {
 			continue
 		}
