@@ -144,7 +144,7 @@ func (r *reader) isSingleton(flags uint64) bool {
 	return flags&singletonBefore != 0
 }
 
-// singletonBefore is what singleton is before 3.4.
+// singletonBefore stands for singleton before 3.4.
 const singletonBefore = 1 << 12
 
 // isException reports whether an object is of a class below Exception.

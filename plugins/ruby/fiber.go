@@ -64,10 +64,10 @@ func (r *reader) resumers(t *thread) ([]uint64, error) {
 		}
 		isKnown[fiber] = true
 		for _, named := range []struct {
-			what       string
-			at, expect uint64
+			what          string
+			place, expect uint64
 		}{{"the fiber of an execution context", fiberEC + r.ecFiber, fiber}, {"the thread of a fiber", fiberEC + r.ecThread, t.address}} {
-			is, err := r.word(named.what, fiber+named.at)
+			is, err := r.word(named.what, fiber+named.place)
 			if err == nil && is != named.expect {
 				err = fmt.Errorf("%s is %#x, expected %#x", named.what, is, named.expect)
 			}

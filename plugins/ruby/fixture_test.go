@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/unwindd/unwindd/sdk"
@@ -35,7 +36,31 @@ type fixture struct {
 	Threads *sdk.ManagedThreadsRequest
 }
 
+// load returns a fixture whose memory may be changed.
 func load(t testing.TB, path string) *fixture {
+	t.Helper()
+	loaded.Lock()
+	defer loaded.Unlock()
+	f := loaded.fixtures[path]
+	if f == nil {
+		f = unpack(t, path)
+		loaded.fixtures[path] = f
+	}
+	own, open := *f, *f.Open
+	own.Open, own.Memory = &open, slices.Clone(f.Memory)
+	for i := range own.Memory {
+		own.Memory[i].Bytes = slices.Clone(own.Memory[i].Bytes)
+	}
+	return &own
+}
+
+// loaded are the fixtures that were read.
+var loaded = struct {
+	sync.Mutex
+	fixtures map[string]*fixture
+}{fixtures: map[string]*fixture{}}
+
+func unpack(t testing.TB, path string) *fixture {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -262,7 +287,7 @@ func TestDamagedMemory(t *testing.T) {
 				count += frameCount(&a.Stacks[i])
 			}
 		}
-		for seed := range uint64(20) {
+		for seed := range uint64(5) {
 			f := load(t, path)
 			f.damage(seed, 300)
 			opened, frames, _ := f.read(t)

@@ -4,6 +4,7 @@ package ruby
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -32,7 +33,7 @@ const (
 )
 
 // maxFrames bounds the control frames of a thread.
-const maxFrames = 1 << 17
+const maxFrames = 1 << 16
 
 // readFrames reads the control frames of an execution context, innermost first. Where one is
 // wrong, it returns those before it.
@@ -59,8 +60,8 @@ func (r *reader) readFrames(ec uint64) ([]*frame, error) {
 	var places, sequences []uint64
 	for at := uint64(0); at < uint64(len(b)); at += r.frameSize {
 		f := &frame{address: first + at}
-		get := func(at2 uint64) uint64 { return r.Number(b[at+at2:][:8]) }
-		f.pc, f.self, f.ep = get(framePC), get(frameSelf), get(frEP)
+		get := func(offset uint64) uint64 { return r.Number(b[at+offset:][:8]) }
+		f.pc, f.self, f.ep = get(framePC), get(frameSelf), get(frameEP)
 		if s := get(frameIseq); s != 0 {
 			f.sequence = &sequence{address: s}
 			sequences = append(sequences, s)
@@ -86,6 +87,47 @@ func (r *reader) readFrames(ec uint64) ([]*frame, error) {
 	}
 	r.placeC(list)
 	return list, nil
+}
+
+// prefetchFrames reads what the frames of threads need, in few requests.
+func (r *reader) prefetchFrames(threads []*thread) {
+	const page, most = 4096, 1 << 14
+	var pages, environments, sequences []uint64
+	each := func(do func(first, end uint64)) {
+		for _, t := range threads {
+			if t == nil {
+				continue
+			}
+			b, err := r.Bytes(t.ec, r.ecThread+8)
+			if err != nil {
+				continue
+			}
+			first, end := r.Number(b[ecFrame:][:8]), r.Number(b[ecStack:][:8])+8*r.Number(b[ecStackWords:][:8])
+			if first <= end && (end-first)/r.frameSize <= maxFrames {
+				do(first, end)
+			}
+		}
+	}
+	each(func(first, end uint64) {
+		for at := first &^ (page - 1); at < end && len(pages) < most; at += page {
+			pages = append(pages, at)
+		}
+	})
+	if len(pages) == most {
+		return // each stack is read by itself
+	}
+	r.Prefetch(pages, page)
+	each(func(first, end uint64) {
+		b, err := r.Bytes(first, end-first)
+		for at := uint64(0); err == nil && at+r.frameSize <= uint64(len(b)); at += r.frameSize {
+			environments = append(environments, r.Number(b[at+frameEP:][:8])-16)
+			if s := r.Number(b[at+frameIseq:][:8]); isPlace(s) {
+				sequences = append(sequences, s)
+			}
+		}
+	})
+	slices.Sort(sequences)
+	r.prefetch(environments, slices.Compact(sequences))
 }
 
 // prefetch reads what frames need, in few requests.
@@ -226,7 +268,7 @@ func (r *reader) readMethod(address uint64) (m method, err error) {
 }
 
 // maxLevels bounds how deep environments lie in each other.
-const maxLevels = 1 << 10
+const maxLevels = 1 << 8
 
 // method returns the method that an environment belongs to; 0: none.
 func (r *reader) method(ep uint64) (uint64, error) {

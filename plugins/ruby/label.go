@@ -6,8 +6,8 @@ import "fmt"
 
 // This file makes the labels of versions that qualify methods with their classes.
 
-// label returns the label of a frame: a method's with its class, and a block's with those of the
-// method around it.
+// label returns the label of a frame: a method's with its class, and a block's with the method
+// around it.
 func (r *reader) label(f *frame) (string, error) {
 	owner, err := r.owner(f)
 	if err != nil {

@@ -3,7 +3,7 @@
 package ruby
 
 // layout is where a version of Ruby has what: offsets in bytes. A member that it does not have is
-// at absent. They are those of 64-bit x86 with glibc.
+// at absent. The offsets are for 64-bit x86 with glibc.
 type layout struct {
 	version string // the first two numbers of it
 
@@ -16,7 +16,7 @@ type layout struct {
 	ractorRunning uint64 // the thread that has its GVL
 
 	threadVM, threadEC, threadStatus, threadName uint64
-	threadNative                                 uint64 // a pointer to what is known of its native thread
+	threadNative                                 uint64 // a pointer to its native thread
 	threadID                                     uint64 // its LWP, in itself or at threadNative
 	threadWaits                                  uint64 // its node among those who wait for the GVL
 	lockWaiters                                  uint64 // the list of those, from the thread that has the GVL on
@@ -62,17 +62,17 @@ const absent = ^uint64(0)
 const (
 	iseqBody = 16 // of an instruction sequence
 
-	bodyType, bodySize, bodyCode         = 0, 4, 8
-	bodyParams                           = 20 // how many of the locals are parameters
-	classSuper                           = 16
-	bodyPath, bodyBaseLabel, bodyLabel   = 64, 72, 80
-	bodyBytes                            = 264 // all of a body that is read
-	fiberObject, fiberEC                 = 16, 80
-	infoCount, infoIndex                 = 16, 24
-	framePC, frameIseq, frameSelf, frEP  = 0, 16, 24, 32
-	ecStack, ecStackWords, ecFrame       = 0, 8, 16
-	methodDefinition, methodOwner        = 16, 32
-	definitionFunction, definitionNameID = 8, 32
+	bodyType, bodySize, bodyCode           = 0, 4, 8
+	bodyParams                             = 20 // how many of the locals are parameters
+	classSuper                             = 16
+	bodyPath, bodyBaseLabel, bodyLabel     = 64, 72, 80
+	bodyBytes                              = 264 // all of a body that is read
+	fiberObject, fiberEC                   = 16, 80
+	infoCount, infoIndex                   = 16, 24
+	framePC, frameIseq, frameSelf, frameEP = 0, 16, 24, 32
+	ecStack, ecStackWords, ecFrame         = 0, 8, 16
+	methodDefinition, methodOwner          = 16, 32
+	definitionFunction, definitionNameID   = 8, 32
 )
 
 // layouts are the known versions, by the headers of their releases.

@@ -12,7 +12,7 @@ import (
 
 const (
 	nameUnit    = 512 // names in an array of the table
-	nameShift   = 4   // bits of a number that say what it names
+	nameShift   = 4   // bits of a number that have the kind of its name
 	namesArrays = 16  // the array of arrays, from the table on
 	maxNames    = 1 << 26
 )

@@ -12,9 +12,12 @@ import (
 // readStacks finds the frames of Ruby in native stacks. left is why threads may be missing; nil: none
 // is.
 func (r *reader) readStacks(threads []*thread, left error, req *sdk.ManagedFramesRequest, out []sdk.ManagedStack) {
-	frames := make([][]*frame, len(req.Threads))
+	frames, found := make([][]*frame, len(req.Threads)), make([]*thread, len(req.Threads))
 	for i := range req.Threads {
-		t := r.find(threads, &req.Threads[i])
+		found[i] = r.find(threads, &req.Threads[i])
+	}
+	r.prefetchFrames(found)
+	for i, t := range found {
 		if t == nil {
 			continue
 		}
@@ -47,6 +50,7 @@ func (r *reader) readStacks(threads []*thread, left error, req *sdk.ManagedFrame
 			}
 			continue
 		}
+		p.atRegisters(native, frames[i])
 		var problem string
 		s.Runs, problem = p.place(native, frames[i], s.Problem == "")
 		if s.Problem == "" {
@@ -60,7 +64,7 @@ func (r *reader) readStacks(threads []*thread, left error, req *sdk.ManagedFrame
 	}
 }
 
-// describe fills in what is known of a thread.
+// describe fills in the name, the state and the locks of a thread.
 func (r *reader) describe(s *sdk.ManagedStack, t *thread) {
 	s.Name, s.State = t.name, t.state
 	switch {
@@ -130,6 +134,32 @@ func (p *placer) isLoop(f *sdk.NativeFrame) bool {
 	}
 	start := p.starts[f.PC]
 	return start != 0 && p.loops[start]
+}
+
+// Numbers of registers that the interpreter's loop has its PC and its control frame in.
+const registerPC, registerFrame = 14, 15
+
+// atRegisters gives the innermost frame the line of the PC that the interpreter's loop has in a
+// register, where the loop itself was interrupted: it writes the PC before calls alone.
+func (p *placer) atRegisters(native *sdk.NativeStack, frames []*frame) {
+	f := frames[0]
+	if f.sequence == nil || f.isHidden || len(native.Frames) == 0 || !p.isLoop(&native.Frames[0]) {
+		return
+	}
+	registers, err := p.engine.ReadRegisters(p.ctx, native.Thread, []uint32{registerPC, registerFrame})
+	if err != nil {
+		return
+	}
+	pc, hasPC := registers.Uint64(registerPC, p.request.ByteOrder)
+	at, hasFrame := registers.Uint64(registerFrame, p.request.ByteOrder)
+	if !hasPC || !hasFrame || at != f.address {
+		return
+	}
+	line, err := p.line(f.sequence, pc)
+	if err != nil {
+		return
+	}
+	f.shown.Line = line
 }
 
 // group is native frames that are one execution of the interpreter.

@@ -72,8 +72,8 @@ func (r *reader) readSequence(s *sequence) error {
 	if err != nil {
 		return fmt.Errorf("the body of instructions: %w", err)
 	}
-	get := func(at uint64) uint64 { return r.Number(b[at:][:8]) }
-	get4 := func(at uint64) uint64 { return r.Number(b[at:][:4]) }
+	get := func(offset uint64) uint64 { return r.Number(b[offset:][:8]) }
+	get4 := func(offset uint64) uint64 { return r.Number(b[offset:][:4]) }
 	s.kind, s.size, s.code = get4(bodyType), get4(bodySize), get(bodyCode)
 	s.lines, s.lineCount, s.index = get(r.bodyInfo), get4(r.bodyInfo+infoCount), get(r.bodyInfo+infoIndex)
 	s.parent, s.local = get(r.bodyParent), get(r.bodyLocalParent)

@@ -63,17 +63,29 @@ func (r *reader) readThreads() ([]*thread, error) {
 
 // ring returns the threads of the list that a thread is in.
 func (r *reader) ring(first uint64) (list []*thread, err error) {
-	heads, isKnown := 0, map[uint64]bool{}
-	for node := first; !isKnown[node]; {
-		isKnown[node] = true
-		if ec, wrong := r.checkThread(node, r.vm); wrong == nil {
+	nodes, err := r.nodes(first)
+	r.prefetchThreads(nodes)
+	heads := 0
+	for _, node := range nodes {
+		ec, wrong := r.checkThread(node, r.vm)
+		if wrong == nil {
 			list = append(list, r.readThread(node, ec))
-		} else if heads++; heads > 1 { // the list is a ring that its head is in, which is no thread
-			return list, fmt.Errorf("the list of threads has the node at %#x: %w", node, wrong)
+		} else if heads++; heads > 1 && err == nil { // the list is a ring that its head is in, which is no thread
+			err = fmt.Errorf("the list of threads has the node at %#x: %w", node, wrong)
 		}
+	}
+	return list, err
+}
+
+// nodes returns the nodes of a ring, and why there may be others.
+func (r *reader) nodes(first uint64) (list []uint64, err error) {
+	isKnown := map[uint64]bool{}
+	for node := first; !isKnown[node]; {
 		if len(list) > maxThreads {
 			return list, fmt.Errorf("there are more than %d threads", maxThreads)
 		}
+		isKnown[node] = true
+		list = append(list, node)
 		before := node
 		if node, err = r.word("the list of threads", node); err != nil {
 			return list, err
@@ -83,6 +95,29 @@ func (r *reader) ring(first uint64) (list []*thread, err error) {
 		}
 	}
 	return list, nil
+}
+
+// prefetchThreads reads what threads lead to, in few requests.
+func (r *reader) prefetchThreads(nodes []uint64) {
+	r.Prefetch(nodes, r.threadName+8)
+	var contexts, others []uint64
+	for _, node := range nodes {
+		contexts = r.follow(contexts, node+r.threadEC)
+		others = r.follow(others, node+r.threadName)
+		if r.threadNative != absent {
+			others = r.follow(others, node+r.threadNative)
+		}
+	}
+	r.Prefetch(contexts, r.ecStackSize+8)
+	r.Prefetch(others, 40)
+}
+
+// follow appends the address that is at an address, if there is one.
+func (r *reader) follow(list []uint64, address uint64) []uint64 {
+	if v, err := r.Pointer(address); err == nil && isPlace(v) {
+		list = append(list, v)
+	}
+	return list
 }
 
 // otherRactors returns the main threads of the ractors beside the main one.

@@ -152,7 +152,7 @@ func fromTrace(list []frame) []frame {
 	return list[max(i, 0):]
 }
 
-// best returns the thread whose frames are most like those of a trace.
+// best returns the thread whose frames are most like a trace's.
 func best(t said, got map[string]*stack) (id string) {
 	most := -1
 	for k, s := range got {
@@ -223,7 +223,7 @@ func parse(text string) (list []said) {
 	return list
 }
 
-// write writes what was kept.
+// write writes the requests and the memory that were kept.
 func write(path string, k *kept) error {
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
@@ -239,7 +239,7 @@ func write(path string, k *kept) error {
 	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
-// stack is what the plugin read of a thread.
+// stack has the frames that the plugin read of a thread.
 type stack struct {
 	frames          []frame
 	problem, reason string

@@ -87,7 +87,7 @@ func (v *rubyVersion) fetch() (string, error) {
 	return dir, os.Rename(temp, dir)
 }
 
-// sources are the lines of apt's sources. What is unpacked from them is run as a peer, and is no
+// sources are the lines of apt's sources. Programs from them run as peers alone, and are no
 // part of anything.
 func (v *rubyVersion) sources() (string, error) {
 	if v.isUbuntu {

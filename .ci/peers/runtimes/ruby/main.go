@@ -29,6 +29,7 @@ var (
 	chosen   = flag.String("versions", "", "only these `versions`, as 2.7,3.1")
 	details  = flag.Int("details", 3, "how many `differences` are listed of a program")
 	record   = flag.String("record", "", "a `folder` that gets what the plugin read of each program")
+	samples  = flag.Int("samples", 0, "look at a living process of each version `N` times")
 	programs = flag.String("programs", "runtimes/ruby/testdata", "the `folder` of the programs")
 	unpacked = flag.String("rubies", "", "the `folder` that versions are unpacked in; the default is the user's cache")
 	keepCore = flag.Bool("keep", false, "keep the cores, and say where")
@@ -82,7 +83,7 @@ func run(ctx context.Context) error {
 		var sum count
 		for _, p := range files {
 			name := strings.TrimSuffix(filepath.Base(p), ".rb")
-			if name == "trace" || !match.MatchString(name) {
+			if name == "trace" || name == "busy" || !match.MatchString(name) {
 				continue
 			}
 			c, err := compare(ctx, v, folder, p)
@@ -94,6 +95,14 @@ func run(ctx context.Context) error {
 		}
 		fmt.Fprintf(table, "%s\tall\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", v.name(), sum.threads, sum.equal, sum.differ, sum.missing, sum.extra, sum.problems, sum.locals, sum.wrong)
 		total.add(sum)
+		if *samples > 0 {
+			wrong, frames, stacks, err := sample(ctx, v, folder, *samples)
+			if err != nil {
+				return fmt.Errorf("%s: samples: %w", v.name(), err)
+			}
+			fmt.Printf("%s: %d looks at a living process: %d stacks with %d frames, %d cannot be\n", v.name(), *samples, stacks, frames, wrong)
+			total.wrong += wrong
+		}
 	}
 	if err := table.Flush(); err != nil {
 		return err

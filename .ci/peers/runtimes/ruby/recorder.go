@@ -23,7 +23,7 @@ type recorder struct {
 	failed  error
 }
 
-// kept is what the plugin's own tests need of a process.
+// kept has the requests and the memory of a process that the plugin's own tests need.
 type kept struct {
 	Open     *sdk.OpenRuntimeRequest
 	Sections map[string][]byte
@@ -141,7 +141,7 @@ func (r *recorder) keep(address uint64, b []byte) {
 	}
 }
 
-// merge sorts what was kept, without repetitions.
+// merge sorts the memory that was kept, without repetitions.
 func (r *recorder) merge() {
 	byAddress := map[uint64][]byte{}
 	for _, p := range r.kept.Memory {

@@ -11,3 +11,8 @@ def settle(count)
   sleep 0.01 until Thread.list.size >= count && Thread.list.all? { |t| t == Thread.current || t.stop? }
   sleep 0.05
 end
+
+# Writes the exception that is on its way.
+def raised
+  File.open(ENV.fetch("TRACE"), "a") { |f| f.puts("raised\t#{$!.class}\t#{$!.message}"); $!.backtrace_locations.each { |l| f.puts("at\t#{l.label}\t#{l.path}\t#{l.lineno}") } }
+end
