@@ -201,7 +201,10 @@ func (c *comparison) stacks() (map[string]thread, error) {
 func (c *comparison) compare(beside string, theirs, ours map[string]thread) int {
 	var frames, equal, differ, names, states int
 	for id, t := range theirs {
-		own := ours[id]
+		own, has := ours[id]
+		if !has && len(t.frames) == 0 {
+			continue // a thread of the compiler, which has ended since
+		}
 		frames += len(t.frames)
 		for i := range max(len(t.frames), len(own.frames)) {
 			if i < len(t.frames) && i < len(own.frames) && t.frames[i] == own.frames[i] {
@@ -213,13 +216,14 @@ func (c *comparison) compare(beside string, theirs, ours map[string]thread) int 
 				fmt.Printf("      %s %q frame %d of %d and %d: %v, %v\n", id, t.name, i, len(t.frames), len(own.frames), at(t.frames, i), at(own.frames, i))
 			}
 		}
-		if t.name != "" && t.name != own.name {
+		isJava := t.state != "" // jstack lists threads of the machine itself, too
+		if isJava && t.name != own.name {
 			names++
 		}
 		if t.state != "" && t.state != own.state {
 			states++
 		}
-		if c.isVerbose && (t.name != "" && t.name != own.name || t.state != "" && t.state != own.state) {
+		if c.isVerbose && (isJava && t.name != own.name || t.state != "" && t.state != own.state) {
 			fmt.Printf("      %s %q %q, %q %q\n", id, t.name, t.state, own.name, own.state)
 		}
 	}

@@ -63,6 +63,7 @@ func run(out, root, only, core string) error {
 	if err := r.again(context.Background()); err != nil {
 		return err
 	}
+	r.shrink()
 	var b bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	if err := gob.NewEncoder(z).Encode(&r.recording); err != nil {
