@@ -152,8 +152,7 @@ func (v *values) hasBuiltinBase(c *class, name string) bool {
 
 // written is the text of an object, as repr() returns it.
 func (v *values) written(object uint64) (string, error) {
-	w := &valueWriter{values: v, objects: valueObjects}
-	w.object(object, v.depth)
+	w := v.write(object, v.depth, valueObjects)
 	return w.String(), w.problem
 }
 

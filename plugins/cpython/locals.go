@@ -60,7 +60,7 @@ func (v *values) locals(f *frame) []sdk.ManagedVariable {
 	return out
 }
 
-// variable describes a variable with what is in its cell.
+// variable describes a variable, by the object in its cell where it has one.
 func (v *values) variable(l local) sdk.ManagedVariable {
 	value := l.value
 	if l.isCell && value != 0 {
@@ -156,8 +156,8 @@ func (v *values) namesOf(tuple uint64) (list []string, count uint64, err error) 
 	return list, count, nil
 }
 
-// placedByTuple reads the variables of a frame before 3.11: those of the function, then those that
-// functions in it use, then those of functions around it.
+// placedByTuple reads the variables of a frame before 3.11: the function's own, then the ones that
+// functions in it use, then the ones of functions around it.
 func (v *values) placedByTuple(f *frame) ([]local, error) {
 	l := &v.r.layout.code
 	var all []local

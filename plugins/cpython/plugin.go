@@ -46,14 +46,8 @@ const runtimeSection = ".PyRuntime"
 // plugin implements sdk.Runtime.
 type plugin struct {
 	sdk.RuntimeBase
-
-	mu    sync.Mutex
-	known map[uint64]*process // by handle
-	order []uint64            // of known, the oldest first
+	known sdk.ByHandle[*process]
 }
-
-// maxKnown bounds the processes that are remembered.
-const maxKnown = 256
 
 // process is CPython in a module of a process.
 type process struct {
@@ -108,37 +102,18 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 	if err != nil {
 		g.failure = err.Error()
 		answer.Problems = []string{"its frames are not known: " + g.failure}
-		p.keep(req.Runtime, g)
+		p.known.Put(req.Runtime, g)
 		return answer, nil
 	}
 	answer.HasFrames, answer.HasThreads = true, true
 	answer.Locks = newReader(ctx, e, g).locks()
-	p.keep(req.Runtime, g)
+	p.known.Put(req.Runtime, g)
 	return answer, nil
-}
-
-// keep remembers a process, and forgets the oldest one where there are too many.
-func (p *plugin) keep(handle uint64, g *process) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.known == nil {
-		p.known = map[uint64]*process{}
-	}
-	if p.known[handle] == nil {
-		p.order = append(p.order, handle)
-	}
-	p.known[handle] = g
-	if len(p.order) > maxKnown {
-		delete(p.known, p.order[0])
-		p.order = p.order[1:]
-	}
 }
 
 // find returns a process that was opened.
 func (p *plugin) find(handle uint64) (*process, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if g := p.known[handle]; g != nil {
+	if g, isKnown := p.known.Get(handle); isKnown {
 		return g, nil
 	}
 	return nil, sdk.ErrObjectNotOpen

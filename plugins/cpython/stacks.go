@@ -4,6 +4,7 @@ package cpython
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/unwindd/unwindd/sdk"
@@ -194,13 +195,46 @@ func (s *stacks) place(i int, threads []*thread) {
 		}
 	}
 	var all []placed
+	var uncounted []counted
 	for _, t := range threads {
 		groups, err := s.groups(t)
 		problem(err)
 		problem(s.addException(answer, t))
-		all = append(all, s.locate(stack, groups, problem)...)
+		switch {
+		case s.layout.minor >= 10:
+			all = append(all, s.locate(stack, groups, problem)...)
+		case len(groups) > 0:
+			uncounted = append(uncounted, counted{groups, t.interpreter.id == 0})
+		}
+	}
+	if groups, err := inOrder(uncounted); err != nil {
+		problem(err)
+	} else if len(groups) > 0 {
+		all = s.locateByCount(stack, groups, problem)
 	}
 	answer.Runs = s.runsOf(all, len(stack.Frames))
+}
+
+// counted are the frames that a thread of the operating system has of one interpreter.
+type counted struct {
+	groups []group
+	isMain bool
+}
+
+// inOrder returns the groups of the interpreters of a thread, innermost first: the main interpreter,
+// which none calls, is the outermost one.
+func inOrder(list []counted) ([]group, error) {
+	switch {
+	case len(list) == 0:
+		return nil, nil
+	case len(list) == 1:
+		return list[0].groups, nil
+	case len(list) > 2 || list[0].isMain == list[1].isMain:
+		return nil, fmt.Errorf("%d interpreters have frames of it: which is further in is not known", len(list))
+	case list[0].isMain:
+		list[0], list[1] = list[1], list[0]
+	}
+	return slices.Concat(list[0].groups, list[1].groups), nil
 }
 
 // placed is a group with the native frames that it stands for.
@@ -215,9 +249,6 @@ const maxEvalFrame = 1 << 16
 // locate finds the native frames that groups stand for. Frames whose C function is outside the
 // outermost native frame are put there.
 func (s *stacks) locate(stack *sdk.NativeStack, groups []group, problem func(error)) (list []placed) {
-	if len(groups) > 0 && groups[0].marker == 0 {
-		return s.locateByCount(stack, groups, problem)
-	}
 	next := 0
 	for _, g := range groups {
 		if len(g.frames) == 0 {

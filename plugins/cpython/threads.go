@@ -8,7 +8,10 @@ import (
 )
 
 // interpreter is a PyInterpreterState.
-type interpreter struct{ address uint64 }
+type interpreter struct {
+	address uint64
+	id      uint64 // 0: the main one
+}
 
 // thread is a PyThreadState: a thread of the operating system that executes an interpreter.
 type thread struct {
@@ -46,7 +49,10 @@ func (r *reader) interpreters() (list []*interpreter, err error) {
 		}
 		seen[next] = true
 		i := &interpreter{address: next}
-		if next, err = r.pointer(next, r.layout.interpreter.next); err != nil {
+		if i.id, err = r.pointer(next, r.layout.interpreter.id); err == nil {
+			next, err = r.pointer(next, r.layout.interpreter.next)
+		}
+		if err != nil {
 			return list, fmt.Errorf("interpreter at %#x: %w", i.address, err)
 		}
 		list = append(list, i)

@@ -260,7 +260,7 @@ type attribute struct {
 	value uint64
 }
 
-// attributes are those of an object: of its dictionary, and with places of their own.
+// attributes returns the attributes of an object: of its dictionary, and with places of their own.
 func (v *values) attributes(c *class, address uint64, most int) (list []attribute, left uint64, err error) {
 	for _, s := range v.detailsOf(c).slots {
 		if value, err := v.r.mem.Uint(address+s.offset, 8); err == nil && value != 0 {

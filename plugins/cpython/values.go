@@ -21,9 +21,12 @@ const (
 	valueElements = 1 << 12
 	// attributeObjects bounds the objects that the attributes of one variable may be made of.
 	attributeObjects = 1 << 14
+	// requestObjects and requestBytes bound the objects and the text of all variables of a request.
+	requestObjects = 1 << 19
+	requestBytes   = 1 << 24
 )
 
-// values describes objects by what is in memory: no code of the process is executed. The text
+// values describes objects by the memory of the process: no code of the process is executed. The text
 // of an object is what repr() returns, as far as its class has none of its own.
 type values struct {
 	r        *reader
@@ -32,13 +35,15 @@ type values struct {
 	details  map[uint64]*details // of classes, by address
 	byName   map[string]valueForm
 	byFlag   []flagForm
+	objects  int // that may still be read
+	bytes    int // of text that may still be written
 }
 
 // newValues returns values with limits of a request.
 func newValues(r *reader, depth, elements uint32) *values {
 	return &values{
 		r: r, depth: int(min(depth, valueDepth)), elements: int(min(elements, valueElements)), details: map[uint64]*details{},
-		byName: formsByName(), byFlag: formsByFlag(),
+		byName: formsByName(), byFlag: formsByFlag(), objects: requestObjects, bytes: requestBytes,
 	}
 }
 
@@ -51,8 +56,11 @@ func (v *values) describe(name string, address uint64) sdk.ManagedVariable {
 		return out
 	}
 	out.Type = c.shortName()
-	w := &valueWriter{values: v, objects: valueObjects}
-	w.object(address, v.depth)
+	if v.objects <= 0 || v.bytes <= 0 {
+		out.Text = "..." // there are too many others
+		return out
+	}
+	w := v.write(address, v.depth, valueObjects)
 	out.Text = w.String()
 	if w.problem != nil {
 		return sdk.ManagedVariable{Name: name, Type: out.Type, Status: sdk.ValueUnreadable, Text: w.problem.Error()}
@@ -60,6 +68,14 @@ func (v *values) describe(name string, address uint64) sdk.ManagedVariable {
 	budget := attributeObjects
 	out.Children, out.More = v.children(c, address, v.depth, map[uint64]bool{}, &budget)
 	return out
+}
+
+// write writes the text of an object, of most objects at most.
+func (v *values) write(address uint64, depth, most int) *valueWriter {
+	w := &valueWriter{values: v, left: min(most, v.objects)}
+	w.object(address, depth)
+	v.objects, v.bytes = v.objects-w.used, v.bytes-w.Len()
+	return w
 }
 
 // children describes the attributes of an object, those that its text does not have.
@@ -86,9 +102,8 @@ func (v *values) children(c *class, address uint64, depth int, within map[uint64
 			continue
 		}
 		child.Type = inner.shortName()
-		w := &valueWriter{values: v, objects: min(valueObjects, *budget)}
-		w.object(a.value, depth-1)
-		*budget -= min(valueObjects, *budget) - w.objects
+		w := v.write(a.value, depth-1, min(valueObjects, *budget))
+		*budget -= w.used
 		if child.Text = w.String(); w.problem != nil {
 			child.Status, child.Text = sdk.ValueUnreadable, w.problem.Error()
 		} else {
@@ -106,14 +121,15 @@ func (v *values) isNamed(c *class) bool { return v.isEnum(c) || v.isDataclass(c)
 type valueWriter struct {
 	*values
 	strings.Builder
-	objects int      // that may still be read
+	left    int      // objects that may still be read
+	used    int      // objects that were read
 	within  []uint64 // the containers that are being written
 	problem error
 }
 
 // isFull reports whether no more is to be written.
 func (w *valueWriter) isFull() bool {
-	return w.problem != nil || w.objects <= 0 || w.Len() > valueBytes || w.r.ctx.Err() != nil
+	return w.problem != nil || w.left <= 0 || w.Len() > valueBytes || w.r.ctx.Err() != nil
 }
 
 // object writes the object at an address. depth is how many levels of objects may lie in it.
@@ -122,7 +138,8 @@ func (w *valueWriter) object(address uint64, depth int) {
 		w.WriteString("...")
 		return
 	}
-	w.objects--
+	w.left--
+	w.used++
 	c, err := w.r.class(address)
 	if err == nil {
 		err = w.form(c)(w, c, address, depth)

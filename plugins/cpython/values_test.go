@@ -21,14 +21,14 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// fixture is what the plugin reads of a process that has stopped, and what that process said of itself.
+// fixture has the memory that the plugin reads of a process which has stopped, and the words of that process itself.
 type fixture struct {
 	Request sdk.OpenRuntimeRequest
 	Pages   map[uint64][]byte
 	Want    wanted
 }
 
-// wanted is what a process said: what repr() returns for variables and attributes, and the exceptions of its threads.
+// wanted has the words of a process: what repr() returns for variables and attributes, and the exceptions of its threads.
 type wanted struct {
 	Reprs      map[string]string
 	Attributes map[string]map[string]string
@@ -39,7 +39,7 @@ type wanted struct {
 // memory is an engine that has pages of memory alone.
 type memory struct {
 	pages map[uint64][]byte
-	read  func(address uint64, buf []byte) (int, error) // of what is not there; nil: nothing
+	read  func(address uint64, buf []byte) (int, error) // reads a page that is not there; nil: none
 }
 
 const page = 4096
@@ -249,7 +249,7 @@ func TestValuesOfDamagedMemory(t *testing.T) {
 // plain are the variables whose values are of no class of the program.
 var plain = regexp.MustCompile(`^([bcdeflqrst][0-9]+|big.*|small|bit.*|first|rest|word)$`)
 
-// checkDamaged holds what is left of variables to the process's own words, and counts what is not.
+// checkDamaged holds variables to the process's own words, and counts those that lack something.
 func checkDamaged(t *testing.T, f *fixture, frame sdk.ManagedFrame) (missing int) {
 	t.Helper()
 	if frame.Function != "kept" {
@@ -262,7 +262,7 @@ func checkDamaged(t *testing.T, f *fixture, frame sdk.ManagedFrame) (missing int
 			missing++
 		case !isKnown || slices.Contains(summaries, v.Name) || v.Status == sdk.ValueUnset:
 		case hex.ReplaceAllString(v.Text, "0x") != hex.ReplaceAllString(want, "0x"):
-			// The name of a class, or of the members of its objects, is as good as what is left of it.
+			// The name of a class, or of the members of its objects, is as good as its dictionary.
 			if missing++; plain.MatchString(v.Name) {
 				t.Errorf("%s is %s, expected %s", v.Name, v.Text, want)
 			}

@@ -22,7 +22,7 @@ func kindOf(k sdk.ManagedKind) trace.ManagedKind {
 	return ""
 }
 
-// symbolOf returns the function of a managed frame with its position. Its name is as people know it.
+// symbolOf returns the function of a managed frame with its position. Its name is written as it is: <main>.
 func symbolOf(f *sdk.ManagedFrame) trace.Symbol {
 	return trace.Symbol{
 		Function: f.Function, IsDecoded: true, File: f.File,

@@ -13,7 +13,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "${ROOT:-}/example"
 cp "$here/values.py" "${ROOT:-}/example/"
 mkfifo "$work/in"
-(cd "$work" && ulimit -c unlimited && exec env -i ${ROOT:+/usr/sbin/chroot "$ROOT"} env -i PATH=/usr/bin:/bin VALUES=/example/reprs PYTHONDONTWRITEBYTECODE=1 "$@" /example/values.py <"$work/in" >"$work/out") &
+(cd "$work" && ulimit -c unlimited && exec env -i PATH=/usr/bin:/bin VALUES=/example/reprs PYTHONDONTWRITEBYTECODE=1 ${ROOT:+/usr/sbin/chroot "$ROOT"} "$@" /example/values.py <"$work/in" >"$work/out") &
 exec 3>"$work/in"
 for _ in $(seq 600); do grep -q ready "$work/out" && break || sleep 0.1; done
 pid=$(sed -n 's/^ready //p' "$work/out")

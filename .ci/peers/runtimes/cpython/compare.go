@@ -129,6 +129,7 @@ func (c *comparison) column(want, have frame) {
 		c.tally.columns++
 	default:
 		c.tally.wrongColumns++
+		c.note("program", "? the column is another one", fmt.Sprintf("expected %s, got %s", want, have))
 	}
 }
 
@@ -173,7 +174,7 @@ func (c *comparison) note(source, kind, text string) {
 		fmt.Println(name+":", text)
 	}
 	if !c.isPeer() && (kind[0] == '?' || strings.HasPrefix(kind, "the t")) {
-		c.w.failures = append(c.w.failures, name+": "+text)
+		c.w.unknown++
 	}
 }
 
@@ -196,8 +197,12 @@ func (w *work) report() error {
 	for _, l := range w.leftOut {
 		fmt.Println("left out:", l)
 	}
-	if len(w.failures) > 0 {
-		return fmt.Errorf("%d failures", len(w.failures))
+	slices.Sort(w.failures)
+	for _, f := range w.failures {
+		fmt.Println("failed:", f)
+	}
+	if n := len(w.failures) + w.unknown; n > 0 {
+		return fmt.Errorf("%d failures", n)
 	}
 	return nil
 }

@@ -136,8 +136,8 @@ func (w *work) all(list []string) {
 	defer close(next)
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
-	for _, i := range w.interpreters {
-		for _, program := range list {
+	for _, program := range list {
+		for _, i := range w.interpreters {
 			select {
 			case next <- pair{i, program}:
 			case <-interrupted:
@@ -158,6 +158,7 @@ type work struct {
 	classes  map[string]*class
 	leftOut  []string
 	failures []string
+	unknown  int // differences of no known class
 }
 
 // class is a class of differences with an example.

@@ -53,19 +53,24 @@ type truth struct {
 // readTruth reads what a process wrote before it ended with a core.
 func readTruth(dir, core string) (*truth, error) {
 	t := &truth{}
-	text, err := os.ReadFile(filepath.Join(dir, "truth"))
+	said, err := os.ReadFile(filepath.Join(dir, "truth"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if t.program, err = parts(string(text)); err != nil {
+	if t.program, err = parts(string(said)); err != nil {
 		return nil, err
 	}
-	text, err = os.ReadFile(filepath.Join(dir, "dump"))
+	text, err := os.ReadFile(filepath.Join(dir, "dump"))
 	if err != nil {
 		return nil, err
 	}
 	if strings.Count(string(text), "Current thread ") == 1 {
 		t.dump = dumped(string(text))
+	}
+	if strings.Count(string(said), "\n") > 1 {
+		for i := range t.dump {
+			t.dump[i].isCut = true // faulthandler has the frames of one interpreter
+		}
 	}
 	if len(t.program) == 0 && len(t.dump) == 0 {
 		return nil, errors.New("the process said nothing of itself")
@@ -105,6 +110,7 @@ func parts(text string) (list []thread, err error) {
 				one.frames = append(one.frames, frame{text0(f[0]), text0(f[1]), text0(f[2]), number(f[3]), number(f[4])})
 			}
 			if at := slices.IndexFunc(list, func(o thread) bool { return o.ident == t.Ident }); at >= 0 {
+				list[at].frames[0].column = 0 // it calls one function for the truth, and the interpreter by another one
 				list[at].frames = append(one.frames, list[at].frames...)
 			} else {
 				list = append(list, one)

@@ -45,7 +45,7 @@ static volatile int zero;
 
 static PyObject *divide(PyObject *self, PyObject *none) {
 	(void)self, (void)none;
-	return PyLong_FromLong(1 / zero);
+	return PyLong_FromLong(7 / zero);
 }
 
 static int deeper(int n) {

@@ -10,12 +10,12 @@ import json
 import os
 import sys
 import threading
+import time
 
 FOLDER = os.environ["TRUTH_FOLDER"]
 TRUTH = os.path.join(FOLDER, "truth")
-DUMP = open(os.path.join(FOLDER, "dump"), "ab", buffering=0)
+DUMP = os.open(os.path.join(FOLDER, "dump"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)  # no file object, which may end before
 natives = {}  # of threads that the module threading does not know
-crash = faulthandler.enable if sys.platform == "linux" else None
 
 
 def native():
@@ -30,6 +30,7 @@ def register():
 
 def expect_crash():
     """Has faulthandler write the truth when the process crashes."""
+    settle()
     faulthandler.enable(DUMP, all_threads=True)
 
 
@@ -73,15 +74,17 @@ def part(**more):
 
 def end():
     """Writes the truth and stops until the process is ended from outside."""
+    settle()
     faulthandler.dump_traceback(DUMP, all_threads=True), part(), os.write(1, b"ready %d\n" % os.getpid()), os.read(0, 1)
 
 
 def abort():
     """Writes the truth and aborts."""
+    settle()
     faulthandler.dump_traceback(DUMP, all_threads=True), part(), os.abort()
 
 
 def settle(seconds=0.2):
     """Lets other threads reach where they wait."""
-    import time
-    time.sleep(seconds)
+    if threading.active_count() > 1 or natives:
+        time.sleep(seconds)

@@ -13,12 +13,16 @@ def blocked(n):
     return n
 
 
+def stop():
+    truth.end()
+
+
 async def main():
     loop = asyncio.get_running_loop()
     with concurrent.futures.ThreadPoolExecutor(4, thread_name_prefix="worker") as pool:
         waiting = [loop.run_in_executor(pool, blocked, n) for n in range(3)]
         await asyncio.sleep(0.2)
-        await loop.run_in_executor(pool, truth.end)
+        await loop.run_in_executor(pool, stop)
         await asyncio.gather(*waiting)
 
 

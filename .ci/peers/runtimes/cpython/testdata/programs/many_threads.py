@@ -15,5 +15,4 @@ def down(n):
 
 for n in range(60):
     threading.Thread(target=down, args=(n,), daemon=True).start()
-truth.settle(0.5)
 truth.end()

@@ -16,5 +16,4 @@ def spin():
 
 for _ in range(3):
     threading.Thread(target=spin, daemon=True).start()
-truth.settle()
 truth.end()

@@ -16,5 +16,4 @@ class Worker(threading.Thread):
 
 for name in "plain", "größer", "名前", "\U0001f40d snake", "a name that is longer than fifteen bytes", "":
     Worker(name=name, daemon=True).start()
-truth.settle()
 truth.end()

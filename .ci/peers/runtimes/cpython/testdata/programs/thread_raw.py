@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import _thread
+import time
 
 import truth
 
@@ -14,5 +15,6 @@ gate = _thread.allocate_lock()
 gate.acquire()
 for _ in range(4):
     _thread.start_new_thread(blocked, (gate,))
-truth.settle()
+while len(truth.natives) < 4:
+    time.sleep(0.05)
 truth.end()
