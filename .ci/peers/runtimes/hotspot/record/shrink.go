@@ -59,7 +59,7 @@ const block = 256
 // shrink clears memory on which no answer depends.
 func (r *recording) shrink() {
 	want := r.answers()
-	type part struct{ page, at uint64 }
+	type part struct{ page, offset uint64 }
 	var parts []part
 	for _, page := range slices.Sorted(maps.Keys(r.Memory)) {
 		for at := 0; at < len(r.Memory[page]); at += block {
@@ -67,7 +67,7 @@ func (r *recording) shrink() {
 		}
 	}
 	bytesOf := func(p part) []byte {
-		data := r.Memory[p.page][p.at:]
+		data := r.Memory[p.page][p.offset:]
 		return data[:min(block, len(data))]
 	}
 	var try func(list []part)
