@@ -216,14 +216,15 @@ func (c *comparison) compare(beside string, theirs, ours map[string]thread) int 
 				fmt.Printf("      %s %q frame %d of %d and %d: %v, %v\n", id, t.name, i, len(t.frames), len(own.frames), at(t.frames, i), at(own.frames, i))
 			}
 		}
-		isJava := t.state != "" // jstack lists threads of the machine itself, too
-		if isJava && t.name != own.name {
+		// jstack lists threads of the machine itself, too, and has no locales in Java 8's root.
+		isOther := t.state != "" && t.name != own.name && t.name != plainText(own.name)
+		if isOther {
 			names++
 		}
 		if t.state != "" && t.state != own.state {
 			states++
 		}
-		if c.isVerbose && (isJava && t.name != own.name || t.state != "" && t.state != own.state) {
+		if c.isVerbose && (isOther || t.state != "" && t.state != own.state) {
 			fmt.Printf("      %s %q %q, %q %q\n", id, t.name, t.state, own.name, own.state)
 		}
 	}
@@ -236,4 +237,14 @@ func at(list []frame, i int) any {
 		return list[i]
 	}
 	return "none"
+}
+
+// plainText is text with a question mark for each character beyond ASCII.
+func plainText(text string) string {
+	return strings.Map(func(c rune) rune {
+		if c > '~' {
+			return '?'
+		}
+		return c
+	}, text)
 }
