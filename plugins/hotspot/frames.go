@@ -155,7 +155,7 @@ func (w *stackWalk) interpreted(i int, fp uint64) ([]sdk.ManagedFrame, error) {
 		return nil, err
 	}
 	if w.stack != nil && len(w.native.Frames) > 0 && !w.isExact(i) {
-		w.heldBy(fp)
+		w.addLocks(fp)
 	}
 	if m.isNative {
 		return []sdk.ManagedFrame{w.frameOf(m, 0, sdk.Builtin)}, nil

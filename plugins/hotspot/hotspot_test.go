@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "write the expected answers anew")
 
-// recording is what the plugin was asked about a core, and the memory that it read
+// recording has what the plugin was asked about a core, and the memory that it read
 // (testdata/make.sh).
 type recording struct {
 	Open      sdk.OpenRuntimeRequest

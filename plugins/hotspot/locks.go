@@ -16,9 +16,9 @@ const (
 	maxLocks = 256
 )
 
-// heldBy adds the locks that an interpreted method holds. They are in its frame, between its end and
+// addLocks adds the locks that an interpreted method holds. They are in its frame, between its end and
 // an address, or a distance in words, that it has below the position in the bytecode.
-func (w *stackWalk) heldBy(fp uint64) {
+func (w *stackWalk) addLocks(fp uint64) {
 	end := fp + 8*uint64(w.version.bcp-1) //nolint:gosec // below
 	top, err := w.Pointer(end)
 	if err != nil {

@@ -201,7 +201,10 @@ func (c *comparison) stacks() (map[string]thread, error) {
 func (c *comparison) compare(beside string, theirs, ours map[string]thread) int {
 	var frames, equal, differ, names, states int
 	for id, t := range theirs {
-		own := ours[id]
+		own, has := ours[id]
+		if !has && len(t.frames) == 0 {
+			continue // a thread of the compiler, which has ended since
+		}
 		frames += len(t.frames)
 		for i := range max(len(t.frames), len(own.frames)) {
 			if i < len(t.frames) && i < len(own.frames) && t.frames[i] == own.frames[i] {
@@ -213,13 +216,15 @@ func (c *comparison) compare(beside string, theirs, ours map[string]thread) int 
 				fmt.Printf("      %s %q frame %d of %d and %d: %v, %v\n", id, t.name, i, len(t.frames), len(own.frames), at(t.frames, i), at(own.frames, i))
 			}
 		}
-		if t.name != "" && t.name != own.name {
+		// jstack lists threads of the machine itself, too, and has no locales in Java 8's root.
+		isOther := t.state != "" && t.name != own.name && t.name != plainText(own.name)
+		if isOther {
 			names++
 		}
 		if t.state != "" && t.state != own.state {
 			states++
 		}
-		if c.isVerbose && (t.name != "" && t.name != own.name || t.state != "" && t.state != own.state) {
+		if c.isVerbose && (isOther || t.state != "" && t.state != own.state) {
 			fmt.Printf("      %s %q %q, %q %q\n", id, t.name, t.state, own.name, own.state)
 		}
 	}
@@ -232,4 +237,14 @@ func at(list []frame, i int) any {
 		return list[i]
 	}
 	return "none"
+}
+
+// plainText is text with a question mark for each character beyond ASCII.
+func plainText(text string) string {
+	return strings.Map(func(c rune) rune {
+		if c > '~' {
+			return '?'
+		}
+		return c
+	}, text)
 }

@@ -150,13 +150,13 @@ func command(timeout time.Duration, dir, name string, args ...string) error {
 
 // inRoot returns the command that runs a program among the machine's files.
 func (m *machine) inRoot(dir, program string, args ...string) *exec.Cmd {
-	if m.root == "" {
-		c := exec.Command(program, args...)
-		c.Dir = dir
-		return c
+	c := exec.Command(program, args...)
+	if m.root != "" {
+		script := `mount --bind /proc "$1/proc" && mount --bind /dev "$1/dev" && exec chroot "$@"`
+		c = exec.Command("unshare", append([]string{"--mount", "sh", "-c", script, "sh", m.root, program}, args...)...)
 	}
-	script := `mount --bind /proc "$1/proc" && mount --bind /dev "$1/dev" && exec chroot "$@"`
-	return exec.Command("unshare", append([]string{"--mount", "sh", "-c", script, "sh", m.root, program}, args...)...)
+	c.Dir, c.Env = dir, append(os.Environ(), "LC_ALL=C.UTF-8")
+	return c
 }
 
 // inside is a path as the machine's programs see it.

@@ -77,7 +77,7 @@ func number(text string) string {
 var (
 	crashThread = regexp.MustCompile(`(?m)^Current thread .*\bid=(\d+)`)
 	// crashFrame is a frame of Java in the trace of a crash: J is compiled, j is interpreted.
-	crashFrame = regexp.MustCompile(`^[jJ]  ?(?:\d+%? .*?(?:c1|c2) |\d+ +)?(?:J \d+ )?([\w.$<>/+]+)\(`)
+	crashFrame = regexp.MustCompile(`^[jJ]  ?(?:\d+%? +(?:!|s|b|n|\s)*(?:[cC][12] +)?)?([\w.$<>/+]+)\(`)
 )
 
 // crashOf reads the trace of a crash: the methods of the thread that crashed, and its LWP.

@@ -24,7 +24,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// recording is what the tests replay.
+// recording has what the tests replay.
 type recording struct {
 	Open      sdk.OpenRuntimeRequest
 	PCs       []uint64
@@ -63,6 +63,7 @@ func run(out, root, only, core string) error {
 	if err := r.again(context.Background()); err != nil {
 		return err
 	}
+	r.shrink()
 	var b bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	if err := gob.NewEncoder(z).Encode(&r.recording); err != nil {
@@ -89,12 +90,12 @@ type memory struct {
 	r *recorder
 }
 
-func (m memory) ReadMemory(ctx context.Context, at sdk.MemoryRange, buf []byte) (int, error) {
-	n, err := m.RuntimeEngine.ReadMemory(ctx, at, buf)
+func (m memory) ReadMemory(ctx context.Context, place sdk.MemoryRange, buf []byte) (int, error) {
+	n, err := m.RuntimeEngine.ReadMemory(ctx, place, buf)
 	m.r.mu.Lock()
 	defer m.r.mu.Unlock()
-	if n > len(m.r.Memory[at.Address]) {
-		m.r.Memory[at.Address] = slices.Clone(buf[:n])
+	if n > len(m.r.Memory[place.Address]) {
+		m.r.Memory[place.Address] = slices.Clone(buf[:n])
 	}
 	return n, err
 }
