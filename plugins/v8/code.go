@@ -21,9 +21,9 @@ const (
 	// codeAlignment divides the address of the first instruction of code.
 	codeAlignment = 64
 	// maxCode bounds the bytes of one function's code. V8 gives up optimising at less.
-	maxCode = 1 << 20
+	maxCode = 1 << 18
 	// maxSearched bounds the bytes in which one call looks for code.
-	maxSearched = 1 << 26
+	maxSearched = 1 << 22
 	// codeStep is how many bytes of code are searched at once.
 	codeStep = 1 << 15
 )

@@ -101,8 +101,46 @@ func (c *call) stack(s *sdk.NativeStack) (stack sdk.ManagedStack) {
 func (c *call) framesOf(a *activation) ([]sdk.ManagedFrame, error) {
 	fn, isFunction := c.functionAt(a)
 	if !isFunction {
+		return c.exitFrames(a)
+	}
+	frames, err := c.functionFrames(a, fn)
+	if name := c.ownName(fn); name != "" && len(frames) > 0 {
+		frames[len(frames)-1].Function = name
+	}
+	return frames, err
+}
+
+// exitTarget is where a frame that left for a function of V8 in C++ has that function, above the
+// frame pointer.
+const exitTarget = 24
+
+// exitFrames returns the function of V8 in C++ for which a frame left JavaScript, where V8's own
+// stack traces show it.
+func (c *call) exitFrames(a *activation) ([]sdk.ManagedFrame, error) {
+	w, err := c.Pointer(a.fp + c.offset(fpContext))
+	if err != nil || !a.isBuiltin || w != c.offset(frameBuiltinExit)<<1 {
 		return nil, nil
 	}
+	if w, err = c.Pointer(a.fp + exitTarget); err != nil {
+		return nil, nil //nolint:nilerr // the frame is native
+	}
+	fn, ok := objectOf(w)
+	if !ok || !c.isBetween(fn, typeFunction, typeFunctionLast) {
+		return nil, nil
+	}
+	shared, err := c.sharedOf(fn)
+	if err != nil {
+		return nil, err
+	}
+	f, err := c.functionOf(shared)
+	if err != nil || f.script != nil || !f.isNative {
+		return nil, err
+	}
+	return []sdk.ManagedFrame{{Function: f.name, Kind: sdk.Builtin}}, nil
+}
+
+// functionFrames returns the functions of a frame of a function, innermost first.
+func (c *call) functionFrames(a *activation, fn object) ([]sdk.ManagedFrame, error) {
 	shared, err := c.sharedOf(fn)
 	if err != nil {
 		return nil, err

@@ -57,7 +57,13 @@ const (
 	scriptEvalFrom
 	scriptEvalPosition
 	scriptSourceURL
-	scopeFlags // 32 bits, of which older versions make a number of 64
+	objectProperties
+	mapFlags
+	mapDescriptors
+	descriptorsData
+	mapInObject // a byte: where an object's properties begin, in words
+	mapSize     // a byte: an object's size, in words
+	scopeFlags  // 32 bits, of which older versions make a number of 64
 	typeFunction
 	typeFunctionLast
 	typeContext
@@ -86,6 +92,14 @@ const (
 	kindBaseline
 	deoptLiterals // the index of literals, and of the first list of frames
 	deoptFirst
+	typeDescriptors
+	typeDescriptorsLast
+	frameBuiltinExit
+	descriptorsShift
+	indexShift
+	descriptorsMask // from here on, numbers of 32 bits
+	locationMask
+	indexMask
 	valueCount
 )
 
@@ -152,6 +166,20 @@ var described = [valueCount][]string{
 	stringThin:          {"ThinStringTag"},
 	stringEncoding:      {"StringEncodingMask"},
 	stringOneByte:       {"OneByteStringTag"},
+	objectProperties:    {"class_JSReceiver__raw_properties_or_hash__Object", "class_JSReceiver__raw_properties_or_hash__Tagged_Object_"},
+	mapFlags:            {"class_Map__bit_field3__int"},
+	mapDescriptors:      {"class_Map__instance_descriptors_offset"},
+	descriptorsData:     {"class_DescriptorArray__header_size__uintptr_t"},
+	mapInObject:         {"class_Map__inobject_properties_start_or_constructor_function_index__char"},
+	mapSize:             {"class_Map__instance_size_in_words__char"},
+	typeDescriptors:     {"type_DescriptorArray__DESCRIPTOR_ARRAY_TYPE"},
+	typeDescriptorsLast: {"type_StrongDescriptorArray__STRONG_DESCRIPTOR_ARRAY_TYPE"},
+	frameBuiltinExit:    {"frametype_BuiltinExitFrame"},
+	descriptorsMask:     {"bit_field3_number_of_own_descriptors_mask"},
+	descriptorsShift:    {"bit_field3_number_of_own_descriptors_shift"},
+	locationMask:        {"prop_location_mask"},
+	indexMask:           {"prop_index_mask"},
+	indexShift:          {"prop_index_shift"},
 }
 
 // prefix begins the names of the symbols in which V8 describes itself to debuggers: each is a
@@ -339,7 +367,7 @@ func (l *layout) check(req *sdk.OpenRuntimeRequest) error {
 			return fmt.Errorf("%s%s is %d, expected less than %d bytes", prefix, described[v], l.values[v], maxOffset)
 		}
 	}
-	for v := typeFunction; v < valueCount; v++ {
+	for v := typeFunction; v < descriptorsMask; v++ {
 		if n := l.values[v]; n < 0 || n > 1<<16 {
 			return fmt.Errorf("%s%s is %d, expected a number of 16 bits", prefix, described[v], n)
 		}

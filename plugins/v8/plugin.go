@@ -45,24 +45,22 @@ const maxKnown = 256
 
 // process is V8 in a module of a process.
 type process struct {
-	layout   *layout
-	request  *sdk.OpenRuntimeRequest
-	ranges   []codeRange
-	hasNames bool            // V8's own code has symbols
-	goesOn   map[uint64]bool // addresses of V8's own code at whose beginning frames go on
+	layout    *layout
+	request   *sdk.OpenRuntimeRequest
+	ranges    []codeRange
+	ownFrames []codeRange // V8's own code whose frames are not as the others'
 }
 
 // findCode finds the code of the process.
 func (p *process) findCode(f *finder, answer *sdk.OpenRuntimeAnswer) {
 	p.ranges = f.ranges()
 	symbols := f.req.Symbols[len(symbolNames)-len(codeSymbols):]
-	p.hasNames = symbols[symbolEntry].IsKnown
 	blob := f.blob() // others are copies of it
 	end := uint64(0)
 	for _, r := range p.ranges {
-		for _, s := range symbols[symbolEntry+1:] {
+		for _, s := range symbols[symbolOwnFrame:] {
 			if s.IsKnown && r.isBuiltin && blob != 0 {
-				p.goesOn[s.Address-blob+r.start] = true
+				p.ownFrames = append(p.ownFrames, codeRange{start: s.Address - blob + r.start, size: s.Size})
 			}
 		}
 		name := "code range"
@@ -94,7 +92,7 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 		answer.Problems = []string{fmt.Sprintf("frames of JavaScript are not shown: %v", err)}
 		return answer, nil
 	}
-	one := &process{layout: l, request: req, goesOn: map[uint64]bool{}}
+	one := &process{layout: l, request: req}
 	one.findCode(&finder{ctx, e, req, r}, answer)
 	p.keep(req.Runtime, one)
 	return answer, ctx.Err()
@@ -135,6 +133,7 @@ type call struct {
 	scripts   map[object]*script
 	tables    map[object]sourcePositions // by bytecode
 	code      map[uint64]*machineCode    // by PC
+	names     map[object]property        // of functions, by their map
 	searched  uint64                     // bytes, for code
 }
 
@@ -142,7 +141,7 @@ func newCall(ctx context.Context, e sdk.RuntimeEngine, p *process) *call {
 	r := sdk.NewMemoryReader(ctx, e, p.request.ByteOrder, p.request.AddressBits)
 	return &call{
 		heap: newHeap(p.layout, r), process: p,
-		functions: map[object]*function{}, scripts: map[object]*script{}, tables: map[object]sourcePositions{}, code: map[uint64]*machineCode{},
+		functions: map[object]*function{}, scripts: map[object]*script{}, tables: map[object]sourcePositions{}, code: map[uint64]*machineCode{}, names: map[object]property{},
 	}
 }
 

@@ -23,14 +23,14 @@ type codeRange struct {
 
 func (r codeRange) has(address uint64) bool { return address-r.start < r.size }
 
-// The symbols of functions that read members of an isolate, and of V8's own code at whose
-// beginning frames go on after V8 gave up their code.
+// The symbols of functions that read members of an isolate, and of V8's own code that has other
+// frames.
 const (
 	symbolCodeRange = iota
 	symbolBlob
 	symbolBlobSize
 	symbolCurrentBlob // a variable: the address of V8's own code in its module
-	symbolEntry       // of V8's own code; functions follow at which frames go on
+	symbolOwnFrame    // of V8's own code; others follow
 )
 
 var codeSymbols = []string{
@@ -38,15 +38,13 @@ var codeSymbols = []string{
 	symbolBlob:        "_ZNK2v88internal7Isolate18embedded_blob_codeEv",
 	symbolBlobSize:    "_ZNK2v88internal7Isolate23embedded_blob_code_sizeEv",
 	symbolCurrentBlob: "_ZN2v88internal12_GLOBAL__N_127current_embedded_blob_code_E",
-	symbolEntry:       "Builtins_InterpreterEntryTrampoline",
-	symbolEntry + 1:   "Builtins_InterpreterEnterAtBytecode",
-	symbolEntry + 2:   "Builtins_InterpreterEnterAtNextBytecode",
-	symbolEntry + 3:   "Builtins_BaselineOrInterpreterEnterAtBytecode",
-	symbolEntry + 4:   "Builtins_BaselineOrInterpreterEnterAtNextBytecode",
-	symbolEntry + 5:   "Builtins_ContinueToCodeStubBuiltin",
-	symbolEntry + 6:   "Builtins_ContinueToCodeStubBuiltinWithResult",
-	symbolEntry + 7:   "Builtins_ContinueToJavaScriptBuiltin",
-	symbolEntry + 8:   "Builtins_ContinueToJavaScriptBuiltinWithResult",
+	// These save other registers, or have no frame pointer of their own.
+	symbolOwnFrame:     "Builtins_JSEntry",
+	symbolOwnFrame + 1: "Builtins_JSConstructEntry",
+	symbolOwnFrame + 2: "Builtins_JSRunMicrotasksEntry",
+	symbolOwnFrame + 3: "Builtins_DirectCEntry",
+	symbolOwnFrame + 4: "Builtins_DeoptimizationEntry_Eager",
+	symbolOwnFrame + 5: "Builtins_DeoptimizationEntry_Lazy",
 }
 
 // isolateLayout is where an isolate has its code.
@@ -262,20 +260,25 @@ func (p *plugin) CodeRules(ctx context.Context, e sdk.RuntimeEngine, req *sdk.Co
 func (c *call) rules(pc uint64) sdk.CodeRules {
 	isBuiltin := slices.ContainsFunc(c.ranges, func(r codeRange) bool { return r.isBuiltin && r.has(pc+1) })
 	switch {
-	case c.goesOn[pc+1]:
-		return c.framePointer(pc)
-	case isBuiltin && c.hasNames: // the module has the bounds of its functions
-		return sdk.CodeRules{Reason: "V8's own code has symbols"}
-	case c.isBehindCall(pc + 1):
+	case isBuiltin && slices.ContainsFunc(c.ownFrames, func(r codeRange) bool { return r.has(pc) }):
+		return sdk.CodeRules{Reason: "the architecture reads it"}
+	case c.isBehindCall(pc + 1), isBuiltin && c.isPadding(pc):
 		return c.framePointer(pc)
 	case isBuiltin:
-		return sdk.CodeRules{Reason: "it is not behind a call in V8's own code"}
+		return sdk.CodeRules{Reason: "the architecture reads V8's own code, where it is not behind a call"}
 	}
 	m, err := c.codeAt(pc)
 	if err != nil || pc >= m.end {
 		return sdk.CodeRules{Reason: errNoCode.Error()}
 	}
 	return sdk.CodeRules{Start: m.start, End: m.end}
+}
+
+// isPadding reports whether there is no code at an address, between pieces of V8's own. A return
+// address behind it is where a frame goes on after V8 has given up its code.
+func (c *call) isPadding(address uint64) bool {
+	b, err := c.Bytes(address, 1)
+	return err == nil && b[0] == 0xcc
 }
 
 // callMost is the most bytes that a call has.

@@ -1,0 +1,5 @@
+'use strict';
+function thrower(o) { return o.missing.member; }
+function caller() { try { return thrower({}); } finally { caller.done = true; } }
+process.on('exit', () => {});
+setImmediate(function later() { caller(); });

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v8
+
+import "fmt"
+
+// This file finds names that functions have as a property of their own: those of methods whose
+// names the program computes, and those that it sets.
+
+// property is a place of a property in objects of a map: a word of the object, or of its array of
+// properties; neither for one that every function has in common.
+type property struct {
+	offset   uint64 // in the object; 0: it is in the array
+	index    uint64 // in the array
+	constant object // the value, where all objects of the map have the same
+	isOwn    bool
+}
+
+const (
+	// maxDescriptors bounds the properties that a function's name is looked for among.
+	maxDescriptors = 64
+	// descriptorWords are the words of a property in a map's list: its name, its details, its value.
+	descriptorWords = 3
+	// dictionaryBit is the bit of a map's flags for objects whose properties are in a table.
+	dictionaryBit = 21
+)
+
+// ownName returns the name that a function has as a property of its own; "" for none, and where it
+// cannot be read.
+func (c *call) ownName(fn object) string {
+	m, err := c.mapOf(fn)
+	if err != nil {
+		return ""
+	}
+	p, ok := c.names[m]
+	if !ok {
+		p, _ = c.nameProperty(m) // without it, the function has the name of its source
+		c.names[m] = p
+	}
+	if !p.isOwn {
+		return ""
+	}
+	value := p.constant
+	if value == 0 {
+		base := uint64(fn)
+		if p.offset == 0 {
+			w, err := c.word(fn, objectProperties)
+			o, ok := objectOf(w)
+			if err != nil || !ok {
+				return ""
+			}
+			base, p.offset = uint64(o), c.offset(arrayData)+p.index*c.PointerSize()
+		}
+		w, err := c.Pointer(base + p.offset)
+		if value, ok = objectOf(w); err != nil || !ok {
+			return ""
+		}
+	}
+	if !c.isString(value) {
+		return ""
+	}
+	name, err := c.text(value)
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+// nameProperty returns where functions of a map have their names.
+func (c *call) nameProperty(m object) (p property, err error) {
+	flags, err := c.Uint(uint64(m)+c.offset(mapFlags), 4)
+	if err != nil {
+		return p, err
+	}
+	count := flags & c.offset(descriptorsMask) >> c.offset(descriptorsShift)
+	w, err := c.word(m, mapDescriptors)
+	if err != nil {
+		return p, err
+	}
+	list, ok := objectOf(w)
+	if !ok || flags>>dictionaryBit&1 != 0 || !c.isBetween(list, typeDescriptors, typeDescriptorsLast) {
+		return p, fmt.Errorf("the map at %#x has its properties at %#x", m, w)
+	}
+	for i := range min(count, maxDescriptors) {
+		place := uint64(list) + c.offset(descriptorsData) + i*descriptorWords*c.PointerSize()
+		if w, err = c.Pointer(place); err != nil {
+			return p, err
+		}
+		key, ok := objectOf(w)
+		if !ok || !c.isString(key) {
+			continue
+		}
+		if text, err := c.text(key); err != nil || text != "name" {
+			continue
+		}
+		return c.propertyAt(m, place)
+	}
+	return p, nil
+}
+
+// propertyAt reads a property of a map's list.
+func (c *call) propertyAt(m object, place uint64) (p property, err error) {
+	w, err := c.Pointer(place + c.PointerSize())
+	if err != nil {
+		return p, err
+	}
+	details, ok := c.smi(w)
+	if !ok {
+		return p, fmt.Errorf("the details at %#x are %#x, expected a number", place, w)
+	}
+	if w, err = c.Pointer(place + 2*c.PointerSize()); err != nil {
+		return p, err
+	}
+	if details&c.values[locationMask] != 0 { // the value is in the list
+		value, ok := objectOf(w)
+		p.constant, p.isOwn = value, ok && c.isString(value) // else a function of V8 finds the name
+		return p, nil
+	}
+	start, err := c.Uint(uint64(m)+c.offset(mapInObject), 1)
+	if err != nil {
+		return p, err
+	}
+	end, err := c.Uint(uint64(m)+c.offset(mapSize), 1)
+	if err != nil {
+		return p, err
+	}
+	index := uint64(details&c.values[indexMask]) >> c.offset(indexShift)
+	p.isOwn = true
+	if p.offset = (start + index) * c.PointerSize(); start+index >= end {
+		p.offset, p.index = 0, start+index-end
+	}
+	return p, nil
+}
