@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// looked is what a tool found in a process: the frames of Python of each of its threads.
+// looked has the frames of Python that a tool found in a process, by thread.
 type looked struct {
 	threads    map[int]*thread    // by ID
 	problems   map[int]string     // of threads
