@@ -17,6 +17,7 @@ type tally struct {
 	processes, errors                    int
 	threads, equal, differ, missing      int
 	frames, right, columns, wrongColumns int
+	names                                int // of threads, that are equal
 	unsaid                               int // threads that lack frames without a word
 }
 
@@ -70,7 +71,19 @@ func (c *comparison) threads(list []thread, isDump bool) {
 			continue
 		}
 		c.stack(want, have, isDump)
+		if !isDump && !c.isPeer() && want.name != "" {
+			c.name(want, have)
+		}
 	}
+}
+
+// name compares the names of a thread.
+func (c *comparison) name(want, have *thread) {
+	if want.name == have.name {
+		c.tally.names++
+		return
+	}
+	c.note("program", "? the thread has another name", fmt.Sprintf("expected %q, got %q", want.name, have.name))
 }
 
 // stack compares the frames of a thread.
@@ -181,10 +194,10 @@ func (c *comparison) note(source, kind, text string) {
 // report prints the table, the classes and what failed.
 func (w *work) report() error {
 	out := tabwriter.NewWriter(os.Stdout, 2, 0, 2, ' ', 0)
-	fmt.Fprintln(out, "\tprocesses\terrors\tthreads\tequal\tdiffer\tmissing\tframes\tequal\tcolumns equal\tdiffer\tmissing without a word")
+	fmt.Fprintln(out, "\tprocesses\terrors\tthreads\tequal\tdiffer\tmissing\tframes\tequal\tcolumns equal\tdiffer\tnames equal\tmissing without a word")
 	for _, name := range slices.Sorted(maps.Keys(w.tally)) {
 		t := w.tally[name]
-		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", name, t.processes, t.errors, t.threads, t.equal, t.differ, t.missing, t.frames, t.right, t.columns, t.wrongColumns, t.unsaid)
+		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", name, t.processes, t.errors, t.threads, t.equal, t.differ, t.missing, t.frames, t.right, t.columns, t.wrongColumns, t.names, t.unsaid)
 	}
 	out.Flush()
 	names := slices.SortedFunc(maps.Keys(w.classes), func(a, b string) int {

@@ -25,11 +25,14 @@ type looked struct {
 type document struct {
 	Target  struct{ Problems []string }
 	Threads []struct {
-		ID        string
-		Name      string
-		Problem   string
-		Exception *exception
-		Frames    []struct {
+		ID       string
+		Name     string
+		Problem  string
+		Runtimes []struct {
+			Runtime, Name string
+			Exception     *exception
+		}
+		Frames []struct {
 			Function string
 			File     string
 			Line     int
@@ -71,13 +74,21 @@ func frames(out []byte) looked {
 	l := looked{threads: map[int]*thread{}, problems: map[int]string{}, said: d.Target.Problems, exceptions: map[int]*exception{}}
 	for _, t := range d.Threads {
 		id, _ := strconv.Atoi(t.ID)
-		one := &thread{native: id, name: t.Name}
+		one := &thread{native: id}
 		for _, f := range t.Frames {
 			if f.Managed != nil && f.Managed.Runtime == "cpython" && f.Managed.Kind == "interpreted" {
 				one.frames = append(one.frames, frame{f.Function, last(f.Function), f.File, f.Line, f.Column})
 			}
 		}
-		l.threads[id], l.exceptions[id] = one, t.Exception
+		l.threads[id] = one
+		for _, r := range t.Runtimes {
+			if r.Runtime == "cpython" && r.Name != "" {
+				one.name = r.Name
+			}
+			if r.Exception != nil {
+				l.exceptions[id] = r.Exception
+			}
+		}
 		for _, p := range d.Target.Problems {
 			if strings.Contains(p, t.ID) {
 				l.problems[id] = p
