@@ -80,7 +80,7 @@ func (r *runtimeMoments) Prepare(pid int, isNew bool) {
 	r.processes[pid] = p
 	warm, t, err := r.engine.openProcess(pid, nil)
 	if err != nil {
-		return // the recording says what it cannot stop
+		return // recording it has an error, too
 	}
 	defer warm.Close()
 	if !warm.managed.MayHaveFrames() {
@@ -201,7 +201,7 @@ func (r *runtimeMoments) Problems() []string {
 // Close closes the files of all processes.
 func (r *runtimeMoments) Close() { _ = r.engine.Close() }
 
-// momentState is a process at a moment: its modules are those of a copy that was made before.
+// momentState is a process at a moment: a copy that was made before has the modules.
 type momentState struct {
 	*process.Target
 	moment  *process.Moment

@@ -31,7 +31,7 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 	documents, _ := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	documents = append(documents, filepath.Join(root, "README.md"), filepath.Join(root, "examples", "rocm-core", "README.md"),
-		filepath.Join(root, "examples", "cuda-core", "README.md"))
+		filepath.Join(root, "examples", "cuda-core", "README.md"), filepath.Join(root, "examples", "python-gpu", "README.md"))
 	commands := 0
 	for _, document := range documents {
 		if filepath.Base(document) == walkthrough {

@@ -155,8 +155,8 @@ func (p *Process) SetModules(modules []*target.Module) {
 	p.unmapped.forget()
 }
 
-// Renew is called when a target of the same modules has other threads and other memory. What was
-// found in these is forgotten. No walk may be in progress.
+// Renew is called when a target of the same modules has other threads and other memory. Findings
+// in these are forgotten. No walk may be in progress.
 func (p *Process) Renew() {
 	p.list = p.state.Threads()
 	p.bounds = newBounds(p.state)

@@ -16,9 +16,9 @@ import grpc
 
 from unwindd_plugin import (
     FILE_SPACE, NO_REGISTER, Architecture, ArchitectureService, Binding, CodeRange, CodeRules, Engine, FrameRules, FunctionPlace, HostProcess,
-    LaneState, ManagedFrame, ManagedFramesRequest, ManagedRun, ManagedStack, ManagedThread, ManagedThreadsAnswer, ManagedVariable, MemberPlace, NativeFrame, NativeStack,
+    LaneState, ManagedException, ManagedFrame, ManagedFramesRequest, ManagedLock, ManagedRun, ManagedStack, ManagedThread, ManagedThreadsAnswer, ManagedVariable, MemberPlace, NativeFrame, NativeStack,
     Note, ObjectAnswer, ObjectNotOpen, ObjectRequest, OpenRuntimeAnswer, OpenRuntimeRequest, ReadError, Refusal, Return, ReturnSite, Row, Rule,
-    Runtime, RuntimeCode, RuntimeConstants, RuntimeDescription, RuntimeEngine, RuntimeRecogniser, RuntimeSegment, RuntimeService, RuntimeThread,
+    Runtime, RuntimeCode, RuntimeConstants, RuntimeDescription, RuntimeEngine, RuntimeLock, RuntimeRecogniser, RuntimeSegment, RuntimeService, RuntimeThread,
     RuntimeType, Saved, SpaceMemory, Stop, Symbol, SymbolPlace, TargetAnswer, TargetFile, TargetThread, Thread, TypeLayout, Wave, kit, pack_rows, registers, unpack_rows,
 )  # fmt: skip
 from unwindd_plugin import arch_pb2 as pb
@@ -169,7 +169,8 @@ class Script(Runtime):
 
     def open_runtime(self, engine: RuntimeEngine, request: OpenRuntimeRequest) -> OpenRuntimeAnswer:
         self.opened = request
-        return OpenRuntimeAnswer("3", [RuntimeCode(1, 2, "heap")], True, [7], True, ["a problem"])
+        locks = [RuntimeLock(16, "the lock", 7, [7, 8]), RuntimeLock(17, "another")]
+        return OpenRuntimeAnswer("3", [RuntimeCode(1, 2, "heap")], True, [7], True, ["a problem"], locks, "Fatal error: no")
 
     def code_rules(self, engine: RuntimeEngine, runtime: int, pcs: Sequence[int]) -> Sequence[CodeRules]:
         rows = [Row(1, 2, 8, cfa_register=7, cfa_offset=8)]
@@ -179,7 +180,10 @@ class Script(Runtime):
         self.asked = request
         tree = ManagedVariable("v", "list", is_param=True, children=[ManagedVariable("a", children=[ManagedVariable("b")]), ManagedVariable("c", more=3)])
         frame = ManagedFrame("f", "f.s", 4, 5, rpb.MANAGED_INTERPRETED, [tree, ManagedVariable("w", text="1", status=rpb.VALUE_UNSET)])
-        return [ManagedStack([ManagedRun(0, 1, [frame, ManagedFrame("g")])], "cut") for _ in request.threads]
+        stacks = [ManagedStack([ManagedRun(0, 1, [frame, ManagedFrame("g")])], "cut") for _ in request.threads]
+        stacks[0].name, stacks[0].locks = "worker", [ManagedLock(16, "the lock"), ManagedLock(17, "another", True)]
+        stacks[-1].state, stacks[-1].exception = "idle", ManagedException("Error", "no", [ManagedFrame("g", line=3)])
+        return stacks
 
     def managed_threads(self, engine: RuntimeEngine, runtime: int, frames: bool) -> ManagedThreadsAnswer:
         return ManagedThreadsAnswer([ManagedThread(i + 1, waits_for=[i] * (i % 2), registers={8: b"\1"}) for i in range(1500)], ["short"])
@@ -203,7 +207,7 @@ class Runtimes(unittest.TestCase):
         want = rpb.RuntimeDescription(
             name="script", version="1", recognises=[rpb.RuntimeRecogniser(section=".s", symbol="run", build_id=b"\1")], symbols=["run", "gone"],
             types=[rpb.RuntimeType(unit="a.c", name="frame", members=["pc", "gone"]), rpb.RuntimeType(name="gone", members=["x"])],
-            constants=[rpb.RuntimeConstants(unit="a.c", prefix="K_")], thread_kind="task", feature=2,
+            constants=[rpb.RuntimeConstants(unit="a.c", prefix="K_")], thread_kind="task", feature=3,
         )  # fmt: skip
         self.assertEqual(want, d)
 
@@ -221,6 +225,10 @@ class Runtimes(unittest.TestCase):
         answer = self.ask(script, "OpenRuntime", request)
         self.assertEqual(([1], [2], [b"heap"], [7]), (list(answer.code.starts), list(answer.code.ends), columns.split(answer.code.names), list(answer.threads)))
         self.assertEqual((True, True, [b"a problem"], "3"), (answer.has_frames, answer.has_threads, columns.split(answer.problems), answer.version))
+        k = answer.locks
+        self.assertEqual(([16, 17], [b"the lock", b"another"], [7, 0]), (list(k.addresses), columns.split(k.names), list(k.holders)))
+        self.assertEqual(([True, False], [2, 0], [7, 8]), (list(k.has_holder), list(k.waiter_counts), list(k.waiters)))
+        self.assertEqual(b"Fatal error: no", answer.fatal)
         r = script.opened
         self.assertEqual({"run": SymbolPlace(0x1012, 2)}, r.symbols)
         self.assertEqual({"frame": TypeLayout(16, {"pc": MemberPlace(8, 4)}, "no gone"), "gone": TypeLayout(0, {}, "none")}, r.types)
@@ -242,6 +250,11 @@ class Runtimes(unittest.TestCase):
         native = [NativeFrame(1, 16), NativeFrame(2, None, True, "run")]
         self.assertEqual(ManagedFramesRequest(5, [NativeStack(7, native, True), NativeStack(8, [])], True, 2, 3), script.asked)
         self.assertEqual(([1, 1], [2, 2], [b"cut"] * 2), (list(answer.run_counts), list(answer.frame_counts), columns.split(answer.problems)))
+        s, x = answer.states, answer.states.exceptions
+        self.assertEqual(([b"worker", b""], [b"", b"idle"], [2, 0]), (columns.split(s.names), columns.split(s.states), list(s.lock_counts)))
+        self.assertEqual(([16, 17], [False, True]), (list(s.locks.addresses), list(s.locks.waited)))
+        self.assertEqual(([False, True], [b"Error"], [b"no"], [1]), (list(s.has_exception), columns.split(x.types), columns.split(x.texts), list(x.frame_counts)))
+        self.assertEqual([3], list(x.frames.lines))
         v = answer.frames.variables
         self.assertEqual([b"v", b"a", b"b", b"c", b"w"] * 2, columns.split(v.names))
         self.assertEqual(([2, 1, 0, 0, 0] * 2, [0, 0, 0, 3, 0] * 2), (list(v.child_counts), list(v.more)))

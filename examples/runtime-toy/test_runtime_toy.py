@@ -95,6 +95,10 @@ class TestToy(unittest.TestCase):
         self.assertEqual((0, 1), (len(deepest.children), deepest.more))
         cut = toy.managed_frames(m, ManagedFramesRequest(1, [NativeStack(9, NATIVE[:2], True)]))
         self.assertEqual(([1], ""), ([r.first for r in cut[0].runs], cut[0].problem))
+        self.assertEqual("", stacks[0].state)
+        m.put(0x2000, 0, 77, 0x5000, 0x3000)
+        (stack,) = toy.managed_frames(m, ManagedFramesRequest(1, [NativeStack(9, NATIVE)]))
+        self.assertEqual("executes task 1", stack.state)
         other = [NativeFrame(1, 0x7000), NativeFrame(2, 0x7010)]
         self.assertRegex(toy.managed_frames(m, ManagedFramesRequest(1, [NativeStack(9, other)]))[0].problem, "not the interpreter's")
 

@@ -12,8 +12,8 @@ import (
 	"github.com/unwindd/unwindd/plugins/goruntime"
 	"github.com/unwindd/unwindd/plugins/hotspot"
 	"github.com/unwindd/unwindd/plugins/nvidia"
-	"github.com/unwindd/unwindd/plugins/ruby"
 	"github.com/unwindd/unwindd/plugins/php"
+	"github.com/unwindd/unwindd/plugins/ruby"
 	"github.com/unwindd/unwindd/plugins/v8"
 	"github.com/unwindd/unwindd/plugins/visa"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -31,9 +31,9 @@ var Architectures = []confine.Bundled{
 // Runtimes are the bundled language runtimes.
 var Runtimes = []confine.BundledRuntime{
 	{Name: "go", New: goruntime.New, Description: goruntime.Description},
-	{Name: "hotspot", New: hotspot.New, Description: hotspot.Description},
-	{Name: "ruby", New: ruby.New, Description: ruby.Description},
 	{Name: "cpython", New: cpython.New, Description: cpython.Description},
-	{Name: "php", New: php.New, Description: php.Description},
+	{Name: "hotspot", New: hotspot.New, Description: hotspot.Description},
 	{Name: "v8", New: v8.New, Description: v8.Description},
+	{Name: "ruby", New: ruby.New, Description: ruby.Description},
+	{Name: "php", New: php.New, Description: php.Description},
 }

@@ -16,14 +16,11 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/internal/bundled"
 	"github.com/unwindd/unwindd/internal/schema"
 	"github.com/unwindd/unwindd/plugins/aarch64"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
-	"github.com/unwindd/unwindd/plugins/goruntime"
-	"github.com/unwindd/unwindd/plugins/hotspot"
 	"github.com/unwindd/unwindd/plugins/nvidia"
-	"github.com/unwindd/unwindd/plugins/php"
-	"github.com/unwindd/unwindd/plugins/v8"
 	"github.com/unwindd/unwindd/plugins/visa"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -40,9 +37,9 @@ type Ask struct {
 func Engine(t testing.TB, o engine.Options) *engine.Engine {
 	t.Helper()
 	o.Plugins.InProcess = append(o.Plugins.InProcess, []sdk.Architecture{x86_64.New(), aarch64.New(), amdgpu.New(), visa.New(), nvidia.New()}...)
-	o.Plugins.InProcessRuntimes = append(o.Plugins.InProcessRuntimes, goruntime.New(), hotspot.New())
-	o.Plugins.InProcessRuntimes = append(o.Plugins.InProcessRuntimes, goruntime.New(), php.New())
-	o.Plugins.InProcessRuntimes = append(o.Plugins.InProcessRuntimes, goruntime.New(), v8.New())
+	for _, r := range bundled.Runtimes {
+		o.Plugins.InProcessRuntimes = append(o.Plugins.InProcessRuntimes, r.New())
+	}
 	e, err := engine.New(o)
 	if err != nil {
 		t.Fatal(err)

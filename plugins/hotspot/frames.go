@@ -23,8 +23,8 @@ var signalReturns = map[string]bool{"__restore_rt": true, "__kernel_rt_sigreturn
 // ManagedFrames finds the methods of interpreted frames, and of compiled ones that will go on in
 // the interpreter.
 func (p *plugin) ManagedFrames(ctx context.Context, e sdk.RuntimeEngine, req *sdk.ManagedFramesRequest) (*sdk.ManagedFramesAnswer, error) {
-	m := p.opened(req.Runtime)
-	if m == nil {
+	m, isOpen := p.known.Get(req.Runtime)
+	if !isOpen {
 		return nil, sdk.ErrObjectNotOpen
 	}
 	r := m.newReader(ctx, e)
@@ -35,6 +35,7 @@ func (p *plugin) ManagedFrames(ctx context.Context, e sdk.RuntimeEngine, req *sd
 		w := &stackWalk{reader: r, ctx: ctx, engine: e, native: &req.Threads[i], stack: &answer.Stacks[i]}
 		if t := m.threadOf(req.Threads[i].Thread, threads); t != nil {
 			r.describe(t, threads, w.stack)
+			w.notifier = r.notifierOf(t, threads)
 		}
 		if problem != nil {
 			w.stack.Problem = problem.Error()
@@ -84,6 +85,9 @@ type stackWalk struct {
 	engine sdk.RuntimeEngine
 	native *sdk.NativeStack
 	stack  *sdk.ManagedStack
+	// notifier is the object by which the thread waits to be notified: it does not hold the lock
+	// of that meanwhile; 0: none.
+	notifier uint64
 }
 
 // walk goes over the native frames.
@@ -149,6 +153,9 @@ func (w *stackWalk) interpreted(i int, fp uint64) ([]sdk.ManagedFrame, error) {
 	m, err := w.methodAt(address)
 	if err != nil {
 		return nil, err
+	}
+	if w.stack != nil && len(w.native.Frames) > 0 && !w.isExact(i) {
+		w.heldBy(fp)
 	}
 	if m.isNative {
 		return []sdk.ManagedFrame{w.frameOf(m, 0, sdk.Builtin)}, nil

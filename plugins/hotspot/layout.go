@@ -36,7 +36,8 @@ type layout struct {
 	waitingMonitor, pendingException, exceptionOop      field
 	monitorObject, monitorOwner, basicLock, basicObject field
 	klass, narrowKlass, ownerID                         field
-	poolOfClass, fieldCount                             field
+	poolOfClass, fieldCount, mirror, layoutHelper       field
+	loaderClasses, loaderNext, nextClass                field
 
 	sizes layoutSizes
 
@@ -45,7 +46,7 @@ type layout struct {
 	threadList, smrList                  uint64
 	oopBase, oopShift, klassBase, kShift uint64
 	vmMajor, jdkVersion, vmRelease       uint64
-	returnBarrier                        uint64
+	loaders                              uint64
 	hasLines, hasLocals                  int64 // flags of a ConstMethod
 	statuses                             map[int64]string
 	senderSP, monitorBits                int64
@@ -121,6 +122,11 @@ func (l *layout) wantedFields() []wantedField {
 		{"InstanceKlass::_fields", &l.fields, false},
 		{"InstanceKlass::_java_fields_count", &l.fieldCount, false},
 		{"InstanceKlass::_constants", &l.poolOfClass, true},
+		{"Klass::_java_mirror", &l.mirror, false},
+		{"Klass::_layout_helper", &l.layoutHelper, false},
+		{"Klass::_next_link", &l.nextClass, false},
+		{"ClassLoaderData::_klasses", &l.loaderClasses, false},
+		{"ClassLoaderData::_next", &l.loaderNext, false},
 		{"Klass::_name", &l.className, true},
 		{"Klass::_super", &l.superClass, true},
 		{"Symbol::_length", &l.symbolLength, false},
@@ -171,7 +177,7 @@ func (l *layout) wantedStatics() []wantedNumber {
 		{"Abstract_VM_Version::_vm_major_version", &l.vmMajor, false},
 		{"JDK_Version::_current", &l.jdkVersion, false},
 		{"Abstract_VM_Version::_s_vm_release", &l.vmRelease, true},
-		{"ContinuationEntry::_return_pc", &l.returnBarrier, false},
+		{"ClassLoaderDataGraph::_head", &l.loaders, false},
 	}
 }
 

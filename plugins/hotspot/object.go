@@ -130,6 +130,7 @@ func (r *reader) findShape(object uint64, name string) bool {
 type objectField struct {
 	offset    uint64
 	signature string
+	value     uint64 // index of its constant value in the pool; 0: none
 }
 
 // fieldOf finds a field of a class, or of a class above it.
@@ -172,7 +173,7 @@ func (r *reader) fieldsOf(class uint64) (map[string]objectField, error) {
 }
 
 // addField adds a field by the indices of its name and signature.
-func (r *reader) addField(fields map[string]objectField, pool, name, signature, offset uint64) error {
+func (r *reader) addField(fields map[string]objectField, pool, name, signature, offset, value uint64) error {
 	n, err := r.poolText(pool, name)
 	if err != nil {
 		return err
@@ -182,7 +183,7 @@ func (r *reader) addField(fields map[string]objectField, pool, name, signature, 
 		return err
 	}
 	if _, has := fields[n]; !has {
-		fields[n] = objectField{offset, s}
+		fields[n] = objectField{offset, s, value}
 	}
 	return nil
 }
@@ -196,7 +197,8 @@ const (
 	// fieldInjected and fieldExtras are flags of Java 21 and later: of an added field, and of those
 	// with one number more each.
 	fieldInjected = 1 << 1
-	fieldExtras   = 1<<0 | 1<<2 | 1<<4
+	fieldValue    = 1 << 0
+	fieldExtras   = fieldValue | 1<<2 | 1<<4
 )
 
 // readFieldArray reads the fields of a class of Java 8 to 20.
@@ -222,7 +224,7 @@ func (r *reader) readFieldArray(class, pool uint64, into map[string]objectField)
 		if short(0)&accInternal != 0 {
 			continue
 		}
-		if err := r.addField(into, pool, short(1), short(2), (short(5)<<16|short(4))>>2); err != nil {
+		if err := r.addField(into, pool, short(1), short(2), (short(5)<<16|short(4))>>2, short(3)); err != nil {
 			return err
 		}
 	}
@@ -250,13 +252,16 @@ func (r *reader) readFieldStream(class, pool uint64, into map[string]objectField
 		name, signature, offset := uint64(s.int()), uint64(s.int()), uint64(s.int())
 		s.int() // access
 		flags := s.int()
+		value := uint64(0)
 		for extra := flags & fieldExtras; extra != 0; extra &= extra - 1 {
-			s.int()
+			if n := s.int(); extra&fieldValue != 0 {
+				value = uint64(n)
+			}
 		}
 		if s.failed || flags&fieldInjected != 0 {
 			return fmt.Errorf("field %d of %d: %w", i, count, errRange)
 		}
-		if err := r.addField(into, pool, name, signature, offset); err != nil {
+		if err := r.addField(into, pool, name, signature, offset, value); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,6 @@ package hotspot
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -23,7 +22,7 @@ func New() sdk.Runtime { return &plugin{} }
 // Description returns the description of HotSpot.
 func Description() *sdk.RuntimeDescription {
 	return &sdk.RuntimeDescription{
-		Name: "hotspot", Version: "1",
+		Name: "hotspot", Version: "1", ThreadKind: "virtual thread",
 		Recognises: []sdk.RuntimeRecogniser{{Symbol: tableShapes[tableStructs].array}},
 		Symbols:    tableSymbols(),
 	}
@@ -33,13 +32,8 @@ func Description() *sdk.RuntimeDescription {
 type plugin struct {
 	sdk.RuntimeBase
 
-	mu    sync.Mutex
-	known map[uint64]*machine // by handle
-	order []uint64            // of known, the oldest first
+	known sdk.ByHandle[*machine]
 }
-
-// maxKnown bounds the processes that are remembered.
-const maxKnown = 256
 
 // Describe implements sdk.Runtime.
 func (*plugin) Describe(context.Context) (*sdk.RuntimeDescription, error) { return Description(), nil }
@@ -94,7 +88,7 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 	if err != nil {
 		return &sdk.OpenRuntimeAnswer{Version: answer.Version, Problems: []string{"the frames of Java are not known: " + err.Error()}}, nil
 	}
-	p.keep(req.Runtime, m)
+	p.known.Put(req.Runtime, m)
 	m.findLocks(m.newReader(ctx, e), answer)
 	return answer, ctx.Err()
 }
@@ -124,7 +118,7 @@ func (m *machine) open(r *sdk.MemoryReader, answer *sdk.OpenRuntimeAnswer) error
 	for _, h := range m.heapList {
 		answer.Code = append(answer.Code, sdk.RuntimeCode{Start: h.low, End: h.high, Name: "code heap"})
 	}
-	answer.HasFrames = true
+	answer.HasFrames, answer.HasThreads = true, m.vthread.isKnown
 	return nil
 }
 
@@ -171,28 +165,4 @@ func (m *machine) findVersion(r *sdk.MemoryReader) (release string, err error) {
 		}
 	}
 	return release, fmt.Errorf("version %q is Java %d, known are 8 to 22 and 25", release, major)
-}
-
-// keep remembers a process, and forgets the oldest one where there are too many.
-func (p *plugin) keep(handle uint64, m *machine) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.known == nil {
-		p.known = map[uint64]*machine{}
-	}
-	if p.known[handle] == nil {
-		p.order = append(p.order, handle)
-	}
-	p.known[handle] = m
-	if len(p.order) > maxKnown {
-		delete(p.known, p.order[0])
-		p.order = p.order[1:]
-	}
-}
-
-// opened returns what OpenRuntime found; nil: it was not called.
-func (p *plugin) opened(handle uint64) *machine {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.known[handle]
 }

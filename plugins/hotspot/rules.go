@@ -27,8 +27,8 @@ var calleeSaved = [...]uint64{regRBX, regR12, regR13, regR14, regR15}
 
 // CodeRules finds the blobs at PCs, their rows and methods.
 func (p *plugin) CodeRules(ctx context.Context, e sdk.RuntimeEngine, req *sdk.CodeRulesRequest) (*sdk.CodeRulesAnswer, error) {
-	m := p.opened(req.Runtime)
-	if m == nil {
+	m, isOpen := p.known.Get(req.Runtime)
+	if !isOpen {
 		return nil, sdk.ErrObjectNotOpen
 	}
 	r := m.newReader(ctx, e)

@@ -250,3 +250,15 @@ func (r *reader) describe(t *javaThread, threads []*javaThread, stack *sdk.Manag
 		stack.Exception = e
 	}
 }
+
+// notifierOf is the object by which a thread waits to be notified; 0: none.
+func (r *reader) notifierOf(t *javaThread, threads []*javaThread) uint64 {
+	if t.waiting == 0 {
+		return 0
+	}
+	m, err := r.readMonitor(t.waiting, threads)
+	if err != nil {
+		return 0
+	}
+	return m.object
+}

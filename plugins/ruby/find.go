@@ -75,7 +75,7 @@ func (r *reader) findVM() (uint64, error) {
 		}
 		return vm, err
 	}
-	variables := r.variables()
+	variables := r.data()
 	for _, address := range r.variablesOf(r.request.Symbols[symbolAtExit], variables) {
 		if vm, err := r.Pointer(address); err == nil && r.checkVM(vm) == nil {
 			return vm, nil
@@ -108,8 +108,8 @@ type part struct {
 // maxVariables bounds the bytes of variables that are searched.
 const maxVariables = 4 << 20
 
-// variables returns the variables of the module as they are in memory.
-func (r *reader) variables() (list []part) {
+// data returns the variables of the module as they are in memory.
+func (r *reader) data() (list []part) {
 	for _, name := range []string{".data", ".bss"} {
 		for i := range r.request.Sections {
 			s := &r.request.Sections[i]

@@ -26,8 +26,9 @@ const (
 	frameC        = 0x55550001 // a method that is written in C
 	frameBlockC   = 0x66660001 // a block that is written in C
 	frameDummy    = 0x79990001
-	frameFinish   = 0x20 // the interpreter returns to C behind it
-	frameLocal    = 2    // the environment is that of a method
+	frameHandler  = 0x78880001 // a handler of exceptions, or code that follows in any case
+	frameFinish   = 0x20       // the interpreter returns to C behind it
+	frameLocal    = 2          // the environment is that of a method
 )
 
 // maxFrames bounds the control frames of a thread.
@@ -43,7 +44,7 @@ func (r *reader) readFrames(ec uint64) ([]*frame, error) {
 	stack, words, first := r.Number(b[ecStack:][:8]), r.Number(b[ecStackWords:][:8]), r.Number(b[ecFrame:][:8])
 	end := stack + 8*words
 	switch {
-	case stack == 0 || first == 0:
+	case stack == 0 && words == 0:
 		return nil, nil // its fiber has ended, or not begun
 	case !isPlace(stack) || words > maxLength || first < stack || first > end || (end-first)%r.frameSize != 0:
 		return nil, fmt.Errorf("the control frames at %#x of the stack of %d words at %#x: expected frames of %d bytes up to its end", first, words, stack, r.frameSize)
@@ -69,7 +70,14 @@ func (r *reader) readFrames(ec uint64) ([]*frame, error) {
 	}
 	r.prefetch(places, sequences)
 	for i, f := range list {
-		if err := r.readFrame(f); err != nil {
+		err := r.readFrame(f)
+		// The outermost frame is there before the first call. No other one is like it but the next.
+		isDummy := err == nil && f.flags&frameKindMask == frameDummy
+		if isOuter := i == len(list)-1; err == nil && (isOuter && !isDummy || isDummy && i < len(list)-2) {
+			err = fmt.Errorf("its flags are %#x, expected %#x of the outermost frame alone", f.flags, frameDummy)
+		}
+		if err != nil {
+			r.placeC(list[:i])
 			return list[:i], fmt.Errorf("control frame %d at %#x: %w", i, f.address, err)
 		}
 	}
@@ -109,21 +117,26 @@ func (r *reader) readFrame(f *frame) error {
 	if f.flags, err = r.word("the environment's flags", f.ep); err != nil {
 		return err
 	}
-	switch kind := f.flags & frameKindMask; {
-	case kind == frameDummy || kind == frameBlockC:
-		f.isHidden, f.sequence = true, nil
-		return nil
-	case kind == frameC:
-		f.sequence = nil
-		return r.readC(f)
-	case f.sequence == nil || f.pc == 0:
-		f.isHidden, f.sequence = true, nil
-		return nil
-	case kind&0xffff != 1 || kind>>16%0x1111 != 0 && kind != frameRescue:
+	kind := f.flags & frameKindMask
+	k, isKnown := frameKinds[kind]
+	hasCode := f.sequence != nil && f.pc != 0
+	switch {
+	case !isKnown:
 		return fmt.Errorf("the environment at %#x has the flags %#x, expected those of a frame", f.ep, f.flags)
+	case k.isRuby && !hasCode, kind == frameC && (f.sequence != nil || f.pc != 0), kind == frameBlockC && f.pc != 0:
+		return fmt.Errorf("its flags %#x do not go with its instructions, and its PC %#x", f.flags, f.pc)
+	case !k.isRuby:
+		f.sequence, f.isHidden = nil, kind != frameC
+		if kind == frameC {
+			return r.readC(f)
+		}
+		return nil
 	}
 	if f.sequence, err = r.sequence(f.sequence.address); err != nil {
 		return err
+	}
+	if f.sequence.kind >= 32 || k.sequences>>f.sequence.kind&1 == 0 {
+		return fmt.Errorf("its flags %#x do not go with instructions of the kind %d", f.flags, f.sequence.kind)
 	}
 	line, err := r.line(f.sequence, f.pc)
 	if err != nil {
@@ -139,45 +152,77 @@ func (r *reader) readFrame(f *frame) error {
 	return nil
 }
 
-// frameRescue is a handler of exceptions.
-const frameRescue = 0x78880001
+// frameKind is a kind of frames.
+type frameKind struct {
+	isRuby    bool   // it has instructions
+	sequences uint64 // the kinds of those, a bit each
+}
+
+// frameKinds are the kinds of frames, by the flags of their environments.
+var frameKinds = map[uint64]frameKind{
+	0x11110001:   {true, 1 << sequenceMethod},
+	0x22220001:   {true, 1 << sequenceBlock},
+	0x33330001:   {true, 1 << sequenceClass},
+	0x44440001:   {true, 1<<sequenceTop | 1<<sequenceMain | 1<<sequenceEval},
+	frameC:       {},
+	frameBlockC:  {},
+	0x77770001:   {true, 1<<sequenceTop | 1<<sequenceMain | 1<<sequenceEval},
+	frameHandler: {true, 1<<sequenceRescue | 1<<sequenceEnsure | 1<<sequencePlain},
+	frameDummy:   {},
+}
 
 // readC reads the method of a frame of C.
 func (r *reader) readC(f *frame) error {
 	f.shown = sdk.ManagedFrame{Kind: sdk.Builtin}
-	method, err := r.method(f.ep)
-	if err == nil && method == 0 {
+	address, err := r.method(f.ep)
+	if err == nil && address == 0 {
 		err = fmt.Errorf("the environment at %#x has no method", f.ep)
 	}
 	if err != nil {
 		return err
 	}
-	definition, err := r.word("a method's definition", method+methodDefinition)
-	if err != nil {
-		return err
-	}
-	if !isPlace(definition) {
-		return fmt.Errorf("the definition at %#x of the method at %#x: expected an address", definition, method)
-	}
-	if f.function, err = r.word("a method's function", definition+definitionFunction); err != nil {
-		return err
-	}
-	number, err := r.word("a method's name", definition+definitionNameID)
-	if err != nil {
-		return err
-	}
-	if r.names == 0 {
-		return nil // OpenRuntime has said that there are no names
-	}
-	name, err := r.name(number)
-	if err == nil && r.isQualified {
-		var owner uint64
-		if owner, err = r.word("the class of a method", method+methodOwner); err == nil {
-			name, err = r.qualified(owner, name)
-		}
-	}
-	f.shown.Function = name
+	m, err := r.readMethod(address)
+	f.function, f.shown.Function = m.function, m.name
 	return err
+}
+
+// method is a method of a class.
+type method struct {
+	owner    uint64
+	isC      bool
+	function uint64 // in C
+	name     string // with its class, where labels have it
+}
+
+// readMethod reads a method.
+func (r *reader) readMethod(address uint64) (m method, err error) {
+	const kindMask, kindC = 0xf, 1
+	flags, err := r.flags("a method", address, typeInternal)
+	if err == nil && flags>>internalShift&internalMask != internalMethod {
+		err = fmt.Errorf("the method at %#x is of the internal type %d, expected %d", address, flags>>internalShift&internalMask, internalMethod)
+	}
+	if err != nil {
+		return m, err
+	}
+	definition, err := r.word("a method's definition", address+methodDefinition)
+	if err == nil && !isPlace(definition) {
+		err = fmt.Errorf("the definition at %#x of the method at %#x: expected an address", definition, address)
+	}
+	if err != nil {
+		return m, err
+	}
+	b, err := r.Bytes(definition, definitionNameID+8)
+	if err != nil {
+		return m, fmt.Errorf("a method's definition: %w", err)
+	}
+	m.isC, m.function = r.Number(b[:1])&kindMask == kindC, r.Number(b[definitionFunction:][:8])
+	if m.owner, err = r.word("the class of a method", address+methodOwner); err != nil || r.names == 0 {
+		return m, err // OpenRuntime has said that there are no names
+	}
+	if m.name, err = r.name(r.Number(b[definitionNameID:][:8])); err == nil && r.isQualified {
+		m.name, err = r.qualified(m.owner, m.name)
+	}
+	return m, err
 }
 
 // maxLevels bounds how deep environments lie in each other.

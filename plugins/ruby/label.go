@@ -13,7 +13,12 @@ func (r *reader) label(f *frame) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s, levels := f.sequence, 0
+	return r.labelIn(f.sequence, owner)
+}
+
+// labelIn returns the label of a sequence whose method is of a class; 0: none.
+func (r *reader) labelIn(s *sequence, owner uint64) (label string, err error) {
+	levels := 0
 	for range maxLevels {
 		next := s.parent
 		switch s.kind {
@@ -61,7 +66,7 @@ func (r *reader) owner(f *frame) (uint64, error) {
 	return r.word("the class of a method", method+methodOwner)
 }
 
-// singleton is set in the first word of a class of one object.
+// singleton is set in the first word of a class of one object from 3.4 on.
 const singleton = 1 << 13
 
 // qualified returns the name of a method with its class, where that has a name.
@@ -74,7 +79,7 @@ func (r *reader) qualified(owner uint64, name string) (string, error) {
 		return "", err
 	}
 	form := "%s#%s"
-	if flags&typeMask == typeClass && flags&singleton != 0 {
+	if flags&typeMask == typeClass && r.isSingleton(flags) {
 		form = "%s.%s"
 		if owner, err = r.word("the object of a class", owner+r.classAttached); err != nil {
 			return "", err
@@ -102,7 +107,7 @@ func (r *reader) permanentName(class uint64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := r.word("the name of a class", class+r.className)
+	text, err := r.word("the name of a class", class+r.layout.className)
 	if err != nil || is&1 == 0 || text == 0 {
 		return "", err
 	}

@@ -20,7 +20,7 @@ const (
 // findNames finds the table of names among the variables: it has the names of operators at their
 // characters.
 func (r *reader) findNames() (uint64, error) {
-	for _, v := range r.variables() {
+	for _, v := range r.data() {
 		for i := 0; i+32 <= len(v.bytes); i += 8 {
 			last := uint64(binary.LittleEndian.Uint32(v.bytes[i:]))
 			table, arrays := binary.LittleEndian.Uint64(v.bytes[i+8:]), binary.LittleEndian.Uint64(v.bytes[i+namesArrays:])

@@ -3,45 +3,71 @@
 package ruby
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// readStacks finds the frames of Ruby in native stacks.
-func (r *reader) readStacks(threads []*thread, req *sdk.ManagedFramesRequest, out []sdk.ManagedStack) {
+// readStacks finds the frames of Ruby in native stacks. left is why threads may be missing; nil: none
+// is.
+func (r *reader) readStacks(threads []*thread, left error, req *sdk.ManagedFramesRequest, out []sdk.ManagedStack) {
 	frames := make([][]*frame, len(req.Threads))
 	for i := range req.Threads {
-		t := find(threads, req.Threads[i].Frames)
+		t := r.find(threads, &req.Threads[i])
 		if t == nil {
 			continue
 		}
-		s := &out[i]
-		s.Name, s.State = t.name, t.state
-		switch {
-		case t.hasLock:
-			s.Locks = []sdk.ManagedLock{{Address: t.lock, Name: lockName}}
-		case t.waits:
-			s.Locks, s.State = []sdk.ManagedLock{{Address: t.lock, Name: lockName, IsWaited: true}}, "waits for the GVL"
-		}
+		r.describe(&out[i], t)
 		var err error
 		if frames[i], err = r.readFrames(t.ec); err != nil {
-			s.Problem = "frames of Ruby are missing: " + err.Error()
+			out[i].Problem = "frames of Ruby are missing: " + err.Error()
+		}
+		out[i].Exception = r.exception(t.ec, frames[i])
+		if req.Variables {
+			for _, f := range frames[i] {
+				if f.sequence != nil && !f.isHidden {
+					f.shown.Variables = r.variables(f, limits{depth: uint64(req.Depth), elements: uint64(req.Elements)})
+				}
+			}
 		}
 	}
 	if err := r.findStarts(req.Threads); err != nil {
 		return
 	}
-	p := r.newPlacer(req.Threads, frames)
+	p := r.newPlacer(threads, req.Threads, frames)
 	for i := range req.Threads {
+		s, native := &out[i], &req.Threads[i]
 		if len(frames[i]) == 0 {
+			if s.Problem == "" && len(p.groups(native.Frames)) > 0 {
+				s.Problem = "it executes Ruby, and no thread of Ruby has its stack"
+				if left != nil {
+					s.Problem += ": " + left.Error()
+				}
+			}
 			continue
 		}
 		var problem string
-		out[i].Runs, problem = p.place(&req.Threads[i], frames[i], out[i].Problem == "")
-		if out[i].Problem == "" {
-			out[i].Problem = problem
+		s.Runs, problem = p.place(native, frames[i], s.Problem == "")
+		if s.Problem == "" {
+			s.Problem = problem
 		}
+	}
+	if left != nil && len(p.loops) == 0 {
+		for i := range out {
+			out[i].Problem = cmp.Or(out[i].Problem, left.Error())
+		}
+	}
+}
+
+// describe fills in what is known of a thread.
+func (r *reader) describe(s *sdk.ManagedStack, t *thread) {
+	s.Name, s.State = t.name, t.state
+	switch {
+	case t.hasLock:
+		s.Locks = []sdk.ManagedLock{{Address: t.lock, Name: lockName}}
+	case t.waits:
+		s.Locks, s.State = []sdk.ManagedLock{{Address: t.lock, Name: lockName, IsWaited: true}}, "waits for the GVL"
 	}
 }
 
@@ -56,10 +82,10 @@ type placer struct {
 }
 
 // newPlacer finds the interpreter's loop: instructions are addresses of code in it.
-func (r *reader) newPlacer(threads []sdk.NativeStack, frames [][]*frame) *placer {
+func (r *reader) newPlacer(all []*thread, threads []sdk.NativeStack, frames [][]*frame) *placer {
 	p := &placer{reader: r, loops: map[uint64]bool{}}
 	isKnown := map[*sequence]bool{}
-	for _, list := range frames {
+	add := func(list []*frame) {
 		for _, f := range list {
 			if f.sequence == nil || isKnown[f.sequence] {
 				continue
@@ -71,6 +97,13 @@ func (r *reader) newPlacer(threads []sdk.NativeStack, frames [][]*frame) *placer
 				}
 			}
 		}
+	}
+	for _, list := range frames {
+		add(list)
+	}
+	for i := 0; i < len(all) && len(p.loops) == 0; i++ {
+		list, _ := r.readFrames(all[i].ec) // any frame will do
+		add(list)
 	}
 	isFirst := true
 	for i := range threads {

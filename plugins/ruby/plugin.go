@@ -24,6 +24,7 @@ const (
 	symbolVersion = iota
 	symbolVM
 	symbolAtExit
+	symbolException
 )
 
 // Description returns the description of CRuby.
@@ -33,6 +34,7 @@ func Description() *sdk.RuntimeDescription {
 		Recognises: []sdk.RuntimeRecogniser{{Symbol: "ruby_vm_at_exit"}},
 		Symbols: []string{
 			symbolVersion: "ruby_version", symbolVM: "ruby_current_vm_ptr", symbolAtExit: "ruby_vm_at_exit",
+			symbolException: "rb_eException",
 		},
 	}
 }
@@ -72,8 +74,6 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 		answer.Problems = append(answer.Problems, err.Error())
 		return answer, nil
 	}
-	answer.HasFrames = true
-	p.known.Put(req.Runtime, g)
 	answer.HasFrames, answer.HasThreads = true, true
 	p.known.Put(req.Runtime, g)
 	return answer, nil
@@ -123,13 +123,7 @@ func (p *plugin) ManagedFrames(ctx context.Context, e sdk.RuntimeEngine, req *sd
 	r := newReader(ctx, e, g)
 	answer := &sdk.ManagedFramesAnswer{Stacks: make([]sdk.ManagedStack, len(req.Threads))}
 	threads, err := r.readThreads()
-	if err != nil {
-		for i := range answer.Stacks {
-			answer.Stacks[i].Problem = err.Error()
-		}
-		return answer, ctx.Err()
-	}
-	r.readStacks(threads, req, answer.Stacks)
+	r.readStacks(threads, err, req, answer.Stacks)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

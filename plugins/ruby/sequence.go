@@ -18,7 +18,8 @@ type sequence struct {
 	lines, lineCount uint64 // the list of lines, in the order of the instructions
 	index            uint64 // the index of positions
 	parent, local    uint64
-	locals, count    uint64
+	locals, count    uint64 // the names of locals
+	params           uint64 // how many of them are parameters
 	err              error
 }
 
@@ -77,6 +78,7 @@ func (r *reader) readSequence(s *sequence) error {
 	s.lines, s.lineCount, s.index = get(r.bodyInfo), get4(r.bodyInfo+infoCount), get(r.bodyInfo+infoIndex)
 	s.parent, s.local = get(r.bodyParent), get(r.bodyLocalParent)
 	s.locals, s.count = get(r.bodyLocals), get4(r.bodyLocalCount)
+	s.params = get4(bodyParams)
 	first := get4(r.bodyFirstLine)
 	if !r.isFirstLinePlain {
 		first = get(r.bodyFirstLine) >> 1

@@ -40,45 +40,74 @@ func (r *reader) readThreads() ([]*thread, error) {
 		return nil, err
 	}
 	firsts := []uint64{main}
+	var problem error
 	if r.vmRactors != absent {
-		firsts = append(firsts, r.otherRactors(main)...)
+		var others []uint64
+		if others, problem = r.otherRactors(main); problem == nil {
+			firsts = append(firsts, others...)
+		}
 	}
 	var list []*thread
-	isKnown := map[uint64]bool{}
 	for _, first := range firsts {
-		for node := first; !isKnown[node] && len(list) < maxThreads; {
-			isKnown[node] = true
-			// The list of threads is a ring that its head is in, which is no thread.
-			if ec, err := r.checkThread(node, r.vm); err == nil {
-				list = append(list, r.readThread(node, ec))
-			}
-			if node, err = r.word("the list of threads", node); err != nil {
-				return list, err
-			}
-			r.Prefetch([]uint64{node}, r.threadEC+8)
+		some, err := r.ring(first)
+		if list = append(list, some...); problem == nil {
+			problem = err
+		}
+		if len(list) >= maxThreads {
+			break
 		}
 	}
 	r.readLocks(list)
+	return list, problem
+}
+
+// ring returns the threads of the list that a thread is in.
+func (r *reader) ring(first uint64) (list []*thread, err error) {
+	heads, isKnown := 0, map[uint64]bool{}
+	for node := first; !isKnown[node]; {
+		isKnown[node] = true
+		if ec, wrong := r.checkThread(node, r.vm); wrong == nil {
+			list = append(list, r.readThread(node, ec))
+		} else if heads++; heads > 1 { // the list is a ring that its head is in, which is no thread
+			return list, fmt.Errorf("the list of threads has the node at %#x: %w", node, wrong)
+		}
+		if len(list) > maxThreads {
+			return list, fmt.Errorf("there are more than %d threads", maxThreads)
+		}
+		before := node
+		if node, err = r.word("the list of threads", node); err != nil {
+			return list, err
+		}
+		if back, err := r.word("the list of threads", node+8); err != nil || back != before {
+			return list, fmt.Errorf("the list of threads has %#x before the node at %#x, expected %#x", back, node, before)
+		}
+	}
 	return list, nil
 }
 
 // otherRactors returns the main threads of the ractors beside the main one.
-func (r *reader) otherRactors(main uint64) (list []uint64) {
+func (r *reader) otherRactors(main uint64) (list []uint64, err error) {
 	head := r.vm + r.vmRactors
 	node, err := r.word("the list of ractors", head)
 	for range maxRactors {
-		if err != nil || node == head || !isPlace(node) {
-			return list
+		if err != nil || node == head {
+			return list, err
 		}
 		first, err := r.word("a ractor's thread", node-r.ractorNode+r.ractorThread)
-		if err == nil && first != main && isPlace(first) {
+		if err == nil && !isPlace(first) {
+			err = fmt.Errorf("a ractor's thread is %#x: expected an address", first)
+		}
+		if err != nil {
+			return list, err
+		}
+		if first != main {
 			list = append(list, first)
 		}
 		if node, err = r.word("the list of ractors", node); err != nil {
-			return list
+			return list, err
 		}
 	}
-	return list
+	return list, fmt.Errorf("there are more than %d ractors", maxRactors)
 }
 
 // states are the words of Ruby for the numbers of states.
@@ -164,7 +193,8 @@ func (r *reader) readLocks(list []*thread) {
 }
 
 // find returns the thread whose native stack frames are on; nil: none.
-func find(threads []*thread, frames []sdk.NativeFrame) *thread {
+func (r *reader) find(threads []*thread, native *sdk.NativeStack) *thread {
+	frames := native.Frames
 	var best *thread
 	for _, t := range threads {
 		if t.stackStart == 0 || best != nil && best.stackSize <= t.stackSize {
@@ -177,5 +207,15 @@ func find(threads []*thread, frames []sdk.NativeFrame) *thread {
 			}
 		}
 	}
-	return best
+	if best != nil {
+		return best
+	}
+	for i := range r.request.Threads {
+		for _, t := range threads {
+			if n := &r.request.Threads[i]; n.Thread == native.Thread && n.ID == t.id && !t.isParked {
+				return t
+			}
+		}
+	}
+	return nil
 }

@@ -21,7 +21,9 @@ const (
 	// codeAlignment divides the address of the first instruction of code.
 	codeAlignment = 64
 	// maxCode bounds the bytes of one function's code. V8 gives up optimising at less.
-	maxCode = 1 << 21
+	maxCode = 1 << 20
+	// maxSearched bounds the bytes in which one call looks for code.
+	maxSearched = 1 << 26
 	// codeStep is how many bytes of code are searched at once.
 	codeStep = 1 << 15
 )
@@ -38,6 +40,9 @@ func (c *call) codeAt(pc uint64) (*machineCode, error) {
 	first := pc &^ (codeAlignment - 1)
 	for start := first; start > maxCode && first-start < maxCode; start -= codeAlignment {
 		if (first-start)%codeStep == 0 {
+			if c.searched += codeStep; c.searched > maxSearched {
+				break
+			}
 			c.Prefetch([]uint64{start - codeStep}, codeStep)
 		}
 		m, ok := c.codeFrom(start)

@@ -179,7 +179,7 @@ var symbolNames, descriptions = func() (names []string, first [valueCount]int) {
 			names = append(names, prefix+name)
 		}
 	}
-	return names, first
+	return append(names, codeSymbols...), first
 }()
 
 // scopePart is a part of a ScopeInfo behind its first members, in tagged words.
@@ -273,7 +273,7 @@ func newLayout(r *sdk.MemoryReader, req *sdk.OpenRuntimeRequest) (l *layout, tex
 	if len(req.Symbols) != len(symbolNames) {
 		return nil, "", fmt.Errorf("the engine has %d symbols, expected %d", len(req.Symbols), len(symbolNames))
 	}
-	if !slices.ContainsFunc(req.Symbols, func(s sdk.SymbolPlace) bool { return s.IsKnown }) {
+	if !slices.ContainsFunc(req.Symbols[:len(symbolNames)-len(codeSymbols)], func(s sdk.SymbolPlace) bool { return s.IsKnown }) {
 		return nil, "", errNowhere
 	}
 	read := func(symbol int) (int64, bool) {
@@ -313,11 +313,17 @@ func newLayout(r *sdk.MemoryReader, req *sdk.OpenRuntimeRequest) (l *layout, tex
 	return l, text, l.check(req)
 }
 
+// machineX86 is the e_machine of x86-64.
+const machineX86 = 62
+
 // maxOffset bounds the places of members, in bytes.
 const maxOffset = 1 << 10
 
 // check returns an error for numbers that cannot be.
 func (l *layout) check(req *sdk.OpenRuntimeRequest) error {
+	if req.Machine != machineX86 {
+		return fmt.Errorf("its machine is %d: only V8 on x86-64 is known", req.Machine)
+	}
 	if req.AddressBits != 64 || req.ByteOrder != sdk.LittleEndian || l.values[taggedSize] != 8 {
 		return fmt.Errorf("its pointers in objects have %d bytes, in addresses of %d bits: only 8 in 64 are known", l.values[taggedSize], req.AddressBits)
 	}

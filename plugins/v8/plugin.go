@@ -45,8 +45,35 @@ const maxKnown = 256
 
 // process is V8 in a module of a process.
 type process struct {
-	layout  *layout
-	request *sdk.OpenRuntimeRequest
+	layout   *layout
+	request  *sdk.OpenRuntimeRequest
+	ranges   []codeRange
+	hasNames bool            // V8's own code has symbols
+	goesOn   map[uint64]bool // addresses of V8's own code at whose beginning frames go on
+}
+
+// findCode finds the code of the process.
+func (p *process) findCode(f *finder, answer *sdk.OpenRuntimeAnswer) {
+	p.ranges = f.ranges()
+	symbols := f.req.Symbols[len(symbolNames)-len(codeSymbols):]
+	p.hasNames = symbols[symbolEntry].IsKnown
+	blob := f.blob() // others are copies of it
+	end := uint64(0)
+	for _, r := range p.ranges {
+		for _, s := range symbols[symbolEntry+1:] {
+			if s.IsKnown && r.isBuiltin && blob != 0 {
+				p.goesOn[s.Address-blob+r.start] = true
+			}
+		}
+		name := "code range"
+		if r.isBuiltin {
+			name = "embedded builtins"
+		}
+		if r.start >= end { // else it is a copy in the range before
+			answer.Code = append(answer.Code, sdk.RuntimeCode{Start: r.start, End: r.start + r.size, Name: name})
+			end = r.start + r.size
+		}
+	}
 }
 
 // Describe implements sdk.Runtime.
@@ -67,8 +94,10 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 		answer.Problems = []string{fmt.Sprintf("frames of JavaScript are not shown: %v", err)}
 		return answer, nil
 	}
-	p.keep(req.Runtime, &process{layout: l, request: req})
-	return answer, nil
+	one := &process{layout: l, request: req, goesOn: map[uint64]bool{}}
+	one.findCode(&finder{ctx, e, req, r}, answer)
+	p.keep(req.Runtime, one)
+	return answer, ctx.Err()
 }
 
 // keep remembers a process, and forgets the oldest one where there are too many.
@@ -106,6 +135,7 @@ type call struct {
 	scripts   map[object]*script
 	tables    map[object]sourcePositions // by bytecode
 	code      map[uint64]*machineCode    // by PC
+	searched  uint64                     // bytes, for code
 }
 
 func newCall(ctx context.Context, e sdk.RuntimeEngine, p *process) *call {

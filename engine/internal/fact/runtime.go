@@ -20,14 +20,19 @@ var own = []string{"", "SIGABRT", "SIGTRAP", "SIGILL"}
 // reason. first is the crash that a handler caught before.
 func Raised(p *walk.Process, first *trace.CaughtCrash, runtimes []trace.RuntimeThread) *trace.RuntimeException {
 	info := p.Info()
+	if !isOwnEnd(&info, first) {
+		return nil
+	}
+	return pending(runtimes)
+}
+
+// isOwnEnd reports whether a process ended itself, and no handler of a crash did so for it.
+func isOwnEnd(info *trace.Target, first *trace.CaughtCrash) bool {
 	name := ""
 	if info.Signal != 0 {
 		name = target.SignalName(info.Machine, info.Signal)
 	}
-	if !slices.Contains(own, name) || first != nil && first.Signal != info.Signal {
-		return nil
-	}
-	return pending(runtimes)
+	return slices.Contains(own, name) && (first == nil || first.Signal == info.Signal)
 }
 
 // pending returns the exception that a thread has not handled; nil where there is none.

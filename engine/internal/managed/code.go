@@ -35,8 +35,8 @@ const (
 
 // generatedCode is the code that a runtime made.
 type generatedCode struct {
-	ranges     []sdk.RuntimeCode // by address, apart from each other
-	isInModule bool              // some lie in the runtime's own module
+	ranges  []sdk.RuntimeCode // by address, apart from each other
+	modules []*code.Module    // of the runtime's file, which have some
 
 	asking sync.Mutex // locked during a call: who comes next may find the answer
 	mu     sync.Mutex
@@ -64,7 +64,7 @@ func (c *generatedCode) find(pc uint64) (f *walk.RuntimeFunction, isKnown bool) 
 // HasCodeIn implements walk.RuntimeCode.
 func (x *Process) HasCodeIn(ctx context.Context, m *code.Module) bool {
 	for _, i := range x.all(ctx) {
-		if i.module == m && i.code.isInModule {
+		if slices.Contains(i.code.modules, m) {
 			return true
 		}
 	}

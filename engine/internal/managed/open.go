@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/internal/typelayout"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -91,19 +93,27 @@ func (i *instance) takeCode() {
 		kept = append(kept, c)
 	}
 	i.code.ranges = kept
-	for k := range i.module.Segments {
-		s := &i.module.Segments[k]
-		i.code.isInModule = i.code.isInModule || slices.ContainsFunc(kept, func(c sdk.RuntimeCode) bool {
-			return c.Start < s.Start+s.Size && s.Start < c.End
-		})
+	for _, m := range i.owner.process.Loaded() {
+		isIn := func(s trace.Segment) bool {
+			return slices.ContainsFunc(kept, func(c sdk.RuntimeCode) bool { return c.Start < s.Start+s.Size && s.Start < c.End })
+		}
+		if i.isOwn(m) && slices.ContainsFunc(m.Segments, isIn) {
+			i.code.modules = append(i.code.modules, m)
+		}
 	}
+}
+
+// isOwn reports whether a module has the runtime's file. A runtime may map its code a second time,
+// where calls reach it.
+func (i *instance) isOwn(m *code.Module) bool {
+	return m == i.module || m.Object != nil && m.Path != "" && m.Path == i.module.Path
 }
 
 // otherModule returns the path of a module, which has a file, and whose segments of code share
 // addresses with a range of the runtime's; "" where there is none.
 func (i *instance) otherModule(c *sdk.RuntimeCode) string {
 	for _, m := range i.owner.process.Loaded() {
-		if m == i.module || m.Object == nil || m.Path == "" {
+		if i.isOwn(m) || m.Object == nil || m.Path == "" {
 			continue
 		}
 		for k := range m.Segments {

@@ -33,7 +33,7 @@ func Names(runtimes []Runtime, modules []*code.Module) (names []string) {
 func (x *Process) Names() []string { return Names(x.runtimes(), x.process.Loaded()) }
 
 // Renew is called after the walk.Process's own Renew. Runtimes are opened again where the process has
-// other threads than they were opened for, or where isDue; else only what was found in memory is forgotten. No call
+// other threads than they were opened for, or where isDue; else only findings in memory are forgotten. No call
 // may be in progress.
 func (x *Process) Renew(isDue bool) {
 	x.launchers, x.carriers = launchers{}, carriers{}

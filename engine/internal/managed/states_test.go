@@ -4,6 +4,7 @@ package managed_test
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
@@ -213,4 +214,52 @@ func TestThreadsOfARuntimeThatWaitForEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, b.String(), ">tasks<", "awaits task 2")
+}
+
+// TestRuntimesOfOneProcess has one that executes serve, and one that executes what calls it: each
+// has the frames of its language, and says of threads what it knows.
+func TestRuntimesOfOneProcess(t *testing.T) {
+	inner := stated(func(_ int, s *sdk.ManagedStack) { s.State = "waits for the script's lock" })
+	outer := stated(func(n int, s *sdk.ManagedStack) {
+		s.Name = "worker"
+		s.Locks = []sdk.ManagedLock{{Address: 1, Name: "a monitor", IsWaited: n == 0}}
+	})
+	outer.about.Name = "other"
+	frames := outer.frames
+	outer.frames = func(e sdk.RuntimeEngine, req *sdk.ManagedFramesRequest) (*sdk.ManagedFramesAnswer, error) {
+		a, err := frames(e, req)
+		for i := range a.Stacks {
+			a.Stacks[i].Runs = nil
+			for k := range req.Threads[i].Frames {
+				if req.Threads[i].Frames[k].Function == "by_name" {
+					a.Stacks[i].Runs = []sdk.ManagedRun{{First: uint32(k), Count: 1, Frames: []sdk.ManagedFrame{{Function: "compare"}}}} //nolint:gosec // small
+				}
+			}
+		}
+		return a, err
+	}
+	target := open(t, serverCore, engine.Options{}, inner, outer)
+	text := textOf(t, target)
+	expect(t, text, "[script: waits for the script's lock] [other: \"worker\"; waits for a monitor at 0x1, which thread ", "Handler.serve handler.scr:7\n", "compare in other\n",
+		"frame of the runtime other")
+	s := crashed(t, target)
+	if len(s.Runtimes) != 2 || s.Runtimes[0].Runtime != "script" || s.Runtimes[1].Runtime != "other" {
+		t.Errorf("found %+v", s.Runtimes)
+	}
+	r := checked(t, target)
+	for i := range r.Threads {
+		if len(r.Threads[i].Runtimes) != 2 {
+			t.Errorf("thread %s: %+v", r.Threads[i].ID, r.Threads[i].Runtimes)
+		}
+	}
+}
+
+// TestARuntimeThatFailsLeavesItsLocks: what it lists without stacks is known all the same.
+func TestARuntimeThatFailsLeavesItsLocks(t *testing.T) {
+	f := newFake()
+	f.answer.Locks = []sdk.RuntimeLock{{Address: 0x99, Name: "the GIL", Holder: 1, HasHolder: true, Waiters: []uint64{0}}}
+	f.frames = func(sdk.RuntimeEngine, *sdk.ManagedFramesRequest) (*sdk.ManagedFramesAnswer, error) {
+		return nil, errors.New("broken")
+	}
+	expect(t, textOf(t, open(t, serverCore, engine.Options{}, f)), "[waits for the GIL, which thread ", "[holds the GIL]")
 }

@@ -22,10 +22,10 @@ func kindOf(k sdk.ManagedKind) trace.ManagedKind {
 	return ""
 }
 
-// symbolOf returns the function of a managed frame with its position. Its name is as people know it.
+// symbolOf returns the function of a managed frame with its position. Its name is written as it is: <main>.
 func symbolOf(f *sdk.ManagedFrame) trace.Symbol {
 	return trace.Symbol{
-		Function: f.Function, IsDecoded: true, File: f.File, // names of a language are written as they are: <main>
+		Function: f.Function, IsDecoded: true, File: f.File,
 		Line: int(min(f.Line, math.MaxInt32)), Column: int(min(f.Column, math.MaxInt32)),
 	}
 }

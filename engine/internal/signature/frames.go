@@ -86,8 +86,8 @@ func Of(version int, c *Crash) trace.Signature {
 	return s
 }
 
-// ofProgram returns calls of a stack with functions of a language: of the functions by which a
-// runtime executes them only the innermost of all, which comes last. The type of an exception
+// ofProgram returns calls of a stack with functions of a language without the functions by which a
+// runtime executes them. Where the innermost call is one of these, it comes last. The type of an exception
 // because of which the process ended itself stands for the machinery of that.
 func ofProgram(calls []call, raised string) []call {
 	var out []call
@@ -97,11 +97,13 @@ func ofProgram(calls []call, raised string) []call {
 		}
 		out = append(out, call{name: name{shown: "[" + raised + "]"}, isNamed: true})
 	}
-	first := slices.IndexFunc(calls, func(c call) bool { return c.isManaged })
-	if first < 0 {
+	if !slices.ContainsFunc(calls, func(c call) bool { return c.isManaged }) {
 		return append(out, calls...)
 	}
-	inner := slices.IndexFunc(calls[:first], func(c call) bool { return c.isRuntimes })
+	inner := slices.IndexFunc(calls, func(c call) bool { return c.kind == nil && !c.isSystem })
+	if inner >= 0 && !calls[inner].isRuntimes {
+		inner = -1
+	}
 	for i := range calls {
 		if !calls[i].isRuntimes {
 			out = append(out, calls[i])

@@ -223,6 +223,9 @@ func isWithSystem(m *trace.Module) bool {
 		return true
 	}
 	folder := path.Dir(m.Path)
+	if path.Base(folder) == "lib-dynload" || strings.Contains(folder, "/lib/jvm/") { // of Python's library, and Java's
+		return true
+	}
 	for _, lib := range []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64"} {
 		if folder == lib || path.Dir(folder) == lib && strings.Contains(path.Base(folder), "-linux-") {
 			return true

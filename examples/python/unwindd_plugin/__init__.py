@@ -14,9 +14,9 @@ from .engine import Engine, FunctionPlace, RuntimeEngine
 from .errors import NotServed, ObjectNotOpen, ReadError, Refusal
 from .rows import NO_REGISTER, Row, Rule, pack_rows, pack_rules, registers, unpack_rows, unpack_rules
 from .runtime import (
-    CodeRules, ManagedFrame, ManagedFramesRequest, ManagedRun, ManagedStack, ManagedThread, ManagedThreadsAnswer, ManagedVariable,
-    MemberPlace, NativeFrame, NativeStack, OpenRuntimeAnswer, OpenRuntimeRequest, Runtime, RuntimeCode, RuntimeConstants,
-    RuntimeDescription, RuntimeRecogniser, RuntimeSegment, RuntimeThread, RuntimeType, SymbolPlace, TypeLayout,
+    CodeRules, ManagedException, ManagedFrame, ManagedFramesRequest, ManagedLock, ManagedRun, ManagedStack, ManagedThread,
+    ManagedThreadsAnswer, ManagedVariable, MemberPlace, NativeFrame, NativeStack, OpenRuntimeAnswer, OpenRuntimeRequest, Runtime,
+    RuntimeCode, RuntimeConstants, RuntimeDescription, RuntimeLock, RuntimeRecogniser, RuntimeSegment, RuntimeThread, RuntimeType, SymbolPlace, TypeLayout,
 )  # fmt: skip
 from .service import ArchitectureService, RuntimeService, Service, serve
 from .target import (
@@ -27,12 +27,12 @@ from .target import (
 __all__ = [
     "Access", "Agent", "Architecture", "ArchitectureService", "Binding", "Code", "CodeRange", "CodeRules", "Disassembly",
     "Dispatch", "Engine", "Exits", "FILE_SPACE", "FrameRules", "Function", "FunctionPlace", "Gap", "HostProcess", "Instruction",
-    "LaneState", "ManagedFrame",
-    "ManagedFramesRequest", "ManagedRun", "ManagedStack", "ManagedThread", "ManagedThreadsAnswer", "ManagedVariable", "Map",
+    "LaneState", "ManagedException", "ManagedFrame",
+    "ManagedFramesRequest", "ManagedLock", "ManagedRun", "ManagedStack", "ManagedThread", "ManagedThreadsAnswer", "ManagedVariable", "Map",
     "MapRange", "MemberPlace", "NO_REGISTER", "NativeFrame", "NativeStack", "Nested", "NotServed", "Note", "ObjectAnswer",
     "ObjectNotOpen", "ObjectRequest", "OpenRuntimeAnswer", "OpenRuntimeRequest", "Override", "PositionMap", "Queue",
     "ReadError", "Refusal", "Registers", "Return", "ReturnSite", "Row", "Rule", "Runtime", "RuntimeCode", "RuntimeConstants",
-    "RuntimeDescription", "RuntimeEngine", "RuntimeRecogniser", "RuntimeSegment", "RuntimeService", "RuntimeThread",
+    "RuntimeDescription", "RuntimeEngine", "RuntimeLock", "RuntimeRecogniser", "RuntimeSegment", "RuntimeService", "RuntimeThread",
     "RuntimeType", "Saved", "Section", "Service", "SpaceMemory", "Stop", "Symbol", "SymbolPlace", "Table", "TargetAnswer",
     "TargetFile", "TargetObject", "TargetThread", "Thread", "Translation", "TypeLayout", "Variable", "Wave", "Width", "pack_rows",
     "pack_rules", "registers", "serve", "unpack_rows", "unpack_rules",

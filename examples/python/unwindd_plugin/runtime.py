@@ -139,6 +139,16 @@ class RuntimeCode:
 
 
 @dataclass(slots=True)
+class RuntimeLock:
+    """A lock of the language with the threads that hold it and wait for it, by their handles."""
+
+    address: int  # identifies the lock
+    name: str  # "the GIL"
+    holder: int | None = None
+    waiters: Sequence[int] = ()  # ascending
+
+
+@dataclass(slots=True)
 class OpenRuntimeAnswer:
     """The runtime in a module. Without anything set, no further call is made about it."""
 
@@ -148,6 +158,8 @@ class OpenRuntimeAnswer:
     threads: Sequence[int] = ()  # handles, ascending; none: all threads of the target
     has_threads: bool = False
     problems: Sequence[str] = ()  # what could not be read, each a sentence
+    locks: Sequence[RuntimeLock] = ()  # that are known without stacks
+    fatal: str = ""  # the message with which the runtime ended the process
 
 
 @dataclass(slots=True)
@@ -226,11 +238,33 @@ class ManagedRun:
 
 
 @dataclass(slots=True)
+class ManagedLock:
+    """A lock of the language that a thread holds or waits for."""
+
+    address: int  # identifies the lock
+    name: str  # in the language's words: "the GIL"
+    is_waited: bool = False  # the thread waits for it; else it holds it
+
+
+@dataclass(slots=True)
+class ManagedException:
+    """An exception of the language on its way to a handler."""
+
+    type: str  # "ValueError"
+    text: str = ""
+    frames: Sequence[ManagedFrame] = ()  # its traceback, innermost first
+
+
+@dataclass(slots=True)
 class ManagedStack:
-    """The frames of the language in a native stack."""
+    """The frames of the language in a native stack, with the state of its thread."""
 
     runs: Sequence[ManagedRun] = ()  # innermost first
     problem: str = ""
+    name: str = ""  # of the thread, in the program's words
+    state: str = ""  # of the thread, in the runtime's words
+    locks: Sequence[ManagedLock] = ()
+    exception: ManagedException | None = None  # that it has raised and not handled
 
 
 @dataclass(slots=True)

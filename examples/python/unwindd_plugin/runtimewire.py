@@ -10,8 +10,8 @@ from .columns import check, flat, lists, pack_registers, split_texts, texts
 from .engine import RuntimeEngine
 from .rows import pack_rows
 from .runtime import (
-    ManagedFrame, ManagedFramesRequest, ManagedThread, ManagedVariable, MemberPlace, NativeFrame, NativeStack, OpenRuntimeRequest,
-    Runtime, RuntimeDescription, RuntimeSegment, RuntimeThread, SymbolPlace, TypeLayout,
+    ManagedFrame, ManagedFramesRequest, ManagedStack, ManagedThread, ManagedVariable, MemberPlace, NativeFrame, NativeStack,
+    OpenRuntimeRequest, Runtime, RuntimeDescription, RuntimeLock, RuntimeSegment, RuntimeThread, SymbolPlace, TypeLayout,
 )  # fmt: skip
 from .wire import FEATURE, Answers, Call, as_many
 
@@ -44,6 +44,19 @@ def _open_runtime(runtime: Runtime, engine: RuntimeEngine, p: rpb.OpenRuntimeReq
         threads=a.threads,
         has_threads=a.has_threads,
         problems=texts(a.problems),
+        locks=_locks(a.locks) if a.locks else None,
+        fatal=a.fatal.encode("utf-8", "replace"),
+    )
+
+
+def _locks(k: Sequence[RuntimeLock]) -> rpb.RuntimeLocks:
+    return rpb.RuntimeLocks(
+        addresses=[i.address for i in k],
+        names=texts(i.name for i in k),
+        holders=[i.holder or 0 for i in k],
+        has_holder=[i.holder is not None for i in k],
+        waiter_counts=[len(i.waiters) for i in k],
+        waiters=flat(k, lambda i: i.waiters),
     )
 
 
@@ -148,6 +161,27 @@ def _managed_frames(runtime: Runtime, engine: RuntimeEngine, p: rpb.ManagedFrame
         counts=[r.count for r in runs],
         frame_counts=[len(r.frames) for r in runs],
         frames=pack_frames(flat(runs, lambda r: r.frames)),
+        states=_states(a) if any(s.name or s.state or s.locks or s.exception for s in a) else None,
+    )
+
+
+def _states(a: Sequence[ManagedStack]) -> rpb.ManagedStates:
+    """The states of threads beside their frames."""
+    locks, exceptions = flat(a, lambda s: s.locks), [s.exception for s in a if s.exception]
+    return rpb.ManagedStates(
+        names=texts(s.name for s in a),
+        states=texts(s.state for s in a),
+        lock_counts=[len(s.locks) for s in a],
+        locks=rpb.ManagedLocks(
+            addresses=[k.address for k in locks], names=texts(k.name for k in locks), waited=[k.is_waited for k in locks]
+        ),
+        has_exception=[s.exception is not None for s in a],
+        exceptions=rpb.ManagedExceptions(
+            types=texts(x.type for x in exceptions),
+            texts=texts(x.text for x in exceptions),
+            frame_counts=[len(x.frames) for x in exceptions],
+            frames=pack_frames(flat(exceptions, lambda x: x.frames)),
+        ),
     )
 
 

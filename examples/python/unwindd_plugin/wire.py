@@ -16,7 +16,7 @@ from .rows import pack_rows, pack_rules
 from .target import Note, TargetFile, pack_target
 
 ROWS = 1 << 15  # in a part
-FEATURE = 2  # the number of the features of the protocol that are known here
+FEATURE = 3  # the number of the features of the protocol that are known here
 
 T = TypeVar("T")
 Answers = Iterator[Any]

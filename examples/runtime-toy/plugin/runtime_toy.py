@@ -79,6 +79,11 @@ class Interpreter:
         known = [(self.handles.get(str(t.number("id"))), t) for _, t in chain]
         return {handle: t for handle, t in known if handle is not None}
 
+    def executed(self, engine: RuntimeEngine, threads: dict[int, Structure]) -> dict[int, int]:
+        """The numbers of the tasks that threads execute, by the handles of the threads."""
+        found = self.layouts.read(engine, "toy_task", (t.number("task") for t in threads.values() if t.number("task")))
+        return {handle: found[t.number("task")].number("number") for handle, t in threads.items() if t.number("task") in found}
+
     def reader(self, engine: RuntimeEngine, limits: Limits | None) -> FrameReader:
         return FrameReader(self.layouts, engine, self.state.text("file"), self.kinds, limits)
 
@@ -141,13 +146,18 @@ class ToyRuntime(Runtime):
         interpreter = self._interpreter(request.runtime)
         threads = interpreter.threads(engine)
         tops = [threads[s.thread].number("top") if s.thread in threads else 0 for s in request.threads]
+        tasks = interpreter.executed(engine, threads)
         chains, ends = interpreter.layouts.chains(engine, "toy_frame", "caller", tops)
         reader = interpreter.reader(engine, Limits(request.depth, request.elements) if request.variables else None)
         reader.load([frame for chain in chains for _, frame in chain])
-        return [
+        stacks = [
             _place(stack, activations([frame for _, frame in chain]), end, reader)
             for stack, chain, end in zip(request.threads, chains, ends)
         ]
+        for native, stack in zip(request.threads, stacks):
+            if native.thread in tasks:
+                stack.state = f"executes task {tasks[native.thread]}"
+        return stacks
 
     def managed_threads(self, engine: RuntimeEngine, runtime: int, frames: bool) -> ManagedThreadsAnswer:
         interpreter = self._interpreter(runtime)

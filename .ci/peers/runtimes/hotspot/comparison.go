@@ -3,7 +3,7 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,18 +42,18 @@ func (c *comparison) all() (failed int, err error) {
 }
 
 // java is the command that runs the program.
-func (c *comparison) java(args ...string) (*exec.Cmd, *bytes.Buffer) {
+func (c *comparison) java(args ...string) *exec.Cmd {
 	java := filepath.Join(c.home, "bin", "java")
-	list := []string{"-Xmx64m", c.option, "-XX:ErrorFile=hs_err", "-XX:CompressedClassSpaceSize=16m", "-cp", ".", "Mix", c.rounds, filepath.Join(c.inside(c.dir), "libmix.so")}
-	cmd := c.inRoot(c.dir, java, append(list, args...)...)
-	out := &bytes.Buffer{}
-	cmd.Stdout, cmd.Stderr = out, out
-	return cmd, out
+	if c.root != "" {
+		java = filepath.Join(c.home, "jre", "bin", "java")
+	}
+	list := []string{"-Xmx64m", c.option, "-XX:ErrorFile=" + filepath.Join(c.inside(c.dir), "hs_err"), "-XX:CompressedClassSpaceSize=16m", "-cp", c.inside(c.dir), "Mix", c.rounds, filepath.Join(c.inside(c.dir), "libmix.so")}
+	return c.inRoot(c.dir, java, append(list, args...)...)
 }
 
 // waiting compares a process in which all threads wait with jstack's and jhsdb's traces.
 func (c *comparison) waiting() (failed int, err error) {
-	cmd, out := c.java()
+	cmd := c.java()
 	input, err := cmd.StdinPipe()
 	if err != nil {
 		return 0, err
@@ -65,17 +65,18 @@ func (c *comparison) waiting() (failed int, err error) {
 		return 0, err
 	}
 	defer file.Close()
-	cmd.Stdout = file
+	cmd.Stdout, cmd.Stderr = file, file
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
 	for begin := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		if text, _ := os.ReadFile(log); strings.Contains(string(text), "ready") {
+		text, _ := os.ReadFile(log)
+		if strings.Contains(string(text), "ready") {
 			break
 		}
-		if time.Since(begin) > 3*time.Minute {
+		if time.Since(begin) > 3*time.Minute || strings.Contains(string(text), "rror") {
 			end(cmd, syscall.SIGKILL)
-			return 0, fmt.Errorf("the program is not ready: %s", out)
+			return 0, fmt.Errorf("the program is not ready: %s", text)
 		}
 	}
 	trace, err := c.inRoot(c.dir, filepath.Join(c.home, "bin", "jstack"), "-l", fmt.Sprint(cmd.Process.Pid)).CombinedOutput()
@@ -91,7 +92,7 @@ func (c *comparison) waiting() (failed int, err error) {
 	if c.jhsdb == "" {
 		return failed, nil
 	}
-	trace, err = exec.Command(c.jhsdb, "jstack", "--exe", filepath.Join(c.home, "bin", "java"), "--core", filepath.Join(c.dir, "core")).Output()
+	trace, err = exec.Command(c.jhsdb, "jstack", "--exe", filepath.Join(c.home, "bin", "java"), "--core", c.core()).Output()
 	if err != nil {
 		return failed, fmt.Errorf("jhsdb: %w: %s", err, trace)
 	}
@@ -100,7 +101,7 @@ func (c *comparison) waiting() (failed int, err error) {
 
 // crashed compares the thread in which a process crashes with the machine's trace.
 func (c *comparison) crashed() (failed int, err error) {
-	cmd, _ := c.java("crash")
+	cmd := c.java("crash")
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
@@ -135,9 +136,12 @@ type frame struct {
 	line   int
 }
 
+// core is the core of the latest process: in its folder, which is the root where it has one of its own.
+func (c *comparison) core() string { return filepath.Join(cmp.Or(c.root, c.dir), "core") }
+
 // stacks are unwindd's stacks of the core, by thread.
 func (c *comparison) stacks() (map[string]thread, error) {
-	args := []string{"stack", filepath.Join(c.dir, "core"), "--format", "json"}
+	args := []string{"stack", c.core(), "--format", "json"}
 	if c.root != "" {
 		args = append(args, "--sysroot", c.root)
 	}
@@ -151,18 +155,17 @@ func (c *comparison) stacks() (map[string]thread, error) {
 			Problems []string `json:"problems"`
 		} `json:"target"`
 		Threads []struct {
-			ID      string `json:"id"`
-			Name    string `json:"managed_name"`
-			State   string `json:"managed_state"`
-			Managed []struct {
-				Name, State string
-			} `json:"managed"`
-			Frames []struct {
+			ID       string `json:"id"`
+			Runtimes []struct{ Name, State string }
+			Frames   []struct {
 				Function, File string
 				Line           int
 				Inlined        bool
-				Managed        *struct{ Kind string }
-				BehindManaged  bool `json:"behind_managed"`
+				Managed        *struct {
+					Kind   string
+					Native bool
+				}
+				BehindManaged bool `json:"behind_managed"`
 			} `json:"frames"`
 		} `json:"threads"`
 	}
@@ -174,12 +177,13 @@ func (c *comparison) stacks() (map[string]thread, error) {
 	}
 	all := map[string]thread{}
 	for _, t := range stacks.Threads {
-		th := thread{name: t.Name, state: t.State}
-		for _, m := range t.Managed {
-			th.name, th.state = m.Name, m.State
+		th := thread{}
+		for _, r := range t.Runtimes {
+			th.name, th.state = r.Name, r.State
 		}
 		for _, f := range t.Frames {
-			isJava := strings.HasSuffix(f.File, ".java") || f.Managed != nil && (f.Managed.Kind == "interpreted" || f.Managed.Kind == "compiled")
+			// The interpreter's own code and stubs have no class.
+			isJava := f.Inlined && strings.HasSuffix(f.File, ".java") || f.Managed != nil && strings.Contains(f.Function, ".") && !strings.Contains(f.Function, " ")
 			if f.BehindManaged || !isJava {
 				continue
 			}

@@ -155,8 +155,8 @@ func (m *machine) inRoot(dir, program string, args ...string) *exec.Cmd {
 		c.Dir = dir
 		return c
 	}
-	script := `mount --bind /proc "$1/proc" && mount --bind /dev "$1/dev" && root=$1 dir=$2 && shift 2 && cd "$root$dir" && exec chroot "$root" "$@"`
-	return exec.Command("unshare", append([]string{"--mount", "sh", "-c", script, "sh", m.root, m.inside(dir), program}, args...)...)
+	script := `mount --bind /proc "$1/proc" && mount --bind /dev "$1/dev" && exec chroot "$@"`
+	return exec.Command("unshare", append([]string{"--mount", "sh", "-c", script, "sh", m.root, program}, args...)...)
 }
 
 // inside is a path as the machine's programs see it.

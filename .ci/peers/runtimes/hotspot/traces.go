@@ -75,7 +75,7 @@ func number(text string) string {
 }
 
 var (
-	crashThread = regexp.MustCompile(`(?m)^#  SIGSEGV .*, pid=\d+, tid=(0x[0-9a-f]+|\d+)`)
+	crashThread = regexp.MustCompile(`(?m)^Current thread .*\bid=(\d+)`)
 	// crashFrame is a frame of Java in the trace of a crash: J is compiled, j is interpreted.
 	crashFrame = regexp.MustCompile(`^[jJ]  ?(?:\d+%? .*?(?:c1|c2) |\d+ +)?(?:J \d+ )?([\w.$<>/+]+)\(`)
 )

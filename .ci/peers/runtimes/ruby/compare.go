@@ -3,6 +3,8 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/plugins/ruby"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -25,6 +28,14 @@ import (
 type said struct {
 	id, name, state string
 	frames          []frame
+	locals          map[string]string // of the function holder
+	raised          *raised           // the exception on its way
+}
+
+// raised is an exception.
+type raised struct {
+	kind, text string
+	frames     []frame
 }
 
 // frame is a frame of Ruby.
@@ -98,6 +109,23 @@ func compare(ctx context.Context, v *rubyVersion, folder, program string) (c cou
 // compareThread compares the frames of a thread.
 func compareThread(c *count, t said, s *stack, tell func(format string, args ...any)) {
 	want, have := t.frames, s.frames
+	for name, text := range t.locals {
+		c.locals++
+		if got, ok := s.locals[name]; !ok || got != text {
+			c.wrong++
+			tell("%s is %q, Ruby says %q", name, got, text)
+		}
+	}
+	if t.raised != nil {
+		c.locals++
+		if s.raised == nil || s.raised.kind != t.raised.kind || s.raised.text != t.raised.text || !slices.Equal(s.raised.frames, t.raised.frames) {
+			c.wrong++
+			tell("raised %+v, Ruby says %+v", s.raised, t.raised)
+		}
+	} else if s.raised != nil {
+		c.wrong++
+		tell("raised %+v, Ruby says nothing", s.raised)
+	}
 	if t.state == "run" { // it wrote the traces at the line at which it ended
 		want, have = fromTrace(want), fromTrace(have)
 	}
@@ -154,7 +182,7 @@ func crash(ctx context.Context, v *rubyVersion, folder, program, work string) (c
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", append([]string{"-c", `ulimit -c unlimited; exec "$@"`, "bash"}, argv...)...)
 	file := filepath.Join(work, "trace.txt")
-	cmd.Dir, cmd.Env = work, append(os.Environ(), "TRACE="+file, "LC_ALL=C.UTF-8")
+	cmd.Dir, cmd.Env = work, []string{"PATH=/usr/bin:/bin", "TRACE=" + file, "LC_ALL=C.UTF-8", "TMPDIR=" + os.TempDir()}
 	out, _ := cmd.CombinedOutput()
 	cores, err := filepath.Glob(filepath.Join(work, "core*"))
 	if err != nil || len(cores) != 1 {
@@ -169,11 +197,23 @@ func crash(ctx context.Context, v *rubyVersion, folder, program, work string) (c
 
 // parse parses what a program wrote.
 func parse(text string) (list []said) {
+	var locals map[string]string
+	var exception *raised
 	for line := range strings.Lines(text) {
 		part := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		switch {
 		case part[0] == "thread" && len(part) == 4:
-			list = append(list, said{id: part[1], name: part[2], state: part[3]})
+			list = append(list, said{id: part[1], name: part[2], state: part[3], locals: locals, raised: exception})
+			locals, exception = nil, nil
+		case part[0] == "raised" && len(part) == 3:
+			exception = &raised{kind: part[1], text: part[2]}
+		case part[0] == "at" && len(part) == 4:
+			n, _ := strconv.Atoi(part[3])
+			exception.frames = append(exception.frames, frame{part[1], part[2], n})
+		case part[0] == "locals":
+			locals = map[string]string{}
+		case part[0] == "local" && len(part) == 3:
+			locals[part[1]] = part[2]
 		case len(part) == 3 && len(list) > 0:
 			n, _ := strconv.Atoi(part[2])
 			t := &list[len(list)-1]
@@ -183,16 +223,34 @@ func parse(text string) (list []said) {
 	return list
 }
 
+// write writes what was kept.
+func write(path string, k *kept) error {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err == nil {
+		err = json.NewEncoder(z).Encode(k)
+	}
+	if err == nil {
+		err = z.Close()
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, b.Bytes(), 0o644)
+}
+
 // stack is what the plugin read of a thread.
 type stack struct {
 	frames          []frame
 	problem, reason string
+	locals          map[string]string
+	raised          *raised
 }
 
 // read walks a core, and returns the frames that the plugin found, by thread.
 func read(ctx context.Context, core, folder, name string) (map[string]*stack, error) {
 	r := &recorder{Runtime: ruby.New(), got: map[string]*stack{}}
-	e, err := engine.New(engine.Options{MaxFrames: 1 << 15, Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}, InProcessRuntimes: []sdk.Runtime{r}}})
+	e, err := engine.New(engine.Options{MaxFrames: 1 << 15, Locals: &trace.ValueLimits{Depth: 2, Elements: 200}, Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}, InProcessRuntimes: []sdk.Runtime{r}}})
 	if err != nil {
 		return nil, err
 	}
@@ -205,11 +263,7 @@ func read(ctx context.Context, core, folder, name string) (map[string]*stack, er
 	for range target.Stacks(ctx) {
 	}
 	if folder != "" {
-		b, err := json.Marshal(&r.kept)
-		if err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(filepath.Join(folder, name+".json"), b, 0o644); err != nil {
+		if err := write(filepath.Join(folder, name+".json.gz"), &r.kept); err != nil {
 			return nil, err
 		}
 	}

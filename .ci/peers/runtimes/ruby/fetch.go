@@ -56,11 +56,15 @@ rm -r lists cache deb status sources
 // fetch returns the folder that a version is unpacked in. It is in the user's cache; the first call
 // has apt-get download it.
 func (v *rubyVersion) fetch() (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
+	root := *unpacked
+	if root == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return "", err
+		}
+		root = filepath.Join(cache, "unwindd-peers")
 	}
-	dir := filepath.Join(cache, "unwindd-peers", "ruby-"+v.version)
+	dir := filepath.Join(root, "ruby-"+v.version)
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}

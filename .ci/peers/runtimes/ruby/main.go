@@ -12,6 +12,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -28,6 +29,8 @@ var (
 	chosen   = flag.String("versions", "", "only these `versions`, as 2.7,3.1")
 	details  = flag.Int("details", 3, "how many `differences` are listed of a program")
 	record   = flag.String("record", "", "a `folder` that gets what the plugin read of each program")
+	programs = flag.String("programs", "runtimes/ruby/testdata", "the `folder` of the programs")
+	unpacked = flag.String("rubies", "", "the `folder` that versions are unpacked in; the default is the user's cache")
 	keepCore = flag.Bool("keep", false, "keep the cores, and say where")
 )
 
@@ -37,7 +40,7 @@ func main() {
 }
 
 // count is how many frames of the traces were found.
-type count struct{ equal, differ, missing, extra, threads, problems int }
+type count struct{ equal, differ, missing, extra, threads, problems, locals, wrong int }
 
 func (c *count) add(o count) {
 	c.equal += o.equal
@@ -46,6 +49,8 @@ func (c *count) add(o count) {
 	c.extra += o.extra
 	c.threads += o.threads
 	c.problems += o.problems
+	c.locals += o.locals
+	c.wrong += o.wrong
 }
 
 func run(ctx context.Context) error {
@@ -53,12 +58,15 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	programs, err := filepath.Glob("runtimes/ruby/testdata/*.rb")
-	if err != nil || len(programs) == 0 {
-		return fmt.Errorf("no programs in runtimes/ruby/testdata: run it in .ci/peers: %w", err)
+	files, err := filepath.Glob(filepath.Join(*programs, "*.rb"))
+	if err == nil && len(files) == 0 {
+		err = errors.New("there are none: it is run in .ci/peers")
+	}
+	if err != nil {
+		return fmt.Errorf("programs in %s: %w", *programs, err)
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "version\tprogram\tthreads\tequal\tdiffer\tmissing\textra\tproblems")
+	fmt.Fprintln(table, "version\tprogram\tthreads\tequal\tdiffer\tmissing\textra\tproblems\tlocals\twrong")
 	var total count
 	var left []string
 	for i := range rubies {
@@ -72,7 +80,7 @@ func run(ctx context.Context) error {
 			continue
 		}
 		var sum count
-		for _, p := range programs {
+		for _, p := range files {
 			name := strings.TrimSuffix(filepath.Base(p), ".rb")
 			if name == "trace" || !match.MatchString(name) {
 				continue
@@ -81,10 +89,10 @@ func run(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("%s %s: %w", v.name(), name, err)
 			}
-			fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", v.name(), name, c.threads, c.equal, c.differ, c.missing, c.extra, c.problems)
+			fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", v.name(), name, c.threads, c.equal, c.differ, c.missing, c.extra, c.problems, c.locals, c.wrong)
 			sum.add(c)
 		}
-		fmt.Fprintf(table, "%s\tall\t%d\t%d\t%d\t%d\t%d\t%d\n", v.name(), sum.threads, sum.equal, sum.differ, sum.missing, sum.extra, sum.problems)
+		fmt.Fprintf(table, "%s\tall\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", v.name(), sum.threads, sum.equal, sum.differ, sum.missing, sum.extra, sum.problems, sum.locals, sum.wrong)
 		total.add(sum)
 	}
 	if err := table.Flush(); err != nil {
@@ -93,9 +101,9 @@ func run(ctx context.Context) error {
 	for _, l := range left {
 		fmt.Println("not compared:", l)
 	}
-	fmt.Printf("%d threads, %d frames equal, %d differ, %d missing, %d extra, %d problems\n", total.threads, total.equal, total.differ, total.missing, total.extra, total.problems)
-	if total.differ+total.missing+total.extra > 0 {
-		return fmt.Errorf("%d frames are not as Ruby has them", total.differ+total.missing+total.extra)
+	fmt.Printf("%d threads, %d frames equal, %d differ, %d missing, %d extra, %d problems; %d locals, %d wrong\n", total.threads, total.equal, total.differ, total.missing, total.extra, total.problems, total.locals, total.wrong)
+	if n := total.differ + total.missing + total.extra + total.wrong; n > 0 {
+		return fmt.Errorf("%d frames and locals are not as Ruby has them", n)
 	}
 	return nil
 }

@@ -62,10 +62,22 @@ func (r *recorder) ManagedFrames(ctx context.Context, e sdk.RuntimeEngine, req *
 	}
 	for i := range a.Stacks {
 		s := &stack{problem: a.Stacks[i].Problem}
+		if e := a.Stacks[i].Exception; e != nil {
+			s.raised = &raised{kind: e.Type, text: e.Text}
+			for k := range e.Frames {
+				s.raised.frames = append(s.raised.frames, frame{e.Frames[k].Function, e.Frames[k].File, int(e.Frames[k].Line)})
+			}
+		}
 		for _, run := range a.Stacks[i].Runs {
 			for k := range run.Frames {
 				f := &run.Frames[k]
 				s.frames = append(s.frames, frame{f.Function, f.File, int(f.Line)})
+				if strings.TrimPrefix(f.Function, "Object#") == "holder" {
+					s.locals = map[string]string{}
+					for _, v := range f.Variables {
+						s.locals[v.Name] = v.Text
+					}
+				}
 			}
 		}
 		r.got[r.ids[req.Threads[i].Thread]] = s

@@ -22,8 +22,8 @@ const (
 	maxStill = 64 << 20 / stillPage
 )
 
-// still is the memory of a process while its threads stand still. What was read is kept, and can be
-// read again when they go on.
+// still is the memory of a process while its threads stand still. Pages that were read are kept, and
+// can be read again when they go on.
 type still struct {
 	lead int
 
@@ -123,7 +123,7 @@ func (t *Target) Missing() []uint64 {
 	return slices.Sorted(maps.Keys(t.still.missing))
 }
 
-// ReadMemory reads the copy, read-only parts of mapped files, and what was read while the threads
+// ReadMemory reads the copy, read-only parts of mapped files, and pages that were read while the threads
 // stood still.
 func (t *Target) ReadMemory(space locexpr.AddressSpace, address uint64, buf []byte) (int, error) {
 	n, err := t.Core.ReadMemory(space, address, buf)
@@ -146,7 +146,7 @@ func (t *Target) MemorySize() uint64 {
 }
 
 // ReadOn makes the memory of the process as it is from now on a part of the target's. Its threads
-// go on: what is read is of no moment.
+// go on: reads are of no moment.
 func (t *Target) ReadOn() { t.still = newStill(t.lead) }
 
 var _ target.Sized = (*Target)(nil)
