@@ -57,7 +57,7 @@ type variable struct {
 }
 
 // look has unwindd find the frames of a target.
-func (w *work) look(_, target string) looked {
+func (w *work) look(target string) looked {
 	out, err := output(w.unwindd, "stack", target, "--format", "json", "--no-fold", "--max-frames", "200000")
 	if err != nil && len(out) == 0 {
 		return looked{err: err}
@@ -104,8 +104,8 @@ func last(name string) string {
 }
 
 // tool is the path of a peer.
-func tool(i string, name string) string {
-	return filepath.Join(i, "peers", "bin", name)
+func tool(name string) string {
+	return filepath.Join(peerFolder, "peers", "bin", name)
 }
 
 // peerFolder is the folder that has the peers.
@@ -113,7 +113,7 @@ var peerFolder string
 
 // pySpy asks py-spy about a process.
 func pySpy(pid int) looked {
-	out, err := output(tool(peerFolder, "py-spy"), "dump", "--pid", strconv.Itoa(pid), "--json")
+	out, err := output(tool("py-spy"), "dump", "--pid", strconv.Itoa(pid), "--json")
 	if err != nil {
 		return looked{err: err}
 	}
@@ -187,7 +187,7 @@ func pystack(args ...string) looked {
 // havePeers says why a peer cannot be asked.
 func havePeers() error {
 	for _, name := range []string{"py-spy", "pystack"} {
-		if _, err := exec.LookPath(tool(peerFolder, name)); err != nil {
+		if _, err := exec.LookPath(tool(name)); err != nil {
 			return err
 		}
 	}

@@ -189,7 +189,7 @@ func (w *work) one(i *interpreter, program string) {
 		w.leave("%s: %v", name, err)
 		return
 	}
-	looks["core"] = w.look("core", core)
+	looks["core"] = w.look(core)
 	w.checkRaised(name, dir, looks["core"])
 	if *peers {
 		looks["pystack core"] = pystackCore(i, core)
@@ -207,12 +207,12 @@ func (w *work) one(i *interpreter, program string) {
 
 // living looks at a process that stopped: as it lives, and by a snapshot.
 func (w *work) living(p *process, looks map[string]looked) {
-	looks["living"] = w.look("living", strconv.Itoa(p.pid))
+	looks["living"] = w.look(strconv.Itoa(p.pid))
 	snapshot := filepath.Join(p.dir, "process.snapshot")
 	if _, err := output(w.unwindd, "snapshot", strconv.Itoa(p.pid), "-o", snapshot); err != nil {
 		looks["snapshot"] = looked{err: err}
 	} else {
-		looks["snapshot"] = w.look("snapshot", snapshot)
+		looks["snapshot"] = w.look(snapshot)
 	}
 	if *peers {
 		looks["py-spy"] = pySpy(p.pid)

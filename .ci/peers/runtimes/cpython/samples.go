@@ -100,7 +100,7 @@ func (w *work) sample(i *interpreter, l *logged, count int) (*sampled, error) {
 		if err != nil {
 			return nil, err
 		}
-		found := w.look("living", strconv.Itoa(p.pid))
+		found := w.look(strconv.Itoa(p.pid))
 		if err := syscall.Kill(p.pid, syscall.SIGCONT); err != nil {
 			return nil, err
 		}
