@@ -72,7 +72,7 @@ func indexSize(size uint64) uint64 {
 	return 8
 }
 
-// read reads the entries of keys, of which most are at most. values are those of split keys.
+// readEntries reads the first most entries of keys. values reads the values of split keys.
 func (r *reader) readEntries(k keys, values func(i uint64) (uint64, error), most uint64) (list []entry, err error) {
 	n := min(k.count, most)
 	b, err := r.mem.Bytes(k.entries, n*k.size)
