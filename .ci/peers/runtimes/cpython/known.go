@@ -13,8 +13,8 @@ var knownClasses = []struct {
 	{"faulthandler prints 100 frames at most, and here without a word that there are more", func(_ *comparison, want, have *thread, index int, isDump bool) bool {
 		return isDump && index == faulthandlerFrames && len(want.frames) == faulthandlerFrames && len(have.frames) > index
 	}},
-	{"faulthandler prints a frame that the interpreter made for itself, __init__ without a file and a line, and ends there", func(_ *comparison, want, have *thread, index int, isDump bool) bool {
-		return isDump && index == len(want.frames)-1 && want.frames[index].file == want.frames[index].function && want.frames[index].line == 0 && index < len(have.frames)
+	{"faulthandler prints a frame that the interpreter made for itself, __init__ without a file and a line", func(_ *comparison, want, have *thread, index int, isDump bool) bool {
+		return isDump && index < min(len(want.frames), len(have.frames)) && want.frames[index].file == want.frames[index].function && want.frames[index].line == 0
 	}},
 	{"faulthandler prints the name of a code object, which was replaced; its qualified name was not", func(_ *comparison, want, have *thread, index int, isDump bool) bool {
 		return isDump && index < min(len(want.frames), len(have.frames)) && want.frames[index].function == "renamed" && have.frames[index].qualified == "original" &&

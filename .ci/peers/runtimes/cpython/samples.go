@@ -62,7 +62,8 @@ func (w *work) sampleAll(count int) error {
 			w.fail("%s: %v", i.name, err)
 			continue
 		}
-		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", i.name, s.samples, s.threads, s.frames, s.equal, s.missing, s.said, s.wrong)
+		fmt.Fprintf(out, "%-14s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", i.name, s.samples, s.threads, s.frames, s.equal, s.missing, s.said, s.wrong)
+		out.Flush() // a run may be ended
 	}
 	out.Flush()
 	for _, f := range w.failures {
