@@ -72,7 +72,7 @@ func indexSize(size uint64) uint64 {
 	return 8
 }
 
-// read reads the entries of keys, of which most are at most. values are those of split keys.
+// readEntries reads the first most entries of keys. values reads the values of split keys.
 func (r *reader) readEntries(k keys, values func(i uint64) (uint64, error), most uint64) (list []entry, err error) {
 	n := min(k.count, most)
 	b, err := r.mem.Bytes(k.entries, n*k.size)
@@ -249,6 +249,28 @@ func (r *reader) managedAttributes(object uint64, c *class, most uint64) ([]entr
 		k.count = min(k.count, uint64(capacity))
 	}
 	return r.readEntries(k, r.valuesOf(values), min(most, maxScan))
+}
+
+// attributeStore returns where the attributes of an object may be: a dict, or values; 0 where it is
+// not known. It is for reading ahead alone: attributes looks closer.
+func (r *reader) attributeStore(object uint64) uint64 {
+	c, err := r.class(object)
+	if err != nil {
+		return 0
+	}
+	place := object + uint64(max(c.dictOffset, 0)) //nolint:gosec // not negative
+	if l := &r.layout.dict; r.layout.minor >= 11 && c.is(classHasManagedDict) {
+		if place = object - uint64(l.beforeObject); l.valuesBeforeObject.isKnown() { //nolint:gosec // not negative
+			if values, err := r.mem.Pointer(object - uint64(l.valuesBeforeObject)); err == nil && values != 0 { //nolint:gosec // not negative
+				return values &^ 7
+			}
+		}
+	}
+	store, err := r.mem.Pointer(place)
+	if err != nil {
+		return 0
+	}
+	return (store + 1) &^ 7 // 3.12 has values less 1 there
 }
 
 // attribute returns an attribute of an object; an error where it does not have it.

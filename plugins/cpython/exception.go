@@ -94,7 +94,7 @@ func (r *reader) exceptionOf(class, value, traceback uint64) (*sdk.ManagedExcept
 	return out, err
 }
 
-// message is what str() returns for an exception, as far as its class has no text of its own.
+// message is the text that str() returns for an exception, as far as its class has no text of its own.
 func (v *values) message(c *class, exception uint64) (string, error) {
 	arguments, err := v.r.pointer(exception, v.r.layout.exception.arguments)
 	if err != nil || arguments == 0 {

@@ -54,24 +54,24 @@ func (r *reader) gilOf(i *interpreter) (*gil, error) {
 }
 
 // gils returns the locks of the interpreters that threads execute.
-func (r *reader) gils(threads []*thread) (of map[*interpreter]*gil, err error) {
-	of = map[*interpreter]*gil{}
+func (r *reader) gils(threads []*thread) (known map[*interpreter]*gil, err error) {
+	known = map[*interpreter]*gil{}
 	for _, t := range threads {
-		if _, isKnown := of[t.interpreter]; isKnown {
+		if _, isKnown := known[t.interpreter]; isKnown {
 			continue
 		}
 		g, gilErr := r.gilOf(t.interpreter)
 		if err == nil {
 			err = gilErr
 		}
-		of[t.interpreter] = g
+		known[t.interpreter] = g
 	}
-	return of, err
+	return known, err
 }
 
 // locks describes the locks of the process as far as they are known without native stacks.
 func (r *reader) locks() (list []sdk.RuntimeLock) {
-	threads, _ := r.threads() // what is wrong with the list is said of the stacks
+	threads, _ := r.threads() // the stacks say why the list breaks off
 	r.assign(threads)
 	of, _ := r.gils(threads)
 	byAddress := map[uint64]*sdk.RuntimeLock{}
@@ -102,13 +102,13 @@ func (r *reader) locks() (list []sdk.RuntimeLock) {
 // The states of threads in free-threaded builds, by their number.
 var states = map[uint64]string{0: "detached", 1: "attached", 2: "suspended", 3: "shutting down"}
 
-// setState says whether a thread of the operating system, by the states that it has, holds the lock
-// or waits for it.
-func (s *stacks) setState(i int, threads []*thread, of map[*interpreter]*gil) {
+// setState sets the state of a thread of the operating system, by the thread states that it has:
+// whether it holds the lock or waits for it.
+func (s *stacks) setState(i int, threads []*thread, gils map[*interpreter]*gil) {
 	answer := &s.answer[i]
 	hasLock := false
 	for _, t := range threads {
-		g := of[t.interpreter]
+		g := gils[t.interpreter]
 		if g == nil {
 			continue
 		}
@@ -127,7 +127,7 @@ func (s *stacks) setState(i int, threads []*thread, of map[*interpreter]*gil) {
 	}
 	answer.State = "released " + gilName
 	for _, t := range threads {
-		g := of[t.interpreter]
+		g := gils[t.interpreter]
 		if g == nil || g.holder == 0 {
 			continue
 		}

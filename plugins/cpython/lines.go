@@ -21,24 +21,24 @@ func newPosition(line, column int64) position {
 
 // position returns the position of the instruction at a place in a code object, in bytes. Before
 // the first instruction it is where the function begins.
-func (c *code) position(minor int, at int64) position {
+func (c *code) position(minor int, place int64) position {
 	switch {
-	case at < 0:
+	case place < 0:
 		return newPosition(int64(c.firstLine), -1)
 	case minor < 10:
-		return newPosition(lineByNotes(c.lines, int64(c.firstLine), at), -1)
+		return newPosition(lineByNotes(c.lines, int64(c.firstLine), place), -1)
 	case minor == 10:
-		return newPosition(lineByRanges(c.lines, int64(c.firstLine), at), -1)
+		return newPosition(lineByRanges(c.lines, int64(c.firstLine), place), -1)
 	}
-	return positionByLocations(c.lines, int64(c.firstLine), at/2)
+	return positionByLocations(c.lines, int64(c.firstLine), place/2)
 }
 
 // lineByNotes returns the line of an instruction by co_lnotab, the table before 3.10: pairs of bytes
 // that advance the place and the line.
-func lineByNotes(table []byte, line, at int64) int64 {
-	place := int64(0)
+func lineByNotes(table []byte, line, place int64) int64 {
+	start := int64(0)
 	for i := 0; i+1 < len(table); i += 2 {
-		if place += int64(table[i]); place > at {
+		if start += int64(table[i]); start > place {
 			break
 		}
 		line += int64(int8(table[i+1])) //nolint:gosec // signed in C
@@ -48,7 +48,7 @@ func lineByNotes(table []byte, line, at int64) int64 {
 
 // lineByRanges returns the line of an instruction by co_linetable of 3.10: pairs of the bytes of a
 // range and of how much its line differs from the line before. 0 where the range has no line.
-func lineByRanges(table []byte, line, at int64) int64 {
+func lineByRanges(table []byte, line, place int64) int64 {
 	const noLine = -128
 	end := int64(0)
 	for i := 0; i+1 < len(table); i += 2 {
@@ -56,7 +56,7 @@ func lineByRanges(table []byte, line, at int64) int64 {
 		if delta != noLine {
 			line += delta
 		}
-		if end += int64(table[i]); at < end {
+		if end += int64(table[i]); place < end {
 			if delta == noLine {
 				return 0
 			}
@@ -77,9 +77,9 @@ const (
 
 // positionByLocations returns the position of the instruction with a number by the location table of
 // 3.11 and later.
-func positionByLocations(table []byte, line, at int64) position {
+func positionByLocations(table []byte, line, number int64) position {
 	t := locations{rest: table}
-	place := int64(0)
+	end := int64(0)
 	for len(t.rest) > 0 {
 		head := t.byte()
 		form := head >> 3 & 15
@@ -104,7 +104,7 @@ func positionByLocations(table []byte, line, at int64) position {
 		if t.isCut || head&0x80 == 0 {
 			return position{}
 		}
-		if place += int64(head&7) + 1; at < place {
+		if end += int64(head&7) + 1; number < end {
 			if !hasLine {
 				return position{}
 			}

@@ -204,7 +204,7 @@ func withoutMoved(all []local) (list []local) {
 	return list
 }
 
-// named are the variables of a module or the body of a class, without those of the language itself.
+// named are the variables of a module or the body of a class, without the names of the language itself.
 func (v *values) named(f *frame) ([]local, error) {
 	dict, err := v.r.pointer(f.address, v.r.layout.frame.namespace)
 	if err != nil || dict == 0 {

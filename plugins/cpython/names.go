@@ -40,6 +40,7 @@ func (r *reader) namesOf(i *interpreter) map[uint64]string {
 		addresses = append(addresses, e.key, e.value)
 	}
 	r.mem.Prefetch(addresses, 128)
+	r.prefetchAttributes(list)
 	names := make(map[uint64]string, len(list))
 	for _, e := range list {
 		id, err := r.smallInt(e.key)
@@ -55,6 +56,25 @@ func (r *reader) namesOf(i *interpreter) map[uint64]string {
 		}
 	}
 	return names
+}
+
+// prefetchAttributes reads where the values of a dict have their attributes, in few requests.
+func (r *reader) prefetchAttributes(list []entry) {
+	var stores, parts []uint64
+	for _, e := range list {
+		if store := r.attributeStore(e.value); store != 0 {
+			stores = append(stores, store)
+		}
+	}
+	r.mem.Prefetch(stores, 256)
+	for _, store := range stores {
+		for _, member := range []offset{r.layout.dict.keys, r.layout.dict.values} {
+			if part, err := r.pointer(store, member); err == nil && checkPointer(part) == nil {
+				parts = append(parts, part)
+			}
+		}
+	}
+	r.mem.Prefetch(parts, 1024)
 }
 
 // activeOf returns threading._active of an interpreter, a dict of its threads; 0 where it is not

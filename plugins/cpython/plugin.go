@@ -4,7 +4,7 @@
 // names of threads, the global interpreter lock, exceptions, and asyncio's tasks.
 //
 // From 3.13 on the interpreter says at _PyRuntime where its structs have their members; for what it
-// leaves out, and for older versions, tables per version are used, and verified by what is read.
+// leaves out, and for older versions, tables per version are used, and verified by the objects.
 // The stack of Python is a list of frames that belongs to a thread's state. The engine walks the C
 // stack; the frames of Python are put where the C function stands that executes them, by a variable
 // of that function which the list of frames leads to.

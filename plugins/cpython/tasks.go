@@ -33,9 +33,9 @@ func (p *plugin) ManagedThreads(ctx context.Context, e sdk.RuntimeEngine, req *s
 }
 
 // taskLayout is where a task of the C module _asyncio has what, behind the head of objects. waiter is
-// what it waits for. awaitedBy is the task that waits for it, or a set of them, and node its place in
+// what it waits for. awaiters is the task that waits for it, or a set of them, and node its place in
 // the list of tasks, from 3.14 on.
-type taskLayout struct{ state, waiter, coroutine, name, awaitedBy, isSet, node offset }
+type taskLayout struct{ state, waiter, coroutine, name, awaiters, isSet, node offset }
 
 // taskLayouts are the layouts of versions.
 var taskLayouts = map[int]taskLayout{
@@ -62,7 +62,7 @@ type task struct {
 	name      string
 	coroutine uint64
 	waiter    uint64 // the future that it waits for; 0: none
-	awaitedBy []uint64
+	awaiters  []uint64
 	carrier   *thread // the thread that executes it
 	isPending bool
 	err       error // why it is not known
@@ -259,7 +259,7 @@ func (r *reader) set(object uint64) (list []uint64, err error) {
 		return nil, err
 	}
 	for i := 0; i < len(entries); i += 2 {
-		// What was taken out has left an object with the hash -1.
+		// A removed object has left an object with the hash -1.
 		if key, hash := entries[i], entries[i+1]; key != 0 && hash != 1<<64-1 {
 			list = append(list, key)
 		}
@@ -270,7 +270,7 @@ func (r *reader) set(object uint64) (list []uint64, err error) {
 	return list, nil
 }
 
-// addCurrent adds the tasks that are executed: those of asyncio.tasks._current_tasks, by their loop.
+// addCurrent adds the tasks that are executed: asyncio.tasks._current_tasks has them, by their loop.
 // The thread is the one that the loop says.
 func (l *taskLister) addCurrent(dict uint64, i *interpreter, threads []*thread) {
 	if dict == 0 {
@@ -332,16 +332,16 @@ func (l *taskLister) readStruct(t *task) error {
 		return err
 	}
 	t.name = l.taskName(name)
-	if at.awaitedBy.isKnown() {
-		t.awaitedBy = l.awaitedBy(t.address)
+	if at.awaiters.isKnown() {
+		t.awaiters = l.awaiters(t.address)
 	}
 	return nil
 }
 
-// awaitedBy returns the futures that wait for one of the C module, from 3.14 on.
-func (l *taskLister) awaitedBy(address uint64) []uint64 {
+// awaiters returns the futures that wait for one of the C module, from 3.14 on.
+func (l *taskLister) awaiters(address uint64) []uint64 {
 	at, head := taskLayouts[l.layout.minor], l.layout.object.size
-	object, err := l.pointer(address, head+at.awaitedBy)
+	object, err := l.pointer(address, head+at.awaiters)
 	if err != nil || object == 0 {
 		return nil
 	}
@@ -512,9 +512,9 @@ func (l *taskLister) waits(live []*task) map[*task][]*task {
 	for _, t := range live {
 		isLive[t.address] = t
 	}
-	link := func(by, of *task) {
-		if by != nil && of != nil && by != of && len(out[by]) < maxWaits && !slices.Contains(out[by], of) {
-			out[by] = append(out[by], of)
+	link := func(waiter, task *task) {
+		if waiter != nil && task != nil && waiter != task && len(out[waiter]) < maxWaits && !slices.Contains(out[waiter], task) {
+			out[waiter] = append(out[waiter], task)
 		}
 	}
 	for _, t := range live {
@@ -526,14 +526,14 @@ func (l *taskLister) waits(live []*task) map[*task][]*task {
 		}
 	}
 	for _, t := range live {
-		next := t.awaitedBy
+		next := t.awaiters
 		for range maxDepth { // through futures that are no tasks
 			var further []uint64
 			for _, address := range next {
 				if by := isLive[address]; by != nil {
 					link(by, t)
 				} else if l.isClass(address, "_asyncio.Future") && len(further) < maxWaits {
-					further = append(further, l.awaitedBy(address)...)
+					further = append(further, l.awaiters(address)...)
 				}
 			}
 			if next = further; len(next) == 0 {
@@ -544,7 +544,7 @@ func (l *taskLister) waits(live []*task) map[*task][]*task {
 	return out
 }
 
-// children returns the futures that a future stands for: itself, and those of gather.
+// children returns the futures that a future stands for: itself, and the ones that gather was called with.
 func (l *taskLister) children(future uint64) []uint64 {
 	list := []uint64{future}
 	if c, err := l.class(future); err != nil || c.name != "_GatheringFuture" {

@@ -45,7 +45,7 @@ func (v *values) base(c *class) *class {
 	return nil
 }
 
-// details are what the dictionaries of a class and its bases say.
+// details has the facts in the dictionaries of a class and its bases.
 type details struct {
 	module, qualified string
 	isEnum            bool

@@ -27,7 +27,7 @@ const (
 )
 
 // values describes objects by the memory of the process: no code of the process is executed. The text
-// of an object is what repr() returns, as far as its class has none of its own.
+// of an object is the one that repr() returns, as far as its class has none of its own.
 type values struct {
 	r        *reader
 	depth    int

@@ -17,10 +17,11 @@ type tally struct {
 	processes, errors                    int
 	threads, equal, differ, missing      int
 	frames, right, columns, wrongColumns int
+	names                                int // of threads, that are equal
 	unsaid                               int // threads that lack frames without a word
 }
 
-// judge compares what was found in a process with the truth.
+// judge compares the frames that were found in a process with the truth.
 func (w *work) judge(i *interpreter, program string, t *truth, looks map[string]looked) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -29,7 +30,7 @@ func (w *work) judge(i *interpreter, program string, t *truth, looks map[string]
 		if w.tally[key] == nil {
 			w.tally[key] = &tally{}
 		}
-		c := comparison{w: w, i: i, program: program, way: way, look: looks[way], tally: w.tally[key]}
+		c := comparison{w: w, i: i, program: program, view: way, look: looks[way], tally: w.tally[key]}
 		c.tally.processes++
 		if c.look.err != nil {
 			c.tally.errors++
@@ -45,17 +46,17 @@ func (w *work) judge(i *interpreter, program string, t *truth, looks map[string]
 	}
 }
 
-// comparison is what was found in a process in one way, beside the truth.
+// comparison holds the frames that one view of a process has against the truth.
 type comparison struct {
-	w            *work
-	i            *interpreter
-	program, way string
-	look         looked
-	tally        *tally
+	w             *work
+	i             *interpreter
+	program, view string
+	look          looked
+	tally         *tally
 }
 
 // isPeer reports whether another tool found the frames.
-func (c *comparison) isPeer() bool { return strings.HasPrefix(c.way, "py") }
+func (c *comparison) isPeer() bool { return strings.HasPrefix(c.view, "py") }
 
 // threads compares all threads.
 func (c *comparison) threads(list []thread, isDump bool) {
@@ -70,7 +71,19 @@ func (c *comparison) threads(list []thread, isDump bool) {
 			continue
 		}
 		c.stack(want, have, isDump)
+		if !isDump && !c.isPeer() && want.name != "" {
+			c.name(want, have)
+		}
 	}
+}
+
+// name compares the names of a thread.
+func (c *comparison) name(want, have *thread) {
+	if want.name == have.name {
+		c.tally.names++
+		return
+	}
+	c.note("program", "? the thread has another name", fmt.Sprintf("expected %q, got %q", want.name, have.name))
 }
 
 // stack compares the frames of a thread.
@@ -134,19 +147,19 @@ func (c *comparison) column(want, have frame) {
 }
 
 // kind is the class of a difference.
-func (c *comparison) kind(want, have *thread, at int, isDump bool) string {
+func (c *comparison) kind(want, have *thread, index int, isDump bool) string {
 	for _, known := range knownClasses {
-		if known.is(c, want, have, at, isDump) {
+		if known.is(c, want, have, index, isDump) {
 			return known.name
 		}
 	}
 	switch {
-	case at >= len(have.frames):
+	case index >= len(have.frames):
 		return "? frames are missing"
-	case at >= len(want.frames):
+	case index >= len(want.frames):
 		return "? there are more frames"
 	}
-	w, h := want.frames[at], have.frames[at]
+	w, h := want.frames[index], have.frames[index]
 	switch {
 	case w.file == h.file && (w.function == h.function):
 		if w.line != h.line {
@@ -163,9 +176,9 @@ func (c *comparison) kind(want, have *thread, at int, isDump bool) string {
 func (c *comparison) note(source, kind, text string) {
 	name := kind
 	if c.isPeer() {
-		name = strings.Fields(c.way)[0] + ": " + strings.TrimPrefix(kind, "? ")
+		name = strings.Fields(c.view)[0] + ": " + strings.TrimPrefix(kind, "? ")
 	}
-	text = strings.Join(strings.Fields(c.i.name+" "+c.program+" "+c.way+" "+source+": "+text), " ")
+	text = strings.Join(strings.Fields(c.i.name+" "+c.program+" "+c.view+" "+source+": "+text), " ")
 	if c.w.classes[name] == nil {
 		c.w.classes[name] = &class{example: text}
 	}
@@ -181,10 +194,10 @@ func (c *comparison) note(source, kind, text string) {
 // report prints the table, the classes and what failed.
 func (w *work) report() error {
 	out := tabwriter.NewWriter(os.Stdout, 2, 0, 2, ' ', 0)
-	fmt.Fprintln(out, "\tprocesses\terrors\tthreads\tequal\tdiffer\tmissing\tframes\tequal\tcolumns equal\tdiffer\tmissing without a word")
+	fmt.Fprintln(out, "\tprocesses\terrors\tthreads\tequal\tdiffer\tmissing\tframes\tequal\tcolumns equal\tdiffer\tnames equal\tmissing without a word")
 	for _, name := range slices.Sorted(maps.Keys(w.tally)) {
 		t := w.tally[name]
-		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", name, t.processes, t.errors, t.threads, t.equal, t.differ, t.missing, t.frames, t.right, t.columns, t.wrongColumns, t.unsaid)
+		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", name, t.processes, t.errors, t.threads, t.equal, t.differ, t.missing, t.frames, t.right, t.columns, t.wrongColumns, t.names, t.unsaid)
 	}
 	out.Flush()
 	names := slices.SortedFunc(maps.Keys(w.classes), func(a, b string) int {

@@ -25,14 +25,14 @@ type interpreter struct {
 	isDebug bool
 	isFree  bool // it has no GIL
 	modules string
-	peers   string // the folder that has what was fetched; "": none
+	peers   string // the folder that has what fetch.sh fetches; "": none
 	reason  string // why it cannot be executed
 }
 
 //go:embed fetch.sh
 var fetchScript string
 
-// fetched is the folder that has what was fetched.
+// fetched has fetch.sh fetch interpreters and peers, and returns the folder that has them.
 func fetched() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -49,7 +49,7 @@ func fetched() (string, error) {
 	return dir, err
 }
 
-// interpreters are those of this machine, and with them those that are fetched.
+// interpreters lists the interpreters of this machine and the ones that are fetched.
 func interpreters(isQuick bool) (list []*interpreter, err error) {
 	if i := installed(); i != nil {
 		list = append(list, i)
@@ -100,7 +100,7 @@ func besideHome() (list []*interpreter) {
 		prefix := filepath.Dir(filepath.Dir(path))
 		library := filepath.Join(prefix, "lib", "libpython"+version+".so.1.0")
 		if version == "3.6" || version == "3.7" {
-			continue // older than what is known
+			continue // older than the versions that the plugin knows
 		}
 		list = append(list, &interpreter{name: version + "-shared", version: version, argv: []string{path}, include: []string{filepath.Join(prefix, "include", "python"+version)}, library: library,
 			env: []string{"LD_LIBRARY_PATH=" + filepath.Join(prefix, "lib"), "PYTHONHOME=" + prefix}})

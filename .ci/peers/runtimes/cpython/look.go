@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// looked is what a tool found in a process: the frames of Python of each of its threads.
+// looked has the frames of Python that a tool found in a process, by thread.
 type looked struct {
 	threads    map[int]*thread    // by ID
 	problems   map[int]string     // of threads
@@ -25,11 +25,14 @@ type looked struct {
 type document struct {
 	Target  struct{ Problems []string }
 	Threads []struct {
-		ID        string
-		Name      string
-		Problem   string
-		Exception *exception
-		Frames    []struct {
+		ID       string
+		Name     string
+		Problem  string
+		Runtimes []struct {
+			Runtime, Name string
+			Exception     *exception
+		}
+		Frames []struct {
 			Function string
 			File     string
 			Line     int
@@ -54,7 +57,7 @@ type variable struct {
 }
 
 // look has unwindd find the frames of a target.
-func (w *work) look(_, target string) looked {
+func (w *work) look(target string) looked {
 	out, err := output(w.unwindd, "stack", target, "--format", "json", "--no-fold", "--max-frames", "200000")
 	if err != nil && len(out) == 0 {
 		return looked{err: err}
@@ -71,13 +74,21 @@ func frames(out []byte) looked {
 	l := looked{threads: map[int]*thread{}, problems: map[int]string{}, said: d.Target.Problems, exceptions: map[int]*exception{}}
 	for _, t := range d.Threads {
 		id, _ := strconv.Atoi(t.ID)
-		one := &thread{native: id, name: t.Name}
+		one := &thread{native: id}
 		for _, f := range t.Frames {
 			if f.Managed != nil && f.Managed.Runtime == "cpython" && f.Managed.Kind == "interpreted" {
 				one.frames = append(one.frames, frame{f.Function, last(f.Function), f.File, f.Line, f.Column})
 			}
 		}
-		l.threads[id], l.exceptions[id] = one, t.Exception
+		l.threads[id] = one
+		for _, r := range t.Runtimes {
+			if r.Runtime == "cpython" && r.Name != "" {
+				one.name = r.Name
+			}
+			if r.Exception != nil {
+				l.exceptions[id] = r.Exception
+			}
+		}
 		for _, p := range d.Target.Problems {
 			if strings.Contains(p, t.ID) {
 				l.problems[id] = p
@@ -93,8 +104,8 @@ func last(name string) string {
 }
 
 // tool is the path of a peer.
-func tool(i string, name string) string {
-	return filepath.Join(i, "peers", "bin", name)
+func tool(name string) string {
+	return filepath.Join(peerFolder, "peers", "bin", name)
 }
 
 // peerFolder is the folder that has the peers.
@@ -102,7 +113,7 @@ var peerFolder string
 
 // pySpy asks py-spy about a process.
 func pySpy(pid int) looked {
-	out, err := output(tool(peerFolder, "py-spy"), "dump", "--pid", strconv.Itoa(pid), "--json")
+	out, err := output(tool("py-spy"), "dump", "--pid", strconv.Itoa(pid), "--json")
 	if err != nil {
 		return looked{err: err}
 	}
@@ -176,7 +187,7 @@ func pystack(args ...string) looked {
 // havePeers says why a peer cannot be asked.
 func havePeers() error {
 	for _, name := range []string{"py-spy", "pystack"} {
-		if _, err := exec.LookPath(tool(peerFolder, name)); err != nil {
+		if _, err := exec.LookPath(tool(name)); err != nil {
 			return err
 		}
 	}

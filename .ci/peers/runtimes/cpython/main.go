@@ -61,6 +61,11 @@ func run() error {
 	if w.interpreters, err = matching(w.interpreters, *versions, func(i *interpreter) string { return i.name }); err != nil {
 		return err
 	}
+	if *peers {
+		if err := havePeers(); err != nil {
+			return err
+		}
+	}
 	for _, i := range w.interpreters {
 		if err := w.prepare(i); err != nil {
 			return err

@@ -29,7 +29,7 @@ type process struct {
 	cmd   *exec.Cmd
 	dir   string
 	pid   int // the one that stopped; 0: it ended by itself
-	in    io.Closer
+	input io.Closer
 	ended chan struct{}
 	log   *os.File
 }
@@ -45,11 +45,11 @@ func start(argv, env []string, dir string) (*process, error) {
 	p := &process{cmd: exec.Command("bash", limited...), dir: dir, ended: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, env, log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	in, err := p.cmd.StdinPipe()
+	input, err := p.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	p.in = in
+	p.input = input
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -121,9 +121,9 @@ func state(pid int) byte {
 	return 'Z'
 }
 
-// stop ends what is left of a program.
+// stop ends the rest of a program.
 func (p *process) stop() {
-	p.in.Close()
+	p.input.Close()
 	select {
 	case <-p.ended:
 	case <-time.After(300 * time.Millisecond):
@@ -160,7 +160,7 @@ func output(name string, args ...string) ([]byte, error) {
 	return out, err
 }
 
-// one executes a program, and compares what it says with what is found.
+// one executes a program, and compares its own words with the frames that are found.
 func (w *work) one(i *interpreter, program string) {
 	name := i.name + " " + program
 	dir, err := w.folder(i, program)
@@ -189,7 +189,7 @@ func (w *work) one(i *interpreter, program string) {
 		w.leave("%s: %v", name, err)
 		return
 	}
-	looks["core"] = w.look("core", core)
+	looks["core"] = w.look(core)
 	w.checkRaised(name, dir, looks["core"])
 	if *peers {
 		looks["pystack core"] = pystackCore(i, core)
@@ -207,12 +207,12 @@ func (w *work) one(i *interpreter, program string) {
 
 // living looks at a process that stopped: as it lives, and by a snapshot.
 func (w *work) living(p *process, looks map[string]looked) {
-	looks["living"] = w.look("living", strconv.Itoa(p.pid))
+	looks["living"] = w.look(strconv.Itoa(p.pid))
 	snapshot := filepath.Join(p.dir, "process.snapshot")
 	if _, err := output(w.unwindd, "snapshot", strconv.Itoa(p.pid), "-o", snapshot); err != nil {
 		looks["snapshot"] = looked{err: err}
 	} else {
-		looks["snapshot"] = w.look("snapshot", snapshot)
+		looks["snapshot"] = w.look(snapshot)
 	}
 	if *peers {
 		looks["py-spy"] = pySpy(p.pid)

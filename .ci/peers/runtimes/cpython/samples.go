@@ -48,7 +48,7 @@ func readLogged(path string) (*logged, error) {
 	return l, nil
 }
 
-// sampleAll samples the program with every interpreter, and prints what was found.
+// sampleAll samples the program with every interpreter, and prints how many stacks are equal.
 func (w *work) sampleAll(count int) error {
 	l, err := readLogged(filepath.Join(w.data, "sampled.py"))
 	if err != nil {
@@ -62,7 +62,8 @@ func (w *work) sampleAll(count int) error {
 			w.fail("%s: %v", i.name, err)
 			continue
 		}
-		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", i.name, s.samples, s.threads, s.frames, s.equal, s.missing, s.said, s.wrong)
+		fmt.Fprintf(out, "%-14s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", i.name, s.samples, s.threads, s.frames, s.equal, s.missing, s.said, s.wrong)
+		out.Flush() // a run may be ended
 	}
 	out.Flush()
 	for _, f := range w.failures {
@@ -74,7 +75,7 @@ func (w *work) sampleAll(count int) error {
 	return nil
 }
 
-// sample stops the program at moments that nobody chose, so that its log is of the same moment as its stacks.
+// sample stops the program at moments of chance, so that its log is of the same moment as its stacks.
 func (w *work) sample(i *interpreter, l *logged, count int) (*sampled, error) {
 	dir, err := w.folder(i, "sampled")
 	if err != nil {
@@ -100,7 +101,7 @@ func (w *work) sample(i *interpreter, l *logged, count int) (*sampled, error) {
 		if err != nil {
 			return nil, err
 		}
-		found := w.look("living", strconv.Itoa(p.pid))
+		found := w.look(strconv.Itoa(p.pid))
 		if err := syscall.Kill(p.pid, syscall.SIGCONT); err != nil {
 			return nil, err
 		}

@@ -44,7 +44,7 @@ type thread struct {
 	isCut   bool // there are further frames
 }
 
-// truth is what the process said of itself.
+// truth has the words of the process about itself.
 type truth struct {
 	program []thread // by the interpreter
 	dump    []thread // by faulthandler

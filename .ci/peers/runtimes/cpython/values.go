@@ -15,7 +15,7 @@ import (
 	"text/tabwriter"
 )
 
-// reprs is what the process wrote of its variables.
+// reprs has the words of the process about its variables.
 type reprs struct {
 	Reprs      map[string]string
 	Attributes map[string]map[string]string
@@ -122,14 +122,14 @@ func (w *work) withLocals(target string) ([]byte, error) {
 var addresses = regexp.MustCompile(`0x[0-9a-f]+`)
 
 // compareValues compares the variables of the function.
-func (w *work) compareValues(i *interpreter, way string, want *reprs, out []byte) *valueTally {
+func (w *work) compareValues(i *interpreter, view string, want *reprs, out []byte) *valueTally {
 	t := &valueTally{}
 	if len(out) == 0 {
 		return t
 	}
 	var d document
 	if err := json.Unmarshal(out, &d); err != nil {
-		w.fail("%s %s: %v", i.name, way, err)
+		w.fail("%s %s: %v", i.name, view, err)
 		return t
 	}
 	have := map[string]variable{}
@@ -143,40 +143,40 @@ func (w *work) compareValues(i *interpreter, way string, want *reprs, out []byte
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(want.Reprs)) {
-		w.compareValue(i, way, t, name, want.Reprs[name], have)
+		w.compareValue(i, view, t, name, want.Reprs[name], have)
 		children := map[string]variable{}
 		for _, v := range have[name].Children {
 			children[v.Name] = v
 		}
 		for _, child := range slices.Sorted(maps.Keys(want.Attributes[name])) {
-			w.compareValue(i, way, t, child, want.Attributes[name][child], children)
+			w.compareValue(i, view, t, child, want.Attributes[name][child], children)
 		}
 	}
 	if v, isThere := have["unset"]; isThere && v.Status != "unset" {
-		w.fail("%s %s: unset is %s %s", i.name, way, v.Status, v.Value)
+		w.fail("%s %s: unset is %s %s", i.name, view, v.Status, v.Value)
 	}
 	return t
 }
 
 // compareValue compares one value.
-func (w *work) compareValue(i *interpreter, way string, t *valueTally, name, want string, list map[string]variable) {
+func (w *work) compareValue(i *interpreter, view string, t *valueTally, name, want string, list map[string]variable) {
 	t.values++
 	v, isThere := list[name]
 	switch reason := summarised[name]; {
 	case !isThere || v.Value == "" && v.Problem == "":
 		t.missing++
-		if *verbose || way == "core" {
-			w.fail("%s %s: %s is missing (%s %s)", i.name, way, name, v.Status, v.Problem)
+		if *verbose || view == "core" {
+			w.fail("%s %s: %s is missing (%s %s)", i.name, view, name, v.Status, v.Problem)
 		}
 	case v.Value == want, addresses.ReplaceAllString(v.Value, "0x") == addresses.ReplaceAllString(want, "0x"):
 		t.equal++
 	case reason != "":
 		t.summarised++
 		if *verbose {
-			fmt.Printf("%s %s: %s: %s: %s\n", i.name, way, name, reason, v.Value)
+			fmt.Printf("%s %s: %s: %s: %s\n", i.name, view, name, reason, v.Value)
 		}
 	default:
 		t.wrong++
-		w.fail("%s %s: %s: expected %.200s, got %.200s", i.name, way, name, want, cmp.Or(v.Value, v.Problem))
+		w.fail("%s %s: %s: expected %.200s, got %.200s", i.name, view, name, want, cmp.Or(v.Value, v.Problem))
 	}
 }

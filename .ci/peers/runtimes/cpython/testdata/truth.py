@@ -5,16 +5,21 @@ A part of the file "truth" is one moment of one interpreter; where an interprete
 caller is the earlier one. "dump" has what faulthandler writes at the same moment. The line that writes them is the line
 that stops, so that it is right in the innermost frame, too.
 """
-import faulthandler
 import json
 import os
 import sys
 import threading
 import time
 
+try:
+    import faulthandler
+except ImportError:  # as in interpreters that are kept apart, of 3.12 and later
+    faulthandler = None
+
 FOLDER = os.environ["TRUTH_FOLDER"]
 TRUTH = os.path.join(FOLDER, "truth")
 DUMP = os.open(os.path.join(FOLDER, "dump"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)  # no file object, which may end before
+dump = faulthandler.dump_traceback if faulthandler else lambda *arguments, **named: None
 natives = {}  # of threads that the module threading does not know
 
 
@@ -75,13 +80,13 @@ def part(**more):
 def end():
     """Writes the truth and stops until the process is ended from outside."""
     settle()
-    faulthandler.dump_traceback(DUMP, all_threads=True), part(), os.write(1, b"ready %d\n" % os.getpid()), os.read(0, 1)
+    dump(DUMP, all_threads=True), part(), os.write(1, b"ready %d\n" % os.getpid()), os.read(0, 1)
 
 
 def abort():
     """Writes the truth and aborts."""
     settle()
-    faulthandler.dump_traceback(DUMP, all_threads=True), part(), os.abort()
+    dump(DUMP, all_threads=True), part(), os.abort()
 
 
 def settle(seconds=0.2):
