@@ -21,6 +21,9 @@ type frame struct {
 	isTop bool
 	// isDelegating says that the frame is a generator's that waits for the one further in.
 	isDelegating bool
+	// isInnermost says that execute_ex may not have written an operation to memory: it does that
+	// where an operation calls something.
+	isInnermost bool
 }
 
 // frame reads a frame.
@@ -60,6 +63,7 @@ func (r *reader) chain(address uint64) (list []frame, err error) {
 			return list, fmt.Errorf("prev_execute_data: %w", err)
 		}
 		if f.function != 0 {
+			f.isInnermost = len(list) == 0
 			list = append(list, f)
 		} else if f.isObject && r.generatorClass != 0 && len(list) > 0 {
 			if list, err = r.delegate(list, f.this); err != nil {
@@ -236,7 +240,7 @@ func (r *reader) line(c *frame, f *function) (uint32, error) {
 		}
 	}
 	if !f.hasOp(op) {
-		if c.isDelegating || op == 0 {
+		if c.isDelegating || c.isInnermost || op == 0 {
 			return 0, nil
 		}
 		return 0, fmt.Errorf("opline is %#x, expected one of the %d operations at %#x", op, f.last, f.code)
