@@ -21,6 +21,9 @@ type frame struct {
 	isTop bool
 	// isDelegating says that the frame is a generator's that waits for the one further in.
 	isDelegating bool
+	// isInnermost says that execute_ex may not have written an operation to memory: it does that
+	// where an operation calls something.
+	isInnermost bool
 }
 
 // frame reads a frame.
@@ -60,6 +63,7 @@ func (r *reader) chain(address uint64) (list []frame, err error) {
 			return list, fmt.Errorf("prev_execute_data: %w", err)
 		}
 		if f.function != 0 {
+			f.isInnermost = len(list) == 0
 			list = append(list, f)
 		} else if f.isObject && r.generatorClass != 0 && len(list) > 0 {
 			if list, err = r.delegate(list, f.this); err != nil {
@@ -115,7 +119,7 @@ type function struct {
 	code         uint64 // the operations of a function of the program
 	last         uint64 // their number
 	file         string
-	firstLine    uint64
+	first, end   uint64 // lines
 	variables    uint64
 	variableSize uint64 // their number
 	err          error
@@ -202,7 +206,7 @@ func (r *reader) readUser(f *function, address uint64) error {
 	}
 	f.code, f.last = r.Number(b[l.code:l.code+8]), r.Number(b[l.last:l.last+4])
 	f.variables, f.variableSize = r.Number(b[l.variables:l.variables+8]), r.Number(b[l.lastVariable:l.lastVariable+4])
-	f.firstLine = r.Number(b[l.firstLine : l.firstLine+4])
+	f.first, f.end = r.Number(b[l.lines:l.lines+4]), r.Number(b[l.lines+4:l.lines+8])
 	switch {
 	case f.code == 0 || f.code%8 != 0:
 		return fmt.Errorf("operations at %#x, expected an address that 8 divides", f.code)
@@ -236,7 +240,7 @@ func (r *reader) line(c *frame, f *function) (uint32, error) {
 		}
 	}
 	if !f.hasOp(op) {
-		if c.isDelegating || op == 0 {
+		if c.isDelegating || c.isInnermost || op == 0 {
 			return 0, nil
 		}
 		return 0, fmt.Errorf("opline is %#x, expected one of the %d operations at %#x", op, f.last, f.code)
@@ -246,8 +250,8 @@ func (r *reader) line(c *frame, f *function) (uint32, error) {
 		return 0, err
 	}
 	n := r.Number(b[opLine : opLine+4])
-	if n > maxLine {
-		return 0, fmt.Errorf("line %d, expected at most %d", n, maxLine)
+	if n < f.first || n > f.end || n > maxLine {
+		return 0, fmt.Errorf("line %d, expected %d to %d, the function's", n, f.first, f.end)
 	}
 	return uint32(n), nil //nolint:gosec // bounded
 }

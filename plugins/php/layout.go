@@ -31,7 +31,7 @@ type executorLayout struct {
 
 // opArrayLayout is zend_op_array.
 type opArrayLayout struct {
-	size, lastVariable, last, code, variables, file, firstLine uint64
+	size, lastVariable, last, code, variables, file, lines uint64
 }
 
 // fiberLayout is zend_fiber.
@@ -49,14 +49,14 @@ var layouts = []layout{
 	{
 		version: "7.4", api: 20190902,
 		executor:        executorLayout{frame: 488, exception: 864, lineBefore: 880, exceptionOps: 888, objects: 840},
-		opArray:         opArrayLayout{size: 224, lastVariable: 52, last: 60, code: 64, variables: 96, file: 136, firstLine: 144},
+		opArray:         opArrayLayout{size: 224, lastVariable: 52, last: 60, code: 64, variables: 96, file: 136, lines: 144},
 		errors:          errorLayout{kind: 520, text: 528, file: 536, line: 544, isPlainText: true, isPlainFile: true},
 		generatorParent: 160, generatorFrame: 64, handler: 48, argument: 24, slots: 232, indirect: 13, isClosure: 1 << 20,
 	},
 	{
 		version: "8.2", api: 20220829,
 		executor:        executorLayout{frame: 488, exception: 864, lineBefore: 880, exceptionOps: 888, objects: 840, activeFiber: 1680},
-		opArray:         opArrayLayout{size: 248, lastVariable: 76, last: 80, code: 88, variables: 112, file: 152, firstLine: 160},
+		opArray:         opArrayLayout{size: 248, lastVariable: 76, last: 80, code: 88, variables: 112, file: 152, lines: 160},
 		fiber:           fiberLayout{status: 104, frame: 280, bottom: 288},
 		errors:          errorLayout{kind: 504, text: 512, file: 520, line: 528},
 		generatorParent: 152, generatorFrame: 56, handler: 72, argument: 32, slots: 248, hasPackedValues: true, indirect: 12, isClosure: 1 << 22,
@@ -64,7 +64,7 @@ var layouts = []layout{
 	{
 		version: "8.3", api: 20230831,
 		executor:        executorLayout{frame: 488, exception: 864, lineBefore: 880, exceptionOps: 888, objects: 840, activeFiber: 1664},
-		opArray:         opArrayLayout{size: 240, lastVariable: 72, last: 76, code: 80, variables: 104, file: 144, firstLine: 152},
+		opArray:         opArrayLayout{size: 240, lastVariable: 72, last: 76, code: 80, variables: 104, file: 144, lines: 152},
 		fiber:           fiberLayout{status: 104, frame: 288, bottom: 296},
 		errors:          errorLayout{kind: 488, text: 496, file: 504, line: 492},
 		generatorParent: 152, generatorFrame: 56, handler: 72, argument: 32, slots: 248, hasPackedValues: true, indirect: 12, isClosure: 1 << 22,
@@ -72,7 +72,7 @@ var layouts = []layout{
 	{
 		version: "8.4", api: 20240924,
 		executor:        executorLayout{frame: 488, exception: 936, lineBefore: 952, exceptionOps: 960, objects: 856, activeFiber: 1752},
-		opArray:         opArrayLayout{size: 256, lastVariable: 92, last: 96, code: 104, variables: 128, file: 168, firstLine: 176},
+		opArray:         opArrayLayout{size: 256, lastVariable: 92, last: 96, code: 104, variables: 128, file: 168, lines: 176},
 		fiber:           fiberLayout{status: 104, frame: 288, bottom: 296},
 		errors:          errorLayout{kind: 488, text: 496, file: 504, line: 492},
 		generatorParent: 152, generatorFrame: 56, handler: 88, argument: 32, slots: 248, hasPackedValues: true, indirect: 12, isClosure: 1 << 22,
@@ -80,7 +80,7 @@ var layouts = []layout{
 	{
 		version: "8.5", api: 20250925,
 		executor:        executorLayout{frame: 512, exception: 960, lineBefore: 976, exceptionOps: 984, objects: 880, activeFiber: 1776},
-		opArray:         opArrayLayout{size: 256, lastVariable: 92, last: 96, code: 104, variables: 128, file: 168, firstLine: 176},
+		opArray:         opArrayLayout{size: 256, lastVariable: 92, last: 96, code: 104, variables: 128, file: 168, lines: 176},
 		fiber:           fiberLayout{status: 104, frame: 288, bottom: 296},
 		errors:          errorLayout{kind: 488, text: 496, file: 504, line: 492},
 		generatorParent: 152, generatorFrame: 56, handler: 88, argument: 32, slots: 248, hasPackedValues: true, indirect: 12, isClosure: 1 << 22,
@@ -118,6 +118,7 @@ const (
 	objectExtra  = 32 // a table of properties that are not declared
 	objectSlots  = 40
 
+	stringHash   = 8
 	stringLength = 16
 	stringBytes  = 24
 

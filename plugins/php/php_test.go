@@ -21,7 +21,10 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-var update = flag.Bool("update", false, "write the expected answers anew")
+var (
+	update  = flag.Bool("update", false, "write the expected answers anew")
+	damaged = flag.Int("damaged", 200, "damage each recording `N` times")
+)
 
 // trace returns the frames of an answer as PHP's own trace has them. Before those stands sleep,
 // in which the process was ended.
@@ -199,7 +202,7 @@ func TestRegisters(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	_, list := all(t)
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // no secret
-	for range 200 {
+	for range *damaged {
 		for _, r := range list {
 			c := r.clone()
 			for range 1 + random.IntN(40) {

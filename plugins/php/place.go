@@ -5,6 +5,7 @@ package php
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -67,13 +68,13 @@ func (r *reader) stack(s *sdk.NativeStack) (out sdk.ManagedStack) {
 		out.Problem = err.Error()
 	}
 	r.load(list)
-	r.takeRegisters(s, list)
-	r.place(s, list, &out)
+	r.place(s, list, r.takeRegisters(s, list), &out)
 	return out
 }
 
-// place gives the frames of a chain to native frames.
-func (r *reader) place(s *sdk.NativeStack, list []frame, out *sdk.ManagedStack) {
+// place gives the frames of a chain to native frames. Where isLeft, the innermost activation of
+// execute_ex has left its last frame.
+func (r *reader) place(s *sdk.NativeStack, list []frame, isLeft bool, out *sdk.ManagedStack) {
 	problem := func(err error) {
 		if err != nil && out.Problem == "" {
 			out.Problem = err.Error()
@@ -85,11 +86,18 @@ func (r *reader) place(s *sdk.NativeStack, list []frame, out *sdk.ManagedStack) 
 		own++
 	}
 	entries := r.entries(s, list, own)
-	if own != len(entries) && !(s.IsCut && own > len(entries)) && out.Problem == "" {
-		problem(fmt.Errorf("%d native frames of execute_ex, expected %d by the frames of PHP: which stands for which is not known", len(entries), own))
+	if isLeft && len(entries) == own+1 {
+		entries = entries[1:]
 	}
-	isKnown := out.Problem == "" || own == len(entries)
-	p := placer{reader: r, stack: s, entries: entries, isKnown: isKnown, all: list}
+	p := placer{reader: r, stack: s, all: list, isKnown: out.Problem == ""}
+	if caller := r.enters(s, entries); caller >= 0 && len(entries) == own-1 {
+		entries, p.isEntered = slices.Insert(entries, 0, caller), true
+	}
+	p.entries = entries
+	if p.isKnown = p.isKnown || own == len(entries); p.isKnown && own != len(entries) && !(s.IsCut && own > len(entries)) {
+		problem(fmt.Errorf("%d native frames of execute_ex, expected %d by the frames of PHP: which stands for which is not known", len(entries), own))
+		p.isKnown = false
+	}
 	for k := range segments {
 		if err := p.add(&segments[k], k); err != nil {
 			problem(err)
@@ -121,6 +129,16 @@ func (r *reader) entries(s *sdk.NativeStack, list []frame, expected int) (entrie
 	return entries
 }
 
+// enters returns the index of the native frame further in than all entries that is about to call
+// execute_ex, or that it has returned to; -1 where none is.
+func (r *reader) enters(s *sdk.NativeStack, entries []int) int {
+	end := len(s.Frames)
+	if len(entries) > 0 {
+		end = entries[0]
+	}
+	return slices.IndexFunc(s.Frames[:end], func(f sdk.NativeFrame) bool { return f.InModule && callers[f.Function] })
+}
+
 // isBuiltin reports whether a PC is near the beginning of a function of PHP itself that frames of a
 // list call.
 func (r *reader) isBuiltin(pc uint64, list []frame) bool {
@@ -138,9 +156,11 @@ type placer struct {
 	stack   *sdk.NativeStack
 	entries []int // native frames of execute_ex
 	isKnown bool  // there are as many as the frames of PHP have
-	all     []frame
-	done    int // frames of all that were placed
-	runs    []sdk.ManagedRun
+	// isEntered says that the first entry is no activation yet, but will call one.
+	isEntered bool
+	all       []frame
+	done      int // frames of all that were placed
+	runs      []sdk.ManagedRun
 }
 
 // take returns the next count frames as frames of PHP.
@@ -184,7 +204,9 @@ func (p *placer) add(s *segment, k int) error {
 			entry = p.entries[0]
 		}
 	default:
-		entry, count = p.entries[k], 1
+		if entry, count = p.entries[k], 1; k == 0 && p.isEntered {
+			count = 0
+		}
 		if k > 0 {
 			inner = p.entries[k-1] + 1
 		}
@@ -274,21 +296,28 @@ var registers = map[uint16]struct{ frame, op uint32 }{
 	183: {27, 28}, // AArch64
 }
 
-// takeRegisters takes the operation of the innermost frame from the registers where execute_ex
-// itself is interrupted: it is written to memory only where an operation calls something.
-func (r *reader) takeRegisters(s *sdk.NativeStack, list []frame) {
+// takeRegisters takes the operation of the innermost frame from the registers, where they have that
+// frame: execute_ex itself was interrupted, or a function that it called and that has not used
+// them yet. Where they have a frame that leads to the innermost one, that was left.
+func (r *reader) takeRegisters(s *sdk.NativeStack, list []frame) (isLeft bool) {
 	numbers, isKnown := registers[r.request.Machine]
-	if !isKnown || len(list) == 0 || len(s.Frames) == 0 || !r.isEntry(s.Frames[0]) {
-		return
+	if !isKnown || len(list) == 0 {
+		return false
 	}
 	found, err := readRegisters(r.ctx, r.engine, s.Thread, numbers.frame, numbers.op)
 	if err != nil {
-		return // the operation in memory counts
+		return false // the operation in memory counts
 	}
+	at, op := r.Number(found[0]), r.Number(found[1])
 	f := r.function(list[0].function)
-	if op := r.Number(found[1]); r.Number(found[0]) == list[0].address && f.isUser && f.err == nil && f.hasOp(op) {
-		list[0].op = op
+	if at == list[0].address {
+		if f.isUser && f.err == nil && f.hasOp(op) {
+			list[0].op = op
+		}
+		return false
 	}
+	c, err := r.frame(at)
+	return err == nil && c.isTop && c.caller == list[0].address
 }
 
 // readRegisters reads two registers, the first of which has the lower number.

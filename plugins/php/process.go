@@ -176,7 +176,19 @@ func (r *reader) textPart(address, most uint64) (part string, left uint64, err e
 	if err != nil {
 		return "", 0, err
 	}
+	if h := r.Number(head[stringHash : stringHash+8]); h != 0 && n == size && h != hash(b) {
+		return "", 0, fmt.Errorf("%#x %w: its hash is %#x, expected %#x", address, errText, h, hash(b))
+	}
 	return string(b), size - n, nil
+}
+
+// hash is the hash of a string, which PHP keeps once it needs it: Bernstein's, with the highest bit.
+func hash(b []byte) uint64 {
+	h := uint64(5381)
+	for _, c := range b {
+		h = h*33 + uint64(c)
+	}
+	return h | 1<<63
 }
 
 // valid returns a text of a program as UTF-8.

@@ -25,7 +25,7 @@ record() {
 	else
 		(ulimit -c unlimited && exec "${php[@]}" >out 2>&1) &
 		local pid=$!
-		for _ in $(seq 200); do [ -e trace ] && break || sleep 0.05; done
+		for _ in $(seq 1200); do [ -e trace ] && break || sleep 0.05; done
 		sleep 0.3
 		kill -ABRT "$pid"
 		wait "$pid" || true

@@ -30,9 +30,10 @@ var programs embed.FS
 
 func main() {
 	only := flag.String("only", "", "compare the programs and builds alone whose names have `TEXT`")
+	samples := flag.Int("samples", 0, "take `N` stacks of a program while it executes, in place of the programs that sleep")
 	verbose := flag.Bool("v", false, "print what differs")
 	flag.Parse()
-	cost.Exit("php", run(*only, *verbose))
+	cost.Exit("php", run(*only, *samples, *verbose))
 }
 
 // frame is a frame of PHP.
@@ -53,7 +54,7 @@ type comparison struct {
 	order        []string
 }
 
-func run(only string, verbose bool) error {
+func run(only string, samples int, verbose bool) error {
 	dir, err := os.MkdirTemp("", "php-")
 	if err != nil {
 		return err
@@ -88,6 +89,15 @@ func run(only string, verbose bool) error {
 	for i := range list {
 		b := &list[i]
 		for _, mode := range modes(b) {
+			if samples > 0 {
+				if !strings.Contains(b.name+" "+b.version+" "+mode.name+" ", only) {
+					continue
+				}
+				if err := c.sample(b, mode, samples); err != nil {
+					return fmt.Errorf("%s: %w", b.name, err)
+				}
+				continue
+			}
 			for _, name := range names {
 				if !strings.Contains(b.name+" "+b.version+" "+mode.name+" "+name, only) || needs(filepath.Join(dir, name)) > b.version {
 					continue
