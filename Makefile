@@ -68,4 +68,5 @@ proof: ## what takes longer than CI: every comparison on large inputs, and long 
 	$(MAKE) race
 	GOFLAGS=-trimpath GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
 	cd .ci/peers && $(GO) run ./machines -all && $(GO) run ./situations && $(GO) run ./fatbins && $(GO) run ./nvidia
+	cd .ci/peers && $(GO) run ./runtimes/php
 	.ci/fuzz 10m
