@@ -49,7 +49,7 @@ func callsOf(program string) calls {
 	return c
 }
 
-// check returns what is wrong with a stack: it cannot have been. A closure's name has its place from
+// check returns why a stack cannot have been. A closure's name has its place from
 // PHP 8.4 on.
 func (c *calls) check(stack []frame) error {
 	if len(stack) == 0 {
