@@ -26,5 +26,5 @@ for call in OpenRuntime ManagedFrames; do
 done
 cd "$here/.."
 go test -count=1 -run 'TestRecordFrames$' . -frames.core="$core" -frames.calls="$work" -frames.want="${ROOT:-}/example/run/want" -frames.into="$here/frames-$name.gz"
-rm -rf "$core" "${ROOT:-}"/example
+rm -rf "$core" "${ROOT:-}"/example/run
 ls -l "$here/frames-$name.gz"
