@@ -75,12 +75,12 @@ func (c *call) prefetch(stacks []sdk.NativeStack) {
 
 // stack finds the functions of a stack.
 func (c *call) stack(s *sdk.NativeStack) (stack sdk.ManagedStack) {
-	lacking := 0
+	lacking, lack := 0, error(nil)
 	for _, a := range c.activations(s) {
 		frames, err := c.framesOf(&a)
-		if errors.Is(err, errNoPositions) {
+		if errors.Is(err, errNoPositions) || errors.Is(err, errNoSafepoint) {
 			lacking++
-			err = nil
+			lack, err = err, nil
 		}
 		if err != nil {
 			stack.Problem = fmt.Sprintf("frame %d is at %#x in V8's code: %v: no further functions are shown", a.index, a.pc, err)
@@ -91,13 +91,13 @@ func (c *call) stack(s *sdk.NativeStack) (stack sdk.ManagedStack) {
 		}
 	}
 	if lacking > 0 {
-		stack.Problem = fmt.Sprintf("%d functions have no line: %v", lacking, errNoPositions)
+		stack.Problem = fmt.Sprintf("%d functions have no line: %v", lacking, lack)
 	}
 	return stack
 }
 
 // framesOf returns the functions of a frame, innermost first; none for a frame of another kind.
-// With errNoPositions, frames are without lines.
+// With errNoPositions and errNoSafepoint, frames are without lines.
 func (c *call) framesOf(a *activation) ([]sdk.ManagedFrame, error) {
 	fn, isFunction := c.functionAt(a)
 	if !isFunction {
@@ -254,7 +254,7 @@ func (c *call) compiledFrames(a *activation, f *function) ([]sdk.ManagedFrame, e
 	}
 	if errors.Is(err, errNoSafepoint) {
 		frame, _ := c.frame(f, sdk.Compiled, 0, 0)
-		return []sdk.ManagedFrame{frame}, errNoPositions
+		return []sdk.ManagedFrame{frame}, err
 	}
 	if err != nil {
 		return nil, err

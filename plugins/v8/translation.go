@@ -232,7 +232,7 @@ const maxSafepoints = 1 << 17
 
 // errNoSafepoint is returned for a PC that is no return address of a call at which V8 can give up
 // the code.
-var errNoSafepoint = errors.New("V8 says nothing of the call there")
+var errNoSafepoint = errors.New("V8 keeps nothing of the call in optimised code, nor which functions are inlined there")
 
 // deoptIndex returns which list of frames a call has, whose return address is pc: in the table
 // behind the instructions. The return address is another one where V8 has given up the code.
