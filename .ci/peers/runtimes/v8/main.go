@@ -206,10 +206,10 @@ func (b *bench) compare(node, name string, mode []string) (count, string) {
 	return c, problems
 }
 
-// ownFrames are the frames of die itself.
+// ownFrame is the function that ends the program.
 const ownFrame = "die"
 
-// count compares frames. Those of die, and those that it calls, are left out of both.
+// count compares frames. Both are without the function die and what it calls.
 func (b *bench) count(want, got []site) count {
 	want, got = outside(want), outside(got)
 	c := count{frames: len(want), missing: max(len(want)-len(got), 0), more: max(len(got)-len(want), 0)}
