@@ -169,7 +169,7 @@ func TestPluginCallOfRuntimes(t *testing.T) {
 		{"ManagedThreads " + core + " --arch x86_64", "expected --runtime instead of --arch", 2},
 		{"OpenObject " + core + " --runtime script", "expected --arch instead of --runtime", 2},
 		{"Describe --runtime script --arch x86_64", "expected one of them", 2},
-		{"Describe --runtime nothing", `no language runtime "nothing", expected one of go, script`, 1},
+		{"Describe --runtime nothing", `no language runtime "nothing", expected one of go, cpython, hotspot, v8, ruby, php, script`, 1},
 		{"Describe --runtime ./nothing", "expected an executable that is named unwindd-runtime-NAME", 1},
 		{"Describe --arch x86_64 --request", `"Request": {}`, 0},
 	} {
@@ -221,7 +221,7 @@ constants STATE_*`
 		t.Errorf("status %d, %v: %s", status, err, out)
 	}
 	_, errs, status = ran(t, "plugin", "info", "nothing", "--plugin-dir", dir)
-	if status != 1 || !strings.Contains(errs, `no language runtime "nothing", expected one of go, script, x86_64`) || !strings.Contains(errs, `architecture "nothing"`) {
+	if status != 1 || !strings.Contains(errs, `no language runtime "nothing", expected one of go, cpython, hotspot, v8, ruby, php, script, x86_64`) || !strings.Contains(errs, `architecture "nothing"`) {
 		t.Errorf("status %d: %s", status, errs)
 	}
 }
