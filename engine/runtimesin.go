@@ -86,8 +86,8 @@ func isFile(path string) bool {
 // librariesOf returns the files of the libraries that a program names, where the dynamic linker looks
 // for them first.
 func librariesOf(path string) (list []string) {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
+	if file, err := filepath.EvalSymlinks(path); err == nil {
+		path = file
 	}
 	f, err := elf.Open(path)
 	if err != nil {

@@ -145,7 +145,8 @@ func (d *damager) damage() (bytes map[uint64]byte, text string) {
 	for range 1 + d.random.IntN(24) {
 		address := d.words[d.random.IntN(len(d.words))]
 		old, _ := d.word(address)
-		now, kind := old, ""
+		var now uint64
+		var kind string
 		switch d.random.IntN(6) {
 		case 0:
 			now, kind = old^1<<d.random.IntN(64), "a bit"

@@ -86,7 +86,7 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return &sdk.OpenRuntimeAnswer{Version: answer.Version, Problems: []string{"the frames of Java are not known: " + err.Error()}}, nil
+		return &sdk.OpenRuntimeAnswer{Version: answer.Version, Problems: []string{"the frames of Java are not known: " + err.Error()}}, nil //nolint:nilerr // it is among the problems
 	}
 	p.known.Put(req.Runtime, m)
 	m.findLocks(m.newReader(ctx, e), answer)

@@ -3,6 +3,7 @@
 package php
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/unwindd/unwindd/sdk"
@@ -309,17 +310,17 @@ func (r *reader) nameOf(c *frame, f *function, outer []frame) (string, error) {
 
 // included names the code of a file by the operation that executes it: include, eval.
 func (r *reader) included(outer []frame) string {
-	for i := range outer {
-		f := r.function(outer[i].function)
-		if f.err != nil || !f.isUser || !f.hasOp(outer[i].op) {
-			break
-		}
-		if b, err := r.Bytes(outer[i].op, opSize); err == nil && b[opCode] == opIncludeOrEval {
-			if name := includes[r.Number(b[opExtended:opExtended+4])]; name != "" {
-				return name
-			}
-		}
-		break
+	const program = "{main}"
+	if len(outer) == 0 {
+		return program
 	}
-	return "{main}"
+	f := r.function(outer[0].function)
+	if f.err != nil || !f.isUser || !f.hasOp(outer[0].op) {
+		return program
+	}
+	b, err := r.Bytes(outer[0].op, opSize)
+	if err != nil || b[opCode] != opIncludeOrEval {
+		return program
+	}
+	return cmp.Or(includes[r.Number(b[opExtended:opExtended+4])], program)
 }

@@ -193,7 +193,7 @@ func (r *reader) fatal() string {
 		if err != nil || at == 0 {
 			return ""
 		}
-		text := ""
+		var text string
 		if isPlain {
 			text, err = r.Text(at, maxString)
 		} else {

@@ -298,8 +298,9 @@ func (r *reader) elements(v *sdk.ManagedVariable, object uint64, l limits) {
 
 // pairs writes the pairs of a Hash.
 func (r *reader) pairs(v *sdk.ManagedVariable, object, flags uint64, l limits) {
-	place, err := object+24, error(nil)
+	place := object + 24
 	if !r.isHashInline {
+		var err error
 		if place, err = r.word("the pairs of a Hash", object+16); err != nil {
 			setText(v, "", err)
 			return
