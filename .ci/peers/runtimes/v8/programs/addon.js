@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 'use strict';
 const { through } = require(process.env.ADDON);
 function inside() { die(); }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 'use strict';
 function* numbers(n) { for (let i = 0; i < n; i++) { if (i === 3) die(); yield i; } }
 function* wrap(it) { yield* it; }

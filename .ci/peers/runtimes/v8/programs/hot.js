@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 'use strict';
 let stop = Infinity, calls = 0;
 function leaf(a) { calls++; if (calls > stop) die(); return a + 1; }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 'use strict';
 // The call that ends the process is not known to the functions: nothing is given up before it.
 const state = { left: 3e6, act() { if (--this.left < 0) die(); } };

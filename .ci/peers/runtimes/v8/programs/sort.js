@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 'use strict';
 const list = [3, 1, 2];
 const proxy = new Proxy({}, { get(_, name) { return name === 'x' ? die() : 1; } });

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 'use strict';
 // Names of one and two bytes, made of others, and scripts with names and offsets of their own.
 const vm = require('vm');

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 'use strict';
 const { Worker, isMainThread } = require('worker_threads');
 function work(n) { return n > 3 ? die() : work(n + 1); }
