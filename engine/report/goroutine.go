@@ -236,7 +236,11 @@ func (t *text) pending(g *group) {
 	if more := len(first.WaitsFor) - maxPendingIDs; more > 0 {
 		ids = append(ids, fmt.Sprintf("and %d more", more))
 	}
-	t.printf("  %s\n", t.faint("awaits "+first.Word()+" "+strings.Join(ids, " ")))
+	word := first.Word()
+	if len(ids) > 1 {
+		word += "s"
+	}
+	t.printf("  %s\n", t.faint("awaits "+word+" "+strings.Join(ids, " ")))
 }
 
 // idList is the IDs of threads in their order, those that follow each other in ranges.

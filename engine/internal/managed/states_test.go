@@ -205,7 +205,7 @@ func TestThreadsOfARuntimeThatWaitForEachOther(t *testing.T) {
 	target := open(t, serverCore, engine.Options{}, tasks()).WithGoroutines(t.Context())
 	text := textOf(t, target)
 	expect(t, text, "\ntask 1 \"reader\" [waiting]\n  awaits task 2\n", "rest a.scr:4:2\n", "\ntask 2 \"writer\" [the end of task 1]\n  #0",
-		"\n2 tasks [waiting]: 3 4\n", "  awaits task 1 2\n", "\ndeadlock: task 1 waits for the end of task 2, which waits for the end of task 1\n")
+		"\n2 tasks [waiting]: 3 4\n", "  awaits tasks 1 2\n", "\ndeadlock: task 1 waits for the end of task 2, which waits for the end of task 1\n")
 	if strings.Count(text, "deadlock:") != 1 {
 		t.Errorf("threads that wait for several others are in no deadlock:\n%s", text)
 	}
