@@ -60,7 +60,7 @@ const (
 	Wrong    = "a frame that never was, and nothing says so"
 	mostTime = 20 * time.Second // for one process
 
-	mostShown = 60 // of one process and class
+	mostShown = 3 // of one process and class
 )
 
 // order has the classes, the worst last.
