@@ -110,7 +110,7 @@ func (p *Process) Ask(tb testing.TB, e sdk.RuntimeEngine) (o Outcome) {
 		o.Problems = append(slices.Clone(o.Problems), a.Problems...)
 		for i := range a.Threads {
 			th := &a.Threads[i]
-			o.add(fmt.Sprintf("scheduled %d", th.Number), th.Frames, th.Problem)
+			o.add(fmt.Sprintf(scheduled+"%d", th.Number), th.Frames, th.Problem)
 		}
 	}
 	return o
@@ -297,6 +297,33 @@ func (o *Outcome) stack(name string) *Stack {
 	return &o.Stacks[i]
 }
 
+// renumbered gives threads that the runtime schedules the numbers that they have in another outcome, by
+// their frames: a number is as good as another, where the damage is in it.
+func (o *Outcome) renumbered(whole *Outcome) *Outcome {
+	out := &Outcome{Stacks: slices.Clone(o.Stacks), Problems: o.Problems}
+	for i := range whole.Stacks {
+		s := &whole.Stacks[i]
+		if found := out.stack(s.Name); !strings.HasPrefix(s.Name, scheduled) || found != nil && slices.Equal(found.Frames, s.Frames) {
+			continue
+		}
+		for k := range out.Stacks {
+			other := &out.Stacks[k]
+			if is := whole.stack(other.Name); strings.HasPrefix(other.Name, scheduled) && slices.Equal(other.Frames, s.Frames) &&
+				(is == nil || !slices.Equal(is.Frames, other.Frames)) {
+				if found := out.stack(s.Name); found != nil {
+					found.Name = other.Name
+				}
+				other.Name = s.Name
+				break
+			}
+		}
+	}
+	return out
+}
+
+// scheduled begins the names of the stacks of threads that a runtime schedules.
+const scheduled = "scheduled "
+
 // Judge compares the frames of damaged memory with those of the whole.
 func Judge(whole, damaged *Outcome) string {
 	known := map[[2]string]bool{}
@@ -312,6 +339,7 @@ func Judge(whole, damaged *Outcome) string {
 		}
 	}
 	isMarked := slices.ContainsFunc(damaged.Problems, func(p string) bool { return !slices.Contains(whole.Problems, p) })
+	damaged = damaged.renumbered(whole)
 	for i := range whole.Stacks {
 		s := &whole.Stacks[i]
 		found := damaged.stack(s.Name)
