@@ -88,7 +88,7 @@ func (p *Process) Ask(tb testing.TB, e sdk.RuntimeEngine) (o Outcome) {
 		a, err := plugin.CodeRules(ctx, e, request)
 		check("CodeRules", err, func() error { return nil })
 		for i := range a.Code {
-			o.add(fmt.Sprintf("code %d", i), a.Code[i].Frames, a.Code[i].Reason)
+			o.add(fmt.Sprintf(code+"%d", i), a.Code[i].Frames, a.Code[i].Reason)
 		}
 	}
 	for k, request := range p.Frames {
@@ -100,7 +100,7 @@ func (p *Process) Ask(tb testing.TB, e sdk.RuntimeEngine) (o Outcome) {
 		a, err := plugin.ManagedFrames(ctx, e, &own)
 		check("ManagedFrames", err, func() error { return a.Validate(d, &own) })
 		for i := range a.Stacks {
-			o.addStack(fmt.Sprintf("thread %d.%d", k, i), &a.Stacks[i])
+			o.addStack(fmt.Sprintf(thread+"%d.%d", k, i), &a.Stacks[i])
 		}
 	}
 	if open.HasThreads && p.Threads {
@@ -324,6 +324,12 @@ func (o *Outcome) renumbered(whole *Outcome) *Outcome {
 // scheduled begins the names of the stacks of threads that a runtime schedules.
 const scheduled = "scheduled "
 
+// The beginnings of the names of other stacks.
+const (
+	code   = "code "
+	thread = "thread "
+)
+
 // Judge compares the frames of damaged memory with those of the whole.
 func Judge(whole, damaged *Outcome) string {
 	known := map[[2]string]bool{}
@@ -340,12 +346,16 @@ func Judge(whole, damaged *Outcome) string {
 	}
 	isMarked := slices.ContainsFunc(damaged.Problems, func(p string) bool { return !slices.Contains(whole.Problems, p) })
 	damaged = damaged.renumbered(whole)
+	isThreadMarked := slices.ContainsFunc(damaged.Stacks, func(s Stack) bool {
+		w := whole.stack(s.Name)
+		return strings.HasPrefix(s.Name, thread) && s.Problem != "" && (w == nil || w.Problem != s.Problem)
+	})
 	for i := range whole.Stacks {
 		s := &whole.Stacks[i]
 		found := damaged.stack(s.Name)
 		switch {
-		case found != nil:
-			note(judge(s, found, known, isMarked))
+		case found != nil: // what code is of is shown in threads
+			note(judge(s, found, known, isMarked || isThreadMarked && strings.HasPrefix(s.Name, code)))
 		case len(s.Frames) == 0:
 		case isMarked || slices.ContainsFunc(damaged.Stacks, func(d Stack) bool { return d.Problem != "" }):
 			note(Marked)
