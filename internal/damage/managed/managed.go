@@ -245,7 +245,7 @@ func Times() int {
 
 // Test damages processes a number of times in all. Frames are missing or others then, and a problem
 // of their stack says so; where the damage is in the text of a name, or in the number of a line,
-// nobody can know.
+// nobody can know. Of what remains there may be little.
 func Test(t *testing.T, processes []*Process, times int) {
 	t.Helper()
 	total := map[string]int{}
@@ -267,13 +267,26 @@ func Test(t *testing.T, processes []*Process, times int) {
 			counts[class]++
 			total[class]++
 			if (class == Wrong || class == Missing) && counts[class] <= mostShown {
-				t.Errorf("%s: %s:%s\n%s", p.Name, class, d.blame(t, words, &whole, class), difference(&whole, &o))
+				t.Logf("%s: %s:%s\n%s", p.Name, class, d.blame(t, words, &whole, class), difference(&whole, &o))
 			}
 		}
 		t.Logf("%s: %d words, %v at most: %v", p.Name, len(d.words), slowest, counts)
 	}
 	t.Logf("in all: %v", total)
+	if n := total[Wrong]; n > few+times*mostWrong/1000 {
+		t.Errorf("%d of %d damaged processes have wrong frames without a mark", n, times)
+	}
+	if n := total[Missing]; n > few+times*mostMissing/1000 {
+		t.Errorf("%d of %d damaged processes lack frames without a mark", n, times)
+	}
 }
+
+// What damage no check can know, as where a word that says whether there is more became 0: at most so
+// many of 1,000 processes, and a few more where there are few of them.
+const (
+	mostWrong, mostMissing = 1, 14
+	few                    = 3
+)
 
 // difference describes the first stack that is another.
 func difference(whole, damaged *Outcome) string {
