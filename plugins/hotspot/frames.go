@@ -198,7 +198,7 @@ func (w *stackWalk) position(i int, fp uint64, m *method) (bci int64, isKnown bo
 	return int64(bcp - m.code), true, nil //nolint:gosec // checked
 }
 
-// compiled says what is missing of a compiled frame, and returns its methods where it is turned into
+// compiled reports missing methods of a compiled frame, and returns its methods where it is turned into
 // frames of the interpreter: else CodeRules has them.
 func (w *stackWalk) compiled(i int, f *sdk.NativeFrame) ([]sdk.ManagedFrame, error) {
 	frames, err := w.deoptimized(f)

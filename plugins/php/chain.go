@@ -74,7 +74,7 @@ func (r *reader) chain(address uint64) (list []frame, err error) {
 	return list, nil
 }
 
-// withoutFunction appends the frames that a frame without a function stands for: those of generators,
+// withoutFunction appends the frames that a frame without a function stands for: frames of generators,
 // or none. The interpreter clears one that it makes for itself, or copies the one outside it.
 func (r *reader) withoutFunction(list []frame, f *frame) ([]frame, error) {
 	isCleared := f.this == 0 && f.flags == 0 && f.count == 0
@@ -336,7 +336,7 @@ func (r *reader) included(code *function, outer []frame) (string, error) {
 	}
 	f := r.function(outer[0].function)
 	if f.err != nil || !f.isUser || !f.hasOp(outer[0].op) {
-		return "{main}", nil
+		return "{main}", nil //nolint:nilerr // the outer frame reports it
 	}
 	b, err := r.Bytes(outer[0].op, opSize)
 	if err != nil {

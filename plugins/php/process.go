@@ -226,7 +226,7 @@ func (r *reader) class(address uint64) (string, error) {
 	return name, nil
 }
 
-// checkClass checks what is there of the class of any object. One that is named as the interpreter's
+// checkClass checks the part of an object's class that the target has. One that is named as the interpreter's
 // own is that: it is 0 until it is made.
 func (r *reader) checkClass(address uint64, name string, own uint64) error {
 	if address == 0 || address%8 != 0 || address>>47 != 0 {

@@ -158,7 +158,7 @@ func (r *reader) isException(object uint64) (bool, error) {
 		return false, err
 	}
 	if flags, err := r.word("an object", object); err != nil || flags&typeMask != typeObject && flags&typeMask != typeData {
-		return false, err // what is thrown is of other types
+		return false, err // objects that are thrown are of other types
 	}
 	class, err := r.word("the class of an object", object+8)
 	for range maxAncestors {

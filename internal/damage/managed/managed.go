@@ -188,13 +188,14 @@ func NewDamager(tb testing.TB, p *Process, seed uint64) (*Damager, Outcome) {
 	return d, whole
 }
 
-// damage chooses words and what is there, and describes them.
+// damage chooses words and their new values, and describes them.
 func (d *Damager) damage() (map[uint64]uint64, string) {
 	words, text := map[uint64]uint64{}, []string(nil)
 	for range 1 + d.random.IntN(24) {
 		address := d.words[d.random.IntN(len(d.words))]
 		old := d.values[address]
-		now, kind := old, ""
+		var now uint64
+		var kind string
 		switch d.random.IntN(6) {
 		case 0:
 			now, kind = old^1<<d.random.IntN(64), "a bit"
@@ -215,7 +216,7 @@ func (d *Damager) damage() (map[uint64]uint64, string) {
 	return words, strings.Join(text, ", ")
 }
 
-// blame returns those of the damaged words without which the class would be another.
+// blame returns the damaged words without which the class would be another.
 func (d *Damager) blame(tb testing.TB, words map[uint64]uint64, whole *Outcome, class string) (text string) {
 	left := maps.Clone(words)
 	for _, address := range slices.Sorted(maps.Keys(words)) {
@@ -245,7 +246,7 @@ func Times() int {
 
 // Test damages processes a number of times in all. Frames are missing or others then, and a problem
 // of their stack says so; where the damage is in the text of a name, or in the number of a line,
-// nobody can know. Of what remains there may be little.
+// it cannot be known. Of the rest there may be little.
 func Test(t *testing.T, processes []*Process, times int) {
 	t.Helper()
 	total := map[string]int{}
@@ -281,8 +282,8 @@ func Test(t *testing.T, processes []*Process, times int) {
 	}
 }
 
-// What damage no check can know, as where a word that says whether there is more became 0: at most so
-// many of 1,000 processes, and a few more where there are few of them.
+// Damage that no check finds, as where the address of what follows became 0: at most so many of 1,000
+// processes, and a few more where there are few of them.
 const (
 	mostWrong, mostMissing = 1, 14
 	few                    = 3
@@ -343,7 +344,7 @@ const (
 	thread = "thread "
 )
 
-// Judge compares the frames of damaged memory with those of the whole.
+// Judge compares the frames of damaged memory with the frames of the whole.
 func Judge(whole, damaged *Outcome) string {
 	known := map[[2]string]bool{}
 	for _, s := range whole.Stacks {
@@ -392,7 +393,7 @@ func judge(whole, damaged *Stack, known map[[2]string]bool, isMarked bool) strin
 	case isMarked || damaged.Problem != "" && damaged.Problem != whole.Problem:
 		return Marked
 	}
-	// What is left is in its order.
+	// The frames that are left are in their order.
 	rest, class := whole.Frames, Same
 	for _, f := range damaged.Frames {
 		i := slices.Index(rest, f)
