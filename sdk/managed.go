@@ -191,5 +191,5 @@ type ManagedThread struct {
 	// Frames are the frames of a thread without a native stack, innermost first, where they
 	// were requested.
 	Frames  []ManagedFrame
-	Problem string // why it cannot be walked; "" when it can
+	Problem string // why it cannot be walked, or why some of Frames are missing; "" where all is there
 }

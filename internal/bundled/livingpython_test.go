@@ -15,6 +15,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/trace"
+	"github.com/unwindd/unwindd/internal/bundled"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -201,6 +202,19 @@ func walkAll(tb testing.TB, t *engine.Target) (managed int) {
 	return managed
 }
 
+// apartEngine returns an engine whose language runtimes are processes of their own, as they are by default.
+func apartEngine(tb testing.TB) *engine.Engine {
+	tb.Helper()
+	o := architectures()
+	o.Plugins.Self, o.Plugins.BundledRuntimes = filepath.Join(tb.TempDir(), "unwindd"), bundled.Runtimes
+	build := exec.Command("go", "build", "-o", o.Plugins.Self, "../../cmd/unwindd")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		tb.Fatalf("%v: %s", err, out)
+	}
+	return engineOf(tb, o)
+}
+
 // BenchmarkPythonThreads walks 100 threads of 50 frames each of Python: natively, and with the frames of Python.
 func BenchmarkPythonThreads(b *testing.B) {
 	if !oracle.AllRequested() {
@@ -208,7 +222,7 @@ func BenchmarkPythonThreads(b *testing.B) {
 	}
 	pid := startPython(b, "deep.py", "100", "50")
 	with := newEngine(b)
-	without := nativeEngine(b)
+	without, apart := nativeEngine(b), apartEngine(b)
 	path := filepath.Join(b.TempDir(), "deep.snapshot")
 	living, err := with.OpenProcess(pid)
 	if err != nil {
@@ -229,7 +243,7 @@ func BenchmarkPythonThreads(b *testing.B) {
 	for _, is := range []struct {
 		name string
 		e    *engine.Engine
-	}{{"native", without}, {"Python", with}} {
+	}{{"native", without}, {"Python", with}, {"Python apart", apart}} {
 		copied, err := is.e.Open(path)
 		if err != nil {
 			b.Fatal(err)

@@ -3,6 +3,7 @@
 package cpython
 
 import (
+	"errors"
 	"fmt"
 )
 
@@ -144,6 +145,9 @@ func (r *reader) valuesOf(values uint64) func(i uint64) (uint64, error) {
 	}
 }
 
+// errNoKey is the error for a key that a dict does not have.
+var errNoKey = errors.New("it is not there")
+
 // lookup returns the value of a key of a dict, a str; an error where it has none.
 func (r *reader) lookup(object uint64, key string) (uint64, error) {
 	list, err := r.dict(object, maxScan)
@@ -160,7 +164,7 @@ func (r *reader) lookup(object uint64, key string) (uint64, error) {
 			return e.value, nil
 		}
 	}
-	return 0, fmt.Errorf("dict at %#x has no key %q", object, key)
+	return 0, fmt.Errorf("dict at %#x has no key %q: %w", object, key, errNoKey)
 }
 
 // attributes returns the names and values of an object's own attributes, as far as they are in its

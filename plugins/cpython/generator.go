@@ -34,22 +34,22 @@ const maxWrappers = 16
 
 // generatorOf returns the address of the generator that an object is or stands for; 0 where it is
 // none.
-func (r *reader) generatorOf(object uint64) uint64 {
+func (r *reader) generatorOf(object uint64) (uint64, error) {
 	for range maxWrappers {
 		c, err := r.class(object)
 		switch {
 		case err != nil:
-			return 0
+			return 0, err
 		case isGenerator(c.name):
-			return object
+			return object, nil
 		case !wrappers[c.name]:
-			return 0
+			return 0, nil
 		}
 		if object, err = r.pointer(object, r.layout.object.size); err != nil {
-			return 0
+			return 0, err
 		}
 	}
-	return 0
+	return 0, fmt.Errorf("object at %#x stands for others that lead to no generator", object)
 }
 
 // readGenerator reads a generator. One that has ended has no frame.
@@ -222,7 +222,7 @@ func (r *reader) readAwaits(lists []*awaiting) {
 	}
 	r.resolve(chains)
 	for i, a := range lists {
-		if a.frames = chains[i].frames; a.err == nil {
+		if a.frames = chains[i].frames; chains[i].err != nil {
 			a.err = chains[i].err
 		}
 	}
@@ -232,7 +232,11 @@ func (r *reader) readAwaits(lists []*awaiting) {
 func (a *awaiting) step(r *reader) {
 	object := a.next
 	a.next = 0
-	address := r.generatorOf(object)
+	address, err := r.generatorOf(object)
+	if err != nil {
+		a.err = err
+		return
+	}
 	if address == 0 {
 		a.last = object
 		return
@@ -248,6 +252,10 @@ func (a *awaiting) step(r *reader) {
 		return
 	}
 	if g.frame == nil {
+		return
+	}
+	if g.isExecuting && len(a.frames) == 0 {
+		a.err = fmt.Errorf("generator at %#x is executed, but the thread that does it is not known", address)
 		return
 	}
 	a.frames, a.next = append(a.frames, g.frame), g.awaits

@@ -3,6 +3,8 @@
 package cpython
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,11 +60,14 @@ func (s *stacks) fill() {
 		if gilErr != nil && len(of[i]) > 0 && s.answer[i].Problem == "" {
 			s.answer[i].Problem = gilErr.Error()
 		}
-		if err != nil && len(of[i]) == 0 && s.answer[i].Problem == "" && s.evals(&s.request.Threads[i]) > 0 {
-			s.answer[i].Problem = err.Error()
+		if len(of[i]) == 0 && s.answer[i].Problem == "" && s.evals(&s.request.Threads[i]) > 0 {
+			s.answer[i].Problem = cmp.Or(err, errNoThread).Error()
 		}
 	}
 }
+
+// errNoThread says that a thread of the operating system executes frames, and no state is its own.
+var errNoThread = errors.New("it executes frames of Python, but no thread state is of it")
 
 // group is the frames that one C function executes, innermost first.
 type group struct {
@@ -196,16 +201,21 @@ func (s *stacks) place(i int, threads []*thread) {
 	}
 	var all []placed
 	var uncounted []counted
+	known := 0
 	for _, t := range threads {
 		groups, err := s.groups(t)
 		problem(err)
 		problem(s.addException(answer, t))
 		switch {
 		case s.layout.minor >= 10:
+			known += len(groups)
 			all = append(all, s.locate(stack, groups, problem)...)
 		case len(groups) > 0:
 			uncounted = append(uncounted, counted{groups, t.interpreter.id == 0})
 		}
+	}
+	if n := s.evals(stack); s.layout.minor >= 10 && n > known+1 && len(threads) > 0 { // one may just begin, or end
+		problem(fmt.Errorf("%d C functions execute %d lists of frames, expected the same", n, known))
 	}
 	if groups, err := inOrder(uncounted); err != nil {
 		problem(err)

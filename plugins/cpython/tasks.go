@@ -4,6 +4,7 @@ package cpython
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -148,10 +149,20 @@ func (l *taskLister) findIn(i *interpreter, threads []*thread) {
 		l.addList(i.address, l.layout.interpreter.tasks)
 	}
 	modules, err := l.pointer(i.address, l.layout.interpreter.modules)
-	if err != nil || modules == 0 {
+	if err == nil && modules == 0 {
 		return
 	}
-	variables := l.moduleVariables(modules, "asyncio.tasks")
+	var variables map[string]uint64
+	if err == nil {
+		variables, err = l.moduleVariables(modules, "asyncio.tasks")
+	}
+	if err == nil && variables != nil && variables["_all_tasks"] == 0 && variables["_scheduled_tasks"] == 0 {
+		err = errNoKey
+	}
+	if err != nil {
+		l.problem("the tasks of asyncio.tasks: %v", err)
+		return
+	}
 	for _, name := range []string{"_all_tasks", "_scheduled_tasks", "_eager_tasks"} {
 		if value := variables[name]; value != 0 {
 			l.addSet(value, name)
@@ -160,19 +171,22 @@ func (l *taskLister) findIn(i *interpreter, threads []*thread) {
 	l.addCurrent(variables["_current_tasks"], i, threads)
 }
 
-// moduleVariables returns the variables of a module, if it is there.
-func (l *taskLister) moduleVariables(modules uint64, module string) map[string]uint64 {
+// moduleVariables returns the variables of a module; nil: it is not there.
+func (l *taskLister) moduleVariables(modules uint64, module string) (map[string]uint64, error) {
 	object, err := l.lookup(modules, module)
+	if errors.Is(err, errNoKey) {
+		return nil, nil
+	}
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	variables, err := l.pointer(object, l.layout.other.moduleDict)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	list, err := l.dict(variables, maxScan)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	out := make(map[string]uint64, len(list))
 	for _, e := range list {
@@ -180,7 +194,7 @@ func (l *taskLister) moduleVariables(modules uint64, module string) map[string]u
 			out[name] = e.value
 		}
 	}
-	return out
+	return out, nil
 }
 
 // addList adds the tasks of a list of 3.14 and later, whose head is a member of the struct at an
@@ -222,7 +236,10 @@ func (l *taskLister) addSet(object uint64, name string) {
 	}
 	for _, o := range list {
 		if l.isClass(o, "weakref", "weakref.ReferenceType") {
-			if o, err = l.pointer(o, l.layout.other.weakTarget); err != nil || l.isNone(o) {
+			if o, err = l.pointer(o, l.layout.other.weakTarget); err != nil {
+				l.problem("asyncio.tasks.%s: %v", name, err)
+			}
+			if err != nil || l.isNone(o) {
 				continue
 			}
 		}
@@ -278,6 +295,7 @@ func (l *taskLister) addCurrent(dict uint64, i *interpreter, threads []*thread) 
 	}
 	list, err := l.dict(dict, maxTasks)
 	if err != nil {
+		l.problem("asyncio.tasks._current_tasks: %v", err)
 		return
 	}
 	for _, e := range list {

@@ -121,7 +121,7 @@ func (w *stackWalk) framesFor(i int, f *sdk.NativeFrame) ([]sdk.ManagedFrame, er
 		}
 		return w.interpreted(i, f.CFA-frameRecord)
 	case i > 0 && w.heapOf(lookup) != nil:
-		return w.deoptimized(f)
+		return w.compiled(i, f)
 	}
 	return nil, nil
 }
@@ -196,6 +196,21 @@ func (w *stackWalk) position(i int, fp uint64, m *method) (bci int64, isKnown bo
 		return 0, false, fmt.Errorf("its position in %s is %#x, expected %#x to %#x", m.name, bcp, m.code, m.code+m.codeSize)
 	}
 	return int64(bcp - m.code), true, nil //nolint:gosec // checked
+}
+
+// compiled reports missing methods of a compiled frame, and returns its methods where it is turned into
+// frames of the interpreter: else CodeRules has them.
+func (w *stackWalk) compiled(i int, f *sdk.NativeFrame) ([]sdk.ManagedFrame, error) {
+	frames, err := w.deoptimized(f)
+	if err == nil && len(frames) == 0 && !w.isExact(i) {
+		if b, failed := w.blobAt(w.MemoryReader, f.PC-1); failed == nil && b.isNmethod && b.code.has(f.PC-1) {
+			_, err = w.framesAt(b, f.PC-1)
+		}
+	}
+	if err != nil && w.stack.Problem == "" {
+		w.stack.Problem = fmt.Sprintf("frame %d: methods of compiled code are missing: %v", i, err)
+	}
+	return frames, nil
 }
 
 // deoptimized are the methods of a compiled frame that returns to where it is turned into frames of

@@ -75,7 +75,8 @@ func (r *reader) ownMethod(b *blob) (*method, error) {
 	return r.methodAt(address)
 }
 
-// framesAt are the frames at an address to look up in compiled code, innermost first.
+// framesAt are the frames at an address to look up in compiled code, innermost first. With frames, the
+// error says why inlined ones are missing.
 func (r *reader) framesAt(b *blob, pc uint64) ([]sdk.ManagedFrame, error) {
 	own, err := r.ownMethod(b)
 	if err != nil {
@@ -89,7 +90,7 @@ func (r *reader) framesAt(b *blob, pc uint64) ([]sdk.ManagedFrame, error) {
 		err = errors.New("its scopes end in another method")
 	}
 	if err != nil {
-		return []sdk.ManagedFrame{{Function: own.name, File: own.file, Kind: sdk.Compiled}}, nil //nolint:nilerr // the method is known
+		return []sdk.ManagedFrame{{Function: own.name, File: own.file, Kind: sdk.Compiled}}, err // the method is known
 	}
 	frames := make([]sdk.ManagedFrame, len(list))
 	for i, p := range list {

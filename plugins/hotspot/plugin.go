@@ -12,6 +12,7 @@ package hotspot
 import (
 	"context"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -143,6 +144,9 @@ func (m *machine) findVersion(r *sdk.MemoryReader) (release string, err error) {
 	text, err := r.Pointer(m.vmRelease)
 	if err == nil {
 		release, err = r.Text(text, maxNameLength)
+	}
+	if err == nil && !utf8.ValidString(release) {
+		err = fmt.Errorf("%q is not UTF-8", release)
 	}
 	if err != nil {
 		return "", fmt.Errorf("the text of its version: %w", err)

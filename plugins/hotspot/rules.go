@@ -110,8 +110,8 @@ func (r *reader) rules(pc uint64, out *sdk.CodeRules) error {
 		out.Frames = []sdk.ManagedFrame{{Function: b.name, Kind: sdk.Builtin}}
 		return nil
 	}
-	out.Frames, err = r.framesAt(b, pc)
-	if err != nil {
+	out.Frames, _ = r.framesAt(b, pc) // ManagedFrames reports the error
+	if len(out.Frames) == 0 {
 		out.Frames = []sdk.ManagedFrame{{Function: b.name, Kind: sdk.Compiled}}
 	}
 	return nil

@@ -16,6 +16,7 @@ const maxFrames = 1 << 16
 type frame struct {
 	address, op, function, caller uint64
 	this                          uint64 // an object where isObject
+	flags                         uint64 // of this and of the call
 	isObject                      bool
 	count                         uint64 // arguments
 	// isTop says that a native activation of execute_ex ends with the call.
@@ -39,7 +40,7 @@ func (r *reader) frame(address uint64) (frame, error) {
 	at := func(offset int) uint64 { return r.Number(b[offset : offset+8]) }
 	flags := r.Number(b[frameFlags : frameFlags+4])
 	return frame{
-		address: address, op: at(frameOp), function: at(frameFunction), caller: at(frameCaller), this: at(frameThis),
+		address: address, op: at(frameOp), function: at(frameFunction), caller: at(frameCaller), this: at(frameThis), flags: flags,
 		isObject: flags&0xff == typeObject, isTop: flags&callTop != 0, count: r.Number(b[frameCount : frameCount+4]),
 	}, nil
 }
@@ -66,12 +67,30 @@ func (r *reader) chain(address uint64) (list []frame, err error) {
 		if f.function != 0 {
 			f.isInnermost = len(list) == 0
 			list = append(list, f)
-		} else if f.isObject && r.generatorClass != 0 && len(list) > 0 {
-			if list, err = r.delegate(list, f.this); err != nil {
-				return list, err
-			}
+		} else if list, err = r.withoutFunction(list, &f); err != nil {
+			return list, err
 		}
 		address = f.caller
+	}
+	return list, nil
+}
+
+// withoutFunction appends the frames that a frame without a function stands for: frames of generators,
+// or none. The interpreter clears one that it makes for itself, or copies the one outside it.
+func (r *reader) withoutFunction(list []frame, f *frame) ([]frame, error) {
+	isCleared := f.this == 0 && f.flags == 0 && f.count == 0
+	if f.op == 0 && f.isObject && len(list) > 0 {
+		class, err := r.Pointer(f.this + objectClass)
+		if err == nil && class == r.generatorClass && class != 0 {
+			return r.delegate(list, f.this)
+		}
+	}
+	outer, err := frame{}, error(nil)
+	if f.op == 0 && !isCleared {
+		outer, err = r.frame(f.caller)
+	}
+	if f.op != 0 || !isCleared && (err != nil || outer.this != f.this || outer.flags&0xff != f.flags&0xff || outer.count != f.count) {
+		return list, fmt.Errorf("the frame at %#x has no function, expected it cleared, a copy of the one outside, or a generator's", f.address)
 	}
 	return list, nil
 }
@@ -79,9 +98,6 @@ func (r *reader) chain(address uint64) (list []frame, err error) {
 // delegate appends the frames of generators that have delegated to the generator whose frame is
 // the last of the list, innermost first. The outermost of them is the object at an address.
 func (r *reader) delegate(list []frame, generator uint64) ([]frame, error) {
-	if class, err := r.Pointer(generator + objectClass); err != nil || class != r.generatorClass {
-		return list, nil //nolint:nilerr // the frame of an object of another class
-	}
 	root := list[len(list)-1].address
 	var outer []frame
 	for range maxFrames {
@@ -184,7 +200,9 @@ func (r *reader) readFunction(f *function, address uint64) error {
 		if f.name, err = r.text(name); err != nil {
 			return fmt.Errorf("its name: %w", err)
 		}
-		f.name = valid(f.name)
+		if f.name = valid(f.name); f.name == "" && b[0] != functionInternal {
+			return fmt.Errorf("its name at %#x is empty", name)
+		}
 	}
 	switch kind := b[0]; kind {
 	case functionInternal:
@@ -293,7 +311,7 @@ func (r *reader) managedFrame(c *frame, outer []frame) (m sdk.ManagedFrame, err 
 // nameOf returns the name of a frame's function in PHP's own words.
 func (r *reader) nameOf(c *frame, f *function, outer []frame) (string, error) {
 	if f.name == "" {
-		return r.included(outer), nil
+		return r.included(f, outer)
 	}
 	if f.class == 0 {
 		return f.name, nil
@@ -308,19 +326,26 @@ func (r *reader) nameOf(c *frame, f *function, outer []frame) (string, error) {
 	return class + "::" + f.name, nil
 }
 
-// included names the code of a file by the operation that executes it: include, eval.
-func (r *reader) included(outer []frame) string {
-	const program = "{main}"
+// included names the code of a file by the operation that executes it: include, eval. Code of a file
+// has no parameters, and another operation of the program does not call it.
+func (r *reader) included(code *function, outer []frame) (string, error) {
+	if code.count != 0 {
+		return "", fmt.Errorf("a function without a name has %d parameters, expected the code of a file", code.count)
+	}
 	if len(outer) == 0 {
-		return program
+		return "{main}", nil
 	}
 	f := r.function(outer[0].function)
 	if f.err != nil || !f.isUser || !f.hasOp(outer[0].op) {
-		return program
+		return "{main}", nil //nolint:nilerr // the outer frame reports it
 	}
 	b, err := r.Bytes(outer[0].op, opSize)
-	if err != nil || b[opCode] != opIncludeOrEval {
-		return program
+	if err != nil {
+		return "", err
 	}
-	return cmp.Or(includes[r.Number(b[opExtended:opExtended+4])], program)
+	name := includes[r.Number(b[opExtended:opExtended+4])]
+	if b[opCode] != opIncludeOrEval || name == "" {
+		return "", fmt.Errorf("operation %d calls a function without a name, expected %d, which executes a file", b[opCode], opIncludeOrEval)
+	}
+	return name, nil
 }

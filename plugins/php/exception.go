@@ -3,49 +3,68 @@
 package php
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// exception returns the exception that was raised and not handled; nil: none.
-func (r *reader) exception() *sdk.ManagedException {
+// exception returns the exception that was raised and not handled; nil: none. The error says why it
+// is not whole.
+func (r *reader) exception() (*sdk.ManagedException, error) {
 	object, err := r.Pointer(r.executor + r.layout.executor.exception)
 	if err != nil || object == 0 {
-		return nil
+		return nil, err
 	}
 	class, at, err := r.classOf(object)
-	if err != nil || !r.isThrowable(at) {
-		return nil
+	if err != nil {
+		return nil, err
+	}
+	if is, err := r.isThrowable(at); err != nil || !is {
+		return nil, err
 	}
 	out := &sdk.ManagedException{Type: class}
 	p, err := r.fields(object, at)
 	if err != nil {
-		return out
+		return out, err
 	}
+	r.wrong = nil
 	out.Text = r.plainText(p["message"])
 	raised := place{r.plainText(p["file"]), r.plainLine(p["line"])}
 	out.Frames = r.trace(raised, p["trace"])
-	return out
+	return out, r.wrong
 }
 
 // isThrowable reports whether a class is Exception or Error, or inherits from one.
-func (r *reader) isThrowable(class uint64) bool {
+func (r *reader) isThrowable(class uint64) (bool, error) {
+	isInternal, last := true, ""
 	for range maxModules {
 		switch {
-		case class == 0:
-			return false
+		case class == 0 && !isInternal:
+			return false, fmt.Errorf("an object of %s is raised, expected a Throwable", last)
+		case class == 0: // with which PHP ends the program
+			return false, nil
 		case class == r.exceptionClass || class == r.errorCase:
-			return true
+			return true, nil
 		}
-		parent, err := r.Pointer(class + classParent)
+		name, err := r.class(class)
+		if err == nil && (name == "Exception" || name == "Error") {
+			err = fmt.Errorf("the class %s is at %#x, expected %#x or %#x", name, class, r.exceptionClass, r.errorCase)
+		}
 		if err != nil {
-			return false
+			return false, err
 		}
-		class = parent
+		kind, err := r.Uint(class+classType, 1)
+		if err != nil {
+			return false, err
+		}
+		isInternal, last = isInternal && kind == functionInternal, name
+		if class, err = r.Pointer(class + classParent); err != nil {
+			return false, err
+		}
 	}
-	return false
+	return false, fmt.Errorf("a class has more than %d above it", maxModules)
 }
 
 // maxFields bounds the properties of an exception.
@@ -62,8 +81,11 @@ func (r *reader) fields(object, class uint64) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if count > maxFields {
+		return nil, fmt.Errorf("%d properties, expected at most %d", count, maxFields)
+	}
 	out := map[string][]byte{}
-	for i := range min(count, maxFields) {
+	for i := range count {
 		name, err := r.property(slots + i*8)
 		if err != nil {
 			continue // as properties
@@ -85,14 +107,21 @@ func (r *reader) plainText(b []byte) string {
 	}
 	text, _, err := r.textPart(r.Number(b[:8]), maxString)
 	if err != nil {
+		r.note(err)
 		return ""
 	}
 	return valid(text)
 }
 
+// note keeps the first error about an exception.
+func (r *reader) note(err error) { r.wrong = cmp.Or(r.wrong, err) }
+
 // plainLine returns a value that is the number of a line; 0 for others.
 func (r *reader) plainLine(b []byte) uint32 {
 	if len(b) != valueSize || b[valueType] != typeInteger {
+		if len(b) == valueSize {
+			r.note(fmt.Errorf("a line is of type %d, expected %d", b[valueType], typeInteger))
+		}
 		return 0
 	}
 	if n := r.Number(b[:8]); n <= maxLine {
@@ -111,13 +140,22 @@ type place struct {
 // a function and the place that called it.
 func (r *reader) trace(raised place, b []byte) (out []sdk.ManagedFrame) {
 	if len(b) != valueSize || b[valueType] != typeArray {
+		r.note(fmt.Errorf("its trace is no array"))
 		return []sdk.ManagedFrame{{File: raised.file, Line: raised.line, Kind: sdk.Interpreted}}
 	}
 	at := raised
 	for _, each := range r.items(r.Number(b[:8])) {
+		if each.value[valueType] != typeArray {
+			r.note(fmt.Errorf("an element of its trace is of type %d, expected %d", each.value[valueType], typeArray))
+			break
+		}
 		fields := map[string][]byte{}
 		for _, e := range r.items(r.Number(each.value[:8])) {
 			fields[e.key] = e.value
+		}
+		if fields["function"] == nil {
+			r.note(fmt.Errorf("an element of its trace has no function"))
+			break
 		}
 		m := sdk.ManagedFrame{
 			Function: r.plainText(fields["class"]) + r.plainText(fields["type"]) + r.plainText(fields["function"]),
@@ -144,10 +182,15 @@ const maxItems = 1 << 12
 // items returns the elements of an array; none where it is no array.
 func (r *reader) items(address uint64) (out []item) {
 	if address == 0 || address%8 != 0 {
+		r.note(fmt.Errorf("%#x is no array: expected an address that 8 divides", address))
 		return nil
 	}
 	t, err := r.Bytes(address, tableSize)
-	if err != nil || t[4]&15 != typeArray {
+	if err == nil && t[4]&15 != typeArray {
+		err = fmt.Errorf("%#x is no array: it has type %d, expected %d", address, t[4]&15, typeArray)
+	}
+	if err != nil {
+		r.note(err)
 		return nil
 	}
 	size := uint64(bucketSize)
@@ -158,6 +201,7 @@ func (r *reader) items(address uint64) (out []item) {
 	for i := range used {
 		b, err := r.Bytes(data+i*size, size)
 		if err != nil {
+			r.note(err)
 			break
 		}
 		if b[valueType] == typeUndefined {
@@ -166,10 +210,15 @@ func (r *reader) items(address uint64) (out []item) {
 		e := item{value: b[:valueSize]}
 		if size == bucketSize {
 			if at := r.Number(b[bucketKey : bucketKey+8]); at != 0 {
-				e.key, _ = r.text(at)
+				if e.key, err = r.text(at); err != nil {
+					r.note(err)
+				}
 			}
 		}
 		out = append(out, e)
+	}
+	if n := r.Number(t[tableCount : tableCount+4]); n != uint64(len(out)) && used < maxItems {
+		r.note(fmt.Errorf("the array at %#x has %d elements, expected %d", address, len(out), n))
 	}
 	return out
 }

@@ -3,7 +3,9 @@
 package php
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -31,20 +33,35 @@ func (r *reader) fibers(wantsFrames bool) ([]sdk.ManagedThread, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the list of %d objects: %w", count, err)
 	}
-	var objects []uint64
+	var objects, numbers []uint64
 	for i := uint64(1); i < count; i++ { // there is no object 0
-		if at := r.Number(list[i*8 : i*8+8]); at != 0 && at%8 == 0 { // others are free
-			objects = append(objects, at)
+		switch at := r.Number(list[i*8 : i*8+8]); {
+		case at%8 == 0 && at != 0:
+			objects, numbers = append(objects, at), append(numbers, i)
+		case at%2 == 0: // others are free
+			return nil, fmt.Errorf("the object %d at %#x: expected an address that 8 divides, or the number of a free one", i, at)
 		}
 	}
 	r.Prefetch(objects, objectClass+8)
 	active, _ := r.Pointer(r.executor + r.layout.executor.activeFiber)
 	var out []sdk.ManagedThread
-	for _, at := range objects {
-		if class, err := r.Pointer(at + objectClass); err != nil || class != r.fiberClass {
+	var wrong error
+	for i, at := range objects {
+		class, err := r.Pointer(at + objectClass)
+		if err == nil {
+			err = r.checkClass(class, "Fiber", r.fiberClass)
+		}
+		if err != nil {
+			wrong = cmp.Or(wrong, fmt.Errorf("the object at %#x: %w", at, err))
+			continue
+		}
+		if class != r.fiberClass {
 			continue
 		}
 		t, err := r.fiberThread(at, at == active, wantsFrames)
+		if err == nil && t != nil && t.Number != numbers[i] {
+			err = fmt.Errorf("it has the number %d, expected %d", t.Number, numbers[i])
+		}
 		if err != nil {
 			return out, fmt.Errorf("the fiber at %#x: %w", at, err)
 		}
@@ -52,7 +69,7 @@ func (r *reader) fibers(wantsFrames bool) ([]sdk.ManagedThread, error) {
 			out = append(out, *t)
 		}
 	}
-	return out, nil
+	return out, wrong
 }
 
 // fiberThread returns a fiber; nil where it has ended.
@@ -100,11 +117,11 @@ func (r *reader) setFrames(t *sdk.ManagedThread, fiber uint64) {
 	}
 	list, err := r.chain(address)
 	problem(err)
-	for i := range list {
-		if list[i].address == bottom {
-			list = list[:i]
-			break
-		}
+	end := slices.IndexFunc(list, func(f frame) bool { return f.address == bottom })
+	if end >= 0 {
+		list = list[:end]
+	} else {
+		problem(fmt.Errorf("prev_execute_data does not lead to the bottom of the fiber, %#x", bottom))
 	}
 	r.load(list)
 	t.Frames, err = r.managed(list)

@@ -62,7 +62,14 @@ func (r *reader) stack(s *sdk.NativeStack) (out sdk.ManagedStack) {
 	if err != nil {
 		return sdk.ManagedStack{Problem: "executor_globals.current_execute_data: " + err.Error()}
 	}
-	out.Exception = r.exception()
+	var wrong error
+	if out.Exception, wrong = r.exception(); wrong != nil {
+		defer func() {
+			if out.Problem == "" {
+				out.Problem = "the exception: " + wrong.Error()
+			}
+		}()
+	}
 	list, err := r.chain(top)
 	if err != nil {
 		out.Problem = err.Error()
@@ -108,7 +115,24 @@ func (r *reader) place(s *sdk.NativeStack, list []frame, isLeft bool, out *sdk.M
 	if len(rest) > 0 {
 		problem(p.addRest(rest))
 	}
+	problem(r.checkEnd(list, rest))
 	out.Runs = p.runs
+}
+
+// checkEnd checks that a chain ends where it may: at a frame that native code called, and on a stack
+// that is no fiber's at the code of a file.
+func (r *reader) checkEnd(list []frame, rest []frame) error {
+	if i := slices.IndexFunc(rest, func(f frame) bool { return r.function(f.function).isUser }); i >= 0 {
+		return fmt.Errorf("the frame at %#x has none outside it, expected one, or a flag that native code called it", rest[len(rest)-1].address)
+	}
+	isBottom := func(c frame) bool { f := r.function(c.function); return f.err == nil && !f.isUser && f.name == "" }
+	if !slices.ContainsFunc(list, isBottom) {
+		return nil
+	}
+	if f := r.function(list[len(list)-1].function); f.err == nil && (f.name != "" || !f.isUser) {
+		return fmt.Errorf("prev_execute_data ends at the function %q, expected the code of a file outside fibers", f.name)
+	}
+	return nil
 }
 
 // entries returns the native frames that stand for activations of execute_ex. Where there are fewer

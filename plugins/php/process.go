@@ -35,6 +35,7 @@ type reader struct {
 
 	functions map[uint64]*function
 	classes   map[uint64]string
+	wrong     error // of the exception that is read
 }
 
 func newReader(ctx context.Context, e sdk.RuntimeEngine, x *process) *reader {
@@ -176,6 +177,9 @@ func (r *reader) textPart(address, most uint64) (part string, left uint64, err e
 	if err != nil {
 		return "", 0, err
 	}
+	if end, err := r.Uint(address+stringBytes+size, 1); n == size && (err != nil || end != 0) {
+		return "", 0, fmt.Errorf("%#x %w: no 0 follows its %d bytes", address, errText, size)
+	}
 	if h := r.Number(head[stringHash : stringHash+8]); h != 0 && n == size && h != hash(b) {
 		return "", 0, fmt.Errorf("%#x %w: its hash is %#x, expected %#x", address, errText, h, hash(b))
 	}
@@ -220,6 +224,28 @@ func (r *reader) class(address uint64) (string, error) {
 	name = valid(name)
 	r.classes[address] = name
 	return name, nil
+}
+
+// checkClass checks the part of an object's class that the target has. One that is named as the interpreter's
+// own is that: it is 0 until it is made.
+func (r *reader) checkClass(address uint64, name string, own uint64) error {
+	if address == 0 || address%8 != 0 || address>>47 != 0 {
+		return fmt.Errorf("%#x is no class: expected an address that 8 divides", address)
+	}
+	if address == own {
+		return nil
+	}
+	kind, err := r.Uint(address+classType, 1)
+	if err != nil {
+		return nil //nolint:nilerr // the target does not have it
+	}
+	if kind > functionUser { // 0: of the interpreter itself
+		return fmt.Errorf("%#x is no class: it has type %d, expected at most 2", address, kind)
+	}
+	if found, err := r.class(address); err == nil && found == name {
+		return fmt.Errorf("the class %s is at %#x, expected %#x", name, address, own)
+	}
+	return nil
 }
 
 // executes reports whether a native stack executes PHP.

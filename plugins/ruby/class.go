@@ -148,29 +148,29 @@ func (r *reader) isSingleton(flags uint64) bool {
 const singletonBefore = 1 << 12
 
 // isException reports whether an object is of a class below Exception.
-func (r *reader) isException(object uint64) bool {
+func (r *reader) isException(object uint64) (bool, error) {
 	s := r.request.Symbols[symbolException]
 	if !s.IsKnown || !isPlace(object) {
-		return false
+		return false, nil
 	}
 	root, err := r.Pointer(s.Address)
 	if err != nil || root == 0 {
-		return false
+		return false, err
 	}
-	if _, err := r.flags("an exception", object, typeObject, typeData); err != nil {
-		return false
+	if flags, err := r.word("an object", object); err != nil || flags&typeMask != typeObject && flags&typeMask != typeData {
+		return false, err // objects that are thrown are of other types
 	}
 	class, err := r.word("the class of an object", object+8)
 	for range maxAncestors {
-		if err != nil || !isPlace(class) {
-			return false
+		if err != nil || class == 0 {
+			return false, err
 		}
 		if class == root {
-			return true
+			return true, nil
 		}
 		if _, err = r.flags("a class", class, typeClass, typeInclude); err == nil {
 			class, err = r.word("a class above", class+classSuper)
 		}
 	}
-	return false
+	return false, errors.New("a class has too many above it")
 }

@@ -14,14 +14,16 @@ import (
 // maxCallers bounds the callers in the trace of an exception.
 const maxCallers = 1 << 14
 
-// exception returns the exception on its way through a thread; nil: there is none. While Ruby
-// executes code that follows in any case, the innermost frame of such code has it.
-func (r *reader) exception(ec uint64, frames []*frame) *sdk.ManagedException {
+// exception returns the exception on its way through a thread; nil: there is none. The error says why
+// it is not whole. While Ruby executes code that follows in any case, the innermost frame of such code
+// has it.
+func (r *reader) exception(ec uint64, frames []*frame) (*sdk.ManagedException, error) {
 	object, err := r.word("the exception of a thread", ec+r.ecError)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	if !r.isException(object) {
+	is, err := r.isException(object)
+	if err == nil && !is {
 		object = 0
 		for _, f := range frames {
 			if f.sequence == nil || f.sequence.kind != sequenceEnsure || f.flags&frameKindMask != frameHandler {
@@ -29,33 +31,36 @@ func (r *reader) exception(ec uint64, frames []*frame) *sdk.ManagedException {
 			}
 			const lastLocal = 24 // before the environment
 			if object, err = r.word("the exception of a frame", f.ep-lastLocal); err != nil {
-				return nil
+				return nil, err
 			}
 			break
 		}
-		if !r.isException(object) {
-			return nil
-		}
+		is, err = r.isException(object)
+	}
+	if err != nil || !is {
+		return nil, err
 	}
 	e := &sdk.ManagedException{}
 	if e.Type, err = r.classOf(object); err != nil || e.Type == "" {
-		return nil
+		return nil, err
 	}
-	message, trace := r.exceptionParts(object)
+	message, trace, err := r.exceptionParts(object)
 	if text, err := r.text(message); err == nil {
 		e.Text = text
 	}
-	e.Frames = r.callers(trace)
-	return e
+	if err == nil && trace != r.nilValue && trace != 0 {
+		e.Frames, err = r.callers(trace)
+	}
+	return e, err
 }
 
 // exceptionParts returns the message and the trace of an exception, which are its first two
 // variables. A class may have others before them: those are nothing of the kind.
-func (r *reader) exceptionParts(object uint64) (message, trace uint64) {
+func (r *reader) exceptionParts(object uint64) (message, trace uint64, err error) {
 	const inObject = 1 << 13
-	flags, err := r.flags("an exception", object, typeObject)
-	if err != nil {
-		return 0, 0
+	flags, err := r.flags("an exception", object, typeObject, typeData)
+	if err != nil || flags&typeMask == typeData {
+		return 0, 0, err
 	}
 	place := object + 16
 	if flags&inObject == 0 {
@@ -64,61 +69,69 @@ func (r *reader) exceptionParts(object uint64) (message, trace uint64) {
 			at = 16
 		}
 		if place, err = r.word("the variables of an exception", object+at); err != nil {
-			return 0, 0
+			return 0, 0, err
 		}
 	}
 	b, err := r.Bytes(place, 16)
 	if err != nil {
-		return 0, 0
+		return 0, 0, fmt.Errorf("the variables of an exception: %w", err)
 	}
 	message, trace = r.Number(b[:8]), r.Number(b[8:])
 	if trace != r.nilValue {
 		if _, err := r.flags("the trace of an exception", trace, typeData, typeArray); err != nil {
-			return 0, 0
+			return 0, 0, err
 		}
 	}
-	return message, trace
+	return message, trace, nil
 }
 
-// callers returns the frames of a trace, innermost first; none where one is wrong.
-func (r *reader) callers(trace uint64) []sdk.ManagedFrame {
-	if _, err := r.flags("a trace", trace, typeData); err != nil {
-		return nil
+// callers returns the frames of a trace, innermost first; none where one is wrong. A trace that the
+// program set is an Array, and has none.
+func (r *reader) callers(trace uint64) ([]sdk.ManagedFrame, error) {
+	flags, err := r.flags("a trace", trace, typeData, typeArray)
+	if err != nil || flags&typeMask == typeArray {
+		return nil, err
 	}
 	const dataKind, dataPlace, isInData = 24, 32, 2
 	place := trace + dataPlace
 	if kind, err := r.word("a trace", trace+dataKind); err != nil || kind&isInData == 0 {
 		if place, err = r.word("a trace", place); err != nil {
-			return nil
+			return nil, err
 		}
 	}
 	count, err := r.Uint(place+r.traceCount, 4)
-	if err != nil || count > maxCallers || count < r.traceLeft {
-		return nil
+	if err == nil && (count > maxCallers || count < r.traceLeft) {
+		err = fmt.Errorf("a trace has %d callers, expected %d to %d", count, r.traceLeft, maxCallers)
+	}
+	if err != nil {
+		return nil, err
 	}
 	count -= r.traceLeft
 	first := place + r.traceFirst
 	if !r.isTraceInline {
 		if first, err = r.word("a trace", first); err != nil {
-			return nil
+			return nil, err
 		}
 	}
 	b, err := r.Bytes(first, count*r.callerSize)
 	if err != nil {
-		return nil
+		return nil, fmt.Errorf("the callers of a trace: %w", err)
 	}
 	list := make([]sdk.ManagedFrame, 0, count)
 	for i := range count {
 		f, err := r.caller(b[i*r.callerSize:][:r.callerSize])
+		if err == nil && f.Function == "" {
+			err = fmt.Errorf("caller %d of a trace has no function", i)
+		}
 		if err != nil {
-			return nil
+			return nil, err
 		}
 		list = append(list, f)
 	}
 	if r.isTraceOutward {
 		slices.Reverse(list)
 	}
-	return list
+	return list, nil
 }
 
 // caller returns the frame that a caller stands for. One that is written in C has the place of its

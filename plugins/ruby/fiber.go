@@ -114,9 +114,7 @@ func (r *reader) managedFrames(m *sdk.ManagedThread, ec uint64, hasFrames bool) 
 			m.Frames = append(m.Frames, f.shown)
 		}
 	}
-	if len(m.Frames) > 0 {
-		m.Problem = ""
-	} else if m.Problem == "" {
+	if len(m.Frames) == 0 && m.Problem == "" {
 		m.Problem = "it has no frames of Ruby"
 	}
 }

@@ -26,7 +26,10 @@ func (r *reader) readStacks(threads []*thread, left error, req *sdk.ManagedFrame
 		if frames[i], err = r.readFrames(t.ec); err != nil {
 			out[i].Problem = "frames of Ruby are missing: " + err.Error()
 		}
-		out[i].Exception = r.exception(t.ec, frames[i])
+		var wrong error
+		if out[i].Exception, wrong = r.exception(t.ec, frames[i]); wrong != nil && err == nil {
+			out[i].Problem = "the exception is not whole: " + wrong.Error()
+		}
 		if req.Variables {
 			for _, f := range frames[i] {
 				if f.sequence != nil && !f.isHidden {

@@ -99,12 +99,19 @@ func (c *call) stack(s *sdk.NativeStack) (stack sdk.ManagedStack) {
 // framesOf returns the functions of a frame, innermost first; none for a frame of another kind.
 // With errNoPositions and errNoSafepoint, frames are without lines.
 func (c *call) framesOf(a *activation) ([]sdk.ManagedFrame, error) {
-	fn, isFunction := c.functionAt(a)
+	fn, isFunction, err := c.functionAt(a)
+	if err != nil {
+		return nil, err
+	}
 	if !isFunction {
 		return c.exitFrames(a)
 	}
 	frames, err := c.functionFrames(a, fn)
-	if name := c.ownName(fn); name != "" && len(frames) > 0 {
+	name, nameErr := c.ownName(fn)
+	if nameErr != nil && err == nil {
+		return nil, fmt.Errorf("the name of the function at %#x: %w", fn, nameErr)
+	}
+	if name != "" && len(frames) > 0 {
 		frames[len(frames)-1].Function = name
 	}
 	return frames, err
@@ -167,25 +174,40 @@ func (c *call) functionFrames(a *activation, fn object) ([]sdk.ManagedFrame, err
 	case a.isBuiltin && f.script == nil && f.isNative && f.bytecode == 0:
 		return []sdk.ManagedFrame{{Function: f.name, Kind: sdk.Builtin}}, nil
 	}
+	if a.index > 0 && (f.script != nil || f.bytecode != 0) {
+		return nil, fmt.Errorf("the function %s is of the program, expected bytecode that the frame at %#x executes", f.name, a.fp)
+	}
 	return nil, nil
 }
 
+// maxMarker bounds the numbers of kinds of frames.
+const maxMarker = 64
+
 // functionAt returns the function of a frame; false for a frame of another kind, which has a
-// number in place of the context.
-func (c *call) functionAt(a *activation) (object, bool) {
+// number in place of the context. The innermost frame may not have either yet.
+func (c *call) functionAt(a *activation) (object, bool, error) {
 	w, err := c.Pointer(a.fp + c.offset(fpContext))
 	if err != nil {
-		return 0, false
+		return 0, false, nil //nolint:nilerr // the frame is native
 	}
 	o, ok := objectOf(w)
 	if !ok || !c.isBetween(o, typeContext, typeContextLast) {
-		return 0, false
+		if a.index > 0 && (a.isBuiltin || a.isGenerated) && (w&tag != 0 || w == 0 || w > maxMarker<<1) {
+			err = fmt.Errorf("the frame at %#x has %#x, expected a context or the number of a kind", a.fp, w)
+		}
+		return 0, false, err
 	}
 	if w, err = c.Pointer(a.fp + c.offset(fpFunction)); err != nil {
-		return 0, false
+		return 0, false, err
 	}
 	o, ok = objectOf(w)
-	return o, ok && c.isBetween(o, typeFunction, typeFunctionLast)
+	if !ok || !c.isBetween(o, typeFunction, typeFunctionLast) {
+		if a.index > 0 {
+			err = fmt.Errorf("the frame at %#x has %#x, expected a function", a.fp, w)
+		}
+		return 0, false, err
+	}
+	return o, true, nil
 }
 
 // interpreted returns the bytecode of an interpreted frame, and the offset in it; false for a

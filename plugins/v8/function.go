@@ -37,10 +37,12 @@ func (c *call) functionOf(shared object) (*function, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o, ok := objectOf(w); ok && c.isType(o, typeScript) {
-		if f.script, err = c.scriptOf(o); err != nil {
-			return nil, fmt.Errorf("its script: %w", err)
-		}
+	o, err := c.reference(w)
+	if err == nil && c.isType(o, typeScript) {
+		f.script, err = c.scriptOf(o)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("its script: %w", err)
 	}
 	flags, err := c.Uint(uint64(shared)+c.offset(sharedFlags), 4)
 	if err != nil {
@@ -51,7 +53,9 @@ func (c *call) functionOf(shared object) (*function, error) {
 		return nil, err
 	}
 	if o, ok := objectOf(w); ok {
-		f.bytecode = c.bytecodeOf(o)
+		if f.bytecode = c.bytecodeOf(o); f.bytecode != 0 && f.script == nil {
+			return nil, fmt.Errorf("it has bytecode at %#x, and no script", f.bytecode)
+		}
 	}
 	f.setName()
 	c.functions[shared] = f
@@ -102,8 +106,10 @@ func (c *call) nameOf(shared object) (string, error) {
 	}
 	o, ok := objectOf(w)
 	switch {
-	case !ok: // a number stands for no name
+	case w == 0: // stands for no name
 		return "", nil
+	case !ok:
+		return "", fmt.Errorf("%s of the object at %#x is %#x, expected an object or 0", nameOf(sharedName), shared, w)
 	case c.isType(o, typeScopeInfo):
 		return c.nameInScope(o)
 	}
@@ -158,10 +164,8 @@ func (c *call) nameInScope(scope object) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			if o, ok := objectOf(w); ok && c.isString(o) {
-				if text, err := c.text(o); err != nil || text != "" {
-					return text, err
-				}
+			if text, err := c.textOr(w); err != nil || text != "" {
+				return text, err
 			}
 		}
 		at += size
@@ -213,10 +217,12 @@ func (c *call) scriptOf(o object) (*script, error) {
 		if err != nil {
 			return nil, err
 		}
-		if text, ok := objectOf(w); ok && s.name == "" && c.isString(text) {
-			if s.name, err = c.text(text); err != nil {
-				return nil, err
-			}
+		text, err := c.textOr(w)
+		if err != nil {
+			return nil, fmt.Errorf("%s of the object at %#x: %w", nameOf(from), o, err)
+		}
+		if s.name == "" {
+			s.name = text
 		}
 	}
 	var err error

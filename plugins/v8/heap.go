@@ -145,6 +145,28 @@ func (h *heap) member(o object, offset, t value) (object, error) {
 	return m, nil
 }
 
+// reference returns the object that a word leads to, whose type can be read.
+func (h *heap) reference(w uint64) (object, error) {
+	o, ok := objectOf(w)
+	if !ok {
+		return 0, fmt.Errorf("%#x, expected an object", w)
+	}
+	_, err := h.typeOf(o)
+	return o, err
+}
+
+// textOr reads the string that a word leads to; "" for 0 and for an object of another type.
+func (h *heap) textOr(w uint64) (string, error) {
+	if w == 0 {
+		return "", nil
+	}
+	o, err := h.reference(w)
+	if err != nil || !h.isString(o) {
+		return "", err
+	}
+	return h.text(o)
+}
+
 // bytes reads the bytes of a ByteArray, at most most.
 func (h *heap) bytes(o object, most int64) ([]byte, error) {
 	n, err := h.number(o, arrayLength)
@@ -235,6 +257,11 @@ func (h *heap) length(o object) (uint64, error) {
 		return 0, fmt.Errorf("the object at %#x: %w", o, errNoString)
 	}
 	n, err := h.Uint(uint64(o)+h.offset(stringLength), 4)
+	if err == nil && n == 0 { // names have a hash, the empty one, too
+		if hash, err := h.Uint(uint64(o)+h.offset(stringLength)-4, 4); err != nil || hash == 0 {
+			return 0, fmt.Errorf("the string at %#x has neither characters nor a hash: %w", o, errors.Join(err, errNoString))
+		}
+	}
 	if err == nil && n > 1<<30 {
 		err = fmt.Errorf("the string at %#x has %d characters, expected at most %d", o, n, 1<<30)
 	}

@@ -25,12 +25,11 @@ const (
 	dictionaryBit = 21
 )
 
-// ownName returns the name that a function has as a property of its own; "" for none, and where it
-// cannot be read.
-func (c *call) ownName(fn object) string {
+// ownName returns the name that a function has as a property of its own; "" for none.
+func (c *call) ownName(fn object) (string, error) {
 	m, err := c.mapOf(fn)
 	if err != nil {
-		return ""
+		return "", err
 	}
 	p, ok := c.names[m]
 	if !ok {
@@ -38,7 +37,7 @@ func (c *call) ownName(fn object) string {
 		c.names[m] = p
 	}
 	if !p.isOwn {
-		return ""
+		return "", nil
 	}
 	value := p.constant
 	if value == 0 {
@@ -47,23 +46,19 @@ func (c *call) ownName(fn object) string {
 			w, err := c.word(fn, objectProperties)
 			o, ok := objectOf(w)
 			if err != nil || !ok {
-				return ""
+				return "", err
 			}
 			base, p.offset = uint64(o), c.offset(arrayData)+p.index*c.PointerSize()
 		}
 		w, err := c.Pointer(base + p.offset)
 		if value, ok = objectOf(w); err != nil || !ok {
-			return ""
+			return "", err
 		}
 	}
-	if !c.isString(value) {
-		return ""
+	if t, err := c.typeOf(value); err != nil || uint64(t) >= c.offset(firstNonstring) {
+		return "", err
 	}
-	name, err := c.text(value)
-	if err != nil {
-		return ""
-	}
-	return name
+	return c.text(value)
 }
 
 // nameProperty returns where functions of a map have their names.

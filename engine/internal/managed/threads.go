@@ -270,7 +270,7 @@ func (k *threadMaker) findState(th *trace.Thread, m *sdk.ManagedThread) {
 		k.executes[carrier.ID] = th
 	case m.IsMounted:
 		th.Problem = fmt.Sprintf("thread %s, which executes it, is not in the target", cmp.Or(m.Carrier, "?"))
-	case m.Problem != "":
+	case m.Problem != "" && len(m.Frames) == 0:
 		th.Problem = m.Problem
 	case len(m.Registers.Numbers) > 0:
 		th.IsInCall, th.Registers = m.IsInCall, k.registers(m.Registers)
@@ -281,6 +281,9 @@ func (k *threadMaker) findState(th *trace.Thread, m *sdk.ManagedThread) {
 			k.problem("%s: %d frames outside its %d innermost are left out", th.ID, left, most)
 		}
 		th.ManagedFrames = k.framesOf(e, &run{}, m.Frames[:most])
+		if m.Problem != "" {
+			k.problem("%s: %s", th.ID, m.Problem)
+		}
 	default:
 		th.Problem = "the runtime has neither its registers nor its frames"
 	}
