@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -35,13 +34,8 @@ func Description() *sdk.RuntimeDescription {
 type plugin struct {
 	sdk.RuntimeBase
 
-	mu    sync.Mutex
-	known map[uint64]*process // by handle
-	order []uint64            // of known, the oldest first
+	known sdk.ByHandle[*process]
 }
-
-// maxKnown bounds the processes that are remembered.
-const maxKnown = 256
 
 // process is V8 in a module of a process.
 type process struct {
@@ -94,35 +88,8 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 	}
 	one := &process{layout: l, request: req}
 	one.findCode(&finder{ctx, e, req, r}, answer)
-	p.keep(req.Runtime, one)
+	p.known.Put(req.Runtime, one)
 	return answer, ctx.Err()
-}
-
-// keep remembers a process, and forgets the oldest one where there are too many.
-func (p *plugin) keep(handle uint64, one *process) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.known == nil {
-		p.known = map[uint64]*process{}
-	}
-	if p.known[handle] == nil {
-		p.order = append(p.order, handle)
-	}
-	p.known[handle] = one
-	if len(p.order) > maxKnown {
-		delete(p.known, p.order[0])
-		p.order = p.order[1:]
-	}
-}
-
-// find returns a process that was opened.
-func (p *plugin) find(handle uint64) (*process, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if one := p.known[handle]; one != nil {
-		return one, nil
-	}
-	return nil, sdk.ErrObjectNotOpen
 }
 
 // call has the objects that are read while a call is under way.
@@ -147,9 +114,9 @@ func newCall(ctx context.Context, e sdk.RuntimeEngine, p *process) *call {
 
 // ManagedFrames finds the functions of JavaScript in native stacks.
 func (p *plugin) ManagedFrames(ctx context.Context, e sdk.RuntimeEngine, req *sdk.ManagedFramesRequest) (*sdk.ManagedFramesAnswer, error) {
-	one, err := p.find(req.Runtime)
-	if err != nil {
-		return nil, err
+	one, isKnown := p.known.Get(req.Runtime)
+	if !isKnown {
+		return nil, sdk.ErrObjectNotOpen
 	}
 	c := newCall(ctx, e, one)
 	c.prefetch(req.Threads)

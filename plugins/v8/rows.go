@@ -235,9 +235,9 @@ func (f *finder) words(addresses []uint64, offset uint64) []uint64 {
 
 // CodeRules finds how frames of V8's code are left.
 func (p *plugin) CodeRules(ctx context.Context, e sdk.RuntimeEngine, req *sdk.CodeRulesRequest) (*sdk.CodeRulesAnswer, error) {
-	one, err := p.find(req.Runtime)
-	if err != nil {
-		return nil, err
+	one, isKnown := p.known.Get(req.Runtime)
+	if !isKnown {
+		return nil, sdk.ErrObjectNotOpen
 	}
 	c := newCall(ctx, e, one)
 	before := make([]uint64, len(req.PCs))
