@@ -58,6 +58,14 @@ const (
 	scriptEvalPosition
 	scriptSourceURL
 	objectProperties
+	symbolName
+	messageType // of a message, before its argument
+	siteWords   // of a frame in an error's stack; 0: it is an object
+	siteFunction
+	siteCode
+	siteOffset
+	siteFlags
+	mapPrototype
 	mapFlags
 	mapDescriptors
 	descriptorsData
@@ -94,6 +102,11 @@ const (
 	deoptFirst
 	typeDescriptors
 	typeDescriptorsLast
+	typeSymbol
+	typeMessage
+	typeSite
+	typeErrorStack
+	siteHasPosition // the bit of a call site's flags that says that it has a position, and no offset
 	frameBuiltinExit
 	descriptorsShift
 	indexShift
@@ -167,6 +180,9 @@ var described = [valueCount][]string{
 	stringEncoding:      {"StringEncodingMask"},
 	stringOneByte:       {"OneByteStringTag"},
 	objectProperties:    {"class_JSReceiver__raw_properties_or_hash__Object", "class_JSReceiver__raw_properties_or_hash__Tagged_Object_"},
+	symbolName:          {"class_Symbol__name__Object"},
+	messageType:         {"class_JSMessageObject__raw_type__SMI"},
+	mapPrototype:        {"class_Map__prototype__Object"},
 	mapFlags:            {"class_Map__bit_field3__int"},
 	mapDescriptors:      {"class_Map__instance_descriptors_offset"},
 	descriptorsData:     {"class_DescriptorArray__header_size__uintptr_t"},
@@ -174,6 +190,10 @@ var described = [valueCount][]string{
 	mapSize:             {"class_Map__instance_size_in_words__char"},
 	typeDescriptors:     {"type_DescriptorArray__DESCRIPTOR_ARRAY_TYPE"},
 	typeDescriptorsLast: {"type_StrongDescriptorArray__STRONG_DESCRIPTOR_ARRAY_TYPE"},
+	typeSymbol:          {"type_Symbol__SYMBOL_TYPE"},
+	typeMessage:         {"type_JSMessageObject__JS_MESSAGE_OBJECT_TYPE"},
+	typeSite:            {"type_CallSiteInfo__CALL_SITE_INFO_TYPE"},
+	typeErrorStack:      {"type_ErrorStackData__ERROR_STACK_DATA_TYPE"},
 	frameBuiltinExit:    {"frametype_BuiltinExitFrame"},
 	descriptorsMask:     {"bit_field3_number_of_own_descriptors_mask"},
 	descriptorsShift:    {"bit_field3_number_of_own_descriptors_shift"},
@@ -236,7 +256,7 @@ type version struct {
 var versions = []version{
 	{
 		10, 2,
-		map[value]int64{typeFunctionLast: 2081, bytecodePositions: 32, scriptLineOffset: 24, scriptColumnOffset: 32, scriptSourceURL: 104, scopeFlags: 12, scopeOfModule: 3, streamCode: 8, codeStart: 0, codeData: 16, codePositions: 24, deoptLiterals: 2, deoptFirst: 11},
+		map[value]int64{typeFunctionLast: 2081, bytecodePositions: 32, scriptLineOffset: 24, scriptColumnOffset: 32, scriptSourceURL: 104, scopeFlags: 12, scopeOfModule: 3, streamCode: 8, codeStart: 0, codeData: 16, codePositions: 24, deoptLiterals: 2, deoptFirst: 11, siteWords: 0, siteFunction: 16, siteCode: 24, siteOffset: 32, siteFlags: 40, siteHasPosition: 6},
 		[]scopePart{partLocals, partSavedClass, partFunctionName, partInferredName},
 		"00000000001020304022321000100000000000103030101010201010100000000120202030101030301030301130302020203030303030" +
 			"31102020202020202020202020202020202020202020202020201010101000000010101040403040504020304040223221214040202020" +
@@ -247,7 +267,7 @@ var versions = []version{
 	},
 	{
 		11, 3,
-		map[value]int64{typeFunctionLast: 2082, bytecodePositions: 32, scriptLineOffset: 24, scriptColumnOffset: 32, scriptSourceURL: 112, scopeFlags: 12, scopeOfModule: 3, streamCode: 8, codeStart: 40, codeSize: 56, codeFlags: 48, deoptLiterals: 2, deoptFirst: 11},
+		map[value]int64{typeFunctionLast: 2082, bytecodePositions: 32, scriptLineOffset: 24, scriptColumnOffset: 32, scriptSourceURL: 112, scopeFlags: 12, scopeOfModule: 3, streamCode: 8, codeStart: 40, codeSize: 56, codeFlags: 48, deoptLiterals: 2, deoptFirst: 11, siteWords: 0, siteFunction: 16, siteCode: 24, siteOffset: 32, siteFlags: 40, siteHasPosition: 6},
 		[]scopePart{partLocals, partSavedClass, partFunctionName, partInferredName},
 		"00000000001020304022321000100000000000103030101010201010100000000120202030101030301030301130302020203030303130" +
 			"31202020202020202020202020202020202020202020202020101010100000001010103040403040504020304040223221214040202020" +
@@ -258,7 +278,7 @@ var versions = []version{
 	},
 	{
 		12, 4,
-		map[value]int64{sharedData: 8, bytecodePositions: 24, scriptLineOffset: 24, scriptColumnOffset: 32, scriptSourceURL: 112, scopeFlags: 12, scopeOfModule: 3, streamCode: 8, codeData: 8, codePositions: 16, deoptLiterals: 2, deoptFirst: 11},
+		map[value]int64{sharedData: 8, bytecodePositions: 24, scriptLineOffset: 24, scriptColumnOffset: 32, scriptSourceURL: 112, scopeFlags: 12, scopeOfModule: 3, streamCode: 8, codeData: 8, codePositions: 16, deoptLiterals: 2, deoptFirst: 11, siteWords: 0, siteCode: 8, siteFunction: 24, siteOffset: 32, siteFlags: 40, siteHasPosition: 7},
 		[]scopePart{partModuleVariables, partLocals, partSavedClass, partFunctionName, partInferredName},
 		"00000000001020304022321000100000000000103030101010201010100000000120202030103010103030103030113030204020203030" +
 			"30313031202020202020202020202020202020202020202020202020101010100000001010103040403040504020304040223221214040" +
@@ -269,7 +289,7 @@ var versions = []version{
 	},
 	{
 		13, 6,
-		map[value]int64{sharedData: 8, bytecodePositions: 24, scriptLineOffset: 24, scriptColumnOffset: 32, scriptSourceURL: 112, scopeFlags: 8, scopeOfModule: 5, streamCode: 8, codeData: 8, codePositions: 16, deoptLiterals: 3, deoptFirst: 12},
+		map[value]int64{sharedData: 8, bytecodePositions: 24, scriptLineOffset: 24, scriptColumnOffset: 32, scriptSourceURL: 112, scopeFlags: 8, scopeOfModule: 5, streamCode: 8, codeData: 8, codePositions: 16, deoptLiterals: 3, deoptFirst: 12, siteWords: 6, siteCode: 0, siteFunction: 16, siteOffset: 24, siteFlags: 40, siteHasPosition: 7},
 		[]scopePart{partPositions, partModuleVariables, partLocals, partSavedClass, partFunctionName, partInferredName},
 		"00000000001020304022321000100000000000103030301010101020101010000000012020203010301010303030103030301130302040" +
 			"20203030303130312020202020202020202020202020202020202020202020201010101000001010101030404030405040203040402232" +

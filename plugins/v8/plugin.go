@@ -43,11 +43,14 @@ type process struct {
 	request   *sdk.OpenRuntimeRequest
 	ranges    []codeRange
 	ownFrames []codeRange // V8's own code whose frames are not as the others'
+	isolates  []uint64
+	places    isolateLayout
 }
 
 // findCode finds the code of the process.
 func (p *process) findCode(f *finder, answer *sdk.OpenRuntimeAnswer) {
 	p.ranges = f.ranges()
+	p.isolates, p.places = f.isolates, f.layout
 	symbols := f.req.Symbols[len(symbolNames)-len(codeSymbols):]
 	blob := f.blob() // others are copies of it
 	end := uint64(0)
@@ -87,7 +90,7 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 		return answer, nil
 	}
 	one := &process{layout: l, request: req}
-	one.findCode(&finder{ctx, e, req, r}, answer)
+	one.findCode(&finder{ctx: ctx, engine: e, req: req, r: r}, answer)
 	p.known.Put(req.Runtime, one)
 	return answer, ctx.Err()
 }
@@ -102,6 +105,7 @@ type call struct {
 	code      map[uint64]*machineCode    // by PC
 	names     map[object]property        // of functions, by their map
 	searched  uint64                     // bytes, for code
+	exits     map[uint64]uint64          // isolates, by the frame that left JavaScript last; nil: not read
 }
 
 func newCall(ctx context.Context, e sdk.RuntimeEngine, p *process) *call {
@@ -123,6 +127,7 @@ func (p *plugin) ManagedFrames(ctx context.Context, e sdk.RuntimeEngine, req *sd
 	answer := &sdk.ManagedFramesAnswer{Stacks: make([]sdk.ManagedStack, len(req.Threads))}
 	for i := range req.Threads {
 		answer.Stacks[i] = c.stack(&req.Threads[i])
+		answer.Stacks[i].Exception = c.exception(&req.Threads[i])
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
