@@ -366,12 +366,27 @@ func (c *call) sitePlace(address uint64, f *function) (place, error) {
 		return place{}, err
 	}
 	code, ok := objectOf(w)
-	if ok && !c.isType(code, typeBytecodeArray) { // an object that stands for it
+	if ok && !c.isType(code, typeBytecodeArray) && !c.isType(code, typeCode) { // it stands for one
 		w, err = c.Pointer(uint64(code) + c.PointerSize())
 		code, ok = objectOf(w)
+	}
+	if err == nil && ok && c.isType(code, typeCode) {
+		code, offset, err = c.baselineSite(code, offset)
 	}
 	if err != nil || !ok || code != f.bytecode || !c.isType(code, typeBytecodeArray) {
 		return place{}, errors.Join(err, errNoPositions)
 	}
 	return c.placeInBytecode(f.script, code, offset)
+}
+
+// baselineSite returns the bytecode of baseline code, and the offset in it of a return address.
+func (c *call) baselineSite(code object, offset int64) (object, int64, error) {
+	flags, err := c.Uint(uint64(code)+c.offset(codeFlags), 4)
+	if err != nil {
+		return 0, 0, err
+	}
+	if flags&c.offset(codeKindMask) != c.offset(kindBaseline) || offset < 0 {
+		return 0, 0, errNoPositions
+	}
+	return c.bytecodeOffset(&machineCode{object: code}, uint64(offset))
 }
