@@ -321,12 +321,33 @@ func (l *layout) offset(v value) uint64 { return uint64(l.values[v]) } //nolint:
 // errNowhere is returned for a module whose data is not in the process: V8 maps its code twice.
 var errNowhere = errors.New("none of its symbols is in the process")
 
+// errNoNumbers is returned for a V8 that does not describe itself, such as Chromium's.
+var errNoNumbers = errors.New("its build says neither its version nor, by " + prefix + " symbols, where its objects have what")
+
+// collectorSection is a section of V8's garbage collector of C++ objects, in Chromium: its builds
+// have no symbols.
+const collectorSection = "gc_info_section"
+
+// isHere reports whether a module without V8's numbers has V8, and is in the process.
+func isHere(req *sdk.OpenRuntimeRequest) bool {
+	if req.Symbols[len(symbolNames)-len(codeSymbols)+symbolVersionText].IsKnown {
+		return true
+	}
+	return slices.ContainsFunc(req.Sections, func(s sdk.SectionInfo) bool {
+		_, ok := req.MemoryAddress(s.Address)
+		return ok && s.Name == collectorSection
+	})
+}
+
 // newLayout reads the numbers of a process, and the text of V8's version.
 func newLayout(r *sdk.MemoryReader, req *sdk.OpenRuntimeRequest) (l *layout, text string, err error) {
 	if len(req.Symbols) != len(symbolNames) {
 		return nil, "", fmt.Errorf("the engine has %d symbols, expected %d", len(req.Symbols), len(symbolNames))
 	}
 	if !slices.ContainsFunc(req.Symbols[:len(symbolNames)-len(codeSymbols)], func(s sdk.SymbolPlace) bool { return s.IsKnown }) {
+		if isHere(req) {
+			return nil, "", errNoNumbers
+		}
 		return nil, "", errNowhere
 	}
 	read := func(symbol int) (int64, bool) {

@@ -25,8 +25,11 @@ func New() sdk.Runtime { return &plugin{} }
 func Description() *sdk.RuntimeDescription {
 	return &sdk.RuntimeDescription{
 		Name: "v8", Version: "1",
-		Recognises: []sdk.RuntimeRecogniser{{Symbol: symbolNames[symbolMajor]}, {Symbol: prefix + "frametype_EntryFrame"}},
-		Symbols:    symbolNames,
+		Recognises: []sdk.RuntimeRecogniser{
+			{Symbol: symbolNames[symbolMajor]}, {Symbol: prefix + "frametype_EntryFrame"},
+			{Symbol: codeSymbols[symbolVersionText]}, {Section: collectorSection}, // alone, without numbers
+		},
+		Symbols: symbolNames,
 	}
 }
 

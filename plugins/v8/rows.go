@@ -32,6 +32,7 @@ const (
 	symbolAddresses
 	symbolHandles
 	symbolCurrentBlob // a variable: the address of V8's own code in its module
+	symbolVersionText // a function of V8's interface, which every build for extensions exports
 	symbolOwnFrame    // of V8's own code; others follow
 )
 
@@ -42,6 +43,7 @@ var codeSymbols = []string{
 	symbolAddresses:   "_ZN2v88internal7Isolate19get_address_from_idENS0_16IsolateAddressIdE",
 	symbolHandles:     "_ZN2v88internal11HandleScope20current_next_addressEPNS0_7IsolateE",
 	symbolCurrentBlob: "_ZN2v88internal12_GLOBAL__N_127current_embedded_blob_code_E",
+	symbolVersionText: "_ZN2v82V810GetVersionEv",
 	// These save other registers, or have no frame pointer of their own.
 	symbolOwnFrame:     "Builtins_JSEntry",
 	symbolOwnFrame + 1: "Builtins_JSConstructEntry",

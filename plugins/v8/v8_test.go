@@ -251,6 +251,34 @@ func TestUnknownVersion(t *testing.T) {
 	}
 }
 
+// TestNoNumbers expects that a V8 without numbers is recognised, and has no frames; one that is not
+// in the process is nothing.
+func TestNoNumbers(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		symbol       string
+		section      uint64 // its address
+		isRecognised bool
+	}{
+		{"symbol", "_ZN2v82V810GetVersionEv", 0, true},
+		{"section", "", 0x2000, true},
+		{"elsewhere", "", 0x9000, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := read(t, all(t)[0])
+			for i := range r.Open.Symbols {
+				r.Open.Symbols[i].IsKnown = v8.Description().Symbols[i] == c.symbol
+			}
+			r.Open.Segments = []sdk.RuntimeSegment{{Address: 0x1000, Size: 0x2000, Start: 0x7000}}
+			r.Open.Sections = []sdk.SectionInfo{{}, {Name: "gc_info_section", Address: c.section}}
+			open, _, _ := r.ask(t)
+			if open.HasFrames || c.isRecognised != (len(open.Problems) == 1) || c.isRecognised && !strings.Contains(open.Problems[0], "neither its version") {
+				t.Errorf("%+v", open)
+			}
+		})
+	}
+}
+
 // TestForgotten expects that an unknown handle is said.
 func TestForgotten(t *testing.T) {
 	p, r := v8.New(), read(t, all(t)[0])
