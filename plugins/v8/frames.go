@@ -119,7 +119,7 @@ const exitTarget = 24
 func (c *call) exitFrames(a *activation) ([]sdk.ManagedFrame, error) {
 	w, err := c.Pointer(a.fp + c.offset(fpContext))
 	if err != nil || !a.isBuiltin || w != c.offset(frameBuiltinExit)<<1 {
-		return nil, nil
+		return nil, nil //nolint:nilerr // the frame is native
 	}
 	if w, err = c.Pointer(a.fp + exitTarget); err != nil {
 		return nil, nil //nolint:nilerr // the frame is native

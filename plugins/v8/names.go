@@ -4,8 +4,8 @@ package v8
 
 import "fmt"
 
-// This file finds names that functions have as a property of their own: those of methods whose
-// names the program computes, and those that it sets.
+// This file finds names that functions have as a property of their own: methods whose names the
+// program computes, and functions whose names it sets.
 
 // property is a place of a property in objects of a map: a word of the object, or of its array of
 // properties; neither for one that every function has in common.

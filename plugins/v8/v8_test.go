@@ -41,22 +41,6 @@ type part struct {
 
 func (p *part) end() uint64 { return p.Address + uint64(len(p.Bytes)) }
 
-// merge merges parts that share or adjoin memory.
-func (r *recording) merge() {
-	slices.SortStableFunc(r.Memory, func(a, b part) int { return cmp.Compare(a.Address, b.Address) })
-	var merged []part
-	for _, p := range r.Memory {
-		if n := len(merged) - 1; n >= 0 && p.Address <= merged[n].end() {
-			if p.end() > merged[n].end() {
-				merged[n].Bytes = append(merged[n].Bytes, p.Bytes[merged[n].end()-p.Address:]...)
-			}
-			continue
-		}
-		merged = append(merged, part{p.Address, slices.Clone(p.Bytes)})
-	}
-	r.Memory = merged
-}
-
 func read(t testing.TB, path string) *recording {
 	t.Helper()
 	f, err := os.Open(path)

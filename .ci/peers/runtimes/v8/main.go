@@ -231,7 +231,7 @@ func places(list []site) string {
 // ownFrames are the frames of die itself.
 const ownFrame = "die"
 
-// count compares frames. Those of die, and those that it calls, are left out of both.
+// count compares frames. The frames of die, and of what it calls, are left out of both.
 func (b *bench) count(want, got []site) count {
 	want, got = outside(want), outside(got)
 	c := count{frames: len(want), missing: max(len(want)-len(got), 0), more: max(len(got)-len(want), 0)}
