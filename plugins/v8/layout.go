@@ -83,6 +83,7 @@ const (
 	typeMap
 	typeFixedArray
 	typeByteArray
+	typePlainByteArray // of an array that is not protected, where others are
 	typeInterpreterData
 	typeStream
 	typeCode
@@ -165,6 +166,7 @@ var described = [valueCount][]string{
 	typeMap:             {"type_Map__MAP_TYPE"},
 	typeFixedArray:      {"type_FixedArray__FIXED_ARRAY_TYPE"},
 	typeByteArray:       {"type_TrustedByteArray__TRUSTED_BYTE_ARRAY_TYPE", "type_ByteArray__BYTE_ARRAY_TYPE"},
+	typePlainByteArray:  {"type_ByteArray__BYTE_ARRAY_TYPE"},
 	typeInterpreterData: {"type_InterpreterData__INTERPRETER_DATA_TYPE"},
 	typeStream:          {"type_InstructionStream__INSTRUCTION_STREAM_TYPE", "type_Code__CODE_TYPE"},
 	typeCode:            {"type_Code__CODE_TYPE"},

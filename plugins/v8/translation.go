@@ -299,7 +299,7 @@ func (c *call) inlined(m *machineCode, isMaglev bool, pc uint64) ([]inlinedFrame
 		return nil, 0, err
 	}
 	o, ok := objectOf(w)
-	if !ok || !c.isType(o, typeByteArray) {
+	if !ok || !c.isType(o, typeByteArray) && !c.isType(o, typePlainByteArray) {
 		return nil, 0, fmt.Errorf("the lists of frames of the code at %#x are %#x, expected an array of bytes", m.object, w)
 	}
 	text, err := c.bytes(o, maxTable)
