@@ -252,7 +252,7 @@ func (c *call) compiledFrames(a *activation, f *function) ([]sdk.ManagedFrame, e
 	if err != nil {
 		return nil, err
 	}
-	safepoints := turbofanSafepoints
+	isMaglev := false
 	switch int64(m.kind) - c.values[kindBaseline] {
 	case 0:
 		bytecode, offset, err := c.bytecodeOffset(m, a.pc)
@@ -265,12 +265,12 @@ func (c *call) compiledFrames(a *activation, f *function) ([]sdk.ManagedFrame, e
 		frame, err := c.frame(f, sdk.Compiled, bytecode, offset)
 		return []sdk.ManagedFrame{frame}, err
 	case 1:
-		safepoints = maglevSafepoints
+		isMaglev = true
 	case 2:
 	default:
 		return nil, nil
 	}
-	list, literals, err := c.inlined(m, safepoints, a.pc)
+	list, literals, err := c.inlined(m, isMaglev, a.pc)
 	if err == nil && len(list) == 0 {
 		err = errNoTranslation
 	}

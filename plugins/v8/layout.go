@@ -58,6 +58,14 @@ const (
 	scriptEvalPosition
 	scriptSourceURL
 	objectProperties
+	symbolName
+	messageType // of a message, before its argument
+	siteWords   // of a frame in an error's stack; 0: it is an object
+	siteFunction
+	siteCode
+	siteOffset
+	siteFlags
+	mapPrototype
 	mapFlags
 	mapDescriptors
 	descriptorsData
@@ -75,6 +83,7 @@ const (
 	typeMap
 	typeFixedArray
 	typeByteArray
+	typePlainByteArray // of an array that is not protected, where others are
 	typeInterpreterData
 	typeStream
 	typeCode
@@ -94,6 +103,11 @@ const (
 	deoptFirst
 	typeDescriptors
 	typeDescriptorsLast
+	typeSymbol
+	typeMessage
+	typeSite
+	typeErrorStack
+	siteHasPosition // the bit of a call site's flags that says that it has a position, and no offset
 	frameBuiltinExit
 	descriptorsShift
 	indexShift
@@ -152,6 +166,7 @@ var described = [valueCount][]string{
 	typeMap:             {"type_Map__MAP_TYPE"},
 	typeFixedArray:      {"type_FixedArray__FIXED_ARRAY_TYPE"},
 	typeByteArray:       {"type_TrustedByteArray__TRUSTED_BYTE_ARRAY_TYPE", "type_ByteArray__BYTE_ARRAY_TYPE"},
+	typePlainByteArray:  {"type_ByteArray__BYTE_ARRAY_TYPE"},
 	typeInterpreterData: {"type_InterpreterData__INTERPRETER_DATA_TYPE"},
 	typeStream:          {"type_InstructionStream__INSTRUCTION_STREAM_TYPE", "type_Code__CODE_TYPE"},
 	typeCode:            {"type_Code__CODE_TYPE"},
@@ -167,6 +182,9 @@ var described = [valueCount][]string{
 	stringEncoding:      {"StringEncodingMask"},
 	stringOneByte:       {"OneByteStringTag"},
 	objectProperties:    {"class_JSReceiver__raw_properties_or_hash__Object", "class_JSReceiver__raw_properties_or_hash__Tagged_Object_"},
+	symbolName:          {"class_Symbol__name__Object"},
+	messageType:         {"class_JSMessageObject__raw_type__SMI"},
+	mapPrototype:        {"class_Map__prototype__Object"},
 	mapFlags:            {"class_Map__bit_field3__int"},
 	mapDescriptors:      {"class_Map__instance_descriptors_offset"},
 	descriptorsData:     {"class_DescriptorArray__header_size__uintptr_t"},
@@ -174,6 +192,10 @@ var described = [valueCount][]string{
 	mapSize:             {"class_Map__instance_size_in_words__char"},
 	typeDescriptors:     {"type_DescriptorArray__DESCRIPTOR_ARRAY_TYPE"},
 	typeDescriptorsLast: {"type_StrongDescriptorArray__STRONG_DESCRIPTOR_ARRAY_TYPE"},
+	typeSymbol:          {"type_Symbol__SYMBOL_TYPE"},
+	typeMessage:         {"type_JSMessageObject__JS_MESSAGE_OBJECT_TYPE"},
+	typeSite:            {"type_CallSiteInfo__CALL_SITE_INFO_TYPE"},
+	typeErrorStack:      {"type_ErrorStackData__ERROR_STACK_DATA_TYPE"},
 	frameBuiltinExit:    {"frametype_BuiltinExitFrame"},
 	descriptorsMask:     {"bit_field3_number_of_own_descriptors_mask"},
 	descriptorsShift:    {"bit_field3_number_of_own_descriptors_shift"},
@@ -229,49 +251,54 @@ type version struct {
 	scope        []scopePart
 	bytecodes    string // as bytecodeSize has them
 	translations translations
+	safepoints   safepoints
 }
 
 // versions are the versions of V8 that are known: as in Node.js 18, 20, 22 and 24.
 var versions = []version{
 	{
 		10, 2,
-		map[value]int64{typeFunctionLast: 2081, bytecodePositions: 32, scriptLineOffset: 24, scriptColumnOffset: 32, scriptSourceURL: 104, scopeFlags: 12, scopeOfModule: 3, streamCode: 8, codeStart: 0, codeData: 16, codePositions: 24, deoptLiterals: 2, deoptFirst: 11},
+		map[value]int64{typeFunctionLast: 2081, bytecodePositions: 32, scriptLineOffset: 24, scriptColumnOffset: 32, scriptSourceURL: 104, scopeFlags: 12, scopeOfModule: 3, streamCode: 8, codeStart: 0, codeData: 16, codePositions: 24, deoptLiterals: 2, deoptFirst: 11, siteWords: 0, siteFunction: 16, siteCode: 24, siteOffset: 32, siteFlags: 40, siteHasPosition: 6},
 		[]scopePart{partLocals, partSavedClass, partFunctionName, partInferredName},
 		"00000000001020304022321000100000000000103030101010201010100000000120202030101030301030301130302020203030303030" +
 			"31102020202020202020202020202020202020202020202020201010101000000010101040403040504020304040223221214040202020" +
 			"20202020201010101000212100102100212021102020202000000020101010101010101010101010101010101010101010103010202040" +
 			"100000000010000010304030300010100000000000000000000000000000000000",
 		translations{"2103113131111111115334111112", []int{3}, 0, []int{18}, []int{19, 20}, []int{0, 6, 8, 21}, 0},
+		safepoints{0, 4, 8, 16},
 	},
 	{
 		11, 3,
-		map[value]int64{typeFunctionLast: 2082, bytecodePositions: 32, scriptLineOffset: 24, scriptColumnOffset: 32, scriptSourceURL: 112, scopeFlags: 12, scopeOfModule: 3, streamCode: 8, codeStart: 40, codeSize: 56, codeFlags: 48, deoptLiterals: 2, deoptFirst: 11},
+		map[value]int64{typeFunctionLast: 2082, bytecodePositions: 32, scriptLineOffset: 24, scriptColumnOffset: 32, scriptSourceURL: 112, scopeFlags: 12, scopeOfModule: 3, streamCode: 8, codeStart: 40, codeSize: 56, codeFlags: 48, deoptLiterals: 2, deoptFirst: 11, siteWords: 0, siteFunction: 16, siteCode: 24, siteOffset: 32, siteFlags: 40, siteHasPosition: 6},
 		[]scopePart{partLocals, partSavedClass, partFunctionName, partInferredName},
 		"00000000001020304022321000100000000000103030101010201010100000000120202030101030301030301130302020203030303130" +
 			"31202020202020202020202020202020202020202020202020101010100000001010103040403040504020304040223221214040202020" +
 			"20202020201010101000222100102100212021102020202000000030101010101010101010101010101010101010101010103010202040" +
 			"100000000010000010304030300010100000000000000000000000000000000000",
 		translations{"103311313111112111111115333401111121", []int{2, 3}, 1, []int{23, 24}, []int{25, 26}, []int{6, 8, 14, 27}, 35},
+		safepoints{0, 4, 8, 16},
 	},
 	{
 		12, 4,
-		map[value]int64{sharedData: 8, bytecodePositions: 24, scriptLineOffset: 24, scriptColumnOffset: 32, scriptSourceURL: 112, scopeFlags: 12, scopeOfModule: 3, streamCode: 8, codeData: 8, codePositions: 16, deoptLiterals: 2, deoptFirst: 11},
+		map[value]int64{sharedData: 8, bytecodePositions: 24, scriptLineOffset: 24, scriptColumnOffset: 32, scriptSourceURL: 112, scopeFlags: 12, scopeOfModule: 3, streamCode: 8, codeData: 8, codePositions: 16, deoptLiterals: 2, deoptFirst: 11, siteWords: 0, siteCode: 8, siteFunction: 24, siteOffset: 32, siteFlags: 40, siteHasPosition: 7},
 		[]scopePart{partModuleVariables, partLocals, partSavedClass, partFunctionName, partInferredName},
 		"00000000001020304022321000100000000000103030101010201010100000000120202030103010103030103030113030204020203030" +
 			"30313031202020202020202020202020202020202020202020202020101010100000001010103040403040504020304040223221214040" +
 			"20202020202020202000101010000022210010210021202110202020200000003010101010101010101010101010101010101010101010" +
 			"3010202040100000000010000010304030300010100000000000000000000000000000000000",
 		translations{"5333213432103311111111111111111101111121", []int{12, 13}, 1, []int{0, 1}, []int{2, 3}, []int{4, 5, 6, 7, 8, 9}, 39},
+		safepoints{0, 4, 8, 16},
 	},
 	{
 		13, 6,
-		map[value]int64{sharedData: 8, bytecodePositions: 24, scriptLineOffset: 24, scriptColumnOffset: 32, scriptSourceURL: 112, scopeFlags: 8, scopeOfModule: 5, streamCode: 8, codeData: 8, codePositions: 16, deoptLiterals: 3, deoptFirst: 12},
+		map[value]int64{sharedData: 8, bytecodePositions: 24, scriptLineOffset: 24, scriptColumnOffset: 32, scriptSourceURL: 112, scopeFlags: 8, scopeOfModule: 5, streamCode: 8, codeData: 8, codePositions: 16, deoptLiterals: 3, deoptFirst: 12, siteWords: 6, siteCode: 0, siteFunction: 16, siteOffset: 24, siteFlags: 40, siteHasPosition: 7},
 		[]scopePart{partPositions, partModuleVariables, partLocals, partSavedClass, partFunctionName, partInferredName},
 		"00000000001020304022321000100000000000103030301010101020101010000000012020203010301010303030103030301130302040" +
 			"20203030303130312020202020202020202020202020202020202020202020201010101000001010101030404030405040203040402232" +
 			"21214040202020202020202020001010100000222100102100212021102020202000000030101010101010101010103010101010101010" +
 			"10101010103030102040100000000010000010304030300010100000000000000000000000000000000000",
 		translations{"643321343331003311101111111111111111101111121", []int{14, 15}, 1, []int{0, 1}, []int{2, 3}, []int{4, 5, 6, 7, 8, 9, 10}, 44},
+		safepoints{4, 8, 12, 16},
 	},
 }
 
@@ -296,12 +323,33 @@ func (l *layout) offset(v value) uint64 { return uint64(l.values[v]) } //nolint:
 // errNowhere is returned for a module whose data is not in the process: V8 maps its code twice.
 var errNowhere = errors.New("none of its symbols is in the process")
 
+// errNoNumbers is returned for a V8 that does not describe itself, such as Chromium's.
+var errNoNumbers = errors.New("its build says neither its version nor, by " + prefix + " symbols, where its objects have what")
+
+// collectorSection is a section of V8's garbage collector of C++ objects, in Chromium: its builds
+// have no symbols.
+const collectorSection = "gc_info_section"
+
+// isHere reports whether a module without V8's numbers has V8, and is in the process.
+func isHere(req *sdk.OpenRuntimeRequest) bool {
+	if req.Symbols[len(symbolNames)-len(codeSymbols)+symbolVersionText].IsKnown {
+		return true
+	}
+	return slices.ContainsFunc(req.Sections, func(s sdk.SectionInfo) bool {
+		_, ok := req.MemoryAddress(s.Address)
+		return ok && s.Name == collectorSection
+	})
+}
+
 // newLayout reads the numbers of a process, and the text of V8's version.
 func newLayout(r *sdk.MemoryReader, req *sdk.OpenRuntimeRequest) (l *layout, text string, err error) {
 	if len(req.Symbols) != len(symbolNames) {
 		return nil, "", fmt.Errorf("the engine has %d symbols, expected %d", len(req.Symbols), len(symbolNames))
 	}
 	if !slices.ContainsFunc(req.Symbols[:len(symbolNames)-len(codeSymbols)], func(s sdk.SymbolPlace) bool { return s.IsKnown }) {
+		if isHere(req) {
+			return nil, "", errNoNumbers
+		}
 		return nil, "", errNowhere
 	}
 	read := func(symbol int) (int64, bool) {

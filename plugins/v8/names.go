@@ -4,8 +4,8 @@ package v8
 
 import "fmt"
 
-// This file finds names that functions have as a property of their own: methods with computed
-// names, and functions that the program has renamed.
+// This file finds names that functions have as a property of their own: methods whose names the
+// program computes, and functions whose names it sets.
 
 // property is a place of a property in objects of a map: a word of the object, or of its array of
 // properties; neither for one that every function has in common.
@@ -33,36 +33,48 @@ func (c *call) ownName(fn object) (string, error) {
 	}
 	p, ok := c.names[m]
 	if !ok {
-		p, _ = c.nameProperty(m) // without it, the function has the name of its source
+		p, _ = c.property(m, c.isText("name")) // without it, the function has the name of its source
 		c.names[m] = p
 	}
-	if !p.isOwn {
-		return "", nil
-	}
-	value := p.constant
-	if value == 0 {
-		base := uint64(fn)
-		if p.offset == 0 {
-			w, err := c.word(fn, objectProperties)
-			o, ok := objectOf(w)
-			if err != nil || !ok {
-				return "", err
-			}
-			base, p.offset = uint64(o), c.offset(arrayData)+p.index*c.PointerSize()
-		}
-		w, err := c.Pointer(base + p.offset)
-		if value, ok = objectOf(w); err != nil || !ok {
-			return "", err
-		}
-	}
-	if t, err := c.typeOf(value); err != nil || uint64(t) >= c.offset(firstNonstring) {
-		return "", err
+	value, ok := c.valueOf(fn, p)
+	if !ok || !c.isString(value) {
+		return ""
 	}
 	return c.text(value)
 }
 
-// nameProperty returns where functions of a map have their names.
-func (c *call) nameProperty(m object) (p property, err error) {
+// isText returns a function that reports whether an object is a string with a text.
+func (c *call) isText(text string) func(object) bool {
+	return func(o object) bool {
+		if !c.isString(o) {
+			return false
+		}
+		got, err := c.text(o)
+		return err == nil && got == text
+	}
+}
+
+// valueOf returns the value of a property of an object; false where it has none, or a number.
+func (c *call) valueOf(o object, p property) (object, bool) {
+	if !p.isOwn || p.constant != 0 {
+		return p.constant, p.isOwn
+	}
+	base := uint64(o)
+	if p.offset == 0 {
+		w, err := c.word(o, objectProperties)
+		list, ok := objectOf(w)
+		if err != nil || !ok {
+			return 0, false
+		}
+		base, p.offset = uint64(list), c.offset(arrayData)+p.index*c.PointerSize()
+	}
+	w, err := c.Pointer(base + p.offset)
+	value, ok := objectOf(w)
+	return value, err == nil && ok
+}
+
+// property returns where objects of a map have the property with a key.
+func (c *call) property(m object, isKey func(object) bool) (p property, err error) {
 	flags, err := c.Uint(uint64(m)+c.offset(mapFlags), 4)
 	if err != nil {
 		return p, err
@@ -81,14 +93,9 @@ func (c *call) nameProperty(m object) (p property, err error) {
 		if w, err = c.Pointer(place); err != nil {
 			return p, err
 		}
-		key, ok := objectOf(w)
-		if !ok || !c.isString(key) {
-			continue
+		if key, ok := objectOf(w); ok && isKey(key) {
+			return c.propertyAt(m, place)
 		}
-		if text, err := c.text(key); err != nil || text != "name" {
-			continue
-		}
-		return c.propertyAt(m, place)
 	}
 	return p, nil
 }

@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -26,8 +25,11 @@ func New() sdk.Runtime { return &plugin{} }
 func Description() *sdk.RuntimeDescription {
 	return &sdk.RuntimeDescription{
 		Name: "v8", Version: "1",
-		Recognises: []sdk.RuntimeRecogniser{{Symbol: symbolNames[symbolMajor]}, {Symbol: prefix + "frametype_EntryFrame"}},
-		Symbols:    symbolNames,
+		Recognises: []sdk.RuntimeRecogniser{
+			{Symbol: symbolNames[symbolMajor]}, {Symbol: prefix + "frametype_EntryFrame"},
+			{Symbol: codeSymbols[symbolVersionText]}, {Section: collectorSection}, // alone, without numbers
+		},
+		Symbols: symbolNames,
 	}
 }
 
@@ -35,13 +37,8 @@ func Description() *sdk.RuntimeDescription {
 type plugin struct {
 	sdk.RuntimeBase
 
-	mu    sync.Mutex
-	known map[uint64]*process // by handle
-	order []uint64            // of known, the oldest first
+	known sdk.ByHandle[*process]
 }
-
-// maxKnown bounds the processes that are remembered.
-const maxKnown = 256
 
 // process is V8 in a module of a process.
 type process struct {
@@ -49,11 +46,14 @@ type process struct {
 	request   *sdk.OpenRuntimeRequest
 	ranges    []codeRange
 	ownFrames []codeRange // V8's own code whose frames are not as the others'
+	isolates  []uint64
+	places    isolateLayout
 }
 
 // findCode finds the code of the process.
 func (p *process) findCode(f *finder, answer *sdk.OpenRuntimeAnswer) {
 	p.ranges = f.ranges()
+	p.isolates, p.places = f.isolates, f.layout
 	symbols := f.req.Symbols[len(symbolNames)-len(codeSymbols):]
 	blob := f.blob() // others are copies of it
 	end := uint64(0)
@@ -93,36 +93,9 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 		return answer, nil
 	}
 	one := &process{layout: l, request: req}
-	one.findCode(&finder{ctx, e, req, r}, answer)
-	p.keep(req.Runtime, one)
+	one.findCode(&finder{ctx: ctx, engine: e, req: req, r: r}, answer)
+	p.known.Put(req.Runtime, one)
 	return answer, ctx.Err()
-}
-
-// keep remembers a process, and forgets the oldest one where there are too many.
-func (p *plugin) keep(handle uint64, one *process) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.known == nil {
-		p.known = map[uint64]*process{}
-	}
-	if p.known[handle] == nil {
-		p.order = append(p.order, handle)
-	}
-	p.known[handle] = one
-	if len(p.order) > maxKnown {
-		delete(p.known, p.order[0])
-		p.order = p.order[1:]
-	}
-}
-
-// find returns a process that was opened.
-func (p *plugin) find(handle uint64) (*process, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if one := p.known[handle]; one != nil {
-		return one, nil
-	}
-	return nil, sdk.ErrObjectNotOpen
 }
 
 // call has the objects that are read while a call is under way.
@@ -135,6 +108,7 @@ type call struct {
 	code      map[uint64]*machineCode    // by PC
 	names     map[object]property        // of functions, by their map
 	searched  uint64                     // bytes, for code
+	exits     map[uint64]uint64          // isolates, by the frame that left JavaScript last; nil: not read
 }
 
 func newCall(ctx context.Context, e sdk.RuntimeEngine, p *process) *call {
@@ -147,15 +121,16 @@ func newCall(ctx context.Context, e sdk.RuntimeEngine, p *process) *call {
 
 // ManagedFrames finds the functions of JavaScript in native stacks.
 func (p *plugin) ManagedFrames(ctx context.Context, e sdk.RuntimeEngine, req *sdk.ManagedFramesRequest) (*sdk.ManagedFramesAnswer, error) {
-	one, err := p.find(req.Runtime)
-	if err != nil {
-		return nil, err
+	one, isKnown := p.known.Get(req.Runtime)
+	if !isKnown {
+		return nil, sdk.ErrObjectNotOpen
 	}
 	c := newCall(ctx, e, one)
 	c.prefetch(req.Threads)
 	answer := &sdk.ManagedFramesAnswer{Stacks: make([]sdk.ManagedStack, len(req.Threads))}
 	for i := range req.Threads {
 		answer.Stacks[i] = c.stack(&req.Threads[i])
+		answer.Stacks[i].Exception = c.exception(&req.Threads[i])
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

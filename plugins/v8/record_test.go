@@ -5,6 +5,7 @@
 package v8_test
 
 import (
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -105,4 +106,20 @@ func (e *recordingEngine) ReadRegisters(ctx context.Context, thread uint64, numb
 		e.to.Registers[thread] = s
 	}
 	return s, err
+}
+
+// merge merges parts that share or adjoin memory.
+func (r *recording) merge() {
+	slices.SortStableFunc(r.Memory, func(a, b part) int { return cmp.Compare(a.Address, b.Address) })
+	var merged []part
+	for _, p := range r.Memory {
+		if n := len(merged) - 1; n >= 0 && p.Address <= merged[n].end() {
+			if p.end() > merged[n].end() {
+				merged[n].Bytes = append(merged[n].Bytes, p.Bytes[merged[n].end()-p.Address:]...)
+			}
+			continue
+		}
+		merged = append(merged, part{p.Address, slices.Clone(p.Bytes)})
+	}
+	r.Memory = merged
 }

@@ -29,7 +29,10 @@ const (
 	symbolCodeRange = iota
 	symbolBlob
 	symbolBlobSize
+	symbolAddresses
+	symbolHandles
 	symbolCurrentBlob // a variable: the address of V8's own code in its module
+	symbolVersionText // a function of V8's interface, which every build for extensions exports
 	symbolOwnFrame    // of V8's own code; others follow
 )
 
@@ -37,7 +40,10 @@ var codeSymbols = []string{
 	symbolCodeRange:   "_ZN2v87Isolate12GetCodeRangeEPPvPm",
 	symbolBlob:        "_ZNK2v88internal7Isolate18embedded_blob_codeEv",
 	symbolBlobSize:    "_ZNK2v88internal7Isolate23embedded_blob_code_sizeEv",
+	symbolAddresses:   "_ZN2v88internal7Isolate19get_address_from_idENS0_16IsolateAddressIdE",
+	symbolHandles:     "_ZN2v88internal11HandleScope20current_next_addressEPNS0_7IsolateE",
 	symbolCurrentBlob: "_ZN2v88internal12_GLOBAL__N_127current_embedded_blob_code_E",
+	symbolVersionText: "_ZN2v82V810GetVersionEv",
 	// These save other registers, or have no frame pointer of their own.
 	symbolOwnFrame:     "Builtins_JSEntry",
 	symbolOwnFrame + 1: "Builtins_JSConstructEntry",
@@ -51,6 +57,9 @@ var codeSymbols = []string{
 type isolateLayout struct {
 	codeRange, rangeBounds uint64 // a pointer to a range, and where that has its start and size
 	blob, blobSize         uint64 // of V8's own code
+	// addresses is where it has the addresses of members, and handles where the one of the place
+	// behind the newest handle; 0: unknown.
+	addresses, handles uint64
 }
 
 // isolateLayoutOf reads the layout from the instructions of V8's functions: each loads one member.
@@ -59,7 +68,10 @@ func isolateLayoutOf(r *sdk.MemoryReader, symbols []sdk.SymbolPlace) (l isolateL
 	var code [symbolCurrentBlob][]byte
 	for i := range code {
 		if !symbols[i].IsKnown {
-			return l, false
+			if i < symbolAddresses {
+				return l, false
+			}
+			continue // exceptions alone need it
 		}
 		b, err := r.Bytes(symbols[i].Address, most)
 		if err != nil {
@@ -74,7 +86,10 @@ func isolateLayoutOf(r *sdk.MemoryReader, symbols []sdk.SymbolPlace) (l isolateL
 	if !isBlob || !isSize || !isCode || at < 0 || at+4 > most {
 		return l, false
 	}
-	return isolateLayout{codes, uint64(code[symbolCodeRange][at+3]), blob, size}, true
+	l = isolateLayout{codeRange: codes, rangeBounds: uint64(code[symbolCodeRange][at+3]), blob: blob, blobSize: size}
+	l.addresses, _ = displacement(code[symbolAddresses], []byte{0x48, 0x8b, 0x84, 0xf7}) // mov addresses(%rdi,%rsi,8),%rax
+	l.handles, _ = displacement(code[symbolHandles], []byte{0x48, 0x8d, 0x87})           // lea handles(%rdi),%rax
+	return l, true
 }
 
 // displacement returns the displacement of 32 bits behind the first place of an instruction.
@@ -104,6 +119,9 @@ type finder struct {
 	engine sdk.RuntimeEngine
 	req    *sdk.OpenRuntimeRequest
 	r      *sdk.MemoryReader
+
+	layout   isolateLayout
+	isolates []uint64 // that were found
 }
 
 // ranges returns the code of the isolates that words on the stacks of threads lead to.
@@ -112,6 +130,7 @@ func (f *finder) ranges() (list []codeRange) {
 	if !ok {
 		return nil
 	}
+	f.layout = l
 	candidates := f.candidates()
 	holders := f.words(candidates, l.codeRange)
 	blobs := f.words(candidates, l.blob)
@@ -123,7 +142,9 @@ func (f *finder) ranges() (list []codeRange) {
 		if len(list) >= 2*maxIsolates {
 			break
 		}
-		list = append(list, f.rangesOf(&l, isolate, holder, blob)...)
+		if found := f.rangesOf(&l, isolate, holder, blob); len(found) > 0 {
+			list, f.isolates = append(list, found...), append(f.isolates, isolate)
+		}
 	}
 	slices.SortFunc(list, func(a, b codeRange) int {
 		return slices.Compare([]uint64{a.start, a.size}, []uint64{b.start, b.size})
@@ -235,9 +256,9 @@ func (f *finder) words(addresses []uint64, offset uint64) []uint64 {
 
 // CodeRules finds how frames of V8's code are left.
 func (p *plugin) CodeRules(ctx context.Context, e sdk.RuntimeEngine, req *sdk.CodeRulesRequest) (*sdk.CodeRulesAnswer, error) {
-	one, err := p.find(req.Runtime)
-	if err != nil {
-		return nil, err
+	one, isKnown := p.known.Get(req.Runtime)
+	if !isKnown {
+		return nil, sdk.ErrObjectNotOpen
 	}
 	c := newCall(ctx, e, one)
 	before := make([]uint64, len(req.PCs))

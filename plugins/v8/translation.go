@@ -216,16 +216,14 @@ func has(list []int, n int) bool {
 	return false
 }
 
-// safepointKind says how a table of the calls of code is written: maglev's has more.
-type safepointKind struct {
-	header uint64 // bytes
-	extra  uint64 // bytes of each entry, before the registers
+// safepoints says where a version of V8 has what in the table of the calls of code.
+type safepoints struct {
+	count, form      uint64 // how many calls it has, and how each is written: numbers of 32 bits
+	turbofan, maglev uint64 // the first call, in code of each
 }
 
-var (
-	turbofanSafepoints = safepointKind{header: 8}
-	maglevSafepoints   = safepointKind{header: 16, extra: 1}
-)
+// maglevExtra is how many bytes more a call has in Maglev's code, before its registers.
+const maglevExtra = 1
 
 // maxSafepoints bounds the calls of one function's code.
 const maxSafepoints = 1 << 17
@@ -236,21 +234,25 @@ var errNoSafepoint = errors.New("V8 keeps nothing of the call in optimised code,
 
 // deoptIndex returns which list of frames a call has, whose return address is pc: in the table
 // behind the instructions. The return address is another one where V8 has given up the code.
-func (c *call) deoptIndex(m *machineCode, kind safepointKind, pc uint64) (uint64, error) {
-	head, err := c.Bytes(m.end, 8)
+func (c *call) deoptIndex(m *machineCode, isMaglev bool, pc uint64) (uint64, error) {
+	first, extra := c.safepoints.turbofan, uint64(0)
+	if isMaglev {
+		first, extra = c.safepoints.maglev, maglevExtra
+	}
+	head, err := c.Bytes(m.end, first)
 	if err != nil {
 		return 0, err
 	}
-	count, form := c.Number(head[:4]), c.Number(head[4:])
+	count, form := c.Number(head[c.safepoints.count:][:4]), c.Number(head[c.safepoints.form:][:4])
 	registers, size, index := form>>1&7, form>>4&7, form>>7&7
 	if form&1 == 0 {
 		return 0, errNoSafepoint
 	}
-	entry := 2*size + index + kind.extra + registers
+	entry := 2*size + index + extra + registers
 	if count > maxSafepoints || size == 0 || size > 4 || index > 4 {
 		return 0, fmt.Errorf("the table of %d calls at %#x has the form %#x", count, m.end, form)
 	}
-	data, err := c.Bytes(m.end+kind.header, count*entry)
+	data, err := c.Bytes(m.end+first, count*entry)
 	if err != nil {
 		return 0, err
 	}
@@ -273,8 +275,8 @@ func little(b []byte) (n uint64) {
 }
 
 // inlined returns the frames of optimised code at a return address, outermost first.
-func (c *call) inlined(m *machineCode, kind safepointKind, pc uint64) ([]inlinedFrame, object, error) {
-	index, err := c.deoptIndex(m, kind, pc)
+func (c *call) inlined(m *machineCode, isMaglev bool, pc uint64) ([]inlinedFrame, object, error) {
+	index, err := c.deoptIndex(m, isMaglev, pc)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -297,7 +299,7 @@ func (c *call) inlined(m *machineCode, kind safepointKind, pc uint64) ([]inlined
 		return nil, 0, err
 	}
 	o, ok := objectOf(w)
-	if !ok || !c.isType(o, typeByteArray) {
+	if !ok || !c.isType(o, typeByteArray) && !c.isType(o, typePlainByteArray) {
 		return nil, 0, fmt.Errorf("the lists of frames of the code at %#x are %#x, expected an array of bytes", m.object, w)
 	}
 	text, err := c.bytes(o, maxTable)

@@ -132,20 +132,28 @@ func (r *recording) ask(t testing.TB) (*sdk.OpenRuntimeAnswer, *sdk.CodeRulesAns
 	return open, rules, frames
 }
 
-// lines writes frames as the programs do.
+// lines writes the frames of a stack as the programs do.
 func lines(t testing.TB, s *sdk.ManagedStack) string {
+	t.Helper()
+	var list []sdk.ManagedFrame
+	for _, r := range s.Runs {
+		list = append(list, r.Frames...)
+	}
+	return text(t, list)
+}
+
+// text writes frames as the programs do.
+func text(t testing.TB, list []sdk.ManagedFrame) string {
 	t.Helper()
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	for _, r := range s.Runs {
-		for _, f := range r.Frames {
-			if f.Function == "die" {
-				continue
-			}
-			if err := e.Encode([]any{f.Function, f.File, f.Line, f.Column}); err != nil {
-				t.Fatal(err)
-			}
+	for _, f := range list {
+		if f.Function == "die" {
+			continue
+		}
+		if err := e.Encode([]any{f.Function, f.File, f.Line, f.Column}); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return b.String()
@@ -167,6 +175,11 @@ func TestFrames(t *testing.T) {
 				t.Fatalf("%d stacks: %q", len(frames.Stacks), frames.Stacks[0].Problem)
 			}
 			_, want, _ := strings.Cut(r.Sites, "\n") // die itself
+			if isFatal(path) {
+				want = fatal(t, frames.Stacks[0].Exception)
+			} else if e := frames.Stacks[0].Exception; e != nil {
+				t.Errorf("the exception %+v", e)
+			}
 			if got := lines(t, &frames.Stacks[0]); got != want {
 				t.Errorf("frames:\n%swant:\n%s", got, want)
 			}
@@ -183,6 +196,30 @@ func TestFrames(t *testing.T) {
 	}
 }
 
+// isFatal reports whether the process of a recording ended because of an exception.
+func isFatal(path string) bool { return strings.HasSuffix(path, "-fatal.json.gz") }
+
+// fatal verifies the exception of the program fatal, and returns its frames, which are the
+// thread's.
+func fatal(t testing.TB, e *sdk.ManagedException) string {
+	t.Helper()
+	if e == nil {
+		t.Fatal("no exception")
+	}
+	if e.Type != "TypeError" || e.Text != "Cannot read properties of undefined (reading 'member')" {
+		t.Errorf("the exception is %s: %s", e.Type, e.Text)
+	}
+	const own = `["thrower","/example/v8/fatal.js",2,40]
+["caller","/example/v8/fatal.js",3,34]
+["later","/example/v8/fatal.js",5,33]
+["processImmediate","node:internal/timers",`
+	got := text(t, e.Frames)
+	if !strings.HasPrefix(got, own) || strings.Count(got, "\n") != 4 {
+		t.Errorf("the exception's frames:\n%swant:\n%s", got, own)
+	}
+	return got
+}
+
 // TestUnknownVersion expects that a version that is not known is said, and has no frames.
 func TestUnknownVersion(t *testing.T) {
 	r := read(t, all(t)[0])
@@ -195,6 +232,34 @@ func TestUnknownVersion(t *testing.T) {
 	open, _, _ := r.ask(t)
 	if open.HasFrames || len(open.Problems) != 1 || !strings.Contains(open.Problems[0], "only 10.2, 11.3, 12.4, 13.6 are") {
 		t.Errorf("%+v", open)
+	}
+}
+
+// TestNoNumbers expects that a V8 without numbers is recognised, and has no frames; one that is not
+// in the process is nothing.
+func TestNoNumbers(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		symbol       string
+		section      uint64 // its address
+		isRecognised bool
+	}{
+		{"symbol", "_ZN2v82V810GetVersionEv", 0, true},
+		{"section", "", 0x2000, true},
+		{"elsewhere", "", 0x9000, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := read(t, all(t)[0])
+			for i := range r.Open.Symbols {
+				r.Open.Symbols[i].IsKnown = v8.Description().Symbols[i] == c.symbol
+			}
+			r.Open.Segments = []sdk.RuntimeSegment{{Address: 0x1000, Size: 0x2000, Start: 0x7000}}
+			r.Open.Sections = []sdk.SectionInfo{{}, {Name: "gc_info_section", Address: c.section}}
+			open, _, _ := r.ask(t)
+			if open.HasFrames || c.isRecognised != (len(open.Problems) == 1) || c.isRecognised && !strings.Contains(open.Problems[0], "neither its version") {
+				t.Errorf("%+v", open)
+			}
+		})
 	}
 }
 
@@ -249,6 +314,11 @@ func TestDamage(t *testing.T) {
 	changed, wrong := 0, 0
 	for _, path := range all(t) {
 		whole := read(t, path)
+		sites := whole.Sites
+		if isFatal(path) {
+			_, _, frames := whole.ask(t)
+			sites = lines(t, &frames.Stacks[0])
+		}
 		for range rounds {
 			r := whole.clone()
 			r.damage(random)
@@ -257,7 +327,7 @@ func TestDamage(t *testing.T) {
 				continue
 			}
 			got := lines(t, &frames.Stacks[0])
-			if !strings.HasSuffix(whole.Sites, got) {
+			if !strings.HasSuffix(sites, got) {
 				changed++
 				if frames.Stacks[0].Problem == "" {
 					wrong++

@@ -2,7 +2,7 @@
 
 // Command v8 compares the functions of JavaScript that unwindd finds in cores of Node.js with
 // those that V8 itself wrote down before its process ended: every frame's function, script, line
-// and column. It prints a table, and ends with 1 where a frame differs.
+// and column; and the exceptions that nothing caught. It prints a table, and ends with 1 where a frame differs.
 //
 //	go run ./runtimes/v8 -unwindd ./unwindd
 package main
@@ -37,6 +37,9 @@ type site struct {
 
 // modes are the options of Node.js with which programs are executed.
 var modes = [][]string{nil, {"--no-opt"}, {"--always-sparkplug"}, {"--maglev"}, {"--no-lazy", "--no-flush-bytecode"}}
+
+// lacking are the options that a release does not have.
+var lacking = map[string][]string{"18": {"--maglev"}}
 
 func main() {
 	unwindd := flag.String("unwindd", "unwindd", "the executable that is compared")
@@ -125,6 +128,9 @@ func (b *bench) table(releases, names []string, only string) (ok bool, err error
 			return false, err
 		}
 		for _, mode := range modes {
+			if slices.ContainsFunc(mode, func(option string) bool { return slices.Contains(lacking[release], option) }) {
+				continue
+			}
 			for _, name := range names {
 				if only != "" && only != name {
 					continue
@@ -188,13 +194,19 @@ func (b *bench) compare(node, name string, mode []string) (count, string) {
 		return count{}, err.Error()
 	}
 	defer os.RemoveAll(dir)
-	want, err := b.execute(dir, node, name, mode)
+	want, exception, err := b.execute(dir, node, name, mode)
 	if err != nil {
 		return count{}, err.Error()
 	}
-	stacks, problems, guesses, err := b.read(dir)
+	stacks, exceptions, problems, guesses, err := b.read(dir)
 	if err != nil {
 		return count{}, err.Error()
+	}
+	if exception != "" {
+		exception += places(want)
+	}
+	if all := strings.Join(exceptions, "; "); all != exception {
+		problems += fmt.Sprintf("the exception is %q, expected %q", all, exception)
 	}
 	c := count{frames: len(want), missing: len(want)}
 	for thread, got := range stacks { // of several threads, V8's is the one that is most alike
@@ -206,10 +218,20 @@ func (b *bench) compare(node, name string, mode []string) (count, string) {
 	return c, problems
 }
 
-// ownFrame is the function that ends the program.
+// places writes the functions, files and lines of frames: the columns are the constructor's call in
+// one, and the statement that throws in the other.
+func places(list []site) string {
+	var b strings.Builder
+	for _, s := range list {
+		fmt.Fprintf(&b, "; %s %s:%d", s.Function, s.File, s.Line)
+	}
+	return b.String()
+}
+
+// ownFrames are the frames of die itself.
 const ownFrame = "die"
 
-// count compares frames. Both are without the function die and what it calls.
+// count compares frames. The frames of die, and of what it calls, are left out of both.
 func (b *bench) count(want, got []site) count {
 	want, got = outside(want), outside(got)
 	c := count{frames: len(want), missing: max(len(want)-len(got), 0), more: max(len(got)-len(want), 0)}
@@ -237,11 +259,14 @@ func outside(list []site) []site {
 	return list[at+1:]
 }
 
-// execute executes a program, and returns the frames that V8 wrote.
-func (b *bench) execute(dir, node, name string, mode []string) ([]site, error) {
+// fatalPrograms end because of an exception, which V8 prints.
+var fatalPrograms = []string{"fatal", "thrown"}
+
+// execute executes a program, and returns the frames and the exception that V8 wrote.
+func (b *bench) execute(dir, node, name string, mode []string) (list []site, exception string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	isFatal := name == "fatal"
+	isFatal := slices.Contains(fatalPrograms, name)
 	args := slices.Clone(mode)
 	if isFatal {
 		args = append(args, "--abort-on-uncaught-exception")
@@ -253,24 +278,24 @@ func (b *bench) execute(dir, node, name string, mode []string) ([]site, error) {
 	var errors bytes.Buffer
 	cmd.Stderr = &errors
 	if err := cmd.Run(); err == nil {
-		return nil, fmt.Errorf("the process did not crash: %s", firstLine(errors.String()))
+		return nil, "", fmt.Errorf("the process did not crash: %s", firstLine(errors.String()))
 	}
 	if isFatal {
-		return printed(errors.String())
+		list, err = printed(errors.String())
+		return list, strings.TrimPrefix(firstLine(errors.String()), "Uncaught "), err
 	}
 	data, err := os.ReadFile(sites)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", err, firstLine(errors.String()))
+		return nil, "", fmt.Errorf("%w: %s", err, firstLine(errors.String()))
 	}
-	var list []site
 	for line := range strings.Lines(string(data)) {
 		var s site
 		if err := json.Unmarshal([]byte(line), &[]any{&s.Function, &s.File, &s.Line, &s.Column}); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		list = append(list, s)
 	}
-	return list, nil
+	return list, "", nil
 }
 
 func firstLine(s string) string {
@@ -287,7 +312,11 @@ func printed(text string) (list []site, err error) {
 	if !ok {
 		return nil, errors.New("V8 has printed no stack")
 	}
-	for line := range strings.Lines(text) {
+	// Node.js 18 prints them without line breaks.
+	for line := range strings.Lines(strings.ReplaceAll(text, ")", ")\n")) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
 		m := printedFrame.FindStringSubmatch(strings.TrimSpace(line))
 		if m == nil {
 			break
@@ -312,18 +341,24 @@ func printed(text string) (list []site, err error) {
 	return list, nil
 }
 
-// read returns the functions of JavaScript on every stack of the core in a folder, what could not
-// be read of them, and how many frames are guesses.
-func (b *bench) read(dir string) (stacks map[string][]site, problems string, guesses map[string]int, err error) {
+// read returns the functions of JavaScript on every stack of the core in a folder, the exceptions of
+// its threads, what could not be read, and how many frames are guesses.
+func (b *bench) read(dir string) (stacks map[string][]site, exceptions []string, problems string, guesses map[string]int, err error) {
 	core := filepath.Join(dir, "core")
 	out, err := exec.Command(b.unwindd, "stack", core, "--format", "json", "--max-frames", "40000").Output()
 	if err != nil {
-		return nil, "", nil, fmt.Errorf("unwindd: %w", err)
+		return nil, nil, "", nil, fmt.Errorf("unwindd: %w", err)
 	}
 	var report struct {
 		Target  struct{ Problems []string }
 		Threads []struct {
-			ID     string
+			ID       string
+			Runtimes []struct {
+				Exception *struct {
+					Type, Text string
+					Traceback  []site
+				}
+			}
 			Frames []struct {
 				Function, File string
 				Line, Column   int
@@ -337,10 +372,15 @@ func (b *bench) read(dir string) (stacks map[string][]site, problems string, gue
 		}
 	}
 	if err := json.Unmarshal(out, &report); err != nil {
-		return nil, "", nil, err
+		return nil, nil, "", nil, err
 	}
 	stacks, guesses = map[string][]site{}, map[string]int{}
 	for _, th := range report.Threads {
+		for _, r := range th.Runtimes {
+			if e := r.Exception; e != nil {
+				exceptions = append(exceptions, e.Type+": "+e.Text+places(e.Traceback))
+			}
+		}
 		for _, f := range th.Frames {
 			if f.Managed != nil && f.Managed.Runtime == "v8" && !f.Managed.Native && f.FoundBy == "runtime" {
 				stacks[th.ID] = append(stacks[th.ID], site{f.Function, f.File, f.Line, f.Column})
@@ -350,5 +390,5 @@ func (b *bench) read(dir string) (stacks map[string][]site, problems string, gue
 			}
 		}
 	}
-	return stacks, strings.Join(report.Target.Problems, "; "), guesses, nil
+	return stacks, exceptions, strings.Join(report.Target.Problems, "; "), guesses, nil
 }
