@@ -109,4 +109,3 @@ func TestAMinidumpWithMemoryHasTheFramesOfPython(t *testing.T) {
 		t.Errorf("%q, of the core %q", b, a)
 	}
 }
-

@@ -96,29 +96,30 @@ func (r *reader) readEntries(k keys, values func(i uint64) (uint64, error), most
 // maxScan bounds the entries of a table that are looked at for those that are used.
 const maxScan = 1 << 17
 
-// dict returns the items of a dict in their order, of its first most places, and how many it has.
-func (r *reader) dict(object, most uint64) (list []entry, used uint64, err error) {
+// dict returns the items of a dict in their order, of its first most places.
+func (r *reader) dict(object, most uint64) (list []entry, err error) {
 	if err := r.expect(object, classIsDict, "dict"); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	l := &r.layout.dict
-	if used, err = r.pointer(object, l.used); err != nil {
-		return nil, 0, err
+	used, err := r.pointer(object, l.used)
+	if err != nil {
+		return nil, err
 	}
 	address, err := r.pointer(object, l.keys)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	k, err := r.readKeys(address)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	if used > k.count {
-		return nil, 0, fmt.Errorf("dict at %#x has %d items, and %d keys, expected no fewer", object, used, k.count)
+		return nil, fmt.Errorf("dict at %#x has %d items, and %d keys, expected no fewer", object, used, k.count)
 	}
 	values, err := r.pointer(object, l.values)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	if values != 0 {
 		list, err = r.readEntries(k, r.valuesOf(values), min(most, maxScan))
@@ -127,7 +128,7 @@ func (r *reader) dict(object, most uint64) (list []entry, used uint64, err error
 	} else {
 		err = fmt.Errorf("dict at %#x: its keys have values elsewhere, and it has none", object)
 	}
-	return list, used, err
+	return list, err
 }
 
 // valuesOf returns the function that reads the values of split keys.
@@ -146,7 +147,7 @@ func (r *reader) valuesOf(values uint64) func(i uint64) (uint64, error) {
 
 // lookup returns the value of a key of a dict, a str; an error where it has none.
 func (r *reader) lookup(object uint64, key string) (uint64, error) {
-	list, _, err := r.dict(object, maxScan)
+	list, err := r.dict(object, maxScan)
 	if err != nil {
 		return 0, err
 	}
@@ -195,7 +196,7 @@ func (r *reader) attributes(object, most uint64) ([]entry, error) {
 	if err != nil || dict == 0 {
 		return nil, err
 	}
-	list, _, err := r.dict(dict, most)
+	list, err := r.dict(dict, most)
 	return list, err
 }
 
@@ -227,7 +228,7 @@ func (r *reader) managedAttributes(object uint64, c *class, most uint64) ([]entr
 		}
 	}
 	if dict != 0 {
-		list, _, err := r.dict(dict, most)
+		list, err := r.dict(dict, most)
 		return list, err
 	}
 	if values == 0 {

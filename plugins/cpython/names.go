@@ -31,7 +31,7 @@ func (r *reader) namesOf(i *interpreter) map[uint64]string {
 	if active == 0 {
 		return nil
 	}
-	list, _, err := r.dict(active, maxThreads)
+	list, err := r.dict(active, maxThreads)
 	if err != nil {
 		return nil
 	}

@@ -103,7 +103,7 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 		g.failure = err.Error()
 		answer.Problems = []string{"its frames are not known: " + g.failure}
 		p.known.Put(req.Runtime, g)
-		return answer, nil
+		return answer, nil //nolint:nilerr // it is among the problems
 	}
 	answer.HasFrames, answer.HasThreads = true, true
 	answer.Locks = newReader(ctx, e, g).locks()

@@ -170,7 +170,7 @@ func (l *taskLister) moduleVariables(modules uint64, module string) map[string]u
 	if err != nil {
 		return nil
 	}
-	list, _, err := l.dict(variables, maxScan)
+	list, err := l.dict(variables, maxScan)
 	if err != nil {
 		return nil
 	}
@@ -276,7 +276,7 @@ func (l *taskLister) addCurrent(dict uint64, i *interpreter, threads []*thread) 
 	if dict == 0 {
 		return
 	}
-	list, _, err := l.dict(dict, maxTasks)
+	list, err := l.dict(dict, maxTasks)
 	if err != nil {
 		return
 	}

@@ -166,7 +166,7 @@ func formsByName() map[string]valueForm {
 		"builtin_function_or_method": (*valueWriter).builtin, "method": (*valueWriter).method, "module": (*valueWriter).module,
 		"generator": (*valueWriter).generator, "coroutine": (*valueWriter).generator, "async_generator": (*valueWriter).generator,
 		"collections.deque": (*valueWriter).deque, "cell": (*valueWriter).cell, "mappingproxy": (*valueWriter).proxy,
-		"numpy.ndarray": (*valueWriter).array,
+		"_thread.lock": (*valueWriter).lock, "_thread.RLock": (*valueWriter).reentrantLock, "numpy.ndarray": (*valueWriter).array,
 	}
 }
 
@@ -268,7 +268,7 @@ func (w *valueWriter) float(c *class, address uint64, _ int) error {
 
 func (w *valueWriter) complex(c *class, address uint64, _ int) error {
 	return w.derived(c, "complex", func() error {
-		real, err := w.r.pointer(address, w.r.layout.number.complexValue)
+		realPart, err := w.r.pointer(address, w.r.layout.number.complexValue)
 		if err != nil {
 			return err
 		}
@@ -276,7 +276,7 @@ func (w *valueWriter) complex(c *class, address uint64, _ int) error {
 		if err != nil {
 			return err
 		}
-		w.WriteString(complexText(real, imaginary))
+		w.WriteString(complexText(realPart, imaginary))
 		return nil
 	})
 }
@@ -563,7 +563,7 @@ func (w *valueWriter) members(list []uint64, depth int) {
 }
 
 func (w *valueWriter) rangeObject(_ *class, address uint64, depth int) error {
-	list, _, err := w.pointers3(address)
+	list, err := w.pointers3(address)
 	if err != nil {
 		return err
 	}
@@ -577,19 +577,19 @@ func (w *valueWriter) rangeObject(_ *class, address uint64, depth int) error {
 }
 
 // pointers3 reads the three pointers behind the header of an object.
-func (w *valueWriter) pointers3(address uint64) (list []uint64, isMore bool, err error) {
+func (w *valueWriter) pointers3(address uint64) (list []uint64, err error) {
 	for i := range offset(3) {
 		p, err := w.r.pointer(address, w.r.layout.object.size+8*i)
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		list = append(list, p)
 	}
-	return list, false, nil
+	return list, nil
 }
 
 func (w *valueWriter) slice(_ *class, address uint64, depth int) error {
-	list, _, err := w.pointers3(address)
+	list, err := w.pointers3(address)
 	if err != nil {
 		return err
 	}
