@@ -108,6 +108,9 @@ type Options struct {
 	Lanes bool
 	// Locals reads the variables of every frame within limits; nil: none are.
 	Locals *trace.ValueLimits
+	// ForSnapshot copies what Target.Snapshot keeps of a living process while its threads stand still: the
+	// variables of language runtimes, too.
+	ForSnapshot bool
 	// SourceLines is the number of lines of source that Target.Source returns, at most
 	// source.MaxLines; 0: none.
 	SourceLines int
@@ -403,7 +406,11 @@ func (e *Engine) Attach(state target.Target) *Target { return e.attach(state, e.
 
 // managedOptions returns how language runtimes are asked.
 func (e *Engine) managedOptions() managed.Options {
-	return managed.Options{Locals: e.options.Locals, MaxFrames: e.options.MaxFrames}
+	o := managed.Options{Locals: e.options.Locals, MaxFrames: e.options.MaxFrames}
+	if o.Locals == nil && e.options.ForSnapshot {
+		o.Locals = &trace.DefaultValueLimits
+	}
+	return o
 }
 
 // addRegistered adds the JIT code that the program registered for debuggers.

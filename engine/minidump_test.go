@@ -31,8 +31,8 @@ import (
 const dumpStack = 32 << 10
 
 // writeMinidump writes what a target has as Breakpad writes a dump: the registers, the
-// stacks, the modules by what identity makes of their build IDs, and no code.
-func writeMinidump(t *testing.T, core *Target, path string, identity func(b *minidumptest.Builder, id []byte) []byte) {
+// stacks, the modules by what identity makes of their build IDs, and no code. More streams are added by more.
+func writeMinidump(t *testing.T, core *Target, path string, identity func(b *minidumptest.Builder, id []byte) []byte, more ...func(*minidumptest.Builder)) {
 	t.Helper()
 	b := minidumptest.New(binary.LittleEndian)
 	b.System(9, 0x8201)
@@ -76,6 +76,9 @@ func writeMinidump(t *testing.T, core *Target, path string, identity func(b *min
 		}
 	}
 	b.Stream(uint32(minidump.StreamModuleList), modules)
+	for _, add := range more {
+		add(b)
+	}
 	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}

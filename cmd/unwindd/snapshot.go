@@ -78,7 +78,7 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 	if err := cmp.Or(f.check(), checkFile("gpu-core", f.gpuCore)); err != nil {
 		return err
 	}
-	e, end, err := f.newEngine(f.globals, engine.Options{DeviceCore: f.gpuCore, MaxUnpacked: uint64(f.maxUnpacked)})
+	e, end, err := f.newEngine(f.globals, engine.Options{DeviceCore: f.gpuCore, MaxUnpacked: uint64(f.maxUnpacked), ForSnapshot: true})
 	if err != nil {
 		return err
 	}

@@ -122,8 +122,9 @@ func (s *stacks) groupsByMarkers(t *thread) (list []group, err error) {
 // maxThreadState bounds the size of _PyThreadStateImpl, which has the outermost frame from 3.15 on.
 const maxThreadState = 1 << 16
 
-// groupsByEntries returns the groups of 3.11: each ends with the frame for which the C function was
-// called, whose variable knows the innermost one.
+// groupsByEntries returns the groups of 3.11: the variable of each C function knows its innermost
+// frame, and its last one is the frame for which it was called. Frames that throw() of a generator
+// put between have no C function of their own, and belong to the one further out.
 func (s *stacks) groupsByEntries(t *thread) (list []group, err error) {
 	left := t.chain.frames
 	for i, c := range t.cframes {
@@ -133,18 +134,22 @@ func (s *stacks) groupsByEntries(t *thread) (list []group, err error) {
 		if left[0].address != c.frame {
 			return list, fmt.Errorf("CFrame %d at %#x: its frame is at %#x, expected %#x", i, c.address, c.frame, left[0].address)
 		}
-		n := 0
-		for n < len(left) && !left[n].isEntry {
-			n++
-		}
-		if n == len(left) {
-			list = append(list, group{left, c.address})
-			if t.chain.err == nil {
-				err = fmt.Errorf("frame at %#x: %w", left[n-1].address, errNoFrame)
+		n := len(left)
+		if i+1 < len(t.cframes) {
+			next := t.cframes[i+1]
+			k := slices.IndexFunc(left[1:], func(f *frame) bool { return f.address == next.frame })
+			switch {
+			case k >= 0:
+				n = k + 1
+			case t.chain.err == nil:
+				return list, fmt.Errorf("CFrame %d at %#x: its frame at %#x is not among those further out", i+1, next.address, next.frame)
 			}
-			return list, err
 		}
-		list, left = append(list, group{left[:n+1], c.address}), left[n+1:]
+		list = append(list, group{left[:n], c.address})
+		if !left[n-1].isEntry && (n < len(left) || t.chain.err == nil) {
+			return list, fmt.Errorf("frame at %#x: %w", left[n-1].address, errNoFrame)
+		}
+		left = left[n:]
 	}
 	if len(left) > 0 && t.chain.err == nil {
 		err = fmt.Errorf("frame at %#x: no CFrame leads to it", left[0].address)

@@ -166,7 +166,7 @@ func formsByName() map[string]valueForm {
 		"builtin_function_or_method": (*valueWriter).builtin, "method": (*valueWriter).method, "module": (*valueWriter).module,
 		"generator": (*valueWriter).generator, "coroutine": (*valueWriter).generator, "async_generator": (*valueWriter).generator,
 		"collections.deque": (*valueWriter).deque, "cell": (*valueWriter).cell, "mappingproxy": (*valueWriter).proxy,
-		"numpy.ndarray": (*valueWriter).array,
+		"_thread.lock": (*valueWriter).lock, "_thread.RLock": (*valueWriter).reentrantLock, "numpy.ndarray": (*valueWriter).array,
 	}
 }
 
@@ -268,7 +268,7 @@ func (w *valueWriter) float(c *class, address uint64, _ int) error {
 
 func (w *valueWriter) complex(c *class, address uint64, _ int) error {
 	return w.derived(c, "complex", func() error {
-		whole, err := w.r.pointer(address, w.r.layout.number.complexValue)
+		realPart, err := w.r.pointer(address, w.r.layout.number.complexValue)
 		if err != nil {
 			return err
 		}
@@ -276,7 +276,7 @@ func (w *valueWriter) complex(c *class, address uint64, _ int) error {
 		if err != nil {
 			return err
 		}
-		w.WriteString(complexText(whole, imaginary))
+		w.WriteString(complexText(realPart, imaginary))
 		return nil
 	})
 }

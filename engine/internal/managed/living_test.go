@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -104,7 +105,11 @@ func (m *machine) find(e sdk.RuntimeEngine, req *sdk.ManagedFramesRequest) (*sdk
 				a.Stacks[i].Problem = fmt.Sprintf("frame %#x: number %d, line %d, check %#x", f, number, line, check)
 				break
 			}
-			run.Frames = append(run.Frames, sdk.ManagedFrame{Function: fmt.Sprintf("f%d", number), File: "machine.scr", Line: uint32(line), Kind: sdk.Interpreted}) //nolint:gosec // small
+			frame := sdk.ManagedFrame{Function: fmt.Sprintf("f%d", number), File: "machine.scr", Line: uint32(line), Kind: sdk.Interpreted} //nolint:gosec // small
+			if req.Variables {
+				frame.Variables = []sdk.ManagedVariable{{Name: "v", Text: strconv.FormatUint(word(word(f+24))&0xffffffff, 10)}}
+			}
+			run.Frames = append(run.Frames, frame)
 		}
 		if len(run.Frames) > 0 {
 			a.Stacks[i].Runs = []sdk.ManagedRun{run}
@@ -116,12 +121,7 @@ func (m *machine) find(e sdk.RuntimeEngine, req *sdk.ManagedFramesRequest) (*sdk
 // machineEngine returns an engine with the machine's plugin in this process.
 func machineEngine(t testing.TB, m *machine) *engine.Engine {
 	t.Helper()
-	e, err := engine.New(engine.Options{InProcess: []sdk.Architecture{x86_64.New()}, InProcessRuntimes: []sdk.Runtime{m}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.Close() })
-	return e
+	return newEngine(t, engine.Options{InProcess: []sdk.Architecture{x86_64.New()}, InProcessRuntimes: []sdk.Runtime{m}})
 }
 
 // ranked returns the numbers of the machine's frames in a stack, innermost first.
@@ -176,6 +176,65 @@ func TestRuntimesOfALivingProcess(t *testing.T) {
 	if found < 500 {
 		t.Errorf("%d frames at 20 moments, expected 60 stacks of 25 frames on average", found)
 	}
+}
+
+// TestSnapshotsOfALivingProcessHaveVariables reads the variables of the machine from snapshots, when its threads
+// have gone on.
+func TestSnapshotsOfALivingProcessHaveVariables(t *testing.T) {
+	pid := startMachine(t, "2")
+	options := engine.Options{InProcess: []sdk.Architecture{x86_64.New()}, InProcessRuntimes: []sdk.Runtime{newMachine()}}
+	for _, isFor := range []bool{true, false} {
+		options.ForSnapshot, options.Locals = isFor, nil
+		e := newEngine(t, options)
+		living, err := e.OpenProcess(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := living.Snapshot(t.Context(), engine.SnapshotOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "machine.snapshot")
+		file, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(s.Write(file), file.Close(), living.Close()); err != nil {
+			t.Fatal(err)
+		}
+		options.Locals = &trace.DefaultValueLimits
+		target, err := newEngine(t, options).Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		right, frames := 0, 0
+		for s := range target.Stacks(t.Context()) {
+			for i := range s.Frames {
+				f := &s.Frames[i]
+				if f.Managed() == nil {
+					continue
+				}
+				frames++
+				if f.Details.Locals[0][0].Value.Text == strconv.Itoa(1000+f.Symbols[0].Line/10) {
+					right++
+				}
+			}
+		}
+		if want := frames; frames == 0 || isFor && right != want || !isFor && right != 0 {
+			t.Errorf("for a snapshot %v: %d of %d frames have the value of their variable", isFor, right, frames)
+		}
+		_ = target.Close()
+	}
+}
+
+func newEngine(t testing.TB, o engine.Options) *engine.Engine {
+	t.Helper()
+	e, err := engine.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return e
 }
 
 func TestRuntimesAtTheMomentsOfARecording(t *testing.T) {

@@ -193,7 +193,7 @@ func (r *reader) frame(f *trace.Frame) {
 	count := len(r.calls)
 	about := f.Managed()
 	isEntry := about != nil && about.Kind == trace.ManagedEntry
-	isRuntimes := isEntry || about == nil && f.Module != nil && r.runtimes[f.Module]
+	isRuntimes := isEntry || about == nil && f.Module != nil && (r.runtimes[f.Module] || len(r.runtimes) > 0 && isBridge(f.Module))
 	for i := range f.Symbols {
 		s := &f.Symbols[i]
 		key := [2]string{s.Function, s.File}

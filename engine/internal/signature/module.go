@@ -4,9 +4,11 @@ package signature
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/funcname"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // moduleName returns the name of a module without its folder and versions. It stands for the
@@ -52,4 +54,13 @@ func isSystem(module string) bool {
 		}
 	}
 	return false
+}
+
+// bridges are modules by which a language calls functions of C that no extension was written for.
+var bridges = []string{"libffi", "_ctypes.", "_cffi_backend.", "fiddle.so", "ffi_c.so"}
+
+// isBridge reports whether a module is a bridge of a language's.
+func isBridge(m *trace.Module) bool {
+	name := moduleName(m.Path)
+	return slices.ContainsFunc(bridges, func(b string) bool { return strings.HasPrefix(name, b) })
 }

@@ -14,6 +14,8 @@ var (
 	python    = &trace.Module{Path: "/opt/python/bin/python3"}
 	extension = &trace.Module{Path: "/srv/app/fast.so"}
 	library   = &trace.Module{Path: "/opt/python/lib/python3.12/lib-dynload/_json.so"}
+	ctypes    = &trace.Module{Path: "/opt/python/lib/python3.12/lib-dynload/_ctypes.cpython-312-x86_64-linux-gnu.so"}
+	ffi       = &trace.Module{Path: "/usr/lib/x86_64-linux-gnu/libffi.so.8.1.2"}
 	libC      = &trace.Module{Path: "/lib/x86_64-linux-gnu/libc.so.6"}
 )
 
@@ -55,6 +57,8 @@ func TestFunctionsOfTheProgramComeBeforeTheRuntimes(t *testing.T) {
 		{"in the interpreter", program(deep...), "", []string{"load", "<module>", "list_dealloc"}, "load"},
 		{"in a library of the language's", program(machine(library, "scan_once"), language(trace.ManagedInterpreted, "decode", "/opt/python/lib/python3.12/json/decoder.py")), "",
 			[]string{"scan_once", "decode", "load", "<module>"}, "load"},
+		{"in a function of C that ctypes calls", program(append([]trace.Frame{machine(libC, "strlen"), machine(ffi, ""), machine(ffi, "ffi_call")}, machine(ctypes, "callproc"), machine(python, "call"))...), "",
+			[]string{"strlen", "load", "<module>"}, "load"},
 		{"in a package", program(language(trace.ManagedInterpreted, "decode", "/opt/python/lib/python3.12/site-packages/x.py")), "", []string{"decode", "load", "<module>"}, "decode"},
 		{"in a builtin", program(language(trace.ManagedBuiltin, "len", "")), "", []string{"len", "load", "<module>"}, "load"},
 		{"by abort", program(aborted...), "", []string{"[abort]", "load", "<module>", "os_abort_impl"}, "load"},

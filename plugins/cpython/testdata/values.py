@@ -7,6 +7,7 @@ import enum
 import functools
 import json
 import os
+import threading
 import types
 
 
@@ -140,6 +141,9 @@ def kept(first, *rest, word=None, **more):
     g2.close()
     y1, y2 = types.MappingProxyType({"a": 1}), functools.partial(int, "1")
     n1, n2 = Whole(7), Tagged(8)
+    h1, h2, h3, h4 = threading.Lock(), threading.Lock(), threading.RLock(), threading.RLock()
+    for lock in (h2, h4, h4):
+        lock.acquire()
     captured = [1, 2]
     unset = 1
     del unset

@@ -14,6 +14,7 @@
 struct frame {
 	struct frame *caller;
 	unsigned number, line, check;
+	unsigned *value; // of its variable, far from the frames
 };
 
 struct state {
@@ -25,6 +26,7 @@ struct state {
 struct state *machine_states;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static volatile unsigned sink;
+static unsigned *values;
 static int sleeps;
 
 __attribute__((noinline)) void work(unsigned n)
@@ -43,6 +45,7 @@ __attribute__((noinline)) void execute(struct state *s, unsigned depth)
 		f->number = n;
 		f->line = 10 * n;
 		f->check = ~n;
+		f->value = values + n * 4096;
 		__atomic_store_n(&s->top, f, __ATOMIC_RELEASE);
 		work(n == depth ? 300 : 20);
 	}
@@ -80,6 +83,9 @@ int main(int argc, char **argv)
 {
 	int count = argc > 1 ? atoi(argv[1]) : 1;
 	sleeps = argc > 2;
+	values = calloc(64 * 4096, sizeof *values);
+	for (int n = 0; n < 64; n++)
+		values[n * 4096] = 1000 + n;
 	for (int i = 0; i < count; i++) {
 		pthread_t t;
 		pthread_create(&t, NULL, begin, NULL);
