@@ -98,7 +98,7 @@ func (r *reader) readEntries(k keys, values func(i uint64) (uint64, error), most
 const maxScan = 1 << 17
 
 // dict returns the items of a dict in their order, of its first most places.
-func (r *reader) dict(object, most uint64) (list []entry, err error) {
+func (r *reader) dict(object, most uint64) ([]entry, error) {
 	if err := r.expect(object, classIsDict, "dict"); err != nil {
 		return nil, err
 	}
@@ -125,7 +125,10 @@ func (r *reader) dict(object, most uint64) (list []entry, err error) {
 	if values != 0 {
 		return r.readEntries(k, r.valuesOf(values), min(most, maxScan))
 	}
-	return list, err
+	if k.hasValues {
+		return r.readEntries(k, nil, min(most, maxScan))
+	}
+	return nil, fmt.Errorf("dict at %#x: its keys have values elsewhere, and it has none", object)
 }
 
 // valuesOf returns the function that reads the values of split keys.

@@ -3,7 +3,6 @@
 package php
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/unwindd/unwindd/sdk"

@@ -206,7 +206,11 @@ func (c *call) nameOfFunction(fn object) (*function, error) {
 	if err != nil {
 		return nil, err
 	}
-	if name := c.ownName(fn); name != "" {
+	name, err := c.ownName(fn)
+	if err != nil {
+		return nil, err
+	}
+	if name != "" {
 		named := *f
 		named.name = name
 		return &named, nil
@@ -247,7 +251,8 @@ func (c *call) propertyOf(o object, isKey func(object) bool) (object, bool) {
 	if err != nil {
 		return c.tableValue(o, isKey)
 	}
-	return c.valueOf(o, p)
+	value, err := c.valueOf(o, p)
+	return value, err == nil && value != 0
 }
 
 // The words of a table of properties: numbers, of which the third is how many properties have a

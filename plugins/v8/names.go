@@ -36,9 +36,12 @@ func (c *call) ownName(fn object) (string, error) {
 		p, _ = c.property(m, c.isText("name")) // without it, the function has the name of its source
 		c.names[m] = p
 	}
-	value, ok := c.valueOf(fn, p)
-	if !ok || !c.isString(value) {
-		return ""
+	value, err := c.valueOf(fn, p)
+	if err != nil || value == 0 {
+		return "", err
+	}
+	if t, err := c.typeOf(value); err != nil || uint64(t) >= c.offset(firstNonstring) {
+		return "", err
 	}
 	return c.text(value)
 }
@@ -54,23 +57,28 @@ func (c *call) isText(text string) func(object) bool {
 	}
 }
 
-// valueOf returns the value of a property of an object; false where it has none, or a number.
-func (c *call) valueOf(o object, p property) (object, bool) {
+// valueOf returns the value of a property of an object; 0 where it has none, or a number.
+func (c *call) valueOf(o object, p property) (object, error) {
 	if !p.isOwn || p.constant != 0 {
-		return p.constant, p.isOwn
+		return p.constant, nil
 	}
 	base := uint64(o)
 	if p.offset == 0 {
 		w, err := c.word(o, objectProperties)
 		list, ok := objectOf(w)
 		if err != nil || !ok {
-			return 0, false
+			return 0, err
 		}
 		base, p.offset = uint64(list), c.offset(arrayData)+p.index*c.PointerSize()
 	}
 	w, err := c.Pointer(base + p.offset)
-	value, ok := objectOf(w)
-	return value, err == nil && ok
+	if err != nil {
+		return 0, err
+	}
+	if value, ok := objectOf(w); ok {
+		return value, nil
+	}
+	return 0, nil
 }
 
 // property returns where objects of a map have the property with a key.
