@@ -16,7 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/internal/bundled"
-	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -283,7 +283,7 @@ const mostDamagedTime = 20 * time.Second
 func TestDamagedMemoryOfRuntimes(t *testing.T) {
 	all := damagedSnapshots(t)
 	times := 40
-	if oracle.AllRequested() {
+	if proof.IsRequested() {
 		times = 20_000
 	}
 	for n, path := range all {

@@ -5,7 +5,9 @@ package managed_test
 import (
 	"bufio"
 	"bytes"
+	"compress/flate"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -293,7 +295,16 @@ func checkForms(t *testing.T, p *trace.Profile) {
 		"OTLP":       r.WriteOTLP,
 		"Firefox":    r.WriteFirefox,
 		"speedscope": r.WriteSpeedscope,
-		"page":       r.WritePage,
+		"page": func(w io.Writer) error {
+			var b bytes.Buffer
+			if err := r.WritePage(&b); err != nil {
+				return err
+			}
+			_, data, _ := strings.Cut(b.String(), `id="data">`)
+			data, _, _ = strings.Cut(data, "<")
+			_, err := io.Copy(w, flate.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(data))))
+			return err
+		},
 		"pprof": func(w io.Writer) error {
 			var b bytes.Buffer
 			if err := r.WritePprof(&b); err != nil {

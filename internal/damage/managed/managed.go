@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -238,8 +239,11 @@ func (d *Damager) ask(tb testing.TB, words map[uint64]uint64) Outcome {
 
 // Times returns how often the processes of a runtime are damaged in all.
 func Times() int {
-	if oracle.AllRequested() {
+	switch {
+	case proof.IsRequested():
 		return 20_000
+	case oracle.AllRequested():
+		return 2_000
 	}
 	return 200
 }
