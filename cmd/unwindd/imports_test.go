@@ -21,8 +21,8 @@ var floors = []string{
 	"cmd",
 	"cmd/unwindd/internal/verify", // a vendor's plugin as it will be used
 	"cmd/unwindd/internal/mcp",    // tools for language models
-	"internal/bundled",            // the architectures that executables have compiled in
 	"internal/enginetest",         // what tests of whole stacks need
+	"internal/bundled",            // the architectures and runtimes that executables have compiled in
 	"engine/service",
 	"engine/service/internal/page",    // what people see of it
 	"engine/service/internal/reports", // what is kept for them
@@ -83,6 +83,7 @@ var floors = []string{
 	"engine/internal/target/sqlite",    // databases, for its neighbours above
 	"engine/internal/selection",        // what is shown of profiles
 	"engine/trace",                     // what walks and profiles yield
+	"internal/damage/managed",          // what tests of runtimes need
 	"sdk",
 	"engine/internal/debuginfod", // files of other machines
 	"engine/internal/download",   // how they come from servers
@@ -159,7 +160,7 @@ var only = map[string][]string{
 
 // testKits are rooms that tests alone import, and other kits.
 var testKits = []string{
-	"internal/confine/confinetest", "internal/damage", "internal/enginetest", "internal/fixture", "internal/fixture/power",
+	"internal/confine/confinetest", "internal/damage", "internal/damage/managed", "internal/enginetest", "internal/fixture", "internal/fixture/power",
 	"internal/fixture/power/unwindd-arch-ppc64", "internal/fixture/power/unwindd-arch-ppc64le", "internal/fixture/s390x",
 	"internal/fixture/s390x/unwindd-arch-s390x", "internal/gcn", "internal/oracle", "internal/otlpcheck",
 	"internal/proof", "internal/recorded", "internal/schema", "internal/subject", "internal/valuecheck", "internal/wavecheck",
@@ -224,7 +225,8 @@ var outside = []struct {
 	{"../..", "./cmd/...", "", false, slices.Concat(sixOfEngine, []string{"internal/", "plugins/", "cmd/unwindd/internal/"})},
 	// nats-server is linked where the tag says so.
 	{"../..", "./cmd/...", "fleet", false, slices.Concat(sixOfEngine, []string{"internal/", "plugins/", "cmd/unwindd/internal/", "engine/service/fleet/queueserver"})},
-	{"../..", "./internal/bundled", "", true, []string{"internal/", "plugins/"}},
+	// Its tests damage the memory of targets.
+	{"../..", "./internal/bundled", "", true, []string{"internal/", "plugins/", "engine/target"}},
 	// Callers of a server have its messages. A program that is single-stepped is a target, of
 	// samples with code of their own. Cubins inside files are compared one by one.
 	{"../../.ci/peers", "./...", "", true, slices.Concat(sixOfEngine, []string{"internal/", "plugins/", ".ci/peers/", "engine/service/servicepb", "engine/object", "engine/target", "engine/walk"})},
