@@ -24,8 +24,8 @@ type weight struct {
 }
 
 var weights = []weight{
-	{"unwindd", []string{"version"}, 48_200_000, 666, 326, []string{"github.com/nats-io/nats-server/v2/server"}},
-	{"unwindd-plugins", nil, 19_200_000, 350, 162, []string{"github.com/hashicorp/go-plugin", "net/http/pprof"}},
+	{"unwindd", []string{"version"}, 48_100_000, 671, 331, []string{"github.com/nats-io/nats-server/v2/server"}},
+	{"unwindd-plugins", nil, 19_100_000, 355, 167, []string{"github.com/hashicorp/go-plugin", "net/http/pprof"}},
 }
 
 func TestWeightOfExecutables(t *testing.T) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 'use strict';
 // Functions that are inlined call one that is too large to be: the optimised code stays on the stack.
 let calls = 0, stop = Infinity;

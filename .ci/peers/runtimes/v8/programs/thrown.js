@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 'use strict';
 // An exception of a class of the program, whose objects have their properties in a table.
 class AppError extends TypeError { constructor(text, extra) { super(text); this.extra = extra; delete this.extra; } }
