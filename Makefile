@@ -67,7 +67,8 @@ proof: ## what takes longer than CI: every comparison on large inputs, and long 
 	UNWINDD_TESTS=all UNWINDD_PROOF=1 $(GO) test -timeout 180m ./...
 	$(MAKE) race
 	for os in darwin windows; do GOFLAGS=-trimpath GOOS=$$os CGO_ENABLED=0 $(GO) vet ./... || exit; done
+	$(MAKE) build
 	cd .ci/peers && $(GO) run ./machines -all && $(GO) run ./situations && $(GO) run ./fatbins && $(GO) run ./nvidia
 	cd .ci/peers && $(GO) run ./runtimes/cpython -peers && $(GO) run ./runtimes/cpython -values && $(GO) run ./runtimes/cpython -samples 1000
-	cd .ci/peers && $(GO) run ./runtimes/hotspot && $(GO) run ./runtimes/v8 && $(GO) run ./runtimes/ruby && $(GO) run ./runtimes/php
+	cd .ci/peers && $(GO) run ./runtimes/hotspot -unwindd ../../bin/unwindd && $(GO) run ./runtimes/v8 -unwindd ../../bin/unwindd && $(GO) run ./runtimes/ruby && $(GO) run ./runtimes/php
 	.ci/fuzz 10m
