@@ -62,3 +62,25 @@ func TestMemoryReader(t *testing.T) {
 		t.Errorf("after Prefetch: %d, %v", n, err)
 	}
 }
+
+func TestPageListBeginsWithTheLastCallsPages(t *testing.T) {
+	m := &pagedMemory{start: 0x10000, data: make([]byte, 0x10000)}
+	var l sdk.PageList
+	first := sdk.NewMemoryReader(t.Context(), m, sdk.LittleEndian, 64)
+	l.Prefetch(first)
+	for address := uint64(0x10000); address < 0x20000; address += 0x2000 {
+		if _, err := first.Pointer(address); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Keep(first)
+	second := sdk.NewMemoryReader(t.Context(), m, sdk.LittleEndian, 64)
+	l.Prefetch(second)
+	m.calls = 0
+	if _, err := second.Pointer(0x1e008); err != nil || m.calls > 0 {
+		t.Errorf("%d calls, %v", m.calls, err)
+	}
+	if _, err := second.Pointer(0x11000); err != nil || m.calls != 1 {
+		t.Errorf("a page that is not in the list: %d calls, %v", m.calls, err)
+	}
+}

@@ -62,6 +62,7 @@ type process struct {
 	failure    string // why nothing is read; "": it is
 
 	active active
+	pages  sdk.PageList // that the last call read
 }
 
 // active has the addresses of the dicts in which interpreters have their threads.
@@ -106,7 +107,9 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 		return answer, nil //nolint:nilerr // it is among the problems
 	}
 	answer.HasFrames, answer.HasThreads = true, true
-	answer.Locks = newReader(ctx, e, g).locks()
+	r := newReader(ctx, e, g)
+	answer.Locks = r.locks()
+	g.pages.Keep(r.mem)
 	p.known.Put(req.Runtime, g)
 	return answer, nil
 }
@@ -129,7 +132,9 @@ func (p *plugin) ManagedFrames(ctx context.Context, e sdk.RuntimeEngine, req *sd
 	if g.failure != "" {
 		return answer, nil
 	}
-	newStacks(newReader(ctx, e, g), req, answer.Stacks).fill()
+	r := newReader(ctx, e, g)
+	newStacks(r, req, answer.Stacks).fill()
+	g.pages.Keep(r.mem)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

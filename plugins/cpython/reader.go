@@ -20,10 +20,12 @@ type reader struct {
 }
 
 func newReader(ctx context.Context, e sdk.RuntimeEngine, g *process) *reader {
-	return &reader{
+	r := &reader{
 		process: g, ctx: ctx, engine: e, mem: sdk.NewMemoryReader(ctx, e, g.request.ByteOrder, g.request.AddressBits),
 		classes: map[uint64]*class{}, codes: map[uint64]*code{},
 	}
+	g.pages.Prefetch(r.mem)
+	return r
 }
 
 // lowest is the lowest address that an object or a struct of CPython may have.
