@@ -12,7 +12,6 @@ package php
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -51,13 +50,8 @@ func Description() *sdk.RuntimeDescription {
 type plugin struct {
 	sdk.RuntimeBase
 
-	mu    sync.Mutex
-	known map[uint64]*process // by handle
-	order []uint64            // of known, the oldest first
+	known sdk.ByHandle[*process]
 }
-
-// maxKnown bounds the processes that are remembered.
-const maxKnown = 256
 
 // Describe implements sdk.Runtime.
 func (*plugin) Describe(context.Context) (*sdk.RuntimeDescription, error) { return Description(), nil }
@@ -76,32 +70,13 @@ func (p *plugin) OpenRuntime(ctx context.Context, e sdk.RuntimeEngine, req *sdk.
 		answer.Version, answer.Fatal = version, r.fatal()
 		answer.HasFrames, answer.HasThreads = true, x.fiberClass != 0
 	}
-	p.keep(req.Runtime, x)
+	p.known.Put(req.Runtime, x)
 	return answer, nil
 }
 
-// keep remembers a process, and forgets the oldest one where there are too many.
-func (p *plugin) keep(handle uint64, x *process) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.known == nil {
-		p.known = map[uint64]*process{}
-	}
-	if p.known[handle] == nil {
-		p.order = append(p.order, handle)
-	}
-	p.known[handle] = x
-	if len(p.order) > maxKnown {
-		delete(p.known, p.order[0])
-		p.order = p.order[1:]
-	}
-}
-
-// get returns a process that was kept.
+// get returns a process that was opened.
 func (p *plugin) get(handle uint64) (*process, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if x := p.known[handle]; x != nil {
+	if x, isOpen := p.known.Get(handle); isOpen {
 		return x, nil
 	}
 	return nil, sdk.ErrObjectNotOpen
