@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/unwindd/unwindd/engine/internal/target/process"
@@ -128,17 +130,36 @@ func (t *Target) readRuntimes(ctx context.Context) (stacks []*trace.Stack) {
 	return stacks
 }
 
-// RuntimesOf returns the names of the language runtimes that may know frames of a live process.
+// RuntimesOf returns the names of the language runtimes that may know frames of a live process, by the
+// files of its code. Its threads are not stopped: one that waits would look as if it executed.
 func (e *Engine) RuntimesOf(pid int) []string {
 	if len(e.runtimes()) == 0 {
 		return nil
 	}
-	own, _, err := e.openProcess(pid, nil)
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
 		return nil // recording it says why
 	}
-	defer own.Close()
-	return own.managed.Names()
+	var list []string
+	seen := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		words := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 6) // proc_pid_maps(5): range, mode, offset, device, inode, path
+		if len(words) < 6 || !strings.Contains(words[1], "x") {
+			continue
+		}
+		path := strings.TrimLeft(words[5], " ")
+		if !strings.HasPrefix(path, "/") || seen[path] {
+			continue
+		}
+		seen[path] = true
+		file := fmt.Sprintf("/proc/%d/root%s", pid, path)
+		if !isFile(file) { // it was deleted
+			file = fmt.Sprintf("/proc/%d/map_files/%s", pid, words[0])
+		}
+		list = append(list, e.runtimesInFile(file)...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // RecordProcess samples a live process, and writes the samples to file, a recording that

@@ -78,6 +78,9 @@ func (r *runtimeMoments) Prepare(pid int, isNew bool) {
 		defer before.own.Close()
 	}
 	r.processes[pid] = p
+	if len(r.engine.RuntimesOf(pid)) == 0 {
+		return
+	}
 	warm, t, err := r.engine.openProcess(pid, nil)
 	if err != nil {
 		return // recording it has an error, too
