@@ -125,10 +125,7 @@ func writeVariables(b *strings.Builder, list []sdk.ManagedVariable, indent strin
 // clone returns a recording whose memory may be changed.
 func (r *recording) clone() *recording {
 	c := *r
-	c.Memory = slices.Clone(r.Memory)
-	for i := range c.Memory {
-		c.Memory[i].Bytes = bytes.Clone(c.Memory[i].Bytes)
-	}
+	c.Memory = r.Memory.Clone()
 	return &c
 }
 

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/unwindd/unwindd/internal/damage/managed"
 	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/plugins/php"
 	"github.com/unwindd/unwindd/sdk"
@@ -34,9 +35,9 @@ func TestRecord(t *testing.T) {
 		a.Stack.Locals, a.Stack.Goroutines = true, &yes
 	})
 	for address, b := range r.parts {
-		r.to.Memory = append(r.to.Memory, part{address, b})
+		r.to.Memory = append(r.to.Memory, managed.Part{Address: address, Bytes: b})
 	}
-	slices.SortFunc(r.to.Memory, func(a, b part) int { return cmp.Compare(a.Address, b.Address) })
+	slices.SortFunc(r.to.Memory, func(a, b managed.Part) int { return cmp.Compare(a.Address, b.Address) })
 	r.to.Open.Path = filepath.Base(r.to.Open.Path)
 	f, err := os.Create(os.Getenv("TO"))
 	if err != nil {

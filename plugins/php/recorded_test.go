@@ -3,54 +3,33 @@
 package php_test
 
 import (
-	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/internal/damage/managed"
 	"github.com/unwindd/unwindd/plugins/php"
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// recording is a process of PHP: the requests that an engine made about its core, and what it
-// answered those of the plugin.
+// recording is a process of PHP: the engine's requests about its core, and its answers to the
+// requests of the plugin.
 type recording struct {
-	Trace     string // PHP's own trace: function, file and line of each frame, with tabs between them
-	Open      sdk.OpenRuntimeRequest
-	Frames    sdk.ManagedFramesRequest
-	Memory    []part // by address
+	Trace  string // PHP's own trace: function, file and line of each frame, with tabs between them
+	Open   sdk.OpenRuntimeRequest
+	Frames sdk.ManagedFramesRequest
+	managed.Memory
 	Registers map[uint64]sdk.Registers
 	Functions map[uint64]sdk.FunctionPlace
-}
-
-// part is memory.
-type part struct {
-	Address uint64
-	Bytes   []byte
 }
 
 // read reads a recording.
 func read(t testing.TB, path string) *recording {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := &recording{}
-	if err := json.NewDecoder(z).Decode(r); err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
+	managed.Unpack(t, path, r)
 	return r
 }
 
@@ -65,29 +44,6 @@ func all(t testing.TB) (names []string, list []*recording) {
 		names, list = append(names, strings.TrimSuffix(filepath.Base(p), ".json.gz")), append(list, read(t, p))
 	}
 	return names, list
-}
-
-// ReadMemory implements sdk.Engine.
-func (r *recording) ReadMemory(_ context.Context, m sdk.MemoryRange, buf []byte) (int, error) {
-	i, has := slices.BinarySearchFunc(r.Memory, m.Address, func(p part, a uint64) int {
-		switch {
-		case p.Address > a:
-			return 1
-		case a-p.Address >= uint64(len(p.Bytes)):
-			return -1
-		}
-		return 0
-	})
-	if !has {
-		return 0, fmt.Errorf("%#x was not recorded", m.Address)
-	}
-	p := r.Memory[i]
-	n := copy(buf, p.Bytes[m.Address-p.Address:])
-	if n < len(buf) {
-		more, err := r.ReadMemory(context.Background(), sdk.MemoryRange{Address: m.Address + uint64(n)}, buf[n:])
-		return n + more, err
-	}
-	return n, nil
 }
 
 // ReadRegisters implements sdk.Engine.
@@ -113,7 +69,7 @@ func (r *recording) FindFunctions(_ context.Context, addresses []uint64) ([]sdk.
 	return out, nil
 }
 
-// answers are what the plugin answers about a recording.
+// answers has the answers of the plugin about a recording.
 type answers struct {
 	open    *sdk.OpenRuntimeAnswer
 	frames  *sdk.ManagedFramesAnswer

@@ -3,10 +3,7 @@
 package ruby
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -18,20 +15,18 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/unwindd/unwindd/internal/damage/managed"
 	"github.com/unwindd/unwindd/sdk"
 )
 
 var update = flag.Bool("update", false, "write the frames of testdata's processes beside them")
 
-// fixture is what the plugin read of a process: testdata/make.sh.
+// fixture has the requests about a process, and the memory that the plugin read (testdata/make.sh).
 type fixture struct {
 	sdk.RuntimeEngine
 	Open     *sdk.OpenRuntimeRequest
 	Sections map[string][]byte
-	Memory   []struct {
-		Address uint64
-		Bytes   []byte
-	}
+	managed.Memory
 	Frames  []*sdk.ManagedFramesRequest
 	Threads *sdk.ManagedThreadsRequest
 }
@@ -43,14 +38,12 @@ func load(t testing.TB, path string) *fixture {
 	defer loaded.Unlock()
 	f := loaded.fixtures[path]
 	if f == nil {
-		f = unpack(t, path)
+		f = &fixture{}
+		managed.Unpack(t, path, f)
 		loaded.fixtures[path] = f
 	}
 	own, open := *f, *f.Open
-	own.Open, own.Memory = &open, slices.Clone(f.Memory)
-	for i := range own.Memory {
-		own.Memory[i].Bytes = slices.Clone(own.Memory[i].Bytes)
-	}
+	own.Open, own.Memory = &open, f.Memory.Clone()
 	return &own
 }
 
@@ -60,41 +53,9 @@ var loaded = struct {
 	fixtures map[string]*fixture
 }{fixtures: map[string]*fixture{}}
 
-func unpack(t testing.TB, path string) *fixture {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	z, err := gzip.NewReader(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &fixture{}
-	if err := json.NewDecoder(z).Decode(f); err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
-var errNoMemory = errors.New("address is not in the target")
-
-func (f *fixture) ReadMemory(_ context.Context, m sdk.MemoryRange, buf []byte) (n int, err error) {
-	for n < len(buf) {
-		address := m.Address + uint64(n)
-		i := slices.IndexFunc(f.Memory, func(p struct {
-			Address uint64
-			Bytes   []byte
-		},
-		) bool {
-			return address-p.Address < uint64(len(p.Bytes))
-		})
-		if i < 0 {
-			return n, errNoMemory
-		}
-		n += copy(buf[n:], f.Memory[i].Bytes[address-f.Memory[i].Address:])
-	}
-	return n, nil
+// ReadMemory reads the memory, and not the engine that the fixture lacks.
+func (f *fixture) ReadMemory(ctx context.Context, m sdk.MemoryRange, buf []byte) (int, error) {
+	return f.Memory.ReadMemory(ctx, m, buf)
 }
 
 func (f *fixture) ReadSection(_ context.Context, _ uint64, name string) ([]byte, error) {

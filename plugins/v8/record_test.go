@@ -14,6 +14,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/unwindd/unwindd/internal/damage/managed"
 	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/plugins/v8"
 	"github.com/unwindd/unwindd/sdk"
@@ -95,7 +96,7 @@ type recordingEngine struct {
 func (e *recordingEngine) ReadMemory(ctx context.Context, m sdk.MemoryRange, buf []byte) (int, error) {
 	n, err := e.RuntimeEngine.ReadMemory(ctx, m, buf)
 	if n > 0 {
-		e.to.Memory = append(e.to.Memory, part{m.Address, slices.Clone(buf[:n])})
+		e.to.Memory = append(e.to.Memory, managed.Part{Address: m.Address, Bytes: slices.Clone(buf[:n])})
 	}
 	return n, err
 }
@@ -110,16 +111,16 @@ func (e *recordingEngine) ReadRegisters(ctx context.Context, thread uint64, numb
 
 // merge merges parts that share or adjoin memory.
 func (r *recording) merge() {
-	slices.SortStableFunc(r.Memory, func(a, b part) int { return cmp.Compare(a.Address, b.Address) })
-	var merged []part
+	slices.SortStableFunc(r.Memory, func(a, b managed.Part) int { return cmp.Compare(a.Address, b.Address) })
+	var merged managed.Memory
 	for _, p := range r.Memory {
-		if n := len(merged) - 1; n >= 0 && p.Address <= merged[n].end() {
-			if p.end() > merged[n].end() {
-				merged[n].Bytes = append(merged[n].Bytes, p.Bytes[merged[n].end()-p.Address:]...)
+		if n := len(merged) - 1; n >= 0 && p.Address <= merged[n].End() {
+			if p.End() > merged[n].End() {
+				merged[n].Bytes = append(merged[n].Bytes, p.Bytes[merged[n].End()-p.Address:]...)
 			}
 			continue
 		}
-		merged = append(merged, part{p.Address, slices.Clone(p.Bytes)})
+		merged = append(merged, managed.Part{Address: p.Address, Bytes: slices.Clone(p.Bytes)})
 	}
 	r.Memory = merged
 }

@@ -3,59 +3,36 @@
 package v8_test
 
 import (
-	"cmp"
-	"compress/gzip"
 	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/internal/damage/managed"
 	"github.com/unwindd/unwindd/plugins/v8"
 	"github.com/unwindd/unwindd/sdk"
 )
 
 // recording has the calls about a process, and its memory and registers, as far as they were read.
 type recording struct {
-	Open      sdk.OpenRuntimeRequest
-	Names     []string // of Open's symbols, when they were recorded
-	Frames    sdk.ManagedFramesRequest
-	PCs       []uint64
-	Memory    []part
+	Open   sdk.OpenRuntimeRequest
+	Names  []string // of Open's symbols, when they were recorded
+	Frames sdk.ManagedFramesRequest
+	PCs    []uint64
+	managed.Memory
 	Registers map[uint64]sdk.Registers // by thread
 	Sites     string                   // the frames that V8 wrote down, a line of JSON each
 }
 
-// part is a part of the memory.
-type part struct {
-	Address uint64
-	Bytes   []byte
-}
-
-func (p *part) end() uint64 { return p.Address + uint64(len(p.Bytes)) }
-
 func read(t testing.TB, path string) *recording {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := &recording{}
-	if err := json.NewDecoder(z).Decode(r); err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
+	managed.Unpack(t, path, r)
 	places := r.Open.Symbols
 	r.Open.Symbols = nil
 	for _, name := range v8.Description().Symbols {
@@ -79,18 +56,6 @@ func all(t testing.TB) []string {
 }
 
 // The engine of a recording.
-
-func (r *recording) ReadMemory(_ context.Context, m sdk.MemoryRange, buf []byte) (int, error) {
-	i, _ := slices.BinarySearchFunc(r.Memory, m.Address, func(p part, a uint64) int { return cmp.Compare(p.end(), a+1) })
-	if i == len(r.Memory) || m.Address < r.Memory[i].Address {
-		return 0, fmt.Errorf("nothing was read at %#x", m.Address)
-	}
-	n := copy(buf, r.Memory[i].Bytes[m.Address-r.Memory[i].Address:])
-	if n < len(buf) {
-		return n, io.ErrUnexpectedEOF
-	}
-	return n, nil
-}
 
 func (r *recording) ReadRegisters(_ context.Context, thread uint64, _ []uint32) (sdk.Registers, error) {
 	return r.Registers[thread], nil
@@ -225,7 +190,7 @@ func TestUnknownVersion(t *testing.T) {
 	r := read(t, all(t)[0])
 	address := r.Open.Symbols[1].Address // the minor version
 	for i := range r.Memory {
-		if p := &r.Memory[i]; address >= p.Address && address < p.end() {
+		if p := &r.Memory[i]; address >= p.Address && address < p.End() {
 			p.Bytes[address-p.Address] = 99
 		}
 	}
@@ -299,10 +264,7 @@ func (r *recording) damage(random *rand.Rand) {
 // clone returns a recording whose memory may be changed.
 func (r *recording) clone() *recording {
 	c := *r
-	c.Memory = slices.Clone(r.Memory)
-	for i := range c.Memory {
-		c.Memory[i].Bytes = slices.Clone(c.Memory[i].Bytes)
-	}
+	c.Memory = r.Memory.Clone()
 	return &c
 }
 
