@@ -6,9 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/unwindd/unwindd/engine/internal/target/process"
@@ -136,30 +134,11 @@ func (e *Engine) RuntimesOf(pid int) []string {
 	if len(e.runtimes()) == 0 {
 		return nil
 	}
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	files, err := process.CodeFiles(pid)
 	if err != nil {
 		return nil // recording it says why
 	}
-	var list []string
-	seen := map[string]bool{}
-	for line := range strings.Lines(string(text)) {
-		words := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 6) // proc_pid_maps(5): range, mode, offset, device, inode, path
-		if len(words) < 6 || !strings.Contains(words[1], "x") {
-			continue
-		}
-		path := strings.TrimLeft(words[5], " ")
-		if !strings.HasPrefix(path, "/") || seen[path] {
-			continue
-		}
-		seen[path] = true
-		file := fmt.Sprintf("/proc/%d/root%s", pid, path)
-		if !isFile(file) { // it was deleted
-			file = fmt.Sprintf("/proc/%d/map_files/%s", pid, words[0])
-		}
-		list = append(list, e.runtimesInFile(file)...)
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
+	return e.runtimesInFiles(files)
 }
 
 // RecordProcess samples a live process, and writes the samples to file, a recording that

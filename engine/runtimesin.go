@@ -25,8 +25,12 @@ func (e *Engine) RuntimesIn(path string) []string {
 		return nil
 	}
 	program := interpreterOf(path)
-	var list []string
-	for _, file := range append([]string{program}, librariesOf(program)...) {
+	return e.runtimesInFiles(append([]string{program}, librariesOf(program)...))
+}
+
+// runtimesInFiles returns the names of the runtimes in files, each once.
+func (e *Engine) runtimesInFiles(files []string) (list []string) {
+	for _, file := range files {
 		list = append(list, e.runtimesInFile(file)...)
 	}
 	slices.Sort(list)

@@ -18,9 +18,9 @@ type pagedMemory struct {
 	calls int
 }
 
-func (m *pagedMemory) ReadMemory(_ context.Context, at sdk.MemoryRange, buf []byte) (int, error) {
+func (m *pagedMemory) ReadMemory(_ context.Context, r sdk.MemoryRange, buf []byte) (int, error) {
 	m.calls++
-	offset := at.Address - m.start
+	offset := r.Address - m.start
 	if offset >= uint64(len(m.data)) {
 		return 0, errors.New("not there")
 	}

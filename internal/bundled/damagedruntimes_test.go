@@ -16,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/internal/bundled"
+	"github.com/unwindd/unwindd/internal/damage/managed"
 	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -145,23 +146,10 @@ func (d *damager) damage() (bytes map[uint64]byte, text string) {
 	for range 1 + d.random.IntN(24) {
 		address := d.words[d.random.IntN(len(d.words))]
 		old, _ := d.word(address)
-		var now uint64
-		var kind string
-		switch d.random.IntN(6) {
-		case 0:
-			now, kind = old^1<<d.random.IntN(64), "a bit"
-		case 1:
-			now, kind = d.random.Uint64(), "random"
-		case 2:
-			now, kind = 0, "zero"
-		case 3:
-			now, _ = d.word(d.words[d.random.IntN(len(d.words))])
-			kind = "another word"
-		case 4:
-			now, kind = d.words[d.random.IntN(len(d.words))], "the address of a word"
-		default:
-			now, kind = old+uint64(d.random.IntN(64))-32, "near" //nolint:gosec // it may wrap
-		}
+		now, kind := managed.NewValue(d.random, old, func() uint64 { return d.words[d.random.IntN(len(d.words))] }, func(a uint64) uint64 {
+			value, _ := d.word(a)
+			return value
+		})
 		for i := range 8 {
 			bytes[address+uint64(i)] = byte(now >> (8 * i)) //nolint:gosec // an index
 		}
@@ -180,7 +168,7 @@ const (
 	damageWrong   = "a frame that never was"
 )
 
-// judge compares frames of damaged memory with those of the whole.
+// judge returns the class of a damaged target, by its frames and the frames of the whole one.
 func judge(whole, damaged *outcome) string {
 	known := map[[2]string]bool{}
 	for _, s := range whole.stacks {
@@ -279,7 +267,7 @@ func pluginFolder(name string) string {
 const mostDamagedTime = 20 * time.Second
 
 // TestDamagedMemoryOfRuntimes damages the memory that plugins read of snapshots. Frames are missing then, and a
-// problem says so; where the damage is in the text of a name, or in the number of a line, nobody can know.
+// problem tells it. Nobody can know that the text of a name, or the number of a line, was another.
 func TestDamagedMemoryOfRuntimes(t *testing.T) {
 	all := damagedSnapshots(t)
 	times := 40

@@ -20,8 +20,8 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// stacksFixture is what the engine sent of a process, the memory that the plugin read, and what that
-// process said of itself.
+// stacksFixture has the engine's requests about a process, the memory that the plugin read, and the
+// frames that the process wrote down itself.
 type stacksFixture struct {
 	Open   sdk.OpenRuntimeRequest
 	Frames sdk.ManagedFramesRequest
@@ -302,7 +302,7 @@ func TestRuns(t *testing.T) {
 	})
 }
 
-// TestTasks compares the tasks of asyncio with those of the program.
+// TestTasks compares the tasks of asyncio with the ones that the program wrote down.
 func TestTasks(t *testing.T) {
 	type task struct {
 		Name, State string

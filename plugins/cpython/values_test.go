@@ -44,12 +44,12 @@ type memory struct {
 
 const page = 4096
 
-func (m *memory) ReadMemory(_ context.Context, at sdk.MemoryRange, buf []byte) (n int, err error) {
-	if at.Space != locexpr.DefaultSpace {
-		return 0, fmt.Errorf("address space %d", at.Space)
+func (m *memory) ReadMemory(_ context.Context, r sdk.MemoryRange, buf []byte) (n int, err error) {
+	if r.Space != locexpr.DefaultSpace {
+		return 0, fmt.Errorf("address space %d", r.Space)
 	}
 	for n < len(buf) {
-		address := at.Address + uint64(n) //nolint:gosec // not negative
+		address := r.Address + uint64(n) //nolint:gosec // not negative
 		start := address &^ (page - 1)
 		data, isThere := m.pages[start]
 		if !isThere && m.read != nil {
@@ -308,7 +308,7 @@ func FuzzValues(f *testing.F) {
 	})
 }
 
-// answers are what a fixture answers within several limits.
+// answers writes the values of a fixture within several limits.
 func answers(t *testing.T, f *fixture, m *memory) string {
 	t.Helper()
 	text := ""

@@ -236,8 +236,8 @@ func (f *fixture) damage(seed uint64, count int) {
 	}
 }
 
-// TestDamagedMemory damages what was read of processes: answers are valid, and whatever differs in a
-// stack says so, but for texts and numbers that may be of any value.
+// TestDamagedMemory damages what was read of processes. Answers are valid, and a problem of a stack tells
+// that it differs; of texts and numbers of any value nobody can know that.
 func TestDamagedMemory(t *testing.T) {
 	for _, path := range fixtures(t) {
 		whole := load(t, path)

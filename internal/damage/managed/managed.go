@@ -189,28 +189,31 @@ func NewDamager(tb testing.TB, p *Process, seed uint64) (*Damager, Outcome) {
 	return d, whole
 }
 
+// NewValue returns another value for a word with an old one, and how it was made. address chooses
+// the address of a word, and value returns its value.
+func NewValue(random *rand.Rand, old uint64, address func() uint64, value func(address uint64) uint64) (now uint64, kind string) {
+	switch random.IntN(6) {
+	case 0:
+		return old ^ 1<<random.IntN(64), "a bit"
+	case 1:
+		return random.Uint64(), "random"
+	case 2:
+		return 0, "zero"
+	case 3:
+		return value(address()), "another word"
+	case 4:
+		return address(), "the address of a word"
+	}
+	return old + uint64(random.IntN(64)) - 32, "near" //nolint:gosec // it may wrap
+}
+
 // damage chooses words and their new values, and describes them.
 func (d *Damager) damage() (map[uint64]uint64, string) {
 	words, text := map[uint64]uint64{}, []string(nil)
 	for range 1 + d.random.IntN(24) {
 		address := d.words[d.random.IntN(len(d.words))]
 		old := d.values[address]
-		var now uint64
-		var kind string
-		switch d.random.IntN(6) {
-		case 0:
-			now, kind = old^1<<d.random.IntN(64), "a bit"
-		case 1:
-			now, kind = d.random.Uint64(), "random"
-		case 2:
-			now, kind = 0, "zero"
-		case 3:
-			now, kind = d.values[d.words[d.random.IntN(len(d.words))]], "another word"
-		case 4:
-			now, kind = d.words[d.random.IntN(len(d.words))], "the address of a word"
-		default:
-			now, kind = old+uint64(d.random.IntN(64))-32, "near" //nolint:gosec // it may wrap
-		}
+		now, kind := NewValue(d.random, old, func() uint64 { return d.words[d.random.IntN(len(d.words))] }, func(a uint64) uint64 { return d.values[a] })
 		words[address] = now
 		text = append(text, fmt.Sprintf("%#x: %#x for %#x (%s)", address, now, old, kind))
 	}

@@ -2,7 +2,11 @@
 
 package managed
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/unwindd/unwindd/sdk"
+)
 
 // The classes tell apart what they are about.
 func TestJudge(t *testing.T) {
@@ -31,5 +35,20 @@ func TestJudge(t *testing.T) {
 	more := Outcome{Stacks: append([]Stack{{Name: "3", Frames: []Frame{f("e", 5)}}}, whole.Stacks...)}
 	if got := Judge(&whole, &more); got != Wrong {
 		t.Errorf("a stack more: %s", got)
+	}
+}
+
+func TestMemoryIsReadAcrossParts(t *testing.T) {
+	m := Memory{{0x1000, []byte("ab")}, {0x1002, []byte("cd")}, {0x2000, []byte("e")}}
+	for _, c := range []struct {
+		address uint64
+		want    string
+		size    int
+	}{{0x1001, "bcd", 3}, {0x1003, "d", 2}, {0x2000, "e", 1}, {0xfff, "", 1}, {0x1004, "", 1}, {^uint64(0), "", 1}} {
+		buf := make([]byte, c.size)
+		n, err := m.ReadMemory(t.Context(), sdk.MemoryRange{Address: c.address}, buf)
+		if string(buf[:n]) != c.want || (err == nil) != (len(c.want) == c.size) {
+			t.Errorf("%#x: %q, %v, expected %q", c.address, buf[:n], err, c.want)
+		}
 	}
 }

@@ -28,12 +28,22 @@ type Part struct {
 // End is the address behind the part.
 func (p *Part) End() uint64 { return p.Address + uint64(len(p.Bytes)) }
 
-// ReadMemory reads what was recorded.
+// has reports whether an address, which may be the last one of all, is in the part.
+func (p *Part) has(address uint64) bool {
+	return address >= p.Address && address-p.Address < uint64(len(p.Bytes))
+}
+
+// ReadMemory reads memory that was recorded.
 func (m Memory) ReadMemory(_ context.Context, r sdk.MemoryRange, buf []byte) (n int, err error) {
 	for n < len(buf) {
 		address := r.Address + uint64(n) //nolint:gosec // an index
-		i, _ := slices.BinarySearchFunc(m, address, func(p Part, a uint64) int { return cmp.Compare(p.End(), a+1) })
-		if i == len(m) || address < m[i].Address {
+		i, isThere := slices.BinarySearchFunc(m, address, func(p Part, a uint64) int {
+			if p.has(a) {
+				return 0
+			}
+			return cmp.Compare(p.Address, a)
+		})
+		if !isThere {
 			return n, fmt.Errorf("%#x was not recorded", address)
 		}
 		n += copy(buf[n:], m[i].Bytes[address-m[i].Address:])

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"fmt"
+	"os"
 	"sort"
 	"strconv"
 	"strings"
@@ -60,6 +61,34 @@ func parseMaps(data []byte) ([]mapping, error) {
 		list = append(list, m)
 	}
 	return list, nil
+}
+
+// CodeFiles returns paths by which the files of a live process's code can be opened, each once. Its
+// threads are not stopped.
+func CodeFiles(pid int) (files []string, err error) {
+	dir := fmt.Sprintf("/proc/%d", pid)
+	raw, err := readFile(dir+"/maps", nil)
+	if err != nil {
+		return nil, err
+	}
+	list, err := parseMaps(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s/maps: %w", dir, err)
+	}
+	seen := map[string]bool{}
+	for i := range list {
+		m := &list[i]
+		if m.flags&elf.PF_X == 0 || !strings.HasPrefix(m.path, "/") || seen[m.path] {
+			continue
+		}
+		seen[m.path] = true
+		file := dir + "/root" + m.path
+		if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() { // it was deleted
+			file = fmt.Sprintf("%s/map_files/%x-%x", dir, m.start, m.end)
+		}
+		files = append(files, file)
+	}
+	return files, nil
 }
 
 // parseMapping reads a line, without its path.
