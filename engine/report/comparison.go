@@ -3,6 +3,7 @@
 package report
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/unwindd/unwindd/engine/trace"
@@ -21,31 +22,88 @@ type Comparison struct {
 // NewComparison returns a Comparison that describes DefaultClasses classes.
 func NewComparison(c *trace.Comparison) *Comparison { return &Comparison{Top: DefaultClasses, c: c} }
 
-// WriteText writes the classes for people, the smallest first, each with the frame at which it parts from
-// the rest, and the tree of stacks, folded to where classes part.
-func (c *Comparison) WriteText(w io.Writer, o TextOptions) error { panic("contract") }
+// ClassSignature is the key of a class of targets: equal for equal stacks, in every comparison.
+type ClassSignature struct {
+	Signature string            `json:"signature"` // "": the targets could not be read
+	Count     int               `json:"count"`     // of targets
+	Labels    map[string]string `json:"labels"`    // each with all values in short
+	Frames    []string          `json:"frames"`    // innermost first
+	Unread    string            `json:"unread,omitempty"`
+}
 
-// WriteJSON writes the comparison as docs/compare.schema.json describes it.
-func (c *Comparison) WriteJSON(w io.Writer) error { panic("contract") }
+// signature is the signature of a class.
+func (c *Comparison) signature(number int) *ClassSignature {
+	class := &c.c.Classes[number]
+	s := &ClassSignature{Signature: class.Signature, Count: len(class.Targets), Labels: class.Labels, Frames: []string{}, Unread: class.Unread}
+	if s.Labels == nil {
+		s.Labels = map[string]string{}
+	}
+	for n := c.signed(class); n >= 0; n = c.c.Functions[n].Parent {
+		s.Frames = append(s.Frames, frameName(&c.c.Functions[n].Frame, true, 0))
+	}
+	return s
+}
 
-// WriteMarkdown writes the comparison as a section in GitHub's flavour of Markdown of at most the given
-// number of bytes, or MaxMarkdown where that is 0.
-func (c *Comparison) WriteMarkdown(w io.Writer, o TextOptions, most int) error { panic("contract") }
+// signed is the innermost frame of the stack that the signature of a class is made of; -1: it has none.
+func (c *Comparison) signed(class *trace.TargetClass) int {
+	if class.PartsAt != nil {
+		return class.PartsAt.Node
+	}
+	for i := range class.Threads {
+		if th := &class.Threads[i]; th.Role == mainRole {
+			return th.Node
+		}
+	}
+	if len(class.Threads) > 0 {
+		return class.Threads[0].Node
+	}
+	return -1
+}
 
-// WriteDOT writes the tree of stacks by functions as a graph in the language of Graphviz.
-func (c *Comparison) WriteDOT(w io.Writer) error { panic("contract") }
+// mainRole is the role of the main thread.
+const mainRole = "main"
 
-// WriteFolded writes a line for each stack by functions: the role of the thread, the functions from
-// the outermost on, and the number of threads.
-func (c *Comparison) WriteFolded(w io.Writer) error { panic("contract") }
+// WriteSignatures writes a line for each class, the smallest first: how many targets it has, its signature,
+// which these are, and the frames of the stack that the signature is made of.
+func (c *Comparison) WriteSignatures(w io.Writer) error {
+	p := NewPrinter(w)
+	names := newTargetNames(c.c)
+	for i := range c.c.Classes {
+		s := c.signature(i)
+		p.printf("%5d  ", s.Count)
+		if s.Signature != "" {
+			p.printf("%s ", s.Signature)
+		}
+		p.printf("%s:", names.of(c.c.Classes[i].Targets, comparisonWidth))
+		for k, f := range s.Frames {
+			if k > 0 {
+				p.printf(" |")
+			}
+			p.printf(" %s", f)
+		}
+		if s.Unread != "" {
+			p.printf(" not read: %s", s.Unread)
+		}
+		p.printf("\n")
+		if err := p.check(); err != nil {
+			return err
+		}
+	}
+	return p.Flush()
+}
 
-// WritePprof writes the stacks in the format of profile.proto, gzipped: a sample for each stack of a class and a role,
-// with the numbers of threads and of targets, and the labels class and role.
-func (c *Comparison) WritePprof(w io.Writer) error { panic("contract") }
-
-// WriteSignatures writes a line for each class, the smallest first: its signature, how many targets it has, which
-// these are, and the frames that the signature is made of.
-func (c *Comparison) WriteSignatures(w io.Writer) error { panic("contract") }
-
-// WriteSignaturesJSON writes the same, as a JSON object on each line.
-func (c *Comparison) WriteSignaturesJSON(w io.Writer) error { panic("contract") }
+// WriteSignaturesJSON writes a ClassSignature of each class, the smallest first, on a line each.
+func (c *Comparison) WriteSignaturesJSON(w io.Writer) error {
+	b := newOutput(w)
+	for i := range c.c.Classes {
+		text, err := marshal(c.signature(i))
+		if err != nil {
+			return fmt.Errorf("class %d: %w", i+1, err)
+		}
+		b.put(text, "\n")
+		if err := b.check(); err != nil {
+			return err
+		}
+	}
+	return b.Flush()
+}
