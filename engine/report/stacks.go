@@ -106,6 +106,7 @@ func newHead(t *engine.Target, detail headDetail) Head {
 		h.Target.Crash = newCrash(info.Facts.Crash)
 		h.Target.Process = newProcess(info.Facts, t.Modules())
 	}
+	h.Target.Labels = t.Labels(nil)
 	if h.Target.Problems == nil {
 		h.Target.Problems = []string{}
 	}
@@ -156,9 +157,13 @@ func newSender(s *trace.Sender) *Sender {
 // newProcess is the facts about a process; nil where there are none.
 func newProcess(f *trace.Facts, modules []*trace.Module) *Process {
 	p := &f.Process
-	out := Process{PID: max(p.ID, 0), Command: p.Command, Executable: executableOf(p, modules), User: p.User}
+	out := Process{PID: max(p.ID, 0), Command: p.Command, Executable: executableOf(p, modules), User: p.User, Host: p.Host}
+	if !p.Created.IsZero() {
+		out.Started = p.Created.UTC().Format(time.RFC3339Nano)
+	}
 	if !p.Kept.IsZero() {
 		out.Time = p.Kept.UTC().Format(time.RFC3339)
+		out.Taken = p.Kept.UTC().Format(time.RFC3339Nano)
 	}
 	if f.System.Version != "" {
 		out.Kernel = inWords(f.System.OS, f.System.Version)
