@@ -282,20 +282,24 @@ func (r *result) branches(c *class, last, stack uint32) (list []trace.PartingBra
 		}
 	}
 	for _, vertex := range v.branches[last] {
-		if n := len(list); n >= trace.MaxBranches && list[n-1].Targets >= v.through[vertex] {
-			break // those that follow are no more frequent
+		b := trace.PartingBranch{Node: r.next(last, vertex), Targets: v.through[vertex], Threads: v.throughThreads[vertex]}
+		if n := len(list); n >= trace.MaxBranches && compareBranches(&list[n-1], &b) < 0 {
+			break // so are those that follow
 		}
-		b := trace.PartingBranch{Node: r.next(last, vertex), Targets: v.through[vertex] - own[vertex].Targets, Threads: v.throughThreads[vertex] - own[vertex].Threads}
+		b.Targets, b.Threads = b.Targets-own[vertex].Targets, b.Threads-own[vertex].Threads
 		if b.Targets == 0 || !isThere(vertex) {
 			continue
 		}
-		i, _ := slices.BinarySearchFunc(list, b, func(x, y trace.PartingBranch) int {
-			return cmp.Or(cmp.Compare(y.Targets, x.Targets), cmp.Compare(x.Node, y.Node))
-		})
+		i, _ := slices.BinarySearchFunc(list, b, func(x, y trace.PartingBranch) int { return compareBranches(&x, &y) })
 		list = slices.Insert(list, i, b)
 		list = list[:min(len(list), trace.MaxBranches)]
 	}
 	return list, more - len(list)
+}
+
+// compareBranches orders branches, the ones with the most targets first.
+func compareBranches(a, b *trace.PartingBranch) int {
+	return cmp.Or(cmp.Compare(b.Targets, a.Targets), cmp.Compare(a.Node, b.Node))
 }
 
 // isAncestor reports whether a vertex is an ancestor of another one.
