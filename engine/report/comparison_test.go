@@ -12,6 +12,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -111,7 +112,7 @@ func halfAhead() *madeJob {
 }
 
 // ioThread is a thread that all processes have.
-var ioThread = [2]string{"io#", "clone3;ioThreadloop;epoll_wait"}
+var ioThread = [2]string{"io#", "clone3;io_loop;epoll_wait"}
 
 func manyKinds() *madeJob {
 	m := newMadeJob()
@@ -246,6 +247,22 @@ func TestComparisonText(t *testing.T) {
 }
 
 var updateComparison = flag.Bool("update", false, "write testdata/comparison.txt")
+
+// TestSignaturesOfClassesSayWhatTheyAreMadeOf: a stack, one that is missing, all stacks, or a reason.
+func TestSignaturesOfClassesSayWhatTheyAreMadeOf(t *testing.T) {
+	got := manyKinds().written(t, (*Comparison).WriteSignatures)
+	got = regexp.MustCompile(`unwindd-class-1:[0-9a-f]{16}`).ReplaceAllString(got, "SIGNATURE")
+	const want = `    1  SIGNATURE  rank 3: the main thread: abort | handler | run | main
+    1  SIGNATURE  rank 6: the main thread: wait | run
+    1  SIGNATURE  rank 5: without thread io#: epoll_wait | io_loop | clone3
+    1  SIGNATURE  rank 4: the main thread: wait | run | main
+    2  SIGNATURE  ranks 8-9: not read: not an ELF core: the file is empty: expected at least 64 bytes
+  391  SIGNATURE  ranks 10-400: 2 stacks
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
 
 // TestOneRankThatDiffersIsNamedInTheFirstLines: which rank, in which function, and what the others do there, on
 // a terminal of 80 columns and 24 lines.

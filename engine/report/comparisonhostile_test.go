@@ -153,7 +153,7 @@ func TestJSONOfHostileNamesIsAsDescribed(t *testing.T) {
 
 // TestFoldedStacksOfComparisonsAreThreads: a line is a role and a stack, and its number that of threads.
 func TestFoldedStacksOfComparisonsAreThreads(t *testing.T) {
-	const want = "io#;clone3;io_loop;epoll_wait 393\nmain;main;run;handler;abort 1\nmain;main;run;wait 393\n"
+	const want = "io#;clone3;io_loop;epoll_wait 394\nmain;main;run;handler;abort 1\nmain;main;run;wait 393\nmain;run;wait 1\n"
 	if got := manyKinds().written(t, (*Comparison).WriteFolded); got != want {
 		t.Errorf("%s", got)
 	}

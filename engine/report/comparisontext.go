@@ -23,7 +23,7 @@ const comparisonWidth = 80
 // Bounds on the parts of a comparison as text, unless it is verbose.
 const (
 	maxFacts    = 3  // of a class
-	maxThere    = 3  // branches that the others take
+	maxThere    = 2  // branches that the others take
 	maxBranches = 8  // of a node
 	maxRows     = 50 // of the tree
 )
@@ -84,6 +84,9 @@ func (t *comparisonText) count(n int) string { return plural(n, t.words.one, t.w
 
 // totals is what was compared.
 func (t *comparisonText) totals() string {
+	if len(t.c.Targets) == 0 {
+		return "no targets"
+	}
 	threads, unread, most := 0, 0, 0
 	for i := range t.c.Targets {
 		threads += t.c.Targets[i].Threads
@@ -98,6 +101,9 @@ func (t *comparisonText) totals() string {
 		classes++
 	}
 	line := t.count(len(t.c.Targets))
+	if path := t.onePath(); t.c.ByThread && path != "" {
+		line += " of " + cutFront(escape.Text(path), comparisonWidth/2)
+	}
 	if !t.c.ByThread {
 		line += ", " + plural(threads, "thread", "threads")
 	}
@@ -105,8 +111,6 @@ func (t *comparisonText) totals() string {
 		line += fmt.Sprintf(", at %d moments", most)
 	}
 	switch {
-	case len(t.c.Targets) == 0:
-		return "no targets"
 	case classes == 1 && unread == 0:
 		line += ": all alike"
 	default:
@@ -119,6 +123,16 @@ func (t *comparisonText) totals() string {
 		line += ", " + plural(n, "problem", "problems") + " below"
 	}
 	return line
+}
+
+// onePath is the path of all targets; "" where it is not one.
+func (t *comparisonText) onePath() string {
+	for i := range t.c.Targets {
+		if t.c.Targets[i].Path != t.c.Targets[0].Path {
+			return ""
+		}
+	}
+	return t.c.Targets[0].Path
 }
 
 // classes writes the classes, the smallest first.
@@ -186,8 +200,10 @@ func shortID(id string) string { return cmp.Or(id[:min(len(id), 12)], "unknown")
 func (t *comparisonText) parting(number int) {
 	c := &t.c.Classes[number]
 	p := c.PartsAt
-	if p == nil {
-		t.sameStacks(number)
+	if p == nil || len(c.Facts)+len(c.Builds) > 0 && t.isUsual(number) {
+		if number != t.largest() && len(c.Facts)+len(c.Builds) > 0 {
+			t.printf("  %s\n", t.faint("most others have its stacks too"))
+		}
 		t.example(c)
 		return
 	}
@@ -196,8 +212,8 @@ func (t *comparisonText) parting(number int) {
 	case p.Last >= 0:
 		head += " in "
 		t.printf("  %s%s\n", head, t.function(t.frame(p.Last, number, comparisonWidth-2-utf8.RuneCountInString(head))))
-	case p.IsMissing:
-		t.printf("  %s is not there, or has another outermost frame\n", roleWords(p.Role))
+	case t.partingThread(number) == nil:
+		t.printf("  %s of the others is missing\n", roleWords(p.Role))
 	default:
 		t.printf("  %s at the outermost frame\n", head)
 	}
@@ -277,6 +293,9 @@ func threadMarks(th *trace.ClassThread) string {
 	case th.Still:
 		marks = append(marks, "stands still")
 	}
+	if th.Incomplete > 0 {
+		marks = append(marks, "cut")
+	}
 	return strings.Join(marks, ", ")
 }
 
@@ -319,12 +338,24 @@ func (t *comparisonText) row(r *partingRow, room int) string {
 	return t.chain(r.nodes, r.class, room-len(marks)) + marks
 }
 
-// sameStacks writes of a class that has no stack of its own whose stacks it has.
-func (t *comparisonText) sameStacks(number int) {
-	c, largest := &t.c.Classes[number], t.largest()
-	if largest != number && len(c.Facts)+len(c.Builds) > 0 {
-		t.printf("  %s\n", t.faint("the others have its stacks too"))
+// isUsual reports whether most other targets have the stack at which a class parts from the others.
+func (t *comparisonText) isUsual(number int) bool {
+	p := t.c.Classes[number].PartsAt
+	if p.IsMissing {
+		return false
 	}
+	have, others := 0, 0
+	for i := range t.c.Classes {
+		c := &t.c.Classes[i]
+		if i == number || c.Unread != "" {
+			continue
+		}
+		others += len(c.Targets)
+		if slices.ContainsFunc(c.Threads, func(th trace.ClassThread) bool { return th.Role == p.Role && th.Node == p.Node }) {
+			have += len(c.Targets)
+		}
+	}
+	return have > others/2
 }
 
 // largest is the largest class with stacks; -1: none has.
@@ -696,6 +727,9 @@ func (t *comparisonText) problems() {
 	var list []*problem
 	seen := map[string]*problem{}
 	for i := range t.c.Targets {
+		if t.c.Classes[t.c.Targets[i].Class].Unread != "" {
+			continue // its class says why
+		}
 		for _, text := range t.c.Targets[i].Problems {
 			p := seen[text]
 			if p == nil {
