@@ -14,17 +14,23 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"github.com/unwindd/unwindd/engine/internal/comparison"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/schema"
 )
 
 // hostileComparison is a comparison in which every text is a name.
-func hostileComparison(name string) *madeComparison {
-	m := newMadeComparison()
-	m.add([]int{1}, [2]string{name, "a;b;c"}, [2]string{"main", "a;b"})
-	m.add([]int{2, 3}, [2]string{name, "a;b;d"}, [2]string{"main", "a;b"})
-	m.part(0, name, "a;b;c", "a;b", "a;b;c", "a;b;d")
+func hostileComparison(name string) *madeJob {
+	m := newMadeJob()
+	m.add([]int{1}, [2]string{"r", "a;b;c"}, [2]string{"main", "a;b"})
+	m.add([]int{2, 3}, [2]string{"r", "a;b;d"}, [2]string{"main", "a;b"})
+	m.part.Add(&comparison.Target{Path: "4", Unread: "no"})
+	m.after = func(c *trace.Comparison) { makeHostile(c, name) }
+	return m
+}
+
+func makeHostile(m *trace.Comparison, name string) {
 	for _, nodes := range [][]trace.CallNode{m.Functions, m.Lines} {
 		for i := range nodes {
 			f := &nodes[i].Frame
@@ -37,22 +43,33 @@ func hostileComparison(name string) *madeComparison {
 		m.Targets[i].Labels = map[string]string{"rank": name, name: name}
 	}
 	m.Targets[0].Labels = map[string]string{name: name + "0"}
-	c := &m.Classes[0]
-	c.Facts, c.Builds, c.Labels, c.Signature = []string{name}, []trace.ModuleBuild{{Name: name, BuildID: name}}, map[string]string{name: name}, name
-	c.Threads[0].IDs[0].ID = name
-	m.Classes = append(m.Classes, trace.TargetClass{Targets: []int{3}, Unread: name})
-	m.Targets = append(m.Targets, trace.ComparedTarget{Path: name, Class: 2})
-	m.Modules = []trace.ModuleBuilds{{Name: name, Builds: []trace.TargetsOfBuild{{BuildID: name, Targets: []int{0}}}}}
+	for i := range m.Classes {
+		c := &m.Classes[i]
+		c.Labels, c.Signature = map[string]string{name: name}, name
+		if c.Unread != "" {
+			c.Unread = name
+			continue
+		}
+		c.Facts, c.Builds = []string{name}, []trace.ModuleBuild{{Name: name, BuildID: name}}
+		for k := range c.Threads {
+			if th := &c.Threads[k]; th.Role == "r" {
+				th.Role, th.IDs[0].ID, th.Ends, th.Incomplete = name, name, name, 1
+			}
+		}
+		if c.PartsAt != nil {
+			c.PartsAt.Role = name
+		}
+	}
+	m.Modules = []trace.ModuleBuilds{{Name: name, Builds: []trace.TargetsOfBuild{{BuildID: name, Targets: []int{0}, Count: 1}}}}
 	m.Collectives = []trace.Collective{{Group: name, Operation: name, Entered: name, Missing: name, Different: []string{name}, Frames: []string{name}}}
 	m.Problems = []string{name}
-	return m
 }
 
 // written is a comparison in a form.
-func (m *madeComparison) written(t testing.TB, write func(*Comparison, io.Writer) error) string {
+func (m *madeJob) written(t testing.TB, write func(*Comparison, io.Writer) error) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := write(NewComparison(&m.Comparison), &b); err != nil {
+	if err := write(NewComparison(m.comparison()), &b); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -108,7 +125,7 @@ func TestMarkdownOfComparisonsIsInert(t *testing.T) {
 // TestMarkdownOfComparisonsIsBounded holds the bound of a section.
 func TestMarkdownOfComparisonsIsBounded(t *testing.T) {
 	for _, most := range []int{0, 30_000, 4000, 400} {
-		for name, m := range map[string]*madeComparison{"many classes": manyClasses(), "long names": hostileComparison(strings.Repeat("`x", 9000)), "one": oneOutlier(9600)} {
+		for name, m := range map[string]*madeJob{"many classes": manyClasses(), "long names": hostileComparison(strings.Repeat("`x", 9000)), "one": oneOutlier(9600)} {
 			text := m.written(t, func(c *Comparison, w io.Writer) error { return c.WriteMarkdown(w, TextOptions{}, most) })
 			if bound := most; most == 0 && len(text) > MaxMarkdown || most > 0 && len(text) > bound {
 				t.Errorf("%s: %d bytes, of at most %d", name, len(text), most)
@@ -136,7 +153,7 @@ func TestJSONOfHostileNamesIsAsDescribed(t *testing.T) {
 
 // TestFoldedStacksOfComparisonsAreThreads: a line is a role and a stack, and its number that of threads.
 func TestFoldedStacksOfComparisonsAreThreads(t *testing.T) {
-	const want = "io#;clone3;io_loop;epoll_wait 393\nmain;main;run;handler;abort 1\nmain;main;run;wait 393\n"
+	const want = "io#;clone3;io_loop;epoll_wait 394\nmain;main;run;handler;abort 1\nmain;main;run;wait 393\nmain;run;wait 1\n"
 	if got := manyKinds().written(t, (*Comparison).WriteFolded); got != want {
 		t.Errorf("%s", got)
 	}
