@@ -47,8 +47,11 @@ const maxPage = 19 << 20
 // paper; it was escaped already. Of a comparison that is too large for maxPage stacks are left out, outer frames
 // of many targets last, and the page says how many.
 func Write(w io.Writer, c *trace.Comparison, text string) error {
-	return write(w, c, text, limits{nodes: 1_000_000, threads: 1_000_000, targets: 250_000, classes: 50_000, text: 4096}, maxPage)
+	return write(w, c, text, ordinary, maxPage)
 }
+
+// ordinary are the limits of a page: a browser opens one in seconds.
+var ordinary = limits{nodes: 1_000_000, threads: 1_000_000, targets: 250_000, classes: 50_000, text: 4096}
 
 // write is Write by other limits, which are halved until the data have at most a number of bytes.
 func write(w io.Writer, c *trace.Comparison, text string, l limits, most int) error {

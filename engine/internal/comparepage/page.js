@@ -62,13 +62,13 @@ const run = (data) => {
     e.classList.toggle('guess', (data.frames.flags[f] & GUESS) > 0);
     const name = element('span', undefined, 'name');
     if (row.inside > 0) {
-      const chain = element('span', row.inside > 1 ? `${words.nodeName(row.first)} › ${row.inside - 1} more › ` : `${words.nodeName(row.first)} › `, 'chain');
+      const chain = element('span', row.inside > 1 ? `${words.nodeName(row.first)} › ${row.inside - 1} more ›` : `${words.nodeName(row.first)} ›`, 'chain');
       name.append(chain);
     }
     name.append(element('span', words.shortOf(f), 'n'));
     const kind = words.kindOf(f);
     if (kind || data.frames.module[f]) {
-      name.append(' ', element('span', [kind, texts[data.frames.module[f]]].filter(Boolean).join(', '), 'f'));
+      name.append(element('span', [kind, texts[data.frames.module[f]]].filter(Boolean).join(', '), 'f'));
     }
     const bar = element('span', undefined, 'bar');
     bar.style.setProperty('--share', `${100 * count[row.last] / (whole || 1)}%`);
@@ -466,5 +466,5 @@ const run = (data) => {
     wait.textContent = `This browser cannot read the stacks (${error}). The comparison is below as text.`;
     document.documentElement.classList.remove('app');
   }
-  document.documentElement.dataset.ready = '1';
+  document.documentElement.dataset.ready = String(Math.round(performance.now()));
 })();

@@ -41,13 +41,18 @@ func (b *browser) quiet() {
 
 func browse(t *testing.T, c *trace.Comparison, flags ...string) *browser {
 	t.Helper()
-	oracle.Tools(t, "chromium")
 	var text bytes.Buffer
 	if err := Write(&text, c, "the text form"); err != nil {
 		t.Fatal(err)
 	}
+	return browsePage(t, text.String(), flags...)
+}
+
+func browsePage(t *testing.T, text string, flags ...string) *browser {
+	t.Helper()
+	oracle.Tools(t, "chromium")
 	file := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	b := &browser{t: t, url: "file://" + file}
@@ -187,4 +192,53 @@ func TestALinkShowsTheSame(t *testing.T) {
 		b.Eval(new(any), ready)
 		b.expect(hash, titles+` + '; ' + `+`(document.querySelector('#report h2') || {textContent: 'nothing'}).textContent`, want)
 	}
+}
+
+// TestPageFitsItsMedium: nothing is cut in a window of 400 pixels, and nothing but lists scrolls in a large one.
+func TestPageFitsItsMedium(t *testing.T) {
+	b := browse(t, job(1000, 30).done())
+	const wide = `(document.documentElement.scrollWidth <= innerWidth) + ' ' + [...document.querySelectorAll('body *')].filter(e => !e.closest('.wide, .rows') && e.getClientRects().length && e.getBoundingClientRect().right > innerWidth + 1).length`
+	for _, width := range []int{400, 1280} {
+		b.Resize(width, 800)
+		for _, view := range []string{"tree", "report", "operations", "modules"} {
+			b.Click("[data-view=" + view + "]")
+			b.expect(view, settled(wide), "true 0")
+		}
+		b.Click("#classes li:nth-child(2) button")
+		b.Click("#list .row")
+		b.expect("a report", settled(wide), "true 0")
+		b.expect("it is in view", `document.querySelector('#report h2').getBoundingClientRect().top >= 0 && document.querySelector('#report h2').getBoundingClientRect().bottom < innerHeight`, "true")
+		b.Press("Escape")
+		b.Click("#classes li:nth-child(2) button")
+	}
+	b.expect("the window does not scroll", `document.documentElement.scrollHeight`, "800")
+	for _, scheme := range []string{"light", "dark"} {
+		b.Media("screen", scheme)
+		if mean, colours := b.Brightness(); (mean < 0.5) != (scheme == "dark") || colours < 50 {
+			t.Errorf("%s: the brightness is %.2f, with %d colours", scheme, mean, colours)
+		}
+	}
+	b.Media("print", "dark")
+	b.expect("paper", `[...document.querySelectorAll('nav, #app, #text')].map(e => e.getClientRects().length).join(' ')`, "0 0 1")
+	b.quiet()
+}
+
+// TestPageIsReadByAssistiveTechnology: lists and tabs have roles, names and their active row.
+func TestPageIsReadByAssistiveTechnology(t *testing.T) {
+	b := browse(t, job(1000, 30).done())
+	b.expect("names", `[...document.querySelectorAll('[role=tree], [role=listbox], [role=tablist], [role=tabpanel], input, select')].filter(e => !e.getAttribute('aria-label') && !e.getAttribute('aria-labelledby')).map(e => e.outerHTML).join()`, "")
+	b.expect("rows", `[...document.querySelectorAll('.row')].filter(e => !['treeitem', 'option'].includes(e.getAttribute('role')) || !e.getAttribute('aria-posinset') || !e.getAttribute('aria-setsize')).length`, "0")
+	b.expect("active rows", `[...document.querySelectorAll('.rows')].filter(e => !document.getElementById(e.getAttribute('aria-activedescendant'))).length`, "0")
+	b.Eval(new(any), `(e => { e.scrollTop = e.scrollHeight; })(document.querySelector('#list'))`)
+	b.expect("an active row that is out of sight", settled(`document.querySelector('#list-at') !== null`), "true")
+	b.expect("tabs", `[...document.querySelectorAll('[role=tab]')].map(e => e.getAttribute('aria-selected') + e.tabIndex).join(' ')`, "true0 false-1 false-1 false-1")
+	b.expect("what is said of a call", textOf("#said"), "step: 998 of 998 targets, 998 threads, 4 classes, the end of 6 calls in one line")
+}
+
+func TestPageOfATargetThatWasNotRead(t *testing.T) {
+	b := browse(t, job(100, 5).done())
+	b.Click("#classes li:nth-child(3) button")
+	b.Click("#list .row")
+	b.expect("the report", textOf("#report"), "rank 97, host node0012, local_rank 1 class 3 2 targets path snapshots/rank97.snapshot rank 97 host node0012 local_rank 1 process 40001 moment 2023-11-14 22:13:20.097 UTC not read: snapshot.json: unexpected end of file")
+	b.quiet()
 }

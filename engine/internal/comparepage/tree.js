@@ -108,10 +108,11 @@ const makeForest = (data) => {
   own.openWhereClassesPart = (most) => {
     const parting = data.classes.filter((c) => c.parting);
     for (const { parting: { last, here } } of parting.slice(0, most)) {
-      if (own.list().length < most) {
-        own.reveal(last || here);
-        open.add(last || here);
+      if (!open.has(last || here) && own.list().length >= most) {
+        break;
       }
+      own.reveal(last || here);
+      open.add(last || here);
     }
     for (let i = 0; parting.length === 0 && own.list().length < most / 2 && i < own.rows.length; i++) {
       open.add(own.rows[i].last);
