@@ -126,7 +126,7 @@ func newRootOf(g *globals) *cobra.Command {
 	root.SetHelpFunc(printHelp)
 	g.addFlags(root.PersistentFlags())
 	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colorValues, cobra.ShellCompDirectiveNoFileComp))
-	root.AddCommand(newStack(g), newProfile(g), newDiff(g), newSnapshot(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g), newServe(g), newWorker(g), newSubmit(g), newResults(g), newMCP(g), newVersion(g), newManual())
+	root.AddCommand(newStack(g), newProfile(g), newDiff(g), newSnapshot(g), newCollect(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g), newServe(g), newWorker(g), newSubmit(g), newResults(g), newMCP(g), newVersion(g), newManual())
 	checkHelp(root)
 	return root
 }
