@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,11 +28,11 @@ type planted struct {
 
 // answer is what a comparison said.
 type answer struct {
-	planted, found, spread, bytes string
-	classes                       int
-	compared                      *cost.Cost
-	collected                     time.Duration
-	said                          document
+	planted, found string
+	classes        int
+	compared       *cost.Cost
+	collected      *collection // nil: nothing was
+	said           document
 }
 
 // document is the JSON of a comparison, as far as it is looked at.
@@ -44,7 +45,7 @@ type document struct {
 	Tree    []struct {
 		Parent   *int
 		Function string
-		Short    string
+		Short    string `json:"short_name"`
 	}
 }
 
@@ -75,24 +76,36 @@ func (w *work) compareProcesses(pids []int, p planted, options ...string) (*answ
 		list[i] = strconv.Itoa(pid)
 	}
 	folder := filepath.Join(w.dir, "snapshots")
+	var out writer
 	began := time.Now()
-	out, err := exec.Command(w.unwindd, "collect", "--pids", strings.Join(list, ","), "-o", folder).CombinedOutput()
-	if err != nil {
-		return nil, fmt.Errorf("unwindd collect: %w\n%s", err, out)
+	if _, err := w.measure(&out, "collect", "--pids", strings.Join(list, ","), "-o", folder, "--format", "json"); err != nil {
+		return nil, err
 	}
-	collected := time.Since(began)
-	if w.verbose {
-		fmt.Printf("%s: %s\n", w.name, out)
+	c := collection{wall: time.Since(began)}
+	if err := json.Unmarshal(out, &c); err != nil {
+		return nil, err
+	}
+	if len(c.Snapshots) != len(pids) {
+		return nil, fmt.Errorf("unwindd collect wrote %d snapshots of %d processes:\n%s", len(c.Snapshots), len(pids), out)
 	}
 	if err := unstopped(pids); err != nil {
 		return nil, err
 	}
 	a, err := w.compare(append([]string{folder}, options...), p)
 	if a != nil {
-		a.collected, a.bytes = collected, sizes(folder)
-		a.spread = spreadOf(string(out))
+		a.collected = &c
 	}
 	return a, err
+}
+
+// measure runs a command of unwindd.
+func (w *work) measure(out io.Writer, args ...string) (*cost.Cost, error) {
+	var said writer
+	took, err := (&cost.Command{Argv: append([]string{w.unwindd}, args...), Said: &said}).Of(out)
+	if err != nil {
+		return nil, fmt.Errorf("unwindd %s: %w\n%s", args[0], err, said)
+	}
+	return took, nil
 }
 
 // compare compares targets, and holds the answer against what was planted.
@@ -100,9 +113,8 @@ func (w *work) compare(targets []string, p planted) (*answer, error) {
 	a := &answer{}
 	var out writer
 	var err error
-	a.compared, err = (&cost.Command{Argv: append([]string{w.unwindd, "compare", "--format", "json"}, targets...)}).Of(&out)
-	if err != nil {
-		return nil, fmt.Errorf("unwindd compare: %w", err)
+	if a.compared, err = w.measure(&out, append([]string{"compare", "--format", "json"}, targets...)...); err != nil {
+		return nil, err
 	}
 	if err := os.WriteFile(filepath.Join(w.dir, "comparison.json"), out, 0o600); err != nil {
 		return nil, err
@@ -194,22 +206,28 @@ func (a *answer) partition(label string, groups [][]int) error {
 	return nil
 }
 
-// sizes says how large the files of a folder are.
-func sizes(folder string) string {
-	var all []int64
-	entries, _ := os.ReadDir(folder)
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
-			all = append(all, info.Size())
-		}
+// collection is what `unwindd collect` said.
+type collection struct {
+	wall    time.Duration
+	Moments []struct {
+		Spread float64 `json:"spread_seconds"`
 	}
-	if len(all) == 0 {
-		return ""
+	Snapshots []struct {
+		Bytes   int64
+		Stopped float64 `json:"stopped_seconds"`
 	}
-	slices.Sort(all)
-	return fmt.Sprintf("%d-%d KB", all[0]>>10, all[len(all)-1]>>10)
 }
 
-
-// spreadOf is how far apart in time `unwindd collect` says that the first and the last process were stopped.
-func spreadOf(said string) string { return "" }
+func (c *collection) String() string {
+	if c == nil {
+		return "-\t-\t-\t-"
+	}
+	var most, spread, stopped float64
+	for _, s := range c.Snapshots {
+		most, stopped = max(most, float64(s.Bytes)), max(stopped, s.Stopped)
+	}
+	for _, m := range c.Moments {
+		spread = max(spread, m.Spread)
+	}
+	return fmt.Sprintf("%v\t%.1f ms\t%.1f ms\t%.0f KB", c.wall.Round(10*time.Millisecond), spread*1e3, stopped*1e3, most/1024)
+}

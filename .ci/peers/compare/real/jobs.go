@@ -45,7 +45,7 @@ func ranks(how, function string, options []string) func(*work) (*answer, error) 
 		outlier := w.choose(count)
 		argv := append([]string{"mpirun", "--allow-run-as-root", "--oversubscribe"}, options...)
 		argv = append(argv, "-n", strconv.Itoa(count), program, w.dir, how, strconv.Itoa(outlier))
-		if _, err := w.start(nil, argv...); err != nil {
+		if _, err := w.start(argv...); err != nil {
 			return nil, err
 		}
 		pids, err := w.await("ready", count)
@@ -74,7 +74,7 @@ func workers(python func() (string, error)) func(*work) (*answer, error) {
 		}
 		count := w.size(8, 32)
 		late := w.choose(count)
-		if _, err := w.start(nil, interpreter, program, w.dir, strconv.Itoa(count), strconv.Itoa(late)); err != nil {
+		if _, err := w.start(interpreter, program, w.dir, strconv.Itoa(count), strconv.Itoa(late)); err != nil {
 			return nil, err
 		}
 		pids, err := w.await("ready", count)
@@ -100,7 +100,7 @@ func threads(w *work) (*answer, error) {
 		return nil, err
 	}
 	count := w.size(1000, 10_000)
-	cmd, err := w.start(nil, program, w.dir, strconv.Itoa(count), strconv.Itoa(w.choose(count)))
+	cmd, err := w.start(program, w.dir, strconv.Itoa(count), strconv.Itoa(w.choose(count)))
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func goroutines(w *work) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd, err := w.start(nil, program, w.dir, strconv.Itoa(w.size(1000, 10_000)), "3")
+	cmd, err := w.start(program, w.dir, strconv.Itoa(w.size(1000, 10_000)), "3")
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ func servers(w *work) (*answer, error) {
 	count := w.size(20, 200)
 	dead := w.choose(count)
 	for i := range count {
-		if _, err := w.start(nil, program, w.dir, strconv.Itoa(i)); err != nil {
+		if _, err := w.start(program, w.dir, strconv.Itoa(i)); err != nil {
 			return nil, err
 		}
 	}

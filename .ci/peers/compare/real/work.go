@@ -33,7 +33,9 @@ type rig struct {
 }
 
 // note keeps a line that is printed behind the table.
-func (r *rig) note(format string, args ...any) { r.notes = append(r.notes, fmt.Sprintf(format, args...)) }
+func (r *rig) note(format string, args ...any) {
+	r.notes = append(r.notes, fmt.Sprintf(format, args...))
+}
 
 // choose chooses one of so many, another one for each job.
 func (w *work) choose(count int) int {
@@ -67,6 +69,7 @@ type work struct {
 	*rig
 	name, dir string
 	started   []*exec.Cmd
+	ready     []int // process IDs
 }
 
 // build compiles a source of testdata by a command, whose last arguments become the executable and the source.
@@ -92,10 +95,11 @@ func (w *work) build(source string, compiler ...string) (string, error) {
 	return executable, cost.Run(folder, compiler[0], append(compiler[1:], "-o", executable, filepath.Base(source))...)
 }
 
-// start starts a program in the folder of the job, in a group of its own.
-func (w *work) start(env []string, argv ...string) (*exec.Cmd, error) {
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir, cmd.Env = w.dir, append(os.Environ(), env...)
+// start starts a program in the folder of the job, in a group of its own. Ranks that spin are to leave the
+// processors to others.
+func (w *work) start(argv ...string) (*exec.Cmd, error) {
+	cmd := exec.Command("nice", append([]string{"-n", "19"}, argv...)...)
+	cmd.Dir = w.dir
 	cmd.Stdout, cmd.Stderr = &bytes.Buffer{}, &bytes.Buffer{}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
@@ -107,14 +111,19 @@ func (w *work) start(env []string, argv ...string) (*exec.Cmd, error) {
 
 // end kills what was started and has not ended.
 func (w *work) end() {
+	var left []*exec.Cmd
 	for _, cmd := range w.started {
-		if cmd.ProcessState != nil {
-			continue
+		if cmd.ProcessState == nil {
+			left = append(left, cmd)
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		}
-		for _, pid := range processes.Of(cmd.Process.Pid) {
+	}
+	if len(left) > 0 {
+		for _, pid := range w.ready { // ranks are in groups of their own
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	for _, cmd := range left {
 		_ = cmd.Wait()
 	}
 }
@@ -137,6 +146,9 @@ func (w *work) await(state string, count int) (pids []int, err error) {
 				return nil, err
 			}
 			pids = append(pids, pid)
+		}
+		if state == "ready" {
+			w.ready = pids
 		}
 		if len(pids) == count {
 			return pids, nil
