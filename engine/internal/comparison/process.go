@@ -31,6 +31,11 @@ type process struct {
 // last is the last moment.
 func (p *process) last() *record { return p.moments[len(p.moments)-1] }
 
+// hasThreads reports whether it has threads at its last moment.
+func (p *process) hasThreads(part *Part) bool {
+	return len(p.moments) > 0 && len(part.shapes[p.last().shape]) > 0
+}
+
 // rankLabel is the label by which moments of one process are found where nothing else is known.
 const rankLabel = "rank"
 
