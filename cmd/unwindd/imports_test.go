@@ -83,6 +83,7 @@ var floors = []string{
 	"engine/internal/target/stacktree", // what its neighbours above make of stacks
 	"engine/internal/target/sqlite",    // databases, for its neighbours above
 	"engine/internal/selection",        // what is shown of profiles
+	"engine/internal/comparison",       // what many targets have in common
 	"engine/trace",                     // what walks and profiles yield
 	"internal/damage/managed",          // what tests of runtimes need
 	"sdk",
