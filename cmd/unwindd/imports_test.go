@@ -48,6 +48,7 @@ var floors = []string{
 	"engine/internal/beside",    // the files of one process in a folder
 	"engine/internal/profile",
 	"engine/internal/managed",   // what language runtimes add to stacks
+	"engine/internal/compared",  // what is compared of one target
 	"engine/internal/fact",      // what a crash was, in one line
 	"engine/internal/lock",      // what threads wait for
 	"engine/internal/signature", // by what crashes are grouped

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/unwindd/unwindd/engine/target"
 )
 
 // Start is how a process was started, as far as its target tells.
@@ -66,7 +68,9 @@ func Of(s *Start, rules []Rule) map[string]string {
 		}
 	}
 	for name, value := range s.Own {
-		set(name, value)
+		if target.IsLabelName(name) {
+			set(name, value)
+		}
 	}
 	variables := variablesOf(s.Environment)
 	passesOn := setRanks(variables, set)
